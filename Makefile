@@ -1,0 +1,128 @@
+# Ringmaster. `make run` installs what is needed, builds and trains the main experiment; `make test`
+# runs every test. `make help` lists the rest. Files are found by where they stand: a new .c file in a
+# room belongs to that room's library, main.c in a room is its executable, tests/**/test_*.c is a test
+# program, scripts/bench/bench_*.c a benchmark. A file named *.isa.c is compiled once per instruction
+# set (RM_ISA = v2, v3, v4) and chosen at run time.
+
+BUILD   ?= build
+CC      ?= gcc
+SANITIZE ?=
+FAULT   ?=
+PREFIX  ?= /usr/local
+DESTDIR ?=
+VERSION := 0.1.0
+
+# Before the first `make deps` there may be no pkg-config: then only targets that need none work.
+PKGS    := jansson libuv ncursesw libsystemd
+HAVE_SYSTEMD := $(shell pkg-config --exists libsystemd 2>/dev/null && echo 1)
+PKG_CFLAGS := $(shell pkg-config --cflags jansson libuv 2>/dev/null)
+WARN    := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+           -Wvla -Wformat=2
+CFLAGS  ?= -O2 -g
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(WARN) -fno-math-errno -fno-strict-aliasing -pthread \
+           -fvisibility=hidden -fPIC -DRM_VERSION='"$(VERSION)"' \
+           $(if $(HAVE_SYSTEMD),-DRM_HAVE_SYSTEMD) $(if $(FAULT),-DRM_FAULT_SITES) \
+           $(PKG_CFLAGS) $(CFLAGS) $(SANITIZE)
+BASE_ARCH := -march=x86-64-v2
+LIBS     = -ljansson -luv -lxsmm -lncursesw -ltinfo -lblas $(if $(HAVE_SYSTEMD),-lsystemd) -ldl -lm -lpthread
+# libxsmm falls back to a BLAS it never calls here; see learner/backend/.
+LIBS    := -ljansson -luv -lxsmm -lncursesw -ltinfo $(if $(HAVE_SYSTEMD),-lsystemd) -lblas -ldl -lm -lpthread
+
+# --- rooms ---------------------------------------------------------------------------------------
+ROOM_shm     := shm shm/base
+ROOM_config  := config
+ROOM_net     := learner/net learner/backend
+ROOM_learner := learner learner/algo
+ROOM_actor   := actor actor/envs actor/bridges
+ROOM_daemon  := daemon
+ROOM_ctl     := daemon/ctl
+ROOM_solo    := daemon/solo
+ROOMS := shm config net learner actor daemon ctl solo
+
+find_sources = $(filter-out %/main.c,$(foreach d,$(1),$(sort $(wildcard $(d)/*.c))))
+objects_of = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %.isa.c,$(1))) \
+             $(foreach isa,v2 v3 v4,$(patsubst %.isa.c,$(BUILD)/obj/%.$(isa).o,$(filter %.isa.c,$(1))))
+lib = $(BUILD)/lib/librm_$(1).a
+
+BINARIES := $(BUILD)/bin/ringmasterd $(BUILD)/bin/ringctl $(BUILD)/bin/ringmaster-actor \
+            $(BUILD)/bin/ringmaster-learner $(BUILD)/bin/ringmaster-solo
+
+.PHONY: all
+all: $(BINARIES) examples
+
+.PHONY: binaries
+binaries: $(BINARIES)
+
+define room_rules
+$(call lib,$(1)): $$(call objects_of,$$(call find_sources,$$(ROOM_$(1))))
+	@mkdir -p $$(@D)
+	@rm -f $$@
+	@$(AR) rcs $$@ $$^
+endef
+$(foreach r,$(ROOMS),$(eval $(call room_rules,$(r))))
+
+# Static libraries in dependency order, for every link.
+LINK_ALL := $(foreach r,ctl daemon solo actor learner net config shm,$(call lib,$(r)))
+
+$(BUILD)/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	@$(CC) $(ALL_CFLAGS) $(BASE_ARCH) -MMD -MP -c $< -o $@
+
+# -O3 and reassociation-free vectorising; the suffix macro keeps the three copies apart.
+define isa_rule
+$(BUILD)/obj/%.$(1).o: %.isa.c Makefile
+	@mkdir -p $$(@D)
+	@echo "  CC      $$< ($(1))"
+	@$(CC) $$(ALL_CFLAGS) -O3 -fno-trapping-math -march=x86-64-$(1) -DRM_ISA=$(1) -MMD -MP -c $$< -o $$@
+endef
+$(foreach isa,v2 v3 v4,$(eval $(call isa_rule,$(isa))))
+
+link = @mkdir -p $(@D); echo "  LINK    $@"; $(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(1) -Wl,--start-group $(LINK_ALL) -Wl,--end-group $(LIBS)
+
+$(BUILD)/bin/ringmasterd: $(BUILD)/obj/daemon/main.o $(LINK_ALL)
+	$(call link,$<)
+$(BUILD)/bin/ringctl: $(BUILD)/obj/daemon/ctl/main.o $(LINK_ALL)
+	$(call link,$<)
+$(BUILD)/bin/ringmaster-solo: $(BUILD)/obj/daemon/solo/main.o $(LINK_ALL)
+	$(call link,$<)
+$(BUILD)/bin/ringmaster-actor: $(BUILD)/obj/actor/main.o $(LINK_ALL)
+	$(call link,$<)
+$(BUILD)/bin/ringmaster-learner: $(BUILD)/obj/learner/main.o $(LINK_ALL)
+	$(call link,$<)
+
+# --- tests ---------------------------------------------------------------------------------------
+TEST_SOURCES := $(sort $(shell find tests -name 'test_*.c' 2>/dev/null))
+TEST_BINARIES := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SOURCES))
+TEST_HELPERS := $(sort $(wildcard tests/support/*.c))
+TEST_HELPER_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_HELPERS))
+
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_HELPER_OBJECTS) $(LINK_ALL)
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	@$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $< $(TEST_HELPER_OBJECTS) -Wl,--start-group $(LINK_ALL) -Wl,--end-group -lcmocka $(LIBS)
+
+.PHONY: tests
+tests: $(TEST_BINARIES)
+
+# --- benchmarks ----------------------------------------------------------------------------------
+BENCH_BINARIES := $(patsubst scripts/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard scripts/bench/bench_*.c)))
+$(BUILD)/bench/%: $(BUILD)/obj/scripts/bench/%.o $(BUILD)/obj/scripts/bench/report.o $(LINK_ALL)
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	@$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $< $(BUILD)/obj/scripts/bench/report.o -Wl,--start-group $(LINK_ALL) -Wl,--end-group $(LIBS)
+
+.PHONY: benches
+benches: $(BENCH_BINARIES)
+
+# --- worked example: a user's world, built out of tree --------------------------------------------
+EXAMPLES := $(patsubst scripts/examples/%.c,$(BUILD)/examples/%.so,$(wildcard scripts/examples/*.c))
+$(BUILD)/examples/%.so: scripts/examples/%.c actor/env.h
+	@mkdir -p $(@D)
+	@echo "  WORLD   $@"
+	@$(CC) -std=c11 -O2 -g $(WARN) -fPIC -shared -Iactor -o $@ $< -lm
+.PHONY: examples
+examples: $(EXAMPLES)
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+include $(sort $(wildcard scripts/make/*.mk))

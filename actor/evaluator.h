@@ -1,0 +1,15 @@
+/* evaluator: the duty that plays greedy episodes with the latest weights, by interval of agent steps
+ * and when run->evaluate_request advances. It has its own worlds and its own time. */
+#ifndef RM_ACTOR_EVALUATOR_H
+#define RM_ACTOR_EVALUATOR_H
+
+#include "config/session.h"
+#include "shm/duty.h"
+
+struct rm_evaluator;
+
+int rm_evaluator_create(struct rm_evaluator **evaluator, struct rm_session *session,
+                        struct rm_duty *duty, struct rm_error *error);
+void rm_evaluator_destroy(struct rm_evaluator *evaluator);
+
+#endif

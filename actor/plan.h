@@ -1,0 +1,17 @@
+/* plan: what the world and the networks of an experiment imply - agents, policies, sizes. A pure
+ * function of the experiment: daemon and workers each make their own and must agree. */
+#ifndef RM_ACTOR_PLAN_H
+#define RM_ACTOR_PLAN_H
+
+#include "config/session.h"
+
+/* Opens the world, maps agents to policies, compiles each policy's network for its size.
+ * Policies are named after their agent when independent ("agent_0"), else "shared" or "policy_N".
+ * Errors: what a world or network refuses; agents of one policy that differ in what they see or do. */
+int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
+                 struct rm_error *error);
+
+/* outputs per action of the experiment's algorithm: 1, or QR-DQN's quantiles. */
+uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment);
+
+#endif

@@ -1,0 +1,81 @@
+/* session: every shared object of one experiment in one process: the board, the rings, the weights,
+ * the wakes and the resolved configuration. The daemon creates a session and keeps its descriptors;
+ * workers attach to the inherited ones; sequential mode and tests create one and use it at once.
+ *
+ * A process has one session; rings it may write are mapped writable for everybody, weights only where
+ * asked for. */
+#ifndef RM_CONFIG_SESSION_H
+#define RM_CONFIG_SESSION_H
+
+#include "config/experiment.h"
+#include "shm/board.h"
+#include "shm/objects.h"
+#include "shm/ring.h"
+#include "shm/weights.h"
+
+/* What the world and the networks imply, per policy. Made by rm_plan_make() (actor/plan.h). */
+struct rm_policy_plan {
+    char name[RM_NAME_MAX];
+    uint32_t agents;              /* agent slots served by this policy */
+    uint32_t agent[RM_BOARD_AGENTS]; /* which; slot order = agent order */
+    uint32_t obs_bytes;           /* one observation, compact */
+    uint32_t features;            /* network inputs of one frame */
+    uint32_t inputs;              /* features * frame stack */
+    uint32_t actions;
+    uint32_t mask_bytes;          /* actions when the world gives masks, else 0 */
+    uint64_t param_count, act_count;
+};
+
+struct rm_plan {
+    uint32_t agents, policies, phases;
+    char agent_name[RM_BOARD_AGENTS][RM_NAME_MAX];
+    uint32_t agent_policy[RM_BOARD_AGENTS];
+    uint32_t agent_slot[RM_BOARD_AGENTS]; /* position among its policy's agents */
+    struct rm_policy_plan policy[RM_BOARD_POLICIES];
+};
+
+struct rm_session {
+    struct rm_experiment experiment;
+    struct rm_plan plan;
+    struct rm_objects objects;
+    struct rm_board_view board;
+    struct rm_region config;                       /* the text */
+    struct rm_weights weights[RM_BOARD_POLICIES];  /* region.base NULL where not attached */
+    struct rm_ring *rings;                         /* [actors * policies], actor-major */
+    int *wake_fds;                                 /* [workers] */
+};
+
+/* Worlds of actor `actor`: [*first, *first + *count) of the experiment's worlds. */
+void rm_session_worlds(const struct rm_experiment *experiment, uint32_t actor, uint64_t *first,
+                       uint32_t *count);
+
+/* Rows a policy's rings need: capacity in rows, rounded up for what lockstep and stacks add. */
+uint32_t rm_session_capacity_rows(const struct rm_experiment *experiment,
+                                  const struct rm_policy_plan *policy);
+
+/* Creates everything (descriptors are close-on-exec). */
+int rm_session_create(struct rm_session *session, const struct rm_experiment *experiment,
+                      const struct rm_plan *plan, struct rm_error *error);
+
+/* Attaches to inherited descriptors (objects.h). The plan is made anew by the caller first, from the
+ * experiment that rm_session_read_config() returns. */
+int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *error);
+int rm_session_attach(struct rm_session *session, const struct rm_experiment *experiment,
+                      const struct rm_plan *plan, struct rm_error *error);
+void rm_session_close(struct rm_session *session);
+
+/* Lists the descriptors in the order of objects.h, from RM_FD_BOARD on. Returns how many. */
+uint32_t rm_session_fds(const struct rm_session *session, int *fds, uint32_t max);
+
+static inline struct rm_ring *rm_session_ring(struct rm_session *s, uint32_t actor, uint32_t policy)
+{
+    return &s->rings[actor * s->objects.policies + policy];
+}
+
+/* The wake of worker `worker` (objects.h), to sleep on or to signal. */
+struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker);
+
+/* Signals every worker that sleeps. */
+void rm_session_wake_all(struct rm_session *session);
+
+#endif

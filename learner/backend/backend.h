@@ -1,0 +1,114 @@
+/* backend: a vtable of the operations a network and an optimizer are made of. The CPU one is built
+ * in; CUDA will be a plugin with the same table. Pointers are the backend's (device) memory.
+ *
+ * One backend object per learner or actor: it owns its threads. Every operation is complete when it
+ * returns on the CPU; in order of calls on a device.
+ *
+ * Reduction order is fixed and independent of the thread count: work is cut into tiles whose size
+ * does not depend on threads, and each output element is computed by one tile. */
+#ifndef RM_LEARNER_BACKEND_BACKEND_H
+#define RM_LEARNER_BACKEND_BACKEND_H
+
+#include "shm/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RM_BACKEND_API 1
+
+enum rm_activation { RM_ACT_NONE = 0, RM_ACT_RELU, RM_ACT_TANH, RM_ACT_GELU };
+
+struct rm_adam {
+    float learning_rate, beta1, beta2, epsilon;
+    uint64_t step; /* 1 for the first update */
+};
+
+struct rm_backend {
+    uint32_t api;
+    const char *name;      /* "cpu" */
+    char description[128]; /* "cpu x86-64-v4, libxsmm 1.17, 2 threads" */
+    uint32_t threads;
+    const struct rm_backend_ops *ops;
+    void *self;
+};
+
+struct rm_backend_ops {
+    void (*destroy)(struct rm_backend *b);
+    float *(*alloc)(struct rm_backend *b, size_t floats); /* zeroed, 64-byte aligned; NULL if full */
+    void (*release)(struct rm_backend *b, float *p);
+    void (*upload)(struct rm_backend *b, float *to, const float *from, size_t floats);
+    void (*download)(struct rm_backend *b, float *to, const float *from, size_t floats);
+
+    /* y(B,out) = act(x(B,in) W(out,in)^T + bias(out)); pre-activation is not kept. wt is W packed or
+     * transposed by pack(). */
+    size_t (*packed_floats)(struct rm_backend *b, uint32_t out, uint32_t in);
+    void (*pack)(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt);
+    void (*linear)(struct rm_backend *b, const float *x, const float *wt, const float *bias,
+                   uint32_t batch, uint32_t in, uint32_t out, enum rm_activation act, float *y);
+    /* dx(B,in) = dy(B,out) W(out,in) */
+    void (*linear_dx)(struct rm_backend *b, const float *dy, const float *w, uint32_t batch,
+                      uint32_t in, uint32_t out, float *dx);
+    /* dw(out,in) = dy(B,out)^T x(B,in); db(out) = column sums of dy */
+    void (*linear_dw)(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
+                      uint32_t in, uint32_t out, float *dw, float *db);
+
+    /* y = act(x), and dx = dy * act'(.) from the activation's output y (and input x for GELU).
+     * In place allowed. */
+    void (*activate)(struct rm_backend *b, enum rm_activation act, const float *x, size_t n,
+                     float *y);
+    void (*activate_dx)(struct rm_backend *b, enum rm_activation act, const float *x,
+                        const float *y, const float *dy, size_t n, float *dx);
+
+    /* Layer norm over rows of n: y = (x - mean) / sqrt(var + 1e-5) * gamma + beta; keeps mean and
+     * 1/std (rows) for the gradient. */
+    void (*layer_norm)(struct rm_backend *b, const float *x, const float *gamma, const float *beta,
+                       uint32_t rows, uint32_t n, float *y, float *mean, float *rstd);
+    void (*layer_norm_dx)(struct rm_backend *b, const float *x, const float *gamma,
+                          const float *mean, const float *rstd, const float *dy, uint32_t rows,
+                          uint32_t n, float *dx, float *dgamma, float *dbeta);
+
+    /* IQN (Dabney 2018b, eq. 4): c(rows, n)[i] = cos(pi * (i+1) * tau[row]), i = 0..n-1 */
+    void (*cosines)(struct rm_backend *b, const float *tau, size_t rows, uint32_t n, float *c);
+    /* z(batch*q, n) = x(batch, n) broadcast over q, times phi(batch*q, n), and its gradients */
+    void (*broadcast_mul)(struct rm_backend *b, const float *x, const float *phi, uint32_t batch,
+                          uint32_t q, uint32_t n, float *z);
+    void (*broadcast_mul_dx)(struct rm_backend *b, const float *x, const float *phi,
+                             const float *dz, uint32_t batch, uint32_t q, uint32_t n, float *dx,
+                             float *dphi);
+
+    /* Noisy layers (Fortunato 2018): w_eff = mu + sigma * eps elementwise; dsigma = dw * eps */
+    void (*noisy_weights)(struct rm_backend *b, const float *mu, const float *sigma,
+                          const float *eps, size_t n, float *w);
+    void (*multiply)(struct rm_backend *b, const float *x, const float *y, size_t n, float *z);
+
+    /* Dueling (Wang 2016): in(rows, (actions + 1) * k): advantages then values; out(rows, actions*k):
+     * Q = V + A - mean_a A, and its gradient. */
+    void (*dueling)(struct rm_backend *b, const float *in, uint32_t rows, uint32_t actions,
+                    uint32_t k, float *q);
+    void (*dueling_dx)(struct rm_backend *b, const float *dq, uint32_t rows, uint32_t actions,
+                       uint32_t k, float *din);
+
+    /* n standard normals, a pure function of (key, a, b): Philox and Box-Muller. And uniforms. */
+    void (*normals)(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
+                    size_t n, float *out);
+    void (*uniforms)(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
+                     size_t n, float *out);
+
+    /* Sum of squares in a fixed order, in double. Non-finite in, non-finite out. */
+    double (*sum_squares)(struct rm_backend *b, const float *x, size_t n);
+    /* Sum of squares of (x - y), and of y: for relative change. */
+    double (*sum_squares_diff)(struct rm_backend *b, const float *x, const float *y, size_t n);
+    /* Adam (Kingma 2015, algorithm 1) on grads * scale. */
+    void (*adam)(struct rm_backend *b, const struct rm_adam *adam, float scale, const float *grads,
+                 size_t n, float *params, float *m, float *v);
+    /* target += tau * (params - target) */
+    void (*lerp)(struct rm_backend *b, float tau, const float *params, size_t n, float *target);
+};
+
+/* isa: "auto" or a name of x86-64-v2/v3/v4; refuses what the host lacks. */
+int rm_backend_cpu_create(struct rm_backend **backend, uint32_t threads, const char *isa,
+                          struct rm_error *error);
+void rm_backend_destroy(struct rm_backend *backend);
+
+#endif

@@ -1,0 +1,17 @@
+/* learner: the duty that trains one policy. A turn (do_work) is one optimizer step: sample a batch
+ * from the policy's rings, update, publish when due. Creating it publishes version 1 (or attaches to
+ * what a predecessor published, and goes on from there). */
+#ifndef RM_LEARNER_LEARNER_H
+#define RM_LEARNER_LEARNER_H
+
+#include "config/session.h"
+#include "shm/duty.h"
+
+struct rm_learner;
+
+/* run_directory: where checkpoints and the final policy go; "" writes no files. */
+int rm_learner_create(struct rm_learner **learner, struct rm_session *session, uint32_t policy,
+                      const char *run_directory, struct rm_duty *duty, struct rm_error *error);
+void rm_learner_destroy(struct rm_learner *learner);
+
+#endif

@@ -1,0 +1,20 @@
+/* Monotonic time. Nothing in Ringmaster measures or waits by the wall clock, so a clock that jumps
+ * changes nothing; only file names and the journal carry calendar time. */
+#ifndef RM_SHM_BASE_CLOCK_H
+#define RM_SHM_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define RM_NS_PER_S 1000000000ull
+#define RM_NS_PER_MS 1000000ull
+
+/* Nanoseconds on CLOCK_MONOTONIC: comparable between processes of one host. */
+static inline uint64_t rm_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * RM_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+#endif

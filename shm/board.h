@@ -1,0 +1,189 @@
+/* board: everything that is watched. One region per experiment: a run block, a block per policy, a
+ * block per agent, a slot per worker. Every field is an atomic word written by one side (but for
+ * those said to be added to by several) and read by anybody, so any tool can map it and read without
+ * asking the daemon. Names, units and docs of all counters are in the tables at the end.
+ *
+ * The daemon creates it and owns the run block; a worker owns its slot. */
+#ifndef RM_SHM_BOARD_H
+#define RM_SHM_BOARD_H
+
+#include "shm/base/error.h"
+#include "shm/limiter.h"
+#include "shm/region.h"
+#include "shm/round.h"
+#include "shm/wake.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define RM_NAME_MAX 48         /* bytes of a name on the board, NUL included */
+#define RM_BOARD_POLICIES 64   /* most policies */
+#define RM_BOARD_AGENTS 64     /* most agents of a world */
+#define RM_BOARD_WORKERS 256   /* most workers */
+#define RM_BOARD_SETTINGS 64   /* most hot-reloadable numbers */
+#define RM_SCORE_WINDOW 100    /* episodes in the 'first' and 'last' windows */
+
+enum rm_run_state {
+    RM_RUN_STARTING = 0,
+    RM_RUN_RUNNING,
+    RM_RUN_PAUSED,
+    RM_RUN_STOPPING, /* asked to stop, or the budget is spent */
+    RM_RUN_DONE,
+    RM_RUN_FAILED,
+};
+
+enum rm_role { RM_ROLE_ACTOR = 0, RM_ROLE_LEARNER, RM_ROLE_EVALUATOR, RM_ROLE_SOLO, RM_ROLE_COUNT };
+
+/* A worker's own word on itself. The supervisor's view of it is separate (daemon/). */
+enum rm_worker_state {
+    RM_WORKER_NONE = 0, /* no process */
+    RM_WORKER_STARTING, /* attached, building */
+    RM_WORKER_BUSY,     /* working: its heartbeat must advance */
+    RM_WORKER_WAITING,  /* asleep on its wake, by design: no heartbeat expected */
+    RM_WORKER_DONE,     /* its share of the run is finished; exits 0 */
+    RM_WORKER_FAILED,   /* `error` says why */
+};
+
+/* Where a duty's time goes. ns[phase] adds up to the time since start. */
+enum rm_phase {
+    RM_PHASE_OTHER = 0,
+    RM_PHASE_ENVIRONMENT, /* stepping worlds */
+    RM_PHASE_INFERENCE,   /* policy forward while acting */
+    RM_PHASE_RING,        /* reserving and committing rows */
+    RM_PHASE_WAITING,     /* asleep, or polling in a loop of do_work that did nothing */
+    RM_PHASE_SAMPLING,    /* choosing and copying a batch */
+    RM_PHASE_UPLOAD,      /* host to device */
+    RM_PHASE_FORWARD,
+    RM_PHASE_BACKWARD,
+    RM_PHASE_OPTIMIZER,
+    RM_PHASE_PUBLISH,
+    RM_PHASE_CHECKPOINT,
+    RM_PHASE_COUNT
+};
+
+/* Scores of finished episodes, added by several actors. `next` is claimed with fetch_add. */
+struct rm_scores {
+    _Alignas(128) _Atomic uint64_t episodes;
+    _Atomic double last_score;
+    _Atomic float first[RM_SCORE_WINDOW]; /* scores of episodes 0..99 */
+    _Atomic float last[RM_SCORE_WINDOW];  /* of the latest 100, at episode % 100 */
+};
+
+struct rm_board_policy {
+    char name[RM_NAME_MAX];
+    struct rm_limiter limiter;
+    _Alignas(128) _Atomic uint64_t env_steps;   /* agent steps taken, added by actors */
+    _Atomic uint64_t rows_lost;                 /* reserved by a writer that died */
+    _Atomic uint64_t lag_sum, lag_count, lag_max; /* policy lag while acting, in learner updates,
+                                                     one entry per vector step; added by actors */
+    _Atomic uint64_t insert_blocked_ns;         /* actors asleep on the limiter */
+    _Alignas(128) _Atomic uint64_t updates;     /* optimizer steps */
+    _Atomic uint64_t updates_skipped;           /* non-finite, skipped */
+    _Atomic uint64_t samples;                   /* transitions sampled */
+    _Atomic uint64_t samples_torn;              /* drawn again because the writer lapped the copy */
+    _Atomic uint64_t published;                 /* versions */
+    _Atomic uint64_t publish_skipped;           /* due by interval, change below the threshold */
+    _Atomic uint64_t sample_blocked_ns;         /* learner asleep on the limiter */
+    _Atomic uint64_t age_sum, age_count;        /* sampled rows' age, in env steps of the policy */
+    _Atomic uint64_t replay_rows, replay_capacity; /* transitions held, and most */
+    _Atomic double loss, grad_norm, q_mean, learning_rate; /* latest */
+    _Atomic double publish_change;              /* relative change at the last publication */
+    _Atomic double epsilon;                     /* latest exploration rate, by actors */
+    _Alignas(128) _Atomic uint64_t eval_seq;    /* evaluations finished */
+    _Atomic uint64_t eval_version;              /* weights version evaluated */
+};
+
+struct rm_board_agent {
+    char name[RM_NAME_MAX];
+    _Atomic uint32_t policy;
+    struct rm_scores scores; /* undiscounted episode return of this agent while training */
+    _Alignas(128) _Atomic double eval_mean, eval_stderr; /* greedy, last evaluation */
+};
+
+struct rm_board_worker {
+    _Alignas(128) char name[RM_NAME_MAX]; /* "actor-0", "learner-agent_3" */
+    _Atomic uint32_t role;                /* enum rm_role */
+    _Atomic uint32_t index;               /* which of its role */
+    _Atomic uint32_t pid;                 /* 0 = none */
+    _Atomic uint32_t state;               /* enum rm_worker_state */
+    _Atomic uint64_t generation;          /* 1 for the first process, +1 per respawn; set by the daemon */
+    _Atomic uint64_t started_ns;
+    _Alignas(128) _Atomic uint64_t heartbeat_ns; /* rm_now_ns() at the last do_work */
+    _Atomic uint64_t turns;                      /* do_work calls that did something */
+    _Atomic uint64_t sleeps;                     /* waits on the wake */
+    _Atomic uint64_t phase_ns[RM_PHASE_COUNT];
+    _Atomic uint64_t rss_bytes;
+    _Atomic uint64_t steps;                      /* actors: agent steps of agent 0, all its worlds */
+    _Atomic uint64_t steps_at[2]; /* lockstep: `steps` at the end of round r, at [r & 1] */
+    struct rm_wake_word wake;
+    char error[256]; /* why it failed; written once before state = FAILED */
+};
+
+struct rm_board_run {
+    char name[RM_NAME_MAX];
+    uint32_t policies, agents, workers; /* how many of the arrays below are used */
+    uint32_t mode;                      /* enum rm_mode of config/experiment.h */
+    uint64_t started_ns;
+    _Alignas(128) _Atomic uint32_t state;         /* enum rm_run_state */
+    _Atomic uint32_t stop;                        /* 1: finish the current turn and exit 0 */
+    _Atomic uint32_t pause;                       /* 1: do nothing, sleep */
+    _Atomic uint64_t settings_version;            /* +1 after settings[] changed */
+    _Atomic double settings[RM_BOARD_SETTINGS];   /* by hot index, see config/schema.h */
+    _Atomic uint64_t checkpoint_request;          /* learners write a checkpoint when it advances */
+    _Atomic uint64_t evaluate_request;            /* the evaluator runs when it advances */
+    _Atomic uint64_t evaluate_episodes;           /* for that request; 0 = evaluation.episodes */
+    _Atomic uint64_t env_steps_budget;            /* steps per agent, over all worlds; 0 = no end */
+    _Atomic uint64_t evaluations;                 /* finished */
+    _Atomic double eval_score_mean, eval_score_stderr; /* sum over agents per episode */
+    _Atomic uint64_t eval_episodes;
+    struct rm_scores scores;                      /* per world episode: sum over its agents */
+};
+
+struct rm_board; /* layout.h: header, run, round, policies[], agents[], workers[] */
+
+struct rm_board_view {
+    struct rm_region region;
+    struct rm_board_run *run;
+    struct rm_round *round;
+    struct rm_board_policy *policies; /* [run->policies] */
+    struct rm_board_agent *agents;    /* [run->agents] */
+    struct rm_board_worker *workers;  /* [run->workers] */
+};
+
+int rm_board_create(struct rm_board_view *view, uint32_t policies, uint32_t agents,
+                    uint32_t workers, struct rm_error *error);
+int rm_board_attach(struct rm_board_view *view, int fd, bool writable, struct rm_error *error);
+void rm_board_close(struct rm_board_view *view);
+
+/* Adds a finished episode's score. */
+void rm_scores_add(struct rm_scores *scores, double score);
+
+/* Mean over the first / last window. Returns how many episodes it stands on (0: *mean = NAN). */
+uint32_t rm_scores_first(const struct rm_scores *scores, double *mean);
+uint32_t rm_scores_last(const struct rm_scores *scores, double *mean);
+
+/* Names, for files, tables and docs. */
+const char *rm_phase_name(enum rm_phase phase);
+const char *rm_role_name(enum rm_role role);
+const char *rm_worker_state_name(enum rm_worker_state state);
+const char *rm_run_state_name(enum rm_run_state state);
+
+/* One row per exported number, driving CSV, TensorBoard, OpenMetrics, `ringctl metrics` and the
+ * reference page. Kinds: a counter only grows, a gauge does not. */
+enum rm_metric_kind { RM_METRIC_COUNTER, RM_METRIC_GAUGE };
+enum rm_metric_type { RM_METRIC_U64, RM_METRIC_F64 };
+struct rm_metric {
+    const char *name; /* as in metric files: "updates" */
+    const char *unit; /* "1", "seconds", "steps", "bytes" */
+    enum rm_metric_kind kind;
+    enum rm_metric_type type;
+    size_t offset; /* into the block */
+    const char *doc;
+};
+extern const struct rm_metric rm_policy_metrics[]; /* of struct rm_board_policy */
+extern const size_t rm_policy_metric_count;
+extern const struct rm_metric rm_worker_metrics[]; /* of struct rm_board_worker */
+extern const size_t rm_worker_metric_count;
+double rm_metric_value(const struct rm_metric *metric, const void *block);
+
+#endif

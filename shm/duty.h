@@ -1,0 +1,60 @@
+/* duty: what a worker does, cut into turns. do_work() does a bounded amount (one vector step, one
+ * update, one evaluation episode) and returns how much; 0 means that there is nothing to do until
+ * somebody signals its wake. So the same actor and learner run in a process each (free, lockstep) or
+ * all in turn in one process (sequential). */
+#ifndef RM_SHM_DUTY_H
+#define RM_SHM_DUTY_H
+
+#include "shm/base/error.h"
+#include "shm/board.h"
+#include "shm/wake.h"
+
+#include <stdbool.h>
+
+#define RM_DUTY_DONE (-0x7fff) /* do_work: my share of the run is finished */
+
+/* Exit codes of a worker. */
+enum rm_exit {
+    RM_EXIT_OK = 0,         /* finished, or stopped as asked */
+    RM_EXIT_FAILED = 1,     /* an error; may be restarted */
+    RM_EXIT_USAGE = 2,      /* wrong command line */
+    RM_EXIT_CUDA = 70,      /* a sticky device error */
+    RM_EXIT_NEVER = 125,    /* do not restart me: restarting cannot help */
+};
+
+struct rm_duty {
+    void *self;
+    /* > 0: did that much; 0: nothing to do now; RM_DUTY_DONE; other negative errno: failed, with
+     * the reason in `error`. Must not block. Must re-check everything it waits for each call. */
+    int (*do_work)(void *self, struct rm_error *error);
+    struct rm_board_run *run;      /* stop and pause requests */
+    struct rm_board_worker *slot;  /* heartbeat, state, phases */
+    struct rm_wake wake;           /* what it sleeps on */
+};
+
+/* Runs one duty until it is done, fails or is asked to stop (run->stop, SIGTERM). Sleeps on the wake
+ * when it did nothing, twice checked; honours pause. Returns an enum rm_exit value.
+ * The caller has called rm_duty_signals(). */
+int rm_duty_run(struct rm_duty *duty, struct rm_error *error);
+
+/* Runs several in turn in this thread until all are done: sequential mode. If a whole turn of all
+ * did nothing it is a deadlock, reported as -EDEADLK unless paused. */
+int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error);
+
+/* SIGTERM and SIGINT: set a flag and force `wake`. PR_SET_PDEATHSIG with a getppid re-check against
+ * `parent` (0: none). */
+int rm_duty_signals(struct rm_wake *wake, int parent, struct rm_error *error);
+
+/* --- time keeping: nearly free, always on ---------------------------------------------------- */
+
+/* A stopwatch that books time to phases: rm_phase_enter() books what passed since the last call to
+ * the phase that was current, and makes `phase` current. Process-local, one per duty. */
+struct rm_phase_clock {
+    struct rm_board_worker *slot;
+    uint64_t since_ns;
+    enum rm_phase current;
+};
+void rm_phase_start(struct rm_phase_clock *clock, struct rm_board_worker *slot);
+enum rm_phase rm_phase_enter(struct rm_phase_clock *clock, enum rm_phase phase); /* returns the old */
+
+#endif

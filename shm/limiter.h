@@ -1,0 +1,45 @@
+/* limiter: keeps inserting and sampling in proportion (the SampleToInsertRatio limiter of Reverb,
+ * Cassirer et al. 2021). One per policy, in the board.
+ *
+ *   error = inserted * samples_per_insert - sampled, held within [min_error, max_error]
+ *
+ * Inserting stops (actors sleep) when it would push the error above max_error; sampling stops (the
+ * learner sleeps) when it would push it below min_error, or before `min_inserted` items are there.
+ * samples_per_insert 0 switches the limiter off (free running), but for min_inserted.
+ *
+ * Items are transitions: one lane of one row that can be sampled. */
+#ifndef RM_SHM_LIMITER_H
+#define RM_SHM_LIMITER_H
+
+#include "shm/wake.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* In shared memory. Doubles are written by the daemon before start (and by hot reload) only. */
+struct rm_limiter {
+    _Alignas(128) _Atomic uint64_t inserted; /* by the actors */
+    _Alignas(128) _Atomic uint64_t sampled;  /* by the learner */
+    _Alignas(128) _Atomic double samples_per_insert;
+    _Atomic double min_error;
+    _Atomic double max_error;
+    _Atomic uint64_t min_inserted;
+};
+
+void rm_limiter_init(struct rm_limiter *limiter, double samples_per_insert, double min_error,
+                     double max_error, uint64_t min_inserted);
+
+/* May `n` more items be inserted / sampled now? No side effect. */
+bool rm_limiter_may_insert(const struct rm_limiter *limiter, uint64_t n);
+bool rm_limiter_may_sample(const struct rm_limiter *limiter, uint64_t n);
+
+/* Counts them. Call after may_* said yes (several actors may overshoot by one row each). */
+void rm_limiter_inserted(struct rm_limiter *limiter, uint64_t n);
+void rm_limiter_sampled(struct rm_limiter *limiter, uint64_t n);
+
+/* How many more items must be inserted before `n` may be sampled; 0 = now. The learner writes
+ * inserted + this into its wake's threshold before sleeping, so that actors do not wake it for
+ * every row: an actor signals only when inserted >= threshold. */
+uint64_t rm_limiter_missing(const struct rm_limiter *limiter, uint64_t n);
+
+#endif

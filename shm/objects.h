@@ -1,0 +1,69 @@
+/* objects: which inherited descriptor is what. The daemon passes every worker the same descriptors
+ * under the same numbers, in an order that follows from three counts, so no table travels:
+ *
+ *   3                     board
+ *   4                     resolved configuration (JSON text region)
+ *   5 ..                  weights, one per policy
+ *   then                  rings, actor-major: ring(actor, policy) = base + actor * policies + policy
+ *   then                  eventfds, one per worker
+ *
+ * Workers are numbered in a fixed order as well: actors, learners, the evaluator, and in sequential
+ * mode the process that runs all of them in turn. In that mode the others have slots on the board
+ * but no process.
+ */
+#ifndef RM_SHM_OBJECTS_H
+#define RM_SHM_OBJECTS_H
+
+#include <stdint.h>
+
+#define RM_FD_BOARD 3
+#define RM_FD_CONFIG 4
+#define RM_FD_FIRST 5
+
+struct rm_objects {
+    uint32_t policies, actors, workers;
+};
+
+static inline int rm_fd_weights(const struct rm_objects *o, uint32_t policy)
+{
+    (void)o;
+    return RM_FD_FIRST + (int)policy;
+}
+
+static inline int rm_fd_ring(const struct rm_objects *o, uint32_t actor, uint32_t policy)
+{
+    return RM_FD_FIRST + (int)(o->policies + actor * o->policies + policy);
+}
+
+static inline int rm_fd_wake(const struct rm_objects *o, uint32_t worker)
+{
+    return RM_FD_FIRST + (int)(o->policies + o->actors * o->policies + worker);
+}
+
+static inline int rm_fd_end(const struct rm_objects *o)
+{
+    return RM_FD_FIRST + (int)(o->policies + o->actors * o->policies + o->workers);
+}
+
+static inline uint32_t rm_worker_actor(const struct rm_objects *o, uint32_t actor)
+{
+    (void)o;
+    return actor;
+}
+
+static inline uint32_t rm_worker_learner(const struct rm_objects *o, uint32_t policy)
+{
+    return o->actors + policy;
+}
+
+static inline uint32_t rm_worker_evaluator(const struct rm_objects *o)
+{
+    return o->actors + o->policies;
+}
+
+static inline uint32_t rm_worker_solo(const struct rm_objects *o)
+{
+    return o->actors + o->policies + 1;
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* round: the barrier of lockstep and sequential mode. A run is divided into rounds; within a round
+ * every participant (actor, learner) works only on what was there at the round's start: actors act
+ * with weights published before the round, learners sample rows committed before it. So results do
+ * not depend on scheduling. Participants arrive when their share of the round is done; the last one
+ * to arrive advances the round and wakes the others.
+ *
+ * One per experiment, in the board. Nobody spins: do_work() returns 0 until the round advances.
+ * A participant that died and was respawned arrives again only if it had not (its slot says). */
+#ifndef RM_SHM_ROUND_H
+#define RM_SHM_ROUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RM_ROUND_MAX 256 /* participants */
+
+/* In shared memory. arrived[i] = the last round participant i finished. Rounds count from 1. */
+struct rm_round {
+    _Alignas(128) _Atomic uint64_t current;
+    _Atomic uint32_t participants;
+    _Alignas(128) _Atomic uint64_t arrived[RM_ROUND_MAX];
+};
+
+void rm_round_init(struct rm_round *round, uint32_t participants);
+
+/* The round in progress. */
+uint64_t rm_round_current(const struct rm_round *round);
+
+/* Participant `who` has done its share of the current round. Idempotent. Returns true for exactly
+ * one caller per round: the one that completed and advanced it, who then wakes everybody. */
+bool rm_round_arrive(struct rm_round *round, uint32_t who);
+
+/* A participant leaves for good (its work is done): it counts as arrived in every later round.
+ * Returns true if that advanced the round. */
+bool rm_round_leave(struct rm_round *round, uint32_t who);
+
+#endif

@@ -1,0 +1,45 @@
+/* wake: an eventfd and a shared 'sleeping' word. One sleeper per wake, any number of wakers.
+ *
+ * The sleeper:   rm_wake_prepare(w); if (still nothing to do) rm_wake_wait(w); else rm_wake_cancel(w);
+ * The waker:     make work visible (release); rm_wake_signal(w);
+ * Both sides fence (seq_cst) between their store and their load, which x86 needs too; see the model
+ * in tests/model/. No system call is made when the other side is awake. */
+#ifndef RM_SHM_WAKE_H
+#define RM_SHM_WAKE_H
+
+#include "shm/base/error.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* In shared memory (the board). Two cache lines, so that neighbours never share one. */
+struct rm_wake_word {
+    _Alignas(128) _Atomic uint32_t sleeping; /* 1 from prepare to wake-up */
+    _Atomic uint32_t signals;                /* eventfd writes made: a system call each */
+    _Atomic uint64_t threshold;              /* free for the protocol above: see limiter.h */
+};
+
+/* A process's handle. The eventfd is inherited or local. */
+struct rm_wake {
+    struct rm_wake_word *word;
+    int fd; /* eventfd, non-blocking semantics are the waiter's business (poll) */
+};
+
+int rm_wake_create_fd(struct rm_error *error); /* eventfd or negative errno */
+
+void rm_wake_prepare(struct rm_wake *wake);
+void rm_wake_cancel(struct rm_wake *wake);
+
+/* Sleeps until signalled or `timeout_ns` passed (0 = no limit). Returns 1 when signalled, 0 on
+ * time-out, -EINTR when a signal handler ran. Clears 'sleeping' and drains the eventfd. */
+int rm_wake_wait(struct rm_wake *wake, uint64_t timeout_ns);
+
+/* Wakes the sleeper if it sleeps. Returns true when it made the system call. */
+bool rm_wake_signal(struct rm_wake *wake);
+
+/* Wakes regardless of 'sleeping': for stop and pause requests, and from signal handlers
+ * (async-signal-safe). */
+void rm_wake_force(struct rm_wake *wake);
+
+#endif

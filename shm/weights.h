@@ -1,0 +1,57 @@
+/* weights: the parameters of one policy, from its learner to everybody who acts with it. One writer,
+ * any number of readers, who never make the writer wait and never wait for it.
+ *
+ * Three slots, each with its own sequence word, and `latest`. The writer fills the slot after the
+ * latest one and then moves `latest`. A learner that dies while publishing leaves `latest` readable.
+ * A reader that finds a slot version other than the one it was promised tries again.
+ *
+ * Version 0 means that nothing was published yet. Versions count publications, from 1, without gaps.
+ * `updates` is the learner's update count at that publication: policy lag is measured in it.
+ *
+ * The arena is `count` floats: the first `act_count` suffice to act. */
+#ifndef RM_SHM_WEIGHTS_H
+#define RM_SHM_WEIGHTS_H
+
+#include "shm/base/error.h"
+#include "shm/region.h"
+
+#include <stdint.h>
+
+#define RM_WEIGHTS_SLOTS 3
+
+struct rm_weights {
+    struct rm_region region;
+    struct rm_weights_shared *shared;
+    uint64_t count;     /* floats per slot */
+    uint64_t act_count; /* leading floats needed to act */
+};
+
+struct rm_weights_stamp {
+    uint64_t version; /* publication number */
+    uint64_t updates; /* learner updates when published */
+    uint64_t round;   /* lockstep round in which it was published, else 0 */
+    uint64_t time_ns; /* rm_now_ns() when published */
+};
+
+int rm_weights_create(struct rm_weights *weights, uint32_t policy, uint64_t count,
+                      uint64_t act_count, struct rm_error *error);
+int rm_weights_attach(struct rm_weights *weights, int fd, bool writable, struct rm_error *error);
+void rm_weights_close(struct rm_weights *weights);
+
+/* Writer only. Copies `count` floats. Stamp's version is set by the function. Returns it. */
+uint64_t rm_weights_publish(struct rm_weights *weights, const float *params,
+                            struct rm_weights_stamp stamp);
+
+/* The latest stamp; two loads, no copy. version 0 when there is none. */
+struct rm_weights_stamp rm_weights_latest(const struct rm_weights *weights);
+
+/* Copies the first `n` floats of the latest version. Returns 1 with the stamp, 0 when nothing was
+ * published yet. Retries for as long as the writer laps it, counted in *retries (may be NULL). */
+int rm_weights_read(const struct rm_weights *weights, float *params, uint64_t n,
+                    struct rm_weights_stamp *stamp, uint64_t *retries);
+
+/* Lockstep: the same, but the newest version published in a round < `round`. */
+int rm_weights_read_before(const struct rm_weights *weights, uint64_t round, float *params,
+                           uint64_t n, struct rm_weights_stamp *stamp);
+
+#endif

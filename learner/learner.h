@@ -1,6 +1,6 @@
 /* learner: the duty that trains one policy. A turn (do_work) is one optimizer step: sample a batch
- * from the policy's rings, update, publish when due. Creating it publishes version 1 (or attaches to
- * what a predecessor published, and goes on from there). */
+ * from the policy's rings, update, publish when due. Creating it publishes version 1 (or attaches
+ * to what a predecessor published, and goes on from there). */
 #ifndef RM_LEARNER_LEARNER_H
 #define RM_LEARNER_LEARNER_H
 

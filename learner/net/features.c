@@ -1,0 +1,98 @@
+#include "learner/net/features.h"
+
+#include <string.h>
+
+/* One row per enum rm_env_dtype: how wide an element is, and the loop that turns n of them into
+ * floats. The loops are plain so that the compiler can vectorise them. */
+typedef void (*decode_fn)(const struct rm_env_agent *agent, const void *from, uint32_t n,
+                          float *to);
+
+#define PLAIN_DECODER(name, type)                                                                  \
+    static void name(const struct rm_env_agent *agent, const void *from, uint32_t n, float *to)    \
+    {                                                                                              \
+        const type *x = from;                                                                      \
+        (void)agent;                                                                               \
+        for (uint32_t i = 0; i < n; i++)                                                           \
+            to[i] = (float)x[i];                                                                   \
+    }
+
+PLAIN_DECODER(decode_u8, uint8_t)
+PLAIN_DECODER(decode_i8, int8_t)
+PLAIN_DECODER(decode_i16, int16_t)
+PLAIN_DECODER(decode_i32, int32_t)
+PLAIN_DECODER(decode_f32, float)
+
+static void decode_code8(const struct rm_env_agent *agent, const void *from, uint32_t n, float *to)
+{
+    const uint8_t *codes = from;
+    const uint32_t channels = agent->channels;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t k = codes[i] < agent->codes ? codes[i] : 0;
+        const float *row = agent->codebook + (size_t)k * channels;
+        for (uint32_t c = 0; c < channels; c++)
+            to[(size_t)c * n + i] = row[c];
+    }
+}
+
+static const struct {
+    size_t bytes;
+    decode_fn decode;
+} dtypes[] = {
+    [RM_ENV_U8] = {1, decode_u8},   [RM_ENV_I8] = {1, decode_i8},
+    [RM_ENV_I16] = {2, decode_i16}, [RM_ENV_I32] = {4, decode_i32},
+    [RM_ENV_F32] = {4, decode_f32}, [RM_ENV_CODE8] = {1, decode_code8},
+};
+
+static bool known(const struct rm_env_agent *agent)
+{
+    return agent->dtype > 0 && agent->dtype < sizeof dtypes / sizeof *dtypes;
+}
+
+uint32_t rm_features_elements(const struct rm_env_agent *agent)
+{
+    uint32_t elements = 1;
+    for (uint32_t d = 0; d < agent->dims; d++)
+        elements *= agent->shape[d];
+    return elements;
+}
+
+size_t rm_features_bytes(const struct rm_env_agent *agent)
+{
+    return known(agent) ? rm_features_elements(agent) * dtypes[agent->dtype].bytes : 0;
+}
+
+uint32_t rm_features_count(const struct rm_env_agent *agent)
+{
+    if (!known(agent))
+        return 0;
+    return rm_features_elements(agent) * (agent->dtype == RM_ENV_CODE8 ? agent->channels : 1);
+}
+
+void rm_features_decode(const struct rm_env_agent *agent, const uint8_t *obs, float *out)
+{
+    if (known(agent))
+        dtypes[agent->dtype].decode(agent, obs, rm_features_elements(agent), out);
+}
+
+void rm_features_stack(const struct rm_env_agent *agent, const uint8_t *const *frames,
+                       uint32_t stack, float *out)
+{
+    const uint32_t features = rm_features_count(agent);
+    for (uint32_t i = 0; i < stack; i++, out += features) {
+        if (frames[i])
+            rm_features_decode(agent, frames[i], out);
+        else
+            memset(out, 0, features * sizeof *out);
+    }
+}
+
+void rm_features_push(const struct rm_env_agent *agent, const uint8_t *obs, bool first,
+                      uint32_t stack, float *stacked)
+{
+    const size_t features = rm_features_count(agent), older = features * (stack - 1);
+    if (first)
+        memset(stacked, 0, older * sizeof *stacked);
+    else
+        memmove(stacked, stacked + features, older * sizeof *stacked);
+    rm_features_decode(agent, obs, stacked + older);
+}

@@ -1,0 +1,95 @@
+/* sampler: draws batches of n-step transitions uniformly from the replay rings of one policy, one
+ * ring per actor, and turns their rows into network inputs.
+ *
+ * The draw is canonical: a transition is named by (age in rows, global lane), global lane = agent
+ * slot
+ * * worlds of the experiment + world id, so the same numbers choose the same transitions however
+ * the worlds are split over actors. Age is drawn uniformly over the longest window of any ring and
+ * the lane uniformly; what turns out not to be a valid transition is drawn again.
+ *
+ * A TRANSITION starts in a row that is neither last nor dead and spans m <= n steps: n, or fewer
+ * when the episode ends (the last row, terminated or truncated, is where it ends), when the
+ * episode's last row is void (then one row before it), or when the writer died (the last row it
+ * wrote). Transitions whose n steps have not all been written yet are left for later. m = 0 is not
+ * a transition.
+ *
+ * Stacks are rebuilt from rows, zeros before the first row of the episode, never across an episode
+ * or a writer's generation. A stack that reaches back beyond what the ring still holds is not
+ * valid.
+ *
+ * Every draw is copied from the ring and then checked with rm_ring_intact(); a copy that the writer
+ * overtook is drawn again and counted. One thread per sampler; nothing is allocated after create.
+ */
+#ifndef RM_LEARNER_SAMPLER_H
+#define RM_LEARNER_SAMPLER_H
+
+#include "actor/env.h"
+#include "config/experiment.h"
+#include "learner/batch.h"
+#include "shm/base/error.h"
+#include "shm/ring.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One actor's ring and the worlds it serves. */
+struct rm_sampler_source {
+    const struct rm_ring *ring;
+    uint64_t first_world; /* id of its first world */
+    uint32_t worlds;
+};
+
+struct rm_sampler_spec {
+    const struct rm_sampler_source *sources; /* [source_count], by first_world, without gaps */
+    uint32_t source_count;
+    uint32_t agents;                  /* slots of the policy; a ring has agents * worlds lanes */
+    const struct rm_env_agent *agent; /* how observations decode; outlives the sampler */
+    uint32_t batch;
+    uint32_t n_step;
+    uint32_t frame_stack;
+    double gamma;
+    uint64_t capacity; /* transitions; the newest so many are sampled */
+    enum rm_form form;
+    uint64_t seed;
+    uint32_t policy; /* with the seed and the update's number: the key of the draws */
+};
+
+struct rm_sampler_counts {
+    uint64_t torn;     /* copies that the writer overtook, drawn again */
+    uint64_t rejected; /* draws that were no valid transition */
+    uint64_t age_sum;  /* of the drawn, in lanes of all rings together (agent steps) */
+    uint64_t age_count;
+};
+
+struct rm_sampler;
+
+int rm_sampler_create(struct rm_sampler **sampler, const struct rm_sampler_spec *spec,
+                      struct rm_error *error);
+void rm_sampler_destroy(struct rm_sampler *sampler);
+
+/* Fixes the rows to draw from until the next call: everything readable now (free running), or, in
+ * lockstep round `round` of `round_steps` rows, what was committed before the round and cannot be
+ * overwritten in it. */
+void rm_sampler_window_free(struct rm_sampler *sampler);
+void rm_sampler_window_round(struct rm_sampler *sampler, uint64_t round, uint32_t round_steps);
+
+/* Agent steps (lanes that are neither last nor dead) of the windows' rows that no earlier call has
+ * counted. Lockstep's measure of what was inserted. */
+uint64_t rm_sampler_count_new(struct rm_sampler *sampler);
+
+/* Draws the batch of update `update` (from 1) into batch, whose arrays are the caller's or made by
+ * rm_sampler_batch(). Returns 1; 0 when the windows hold too few valid transitions. */
+int rm_sampler_draw(struct rm_sampler *sampler, uint64_t update, struct rm_batch *batch);
+
+/* The sampler's own batch buffers, laid out for its spec. */
+struct rm_batch *rm_sampler_batch(struct rm_sampler *sampler);
+
+/* Transitions the windows hold (an upper bound: rows * lanes), and the most they may. */
+uint64_t rm_sampler_held(const struct rm_sampler *sampler);
+uint64_t rm_sampler_capacity(const struct rm_sampler *sampler);
+
+/* Totals since create. */
+struct rm_sampler_counts rm_sampler_counts(const struct rm_sampler *sampler);
+
+#endif

@@ -1,0 +1,342 @@
+/* count: a corridor that a small learner solves in seconds, and the world that tests break things
+ * with. Each agent stands in its own corridor, at 0 in the beginning, and sees its place one-hot.
+ * Action 1 goes on, action 0 goes back (staying at 0). Arriving at `length` gives 1; every other
+ * move 0.01 less than nothing. An agent that has arrived stays there at no cost until all have
+ * arrived, which terminates the episode; after `max_steps` steps it is truncated. Nothing is
+ * random. Best score per agent: 1 - 0.01 (length - 1).
+ *
+ * With `stamp` an observation is four numbers instead, {world id, episode, step, agent}, from which
+ * a test can tell where any row came from.
+ *
+ * Faults happen when world `fault_world` is about to do its n-th step (from 1, over all episodes);
+ * 0 is never. */
+#include "actor/envs/common.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { AGENTS_MAX = 64, LENGTH_MAX = 1024, ACTIONS = 2, STAMP = 4 };
+
+struct walker {
+    uint32_t place;
+    float reward;
+};
+
+/* State of one world; followed by its walkers in a saved state. */
+struct world {
+    uint64_t episode, total_steps;
+    uint32_t step;
+    uint32_t ended; /* 0 or the flag of the last row that is being given out */
+};
+
+struct rm_env {
+    uint32_t worlds, agents, phases, length, max_steps, mask, stamp;
+    uint64_t first_world, fault_world;
+    uint64_t fail_step, nan_step, illegal_mask_step, hang_step, crash_step;
+    struct rm_env_spec spec;
+    struct rm_env_agent agent[AGENTS_MAX];
+    char name[AGENTS_MAX][16];
+    char error[RM_ENV_ERROR_TEXT];
+    struct world *world;   /* [worlds] */
+    struct walker *walker; /* [worlds][agents] */
+};
+
+static const struct rm_env_option_doc options[] = {
+    {"agents", 1, 1, AGENTS_MAX, "number of agents"},
+    {"phases", 1, 1, AGENTS_MAX, "phases; agent a acts in phase a * phases / agents"},
+    {"length", 5, 1, LENGTH_MAX, "moves to the end of the corridor"},
+    {"max_steps", 50, 1, 1e9, "steps after which the episode is truncated"},
+    {"mask", 0, 0, 1, "1: give a legal-action mask; going back at 0 is illegal and refused"},
+    {"stamp", 0, 0, 1, "1: observe {world id, episode, step, agent} as int32"},
+    {"fault_world", 0, 0, 9e15, "id of the world that faults happen in"},
+    {"fail_step", 0, 0, 9e15, "step() returns an error"},
+    {"nan_step", 0, 0, 9e15, "the rewards of this step are not a number"},
+    {"illegal_mask_step", 0, 0, 9e15, "the masks after this step allow nothing (with mask 1)"},
+    {"hang_step", 0, 0, 9e15, "step() never returns"},
+    {"crash_step", 0, 0, 9e15, "the process dies of SIGSEGV"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static struct walker *walkers(const struct rm_env *env, uint32_t w)
+{
+    return env->walker + (size_t)w * env->agents;
+}
+
+static void begin_episode(const struct rm_env *env, uint32_t w)
+{
+    env->world[w].step = 0;
+    env->world[w].ended = 0;
+    memset(walkers(env, w), 0, env->agents * sizeof(struct walker));
+}
+
+/* Is world w about to take the step that `at` names? */
+static int fault_at(const struct rm_env *env, uint32_t w, uint64_t at)
+{
+    return at && env->first_world + w == env->fault_world && env->world[w].total_steps + 1 == at;
+}
+
+static int inject(struct rm_env *env, uint32_t w)
+{
+    unsigned long long id = env->first_world + w, at = env->world[w].total_steps + 1;
+    if (fault_at(env, w, env->fail_step))
+        return rm_env_fail(env->error, -EIO, "world %llu fails at its step %llu, as fail_step asks",
+                           id, at);
+    while (fault_at(env, w, env->hang_step))
+        pause();
+    if (fault_at(env, w, env->crash_step)) {
+        signal(SIGSEGV, SIG_DFL);
+        raise(SIGSEGV);
+    }
+    return 0;
+}
+
+static void write_agent(const struct rm_env *env, uint32_t w, uint32_t a,
+                        const struct rm_env_buffers *out)
+{
+    const struct world *world = &env->world[w];
+    const struct walker *walker = &walkers(env, w)[a];
+    void *obs = rm_env_at(out->obs, out->obs_stride, w);
+    if (env->stamp) {
+        const int32_t stamp[STAMP] = {(int32_t)(env->first_world + w), (int32_t)world->episode,
+                                      (int32_t)world->step, (int32_t)a};
+        memcpy(obs, stamp, sizeof(stamp));
+    } else {
+        const float one = 1;
+        memset(obs, 0, (env->length + 1) * sizeof(float));
+        memcpy((float *)obs + walker->place, &one, sizeof(one));
+    }
+    out->reward[w] = walker->reward;
+    out->flags[w] = world->ended ? (uint8_t)world->ended : world->step == 0 ? RM_ENV_FIRST : 0;
+    if (env->mask) {
+        uint8_t *mask = rm_env_at(out->mask, out->mask_stride, w);
+        /* total_steps has counted the step by now */
+        int none = env->illegal_mask_step && world->total_steps == env->illegal_mask_step &&
+                   env->first_world + w == env->fault_world;
+        mask[0] = !none && walker->place > 0;
+        mask[1] = !none;
+    }
+}
+
+static void write_phase(const struct rm_env *env, uint32_t phase, const struct rm_env_buffers *out)
+{
+    for (uint32_t a = 0; a < env->agents; a++)
+        if (env->agent[a].phase == phase)
+            for (uint32_t w = 0; w < env->worlds; w++)
+                write_agent(env, w, a, &out[a]);
+}
+
+static int reset(struct rm_env *env, const struct rm_env_buffers *out)
+{
+    for (uint32_t w = 0; w < env->worlds; w++) {
+        env->world[w] = (struct world){0};
+        begin_episode(env, w);
+    }
+    write_phase(env, 0, out);
+    return 0;
+}
+
+static int walk(struct rm_env *env, uint32_t w, uint32_t a, int32_t action)
+{
+    struct walker *walker = &walkers(env, w)[a];
+    int illegal = env->mask && action == 0 && walker->place == 0;
+    if ((uint32_t)action >= ACTIONS || illegal)
+        return rm_env_fail(env->error, -EINVAL, "action %d of agent %u in world %llu is %s", action,
+                           a, (unsigned long long)(env->first_world + w),
+                           illegal ? "masked out" : "not one of 0..1");
+    if (walker->place == env->length) {
+        walker->reward = 0;
+        return 0;
+    }
+    if (action == 1)
+        walker->place++;
+    else if (walker->place > 0)
+        walker->place--;
+    walker->reward = walker->place == env->length ? 1.0f : -0.01f;
+    return 0;
+}
+
+/* After the last phase of a step. */
+static void end_step(struct rm_env *env, uint32_t w)
+{
+    struct world *world = &env->world[w];
+    struct walker *walker = walkers(env, w);
+    if (world->ended) {
+        world->episode++;
+        begin_episode(env, w);
+        return;
+    }
+    uint32_t arrived = 0;
+    for (uint32_t a = 0; a < env->agents; a++) {
+        arrived += walker[a].place == env->length;
+        if (fault_at(env, w, env->nan_step))
+            walker[a].reward = NAN;
+    }
+    world->step++;
+    world->total_steps++;
+    world->ended = arrived == env->agents          ? RM_ENV_TERMINATED
+                   : world->step >= env->max_steps ? RM_ENV_TRUNCATED
+                                                   : 0;
+}
+
+static int step(struct rm_env *env, uint32_t phase, const int32_t *const *actions,
+                const struct rm_env_buffers *out)
+{
+    if (phase >= env->phases)
+        return rm_env_fail(env->error, -EINVAL, "phase %u: there are %u", phase, env->phases);
+    for (uint32_t w = 0; w < env->worlds; w++) {
+        if (env->world[w].ended)
+            continue;
+        int rc = phase == 0 ? inject(env, w) : 0;
+        for (uint32_t a = 0; rc == 0 && a < env->agents; a++)
+            if (env->agent[a].phase == phase)
+                rc = walk(env, w, a, actions[a][w]);
+        if (rc < 0)
+            return rc;
+    }
+    uint32_t next = (phase + 1) % env->phases;
+    if (next == 0)
+        for (uint32_t w = 0; w < env->worlds; w++)
+            end_step(env, w);
+    write_phase(env, next, out);
+    return 0;
+}
+
+static size_t state_size(const struct rm_env *env)
+{
+    return env->worlds * (sizeof(struct world) + env->agents * sizeof(struct walker));
+}
+
+static int save_state(const struct rm_env *env, void *state)
+{
+    size_t worlds = env->worlds * sizeof(struct world);
+    memcpy(state, env->world, worlds);
+    memcpy((char *)state + worlds, env->walker, state_size(env) - worlds);
+    return 0;
+}
+
+static int load_state(struct rm_env *env, const void *state)
+{
+    size_t worlds = env->worlds * sizeof(struct world);
+    const struct walker *walker = (const void *)((const char *)state + worlds);
+    for (size_t i = 0; i < (size_t)env->worlds * env->agents; i++)
+        if (walker[i].place > env->length)
+            return rm_env_fail(env->error, -EINVAL, "state: place %u of a corridor of %u",
+                               walker[i].place, env->length);
+    memcpy(env->world, state, worlds);
+    memcpy(env->walker, walker, state_size(env) - worlds);
+    return 0;
+}
+
+static void close_env(struct rm_env *env)
+{
+    free(env->world);
+    free(env->walker);
+    free(env);
+}
+
+static void read_options(struct rm_env *env, const struct rm_env_config *config)
+{
+    env->agents = rm_env_option_u32(config, options, "agents");
+    env->phases = rm_env_option_u32(config, options, "phases");
+    env->length = rm_env_option_u32(config, options, "length");
+    env->max_steps = rm_env_option_u32(config, options, "max_steps");
+    env->mask = rm_env_option_u32(config, options, "mask");
+    env->stamp = rm_env_option_u32(config, options, "stamp");
+    env->fault_world = (uint64_t)rm_env_option(config, options, "fault_world");
+    env->fail_step = (uint64_t)rm_env_option(config, options, "fail_step");
+    env->nan_step = (uint64_t)rm_env_option(config, options, "nan_step");
+    env->illegal_mask_step = (uint64_t)rm_env_option(config, options, "illegal_mask_step");
+    env->hang_step = (uint64_t)rm_env_option(config, options, "hang_step");
+    env->crash_step = (uint64_t)rm_env_option(config, options, "crash_step");
+}
+
+static void describe_agents(struct rm_env *env)
+{
+    for (uint32_t a = 0; a < env->agents; a++) {
+        snprintf(env->name[a], sizeof(env->name[a]), "agent_%u", a);
+        env->agent[a] = (struct rm_env_agent){
+            .name = env->name[a],
+            .phase = a * env->phases / env->agents,
+            .dtype = env->stamp ? RM_ENV_I32 : RM_ENV_F32,
+            .dims = 1,
+            .shape = {env->stamp ? STAMP : env->length + 1},
+            .low = 0,
+            .high = env->stamp ? INT32_MAX : 1,
+            .actions = ACTIONS,
+            .has_mask = env->mask,
+        };
+    }
+}
+
+static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
+{
+    struct rm_env *env = calloc(1, sizeof(*env));
+    if (!env)
+        goto no_memory;
+    read_options(env, config);
+    env->worlds = config->worlds;
+    env->first_world = config->first_world;
+    if (env->phases > env->agents) {
+        snprintf(error, error_size, "%u phases for %u agents: at most one phase an agent",
+                 env->phases, env->agents);
+        close_env(env);
+        return NULL;
+    }
+    describe_agents(env);
+    env->world = calloc(env->worlds, sizeof(struct world));
+    env->walker = calloc((size_t)env->worlds * env->agents, sizeof(struct walker));
+    if (!env->world || !env->walker)
+        goto no_memory;
+    double best = 1 - 0.01 * (env->length - 1);
+    env->spec = (struct rm_env_spec){
+        .abi_version = RM_ENV_ABI_VERSION,
+        .struct_size = sizeof(struct rm_env_spec),
+        .name = "count",
+        .doc = "a corridor to walk along, and faults for tests",
+        .agents = env->agents,
+        .phases = env->phases,
+        .agent = env->agent,
+        .max_steps = env->max_steps,
+        .score_low = -0.01 * env->max_steps * env->agents,
+        .score_high = best * env->agents,
+        .score_random = NAN,
+        .score_solved = env->max_steps >= env->length ? best * env->agents : NAN,
+    };
+    return env;
+
+no_memory:
+    snprintf(error, error_size, "no memory for %u worlds", config->worlds);
+    if (env)
+        close_env(env);
+    return NULL;
+}
+
+static const struct rm_env_spec *describe(const struct rm_env *env)
+{
+    return &env->spec;
+}
+
+static const char *last_error(const struct rm_env *env)
+{
+    return env->error;
+}
+
+extern const struct rm_env_ops rm_count_ops;
+const struct rm_env_ops rm_count_ops = {
+    .abi_version = RM_ENV_ABI_VERSION,
+    .struct_size = sizeof(struct rm_env_ops),
+    .name = "count",
+    .options = options,
+    .create = create,
+    .describe = describe,
+    .reset = reset,
+    .step = step,
+    .state_size = state_size,
+    .save_state = save_state,
+    .load_state = load_state,
+    .close = close_env,
+    .last_error = last_error,
+};

@@ -1,0 +1,394 @@
+#include "daemon/control.h"
+
+#include "shm/base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+struct rm_client {
+    uv_pipe_t pipe;
+    struct rm_control *control;
+    struct rm_client *next;
+    struct ucred peer;
+    enum rm_access access;
+    bool subscribed;
+    bool discarding; /* in the rest of a line that was too long */
+    bool stalled;    /* not read from: its output stands */
+    bool ended;      /* sent all it will send; closed once its output is out */
+    bool closing;
+    uint64_t lost;      /* events dropped since the last one sent */
+    uint64_t moved_ns;  /* when its output was last seen to shrink or be empty */
+    size_t queued_then; /* output queued at that time */
+    size_t used;        /* bytes of `in` */
+    char in[RM_PROTOCOL_LINE_MAX];
+};
+
+struct rm_control {
+    uv_pipe_t listener;
+    const struct rm_control_ops *ops;
+    void *user;
+    struct rm_client *clients;
+    struct rm_control_counts counts;
+    bool closing;
+};
+
+struct output {
+    uv_write_t request;
+    char *line;
+};
+
+static void process(struct rm_client *client);
+
+enum rm_access rm_access_of(uid_t peer_uid, gid_t peer_gid, uid_t own_uid, gid_t own_gid)
+{
+    if (peer_uid == 0 || peer_uid == own_uid)
+        return RM_ACCESS_ADMINISTER;
+    return peer_gid == own_gid ? RM_ACCESS_OPERATE : RM_ACCESS_SEE;
+}
+
+enum rm_access rm_client_access(const struct rm_client *client)
+{
+    return client->access;
+}
+
+uid_t rm_client_uid(const struct rm_client *client)
+{
+    return client->peer.uid;
+}
+
+pid_t rm_client_pid(const struct rm_client *client)
+{
+    return client->peer.pid;
+}
+
+void rm_client_subscribe(struct rm_client *client, bool on)
+{
+    client->subscribed = on;
+}
+
+struct rm_control_counts rm_control_counts(const struct rm_control *control)
+{
+    return control->counts;
+}
+
+static void free_if_over(struct rm_control *control)
+{
+    if (control->closing && !control->clients && !uv_is_active((uv_handle_t *)&control->listener) &&
+        control->listener.data == NULL)
+        free(control);
+}
+
+static void on_client_closed(uv_handle_t *handle)
+{
+    struct rm_client *client = handle->data;
+    struct rm_control *control = client->control;
+    for (struct rm_client **at = &control->clients; *at; at = &(*at)->next)
+        if (*at == client) {
+            *at = client->next;
+            break;
+        }
+    free(client);
+    free_if_over(control);
+}
+
+static void close_client(struct rm_client *client)
+{
+    if (client->closing)
+        return;
+    client->closing = true;
+    struct rm_control *control = client->control;
+    control->counts.clients--;
+    uv_close((uv_handle_t *)&client->pipe, on_client_closed);
+    if (control->ops->watched && !control->closing && control->counts.clients == 0)
+        control->ops->watched(control->user, false);
+}
+
+static size_t queued(const struct rm_client *client)
+{
+    return uv_stream_get_write_queue_size((const uv_stream_t *)&client->pipe);
+}
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct output *output = (struct output *)request;
+    struct rm_client *client = request->handle->data;
+    free(output->line);
+    free(output);
+    if (client->closing)
+        return;
+    if (status < 0) {
+        close_client(client);
+        return;
+    }
+    if (client->stalled && queued(client) < RM_CONTROL_OUTPUT_HIGH / 2)
+        process(client);
+    if (client->ended && !client->closing && queued(client) == 0)
+        close_client(client);
+}
+
+/* Takes `line`, which may be NULL (no memory). */
+static void send_line(struct rm_client *client, char *line, size_t bytes)
+{
+    struct output *output = line && !client->closing ? malloc(sizeof *output) : NULL;
+    if (!output) {
+        free(line);
+        close_client(client);
+        return;
+    }
+    output->line = line;
+    uv_buf_t buffer = uv_buf_init(line, (unsigned)bytes);
+    if (queued(client) == 0)
+        client->moved_ns = rm_now_ns();
+    if (uv_write(&output->request, (uv_stream_t *)&client->pipe, &buffer, 1, on_written) < 0) {
+        free(output->line);
+        free(output);
+        close_client(client);
+    }
+}
+
+static void refuse_line(struct rm_client *client, enum rm_refusal refusal, const char *text,
+                        json_t *id)
+{
+    size_t bytes = 0;
+    client->control->counts.refusals++;
+    char *line = rm_refusal_line(refusal, text, id, &bytes);
+    send_line(client, line, bytes);
+}
+
+static void answer(struct rm_client *client, const char *line, size_t bytes)
+{
+    struct rm_control *control = client->control;
+    struct rm_error error = {.text = ""};
+    struct rm_request request;
+    json_t *reply = NULL;
+    control->counts.requests++;
+    enum rm_refusal refusal = rm_request_parse(&request, line, bytes, &error);
+    if (refusal == RM_REFUSED_NOT)
+        refusal = control->ops->execute(control->user, client, &request, &reply, &error);
+    if (refusal != RM_REFUSED_NOT) {
+        json_decref(reply);
+        refuse_line(client, refusal, error.text, request.id);
+    } else {
+        size_t size = 0;
+        char *text = rm_reply_line(reply, request.id, &size);
+        send_line(client, text, size);
+    }
+    rm_request_free(&request);
+}
+
+static bool blank(const char *line, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r')
+            return false;
+    return true;
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+    struct rm_client *client = handle->data;
+    (void)suggested;
+    *buffer = uv_buf_init(client->in + client->used, (unsigned)(sizeof client->in - client->used));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
+{
+    struct rm_client *client = stream->data;
+    (void)buffer;
+    if (client->closing || n == 0)
+        return;
+    if (n < 0) {
+        /* What it asked before is still answered when it only closed its sending side. */
+        if (n != UV_EOF || queued(client) == 0) {
+            close_client(client);
+        } else {
+            client->ended = true;
+            uv_read_stop(stream);
+        }
+        return;
+    }
+    client->used += (size_t)n;
+    process(client);
+}
+
+/* Answers the complete lines in the buffer for as long as the client takes the answers. */
+static void process(struct rm_client *client)
+{
+    size_t at = 0;
+    bool full = false;
+    while (!client->closing && at < client->used) {
+        if (queued(client) >= RM_CONTROL_OUTPUT_HIGH) {
+            full = true;
+            break;
+        }
+        char *line = client->in + at;
+        char *end = memchr(line, '\n', client->used - at);
+        if (!end)
+            break;
+        size_t bytes = (size_t)(end - line);
+        if (client->discarding)
+            client->discarding = false; /* the rest of the long line */
+        else if (!blank(line, bytes))
+            answer(client, line, bytes);
+        at += bytes + 1;
+    }
+    if (client->closing)
+        return;
+    memmove(client->in, client->in + at, client->used - at);
+    client->used -= at;
+    if (client->discarding && !full) {
+        client->used = 0;
+    } else if (client->used == sizeof client->in && !full) {
+        client->discarding = true;
+        client->used = 0;
+        refuse_line(client, RM_REFUSED_TOO_LONG, "a line is at most 65536 bytes", NULL);
+        if (client->closing)
+            return;
+    }
+    if (full && !client->stalled) {
+        client->stalled = true;
+        uv_read_stop((uv_stream_t *)&client->pipe);
+    } else if (!full && client->stalled) {
+        client->stalled = false;
+        uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read);
+    }
+}
+
+static int identify(struct rm_client *client)
+{
+    uv_os_fd_t fd;
+    socklen_t size = sizeof client->peer;
+    int rc = uv_fileno((uv_handle_t *)&client->pipe, &fd);
+    if (rc < 0)
+        return rc;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &client->peer, &size) < 0)
+        return -errno;
+    client->access = rm_access_of(client->peer.uid, client->peer.gid, geteuid(), getegid());
+    return 0;
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct rm_control *control = listener->data;
+    if (status < 0 || control->closing)
+        return;
+    struct rm_client *client = malloc(sizeof *client);
+    if (!client)
+        return; /* stays in the backlog until there is memory or it gives up */
+    memset(client, 0, offsetof(struct rm_client, in));
+    client->control = control;
+    uv_pipe_init(listener->loop, &client->pipe, 0);
+    client->pipe.data = client;
+    client->next = control->clients;
+    control->clients = client;
+    control->counts.clients++;
+    if (uv_accept(listener, (uv_stream_t *)&client->pipe) < 0 || identify(client) < 0) {
+        close_client(client);
+        return;
+    }
+    control->counts.accepted++;
+    size_t bytes = 0;
+    if (control->counts.clients > RM_CONTROL_CLIENTS_MAX) {
+        control->counts.refused++;
+        char *line =
+            rm_refusal_line(RM_REFUSED_NOT_NOW, "too many clients: try again later", NULL, &bytes);
+        client->ended = true;
+        send_line(client, line, bytes);
+        return;
+    }
+    if (control->ops->watched && control->counts.clients == 1)
+        control->ops->watched(control->user, true);
+    char *line = rm_greeting_line(&bytes);
+    send_line(client, line, bytes);
+    if (!client->closing)
+        uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read);
+}
+
+int rm_control_open(struct rm_control **out, uv_loop_t *loop, int listen_fd,
+                    const struct rm_control_ops *ops, void *user, struct rm_error *error)
+{
+    struct rm_control *control = calloc(1, sizeof *control);
+    if (!control) {
+        close(listen_fd);
+        return rm_fail(error, -ENOMEM, "control: out of memory");
+    }
+    control->ops = ops;
+    control->user = user;
+    uv_pipe_init(loop, &control->listener, 0);
+    control->listener.data = control;
+    int rc = uv_pipe_open(&control->listener, listen_fd);
+    if (rc < 0)
+        close(listen_fd);
+    else
+        rc = uv_listen((uv_stream_t *)&control->listener, 16, on_connection);
+    if (rc < 0) {
+        rm_control_close(control);
+        return rm_fail(error, rc, "control: cannot listen: %s", uv_strerror(rc));
+    }
+    *out = control;
+    return 0;
+}
+
+static void on_listener_closed(uv_handle_t *handle)
+{
+    struct rm_control *control = handle->data;
+    control->listener.data = NULL;
+    free_if_over(control);
+}
+
+void rm_control_close(struct rm_control *control)
+{
+    if (!control || control->closing)
+        return;
+    control->closing = true;
+    struct rm_client *next;
+    for (struct rm_client *client = control->clients; client; client = next) {
+        next = client->next;
+        close_client(client);
+    }
+    uv_close((uv_handle_t *)&control->listener, on_listener_closed);
+}
+
+void rm_control_event(struct rm_control *control, const char *name, json_t *data)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    double time = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    struct rm_client *next;
+    for (struct rm_client *client = control->clients; client; client = next) {
+        next = client->next;
+        if (!client->subscribed || client->closing)
+            continue;
+        if (queued(client) >= RM_CONTROL_EVENTS_QUEUED) {
+            client->lost++;
+            control->counts.events_lost++;
+            continue;
+        }
+        size_t bytes = 0;
+        char *line = rm_event_line(name, time, data, client->lost, &bytes);
+        client->lost = 0;
+        send_line(client, line, bytes);
+    }
+}
+
+void rm_control_expire(struct rm_control *control, uint64_t now_ns)
+{
+    struct rm_client *next;
+    for (struct rm_client *client = control->clients; client; client = next) {
+        next = client->next;
+        size_t out = queued(client);
+        if (out == 0 || out < client->queued_then) {
+            client->moved_ns = now_ns;
+        } else if (!client->closing && now_ns > client->moved_ns &&
+                   now_ns - client->moved_ns > RM_CONTROL_PATIENCE_NS) {
+            control->counts.slow_closed++;
+            close_client(client);
+            continue;
+        }
+        client->queued_then = out;
+    }
+}

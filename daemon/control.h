@@ -1,0 +1,73 @@
+/* control: the server side of the control socket. Reads lines, hands requests on, writes replies
+ * and events; knows nothing about what commands do. On libuv's loop; one thread.
+ *
+ * What a client can cost is bounded: RM_CONTROL_CLIENTS_MAX clients; 64 KiB of input each; a client
+ * that does not read its replies is not read from any more, and closed when nothing moved for
+ * RM_CONTROL_PATIENCE_NS; events beyond RM_CONTROL_EVENTS_QUEUED bytes are dropped and counted. */
+#ifndef RM_DAEMON_CONTROL_H
+#define RM_DAEMON_CONTROL_H
+
+#include "daemon/protocol.h"
+#include "shm/base/error.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#define RM_CONTROL_CLIENTS_MAX   64
+#define RM_CONTROL_OUTPUT_HIGH   262144 /* queued bytes from which a client is not read from */
+#define RM_CONTROL_EVENTS_QUEUED 131072 /* queued bytes from which its events are dropped */
+#define RM_CONTROL_PATIENCE_NS   10000000000ull
+
+struct rm_client;
+struct rm_control;
+
+struct rm_control_counts {
+    uint32_t clients;
+    uint64_t accepted;
+    uint64_t refused; /* too many clients */
+    uint64_t requests;
+    uint64_t refusals;    /* requests answered with an error */
+    uint64_t slow_closed; /* clients closed because they did not read */
+    uint64_t events_lost;
+};
+
+struct rm_control_ops {
+    /* The reply for a parsed request. *reply is a new reference. */
+    enum rm_refusal (*execute)(void *user, struct rm_client *client,
+                               const struct rm_request *request, json_t **reply,
+                               struct rm_error *error);
+    /* A client came or went: whoever ticks may have to start or stop. May be NULL. */
+    void (*watched)(void *user, bool watched);
+};
+
+/* Serves on a listening descriptor, which it owns from now on (also on failure). */
+int rm_control_open(struct rm_control **control, uv_loop_t *loop, int listen_fd,
+                    const struct rm_control_ops *ops, void *user, struct rm_error *error);
+
+/* Sends what is queued if the sockets take it at once, closes everything. The loop must run once
+ * more before it is closed itself; `*control` is freed then. */
+void rm_control_close(struct rm_control *control);
+
+/* An event to every subscriber. `data` is borrowed. */
+void rm_control_event(struct rm_control *control, const char *name, json_t *data);
+
+/* Closes clients that have let their output stand for too long. Call about once a second while
+ * rm_control_counts().clients > 0. */
+void rm_control_expire(struct rm_control *control, uint64_t now_ns);
+
+struct rm_control_counts rm_control_counts(const struct rm_control *control);
+
+/* Who it is: for access checks and the journal. */
+enum rm_access rm_client_access(const struct rm_client *client);
+uid_t rm_client_uid(const struct rm_client *client);
+pid_t rm_client_pid(const struct rm_client *client);
+void rm_client_subscribe(struct rm_client *client, bool on);
+
+/* Level of a peer by its credentials: root and the daemon's own user administer, members of the
+ * daemon's group operate, others see. */
+enum rm_access rm_access_of(uid_t peer_uid, gid_t peer_gid, uid_t own_uid, gid_t own_gid);
+
+#endif

@@ -1,0 +1,149 @@
+#include "daemon/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 16
+
+/* Makes one directory. In a sticky, world-writable parent somebody else may have made it first. */
+static int make_directory(const char *path, bool shared_parent, struct rm_error *error)
+{
+    if (mkdir(path, shared_parent ? 0700 : 0755) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return rm_fail(error, -errno, "cannot make the directory %s: %s", path, strerror(errno));
+    struct stat st;
+    if (lstat(path, &st) < 0)
+        return rm_fail(error, -errno, "cannot look at %s: %s", path, strerror(errno));
+    if (shared_parent && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
+        return rm_fail(error, -EPERM,
+                       "%s is not a directory of user %u: remove it, or set "
+                       "RINGMASTER_RUNTIME_DIR",
+                       path, (unsigned)geteuid());
+    return 0;
+}
+
+/* All directories above the socket. */
+static int make_parents(const char *socket_path, struct rm_error *error)
+{
+    char path[RM_SOCKET_PATH_MAX];
+    snprintf(path, sizeof path, "%s", socket_path);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        bool in_tmp = strncmp(path, "/tmp/", 5) == 0 && !strchr(path + 5, '/');
+        int rc = make_directory(path, in_tmp, error);
+        *slash = '/';
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int refuse(int fd, const char *socket_path, struct rm_error *error)
+{
+    char pid[24] = "";
+    ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
+    pid[n > 0 ? n : 0] = '\0';
+    pid[strcspn(pid, "\n")] = '\0';
+    close(fd);
+    return rm_fail(error, -EEXIST,
+                   "already running: process %s holds %s; stop it (ringctl stop), or give this one "
+                   "another name (--name)",
+                   pid[0] ? pid : "?", socket_path);
+}
+
+int rm_place_take(struct rm_place *place, const char *socket, struct rm_error *error)
+{
+    place->lock_fd = place->listen_fd = -1;
+    if (strlen(socket) >= sizeof place->socket)
+        return rm_fail(error, -ENAMETOOLONG,
+                       "control.socket: %s is longer than the %zu bytes of a socket address",
+                       socket, sizeof place->socket - 1);
+    snprintf(place->socket, sizeof place->socket, "%s", socket);
+    snprintf(place->lock, sizeof place->lock, "%s.lock", socket);
+    int rc = make_parents(place->socket, error);
+    if (rc < 0)
+        return rc;
+    for (;;) {
+        int fd = open(place->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+        if (fd < 0)
+            return rm_fail(error, -errno, "cannot open the lock %s: %s", place->lock,
+                           strerror(errno));
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+            return refuse(fd, place->socket, error);
+        /* Its last holder may have removed it between our open and our lock. */
+        struct stat ours, there;
+        if (fstat(fd, &ours) == 0 && stat(place->lock, &there) == 0 &&
+            ours.st_ino == there.st_ino && ours.st_dev == there.st_dev) {
+            place->lock_fd = fd;
+            break;
+        }
+        close(fd);
+    }
+    char pid[24];
+    int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
+    if (ftruncate(place->lock_fd, 0) < 0 || pwrite(place->lock_fd, pid, (size_t)n, 0) != n) {
+        rc = rm_fail(error, -errno, "cannot write the lock %s: %s", place->lock, strerror(errno));
+        rm_place_leave(place);
+        return rc;
+    }
+    return 0;
+}
+
+int rm_place_listen(struct rm_place *place, struct rm_error *error)
+{
+    struct stat st;
+    if (lstat(place->socket, &st) == 0) {
+        if (!S_ISSOCK(st.st_mode))
+            return rm_fail(error, -EEXIST, "%s exists and is not a socket", place->socket);
+        unlink(place->socket); /* left by a daemon that was killed: we hold its lock */
+    }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return rm_fail(error, -errno, "cannot make a socket: %s", strerror(errno));
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, place->socket, strlen(place->socket) + 1);
+    mode_t before = umask(0117);
+    int rc = bind(fd, (struct sockaddr *)&address, sizeof address);
+    int reason = errno;
+    umask(before);
+    if (rc == 0 && listen(fd, BACKLOG) < 0) {
+        rc = -1;
+        reason = errno;
+        unlink(place->socket);
+    }
+    if (rc < 0) {
+        close(fd);
+        return rm_fail(error, -reason, "cannot listen on %s: %s", place->socket, strerror(reason));
+    }
+    place->listen_fd = fd;
+    return 0;
+}
+
+void rm_place_leave(struct rm_place *place)
+{
+    if (place->listen_fd >= 0)
+        close(place->listen_fd);
+    place->listen_fd = -1;
+    if (place->lock_fd < 0)
+        return;
+    unlink(place->socket);
+    unlink(place->lock);
+    close(place->lock_fd);
+    place->lock_fd = -1;
+    char directory[RM_SOCKET_PATH_MAX];
+    snprintf(directory, sizeof directory, "%s", place->socket);
+    char *slash = strrchr(directory, '/');
+    if (slash && slash != directory) {
+        *slash = '\0';
+        rmdir(directory); /* stays when anything else is in it */
+    }
+}

@@ -1,0 +1,29 @@
+/* place: the one place in the file system that a running experiment occupies: its control socket
+ * and the lock beside it. Holding the lock (flock) is what being the daemon of that name means: it
+ * vanishes with the process however that ends, so a socket found while holding it is a leftover.
+ *
+ * Owned by the daemon; one thread. */
+#ifndef RM_DAEMON_PLACE_H
+#define RM_DAEMON_PLACE_H
+
+#include "daemon/socket_path.h"
+#include "shm/base/error.h"
+
+struct rm_place {
+    char socket[RM_SOCKET_PATH_MAX];
+    char lock[RM_SOCKET_PATH_MAX + 8]; /* socket + ".lock" */
+    int lock_fd;                       /* -1 = not held */
+    int listen_fd;                     /* -1 = none, or handed on */
+};
+
+/* Makes the directories (mode 0755, below /tmp 0700 and checked to be ours), takes the lock.
+ * -EEXIST: another daemon holds it; the message has its pid. */
+int rm_place_take(struct rm_place *place, const char *socket, struct rm_error *error);
+
+/* Removes a stale socket and listens on a new one of mode 0660. The descriptor is in listen_fd. */
+int rm_place_listen(struct rm_place *place, struct rm_error *error);
+
+/* Removes socket, lock and the directory if that leaves it empty. Harmless when nothing is held. */
+void rm_place_leave(struct rm_place *place);
+
+#endif

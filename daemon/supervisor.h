@@ -1,0 +1,134 @@
+/* supervisor: keeps workers alive. One state per worker and one table of state by event; what a
+ * transition does goes through three callbacks and the time is passed in, so that all of it runs in
+ * a test without a process or a sleep.
+ *
+ * Deaths are reported by whoever reaps the processes; hangs are seen here, from what workers write
+ * on the board. The first respawn waits for nothing but the floor between two starts; each further
+ * death within the window doubles the delay, up to a limit; too many deaths within the window, or
+ * an exit with RM_EXIT_NEVER, fail the worker for good.
+ *
+ * One thread. No allocation. */
+#ifndef RM_DAEMON_SUPERVISOR_H
+#define RM_DAEMON_SUPERVISOR_H
+
+#include "config/experiment.h"
+#include "shm/base/error.h"
+#include "shm/board.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum rm_supervised {
+    RM_SUPERVISED_DOWN = 0,    /* no process: not started, finished, or stopped */
+    RM_SUPERVISED_STARTING,    /* process there, not yet at work */
+    RM_SUPERVISED_UP,          /* it has been at work */
+    RM_SUPERVISED_STOPPING,    /* asked to stop; killed when the grace is over */
+    RM_SUPERVISED_BACKING_OFF, /* dead, waits for its next start */
+    RM_SUPERVISED_FAILED,      /* will not be started again */
+    RM_SUPERVISED_COUNT
+};
+
+enum rm_supervisor_event {
+    RM_EVENT_START = 0,     /* wanted */
+    RM_EVENT_READY,         /* the board says that it works or waits */
+    RM_EVENT_FINISHED,      /* exited 0, its share done */
+    RM_EVENT_DIED,          /* any other exit, or the process could not be made */
+    RM_EVENT_DIED_FOR_GOOD, /* RM_EXIT_NEVER, or there is no such program */
+    RM_EVENT_HUNG,          /* silent for too long */
+    RM_EVENT_STOP,          /* not wanted any more */
+    RM_EVENT_TIMER,         /* its due time passed */
+    RM_EVENT_COUNT
+};
+
+struct rm_supervisor_limits {
+    uint64_t heartbeat_ns;     /* most silence of a busy worker */
+    uint64_t start_ns;         /* most time from start to ready */
+    uint64_t respawn_floor_ns; /* least time between two starts */
+    uint64_t backoff_max_ns;
+    uint64_t deaths_window_ns;
+    uint64_t stop_grace_ns;
+    uint32_t deaths_max; /* this many deaths in the window fail the worker */
+};
+
+#define RM_DEATHS_REMEMBERED 64 /* most that deaths_max can be */
+
+/* Why a process is gone, for the log: filled by the reaper. */
+struct rm_exit_report {
+    int64_t status; /* exit code */
+    int signal;     /* or the signal that ended it, 0 = none */
+    bool done;      /* the board said that its share of the run is done */
+};
+
+struct rm_supervised_worker {
+    enum rm_supervised state;
+    bool finished;       /* down because its share is done */
+    bool hung;           /* being killed because it was silent */
+    int pid;             /* 0 = none */
+    uint64_t generation; /* starts so far */
+    uint64_t deaths;     /* in all */
+    uint64_t started_ns;
+    uint64_t due_ns;                        /* when RM_EVENT_TIMER is due, 0 = never */
+    uint64_t died_ns[RM_DEATHS_REMEMBERED]; /* the latest deaths, a ring at deaths % size */
+    char reason[320];                       /* why it died or failed last */
+};
+
+/* What transitions do to the world. */
+struct rm_supervisor_ops {
+    /* Starts worker `index` as its generation-th process. Returns its pid or a negative errno. */
+    int (*spawn)(void *user, uint32_t index, uint64_t generation, struct rm_error *error);
+    void (*kill)(void *user, uint32_t index, int pid, int signal);
+    /* Told after each change of state. `worker` holds until the call returns. */
+    void (*changed)(void *user, uint32_t index, enum rm_supervised before,
+                    const struct rm_supervised_worker *worker);
+};
+
+struct rm_supervisor {
+    struct rm_supervisor_limits limits;
+    const struct rm_supervisor_ops *ops;
+    void *user;
+    uint32_t count;
+    struct rm_supervised_worker workers[RM_BOARD_WORKERS];
+};
+
+/* The limits an experiment asks for. */
+struct rm_supervisor_limits rm_supervisor_limits_of(const struct rm_experiment *experiment);
+
+/* All workers down. -EINVAL when count exceeds RM_BOARD_WORKERS. */
+int rm_supervisor_init(struct rm_supervisor *supervisor, uint32_t count,
+                       const struct rm_supervisor_limits *limits,
+                       const struct rm_supervisor_ops *ops, void *user, struct rm_error *error);
+
+void rm_supervisor_start(struct rm_supervisor *supervisor, uint32_t index, uint64_t now_ns);
+void rm_supervisor_stop(struct rm_supervisor *supervisor, uint32_t index, uint64_t now_ns);
+void rm_supervisor_stop_all(struct rm_supervisor *supervisor, uint64_t now_ns);
+
+/* SIGKILL to every process that there is, now. */
+void rm_supervisor_kill_all(struct rm_supervisor *supervisor);
+
+/* The process of `index` is gone. `words` is the worker's own last error, "" if none. */
+void rm_supervisor_exited(struct rm_supervisor *supervisor, uint32_t index,
+                          const struct rm_exit_report *report, const char *words, uint64_t now_ns);
+
+/* What the board says about `index`: becomes READY or HUNG. Only a busy worker can be silent for
+ * too long; one that waits writes no heartbeat. */
+void rm_supervisor_observe(struct rm_supervisor *supervisor, uint32_t index,
+                           enum rm_worker_state state, uint64_t heartbeat_ns, uint64_t now_ns);
+
+/* Runs timers that are due. Returns when the next one is, 0 = none. */
+uint64_t rm_supervisor_tick(struct rm_supervisor *supervisor, uint64_t now_ns);
+uint64_t rm_supervisor_due(const struct rm_supervisor *supervisor);
+
+/* Workers that have a process or will have one again. */
+uint32_t rm_supervisor_alive(const struct rm_supervisor *supervisor);
+
+/* The first failed worker, or -1. */
+int rm_supervisor_failed(const struct rm_supervisor *supervisor);
+
+/* How long worker waits before its next start, given its deaths: pure, for tests and docs. */
+uint64_t rm_supervisor_backoff(const struct rm_supervisor_limits *limits,
+                               const struct rm_supervised_worker *worker, uint64_t now_ns);
+
+const char *rm_supervised_name(enum rm_supervised state);
+const char *rm_supervisor_event_name(enum rm_supervisor_event event);
+
+#endif

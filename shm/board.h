@@ -97,7 +97,8 @@ struct rm_board_agent {
     char name[RM_NAME_MAX];
     _Atomic uint32_t policy;
     struct rm_scores scores; /* undiscounted episode return of this agent while training */
-    _Alignas(128) _Atomic double eval_mean, eval_stderr; /* greedy, last evaluation */
+    _Alignas(128) _Atomic double eval_mean; /* greedy, last evaluation */
+    _Atomic double eval_stderr;
 };
 
 struct rm_board_worker {

@@ -82,6 +82,7 @@ struct rm_ring {
     size_t row_bytes;   /* stride between rows, multiple of 64 */
     size_t obs_at, mask_at, reward_at, flags_at, action_at, logp_at, value_at;
     uint8_t *data;      /* row 0 */
+    uint64_t consumed_seen; /* writer: the consumer's index when it was last looked at */
 };
 
 /* Bytes a ring of this spec takes, header included. 0 when the spec is out of range. */
@@ -96,8 +97,9 @@ struct rm_row rm_ring_row(const struct rm_ring *ring, uint64_t index);
 
 /* --- writer ------------------------------------------------------------------------------- */
 
-/* A new writer process takes over: abandons a row reserved but not committed by a dead one. */
-void rm_ring_writer_open(struct rm_ring *ring);
+/* A new writer process takes over, in a generation of its own: abandons a row reserved but not
+ * committed by a dead one. Returns how many rows that were, 0 or 1. */
+uint64_t rm_ring_writer_open(struct rm_ring *ring);
 
 /* Claims the next row and returns its columns; the writer may fill them in any order over any time,
  * then commits. Returns 1, or 0 when in rollout mode there is no credit (nothing was claimed). */
@@ -117,6 +119,11 @@ void rm_ring_window(const struct rm_ring *ring, uint64_t *first, uint64_t *end);
 
 /* After copying from rows >= index: true when none of them was overwritten meanwhile. */
 bool rm_ring_intact(const struct rm_ring *ring, uint64_t index);
+
+/* Copies out of a row that the writer may overwrite meanwhile (any part of any column): as fast as
+ * memcpy, and unlike it defined when it races. What was copied counts only if rm_ring_intact() says
+ * so afterwards. */
+void rm_ring_copy_out(void *to, const void *row_data, size_t bytes);
 
 /* Rollout: rows committed and not yet consumed are [consumed, committed). Gives back credit for
  * all rows below `index`. */

@@ -15,7 +15,8 @@
 
 /* In shared memory (the board). Two cache lines, so that neighbours never share one. */
 struct rm_wake_word {
-    _Alignas(128) _Atomic uint32_t sleeping; /* 1 from prepare to wake-up */
+    _Alignas(128) _Atomic uint32_t sleeping; /* odd from prepare to wake-up, but for those
+                                                already signalled; a ticket, see wake.c */
     _Atomic uint32_t signals;                /* eventfd writes made: a system call each */
     _Atomic uint64_t threshold;              /* free for the protocol above: see limiter.h */
 };

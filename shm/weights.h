@@ -38,7 +38,8 @@ int rm_weights_create(struct rm_weights *weights, uint32_t policy, uint64_t coun
 int rm_weights_attach(struct rm_weights *weights, int fd, bool writable, struct rm_error *error);
 void rm_weights_close(struct rm_weights *weights);
 
-/* Writer only. Copies `count` floats. Stamp's version is set by the function. Returns it. */
+/* Writer only. Copies `count` floats. The stamp's version is set by the function, and its time where
+ * that is 0. Returns the version. */
 uint64_t rm_weights_publish(struct rm_weights *weights, const float *params,
                             struct rm_weights_stamp stamp);
 

@@ -1,0 +1,233 @@
+/* atomic: every memory order of Ringmaster, and nothing but. Each one carries a label and names its
+ * partner: "A0 pairs with A1" means that what was written before A0 is seen after an A1 that read
+ * what A0 stored. tests/model/ has a model of each protocol in which dropping a label is an error.
+ *
+ *   P  publication of a region        version
+ *   R  ring                           reserved, committed, consumed
+ *   W  weights                        slot sequence, latest
+ *   S  sleep and wake                 sleeping
+ *   L  limiter                        inserted, sampled
+ *   B  barrier of rounds              arrived, current
+ *   N  counters and settings          no order, or a plain hand-over
+ *
+ * On x86-64 all of these but the full fences are plain moves: what they forbid is the compiler's
+ * reordering there, and the machine's elsewhere. No weaker order is correct in C11. */
+#ifndef RM_SHM_ATOMIC_H
+#define RM_SHM_ATOMIC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* gcc's ThreadSanitizer does not model fences and says so. What it then misses are orders that make
+ * data visible, never one that makes it race: racing data is copied by copy.h. */
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wtsan"
+#endif
+
+/* Words shared between processes must not hide a lock. */
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
+               "64-bit atomics must be lock-free");
+_Static_assert(sizeof(_Atomic double) == 8 && __atomic_always_lock_free(sizeof(double), 0),
+               "atomic doubles must be lock-free words");
+_Static_assert(sizeof(_Atomic float) == 4 && __atomic_always_lock_free(sizeof(float), 0),
+               "atomic floats must be lock-free words");
+
+/* --- N: numbers that are watched ------------------------------------------------------------- */
+
+/* N0: a number by itself, read or written whole, ordered with nothing. Any _Atomic type. */
+#define RM_PEEK(word)        atomic_load_explicit((word), memory_order_relaxed)
+#define RM_POKE(word, value) atomic_store_explicit((word), (value), memory_order_relaxed)
+
+/* N1: a counter that several add to. Ordered with nothing. Gives the value before. */
+#define RM_ADD(word, n) atomic_fetch_add_explicit((word), (n), memory_order_relaxed)
+
+/* N2: a counter that only the caller writes: a load and a store, without a bus lock. */
+#define RM_ADD_OWN(word, n)                                                                        \
+    atomic_store_explicit((word), atomic_load_explicit((word), memory_order_relaxed) + (n),        \
+                          memory_order_relaxed)
+
+/* N3 pairs with N4: a flag or version that says 'what I wrote before this is there': a worker's
+ * state after its error text, settings_version after settings[], a request after its arguments. */
+#define RM_RAISE(word, value) atomic_store_explicit((word), (value), memory_order_release)
+#define RM_SEE(word)          atomic_load_explicit((word), memory_order_acquire)
+
+/* N5: a maximum that several raise. Ordered with nothing. */
+static inline void rm_atomic_max(_Atomic uint64_t *word, uint64_t value)
+{
+    uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+    while (seen < value && !atomic_compare_exchange_weak_explicit(
+                               word, &seen, value, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+/* --- P: publication of a region -------------------------------------------------------------- */
+
+/* P0 pairs with P1: everything in the object is written before its version. */
+static inline void rm_atomic_region_publish(_Atomic uint32_t *version, uint32_t value)
+{
+    atomic_store_explicit(version, value, memory_order_release); /* P0 */
+}
+
+static inline uint32_t rm_atomic_region_version(const _Atomic uint32_t *version)
+{
+    return atomic_load_explicit(version, memory_order_acquire); /* P1 */
+}
+
+/* --- R: ring --------------------------------------------------------------------------------- */
+
+/* Writer, before it touches row `reserved - 1`.
+ * R0 then R1 pair with R4 then R5: a reader that copied anything written after R1 sees, in its load
+ * R5, this value of `reserved` or a later one, and so knows that its copy is spoiled. A release
+ * *store* of R0 would not do: it orders what is before it, and the row's stores come after. */
+static inline void rm_atomic_ring_reserve(_Atomic uint64_t *reserved, uint64_t value)
+{
+    atomic_store_explicit(reserved, value, memory_order_relaxed); /* R0 */
+    atomic_thread_fence(memory_order_release);                    /* R1 */
+}
+
+/* R2 pairs with R3: the row is complete for whoever sees it committed. */
+static inline void rm_atomic_ring_commit(_Atomic uint64_t *committed, uint64_t value)
+{
+    atomic_store_explicit(committed, value, memory_order_release); /* R2 */
+}
+
+static inline uint64_t rm_atomic_ring_committed(const _Atomic uint64_t *committed)
+{
+    return atomic_load_explicit(committed, memory_order_acquire); /* R3 */
+}
+
+/* Reader, after it copied: R4 keeps the copy's loads before R5 (pair with R0, R1). */
+static inline uint64_t rm_atomic_ring_recheck(const _Atomic uint64_t *reserved)
+{
+    atomic_thread_fence(memory_order_acquire);                   /* R4 */
+    return atomic_load_explicit(reserved, memory_order_relaxed); /* R5 */
+}
+
+/* R6 pairs with R7 (rollout): the consumer's reads of a row end before the writer, who sees the
+ * credit, writes over it. */
+static inline void rm_atomic_ring_consume(_Atomic uint64_t *consumed, uint64_t value)
+{
+    atomic_store_explicit(consumed, value, memory_order_release); /* R6 */
+}
+
+static inline uint64_t rm_atomic_ring_credit(const _Atomic uint64_t *consumed)
+{
+    return atomic_load_explicit(consumed, memory_order_acquire); /* R7 */
+}
+
+/* --- W: weights ------------------------------------------------------------------------------ */
+
+/* Writer, before it fills a slot: the sequence becomes odd. `q | 1`, not `q + 1`: a writer that
+ * died here left it odd, and adding one would call the torn slot whole.
+ * W0 then W1 pair with W4 then W5, as R0 and R1 with R4 and R5. */
+static inline uint64_t rm_atomic_weights_begin(_Atomic uint64_t *sequence)
+{
+    uint64_t odd = atomic_load_explicit(sequence, memory_order_relaxed) | 1;
+    atomic_store_explicit(sequence, odd, memory_order_relaxed); /* W0 */
+    atomic_thread_fence(memory_order_release);                  /* W1 */
+    return odd;
+}
+
+/* W2 pairs with W3: a reader that finds the sequence even finds the slot filled. */
+static inline void rm_atomic_weights_end(_Atomic uint64_t *sequence, uint64_t odd)
+{
+    atomic_store_explicit(sequence, odd + 1, memory_order_release); /* W2 */
+}
+
+static inline uint64_t rm_atomic_weights_sequence(const _Atomic uint64_t *sequence)
+{
+    return atomic_load_explicit(sequence, memory_order_acquire); /* W3 */
+}
+
+/* Reader, after it copied: W4 keeps the copy's loads before W5 (pair with W0, W1). */
+static inline uint64_t rm_atomic_weights_recheck(const _Atomic uint64_t *sequence)
+{
+    atomic_thread_fence(memory_order_acquire);                   /* W4 */
+    return atomic_load_explicit(sequence, memory_order_relaxed); /* W5 */
+}
+
+/* W6 pairs with W7: the slot that `latest` names has its even sequence before it is named, so a
+ * reader promised a version finds it unless the writer has lapped it. */
+static inline void rm_atomic_weights_name(_Atomic uint64_t *latest, uint64_t version)
+{
+    atomic_store_explicit(latest, version, memory_order_release); /* W6 */
+}
+
+static inline uint64_t rm_atomic_weights_named(const _Atomic uint64_t *latest)
+{
+    return atomic_load_explicit(latest, memory_order_acquire); /* W7 */
+}
+
+/* --- S: sleep and wake ----------------------------------------------------------------------- */
+
+/* Sleeper: says that it will sleep, then looks once more for work.
+ * S0 then S1 pair with S2 then S3: of two sides that each store and then load what the other
+ * stored, a full fence on *both* makes at least one see the other. With one fence missing both
+ * loads may pass their stores, on x86 too, and the wake-up is lost. */
+static inline void rm_atomic_sleep(_Atomic uint32_t *sleeping, uint32_t ticket)
+{
+    atomic_store_explicit(sleeping, ticket, memory_order_relaxed); /* S0 */
+    atomic_thread_fence(memory_order_seq_cst);                     /* S1 */
+}
+
+/* Waker, after it made work visible. */
+static inline uint32_t rm_atomic_sleeper(const _Atomic uint32_t *sleeping)
+{
+    atomic_thread_fence(memory_order_seq_cst);                   /* S2 */
+    return atomic_load_explicit(sleeping, memory_order_relaxed); /* S3 */
+}
+
+/* S4: 'the sleeper of this ticket has been signalled'. Only spares further system calls; it fails
+ * when the sleeper has gone to sleep anew, so no order is needed. */
+static inline void rm_atomic_sleeper_signalled(_Atomic uint32_t *sleeping, uint32_t ticket)
+{
+    atomic_compare_exchange_strong_explicit(sleeping, &ticket, ticket + 1, memory_order_relaxed,
+                                            memory_order_relaxed); /* S4 */
+}
+
+/* --- L: limiter ------------------------------------------------------------------------------ */
+
+/* L0 pairs with L1: items are committed before they are counted, and samples are taken before
+ * theirs are, so whoever acts on a count acts on what is there. */
+static inline void rm_atomic_limiter_count(_Atomic uint64_t *word, uint64_t n)
+{
+    atomic_fetch_add_explicit(word, n, memory_order_release); /* L0 */
+}
+
+static inline uint64_t rm_atomic_limiter_counted(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_acquire); /* L1 */
+}
+
+/* --- B: barrier of rounds -------------------------------------------------------------------- */
+
+/* B0 pairs with B2: a participant's work is visible to whoever finds it arrived.
+ * B1, a full fence between storing one's own arrival and looking at the others': of two that arrive
+ * last together at least one sees both (as S1 and S2); without it the round never advances. */
+static inline void rm_atomic_round_arrive(_Atomic uint64_t *arrived, uint64_t round)
+{
+    atomic_store_explicit(arrived, round, memory_order_release); /* B0 */
+    atomic_thread_fence(memory_order_seq_cst);                   /* B1 */
+}
+
+static inline uint64_t rm_atomic_round_arrived(const _Atomic uint64_t *arrived)
+{
+    return atomic_load_explicit(arrived, memory_order_acquire); /* B2 */
+}
+
+/* B3 pairs with B4: who sees the new round sees the work of all who arrived in the old one.
+ * The exchange picks one of several that saw everybody there. */
+static inline bool rm_atomic_round_advance(_Atomic uint64_t *current, uint64_t round)
+{
+    return atomic_compare_exchange_strong_explicit(current, &round, round + 1,
+                                                   memory_order_release, /* B3 */
+                                                   memory_order_relaxed);
+}
+
+static inline uint64_t rm_atomic_round_current(const _Atomic uint64_t *current)
+{
+    return atomic_load_explicit(current, memory_order_acquire); /* B4 */
+}
+
+#endif

@@ -1,0 +1,28 @@
+#include "shm/base/fault.h"
+
+typedef int rm_fault_not_empty; /* ISO C wants one declaration in a file */
+
+#ifdef RM_FAULT_SITES
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+void rm_fault_pass(const char *site)
+{
+    static _Atomic unsigned long passed;
+
+    /* Read every time: a test sets it after fork, when static state is already there. */
+    const char *wanted = getenv("RM_FAULT");
+    if (!wanted)
+        return;
+    size_t length = strlen(site);
+    if (strncmp(wanted, site, length) != 0 || (wanted[length] != '\0' && wanted[length] != ':'))
+        return;
+    unsigned long nth = wanted[length] == ':' ? strtoul(wanted + length + 1, NULL, 10) : 1;
+    if (atomic_fetch_add(&passed, 1) + 1 == nth)
+        raise(SIGKILL);
+}
+
+#endif

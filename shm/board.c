@@ -1,0 +1,138 @@
+#include "shm/board.h"
+
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <math.h>
+
+static size_t board_bytes(const struct rm_board *b)
+{
+    return b->workers_at + b->workers * sizeof(struct rm_board_worker);
+}
+
+/* Offsets follow from the counts. False when a count is out of range. */
+static bool place(struct rm_board *b, uint32_t policies, uint32_t agents, uint32_t workers)
+{
+    if (policies == 0 || policies > RM_BOARD_POLICIES || agents == 0 || agents > RM_BOARD_AGENTS ||
+        workers == 0 || workers > RM_BOARD_WORKERS)
+        return false;
+    b->policies = policies;
+    b->agents = agents;
+    b->workers = workers;
+    b->policies_at = sizeof(struct rm_board);
+    b->agents_at = b->policies_at + policies * sizeof(struct rm_board_policy);
+    b->workers_at = b->agents_at + agents * sizeof(struct rm_board_agent);
+    return true;
+}
+
+static void adopt(struct rm_board_view *view, const struct rm_board *placed)
+{
+    uint8_t *base = view->region.base;
+    struct rm_board *board = view->region.base;
+    view->run = &board->run;
+    view->round = &board->round;
+    view->policies = (struct rm_board_policy *)(base + placed->policies_at);
+    view->agents = (struct rm_board_agent *)(base + placed->agents_at);
+    view->workers = (struct rm_board_worker *)(base + placed->workers_at);
+}
+
+/* A window entry is not a number until its episode's score is in: between claiming an episode and
+ * storing its score a worker may die. */
+static void init_scores(struct rm_scores *scores)
+{
+    for (unsigned i = 0; i < RM_SCORE_WINDOW; i++) {
+        RM_POKE(&scores->first[i], NAN);
+        RM_POKE(&scores->last[i], NAN);
+    }
+}
+
+int rm_board_create(struct rm_board_view *view, uint32_t policies, uint32_t agents,
+                    uint32_t workers, struct rm_error *error)
+{
+    *view = (struct rm_board_view){.region.fd = -1};
+    struct rm_board placed = {0};
+    if (!place(&placed, policies, agents, workers))
+        return rm_fail(error, -EINVAL,
+                       "board: %u policies, %u agents, %u workers; possible are 1 to %u, %u and %u",
+                       policies, agents, workers, RM_BOARD_POLICIES, RM_BOARD_AGENTS,
+                       RM_BOARD_WORKERS);
+    int rc =
+        rm_region_create(&view->region, RM_REGION_BOARD, "rm-board", board_bytes(&placed), error);
+    if (rc)
+        return rc;
+    struct rm_board *board = view->region.base;
+    place(board, policies, agents, workers);
+    adopt(view, &placed);
+    view->run->policies = policies;
+    view->run->agents = agents;
+    view->run->workers = workers;
+    init_scores(&view->run->scores);
+    for (uint32_t i = 0; i < agents; i++)
+        init_scores(&view->agents[i].scores);
+    rm_round_init(view->round, 0);
+    rm_region_publish(&view->region);
+    return 0;
+}
+
+int rm_board_attach(struct rm_board_view *view, int fd, bool writable, struct rm_error *error)
+{
+    *view = (struct rm_board_view){.region.fd = -1};
+    int rc = rm_region_attach(&view->region, fd, RM_REGION_BOARD, writable, error);
+    if (rc != RM_ATTACH_OK)
+        return rc;
+    const struct rm_board *board = view->region.base;
+    struct rm_board placed = {0};
+    if (view->region.bytes < sizeof *board ||
+        !place(&placed, board->policies, board->agents, board->workers) ||
+        board_bytes(&placed) != view->region.bytes) {
+        rc = rm_fail(error, -EPROTO,
+                     "board: %zu bytes do not hold the policies, agents and workers it claims",
+                     view->region.bytes);
+        rm_board_close(view);
+        return rc;
+    }
+    adopt(view, &placed);
+    return RM_ATTACH_OK;
+}
+
+void rm_board_close(struct rm_board_view *view)
+{
+    rm_region_close(&view->region);
+    *view = (struct rm_board_view){.region.fd = -1};
+}
+
+void rm_scores_add(struct rm_scores *scores, double score)
+{
+    uint64_t episode = RM_ADD(&scores->episodes, 1);
+    if (episode < RM_SCORE_WINDOW)
+        RM_POKE(&scores->first[episode], (float)score);
+    RM_POKE(&scores->last[episode % RM_SCORE_WINDOW], (float)score);
+    RM_POKE(&scores->last_score, score);
+}
+
+static uint32_t window_mean(const struct rm_scores *scores, const _Atomic float *window,
+                            double *mean)
+{
+    uint64_t episodes = RM_PEEK(&scores->episodes);
+    double sum = 0;
+    uint32_t n = 0;
+    for (unsigned i = 0; i < RM_SCORE_WINDOW && i < episodes; i++) {
+        float score = RM_PEEK(&window[i]);
+        if (isnan(score))
+            continue;
+        sum += (double)score;
+        n++;
+    }
+    *mean = n ? sum / n : NAN;
+    return n;
+}
+
+uint32_t rm_scores_first(const struct rm_scores *scores, double *mean)
+{
+    return window_mean(scores, scores->first, mean);
+}
+
+uint32_t rm_scores_last(const struct rm_scores *scores, double *mean)
+{
+    return window_mean(scores, scores->last, mean);
+}

@@ -1,0 +1,158 @@
+/* layout: every struct that lies in shared memory, or an assertion on it. Words written by
+ * different sides are 128 bytes apart: a cache line, and the one that the prefetcher fetches with
+ * it. docs/shared-memory.md draws the bytes. Any change of size, order or meaning must raise
+ * RM_LAYOUT_VERSION; changes of size are refused by the layout hash even where that was forgotten.
+ */
+#ifndef RM_SHM_LAYOUT_H
+#define RM_SHM_LAYOUT_H
+
+#include "shm/atomic.h"
+#include "shm/board.h"
+#include "shm/region.h"
+#include "shm/ring.h"
+#include "shm/weights.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#define RM_LINE            128                   /* bytes between words of different writers */
+#define RM_LAYOUT_VERSION  1u                    /* never 0: 0 means not yet published */
+#define RM_LAYOUT_MAGIC    0x3152454d474e4952ull /* "RINGMER1", little-endian */
+#define RM_REGION_NAME_MAX 48
+
+/* First bytes of every region. */
+struct rm_region_header {
+    _Atomic uint64_t magic;   /* RM_LAYOUT_MAGIC */
+    uint64_t layout_hash;     /* rm_layout_hash() of the creator */
+    uint64_t bytes;           /* size of the region, header included */
+    uint32_t kind;            /* enum rm_region_kind */
+    _Atomic uint32_t version; /* RM_LAYOUT_VERSION, stored last */
+    char name[RM_REGION_NAME_MAX];
+    uint8_t reserved[48];
+};
+static_assert(sizeof(struct rm_region_header) == RM_LINE, "header");
+static_assert(offsetof(struct rm_region_header, layout_hash) == 8, "header");
+static_assert(offsetof(struct rm_region_header, bytes) == 16, "header");
+static_assert(offsetof(struct rm_region_header, kind) == 24, "header");
+static_assert(offsetof(struct rm_region_header, version) == 28, "header");
+static_assert(offsetof(struct rm_region_header, name) == 32, "header");
+
+/* Folds the size of every shared struct, the line and the build's options: processes built
+ * differently refuse to share. The same value in every process of one build. */
+uint64_t rm_layout_hash(void);
+
+/* What follows the header in a text region. */
+static inline void *rm_region_payload(const struct rm_region *region)
+{
+    return (uint8_t *)region->base + sizeof(struct rm_region_header);
+}
+
+static inline size_t rm_region_payload_bytes(const struct rm_region *region)
+{
+    return region->bytes - sizeof(struct rm_region_header);
+}
+
+/* --- ring ------------------------------------------------------------------------------------ */
+
+struct rm_ring_shared {
+    struct rm_region_header header;
+    struct rm_ring_spec spec; /* fixed at creation */
+    uint64_t row_bytes;       /* stride of rows, for those who read without this header */
+    uint64_t data_at;         /* offset of row 0 in the region */
+
+    /* Written by the writer. One line: readers want both. */
+    _Alignas(RM_LINE) _Atomic uint64_t reserved; /* rows below this may have been touched */
+    _Atomic uint64_t committed;                  /* rows below this are complete */
+    _Atomic uint64_t generation;                 /* of the writer: 1 for the first */
+
+    /* Written by the consumer (rollout). */
+    _Alignas(RM_LINE) _Atomic uint64_t consumed; /* rows below this may be overwritten */
+};
+static_assert(sizeof(struct rm_ring_spec) == 48, "ring spec");
+static_assert(offsetof(struct rm_ring_shared, spec) == 128, "ring");
+static_assert(offsetof(struct rm_ring_shared, row_bytes) == 176, "ring");
+static_assert(offsetof(struct rm_ring_shared, reserved) == 256, "ring");
+static_assert(offsetof(struct rm_ring_shared, committed) == 264, "ring");
+static_assert(offsetof(struct rm_ring_shared, generation) == 272, "ring");
+static_assert(offsetof(struct rm_ring_shared, consumed) == 384, "ring");
+static_assert(sizeof(struct rm_ring_shared) == 512, "ring");
+
+/* First bytes of every row. */
+struct rm_row_head {
+    uint64_t policy_version;
+    uint64_t generation;
+    uint8_t reserved[48];
+};
+static_assert(sizeof(struct rm_row_head) == 64, "row head");
+
+/* --- weights --------------------------------------------------------------------------------- */
+
+struct rm_weights_slot {
+    _Alignas(RM_LINE) _Atomic uint64_t sequence; /* odd while being filled */
+    _Atomic uint64_t version, updates, round, time_ns;
+};
+static_assert(sizeof(struct rm_weights_slot) == RM_LINE, "weights slot");
+
+struct rm_weights_shared {
+    struct rm_region_header header;
+    uint64_t count, act_count; /* floats */
+    uint64_t slot_bytes;       /* stride between arenas */
+    uint64_t data_at;          /* offset of slot 0's arena in the region */
+    uint32_t policy;
+    _Alignas(RM_LINE) _Atomic uint64_t latest; /* version; it stands in slot latest % 3 */
+    struct rm_weights_slot slot[RM_WEIGHTS_SLOTS];
+};
+static_assert(offsetof(struct rm_weights_shared, count) == 128, "weights");
+static_assert(offsetof(struct rm_weights_shared, latest) == 256, "weights");
+static_assert(offsetof(struct rm_weights_shared, slot) == 384, "weights");
+static_assert(sizeof(struct rm_weights_shared) == 768, "weights");
+
+/* --- board ----------------------------------------------------------------------------------- */
+
+static_assert(sizeof(struct rm_wake_word) == RM_LINE, "wake word");
+static_assert(offsetof(struct rm_wake_word, signals) == 4, "wake word");
+static_assert(offsetof(struct rm_wake_word, threshold) == 8, "wake word");
+
+static_assert(sizeof(struct rm_limiter) == 3 * RM_LINE, "limiter");
+static_assert(offsetof(struct rm_limiter, sampled) == RM_LINE, "limiter");
+static_assert(offsetof(struct rm_limiter, samples_per_insert) == 2 * RM_LINE, "limiter");
+
+static_assert(offsetof(struct rm_round, arrived) == RM_LINE, "round");
+static_assert(sizeof(struct rm_round) == RM_LINE + 8 * RM_ROUND_MAX, "round");
+
+static_assert(sizeof(struct rm_scores) == 896, "scores");
+static_assert(offsetof(struct rm_scores, first) == 16, "scores");
+static_assert(offsetof(struct rm_scores, last) == 416, "scores");
+
+static_assert(offsetof(struct rm_board_policy, limiter) == 128, "board policy");
+static_assert(offsetof(struct rm_board_policy, env_steps) == 512, "board policy");
+static_assert(offsetof(struct rm_board_policy, updates) == 640, "board policy");
+static_assert(offsetof(struct rm_board_policy, eval_seq) == 896, "board policy");
+static_assert(sizeof(struct rm_board_policy) == 1024, "board policy");
+
+static_assert(offsetof(struct rm_board_agent, scores) == 128, "board agent");
+static_assert(offsetof(struct rm_board_agent, eval_mean) == 1024, "board agent");
+static_assert(sizeof(struct rm_board_agent) == 1152, "board agent");
+
+static_assert(offsetof(struct rm_board_worker, heartbeat_ns) == 128, "board worker");
+static_assert(offsetof(struct rm_board_worker, wake) == 384, "board worker");
+static_assert(offsetof(struct rm_board_worker, error) == 512, "board worker");
+static_assert(sizeof(struct rm_board_worker) == 768, "board worker");
+
+static_assert(offsetof(struct rm_board_run, state) == 128, "board run");
+static_assert(offsetof(struct rm_board_run, settings) == 152, "board run");
+static_assert(offsetof(struct rm_board_run, scores) == 768, "board run");
+
+/* The region of a board: this, then policies[], agents[], workers[] at the offsets given. */
+struct rm_board {
+    struct rm_region_header header;
+    uint64_t policies_at, agents_at, workers_at; /* offsets in the region */
+    uint32_t policies, agents, workers;
+    _Alignas(RM_LINE) struct rm_board_run run;
+    struct rm_round round;
+};
+static_assert(offsetof(struct rm_board, run) == 256, "board");
+static_assert(offsetof(struct rm_board, round) % RM_LINE == 0, "board");
+static_assert(sizeof(struct rm_board) % RM_LINE == 0, "board");
+
+#endif

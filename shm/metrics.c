@@ -1,0 +1,127 @@
+/* The name tables and metric tables of the board (board.h). */
+#include "shm/atomic.h"
+#include "shm/board.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#define NAMES(function, type, count, ...)                                                          \
+    const char *function(type value)                                                               \
+    {                                                                                              \
+        static const char *const names[] = {__VA_ARGS__};                                          \
+        static_assert(COUNT(names) == (count), "a name for each, and no more");                    \
+        return (unsigned)value < COUNT(names) ? names[value] : "unknown";                          \
+    }
+
+NAMES(
+    rm_phase_name, enum rm_phase,
+    RM_PHASE_COUNT, [RM_PHASE_OTHER] = "other", [RM_PHASE_ENVIRONMENT] = "environment",
+    [RM_PHASE_INFERENCE] = "inference", [RM_PHASE_RING] = "ring", [RM_PHASE_WAITING] = "waiting",
+    [RM_PHASE_SAMPLING] = "sampling", [RM_PHASE_UPLOAD] = "upload", [RM_PHASE_FORWARD] = "forward",
+    [RM_PHASE_BACKWARD] = "backward", [RM_PHASE_OPTIMIZER] = "optimizer",
+    [RM_PHASE_PUBLISH] = "publish", [RM_PHASE_CHECKPOINT] = "checkpoint")
+
+NAMES(rm_role_name, enum rm_role, RM_ROLE_COUNT, [RM_ROLE_ACTOR] = "actor",
+      [RM_ROLE_LEARNER] = "learner", [RM_ROLE_EVALUATOR] = "evaluator", [RM_ROLE_SOLO] = "solo")
+
+NAMES(rm_worker_state_name, enum rm_worker_state, RM_WORKER_FAILED + 1, [RM_WORKER_NONE] = "none",
+      [RM_WORKER_STARTING] = "starting", [RM_WORKER_BUSY] = "busy", [RM_WORKER_WAITING] = "waiting",
+      [RM_WORKER_DONE] = "done", [RM_WORKER_FAILED] = "failed")
+
+NAMES(rm_run_state_name, enum rm_run_state, RM_RUN_FAILED + 1, [RM_RUN_STARTING] = "starting",
+      [RM_RUN_RUNNING] = "running", [RM_RUN_PAUSED] = "paused", [RM_RUN_STOPPING] = "stopping",
+      [RM_RUN_DONE] = "done", [RM_RUN_FAILED] = "failed")
+
+#define METRIC(block, kind_, type_, name_, field, unit_, doc_)                                     \
+    {                                                                                              \
+        .name = name_, .unit = unit_, .kind = RM_METRIC_##kind_, .type = RM_METRIC_##type_,        \
+        .offset = offsetof(struct block, field), .doc = doc_                                       \
+    }
+#define POLICY(...) METRIC(rm_board_policy, __VA_ARGS__)
+#define WORKER(...) METRIC(rm_board_worker, __VA_ARGS__)
+
+const struct rm_metric rm_policy_metrics[] = {
+    POLICY(COUNTER, U64, "env_steps", env_steps, "steps",
+           "agent steps taken: observations answered with an action that counts"),
+    POLICY(COUNTER, U64, "inserted", limiter.inserted, "transitions",
+           "transitions that the limiter counts as inserted"),
+    POLICY(COUNTER, U64, "sampled", limiter.sampled, "transitions",
+           "transitions that the limiter counts as sampled"),
+    POLICY(COUNTER, U64, "rows_lost", rows_lost, "rows",
+           "rows reserved by an actor that died before committing them"),
+    POLICY(COUNTER, U64, "lag_sum", lag_sum, "updates",
+           "policy lag while acting, summed over vector steps"),
+    POLICY(COUNTER, U64, "lag_count", lag_count, "steps", "vector steps that lag_sum stands on"),
+    POLICY(GAUGE, U64, "lag_max", lag_max, "updates", "largest policy lag while acting"),
+    POLICY(COUNTER, U64, "insert_blocked_ns", insert_blocked_ns, "nanoseconds",
+           "time that actors slept because the limiter held them back"),
+    POLICY(COUNTER, U64, "updates", updates, "updates", "optimizer steps"),
+    POLICY(COUNTER, U64, "updates_skipped", updates_skipped, "updates",
+           "updates skipped because the loss or a gradient was not finite"),
+    POLICY(COUNTER, U64, "samples", samples, "transitions", "transitions sampled for training"),
+    POLICY(COUNTER, U64, "samples_torn", samples_torn, "transitions",
+           "transitions drawn again because the writer overwrote them while they were copied"),
+    POLICY(COUNTER, U64, "published", published, "versions", "weights versions published"),
+    POLICY(COUNTER, U64, "publish_skipped", publish_skipped, "versions",
+           "publications skipped because the weights had changed too little"),
+    POLICY(COUNTER, U64, "sample_blocked_ns", sample_blocked_ns, "nanoseconds",
+           "time that the learner slept because the limiter held it back"),
+    POLICY(COUNTER, U64, "age_sum", age_sum, "steps",
+           "age of sampled transitions in env steps of the policy, summed"),
+    POLICY(COUNTER, U64, "age_count", age_count, "transitions",
+           "transitions that age_sum stands on"),
+    POLICY(GAUGE, U64, "replay_rows", replay_rows, "transitions", "transitions held"),
+    POLICY(GAUGE, U64, "replay_capacity", replay_capacity, "transitions",
+           "most transitions that can be held"),
+    POLICY(GAUGE, F64, "loss", loss, "1", "loss of the latest update"),
+    POLICY(GAUGE, F64, "grad_norm", grad_norm, "1",
+           "global gradient norm of the latest update, before clipping"),
+    POLICY(GAUGE, F64, "q_mean", q_mean, "1", "mean action value of the latest batch"),
+    POLICY(GAUGE, F64, "learning_rate", learning_rate, "1", "learning rate in use"),
+    POLICY(GAUGE, F64, "publish_change", publish_change, "1",
+           "relative change of the weights at the latest publication"),
+    POLICY(GAUGE, F64, "epsilon", epsilon, "1", "exploration rate in use"),
+    POLICY(COUNTER, U64, "eval_seq", eval_seq, "evaluations", "evaluations finished"),
+    POLICY(GAUGE, U64, "eval_version", eval_version, "versions",
+           "weights version of the latest evaluation"),
+};
+const size_t rm_policy_metric_count = COUNT(rm_policy_metrics);
+
+#define PHASE(name_, phase)                                                                        \
+    WORKER(COUNTER, U64, "phase_" name_ "_ns", phase_ns[phase], "nanoseconds",                     \
+           "time spent in phase " name_)
+
+const struct rm_metric rm_worker_metrics[] = {
+    WORKER(COUNTER, U64, "generation", generation, "processes",
+           "processes that have had this slot, the present one included"),
+    WORKER(GAUGE, U64, "heartbeat_ns", heartbeat_ns, "nanoseconds",
+           "monotonic time of the latest turn"),
+    WORKER(COUNTER, U64, "turns", turns, "turns", "turns that did something"),
+    WORKER(COUNTER, U64, "sleeps", sleeps, "sleeps", "times it slept until woken"),
+    WORKER(GAUGE, U64, "rss_bytes", rss_bytes, "bytes", "resident memory"),
+    WORKER(COUNTER, U64, "steps", steps, "steps",
+           "actors: steps of agent 0 over all worlds of the actor"),
+    PHASE("other", RM_PHASE_OTHER),
+    PHASE("environment", RM_PHASE_ENVIRONMENT),
+    PHASE("inference", RM_PHASE_INFERENCE),
+    PHASE("ring", RM_PHASE_RING),
+    PHASE("waiting", RM_PHASE_WAITING),
+    PHASE("sampling", RM_PHASE_SAMPLING),
+    PHASE("upload", RM_PHASE_UPLOAD),
+    PHASE("forward", RM_PHASE_FORWARD),
+    PHASE("backward", RM_PHASE_BACKWARD),
+    PHASE("optimizer", RM_PHASE_OPTIMIZER),
+    PHASE("publish", RM_PHASE_PUBLISH),
+    PHASE("checkpoint", RM_PHASE_CHECKPOINT),
+};
+const size_t rm_worker_metric_count = COUNT(rm_worker_metrics);
+static_assert(COUNT(rm_worker_metrics) == 6 + RM_PHASE_COUNT, "a metric for each phase");
+
+double rm_metric_value(const struct rm_metric *metric, const void *block)
+{
+    const char *word = (const char *)block + metric->offset;
+    if (metric->type == RM_METRIC_F64)
+        return RM_PEEK((const _Atomic double *)(const void *)word);
+    return (double)RM_PEEK((const _Atomic uint64_t *)(const void *)word);
+}

@@ -1,0 +1,250 @@
+#include "shm/ring.h"
+
+#include "shm/base/fault.h"
+#include "shm/copy.h"
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define COLUMN_ALIGN   64u
+#define ROWS_MIN       4u
+#define ROWS_MAX       (1u << 30)
+#define RING_BYTES_MAX (1ull << 46) /* more than any host has; keeps the sums from overflowing */
+
+static size_t aligned(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+/* Says what is wrong with a spec, or NULL. */
+static const char *refusal(const struct rm_ring_spec *spec)
+{
+    if (spec->mode != RM_RING_REPLAY && spec->mode != RM_RING_ROLLOUT)
+        return "its mode is neither replay nor rollout";
+    if (spec->rows < ROWS_MIN || spec->rows > ROWS_MAX || (spec->rows & (spec->rows - 1)) != 0)
+        return "rows must be a power of two from 4 to 2^30";
+    if (spec->lanes == 0)
+        return "it needs at least one lane";
+    if (spec->obs_bytes == 0 || spec->action_words == 0)
+        return "observations and actions must have a size";
+    if (((spec->columns & RM_COLUMN_MASK) != 0) != (spec->mask_bytes != 0))
+        return "mask_bytes goes with the mask column";
+    if (spec->columns & ~(unsigned)(RM_COLUMN_MASK | RM_COLUMN_LOGP | RM_COLUMN_VALUE))
+        return "it has a column that does not exist";
+    return NULL;
+}
+
+/* Where the columns of a row stand. Returns the stride, 0 when rows would be absurdly large. */
+static size_t place_columns(struct rm_ring *ring, const struct rm_ring_spec *spec)
+{
+    const uint64_t lanes = spec->lanes;
+    const struct {
+        size_t *at;
+        uint64_t bytes; /* 0: not there */
+    } columns[] = {
+        {&ring->obs_at, lanes * spec->obs_bytes},
+        {&ring->mask_at, lanes * spec->mask_bytes},
+        {&ring->reward_at, lanes * sizeof(float)},
+        {&ring->flags_at, lanes},
+        {&ring->action_at, lanes * (uint64_t)spec->action_words * sizeof(int32_t)},
+        {&ring->logp_at, spec->columns & RM_COLUMN_LOGP ? lanes * sizeof(float) : 0},
+        {&ring->value_at, spec->columns & RM_COLUMN_VALUE ? lanes * sizeof(float) : 0},
+    };
+    uint64_t at = sizeof(struct rm_row_head);
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        *columns[i].at = columns[i].bytes ? (size_t)at : 0;
+        at += aligned(columns[i].bytes, COLUMN_ALIGN);
+        if (at > RING_BYTES_MAX)
+            return 0;
+    }
+    return (size_t)at;
+}
+
+static size_t ring_bytes(struct rm_ring *ring, const struct rm_ring_spec *spec)
+{
+    if (refusal(spec))
+        return 0;
+    ring->row_bytes = place_columns(ring, spec);
+    if (ring->row_bytes == 0 || ring->row_bytes > RING_BYTES_MAX / spec->rows)
+        return 0;
+    return sizeof(struct rm_ring_shared) + ring->row_bytes * spec->rows;
+}
+
+size_t rm_ring_bytes(const struct rm_ring_spec *spec)
+{
+    struct rm_ring scratch;
+    return ring_bytes(&scratch, spec);
+}
+
+/* Fills the process's view of a mapped ring. */
+static void adopt(struct rm_ring *ring, const struct rm_ring_spec *spec)
+{
+    ring->shared = ring->region.base;
+    ring->spec = *spec;
+    ring->mask = spec->rows - 1;
+    ring->data = (uint8_t *)ring->region.base + sizeof(struct rm_ring_shared);
+    ring->consumed_seen = RM_PEEK(&ring->shared->consumed);
+}
+
+int rm_ring_create(struct rm_ring *ring, const struct rm_ring_spec *spec, struct rm_error *error)
+{
+    *ring = (struct rm_ring){.region.fd = -1};
+    const char *why = refusal(spec);
+    if (why)
+        return rm_fail(error, -EINVAL,
+                       "ring of actor %u, policy %u (rows %u, lanes %u, obs_bytes %u): %s",
+                       spec->actor, spec->policy, spec->rows, spec->lanes, spec->obs_bytes, why);
+    size_t bytes = ring_bytes(ring, spec);
+    if (bytes == 0)
+        return rm_fail(error, -EINVAL,
+                       "ring of actor %u, policy %u: %u rows of %u lanes of %u bytes are too many",
+                       spec->actor, spec->policy, spec->rows, spec->lanes, spec->obs_bytes);
+    char name[RM_REGION_NAME_MAX];
+    snprintf(name, sizeof name, "rm-ring-a%u-p%u", spec->actor, spec->policy);
+    int rc = rm_region_create(&ring->region, RM_REGION_RING, name, bytes, error);
+    if (rc)
+        return rc;
+
+    struct rm_ring_shared *shared = ring->region.base;
+    shared->spec = *spec;
+    shared->row_bytes = ring->row_bytes;
+    shared->data_at = sizeof *shared;
+    RM_POKE(&shared->reserved, spec->first_index);
+    RM_POKE(&shared->committed, spec->first_index);
+    RM_POKE(&shared->consumed, spec->first_index);
+    adopt(ring, spec);
+    rm_region_publish(&ring->region);
+    return 0;
+}
+
+int rm_ring_attach(struct rm_ring *ring, int fd, bool writable, struct rm_error *error)
+{
+    *ring = (struct rm_ring){.region.fd = -1};
+    int rc = rm_region_attach(&ring->region, fd, RM_REGION_RING, writable, error);
+    if (rc != RM_ATTACH_OK)
+        return rc;
+    if (ring->region.bytes < sizeof(struct rm_ring_shared)) {
+        rc = rm_fail(error, -EPROTO, "ring: %zu bytes do not hold its %zu-byte header",
+                     ring->region.bytes, sizeof(struct rm_ring_shared));
+        rm_ring_close(ring);
+        return rc;
+    }
+    /* A copy: from here on nothing is taken from shared memory that could change. */
+    const struct rm_ring_spec spec = ((struct rm_ring_shared *)ring->region.base)->spec;
+    size_t bytes = ring_bytes(ring, &spec);
+    if (bytes == 0 || bytes != ring->region.bytes) {
+        const char *why = refusal(&spec);
+        rc = rm_fail(error, -EPROTO,
+                     "ring of actor %u, policy %u: its spec asks for %zu bytes, the region has "
+                     "%zu%s%s",
+                     spec.actor, spec.policy, bytes, ring->region.bytes, why ? ": " : "",
+                     why ? why : "");
+        rm_ring_close(ring);
+        return rc;
+    }
+    adopt(ring, &spec);
+    return RM_ATTACH_OK;
+}
+
+void rm_ring_close(struct rm_ring *ring)
+{
+    rm_region_close(&ring->region);
+    *ring = (struct rm_ring){.region.fd = -1};
+}
+
+struct rm_row rm_ring_row(const struct rm_ring *ring, uint64_t index)
+{
+    uint8_t *row = ring->data + (size_t)(index & ring->mask) * ring->row_bytes;
+    struct rm_row_head *head = (struct rm_row_head *)row;
+    return (struct rm_row){
+        .index = index,
+        .obs = row + ring->obs_at,
+        .mask = ring->mask_at ? row + ring->mask_at : NULL,
+        .reward = (float *)(row + ring->reward_at),
+        .flags = row + ring->flags_at,
+        .action = (int32_t *)(row + ring->action_at),
+        .logp = ring->logp_at ? (float *)(row + ring->logp_at) : NULL,
+        .value = ring->value_at ? (float *)(row + ring->value_at) : NULL,
+        .policy_version = &head->policy_version,
+        .generation = &head->generation,
+    };
+}
+
+uint64_t rm_ring_writer_open(struct rm_ring *ring)
+{
+    struct rm_ring_shared *shared = ring->shared;
+    RM_FAULT("ring.open.before");
+    RM_ADD_OWN(&shared->generation, 1);
+    ring->consumed_seen = rm_atomic_ring_credit(&shared->consumed);
+    RM_FAULT("ring.open.after");
+    /* `reserved` stays where the dead writer put it: the row that it touched held an old row, which
+     * readers must go on taking for overwritten. The next reserve claims that same row again. */
+    return RM_PEEK(&shared->reserved) - RM_PEEK(&shared->committed);
+}
+
+int rm_ring_reserve(struct rm_ring *ring, struct rm_row *row)
+{
+    struct rm_ring_shared *shared = ring->shared;
+    const uint64_t index = RM_PEEK(&shared->committed);
+    RM_FAULT("ring.reserve.before");
+    if (ring->spec.mode == RM_RING_ROLLOUT && index - ring->consumed_seen >= ring->spec.rows) {
+        /* Looked at only when what was seen is used up, to leave the consumer's line alone. */
+        ring->consumed_seen = rm_atomic_ring_credit(&shared->consumed);
+        if (index - ring->consumed_seen >= ring->spec.rows)
+            return 0;
+    }
+    rm_atomic_ring_reserve(&shared->reserved, index + 1);
+    RM_FAULT("ring.reserve.reserved");
+    *row = rm_ring_row(ring, index);
+    *row->generation = RM_PEEK(&shared->generation);
+    RM_FAULT("ring.reserve.after");
+    return 1;
+}
+
+void rm_ring_commit(struct rm_ring *ring)
+{
+    struct rm_ring_shared *shared = ring->shared;
+    RM_FAULT("ring.commit.before");
+    rm_atomic_ring_commit(&shared->committed, RM_PEEK(&shared->committed) + 1);
+    RM_FAULT("ring.commit.after");
+}
+
+uint64_t rm_ring_committed(const struct rm_ring *ring)
+{
+    return rm_atomic_ring_committed(&ring->shared->committed);
+}
+
+void rm_ring_window(const struct rm_ring *ring, uint64_t *first, uint64_t *end)
+{
+    const uint64_t origin = ring->spec.first_index;
+    *end = rm_atomic_ring_committed(&ring->shared->committed);
+    uint64_t reserved = RM_PEEK(&ring->shared->reserved);
+    /* Differences, not comparisons: indices wrap. */
+    *first = reserved - origin > ring->spec.rows ? reserved - ring->spec.rows : origin;
+    /* A writer may have run on between the two loads; then there is nothing to promise below. */
+    if (*end - origin < *first - origin)
+        *first = *end;
+}
+
+bool rm_ring_intact(const struct rm_ring *ring, uint64_t index)
+{
+    return rm_atomic_ring_recheck(&ring->shared->reserved) - index <= ring->spec.rows;
+}
+
+void rm_ring_copy_out(void *to, const void *row_data, size_t bytes)
+{
+    rm_copy_row_out(to, row_data, bytes);
+}
+
+uint64_t rm_ring_consumed(const struct rm_ring *ring)
+{
+    return RM_PEEK(&ring->shared->consumed);
+}
+
+void rm_ring_consume(struct rm_ring *ring, uint64_t index)
+{
+    RM_FAULT("ring.consume.before");
+    rm_atomic_ring_consume(&ring->shared->consumed, index);
+    RM_FAULT("ring.consume.after");
+}

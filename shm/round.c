@@ -1,0 +1,47 @@
+#include "shm/round.h"
+
+#include "shm/atomic.h"
+#include "shm/base/fault.h"
+
+#define LEFT UINT64_MAX /* arrived in every round there will be */
+
+void rm_round_init(struct rm_round *round, uint32_t participants)
+{
+    RM_POKE(&round->participants, participants);
+    for (uint32_t i = 0; i < RM_ROUND_MAX; i++)
+        RM_POKE(&round->arrived[i], 0);
+    RM_POKE(&round->current, 1);
+}
+
+uint64_t rm_round_current(const struct rm_round *round)
+{
+    return rm_atomic_round_current(&round->current);
+}
+
+static bool advance_if_all(struct rm_round *round, uint64_t current)
+{
+    uint32_t participants = RM_PEEK(&round->participants);
+    for (uint32_t i = 0; i < participants; i++)
+        if (rm_atomic_round_arrived(&round->arrived[i]) < current)
+            return false;
+    RM_FAULT("round.advance.before");
+    return rm_atomic_round_advance(&round->current, current);
+}
+
+bool rm_round_arrive(struct rm_round *round, uint32_t who)
+{
+    uint64_t current = rm_atomic_round_current(&round->current);
+    if (RM_PEEK(&round->arrived[who]) == LEFT)
+        return false;
+    RM_FAULT("round.arrive.before");
+    rm_atomic_round_arrive(&round->arrived[who], current);
+    RM_FAULT("round.arrive.stored");
+    return advance_if_all(round, current);
+}
+
+bool rm_round_leave(struct rm_round *round, uint32_t who)
+{
+    uint64_t current = rm_atomic_round_current(&round->current);
+    rm_atomic_round_arrive(&round->arrived[who], LEFT);
+    return advance_if_all(round, current);
+}

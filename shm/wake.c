@@ -1,0 +1,101 @@
+#include "shm/wake.h"
+
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+#include "shm/base/fault.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* `sleeping` is a ticket: odd from prepare to wake-up, even otherwise, and never the same odd
+ * number twice in a row. A waker writes the eventfd first and only then marks the ticket as
+ * signalled, so one that dies in between leaves the sleeper either woken or still marked as
+ * sleeping. */
+
+int rm_wake_create_fd(struct rm_error *error)
+{
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        return rm_fail(error, -errno, "wake: eventfd: %s%s", strerror(errno),
+                       errno == EMFILE ? " (raise ulimit -n)" : "");
+    return fd;
+}
+
+static void awake(struct rm_wake *wake)
+{
+    uint32_t ticket = RM_PEEK(&wake->word->sleeping);
+    RM_POKE(&wake->word->sleeping, (ticket | 1) + 1);
+}
+
+void rm_wake_prepare(struct rm_wake *wake)
+{
+    RM_FAULT("wake.prepare.before");
+    uint32_t ticket = RM_PEEK(&wake->word->sleeping);
+    rm_atomic_sleep(&wake->word->sleeping, (ticket | 1) + 2);
+    RM_FAULT("wake.prepare.after");
+}
+
+void rm_wake_cancel(struct rm_wake *wake)
+{
+    awake(wake);
+}
+
+static void drain(int fd)
+{
+    uint64_t count;
+    /* Nothing to read is fine: a cancelled sleep or a time-out. */
+    while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
+        ;
+}
+
+int rm_wake_wait(struct rm_wake *wake, uint64_t timeout_ns)
+{
+    struct pollfd poll_fd = {.fd = wake->fd, .events = POLLIN};
+    struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / RM_NS_PER_S),
+                               .tv_nsec = (long)(timeout_ns % RM_NS_PER_S)};
+    RM_FAULT("wake.wait.before");
+    int ready = ppoll(&poll_fd, 1, timeout_ns ? &timeout : NULL, NULL);
+    int failed = errno;
+    RM_FAULT("wake.wait.woken");
+
+    /* Awake before draining: a signal that comes between the two is then at worst one wake-up too
+     * many, the other way round it would be lost. */
+    awake(wake);
+    if (ready < 0)
+        return -failed;
+    if (ready > 0)
+        drain(wake->fd);
+    return ready > 0;
+}
+
+static void ring_bell(struct rm_wake *wake)
+{
+    const uint64_t one = 1;
+    RM_ADD(&wake->word->signals, 1);
+    /* Full at 2^64 - 2 unread signals: the sleeper has its wake-up then too. */
+    while (write(wake->fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+bool rm_wake_signal(struct rm_wake *wake)
+{
+    RM_FAULT("wake.signal.before");
+    uint32_t ticket = rm_atomic_sleeper(&wake->word->sleeping);
+    if (!(ticket & 1))
+        return false;
+    RM_FAULT("wake.signal.seen");
+    ring_bell(wake);
+    RM_FAULT("wake.signal.written");
+    rm_atomic_sleeper_signalled(&wake->word->sleeping, ticket);
+    return true;
+}
+
+void rm_wake_force(struct rm_wake *wake)
+{
+    int kept = errno;
+    ring_bell(wake);
+    errno = kept;
+}

@@ -1,0 +1,111 @@
+#include "actor/plan.h"
+
+#include "actor/worlds.h"
+#include "learner/net/net.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment)
+{
+    return experiment->algorithm.name == RM_ALGORITHM_QR_DQN ? experiment->algorithm.quantiles : 1;
+}
+
+static int map_agents(struct rm_plan *plan, const struct rm_experiment *e,
+                      const struct rm_env_spec *spec, struct rm_error *error)
+{
+    if (spec->agents > RM_BOARD_AGENTS)
+        return rm_fail(error, -E2BIG, "world.name: \"%s\" has %u agents; at most %d", spec->name,
+                       spec->agents, RM_BOARD_AGENTS);
+    if (e->policy.map == RM_MAP_LIST && e->policy.list_count != spec->agents)
+        return rm_fail(error, -EINVAL,
+                       "policy.map: lists %u agents; world \"%s\" has %u (one entry each)",
+                       e->policy.list_count, spec->name, spec->agents);
+    plan->agents = spec->agents;
+    plan->phases = spec->phases;
+    for (uint32_t a = 0; a < spec->agents; a++) {
+        uint32_t p = e->policy.map == RM_MAP_SHARED ? 0
+                     : e->policy.map == RM_MAP_LIST ? e->policy.list[a]
+                                                    : a;
+        if (p >= RM_BOARD_POLICIES)
+            return rm_fail(error, -E2BIG, "policy.map: agent %u uses policy %u; at most %d", a, p,
+                           RM_BOARD_POLICIES - 1);
+        snprintf(plan->agent_name[a], RM_NAME_MAX, "%.47s", spec->agent[a].name);
+        plan->agent_policy[a] = p;
+        plan->agent_slot[a] = plan->policy[p].agents;
+        plan->policy[p].agent[plan->policy[p].agents++] = a;
+        if (p + 1 > plan->policies)
+            plan->policies = p + 1;
+    }
+    for (uint32_t p = 0; p < plan->policies; p++)
+        if (plan->policy[p].agents == 0)
+            return rm_fail(error, -EINVAL,
+                           "policy.map: no agent uses policy %u; number policies from 0 without gaps",
+                           p);
+    return 0;
+}
+
+static bool alike(const struct rm_env_agent *a, const struct rm_env_agent *b)
+{
+    return a->dtype == b->dtype && a->actions == b->actions && a->has_mask == b->has_mask &&
+           rm_env_obs_bytes(a) == rm_env_obs_bytes(b) &&
+           rm_env_obs_features(a) == rm_env_obs_features(b);
+}
+
+static int size_policy(struct rm_policy_plan *policy, uint32_t index, const struct rm_plan *plan,
+                       const struct rm_experiment *e, const struct rm_env_spec *spec,
+                       struct rm_error *error)
+{
+    const struct rm_env_agent *first = &spec->agent[policy->agent[0]];
+
+    for (uint32_t i = 1; i < policy->agents; i++)
+        if (!alike(first, &spec->agent[policy->agent[i]]))
+            return rm_fail(error, -EINVAL,
+                           "policy.map: agents %s and %s share policy %u but differ in what they see "
+                           "or do; give them a policy each",
+                           first->name, spec->agent[policy->agent[i]].name, index);
+    if (e->policy.map == RM_MAP_INDEPENDENT)
+        memcpy(policy->name, plan->agent_name[policy->agent[0]], RM_NAME_MAX);
+    else if (plan->policies == 1)
+        snprintf(policy->name, RM_NAME_MAX, "shared");
+    else
+        snprintf(policy->name, RM_NAME_MAX, "policy_%u", index);
+    policy->obs_bytes = (uint32_t)rm_env_obs_bytes(first);
+    policy->features = rm_env_obs_features(first);
+    policy->inputs = policy->features * e->sample.frame_stack;
+    policy->actions = first->actions;
+    policy->mask_bytes = first->has_mask ? first->actions : 0;
+
+    struct rm_net_shape shape = {policy->inputs, policy->actions, rm_plan_outputs_per_action(e)};
+    struct rm_net *net;
+    int r = rm_net_compile(&net, &e->network, &shape, error);
+    if (r < 0)
+        return rm_fail_within(error, r, "policy %s", policy->name);
+    policy->param_count = rm_net_param_count(net);
+    policy->act_count = rm_net_act_count(net);
+    rm_net_destroy(net);
+    return 0;
+}
+
+int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
+                 struct rm_error *error)
+{
+    struct rm_world world;
+    struct rm_env *env;
+    int r = rm_world_open(&world, experiment->world.name, experiment->world.library, error);
+
+    if (r < 0)
+        return r;
+    memset(plan, 0, sizeof *plan);
+    r = rm_world_create(&world, &experiment->world, experiment->seed, 0, 1, &env, error);
+    if (r == 0) {
+        const struct rm_env_spec *spec = world.ops->describe(env);
+        r = map_agents(plan, experiment, spec, error);
+        for (uint32_t p = 0; r == 0 && p < plan->policies; p++)
+            r = size_policy(&plan->policy[p], p, plan, experiment, spec, error);
+        world.ops->close(env);
+    }
+    rm_world_close(&world);
+    return r;
+}

@@ -1,0 +1,346 @@
+#include "config/session.h"
+
+#include "config/config.h"
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Rows beyond the capacity: what a writer may be filling, and what a stack or an n-step return looks
+ * back on while the oldest rows are being overwritten. */
+#define SLACK_ROWS 16
+
+void rm_session_worlds(const struct rm_experiment *experiment, uint32_t actor, uint64_t *first,
+                       uint32_t *count)
+{
+    uint32_t actors = experiment->actor.count;
+    uint32_t each = experiment->actor.worlds / actors;
+    uint32_t more = experiment->actor.worlds % actors;
+
+    *first = (uint64_t)actor * each + (actor < more ? actor : more);
+    *count = each + (actor < more ? 1 : 0);
+}
+
+static uint64_t power_of_two_at_least(uint64_t n)
+{
+    uint64_t p = 4;
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
+uint32_t rm_session_capacity_rows(const struct rm_experiment *experiment,
+                                  const struct rm_policy_plan *policy)
+{
+    uint64_t lanes = (uint64_t)policy->agents * experiment->actor.worlds;
+    uint64_t rows = (experiment->ring.capacity + lanes - 1) / lanes;
+
+    rows += SLACK_ROWS + experiment->sample.frame_stack + experiment->sample.n_step;
+    if (experiment->mode != RM_MODE_FREE)
+        rows += experiment->run.round_steps;
+    /* The original's slots hold what was written up to three laps ago. */
+    if (experiment->algorithm.form != RM_FORM_PAPER)
+        rows += 3 * experiment->ring.capacity;
+    rows = power_of_two_at_least(rows);
+    return rows > (1u << 30) ? 1u << 30 : (uint32_t)rows;
+}
+
+static struct rm_ring_spec ring_spec(const struct rm_experiment *experiment,
+                                     const struct rm_policy_plan *policy, uint32_t actor,
+                                     uint32_t index)
+{
+    uint64_t first;
+    uint32_t worlds;
+
+    rm_session_worlds(experiment, actor, &first, &worlds);
+    return (struct rm_ring_spec){
+        .mode = experiment->ring.mode == RM_RING_KIND_ROLLOUT ? RM_RING_ROLLOUT : RM_RING_REPLAY,
+        .rows = rm_session_capacity_rows(experiment, policy),
+        .lanes = worlds * policy->agents,
+        .obs_bytes = policy->obs_bytes,
+        .mask_bytes = policy->mask_bytes,
+        .action_words = 1,
+        .columns = policy->mask_bytes ? RM_COLUMN_MASK : 0,
+        .actor = actor,
+        .policy = index,
+    };
+}
+
+/* An empty session of the right shape: nothing mapped, no descriptor. */
+static int shape_session(struct rm_session *session, const struct rm_experiment *experiment,
+                         const struct rm_plan *plan, struct rm_error *error)
+{
+    memset(session, 0, sizeof *session);
+    session->experiment = *experiment;
+    session->plan = *plan;
+    session->objects.policies = plan->policies;
+    session->objects.actors = experiment->actor.count;
+    session->objects.workers =
+        rm_worker_evaluator(&session->objects) + 1 + (experiment->mode == RM_MODE_SEQUENTIAL);
+    session->board.region.fd = -1;
+    session->config.fd = -1;
+    for (uint32_t p = 0; p < RM_BOARD_POLICIES; p++)
+        session->weights[p].region.fd = -1;
+
+    uint32_t rings = session->objects.actors * session->objects.policies;
+    session->rings = calloc(rings, sizeof *session->rings);
+    session->wake_fds = malloc(session->objects.workers * sizeof *session->wake_fds);
+    if (!session->rings || !session->wake_fds) {
+        free(session->rings);
+        free(session->wake_fds);
+        session->rings = NULL;
+        session->wake_fds = NULL;
+        return rm_fail(error, -ENOMEM, "session: no memory for %u rings", rings);
+    }
+    for (uint32_t i = 0; i < rings; i++)
+        session->rings[i].region.fd = -1;
+    for (uint32_t i = 0; i < session->objects.workers; i++)
+        session->wake_fds[i] = -1;
+    return 0;
+}
+
+static int create_config_text(struct rm_session *session, struct rm_error *error)
+{
+    json_t *json = rm_config_to_json(&session->experiment);
+    char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+    int r;
+
+    json_decref(json);
+    if (!text)
+        return rm_fail(error, -ENOMEM, "session: no memory for the configuration text");
+    size_t bytes = strlen(text) + 1;
+    r = rm_region_create(&session->config, RM_REGION_TEXT, "config",
+                         sizeof(struct rm_region_header) + bytes, error);
+    if (r == 0) {
+        memcpy((char *)session->config.base + sizeof(struct rm_region_header), text, bytes);
+        rm_region_publish(&session->config);
+    }
+    free(text);
+    return r;
+}
+
+static void name_workers(struct rm_session *session)
+{
+    struct rm_board_worker *w = session->board.workers;
+    const struct rm_objects *o = &session->objects;
+
+    for (uint32_t i = 0; i < o->actors; i++, w++) {
+        snprintf(w->name, sizeof w->name, "actor-%u", i);
+        w->role = RM_ROLE_ACTOR;
+        w->index = i;
+    }
+    for (uint32_t i = 0; i < o->policies; i++, w++) {
+        snprintf(w->name, sizeof w->name, "learner-%.39s", session->plan.policy[i].name);
+        w->role = RM_ROLE_LEARNER;
+        w->index = i;
+    }
+    snprintf(w->name, sizeof w->name, "evaluator");
+    w->role = RM_ROLE_EVALUATOR;
+    if (o->workers > rm_worker_solo(o)) {
+        w++;
+        snprintf(w->name, sizeof w->name, "solo");
+        w->role = RM_ROLE_SOLO;
+    }
+}
+
+static void fill_board(struct rm_session *session)
+{
+    const struct rm_experiment *e = &session->experiment;
+    struct rm_board_view *b = &session->board;
+    double hot[RM_HOT_COUNT];
+
+    snprintf(b->run->name, sizeof b->run->name, "%.47s", e->name);
+    b->run->mode = (uint32_t)e->mode;
+    b->run->env_steps_budget = e->run.steps;
+    rm_config_hot_values(e, hot);
+    for (int i = 0; i < RM_HOT_COUNT; i++)
+        b->run->settings[i] = hot[i];
+    b->run->settings_version = 1;
+
+    for (uint32_t p = 0; p < session->plan.policies; p++) {
+        const struct rm_policy_plan *policy = &session->plan.policy[p];
+        double per_insert = e->limiter.updates_per_step * e->sample.batch;
+        double slack = e->limiter.slack_updates * e->sample.batch;
+
+        memcpy(b->policies[p].name, policy->name, sizeof b->policies[p].name);
+        rm_limiter_init(&b->policies[p].limiter, per_insert, -slack, slack, e->sample.min_fill);
+        b->policies[p].replay_capacity = e->ring.capacity;
+    }
+    for (uint32_t a = 0; a < session->plan.agents; a++) {
+        memcpy(b->agents[a].name, session->plan.agent_name[a], sizeof b->agents[a].name);
+        b->agents[a].policy = session->plan.agent_policy[a];
+    }
+    name_workers(session);
+    /* The evaluator takes no part in rounds: what it measures changes nothing. */
+    rm_round_init(b->round, session->objects.actors + session->objects.policies);
+}
+
+static int create_objects(struct rm_session *session, struct rm_error *error)
+{
+    const struct rm_objects *o = &session->objects;
+    int r;
+
+    if (o->workers > RM_BOARD_WORKERS)
+        return rm_fail(error, -E2BIG, "session: %u workers; at most %d", o->workers,
+                       RM_BOARD_WORKERS);
+    r = rm_board_create(&session->board, session->plan.policies, session->plan.agents, o->workers,
+                        error);
+    if (r == 0)
+        r = create_config_text(session, error);
+    for (uint32_t p = 0; r == 0 && p < o->policies; p++) {
+        const struct rm_policy_plan *policy = &session->plan.policy[p];
+        r = rm_weights_create(&session->weights[p], p, policy->param_count, policy->act_count,
+                              error);
+        if (r < 0)
+            rm_fail_within(error, r, "weights of policy %s", policy->name);
+    }
+    for (uint32_t i = 0; r == 0 && i < o->actors * o->policies; i++) {
+        const struct rm_policy_plan *policy = &session->plan.policy[i % o->policies];
+        struct rm_ring_spec spec =
+            ring_spec(&session->experiment, policy, i / o->policies, i % o->policies);
+        r = rm_ring_create(&session->rings[i], &spec, error);
+        if (r < 0)
+            rm_fail_within(error, r, "ring of actor %u for policy %s (ring.capacity %llu)",
+                           i / o->policies, policy->name,
+                           (unsigned long long)session->experiment.ring.capacity);
+    }
+    for (uint32_t i = 0; r == 0 && i < o->workers; i++) {
+        session->wake_fds[i] = rm_wake_create_fd(error);
+        if (session->wake_fds[i] < 0)
+            r = session->wake_fds[i];
+    }
+    return r;
+}
+
+int rm_session_create(struct rm_session *session, const struct rm_experiment *experiment,
+                      const struct rm_plan *plan, struct rm_error *error)
+{
+    int r = shape_session(session, experiment, plan, error);
+    if (r < 0)
+        return r;
+    r = create_objects(session, error);
+    if (r < 0) {
+        rm_session_close(session);
+        return r;
+    }
+    fill_board(session);
+    return 0;
+}
+
+int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *error)
+{
+    struct rm_region region;
+    int r = rm_region_attach(&region, RM_FD_CONFIG, RM_REGION_TEXT, false, error);
+
+    if (r != RM_ATTACH_OK)
+        return r < 0 ? rm_fail_within(error, r,
+                                      "descriptor %d (this program is started by ringmasterd)",
+                                      RM_FD_CONFIG)
+                     : rm_fail(error, -EAGAIN, "descriptor %d: configuration not complete",
+                               RM_FD_CONFIG);
+    const char *text = (const char *)region.base + sizeof(struct rm_region_header);
+    size_t room = region.bytes - sizeof(struct rm_region_header);
+    r = rm_config_parse(experiment, "inherited configuration", text, strnlen(text, room), NULL, 0,
+                        error);
+    rm_region_close(&region);
+    return r;
+}
+
+int rm_session_attach(struct rm_session *session, const struct rm_experiment *experiment,
+                      const struct rm_plan *plan, struct rm_error *error)
+{
+    int r = shape_session(session, experiment, plan, error);
+    if (r < 0)
+        return r;
+
+    const struct rm_objects *o = &session->objects;
+    r = rm_board_attach(&session->board, RM_FD_BOARD, true, error);
+    if (r == 0 && (session->board.run->policies != plan->policies ||
+                   session->board.run->agents != plan->agents ||
+                   session->board.run->workers != o->workers))
+        r = rm_fail(error, -EPROTO,
+                    "board: %u policies, %u agents, %u workers; this process counts %u, %u, %u",
+                    session->board.run->policies, session->board.run->agents,
+                    session->board.run->workers, plan->policies, plan->agents, o->workers);
+    for (uint32_t p = 0; r == 0 && p < o->policies; p++) {
+        r = rm_weights_attach(&session->weights[p], rm_fd_weights(o, p), true, error);
+        if (r == 0 && session->weights[p].count != plan->policy[p].param_count)
+            r = rm_fail(error, -EPROTO, "weights of policy %u: %llu floats; the network has %llu",
+                        p, (unsigned long long)session->weights[p].count,
+                        (unsigned long long)plan->policy[p].param_count);
+    }
+    for (uint32_t i = 0; r == 0 && i < o->actors * o->policies; i++)
+        r = rm_ring_attach(&session->rings[i], rm_fd_ring(o, i / o->policies, i % o->policies),
+                           true, error);
+    for (uint32_t i = 0; r == 0 && i < o->workers; i++) {
+        session->wake_fds[i] = fcntl(rm_fd_wake(o, i), F_DUPFD_CLOEXEC, rm_fd_end(o));
+        if (session->wake_fds[i] < 0)
+            r = rm_fail(error, -errno, "wake of worker %u: descriptor %d: %s", i,
+                        rm_fd_wake(o, i), strerror(errno));
+    }
+    if (r != 0) {
+        rm_session_close(session);
+        return r < 0 ? r : rm_fail(error, -EAGAIN, "session: an object is not complete");
+    }
+    return 0;
+}
+
+void rm_session_close(struct rm_session *session)
+{
+    if (session->rings)
+        for (uint32_t i = 0; i < session->objects.actors * session->objects.policies; i++)
+            rm_ring_close(&session->rings[i]);
+    for (uint32_t p = 0; p < RM_BOARD_POLICIES; p++)
+        rm_weights_close(&session->weights[p]);
+    if (session->wake_fds)
+        for (uint32_t i = 0; i < session->objects.workers; i++)
+            if (session->wake_fds[i] >= 0)
+                close(session->wake_fds[i]);
+    rm_region_close(&session->config);
+    rm_board_close(&session->board);
+    free(session->rings);
+    free(session->wake_fds);
+    session->rings = NULL;
+    session->wake_fds = NULL;
+}
+
+uint32_t rm_session_fds(const struct rm_session *session, int *fds, uint32_t max)
+{
+    const struct rm_objects *o = &session->objects;
+    uint32_t n = 0;
+
+#define PUT(fd)                                                                                    \
+    do {                                                                                           \
+        if (n < max)                                                                               \
+            fds[n] = (fd);                                                                         \
+        n++;                                                                                       \
+    } while (0)
+    PUT(session->board.region.fd);
+    PUT(session->config.fd);
+    for (uint32_t p = 0; p < o->policies; p++)
+        PUT(session->weights[p].region.fd);
+    for (uint32_t i = 0; i < o->actors * o->policies; i++)
+        PUT(session->rings[i].region.fd);
+    for (uint32_t i = 0; i < o->workers; i++)
+        PUT(session->wake_fds[i]);
+#undef PUT
+    return n;
+}
+
+struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker)
+{
+    return (struct rm_wake){.word = &session->board.workers[worker].wake,
+                            .fd = session->wake_fds[worker]};
+}
+
+void rm_session_wake_all(struct rm_session *session)
+{
+    for (uint32_t i = 0; i < session->objects.workers; i++) {
+        struct rm_wake wake = rm_session_wake(session, i);
+        rm_wake_signal(&wake);
+    }
+}

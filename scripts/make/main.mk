@@ -1,0 +1,70 @@
+# The targets people type.
+.PHONY: deps deps-test deps-lint run test bench asan tsan ubsan lint format clean help
+
+deps:
+	@scripts/install-packages run
+deps-test:
+	@scripts/install-packages test
+deps-lint:
+	@scripts/install-packages lint
+
+EXPERIMENT ?= config/treasurehunt.json
+JOBS ?= $(shell nproc)
+# What pkg-config finds is read when make starts, so packages come first and then a make of its own.
+REMAKE = @$(MAKE) --no-print-directory -j$(JOBS)
+
+run: deps
+	$(REMAKE) binaries
+	@$(BUILD)/bin/ringctl run $(EXPERIMENT) $(ARGS)
+
+# Executable scripts under tests/ named check-* or run are tests as well.
+TEST_SCRIPTS = $(sort $(shell find tests -type f -executable \( -name 'check-*' -o -name run \) 2>/dev/null))
+test: deps-test
+	$(REMAKE) all tests
+	@BUILD=$(BUILD) scripts/run-tests --jobs 2 $(TEST_BINARIES) $(TEST_SCRIPTS)
+
+# The same programs under a sanitizer, each in a build of its own.
+SAN_asan  := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SAN_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
+SAN_tsan  := -fsanitize=thread
+asan ubsan tsan: deps-test
+	$(REMAKE) BUILD=build/$@ SANITIZE='$(SAN_$@)' CFLAGS='-O1 -g' all tests
+	@BUILD=build/$@ TSAN_OPTIONS=halt_on_error=1 scripts/run-tests --jobs 2 --timeout 900 \
+	    $(patsubst $(BUILD)/%,build/$@/%,$(TEST_BINARIES))
+
+# One at a time, pinned: `make bench ONLY=ring.bandwidth`, or a prefix: ONLY='ring.*'.
+bench: deps
+	$(REMAKE) all benches
+	@BUILD=$(BUILD) scripts/bench/run $(ONLY)
+
+SOURCES_C = $(sort $(shell git ls-files '*.c' '*.h' 2>/dev/null))
+LINT_FLAGS := -std=c11 -D_GNU_SOURCE -I. -Iactor -DRM_ISA=v3 -DRM_HAVE_SYSTEMD -DRM_VERSION='"0"'
+lint: deps-lint
+	@echo "clang-format"; clang-format --dry-run -Werror $(SOURCES_C)
+	@echo "cppcheck"; cppcheck --quiet --error-exitcode=1 --inline-suppr -j$(JOBS) \
+	    --enable=warning,portability --suppress=missingIncludeSystem --library=posix \
+	    $(LINT_FLAGS:-std=c11=--std=c11) $(filter %.c,$(SOURCES_C))
+	@echo "clang-tidy"; printf '%s\n' $(filter-out tests/fuzz/%,$(filter %.c,$(SOURCES_C))) | \
+	    xargs -P$(JOBS) -n4 scripts/tidy $(LINT_FLAGS) --
+	@echo "shellcheck"; git ls-files scripts tests .ci | xargs grep -lE '^#!.*(ba)?sh$$' | xargs shellcheck
+	@echo "lint: clean"
+
+format:
+	@clang-format -i $(SOURCES_C)
+
+clean:
+	@rm -rf build
+
+help:
+	@echo "make run        install packages, build, train config/treasurehunt.json"
+	@echo "                (EXPERIMENT=file.json ARGS='--set key=value')"
+	@echo "make test       install packages, build, run every test"
+	@echo "make            build everything into $(BUILD)/"
+	@echo "make bench      benchmarks into $(BUILD)/bench.json (ONLY=name for one)"
+	@echo "make models     model-check the shared-memory protocols"
+	@echo "make asan, ubsan, tsan   the tests under a sanitizer"
+	@echo "make lint       clang-format, cppcheck, clang-tidy, shellcheck"
+	@echo "make learn      learning table over seeds (long)"
+	@echo "make parity     compare networks with PyTorch (in a throw-away environment)"
+	@echo "make fuzz       fuzz configuration and control protocol"
+	@echo "make install    DESTDIR= PREFIX=/usr/local"

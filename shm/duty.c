@@ -1,0 +1,220 @@
+#include "shm/duty.h"
+
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t stop_signal;
+static struct rm_wake *signal_wake;
+
+static void on_stop(int number)
+{
+    int saved = errno;
+    stop_signal = number;
+    if (signal_wake)
+        rm_wake_force(signal_wake);
+    errno = saved;
+}
+
+int rm_duty_signals(struct rm_wake *wake, int parent, struct rm_error *error)
+{
+    struct sigaction action = {.sa_handler = on_stop};
+
+    signal_wake = wake;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGTERM, &action, NULL) < 0)
+        return rm_fail(error, -errno, "sigaction: %s", strerror(errno));
+    /* Ctrl-C goes to the whole foreground group; only the supervisor decides what it means. */
+    signal(SIGINT, parent ? SIG_IGN : on_stop);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    if (parent) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+            return rm_fail(error, -errno, "PR_SET_PDEATHSIG: %s", strerror(errno));
+        /* The parent may have died before the line above. */
+        if (getppid() != parent)
+            return rm_fail(error, -ESRCH, "the supervisor (process %d) is gone", parent);
+    }
+    return 0;
+}
+
+void rm_phase_start(struct rm_phase_clock *clock, struct rm_board_worker *slot)
+{
+    clock->slot = slot;
+    clock->since_ns = rm_now_ns();
+    clock->current = RM_PHASE_OTHER;
+}
+
+enum rm_phase rm_phase_enter(struct rm_phase_clock *clock, enum rm_phase phase)
+{
+    enum rm_phase old = clock->current;
+    uint64_t now = rm_now_ns();
+
+    /* The slot has one writer, so a plain load and store do for adding. */
+    _Atomic uint64_t *ns = &clock->slot->phase_ns[old];
+    atomic_store_explicit(ns,
+                          atomic_load_explicit(ns, memory_order_relaxed) + (now - clock->since_ns),
+                          memory_order_relaxed);
+    clock->since_ns = now;
+    clock->current = phase;
+    return old;
+}
+
+/* Once a second: what the process holds. Reads /proc without allocating. */
+static void note_memory(struct rm_board_worker *slot)
+{
+    char text[64];
+    unsigned long long pages_total, pages_resident;
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0)
+        return;
+    text[n] = 0;
+    if (sscanf(text, "%llu %llu", &pages_total, &pages_resident) == 2)
+        slot->rss_bytes = pages_resident * (unsigned long long)sysconf(_SC_PAGESIZE);
+}
+
+/* A sign of life, and now and then the memory. */
+static void beat(struct rm_duty *duty, uint64_t *memory_due_ns)
+{
+    uint64_t now = rm_now_ns();
+
+    rm_store_relaxed(&duty->slot->heartbeat_ns, now);
+    if (now >= *memory_due_ns) {
+        note_memory(duty->slot);
+        *memory_due_ns = now + RM_NS_PER_S;
+    }
+}
+
+static bool asked_to_stop(const struct rm_duty *duty)
+{
+    return stop_signal || rm_load_relaxed(&duty->run->stop);
+}
+
+/* Sleeps until there may be something to do. Ready means: somebody should look again. */
+static void sleep_on(struct rm_duty *duty)
+{
+    enum rm_phase before = RM_PHASE_OTHER;
+
+    if (duty->clock)
+        before = rm_phase_enter(duty->clock, RM_PHASE_WAITING);
+    duty->slot->state = RM_WORKER_WAITING;
+    rm_count(&duty->slot->sleeps, 1);
+    if (duty->poll_us && !rm_load_relaxed(&duty->run->pause)) {
+        rm_wake_cancel(&duty->wake);
+        usleep(duty->poll_us);
+    } else {
+        rm_wake_wait(&duty->wake, 0);
+    }
+    rm_store_relaxed(&duty->slot->heartbeat_ns, rm_now_ns());
+    duty->slot->state = RM_WORKER_BUSY;
+    if (duty->clock)
+        rm_phase_enter(duty->clock, before);
+}
+
+/* One turn, unless paused. */
+static int turn(struct rm_duty *duty, struct rm_error *error)
+{
+    if (rm_load_relaxed(&duty->run->pause))
+        return 0;
+    int n = duty->do_work(duty->self, error);
+    if (n > 0)
+        rm_count(&duty->slot->turns, 1);
+    return n;
+}
+
+static int finish(struct rm_duty *duty, int result, const struct rm_error *error)
+{
+    if (duty->clock)
+        rm_phase_enter(duty->clock, RM_PHASE_OTHER);
+    if (result >= 0 || result == RM_DUTY_DONE) {
+        duty->slot->state = result == RM_DUTY_DONE ? RM_WORKER_DONE : RM_WORKER_NONE;
+        return RM_EXIT_OK;
+    }
+    snprintf(duty->slot->error, sizeof duty->slot->error, "%.255s", error->text);
+    duty->slot->state = RM_WORKER_FAILED;
+    return RM_EXIT_FAILED;
+}
+
+int rm_duty_run(struct rm_duty *duty, struct rm_error *error)
+{
+    uint64_t memory_due_ns = 0;
+
+    duty->slot->state = RM_WORKER_BUSY;
+    for (;;) {
+        beat(duty, &memory_due_ns);
+        if (asked_to_stop(duty))
+            return finish(duty, 0, error);
+        int n = turn(duty, error);
+        if (n == 0) {
+            /* Say that we sleep, then look once more: what came in between is not missed. */
+            rm_wake_prepare(&duty->wake);
+            n = asked_to_stop(duty) ? 1 : turn(duty, error);
+            if (n == 0)
+                sleep_on(duty);
+            else
+                rm_wake_cancel(&duty->wake);
+        }
+        if (n < 0)
+            return finish(duty, n, error);
+    }
+}
+
+/* In turn, nobody sleeps while another has something to do. The turn of one is not the time of the
+ * others: their stopwatches stand still. */
+int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error)
+{
+    bool done[RM_ROUND_MAX] = {false};
+    size_t left = n;
+    uint64_t memory_due_ns = 0;
+
+    if (n == 0 || n > RM_ROUND_MAX)
+        return rm_fail(error, -EINVAL, "duties: %zu in turn; 1 to %d", n, RM_ROUND_MAX);
+    for (size_t i = 0; i < n; i++)
+        duties[i].slot->state = RM_WORKER_BUSY;
+    while (left > 0) {
+        bool worked = false;
+
+        for (size_t i = 0; i < n; i++) {
+            struct rm_duty *duty = &duties[i];
+            if (done[i])
+                continue;
+            if (asked_to_stop(duty))
+                return RM_EXIT_OK;
+            if (duty->clock)
+                duty->clock->since_ns = rm_now_ns();
+            int r = turn(duty, error);
+            if (duty->clock)
+                rm_phase_enter(duty->clock, RM_PHASE_OTHER);
+            beat(duty, &memory_due_ns);
+            if (r < 0) {
+                int code = finish(duty, r, error);
+                if (code != RM_EXIT_OK)
+                    return code;
+                done[i] = true;
+                left--;
+            }
+            worked |= r != 0;
+        }
+        if (!worked && left > 0) {
+            /* Nobody else can bring work but the daemon: a request, a resume, a stop. */
+            rm_wake_prepare(&duties[0].wake);
+            if (!asked_to_stop(&duties[0]))
+                sleep_on(&duties[0]);
+            else
+                rm_wake_cancel(&duties[0].wake);
+        }
+    }
+    return RM_EXIT_OK;
+}

@@ -40,9 +40,9 @@ static int map_agents(struct rm_plan *plan, const struct rm_experiment *e,
     }
     for (uint32_t p = 0; p < plan->policies; p++)
         if (plan->policy[p].agents == 0)
-            return rm_fail(error, -EINVAL,
-                           "policy.map: no agent uses policy %u; number policies from 0 without gaps",
-                           p);
+            return rm_fail(
+                error, -EINVAL,
+                "policy.map: no agent uses policy %u; number policies from 0 without gaps", p);
     return 0;
 }
 
@@ -61,10 +61,11 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
 
     for (uint32_t i = 1; i < policy->agents; i++)
         if (!alike(first, &spec->agent[policy->agent[i]]))
-            return rm_fail(error, -EINVAL,
-                           "policy.map: agents %s and %s share policy %u but differ in what they see "
-                           "or do; give them a policy each",
-                           first->name, spec->agent[policy->agent[i]].name, index);
+            return rm_fail(
+                error, -EINVAL,
+                "policy.map: agents %s and %s share policy %u but differ in what they see "
+                "or do; give them a policy each",
+                first->name, spec->agent[policy->agent[i]].name, index);
     if (e->policy.map == RM_MAP_INDEPENDENT)
         memcpy(policy->name, plan->agent_name[policy->agent[0]], RM_NAME_MAX);
     else if (plan->policies == 1)

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Rows beyond the capacity: what a writer may be filling, and what a stack or an n-step return looks
- * back on while the oldest rows are being overwritten. */
+/* Rows beyond the capacity: what a writer may be filling, and what a stack or an n-step return
+ * looks back on while the oldest rows are being overwritten. */
 #define SLACK_ROWS 16
 
 void rm_session_worlds(const struct rm_experiment *experiment, uint32_t actor, uint64_t *first,
@@ -259,9 +259,9 @@ int rm_session_attach(struct rm_session *session, const struct rm_experiment *ex
 
     const struct rm_objects *o = &session->objects;
     r = rm_board_attach(&session->board, RM_FD_BOARD, true, error);
-    if (r == 0 && (session->board.run->policies != plan->policies ||
-                   session->board.run->agents != plan->agents ||
-                   session->board.run->workers != o->workers))
+    if (r == 0 &&
+        (session->board.run->policies != plan->policies ||
+         session->board.run->agents != plan->agents || session->board.run->workers != o->workers))
         r = rm_fail(error, -EPROTO,
                     "board: %u policies, %u agents, %u workers; this process counts %u, %u, %u",
                     session->board.run->policies, session->board.run->agents,
@@ -279,8 +279,8 @@ int rm_session_attach(struct rm_session *session, const struct rm_experiment *ex
     for (uint32_t i = 0; r == 0 && i < o->workers; i++) {
         session->wake_fds[i] = fcntl(rm_fd_wake(o, i), F_DUPFD_CLOEXEC, rm_fd_end(o));
         if (session->wake_fds[i] < 0)
-            r = rm_fail(error, -errno, "wake of worker %u: descriptor %d: %s", i,
-                        rm_fd_wake(o, i), strerror(errno));
+            r = rm_fail(error, -errno, "wake of worker %u: descriptor %d: %s", i, rm_fd_wake(o, i),
+                        strerror(errno));
     }
     if (r != 0) {
         rm_session_close(session);

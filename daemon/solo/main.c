@@ -1,6 +1,6 @@
-/* ringmaster-solo: sequential mode. All actors, learners and the evaluator of an experiment, in turn
- * in one thread: the baseline that the separate processes are measured against, and what a debugger
- * wants. Started by ringmasterd like any worker. */
+/* ringmaster-solo: sequential mode. All actors, learners and the evaluator of an experiment, in
+ * turn in one thread: the baseline that the separate processes are measured against, and what a
+ * debugger wants. Started by ringmasterd like any worker. */
 #include "actor/actor.h"
 #include "actor/evaluator.h"
 #include "actor/plan.h"
@@ -40,8 +40,8 @@ static int create_duties(struct solo *solo, const char *run_directory, struct rm
         r = rm_actor_create(&solo->actors[i], &solo->session, i, &solo->duties[solo->duty_count++],
                             error);
     if (r == 0)
-        r = rm_evaluator_create(&solo->evaluator, &solo->session,
-                                &solo->duties[solo->duty_count++], error);
+        r = rm_evaluator_create(&solo->evaluator, &solo->session, &solo->duties[solo->duty_count++],
+                                error);
     /* All sleep and wake as one. */
     for (size_t i = 0; i < solo->duty_count; i++)
         solo->duties[i].wake = solo->wake;
@@ -76,7 +76,8 @@ static int run(const char *run_directory, int parent, struct rm_error *error)
         return RM_EXIT_NEVER;
     uint32_t self = rm_worker_solo(&solo.session.objects);
     if (self >= solo.session.objects.workers) {
-        rm_fail(error, -EINVAL, "mode is not \"sequential\": there is no place for ringmaster-solo");
+        rm_fail(error, -EINVAL,
+                "mode is not \"sequential\": there is no place for ringmaster-solo");
         destroy(&solo);
         return RM_EXIT_NEVER;
     }
@@ -117,8 +118,10 @@ static void usage(FILE *out)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"run-directory", required_argument, NULL, 'r'}, {"parent", required_argument, NULL, 'p'},
-        {"help", no_argument, NULL, 'h'},                {"version", no_argument, NULL, 'v'},
+        {"run-directory", required_argument, NULL, 'r'},
+        {"parent", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},
         {NULL, 0, NULL, 0},
     };
     const char *run_directory = "";

@@ -1,0 +1,150 @@
+/* A session has the shape its experiment implies, and a second process sees the same. */
+#include "tests/support/session.h"
+
+#include "actor/plan.h"
+#include "config/config.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *const hunt[] = {"actor.count=2", "actor.worlds=5", NULL};
+
+static void worlds_are_split_without_gap(void **state)
+{
+    struct rm_experiment e;
+    (void)state;
+
+    memset(&e, 0, sizeof e);
+    for (e.actor.count = 1; e.actor.count <= 7; e.actor.count++)
+        for (e.actor.worlds = e.actor.count; e.actor.worlds < 20; e.actor.worlds++) {
+            uint64_t next = 0;
+            for (uint32_t a = 0; a < e.actor.count; a++) {
+                uint64_t first;
+                uint32_t count;
+                rm_session_worlds(&e, a, &first, &count);
+                assert_int_equal(first, next);
+                assert_true(count >= 1);
+                next += count;
+            }
+            assert_int_equal(next, e.actor.worlds);
+        }
+}
+
+static void shape_follows_experiment(void **state)
+{
+    static struct rm_session s;
+    (void)state;
+
+    assert_int_equal(rm_test_session_file(&s, "config/treasurehunt.json", hunt), 0);
+    assert_int_equal(s.objects.policies, 5);
+    assert_int_equal(s.objects.workers, 2 + 5 + 1);
+    assert_int_equal(s.plan.phases, 5);
+    assert_int_equal(s.plan.policy[3].inputs, 625);
+    assert_int_equal(s.plan.policy[3].param_count, 300760);
+    assert_int_equal(s.plan.policy[3].act_count, 236755);
+    assert_int_equal(rm_session_ring(&s, 0, 4)->spec.lanes, 3);
+    assert_int_equal(rm_session_ring(&s, 1, 4)->spec.lanes, 2);
+    assert_string_equal(s.board.workers[0].name, "actor-0");
+    assert_string_equal(s.board.workers[2].name, "learner-agent_0");
+    assert_string_equal(s.board.workers[7].name, "evaluator");
+    assert_int_equal(s.board.run->settings_version, 1);
+    rm_session_close(&s);
+}
+
+/* Moves the session's descriptors to where a worker finds them, and attaches there. */
+static int attach_as_worker(struct rm_session *creator)
+{
+    static struct rm_experiment experiment;
+    static struct rm_plan plan;
+    static struct rm_session worker;
+    struct rm_error error = {""};
+    int fds[64], high[64];
+    uint32_t n = rm_session_fds(creator, fds, 64);
+
+    for (uint32_t i = 0; i < n; i++)
+        high[i] = fcntl(fds[i], F_DUPFD, 300);
+    for (uint32_t i = 0; i < n; i++)
+        dup2(high[i], RM_FD_BOARD + (int)i);
+    int r = rm_session_read_config(&experiment, &error);
+    if (r == 0)
+        r = rm_plan_make(&plan, &experiment, &error);
+    if (r == 0)
+        r = rm_session_attach(&worker, &experiment, &plan, &error);
+    if (r < 0) {
+        fprintf(stderr, "worker: %s\n", error.text);
+        return 10;
+    }
+    if (experiment.actor.worlds != 5 || worker.rings[9].spec.lanes != 2)
+        return 11;
+    worker.board.workers[0].turns = 4711;
+    struct rm_wake wake = rm_session_wake(&worker, 3);
+    rm_wake_force(&wake);
+    rm_session_close(&worker);
+    return 0;
+}
+
+static void another_process_attaches(void **state)
+{
+    static struct rm_session s;
+    int status;
+    (void)state;
+
+    assert_int_equal(rm_test_session_file(&s, "config/treasurehunt.json", hunt), 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(attach_as_worker(&s));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(s.board.workers[0].turns, 4711);
+    struct rm_wake wake = rm_session_wake(&s, 3);
+    rm_wake_prepare(&wake);
+    assert_int_equal(rm_wake_wait(&wake, 1000000000ull), 1);
+    rm_session_close(&s);
+}
+
+static void plan_refuses_wrong_maps(void **state)
+{
+    static struct rm_experiment e;
+    static struct rm_plan plan;
+    struct rm_error error = {""};
+    struct rm_override map = {"policy.map=[0,1,2]"};
+    (void)state;
+
+    int r = rm_config_load(&e, "config/treasurehunt.json", &map, 1, &error);
+    if (r == 0)
+        r = rm_plan_make(&plan, &e, &error);
+    assert_true(r < 0);
+    assert_non_null(strstr(error.text, "policy.map"));
+    map.text = "policy.map=[0,0,0,2,2]";
+    r = rm_config_load(&e, "config/treasurehunt.json", &map, 1, &error);
+    if (r == 0)
+        r = rm_plan_make(&plan, &e, &error);
+    assert_true(r < 0);
+    assert_non_null(strstr(error.text, "policy.map"));
+    map.text = "policy.map=shared";
+    assert_int_equal(rm_config_load(&e, "config/treasurehunt.json", &map, 1, &error), 0);
+    assert_int_equal(rm_plan_make(&plan, &e, &error), 0);
+    assert_int_equal(plan.policies, 1);
+    assert_int_equal(plan.policy[0].agents, 5);
+    assert_string_equal(plan.policy[0].name, "shared");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(worlds_are_split_without_gap),
+        cmocka_unit_test(shape_follows_experiment),
+        cmocka_unit_test(another_process_attaches),
+        cmocka_unit_test(plan_refuses_wrong_maps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

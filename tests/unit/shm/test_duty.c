@@ -1,0 +1,196 @@
+/* The runner: turns, sleeping, pausing, stopping, and the book-keeping of time. */
+#include "shm/duty.h"
+
+#include "shm/base/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct probe {
+    _Atomic int work; /* turns available */
+    _Atomic int done; /* turns taken */
+    int finish_after; /* then RM_DUTY_DONE */
+    struct rm_phase_clock clock;
+};
+
+struct fixture {
+    struct rm_board_view board;
+    struct probe probe;
+    struct rm_duty duty;
+};
+
+static int do_work(void *self, struct rm_error *error)
+{
+    struct probe *p = self;
+    (void)error;
+
+    if (p->done >= p->finish_after)
+        return RM_DUTY_DONE;
+    if (p->work == 0)
+        return 0;
+    p->work--;
+    p->done++;
+    return 1;
+}
+
+static int set_up(void **state)
+{
+    static struct fixture f;
+    struct rm_error error = {""};
+
+    memset(&f, 0, sizeof f);
+    if (rm_board_create(&f.board, 1, 1, 2, &error) < 0)
+        return -1;
+    f.probe.finish_after = 1000000;
+    f.duty = (struct rm_duty){
+        .self = &f.probe,
+        .do_work = do_work,
+        .run = f.board.run,
+        .slot = &f.board.workers[0],
+        .wake = {.word = &f.board.workers[0].wake, .fd = rm_wake_create_fd(&error)},
+        .clock = &f.probe.clock,
+    };
+    rm_phase_start(&f.probe.clock, f.duty.slot);
+    *state = &f;
+    return f.duty.wake.fd < 0 ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    close(f->duty.wake.fd);
+    rm_board_close(&f->board);
+    return 0;
+}
+
+static void *run(void *arg)
+{
+    struct fixture *f = arg;
+    struct rm_error error = {""};
+    return (void *)(intptr_t)rm_duty_run(&f->duty, &error);
+}
+
+static void wait_for(struct fixture *f, enum rm_worker_state state)
+{
+    for (int i = 0; i < 5000 && f->duty.slot->state != state; i++)
+        usleep(1000);
+    assert_int_equal(f->duty.slot->state, state);
+}
+
+static void works_sleeps_and_wakes(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+    void *result;
+
+    f->probe.work = 3;
+    f->probe.finish_after = 5;
+    assert_int_equal(pthread_create(&thread, NULL, run, f), 0);
+    wait_for(f, RM_WORKER_WAITING);
+    assert_int_equal(f->probe.done, 3);
+    f->probe.work = 2;
+    /* Repeated until heard: the runner may be between its second look and its sleep. */
+    rm_wake_force(&f->duty.wake);
+    pthread_join(thread, &result);
+    assert_int_equal((intptr_t)result, RM_EXIT_OK);
+    assert_int_equal(f->probe.done, 5);
+    assert_int_equal(f->duty.slot->state, RM_WORKER_DONE);
+    assert_int_equal(f->duty.slot->turns, 5);
+    assert_true(f->duty.slot->sleeps >= 1);
+    assert_true(f->duty.slot->heartbeat_ns > 0);
+}
+
+static void pause_holds_and_stop_ends(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+    void *result;
+
+    f->board.run->pause = 1;
+    f->probe.work = 7;
+    assert_int_equal(pthread_create(&thread, NULL, run, f), 0);
+    wait_for(f, RM_WORKER_WAITING);
+    assert_int_equal(f->probe.done, 0);
+    f->board.run->pause = 0;
+    rm_wake_force(&f->duty.wake);
+    for (int i = 0; i < 5000 && f->probe.done < 7; i++)
+        usleep(1000);
+    assert_int_equal(f->probe.done, 7);
+    f->board.run->stop = 1;
+    rm_wake_force(&f->duty.wake);
+    pthread_join(thread, &result);
+    assert_int_equal((intptr_t)result, RM_EXIT_OK);
+    assert_int_equal(f->duty.slot->state, RM_WORKER_NONE);
+}
+
+static int fail_work(void *self, struct rm_error *error)
+{
+    (void)self;
+    return rm_fail(error, -EIO, "world 3 broke at step 17");
+}
+
+static void failure_is_on_the_board(void **state)
+{
+    struct fixture *f = *state;
+    struct rm_error error = {""};
+
+    f->duty.do_work = fail_work;
+    assert_int_equal(rm_duty_run(&f->duty, &error), RM_EXIT_FAILED);
+    assert_int_equal(f->duty.slot->state, RM_WORKER_FAILED);
+    assert_string_equal(f->duty.slot->error, "world 3 broke at step 17");
+}
+
+static void duties_take_turns(void **state)
+{
+    struct fixture *f = *state;
+    struct rm_error error = {""};
+    struct probe second = {.work = 4, .finish_after = 4};
+    struct rm_duty duties[2] = {f->duty, f->duty};
+
+    f->probe.work = 9;
+    f->probe.finish_after = 9;
+    duties[1].self = &second;
+    duties[1].slot = &f->board.workers[1];
+    duties[1].clock = NULL;
+    assert_int_equal(rm_duty_run_in_turn(duties, 2, &error), RM_EXIT_OK);
+    assert_int_equal(f->probe.done, 9);
+    assert_int_equal(second.done, 4);
+    assert_int_equal(f->board.workers[0].state, RM_WORKER_DONE);
+    assert_int_equal(f->board.workers[1].state, RM_WORKER_DONE);
+}
+
+static void time_goes_to_the_current_phase(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t start = rm_now_ns(), sum = 0;
+
+    rm_phase_start(&f->probe.clock, f->duty.slot);
+    assert_int_equal(rm_phase_enter(&f->probe.clock, RM_PHASE_SAMPLING), RM_PHASE_OTHER);
+    usleep(3000);
+    assert_int_equal(rm_phase_enter(&f->probe.clock, RM_PHASE_FORWARD), RM_PHASE_SAMPLING);
+    assert_int_equal(rm_phase_enter(&f->probe.clock, RM_PHASE_OTHER), RM_PHASE_FORWARD);
+    uint64_t all = rm_now_ns() - start;
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        sum += f->duty.slot->phase_ns[p];
+    assert_true(f->duty.slot->phase_ns[RM_PHASE_SAMPLING] >= 3000000);
+    assert_true(sum <= all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(works_sleeps_and_wakes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pause_holds_and_stop_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failure_is_on_the_board, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(duties_take_turns, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(time_goes_to_the_current_phase, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

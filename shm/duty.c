@@ -57,11 +57,7 @@ enum rm_phase rm_phase_enter(struct rm_phase_clock *clock, enum rm_phase phase)
     enum rm_phase old = clock->current;
     uint64_t now = rm_now_ns();
 
-    /* The slot has one writer, so a plain load and store do for adding. */
-    _Atomic uint64_t *ns = &clock->slot->phase_ns[old];
-    atomic_store_explicit(ns,
-                          atomic_load_explicit(ns, memory_order_relaxed) + (now - clock->since_ns),
-                          memory_order_relaxed);
+    RM_ADD_OWN(&clock->slot->phase_ns[old], now - clock->since_ns);
     clock->since_ns = now;
     clock->current = phase;
     return old;
@@ -82,7 +78,7 @@ static void note_memory(struct rm_board_worker *slot)
         return;
     text[n] = 0;
     if (sscanf(text, "%llu %llu", &pages_total, &pages_resident) == 2)
-        slot->rss_bytes = pages_resident * (unsigned long long)sysconf(_SC_PAGESIZE);
+        RM_POKE(&slot->rss_bytes, pages_resident * (unsigned long long)sysconf(_SC_PAGESIZE));
 }
 
 /* A sign of life, and now and then the memory. */
@@ -90,7 +86,7 @@ static void beat(struct rm_duty *duty, uint64_t *memory_due_ns)
 {
     uint64_t now = rm_now_ns();
 
-    rm_store_relaxed(&duty->slot->heartbeat_ns, now);
+    RM_POKE(&duty->slot->heartbeat_ns, now);
     if (now >= *memory_due_ns) {
         note_memory(duty->slot);
         *memory_due_ns = now + RM_NS_PER_S;
@@ -99,7 +95,7 @@ static void beat(struct rm_duty *duty, uint64_t *memory_due_ns)
 
 static bool asked_to_stop(const struct rm_duty *duty)
 {
-    return stop_signal || rm_load_relaxed(&duty->run->stop);
+    return stop_signal || RM_PEEK(&duty->run->stop);
 }
 
 /* Sleeps until there may be something to do. Ready means: somebody should look again. */
@@ -109,16 +105,16 @@ static void sleep_on(struct rm_duty *duty)
 
     if (duty->clock)
         before = rm_phase_enter(duty->clock, RM_PHASE_WAITING);
-    duty->slot->state = RM_WORKER_WAITING;
-    rm_count(&duty->slot->sleeps, 1);
-    if (duty->poll_us && !rm_load_relaxed(&duty->run->pause)) {
+    RM_RAISE(&duty->slot->state, RM_WORKER_WAITING);
+    RM_ADD_OWN(&duty->slot->sleeps, 1);
+    if (duty->poll_us && !RM_PEEK(&duty->run->pause)) {
         rm_wake_cancel(&duty->wake);
         usleep(duty->poll_us);
     } else {
         rm_wake_wait(&duty->wake, 0);
     }
-    rm_store_relaxed(&duty->slot->heartbeat_ns, rm_now_ns());
-    duty->slot->state = RM_WORKER_BUSY;
+    RM_POKE(&duty->slot->heartbeat_ns, rm_now_ns());
+    RM_RAISE(&duty->slot->state, RM_WORKER_BUSY);
     if (duty->clock)
         rm_phase_enter(duty->clock, before);
 }
@@ -126,11 +122,11 @@ static void sleep_on(struct rm_duty *duty)
 /* One turn, unless paused. */
 static int turn(struct rm_duty *duty, struct rm_error *error)
 {
-    if (rm_load_relaxed(&duty->run->pause))
+    if (RM_PEEK(&duty->run->pause))
         return 0;
     int n = duty->do_work(duty->self, error);
     if (n > 0)
-        rm_count(&duty->slot->turns, 1);
+        RM_ADD_OWN(&duty->slot->turns, 1);
     return n;
 }
 
@@ -139,11 +135,11 @@ static int finish(struct rm_duty *duty, int result, const struct rm_error *error
     if (duty->clock)
         rm_phase_enter(duty->clock, RM_PHASE_OTHER);
     if (result >= 0 || result == RM_DUTY_DONE) {
-        duty->slot->state = result == RM_DUTY_DONE ? RM_WORKER_DONE : RM_WORKER_NONE;
+        RM_RAISE(&duty->slot->state, result == RM_DUTY_DONE ? RM_WORKER_DONE : RM_WORKER_NONE);
         return RM_EXIT_OK;
     }
     snprintf(duty->slot->error, sizeof duty->slot->error, "%.255s", error->text);
-    duty->slot->state = RM_WORKER_FAILED;
+    RM_RAISE(&duty->slot->state, RM_WORKER_FAILED);
     return RM_EXIT_FAILED;
 }
 
@@ -151,7 +147,7 @@ int rm_duty_run(struct rm_duty *duty, struct rm_error *error)
 {
     uint64_t memory_due_ns = 0;
 
-    duty->slot->state = RM_WORKER_BUSY;
+    RM_RAISE(&duty->slot->state, RM_WORKER_BUSY);
     for (;;) {
         beat(duty, &memory_due_ns);
         if (asked_to_stop(duty))
@@ -182,7 +178,7 @@ int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error
     if (n == 0 || n > RM_ROUND_MAX)
         return rm_fail(error, -EINVAL, "duties: %zu in turn; 1 to %d", n, RM_ROUND_MAX);
     for (size_t i = 0; i < n; i++)
-        duties[i].slot->state = RM_WORKER_BUSY;
+        RM_RAISE(&duties[i].slot->state, RM_WORKER_BUSY);
     while (left > 0) {
         bool worked = false;
 

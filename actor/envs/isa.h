@@ -20,6 +20,13 @@ static inline enum rm_env_isa rm_env_isa_best(void)
     return RM_ENV_ISA_V4;
 }
 
+/* Before a loop whose turns touch different elements of arrays that do not overlap. */
+#ifdef __clang__
+#define RM_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define RM_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 /* Name of this copy of a symbol, inside a .isa.c file. */
 #define RM_ISA_JOIN_(name, isa) name##_##isa
 #define RM_ISA_JOIN(name, isa)  RM_ISA_JOIN_(name, isa)

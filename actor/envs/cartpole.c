@@ -1,0 +1,56 @@
+/* cartpole: CartPole-v1. The kernel is in cartpole_step.isa.c. */
+#include "actor/envs/classic.h"
+#include "actor/envs/common.h"
+
+#include <stdbool.h>
+
+RM_CLASSIC_KERNELS(rm_cartpole_kernel);
+
+static const struct rm_env_option_doc options[] = {
+    {"max_steps", 500, 1, 1e9, "steps after which the episode is truncated"},
+    {"velocities", 1, 0, 1, "0: observe position and angle only"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static void begin(struct rm_rng *rng, double state[RM_CLASSIC_STATES])
+{
+    for (int i = 0; i < 4; i++)
+        state[i] = -0.05 + 0.1 * rm_rng_double(rng);
+}
+
+static void observe(const double state[RM_CLASSIC_STATES], float frame[RM_CLASSIC_FRAME])
+{
+    for (int i = 0; i < 4; i++)
+        frame[i] = (float)state[i];
+}
+
+static const struct rm_classic_problem problem = {
+    .name = "cartpole",
+    .doc = "balance a pole on a cart (CartPole-v1)",
+    .options = options,
+    .kernel = {rm_cartpole_kernel_v2, rm_cartpole_kernel_v3, rm_cartpole_kernel_v4},
+    .actions = 2,
+    .low = -3.4028234663852886e38, /* velocities have no bound */
+    .high = 3.4028234663852886e38,
+    .begin = begin,
+    .observe = observe,
+    .score_per_step = 1,
+    .score_random = 22.3,
+    .score_solved = 475,
+};
+
+static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
+{
+    static const uint8_t all[] = {0, 1, 2, 3}, places[] = {0, 2};
+    bool velocities = rm_env_option(config, options, "velocities") != 0;
+    return rm_classic_create(&problem, config, velocities ? all : places, velocities ? 4 : 2, error,
+                             error_size);
+}
+
+extern const struct rm_env_ops rm_cartpole_ops;
+const struct rm_env_ops rm_cartpole_ops = {
+    RM_CLASSIC_OPS,
+    .name = "cartpole",
+    .options = options,
+    .create = create,
+};

@@ -29,7 +29,6 @@ struct rm_env {
     uint32_t worlds, agents, turns, side; /* side: of the square inside */
     uint32_t final_observation, threshold;
     uint64_t seed, first_world;
-    rm_treasurehunt_hits_fn hits;
     struct rm_env_spec spec;
     struct rm_env_agent agent[RM_TREASUREHUNT_AGENTS_MAX];
     char name[RM_TREASUREHUNT_AGENTS_MAX][16];
@@ -60,16 +59,23 @@ static const struct rm_env_option_doc options[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
-uint64_t rm_treasurehunt_hits_v2(uint64_t key, const uint32_t counter[4], uint32_t threshold);
-uint64_t rm_treasurehunt_hits_v3(uint64_t key, const uint32_t counter[4], uint32_t threshold);
-uint64_t rm_treasurehunt_hits_v4(uint64_t key, const uint32_t counter[4], uint32_t threshold);
-
-const rm_treasurehunt_hits_fn rm_treasurehunt_hits[RM_ENV_ISA_COUNT] = {
-    rm_treasurehunt_hits_v2, rm_treasurehunt_hits_v3, rm_treasurehunt_hits_v4};
-
 uint32_t rm_treasurehunt_threshold(double spawn)
 {
     return (uint32_t)ceil(spawn * 0x1p24);
+}
+
+uint64_t rm_treasurehunt_hits(const uint32_t words[64], uint32_t threshold)
+{
+    uint8_t hit[64];
+    for (int d = 0; d < 64; d++)
+        hit[d] = (words[d] >> 8) < threshold;
+    uint64_t hits = 0;
+    for (int i = 0; i < 8; i++) { /* eight bytes of 0 or 1 become the bits of one byte */
+        uint64_t bytes;
+        memcpy(&bytes, hit + 8 * i, 8);
+        hits |= (bytes * 0x0102040810204080u >> 56) << (8 * i);
+    }
+    return hits;
 }
 
 /* Position of the n-th set bit. */
@@ -95,8 +101,10 @@ static void spawn(const struct rm_env *env, struct world *world)
 {
     uint32_t counter[4] = {BLOCKS_PER_TURN * (world->turn + 1), world->counter[1],
                            world->counter[2], world->counter[3]};
+    uint32_t words[4 * BLOCKS_PER_TURN];
+    rm_philox_blocks(world->key, counter, words, BLOCKS_PER_TURN);
     uint64_t gems =
-        rm_treasurehunt_spawn(world->empty, env->hits(world->key, counter, env->threshold));
+        rm_treasurehunt_spawn(world->empty, rm_treasurehunt_hits(words, env->threshold));
     world->empty &= ~gems;
     for (; gems; gems &= gems - 1)
         world->map[env->place[__builtin_ctzll(gems)]] = RM_TREASUREHUNT_GEM;
@@ -351,7 +359,6 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     env->threshold = rm_treasurehunt_threshold(p);
     env->seed = config->seed;
     env->first_world = config->first_world;
-    env->hits = rm_treasurehunt_hits[rm_env_isa_best()];
     draw_map(env);
     describe_agents(env);
 

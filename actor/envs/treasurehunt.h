@@ -15,8 +15,6 @@
 #ifndef RM_ACTOR_ENVS_TREASUREHUNT_H
 #define RM_ACTOR_ENVS_TREASUREHUNT_H
 
-#include "actor/envs/isa.h"
-
 #include <stdint.h>
 
 #define RM_TREASUREHUNT_AGENTS_MAX 8
@@ -48,14 +46,11 @@ struct rm_treasurehunt_state {
 };
 
 /* The pieces of a spawn. Uniforms have 24 bits; one spawns a gem iff it is below `spawn`, which is
- * (word >> 8) < threshold. */
+ * (word >> 8) < threshold. Bit d of the hits: draw d spawns. 64 draws, as many as there can be
+ * empty cells: turn t, from 0, of an episode draws the words 64 (t + 1) .. of the episode's stream.
+ */
 uint32_t rm_treasurehunt_threshold(double spawn);
-
-/* Draw d = 16 v + j is word v of the Philox block with counter (counter[0] + j, counter[1..3]).
- * Bit d of the result: draw d spawns. 64 draws, as many as there can be empty cells. */
-typedef uint64_t (*rm_treasurehunt_hits_fn)(uint64_t key, const uint32_t counter[4],
-                                            uint32_t threshold);
-extern const rm_treasurehunt_hits_fn rm_treasurehunt_hits[RM_ENV_ISA_COUNT];
+uint64_t rm_treasurehunt_hits(const uint32_t words[64], uint32_t threshold);
 
 /* The d-th empty cell, in row-major order, has draw d: cells that spawn. */
 uint64_t rm_treasurehunt_spawn(uint64_t empty, uint64_t hits);

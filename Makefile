@@ -94,13 +94,17 @@ $(BUILD)/bin/ringmaster-learner: $(BUILD)/obj/learner/main.o $(LINK_ALL)
 # --- tests ---------------------------------------------------------------------------------------
 TEST_SOURCES := $(sort $(shell find tests -name 'test_*.c' 2>/dev/null))
 TEST_BINARIES := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SOURCES))
-TEST_HELPERS := $(sort $(wildcard tests/support/*.c))
-TEST_HELPER_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_HELPERS))
+# An archive, so that a test links only the helpers it uses.
+TEST_SUPPORT := $(BUILD)/lib/librm_test_support.a
+$(TEST_SUPPORT): $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard tests/support/*.c)))
+	@mkdir -p $(@D)
+	@rm -f $@
+	@$(AR) rcs $@ $^
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_HELPER_OBJECTS) $(LINK_ALL)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_SUPPORT) $(LINK_ALL)
 	@mkdir -p $(@D)
 	@echo "  LINK    $@"
-	@$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $< $(TEST_HELPER_OBJECTS) -Wl,--start-group $(LINK_ALL) -Wl,--end-group -lcmocka $(LIBS)
+	@$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $< -Wl,--start-group $(TEST_SUPPORT) $(LINK_ALL) -Wl,--end-group -lcmocka $(LIBS)
 
 .PHONY: tests
 tests: $(TEST_BINARIES)

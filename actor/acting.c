@@ -1,0 +1,194 @@
+#include "actor/acting.h"
+
+#include "actor/plan.h"
+#include "shm/base/rng.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Rows of one forward pass: enough to fill the matrix kernels, few enough that a layer's
+ * activations stay in the second-level cache. With quantiles every row stands for that many. */
+#define CHUNK_ROWS          256u
+#define CHUNK_QUANTILE_ROWS 1024u
+
+int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *experiment,
+                     const struct rm_policy_plan *policy, struct rm_backend *backend,
+                     uint32_t quantiles, uint64_t seed, struct rm_error *error)
+{
+    *acting = (struct rm_acting){.backend = backend, .seed = seed};
+    acting->inputs = policy->inputs;
+    acting->actions = policy->actions;
+    acting->outputs_per_action = rm_plan_outputs_per_action(experiment);
+    struct rm_net_shape shape = {.inputs = policy->inputs,
+                                 .actions = policy->actions,
+                                 .outputs_per_action = acting->outputs_per_action};
+    int rc = rm_net_compile(&acting->net, &experiment->network, &shape, error);
+    if (rc < 0)
+        return rc;
+    acting->quantiles = rm_net_uses_quantiles(acting->net) ? quantiles : 0;
+    acting->chunk = CHUNK_ROWS;
+    if (acting->quantiles) {
+        acting->chunk = CHUNK_QUANTILE_ROWS / acting->quantiles;
+        if (!acting->chunk)
+            acting->chunk = 1;
+    }
+    rc = rm_net_workspace_create(&acting->workspace, acting->net, backend, acting->chunk,
+                                 acting->quantiles, false, error);
+    if (rc < 0) {
+        rm_acting_destroy(acting);
+        return rc;
+    }
+    size_t draws = (size_t)acting->chunk * acting->quantiles;
+    acting->params = backend->ops->alloc(backend, rm_net_act_count(acting->net));
+    acting->tau = draws ? backend->ops->alloc(backend, draws) : NULL;
+    acting->value = calloc(acting->actions, sizeof *acting->value);
+    if (!acting->params || (draws && !acting->tau) || !acting->value) {
+        rm_acting_destroy(acting);
+        return rm_fail(error, -ENOMEM, "policy %s: no memory for %zu acting parameters",
+                       policy->name, (size_t)policy->act_count);
+    }
+    return 0;
+}
+
+void rm_acting_destroy(struct rm_acting *acting)
+{
+    if (acting->params)
+        acting->backend->ops->release(acting->backend, acting->params);
+    if (acting->tau)
+        acting->backend->ops->release(acting->backend, acting->tau);
+    free(acting->value);
+    if (acting->workspace)
+        rm_net_workspace_destroy(acting->workspace);
+    if (acting->net)
+        rm_net_destroy(acting->net);
+    *acting = (struct rm_acting){0};
+}
+
+void rm_acting_prepare(struct rm_acting *acting)
+{
+    rm_net_prepare(acting->workspace, acting->params);
+}
+
+/* First maximum among the legal. With nothing legal, 0: whoever filled the mask has been told. */
+static int32_t first_maximum(const float *value, uint32_t actions, const uint8_t *mask)
+{
+    int32_t best = -1;
+    for (uint32_t a = 0; a < actions; a++)
+        if ((!mask || mask[a]) && (best < 0 || value[a] > value[best]))
+            best = (int32_t)a;
+    return best < 0 ? 0 : best;
+}
+
+static void pick_plain(const struct rm_acting *acting, const float *out, uint32_t n,
+                       const uint8_t *mask, int32_t *action)
+{
+    uint32_t actions = acting->actions;
+    if (!mask && actions == 2) {
+        for (uint32_t i = 0; i < n; i++)
+            action[i] = out[2 * i + 1] > out[2 * i];
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        action[i] = first_maximum(out + (size_t)i * actions, actions,
+                                  mask ? mask + (size_t)i * actions : NULL);
+}
+
+/* out (n, actions, k): the value of an action is the mean of its k quantiles; the sum orders alike
+ */
+static void pick_quantile_heads(const struct rm_acting *acting, const float *out, uint32_t n,
+                                const uint8_t *mask, int32_t *action)
+{
+    uint32_t actions = acting->actions, k = acting->outputs_per_action;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t a = 0; a < actions; a++) {
+            const float *quantile = out + ((size_t)i * actions + a) * k;
+            float sum = 0;
+            for (uint32_t j = 0; j < k; j++)
+                sum += quantile[j];
+            acting->value[a] = sum;
+        }
+        action[i] = first_maximum(acting->value, actions, mask ? mask + (size_t)i * actions : NULL);
+    }
+}
+
+/* out (n, quantiles, actions) */
+static void pick_quantile_draws(const struct rm_acting *acting, const float *out, uint32_t n,
+                                const uint8_t *mask, int32_t *action)
+{
+    uint32_t actions = acting->actions, q = acting->quantiles;
+    for (uint32_t i = 0; i < n; i++) {
+        const float *draw = out + (size_t)i * q * actions;
+        for (uint32_t a = 0; a < actions; a++)
+            acting->value[a] = draw[a];
+        for (uint32_t j = 1; j < q; j++)
+            for (uint32_t a = 0; a < actions; a++)
+                acting->value[a] += draw[(size_t)j * actions + a];
+        action[i] = first_maximum(acting->value, actions, mask ? mask + (size_t)i * actions : NULL);
+    }
+}
+
+void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, const uint32_t *lane,
+                      uint64_t step, const uint8_t *mask, int32_t *action)
+{
+    for (uint32_t at = 0; at < n; at += acting->chunk) {
+        uint32_t rows = n - at < acting->chunk ? n - at : acting->chunk;
+        struct rm_net_input input = {.x = x + (size_t)at * acting->inputs, .batch = rows};
+        if (acting->quantiles) {
+            struct rm_backend *b = acting->backend;
+            for (uint32_t i = 0; i < rows; i++)
+                b->ops->uniforms(b, acting->seed, RM_STREAM_ACT, lane[at + i], step,
+                                 acting->quantiles, acting->tau + (size_t)i * acting->quantiles);
+            input.tau = acting->tau;
+            input.quantiles = acting->quantiles;
+        }
+        const float *out = rm_net_forward(acting->workspace, acting->params, &input);
+        const uint8_t *legal = mask ? mask + (size_t)at * acting->actions : NULL;
+        if (acting->quantiles)
+            pick_quantile_draws(acting, out, rows, legal, action + at);
+        else if (acting->outputs_per_action > 1)
+            pick_quantile_heads(acting, out, rows, legal, action + at);
+        else
+            pick_plain(acting, out, rows, legal, action + at);
+    }
+}
+
+/* word < bound <= 2^32: uniform over `actions`, or over the legal ones. */
+static int32_t explore_one(uint32_t word, uint64_t bound, uint32_t actions, const uint8_t *mask)
+{
+    uint32_t choices = actions;
+    if (mask) {
+        choices = 0;
+        for (uint32_t a = 0; a < actions; a++)
+            choices += mask[a] != 0;
+    }
+    uint32_t pick = (uint32_t)((uint64_t)word * choices / bound);
+    if (!mask)
+        return (int32_t)pick;
+    for (uint32_t a = 0; a < actions; a++)
+        if (mask[a] && pick-- == 0)
+            return (int32_t)a;
+    return 0;
+}
+
+uint32_t rm_acting_explore(uint64_t seed, uint32_t first_lane, uint32_t n, uint64_t step,
+                           const uint64_t *bound, uint32_t actions, const uint8_t *mask,
+                           int32_t *action)
+{
+    uint32_t explorers = 0;
+    for (uint32_t i = 0; i < n;) {
+        uint32_t lane = first_lane + i;
+        struct rm_rng rng = rm_rng_at(seed, RM_STREAM_EXPLORE, lane / 4, step);
+        uint32_t word[4];
+        for (uint32_t j = 0; j < 4; j++)
+            word[j] = rm_rng_u32(&rng);
+        for (uint32_t j = lane % 4; j < 4 && i < n; j++, i++) {
+            action[i] = -1;
+            if (word[j] >= bound[i])
+                continue;
+            action[i] =
+                explore_one(word[j], bound[i], actions, mask ? mask + (size_t)i * actions : NULL);
+            explorers++;
+        }
+    }
+    return explorers;
+}

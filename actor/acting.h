@@ -1,0 +1,54 @@
+/* acting: answers of one policy to a batch of observations. Owns the policy's network, the copy of
+ * its acting parameters and the workspace of the forward pass; one thread uses it. Nothing is
+ * allocated after creation.
+ *
+ * The answer to an observation depends on the parameters, the observation and, with quantile draws,
+ * on the coordinates (seed, lane, step): never on the batch it is in. */
+#ifndef RM_ACTOR_ACTING_H
+#define RM_ACTOR_ACTING_H
+
+#include "config/session.h"
+#include "learner/net/net.h"
+
+struct rm_acting {
+    struct rm_net *net;
+    struct rm_net_workspace *workspace;
+    struct rm_backend *backend; /* the caller's */
+    float *params;              /* (act_count) fill it, then rm_acting_prepare() */
+    float *tau;                 /* (chunk, quantiles) */
+    float *value;               /* (actions) */
+    uint32_t inputs, actions;
+    uint32_t outputs_per_action; /* QR-DQN: its quantiles, else 1 */
+    uint32_t quantiles;          /* IQN: draws per decision, else 0 */
+    uint32_t chunk;              /* rows of one forward pass */
+    uint64_t seed;
+};
+
+/* quantiles: draws per decision where the network uses them. `seed` keys them. */
+int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *experiment,
+                     const struct rm_policy_plan *policy, struct rm_backend *backend,
+                     uint32_t quantiles, uint64_t seed, struct rm_error *error);
+void rm_acting_destroy(struct rm_acting *acting);
+
+/* Call after params changed, before the next answer. */
+void rm_acting_prepare(struct rm_acting *acting);
+
+/* Greedy answers to n observations.
+ *   x       (n, inputs)
+ *   lane    (n) lane ids over the whole run, coordinates of the quantile draws
+ *   step    of those lanes
+ *   mask    (n, actions) 1 = legal, or NULL
+ *   action  (n) the first of the legal actions with the largest value (mean over quantiles) */
+void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, const uint32_t *lane,
+                      uint64_t step, const uint8_t *mask, int32_t *action);
+
+/* Explorers among `n` lanes with consecutive ids from first_lane, at `step`: lane i explores with
+ * probability bound[i] / 2^32 (epsilon.h), then action[i] is uniform over the legal actions, else
+ * it is set to -1. One 32-bit word decides both: given that it is below the bound, it is uniform
+ * below it. Four neighbouring lanes share a Philox block, wherever the batch begins. mask (n,
+ * actions) or NULL. Returns how many explore. */
+uint32_t rm_acting_explore(uint64_t seed, uint32_t first_lane, uint32_t n, uint64_t step,
+                           const uint64_t *bound, uint32_t actions, const uint8_t *mask,
+                           int32_t *action);
+
+#endif

@@ -1,0 +1,399 @@
+#include "actor/actor.h"
+
+#include "actor/stepping.h"
+#include "config/config.h"
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+#include "shm/base/rng.h"
+#include "shm/layout.h"
+#include "shm/limiter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct rm_actor {
+    struct rm_session *session;
+    uint32_t index, worker;
+    struct rm_board_worker *slot;
+    struct rm_phase_clock clock;
+    struct rm_stepping stepping;
+    struct rm_ring *rings[RM_BOARD_POLICIES];
+    struct rm_wake learner[RM_BOARD_POLICIES];
+    struct rm_wake evaluator;
+    uint64_t version[RM_BOARD_POLICIES];       /* of the weights in use, 0 = none */
+    uint32_t ask[RM_BOARD_POLICIES];           /* lanes that the limiter is asked for */
+    uint64_t blocked_since[RM_BOARD_POLICIES]; /* by the limiter; 0 = not */
+    bool in_rounds;                            /* lockstep and sequential mode */
+    bool in_round;                             /* this round's weights are read */
+    uint64_t round;
+    uint32_t round_steps; /* made in this round */
+    uint64_t budget;      /* free mode: of agent 0, over this actor's worlds; 0 = no end */
+    uint64_t settings_version;
+};
+
+/* --- scores ---------------------------------------------------------------------------------- */
+
+static void agent_finished(void *self, uint32_t agent, uint32_t world, double score)
+{
+    struct rm_actor *actor = self;
+
+    (void)world;
+    rm_scores_add(&actor->session->board.agents[agent].scores, score);
+}
+
+static void world_finished(void *self, uint32_t world, double score)
+{
+    struct rm_actor *actor = self;
+
+    (void)world;
+    rm_scores_add(&actor->session->board.run->scores, score);
+}
+
+/* --- weights --------------------------------------------------------------------------------- */
+
+static void use_weights(struct rm_actor *actor, uint32_t p, const struct rm_weights_stamp *stamp)
+{
+    struct rm_stepping_policy *policy = &actor->stepping.policies[p];
+
+    if (stamp->version == actor->version[p])
+        return;
+    actor->version[p] = stamp->version;
+    policy->updates = stamp->updates;
+    rm_acting_prepare(&policy->acting);
+}
+
+/* Takes whatever is newest. False while some policy has published nothing. */
+static bool refresh_weights(struct rm_actor *actor)
+{
+    struct rm_session *s = actor->session;
+
+    for (uint32_t p = 0; p < s->plan.policies; p++) {
+        struct rm_weights_stamp stamp = rm_weights_latest(&s->weights[p]);
+        if (stamp.version == 0)
+            return false;
+        if (stamp.version == actor->version[p])
+            continue;
+        if (!rm_weights_read(&s->weights[p], actor->stepping.policies[p].acting.params,
+                             s->weights[p].act_count, &stamp, NULL))
+            return false;
+        use_weights(actor, p, &stamp);
+    }
+    return true;
+}
+
+/* Lockstep: what was published before this round. */
+static bool refresh_weights_before(struct rm_actor *actor, uint64_t round)
+{
+    struct rm_session *s = actor->session;
+
+    for (uint32_t p = 0; p < s->plan.policies; p++) {
+        struct rm_weights_stamp stamp;
+        if (!rm_weights_read_before(&s->weights[p], round,
+                                    actor->stepping.policies[p].acting.params,
+                                    s->weights[p].act_count, &stamp))
+            return false;
+        use_weights(actor, p, &stamp);
+    }
+    return true;
+}
+
+static void count_lag(struct rm_actor *actor)
+{
+    struct rm_session *s = actor->session;
+
+    for (uint32_t p = 0; p < s->plan.policies; p++) {
+        struct rm_board_policy *board = &s->board.policies[p];
+        uint64_t updates = RM_PEEK(&board->updates);
+        uint64_t used = actor->stepping.policies[p].updates;
+        uint64_t lag = updates > used ? updates - used : 0;
+        RM_ADD(&board->lag_sum, lag);
+        RM_ADD(&board->lag_count, 1);
+        rm_atomic_max(&board->lag_max, lag);
+    }
+}
+
+/* --- waiting --------------------------------------------------------------------------------- */
+
+/* May every policy take another row? Books the time in which one could not. */
+static bool limiter_allows(struct rm_actor *actor)
+{
+    struct rm_session *s = actor->session;
+    bool allowed = true;
+
+    for (uint32_t p = 0; p < s->plan.policies; p++) {
+        struct rm_board_policy *board = &s->board.policies[p];
+        uint64_t now, since = actor->blocked_since[p];
+        bool may = rm_limiter_may_insert(&board->limiter, actor->ask[p]);
+        if (may && !since)
+            continue;
+        now = rm_now_ns();
+        if (since)
+            RM_ADD(&board->insert_blocked_ns, now - since);
+        actor->blocked_since[p] = may ? 0 : now;
+        allowed &= may;
+    }
+    return allowed;
+}
+
+/* The limiter is asked for a whole row. Where a row is more than it can ever grant, because the
+ * learner's batch and the row do not fit between its bounds together, it is asked for one lane: the
+ * bound is then overshot by a row, and nobody waits for ever. */
+static uint32_t lanes_to_ask(const struct rm_actor *actor, uint32_t p)
+{
+    const struct rm_limiter *limiter = &actor->session->board.policies[p].limiter;
+    uint32_t lanes = actor->rings[p]->spec.lanes;
+    double room = RM_PEEK(&limiter->max_error) - RM_PEEK(&limiter->min_error) -
+                  actor->session->experiment.sample.batch;
+
+    return RM_PEEK(&limiter->samples_per_insert) * lanes <= room ? lanes : 1;
+}
+
+static void read_settings(struct rm_actor *actor)
+{
+    struct rm_board_run *run = actor->session->board.run;
+    uint64_t version = RM_SEE(&run->settings_version);
+
+    if (version == actor->settings_version)
+        return;
+    actor->settings_version = version;
+    actor->stepping.epsilon.end = RM_PEEK(&run->settings[RM_HOT_EPSILON_END]);
+    for (uint32_t w = 0; w < actor->stepping.worlds; w++)
+        actor->stepping.bound_episodes[w] = UINT64_MAX;
+    for (uint32_t p = 0; p < actor->session->plan.policies; p++)
+        actor->ask[p] = lanes_to_ask(actor, p);
+}
+
+/* --- one vector step ------------------------------------------------------------------------- */
+
+static void wake_evaluator(struct rm_actor *actor)
+{
+    struct rm_session *s = actor->session;
+    uint64_t steps = 0;
+
+    for (uint32_t a = 0; a < s->objects.actors; a++)
+        steps += RM_PEEK(&s->board.workers[rm_worker_actor(&s->objects, a)].steps);
+    if (steps >= RM_PEEK(&actor->evaluator.word->threshold))
+        rm_wake_signal(&actor->evaluator);
+}
+
+/* What was committed is counted, and whoever waits for it is woken. */
+static void account(struct rm_actor *actor)
+{
+    struct rm_session *s = actor->session;
+    struct rm_stepping *stepping = &actor->stepping;
+
+    RM_ADD_OWN(&actor->slot->steps, stepping->agent0_counted);
+    for (uint32_t p = 0; p < s->plan.policies; p++) {
+        struct rm_board_policy *board = &s->board.policies[p];
+        RM_ADD(&board->env_steps, stepping->policies[p].counted);
+        RM_POKE(&board->epsilon, stepping->rate);
+        rm_limiter_inserted(&board->limiter, stepping->policies[p].counted);
+        /* In rounds learners wait for the round, not for rows. */
+        if (!actor->in_rounds &&
+            RM_PEEK(&board->limiter.inserted) >= RM_PEEK(&actor->learner[p].word->threshold))
+            rm_wake_signal(&actor->learner[p]);
+    }
+    wake_evaluator(actor);
+}
+
+static int vector_step(struct rm_actor *actor, struct rm_error *error)
+{
+    struct rm_stepping *stepping = &actor->stepping;
+    int rc;
+
+    if (!stepping->started && (rc = rm_stepping_begin(stepping, error)) < 0)
+        return rc;
+    count_lag(actor);
+    if ((rc = rm_stepping_step(stepping, error)) < 0)
+        return rc;
+    account(actor);
+    return 1;
+}
+
+/* The last word to the others: they may be waiting for this actor to end. */
+static int finish(struct rm_actor *actor)
+{
+    RM_RAISE(&actor->slot->state, RM_WORKER_DONE);
+    if (actor->in_rounds)
+        rm_round_leave(actor->session->board.round, actor->worker);
+    rm_session_wake_all(actor->session);
+    return RM_DUTY_DONE;
+}
+
+/* --- free running ---------------------------------------------------------------------------- */
+
+static int work_free(struct rm_actor *actor, struct rm_error *error)
+{
+    if (actor->budget && RM_PEEK(&actor->slot->steps) >= actor->budget)
+        return finish(actor);
+    /* Nothing may change before all of these say yes. */
+    if (!limiter_allows(actor) || !rm_stepping_has_credit(&actor->stepping) ||
+        !refresh_weights(actor))
+        return 0;
+    return vector_step(actor, error);
+}
+
+/* --- rounds ---------------------------------------------------------------------------------- */
+
+/* All actors see the same sum, because `steps_at` of the last round stands still during this one.
+ */
+static bool budget_spent(const struct rm_actor *actor, uint64_t round)
+{
+    const struct rm_session *s = actor->session;
+    uint64_t steps = 0;
+
+    for (uint32_t a = 0; a < s->objects.actors; a++)
+        steps +=
+            RM_PEEK(&s->board.workers[rm_worker_actor(&s->objects, a)].steps_at[(round - 1) & 1]);
+    return s->experiment.run.steps && steps >= s->experiment.run.steps;
+}
+
+/* A respawned actor finds part of the round's rows written by its predecessor. */
+static uint32_t steps_made(const struct rm_actor *actor, uint64_t round)
+{
+    uint64_t before = (round - 1) * actor->session->experiment.run.round_steps, made = UINT64_MAX;
+
+    for (uint32_t p = 0; p < actor->session->plan.policies; p++) {
+        const struct rm_ring *ring = actor->rings[p];
+        uint64_t rows = rm_ring_committed(ring) - ring->spec.first_index;
+        uint64_t own = rows > before ? rows - before : 0;
+        if (own < made)
+            made = own;
+    }
+    return (uint32_t)made;
+}
+
+static int work_round(struct rm_actor *actor, struct rm_error *error)
+{
+    struct rm_session *s = actor->session;
+    uint64_t round = rm_round_current(s->board.round);
+
+    if (!actor->in_round) {
+        if (rm_atomic_round_arrived(&s->board.round->arrived[actor->worker]) >= round)
+            return 0;
+        if (budget_spent(actor, round))
+            return finish(actor);
+        if (!refresh_weights_before(actor, round))
+            return 0;
+        actor->in_round = true;
+        actor->round = round;
+        actor->round_steps = steps_made(actor, round);
+    }
+    if (actor->round_steps < s->experiment.run.round_steps) {
+        if (!rm_stepping_has_credit(&actor->stepping))
+            return 0;
+        int rc = vector_step(actor, error);
+        if (rc < 0)
+            return rc;
+        actor->round_steps++;
+    }
+    if (actor->round_steps >= s->experiment.run.round_steps) {
+        actor->in_round = false;
+        RM_POKE(&actor->slot->steps_at[round & 1], RM_PEEK(&actor->slot->steps));
+        if (rm_round_arrive(s->board.round, actor->worker))
+            rm_session_wake_all(s);
+    }
+    return 1;
+}
+
+/* --- the duty -------------------------------------------------------------------------------- */
+
+static int do_work(void *self, struct rm_error *error)
+{
+    struct rm_actor *actor = self;
+
+    read_settings(actor);
+    return actor->in_rounds ? work_round(actor, error) : work_free(actor, error);
+}
+
+/* Worlds of a respawned actor must not play the episodes again that its predecessor played: their
+ * seed is that of the run for the first process only. */
+static uint64_t seed_of(uint64_t seed, uint64_t generation, uint32_t index)
+{
+    if (generation <= 1)
+        return seed;
+    struct rm_rng rng = rm_rng_at(seed, RM_STREAM_WORLD, UINT32_MAX - index, generation);
+    uint64_t high = rm_rng_u32(&rng);
+    return high << 32 | rm_rng_u32(&rng);
+}
+
+static int create(struct rm_actor *actor, struct rm_error *error)
+{
+    struct rm_session *s = actor->session;
+    const struct rm_experiment *e = &s->experiment;
+    uint64_t first_world, generation = 1;
+    uint32_t worlds;
+
+    rm_session_worlds(e, actor->index, &first_world, &worlds);
+    if (worlds == 0)
+        return rm_fail(error, -EINVAL, "actor %u: no worlds (actor.worlds %u, actor.count %u)",
+                       actor->index, e->actor.worlds, e->actor.count);
+    for (uint32_t p = 0; p < s->plan.policies; p++) {
+        actor->rings[p] = rm_session_ring(s, actor->index, p);
+        actor->learner[p] = rm_session_wake(s, rm_worker_learner(&s->objects, p));
+        RM_ADD(&s->board.policies[p].rows_lost, rm_ring_writer_open(actor->rings[p]));
+        generation = RM_PEEK(&actor->rings[p]->shared->generation);
+    }
+    actor->evaluator = rm_session_wake(s, rm_worker_evaluator(&s->objects));
+    struct rm_stepping_options options = {
+        .seed = seed_of(e->seed, generation, actor->index),
+        .first_world = first_world,
+        .total_worlds = e->actor.worlds,
+        .worlds = worlds,
+        .quantiles = e->actor.quantiles,
+        .explore = true,
+        .shared = true,
+        .steps_before = RM_PEEK(&actor->slot->steps) / worlds,
+        .episodes_before =
+            generation <= 1 ? 0 : RM_PEEK(&s->board.run->scores.episodes) / e->actor.worlds,
+        .rings = actor->rings,
+        .clock = &actor->clock,
+        .sink = {actor, agent_finished, world_finished},
+    };
+    actor->in_rounds = e->mode != RM_MODE_FREE;
+    /* Rounded up, so that the actors together reach the run's budget. */
+    actor->budget = (e->run.steps * worlds + e->actor.worlds - 1) / e->actor.worlds;
+    return rm_stepping_create(&actor->stepping, e, &s->plan, &options, error);
+}
+
+int rm_actor_create(struct rm_actor **actor, struct rm_session *session, uint32_t index,
+                    struct rm_duty *duty, struct rm_error *error)
+{
+    if (index >= session->objects.actors)
+        return rm_fail(error, -EINVAL, "actor %u: there are actors 0..%u", index,
+                       session->objects.actors - 1);
+    struct rm_actor *a = aligned_alloc(64, (sizeof *a + 63) & ~(size_t)63);
+    if (!a)
+        return rm_fail(error, -ENOMEM, "actor %u: no memory", index);
+    *a = (struct rm_actor){.session = session, .index = index};
+    a->worker = rm_worker_actor(&session->objects, index);
+    a->slot = &session->board.workers[a->worker];
+    rm_phase_start(&a->clock, a->slot);
+    int rc = create(a, error);
+    if (rc < 0) {
+        rm_actor_destroy(a);
+        return rm_fail_within(error, rc, "actor %u", index);
+    }
+    *duty = (struct rm_duty){
+        .self = a,
+        .do_work = do_work,
+        .run = session->board.run,
+        .slot = a->slot,
+        .wake = rm_session_wake(session, a->worker),
+        .clock = &a->clock,
+        .poll_us = session->experiment.limiter.wake == RM_WAKE_POLL
+                       ? session->experiment.limiter.poll_us
+                       : 0,
+    };
+    *actor = a;
+    return 0;
+}
+
+void rm_actor_destroy(struct rm_actor *actor)
+{
+    if (!actor)
+        return;
+    if (actor->stepping.experiment)
+        rm_stepping_destroy(&actor->stepping);
+    free(actor);
+}

@@ -1,0 +1,307 @@
+#include "actor/evaluator.h"
+
+#include "actor/stepping.h"
+#include "config/config.h"
+#include "shm/atomic.h"
+#include "shm/base/rng.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Running mean and sum of squared deviations (Welford 1962). */
+struct tally {
+    uint64_t n;
+    double mean, squares;
+};
+
+struct rm_evaluator {
+    struct rm_session *session;
+    struct rm_board_worker *slot;
+    struct rm_phase_clock clock;
+    struct rm_stepping stepping;
+    struct rm_ring ring[RM_BOARD_POLICIES]; /* its own, unshared: memory for stacks of frames */
+    struct rm_wake wake;
+    uint64_t version[RM_BOARD_POLICIES];
+    bool running;
+    uint64_t requests; /* answered, or being answered */
+    uint64_t next_at;  /* agent steps at which the next evaluation is due */
+    uint64_t wanted;   /* episodes of this evaluation */
+    uint64_t *played;  /* (worlds) */
+    uint64_t missing;  /* episodes still to be played */
+    struct tally agent[RM_BOARD_AGENTS];
+    struct tally world;
+};
+
+/* --- scores ---------------------------------------------------------------------------------- */
+
+static void add(struct tally *tally, double x)
+{
+    double off = x - tally->mean;
+
+    tally->n++;
+    tally->mean += off / (double)tally->n;
+    tally->squares += off * (x - tally->mean);
+}
+
+static double standard_error(const struct tally *tally)
+{
+    if (tally->n < 2)
+        return 0;
+    double n = (double)tally->n;
+    return sqrt(tally->squares / (n - 1) / n);
+}
+
+/* Each world plays its share whatever it takes: taking the first episodes to end, wherever they
+ * end, would favour short ones. */
+static bool counts(const struct rm_evaluator *e, uint32_t world)
+{
+    uint64_t each = e->wanted / e->stepping.worlds, more = e->wanted % e->stepping.worlds;
+
+    return e->played[world] < each + (world < more);
+}
+
+static void agent_finished(void *self, uint32_t agent, uint32_t world, double score)
+{
+    struct rm_evaluator *e = self;
+
+    if (counts(e, world))
+        add(&e->agent[agent], score);
+}
+
+static void world_finished(void *self, uint32_t world, double score)
+{
+    struct rm_evaluator *e = self;
+
+    if (!counts(e, world))
+        return;
+    add(&e->world, score);
+    e->played[world]++;
+    e->missing--;
+}
+
+/* --- an evaluation --------------------------------------------------------------------------- */
+
+static uint64_t steps_taken(const struct rm_session *s)
+{
+    uint64_t steps = 0;
+
+    for (uint32_t a = 0; a < s->objects.actors; a++)
+        steps += RM_PEEK(&s->board.workers[rm_worker_actor(&s->objects, a)].steps);
+    return steps;
+}
+
+/* Steps between evaluations, which may be changed while running. 0 = none by steps. */
+static uint64_t interval(const struct rm_session *s)
+{
+    RM_SEE(&s->board.run->settings_version);
+    return (uint64_t)RM_PEEK(&s->board.run->settings[RM_HOT_EVALUATION_INTERVAL]);
+}
+
+/* The actors read it after every vector step and wake the evaluator when it is reached. */
+static void set_next(struct rm_evaluator *e, uint64_t steps)
+{
+    uint64_t every = interval(e->session);
+
+    e->next_at = every ? (steps / every + 1) * every : UINT64_MAX;
+    RM_POKE(&e->wake.word->threshold, e->next_at);
+}
+
+static bool read_weights(struct rm_evaluator *e)
+{
+    struct rm_session *s = e->session;
+
+    for (uint32_t p = 0; p < s->plan.policies; p++)
+        if (rm_weights_latest(&s->weights[p]).version == 0)
+            return false;
+    for (uint32_t p = 0; p < s->plan.policies; p++) {
+        struct rm_stepping_policy *policy = &e->stepping.policies[p];
+        struct rm_weights_stamp stamp;
+        if (!rm_weights_read(&s->weights[p], policy->acting.params, s->weights[p].act_count, &stamp,
+                             NULL))
+            return false;
+        e->version[p] = stamp.version;
+        policy->updates = stamp.updates;
+        rm_acting_prepare(&policy->acting);
+    }
+    return true;
+}
+
+/* Is one due, and can it begin? */
+static bool begin(struct rm_evaluator *e)
+{
+    struct rm_session *s = e->session;
+    uint64_t requests = RM_SEE(&s->board.run->evaluate_request), steps = steps_taken(s);
+    bool asked = requests != e->requests;
+
+    if (!asked && (interval(s) == 0) != (e->next_at == UINT64_MAX))
+        set_next(e, steps); /* switched on or off while running */
+    if (!asked && steps < e->next_at)
+        return false;
+    if (!read_weights(e))
+        return false;
+    e->wanted = s->experiment.evaluation.episodes;
+    if (asked) {
+        uint64_t episodes = RM_PEEK(&s->board.run->evaluate_episodes);
+        if (episodes)
+            e->wanted = episodes;
+        e->requests = requests;
+    }
+    set_next(e, steps);
+    e->missing = e->wanted;
+    for (uint32_t w = 0; w < e->stepping.worlds; w++)
+        e->played[w] = 0;
+    for (uint32_t a = 0; a < s->plan.agents; a++)
+        e->agent[a] = (struct tally){0};
+    e->world = (struct tally){0};
+    e->stepping.started = false;
+    e->running = true;
+    return true;
+}
+
+static void publish(struct rm_evaluator *e)
+{
+    struct rm_session *s = e->session;
+    struct rm_board_run *run = s->board.run;
+
+    for (uint32_t a = 0; a < s->plan.agents; a++) {
+        RM_POKE(&s->board.agents[a].eval_mean, e->agent[a].n ? e->agent[a].mean : NAN);
+        RM_POKE(&s->board.agents[a].eval_stderr, standard_error(&e->agent[a]));
+    }
+    RM_POKE(&run->eval_score_mean, e->world.n ? e->world.mean : NAN);
+    RM_POKE(&run->eval_score_stderr, standard_error(&e->world));
+    RM_POKE(&run->eval_episodes, e->world.n);
+    for (uint32_t p = 0; p < s->plan.policies; p++) {
+        struct rm_board_policy *board = &s->board.policies[p];
+        RM_POKE(&board->eval_version, e->version[p]);
+        RM_RAISE(&board->eval_seq, RM_PEEK(&board->eval_seq) + 1);
+    }
+    RM_RAISE(&run->evaluations, RM_PEEK(&run->evaluations) + 1);
+}
+
+static int do_work(void *self, struct rm_error *error)
+{
+    struct rm_evaluator *e = self;
+    int rc;
+
+    if (!e->running && !begin(e))
+        return 0;
+    if (!e->stepping.started && (rc = rm_stepping_begin(&e->stepping, error)) < 0)
+        return rm_fail_within(error, rc, "evaluation");
+    if ((rc = rm_stepping_step(&e->stepping, error)) < 0)
+        return rm_fail_within(error, rc, "evaluation");
+    RM_ADD_OWN(&e->slot->steps, e->stepping.agent0_counted);
+    if (e->missing == 0) {
+        publish(e);
+        e->running = false;
+    }
+    return 1;
+}
+
+/* --- the duty -------------------------------------------------------------------------------- */
+
+static uint32_t rows_for(uint32_t stack)
+{
+    uint32_t rows = 4;
+
+    while (rows <= stack)
+        rows *= 2;
+    return rows;
+}
+
+static int create_rings(struct rm_evaluator *e, uint32_t worlds, struct rm_ring **rings,
+                        struct rm_error *error)
+{
+    const struct rm_session *s = e->session;
+
+    for (uint32_t p = 0; p < s->plan.policies; p++) {
+        const struct rm_policy_plan *policy = &s->plan.policy[p];
+        struct rm_ring_spec spec = {
+            .mode = RM_RING_REPLAY,
+            .rows = rows_for(s->experiment.sample.frame_stack),
+            .lanes = policy->agents * worlds,
+            .obs_bytes = policy->obs_bytes,
+            .mask_bytes = policy->mask_bytes,
+            .action_words = 1,
+            .columns = policy->mask_bytes ? RM_COLUMN_MASK : 0,
+            .policy = p,
+        };
+        int rc = rm_ring_create(&e->ring[p], &spec, error);
+        if (rc < 0)
+            return rc;
+        rings[p] = &e->ring[p];
+    }
+    return 0;
+}
+
+static int create(struct rm_evaluator *e, struct rm_error *error)
+{
+    struct rm_session *s = e->session;
+    uint32_t worlds = s->experiment.evaluation.worlds;
+    struct rm_ring *rings[RM_BOARD_POLICIES];
+    struct rm_rng rng = rm_rng_at(s->experiment.seed, RM_STREAM_EVALUATE, 0, 0);
+    uint64_t seed = rm_rng_u32(&rng);
+    int rc;
+
+    seed = seed << 32 | rm_rng_u32(&rng);
+    e->played = calloc(worlds, sizeof *e->played);
+    if (!e->played)
+        return rm_fail(error, -ENOMEM, "no memory for %u worlds", worlds);
+    if ((rc = create_rings(e, worlds, rings, error)) < 0)
+        return rc;
+    struct rm_stepping_options options = {
+        .seed = seed,
+        .total_worlds = worlds,
+        .worlds = worlds,
+        .quantiles = s->experiment.evaluation.quantiles,
+        .rings = rings,
+        .clock = &e->clock,
+        .sink = {e, agent_finished, world_finished},
+    };
+    return rm_stepping_create(&e->stepping, &s->experiment, &s->plan, &options, error);
+}
+
+int rm_evaluator_create(struct rm_evaluator **evaluator, struct rm_session *session,
+                        struct rm_duty *duty, struct rm_error *error)
+{
+    struct rm_evaluator *e = calloc(1, sizeof *e);
+    uint32_t worker = rm_worker_evaluator(&session->objects);
+
+    if (!e)
+        return rm_fail(error, -ENOMEM, "evaluator: no memory");
+    e->session = session;
+    e->slot = &session->board.workers[worker];
+    e->wake = rm_session_wake(session, worker);
+    for (uint32_t p = 0; p < RM_BOARD_POLICIES; p++)
+        e->ring[p].region.fd = -1;
+    rm_phase_start(&e->clock, e->slot);
+    int rc = create(e, error);
+    if (rc < 0) {
+        rm_evaluator_destroy(e);
+        return rm_fail_within(error, rc, "evaluator");
+    }
+    set_next(e, steps_taken(session));
+    *duty = (struct rm_duty){
+        .self = e,
+        .do_work = do_work,
+        .run = session->board.run,
+        .slot = e->slot,
+        .wake = e->wake,
+        .clock = &e->clock,
+    };
+    *evaluator = e;
+    return 0;
+}
+
+void rm_evaluator_destroy(struct rm_evaluator *evaluator)
+{
+    if (!evaluator)
+        return;
+    if (evaluator->stepping.experiment)
+        rm_stepping_destroy(&evaluator->stepping);
+    for (uint32_t p = 0; p < RM_BOARD_POLICIES; p++)
+        rm_ring_close(&evaluator->ring[p]);
+    free(evaluator->played);
+    free(evaluator);
+}

@@ -1,0 +1,102 @@
+/* stepping: a batch of worlds with all the policies that act in it, advanced one vector step at a
+ * time. The worlds write straight into rows of the policies' rings; stacks of frames are read back
+ * from the rows before. Actors step worlds for learners, evaluators for themselves.
+ *
+ * A vector step goes through the phases of the world. Rows of a policy whose agents act in several
+ * phases fill up over these. Because step(phase) writes what the agents of the next phase see, a
+ * policy's row is reserved before the world is stepped into the first phase of its agents: between
+ * two vector steps the rows of the agents of phase 0 stand reserved, with observations and without
+ * actions. Whoever stops there never commits them.
+ *
+ * One thread. Nothing is allocated after creation. */
+#ifndef RM_ACTOR_STEPPING_H
+#define RM_ACTOR_STEPPING_H
+
+#include "actor/acting.h"
+#include "actor/arrivals.h"
+#include "actor/epsilon.h"
+#include "actor/worlds.h"
+#include "config/session.h"
+#include "learner/net/sorrel_slots.h"
+#include "shm/duty.h"
+
+/* One policy in this batch. Lanes: slot * worlds + world, as in the ring. */
+struct rm_stepping_policy {
+    struct rm_acting acting;
+    struct rm_ring *ring;
+    const struct rm_env_agent *kind;  /* what its agents see; they are all alike */
+    uint32_t first_phase, last_phase; /* in which its agents act */
+    bool reserved;                    /* `row` is being filled */
+    struct rm_row row;
+    uint64_t next;    /* unshared rows: index of the next one */
+    uint32_t counted; /* last vector step: lanes whose answer counts */
+    uint64_t updates; /* of the weights in use; goes into the rows */
+    /* the batch being gathered */
+    float *x;        /* (chunk, inputs) */
+    uint8_t *mask;   /* (chunk, actions) or NULL */
+    uint32_t *lane;  /* (chunk) ids over the run */
+    int32_t *answer; /* (chunk) */
+    int32_t **to;    /* (chunk) where the answers go */
+    uint32_t gathered;
+    /* compat form of W1: one view of the original's replay per lane, NULL otherwise */
+    struct rm_sorrel_slots *slots;
+};
+
+struct rm_stepping {
+    const struct rm_experiment *experiment;
+    const struct rm_plan *plan;
+    struct rm_world world;
+    struct rm_env *env;
+    const struct rm_env_spec *spec;
+    struct rm_backend *backend;
+    struct rm_arrivals arrivals;
+    struct rm_phase_clock *clock;
+    uint64_t seed, first_world, total_worlds;
+    uint32_t worlds, stack;
+    bool shared; /* rows are reserved and committed for readers */
+    bool started;
+    uint64_t steps;          /* vector steps made */
+    uint32_t agent0_counted; /* last vector step: agent 0's lanes whose answer counts */
+    struct rm_stepping_policy *policies;
+    struct rm_env_buffers *buffers; /* (agents) */
+    const int32_t **actions;        /* (agents) */
+    uint32_t *lane_ids;             /* (agents, worlds) agent * total worlds + world id */
+    int32_t *explored;              /* (worlds) */
+    /* exploration: per world, because episodes end at different times */
+    bool explore;
+    struct rm_epsilon epsilon;
+    uint64_t steps_before, episodes_before; /* per world, of predecessors: epsilon goes on there */
+    uint64_t *bound;                        /* (worlds) epsilon.h */
+    uint64_t *bound_episodes;               /* (worlds) finished episodes that bound[] stands for */
+    double rate;                            /* of world 0, to be shown */
+};
+
+struct rm_stepping_options {
+    uint64_t seed;         /* of worlds and of acting */
+    uint64_t first_world;  /* id of world 0 */
+    uint64_t total_worlds; /* of the run: makes lane ids */
+    uint32_t worlds;
+    uint32_t quantiles; /* IQN: draws per decision */
+    bool explore;
+    bool shared; /* false: rings are only memory for the last few rows, nobody reads */
+    uint64_t steps_before, episodes_before;
+    struct rm_ring *const *rings; /* (policies) */
+    struct rm_phase_clock *clock; /* may be NULL */
+    struct rm_episode_sink sink;
+};
+
+int rm_stepping_create(struct rm_stepping *stepping, const struct rm_experiment *experiment,
+                       const struct rm_plan *plan, const struct rm_stepping_options *options,
+                       struct rm_error *error);
+void rm_stepping_destroy(struct rm_stepping *stepping);
+
+/* Every policy's ring has room for the row that the next vector step reserves. */
+bool rm_stepping_has_credit(const struct rm_stepping *stepping);
+
+/* Begins an episode in every world. Needs credit. Errors: the world's. */
+int rm_stepping_begin(struct rm_stepping *stepping, struct rm_error *error);
+
+/* One vector step: needs a beginning, weights and credit. Errors: the world's, and what it gave. */
+int rm_stepping_step(struct rm_stepping *stepping, struct rm_error *error);
+
+#endif

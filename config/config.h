@@ -7,6 +7,7 @@
 #include "shm/base/error.h"
 
 #include <jansson.h>
+#include <stdio.h>
 
 /* One "--set key.path=value" of a command line. */
 struct rm_override {
@@ -25,9 +26,16 @@ int rm_config_parse(struct rm_experiment *experiment, const char *name, const ch
                     size_t bytes, const struct rm_override *overrides, size_t override_count,
                     struct rm_error *error);
 
+/* Every key at its default; world.name, which has none, is "". 0, or -ENOMEM. */
+int rm_config_defaults(struct rm_experiment *experiment);
+
 /* All keys, resolved, in schema order. Parsing it gives the same experiment. Caller frees with
  * json_decref. */
 json_t *rm_config_to_json(const struct rm_experiment *experiment);
+
+/* The same as indented text, numbers in their shortest exact form. Caller frees; NULL without
+ * memory. */
+char *rm_config_to_text(const struct rm_experiment *experiment);
 
 /* JSON Schema (draft 2020-12) of the whole file, for editors. */
 json_t *rm_config_schema(void);
@@ -42,7 +50,8 @@ typedef void (*rm_config_diff_fn)(void *user, const char *path, const char *befo
 int rm_config_diff(const struct rm_experiment *before, const struct rm_experiment *after,
                    rm_config_diff_fn each, void *user);
 
-/* One key by path, as JSON (new reference), NULL with an error if unknown. */
+/* One key by path ("sample.batch", "network.layers[0].units"), a section ("sample") or everything
+ * (""), as JSON (new reference); NULL with an error if unknown. */
 json_t *rm_config_get(const struct rm_experiment *experiment, const char *path,
                       struct rm_error *error);
 

@@ -1,0 +1,301 @@
+#include "config/check.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+typedef const struct rm_experiment experiment_t;
+
+#define SAY(...) (snprintf(text, bytes, __VA_ARGS__), true)
+
+static bool sorrel(experiment_t *e)
+{
+    return e->algorithm.form != RM_FORM_PAPER;
+}
+
+static uint32_t layers_of(experiment_t *e, enum rm_layer_type type)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < e->network.layer_count; i++)
+        count += e->network.layers[i].type == type;
+    return count;
+}
+
+/* --- worlds and processes ------------------------------------------------------------------ */
+
+static bool worlds_per_actor(experiment_t *e, char *text, size_t bytes)
+{
+    return e->actor.worlds < e->actor.count &&
+           SAY("%u worlds for %u actors (actor.count): every actor needs one", e->actor.worlds,
+               e->actor.count);
+}
+
+/* --- ring and samples ---------------------------------------------------------------------- */
+
+static bool ring_batch(experiment_t *e, char *text, size_t bytes)
+{
+    return e->ring.capacity < e->sample.batch &&
+           SAY("%" PRIu64 " transitions hold less than one batch (sample.batch %u)",
+               e->ring.capacity, e->sample.batch);
+}
+
+/* A transition spans frame_stack rows before and n_step rows after; a row has at least one lane for
+ * each world. */
+static bool ring_sequence(experiment_t *e, char *text, size_t bytes)
+{
+    uint64_t rows = (uint64_t)e->sample.frame_stack + e->sample.n_step;
+    uint64_t least = rows * e->actor.worlds;
+    return e->ring.capacity < least &&
+           SAY("%" PRIu64 " transitions are %" PRIu64
+               " rows of %u worlds (actor.worlds); one sample "
+               "spans %" PRIu64 " rows (sample.frame_stack + sample.n_step), so at least %" PRIu64,
+               e->ring.capacity, e->ring.capacity / e->actor.worlds, e->actor.worlds, rows, least);
+}
+
+static bool fill_capacity(experiment_t *e, char *text, size_t bytes)
+{
+    return e->sample.min_fill > e->ring.capacity &&
+           SAY("%" PRIu64 " transitions will never be there: ring.capacity is %" PRIu64,
+               e->sample.min_fill, e->ring.capacity);
+}
+
+static bool fill_batch(experiment_t *e, char *text, size_t bytes)
+{
+    return e->sample.min_fill < e->sample.batch &&
+           SAY("%" PRIu64 " transitions are less than one batch (sample.batch %u)",
+               e->sample.min_fill, e->sample.batch);
+}
+
+/* Every agent of an independent policy brings run.steps transitions at most. */
+static bool fill_run(experiment_t *e, char *text, size_t bytes)
+{
+    return e->run.steps && e->policy.map == RM_MAP_INDEPENDENT &&
+           e->sample.min_fill > e->run.steps &&
+           SAY("%" PRIu64 " transitions before the first update, but the run ends after %" PRIu64
+               " steps (run.steps): nothing would be learned",
+               e->sample.min_fill, e->run.steps);
+}
+
+static bool rollout(experiment_t *e, char *text, size_t bytes)
+{
+    return e->ring.mode == RM_RING_KIND_ROLLOUT &&
+           SAY("rollout rows are consumed once, but algorithm.name %s samples from replay; use "
+               "\"replay\"",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool batch_rows(experiment_t *e, char *text, size_t bytes)
+{
+    uint32_t n = e->algorithm.quantiles > e->algorithm.target_quantiles
+                     ? e->algorithm.quantiles
+                     : e->algorithm.target_quantiles;
+    uint64_t rows = (uint64_t)e->sample.batch * n;
+    return e->algorithm.name == RM_ALGORITHM_IQN && rows > 1u << 22 &&
+           SAY("%u transitions with %u quantiles each are %" PRIu64
+               " rows of a batch; allowed are at most %u",
+               e->sample.batch, n, rows, 1u << 22);
+}
+
+/* --- limiter ------------------------------------------------------------------------------- */
+
+static bool slack_batch(experiment_t *e, char *text, size_t bytes)
+{
+    return e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
+           e->limiter.slack_updates < 1 &&
+           SAY("%g updates are less than one batch: the learner could never sample; at least 1",
+               e->limiter.slack_updates);
+}
+
+/* One vector step of an actor inserts a transition per world at least, all or nothing. */
+static bool slack_row(experiment_t *e, char *text, size_t bytes)
+{
+    uint32_t worlds = (e->actor.worlds + e->actor.count - 1) / e->actor.count;
+    double row = worlds * e->limiter.updates_per_step;
+    return e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
+           e->limiter.slack_updates < row &&
+           SAY("%g updates are less than one row of an actor inserts (%u worlds x "
+               "limiter.updates_per_step %g = %g): the actor could never go on; at least %g",
+               e->limiter.slack_updates, worlds, e->limiter.updates_per_step, row, ceil(row));
+}
+
+static bool lockstep_free(experiment_t *e, char *text, size_t bytes)
+{
+    return e->mode != RM_MODE_FREE && e->limiter.updates_per_step == 0 &&
+           SAY("0 is free running, which mode %s cannot do: a round makes a fixed number of "
+               "updates; "
+               "above 0",
+               rm_mode_names[e->mode]);
+}
+
+static bool lockstep_poll(experiment_t *e, char *text, size_t bytes)
+{
+    return e->mode != RM_MODE_FREE && e->limiter.wake == RM_WAKE_POLL &&
+           SAY("\"poll\" is for mode free; mode %s waits at the round's end only, by event",
+               rm_mode_names[e->mode]);
+}
+
+/* --- exploration --------------------------------------------------------------------------- */
+
+static bool epsilon_rises(experiment_t *e, char *text, size_t bytes)
+{
+    return e->epsilon.end > e->epsilon.start &&
+           SAY("%g is above epsilon.start (%g): exploration falls, it does not rise",
+               e->epsilon.end, e->epsilon.start);
+}
+
+/* --- algorithm and network ----------------------------------------------------------------- */
+
+static bool cosine_missing(experiment_t *e, char *text, size_t bytes)
+{
+    return e->algorithm.name == RM_ALGORITHM_IQN && !layers_of(e, RM_LAYER_COSINE_EMBEDDING) &&
+           SAY("algorithm.name iqn needs a layer of type cosine_embedding");
+}
+
+static bool cosine_twice(experiment_t *e, char *text, size_t bytes)
+{
+    return layers_of(e, RM_LAYER_COSINE_EMBEDDING) > 1 &&
+           SAY("%u layers of type cosine_embedding; allowed is one",
+               layers_of(e, RM_LAYER_COSINE_EMBEDDING));
+}
+
+static bool cosine_stray(experiment_t *e, char *text, size_t bytes)
+{
+    return e->algorithm.name != RM_ALGORITHM_IQN && layers_of(e, RM_LAYER_COSINE_EMBEDDING) &&
+           SAY("a layer of type cosine_embedding needs algorithm.name iqn, but that is %s",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool noise_without_sigma(experiment_t *e, char *text, size_t bytes)
+{
+    return e->network.sigma0 == 0 &&
+           (e->network.noisy_head || layers_of(e, RM_LAYER_NOISY_LINEAR)) &&
+           SAY("0 makes the noisy layers silent; above 0, or use linear layers and no noisy head");
+}
+
+static bool form_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    return sorrel(e) && e->algorithm.name != RM_ALGORITHM_IQN &&
+           SAY("%s is a form of iqn, but algorithm.name is %s", rm_form_names[e->algorithm.form],
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool form_double(experiment_t *e, char *text, size_t bytes)
+{
+    return sorrel(e) && !e->algorithm.double_q &&
+           SAY("algorithm.form %s is double Q-learning; use true",
+               rm_form_names[e->algorithm.form]);
+}
+
+static bool form_worlds(experiment_t *e, char *text, size_t bytes)
+{
+    return sorrel(e) && e->actor.worlds != 1 &&
+           SAY("%u worlds; algorithm.form %s counts the slots of a ring that one world fills; use "
+               "1",
+               e->actor.worlds, rm_form_names[e->algorithm.form]);
+}
+
+static bool form_policy(experiment_t *e, char *text, size_t bytes)
+{
+    return sorrel(e) && e->policy.map != RM_MAP_INDEPENDENT &&
+           SAY("algorithm.form %s has a ring per agent; use \"independent\"",
+               rm_form_names[e->algorithm.form]);
+}
+
+/* It draws distinct starts from [0, size - frame_stack - 1). */
+static bool form_capacity(experiment_t *e, char *text, size_t bytes)
+{
+    uint64_t least = (uint64_t)e->sample.batch + e->sample.frame_stack + 1;
+    if (!sorrel(e))
+        return false;
+    if (e->ring.capacity & (e->ring.capacity - 1))
+        return SAY("%" PRIu64 " is no power of two; algorithm.form %s addresses the ring by slots: "
+                   "1024 is its own figure",
+                   e->ring.capacity, rm_form_names[e->algorithm.form]);
+    return e->ring.capacity < least &&
+           SAY("%" PRIu64 " slots; algorithm.form %s draws %u distinct ones that have "
+               "sample.frame_stack + 1 followers: at least %" PRIu64,
+               e->ring.capacity, rm_form_names[e->algorithm.form], e->sample.batch, least);
+}
+
+/* --- supervisor ---------------------------------------------------------------------------- */
+
+static bool backoff(experiment_t *e, char *text, size_t bytes)
+{
+    return e->supervisor.backoff_max_s < e->supervisor.respawn_floor_s &&
+           SAY("%g s is below supervisor.respawn_floor_s (%g s)", e->supervisor.backoff_max_s,
+               e->supervisor.respawn_floor_s);
+}
+
+static bool deaths(experiment_t *e, char *text, size_t bytes)
+{
+    double least = e->supervisor.deaths_max * e->supervisor.respawn_floor_s;
+    return least > e->supervisor.deaths_window_s &&
+           SAY("%u deaths cannot happen within supervisor.deaths_window_s (%g s) when starts are "
+               "supervisor.respawn_floor_s (%g s) apart",
+               e->supervisor.deaths_max, e->supervisor.deaths_window_s,
+               e->supervisor.respawn_floor_s);
+}
+
+const struct rm_check rm_checks[] = {
+    {{"actor.worlds", "actor.count"}, worlds_per_actor, "Every actor has a world at least."},
+    {{"ring.capacity", "sample.batch"}, ring_batch, "The ring holds a batch."},
+    {{"ring.capacity", "sample.frame_stack", "sample.n_step", "actor.worlds"},
+     ring_sequence,
+     "The ring holds, for every world, the rows one sample spans: its frames and its n steps."},
+    {{"sample.min_fill", "ring.capacity"}, fill_capacity, "The first update's fill fits the ring."},
+    {{"sample.min_fill", "sample.batch"}, fill_batch, "The first update has a batch to draw from."},
+    {{"sample.min_fill", "run.steps", "policy.map"},
+     fill_run,
+     "With a policy per agent, the run is long enough for a first update."},
+    {{"ring.mode", "algorithm.name"}, rollout, "The algorithms here learn from replay."},
+    {{"sample.batch", "algorithm.name", "algorithm.quantiles", "algorithm.target_quantiles"},
+     batch_rows,
+     "IQN: batch times quantiles is at most 4194304 rows."},
+    {{"limiter.slack_updates", "limiter.updates_per_step", "mode"},
+     slack_batch,
+     "Free mode: the limiter's slack is at least one batch."},
+    {{"limiter.slack_updates", "limiter.updates_per_step", "actor.worlds", "actor.count", "mode"},
+     slack_row,
+     "Free mode: the limiter's slack is at least what one row of an actor inserts."},
+    {{"limiter.updates_per_step", "mode"},
+     lockstep_free,
+     "Lockstep and sequential mode need a ratio of updates to steps."},
+    {{"limiter.wake", "mode"}, lockstep_poll, "Polling is for free mode."},
+    {{"epsilon.end", "epsilon.start"}, epsilon_rises, "Exploration does not rise."},
+    {{"network.layers", "algorithm.name"}, cosine_missing, "IQN needs a cosine embedding."},
+    {{"network.layers"}, cosine_twice, "There is at most one cosine embedding."},
+    {{"network.layers", "algorithm.name"}, cosine_stray, "A cosine embedding is for IQN only."},
+    {{"network.sigma0", "network.layers", "network.head.noisy"},
+     noise_without_sigma,
+     "Noisy layers start with some noise."},
+    {{"algorithm.form", "algorithm.name"}, form_algorithm, "The sorrel forms are forms of IQN."},
+    {{"algorithm.double_q", "algorithm.form"},
+     form_double,
+     "The sorrel forms are double Q-learning."},
+    {{"actor.worlds", "algorithm.form"}, form_worlds, "The sorrel forms have one world."},
+    {{"policy.map", "algorithm.form"}, form_policy, "The sorrel forms have a policy per agent."},
+    {{"ring.capacity", "algorithm.form", "sample.batch", "sample.frame_stack"},
+     form_capacity,
+     "The sorrel forms address the ring by slots: a power of two that holds a batch of stacks."},
+    {{"supervisor.backoff_max_s", "supervisor.respawn_floor_s"},
+     backoff,
+     "The longest wait is no shorter than the shortest."},
+    {{"supervisor.deaths_max", "supervisor.deaths_window_s", "supervisor.respawn_floor_s"},
+     deaths,
+     "The death tally can be reached within its window."},
+};
+const size_t rm_check_count = sizeof(rm_checks) / sizeof(rm_checks[0]);
+
+void rm_check_all(const struct rm_experiment *experiment, struct rm_findings *findings)
+{
+    size_t own = findings->count; /* findings of single keys; contradictions do not hide others */
+    for (size_t i = 0; i < rm_check_count; i++) {
+        const struct rm_check *check = &rm_checks[i];
+        char text[sizeof(findings->list[0].text)];
+        bool sound = true;
+        for (size_t k = 0; k < RM_CHECK_KEYS && check->keys[k]; k++)
+            sound = sound && !rm_findings_touch(findings, own, check->keys[k]);
+        if (sound && check->wrong(experiment, text, sizeof(text)))
+            rm_find(findings, check->keys[0], false, "%s", text);
+    }
+}

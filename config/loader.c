@@ -1,0 +1,167 @@
+/* loader: from text to an experiment. Scan (places, plain words), jansson (values), overrides, then
+ * every key through the schema, then the checks between keys. All findings are reported at once. */
+#include "config/check.h"
+#include "config/config.h"
+#include "config/source.h"
+#include "config/tree.h"
+#include "config/value.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int rm_config_defaults(struct rm_experiment *experiment)
+{
+    const struct rm_source nowhere = {.name = NULL};
+    struct rm_findings findings = {.source = &nowhere};
+
+    memset(experiment, 0, sizeof(*experiment));
+    for (size_t i = 0; i < rm_key_count; i++) {
+        if (rm_keys[i].required)
+            continue;
+        json_t *value = rm_value_default(&rm_keys[i]);
+        if (!value)
+            return -ENOMEM;
+        rm_value_ops[rm_keys[i].type]->read(&rm_keys[i], value, experiment, &findings);
+        json_decref(value);
+    }
+    return findings.total ? -EINVAL : 0;
+}
+
+static void read_object(const json_t *object, const char *prefix, struct rm_experiment *experiment,
+                        struct rm_findings *findings)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)object, name, value)
+    {
+        char path[RM_KEY_PATH_MAX], is[64];
+        if (rm_key_is_comment(name) || (!*prefix && !strcmp(name, "$schema")))
+            continue;
+        snprintf(path, sizeof(path), "%s%s%.80s", prefix, *prefix ? "." : "", name);
+        const struct rm_key *key = rm_key_find(path);
+        if (strchr(name, '.')) {
+            if (key || rm_key_is_section(path))
+                rm_find(findings, path, true,
+                        "a key within a key: sections are objects, {\"%.*s\": {...}}",
+                        (int)strcspn(name, "."), name);
+            else
+                rm_tree_unknown(path, findings);
+        } else if (key) {
+            rm_value_ops[key->type]->read(key, value, experiment, findings);
+        } else if (!rm_key_is_section(path)) {
+            rm_tree_unknown(path, findings);
+        } else if (!json_is_object(value)) {
+            rm_find(findings, path, false, "is a section and should be an object, but is %s",
+                    rm_value_brief(value, is, sizeof(is)));
+        } else {
+            read_object(value, path, experiment, findings);
+        }
+    }
+}
+
+/* Everything after parsing. *experiment is changed only on success. */
+static int read_tree(struct rm_experiment *experiment, const json_t *root,
+                     struct rm_findings *findings, struct rm_error *error)
+{
+    struct rm_experiment fresh;
+    int rc = rm_config_defaults(&fresh);
+    if (rc)
+        return rm_fail(error, rc, "the default configuration could not be made");
+    read_object(root, "", &fresh, findings);
+    for (size_t i = 0; i < rm_key_count; i++) {
+        const struct rm_key *key = &rm_keys[i];
+        if (key->required && !*((const char *)&fresh + key->offset) &&
+            !rm_findings_touch(findings, findings->count, key->path))
+            rm_find(findings, key->path, false, "is required");
+    }
+    rm_check_all(&fresh, findings);
+    rc = rm_findings_report(findings, error);
+    if (rc == 0)
+        *experiment = fresh;
+    return rc;
+}
+
+int rm_config_parse(struct rm_experiment *experiment, const char *name, const char *text,
+                    size_t bytes, const struct rm_override *overrides, size_t override_count,
+                    struct rm_error *error)
+{
+    struct rm_source source = {.name = name,
+                               .text = text,
+                               .bytes = bytes,
+                               .overrides = overrides,
+                               .override_count = override_count};
+    struct rm_findings findings = {.source = &source};
+    json_t *root = NULL;
+    json_error_t why;
+
+    int rc = rm_source_scan(&source, error);
+    if (rc == 0) {
+        root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
+        if (!root) /* what the scan leaves to jansson: surrogates, \u0000, duplicates by escapes */
+            rc = rm_fail(error, -EINVAL, "%s:%d:%d: %s", name, why.line, why.column, why.text);
+    }
+    if (rc == 0) {
+        for (size_t i = 0; i < override_count; i++)
+            rm_tree_override(root, overrides[i].text, &findings);
+        rc = read_tree(experiment, root, &findings, error);
+    }
+    json_decref(root);
+    rm_source_close(&source);
+    return rc;
+}
+
+int rm_config_load(struct rm_experiment *experiment, const char *path,
+                   const struct rm_override *overrides, size_t override_count,
+                   struct rm_error *error)
+{
+    FILE *in = fopen(path, "re");
+    if (!in)
+        return rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+    char *text = malloc(RM_SOURCE_BYTES_MAX + 1);
+    if (!text) {
+        fclose(in);
+        return rm_fail(error, -ENOMEM, "%s: out of memory", path);
+    }
+    errno = 0;
+    size_t bytes = fread(text, 1, RM_SOURCE_BYTES_MAX + 1, in);
+    int rc =
+        ferror(in)
+            ? rm_fail(error, errno ? -errno : -EIO, "%s: %s", path, strerror(errno ? errno : EIO))
+            : rm_config_parse(experiment, path, text, bytes, overrides, override_count, error);
+    free(text);
+    fclose(in);
+    return rc;
+}
+
+json_t *rm_config_get(const struct rm_experiment *experiment, const char *path,
+                      struct rm_error *error)
+{
+    json_t *root = rm_config_to_json(experiment);
+    json_t *value = json_incref(rm_tree_get(root, path));
+    json_decref(root);
+    if (!value) {
+        const char *near = rm_tree_nearest(path);
+        rm_fail(error, -ENOENT, "%.100s: unknown key%s%s%s", path, near ? "; did you mean \"" : "",
+                near ? near : "", near ? "\"?" : "");
+    }
+    return value;
+}
+
+int rm_config_set(struct rm_experiment *experiment, const char *path, const json_t *value,
+                  struct rm_error *error)
+{
+    const struct rm_source nowhere = {.name = NULL};
+    struct rm_findings findings = {.source = &nowhere};
+    json_t *root = rm_config_to_json(experiment);
+
+    if (!root)
+        return rm_fail(error, -ENOMEM, "%.100s: out of memory", path);
+    rm_tree_set(root, path, json_deep_copy(value), &findings);
+    int rc = findings.total ? rm_findings_report(&findings, error)
+                            : read_tree(experiment, root, &findings, error);
+    json_decref(root);
+    return rc;
+}

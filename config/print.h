@@ -1,0 +1,17 @@
+/* print: JSON as text that is pleasant to read: numbers in their shortest exact form, short lists
+ * on one line. */
+#ifndef RM_CONFIG_PRINT_H
+#define RM_CONFIG_PRINT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* `indent` counts levels; -1 puts everything on one line. */
+void rm_json_print(FILE *out, const json_t *value, int indent);
+
+/* The same as a string, which the caller frees; NULL without memory. With `lines`, a line break is
+ * last. */
+char *rm_json_text(const json_t *value, bool lines);
+
+#endif

@@ -1,0 +1,338 @@
+#include "config/schema.h"
+
+#include <string.h>
+
+#define NAMES(name, count, ...)                                                                    \
+    const char *const name[] = {__VA_ARGS__, NULL};                                                \
+    _Static_assert(sizeof(name) / sizeof(name[0]) == (count) + 1, #name " has a name per value")
+
+NAMES(rm_mode_names, RM_MODE_SEQUENTIAL + 1, "free", "lockstep", "sequential");
+NAMES(rm_map_names, RM_MAP_LIST, "independent", "shared"); /* a list is written as a list */
+NAMES(rm_decay_names, RM_DECAY_EXPONENTIAL + 1, "linear", "exponential");
+NAMES(rm_decay_unit_names, RM_DECAY_EPISODES + 1, "steps", "episodes");
+NAMES(rm_algorithm_names, RM_ALGORITHM_IQN + 1, "dqn", "qr-dqn", "iqn");
+NAMES(rm_form_names, RM_FORM_SORREL_MP + 1, "paper", "sorrel-seq", "sorrel-mp");
+NAMES(rm_target_update_names, RM_TARGET_HARD + 1, "soft", "hard");
+NAMES(rm_ring_kind_names, RM_RING_KIND_ROLLOUT + 1, "replay", "rollout");
+NAMES(rm_wake_kind_names, RM_WAKE_POLL + 1, "event", "poll");
+NAMES(rm_noise_kind_names, RM_NOISE_INDEPENDENT + 1, "factorised", "independent");
+NAMES(rm_init_names, RM_INIT_ORTHOGONAL + 1, "default", "orthogonal");
+const char *const rm_isa_names[] = {"auto", "x86-64-v2", "x86-64-v3", "x86-64-v4", NULL};
+
+const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
+    [RM_LAYER_LINEAR] = {"linear", true, false, "fully connected, with bias"},
+    [RM_LAYER_NOISY_LINEAR] = {"noisy_linear", true, false,
+                               "fully connected, weights and biases with trained noise"},
+    [RM_LAYER_RELU] = {"relu", false, false, "max(x, 0)"},
+    [RM_LAYER_TANH] = {"tanh", false, false, "hyperbolic tangent"},
+    [RM_LAYER_GELU] = {"gelu", false, false, "Gaussian error linear unit"},
+    [RM_LAYER_LAYER_NORM] = {"layer_norm", false, false,
+                             "normalises each row, then a trained scale and shift"},
+    [RM_LAYER_COSINE_EMBEDDING] = {"cosine_embedding", false, true,
+                                   "IQN: multiplies each row by an embedding of each quantile"},
+};
+
+#define FIELD_BYTES(field) sizeof(((struct rm_experiment *)0)->field)
+#define AT(field)          .offset = offsetof(struct rm_experiment, field), .bytes = FIELD_BYTES(field)
+#define SPAN(first, last)                                                                          \
+    .offset = offsetof(struct rm_experiment, first),                                               \
+    .bytes = offsetof(struct rm_experiment, last) + FIELD_BYTES(last) -                            \
+             offsetof(struct rm_experiment, first)
+#define SAFE_INTEGER 9007199254740991.0 /* 2^53 - 1 */
+
+#define NUMBER(key, field, kind, least, most, value, what, heat, text)                             \
+    {                                                                                              \
+        .path = key, .type = kind, AT(field), .low = least, .high = most, .fallback = value,       \
+        .unit = what, .hot = heat, .doc = text                                                     \
+    }
+#define U32(key, field, least, most, value, what, text)                                            \
+    NUMBER(key, field, RM_KEY_U32, least, most, value, what, RM_COLD, text)
+#define U64(key, field, least, most, value, what, text)                                            \
+    NUMBER(key, field, RM_KEY_U64, least, most, value, what, RM_COLD, text)
+#define F64(key, field, least, most, value, what, text)                                            \
+    NUMBER(key, field, RM_KEY_F64, least, most, value, what, RM_COLD, text)
+#define HOT(key, field, kind, least, most, value, what, heat, text)                                \
+    NUMBER(key, field, kind, least, most, value, what, heat, text)
+/* Above `least`, which itself is not allowed. */
+#define ABOVE(key, field, least, most, value, what, heat, text)                                    \
+    {                                                                                              \
+        .path = key, .type = RM_KEY_F64, AT(field), .low = least, .high = most, .low_open = true,  \
+        .fallback = value, .unit = what, .hot = heat, .doc = text                                  \
+    }
+#define BOOL(key, field, value, text)                                                              \
+    {                                                                                              \
+        .path = key, .type = RM_KEY_BOOL, AT(field), .high = 1, .fallback = value, .unit = "",     \
+        .hot = RM_COLD, .doc = text                                                                \
+    }
+#define ENUM(key, field, list, value, text)                                                        \
+    {                                                                                              \
+        .path = key, .type = RM_KEY_ENUM, AT(field), .fallback = value, .names = list, .unit = "", \
+        .hot = RM_COLD, .doc = text                                                                \
+    }
+#define TEXT(key, field, kind, least, most, value, text)                                           \
+    {                                                                                              \
+        .path = key, .type = kind, AT(field), .low = least, .high = most, .fallback_text = value,  \
+        .unit = "", .hot = RM_COLD, .doc = text                                                    \
+    }
+#define COMPOUND(key, kind, first, last, value, text)                                              \
+    {                                                                                              \
+        .path = key, .type = kind, SPAN(first, last), .fallback_text = value, .unit = "",          \
+        .hot = RM_COLD, .doc = text                                                                \
+    }
+
+const struct rm_key rm_keys[] = {
+    TEXT("name", name, RM_KEY_NAME, 1, 47, "experiment",
+         "What the experiment is called: part of the run directory, the control socket and logs."),
+    U64("seed", seed, 0, SAFE_INTEGER, 1, "",
+        "Seed of every random stream: worlds, exploration, initial weights, sampling, noise."),
+    ENUM("mode", mode, rm_mode_names, RM_MODE_FREE,
+         "`free`: every worker in its own process, waiting only for data or the limiter. "
+         "`lockstep`: "
+         "processes with one barrier per round, bit-identical for a seed. `sequential`: all duties "
+         "in turn in one process, equal to lockstep bit for bit."),
+
+    U64("run.steps", run.steps, 0, 1e15, 50000, "steps",
+        "Steps each agent takes, over all worlds together; 0 runs until stopped."),
+    TEXT("run.directory", run.directory, RM_KEY_TEXT, 1, RM_PATH_TEXT_MAX - 1, "runs",
+         "Where run directories are made. Relative paths start at the working directory."),
+    U32("run.round_steps", run.round_steps, 1, 1000000, 64, "vector steps",
+        "Lockstep and sequential: vector steps every actor takes per round."),
+
+    {.path = "world.name",
+     .type = RM_KEY_TEXT,
+     AT(world.name),
+     .low = 1,
+     .high = RM_TEXT_MAX - 1,
+     .required = true,
+     .unit = "",
+     .hot = RM_COLD,
+     .doc = "Which world: a built-in one (`ringctl envs` lists them), or a name for that of "
+            "`world.library`."},
+    TEXT("world.library", world.library, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
+         "Path of a shared object that exports the world; empty: built in."),
+    COMPOUND(
+        "world.options", RM_KEY_OPTIONS, world.option_count, world.options, "{}",
+        "Numbers and booleans for the world, by name. The world itself says which it takes and "
+        "checks them."),
+
+    U32("actor.count", actor.count, 1, 128, 1, "processes", "Actor processes."),
+    U32("actor.worlds", actor.worlds, 1, 65536, 8, "worlds",
+        "Worlds in all, split over the actors as evenly as can be. An actor steps its worlds "
+        "together, with one batched forward pass."),
+    U32("actor.quantiles", actor.quantiles, 1, 1024, 32, "quantiles",
+        "IQN: quantile draws averaged per acting decision."),
+    BOOL("actor.pin", actor.pin, 0, "Pins each worker to a core."),
+
+    F64("epsilon.start", epsilon.start, 0, 1, 1.0, "",
+        "Probability of a uniformly random action at the start."),
+    HOT("epsilon.end", epsilon.end, RM_KEY_F64, 0, 1, 0.05, "", RM_HOT_EPSILON_END,
+        "Least probability of a random action: where the decay ends."),
+    ENUM("epsilon.decay", epsilon.decay, rm_decay_names, RM_DECAY_LINEAR,
+         "`linear`: from start to end over `epsilon.span` units. `exponential`: times "
+         "`epsilon.factor` each unit, down to the end."),
+    ENUM("epsilon.unit", epsilon.unit, rm_decay_unit_names, RM_DECAY_STEPS,
+         "What the decay counts: steps of an agent over all worlds, or episodes over all worlds."),
+    ABOVE("epsilon.factor", epsilon.factor, 0, 1, 0.999, "per unit", RM_COLD,
+          "Exponential decay: the factor per unit."),
+    U64("epsilon.span", epsilon.span, 1, 1e15, 10000, "units",
+        "Linear decay: units from start to end."),
+
+    COMPOUND("policy.map", RM_KEY_MAP, policy.map, policy.list, "\"independent\"",
+             "Which agent is served by which policy. `\"independent\"`: one policy each. "
+             "`\"shared\"`: one for all. A list such as `[0, 1, 1]`: agent i is served by policy "
+             "list[i]; policies are numbered from 0 without gaps."),
+
+    ENUM("ring.mode", ring.mode, rm_ring_kind_names, RM_RING_KIND_REPLAY,
+         "`replay`: the writer overwrites the oldest row, the learner samples at will. `rollout`: "
+         "each row is consumed once; no algorithm here learns from that yet."),
+    U64("ring.capacity", ring.capacity, 16, 1073741824, 50000, "transitions",
+        "Transitions kept per policy, over all actors; rounded up to whole rows and powers of "
+        "two."),
+
+    U32("sample.batch", sample.batch, 1, 65536, 64, "transitions", "Transitions per update."),
+    U32("sample.n_step", sample.n_step, 1, 64, 1, "steps",
+        "Rewards summed before bootstrapping; shorter where an episode ends."),
+    F64("sample.gamma", sample.gamma, 0, 1, 0.99, "per step", "Discount."),
+    U32("sample.frame_stack", sample.frame_stack, 1, 64, 1, "frames",
+        "Observations given to the network at once, oldest first, zeros before an episode's first; "
+        "1: only the current one."),
+    U64("sample.min_fill", sample.min_fill, 1, 1073741824, 1000, "transitions",
+        "Transitions in the ring before the first update."),
+
+    HOT("limiter.updates_per_step", limiter.updates_per_step, RM_KEY_F64, 0, 1000, 0.25, "updates",
+        RM_HOT_UPDATES_PER_STEP,
+        "Optimizer steps per agent step of the policy. Whichever side is ahead sleeps. 0: free "
+        "running, as many updates as the learner can make."),
+    HOT("limiter.slack_updates", limiter.slack_updates, RM_KEY_F64, 0, 1e9, 8, "updates",
+        RM_HOT_SLACK_UPDATES,
+        "How far actors and learner may drift apart before one sleeps, either way."),
+    ENUM(
+        "limiter.wake", limiter.wake, rm_wake_kind_names, RM_WAKE_EVENT,
+        "`event`: a sleeper is woken by an eventfd. `poll`: it looks every `limiter.poll_us`, as a "
+        "baseline to compare with."),
+    U32("limiter.poll_us", limiter.poll_us, 1, 1000000, 1000, "microseconds",
+        "Time between looks when polling."),
+
+    ENUM("algorithm.name", algorithm.name, rm_algorithm_names, RM_ALGORITHM_DQN,
+         "`dqn` (Mnih 2015; double: Hasselt 2016), `qr-dqn` (Dabney 2018a), `iqn` (Dabney 2018b)."),
+    ENUM("algorithm.form", algorithm.form, rm_form_names, RM_FORM_PAPER,
+         "`paper`: as published. `sorrel-seq`, `sorrel-mp`: IQN with the peculiarities of the "
+         "treasurehunt programs of Sorrel, for comparison with them."),
+    BOOL("algorithm.double_q", algorithm.double_q, 1,
+         "The online network chooses the next action, the target network values it."),
+    U32("algorithm.quantiles", algorithm.quantiles, 1, 1024, 32, "quantiles",
+        "QR-DQN: fixed quantiles per action. IQN: draws N for the online network per update."),
+    U32("algorithm.target_quantiles", algorithm.target_quantiles, 1, 1024, 32, "quantiles",
+        "IQN: draws N' for the target network per update."),
+    ABOVE("algorithm.kappa", algorithm.kappa, 0, 1e6, 1, "", RM_COLD,
+          "Where the Huber loss turns from quadratic to linear."),
+    ENUM(
+        "algorithm.target.update", algorithm.target.update, rm_target_update_names, RM_TARGET_SOFT,
+        "`soft`: the target network moves by `algorithm.target.tau` after every update. `hard`: it "
+        "is copied every `algorithm.target.interval` updates."),
+    ABOVE("algorithm.target.tau", algorithm.target.tau, 0, 1, 0.005, "per update",
+          RM_HOT_TARGET_TAU, "Soft update: the fraction moved."),
+    U64("algorithm.target.interval", algorithm.target.interval, 1, 1e12, 1000, "updates",
+        "Hard update: updates between copies."),
+
+    COMPOUND("network.layers", RM_KEY_LAYERS, network.layer_count, network.layers,
+             "[{\"type\": \"linear\", \"units\": 128}, {\"type\": \"relu\"},"
+             " {\"type\": \"linear\", \"units\": 128}, {\"type\": \"relu\"}]",
+             "Layers between the observation and the head, in order, at most 32. The head, a value "
+             "per action, is added by itself."),
+    BOOL("network.head.dueling", network.dueling, 0,
+         "Dueling head (Wang 2016): Q = V + A - mean A."),
+    BOOL("network.head.noisy", network.noisy_head, 0, "The layers of the head are noisy."),
+    ENUM("network.noise", network.noise, rm_noise_kind_names, RM_NOISE_FACTORISED,
+         "Of all noisy layers (Fortunato 2018): `factorised` or `independent` Gaussian noise."),
+    F64("network.sigma0", network.sigma0, 0, 10, 0.5, "",
+        "Initial sigma of noisy layers: as it is for independent noise; divided by sqrt(inputs of "
+        "the layer) for factorised noise."),
+    ENUM("network.init", network.init, rm_init_names, RM_INIT_DEFAULT,
+         "Initial weights of linear layers: `default`, uniform within 1/sqrt(inputs); "
+         "`orthogonal`."),
+
+    {.path = "optimizer.learning_rate",
+     .type = RM_KEY_F64,
+     AT(optimizer.learning_rate),
+     .low = 0,
+     .high = 1,
+     .low_open = true,
+     .fallback = 2.5e-4,
+     .unit = "",
+     .hot = RM_HOT_LEARNING_RATE,
+     .doc = "Step size of Adam (Kingma 2015)."},
+    F64("optimizer.beta1", optimizer.beta1, 0, 0.999999, 0.9, "",
+        "Decay of the mean of gradients."),
+    F64("optimizer.beta2", optimizer.beta2, 0, 0.99999999, 0.999, "",
+        "Decay of the mean of squared gradients."),
+    ABOVE("optimizer.epsilon", optimizer.epsilon, 0, 1, 1e-8, "", RM_COLD,
+          "Added to the denominator."),
+    HOT("optimizer.grad_clip", optimizer.grad_clip, RM_KEY_F64, 0, 1e9, 10, "", RM_HOT_GRAD_CLIP,
+        "Largest norm of the whole gradient; 0: no clipping."),
+
+    HOT("publish.interval", publish.interval, RM_KEY_U32, 1, 1000000000, 10, "updates",
+        RM_HOT_PUBLISH_INTERVAL, "Updates between publications of weights to the actors."),
+    HOT("publish.min_change", publish.min_change, RM_KEY_F64, 0, 1, 0, "",
+        RM_HOT_PUBLISH_MIN_CHANGE,
+        "A publication is skipped while the relative change of the weights since the last one is "
+        "smaller; 0: never skipped."),
+
+    U32("learner.threads", learner.threads, 1, 256, 1, "threads",
+        "Threads per learner. Results do not depend on it."),
+    {.path = "learner.isa",
+     .type = RM_KEY_CHOICE,
+     AT(learner.isa),
+     .names = rm_isa_names,
+     .fallback_text = "auto",
+     .unit = "",
+     .hot = RM_COLD,
+     .doc = "Instruction set of the kernels: `auto` takes the best of this machine."},
+
+    HOT("evaluation.interval", evaluation.interval, RM_KEY_U64, 0, 1e15, 0, "steps",
+        RM_HOT_EVALUATION_INTERVAL,
+        "Agent steps between evaluations while training; 0: only at the end."),
+    U32("evaluation.episodes", evaluation.episodes, 1, 1000000, 20, "episodes",
+        "Greedy episodes per evaluation while training."),
+    U32("evaluation.final_episodes", evaluation.final_episodes, 0, 1000000, 100, "episodes",
+        "Greedy episodes at the end of the run; 0: none."),
+    U32("evaluation.worlds", evaluation.worlds, 1, 65536, 10, "worlds",
+        "Worlds the evaluator runs side by side."),
+    U32("evaluation.quantiles", evaluation.quantiles, 1, 1024, 32, "quantiles",
+        "IQN: quantile draws averaged per evaluated decision."),
+
+    F64("supervisor.heartbeat_s", supervisor.heartbeat_s, 0.1, 86400, 30, "seconds",
+        "A busy worker silent for longer is killed and started anew."),
+    F64("supervisor.respawn_floor_s", supervisor.respawn_floor_s, 0.01, 3600, 0.25, "seconds",
+        "Least time between two starts of a worker; doubled at every death in a row."),
+    F64("supervisor.backoff_max_s", supervisor.backoff_max_s, 0.01, 86400, 30, "seconds",
+        "Longest wait before a worker is started anew."),
+    U32("supervisor.deaths_max", supervisor.deaths_max, 1, 100000, 10, "deaths",
+        "Deaths of one worker within `supervisor.deaths_window_s` before the run fails."),
+    F64("supervisor.deaths_window_s", supervisor.deaths_window_s, 0.1, 604800, 120, "seconds",
+        "Over which deaths are counted."),
+    F64("supervisor.stop_grace_s", supervisor.stop_grace_s, 0.1, 3600, 10, "seconds",
+        "From SIGTERM to SIGKILL when stopping."),
+
+    TEXT("control.socket", control.socket, RM_KEY_TEXT, 0, 107, "",
+         "Path of the control socket; empty: the default place."),
+
+    HOT("metrics.interval_s", metrics.interval_s, RM_KEY_F64, 0.01, 86400, 1, "seconds",
+        RM_HOT_METRICS_INTERVAL, "Time between rows of metrics."),
+    BOOL("metrics.csv", metrics.csv, 1, "Writes metrics as CSV into the run directory."),
+    BOOL("metrics.tensorboard", metrics.tensorboard, 1,
+         "Writes TensorBoard event files into the run directory."),
+
+    U32("debug.finite_patience", debug.finite_patience, 1, 1000000, 10, "updates",
+        "Updates with a non-finite loss or gradient in a row before the learner gives up; each is "
+        "skipped and counted."),
+    U32("debug.hang_step", debug.hang_step, 0, 4294967295.0, 0, "steps",
+        "Test worlds only: the step at which the world hangs; 0: never."),
+};
+const size_t rm_key_count = sizeof(rm_keys) / sizeof(rm_keys[0]);
+
+const struct rm_section rm_sections[] = {
+    {"run", "How long, and where it leaves its files."},
+    {"world", "What the agents live in."},
+    {"actor", "The processes that step worlds and act."},
+    {"epsilon", "Exploration: how often an agent acts at random."},
+    {"policy", "Which agents share a policy. Every policy has a learner process of its own."},
+    {"ring", "The experience kept in shared memory."},
+    {"sample", "What a batch is made of."},
+    {"limiter", "Holds acting and learning in proportion."},
+    {"algorithm", "The loss and its targets."},
+    {"algorithm.target", "How the target network follows the online network."},
+    {"network", "The network of every policy."},
+    {"network.head", "Its last layers."},
+    {"optimizer", "Adam."},
+    {"publish", "When new weights go to the actors."},
+    {"learner", "How a learner process runs."},
+    {"evaluation", "Greedy episodes, played by a process of their own."},
+    {"supervisor", "What happens to workers that die or hang."},
+    {"control", "The control socket."},
+    {"metrics", "What is recorded."},
+    {"debug", "For finding faults."},
+};
+const size_t rm_section_count = sizeof(rm_sections) / sizeof(rm_sections[0]);
+
+const struct rm_key *rm_key_find(const char *path)
+{
+    for (size_t i = 0; i < rm_key_count; i++)
+        if (!strcmp(rm_keys[i].path, path))
+            return &rm_keys[i];
+    return NULL;
+}
+
+bool rm_key_is_section(const char *path)
+{
+    size_t n = strlen(path);
+    for (size_t i = 0; i < rm_key_count; i++)
+        if (!strncmp(rm_keys[i].path, path, n) && rm_keys[i].path[n] == '.')
+            return true;
+    return false;
+}
+
+bool rm_key_is_comment(const char *name)
+{
+    return !strcmp(name, "//") || !strcmp(name, "comment");
+}

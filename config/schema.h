@@ -1,0 +1,94 @@
+/* schema: the table of configuration keys. One row per key drives the loader, the defaults, the
+ * range checks, printing, comparing, the JSON Schema, the reference page and hot reload. To add a
+ * key: a field in experiment.h and a row in schema.c, nothing else.
+ *
+ * Read-only data; any thread. */
+#ifndef RM_CONFIG_SCHEMA_H
+#define RM_CONFIG_SCHEMA_H
+
+#include "config/config.h"
+#include "config/experiment.h"
+
+#include <stddef.h>
+
+#define RM_KEY_PATH_MAX 192 /* bytes of a key path in messages, NUL included; longer ones are cut  \
+                             */
+
+/* What a key holds; config/value.c has the functions of each type. */
+enum rm_key_type {
+    RM_KEY_BOOL = 0, /* bool */
+    RM_KEY_U32,      /* uint32_t */
+    RM_KEY_U64,      /* uint64_t, at most 2^53 - 1 so that every JSON tool keeps it */
+    RM_KEY_F64,      /* double */
+    RM_KEY_ENUM,     /* an enum whose values index `names` */
+    RM_KEY_TEXT,     /* char[]; low and high bound its length in bytes */
+    RM_KEY_NAME,     /* char[]; letters, digits, '.', '_' and '-', as file names go */
+    RM_KEY_CHOICE,   /* char[]; one of `names` */
+    RM_KEY_OPTIONS,  /* world.options: an object of numbers and booleans */
+    RM_KEY_MAP,      /* policy.map: "independent", "shared" or a list of policy numbers */
+    RM_KEY_LAYERS,   /* network.layers: a list of objects, see rm_layer_rows */
+    RM_KEY_TYPE_COUNT
+};
+
+#define RM_COLD (-1) /* not hot-reloadable */
+
+struct rm_key {
+    const char *path; /* "sample.batch" */
+    enum rm_key_type type;
+    size_t offset, bytes;      /* the field in struct rm_experiment */
+    double low, high;          /* allowed, both ends included unless low_open */
+    bool low_open;             /* low itself is not allowed */
+    bool required;             /* no default: the file must set it */
+    double fallback;           /* default of numbers, booleans and enums */
+    const char *fallback_text; /* default of text; of compound keys, JSON text */
+    const char *const *names;  /* of enums and choices, ends with NULL */
+    const char *unit;          /* "" or what the number counts */
+    int hot;                   /* enum rm_hot, or RM_COLD */
+    const char *doc;
+};
+
+extern const struct rm_key rm_keys[];
+extern const size_t rm_key_count;
+
+/* Sections ("sample", "algorithm.target") and what they are about, in order. */
+struct rm_section {
+    const char *path;
+    const char *doc;
+};
+extern const struct rm_section rm_sections[];
+extern const size_t rm_section_count;
+
+/* What each type of network layer takes. */
+struct rm_layer_row {
+    const char *type;
+    bool has_units, has_cosines;
+    const char *doc;
+};
+extern const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT];
+#define RM_LAYER_UNITS_MAX   16384
+#define RM_LAYER_COSINES_MAX 1024
+#define RM_LAYER_COSINES     64 /* default (Dabney 2018b) */
+
+/* Names of enums as written in files; index = enum value; end with NULL. */
+extern const char *const rm_mode_names[],
+    *const rm_map_names[], *const rm_decay_names[],
+                               *const rm_decay_unit_names[],
+                                   *const rm_algorithm_names[],
+                                       *const rm_form_names[],
+                                           *const rm_target_update_names[],
+                                               *const rm_ring_kind_names[],
+                                                   *const rm_wake_kind_names[],
+                                                       *const rm_noise_kind_names[],
+                                                           *const rm_init_names[],
+                                                               *const rm_isa_names[];
+
+/* The key of this path, or NULL. */
+const struct rm_key *rm_key_find(const char *path);
+
+/* Is `path` a section, that is: is it the beginning of some key's path? */
+bool rm_key_is_section(const char *path);
+
+/* Keys that are ignored wherever they stand, so that files can hold remarks. */
+bool rm_key_is_comment(const char *name);
+
+#endif

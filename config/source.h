@@ -1,0 +1,56 @@
+/* source: where a configuration comes from: the text of a file and the overrides of a command line.
+ * Scanning checks the text as JSON, in plain words, and remembers where every key and value stands;
+ * jansson, which makes the values, gives no positions. The text stays the caller's. */
+#ifndef RM_CONFIG_SOURCE_H
+#define RM_CONFIG_SOURCE_H
+
+#include "config/config.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RM_SOURCE_BYTES_MAX (256 * 1024) /* of the text */
+#define RM_SOURCE_DEPTH_MAX 16           /* objects and lists within one another */
+#define RM_SOURCE_KEYS_MAX  256          /* keys of one object */
+#define RM_SOURCE_KEY_BYTES 64           /* of one key, as written */
+
+/* Lines and columns count from 1, columns in characters. */
+struct rm_place {
+    uint32_t line, column;
+};
+
+/* A value of the text: an object's member or a list's element. */
+struct rm_mark {
+    int parent;         /* mark of the object or list it is in, -1 = the whole file */
+    int before;         /* the member before it in the same object, -1 = none */
+    uint32_t key_at;    /* members: where the key's characters begin in the text */
+    uint32_t key_bytes; /* members: its length; */
+    uint32_t index;     /* elements: place in the list */
+    bool element;       /* of a list, else a member of an object */
+    struct rm_place key, value;
+};
+
+struct rm_source {
+    const char *name; /* of the file, as errors say it; NULL: errors have no place */
+    const char *text;
+    size_t bytes;
+    const struct rm_override *overrides;
+    size_t override_count;
+    struct rm_mark *marks;
+    size_t mark_count, mark_room;
+    struct rm_place root;
+};
+
+/* Scans source->text. -EINVAL with "NAME:LINE:COLUMN: what is wrong" for anything that is not a
+ * JSON object in UTF-8 within the limits above; -ENOMEM. Release with rm_source_close() in any
+ * case. */
+int rm_source_scan(struct rm_source *source, struct rm_error *error);
+void rm_source_close(struct rm_source *source);
+
+/* Where the value (or, with `key`, the key) of this path stands; if the text has no such path, that
+ * of the nearest object around it. false when there is no text at all. */
+bool rm_source_find(const struct rm_source *source, const char *path, bool key,
+                    struct rm_place *place);
+
+#endif

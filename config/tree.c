@@ -1,0 +1,171 @@
+#include "config/tree.h"
+#include "config/value.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A component of a path: a name, or an index of a list. */
+struct component {
+    char name[RM_KEY_PATH_MAX];
+    bool element;
+    size_t index;
+};
+
+/* Takes the next component off *path. false when it is malformed or at the end. */
+static bool next_component(const char **path, bool first, struct component *c)
+{
+    const char *p = *path;
+    c->element = *p == '[';
+    if (c->element) {
+        char *end;
+        if (p[1] < '0' || p[1] > '9')
+            return false;
+        c->index = strtoul(p + 1, &end, 10);
+        if (*end != ']')
+            return false;
+        *path = end + 1;
+        return true;
+    }
+    if (!first && *p++ != '.')
+        return false;
+    size_t n = strcspn(p, ".[");
+    if (n == 0 || n >= sizeof(c->name))
+        return false;
+    memcpy(c->name, p, n);
+    c->name[n] = 0;
+    *path = p + n;
+    return true;
+}
+
+static json_t *child(json_t *node, const struct component *c)
+{
+    return c->element ? json_array_get(node, c->index) : json_object_get(node, c->name);
+}
+
+json_t *rm_tree_get(json_t *root, const char *path)
+{
+    struct component c;
+    for (bool first = true; *path && root; first = false) {
+        if (!next_component(&path, first, &c))
+            return NULL;
+        root = child(root, &c);
+    }
+    return root;
+}
+
+void rm_tree_set(json_t *root, const char *path, json_t *value, struct rm_findings *findings)
+{
+    struct component c;
+    const char *p = path;
+    json_t *node = root;
+
+    for (bool first = true;; first = false) {
+        char whole[RM_KEY_PATH_MAX];
+        if (!value || !next_component(&p, first, &c) || strlen(path) >= sizeof(whole)) {
+            rm_find(findings, path, true, "is not the path of a key");
+            json_decref(value);
+            return;
+        }
+        if (c.element ? !json_is_array(node) || c.index >= json_array_size(node)
+                      : !json_is_object(node)) {
+            rm_find(findings, path, true,
+                    c.element ? "there is no element [%zu]" : "what is around it is no object",
+                    c.index);
+            json_decref(value);
+            return;
+        }
+        if (!*p)
+            break;
+        json_t *below = child(node, &c);
+        if (!below) {
+            memcpy(whole, path, (size_t)(p - path));
+            whole[p - path] = 0;
+            const struct rm_key *key = rm_key_find(whole);
+            below = key ? rm_value_default(key) : json_object();
+            json_object_set_new(node, c.name, below);
+        }
+        node = below;
+    }
+    if (c.element)
+        json_array_set_new(node, c.index, value);
+    else
+        json_object_set_new(node, c.name, value);
+}
+
+void rm_tree_override(json_t *root, const char *text, struct rm_findings *findings)
+{
+    char path[RM_KEY_PATH_MAX];
+    size_t n = strcspn(text, "=");
+
+    if (text[n] != '=' || n == 0 || n >= sizeof(path)) {
+        rm_find(findings, "", false, "--set %.100s: should be key=value, such as sample.batch=32",
+                text);
+        return;
+    }
+    memcpy(path, text, n);
+    path[n] = 0;
+    text += n + 1;
+    const struct rm_key *key = rm_key_find(path);
+    bool wants_text = key && (key->type == RM_KEY_TEXT || key->type == RM_KEY_NAME ||
+                              key->type == RM_KEY_ENUM || key->type == RM_KEY_CHOICE);
+    json_t *value = NULL;
+    if (strlen(text) <= RM_SOURCE_BYTES_MAX && (!wants_text || *text == '"'))
+        value = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    if (!value)
+        value = json_string(text);
+    if (!value) {
+        rm_find(findings, path, false, "is not UTF-8 text");
+        return;
+    }
+    rm_tree_set(root, path, value, findings);
+}
+
+/* --- what was meant ------------------------------------------------------------------------ */
+
+static const char *leaf(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot ? dot + 1 : path;
+}
+
+const char *rm_tree_nearest(const char *path)
+{
+    enum { MOST = 160 };
+    const char *paths[MOST], *leaves[MOST + 1], *near;
+    size_t count = 0, siblings = 0;
+    const char *sibling[MOST];
+    size_t prefix = (size_t)(leaf(path) - path);
+
+    for (size_t i = 0; i < rm_key_count && count < MOST - 1; i++)
+        paths[count++] = rm_keys[i].path;
+    for (size_t i = 0; i < rm_section_count && count < MOST - 1; i++)
+        paths[count++] = rm_sections[i].path;
+    paths[count] = NULL;
+
+    /* A slip within its own section. */
+    for (size_t i = 0; i < count; i++)
+        if ((size_t)(leaf(paths[i]) - paths[i]) == prefix && !strncmp(paths[i], path, prefix)) {
+            sibling[siblings] = paths[i];
+            leaves[siblings++] = leaf(paths[i]);
+        }
+    leaves[siblings] = NULL;
+    near = rm_nearest(leaf(path), leaves);
+    for (size_t i = 0; near && i < siblings; i++)
+        if (leaves[i] == near)
+            return sibling[i];
+    /* The right word in the wrong place. */
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(leaf(paths[i]), leaf(path)))
+            return paths[i];
+    return rm_nearest(path, paths);
+}
+
+void rm_tree_unknown(const char *path, struct rm_findings *findings)
+{
+    const char *near = rm_tree_nearest(path);
+    if (near)
+        rm_find(findings, path, true, "unknown key; did you mean \"%s\"?", near);
+    else
+        rm_find(findings, path, true, "unknown key");
+}

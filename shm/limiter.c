@@ -18,12 +18,13 @@ void rm_limiter_init(struct rm_limiter *limiter, double samples_per_insert, doub
 bool rm_limiter_may_insert(const struct rm_limiter *limiter, uint64_t n)
 {
     double ratio = RM_PEEK(&limiter->samples_per_insert);
-    uint64_t inserted = rm_atomic_limiter_counted(&limiter->inserted) + n;
-    /* Up to the minimum nobody may sample, so nobody would ever lower the error. */
-    if (ratio <= 0 || inserted <= RM_PEEK(&limiter->min_inserted))
+    uint64_t inserted = rm_atomic_limiter_counted(&limiter->inserted);
+    /* Below the minimum nobody may sample, so nobody would ever lower the error: what is inserted
+     * now may step over the minimum, but must not have to hit it exactly. */
+    if (ratio <= 0 || inserted < RM_PEEK(&limiter->min_inserted))
         return true;
     double sampled = (double)rm_atomic_limiter_counted(&limiter->sampled);
-    return (double)inserted * ratio - sampled <= RM_PEEK(&limiter->max_error);
+    return (double)(inserted + n) * ratio - sampled <= RM_PEEK(&limiter->max_error);
 }
 
 static bool may_sample_with(const struct rm_limiter *limiter, uint64_t inserted, uint64_t n)

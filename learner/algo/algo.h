@@ -1,0 +1,74 @@
+/* algo: the value-based algorithms, one row each of a table. All three see a network's output as
+ * quantiles of the return, q(b, action, j): DQN has one, the expectation; QR-DQN has fixed
+ * fractions; IQN draws its fractions tau. So one piece of code chooses the next action, forms
+ * targets and gathers gradients, and a row says what differs.
+ *
+ * Sources: DQN (Mnih 2015), double DQN (van Hasselt 2016, eq. 4), n-step (Hessel 2018), QR-DQN
+ * (Dabney 2018a, eq. 10 and algorithm 1), IQN (Dabney 2018b, eq. 3 and algorithm 1).
+ *
+ * Pure functions over host memory, callable from any thread. */
+#ifndef RM_LEARNER_ALGO_ALGO_H
+#define RM_LEARNER_ALGO_ALGO_H
+
+#include "config/experiment.h"
+#include "learner/batch.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where q(b, a, j) stands in a network's output: base[b * sample + a * action + j * quantile]. */
+struct rm_algo_layout {
+    uint32_t actions, quantiles;
+    size_t sample, action, quantile;
+};
+
+/* What a loss is made of. */
+struct rm_algo_loss_input {
+    uint32_t batch;
+    const float *q; /* online network on obs, by `layout` */
+    struct rm_algo_layout layout;
+    const int32_t *action; /* (batch) */
+    const float *target;   /* (batch, targets): y_j = R + g q_target(s', a*, j) */
+    uint32_t targets;
+    const float *tau; /* (batch, quantiles): fractions of q, NULL for DQN */
+    float kappa;
+    bool mean_over_quantiles; /* compat: mean over i too, where the paper sums */
+};
+
+struct rm_algo {
+    const char *name;     /* as in algorithm.name */
+    bool drawn_fractions; /* IQN: the network takes tau */
+    bool fixed_fractions; /* QR-DQN: midpoints */
+    /* Loss averaged over the batch. d_q has the network output's layout and size and must be zero
+     * but for what this writes: entries of the actions taken. */
+    double (*loss)(const struct rm_algo_loss_input *in, float *d_q);
+    struct rm_algo_layout (*layout)(uint32_t actions, uint32_t quantiles);
+};
+
+/* By enum rm_algorithm. */
+const struct rm_algo *rm_algo_of(enum rm_algorithm name);
+
+/* Quantiles of the online and of the target network's output. */
+uint32_t rm_algo_quantiles(const struct rm_experiment *experiment);
+uint32_t rm_algo_target_quantiles(const struct rm_experiment *experiment);
+
+/* QR-DQN: tau_i = (2i + 1) / 2n, i = 0 .. n-1, for every one of `batch` rows (batch, n). */
+void rm_algo_midpoints(uint32_t batch, uint32_t n, float *tau);
+
+/* argmax over legal actions of the mean over quantiles, the first of equals. mask (batch, actions)
+ * or NULL. A row with nothing legal is treated as if all were (its value does not matter: a world
+ * that says so was refused by the actor, or the row is the end of an episode). */
+void rm_algo_greedy(const float *q, const struct rm_algo_layout *layout, uint32_t batch,
+                    const uint8_t *mask, int32_t *action);
+
+/* y(batch, quantiles) = ret + discount * q(b, action[b], j). Where discount is 0, y = ret whatever
+ * q is. */
+void rm_algo_targets(const float *q, const struct rm_algo_layout *layout, uint32_t batch,
+                     const int32_t *action, const float *ret, const float *discount, float *y);
+
+/* Mean over batch and quantiles of q(b, action[b], .). */
+double rm_algo_mean_q(const float *q, const struct rm_algo_layout *layout, uint32_t batch,
+                      const int32_t *action);
+
+#endif

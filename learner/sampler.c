@@ -1,0 +1,258 @@
+#include "learner/sampler_private.h"
+
+#include "learner/net/features.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Draws per transition before giving up. Were only one in a hundred rows the start of a valid
+ * transition, the chance to fail wrongly would be e^-40. */
+#define TRIES_PER_DRAW 4096
+
+static void *aligned(size_t bytes)
+{
+    const size_t rounded = (bytes + 63) / 64 * 64;
+    void *p = aligned_alloc(64, rounded ? rounded : 64);
+    if (p)
+        memset(p, 0, rounded);
+    return p;
+}
+
+static int make_buffers(struct rm_sampler *s, struct rm_error *error)
+{
+    const struct rm_sampler_spec *spec = &s->spec;
+    struct rm_batch *batch = &s->batch;
+    batch->size = spec->batch;
+    batch->inputs = s->features * spec->frame_stack;
+    batch->actions = spec->agent->actions;
+    const size_t n = spec->batch;
+    batch->obs = aligned(n * batch->inputs * sizeof(float));
+    batch->next_obs = aligned(n * batch->inputs * sizeof(float));
+    batch->action = aligned(n * sizeof *batch->action);
+    batch->ret = aligned(n * sizeof *batch->ret);
+    batch->discount = aligned(n * sizeof *batch->discount);
+    if (spec->agent->has_mask)
+        batch->next_mask = aligned(n * batch->actions);
+    s->scratch.frames = aligned((spec->frame_stack + spec->n_step + 1) * s->obs_bytes);
+    s->scratch.mask = aligned(batch->actions);
+    s->frames = calloc((size_t)spec->frame_stack + spec->n_step + 1, sizeof *s->frames);
+    s->source_of_world = calloc(s->worlds, sizeof *s->source_of_world);
+    if (!batch->obs || !batch->next_obs || !batch->action || !batch->ret || !batch->discount ||
+        (spec->agent->has_mask && !batch->next_mask) || !s->scratch.frames || !s->scratch.mask ||
+        !s->frames || !s->source_of_world)
+        return rm_fail(error, -ENOMEM, "no memory for batches of %u transitions of %u inputs",
+                       spec->batch, batch->inputs);
+    return 0;
+}
+
+static int open_windows(struct rm_sampler *s, struct rm_error *error)
+{
+    const struct rm_sampler_spec *spec = &s->spec;
+    for (uint32_t i = 0; i < spec->source_count; i++) {
+        const struct rm_sampler_source *source = &spec->sources[i];
+        const struct rm_ring_spec *ring = &source->ring->spec;
+        if (ring->obs_bytes != s->obs_bytes)
+            return rm_fail(error, -EPROTO,
+                           "ring %u holds observations of %u bytes, the world's are %zu", i,
+                           ring->obs_bytes, s->obs_bytes);
+        if (ring->lanes != spec->agents * source->worlds)
+            return rm_fail(error, -EPROTO, "ring %u has %u lanes, %u agents in %u worlds need %u",
+                           i, ring->lanes, spec->agents, source->worlds,
+                           spec->agents * source->worlds);
+        rm_window_open(&s->windows[i], source);
+        for (uint32_t w = 0; w < source->worlds; w++)
+            s->source_of_world[source->first_world + w] = i;
+    }
+    return 0;
+}
+
+static int set_up(struct rm_sampler *s, struct rm_error *error)
+{
+    struct rm_sampler_spec *spec = &s->spec;
+    s->windows = calloc(spec->source_count ? spec->source_count : 1, sizeof *s->windows);
+    if (!s->windows)
+        return rm_fail(error, -ENOMEM, "no memory for %u rings", spec->source_count);
+    for (uint32_t i = 0; i < spec->source_count; i++)
+        s->worlds += spec->sources[i].worlds;
+    s->lanes = s->worlds * spec->agents;
+    s->obs_bytes = rm_features_bytes(spec->agent);
+    s->features = rm_features_count(spec->agent);
+    if (!s->lanes || !spec->batch || !spec->n_step || !spec->frame_stack || !s->features)
+        return rm_fail(error, -EINVAL,
+                       "a sampler needs at least one lane, batch, step, frame and feature: it got "
+                       "%u, %u, %u, %u, %u",
+                       s->lanes, spec->batch, spec->n_step, spec->frame_stack, s->features);
+    s->capacity_rows = spec->capacity / s->lanes;
+    if (s->capacity_rows < 2)
+        s->capacity_rows = 2; /* a transition and its successor */
+    int rc = make_buffers(s, error);
+    if (!rc)
+        rc = open_windows(s, error);
+    if (!rc && spec->form != RM_FORM_PAPER)
+        rc = rm_sampler_sorrel_create(s, error);
+    return rc;
+}
+
+int rm_sampler_create(struct rm_sampler **sampler, const struct rm_sampler_spec *spec,
+                      struct rm_error *error)
+{
+    struct rm_sampler *s = calloc(1, sizeof *s);
+    if (!s)
+        return rm_fail(error, -ENOMEM, "no memory for a sampler");
+    s->spec = *spec;
+    const int rc = set_up(s, error);
+    s->spec.sources = NULL; /* the windows hold copies */
+    if (rc) {
+        rm_sampler_destroy(s);
+        return rm_fail_within(error, rc, "sampler of policy %u", spec->policy);
+    }
+    *sampler = s;
+    return 0;
+}
+
+void rm_sampler_destroy(struct rm_sampler *s)
+{
+    if (!s)
+        return;
+    rm_sorrel_slots_destroy(&s->slots);
+    free(s->batch.obs);
+    free(s->batch.next_obs);
+    free(s->batch.action);
+    free(s->batch.ret);
+    free(s->batch.discount);
+    free(s->batch.next_mask);
+    free(s->scratch.frames);
+    free(s->scratch.mask);
+    free(s->frames);
+    free(s->source_of_world);
+    free(s->order);
+    free(s->windows);
+    free(s);
+}
+
+static void windows_changed(struct rm_sampler *s)
+{
+    s->longest = 0;
+    for (uint32_t i = 0; i < s->spec.source_count; i++)
+        if (s->windows[i].starts > s->longest)
+            s->longest = s->windows[i].starts;
+    if (s->spec.form != RM_FORM_PAPER)
+        rm_sampler_sorrel_scan(s);
+}
+
+void rm_sampler_window_free(struct rm_sampler *s)
+{
+    for (uint32_t i = 0; i < s->spec.source_count; i++)
+        rm_window_free(&s->windows[i], s->capacity_rows);
+    windows_changed(s);
+}
+
+void rm_sampler_window_round(struct rm_sampler *s, uint64_t round, uint32_t round_steps)
+{
+    for (uint32_t i = 0; i < s->spec.source_count; i++)
+        rm_window_round(&s->windows[i], round, round_steps, s->capacity_rows);
+    windows_changed(s);
+}
+
+uint64_t rm_sampler_count_new(struct rm_sampler *s)
+{
+    uint64_t steps = 0;
+    for (uint32_t i = 0; i < s->spec.source_count; i++)
+        steps += rm_window_count_new(&s->windows[i]);
+    return steps;
+}
+
+/* Frame `offset` rows from the transition's start, or NULL before the episode's first. */
+static const uint8_t *frame_at(const struct rm_sampler *s, int offset)
+{
+    const int at = offset + (int)s->scratch.before;
+    return at < 0 ? NULL : s->scratch.frames + (size_t)at * s->obs_bytes;
+}
+
+static void decode(struct rm_sampler *s, int newest, float *out)
+{
+    const int stack = (int)s->spec.frame_stack;
+    for (int i = 0; i < stack; i++)
+        s->frames[i] = frame_at(s, newest - (stack - 1) + i);
+    rm_features_stack(s->spec.agent, s->frames, s->spec.frame_stack, out);
+}
+
+static void put(struct rm_sampler *s, uint32_t i, struct rm_batch *batch)
+{
+    const struct rm_transition *t = &s->scratch;
+    decode(s, 0, batch->obs + (size_t)i * batch->inputs);
+    decode(s, (int)t->steps, batch->next_obs + (size_t)i * batch->inputs);
+    batch->action[i] = t->action;
+    batch->ret[i] = t->ret;
+    batch->discount[i] = t->discount;
+    if (batch->next_mask)
+        memcpy(batch->next_mask + (size_t)i * batch->actions, t->mask, batch->actions);
+}
+
+/* One valid transition, drawn until found. */
+static bool draw_one(struct rm_sampler *s, struct rm_rng *rng, uint32_t i, struct rm_batch *batch)
+{
+    const struct rm_sampler_spec *spec = &s->spec;
+    for (uint32_t tries = 0; tries < TRIES_PER_DRAW; tries++) {
+        const uint64_t distance = 1 + (uint64_t)rm_rng_below(rng, (uint32_t)s->longest);
+        const uint32_t global = rm_rng_below(rng, s->lanes);
+        const uint32_t slot = global / s->worlds, world = global % s->worlds;
+        const struct rm_window *window = &s->windows[s->source_of_world[world]];
+        const uint32_t lane =
+            slot * window->source.worlds + (world - (uint32_t)window->source.first_world);
+        switch (rm_transition_take(window, distance, lane, spec->n_step, spec->frame_stack,
+                                   spec->gamma, &s->scratch)) {
+        case RM_TAKE_OK:
+            put(s, i, batch);
+            s->counts.age_sum += distance * s->lanes;
+            s->counts.age_count++;
+            return true;
+        case RM_TAKE_TORN:
+            s->counts.torn++;
+            break;
+        case RM_TAKE_INVALID:
+            s->counts.rejected++;
+            break;
+        }
+    }
+    return false;
+}
+
+int rm_sampler_draw(struct rm_sampler *s, uint64_t update, struct rm_batch *batch)
+{
+    struct rm_rng rng = rm_rng_at(s->spec.seed, RM_STREAM_SAMPLE, s->spec.policy, update);
+    if (s->spec.form != RM_FORM_PAPER)
+        return rm_sampler_sorrel_draw(s, &rng, batch);
+    if (s->longest < 2)
+        return 0;
+    for (uint32_t i = 0; i < s->spec.batch; i++)
+        if (!draw_one(s, &rng, i, batch))
+            return 0;
+    return 1;
+}
+
+struct rm_batch *rm_sampler_batch(struct rm_sampler *s)
+{
+    return &s->batch;
+}
+
+uint64_t rm_sampler_held(const struct rm_sampler *s)
+{
+    if (s->spec.form != RM_FORM_PAPER)
+        return rm_sorrel_slots_size(&s->slots);
+    uint64_t held = 0;
+    for (uint32_t i = 0; i < s->spec.source_count; i++)
+        held += s->windows[i].starts * s->spec.agents * s->windows[i].source.worlds;
+    return held;
+}
+
+uint64_t rm_sampler_capacity(const struct rm_sampler *s)
+{
+    return s->spec.form != RM_FORM_PAPER ? s->spec.capacity : s->capacity_rows * s->lanes;
+}
+
+struct rm_sampler_counts rm_sampler_counts(const struct rm_sampler *s)
+{
+    return s->counts;
+}

@@ -1,0 +1,42 @@
+/* Private to the sampler: windows over rings, and one transition taken out of a ring's rows. */
+#ifndef RM_LEARNER_SAMPLER_SOURCE_H
+#define RM_LEARNER_SAMPLER_SOURCE_H
+
+#include "learner/sampler.h"
+
+/* A source with its window. Distances count back from `end`, so indices may wrap: row end - d. */
+struct rm_window {
+    struct rm_sampler_source source;
+    uint64_t end;     /* one past the newest row that may be read */
+    uint64_t held;    /* rows that may be read: distances 1 .. held */
+    uint64_t starts;  /* rows where a transition may start: distances 1 .. starts, <= held */
+    uint64_t counted; /* index up to which rm_sampler_count_new() has counted */
+};
+
+void rm_window_open(struct rm_window *window, const struct rm_sampler_source *source);
+/* Everything readable now. */
+void rm_window_free(struct rm_window *window, uint64_t capacity_rows);
+/* What was committed before round `round` and is safe from the writer while it lasts. */
+void rm_window_round(struct rm_window *window, uint64_t round, uint32_t round_steps,
+                     uint64_t capacity_rows);
+/* Agent steps in rows not counted before. */
+uint64_t rm_window_count_new(struct rm_window *window);
+
+/* Raw copies of what one transition is made of, checked after copying. */
+struct rm_transition {
+    uint32_t steps;      /* m */
+    uint32_t before;     /* frames of the episode before the first row that a stack needs */
+    float ret, discount; /* R, g */
+    int32_t action;
+    uint8_t *frames; /* (before + 1 + m, obs_bytes): rows start - before .. start + m */
+    uint8_t *mask;   /* (actions) of row start + m, when the ring has masks */
+};
+
+enum rm_take { RM_TAKE_OK, RM_TAKE_INVALID, RM_TAKE_TORN };
+
+/* The transition of `lane` that starts in row end - distance. */
+enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distance, uint32_t lane,
+                                uint32_t n_step, uint32_t frame_stack, double gamma,
+                                struct rm_transition *out);
+
+#endif

@@ -1,8 +1,8 @@
 #include "learner/algo/loss.h"
 
 /* Huber_kappa(u) = c (u - c / 2) with c = clamp(u, -kappa, kappa), and its derivative is c: no
- * branch, so loops over it vectorise. A comparison with NaN is false, so a NaN in u leaves c
- * finite; the loss still shows it, through u. */
+ * branch, so loops over it vectorise. NaN fails every comparison, so it passes through and shows in
+ * both loss and gradient. */
 static inline float clamped(float u, float kappa)
 {
     const float low = u < -kappa ? -kappa : u;

@@ -1,0 +1,70 @@
+/* trainer: one policy's networks, optimizer state and target network, and the update that moves
+ * them. An update is three forward passes, each with its own noise and fractions (online on s' to
+ * choose a*, target on s' for its value, online on s), the loss, one backward pass, the gradient's
+ * norm, Adam and the target network.
+ *
+ * All randomness is a function of (seed, policy, update, pass), so an update is a function of
+ * parameters, moments and batch. Belongs to one thread; nothing is allocated after create. */
+#ifndef RM_LEARNER_ALGO_TRAINER_H
+#define RM_LEARNER_ALGO_TRAINER_H
+
+#include "config/experiment.h"
+#include "learner/backend/backend.h"
+#include "learner/batch.h"
+#include "learner/net/net.h"
+#include "shm/base/error.h"
+#include "shm/duty.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rm_trainer;
+
+struct rm_trainer_spec {
+    const struct rm_experiment *experiment; /* outlives the trainer */
+    struct rm_backend *backend;             /* outlives the trainer */
+    uint32_t policy;
+    uint32_t inputs, actions;
+};
+
+/* Numbers that may change while running; from the experiment at first. */
+struct rm_trainer_settings {
+    double learning_rate, grad_clip, target_tau;
+};
+
+struct rm_trainer_result {
+    double loss, grad_norm, q_mean;
+    bool skipped; /* loss or gradient was not finite: nothing was changed */
+};
+
+int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
+                      struct rm_error *error);
+void rm_trainer_destroy(struct rm_trainer *trainer);
+
+/* One update. `number` counts from 1 and keys the draws. Books its time on `clock` (NULL: nowhere).
+ */
+struct rm_trainer_result rm_trainer_update(struct rm_trainer *trainer, const struct rm_batch *batch,
+                                           uint64_t number, struct rm_phase_clock *clock);
+
+/* Its first half: loss and gradient of the batch, nothing changed. */
+struct rm_trainer_result rm_trainer_gradient(struct rm_trainer *trainer,
+                                             const struct rm_batch *batch, uint64_t number,
+                                             struct rm_phase_clock *clock);
+
+void rm_trainer_set(struct rm_trainer *trainer, const struct rm_trainer_settings *settings);
+
+/* Replaces the online parameters, from host memory; the target network becomes equal to them and
+ * the optimizer starts afresh. */
+void rm_trainer_load(struct rm_trainer *trainer, const float *params);
+
+/* In the backend's memory, param_count floats each: online and target parameters, last gradient. */
+const float *rm_trainer_params(const struct rm_trainer *trainer);
+const float *rm_trainer_target(const struct rm_trainer *trainer);
+const float *rm_trainer_grads(const struct rm_trainer *trainer);
+const struct rm_net *rm_trainer_net(const struct rm_trainer *trainer);
+
+/* Floating-point operations of the matrix products of one update (a multiply-add is two). */
+double rm_trainer_update_flops(const struct rm_trainer *trainer);
+
+#endif

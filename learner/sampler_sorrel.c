@@ -62,7 +62,7 @@ static void copy_frames(struct rm_sampler *s, uint32_t i, uint64_t *oldest)
         if (row == RM_SORREL_NEVER)
             continue;
         uint8_t *to = s->scratch.frames + k * s->obs_bytes;
-        memcpy(to, rm_ring_row(window->source.ring, row).obs, s->obs_bytes);
+        rm_ring_copy_out(to, rm_ring_row(window->source.ring, row).obs, s->obs_bytes);
         s->frames[k] = to;
         if (window->end - row > *oldest)
             *oldest = window->end - row;

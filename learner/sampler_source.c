@@ -123,10 +123,10 @@ enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distanc
     const uint32_t rows = out->before + 1 + out->steps;
     for (uint32_t i = 0; i < rows; i++, to += bytes) {
         const struct rm_row row = rm_ring_row(ring, window->end - distance - out->before + i);
-        memcpy(to, row.obs + lane * bytes, bytes);
+        rm_ring_copy_out(to, row.obs + lane * bytes, bytes);
         if (row.mask && i + 1 == rows)
-            memcpy(out->mask, row.mask + (size_t)lane * ring->spec.mask_bytes,
-                   ring->spec.mask_bytes);
+            rm_ring_copy_out(out->mask, row.mask + (size_t)lane * ring->spec.mask_bytes,
+                             ring->spec.mask_bytes);
     }
     out->action = start.action[(size_t)lane * ring->spec.action_words];
     return rm_ring_intact(ring, window->end - oldest) ? RM_TAKE_OK : RM_TAKE_TORN;

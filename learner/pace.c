@@ -1,0 +1,166 @@
+#include "learner/pace.h"
+
+#include "shm/atomic.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct rm_experiment *experiment(const struct rm_pace *pace)
+{
+    return &pace->session->experiment;
+}
+
+static struct rm_limiter *limiter(const struct rm_pace *pace)
+{
+    return &pace->session->board.policies[pace->policy].limiter;
+}
+
+void rm_pace_start(struct rm_pace *pace, struct rm_session *session, struct rm_sampler *sampler,
+                   uint32_t policy, uint64_t attempts)
+{
+    const struct rm_experiment *e = &session->experiment;
+    memset(pace, 0, sizeof *pace);
+    pace->session = session;
+    pace->sampler = sampler;
+    pace->policy = policy;
+    pace->who = rm_worker_learner(&session->objects, policy);
+    pace->rounds = e->mode != RM_MODE_FREE;
+    pace->updates_per_step = e->limiter.updates_per_step;
+    pace->attempts = attempts;
+    if (pace->rounds)
+        pace->due_base = attempts;
+}
+
+/* The sum may fall short of a whole number by rounding: 150 * 0.02. */
+static uint64_t due_after(const struct rm_pace *pace, uint64_t inserted)
+{
+    if (inserted <= pace->inserted_base)
+        return pace->due_base;
+    const double steps = (double)(inserted - pace->inserted_base);
+    return pace->due_base + (uint64_t)floor(steps * pace->updates_per_step + 1e-9);
+}
+
+void rm_pace_set_rate(struct rm_pace *pace, double updates_per_step)
+{
+    if (updates_per_step == pace->updates_per_step)
+        return;
+    const uint64_t inserted = pace->rounds ? pace->inserted : RM_PEEK(&limiter(pace)->inserted);
+    pace->due_base = due_after(pace, inserted);
+    pace->inserted_base = inserted;
+    pace->updates_per_step = updates_per_step;
+}
+
+/* --- free running ---------------------------------------------------------------------------- */
+
+static bool actors_done(const struct rm_pace *pace)
+{
+    for (uint32_t a = 0; a < pace->session->objects.actors; a++)
+        if (RM_SEE(&pace->session->board.workers[a].state) != RM_WORKER_DONE)
+            return false;
+    return true;
+}
+
+/* Actors signal from this many insertions on. */
+static enum rm_turn wait_for(const struct rm_pace *pace, uint64_t missing)
+{
+    struct rm_limiter *l = limiter(pace);
+    const uint64_t threshold = RM_PEEK(&l->inserted) + missing;
+    RM_POKE(&pace->session->board.workers[pace->who].wake.threshold, threshold);
+    return RM_TURN_WAIT;
+}
+
+static enum rm_turn next_free(struct rm_pace *pace)
+{
+    const uint32_t batch = experiment(pace)->sample.batch;
+    struct rm_limiter *l = limiter(pace);
+    const bool done = actors_done(pace); /* before looking at what they inserted */
+    const uint64_t inserted = RM_PEEK(&l->inserted);
+    rm_sampler_window_free(pace->sampler);
+    if (done)
+        return inserted >= RM_PEEK(&l->min_inserted) && pace->attempts < due_after(pace, inserted)
+                   ? RM_TURN_UPDATE
+                   : RM_TURN_FINISHED;
+    const uint64_t missing = rm_limiter_missing(l, batch);
+    return missing ? wait_for(pace, missing) : RM_TURN_UPDATE;
+}
+
+/* --- rounds ---------------------------------------------------------------------------------- */
+
+/* The actors' own rule: enough steps were made by the end of the round before. */
+static bool actors_left(const struct rm_pace *pace, uint64_t round)
+{
+    const uint64_t budget = experiment(pace)->run.steps;
+    uint64_t steps = 0;
+    for (uint32_t a = 0; a < pace->session->objects.actors; a++)
+        steps += RM_PEEK(&pace->session->board.workers[a].steps_at[(round - 1) & 1]);
+    return budget && steps >= budget;
+}
+
+static void begin_round(struct rm_pace *pace, uint64_t round)
+{
+    const struct rm_experiment *e = experiment(pace);
+    const bool successor = pace->round == 0 && pace->attempts > 0;
+    pace->arrived = false;
+    rm_sampler_window_round(pace->sampler, round, e->run.round_steps);
+    const uint64_t fresh = rm_sampler_count_new(pace->sampler);
+    pace->round = round;
+    if (successor) {
+        /* Rows before this process came were its predecessor's to train on. */
+        pace->inserted_base = pace->inserted = 0;
+        pace->due = pace->due_base;
+    } else {
+        pace->inserted += fresh;
+        pace->due = due_after(pace, pace->inserted);
+    }
+    if (pace->inserted < e->sample.min_fill && !successor)
+        pace->due = pace->attempts;
+    else if (e->algorithm.form == RM_FORM_SORREL_SEQ) {
+        /* The original drops updates that fall due while its buffer is too small for a batch. */
+        const uint64_t dropped =
+            e->sample.min_fill ? due_after(pace, e->sample.min_fill - 1) - pace->due_base : 0;
+        pace->due -= dropped < pace->due ? dropped : pace->due;
+    }
+    pace->last_round = actors_left(pace, round);
+}
+
+static enum rm_turn next_in_rounds(struct rm_pace *pace)
+{
+    const uint64_t round = rm_round_current(pace->session->board.round);
+    if (pace->round == 0 && RM_PEEK(&pace->session->board.round->arrived[pace->who]) >= round)
+        return RM_TURN_WAIT; /* a predecessor arrived before it died */
+    if (round != pace->round)
+        begin_round(pace, round);
+    if (pace->arrived)
+        return RM_TURN_WAIT;
+    if (pace->attempts < pace->due)
+        return RM_TURN_UPDATE;
+    return pace->last_round ? RM_TURN_FINISHED : RM_TURN_ROUND_END;
+}
+
+enum rm_turn rm_pace_next(struct rm_pace *pace)
+{
+    return pace->rounds ? next_in_rounds(pace) : next_free(pace);
+}
+
+void rm_pace_drawn(struct rm_pace *pace)
+{
+    pace->attempts++;
+    rm_limiter_sampled(limiter(pace), experiment(pace)->sample.batch);
+}
+
+enum rm_turn rm_pace_too_few(struct rm_pace *pace)
+{
+    if (pace->rounds)
+        return pace->last_round ? RM_TURN_FINISHED : RM_TURN_ROUND_END;
+    return actors_done(pace) ? RM_TURN_FINISHED : wait_for(pace, 1);
+}
+
+void rm_pace_arrive(struct rm_pace *pace, bool leave)
+{
+    struct rm_round *round = pace->session->board.round;
+    if (!pace->rounds)
+        return;
+    pace->arrived = true;
+    if (leave ? rm_round_leave(round, pace->who) : rm_round_arrive(round, pace->who))
+        rm_session_wake_all(pace->session);
+}

@@ -38,6 +38,7 @@ struct rm_learner {
     struct rm_phase_clock clock;
 
     uint64_t updates;          /* made, predecessors' included */
+    uint64_t saved;            /* updates in the final policy file, UINT64_MAX when there is none */
     uint32_t not_finite;       /* skipped in a row */
     uint64_t settings_version; /* of the board's settings in use */
     uint64_t checkpoints;      /* requests answered */
@@ -282,13 +283,23 @@ static int end_round(struct rm_learner *l)
     return 1;
 }
 
+int rm_learner_save(struct rm_learner *l, struct rm_error *error)
+{
+    if (l->saved == l->updates)
+        return 0;
+    const int rc = write_policy(l, "policies", error);
+    if (!rc)
+        l->saved = l->updates;
+    return rc;
+}
+
 static int finish(struct rm_learner *l, struct rm_error *error)
 {
     rm_phase_enter(&l->clock, RM_PHASE_PUBLISH);
     if (l->updates > l->publisher.stamped)
         rm_publisher_publish(&l->publisher, rm_trainer_params(l->trainer), l->updates,
                              l->pace.round);
-    const int rc = write_policy(l, "policies", error);
+    const int rc = rm_learner_save(l, error);
     rm_pace_arrive(&l->pace, true);
     return rc ? rc : RM_DUTY_DONE;
 }
@@ -343,6 +354,7 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
     l->plan = &session->plan.policy[policy];
     l->counters = &session->board.policies[policy];
     l->run = session->board.run;
+    l->saved = UINT64_MAX;
     snprintf(l->directory, sizeof l->directory, "%s", run_directory);
     rm_phase_start(&l->clock, &session->board.workers[worker]);
     int rc = open_world(l, error);

@@ -12,6 +12,11 @@ struct rm_learner;
 /* run_directory: where checkpoints and the final policy go; "" writes no files. */
 int rm_learner_create(struct rm_learner **learner, struct rm_session *session, uint32_t policy,
                       const char *run_directory, struct rm_duty *duty, struct rm_error *error);
+
+/* Writes the final policy file, unless it stands there as it would be written. A learner that comes
+ * to the end of the run has done so itself; this is for one that was stopped. */
+int rm_learner_save(struct rm_learner *learner, struct rm_error *error);
+
 void rm_learner_destroy(struct rm_learner *learner);
 
 #endif

@@ -1,0 +1,160 @@
+#include "tests/support/batch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { GUARD_BYTES = 4, GUARD = 0xA5 };
+
+void rm_test_world_config(struct rm_world_config *config, const char *name, const char *options)
+{
+    *config = (struct rm_world_config){0};
+    snprintf(config->name, sizeof(config->name), "%s", name);
+    char text[512];
+    snprintf(text, sizeof(text), "%s", options ? options : "");
+    char *rest = NULL;
+    for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        char *equals = strchr(word, '=');
+        assert_non_null(equals);
+        *equals = 0;
+        struct rm_world_option_value *option = &config->options[config->option_count++];
+        snprintf(option->key, sizeof(option->key), "%.60s", word);
+        option->value = strtod(equals + 1, NULL);
+    }
+}
+
+static void *guarded(size_t bytes)
+{
+    void *block = malloc(bytes);
+    assert_non_null(block);
+    memset(block, GUARD, bytes);
+    return block;
+}
+
+void rm_test_batch_open(struct rm_test_batch *batch, const char *name, const char *library,
+                        const char *options, uint64_t seed, uint64_t first_world, uint32_t worlds)
+{
+    struct rm_error error = {{0}};
+    struct rm_world_config config;
+    memset(batch, 0, sizeof(*batch));
+    rm_test_world_config(&config, name, options);
+    if (rm_world_open(&batch->world, name, library, &error) < 0 ||
+        rm_world_create(&batch->world, &config, seed, first_world, worlds, &batch->env, &error) < 0)
+        fail_msg("%s: %s", name, error.text);
+    batch->spec = batch->world.ops->describe(batch->env);
+    batch->worlds = worlds;
+    for (uint32_t a = 0; a < batch->spec->agents; a++) {
+        const struct rm_env_agent *agent = &batch->spec->agent[a];
+        struct rm_env_buffers *out = &batch->out[a];
+        batch->obs_bytes[a] = rm_env_obs_bytes(agent);
+        out->obs_stride = (ptrdiff_t)batch->obs_bytes[a] + GUARD_BYTES;
+        out->obs = guarded(worlds * (size_t)out->obs_stride);
+        if (agent->has_mask) {
+            out->mask_stride = agent->actions + GUARD_BYTES;
+            out->mask = guarded(worlds * (size_t)out->mask_stride);
+        }
+        out->reward = guarded(worlds * sizeof(float) + GUARD_BYTES);
+        out->flags = guarded(worlds + GUARD_BYTES);
+        batch->actions[a] = calloc(worlds, sizeof(int32_t));
+        batch->const_actions[a] = batch->actions[a];
+    }
+}
+
+void rm_test_batch_close(struct rm_test_batch *batch)
+{
+    rm_test_batch_guards(batch);
+    for (uint32_t a = 0; a < batch->spec->agents; a++) {
+        free(batch->out[a].obs);
+        free(batch->out[a].mask);
+        free(batch->out[a].reward);
+        free(batch->out[a].flags);
+        free(batch->actions[a]);
+    }
+    batch->world.ops->close(batch->env);
+    rm_world_close(&batch->world);
+}
+
+void rm_test_batch_reset(struct rm_test_batch *batch)
+{
+    assert_int_equal(batch->world.ops->reset(batch->env, batch->out), 0);
+}
+
+void rm_test_batch_step(struct rm_test_batch *batch, uint32_t phase)
+{
+    if (batch->world.ops->step(batch->env, phase, batch->const_actions, batch->out) != 0)
+        fail_msg("step: %s", batch->world.ops->last_error(batch->env));
+}
+
+void rm_test_batch_draw(struct rm_test_batch *batch, uint64_t seed, uint64_t first_world,
+                        uint32_t phase, uint64_t time)
+{
+    for (uint32_t a = 0; a < batch->spec->agents; a++) {
+        const struct rm_env_agent *agent = &batch->spec->agent[a];
+        if (agent->phase != phase)
+            continue;
+        for (uint32_t w = 0; w < batch->worlds; w++) {
+            struct rm_rng rng =
+                rm_rng_at(seed, RM_STREAM_TEST, (uint32_t)(first_world + w), time * 64 + a);
+            const uint8_t *mask = rm_test_batch_mask(batch, a, w);
+            uint32_t legal = 0;
+            for (uint32_t i = 0; i < agent->actions; i++)
+                legal += !mask || mask[i];
+            assert_true(legal > 0);
+            uint32_t n = rm_rng_below(&rng, legal), action = 0;
+            for (;; action++)
+                if ((!mask || mask[action]) && n-- == 0)
+                    break;
+            batch->actions[a][w] = (int32_t)action;
+        }
+    }
+}
+
+const void *rm_test_batch_obs(const struct rm_test_batch *batch, uint32_t agent, uint32_t world)
+{
+    return (const char *)batch->out[agent].obs + (ptrdiff_t)world * batch->out[agent].obs_stride;
+}
+
+const uint8_t *rm_test_batch_mask(const struct rm_test_batch *batch, uint32_t agent, uint32_t world)
+{
+    const struct rm_env_buffers *out = &batch->out[agent];
+    return out->mask ? out->mask + (ptrdiff_t)world * out->mask_stride : NULL;
+}
+
+static void check_guard(const void *at)
+{
+    for (int i = 0; i < GUARD_BYTES; i++)
+        assert_int_equal(((const uint8_t *)at)[i], GUARD);
+}
+
+void rm_test_batch_guards(const struct rm_test_batch *batch)
+{
+    for (uint32_t a = 0; a < batch->spec->agents; a++) {
+        for (uint32_t w = 0; w < batch->worlds; w++) {
+            check_guard((const char *)rm_test_batch_obs(batch, a, w) + batch->obs_bytes[a]);
+            if (batch->out[a].mask)
+                check_guard(rm_test_batch_mask(batch, a, w) + batch->spec->agent[a].actions);
+        }
+        check_guard(batch->out[a].reward + batch->worlds);
+        check_guard(batch->out[a].flags + batch->worlds);
+    }
+}
+
+const char *rm_test_build_path(const char *name)
+{
+    static char path[1200];
+    ssize_t n = readlink("/proc/self/exe", path, 1000);
+    assert_true(n > 0);
+    path[n] = 0;
+    char *tests = strstr(path, "/tests/");
+    for (char *next = tests; next; next = strstr(next + 1, "/tests/"))
+        tests = next; /* the last one */
+    assert_non_null(tests);
+    snprintf(tests + 1, 150, "%s", name);
+    return path;
+}

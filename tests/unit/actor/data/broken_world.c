@@ -1,0 +1,148 @@
+/* A world that is wrong in exactly one way, chosen by a macro. */
+#include "env.h"
+
+#include <stdlib.h>
+
+#ifdef BROKEN_no_entry
+extern int rm_not_an_entry;
+int rm_not_an_entry;
+#else
+
+struct rm_env {
+    int unused;
+};
+
+static const struct rm_env_agent agent[] = {{
+                                                .name = "agent_0",
+#ifdef BROKEN_bad_phase
+                                                .phase = 3,
+#endif
+#ifdef BROKEN_bad_dtype
+                                                .dtype = 99,
+#else
+                                                .dtype = RM_ENV_U8,
+#endif
+                                                .dims = 1,
+                                                .shape = {1},
+#ifndef BROKEN_no_actions
+                                                .actions = 2,
+#endif
+                                            },
+                                            {
+                                                .name = "agent_1",
+                                                .dtype = RM_ENV_U8,
+                                                .dims = 1,
+                                                .shape = {1},
+                                                .actions = 2,
+                                            }};
+
+static const struct rm_env_spec spec = {
+    .abi_version = RM_ENV_ABI_VERSION,
+    .struct_size = sizeof(struct rm_env_spec),
+    .name = "broken",
+    .doc = "",
+    .agents = 2,
+#ifdef BROKEN_idle_phase
+    .phases = 2,
+#else
+    .phases = 1,
+#endif
+    .agent = agent,
+};
+
+static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
+{
+    (void)config, (void)error, (void)error_size;
+#ifdef BROKEN_no_reason
+    return NULL;
+#else
+    return calloc(1, sizeof(struct rm_env));
+#endif
+}
+
+static const struct rm_env_spec *describe(const struct rm_env *env)
+{
+    (void)env;
+    return &spec;
+}
+
+static int reset(struct rm_env *env, const struct rm_env_buffers *out)
+{
+    (void)env, (void)out;
+    return 0;
+}
+
+#ifndef BROKEN_no_step
+static int step(struct rm_env *env, uint32_t phase, const int32_t *const *actions,
+                const struct rm_env_buffers *out)
+{
+    (void)env, (void)phase, (void)actions, (void)out;
+    return 0;
+}
+#endif
+
+static size_t state_size(const struct rm_env *env)
+{
+    (void)env;
+    return 0;
+}
+
+static int save_state(const struct rm_env *env, void *state)
+{
+    (void)env, (void)state;
+    return -1;
+}
+
+static int load_state(struct rm_env *env, const void *state)
+{
+    (void)env, (void)state;
+    return -1;
+}
+
+static void close_env(struct rm_env *env)
+{
+    free(env);
+}
+
+static const char *last_error(const struct rm_env *env)
+{
+    (void)env;
+    return "";
+}
+
+static const struct rm_env_ops ops = {
+#ifdef BROKEN_old_abi
+    .abi_version = RM_ENV_ABI_VERSION - 1,
+#else
+    .abi_version = RM_ENV_ABI_VERSION,
+#endif
+#ifdef BROKEN_short_table
+    .struct_size = sizeof(struct rm_env_ops) - 8,
+#else
+    .struct_size = sizeof(struct rm_env_ops),
+#endif
+    .name = "broken",
+    .create = create,
+    .describe = describe,
+    .reset = reset,
+#ifndef BROKEN_no_step
+    .step = step,
+#endif
+    .state_size = state_size,
+    .save_state = save_state,
+    .load_state = load_state,
+    .close = close_env,
+    .last_error = last_error,
+};
+
+const struct rm_env_ops *rm_env_entry(void);
+const struct rm_env_ops *rm_env_entry(void)
+{
+#ifdef BROKEN_null_table
+    (void)ops;
+    return NULL;
+#else
+    return &ops;
+#endif
+}
+#endif

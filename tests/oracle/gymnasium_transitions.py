@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Writes transitions of Gymnasium's classic control environments as a C table, for
+tests/unit/actor/test_world_classic.c. Needs gymnasium and numpy; the table is kept in the tree, so
+only who changes it needs them:
+
+    python3 tests/oracle/gymnasium_transitions.py > tests/unit/actor/data/gymnasium.h
+"""
+import gymnasium
+import numpy as np
+
+COUNT = 100  # transitions per environment
+random = np.random.default_rng(20240601)
+
+
+def cartpole():
+    limit_angle = 12 * 2 * np.pi / 360
+    state = random.uniform(-1, 1, 4) * [2.4, 3, limit_angle, 3]
+    if random.random() < 0.3:  # about to fall or to leave
+        state[2] = random.choice([-1, 1]) * limit_angle * random.uniform(0.97, 1)
+    return state
+
+
+def acrobot():
+    state = random.uniform(-1, 1, 4) * [np.pi, np.pi, 4 * np.pi, 9 * np.pi]
+    return state * random.choice([0.1, 0.5, 1.0])
+
+
+def mountaincar():
+    state = np.array([random.uniform(-1.2, 0.5), random.uniform(-0.07, 0.07)])
+    if random.random() < 0.2:
+        state = np.array([random.uniform(-1.2, -1.15), random.uniform(-0.07, -0.03)])
+    elif random.random() < 0.25:
+        state = np.array([random.uniform(0.45, 0.5), random.uniform(0.0, 0.07)])
+    return state
+
+
+WORLDS = [("cartpole", "CartPole-v1", cartpole), ("acrobot", "Acrobot-v1", acrobot),
+          ("mountaincar", "MountainCar-v0", mountaincar)]
+
+
+def numbers(values, width):
+    padded = list(values) + [0.0] * (width - len(values))
+    return "{" + ", ".join(repr(float(v)) for v in padded) + "}"
+
+
+print(f"/* Made by tests/oracle/gymnasium_transitions.py with Gymnasium {gymnasium.__version__}:")
+print(" * state, action, next state, observation, reward, terminated. */")
+print("/* clang-format off */")
+for name, identifier, draw in WORLDS:
+    env = gymnasium.make(identifier).unwrapped
+    env.reset(seed=1)
+    print(f"static const struct transition {name}_transitions[] = {{")
+    for _ in range(COUNT):
+        state = draw()
+        action = int(random.integers(env.action_space.n))
+        env.state = np.array(state)
+        env.steps_beyond_terminated = None
+        observation, reward, terminated, _, _ = env.step(action)
+        print(f"    {{{numbers(state, 4)}, {action}, {numbers(env.state, 4)},\n"
+              f"     {numbers(observation, 6)}, {reward!r}, {int(terminated)}}},")
+    print("};")
+print("/* clang-format on */")

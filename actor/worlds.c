@@ -19,10 +19,13 @@ enum { NAME_MAX_LENGTH = 64, AGENTS_MAX = 64, ACTIONS_MAX = 1 << 16 };
 /* --- nearest names ------------------------------------------------------------------------------
  */
 
-/* Number of single-character changes from a to b (Levenshtein); texts are cut at 64 characters. */
+/* Number of single-character changes from a to b (Levenshtein); texts are cut at 64 characters. A
+ * name begun and not ended is one change away. */
 static unsigned edit_distance(const char *a, const char *b)
 {
     unsigned row[NAME_MAX_LENGTH + 1];
+    if (strlen(a) >= 3 && strncmp(a, b, strlen(a)) == 0)
+        return b[strlen(a)] ? 1 : 0;
     size_t n = strnlen(b, NAME_MAX_LENGTH);
     for (size_t j = 0; j <= n; j++)
         row[j] = (unsigned)j;

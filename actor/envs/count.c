@@ -273,6 +273,8 @@ static void describe_agents(struct rm_env *env)
 
 static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
 {
+    if (rm_env_check_whole(config, NULL, error, error_size) < 0)
+        return NULL;
     struct rm_env *env = calloc(1, sizeof(*env));
     if (!env)
         goto no_memory;

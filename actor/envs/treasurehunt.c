@@ -338,6 +338,9 @@ static void describe_agents(struct rm_env *env)
 
 static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
 {
+    static const char *const real[] = {"spawn", NULL};
+    if (rm_env_check_whole(config, real, error, error_size) < 0)
+        return NULL;
     uint32_t agents = rm_env_option_u32(config, options, "agents");
     uint32_t side = rm_env_option_u32(config, options, "size") - 2;
     double p = rm_env_option(config, options, "spawn");

@@ -1,0 +1,238 @@
+/* What every world promises (actor/env.h): rows that are in order, results that depend on the seed,
+ * the world id and the actions but not on the batch, and states that go on as if nothing had
+ * happened. The worked example outside the tree is tried as well. */
+#include "tests/support/batch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const struct subject {
+    const char *name, *options;
+    int library;
+} subjects[] = {
+    {"treasurehunt", NULL, 0},
+    {"treasurehunt", "agents=3 size=6 turns=7 spawn=0.2 final_observation=1", 0},
+    {"treasurehunt", "agents=1 size=4 turns=1", 0},
+    {"cartpole", NULL, 0},
+    {"cartpole", "velocities=0 max_steps=12", 0},
+    {"acrobot", "max_steps=60", 0},
+    {"mountaincar", NULL, 0},
+    {"count", NULL, 0},
+    {"count", "agents=5 phases=3 length=3 mask=1", 0},
+    {"count", "agents=2 phases=2 stamp=1 max_steps=9", 0},
+    {"tictactoe", NULL, 1},
+    {"tictactoe", "opening=1 draw=0.5", 1},
+};
+enum { SUBJECTS = sizeof(subjects) / sizeof(subjects[0]), STEPS = 230 };
+
+static void open_subject(struct rm_test_batch *batch, const struct subject *subject, uint64_t seed,
+                         uint64_t first, uint32_t worlds)
+{
+    rm_test_batch_open(batch, subject->name,
+                       subject->library ? rm_test_build_path("examples/tictactoe.so") : NULL,
+                       subject->options, seed, first, worlds);
+}
+
+/* Everything that an agent of a world was given in one row. */
+static uint64_t digest(const struct rm_test_batch *batch, uint32_t a, uint32_t w, uint64_t hash)
+{
+    const uint8_t *parts[4] = {rm_test_batch_obs(batch, a, w), rm_test_batch_mask(batch, a, w),
+                               (const uint8_t *)&batch->out[a].reward[w], &batch->out[a].flags[w]};
+    size_t sizes[4] = {batch->obs_bytes[a], parts[1] ? batch->spec->agent[a].actions : 0,
+                       sizeof(float), 1};
+    for (int p = 0; p < 4; p++)
+        for (size_t i = 0; i < sizes[p]; i++)
+            hash = (hash ^ parts[p][i]) * 0x100000001b3u;
+    return hash;
+}
+
+/* Plays `steps` steps from time `from`; adds every row of world w to hash[w]. */
+static void play(struct rm_test_batch *batch, uint64_t first, uint64_t from, int steps,
+                 uint64_t *hash)
+{
+    for (int t = 0; t < steps; t++) {
+        for (uint32_t phase = 0; phase < batch->spec->phases; phase++) {
+            for (uint32_t a = 0; a < batch->spec->agents; a++)
+                if (batch->spec->agent[a].phase == phase)
+                    for (uint32_t w = 0; w < batch->worlds; w++)
+                        hash[w] = digest(batch, a, w, hash[w]);
+            rm_test_batch_draw(batch, 99, first, phase, from + (uint64_t)t);
+            rm_test_batch_step(batch, phase);
+        }
+    }
+}
+
+/* Ids that cross 2^32 in the middle of a batch. */
+static const uint64_t firsts[] = {0, 1000, 0xfffffffcu};
+
+static void test_batches(void **unused)
+{
+    (void)unused;
+    for (int s = 0; s < SUBJECTS; s++) {
+        for (int f = 0; f < 3; f++) {
+            static const uint32_t splits[][3] = {{8, 0, 0}, {4, 4, 0}, {1, 2, 5}};
+            uint64_t hash[3][8] = {{0}};
+            for (int split = 0; split < 3; split++) {
+                uint32_t at = 0;
+                for (int part = 0; part < 3 && splits[split][part]; part++) {
+                    struct rm_test_batch batch;
+                    open_subject(&batch, &subjects[s], 7, firsts[f] + at, splits[split][part]);
+                    rm_test_batch_reset(&batch);
+                    play(&batch, firsts[f] + at, 0, STEPS, &hash[split][at]);
+                    rm_test_batch_close(&batch);
+                    at += splits[split][part];
+                }
+            }
+            assert_memory_equal(hash[0], hash[1], sizeof(hash[0]));
+            assert_memory_equal(hash[0], hash[2], sizeof(hash[0]));
+        }
+    }
+}
+
+/* Worlds that draw numbers go different ways in different worlds, episodes and seeds. */
+static void test_seeds_and_worlds_differ(void **unused)
+{
+    (void)unused;
+    for (int s = 0; s < SUBJECTS; s++) {
+        const char *name = subjects[s].name;
+        if (!strcmp(name, "count") || (subjects[s].library && !subjects[s].options))
+            continue; /* nothing in them is random */
+        uint64_t hash[2][4] = {{0}};
+        for (int seed = 0; seed < 2; seed++) {
+            struct rm_test_batch batch;
+            open_subject(&batch, &subjects[s], 7 + (uint64_t)seed, 0, 4);
+            rm_test_batch_reset(&batch);
+            for (uint32_t w = 0; w < 4; w++)
+                hash[seed][w] = digest(&batch, 0, w, 0);
+            play(&batch, 0, 0, STEPS, hash[seed]);
+            rm_test_batch_close(&batch);
+        }
+        for (int i = 0; i < 8; i++)
+            for (int j = 0; j < i; j++)
+                assert_true(hash[i / 4][i % 4] != hash[j / 4][j % 4]);
+    }
+}
+
+/* A state saved at any step, loaded into a new batch, goes on identically; and saving changes
+ * nothing. Every offset within an episode or so is tried. */
+static void test_states(void **unused)
+{
+    (void)unused;
+    for (int s = 0; s < SUBJECTS; s++) {
+        for (int at = 0; at < 70; at += at < 12 ? 1 : 19) {
+            struct rm_test_batch batch, copy;
+            uint64_t before[4] = {0}, after[4] = {0}, again[4] = {0};
+            open_subject(&batch, &subjects[s], 7, 50, 4);
+            open_subject(&copy, &subjects[s], 7, 50, 4);
+            rm_test_batch_reset(&batch);
+            rm_test_batch_reset(&copy);
+            play(&batch, 50, 0, at, before);
+            size_t bytes = batch.world.ops->state_size(batch.env);
+            assert_true(bytes > 0);
+            assert_int_equal(bytes, copy.world.ops->state_size(copy.env));
+            void *state = calloc(1, bytes), *twice = calloc(1, bytes);
+            assert_int_equal(batch.world.ops->save_state(batch.env, state), 0);
+            assert_int_equal(copy.world.ops->load_state(copy.env, state), 0);
+            assert_int_equal(copy.world.ops->save_state(copy.env, twice), 0);
+            assert_memory_equal(state, twice, bytes);
+
+            /* What phase 0 was given belongs to the caller, not to the state. */
+            for (uint32_t a = 0; a < batch.spec->agents; a++) {
+                memcpy(copy.out[a].obs, batch.out[a].obs, 4 * (size_t)batch.out[a].obs_stride);
+                memcpy(copy.out[a].reward, batch.out[a].reward, 4 * sizeof(float));
+                memcpy(copy.out[a].flags, batch.out[a].flags, 4);
+                if (batch.out[a].mask)
+                    memcpy(copy.out[a].mask, batch.out[a].mask,
+                           4 * (size_t)batch.out[a].mask_stride);
+            }
+            play(&batch, 50, (uint64_t)at, 120, after);
+            play(&copy, 50, (uint64_t)at, 120, again);
+            assert_memory_equal(after, again, sizeof(after));
+            free(state);
+            free(twice);
+            rm_test_batch_close(&batch);
+            rm_test_batch_close(&copy);
+        }
+    }
+}
+
+/* FIRST, then any number of plain rows, then one last row, then FIRST again; all agents get their
+ * last row in the same step; no reward comes with FIRST; episodes are as long as the spec says. */
+static void test_order_of_rows(void **unused)
+{
+    (void)unused;
+    const uint8_t last = RM_ENV_TERMINATED | RM_ENV_TRUNCATED;
+    for (int s = 0; s < SUBJECTS; s++) {
+        enum { WORLDS = 6 };
+        struct rm_test_batch batch;
+        open_subject(&batch, &subjects[s], 3, 0, WORLDS);
+        rm_test_batch_reset(&batch);
+        uint32_t length[WORLDS][64] = {{0}}, ends = 0;
+        for (int t = 0; t < 700; t++) {
+            uint32_t in_last[WORLDS] = {0};
+            for (uint32_t phase = 0; phase < batch.spec->phases; phase++) {
+                for (uint32_t a = 0; a < batch.spec->agents; a++) {
+                    if (batch.spec->agent[a].phase != phase)
+                        continue;
+                    for (uint32_t w = 0; w < WORLDS; w++) {
+                        uint8_t flags = batch.out[a].flags[w];
+                        int first = (flags & RM_ENV_FIRST) != 0;
+                        assert_int_equal(first, length[w][a] == 0);
+                        assert_false(first && (flags & last));
+                        assert_int_not_equal(flags & last, last);
+                        assert_false((flags & RM_ENV_VOID) && !(flags & RM_ENV_TRUNCATED));
+                        if (first)
+                            assert_float_equal(batch.out[a].reward[w], 0, 0);
+                        length[w][a] = flags & last ? 0 : length[w][a] + 1;
+                        in_last[w] += (flags & last) != 0;
+                        ends += (flags & last) != 0;
+                        if (batch.spec->max_steps)
+                            assert_true(length[w][a] <= batch.spec->max_steps);
+                    }
+                }
+                rm_test_batch_draw(&batch, 4, 0, phase, (uint64_t)t);
+                rm_test_batch_step(&batch, phase);
+            }
+            for (uint32_t w = 0; w < WORLDS; w++)
+                assert_true(in_last[w] == 0 || in_last[w] == batch.spec->agents);
+        }
+        assert_true(ends > 0);
+        rm_test_batch_close(&batch);
+    }
+}
+
+/* reset() after any number of steps is the beginning again. */
+static void test_reset_is_the_beginning(void **unused)
+{
+    (void)unused;
+    for (int s = 0; s < SUBJECTS; s++) {
+        struct rm_test_batch batch;
+        uint64_t first[3] = {0}, ignored[3] = {0}, second[3] = {0};
+        open_subject(&batch, &subjects[s], 8, 5, 3);
+        rm_test_batch_reset(&batch);
+        play(&batch, 5, 0, 90, first);
+        play(&batch, 5, 90, 13, ignored);
+        rm_test_batch_reset(&batch);
+        play(&batch, 5, 0, 90, second);
+        assert_memory_equal(first, second, sizeof(first));
+        rm_test_batch_close(&batch);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_seeds_and_worlds_differ),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_order_of_rows),
+        cmocka_unit_test(test_reset_is_the_beginning),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,269 @@
+/* worlds.c: finding worlds, refusing what is wrong with a message that says what to do; and the
+ * worked example, loaded from its shared object and played by the rules. */
+#include "tests/support/batch.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static struct rm_error error;
+
+static void says(const char *words)
+{
+    if (!strstr(error.text, words))
+        fail_msg("'%s' does not say '%s'", error.text, words);
+}
+
+/* --- built-in worlds
+ * ------------------------------------------------------------------------------ */
+
+static void test_names(void **unused)
+{
+    (void)unused;
+    struct rm_world world;
+    for (size_t i = 0; rm_builtin_worlds[i]; i++) {
+        assert_int_equal(rm_world_open(&world, rm_builtin_worlds[i]->name, "", &error), 0);
+        assert_ptr_equal(world.ops, rm_builtin_worlds[i]);
+        assert_null(world.library);
+        rm_world_close(&world);
+    }
+    static const struct {
+        const char *wrong, *nearest;
+    } names[] = {{"cartpol", "'cartpole'"},
+                 {"treasure_hunt", "'treasurehunt'"},
+                 {"mountain_car", "'mountaincar'"},
+                 {"counts", "'count'"},
+                 {"acrobt", "'acrobot'"}};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_int_equal(rm_world_open(&world, names[i].wrong, "", &error), -ENOENT);
+        says(names[i].nearest);
+        says("world.library");
+    }
+    char longest[RM_TEXT_MAX * 4];
+    memset(longest, 'x', sizeof(longest));
+    longest[sizeof(longest) - 1] = 0;
+    assert_int_equal(rm_world_open(&world, longest, "", &error), -ENOENT);
+    assert_int_equal(rm_world_open(&world, "", "", &error), -ENOENT);
+}
+
+static int create_with(const char *options)
+{
+    struct rm_world world;
+    struct rm_world_config config;
+    struct rm_env *env = NULL;
+    assert_int_equal(rm_world_open(&world, "treasurehunt", "", &error), 0);
+    rm_test_world_config(&config, "treasurehunt", options);
+    int rc = rm_world_create(&world, &config, 1, 0, 2, &env, &error);
+    assert_int_equal(rc == 0, env != NULL);
+    if (env)
+        world.ops->close(env);
+    return rc;
+}
+
+static void test_options(void **unused)
+{
+    (void)unused;
+    assert_int_equal(create_with("turns=20 spawn=0.5"), 0);
+    assert_int_equal(create_with("turn=20"), -EINVAL);
+    says("world.options.turn");
+    says("nearest is 'turns'");
+    assert_int_equal(create_with("final_obs=1"), -EINVAL);
+    says("'final_observation'");
+    assert_int_equal(create_with("spawn=1.5"), -ERANGE);
+    says("1.5");
+    says("0..1");
+    assert_int_equal(create_with("spawn=nan"), -ERANGE);
+    assert_int_equal(create_with("agents=0"), -ERANGE);
+    assert_int_equal(create_with("agents=2.5"), -EINVAL);
+    says("whole number");
+    assert_int_equal(create_with("turns=20 spawn=0.5 turns=30"), -EINVAL);
+    says("twice");
+
+    struct rm_world world;
+    struct rm_world_config config;
+    struct rm_env *env;
+    rm_world_open(&world, "count", "", &error);
+    rm_test_world_config(&config, "count", NULL);
+    assert_int_equal(rm_world_create(&world, &config, 1, 0, 0, &env, &error), -EINVAL);
+    says("0 worlds");
+}
+
+static void test_sizes(void **unused)
+{
+    (void)unused;
+    static const struct {
+        uint32_t dtype;
+        size_t bytes;
+        uint32_t features;
+    } sizes[] = {{RM_ENV_U8, 12, 12},  {RM_ENV_I8, 12, 12},  {RM_ENV_I16, 24, 12},
+                 {RM_ENV_I32, 48, 12}, {RM_ENV_F32, 48, 12}, {RM_ENV_CODE8, 12, 60}};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        const struct rm_env_agent agent = {
+            .dtype = sizes[i].dtype, .dims = 3, .shape = {2, 3, 2}, .codes = 4, .channels = 5};
+        assert_int_equal(rm_env_obs_bytes(&agent), sizes[i].bytes);
+        assert_int_equal(rm_env_obs_features(&agent), sizes[i].features);
+    }
+}
+
+/* --- broken libraries
+ * ----------------------------------------------------------------------------- */
+
+static void test_broken_libraries(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *name;
+        int at_create, code;
+        const char *words;
+    } broken[] = {
+        {"no_entry", 0, -EPROTO, "does not export rm_env_entry"},
+        {"null_table", 0, -EPROTO, "returned NULL"},
+        {"old_abi", 0, -EPROTO, "compile it against this version's actor/env.h"},
+        {"short_table", 0, -EPROTO, "struct_size"},
+        {"no_step", 0, -EPROTO, "rm_env_ops.step is NULL"},
+        {"bad_dtype", 1, -EPROTO, "agent 0 has an unknown dtype"},
+        {"bad_phase", 1, -EPROTO, "agent 0 acts in a phase that the world does not have"},
+        {"idle_phase", 1, -EPROTO, "no agent acts in phase 1"},
+        {"no_actions", 1, -EPROTO, "agent 0 must have 1 to 65536 actions"},
+        {"no_reason", 1, -EINVAL, "gave no reason"},
+    };
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "tests/worlds/%s.so", broken[i].name);
+        struct rm_world world;
+        int rc = rm_world_open(&world, "broken", rm_test_build_path(name), &error);
+        if (broken[i].at_create) {
+            if (rc != 0)
+                fail_msg("%s", error.text);
+            struct rm_world_config config;
+            struct rm_env *env;
+            rm_test_world_config(&config, "broken", NULL);
+            rc = rm_world_create(&world, &config, 1, 0, 1, &env, &error);
+            assert_null(env);
+            rm_world_close(&world);
+        }
+        assert_int_equal(rc, broken[i].code);
+        assert_null(world.ops);
+        assert_null(world.library);
+        says(broken[i].words);
+    }
+}
+
+static void test_paths(void **unused)
+{
+    (void)unused;
+    struct rm_world world;
+    assert_int_equal(rm_world_open(&world, "x", "/no/such/file.so", &error), -ENOENT);
+    says("/no/such/file.so");
+    /* Not a library of the system: a name without a slash is a file here. */
+    assert_int_equal(rm_world_open(&world, "x", "libm.so.6", &error), -ENOENT);
+    const char *path = rm_test_build_path("examples/tictactoe.so");
+    assert_int_equal(rm_world_open(&world, "chess", path, &error), -ENOENT);
+    says("holds the world 'tictactoe'");
+    assert_int_equal(rm_world_open(&world, "tictactoe", path, &error), 0);
+    assert_non_null(world.library);
+    struct rm_world_config config;
+    struct rm_env *env;
+    rm_test_world_config(&config, "tictactoe", "drawn=1");
+    assert_int_equal(rm_world_create(&world, &config, 1, 0, 1, &env, &error), -EINVAL);
+    says("nearest is 'draw'");
+    rm_world_close(&world);
+    assert_null(world.library);
+}
+
+/* --- the worked example
+ * --------------------------------------------------------------------------- */
+
+static int won(const int board[9], int who)
+{
+    for (int i = 0; i < 3; i++)
+        if ((board[3 * i] == who && board[3 * i + 1] == who && board[3 * i + 2] == who) ||
+            (board[i] == who && board[i + 3] == who && board[i + 6] == who))
+            return 1;
+    return board[4] == who &&
+           ((board[0] == who && board[8] == who) || (board[2] == who && board[6] == who));
+}
+
+/* A referee of its own follows every game: boards, masks, rewards and ends must be as it says. */
+static void test_tictactoe(void **unused)
+{
+    (void)unused;
+    enum { WORLDS = 7, STEPS = 4000 };
+    struct rm_test_batch batch;
+    rm_test_batch_open(&batch, "tictactoe", rm_test_build_path("examples/tictactoe.so"),
+                       "win=2 draw=0.25", 1, 0, WORLDS);
+    rm_test_batch_reset(&batch);
+    int board[WORLDS][9] = {{0}}, over[WORLDS] = {0}, outcomes[3] = {0};
+    float due[WORLDS][2] = {{0}};
+    uint8_t last[WORLDS] = {0};
+    for (int t = 0; t < STEPS; t++) {
+        for (uint32_t w = 0; w < WORLDS; w++) {
+            if (last[w]) { /* a new game */
+                memset(board[w], 0, sizeof(board[w]));
+                over[w] = last[w] = 0;
+            }
+            last[w] = (uint8_t)over[w];
+        }
+        for (uint32_t a = 0; a < 2; a++) {
+            rm_test_batch_draw(&batch, 2, 0, a, (uint64_t)t);
+            for (uint32_t w = 0; w < WORLDS; w++) {
+                const uint8_t *obs = rm_test_batch_obs(&batch, a, w);
+                const uint8_t *mask = rm_test_batch_mask(&batch, a, w);
+                for (int c = 0; c < 9; c++) {
+                    int mark = board[w][c];
+                    assert_int_equal(obs[c], mark == 0 ? 0 : mark == (int)a + 1 ? 1 : 2);
+                    assert_int_equal(mask[c], over[w] || mark == 0);
+                }
+                assert_int_equal((batch.out[a].flags[w] & RM_ENV_TERMINATED) != 0, last[w]);
+                assert_float_equal(batch.out[a].reward[w], due[w][a], 0);
+                due[w][a] = 0;
+                if (over[w])
+                    continue;
+                int cell = batch.actions[a][w], marks = 0;
+                assert_int_equal(board[w][cell], 0);
+                board[w][cell] = (int)a + 1;
+                for (int c = 0; c < 9; c++)
+                    marks += board[w][c] != 0;
+                int win = won(board[w], (int)a + 1);
+                over[w] = win || marks == 9;
+                due[w][a] = win ? 2.0f : over[w] ? 0.25f : 0;
+                due[w][!a] += win ? -2.0f : over[w] ? 0.25f : 0;
+                if (over[w])
+                    outcomes[win ? a : 2]++;
+            }
+            rm_test_batch_step(&batch, a);
+        }
+    }
+    /* Under random play x wins 737/1260, o 121/420, and 8/63 are drawn. */
+    double games = outcomes[0] + outcomes[1] + outcomes[2];
+    assert_true(games > 4000);
+    assert_float_equal(outcomes[0] / games, 737.0 / 1260, 0.03);
+    assert_float_equal(outcomes[1] / games, 121.0 / 420, 0.03);
+    assert_float_equal(outcomes[2] / games, 8.0 / 63, 0.02);
+
+    /* Only legal moves. */
+    rm_test_batch_reset(&batch);
+    for (uint32_t w = 0; w < WORLDS; w++)
+        batch.actions[0][w] = batch.actions[1][w] = 4;
+    rm_test_batch_step(&batch, 0);
+    assert_true(batch.world.ops->step(batch.env, 1, batch.const_actions, batch.out) < 0);
+    assert_non_null(strstr(batch.world.ops->last_error(batch.env), "may not play 4"));
+    rm_test_batch_close(&batch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names), cmocka_unit_test(test_options),
+        cmocka_unit_test(test_sizes), cmocka_unit_test(test_broken_libraries),
+        cmocka_unit_test(test_paths), cmocka_unit_test(test_tictactoe),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

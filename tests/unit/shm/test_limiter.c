@@ -1,0 +1,107 @@
+/* shm/limiter: the arithmetic of its bounds, and that missing() says exactly when sampling may go
+ * on. */
+#include "tests/support/unit.h"
+
+#include "shm/base/rng.h"
+#include "shm/limiter.h"
+
+static struct rm_limiter limiter;
+
+static void bounds(void **state)
+{
+    (void)state;
+    rm_limiter_init(&limiter, 2.0, -8.0, 8.0, 0);
+    assert_true(rm_limiter_may_insert(&limiter, 4));
+    assert_false(rm_limiter_may_insert(&limiter, 5)); /* 5 * 2 - 0 > 8 */
+    assert_true(rm_limiter_may_sample(&limiter, 8));
+    assert_false(rm_limiter_may_sample(&limiter, 9));
+    rm_limiter_inserted(&limiter, 4);
+    assert_false(rm_limiter_may_insert(&limiter, 1));
+    assert_true(rm_limiter_may_sample(&limiter, 16));
+    assert_false(rm_limiter_may_sample(&limiter, 17));
+    rm_limiter_sampled(&limiter, 2);
+    assert_true(rm_limiter_may_insert(&limiter, 1)); /* 5 * 2 - 2 = 8 */
+    assert_false(rm_limiter_may_insert(&limiter, 2));
+    assert_int_equal(limiter.inserted, 4); /* asking counts nothing */
+    assert_int_equal(limiter.sampled, 2);
+}
+
+static void minimum_comes_first(void **state)
+{
+    (void)state;
+    /* The error passes its maximum long before the minimum is there: inserting must go on, for
+     * nobody may sample yet. */
+    rm_limiter_init(&limiter, 1.0, -4.0, 4.0, 100);
+    while (limiter.inserted < 100) {
+        assert_true(rm_limiter_may_insert(&limiter, 1));
+        assert_false(rm_limiter_may_sample(&limiter, 1));
+        assert_int_equal(rm_limiter_missing(&limiter, 1), 100 - limiter.inserted);
+        rm_limiter_inserted(&limiter, 1);
+    }
+    assert_false(rm_limiter_may_insert(&limiter, 1));
+    assert_true(rm_limiter_may_sample(&limiter, 1));
+    assert_int_equal(rm_limiter_missing(&limiter, 1), 0);
+    rm_limiter_sampled(&limiter, 97);
+    assert_true(rm_limiter_may_insert(&limiter, 1));
+}
+
+static void zero_is_off(void **state)
+{
+    (void)state;
+    rm_limiter_init(&limiter, 0.0, 0.0, 0.0, 10);
+    assert_false(rm_limiter_may_sample(&limiter, 1));
+    assert_int_equal(rm_limiter_missing(&limiter, 1), 10);
+    rm_limiter_inserted(&limiter, 10);
+    assert_true(rm_limiter_may_sample(&limiter, UINT32_MAX));
+    assert_true(rm_limiter_may_insert(&limiter, UINT32_MAX));
+    assert_int_equal(rm_limiter_missing(&limiter, 1), 0);
+}
+
+static void missing_is_exact(void **state)
+{
+    (void)state;
+    struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, 0, 0);
+    for (int i = 0; i < 20000; i++) {
+        double ratio = rm_rng_double(&rng) * (i % 2 ? 10 : 0.05) + 1e-4;
+        double slack = rm_rng_double(&rng) * 1000;
+        rm_limiter_init(&limiter, ratio, -slack, slack, rm_rng_below(&rng, 2000));
+        rm_limiter_inserted(&limiter, rm_rng_below(&rng, 4000));
+        rm_limiter_sampled(&limiter, rm_rng_below(&rng, 4000));
+        uint64_t n = rm_rng_below(&rng, 600) + 1;
+        uint64_t missing = rm_limiter_missing(&limiter, n);
+        assert_int_equal(missing == 0, rm_limiter_may_sample(&limiter, n));
+        if (missing == 0)
+            continue;
+        rm_limiter_inserted(&limiter, missing - 1);
+        assert_false(rm_limiter_may_sample(&limiter, n));
+        rm_limiter_inserted(&limiter, 1);
+        assert_true(rm_limiter_may_sample(&limiter, n));
+    }
+}
+
+static void sides_in_turn_keep_the_ratio(void **state)
+{
+    (void)state;
+    rm_limiter_init(&limiter, 0.25, -64.0, 64.0, 500);
+    for (int i = 0; i < 100000; i++) {
+        if (rm_limiter_may_insert(&limiter, 3))
+            rm_limiter_inserted(&limiter, 3);
+        if (rm_limiter_may_sample(&limiter, 32))
+            rm_limiter_sampled(&limiter, 32);
+        double error = (double)limiter.inserted * 0.25 - (double)limiter.sampled;
+        assert_true(limiter.inserted <= 503 || (error >= -64.0 && error <= 64.0));
+    }
+    assert_true(limiter.inserted > 200000); /* neither side starved the other */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bounds),
+        cmocka_unit_test(minimum_comes_first),
+        cmocka_unit_test(zero_is_off),
+        cmocka_unit_test(missing_is_exact),
+        cmocka_unit_test(sides_in_turn_keep_the_ratio),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

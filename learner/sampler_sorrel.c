@@ -45,10 +45,19 @@ void rm_sampler_sorrel_scan(struct rm_sampler *s)
     if (window->end - s->scanned > window->held) /* the writer is a whole ring ahead */
         s->scanned = window->end - window->held;
     while (window->end - s->scanned > 1) {
-        rm_sorrel_slots_push(&s->slots, s->scanned,
+        rm_sorrel_slots_push(&s->slots, s->scanned - window->source.ring->spec.first_index,
                              rm_ring_row(window->source.ring, s->scanned).flags[0]);
         s->scanned++;
     }
+}
+
+/* Slots hold indices counted from the ring's first, which never come near RM_SORREL_NEVER. */
+static bool row_of(const struct rm_sampler *s, uint32_t slot, uint64_t *row)
+{
+    if (s->slots.row[slot] == RM_SORREL_NEVER)
+        return false;
+    *row = s->slots.row[slot] + s->windows[0].source.ring->spec.first_index;
+    return true;
 }
 
 /* Copies slots i .. i+S to the scratch frames; NULL in s->frames for a zero frame. Keeps the
@@ -57,9 +66,9 @@ static void copy_frames(struct rm_sampler *s, uint32_t i, uint64_t *oldest)
 {
     const struct rm_window *window = &s->windows[0];
     for (uint32_t k = 0; k <= s->spec.frame_stack; k++) {
-        const uint64_t row = s->slots.row[i + k];
+        uint64_t row;
         s->frames[k] = NULL;
-        if (row == RM_SORREL_NEVER)
+        if (!row_of(s, i + k, &row))
             continue;
         uint8_t *to = s->scratch.frames + k * s->obs_bytes;
         rm_ring_copy_out(to, rm_ring_row(window->source.ring, row).obs, s->obs_bytes);
@@ -73,11 +82,11 @@ static bool take(struct rm_sampler *s, uint32_t i, uint32_t b, struct rm_batch *
 {
     const struct rm_window *window = &s->windows[0];
     const struct rm_ring *ring = window->source.ring;
-    const uint64_t row = s->slots.row[i + s->spec.frame_stack - 1];
-    uint64_t oldest = 1;
+    uint64_t row = 0, oldest = 1;
+    const bool written = row_of(s, i + s->spec.frame_stack - 1, &row);
     batch->action[b] = 0;
     batch->ret[b] = 0;
-    if (row != RM_SORREL_NEVER) {
+    if (written) {
         const struct rm_row answered = rm_ring_row(ring, row), arrived = rm_ring_row(ring, row + 1);
         batch->action[b] = answered.action[0];
         if (*answered.generation == *arrived.generation && !(arrived.flags[0] & RM_FLAG_FIRST))
@@ -90,7 +99,7 @@ static bool take(struct rm_sampler *s, uint32_t i, uint32_t b, struct rm_batch *
     const size_t at = (size_t)b * batch->inputs;
     rm_features_stack(s->spec.agent, s->frames, s->spec.frame_stack, batch->obs + at);
     rm_features_stack(s->spec.agent, s->frames + 1, s->spec.frame_stack, batch->next_obs + at);
-    s->counts.age_sum += row == RM_SORREL_NEVER ? 0 : window->end - row;
+    s->counts.age_sum += written ? window->end - row : 0;
     s->counts.age_count++;
     return true;
 }

@@ -1,0 +1,45 @@
+/* rows: synthetic experience whose every row can be told apart. World w's row i (from 0) shows the
+ * observation {w, i, episode, step} as int32; what else stands in it is kept in a table that tests
+ * compare with. */
+#ifndef RM_TESTS_SUPPORT_ROWS_H
+#define RM_TESTS_SUPPORT_ROWS_H
+
+#include "actor/env.h"
+#include "shm/ring.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RM_TEST_ROWS     4096
+#define RM_TEST_WORLDS   8
+#define RM_TEST_ACTIONS  5
+#define RM_TEST_FEATURES 4
+
+struct rm_test_cell {
+    uint8_t flags;
+    float reward;
+    int32_t action, episode, step;
+    uint64_t generation;
+};
+
+struct rm_test_rows {
+    uint32_t worlds, rows;
+    struct rm_test_cell cell[RM_TEST_WORLDS][RM_TEST_ROWS];
+};
+
+/* One agent that observes int32[4], with RM_TEST_ACTIONS actions. */
+struct rm_env_agent rm_test_rows_agent(bool masks);
+
+/* Fills the table: world w has episodes of length[w] steps which end with end[w] (RM_FLAG_*). */
+void rm_test_rows_fill(struct rm_test_rows *rows, uint32_t worlds, uint32_t count,
+                       const uint32_t *length, const uint8_t *end);
+
+/* A ring for worlds [first, first + worlds) whose indices wrap soon. */
+int rm_test_rows_ring(struct rm_ring *ring, uint32_t ring_rows, uint32_t worlds, bool masks);
+
+/* Appends rows [from, to) of those worlds. In each row's mask only action (row + world) % actions
+ * and its successor are legal. */
+void rm_test_rows_write(const struct rm_test_rows *rows, struct rm_ring *ring, uint32_t first,
+                        uint32_t from, uint32_t to);
+
+#endif

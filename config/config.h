@@ -15,13 +15,15 @@ struct rm_override {
 };
 
 /* Reads FILE (JSON), applies overrides, fills defaults, checks ranges and cross-checks.
- * Errors: message "FILE:LINE:COLUMN: key.path: what is wrong; what would be right", with the nearest
- * valid key for an unknown one. Every error found is listed, one a line, up to what fits. */
+ * Errors: message "FILE:LINE:COLUMN: key.path: what is wrong; what would be right", with the
+ * nearest valid key for an unknown one. Every error found is listed, one a line, up to what fits.
+ */
 int rm_config_load(struct rm_experiment *experiment, const char *path,
                    const struct rm_override *overrides, size_t override_count,
                    struct rm_error *error);
 
-/* The same from text (e.g. the region that workers inherit). `name` stands for the file in errors. */
+/* The same from text (e.g. the region that workers inherit). `name` stands for the file in errors.
+ */
 int rm_config_parse(struct rm_experiment *experiment, const char *name, const char *text,
                     size_t bytes, const struct rm_override *overrides, size_t override_count,
                     struct rm_error *error);
@@ -63,16 +65,16 @@ int rm_config_set(struct rm_experiment *experiment, const char *path, const json
 
 /* Every hot key has an index into run->settings[] of the board. The order is the schema's. */
 enum rm_hot {
-    RM_HOT_LEARNING_RATE = 0,  /* optimizer.learning_rate */
-    RM_HOT_GRAD_CLIP,          /* optimizer.grad_clip */
-    RM_HOT_EPSILON_END,        /* epsilon.end */
-    RM_HOT_PUBLISH_INTERVAL,   /* publish.interval */
-    RM_HOT_PUBLISH_MIN_CHANGE, /* publish.min_change */
-    RM_HOT_UPDATES_PER_STEP,   /* limiter.updates_per_step */
-    RM_HOT_SLACK_UPDATES,      /* limiter.slack_updates */
-    RM_HOT_TARGET_TAU,         /* algorithm.target.tau */
+    RM_HOT_LEARNING_RATE = 0,   /* optimizer.learning_rate */
+    RM_HOT_GRAD_CLIP,           /* optimizer.grad_clip */
+    RM_HOT_EPSILON_END,         /* epsilon.end */
+    RM_HOT_PUBLISH_INTERVAL,    /* publish.interval */
+    RM_HOT_PUBLISH_MIN_CHANGE,  /* publish.min_change */
+    RM_HOT_UPDATES_PER_STEP,    /* limiter.updates_per_step */
+    RM_HOT_SLACK_UPDATES,       /* limiter.slack_updates */
+    RM_HOT_TARGET_TAU,          /* algorithm.target.tau */
     RM_HOT_EVALUATION_INTERVAL, /* evaluation.interval */
-    RM_HOT_METRICS_INTERVAL,   /* metrics.interval_s */
+    RM_HOT_METRICS_INTERVAL,    /* metrics.interval_s */
     RM_HOT_COUNT
 };
 

@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RM_TEXT_MAX 64
-#define RM_PATH_TEXT_MAX 1024
+#define RM_TEXT_MAX          64
+#define RM_PATH_TEXT_MAX     1024
 #define RM_WORLD_OPTIONS_MAX 16
-#define RM_LAYERS_MAX 32
-#define RM_AGENT_MAP_MAX 64
+#define RM_LAYERS_MAX        32
+#define RM_AGENT_MAP_MAX     64
 
 enum rm_mode { RM_MODE_FREE = 0, RM_MODE_LOCKSTEP, RM_MODE_SEQUENTIAL };
 enum rm_map { RM_MAP_INDEPENDENT = 0, RM_MAP_SHARED, RM_MAP_LIST };
@@ -72,26 +72,26 @@ struct rm_experiment {
     enum rm_mode mode;
 
     struct {
-        uint64_t steps;            /* steps per agent over all worlds; 0 = until stopped */
+        uint64_t steps;                   /* steps per agent over all worlds; 0 = until stopped */
         char directory[RM_PATH_TEXT_MAX]; /* parent of run directories */
-        uint32_t round_steps;      /* lockstep, sequential: vector steps per round */
+        uint32_t round_steps;             /* lockstep, sequential: vector steps per round */
     } run;
 
     struct rm_world_config world;
 
     struct {
-        uint32_t count;            /* actor processes */
-        uint32_t worlds;           /* worlds in all, split over the actors as evenly as can be */
-        uint32_t quantiles;        /* IQN: quantile draws per acting decision */
-        bool pin;                  /* pin workers to cores */
+        uint32_t count;     /* actor processes */
+        uint32_t worlds;    /* worlds in all, split over the actors as evenly as can be */
+        uint32_t quantiles; /* IQN: quantile draws per acting decision */
+        bool pin;           /* pin workers to cores */
     } actor;
 
     struct {
         double start, end;
         enum rm_decay decay;
         enum rm_decay_unit unit;
-        double factor;             /* exponential: per unit */
-        uint64_t span;             /* linear: units from start to end */
+        double factor; /* exponential: per unit */
+        uint64_t span; /* linear: units from start to end */
     } epsilon;
 
     struct {
@@ -102,21 +102,22 @@ struct rm_experiment {
 
     struct {
         enum rm_ring_kind mode;
-        uint64_t capacity;         /* transitions per policy, all actors together */
+        uint64_t capacity; /* transitions per policy, all actors together */
     } ring;
 
     struct {
         uint32_t batch;
         uint32_t n_step;
         double gamma;
-        uint32_t frame_stack;      /* 1 = none */
-        uint64_t min_fill;         /* transitions before the first update */
+        uint32_t frame_stack; /* 1 = none */
+        uint64_t min_fill;    /* transitions before the first update */
     } sample;
 
     struct {
-        double updates_per_step;   /* optimizer steps per agent step of the policy; 0 = free running */
-        double slack_updates;      /* how far the two sides may drift apart, in updates */
-        enum rm_wake_kind wake;    /* learner and actors wake by event, or poll every poll_us */
+        double
+            updates_per_step;   /* optimizer steps per agent step of the policy; 0 = free running */
+        double slack_updates;   /* how far the two sides may drift apart, in updates */
+        enum rm_wake_kind wake; /* learner and actors wake by event, or poll every poll_us */
         uint32_t poll_us;
     } limiter;
 
@@ -129,8 +130,8 @@ struct rm_experiment {
         double kappa;              /* Huber threshold */
         struct {
             enum rm_target_update update;
-            double tau;            /* soft: per update */
-            uint64_t interval;     /* hard: in updates */
+            double tau;        /* soft: per update */
+            uint64_t interval; /* hard: in updates */
         } target;
     } algorithm;
 
@@ -138,34 +139,34 @@ struct rm_experiment {
 
     struct {
         double learning_rate, beta1, beta2, epsilon;
-        double grad_clip;          /* global norm, 0 = off */
+        double grad_clip; /* global norm, 0 = off */
     } optimizer;
 
     struct {
-        uint32_t interval;         /* updates between publications */
-        double min_change;         /* skip when the relative change is smaller; 0 = always publish */
+        uint32_t interval; /* updates between publications */
+        double min_change; /* skip when the relative change is smaller; 0 = always publish */
     } publish;
 
     struct {
-        uint32_t threads;          /* per learner */
-        char isa[RM_TEXT_MAX];     /* "auto", "x86-64-v2", "x86-64-v3", "x86-64-v4" */
+        uint32_t threads;      /* per learner */
+        char isa[RM_TEXT_MAX]; /* "auto", "x86-64-v2", "x86-64-v3", "x86-64-v4" */
     } learner;
 
     struct {
-        uint64_t interval;         /* agent steps between evaluations, 0 = only at the end */
-        uint32_t episodes;         /* per evaluation */
-        uint32_t final_episodes;   /* at the end of the run, 0 = none */
-        uint32_t worlds;           /* run side by side */
-        uint32_t quantiles;        /* IQN: draws per decision */
+        uint64_t interval;       /* agent steps between evaluations, 0 = only at the end */
+        uint32_t episodes;       /* per evaluation */
+        uint32_t final_episodes; /* at the end of the run, 0 = none */
+        uint32_t worlds;         /* run side by side */
+        uint32_t quantiles;      /* IQN: draws per decision */
     } evaluation;
 
     struct {
-        double heartbeat_s;        /* a busy worker silent for longer is killed and respawned */
-        double respawn_floor_s;    /* least time between two starts of a worker */
+        double heartbeat_s;     /* a busy worker silent for longer is killed and respawned */
+        double respawn_floor_s; /* least time between two starts of a worker */
         double backoff_max_s;
-        uint32_t deaths_max;       /* within deaths_window_s: then the run fails */
+        uint32_t deaths_max; /* within deaths_window_s: then the run fails */
         double deaths_window_s;
-        double stop_grace_s;       /* from SIGTERM to SIGKILL */
+        double stop_grace_s; /* from SIGTERM to SIGKILL */
     } supervisor;
 
     struct {
@@ -173,13 +174,13 @@ struct rm_experiment {
     } control;
 
     struct {
-        double interval_s;         /* between rows of metrics */
+        double interval_s; /* between rows of metrics */
         bool csv, tensorboard;
     } metrics;
 
     struct {
-        uint32_t finite_patience;  /* non-finite updates in a row before the learner gives up */
-        uint32_t hang_step;        /* test worlds only */
+        uint32_t finite_patience; /* non-finite updates in a row before the learner gives up */
+        uint32_t hang_step;       /* test worlds only */
     } debug;
 };
 

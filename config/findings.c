@@ -35,15 +35,15 @@ void rm_find(struct rm_findings *findings, const char *path, bool key, const cha
         return;
     struct rm_finding *f = &findings->list[findings->count++];
     struct rm_place place = {0, 0};
-    int override = override_of(findings->source, path);
+    int override = path ? override_of(findings->source, path) : -1;
 
     if (override >= 0)
         place = (struct rm_place){UINT32_MAX, (uint32_t) override};
-    else
+    else if (path)
         rm_source_find(findings->source, path, key, &place);
     f->line = place.line;
     f->column = place.column;
-    snprintf(f->path, sizeof(f->path), "%s", path);
+    snprintf(f->path, sizeof(f->path), "%s", path ? path : "");
     va_list args;
     va_start(args, format);
     vsnprintf(f->text, sizeof(f->text), format, args);
@@ -86,8 +86,6 @@ int rm_findings_report(struct rm_findings *findings, struct rm_error *error)
         else if (f->line)
             snprintf(place, sizeof(place), "%.400s:%u:%u: ", findings->source->name, f->line,
                      f->column);
-        else if (findings->source->name)
-            snprintf(place, sizeof(place), "%.400s: ", findings->source->name);
         int n = snprintf(line, sizeof(line), "%s%s%s%s%s", shown ? "\n" : "", place, f->path,
                          f->path[0] ? ": " : "", f->text);
         /* The first is shown even if it has to be cut; the rest leave room for the tail. */

@@ -20,7 +20,8 @@ struct rm_findings {
     struct rm_finding list[RM_FINDINGS_MAX];
 };
 
-/* Notes something wrong with the value (or, with `key`, the key) at `path`. */
+/* Notes something wrong with the value (or, with `key`, the key) at `path`. NULL: with no key, so
+ * that the words stand alone. */
 void rm_find(struct rm_findings *findings, const char *path, bool key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

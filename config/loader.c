@@ -42,7 +42,9 @@ static void read_object(const json_t *object, const char *prefix, struct rm_expe
             continue;
         snprintf(path, sizeof(path), "%s%s%.80s", prefix, *prefix ? "." : "", name);
         const struct rm_key *key = rm_key_find(path);
-        if (strchr(name, '.')) {
+        if (!*name) {
+            rm_find(findings, prefix, true, "has an empty key, \"\"");
+        } else if (strchr(name, '.')) {
             if (key || rm_key_is_section(path))
                 rm_find(findings, path, true,
                         "a key within a key: sections are objects, {\"%.*s\": {...}}",

@@ -11,8 +11,9 @@
 
 #include <stddef.h>
 
-#define RM_KEY_PATH_MAX 192 /* bytes of a key path in messages, NUL included; longer ones are cut  \
-                             */
+#define RM_KEY_PATH_MAX                                                                            \
+    192 /* bytes of a key path in messages, NUL included; longer ones are cut                      \
+         */
 
 /* What a key holds; config/value.c has the functions of each type. */
 enum rm_key_type {

@@ -99,7 +99,7 @@ void rm_tree_override(json_t *root, const char *text, struct rm_findings *findin
     size_t n = strcspn(text, "=");
 
     if (text[n] != '=' || n == 0 || n >= sizeof(path)) {
-        rm_find(findings, "", false, "--set %.100s: should be key=value, such as sample.batch=32",
+        rm_find(findings, NULL, false, "--set %.100s: should be key=value, such as sample.batch=32",
                 text);
         return;
     }

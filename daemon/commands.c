@@ -1,0 +1,291 @@
+/* The commands of the control socket: one table. Adding one is a function and a row. Arguments have
+ * been checked against the row when a function is called. */
+#include "daemon/daemon.h"
+
+#include "shm/atomic.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define FIELDS_END                                                                                 \
+    {                                                                                              \
+        NULL, RM_FIELD_ANY, false, NULL                                                            \
+    }
+
+static enum rm_refusal failed(enum rm_refusal refusal, struct rm_error *error, const char *text)
+{
+    rm_fail(error, -1, "%s", text);
+    return refusal;
+}
+
+static bool ending(const struct rm_daemon *daemon)
+{
+    return daemon->life >= RM_LIFE_STOPPING;
+}
+
+#define COMMAND(name)                                                                              \
+    static enum rm_refusal name(void *user, struct rm_client *client, json_t *arguments,           \
+                                json_t **reply, struct rm_error *error)
+#define UNUSED_HERE() (void)user, (void)client, (void)arguments, (void)reply, (void)error
+
+static json_t *state_reply(const struct rm_daemon *daemon)
+{
+    return json_pack("{s:s}", "state",
+                     rm_run_state_name(RM_PEEK(&daemon->session.board.run->state)));
+}
+
+COMMAND(status)
+{
+    UNUSED_HERE();
+    *reply = rm_daemon_status(user);
+    return RM_REFUSED_NOT;
+}
+
+COMMAND(metrics)
+{
+    UNUSED_HERE();
+    *reply = rm_daemon_metrics(user, json_is_true(json_object_get(arguments, "describe")));
+    return RM_REFUSED_NOT;
+}
+
+COMMAND(get)
+{
+    UNUSED_HERE();
+    struct rm_daemon *daemon = user;
+    const char *key = json_string_value(json_object_get(arguments, "key"));
+    json_t *value = key ? rm_config_get(&daemon->session.experiment, key, error)
+                        : rm_config_to_json(&daemon->session.experiment);
+    if (!value)
+        return RM_REFUSED_INVALID_ARGUMENT;
+    *reply = key ? json_pack("{s:s,s:o}", "key", key, "value", value)
+                 : json_pack("{s:o}", "value", value);
+    return RM_REFUSED_NOT;
+}
+
+COMMAND(set)
+{
+    struct rm_daemon *daemon = user;
+    const char *key = json_string_value(json_object_get(arguments, "key"));
+    if (ending(daemon))
+        return failed(RM_REFUSED_NOT_NOW, error, "set: the run is ending");
+    json_t *before = rm_config_get(&daemon->session.experiment, key, error);
+    int rc = before ? rm_daemon_set(daemon, key, json_object_get(arguments, "value"),
+                                    rm_client_uid(client), error)
+                    : -ENOENT;
+    if (rc < 0) {
+        json_decref(before);
+        return rc == -EPERM ? RM_REFUSED_NOT_NOW : RM_REFUSED_INVALID_ARGUMENT;
+    }
+    *reply = json_pack("{s:s,s:o,s:o}", "key", key, "before", before, "value",
+                       rm_config_get(&daemon->session.experiment, key, error));
+    return RM_REFUSED_NOT;
+}
+
+static enum rm_refusal set_pause(struct rm_daemon *daemon, bool pause, json_t **reply,
+                                 struct rm_error *error)
+{
+    if (ending(daemon))
+        return failed(RM_REFUSED_NOT_NOW, error, "the run is ending");
+    rm_daemon_pause(daemon, pause);
+    *reply = state_reply(daemon);
+    return RM_REFUSED_NOT;
+}
+
+COMMAND(pause_run)
+{
+    UNUSED_HERE();
+    return set_pause(user, true, reply, error);
+}
+
+COMMAND(resume)
+{
+    UNUSED_HERE();
+    return set_pause(user, false, reply, error);
+}
+
+COMMAND(checkpoint)
+{
+    UNUSED_HERE();
+    struct rm_daemon *daemon = user;
+    if (ending(daemon))
+        return failed(RM_REFUSED_NOT_NOW, error, "checkpoint: the run is ending");
+    rm_daemon_request_checkpoint(daemon);
+    *reply = json_pack("{s:I,s:s}", "request",
+                       (json_int_t)RM_PEEK(&daemon->session.board.run->checkpoint_request),
+                       "directory", daemon->directory.path);
+    return RM_REFUSED_NOT;
+}
+
+COMMAND(evaluate)
+{
+    UNUSED_HERE();
+    struct rm_daemon *daemon = user;
+    json_t *episodes = json_object_get(arguments, "episodes");
+    json_int_t n = episodes ? json_integer_value(episodes) : 0;
+    if (episodes && (n < 1 || n > 1000000)) {
+        rm_fail(error, -1, "evaluate: episodes: must be in 1 .. 1000000");
+        return RM_REFUSED_INVALID_ARGUMENT;
+    }
+    if (daemon->life >= RM_LIFE_EVALUATING)
+        return failed(RM_REFUSED_NOT_NOW, error,
+                      "evaluate: the run is ending; its final evaluation is in status");
+    rm_daemon_request_evaluation(daemon, (uint32_t)n);
+    *reply = json_pack("{s:I,s:I}", "request",
+                       (json_int_t)RM_PEEK(&daemon->session.board.run->evaluate_request),
+                       "finished", (json_int_t)RM_PEEK(&daemon->session.board.run->evaluations));
+    return RM_REFUSED_NOT;
+}
+
+COMMAND(stop)
+{
+    UNUSED_HERE();
+    rm_daemon_stop(user, "asked to by a client");
+    *reply = state_reply(user);
+    return RM_REFUSED_NOT;
+}
+
+COMMAND(events)
+{
+    UNUSED_HERE();
+    json_t *on = json_object_get(arguments, "subscribe");
+    bool subscribe = !on || json_is_true(on);
+    rm_client_subscribe(client, subscribe);
+    *reply = json_pack("{s:b}", "subscribed", subscribe);
+    return RM_REFUSED_NOT;
+}
+
+COMMAND(query_schema)
+{
+    UNUSED_HERE();
+    *reply = json_pack("{s:o}", "commands", rm_commands_describe(rm_commands, rm_command_count));
+    return RM_REFUSED_NOT;
+}
+
+static const struct rm_field nothing[] = {FIELDS_END};
+static const struct rm_field state_fields[] = {
+    {"state", RM_FIELD_STRING, true, "the run's state now"}, FIELDS_END};
+
+static const struct rm_field status_fields[] = {
+    {"name", RM_FIELD_STRING, true, "the experiment's name"},
+    {"version", RM_FIELD_STRING, true, "of ringmasterd"},
+    {"pid", RM_FIELD_INTEGER, true, "of ringmasterd"},
+    {"mode", RM_FIELD_STRING, true, "free, lockstep or sequential"},
+    {"seed", RM_FIELD_INTEGER, true, "of the run"},
+    {"state", RM_FIELD_STRING, true, "starting, running, paused, stopping, done or failed"},
+    {"reason", RM_FIELD_STRING, false, "why it failed"},
+    {"run_directory", RM_FIELD_STRING, true, "where the run leaves its files"},
+    {"config_file", RM_FIELD_STRING, true, "what it was started from"},
+    {"uptime_s", RM_FIELD_NUMBER, true, "seconds since the run's start"},
+    {"trained_s", RM_FIELD_NUMBER, true, "seconds from the run's start to the end of its budget"},
+    {"progress", RM_FIELD_OBJECT, true,
+     "steps and budget (per agent, over all worlds), fraction, left_s"},
+    {"rates", RM_FIELD_OBJECT, true, "steps_per_s of all agents, updates_per_s of all policies"},
+    {"score", RM_FIELD_OBJECT, true,
+     "training score of whole episodes, summed over agents: episodes, first, last (means of up to "
+     "100), latest"},
+    {"evaluation", RM_FIELD_OBJECT, true,
+     "latest greedy evaluation: count, episodes, mean, stderr; random, solved, low, high of the "
+     "world"},
+    {"agents", RM_FIELD_ARRAY, true, "per agent: name, policy, reward (as score), evaluation"},
+    {"policies", RM_FIELD_ARRAY, true,
+     "per policy: steps, updates, versions, replay, lag, sample age, loss, time blocked"},
+    {"workers", RM_FIELD_ARRAY, true,
+     "per worker: role, pid, states, generation, deaths, heartbeat, phases (shares of time), "
+     "memory"},
+    {"control", RM_FIELD_OBJECT, true, "clients and what was refused or lost"},
+    FIELDS_END};
+
+static const struct rm_field metrics_arguments[] = {
+    {"describe", RM_FIELD_BOOLEAN, false, "with names, units, kinds and meanings"}, FIELDS_END};
+static const struct rm_field metrics_fields[] = {
+    {"time_s", RM_FIELD_NUMBER, true, "seconds since the run's start"},
+    {"policies", RM_FIELD_ARRAY, true, "per policy: name, values"},
+    {"workers", RM_FIELD_ARRAY, true, "per worker: name, role, values"},
+    {"definitions", RM_FIELD_OBJECT, false, "per kind of block, what each value is"},
+    FIELDS_END};
+
+static const struct rm_field get_arguments[] = {
+    {"key", RM_FIELD_STRING, false, "a path such as optimizer.learning_rate; without: everything"},
+    FIELDS_END};
+static const struct rm_field get_fields[] = {{"key", RM_FIELD_STRING, false, "as asked for"},
+                                             {"value", RM_FIELD_ANY, true, "in force now"},
+                                             FIELDS_END};
+
+static const struct rm_field set_arguments[] = {
+    {"key", RM_FIELD_STRING, true, "path of a key that may change while running"},
+    {"value", RM_FIELD_ANY, true, "its new value"},
+    FIELDS_END};
+static const struct rm_field set_fields[] = {
+    {"key", RM_FIELD_STRING, true, "as asked for"},
+    {"before", RM_FIELD_ANY, true, "the value that was"},
+    {"value", RM_FIELD_ANY, true, "the value in force now"},
+    FIELDS_END};
+
+static const struct rm_field checkpoint_fields[] = {
+    {"request", RM_FIELD_INTEGER, true, "number of this request"},
+    {"directory", RM_FIELD_STRING, true, "the run directory that it is written under"},
+    FIELDS_END};
+
+static const struct rm_field evaluate_arguments[] = {
+    {"episodes", RM_FIELD_INTEGER, false, "how many; without: evaluation.episodes"}, FIELDS_END};
+static const struct rm_field evaluate_fields[] = {
+    {"request", RM_FIELD_INTEGER, true, "number of this request"},
+    {"finished", RM_FIELD_INTEGER, true, "evaluations finished so far"},
+    FIELDS_END};
+
+static const struct rm_field events_arguments[] = {
+    {"subscribe", RM_FIELD_BOOLEAN, false, "false: no more; without: true"}, FIELDS_END};
+static const struct rm_field events_fields[] = {
+    {"subscribed", RM_FIELD_BOOLEAN, true, "whether events come from now on"}, FIELDS_END};
+
+static const struct rm_field schema_fields[] = {
+    {"commands", RM_FIELD_ARRAY, true,
+     "per command: name, access, description, arguments, returns"},
+    FIELDS_END};
+
+const struct rm_command rm_commands[] = {
+    {"status", RM_ACCESS_SEE, nothing, status_fields, "The whole state of the run.", status},
+    {"metrics", RM_ACCESS_SEE, metrics_arguments, metrics_fields, "All counters and gauges.",
+     metrics},
+    {"get", RM_ACCESS_SEE, get_arguments, get_fields, "A configuration key, or all of them.", get},
+    {"set", RM_ACCESS_ADMINISTER, set_arguments, set_fields,
+     "Changes a key that may change while the experiment runs.", set},
+    {"pause", RM_ACCESS_OPERATE, nothing, state_fields,
+     "Everybody finishes the current turn and sleeps.", pause_run},
+    {"resume", RM_ACCESS_OPERATE, nothing, state_fields, "Goes on after a pause.", resume},
+    {"checkpoint", RM_ACCESS_OPERATE, nothing, checkpoint_fields,
+     "Learners write a checkpoint now.", checkpoint},
+    {"evaluate", RM_ACCESS_OPERATE, evaluate_arguments, evaluate_fields,
+     "Plays greedy episodes with the latest weights.", evaluate},
+    {"stop", RM_ACCESS_OPERATE, nothing, state_fields,
+     "Ends the run in good order; the daemon exits with 0.", stop},
+    {"events", RM_ACCESS_SEE, events_arguments, events_fields,
+     "Sends events from now on: state, worker, set, evaluation.", events},
+    {"query-schema", RM_ACCESS_SEE, nothing, schema_fields, "Describes all commands.",
+     query_schema},
+};
+const size_t rm_command_count = sizeof rm_commands / sizeof rm_commands[0];
+
+static enum rm_refusal execute(void *user, struct rm_client *client,
+                               const struct rm_request *request, json_t **reply,
+                               struct rm_error *error)
+{
+    struct rm_daemon *daemon = user;
+    const struct rm_command *command;
+    enum rm_refusal refusal = rm_command_check(rm_commands, rm_command_count, request,
+                                               rm_client_access(client), &command, error);
+    if (refusal == RM_REFUSED_NOT)
+        refusal = command->run(user, client, request->arguments, reply, error);
+    if (refusal == RM_REFUSED_NOT && command->access > RM_ACCESS_SEE)
+        rm_log(&daemon->log, RM_LOG_INFO, "%s by user %u, process %d", command->name,
+               (unsigned)rm_client_uid(client), (int)rm_client_pid(client));
+    return refusal;
+}
+
+static void watched(void *user, bool on)
+{
+    (void)on;
+    rm_daemon_arm(user);
+}
+
+const struct rm_control_ops rm_daemon_control_ops = {.execute = execute, .watched = watched};

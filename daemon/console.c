@@ -1,0 +1,189 @@
+#include "daemon/console.h"
+
+#include "daemon/daemon.h"
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 512
+#define WIDTH_UNKNOWN  80
+#define PLAIN_EVERY_NS (5 * RM_NS_PER_S) /* lines of a file nobody watches need not be many */
+#define BAR_CELLS      16
+#define SHOWN_AGENTS   8 /* rewards in the live line; beyond that their mean */
+
+/* Text that is cut at the end of its room. */
+struct text {
+    char *at;
+    size_t size, used;
+};
+
+static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct text *t, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(t->at + t->used, t->size - t->used, format, list);
+    va_end(list);
+    if (n > 0)
+        t->used += (size_t)n < t->size - t->used ? (size_t)n : t->size - t->used - 1;
+}
+
+/* 1234567 -> "1.23M": three digits say enough. */
+static void add_count(struct text *t, double value)
+{
+    if (value >= 1e6)
+        add(t, "%.3gM", value / 1e6);
+    else if (value >= 1e4)
+        add(t, "%.0fk", value / 1e3);
+    else if (value >= 1e3)
+        add(t, "%.1fk", value / 1e3);
+    else
+        add(t, "%.0f", value);
+}
+
+static void add_duration(struct text *t, double seconds)
+{
+    unsigned long s = (unsigned long)(seconds + 0.5);
+    if (s >= 3600)
+        add(t, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+    else
+        add(t, "%lu:%02lu", s / 60, s % 60);
+}
+
+static void add_bar(struct text *t, double fraction)
+{
+    int full = (int)(fraction * BAR_CELLS + 0.5);
+    add(t, "[");
+    for (int i = 0; i < BAR_CELLS; i++)
+        add(t, "%c", i < full ? '#' : '-');
+    add(t, "] %3.0f%%", 100 * fraction);
+}
+
+static void add_rewards(struct text *t, const struct rm_board_view *board)
+{
+    double sum = 0, mean;
+    uint32_t with = 0;
+    add(t, "  reward");
+    for (uint32_t a = 0; a < board->run->agents; a++) {
+        uint32_t n = rm_scores_last(&board->agents[a].scores, &mean);
+        sum += n ? mean : 0;
+        with += n > 0;
+        if (board->run->agents > SHOWN_AGENTS)
+            continue;
+        if (n)
+            add(t, " %.1f", mean);
+        else
+            add(t, " -");
+    }
+    if (board->run->agents > SHOWN_AGENTS && with)
+        add(t, " %.1f (mean of %u agents)", sum / with, with);
+}
+
+static void add_replay(struct text *t, const struct rm_board_view *board)
+{
+    uint64_t rows = 0, capacity = 0, samples = 0, steps = 0, lag_sum = 0, lag_count = 0;
+    for (uint32_t p = 0; p < board->run->policies; p++) {
+        const struct rm_board_policy *policy = &board->policies[p];
+        rows += RM_PEEK(&policy->replay_rows);
+        capacity += RM_PEEK(&policy->replay_capacity);
+        samples += RM_PEEK(&policy->samples);
+        steps += RM_PEEK(&policy->env_steps);
+        lag_sum += RM_PEEK(&policy->lag_sum);
+        lag_count += RM_PEEK(&policy->lag_count);
+    }
+    add(t, "  replay %.0f%%", capacity ? 100.0 * (double)rows / (double)capacity : 0.0);
+    add(t, "  ratio %.2f", steps ? (double)samples / (double)steps : 0.0);
+    add(t, "  lag %.2f", lag_count ? (double)lag_sum / (double)lag_count : 0.0);
+}
+
+size_t rm_console_line(char *line, size_t size, struct rm_daemon *daemon, unsigned width)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    struct text t = {.at = line, .size = width + 1 < size ? width + 1 : size};
+    uint64_t steps = rm_daemon_steps(daemon), budget = board->run->env_steps_budget;
+    enum rm_run_state state = RM_PEEK(&board->run->state);
+
+    if (size == 0)
+        return 0;
+    line[0] = '\0';
+    if (state != RM_RUN_RUNNING)
+        add(&t, "%s  ", rm_run_state_name(state));
+    else if (daemon->life == RM_LIFE_EVALUATING)
+        add(&t, "evaluating  ");
+    add_count(&t, rm_pace_rate(&daemon->steps_pace));
+    add(&t, " steps/s  ");
+    if (budget) {
+        double left = rm_daemon_time_left(daemon);
+        add_bar(&t, steps < budget ? (double)steps / (double)budget : 1.0);
+        add(&t, " ");
+        if (left < 0)
+            add(&t, "-:--");
+        else
+            add_duration(&t, left);
+        add(&t, " left");
+    } else {
+        add_count(&t, (double)steps);
+        add(&t, " steps");
+    }
+    add_rewards(&t, board);
+    add_replay(&t, board);
+    return t.used;
+}
+
+void rm_console_open(struct rm_console *console, FILE *out)
+{
+    memset(console, 0, sizeof *console);
+    console->out = out;
+    console->terminal = out && isatty(fileno(out));
+}
+
+void rm_console_clear(struct rm_console *console)
+{
+    if (!console->out || !console->drawn)
+        return;
+    fputs("\r\033[K", console->out);
+    fflush(console->out);
+    console->drawn = false;
+}
+
+void rm_console_say(struct rm_console *console, const char *format, ...)
+{
+    if (!console->out)
+        return;
+    rm_console_clear(console);
+    va_list list;
+    va_start(list, format);
+    vfprintf(console->out, format, list);
+    va_end(list);
+    fputc('\n', console->out);
+    fflush(console->out);
+}
+
+void rm_console_live(struct rm_console *console, struct rm_daemon *daemon, uint64_t now_ns)
+{
+    char line[LINE_MAX_BYTES];
+    struct winsize size;
+    uint64_t every = console->terminal ? RM_NS_PER_S * 9 / 10 : PLAIN_EVERY_NS;
+    if (!console->out || (console->last_ns && now_ns - console->last_ns < every))
+        return;
+    console->last_ns = now_ns;
+    if (!console->terminal) {
+        rm_console_line(line, sizeof line, daemon, sizeof line - 1);
+        rm_console_say(console, "%s", line);
+        return;
+    }
+    unsigned width = WIDTH_UNKNOWN;
+    if (ioctl(fileno(console->out), TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
+        width = size.ws_col;
+    /* One column less, or some terminals wrap. */
+    rm_console_line(line, sizeof line, daemon, width - 1);
+    fprintf(console->out, "\r%s\033[K", line);
+    fflush(console->out);
+    console->drawn = true;
+}

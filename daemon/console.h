@@ -1,0 +1,38 @@
+/* console: what people see in the foreground: a live line a second redrawn in place when standard
+ * output is a terminal, a plain line every few seconds when it is not, and tables at the end. */
+#ifndef RM_DAEMON_CONSOLE_H
+#define RM_DAEMON_CONSOLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct rm_daemon;
+
+struct rm_console {
+    FILE *out;        /* NULL = no console */
+    bool terminal;    /* redraw in place */
+    bool drawn;       /* a live line stands unfinished */
+    uint64_t last_ns; /* when the last line was written */
+};
+
+void rm_console_open(struct rm_console *console, FILE *out);
+
+/* Draws the live line if it is time for one. */
+void rm_console_live(struct rm_console *console, struct rm_daemon *daemon, uint64_t now_ns);
+
+/* Wipes the live line so that something else can be written. */
+void rm_console_clear(struct rm_console *console);
+
+/* A line of its own. */
+void rm_console_say(struct rm_console *console, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The tables at the end. */
+void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon);
+
+/* The text of the live line, cut to `width` columns: pure, for tests. */
+size_t rm_console_line(char *line, size_t size, struct rm_daemon *daemon, unsigned width);
+
+#endif

@@ -1,0 +1,288 @@
+#include "daemon/daemon.h"
+
+#include "actor/plan.h"
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* SIGINT and SIGTERM stop in good order; the second one kills. */
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct rm_daemon *daemon = handle->data;
+    if (number == SIGHUP) {
+        rm_daemon_reload(daemon);
+        return;
+    }
+    daemon->interrupts++;
+    if (daemon->interrupts == 1) {
+        rm_daemon_stop(daemon, number == SIGINT ? "interrupted" : "terminated");
+    } else {
+        rm_log(&daemon->log, RM_LOG_WARNING, "interrupted again: killing all workers");
+        rm_supervisor_kill_all(&daemon->supervisor);
+    }
+}
+
+static void clear_console(void *user)
+{
+    rm_console_clear(user);
+}
+
+static int load(struct rm_experiment *experiment, const struct rm_daemon_options *o,
+                struct rm_error *error)
+{
+    int rc = rm_config_load(experiment, o->file, o->overrides, o->override_count, error);
+    if (rc < 0)
+        return rc;
+    const struct {
+        const char *value;
+        char *to;
+        size_t room;
+        const char *option;
+    } texts[] = {
+        {o->name, experiment->name, sizeof experiment->name, "--name"},
+        {o->run_directory, experiment->run.directory, sizeof experiment->run.directory,
+         "--run-directory"},
+        {o->socket, experiment->control.socket, sizeof experiment->control.socket, "--socket"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (texts[i].value &&
+            snprintf(texts[i].to, texts[i].room, "%s", texts[i].value) >= (int)texts[i].room)
+            return rm_fail(error, -ENAMETOOLONG, "%s: longer than %zu bytes", texts[i].option,
+                           texts[i].room - 1);
+    if (!rm_socket_name_valid(experiment->name))
+        return rm_fail(
+            error, -EINVAL,
+            "name: \"%s\" cannot be a name: letters, digits, '.', '_' and '-', beginning "
+            "with a letter or a digit",
+            experiment->name);
+    return 0;
+}
+
+/* The parts of rm_daemon_check() and rm_daemon_run() that start nothing. */
+static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, struct rm_plan *plan,
+                   struct rm_error *error)
+{
+    int rc = load(experiment, &daemon->options, error);
+    if (rc == 0)
+        rc = rm_plan_make(plan, experiment, error);
+    if (rc == 0)
+        rc = rm_world_facts_read(&daemon->world, experiment, error);
+    return rc;
+}
+
+/* A descriptor per ring, weights and worker: many actors and policies need more than usual. */
+static int allow_descriptors(const struct rm_plan *plan, const struct rm_experiment *experiment,
+                             struct rm_error *error)
+{
+    uint64_t wanted = (uint64_t)plan->policies * (experiment->actor.count + 3) +
+                      experiment->actor.count * 2 + RM_CONTROL_CLIENTS_MAX + 128;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+        return 0;
+    if (limit.rlim_max < wanted)
+        return rm_fail(error, -EMFILE,
+                       "%llu open files are needed, %llu allowed (ulimit -n): use fewer actors",
+                       (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
+    limit.rlim_cur = wanted;
+    return setrlimit(RLIMIT_NOFILE, &limit) < 0
+               ? rm_fail(error, -errno, "cannot raise the number of open files: %s",
+                         strerror(errno))
+               : 0;
+}
+
+static int take_place(struct rm_daemon *daemon, const struct rm_experiment *experiment,
+                      struct rm_error *error)
+{
+    char path[RM_SOCKET_PATH_MAX];
+    if (experiment->control.socket[0])
+        return rm_place_take(&daemon->place, experiment->control.socket, error);
+    int rc = rm_socket_path(path, experiment->name, error);
+    return rc < 0 ? rc : rm_place_take(&daemon->place, path, error);
+}
+
+static int open_files(struct rm_daemon *daemon, struct rm_error *error)
+{
+    const struct rm_experiment *e = &daemon->session.experiment;
+    int rc = rm_run_directory_create(&daemon->directory, e->run.directory, e->name, error);
+    if (rc < 0)
+        return rc;
+    daemon->log.fd = rm_run_directory_open(&daemon->directory, "log.txt", error);
+    if (daemon->log.fd < 0)
+        return daemon->log.fd;
+    json_t *config = rm_config_to_json(e);
+    rc = rm_run_directory_json(&daemon->directory, "config.json", config, error);
+    json_decref(config);
+    if (rc < 0)
+        return rc;
+    return rm_metrics_open(&daemon->metrics, &daemon->directory, &daemon->session.board,
+                           e->metrics.csv, e->metrics.tensorboard, error);
+}
+
+static void open_loop(struct rm_daemon *daemon)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    uv_loop_init(&daemon->loop);
+    uv_timer_init(&daemon->loop, &daemon->tick);
+    uv_timer_init(&daemon->loop, &daemon->due);
+    uv_timer_init(&daemon->loop, &daemon->sample);
+    daemon->tick.data = daemon->due.data = daemon->sample.data = daemon;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        uv_signal_init(&daemon->loop, &daemon->signals[i]);
+        daemon->signals[i].data = daemon;
+        uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
+    }
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static int serve(struct rm_daemon *daemon, struct rm_error *error)
+{
+    struct rm_supervisor_limits limits = rm_supervisor_limits_of(&daemon->session.experiment);
+    int rc = rm_supervisor_init(&daemon->supervisor, daemon->session.objects.workers, &limits,
+                                &rm_daemon_supervisor_ops, daemon, error);
+    if (rc == 0)
+        rc = rm_daemon_find_libexec(daemon, error);
+    if (rc == 0)
+        rc = rm_place_listen(&daemon->place, error);
+    if (rc < 0)
+        return rc;
+    int fd = daemon->place.listen_fd;
+    daemon->place.listen_fd = -1;
+    return rm_control_open(&daemon->control, &daemon->loop, fd, &rm_daemon_control_ops, daemon,
+                           error);
+}
+
+static void close_handle(uv_handle_t *handle, void *unused)
+{
+    (void)unused;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+/* Everything that has a name in the file system goes first. */
+static void close_all(struct rm_daemon *daemon)
+{
+    rm_place_leave(&daemon->place);
+    rm_control_close(daemon->control);
+    daemon->control = NULL;
+    uv_run(&daemon->loop, UV_RUN_NOWAIT);
+    uv_walk(&daemon->loop, close_handle, NULL);
+    uv_run(&daemon->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&daemon->loop);
+    rm_metrics_close(&daemon->metrics);
+    rm_session_close(&daemon->session);
+    if (daemon->log.fd >= 0)
+        close(daemon->log.fd);
+    daemon->log.fd = -1;
+}
+
+static void write_summary(struct rm_daemon *daemon)
+{
+    struct rm_error error = {.text = ""};
+    double time_s = (double)(rm_now_ns() - daemon->started_ns) / 1e9;
+    rm_metrics_write(&daemon->metrics, &daemon->session.board, time_s, rm_daemon_steps(daemon));
+    json_t *summary = rm_daemon_status(daemon);
+    int rc = rm_run_directory_json(&daemon->directory, "summary.json", summary, &error);
+    json_decref(summary);
+    if (rc < 0)
+        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
+}
+
+static int run(struct rm_daemon *daemon, struct rm_error *error)
+{
+    const struct rm_experiment *e = &daemon->session.experiment;
+    rm_log(&daemon->log, RM_LOG_INFO, "%s %s: %s, %u workers, run directory %s", e->name,
+           RM_VERSION, daemon->options.file, daemon->session.objects.workers,
+           daemon->directory.path);
+    rm_console_open(&daemon->console, daemon->options.foreground ? stdout : NULL);
+    rm_console_say(&daemon->console, "%s: %u agents, %u policies, %u actors; %s", e->name,
+                   daemon->session.plan.agents, daemon->session.plan.policies, e->actor.count,
+                   daemon->directory.path);
+    daemon->watchdog_ns = rm_notify_watchdog_ns();
+    rm_daemon_start_workers(daemon);
+    rm_daemon_arm(daemon);
+    while (daemon->life != RM_LIFE_OVER)
+        uv_run(&daemon->loop, UV_RUN_DEFAULT);
+    write_summary(daemon);
+    rm_console_summary(&daemon->console, daemon);
+    if (daemon->failed)
+        return rm_fail(error, RM_DAEMON_FAILED, "%s (journal: %s/log.txt)", daemon->failure,
+                       daemon->directory.path);
+    if (daemon->interrupts > 1)
+        return rm_fail(error, RM_DAEMON_KILLED, "interrupted twice: workers were killed");
+    return RM_DAEMON_OK;
+}
+
+static struct rm_daemon *create(const struct rm_daemon_options *options, struct rm_error *error)
+{
+    struct rm_daemon *daemon = calloc(1, sizeof *daemon);
+    if (!daemon) {
+        rm_fail(error, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    daemon->options = *options;
+    daemon->place.lock_fd = daemon->place.listen_fd = -1;
+    daemon->metrics.board.fd = -1;
+    daemon->log = (struct rm_log){.fd = -1,
+                                  .echo_fd = STDERR_FILENO,
+                                  .echo = options->foreground ? RM_LOG_NOTICE : RM_LOG_INFO,
+                                  .prefix = !options->foreground && getenv("JOURNAL_STREAM"),
+                                  .before_echo = clear_console,
+                                  .user = &daemon->console};
+    return daemon;
+}
+
+int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *error)
+{
+    struct rm_daemon *daemon = create(options, error);
+    struct rm_experiment *experiment = calloc(1, sizeof *experiment);
+    struct rm_plan *plan = calloc(1, sizeof *plan);
+    int code = RM_DAEMON_RESOURCES;
+    if (daemon && experiment && plan)
+        code = prepare(daemon, experiment, plan, error) < 0 ? RM_DAEMON_USAGE : RM_DAEMON_OK;
+    free(plan);
+    free(experiment);
+    free(daemon);
+    return code;
+}
+
+static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, struct rm_plan *plan,
+                 struct rm_error *error)
+{
+    if (prepare(daemon, experiment, plan, error) < 0)
+        return RM_DAEMON_USAGE;
+    int rc = take_place(daemon, experiment, error);
+    if (rc < 0)
+        return rc == -EEXIST ? RM_DAEMON_RUNNING : RM_DAEMON_RESOURCES;
+    if (allow_descriptors(plan, experiment, error) < 0 ||
+        rm_session_create(&daemon->session, experiment, plan, error) < 0) {
+        rm_place_leave(&daemon->place);
+        return RM_DAEMON_RESOURCES;
+    }
+    open_loop(daemon);
+    int code = RM_DAEMON_RESOURCES;
+    if (open_files(daemon, error) == 0 && serve(daemon, error) == 0)
+        code = run(daemon, error);
+    close_all(daemon);
+    return code;
+}
+
+int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *error)
+{
+    struct rm_daemon *daemon = create(options, error);
+    struct rm_experiment *experiment = calloc(1, sizeof *experiment);
+    struct rm_plan *plan = calloc(1, sizeof *plan);
+    int code = RM_DAEMON_RESOURCES;
+    if (daemon && experiment && plan)
+        code = start(daemon, experiment, plan, error);
+    free(plan);
+    free(experiment);
+    free(daemon);
+    return code;
+}

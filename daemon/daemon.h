@@ -1,0 +1,151 @@
+/* daemon: one experiment being run. Everything ringmasterd knows, in one struct, and the functions
+ * of the rooms' files that work on it. Created and destroyed by rm_daemon_run(); used by the event
+ * loop's thread only. It never touches CUDA and never computes: it starts, watches, answers. */
+#ifndef RM_DAEMON_DAEMON_H
+#define RM_DAEMON_DAEMON_H
+
+#include "config/config.h"
+#include "config/session.h"
+#include "daemon/console.h"
+#include "daemon/control.h"
+#include "daemon/log.h"
+#include "daemon/metrics.h"
+#include "daemon/pace.h"
+#include "daemon/place.h"
+#include "daemon/run_directory.h"
+#include "daemon/supervisor.h"
+#include "daemon/world_facts.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+/* Exit codes of ringmasterd. */
+enum rm_daemon_exit {
+    RM_DAEMON_OK = 0,        /* finished, or stopped as asked */
+    RM_DAEMON_FAILED = 1,    /* the run failed; the log says why */
+    RM_DAEMON_USAGE = 2,     /* command line or configuration */
+    RM_DAEMON_RUNNING = 3,   /* an experiment of that name runs already */
+    RM_DAEMON_RESOURCES = 4, /* no memory, no directory, no socket: nothing was started */
+    RM_DAEMON_KILLED = 130,  /* interrupted twice: workers were killed */
+};
+
+#define RM_OVERRIDES_MAX 256
+
+struct rm_daemon_options {
+    const char *file;
+    const char *name;          /* NULL = the configuration's */
+    const char *run_directory; /* NULL = the configuration's */
+    const char *socket;        /* NULL = the configuration's, or the default place */
+    struct rm_override overrides[RM_OVERRIDES_MAX];
+    size_t override_count;
+    bool foreground; /* a console on standard output */
+};
+
+/* Where the run is. What the board calls running or paused is RM_LIFE_TRAINING here. */
+enum rm_life {
+    RM_LIFE_STARTING = 0, /* until the first actor has stepped */
+    RM_LIFE_TRAINING,
+    RM_LIFE_EVALUATING, /* the budget is spent; the final evaluation is being played */
+    RM_LIFE_STOPPING,
+    RM_LIFE_OVER, /* no process left */
+};
+
+struct rm_daemon {
+    struct rm_daemon_options options;
+    struct rm_session session; /* its experiment's hot keys are kept current */
+    struct rm_world_facts world;
+    struct rm_place place;
+    struct rm_run_directory directory;
+    struct rm_log log;
+    struct rm_supervisor supervisor;
+    struct rm_metrics metrics;
+    struct rm_console console;
+    struct rm_pace steps_pace, updates_pace;
+    struct rm_control *control;
+    char libexec[RM_PATH_TEXT_MAX]; /* where the workers' executables are */
+
+    uv_loop_t loop;
+    uv_timer_t tick, due, sample;
+    uv_signal_t signals[4];
+    uint32_t handles_open;
+
+    enum rm_life life;
+    bool failed;
+    char failure[512];     /* why */
+    uint32_t interrupts;   /* SIGINT and SIGTERM so far */
+    uint64_t started_ns;   /* of the run */
+    uint64_t trained_ns;   /* when training ended; 0 = not yet */
+    uint64_t final_before; /* evaluations finished when the final one was asked for */
+    uint64_t watchdog_ns;  /* the service manager wants to hear that often, 0 = never */
+    uint64_t evaluations_seen;
+    double stop_asked;
+};
+
+/* Runs an experiment to its end. Returns an enum rm_daemon_exit; `error` says what went wrong. */
+int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *error);
+
+/* Loads, checks and plans without starting anything. */
+int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *error);
+
+/* --- lifecycle.c: what happens when --------------------------------------------------------- */
+
+void rm_daemon_start_workers(struct rm_daemon *daemon);
+void rm_daemon_tick(struct rm_daemon *daemon);
+void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_supervised before,
+                              const struct rm_supervised_worker *worker);
+void rm_daemon_stop(struct rm_daemon *daemon, const char *why);
+void rm_daemon_fail(struct rm_daemon *daemon, const char *why);
+void rm_daemon_pause(struct rm_daemon *daemon, bool pause);
+void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes);
+void rm_daemon_request_checkpoint(struct rm_daemon *daemon);
+/* Sets timers to what the present state needs: none at all when paused and nobody watches. */
+void rm_daemon_arm(struct rm_daemon *daemon);
+/* Tells subscribers; takes `data`, which may be NULL. */
+void rm_daemon_event(struct rm_daemon *daemon, const char *name, json_t *data);
+
+/* --- spawn.c: processes ---------------------------------------------------------------------- */
+
+extern const struct rm_supervisor_ops rm_daemon_supervisor_ops;
+/* Is worker `index` a process of its own in this mode? */
+bool rm_daemon_has_process(const struct rm_daemon *daemon, uint32_t index);
+int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error);
+
+/* --- settings.c: hot keys --------------------------------------------------------------------- */
+
+/* Sets one key while running; refused unless hot. `who` for the journal. */
+int rm_daemon_set(struct rm_daemon *daemon, const char *key, const json_t *value, uid_t who,
+                  struct rm_error *error);
+/* Reads the file again and applies what may be applied. */
+void rm_daemon_reload(struct rm_daemon *daemon);
+
+/* --- status.c ----------------------------------------------------------------------------------
+ */
+
+/* The whole state as one object (see status.c for its members). */
+json_t *rm_daemon_status(struct rm_daemon *daemon);
+json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe);
+
+/* Steps per agent so far, over all worlds; the run's budget counts these. */
+uint64_t rm_daemon_steps(const struct rm_daemon *daemon);
+/* Agent steps of all agents, and updates of all policies, so far. */
+uint64_t rm_daemon_agent_steps(const struct rm_daemon *daemon);
+uint64_t rm_daemon_updates(const struct rm_daemon *daemon);
+/* Seconds until the budget is spent at the present pace; negative when unknown. */
+double rm_daemon_time_left(const struct rm_daemon *daemon);
+
+/* --- commands.c --------------------------------------------------------------------------------
+ */
+
+extern const struct rm_command rm_commands[];
+extern const size_t rm_command_count;
+extern const struct rm_control_ops rm_daemon_control_ops;
+
+/* --- notify.c: the service manager -------------------------------------------------------------
+ */
+
+void rm_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
+uint64_t rm_notify_watchdog_ns(void);
+
+#endif

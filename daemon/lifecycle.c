@@ -1,0 +1,336 @@
+/* What happens when in a run: its states, what moves it from one to the next, and the timers each
+ * state needs. */
+#include "daemon/daemon.h"
+
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TICK_MS      1000 /* while somebody may be watching or work goes on */
+#define TICK_FAST_MS 50   /* while something short is waited for */
+
+static struct rm_board_run *run_of(struct rm_daemon *daemon)
+{
+    return daemon->session.board.run;
+}
+
+static void set_run_state(struct rm_daemon *daemon, enum rm_run_state state)
+{
+    struct rm_board_run *run = run_of(daemon);
+    enum rm_run_state before = RM_PEEK(&run->state);
+    if (before == state)
+        return;
+    RM_RAISE(&run->state, state);
+    rm_log(&daemon->log, RM_LOG_INFO, "%s", rm_run_state_name(state));
+    rm_notify("STATUS=%s", rm_run_state_name(state));
+    rm_daemon_event(daemon, "state",
+                    json_pack("{s:s,s:s}", "state", rm_run_state_name(state), "before",
+                              rm_run_state_name(before)));
+}
+
+/* Whatever the workers sleep on, they look again. */
+static void wake_all(struct rm_daemon *daemon)
+{
+    for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
+        struct rm_wake wake = rm_session_wake(&daemon->session, i);
+        rm_wake_force(&wake);
+    }
+}
+
+void rm_daemon_event(struct rm_daemon *daemon, const char *name, json_t *data)
+{
+    if (daemon->control)
+        rm_control_event(daemon->control, name, data);
+    json_decref(data);
+}
+
+void rm_daemon_start_workers(struct rm_daemon *daemon)
+{
+    daemon->started_ns = rm_now_ns();
+    run_of(daemon)->started_ns = daemon->started_ns;
+    for (uint32_t i = 0; i < daemon->session.objects.workers; i++)
+        if (rm_daemon_has_process(daemon, i))
+            rm_supervisor_start(&daemon->supervisor, i, rm_now_ns());
+}
+
+void rm_daemon_stop(struct rm_daemon *daemon, const char *why)
+{
+    if (daemon->life >= RM_LIFE_STOPPING)
+        return;
+    daemon->life = RM_LIFE_STOPPING;
+    if (daemon->trained_ns == 0)
+        daemon->trained_ns = rm_now_ns();
+    rm_log(&daemon->log, RM_LOG_INFO, "stopping: %s", why);
+    rm_notify("STOPPING=1");
+    if (!daemon->failed)
+        set_run_state(daemon, RM_RUN_STOPPING);
+    RM_RAISE(&run_of(daemon)->stop, 1);
+    rm_supervisor_stop_all(&daemon->supervisor, rm_now_ns());
+    wake_all(daemon);
+    rm_daemon_arm(daemon);
+}
+
+void rm_daemon_fail(struct rm_daemon *daemon, const char *why)
+{
+    if (!daemon->failed) {
+        daemon->failed = true;
+        snprintf(daemon->failure, sizeof daemon->failure, "%s", why);
+        rm_log(&daemon->log, RM_LOG_ERROR, "the run failed: %s", why);
+        set_run_state(daemon, RM_RUN_FAILED);
+    }
+    rm_daemon_stop(daemon, "the run failed");
+}
+
+void rm_daemon_pause(struct rm_daemon *daemon, bool pause)
+{
+    if (daemon->life >= RM_LIFE_STOPPING || (RM_PEEK(&run_of(daemon)->pause) != 0) == pause)
+        return;
+    RM_RAISE(&run_of(daemon)->pause, pause);
+    set_run_state(daemon, pause                              ? RM_RUN_PAUSED
+                          : daemon->life == RM_LIFE_STARTING ? RM_RUN_STARTING
+                                                             : RM_RUN_RUNNING);
+    rm_pace_reset(&daemon->steps_pace);
+    rm_pace_reset(&daemon->updates_pace);
+    if (!pause)
+        wake_all(daemon);
+    rm_daemon_arm(daemon);
+}
+
+void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes)
+{
+    RM_POKE(&run_of(daemon)->evaluate_episodes, episodes);
+    RM_RAISE(&run_of(daemon)->evaluate_request, RM_PEEK(&run_of(daemon)->evaluate_request) + 1);
+    wake_all(daemon);
+}
+
+void rm_daemon_request_checkpoint(struct rm_daemon *daemon)
+{
+    RM_RAISE(&run_of(daemon)->checkpoint_request, RM_PEEK(&run_of(daemon)->checkpoint_request) + 1);
+    wake_all(daemon);
+}
+
+/* All actors and learners have done their share. */
+static bool trained(struct rm_daemon *daemon)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    uint32_t trainers = rm_worker_evaluator(&daemon->session.objects);
+    for (uint32_t i = 0; i < trainers; i++) {
+        if (RM_PEEK(&board->workers[i].state) != RM_WORKER_DONE)
+            return false;
+        if (rm_daemon_has_process(daemon, i) && !daemon->supervisor.workers[i].finished)
+            return false;
+    }
+    return true;
+}
+
+static void begin_final_evaluation(struct rm_daemon *daemon)
+{
+    uint32_t episodes = daemon->session.experiment.evaluation.final_episodes;
+    daemon->trained_ns = rm_now_ns();
+    rm_log(&daemon->log, RM_LOG_INFO, "the budget is spent after %.1f s",
+           (double)(daemon->trained_ns - daemon->started_ns) / 1e9);
+    if (episodes == 0) {
+        rm_daemon_stop(daemon, "finished");
+        return;
+    }
+    daemon->life = RM_LIFE_EVALUATING;
+    daemon->final_before = RM_PEEK(&run_of(daemon)->evaluations);
+    rm_daemon_request_evaluation(daemon, episodes);
+    rm_daemon_arm(daemon);
+}
+
+/* The final evaluation is over when one is finished that played the last version of every policy:
+ * an earlier one may have been in progress. */
+static bool evaluated(struct rm_daemon *daemon)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    if (RM_PEEK(&board->run->evaluations) <= daemon->final_before)
+        return false;
+    for (uint32_t p = 0; p < board->run->policies; p++)
+        if (RM_PEEK(&board->policies[p].eval_version) < RM_PEEK(&board->policies[p].published))
+            return false;
+    return true;
+}
+
+static bool stepped(struct rm_daemon *daemon)
+{
+    return rm_daemon_agent_steps(daemon) > 0;
+}
+
+static void note_evaluations(struct rm_daemon *daemon)
+{
+    struct rm_board_run *run = run_of(daemon);
+    uint64_t finished = RM_PEEK(&run->evaluations);
+    if (finished == daemon->evaluations_seen)
+        return;
+    daemon->evaluations_seen = finished;
+    double mean = RM_PEEK(&run->eval_score_mean), error = RM_PEEK(&run->eval_score_stderr);
+    uint64_t episodes = RM_PEEK(&run->eval_episodes);
+    rm_log(&daemon->log, RM_LOG_INFO,
+           "evaluation %llu: greedy score %.2f +- %.2f over %llu episodes",
+           (unsigned long long)finished, mean, error, (unsigned long long)episodes);
+    rm_daemon_event(daemon, "evaluation",
+                    json_pack("{s:I,s:f,s:f,s:I}", "count", (json_int_t)finished, "mean",
+                              isfinite(mean) ? mean : 0.0, "stderr", isfinite(error) ? error : 0.0,
+                              "episodes", (json_int_t)episodes));
+}
+
+/* Deaths, hangs and readiness, from what the board says. */
+static void observe(struct rm_daemon *daemon, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
+        const struct rm_board_worker *slot = &daemon->session.board.workers[i];
+        if (rm_daemon_has_process(daemon, i))
+            rm_supervisor_observe(&daemon->supervisor, i, RM_SEE(&slot->state),
+                                  RM_PEEK(&slot->heartbeat_ns), now_ns);
+    }
+}
+
+void rm_daemon_tick(struct rm_daemon *daemon)
+{
+    uint64_t now = rm_now_ns();
+    bool paused = RM_PEEK(&run_of(daemon)->pause) != 0;
+    observe(daemon, now);
+    if (!paused) {
+        rm_pace_add(&daemon->steps_pace, now, rm_daemon_agent_steps(daemon));
+        rm_pace_add(&daemon->updates_pace, now, rm_daemon_updates(daemon));
+    }
+    note_evaluations(daemon);
+    if (daemon->life == RM_LIFE_STARTING && stepped(daemon)) {
+        daemon->life = RM_LIFE_TRAINING;
+        if (!paused)
+            set_run_state(daemon, RM_RUN_RUNNING);
+        rm_notify("READY=1");
+    }
+    if (daemon->life <= RM_LIFE_TRAINING && trained(daemon))
+        begin_final_evaluation(daemon);
+    else if (daemon->life == RM_LIFE_EVALUATING && evaluated(daemon))
+        rm_daemon_stop(daemon, "finished");
+    if (daemon->control)
+        rm_control_expire(daemon->control, now);
+    if (daemon->watchdog_ns)
+        rm_notify("WATCHDOG=1");
+    rm_console_live(&daemon->console, daemon, now);
+    rm_daemon_arm(daemon);
+}
+
+void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_supervised before,
+                              const struct rm_supervised_worker *worker)
+{
+    const char *name = daemon->session.board.workers[index].name;
+    bool died = worker->state == RM_SUPERVISED_BACKING_OFF || worker->state == RM_SUPERVISED_FAILED;
+    enum rm_log_level level = died ? RM_LOG_WARNING : RM_LOG_INFO;
+    rm_log(&daemon->log, level, "%s: %s%s%s (generation %llu, process %d)", name,
+           worker->finished && worker->state == RM_SUPERVISED_DOWN
+               ? "finished"
+               : rm_supervised_name(worker->state),
+           died ? ": " : "", died ? worker->reason : "", (unsigned long long)worker->generation,
+           worker->pid);
+    rm_daemon_event(daemon, "worker",
+                    json_pack("{s:s,s:s,s:s,s:I,s:I,s:i,s:s}", "name", name, "state",
+                              rm_supervised_name(worker->state), "before",
+                              rm_supervised_name(before), "generation",
+                              (json_int_t)worker->generation, "deaths", (json_int_t)worker->deaths,
+                              "pid", worker->pid, "reason", died ? worker->reason : ""));
+    if (worker->state == RM_SUPERVISED_FAILED) {
+        char why[512];
+        snprintf(why, sizeof why, "%s: %s", name, worker->reason);
+        rm_daemon_fail(daemon, why);
+    } else if (worker->state == RM_SUPERVISED_UP && worker->generation > 1 &&
+               daemon->life == RM_LIFE_EVALUATING) {
+        /* The final evaluation died with the evaluator: the new one begins again. */
+        rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
+    } else if (worker->finished && daemon->life <= RM_LIFE_TRAINING && trained(daemon)) {
+        begin_final_evaluation(daemon);
+    }
+    if (daemon->life == RM_LIFE_STOPPING && rm_supervisor_alive(&daemon->supervisor) == 0) {
+        daemon->life = RM_LIFE_OVER;
+        if (!daemon->failed)
+            set_run_state(daemon, RM_RUN_DONE);
+        uv_stop(&daemon->loop);
+    }
+    rm_daemon_arm(daemon);
+}
+
+/* --- timers ---------------------------------------------------------------------------------- */
+
+static void on_tick(uv_timer_t *timer)
+{
+    rm_daemon_tick(timer->data);
+}
+
+static void on_due(uv_timer_t *timer)
+{
+    struct rm_daemon *daemon = timer->data;
+    rm_supervisor_tick(&daemon->supervisor, rm_now_ns());
+    rm_daemon_arm(daemon);
+}
+
+static void on_sample(uv_timer_t *timer)
+{
+    struct rm_daemon *daemon = timer->data;
+    double time_s = (double)(rm_now_ns() - daemon->started_ns) / 1e9;
+    int rc =
+        rm_metrics_write(&daemon->metrics, &daemon->session.board, time_s, rm_daemon_steps(daemon));
+    if (rc < 0 && daemon->metrics.failures == 1)
+        rm_log(&daemon->log, RM_LOG_WARNING,
+               "a row of metrics could not be written (%s); training goes on", strerror(-rc));
+}
+
+/* Paused, everybody asleep and nobody connected: nothing changes, so nothing is looked at. */
+static bool quiet(const struct rm_daemon *daemon)
+{
+    if (!RM_PEEK(&daemon->session.board.run->pause) || daemon->life >= RM_LIFE_STOPPING ||
+        daemon->watchdog_ns)
+        return false;
+    if (daemon->control && rm_control_counts(daemon->control).clients > 0)
+        return false;
+    for (uint32_t i = 0; i < daemon->supervisor.count; i++) {
+        enum rm_supervised state = daemon->supervisor.workers[i].state;
+        enum rm_worker_state word = RM_PEEK(&daemon->session.board.workers[i].state);
+        if (state == RM_SUPERVISED_STARTING ||
+            (state == RM_SUPERVISED_UP && word != RM_WORKER_WAITING && word != RM_WORKER_DONE))
+            return false;
+    }
+    return true;
+}
+
+static uint64_t tick_ms(const struct rm_daemon *daemon)
+{
+    bool starting = false;
+    for (uint32_t i = 0; i < daemon->supervisor.count; i++)
+        starting |= daemon->supervisor.workers[i].state == RM_SUPERVISED_STARTING;
+    bool short_wait = starting || daemon->life == RM_LIFE_STARTING ||
+                      daemon->life == RM_LIFE_EVALUATING || daemon->life == RM_LIFE_STOPPING;
+    return short_wait ? TICK_FAST_MS : TICK_MS;
+}
+
+static void keep_repeating(uv_timer_t *timer, uv_timer_cb callback, uint64_t ms)
+{
+    if (ms == 0)
+        uv_timer_stop(timer);
+    else if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_repeat(timer) != ms)
+        uv_timer_start(timer, callback, ms, ms);
+}
+
+void rm_daemon_arm(struct rm_daemon *daemon)
+{
+    bool over = daemon->life == RM_LIFE_OVER;
+    bool idle = over || quiet(daemon);
+    keep_repeating(&daemon->tick, on_tick, idle ? 0 : tick_ms(daemon));
+
+    bool sampling = !idle && !RM_PEEK(&run_of(daemon)->pause) &&
+                    (daemon->metrics.csv || daemon->metrics.board.fd >= 0);
+    double interval_s = daemon->session.experiment.metrics.interval_s;
+    keep_repeating(&daemon->sample, on_sample, sampling ? (uint64_t)(interval_s * 1000) : 0);
+
+    uint64_t due = rm_supervisor_due(&daemon->supervisor), now = rm_now_ns();
+    if (over || due == 0)
+        uv_timer_stop(&daemon->due);
+    else
+        uv_timer_start(&daemon->due, on_due,
+                       due > now ? (due - now + RM_NS_PER_MS - 1) / RM_NS_PER_MS : 0, 0);
+}

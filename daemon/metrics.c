@@ -1,0 +1,172 @@
+#include "daemon/metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+struct columns {
+    rm_metrics_column_fn each;
+    void *user;
+    size_t count;
+};
+
+static void column(struct columns *c, double value, bool integer, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void column(struct columns *c, double value, bool integer, const char *format, ...)
+{
+    char name[160];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(name, sizeof name, format, list);
+    va_end(list);
+    c->each(c->user, name, value, integer);
+    c->count++;
+}
+
+static void scores(struct columns *c, const char *what, const struct rm_scores *s)
+{
+    double last = NAN;
+    rm_scores_last(s, &last);
+    column(c, last, false, "%s_last", what);
+    column(c, (double)atomic_load_explicit(&s->episodes, memory_order_relaxed), true, "%s_episodes",
+           what);
+}
+
+static double load(const _Atomic double *value)
+{
+    return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+static void table(struct columns *c, const char *kind, const char *name,
+                  const struct rm_metric *metrics, size_t count, const void *block)
+{
+    for (size_t i = 0; i < count; i++)
+        column(c, rm_metric_value(&metrics[i], block), metrics[i].type == RM_METRIC_U64, "%s.%s.%s",
+               kind, name, metrics[i].name);
+}
+
+size_t rm_metrics_columns(const struct rm_board_view *board, double time_s, uint64_t steps,
+                          rm_metrics_column_fn each, void *user)
+{
+    struct columns c = {.each = each, .user = user};
+    const struct rm_board_run *run = board->run;
+    bool evaluated = atomic_load_explicit(&run->evaluations, memory_order_relaxed) > 0;
+    column(&c, time_s, false, "time_s");
+    column(&c, (double)steps, true, "steps");
+    scores(&c, "score", &run->scores);
+    column(&c, evaluated ? load(&run->eval_score_mean) : NAN, false, "evaluation_score");
+    for (uint32_t a = 0; a < run->agents; a++) {
+        char what[RM_NAME_MAX + 24];
+        snprintf(what, sizeof what, "agent.%s.reward", board->agents[a].name);
+        scores(&c, what, &board->agents[a].scores);
+        column(&c, evaluated ? load(&board->agents[a].eval_mean) : NAN, false,
+               "agent.%s.evaluation", board->agents[a].name);
+    }
+    for (uint32_t p = 0; p < run->policies; p++)
+        table(&c, "policy", board->policies[p].name, rm_policy_metrics, rm_policy_metric_count,
+              &board->policies[p]);
+    for (uint32_t w = 0; w < run->workers; w++)
+        table(&c, "worker", board->workers[w].name, rm_worker_metrics, rm_worker_metric_count,
+              &board->workers[w]);
+    return c.count;
+}
+
+struct csv {
+    FILE *file;
+    bool first, names;
+};
+
+static void csv_field(void *user, const char *name, double value, bool integer)
+{
+    struct csv *csv = user;
+    if (!csv->first)
+        fputc(',', csv->file);
+    csv->first = false;
+    if (csv->names)
+        fputs(name, csv->file);
+    else if (isfinite(value))
+        fprintf(csv->file, integer ? "%.0f" : "%.9g", value);
+}
+
+static int csv_row(FILE *file, const struct rm_board_view *board, double time_s, uint64_t steps,
+                   bool names)
+{
+    struct csv csv = {.file = file, .first = true, .names = names};
+    rm_metrics_columns(board, time_s, steps, csv_field, &csv);
+    fputc('\n', file);
+    if (fflush(file) == 0 && !ferror(file))
+        return 0;
+    int rc = errno ? -errno : -EIO;
+    clearerr(file);
+    return rc;
+}
+
+int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *directory,
+                    const struct rm_board_view *board, bool csv, bool tensorboard,
+                    struct rm_error *error)
+{
+    memset(metrics, 0, sizeof *metrics);
+    metrics->board.fd = -1;
+    int rc = 0;
+    if (csv) {
+        int fd = rm_run_directory_open(directory, "metrics.csv", error);
+        if (fd < 0)
+            return fd;
+        metrics->csv = fdopen(fd, "a");
+        if (!metrics->csv)
+            return rm_fail(error, -ENOMEM, "metrics.csv: out of memory");
+        rc = csv_row(metrics->csv, board, 0, 0, true);
+        if (rc < 0)
+            rm_fail(error, rc, "cannot write metrics.csv: %s", strerror(-rc));
+    }
+    if (rc == 0 && tensorboard)
+        rc = rm_tensorboard_open(&metrics->board, directory, error);
+    if (rc < 0)
+        rm_metrics_close(metrics);
+    return rc;
+}
+
+static void tensorboard_field(void *user, const char *name, double value, bool integer)
+{
+    struct rm_tensorboard *board = user;
+    char tag[160];
+    (void)integer;
+    if (!isfinite(value) || strcmp(name, "steps") == 0)
+        return;
+    snprintf(tag, sizeof tag, "%s", name); /* TensorBoard groups by what stands before a slash */
+    for (char *c = tag; *c; c++)
+        if (*c == '.')
+            *c = '/';
+    rm_tensorboard_scalar(board, tag, (float)value);
+}
+
+int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *board, double time_s,
+                     uint64_t steps)
+{
+    int rc = 0;
+    if (metrics->csv)
+        rc = csv_row(metrics->csv, board, time_s, steps, false);
+    if (metrics->board.fd >= 0) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        rm_tensorboard_begin(&metrics->board, (double)now.tv_sec + (double)now.tv_nsec * 1e-9,
+                             steps);
+        rm_metrics_columns(board, time_s, steps, tensorboard_field, &metrics->board);
+        int written = rm_tensorboard_end(&metrics->board);
+        rc = rc < 0 ? rc : written;
+    }
+    metrics->rows++;
+    if (rc < 0)
+        metrics->failures++;
+    return rc;
+}
+
+void rm_metrics_close(struct rm_metrics *metrics)
+{
+    if (metrics->csv)
+        fclose(metrics->csv);
+    metrics->csv = NULL;
+    rm_tensorboard_close(&metrics->board);
+}

@@ -1,0 +1,49 @@
+/* metrics: what is written down while a run goes on: one row of metrics.csv and one set of
+ * TensorBoard scalars every metrics.interval_s, made from the tables of shm/board.h. The columns of
+ * the CSV are those of rm_metrics_columns(), fixed for a run:
+ *
+ *   time_s                         since the run's start
+ *   steps                          per agent, over all worlds
+ *   score.last, score.episodes     of whole episodes
+ *   agent.NAME.reward_last ..      per agent
+ *   policy.NAME.METRIC             rm_policy_metrics
+ *   worker.NAME.METRIC             rm_worker_metrics
+ *
+ * A number that is not there (no episode yet) is an empty field in the CSV and absent for
+ * TensorBoard. */
+#ifndef RM_DAEMON_METRICS_H
+#define RM_DAEMON_METRICS_H
+
+#include "daemon/run_directory.h"
+#include "daemon/tensorboard.h"
+#include "shm/base/error.h"
+#include "shm/board.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+struct rm_metrics {
+    FILE *csv;                   /* NULL = off */
+    struct rm_tensorboard board; /* fd -1 = off */
+    uint64_t rows;
+    uint64_t failures; /* rows that could not be written whole */
+};
+
+int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *directory,
+                    const struct rm_board_view *board, bool csv, bool tensorboard,
+                    struct rm_error *error);
+
+/* Writes a row. `steps` is the step of the TensorBoard scalars. Returns 0 or negative errno, e.g.
+ * for a full disk; the run goes on without the row. */
+int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *board, double time_s,
+                     uint64_t steps);
+
+void rm_metrics_close(struct rm_metrics *metrics);
+
+/* Calls `each` for every column in order with its name and present value (NaN: not there). Returns
+ * the number of columns. */
+typedef void (*rm_metrics_column_fn)(void *user, const char *name, double value, bool integer);
+size_t rm_metrics_columns(const struct rm_board_view *board, double time_s, uint64_t steps,
+                          rm_metrics_column_fn each, void *user);
+
+#endif

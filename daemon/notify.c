@@ -1,0 +1,37 @@
+/* The service manager: readiness, status and watchdog, where there is one (NOTIFY_SOCKET). */
+#include "daemon/daemon.h"
+
+#include <stdio.h>
+
+#ifdef RM_HAVE_SYSTEMD
+#include <systemd/sd-daemon.h>
+
+void rm_notify(const char *format, ...)
+{
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    sd_notify(0, text);
+}
+
+uint64_t rm_notify_watchdog_ns(void)
+{
+    uint64_t interval_us = 0;
+    return sd_watchdog_enabled(0, &interval_us) > 0 ? interval_us * 1000 : 0;
+}
+
+#else
+
+void rm_notify(const char *format, ...)
+{
+    (void)format;
+}
+
+uint64_t rm_notify_watchdog_ns(void)
+{
+    return 0;
+}
+
+#endif

@@ -1,0 +1,134 @@
+#include "daemon/run_directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SAME_SECOND_MAX 100
+
+static int make_path(const char *path, struct rm_error *error)
+{
+    char part[sizeof((struct rm_run_directory *)0)->path];
+    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
+        return rm_fail(error, -ENAMETOOLONG, "run.directory: %.100s... is too long", path);
+    for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
+        if (slash)
+            *slash = '\0';
+        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+            return rm_fail(error, -errno, "run.directory: cannot make %s: %s", part,
+                           strerror(errno));
+        if (!slash)
+            return 0;
+        *slash = '/';
+    }
+}
+
+/* PARENT/NAME/latest -> leaf, replaced in one step. A file system without links does without. */
+static void link_latest(const char *above, const char *leaf)
+{
+    char link[RM_PATH_TEXT_MAX + 160], fresh[RM_PATH_TEXT_MAX + 192];
+    snprintf(link, sizeof link, "%s/latest", above);
+    snprintf(fresh, sizeof fresh, "%s/.latest-%d", above, (int)getpid());
+    if (symlink(leaf, fresh) == 0 && rename(fresh, link) < 0)
+        unlink(fresh);
+}
+
+int rm_run_directory_create(struct rm_run_directory *directory, const char *parent,
+                            const char *name, struct rm_error *error)
+{
+    char above[RM_PATH_TEXT_MAX + 96], real[PATH_MAX];
+    if (snprintf(above, sizeof above, "%s/%s", parent, name) >= (int)sizeof above)
+        return rm_fail(error, -ENAMETOOLONG, "run.directory: %.100s... is too long", parent);
+    int rc = make_path(above, error);
+    if (rc < 0)
+        return rc;
+    if (!realpath(above, real) || strlen(real) > sizeof directory->path - 32)
+        return rm_fail(error, -ENAMETOOLONG, "run.directory: cannot resolve %s", above);
+
+    time_t now = time(NULL);
+    struct tm local;
+    char stamp[32], leaf[48];
+    localtime_r(&now, &local);
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+    for (int i = 1; i < SAME_SECOND_MAX; i++) {
+        if (i == 1)
+            snprintf(leaf, sizeof leaf, "%s", stamp);
+        else
+            snprintf(leaf, sizeof leaf, "%s-%d", stamp, i);
+        snprintf(directory->path, sizeof directory->path, "%.*s/%s",
+                 (int)sizeof directory->path - 50, real, leaf);
+        if (mkdir(directory->path, 0755) == 0) {
+            link_latest(real, leaf);
+            return 0;
+        }
+        if (errno != EEXIST)
+            break;
+    }
+    return rm_fail(error, -errno, "run.directory: cannot make %s: %s", directory->path,
+                   strerror(errno));
+}
+
+int rm_run_directory_open(const struct rm_run_directory *directory, const char *file,
+                          struct rm_error *error)
+{
+    char path[sizeof directory->path + 64];
+    snprintf(path, sizeof path, "%s/%s", directory->path, file);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return rm_fail(error, -errno, "cannot open %s: %s", path, strerror(errno));
+    return fd;
+}
+
+static int write_all(int fd, const char *text, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t n = write(fd, text, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+        text += n;
+        bytes -= (size_t)n;
+    }
+    return 0;
+}
+
+int rm_run_directory_json(const struct rm_run_directory *directory, const char *file,
+                          const json_t *value, struct rm_error *error)
+{
+    char path[sizeof directory->path + 64], fresh[sizeof directory->path + 80];
+    snprintf(path, sizeof path, "%s/%s", directory->path, file);
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    if (!text)
+        return rm_fail(error, -ENOMEM, "%s: out of memory", path);
+    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int rc = fd < 0 ? -errno : 0;
+    if (rc == 0)
+        rc = write_all(fd, text, strlen(text));
+    if (rc == 0)
+        rc = write_all(fd, "\n", 1);
+    if (rc == 0 && fsync(fd) < 0)
+        rc = -errno;
+    if (fd >= 0)
+        close(fd);
+    if (rc == 0 && rename(fresh, path) < 0)
+        rc = -errno;
+    free(text);
+    if (rc < 0) {
+        unlink(fresh);
+        return rm_fail(error, rc, "cannot write %s: %s", path, strerror(-rc));
+    }
+    int folder = open(directory->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0) {
+        fsync(folder);
+        close(folder);
+    }
+    return 0;
+}

@@ -1,0 +1,206 @@
+/* Worker processes: how they are started, killed and reaped. Always fork and exec through libuv,
+ * never a bare fork; the shared objects travel as descriptors under the numbers of shm/objects.h.
+ */
+#include "daemon/daemon.h"
+
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How each role is called, and its argument that says which of its role it is. */
+static const struct {
+    const char *program;
+    const char *flag;  /* "--actor": takes the index; NULL: none */
+    const char *plain; /* a flag without value, NULL: none */
+    bool run_directory;
+} roles[] = {
+    [RM_ROLE_ACTOR] = {"ringmaster-actor", "--actor", NULL, false},
+    [RM_ROLE_LEARNER] = {"ringmaster-learner", "--policy", NULL, true},
+    [RM_ROLE_EVALUATOR] = {"ringmaster-actor", NULL, "--evaluator", false},
+    [RM_ROLE_SOLO] = {"ringmaster-solo", NULL, NULL, true},
+};
+_Static_assert(sizeof roles / sizeof roles[0] == RM_ROLE_COUNT, "a program per role");
+
+#define ARGUMENTS_MAX 12
+
+struct process {
+    uv_process_t handle;
+    struct rm_daemon *daemon;
+    uint32_t index;
+};
+
+bool rm_daemon_has_process(const struct rm_daemon *daemon, uint32_t index)
+{
+    bool solo = daemon->session.board.workers[index].role == RM_ROLE_SOLO;
+    return solo == (daemon->session.experiment.mode == RM_MODE_SEQUENTIAL);
+}
+
+int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error)
+{
+    const char *chosen = getenv("RINGMASTER_LIBEXEC");
+    if (chosen && chosen[0]) {
+        if (snprintf(daemon->libexec, sizeof daemon->libexec, "%s", chosen) >=
+            (int)sizeof daemon->libexec)
+            return rm_fail(error, -ENAMETOOLONG, "RINGMASTER_LIBEXEC is too long");
+        return 0;
+    }
+    ssize_t n = readlink("/proc/self/exe", daemon->libexec, sizeof daemon->libexec - 1);
+    if (n < 0)
+        return rm_fail(error, -errno, "cannot read /proc/self/exe: %s", strerror(errno));
+    daemon->libexec[n] = '\0';
+    char *slash = strrchr(daemon->libexec, '/');
+    if (slash)
+        *slash = '\0';
+    return 0;
+}
+
+static void on_process_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void on_process_exit(uv_process_t *handle, int64_t status, int signal)
+{
+    struct process *process = handle->data;
+    struct rm_daemon *daemon = process->daemon;
+    uint32_t index = process->index;
+    struct rm_board_worker *slot = &daemon->session.board.workers[index];
+    struct rm_exit_report report = {.status = status, .signal = signal};
+    char words[sizeof slot->error];
+
+    uv_close((uv_handle_t *)handle, on_process_closed);
+    /* The slot is nobody's now. */
+    report.done = RM_PEEK(&slot->state) == RM_WORKER_DONE;
+    memcpy(words, slot->error, sizeof words);
+    words[sizeof words - 1] = '\0';
+    RM_POKE(&slot->pid, 0);
+    if (!report.done)
+        RM_RAISE(&slot->state, RM_WORKER_NONE);
+    /* In sequential mode the slots of the others die with the process that ran them. */
+    rm_supervisor_exited(&daemon->supervisor, index, &report, words, rm_now_ns());
+}
+
+/* Pins process `pid` to the index-th core that this process may use. */
+static void pin(int pid, uint32_t index)
+{
+    cpu_set_t allowed, one;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0 || CPU_COUNT(&allowed) < 2)
+        return;
+    int nth = (int)(index % (uint32_t)CPU_COUNT(&allowed));
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &allowed) && nth-- == 0) {
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            sched_setaffinity(pid, sizeof one, &one);
+            return;
+        }
+}
+
+static void prepare_slot(struct rm_board_worker *slot, uint64_t generation)
+{
+    RM_POKE(&slot->state, RM_WORKER_NONE);
+    RM_POKE(&slot->generation, generation);
+    RM_POKE(&slot->started_ns, rm_now_ns());
+    RM_POKE(&slot->heartbeat_ns, 0);
+    RM_POKE(&slot->wake.sleeping, 0); /* its predecessor may have died asleep */
+    memset(slot->error, 0, sizeof slot->error);
+}
+
+static int run_program(struct rm_daemon *daemon, struct process *process, const char *program,
+                       char **arguments)
+{
+    int count = rm_fd_end(&daemon->session.objects);
+    uv_stdio_container_t *stdio = calloc((size_t)count, sizeof *stdio);
+    int *fds = calloc((size_t)count, sizeof *fds);
+    int rc = UV_ENOMEM;
+    if (stdio && fds) {
+        /* Nothing to read; what workers print goes to the journal's file as it comes, so that it is
+         * there even if both die. */
+        int log_fd = daemon->log.fd >= 0 ? daemon->log.fd : STDERR_FILENO;
+        stdio[0].flags = UV_IGNORE;
+        for (int i = 1; i < RM_FD_BOARD; i++)
+            stdio[i] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = log_fd};
+        rm_session_fds(&daemon->session, fds, (uint32_t)(count - RM_FD_BOARD));
+        for (int i = RM_FD_BOARD; i < count; i++)
+            stdio[i] =
+                (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = fds[i - RM_FD_BOARD]};
+        uv_process_options_t options = {.exit_cb = on_process_exit,
+                                        .file = program,
+                                        .args = arguments,
+                                        .stdio_count = count,
+                                        .stdio = stdio};
+        rc = uv_spawn(&daemon->loop, &process->handle, &options);
+    }
+    free(stdio);
+    free(fds);
+    return rc;
+}
+
+static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_error *error)
+{
+    struct rm_daemon *daemon = user;
+    struct rm_board_worker *slot = &daemon->session.board.workers[index];
+    enum rm_role role = RM_PEEK(&slot->role);
+    char program[RM_PATH_TEXT_MAX + 32], which[16], parent[16];
+    char *arguments[ARGUMENTS_MAX];
+    size_t n = 0;
+
+    snprintf(program, sizeof program, "%s/%s", daemon->libexec, roles[role].program);
+    snprintf(which, sizeof which, "%u", RM_PEEK(&slot->index));
+    snprintf(parent, sizeof parent, "%d", (int)getpid());
+    arguments[n++] = program;
+    if (roles[role].flag) {
+        arguments[n++] = (char *)roles[role].flag;
+        arguments[n++] = which;
+    }
+    if (roles[role].plain)
+        arguments[n++] = (char *)roles[role].plain;
+    if (roles[role].run_directory) {
+        arguments[n++] = (char *)"--run-directory";
+        arguments[n++] = daemon->directory.path;
+    }
+    arguments[n++] = (char *)"--parent";
+    arguments[n++] = parent;
+    arguments[n] = NULL;
+
+    struct process *process = calloc(1, sizeof *process);
+    if (!process)
+        return rm_fail(error, -ENOMEM, "out of memory");
+    process->daemon = daemon;
+    process->index = index;
+    process->handle.data = process;
+    prepare_slot(slot, generation);
+    int rc = run_program(daemon, process, program, arguments);
+    if (rc < 0) {
+        uv_close((uv_handle_t *)&process->handle, on_process_closed);
+        return rm_fail(error, rc, "%s: %s", program, uv_strerror(rc));
+    }
+    RM_POKE(&slot->pid, (uint32_t)process->handle.pid);
+    if (daemon->session.experiment.actor.pin && role == RM_ROLE_ACTOR)
+        pin(process->handle.pid, RM_PEEK(&slot->index));
+    return process->handle.pid;
+}
+
+static void send_signal(void *user, uint32_t index, int pid, int number)
+{
+    struct rm_daemon *daemon = user;
+    (void)index;
+    if (pid > 0 && uv_kill(pid, number) < 0)
+        rm_log(&daemon->log, RM_LOG_WARNING, "cannot send signal %d to process %d", number, pid);
+}
+
+static void changed(void *user, uint32_t index, enum rm_supervised before,
+                    const struct rm_supervised_worker *worker)
+{
+    rm_daemon_worker_changed(user, index, before, worker);
+}
+
+const struct rm_supervisor_ops rm_daemon_supervisor_ops = {
+    .spawn = spawn, .kill = send_signal, .changed = changed};

@@ -1,0 +1,309 @@
+/* The state of a run as JSON. One object serves `status`, `ringctl top` and summary.json:
+ *
+ *   name, version, pid, mode, seed, state, reason (when failed), run_directory, config_file
+ *   uptime_s          since the run's start
+ *   trained_s         the same, until the budget was spent
+ *   progress          {steps, budget, fraction, left_s}; steps are per agent, over all worlds
+ *   rates             {steps_per_s, updates_per_s}: all agents, all policies, last seconds
+ *   score             {episodes, first, first_episodes, last, last_episodes, latest}: sum over
+ * agents evaluation        {count, episodes, mean, stderr, random, solved, low, high}: greedy
+ *   agents[]          {name, policy, reward: as score, evaluation: {mean, stderr}}
+ *   policies[]        {name, agents[], env_steps, updates, ..}: see policy()
+ *   workers[]         {name, role, index, pid, state, supervisor, generation, deaths, ..}: see
+ * worker() control           {clients, requests, refusals, slow_closed, events_lost}
+ *
+ * A number that is not known is null. */
+#include "daemon/daemon.h"
+
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+
+#include <math.h>
+#include <string.h>
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *count(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+static double seconds(uint64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
+static double ratio(uint64_t a, uint64_t b)
+{
+    return b ? (double)a / (double)b : NAN;
+}
+
+uint64_t rm_daemon_steps(const struct rm_daemon *daemon)
+{
+    uint64_t steps = 0;
+    for (uint32_t a = 0; a < daemon->session.objects.actors; a++)
+        steps += RM_PEEK(&daemon->session.board.workers[a].steps);
+    return steps;
+}
+
+uint64_t rm_daemon_agent_steps(const struct rm_daemon *daemon)
+{
+    uint64_t steps = 0;
+    for (uint32_t p = 0; p < daemon->session.board.run->policies; p++)
+        steps += RM_PEEK(&daemon->session.board.policies[p].env_steps);
+    return steps;
+}
+
+uint64_t rm_daemon_updates(const struct rm_daemon *daemon)
+{
+    uint64_t updates = 0;
+    for (uint32_t p = 0; p < daemon->session.board.run->policies; p++)
+        updates += RM_PEEK(&daemon->session.board.policies[p].updates);
+    return updates;
+}
+
+double rm_daemon_time_left(const struct rm_daemon *daemon)
+{
+    uint64_t budget = daemon->session.board.run->env_steps_budget;
+    uint64_t steps = rm_daemon_steps(daemon);
+    double rate = rm_pace_rate(&daemon->steps_pace) / (double)daemon->session.plan.agents;
+    if (budget == 0 || rate <= 0)
+        return -1;
+    return steps >= budget ? 0 : (double)(budget - steps) / rate;
+}
+
+static json_t *scores(const struct rm_scores *s)
+{
+    double first = NAN, last = NAN;
+    uint32_t first_n = rm_scores_first(s, &first), last_n = rm_scores_last(s, &last);
+    uint64_t episodes = RM_PEEK(&s->episodes);
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "episodes", count(episodes), "first",
+                     number(first), "first_episodes", count(first_n), "last", number(last),
+                     "last_episodes", count(last_n), "latest",
+                     number(episodes ? RM_PEEK(&s->last_score) : NAN));
+}
+
+static json_t *agent(const struct rm_daemon *daemon, uint32_t a)
+{
+    const struct rm_board_agent *block = &daemon->session.board.agents[a];
+    bool evaluated = RM_PEEK(&daemon->session.board.run->evaluations) > 0;
+    uint32_t policy = RM_PEEK(&block->policy);
+    return json_pack("{s:s,s:s,s:o,s:{s:o,s:o}}", "name", block->name, "policy",
+                     daemon->session.board.policies[policy].name, "reward", scores(&block->scores),
+                     "evaluation", "mean", number(evaluated ? RM_PEEK(&block->eval_mean) : NAN),
+                     "stderr", number(evaluated ? RM_PEEK(&block->eval_stderr) : NAN));
+}
+
+static json_t *policy(const struct rm_daemon *daemon, uint32_t p)
+{
+    const struct rm_board_policy *b = &daemon->session.board.policies[p];
+    const struct rm_policy_plan *plan = &daemon->session.plan.policy[p];
+    uint64_t env_steps = RM_PEEK(&b->env_steps), samples = RM_PEEK(&b->samples);
+    bool trained = RM_PEEK(&b->updates) > 0;
+    json_t *agents = json_array(), *o = json_object();
+    for (uint32_t i = 0; i < plan->agents; i++)
+        json_array_append_new(agents, json_string(daemon->session.plan.agent_name[plan->agent[i]]));
+    json_object_set_new(o, "name", json_string(b->name));
+    json_object_set_new(o, "agents", agents);
+    json_object_set_new(o, "env_steps", count(env_steps));
+    json_object_set_new(o, "updates", count(RM_PEEK(&b->updates)));
+    json_object_set_new(o, "updates_skipped", count(RM_PEEK(&b->updates_skipped)));
+    json_object_set_new(o, "samples", count(samples));
+    json_object_set_new(o, "samples_torn", count(RM_PEEK(&b->samples_torn)));
+    json_object_set_new(o, "rows_lost", count(RM_PEEK(&b->rows_lost)));
+    json_object_set_new(o, "published", count(RM_PEEK(&b->published)));
+    json_object_set_new(o, "publish_skipped", count(RM_PEEK(&b->publish_skipped)));
+    json_object_set_new(o, "publish_change", number(RM_PEEK(&b->publish_change)));
+    json_object_set_new(o, "replay_rows", count(RM_PEEK(&b->replay_rows)));
+    json_object_set_new(o, "replay_capacity", count(RM_PEEK(&b->replay_capacity)));
+    json_object_set_new(o, "replay_fill",
+                        number(ratio(RM_PEEK(&b->replay_rows), RM_PEEK(&b->replay_capacity))));
+    json_object_set_new(o, "replay_ratio", number(ratio(samples, env_steps)));
+    json_object_set_new(o, "lag_mean", number(ratio(RM_PEEK(&b->lag_sum), RM_PEEK(&b->lag_count))));
+    json_object_set_new(o, "lag_max", count(RM_PEEK(&b->lag_max)));
+    json_object_set_new(o, "sample_age",
+                        number(ratio(RM_PEEK(&b->age_sum), RM_PEEK(&b->age_count))));
+    json_object_set_new(o, "loss", number(trained ? RM_PEEK(&b->loss) : NAN));
+    json_object_set_new(o, "grad_norm", number(trained ? RM_PEEK(&b->grad_norm) : NAN));
+    json_object_set_new(o, "q_mean", number(trained ? RM_PEEK(&b->q_mean) : NAN));
+    json_object_set_new(o, "learning_rate", number(RM_PEEK(&b->learning_rate)));
+    json_object_set_new(o, "epsilon", number(RM_PEEK(&b->epsilon)));
+    json_object_set_new(o, "insert_blocked_s", number(seconds(RM_PEEK(&b->insert_blocked_ns))));
+    json_object_set_new(o, "sample_blocked_s", number(seconds(RM_PEEK(&b->sample_blocked_ns))));
+    json_object_set_new(o, "evaluated_version", count(RM_PEEK(&b->eval_version)));
+    return o;
+}
+
+/* Shares of the time booked so far. */
+static json_t *phases(const struct rm_board_worker *slot)
+{
+    uint64_t total = 0;
+    json_t *o = json_object();
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        total += RM_PEEK(&slot->phase_ns[p]);
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        json_object_set_new(o, rm_phase_name(p),
+                            number(total ? ratio(RM_PEEK(&slot->phase_ns[p]), total) : 0));
+    return o;
+}
+
+static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
+{
+    const struct rm_board_worker *slot = &daemon->session.board.workers[w];
+    const struct rm_supervised_worker *s = &daemon->supervisor.workers[w];
+    uint64_t heartbeat = RM_PEEK(&slot->heartbeat_ns);
+    json_t *o = json_object();
+    json_object_set_new(o, "name", json_string(slot->name));
+    json_object_set_new(o, "role", json_string(rm_role_name(RM_PEEK(&slot->role))));
+    json_object_set_new(o, "index", count(RM_PEEK(&slot->index)));
+    json_object_set_new(o, "process", json_boolean(rm_daemon_has_process(daemon, w)));
+    json_object_set_new(o, "pid", count(RM_PEEK(&slot->pid)));
+    json_object_set_new(o, "state", json_string(rm_worker_state_name(RM_PEEK(&slot->state))));
+    json_object_set_new(o, "supervisor", json_string(rm_supervised_name(s->state)));
+    json_object_set_new(o, "generation", count(s->generation));
+    json_object_set_new(o, "deaths", count(s->deaths));
+    json_object_set_new(o, "reason", json_string(s->reason));
+    json_object_set_new(o, "uptime_s",
+                        number(s->pid && now > s->started_ns ? seconds(now - s->started_ns) : NAN));
+    json_object_set_new(o, "heartbeat_age_s",
+                        number(!heartbeat        ? NAN
+                               : now > heartbeat ? seconds(now - heartbeat)
+                                                 : 0));
+    json_object_set_new(o, "turns", count(RM_PEEK(&slot->turns)));
+    json_object_set_new(o, "sleeps", count(RM_PEEK(&slot->sleeps)));
+    json_object_set_new(o, "signals", count(RM_PEEK(&slot->wake.signals)));
+    json_object_set_new(o, "steps", count(RM_PEEK(&slot->steps)));
+    json_object_set_new(o, "rss_bytes", count(RM_PEEK(&slot->rss_bytes)));
+    json_object_set_new(o, "phases", phases(slot));
+    return o;
+}
+
+static json_t *progress(const struct rm_daemon *daemon)
+{
+    uint64_t steps = rm_daemon_steps(daemon);
+    uint64_t budget = daemon->session.board.run->env_steps_budget;
+    double left = rm_daemon_time_left(daemon);
+    double fraction = ratio(steps, budget);
+    return json_pack("{s:o,s:o,s:o,s:o}", "steps", count(steps), "budget", count(budget),
+                     "fraction", number(fraction > 1 ? 1 : fraction), "left_s",
+                     number(left < 0 ? NAN : left));
+}
+
+static json_t *evaluation(const struct rm_daemon *daemon)
+{
+    const struct rm_board_run *run = daemon->session.board.run;
+    uint64_t finished = RM_PEEK(&run->evaluations);
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "count", count(finished), "episodes",
+                     count(RM_PEEK(&run->eval_episodes)), "mean",
+                     number(finished ? RM_PEEK(&run->eval_score_mean) : NAN), "stderr",
+                     number(finished ? RM_PEEK(&run->eval_score_stderr) : NAN), "random",
+                     number(daemon->world.score_random), "solved",
+                     number(daemon->world.score_solved), "low", number(daemon->world.score_low),
+                     "high", number(daemon->world.score_high));
+}
+
+static const char *mode_name(enum rm_mode mode)
+{
+    static const char *const names[] = {"free", "lockstep", "sequential"};
+    return (unsigned)mode < 3 ? names[mode] : "?";
+}
+
+json_t *rm_daemon_status(struct rm_daemon *daemon)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    uint64_t now = rm_now_ns();
+    uint64_t end = daemon->trained_ns ? daemon->trained_ns : now;
+    json_t *agents = json_array(), *policies = json_array(), *workers = json_array();
+    json_t *o = json_object();
+
+    json_object_set_new(o, "name", json_string(daemon->session.experiment.name));
+    json_object_set_new(o, "version", json_string(RM_VERSION));
+    json_object_set_new(o, "pid", count((uint64_t)uv_os_getpid()));
+    json_object_set_new(o, "mode", json_string(mode_name(daemon->session.experiment.mode)));
+    json_object_set_new(o, "seed", count(daemon->session.experiment.seed));
+    json_object_set_new(o, "state", json_string(rm_run_state_name(RM_PEEK(&board->run->state))));
+    if (daemon->failed)
+        json_object_set_new(o, "reason", json_string(daemon->failure));
+    json_object_set_new(o, "run_directory", json_string(daemon->directory.path));
+    json_object_set_new(o, "config_file", json_string(daemon->options.file));
+    json_object_set_new(o, "uptime_s", number(seconds(now - daemon->started_ns)));
+    json_object_set_new(o, "trained_s", number(seconds(end - daemon->started_ns)));
+    json_object_set_new(o, "progress", progress(daemon));
+    json_object_set_new(o, "rates",
+                        json_pack("{s:f,s:f}", "steps_per_s", rm_pace_rate(&daemon->steps_pace),
+                                  "updates_per_s", rm_pace_rate(&daemon->updates_pace)));
+    json_object_set_new(o, "score", scores(&board->run->scores));
+    json_object_set_new(o, "evaluation", evaluation(daemon));
+    for (uint32_t a = 0; a < board->run->agents; a++)
+        json_array_append_new(agents, agent(daemon, a));
+    for (uint32_t p = 0; p < board->run->policies; p++)
+        json_array_append_new(policies, policy(daemon, p));
+    for (uint32_t w = 0; w < board->run->workers; w++)
+        json_array_append_new(workers, worker(daemon, w, now));
+    json_object_set_new(o, "agents", agents);
+    json_object_set_new(o, "policies", policies);
+    json_object_set_new(o, "workers", workers);
+    if (daemon->control) {
+        struct rm_control_counts c = rm_control_counts(daemon->control);
+        json_object_set_new(o, "control",
+                            json_pack("{s:o,s:o,s:o,s:o,s:o}", "clients", count(c.clients),
+                                      "requests", count(c.requests), "refusals", count(c.refusals),
+                                      "slow_closed", count(c.slow_closed), "events_lost",
+                                      count(c.events_lost)));
+    }
+    return o;
+}
+
+/* --- metrics: the raw tables ------------------------------------------------------------------ */
+
+static json_t *values(const struct rm_metric *metrics, size_t n, const void *block)
+{
+    json_t *o = json_object();
+    for (size_t i = 0; i < n; i++) {
+        double value = rm_metric_value(&metrics[i], block);
+        json_object_set_new(o, metrics[i].name,
+                            metrics[i].type == RM_METRIC_U64 ? count((uint64_t)value)
+                                                             : number(value));
+    }
+    return o;
+}
+
+static json_t *definitions(const struct rm_metric *metrics, size_t n)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(
+            all, json_pack("{s:s,s:s,s:s,s:s}", "name", metrics[i].name, "unit", metrics[i].unit,
+                           "kind", metrics[i].kind == RM_METRIC_COUNTER ? "counter" : "gauge",
+                           "description", metrics[i].doc));
+    return all;
+}
+
+json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    json_t *policies = json_array(), *workers = json_array();
+    for (uint32_t p = 0; p < board->run->policies; p++)
+        json_array_append_new(
+            policies,
+            json_pack("{s:s,s:o}", "name", board->policies[p].name, "values",
+                      values(rm_policy_metrics, rm_policy_metric_count, &board->policies[p])));
+    for (uint32_t w = 0; w < board->run->workers; w++)
+        json_array_append_new(
+            workers,
+            json_pack("{s:s,s:s,s:o}", "name", board->workers[w].name, "role",
+                      rm_role_name(RM_PEEK(&board->workers[w].role)), "values",
+                      values(rm_worker_metrics, rm_worker_metric_count, &board->workers[w])));
+    json_t *o = json_pack("{s:f,s:o,s:o}", "time_s", seconds(rm_now_ns() - daemon->started_ns),
+                          "policies", policies, "workers", workers);
+    if (describe && o)
+        json_object_set_new(o, "definitions",
+                            json_pack("{s:o,s:o}", "policies",
+                                      definitions(rm_policy_metrics, rm_policy_metric_count),
+                                      "workers",
+                                      definitions(rm_worker_metrics, rm_worker_metric_count)));
+    return o;
+}

@@ -1,0 +1,17 @@
+/* world_facts: what the experiment's world says about its scores, for people to compare with. */
+#ifndef RM_DAEMON_WORLD_FACTS_H
+#define RM_DAEMON_WORLD_FACTS_H
+
+#include "config/experiment.h"
+#include "shm/base/error.h"
+
+/* Scores of a whole episode, summed over agents; NaN where the world gives none. */
+struct rm_world_facts {
+    double score_random, score_solved, score_low, score_high;
+};
+
+/* Opens the world once, of one world, and closes it. */
+int rm_world_facts_read(struct rm_world_facts *facts, const struct rm_experiment *experiment,
+                        struct rm_error *error);
+
+#endif

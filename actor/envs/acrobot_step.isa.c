@@ -21,7 +21,7 @@ struct point {
 };
 
 /* Time derivative of a state. cos(a - pi/2) is sin(a). */
-static inline struct point derivative(struct point s, double torque)
+__attribute__((always_inline)) static inline struct point derivative(struct point s, double torque)
 {
     double sine1, cosine1, sine2, cosine2, sine12, cosine12;
     rm_sincos(s.angle1, &sine1, &cosine1);
@@ -51,14 +51,16 @@ static inline double weighted(double k1, double k2, double k3, double k4)
     return TAU / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4);
 }
 
+static inline double turned_back(double angle)
+{
+    angle = angle > PI ? angle - 2.0 * PI : angle;
+    return angle < -PI ? angle + 2.0 * PI : angle;
+}
+
 /* Into [-pi, pi]; a step turns a link by less than three turns. */
 static inline double wrapped(double angle)
 {
-    for (int i = 0; i < 3; i++) {
-        angle = angle > PI ? angle - 2.0 * PI : angle;
-        angle = angle < -PI ? angle + 2.0 * PI : angle;
-    }
-    return angle;
+    return turned_back(turned_back(turned_back(angle)));
 }
 
 static inline double bounded(double x, double limit)

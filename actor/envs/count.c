@@ -38,7 +38,7 @@ struct rm_env {
     uint64_t fail_step, nan_step, illegal_mask_step, hang_step, crash_step;
     struct rm_env_spec spec;
     struct rm_env_agent agent[AGENTS_MAX];
-    char name[AGENTS_MAX][16];
+    char name[AGENTS_MAX][24];
     char error[RM_ENV_ERROR_TEXT];
     struct world *world;   /* [worlds] */
     struct walker *walker; /* [worlds][agents] */

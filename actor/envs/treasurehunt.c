@@ -31,7 +31,7 @@ struct rm_env {
     uint64_t seed, first_world;
     struct rm_env_spec spec;
     struct rm_env_agent agent[RM_TREASUREHUNT_AGENTS_MAX];
-    char name[RM_TREASUREHUNT_AGENTS_MAX][16];
+    char name[RM_TREASUREHUNT_AGENTS_MAX][24];
     uint8_t place[64]; /* cell inside -> index into map */
     uint8_t cell[MAP]; /* and back */
     uint8_t blank[MAP];

@@ -41,7 +41,7 @@ static inline double rm_cos_small(double x)
 }
 
 /* Any |x| < 1e5. */
-static inline void rm_sincos(double x, double *sine, double *cosine)
+__attribute__((always_inline)) static inline void rm_sincos(double x, double *sine, double *cosine)
 {
     /* Adding and taking off 1.5 * 2^52 rounds to the nearest integer. */
     const double to_integer = 6755399441055744.0;

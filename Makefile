@@ -24,9 +24,8 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(WARN) -fno-math-errno -fno-strict-alia
            $(if $(HAVE_SYSTEMD),-DRM_HAVE_SYSTEMD) $(if $(FAULT),-DRM_FAULT_SITES) \
            $(PKG_CFLAGS) $(CFLAGS) $(SANITIZE)
 BASE_ARCH := -march=x86-64-v2
-LIBS     = -ljansson -luv -lxsmm -lncursesw -ltinfo -lblas $(if $(HAVE_SYSTEMD),-lsystemd) -ldl -lm -lpthread
-# libxsmm falls back to a BLAS it never calls here; see learner/backend/.
-LIBS    := -ljansson -luv -lxsmm -lncursesw -ltinfo $(if $(HAVE_SYSTEMD),-lsystemd) -lblas -ldl -lm -lpthread
+# libxsmm falls back to a BLAS that it never calls here; xsmmnoblas stands in for it.
+LIBS    := -ljansson -luv -lxsmm -lxsmmnoblas -lncursesw -ltinfo $(if $(HAVE_SYSTEMD),-lsystemd) -ldl -lm -lpthread
 
 # --- rooms ---------------------------------------------------------------------------------------
 ROOM_shm     := shm shm/base

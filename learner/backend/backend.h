@@ -40,6 +40,13 @@ struct rm_backend_ops {
     void (*upload)(struct rm_backend *b, float *to, const float *from, size_t floats);
     void (*download)(struct rm_backend *b, float *to, const float *from, size_t floats);
 
+    /* Makes what the linear operations need for up to `batch` rows of this shape, so that they
+     * allocate nothing later; `training` for the gradients too. Optional to call. Returns 0 or
+     * -ENOMEM. */
+    int (*reserve)(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t out, bool training);
+
+    void (*fill)(struct rm_backend *b, float value, size_t n, float *x);
+
     /* y(B,out) = act(x(B,in) W(out,in)^T + bias(out)); pre-activation is not kept. wt is W packed or
      * transposed by pack(). */
     size_t (*packed_floats)(struct rm_backend *b, uint32_t out, uint32_t in);
@@ -80,6 +87,10 @@ struct rm_backend_ops {
     /* Noisy layers (Fortunato 2018): w_eff = mu + sigma * eps elementwise; dsigma = dw * eps */
     void (*noisy_weights)(struct rm_backend *b, const float *mu, const float *sigma,
                           const float *eps, size_t n, float *w);
+    /* Factorised noise: eps = in + out normals; eps_w(out,in)[o][i] = f(eps_out[o]) f(eps_in[i]),
+     * eps_b(out) = f(eps_out), f(x) = sgn(x) sqrt|x|. */
+    void (*noisy_factors)(struct rm_backend *b, const float *eps, uint32_t in, uint32_t out,
+                          float *eps_w, float *eps_b);
     void (*multiply)(struct rm_backend *b, const float *x, const float *y, size_t n, float *z);
 
     /* Dueling (Wang 2016): in(rows, (actions + 1) * k): advantages then values; out(rows, actions*k):

@@ -1,0 +1,161 @@
+#include "learner/backend/cpu.h"
+
+#include <errno.h>
+#include <libxsmm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void destroy(struct rm_backend *b)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    rm_pool_destroy(cpu->pool);
+    rm_gemm_destroy(cpu->gemm);
+    free(cpu);
+}
+
+static float *alloc_floats(struct rm_backend *b, size_t floats)
+{
+    (void)b;
+    if (floats > SIZE_MAX / sizeof(float) - 64)
+        return NULL;
+    size_t bytes = (floats * sizeof(float) + 63) / 64 * 64;
+    float *p = aligned_alloc(64, bytes ? bytes : 64);
+    if (p)
+        memset(p, 0, bytes ? bytes : 64);
+    return p;
+}
+
+static void release(struct rm_backend *b, float *p)
+{
+    (void)b;
+    free(p);
+}
+
+static void copy(struct rm_backend *b, float *to, const float *from, size_t floats)
+{
+    (void)b;
+    memcpy(to, from, floats * sizeof *to);
+}
+
+static void fill(struct rm_backend *b, float value, size_t n, float *x)
+{
+    (void)b;
+    for (size_t i = 0; i < n; i++)
+        x[i] = value;
+}
+
+static const struct rm_backend_ops ops = {
+    .destroy = destroy,
+    .alloc = alloc_floats,
+    .release = release,
+    .upload = copy,
+    .download = copy,
+    .fill = fill,
+    .reserve = rm_cpu_reserve,
+    .packed_floats = rm_cpu_packed_floats,
+    .pack = rm_cpu_pack,
+    .linear = rm_cpu_linear,
+    .linear_dx = rm_cpu_linear_dx,
+    .linear_dw = rm_cpu_linear_dw,
+    .activate = rm_cpu_activate,
+    .activate_dx = rm_cpu_activate_dx,
+    .layer_norm = rm_cpu_layer_norm,
+    .layer_norm_dx = rm_cpu_layer_norm_dx,
+    .cosines = rm_cpu_cosines,
+    .broadcast_mul = rm_cpu_broadcast_mul,
+    .broadcast_mul_dx = rm_cpu_broadcast_mul_dx,
+    .noisy_weights = rm_cpu_noisy_weights,
+    .noisy_factors = rm_cpu_noisy_factors,
+    .multiply = rm_cpu_multiply,
+    .dueling = rm_cpu_dueling,
+    .dueling_dx = rm_cpu_dueling_dx,
+    .normals = rm_cpu_normals,
+    .uniforms = rm_cpu_uniforms,
+    .sum_squares = rm_cpu_sum_squares,
+    .sum_squares_diff = rm_cpu_sum_squares_diff,
+    .adam = rm_cpu_adam,
+    .lerp = rm_cpu_lerp,
+};
+
+/* What each level needs, as the psABI lists it where libgcc can tell. */
+static bool has_v2(void)
+{
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt") &&
+           __builtin_cpu_supports("ssse3");
+}
+
+static bool has_v3(void)
+{
+    return has_v2() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+
+static bool has_v4(void)
+{
+    return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+
+static const struct {
+    const struct rm_kernels *kernels;
+    bool (*supported)(void);
+} levels[] = {
+    {&rm_isa_v4_kernels, has_v4},
+    {&rm_isa_v3_kernels, has_v3},
+    {&rm_isa_v2_kernels, has_v2},
+};
+
+static const struct rm_kernels *choose(const char *isa, struct rm_error *error)
+{
+    bool automatic = !isa || !*isa || strcmp(isa, "auto") == 0;
+    __builtin_cpu_init();
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        if (!automatic && strcmp(levels[i].kernels->isa, isa) != 0)
+            continue;
+        if (levels[i].supported())
+            return levels[i].kernels;
+        if (!automatic) {
+            rm_fail(error, -ENOTSUP, "learner.isa: this host is not %s; \"auto\" uses what it has",
+                    isa);
+            return NULL;
+        }
+    }
+    if (automatic)
+        rm_fail(error, -ENOTSUP, "backend: this host is older than x86-64-v2");
+    else
+        rm_fail(error, -EINVAL,
+                "learner.isa: \"%s\" is not known; \"auto\", \"x86-64-v2\", \"x86-64-v3\" and "
+                "\"x86-64-v4\" are",
+                isa);
+    return NULL;
+}
+
+int rm_backend_cpu_create(struct rm_backend **backend, uint32_t threads, const char *isa,
+                          struct rm_error *error)
+{
+    *backend = NULL;
+    const struct rm_kernels *kernels = choose(isa, error);
+    if (!kernels)
+        return isa && strncmp(isa, "x86-64-", 7) == 0 ? -ENOTSUP : -EINVAL;
+    struct rm_cpu *cpu = calloc(1, sizeof *cpu);
+    if (!cpu)
+        return rm_fail(error, -ENOMEM, "backend: out of memory");
+    cpu->kernels = kernels;
+    int code = rm_gemm_create(&cpu->gemm, kernels->isa, error);
+    if (!code)
+        code = rm_pool_create(&cpu->pool, threads, error);
+    if (code) {
+        rm_gemm_destroy(cpu->gemm);
+        free(cpu);
+        return code;
+    }
+    cpu->backend = (struct rm_backend){
+        .api = RM_BACKEND_API, .name = "cpu", .threads = threads, .ops = &ops, .self = cpu};
+    snprintf(cpu->backend.description, sizeof cpu->backend.description,
+             "cpu %s, libxsmm %d.%d, %u thread%s", kernels->isa, LIBXSMM_VERSION_MAJOR,
+             LIBXSMM_VERSION_MINOR, threads, threads == 1 ? "" : "s");
+    *backend = &cpu->backend;
+    return 0;
+}

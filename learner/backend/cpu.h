@@ -1,0 +1,88 @@
+/* cpu: what the files of the CPU backend share. */
+#ifndef RM_LEARNER_BACKEND_CPU_H
+#define RM_LEARNER_BACKEND_CPU_H
+
+#include "learner/backend/backend.h"
+#include "learner/backend/gemm.h"
+#include "learner/backend/kernels.h"
+#include "learner/backend/pool.h"
+
+/* Chunks of the flat operations, and of sums. Fixed: they are part of the order of additions. */
+#define RM_CPU_CHUNK    8192u
+#define RM_CPU_PARTIALS 512u
+
+struct rm_cpu {
+    struct rm_backend backend;
+    const struct rm_kernels *kernels;
+    struct rm_pool *pool;
+    struct rm_gemm *gemm;
+    double partials[RM_CPU_PARTIALS];
+};
+
+static inline struct rm_cpu *rm_cpu_of(struct rm_backend *b)
+{
+    return b->self;
+}
+
+/* Runs tiles on the pool when the work is worth waking it (it depends on the shape alone), else in
+ * place. `cost` in floats touched or multiply-adds / 16. */
+static inline void rm_cpu_run(struct rm_cpu *cpu, rm_pool_fn fn, void *work, uint32_t tiles,
+                              double cost)
+{
+    if (cost > 32768.0 && tiles > 1) {
+        rm_pool_run(cpu->pool, fn, work, tiles);
+        return;
+    }
+    for (uint32_t i = 0; i < tiles; i++)
+        fn(work, i);
+}
+
+/* cpu_linear.c */
+int rm_cpu_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t out, bool training);
+size_t rm_cpu_packed_floats(struct rm_backend *b, uint32_t out, uint32_t in);
+void rm_cpu_pack(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt);
+void rm_cpu_linear(struct rm_backend *b, const float *x, const float *wt, const float *bias,
+                   uint32_t batch, uint32_t in, uint32_t out, enum rm_activation act, float *y);
+void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uint32_t batch,
+                      uint32_t in, uint32_t out, float *dx);
+void rm_cpu_linear_dw(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
+                      uint32_t in, uint32_t out, float *dw, float *db);
+
+/* cpu_rows.c */
+void rm_cpu_layer_norm(struct rm_backend *b, const float *x, const float *gamma, const float *beta,
+                       uint32_t rows, uint32_t n, float *y, float *mean, float *rstd);
+void rm_cpu_layer_norm_dx(struct rm_backend *b, const float *x, const float *gamma,
+                          const float *mean, const float *rstd, const float *dy, uint32_t rows,
+                          uint32_t n, float *dx, float *dgamma, float *dbeta);
+void rm_cpu_cosines(struct rm_backend *b, const float *tau, size_t rows, uint32_t n, float *c);
+void rm_cpu_broadcast_mul(struct rm_backend *b, const float *x, const float *phi, uint32_t batch,
+                          uint32_t q, uint32_t n, float *z);
+void rm_cpu_broadcast_mul_dx(struct rm_backend *b, const float *x, const float *phi,
+                             const float *dz, uint32_t batch, uint32_t q, uint32_t n, float *dx,
+                             float *dphi);
+void rm_cpu_dueling(struct rm_backend *b, const float *in, uint32_t rows, uint32_t actions,
+                    uint32_t k, float *q);
+void rm_cpu_dueling_dx(struct rm_backend *b, const float *dq, uint32_t rows, uint32_t actions,
+                       uint32_t k, float *din);
+void rm_cpu_noisy_factors(struct rm_backend *b, const float *eps, uint32_t in, uint32_t out,
+                          float *eps_w, float *eps_b);
+
+/* cpu_flat.c */
+void rm_cpu_activate(struct rm_backend *b, enum rm_activation act, const float *x, size_t n,
+                     float *y);
+void rm_cpu_activate_dx(struct rm_backend *b, enum rm_activation act, const float *x,
+                        const float *y, const float *dy, size_t n, float *dx);
+void rm_cpu_noisy_weights(struct rm_backend *b, const float *mu, const float *sigma,
+                          const float *eps, size_t n, float *w);
+void rm_cpu_multiply(struct rm_backend *b, const float *x, const float *y, size_t n, float *z);
+void rm_cpu_normals(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
+                    size_t n, float *out);
+void rm_cpu_uniforms(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
+                     size_t n, float *out);
+double rm_cpu_sum_squares(struct rm_backend *b, const float *x, size_t n);
+double rm_cpu_sum_squares_diff(struct rm_backend *b, const float *x, const float *y, size_t n);
+void rm_cpu_adam(struct rm_backend *b, const struct rm_adam *adam, float scale, const float *grads,
+                 size_t n, float *params, float *m, float *v);
+void rm_cpu_lerp(struct rm_backend *b, float tau, const float *params, size_t n, float *target);
+
+#endif

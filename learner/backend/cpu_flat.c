@@ -1,0 +1,216 @@
+/* Operations on flat arrays, cut into fixed chunks. */
+#include "learner/backend/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+struct flat_work {
+    struct rm_cpu *cpu;
+    const float *x, *y, *z;
+    float *out, *m, *v;
+    size_t n;
+    enum rm_activation act;
+    const struct rm_adam_factors *adam;
+    float tau;
+};
+
+struct chunk {
+    size_t at, n;
+};
+
+static struct chunk chunk_of(size_t n, uint32_t index)
+{
+    size_t at = (size_t)index * RM_CPU_CHUNK;
+    return (struct chunk){at, n - at < RM_CPU_CHUNK ? n - at : RM_CPU_CHUNK};
+}
+
+static void run_flat(struct flat_work *w, rm_pool_fn fn)
+{
+    uint32_t chunks = (uint32_t)((w->n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK);
+    rm_cpu_run(w->cpu, fn, w, chunks, (double)w->n);
+}
+
+static void activate_chunk(void *work, uint32_t index)
+{
+    const struct flat_work *w = work;
+    struct chunk c = chunk_of(w->n, index);
+    w->cpu->kernels->activate(w->act, w->x + c.at, c.n, w->out + c.at);
+}
+
+void rm_cpu_activate(struct rm_backend *b, enum rm_activation act, const float *x, size_t n,
+                     float *y)
+{
+    struct flat_work w = {.cpu = rm_cpu_of(b), .x = x, .out = y, .n = n, .act = act};
+    run_flat(&w, activate_chunk);
+}
+
+static void activate_dx_chunk(void *work, uint32_t index)
+{
+    const struct flat_work *w = work;
+    struct chunk c = chunk_of(w->n, index);
+    /* Only GELU reads x. */
+    w->cpu->kernels->activate_dx(w->act, w->x ? w->x + c.at : NULL, w->y ? w->y + c.at : NULL,
+                                 w->z + c.at, c.n, w->out + c.at);
+}
+
+void rm_cpu_activate_dx(struct rm_backend *b, enum rm_activation act, const float *x,
+                        const float *y, const float *dy, size_t n, float *dx)
+{
+    struct flat_work w = {
+        .cpu = rm_cpu_of(b), .x = x, .y = y, .z = dy, .out = dx, .n = n, .act = act};
+    run_flat(&w, activate_dx_chunk);
+}
+
+static void noisy_weights_chunk(void *work, uint32_t index)
+{
+    const struct flat_work *w = work;
+    struct chunk c = chunk_of(w->n, index);
+    w->cpu->kernels->noisy_weights(w->x + c.at, w->y + c.at, w->z + c.at, c.n, w->out + c.at);
+}
+
+void rm_cpu_noisy_weights(struct rm_backend *b, const float *mu, const float *sigma,
+                          const float *eps, size_t n, float *weights)
+{
+    struct flat_work w = {
+        .cpu = rm_cpu_of(b), .x = mu, .y = sigma, .z = eps, .out = weights, .n = n};
+    run_flat(&w, noisy_weights_chunk);
+}
+
+static void multiply_chunk(void *work, uint32_t index)
+{
+    const struct flat_work *w = work;
+    struct chunk c = chunk_of(w->n, index);
+    w->cpu->kernels->multiply(w->x + c.at, w->y + c.at, c.n, w->out + c.at);
+}
+
+void rm_cpu_multiply(struct rm_backend *b, const float *x, const float *y, size_t n, float *z)
+{
+    struct flat_work w = {.cpu = rm_cpu_of(b), .x = x, .y = y, .out = z, .n = n};
+    run_flat(&w, multiply_chunk);
+}
+
+/* --- random numbers -------------------------------------------------------------------------- */
+
+struct random_work {
+    void (*fill)(uint64_t key, uint32_t a, uint64_t c, uint32_t group, uint32_t groups, float *out);
+    uint64_t key, c;
+    uint32_t a;
+    size_t n;
+    float *out;
+};
+
+static void random_chunk(void *work, uint32_t index)
+{
+    const struct random_work *w = work;
+    struct chunk c = chunk_of(w->n, index);
+    uint32_t first = (uint32_t)(c.at / RM_RANDOM_GROUP), groups = (uint32_t)(c.n / RM_RANDOM_GROUP);
+    w->fill(w->key, w->a, w->c, first, groups, w->out + c.at);
+    uint32_t rest = (uint32_t)(c.n % RM_RANDOM_GROUP);
+    if (rest) {
+        float last[RM_RANDOM_GROUP];
+        w->fill(w->key, w->a, w->c, first + groups, 1, last);
+        memcpy(w->out + c.at + (size_t)groups * RM_RANDOM_GROUP, last, rest * sizeof *last);
+    }
+}
+
+/* Two streams of one key never share numbers (splitmix64's finalizer; Steele et al., 2014). */
+static uint64_t key_of(uint64_t key, uint32_t stream)
+{
+    uint64_t z = key + 0x9E3779B97F4A7C15u * (stream + 1ull);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+static void run_random(struct rm_cpu *cpu, struct random_work *w)
+{
+    uint32_t chunks = (uint32_t)((w->n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK);
+    rm_cpu_run(cpu, random_chunk, w, chunks, 4.0 * (double)w->n);
+}
+
+void rm_cpu_normals(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
+                    size_t n, float *out)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    struct random_work w = {cpu->kernels->normals, key_of(key, stream), c, a, n, out};
+    run_random(cpu, &w);
+}
+
+void rm_cpu_uniforms(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
+                     size_t n, float *out)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    /* A word of the stream apart from the normals of equal coordinates. */
+    struct random_work w = {cpu->kernels->uniforms, ~key_of(key, stream), c, a, n, out};
+    run_random(cpu, &w);
+}
+
+/* --- sums ------------------------------------------------------------------------------------ */
+
+static void sum_chunk(void *work, uint32_t index)
+{
+    const struct flat_work *w = work;
+    struct chunk c = chunk_of(w->n, index);
+    const struct rm_kernels *k = w->cpu->kernels;
+    w->cpu->partials[index] = w->y ? k->sum_squares_diff(w->x + c.at, w->y + c.at, c.n)
+                                   : k->sum_squares(w->x + c.at, c.n);
+}
+
+double rm_cpu_sum_squares_diff(struct rm_backend *b, const float *x, const float *y, size_t n)
+{
+    const size_t round = (size_t)RM_CPU_CHUNK * RM_CPU_PARTIALS;
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    double total = 0.0;
+    for (size_t at = 0; at < n; at += round) {
+        struct flat_work w = {
+            .cpu = cpu, .x = x + at, .y = y ? y + at : NULL, .n = n - at < round ? n - at : round};
+        run_flat(&w, sum_chunk);
+        for (size_t i = 0; i * RM_CPU_CHUNK < w.n; i++)
+            total += cpu->partials[i];
+    }
+    return total;
+}
+
+double rm_cpu_sum_squares(struct rm_backend *b, const float *x, size_t n)
+{
+    return rm_cpu_sum_squares_diff(b, x, NULL, n);
+}
+
+/* --- optimizer ------------------------------------------------------------------------------- */
+
+static void adam_chunk(void *work, uint32_t index)
+{
+    const struct flat_work *w = work;
+    struct chunk c = chunk_of(w->n, index);
+    w->cpu->kernels->adam(w->adam, w->x + c.at, c.n, w->out + c.at, w->m + c.at, w->v + c.at);
+}
+
+void rm_cpu_adam(struct rm_backend *b, const struct rm_adam *adam, float scale, const float *grads,
+                 size_t n, float *params, float *m, float *v)
+{
+    double t = (double)adam->step;
+    struct rm_adam_factors f = {
+        .step = (float)(adam->learning_rate / (1.0 - pow(adam->beta1, t))),
+        .root = (float)(1.0 / sqrt(1.0 - pow(adam->beta2, t))),
+        .beta1 = adam->beta1,
+        .beta2 = adam->beta2,
+        .epsilon = adam->epsilon,
+        .scale = scale,
+    };
+    struct flat_work w = {
+        .cpu = rm_cpu_of(b), .x = grads, .out = params, .m = m, .v = v, .n = n, .adam = &f};
+    run_flat(&w, adam_chunk);
+}
+
+static void lerp_chunk(void *work, uint32_t index)
+{
+    const struct flat_work *w = work;
+    struct chunk c = chunk_of(w->n, index);
+    w->cpu->kernels->lerp(w->tau, w->x + c.at, c.n, w->out + c.at);
+}
+
+void rm_cpu_lerp(struct rm_backend *b, float tau, const float *params, size_t n, float *target)
+{
+    struct flat_work w = {.cpu = rm_cpu_of(b), .x = params, .out = target, .n = n, .tau = tau};
+    run_flat(&w, lerp_chunk);
+}

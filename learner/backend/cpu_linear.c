@@ -1,0 +1,144 @@
+/* Matrix products of the CPU backend: which kernel, cut how, and what happens to a tile while it is
+ * still in the cache. */
+#include "learner/backend/cpu.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct product {
+    struct rm_cpu *cpu;
+    const struct rm_gemm_plan *plan;
+    const float *a, *b, *bias;
+    float *c, *sums;
+    uint32_t rows, in, out, product_tiles;
+    enum rm_activation act;
+};
+
+static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
+{
+    return (double)rows * in * out / 16.0;
+}
+
+int rm_cpu_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t out, bool training)
+{
+    struct rm_gemm *gemm = rm_cpu_of(b)->gemm;
+    bool made = out <= RM_NARROW_MAX || rm_gemm_plan(gemm, RM_GEMM_ROWS, out, 0, in);
+    if (training) {
+        made = made && (in <= RM_NARROW_MAX || rm_gemm_plan(gemm, RM_GEMM_ROWS, in, 0, out));
+        made = made && rm_gemm_plan(gemm, RM_GEMM_OUTER, in, out, batch);
+    }
+    return made ? 0 : -ENOMEM;
+}
+
+size_t rm_cpu_packed_floats(struct rm_backend *b, uint32_t out, uint32_t in)
+{
+    (void)b;
+    return (size_t)out * in;
+}
+
+/* Wide layers: W^T, which is libxsmm's A(out, in). Narrow ones read W as it is. */
+void rm_cpu_pack(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt)
+{
+    if (out <= RM_NARROW_MAX)
+        memcpy(wt, w, (size_t)out * in * sizeof *wt);
+    else
+        rm_cpu_of(b)->kernels->transpose(w, out, in, wt);
+}
+
+static void forward_tile(void *work, uint32_t index)
+{
+    const struct product *p = work;
+    struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->rows, index);
+    rm_gemm_run(p->plan, &t, p->a, p->b, p->c);
+    p->cpu->kernels->bias_act(p->c + (size_t)t.n0 * p->out + t.m0, p->out, t.n, t.m, p->bias + t.m0,
+                              p->act);
+}
+
+static void narrow_tile(void *work, uint32_t index)
+{
+    const struct product *p = work;
+    uint32_t from = index * RM_GEMM_TILE_N;
+    uint32_t n = p->rows - from < RM_GEMM_TILE_N ? p->rows - from : RM_GEMM_TILE_N;
+    p->cpu->kernels->narrow(p->b + (size_t)from * p->in, p->a, p->bias, n, p->in, p->out, p->act,
+                            p->c + (size_t)from * p->out);
+}
+
+void rm_cpu_linear(struct rm_backend *b, const float *x, const float *wt, const float *bias,
+                   uint32_t batch, uint32_t in, uint32_t out, enum rm_activation act, float *y)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    struct product p = {.cpu = cpu,
+                        .a = wt,
+                        .b = x,
+                        .bias = bias,
+                        .c = y,
+                        .rows = batch,
+                        .in = in,
+                        .out = out,
+                        .act = act};
+    if (out <= RM_NARROW_MAX) {
+        uint32_t tiles = (batch + RM_GEMM_TILE_N - 1) / RM_GEMM_TILE_N;
+        rm_cpu_run(cpu, narrow_tile, &p, tiles, cost_of(batch, in, out));
+        return;
+    }
+    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_ROWS, out, 0, in);
+    rm_cpu_run(cpu, forward_tile, &p, rm_gemm_tiles(p.plan, batch), cost_of(batch, in, out));
+}
+
+static void dx_tile(void *work, uint32_t index)
+{
+    const struct product *p = work;
+    struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->rows, index);
+    rm_gemm_run(p->plan, &t, p->a, p->b, p->c);
+}
+
+static void narrow_dx_tile(void *work, uint32_t index)
+{
+    const struct product *p = work;
+    uint32_t from = index * RM_GEMM_TILE_N;
+    uint32_t n = p->rows - from < RM_GEMM_TILE_N ? p->rows - from : RM_GEMM_TILE_N;
+    p->cpu->kernels->narrow_dx(p->b + (size_t)from * p->out, p->a, n, p->in, p->out,
+                               p->c + (size_t)from * p->in);
+}
+
+void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uint32_t batch,
+                      uint32_t in, uint32_t out, float *dx)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    struct product p = {.cpu = cpu, .a = w, .b = dy, .c = dx, .rows = batch, .in = in, .out = out};
+    if (in <= RM_NARROW_MAX) {
+        uint32_t tiles = (batch + RM_GEMM_TILE_N - 1) / RM_GEMM_TILE_N;
+        rm_cpu_run(cpu, narrow_dx_tile, &p, tiles, cost_of(batch, in, out));
+        return;
+    }
+    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_ROWS, in, 0, out);
+    rm_cpu_run(cpu, dx_tile, &p, rm_gemm_tiles(p.plan, batch), cost_of(batch, in, out));
+}
+
+#define SUM_COLUMNS 64u
+
+/* The products' tiles first, then the sums over columns. */
+static void dw_tile(void *work, uint32_t index)
+{
+    const struct product *p = work;
+    if (index < p->product_tiles) {
+        struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->out, index);
+        rm_gemm_run(p->plan, &t, p->a, p->b, p->c);
+        return;
+    }
+    uint32_t from = (index - p->product_tiles) * SUM_COLUMNS;
+    uint32_t to = p->out - from < SUM_COLUMNS ? p->out : from + SUM_COLUMNS;
+    p->cpu->kernels->column_sums(p->b, p->rows, p->out, from, to, p->sums);
+}
+
+void rm_cpu_linear_dw(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
+                      uint32_t in, uint32_t out, float *dw, float *db)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    struct product p = {
+        .cpu = cpu, .a = x, .b = dy, .c = dw, .sums = db, .rows = batch, .in = in, .out = out};
+    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_OUTER, in, out, batch);
+    p.product_tiles = rm_gemm_tiles(p.plan, out);
+    uint32_t sums = (out + SUM_COLUMNS - 1) / SUM_COLUMNS;
+    rm_cpu_run(cpu, dw_tile, &p, p.product_tiles + sums, cost_of(batch, in, out));
+}

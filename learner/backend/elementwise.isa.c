@@ -1,0 +1,127 @@
+/* Elementwise operations: activations, noisy weights, optimizer. Loops that vectorise as they
+ * stand. */
+#include "learner/backend/isa_math.h"
+#include "learner/backend/isa_parts.h"
+
+#include <math.h>
+
+static inline float relu_of(float x)
+{
+    return x < 0.0f ? 0.0f : x; /* NaN stays NaN: a broken update must show */
+}
+
+/* x Phi(x) */
+static inline float gelu_of(float x)
+{
+    return 0.5f * x * (1.0f + erf_of(x * 0.70710678f));
+}
+
+/* Phi(x) + x phi(x) */
+static inline float gelu_slope_of(float x)
+{
+    float density = 0.39894228f * exp_of(-0.5f * x * x);
+    return RM_FMA(x, density, 0.5f * (1.0f + erf_of(x * 0.70710678f)));
+}
+
+void RM_ISA_NAME(bias_act)(float *y, size_t ld, uint32_t rows, uint32_t cols, const float *bias,
+                           enum rm_activation act)
+{
+    for (uint32_t r = 0; r < rows; r++, y += ld) {
+        if (act == RM_ACT_RELU)
+            for (uint32_t i = 0; i < cols; i++)
+                y[i] = relu_of(y[i] + bias[i]);
+        else if (act == RM_ACT_TANH)
+            for (uint32_t i = 0; i < cols; i++)
+                y[i] = tanh_of(y[i] + bias[i]);
+        else if (act == RM_ACT_GELU)
+            for (uint32_t i = 0; i < cols; i++)
+                y[i] = gelu_of(y[i] + bias[i]);
+        else
+            for (uint32_t i = 0; i < cols; i++)
+                y[i] += bias[i];
+    }
+}
+
+void RM_ISA_NAME(activate)(enum rm_activation act, const float *x, size_t n, float *y)
+{
+    if (act == RM_ACT_RELU)
+        for (size_t i = 0; i < n; i++)
+            y[i] = relu_of(x[i]);
+    else if (act == RM_ACT_TANH)
+        for (size_t i = 0; i < n; i++)
+            y[i] = tanh_of(x[i]);
+    else if (act == RM_ACT_GELU)
+        for (size_t i = 0; i < n; i++)
+            y[i] = gelu_of(x[i]);
+    else
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i];
+}
+
+void RM_ISA_NAME(activate_dx)(enum rm_activation act, const float *x, const float *y,
+                              const float *dy, size_t n, float *dx)
+{
+    if (act == RM_ACT_RELU)
+        for (size_t i = 0; i < n; i++)
+            dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+    else if (act == RM_ACT_TANH)
+        for (size_t i = 0; i < n; i++)
+            dx[i] = dy[i] * RM_FMA(-y[i], y[i], 1.0f);
+    else if (act == RM_ACT_GELU)
+        for (size_t i = 0; i < n; i++)
+            dx[i] = dy[i] * gelu_slope_of(x[i]);
+    else
+        for (size_t i = 0; i < n; i++)
+            dx[i] = dy[i];
+}
+
+void RM_ISA_NAME(noisy_weights)(const float *mu, const float *sigma, const float *eps, size_t n,
+                                float *w)
+{
+    for (size_t i = 0; i < n; i++)
+        w[i] = RM_FMA(sigma[i], eps[i], mu[i]);
+}
+
+void RM_ISA_NAME(multiply)(const float *x, const float *y, size_t n, float *z)
+{
+    for (size_t i = 0; i < n; i++)
+        z[i] = x[i] * y[i];
+}
+
+void RM_ISA_NAME(signed_root)(const float *x, size_t n, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = with_sign_of(sqrtf(abs_of(x[i])), x[i]);
+}
+
+void RM_ISA_NAME(noisy_outer)(const float *eps_in, const float *eps_out, uint32_t in, uint32_t from,
+                              uint32_t to, float *eps_w)
+{
+    for (uint32_t o = from; o < to; o++) {
+        float f = with_sign_of(sqrtf(abs_of(eps_out[o])), eps_out[o]);
+        float *row = eps_w + (size_t)o * in;
+        for (uint32_t i = 0; i < in; i++)
+            row[i] = f * with_sign_of(sqrtf(abs_of(eps_in[i])), eps_in[i]);
+    }
+}
+
+void RM_ISA_NAME(adam)(const struct rm_adam_factors *f, const float *grads, size_t n, float *params,
+                       float *m, float *v)
+{
+    const float b1 = f->beta1, b2 = f->beta2, c1 = 1.0f - b1, c2 = 1.0f - b2;
+    const float step = f->step, root = f->root, eps = f->epsilon, scale = f->scale;
+    for (size_t i = 0; i < n; i++) {
+        float g = grads[i] * scale;
+        float mi = RM_FMA(c1, g, b1 * m[i]);
+        float vi = RM_FMA(c2 * g, g, b2 * v[i]);
+        m[i] = mi;
+        v[i] = vi;
+        params[i] = RM_FMA(-step, mi / RM_FMA(sqrtf(vi), root, eps), params[i]);
+    }
+}
+
+void RM_ISA_NAME(lerp)(float tau, const float *params, size_t n, float *target)
+{
+    for (size_t i = 0; i < n; i++)
+        target[i] = RM_FMA(tau, params[i] - target[i], target[i]);
+}

@@ -1,0 +1,78 @@
+/* kernels: the loops of the CPU backend that are not matrix products, one table per instruction
+ * set. All work on a range that the caller cut; none allocates or knows of threads. Row-major,
+ * float32, no alignment needed. */
+#ifndef RM_LEARNER_BACKEND_KERNELS_H
+#define RM_LEARNER_BACKEND_KERNELS_H
+
+#include "learner/backend/backend.h"
+
+/* Normals and uniforms come in groups of this many: element i is a function of i alone. */
+#define RM_RANDOM_GROUP 64u
+
+/* Outputs of a layer at most this wide go through `narrow`. */
+#define RM_NARROW_MAX 16u
+
+struct rm_adam_factors {
+    float step; /* learning rate / (1 - beta1^t) */
+    float root; /* 1 / sqrt(1 - beta2^t) */
+    float beta1, beta2, epsilon, scale;
+};
+
+struct rm_kernels {
+    const char *isa; /* "x86-64-v3" */
+
+    /* y(rows, cols) with row stride ld: y = act(y + bias) */
+    void (*bias_act)(float *y, size_t ld, uint32_t rows, uint32_t cols, const float *bias,
+                     enum rm_activation act);
+    /* y(rows,out) = act(x(rows,in) w(out,in)^T + bias), out <= RM_NARROW_MAX */
+    void (*narrow)(const float *x, const float *w, const float *bias, uint32_t rows, uint32_t in,
+                   uint32_t out, enum rm_activation act, float *y);
+    /* dx(rows,in) = dy(rows,out) w(out,in), in <= RM_NARROW_MAX */
+    void (*narrow_dx)(const float *dy, const float *w, uint32_t rows, uint32_t in, uint32_t out,
+                      float *dx);
+    /* Column sums of columns [from, to) of x(rows, cols), in fixed blocks of rows. */
+    void (*column_sums)(const float *x, uint32_t rows, uint32_t cols, uint32_t from, uint32_t to,
+                        float *sums);
+    void (*transpose)(const float *x, uint32_t rows, uint32_t cols, float *y);
+
+    void (*activate)(enum rm_activation act, const float *x, size_t n, float *y);
+    void (*activate_dx)(enum rm_activation act, const float *x, const float *y, const float *dy,
+                        size_t n, float *dx);
+    void (*layer_norm)(const float *x, const float *gamma, const float *beta, uint32_t rows,
+                       uint32_t n, float *y, float *mean, float *rstd);
+    void (*layer_norm_dx)(const float *x, const float *gamma, const float *mean, const float *rstd,
+                          const float *dy, uint32_t rows, uint32_t n, float *dx);
+    /* Columns [from, to) of dgamma and dbeta. */
+    void (*layer_norm_dp)(const float *x, const float *mean, const float *rstd, const float *dy,
+                          uint32_t rows, uint32_t n, uint32_t from, uint32_t to, float *dgamma,
+                          float *dbeta);
+    void (*cosines)(const float *tau, size_t rows, uint32_t n, float *c);
+    void (*broadcast_mul)(const float *x, const float *phi, uint32_t batch, uint32_t q, uint32_t n,
+                          float *z);
+    void (*broadcast_mul_dx)(const float *x, const float *phi, const float *dz, uint32_t batch,
+                             uint32_t q, uint32_t n, float *dx, float *dphi);
+    void (*noisy_weights)(const float *mu, const float *sigma, const float *eps, size_t n,
+                          float *w);
+    void (*multiply)(const float *x, const float *y, size_t n, float *z);
+    /* rows [from, to) of eps_w(out, in) = f(out) f(in)^T, f(x) = sgn(x) sqrt|x| */
+    void (*noisy_outer)(const float *eps_in, const float *eps_out, uint32_t in, uint32_t from,
+                        uint32_t to, float *eps_w);
+    void (*signed_root)(const float *x, size_t n, float *y);
+    void (*dueling)(const float *in, uint32_t rows, uint32_t actions, uint32_t k, float *q);
+    void (*dueling_dx)(const float *dq, uint32_t rows, uint32_t actions, uint32_t k, float *din);
+    /* Groups [group, group + groups) of the sequence, all of them full. */
+    void (*normals)(uint64_t key, uint32_t a, uint64_t c, uint32_t group, uint32_t groups,
+                    float *out);
+    void (*uniforms)(uint64_t key, uint32_t a, uint64_t c, uint32_t group, uint32_t groups,
+                     float *out);
+    double (*sum_squares)(const float *x, size_t n);
+    /* y may be NULL: then the sum of x alone. */
+    double (*sum_squares_diff)(const float *x, const float *y, size_t n);
+    void (*adam)(const struct rm_adam_factors *f, const float *grads, size_t n, float *params,
+                 float *m, float *v);
+    void (*lerp)(float tau, const float *params, size_t n, float *target);
+};
+
+extern const struct rm_kernels rm_isa_v2_kernels, rm_isa_v3_kernels, rm_isa_v4_kernels;
+
+#endif

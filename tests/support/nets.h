@@ -1,0 +1,21 @@
+/* nets: the networks that tests of learner/net go through. */
+#ifndef RM_TESTS_SUPPORT_NETS_H
+#define RM_TESTS_SUPPORT_NETS_H
+
+#include "learner/net/net.h"
+
+struct named_net {
+    const char *name;
+    struct rm_network_config config;
+    struct rm_net_shape shape;
+    uint32_t batch, quantiles;
+    bool noise;
+};
+
+extern const struct named_net test_nets[];
+extern const size_t test_net_count;
+
+/* The network of treasurehunt: 625 features, 4 actions. */
+extern const struct named_net treasurehunt_net;
+
+#endif

@@ -1,0 +1,18 @@
+/* reference_net: networks once more, slowly, in double, straight from the configuration and the
+ * equations. Shares nothing with learner/net but the names of tensors. */
+#ifndef RM_TESTS_SUPPORT_REFERENCE_NET_H
+#define RM_TESTS_SUPPORT_REFERENCE_NET_H
+
+#include "learner/net/net.h"
+
+struct reference_input {
+    const double *x, *tau, *noise; /* as in rm_net_input */
+    uint32_t batch, quantiles;
+};
+
+/* out: (batch, [quantiles,] actions * outputs_per_action). */
+void reference_forward(const struct rm_network_config *config, const struct rm_net_shape *shape,
+                       const struct rm_net *net, const double *params,
+                       const struct reference_input *input, double *out);
+
+#endif

@@ -1,0 +1,176 @@
+/* learner/net against a slow network in double: forward, and every kind of gradient by central
+ * differences of that network. */
+#include "tests/support/nets.h"
+#include "tests/support/reference_net.h"
+#include "tests/support/unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EPSILON 1e-6
+
+struct fixture {
+    const struct named_net *of;
+    struct rm_net *net;
+    struct rm_net_workspace *workspace;
+    size_t params_n, x_n, tau_n, noise_n, out_n;
+    float *params, *x, *tau, *noise, *d_out, *grads;
+    double *params_d, *x_d, *tau_d, *noise_d, *out_d;
+    struct rm_net_input input;
+    struct reference_input reference;
+};
+
+static float *random_floats(size_t n, struct rm_rng *rng, float low, float high, double **copy)
+{
+    float *p = malloc((n + 1) * sizeof *p);
+    double *d = malloc((n + 1) * sizeof *d);
+    for (size_t i = 0; i < n; i++) {
+        p[i] = low + (high - low) * rm_rng_float(rng);
+        d[i] = p[i];
+    }
+    *copy = d;
+    return p;
+}
+
+static void make(struct fixture *f, const struct named_net *of, struct rm_backend *backend)
+{
+    struct rm_error error;
+    struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, 0, 0);
+    double *unused;
+    *f = (struct fixture){.of = of};
+    assert_int_equal(rm_net_compile(&f->net, &of->config, &of->shape, &error), 0);
+    assert_int_equal(rm_net_workspace_create(&f->workspace, f->net, backend, of->batch,
+                                             of->quantiles, true, &error),
+                     0);
+    size_t rows = (size_t)of->batch * (of->quantiles ? of->quantiles : 1);
+    f->params_n = rm_net_param_count(f->net);
+    f->x_n = (size_t)of->batch * of->shape.inputs;
+    f->tau_n = of->quantiles ? rows : 0;
+    f->noise_n = of->noise ? rm_net_noise_count(f->net) : 0;
+    f->out_n = rows * rm_net_outputs(f->net);
+    /* Layer norm's scales and noise's sigmas as anything else: the arithmetic must hold anywhere.
+     */
+    f->params = random_floats(f->params_n, &rng, -0.5f, 0.5f, &f->params_d);
+    f->x = random_floats(f->x_n, &rng, -1, 1, &f->x_d);
+    f->tau = random_floats(f->tau_n, &rng, 0, 1, &f->tau_d);
+    f->noise = random_floats(f->noise_n, &rng, -2, 2, &f->noise_d);
+    f->d_out = random_floats(f->out_n, &rng, -1, 1, &unused);
+    free(unused);
+    f->out_d = malloc(f->out_n * sizeof *f->out_d);
+    f->grads = malloc(f->params_n * sizeof *f->grads);
+    for (size_t i = 0; i < f->params_n; i++)
+        f->grads[i] = NAN; /* all must be overwritten */
+    f->input = (struct rm_net_input){f->x, of->batch, of->quantiles ? f->tau : NULL, of->quantiles,
+                                     of->noise ? f->noise : NULL};
+    f->reference = (struct reference_input){f->x_d, f->tau_d, of->noise ? f->noise_d : NULL,
+                                            of->batch, of->quantiles};
+}
+
+static void unmake(struct fixture *f)
+{
+    rm_net_workspace_destroy(f->workspace);
+    rm_net_destroy(f->net);
+    free(f->params);
+    free(f->x);
+    free(f->tau);
+    free(f->noise);
+    free(f->d_out);
+    free(f->grads);
+    free(f->params_d);
+    free(f->x_d);
+    free(f->tau_d);
+    free(f->noise_d);
+    free(f->out_d);
+}
+
+static double loss(struct fixture *f)
+{
+    reference_forward(&f->of->config, &f->of->shape, f->net, f->params_d, &f->reference, f->out_d);
+    double sum = 0;
+    for (size_t i = 0; i < f->out_n; i++)
+        sum += f->out_d[i] * f->d_out[i];
+    return sum;
+}
+
+static bool near(double got, double want, double relative, double absolute)
+{
+    return fabs(got - want) <= absolute + relative * fabs(want);
+}
+
+static void check_forward(struct fixture *f)
+{
+    rm_net_prepare(f->workspace, f->params);
+    const float *out = rm_net_forward(f->workspace, f->params, &f->input);
+    loss(f);
+    for (size_t i = 0; i < f->out_n; i++)
+        if (!near(out[i], f->out_d[i], 1.3e-6, 1e-5))
+            fail_msg("%s: output %zu is %.9g, not %.9g", f->of->name, i, out[i], f->out_d[i]);
+}
+
+static void check_backward(struct fixture *f, size_t stride)
+{
+    rm_net_backward(f->workspace, f->params, &f->input, f->d_out, f->grads);
+    for (size_t i = 0; i < f->params_n; i++)
+        if (!isfinite(f->grads[i]))
+            fail_msg("%s: gradient %zu is %g", f->of->name, i, f->grads[i]);
+    for (size_t i = 0; i < f->params_n; i += stride) {
+        double at = f->params_d[i];
+        f->params_d[i] = at + EPSILON;
+        double above = loss(f);
+        f->params_d[i] = at - EPSILON;
+        double below = loss(f);
+        f->params_d[i] = at;
+        double want = (above - below) / (2 * EPSILON);
+        if (!near(f->grads[i], want, 1e-3, 1e-5))
+            fail_msg("%s: gradient of parameter %zu is %.9g, not %.9g", f->of->name, i, f->grads[i],
+                     want);
+    }
+}
+
+static void every_network(void **state)
+{
+    struct rm_backend *backend = *state;
+    for (size_t i = 0; i < test_net_count; i++) {
+        struct fixture f;
+        make(&f, &test_nets[i], backend);
+        check_forward(&f);
+        check_backward(&f, 1);
+        unmake(&f);
+    }
+}
+
+/* Its size forbids all 300,760 differences: a prime stride visits every tensor. */
+static void treasurehunt(void **state)
+{
+    struct fixture f;
+    make(&f, &treasurehunt_net, *state);
+    for (size_t i = 0; i < f.params_n; i++)
+        f.params_d[i] = f.params[i] *= 0.2f;
+    check_forward(&f);
+    check_backward(&f, 3001);
+    unmake(&f);
+}
+
+static int each_level(const char *isa)
+{
+    struct rm_backend *backend;
+    struct rm_error error;
+    if (rm_backend_cpu_create(&backend, 2, isa, &error)) {
+        printf("%s: skipped: %s\n", isa, error.text);
+        return 0;
+    }
+    printf("%s\n", backend->description);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(every_network, backend),
+        cmocka_unit_test_prestate(treasurehunt, backend),
+    };
+    int failed = cmocka_run_group_tests_name(isa, tests, NULL, NULL);
+    rm_backend_destroy(backend);
+    return failed;
+}
+
+int main(void)
+{
+    return each_level("x86-64-v2") + each_level("x86-64-v3") + each_level("x86-64-v4");
+}

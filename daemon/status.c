@@ -137,13 +137,19 @@ static json_t *policy(const struct rm_daemon *daemon, uint32_t p)
     return o;
 }
 
+static uint64_t booked_ns(const struct rm_board_worker *slot)
+{
+    uint64_t total = 0;
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        total += RM_PEEK(&slot->phase_ns[p]);
+    return total;
+}
+
 /* Shares of the time booked so far. */
 static json_t *phases(const struct rm_board_worker *slot)
 {
-    uint64_t total = 0;
+    uint64_t total = booked_ns(slot);
     json_t *o = json_object();
-    for (int p = 0; p < RM_PHASE_COUNT; p++)
-        total += RM_PEEK(&slot->phase_ns[p]);
     for (int p = 0; p < RM_PHASE_COUNT; p++)
         json_object_set_new(o, rm_phase_name(p),
                             number(total ? ratio(RM_PEEK(&slot->phase_ns[p]), total) : 0));
@@ -177,6 +183,7 @@ static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
     json_object_set_new(o, "signals", count(RM_PEEK(&slot->wake.signals)));
     json_object_set_new(o, "steps", count(RM_PEEK(&slot->steps)));
     json_object_set_new(o, "rss_bytes", count(RM_PEEK(&slot->rss_bytes)));
+    json_object_set_new(o, "booked_s", number(seconds(booked_ns(slot))));
     json_object_set_new(o, "phases", phases(slot));
     return o;
 }

@@ -23,7 +23,7 @@ struct rm_socket_directories {
     char path[RM_SOCKET_DIRECTORIES_MAX][RM_SOCKET_PATH_MAX];
 };
 
-/* A name that can be a directory: letters, digits, '.', '_' and '-', at most 63, beginning with a
+/* A name that can be a directory: letters, digits, '.', '_' and '-', at most 47, beginning with a
  * letter or a digit. */
 bool rm_socket_name_valid(const char *name);
 

@@ -1,0 +1,294 @@
+#include "daemon/ctl/client.h"
+
+#include "daemon/ctl/exit_code.h"
+#include "shm/base/clock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+int rm_ctl_client_exit_code(int rc)
+{
+    switch (rc) {
+    case 0:
+        return RM_CTL_OK;
+    case -EREMOTEIO:
+        return RM_CTL_REFUSED;
+    case -ETIMEDOUT:
+        return RM_CTL_TIMED_OUT;
+    case -EPROTO:
+    case -ECONNRESET:
+        return RM_CTL_PROTOCOL;
+    case -EINVAL:
+        return RM_CTL_USAGE;
+    default:
+        return RM_CTL_NO_EXPERIMENT;
+    }
+}
+
+static uint64_t deadline_after(uint64_t timeout_ns)
+{
+    return timeout_ns ? rm_now_ns() + timeout_ns : 0;
+}
+
+/* Waits until the socket is ready; 0, -ETIMEDOUT or another negative errno. */
+static int wait_ready(struct rm_ctl_client *client, short events, uint64_t deadline,
+                      struct rm_error *error)
+{
+    for (;;) {
+        int ms = -1;
+        if (deadline) {
+            uint64_t now = rm_now_ns();
+            uint64_t left = deadline > now ? (deadline - now + RM_NS_PER_MS - 1) / RM_NS_PER_MS : 0;
+            ms = left > INT_MAX ? INT_MAX : (int)left;
+        }
+        struct pollfd p = {.fd = client->fd, .events = events};
+        int n = poll(&p, 1, ms);
+        if (n > 0)
+            return 0;
+        if (n == 0)
+            return rm_fail(error, -ETIMEDOUT, "the experiment does not answer");
+        if (errno != EINTR)
+            return rm_fail(error, -errno, "poll: %s", strerror(errno));
+    }
+}
+
+static int lost(struct rm_ctl_client *client, struct rm_error *error)
+{
+    if (client->used)
+        return rm_fail(error, -ECONNRESET, "the connection was closed in the middle of a line");
+    return rm_fail(error, -ECONNRESET, "the experiment closed the connection");
+}
+
+/* Takes the first whole line off the buffer, parsed. 1, 0 when there is none, -EPROTO. */
+static int take_line(struct rm_ctl_client *client, json_t **message, struct rm_error *error)
+{
+    char *newline = memchr(client->line, '\n', client->used);
+    if (!newline)
+        return client->used < RM_CTL_CLIENT_LINE_MAX
+                   ? 0
+                   : rm_fail(error, -EPROTO, "a line is longer than %d bytes",
+                             RM_CTL_CLIENT_LINE_MAX);
+    size_t length = (size_t)(newline - client->line);
+    json_error_t why;
+    *message = json_loadb(client->line, length, 0, &why);
+    client->used -= length + 1;
+    memmove(client->line, newline + 1, client->used);
+    if (!*message)
+        return rm_fail(error, -EPROTO, "what came is not JSON: %s", why.text);
+    if (json_is_object(*message))
+        return 1;
+    json_decref(*message);
+    *message = NULL;
+    return rm_fail(error, -EPROTO, "what came is not a JSON object");
+}
+
+/* One message, from the buffer or the socket. */
+static int receive(struct rm_ctl_client *client, uint64_t deadline, json_t **message,
+                   struct rm_error *error)
+{
+    for (;;) {
+        int rc = take_line(client, message, error);
+        if (rc)
+            return rc < 0 ? rc : 0;
+        rc = wait_ready(client, POLLIN, deadline, error);
+        if (rc)
+            return rc;
+        ssize_t n = recv(client->fd, client->line + client->used,
+                         RM_CTL_CLIENT_LINE_MAX - client->used, MSG_DONTWAIT);
+        if (n > 0)
+            client->used += (size_t)n;
+        else if (n == 0 || errno == ECONNRESET)
+            return lost(client, error);
+        else if (errno != EINTR && errno != EAGAIN)
+            return rm_fail(error, -errno, "recv: %s", strerror(errno));
+    }
+}
+
+static int send_all(struct rm_ctl_client *client, const char *text, size_t bytes, uint64_t deadline,
+                    struct rm_error *error)
+{
+    while (bytes) {
+        int rc = wait_ready(client, POLLOUT, deadline, error);
+        if (rc)
+            return rc;
+        ssize_t n = send(client->fd, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n >= 0) {
+            text += n;
+            bytes -= (size_t)n;
+        } else if (errno == EPIPE || errno == ECONNRESET) {
+            return lost(client, error);
+        } else if (errno != EINTR && errno != EAGAIN) {
+            return rm_fail(error, -errno, "send: %s", strerror(errno));
+        }
+    }
+    return 0;
+}
+
+static int greet(struct rm_ctl_client *client, struct rm_error *error)
+{
+    json_t *message = NULL;
+    int rc = receive(client, deadline_after(client->timeout_ns), &message, error);
+    if (rc)
+        return rc;
+    json_t *ringmaster = json_object_get(message, "ringmaster");
+    json_t *protocol = json_object_get(ringmaster, "protocol");
+    if (!json_is_integer(protocol))
+        rc = rm_fail(error, -EPROTO, "this is no experiment: it does not greet as one");
+    else if (json_integer_value(protocol) != RM_CTL_CLIENT_PROTOCOL)
+        rc = rm_fail(error, -EPROTO,
+                     "the experiment speaks protocol %lld (version %s), this ringctl speaks %d",
+                     (long long)json_integer_value(protocol),
+                     json_string_value(json_object_get(ringmaster, "version"))
+                         ? json_string_value(json_object_get(ringmaster, "version"))
+                         : "unknown",
+                     RM_CTL_CLIENT_PROTOCOL);
+    else
+        client->greeting = json_incref(ringmaster);
+    json_decref(message);
+    return rc;
+}
+
+int rm_ctl_client_open(struct rm_ctl_client *client, const char *path, uint64_t timeout_ns,
+                       struct rm_error *error)
+{
+    *client = (struct rm_ctl_client){.fd = -1, .timeout_ns = timeout_ns, .next_id = 1};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path)
+        return rm_fail(error, -ENAMETOOLONG, "%s: longer than the %zu bytes of a socket address",
+                       path, sizeof address.sun_path - 1);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (client->fd < 0)
+        return rm_fail(error, -errno, "socket: %s", strerror(errno));
+    int rc = 0;
+    if (connect(client->fd, (const struct sockaddr *)&address, sizeof address) < 0) {
+        /* EAGAIN on a Unix socket: its backlog is full, so the daemon accepts nobody. */
+        rc = errno == EAGAIN ? rm_fail(error, -ETIMEDOUT, "it accepts no connections")
+                             : rm_fail(error, -errno, "cannot connect: %s", strerror(errno));
+    }
+    client->events = json_array();
+    client->line = malloc(RM_CTL_CLIENT_LINE_MAX);
+    if (rc == 0 && (!client->line || !client->events))
+        rc = rm_fail(error, -ENOMEM, "no memory for a connection");
+    if (rc == 0)
+        rc = greet(client, error);
+    if (rc) {
+        rm_ctl_client_close(client);
+        return rm_fail_within(error, rc, "%s", path);
+    }
+    return 0;
+}
+
+void rm_ctl_client_close(struct rm_ctl_client *client)
+{
+    if (client->fd >= 0)
+        close(client->fd);
+    client->fd = -1;
+    json_decref(client->greeting);
+    json_decref(client->events);
+    free(client->line);
+    client->greeting = client->events = NULL;
+    client->line = NULL;
+}
+
+static void keep_event(struct rm_ctl_client *client, json_t *event)
+{
+    if (json_array_size(client->events) < RM_CTL_CLIENT_EVENTS_MAX) {
+        json_array_append_new(client->events, event);
+    } else {
+        client->dropped++;
+        json_decref(event);
+    }
+}
+
+static const char *text_of(const json_t *object, const char *key, const char *fallback)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : fallback;
+}
+
+static int take_reply(json_t *message, json_t **reply, struct rm_error *error)
+{
+    json_t *refused = json_object_get(message, "error");
+    json_t *value = json_object_get(message, "return");
+    if (refused)
+        return rm_fail(error, -EREMOTEIO, "%s: %s", text_of(refused, "class", "error"),
+                       text_of(refused, "desc", "no description"));
+    if (!value)
+        return rm_fail(error, -EPROTO, "the reply has neither \"return\" nor \"error\"");
+    *reply = json_incref(value);
+    return 0;
+}
+
+int rm_ctl_client_call(struct rm_ctl_client *client, const char *command, json_t *arguments,
+                       json_t **reply, struct rm_error *error)
+{
+    *reply = NULL;
+    json_int_t id = (json_int_t)client->next_id++;
+    json_t *request = json_pack("{s:s, s:I}", "execute", command, "id", id);
+    if (arguments)
+        json_object_set_new(request, "arguments", arguments);
+    char *text = json_dumps(request, JSON_COMPACT);
+    json_decref(request);
+    if (!text)
+        return rm_fail(error, -ENOMEM, "%s: cannot be written as JSON", command);
+    size_t length = strlen(text);
+    uint64_t deadline = deadline_after(client->timeout_ns);
+    int rc = length + 1 > RM_CTL_CLIENT_REQUEST_MAX
+                 ? rm_fail(error, -EINVAL, "%s: the request is longer than %d bytes", command,
+                           RM_CTL_CLIENT_REQUEST_MAX)
+                 : 0;
+    text[length] = '\n'; /* in place of the NUL: what is sent is counted, not terminated */
+    if (rc == 0)
+        rc = send_all(client, text, length + 1, deadline, error);
+    free(text);
+    while (rc == 0) {
+        json_t *message = NULL;
+        rc = receive(client, deadline, &message, error);
+        if (rc)
+            break;
+        json_t *got = json_object_get(message, "id");
+        if (json_object_get(message, "event")) {
+            keep_event(client, message);
+            continue;
+        }
+        /* A reply to a call that timed out earlier may still arrive: it has an older id. */
+        bool stale = json_is_integer(got) && json_integer_value(got) < id;
+        if (!stale)
+            rc = take_reply(message, reply, error);
+        json_decref(message);
+        if (!stale)
+            return rc;
+    }
+    return rc;
+}
+
+int rm_ctl_client_event(struct rm_ctl_client *client, uint64_t timeout_ns, json_t **event,
+                        struct rm_error *error)
+{
+    *event = NULL;
+    if (json_array_size(client->events)) {
+        *event = json_incref(json_array_get(client->events, 0));
+        json_array_remove(client->events, 0);
+        return 0;
+    }
+    uint64_t deadline = deadline_after(timeout_ns);
+    for (;;) {
+        json_t *message = NULL;
+        int rc = receive(client, deadline, &message, error);
+        if (rc)
+            return rc;
+        if (json_object_get(message, "event")) {
+            *event = message;
+            return 0;
+        }
+        json_decref(message);
+    }
+}

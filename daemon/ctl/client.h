@@ -1,0 +1,49 @@
+/* client: one connection to an experiment's control socket. Blocking, with a deadline per call.
+ * Used by one thread. The protocol is described in docs/control.md. */
+#ifndef RM_DAEMON_CTL_CLIENT_H
+#define RM_DAEMON_CTL_CLIENT_H
+
+#include "shm/base/error.h"
+
+#include <jansson.h>
+#include <stdint.h>
+
+#define RM_CTL_CLIENT_PROTOCOL    1
+#define RM_CTL_CLIENT_REQUEST_MAX 65536 /* bytes of a request's line, newline included */
+#define RM_CTL_CLIENT_LINE_MAX                                                                     \
+    (1 << 20)                        /* bytes of a line that comes; more than any daemon sends */
+#define RM_CTL_CLIENT_EVENTS_MAX 256 /* events kept while a reply is awaited */
+
+struct rm_ctl_client {
+    int fd;              /* -1 when closed */
+    uint64_t timeout_ns; /* of each call; 0 = no limit */
+    uint64_t next_id;
+    size_t used;      /* bytes of `line` received and not yet taken */
+    char *line;       /* [RM_CTL_CLIENT_LINE_MAX] */
+    json_t *greeting; /* {"version", "protocol", "capabilities"} */
+    json_t *events;   /* array: arrived while a reply was awaited */
+    uint64_t dropped; /* events dropped here because `events` was full */
+};
+
+/* Connects and reads the greeting. On errors the client is closed and
+ * -ENOENT, -ECONNREFUSED, -EACCES ..: cannot connect; -EPROTO: not this protocol, or not this
+ * version; -ETIMEDOUT; -ECONNRESET: closed in the middle. */
+int rm_ctl_client_open(struct rm_ctl_client *client, const char *path, uint64_t timeout_ns,
+                       struct rm_error *error);
+void rm_ctl_client_close(struct rm_ctl_client *client);
+
+/* Executes a command. `arguments` may be NULL; the reference is taken over. *reply is what stands
+ * under "return", for the caller to json_decref. -EREMOTEIO: refused, with "class: description" in
+ * `error`; else as rm_ctl_client_open. */
+int rm_ctl_client_call(struct rm_ctl_client *client, const char *command, json_t *arguments,
+                       json_t **reply, struct rm_error *error);
+
+/* The next event, waiting up to timeout_ns (0 = for ever). 0 with *event for the caller to
+ * json_decref, or -ETIMEDOUT, -ECONNRESET when the experiment is gone, -EPROTO. */
+int rm_ctl_client_event(struct rm_ctl_client *client, uint64_t timeout_ns, json_t **event,
+                        struct rm_error *error);
+
+/* Maps an error of the functions above to an enum rm_ctl_exit value. */
+int rm_ctl_client_exit_code(int rc);
+
+#endif

@@ -1,0 +1,343 @@
+/* The subcommands that are one request to an experiment and one reply. */
+#include "daemon/ctl/command.h"
+
+#include "daemon/ctl/exit_code.h"
+#include "daemon/ctl/find.h"
+#include "daemon/ctl/format.h"
+#include "daemon/ctl/view.h"
+#include "shm/base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef void (*show_fn)(const json_t *reply, const struct rm_style *style);
+
+/* A request over a connection that is open. On success *reply is the caller's. */
+static int ask(struct rm_ctl_client *client, const char *command, json_t *arguments, json_t **reply)
+{
+    struct rm_error error = {""};
+    int rc = rm_ctl_client_call(client, command, arguments, reply, &error);
+    return rc ? rm_ctl_complain(rm_ctl_client_exit_code(rc), "%s: %s", command, error.text) : 0;
+}
+
+static void print_json(const json_t *reply)
+{
+    json_dumpf(reply, stdout, JSON_ENCODE_ANY | JSON_INDENT(2));
+    putchar('\n');
+}
+
+static void show(const struct rm_ctl_arguments *given, const json_t *reply, show_fn human)
+{
+    struct rm_style style = rm_style_of(stdout);
+    if (rm_ctl_flag(given, "json"))
+        print_json(reply);
+    else if (human)
+        human(reply, &style);
+}
+
+/* Opens, asks, shows, closes. `arguments` is taken over. */
+static int simple(const struct rm_ctl_arguments *given, const char *command, json_t *arguments,
+                  show_fn human)
+{
+    struct rm_ctl_client client;
+    json_t *reply = NULL;
+    int rc = rm_find_open(&client, given);
+    if (rc) {
+        json_decref(arguments);
+        return rc;
+    }
+    rc = ask(&client, command, arguments, &reply);
+    if (rc == 0)
+        show(given, reply, human);
+    json_decref(reply);
+    rm_ctl_client_close(&client);
+    return rc;
+}
+
+static void show_status(const json_t *reply, const struct rm_style *style)
+{
+    struct rm_snapshot *snapshot = malloc(sizeof *snapshot);
+    if (!snapshot)
+        return;
+    rm_snapshot_read(snapshot, reply);
+    rm_view_status(stdout, snapshot, style);
+    free(snapshot);
+}
+
+static void show_checkpoint(const json_t *reply, const struct rm_style *style)
+{
+    const char *directory = json_string_value(json_object_get(reply, "directory"));
+    (void)style;
+    printf("asked for; it will be under %s\n", directory ? directory : "the run directory");
+}
+
+static void show_schema(const json_t *reply, const struct rm_style *style)
+{
+    rm_view_schema(stdout, reply, style);
+}
+
+static void show_metrics(const json_t *reply, const struct rm_style *style)
+{
+    rm_view_metrics(stdout, reply, style);
+}
+
+/* {"state": ...} */
+static void show_state(const json_t *reply, const struct rm_style *style)
+{
+    const char *state = json_string_value(json_object_get(reply, "state"));
+    printf("%s%s%s\n", rm_style_state(style, state ? state : ""), state ? state : "?",
+           rm_style_off(style));
+}
+
+/* {"key", "before", "value"} */
+static void show_change(const json_t *reply, const struct rm_style *style)
+{
+    const char *key = json_string_value(json_object_get(reply, "key"));
+    (void)style;
+    printf("%s: ", key ? key : "?");
+    rm_view_value(stdout, json_object_get(reply, "before"));
+    printf(" -> ");
+    rm_view_value(stdout, json_object_get(reply, "value"));
+    putchar('\n');
+}
+
+/* {"request": N, ...} */
+static void show_request(const json_t *reply, const struct rm_style *style)
+{
+    (void)style;
+    printf("request %lld\n", (long long)json_integer_value(json_object_get(reply, "request")));
+}
+
+static void show_evaluation(const json_t *data, const struct rm_style *style)
+{
+    (void)style;
+    printf("greedy score %s +- %s over %lld episodes\n",
+           rm_format_number(json_number_value(json_object_get(data, "mean"))).s,
+           rm_format_number(json_number_value(json_object_get(data, "stderr"))).s,
+           (long long)json_integer_value(json_object_get(data, "episodes")));
+}
+
+int rm_ctl_status(const struct rm_ctl_arguments *given)
+{
+    return simple(given, "status", NULL, show_status);
+}
+
+int rm_ctl_metrics(const struct rm_ctl_arguments *given)
+{
+    return simple(given, "metrics", json_pack("{s:b}", "describe", 1), show_metrics);
+}
+
+int rm_ctl_query_schema(const struct rm_ctl_arguments *given)
+{
+    return simple(given, "query-schema", NULL, show_schema);
+}
+
+int rm_ctl_pause(const struct rm_ctl_arguments *given)
+{
+    return simple(given, "pause", NULL, show_state);
+}
+
+int rm_ctl_resume(const struct rm_ctl_arguments *given)
+{
+    return simple(given, "resume", NULL, show_state);
+}
+
+int rm_ctl_checkpoint(const struct rm_ctl_arguments *given)
+{
+    return simple(given, "checkpoint", NULL, show_checkpoint);
+}
+
+/* {"key": ..., "value": ...}, or the value itself. */
+static void show_value(const json_t *reply, const struct rm_style *style)
+{
+    const json_t *value = json_object_get(reply, "value");
+    (void)style;
+    json_dumpf(value ? value : reply, stdout, JSON_ENCODE_ANY | JSON_INDENT(2));
+    putchar('\n');
+}
+
+int rm_ctl_get(const struct rm_ctl_arguments *given)
+{
+    return simple(given, "get", json_pack("{s:s}", "key", given->argument[1]), show_value);
+}
+
+int rm_ctl_set(const struct rm_ctl_arguments *given)
+{
+    const char *setting = given->argument[1], *equals = strchr(setting, '=');
+    if (!equals || equals == setting)
+        return rm_ctl_complain(RM_CTL_USAGE, "set: \"%s\" is not KEY=VALUE", setting);
+    /* What is not JSON is a string, so that words need no quotes within quotes. */
+    json_t *value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
+    if (!value)
+        value = json_string(equals + 1);
+    json_t *arguments =
+        json_pack("{s:s%, s:o*}", "key", setting, (size_t)(equals - setting), "value", value);
+    if (!arguments || !value) {
+        json_decref(arguments);
+        return rm_ctl_complain(RM_CTL_USAGE, "set: \"%s\" is not valid UTF-8", setting);
+    }
+    return simple(given, "set", arguments, show_change);
+}
+
+/* Waits for an event `name` whose data has a count of at least `least`; NULL waits for the end of
+ * the connection. */
+static int await(struct rm_ctl_client *client, const char *name, json_int_t least,
+                 uint64_t timeout_ns, json_t **event)
+{
+    uint64_t deadline = timeout_ns ? rm_now_ns() + timeout_ns : 0;
+    struct rm_error error = {""};
+    for (;;) {
+        uint64_t now = rm_now_ns(), left = deadline > now ? deadline - now : 1;
+        int rc = rm_ctl_client_event(client, deadline ? left : 0, event, &error);
+        if (rc == -ECONNRESET && !name)
+            return 0;
+        if (rc)
+            return rm_ctl_complain(rm_ctl_client_exit_code(rc), "%s", error.text);
+        const char *got = json_string_value(json_object_get(*event, "event"));
+        const json_t *count = json_object_get(json_object_get(*event, "data"), "count");
+        if (name && got && !strcmp(got, name) && json_integer_value(count) >= least)
+            return 0;
+        json_decref(*event);
+        *event = NULL;
+    }
+}
+
+/* --wait is for as long as it takes, unless a time-out is given. */
+static int wait_limit(const struct rm_ctl_arguments *given, uint64_t *timeout_ns)
+{
+    return rm_find_timeout(timeout_ns, given, 0);
+}
+
+/* Is an evaluation being played? Then that one ends before one that is asked for now begins. */
+static bool evaluating(const json_t *status)
+{
+    size_t index;
+    json_t *worker;
+    json_array_foreach(json_object_get(status, "workers"), index, worker)
+    {
+        const char *role = json_string_value(json_object_get(worker, "role"));
+        const char *state = json_string_value(json_object_get(worker, "state"));
+        if (role && state && !strcmp(role, "evaluator") && !strcmp(state, "busy"))
+            return true;
+    }
+    return false;
+}
+
+/* Asks for an evaluation and waits for its result; `arguments` is taken over. */
+static int evaluate_and_wait(struct rm_ctl_client *client, json_t *arguments, uint64_t limit,
+                             json_t **event)
+{
+    json_t *subscribed = NULL, *status = NULL, *reply = NULL;
+    /* Events first, so that the end cannot be missed. */
+    int rc = ask(client, "events", NULL, &subscribed);
+    if (rc == 0)
+        rc = ask(client, "status", NULL, &status);
+    if (rc == 0)
+        rc = ask(client, "evaluate", json_incref(arguments), &reply);
+    if (rc == 0) {
+        json_int_t finished = json_integer_value(json_object_get(reply, "finished"));
+        rc = await(client, "evaluation", finished + (evaluating(status) ? 2 : 1), limit, event);
+    }
+    json_decref(arguments);
+    json_decref(subscribed);
+    json_decref(status);
+    json_decref(reply);
+    return rc;
+}
+
+/* --episodes as arguments of the request; NULL without. */
+static int episodes_argument(const struct rm_ctl_arguments *given, json_t **arguments)
+{
+    const char *text = rm_ctl_value(given, "episodes");
+    char *end;
+    *arguments = NULL;
+    if (!text)
+        return 0;
+    errno = 0;
+    long long episodes = strtoll(text, &end, 10);
+    if (end == text || *end || episodes < 1 || errno)
+        return rm_ctl_complain(RM_CTL_USAGE, "--episodes \"%s\": give a number, 1 or more", text);
+    *arguments = json_pack("{s:I}", "episodes", (json_int_t)episodes);
+    return 0;
+}
+
+int rm_ctl_evaluate(const struct rm_ctl_arguments *given)
+{
+    json_t *arguments = NULL, *event = NULL;
+    struct rm_ctl_client client;
+    uint64_t limit = 0;
+    int rc = episodes_argument(given, &arguments);
+    if (rc)
+        return rc;
+    if (!rm_ctl_flag(given, "wait"))
+        return simple(given, "evaluate", arguments, show_request);
+    rc = wait_limit(given, &limit);
+    if (rc == 0)
+        rc = rm_find_open(&client, given);
+    if (rc) {
+        json_decref(arguments);
+        return rc;
+    }
+    rc = evaluate_and_wait(&client, arguments, limit, &event);
+    if (rc == 0)
+        show(given, json_object_get(event, "data"), show_evaluation);
+    json_decref(event);
+    rm_ctl_client_close(&client);
+    return rc;
+}
+
+int rm_ctl_stop(const struct rm_ctl_arguments *given)
+{
+    if (!rm_ctl_flag(given, "wait"))
+        return simple(given, "stop", NULL, show_state);
+    struct rm_ctl_client client;
+    uint64_t limit = 0;
+    json_t *reply = NULL, *event = NULL;
+    int rc = wait_limit(given, &limit);
+    if (rc == 0)
+        rc = rm_find_open(&client, given);
+    if (rc)
+        return rc;
+    rc = ask(&client, "stop", NULL, &reply);
+    if (rc == 0)
+        rc = await(&client, NULL, 0, limit, &event);
+    if (rc == 0)
+        show(given, reply, NULL); /* nothing for people: it is gone */
+    json_decref(reply);
+    rm_ctl_client_close(&client);
+    return rc;
+}
+
+int rm_ctl_events(const struct rm_ctl_arguments *given)
+{
+    struct rm_ctl_client client;
+    struct rm_style style = rm_style_of(stdout);
+    struct rm_error error = {""};
+    json_t *reply = NULL, *event = NULL;
+    int rc = rm_find_open(&client, given);
+    if (rc)
+        return rc;
+    rc = ask(&client, "events", NULL, &reply);
+    json_decref(reply);
+    if (rc) {
+        rm_ctl_client_close(&client);
+        return rc;
+    }
+    while ((rc = rm_ctl_client_event(&client, 0, &event, &error)) == 0) {
+        if (rm_ctl_flag(given, "json")) {
+            json_dumpf(event, stdout, JSON_COMPACT);
+            putchar('\n');
+        } else {
+            rm_view_event(stdout, event, &style);
+        }
+        json_decref(event);
+        /* A reader of a pipe wants each line as it comes; nobody reads a closed one. */
+        if (fflush(stdout))
+            break;
+    }
+    rm_ctl_client_close(&client);
+    if (rc == 0 || rc == -ECONNRESET) /* the experiment ended, which is how this ends */
+        return RM_CTL_OK;
+    return rm_ctl_complain(rm_ctl_client_exit_code(rc), "%s", error.text);
+}

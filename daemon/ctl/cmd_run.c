@@ -1,0 +1,65 @@
+/* run: becomes ringmasterd --foreground. Its own program, not a child: signals, the terminal and
+ * the exit code are then the daemon's without anybody in between. */
+#include "daemon/ctl/command.h"
+
+#include "daemon/ctl/exit_code.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DAEMON "ringmasterd"
+
+/* The daemon beside this program, or "" if there is none. */
+static void beside(char *path, size_t size)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    path[0] = '\0';
+    if (n <= 0)
+        return;
+    self[n] = '\0';
+    char *slash = strrchr(self, '/');
+    if (!slash)
+        return;
+    *slash = '\0';
+    int length = snprintf(path, size, "%s/" DAEMON, self);
+    if (length < 0 || (size_t)length >= size || access(path, X_OK))
+        path[0] = '\0';
+}
+
+int rm_ctl_run(const struct rm_ctl_arguments *given)
+{
+    if (access(given->argument[0], R_OK))
+        return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", given->argument[0], strerror(errno));
+    char **line = calloc(2 * given->given_count + 5, sizeof *line);
+    if (!line)
+        return rm_ctl_complain(RM_CTL_FAILED, "no memory for a command line");
+    size_t n = 0, options = 0;
+    line[n++] = DAEMON;
+    line[n++] = "--foreground";
+    char *option_text[RM_CTL_GIVEN_MAX];
+    for (size_t i = 0; i < given->given_count; i++) {
+        if (asprintf(&option_text[options], "--%s", given->given[i].option->name) < 0)
+            break;
+        line[n++] = option_text[options++];
+        line[n++] = (char *)given->given[i].value;
+    }
+    line[n++] = "--";
+    line[n++] = (char *)given->argument[0];
+    char path[PATH_MAX + sizeof DAEMON];
+    beside(path, sizeof path);
+    /* Installed elsewhere by a distribution: then by PATH. */
+    if (path[0])
+        execv(path, line);
+    else
+        execvp(DAEMON, line);
+    int rc = rm_ctl_complain(RM_CTL_FAILED, "%s cannot be started: %s", path[0] ? path : DAEMON,
+                             strerror(errno));
+    while (options)
+        free(option_text[--options]);
+    free(line);
+    return rc;
+}

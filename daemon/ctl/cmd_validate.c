@@ -1,0 +1,127 @@
+/* validate: does everything that a start does before the first process, and says what it came to.
+ */
+#include "daemon/ctl/command.h"
+
+#include "actor/plan.h"
+#include "config/config.h"
+#include "daemon/ctl/exit_code.h"
+#include "daemon/ctl/format.h"
+#include "daemon/ctl/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t overrides_of(const struct rm_ctl_arguments *given, struct rm_override *overrides)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < given->given_count; i++)
+        if (!strcmp(given->given[i].option->name, "set"))
+            overrides[count++].text = given->given[i].value;
+    return count;
+}
+
+/* Bytes of a policy's rings over all actors, and how many rows each has. */
+static double ring_bytes(const struct rm_experiment *experiment,
+                         const struct rm_policy_plan *policy, uint32_t *rows)
+{
+    double bytes = 0;
+    *rows = rm_session_capacity_rows(experiment, policy);
+    for (uint32_t actor = 0; actor < experiment->actor.count; actor++) {
+        uint64_t first;
+        uint32_t worlds;
+        rm_session_worlds(experiment, actor, &first, &worlds);
+        struct rm_ring_spec spec = {
+            .mode =
+                experiment->ring.mode == RM_RING_KIND_ROLLOUT ? RM_RING_ROLLOUT : RM_RING_REPLAY,
+            .rows = *rows,
+            .lanes = worlds * policy->agents,
+            .obs_bytes = policy->obs_bytes,
+            .mask_bytes = policy->mask_bytes,
+            .action_words = 1,
+            .columns = policy->mask_bytes ? RM_COLUMN_MASK : 0,
+            .actor = actor,
+        };
+        bytes += (double)rm_ring_bytes(&spec);
+    }
+    return bytes;
+}
+
+static void print_policies(const struct rm_experiment *experiment, const struct rm_plan *plan)
+{
+    static const struct rm_column columns[] = {
+        {"POLICY", true, 0},      {"AGENTS", false, 0}, {"INPUTS", false, 0}, {"ACTIONS", false, 0},
+        {"PARAMETERS", false, 0}, {"ROWS", false, 2},   {"RINGS", false, 1},  {"WEIGHTS", false, 1},
+    };
+    struct rm_style style = rm_style_of(stdout);
+    struct rm_table table;
+    double rings = 0, weights = 0;
+    rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
+    for (uint32_t p = 0; p < plan->policies; p++) {
+        const struct rm_policy_plan *policy = &plan->policy[p];
+        uint32_t rows;
+        double ring = ring_bytes(experiment, policy, &rows);
+        double weight = (double)policy->param_count * sizeof(float) * RM_WEIGHTS_SLOTS;
+        rm_table_cell(&table, "%s", policy->name);
+        rm_table_cell(&table, "%u", policy->agents);
+        rm_table_cell(&table, "%u", policy->inputs);
+        rm_table_cell(&table, "%u", policy->actions);
+        rm_table_cell(&table, "%llu", (unsigned long long)policy->param_count);
+        rm_table_cell(&table, "%u x %u", experiment->actor.count, rows);
+        rm_table_cell(&table, "%s", rm_format_bytes(ring).s);
+        rm_table_cell(&table, "%s", rm_format_bytes(weight).s);
+        rings += ring;
+        weights += weight;
+    }
+    rm_table_end(&table, stdout, &style);
+    printf("\nshared memory: %s of rings, %s of weights\n", rm_format_bytes(rings).s,
+           rm_format_bytes(weights).s);
+}
+
+static void print_summary(const char *file, const struct rm_experiment *experiment,
+                          const struct rm_plan *plan)
+{
+    printf("%s: valid\n\n", file);
+    printf("experiment  %s\n", experiment->name);
+    printf("world       %s%s%s, %u agents%s, %u worlds in %u actors\n", experiment->world.name,
+           experiment->world.library[0] ? " of " : "", experiment->world.library, plan->agents,
+           plan->phases > 1 ? " that act in turn" : "", experiment->actor.worlds,
+           experiment->actor.count);
+    if (experiment->run.steps)
+        printf("budget      %s steps per agent\n",
+               rm_format_count((double)experiment->run.steps).s);
+    else
+        printf("budget      none: runs until it is stopped\n");
+    putchar('\n');
+    print_policies(experiment, plan);
+}
+
+int rm_ctl_validate(const struct rm_ctl_arguments *given)
+{
+    struct rm_override overrides[RM_CTL_GIVEN_MAX];
+    struct rm_error error = {""};
+    const char *file = given->argument[0];
+    struct rm_experiment *experiment = malloc(sizeof *experiment);
+    struct rm_plan *plan = malloc(sizeof *plan);
+    int rc = RM_CTL_OK;
+    if (!experiment || !plan) {
+        rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
+    } else if (rm_config_load(experiment, file, overrides, overrides_of(given, overrides),
+                              &error)) {
+        /* One error a line, each with its place, as compilers have them. */
+        fprintf(stderr, "%s\n", error.text);
+        rc = RM_CTL_BAD_CONFIGURATION;
+    } else if (rm_plan_make(plan, experiment, &error)) {
+        fprintf(stderr, "%s: %s\n", file, error.text);
+        rc = RM_CTL_BAD_CONFIGURATION;
+    } else if (rm_ctl_flag(given, "json")) {
+        json_t *resolved = rm_config_to_json(experiment);
+        json_dumpf(resolved, stdout, JSON_INDENT(2));
+        putchar('\n');
+        json_decref(resolved);
+    } else {
+        print_summary(file, experiment, plan);
+    }
+    free(experiment);
+    free(plan);
+    return rc;
+}

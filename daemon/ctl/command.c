@@ -1,0 +1,231 @@
+#include "daemon/ctl/command.h"
+
+#include <string.h>
+
+const struct rm_ctl_option rm_ctl_common_options[] = {
+    {"help", NULL, "Prints help and exits.", RM_COMPLETE_NOTHING, false},
+    {NULL, NULL, NULL, RM_COMPLETE_NOTHING, false},
+};
+
+const struct rm_ctl_option rm_ctl_connection_options[] = {
+    {"socket", "PATH", "Speaks to the experiment that listens there, whatever its name.",
+     RM_COMPLETE_FILE, false},
+    {"timeout", "SECONDS", "Waits that long for an answer, 10 unless told; 0 waits for ever.",
+     RM_COMPLETE_NOTHING, false},
+    {"json", NULL, "Prints the reply as JSON, for programs.", RM_COMPLETE_NOTHING, false},
+    {NULL, NULL, NULL, RM_COMPLETE_NOTHING, false},
+};
+
+#define SET_OPTION                                                                                 \
+    {                                                                                              \
+        "set", "KEY=VALUE", "Overrides a key of the file; may be given again.",                    \
+            RM_COMPLETE_SETTING, true                                                              \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        NULL, NULL, NULL, RM_COMPLETE_NOTHING, false                                               \
+    }
+
+static const struct rm_ctl_option run_options[] = {
+    SET_OPTION,
+    {"name", "NAME", "Runs under another name than the file's.", RM_COMPLETE_NOTHING, false},
+    {"run-directory", "DIR", "Makes the run's directory below this one, not run.directory.",
+     RM_COMPLETE_DIRECTORY, false},
+    {"socket", "PATH", "Listens there instead of in the default place.", RM_COMPLETE_FILE, false},
+    END,
+};
+
+static const struct rm_ctl_option validate_options[] = {
+    SET_OPTION,
+    {"json", NULL, "Prints the resolved configuration as JSON.", RM_COMPLETE_NOTHING, false},
+    END,
+};
+
+static const struct rm_ctl_option schema_options[] = {
+    {"markdown", NULL, "Prints the reference page instead, in Markdown.", RM_COMPLETE_NOTHING,
+     false},
+    END,
+};
+
+static const struct rm_ctl_option envs_options[] = {
+    {"library", "PATH", "Shows the world in this shared object.", RM_COMPLETE_FILE, false},
+    {"json", NULL, "Prints JSON, for programs.", RM_COMPLETE_NOTHING, false},
+    END,
+};
+
+static const struct rm_ctl_option list_options[] = {
+    {"timeout", "SECONDS", "Waits that long for each experiment, 2 unless told.",
+     RM_COMPLETE_NOTHING, false},
+    {"json", NULL, "Prints JSON, for programs.", RM_COMPLETE_NOTHING, false},
+    END,
+};
+
+static const struct rm_ctl_option evaluate_options[] = {
+    {"episodes", "N", "Plays that many episodes instead of evaluation.episodes.",
+     RM_COMPLETE_NOTHING, false},
+    {"wait", NULL, "Waits for the result and prints it.", RM_COMPLETE_NOTHING, false},
+    END,
+};
+
+static const struct rm_ctl_option stop_options[] = {
+    {"wait", NULL, "Waits until the experiment is gone.", RM_COMPLETE_NOTHING, false},
+    END,
+};
+
+#define NAME_ARGUMENT                                                                              \
+    {                                                                                              \
+        "NAME", true, RM_COMPLETE_NAME                                                             \
+    }
+
+const struct rm_ctl_command rm_ctl_commands[] = {
+    {.name = "run",
+     .summary = "run an experiment in the foreground",
+     .text = "Replaces itself with the ringmasterd found beside it, which trains until the budget "
+             "of steps is spent or until it is interrupted. The exit code is then that of "
+             "ringmasterd(8).",
+     .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
+     .options = run_options,
+     .run = rm_ctl_run},
+    {.name = "validate",
+     .summary = "check an experiment without running it",
+     .text = "Reads the file, opens its world and compiles its networks, so that everything that "
+             "would keep the experiment from starting shows. Prints the agents, the policies with "
+             "their networks' sizes, and the memory that rings and weights will take.",
+     .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
+     .options = validate_options,
+     .run = rm_ctl_validate},
+    {.name = "schema",
+     .summary = "print the schema of configuration files",
+     .text = "Prints a JSON Schema, by which editors check and complete configuration files.",
+     .options = schema_options,
+     .run = rm_ctl_schema},
+    {.name = "envs",
+     .summary = "list the built-in worlds, or show one",
+     .text = "With a name, shows that world: its agents, what they observe and can do, and its "
+             "options with their ranges.",
+     .arguments = {{"NAME", true, RM_COMPLETE_WORLD}},
+     .options = envs_options,
+     .run = rm_ctl_envs},
+    {.name = "list",
+     .summary = "list the running experiments",
+     .text = "Looks for control sockets where this user's experiments and those of the host have "
+             "them. Sockets that nobody listens on are left out.",
+     .options = list_options,
+     .run = rm_ctl_list},
+    {.name = "status",
+     .summary = "show how an experiment is doing",
+     .text = "Prints its state and progress, a table of the agents, one of the policies and one of "
+             "the workers.",
+     .arguments = {NAME_ARGUMENT},
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_status},
+    {.name = "metrics",
+     .summary = "print all counters and gauges",
+     .arguments = {NAME_ARGUMENT},
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_metrics},
+    {.name = "get",
+     .summary = "print a key of the running configuration",
+     .text = "Prints the value as JSON. A key that is a group (optimizer) prints the group.",
+     .arguments = {NAME_ARGUMENT, {"KEY", false, RM_COMPLETE_KEY}},
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_get},
+    {.name = "set",
+     .summary = "change a key while the experiment runs",
+     .text = "Only keys that ringmaster.json(5) marks as hot can be changed; the value is checked "
+             "as it would be in the file. VALUE is JSON; what is not JSON is taken as a string.",
+     .arguments = {NAME_ARGUMENT, {"KEY=VALUE", false, RM_COMPLETE_HOT_SETTING}},
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_set},
+    {.name = "pause",
+     .summary = "put all workers to sleep",
+     .text = "A paused experiment keeps its memory and uses no processor time.",
+     .arguments = {NAME_ARGUMENT},
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_pause},
+    {.name = "resume",
+     .summary = "go on after a pause",
+     .arguments = {NAME_ARGUMENT},
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_resume},
+    {.name = "checkpoint",
+     .summary = "write the policies to the run directory now",
+     .arguments = {NAME_ARGUMENT},
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_checkpoint},
+    {.name = "evaluate",
+     .summary = "play greedy episodes with the latest weights",
+     .text = "Training goes on meanwhile. With --wait, --timeout limits each answer and not the "
+             "evaluation, unless it is given.",
+     .arguments = {NAME_ARGUMENT},
+     .options = evaluate_options,
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_evaluate},
+    {.name = "stop",
+     .summary = "end an experiment in good order",
+     .text = "Workers finish what they are at and policies are written.",
+     .arguments = {NAME_ARGUMENT},
+     .options = stop_options,
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_stop},
+    {.name = "events",
+     .summary = "print what happens, as it happens",
+     .text = "Runs until it is interrupted or the experiment ends. A client that reads too slowly "
+             "loses events; how many is told.",
+     .arguments = {NAME_ARGUMENT},
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_events},
+    {.name = "top",
+     .summary = "full-screen live view",
+     .text = "Shows progress, agents and where each worker's time goes. Keys: q quits, p pauses "
+             "and resumes, s changes the order of the workers, e evaluates, ? explains.",
+     .arguments = {NAME_ARGUMENT},
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_top},
+    {.name = "query-schema",
+     .summary = "print the commands an experiment understands",
+     .arguments = {NAME_ARGUMENT},
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_query_schema},
+    {.name = "completion",
+     .summary = "print a completion script for a shell",
+     .text = "The only SHELL known is bash.",
+     .arguments = {{"SHELL", false, RM_COMPLETE_SHELL}},
+     .run = rm_ctl_completion},
+    {.name = "help",
+     .summary = "explain a command",
+     .arguments = {{"COMMAND", true, RM_COMPLETE_COMMAND}},
+     .run = rm_ctl_help_command},
+    {.name = "complete",
+     .summary = "print words for a completion script",
+     .arguments = {{"KIND", false, RM_COMPLETE_NOTHING}},
+     .run = rm_ctl_complete,
+     .hidden = true},
+    {.name = "man",
+     .summary = "print the source of a generated man page",
+     .arguments = {{"PAGE", false, RM_COMPLETE_NOTHING}},
+     .run = rm_ctl_man,
+     .hidden = true},
+    {.name = NULL},
+};
+
+const struct rm_ctl_command *rm_ctl_command_find(const char *name)
+{
+    for (const struct rm_ctl_command *c = rm_ctl_commands; c->name; c++)
+        if (!strcmp(c->name, name))
+            return c;
+    return NULL;
+}
+
+static void each_of(const struct rm_ctl_option *options, rm_ctl_option_fn each, void *user)
+{
+    for (; options && options->name; options++)
+        each(user, options);
+}
+
+void rm_ctl_each_option(const struct rm_ctl_command *command, rm_ctl_option_fn each, void *user)
+{
+    each_of(command->options, each, user);
+    each_of(command->group, each, user);
+    each_of(rm_ctl_common_options, each, user);
+}

@@ -1,0 +1,121 @@
+/* command: the one table of ringctl's subcommands. Command lines are parsed by it; --help, the bash
+ * completion and ringctl(1) are generated from it. */
+#ifndef RM_DAEMON_CTL_COMMAND_H
+#define RM_DAEMON_CTL_COMMAND_H
+
+#include "shm/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* What a shell may offer for an argument or an option's value. */
+enum rm_ctl_completion {
+    RM_COMPLETE_NOTHING = 0,
+    RM_COMPLETE_FILE,
+    RM_COMPLETE_DIRECTORY,
+    RM_COMPLETE_NAME,        /* running experiments */
+    RM_COMPLETE_KEY,         /* configuration keys */
+    RM_COMPLETE_HOT_SETTING, /* KEY= of keys that can be set while running */
+    RM_COMPLETE_SETTING,     /* KEY= of any key */
+    RM_COMPLETE_WORLD,
+    RM_COMPLETE_COMMAND,
+    RM_COMPLETE_SHELL,
+    RM_COMPLETE_COUNT
+};
+
+struct rm_ctl_option {
+    const char *name;  /* "set", given as --set; the table of options ends with name NULL */
+    const char *value; /* "KEY=VALUE" when it takes one, else NULL */
+    const char *doc;   /* a sentence */
+    enum rm_ctl_completion completion;
+    bool repeated;
+};
+
+#define RM_CTL_ARGUMENTS_MAX 2
+#define RM_CTL_GIVEN_MAX     256
+
+struct rm_ctl_argument {
+    const char *name; /* "NAME" */
+    bool optional;
+    enum rm_ctl_completion completion;
+};
+
+struct rm_ctl_arguments;
+
+struct rm_ctl_command {
+    const char *name;
+    const char *summary; /* no full stop; lists of commands */
+    const char *text;    /* paragraphs, separated by a blank line; may be NULL */
+    struct rm_ctl_argument arguments[RM_CTL_ARGUMENTS_MAX]; /* optional ones before or after */
+    const struct rm_ctl_option *options;                    /* its own; may be NULL */
+    const struct rm_ctl_option *group;                      /* shared ones; may be NULL */
+    int (*run)(const struct rm_ctl_arguments *given);       /* returns an enum rm_ctl_exit value */
+    bool hidden;                                            /* for scripts; not in --help */
+};
+
+extern const struct rm_ctl_command rm_ctl_commands[]; /* ends with name NULL */
+extern const struct rm_ctl_option rm_ctl_connection_options[];
+extern const struct rm_ctl_option rm_ctl_common_options[]; /* of every command: --help */
+
+const struct rm_ctl_command *rm_ctl_command_find(const char *name);
+
+/* A parsed command line. Strings belong to argv. */
+struct rm_ctl_arguments {
+    const struct rm_ctl_command *command;
+    const char *argument[RM_CTL_ARGUMENTS_MAX]; /* by the table's order; NULL when left out */
+    struct {
+        const struct rm_ctl_option *option;
+        const char *value;
+    } given[RM_CTL_GIVEN_MAX];
+    size_t given_count;
+    bool help;
+};
+
+/* Parses argv[0..argc) after the command's name. -EINVAL with a message that says what is wrong. */
+int rm_ctl_parse(struct rm_ctl_arguments *arguments, const struct rm_ctl_command *command, int argc,
+                 char **argv, struct rm_error *error);
+
+/* The last value given for an option, or NULL; a flag's value is "". */
+const char *rm_ctl_value(const struct rm_ctl_arguments *arguments, const char *option);
+bool rm_ctl_flag(const struct rm_ctl_arguments *arguments, const char *option);
+
+/* Calls `each` for the options of a command: its own, the shared ones, the common ones. */
+typedef void (*rm_ctl_option_fn)(void *user, const struct rm_ctl_option *option);
+void rm_ctl_each_option(const struct rm_ctl_command *command, rm_ctl_option_fn each, void *user);
+
+/* "ringctl set [OPTION]... [NAME] KEY=VALUE" */
+void rm_ctl_usage(FILE *out, const struct rm_ctl_command *command);
+void rm_ctl_help(FILE *out, const struct rm_ctl_command *command); /* NULL: of ringctl itself */
+
+/* The whole program: argv as main has it. Returns an enum rm_ctl_exit value. */
+int rm_ctl_main(int argc, char **argv);
+
+/* --- handlers, one file each; they print their own errors on stderr ----------------------------
+ */
+int rm_ctl_run(const struct rm_ctl_arguments *given);
+int rm_ctl_validate(const struct rm_ctl_arguments *given);
+int rm_ctl_schema(const struct rm_ctl_arguments *given);
+int rm_ctl_envs(const struct rm_ctl_arguments *given);
+int rm_ctl_list(const struct rm_ctl_arguments *given);
+int rm_ctl_top(const struct rm_ctl_arguments *given);
+int rm_ctl_status(const struct rm_ctl_arguments *given);
+int rm_ctl_metrics(const struct rm_ctl_arguments *given);
+int rm_ctl_get(const struct rm_ctl_arguments *given);
+int rm_ctl_set(const struct rm_ctl_arguments *given);
+int rm_ctl_pause(const struct rm_ctl_arguments *given);
+int rm_ctl_resume(const struct rm_ctl_arguments *given);
+int rm_ctl_checkpoint(const struct rm_ctl_arguments *given);
+int rm_ctl_evaluate(const struct rm_ctl_arguments *given);
+int rm_ctl_stop(const struct rm_ctl_arguments *given);
+int rm_ctl_events(const struct rm_ctl_arguments *given);
+int rm_ctl_query_schema(const struct rm_ctl_arguments *given);
+int rm_ctl_completion(const struct rm_ctl_arguments *given);
+int rm_ctl_complete(const struct rm_ctl_arguments *given);
+int rm_ctl_man(const struct rm_ctl_arguments *given);
+int rm_ctl_help_command(const struct rm_ctl_arguments *given);
+
+/* Prints "ringctl: message" on stderr and returns `code`. */
+int rm_ctl_complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,165 @@
+#include "daemon/ctl/find.h"
+
+#include "daemon/ctl/exit_code.h"
+#include "shm/base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define TIMEOUT_S     10.0
+#define TIMEOUT_MAX_S 1e9
+
+struct list {
+    struct rm_found *items;
+    size_t count, room;
+};
+
+static int append(struct list *list, const char *name, const char *socket)
+{
+    if (list->count == list->room) {
+        size_t room = list->room ? 2 * list->room : 16;
+        struct rm_found *items = realloc(list->items, room * sizeof *items);
+        if (!items)
+            return -ENOMEM;
+        list->items = items;
+        list->room = room;
+    }
+    struct rm_found *item = &list->items[list->count++];
+    snprintf(item->name, sizeof item->name, "%s", name);
+    snprintf(item->socket, sizeof item->socket, "%s", socket);
+    return 0;
+}
+
+static int scan(struct list *list, const char *directory)
+{
+    DIR *stream = opendir(directory);
+    if (!stream)
+        return 0; /* nobody ever ran an experiment there, or it is not ours to read */
+    int rc = 0;
+    for (struct dirent *entry; rc == 0 && (entry = readdir(stream));) {
+        char path[RM_SOCKET_PATH_MAX];
+        struct stat info;
+        if (rm_socket_path_in(path, directory, entry->d_name, NULL) == 0 &&
+            stat(path, &info) == 0 && S_ISSOCK(info.st_mode))
+            rc = append(list, entry->d_name, path);
+    }
+    closedir(stream);
+    return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct rm_found *)a)->name, ((const struct rm_found *)b)->name);
+}
+
+int rm_find_sockets(struct rm_found **found, struct rm_error *error)
+{
+    struct rm_socket_directories directories;
+    rm_socket_directories(&directories);
+    struct list list = {NULL, 0, 0};
+    for (size_t i = 0; i < directories.count; i++) {
+        if (scan(&list, directories.path[i])) {
+            free(list.items);
+            return rm_fail(error, -ENOMEM, "no memory for a list of %zu sockets", list.count);
+        }
+    }
+    if (list.count)
+        qsort(list.items, list.count, sizeof *list.items, by_name);
+    *found = list.items;
+    return (int)list.count;
+}
+
+bool rm_find_alive(const char *socket_path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    int rc = connect(fd, (const struct sockaddr *)&address, sizeof address);
+    bool alive = rc == 0 || errno == EAGAIN || errno == EACCES || errno == EPERM;
+    close(fd);
+    return alive;
+}
+
+int rm_find_timeout(uint64_t *timeout_ns, const struct rm_ctl_arguments *given, double fallback_s)
+{
+    const char *text = rm_ctl_value(given, "timeout");
+    char *end = NULL;
+    double seconds = text ? strtod(text, &end) : fallback_s;
+    if (text && (end == text || *end || !(seconds >= 0 && seconds <= TIMEOUT_MAX_S)))
+        return rm_ctl_complain(RM_CTL_USAGE, "--timeout \"%s\": give seconds, 0 or more", text);
+    *timeout_ns = (uint64_t)(seconds * (double)RM_NS_PER_S);
+    return 0;
+}
+
+static int find_named(char *socket, const char *name)
+{
+    struct rm_socket_directories directories;
+    struct rm_error error = {""};
+    rm_socket_directories(&directories);
+    for (size_t i = 0; i < directories.count; i++) {
+        int rc = rm_socket_path_in(socket, directories.path[i], name, &error);
+        if (rc == -EINVAL)
+            return rm_ctl_complain(RM_CTL_USAGE, "%s", error.text);
+        if (rc == 0 && rm_find_alive(socket))
+            return 0;
+    }
+    return rm_ctl_complain(RM_CTL_NO_EXPERIMENT,
+                           "no experiment \"%s\" is running; 'ringctl list' shows those that are",
+                           name);
+}
+
+static int find_only(char *socket)
+{
+    struct rm_found *found = NULL;
+    struct rm_error error = {""};
+    int count = rm_find_sockets(&found, &error);
+    if (count < 0)
+        return rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
+    int alive = 0;
+    char names[512] = "";
+    for (int i = 0; i < count; i++) {
+        if (!rm_find_alive(found[i].socket))
+            continue;
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", alive ? ", " : "", found[i].name);
+        if (alive++ == 0)
+            memcpy(socket, found[i].socket, sizeof found[i].socket);
+    }
+    free(found);
+    if (alive == 0)
+        return rm_ctl_complain(RM_CTL_NO_EXPERIMENT, "no experiment is running");
+    if (alive > 1)
+        return rm_ctl_complain(RM_CTL_NO_EXPERIMENT, "%d experiments are running, name one of: %s",
+                               alive, names);
+    return 0;
+}
+
+int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *given)
+{
+    client->fd = -1;
+    const char *explicit = rm_ctl_value(given, "socket");
+    const char *name = given->command->arguments[0].optional ? given->argument[0] : NULL;
+    uint64_t timeout_ns = 0;
+    int rc = rm_find_timeout(&timeout_ns, given, TIMEOUT_S);
+    if (rc)
+        return rc;
+    if (explicit && name)
+        return rm_ctl_complain(RM_CTL_USAGE, "give either NAME or --socket, not both");
+    char socket[RM_SOCKET_PATH_MAX];
+    if (!explicit) {
+        rc = name ? find_named(socket, name) : find_only(socket);
+        if (rc)
+            return rc;
+    }
+    struct rm_error error = {""};
+    rc = rm_ctl_client_open(client, explicit ? explicit : socket, timeout_ns, &error);
+    return rc ? rm_ctl_complain(rm_ctl_client_exit_code(rc), "%s", error.text) : 0;
+}

@@ -1,0 +1,29 @@
+/* find: which experiments there are, by their sockets. */
+#ifndef RM_DAEMON_CTL_FIND_H
+#define RM_DAEMON_CTL_FIND_H
+
+#include "daemon/ctl/client.h"
+#include "daemon/ctl/command.h"
+#include "daemon/socket_path.h"
+
+struct rm_found {
+    char name[256];
+    char socket[RM_SOCKET_PATH_MAX];
+};
+
+/* All sockets in the directories of daemon/socket_path.h, sorted by name, stale ones among them.
+ * The caller frees *found. Returns how many, or negative errno. */
+int rm_find_sockets(struct rm_found **found, struct rm_error *error);
+
+/* Does anybody listen there? Connects and closes. */
+bool rm_find_alive(const char *socket);
+
+/* Opens the experiment that the command line means: --socket, NAME, or the only one running.
+ * Returns 0, or prints the reason and returns an enum rm_ctl_exit value. */
+int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *given);
+
+/* --timeout in nanoseconds (0 = none) into *timeout_ns; `fallback_s` when it is not given.
+ * Returns 0, or prints the reason and returns RM_CTL_USAGE. */
+int rm_find_timeout(uint64_t *timeout_ns, const struct rm_ctl_arguments *given, double fallback_s);
+
+#endif

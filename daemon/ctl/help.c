@@ -1,0 +1,173 @@
+#include "daemon/ctl/command.h"
+
+#include "config/config.h"
+#include "daemon/ctl/exit_code.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#define TEXT_WIDTH 78
+
+/* Fills lines up to TEXT_WIDTH; paragraphs are separated by an empty line. */
+static void wrap(FILE *out, const char *text, int indent)
+{
+    int column = 0;
+    while (*text) {
+        if (*text == '\n') {
+            if (text[1] == '\n') {
+                fprintf(out, "\n\n");
+                column = 0;
+            }
+            text++;
+            continue;
+        }
+        int length = (int)strcspn(text, " \n");
+        if (length == 0) {
+            text++;
+            continue;
+        }
+        if (column > indent && column + 1 + length > TEXT_WIDTH) {
+            fputc('\n', out);
+            column = 0;
+        }
+        if (column == 0)
+            column = fprintf(out, "%*s", indent, "");
+        else
+            column += fprintf(out, " ");
+        if (column == 1 && indent == 0)
+            column = 0;
+        column += fprintf(out, "%.*s", length, text);
+        text += length;
+    }
+    fputc('\n', out);
+}
+
+void rm_ctl_usage(FILE *out, const struct rm_ctl_command *command)
+{
+    fprintf(out, "ringctl %s [OPTION]...", command->name);
+    for (size_t i = 0; i < RM_CTL_ARGUMENTS_MAX && command->arguments[i].name; i++)
+        fprintf(out, command->arguments[i].optional ? " [%s]" : " %s", command->arguments[i].name);
+    fputc('\n', out);
+}
+
+static void print_option(void *user, const struct rm_ctl_option *option)
+{
+    FILE *out = user;
+    fprintf(out, "  --%s%s%s\n", option->name, option->value ? " " : "",
+            option->value ? option->value : "");
+    wrap(out, option->doc, 6);
+}
+
+static void print_overview(FILE *out)
+{
+    fprintf(out, "Usage: ringctl COMMAND [OPTION]... [ARGUMENT]...\n"
+                 "Runs, watches and steers experiments.\n\nCommands:\n");
+    for (const struct rm_ctl_command *c = rm_ctl_commands; c->name; c++)
+        if (!c->hidden)
+            fprintf(out, "  %-14s%s\n", c->name, c->summary);
+    fprintf(out, "\nA command that takes [NAME] means the only running experiment when none is "
+                 "named.\n\nExit codes:\n");
+    for (int i = 0; i < RM_CTL_EXIT_COUNT; i++) {
+        fprintf(out, "  %d\n", i);
+        wrap(out, rm_ctl_exit_docs[i], 6);
+    }
+    fprintf(out, "\n'ringctl COMMAND --help' explains a command; ringctl(1) has it all.\n");
+}
+
+void rm_ctl_help(FILE *out, const struct rm_ctl_command *command)
+{
+    if (!command) {
+        print_overview(out);
+        return;
+    }
+    fprintf(out, "Usage: ");
+    rm_ctl_usage(out, command);
+    fprintf(out, "\nringctl %s: %s.\n", command->name, command->summary);
+    if (command->text) {
+        fputc('\n', out);
+        wrap(out, command->text, 0);
+    }
+    fprintf(out, "\nOptions:\n");
+    rm_ctl_each_option(command, print_option, out);
+}
+
+int rm_ctl_complain(int code, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    fprintf(stderr, "ringctl: ");
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+    va_end(list);
+    return code;
+}
+
+#define COMMANDS_MAX 64
+
+static int unknown_command(const char *name)
+{
+    const char *names[COMMANDS_MAX + 1];
+    size_t n = 0;
+    for (const struct rm_ctl_command *c = rm_ctl_commands; c->name && n < COMMANDS_MAX; c++)
+        if (!c->hidden)
+            names[n++] = c->name;
+    names[n] = NULL;
+    const char *near = rm_nearest(name, names);
+    if (near)
+        return rm_ctl_complain(
+            RM_CTL_USAGE, "there is no command \"%s\"; did you mean \"%s\"? See ringctl --help",
+            name, near);
+    return rm_ctl_complain(RM_CTL_USAGE, "there is no command \"%s\"; see ringctl --help", name);
+}
+
+int rm_ctl_help_command(const struct rm_ctl_arguments *given)
+{
+    const struct rm_ctl_command *command = NULL;
+    if (given->argument[0]) {
+        command = rm_ctl_command_find(given->argument[0]);
+        if (!command)
+            return unknown_command(given->argument[0]);
+    }
+    rm_ctl_help(stdout, command);
+    return RM_CTL_OK;
+}
+
+/* Output that could not be written (a full disk, a closed pipe) must not look like success. */
+static int flushed(int code)
+{
+    if ((fflush(stdout) || ferror(stdout)) && code == RM_CTL_OK)
+        return rm_ctl_complain(RM_CTL_FAILED, "the output could not be written");
+    return code;
+}
+
+int rm_ctl_main(int argc, char **argv)
+{
+    if (argc < 2) {
+        rm_ctl_help(stderr, NULL);
+        return RM_CTL_USAGE;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+        rm_ctl_help(stdout, NULL);
+        return flushed(RM_CTL_OK);
+    }
+    if (!strcmp(argv[1], "--version")) {
+        printf("ringctl %s\n", RM_VERSION);
+        return flushed(RM_CTL_OK);
+    }
+    const struct rm_ctl_command *command = rm_ctl_command_find(argv[1]);
+    if (!command)
+        return unknown_command(argv[1]);
+    struct rm_ctl_arguments given;
+    struct rm_error error = {""};
+    if (rm_ctl_parse(&given, command, argc - 2, argv + 2, &error)) {
+        rm_ctl_complain(RM_CTL_USAGE, "%s", error.text);
+        fprintf(stderr, "Usage: ");
+        rm_ctl_usage(stderr, command);
+        return RM_CTL_USAGE;
+    }
+    if (given.help) {
+        rm_ctl_help(stdout, command);
+        return flushed(RM_CTL_OK);
+    }
+    return flushed(command->run(&given));
+}

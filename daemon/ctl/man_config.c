@@ -1,0 +1,150 @@
+#include "config/schema.h"
+#include "daemon/ctl/man_pages.h"
+#include "daemon/ctl/mdoc.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What may be written, by enum rm_key_type. */
+static const char *const type_words[] = {
+    [RM_KEY_BOOL] = "true or false", [RM_KEY_U32] = "integer",   [RM_KEY_U64] = "integer",
+    [RM_KEY_F64] = "number",         [RM_KEY_ENUM] = "one of",   [RM_KEY_TEXT] = "string",
+    [RM_KEY_NAME] = "name",          [RM_KEY_CHOICE] = "one of", [RM_KEY_OPTIONS] = "object",
+    [RM_KEY_MAP] = "word or list",   [RM_KEY_LAYERS] = "list",
+};
+_Static_assert(sizeof type_words / sizeof type_words[0] == RM_KEY_TYPE_COUNT,
+               "every type of key has words");
+
+static void write_default(FILE *out, const struct rm_key *key)
+{
+    if (key->required)
+        fprintf(out, "; required");
+    else if (key->type == RM_KEY_BOOL)
+        fprintf(out, "; default %s", key->fallback != 0 ? "true" : "false");
+    else if (key->type == RM_KEY_ENUM)
+        fprintf(out, "; default %s", key->names[(int)key->fallback]);
+    else if (key->fallback_text && strlen(key->fallback_text) > 40)
+        fprintf(out, "; default below");
+    else if (key->fallback_text)
+        fprintf(out, "; default %s", key->fallback_text[0] ? key->fallback_text : "empty");
+    else
+        fprintf(out, "; default %.16g", key->fallback);
+}
+
+/* "(integer, 1 to 1024 steps; default 32; hot)" */
+static void write_facts(FILE *out, const struct rm_key *key)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *line = open_memstream(&text, &bytes);
+    if (!line)
+        return;
+    bool number = key->type == RM_KEY_U32 || key->type == RM_KEY_U64 || key->type == RM_KEY_F64;
+    fprintf(line, "(%s", type_words[key->type]);
+    for (size_t i = 0; key->names && key->names[i]; i++)
+        fprintf(line, "%s %s", i ? "," : "", key->names[i]);
+    if (number && isfinite(key->high))
+        fprintf(line, ", %s%.16g to %.16g", key->low_open ? "above " : "", key->low, key->high);
+    else if (number)
+        fprintf(line, ", %s %.16g", key->low_open ? "above" : "at least", key->low);
+    if (key->unit && key->unit[0])
+        fprintf(line, " %s", key->unit);
+    write_default(line, key);
+    fprintf(line, "%s)", key->hot != RM_COLD ? "; hot" : "");
+    fclose(line);
+    rm_mdoc_text(out, text);
+    free(text);
+}
+
+static size_t section_bytes(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot ? (size_t)(dot - path) : 0;
+}
+
+static void write_section(FILE *out, const char *path, size_t bytes)
+{
+    if (bytes == 0) {
+        rm_mdoc_line(out, ".Ss Whole experiment");
+        return;
+    }
+    rm_mdoc_line(out, ".Ss %.*s", (int)bytes, path);
+    for (size_t i = 0; i < rm_section_count; i++)
+        if (strlen(rm_sections[i].path) == bytes && !strncmp(rm_sections[i].path, path, bytes))
+            rm_mdoc_text(out, rm_sections[i].doc);
+}
+
+static void write_keys(FILE *out)
+{
+    const char *current = NULL;
+    for (size_t i = 0; i < rm_key_count; i++) {
+        const struct rm_key *key = &rm_keys[i];
+        size_t bytes = section_bytes(key->path);
+        if (!current || section_bytes(current) != bytes || strncmp(current, key->path, bytes)) {
+            if (current)
+                rm_mdoc_line(out, ".El");
+            write_section(out, key->path, bytes);
+            rm_mdoc_line(out, ".Bl -tag -width Ds");
+        }
+        current = key->path;
+        rm_mdoc_line(out, ".It Cm %s", key->path);
+        write_facts(out, key);
+        rm_mdoc_line(out, ".br");
+        rm_mdoc_text(out, key->doc);
+        if (key->fallback_text && strlen(key->fallback_text) > 40) {
+            rm_mdoc_text(out, "Default:");
+            rm_mdoc_text(out, key->fallback_text);
+        }
+    }
+    rm_mdoc_line(out, ".El");
+}
+
+static void write_layers(FILE *out)
+{
+    rm_mdoc_line(out, ".Sh LAYERS");
+    rm_mdoc_text(out, "Each entry of `network.layers` is an object with a `type`, one of:");
+    rm_mdoc_line(out, ".Bl -tag -width Ds");
+    for (size_t i = 0; i < RM_LAYER_TYPE_COUNT; i++) {
+        const struct rm_layer_row *row = &rm_layer_rows[i];
+        rm_mdoc_line(out, ".It Cm %s", row->type);
+        rm_mdoc_text(out, row->doc);
+        if (row->has_units)
+            rm_mdoc_text(out, "Takes `units`, the number of outputs.");
+        if (row->has_cosines)
+            rm_mdoc_text(out, "Takes `cosines`.");
+    }
+    rm_mdoc_line(out, ".El");
+}
+
+void rm_man_config(FILE *out)
+{
+    rm_mdoc_head(out, "ringmaster.json", "5", "configuration of an experiment");
+    rm_mdoc_line(out, ".Sh DESCRIPTION");
+    rm_mdoc_text(
+        out,
+        "An experiment is described by one JSON file. Keys are written here by their path: "
+        "`sample.batch` is the key `batch` of the object `sample`. Keys that are left out have "
+        "their "
+        "defaults. Unknown keys, wrong types, values out of range and values that contradict each "
+        "other are refused, with file, line and column, before anything starts. `ringctl validate` "
+        "checks a file, `ringctl schema` prints a JSON Schema for editors.\n\nKeys marked hot can "
+        "be changed while the experiment runs, by `ringctl set` or by sending SIGHUP to "
+        "`ringmasterd` after the file was changed. All others need a new run.");
+    rm_mdoc_line(out, ".Sh KEYS");
+    write_keys(out);
+    write_layers(out);
+    rm_mdoc_line(out, ".Sh EXAMPLES");
+    rm_mdoc_text(out, "Cart-pole in two actor processes, everything else by default:");
+    rm_mdoc_line(out, ".Bd -literal -offset indent");
+    rm_mdoc_line(out, "{");
+    rm_mdoc_line(out, "  \"name\": \"cartpole\",");
+    rm_mdoc_line(out, "  \"world\": {\"name\": \"cartpole\"},");
+    rm_mdoc_line(out, "  \"actor\": {\"count\": 2, \"worlds\": 16}");
+    rm_mdoc_line(out, "}");
+    rm_mdoc_line(out, ".Ed");
+    rm_mdoc_line(out, ".Sh SEE ALSO");
+    rm_mdoc_line(out, ".Xr ringctl 1 ,");
+    rm_mdoc_line(out, ".Xr ringmaster-worlds 7 ,");
+    rm_mdoc_line(out, ".Xr ringmasterd 8");
+}

@@ -1,0 +1,138 @@
+#include "daemon/ctl/command.h"
+#include "daemon/ctl/exit_code.h"
+#include "daemon/ctl/man_pages.h"
+#include "daemon/ctl/mdoc.h"
+
+static void write_option(FILE *out, const struct rm_ctl_option *option)
+{
+    if (option->value)
+        rm_mdoc_line(out, ".It Fl -%s Ar %s", option->name, option->value);
+    else
+        rm_mdoc_line(out, ".It Fl -%s", option->name);
+    rm_mdoc_text(out, option->doc);
+}
+
+static void write_list(FILE *out, const struct rm_ctl_option *options)
+{
+    rm_mdoc_line(out, ".Bl -tag -width Ds");
+    for (; options->name; options++)
+        write_option(out, options);
+    rm_mdoc_line(out, ".El");
+}
+
+static void write_command(FILE *out, const struct rm_ctl_command *command)
+{
+    fprintf(out, ".It Cm %s", command->name);
+    for (size_t i = 0; i < RM_CTL_ARGUMENTS_MAX && command->arguments[i].name; i++)
+        fprintf(out, command->arguments[i].optional ? " Oo Ar %s Oc" : " Ar %s",
+                command->arguments[i].name);
+    fputc('\n', out);
+    fprintf(out, "%c%s.\n", command->summary[0] - 'a' + 'A', command->summary + 1);
+    if (command->text)
+        rm_mdoc_text(out, command->text);
+    if (command->options)
+        write_list(out, command->options);
+}
+
+static void write_environment(FILE *out)
+{
+    static const char *const variables[][2] = {
+        {"RINGMASTER_RUNTIME_DIR",
+         "Where the control sockets of experiments are, in a directory each, instead of the places "
+         "below."},
+        {"XDG_RUNTIME_DIR", "Its directory `ringmaster` is where other users than root have them."},
+        {"NO_COLOR", "When set and not empty, output has no colours."},
+    };
+    rm_mdoc_line(out, ".Sh ENVIRONMENT");
+    rm_mdoc_line(out, ".Bl -tag -width Ds");
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        rm_mdoc_line(out, ".It Ev %s", variables[i][0]);
+        rm_mdoc_text(out, variables[i][1]);
+    }
+    rm_mdoc_line(out, ".El");
+}
+
+static void write_files(FILE *out)
+{
+    static const char *const files[][2] = {
+        {"/run/ringmaster/NAME/control.sock", "The control socket of an experiment of root."},
+        {"$XDG_RUNTIME_DIR/ringmaster/NAME/control.sock", "That of another user with a session."},
+        {"/tmp/ringmaster-UID/NAME/control.sock", "That of another user without one."},
+    };
+    rm_mdoc_line(out, ".Sh FILES");
+    rm_mdoc_line(out, ".Bl -tag -width Ds");
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        rm_mdoc_line(out, ".It Pa %s", files[i][0]);
+        rm_mdoc_text(out, files[i][1]);
+    }
+    rm_mdoc_line(out, ".El");
+}
+
+static void write_examples(FILE *out)
+{
+    rm_mdoc_line(out, ".Sh EXAMPLES");
+    rm_mdoc_text(out, "Train with another batch size, and watch:");
+    rm_mdoc_line(out, ".Bd -literal -offset indent");
+    rm_mdoc_line(out, "$ ringctl run treasurehunt.json \\-\\-set sample.batch=128");
+    rm_mdoc_line(out, "$ ringctl top treasurehunt");
+    rm_mdoc_line(out, ".Ed");
+    rm_mdoc_line(out, ".Pp");
+    rm_mdoc_text(out, "Slow the learning down while it runs, and see how well it plays now:");
+    rm_mdoc_line(out, ".Bd -literal -offset indent");
+    rm_mdoc_line(out, "$ ringctl set optimizer.learning_rate=1e-4");
+    rm_mdoc_line(out, "$ ringctl evaluate \\-\\-episodes 100 \\-\\-wait");
+    rm_mdoc_line(out, ".Ed");
+    rm_mdoc_line(out, ".Pp");
+    rm_mdoc_text(out, "The score of a running experiment, for a script:");
+    rm_mdoc_line(out, ".Bd -literal -offset indent");
+    rm_mdoc_line(out, "$ ringctl status treasurehunt \\-\\-json | jq .score.last");
+    rm_mdoc_line(out, ".Ed");
+}
+
+void rm_man_ringctl(FILE *out)
+{
+    rm_mdoc_head(out, "ringctl", "1", "run, watch and steer reinforcement-learning experiments");
+    rm_mdoc_line(out, ".Sh SYNOPSIS");
+    rm_mdoc_line(out, ".Nm");
+    rm_mdoc_line(out, ".Ar command");
+    rm_mdoc_line(out, ".Op Ar option ...");
+    rm_mdoc_line(out, ".Op Ar argument ...");
+    rm_mdoc_line(out, ".Nm");
+    rm_mdoc_line(out, ".Fl -help | -version");
+    rm_mdoc_line(out, ".Sh DESCRIPTION");
+    rm_mdoc_line(out, ".Nm");
+    rm_mdoc_text(out,
+                 "starts experiments, and speaks to those that run over their control sockets. "
+                 "Output is made of tables for people, or JSON for programs with `--json`. "
+                 "Messages go to standard error.");
+    rm_mdoc_line(out, ".Pp");
+    rm_mdoc_text(out, "A command that takes `NAME` means the experiment of that name, or the only "
+                      "one running when none is named. Every command has `--help`. An option's "
+                      "value follows it as the next word or after an equals sign.");
+    rm_mdoc_line(out, ".Pp");
+    rm_mdoc_text(out, "Commands that speak to a running experiment, from `status` to "
+                      "`query-schema`, also take:");
+    write_list(out, rm_ctl_connection_options);
+    rm_mdoc_line(out, ".Pp");
+    rm_mdoc_text(out, "The commands are:");
+    rm_mdoc_line(out, ".Bl -tag -width Ds");
+    for (const struct rm_ctl_command *c = rm_ctl_commands; c->name; c++)
+        if (!c->hidden)
+            write_command(out, c);
+    rm_mdoc_line(out, ".El");
+    write_environment(out);
+    write_files(out);
+    rm_mdoc_line(out, ".Sh EXIT STATUS");
+    rm_mdoc_line(out, ".Bl -tag -width Ds");
+    for (int i = 0; i < RM_CTL_EXIT_COUNT; i++) {
+        rm_mdoc_line(out, ".It %d", i);
+        rm_mdoc_text(out, rm_ctl_exit_docs[i]);
+    }
+    rm_mdoc_line(out, ".El");
+    write_examples(out);
+    rm_mdoc_line(out, ".Sh SEE ALSO");
+    rm_mdoc_line(out, ".Xr ringmaster.json 5 ,");
+    rm_mdoc_line(out, ".Xr ringmaster-metrics 7 ,");
+    rm_mdoc_line(out, ".Xr ringmaster-worlds 7 ,");
+    rm_mdoc_line(out, ".Xr ringmasterd 8");
+}

@@ -1,0 +1,76 @@
+#include "daemon/ctl/man_pages.h"
+#include "daemon/ctl/mdoc.h"
+#include "daemon/ctl/world_view.h"
+
+#include <math.h>
+
+static void write_agents(FILE *out, const struct rm_env_spec *spec)
+{
+    /* Agents that see and do the same are told once. */
+    char observation[128];
+    const struct rm_env_agent *agent = &spec->agent[0];
+    rm_world_observation_text(agent, observation, sizeof observation);
+    rm_mdoc_line(out, ".Pp");
+    char text[512];
+    snprintf(text, sizeof text, "%u %s%s. Observation: %s, %u network inputs. Actions: %u%s.",
+             spec->agents, spec->agents == 1 ? "agent" : "agents",
+             spec->phases > 1 ? " that act in turn within a step" : "", observation,
+             rm_env_obs_features(agent), agent->actions,
+             agent->has_mask ? ", with a mask of the legal ones" : "");
+    rm_mdoc_text(out, text);
+    if (spec->max_steps) {
+        snprintf(text, sizeof text, "Episodes last at most %u steps.", spec->max_steps);
+        rm_mdoc_text(out, text);
+    }
+    if (isfinite(spec->score_random)) {
+        snprintf(text, sizeof text, "Uniformly random play scores %g.", spec->score_random);
+        rm_mdoc_text(out, text);
+    }
+    if (isfinite(spec->score_solved)) {
+        snprintf(text, sizeof text, "It counts as solved at %g.", spec->score_solved);
+        rm_mdoc_text(out, text);
+    }
+}
+
+static void write_options(FILE *out, const struct rm_env_option_doc *options)
+{
+    if (!options || !options->key)
+        return;
+    rm_mdoc_line(out, ".Pp");
+    rm_mdoc_text(out, "Options:");
+    rm_mdoc_line(out, ".Bl -tag -width Ds");
+    for (; options->key; options++) {
+        char text[128];
+        rm_mdoc_line(out, ".It Cm %s", options->key);
+        snprintf(text, sizeof text, "(%g to %g; default %g)", options->low, options->high,
+                 options->fallback);
+        rm_mdoc_text(out, text);
+        rm_mdoc_line(out, ".br");
+        rm_mdoc_text(out, options->doc ? options->doc : "");
+    }
+    rm_mdoc_line(out, ".El");
+}
+
+void rm_man_worlds(FILE *out)
+{
+    rm_mdoc_head(out, "ringmaster-worlds", "7", "built-in worlds and their options");
+    rm_mdoc_line(out, ".Sh DESCRIPTION");
+    rm_mdoc_text(out, "The worlds that `world.name` of an experiment can name without "
+                      "`world.library`. Their options stand under `world.options`; booleans are 0 "
+                      "and 1. `ringctl envs` shows the same, and with `--library` also worlds of "
+                      "your own.");
+    for (size_t i = 0; rm_builtin_worlds[i]; i++) {
+        struct rm_world_view view;
+        struct rm_error error;
+        if (rm_world_view_open(&view, rm_builtin_worlds[i]->name, "", &error))
+            continue;
+        rm_mdoc_line(out, ".Ss %s", view.spec->name);
+        rm_mdoc_text(out, view.spec->doc ? view.spec->doc : "");
+        write_agents(out, view.spec);
+        write_options(out, view.world.ops->options);
+        rm_world_view_close(&view);
+    }
+    rm_mdoc_line(out, ".Sh SEE ALSO");
+    rm_mdoc_line(out, ".Xr ringctl 1 ,");
+    rm_mdoc_line(out, ".Xr ringmaster.json 5");
+}

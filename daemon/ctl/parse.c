@@ -1,0 +1,134 @@
+/* Parses a command line by the table: --option VALUE, --option=VALUE, flags, and arguments in any
+ * order; "--" ends the options. */
+#include "daemon/ctl/command.h"
+
+#include "config/config.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define OPTIONS_MAX 16
+
+struct lookup {
+    const char *name;
+    size_t length;
+    const struct rm_ctl_option *found;
+    const char *names[OPTIONS_MAX + 1];
+    size_t count;
+};
+
+static void match(void *user, const struct rm_ctl_option *option)
+{
+    struct lookup *l = user;
+    if (l->count < OPTIONS_MAX)
+        l->names[l->count++] = option->name;
+    if (strlen(option->name) == l->length && !strncmp(option->name, l->name, l->length))
+        l->found = option;
+}
+
+static int unknown_option(const struct lookup *l, const struct rm_ctl_command *command,
+                          struct rm_error *error)
+{
+    char word[64];
+    snprintf(word, sizeof word, "%.*s", (int)l->length, l->name);
+    const char *near = rm_nearest(word, l->names);
+    if (near)
+        return rm_fail(error, -EINVAL, "%s has no option --%s; did you mean --%s?", command->name,
+                       word, near);
+    return rm_fail(error, -EINVAL, "%s has no option --%s", command->name, word);
+}
+
+static int take_option(struct rm_ctl_arguments *arguments, const char *word, int argc, char **argv,
+                       int *at, struct rm_error *error)
+{
+    const struct rm_ctl_command *command = arguments->command;
+    const char *equals = strchr(word, '=');
+    struct lookup l = {.name = word, .length = equals ? (size_t)(equals - word) : strlen(word)};
+    rm_ctl_each_option(command, match, &l);
+    if (!l.found)
+        return unknown_option(&l, command, error);
+    if (l.found == &rm_ctl_common_options[0]) {
+        arguments->help = true;
+        return 0;
+    }
+    const char *value = "";
+    if (!l.found->value && equals)
+        return rm_fail(error, -EINVAL, "--%s takes no value", l.found->name);
+    if (l.found->value && equals)
+        value = equals + 1;
+    else if (l.found->value && ++*at < argc)
+        value = argv[*at];
+    else if (l.found->value)
+        return rm_fail(error, -EINVAL, "--%s needs a value: --%s %s", l.found->name, l.found->name,
+                       l.found->value);
+    if (!l.found->repeated && rm_ctl_value(arguments, l.found->name))
+        return rm_fail(error, -EINVAL, "--%s is given twice", l.found->name);
+    if (arguments->given_count == RM_CTL_GIVEN_MAX)
+        return rm_fail(error, -EINVAL, "more than %d options", RM_CTL_GIVEN_MAX);
+    arguments->given[arguments->given_count].option = l.found;
+    arguments->given[arguments->given_count++].value = value;
+    return 0;
+}
+
+/* Fills the table's arguments from the words given: those that must be there get theirs, what is
+ * left goes to optional ones, in order. So `set KEY=VALUE` and `set NAME KEY=VALUE` both work. */
+static int place(struct rm_ctl_arguments *arguments, const char *const *words, size_t count,
+                 struct rm_error *error)
+{
+    const struct rm_ctl_argument *table = arguments->command->arguments;
+    size_t needed = 0, known = 0;
+    for (; known < RM_CTL_ARGUMENTS_MAX && table[known].name; known++)
+        needed += !table[known].optional;
+    if (count > known)
+        return rm_fail(error, -EINVAL, "%s: unexpected argument \"%s\"", arguments->command->name,
+                       words[known]);
+    size_t spare = count > needed ? count - needed : 0;
+    for (size_t i = 0, next = 0; i < known; i++) {
+        if (table[i].optional && spare == 0)
+            continue;
+        if (next == count)
+            return rm_fail(error, -EINVAL, "%s needs %s", arguments->command->name, table[i].name);
+        spare -= table[i].optional;
+        arguments->argument[i] = words[next++];
+    }
+    return 0;
+}
+
+int rm_ctl_parse(struct rm_ctl_arguments *arguments, const struct rm_ctl_command *command, int argc,
+                 char **argv, struct rm_error *error)
+{
+    memset(arguments, 0, sizeof *arguments);
+    arguments->command = command;
+    const char *words[RM_CTL_ARGUMENTS_MAX + 1];
+    size_t count = 0;
+    bool options = true;
+    for (int i = 0; i < argc; i++) {
+        if (options && !strcmp(argv[i], "--")) {
+            options = false;
+        } else if (options && !strcmp(argv[i], "-h")) {
+            arguments->help = true;
+        } else if (options && !strncmp(argv[i], "--", 2)) {
+            int rc = take_option(arguments, argv[i] + 2, argc, argv, &i, error);
+            if (rc)
+                return rc;
+        } else if (options && argv[i][0] == '-' && argv[i][1]) {
+            return rm_fail(error, -EINVAL, "%s has no option %s", command->name, argv[i]);
+        } else if (count <= RM_CTL_ARGUMENTS_MAX) {
+            words[count++] = argv[i];
+        }
+    }
+    return arguments->help ? 0 : place(arguments, words, count, error);
+}
+
+const char *rm_ctl_value(const struct rm_ctl_arguments *arguments, const char *option)
+{
+    for (size_t i = arguments->given_count; i > 0; i--)
+        if (!strcmp(arguments->given[i - 1].option->name, option))
+            return arguments->given[i - 1].value;
+    return NULL;
+}
+
+bool rm_ctl_flag(const struct rm_ctl_arguments *arguments, const char *option)
+{
+    return rm_ctl_value(arguments, option) != NULL;
+}

@@ -1,0 +1,54 @@
+/* table: aligned columns for people. Fits a width: text columns give way first, then columns that
+ * may be left out are, those with the highest `omit` first. */
+#ifndef RM_DAEMON_CTL_TABLE_H
+#define RM_DAEMON_CTL_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#define RM_TABLE_COLUMNS_MAX 24
+
+struct rm_column {
+    const char *title;
+    bool text; /* left-aligned and may be cut; numbers are right-aligned and never cut */
+    int omit;  /* 0: always there */
+};
+
+/* How output looks: rm_style_of() asks the stream. */
+struct rm_style {
+    int width;   /* columns, 0 = any */
+    bool colour; /* escape sequences allowed: a terminal, and NO_COLOR not set */
+};
+
+struct rm_style rm_style_of(FILE *out);
+
+struct rm_table {
+    const struct rm_column *columns;
+    size_t column_count;
+    char **cells; /* row-major */
+    size_t cell_count, room;
+    bool failed; /* out of memory: prints what there is */
+};
+
+void rm_table_begin(struct rm_table *table, const struct rm_column *columns, size_t count);
+
+/* The next cell, row by row. */
+void rm_table_cell(struct rm_table *table, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Prints and frees. An empty table prints nothing. */
+void rm_table_end(struct rm_table *table, FILE *out, const struct rm_style *style);
+
+/* Frees without printing. */
+void rm_table_free(struct rm_table *table);
+
+/* Terminal columns of a UTF-8 text: one per character. */
+int rm_text_width(const char *text);
+
+/* Escape sequences, "" without colour. */
+const char *rm_style_bold(const struct rm_style *style);
+const char *rm_style_state(const struct rm_style *style, const char *state); /* by what it means */
+const char *rm_style_off(const struct rm_style *style);
+
+#endif

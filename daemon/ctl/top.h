@@ -1,0 +1,51 @@
+/* top: the full-screen live view. top.c asks the experiment and reads keys, top_draw.c draws. */
+#ifndef RM_DAEMON_CTL_TOP_H
+#define RM_DAEMON_CTL_TOP_H
+
+#include "daemon/ctl/snapshot.h"
+
+#include <stdbool.h>
+
+enum rm_top_order {
+    RM_TOP_BY_NUMBER = 0, /* as the experiment numbers them */
+    RM_TOP_BY_WORK,       /* least waiting first */
+    RM_TOP_BY_MEMORY,
+    RM_TOP_BY_DEATHS,
+    RM_TOP_ORDER_COUNT
+};
+
+struct rm_top {
+    struct rm_snapshot *now, *before; /* `before` is about a second older */
+    bool have_now, have_before;
+    double seconds_between;
+    enum rm_top_order order;
+    int scroll; /* first worker shown */
+    bool help;
+    bool ended;        /* the experiment is gone */
+    char message[256]; /* what the last key did, or what is wrong */
+};
+
+const char *rm_top_order_name(enum rm_top_order order);
+
+/* Indices of now's workers in the order chosen, into index[RM_BOARD_WORKERS]. Stable. */
+void rm_top_sort(const struct rm_top *top, unsigned *index);
+
+/* Steps per second: told by the experiment, or from two snapshots; NAN when unknown. */
+double rm_top_speed(const struct rm_top *top);
+
+/* The worker of the earlier snapshot with the same name, or NULL. */
+const struct rm_snapshot_worker *rm_top_earlier(const struct rm_top *top,
+                                                const struct rm_snapshot_worker *worker);
+
+/* Splits `cells` characters of a bar by share: cells of each phase into count[RM_PHASE_COUNT]. They
+ * add up to `cells`, by largest remainder, or to 0 when no share is above 0. */
+void rm_top_split(const double *share, int cells, int *count);
+
+/* One letter per phase, for bars without colour and for the legend. */
+char rm_top_phase_letter(int phase);
+
+/* Sets up colours; draws everything on stdscr. */
+void rm_top_colours(void);
+void rm_top_draw(const struct rm_top *top);
+
+#endif

@@ -1,0 +1,300 @@
+/* Draws `top` on the whole screen. What does not fit is left out from the right and from below; any
+ * size of terminal is safe, ncurses clips. */
+#include "daemon/ctl/top.h"
+
+#include "daemon/ctl/format.h"
+
+#include <math.h>
+#include <ncurses.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAIR_PHASE     1 /* pairs of phases: PAIR_PHASE + phase */
+#define PAIR_GOOD      (PAIR_PHASE + RM_PHASE_COUNT)
+#define PAIR_WARN      (PAIR_GOOD + 1)
+#define PAIR_BAD       (PAIR_GOOD + 2)
+#define PAIR_BAR       (PAIR_GOOD + 3)
+#define BAR_LEAST      12
+#define WORKER_COLUMNS 52 /* what stands before a worker's bar */
+
+static bool colours;
+
+void rm_top_colours(void)
+{
+    /* Background of each phase: of 256 colours where there are so many, else of eight. */
+    static const short rich[] = {
+        [RM_PHASE_OTHER] = 240,     [RM_PHASE_ENVIRONMENT] = 71, [RM_PHASE_INFERENCE] = 74,
+        [RM_PHASE_RING] = 180,      [RM_PHASE_WAITING] = 236,    [RM_PHASE_SAMPLING] = 179,
+        [RM_PHASE_UPLOAD] = 139,    [RM_PHASE_FORWARD] = 68,     [RM_PHASE_BACKWARD] = 167,
+        [RM_PHASE_OPTIMIZER] = 134, [RM_PHASE_PUBLISH] = 109,    [RM_PHASE_CHECKPOINT] = 223,
+    };
+    static const short plain[] = {
+        [RM_PHASE_OTHER] = COLOR_WHITE,    [RM_PHASE_ENVIRONMENT] = COLOR_GREEN,
+        [RM_PHASE_INFERENCE] = COLOR_CYAN, [RM_PHASE_RING] = COLOR_YELLOW,
+        [RM_PHASE_WAITING] = COLOR_BLACK,  [RM_PHASE_SAMPLING] = COLOR_YELLOW,
+        [RM_PHASE_UPLOAD] = COLOR_MAGENTA, [RM_PHASE_FORWARD] = COLOR_BLUE,
+        [RM_PHASE_BACKWARD] = COLOR_RED,   [RM_PHASE_OPTIMIZER] = COLOR_MAGENTA,
+        [RM_PHASE_PUBLISH] = COLOR_CYAN,   [RM_PHASE_CHECKPOINT] = COLOR_WHITE,
+    };
+    _Static_assert(sizeof rich == sizeof plain && sizeof rich / sizeof rich[0] == RM_PHASE_COUNT,
+                   "every phase has its colours");
+    colours = false;
+    const char *no_colour = getenv("NO_COLOR");
+    if ((no_colour && *no_colour) || !has_colors() || start_color() == ERR)
+        return;
+    colours = true;
+    use_default_colors();
+    for (int p = 0; p < RM_PHASE_COUNT; p++) {
+        short back = COLORS >= 256 ? rich[p] : plain[p];
+        short fore = p == RM_PHASE_WAITING ? COLOR_WHITE : COLOR_BLACK;
+        init_pair((short)(PAIR_PHASE + p), fore, back);
+    }
+    init_pair(PAIR_GOOD, COLOR_GREEN, -1);
+    init_pair(PAIR_WARN, COLOR_YELLOW, -1);
+    init_pair(PAIR_BAD, COLOR_RED, -1);
+    init_pair(PAIR_BAR, COLOR_BLACK, COLOR_GREEN);
+}
+
+static attr_t paint(int pair)
+{
+    return colours ? (attr_t)COLOR_PAIR(pair) : A_NORMAL;
+}
+
+static attr_t state_paint(const char *state)
+{
+    static const struct {
+        const char *state;
+        int pair;
+    } pairs[] = {
+        {"running", PAIR_GOOD},     {"up", PAIR_GOOD},       {"done", PAIR_GOOD},
+        {"paused", PAIR_WARN},      {"starting", PAIR_WARN}, {"stopping", PAIR_WARN},
+        {"backing off", PAIR_WARN}, {"failed", PAIR_BAD},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        if (!strcmp(pairs[i].state, state))
+            return paint(pairs[i].pair) | A_BOLD;
+    return A_NORMAL;
+}
+
+/* At (y, x), never beyond the right edge; control characters of foreign text become '?'. Returns
+ * the column after it. */
+static int put(int y, int x, attr_t how, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static int put(int y, int x, attr_t how, const char *format, ...)
+{
+    char text[1280];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    int width = COLS - x;
+    if (y < 0 || y >= LINES || width <= 0)
+        return x;
+    attrset(how);
+    mvaddnstr(y, x, text, width);
+    attrset(A_NORMAL);
+    return x + (int)strlen(text);
+}
+
+static void draw_progress(int y, const struct rm_snapshot *s)
+{
+    double progress = rm_snapshot_progress(s);
+    char after[160];
+    if (isnan(progress)) {
+        put(y, 0, A_NORMAL, "%s steps per agent, no end set", rm_format_count(s->steps).s);
+        return;
+    }
+    snprintf(after, sizeof after, " %6s  %s of %s steps  %s left", rm_format_percent(progress).s,
+             rm_format_count(s->steps).s, rm_format_count(s->steps_budget).s,
+             rm_format_duration(s->left_s).s);
+    int cells = COLS - (int)strlen(after) - 2;
+    if (cells < BAR_LEAST)
+        cells = BAR_LEAST;
+    int full = (int)(progress * cells);
+    put(y, 0, A_NORMAL, "[");
+    for (int i = 0; i < cells; i++)
+        put(y, 1 + i, i < full ? paint(PAIR_BAR) : A_DIM, "%c",
+            i < full ? (colours ? ' ' : '#') : '.');
+    put(y, 1 + cells, A_NORMAL, "]%s", after);
+}
+
+static int draw_head(const struct rm_top *top)
+{
+    const struct rm_snapshot *s = top->now;
+    int x = put(0, 0, A_BOLD, "%s", s->name);
+    x = put(0, x + 2, top->ended ? paint(PAIR_BAD) | A_BOLD : state_paint(s->state), "%s",
+            top->ended ? "ended" : s->state);
+    if (s->mode[0])
+        x = put(0, x + 2, A_NORMAL, "mode %s", s->mode);
+    x = put(0, x + 2, A_NORMAL, "up %s", rm_format_duration(s->uptime_s).s);
+    x = put(0, x + 2, A_BOLD, "%s steps/s", rm_format_count(rm_top_speed(top)).s);
+    if (!isnan(s->rss_bytes))
+        put(0, x + 2, A_NORMAL, "%s in workers", rm_format_bytes(s->rss_bytes).s);
+    draw_progress(1, s);
+    int y = 2;
+    if (s->episodes > 0) {
+        x = put(y, 0, A_NORMAL, "score  first %s  last ", rm_format_number(s->score_first).s);
+        x = put(y, x, A_BOLD, "%s", rm_format_number(s->score_last).s);
+        x = put(y, x, A_NORMAL, "  over %s episodes", rm_format_count(s->episodes).s);
+        if (s->evaluations > 0)
+            x = put(y, x, A_NORMAL, "   greedy %s +- %s", rm_format_number(s->eval_mean).s,
+                    rm_format_number(s->eval_stderr).s);
+        if (!isnan(s->score_random))
+            put(y, x, A_NORMAL, "   random play %s", rm_format_number(s->score_random).s);
+        y++;
+    }
+    if (s->error[0])
+        put(y++, 0, paint(PAIR_BAD) | A_BOLD, "%s", s->error);
+    return y + 1;
+}
+
+static const struct rm_snapshot_policy *policy_of(const struct rm_snapshot *s,
+                                                  const struct rm_snapshot_agent *agent)
+{
+    for (unsigned p = 0; p < s->policies; p++)
+        if (!strcmp(s->policy[p].name, agent->policy))
+            return &s->policy[p];
+    return NULL;
+}
+
+static int draw_agents(int y, int most, const struct rm_snapshot *s)
+{
+    put(y++, 0, A_REVERSE, "%-14s %8s %8s %8s %8s %8s %7s %7s %7s %8s %9s%*s", "AGENT", "FIRST",
+        "LAST", "GREEDY", "STEPS", "UPDATES", "REPLAY", "RATIO", "LAG", "EPSILON", "LOSS",
+        COLS > 106 ? COLS - 106 : 0, "");
+    for (unsigned i = 0; i < s->agents && most-- > 0; i++) {
+        const struct rm_snapshot_agent *a = &s->agent[i];
+        const struct rm_snapshot_policy none = {.name = "",
+                                                .env_steps = NAN,
+                                                .updates = NAN,
+                                                .replay_fill = NAN,
+                                                .replay_ratio = NAN,
+                                                .lag_mean = NAN,
+                                                .epsilon = NAN,
+                                                .loss = NAN};
+        const struct rm_snapshot_policy *p = policy_of(s, a);
+        if (!p)
+            p = &none;
+        int x = put(y, 0, A_NORMAL, "%-14.14s %8s ", a->name, rm_format_number(a->first).s);
+        x = put(y, x, A_BOLD, "%8s", rm_format_number(a->last).s);
+        put(y++, x, A_NORMAL, " %8s %8s %8s %7s %7s %7s %8s %9s", rm_format_number(a->eval_mean).s,
+            rm_format_count(p->env_steps).s, rm_format_count(p->updates).s,
+            rm_format_percent(p->replay_fill).s, rm_format_number(p->replay_ratio).s,
+            rm_format_number(p->lag_mean).s, rm_format_number(p->epsilon).s,
+            rm_format_number(p->loss).s);
+    }
+    return y + 1;
+}
+
+static void draw_bar(int y, int x, int cells, const double *share)
+{
+    int count[RM_PHASE_COUNT];
+    rm_top_split(share, cells, count);
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        for (int i = 0; i < count[p]; i++)
+            x = put(y, x, paint(PAIR_PHASE + p), "%c", rm_top_phase_letter(p));
+}
+
+static void draw_workers(int y, int last, const struct rm_top *top)
+{
+    unsigned index[RM_BOARD_WORKERS];
+    const struct rm_snapshot *s = top->now;
+    rm_top_sort(top, index);
+    put(y++, 0, A_REVERSE, "%-18s %7s %-11s %4s %6s  %-*s", "WORKER", "PID", "STATE", "RUN",
+        "DEATHS", COLS > WORKER_COLUMNS ? COLS - WORKER_COLUMNS : 0, "TIME GOES TO");
+    for (unsigned i = (unsigned)top->scroll; i < s->workers && y <= last; i++, y++) {
+        const struct rm_snapshot_worker *w = &s->worker[index[i]];
+        double share[RM_PHASE_COUNT];
+        char pid[16] = "-";
+        if (w->pid > 0)
+            snprintf(pid, sizeof pid, "%.0f", w->pid);
+        const char *state = w->state[0] ? w->state : w->supervised;
+        /* The supervisor's word counts where there is no process that could have one. */
+        if (w->supervised[0] && strcmp(w->supervised, "up"))
+            state = w->supervised;
+        int x = put(y, 0, A_NORMAL, "%-18.18s %7s ", w->name, pid);
+        x = put(y, x, state_paint(state), "%-11.11s", state);
+        put(y, x, w->deaths > 0 ? paint(PAIR_WARN) : A_NORMAL, " %4s %6s",
+            rm_format_count(w->generation).s, rm_format_count(w->deaths).s);
+        if (!strcmp(state, "failed") || !strcmp(state, "backing off")) {
+            put(y, WORKER_COLUMNS, paint(PAIR_BAD), "%s", w->reason);
+            continue;
+        }
+        rm_snapshot_phases(w, rm_top_earlier(top, w), share);
+        int cells = COLS - WORKER_COLUMNS - 1;
+        draw_bar(y, WORKER_COLUMNS, cells < BAR_LEAST ? BAR_LEAST : cells, share);
+    }
+}
+
+/* Only phases that some worker has spent time in. */
+static void draw_legend(int y, const struct rm_snapshot *s)
+{
+    int x = 0;
+    for (int p = 0; p < RM_PHASE_COUNT; p++) {
+        bool seen = false;
+        for (unsigned w = 0; w < s->workers; w++)
+            seen = seen || s->worker[w].phase[p] >= 0.0005;
+        if (!seen)
+            continue;
+        x = put(y, x, paint(PAIR_PHASE + p), "%c", rm_top_phase_letter(p));
+        x = put(y, x, A_NORMAL, " %s  ", rm_phase_name((enum rm_phase)p));
+    }
+}
+
+static void draw_help(void)
+{
+    static const char *const lines[] = {
+        "FIRST, LAST   mean reward per episode over the first and the latest episodes",
+        "GREEDY        mean reward in the last evaluation, without exploration",
+        "REPLAY        share of the replay memory that is filled",
+        "RATIO         transitions sampled per transition inserted",
+        "LAG           updates between the weights acted with and the learner's own, mean",
+        "RUN           which start of the worker this is",
+        "bars          where each worker's time went since the last look",
+        "",
+        "q   quit                     p   pause or resume",
+        "s   order of the workers     e   evaluate now",
+        "up, down   scroll workers    ?   this page",
+    };
+    int count = (int)(sizeof lines / sizeof lines[0]), y = LINES > count + 4 ? 4 : 0;
+    for (int i = 0; i < count; i++) {
+        move(y + i, 0);
+        clrtoeol();
+        put(y + i, 2, A_NORMAL, "%s", lines[i]);
+    }
+}
+
+static void draw_foot(const struct rm_top *top)
+{
+    int x =
+        put(LINES - 1, 0, A_REVERSE, " q quit  p %s  s order: %s  e evaluate  ? help ",
+            !strcmp(top->now->state, "paused") ? "resume" : "pause", rm_top_order_name(top->order));
+    put(LINES - 1, x + 1, top->ended ? paint(PAIR_BAD) | A_BOLD : A_BOLD, "%s", top->message);
+}
+
+void rm_top_draw(const struct rm_top *top)
+{
+    erase();
+    if (!top->have_now) {
+        put(0, 0, A_BOLD, "%s", top->message);
+        refresh();
+        return;
+    }
+    int y = draw_head(top);
+    if (top->help) {
+        draw_help();
+    } else {
+        int foot = LINES - 2, half = (foot - y) / 2;
+        if (top->now->agents)
+            y = draw_agents(y, half > 1 ? half - 1 : 1, top->now);
+        draw_workers(y, foot - 1, top);
+        draw_legend(foot, top->now);
+    }
+    draw_foot(top);
+    refresh();
+}

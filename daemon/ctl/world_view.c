@@ -1,0 +1,158 @@
+#include "daemon/ctl/world_view.h"
+
+#include "daemon/ctl/format.h"
+
+#include <math.h>
+#include <string.h>
+
+int rm_world_view_open(struct rm_world_view *view, const char *name, const char *library,
+                       struct rm_error *error)
+{
+    memset(view, 0, sizeof *view);
+    int rc = rm_world_open(&view->world, name, library, error);
+    if (rc)
+        return rc;
+    struct rm_world_config config = {.option_count = 0};
+    snprintf(config.name, sizeof config.name, "%s", view->world.ops->name);
+    snprintf(config.library, sizeof config.library, "%s", library);
+    rc = rm_world_create(&view->world, &config, 0, 0, 1, &view->env, error);
+    if (rc) {
+        rm_world_close(&view->world);
+        return rc;
+    }
+    view->spec = view->world.ops->describe(view->env);
+    return 0;
+}
+
+void rm_world_view_close(struct rm_world_view *view)
+{
+    if (view->env)
+        view->world.ops->close(view->env);
+    rm_world_close(&view->world);
+    memset(view, 0, sizeof *view);
+}
+
+static const char *const dtype_names[] = {
+    [RM_ENV_U8] = "u8",   [RM_ENV_I8] = "i8",   [RM_ENV_I16] = "i16",
+    [RM_ENV_I32] = "i32", [RM_ENV_F32] = "f32", [RM_ENV_CODE8] = "code",
+};
+
+static const char *dtype_name(uint32_t dtype)
+{
+    bool known = dtype > 0 && dtype < sizeof dtype_names / sizeof dtype_names[0];
+    return known ? dtype_names[dtype] : "?";
+}
+
+void rm_world_observation_text(const struct rm_env_agent *agent, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "%s[", dtype_name(agent->dtype));
+    for (uint32_t d = 0; d < agent->dims && d < RM_ENV_MAX_DIMS && used < size; d++)
+        used += (size_t)snprintf(text + used, size - used, "%s%u", d ? ", " : "", agent->shape[d]);
+    if (used < size)
+        used += (size_t)snprintf(text + used, size - used, "]");
+    if (agent->dtype == RM_ENV_CODE8 && used < size)
+        snprintf(text + used, size - used, " of %u codes, %u values each", agent->codes,
+                 agent->channels);
+}
+
+static void print_agents(FILE *out, const struct rm_env_spec *spec, const struct rm_style *style)
+{
+    static const struct rm_column columns[] = {
+        {"AGENT", true, 0}, {"PHASE", false, 2},  {"OBSERVATION", true, 0}, {"LOW", false, 3},
+        {"HIGH", false, 3}, {"INPUTS", false, 0}, {"ACTIONS", false, 0},    {"MASK", true, 1},
+    };
+    struct rm_table table;
+    rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
+    for (uint32_t a = 0; a < spec->agents; a++) {
+        const struct rm_env_agent *agent = &spec->agent[a];
+        char observation[128];
+        rm_world_observation_text(agent, observation, sizeof observation);
+        rm_table_cell(&table, "%s", agent->name);
+        rm_table_cell(&table, "%u", agent->phase);
+        rm_table_cell(&table, "%s", observation);
+        rm_table_cell(&table, "%s", rm_format_number(agent->low).s);
+        rm_table_cell(&table, "%s", rm_format_number(agent->high).s);
+        rm_table_cell(&table, "%u", rm_env_obs_features(agent));
+        rm_table_cell(&table, "%u", agent->actions);
+        rm_table_cell(&table, "%s", agent->has_mask ? "yes" : "no");
+    }
+    rm_table_end(&table, out, style);
+}
+
+static void print_options(FILE *out, const struct rm_env_option_doc *options,
+                          const struct rm_style *style)
+{
+    static const struct rm_column columns[] = {
+        {"OPTION", true, 0}, {"DEFAULT", false, 0}, {"LEAST", false, 0},
+        {"MOST", false, 0},  {"MEANING", true, 0},
+    };
+    struct rm_table table;
+    if (!options || !options->key)
+        return;
+    fputc('\n', out);
+    rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
+    for (; options->key; options++) {
+        rm_table_cell(&table, "%s", options->key);
+        rm_table_cell(&table, "%g", options->fallback);
+        rm_table_cell(&table, "%g", options->low);
+        rm_table_cell(&table, "%g", options->high);
+        rm_table_cell(&table, "%s", options->doc ? options->doc : "");
+    }
+    rm_table_end(&table, out, style);
+}
+
+void rm_world_view_print(FILE *out, const struct rm_world_view *view, const struct rm_style *style)
+{
+    const struct rm_env_spec *spec = view->spec;
+    fprintf(out, "%s%s%s: %s\n\n", rm_style_bold(style), spec->name, rm_style_off(style),
+            spec->doc ? spec->doc : "");
+    if (spec->max_steps)
+        fprintf(out, "episodes     at most %u steps\n", spec->max_steps);
+    if (spec->phases > 1)
+        fprintf(out, "turns        agents act in %u phases within a step\n", spec->phases);
+    if (isfinite(spec->score_low) && isfinite(spec->score_high))
+        fprintf(out, "scores       %g to %g\n", spec->score_low, spec->score_high);
+    if (isfinite(spec->score_random))
+        fprintf(out, "random play  %g\n", spec->score_random);
+    if (isfinite(spec->score_solved))
+        fprintf(out, "solved at    %g\n", spec->score_solved);
+    fputc('\n', out);
+    print_agents(out, spec, style);
+    print_options(out, view->world.ops->options, style);
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *agent_json(const struct rm_env_agent *agent)
+{
+    json_t *shape = json_array();
+    for (uint32_t d = 0; d < agent->dims && d < RM_ENV_MAX_DIMS; d++)
+        json_array_append_new(shape, json_integer(agent->shape[d]));
+    return json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:i, s:i, s:b}", "name", agent->name, "phase",
+                     (int)agent->phase, "dtype", dtype_name(agent->dtype), "shape", shape, "low",
+                     number(agent->low), "high", number(agent->high), "inputs",
+                     (int)rm_env_obs_features(agent), "actions", (int)agent->actions, "mask",
+                     (int)agent->has_mask);
+}
+
+json_t *rm_world_view_json(const struct rm_world_view *view)
+{
+    const struct rm_env_spec *spec = view->spec;
+    json_t *agents = json_array(), *options = json_array();
+    for (uint32_t a = 0; a < spec->agents; a++)
+        json_array_append_new(agents, agent_json(&spec->agent[a]));
+    for (const struct rm_env_option_doc *o = view->world.ops->options; o && o->key; o++)
+        json_array_append_new(options,
+                              json_pack("{s:s, s:o, s:o, s:o, s:s}", "key", o->key, "default",
+                                        number(o->fallback), "low", number(o->low), "high",
+                                        number(o->high), "doc", o->doc ? o->doc : ""));
+    return json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "name", spec->name,
+                     "doc", spec->doc ? spec->doc : "", "phases", (int)spec->phases, "max_steps",
+                     (int)spec->max_steps, "score_low", number(spec->score_low), "score_high",
+                     number(spec->score_high), "score_random", number(spec->score_random),
+                     "score_solved", number(spec->score_solved), "agents", agents, "options",
+                     options);
+}

@@ -1,0 +1,27 @@
+/* world_view: what a world is, for people and as JSON: `ringctl envs` and ringmaster-worlds(7). */
+#ifndef RM_DAEMON_CTL_WORLD_VIEW_H
+#define RM_DAEMON_CTL_WORLD_VIEW_H
+
+#include "actor/worlds.h"
+#include "daemon/ctl/table.h"
+
+#include <jansson.h>
+
+/* A world with its default options, opened to be described. */
+struct rm_world_view {
+    struct rm_world world;
+    struct rm_env *env;
+    const struct rm_env_spec *spec;
+};
+
+int rm_world_view_open(struct rm_world_view *view, const char *name, const char *library,
+                       struct rm_error *error);
+void rm_world_view_close(struct rm_world_view *view);
+
+/* "u8[10]", "codes of 5 values [5, 5, 4]", "f32[4]". */
+void rm_world_observation_text(const struct rm_env_agent *agent, char *text, size_t size);
+
+void rm_world_view_print(FILE *out, const struct rm_world_view *view, const struct rm_style *style);
+json_t *rm_world_view_json(const struct rm_world_view *view);
+
+#endif

@@ -1,0 +1,44 @@
+# What ringctl generates, and installing everything.
+.PHONY: man completion reference generated install
+
+GENERATED_PAGES := ringctl.1 ringmaster.json.5 ringmaster-worlds.7 ringmaster-metrics.7
+RINGCTL := $(BUILD)/bin/ringctl
+
+# Through a file beside it: a generator that fails leaves the page as it was.
+generate = @$(RINGCTL) $(1) > $(2).new && mv $(2).new $(2)
+
+man: $(RINGCTL)
+	$(foreach page,$(GENERATED_PAGES),$(call generate,man $(page),docs/man/$(page))$(newline))
+
+completion: $(RINGCTL)
+	$(call generate,completion bash,docs/completion/ringctl.bash)
+
+reference: $(RINGCTL)
+	$(call generate,schema --markdown,docs/configuration.md)
+
+# Everything that a table or a reader of the command line would notice: run it after changing one.
+generated: man completion reference
+
+define newline
+
+
+endef
+
+BINDIR  ?= $(PREFIX)/bin
+DATADIR ?= $(PREFIX)/share
+DOCDIR  ?= $(DATADIR)/doc/ringmaster
+INSTALL ?= install
+
+# Worlds of one's own need actor/env.h and nothing else.
+install: binaries
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(PREFIX)/include/ringmaster $(DOCDIR)/examples \
+	    $(DATADIR)/bash-completion/completions)
+	$(INSTALL) -m 755 $(BINARIES) $(DESTDIR)$(BINDIR)
+	$(INSTALL) -m 644 actor/env.h $(DESTDIR)$(PREFIX)/include/ringmaster
+	$(INSTALL) -m 644 docs/completion/ringctl.bash \
+	    $(DESTDIR)$(DATADIR)/bash-completion/completions/ringctl
+	$(INSTALL) -m 644 $(wildcard config/*.json) $(DESTDIR)$(DOCDIR)/examples
+	$(INSTALL) -m 644 $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)
+	for page in docs/man/*; do \
+	    directory=$(DESTDIR)$(DATADIR)/man/man$${page##*.}; \
+	    $(INSTALL) -d $$directory && $(INSTALL) -m 644 $$page $$directory || exit 1; done

@@ -97,5 +97,6 @@ int rm_findings_report(struct rm_findings *findings, struct rm_error *error)
     }
     if (shown < findings->total)
         snprintf(tail, sizeof(tail), "\n... and %zu more", findings->total - shown);
+    rm_utf8_repair(text);
     return rm_fail(error, -EINVAL, "%s%s", text, tail);
 }

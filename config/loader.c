@@ -146,7 +146,10 @@ json_t *rm_config_get(const struct rm_experiment *experiment, const char *path,
     json_decref(root);
     if (!value) {
         const char *near = rm_tree_nearest(path);
-        rm_fail(error, -ENOENT, "%.100s: unknown key%s%s%s", path, near ? "; did you mean \"" : "",
+        char quoted[101];
+        snprintf(quoted, sizeof(quoted), "%s", path);
+        rm_utf8_repair(quoted);
+        rm_fail(error, -ENOENT, "%s: unknown key%s%s%s", quoted, near ? "; did you mean \"" : "",
                 near ? near : "", near ? "\"?" : "");
     }
     return value;

@@ -51,26 +51,6 @@ static void skip_space(struct scanner *s)
         step(s);
 }
 
-/* Length of the well-formed UTF-8 sequence at p (RFC 3629), 0 if it is not one. */
-static size_t utf8_length(const unsigned char *p, size_t left)
-{
-    size_t n = p[0] < 0x80   ? 1
-               : p[0] < 0xc2 ? 0
-               : p[0] < 0xe0 ? 2
-               : p[0] < 0xf0 ? 3
-               : p[0] < 0xf5 ? 4
-                             : 0;
-    if (n == 0 || n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-        return 0;
-    return n;
-}
-
 /* Encoding first, so that everything after may count characters. */
 static int check_encoding(struct scanner *s)
 {
@@ -84,7 +64,7 @@ static int check_encoding(struct scanner *s)
     if (bytes >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2)))
         return refuse(s, place, "the file is in UTF-16; save it as UTF-8");
     for (size_t at = 0; at < bytes;) {
-        size_t n = utf8_length(text + at, bytes - at);
+        size_t n = rm_utf8_length(s->source->text + at, bytes - at);
         if (n == 0 || text[at] == 0) {
             char what[64];
             snprintf(what, sizeof(what), "byte 0x%02x is not UTF-8 text", text[at]);

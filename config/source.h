@@ -53,4 +53,11 @@ void rm_source_close(struct rm_source *source);
 bool rm_source_find(const struct rm_source *source, const char *path, bool key,
                     struct rm_place *place);
 
+/* Length of the well-formed UTF-8 sequence at `text` (RFC 3629), 0 if there is none. */
+size_t rm_utf8_length(const char *text, size_t left);
+
+/* Replaces what is not printable UTF-8 by '?', but line breaks: messages quote what they were
+ * given, and cut it anywhere. */
+void rm_utf8_repair(char *text);
+
 #endif

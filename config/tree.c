@@ -54,43 +54,49 @@ json_t *rm_tree_get(json_t *root, const char *path)
     return root;
 }
 
+/* Words for a step down that cannot be made; NULL when it can. */
+static const char *obstacle(const json_t *node, const struct component *c)
+{
+    if (c->element)
+        return json_is_array(node) && c->index < json_array_size(node) ? NULL
+                                                                       : "there is no such element";
+    return json_is_object(node) ? NULL : "what is around it is no object";
+}
+
+/* The child to go on from, made if it is not there. */
+static json_t *descend(json_t *node, const struct component *c, const char *path, size_t bytes)
+{
+    char whole[RM_KEY_PATH_MAX];
+    json_t *below = child(node, c);
+    if (below)
+        return below;
+    memcpy(whole, path, bytes);
+    whole[bytes] = 0;
+    const struct rm_key *key = rm_key_find(whole);
+    below = key && !key->required ? rm_value_default(key) : json_object();
+    return json_object_set_new(node, c->name, below) ? NULL : below;
+}
+
 void rm_tree_set(json_t *root, const char *path, json_t *value, struct rm_findings *findings)
 {
+    const char *p = path, *wrong = NULL;
     struct component c;
-    const char *p = path;
-    json_t *node = root;
 
-    for (bool first = true;; first = false) {
-        char whole[RM_KEY_PATH_MAX];
-        if (!value || !next_component(&p, first, &c) || strlen(path) >= sizeof(whole)) {
-            rm_find(findings, path, true, "is not the path of a key");
-            json_decref(value);
+    for (bool first = true; !wrong; first = false) {
+        if (!value || strlen(path) >= RM_KEY_PATH_MAX || !next_component(&p, first, &c)) {
+            wrong = "is not the path of a key";
+        } else if (!(wrong = obstacle(root, &c)) && !*p) {
+            /* Both take the value over, and refuse a name that is not UTF-8. */
+            if (c.element ? json_array_set_new(root, c.index, value)
+                          : json_object_set_new(root, c.name, value))
+                rm_find(findings, path, true, "is not the path of a key");
             return;
+        } else if (!wrong && !(root = descend(root, &c, path, (size_t)(p - path)))) {
+            wrong = "is not the path of a key";
         }
-        if (c.element ? !json_is_array(node) || c.index >= json_array_size(node)
-                      : !json_is_object(node)) {
-            rm_find(findings, path, true,
-                    c.element ? "there is no element [%zu]" : "what is around it is no object",
-                    c.index);
-            json_decref(value);
-            return;
-        }
-        if (!*p)
-            break;
-        json_t *below = child(node, &c);
-        if (!below) {
-            memcpy(whole, path, (size_t)(p - path));
-            whole[p - path] = 0;
-            const struct rm_key *key = rm_key_find(whole);
-            below = key ? rm_value_default(key) : json_object();
-            json_object_set_new(node, c.name, below);
-        }
-        node = below;
     }
-    if (c.element)
-        json_array_set_new(node, c.index, value);
-    else
-        json_object_set_new(node, c.name, value);
+    rm_find(findings, path, true, "%s", wrong);
+    json_decref(value);
 }
 
 void rm_tree_override(json_t *root, const char *text, struct rm_findings *findings)

@@ -1,4 +1,147 @@
-int main(void)
+/* ringmaster-solo: sequential mode. All actors, learners and the evaluator of an experiment, in
+ * turn in one thread: the baseline that the separate processes are measured against, and what a
+ * debugger wants. Started by ringmasterd like any worker. */
+#include "actor/actor.h"
+#include "actor/evaluator.h"
+#include "actor/plan.h"
+#include "learner/learner.h"
+#include "shm/duty.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct solo {
+    struct rm_session session;
+    struct rm_actor **actors;
+    struct rm_learner **learners;
+    struct rm_evaluator *evaluator;
+    struct rm_duty *duties;
+    size_t duty_count;
+    struct rm_wake wake;
+};
+
+static int create_duties(struct solo *solo, const char *run_directory, struct rm_error *error)
 {
-    return 0;
+    const struct rm_objects *o = &solo->session.objects;
+    int r = 0;
+
+    solo->actors = calloc(o->actors, sizeof *solo->actors);
+    solo->learners = calloc(o->policies, sizeof *solo->learners);
+    solo->duties = calloc(o->actors + o->policies + 1, sizeof *solo->duties);
+    if (!solo->actors || !solo->learners || !solo->duties)
+        return rm_fail(error, -ENOMEM, "no memory for %u duties", o->actors + o->policies + 1);
+    for (uint32_t i = 0; r == 0 && i < o->policies; i++)
+        r = rm_learner_create(&solo->learners[i], &solo->session, i, run_directory,
+                              &solo->duties[solo->duty_count++], error);
+    for (uint32_t i = 0; r == 0 && i < o->actors; i++)
+        r = rm_actor_create(&solo->actors[i], &solo->session, i, &solo->duties[solo->duty_count++],
+                            error);
+    if (r == 0)
+        r = rm_evaluator_create(&solo->evaluator, &solo->session, &solo->duties[solo->duty_count++],
+                                error);
+    /* All sleep and wake as one. */
+    for (size_t i = 0; i < solo->duty_count; i++)
+        solo->duties[i].wake = solo->wake;
+    return r;
+}
+
+static void destroy(struct solo *solo)
+{
+    for (uint32_t i = 0; solo->actors && i < solo->session.objects.actors; i++)
+        rm_actor_destroy(solo->actors[i]);
+    for (uint32_t i = 0; solo->learners && i < solo->session.objects.policies; i++)
+        rm_learner_destroy(solo->learners[i]);
+    rm_evaluator_destroy(solo->evaluator);
+    free(solo->actors);
+    free(solo->learners);
+    free(solo->duties);
+    rm_session_close(&solo->session);
+}
+
+static int run(const char *run_directory, int parent, struct rm_error *error)
+{
+    static struct solo solo;
+    static struct rm_experiment experiment;
+    static struct rm_plan plan;
+    int r = rm_session_read_config(&experiment, error);
+
+    if (r == 0)
+        r = rm_plan_make(&plan, &experiment, error);
+    if (r == 0)
+        r = rm_session_attach(&solo.session, &experiment, &plan, error);
+    if (r < 0)
+        return RM_EXIT_NEVER;
+    uint32_t self = rm_worker_solo(&solo.session.objects);
+    if (self >= solo.session.objects.workers) {
+        rm_fail(error, -EINVAL,
+                "mode is not \"sequential\": there is no place for ringmaster-solo");
+        destroy(&solo);
+        return RM_EXIT_NEVER;
+    }
+    solo.wake = rm_session_wake(&solo.session, self);
+    r = rm_duty_signals(&solo.wake, parent, error);
+    if (r == 0)
+        r = create_duties(&solo, run_directory, error);
+    struct rm_board_worker *slot = &solo.session.board.workers[self];
+    if (r == 0) {
+        slot->state = RM_WORKER_WAITING; /* the duties' own slots tell what goes on */
+        r = rm_duty_run_in_turn(solo.duties, solo.duty_count, error);
+    } else {
+        r = RM_EXIT_FAILED;
+    }
+    if (r != RM_EXIT_OK) {
+        snprintf(slot->error, sizeof slot->error, "%.255s", error->text);
+        slot->state = RM_WORKER_FAILED;
+    } else {
+        slot->state = RM_WORKER_DONE;
+    }
+    destroy(&solo);
+    return r;
+}
+
+static void usage(FILE *out)
+{
+    fputs("usage: ringmaster-solo --run-directory DIR [--parent PID]\n"
+          "\n"
+          "Runs all duties of an experiment in turn in one process (mode \"sequential\").\n"
+          "Started by ringmasterd, which passes the shared objects as descriptors.\n"
+          "\n"
+          "  --run-directory DIR  where policies and checkpoints go\n"
+          "  --parent PID         die with this process\n"
+          "  --help, --version\n",
+          out);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"run-directory", required_argument, NULL, 'r'},
+        {"parent", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},
+        {NULL, 0, NULL, 0},
+    };
+    const char *run_directory = "";
+    struct rm_error error = {""};
+    int parent = 0, c;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c == 'r')
+            run_directory = optarg;
+        else if (c == 'p')
+            parent = atoi(optarg);
+        else if (c == 'h')
+            return usage(stdout), RM_EXIT_OK;
+        else if (c == 'v')
+            return puts("ringmaster-solo " RM_VERSION), RM_EXIT_OK;
+        else
+            return usage(stderr), RM_EXIT_USAGE;
+    }
+    int r = run(run_directory, parent, &error);
+    if (r != RM_EXIT_OK)
+        fprintf(stderr, "ringmaster-solo: %s\n", error.text);
+    return r;
 }

@@ -1,4 +1,176 @@
-int main(void)
+/* ringmaster-actor: a worker process that steps worlds, for learners or to evaluate. Started by
+ * ringmasterd, which passes the shared objects as descriptors (shm/objects.h). */
+#include "actor/actor.h"
+#include "actor/evaluator.h"
+#include "actor/plan.h"
+#include "config/session.h"
+#include "shm/atomic.h"
+#include "shm/duty.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+struct options {
+    bool evaluator, actor;
+    uint32_t index;
+    int parent;
+};
+
+static const char usage[] =
+    "usage: ringmaster-actor --actor I [--parent PID]\n"
+    "       ringmaster-actor --evaluator [--parent PID]\n"
+    "\n"
+    "Steps worlds for the learners of a run, or evaluates their policies. Started by ringmasterd,\n"
+    "which passes the shared memory of the run as open descriptors.\n"
+    "\n"
+    "  --actor I      be actor I, from 0\n"
+    "  --evaluator    be the evaluator\n"
+    "  --parent PID   end when process PID does\n"
+    "  --help         show this text\n"
+    "  --version      show the version\n"
+    "\n"
+    "Exit status: 0 finished or stopped as asked, 1 failed, 2 wrong command line,\n"
+    "125 failed in a way that a restart cannot mend.\n";
+
+static int parse_number(const char *text, uint32_t *value)
 {
+    char *end;
+
+    errno = 0;
+    unsigned long n = strtoul(text, &end, 10);
+    if (errno || end == text || *end || *text == '-' || n > INT_MAX)
+        return -EINVAL;
+    *value = (uint32_t)n;
     return 0;
+}
+
+/* Returns -1 to go on, or an exit status. */
+static int parse(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {
+        {"actor", required_argument, NULL, 'a'},  {"evaluator", no_argument, NULL, 'e'},
+        {"parent", required_argument, NULL, 'p'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},      {NULL, 0, NULL, 0},
+    };
+    uint32_t parent = 0;
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", known, NULL)) >= 0) {
+        if (c == 'h') {
+            fputs(usage, stdout);
+            return RM_EXIT_OK;
+        }
+        if (c == 'v') {
+            puts("ringmaster-actor " RM_VERSION);
+            return RM_EXIT_OK;
+        }
+        if (c == '?')
+            return RM_EXIT_USAGE;
+        uint32_t *number = c == 'a' ? &options->index : &parent;
+        if (c != 'e' && parse_number(optarg, number) < 0) {
+            fprintf(stderr, "ringmaster-actor: \"%s\" is not a number from 0 to %d\n", optarg,
+                    INT_MAX);
+            return RM_EXIT_USAGE;
+        }
+        options->actor |= c == 'a';
+        options->evaluator |= c == 'e';
+    }
+    options->parent = (int)parent;
+    if (options->actor == options->evaluator || optind < argc) {
+        fputs(usage, stderr);
+        return RM_EXIT_USAGE;
+    }
+    return -1;
+}
+
+/* Worker n gets the n-th of the processors that this process may use, round and round. */
+static void pin(uint32_t worker)
+{
+    cpu_set_t allowed, one;
+
+    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+        return;
+    int count = CPU_COUNT(&allowed), wanted = (int)(worker % (uint32_t)count);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &allowed) || wanted-- > 0)
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        sched_setaffinity(0, sizeof one, &one);
+        return;
+    }
+}
+
+/* What the configuration and the inherited objects cannot give now they cannot give later. */
+static int failed(struct rm_board_worker *slot, int code, const struct rm_error *error)
+{
+    fprintf(stderr, "ringmaster-actor: %s\n", error->text);
+    if (slot) {
+        snprintf(slot->error, sizeof slot->error, "%.255s", error->text);
+        RM_RAISE(&slot->state, RM_WORKER_FAILED);
+    }
+    return code == -EINVAL || code == -EPROTO ? RM_EXIT_NEVER : RM_EXIT_FAILED;
+}
+
+static int run(struct rm_session *session, const struct options *options, uint32_t worker,
+               struct rm_error *error)
+{
+    struct rm_board_worker *slot = &session->board.workers[worker];
+    struct rm_wake wake = rm_session_wake(session, worker);
+    struct rm_evaluator *evaluator = NULL;
+    struct rm_actor *actor = NULL;
+    struct rm_duty duty;
+
+    int rc = rm_duty_signals(&wake, options->parent, error);
+    if (rc == 0)
+        rc = options->evaluator ? rm_evaluator_create(&evaluator, session, &duty, error)
+                                : rm_actor_create(&actor, session, options->index, &duty, error);
+    if (rc < 0)
+        return failed(slot, rc, error);
+    int status = rm_duty_run(&duty, error);
+    if (status != RM_EXIT_OK)
+        fprintf(stderr, "ringmaster-actor: %s\n", error->text);
+    rm_actor_destroy(actor);
+    rm_evaluator_destroy(evaluator);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static struct rm_experiment experiment;
+    static struct rm_plan plan;
+    static struct rm_session session;
+    struct options options = {0};
+    struct rm_error error = {""};
+    char name[16];
+    int rc = parse(argc, argv, &options);
+
+    if (rc >= 0)
+        return rc;
+    if ((rc = rm_session_read_config(&experiment, &error)) < 0 ||
+        (rc = rm_plan_make(&plan, &experiment, &error)) < 0)
+        return failed(NULL, rc, &error);
+    if (options.actor && options.index >= experiment.actor.count) {
+        rm_fail(&error, -EINVAL, "--actor %u: there are actors 0..%u", options.index,
+                experiment.actor.count - 1);
+        failed(NULL, -EINVAL, &error);
+        return RM_EXIT_USAGE;
+    }
+    if ((rc = rm_session_attach(&session, &experiment, &plan, &error)) < 0)
+        return failed(NULL, rc, &error);
+    uint32_t worker = options.evaluator ? rm_worker_evaluator(&session.objects)
+                                        : rm_worker_actor(&session.objects, options.index);
+    snprintf(name, sizeof name, "rm-%.12s", session.board.workers[worker].name);
+    prctl(PR_SET_NAME, name);
+    if (experiment.actor.pin && options.actor)
+        pin(worker);
+    rc = run(&session, &options, worker, &error);
+    rm_session_close(&session);
+    return rc;
 }

@@ -67,7 +67,8 @@ static float *random_inputs(uint32_t n)
     "{\"type\": \"cosine_embedding\", \"cosines\": 16}, {\"type\": \"linear\", \"units\": 8},"     \
     "{\"type\": \"relu\"}]}"
 #define QR                                                                                         \
-    "\"algorithm\": {\"name\": \"qr_dqn\", \"quantiles\": 7}, \"network\": {\"dueling\": true,"    \
+    "\"algorithm\": {\"name\": \"qr-dqn\", \"quantiles\": 7}, \"network\": {\"head\": "            \
+    "{\"dueling\": true},"                                                                         \
     "\"layers\": [{\"type\": \"linear\", \"units\": 24}, {\"type\": \"relu\"}]}"
 #define DQN                                                                                        \
     "\"algorithm\": {\"name\": \"dqn\"}, \"network\": {"                                           \

@@ -24,7 +24,7 @@ static void open_session(const char *options)
 
     snprintf(json, sizeof json,
              "{\"name\": \"faults\", \"seed\": 1, \"world\": {\"name\": \"count\","
-             " \"options\": {\"length\": 4, \"max_steps\": 6 %s}},"
+             " \"options\": {%s}},"
              " \"actor\": {\"count\": 2, \"worlds\": 5},"
              " \"limiter\": {\"updates_per_step\": 0},"
              " \"epsilon\": {\"start\": 1, \"end\": 1},"
@@ -71,16 +71,16 @@ static void broken_worlds_are_named(void **state)
 {
     (void)state;
     /* what comes with the world's third step is in the row of the fourth turn */
-    FAILS_WITH(", \"fault_world\": 4, \"nan_step\": 3", 3, "actor", "world 4", "count", "agent_0",
-               "episode 0", "step 3", "reward");
-    FAILS_WITH(", \"fault_world\": 3, \"mask\": 1, \"illegal_mask_step\": 2, \"phases\": 2,"
+    FAILS_WITH("\"fault_world\": 4, \"nan_step\": 3", 3, "world 4", "count", "agent_0", "episode 0",
+               "step 3", "reward");
+    FAILS_WITH("\"fault_world\": 3, \"mask\": 1, \"illegal_mask_step\": 2, \"phases\": 2,"
                " \"agents\": 2",
-               1, "world 3", "agent_1", "episode 0", "step 1", "no legal action");
-    FAILS_WITH(", \"fault_world\": 4, \"fail_step\": 5", 4, "worlds 3..4", "count", "fail_step");
+               2, "world 3", "agent_0", "episode 0", "step 2", "no legal action");
+    FAILS_WITH("\"fault_world\": 4, \"fail_step\": 5", 4, "worlds 3..4", "count", "fail_step");
     /* the seventh turn is the last row of the first episode, the ninth the second step of the next
      */
-    FAILS_WITH(", \"length\": 1000, \"fault_world\": 3, \"nan_step\": 8", 9, "world 3", "episode 1",
-               "step 2");
+    FAILS_WITH("\"length\": 1000, \"max_steps\": 6, \"fault_world\": 3, \"nan_step\": 8", 9,
+               "world 3", "episode 1", "step 2");
 }
 
 /* A world that kills its process leaves a row reserved; who comes next counts it as lost, begins
@@ -88,7 +88,7 @@ static void broken_worlds_are_named(void **state)
 static void a_respawned_actor_goes_on(void **state)
 {
     (void)state;
-    open_session(", \"length\": 1000, \"max_steps\": 1000000, \"fault_world\": 3,"
+    open_session("\"length\": 1000, \"max_steps\": 1000000, \"fault_world\": 3,"
                  " \"crash_step\": 41");
     struct rm_ring *ring = rm_session_ring(&session, 1, 0);
     pid_t child = fork();
@@ -130,7 +130,7 @@ static void a_respawned_actor_keeps_the_rate(void **state)
     struct rm_duty duty;
 
     (void)state;
-    open_session("");
+    open_session("\"length\": 4");
     session.experiment.epsilon.end = 0;
     session.experiment.epsilon.span = 100;
     session.board.run->settings_version = 0; /* as if nothing had been set since the start */
@@ -152,7 +152,7 @@ static void the_rate_can_be_changed_while_running(void **state)
     struct rm_duty duty;
 
     (void)state;
-    open_session("");
+    open_session("\"length\": 4");
     struct rm_actor *actor = open_actor(0, &duty);
     assert_int_equal(rm_test_turn(&duty), 1);
     assert_true(RM_PEEK(&session.board.policies[0].epsilon) == 1);
@@ -174,7 +174,7 @@ static void unknown_actors_are_refused(void **state)
     struct rm_error error = {""};
 
     (void)state;
-    open_session("");
+    open_session("\"length\": 4");
     assert_true(rm_actor_create(&actor, &session, 2, &duty, &error) < 0);
     assert_non_null(strstr(error.text, "0..1"));
     rm_session_close(&session);

@@ -19,7 +19,7 @@ enum { LENGTH = 5, MAX_STEPS = 12, STEPS = 90, ACTORS_MAX = 4 };
 struct layout {
     uint32_t actors, worlds, agents, phases, mask;
     const char *map; /* JSON */
-    uint32_t stack;  /* 0 = 1 */
+    uint32_t stack;  /* frames */
 };
 
 struct fixture {
@@ -46,7 +46,7 @@ static struct fixture *open_fixture(const struct layout *layout, const char *mor
              " \"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 8},"
              "   {\"type\": \"relu\"}]} %s}",
              layout->agents, layout->phases, LENGTH, MAX_STEPS, layout->mask, layout->actors,
-             layout->worlds, layout->map, layout->stack ? layout->stack : 1, more);
+             layout->worlds, layout->map, layout->stack, more);
     assert_int_equal(rm_test_session(&f->session, json), 0);
     rm_test_publish_random(&f->session, 5, 40);
     for (uint32_t i = 0; i < layout->actors; i++) {
@@ -158,11 +158,11 @@ static void check_world(const struct fixture *f, const struct layout *l, uint32_
 }
 
 static const struct layout layouts[] = {
-    {1, 1, 1, 1, 0, "\"independent\""}, {1, 3, 1, 1, 1, "\"independent\""},
-    {1, 4, 3, 1, 0, "\"shared\""},      {2, 5, 3, 3, 0, "\"independent\""},
-    {2, 4, 4, 2, 1, "\"shared\""},      {1, 2, 5, 5, 0, "\"shared\""},
-    {2, 3, 4, 4, 1, "[0, 1, 1, 0]"},    {3, 70, 2, 2, 0, "[0, 0]"},
-    {1, 9, 3, 3, 0, "[1, 0, 1]"},
+    {1, 1, 1, 1, 0, "\"independent\"", 1}, {1, 3, 1, 1, 1, "\"independent\"", 1},
+    {1, 4, 3, 1, 0, "\"shared\"", 1},      {2, 5, 3, 3, 0, "\"independent\"", 1},
+    {2, 4, 4, 2, 1, "\"shared\"", 1},      {1, 2, 5, 5, 0, "\"shared\"", 1},
+    {2, 3, 4, 4, 1, "[0, 1, 1, 0]", 1},    {3, 70, 2, 2, 0, "[0, 0]", 1},
+    {1, 9, 3, 3, 0, "[1, 0, 1]", 1},
 };
 
 static void rows_are_what_the_worlds_gave(void **state)
@@ -226,9 +226,9 @@ static void rows_do_not_depend_on_the_split(void **state)
         ", \"epsilon\": {\"start\": 0.05, \"end\": 0.05}",
     };
     static const struct layout pairs[][2] = {
-        {{1, 4, 1, 1, 0, "\"shared\""}, {2, 4, 1, 1, 0, "\"shared\""}},
-        {{1, 4, 2, 2, 0, "\"independent\""}, {3, 4, 2, 2, 0, "\"independent\""}},
-        {{1, 70, 3, 1, 1, "\"shared\""}, {4, 70, 3, 1, 1, "\"shared\""}},
+        {{1, 4, 1, 1, 0, "\"shared\"", 1}, {2, 4, 1, 1, 0, "\"shared\"", 1}},
+        {{1, 4, 2, 2, 0, "\"independent\"", 1}, {3, 4, 2, 2, 0, "\"independent\"", 1}},
+        {{1, 70, 3, 1, 1, "\"shared\"", 1}, {4, 70, 3, 1, 1, "\"shared\"", 1}},
         {{1, 6, 2, 1, 0, "\"shared\"", 3}, {2, 6, 2, 1, 0, "\"shared\"", 3}},
     };
 
@@ -240,7 +240,7 @@ static void rows_do_not_depend_on_the_split(void **state)
 
 static void scores_reach_the_board(void **state)
 {
-    const struct layout l = {1, 2, 2, 2, 0, "\"independent\""};
+    const struct layout l = {1, 2, 2, 2, 0, "\"independent\"", 1};
     struct fixture *f = open_fixture(&l, ", \"epsilon\": {\"start\": 0, \"end\": 0}");
     struct rm_board_view *board = &f->session.board;
     double mean;
@@ -262,7 +262,7 @@ static void scores_reach_the_board(void **state)
 /* In episodes the rate of a world follows its own episodes, times the number of worlds. */
 static void exploration_fades_by_episodes(void **state)
 {
-    const struct layout l = {1, 2, 1, 1, 0, "\"shared\""};
+    const struct layout l = {1, 2, 1, 1, 0, "\"shared\"", 1};
     struct fixture *f = open_fixture(
         &l, ", \"epsilon\": {\"start\": 1, \"end\": 0, \"decay\": \"linear\", \"span\": 4,"
             " \"unit\": \"episodes\"}");

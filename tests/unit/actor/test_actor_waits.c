@@ -1,5 +1,7 @@
 /* What an actor waits for, whom it wakes, and when it is done. */
 #include "actor/actor.h"
+#include "actor/plan.h"
+#include "config/config.h"
 #include "shm/atomic.h"
 #include "tests/support/acting.h"
 #include "tests/support/session.h"
@@ -19,8 +21,10 @@ struct fixture {
     struct rm_duty duty[3];
 };
 
-static struct fixture *open_fixture(const char *more)
+static struct fixture *open_mode(const char *more, enum rm_ring_kind kind)
 {
+    static struct rm_experiment experiment;
+    static struct rm_plan plan;
     struct fixture *f = calloc(1, sizeof *f);
     struct rm_error error = {""};
     char json[2048];
@@ -30,13 +34,23 @@ static struct fixture *open_fixture(const char *more)
              " \"options\": {\"agents\": 2, \"phases\": 2, \"length\": 4, \"max_steps\": 9}},"
              " \"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 4}]}, %s}",
              more);
-    assert_int_equal(rm_test_session(&f->session, json), 0);
+    if (rm_config_parse(&experiment, "test", json, strlen(json), NULL, 0, &error) < 0)
+        fail_msg("%s", error.text);
+    experiment.ring.mode = kind;
+    if (rm_plan_make(&plan, &experiment, &error) < 0 ||
+        rm_session_create(&f->session, &experiment, &plan, &error) < 0)
+        fail_msg("%s", error.text);
     for (uint32_t i = 0; i < f->session.objects.actors; i++) {
         int rc = rm_actor_create(&f->actor[i], &f->session, i, &f->duty[i], &error);
         if (rc < 0)
             fail_msg("%s", error.text);
     }
     return f;
+}
+
+static struct fixture *open_fixture(const char *more)
+{
+    return open_mode(more, RM_RING_KIND_REPLAY);
 }
 
 static void close_fixture(struct fixture *f)
@@ -132,9 +146,11 @@ static void the_limiter_holds_the_actor(void **state)
 /* A row of more lanes than the limiter's bounds have room for must not wait for ever. */
 static void a_wide_row_passes_a_narrow_limiter(void **state)
 {
-    struct fixture *f = open_fixture("\"sample\": {\"batch\": 4, \"min_fill\": 8},"
-                                     "\"limiter\": {\"updates_per_step\": 1, \"slack_updates\": 1},"
-                                     "\"actor\": {\"count\": 1, \"worlds\": 50}");
+    struct fixture *f =
+        open_fixture("\"sample\": {\"batch\": 4, \"min_fill\": 8},"
+                     "\"limiter\": {\"updates_per_step\": 1, \"slack_updates\": 50},"
+                     "\"policy\": {\"map\": \"shared\"},"
+                     "\"actor\": {\"count\": 1, \"worlds\": 50}");
 
     (void)state;
     rm_test_publish_random(&f->session, 1, 0);
@@ -142,9 +158,8 @@ static void a_wide_row_passes_a_narrow_limiter(void **state)
         while (rm_test_turn(&f->duty[0]) > 0)
             ;
         uint64_t before = rows(f, 0, 0);
-        for (uint32_t p = 0; p < 2; p++)
-            while (rm_limiter_may_sample(&f->session.board.policies[p].limiter, 4))
-                rm_limiter_sampled(&f->session.board.policies[p].limiter, 4);
+        while (rm_limiter_may_sample(&f->session.board.policies[0].limiter, 4))
+            rm_limiter_sampled(&f->session.board.policies[0].limiter, 4);
         assert_int_equal(rm_test_turn(&f->duty[0]), 1);
         assert_int_equal(rows(f, 0, 0), before + 1);
     }
@@ -173,10 +188,11 @@ static void a_learner_is_woken_at_its_threshold(void **state)
 
 static void a_rollout_ring_gives_credit(void **state)
 {
-    struct fixture *f = open_fixture("\"limiter\": {\"updates_per_step\": 0},"
-                                     "\"ring\": {\"mode\": \"rollout\", \"capacity\": 64},"
-                                     "\"sample\": {\"batch\": 4, \"min_fill\": 8},"
-                                     "\"actor\": {\"count\": 1, \"worlds\": 2}");
+    struct fixture *f = open_mode("\"limiter\": {\"updates_per_step\": 0},"
+                                  "\"ring\": {\"capacity\": 64},"
+                                  "\"sample\": {\"batch\": 4, \"min_fill\": 8},"
+                                  "\"actor\": {\"count\": 1, \"worlds\": 2}",
+                                  RM_RING_KIND_ROLLOUT);
     struct rm_ring *ring[2] = {&f->session.rings[0], &f->session.rings[1]};
     int turns = 0;
 
@@ -206,6 +222,7 @@ static void an_actor_is_done_with_its_share(void **state)
 {
     struct fixture *f = open_fixture("\"limiter\": {\"updates_per_step\": 0},"
                                      "\"run\": {\"steps\": 100},"
+                                     "\"sample\": {\"batch\": 4, \"min_fill\": 8},"
                                      "\"actor\": {\"count\": 2, \"worlds\": 5}");
     const uint64_t share[2] = {60, 40};
 

@@ -261,9 +261,10 @@ static int world_failed(const struct rm_stepping *s, int rc, const char *doing,
     const char *why = s->world.ops->last_error ? s->world.ops->last_error(s->env) : NULL;
 
     return rm_fail(error, rc < 0 && rc > -4096 ? rc : -EIO,
-                   "worlds %" PRIu64 "..%" PRIu64 " (%s): %s failed at vector step %" PRIu64 ": %s",
-                   s->first_world, s->first_world + s->worlds - 1, s->spec->name, doing, s->steps,
-                   why && *why ? why : strerror(rc < 0 && rc > -4096 ? -rc : EIO));
+                   "seed %" PRIu64 ": worlds %" PRIu64 "..%" PRIu64
+                   " (%s): %s failed at vector step %" PRIu64 ": %s",
+                   s->seed, s->first_world, s->first_world + s->worlds - 1, s->spec->name, doing,
+                   s->steps, why && *why ? why : strerror(rc < 0 && rc > -4096 ? -rc : EIO));
 }
 
 int rm_stepping_begin(struct rm_stepping *s, struct rm_error *error)
@@ -478,7 +479,7 @@ int rm_stepping_step(struct rm_stepping *s, struct rm_error *error)
         enter(s, RM_PHASE_INFERENCE);
         int rc = act_phase(s, phase, exploring, error);
         if (rc < 0)
-            return rc;
+            return rm_fail_within(error, rc, "seed %" PRIu64, s->seed);
         enter(s, RM_PHASE_RING);
         close_rows(s, phase);
         rc = open_rows(s, (phase + 1) % s->spec->phases, error);

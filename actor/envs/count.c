@@ -1,7 +1,7 @@
 /* count: a corridor that a small learner solves in seconds, and the world that tests break things
  * with. Each agent stands in its own corridor, at 0 in the beginning, and sees its place one-hot.
  * Action 1 goes on, action 0 goes back (staying at 0). Arriving at `length` gives 1; every other
- * move 0.01 less than nothing. An agent that has arrived stays there at no cost until all have
+ * move costs 0.01. An agent that has arrived stays there at no cost until all have
  * arrived, which terminates the episode; after `max_steps` steps it is truncated. Nothing is
  * random. Best score per agent: 1 - 0.01 (length - 1).
  *

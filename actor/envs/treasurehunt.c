@@ -59,44 +59,6 @@ static const struct rm_env_option_doc options[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
-uint32_t rm_treasurehunt_threshold(double spawn)
-{
-    return (uint32_t)ceil(spawn * 0x1p24);
-}
-
-uint64_t rm_treasurehunt_hits(const uint32_t words[64], uint32_t threshold)
-{
-    uint8_t hit[64];
-    for (int d = 0; d < 64; d++)
-        hit[d] = (words[d] >> 8) < threshold;
-    uint64_t hits = 0;
-    for (int i = 0; i < 8; i++) { /* eight bytes of 0 or 1 become the bits of one byte */
-        uint64_t bytes;
-        memcpy(&bytes, hit + 8 * i, 8);
-        hits |= (bytes * 0x0102040810204080u >> 56) << (8 * i);
-    }
-    return hits;
-}
-
-/* Position of the n-th set bit. */
-static uint32_t nth_bit(uint64_t mask, uint32_t n)
-{
-    while (n--)
-        mask &= mask - 1;
-    return (uint32_t)__builtin_ctzll(mask);
-}
-
-uint64_t rm_treasurehunt_spawn(uint64_t empty, uint64_t hits)
-{
-    uint32_t draws = (uint32_t)__builtin_popcountll(empty);
-    if (draws < 64)
-        hits &= ((uint64_t)1 << draws) - 1;
-    uint64_t gems = 0;
-    for (; hits; hits &= hits - 1)
-        gems |= (uint64_t)1 << nth_bit(empty, (uint32_t)__builtin_ctzll(hits));
-    return gems;
-}
-
 static void spawn(const struct rm_env *env, struct world *world)
 {
     uint32_t counter[4] = {BLOCKS_PER_TURN * (world->turn + 1), world->counter[1],
@@ -134,7 +96,7 @@ static void begin_episode(const struct rm_env *env, uint32_t w, uint64_t episode
     world->turn = 0;
     world->last = 0;
     for (uint32_t a = 0, cells = env->side * env->side; a < env->agents; a++) {
-        uint32_t cell = nth_bit(world->empty, rm_rng_below(&rng, cells - a));
+        uint32_t cell = rm_treasurehunt_nth_bit(world->empty, rm_rng_below(&rng, cells - a));
         world->empty &= ~((uint64_t)1 << cell);
         world->at[a] = env->place[cell];
         world->map[world->at[a]] = RM_TREASUREHUNT_AGENT;

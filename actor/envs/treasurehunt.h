@@ -55,4 +55,12 @@ uint64_t rm_treasurehunt_hits(const uint32_t words[64], uint32_t threshold);
 /* The d-th empty cell, in row-major order, has draw d: cells that spawn. */
 uint64_t rm_treasurehunt_spawn(uint64_t empty, uint64_t hits);
 
+/* Position of the n-th set bit, n from 0 and below their number. */
+static inline uint32_t rm_treasurehunt_nth_bit(uint64_t mask, uint32_t n)
+{
+    while (n--)
+        mask &= mask - 1;
+    return (uint32_t)__builtin_ctzll(mask);
+}
+
 #endif

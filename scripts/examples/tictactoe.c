@@ -1,13 +1,11 @@
-/* tictactoe: a worked example of a world outside Ringmaster's tree. It needs only env.h; build it
- * with
+/* tictactoe: a worked example of a world outside Ringmaster's tree. It needs only env.h:
  *
- *     cc -O2 -fPIC -shared -I/usr/include/ringmaster -o tictactoe.so tictactoe.c
+ *     cc -std=c11 -O2 -fPIC -shared -I <where env.h is> -o tictactoe.so tictactoe.c
  *
  * Two agents take turns, so there are two phases: x (agent 0) moves in phase 0, o (agent 1) in
- * phase
- * 1. Cells are numbered 0..8, row by row; action c puts a mark on cell c. The mask allows empty
- * cells. Each agent sees the board as {empty, mine, theirs}. Rewards: `win` for a win, its negative
- * for a loss, `draw` for a draw.
+ * phase 1. Cells are numbered 0..8, row by row; action c puts a mark on cell c, and the mask allows
+ * the empty ones. Each agent sees the board as {empty, mine, theirs}. Rewards: `win` for a win, its
+ * negative for a loss, `draw` for a draw.
  *
  * The end of an episode. All agents get their last observation in the same step. If o ends the
  * game, the next step's observations are the last ones. If x ends it, o still has its turn in this

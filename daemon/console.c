@@ -116,7 +116,7 @@ size_t rm_console_line(char *line, size_t size, struct rm_daemon *daemon, unsign
         add(&t, "%s  ", rm_run_state_name(state));
     else if (daemon->life == RM_LIFE_EVALUATING)
         add(&t, "evaluating  ");
-    add_count(&t, rm_pace_rate(&daemon->steps_pace));
+    add_count(&t, rm_rate_per_s(&daemon->steps_rate));
     add(&t, " steps/s  ");
     if (budget) {
         double left = rm_daemon_time_left(daemon);

@@ -10,7 +10,7 @@
 #include "daemon/control.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
-#include "daemon/pace.h"
+#include "daemon/rate.h"
 #include "daemon/place.h"
 #include "daemon/run_directory.h"
 #include "daemon/supervisor.h"
@@ -62,7 +62,7 @@ struct rm_daemon {
     struct rm_supervisor supervisor;
     struct rm_metrics metrics;
     struct rm_console console;
-    struct rm_pace steps_pace, updates_pace;
+    struct rm_rate steps_rate, updates_rate;
     struct rm_control *control;
     char libexec[RM_PATH_TEXT_MAX]; /* where the workers' executables are */
 

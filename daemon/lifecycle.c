@@ -92,8 +92,8 @@ void rm_daemon_pause(struct rm_daemon *daemon, bool pause)
     set_run_state(daemon, pause                              ? RM_RUN_PAUSED
                           : daemon->life == RM_LIFE_STARTING ? RM_RUN_STARTING
                                                              : RM_RUN_RUNNING);
-    rm_pace_reset(&daemon->steps_pace);
-    rm_pace_reset(&daemon->updates_pace);
+    rm_rate_reset(&daemon->steps_rate);
+    rm_rate_reset(&daemon->updates_rate);
     if (!pause)
         wake_all(daemon);
     rm_daemon_arm(daemon);
@@ -195,8 +195,8 @@ void rm_daemon_tick(struct rm_daemon *daemon)
     bool paused = RM_PEEK(&run_of(daemon)->pause) != 0;
     observe(daemon, now);
     if (!paused) {
-        rm_pace_add(&daemon->steps_pace, now, rm_daemon_agent_steps(daemon));
-        rm_pace_add(&daemon->updates_pace, now, rm_daemon_updates(daemon));
+        rm_rate_add(&daemon->steps_rate, now, rm_daemon_agent_steps(daemon));
+        rm_rate_add(&daemon->updates_rate, now, rm_daemon_updates(daemon));
     }
     note_evaluations(daemon);
     if (daemon->life == RM_LIFE_STARTING && stepped(daemon)) {

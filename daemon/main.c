@@ -1,4 +1,109 @@
-int main(void)
+#include "daemon/daemon.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char usage_text[] =
+    "usage: ringmasterd [options] FILE\n"
+    "\n"
+    "Runs the experiment of FILE: starts its workers, keeps them alive, answers ringctl.\n"
+    "\n"
+    "  --foreground           show progress on standard output (else: log lines on standard "
+    "error)\n"
+    "  --name NAME            instead of the configuration's name\n"
+    "  --run-directory DIR    parent of the run directory, instead of run.directory\n"
+    "  --socket PATH          control socket, instead of control.socket and the default place\n"
+    "  --set KEY=VALUE        override a key of the configuration; may be repeated\n"
+    "  --check                load and check FILE, start nothing\n"
+    "  --help, --version\n"
+    "\n"
+    "Exit codes: 0 finished or stopped as asked; 1 the run failed; 2 wrong command line or\n"
+    "configuration; 3 an experiment of that name runs already; 4 no memory, directory or socket;\n"
+    "130 interrupted twice.\n"
+    "\n"
+    "Signals: SIGTERM and SIGINT stop in good order, a second one kills; SIGHUP reads FILE again "
+    "and\n"
+    "applies the keys that may change while running.\n"
+    "\n"
+    "Environment: RINGMASTER_LIBEXEC, the directory of the workers' programs (default: beside "
+    "this\n"
+    "one); RINGMASTER_RUNTIME_DIR, the directory of control sockets.\n";
+
+enum {
+    OPT_FOREGROUND = 256,
+    OPT_NAME,
+    OPT_DIRECTORY,
+    OPT_SOCKET,
+    OPT_SET,
+    OPT_CHECK,
+    OPT_HELP,
+    OPT_VERSION
+};
+
+static const struct option long_options[] = {
+    {"foreground", no_argument, NULL, OPT_FOREGROUND},
+    {"name", required_argument, NULL, OPT_NAME},
+    {"run-directory", required_argument, NULL, OPT_DIRECTORY},
+    {"socket", required_argument, NULL, OPT_SOCKET},
+    {"set", required_argument, NULL, OPT_SET},
+    {"check", no_argument, NULL, OPT_CHECK},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+static int wrong(const char *what)
 {
-    return 0;
+    fprintf(stderr, "ringmasterd: %s\nTry 'ringmasterd --help'.\n", what);
+    return RM_DAEMON_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    struct rm_daemon_options options = {0};
+    bool check = false;
+    int option;
+    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+        switch (option) {
+        case OPT_FOREGROUND:
+            options.foreground = true;
+            break;
+        case OPT_NAME:
+            options.name = optarg;
+            break;
+        case OPT_DIRECTORY:
+            options.run_directory = optarg;
+            break;
+        case OPT_SOCKET:
+            options.socket = optarg;
+            break;
+        case OPT_SET:
+            if (options.override_count == RM_OVERRIDES_MAX)
+                return wrong("--set: at most 256 of them");
+            options.overrides[options.override_count++].text = optarg;
+            break;
+        case OPT_CHECK:
+            check = true;
+            break;
+        case OPT_HELP:
+            fputs(usage_text, stdout);
+            return RM_DAEMON_OK;
+        case OPT_VERSION:
+            puts("ringmasterd " RM_VERSION);
+            return RM_DAEMON_OK;
+        default:
+            return wrong("unknown or incomplete option");
+        }
+    if (optind != argc - 1)
+        return wrong(optind == argc ? "no configuration file given" : "more than one file given");
+    options.file = argv[optind];
+
+    struct rm_error error = {.text = ""};
+    int code = check ? rm_daemon_check(&options, &error) : rm_daemon_run(&options, &error);
+    if (code != RM_DAEMON_OK)
+        fprintf(stderr, "ringmasterd: %s\n", error.text);
+    else if (check)
+        printf("%s: fine\n", options.file);
+    return code;
 }

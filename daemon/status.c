@@ -69,7 +69,7 @@ double rm_daemon_time_left(const struct rm_daemon *daemon)
 {
     uint64_t budget = daemon->session.board.run->env_steps_budget;
     uint64_t steps = rm_daemon_steps(daemon);
-    double rate = rm_pace_rate(&daemon->steps_pace) / (double)daemon->session.plan.agents;
+    double rate = rm_rate_per_s(&daemon->steps_rate) / (double)daemon->session.plan.agents;
     if (budget == 0 || rate <= 0)
         return -1;
     return steps >= budget ? 0 : (double)(budget - steps) / rate;
@@ -240,8 +240,8 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
     json_object_set_new(o, "trained_s", number(seconds(end - daemon->started_ns)));
     json_object_set_new(o, "progress", progress(daemon));
     json_object_set_new(o, "rates",
-                        json_pack("{s:f,s:f}", "steps_per_s", rm_pace_rate(&daemon->steps_pace),
-                                  "updates_per_s", rm_pace_rate(&daemon->updates_pace)));
+                        json_pack("{s:f,s:f}", "steps_per_s", rm_rate_per_s(&daemon->steps_rate),
+                                  "updates_per_s", rm_rate_per_s(&daemon->updates_rate)));
     json_object_set_new(o, "score", scores(&board->run->scores));
     json_object_set_new(o, "evaluation", evaluation(daemon));
     for (uint32_t a = 0; a < board->run->agents; a++)

@@ -141,6 +141,7 @@ void rm_console_open(struct rm_console *console, FILE *out)
     memset(console, 0, sizeof *console);
     console->out = out;
     console->terminal = out && isatty(fileno(out));
+    console->last_ns = rm_now_ns(); /* nothing to show in the first moments */
 }
 
 void rm_console_clear(struct rm_console *console)

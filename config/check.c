@@ -217,6 +217,20 @@ static bool form_capacity(experiment_t *e, char *text, size_t bytes)
                e->ring.capacity, rm_form_names[e->algorithm.form], e->sample.batch, least);
 }
 
+/* --- evaluation ---------------------------------------------------------------------------- */
+
+/* Episodes are shared out evenly over the worlds. */
+static bool evaluation_worlds(experiment_t *e, char *text, size_t bytes)
+{
+    uint32_t most = e->evaluation.episodes > e->evaluation.final_episodes
+                        ? e->evaluation.episodes
+                        : e->evaluation.final_episodes;
+    return e->evaluation.worlds > most &&
+           SAY("%u worlds, but no evaluation has more than %u episodes (evaluation.episodes, "
+               "evaluation.final_episodes): the rest would never play",
+               e->evaluation.worlds, most);
+}
+
 /* --- supervisor ---------------------------------------------------------------------------- */
 
 static bool backoff(experiment_t *e, char *text, size_t bytes)
@@ -277,6 +291,9 @@ const struct rm_check rm_checks[] = {
     {{"ring.capacity", "algorithm.form", "sample.batch", "sample.frame_stack"},
      form_capacity,
      "The sorrel forms address the ring by slots: a power of two that holds a batch of stacks."},
+    {{"evaluation.worlds", "evaluation.episodes", "evaluation.final_episodes"},
+     evaluation_worlds,
+     "Every world of the evaluator has an episode to play."},
     {{"supervisor.backoff_max_s", "supervisor.respawn_floor_s"},
      backoff,
      "The longest wait is no shorter than the shortest."},

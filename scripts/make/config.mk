@@ -3,4 +3,4 @@
 .PHONY: docs-config
 docs-config: $(BUILD)/bin/ringctl
 	$(BUILD)/bin/ringctl schema --markdown > docs/configuration.md.tmp
-	@mv docs/configuration.md.tmp docs/configuration.md
+	@test -s docs/configuration.md.tmp && mv docs/configuration.md.tmp docs/configuration.md

@@ -232,6 +232,8 @@ static const struct refusal cases[] = {
     {WITH(SORREL("\"form\": \"sorrel-seq\"", "\"capacity\": 1024",
                  "\"worlds\": 1") ", \"policy\": {\"map\": \"shared\"}"),
      {"policy.map: algorithm.form sorrel-seq has a ring per agent"}},
+    {WITH("\"evaluation\": {\"worlds\": 101}"),
+     {"t.json:2:26: evaluation.worlds: 101 worlds, but no evaluation has more than 100 episodes"}},
     {WITH("\"supervisor\": {\"backoff_max_s\": 0.1}"),
      {"t.json:2:33: supervisor.backoff_max_s: 0.1 s is below supervisor.respawn_floor_s"}},
     {WITH("\"supervisor\": {\"deaths_max\": 1000}"),

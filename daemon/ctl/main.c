@@ -1,4 +1,6 @@
-int main(void)
+#include "daemon/ctl/command.h"
+
+int main(int argc, char **argv)
 {
-    return 0;
+    return rm_ctl_main(argc, argv);
 }

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define PATH_BYTES 256
 
@@ -159,6 +160,17 @@ static void print_member(FILE *out, const char *key, const json_t *value)
     free(text);
 }
 
+/* Seconds since 1970 as local time; nothing when it is not told. */
+static void print_time(FILE *out, const json_t *time)
+{
+    char text[32];
+    struct tm parts;
+    time_t seconds = (time_t)json_number_value(time);
+    if (json_is_number(time) && localtime_r(&seconds, &parts) &&
+        strftime(text, sizeof text, "%F %T", &parts))
+        fprintf(out, "%s  ", text);
+}
+
 void rm_view_event(FILE *out, const json_t *event, const struct rm_style *style)
 {
     json_int_t lost = json_integer_value(json_object_get(event, "lost"));
@@ -167,12 +179,13 @@ void rm_view_event(FILE *out, const json_t *event, const struct rm_style *style)
     json_t *value;
     if (lost > 0)
         fprintf(out, "(%lld events lost)\n", (long long)lost);
+    print_time(out, json_object_get(event, "time"));
     fprintf(out, "%s%s%s", rm_style_bold(style), name ? name : "?", rm_style_off(style));
     json_object_foreach((json_t *)event, key, value)
     {
         const char *inner;
         json_t *member;
-        if (!strcmp(key, "event") || !strcmp(key, "lost"))
+        if (!strcmp(key, "event") || !strcmp(key, "lost") || !strcmp(key, "time"))
             continue;
         if (json_is_object(value) && !strcmp(key, "data"))
             json_object_foreach(value, inner, member) print_member(out, inner, member);

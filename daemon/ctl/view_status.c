@@ -35,7 +35,7 @@ static void print_head(FILE *out, const struct rm_snapshot *s, const struct rm_s
     if (!isnan(s->uptime_s))
         fprintf(out, ", up %s", rm_format_duration(s->uptime_s).s);
     if (!isnan(s->rss_bytes))
-        fprintf(out, ", %s resident", rm_format_bytes(s->rss_bytes).s);
+        fprintf(out, ", %s in workers", rm_format_bytes(s->rss_bytes).s);
     fputc('\n', out);
     if (s->error[0])
         fprintf(out, "reason     %s\n", s->error);

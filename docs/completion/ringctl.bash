@@ -3,7 +3,7 @@
 
 # Words of a kind that begin with what is typed, added to COMPREPLY.
 _ringctl_offer() {
-    local kind=$1 typed=$2 words=
+    local kind=$1 typed=$2 words=''
     case $kind in
     nothing) return ;;
     file)
@@ -29,7 +29,7 @@ _ringctl_offer() {
 
 _ringctl() {
     local typed=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-    local options= values= arguments=() i position=0 entry
+    local options='' values='' arguments=() i position=0 entry
     _ringctl_program=${COMP_WORDS[0]}
     COMPREPLY=()
     # After KEY= comes a value that nobody but the user knows.
@@ -41,8 +41,8 @@ _ringctl() {
     fi
     case ${COMP_WORDS[1]} in
     run)
-        options=' --set --name --run-directory --help'
-        values=' --set=setting --name=nothing --run-directory=directory'
+        options=' --set --name --run-directory --socket --help'
+        values=' --set=setting --name=nothing --run-directory=directory --socket=file'
         arguments=(file)
         ;;
     validate)

@@ -20,6 +20,8 @@
 #include "learner/net/sorrel_slots.h"
 #include "shm/duty.h"
 
+#define RM_STEPPING_STACK_MAX 64u /* most frames in a stack */
+
 /* One policy in this batch. Lanes: slot * worlds + world, as in the ring. */
 struct rm_stepping_policy {
     struct rm_acting acting;

@@ -1,5 +1,6 @@
 /* learner/net against a slow network in double: forward, and every kind of gradient by central
  * differences of that network. */
+#include "tests/support/levels.h"
 #include "tests/support/nets.h"
 #include "tests/support/reference_net.h"
 #include "tests/support/unit.h"
@@ -130,10 +131,10 @@ static void check_backward(struct fixture *f, size_t stride)
 
 static void every_network(void **state)
 {
-    struct rm_backend *backend = *state;
+    struct level_state *level = *state;
     for (size_t i = 0; i < test_net_count; i++) {
         struct fixture f;
-        make(&f, &test_nets[i], backend);
+        make(&f, &test_nets[i], level->backend);
         check_forward(&f);
         check_backward(&f, 1);
         unmake(&f);
@@ -143,8 +144,9 @@ static void every_network(void **state)
 /* Its size forbids all 300,760 differences: a prime stride visits every tensor. */
 static void treasurehunt(void **state)
 {
+    struct level_state *level = *state;
     struct fixture f;
-    make(&f, &treasurehunt_net, *state);
+    make(&f, &treasurehunt_net, level->backend);
     for (size_t i = 0; i < f.params_n; i++)
         f.params_d[i] = f.params[i] *= 0.2f;
     check_forward(&f);
@@ -152,25 +154,11 @@ static void treasurehunt(void **state)
     unmake(&f);
 }
 
-static int each_level(const char *isa)
-{
-    struct rm_backend *backend;
-    struct rm_error error;
-    if (rm_backend_cpu_create(&backend, 2, isa, &error)) {
-        printf("%s: skipped: %s\n", isa, error.text);
-        return 0;
-    }
-    printf("%s\n", backend->description);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(every_network, backend),
-        cmocka_unit_test_prestate(treasurehunt, backend),
-    };
-    int failed = cmocka_run_group_tests_name(isa, tests, NULL, NULL);
-    rm_backend_destroy(backend);
-    return failed;
-}
-
 int main(void)
 {
-    return each_level("x86-64-v2") + each_level("x86-64-v3") + each_level("x86-64-v4");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_network),
+        cmocka_unit_test(treasurehunt),
+    };
+    return run_on_levels(tests, sizeof tests / sizeof tests[0]);
 }

@@ -1,0 +1,174 @@
+/* The backend's operations that no network test looks at closely: optimizer, sums, elementary
+ * functions over their whole range, what happens to NaN. */
+#include "tests/support/levels.h"
+
+#include "shm/base/rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct rm_backend *backend_of(void **state)
+{
+    return ((struct level_state *)*state)->backend;
+}
+
+static void adam_against_double(void **state)
+{
+    struct rm_backend *b = backend_of(state);
+    enum { N = 10007, STEPS = 200 };
+    static float p[N], m[N], v[N], g[N];
+    static double pd[N], md[N], vd[N];
+    struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, 0, 0);
+    for (int i = 0; i < N; i++) {
+        pd[i] = p[i] = rm_rng_float(&rng) - 0.5f;
+        m[i] = v[i] = 0;
+        md[i] = vd[i] = 0;
+    }
+    const double lr = 2.5e-4, b1 = 0.9, b2 = 0.999, eps = 1e-8;
+    for (int t = 1; t <= STEPS; t++) {
+        for (int i = 0; i < N; i++)
+            g[i] = (rm_rng_float(&rng) - 0.4f) * (i % 7 == 0 ? 1e-6f : 1.0f);
+        struct rm_adam adam = {(float)lr, (float)b1, (float)b2, (float)eps, (uint64_t)t};
+        b->ops->adam(b, &adam, 0.25f, g, N, p, m, v);
+        for (int i = 0; i < N; i++) {
+            double d = 0.25 * g[i];
+            md[i] = b1 * md[i] + (1 - b1) * d;
+            vd[i] = b2 * vd[i] + (1 - b2) * d * d;
+            pd[i] -= lr * (md[i] / (1 - pow(b1, t))) / (sqrt(vd[i] / (1 - pow(b2, t))) + eps);
+        }
+    }
+    double error = 0, size = 0;
+    for (int i = 0; i < N; i++) {
+        error += (p[i] - pd[i]) * (p[i] - pd[i]);
+        size += pd[i] * pd[i];
+    }
+    assert_true(sqrt(error / size) < 1e-5);
+}
+
+static void lerp_moves(void **state)
+{
+    struct rm_backend *b = backend_of(state);
+    float p[3] = {1, 2, -4}, t[3] = {0, 2, 4};
+    b->ops->lerp(b, 0.25f, p, 3, t);
+    assert_true(t[0] == 0.25f && t[1] == 2 && t[2] == 2);
+    b->ops->lerp(b, 1.0f, p, 3, t);
+    assert_memory_equal(p, t, sizeof p);
+}
+
+static void sums(void **state)
+{
+    struct rm_backend *b = backend_of(state);
+    size_t n = 1000003;
+    float *x = b->ops->alloc(b, n), *y = b->ops->alloc(b, n);
+    b->ops->normals(b, 1, RM_STREAM_TEST, 0, 0, n, x);
+    b->ops->normals(b, 1, RM_STREAM_TEST, 1, 0, n, y);
+    long double squares = 0, differences = 0;
+    for (size_t i = 0; i < n; i++) {
+        squares += (long double)x[i] * x[i];
+        differences += ((long double)x[i] - y[i]) * ((long double)x[i] - y[i]);
+    }
+    assert_true(fabs(b->ops->sum_squares(b, x, n) / (double)squares - 1) < 1e-13);
+    assert_true(fabs(b->ops->sum_squares_diff(b, x, y, n) / (double)differences - 1) < 1e-13);
+    assert_true(b->ops->sum_squares(b, x, 0) == 0);
+    x[n - 1] = NAN;
+    assert_false(isfinite(b->ops->sum_squares(b, x, n)));
+    x[n - 1] = 0;
+    x[5] = -INFINITY;
+    assert_false(isfinite(b->ops->sum_squares(b, x, n)));
+    x[5] = 3e38f; /* its square is no float */
+    assert_true(isfinite(b->ops->sum_squares(b, x, n)));
+    b->ops->release(b, x);
+    b->ops->release(b, y);
+}
+
+static double exact(enum rm_activation act, double x)
+{
+    if (act == RM_ACT_RELU)
+        return x > 0 ? x : 0;
+    if (act == RM_ACT_TANH)
+        return tanh(x);
+    return 0.5 * x * erfc(-x * M_SQRT1_2);
+}
+
+static double exact_slope(enum rm_activation act, double x)
+{
+    if (act == RM_ACT_RELU)
+        return x > 0;
+    if (act == RM_ACT_TANH)
+        return 1 - tanh(x) * tanh(x);
+    return 0.5 * erfc(-x * M_SQRT1_2) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
+}
+
+static void activations_everywhere(void **state)
+{
+    struct rm_backend *b = backend_of(state);
+    enum { N = 200001 };
+    static float x[N], y[N], one[N], dx[N];
+    for (int i = 0; i < N; i++) {
+        x[i] = (float)(i - N / 2) * 1e-3f * (i % 3 == 0 ? 1e-4f : 1.0f); /* -100 to 100 */
+        one[i] = 1;
+    }
+    for (enum rm_activation act = RM_ACT_RELU; act <= RM_ACT_GELU; act++) {
+        b->ops->activate(b, act, x, N, y);
+        b->ops->activate_dx(b, act, x, y, one, N, dx);
+        for (int i = 0; i < N; i++) {
+            double want = exact(act, x[i]), slope = exact_slope(act, x[i]);
+            if (fabs(y[i] - want) > 1e-6 + 3e-7 * fabs(want))
+                fail_msg("activation %d of %g is %.9g, not %.9g", act, x[i], y[i], want);
+            if (x[i] != 0 && fabs(dx[i] - slope) > 2e-6)
+                fail_msg("slope %d of %g is %.9g, not %.9g", act, x[i], dx[i], slope);
+        }
+        float odd[4] = {NAN, INFINITY, 3e38f, -3e38f}, z[4];
+        b->ops->activate(b, act, odd, 4, z);
+        assert_true(isnan(z[0]));
+        assert_true(z[1] == (act == RM_ACT_TANH ? 1.0f : INFINITY));
+        assert_true(z[2] == (act == RM_ACT_TANH ? 1.0f : 3e38f));
+        assert_true(z[3] == (act == RM_ACT_TANH ? -1.0f : 0.0f));
+    }
+}
+
+static void cosines_are_exact(void **state)
+{
+    struct rm_backend *b = backend_of(state);
+    enum { ROWS = 1001, COSINES = 200 };
+    static float tau[ROWS], c[ROWS * COSINES];
+    for (int r = 0; r < ROWS; r++)
+        tau[r] = (float)r / (ROWS - 1);
+    b->ops->cosines(b, tau, ROWS, COSINES, c);
+    for (int r = 0; r < ROWS; r++)
+        for (int i = 0; i < COSINES; i++)
+            if (fabs(c[r * COSINES + i] - cos(M_PI * (i + 1) * tau[r])) > 2e-7)
+                fail_msg("cos(pi %d %g) is %.9g", i + 1, tau[r], c[r * COSINES + i]);
+}
+
+/* A NaN anywhere in a row shows in that row's outputs: an update gone wrong must not look healthy.
+ */
+static void nan_shows(void **state)
+{
+    struct rm_backend *b = backend_of(state);
+    enum { ROWS = 3, IN = 40, OUT = 33 };
+    static float x[ROWS * IN], w[OUT * IN], packed[OUT * IN], bias[OUT], y[ROWS * OUT];
+    for (int i = 0; i < OUT * IN; i++)
+        w[i] = 0.01f * (float)(i % 13 - 6);
+    x[IN + 7] = NAN;
+    b->ops->pack(b, w, OUT, IN, packed);
+    b->ops->linear(b, x, packed, bias, ROWS, IN, OUT, RM_ACT_RELU, y);
+    for (int i = 0; i < OUT; i++) {
+        assert_true(isnan(y[OUT + i]));
+        assert_true(y[i] == 0 && y[2 * OUT + i] == 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adam_against_double),
+        cmocka_unit_test(lerp_moves),
+        cmocka_unit_test(sums),
+        cmocka_unit_test(activations_everywhere),
+        cmocka_unit_test(cosines_are_exact),
+        cmocka_unit_test(nan_shows),
+    };
+    return run_on_levels(tests, sizeof tests / sizeof tests[0]);
+}

@@ -153,7 +153,8 @@ static void show_value(const json_t *reply, const struct rm_style *style)
 {
     const json_t *value = json_object_get(reply, "value");
     (void)style;
-    json_dumpf(value ? value : reply, stdout, JSON_ENCODE_ANY | JSON_INDENT(2));
+    json_dumpf(value ? value : reply, stdout,
+               JSON_ENCODE_ANY | JSON_INDENT(2) | JSON_REAL_PRECISION(15)); /* 0.9, not 0.90..02 */
     putchar('\n');
 }
 
@@ -192,6 +193,9 @@ static int await(struct rm_ctl_client *client, const char *name, json_int_t leas
         int rc = rm_ctl_client_event(client, deadline ? left : 0, event, &error);
         if (rc == -ECONNRESET && !name)
             return 0;
+        if (rc == -ETIMEDOUT)
+            return rm_ctl_complain(RM_CTL_TIMED_OUT, "still waiting for the %s after --timeout",
+                                   name ? name : "end");
         if (rc)
             return rm_ctl_complain(rm_ctl_client_exit_code(rc), "%s", error.text);
         const char *got = json_string_value(json_object_get(*event, "event"));

@@ -12,7 +12,7 @@ void rm_view_value(FILE *out, const json_t *value)
         fputs(json_string_value(value), out);
         return;
     }
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(10));
     fputs(text ? text : "?", out);
     free(text);
 }

@@ -8,15 +8,19 @@ only who changes it needs them:
 import gymnasium
 import numpy as np
 
-COUNT = 100  # transitions per environment
+COUNT = 80  # transitions per environment from random states
+EDGES = 20  # pairs of transitions on either side of the end of an episode
 random = np.random.default_rng(20240601)
 
 
 def cartpole():
     limit_angle = 12 * 2 * np.pi / 360
     state = random.uniform(-1, 1, 4) * [2.4, 3, limit_angle, 3]
-    if random.random() < 0.3:  # about to fall or to leave
+    kind = random.random()
+    if kind < 0.3:  # about to fall
         state[2] = random.choice([-1, 1]) * limit_angle * random.uniform(0.97, 1)
+    elif kind < 0.6:  # about to leave
+        state = np.array([random.choice([-1, 1]) * 2.4 * random.uniform(0.98, 1), state[1], 0, 0])
     return state
 
 
@@ -31,6 +35,8 @@ def mountaincar():
         state = np.array([random.uniform(-1.2, -1.15), random.uniform(-0.07, -0.03)])
     elif random.random() < 0.25:
         state = np.array([random.uniform(0.45, 0.5), random.uniform(0.0, 0.07)])
+    elif random.random() < 0.25:  # arrives slowly
+        state = np.array([random.uniform(0.494, 0.5), random.uniform(0.0, 0.006)])
     return state
 
 
@@ -46,17 +52,43 @@ def numbers(values, width):
 print(f"/* Made by tests/oracle/gymnasium_transitions.py with Gymnasium {gymnasium.__version__}:")
 print(" * state, action, next state, observation, reward, terminated. */")
 print("/* clang-format off */")
+def take(env, state, action):
+    env.state = np.array(state)
+    env.steps_beyond_terminated = None
+    return env.step(action)[:3]
+
+
+def show(env, state, action):
+    observation, reward, terminated = take(env, state, action)
+    print(f"    {{{numbers(state, 4)}, {action}, {numbers(env.state, 4)},\n"
+          f"     {numbers(observation, 6)}, {reward!r}, {int(terminated)}}},")
+
+
+def edge(env, draw, action):
+    """Two states between which lies, closely, the border between going on and ending."""
+    sides = {}
+    while len(sides) < 2:
+        state = draw()
+        sides[take(env, state, action)[2]] = state
+    goes_on, ends = sides[False], sides[True]
+    for _ in range(26):
+        middle = (goes_on + ends) / 2
+        if take(env, middle, action)[2]:
+            ends = middle
+        else:
+            goes_on = middle
+    return goes_on, ends
+
+
 for name, identifier, draw in WORLDS:
     env = gymnasium.make(identifier).unwrapped
     env.reset(seed=1)
     print(f"static const struct transition {name}_transitions[] = {{")
     for _ in range(COUNT):
-        state = draw()
+        show(env, draw(), int(random.integers(env.action_space.n)))
+    for _ in range(EDGES):
         action = int(random.integers(env.action_space.n))
-        env.state = np.array(state)
-        env.steps_beyond_terminated = None
-        observation, reward, terminated, _, _ = env.step(action)
-        print(f"    {{{numbers(state, 4)}, {action}, {numbers(env.state, 4)},\n"
-              f"     {numbers(observation, 6)}, {reward!r}, {int(terminated)}}},")
+        for state in edge(env, draw, action):
+            show(env, state, action)
     print("};")
 print("/* clang-format on */")

@@ -8,7 +8,7 @@ void rm_config_hot_values(const struct rm_experiment *experiment, double *values
 {
     for (size_t i = 0; i < rm_key_count; i++) {
         const struct rm_key *key = &rm_keys[i];
-        const char *at = (const char *)experiment + key->offset;
+        const void *at = (const char *)experiment + key->offset;
         if (key->hot == RM_COLD)
             continue;
         values[key->hot] = key->type == RM_KEY_F64   ? *(const double *)at
@@ -21,7 +21,7 @@ void rm_config_apply_hot(struct rm_experiment *experiment, const double *values)
 {
     for (size_t i = 0; i < rm_key_count; i++) {
         const struct rm_key *key = &rm_keys[i];
-        char *at = (char *)experiment + key->offset;
+        void *at = (char *)experiment + key->offset;
         if (key->hot == RM_COLD)
             continue;
         /* Values come from an experiment; what is out of range was never there. */

@@ -94,7 +94,7 @@ int rm_config_reference(FILE *out)
     for (size_t i = 0; i < rm_section_count; i++) {
         fprintf(out, "\n## %s\n\n%s\n", rm_sections[i].path, rm_sections[i].doc);
         put_section(out, rm_sections[i].path);
-        if (strcmp(rm_sections[i].path, "network"))
+        if (strcmp(rm_sections[i].path, "network") != 0)
             continue;
         fprintf(out, "\nLayers are objects with a `type`:\n\n| type | keys | what it is |\n"
                      "|---|---|---|\n");

@@ -32,6 +32,8 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
                                    "IQN: multiplies each row by an embedding of each quantile"},
 };
 
+/* Initialisers, not expressions: parentheses around a string or a type would be in the way. */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define FIELD_BYTES(field) sizeof(((struct rm_experiment *)0)->field)
 #define AT(field)          .offset = offsetof(struct rm_experiment, field), .bytes = FIELD_BYTES(field)
 #define SPAN(first, last)                                                                          \
@@ -79,6 +81,7 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
         .path = key, .type = kind, SPAN(first, last), .fallback_text = value, .unit = "",          \
         .hot = RM_COLD, .doc = text                                                                \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 const struct rm_key rm_keys[] = {
     TEXT("name", name, RM_KEY_NAME, 1, 47, "experiment",

@@ -383,13 +383,13 @@ static bool takes(const struct rm_source *source, const struct rm_mark *m, const
     if (m->element) {
         char index[16];
         size_t n = (size_t)snprintf(index, sizeof(index), "[%u]", m->index);
-        if (strncmp(p, index, n))
+        if (strncmp(p, index, n) != 0)
             return false;
         p += n;
     } else {
         if (m->parent >= 0 && *p++ != '.')
             return false;
-        if (strncmp(p, source->text + m->key_at, m->key_bytes))
+        if (strncmp(p, source->text + m->key_at, m->key_bytes) != 0)
             return false;
         p += m->key_bytes;
         if (*p && *p != '.' && *p != '[')

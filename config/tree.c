@@ -79,23 +79,27 @@ static json_t *descend(json_t *node, const struct component *c, const char *path
 
 void rm_tree_set(json_t *root, const char *path, json_t *value, struct rm_findings *findings)
 {
+    static const char no_path[] = "is not the path of a key";
     const char *p = path, *wrong = NULL;
     struct component c;
+    bool more = value && strlen(path) < RM_KEY_PATH_MAX;
 
-    for (bool first = true; !wrong; first = false) {
-        if (!value || strlen(path) >= RM_KEY_PATH_MAX || !next_component(&p, first, &c)) {
-            wrong = "is not the path of a key";
-        } else if (!(wrong = obstacle(root, &c)) && !*p) {
+    for (bool first = true; more; first = false) {
+        if (!next_component(&p, first, &c))
+            break;
+        if ((wrong = obstacle(root, &c)))
+            break;
+        if (!*p) {
             /* Both take the value over, and refuse a name that is not UTF-8. */
             if (c.element ? json_array_set_new(root, c.index, value)
                           : json_object_set_new(root, c.name, value))
-                rm_find(findings, path, true, "is not the path of a key");
+                rm_find(findings, path, true, "%s", no_path);
             return;
-        } else if (!wrong && !(root = descend(root, &c, path, (size_t)(p - path)))) {
-            wrong = "is not the path of a key";
         }
+        root = descend(root, &c, path, (size_t)(p - path));
+        more = root != NULL;
     }
-    rm_find(findings, path, true, "%s", wrong);
+    rm_find(findings, path, true, "%s", wrong ? wrong : no_path);
     json_decref(value);
 }
 

@@ -73,8 +73,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t n = size - bytes - 1;
         rest = calloc(1, n + 1);
         memcpy(rest, zero + 1, n);
-        for (char *line = strtok(rest, "\n"); line && count < OVERRIDES_MAX;
-             line = strtok(NULL, "\n"))
+        char *next = NULL;
+        for (char *line = strtok_r(rest, "\n", &next); line && count < OVERRIDES_MAX;
+             line = strtok_r(NULL, "\n", &next))
             overrides[count++].text = line;
     }
     compare_with_jansson(text, bytes);

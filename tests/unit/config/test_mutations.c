@@ -81,7 +81,7 @@ static void check(const char *text, size_t bytes, size_t *sound)
     int rc = rm_config_parse(&experiment, "t.json", text, bytes, NULL, 0, &error);
 
     if (rc) {
-        if (strncmp(error.text, "t.json:", 7))
+        if (strncmp(error.text, "t.json:", 7) != 0)
             fail_msg("a message without a place: %s", error.text);
         return;
     }

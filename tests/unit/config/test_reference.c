@@ -36,8 +36,10 @@ static void names_everything(void **state)
     for (size_t i = 0; i < rm_key_count; i++) {
         snprintf(row, sizeof(row), "\n| `%s` | ", rm_keys[i].path);
         const char *found = strstr(page, row);
-        if (!found)
+        if (!found) {
             fail_msg("%s has no row", rm_keys[i].path);
+            return;
+        }
         assert_non_null(strstr(found, rm_keys[i].doc));
         /* Hot keys are marked, others are not. */
         const char *end = strchr(found + 1, '\n'), *hot = strstr(found, "*Hot.*");
@@ -61,7 +63,8 @@ static void tables_are_even(void **state)
     char *copy = strdup(page);
     size_t columns = 0;
     (void)state;
-    for (char *line = strtok(copy, "\n"); line; line = strtok(NULL, "\n")) {
+    char *next = NULL;
+    for (char *line = strtok_r(copy, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
         size_t bars = 0;
         for (char *p = line; *p; p++)
             bars += *p == '|' && (p == line || p[-1] != '\\');
@@ -84,7 +87,7 @@ static void committed_page_is_current(void **state)
     assert_non_null(in);
     size_t n = fread(text, 1, page_bytes + 1, in);
     fclose(in);
-    if (n != page_bytes || memcmp(text, page, page_bytes))
+    if (n != page_bytes || memcmp(text, page, page_bytes) != 0)
         fail_msg("docs/configuration.md is not what the table says: run `make docs-config`");
     free(text);
 }

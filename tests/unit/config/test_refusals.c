@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -344,8 +345,10 @@ static void all_faults_are_listed_in_order(void **state)
     assert_int_equal(rc, -EINVAL);
     for (size_t i = 0; i < 4; i++) {
         const char *found = strstr(at, order[i]);
-        if (!found)
+        if (!found) {
             fail_msg("%s is missing in:\n%s", order[i], error.text);
+            return;
+        }
         at = found;
     }
     assert_non_null(strstr(error.text, order[4]));
@@ -360,9 +363,10 @@ static void more_faults_than_fit_are_counted(void **state)
     int rc;
     (void)state;
 
+    size_t n = strlen(text);
     for (int i = 0; i < 100; i++)
-        sprintf(text + strlen(text), ",\n\"unknown_key_%02d\": 1", i);
-    strcat(text, "}");
+        n += (size_t)snprintf(text + n, sizeof(text) - n, ",\n\"unknown_key_%02d\": 1", i);
+    snprintf(text + n, sizeof(text) - n, "}");
     parse(&c, &error, &rc);
     assert_int_equal(rc, -EINVAL);
 

@@ -116,7 +116,7 @@ static bool valid(const json_t *rule, const json_t *value, const char *at)
 
     json_object_foreach((json_t *)rule, key, part)
     {
-        for (i = 0; known[i] && strcmp(known[i], key); i++)
+        for (i = 0; known[i] && strcmp(known[i], key) != 0; i++)
             ;
         if (!known[i])
             fail_msg("the schema says \"%s\", which this test does not know", key);
@@ -204,7 +204,8 @@ static json_t *rule_of(const char *path)
     json_t *node = schema;
     char copy[128];
     snprintf(copy, sizeof(copy), "%s", path);
-    for (char *word = strtok(copy, "."); word; word = strtok(NULL, "."))
+    char *next = NULL;
+    for (char *word = strtok_r(copy, ".", &next); word; word = strtok_r(NULL, ".", &next))
         node = json_object_get(json_object_get(node, "properties"), word);
     return node;
 }

@@ -127,24 +127,24 @@ static void limits_are_exact(void **state)
 
     for (int depth = RM_SOURCE_DEPTH_MAX - 1; depth <= RM_SOURCE_DEPTH_MAX + 1; depth++) {
         struct rm_source source = {.name = "t", .text = deep};
-        strcpy(deep, "{\"a\":");
+        int n = snprintf(deep, sizeof(deep), "{\"a\":");
         for (int i = 1; i < depth; i++)
-            strcat(deep, "[");
+            deep[n++] = '[';
         for (int i = 1; i < depth; i++)
-            strcat(deep, "]");
-        strcat(deep, "}");
-        source.bytes = strlen(deep);
+            deep[n++] = ']';
+        deep[n++] = '}';
+        source.bytes = (size_t)n;
         assert_int_equal(rm_source_scan(&source, &error) == 0, depth <= RM_SOURCE_DEPTH_MAX);
         rm_source_close(&source);
     }
     for (int keys = RM_SOURCE_KEYS_MAX; keys <= RM_SOURCE_KEYS_MAX + 1; keys++) {
         static char many[16 * 1024];
         struct rm_source source = {.name = "t", .text = many};
-        strcpy(many, "{");
+        size_t n = (size_t)snprintf(many, sizeof(many), "{");
         for (int i = 0; i < keys; i++)
-            sprintf(many + strlen(many), "%s\"k%d\":%d", i ? "," : "", i, i);
-        strcat(many, "}");
-        source.bytes = strlen(many);
+            n += (size_t)snprintf(many + n, sizeof(many) - n, "%s\"k%d\":%d", i ? "," : "", i, i);
+        many[n++] = '}';
+        source.bytes = n;
         assert_int_equal(rm_source_scan(&source, &error) == 0, keys <= RM_SOURCE_KEYS_MAX);
         rm_source_close(&source);
     }

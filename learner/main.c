@@ -2,6 +2,7 @@
  * shm/objects.h); exit codes are those of shm/duty.h. */
 #include "actor/plan.h"
 #include "learner/learner.h"
+#include "shm/atomic.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -78,6 +79,16 @@ static int parse(int argc, char **argv, struct arguments *out)
     return 0;
 }
 
+/* On the board too, for those who look there. */
+static int say_failed(struct rm_session *session, uint32_t policy, const struct rm_error *error)
+{
+    struct rm_board_worker *slot =
+        &session->board.workers[rm_worker_learner(&session->objects, policy)];
+    snprintf(slot->error, sizeof slot->error, "%.255s", error->text);
+    RM_RAISE(&slot->state, RM_WORKER_FAILED);
+    return RM_EXIT_FAILED;
+}
+
 static int train(struct rm_session *session, const struct arguments *arguments,
                  struct rm_error *error)
 {
@@ -93,7 +104,7 @@ static int train(struct rm_session *session, const struct arguments *arguments,
     if (rm_duty_signals(&wake, arguments->parent, error))
         return RM_EXIT_FAILED;
     if (rm_learner_create(&learner, session, arguments->policy, arguments->directory, &duty, error))
-        return RM_EXIT_FAILED;
+        return say_failed(session, arguments->policy, error);
     int code = rm_duty_run(&duty, error);
     if (code == RM_EXIT_OK && rm_learner_save(learner, error))
         code = RM_EXIT_FAILED;
@@ -111,7 +122,7 @@ int main(int argc, char **argv)
     const int stop = parse(argc, argv, &arguments);
     if (stop)
         return stop - 1;
-    int code = RM_EXIT_FAILED;
+    int code = RM_EXIT_NEVER; /* what fails here fails the next time as well */
     if (!rm_session_read_config(&experiment, &error) && !rm_plan_make(&plan, &experiment, &error) &&
         !rm_session_attach(&session, &experiment, &plan, &error)) {
         code = train(&session, &arguments, &error);

@@ -36,9 +36,19 @@ static int append(struct list *list, const char *name, const char *socket)
     return 0;
 }
 
+/* /tmp is everybody's: a directory there that bears this user's number may be somebody else's trap.
+ */
+static bool trusted(const char *directory)
+{
+    struct stat info;
+    if (strncmp(directory, "/tmp/ringmaster-", strlen("/tmp/ringmaster-")))
+        return true;
+    return lstat(directory, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
+}
+
 static int scan(struct list *list, const char *directory)
 {
-    DIR *stream = opendir(directory);
+    DIR *stream = trusted(directory) ? opendir(directory) : NULL;
     if (!stream)
         return 0; /* nobody ever ran an experiment there, or it is not ours to read */
     int rc = 0;
@@ -108,7 +118,7 @@ static int find_named(char *socket, const char *name)
         int rc = rm_socket_path_in(socket, directories.path[i], name, &error);
         if (rc == -EINVAL)
             return rm_ctl_complain(RM_CTL_USAGE, "%s", error.text);
-        if (rc == 0 && rm_find_alive(socket))
+        if (rc == 0 && trusted(directories.path[i]) && rm_find_alive(socket))
             return 0;
     }
     return rm_ctl_complain(RM_CTL_NO_EXPERIMENT,

@@ -169,7 +169,7 @@ int rm_ctl_top(const struct rm_ctl_arguments *given)
             view->client.timeout_ns = ANSWER_NS;
         say(view, "waiting for the experiment's status");
         setlocale(LC_CTYPE, "");
-        SCREEN *screen = newterm(NULL, stdout, stdin);
+        SCREEN *screen = rm_top_terminal_known() ? newterm(NULL, stdout, stdin) : NULL;
         if (!screen) {
             rc = rm_ctl_complain(RM_CTL_FAILED, "the terminal \"%s\" is not known",
                                  getenv("TERM") ? getenv("TERM") : "");

@@ -44,6 +44,9 @@ void rm_top_split(const double *share, int cells, int *count);
 /* One letter per phase, for bars without colour and for the legend. */
 char rm_top_phase_letter(int phase);
 
+/* Is there a description of the terminal on standard output? */
+bool rm_top_terminal_known(void);
+
 /* Sets up colours; draws everything on stdscr. */
 void rm_top_colours(void);
 void rm_top_draw(const struct rm_top *top);

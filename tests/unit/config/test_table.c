@@ -54,7 +54,7 @@ static void rows_are_well_formed(void **state)
             size_t k = 0;
             while (k < rm_section_count &&
                    (strlen(rm_sections[k].path) != (size_t)(dot - key->path) ||
-                    strncmp(rm_sections[k].path, key->path, (size_t)(dot - key->path))))
+                    strncmp(rm_sections[k].path, key->path, (size_t)(dot - key->path)) != 0))
                 k++;
             if (k == rm_section_count)
                 fail_msg("%s stands in a section without a description", key->path);
@@ -174,8 +174,9 @@ static size_t check_fields(const char *header, const char *body, const char *pre
             continue;
         }
         size_t n = strcspn(body, ";");
-        bool known = sscanf(body, "struct %60s", type) == 1 && strcmp(type, "rm_layer_config") &&
-                     strcmp(type, "rm_world_option_value");
+        bool known = sscanf(body, "struct %60s", type) == 1 &&
+                     strcmp(type, "rm_layer_config") != 0 &&
+                     strcmp(type, "rm_world_option_value") != 0;
         const char *name = next_word(body);
         if (!strncmp(body, "enum ", 5) || !strncmp(body, "struct ", 7))
             name = next_word(name);
@@ -282,7 +283,7 @@ static void nearest_word(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *near = rm_nearest(cases[i].word, words);
-        if (!near != !cases[i].near || (near && strcmp(near, cases[i].near)))
+        if (!near != !cases[i].near || (near && strcmp(near, cases[i].near) != 0))
             fail_msg("nearest to \"%s\" is \"%s\"", cases[i].word, near ? near : "nothing");
     }
     memset(lengthy, 'a', sizeof(lengthy) - 1);

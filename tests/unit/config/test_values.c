@@ -69,8 +69,8 @@ static void full_file_reaches_every_key(void **state)
         const struct rm_key *key = &rm_keys[i];
         bool same =
             !memcmp((char *)&experiment + key->offset, (char *)&defaults + key->offset, key->bytes);
-        if (same && strcmp(key->path, "ring.mode") && strcmp(key->path, "limiter.wake") &&
-            strcmp(key->path, "algorithm.form")) /* their other values contradict the rest */
+        if (same && strcmp(key->path, "ring.mode") != 0 && strcmp(key->path, "limiter.wake") != 0 &&
+            strcmp(key->path, "algorithm.form") != 0) /* their other values contradict the rest */
             fail_msg("%s kept its default", key->path);
     }
     assert_int_equal(experiment.run.steps, 60000);

@@ -16,8 +16,7 @@ const struct rm_env_ops *const rm_builtin_worlds[] = {
 
 enum { NAME_MAX_LENGTH = 64, AGENTS_MAX = 64, ACTIONS_MAX = 1 << 16 };
 
-/* --- nearest names ------------------------------------------------------------------------------
- */
+/* --- nearest names ---------------------------------------------------------------------------- */
 
 /* Number of single-character changes from a to b (Levenshtein); texts are cut at 64 characters. A
  * name begun and not ended is one change away. */
@@ -29,7 +28,7 @@ static unsigned edit_distance(const char *a, const char *b)
     size_t n = strnlen(b, NAME_MAX_LENGTH);
     for (size_t j = 0; j <= n; j++)
         row[j] = (unsigned)j;
-    for (size_t i = 0; a[i] && i < NAME_MAX_LENGTH; i++) {
+    for (size_t i = 0; i < NAME_MAX_LENGTH && a[i]; i++) {
         unsigned diagonal = row[0];
         row[0] = (unsigned)i + 1;
         for (size_t j = 0; j < n; j++) {
@@ -60,8 +59,7 @@ static const char *nearest_option(const char *key, const struct rm_env_option_do
     return nearest;
 }
 
-/* --- open ---------------------------------------------------------------------------------------
- */
+/* --- open ------------------------------------------------------------------------------------- */
 
 static int check_ops(const struct rm_env_ops *ops, const char *library, struct rm_error *error)
 {
@@ -114,6 +112,26 @@ static int open_builtin(struct rm_world *world, const char *name, struct rm_erro
         name, nearest_world(name)->name);
 }
 
+/* NULL, with *rc and a message, when there is no table that can be used. */
+static const struct rm_env_ops *find_table(void *handle, const char *library, int *rc,
+                                           struct rm_error *error)
+{
+    rm_env_entry_fn entry;
+    *(void **)&entry = dlsym(handle, "rm_env_entry");
+    const struct rm_env_ops *ops = entry ? entry() : NULL;
+    if (!entry)
+        *rc = rm_fail(error, -EPROTO,
+                      "%s: does not export rm_env_entry; define `const struct rm_env_ops "
+                      "*rm_env_entry(void)` with default visibility",
+                      library);
+    else if (!ops)
+        *rc = rm_fail(error, -EPROTO, "%s: rm_env_entry() returned NULL, must return its table",
+                      library);
+    else
+        *rc = check_ops(ops, library, error);
+    return *rc == 0 ? ops : NULL;
+}
+
 static int open_library(struct rm_world *world, const char *name, const char *library,
                         struct rm_error *error)
 {
@@ -125,24 +143,14 @@ static int open_library(struct rm_world *world, const char *name, const char *li
         return rm_fail(error, -ENOENT, "world.library '%s' cannot be loaded: %s", library,
                        dlerror());
 
-    rm_env_entry_fn entry;
-    *(void **)&entry = dlsym(handle, "rm_env_entry");
-    const struct rm_env_ops *ops = entry ? entry() : NULL;
     int rc = 0;
-    if (!entry)
-        rc = rm_fail(error, -EPROTO,
-                     "%s: does not export rm_env_entry; define `const struct rm_env_ops "
-                     "*rm_env_entry(void)` with default visibility",
-                     library);
-    else if (!ops)
-        rc = rm_fail(error, -EPROTO, "%s: rm_env_entry() returned NULL, must return its table",
-                     library);
-    else
-        rc = check_ops(ops, library, error);
-    if (rc == 0 && name[0] && strcmp(name, ops->name) != 0)
+    const struct rm_env_ops *ops = find_table(handle, library, &rc, error);
+    if (ops && name[0] && strcmp(name, ops->name) != 0) {
         rc = rm_fail(error, -ENOENT, "%s: holds the world '%s', but world.name is '%s'", library,
                      ops->name, name);
-    if (rc < 0) {
+        ops = NULL;
+    }
+    if (!ops) {
         dlclose(handle);
         return rc;
     }
@@ -165,8 +173,7 @@ void rm_world_close(struct rm_world *world)
     *world = (struct rm_world){0};
 }
 
-/* --- create -------------------------------------------------------------------------------------
- */
+/* --- create ----------------------------------------------------------------------------------- */
 
 static int check_option(const struct rm_env_ops *ops, const struct rm_world_option_value *option,
                         struct rm_error *error)
@@ -324,8 +331,7 @@ int rm_world_create(const struct rm_world *world, const struct rm_world_config *
     return 0;
 }
 
-/* --- sizes --------------------------------------------------------------------------------------
- */
+/* --- sizes ------------------------------------------------------------------------------------ */
 
 static uint32_t elements_of(const struct rm_env_agent *agent)
 {

@@ -1,5 +1,6 @@
 /* worlds: finds a world's table by name (built in) or in a shared object, and checks it.
- * Used by actors and evaluators, and by `ringctl envs`, `validate` and the daemon, which need specs. */
+ * Used by actors and evaluators, and by `ringctl envs`, `validate` and the daemon, which need
+ * specs. */
 #ifndef RM_ACTOR_WORLDS_H
 #define RM_ACTOR_WORLDS_H
 

@@ -2,6 +2,7 @@
 #include "actor/envs/common.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -96,9 +97,8 @@ static int refuse_actions(struct rm_env *env, const int32_t *action)
     for (uint32_t w = 0; w < env->worlds; w++) {
         bool last = env->flags[w] & (RM_ENV_TERMINATED | RM_ENV_TRUNCATED);
         if (!last && (uint32_t)action[w] >= env->problem->actions)
-            return rm_env_fail(env->error, -EINVAL, "action %d in world %llu: must be 0..%u",
-                               action[w], (unsigned long long)(env->first_world + w),
-                               env->problem->actions - 1);
+            return rm_env_fail(env->error, -EINVAL, "action %d in world %" PRIu64 ": must be 0..%u",
+                               action[w], env->first_world + w, env->problem->actions - 1);
     }
     return 0;
 }

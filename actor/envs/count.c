@@ -13,6 +13,7 @@
 #include "actor/envs/common.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -80,10 +81,11 @@ static int fault_at(const struct rm_env *env, uint32_t w, uint64_t at)
 
 static int inject(struct rm_env *env, uint32_t w)
 {
-    unsigned long long id = env->first_world + w, at = env->world[w].total_steps + 1;
+    uint64_t id = env->first_world + w, at = env->world[w].total_steps + 1;
     if (fault_at(env, w, env->fail_step))
-        return rm_env_fail(env->error, -EIO, "world %llu fails at its step %llu, as fail_step asks",
-                           id, at);
+        return rm_env_fail(env->error, -EIO,
+                           "world %" PRIu64 " fails at its step %" PRIu64 ", as fail_step asks", id,
+                           at);
     while (fault_at(env, w, env->hang_step))
         pause();
     if (fault_at(env, w, env->crash_step)) {
@@ -143,8 +145,8 @@ static int walk(struct rm_env *env, uint32_t w, uint32_t a, int32_t action)
     struct walker *walker = &walkers(env, w)[a];
     int illegal = env->mask && action == 0 && walker->place == 0;
     if ((uint32_t)action >= ACTIONS || illegal)
-        return rm_env_fail(env->error, -EINVAL, "action %d of agent %u in world %llu is %s", action,
-                           a, (unsigned long long)(env->first_world + w),
+        return rm_env_fail(env->error, -EINVAL, "action %d of agent %u in world %" PRIu64 " is %s",
+                           action, a, env->first_world + w,
                            illegal ? "masked out" : "not one of 0..1");
     if (walker->place == env->length) {
         walker->reward = 0;

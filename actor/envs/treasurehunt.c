@@ -2,6 +2,7 @@
 #include "actor/envs/common.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ struct world {
     uint32_t turn;
     uint8_t last;
     uint8_t at[RM_TREASUREHUNT_AGENTS_MAX]; /* index into map */
-    int8_t reward[RM_TREASUREHUNT_AGENTS_MAX];
+    int32_t reward[RM_TREASUREHUNT_AGENTS_MAX];
 };
 
 struct rm_env {
@@ -46,7 +47,7 @@ static const float codebook[RM_TREASUREHUNT_CODES][5] = {
     [RM_TREASUREHUNT_WALL1] = {0, 1, 0, 0, 0},
 };
 
-static const int8_t reward_of[RM_TREASUREHUNT_CODES] = {0, 10, 0, -1, -1};
+static const int32_t reward_of[RM_TREASUREHUNT_CODES] = {0, 10, 0, -1, -1};
 static const uint8_t may_enter[RM_TREASUREHUNT_CODES] = {1, 1, 0, 0, 0};
 static const int8_t delta[4] = {-STRIDE, STRIDE, -1, 1};
 
@@ -148,7 +149,7 @@ static void write_out(const struct rm_env *env, uint32_t a, const struct rm_env_
     for (uint32_t w = 0; w < env->worlds; w++) {
         const struct world *world = &env->world[w];
         observe(world, a, rm_env_at(out->obs, out->obs_stride, w));
-        out->reward[w] = world->reward[a];
+        out->reward[w] = (float)world->reward[a];
         out->flags[w] = world->last ? ending : world->turn == 0 ? RM_ENV_FIRST : 0;
     }
 }
@@ -172,8 +173,8 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
             continue;
         if ((uint32_t)action > 3)
             return rm_env_fail(env->error, -EINVAL,
-                               "action %d of agent %u in world %llu: must be 0..3", action, phase,
-                               (unsigned long long)(env->first_world + w));
+                               "action %d of agent %u in world %" PRIu64 ": must be 0..3", action,
+                               phase, env->first_world + w);
         move(env, &env->world[w], phase, action);
     }
     uint32_t next = (phase + 1) % env->agents;

@@ -42,7 +42,7 @@ struct rm_treasurehunt_state {
     uint8_t agents;   /* must be the batch's */
     uint8_t zero[2];
     uint8_t y[RM_TREASUREHUNT_AGENTS_MAX], x[RM_TREASUREHUNT_AGENTS_MAX];
-    int8_t reward[RM_TREASUREHUNT_AGENTS_MAX]; /* of each agent's last move */
+    int32_t reward[RM_TREASUREHUNT_AGENTS_MAX]; /* of each agent's last move */
 };
 
 /* The pieces of a spawn. Uniforms have 24 bits; one spawns a gem iff it is below `spawn`, which is

@@ -20,8 +20,7 @@
 
 enum { RUNS = 7, RUN_MS = 60, ACTION_SETS = 64, AGENTS_MAX = 8, WORLDS_MAX = 1024 };
 
-/* --- the plain worlds ---------------------------------------------------------------------------
- */
+/* --- the plain worlds ------------------------------------------------------------------------- */
 
 struct plain_pole {
     double s[4];
@@ -121,8 +120,7 @@ static void plain_hunt_step(struct plain_hunt *hunt, uint32_t w, int a, int acti
         }
 }
 
-/* --- running ------------------------------------------------------------------------------------
- */
+/* --- running ---------------------------------------------------------------------------------- */
 
 struct subject {
     struct rm_world world;

@@ -13,6 +13,7 @@
  * none has an effect), and the last observations follow. */
 #include "env.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,8 +139,9 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
         int32_t cell = actions[phase][w];
         if (!game->over) {
             if (cell < 0 || cell >= CELLS || ((game->marks[0] | game->marks[1]) >> cell & 1)) {
-                snprintf(env->error, sizeof(env->error), "world %llu: agent %u may not play %d",
-                         (unsigned long long)(env->first_world + w), phase, cell);
+                snprintf(env->error, sizeof(env->error),
+                         "world %" PRIu64 ": agent %u may not play %d", env->first_world + w, phase,
+                         cell);
                 return -1;
             }
             play(env, game, phase, cell);

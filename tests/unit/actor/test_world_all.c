@@ -136,7 +136,7 @@ static void test_states(void **unused)
             size_t bytes = batch.world.ops->state_size(batch.env);
             assert_true(bytes > 0);
             assert_int_equal(bytes, copy.world.ops->state_size(copy.env));
-            void *state = calloc(1, bytes), *twice = calloc(1, bytes);
+            void *state = calloc(1, bytes + 1), *twice = calloc(1, bytes + 1);
             assert_int_equal(batch.world.ops->save_state(batch.env, state), 0);
             assert_int_equal(copy.world.ops->load_state(copy.env, state), 0);
             assert_int_equal(copy.world.ops->save_state(copy.env, twice), 0);

@@ -45,20 +45,20 @@ static void set(struct rm_test_batch *batch, const struct scene *scene)
 
 static struct rm_treasurehunt_state now(const struct rm_test_batch *batch)
 {
-    struct rm_treasurehunt_state state;
+    struct rm_treasurehunt_state state = {0};
     batch->world.ops->save_state(batch->env, &state);
     return state;
 }
 
-/* One turn of every agent; their rewards. */
-static void turn(struct rm_test_batch *batch, const int *actions, int *rewards)
+/* One turn of every agent, of two at most; their rewards. */
+static void turn(struct rm_test_batch *batch, const int actions[2], int rewards[2])
 {
-    for (uint32_t a = 0; a < batch->spec->agents; a++) {
+    for (uint32_t a = 0; a < 2 && a < batch->spec->agents; a++) {
         batch->actions[a][0] = actions[a];
         rm_test_batch_step(batch, a);
     }
     struct rm_treasurehunt_state state = now(batch);
-    for (uint32_t a = 0; a < batch->spec->agents; a++)
+    for (uint32_t a = 0; a < 2 && a < batch->spec->agents; a++)
         rewards[a] = state.reward[a];
 }
 
@@ -142,15 +142,15 @@ static void test_moves(void **unused)
         struct rm_test_batch batch;
         set(&batch, &moves->scene);
         for (int t = 0; t < moves->turns; t++) {
-            int rewards[2];
+            int rewards[2] = {0};
             turn(&batch, moves->actions[t], rewards);
-            for (uint32_t a = 0; a < moves->scene.agents; a++)
+            for (uint32_t a = 0; a < 2 && a < moves->scene.agents; a++)
                 if (rewards[a] != moves->rewards[t][a])
                     fail_msg("%s: turn %d, agent %u: reward %d, not %d", moves->name, t, a,
                              rewards[a], moves->rewards[t][a]);
         }
         struct rm_treasurehunt_state state = now(&batch);
-        for (uint32_t a = 0; a < moves->scene.agents; a++)
+        for (uint32_t a = 0; a < 2 && a < moves->scene.agents; a++)
             if (state.y[a] != moves->at[a][0] || state.x[a] != moves->at[a][1])
                 fail_msg("%s: agent %u is at (%u, %u)", moves->name, a, state.y[a], state.x[a]);
         assert_int_equal(__builtin_popcountll(state.gems), moves->gems);
@@ -217,9 +217,9 @@ static void test_corner(void **unused)
     static const char *wall[5] = {"11111", "12222", "12000", "12000", "12000"};
     struct rm_test_batch batch;
     set(&batch, &(struct scene){1, {{1, 1}}, 0, {{0}}});
-    int reward;
+    int rewards[2] = {0};
     float input[125];
-    turn(&batch, (int[]){UP}, &reward);
+    turn(&batch, (int[2]){UP}, rewards);
     decode(&batch, 0, input);
     for (int r = 0; r < 5; r++)
         for (int k = 0; k < 5; k++) {
@@ -239,9 +239,9 @@ static void test_right_edge(void **unused)
     (void)unused;
     struct rm_test_batch batch;
     set(&batch, &(struct scene){1, {{3, 7}}, 0, {{0}}});
-    int reward;
+    int rewards[2] = {0};
     float input[125];
-    turn(&batch, (int[]){UP}, &reward);
+    turn(&batch, (int[2]){UP}, rewards);
     decode(&batch, 0, input);
     for (int r = 0; r < 5; r++)
         for (int k = 0; k < 5; k++)
@@ -258,9 +258,9 @@ static void test_open_field(void **unused)
     (void)unused;
     struct rm_test_batch batch;
     set(&batch, &(struct scene){2, {{3, 4}, {3, 6}}, 2, {{6, 2}, {4, 6}}});
-    int rewards[2];
+    int rewards[2] = {0};
     float input[125];
-    turn(&batch, (int[]){DOWN, LEFT}, rewards);
+    turn(&batch, (int[2]){DOWN, LEFT}, rewards);
     decode(&batch, 0, input);
     assert_float_equal(sum(input, SAND, 25), 25, 0);
     static const int ones[] = {89, 95, 108, 112};
@@ -351,7 +351,7 @@ static void test_last_reward(void **unused)
 {
     (void)unused;
     struct rm_test_batch batch;
-    struct rm_treasurehunt_state state;
+    struct rm_treasurehunt_state state = {0};
     set(&batch, &(struct scene){2, {{1, 1}, {5, 5}}, 1, {{5, 6}}});
     batch.world.ops->save_state(batch.env, &state);
     state.turn = 49;

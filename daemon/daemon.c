@@ -12,6 +12,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#define INTERRUPTS_APART_NS (300 * RM_NS_PER_MS)
+
 /* SIGINT and SIGTERM stop in good order; the second one kills. */
 static void on_signal(uv_signal_t *handle, int number)
 {
@@ -20,6 +22,11 @@ static void on_signal(uv_signal_t *handle, int number)
         rm_daemon_reload(daemon);
         return;
     }
+    /* One request may come twice: to the process and to its group. */
+    uint64_t now = rm_now_ns();
+    if (daemon->interrupts && now - daemon->interrupted_ns < INTERRUPTS_APART_NS)
+        return;
+    daemon->interrupted_ns = now;
     daemon->interrupts++;
     if (daemon->interrupts == 1) {
         rm_daemon_stop(daemon, number == SIGINT ? "interrupted" : "terminated");

@@ -68,19 +68,18 @@ struct rm_daemon {
 
     uv_loop_t loop;
     uv_timer_t tick, due, sample;
-    uv_signal_t signals[4];
-    uint32_t handles_open;
+    uv_signal_t signals[3];
 
     enum rm_life life;
     bool failed;
-    char failure[512];     /* why */
-    uint32_t interrupts;   /* SIGINT and SIGTERM so far */
-    uint64_t started_ns;   /* of the run */
-    uint64_t trained_ns;   /* when training ended; 0 = not yet */
-    uint64_t final_before; /* evaluations finished when the final one was asked for */
-    uint64_t watchdog_ns;  /* the service manager wants to hear that often, 0 = never */
+    char failure[512];       /* why */
+    uint32_t interrupts;     /* SIGINT and SIGTERM so far */
+    uint64_t interrupted_ns; /* the latest of them */
+    uint64_t started_ns;     /* of the run */
+    uint64_t trained_ns;     /* when training ended; 0 = not yet */
+    uint64_t final_before;   /* evaluations finished when the final one was asked for */
+    uint64_t watchdog_ns;    /* the service manager wants to hear that often, 0 = never */
     uint64_t evaluations_seen;
-    double stop_asked;
 };
 
 /* Runs an experiment to its end. Returns an enum rm_daemon_exit; `error` says what went wrong. */

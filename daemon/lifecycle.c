@@ -126,22 +126,6 @@ static bool trained(struct rm_daemon *daemon)
     return true;
 }
 
-static void begin_final_evaluation(struct rm_daemon *daemon)
-{
-    uint32_t episodes = daemon->session.experiment.evaluation.final_episodes;
-    daemon->trained_ns = rm_now_ns();
-    rm_log(&daemon->log, RM_LOG_INFO, "the budget is spent after %.1f s",
-           (double)(daemon->trained_ns - daemon->started_ns) / 1e9);
-    if (episodes == 0) {
-        rm_daemon_stop(daemon, "finished");
-        return;
-    }
-    daemon->life = RM_LIFE_EVALUATING;
-    daemon->final_before = RM_PEEK(&run_of(daemon)->evaluations);
-    rm_daemon_request_evaluation(daemon, episodes);
-    rm_daemon_arm(daemon);
-}
-
 /* The final evaluation is over when one is finished that played the last version of every policy:
  * an earlier one may have been in progress. */
 static bool evaluated(struct rm_daemon *daemon)
@@ -158,6 +142,34 @@ static bool evaluated(struct rm_daemon *daemon)
 static bool stepped(struct rm_daemon *daemon)
 {
     return rm_daemon_agent_steps(daemon) > 0;
+}
+
+/* The first step has been made. */
+static void note_running(struct rm_daemon *daemon)
+{
+    if (daemon->life != RM_LIFE_STARTING)
+        return;
+    daemon->life = RM_LIFE_TRAINING;
+    if (!RM_PEEK(&run_of(daemon)->pause))
+        set_run_state(daemon, RM_RUN_RUNNING);
+    rm_notify("READY=1");
+}
+
+static void begin_final_evaluation(struct rm_daemon *daemon)
+{
+    uint32_t episodes = daemon->session.experiment.evaluation.final_episodes;
+    note_running(daemon); /* a short run may be over before anybody looked */
+    daemon->trained_ns = rm_now_ns();
+    rm_log(&daemon->log, RM_LOG_INFO, "the budget is spent after %.1f s",
+           (double)(daemon->trained_ns - daemon->started_ns) / 1e9);
+    if (episodes == 0) {
+        rm_daemon_stop(daemon, "finished");
+        return;
+    }
+    daemon->life = RM_LIFE_EVALUATING;
+    daemon->final_before = RM_PEEK(&run_of(daemon)->evaluations);
+    rm_daemon_request_evaluation(daemon, episodes);
+    rm_daemon_arm(daemon);
 }
 
 static void note_evaluations(struct rm_daemon *daemon)
@@ -199,12 +211,8 @@ void rm_daemon_tick(struct rm_daemon *daemon)
         rm_rate_add(&daemon->updates_rate, now, rm_daemon_updates(daemon));
     }
     note_evaluations(daemon);
-    if (daemon->life == RM_LIFE_STARTING && stepped(daemon)) {
-        daemon->life = RM_LIFE_TRAINING;
-        if (!paused)
-            set_run_state(daemon, RM_RUN_RUNNING);
-        rm_notify("READY=1");
-    }
+    if (stepped(daemon))
+        note_running(daemon);
     if (daemon->life <= RM_LIFE_TRAINING && trained(daemon))
         begin_final_evaluation(daemon);
     else if (daemon->life == RM_LIFE_EVALUATING && evaluated(daemon))

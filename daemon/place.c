@@ -63,6 +63,7 @@ static int refuse(int fd, const char *socket_path, struct rm_error *error)
 int rm_place_take(struct rm_place *place, const char *socket, struct rm_error *error)
 {
     place->lock_fd = place->listen_fd = -1;
+    place->bound = false;
     if (strlen(socket) >= sizeof place->socket)
         return rm_fail(error, -ENAMETOOLONG,
                        "control.socket: %s is longer than the %zu bytes of a socket address",
@@ -125,6 +126,7 @@ int rm_place_listen(struct rm_place *place, struct rm_error *error)
         return rm_fail(error, -reason, "cannot listen on %s: %s", place->socket, strerror(reason));
     }
     place->listen_fd = fd;
+    place->bound = true;
     return 0;
 }
 
@@ -135,7 +137,9 @@ void rm_place_leave(struct rm_place *place)
     place->listen_fd = -1;
     if (place->lock_fd < 0)
         return;
-    unlink(place->socket);
+    if (place->bound)
+        unlink(place->socket);
+    place->bound = false;
     unlink(place->lock);
     close(place->lock_fd);
     place->lock_fd = -1;

@@ -9,10 +9,13 @@
 #include "daemon/socket_path.h"
 #include "shm/base/error.h"
 
+#include <stdbool.h>
+
 struct rm_place {
     char socket[RM_SOCKET_PATH_MAX];
     char lock[RM_SOCKET_PATH_MAX + 8]; /* socket + ".lock" */
     int lock_fd;                       /* -1 = not held */
+    bool bound;                        /* the socket is ours to remove */
     int listen_fd;                     /* -1 = none, or handed on */
 };
 

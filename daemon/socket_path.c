@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAME_MAX_BYTES 47 /* a name on the board (RM_NAME_MAX), less the NUL */
+#define NAME_MAX_BYTES   47 /* a name on the board (RM_NAME_MAX), less the NUL */
 #define SYSTEM_DIRECTORY "/run/ringmaster"
 
 bool rm_socket_name_valid(const char *name)

@@ -113,8 +113,8 @@ static void show_evaluation(const json_t *data, const struct rm_style *style)
 {
     (void)style;
     printf("greedy score %s +- %s over %lld episodes\n",
-           rm_format_number(json_number_value(json_object_get(data, "mean"))).s,
-           rm_format_number(json_number_value(json_object_get(data, "stderr"))).s,
+           rm_format_measure(json_number_value(json_object_get(data, "mean"))).s,
+           rm_format_measure(json_number_value(json_object_get(data, "stderr"))).s,
            (long long)json_integer_value(json_object_get(data, "episodes")));
 }
 

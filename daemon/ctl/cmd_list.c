@@ -47,7 +47,7 @@ static void add_row(struct rm_table *table, const struct rm_found *found, const 
     rm_table_cell(table, "%s", rm_format_duration(s->uptime_s).s);
     rm_table_cell(table, "%s", rm_format_percent(rm_snapshot_progress(s)).s);
     rm_table_cell(table, "%s", rm_format_duration(s->left_s).s);
-    rm_table_cell(table, "%s", rm_format_number(s->score_last).s);
+    rm_table_cell(table, "%s", rm_format_measure(s->score_last).s);
     rm_table_cell(table, "%s", found->socket);
 }
 

@@ -45,6 +45,17 @@ struct rm_text rm_format_number(double value)
     return text;
 }
 
+struct rm_text rm_format_measure(double value)
+{
+    struct rm_text text;
+    double size = fabs(value);
+    if (!isfinite(value) || value == 0 || size < 0.001 || size >= 99995)
+        return rm_format_number(value);
+    int digits = size < 0.99995 ? 4 : size < 9.9995 ? 3 : size < 99.995 ? 2 : size < 999.95 ? 1 : 0;
+    snprintf(text.s, sizeof text.s, "%.*f", digits, value);
+    return text;
+}
+
 struct rm_text rm_format_percent(double share)
 {
     struct rm_text text;

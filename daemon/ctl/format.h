@@ -12,6 +12,7 @@ struct rm_text {
 
 struct rm_text rm_format_count(double value);    /* 950, 12.3k, 4.57M */
 struct rm_text rm_format_number(double value);   /* four significant digits */
+struct rm_text rm_format_measure(double value);  /* the same with their zeros, so that rows align */
 struct rm_text rm_format_bytes(double value);    /* 512 B, 1.5 MiB */
 struct rm_text rm_format_duration(double value); /* seconds: 0:42, 12:03, 3:04:05, 2d 03:04 */
 struct rm_text rm_format_percent(double share);  /* 0..1: 12.3% */

@@ -138,14 +138,14 @@ static int draw_head(const struct rm_top *top)
     draw_progress(1, s);
     int y = 2;
     if (s->episodes > 0) {
-        x = put(y, 0, A_NORMAL, "score  first %s  last ", rm_format_number(s->score_first).s);
-        x = put(y, x, A_BOLD, "%s", rm_format_number(s->score_last).s);
+        x = put(y, 0, A_NORMAL, "score  first %s  last ", rm_format_measure(s->score_first).s);
+        x = put(y, x, A_BOLD, "%s", rm_format_measure(s->score_last).s);
         x = put(y, x, A_NORMAL, "  over %s episodes", rm_format_count(s->episodes).s);
         if (s->evaluations > 0)
-            x = put(y, x, A_NORMAL, "   greedy %s +- %s", rm_format_number(s->eval_mean).s,
-                    rm_format_number(s->eval_stderr).s);
+            x = put(y, x, A_NORMAL, "   greedy %s +- %s", rm_format_measure(s->eval_mean).s,
+                    rm_format_measure(s->eval_stderr).s);
         if (!isnan(s->score_random))
-            put(y, x, A_NORMAL, "   random play %s", rm_format_number(s->score_random).s);
+            put(y, x, A_NORMAL, "   random play %s", rm_format_measure(s->score_random).s);
         y++;
     }
     if (s->error[0])
@@ -180,13 +180,13 @@ static int draw_agents(int y, int most, const struct rm_snapshot *s)
         const struct rm_snapshot_policy *p = policy_of(s, a);
         if (!p)
             p = &none;
-        int x = put(y, 0, A_NORMAL, "%-14.14s %8s ", a->name, rm_format_number(a->first).s);
-        x = put(y, x, A_BOLD, "%8s", rm_format_number(a->last).s);
-        put(y++, x, A_NORMAL, " %8s %8s %8s %7s %7s %7s %8s %9s", rm_format_number(a->eval_mean).s,
+        int x = put(y, 0, A_NORMAL, "%-14.14s %8s ", a->name, rm_format_measure(a->first).s);
+        x = put(y, x, A_BOLD, "%8s", rm_format_measure(a->last).s);
+        put(y++, x, A_NORMAL, " %8s %8s %8s %7s %7s %7s %8s %9s", rm_format_measure(a->eval_mean).s,
             rm_format_count(p->env_steps).s, rm_format_count(p->updates).s,
-            rm_format_percent(p->replay_fill).s, rm_format_number(p->replay_ratio).s,
-            rm_format_number(p->lag_mean).s, rm_format_number(p->epsilon).s,
-            rm_format_number(p->loss).s);
+            rm_format_percent(p->replay_fill).s, rm_format_measure(p->replay_ratio).s,
+            rm_format_measure(p->lag_mean).s, rm_format_number(p->epsilon).s,
+            rm_format_measure(p->loss).s);
     }
     return y + 1;
 }

@@ -45,13 +45,13 @@ static void print_head(FILE *out, const struct rm_snapshot *s, const struct rm_s
                 rm_format_count(s->steps_per_s).s, rm_format_count(s->updates_per_s).s);
     if (s->episodes > 0)
         fprintf(out, "score      %s episodes, first %s, last %s\n", rm_format_count(s->episodes).s,
-                rm_format_number(s->score_first).s, rm_format_number(s->score_last).s);
+                rm_format_measure(s->score_first).s, rm_format_measure(s->score_last).s);
     if (s->evaluations > 0) {
         fprintf(out, "greedy     %s +- %s over %s episodes, evaluation %.0f",
-                rm_format_number(s->eval_mean).s, rm_format_number(s->eval_stderr).s,
+                rm_format_measure(s->eval_mean).s, rm_format_measure(s->eval_stderr).s,
                 rm_format_count(s->eval_episodes).s, s->evaluations);
         if (!isnan(s->score_random))
-            fprintf(out, "; random play %s", rm_format_number(s->score_random).s);
+            fprintf(out, "; random play %s", rm_format_measure(s->score_random).s);
         fputc('\n', out);
     }
     if (s->directory[0])
@@ -71,10 +71,10 @@ static void print_agents(FILE *out, const struct rm_snapshot *s, const struct rm
         rm_table_cell(&table, "%s", a->name);
         rm_table_cell(&table, "%s", a->policy);
         rm_table_cell(&table, "%s", rm_format_count(a->episodes).s);
-        rm_table_cell(&table, "%s", rm_format_number(a->first).s);
-        rm_table_cell(&table, "%s", rm_format_number(a->last).s);
-        rm_table_cell(&table, "%s", rm_format_number(a->eval_mean).s);
-        rm_table_cell(&table, "%s", rm_format_number(a->eval_stderr).s);
+        rm_table_cell(&table, "%s", rm_format_measure(a->first).s);
+        rm_table_cell(&table, "%s", rm_format_measure(a->last).s);
+        rm_table_cell(&table, "%s", rm_format_measure(a->eval_mean).s);
+        rm_table_cell(&table, "%s", rm_format_measure(a->eval_stderr).s);
     }
     fputs(s->agents ? "\n" : "", out);
     rm_table_end(&table, out, style);
@@ -97,11 +97,11 @@ static void print_policies(FILE *out, const struct rm_snapshot *s, const struct 
         rm_table_cell(&table, "%s", rm_format_count(p->updates_skipped).s);
         rm_table_cell(&table, "%s", rm_format_count(p->published).s);
         rm_table_cell(&table, "%s", rm_format_percent(p->replay_fill).s);
-        rm_table_cell(&table, "%s", rm_format_number(p->replay_ratio).s);
-        rm_table_cell(&table, "%s", rm_format_number(p->lag_mean).s);
+        rm_table_cell(&table, "%s", rm_format_measure(p->replay_ratio).s);
+        rm_table_cell(&table, "%s", rm_format_measure(p->lag_mean).s);
         rm_table_cell(&table, "%s", rm_format_count(p->lag_max).s);
         rm_table_cell(&table, "%s", rm_format_number(p->epsilon).s);
-        rm_table_cell(&table, "%s", rm_format_number(p->loss).s);
+        rm_table_cell(&table, "%s", rm_format_measure(p->loss).s);
         rm_table_cell(&table, "%s", rm_format_number(p->learning_rate).s);
     }
     fputs(s->policies ? "\n" : "", out);

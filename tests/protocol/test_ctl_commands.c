@@ -168,15 +168,15 @@ static void status_is_a_page(void **state)
         "greedy     505.5 +- 11.25 over 20 episodes, evaluation 2; random play 257.6\n"
         "results    /tmp/runs/treasurehunt/20260102-030405\n"
         "\n"
-        "AGENT    POLICY   EPISODES  FIRST   LAST  GREEDY    +-\n"
-        "agent_0  agent_0       432   52.3   95.5   101.5  2.25\n"
-        "agent_1  agent_1       432     51  93.25       -     -\n"
+        "AGENT    POLICY   EPISODES  FIRST   LAST  GREEDY     +-\n"
+        "agent_0  agent_0       432  52.30  95.50   101.5  2.250\n"
+        "agent_1  agent_1       432  51.00  93.25       -      -\n"
         "\n"
-        "POLICY   STEPS  UPDATES  SKIPPED  VERSIONS  REPLAY  RATIO   LAG  WORST  EPSILON    LOSS"
+        "POLICY   STEPS  UPDATES  SKIPPED  VERSIONS  REPLAY  RATIO    LAG  WORST  EPSILON    LOSS"
         "     RATE\n"
-        "agent_0  21.6k    1.73k        0       172   43.2%   5.12  6.25     14   0.3712  0.0421"
+        "agent_0  21.6k    1.73k        0       172   43.2%  5.120  6.250     14   0.3712  0.0421"
         "  0.00025\n"
-        "agent_1  21.6k        0        0         1    0.0%      0     -      0   0.3712       -"
+        "agent_1  21.6k        0        0         1    0.0%      0      -      0   0.3712       -"
         "  0.00025\n"
         "\n"
         "WORKER            PID  STATE        DOES     STARTS  DEATHS    MEMORY  TIME GOES TO\n"
@@ -336,7 +336,7 @@ static void evaluations_are_waited_for(void **state)
         {NULL, NULL, false}};
     (void)state;
     assert_int_equal(AGAINST(busy, "evaluate", "--wait", "--episodes", "100"), 0);
-    assert_string_equal(program.out, "greedy score 515.2 +- 6.5 over 100 episodes\n");
+    assert_string_equal(program.out, "greedy score 515.2 +- 6.500 over 100 episodes\n");
     assert_int_equal(AGAINST(never, "evaluate", "--wait", "--timeout", "0.2"), RM_CTL_TIMED_OUT);
     assert_int_equal(AGAINST(dies, "evaluate", "--wait"), RM_CTL_PROTOCOL);
     assert_int_equal(AGAINST(never, "evaluate"), 0);

@@ -29,6 +29,14 @@ static void numbers_are_short(void **state)
     assert_string_equal(rm_format_bytes(3.0 * 1024 * 1024 * 1024).s, "3.00 GiB");
     assert_string_equal(rm_format_number(-0.00123456).s, "-0.001235");
     assert_string_equal(rm_format_number(INFINITY).s, "-");
+    assert_string_equal(rm_format_measure(30).s, "30.00");
+    assert_string_equal(rm_format_measure(-18.375).s, "-18.38");
+    assert_string_equal(rm_format_measure(9.99951).s, "10.00");
+    assert_string_equal(rm_format_measure(505.5).s, "505.5");
+    assert_string_equal(rm_format_measure(1234.5678).s, "1235");
+    assert_string_equal(rm_format_measure(0).s, "0");
+    assert_string_equal(rm_format_measure(2e-7).s, "2e-07");
+    assert_string_equal(rm_format_measure(NAN).s, "-");
     assert_string_equal(rm_format_percent(0.1234).s, "12.3%");
 }
 

@@ -9,7 +9,7 @@
 /* Rows of one forward pass: enough to fill the matrix kernels, few enough that a layer's
  * activations stay in the second-level cache. With quantiles every row stands for that many. */
 #define CHUNK_ROWS          256u
-#define CHUNK_QUANTILE_ROWS 1024u
+#define CHUNK_QUANTILE_ROWS 512u
 
 int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *experiment,
                      const struct rm_policy_plan *policy, struct rm_backend *backend,

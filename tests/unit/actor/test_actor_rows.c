@@ -20,6 +20,7 @@ struct layout {
     uint32_t actors, worlds, agents, phases, mask;
     const char *map; /* JSON */
     uint32_t stack;  /* frames */
+    bool one_hot;    /* observe the place as floats, not the stamp */
 };
 
 struct fixture {
@@ -38,15 +39,15 @@ static struct fixture *open_fixture(const struct layout *layout, const char *mor
     snprintf(json, sizeof json,
              "{\"name\": \"rows\", \"seed\": 11,"
              " \"world\": {\"name\": \"count\", \"options\": {\"agents\": %u, \"phases\": %u,"
-             "   \"length\": %d, \"max_steps\": %d, \"mask\": %u, \"stamp\": 1}},"
+             "   \"length\": %d, \"max_steps\": %d, \"mask\": %u, \"stamp\": %d}},"
              " \"actor\": {\"count\": %u, \"worlds\": %u}, \"policy\": {\"map\": %s},"
              " \"run\": {\"steps\": 0}, \"ring\": {\"capacity\": 8192},"
              " \"sample\": {\"batch\": 8, \"min_fill\": 8, \"frame_stack\": %u},"
              " \"limiter\": {\"updates_per_step\": 0},"
              " \"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 8},"
              "   {\"type\": \"relu\"}]} %s}",
-             layout->agents, layout->phases, LENGTH, MAX_STEPS, layout->mask, layout->actors,
-             layout->worlds, layout->map, layout->stack, more);
+             layout->agents, layout->phases, LENGTH, MAX_STEPS, layout->mask, !layout->one_hot,
+             layout->actors, layout->worlds, layout->map, layout->stack, more);
     assert_int_equal(rm_test_session(&f->session, json), 0);
     rm_test_publish_random(&f->session, 5, 40);
     for (uint32_t i = 0; i < layout->actors; i++) {
@@ -100,7 +101,7 @@ static struct cell cell_at(const struct fixture *f, uint32_t agent, uint64_t wor
 
     assert_int_equal(*row.generation, 1);
     assert_int_equal(*row.policy_version, 40);
-    memcpy(cell.stamp, row.obs + lane * sizeof cell.stamp, sizeof cell.stamp);
+    memcpy(cell.stamp, row.obs + lane * ring->spec.obs_bytes, sizeof cell.stamp);
     if (row.mask)
         memcpy(cell.mask, row.mask + lane * 2, 2);
     return cell;
@@ -158,11 +159,11 @@ static void check_world(const struct fixture *f, const struct layout *l, uint32_
 }
 
 static const struct layout layouts[] = {
-    {1, 1, 1, 1, 0, "\"independent\"", 1}, {1, 3, 1, 1, 1, "\"independent\"", 1},
-    {1, 4, 3, 1, 0, "\"shared\"", 1},      {2, 5, 3, 3, 0, "\"independent\"", 1},
-    {2, 4, 4, 2, 1, "\"shared\"", 1},      {1, 2, 5, 5, 0, "\"shared\"", 1},
-    {2, 3, 4, 4, 1, "[0, 1, 1, 0]", 1},    {3, 70, 2, 2, 0, "[0, 0]", 1},
-    {1, 9, 3, 3, 0, "[1, 0, 1]", 1},
+    {1, 1, 1, 1, 0, "\"independent\"", 1, false}, {1, 3, 1, 1, 1, "\"independent\"", 1, false},
+    {1, 4, 3, 1, 0, "\"shared\"", 1, false},      {2, 5, 3, 3, 0, "\"independent\"", 1, false},
+    {2, 4, 4, 2, 1, "\"shared\"", 1, false},      {1, 2, 5, 5, 0, "\"shared\"", 1, false},
+    {2, 3, 4, 4, 1, "[0, 1, 1, 0]", 1, false},    {3, 70, 2, 2, 0, "[0, 0]", 1, false},
+    {1, 9, 3, 3, 0, "[1, 0, 1]", 1, false},
 };
 
 static void rows_are_what_the_worlds_gave(void **state)
@@ -226,10 +227,14 @@ static void rows_do_not_depend_on_the_split(void **state)
         ", \"epsilon\": {\"start\": 0.05, \"end\": 0.05}",
     };
     static const struct layout pairs[][2] = {
-        {{1, 4, 1, 1, 0, "\"shared\"", 1}, {2, 4, 1, 1, 0, "\"shared\"", 1}},
-        {{1, 4, 2, 2, 0, "\"independent\"", 1}, {3, 4, 2, 2, 0, "\"independent\"", 1}},
-        {{1, 70, 3, 1, 1, "\"shared\"", 1}, {4, 70, 3, 1, 1, "\"shared\"", 1}},
-        {{1, 6, 2, 1, 0, "\"shared\"", 3}, {2, 6, 2, 1, 0, "\"shared\"", 3}},
+        {{1, 4, 1, 1, 0, "\"shared\"", 1, false}, {2, 4, 1, 1, 0, "\"shared\"", 1, false}},
+        {{1, 4, 2, 2, 0, "\"independent\"", 1, false},
+         {3, 4, 2, 2, 0, "\"independent\"", 1, false}},
+        {{1, 70, 3, 1, 1, "\"shared\"", 1, false}, {4, 70, 3, 1, 1, "\"shared\"", 1, false}},
+        /* wide enough to be answered in place by one actor, and gathered by the others */
+        {{1, 140, 1, 1, 0, "\"shared\"", 1, true}, {4, 140, 1, 1, 0, "\"shared\"", 1, true}},
+        {{1, 140, 2, 2, 1, "\"shared\"", 1, true}, {3, 140, 2, 2, 1, "\"shared\"", 1, true}},
+        {{1, 6, 2, 1, 0, "\"shared\"", 3, false}, {2, 6, 2, 1, 0, "\"shared\"", 3, false}},
     };
 
     (void)state;
@@ -240,7 +245,7 @@ static void rows_do_not_depend_on_the_split(void **state)
 
 static void scores_reach_the_board(void **state)
 {
-    const struct layout l = {1, 2, 2, 2, 0, "\"independent\"", 1};
+    const struct layout l = {1, 2, 2, 2, 0, "\"independent\"", 1, false};
     struct fixture *f = open_fixture(&l, ", \"epsilon\": {\"start\": 0, \"end\": 0}");
     struct rm_board_view *board = &f->session.board;
     double mean;
@@ -262,7 +267,7 @@ static void scores_reach_the_board(void **state)
 /* In episodes the rate of a world follows its own episodes, times the number of worlds. */
 static void exploration_fades_by_episodes(void **state)
 {
-    const struct layout l = {1, 2, 1, 1, 0, "\"shared\"", 1};
+    const struct layout l = {1, 2, 1, 1, 0, "\"shared\"", 1, false};
     struct fixture *f = open_fixture(
         &l, ", \"epsilon\": {\"start\": 1, \"end\": 0, \"decay\": \"linear\", \"span\": 4,"
             " \"unit\": \"episodes\"}");

@@ -9,9 +9,9 @@
 
 #define ENDED (RM_FLAG_LAST | RM_FLAG_DEAD)
 
-/* Where observations are the network's input as they stand, and at least this many lie side by side,
- * it is cheaper to answer for all lanes and replace the answers of explorers, as long as these are
- * few. Else the lanes that need an answer are gathered. */
+/* Where observations are the network's input as they stand, and at least this many lie side by
+ * side, it is cheaper to answer for all lanes and replace the answers of explorers, as long as
+ * these are few. Else the lanes that need an answer are gathered. */
 #define DIRECT_WORLDS            64u
 #define DIRECT_EXPLORERS(worlds) ((worlds) / 8)
 

@@ -38,12 +38,12 @@ static void find_program(void)
 }
 
 /* Starts the program with the session's descriptors from RM_FD_BOARD on, as a supervisor does. */
-static pid_t start(bool with_session, const char *const *arguments)
+static pid_t start(bool with_session, char *const *arguments)
 {
     char *argv[8] = {program};
 
     for (int i = 0; arguments[i]; i++)
-        argv[i + 1] = (char *)(uintptr_t)arguments[i];
+        argv[i + 1] = arguments[i];
     fflush(NULL);
     pid_t child = fork();
     if (child != 0)
@@ -62,7 +62,7 @@ static pid_t start(bool with_session, const char *const *arguments)
     execv(program, argv);
     _exit(127);
 }
-#define START(with_session, ...) start(with_session, (const char *const[]){__VA_ARGS__, NULL})
+#define START(with_session, ...) start(with_session, (char *[]){__VA_ARGS__, NULL})
 
 static int status_of(pid_t child)
 {
@@ -80,7 +80,7 @@ static void the_command_line_is_checked(void **state)
     assert_int_equal(status_of(START(false, "--help")), RM_EXIT_OK);
     assert_int_equal(status_of(START(false, "--version")), RM_EXIT_OK);
     assert_int_equal(status_of(START(false, "--nonsense")), RM_EXIT_USAGE);
-    assert_int_equal(status_of(start(false, (const char *const[]){NULL})), RM_EXIT_USAGE);
+    assert_int_equal(status_of(start(false, (char *[]){NULL})), RM_EXIT_USAGE);
     assert_int_equal(status_of(START(false, "--actor", "0", "--evaluator")), RM_EXIT_USAGE);
     assert_int_equal(status_of(START(false, "--actor", "zero")), RM_EXIT_USAGE);
     assert_int_equal(status_of(START(false, "--actor", "-1")), RM_EXIT_USAGE);

@@ -81,9 +81,9 @@ struct cell {
     uint8_t flags, mask[2];
 };
 
-static struct cell cell_at(const struct fixture *f, uint32_t agent, uint64_t world, uint64_t t)
+static struct cell cell_at(struct fixture *f, uint32_t agent, uint64_t world, uint64_t t)
 {
-    const struct rm_session *s = &f->session;
+    struct rm_session *s = &f->session;
     uint32_t actor = 0, worlds;
     uint64_t first;
 
@@ -92,8 +92,7 @@ static struct cell cell_at(const struct fixture *f, uint32_t agent, uint64_t wor
         if (world < first + worlds)
             break;
     }
-    struct rm_ring *ring =
-        rm_session_ring((struct rm_session *)(uintptr_t)s, actor, s->plan.agent_policy[agent]);
+    struct rm_ring *ring = rm_session_ring(s, actor, s->plan.agent_policy[agent]);
     struct rm_row row = rm_ring_row(ring, ring->spec.first_index + t);
     size_t lane = (size_t)s->plan.agent_slot[agent] * worlds + (world - first);
     struct cell cell = {
@@ -108,8 +107,8 @@ static struct cell cell_at(const struct fixture *f, uint32_t agent, uint64_t wor
 }
 
 /* Plays the world by its rules from the actions in the rows, and expects the rows. */
-static void check_world(const struct fixture *f, const struct layout *l, uint32_t world,
-                        uint32_t steps, uint32_t *counted, uint32_t *actions)
+static void check_world(struct fixture *f, const struct layout *l, uint32_t world, uint32_t steps,
+                        uint32_t *counted, uint32_t *actions)
 {
     uint32_t place[8] = {0};
     float reward[8] = {0};

@@ -33,16 +33,31 @@ int rm_cpu_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t o
 size_t rm_cpu_packed_floats(struct rm_backend *b, uint32_t out, uint32_t in)
 {
     (void)b;
+    if (out <= RM_NARROW_MAX)
+        return (size_t)out * ((in + RM_NARROW_PAD - 1) / RM_NARROW_PAD * RM_NARROW_PAD);
     return (size_t)out * in;
 }
 
-/* Wide layers: W^T, which is libxsmm's A(out, in). Narrow ones read W as it is. */
+#define PACK_COLUMNS 64u
+
+static void pack_tile(void *work, uint32_t index)
+{
+    const struct product *p = work;
+    uint32_t from = index * PACK_COLUMNS;
+    uint32_t to = p->in - from < PACK_COLUMNS ? p->in : from + PACK_COLUMNS;
+    p->cpu->kernels->transpose(p->a, p->out, p->in, from, to, p->c);
+}
+
+/* Wide layers: W^T, which is libxsmm's A(out, in). Narrow ones: W with its rows padded. */
 void rm_cpu_pack(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt)
 {
-    if (out <= RM_NARROW_MAX)
-        memcpy(wt, w, (size_t)out * in * sizeof *wt);
-    else
-        rm_cpu_of(b)->kernels->transpose(w, out, in, wt);
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    if (out <= RM_NARROW_MAX) {
+        cpu->kernels->narrow_pack(w, in, out, wt);
+        return;
+    }
+    struct product p = {.cpu = cpu, .a = w, .c = wt, .in = in, .out = out};
+    rm_cpu_run(cpu, pack_tile, &p, (in + PACK_COLUMNS - 1) / PACK_COLUMNS, (double)in * out);
 }
 
 static void forward_tile(void *work, uint32_t index)

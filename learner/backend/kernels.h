@@ -11,6 +11,7 @@
 
 /* Outputs of a layer at most this wide go through `narrow`. */
 #define RM_NARROW_MAX 16u
+#define RM_NARROW_PAD 16u
 
 struct rm_adam_factors {
     float step; /* learning rate / (1 - beta1^t) */
@@ -24,16 +25,20 @@ struct rm_kernels {
     /* y(rows, cols) with row stride ld: y = act(y + bias) */
     void (*bias_act)(float *y, size_t ld, uint32_t rows, uint32_t cols, const float *bias,
                      enum rm_activation act);
-    /* y(rows,out) = act(x(rows,in) w(out,in)^T + bias), out <= RM_NARROW_MAX */
+    /* y(rows,out) = act(x(rows,in) w(out,in)^T + bias), out <= RM_NARROW_MAX; w is packed: rows of
+     * `in` padded to a multiple of RM_NARROW_PAD */
     void (*narrow)(const float *x, const float *w, const float *bias, uint32_t rows, uint32_t in,
                    uint32_t out, enum rm_activation act, float *y);
+    void (*narrow_pack)(const float *w, uint32_t in, uint32_t out, float *packed);
     /* dx(rows,in) = dy(rows,out) w(out,in), in <= RM_NARROW_MAX */
     void (*narrow_dx)(const float *dy, const float *w, uint32_t rows, uint32_t in, uint32_t out,
                       float *dx);
     /* Column sums of columns [from, to) of x(rows, cols), in fixed blocks of rows. */
     void (*column_sums)(const float *x, uint32_t rows, uint32_t cols, uint32_t from, uint32_t to,
                         float *sums);
-    void (*transpose)(const float *x, uint32_t rows, uint32_t cols, float *y);
+    /* y(cols, rows) = x(rows, cols)^T, columns [from, to) of x */
+    void (*transpose)(const float *x, uint32_t rows, uint32_t cols, uint32_t from, uint32_t to,
+                      float *y);
 
     void (*activate)(enum rm_activation act, const float *x, size_t n, float *y);
     void (*activate_dx)(enum rm_activation act, const float *x, const float *y, const float *dy,

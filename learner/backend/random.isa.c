@@ -2,41 +2,47 @@
  * Muller (1958). Group g of 64 numbers uses blocks 16 g .. 16 g + 15 of the stream, one a lane. */
 #include "learner/backend/isa_math.h"
 #include "learner/backend/isa_parts.h"
+#include "learner/backend/isa_vector.h"
 
 #include <math.h>
 
-static inline void multiply_wide(const uint32_t *a, uint32_t m, uint32_t *high, uint32_t *low)
-{
-    for (int l = 0; l < RM_LANES; l++) {
-        uint64_t p = (uint64_t)a[l] * m;
-        high[l] = (uint32_t)(p >> 32);
-        low[l] = (uint32_t)p;
-    }
-}
+/* A word stands in the low half of a 64-bit lane, where the products want it; what is in the high
+ * half does not matter until the end. */
+#define PARTS (RM_LANES / (VEC_FLOATS / 2))
 
-static void blocks(uint64_t key, uint32_t a, uint64_t c, uint32_t group,
-                   uint32_t words[4][RM_LANES])
+static inline void blocks(uint64_t key, uint32_t a, uint64_t c, uint32_t group,
+                          uint32_t words[4][RM_LANES])
 {
-    uint32_t *w0 = words[0], *w1 = words[1], *w2 = words[2], *w3 = words[3];
-    for (uint32_t l = 0; l < RM_LANES; l++) {
-        w0[l] = group * RM_LANES + l;
-        w1[l] = a;
-        w2[l] = (uint32_t)c;
-        w3[l] = (uint32_t)(c >> 32);
+    const vec64 m0 = vec64_set(0xD2511F53u), m1 = vec64_set(0xCD9E8D57u);
+    uint64_t first[RM_LANES];
+    vec64 w[4][PARTS];
+    for (uint32_t l = 0; l < RM_LANES; l++)
+        first[l] = group * RM_LANES + l;
+    for (uint32_t p = 0; p < PARTS; p++) {
+        w[0][p] = vec64_load(first + p * (VEC_FLOATS / 2));
+        w[1][p] = vec64_set(a);
+        w[2][p] = vec64_set((uint32_t)c);
+        w[3][p] = vec64_set(c >> 32);
     }
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int round = 0; round < 10; round++) {
-        uint32_t h0[RM_LANES], l0[RM_LANES], h1[RM_LANES], l1[RM_LANES];
-        multiply_wide(w0, 0xD2511F53u, h0, l0);
-        multiply_wide(w2, 0xCD9E8D57u, h1, l1);
-        for (int l = 0; l < RM_LANES; l++) {
-            w0[l] = h1[l] ^ w1[l] ^ k0;
-            w1[l] = l1[l];
-            w2[l] = h0[l] ^ w3[l] ^ k1;
-            w3[l] = l0[l];
+        const vec64 v0 = vec64_set(k0), v1 = vec64_set(k1);
+        for (uint32_t p = 0; p < PARTS; p++) {
+            vec64 p0 = vec64_mul32(w[0][p], m0), p1 = vec64_mul32(w[2][p], m1);
+            w[0][p] = vec64_xor(vec64_xor(vec64_high(p1), w[1][p]), v0);
+            w[2][p] = vec64_xor(vec64_xor(vec64_high(p0), w[3][p]), v1);
+            w[1][p] = p1;
+            w[3][p] = p0;
         }
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        uint64_t wide[RM_LANES];
+        for (uint32_t p = 0; p < PARTS; p++)
+            vec64_store(wide + p * (VEC_FLOATS / 2), w[i][p]);
+        for (uint32_t l = 0; l < RM_LANES; l++)
+            words[i][l] = (uint32_t)wide[l];
     }
 }
 

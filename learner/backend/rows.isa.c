@@ -1,13 +1,13 @@
 /* Operations on rows: narrow products, sums over columns, layer norm, cosine embedding, dueling. */
 #include "learner/backend/isa_math.h"
 #include "learner/backend/isa_parts.h"
+#include "learner/backend/isa_vector.h"
 
 #include <math.h>
 
 #define LAYER_NORM_EPSILON 1e-5f
 
-/* Sixteen floats; on the smaller levels the compiler makes two or four registers of it. */
-typedef float lanes __attribute__((vector_size(64), aligned(4)));
+typedef float eight __attribute__((vector_size(32), aligned(4)));
 
 static float sum_lanes(const float *a)
 {
@@ -19,59 +19,95 @@ static float sum_lanes(const float *a)
     return (s4[0] + s4[2]) + (s4[1] + s4[3]);
 }
 
-static float act_of(enum rm_activation act, float x)
+/* Weights of narrow layers are packed with rows of a multiple of sixteen, zeros behind. */
+static uint32_t padded(uint32_t in)
 {
-    float y = x;
-    RM_ISA_NAME(activate)(act, &x, 1, &y);
-    return y;
+    return (in + RM_LANES - 1) / RM_LANES * RM_LANES;
 }
 
-/* Dot products of up to four weight rows with one input row, sixteen chains each over k. */
-static void dots(const float *x, const float *w, uint32_t in, uint32_t count, float *sums)
+/* Dot products of `rows` rows with `count` rows of weights: a register of chains each over k, then
+ * a tree. A row's last, incomplete register comes from its tail. Inlined with constant counts, so
+ * that the sums stay in registers. */
+static inline __attribute__((always_inline)) void dots(const float *x, float (*tail)[VEC_FLOATS],
+                                                       const float *w, uint32_t in,
+                                                       const uint32_t rows, const uint32_t count,
+                                                       float *y, uint32_t out)
 {
-    float acc[4][RM_LANES] = {{0}};
-    uint32_t k = 0;
-    if (count == 4) {
-        lanes a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0};
-        const float *w1 = w + in, *w2 = w1 + in, *w3 = w2 + in;
-        for (; k + RM_LANES <= in; k += RM_LANES) {
-            lanes xk = *(const lanes *)(x + k);
-            a0 += xk * *(const lanes *)(w + k);
-            a1 += xk * *(const lanes *)(w1 + k);
-            a2 += xk * *(const lanes *)(w2 + k);
-            a3 += xk * *(const lanes *)(w3 + k);
-        }
-        memcpy(acc[0], &a0, sizeof a0);
-        memcpy(acc[1], &a1, sizeof a1);
-        memcpy(acc[2], &a2, sizeof a2);
-        memcpy(acc[3], &a3, sizeof a3);
-    } else {
+    const size_t stride = padded(in);
+    const uint32_t whole = in / VEC_FLOATS * VEC_FLOATS;
+    vec acc[2][8], xk[2];
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t o = 0; o < count; o++)
+            acc[r][o] = vec_zero();
+    for (uint32_t k = 0; k < whole; k += VEC_FLOATS) {
+        for (uint32_t r = 0; r < rows; r++)
+            xk[r] = vec_load(x + (size_t)r * in + k);
         for (uint32_t o = 0; o < count; o++) {
-            lanes a = {0};
-            const float *wo = w + (size_t)o * in;
-            for (k = 0; k + RM_LANES <= in; k += RM_LANES)
-                a += *(const lanes *)(x + k) * *(const lanes *)(wo + k);
-            memcpy(acc[o], &a, sizeof a);
+            vec wk = vec_load(w + o * stride + k);
+            for (uint32_t r = 0; r < rows; r++)
+                acc[r][o] = vec_fma(xk[r], wk, acc[r][o]);
         }
     }
-    for (uint32_t o = 0; o < count; o++) {
-        for (uint32_t i = k; i < in; i++)
-            acc[o][i - k] += x[i] * w[(size_t)o * in + i];
-        sums[o] = sum_lanes(acc[o]);
+    if (whole < in)
+        for (uint32_t r = 0; r < rows; r++)
+            for (uint32_t o = 0; o < count; o++)
+                acc[r][o] = vec_fma(vec_load(tail[r]), vec_load(w + o * stride + whole), acc[r][o]);
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t o = 0; o < count; o++)
+            y[(size_t)r * out + o] = vec_sum(acc[r][o]);
+}
+
+/* One or two rows, all outputs, six at a time: twice six sums fit the sixteen registers of the
+ * smaller levels. */
+static inline __attribute__((always_inline)) void dots_of_rows(const float *x, const float *w,
+                                                               uint32_t in, const uint32_t rows,
+                                                               uint32_t out, float *y)
+{
+    uint32_t rest = in % VEC_FLOATS, o = 0;
+    float tail[2][VEC_FLOATS] = {{0}};
+    for (uint32_t r = 0; r < rows; r++)
+        memcpy(tail[r], x + (size_t)(r + 1) * in - rest, rest * sizeof tail[0][0]);
+    for (; o + 6 <= out; o += 6)
+        dots(x, tail, w + o * (size_t)padded(in), in, rows, 6, y + o, out);
+    w += o * (size_t)padded(in);
+    switch (out - o) {
+    case 1:
+        dots(x, tail, w, in, rows, 1, y + o, out);
+        break;
+    case 2:
+        dots(x, tail, w, in, rows, 2, y + o, out);
+        break;
+    case 3:
+        dots(x, tail, w, in, rows, 3, y + o, out);
+        break;
+    case 4:
+        dots(x, tail, w, in, rows, 4, y + o, out);
+        break;
+    case 5:
+        dots(x, tail, w, in, rows, 5, y + o, out);
+        break;
+    default:
+        break;
     }
 }
 
 void RM_ISA_NAME(narrow)(const float *x, const float *w, const float *bias, uint32_t rows,
                          uint32_t in, uint32_t out, enum rm_activation act, float *y)
 {
-    for (uint32_t r = 0; r < rows; r++, x += in, y += out) {
-        for (uint32_t o = 0; o < out; o += 4)
-            dots(x, w + (size_t)o * in, in, out - o < 4 ? out - o : 4, y + o);
-        for (uint32_t o = 0; o < out; o++)
-            y[o] += bias[o];
-        if (act != RM_ACT_NONE)
-            for (uint32_t o = 0; o < out; o++)
-                y[o] = act_of(act, y[o]);
+    uint32_t r = 0;
+    for (; r + 2 <= rows; r += 2)
+        dots_of_rows(x + (size_t)r * in, w, in, 2, out, y + (size_t)r * out);
+    if (r < rows)
+        dots_of_rows(x + (size_t)r * in, w, in, 1, out, y + (size_t)r * out);
+    RM_ISA_NAME(bias_act)(y, out, rows, out, bias, act);
+}
+
+void RM_ISA_NAME(narrow_pack)(const float *w, uint32_t in, uint32_t out, float *packed)
+{
+    const size_t stride = padded(in);
+    for (uint32_t o = 0; o < out; o++) {
+        memcpy(packed + o * stride, w + (size_t)o * in, in * sizeof *w);
+        memset(packed + o * stride + in, 0, (stride - in) * sizeof *w);
     }
 }
 
@@ -110,16 +146,51 @@ void RM_ISA_NAME(column_sums)(const float *x, uint32_t rows, uint32_t cols, uint
     }
 }
 
-void RM_ISA_NAME(transpose)(const float *x, uint32_t rows, uint32_t cols, float *y)
+/* Eight by eight in registers: pairs, fours, halves. */
+static inline __attribute__((always_inline)) void transpose_8x8(const float *x, size_t ldx,
+                                                                float *y, size_t ldy)
 {
-    enum { T = 16 };
-    for (uint32_t r0 = 0; r0 < rows; r0 += T)
-        for (uint32_t c0 = 0; c0 < cols; c0 += T) {
-            uint32_t rn = rows - r0 < T ? rows - r0 : T, cn = cols - c0 < T ? cols - c0 : T;
-            for (uint32_t c = 0; c < cn; c++)
-                for (uint32_t r = 0; r < rn; r++)
-                    y[(size_t)(c0 + c) * rows + r0 + r] = x[(size_t)(r0 + r) * cols + c0 + c];
+    eight r[8], t[8];
+    for (int i = 0; i < 8; i++)
+        r[i] = *(const eight *)(x + (size_t)i * ldx);
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        t[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int j = 0; j < 2; j++) {
+            r[i + 2 * j] =
+                __builtin_shufflevector(t[i + j], t[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            r[i + 2 * j + 1] =
+                __builtin_shufflevector(t[i + j], t[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
         }
+    for (int i = 0; i < 4; i++) {
+        *(eight *)(y + (size_t)i * ldy) =
+            __builtin_shufflevector(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        *(eight *)(y + (size_t)(i + 4) * ldy) =
+            __builtin_shufflevector(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+
+/* Columns [from, to) of x: rows of y. */
+void RM_ISA_NAME(transpose)(const float *x, uint32_t rows, uint32_t cols, uint32_t from,
+                            uint32_t to, float *y)
+{
+    uint32_t c = from;
+    for (; c + 16 <= to; c += 16) { /* a cache line of x */
+        uint32_t r = 0;
+        for (; r + 8 <= rows; r += 8) {
+            const float *block = x + (size_t)r * cols + c;
+            transpose_8x8(block, cols, y + (size_t)c * rows + r, rows);
+            transpose_8x8(block + 8, cols, y + (size_t)(c + 8) * rows + r, rows);
+        }
+        for (; r < rows; r++)
+            for (uint32_t i = c; i < c + 16; i++)
+                y[(size_t)i * rows + r] = x[(size_t)r * cols + i];
+    }
+    for (; c < to; c++)
+        for (uint32_t r = 0; r < rows; r++)
+            y[(size_t)c * rows + r] = x[(size_t)r * cols + c];
 }
 
 /* Sixteen interleaved chains, then a tree: the order does not depend on the level. */

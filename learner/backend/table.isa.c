@@ -7,6 +7,7 @@ const struct rm_kernels RM_ISA_NAME(kernels) = {
     .isa = "x86-64-" RM_STRING(RM_ISA),
     .bias_act = RM_ISA_NAME(bias_act),
     .narrow = RM_ISA_NAME(narrow),
+    .narrow_pack = RM_ISA_NAME(narrow_pack),
     .narrow_dx = RM_ISA_NAME(narrow_dx),
     .column_sums = RM_ISA_NAME(column_sums),
     .transpose = RM_ISA_NAME(transpose),

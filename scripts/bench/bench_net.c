@@ -104,7 +104,7 @@ static void bench_products(int argc, char **argv)
             size_t w = (size_t)p.in * p.out;
             float *all[] = {p.x = numbers((size_t)p.rows * p.in),
                             p.w = numbers(w),
-                            p.packed = numbers(w),
+                            p.packed = numbers(real->packed_floats(backend, p.out, p.in)),
                             p.bias = numbers(p.out),
                             p.y = numbers((size_t)p.rows * p.out),
                             p.dw = numbers(w),
@@ -239,12 +239,14 @@ static void bench_update(void)
             memset(op_seconds, 0, sizeof op_seconds);
         uint64_t start = rm_now_ns();
         for (uint32_t u = 0; u < updates; u++) {
-            float *of[] = {params, target, params};
+            rm_net_prepare(train, params);
+            rm_net_prepare(act, target);
             for (uint32_t pass = 0; pass < 3; pass++) {
-                struct rm_net_workspace *w = pass < 2 ? act : train;
                 ops.normals(&timed, 1, RM_STREAM_NOISE, pass, step, noise_n, noise);
-                rm_net_prepare(w, of[pass]);
-                rm_net_forward(w, of[pass], &input);
+                if (pass == 1)
+                    rm_net_forward(act, target, &input);
+                else
+                    rm_net_forward(train, params, &input);
             }
             rm_net_backward(train, params, &input, d_out, grads);
             float scale = ops.sum_squares(&timed, grads, n) > 1e30 ? 0.0f : 1e-3f;

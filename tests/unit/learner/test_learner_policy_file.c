@@ -208,6 +208,19 @@ static void forward(const struct made *m, const float *x, const float *tau, uint
     rm_backend_destroy(backend);
 }
 
+/* An interpreter that has NumPy, or NULL. */
+static const char *numpy_python(void)
+{
+    static const char *const candidates[] = {"python3", "/usr/bin/python3"};
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+        char command[128];
+        snprintf(command, sizeof command, "%s -c 'import numpy' >/dev/null 2>&1", candidates[i]);
+        if (system(command) == 0)
+            return candidates[i];
+    }
+    return NULL;
+}
+
 static void numpy_comes_to_the_same_numbers(void **state)
 {
     (void)state;
@@ -215,7 +228,8 @@ static void numpy_comes_to_the_same_numbers(void **state)
         print_message("skipped: not run from the top of the tree\n");
         skip();
     }
-    if (system("python3 -c 'import numpy' >/dev/null 2>&1")) {
+    const char *python = numpy_python();
+    if (!python) {
         print_message("skipped: there is no python3 with NumPy\n");
         skip();
     }
@@ -231,11 +245,10 @@ static void numpy_comes_to_the_same_numbers(void **state)
         random_floats(tau, ROWS * QUANTILES, 2);
         write_floats("x", x, ROWS * inputs);
         write_floats("tau", tau, ROWS * QUANTILES);
-        snprintf(
-            command, sizeof command,
-            "python3 scripts/use_policy.py %s/%s.safetensors --inputs %s/x --outputs %s/q %s%s%s",
-            folder, cases[c].algorithm, folder, folder, iqn ? "--tau " : "", iqn ? folder : "",
-            iqn ? "/tau" : "");
+        snprintf(command, sizeof command,
+                 "%s scripts/use_policy.py %s/%s.safetensors --inputs %s/x --outputs %s/q %s%s%s",
+                 python, folder, cases[c].algorithm, folder, folder, iqn ? "--tau " : "",
+                 iqn ? folder : "", iqn ? "/tau" : "");
         assert_int_equal(system(command), 0);
         assert_int_equal(read_floats("q", got, 4096), outputs);
         forward(&m, x, iqn ? tau : NULL, cases[c].draws, want);
@@ -244,9 +257,9 @@ static void numpy_comes_to_the_same_numbers(void **state)
                 fail_msg("%s: output %zu is %g in NumPy, %g here", cases[c].algorithm, i,
                          (double)got[i], (double)want[i]);
         snprintf(command, sizeof command,
-                 "python3 scripts/use_policy.py %s/%s.safetensors | grep -c '^action [0-2]$' "
+                 "%s scripts/use_policy.py %s/%s.safetensors | grep -c '^action [0-2]$' "
                  "| grep -qx 5",
-                 folder, cases[c].algorithm);
+                 python, folder, cases[c].algorithm);
         assert_int_equal(system(command), 0);
         unmake(&m);
     }

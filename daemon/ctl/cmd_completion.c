@@ -145,7 +145,7 @@ static void print_bash(FILE *out)
 
 int rm_ctl_completion(const struct rm_ctl_arguments *given)
 {
-    if (strcmp(given->argument[0], "bash"))
+    if (strcmp(given->argument[0], "bash") != 0)
         return rm_ctl_complain(RM_CTL_USAGE, "there is no completion for \"%s\", only for bash",
                                given->argument[0]);
     print_bash(stdout);

@@ -41,7 +41,7 @@ static int append(struct list *list, const char *name, const char *socket)
 static bool trusted(const char *directory)
 {
     struct stat info;
-    if (strncmp(directory, "/tmp/ringmaster-", strlen("/tmp/ringmaster-")))
+    if (strncmp(directory, "/tmp/ringmaster-", strlen("/tmp/ringmaster-")) != 0)
         return true;
     return lstat(directory, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
 }
@@ -52,6 +52,8 @@ static int scan(struct list *list, const char *directory)
     if (!stream)
         return 0; /* nobody ever ran an experiment there, or it is not ours to read */
     int rc = 0;
+    /* cppcheck-suppress readdirCalled ; one thread, and glibc's is safe with a stream of one's own
+     */
     for (struct dirent *entry; rc == 0 && (entry = readdir(stream));) {
         char path[RM_SOCKET_PATH_MAX];
         struct stat info;
@@ -135,7 +137,7 @@ static int find_only(char *socket)
         return rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
     int alive = 0;
     char names[512] = "";
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; found && i < count; i++) {
         if (!rm_find_alive(found[i].socket))
             continue;
         size_t used = strlen(names);

@@ -81,7 +81,8 @@ static void write_keys(FILE *out)
     for (size_t i = 0; i < rm_key_count; i++) {
         const struct rm_key *key = &rm_keys[i];
         size_t bytes = section_bytes(key->path);
-        if (!current || section_bytes(current) != bytes || strncmp(current, key->path, bytes)) {
+        if (!current || section_bytes(current) != bytes ||
+            strncmp(current, key->path, bytes) != 0) {
             if (current)
                 rm_mdoc_line(out, ".El");
             write_section(out, key->path, bytes);

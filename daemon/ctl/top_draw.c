@@ -215,7 +215,7 @@ static void draw_workers(int y, int last, const struct rm_top *top)
             snprintf(pid, sizeof pid, "%.0f", w->pid);
         const char *state = w->state[0] ? w->state : w->supervised;
         /* The supervisor's word counts where there is no process that could have one. */
-        if (w->supervised[0] && strcmp(w->supervised, "up"))
+        if (w->supervised[0] && strcmp(w->supervised, "up") != 0)
             state = w->supervised;
         int x = put(y, 0, A_NORMAL, "%-18.18s %7s ", w->name, pid);
         x = put(y, x, state_paint(state), "%-11.11s", state);

@@ -6,10 +6,17 @@
 
 #define PATH_BYTES 256
 
+/* A terminal would obey control characters in what workers or files say. */
+static void print_plain(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, out);
+}
+
 void rm_view_value(FILE *out, const json_t *value)
 {
     if (json_is_string(value)) {
-        fputs(json_string_value(value), out);
+        print_plain(out, json_string_value(value));
         return;
     }
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(10));
@@ -89,7 +96,7 @@ static void add_metrics(struct rm_table *table, const json_t *block, const json_
         rm_table_cell(table, "%s", name ? name : "?");
         rm_table_cell(table, "%s", metric);
         rm_table_cell(table, "%s", text ? text : "?");
-        rm_table_cell(table, "%s", unit && strcmp(unit, "1") ? unit : "");
+        rm_table_cell(table, "%s", unit && strcmp(unit, "1") != 0 ? unit : "");
         free(text);
     }
 }
@@ -106,7 +113,9 @@ void rm_view_metrics(FILE *out, const json_t *reply, const struct rm_style *styl
         size_t index;
         json_t *block;
         json_array_foreach(json_object_get(reply, groups[g]), index, block)
+        {
             add_metrics(&table, block, json_object_get(definitions, groups[g]));
+        }
     }
     rm_table_end(&table, out, style);
 }
@@ -187,9 +196,12 @@ void rm_view_event(FILE *out, const json_t *event, const struct rm_style *style)
         json_t *member;
         if (!strcmp(key, "event") || !strcmp(key, "lost") || !strcmp(key, "time"))
             continue;
-        if (json_is_object(value) && !strcmp(key, "data"))
-            json_object_foreach(value, inner, member) print_member(out, inner, member);
-        else
+        if (json_is_object(value) && !strcmp(key, "data")) {
+            json_object_foreach(value, inner, member)
+            {
+                print_member(out, inner, member);
+            }
+        } else
             print_member(out, key, value);
     }
     fputc('\n', out);

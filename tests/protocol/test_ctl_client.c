@@ -153,15 +153,15 @@ static void events_between_replies_are_kept_in_order(void **state)
 static void too_many_events_are_dropped_and_counted(void **state)
 {
     enum { SENT = RM_CTL_CLIENT_EVENTS_MAX + 10 };
-    static const char event_line[] = "{\"event\":\"tick\"}\n";
-    static const char reply_line[] = "{\"return\":{},\"id\":$id}\n";
-    char *text = malloc(SENT * sizeof event_line + sizeof reply_line);
+    char *text = NULL;
+    size_t bytes = 0;
     (void)state;
-    assert_non_null(text);
-    text[0] = '\0';
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
     for (int i = 0; i < SENT; i++)
-        strcpy(text + i * (sizeof event_line - 1), event_line);
-    strcat(text, reply_line);
+        fputs("{\"event\":\"tick\"}\n", out);
+    fputs("{\"return\":{},\"id\":$id}\n", out);
+    fclose(out);
     const struct rm_fake_rule rules[] = {{"status", text, false}, {NULL, NULL, false}};
     struct rm_fake fake;
     struct rm_ctl_client client;

@@ -362,7 +362,7 @@ static void events_are_lines_until_the_end(void **state)
         {"events",
          "{\"return\":{\"subscribed\":true},\"id\":$id}\n"
          "{\"event\":\"state\",\"time\":5,\"data\":{\"state\":\"paused\",\"before\":\"running\"}}\n"
-         "{\"event\":\"worker\",\"time\":6,\"data\":{\"name\":\"actor-0\"},\"lost\":12}\n",
+         "{\"event\":\"worker\",\"time\":6,\"data\":{\"name\":\"actor\\u001b-0\"},\"lost\":12}\n",
          true},
         {NULL, NULL, false}};
     (void)state;
@@ -370,7 +370,7 @@ static void events_are_lines_until_the_end(void **state)
     assert_int_equal(AGAINST(rules, "events"), 0);
     assert_string_equal(program.out, "1970-01-01 00:00:05  state  state=paused  before=running\n"
                                      "(12 events lost)\n"
-                                     "1970-01-01 00:00:06  worker  name=actor-0\n");
+                                     "1970-01-01 00:00:06  worker  name=actor?-0\n");
     assert_int_equal(AGAINST(rules, "events", "--json"), 0);
     says("\"lost\":12");
 }

@@ -116,10 +116,13 @@ static void check_members(json_t *value)
         snprintf(name, sizeof name, "`%s`", key);
         if (!strstr(page, name))
             fail_msg("docs/control.md does not have %s", name);
-        if (strcmp(key, "phases")) /* whose members are the phases' names */
+        if (strcmp(key, "phases") != 0) /* whose members are the phases' names */
             check_members(member);
     }
-    json_array_foreach(value, index, member) check_members(member);
+    json_array_foreach(value, index, member)
+    {
+        check_members(member);
+    }
 }
 
 static void a_status_is_as_documented(void **state)

@@ -33,7 +33,7 @@ static bool answer(struct rm_fake *fake, int fd, const char *line)
     snprintf(fake->request, sizeof fake->request, "%.*s", (int)sizeof fake->request - 1, line);
     pthread_mutex_unlock(&fake->lock);
     for (const struct rm_fake_rule *rule = fake->rules; command && rule && rule->command; rule++) {
-        if (strcmp(rule->command, command))
+        if (strcmp(rule->command, command) != 0)
             continue;
         send_text(fd, rule->text, id ? id : "null");
         go_on = !rule->close;

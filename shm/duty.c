@@ -172,6 +172,7 @@ int rm_duty_run(struct rm_duty *duty, struct rm_error *error)
 int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error)
 {
     bool done[RM_ROUND_MAX] = {false};
+    bool prepared = false; /* the wake knows that we are about to sleep */
     size_t left = n;
     uint64_t memory_due_ns = 0;
 
@@ -203,13 +204,24 @@ int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error
             }
             worked |= r != 0;
         }
-        if (!worked && left > 0) {
-            /* Nobody else can bring work but the daemon: a request, a resume, a stop. */
-            rm_wake_prepare(&duties[0].wake);
-            if (!asked_to_stop(&duties[0]))
-                sleep_on(&duties[0]);
-            else
+        if (worked) {
+            if (prepared)
                 rm_wake_cancel(&duties[0].wake);
+            prepared = false;
+        } else if (left > 0 && !prepared) {
+            /* Say that we sleep, then look once more at everything. */
+            rm_wake_prepare(&duties[0].wake);
+            prepared = true;
+        } else if (left > 0) {
+            /* Nobody else can bring work but the daemon: a request, a resume, a stop. One that is
+             * not done sleeps for all, so that the state of those that are stays. */
+            size_t awake = 0;
+            while (done[awake])
+                awake++;
+            struct rm_duty sleeper = duties[awake];
+            sleeper.wake = duties[0].wake;
+            sleep_on(&sleeper);
+            prepared = false;
         }
     }
     return RM_EXIT_OK;

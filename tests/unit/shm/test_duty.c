@@ -166,6 +166,40 @@ static void duties_take_turns(void **state)
     assert_int_equal(f->board.workers[1].state, RM_WORKER_DONE);
 }
 
+static void *run_both(void *arg)
+{
+    struct rm_error error = {""};
+    return (void *)(intptr_t)rm_duty_run_in_turn(arg, 2, &error);
+}
+
+/* One is done and the other waits: the first stays done while the second sleeps for both. */
+static void finished_duties_stay_done(void **state)
+{
+    struct fixture *f = *state;
+    struct probe second = {.work = 2, .finish_after = 5};
+    struct rm_duty duties[2] = {f->duty, f->duty};
+    pthread_t thread;
+    void *result;
+
+    f->probe.work = 3;
+    f->probe.finish_after = 3;
+    duties[1].self = &second;
+    duties[1].slot = &f->board.workers[1];
+    duties[1].clock = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, run_both, duties), 0);
+    for (int i = 0; i < 5000 && f->board.workers[1].state != RM_WORKER_WAITING; i++)
+        usleep(1000);
+    assert_int_equal(f->board.workers[1].state, RM_WORKER_WAITING);
+    assert_int_equal(f->board.workers[0].state, RM_WORKER_DONE);
+    second.work = 3;
+    rm_wake_force(&f->duty.wake);
+    pthread_join(thread, &result);
+    assert_int_equal((intptr_t)result, RM_EXIT_OK);
+    assert_int_equal(second.done, 5);
+    assert_int_equal(f->board.workers[0].state, RM_WORKER_DONE);
+    assert_int_equal(f->board.workers[1].state, RM_WORKER_DONE);
+}
+
 static void time_goes_to_the_current_phase(void **state)
 {
     struct fixture *f = *state;
@@ -190,6 +224,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pause_holds_and_stop_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failure_is_on_the_board, set_up, tear_down),
         cmocka_unit_test_setup_teardown(duties_take_turns, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(finished_duties_stay_done, set_up, tear_down),
         cmocka_unit_test_setup_teardown(time_goes_to_the_current_phase, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

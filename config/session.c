@@ -49,9 +49,9 @@ uint32_t rm_session_capacity_rows(const struct rm_experiment *experiment,
     return rows > (1u << 30) ? 1u << 30 : (uint32_t)rows;
 }
 
-static struct rm_ring_spec ring_spec(const struct rm_experiment *experiment,
-                                     const struct rm_policy_plan *policy, uint32_t actor,
-                                     uint32_t index)
+struct rm_ring_spec rm_session_ring_spec(const struct rm_experiment *experiment,
+                                         const struct rm_policy_plan *policy, uint32_t actor,
+                                         uint32_t index)
 {
     uint64_t first;
     uint32_t worlds;
@@ -201,7 +201,7 @@ static int create_objects(struct rm_session *session, struct rm_error *error)
     for (uint32_t i = 0; r == 0 && i < o->actors * o->policies; i++) {
         const struct rm_policy_plan *policy = &session->plan.policy[i % o->policies];
         struct rm_ring_spec spec =
-            ring_spec(&session->experiment, policy, i / o->policies, i % o->policies);
+            rm_session_ring_spec(&session->experiment, policy, i / o->policies, i % o->policies);
         r = rm_ring_create(&session->rings[i], &spec, error);
         if (r < 0)
             rm_fail_within(error, r, "ring of actor %u for policy %s (ring.capacity %llu)",

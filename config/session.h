@@ -53,6 +53,11 @@ void rm_session_worlds(const struct rm_experiment *experiment, uint32_t actor, u
 uint32_t rm_session_capacity_rows(const struct rm_experiment *experiment,
                                   const struct rm_policy_plan *policy);
 
+/* The ring from `actor` for policy `index`. */
+struct rm_ring_spec rm_session_ring_spec(const struct rm_experiment *experiment,
+                                         const struct rm_policy_plan *policy, uint32_t actor,
+                                         uint32_t index);
+
 /* Creates everything (descriptors are close-on-exec). */
 int rm_session_create(struct rm_session *session, const struct rm_experiment *experiment,
                       const struct rm_plan *plan, struct rm_error *error);

@@ -20,27 +20,14 @@ static size_t overrides_of(const struct rm_ctl_arguments *given, struct rm_overr
     return count;
 }
 
-/* Bytes of a policy's rings over all actors, and how many rows each has. */
-static double ring_bytes(const struct rm_experiment *experiment,
-                         const struct rm_policy_plan *policy, uint32_t *rows)
+/* Bytes of a policy's rings over all actors. */
+static double ring_bytes(const struct rm_experiment *experiment, const struct rm_plan *plan,
+                         uint32_t policy)
 {
     double bytes = 0;
-    *rows = rm_session_capacity_rows(experiment, policy);
     for (uint32_t actor = 0; actor < experiment->actor.count; actor++) {
-        uint64_t first;
-        uint32_t worlds;
-        rm_session_worlds(experiment, actor, &first, &worlds);
-        struct rm_ring_spec spec = {
-            .mode =
-                experiment->ring.mode == RM_RING_KIND_ROLLOUT ? RM_RING_ROLLOUT : RM_RING_REPLAY,
-            .rows = *rows,
-            .lanes = worlds * policy->agents,
-            .obs_bytes = policy->obs_bytes,
-            .mask_bytes = policy->mask_bytes,
-            .action_words = 1,
-            .columns = policy->mask_bytes ? RM_COLUMN_MASK : 0,
-            .actor = actor,
-        };
+        struct rm_ring_spec spec =
+            rm_session_ring_spec(experiment, &plan->policy[policy], actor, policy);
         bytes += (double)rm_ring_bytes(&spec);
     }
     return bytes;
@@ -58,8 +45,8 @@ static void print_policies(const struct rm_experiment *experiment, const struct 
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
     for (uint32_t p = 0; p < plan->policies; p++) {
         const struct rm_policy_plan *policy = &plan->policy[p];
-        uint32_t rows;
-        double ring = ring_bytes(experiment, policy, &rows);
+        uint32_t rows = rm_session_capacity_rows(experiment, policy);
+        double ring = ring_bytes(experiment, plan, p);
         double weight = (double)policy->param_count * sizeof(float) * RM_WEIGHTS_SLOTS;
         rm_table_cell(&table, "%s", policy->name);
         rm_table_cell(&table, "%u", policy->agents);
@@ -77,15 +64,21 @@ static void print_policies(const struct rm_experiment *experiment, const struct 
            rm_format_bytes(weights).s);
 }
 
+static const char *plural(uint32_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 static void print_summary(const char *file, const struct rm_experiment *experiment,
                           const struct rm_plan *plan)
 {
     printf("%s: valid\n\n", file);
     printf("experiment  %s\n", experiment->name);
-    printf("world       %s%s%s, %u agents%s, %u worlds in %u actors\n", experiment->world.name,
+    printf("world       %s%s%s, %u agent%s%s, %u world%s in %u actor%s\n", experiment->world.name,
            experiment->world.library[0] ? " of " : "", experiment->world.library, plan->agents,
-           plan->phases > 1 ? " that act in turn" : "", experiment->actor.worlds,
-           experiment->actor.count);
+           plural(plan->agents), plan->phases > 1 ? " that act in turn" : "",
+           experiment->actor.worlds, plural(experiment->actor.worlds), experiment->actor.count,
+           plural(experiment->actor.count));
     if (experiment->run.steps)
         printf("budget      %s steps per agent\n",
                rm_format_count((double)experiment->run.steps).s);

@@ -109,7 +109,8 @@ const struct rm_ctl_command rm_ctl_commands[] = {
     {.name = "list",
      .summary = "list the running experiments",
      .text = "Looks for control sockets where this user's experiments and those of the host have "
-             "them. Sockets that nobody listens on are left out.",
+             "them. Sockets that nobody listens on are left out. An experiment whose "
+             "control.socket is elsewhere is reached with --socket.",
      .options = list_options,
      .run = rm_ctl_list},
     {.name = "status",
@@ -155,8 +156,8 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .run = rm_ctl_checkpoint},
     {.name = "evaluate",
      .summary = "play greedy episodes with the latest weights",
-     .text = "Training goes on meanwhile. With --wait, --timeout limits each answer and not the "
-             "evaluation, unless it is given.",
+     .text = "Training goes on meanwhile. Waiting takes as long as the evaluation does, unless "
+             "--timeout is given.",
      .arguments = {NAME_ARGUMENT},
      .options = evaluate_options,
      .group = rm_ctl_connection_options,

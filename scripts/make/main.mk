@@ -67,4 +67,5 @@ help:
 	@echo "make learn      learning table over seeds (long)"
 	@echo "make parity     compare networks with PyTorch (in a throw-away environment)"
 	@echo "make fuzz       fuzz configuration and control protocol"
+	@echo "make generated  man pages, completion and reference, after a table has changed"
 	@echo "make install    DESTDIR= PREFIX=/usr/local"

@@ -381,7 +381,7 @@ int rm_actor_create(struct rm_actor **actor, struct rm_session *session, uint32_
         .slot = a->slot,
         .wake = rm_session_wake(session, a->worker),
         .clock = &a->clock,
-        .poll_us = session->experiment.limiter.wake == RM_WAKE_POLL
+        .poll_us = !a->in_rounds && session->experiment.limiter.wake == RM_WAKE_POLL
                        ? session->experiment.limiter.poll_us
                        : 0,
     };

@@ -31,8 +31,9 @@ static json_t *describe(const struct rm_tensor *tensor, uint64_t begin)
     json_t *shape = json_array();
     for (uint32_t d = 0; d < tensor->dims; d++)
         json_array_append_new(shape, json_integer((json_int_t)tensor->shape[d]));
+    const uint64_t end = begin + tensor_bytes(tensor);
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets",
-                     (json_int_t)begin, (json_int_t)(begin + tensor_bytes(tensor)));
+                     (json_int_t)begin, (json_int_t)end);
 }
 
 /* The header as text, padded; NULL without memory. */
@@ -169,7 +170,7 @@ static const char *parse_tensor(const char *name, const json_t *entry, uint64_t 
     const json_t *offsets = json_object_get(entry, "data_offsets");
     memset(out, 0, sizeof *out);
     out->name = name;
-    if (!dtype || strcmp(dtype, "F32"))
+    if (!dtype || strcmp(dtype, "F32") != 0)
         return "dtype is not F32";
     if (!json_is_array(shape) || json_array_size(shape) > RM_TENSOR_DIMS)
         return "shape is no array of at most 4 sizes";

@@ -8,6 +8,7 @@
 #include "learner/net/features.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,9 @@ int rm_sampler_sorrel_create(struct rm_sampler *s, struct rm_error *error)
     const uint64_t laps = jump ? 3 : 1;
     if (ring->spec.rows < laps * s->spec.capacity)
         return rm_fail(error, -EINVAL,
-                       "ring of %u rows: algorithm.form sorrel-* refers to rows up to %llu old",
-                       ring->spec.rows, (unsigned long long)(laps * s->spec.capacity));
+                       "ring of %u rows: algorithm.form sorrel-* refers to rows up to %" PRIu64
+                       " old",
+                       ring->spec.rows, laps * s->spec.capacity);
     s->scanned = ring->spec.first_index;
     s->order = calloc(s->spec.capacity, sizeof *s->order);
     if (!s->order)

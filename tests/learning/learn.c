@@ -31,6 +31,7 @@ struct evaluation {
 struct outcome {
     uint64_t seed, steps, updates;
     double seconds, reached_at; /* agent steps; < 0: never */
+    double first, last;         /* mean scores of the first and last 100 episodes of training */
     uint32_t evaluations;
     struct evaluation evaluation[EVALUATIONS_MAX];
 };
@@ -38,9 +39,10 @@ struct outcome {
 struct run {
     struct rm_session session;
     struct rm_actor *actor;
-    struct rm_learner *learner;
+    struct rm_learner *learner[RM_BOARD_POLICIES];
     struct rm_evaluator *evaluator;
-    struct rm_duty actor_duty, learner_duty, evaluator_duty;
+    struct rm_duty duty[RM_BOARD_POLICIES + 1]; /* learners, then the actor */
+    struct rm_duty evaluation;
 };
 
 static int open_run(struct run *run, const struct rm_experiment *experiment, struct rm_error *error)
@@ -52,11 +54,13 @@ static int open_run(struct run *run, const struct rm_experiment *experiment, str
         rc = rm_session_create(&run->session, experiment, &plan, error);
     if (rc)
         return rc;
-    rc = rm_learner_create(&run->learner, &run->session, 0, "", &run->learner_duty, error);
+    const uint32_t policies = run->session.objects.policies;
+    for (uint32_t p = 0; p < policies && !rc; p++)
+        rc = rm_learner_create(&run->learner[p], &run->session, p, "", &run->duty[p], error);
     if (!rc)
-        rc = rm_actor_create(&run->actor, &run->session, 0, &run->actor_duty, error);
+        rc = rm_actor_create(&run->actor, &run->session, 0, &run->duty[policies], error);
     if (!rc)
-        rc = rm_evaluator_create(&run->evaluator, &run->session, &run->evaluator_duty, error);
+        rc = rm_evaluator_create(&run->evaluator, &run->session, &run->evaluation, error);
     return rc;
 }
 
@@ -66,7 +70,8 @@ static void close_run(struct run *run)
         rm_actor_destroy(run->actor);
     if (run->evaluator)
         rm_evaluator_destroy(run->evaluator);
-    rm_learner_destroy(run->learner);
+    for (uint32_t p = 0; p < run->session.objects.policies; p++)
+        rm_learner_destroy(run->learner[p]);
     rm_session_close(&run->session);
 }
 
@@ -77,7 +82,7 @@ static int evaluate(struct run *run, struct outcome *outcome, double score, stru
     RM_POKE(&board->evaluate_episodes, EPISODES);
     RM_RAISE(&board->evaluate_request, RM_PEEK(&board->evaluate_request) + 1);
     while (RM_SEE(&board->evaluations) < wanted) {
-        const int rc = run->evaluator_duty.do_work(run->evaluator_duty.self, error);
+        const int rc = run->evaluation.do_work(run->evaluation.self, error);
         if (rc < 0)
             return rc;
     }
@@ -95,36 +100,34 @@ static bool room_for_more(const struct outcome *outcome)
     return outcome->evaluations < EVALUATIONS_MAX - 1;
 }
 
-/* Actor and learner in turn until both are done; evaluated every `interval` steps. */
+/* Learners and actor in turn until all are done; evaluated every `interval` steps. */
 static int train(struct run *run, struct outcome *outcome, double score, uint64_t interval,
                  struct rm_error *error)
 {
-    bool acting = true, learning = true;
+    const uint32_t duties = run->session.objects.policies + 1;
+    bool done[RM_BOARD_POLICIES + 1] = {false};
     uint64_t next = interval;
-    int rc = 0;
-    while ((acting || learning) && rc >= 0) {
-        if (acting) {
-            rc = run->actor_duty.do_work(run->actor_duty.self, error);
+    for (uint32_t left = duties; left > 0;) {
+        for (uint32_t d = 0; d < duties; d++) {
+            if (done[d])
+                continue;
+            const int rc = run->duty[d].do_work(run->duty[d].self, error);
+            if (rc < 0 && rc != RM_DUTY_DONE)
+                return rc;
             if (rc == RM_DUTY_DONE) {
-                acting = false;
-                RM_RAISE(&run->actor_duty.slot->state, RM_WORKER_DONE);
-                rc = 0;
-            }
-        }
-        if (learning && rc >= 0) {
-            rc = run->learner_duty.do_work(run->learner_duty.self, error);
-            if (rc == RM_DUTY_DONE) {
-                learning = false;
-                rc = 0;
+                done[d] = true;
+                left--;
             }
         }
         const uint64_t steps = RM_PEEK(&run->session.board.policies[0].env_steps);
-        if (interval && steps >= next && learning && rc >= 0 && room_for_more(outcome)) {
-            rc = evaluate(run, outcome, score, error);
+        if (interval && steps >= next && left == duties && room_for_more(outcome)) {
+            const int rc = evaluate(run, outcome, score, error);
+            if (rc)
+                return rc;
             next += interval;
         }
     }
-    return rc < 0 ? rc : evaluate(run, outcome, score, error);
+    return evaluate(run, outcome, score, error);
 }
 
 static int one_seed(const struct rm_experiment *experiment, double score, struct outcome *outcome,
@@ -140,6 +143,8 @@ static int one_seed(const struct rm_experiment *experiment, double score, struct
     if (!rc) {
         outcome->steps = RM_PEEK(&run.session.board.policies[0].env_steps);
         outcome->updates = RM_PEEK(&run.session.board.policies[0].updates);
+        rm_scores_first(&run.session.board.run->scores, &outcome->first);
+        rm_scores_last(&run.session.board.run->scores, &outcome->last);
     }
     close_run(&run);
     outcome->seconds = (double)(rm_now_ns() - began) / 1e9;
@@ -155,7 +160,9 @@ static void print(const struct outcome *o)
         printf(" never there");
     else
         printf(" there at %.0f", o->reached_at);
-    printf(" (%" PRIu64 " steps, %" PRIu64 " updates, %.1f s)\n", o->steps, o->updates, o->seconds);
+    printf("; while training %.0f at first, %.0f at last (%" PRIu64 " steps, %" PRIu64
+           " updates, %.1f s)\n",
+           o->first, o->last, o->steps, o->updates, o->seconds);
     fflush(stdout);
 }
 
@@ -167,10 +174,11 @@ static json_t *to_json(const struct outcome *o)
                                              (json_int_t)o->evaluation[i].steps, "mean",
                                              o->evaluation[i].mean, "standard_error",
                                              o->evaluation[i].standard_error));
-    return json_pack("{s:I, s:I, s:I, s:f, s:o, s:o}", "seed", (json_int_t)o->seed, "steps",
-                     (json_int_t)o->steps, "updates", (json_int_t)o->updates, "seconds", o->seconds,
-                     "reached_at", o->reached_at < 0 ? json_null() : json_real(o->reached_at),
-                     "evaluations", all);
+    return json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:o}", "seed", (json_int_t)o->seed,
+                     "steps", (json_int_t)o->steps, "updates", (json_int_t)o->updates, "seconds",
+                     o->seconds, "train_first", o->first, "train_last", o->last, "reached_at",
+                     o->reached_at < 0 ? json_null() : json_real(o->reached_at), "evaluations",
+                     all);
 }
 
 static int load(struct rm_experiment *experiment, int argc, char **argv, struct rm_error *error)
@@ -211,7 +219,7 @@ int main(int argc, char **argv)
     json_t *all =
         json_pack("{s:s, s:f, s:i, s:i, s:i, s:o}", "experiment", experiment.name, "score", score,
                   "seeds", seeds, "needed", needed, "reached", reached, "runs", results);
-    json_dump_file(all, argv[5], JSON_INDENT(2));
+    json_dump_file(all, argv[5], JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     json_decref(all);
     printf("%s: %d of %d seeds reached %g (needed %d)\n", experiment.name, reached, seeds, score,
            needed);

@@ -16,10 +16,10 @@ static double greedy_score(const char *algorithm, const char *layers, const char
 {
     static struct rm_session session;
     struct rm_error error = {""};
-    struct rm_actor *actors[2];
-    struct rm_learner *learner;
-    struct rm_evaluator *evaluator;
-    struct rm_duty duty[3], evaluation;
+    struct rm_actor *actors[2] = {NULL, NULL};
+    struct rm_learner *learner = NULL;
+    struct rm_evaluator *evaluator = NULL;
+    struct rm_duty duty[3] = {{0}}, evaluation = {0};
     char json[2048];
     snprintf(json, sizeof json,
              "{\"name\": \"learn-count\", \"seed\": 2, \"mode\": \"sequential\","
@@ -41,8 +41,10 @@ static double greedy_score(const char *algorithm, const char *layers, const char
     if (rm_learner_create(&learner, &session, 0, "", &duty[2], &error) ||
         rm_actor_create(&actors[0], &session, 0, &duty[0], &error) ||
         rm_actor_create(&actors[1], &session, 1, &duty[1], &error) ||
-        rm_evaluator_create(&evaluator, &session, &evaluation, &error))
+        rm_evaluator_create(&evaluator, &session, &evaluation, &error)) {
         fail_msg("%s", error.text);
+        return NAN;
+    }
     if (rm_duty_run_in_turn(duty, 3, &error) != RM_EXIT_OK)
         fail_msg("%s", error.text);
     struct rm_board_run *run = session.board.run;

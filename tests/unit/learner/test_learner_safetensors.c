@@ -179,9 +179,8 @@ static void files_with_a_flaw_are_refused(void **state)
         struct rm_error error = {""};
         struct rm_safetensors file;
         char padded[512];
-        snprintf(padded, sizeof padded, "%s", flaws[i].header);
-        while (strlen(padded) % 8)
-            strcat(padded, " ");
+        const int length = (int)(strlen(flaws[i].header) + 7) / 8 * 8;
+        snprintf(padded, sizeof padded, "%-*s", length, flaws[i].header);
         write_raw(padded, strlen(padded), flaws[i].data);
         const int rc = rm_safetensors_read(&file, path, &error);
         if (rc != -EPROTO || !strstr(error.text, flaws[i].says))

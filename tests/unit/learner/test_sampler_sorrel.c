@@ -54,13 +54,20 @@ static void play(struct rm_ring *ring, uint32_t epoch, uint32_t jump)
         original_add(from + t);
 }
 
+static bool equal(const float *a, const float *b)
+{
+    for (uint32_t i = 0; i < STACK * RM_TEST_FEATURES; i++)
+        if (a[i] != b[i])
+            return false;
+    return true;
+}
+
 /* The start slot that a drawn transition must come from: frames, action and reward all agree. */
 static int find_start(const struct rm_batch *b, uint32_t k)
 {
     for (uint32_t i = 0; i + STACK + 1 < original.size; i++) {
-        const size_t bytes = STACK * sizeof original.frame[0];
-        if (!memcmp(b->obs + k * b->inputs, original.frame[i], bytes) &&
-            !memcmp(b->next_obs + k * b->inputs, original.frame[i + 1], bytes) &&
+        if (equal(b->obs + k * b->inputs, original.frame[i]) &&
+            equal(b->next_obs + k * b->inputs, original.frame[i + 1]) &&
             b->action[k] == original.action[i + STACK - 1] &&
             b->ret[k] == original.reward[i + STACK - 1])
             return (int)i;

@@ -1,0 +1,148 @@
+/* kill -9 of every kind of worker while a real run trains: the others go on, the dead one is back,
+ * the run reaches its end, and what the board counts fits together. */
+#include "tests/support/daemon.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define STEPS 120000
+
+static struct rm_test_daemon d;
+
+static int home(const char *name, const char *mode)
+{
+    char config[1024];
+    snprintf(config, sizeof config,
+             "{\"name\":\"x\",\"seed\":3,\"mode\":\"%s\",\"run\":{\"steps\":%d},"
+             "\"world\":{\"name\":\"count\"},\"actor\":{\"count\":2,\"worlds\":4},"
+             "\"ring\":{\"capacity\":4096},"
+             "\"sample\":{\"batch\":16,\"n_step\":2,\"min_fill\":64},"
+             "\"limiter\":{\"updates_per_step\":0.125},\"algorithm\":{\"name\":\"dqn\"},"
+             "\"publish\":{\"interval\":4},"
+             "\"network\":{\"layers\":[{\"type\":\"linear\",\"units\":16},{\"type\":\"relu\"}]},"
+             "\"evaluation\":{\"episodes\":8,\"final_episodes\":16,\"worlds\":4},"
+             "\"supervisor\":{\"deaths_max\":50}}",
+             mode, STEPS);
+    return rm_test_daemon_home(&d, name, config);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rm_test_daemon_end(&d);
+    return 0;
+}
+
+static json_t *status(int fd)
+{
+    json_t *reply = rm_test_ask(fd, "status", NULL);
+    json_t *value = json_incref(json_object_get(reply, "return"));
+    json_decref(reply);
+    return value;
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Kills worker `index` and waits until its successor works. */
+static void kill_one(int fd, unsigned index)
+{
+    char path[48];
+    json_t *before = status(fd);
+    snprintf(path, sizeof path, "workers.%u.pid", index);
+    pid_t pid = (pid_t)json_integer_value(rm_test_path(before, path));
+    snprintf(path, sizeof path, "workers.%u.generation", index);
+    double generation = json_number_value(rm_test_path(before, path));
+    assert_true(json_number_value(rm_test_path(before, "progress.fraction")) < 1);
+    json_decref(before);
+    assert_true(pid > 0);
+    double start = now_s();
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_true(rm_test_until_at_least(fd, path, generation + 1));
+    snprintf(path, sizeof path, "workers.%u.supervisor", index);
+    assert_true(rm_test_until_text(fd, path, "up"));
+    print_message("worker %u: back after %.3f s\n", index, now_s() - start);
+    assert_false(rm_test_process_there(pid));
+}
+
+/* Numbers of the end that must fit together, whoever died in between. */
+static void consistent(void)
+{
+    json_t *summary = json_loads(rm_test_daemon_file(&d, "summary.json"), 0, NULL);
+    assert_non_null(summary);
+    assert_string_equal(json_string_value(rm_test_path(summary, "state")), "done");
+    double steps = json_number_value(rm_test_path(summary, "progress.steps"));
+    double env_steps = json_number_value(rm_test_path(summary, "policies.0.env_steps"));
+    double updates = json_number_value(rm_test_path(summary, "policies.0.updates"));
+    double samples = json_number_value(rm_test_path(summary, "policies.0.samples"));
+    double published = json_number_value(rm_test_path(summary, "policies.0.published"));
+    double evaluated = json_number_value(rm_test_path(summary, "policies.0.evaluated_version"));
+    assert_true(steps >= STEPS);
+    /* Two counters of the same steps, and a death may fall between them: one row a death. */
+    assert_true(fabs(env_steps - steps) <= 4.0 * 4);
+    assert_true(samples >= 16 * updates && samples <= 16 * (updates + 8));
+    assert_true(fabs(updates - 0.125 * env_steps) < 0.02 * updates + 50);
+    assert_true(published >= 1 && published <= updates + 4);
+    assert_true(evaluated == published);
+    assert_true(json_number_value(rm_test_path(summary, "score.last")) > 0);
+    assert_int_equal(json_integer_value(rm_test_path(summary, "evaluation.episodes")), 16);
+    json_decref(summary);
+}
+
+static void kill_all_kinds(const char *name, const char *mode)
+{
+    assert_int_equal(home(name, mode), 0);
+    assert_int_equal(rm_test_daemon_start(&d, NULL, false, 0), 0);
+    int fd = rm_test_connect(&d);
+    assert_true(fd >= 0);
+    assert_true(rm_test_until_at_least(fd, "policies.0.updates", 20));
+    static const unsigned victims[] = {0, 2, 3, 1, 2};
+    for (size_t i = 0; i < sizeof victims / sizeof victims[0]; i++)
+        kill_one(fd, victims[i]);
+    int code = rm_test_daemon_wait(&d, 60);
+    if (code < 0) {
+        json_t *stuck = status(fd);
+        char *text = json_dumps(stuck, JSON_INDENT(1));
+        fprintf(stderr, "stuck:\n%s\n", text);
+        free(text);
+        json_decref(stuck);
+    }
+    close(fd);
+    assert_int_equal(code, 0);
+    consistent();
+}
+
+static void a_free_run_survives(void **state)
+{
+    (void)state;
+    kill_all_kinds("free", "free");
+}
+
+static void a_lockstep_run_survives(void **state)
+{
+    (void)state;
+    kill_all_kinds("lockstep", "lockstep");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_free_run_survives, teardown),
+        cmocka_unit_test_teardown(a_lockstep_run_survives, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

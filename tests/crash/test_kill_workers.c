@@ -15,7 +15,8 @@
 
 #include <cmocka.h>
 
-#define STEPS 120000
+#define STEPS 60000 /* with a network that is large enough for this to take some seconds */
+#define BATCH 64
 
 static struct rm_test_daemon d;
 
@@ -26,13 +27,14 @@ static int home(const char *name, const char *mode)
              "{\"name\":\"x\",\"seed\":3,\"mode\":\"%s\",\"run\":{\"steps\":%d},"
              "\"world\":{\"name\":\"count\"},\"actor\":{\"count\":2,\"worlds\":4},"
              "\"ring\":{\"capacity\":4096},"
-             "\"sample\":{\"batch\":16,\"n_step\":2,\"min_fill\":64},"
+             "\"sample\":{\"batch\":%d,\"n_step\":2,\"min_fill\":256},"
              "\"limiter\":{\"updates_per_step\":0.125},\"algorithm\":{\"name\":\"dqn\"},"
              "\"publish\":{\"interval\":4},"
-             "\"network\":{\"layers\":[{\"type\":\"linear\",\"units\":16},{\"type\":\"relu\"}]},"
+             "\"network\":{\"layers\":[{\"type\":\"linear\",\"units\":256},{\"type\":\"relu\"},"
+             "{\"type\":\"linear\",\"units\":256},{\"type\":\"relu\"}]},"
              "\"evaluation\":{\"episodes\":8,\"final_episodes\":16,\"worlds\":4},"
              "\"supervisor\":{\"deaths_max\":50}}",
-             mode, STEPS);
+             mode, STEPS, BATCH);
     return rm_test_daemon_home(&d, name, config);
 }
 
@@ -94,7 +96,7 @@ static void consistent(void)
     assert_true(steps >= STEPS);
     /* Two counters of the same steps, and a death may fall between them: one row a death. */
     assert_true(fabs(env_steps - steps) <= 4.0 * 4);
-    assert_true(samples >= 16 * updates && samples <= 16 * (updates + 8));
+    assert_true(samples >= BATCH * updates && samples <= BATCH * (updates + 8));
     assert_true(fabs(updates - 0.125 * env_steps) < 0.02 * updates + 50);
     assert_true(published >= 1 && published <= updates + 4);
     assert_true(evaluated == published);

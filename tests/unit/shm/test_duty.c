@@ -74,7 +74,10 @@ static void *run(void *arg)
 {
     struct fixture *f = arg;
     struct rm_error error = {""};
-    return (void *)(intptr_t)rm_duty_run(&f->duty, &error);
+    static int code;
+
+    code = rm_duty_run(&f->duty, &error);
+    return &code;
 }
 
 static void wait_for(struct fixture *f, enum rm_worker_state state)
@@ -99,7 +102,7 @@ static void works_sleeps_and_wakes(void **state)
     /* Repeated until heard: the runner may be between its second look and its sleep. */
     rm_wake_force(&f->duty.wake);
     pthread_join(thread, &result);
-    assert_int_equal((intptr_t)result, RM_EXIT_OK);
+    assert_int_equal(*(int *)result, RM_EXIT_OK);
     assert_int_equal(f->probe.done, 5);
     assert_int_equal(f->duty.slot->state, RM_WORKER_DONE);
     assert_int_equal(f->duty.slot->turns, 5);
@@ -126,7 +129,7 @@ static void pause_holds_and_stop_ends(void **state)
     f->board.run->stop = 1;
     rm_wake_force(&f->duty.wake);
     pthread_join(thread, &result);
-    assert_int_equal((intptr_t)result, RM_EXIT_OK);
+    assert_int_equal(*(int *)result, RM_EXIT_OK);
     assert_int_equal(f->duty.slot->state, RM_WORKER_NONE);
 }
 
@@ -169,7 +172,10 @@ static void duties_take_turns(void **state)
 static void *run_both(void *arg)
 {
     struct rm_error error = {""};
-    return (void *)(intptr_t)rm_duty_run_in_turn(arg, 2, &error);
+    static int code;
+
+    code = rm_duty_run_in_turn(arg, 2, &error);
+    return &code;
 }
 
 /* One is done and the other waits: the first stays done while the second sleeps for both. */
@@ -194,7 +200,7 @@ static void finished_duties_stay_done(void **state)
     second.work = 3;
     rm_wake_force(&f->duty.wake);
     pthread_join(thread, &result);
-    assert_int_equal((intptr_t)result, RM_EXIT_OK);
+    assert_int_equal(*(int *)result, RM_EXIT_OK);
     assert_int_equal(second.done, 5);
     assert_int_equal(f->board.workers[0].state, RM_WORKER_DONE);
     assert_int_equal(f->board.workers[1].state, RM_WORKER_DONE);

@@ -27,6 +27,7 @@ void rm_pace_start(struct rm_pace *pace, struct rm_session *session, struct rm_s
     pace->rounds = e->mode != RM_MODE_FREE;
     pace->updates_per_step = e->limiter.updates_per_step;
     pace->attempts = attempts;
+    pace->successor = attempts > 0;
     if (pace->rounds)
         pace->due_base = attempts;
 }
@@ -96,31 +97,33 @@ static bool actors_left(const struct rm_pace *pace, uint64_t round)
     return budget && steps >= budget;
 }
 
+/* Updates that fell due while there was too little to sample from: the original's sequential form
+ * drops them, everybody else makes up for them. */
+static uint64_t dropped(const struct rm_pace *pace)
+{
+    const struct rm_experiment *e = experiment(pace);
+    if (e->algorithm.form != RM_FORM_SORREL_SEQ || pace->successor || e->sample.min_fill == 0)
+        return 0;
+    return (uint64_t)floor((double)(e->sample.min_fill - 1) * pace->updates_per_step + 1e-9);
+}
+
 static void begin_round(struct rm_pace *pace, uint64_t round)
 {
     const struct rm_experiment *e = experiment(pace);
-    const bool successor = pace->round == 0 && pace->attempts > 0;
-    pace->arrived = false;
     rm_sampler_window_round(pace->sampler, round, e->run.round_steps);
     const uint64_t fresh = rm_sampler_count_new(pace->sampler);
-    pace->round = round;
-    if (successor) {
-        /* Rows before this process came were its predecessor's to train on. */
-        pace->inserted_base = pace->inserted = 0;
-        pace->due = pace->due_base;
-    } else {
+    /* Rows before a successor came were its predecessor's to train on. */
+    if (!pace->successor || pace->round > 0)
         pace->inserted += fresh;
-        pace->due = due_after(pace, pace->inserted);
-    }
-    if (pace->inserted < e->sample.min_fill && !successor)
-        pace->due = pace->attempts;
-    else if (e->algorithm.form == RM_FORM_SORREL_SEQ) {
-        /* The original drops updates that fall due while its buffer is too small for a batch. */
-        const uint64_t dropped =
-            e->sample.min_fill ? due_after(pace, e->sample.min_fill - 1) - pace->due_base : 0;
-        pace->due -= dropped < pace->due ? dropped : pace->due;
-    }
+    pace->round = round;
+    pace->arrived = false;
     pace->last_round = actors_left(pace, round);
+    if (pace->inserted < e->sample.min_fill && !pace->successor) {
+        pace->due = pace->attempts;
+        return;
+    }
+    const uint64_t due = due_after(pace, pace->inserted), less = dropped(pace);
+    pace->due = due > less ? due - less : 0;
 }
 
 static enum rm_turn next_in_rounds(struct rm_pace *pace)

@@ -23,6 +23,7 @@ struct rm_pace {
     struct rm_session *session;
     struct rm_sampler *sampler;
     uint32_t policy, who;    /* who = this learner's number as a participant and worker */
+    bool successor;          /* predecessors have drawn batches */
     bool rounds;             /* lockstep or sequential */
     double updates_per_step; /* hot */
     uint64_t attempts;       /* updates made or skipped: batches drawn */

@@ -279,6 +279,28 @@ static void a_successor_goes_on(void **state)
     stop(&r);
 }
 
+/* In rounds: what the dead one still owed in the round it died in is lost, the rest is made. */
+static void a_successor_goes_on_in_rounds(void **state)
+{
+    (void)state;
+    struct rm_error error = {""};
+    struct run r;
+    start(&r, "sequential", "\"actor\": {\"count\": 1, \"worlds\": 4}, " LOCKSTEP);
+    while (RM_PEEK(&board(&r)->updates) < 101) {
+        rm_test_turn(&r.duty[0]);
+        learner_turn(&r);
+    }
+    rm_learner_destroy(r.learner);
+    if (rm_learner_create(&r.learner, &r.session, 0, r.folder, &r.duty[1], &error))
+        fail_msg("%s", error.text);
+    run_to_its_end(&r);
+    const uint64_t steps = RM_PEEK(&board(&r)->env_steps), updates = RM_PEEK(&board(&r)->updates);
+    /* A round of 8 rows of 4 worlds owes 8 updates; the one of its death and, since the successor
+     * does not know what it held, that round's rows are given up. */
+    assert_true(updates <= steps / 4 && updates + 2 * 8 >= steps / 4);
+    stop(&r);
+}
+
 static void what_stays_infinite_ends_it(void **state)
 {
     (void)state;
@@ -351,6 +373,7 @@ int main(void)
         cmocka_unit_test(free_running_keeps_the_proportion),
         cmocka_unit_test(small_changes_are_not_published),
         cmocka_unit_test(a_successor_goes_on),
+        cmocka_unit_test(a_successor_goes_on_in_rounds),
         cmocka_unit_test(what_stays_infinite_ends_it),
         cmocka_unit_test(checkpoints_are_written_when_asked_for),
         cmocka_unit_test(nothing_is_allocated_once_it_runs),

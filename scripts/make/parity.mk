@@ -1,0 +1,4 @@
+# Networks and Adam against PyTorch: `make parity`. Not part of `make test`: it fetches 140 MB once.
+.PHONY: parity
+parity: $(BUILD)/tests/oracle/dump_net
+	@tests/oracle/parity $(BUILD) || { code=$$?; [ $$code -eq 77 ]; }

@@ -1,0 +1,174 @@
+/* The rows of metrics.csv hold what the board says, under the names of its tables; and rates. */
+#include "daemon/metrics.h"
+#include "daemon/rate.h"
+
+#include "shm/atomic.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define COLUMNS_MAX 512
+
+static struct rm_board_view board;
+static struct rm_run_directory directory;
+
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(directory.path, sizeof directory.path, "/tmp/rm-metrics-XXXXXX");
+    if (!mkdtemp(directory.path) || rm_board_create(&board, 2, 2, 3, NULL) < 0)
+        return -1;
+    snprintf(board.agents[0].name, RM_NAME_MAX, "a");
+    snprintf(board.agents[1].name, RM_NAME_MAX, "b");
+    snprintf(board.policies[0].name, RM_NAME_MAX, "p0");
+    snprintf(board.policies[1].name, RM_NAME_MAX, "p1");
+    for (int w = 0; w < 3; w++)
+        snprintf(board.workers[w].name, RM_NAME_MAX, "w%d", w);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    char path[sizeof directory.path + 32];
+    rm_board_close(&board);
+    snprintf(path, sizeof path, "%s/metrics.csv", directory.path);
+    unlink(path);
+    return rmdir(directory.path);
+}
+
+static struct table {
+    char text[1 << 16];
+    char *names[COLUMNS_MAX], *values[COLUMNS_MAX];
+    size_t columns;
+} t;
+
+static size_t split(char *line, char **cells)
+{
+    size_t n = 0;
+    cells[n++] = line;
+    for (char *c = line; *c; c++)
+        if (*c == ',') {
+            *c = '\0';
+            cells[n++] = c + 1;
+        }
+    return n;
+}
+
+/* The header and the last row. */
+static void read_csv(void)
+{
+    char path[sizeof directory.path + 32];
+    snprintf(path, sizeof path, "%s/metrics.csv", directory.path);
+    FILE *in = fopen(path, "r");
+    assert_non_null(in);
+    size_t n = fread(t.text, 1, sizeof t.text - 1, in);
+    fclose(in);
+    t.text[n] = '\0';
+    assert_true(n > 0 && t.text[n - 1] == '\n');
+    t.text[n - 1] = '\0';
+    char *header_end = strchr(t.text, '\n'), *last = strrchr(t.text, '\n') + 1;
+    *header_end = '\0';
+    t.columns = split(t.text, t.names);
+    assert_int_equal(split(last, t.values), t.columns);
+}
+
+static const char *cell(const char *name)
+{
+    for (size_t i = 0; i < t.columns; i++)
+        if (!strcmp(t.names[i], name))
+            return t.values[i];
+    fail_msg("no column %s", name);
+    return "";
+}
+
+static void rows_say_what_the_board_says(void **state)
+{
+    (void)state;
+    struct rm_metrics metrics;
+    assert_int_equal(rm_metrics_open(&metrics, &directory, &board, true, false, NULL), 0);
+    assert_int_equal(rm_metrics_write(&metrics, &board, 0, 0), 0);
+    RM_POKE(&board.policies[1].updates, 123456789012345ull);
+    RM_POKE(&board.policies[0].loss, 0.125);
+    RM_POKE(&board.policies[1].loss, NAN);
+    rm_scores_add(&board.agents[1].scores, 3);
+    rm_scores_add(&board.agents[1].scores, 4);
+    assert_int_equal(rm_metrics_write(&metrics, &board, 1.5, 77), 0);
+    rm_metrics_close(&metrics);
+    read_csv();
+    assert_string_equal(cell("time_s"), "1.5");
+    assert_string_equal(cell("steps"), "77");
+    assert_string_equal(cell("policy.p1.updates"), "123456789012345");
+    assert_string_equal(cell("policy.p0.updates"), "0");
+    assert_string_equal(cell("policy.p0.loss"), "0.125");
+    assert_string_equal(cell("policy.p1.loss"), ""); /* not there, rather than "nan" */
+    assert_string_equal(cell("agent.b.reward_last"), "3.5");
+    assert_string_equal(cell("agent.b.reward_episodes"), "2");
+    assert_string_equal(cell("agent.a.reward_last"), "");
+    for (size_t i = 0; i < rm_policy_metric_count; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "policy.p0.%s", rm_policy_metrics[i].name);
+        cell(name);
+    }
+    for (size_t i = 0; i < rm_worker_metric_count; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "worker.w2.%s", rm_worker_metrics[i].name);
+        cell(name);
+    }
+    for (size_t i = 0; i < t.columns; i++)
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(t.names[i], t.names[j]);
+}
+
+static void both_off_writes_nothing(void **state)
+{
+    (void)state;
+    struct rm_metrics metrics;
+    assert_int_equal(rm_metrics_open(&metrics, &directory, &board, false, false, NULL), 0);
+    assert_int_equal(rm_metrics_write(&metrics, &board, 1, 1), 0);
+    rm_metrics_close(&metrics);
+}
+
+#define S 1000000000ull
+
+static void rates_are_of_the_last_seconds(void **state)
+{
+    (void)state;
+    struct rm_rate rate = {.count = 0};
+    assert_true(rm_rate_per_s(&rate) == 0);
+    rm_rate_add(&rate, 1 * S, 1000);
+    assert_true(rm_rate_per_s(&rate) == 0);
+    for (uint64_t i = 1; i <= 5; i++)
+        rm_rate_add(&rate, (1 + i) * S, 1000 + 100 * i);
+    assert_true(fabs(rm_rate_per_s(&rate) - 100) < 1e-9);
+    /* After a while only the new pace counts. */
+    for (uint64_t i = 1; i <= 100; i++)
+        rm_rate_add(&rate, (6 + i) * S, 1500 + 7 * i);
+    assert_true(fabs(rm_rate_per_s(&rate) - 7) < 1e-9);
+    /* Quick ticks do not shorten the window. */
+    for (uint64_t i = 1; i <= 20; i++)
+        rm_rate_add(&rate, 106 * S + i * S / 20, 1500 + 7 * 100 + i);
+    assert_true(rm_rate_per_s(&rate) > 7 && rm_rate_per_s(&rate) < 12);
+    rm_rate_reset(&rate);
+    assert_true(rm_rate_per_s(&rate) == 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(rows_say_what_the_board_says),
+        T(both_off_writes_nothing),
+        cmocka_unit_test(rates_are_of_the_last_seconds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

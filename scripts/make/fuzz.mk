@@ -8,6 +8,7 @@ FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz
 # Which rooms a target needs; all of them unless said here.
 FUZZ_ROOMS_config := config shm
 FUZZ_ALSO_config  := config
+FUZZ_ROOMS_control := daemon config shm
 
 fuzz_libs = $(if $(FUZZ_ROOMS_$(1)),$(foreach r,$(FUZZ_ROOMS_$(1)),$(call lib,$(r))),$(LINK_ALL))
 

@@ -190,14 +190,46 @@ static void note_evaluations(struct rm_daemon *daemon)
                               "episodes", (json_int_t)episodes));
 }
 
+/* In sequential mode one process has all the slots. It waits when one of its duties does, for all;
+ * it is as alive as the liveliest. */
+static enum rm_worker_state solo_word(const struct rm_daemon *daemon, uint64_t *heartbeat_ns)
+{
+    enum rm_worker_state word = RM_WORKER_DONE;
+    for (uint32_t i = 0; i <= rm_worker_evaluator(&daemon->session.objects); i++) {
+        const struct rm_board_worker *slot = &daemon->session.board.workers[i];
+        enum rm_worker_state state = RM_SEE(&slot->state);
+        uint64_t beat = RM_PEEK(&slot->heartbeat_ns);
+        if (beat > *heartbeat_ns)
+            *heartbeat_ns = beat;
+        if (state == RM_WORKER_WAITING)
+            return RM_WORKER_WAITING;
+        if (state != RM_WORKER_DONE)
+            word = RM_WORKER_BUSY;
+    }
+    return word;
+}
+
+/* A worker's word on itself. */
+static enum rm_worker_state word_of(const struct rm_daemon *daemon, uint32_t index,
+                                    uint64_t *heartbeat_ns)
+{
+    const struct rm_board_worker *slot = &daemon->session.board.workers[index];
+    enum rm_worker_state state = RM_SEE(&slot->state);
+    *heartbeat_ns = RM_PEEK(&slot->heartbeat_ns);
+    if (RM_PEEK(&slot->role) != RM_ROLE_SOLO || state != RM_WORKER_WAITING)
+        return state;
+    return solo_word(daemon, heartbeat_ns);
+}
+
 /* Deaths, hangs and readiness, from what the board says. */
 static void observe(struct rm_daemon *daemon, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
-        const struct rm_board_worker *slot = &daemon->session.board.workers[i];
-        if (rm_daemon_has_process(daemon, i))
-            rm_supervisor_observe(&daemon->supervisor, i, RM_SEE(&slot->state),
-                                  RM_PEEK(&slot->heartbeat_ns), now_ns);
+        uint64_t heartbeat_ns;
+        if (!rm_daemon_has_process(daemon, i))
+            continue;
+        enum rm_worker_state word = word_of(daemon, i, &heartbeat_ns);
+        rm_supervisor_observe(&daemon->supervisor, i, word, heartbeat_ns, now_ns);
     }
 }
 
@@ -316,7 +348,8 @@ static bool quiet(const struct rm_daemon *daemon)
         return false;
     for (uint32_t i = 0; i < daemon->supervisor.count; i++) {
         enum rm_supervised state = daemon->supervisor.workers[i].state;
-        enum rm_worker_state word = RM_PEEK(&daemon->session.board.workers[i].state);
+        uint64_t heartbeat_ns;
+        enum rm_worker_state word = word_of(daemon, i, &heartbeat_ns);
         if (state == RM_SUPERVISED_STARTING ||
             (state == RM_SUPERVISED_UP && word != RM_WORKER_WAITING && word != RM_WORKER_DONE))
             return false;

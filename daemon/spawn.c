@@ -66,6 +66,16 @@ static void on_process_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
+/* In sequential mode what was going on in the other slots died with the process. */
+static void clear_duties(struct rm_daemon *daemon)
+{
+    for (uint32_t i = 0; i <= rm_worker_evaluator(&daemon->session.objects); i++) {
+        struct rm_board_worker *slot = &daemon->session.board.workers[i];
+        if (RM_PEEK(&slot->state) != RM_WORKER_DONE)
+            RM_RAISE(&slot->state, RM_WORKER_NONE);
+    }
+}
+
 static void on_process_exit(uv_process_t *handle, int64_t status, int signal)
 {
     struct process *process = handle->data;
@@ -83,7 +93,8 @@ static void on_process_exit(uv_process_t *handle, int64_t status, int signal)
     RM_POKE(&slot->pid, 0);
     if (!report.done)
         RM_RAISE(&slot->state, RM_WORKER_NONE);
-    /* In sequential mode the slots of the others die with the process that ran them. */
+    if (RM_PEEK(&slot->role) == RM_ROLE_SOLO)
+        clear_duties(daemon);
     rm_supervisor_exited(&daemon->supervisor, index, &report, words, rm_now_ns());
 }
 

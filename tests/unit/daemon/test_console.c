@@ -1,0 +1,244 @@
+/* The live line: what it says, that it fits; and that it is redrawn in place on a terminal only. */
+#include "daemon/daemon.h"
+
+#include "shm/atomic.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct rm_daemon *daemon_;
+
+static int setup(void **state)
+{
+    (void)state;
+    daemon_ = calloc(1, sizeof *daemon_);
+    struct rm_board_view *board = &daemon_->session.board;
+    if (!daemon_ || rm_board_create(board, 2, 2, 5, NULL) < 0)
+        return -1;
+    daemon_->session.objects = (struct rm_objects){.policies = 2, .actors = 2, .workers = 5};
+    daemon_->session.plan.agents = 2;
+    daemon_->life = RM_LIFE_TRAINING;
+    RM_POKE(&board->run->state, RM_RUN_RUNNING);
+    RM_POKE(&board->run->env_steps_budget, 1000);
+    for (int w = 0; w < 5; w++)
+        snprintf(board->workers[w].name, RM_NAME_MAX, "worker-%d", w);
+    for (int a = 0; a < 2; a++) {
+        snprintf(board->agents[a].name, RM_NAME_MAX, "agent_%d", a);
+        snprintf(board->policies[a].name, RM_NAME_MAX, "agent_%d", a);
+        RM_POKE(&board->agents[a].policy, (uint32_t)a);
+        rm_scores_add(&board->agents[a].scores, 10.0 * (a + 1));
+        RM_POKE(&board->policies[a].env_steps, 400);
+        RM_POKE(&board->policies[a].samples, 1000);
+        RM_POKE(&board->policies[a].replay_rows, 50);
+        RM_POKE(&board->policies[a].replay_capacity, 200);
+        RM_POKE(&board->policies[a].lag_sum, 30);
+        RM_POKE(&board->policies[a].lag_count, 20);
+    }
+    RM_POKE(&board->workers[0].steps, 150);
+    RM_POKE(&board->workers[1].steps, 250);
+    rm_rate_add(&daemon_->steps_rate, 1000000000ull, 0);
+    rm_rate_add(&daemon_->steps_rate, 3000000000ull, 800);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rm_board_close(&daemon_->session.board);
+    free(daemon_);
+    return 0;
+}
+
+static void the_line_says_what_counts(void **state)
+{
+    (void)state;
+    char line[512];
+    rm_console_line(line, sizeof line, daemon_, 500);
+    /* 400 agent steps a second are 200 of each of two agents; 600 are left: 3 seconds. */
+    assert_string_equal(line, "400 steps/s  [######----------]  40% 0:03 left  reward 10.0 20.0  "
+                              "replay 25%  ratio 2.50  lag 1.50");
+    RM_POKE(&daemon_->session.board.run->state, RM_RUN_PAUSED);
+    rm_console_line(line, sizeof line, daemon_, 500);
+    assert_int_equal(strncmp(line, "paused  ", 8), 0);
+}
+
+static void without_a_budget_steps_are_counted(void **state)
+{
+    (void)state;
+    char line[512];
+    RM_POKE(&daemon_->session.board.run->env_steps_budget, 0);
+    RM_POKE(&daemon_->session.board.workers[0].steps, 2345678);
+    rm_console_line(line, sizeof line, daemon_, 500);
+    assert_non_null(strstr(line, "2.35M steps"));
+    assert_null(strchr(line, '['));
+}
+
+static void the_line_fits_any_width(void **state)
+{
+    (void)state;
+    char line[512];
+    for (unsigned width = 0; width < 300; width++) {
+        size_t n = rm_console_line(line, sizeof line, daemon_, width);
+        assert_int_equal(n, strlen(line));
+        assert_true(n <= width);
+    }
+    assert_true(rm_console_line(line, 10, daemon_, 200) < 10);
+}
+
+/* Everything written to the other end so far. */
+static const char *screen(int master)
+{
+    static char text[65536];
+    ssize_t n = read(master, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+static void a_terminal_is_redrawn_in_place(void **state)
+{
+    (void)state;
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+    if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0)
+        skip();
+    int terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
+    assert_true(terminal >= 0);
+    struct winsize size = {.ws_row = 24, .ws_col = 40};
+    assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
+    FILE *out = fdopen(terminal, "w");
+    struct rm_console console;
+    rm_console_open(&console, out);
+    assert_true(console.terminal);
+    console.last_ns = 0;
+    rm_console_live(&console, daemon_, 10000000000ull);
+    const char *text = screen(master);
+    assert_int_equal(text[0], '\r');
+    assert_null(strchr(text, '\n'));
+    assert_true(strlen(text) <= 1 + 39 + 3); /* return, line, clearing the rest */
+    /* Too early for another one. */
+    rm_console_live(&console, daemon_, 10500000000ull);
+    assert_string_equal(screen(master), "");
+    rm_console_live(&console, daemon_, 11000000000ull);
+    assert_int_equal(screen(master)[0], '\r');
+    /* Anything else wipes it first. */
+    rm_console_say(&console, "hello");
+    assert_string_equal(screen(master), "\r\033[Khello\r\n");
+    fclose(out);
+    close(master);
+}
+
+static void a_file_gets_plain_lines_and_the_tables(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = tmpfile();
+    assert_non_null(out);
+    struct rm_console console;
+    rm_console_open(&console, out);
+    assert_false(console.terminal);
+    console.last_ns = 0;
+    rm_console_live(&console, daemon_, 10000000000ull);
+    rm_console_live(&console, daemon_, 11000000000ull); /* too early */
+    rm_console_live(&console, daemon_, 16000000000ull);
+    struct rm_board_run *run = daemon_->session.board.run;
+    RM_POKE(&run->evaluations, 1);
+    RM_POKE(&run->eval_score_mean, 512.34);
+    RM_POKE(&run->eval_score_stderr, 6.05);
+    RM_POKE(&run->eval_episodes, 100);
+    RM_POKE(&daemon_->session.board.agents[1].eval_mean, 77.25);
+    RM_POKE(&daemon_->session.board.workers[3].phase_ns[RM_PHASE_FORWARD], 750);
+    RM_POKE(&daemon_->session.board.workers[3].phase_ns[RM_PHASE_WAITING], 250);
+    daemon_->world = (struct rm_world_facts){257.7, NAN, NAN, NAN};
+    daemon_->supervisor.count = 5;
+    daemon_->supervisor.workers[2].deaths = 3;
+    snprintf(daemon_->directory.path, sizeof daemon_->directory.path, "/runs/here");
+    rm_console_summary(&console, daemon_);
+    rewind(out);
+    assert_true(getdelim(&text, &bytes, '\0', out) > 0);
+    assert_null(strchr(text, '\r'));
+    assert_null(strchr(text, '\033'));
+    size_t lines = 0;
+    for (const char *at = text; (at = strstr(at, "40% 0:03 left")); at++)
+        lines++;
+    assert_int_equal(lines, 2);
+    static const char *const there[] = {
+        "greedy score 512.3 +- 6.0 over 100 episodes; a random policy scores 257.7\n",
+        "agent_1               20.0      20.0        400",
+        "     77.2\n",
+        "worker-3                    25.0        75.0\n",
+        "worker-2 died 3 times",
+        "run directory: /runs/here\n",
+    };
+    for (size_t i = 0; i < sizeof there / sizeof there[0]; i++) {
+        if (!strstr(text, there[i]))
+            print_error("no \"%s\" in:\n%s\n", there[i], text);
+        assert_non_null(strstr(text, there[i]));
+    }
+    assert_null(strstr(text, "worker-4")); /* booked no time */
+    free(text);
+    fclose(out);
+}
+
+static void access_goes_by_user_and_group(void **state)
+{
+    (void)state;
+    assert_int_equal(rm_access_of(0, 0, 500, 500), RM_ACCESS_ADMINISTER);
+    assert_int_equal(rm_access_of(500, 9, 500, 500), RM_ACCESS_ADMINISTER);
+    assert_int_equal(rm_access_of(501, 500, 500, 500), RM_ACCESS_OPERATE);
+    assert_int_equal(rm_access_of(501, 501, 500, 500), RM_ACCESS_SEE);
+    assert_int_equal(rm_access_of(501, 501, 0, 0), RM_ACCESS_SEE);
+}
+
+static void commands_need_their_level(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        enum rm_access least;
+    } rows[] = {
+        {"{\"execute\":\"status\"}", RM_ACCESS_SEE},
+        {"{\"execute\":\"get\"}", RM_ACCESS_SEE},
+        {"{\"execute\":\"pause\"}", RM_ACCESS_OPERATE},
+        {"{\"execute\":\"stop\"}", RM_ACCESS_OPERATE},
+        {"{\"execute\":\"set\",\"arguments\":{\"key\":\"k\",\"value\":1}}", RM_ACCESS_ADMINISTER}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        for (int level = 0; level < RM_ACCESS_COUNT; level++) {
+            struct rm_request request;
+            struct rm_error error = {.text = ""};
+            const struct rm_command *command;
+            assert_int_equal(rm_request_parse(&request, rows[i].line, strlen(rows[i].line), &error),
+                             0);
+            enum rm_refusal refusal = rm_command_check(rm_commands, rm_command_count, &request,
+                                                       (enum rm_access)level, &command, &error);
+            assert_int_equal(refusal, level >= (int)rows[i].least ? RM_REFUSED_NOT
+                                                                  : RM_REFUSED_ACCESS_DENIED);
+            rm_request_free(&request);
+        }
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(the_line_says_what_counts),
+        T(without_a_budget_steps_are_counted),
+        T(the_line_fits_any_width),
+        T(a_terminal_is_redrawn_in_place),
+        T(a_file_gets_plain_lines_and_the_tables),
+        cmocka_unit_test(access_goes_by_user_and_group),
+        cmocka_unit_test(commands_need_their_level),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -196,7 +196,8 @@ const struct rm_key rm_keys[] = {
     ABOVE("algorithm.target.tau", algorithm.target.tau, 0, 1, 0.005, "per update",
           RM_HOT_TARGET_TAU, "Soft update: the fraction moved."),
     U64("algorithm.target.interval", algorithm.target.interval, 1, 1e12, 1000, "updates",
-        "Hard update: updates between copies."),
+        "Hard update: updates between copies. The form `sorrel-seq` copies that often besides "
+        "moving softly, as the original does (every 200)."),
 
     COMPOUND("network.layers", RM_KEY_LAYERS, network.layer_count, network.layers,
              "[{\"type\": \"linear\", \"units\": 128}, {\"type\": \"relu\"},"

@@ -128,4 +128,7 @@ $(BUILD)/examples/%.so: scripts/examples/%.c actor/env.h
 examples: $(EXAMPLES)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+# Objects of tests and benchmarks are kept.
+.SECONDARY:
+
 include $(sort $(wildcard scripts/make/*.mk))

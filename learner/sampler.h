@@ -1,11 +1,11 @@
 /* sampler: draws batches of n-step transitions uniformly from the replay rings of one policy, one
  * ring per actor, and turns their rows into network inputs.
  *
- * The draw is canonical: a transition is named by (age in rows, global lane), global lane = agent
- * slot
- * * worlds of the experiment + world id, so the same numbers choose the same transitions however
- * the worlds are split over actors. Age is drawn uniformly over the longest window of any ring and
- * the lane uniformly; what turns out not to be a valid transition is drawn again.
+ * The draw is canonical: a transition is named by its age in rows and its global lane, which is the
+ * agent's slot times the experiment's worlds, plus the world's id. So the same numbers choose the
+ * same transitions however the worlds are split over actors. Age is drawn uniformly over the
+ * longest window of any ring and the lane uniformly; what turns out not to be a valid transition is
+ * drawn again.
  *
  * A TRANSITION starts in a row that is neither last nor dead and spans m <= n steps: n, or fewer
  * when the episode ends (the last row, terminated or truncated, is where it ends), when the

@@ -1,0 +1,105 @@
+/* Observations as network inputs: every type, and stacks that begin with zeros. */
+#include "learner/net/features.h"
+#include "tests/support/unit.h"
+
+#include <string.h>
+
+static const float codebook[] = {0, 1, 2, 3, 4, 5}; /* three codes of two channels */
+
+static struct rm_env_agent agent_of(uint32_t dtype, uint32_t rows, uint32_t columns)
+{
+    return (struct rm_env_agent){.dtype = dtype,
+                                 .dims = 2,
+                                 .shape = {rows, columns},
+                                 .codes = 3,
+                                 .channels = 2,
+                                 .codebook = codebook};
+}
+
+static void expect(const float *got, const float *want, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        assert_true(got[i] == want[i]);
+}
+
+static void every_type_keeps_its_values(void **state)
+{
+    (void)state;
+    static const uint8_t u8[] = {0, 1, 200, 255};
+    static const int8_t i8[] = {-128, -1, 0, 127};
+    static const int16_t i16[] = {-32768, -1, 255, 32767};
+    static const int32_t i32[] = {-16777216, -1, 65536, 16777215};
+    static const float f32[] = {-1.5f, 0, 1e-30f, 3e30f};
+    static const struct {
+        uint32_t dtype;
+        const void *obs;
+        size_t bytes;
+        float want[4];
+    } types[] = {
+        {RM_ENV_U8, u8, sizeof u8, {0, 1, 200, 255}},
+        {RM_ENV_I8, i8, sizeof i8, {-128, -1, 0, 127}},
+        {RM_ENV_I16, i16, sizeof i16, {-32768, -1, 255, 32767}},
+        {RM_ENV_I32, i32, sizeof i32, {-16777216, -1, 65536, 16777215}},
+        {RM_ENV_F32, f32, sizeof f32, {-1.5f, 0, 1e-30f, 3e30f}},
+    };
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        const struct rm_env_agent agent = agent_of(types[t].dtype, 2, 2);
+        float out[5] = {0, 0, 0, 0, 42};
+        assert_int_equal(rm_features_bytes(&agent), types[t].bytes);
+        assert_int_equal(rm_features_count(&agent), 4);
+        rm_features_decode(&agent, types[t].obs, out);
+        expect(out, types[t].want, 4);
+        assert_true(out[4] == 42);
+    }
+}
+
+static void codes_become_channels(void **state)
+{
+    (void)state;
+    const struct rm_env_agent agent = agent_of(RM_ENV_CODE8, 1, 4);
+    const uint8_t codes[] = {2, 0, 1, 9}; /* 9 is beyond the codebook: as 0 */
+    const float want[] = {4, 0, 2, 0, 5, 1, 3, 1};
+    float out[8];
+    assert_int_equal(rm_features_bytes(&agent), 4);
+    assert_int_equal(rm_features_count(&agent), 8);
+    rm_features_decode(&agent, codes, out);
+    expect(out, want, 8);
+}
+
+static void stacks_begin_with_zeros(void **state)
+{
+    (void)state;
+    const struct rm_env_agent agent = agent_of(RM_ENV_U8, 1, 2);
+    const uint8_t episode[][2] = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
+    float pushed[6], stacked[6];
+    memset(pushed, 0x55, sizeof pushed); /* what the episode before left there */
+    for (int t = 0; t < 4; t++) {
+        const uint8_t *frames[3];
+        for (int k = 0; k < 3; k++)
+            frames[k] = t - 2 + k >= 0 ? episode[t - 2 + k] : NULL;
+        rm_features_stack(&agent, frames, 3, stacked);
+        rm_features_push(&agent, episode[t], t == 0, 3, pushed);
+        expect(pushed, stacked, 6);
+        for (int k = 0; k < 3; k++)
+            assert_true(stacked[2 * k] == (frames[k] ? (float)frames[k][0] : 0));
+    }
+}
+
+static void an_unknown_type_has_no_size(void **state)
+{
+    (void)state;
+    const struct rm_env_agent agent = agent_of(77, 2, 2);
+    assert_int_equal(rm_features_bytes(&agent), 0);
+    assert_int_equal(rm_features_count(&agent), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_keeps_its_values),
+        cmocka_unit_test(codes_become_channels),
+        cmocka_unit_test(stacks_begin_with_zeros),
+        cmocka_unit_test(an_unknown_type_has_no_size),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -105,15 +105,14 @@ static void consistent(void)
     json_decref(summary);
 }
 
-static void kill_all_kinds(const char *name, const char *mode)
+static void kill_these(const char *name, const char *mode, const unsigned *victims, size_t n)
 {
     assert_int_equal(home(name, mode), 0);
     assert_int_equal(rm_test_daemon_start(&d, NULL, false, 0), 0);
     int fd = rm_test_connect(&d);
     assert_true(fd >= 0);
     assert_true(rm_test_until_at_least(fd, "policies.0.updates", 20));
-    static const unsigned victims[] = {0, 2, 3, 1, 2};
-    for (size_t i = 0; i < sizeof victims / sizeof victims[0]; i++)
+    for (size_t i = 0; i < n; i++)
         kill_one(fd, victims[i]);
     int code = rm_test_daemon_wait(&d, 60);
     if (code < 0) {
@@ -128,16 +127,26 @@ static void kill_all_kinds(const char *name, const char *mode)
     consistent();
 }
 
+/* Actors 0 and 1, the learner, the evaluator; in sequential mode all of them in process 4. */
+static const unsigned everybody[] = {0, 2, 3, 1, 2};
+static const unsigned the_one[] = {4, 4};
+
 static void a_free_run_survives(void **state)
 {
     (void)state;
-    kill_all_kinds("free", "free");
+    kill_these("free", "free", everybody, 5);
 }
 
 static void a_lockstep_run_survives(void **state)
 {
     (void)state;
-    kill_all_kinds("lockstep", "lockstep");
+    kill_these("lockstep", "lockstep", everybody, 5);
+}
+
+static void a_sequential_run_survives(void **state)
+{
+    (void)state;
+    kill_these("sequential", "sequential", the_one, 2);
 }
 
 int main(void)
@@ -145,6 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_free_run_survives, teardown),
         cmocka_unit_test_teardown(a_lockstep_run_survives, teardown),
+        cmocka_unit_test_teardown(a_sequential_run_survives, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,8 +33,9 @@ static int make_path(const char *path, struct rm_error *error)
 static void link_latest(const char *above, const char *leaf)
 {
     char link[RM_PATH_TEXT_MAX + 160], fresh[RM_PATH_TEXT_MAX + 192];
-    snprintf(link, sizeof link, "%s/latest", above);
-    snprintf(fresh, sizeof fresh, "%s/.latest-%d", above, (int)getpid());
+    if (snprintf(link, sizeof link, "%s/latest", above) >= (int)sizeof link ||
+        snprintf(fresh, sizeof fresh, "%s/.latest-%d", above, (int)getpid()) >= (int)sizeof fresh)
+        return;
     if (symlink(leaf, fresh) == 0 && rename(fresh, link) < 0)
         unlink(fresh);
 }

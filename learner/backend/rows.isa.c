@@ -316,7 +316,7 @@ void RM_ISA_NAME(broadcast_mul_dx)(const float *x, const float *phi, const float
             for (uint32_t i = 0; i < n; i++) {
                 float d = dz[i];
                 dx[i] = RM_FMA(d, phi[i], dx[i]);
-                dphi[i] = d * x[i];
+                dphi[i] = phi[i] > 0.0f ? d * x[i] : 0.0f;
             }
     }
 }

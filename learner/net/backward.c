@@ -53,7 +53,6 @@ static void backward_cosine(const struct pass *p, const struct rm_step *s,
     uint32_t rows = in->batch * in->quantiles;
     float *dphi = p->w->phi_gradient;
     p->ops->broadcast_mul_dx(p->b, x, buf->phi, dy, in->batch, in->quantiles, s->out, dx, dphi);
-    p->ops->activate_dx(p->b, RM_ACT_RELU, NULL, buf->phi, dphi, (size_t)rows * s->out, dphi);
     p->ops->linear_dw(p->b, dphi, buf->cosines, rows, s->cosines, s->out, p->grads + s->weight,
                       p->grads + s->bias);
 }

@@ -52,9 +52,10 @@ struct rm_step_buffers {
     float *noisy_w; /* effective weights (out, in) of the last noisy forward */
     float *noisy_b;
     float *noisy_packed;
-    float *eps_w, *eps_b; /* factorised noise, expanded */
-    float *mean, *rstd;   /* layer norm */
-    float *cosines, *phi; /* cosine embedding */
+    float *eps_w, *eps_b;               /* factorised noise, expanded */
+    float *mean, *rstd;                 /* layer norm */
+    float *cosines, *phi;               /* cosine embedding */
+    const float *now_packed, *now_bias; /* what the pass under way uses */
     bool packed_fresh;
     bool last_noisy; /* what the last forward used */
     const float *last_eps_w, *last_eps_b;
@@ -66,12 +67,21 @@ struct rm_net_workspace {
     uint32_t max_batch, max_quantiles;
     bool training;
     struct rm_step_buffers steps[RM_STEPS_MAX];
-    float *turns[2];     /* results, without training */
+    float *turns[2];     /* results of all but the last step, without training */
+    float *states;       /* what the cosine embedding multiplies, without training */
+    float *result;       /* of the last step, without training */
     float *gradients[2]; /* of a step's result and of its input, taking turns */
     float *phi_gradient;
     float **owned; /* every allocation */
     size_t owned_count, floats;
 };
+
+/* Rows of a group and thread: with 250 features they and the weights fit a cache of 1 MB. */
+#define RM_GROUP_ROWS 128u
+
+/* States that forward takes at a time where rows are many. At most the batch for which buffers are.
+ */
+uint32_t rm_net_group_states(const struct rm_net_workspace *workspace, uint32_t quantiles);
 
 static inline uint32_t rm_step_weight_inputs(const struct rm_step *s)
 {

@@ -25,6 +25,17 @@ static size_t rows_of(const struct rm_net_workspace *w, const struct rm_step *s)
     return (size_t)w->max_batch * (many ? w->max_quantiles : 1);
 }
 
+/* Rows of a step's result that exist at a time: without training, those of one group. */
+static size_t rows_held(const struct rm_net_workspace *w, const struct rm_step *s)
+{
+    size_t rows = rows_of(w, s), group = (size_t)RM_GROUP_ROWS * w->backend->threads;
+    bool whole = w->net->uses_quantiles && !s->per_quantile && s->kind != RM_STEP_COSINE;
+    if (w->training || whole)
+        return rows;
+    group = group > w->max_quantiles ? group : w->max_quantiles;
+    return rows < group ? rows : group;
+}
+
 /* Sets *p to a buffer, if asked for. False when there is no memory. */
 static bool want(struct rm_net_workspace *w, bool needed, float **p, size_t floats)
 {
@@ -50,31 +61,41 @@ static bool take_weights(struct rm_net_workspace *w, const struct rm_step *s,
 static bool take_step(struct rm_net_workspace *w, const struct rm_step *s,
                       struct rm_step_buffers *b)
 {
-    size_t rows = rows_of(w, s), floats = rows * s->out;
+    size_t rows = rows_of(w, s), floats = rows * s->out, held = rows_held(w, s);
     bool norm = s->kind == RM_STEP_LAYER_NORM, cosine = s->kind == RM_STEP_COSINE;
     bool product = s->kind == RM_STEP_LINEAR || cosine;
+    bool pre = w->training && s->kind == RM_STEP_LINEAR && s->act == RM_ACT_GELU;
     return (!product || take_weights(w, s, b)) && want(w, w->training, &b->y, floats) &&
-           want(w, w->training && s->act == RM_ACT_GELU && s->kind == RM_STEP_LINEAR, &b->pre,
-                floats) &&
-           want(w, norm, &b->mean, rows) && want(w, norm, &b->rstd, rows) &&
-           want(w, cosine, &b->cosines, rows * s->cosines) && want(w, cosine, &b->phi, floats);
+           want(w, pre, &b->pre, floats) && want(w, norm, &b->mean, rows) &&
+           want(w, norm, &b->rstd, rows) && want(w, cosine, &b->cosines, held * s->cosines) &&
+           want(w, cosine, &b->phi, held * s->out);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
 }
 
 static bool take_all(struct rm_net_workspace *w)
 {
-    size_t widest = 0, widest_phi = 0;
-    for (uint32_t i = 0; i < w->net->step_count; i++) {
-        const struct rm_step *s = &w->net->steps[i];
+    const struct rm_net *net = w->net;
+    size_t widest = 0, phi = 0, states = 0, result = 0;
+    for (uint32_t i = 0; i < net->step_count; i++) {
+        const struct rm_step *s = &net->steps[i];
         if (!take_step(w, s, &w->steps[i]))
             return false;
-        size_t floats = rows_of(w, s) * (s->out > s->in ? s->out : s->in);
-        widest = floats > widest ? floats : widest;
-        if (s->kind == RM_STEP_COSINE)
-            widest_phi = rows_of(w, s) * s->out;
+        widest = larger(widest, rows_held(w, s) * larger(s->out, s->in));
+        result = rows_of(w, s) * s->out;
+        if (s->kind == RM_STEP_COSINE) {
+            phi = rows_of(w, s) * s->out;
+            states = (size_t)w->max_batch * s->in;
+        }
     }
-    float **two = w->training ? w->gradients : w->turns;
-    return want(w, true, &two[0], widest) && want(w, true, &two[1], widest) &&
-           want(w, w->training && widest_phi, &w->phi_gradient, widest_phi);
+    if (w->training)
+        return want(w, true, &w->gradients[0], widest) && want(w, true, &w->gradients[1], widest) &&
+               want(w, phi > 0, &w->phi_gradient, phi);
+    return want(w, true, &w->turns[0], widest) && want(w, true, &w->turns[1], widest) &&
+           want(w, states > 0, &w->states, states) && want(w, true, &w->result, result);
 }
 
 int rm_net_workspace_create(struct rm_net_workspace **out, const struct rm_net *net,

@@ -47,11 +47,23 @@ void rm_daemon_event(struct rm_daemon *daemon, const char *name, json_t *data)
     json_decref(data);
 }
 
+/* The last process is gone. */
+static void end_if_over(struct rm_daemon *daemon)
+{
+    if (daemon->life != RM_LIFE_STOPPING || rm_supervisor_alive(&daemon->supervisor) > 0)
+        return;
+    daemon->life = RM_LIFE_OVER;
+    if (!daemon->failed)
+        set_run_state(daemon, RM_RUN_DONE);
+    uv_stop(&daemon->loop);
+}
+
 void rm_daemon_start_workers(struct rm_daemon *daemon)
 {
     daemon->started_ns = rm_now_ns();
     run_of(daemon)->started_ns = daemon->started_ns;
-    for (uint32_t i = 0; i < daemon->session.objects.workers; i++)
+    /* One that cannot be started fails the run: then the rest is not wanted any more. */
+    for (uint32_t i = 0; i < daemon->session.objects.workers && !daemon->failed; i++)
         if (rm_daemon_has_process(daemon, i))
             rm_supervisor_start(&daemon->supervisor, i, rm_now_ns());
 }
@@ -70,6 +82,7 @@ void rm_daemon_stop(struct rm_daemon *daemon, const char *why)
     RM_RAISE(&run_of(daemon)->stop, 1);
     rm_supervisor_stop_all(&daemon->supervisor, rm_now_ns());
     wake_all(daemon);
+    end_if_over(daemon); /* nobody may have been there to stop */
     rm_daemon_arm(daemon);
 }
 
@@ -304,12 +317,7 @@ void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_
     } else if (worker->finished && daemon->life <= RM_LIFE_TRAINING && trained(daemon)) {
         begin_final_evaluation(daemon);
     }
-    if (daemon->life == RM_LIFE_STOPPING && rm_supervisor_alive(&daemon->supervisor) == 0) {
-        daemon->life = RM_LIFE_OVER;
-        if (!daemon->failed)
-            set_run_state(daemon, RM_RUN_DONE);
-        uv_stop(&daemon->loop);
-    }
+    end_if_over(daemon);
     rm_daemon_arm(daemon);
 }
 

@@ -50,7 +50,7 @@ struct rm_supervisor_limits {
     uint32_t deaths_max; /* this many deaths in the window fail the worker */
 };
 
-#define RM_DEATHS_REMEMBERED 64 /* most that deaths_max can be */
+#define RM_DEATHS_REMEMBERED 1024 /* most that deaths_max can mean */
 
 /* Why a process is gone, for the log: filled by the reaper. */
 struct rm_exit_report {

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -276,6 +278,59 @@ static void missing_programs_fail_the_run(void **state)
     output_has("/nonexistent/ringmaster-actor");
 }
 
+/* Actors come up, then there is no learner: they are stopped again, and nobody else is started. */
+static void one_missing_program_stops_the_others(void **state)
+{
+    (void)state;
+    char libexec[96], self[512] = "", link[160];
+    assert_int_equal(home("partial", 0, ""), 0);
+    snprintf(libexec, sizeof libexec, "%s/some", d.home);
+    snprintf(link, sizeof link, "%s/ringmaster-actor", libexec);
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    assert_int_equal(mkdir(libexec, 0755), 0);
+    assert_int_equal(symlink(self, link), 0);
+    setenv("RINGMASTER_LIBEXEC", libexec, 1);
+    assert_int_equal(rm_test_daemon_start(&d, NULL, false, 0), 0);
+    unsetenv("RINGMASTER_LIBEXEC");
+    ends_with(1);
+    output_has("ringmaster-learner");
+    json_t *summary = json_loads(rm_test_daemon_file(&d, "summary.json"), 0, NULL);
+    assert_int_equal(json_integer_value(rm_test_path(summary, "workers.0.generation")), 1);
+    assert_int_equal(json_integer_value(rm_test_path(summary, "workers.3.generation")), 0);
+    json_decref(summary);
+}
+
+/* The service manager's side of the notification socket. */
+static void the_service_manager_is_told(void **state)
+{
+    (void)state;
+#ifndef RM_HAVE_SYSTEMD
+    skip();
+#endif
+    char path[96], all[8192] = "", one[1024];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    assert_int_equal(home("service", 2000, ",\"evaluation\":{\"final_episodes\":1}"), 0);
+    snprintf(path, sizeof path, "%s/notify", d.home);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    setenv("NOTIFY_SOCKET", path, 1);
+    start(NULL);
+    unsetenv("NOTIFY_SOCKET");
+    ends_with(0);
+    for (ssize_t n; (n = recv(fd, one, sizeof one - 1, MSG_DONTWAIT)) > 0;) {
+        one[n] = '\0';
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s\n", one);
+    }
+    close(fd);
+    const char *ready = strstr(all, "READY=1"), *stopping = strstr(all, "STOPPING=1");
+    assert_non_null(ready);
+    assert_non_null(stopping);
+    assert_true(ready < stopping);
+    assert_non_null(strstr(all, "STATUS=running"));
+}
+
 /* Nothing was started: no run directory, no socket. */
 static void refused(int code, const char *mention)
 {
@@ -412,6 +467,8 @@ int main(int argc, char **argv)
         T(a_worker_that_keeps_dying_fails_the_run),
         T(a_hung_worker_is_replaced_and_the_run_ends),
         T(missing_programs_fail_the_run),
+        T(one_missing_program_stops_the_others),
+        T(the_service_manager_is_told),
         T(wrong_configurations_start_nothing),
         T(checking_starts_nothing),
         T(no_room_for_shared_memory_is_refused),

@@ -1,7 +1,7 @@
 /* board: everything that is watched. One region per experiment: a run block, a block per policy, a
  * block per agent, a slot per worker. Every field is an atomic word written by one side (but for
- * those said to be added to by several) and read by anybody, so any tool can map it and read without
- * asking the daemon. Names, units and docs of all counters are in the tables at the end.
+ * those said to be added to by several) and read by anybody, so any tool can map it and read
+ * without asking the daemon. Names, units and docs of all counters are in the tables at the end.
  *
  * The daemon creates it and owns the run block; a worker owns its slot. */
 #ifndef RM_SHM_BOARD_H
@@ -16,12 +16,12 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define RM_NAME_MAX 48         /* bytes of a name on the board, NUL included */
-#define RM_BOARD_POLICIES 64   /* most policies */
-#define RM_BOARD_AGENTS 64     /* most agents of a world */
-#define RM_BOARD_WORKERS 256   /* most workers */
-#define RM_BOARD_SETTINGS 64   /* most hot-reloadable numbers */
-#define RM_SCORE_WINDOW 100    /* episodes in the 'first' and 'last' windows */
+#define RM_NAME_MAX       48  /* bytes of a name on the board, NUL included */
+#define RM_BOARD_POLICIES 64  /* most policies */
+#define RM_BOARD_AGENTS   64  /* most agents of a world */
+#define RM_BOARD_WORKERS  256 /* most workers */
+#define RM_BOARD_SETTINGS 64  /* most hot-reloadable numbers */
+#define RM_SCORE_WINDOW   100 /* episodes in the 'first' and 'last' windows */
 
 enum rm_run_state {
     RM_RUN_STARTING = 0,
@@ -72,25 +72,25 @@ struct rm_scores {
 struct rm_board_policy {
     char name[RM_NAME_MAX];
     struct rm_limiter limiter;
-    _Alignas(128) _Atomic uint64_t env_steps;   /* agent steps taken, added by actors */
-    _Atomic uint64_t rows_lost;                 /* reserved by a writer that died */
+    _Alignas(128) _Atomic uint64_t env_steps;     /* agent steps taken, added by actors */
+    _Atomic uint64_t rows_lost;                   /* reserved by a writer that died */
     _Atomic uint64_t lag_sum, lag_count, lag_max; /* policy lag while acting, in learner updates,
                                                      one entry per vector step; added by actors */
-    _Atomic uint64_t insert_blocked_ns;         /* actors asleep on the limiter */
-    _Alignas(128) _Atomic uint64_t updates;     /* optimizer steps */
-    _Atomic uint64_t updates_skipped;           /* non-finite, skipped */
-    _Atomic uint64_t samples;                   /* transitions sampled */
-    _Atomic uint64_t samples_torn;              /* drawn again because the writer lapped the copy */
-    _Atomic uint64_t published;                 /* versions */
-    _Atomic uint64_t publish_skipped;           /* due by interval, change below the threshold */
-    _Atomic uint64_t sample_blocked_ns;         /* learner asleep on the limiter */
-    _Atomic uint64_t age_sum, age_count;        /* sampled rows' age, in env steps of the policy */
-    _Atomic uint64_t replay_rows, replay_capacity; /* transitions held, and most */
+    _Atomic uint64_t insert_blocked_ns;           /* actors asleep on the limiter */
+    _Alignas(128) _Atomic uint64_t updates;       /* optimizer steps */
+    _Atomic uint64_t updates_skipped;             /* non-finite, skipped */
+    _Atomic uint64_t samples;                     /* transitions sampled */
+    _Atomic uint64_t samples_torn;       /* drawn again because the writer lapped the copy */
+    _Atomic uint64_t published;          /* versions */
+    _Atomic uint64_t publish_skipped;    /* due by interval, change below the threshold */
+    _Atomic uint64_t sample_blocked_ns;  /* learner asleep on the limiter */
+    _Atomic uint64_t age_sum, age_count; /* sampled rows' age, in env steps of the policy */
+    _Atomic uint64_t replay_rows, replay_capacity;         /* transitions held, and most */
     _Atomic double loss, grad_norm, q_mean, learning_rate; /* latest */
-    _Atomic double publish_change;              /* relative change at the last publication */
-    _Atomic double epsilon;                     /* latest exploration rate, by actors */
-    _Alignas(128) _Atomic uint64_t eval_seq;    /* evaluations finished */
-    _Atomic uint64_t eval_version;              /* weights version evaluated */
+    _Atomic double publish_change;           /* relative change at the last publication */
+    _Atomic double epsilon;                  /* latest exploration rate, by actors */
+    _Alignas(128) _Atomic uint64_t eval_seq; /* evaluations finished */
+    _Atomic uint64_t eval_version;           /* weights version evaluated */
 };
 
 struct rm_board_agent {
@@ -107,14 +107,14 @@ struct rm_board_worker {
     _Atomic uint32_t index;               /* which of its role */
     _Atomic uint32_t pid;                 /* 0 = none */
     _Atomic uint32_t state;               /* enum rm_worker_state */
-    _Atomic uint64_t generation;          /* 1 for the first process, +1 per respawn; set by the daemon */
+    _Atomic uint64_t generation; /* 1 for the first process, +1 per respawn; set by the daemon */
     _Atomic uint64_t started_ns;
     _Alignas(128) _Atomic uint64_t heartbeat_ns; /* rm_now_ns() at the last do_work */
     _Atomic uint64_t turns;                      /* do_work calls that did something */
     _Atomic uint64_t sleeps;                     /* waits on the wake */
     _Atomic uint64_t phase_ns[RM_PHASE_COUNT];
     _Atomic uint64_t rss_bytes;
-    _Atomic uint64_t steps;                      /* actors: agent steps of agent 0, all its worlds */
+    _Atomic uint64_t steps;       /* actors: agent steps of agent 0, all its worlds */
     _Atomic uint64_t steps_at[2]; /* lockstep: `steps` at the end of round r, at [r & 1] */
     struct rm_wake_word wake;
     char error[256]; /* why it failed; written once before state = FAILED */
@@ -125,19 +125,19 @@ struct rm_board_run {
     uint32_t policies, agents, workers; /* how many of the arrays below are used */
     uint32_t mode;                      /* enum rm_mode of config/experiment.h */
     uint64_t started_ns;
-    _Alignas(128) _Atomic uint32_t state;         /* enum rm_run_state */
-    _Atomic uint32_t stop;                        /* 1: finish the current turn and exit 0 */
-    _Atomic uint32_t pause;                       /* 1: do nothing, sleep */
-    _Atomic uint64_t settings_version;            /* +1 after settings[] changed */
-    _Atomic double settings[RM_BOARD_SETTINGS];   /* by hot index, see config/schema.h */
-    _Atomic uint64_t checkpoint_request;          /* learners write a checkpoint when it advances */
-    _Atomic uint64_t evaluate_request;            /* the evaluator runs when it advances */
-    _Atomic uint64_t evaluate_episodes;           /* for that request; 0 = evaluation.episodes */
-    _Atomic uint64_t env_steps_budget;            /* steps per agent, over all worlds; 0 = no end */
-    _Atomic uint64_t evaluations;                 /* finished */
+    _Alignas(128) _Atomic uint32_t state;       /* enum rm_run_state */
+    _Atomic uint32_t stop;                      /* 1: finish the current turn and exit 0 */
+    _Atomic uint32_t pause;                     /* 1: do nothing, sleep */
+    _Atomic uint64_t settings_version;          /* +1 after settings[] changed */
+    _Atomic double settings[RM_BOARD_SETTINGS]; /* by hot index, see config/schema.h */
+    _Atomic uint64_t checkpoint_request;        /* learners write a checkpoint when it advances */
+    _Atomic uint64_t evaluate_request;          /* the evaluator runs when it advances */
+    _Atomic uint64_t evaluate_episodes;         /* for that request; 0 = evaluation.episodes */
+    _Atomic uint64_t env_steps_budget;          /* steps per agent, over all worlds; 0 = no end */
+    _Atomic uint64_t evaluations;               /* finished */
     _Atomic double eval_score_mean, eval_score_stderr; /* sum over agents per episode */
     _Atomic uint64_t eval_episodes;
-    struct rm_scores scores;                      /* per world episode: sum over its agents */
+    struct rm_scores scores; /* per world episode: sum over its agents */
 };
 
 struct rm_board; /* layout.h: header, run, round, policies[], agents[], workers[] */

@@ -1,7 +1,7 @@
 /* duty: what a worker does, cut into turns. do_work() does a bounded amount (one vector step, one
  * update, one evaluation episode) and returns how much; 0 means that there is nothing to do until
- * somebody signals its wake. So the same actor and learner run in a process each (free, lockstep) or
- * all in turn in one process (sequential). */
+ * somebody signals its wake. So the same actor and learner run in a process each (free, lockstep)
+ * or all in turn in one process (sequential). */
 #ifndef RM_SHM_DUTY_H
 #define RM_SHM_DUTY_H
 
@@ -15,11 +15,11 @@
 
 /* Exit codes of a worker. */
 enum rm_exit {
-    RM_EXIT_OK = 0,         /* finished, or stopped as asked */
-    RM_EXIT_FAILED = 1,     /* an error; may be restarted */
-    RM_EXIT_USAGE = 2,      /* wrong command line */
-    RM_EXIT_CUDA = 70,      /* a sticky device error */
-    RM_EXIT_NEVER = 125,    /* do not restart me: restarting cannot help */
+    RM_EXIT_OK = 0,      /* finished, or stopped as asked */
+    RM_EXIT_FAILED = 1,  /* an error; may be restarted */
+    RM_EXIT_USAGE = 2,   /* wrong command line */
+    RM_EXIT_CUDA = 70,   /* a sticky device error */
+    RM_EXIT_NEVER = 125, /* do not restart me: restarting cannot help */
 };
 
 /* A stopwatch that books time to phases: rm_phase_enter() books what passed since the last call to
@@ -30,29 +30,31 @@ struct rm_phase_clock {
     enum rm_phase current;
 };
 void rm_phase_start(struct rm_phase_clock *clock, struct rm_board_worker *slot);
-enum rm_phase rm_phase_enter(struct rm_phase_clock *clock, enum rm_phase phase); /* returns the old */
+enum rm_phase rm_phase_enter(struct rm_phase_clock *clock,
+                             enum rm_phase phase); /* returns the old */
 
 struct rm_duty {
     void *self;
     /* > 0: did that much; 0: nothing to do now; RM_DUTY_DONE; other negative errno: failed, with
      * the reason in `error`. Must not block. Must re-check everything it waits for each call. */
     int (*do_work)(void *self, struct rm_error *error);
-    struct rm_board_run *run;      /* stop and pause requests */
-    struct rm_board_worker *slot;  /* heartbeat, state, phases */
-    struct rm_wake wake;           /* what it sleeps on */
-    struct rm_phase_clock *clock;  /* the duty's own stopwatch; the runner books waiting to it */
-    uint32_t poll_us;              /* 0: sleep on the wake; else sleep this long and look again
-                                      (limiter.wake "poll", to compare with) */
+    struct rm_board_run *run;     /* stop and pause requests */
+    struct rm_board_worker *slot; /* heartbeat, state, phases */
+    struct rm_wake wake;          /* what it sleeps on */
+    struct rm_phase_clock *clock; /* the duty's own stopwatch; the runner books waiting to it */
+    uint32_t poll_us;             /* 0: sleep on the wake; else sleep this long and look again
+                                     (limiter.wake "poll", to compare with) */
 };
 
-/* Runs one duty until it is done, fails or is asked to stop (run->stop, SIGTERM). Sleeps on the wake
- * when it did nothing, twice checked; honours pause. Returns an enum rm_exit value.
- * The caller has called rm_duty_signals(). */
+/* Runs one duty until it is done, fails or is asked to stop (run->stop, SIGTERM). Sleeps on the
+ * wake when it did nothing, twice checked; honours pause. Returns an enum rm_exit value. The caller
+ * has called rm_duty_signals(). */
 int rm_duty_run(struct rm_duty *duty, struct rm_error *error);
 
-/* Runs several (1 .. RM_ROUND_MAX) in turn in this thread until all are done or a stop is asked for:
- * sequential mode. When a whole turn of all did nothing, sleeps on duties[0].wake: only the daemon
- * can bring something to do then. The first that fails ends it. Returns an enum rm_exit value. */
+/* Runs several (1 .. RM_ROUND_MAX) in turn in this thread until all are done or a stop is asked
+ * for: sequential mode. When a whole turn of all did nothing, sleeps on duties[0].wake: only the
+ * daemon can bring something to do then. The first that fails ends it. Returns an enum rm_exit
+ * value. */
 int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error);
 
 /* SIGTERM and SIGINT: set a flag and force `wake`. PR_SET_PDEATHSIG with a getppid re-check against

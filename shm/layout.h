@@ -71,6 +71,7 @@ struct rm_ring_shared {
 static_assert(sizeof(struct rm_ring_spec) == 48, "ring spec");
 static_assert(offsetof(struct rm_ring_shared, spec) == 128, "ring");
 static_assert(offsetof(struct rm_ring_shared, row_bytes) == 176, "ring");
+static_assert(offsetof(struct rm_ring_shared, data_at) == 184, "ring");
 static_assert(offsetof(struct rm_ring_shared, reserved) == 256, "ring");
 static_assert(offsetof(struct rm_ring_shared, committed) == 264, "ring");
 static_assert(offsetof(struct rm_ring_shared, generation) == 272, "ring");
@@ -92,6 +93,7 @@ struct rm_weights_slot {
     _Atomic uint64_t version, updates, round, time_ns;
 };
 static_assert(sizeof(struct rm_weights_slot) == RM_LINE, "weights slot");
+static_assert(offsetof(struct rm_weights_slot, time_ns) == 32, "weights slot");
 
 struct rm_weights_shared {
     struct rm_region_header header;
@@ -103,6 +105,10 @@ struct rm_weights_shared {
     struct rm_weights_slot slot[RM_WEIGHTS_SLOTS];
 };
 static_assert(offsetof(struct rm_weights_shared, count) == 128, "weights");
+static_assert(offsetof(struct rm_weights_shared, act_count) == 136, "weights");
+static_assert(offsetof(struct rm_weights_shared, slot_bytes) == 144, "weights");
+static_assert(offsetof(struct rm_weights_shared, data_at) == 152, "weights");
+static_assert(offsetof(struct rm_weights_shared, policy) == 160, "weights");
 static_assert(offsetof(struct rm_weights_shared, latest) == 256, "weights");
 static_assert(offsetof(struct rm_weights_shared, slot) == 384, "weights");
 static_assert(sizeof(struct rm_weights_shared) == 768, "weights");
@@ -142,6 +148,7 @@ static_assert(sizeof(struct rm_board_worker) == 768, "board worker");
 static_assert(offsetof(struct rm_board_run, state) == 128, "board run");
 static_assert(offsetof(struct rm_board_run, settings) == 152, "board run");
 static_assert(offsetof(struct rm_board_run, scores) == 768, "board run");
+static_assert(sizeof(struct rm_board_run) == 1664, "board run");
 
 /* The region of a board: this, then policies[], agents[], workers[] at the offsets given. */
 struct rm_board {

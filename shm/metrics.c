@@ -35,8 +35,8 @@ NAMES(rm_run_state_name, enum rm_run_state, RM_RUN_FAILED + 1, [RM_RUN_STARTING]
 
 #define METRIC(block, kind_, type_, name_, field, unit_, doc_)                                     \
     {                                                                                              \
-        .name = name_, .unit = unit_, .kind = RM_METRIC_##kind_, .type = RM_METRIC_##type_,        \
-        .offset = offsetof(struct block, field), .doc = doc_                                       \
+        .name = (name_), .unit = (unit_), .kind = RM_METRIC_##kind_, .type = RM_METRIC_##type_,    \
+        .offset = offsetof(struct block, field), .doc = (doc_)                                     \
     }
 #define POLICY(...) METRIC(rm_board_policy, __VA_ARGS__)
 #define WORKER(...) METRIC(rm_board_worker, __VA_ARGS__)

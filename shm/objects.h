@@ -4,8 +4,8 @@
  *   3                     board
  *   4                     resolved configuration (JSON text region)
  *   5 ..                  weights, one per policy
- *   then                  rings, actor-major: ring(actor, policy) = base + actor * policies + policy
- *   then                  eventfds, one per worker
+ *   then                  rings, actor-major: ring(actor, policy) = base + actor * policies +
+ * policy then                  eventfds, one per worker
  *
  * Workers are numbered in a fixed order as well: actors, learners, the evaluator, and in sequential
  * mode the process that runs all of them in turn. In that mode the others have slots on the board
@@ -16,9 +16,9 @@
 
 #include <stdint.h>
 
-#define RM_FD_BOARD 3
+#define RM_FD_BOARD  3
 #define RM_FD_CONFIG 4
-#define RM_FD_FIRST 5
+#define RM_FD_FIRST  5
 
 struct rm_objects {
     uint32_t policies, actors, workers;

@@ -158,7 +158,7 @@ int rm_region_create(struct rm_region *region, enum rm_region_kind kind, const c
         return rc;
     }
     rc = map(region, name, fd, bytes, true, error);
-    if (rc) {
+    if (!region->base) {
         close(fd);
         return rc;
     }
@@ -237,7 +237,7 @@ int rm_region_attach(struct rm_region *region, int fd, enum rm_region_kind kind,
                        kind_name(kind), fd, seals < 0 ? 0u : (unsigned)seals, (unsigned)SEALS);
 
     int rc = map(region, kind_name(kind), fd, (size_t)file.st_size, writable, error);
-    if (rc)
+    if (!region->base)
         return rc;
     rc = check_header(region->base, region->bytes, kind, error);
     if (rc != RM_ATTACH_OK)

@@ -5,8 +5,8 @@
  * is left behind after a crash. Pages are allocated at creation (posix_fallocate), so a full memory
  * file system is refused at start and never becomes SIGBUS later.
  *
- * A region starts with struct rm_region_header (layout.h); its version is stored last, with release,
- * so whoever sees the version sees a complete object. */
+ * A region starts with struct rm_region_header (layout.h); its version is stored last, with
+ * release, so whoever sees the version sees a complete object. */
 #ifndef RM_SHM_REGION_H
 #define RM_SHM_REGION_H
 

@@ -2,17 +2,17 @@
  * mode) or one consumer (rollout mode). A power-of-two number of rows.
  *
  * A ROW IS ONE VECTOR STEP: for every lane (an agent of a world, this actor's, this policy's)
- * what arrived - observation, legal-action mask, reward, flags - and what was answered - action, and
- * where the algorithm needs them the behaviour log-probability and value. Once per row: the policy
- * version that acted and the writer's generation. The world writes straight into the row.
+ * what arrived - observation, legal-action mask, reward, flags - and what was answered - action,
+ * and where the algorithm needs them the behaviour log-probability and value. Once per row: the
+ * policy version that acted and the writer's generation. The world writes straight into the row.
  *
  * Lane order inside a row: lane = agent_slot * worlds + world.
  *
  * Episodes: the first row of an episode has RM_FLAG_FIRST (its reward is 0 and ignored). The last
  * observation of an episode is a row of its own, with RM_FLAG_TERMINATED or RM_FLAG_TRUNCATED; its
- * action is ignored. So the transition (s, a, r, s') is rows t, t+1: obs[t], action[t], reward[t+1],
- * obs[t+1], and truncation bootstraps from the true final observation. The row after a last row is
- * the first row of the next episode.
+ * action is ignored. So the transition (s, a, r, s') is rows t, t+1: obs[t], action[t],
+ * reward[t+1], obs[t+1], and truncation bootstraps from the true final observation. The row after a
+ * last row is the first row of the next episode.
  *
  * Indices are 64-bit and run free: row i lives at i & (rows - 1). */
 #ifndef RM_SHM_RING_H
@@ -61,13 +61,13 @@ struct rm_ring_spec {
 /* Pointers to the columns of one row. [lanes] unless said. Aligned to 64 bytes each. */
 struct rm_row {
     uint64_t index;
-    uint8_t *obs;    /* (lanes, obs_bytes) */
-    uint8_t *mask;   /* (lanes, mask_bytes) or NULL */
-    float *reward;   /* (lanes) received on arriving in this row */
-    uint8_t *flags;  /* (lanes) RM_FLAG_* */
-    int32_t *action; /* (lanes, action_words) */
-    float *logp;     /* (lanes) or NULL */
-    float *value;    /* (lanes) or NULL */
+    uint8_t *obs;             /* (lanes, obs_bytes) */
+    uint8_t *mask;            /* (lanes, mask_bytes) or NULL */
+    float *reward;            /* (lanes) received on arriving in this row */
+    uint8_t *flags;           /* (lanes) RM_FLAG_* */
+    int32_t *action;          /* (lanes, action_words) */
+    float *logp;              /* (lanes) or NULL */
+    float *value;             /* (lanes) or NULL */
     uint64_t *policy_version; /* one per row: updates of the policy that acted */
     uint64_t *generation;     /* one per row: the writer's generation; rows of different
                                  generations are never joined */
@@ -78,10 +78,10 @@ struct rm_ring {
     struct rm_region region;
     struct rm_ring_shared *shared; /* layout.h */
     struct rm_ring_spec spec;
-    uint64_t mask;      /* rows - 1 */
-    size_t row_bytes;   /* stride between rows, multiple of 64 */
+    uint64_t mask;    /* rows - 1 */
+    size_t row_bytes; /* stride between rows, multiple of 64 */
     size_t obs_at, mask_at, reward_at, flags_at, action_at, logp_at, value_at;
-    uint8_t *data;      /* row 0 */
+    uint8_t *data;          /* row 0 */
     uint64_t consumed_seen; /* writer: the consumer's index when it was last looked at */
 };
 

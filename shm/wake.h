@@ -1,9 +1,9 @@
 /* wake: an eventfd and a shared 'sleeping' word. One sleeper per wake, any number of wakers.
  *
- * The sleeper:   rm_wake_prepare(w); if (still nothing to do) rm_wake_wait(w); else rm_wake_cancel(w);
- * The waker:     make work visible (release); rm_wake_signal(w);
- * Both sides fence (seq_cst) between their store and their load, which x86 needs too; see the model
- * in tests/model/. No system call is made when the other side is awake. */
+ * The sleeper:   rm_wake_prepare(w); if (still nothing to do) rm_wake_wait(w); else
+ * rm_wake_cancel(w); The waker:     make work visible (release); rm_wake_signal(w); Both sides
+ * fence (seq_cst) between their store and their load, which x86 needs too; see the model in
+ * tests/model/. No system call is made when the other side is awake. */
 #ifndef RM_SHM_WAKE_H
 #define RM_SHM_WAKE_H
 

@@ -1,12 +1,12 @@
-/* weights: the parameters of one policy, from its learner to everybody who acts with it. One writer,
- * any number of readers, who never make the writer wait and never wait for it.
+/* weights: the parameters of one policy, from its learner to everybody who acts with it. One
+ * writer, any number of readers, who never make the writer wait and never wait for it.
  *
  * Three slots, each with its own sequence word, and `latest`. The writer fills the slot after the
- * latest one and then moves `latest`. A learner that dies while publishing leaves `latest` readable.
- * A reader that finds a slot version other than the one it was promised tries again.
+ * latest one and then moves `latest`. A learner that dies while publishing leaves `latest`
+ * readable. A reader that finds a slot version other than the one it was promised tries again.
  *
- * Version 0 means that nothing was published yet. Versions count publications, from 1, without gaps.
- * `updates` is the learner's update count at that publication: policy lag is measured in it.
+ * Version 0 means that nothing was published yet. Versions count publications, from 1, without
+ * gaps. `updates` is the learner's update count at that publication: policy lag is measured in it.
  *
  * The arena is `count` floats: the first `act_count` suffice to act. */
 #ifndef RM_SHM_WEIGHTS_H
@@ -38,8 +38,8 @@ int rm_weights_create(struct rm_weights *weights, uint32_t policy, uint64_t coun
 int rm_weights_attach(struct rm_weights *weights, int fd, bool writable, struct rm_error *error);
 void rm_weights_close(struct rm_weights *weights);
 
-/* Writer only. Copies `count` floats. The stamp's version is set by the function, and its time where
- * that is 0. Returns the version. */
+/* Writer only. Copies `count` floats. The stamp's version is set by the function, and its time
+ * where that is 0. Returns the version. */
 uint64_t rm_weights_publish(struct rm_weights *weights, const float *params,
                             struct rm_weights_stamp stamp);
 

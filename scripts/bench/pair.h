@@ -24,6 +24,7 @@ struct rm_pair_gate {
 
 static inline void *rm_pair_memory(size_t bytes)
 {
+    /* cppcheck-suppress invalidFunctionArg */
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
         perror("mmap");

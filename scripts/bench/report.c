@@ -150,7 +150,7 @@ static volatile float keep;
             float f[lanes];                                                                        \
         } out = {.v = sum[0]};                                                                     \
         keep = out.f[0];                                                                           \
-        return 2.0 * lanes * CHAINS * TURNS;                                                       \
+        return 2.0 * (lanes)*CHAINS * TURNS;                                                       \
     }
 
 #define SSE_MULTIPLY_ADD(a, b, c) _mm_add_ps(_mm_mul_ps(a, b), c)

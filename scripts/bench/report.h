@@ -1,7 +1,7 @@
 /* report: how a benchmark reports. Each figure is the median of several runs, with its spread, its
  * ceiling measured in the same run (fraction = value / ceiling) and what it is compared with
- * (ratio = value / baseline). Printed as a row of a table, and appended as one JSON object a line to
- * the file named by RM_BENCH_OUT, which scripts/bench/run collects into build/bench.json. */
+ * (ratio = value / baseline). Printed as a row of a table, and appended as one JSON object a line
+ * to the file named by RM_BENCH_OUT, which scripts/bench/run collects into build/bench.json. */
 #ifndef RM_SCRIPTS_BENCH_REPORT_H
 #define RM_SCRIPTS_BENCH_REPORT_H
 
@@ -24,8 +24,8 @@ double rm_bench_median(const double *values, size_t n);
 /* Is `name` asked for? From the command line: no names = all; a name or a prefix ending in '*'. */
 bool rm_bench_wanted(int argc, char **argv, const char *name);
 
-/* Ceilings, measured now on this core: FMA peak in GFLOP/s (float32, best instruction set found) and
- * memcpy bandwidth in GB/s for blocks of `bytes`. */
+/* Ceilings, measured now on this core: FMA peak in GFLOP/s (float32, best instruction set found)
+ * and memcpy bandwidth in GB/s for blocks of `bytes`. */
 double rm_bench_fma_gflops(void);
 double rm_bench_memcpy_gbs(size_t bytes);
 

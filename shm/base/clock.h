@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#define RM_NS_PER_S 1000000000ull
+#define RM_NS_PER_S  1000000000ull
 #define RM_NS_PER_MS 1000000ull
 
 /* Nanoseconds on CLOCK_MONOTONIC: comparable between processes of one host. */

@@ -12,8 +12,8 @@ struct rm_error {
     char text[RM_ERROR_TEXT]; /* NUL-terminated, possibly truncated; "" when there was no error */
 };
 
-/* Replaces the message. Returns `code` (a negative errno), so that `return rm_fail(...)` reads well.
- * `error` may be NULL: then only the code is passed on. */
+/* Replaces the message. Returns `code` (a negative errno), so that `return rm_fail(...)` reads
+ * well. `error` may be NULL: then only the code is passed on. */
 int rm_fail(struct rm_error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,6 +1,7 @@
-/* Counter-based random numbers: Philox4x32-10 (Salmon et al., 2011, "Parallel random numbers: as easy
- * as 1, 2, 3"). A draw is a pure function of (seed, stream, a, b, c), so sequential, lockstep and
- * free-running runs can draw the same numbers whatever the scheduling or the number of processes.
+/* Counter-based random numbers: Philox4x32-10 (Salmon et al., 2011, "Parallel random numbers: as
+ * easy as 1, 2, 3"). A draw is a pure function of (seed, stream, a, b, c), so sequential, lockstep
+ * and free-running runs can draw the same numbers whatever the scheduling or the number of
+ * processes.
  *
  * Callable from any thread; nothing is shared. */
 #ifndef RM_SHM_BASE_RNG_H
@@ -11,23 +12,23 @@
 /* What a stream is for. Two streams never share numbers, even with equal coordinates.
  * Append only: the values are part of what makes a run reproducible. */
 enum rm_rng_stream {
-    RM_STREAM_WORLD = 1,  /* world dynamics: a = world id, b = episode, c = draw */
-    RM_STREAM_EXPLORE,    /* exploring: a = lane, b = step */
-    RM_STREAM_ACT,        /* acting quantiles: a = lane, b = step */
-    RM_STREAM_INIT,       /* initial parameters: a = policy */
-    RM_STREAM_SAMPLE,     /* replay sampling: a = policy, b = update */
-    RM_STREAM_NOISE,      /* noisy layers: a = policy, b = update */
-    RM_STREAM_TAU,        /* training quantiles: a = policy, b = update */
-    RM_STREAM_EVALUATE,   /* evaluation worlds */
-    RM_STREAM_TEST,       /* tests and benchmarks only */
+    RM_STREAM_WORLD = 1, /* world dynamics: a = world id, b = episode, c = draw */
+    RM_STREAM_EXPLORE,   /* exploring: a = lane, b = step */
+    RM_STREAM_ACT,       /* acting quantiles: a = lane, b = step */
+    RM_STREAM_INIT,      /* initial parameters: a = policy */
+    RM_STREAM_SAMPLE,    /* replay sampling: a = policy, b = update */
+    RM_STREAM_NOISE,     /* noisy layers: a = policy, b = update */
+    RM_STREAM_TAU,       /* training quantiles: a = policy, b = update */
+    RM_STREAM_EVALUATE,  /* evaluation worlds */
+    RM_STREAM_TEST,      /* tests and benchmarks only */
 };
 
 /* One block: 128 random bits for (key, counter). */
 void rm_philox(uint64_t key, const uint32_t counter[4], uint32_t out[4]);
 
-/* `n` blocks at once: out[4 * i ..] is the block at `counter` with i added to its first word (modulo
- * 2^32). The same numbers as n calls of rm_philox(), several times faster from about 16 blocks on,
- * with the widest vectors that the processor has. */
+/* `n` blocks at once: out[4 * i ..] is the block at `counter` with i added to its first word
+ * (modulo 2^32). The same numbers as n calls of rm_philox(), several times faster from about 16
+ * blocks on, with the widest vectors that the processor has. */
 void rm_philox_blocks(uint64_t key, const uint32_t counter[4], uint32_t *out, uint32_t n);
 
 /* A sequential reader of one stream. Copyable; 40-odd bytes; no allocation. */

@@ -34,7 +34,8 @@ static void guard(void)
 static void *thread_main(void *arg)
 {
     struct rm_crew_member *member = arg;
-    return (void *)(intptr_t)member->role(member->arg, member->who);
+    member->reason = member->role(member->arg, member->who);
+    return NULL;
 }
 
 void rm_crew_start(struct rm_crew *crew, rm_crew_role *role, void *arg)
@@ -63,9 +64,8 @@ int rm_crew_join(struct rm_crew *crew)
     for (uint32_t i = 0; i < crew->n; i++) {
         int reason = 0;
         if (THREADS) {
-            void *result;
-            pthread_join(crew->member[i].thread, &result);
-            reason = (int)(intptr_t)result;
+            pthread_join(crew->member[i].thread, NULL);
+            reason = crew->member[i].reason;
         } else {
             int status;
             while (waitpid(crew->member[i].pid, &status, 0) < 0)
@@ -85,6 +85,7 @@ int rm_crew_join(struct rm_crew *crew)
 
 void *rm_crew_memory(size_t bytes)
 {
+    /* cppcheck-suppress invalidFunctionArg */
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         abort();

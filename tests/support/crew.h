@@ -24,6 +24,7 @@ struct rm_crew {
         rm_crew_role *role;
         void *arg;
         uint32_t who;
+        int reason; /* what a thread returned */
     } member[RM_CREW_MAX];
 };
 

@@ -103,7 +103,7 @@ int rm_ring_create(struct rm_ring *ring, const struct rm_ring_spec *spec, struct
     char name[RM_REGION_NAME_MAX];
     snprintf(name, sizeof name, "rm-ring-a%u-p%u", spec->actor, spec->policy);
     int rc = rm_region_create(&ring->region, RM_REGION_RING, name, bytes, error);
-    if (rc)
+    if (!ring->region.base)
         return rc;
 
     struct rm_ring_shared *shared = ring->region.base;

@@ -34,7 +34,7 @@ int rm_weights_create(struct rm_weights *weights, uint32_t policy, uint64_t coun
     snprintf(name, sizeof name, "rm-weights-p%u", policy);
     uint64_t bytes = data_at() + RM_WEIGHTS_SLOTS * arena_bytes(count);
     int rc = rm_region_create(&weights->region, RM_REGION_WEIGHTS, name, bytes, error);
-    if (rc)
+    if (!weights->region.base)
         return rc;
     weights->shared = weights->region.base;
     weights->shared->count = weights->count = count;

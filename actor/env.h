@@ -1,13 +1,13 @@
-/* env.h: the environment ABI, version 1. A world is a table of functions over batches of worlds. The
- * same table serves built-in worlds and a user's shared object, which exports
+/* env.h: the environment ABI, version 1. A world is a table of functions over batches of worlds.
+ * The same table serves built-in worlds and a user's shared object, which exports
  *
  *     const struct rm_env_ops *rm_env_entry(void);
  *
  * This header is self-contained: a world needs nothing else of Ringmaster to compile.
  *
  * One `struct rm_env` object is a batch of `worlds` independent worlds, stepped together by one
- * thread. The caller owns every buffer and gives strides; the world writes observations, rewards and
- * flags straight into them (they are the replay row).
+ * thread. The caller owns every buffer and gives strides; the world writes observations, rewards
+ * and flags straight into them (they are the replay row).
  *
  * PHASES. In most worlds all agents act at once: one phase. In others they act in order within a
  * step, each seeing what those before it did: then `phases` > 1 and agent a acts in phase
@@ -39,7 +39,7 @@ extern "C" {
 #endif
 
 #define RM_ENV_ABI_VERSION 1
-#define RM_ENV_MAX_DIMS 4
+#define RM_ENV_MAX_DIMS    4
 
 /* Equal to RM_FLAG_* of shm/ring.h, so that rows need no translation. */
 enum rm_env_flag {
@@ -67,28 +67,28 @@ struct rm_env_agent {
     uint32_t dtype;   /* enum rm_env_dtype */
     uint32_t dims;    /* 1 .. RM_ENV_MAX_DIMS */
     uint32_t shape[RM_ENV_MAX_DIMS];
-    double low, high;    /* bounds of every element (of the decoded value for CODE8) */
-    uint32_t codes;      /* CODE8: number of codes, else 0 */
-    uint32_t channels;   /* CODE8: values per code, else 0 */
+    double low, high;      /* bounds of every element (of the decoded value for CODE8) */
+    uint32_t codes;        /* CODE8: number of codes, else 0 */
+    uint32_t channels;     /* CODE8: values per code, else 0 */
     const float *codebook; /* CODE8: (codes, channels): element e of code k becomes the `channels`
                               values codebook[k]; as network input, channel-major:
                               input[channel * elements + e] */
-    uint32_t actions;    /* discrete actions 0 .. actions-1 */
-    uint32_t has_mask;   /* 1: writes `actions` bytes of legality a step */
+    uint32_t actions;      /* discrete actions 0 .. actions-1 */
+    uint32_t has_mask;     /* 1: writes `actions` bytes of legality a step */
 };
 
 struct rm_env_spec {
-    uint32_t abi_version;  /* RM_ENV_ABI_VERSION */
-    uint32_t struct_size;  /* sizeof(struct rm_env_spec) */
-    const char *name;      /* "cartpole" */
-    const char *doc;       /* one line */
-    uint32_t agents;       /* number of agents */
-    uint32_t phases;       /* >= 1 */
+    uint32_t abi_version;             /* RM_ENV_ABI_VERSION */
+    uint32_t struct_size;             /* sizeof(struct rm_env_spec) */
+    const char *name;                 /* "cartpole" */
+    const char *doc;                  /* one line */
+    uint32_t agents;                  /* number of agents */
+    uint32_t phases;                  /* >= 1 */
     const struct rm_env_agent *agent; /* [agents], lives as long as the object */
-    uint32_t max_steps;    /* longest episode in steps, 0 = unbounded */
-    double score_low, score_high; /* what an episode's score can be, for axes; NaN if unknown */
-    double score_random;   /* mean score of a uniformly random policy, NaN if unknown */
-    double score_solved;   /* when it counts as solved, NaN if there is no such number */
+    uint32_t max_steps;               /* longest episode in steps, 0 = unbounded */
+    double score_low, score_high;     /* what an episode's score can be, for axes; NaN if unknown */
+    double score_random;              /* mean score of a uniformly random policy, NaN if unknown */
+    double score_solved;              /* when it counts as solved, NaN if there is no such number */
 };
 
 /* An option of a world, as set under world.options in the configuration. */
@@ -115,12 +115,12 @@ struct rm_env_config {
 /* Buffers of one agent: entry w belongs to world w. Element i of a buffer with stride s is at
  * (char *)base + w * s. */
 struct rm_env_buffers {
-    void *obs;           /* the compact type; obs_stride bytes apart */
+    void *obs; /* the compact type; obs_stride bytes apart */
     ptrdiff_t obs_stride;
-    uint8_t *mask;       /* NULL unless has_mask; mask_stride apart */
+    uint8_t *mask; /* NULL unless has_mask; mask_stride apart */
     ptrdiff_t mask_stride;
-    float *reward;       /* contiguous */
-    uint8_t *flags;      /* contiguous, RM_ENV_* */
+    float *reward;  /* contiguous */
+    uint8_t *flags; /* contiguous, RM_ENV_* */
 };
 
 struct rm_env; /* the world's own */

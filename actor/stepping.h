@@ -40,7 +40,8 @@ struct rm_stepping_policy {
     int32_t *answer; /* (chunk) */
     int32_t **to;    /* (chunk) where the answers go */
     uint32_t gathered;
-    /* compat form of W1: one view of the original's replay per lane, NULL otherwise */
+    /* compat forms of the treasure hunt: one view of the original's replay per lane, NULL otherwise
+     */
     struct rm_sorrel_slots *slots;
 };
 

@@ -2,8 +2,8 @@
  * the wakes and the resolved configuration. The daemon creates a session and keeps its descriptors;
  * workers attach to the inherited ones; sequential mode and tests create one and use it at once.
  *
- * A process has one session; rings it may write are mapped writable for everybody, weights only where
- * asked for. */
+ * A process has one session; rings it may write are mapped writable for everybody, weights only
+ * where asked for. */
 #ifndef RM_CONFIG_SESSION_H
 #define RM_CONFIG_SESSION_H
 
@@ -16,13 +16,13 @@
 /* What the world and the networks imply, per policy. Made by rm_plan_make() (actor/plan.h). */
 struct rm_policy_plan {
     char name[RM_NAME_MAX];
-    uint32_t agents;              /* agent slots served by this policy */
+    uint32_t agents;                 /* agent slots served by this policy */
     uint32_t agent[RM_BOARD_AGENTS]; /* which; slot order = agent order */
-    uint32_t obs_bytes;           /* one observation, compact */
-    uint32_t features;            /* network inputs of one frame */
-    uint32_t inputs;              /* features * frame stack */
+    uint32_t obs_bytes;              /* one observation, compact */
+    uint32_t features;               /* network inputs of one frame */
+    uint32_t inputs;                 /* features * frame stack */
     uint32_t actions;
-    uint32_t mask_bytes;          /* actions when the world gives masks, else 0 */
+    uint32_t mask_bytes; /* actions when the world gives masks, else 0 */
     uint64_t param_count, act_count;
 };
 
@@ -39,10 +39,10 @@ struct rm_session {
     struct rm_plan plan;
     struct rm_objects objects;
     struct rm_board_view board;
-    struct rm_region config;                       /* the text */
-    struct rm_weights weights[RM_BOARD_POLICIES];  /* region.base NULL where not attached */
-    struct rm_ring *rings;                         /* [actors * policies], actor-major */
-    int *wake_fds;                                 /* [workers] */
+    struct rm_region config;                      /* the text */
+    struct rm_weights weights[RM_BOARD_POLICIES]; /* region.base NULL where not attached */
+    struct rm_ring *rings;                        /* [actors * policies], actor-major */
+    int *wake_fds;                                /* [workers] */
 };
 
 /* Worlds of actor `actor`: [*first, *first + *count) of the experiment's worlds. */
@@ -62,8 +62,8 @@ struct rm_ring_spec rm_session_ring_spec(const struct rm_experiment *experiment,
 int rm_session_create(struct rm_session *session, const struct rm_experiment *experiment,
                       const struct rm_plan *plan, struct rm_error *error);
 
-/* Attaches to inherited descriptors (objects.h). The plan is made anew by the caller first, from the
- * experiment that rm_session_read_config() returns. */
+/* Attaches to inherited descriptors (objects.h). The plan is made anew by the caller first, from
+ * the experiment that rm_session_read_config() returns. */
 int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *error);
 int rm_session_attach(struct rm_session *session, const struct rm_experiment *experiment,
                       const struct rm_plan *plan, struct rm_error *error);

@@ -1,5 +1,7 @@
 #include "daemon/metrics.h"
 
+#include "shm/atomic.h"
+
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -30,13 +32,12 @@ static void scores(struct columns *c, const char *what, const struct rm_scores *
     double last = NAN;
     rm_scores_last(s, &last);
     column(c, last, false, "%s_last", what);
-    column(c, (double)atomic_load_explicit(&s->episodes, memory_order_relaxed), true, "%s_episodes",
-           what);
+    column(c, (double)RM_PEEK(&s->episodes), true, "%s_episodes", what);
 }
 
 static double load(const _Atomic double *value)
 {
-    return atomic_load_explicit(value, memory_order_relaxed);
+    return RM_PEEK(value);
 }
 
 static void table(struct columns *c, const char *kind, const char *name,
@@ -52,7 +53,7 @@ size_t rm_metrics_columns(const struct rm_board_view *board, double time_s, uint
 {
     struct columns c = {.each = each, .user = user};
     const struct rm_board_run *run = board->run;
-    bool evaluated = atomic_load_explicit(&run->evaluations, memory_order_relaxed) > 0;
+    bool evaluated = RM_PEEK(&run->evaluations) > 0;
     column(&c, time_s, false, "time_s");
     column(&c, (double)steps, true, "steps");
     scores(&c, "score", &run->scores);

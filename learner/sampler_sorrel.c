@@ -1,4 +1,4 @@
-/* Sampling as workload W1's original does it: a batch is `batch` distinct start slots i from
+/* Sampling as Sorrel's treasure hunt does it: a batch is `batch` distinct start slots i from
  * [0, size - S - 1), S the frame stack; s is slots i .. i+S-1, s' is slots i+1 .. i+S, action and
  * one-step reward are those of slot i+S-1. The value of s' is discounted by gamma^n and nothing is
  * ever done. Slots never written are zero frames with action 0 and reward 0. Stacks run over ends

@@ -9,6 +9,7 @@
  *   L  limiter                        inserted, sampled
  *   B  barrier of rounds              arrived, current
  *   N  counters and settings          no order, or a plain hand-over
+ *   T  thread pool of one process     one order of all accesses
  *
  * On x86-64 all of these but the full fences are plain moves: what they forbid is the compiler's
  * reordering there, and the machine's elsewhere. No weaker order is correct in C11. */
@@ -60,6 +61,22 @@ static inline void rm_atomic_max(_Atomic uint64_t *word, uint64_t value)
                                word, &seen, value, memory_order_relaxed, memory_order_relaxed))
         ;
 }
+
+/* --- T: words of the thread pool ---------------------------------------------------------------
+ */
+
+/* T0: all accesses by these stand in one order that every thread agrees on. That is the dearest
+ * order, and the one that needs no partner: for a few words per tile of a matrix product, not for
+ * rows. Any _Atomic type. */
+#define RM_TOTAL_LOAD(word)         atomic_load_explicit((word), memory_order_seq_cst)
+#define RM_TOTAL_STORE(word, value) atomic_store_explicit((word), (value), memory_order_seq_cst)
+#define RM_TOTAL_ADD(word, n)       atomic_fetch_add_explicit((word), (n), memory_order_seq_cst)
+#define RM_TOTAL_SUB(word, n)       atomic_fetch_sub_explicit((word), (n), memory_order_seq_cst)
+#define RM_TOTAL_EXCHANGE(word, value)                                                             \
+    atomic_exchange_explicit((word), (value), memory_order_seq_cst)
+#define RM_TOTAL_SWAP(word, expected, value)                                                       \
+    atomic_compare_exchange_strong_explicit((word), (expected), (value), memory_order_seq_cst,     \
+                                            memory_order_seq_cst)
 
 /* --- P: publication of a region -------------------------------------------------------------- */
 

@@ -35,7 +35,8 @@ struct rm_backend {
 
 struct rm_backend_ops {
     void (*destroy)(struct rm_backend *b);
-    float *(*alloc)(struct rm_backend *b, size_t floats); /* zeroed, 64-byte aligned; NULL if full */
+    float *(*alloc)(struct rm_backend *b,
+                    size_t floats); /* zeroed, 64-byte aligned; NULL if full */
     void (*release)(struct rm_backend *b, float *p);
     void (*upload)(struct rm_backend *b, float *to, const float *from, size_t floats);
     void (*download)(struct rm_backend *b, float *to, const float *from, size_t floats);
@@ -47,8 +48,8 @@ struct rm_backend_ops {
 
     void (*fill)(struct rm_backend *b, float value, size_t n, float *x);
 
-    /* y(B,out) = act(x(B,in) W(out,in)^T + bias(out)); pre-activation is not kept. wt is W packed or
-     * transposed by pack(). */
+    /* y(B,out) = act(x(B,in) W(out,in)^T + bias(out)); pre-activation is not kept. wt is W packed
+     * or transposed by pack(). */
     size_t (*packed_floats)(struct rm_backend *b, uint32_t out, uint32_t in);
     void (*pack)(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt);
     void (*linear)(struct rm_backend *b, const float *x, const float *wt, const float *bias,
@@ -94,8 +95,8 @@ struct rm_backend_ops {
                           float *eps_w, float *eps_b);
     void (*multiply)(struct rm_backend *b, const float *x, const float *y, size_t n, float *z);
 
-    /* Dueling (Wang 2016): in(rows, (actions + 1) * k): advantages then values; out(rows, actions*k):
-     * Q = V + A - mean_a A, and its gradient. */
+    /* Dueling (Wang 2016): in(rows, (actions + 1) * k): advantages then values; out(rows,
+     * actions*k): Q = V + A - mean_a A, and its gradient. */
     void (*dueling)(struct rm_backend *b, const float *in, uint32_t rows, uint32_t actions,
                     uint32_t k, float *q);
     void (*dueling_dx)(struct rm_backend *b, const float *dq, uint32_t rows, uint32_t actions,

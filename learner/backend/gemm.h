@@ -1,10 +1,11 @@
 /* gemm: matrix products on libxsmm's just-in-time kernels, cut into fixed tiles.
  *
- * In libxsmm's column-major terms a row-major product of B rows is C(m, B) = A(m, k) X(k, B): m runs
- * along a row, so rows are columns. Tiles are 64 by 32 whatever the batch and the threads. Rows that
- * do not fill a tile are done in powers of two. libxsmm's AVX-512 kernels split the chain over k when
- * m <= 16 and there are few rows; above 16 every kernel of one (m, k) adds in the same order, so no
- * tile is made that thin (callers keep m <= 16 away, or do not mind: the gradient of the weights).
+ * In libxsmm's column-major terms a row-major product of B rows is C(m, B) = A(m, k) X(k, B): m
+ * runs along a row, so rows are columns. Tiles are 64 by 32 whatever the batch and the threads.
+ * Rows that do not fill a tile are done in powers of two. libxsmm's AVX-512 kernels split the chain
+ * over k when m <= 16 and there are few rows; above 16 every kernel of one (m, k) adds in the same
+ * order, so no tile is made that thin (callers keep m <= 16 away, or do not mind: the gradient of
+ * the weights).
  *
  * Kernels are compiled on first use of a shape, which allocates; plan() does it ahead. */
 #ifndef RM_LEARNER_BACKEND_GEMM_H
@@ -31,8 +32,8 @@ struct rm_gemm_tile {
     uint32_t m0, m, n0, n;
 };
 
-/* isa: "x86-64-v2" and so on. libxsmm compiles for one level per process at a time: -EBUSY if another
- * is in use. */
+/* isa: "x86-64-v2" and so on. libxsmm compiles for one level per process at a time: -EBUSY if
+ * another is in use. */
 int rm_gemm_create(struct rm_gemm **gemm, const char *isa, struct rm_error *error);
 void rm_gemm_destroy(struct rm_gemm *gemm);
 
@@ -43,7 +44,8 @@ const struct rm_gemm_plan *rm_gemm_plan(struct rm_gemm *gemm, enum rm_gemm_kind 
 uint32_t rm_gemm_tiles(const struct rm_gemm_plan *plan, uint32_t n);
 struct rm_gemm_tile rm_gemm_tile(const struct rm_gemm_plan *plan, uint32_t n, uint32_t index);
 
-/* One tile. a: (m, k) with m contiguous. b: rows of k (ROWS), or rows of n (OUTER). c: rows of m. */
+/* One tile. a: (m, k) with m contiguous. b: rows of k (ROWS), or rows of n (OUTER). c: rows of m.
+ */
 void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *tile, const float *a,
                  const float *b, float *c);
 

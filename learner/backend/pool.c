@@ -1,12 +1,12 @@
 #include "learner/backend/pool.h"
 
+#include "shm/atomic.h"
 #include "shm/base/clock.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -16,8 +16,8 @@
 
 /* `ticket` is (job number << 32 | next tile). A thread takes a tile by compare-and-swap on it: that
  * fails if the job is another by now, and while a tile of a job is untaken the job cannot end, so
- * what was read of it before a successful swap was that job's. Everything here is sequentially
- * consistent: it is a few operations per tile of thousands of multiply-adds. */
+ * what was read of it before a successful swap was that job's. Every access has its place in one
+ * order (T0): these are a few operations per tile of thousands of multiply-adds. */
 struct rm_pool {
     _Atomic uint64_t ticket;
     char pad0[120];
@@ -42,49 +42,49 @@ static void pause_cpu(void)
 /* Takes and runs tiles until the current job has none left. Returns the job number seen last. */
 static uint32_t take_tiles(struct rm_pool *pool)
 {
-    uint64_t ticket = atomic_load(&pool->ticket);
+    uint64_t ticket = RM_TOTAL_LOAD(&pool->ticket);
     for (;;) {
-        rm_pool_fn fn = atomic_load(&pool->fn);
-        void *work = atomic_load(&pool->work);
-        uint32_t tiles = atomic_load(&pool->tiles);
+        rm_pool_fn fn = RM_TOTAL_LOAD(&pool->fn);
+        void *work = RM_TOTAL_LOAD(&pool->work);
+        uint32_t tiles = RM_TOTAL_LOAD(&pool->tiles);
         uint32_t tile = (uint32_t)ticket;
         if (tile >= tiles) {
-            uint64_t now = atomic_load(&pool->ticket);
+            uint64_t now = RM_TOTAL_LOAD(&pool->ticket);
             if (now == ticket)
                 return (uint32_t)(ticket >> 32);
             ticket = now;
             continue;
         }
-        if (!atomic_compare_exchange_strong(&pool->ticket, &ticket, ticket + 1))
+        if (!RM_TOTAL_SWAP(&pool->ticket, &ticket, ticket + 1))
             continue;
         fn(work, tile);
-        atomic_fetch_add(&pool->done, 1);
-        ticket = atomic_load(&pool->ticket);
+        RM_TOTAL_ADD(&pool->done, 1);
+        ticket = RM_TOTAL_LOAD(&pool->ticket);
     }
 }
 
 static uint32_t job_of(struct rm_pool *pool)
 {
-    return (uint32_t)(atomic_load(&pool->ticket) >> 32);
+    return (uint32_t)(RM_TOTAL_LOAD(&pool->ticket) >> 32);
 }
 
 static void *helper_main(void *user)
 {
     struct rm_pool *pool = user;
     uint32_t seen = 0;
-    while (!atomic_load(&pool->stop)) {
+    while (!RM_TOTAL_LOAD(&pool->stop)) {
         seen = take_tiles(pool);
         uint64_t until = rm_now_ns() + SPIN_NS;
-        while (job_of(pool) == seen && !atomic_load(&pool->stop)) {
+        while (job_of(pool) == seen && !RM_TOTAL_LOAD(&pool->stop)) {
             if (rm_now_ns() < until) {
                 pause_cpu();
                 continue;
             }
             pthread_mutex_lock(&pool->mutex);
-            atomic_fetch_add(&pool->sleepers, 1);
-            while (job_of(pool) == seen && !atomic_load(&pool->stop))
+            RM_TOTAL_ADD(&pool->sleepers, 1);
+            while (job_of(pool) == seen && !RM_TOTAL_LOAD(&pool->stop))
                 pthread_cond_wait(&pool->wake, &pool->mutex);
-            atomic_fetch_sub(&pool->sleepers, 1);
+            RM_TOTAL_SUB(&pool->sleepers, 1);
             pthread_mutex_unlock(&pool->mutex);
         }
     }
@@ -93,7 +93,7 @@ static void *helper_main(void *user)
 
 static void wake_sleepers(struct rm_pool *pool)
 {
-    if (!atomic_load(&pool->sleepers))
+    if (!RM_TOTAL_LOAD(&pool->sleepers))
         return;
     pthread_mutex_lock(&pool->mutex);
     pthread_cond_broadcast(&pool->wake);
@@ -107,19 +107,19 @@ void rm_pool_run(struct rm_pool *pool, rm_pool_fn fn, void *work, uint32_t tiles
             fn(work, i);
         return;
     }
-    uint64_t job = (atomic_load(&pool->ticket) >> 32) + 1;
+    uint64_t job = (RM_TOTAL_LOAD(&pool->ticket) >> 32) + 1;
     /* No tile of the old job is left, so its number with this high a tile takes nobody anywhere
      * while the description changes. */
-    atomic_store(&pool->ticket, ((job - 1) << 32) | UINT32_MAX);
-    atomic_store(&pool->fn, fn);
-    atomic_store(&pool->work, work);
-    atomic_store(&pool->tiles, tiles);
-    atomic_store(&pool->done, 0);
-    atomic_store(&pool->ticket, (job & UINT32_MAX) << 32);
+    RM_TOTAL_STORE(&pool->ticket, ((job - 1) << 32) | UINT32_MAX);
+    RM_TOTAL_STORE(&pool->fn, fn);
+    RM_TOTAL_STORE(&pool->work, work);
+    RM_TOTAL_STORE(&pool->tiles, tiles);
+    RM_TOTAL_STORE(&pool->done, 0);
+    RM_TOTAL_STORE(&pool->ticket, (job & UINT32_MAX) << 32);
     wake_sleepers(pool);
     take_tiles(pool);
     /* What is left is being run by helpers now: at most one tile's time. */
-    for (uint32_t spins = 0; atomic_load(&pool->done) < tiles; spins++) {
+    for (uint32_t spins = 0; RM_TOTAL_LOAD(&pool->done) < tiles; spins++) {
         if (spins < 4096)
             pause_cpu();
         else
@@ -171,7 +171,7 @@ void rm_pool_destroy(struct rm_pool *pool)
 {
     if (!pool)
         return;
-    atomic_store(&pool->stop, true);
+    RM_TOTAL_STORE(&pool->stop, true);
     pthread_mutex_lock(&pool->mutex);
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->mutex);

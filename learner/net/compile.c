@@ -174,11 +174,11 @@ static void add_sigmas(struct rm_net *net)
         while (net->tensors[mu].offset != s->weight)
             mu++;
         for (size_t part = 0; part < 2; part++) {
-            const struct rm_net_tensor *of = &net->tensors[mu + part];
+            const struct rm_net_tensor of = net->tensors[mu + part];
             struct rm_net_tensor *t = &net->tensors[net->tensor_count++];
-            *t = *of;
-            const char *dot = strrchr(of->name, '.');
-            snprintf(t->name, sizeof t->name, "%.*s.sigma_%s", (int)(dot - of->name), of->name,
+            *t = of;
+            const char *dot = strrchr(of.name, '.');
+            snprintf(t->name, sizeof t->name, "%.*s.sigma_%s", (int)(dot - of.name), of.name,
                      dot + 1);
             t->offset = net->param_count;
             *(part ? &s->sigma_bias : &s->sigma_weight) = t->offset;

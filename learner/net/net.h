@@ -2,14 +2,16 @@
  * buffers. Forward and backward, batched, float32, row-major (B, features).
  *
  * The arena: the first `act_count` floats suffice to act (weights, biases); then what only training
- * needs (sigmas of noisy layers). The learner keeps parameters, gradients and Adam moments as arenas
- * of equal layout; the shared weights region holds one; the actor copies the first act_count floats.
+ * needs (sigmas of noisy layers). The learner keeps parameters, gradients and Adam moments as
+ * arenas of equal layout; the shared weights region holds one; the actor copies the first act_count
+ * floats.
  *
- * A net is immutable and may be shared by threads; a workspace belongs to one thread (its backend may
- * use more inside). No allocation after rm_net_workspace_create().
+ * A net is immutable and may be shared by threads; a workspace belongs to one thread (its backend
+ * may use more inside). No allocation after rm_net_workspace_create().
  *
- * Results do not depend on the batch a row is in, nor on the number of threads: every output element
- * is one chain of fused multiply-adds over k in a fixed order. Tests hold this to the bit. */
+ * Results do not depend on the batch a row is in, nor on the number of threads: every output
+ * element is one chain of fused multiply-adds over k in a fixed order. Tests hold this to the bit.
+ */
 #ifndef RM_LEARNER_NET_NET_H
 #define RM_LEARNER_NET_NET_H
 
@@ -22,7 +24,7 @@
 #include <stdint.h>
 
 struct rm_net_shape {
-    uint32_t inputs;             /* features of one input row (frame stack included) */
+    uint32_t inputs; /* features of one input row (frame stack included) */
     uint32_t actions;
     uint32_t outputs_per_action; /* 1; QR-DQN: number of quantiles */
 };
@@ -39,7 +41,7 @@ size_t rm_net_param_count(const struct rm_net *net); /* floats of the arena */
 size_t rm_net_act_count(const struct rm_net *net);   /* leading floats that suffice to act */
 size_t rm_net_noise_count(const struct rm_net *net); /* normals per noisy forward pass, 0 if none */
 uint32_t rm_net_inputs(const struct rm_net *net);
-uint32_t rm_net_outputs(const struct rm_net *net);   /* actions * outputs_per_action */
+uint32_t rm_net_outputs(const struct rm_net *net);    /* actions * outputs_per_action */
 bool rm_net_uses_quantiles(const struct rm_net *net); /* has a cosine embedding: needs tau */
 double rm_net_forward_flops(const struct rm_net *net, uint32_t batch, uint32_t quantiles);
 
@@ -69,11 +71,12 @@ size_t rm_net_workspace_bytes(const struct rm_net_workspace *workspace);
 void rm_net_prepare(struct rm_net_workspace *workspace, const float *params);
 
 struct rm_net_input {
-    const float *x;      /* (batch, inputs) */
+    const float *x; /* (batch, inputs) */
     uint32_t batch;
-    const float *tau;    /* (batch, quantiles) in [0,1), or NULL */
-    uint32_t quantiles;  /* 0 when the net uses none */
-    const float *noise;  /* (noise_count) standard normals, one draw for the whole batch; NULL: off */
+    const float *tau;   /* (batch, quantiles) in [0,1), or NULL */
+    uint32_t quantiles; /* 0 when the net uses none */
+    const float
+        *noise; /* (noise_count) standard normals, one draw for the whole batch; NULL: off */
 };
 
 /* Returns (batch, [quantiles,] actions * outputs_per_action), valid until the next forward of this
@@ -82,7 +85,8 @@ const float *rm_net_forward(struct rm_net_workspace *workspace, const float *par
                             const struct rm_net_input *input);
 
 /* Gradients of the last forward (same params and input, which must still be in place): `d_out` has
- * the shape of its result; `grads` (param_count) is overwritten. The input's gradient is not made. */
+ * the shape of its result; `grads` (param_count) is overwritten. The input's gradient is not made.
+ */
 void rm_net_backward(struct rm_net_workspace *workspace, const float *params,
                      const struct rm_net_input *input, const float *d_out, float *grads);
 

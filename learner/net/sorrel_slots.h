@@ -1,5 +1,5 @@
-/* sorrel_slots: which row stands in which slot of the replay buffer of workload W1's original, for
- * its compat forms. The original is an array of `capacity` slots with a write index; in its
+/* sorrel_slots: which row stands in which slot of the replay buffer of Sorrel's treasure hunt, for
+ * the compat forms of it. The original is an array of `capacity` slots with a write index; in its
  * sequential form the index jumps by 4 at the start of every episode without writing, so slots in
  * the gap hold what was there a lap (or two) before, or nothing on the first laps. Here slots hold
  * ring row indices in place of copies. Fed with rows in order by whoever needs the view: the

@@ -1,4 +1,5 @@
-/* How fast one learner makes updates of workload W1: batch 64, IQN with 12 quantiles, one thread.
+/* How fast one learner makes updates of the treasure hunt: batch 64, IQN with 12 quantiles, one
+ * thread.
  *
  * iqn.update    GFLOP/s of whole updates, sampling and publishing included. Ceiling: this core's
  * FMA peak, measured between the runs. After it, a line that says where the time goes. */
@@ -114,7 +115,7 @@ static void bench_update(struct rm_duty *learner)
         .values = values,
         .runs = RUNS,
         .ceiling = rm_bench_median(peak, RUNS),
-        .note = "W1, batch 64, sampling and publishing included; one thread",
+        .note = "treasure hunt, batch 64, sampling and publishing included; one thread",
     });
     print_phases(before, after, RUNS * UPDATES);
 }

@@ -4,8 +4,9 @@ typedef int rm_fault_not_empty; /* ISO C wants one declaration in a file */
 
 #ifdef RM_FAULT_SITES
 
+#include "shm/atomic.h"
+
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ void rm_fault_pass(const char *site)
     if (strncmp(wanted, site, length) != 0 || (wanted[length] != '\0' && wanted[length] != ':'))
         return;
     unsigned long nth = wanted[length] == ':' ? strtoul(wanted + length + 1, NULL, 10) : 1;
-    if (atomic_fetch_add(&passed, 1) + 1 == nth)
+    if (RM_ADD(&passed, 1) + 1 == nth)
         raise(SIGKILL);
 }
 

@@ -1,6 +1,7 @@
 #include "tests/support/allocations.h"
 
-#include <stdatomic.h>
+#include "shm/atomic.h"
+
 #include <stddef.h>
 
 #if defined(__has_feature)
@@ -16,7 +17,7 @@ static _Atomic uint64_t calls;
 
 uint64_t rm_test_allocations(void)
 {
-    return calls;
+    return RM_PEEK(&calls);
 }
 
 #ifdef SANITIZED
@@ -40,7 +41,7 @@ extern void *__libc_memalign(size_t alignment, size_t bytes);
     __attribute__((visibility("default"))) void *name parameters;                                  \
     void *name parameters                                                                          \
     {                                                                                              \
-        atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);                                \
+        RM_ADD(&calls, 1);                                                                         \
         return call;                                                                               \
     }
 

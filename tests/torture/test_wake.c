@@ -98,7 +98,7 @@ static int waker(void *arg, uint32_t who)
         for (volatile uint64_t spin = 0; spin < (n * (who + 1) * 37) % 3000; spin++)
             ;
     }
-    atomic_fetch_add(&c->wakers_done, 1);
+    RM_TOTAL_ADD(&c->wakers_done, 1);
     rm_wake_signal(&c->wakes[0]);
     return 0;
 }
@@ -109,7 +109,7 @@ static int sleeper(void *arg, uint32_t who)
     (void)who;
     for (;;) {
         bool last = RM_SEE(&c->wakers_done) == WORKERS - 1;
-        uint64_t work = atomic_exchange(&c->pending, 0);
+        uint64_t work = RM_TOTAL_EXCHANGE(&c->pending, 0);
         if (work) {
             RM_ADD(&c->taken, work);
             continue;

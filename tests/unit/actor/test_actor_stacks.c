@@ -128,7 +128,7 @@ static void frames_between_are_in_order(void **state)
     assert_int_equal(seen[5][3], 1); /* at step 3 it was at 1 */
 }
 
-/* --- the compat forms of W1 ------------------------------------------------------------------ */
+/* --- the compat forms of the treasure hunt --------------------------------------------------- */
 
 enum { SLOTS = 64, FRAMES = 5, TURNS = 900, AGENTS = 5 };
 

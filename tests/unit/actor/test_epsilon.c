@@ -19,7 +19,7 @@ static void linear_decay_meets_both_ends(void **state)
 
 static void exponential_decay_stops_at_the_end(void **state)
 {
-    /* W1: 1.0 * 0.999^k; the page of that workload gives .368 after 1000 epochs */
+    /* the treasure hunt's: 1.0 * 0.999^k, .368 after 1000 epochs */
     struct rm_epsilon e = {.start = 1, .end = 0, .factor = 0.999, .decay = RM_DECAY_EXPONENTIAL};
     double rate = 1;
 

@@ -57,7 +57,7 @@ static void add(struct rm_experiment *e, enum rm_layer_type type, uint32_t units
     e->network.layers[e->network.layer_count++] = (struct rm_layer_config){type, units, cosines};
 }
 
-/* The shape of W1's network, smaller: all that an update can meet. */
+/* The shape of the treasure hunt's network, smaller: all that an update can meet. */
 static struct rm_experiment full(enum rm_algorithm name, uint32_t batch)
 {
     struct rm_experiment e = experiment_of(name, batch);

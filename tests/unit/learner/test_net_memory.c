@@ -3,7 +3,6 @@
 #include "tests/support/nets.h"
 #include "tests/support/unit.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -78,8 +78,8 @@ struct rm_backend_ops {
 
     /* IQN (Dabney 2018b, eq. 4): c(rows, n)[i] = cos(pi * (i+1) * tau[row]), i = 0..n-1 */
     void (*cosines)(struct rm_backend *b, const float *tau, size_t rows, uint32_t n, float *c);
-    /* z(batch*q, n) = x(batch, n) broadcast over q, times phi(batch*q, n), and its gradients; phi came
-     * out of a ReLU, and dphi is the gradient of what went into it. */
+    /* z(batch*q, n) = x(batch, n) broadcast over q, times phi(batch*q, n), and its gradients; phi
+     * came out of a ReLU, and dphi is the gradient of what went into it. */
     void (*broadcast_mul)(struct rm_backend *b, const float *x, const float *phi, uint32_t batch,
                           uint32_t q, uint32_t n, float *z);
     void (*broadcast_mul_dx)(struct rm_backend *b, const float *x, const float *phi,

@@ -129,10 +129,12 @@ COMMAND(evaluate)
     if (daemon->life >= RM_LIFE_EVALUATING)
         return failed(RM_REFUSED_NOT_NOW, error,
                       "evaluate: the run is ending; its final evaluation is in status");
+    /* Read before asking: the evaluator may be quick. */
+    uint64_t finished = RM_PEEK(&daemon->session.board.run->evaluations);
     rm_daemon_request_evaluation(daemon, (uint32_t)n);
     *reply = json_pack("{s:I,s:I}", "request",
                        (json_int_t)RM_PEEK(&daemon->session.board.run->evaluate_request),
-                       "finished", (json_int_t)RM_PEEK(&daemon->session.board.run->evaluations));
+                       "finished", (json_int_t)finished);
     return RM_REFUSED_NOT;
 }
 
@@ -230,7 +232,7 @@ static const struct rm_field evaluate_arguments[] = {
     {"episodes", RM_FIELD_INTEGER, false, "how many; without: evaluation.episodes"}, FIELDS_END};
 static const struct rm_field evaluate_fields[] = {
     {"request", RM_FIELD_INTEGER, true, "number of this request"},
-    {"finished", RM_FIELD_INTEGER, true, "evaluations finished so far"},
+    {"finished", RM_FIELD_INTEGER, true, "evaluations finished before it"},
     FIELDS_END};
 
 static const struct rm_field events_arguments[] = {

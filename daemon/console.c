@@ -16,6 +16,19 @@
 #define BAR_CELLS      16
 #define SHOWN_AGENTS   8 /* rewards in the live line; beyond that their mean */
 
+/* How the live line is written: as long as the terminal allows. */
+struct style {
+    int bar_cells;
+    int decimals;             /* of rewards */
+    const char *per_s, *left; /* words after the rate and the time */
+};
+static const struct style styles[] = {
+    {16, 1, " steps/s  ", " left"},
+    {8, 0, " steps/s  ", " left"},
+    {5, 0, "/s ", ""},
+};
+#define STYLES (sizeof styles / sizeof styles[0])
+
 /* Text that is cut at the end of its room. */
 struct text {
     char *at;
@@ -56,16 +69,16 @@ static void add_duration(struct text *t, double seconds)
         add(t, "%lu:%02lu", s / 60, s % 60);
 }
 
-static void add_bar(struct text *t, double fraction)
+static void add_bar(struct text *t, double fraction, int cells)
 {
-    int full = (int)(fraction * BAR_CELLS + 0.5);
+    int full = (int)(fraction * cells + 0.5);
     add(t, "[");
-    for (int i = 0; i < BAR_CELLS; i++)
+    for (int i = 0; i < cells; i++)
         add(t, "%c", i < full ? '#' : '-');
     add(t, "] %3.0f%%", 100 * fraction);
 }
 
-static void add_rewards(struct text *t, const struct rm_board_view *board)
+static void add_rewards(struct text *t, const struct rm_board_view *board, int decimals)
 {
     double sum = 0, mean;
     uint32_t with = 0;
@@ -77,7 +90,7 @@ static void add_rewards(struct text *t, const struct rm_board_view *board)
         if (board->run->agents > SHOWN_AGENTS)
             continue;
         if (n)
-            add(t, " %.1f", mean);
+            add(t, " %.*f", decimals, mean);
         else
             add(t, " -");
     }
@@ -102,38 +115,52 @@ static void add_replay(struct text *t, const struct rm_board_view *board)
     add(t, "  lag %.2f", lag_count ? (double)lag_sum / (double)lag_count : 0.0);
 }
 
-size_t rm_console_line(char *line, size_t size, struct rm_daemon *daemon, unsigned width)
+static void add_line(struct text *t, const struct rm_daemon *daemon, const struct style *style)
 {
     const struct rm_board_view *board = &daemon->session.board;
-    struct text t = {.at = line, .size = width + 1 < size ? width + 1 : size};
     uint64_t steps = rm_daemon_steps(daemon), budget = board->run->env_steps_budget;
     enum rm_run_state state = RM_PEEK(&board->run->state);
 
-    if (size == 0)
-        return 0;
-    line[0] = '\0';
     if (state != RM_RUN_RUNNING)
-        add(&t, "%s  ", rm_run_state_name(state));
+        add(t, "%s  ", rm_run_state_name(state));
     else if (daemon->life == RM_LIFE_EVALUATING)
-        add(&t, "evaluating  ");
-    add_count(&t, rm_rate_per_s(&daemon->steps_rate));
-    add(&t, " steps/s  ");
+        add(t, "evaluating  ");
+    add_count(t, rm_rate_per_s(&daemon->steps_rate));
+    add(t, "%s", style->per_s);
     if (budget) {
         double left = rm_daemon_time_left(daemon);
-        add_bar(&t, steps < budget ? (double)steps / (double)budget : 1.0);
-        add(&t, " ");
+        add_bar(t, steps < budget ? (double)steps / (double)budget : 1.0, style->bar_cells);
+        add(t, " ");
         if (left < 0)
-            add(&t, "-:--");
+            add(t, "-:--");
         else
-            add_duration(&t, left);
-        add(&t, " left");
+            add_duration(t, left);
+        add(t, "%s", style->left);
     } else {
-        add_count(&t, (double)steps);
-        add(&t, " steps");
+        add_count(t, (double)steps);
+        add(t, " steps");
     }
-    add_rewards(&t, board);
-    add_replay(&t, board);
-    return t.used;
+    add_rewards(t, board, style->decimals);
+    add_replay(t, board);
+}
+
+size_t rm_console_line(char *line, size_t size, struct rm_daemon *daemon, unsigned width)
+{
+    char whole[LINE_MAX_BYTES];
+    struct text t = {.at = whole, .size = sizeof whole};
+    size_t room = width < size ? width : size - 1;
+    if (size == 0)
+        return 0;
+    for (size_t i = 0; i < STYLES; i++) {
+        t.used = 0;
+        add_line(&t, daemon, &styles[i]);
+        if (t.used <= room)
+            break;
+    }
+    size_t n = t.used < room ? t.used : room;
+    memcpy(line, whole, n);
+    line[n] = '\0';
+    return n;
 }
 
 void rm_console_open(struct rm_console *console, FILE *out)

@@ -21,7 +21,7 @@ static void cell(FILE *out, int width, int decimals, double value)
 static void agents_table(FILE *out, const struct rm_board_view *board)
 {
     bool evaluated = RM_PEEK(&board->run->evaluations) > 0;
-    fprintf(out, "\n%-16s %9s %9s %10s %9s %9s %9s %9s %9s\n", "agent", "first 100", "last 100",
+    fprintf(out, "\n%-16s %9s %9s %10s %8s %8s %9s %8s %8s\n", "agent", "first 100", "last 100",
             "env steps", "updates", "versions", "lag worst", "lag mean", "greedy");
     for (uint32_t a = 0; a < board->run->agents; a++) {
         const struct rm_board_agent *agent = &board->agents[a];
@@ -34,11 +34,11 @@ static void agents_table(FILE *out, const struct rm_board_view *board)
         cell(out, 9, 1, first);
         cell(out, 9, 1, last);
         cell(out, 10, 0, (double)RM_PEEK(&policy->env_steps));
-        cell(out, 9, 0, (double)RM_PEEK(&policy->updates));
-        cell(out, 9, 0, (double)RM_PEEK(&policy->published));
+        cell(out, 8, 0, (double)RM_PEEK(&policy->updates));
+        cell(out, 8, 0, (double)RM_PEEK(&policy->published));
         cell(out, 9, 0, (double)RM_PEEK(&policy->lag_max));
-        cell(out, 9, 2, lags ? (double)RM_PEEK(&policy->lag_sum) / (double)lags : NAN);
-        cell(out, 9, 1, evaluated ? RM_PEEK(&agent->eval_mean) : NAN);
+        cell(out, 8, 2, lags ? (double)RM_PEEK(&policy->lag_sum) / (double)lags : NAN);
+        cell(out, 8, 1, evaluated ? RM_PEEK(&agent->eval_mean) : NAN);
         fputc('\n', out);
     }
     if (board->run->agents > 1) {
@@ -66,7 +66,16 @@ static void greedy_score(FILE *out, const struct rm_daemon *daemon)
     fputc('\n', out);
 }
 
-/* Columns only for phases that somebody spent a thousandth of its time in. */
+#define SHOWN_PERCENT 0.5
+
+/* As wide as its name, and wide enough for 100.0. */
+static int phase_width(int phase)
+{
+    int width = (int)strlen(rm_phase_name((enum rm_phase)phase));
+    return width < 5 ? 5 : width;
+}
+
+/* Columns only for phases that somebody spent some time in. */
 static void phases_table(FILE *out, const struct rm_board_view *board)
 {
     double share[RM_BOARD_WORKERS][RM_PHASE_COUNT];
@@ -78,13 +87,13 @@ static void phases_table(FILE *out, const struct rm_board_view *board)
         for (int p = 0; p < RM_PHASE_COUNT; p++) {
             double ns = (double)RM_PEEK(&board->workers[w].phase_ns[p]);
             share[w][p] = total > 0 ? 100 * ns / total : NAN;
-            shown[p] |= share[w][p] >= 0.1;
+            shown[p] |= share[w][p] >= SHOWN_PERCENT;
         }
     }
     fprintf(out, "\n%-20s", "time in percent");
     for (int p = 0; p < RM_PHASE_COUNT; p++)
         if (shown[p])
-            fprintf(out, " %11s", rm_phase_name((enum rm_phase)p));
+            fprintf(out, " %*s", phase_width(p), rm_phase_name((enum rm_phase)p));
     fputc('\n', out);
     for (uint32_t w = 0; w < board->run->workers; w++) {
         if (!isfinite(share[w][0])) /* no time booked: has no process in this mode */
@@ -92,7 +101,7 @@ static void phases_table(FILE *out, const struct rm_board_view *board)
         fprintf(out, "%-20.20s", board->workers[w].name);
         for (int p = 0; p < RM_PHASE_COUNT; p++)
             if (shown[p])
-                cell(out, 11, 1, share[w][p]);
+                cell(out, phase_width(p), 1, share[w][p]);
         fputc('\n', out);
     }
 }

@@ -84,6 +84,18 @@ static void without_a_budget_steps_are_counted(void **state)
     assert_null(strchr(line, '['));
 }
 
+static void a_narrow_line_says_it_shorter(void **state)
+{
+    (void)state;
+    char line[512];
+    rm_console_line(line, sizeof line, daemon_, 90);
+    assert_string_equal(line, "400 steps/s  [###-----]  40% 0:03 left  reward 10 20  replay 25%  "
+                              "ratio 2.50  lag 1.50");
+    rm_console_line(line, sizeof line, daemon_, 75);
+    assert_string_equal(line, "400/s [##---]  40% 0:03  reward 10 20  replay 25%  ratio 2.50  "
+                              "lag 1.50");
+}
+
 static void the_line_fits_any_width(void **state)
 {
     (void)state;
@@ -176,7 +188,7 @@ static void a_file_gets_plain_lines_and_the_tables(void **state)
         "greedy score 512.3 +- 6.0 over 100 episodes; a random policy scores 257.7\n",
         "agent_1               20.0      20.0        400",
         "     77.2\n",
-        "worker-3                    25.0        75.0\n",
+        "worker-3                25.0    75.0\n",
         "worker-2 died 3 times",
         "run directory: /runs/here\n",
     };
@@ -234,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(the_line_says_what_counts),
         T(without_a_budget_steps_are_counted),
+        T(a_narrow_line_says_it_shorter),
         T(the_line_fits_any_width),
         T(a_terminal_is_redrawn_in_place),
         T(a_file_gets_plain_lines_and_the_tables),

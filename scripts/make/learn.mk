@@ -10,3 +10,8 @@ LEARN_NEEDED ?= 8
 .PHONY: learn
 learn: $(LEARN)
 	@$(LEARN) config/cartpole-dqn.json 475 $(LEARN_SEEDS) $(LEARN_NEEDED) $(BUILD)/learn-cartpole-dqn.json
+
+# Policy files against the library of their format and NumPy, in a throw-away environment.
+.PHONY: formats
+formats: $(BUILD)/tests/unit/learner/test_learner_safetensors $(BUILD)/tests/unit/learner/test_learner_policy_file
+	@BUILD=$(BUILD) tests/oracle/check-safetensors --install || { code=$$?; [ $$code -eq 77 ]; }

@@ -67,6 +67,7 @@ help:
 	@echo "make lint       clang-format, cppcheck, clang-tidy, shellcheck"
 	@echo "make learn      learning table over seeds (long)"
 	@echo "make parity     compare networks with PyTorch (in a throw-away environment)"
+	@echo "make formats    read policy files with other programs (in a throw-away environment)"
 	@echo "make fuzz       fuzz configuration and control protocol"
 	@echo "make generated  man pages, completion and reference, after a table has changed"
 	@echo "make install    DESTDIR= PREFIX=/usr/local"

@@ -98,7 +98,8 @@ struct rm_row rm_ring_row(const struct rm_ring *ring, uint64_t index);
 /* --- writer ------------------------------------------------------------------------------- */
 
 /* A new writer process takes over, in a generation of its own: abandons a row reserved but not
- * committed by a dead one. Returns how many rows that were, 0 or 1. */
+ * committed by a dead one. Returns how many rows that were, 0 or 1 (and the same one again to
+ * whoever opens before it is reserved anew). */
 uint64_t rm_ring_writer_open(struct rm_ring *ring);
 
 /* Claims the next row and returns its columns; the writer may fill them in any order over any time,

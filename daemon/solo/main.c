@@ -89,6 +89,10 @@ static int run(const char *run_directory, int parent, struct rm_error *error)
     if (r == 0) {
         slot->state = RM_WORKER_WAITING; /* the duties' own slots tell what goes on */
         r = rm_duty_run_in_turn(solo.duties, solo.duty_count, error);
+        /* Stopped before their end, they have not written what they learned. */
+        for (uint32_t i = 0; r == RM_EXIT_OK && i < solo.session.objects.policies; i++)
+            if (rm_learner_save(solo.learners[i], error) < 0)
+                r = RM_EXIT_FAILED;
     } else {
         r = RM_EXIT_FAILED;
     }

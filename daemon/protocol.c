@@ -27,6 +27,11 @@ const char *rm_refusal_name(enum rm_refusal refusal)
     return (unsigned)refusal < RM_REFUSED_COUNT ? refusal_names[refusal] : "?";
 }
 
+static const char *type_name(enum rm_field_type type)
+{
+    return (unsigned)type < RM_FIELD_TYPE_COUNT ? type_names[type] : "?";
+}
+
 static enum rm_refusal refuse(enum rm_refusal refusal, struct rm_error *error, const char *text)
 {
     rm_fail(error, -1, "%s", text);
@@ -221,7 +226,7 @@ static enum rm_refusal check_arguments(const struct rm_command *command, const j
 {
     const struct rm_field *fields = command->arguments;
     const char *names[CANDIDATES_MAX + 1] = {NULL};
-    for (size_t i = 0; fields[i].name && i < CANDIDATES_MAX; i++)
+    for (size_t i = 0; i < CANDIDATES_MAX && fields[i].name; i++)
         names[i] = fields[i].name;
 
     const char *key;
@@ -239,7 +244,7 @@ static enum rm_refusal check_arguments(const struct rm_command *command, const j
         }
         if (!of_type(value, field->type)) {
             rm_fail(error, -1, "%s: %s: must be of type %s", command->name, key,
-                    type_names[field->type]);
+                    type_name(field->type));
             return RM_REFUSED_INVALID_ARGUMENT;
         }
     }
@@ -282,7 +287,7 @@ static json_t *describe_fields(const struct rm_field *fields, bool closed)
     for (const struct rm_field *f = fields; f->name; f++) {
         json_t *property = json_object();
         if (f->type != RM_FIELD_ANY)
-            json_object_set_new(property, "type", json_string(type_names[f->type]));
+            json_object_set_new(property, "type", json_string(type_name(f->type)));
         json_object_set_new(property, "description", json_string(f->doc));
         json_object_set_new(properties, f->name, property);
         if (f->required)

@@ -31,10 +31,12 @@ static int start(void **state)
     if (rm_test_daemon_home(&d, "abuse", config) < 0 || rm_test_daemon_start(&d, NULL, true, 0) < 0)
         return -1;
     int fd = rm_test_connect(&d);
-    if (fd < 0)
+    if (fd < 0) {
         printf("%s\n", rm_test_daemon_output(&d));
+        return -1;
+    }
     close(fd);
-    return fd < 0 ? -1 : 0;
+    return 0;
 }
 
 static int end(void **state)

@@ -129,15 +129,16 @@ static void status_says_it_all(void **state)
         rm_test_process_there((pid_t)json_integer_value(rm_test_path(status, "workers.0.pid"))));
     /* What the reply's schema promises is there. */
     json_t *schema = get("query-schema", NULL);
-    size_t i;
-    json_t *command, *name;
-    json_array_foreach(
-        json_object_get(schema, "commands"), i,
-        command) if (!strcmp(json_string_value(json_object_get(command, "name")), "status"))
-    {
-        size_t j;
-        json_array_foreach(rm_test_path(command, "returns.required"), j, name)
-            assert_non_null(json_object_get(status, json_string_value(name)));
+    json_t *commands = json_object_get(schema, "commands");
+    for (size_t i = 0; i < json_array_size(commands); i++) {
+        json_t *command = json_array_get(commands, i);
+        json_t *required = rm_test_path(command, "returns.required");
+        if (strcmp(json_string_value(json_object_get(command, "name")), "status") != 0)
+            continue;
+        assert_true(json_array_size(required) > 10);
+        for (size_t j = 0; j < json_array_size(required); j++)
+            assert_non_null(
+                json_object_get(status, json_string_value(json_array_get(required, j))));
     }
     json_decref(schema);
     json_decref(status);

@@ -1,8 +1,8 @@
 #include "tests/support/daemon.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -141,24 +141,15 @@ int rm_test_daemon_wait(struct rm_test_daemon *d, double seconds)
     return -1;
 }
 
-static void remove_tree(const char *path)
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *where)
 {
-    char entry_path[1024];
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    while (dir && (entry = readdir(dir))) {
-        struct stat st;
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-            continue;
-        snprintf(entry_path, sizeof entry_path, "%s/%s", path, entry->d_name);
-        if (lstat(entry_path, &st) == 0 && S_ISDIR(st.st_mode))
-            remove_tree(entry_path);
-        else
-            unlink(entry_path);
-    }
-    if (dir)
-        closedir(dir);
-    rmdir(path);
+    (void)st, (void)kind, (void)where;
+    return remove(path);
+}
+
+void rm_test_remove_tree(const char *path)
+{
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 void rm_test_daemon_end(struct rm_test_daemon *d)
@@ -169,7 +160,7 @@ void rm_test_daemon_end(struct rm_test_daemon *d)
         d->pid = 0;
     }
     if (d->home[0] && !getenv("RM_TEST_KEEP"))
-        remove_tree(d->home);
+        rm_test_remove_tree(d->home);
 }
 
 static const char *slurp(const char *path)
@@ -243,8 +234,12 @@ json_t *rm_test_read(int fd)
             value = json_loadb(line, used, 0, NULL);
             break;
         }
-        if (++used == room)
-            line = realloc(line, room *= 2);
+        if (++used == room) {
+            char *wider = realloc(line, room *= 2);
+            if (!wider)
+                break;
+            line = wider;
+        }
     }
     free(line);
     return value;

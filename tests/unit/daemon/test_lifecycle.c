@@ -3,7 +3,6 @@
 #include "tests/support/daemon.h"
 #include "tests/support/fake_worker.h"
 
-#include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

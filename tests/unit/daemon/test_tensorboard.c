@@ -1,8 +1,9 @@
 /* Event files read back byte by byte: framing, checksums, fields. */
 #include "daemon/tensorboard.h"
+#include "tests/support/daemon.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -28,33 +29,20 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    char path[sizeof directory.path + 300];
-    DIR *dir = opendir(directory.path);
-    struct dirent *entry;
-    while (dir && (entry = readdir(dir))) {
-        snprintf(path, sizeof path, "%s/%s", directory.path, entry->d_name);
-        unlink(path);
-    }
-    if (dir)
-        closedir(dir);
-    return rmdir(directory.path);
+    rm_test_remove_tree(directory.path);
+    return 0;
 }
 
 /* Reads the one event file into `file`. */
 static void slurp(void)
 {
-    char path[sizeof directory.path + 300] = "";
-    DIR *dir = opendir(directory.path);
-    struct dirent *entry;
-    int found = 0;
-    while ((entry = readdir(dir)))
-        if (!strncmp(entry->d_name, "events.out.tfevents.", 20)) {
-            snprintf(path, sizeof path, "%s/%s", directory.path, entry->d_name);
-            found++;
-        }
-    closedir(dir);
-    assert_int_equal(found, 1);
-    FILE *in = fopen(path, "r");
+    char pattern[sizeof directory.path + 32];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/events.out.tfevents.*", directory.path);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    FILE *in = fopen(found.gl_pathv[0], "r");
+    globfree(&found);
     assert_non_null(in);
     file_bytes = fread(file, 1, sizeof file, in);
     fclose(in);

@@ -22,10 +22,10 @@ static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
 int rm_cpu_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t out, bool training)
 {
     struct rm_gemm *gemm = rm_cpu_of(b)->gemm;
-    bool made = out <= RM_NARROW_MAX || rm_gemm_plan(gemm, RM_GEMM_ROWS, out, 0, in);
+    bool made = out <= RM_NARROW_MAX || rm_gemm_plan(gemm, RM_GEMM_FORWARD, out, 0, in);
     if (training) {
-        made = made && (in <= RM_NARROW_MAX || rm_gemm_plan(gemm, RM_GEMM_ROWS, in, 0, out));
-        made = made && rm_gemm_plan(gemm, RM_GEMM_OUTER, in, out, batch);
+        made = made && (in <= RM_NARROW_MAX || rm_gemm_plan(gemm, RM_GEMM_DX, in, 0, out));
+        made = made && rm_gemm_plan(gemm, RM_GEMM_DW, in, out, batch);
     }
     return made ? 0 : -ENOMEM;
 }
@@ -35,20 +35,17 @@ size_t rm_cpu_packed_floats(struct rm_backend *b, uint32_t out, uint32_t in)
     (void)b;
     if (out <= RM_NARROW_MAX)
         return (size_t)out * ((in + RM_NARROW_PAD - 1) / RM_NARROW_PAD * RM_NARROW_PAD);
-    return (size_t)out * in;
+    return rm_gemm_panel_floats(out, in);
 }
 
-#define PACK_COLUMNS 64u
-
-static void pack_tile(void *work, uint32_t index)
+static void pack_panel(void *work, uint32_t index)
 {
     const struct product *p = work;
-    uint32_t from = index * PACK_COLUMNS;
-    uint32_t to = p->in - from < PACK_COLUMNS ? p->in : from + PACK_COLUMNS;
-    p->cpu->kernels->transpose(p->a, p->out, p->in, from, to, p->c);
+    struct rm_gemm_panel t = rm_gemm_panel(p->plan, index);
+    p->cpu->kernels->transpose(p->a + (size_t)t.m0 * p->in, t.m, p->in, p->c + t.offset, t.stride);
 }
 
-/* Wide layers: W^T, which is libxsmm's A(out, in). Narrow ones: W with its rows padded. */
+/* Wide layers: W^T in panels. Narrow ones: W with its rows padded. */
 void rm_cpu_pack(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
@@ -57,16 +54,18 @@ void rm_cpu_pack(struct rm_backend *b, const float *w, uint32_t out, uint32_t in
         return;
     }
     struct product p = {.cpu = cpu, .a = w, .c = wt, .in = in, .out = out};
-    rm_cpu_run(cpu, pack_tile, &p, (in + PACK_COLUMNS - 1) / PACK_COLUMNS, (double)in * out);
+    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_FORWARD, out, 0, in);
+    rm_cpu_run(cpu, pack_panel, &p, rm_gemm_panels(p.plan), (double)in * out);
 }
 
 static void forward_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
     struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->rows, index);
-    rm_gemm_run(p->plan, &t, p->a, p->b, p->c);
-    p->cpu->kernels->bias_act(p->c + (size_t)t.n0 * p->out + t.m0, p->out, t.n, t.m, p->bias + t.m0,
-                              p->act);
+    _Alignas(64) float buffer[RM_GEMM_TILE_M * RM_GEMM_TILE_N];
+    float *to = p->c + (size_t)t.n0 * p->out + t.m0, *c = t.direct ? to : buffer;
+    rm_gemm_run(p->plan, &t, p->a, p->b, c);
+    p->cpu->kernels->bias_act(c, t.ldc, t.n, t.m, p->bias + t.m0, p->act, to, p->out);
 }
 
 static void narrow_tile(void *work, uint32_t index)
@@ -96,15 +95,25 @@ void rm_cpu_linear(struct rm_backend *b, const float *x, const float *wt, const 
         rm_cpu_run(cpu, narrow_tile, &p, tiles, cost_of(batch, in, out));
         return;
     }
-    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_ROWS, out, 0, in);
+    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_FORWARD, out, 0, in);
     rm_cpu_run(cpu, forward_tile, &p, rm_gemm_tiles(p.plan, batch), cost_of(batch, in, out));
+}
+
+/* Runs a tile of C(width, n) and puts it where it belongs. */
+static void plain_tile(const struct product *p, uint32_t n, uint32_t width, uint32_t index)
+{
+    struct rm_gemm_tile t = rm_gemm_tile(p->plan, n, index);
+    _Alignas(64) float buffer[RM_GEMM_TILE_M * RM_GEMM_TILE_N];
+    float *to = p->c + (size_t)t.n0 * width + t.m0;
+    rm_gemm_run(p->plan, &t, p->a, p->b, t.direct ? to : buffer);
+    for (uint32_t j = 0; j < t.n && !t.direct; j++)
+        memcpy(to + (size_t)j * width, buffer + (size_t)j * t.ldc, t.m * sizeof *to);
 }
 
 static void dx_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
-    struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->rows, index);
-    rm_gemm_run(p->plan, &t, p->a, p->b, p->c);
+    plain_tile(p, p->rows, p->in, index);
 }
 
 static void narrow_dx_tile(void *work, uint32_t index)
@@ -126,7 +135,8 @@ void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uin
         rm_cpu_run(cpu, narrow_dx_tile, &p, tiles, cost_of(batch, in, out));
         return;
     }
-    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_ROWS, in, 0, out);
+    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_DX, in, 0, out);
+    rm_gemm_load(p.plan, w);
     rm_cpu_run(cpu, dx_tile, &p, rm_gemm_tiles(p.plan, batch), cost_of(batch, in, out));
 }
 
@@ -137,8 +147,7 @@ static void dw_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
     if (index < p->product_tiles) {
-        struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->out, index);
-        rm_gemm_run(p->plan, &t, p->a, p->b, p->c);
+        plain_tile(p, p->out, p->in, index);
         return;
     }
     uint32_t from = (index - p->product_tiles) * SUM_COLUMNS;
@@ -152,7 +161,8 @@ void rm_cpu_linear_dw(struct rm_backend *b, const float *dy, const float *x, uin
     struct rm_cpu *cpu = rm_cpu_of(b);
     struct product p = {
         .cpu = cpu, .a = x, .b = dy, .c = dw, .sums = db, .rows = batch, .in = in, .out = out};
-    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_OUTER, in, out, batch);
+    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_DW, in, out, batch);
+    rm_gemm_load(p.plan, x);
     p.product_tiles = rm_gemm_tiles(p.plan, out);
     uint32_t sums = (out + SUM_COLUMNS - 1) / SUM_COLUMNS;
     rm_cpu_run(cpu, dw_tile, &p, p.product_tiles + sums, cost_of(batch, in, out));

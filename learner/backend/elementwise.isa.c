@@ -23,22 +23,22 @@ static inline float gelu_slope_of(float x)
     return RM_FMA(x, density, 0.5f * (1.0f + erf_of(x * 0.70710678f)));
 }
 
-void RM_ISA_NAME(bias_act)(float *y, size_t ld, uint32_t rows, uint32_t cols, const float *bias,
-                           enum rm_activation act)
+void RM_ISA_NAME(bias_act)(const float *c, size_t ldc, uint32_t rows, uint32_t cols,
+                           const float *bias, enum rm_activation act, float *y, size_t ldy)
 {
-    for (uint32_t r = 0; r < rows; r++, y += ld) {
+    for (uint32_t r = 0; r < rows; r++, y += ldy, c += ldc) {
         if (act == RM_ACT_RELU)
             for (uint32_t i = 0; i < cols; i++)
-                y[i] = relu_of(y[i] + bias[i]);
+                y[i] = relu_of(c[i] + bias[i]);
         else if (act == RM_ACT_TANH)
             for (uint32_t i = 0; i < cols; i++)
-                y[i] = tanh_of(y[i] + bias[i]);
+                y[i] = tanh_of(c[i] + bias[i]);
         else if (act == RM_ACT_GELU)
             for (uint32_t i = 0; i < cols; i++)
-                y[i] = gelu_of(y[i] + bias[i]);
+                y[i] = gelu_of(c[i] + bias[i]);
         else
             for (uint32_t i = 0; i < cols; i++)
-                y[i] += bias[i];
+                y[i] = c[i] + bias[i];
     }
 }
 

@@ -6,25 +6,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Row counts that a ROWS plan has kernels for: a full tile, and what the rest is put together from.
+/* Row counts that a plan has kernels for: a full tile, and what the rest is put together from.
  */
 static const uint32_t row_steps[] = {RM_GEMM_TILE_N, 16, 8, 4, 2, 1};
-#define STEPS     (sizeof row_steps / sizeof row_steps[0])
-#define M_CLASSES 3u
+#define STEPS (sizeof row_steps / sizeof row_steps[0])
+
+/* What the kernels of one stretch of m do. */
+struct stretch {
+    uint32_t m0, m;
+    uint32_t width; /* computed: m, or m padded to a multiple of 16 */
+    uint32_t lda, ldc;
+    bool panel; /* A is a panel (padded, so lda is a multiple of 16) */
+    /* By row_steps; DW: a full tile of columns and the last. NULL: libxsmm has none. */
+    libxsmm_smmfunction kernel[STEPS];
+};
 
 struct rm_gemm_plan {
     enum rm_gemm_kind kind;
     uint32_t m, n, k;
-    /* m is full tiles of 64, and then up to two others so that none is 16 or thinner. */
-    uint32_t m_count[M_CLASSES], m_size[M_CLASSES], m_tiles;
-    /* ROWS: by row_steps; OUTER: a full tile of columns and the last. NULL: libxsmm has none. */
-    libxsmm_smmfunction kernel[M_CLASSES][STEPS];
+    bool masks;    /* odd widths cost nothing: AVX-512 */
+    float *panels; /* DX: all; DW: the last one; where panels are needed */
+    uint32_t count;
+    struct stretch stretches[];
 };
 
 struct rm_gemm {
     struct rm_gemm_plan **plans; /* a hash table, open addressing */
     uint32_t capacity, count;
-    char isa[16];
+    bool masks;
 };
 
 /* --- libxsmm's own state: one per process --------------------------------------------------- */
@@ -67,59 +76,85 @@ static void leave_process(void)
 
 /* --- plans ----------------------------------------------------------------------------------- */
 
-static libxsmm_smmfunction compile(const struct rm_gemm_plan *plan, uint32_t m, uint32_t n)
+static uint32_t pad(uint32_t m)
+{
+    return (m + 15) / 16 * 16;
+}
+
+static void compile(const struct rm_gemm_plan *plan, struct stretch *t)
 {
     const float one = 1.0f, zero = 0.0f;
-    bool outer = plan->kind == RM_GEMM_OUTER;
-    int lda = (int)plan->m, ldb = (int)(outer ? plan->n : plan->k), ldc = (int)plan->m;
+    bool outer = plan->kind == RM_GEMM_DW;
+    int m = (int)t->width, k = (int)plan->k, lda = (int)t->lda, ldc = (int)t->ldc;
+    int ldb = (int)(outer ? plan->n : plan->k);
     int flags = outer ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
     int prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
-    return libxsmm_smmdispatch((int)m, (int)n, (int)plan->k, &lda, &ldb, &ldc, &one, &zero, &flags,
-                               &prefetch);
+    for (uint32_t s = 0; s < STEPS; s++) {
+        uint32_t n = row_steps[s];
+        if (outer)
+            n = s == 0 ? RM_GEMM_TILE_N : s == 1 ? plan->n % RM_GEMM_TILE_N : 0;
+        if (n)
+            t->kernel[s] =
+                libxsmm_smmdispatch(m, (int)n, k, &lda, &ldb, &ldc, &one, &zero, &flags, &prefetch);
+    }
+}
+
+/* Where stretches of 64 end: the last two are evened out if the last were 16 or thinner. */
+static uint32_t next_width(uint32_t left)
+{
+    if (left > RM_GEMM_TILE_M && left <= RM_GEMM_TILE_M + 16)
+        return 48;
+    return left < RM_GEMM_TILE_M ? left : RM_GEMM_TILE_M;
 }
 
 static void cut_m(struct rm_gemm_plan *plan)
 {
-    uint32_t full = plan->m / RM_GEMM_TILE_M, rest = plan->m % RM_GEMM_TILE_M;
-    uint32_t middle = 0;
-    if (rest > 0 && rest <= 16 && full > 0) {
-        full--;
-        middle = 48;
-        rest += 16;
-    }
-    const uint32_t sizes[M_CLASSES] = {RM_GEMM_TILE_M, middle, rest};
-    const uint32_t counts[M_CLASSES] = {full, middle > 0, rest > 0};
-    for (uint32_t i = 0; i < M_CLASSES; i++) {
-        plan->m_size[i] = sizes[i];
-        plan->m_count[i] = counts[i];
-        plan->m_tiles += counts[i];
+    for (uint32_t m0 = 0; m0 < plan->m; plan->count++) {
+        struct stretch *t = &plan->stretches[plan->count];
+        t->m0 = m0;
+        t->m = next_width(plan->m - m0);
+        bool odd = t->m % 16 != 0 && !plan->masks;
+        t->width = odd ? pad(t->m) : t->m;
+        t->panel = plan->kind == RM_GEMM_FORWARD || (plan->kind == RM_GEMM_DX && !plan->masks) ||
+                   (plan->kind == RM_GEMM_DW && odd);
+        t->lda = t->panel ? pad(t->m) : plan->m;
+        t->ldc = odd ? t->width : plan->m;
+        m0 += t->m;
     }
 }
 
-static struct rm_gemm_plan *make_plan(enum rm_gemm_kind kind, uint32_t m, uint32_t n, uint32_t k)
+/* DX keeps all of A in panels, DW its last stretch. */
+static size_t own_panels(const struct rm_gemm_plan *plan)
 {
-    struct rm_gemm_plan *plan = calloc(1, sizeof *plan);
+    if (plan->kind == RM_GEMM_FORWARD || plan->masks)
+        return 0;
+    return plan->kind == RM_GEMM_DX ? rm_gemm_panel_floats(plan->m, plan->k)
+                                    : (size_t)RM_GEMM_TILE_M * plan->k;
+}
+
+static struct rm_gemm_plan *make_plan(const struct rm_gemm *gemm, enum rm_gemm_kind kind,
+                                      uint32_t m, uint32_t n, uint32_t k)
+{
+    struct rm_gemm_plan *plan =
+        calloc(1, sizeof *plan + (m / RM_GEMM_TILE_M + 2) * sizeof plan->stretches[0]);
     if (!plan)
         return NULL;
     plan->kind = kind;
     plan->m = m;
     plan->n = n;
     plan->k = k;
-    cut_m(plan);
-    uint32_t last = n % RM_GEMM_TILE_N;
-    for (uint32_t i = 0; i < M_CLASSES; i++) {
-        if (!plan->m_count[i])
-            continue;
-        if (kind == RM_GEMM_ROWS)
-            for (uint32_t s = 0; s < STEPS; s++)
-                plan->kernel[i][s] = compile(plan, plan->m_size[i], row_steps[s]);
-        else {
-            if (n >= RM_GEMM_TILE_N)
-                plan->kernel[i][0] = compile(plan, plan->m_size[i], RM_GEMM_TILE_N);
-            if (last)
-                plan->kernel[i][1] = compile(plan, plan->m_size[i], last);
+    plan->masks = gemm->masks;
+    size_t floats = own_panels(plan);
+    if (floats) {
+        plan->panels = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
+        if (!plan->panels) {
+            free(plan);
+            return NULL;
         }
     }
+    cut_m(plan);
+    for (uint32_t i = 0; i < plan->count; i++)
+        compile(plan, &plan->stretches[i]);
     return plan;
 }
 
@@ -158,7 +193,7 @@ static bool grow(struct rm_gemm *gemm)
 const struct rm_gemm_plan *rm_gemm_plan(struct rm_gemm *gemm, enum rm_gemm_kind kind, uint32_t m,
                                         uint32_t n, uint32_t k)
 {
-    if (kind == RM_GEMM_ROWS)
+    if (kind != RM_GEMM_DW)
         n = 0;
     uint32_t i = slot_of(gemm, kind, m, n, k);
     if (gemm->plans[i])
@@ -168,7 +203,7 @@ const struct rm_gemm_plan *rm_gemm_plan(struct rm_gemm *gemm, enum rm_gemm_kind 
             return NULL;
         i = slot_of(gemm, kind, m, n, k);
     }
-    gemm->plans[i] = make_plan(kind, m, n, k);
+    gemm->plans[i] = make_plan(gemm, kind, m, n, k);
     gemm->count += gemm->plans[i] != NULL;
     return gemm->plans[i];
 }
@@ -185,6 +220,7 @@ int rm_gemm_create(struct rm_gemm **out, const char *isa, struct rm_error *error
         leave_process();
         return rm_fail(error, -ENOMEM, "backend: no memory for the plans of matrix products");
     }
+    gemm->masks = strcmp(isa, "x86-64-v4") == 0;
     *out = gemm;
     return 0;
 }
@@ -194,7 +230,10 @@ void rm_gemm_destroy(struct rm_gemm *gemm)
     if (!gemm)
         return;
     for (uint32_t i = 0; i < gemm->capacity; i++)
-        free(gemm->plans[i]);
+        if (gemm->plans[i]) {
+            free(gemm->plans[i]->panels);
+            free(gemm->plans[i]);
+        }
     free(gemm->plans);
     free(gemm);
     leave_process();
@@ -204,78 +243,101 @@ void rm_gemm_destroy(struct rm_gemm *gemm)
 
 uint32_t rm_gemm_tiles(const struct rm_gemm_plan *plan, uint32_t n)
 {
-    return plan->m_tiles * ((n + RM_GEMM_TILE_N - 1) / RM_GEMM_TILE_N);
+    return plan->count * ((n + RM_GEMM_TILE_N - 1) / RM_GEMM_TILE_N);
 }
 
-static uint32_t class_of(const struct rm_gemm_plan *plan, uint32_t m_tile, uint32_t *m0)
-{
-    uint32_t start = 0, c = 0;
-    while (m_tile >= plan->m_count[c]) {
-        m_tile -= plan->m_count[c];
-        start += plan->m_count[c] * plan->m_size[c];
-        c++;
-    }
-    *m0 = start + m_tile * plan->m_size[c];
-    return c;
-}
-
-/* Rows run fastest, so that 64 columns of A stay in the cache over a run of tiles. */
+/* Rows run fastest, so that a panel stays in the cache over a run of tiles. */
 struct rm_gemm_tile rm_gemm_tile(const struct rm_gemm_plan *plan, uint32_t n, uint32_t index)
 {
     uint32_t n_tiles = (n + RM_GEMM_TILE_N - 1) / RM_GEMM_TILE_N;
-    struct rm_gemm_tile t;
-    uint32_t c = class_of(plan, index / n_tiles, &t.m0);
-    t.m = plan->m_size[c];
-    t.n0 = index % n_tiles * RM_GEMM_TILE_N;
-    t.n = n - t.n0 < RM_GEMM_TILE_N ? n - t.n0 : RM_GEMM_TILE_N;
-    return t;
+    uint32_t n0 = index % n_tiles * RM_GEMM_TILE_N;
+    const struct stretch *s = &plan->stretches[index / n_tiles];
+    return (struct rm_gemm_tile){.stretch = index / n_tiles,
+                                 .m0 = s->m0,
+                                 .m = s->m,
+                                 .ldc = s->ldc,
+                                 .direct = s->width == s->m,
+                                 .n0 = n0,
+                                 .n = n - n0 < RM_GEMM_TILE_N ? n - n0 : RM_GEMM_TILE_N};
+}
+
+uint32_t rm_gemm_panels(const struct rm_gemm_plan *plan)
+{
+    return plan->count;
+}
+
+struct rm_gemm_panel rm_gemm_panel(const struct rm_gemm_plan *plan, uint32_t index)
+{
+    const struct stretch *s = &plan->stretches[index];
+    return (struct rm_gemm_panel){s->m0, s->m, pad(s->m), (size_t)s->m0 * plan->k};
+}
+
+size_t rm_gemm_panel_floats(uint32_t m, uint32_t k)
+{
+    return (size_t)pad(m) * k;
+}
+
+void rm_gemm_load(const struct rm_gemm_plan *plan, const float *a)
+{
+    for (uint32_t i = 0; i < plan->count; i++) {
+        const struct stretch *s = &plan->stretches[i];
+        if (!s->panel)
+            continue;
+        float *to = plan->panels + (plan->kind == RM_GEMM_DX ? (size_t)s->m0 * plan->k : 0);
+        const float *from = a + s->m0;
+        for (uint32_t p = 0; p < plan->k; p++, from += plan->m, to += s->lda) {
+            memcpy(to, from, s->m * sizeof *a);
+            for (uint32_t j = s->m; j < s->lda; j++)
+                to[j] = 0.0f;
+        }
+    }
 }
 
 /* The same product where libxsmm has no kernel (a host that forbids executable memory). */
-static void run_plainly(const struct rm_gemm_plan *plan, uint32_t m, uint32_t n, const float *a,
-                        const float *b, float *c)
+static void run_plainly(const struct rm_gemm_plan *plan, const struct stretch *s, uint32_t n,
+                        const float *a, const float *b, float *c)
 {
-    bool outer = plan->kind == RM_GEMM_OUTER;
+    bool outer = plan->kind == RM_GEMM_DW;
     for (uint32_t j = 0; j < n; j++) {
-        float *cj = c + (size_t)j * plan->m;
-        memset(cj, 0, m * sizeof *cj);
+        float *cj = c + (size_t)j * s->ldc;
+        memset(cj, 0, s->width * sizeof *cj);
         for (uint32_t p = 0; p < plan->k; p++) {
             float x = outer ? b[(size_t)p * plan->n + j] : b[(size_t)j * plan->k + p];
-            const float *ap = a + (size_t)p * plan->m;
-            for (uint32_t i = 0; i < m; i++)
+            const float *ap = a + (size_t)p * s->lda;
+            for (uint32_t i = 0; i < s->width; i++)
                 cj[i] += ap[i] * x;
         }
     }
 }
 
-static void run_kernel(const struct rm_gemm_plan *plan, libxsmm_smmfunction kernel, uint32_t m,
+static void run_kernel(const struct rm_gemm_plan *plan, const struct stretch *s, uint32_t step,
                        uint32_t n, const float *a, const float *b, float *c)
 {
-    if (kernel)
-        kernel(a, b, c);
+    if (s->kernel[step])
+        s->kernel[step](a, b, c);
     else
-        run_plainly(plan, m, n, a, b, c);
+        run_plainly(plan, s, n, a, b, c);
 }
 
 void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *tile, const float *a,
                  const float *b, float *c)
 {
-    uint32_t cls = 0;
-    while (plan->m_size[cls] != tile->m || !plan->m_count[cls])
-        cls++;
-    a += tile->m0;
-    c += (size_t)tile->n0 * plan->m + tile->m0;
-    if (plan->kind == RM_GEMM_OUTER) {
-        run_kernel(plan, plan->kernel[cls][tile->n != RM_GEMM_TILE_N], tile->m, tile->n, a,
+    const struct stretch *s = &plan->stretches[tile->stretch];
+    if (plan->kind == RM_GEMM_DW) {
+        run_kernel(plan, s, tile->n != RM_GEMM_TILE_N, tile->n, s->panel ? plan->panels : a + s->m0,
                    b + tile->n0, c);
         return;
     }
+    if (s->panel)
+        a = (plan->kind == RM_GEMM_DX ? plan->panels : a) + (size_t)s->m0 * plan->k;
+    else
+        a += s->m0;
     b += (size_t)tile->n0 * plan->k;
     uint32_t left = tile->n;
-    for (uint32_t s = 0; left; s++)
-        for (; left >= row_steps[s]; left -= row_steps[s]) {
-            run_kernel(plan, plan->kernel[cls][s], tile->m, row_steps[s], a, b, c);
-            b += (size_t)row_steps[s] * plan->k;
-            c += (size_t)row_steps[s] * plan->m;
+    for (uint32_t step = 0; left; step++)
+        for (uint32_t n = row_steps[step]; left >= n; left -= n) {
+            run_kernel(plan, s, step, n, a, b, c);
+            b += (size_t)n * plan->k;
+            c += (size_t)n * s->ldc;
         }
 }

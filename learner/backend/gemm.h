@@ -7,6 +7,11 @@
  * order, so no tile is made that thin (callers keep m <= 16 away, or do not mind: the gradient of
  * the weights).
  *
+ * libxsmm's AVX2 kernels lose a third of their speed on widths that are no multiple of 8. So below
+ * AVX-512, A is taken in panels, one for each 64 of m, padded to a multiple of 16 with zeros, and a
+ * tile of C that is wider than C has room for goes to a buffer of the caller's. FORWARD has panels
+ * always, since weights are transposed into something anyway.
+ *
  * Kernels are compiled on first use of a shape, which allocates; plan() does it ahead. */
 #ifndef RM_LEARNER_BACKEND_GEMM_H
 #define RM_LEARNER_BACKEND_GEMM_H
@@ -18,8 +23,9 @@
 #include <stdint.h>
 
 enum rm_gemm_kind {
-    RM_GEMM_ROWS = 0, /* C(m, rows) = A(m, k) X(k, rows): forward, and gradient of the input */
-    RM_GEMM_OUTER,    /* C(m, n) = A(m, k) Y(n, k)^T: gradient of the weights, k = rows */
+    RM_GEMM_FORWARD = 0, /* C(m, rows) = A(m, k) X(k, rows), A in panels by the caller */
+    RM_GEMM_DX,          /* the same, A (k rows of m) put into panels by rm_gemm_load */
+    RM_GEMM_DW, /* C(m, n) = A(m, k) Y(n, k)^T, k = rows; rm_gemm_load for the last panel */
 };
 
 #define RM_GEMM_TILE_M 64u
@@ -29,7 +35,16 @@ struct rm_gemm;      /* the plans of one backend */
 struct rm_gemm_plan; /* the kernels of one shape; lives as long as the rm_gemm */
 
 struct rm_gemm_tile {
+    uint32_t stretch; /* which 64 of m */
     uint32_t m0, m, n0, n;
+    uint32_t ldc; /* floats between rows of c */
+    bool direct; /* c is the result itself; else RM_GEMM_TILE_M * RM_GEMM_TILE_N floats to copy from
+                  */
+};
+
+struct rm_gemm_panel {
+    uint32_t m0, m, stride; /* stride: m padded to a multiple of 16 */
+    size_t offset;          /* floats */
 };
 
 /* isa: "x86-64-v2" and so on. libxsmm compiles for one level per process at a time: -EBUSY if
@@ -37,15 +52,23 @@ struct rm_gemm_tile {
 int rm_gemm_create(struct rm_gemm **gemm, const char *isa, struct rm_error *error);
 void rm_gemm_destroy(struct rm_gemm *gemm);
 
-/* NULL only when out of memory. For RM_GEMM_ROWS n is ignored. */
+/* NULL only when out of memory. n matters to RM_GEMM_DW alone. */
 const struct rm_gemm_plan *rm_gemm_plan(struct rm_gemm *gemm, enum rm_gemm_kind kind, uint32_t m,
                                         uint32_t n, uint32_t k);
 
 uint32_t rm_gemm_tiles(const struct rm_gemm_plan *plan, uint32_t n);
 struct rm_gemm_tile rm_gemm_tile(const struct rm_gemm_plan *plan, uint32_t n, uint32_t index);
 
-/* One tile. a: (m, k) with m contiguous. b: rows of k (ROWS), or rows of n (OUTER). c: rows of m.
- */
+/* Panels of FORWARD: each has k rows of `stride` floats; all take rm_gemm_panel_floats. */
+uint32_t rm_gemm_panels(const struct rm_gemm_plan *plan);
+struct rm_gemm_panel rm_gemm_panel(const struct rm_gemm_plan *plan, uint32_t index);
+size_t rm_gemm_panel_floats(uint32_t m, uint32_t k);
+
+/* Takes A(m, k), k rows of m floats, for the tiles that follow. DX and DW. */
+void rm_gemm_load(const struct rm_gemm_plan *plan, const float *a);
+
+/* One tile. a: panels (FORWARD), or what was loaded. b: rows of k, or rows of n (DW). c: where (n0,
+ * m0) of the result is, or a buffer: see `direct`. */
 void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *tile, const float *a,
                  const float *b, float *c);
 

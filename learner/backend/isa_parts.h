@@ -5,8 +5,8 @@
 #include "learner/backend/isa.h"
 #include "learner/backend/kernels.h"
 
-void RM_ISA_NAME(bias_act)(float *y, size_t ld, uint32_t rows, uint32_t cols, const float *bias,
-                           enum rm_activation act);
+void RM_ISA_NAME(bias_act)(const float *c, size_t ldc, uint32_t rows, uint32_t cols,
+                           const float *bias, enum rm_activation act, float *y, size_t ldy);
 void RM_ISA_NAME(narrow)(const float *x, const float *w, const float *bias, uint32_t rows,
                          uint32_t in, uint32_t out, enum rm_activation act, float *y);
 void RM_ISA_NAME(narrow_pack)(const float *w, uint32_t in, uint32_t out, float *packed);
@@ -14,8 +14,7 @@ void RM_ISA_NAME(narrow_dx)(const float *dy, const float *w, uint32_t rows, uint
                             uint32_t out, float *dx);
 void RM_ISA_NAME(column_sums)(const float *x, uint32_t rows, uint32_t cols, uint32_t from,
                               uint32_t to, float *sums);
-void RM_ISA_NAME(transpose)(const float *x, uint32_t rows, uint32_t cols, uint32_t from,
-                            uint32_t to, float *y);
+void RM_ISA_NAME(transpose)(const float *x, uint32_t rows, uint32_t cols, float *y, uint32_t ldy);
 void RM_ISA_NAME(activate)(enum rm_activation act, const float *x, size_t n, float *y);
 void RM_ISA_NAME(activate_dx)(enum rm_activation act, const float *x, const float *y,
                               const float *dy, size_t n, float *dx);

@@ -22,9 +22,9 @@ struct rm_adam_factors {
 struct rm_kernels {
     const char *isa; /* "x86-64-v3" */
 
-    /* y(rows, cols) with row stride ld: y = act(y + bias) */
-    void (*bias_act)(float *y, size_t ld, uint32_t rows, uint32_t cols, const float *bias,
-                     enum rm_activation act);
+    /* y = act(c + bias) for rows of cols, with strides ldc and ldy; c may be y */
+    void (*bias_act)(const float *c, size_t ldc, uint32_t rows, uint32_t cols, const float *bias,
+                     enum rm_activation act, float *y, size_t ldy);
     /* y(rows,out) = act(x(rows,in) w(out,in)^T + bias), out <= RM_NARROW_MAX; w is packed: rows of
      * `in` padded to a multiple of RM_NARROW_PAD */
     void (*narrow)(const float *x, const float *w, const float *bias, uint32_t rows, uint32_t in,
@@ -36,9 +36,8 @@ struct rm_kernels {
     /* Column sums of columns [from, to) of x(rows, cols), in fixed blocks of rows. */
     void (*column_sums)(const float *x, uint32_t rows, uint32_t cols, uint32_t from, uint32_t to,
                         float *sums);
-    /* y(cols, rows) = x(rows, cols)^T, columns [from, to) of x */
-    void (*transpose)(const float *x, uint32_t rows, uint32_t cols, uint32_t from, uint32_t to,
-                      float *y);
+    /* y(cols, ldy) = x(rows, cols)^T, zeros behind the rows */
+    void (*transpose)(const float *x, uint32_t rows, uint32_t cols, float *y, uint32_t ldy);
 
     void (*activate)(enum rm_activation act, const float *x, size_t n, float *y);
     void (*activate_dx)(enum rm_activation act, const float *x, const float *y, const float *dy,

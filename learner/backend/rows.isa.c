@@ -99,7 +99,7 @@ void RM_ISA_NAME(narrow)(const float *x, const float *w, const float *bias, uint
         dots_of_rows(x + (size_t)r * in, w, in, 2, out, y + (size_t)r * out);
     if (r < rows)
         dots_of_rows(x + (size_t)r * in, w, in, 1, out, y + (size_t)r * out);
-    RM_ISA_NAME(bias_act)(y, out, rows, out, bias, act);
+    RM_ISA_NAME(bias_act)(y, out, rows, out, bias, act, y, out);
 }
 
 void RM_ISA_NAME(narrow_pack)(const float *w, uint32_t in, uint32_t out, float *packed)
@@ -172,25 +172,25 @@ static inline __attribute__((always_inline)) void transpose_8x8(const float *x, 
     }
 }
 
-/* Columns [from, to) of x: rows of y. */
-void RM_ISA_NAME(transpose)(const float *x, uint32_t rows, uint32_t cols, uint32_t from,
-                            uint32_t to, float *y)
+void RM_ISA_NAME(transpose)(const float *x, uint32_t rows, uint32_t cols, float *y, uint32_t ldy)
 {
-    uint32_t c = from;
-    for (; c + 16 <= to; c += 16) { /* a cache line of x */
+    uint32_t c = 0;
+    for (; c + 16 <= cols; c += 16) { /* a cache line of x */
         uint32_t r = 0;
         for (; r + 8 <= rows; r += 8) {
             const float *block = x + (size_t)r * cols + c;
-            transpose_8x8(block, cols, y + (size_t)c * rows + r, rows);
-            transpose_8x8(block + 8, cols, y + (size_t)(c + 8) * rows + r, rows);
+            transpose_8x8(block, cols, y + (size_t)c * ldy + r, ldy);
+            transpose_8x8(block + 8, cols, y + (size_t)(c + 8) * ldy + r, ldy);
         }
         for (; r < rows; r++)
             for (uint32_t i = c; i < c + 16; i++)
-                y[(size_t)i * rows + r] = x[(size_t)r * cols + i];
+                y[(size_t)i * ldy + r] = x[(size_t)r * cols + i];
     }
-    for (; c < to; c++)
+    for (; c < cols; c++)
         for (uint32_t r = 0; r < rows; r++)
-            y[(size_t)c * rows + r] = x[(size_t)r * cols + c];
+            y[(size_t)c * ldy + r] = x[(size_t)r * cols + c];
+    for (c = 0; rows < ldy && c < cols; c++)
+        memset(y + (size_t)c * ldy + rows, 0, (ldy - rows) * sizeof *y);
 }
 
 /* Sixteen interleaved chains, then a tree: the order does not depend on the level. */

@@ -91,12 +91,13 @@ static void compare(const char *name, int rows, int in, int out)
 {
     static const char *const kinds[] = {"forward", "dx", "dw"};
     const size_t w = (size_t)in * (size_t)out;
+    const size_t packed = backend->ops->packed_floats(backend, (uint32_t)out, (uint32_t)in);
     struct product p = {rows,
                         in,
                         out,
                         numbers((size_t)rows * (size_t)in),
                         numbers(w),
-                        numbers(w + 256 * 16),
+                        numbers(packed > w ? packed : w),
                         numbers((size_t)rows * (size_t)out),
                         numbers(w),
                         numbers((size_t)out)};

@@ -97,7 +97,7 @@ static void products_of_a_row(void **state)
     for (size_t k = 0; k < sizeof inner / sizeof inner[0]; k++) {
         uint32_t in = inner[k];
         float *x = normals(b, 1, ROWS * in), *w = normals(b, 2, WIDTH * in);
-        float *bias = normals(b, 3, WIDTH), *packed = b->ops->alloc(b, WIDTH * (in + 16));
+        float *bias = normals(b, 3, WIDTH), *packed = b->ops->alloc(b, (WIDTH + 16) * (in + 16));
         float *all = b->ops->alloc(b, ROWS * WIDTH), *some = b->ops->alloc(b, ROWS * WIDTH);
         for (uint32_t out = 1; out <= WIDTH; out += out < 70 ? 1 : 13) {
             b->ops->pack(b, w, out, in, packed);

@@ -148,7 +148,8 @@ static void nan_shows(void **state)
 {
     struct rm_backend *b = backend_of(state);
     enum { ROWS = 3, IN = 40, OUT = 33 };
-    static float x[ROWS * IN], w[OUT * IN], packed[OUT * IN], bias[OUT], y[ROWS * OUT];
+    static float x[ROWS * IN], w[OUT * IN], packed[(OUT + 15) * (IN + 15)], bias[OUT],
+        y[ROWS * OUT];
     for (int i = 0; i < OUT * IN; i++)
         w[i] = 0.01f * (float)(i % 13 - 6);
     x[IN + 7] = NAN;

@@ -74,7 +74,7 @@ struct rm_env_agent {
                               values codebook[k]; as network input, channel-major:
                               input[channel * elements + e] */
     uint32_t actions;      /* discrete actions 0 .. actions-1 */
-    uint32_t has_mask;     /* 1: writes `actions` bytes of legality a step */
+    uint32_t has_mask;     /* 1: writes `actions` bytes a step: 0 = illegal, any other legal */
 };
 
 struct rm_env_spec {

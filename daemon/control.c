@@ -202,6 +202,12 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
     if (client->closing || n == 0)
         return;
     if (n < 0) {
+        if (n == UV_EOF && client->used > 0 && !client->discarding)
+            refuse_line(client, RM_REFUSED_BAD_REQUEST,
+                        "the input ends in the middle of a line; a request ends with a newline",
+                        NULL);
+        if (client->closing)
+            return;
         /* What it asked before is still answered when it only closed its sending side. */
         if (n != UV_EOF || queued(client) == 0) {
             close_client(client);

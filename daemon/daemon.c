@@ -235,7 +235,7 @@ static struct rm_daemon *create(const struct rm_daemon_options *options, struct 
     }
     daemon->options = *options;
     daemon->place.lock_fd = daemon->place.listen_fd = -1;
-    daemon->metrics.board.fd = -1;
+    daemon->metrics.csv_fd = daemon->metrics.board.fd = -1;
     daemon->log = (struct rm_log){.fd = -1,
                                   .echo_fd = STDERR_FILENO,
                                   .echo = options->foreground ? RM_LOG_NOTICE : RM_LOG_INFO,

@@ -390,7 +390,7 @@ void rm_daemon_arm(struct rm_daemon *daemon)
     keep_repeating(&daemon->tick, on_tick, idle ? 0 : tick_ms(daemon));
 
     bool sampling = !idle && !RM_PEEK(&run_of(daemon)->pause) &&
-                    (daemon->metrics.csv || daemon->metrics.board.fd >= 0);
+                    (daemon->metrics.csv_fd >= 0 || daemon->metrics.board.fd >= 0);
     double interval_s = daemon->session.experiment.metrics.interval_s;
     keep_repeating(&daemon->sample, on_sample, sampling ? (uint64_t)(interval_s * 1000) : 0);
 

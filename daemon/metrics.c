@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct columns {
     rm_metrics_column_fn each;
@@ -91,16 +94,31 @@ static void csv_field(void *user, const char *name, double value, bool integer)
         fprintf(csv->file, integer ? "%.0f" : "%.9g", value);
 }
 
-static int csv_row(FILE *file, const struct rm_board_view *board, double time_s, uint64_t steps,
+/* Whole rows only: of one that does not fit on the disk nothing stays. */
+static int append(int fd, const char *text, size_t bytes)
+{
+    off_t before = lseek(fd, 0, SEEK_END);
+    ssize_t n = write(fd, text, bytes);
+    if (n == (ssize_t)bytes)
+        return 0;
+    int rc = n < 0 ? -errno : -ENOSPC;
+    if (n > 0 && before >= 0 && ftruncate(fd, before) < 0)
+        rc = -errno;
+    return rc;
+}
+
+static int csv_row(int fd, const struct rm_board_view *board, double time_s, uint64_t steps,
                    bool names)
 {
-    struct csv csv = {.file = file, .first = true, .names = names};
+    char *text = NULL;
+    size_t bytes = 0;
+    struct csv csv = {.file = open_memstream(&text, &bytes), .first = true, .names = names};
+    if (!csv.file)
+        return -ENOMEM;
     rm_metrics_columns(board, time_s, steps, csv_field, &csv);
-    fputc('\n', file);
-    if (fflush(file) == 0 && !ferror(file))
-        return 0;
-    int rc = errno ? -errno : -EIO;
-    clearerr(file);
+    fputc('\n', csv.file);
+    int rc = fclose(csv.file) == 0 ? append(fd, text, bytes) : -ENOMEM;
+    free(text);
     return rc;
 }
 
@@ -109,16 +127,13 @@ int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *d
                     struct rm_error *error)
 {
     memset(metrics, 0, sizeof *metrics);
-    metrics->board.fd = -1;
+    metrics->csv_fd = metrics->board.fd = -1;
     int rc = 0;
     if (csv) {
-        int fd = rm_run_directory_open(directory, "metrics.csv", error);
-        if (fd < 0)
-            return fd;
-        metrics->csv = fdopen(fd, "a");
-        if (!metrics->csv)
-            return rm_fail(error, -ENOMEM, "metrics.csv: out of memory");
-        rc = csv_row(metrics->csv, board, 0, 0, true);
+        metrics->csv_fd = rm_run_directory_open(directory, "metrics.csv", error);
+        if (metrics->csv_fd < 0)
+            return metrics->csv_fd;
+        rc = csv_row(metrics->csv_fd, board, 0, 0, true);
         if (rc < 0)
             rm_fail(error, rc, "cannot write metrics.csv: %s", strerror(-rc));
     }
@@ -147,8 +162,8 @@ int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *boa
                      uint64_t steps)
 {
     int rc = 0;
-    if (metrics->csv)
-        rc = csv_row(metrics->csv, board, time_s, steps, false);
+    if (metrics->csv_fd >= 0)
+        rc = csv_row(metrics->csv_fd, board, time_s, steps, false);
     if (metrics->board.fd >= 0) {
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
@@ -166,8 +181,8 @@ int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *boa
 
 void rm_metrics_close(struct rm_metrics *metrics)
 {
-    if (metrics->csv)
-        fclose(metrics->csv);
-    metrics->csv = NULL;
+    if (metrics->csv_fd >= 0)
+        close(metrics->csv_fd);
+    metrics->csv_fd = -1;
     rm_tensorboard_close(&metrics->board);
 }

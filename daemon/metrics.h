@@ -4,7 +4,7 @@
  *
  *   time_s                         since the run's start
  *   steps                          per agent, over all worlds
- *   score.last, score.episodes     of whole episodes
+ *   score_last, score_episodes     of whole episodes
  *   agent.NAME.reward_last ..      per agent
  *   policy.NAME.METRIC             rm_policy_metrics
  *   worker.NAME.METRIC             rm_worker_metrics
@@ -20,10 +20,10 @@
 #include "shm/board.h"
 
 #include <stdbool.h>
-#include <stdio.h>
+#include <stdint.h>
 
 struct rm_metrics {
-    FILE *csv;                   /* NULL = off */
+    int csv_fd;                  /* -1 = off */
     struct rm_tensorboard board; /* fd -1 = off */
     uint64_t rows;
     uint64_t failures; /* rows that could not be written whole */

@@ -63,11 +63,11 @@ void rm_algo_greedy(const float *q, const struct rm_algo_layout *layout, uint32_
         const uint8_t *legal = mask ? mask + (size_t)b * layout->actions : NULL;
         bool any = false;
         for (uint32_t a = 0; legal && a < layout->actions; a++)
-            any |= legal[a] == 1;
+            any |= legal[a] != 0;
         int32_t best = -1;
         double best_value = 0;
         for (uint32_t a = 0; a < layout->actions; a++) {
-            if (any && legal[a] != 1)
+            if (any && !legal[a])
                 continue;
             const double value = mean_of(q, layout, a);
             if (best < 0 || value > best_value) {

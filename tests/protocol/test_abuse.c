@@ -199,6 +199,23 @@ static void half_lines_wait(void **state)
     unharmed();
 }
 
+static void a_truncated_line_is_an_error(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"{\"execute\":\"stop\"", "{\"execute\":\"stop\"}", "x"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        int fd = client();
+        assert_int_equal(rm_test_send(fd, lines[i], strlen(lines[i])), 0);
+        assert_int_equal(shutdown(fd, SHUT_WR), 0);
+        json_t *reply = rm_test_read(fd);
+        assert_string_equal(rm_test_error(reply), "bad-request");
+        json_decref(reply);
+        assert_null(rm_test_read(fd)); /* closed */
+        close(fd);
+    }
+    unharmed(); /* it was not stopped */
+}
+
 static void empty_lines_are_skipped(void **state)
 {
     (void)state;
@@ -390,6 +407,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(deep_nesting_is_refused),
         cmocka_unit_test(long_lines_are_refused_once),
         cmocka_unit_test(half_lines_wait),
+        cmocka_unit_test(a_truncated_line_is_an_error),
         cmocka_unit_test(empty_lines_are_skipped),
         cmocka_unit_test(many_requests_at_once_are_all_answered_in_order),
         cmocka_unit_test(a_client_that_does_not_read_is_not_read_from),

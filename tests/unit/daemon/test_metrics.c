@@ -6,11 +6,14 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -128,6 +131,38 @@ static void rows_say_what_the_board_says(void **state)
             assert_string_not_equal(t.names[i], t.names[j]);
 }
 
+/* On a disk that fills up in the middle of a row: the row is missing, not half there. */
+static void a_row_is_written_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    struct rm_metrics metrics;
+    struct rlimit before, tight;
+    char path[sizeof directory.path + 32];
+    struct stat file;
+    assert_int_equal(rm_metrics_open(&metrics, &directory, &board, true, false, NULL), 0);
+    assert_int_equal(rm_metrics_write(&metrics, &board, 1, 11), 0);
+    snprintf(path, sizeof path, "%s/metrics.csv", directory.path);
+    assert_int_equal(stat(path, &file), 0);
+    off_t bytes = file.st_size;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    tight = before;
+    tight.rlim_cur = (rlim_t)bytes + 10;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    int half = rm_metrics_write(&metrics, &board, 2, 22);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_true(half < 0);
+    assert_int_equal(metrics.failures, 1);
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(file.st_size, bytes);
+
+    assert_int_equal(rm_metrics_write(&metrics, &board, 3, 33), 0);
+    rm_metrics_close(&metrics);
+    read_csv();
+    assert_string_equal(cell("steps"), "33");
+}
+
 static void both_off_writes_nothing(void **state)
 {
     (void)state;
@@ -167,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(rows_say_what_the_board_says),
+        T(a_row_is_written_whole_or_not_at_all),
         T(both_off_writes_nothing),
         cmocka_unit_test(rates_are_of_the_last_seconds),
     };

@@ -191,6 +191,9 @@ static void the_greedy_action_is_the_first_best_legal_one(void **state)
     assert_int_equal(action, 2);
     rm_algo_greedy(by_action, &qr, 1, (const uint8_t[]){1, 0, 0}, &action);
     assert_int_equal(action, 0);
+    /* Whatever is not 0 is legal, as for actors. */
+    rm_algo_greedy(by_action, &qr, 1, (const uint8_t[]){255, 0, 0}, &action);
+    assert_int_equal(action, 0);
     rm_algo_greedy(by_action, &qr, 1, (const uint8_t[]){0, 0, 0}, &action);
     assert_int_equal(action, 1);
     assert_true(fabs(rm_algo_mean_q(by_quantile, &iqn, 1, (const int32_t[]){0}) - 2) < 1e-9);

@@ -40,11 +40,13 @@ bench: deps
 # tests/model/*.h are Spin's, not C.
 SOURCES_C = $(filter-out tests/model/%,$(sort $(shell git ls-files '*.c' '*.h' 2>/dev/null)))
 LINT_FLAGS := -std=c11 -D_GNU_SOURCE -I. -Iactor -DRM_ISA=v3 -DRM_HAVE_SYSTEMD -DRM_VERSION='"0"'
+# readdir: its reentrant form is deprecated; streams here are never shared.
+CPPCHECK_OFF := missingIncludeSystem readdirCalled
 lint: deps-lint
 	@echo "clang-format"; clang-format --dry-run -Werror $(SOURCES_C)
 	@echo "cppcheck"; cppcheck --quiet --error-exitcode=1 --inline-suppr -j$(JOBS) \
-	    --enable=warning,portability --suppress=missingIncludeSystem --library=posix \
-	    $(LINT_FLAGS:-std=c11=--std=c11) $(filter %.c,$(SOURCES_C))
+	    --enable=warning,portability $(CPPCHECK_OFF:%=--suppress=%) --library=posix \
+	    $(patsubst -std=%,--std=%,$(LINT_FLAGS)) $(filter %.c,$(SOURCES_C))
 	@echo "clang-tidy"; printf '%s\n' $(filter-out tests/fuzz/%,$(filter %.c,$(SOURCES_C))) | \
 	    xargs -P$(JOBS) -n4 scripts/tidy $(LINT_FLAGS) --
 	@echo "shellcheck"; git ls-files scripts tests .ci | xargs grep -lE '^#!.*(ba)?sh$$' | xargs shellcheck

@@ -25,7 +25,7 @@ struct rm_gemm_plan {
     enum rm_gemm_kind kind;
     uint32_t m, n, k;
     bool masks;    /* odd widths cost nothing: AVX-512 */
-    float *panels; /* DX: all; DW: the last one; where panels are needed */
+    float *panels; /* of DX and DW, without masks */
     uint32_t count;
     struct stretch stretches[];
 };
@@ -115,21 +115,17 @@ static void cut_m(struct rm_gemm_plan *plan)
         t->m = next_width(plan->m - m0);
         bool odd = t->m % 16 != 0 && !plan->masks;
         t->width = odd ? pad(t->m) : t->m;
-        t->panel = plan->kind == RM_GEMM_FORWARD || (plan->kind == RM_GEMM_DX && !plan->masks) ||
-                   (plan->kind == RM_GEMM_DW && odd);
+        t->panel = plan->kind == RM_GEMM_FORWARD || !plan->masks;
         t->lda = t->panel ? pad(t->m) : plan->m;
         t->ldc = odd ? t->width : plan->m;
         m0 += t->m;
     }
 }
 
-/* DX keeps all of A in panels, DW its last stretch. */
 static size_t own_panels(const struct rm_gemm_plan *plan)
 {
-    if (plan->kind == RM_GEMM_FORWARD || plan->masks)
-        return 0;
-    return plan->kind == RM_GEMM_DX ? rm_gemm_panel_floats(plan->m, plan->k)
-                                    : (size_t)RM_GEMM_TILE_M * plan->k;
+    return plan->kind == RM_GEMM_FORWARD || plan->masks ? 0
+                                                        : rm_gemm_panel_floats(plan->m, plan->k);
 }
 
 static struct rm_gemm_plan *make_plan(const struct rm_gemm *gemm, enum rm_gemm_kind kind,
@@ -283,7 +279,7 @@ void rm_gemm_load(const struct rm_gemm_plan *plan, const float *a)
         const struct stretch *s = &plan->stretches[i];
         if (!s->panel)
             continue;
-        float *to = plan->panels + (plan->kind == RM_GEMM_DX ? (size_t)s->m0 * plan->k : 0);
+        float *to = plan->panels + (size_t)s->m0 * plan->k;
         const float *from = a + s->m0;
         for (uint32_t p = 0; p < plan->k; p++, from += plan->m, to += s->lda) {
             memcpy(to, from, s->m * sizeof *a);
@@ -323,15 +319,13 @@ void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *til
                  const float *b, float *c)
 {
     const struct stretch *s = &plan->stretches[tile->stretch];
+    if (plan->panels)
+        a = plan->panels;
+    a += s->panel ? (size_t)s->m0 * plan->k : s->m0;
     if (plan->kind == RM_GEMM_DW) {
-        run_kernel(plan, s, tile->n != RM_GEMM_TILE_N, tile->n, s->panel ? plan->panels : a + s->m0,
-                   b + tile->n0, c);
+        run_kernel(plan, s, tile->n != RM_GEMM_TILE_N, tile->n, a, b + tile->n0, c);
         return;
     }
-    if (s->panel)
-        a = (plan->kind == RM_GEMM_DX ? plan->panels : a) + (size_t)s->m0 * plan->k;
-    else
-        a += s->m0;
     b += (size_t)tile->n0 * plan->k;
     uint32_t left = tile->n;
     for (uint32_t step = 0; left; step++)

@@ -270,19 +270,12 @@ void rm_daemon_tick(struct rm_daemon *daemon)
     rm_daemon_arm(daemon);
 }
 
-/* A participant of the rounds may die between arriving and advancing the round, or between
- * advancing it and waking the others: then nobody else would. Arriving twice is arriving once. */
-static void finish_arrival(struct rm_daemon *daemon, uint32_t index)
+/* What a worker that died may still have owed the others: it may have arrived and not advanced the
+ * round, advanced it and not said so, or made work visible without waking who waits for it. */
+static void settle_debts(struct rm_daemon *daemon)
 {
-    struct rm_round *round = daemon->session.board.round;
-    if (daemon->session.experiment.mode != RM_MODE_LOCKSTEP ||
-        index >= RM_PEEK(&round->participants))
-        return;
-    uint64_t arrived = RM_PEEK(&round->arrived[index]);
-    if (arrived == UINT64_MAX)
-        rm_round_leave(round, index);
-    else if (arrived == rm_round_current(round))
-        rm_round_arrive(round, index);
+    if (daemon->session.experiment.mode == RM_MODE_LOCKSTEP)
+        rm_round_settle(daemon->session.board.round);
     wake_all(daemon);
 }
 
@@ -305,7 +298,7 @@ void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_
                               (json_int_t)worker->generation, "deaths", (json_int_t)worker->deaths,
                               "pid", worker->pid, "reason", died ? worker->reason : ""));
     if (died)
-        finish_arrival(daemon, index);
+        settle_debts(daemon);
     if (worker->state == RM_SUPERVISED_FAILED) {
         char why[512];
         snprintf(why, sizeof why, "%s: %s", name, worker->reason);

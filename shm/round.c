@@ -45,3 +45,8 @@ bool rm_round_leave(struct rm_round *round, uint32_t who)
     rm_atomic_round_arrive(&round->arrived[who], LEFT);
     return advance_if_all(round, current);
 }
+
+bool rm_round_settle(struct rm_round *round)
+{
+    return advance_if_all(round, rm_atomic_round_current(&round->current));
+}

@@ -54,6 +54,20 @@ static void who_died_after_arriving_completes_it_when_back(void **state)
     assert_int_equal(rm_round_current(&barrier), 2);
 }
 
+static void settling_advances_what_is_complete_and_arrives_for_nobody(void **state)
+{
+    (void)state;
+    rm_round_init(&barrier, 2);
+    assert_false(rm_round_arrive(&barrier, 0));
+    assert_false(rm_round_settle(&barrier)); /* 1 died before it arrived: still waited for */
+    assert_int_equal(rm_round_current(&barrier), 1);
+    barrier.arrived[1] = 1; /* 1 died between arriving and advancing */
+    assert_true(rm_round_settle(&barrier));
+    assert_int_equal(rm_round_current(&barrier), 2);
+    assert_false(rm_round_settle(&barrier));
+    assert_int_equal(rm_round_current(&barrier), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -61,6 +75,7 @@ int main(void)
         cmocka_unit_test(one_alone_always_advances),
         cmocka_unit_test(who_left_is_not_waited_for),
         cmocka_unit_test(who_died_after_arriving_completes_it_when_back),
+        cmocka_unit_test(settling_advances_what_is_complete_and_arrives_for_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

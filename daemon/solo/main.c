@@ -28,8 +28,8 @@ static int create_duties(struct solo *solo, const char *run_directory, struct rm
     const struct rm_objects *o = &solo->session.objects;
     int r = 0;
 
-    solo->actors = calloc(o->actors, sizeof *solo->actors);
-    solo->learners = calloc(o->policies, sizeof *solo->learners);
+    solo->actors = calloc(o->actors, sizeof(struct rm_actor *));
+    solo->learners = calloc(o->policies, sizeof(struct rm_learner *));
     solo->duties = calloc(o->actors + o->policies + 1, sizeof *solo->duties);
     if (!solo->actors || !solo->learners || !solo->duties)
         return rm_fail(error, -ENOMEM, "no memory for %u duties", o->actors + o->policies + 1);

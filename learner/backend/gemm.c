@@ -172,7 +172,7 @@ static uint32_t slot_of(const struct rm_gemm *gemm, enum rm_gemm_kind kind, uint
 static bool grow(struct rm_gemm *gemm)
 {
     struct rm_gemm bigger = {.capacity = gemm->capacity ? gemm->capacity * 2 : 64};
-    bigger.plans = calloc(bigger.capacity, sizeof *bigger.plans);
+    bigger.plans = calloc(bigger.capacity, sizeof(struct rm_gemm_plan *));
     if (!bigger.plans)
         return false;
     for (uint32_t i = 0; i < gemm->capacity; i++) {

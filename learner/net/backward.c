@@ -32,11 +32,12 @@ static void through_activation(const struct pass *p, const struct rm_step *s,
         p->ops->activate_dx(p->b, s->act, buf->pre, buf->y, dy, (size_t)rows * s->out, dy);
 }
 
+/* own_dy is dy where it may be written to; needed by steps with an activation. */
 static void backward_linear(const struct pass *p, const struct rm_step *s,
                             const struct rm_step_buffers *buf, uint32_t rows, const float *x,
-                            float *dy, float *dx)
+                            const float *dy, float *own_dy, float *dx)
 {
-    through_activation(p, s, buf, rows, dy);
+    through_activation(p, s, buf, rows, own_dy);
     p->ops->linear_dw(p->b, dy, x, rows, s->in, s->out, p->grads + s->weight, p->grads + s->bias);
     if (s->noisy)
         sigma_gradients(p, s, buf);
@@ -63,17 +64,17 @@ void rm_net_backward(struct rm_net_workspace *w, const float *params,
     const struct pass p = {w, w->backend, w->backend->ops, params, input, grads};
     const struct rm_net *net = w->net;
     const float *dy = d_out;
+    /* The last step is the head or dueling: neither writes to dy, which is the caller's there. */
+    float *own_dy = NULL;
     for (uint32_t i = net->step_count; i-- > 0;) {
         const struct rm_step *s = &net->steps[i];
         const struct rm_step_buffers *buf = &w->steps[i];
         uint32_t rows = input->batch * (s->per_quantile ? input->quantiles : 1);
         const float *x = i ? w->steps[i - 1].y : input->x;
-        /* The last step is the head or dueling: neither writes to dy, which is the caller's there.
-         */
-        float *own_dy = (float *)(uintptr_t)dy, *dx = w->gradients[i & 1];
+        float *dx = w->gradients[i & 1];
         switch (s->kind) {
         case RM_STEP_LINEAR:
-            backward_linear(&p, s, buf, rows, x, own_dy, i ? dx : NULL);
+            backward_linear(&p, s, buf, rows, x, dy, own_dy, i ? dx : NULL);
             break;
         case RM_STEP_ACTIVATE:
             p.ops->activate_dx(p.b, s->act, x, buf->y, dy, (size_t)rows * s->out, dx);
@@ -89,6 +90,6 @@ void rm_net_backward(struct rm_net_workspace *w, const float *params,
             p.ops->dueling_dx(p.b, dy, rows, net->shape.actions, net->shape.outputs_per_action, dx);
             break;
         }
-        dy = dx;
+        dy = own_dy = dx;
     }
 }

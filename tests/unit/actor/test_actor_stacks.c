@@ -149,7 +149,7 @@ static void open_compat(const char *form)
     rm_test_publish_random(&session, 2, 0);
 }
 
-/* The original's memory of one agent, kept as the page of that workload tells it: an array of
+/* The original's memory of one agent, as it keeps it: an array of
  * frames and a write index that jumps over FRAMES - 1 slots, which keep what they hold, at every
  * episode's start. The multi-process form acts on zeros instead. */
 struct original {

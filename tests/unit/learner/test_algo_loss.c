@@ -130,7 +130,7 @@ static void gradients_are_their_differences(void **state)
 }
 
 /* tau = (.25, .75), q = (1, 2), y = (1.5, 4): rho rows (.03125, .625) and (.03125, 1.125). */
-static void workload_one_numbers(void **state)
+static void numbers_done_by_hand(void **state)
 {
     (void)state;
     const float q[] = {1, 2}, y[] = {1.5f, 4}, tau[] = {0.25f, 0.75f};
@@ -225,7 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_the_printed_ones),
         cmocka_unit_test(gradients_are_their_differences),
-        cmocka_unit_test(workload_one_numbers),
+        cmocka_unit_test(numbers_done_by_hand),
         cmocka_unit_test(targets_by_hand),
         cmocka_unit_test(the_greedy_action_is_the_first_best_legal_one),
         cmocka_unit_test(midpoints),

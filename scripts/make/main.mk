@@ -49,7 +49,7 @@ lint: deps-lint
 	    $(patsubst -std=%,--std=%,$(LINT_FLAGS)) $(filter %.c,$(SOURCES_C))
 	@echo "clang-tidy"; printf '%s\n' $(filter-out tests/fuzz/%,$(filter %.c,$(SOURCES_C))) | \
 	    xargs -P$(JOBS) -n4 scripts/tidy $(LINT_FLAGS) --
-	@echo "shellcheck"; git ls-files scripts tests .ci | xargs grep -lE '^#!.*(ba)?sh$$' | xargs shellcheck
+	@echo "shellcheck"; git ls-files scripts tests .ci | xargs grep -lE '^#!.*(ba)?sh$$' | xargs shellcheck -x
 	@echo "lint: clean"
 
 format:

@@ -20,12 +20,9 @@ static void apply(struct rm_daemon *daemon)
     for (int i = 0; i < RM_HOT_COUNT; i++)
         RM_POKE(&board->run->settings[i], values[i]);
     for (uint32_t p = 0; p < board->run->policies; p++) {
-        struct rm_limiter *limiter = &board->policies[p].limiter;
         double ratio = e->limiter.updates_per_step * e->sample.batch;
         double slack = e->limiter.slack_updates * e->sample.batch;
-        RM_POKE(&limiter->min_error, -slack);
-        RM_POKE(&limiter->max_error, slack);
-        RM_POKE(&limiter->samples_per_insert, ratio);
+        rm_limiter_change(&board->policies[p].limiter, ratio, slack);
     }
     RM_RAISE(&board->run->settings_version, RM_PEEK(&board->run->settings_version) + 1);
     rm_session_wake_all(&daemon->session);

@@ -15,6 +15,22 @@ void rm_limiter_init(struct rm_limiter *limiter, double samples_per_insert, doub
     RM_POKE(&limiter->min_inserted, min_inserted);
 }
 
+void rm_limiter_change(struct rm_limiter *limiter, double samples_per_insert, double slack)
+{
+    double before = RM_PEEK(&limiter->samples_per_insert);
+    double middle = (RM_PEEK(&limiter->min_error) + RM_PEEK(&limiter->max_error)) / 2;
+    double inserted = (double)rm_atomic_limiter_counted(&limiter->inserted);
+    double sampled = (double)rm_atomic_limiter_counted(&limiter->sampled);
+    /* What the new ratio makes of the old items moves the bounds, not the error between them. */
+    if (before <= 0)
+        middle = inserted * samples_per_insert - sampled;
+    else if (samples_per_insert > 0)
+        middle += inserted * (samples_per_insert - before);
+    RM_POKE(&limiter->min_error, middle - slack);
+    RM_POKE(&limiter->max_error, middle + slack);
+    RM_POKE(&limiter->samples_per_insert, samples_per_insert);
+}
+
 bool rm_limiter_may_insert(const struct rm_limiter *limiter, uint64_t n)
 {
     double ratio = RM_PEEK(&limiter->samples_per_insert);

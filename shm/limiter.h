@@ -29,6 +29,12 @@ struct rm_limiter {
 void rm_limiter_init(struct rm_limiter *limiter, double samples_per_insert, double min_error,
                      double max_error, uint64_t min_inserted);
 
+/* Another ratio and slack from now on, by the daemon while the others work: the error stays what it
+ * is, within bounds that move along. So nobody has to make up for what was inserted before, and
+ * nobody gets ahead by it. A limiter that was off begins with no error. `slack` is how far the
+ * error may go either way. */
+void rm_limiter_change(struct rm_limiter *limiter, double samples_per_insert, double slack);
+
 /* May `n` more items be inserted / sampled now? No side effect. */
 bool rm_limiter_may_insert(const struct rm_limiter *limiter, uint64_t n);
 bool rm_limiter_may_sample(const struct rm_limiter *limiter, uint64_t n);

@@ -5,6 +5,8 @@
 #include "shm/base/rng.h"
 #include "shm/limiter.h"
 
+#include <math.h>
+
 static struct rm_limiter limiter;
 
 static void bounds(void **state)
@@ -94,6 +96,53 @@ static void sides_in_turn_keep_the_ratio(void **state)
     assert_true(limiter.inserted > 200000); /* neither side starved the other */
 }
 
+/* Both sides until neither may go on without the other; returns what was sampled per insertion. */
+static double pace(double slack)
+{
+    uint64_t inserted = limiter.inserted, sampled = limiter.sampled;
+    for (int i = 0; i < 20000; i++) {
+        bool may_insert = rm_limiter_may_insert(&limiter, 4);
+        bool may_sample = rm_limiter_may_sample(&limiter, 32);
+        assert_true(may_insert || may_sample);
+        if (may_insert)
+            rm_limiter_inserted(&limiter, 4);
+        if (may_sample)
+            rm_limiter_sampled(&limiter, 32);
+    }
+    assert_true(limiter.max_error - limiter.min_error == 2 * slack);
+    return (double)(limiter.sampled - sampled) / (double)(limiter.inserted - inserted);
+}
+
+static void a_change_holds_from_now_on(void **state)
+{
+    (void)state;
+    static const struct {
+        double ratio, slack;
+    } changes[] = {{8, 256}, {0.5, 64}, {0.5, 512}, {0, 64}, {2, 64}, {16, 4096}};
+    rm_limiter_init(&limiter, 2, -64, 64, 500);
+    assert_true(fabs(pace(64) - 2) < 0.1);
+    double before = 64; /* the slack */
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        double ratio = changes[i].ratio, slack = changes[i].slack;
+        uint64_t inserted = limiter.inserted, sampled = limiter.sampled;
+        rm_limiter_change(&limiter, ratio, slack);
+        if (ratio == 0) { /* off: the sides go as they like, one of them far ahead */
+            rm_limiter_sampled(&limiter, 1000000);
+            continue;
+        }
+        /* No more than both slacks and a batch before it is the other side's turn. */
+        while (rm_limiter_may_insert(&limiter, 1))
+            rm_limiter_inserted(&limiter, 1);
+        assert_true((double)(limiter.inserted - inserted) * ratio <= before + slack + 32);
+        assert_true(rm_limiter_may_sample(&limiter, 32));
+        while (rm_limiter_may_sample(&limiter, 1))
+            rm_limiter_sampled(&limiter, 1);
+        assert_true((double)(limiter.sampled - sampled) <= 2 * (before + slack) + 32);
+        assert_true(fabs(pace(slack) / ratio - 1) < 0.1);
+        before = slack;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +151,7 @@ int main(void)
         cmocka_unit_test(zero_is_off),
         cmocka_unit_test(missing_is_exact),
         cmocka_unit_test(sides_in_turn_keep_the_ratio),
+        cmocka_unit_test(a_change_holds_from_now_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@
 enum rm_gemm_kind {
     RM_GEMM_FORWARD = 0, /* C(m, rows) = A(m, k) X(k, rows), A in panels by the caller */
     RM_GEMM_DX,          /* the same, A (k rows of m) put into panels by rm_gemm_load */
-    RM_GEMM_DW, /* C(m, n) = A(m, k) Y(n, k)^T, k = rows; rm_gemm_load for the last panel */
+    RM_GEMM_DW,          /* C(m, n) = A(m, k) Y(n, k)^T, k = rows; A loaded likewise */
 };
 
 #define RM_GEMM_TILE_M 64u
@@ -38,8 +38,7 @@ struct rm_gemm_tile {
     uint32_t stretch; /* which 64 of m */
     uint32_t m0, m, n0, n;
     uint32_t ldc; /* floats between rows of c */
-    bool direct; /* c is the result itself; else RM_GEMM_TILE_M * RM_GEMM_TILE_N floats to copy from
-                  */
+    bool direct;  /* c is the result itself, else a buffer of a whole tile to copy from */
 };
 
 struct rm_gemm_panel {

@@ -23,13 +23,14 @@ test: deps-test
 	$(REMAKE) all tests
 	@BUILD=$(BUILD) scripts/run-tests --jobs 2 $(TEST_BINARIES) $(TEST_SCRIPTS)
 
-# The same programs under a sanitizer, each in a build of its own.
+# The same programs under a sanitizer, each in a build of its own; runs that are killed at are shorter.
 SAN_asan  := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 SAN_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
 SAN_tsan  := -fsanitize=thread
 asan ubsan tsan: deps-test
 	$(REMAKE) BUILD=build/$@ SANITIZE='$(SAN_$@)' CFLAGS='-O1 -g' all tests
-	@BUILD=build/$@ TSAN_OPTIONS=halt_on_error=1 scripts/run-tests --jobs 2 --timeout 900 \
+	@BUILD=build/$@ TSAN_OPTIONS=halt_on_error=1 RM_TEST_STEPS=12000 \
+	    scripts/run-tests --jobs 2 --timeout 900 \
 	    $(patsubst $(BUILD)/%,build/$@/%,$(TEST_BINARIES))
 
 # One at a time, pinned: `make bench ONLY=ring.bandwidth`, or a prefix: ONLY='ring.*'.

@@ -103,10 +103,10 @@ static double exact_slope(enum rm_activation act, double x)
 static void activations_everywhere(void **state)
 {
     struct rm_backend *b = backend_of(state);
-    enum { N = 200001 };
+    enum { N = 200001, MIDDLE = N / 2 };
     static float x[N], y[N], one[N], dx[N];
     for (int i = 0; i < N; i++) {
-        x[i] = (float)(i - N / 2) * 1e-3f * (i % 3 == 0 ? 1e-4f : 1.0f); /* -100 to 100 */
+        x[i] = (float)(i - MIDDLE) * 1e-3f * (i % 3 == 0 ? 1e-4f : 1.0f); /* -100 to 100 */
         one[i] = 1;
     }
     for (enum rm_activation act = RM_ACT_RELU; act <= RM_ACT_GELU; act++) {

@@ -139,12 +139,13 @@ static bool trained(struct rm_daemon *daemon)
     return true;
 }
 
-/* The final evaluation is over when one is finished that played the last version of every policy:
- * an earlier one may have been in progress. */
+/* The final evaluation is over when one is finished that played the last version of every policy as
+ * often as it should: another one, by interval or on command, may have been in progress. */
 static bool evaluated(struct rm_daemon *daemon)
 {
     const struct rm_board_view *board = &daemon->session.board;
-    if (RM_PEEK(&board->run->evaluations) <= daemon->final_before)
+    if (RM_PEEK(&board->run->evaluations) <= daemon->final_before ||
+        RM_PEEK(&board->run->eval_episodes) < daemon->session.experiment.evaluation.final_episodes)
         return false;
     for (uint32_t p = 0; p < board->run->policies; p++)
         if (RM_PEEK(&board->policies[p].eval_version) < RM_PEEK(&board->policies[p].published))
@@ -185,12 +186,13 @@ static void begin_final_evaluation(struct rm_daemon *daemon)
     rm_daemon_arm(daemon);
 }
 
-static void note_evaluations(struct rm_daemon *daemon)
+/* True when one has been finished since the last time. */
+static bool note_evaluations(struct rm_daemon *daemon)
 {
     struct rm_board_run *run = run_of(daemon);
     uint64_t finished = RM_PEEK(&run->evaluations);
     if (finished == daemon->evaluations_seen)
-        return;
+        return false;
     daemon->evaluations_seen = finished;
     double mean = RM_PEEK(&run->eval_score_mean), error = RM_PEEK(&run->eval_score_stderr);
     uint64_t episodes = RM_PEEK(&run->eval_episodes);
@@ -201,6 +203,7 @@ static void note_evaluations(struct rm_daemon *daemon)
                     json_pack("{s:I,s:f,s:f,s:I}", "count", (json_int_t)finished, "mean",
                               isfinite(mean) ? mean : 0.0, "stderr", isfinite(error) ? error : 0.0,
                               "episodes", (json_int_t)episodes));
+    return true;
 }
 
 /* In sequential mode one process has all the slots. It waits when one of its duties does, for all;
@@ -255,13 +258,16 @@ void rm_daemon_tick(struct rm_daemon *daemon)
         rm_rate_add(&daemon->steps_rate, now, rm_daemon_agent_steps(daemon));
         rm_rate_add(&daemon->updates_rate, now, rm_daemon_updates(daemon));
     }
-    note_evaluations(daemon);
+    bool noted = note_evaluations(daemon);
     if (stepped(daemon))
         note_running(daemon);
     if (daemon->life <= RM_LIFE_TRAINING && trained(daemon))
         begin_final_evaluation(daemon);
     else if (daemon->life == RM_LIFE_EVALUATING && evaluated(daemon))
         rm_daemon_stop(daemon, "finished");
+    else if (daemon->life == RM_LIFE_EVALUATING && noted)
+        /* That was another one. The request may have been taken for it: once more. */
+        rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
     if (daemon->control)
         rm_control_expire(daemon->control, now);
     if (daemon->watchdog_ns)
@@ -285,12 +291,15 @@ void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_
     const char *name = daemon->session.board.workers[index].name;
     bool died = worker->state == RM_SUPERVISED_BACKING_OFF || worker->state == RM_SUPERVISED_FAILED;
     enum rm_log_level level = died ? RM_LOG_WARNING : RM_LOG_INFO;
-    rm_log(&daemon->log, level, "%s: %s%s%s (generation %llu, process %d)", name,
+    char process[32] = "";
+    if (worker->pid > 0)
+        snprintf(process, sizeof process, ", process %d", worker->pid);
+    rm_log(&daemon->log, level, "%s: %s%s%s (generation %llu%s)", name,
            worker->finished && worker->state == RM_SUPERVISED_DOWN
                ? "finished"
                : rm_supervised_name(worker->state),
            died ? ": " : "", died ? worker->reason : "", (unsigned long long)worker->generation,
-           worker->pid);
+           process);
     rm_daemon_event(daemon, "worker",
                     json_pack("{s:s,s:s,s:s,s:I,s:I,s:i,s:s}", "name", name, "state",
                               rm_supervised_name(worker->state), "before",

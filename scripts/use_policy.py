@@ -20,7 +20,6 @@ In a program of your own:
 import argparse
 import json
 import math
-import struct
 import sys
 
 import numpy as np
@@ -34,9 +33,12 @@ OBSERVATION_DTYPES = {
 def load_safetensors(path):
     """Tensors by name, and the metadata."""
     with open(path, "rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
         data = file.read()
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > len(data) - 8:
+        raise ValueError("%s: not a safetensors file" % path)
+    header = json.loads(data[8:8 + length])
+    data = data[8 + length:]
     metadata = header.pop("__metadata__", {})
     tensors = {}
     for name, entry in header.items():
@@ -221,7 +223,10 @@ def main():
     parser.add_argument("--tau", help="raw float32 (rows, quantiles), for iqn")
     parser.add_argument("--outputs", help="where the network's outputs go, raw float32")
     arguments = parser.parse_args()
-    policy = Policy.load(arguments.policy)
+    try:
+        policy = Policy.load(arguments.policy)
+    except (OSError, ValueError) as error:
+        sys.exit("use_policy.py: %s" % error)
     rng = np.random.default_rng(arguments.seed)
     if arguments.inputs:
         run_files(policy, arguments.inputs, arguments.tau, arguments.outputs)

@@ -7,6 +7,7 @@
  *   ROLE:exit=N     exits with N before doing anything
  *   ROLE:never      exits with 125 and a reason on the board
  *   ROLE:deaf       ignores SIGTERM and the stop request
+ *   evaluator:short the first evaluation is of one episode, whatever was asked for
  *   ROLE:once       misbehaves only in its first generation; may stand beside the above
  * with ROLE one of actor, learner, evaluator. */
 #ifndef RM_TESTS_SUPPORT_FAKE_WORKER_H

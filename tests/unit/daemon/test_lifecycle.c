@@ -429,6 +429,20 @@ static void a_final_evaluation_survives_its_evaluator(void **state)
     json_decref(summary);
 }
 
+/* An evaluation by interval ends where the final one is waited for: it is not taken for it. */
+static void the_final_evaluation_is_as_long_as_it_should_be(void **state)
+{
+    (void)state;
+    assert_int_equal(home("long", 1500, ",\"evaluation\":{\"final_episodes\":5}"), 0);
+    setenv("RM_FAKE", "evaluator:short", 1);
+    start(NULL);
+    ends_with(0);
+    json_t *summary = json_loads(rm_test_daemon_file(&d, "summary.json"), 0, NULL);
+    assert_int_equal(json_integer_value(rm_test_path(summary, "evaluation.episodes")), 5);
+    assert_int_equal(json_integer_value(rm_test_path(summary, "evaluation.count")), 2);
+    json_decref(summary);
+}
+
 static void the_socket_has_its_mode_and_place(void **state)
 {
     (void)state;
@@ -474,6 +488,7 @@ int main(int argc, char **argv)
         T(more_memory_than_there_is_is_refused),
         T(places_that_cannot_be_are_refused),
         T(a_final_evaluation_survives_its_evaluator),
+        T(the_final_evaluation_is_as_long_as_it_should_be),
         T(the_socket_has_its_mode_and_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,6 +139,19 @@ static bool trained(struct rm_daemon *daemon)
     return true;
 }
 
+/* When the last of them was done: their last sign of life. The daemon may notice a second later. */
+static uint64_t trained_at(const struct rm_daemon *daemon)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    uint64_t last = daemon->started_ns;
+    for (uint32_t i = 0; i < rm_worker_evaluator(&daemon->session.objects); i++) {
+        uint64_t done = RM_PEEK(&board->workers[i].heartbeat_ns);
+        if (done > last)
+            last = done;
+    }
+    return last;
+}
+
 /* The final evaluation is over when one is finished that played the last version of every policy as
  * often as it should: another one, by interval or on command, may have been in progress. */
 static bool evaluated(struct rm_daemon *daemon)
@@ -173,7 +186,7 @@ static void begin_final_evaluation(struct rm_daemon *daemon)
 {
     uint32_t episodes = daemon->session.experiment.evaluation.final_episodes;
     note_running(daemon); /* a short run may be over before anybody looked */
-    daemon->trained_ns = rm_now_ns();
+    daemon->trained_ns = trained_at(daemon);
     rm_log(&daemon->log, RM_LOG_INFO, "the budget is spent after %.1f s",
            (double)(daemon->trained_ns - daemon->started_ns) / 1e9);
     if (episodes == 0) {

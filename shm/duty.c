@@ -134,6 +134,7 @@ static int finish(struct rm_duty *duty, int result, const struct rm_error *error
 {
     if (duty->clock)
         rm_phase_enter(duty->clock, RM_PHASE_OTHER);
+    RM_POKE(&duty->slot->heartbeat_ns, rm_now_ns());
     if (result >= 0 || result == RM_DUTY_DONE) {
         RM_RAISE(&duty->slot->state, result == RM_DUTY_DONE ? RM_WORKER_DONE : RM_WORKER_NONE);
         return RM_EXIT_OK;

@@ -80,6 +80,8 @@ struct rm_daemon {
     uint64_t final_before;   /* evaluations finished when the final one was asked for */
     uint64_t watchdog_ns;    /* the service manager wants to hear that often, 0 = never */
     uint64_t evaluations_seen;
+    /* Per worker: since when it is seen to wait although it was woken; 0 = it is not. */
+    uint64_t woken_ns[RM_BOARD_WORKERS];
 };
 
 /* Runs an experiment to its end. Returns an enum rm_daemon_exit; `error` says what went wrong. */

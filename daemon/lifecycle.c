@@ -250,6 +250,26 @@ static enum rm_worker_state word_of(const struct rm_daemon *daemon, uint32_t ind
     return solo_word(daemon, heartbeat_ns);
 }
 
+/* A worker that waits and has been woken is up in a moment; from when the daemon first sees it so
+ * it counts as busy, so that one that cannot get up (stopped in its sleep, say) is found to hang.
+ */
+static enum rm_worker_state count_woken(struct rm_daemon *daemon, uint32_t index,
+                                        enum rm_worker_state word, uint64_t *heartbeat_ns,
+                                        uint64_t now_ns)
+{
+    uint64_t *since = &daemon->woken_ns[index];
+    if (word != RM_WORKER_WAITING ||
+        !rm_wake_answered(&daemon->session.board.workers[index].wake)) {
+        *since = 0;
+        return word;
+    }
+    if (*since == 0)
+        *since = now_ns;
+    if (*heartbeat_ns < *since)
+        *heartbeat_ns = *since;
+    return RM_WORKER_BUSY;
+}
+
 /* Deaths, hangs and readiness, from what the board says. */
 static void observe(struct rm_daemon *daemon, uint64_t now_ns)
 {
@@ -258,6 +278,7 @@ static void observe(struct rm_daemon *daemon, uint64_t now_ns)
         if (!rm_daemon_has_process(daemon, i))
             continue;
         enum rm_worker_state word = word_of(daemon, i, &heartbeat_ns);
+        word = count_woken(daemon, i, word, &heartbeat_ns, now_ns);
         rm_supervisor_observe(&daemon->supervisor, i, word, heartbeat_ns, now_ns);
     }
 }

@@ -99,3 +99,9 @@ void rm_wake_force(struct rm_wake *wake)
     ring_bell(wake);
     errno = kept;
 }
+
+bool rm_wake_answered(const struct rm_wake_word *word)
+{
+    uint32_t ticket = RM_PEEK(&word->sleeping);
+    return ticket != 0 && !(ticket & 1);
+}

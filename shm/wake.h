@@ -43,4 +43,9 @@ bool rm_wake_signal(struct rm_wake *wake);
  * (async-signal-safe). */
 void rm_wake_force(struct rm_wake *wake);
 
+/* For a supervisor: has the sleeper's latest sleep been answered by a signal, or ended? It should
+ * then be up in a moment. False while it sleeps unsignalled, and before its first sleep. Forced
+ * wake-ups do not count. */
+bool rm_wake_answered(const struct rm_wake_word *word);
+
 #endif

@@ -175,12 +175,38 @@ static void a_sequential_run_survives(void **state)
     kill_these("sequential", "sequential", the_one, 2);
 }
 
+/* Stopped by a signal, a worker neither works nor dies: asleep or busy, it is found by its silence.
+ */
+static void a_frozen_worker_is_replaced(void **state)
+{
+    (void)state;
+    assert_int_equal(home("frozen", "lockstep"), 0);
+    const char *const arguments[] = {"--set", "supervisor.heartbeat_s=1", NULL};
+    assert_int_equal(rm_test_daemon_start(&d, arguments, false, 0), 0);
+    int fd = rm_test_connect(&d);
+    assert_true(rm_test_until_at_least(fd, "progress.steps", 1));
+    for (unsigned victim = 0; victim < 3; victim += 2) { /* an actor, the learner */
+        char path[48];
+        snprintf(path, sizeof path, "workers.%u.pid", victim);
+        json_t *before = status(fd);
+        pid_t pid = (pid_t)json_integer_value(rm_test_path(before, path));
+        json_decref(before);
+        assert_true(pid > 0);
+        assert_int_equal(kill(pid, SIGSTOP), 0);
+        snprintf(path, sizeof path, "workers.%u.generation", victim);
+        assert_true(rm_test_until_at_least(fd, path, 2));
+        assert_false(rm_test_process_there(pid));
+    }
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_free_run_survives, teardown),
         cmocka_unit_test_teardown(a_lockstep_run_survives, teardown),
         cmocka_unit_test_teardown(a_sequential_run_survives, teardown),
+        cmocka_unit_test_teardown(a_frozen_worker_is_replaced, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

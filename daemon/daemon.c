@@ -161,8 +161,17 @@ static int serve(struct rm_daemon *daemon, struct rm_error *error)
         return rc;
     int fd = daemon->place.listen_fd;
     daemon->place.listen_fd = -1;
-    return rm_control_open(&daemon->control, &daemon->loop, fd, &rm_daemon_control_ops, daemon,
-                           error);
+    rc =
+        rm_control_open(&daemon->control, &daemon->loop, fd, &rm_daemon_control_ops, daemon, error);
+    if (rc == 0) {
+        int swept = rm_sweeper_start(&daemon->sweeper, &daemon->loop, daemon->place.socket);
+        if (swept < 0)
+            rm_log(&daemon->log, RM_LOG_WARNING,
+                   "no sweeper (%s): if this process is killed, its socket stays until the next "
+                   "start of that name",
+                   uv_strerror(swept));
+    }
+    return rc;
 }
 
 static void close_handle(uv_handle_t *handle, void *unused)
@@ -175,6 +184,7 @@ static void close_handle(uv_handle_t *handle, void *unused)
 /* Everything that has a name in the file system goes first. */
 static void close_all(struct rm_daemon *daemon)
 {
+    rm_sweeper_dismiss(&daemon->sweeper);
     rm_place_leave(&daemon->place);
     rm_control_close(daemon->control);
     daemon->control = NULL;

@@ -14,6 +14,7 @@
 #include "daemon/place.h"
 #include "daemon/run_directory.h"
 #include "daemon/supervisor.h"
+#include "daemon/sweeper.h"
 #include "daemon/world_facts.h"
 
 #include <stdbool.h>
@@ -64,6 +65,7 @@ struct rm_daemon {
     struct rm_console console;
     struct rm_rate steps_rate, updates_rate;
     struct rm_control *control;
+    struct rm_sweeper sweeper;
     char libexec[RM_PATH_TEXT_MAX]; /* where the workers' executables are */
 
     uv_loop_t loop;

@@ -37,6 +37,7 @@ enum {
     OPT_SOCKET,
     OPT_SET,
     OPT_CHECK,
+    OPT_SWEEP, /* for the daemon's own use: see sweeper.h */
     OPT_HELP,
     OPT_VERSION
 };
@@ -48,6 +49,7 @@ static const struct option long_options[] = {
     {"socket", required_argument, NULL, OPT_SOCKET},
     {"set", required_argument, NULL, OPT_SET},
     {"check", no_argument, NULL, OPT_CHECK},
+    {"sweep", required_argument, NULL, OPT_SWEEP},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
@@ -86,6 +88,8 @@ int main(int argc, char **argv)
         case OPT_CHECK:
             check = true;
             break;
+        case OPT_SWEEP:
+            return rm_sweeper_main(optarg);
         case OPT_HELP:
             fputs(usage_text, stdout);
             return RM_DAEMON_OK;

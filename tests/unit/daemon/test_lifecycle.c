@@ -3,6 +3,7 @@
 #include "tests/support/daemon.h"
 #include "tests/support/fake_worker.h"
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -147,11 +148,34 @@ static void a_second_daemon_of_the_name_is_refused(void **state)
     ends_with(0);
 }
 
-static void a_killed_daemon_leaves_no_process_and_no_obstacle(void **state)
+/* The process that sweeps up behind the daemon: its command line ends in the socket's path. */
+static pid_t sweeper_pid(void)
 {
-    (void)state;
-    pid_t pids[4];
-    assert_int_equal(home("killed", 0, ""), 0);
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    pid_t found = 0;
+    assert_non_null(proc);
+    while (!found && (entry = readdir(proc))) {
+        char path[64], text[512] = "";
+        snprintf(path, sizeof path, "/proc/%.20s/cmdline", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        size_t n = fread(text, 1, sizeof text - 1, file);
+        fclose(file);
+        const char *option = memmem(text, n, "--sweep", sizeof "--sweep");
+        if (option && strcmp(option + sizeof "--sweep", d.socket) == 0)
+            found = (pid_t)strtol(entry->d_name, NULL, 10);
+    }
+    closedir(proc);
+    return found;
+}
+
+/* Starts, notes the processes of all workers and the sweeper, and kills the daemon. */
+static void start_and_kill(const char *name, bool kill_sweeper)
+{
+    pid_t pids[5];
+    assert_int_equal(home(name, 0, ""), 0);
     start(NULL);
     int fd = rm_test_connect(&d);
     assert_true(rm_test_until_text(fd, "state", "running"));
@@ -161,17 +185,45 @@ static void a_killed_daemon_leaves_no_process_and_no_obstacle(void **state)
         pids[i] = pid_of(fd, path);
         assert_true(pids[i] > 0);
     }
+    pids[4] = sweeper_pid();
+    assert_true(pids[4] > 0);
+    if (kill_sweeper)
+        kill(pids[4], SIGKILL);
     kill(d.pid, SIGKILL);
     assert_int_equal(rm_test_daemon_wait(&d, 10), 128 + SIGKILL);
     close(fd);
-    all_gone(pids, 4);
-    assert_int_equal(access(d.socket, F_OK), 0); /* a name, with nobody behind it */
+    all_gone(pids, 5);
+}
+
+static void start_again_and_stop(void)
+{
     start(NULL);
-    fd = rm_test_connect(&d);
+    int fd = rm_test_connect(&d);
     assert_true(fd >= 0);
     json_decref(rm_test_ask(fd, "stop", NULL));
     close(fd);
     ends_with(0);
+    assert_int_equal(access(d.socket, F_OK), -1);
+    assert_int_equal(sweeper_pid(), 0);
+}
+
+static void a_killed_daemon_leaves_nothing(void **state)
+{
+    (void)state;
+    char lock[128];
+    start_and_kill("killed", false);
+    snprintf(lock, sizeof lock, "%s.lock", d.socket);
+    assert_int_equal(access(d.socket, F_OK), -1);
+    assert_int_equal(access(lock, F_OK), -1);
+    start_again_and_stop();
+}
+
+static void what_nobody_swept_is_no_obstacle(void **state)
+{
+    (void)state;
+    start_and_kill("unswept", true);
+    assert_int_equal(access(d.socket, F_OK), 0); /* a name, with nobody behind it */
+    start_again_and_stop();
 }
 
 static void signals_stop_in_good_order(void **state)
@@ -472,7 +524,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         T(a_run_ends_with_its_tables_and_files),
         T(a_second_daemon_of_the_name_is_refused),
-        T(a_killed_daemon_leaves_no_process_and_no_obstacle),
+        T(a_killed_daemon_leaves_nothing),
+        T(what_nobody_swept_is_no_obstacle),
         T(signals_stop_in_good_order),
         T(deaf_workers_are_killed_after_the_grace),
         T(a_second_interrupt_kills),

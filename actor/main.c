@@ -4,7 +4,6 @@
 #include "actor/evaluator.h"
 #include "actor/plan.h"
 #include "config/session.h"
-#include "shm/atomic.h"
 #include "shm/duty.h"
 
 #include <errno.h>
@@ -111,10 +110,8 @@ static void pin(uint32_t worker)
 static int failed(struct rm_board_worker *slot, int code, const struct rm_error *error)
 {
     fprintf(stderr, "ringmaster-actor: %s\n", error->text);
-    if (slot) {
-        snprintf(slot->error, sizeof slot->error, "%.255s", error->text);
-        RM_RAISE(&slot->state, RM_WORKER_FAILED);
-    }
+    if (slot)
+        rm_duty_failed(slot, error);
     return code == -EINVAL || code == -EPROTO ? RM_EXIT_NEVER : RM_EXIT_FAILED;
 }
 

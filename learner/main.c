@@ -2,7 +2,6 @@
  * shm/objects.h); exit codes are those of shm/duty.h. */
 #include "actor/plan.h"
 #include "learner/learner.h"
-#include "shm/atomic.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -82,10 +81,7 @@ static int parse(int argc, char **argv, struct arguments *out)
 /* On the board too, for those who look there. */
 static int say_failed(struct rm_session *session, uint32_t policy, const struct rm_error *error)
 {
-    struct rm_board_worker *slot =
-        &session->board.workers[rm_worker_learner(&session->objects, policy)];
-    snprintf(slot->error, sizeof slot->error, "%.255s", error->text);
-    RM_RAISE(&slot->state, RM_WORKER_FAILED);
+    rm_duty_failed(&session->board.workers[rm_worker_learner(&session->objects, policy)], error);
     return RM_EXIT_FAILED;
 }
 

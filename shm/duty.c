@@ -130,6 +130,12 @@ static int turn(struct rm_duty *duty, struct rm_error *error)
     return n;
 }
 
+void rm_duty_failed(struct rm_board_worker *slot, const struct rm_error *error)
+{
+    snprintf(slot->error, sizeof slot->error, "%.255s", error->text);
+    RM_RAISE(&slot->state, RM_WORKER_FAILED);
+}
+
 static int finish(struct rm_duty *duty, int result, const struct rm_error *error)
 {
     if (duty->clock)
@@ -139,8 +145,7 @@ static int finish(struct rm_duty *duty, int result, const struct rm_error *error
         RM_RAISE(&duty->slot->state, result == RM_DUTY_DONE ? RM_WORKER_DONE : RM_WORKER_NONE);
         return RM_EXIT_OK;
     }
-    snprintf(duty->slot->error, sizeof duty->slot->error, "%.255s", error->text);
-    RM_RAISE(&duty->slot->state, RM_WORKER_FAILED);
+    rm_duty_failed(duty->slot, error);
     return RM_EXIT_FAILED;
 }
 

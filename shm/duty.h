@@ -57,6 +57,10 @@ int rm_duty_run(struct rm_duty *duty, struct rm_error *error);
  * value. */
 int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error);
 
+/* Puts the reason on the board, then marks the worker failed: in that order for whoever looks. For
+ * a worker that fails outside of its turns; the runners do it themselves. */
+void rm_duty_failed(struct rm_board_worker *slot, const struct rm_error *error);
+
 /* SIGTERM and SIGINT: set a flag and force `wake`. PR_SET_PDEATHSIG with a getppid re-check against
  * `parent` (0: none). */
 int rm_duty_signals(struct rm_wake *wake, int parent, struct rm_error *error);

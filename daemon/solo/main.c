@@ -5,6 +5,7 @@
 #include "actor/evaluator.h"
 #include "actor/plan.h"
 #include "learner/learner.h"
+#include "shm/atomic.h"
 #include "shm/duty.h"
 
 #include <errno.h>
@@ -87,7 +88,7 @@ static int run(const char *run_directory, int parent, struct rm_error *error)
         r = create_duties(&solo, run_directory, error);
     struct rm_board_worker *slot = &solo.session.board.workers[self];
     if (r == 0) {
-        slot->state = RM_WORKER_WAITING; /* the duties' own slots tell what goes on */
+        RM_RAISE(&slot->state, RM_WORKER_WAITING); /* the duties' own slots tell what goes on */
         r = rm_duty_run_in_turn(solo.duties, solo.duty_count, error);
         /* Stopped before their end, they have not written what they learned. */
         for (uint32_t i = 0; r == RM_EXIT_OK && i < solo.session.objects.policies; i++)
@@ -96,12 +97,10 @@ static int run(const char *run_directory, int parent, struct rm_error *error)
     } else {
         r = RM_EXIT_FAILED;
     }
-    if (r != RM_EXIT_OK) {
-        snprintf(slot->error, sizeof slot->error, "%.255s", error->text);
-        slot->state = RM_WORKER_FAILED;
-    } else {
-        slot->state = RM_WORKER_DONE;
-    }
+    if (r != RM_EXIT_OK)
+        rm_duty_failed(slot, error);
+    else
+        RM_RAISE(&slot->state, RM_WORKER_DONE);
     destroy(&solo);
     return r;
 }

@@ -19,10 +19,7 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
     acting->inputs = policy->inputs;
     acting->actions = policy->actions;
     acting->outputs_per_action = rm_plan_outputs_per_action(experiment);
-    struct rm_net_shape shape = {.inputs = policy->inputs,
-                                 .actions = policy->actions,
-                                 .outputs_per_action = acting->outputs_per_action};
-    int rc = rm_net_compile(&acting->net, &experiment->network, &shape, error);
+    int rc = rm_net_compile(&acting->net, &experiment->network, &policy->shape, error);
     if (rc < 0)
         return rc;
     acting->quantiles = rm_net_uses_quantiles(acting->net) ? quantiles : 0;

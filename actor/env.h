@@ -1,4 +1,4 @@
-/* env.h: the environment ABI, version 1. A world is a table of functions over batches of worlds.
+/* env.h: the environment ABI, version 2. A world is a table of functions over batches of worlds.
  * The same table serves built-in worlds and a user's shared object, which exports
  *
  *     const struct rm_env_ops *rm_env_entry(void);
@@ -38,8 +38,9 @@
 extern "C" {
 #endif
 
-#define RM_ENV_ABI_VERSION 1
+#define RM_ENV_ABI_VERSION 2
 #define RM_ENV_MAX_DIMS    4
+#define RM_ENV_MAX_CHOICES 8
 
 /* Equal to RM_FLAG_* of shm/ring.h, so that rows need no translation. */
 enum rm_env_flag {
@@ -73,8 +74,11 @@ struct rm_env_agent {
     const float *codebook; /* CODE8: (codes, channels): element e of code k becomes the `channels`
                               values codebook[k]; as network input, channel-major:
                               input[channel * elements + e] */
-    uint32_t actions;      /* discrete actions 0 .. actions-1 */
+    uint32_t actions;      /* discrete actions 0 .. actions-1; with several choices, their sum */
     uint32_t has_mask;     /* 1: writes `actions` bytes a step: 0 = illegal, any other legal */
+    uint32_t choices;      /* independent choices made in one step; 0 and 1: one, of `actions` */
+    uint32_t choice_actions[RM_ENV_MAX_CHOICES]; /* choices > 1: actions of each; a mask is theirs
+                                                    one after another */
 };
 
 struct rm_env_spec {
@@ -140,7 +144,8 @@ struct rm_env_ops {
     int (*reset)(struct rm_env *env, const struct rm_env_buffers *out);
 
     /* Applies the actions of the agents of `phase` and writes for the agents of the next phase.
-     * actions[a] points at one int32 per world, for the agents of `phase`. */
+     * actions[a] points at one int32 per world and choice, (worlds, choices), for the agents of
+     * `phase`. */
     int (*step)(struct rm_env *env, uint32_t phase, const int32_t *const *actions,
                 const struct rm_env_buffers *out);
 

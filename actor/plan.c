@@ -1,6 +1,7 @@
 #include "actor/plan.h"
 
 #include "actor/worlds.h"
+#include "config/traits.h"
 #include "learner/net/net.h"
 
 #include <errno.h>
@@ -9,7 +10,46 @@
 
 uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment)
 {
-    return experiment->algorithm.name == RM_ALGORITHM_QR_DQN ? experiment->algorithm.quantiles : 1;
+    return rm_algorithm_traits(experiment->algorithm.name)->quantiles
+               ? experiment->algorithm.quantiles
+               : 1;
+}
+
+/* CODE8 becomes channels before the observation's own dimensions; frames of a stack come before
+ * everything and join the channels of an image. */
+struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
+                                      const struct rm_env_agent *agent)
+{
+    const struct rm_algorithm_traits *traits = rm_algorithm_traits(experiment->algorithm.name);
+    const uint32_t stack = experiment->sample.frame_stack;
+    struct rm_net_shape shape = {
+        .inputs = rm_env_obs_features(agent) * stack,
+        .actions = agent->actions,
+        .outputs_per_action = rm_plan_outputs_per_action(experiment),
+        .head = !traits->policy ? RM_HEAD_VALUES
+                : traits->value ? RM_HEAD_ACTOR_CRITIC
+                                : RM_HEAD_LOGITS,
+        .low = agent->low,
+        .high = agent->high,
+    };
+    uint32_t dims = agent->dims;
+    for (uint32_t d = 0; d < dims; d++)
+        shape.dim[d] = agent->shape[d];
+    if (agent->dtype == RM_ENV_CODE8 && dims == 2) {
+        shape.dim[2] = shape.dim[1];
+        shape.dim[1] = shape.dim[0];
+        shape.dim[0] = agent->channels;
+        dims = 3;
+    }
+    if (dims == 2 && stack > 1) { /* one channel a frame */
+        shape.dim[2] = shape.dim[1];
+        shape.dim[1] = shape.dim[0];
+        shape.dim[0] = 1;
+        dims = 3;
+    }
+    shape.dim[0] *= stack;
+    shape.dims = dims;
+    return shape;
 }
 
 static int map_agents(struct rm_plan *plan, const struct rm_experiment *e,
@@ -78,13 +118,16 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     policy->actions = first->actions;
     policy->mask_bytes = first->has_mask ? first->actions : 0;
 
-    struct rm_net_shape shape = {policy->inputs, policy->actions, rm_plan_outputs_per_action(e)};
+    policy->action_words = first->choices > 1 ? first->choices : 1;
+    policy->frozen = rm_frozen_policy(e, index) != NULL;
+    policy->shape = rm_plan_net_shape(e, first);
     struct rm_net *net;
-    int r = rm_net_compile(&net, &e->network, &shape, error);
+    int r = rm_net_compile(&net, &e->network, &policy->shape, error);
     if (r < 0)
         return rm_fail_within(error, r, "policy %s", policy->name);
     policy->param_count = rm_net_param_count(net);
     policy->act_count = rm_net_act_count(net);
+    policy->state_floats = rm_net_state_count(net) - rm_net_value_state_count(net);
     rm_net_destroy(net);
     return 0;
 }

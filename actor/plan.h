@@ -3,6 +3,7 @@
 #ifndef RM_ACTOR_PLAN_H
 #define RM_ACTOR_PLAN_H
 
+#include "actor/env.h"
 #include "config/session.h"
 
 /* Opens the world, maps agents to policies, compiles each policy's network for its size.
@@ -11,6 +12,11 @@
  */
 int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
                  struct rm_error *error);
+
+/* The shape of the network of a policy whose agents are like `agent`: what it sees, does, and what
+ * the experiment's algorithm wants at its end. Plan, actors and learners compile with this. */
+struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
+                                      const struct rm_env_agent *agent);
 
 /* outputs per action of the experiment's algorithm: 1, or QR-DQN's quantiles. */
 uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment);

@@ -76,14 +76,6 @@ static bool fill_run(experiment_t *e, char *text, size_t bytes)
                e->sample.min_fill, e->run.steps);
 }
 
-static bool rollout(experiment_t *e, char *text, size_t bytes)
-{
-    return e->ring.mode == RM_RING_KIND_ROLLOUT &&
-           SAY("rollout rows are consumed once, but algorithm.name %s samples from replay; use "
-               "\"replay\"",
-               rm_algorithm_names[e->algorithm.name]);
-}
-
 static bool batch_rows(experiment_t *e, char *text, size_t bytes)
 {
     uint32_t n = e->algorithm.quantiles > e->algorithm.target_quantiles
@@ -261,7 +253,6 @@ const struct rm_check rm_checks[] = {
     {{"sample.min_fill", "run.steps", "policy.map"},
      fill_run,
      "With a policy per agent, the run is long enough for a first update."},
-    {{"ring.mode", "algorithm.name"}, rollout, "The algorithms here learn from replay."},
     {{"sample.batch", "algorithm.name", "algorithm.quantiles", "algorithm.target_quantiles"},
      batch_rows,
      "IQN: batch times quantiles is at most 4194304 rows."},

@@ -1,4 +1,5 @@
-/* compound: the keys that hold more than one value: world.options, policy.map, network.layers. */
+/* compound: the keys that hold more than one value: world.options, policy.map, policy.frozen.
+ * Layers have a file of their own. */
 #include "config/value.h"
 
 #include <math.h>
@@ -125,7 +126,8 @@ static void read_map(const struct rm_key *key, const json_t *value,
     } else if (json_is_string(value)) {
         int index = rm_value_name(value, key->path, rm_map_names, findings);
         if (index >= 0) {
-            memset(&experiment->policy, 0, sizeof(experiment->policy));
+            memset(experiment->policy.list, 0, sizeof(experiment->policy.list));
+            experiment->policy.list_count = 0;
             experiment->policy.map = (enum rm_map)index;
         }
     } else {
@@ -164,143 +166,127 @@ static void allowed_map(const struct rm_key *key, char *text, size_t bytes)
 const struct rm_value_ops rm_map_ops = {read_map, write_map, schema_map, allowed_map,
                                         "text or list"};
 
-/* --- network.layers ------------------------------------------------------------------------ */
+/* --- policy.frozen ------------------------------------------------------------------------- */
 
-static void read_layer(const char *path, const json_t *value, struct rm_layer_config *layer,
-                       struct rm_findings *findings)
+static const struct {
+    const char *name;
+    double low, high, fallback; /* fallback NAN: must be given */
+} frozen_members[] = {
+    {"policy", 0, RM_AGENT_MAP_MAX - 1, NAN},
+    {"of", 0, RM_AGENT_MAP_MAX - 1, NAN},
+    {"every", 1, 1e12, 1000},
+    {"keep", 1, 256, 8},
+};
+#define FROZEN_MEMBERS (sizeof(frozen_members) / sizeof(frozen_members[0]))
+
+static void read_one_frozen(const char *path, const json_t *value, struct rm_frozen_config *out,
+                            struct rm_findings *findings)
 {
-    const char *names[RM_LAYER_TYPE_COUNT + 1] = {NULL};
-    char is[64], at[RM_KEY_PATH_MAX + 72];
+    uint64_t numbers[FROZEN_MEMBERS];
+    char at[RM_KEY_PATH_MAX + 72], is[64];
     const char *name;
     json_t *member;
-    uint64_t number;
 
     if (!json_is_object(value)) {
         rm_find(findings, path, false,
-                "should be an object such as {\"type\": \"relu\"}, but is %s",
+                "should be an object such as {\"policy\": 1, \"of\": 0}, but is %s",
                 rm_value_brief(value, is, sizeof(is)));
         return;
     }
-    for (int i = 0; i < RM_LAYER_TYPE_COUNT; i++)
-        names[i] = rm_layer_rows[i].type;
-    json_t *type = json_object_get(value, "type");
-    if (!type) {
-        rm_find(findings, path, false, "a layer needs a \"type\"");
-        return;
-    }
-    snprintf(at, sizeof(at), "%s.type", path);
-    int index = rm_value_name(type, at, names, findings);
-    if (index < 0)
-        return;
-    const struct rm_layer_row *row = &rm_layer_rows[index];
-    layer->type = (enum rm_layer_type)index;
-    if (row->has_cosines)
-        layer->cosines = RM_LAYER_COSINES;
     json_object_foreach((json_t *)value, name, member)
     {
-        static const char *const keys[] = {"type", "units", "cosines", NULL};
-        bool units = !strcmp(name, "units"), cosines = !strcmp(name, "cosines");
+        const char *keys[FROZEN_MEMBERS + 1] = {NULL};
+        bool known = rm_key_is_comment(name);
+        for (size_t m = 0; m < FROZEN_MEMBERS; m++) {
+            keys[m] = frozen_members[m].name;
+            known = known || !strcmp(name, keys[m]);
+        }
+        const char *near = known ? NULL : rm_nearest(name, keys);
         snprintf(at, sizeof(at), "%s.%s", path, name);
-        if (rm_key_is_comment(name) || !strcmp(name, "type"))
-            continue;
-        if (units && row->has_units) {
-            if (rm_value_whole(member, at, 1, RM_LAYER_UNITS_MAX, &number, findings))
-                layer->units = (uint32_t)number;
-            else
-                layer->units = 1; /* said already */
-        } else if (cosines && row->has_cosines) {
-            if (rm_value_whole(member, at, 1, RM_LAYER_COSINES_MAX, &number, findings))
-                layer->cosines = (uint32_t)number;
-        } else if (units || cosines) {
-            rm_find(findings, at, true, "a layer of type %s has no %s", row->type, name);
-        } else {
-            const char *near = rm_nearest(name, keys);
+        if (!known)
             rm_find(findings, at, true, "unknown key%s%s%s", near ? "; did you mean \"" : "",
                     near ? near : "", near ? "\"?" : "");
-        }
     }
-    if (row->has_units && !layer->units)
-        rm_find(findings, path, false, "a layer of type %s needs \"units\", 1 to %d", row->type,
-                RM_LAYER_UNITS_MAX);
+    for (size_t m = 0; m < FROZEN_MEMBERS; m++) {
+        numbers[m] = isnan(frozen_members[m].fallback) ? 0 : (uint64_t)frozen_members[m].fallback;
+        member = json_object_get(value, frozen_members[m].name);
+        snprintf(at, sizeof(at), "%s.%s", path, frozen_members[m].name);
+        if (member)
+            rm_value_whole(member, at, frozen_members[m].low, frozen_members[m].high, &numbers[m],
+                           findings);
+        else if (isnan(frozen_members[m].fallback))
+            rm_find(findings, path, false, "needs \"%s\"", frozen_members[m].name);
+    }
+    *out = (struct rm_frozen_config){(uint32_t)numbers[0], (uint32_t)numbers[1], numbers[2],
+                                     (uint32_t)numbers[3]};
 }
 
-static void read_layers(const struct rm_key *key, const json_t *value,
+static void read_frozen(const struct rm_key *key, const json_t *value,
                         struct rm_experiment *experiment, struct rm_findings *findings)
 {
-    struct rm_layer_config layers[RM_LAYERS_MAX] = {{0}};
+    struct rm_frozen_config read[RM_FROZEN_MAX] = {{0}};
     size_t count = json_array_size(value), found = findings->total;
     char is[64], path[RM_KEY_PATH_MAX];
 
     if (!json_is_array(value)) {
-        rm_find(findings, key->path, false, "should be a list of layers, but is %s",
+        rm_find(findings, key->path, false, "should be a list, but is %s",
                 rm_value_brief(value, is, sizeof(is)));
         return;
     }
-    if (count > RM_LAYERS_MAX) {
-        rm_find(findings, key->path, false, "%zu layers; allowed are at most %d", count,
-                RM_LAYERS_MAX);
+    if (count > RM_FROZEN_MAX) {
+        rm_find(findings, key->path, false, "%zu frozen policies; allowed are at most %d", count,
+                RM_FROZEN_MAX);
         return;
     }
     for (size_t i = 0; i < count; i++) {
         snprintf(path, sizeof(path), "%s[%zu]", key->path, i);
-        read_layer(path, json_array_get(value, i), &layers[i], findings);
+        read_one_frozen(path, json_array_get(value, i), &read[i], findings);
     }
     if (findings->total != found)
         return;
-    experiment->network.layer_count = (uint32_t)count;
-    memcpy(experiment->network.layers, layers, sizeof(layers));
+    experiment->policy.frozen_count = (uint32_t)count;
+    memcpy(experiment->policy.frozen, read, sizeof(read));
 }
 
-static json_t *write_layers(const struct rm_key *key, const struct rm_experiment *experiment)
+static json_t *write_frozen(const struct rm_key *key, const struct rm_experiment *experiment)
 {
     json_t *list = json_array();
     (void)key;
-    for (uint32_t i = 0; i < experiment->network.layer_count; i++) {
-        const struct rm_layer_config *layer = &experiment->network.layers[i];
-        const struct rm_layer_row *row = &rm_layer_rows[layer->type];
-        json_t *object = json_pack("{s:s}", "type", row->type);
-        if (row->has_units)
-            json_object_set_new(object, "units", json_integer(layer->units));
-        if (row->has_cosines)
-            json_object_set_new(object, "cosines", json_integer(layer->cosines));
-        json_array_append_new(list, object);
+    for (uint32_t i = 0; i < experiment->policy.frozen_count; i++) {
+        const struct rm_frozen_config *f = &experiment->policy.frozen[i];
+        json_array_append_new(list,
+                              json_pack("{s:I, s:I, s:I, s:I}", "policy", (json_int_t)f->policy,
+                                        "of", (json_int_t)f->of, "every", (json_int_t)f->every,
+                                        "keep", (json_int_t)f->keep));
     }
     return list;
 }
 
-static json_t *schema_layers(const struct rm_key *key)
+static json_t *schema_frozen(const struct rm_key *key)
 {
-    json_t *kinds = json_array();
+    json_t *members = json_pack("{s:{}, s:{}}", "//", "comment"), *required = json_array();
     (void)key;
-    for (int i = 0; i < RM_LAYER_TYPE_COUNT; i++) {
-        const struct rm_layer_row *row = &rm_layer_rows[i];
-        json_t *members =
-            json_pack("{s:{}, s:{}, s:{s:s}}", "//", "comment", "type", "const", row->type);
-        json_t *required = json_pack("[s]", "type");
-        if (row->has_units) {
-            json_object_set_new(members, "units",
-                                json_pack("{s:s, s:i, s:i}", "type", "integer", "minimum", 1,
-                                          "maximum", RM_LAYER_UNITS_MAX));
-            json_array_append_new(required, json_string("units"));
-        }
-        if (row->has_cosines)
-            json_object_set_new(members, "cosines",
-                                json_pack("{s:s, s:i, s:i, s:i}", "type", "integer", "minimum", 1,
-                                          "maximum", RM_LAYER_COSINES_MAX, "default",
-                                          RM_LAYER_COSINES));
-        json_array_append_new(kinds, json_pack("{s:s, s:s, s:o, s:o, s:b}", "type", "object",
-                                               "description", row->doc, "properties", members,
-                                               "required", required, "additionalProperties", 0));
+    for (size_t m = 0; m < FROZEN_MEMBERS; m++) {
+        json_t *number = json_pack("{s:s, s:I, s:I}", "type", "integer", "minimum",
+                                   (json_int_t)frozen_members[m].low, "maximum",
+                                   (json_int_t)frozen_members[m].high);
+        if (isnan(frozen_members[m].fallback))
+            json_array_append_new(required, json_string(frozen_members[m].name));
+        else
+            json_object_set_new(number, "default",
+                                json_integer((json_int_t)frozen_members[m].fallback));
+        json_object_set_new(members, frozen_members[m].name, number);
     }
-    return json_pack("{s:s, s:i, s:{s:o}}", "type", "array", "maxItems", RM_LAYERS_MAX, "items",
-                     "oneOf", kinds);
+    return json_pack("{s:s, s:i, s:{s:s, s:o, s:o, s:b}}", "type", "array", "maxItems",
+                     RM_FROZEN_MAX, "items", "type", "object", "properties", members, "required",
+                     required, "additionalProperties", 0);
 }
 
-static void allowed_layers(const struct rm_key *key, char *text, size_t bytes)
+static void allowed_frozen(const struct rm_key *key, char *text, size_t bytes)
 {
     (void)key;
-    snprintf(text, bytes, "%d layers at most, see below", RM_LAYERS_MAX);
+    snprintf(text, bytes, "objects of `policy`, `of`, `every` (1000), `keep` (8)");
 }
 
-const struct rm_value_ops rm_layers_ops = {read_layers, write_layers, schema_layers, allowed_layers,
+const struct rm_value_ops rm_frozen_ops = {read_frozen, write_frozen, schema_frozen, allowed_frozen,
                                            "list"};

@@ -73,6 +73,7 @@ enum rm_hot {
     RM_HOT_UPDATES_PER_STEP,    /* limiter.updates_per_step */
     RM_HOT_SLACK_UPDATES,       /* limiter.slack_updates */
     RM_HOT_TARGET_TAU,          /* algorithm.target.tau */
+    RM_HOT_ENTROPY_COEFFICIENT, /* algorithm.entropy_coefficient */
     RM_HOT_EVALUATION_INTERVAL, /* evaluation.interval */
     RM_HOT_METRICS_INTERVAL,    /* metrics.interval_s */
     RM_HOT_COUNT

@@ -12,15 +12,39 @@
 #define RM_WORLD_OPTIONS_MAX 16
 #define RM_LAYERS_MAX        32
 #define RM_AGENT_MAP_MAX     64
+#define RM_FROZEN_MAX        16
 
 enum rm_mode { RM_MODE_FREE = 0, RM_MODE_LOCKSTEP, RM_MODE_SEQUENTIAL };
 enum rm_map { RM_MAP_INDEPENDENT = 0, RM_MAP_SHARED, RM_MAP_LIST };
 enum rm_decay { RM_DECAY_LINEAR = 0, RM_DECAY_EXPONENTIAL };
 enum rm_decay_unit { RM_DECAY_STEPS = 0, RM_DECAY_EPISODES };
-enum rm_algorithm { RM_ALGORITHM_DQN = 0, RM_ALGORITHM_QR_DQN, RM_ALGORITHM_IQN };
+enum rm_algorithm {
+    RM_ALGORITHM_DQN = 0,
+    RM_ALGORITHM_QR_DQN,
+    RM_ALGORITHM_IQN,
+    RM_ALGORITHM_R2D2,
+    RM_ALGORITHM_SAC,
+    RM_ALGORITHM_PPO,
+    RM_ALGORITHM_APPO,
+    RM_ALGORITHM_VTRACE,
+    RM_ALGORITHM_COUNT
+};
+enum rm_normalise { RM_NORMALISE_OFF = 0, RM_NORMALISE_MINIBATCH, RM_NORMALISE_BATCH };
+enum rm_trunk { RM_TRUNK_SHARED = 0, RM_TRUNK_SEPARATE };
+enum rm_value_head_kind { RM_VALUE_PLAIN = 0, RM_VALUE_POPART };
+enum rm_priority_kind { RM_PRIORITY_UNIFORM = 0, RM_PRIORITY_PROPORTIONAL };
+enum rm_optimizer_kind {
+    RM_OPTIMIZER_ADAM = 0,
+    RM_OPTIMIZER_ADAMW,
+    RM_OPTIMIZER_RMSPROP,
+    RM_OPTIMIZER_MUON,
+    RM_OPTIMIZER_COUNT
+};
+enum rm_schedule_kind { RM_SCHEDULE_CONSTANT = 0, RM_SCHEDULE_LINEAR, RM_SCHEDULE_COSINE };
+enum rm_check_finite { RM_CHECK_FINITE_OFF = 0, RM_CHECK_FINITE_SAMPLED, RM_CHECK_FINITE_ALWAYS };
+enum rm_answer { RM_ANSWER_GREEDY = 0, RM_ANSWER_SAMPLE };
 enum rm_form { RM_FORM_PAPER = 0, RM_FORM_SORREL_SEQ, RM_FORM_SORREL_MP };
 enum rm_target_update { RM_TARGET_SOFT = 0, RM_TARGET_HARD };
-enum rm_ring_kind { RM_RING_KIND_REPLAY = 0, RM_RING_KIND_ROLLOUT };
 enum rm_wake_kind { RM_WAKE_EVENT = 0, RM_WAKE_POLL };
 
 enum rm_layer_type {
@@ -31,16 +55,49 @@ enum rm_layer_type {
     RM_LAYER_GELU,
     RM_LAYER_LAYER_NORM,
     RM_LAYER_COSINE_EMBEDDING, /* IQN: multiplies rows by the number of quantiles */
+    RM_LAYER_SILU,
+    RM_LAYER_ELU,
+    RM_LAYER_LEAKY_RELU,
+    RM_LAYER_SIGMOID,
+    RM_LAYER_EMBEDDING, /* first only: integer observations, a row of `units` floats each */
+    RM_LAYER_CONV2D,
+    RM_LAYER_RESIDUAL, /* adds what went into the `span` layers before it */
+    RM_LAYER_DROPOUT,
+    RM_LAYER_GRU,
+    RM_LAYER_LSTM,
+    RM_LAYER_ATTENTION, /* over the `tokens` rows of an observation, or over time */
+    RM_LAYER_MEAN_POOL, /* mean over tokens, padding left out */
+    RM_LAYER_POINTER,   /* last only: a score per candidate token, see learner/net/net.h */
     RM_LAYER_TYPE_COUNT
 };
 
 enum rm_noise_kind { RM_NOISE_FACTORISED = 0, RM_NOISE_INDEPENDENT };
-enum rm_init { RM_INIT_DEFAULT = 0, RM_INIT_ORTHOGONAL };
+enum rm_init {
+    RM_INIT_DEFAULT = 0, /* uniform within 1 / sqrt(fan_in), biases too */
+    RM_INIT_ORTHOGONAL,
+    RM_INIT_XAVIER_UNIFORM,
+    RM_INIT_XAVIER_NORMAL,
+    RM_INIT_KAIMING_UNIFORM,
+    RM_INIT_KAIMING_NORMAL,
+    RM_INIT_COUNT
+};
 
+/* One layer of network.layers. Which fields a type has, with their ranges and defaults, stands in
+ * rm_layer_rows (config/layers.c). */
 struct rm_layer_config {
     enum rm_layer_type type;
-    uint32_t units;   /* linear, noisy_linear: outputs */
+    uint32_t units;   /* linear, noisy_linear: outputs; embedding: floats per token; conv2d: output
+                         channels; gru, lstm: hidden units; attention: width of queries, keys and
+                         values, 0 = as its input; pointer: width of the dot product */
     uint32_t cosines; /* cosine_embedding: 64 */
+    uint32_t kernel;  /* conv2d: height and width */
+    uint32_t stride;  /* conv2d */
+    uint32_t padding; /* conv2d: zeros on every side */
+    uint32_t codes;   /* embedding: number of rows of its table */
+    uint32_t heads;   /* attention */
+    uint32_t span;    /* residual: how many layers before it are bridged */
+    bool causal;      /* attention: a token sees itself and those before it */
+    double rate;      /* dropout: probability of zero in training */
 };
 
 struct rm_network_config {
@@ -52,6 +109,14 @@ struct rm_network_config {
     double sigma0;            /* initial sigma: absolute for independent noise; factorised:
                                  sigma0 / sqrt(fan_in) */
     enum rm_init init;
+    double gain;                /* of the layers: orthogonal, xavier, kaiming */
+    double policy_gain;         /* of the policy head, orthogonal only */
+    double value_gain;          /* of the value head */
+    enum rm_trunk trunk;        /* actor-critic: do policy and value share `layers`? */
+    uint32_t value_layer_count; /* separate: the value's own layers; 0 = a second `layers` */
+    struct rm_layer_config value_layers[RM_LAYERS_MAX];
+    bool normalize_observations; /* running mean and deviation, part of the arena */
+    double observation_clip;     /* of what was normalised */
 };
 
 struct rm_world_option_value {
@@ -98,10 +163,17 @@ struct rm_experiment {
         enum rm_map map;
         uint32_t list_count;
         uint32_t list[RM_AGENT_MAP_MAX]; /* agent -> policy */
+        /* Frozen opponents: policies that are not trained but take snapshots of another one. */
+        uint32_t frozen_count;
+        struct rm_frozen_config {
+            uint32_t policy; /* which is frozen */
+            uint32_t of;     /* whose snapshots it plays */
+            uint64_t every;  /* updates of `of` between snapshots */
+            uint32_t keep;   /* snapshots kept; one of them is drawn at every renewal */
+        } frozen[RM_FROZEN_MAX];
     } policy;
 
     struct {
-        enum rm_ring_kind mode;
         uint64_t capacity; /* transitions per policy, all actors together */
     } ring;
 
@@ -111,7 +183,25 @@ struct rm_experiment {
         double gamma;
         uint32_t frame_stack; /* 1 = none */
         uint64_t min_fill;    /* transitions before the first update */
+        uint32_t sequence;    /* R2D2: steps trained on in a sequence */
+        uint32_t burn_in;     /* R2D2: steps before them that only warm up the state */
+        uint32_t period;      /* R2D2: steps between the starts of sequences */
     } sample;
+
+    struct {
+        enum rm_priority_kind kind;
+        double alpha, epsilon;       /* p = (|delta| + epsilon)^alpha */
+        double beta_start, beta_end; /* importance weights, linear over span updates */
+        uint64_t beta_span;
+        double max_share; /* R2D2: priority = share * max + (1 - share) * mean */
+    } priority;
+
+    struct {
+        uint32_t steps;          /* vector steps of a rollout */
+        uint32_t max_policy_lag; /* rollouts that actors may be ahead: 0 = they wait */
+        uint64_t staleness_max;  /* appo, vtrace: updates; older rollouts are dropped */
+        uint32_t queue;          /* appo, vtrace: rollouts a ring holds */
+    } rollout;
 
     struct {
         double
@@ -133,13 +223,40 @@ struct rm_experiment {
             double tau;        /* soft: per update */
             uint64_t interval; /* hard: in updates */
         } target;
+        /* ppo, appo, vtrace */
+        double gae_lambda;       /* also lambda of V-trace */
+        double clip, value_clip; /* value_clip 0 = off */
+        double entropy_coefficient, value_coefficient;
+        uint32_t epochs, minibatches;
+        enum rm_normalise normalize_advantages;
+        double target_kl; /* 0 = off */
+        double rho_max, c_max;
+        bool normalize_rewards;
+        double reward_clip; /* after normalising; 0 = off */
+        enum rm_value_head_kind value_head;
+        double popart_beta; /* least step of the running moments */
+        /* sac */
+        double temperature; /* alpha; initial when it is tuned */
+        bool tune_temperature;
+        double target_entropy_ratio; /* of ln(actions) */
+        /* r2d2 */
+        bool value_rescale; /* h(x) = sgn(x)(sqrt(|x| + 1) - 1) + eps x */
     } algorithm;
 
     struct rm_network_config network;
 
     struct {
+        enum rm_optimizer_kind name;
         double learning_rate, beta1, beta2, epsilon;
-        double grad_clip; /* global norm, 0 = off */
+        double grad_clip;    /* global norm, 0 = off */
+        double momentum;     /* rmsprop, muon */
+        double weight_decay; /* adamw, muon: decoupled */
+        struct {
+            enum rm_schedule_kind kind;
+            uint64_t warmup; /* updates from 0 to the full rate */
+            uint64_t span;   /* updates over which the rate falls; 0 = over the run's steps */
+            double end;      /* fraction of the rate at the end */
+        } schedule;
     } optimizer;
 
     struct {
@@ -158,6 +275,7 @@ struct rm_experiment {
         uint32_t final_episodes; /* at the end of the run, 0 = none */
         uint32_t worlds;         /* run side by side */
         uint32_t quantiles;      /* IQN: draws per decision */
+        enum rm_answer answer;   /* policies with probabilities: the likeliest action or a draw */
     } evaluation;
 
     struct {
@@ -179,7 +297,10 @@ struct rm_experiment {
     } metrics;
 
     struct {
-        uint32_t finite_patience; /* non-finite updates in a row before the learner gives up */
+        enum rm_check_finite check_finite; /* beyond loss and gradient norm: what flows inside */
+        uint32_t check_every;              /* sampled: updates between checks */
+        uint32_t finite_patience; /* non-finite updates in a row before the learner rolls back */
+        uint32_t rollbacks_max;   /* roll-backs before it gives up */
         uint32_t hang_step;       /* test worlds only */
     } debug;
 };

@@ -5,6 +5,7 @@
 #include "config/source.h"
 #include "config/value.h"
 
+#include <math.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,11 +102,15 @@ int rm_config_reference(FILE *out)
         for (int t = 0; t < RM_LAYER_TYPE_COUNT; t++) {
             const struct rm_layer_row *row = &rm_layer_rows[t];
             fprintf(out, "| `%s` | ", row->type);
-            if (row->has_units)
-                fprintf(out, "`units`, 1 to %d, required", RM_LAYER_UNITS_MAX);
-            if (row->has_cosines)
-                fprintf(out, "`cosines`, 1 to %d, default %d", RM_LAYER_COSINES_MAX,
-                        RM_LAYER_COSINES);
+            for (const struct rm_layer_member *m = row->members; m->name; m++) {
+                fprintf(out, "%s`%s`, %s", m == row->members ? "" : "; ", m->name, m->doc);
+                if (isnan(m->fallback))
+                    fprintf(out, ", %g to %g, required", m->low, m->high);
+                else if (m->type == RM_MEMBER_BOOL)
+                    fprintf(out, ", default %s", m->fallback != 0 ? "true" : "false");
+                else
+                    fprintf(out, ", %g to %g, default %g", m->low, m->high, m->fallback);
+            }
             fprintf(out, " | %s |\n", row->doc);
         }
     }

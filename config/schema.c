@@ -10,27 +10,23 @@ NAMES(rm_mode_names, RM_MODE_SEQUENTIAL + 1, "free", "lockstep", "sequential");
 NAMES(rm_map_names, RM_MAP_LIST, "independent", "shared"); /* a list is written as a list */
 NAMES(rm_decay_names, RM_DECAY_EXPONENTIAL + 1, "linear", "exponential");
 NAMES(rm_decay_unit_names, RM_DECAY_EPISODES + 1, "steps", "episodes");
-NAMES(rm_algorithm_names, RM_ALGORITHM_IQN + 1, "dqn", "qr-dqn", "iqn");
+NAMES(rm_algorithm_names, RM_ALGORITHM_COUNT, "dqn", "qr-dqn", "iqn", "r2d2", "sac", "ppo", "appo",
+      "vtrace");
+NAMES(rm_normalise_names, RM_NORMALISE_BATCH + 1, "off", "minibatch", "batch");
+NAMES(rm_trunk_names, RM_TRUNK_SEPARATE + 1, "shared", "separate");
+NAMES(rm_value_head_names, RM_VALUE_POPART + 1, "plain", "popart");
+NAMES(rm_priority_names, RM_PRIORITY_PROPORTIONAL + 1, "uniform", "proportional");
+NAMES(rm_optimizer_names, RM_OPTIMIZER_COUNT, "adam", "adamw", "rmsprop", "muon");
+NAMES(rm_schedule_names, RM_SCHEDULE_COSINE + 1, "constant", "linear", "cosine");
+NAMES(rm_check_finite_names, RM_CHECK_FINITE_ALWAYS + 1, "off", "sampled", "always");
+NAMES(rm_answer_names, RM_ANSWER_SAMPLE + 1, "greedy", "sample");
 NAMES(rm_form_names, RM_FORM_SORREL_MP + 1, "paper", "sorrel-seq", "sorrel-mp");
 NAMES(rm_target_update_names, RM_TARGET_HARD + 1, "soft", "hard");
-NAMES(rm_ring_kind_names, RM_RING_KIND_ROLLOUT + 1, "replay", "rollout");
 NAMES(rm_wake_kind_names, RM_WAKE_POLL + 1, "event", "poll");
 NAMES(rm_noise_kind_names, RM_NOISE_INDEPENDENT + 1, "factorised", "independent");
-NAMES(rm_init_names, RM_INIT_ORTHOGONAL + 1, "default", "orthogonal");
+NAMES(rm_init_names, RM_INIT_COUNT, "default", "orthogonal", "xavier_uniform", "xavier_normal",
+      "kaiming_uniform", "kaiming_normal");
 const char *const rm_isa_names[] = {"auto", "x86-64-v2", "x86-64-v3", "x86-64-v4", NULL};
-
-const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
-    [RM_LAYER_LINEAR] = {"linear", true, false, "fully connected, with bias"},
-    [RM_LAYER_NOISY_LINEAR] = {"noisy_linear", true, false,
-                               "fully connected, weights and biases with trained noise"},
-    [RM_LAYER_RELU] = {"relu", false, false, "max(x, 0)"},
-    [RM_LAYER_TANH] = {"tanh", false, false, "hyperbolic tangent"},
-    [RM_LAYER_GELU] = {"gelu", false, false, "Gaussian error linear unit"},
-    [RM_LAYER_LAYER_NORM] = {"layer_norm", false, false,
-                             "normalises each row, then a trained scale and shift"},
-    [RM_LAYER_COSINE_EMBEDDING] = {"cosine_embedding", false, true,
-                                   "IQN: multiplies each row by an embedding of each quantile"},
-};
 
 /* Initialisers, not expressions: parentheses around a string or a type would be in the way. */
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
@@ -144,10 +140,12 @@ const struct rm_key rm_keys[] = {
              "Which agent is served by which policy. `\"independent\"`: one policy each. "
              "`\"shared\"`: one for all. A list such as `[0, 1, 1]`: agent i is served by policy "
              "list[i]; policies are numbered from 0 without gaps."),
+    COMPOUND(
+        "policy.frozen", RM_KEY_FROZEN, policy.frozen_count, policy.frozen, "[]",
+        "Opponents for self-play: `[{\"policy\": 1, \"of\": 0, \"every\": 1000, \"keep\": "
+        "8}]` does not train policy 1; every 1000 updates of policy 0 it takes one of its last "
+        "8 snapshots."),
 
-    ENUM("ring.mode", ring.mode, rm_ring_kind_names, RM_RING_KIND_REPLAY,
-         "`replay`: the writer overwrites the oldest row, the learner samples at will. `rollout`: "
-         "each row is consumed once; no algorithm here learns from that yet."),
     U64("ring.capacity", ring.capacity, 16, 1073741824, 50000, "transitions",
         "Transitions kept per policy, over all actors; rounded up to whole rows and powers of "
         "two."),
@@ -161,6 +159,38 @@ const struct rm_key rm_keys[] = {
         "1: only the current one."),
     U64("sample.min_fill", sample.min_fill, 1, 1073741824, 1000, "transitions",
         "Transitions in the ring before the first update."),
+    U32("sample.sequence", sample.sequence, 1, 4096, 80, "steps",
+        "R2D2: steps of a sequence that are trained on."),
+    U32("sample.burn_in", sample.burn_in, 0, 4096, 40, "steps",
+        "R2D2: steps before them that only warm up the recurrent state."),
+    U32("sample.period", sample.period, 1, 4096, 40, "steps",
+        "R2D2: steps between the starts of two sequences of a lane."),
+
+    ENUM("priority.kind", priority.kind, rm_priority_names, RM_PRIORITY_UNIFORM,
+         "How transitions are drawn from replay: all alike, or `proportional` to their priority "
+         "(Schaul 2016)."),
+    F64("priority.alpha", priority.alpha, 0, 1, 0.6, "", "Exponent of the priority: 0 is uniform."),
+    ABOVE("priority.epsilon", priority.epsilon, 0, 1, 1e-6, "", RM_COLD,
+          "Added to the absolute error, so that nothing is never drawn."),
+    F64("priority.beta_start", priority.beta_start, 0, 1, 0.4, "",
+        "Exponent of the importance weights at the first update."),
+    F64("priority.beta_end", priority.beta_end, 0, 1, 1, "", "Where that exponent ends."),
+    U64("priority.beta_span", priority.beta_span, 0, 1e15, 0, "updates",
+        "Updates from start to end; 0: over the whole run."),
+    F64("priority.max_share", priority.max_share, 0, 1, 0.9, "",
+        "R2D2: a sequence's priority is this share of its largest error plus the rest of its mean "
+        "error."),
+
+    U32("rollout.steps", rollout.steps, 1, 65536, 128, "vector steps",
+        "ppo, appo, vtrace: vector steps of a rollout. Every world brings that many rows."),
+    U32("rollout.max_policy_lag", rollout.max_policy_lag, 0, 1, 0, "rollouts",
+        "ppo: 0, actors wait for the new weights after every rollout; 1, they act one rollout "
+        "ahead while the learner trains."),
+    U64("rollout.staleness_max", rollout.staleness_max, 0, 1e12, 0, "updates",
+        "appo, vtrace: a rollout whose weights are more updates old than this is dropped and "
+        "counted; 0: none is."),
+    U32("rollout.queue", rollout.queue, 2, 64, 2, "rollouts",
+        "appo, vtrace: rollouts a ring holds; an actor that is so far ahead waits."),
 
     HOT("limiter.updates_per_step", limiter.updates_per_step, RM_KEY_F64, 0, 1000, 0.25, "updates",
         RM_HOT_UPDATES_PER_STEP,
@@ -177,7 +207,10 @@ const struct rm_key rm_keys[] = {
         "Time between looks when polling."),
 
     ENUM("algorithm.name", algorithm.name, rm_algorithm_names, RM_ALGORITHM_DQN,
-         "`dqn` (Mnih 2015; double: Hasselt 2016), `qr-dqn` (Dabney 2018a), `iqn` (Dabney 2018b)."),
+         "Learning from replay: `dqn` (Mnih 2015; double: Hasselt 2016), `qr-dqn` (Dabney 2018a), "
+         "`iqn` (Dabney 2018b), `r2d2` (Kapturowski 2019), `sac` (discrete: Christodoulou 2019). "
+         "From rollouts: `ppo` (Schulman 2017), `appo` (PPO's clipping over V-trace), `vtrace` "
+         "(Espeholt 2018)."),
     ENUM("algorithm.form", algorithm.form, rm_form_names, RM_FORM_PAPER,
          "`paper`: as published. `sorrel-seq`, `sorrel-mp`: IQN with the peculiarities of the "
          "treasurehunt programs of Sorrel, for comparison with them."),
@@ -198,6 +231,50 @@ const struct rm_key rm_keys[] = {
     U64("algorithm.target.interval", algorithm.target.interval, 1, 1e12, 1000, "updates",
         "Hard update: updates between copies. The form `sorrel-seq` copies that often besides "
         "moving softly, as the original does (every 200)."),
+    F64("algorithm.gae_lambda", algorithm.gae_lambda, 0, 1, 0.95, "",
+        "ppo: lambda of generalised advantage estimation (Schulman 2016). appo, vtrace: lambda of "
+        "V-trace."),
+    ABOVE("algorithm.clip", algorithm.clip, 0, 10, 0.2, "", RM_COLD,
+          "ppo, appo: how far the probability ratio may go from 1 (Schulman 2017, eq. 7)."),
+    F64("algorithm.value_clip", algorithm.value_clip, 0, 1e9, 0, "",
+        "ppo, appo: how far the value may go from that of the rollout; 0: no clipping."),
+    HOT("algorithm.entropy_coefficient", algorithm.entropy_coefficient, RM_KEY_F64, 0, 100, 0, "",
+        RM_HOT_ENTROPY_COEFFICIENT, "ppo, appo, vtrace: weight of the policy's entropy."),
+    F64("algorithm.value_coefficient", algorithm.value_coefficient, 0, 100, 0.5, "",
+        "ppo, appo, vtrace: weight of the value loss, which has a factor 1/2 of its own."),
+    U32("algorithm.epochs", algorithm.epochs, 1, 1000, 4, "passes",
+        "ppo, appo: passes over a rollout."),
+    U32("algorithm.minibatches", algorithm.minibatches, 1, 65536, 4, "parts",
+        "ppo, appo, vtrace: parts that a rollout is cut into; one optimizer step each."),
+    ENUM("algorithm.normalize_advantages", algorithm.normalize_advantages, rm_normalise_names,
+         RM_NORMALISE_MINIBATCH,
+         "ppo, appo: to mean 0 and deviation 1 over each minibatch, over the whole rollout, or "
+         "not."),
+    F64("algorithm.target_kl", algorithm.target_kl, 0, 1e9, 0, "nats",
+        "ppo: the rest of a rollout's passes is skipped once the estimated divergence from the "
+        "policy that acted is larger; 0: never."),
+    ABOVE("algorithm.rho_max", algorithm.rho_max, 0, 1e9, 1, "", RM_COLD,
+          "V-trace: bound of rho, the weight of an error."),
+    ABOVE("algorithm.c_max", algorithm.c_max, 0, 1e9, 1, "", RM_COLD,
+          "V-trace: bound of c, the weight with which errors are carried back."),
+    BOOL("algorithm.normalize_rewards", algorithm.normalize_rewards, 0,
+         "ppo, appo, vtrace: rewards are divided by the running deviation of the discounted "
+         "return."),
+    F64("algorithm.reward_clip", algorithm.reward_clip, 0, 1e9, 10, "",
+        "Bound of normalised rewards; 0: none."),
+    ENUM("algorithm.value_head", algorithm.value_head, rm_value_head_names, RM_VALUE_PLAIN,
+         "ppo, appo, vtrace: `plain`, or `popart`: targets normalised, outputs preserved (van "
+         "Hasselt 2016, Hessel 2019)."),
+    ABOVE("algorithm.popart_beta", algorithm.popart_beta, 0, 1, 0.01, "per update", RM_COLD,
+          "PopArt: step of the running moments; the k-th takes 1/k as long as that is larger."),
+    ABOVE("algorithm.temperature", algorithm.temperature, 0, 1e6, 1, "", RM_COLD,
+          "sac: weight of the entropy; where it starts if it is tuned."),
+    BOOL("algorithm.tune_temperature", algorithm.tune_temperature, 1,
+         "sac: the temperature follows the target entropy."),
+    F64("algorithm.target_entropy_ratio", algorithm.target_entropy_ratio, 0, 1, 0.98, "",
+        "sac: target entropy, as a fraction of that of the uniform policy."),
+    BOOL("algorithm.value_rescale", algorithm.value_rescale, 1,
+         "r2d2: values are learned as h(x) = sgn(x)(sqrt(|x| + 1) - 1) + 0.001 x."),
 
     COMPOUND("network.layers", RM_KEY_LAYERS, network.layer_count, network.layers,
              "[{\"type\": \"linear\", \"units\": 128}, {\"type\": \"relu\"},"
@@ -213,9 +290,30 @@ const struct rm_key rm_keys[] = {
         "Initial sigma of noisy layers: as it is for independent noise; divided by sqrt(inputs of "
         "the layer) for factorised noise."),
     ENUM("network.init", network.init, rm_init_names, RM_INIT_DEFAULT,
-         "Initial weights of linear layers: `default`, uniform within 1/sqrt(inputs); "
-         "`orthogonal`."),
+         "Initial weights: `default`, uniform within 1/sqrt(inputs), biases too; the others have "
+         "biases 0: `orthogonal` (Saxe 2014), `xavier_uniform`, `xavier_normal` (Glorot 2010), "
+         "`kaiming_uniform`, `kaiming_normal` (He 2015)."),
+    ABOVE("network.gain", network.gain, 0, 100, 1.4142135623730951, "", RM_COLD,
+          "Gain of initial weights of layers, but for `default`."),
+    ABOVE("network.policy_gain", network.policy_gain, 0, 100, 0.01, "", RM_COLD,
+          "The same of the policy's head."),
+    ABOVE("network.value_gain", network.value_gain, 0, 100, 1, "", RM_COLD,
+          "The same of the value's head."),
+    ENUM("network.trunk", network.trunk, rm_trunk_names, RM_TRUNK_SEPARATE,
+         "ppo, appo, vtrace: whether policy and value share the layers or have their own."),
+    COMPOUND("network.value_layers", RM_KEY_LAYERS, network.value_layer_count, network.value_layers,
+             "[]",
+             "With a separate trunk: the value's layers; empty: the same as `network.layers`, with "
+             "weights of their own."),
+    BOOL("network.normalize_observations", network.normalize_observations, 0,
+         "Inputs are normalised by their running mean and deviation, which are part of the policy "
+         "and the same for actors and learner."),
+    ABOVE("network.observation_clip", network.observation_clip, 0, 1e9, 10, "", RM_COLD,
+          "Bound of normalised inputs."),
 
+    ENUM("optimizer.name", optimizer.name, rm_optimizer_names, RM_OPTIMIZER_ADAM,
+         "`adam` (Kingma 2015), `adamw` (Loshchilov 2019), `rmsprop` (Hinton 2012), `muon` (Jordan "
+         "2024: matrices by orthogonalised momentum, the rest by AdamW)."),
     {.path = "optimizer.learning_rate",
      .type = RM_KEY_F64,
      AT(optimizer.learning_rate),
@@ -225,7 +323,7 @@ const struct rm_key rm_keys[] = {
      .fallback = 2.5e-4,
      .unit = "",
      .hot = RM_HOT_LEARNING_RATE,
-     .doc = "Step size of Adam (Kingma 2015)."},
+     .doc = "Step size; where schedules start from."},
     F64("optimizer.beta1", optimizer.beta1, 0, 0.999999, 0.9, "",
         "Decay of the mean of gradients."),
     F64("optimizer.beta2", optimizer.beta2, 0, 0.99999999, 0.999, "",
@@ -234,6 +332,19 @@ const struct rm_key rm_keys[] = {
           "Added to the denominator."),
     HOT("optimizer.grad_clip", optimizer.grad_clip, RM_KEY_F64, 0, 1e9, 10, "", RM_HOT_GRAD_CLIP,
         "Largest norm of the whole gradient; 0: no clipping."),
+    F64("optimizer.momentum", optimizer.momentum, 0, 0.999999, 0, "",
+        "rmsprop, muon: momentum. Muon's own figure is 0.95."),
+    F64("optimizer.weight_decay", optimizer.weight_decay, 0, 1, 0, "",
+        "adamw, muon: decoupled decay of weight matrices."),
+    ENUM("optimizer.schedule.kind", optimizer.schedule.kind, rm_schedule_names,
+         RM_SCHEDULE_CONSTANT,
+         "How the learning rate falls after the warm-up: not, linearly, or as half a cosine."),
+    U64("optimizer.schedule.warmup", optimizer.schedule.warmup, 0, 1e12, 0, "updates",
+        "Updates over which the rate rises linearly to the full one."),
+    U64("optimizer.schedule.span", optimizer.schedule.span, 0, 1e15, 0, "updates",
+        "Updates over which it falls; 0: over the run, by agent steps of `run.steps`."),
+    F64("optimizer.schedule.end", optimizer.schedule.end, 0, 1, 0, "",
+        "Fraction of the rate at the end."),
 
     HOT("publish.interval", publish.interval, RM_KEY_U32, 1, 1000000000, 10, "updates",
         RM_HOT_PUBLISH_INTERVAL, "Updates between publications of weights to the actors."),
@@ -264,6 +375,8 @@ const struct rm_key rm_keys[] = {
         "Worlds the evaluator runs side by side."),
     U32("evaluation.quantiles", evaluation.quantiles, 1, 1024, 32, "quantiles",
         "IQN: quantile draws averaged per evaluated decision."),
+    ENUM("evaluation.answer", evaluation.answer, rm_answer_names, RM_ANSWER_GREEDY,
+         "ppo, appo, vtrace, sac: evaluated with the likeliest action, or with draws."),
 
     F64("supervisor.heartbeat_s", supervisor.heartbeat_s, 0.1, 86400, 30, "seconds",
         "A busy worker silent for longer is killed and started anew."),
@@ -287,9 +400,17 @@ const struct rm_key rm_keys[] = {
     BOOL("metrics.tensorboard", metrics.tensorboard, 1,
          "Writes TensorBoard event files into the run directory."),
 
+    ENUM("debug.check_finite", debug.check_finite, rm_check_finite_names, RM_CHECK_FINITE_OFF,
+         "Whether everything an update makes is looked through for non-finite numbers, to name the "
+         "first: never, every `debug.check_every` updates, or always. The loss and the norm of the "
+         "gradient are checked in any case."),
+    U32("debug.check_every", debug.check_every, 1, 1000000000, 1000, "updates",
+        "Updates between two such checks when they are `sampled`."),
     U32("debug.finite_patience", debug.finite_patience, 1, 1000000, 10, "updates",
-        "Updates with a non-finite loss or gradient in a row before the learner gives up; each is "
-        "skipped and counted."),
+        "Updates with a non-finite loss or gradient in a row before the learner goes back to its "
+        "last good weights; each is skipped and counted."),
+    U32("debug.rollbacks_max", debug.rollbacks_max, 0, 1000, 3, "roll-backs",
+        "Roll-backs before the learner gives up."),
     U32("debug.hang_step", debug.hang_step, 0, 4294967295.0, 0, "steps",
         "Test worlds only: the step at which the world hangs; 0: never."),
 };
@@ -303,12 +424,15 @@ const struct rm_section rm_sections[] = {
     {"policy", "Which agents share a policy. Every policy has a learner process of its own."},
     {"ring", "The experience kept in shared memory."},
     {"sample", "What a batch is made of."},
+    {"priority", "Which transitions are drawn from replay more often."},
+    {"rollout", "What actor-critic algorithms learn from."},
     {"limiter", "Holds acting and learning in proportion."},
     {"algorithm", "The loss and its targets."},
     {"algorithm.target", "How the target network follows the online network."},
     {"network", "The network of every policy."},
     {"network.head", "Its last layers."},
-    {"optimizer", "Adam."},
+    {"optimizer", "How a gradient becomes a change of weights."},
+    {"optimizer.schedule", "How the learning rate changes."},
     {"publish", "When new weights go to the actors."},
     {"learner", "How a learner process runs."},
     {"evaluation", "Greedy episodes, played by a process of their own."},

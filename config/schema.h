@@ -28,6 +28,7 @@ enum rm_key_type {
     RM_KEY_OPTIONS,  /* world.options: an object of numbers and booleans */
     RM_KEY_MAP,      /* policy.map: "independent", "shared" or a list of policy numbers */
     RM_KEY_LAYERS,   /* network.layers: a list of objects, see rm_layer_rows */
+    RM_KEY_FROZEN,   /* policy.frozen: a list of objects */
     RM_KEY_TYPE_COUNT
 };
 
@@ -59,16 +60,23 @@ struct rm_section {
 extern const struct rm_section rm_sections[];
 extern const size_t rm_section_count;
 
-/* What each type of network layer takes. */
-struct rm_layer_row {
-    const char *type;
-    bool has_units, has_cosines;
+/* What each type of network layer takes: config/layers.c. */
+enum rm_layer_member_type { RM_MEMBER_U32, RM_MEMBER_BOOL, RM_MEMBER_F64 };
+struct rm_layer_member {
+    const char *name; /* "units" */
+    enum rm_layer_member_type type;
+    size_t offset; /* in struct rm_layer_config */
+    double low, high;
+    double fallback; /* NAN: must be given */
     const char *doc;
 };
+#define RM_LAYER_MEMBERS_MAX 4
+struct rm_layer_row {
+    const char *type, *doc;
+    struct rm_layer_member members[RM_LAYER_MEMBERS_MAX + 1]; /* ends with name NULL */
+};
 extern const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT];
-#define RM_LAYER_UNITS_MAX   16384
-#define RM_LAYER_COSINES_MAX 1024
-#define RM_LAYER_COSINES     64 /* default (Dabney 2018b) */
+#define RM_LAYER_UNITS_MAX 16384
 
 /* Names of enums as written in files; index = enum value; end with NULL. */
 extern const char *const rm_mode_names[],
@@ -77,11 +85,12 @@ extern const char *const rm_mode_names[],
                                    *const rm_algorithm_names[],
                                        *const rm_form_names[],
                                            *const rm_target_update_names[],
-                                               *const rm_ring_kind_names[],
-                                                   *const rm_wake_kind_names[],
-                                                       *const rm_noise_kind_names[],
-                                                           *const rm_init_names[],
-                                                               *const rm_isa_names[];
+                                               *const rm_wake_kind_names[],
+                                                   *const rm_noise_kind_names[],
+                                                       *const rm_init_names[],
+                                                           *const rm_trunk_names[],
+                                                               *const rm_optimizer_names[],
+                                                                   *const rm_isa_names[];
 
 /* The key of this path, or NULL. */
 const struct rm_key *rm_key_find(const char *path);

@@ -1,6 +1,7 @@
 #include "config/session.h"
 
 #include "config/config.h"
+#include "config/traits.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -39,7 +40,15 @@ uint32_t rm_session_capacity_rows(const struct rm_experiment *experiment,
     uint64_t lanes = (uint64_t)policy->agents * experiment->actor.worlds;
     uint64_t rows = (experiment->ring.capacity + lanes - 1) / lanes;
 
+    if (rm_algorithm_traits(experiment->algorithm.name)->rollout && !policy->frozen) {
+        uint32_t held = rm_algorithm_traits(experiment->algorithm.name)->synchronous
+                            ? experiment->rollout.max_policy_lag + 1
+                            : experiment->rollout.queue;
+        rows = (uint64_t)held * experiment->rollout.steps;
+    }
     rows += SLACK_ROWS + experiment->sample.frame_stack + experiment->sample.n_step;
+    if (rm_algorithm_traits(experiment->algorithm.name)->sequences)
+        rows += (uint64_t)experiment->sample.burn_in + experiment->sample.sequence;
     if (experiment->mode != RM_MODE_FREE)
         rows += experiment->run.round_steps;
     /* The original's slots hold what was written up to three laps ago. */
@@ -56,15 +65,23 @@ struct rm_ring_spec rm_session_ring_spec(const struct rm_experiment *experiment,
     uint64_t first;
     uint32_t worlds;
 
+    const struct rm_algorithm_traits *traits = rm_algorithm_traits(experiment->algorithm.name);
+    uint32_t columns = policy->mask_bytes ? RM_COLUMN_MASK : 0;
+    if (traits->logp)
+        columns |= RM_COLUMN_LOGP;
+    if (policy->state_floats)
+        columns |= RM_COLUMN_STATE;
     rm_session_worlds(experiment, actor, &first, &worlds);
     return (struct rm_ring_spec){
-        .mode = experiment->ring.mode == RM_RING_KIND_ROLLOUT ? RM_RING_ROLLOUT : RM_RING_REPLAY,
+        /* Nobody learns from what frozen opponents see. */
+        .mode = traits->rollout && !policy->frozen ? RM_RING_ROLLOUT : RM_RING_REPLAY,
         .rows = rm_session_capacity_rows(experiment, policy),
         .lanes = worlds * policy->agents,
         .obs_bytes = policy->obs_bytes,
         .mask_bytes = policy->mask_bytes,
-        .action_words = 1,
-        .columns = policy->mask_bytes ? RM_COLUMN_MASK : 0,
+        .action_words = policy->action_words,
+        .columns = columns,
+        .state_floats = policy->state_floats,
         .actor = actor,
         .policy = index,
     };

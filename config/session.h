@@ -8,6 +8,7 @@
 #define RM_CONFIG_SESSION_H
 
 #include "config/experiment.h"
+#include "config/net_shape.h"
 #include "shm/board.h"
 #include "shm/objects.h"
 #include "shm/ring.h"
@@ -22,8 +23,12 @@ struct rm_policy_plan {
     uint32_t features;               /* network inputs of one frame */
     uint32_t inputs;                 /* features * frame stack */
     uint32_t actions;
-    uint32_t mask_bytes; /* actions when the world gives masks, else 0 */
+    uint32_t mask_bytes;   /* actions when the world gives masks, else 0 */
+    uint32_t action_words; /* independent choices per step; 1 for a plain discrete action */
+    uint32_t state_floats; /* of the network's recurrent state, 0 if none */
+    bool frozen;           /* an opponent that is not trained */
     uint64_t param_count, act_count;
+    struct rm_net_shape shape; /* of the policy's network */
 };
 
 struct rm_plan {

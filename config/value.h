@@ -37,7 +37,7 @@ int rm_value_name(const json_t *value, const char *path, const char *const *name
 /* The shortest decimal that reads back as the same double. */
 const char *rm_number_text(double number, char *text, size_t bytes);
 
-/* compound.c: the types that are more than one number or text. */
-extern const struct rm_value_ops rm_options_ops, rm_map_ops, rm_layers_ops;
+/* compound.c and layers.c: the types that are more than one number or text. */
+extern const struct rm_value_ops rm_options_ops, rm_map_ops, rm_layers_ops, rm_frozen_ops;
 
 #endif

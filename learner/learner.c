@@ -101,8 +101,7 @@ static int open_trainer(struct rm_learner *l, struct rm_error *error)
         .experiment = e,
         .backend = l->backend,
         .policy = l->policy,
-        .inputs = l->plan->inputs,
-        .actions = l->plan->actions,
+        .shape = l->plan->shape,
     };
     rc = rm_trainer_create(&l->trainer, &spec, error);
     if (rc)

@@ -121,6 +121,17 @@ static inline uint64_t rm_atomic_ring_recheck(const _Atomic uint64_t *reserved)
     return atomic_load_explicit(reserved, memory_order_relaxed); /* R5 */
 }
 
+/* R8 pairs with R9 (rollout): what arrived in the row is complete for whoever sees it offered. */
+static inline void rm_atomic_ring_offer(_Atomic uint64_t *offered, uint64_t value)
+{
+    atomic_store_explicit(offered, value, memory_order_release); /* R8 */
+}
+
+static inline uint64_t rm_atomic_ring_offered(const _Atomic uint64_t *offered)
+{
+    return atomic_load_explicit(offered, memory_order_acquire); /* R9 */
+}
+
 /* R6 pairs with R7 (rollout): the consumer's reads of a row end before the writer, who sees the
  * credit, writes over it. */
 static inline void rm_atomic_ring_consume(_Atomic uint64_t *consumed, uint64_t value)

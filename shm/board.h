@@ -87,10 +87,21 @@ struct rm_board_policy {
     _Atomic uint64_t age_sum, age_count; /* sampled rows' age, in env steps of the policy */
     _Atomic uint64_t replay_rows, replay_capacity;         /* transitions held, and most */
     _Atomic double loss, grad_norm, q_mean, learning_rate; /* latest */
-    _Atomic double publish_change;           /* relative change at the last publication */
-    _Atomic double epsilon;                  /* latest exploration rate, by actors */
-    _Alignas(128) _Atomic uint64_t eval_seq; /* evaluations finished */
-    _Atomic uint64_t eval_version;           /* weights version evaluated */
+    _Atomic double publish_change; /* relative change at the last publication */
+    _Atomic double epsilon;        /* latest exploration rate, by actors */
+    /* Policy gradients, means over the latest rollout's updates. */
+    _Alignas(128) _Atomic uint64_t rollouts;           /* consumed */
+    _Atomic uint64_t rollouts_dropped;                 /* too stale */
+    _Atomic uint64_t rollbacks;                        /* to the last good weights */
+    _Atomic uint64_t lag_min_rollout, lag_max_rollout; /* of the rows of the latest rollout */
+    _Atomic double lag_mean_rollout;
+    _Atomic double policy_loss, value_loss, entropy, kl, clip_fraction, explained_variance;
+    _Atomic double value_mean, value_deviation; /* PopArt: mu, sigma */
+    _Atomic double temperature;                 /* sac */
+    _Atomic double priority_max;                /* proportional replay */
+    _Atomic double reward_scale;                /* what rewards are divided by */
+    _Alignas(128) _Atomic uint64_t eval_seq;    /* evaluations finished */
+    _Atomic uint64_t eval_version;              /* weights version evaluated */
 };
 
 struct rm_board_agent {

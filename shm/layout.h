@@ -64,6 +64,7 @@ struct rm_ring_shared {
     _Alignas(RM_LINE) _Atomic uint64_t reserved; /* rows below this may have been touched */
     _Atomic uint64_t committed;                  /* rows below this are complete */
     _Atomic uint64_t generation;                 /* of the writer: 1 for the first */
+    _Atomic uint64_t offered; /* rollout: rows below this are complete but for the answer */
 
     /* Written by the consumer (rollout). */
     _Alignas(RM_LINE) _Atomic uint64_t consumed; /* rows below this may be overwritten */
@@ -75,6 +76,7 @@ static_assert(offsetof(struct rm_ring_shared, data_at) == 184, "ring");
 static_assert(offsetof(struct rm_ring_shared, reserved) == 256, "ring");
 static_assert(offsetof(struct rm_ring_shared, committed) == 264, "ring");
 static_assert(offsetof(struct rm_ring_shared, generation) == 272, "ring");
+static_assert(offsetof(struct rm_ring_shared, offered) == 280, "ring");
 static_assert(offsetof(struct rm_ring_shared, consumed) == 384, "ring");
 static_assert(sizeof(struct rm_ring_shared) == 512, "ring");
 
@@ -90,10 +92,11 @@ static_assert(sizeof(struct rm_row_head) == 64, "row head");
 
 struct rm_weights_slot {
     _Alignas(RM_LINE) _Atomic uint64_t sequence; /* odd while being filled */
-    _Atomic uint64_t version, updates, round, time_ns;
+    _Atomic uint64_t version, updates, round, time_ns, env_steps;
 };
 static_assert(sizeof(struct rm_weights_slot) == RM_LINE, "weights slot");
 static_assert(offsetof(struct rm_weights_slot, time_ns) == 32, "weights slot");
+static_assert(offsetof(struct rm_weights_slot, env_steps) == 40, "weights slot");
 
 struct rm_weights_shared {
     struct rm_region_header header;
@@ -133,8 +136,9 @@ static_assert(offsetof(struct rm_scores, last) == 416, "scores");
 static_assert(offsetof(struct rm_board_policy, limiter) == 128, "board policy");
 static_assert(offsetof(struct rm_board_policy, env_steps) == 512, "board policy");
 static_assert(offsetof(struct rm_board_policy, updates) == 640, "board policy");
-static_assert(offsetof(struct rm_board_policy, eval_seq) == 896, "board policy");
-static_assert(sizeof(struct rm_board_policy) == 1024, "board policy");
+static_assert(offsetof(struct rm_board_policy, rollouts) == 896, "board policy");
+static_assert(offsetof(struct rm_board_policy, eval_seq) == 1152, "board policy");
+static_assert(sizeof(struct rm_board_policy) == 1280, "board policy");
 
 static_assert(offsetof(struct rm_board_agent, scores) == 128, "board agent");
 static_assert(offsetof(struct rm_board_agent, eval_mean) == 1024, "board agent");

@@ -30,7 +30,10 @@ static const char *refusal(const struct rm_ring_spec *spec)
         return "observations and actions must have a size";
     if (((spec->columns & RM_COLUMN_MASK) != 0) != (spec->mask_bytes != 0))
         return "mask_bytes goes with the mask column";
-    if (spec->columns & ~(unsigned)(RM_COLUMN_MASK | RM_COLUMN_LOGP | RM_COLUMN_VALUE))
+    if (((spec->columns & RM_COLUMN_STATE) != 0) != (spec->state_floats != 0))
+        return "state_floats goes with the state column";
+    if (spec->columns &
+        ~(unsigned)(RM_COLUMN_MASK | RM_COLUMN_LOGP | RM_COLUMN_VALUE | RM_COLUMN_STATE))
         return "it has a column that does not exist";
     return NULL;
 }
@@ -50,6 +53,7 @@ static size_t place_columns(struct rm_ring *ring, const struct rm_ring_spec *spe
         {&ring->action_at, lanes * (uint64_t)spec->action_words * sizeof(int32_t)},
         {&ring->logp_at, spec->columns & RM_COLUMN_LOGP ? lanes * sizeof(float) : 0},
         {&ring->value_at, spec->columns & RM_COLUMN_VALUE ? lanes * sizeof(float) : 0},
+        {&ring->state_at, lanes * (uint64_t)spec->state_floats * sizeof(float)},
     };
     uint64_t at = sizeof(struct rm_row_head);
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
@@ -112,6 +116,7 @@ int rm_ring_create(struct rm_ring *ring, const struct rm_ring_spec *spec, struct
     shared->data_at = sizeof *shared;
     RM_POKE(&shared->reserved, spec->first_index);
     RM_POKE(&shared->committed, spec->first_index);
+    RM_POKE(&shared->offered, spec->first_index);
     RM_POKE(&shared->consumed, spec->first_index);
     adopt(ring, spec);
     rm_region_publish(&ring->region);
@@ -166,6 +171,7 @@ struct rm_row rm_ring_row(const struct rm_ring *ring, uint64_t index)
         .action = (int32_t *)(void *)(row + ring->action_at),
         .logp = ring->logp_at ? (float *)(void *)(row + ring->logp_at) : NULL,
         .value = ring->value_at ? (float *)(void *)(row + ring->value_at) : NULL,
+        .state = ring->state_at ? (float *)(void *)(row + ring->state_at) : NULL,
         .policy_version = &head->policy_version,
         .generation = &head->generation,
     };
@@ -177,6 +183,7 @@ uint64_t rm_ring_writer_open(struct rm_ring *ring)
     RM_FAULT("ring.open.before");
     RM_ADD_OWN(&shared->generation, 1);
     ring->consumed_seen = rm_atomic_ring_credit(&shared->consumed);
+    rm_atomic_ring_offer(&shared->offered, RM_PEEK(&shared->committed));
     RM_FAULT("ring.open.after");
     /* `reserved` stays where the dead writer put it: the row that it touched held an old row, which
      * readers must go on taking for overwritten. The next reserve claims that same row again. */
@@ -200,6 +207,13 @@ int rm_ring_reserve(struct rm_ring *ring, struct rm_row *row)
     *row->generation = RM_PEEK(&shared->generation);
     RM_FAULT("ring.reserve.after");
     return 1;
+}
+
+void rm_ring_offer(struct rm_ring *ring)
+{
+    RM_FAULT("ring.offer.before");
+    rm_atomic_ring_offer(&ring->shared->offered, RM_PEEK(&ring->shared->committed) + 1);
+    RM_FAULT("ring.offer.after");
 }
 
 void rm_ring_commit(struct rm_ring *ring)
@@ -235,6 +249,11 @@ bool rm_ring_intact(const struct rm_ring *ring, uint64_t index)
 void rm_ring_copy_out(void *to, const void *row_data, size_t bytes)
 {
     rm_copy_row_out(to, row_data, bytes);
+}
+
+uint64_t rm_ring_offered(const struct rm_ring *ring)
+{
+    return rm_atomic_ring_offered(&ring->shared->offered);
 }
 
 uint64_t rm_ring_consumed(const struct rm_ring *ring)

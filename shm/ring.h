@@ -43,6 +43,7 @@ enum rm_ring_column {
     RM_COLUMN_MASK = 1,  /* u8[mask_bytes] per lane: action a legal iff byte a is 1 */
     RM_COLUMN_LOGP = 2,  /* f32 per lane: behaviour log-probability of the action */
     RM_COLUMN_VALUE = 4, /* f32 per lane: behaviour value estimate */
+    RM_COLUMN_STATE = 8, /* f32[state_floats] per lane: the recurrent state before the answer */
 };
 
 struct rm_ring_spec {
@@ -55,6 +56,7 @@ struct rm_ring_spec {
     uint32_t columns;      /* RM_COLUMN_* */
     uint32_t actor;        /* who writes */
     uint32_t policy;       /* for whom */
+    uint32_t state_floats; /* recurrent state of a lane when RM_COLUMN_STATE, else 0 */
     uint64_t first_index;  /* where indices start; tests start just below a wrap */
 };
 
@@ -68,6 +70,7 @@ struct rm_row {
     int32_t *action;          /* (lanes, action_words) */
     float *logp;              /* (lanes) or NULL */
     float *value;             /* (lanes) or NULL */
+    float *state;             /* (lanes, state_floats) or NULL */
     uint64_t *policy_version; /* one per row: updates of the policy that acted */
     uint64_t *generation;     /* one per row: the writer's generation; rows of different
                                  generations are never joined */
@@ -80,7 +83,7 @@ struct rm_ring {
     struct rm_ring_spec spec;
     uint64_t mask;    /* rows - 1 */
     size_t row_bytes; /* stride between rows, multiple of 64 */
-    size_t obs_at, mask_at, reward_at, flags_at, action_at, logp_at, value_at;
+    size_t obs_at, mask_at, reward_at, flags_at, action_at, logp_at, value_at, state_at;
     uint8_t *data;          /* row 0 */
     uint64_t consumed_seen; /* writer: the consumer's index when it was last looked at */
 };
@@ -106,6 +109,10 @@ uint64_t rm_ring_writer_open(struct rm_ring *ring);
  * then commits. Returns 1, or 0 when in rollout mode there is no credit (nothing was claimed). */
 int rm_ring_reserve(struct rm_ring *ring, struct rm_row *row);
 
+/* What arrived is complete in the reserved row: observation, mask, reward, flags. Its answer is not
+ * yet: rollout consumers take the value of its observation while the writer waits for weights. */
+void rm_ring_offer(struct rm_ring *ring);
+
 /* Makes the reserved row readable. */
 void rm_ring_commit(struct rm_ring *ring);
 
@@ -129,6 +136,10 @@ void rm_ring_copy_out(void *to, const void *row_data, size_t bytes);
 /* Rollout: rows committed and not yet consumed are [consumed, committed). Gives back credit for
  * all rows below `index`. */
 uint64_t rm_ring_consumed(const struct rm_ring *ring);
+
+/* Rollout: rows below this may be read for what arrived in them. At most one more than committed;
+ * not less, but for the moment between a commit and the next offer. */
+uint64_t rm_ring_offered(const struct rm_ring *ring);
 void rm_ring_consume(struct rm_ring *ring, uint64_t index);
 
 #endif

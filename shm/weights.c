@@ -107,6 +107,7 @@ uint64_t rm_weights_publish(struct rm_weights *weights, const float *params,
     RM_POKE(&slot->updates, stamp.updates);
     RM_POKE(&slot->round, stamp.round);
     RM_POKE(&slot->time_ns, stamp.time_ns ? stamp.time_ns : rm_now_ns());
+    RM_POKE(&slot->env_steps, stamp.env_steps);
     RM_FAULT("weights.publish.stamped");
     rm_copy_to_shared(arena, params, half);
     RM_FAULT("weights.publish.half");
@@ -133,6 +134,7 @@ static bool read_version(const struct rm_weights *weights, uint64_t version, flo
         .updates = RM_PEEK(&slot->updates),
         .round = RM_PEEK(&slot->round),
         .time_ns = RM_PEEK(&slot->time_ns),
+        .env_steps = RM_PEEK(&slot->env_steps),
     };
     if (n > 0)
         rm_copy_from_shared(params, arena_of(weights, version), n * sizeof(float));
@@ -165,6 +167,15 @@ struct rm_weights_stamp rm_weights_latest(const struct rm_weights *weights)
     struct rm_weights_stamp stamp;
     rm_weights_read(weights, NULL, 0, &stamp, NULL);
     return stamp;
+}
+
+int rm_weights_read_version(const struct rm_weights *weights, uint64_t version, float *params,
+                            uint64_t n, struct rm_weights_stamp *stamp)
+{
+    if (n > weights->count)
+        n = weights->count;
+    return version > 0 && version <= rm_atomic_weights_named(&weights->shared->latest) &&
+           read_version(weights, version, params, n, stamp);
 }
 
 int rm_weights_read_before(const struct rm_weights *weights, uint64_t round, float *params,

@@ -27,10 +27,11 @@ struct rm_weights {
 };
 
 struct rm_weights_stamp {
-    uint64_t version; /* publication number */
-    uint64_t updates; /* learner updates when published */
-    uint64_t round;   /* lockstep round in which it was published, else 0 */
-    uint64_t time_ns; /* rm_now_ns() when published */
+    uint64_t version;   /* publication number */
+    uint64_t updates;   /* learner updates when published */
+    uint64_t round;     /* lockstep round in which it was published, else 0 */
+    uint64_t time_ns;   /* rm_now_ns() when published */
+    uint64_t env_steps; /* agent steps that the learner had consumed */
 };
 
 int rm_weights_create(struct rm_weights *weights, uint32_t policy, uint64_t count,
@@ -51,7 +52,12 @@ struct rm_weights_stamp rm_weights_latest(const struct rm_weights *weights);
 int rm_weights_read(const struct rm_weights *weights, float *params, uint64_t n,
                     struct rm_weights_stamp *stamp, uint64_t *retries);
 
-/* Lockstep: the same, but the newest version published in a round < `round`. */
+/* Copies this very version. Returns 1; 0 when it is not published yet or no longer kept. */
+int rm_weights_read_version(const struct rm_weights *weights, uint64_t version, float *params,
+                            uint64_t n, struct rm_weights_stamp *stamp);
+
+/* Lockstep: the same as rm_weights_read(), but the newest version published in a round < `round`.
+ */
 int rm_weights_read_before(const struct rm_weights *weights, uint64_t round, float *params,
                            uint64_t n, struct rm_weights_stamp *stamp);
 

@@ -11,7 +11,7 @@ static const char *const type_words[] = {
     [RM_KEY_BOOL] = "true or false", [RM_KEY_U32] = "integer",   [RM_KEY_U64] = "integer",
     [RM_KEY_F64] = "number",         [RM_KEY_ENUM] = "one of",   [RM_KEY_TEXT] = "string",
     [RM_KEY_NAME] = "name",          [RM_KEY_CHOICE] = "one of", [RM_KEY_OPTIONS] = "object",
-    [RM_KEY_MAP] = "word or list",   [RM_KEY_LAYERS] = "list",
+    [RM_KEY_MAP] = "word or list",   [RM_KEY_LAYERS] = "list",   [RM_KEY_FROZEN] = "list",
 };
 _Static_assert(sizeof type_words / sizeof type_words[0] == RM_KEY_TYPE_COUNT,
                "every type of key has words");
@@ -110,10 +110,11 @@ static void write_layers(FILE *out)
         const struct rm_layer_row *row = &rm_layer_rows[i];
         rm_mdoc_line(out, ".It Cm %s", row->type);
         rm_mdoc_text(out, row->doc);
-        if (row->has_units)
-            rm_mdoc_text(out, "Takes `units`, the number of outputs.");
-        if (row->has_cosines)
-            rm_mdoc_text(out, "Takes `cosines`.");
+        for (const struct rm_layer_member *m = row->members; m->name; m++) {
+            char text[256];
+            snprintf(text, sizeof text, "Takes `%s`: %s.", m->name, m->doc);
+            rm_mdoc_text(out, text);
+        }
     }
     rm_mdoc_line(out, ".El");
 }

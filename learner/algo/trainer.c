@@ -50,11 +50,10 @@ static void enter(struct rm_phase_clock *clock, enum rm_phase phase)
         rm_phase_enter(clock, phase);
 }
 
-static int make_network(struct rm_trainer *t, struct rm_error *error)
+static int make_network(struct rm_trainer *t, const struct rm_net_shape *shape,
+                        struct rm_error *error)
 {
-    const struct rm_net_shape shape = {t->inputs, t->actions,
-                                       t->algo->fixed_fractions ? t->quantiles : 1};
-    int rc = rm_net_compile(&t->net, &t->experiment->network, &shape, error);
+    int rc = rm_net_compile(&t->net, &t->experiment->network, shape, error);
     if (rc)
         return rc;
     if (rm_net_uses_quantiles(t->net) != t->algo->drawn_fractions)
@@ -121,13 +120,13 @@ int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec 
     t->backend = spec->backend;
     t->policy = spec->policy;
     t->batch = e->sample.batch;
-    t->inputs = spec->inputs;
-    t->actions = spec->actions;
+    t->inputs = spec->shape.inputs;
+    t->actions = spec->shape.actions;
     t->quantiles = rm_algo_quantiles(e);
     t->target_quantiles = rm_algo_target_quantiles(e);
     t->settings = (struct rm_trainer_settings){e->optimizer.learning_rate, e->optimizer.grad_clip,
                                                e->algorithm.target.tau};
-    int rc = make_network(t, error);
+    int rc = make_network(t, &spec->shape, error);
     if (!rc)
         rc = make_buffers(t, error);
     if (rc) {

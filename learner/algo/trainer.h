@@ -25,7 +25,7 @@ struct rm_trainer_spec {
     const struct rm_experiment *experiment; /* outlives the trainer */
     struct rm_backend *backend;             /* outlives the trainer */
     uint32_t policy;
-    uint32_t inputs, actions;
+    struct rm_net_shape shape; /* of the network: rm_plan_net_shape() */
 };
 
 /* Numbers that may change while running; from the experiment at first. */

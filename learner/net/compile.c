@@ -1,4 +1,5 @@
 /* From a configuration to steps and an arena. */
+#include "config/schema.h"
 #include "learner/net/parts.h"
 
 #include <errno.h>
@@ -7,18 +8,6 @@
 #include <string.h>
 
 #define UNITS_MAX 65536u
-
-static const char *const type_names[] = {
-    [RM_LAYER_LINEAR] = "linear",
-    [RM_LAYER_NOISY_LINEAR] = "noisy_linear",
-    [RM_LAYER_RELU] = "relu",
-    [RM_LAYER_TANH] = "tanh",
-    [RM_LAYER_GELU] = "gelu",
-    [RM_LAYER_LAYER_NORM] = "layer_norm",
-    [RM_LAYER_COSINE_EMBEDDING] = "cosine_embedding",
-};
-_Static_assert(sizeof type_names / sizeof type_names[0] == RM_LAYER_TYPE_COUNT,
-               "a name per layer type");
 
 struct compiler {
     struct rm_net *net;
@@ -35,7 +24,7 @@ static int refuse(struct compiler *c, const char *what)
         return rm_fail(c->error, -EINVAL, "network: %s", what);
     enum rm_layer_type type = c->net->config.layers[i].type;
     return rm_fail(c->error, -EINVAL, "network.layers[%u]: %s: %s", i,
-                   (unsigned)type < RM_LAYER_TYPE_COUNT ? type_names[type] : "?", what);
+                   (unsigned)type < RM_LAYER_TYPE_COUNT ? rm_layer_rows[type].type : "?", what);
 }
 
 static struct rm_step *add_step(struct compiler *c, enum rm_step_kind kind, uint32_t out)
@@ -256,6 +245,29 @@ uint32_t rm_net_inputs(const struct rm_net *net)
 uint32_t rm_net_outputs(const struct rm_net *net)
 {
     return net->outputs;
+}
+
+bool rm_net_takes_codes(const struct rm_net *net)
+{
+    (void)net;
+    return false;
+}
+
+bool rm_net_is_recurrent(const struct rm_net *net)
+{
+    return rm_net_state_count(net) > 0;
+}
+
+uint32_t rm_net_state_count(const struct rm_net *net)
+{
+    (void)net;
+    return 0;
+}
+
+uint32_t rm_net_value_state_count(const struct rm_net *net)
+{
+    (void)net;
+    return 0;
 }
 
 bool rm_net_uses_quantiles(const struct rm_net *net)

@@ -16,18 +16,13 @@
 #define RM_LEARNER_NET_NET_H
 
 #include "config/experiment.h"
+#include "config/net_shape.h"
 #include "learner/backend/backend.h"
 #include "shm/base/error.h"
 #include "shm/base/rng.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-struct rm_net_shape {
-    uint32_t inputs; /* features of one input row (frame stack included) */
-    uint32_t actions;
-    uint32_t outputs_per_action; /* 1; QR-DQN: number of quantiles */
-};
 
 struct rm_net;
 struct rm_net_workspace;
@@ -43,14 +38,20 @@ size_t rm_net_noise_count(const struct rm_net *net); /* normals per noisy forwar
 uint32_t rm_net_inputs(const struct rm_net *net);
 uint32_t rm_net_outputs(const struct rm_net *net);    /* actions * outputs_per_action */
 bool rm_net_uses_quantiles(const struct rm_net *net); /* has a cosine embedding: needs tau */
+bool rm_net_takes_codes(const struct rm_net *net);    /* first layer is an embedding: x is int32 */
+bool rm_net_is_recurrent(const struct rm_net *net);
+uint32_t rm_net_state_count(const struct rm_net *net); /* floats of recurrent state per lane */
+uint32_t rm_net_value_state_count(const struct rm_net *net); /* of these, last ones, those of a
+                                                                 separate value trunk */
 double rm_net_forward_flops(const struct rm_net *net, uint32_t batch, uint32_t quantiles);
 
 /* A tensor of the arena by name, for files and tools: "layers.0.weight" (out, in). */
 struct rm_net_tensor {
     char name[64];
     uint32_t dims;
-    uint32_t shape[2];
-    size_t offset; /* floats into the arena */
+    uint32_t shape[4];
+    uint32_t flags; /* enum rm_net_tensor_flag */
+    size_t offset;  /* floats into the arena */
 };
 size_t rm_net_tensors(const struct rm_net *net, const struct rm_net_tensor **tensors);
 
@@ -71,12 +72,32 @@ size_t rm_net_workspace_bytes(const struct rm_net_workspace *workspace);
 void rm_net_prepare(struct rm_net_workspace *workspace, const float *params);
 
 struct rm_net_input {
-    const float *x; /* (batch, inputs) */
+    const void *x; /* (batch, inputs) float, or int32 where rm_net_takes_codes(); with `index`,
+                      (anything, inputs) */
+    const uint32_t *index; /* (batch) row b of the batch is row index[b] of x; NULL: row b */
     uint32_t batch;
     const float *tau;   /* (batch, quantiles) in [0,1), or NULL */
     uint32_t quantiles; /* 0 when the net uses none */
     const float
         *noise; /* (noise_count) standard normals, one draw for the whole batch; NULL: off */
+    /* Dropout's draws are a function of (seed, policy, update); off when `update` is 0. */
+    uint64_t dropout_seed, dropout_update;
+    /* Recurrent networks: rows are (steps, lanes) with batch = steps * lanes. */
+    uint32_t steps;         /* 0 and 1: one */
+    const float *state;     /* (lanes, state_count) before the first step; NULL: zeros */
+    float *next_state;      /* (lanes, state_count) after the last step; may be NULL */
+    const uint8_t *restart; /* (steps, lanes) non-zero: the state is zeros before this step */
+};
+
+/* A loss that is a sum over rows. rows() is given the network's outputs of rows [first, first +
+ * rows) and writes their gradients; it may be called by several threads for different rows at the
+ * same time and must not depend on the split. What it adds to sums[] is added up in a fixed order.
+ */
+#define RM_NET_SUMS 8
+struct rm_net_loss {
+    void (*rows)(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                 double sums[RM_NET_SUMS]);
+    void *self;
 };
 
 /* Returns (batch, [quantiles,] actions * outputs_per_action), valid until the next forward of this
@@ -89,5 +110,30 @@ const float *rm_net_forward(struct rm_net_workspace *workspace, const float *par
  */
 void rm_net_backward(struct rm_net_workspace *workspace, const float *params,
                      const struct rm_net_input *input, const float *d_out, float *grads);
+
+/* Forward, loss and backward in one: what the two above do with the loss between, but free to go
+ * through the rows in parts that fit a cache and to use all threads at once. The workspace must be
+ * one for training. grads (param_count) is overwritten, sums[] set. */
+void rm_net_learn(struct rm_net_workspace *workspace, const float *params,
+                  const struct rm_net_input *input, const struct rm_net_loss *loss, float *grads,
+                  double sums[RM_NET_SUMS]);
+
+/* Running normalisation of inputs (network.normalize_observations): two vectors of the arena, mean
+ * and 1 / deviation, (inputs) each, that gradients leave alone. SIZE_MAX where there are none. */
+size_t rm_net_input_mean_at(const struct rm_net *net);
+size_t rm_net_input_scale_at(const struct rm_net *net);
+
+/* The last product of the value: its weights (inputs_of_head) and bias, for PopArt. */
+struct rm_net_value_output {
+    size_t weight, bias; /* floats into the arena */
+    uint32_t weights;
+};
+struct rm_net_value_output rm_net_value_output(const struct rm_net *net);
+
+/* Flags per tensor of what an optimizer may do. */
+enum rm_net_tensor_flag {
+    RM_TENSOR_TRAINED = 1, /* moved by gradients */
+    RM_TENSOR_MATRIX = 2,  /* a weight matrix: decayed, orthogonalised */
+};
 
 #endif

@@ -40,7 +40,8 @@ static void fail(const struct rm_error *error)
 static void publish_weights(void)
 {
     const struct rm_policy_plan *policy = &session.plan.policy[0];
-    struct rm_net_shape shape = {policy->inputs, policy->actions, 1};
+    struct rm_net_shape shape = {
+        .inputs = policy->inputs, .actions = policy->actions, .outputs_per_action = 1};
     struct rm_error error = {""};
     struct rm_net *net;
 
@@ -58,7 +59,8 @@ static void publish_weights(void)
 static double flops_per_step(void)
 {
     const struct rm_policy_plan *policy = &session.plan.policy[0];
-    struct rm_net_shape shape = {policy->inputs, policy->actions, 1};
+    struct rm_net_shape shape = {
+        .inputs = policy->inputs, .actions = policy->actions, .outputs_per_action = 1};
     struct rm_net *net;
 
     if (rm_net_compile(&net, &session.experiment.network, &shape, NULL) < 0)

@@ -191,21 +191,22 @@ static double timed_sum_squares(struct rm_backend *b, const float *x, size_t n)
     return s;
 }
 
-static const struct rm_network_config treasurehunt = {.layer_count = 5,
-                                                      .layers = {{RM_LAYER_LINEAR, 250, 0},
-                                                                 {RM_LAYER_RELU, 0, 0},
-                                                                 {RM_LAYER_COSINE_EMBEDDING, 0, 64},
-                                                                 {RM_LAYER_NOISY_LINEAR, 250, 0},
-                                                                 {RM_LAYER_RELU, 0, 0}},
-                                                      .dueling = true,
-                                                      .noisy_head = true,
-                                                      .noise = RM_NOISE_INDEPENDENT,
-                                                      .sigma0 = 0.017};
+static const struct rm_network_config treasurehunt = {
+    .layer_count = 5,
+    .layers = {{.type = RM_LAYER_LINEAR, .units = 250, .cosines = 0},
+               {.type = RM_LAYER_RELU, .units = 0, .cosines = 0},
+               {.type = RM_LAYER_COSINE_EMBEDDING, .units = 0, .cosines = 64},
+               {.type = RM_LAYER_NOISY_LINEAR, .units = 250, .cosines = 0},
+               {.type = RM_LAYER_RELU, .units = 0, .cosines = 0}},
+    .dueling = true,
+    .noisy_head = true,
+    .noise = RM_NOISE_INDEPENDENT,
+    .sigma0 = 0.017};
 
 static void bench_update(void)
 {
     const uint32_t batch = 64, q = 12, updates = 20;
-    const struct rm_net_shape shape = {625, 4, 1};
+    const struct rm_net_shape shape = {.inputs = 625, .actions = 4, .outputs_per_action = 1};
     struct rm_net *net;
     struct rm_net_workspace *train, *act;
     struct rm_backend_ops ops = *real;
@@ -229,7 +230,8 @@ static void bench_update(void)
     rm_net_init(net, target, rm_rng_at(1, RM_STREAM_INIT, 1, 0));
     real->fill(backend, 0, n, m);
     real->fill(backend, 0, n, v);
-    const struct rm_net_input input = {x, batch, tau, q, noise};
+    const struct rm_net_input input = {
+        .x = x, .batch = batch, .tau = tau, .quantiles = q, .noise = noise};
     double flops = 5.0 * rm_net_forward_flops(net, batch, q) - 2.0 * batch * 625 * 250 -
                    2.0 * batch * q * 64 * 250; /* no gradient of the states, nor of the cosines */
     double peak = rm_bench_fma_gflops(), values[RUNS], total = 0;
@@ -281,12 +283,13 @@ static void bench_update(void)
 
 static void bench_act(const char *name, uint32_t rows)
 {
-    const struct rm_network_config config = {.layer_count = 4,
-                                             .layers = {{RM_LAYER_LINEAR, 64, 0},
-                                                        {RM_LAYER_RELU, 0, 0},
-                                                        {RM_LAYER_LINEAR, 64, 0},
-                                                        {RM_LAYER_RELU, 0, 0}}};
-    const struct rm_net_shape shape = {4, 2, 1};
+    const struct rm_network_config config = {
+        .layer_count = 4,
+        .layers = {{.type = RM_LAYER_LINEAR, .units = 64, .cosines = 0},
+                   {.type = RM_LAYER_RELU, .units = 0, .cosines = 0},
+                   {.type = RM_LAYER_LINEAR, .units = 64, .cosines = 0},
+                   {.type = RM_LAYER_RELU, .units = 0, .cosines = 0}}};
+    const struct rm_net_shape shape = {.inputs = 4, .actions = 2, .outputs_per_action = 1};
     struct rm_net *net;
     struct rm_net_workspace *w;
     struct rm_error error;

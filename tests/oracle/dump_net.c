@@ -100,8 +100,11 @@ static void dump(struct dump *d, const struct named_net *of, const char *directo
     put(d, "noise", noise, noise_n);
     put(d, "d_out", d_out, out);
     put(d, "wanted", wanted, out);
-    const struct rm_net_input input = {x, of->batch, of->quantiles ? tau : NULL, of->quantiles,
-                                       of->noise ? noise : NULL};
+    const struct rm_net_input input = {.x = x,
+                                       .batch = of->batch,
+                                       .tau = of->quantiles ? tau : NULL,
+                                       .quantiles = of->quantiles,
+                                       .noise = of->noise ? noise : NULL};
     rm_net_prepare(w, params);
     put(d, "out", rm_net_forward(w, params, &input), out);
     rm_net_backward(w, params, &input, d_out, grads);

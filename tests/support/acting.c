@@ -13,8 +13,9 @@
 struct rm_net *rm_test_net(const struct rm_experiment *experiment,
                            const struct rm_policy_plan *policy)
 {
-    struct rm_net_shape shape = {policy->inputs, policy->actions,
-                                 rm_plan_outputs_per_action(experiment)};
+    struct rm_net_shape shape = {.inputs = policy->inputs,
+                                 .actions = policy->actions,
+                                 .outputs_per_action = rm_plan_outputs_per_action(experiment)};
     struct rm_error error = {""};
     struct rm_net *net = NULL;
 

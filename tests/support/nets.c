@@ -2,81 +2,86 @@
 
 #define LINEAR(n)                                                                                  \
     {                                                                                              \
-        RM_LAYER_LINEAR, n, 0                                                                      \
+        .type = RM_LAYER_LINEAR, .units = n                                                        \
     }
 #define NOISY(n)                                                                                   \
     {                                                                                              \
-        RM_LAYER_NOISY_LINEAR, n, 0                                                                \
+        .type = RM_LAYER_NOISY_LINEAR, .units = n                                                  \
     }
 #define COSINE(n)                                                                                  \
     {                                                                                              \
-        RM_LAYER_COSINE_EMBEDDING, 0, n                                                            \
+        .type = RM_LAYER_COSINE_EMBEDDING, .cosines = n                                            \
     }
 #define RELU                                                                                       \
     {                                                                                              \
-        RM_LAYER_RELU, 0, 0                                                                        \
+        .type = RM_LAYER_RELU                                                                      \
     }
 #define TANH                                                                                       \
     {                                                                                              \
-        RM_LAYER_TANH, 0, 0                                                                        \
+        .type = RM_LAYER_TANH                                                                      \
     }
 #define GELU                                                                                       \
     {                                                                                              \
-        RM_LAYER_GELU, 0, 0                                                                        \
+        .type = RM_LAYER_GELU                                                                      \
     }
 #define LAYER_NORM                                                                                 \
     {                                                                                              \
-        RM_LAYER_LAYER_NORM, 0, 0                                                                  \
+        .type = RM_LAYER_LAYER_NORM                                                                \
+    }
+
+#define SHAPE(in, acts, each)                                                                      \
+    {                                                                                              \
+        .inputs = (in), .actions = (acts), .outputs_per_action = (each)                            \
     }
 
 const struct named_net test_nets[] = {
-    {"head alone", {.layer_count = 0}, {7, 3, 1}, 5, 0, false},
+    {"head alone", {.layer_count = 0}, SHAPE(7, 3, 1), 5, 0, false},
     {"linear relu",
      {.layer_count = 2, .layers = {LINEAR(33), RELU}, .sigma0 = 0.5},
-     {9, 4, 1},
+     SHAPE(9, 4, 1),
      6,
      0,
      false},
     {"thin products",
      {.layer_count = 4, .layers = {LINEAR(8), TANH, LINEAR(5), RELU}},
-     {3, 2, 1},
+     SHAPE(3, 2, 1),
      37,
      0,
      false},
-    {"wide head", {.layer_count = 2, .layers = {LINEAR(20), RELU}}, {6, 5, 9}, 7, 0, false},
+    {"wide head", {.layer_count = 2, .layers = {LINEAR(20), RELU}}, SHAPE(6, 5, 9), 7, 0, false},
     {"tanh, gelu",
      {.layer_count = 4, .layers = {LINEAR(40), TANH, LINEAR(24), GELU}},
-     {11, 3, 1},
+     SHAPE(11, 3, 1),
      9,
      0,
      false},
     {"activations on their own",
      {.layer_count = 5, .layers = {TANH, GELU, LINEAR(18), LAYER_NORM, RELU}},
-     {19, 3, 1},
+     SHAPE(19, 3, 1),
      8,
      0,
      false},
     {"layer norm first",
      {.layer_count = 4, .layers = {LAYER_NORM, LINEAR(21), LAYER_NORM, GELU}},
-     {23, 2, 1},
+     SHAPE(23, 2, 1),
      10,
      0,
      false},
     {"no activation between",
      {.layer_count = 3, .layers = {LINEAR(17), LINEAR(19), TANH}},
-     {8, 3, 1},
+     SHAPE(8, 3, 1),
      6,
      0,
      false},
     {"dueling",
      {.layer_count = 2, .layers = {LINEAR(30), RELU}, .dueling = true},
-     {10, 6, 1},
+     SHAPE(10, 6, 1),
      8,
      0,
      false},
     {"dueling quantiles",
      {.layer_count = 2, .layers = {LINEAR(30), RELU}, .dueling = true},
-     {10, 3, 7},
+     SHAPE(10, 3, 7),
      8,
      0,
      false},
@@ -86,7 +91,7 @@ const struct named_net test_nets[] = {
       .noisy_head = true,
       .noise = RM_NOISE_INDEPENDENT,
       .sigma0 = 0.3},
-     {12, 4, 1},
+     SHAPE(12, 4, 1),
      8,
      0,
      true},
@@ -97,7 +102,7 @@ const struct named_net test_nets[] = {
       .noisy_head = true,
       .noise = RM_NOISE_FACTORISED,
       .sigma0 = 0.5},
-     {12, 4, 3},
+     SHAPE(12, 4, 3),
      8,
      0,
      true},
@@ -107,7 +112,7 @@ const struct named_net test_nets[] = {
       .noisy_head = true,
       .noise = RM_NOISE_INDEPENDENT,
       .sigma0 = 0.3},
-     {12, 4, 1},
+     SHAPE(12, 4, 1),
      8,
      0,
      false},
@@ -118,13 +123,13 @@ const struct named_net test_nets[] = {
       .noisy_head = true,
       .noise = RM_NOISE_INDEPENDENT,
       .sigma0 = 0.2},
-     {15, 4, 1},
+     SHAPE(15, 4, 1),
      5,
      3,
      true},
     {"quantiles first",
      {.layer_count = 3, .layers = {COSINE(6), LINEAR(18), TANH}},
-     {20, 3, 1},
+     SHAPE(20, 3, 1),
      4,
      5,
      false},
@@ -138,7 +143,7 @@ const struct named_net treasurehunt_net = {"treasurehunt",
                                             .noisy_head = true,
                                             .noise = RM_NOISE_INDEPENDENT,
                                             .sigma0 = 0.017},
-                                           {625, 4, 1},
+                                           SHAPE(625, 4, 1),
                                            4,
                                            3,
                                            true};

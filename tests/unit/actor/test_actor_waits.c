@@ -21,7 +21,7 @@ struct fixture {
     struct rm_duty duty[3];
 };
 
-static struct fixture *open_mode(const char *more, enum rm_ring_kind kind)
+static struct fixture *open_mode(const char *more, enum rm_ring_mode mode)
 {
     static struct rm_experiment experiment;
     static struct rm_plan plan;
@@ -36,10 +36,11 @@ static struct fixture *open_mode(const char *more, enum rm_ring_kind kind)
              more);
     if (rm_config_parse(&experiment, "test", json, strlen(json), NULL, 0, &error) < 0)
         fail_msg("%s", error.text);
-    experiment.ring.mode = kind;
     if (rm_plan_make(&plan, &experiment, &error) < 0 ||
         rm_session_create(&f->session, &experiment, &plan, &error) < 0)
         fail_msg("%s", error.text);
+    for (uint32_t i = 0; i < f->session.objects.actors * f->session.objects.policies; i++)
+        f->session.rings[i].spec.mode = mode; /* of this process's view: no algorithm is involved */
     for (uint32_t i = 0; i < f->session.objects.actors; i++) {
         int rc = rm_actor_create(&f->actor[i], &f->session, i, &f->duty[i], &error);
         if (rc < 0)
@@ -50,7 +51,7 @@ static struct fixture *open_mode(const char *more, enum rm_ring_kind kind)
 
 static struct fixture *open_fixture(const char *more)
 {
-    return open_mode(more, RM_RING_KIND_REPLAY);
+    return open_mode(more, RM_RING_REPLAY);
 }
 
 static void close_fixture(struct fixture *f)
@@ -192,7 +193,7 @@ static void a_rollout_ring_gives_credit(void **state)
                                   "\"ring\": {\"capacity\": 64},"
                                   "\"sample\": {\"batch\": 4, \"min_fill\": 8},"
                                   "\"actor\": {\"count\": 1, \"worlds\": 2}",
-                                  RM_RING_KIND_ROLLOUT);
+                                  RM_RING_ROLLOUT);
     struct rm_ring *ring[2] = {&f->session.rings[0], &f->session.rings[1]};
     int turns = 0;
 

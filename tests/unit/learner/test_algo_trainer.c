@@ -1,5 +1,6 @@
 /* Whole updates: a world solved by hand, gradients by differences, and what an update must leave
  * alone. */
+#include "learner/algo/algo.h"
 #include "learner/algo/trainer.h"
 #include "learner/sampler.h"
 #include "tests/support/unit.h"
@@ -54,7 +55,8 @@ static struct rm_experiment experiment_of(enum rm_algorithm name, uint32_t batch
 
 static void add(struct rm_experiment *e, enum rm_layer_type type, uint32_t units, uint32_t cosines)
 {
-    e->network.layers[e->network.layer_count++] = (struct rm_layer_config){type, units, cosines};
+    e->network.layers[e->network.layer_count++] =
+        (struct rm_layer_config){.type = type, .units = units, .cosines = cosines};
 }
 
 /* The shape of the treasure hunt's network, smaller: all that an update can meet. */
@@ -79,7 +81,14 @@ static struct rm_trainer *make(const struct rm_experiment *e, struct rm_backend 
 {
     struct rm_error error = {""};
     struct rm_trainer *t;
-    const struct rm_trainer_spec spec = {e, b, 0, inputs, actions};
+    const struct rm_trainer_spec spec = {
+        e,
+        b,
+        0,
+        {.inputs = inputs,
+         .actions = actions,
+         .outputs_per_action =
+             rm_algo_of(e->algorithm.name)->fixed_fractions ? rm_algo_quantiles(e) : 1}};
     if (rm_trainer_create(&t, &spec, &error))
         fail_msg("%s", error.text);
     return t;
@@ -437,7 +446,14 @@ static void a_network_of_another_algorithm_is_refused(void **state)
     struct rm_trainer *t;
     struct rm_experiment e = full(RM_ALGORITHM_IQN, BATCH);
     e.algorithm.name = RM_ALGORITHM_DQN;
-    struct rm_trainer_spec spec = {&e, backend, 0, INPUTS, ACTIONS};
+    struct rm_trainer_spec spec = {
+        &e,
+        backend,
+        0,
+        {.inputs = INPUTS,
+         .actions = ACTIONS,
+         .outputs_per_action =
+             rm_algo_of(e.algorithm.name)->fixed_fractions ? rm_algo_quantiles(&e) : 1}};
     assert_true(rm_trainer_create(&t, &spec, &error) < 0);
     assert_non_null(strstr(error.text, "cosine_embedding"));
     e = full(RM_ALGORITHM_DQN, BATCH);

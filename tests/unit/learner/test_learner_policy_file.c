@@ -114,7 +114,8 @@ static void make(struct made *m, size_t c)
              cases[c].algorithm, QUANTILES, cases[c].network);
     if (rm_config_parse(&m->experiment, "test", json, strlen(json), NULL, 0, &error))
         fail_msg("%s", error.text);
-    const struct rm_net_shape shape = {12, 3, cases[c].per_action};
+    const struct rm_net_shape shape = {
+        .inputs = 12, .actions = 3, .outputs_per_action = cases[c].per_action};
     if (rm_net_compile(&m->net, &m->experiment.network, &shape, &error))
         fail_msg("%s", error.text);
     m->params = calloc(rm_net_param_count(m->net), sizeof *m->params);

@@ -7,16 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct named_net cartpole_net = {"cartpole",
-                                              {.layer_count = 4,
-                                               .layers = {{RM_LAYER_LINEAR, 64, 0},
-                                                          {RM_LAYER_RELU, 0, 0},
-                                                          {RM_LAYER_LINEAR, 64, 0},
-                                                          {RM_LAYER_TANH, 0, 0}}},
-                                              {4, 2, 1},
-                                              0,
-                                              0,
-                                              false};
+static const struct named_net cartpole_net = {
+    "cartpole",
+    {.layer_count = 4,
+     .layers = {{.type = RM_LAYER_LINEAR, .units = 64, .cosines = 0},
+                {.type = RM_LAYER_RELU, .units = 0, .cosines = 0},
+                {.type = RM_LAYER_LINEAR, .units = 64, .cosines = 0},
+                {.type = RM_LAYER_TANH, .units = 0, .cosines = 0}}},
+    {.inputs = 4, .actions = 2, .outputs_per_action = 1},
+    0,
+    0,
+    false};
 
 static const uint32_t batches[] = {1, 2, 3, 4, 5, 31, 33, 64, 100, 768};
 #define BATCHES   (sizeof batches / sizeof batches[0])
@@ -52,8 +53,11 @@ static void rows_alone(struct rm_backend *b, const struct named_net *of, bool tr
     rm_net_init(net, params, rm_rng_at(3, RM_STREAM_INIT, 0, 0));
     float *x = normals(b, 1, BATCH_MAX * in), *tau = uniforms(b, 2, (size_t)BATCH_MAX * q);
     float *noise = normals(b, 3, rm_net_noise_count(net));
-    struct rm_net_input input = {x, BATCH_MAX, of->quantiles ? tau : NULL, of->quantiles,
-                                 of->noise ? noise : NULL};
+    struct rm_net_input input = {.x = x,
+                                 .batch = BATCH_MAX,
+                                 .tau = of->quantiles ? tau : NULL,
+                                 .quantiles = of->quantiles,
+                                 .noise = of->noise ? noise : NULL};
     rm_net_prepare(all, params);
     rm_net_prepare(some, params);
     const float *want = rm_net_forward(all, params, &input);
@@ -144,7 +148,8 @@ static float *update_with(const char *isa, uint32_t threads, size_t *count)
     rm_net_init(net, params, rm_rng_at(3, RM_STREAM_INIT, 0, 0));
     float *x = normals(b, 1, (size_t)batch * 625), *tau = uniforms(b, 2, (size_t)batch * q);
     float *noise = normals(b, 3, rm_net_noise_count(net)), *d_out = normals(b, 4, out);
-    struct rm_net_input input = {x, batch, tau, q, noise};
+    struct rm_net_input input = {
+        .x = x, .batch = batch, .tau = tau, .quantiles = q, .noise = noise};
     *count = 2 * n + out + 4;
     float *results = malloc(*count * sizeof *results);
     for (uint64_t step = 1; step <= 3; step++) {

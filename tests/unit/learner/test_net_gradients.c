@@ -62,8 +62,11 @@ static void make(struct fixture *f, const struct named_net *of, struct rm_backen
     f->grads = malloc(f->params_n * sizeof *f->grads);
     for (size_t i = 0; i < f->params_n; i++)
         f->grads[i] = NAN; /* all must be overwritten */
-    f->input = (struct rm_net_input){f->x, of->batch, of->quantiles ? f->tau : NULL, of->quantiles,
-                                     of->noise ? f->noise : NULL};
+    f->input = (struct rm_net_input){.x = f->x,
+                                     .batch = of->batch,
+                                     .tau = of->quantiles ? f->tau : NULL,
+                                     .quantiles = of->quantiles,
+                                     .noise = of->noise ? f->noise : NULL};
     f->reference = (struct reference_input){f->x_d, f->tau_d, of->noise ? f->noise_d : NULL,
                                             of->batch, of->quantiles};
 }

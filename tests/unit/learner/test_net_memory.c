@@ -69,8 +69,11 @@ static void nothing_is_allocated(void **state)
         float *tau = b->ops->alloc(b, (size_t)of->batch * q);
         float *noise = b->ops->alloc(b, rm_net_noise_count(net)), *d = b->ops->alloc(b, out);
         rm_net_init(net, params, rm_rng_at(1, RM_STREAM_INIT, 0, 0));
-        struct rm_net_input input = {x, of->batch, of->quantiles ? tau : NULL, of->quantiles,
-                                     of->noise ? noise : NULL};
+        struct rm_net_input input = {.x = x,
+                                     .batch = of->batch,
+                                     .tau = of->quantiles ? tau : NULL,
+                                     .quantiles = of->quantiles,
+                                     .noise = of->noise ? noise : NULL};
         size_t before = allocations;
         assert_true(before > 0);
         for (uint64_t step = 1; step < 4; step++) {

@@ -1,0 +1,307 @@
+/* layers: the types of network layers, what each takes, and how a list of them is read. */
+#include "config/value.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MEMBER(key, kind, field, least, most, value, text)                                         \
+    {                                                                                              \
+        .name = key, .type = kind, .offset = offsetof(struct rm_layer_config, field),              \
+        .low = least, .high = most, .fallback = value, .doc = text                                 \
+    }
+#define UNITS(text) MEMBER("units", RM_MEMBER_U32, units, 1, RM_LAYER_UNITS_MAX, NAN, text)
+
+const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
+    [RM_LAYER_LINEAR] = {"linear", "fully connected, with bias", {UNITS("outputs")}},
+    [RM_LAYER_NOISY_LINEAR] = {"noisy_linear",
+                               "fully connected, weights and biases with trained noise",
+                               {UNITS("outputs")}},
+    [RM_LAYER_RELU] = {"relu", "max(x, 0)", {{0}}},
+    [RM_LAYER_TANH] = {"tanh", "hyperbolic tangent", {{0}}},
+    [RM_LAYER_GELU] = {"gelu", "Gaussian error linear unit", {{0}}},
+    [RM_LAYER_SILU] = {"silu", "x times its logistic function", {{0}}},
+    [RM_LAYER_ELU] = {"elu", "x above 0, exp(x) - 1 below", {{0}}},
+    [RM_LAYER_LEAKY_RELU] = {"leaky_relu", "x above 0, x / 100 below", {{0}}},
+    [RM_LAYER_SIGMOID] = {"sigmoid", "logistic function", {{0}}},
+    [RM_LAYER_LAYER_NORM] = {"layer_norm",
+                             "normalises each row, then a trained scale and shift",
+                             {{0}}},
+    [RM_LAYER_COSINE_EMBEDDING] = {"cosine_embedding",
+                                   "IQN: multiplies each row by an embedding of each quantile",
+                                   {MEMBER("cosines", RM_MEMBER_U32, cosines, 1, 1024, 64,
+                                           "cosines (Dabney 2018b)")}},
+    [RM_LAYER_EMBEDDING] =
+        {"embedding",
+         "first layer, over whole numbers: each becomes a trained row of a table; an observation "
+         "of n numbers becomes n tokens",
+         {UNITS("floats per token"), MEMBER("codes", RM_MEMBER_U32, codes, 0, 1 << 24, 0,
+                                            "rows of the table; 0: as the world's bounds say")}},
+    [RM_LAYER_CONV2D] = {"conv2d",
+                         "convolution over an observation of (channels, height, width)",
+                         {UNITS("output channels"),
+                          MEMBER("kernel", RM_MEMBER_U32, kernel, 1, 64, 3, "height and width"),
+                          MEMBER("stride", RM_MEMBER_U32, stride, 1, 64, 1, "step"),
+                          MEMBER("padding", RM_MEMBER_U32, padding, 0, 63, 0,
+                                 "zeros on every side")}},
+    [RM_LAYER_RESIDUAL] = {"residual",
+                           "adds what went into the layers before it",
+                           {MEMBER("span", RM_MEMBER_U32, span, 1, RM_LAYERS_MAX - 1, NAN,
+                                   "how many layers it bridges")}},
+    [RM_LAYER_DROPOUT] = {"dropout",
+                          "in training, zeros with this probability and scales the rest up",
+                          {MEMBER("rate", RM_MEMBER_F64, rate, 0, 0.99, 0.1, "probability")}},
+    [RM_LAYER_GRU] = {"gru", "gated recurrent unit (Cho 2014)", {UNITS("hidden units")}},
+    [RM_LAYER_LSTM] = {"lstm", "long short-term memory (Hochreiter 1997)", {UNITS("hidden units")}},
+    [RM_LAYER_ATTENTION] = {"attention",
+                            "multi-head self-attention over tokens (Vaswani 2017)",
+                            {MEMBER("heads", RM_MEMBER_U32, heads, 1, 64, 1, "heads"),
+                             MEMBER("units", RM_MEMBER_U32, units, 0, RM_LAYER_UNITS_MAX, 0,
+                                    "width of queries, keys and values; 0: as its input"),
+                             MEMBER("causal", RM_MEMBER_BOOL, causal, 0, 1, 0,
+                                    "a token sees itself and those before it")}},
+    [RM_LAYER_MEAN_POOL] = {"mean_pool", "mean over tokens, padding left out", {{0}}},
+    [RM_LAYER_POINTER] = {"pointer",
+                          "last layer: an action per token, scored by the product of its embedding "
+                          "with that of the first token",
+                          {UNITS("width of the product")}},
+};
+
+static void store(struct rm_layer_config *layer, const struct rm_layer_member *m, double value)
+{
+    void *at = (char *)layer + m->offset;
+    if (m->type == RM_MEMBER_F64)
+        *(double *)at = value;
+    else if (m->type == RM_MEMBER_BOOL)
+        *(bool *)at = value != 0;
+    else
+        *(uint32_t *)at = (uint32_t)value;
+}
+
+static double load(const struct rm_layer_config *layer, const struct rm_layer_member *m)
+{
+    const void *at = (const char *)layer + m->offset;
+    if (m->type == RM_MEMBER_F64)
+        return *(const double *)at;
+    return m->type == RM_MEMBER_BOOL ? *(const bool *)at : *(const uint32_t *)at;
+}
+
+/* False with words in findings. */
+static bool read_member(const char *path, const json_t *value, const struct rm_layer_member *m,
+                        struct rm_layer_config *layer, struct rm_findings *findings)
+{
+    char is[64];
+    uint64_t whole;
+    if (m->type == RM_MEMBER_U32) {
+        if (!rm_value_whole(value, path, m->low, m->high, &whole, findings))
+            return false;
+        store(layer, m, (double)whole);
+        return true;
+    }
+    if (m->type == RM_MEMBER_BOOL && !json_is_boolean(value)) {
+        rm_find(findings, path, false, "should be true or false, but is %s",
+                rm_value_brief(value, is, sizeof(is)));
+        return false;
+    }
+    if (m->type == RM_MEMBER_BOOL) {
+        store(layer, m, json_is_true(value));
+        return true;
+    }
+    double number = json_number_value(value);
+    if (!json_is_number(value) || !(number >= m->low && number <= m->high)) {
+        rm_find(findings, path, false, "should be a number from %g to %g, but is %s", m->low,
+                m->high, rm_value_brief(value, is, sizeof(is)));
+        return false;
+    }
+    store(layer, m, number);
+    return true;
+}
+
+static bool is_layer_key(const char *name)
+{
+    for (int t = 0; t < RM_LAYER_TYPE_COUNT; t++)
+        for (const struct rm_layer_member *m = rm_layer_rows[t].members; m->name; m++)
+            if (!strcmp(m->name, name))
+                return true;
+    return false;
+}
+
+static void say_unknown(const char *path, const char *name, const struct rm_layer_row *row,
+                        struct rm_findings *findings)
+{
+    const char *keys[RM_LAYER_MEMBERS_MAX + 2] = {"type"};
+    if (is_layer_key(name)) {
+        rm_find(findings, path, true, "a layer of type %s has no %s", row->type, name);
+        return;
+    }
+    for (size_t i = 0; row->members[i].name; i++)
+        keys[i + 1] = row->members[i].name;
+    const char *near = rm_nearest(name, keys);
+    rm_find(findings, path, true, "unknown key%s%s%s", near ? "; did you mean \"" : "",
+            near ? near : "", near ? "\"?" : "");
+}
+
+static void read_layer(const char *path, const json_t *value, struct rm_layer_config *layer,
+                       struct rm_findings *findings)
+{
+    const char *names[RM_LAYER_TYPE_COUNT + 1] = {NULL};
+    char is[64], at[RM_KEY_PATH_MAX + 72];
+    const char *name;
+    json_t *member;
+
+    if (!json_is_object(value)) {
+        rm_find(findings, path, false,
+                "should be an object such as {\"type\": \"relu\"}, but is %s",
+                rm_value_brief(value, is, sizeof(is)));
+        return;
+    }
+    for (int i = 0; i < RM_LAYER_TYPE_COUNT; i++)
+        names[i] = rm_layer_rows[i].type;
+    json_t *type = json_object_get(value, "type");
+    if (!type) {
+        rm_find(findings, path, false, "a layer needs a \"type\"");
+        return;
+    }
+    snprintf(at, sizeof(at), "%s.type", path);
+    int index = rm_value_name(type, at, names, findings);
+    if (index < 0)
+        return;
+    const struct rm_layer_row *row = &rm_layer_rows[index];
+    layer->type = (enum rm_layer_type)index;
+    json_object_foreach((json_t *)value, name, member)
+    {
+        const struct rm_layer_member *m = row->members;
+        if (rm_key_is_comment(name) || !strcmp(name, "type"))
+            continue;
+        while (m->name && strcmp(m->name, name) != 0)
+            m++;
+        snprintf(at, sizeof(at), "%s.%s", path, name);
+        if (!m->name)
+            say_unknown(at, name, row, findings);
+    }
+    for (const struct rm_layer_member *m = row->members; m->name; m++) {
+        member = json_object_get(value, m->name);
+        snprintf(at, sizeof(at), "%s.%s", path, m->name);
+        if (member)
+            read_member(at, member, m, layer, findings);
+        else if (isnan(m->fallback))
+            rm_find(findings, path, false, "a layer of type %s needs \"%s\", %g to %g", row->type,
+                    m->name, m->low, m->high);
+        else
+            store(layer, m, m->fallback);
+    }
+}
+
+static uint32_t *count_of(const struct rm_key *key, struct rm_experiment *experiment)
+{
+    return (uint32_t *)(void *)((char *)experiment + key->offset);
+}
+
+/* A key of layers spans its count and, after it, the list. */
+static struct rm_layer_config *list_of(const struct rm_key *key, struct rm_experiment *experiment)
+{
+    return (struct rm_layer_config *)(void *)((char *)experiment + key->offset + key->bytes -
+                                              sizeof(struct rm_layer_config) * RM_LAYERS_MAX);
+}
+
+static void read_layers(const struct rm_key *key, const json_t *value,
+                        struct rm_experiment *experiment, struct rm_findings *findings)
+{
+    struct rm_layer_config layers[RM_LAYERS_MAX] = {{0}};
+    size_t count = json_array_size(value), found = findings->total;
+    char is[64], path[RM_KEY_PATH_MAX];
+
+    if (!json_is_array(value)) {
+        rm_find(findings, key->path, false, "should be a list of layers, but is %s",
+                rm_value_brief(value, is, sizeof(is)));
+        return;
+    }
+    if (count > RM_LAYERS_MAX) {
+        rm_find(findings, key->path, false, "%zu layers; allowed are at most %d", count,
+                RM_LAYERS_MAX);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof(path), "%s[%zu]", key->path, i);
+        read_layer(path, json_array_get(value, i), &layers[i], findings);
+    }
+    if (findings->total != found)
+        return;
+    *count_of(key, experiment) = (uint32_t)count;
+    memcpy(list_of(key, experiment), layers, sizeof(layers));
+}
+
+static json_t *member_to_json(const struct rm_layer_config *layer, const struct rm_layer_member *m)
+{
+    double value = load(layer, m);
+    if (m->type == RM_MEMBER_BOOL)
+        return json_boolean(value != 0);
+    return m->type == RM_MEMBER_U32 ? json_integer((json_int_t)value) : json_real(value);
+}
+
+static json_t *write_layers(const struct rm_key *key, const struct rm_experiment *experiment)
+{
+    struct rm_experiment *e = (struct rm_experiment *)(uintptr_t)experiment; /* only read */
+    const struct rm_layer_config *layers = list_of(key, e);
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < *count_of(key, e); i++) {
+        const struct rm_layer_row *row = &rm_layer_rows[layers[i].type];
+        json_t *object = json_pack("{s:s}", "type", row->type);
+        for (const struct rm_layer_member *m = row->members; m->name; m++)
+            json_object_set_new(object, m->name, member_to_json(&layers[i], m));
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
+static json_t *schema_member(const struct rm_layer_member *m)
+{
+    static const char *const types[] = {
+        [RM_MEMBER_U32] = "integer", [RM_MEMBER_BOOL] = "boolean", [RM_MEMBER_F64] = "number"};
+    json_t *object = json_pack("{s:s, s:s}", "type", types[m->type], "description", m->doc);
+    if (m->type == RM_MEMBER_U32) {
+        json_object_set_new(object, "minimum", json_integer((json_int_t)m->low));
+        json_object_set_new(object, "maximum", json_integer((json_int_t)m->high));
+    } else if (m->type == RM_MEMBER_F64) {
+        json_object_set_new(object, "minimum", json_real(m->low));
+        json_object_set_new(object, "maximum", json_real(m->high));
+    }
+    if (!isnan(m->fallback)) {
+        json_t *fallback = m->type == RM_MEMBER_BOOL  ? json_boolean(m->fallback != 0)
+                           : m->type == RM_MEMBER_U32 ? json_integer((json_int_t)m->fallback)
+                                                      : json_real(m->fallback);
+        json_object_set_new(object, "default", fallback);
+    }
+    return object;
+}
+
+static json_t *schema_layers(const struct rm_key *key)
+{
+    json_t *kinds = json_array();
+    (void)key;
+    for (int i = 0; i < RM_LAYER_TYPE_COUNT; i++) {
+        const struct rm_layer_row *row = &rm_layer_rows[i];
+        json_t *members =
+            json_pack("{s:{}, s:{}, s:{s:s}}", "//", "comment", "type", "const", row->type);
+        json_t *required = json_pack("[s]", "type");
+        for (const struct rm_layer_member *m = row->members; m->name; m++) {
+            json_object_set_new(members, m->name, schema_member(m));
+            if (isnan(m->fallback))
+                json_array_append_new(required, json_string(m->name));
+        }
+        json_array_append_new(kinds, json_pack("{s:s, s:s, s:o, s:o, s:b}", "type", "object",
+                                               "description", row->doc, "properties", members,
+                                               "required", required, "additionalProperties", 0));
+    }
+    return json_pack("{s:s, s:i, s:{s:o}}", "type", "array", "maxItems", RM_LAYERS_MAX, "items",
+                     "oneOf", kinds);
+}
+
+static void allowed_layers(const struct rm_key *key, char *text, size_t bytes)
+{
+    (void)key;
+    snprintf(text, bytes, "%d layers at most, see below", RM_LAYERS_MAX);
+}
+
+const struct rm_value_ops rm_layers_ops = {read_layers, write_layers, schema_layers, allowed_layers,
+                                           "list"};

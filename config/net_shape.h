@@ -1,0 +1,30 @@
+/* net_shape: what a world and an algorithm ask of a network: the layout of its input and what it
+ * ends in. Made by rm_plan_net_shape() (actor/plan.h), part of the plan. Plain data. */
+#ifndef RM_CONFIG_NET_SHAPE_H
+#define RM_CONFIG_NET_SHAPE_H
+
+#include <stdint.h>
+
+/* What a network ends in. */
+enum rm_net_head {
+    RM_HEAD_VALUES = 0,   /* a value per action (times outputs_per_action), maybe dueling */
+    RM_HEAD_LOGITS,       /* a logit per action, initial gain network.policy_gain */
+    RM_HEAD_ACTOR_CRITIC, /* logits, then one state value: outputs = actions + 1. The value has the
+                             trunk of the policy or its own (network.trunk) and comes after
+                             act_count in the arena, so who acts needs none of it */
+};
+
+struct rm_net_shape {
+    uint32_t inputs; /* features of one input row (frame stack included) */
+    uint32_t actions;
+    uint32_t outputs_per_action; /* 1; QR-DQN: number of quantiles */
+    enum rm_net_head head;
+    /* How a row is laid out, for layers that care; dims 0: a vector. conv2d: (channels, height,
+     * width), frames of a stack being channels. Tokens (attention, pointer): (tokens, features);
+     * embedding: one token per number, or (tokens, numbers) summed within the token. */
+    uint32_t dims;
+    uint32_t dim[4];
+    double low, high; /* bounds of every element; embedding: codes = high - low + 1 */
+};
+
+#endif

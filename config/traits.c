@@ -1,0 +1,31 @@
+#include "config/traits.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+static const struct rm_algorithm_traits traits[] = {
+    [RM_ALGORITHM_DQN] = {0},
+    [RM_ALGORITHM_QR_DQN] = {.quantiles = true},
+    [RM_ALGORITHM_IQN] = {0},
+    [RM_ALGORITHM_R2D2] = {.sequences = true},
+    [RM_ALGORITHM_SAC] = {.policy = true},
+    [RM_ALGORITHM_PPO] =
+        {.rollout = true, .synchronous = true, .policy = true, .value = true, .logp = true},
+    [RM_ALGORITHM_APPO] = {.rollout = true, .policy = true, .value = true, .logp = true},
+    [RM_ALGORITHM_VTRACE] = {.rollout = true, .policy = true, .value = true, .logp = true},
+};
+static_assert(sizeof traits / sizeof traits[0] == RM_ALGORITHM_COUNT, "a row per algorithm");
+
+const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name)
+{
+    return &traits[name];
+}
+
+const struct rm_frozen_config *rm_frozen_policy(const struct rm_experiment *experiment,
+                                                uint32_t policy)
+{
+    for (uint32_t i = 0; i < experiment->policy.frozen_count; i++)
+        if (experiment->policy.frozen[i].policy == policy)
+            return &experiment->policy.frozen[i];
+    return NULL;
+}

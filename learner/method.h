@@ -1,0 +1,75 @@
+/* method: how a policy learns. The learner duty (learner.c) owns the session's side - settings,
+ * publishing, checkpoints, phases - and leaves the rest to the method of the experiment's
+ * algorithm: replay.c for those that sample transitions or sequences, rollout.c for those that
+ * consume rollouts, frozen.c for opponents that only follow another policy.
+ *
+ * A method belongs to one learner's thread. Nothing is allocated after create. */
+#ifndef RM_LEARNER_METHOD_H
+#define RM_LEARNER_METHOD_H
+
+#include "actor/env.h"
+#include "config/session.h"
+#include "learner/backend/backend.h"
+#include "learner/net/net.h"
+#include "learner/publisher.h"
+#include "shm/base/error.h"
+#include "shm/duty.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rm_method;
+
+struct rm_method_spec {
+    struct rm_session *session; /* all outlive the method */
+    uint32_t policy;
+    const struct rm_env_agent *agent;
+    struct rm_backend *backend;
+    struct rm_publisher *publisher;
+    struct rm_phase_clock *clock;
+    uint64_t updates;  /* that predecessors made */
+    uint64_t attempts; /* and skipped: batches drawn */
+};
+
+/* What came of a turn. */
+enum rm_method_turn {
+    RM_METHOD_WAIT = 0, /* nothing to do until somebody signals the wake */
+    RM_METHOD_WORKED,
+    RM_METHOD_FINISHED, /* no update is owed any more and none will be */
+};
+
+struct rm_method_ops {
+    const char *name;
+    int (*create)(struct rm_method **method, const struct rm_method_spec *spec,
+                  struct rm_error *error);
+    void (*destroy)(struct rm_method *method);
+
+    /* One turn: at most one optimizer step, publishing by its own rule. Sets *turn. Counts on the
+     * board what it did. Errors end the learner. */
+    int (*turn)(struct rm_method *method, enum rm_method_turn *turn, struct rm_error *error);
+
+    /* Settings on the board changed (rm_hot). */
+    void (*settings)(struct rm_method *method, const struct rm_board_run *run);
+
+    /* The parameters that are published, in the backend's memory, and their network. */
+    const float *(*params)(const struct rm_method *method);
+    const struct rm_net *(*net)(const struct rm_method *method);
+    uint64_t (*updates)(const struct rm_method *method);
+
+    /* Goes on from these published parameters (host memory): the rest starts afresh. */
+    void (*load)(struct rm_method *method, const float *params);
+
+    /* The last act: arrives for good where rounds are kept. */
+    void (*leave)(struct rm_method *method);
+};
+
+struct rm_method {
+    const struct rm_method_ops *ops;
+};
+
+/* The method of this policy in this experiment. */
+const struct rm_method_ops *rm_method_of(const struct rm_experiment *experiment, uint32_t policy);
+
+extern const struct rm_method_ops rm_replay_method, rm_rollout_method, rm_frozen_method;
+
+#endif

@@ -90,7 +90,8 @@ static bool alike(const struct rm_env_agent *a, const struct rm_env_agent *b)
 {
     return a->dtype == b->dtype && a->actions == b->actions && a->has_mask == b->has_mask &&
            rm_env_obs_bytes(a) == rm_env_obs_bytes(b) &&
-           rm_env_obs_features(a) == rm_env_obs_features(b);
+           rm_env_obs_features(a) == rm_env_obs_features(b) && a->choices == b->choices &&
+           memcmp(a->choice_actions, b->choice_actions, sizeof a->choice_actions) == 0;
 }
 
 static int size_policy(struct rm_policy_plan *policy, uint32_t index, const struct rm_plan *plan,

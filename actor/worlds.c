@@ -222,6 +222,22 @@ static size_t dtype_bytes(uint32_t dtype)
     return dtype < sizeof(bytes) ? bytes[dtype] : 0;
 }
 
+/* Several choices in one step: the actions of each, which add up to all. */
+static const char *choices_fault(const struct rm_env_agent *agent)
+{
+    if (agent->choices > RM_ENV_MAX_CHOICES)
+        return "must have at most 8 choices";
+    uint64_t sum = 0;
+    for (uint32_t c = 0; c < agent->choices; c++) {
+        if (agent->choice_actions[c] < 1 || agent->choice_actions[c] > ACTIONS_MAX)
+            return "must have 1 to 65536 actions in every choice";
+        sum += agent->choice_actions[c];
+    }
+    if (agent->choices > 1 && sum != agent->actions)
+        return "must have as many actions as its choices have together";
+    return NULL;
+}
+
 /* What is wrong with an agent's description, or NULL. */
 static const char *agent_fault(const struct rm_env_agent *agent, uint32_t phases)
 {
@@ -245,6 +261,11 @@ static const char *agent_fault(const struct rm_env_agent *agent, uint32_t phases
         return "must have 1 to 65536 actions";
     if (agent->has_mask > 1)
         return "has_mask must be 0 or 1";
+    if (agent->choices > 1) {
+        const char *fault = choices_fault(agent);
+        if (fault)
+            return fault;
+    }
     if (agent->dtype != RM_ENV_CODE8)
         return NULL;
     if (agent->codes < 1 || agent->codes > 256)

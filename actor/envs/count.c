@@ -5,6 +5,11 @@
  * arrived, which terminates the episode; after `max_steps` steps it is truncated. Nothing is
  * random. Best score per agent: 1 - 0.01 (length - 1).
  *
+ * With `choices` of 2 or 3 an agent makes more than one choice a step. Choice 0 is the move. Choice
+ * c > 0 is one of c + 2 and has one right answer, (place + c) modulo (c + 2); each wrong one costs
+ * 0.1. So the best score stays the same, and only who gets every choice right has it. The mask then
+ * also forbids the answer that follows the right one.
+ *
  * With `stamp` an observation is four numbers instead, {world id, episode, step, agent}, from which
  * a test can tell where any row came from.
  *
@@ -16,10 +21,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { AGENTS_MAX = 64, LENGTH_MAX = 1024, ACTIONS = 2, STAMP = 4 };
+enum { AGENTS_MAX = 64, LENGTH_MAX = 1024, CHOICES_MAX = 3, ACTIONS = 2, STAMP = 4 };
 
 struct walker {
     uint32_t place;
@@ -34,7 +40,7 @@ struct world {
 };
 
 struct rm_env {
-    uint32_t worlds, agents, phases, length, max_steps, mask, stamp;
+    uint32_t worlds, agents, phases, length, max_steps, choices, mask, stamp;
     uint64_t first_world, fault_world;
     uint64_t fail_step, nan_step, illegal_mask_step, hang_step, crash_step;
     struct rm_env_spec spec;
@@ -50,6 +56,7 @@ static const struct rm_env_option_doc options[] = {
     {"phases", 1, 1, AGENTS_MAX, "phases; agent a acts in phase a * phases / agents"},
     {"length", 5, 1, LENGTH_MAX, "moves to the end of the corridor"},
     {"max_steps", 50, 1, 1e9, "steps after which the episode is truncated"},
+    {"choices", 1, 1, CHOICES_MAX, "choices in one step: the move, then answers that can be wrong"},
     {"mask", 0, 0, 1, "1: give a legal-action mask; going back at 0 is illegal and refused"},
     {"stamp", 0, 0, 1, "1: observe {world id, episode, step, agent} as int32"},
     {"fault_world", 0, 0, 9e15, "id of the world that faults happen in"},
@@ -64,6 +71,23 @@ static const struct rm_env_option_doc options[] = {
 static struct walker *walkers(const struct rm_env *env, uint32_t w)
 {
     return env->walker + (size_t)w * env->agents;
+}
+
+/* Actions of choice c. */
+static uint32_t actions_of(uint32_t c)
+{
+    return ACTIONS + c;
+}
+
+/* The right answer to choice c > 0, and one that a mask forbids. */
+static uint32_t right_answer(uint32_t place, uint32_t c)
+{
+    return (place + c) % actions_of(c);
+}
+
+static uint32_t illegal_answer(uint32_t place, uint32_t c)
+{
+    return (right_answer(place, c) + 1) % actions_of(c);
 }
 
 static void begin_episode(const struct rm_env *env, uint32_t w)
@@ -95,6 +119,20 @@ static int inject(struct rm_env *env, uint32_t w)
     return 0;
 }
 
+static void write_mask(const struct rm_env *env, uint32_t w, uint32_t place, uint8_t *mask)
+{
+    const struct world *world = &env->world[w];
+    /* total_steps has counted the step by now */
+    bool none = env->illegal_mask_step && world->total_steps == env->illegal_mask_step &&
+                env->first_world + w == env->fault_world;
+    mask[0] = !none && place > 0;
+    mask[1] = !none;
+    mask += ACTIONS;
+    for (uint32_t c = 1; c < env->choices; mask += actions_of(c++))
+        for (uint32_t i = 0; i < actions_of(c); i++)
+            mask[i] = !none && i != illegal_answer(place, c);
+}
+
 static void write_agent(const struct rm_env *env, uint32_t w, uint32_t a,
                         const struct rm_env_buffers *out)
 {
@@ -112,14 +150,8 @@ static void write_agent(const struct rm_env *env, uint32_t w, uint32_t a,
     }
     out->reward[w] = walker->reward;
     out->flags[w] = world->ended ? (uint8_t)world->ended : world->step == 0 ? RM_ENV_FIRST : 0;
-    if (env->mask) {
-        uint8_t *mask = rm_env_at(out->mask, out->mask_stride, w);
-        /* total_steps has counted the step by now */
-        int none = env->illegal_mask_step && world->total_steps == env->illegal_mask_step &&
-                   env->first_world + w == env->fault_world;
-        mask[0] = !none && walker->place > 0;
-        mask[1] = !none;
-    }
+    if (env->mask)
+        write_mask(env, w, walker->place, rm_env_at(out->mask, out->mask_stride, w));
 }
 
 static void write_phase(const struct rm_env *env, uint32_t phase, const struct rm_env_buffers *out)
@@ -140,23 +172,43 @@ static int reset(struct rm_env *env, const struct rm_env_buffers *out)
     return 0;
 }
 
-static int walk(struct rm_env *env, uint32_t w, uint32_t a, int32_t action)
+static int refuse(struct rm_env *env, uint32_t w, uint32_t a, uint32_t c, int32_t action,
+                  bool illegal)
+{
+    char choice[32] = "";
+    if (env->choices > 1)
+        snprintf(choice, sizeof(choice), " of choice %u", c);
+    if (illegal)
+        return rm_env_fail(env->error, -EINVAL,
+                           "action %d%s of agent %u in world %" PRIu64 " is masked out", action,
+                           choice, a, env->first_world + w);
+    return rm_env_fail(env->error, -EINVAL,
+                       "action %d%s of agent %u in world %" PRIu64 " is not one of 0..%u", action,
+                       choice, a, env->first_world + w, actions_of(c) - 1);
+}
+
+/* action: [choices] */
+static int walk(struct rm_env *env, uint32_t w, uint32_t a, const int32_t *action)
 {
     struct walker *walker = &walkers(env, w)[a];
-    int illegal = env->mask && action == 0 && walker->place == 0;
-    if ((uint32_t)action >= ACTIONS || illegal)
-        return rm_env_fail(env->error, -EINVAL, "action %d of agent %u in world %" PRIu64 " is %s",
-                           action, a, env->first_world + w,
-                           illegal ? "masked out" : "not one of 0..1");
+    uint32_t wrong = 0;
+    for (uint32_t c = 0; c < env->choices; c++) {
+        uint32_t answer = (uint32_t)action[c];
+        bool illegal = env->mask && (c == 0 ? answer == 0 && walker->place == 0
+                                            : answer == illegal_answer(walker->place, c));
+        if (answer >= actions_of(c) || illegal)
+            return refuse(env, w, a, c, action[c], illegal);
+        wrong += c > 0 && answer != right_answer(walker->place, c);
+    }
     if (walker->place == env->length) {
         walker->reward = 0;
         return 0;
     }
-    if (action == 1)
+    if (action[0] == 1)
         walker->place++;
     else if (walker->place > 0)
         walker->place--;
-    walker->reward = walker->place == env->length ? 1.0f : -0.01f;
+    walker->reward = (walker->place == env->length ? 1.0f : -0.01f) - 0.1f * (float)wrong;
     return 0;
 }
 
@@ -194,7 +246,7 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
         int rc = phase == 0 ? inject(env, w) : 0;
         for (uint32_t a = 0; rc == 0 && a < env->agents; a++)
             if (env->agent[a].phase == phase)
-                rc = walk(env, w, a, actions[a][w]);
+                rc = walk(env, w, a, actions[a] + (size_t)w * env->choices);
         if (rc < 0)
             return rc;
     }
@@ -245,6 +297,7 @@ static void read_options(struct rm_env *env, const struct rm_env_config *config)
     env->phases = rm_env_option_u32(config, options, "phases");
     env->length = rm_env_option_u32(config, options, "length");
     env->max_steps = rm_env_option_u32(config, options, "max_steps");
+    env->choices = rm_env_option_u32(config, options, "choices");
     env->mask = rm_env_option_u32(config, options, "mask");
     env->stamp = rm_env_option_u32(config, options, "stamp");
     env->fault_world = (uint64_t)rm_env_option(config, options, "fault_world");
@@ -267,9 +320,13 @@ static void describe_agents(struct rm_env *env)
             .shape = {env->stamp ? STAMP : env->length + 1},
             .low = 0,
             .high = env->stamp ? INT32_MAX : 1,
-            .actions = ACTIONS,
             .has_mask = env->mask,
+            .choices = env->choices,
         };
+        for (uint32_t c = 0; c < env->choices; c++) {
+            env->agent[a].choice_actions[c] = actions_of(c);
+            env->agent[a].actions += actions_of(c);
+        }
     }
 }
 
@@ -304,7 +361,7 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
         .phases = env->phases,
         .agent = env->agent,
         .max_steps = env->max_steps,
-        .score_low = -0.01 * env->max_steps * env->agents,
+        .score_low = -(0.01 + 0.1 * (env->choices - 1)) * env->max_steps * env->agents,
         .score_high = best * env->agents,
         .score_random = NAN,
         .score_solved = env->max_steps >= env->length ? best * env->agents : NAN,

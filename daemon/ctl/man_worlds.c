@@ -7,15 +7,16 @@
 static void write_agents(FILE *out, const struct rm_env_spec *spec)
 {
     /* Agents that see and do the same are told once. */
-    char observation[128];
+    char observation[128], actions[96];
     const struct rm_env_agent *agent = &spec->agent[0];
     rm_world_observation_text(agent, observation, sizeof observation);
+    rm_world_actions_text(agent, actions, sizeof actions);
     rm_mdoc_line(out, ".Pp");
     char text[512];
-    snprintf(text, sizeof text, "%u %s%s. Observation: %s, %u network inputs. Actions: %u%s.",
+    snprintf(text, sizeof text, "%u %s%s. Observation: %s, %u network inputs. Actions: %s%s.",
              spec->agents, spec->agents == 1 ? "agent" : "agents",
              spec->phases > 1 ? " that act in turn within a step" : "", observation,
-             rm_env_obs_features(agent), agent->actions,
+             rm_env_obs_features(agent), actions,
              agent->has_mask ? ", with a mask of the legal ones" : "");
     rm_mdoc_text(out, text);
     if (spec->max_steps) {

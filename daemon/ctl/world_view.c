@@ -55,6 +55,18 @@ void rm_world_observation_text(const struct rm_env_agent *agent, char *text, siz
                  agent->channels);
 }
 
+void rm_world_actions_text(const struct rm_env_agent *agent, char *text, size_t size)
+{
+    if (agent->choices <= 1) {
+        snprintf(text, size, "%u", agent->actions);
+        return;
+    }
+    size_t used = 0;
+    for (uint32_t c = 0; c < agent->choices && c < RM_ENV_MAX_CHOICES && used < size; c++)
+        used += (size_t)snprintf(text + used, size - used, "%s%u", c ? " x " : "",
+                                 agent->choice_actions[c]);
+}
+
 static void print_agents(FILE *out, const struct rm_env_spec *spec, const struct rm_style *style)
 {
     static const struct rm_column columns[] = {
@@ -65,15 +77,16 @@ static void print_agents(FILE *out, const struct rm_env_spec *spec, const struct
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
     for (uint32_t a = 0; a < spec->agents; a++) {
         const struct rm_env_agent *agent = &spec->agent[a];
-        char observation[128];
+        char observation[128], actions[96];
         rm_world_observation_text(agent, observation, sizeof observation);
+        rm_world_actions_text(agent, actions, sizeof actions);
         rm_table_cell(&table, "%s", agent->name);
         rm_table_cell(&table, "%u", agent->phase);
         rm_table_cell(&table, "%s", observation);
         rm_table_cell(&table, "%s", rm_format_number(agent->low).s);
         rm_table_cell(&table, "%s", rm_format_number(agent->high).s);
         rm_table_cell(&table, "%u", rm_env_obs_features(agent));
-        rm_table_cell(&table, "%u", agent->actions);
+        rm_table_cell(&table, "%s", actions);
         rm_table_cell(&table, "%s", agent->has_mask ? "yes" : "no");
     }
     rm_table_end(&table, out, style);
@@ -128,14 +141,20 @@ static json_t *number(double value)
 
 static json_t *agent_json(const struct rm_env_agent *agent)
 {
-    json_t *shape = json_array();
+    json_t *shape = json_array(), *choices = json_array();
     for (uint32_t d = 0; d < agent->dims && d < RM_ENV_MAX_DIMS; d++)
         json_array_append_new(shape, json_integer(agent->shape[d]));
-    return json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:i, s:i, s:b}", "name", agent->name, "phase",
-                     (int)agent->phase, "dtype", dtype_name(agent->dtype), "shape", shape, "low",
-                     number(agent->low), "high", number(agent->high), "inputs",
-                     (int)rm_env_obs_features(agent), "actions", (int)agent->actions, "mask",
-                     (int)agent->has_mask);
+    for (uint32_t c = 0; c < agent->choices && c < RM_ENV_MAX_CHOICES; c++)
+        json_array_append_new(choices, json_integer(agent->choice_actions[c]));
+    if (agent->choices <= 1) {
+        json_array_clear(choices);
+        json_array_append_new(choices, json_integer(agent->actions));
+    }
+    return json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:b}", "name", agent->name,
+                     "phase", (int)agent->phase, "dtype", dtype_name(agent->dtype), "shape", shape,
+                     "low", number(agent->low), "high", number(agent->high), "inputs",
+                     (int)rm_env_obs_features(agent), "actions", (int)agent->actions, "choices",
+                     choices, "mask", (int)agent->has_mask);
 }
 
 json_t *rm_world_view_json(const struct rm_world_view *view)

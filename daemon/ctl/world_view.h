@@ -21,6 +21,9 @@ void rm_world_view_close(struct rm_world_view *view);
 /* "u8[10]", "codes of 5 values [5, 5, 4]", "f32[4]". */
 void rm_world_observation_text(const struct rm_env_agent *agent, char *text, size_t size);
 
+/* "4", or for several choices in one step what each has: "2 x 3 x 4". */
+void rm_world_actions_text(const struct rm_env_agent *agent, char *text, size_t size);
+
 void rm_world_view_print(FILE *out, const struct rm_world_view *view, const struct rm_style *style);
 json_t *rm_world_view_json(const struct rm_world_view *view);
 

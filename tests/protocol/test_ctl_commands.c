@@ -422,6 +422,10 @@ static void worlds_are_shown(void **state)
     assert_int_equal(RUN("envs", "--json", "treasurehunt"), 0);
     json_t *world = json_loads(program.out, 0, NULL);
     assert_int_equal(json_array_size(json_object_get(world, "agents")), 5);
+    json_t *agent = json_array_get(json_object_get(world, "agents"), 4);
+    json_t *choices = json_object_get(agent, "choices");
+    assert_int_equal(json_array_size(choices), 1);
+    assert_int_equal(json_integer_value(json_array_get(choices, 0)), 4);
     json_decref(world);
     assert_int_equal(RUN("envs", "cartpol"), RM_CTL_BAD_CONFIGURATION);
     says("'cartpole'");

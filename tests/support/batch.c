@@ -29,6 +29,11 @@ void rm_test_world_config(struct rm_world_config *config, const char *name, cons
     }
 }
 
+uint32_t rm_test_batch_choices(const struct rm_env_agent *agent)
+{
+    return agent->choices > 1 ? agent->choices : 1;
+}
+
 static void *guarded(size_t bytes)
 {
     void *block = malloc(bytes);
@@ -61,7 +66,7 @@ void rm_test_batch_open(struct rm_test_batch *batch, const char *name, const cha
         }
         out->reward = guarded(worlds * sizeof(float) + GUARD_BYTES);
         out->flags = guarded(worlds + GUARD_BYTES);
-        batch->actions[a] = calloc(worlds, sizeof(int32_t));
+        batch->actions[a] = calloc((size_t)worlds * rm_test_batch_choices(agent), sizeof(int32_t));
         batch->const_actions[a] = batch->actions[a];
     }
 }
@@ -91,6 +96,19 @@ void rm_test_batch_step(struct rm_test_batch *batch, uint32_t phase)
         fail_msg("step: %s", batch->world.ops->last_error(batch->env));
 }
 
+/* A legal action, each with equal probability. */
+static int32_t draw_action(struct rm_rng *rng, uint32_t actions, const uint8_t *mask)
+{
+    uint32_t legal = 0;
+    for (uint32_t i = 0; i < actions; i++)
+        legal += !mask || mask[i];
+    assert_true(legal > 0);
+    uint32_t n = rm_rng_below(rng, legal), action = 0;
+    for (;; action++)
+        if ((!mask || mask[action]) && n-- == 0)
+            return (int32_t)action;
+}
+
 void rm_test_batch_draw(struct rm_test_batch *batch, uint64_t seed, uint64_t first_world,
                         uint32_t phase, uint64_t time)
 {
@@ -102,15 +120,12 @@ void rm_test_batch_draw(struct rm_test_batch *batch, uint64_t seed, uint64_t fir
             struct rm_rng rng =
                 rm_rng_at(seed, RM_STREAM_TEST, (uint32_t)(first_world + w), time * 64 + a);
             const uint8_t *mask = rm_test_batch_mask(batch, a, w);
-            uint32_t legal = 0;
-            for (uint32_t i = 0; i < agent->actions; i++)
-                legal += !mask || mask[i];
-            assert_true(legal > 0);
-            uint32_t n = rm_rng_below(&rng, legal), action = 0;
-            for (;; action++)
-                if ((!mask || mask[action]) && n-- == 0)
-                    break;
-            batch->actions[a][w] = (int32_t)action;
+            uint32_t choices = rm_test_batch_choices(agent);
+            for (uint32_t c = 0; c < choices; c++) {
+                uint32_t actions = choices > 1 ? agent->choice_actions[c] : agent->actions;
+                batch->actions[a][w * choices + c] = draw_action(&rng, actions, mask);
+                mask = mask ? mask + actions : NULL;
+            }
         }
     }
 }

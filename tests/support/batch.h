@@ -13,7 +13,7 @@ struct rm_test_batch {
     const struct rm_env_spec *spec;
     uint32_t worlds;
     struct rm_env_buffers out[64];
-    int32_t *actions[64];
+    int32_t *actions[64]; /* (worlds, choices) */
     const int32_t *const_actions[64];
     size_t obs_bytes[64];
 };
@@ -22,6 +22,9 @@ struct rm_test_batch {
 void rm_test_batch_open(struct rm_test_batch *batch, const char *name, const char *library,
                         const char *options, uint64_t seed, uint64_t first_world, uint32_t worlds);
 void rm_test_batch_close(struct rm_test_batch *batch);
+
+/* Choices that an agent makes in one step, at least 1. */
+uint32_t rm_test_batch_choices(const struct rm_env_agent *agent);
 
 /* Fills `config` from such a text. */
 void rm_test_world_config(struct rm_world_config *config, const char *name, const char *options);

@@ -25,6 +25,8 @@ static const struct subject {
     {"mountaincar", NULL, 0},
     {"count", NULL, 0},
     {"count", "agents=5 phases=3 length=3 mask=1", 0},
+    {"count", "agents=2 choices=3 mask=1", 0},
+    {"count", "choices=2 length=3", 0},
     {"count", "agents=2 phases=2 stamp=1 max_steps=9", 0},
     {"tictactoe", NULL, 1},
     {"tictactoe", "opening=1 draw=0.5", 1},

@@ -125,6 +125,77 @@ static void test_mask(void **unused)
     rm_test_batch_close(&batch);
 }
 
+/* Three choices: the move, one of 3, one of 4; each wrong answer costs a tenth. */
+static void test_choices(void **unused)
+{
+    (void)unused;
+    struct rm_test_batch batch;
+    rm_test_batch_open(&batch, "count", NULL, "choices=3 length=6 agents=2", 1, 0, 2);
+    const struct rm_env_agent *agent = &batch.spec->agent[1];
+    assert_int_equal(agent->choices, 3);
+    assert_int_equal(agent->actions, 2 + 3 + 4);
+    for (uint32_t c = 0; c < 3; c++)
+        assert_int_equal(agent->choice_actions[c], 2 + c);
+    rm_test_batch_reset(&batch);
+    double score = 0;
+    for (int32_t at = 0; at < 6; at++) {
+        /* World 0 does all right; in world 1 agent 0 errs in choice 1, agent 1 in both. */
+        const int32_t right[3] = {1, (at + 1) % 3, (at + 2) % 4};
+        const int32_t answers[2][2][3] = {
+            {{1, right[1], right[2]}, {1, right[1], right[2]}},
+            {{1, (right[1] + 2) % 3, right[2]}, {1, (right[1] + 1) % 3, (right[2] + 3) % 4}},
+        };
+        for (uint32_t w = 0; w < 2; w++)
+            for (uint32_t a = 0; a < 2; a++)
+                memcpy(&batch.actions[a][w * 3], answers[w][a], sizeof(answers[w][a]));
+        rm_test_batch_step(&batch, 0);
+        const double move = at == 5 ? 1 : -0.01;
+        assert_float_equal(batch.out[0].reward[0], move, 1e-6);
+        assert_float_equal(batch.out[1].reward[0], move, 1e-6);
+        assert_float_equal(batch.out[0].reward[1], move - 0.1, 1e-6);
+        assert_float_equal(batch.out[1].reward[1], move - 0.2, 1e-6);
+        score += batch.out[0].reward[0] + batch.out[1].reward[0];
+    }
+    assert_int_equal(batch.out[0].flags[1], RM_ENV_TERMINATED);
+    assert_float_equal(score, batch.spec->score_solved, 1e-6);
+    rm_test_batch_close(&batch);
+}
+
+static void test_masks_of_choices(void **unused)
+{
+    (void)unused;
+    struct rm_test_batch batch;
+    rm_test_batch_open(&batch, "count", NULL, "choices=3 mask=1", 1, 0, 1);
+    rm_test_batch_reset(&batch);
+    /* At 0: back is illegal; the right answers are 1 and 2, those after them illegal. */
+    static const uint8_t at_0[9] = {0, 1, 1, 1, 0, 1, 1, 1, 0},
+                         at_1[9] = {1, 1, 0, 1, 1, 0, 1, 1, 1};
+    assert_memory_equal(rm_test_batch_mask(&batch, 0, 0), at_0, 9);
+    static const struct {
+        int32_t action[3];
+        const char *words;
+    } refused[] = {
+        {{0, 1, 2}, "action 0 of choice 0 of agent 0 in world 0 is masked out"},
+        {{1, 2, 2}, "action 2 of choice 1 of agent 0 in world 0 is masked out"},
+        {{1, 1, 3}, "action 3 of choice 2 of agent 0 in world 0 is masked out"},
+        {{2, 1, 2}, "action 2 of choice 0 of agent 0 in world 0 is not one of 0..1"},
+        {{1, 3, 2}, "action 3 of choice 1 of agent 0 in world 0 is not one of 0..2"},
+        {{1, 1, -1}, "action -1 of choice 2 of agent 0 in world 0 is not one of 0..3"},
+    };
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        memcpy(batch.actions[0], refused[i].action, sizeof(refused[i].action));
+        assert_int_equal(batch.world.ops->step(batch.env, 0, batch.const_actions, batch.out),
+                         -EINVAL);
+        assert_string_equal(batch.world.ops->last_error(batch.env), refused[i].words);
+    }
+    const int32_t legal[3] = {1, 0, 1}; /* legal and wrong twice */
+    memcpy(batch.actions[0], legal, sizeof(legal));
+    rm_test_batch_step(&batch, 0);
+    assert_float_equal(batch.out[0].reward[0], -0.21, 1e-6);
+    assert_memory_equal(rm_test_batch_mask(&batch, 0, 0), at_1, 9);
+    rm_test_batch_close(&batch);
+}
+
 static void test_stamp(void **unused)
 {
     (void)unused;
@@ -244,6 +315,8 @@ int main(void)
         cmocka_unit_test(test_back_and_cut),
         cmocka_unit_test(test_phases),
         cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_masks_of_choices),
         cmocka_unit_test(test_stamp),
         cmocka_unit_test(test_fail),
         cmocka_unit_test(test_nan),

@@ -132,6 +132,9 @@ static void test_broken_libraries(void **unused)
         {"bad_phase", 1, -EPROTO, "agent 0 acts in a phase that the world does not have"},
         {"idle_phase", 1, -EPROTO, "no agent acts in phase 1"},
         {"no_actions", 1, -EPROTO, "agent 0 must have 1 to 65536 actions"},
+        {"many_choices", 1, -EPROTO, "agent 0 must have at most 8 choices"},
+        {"empty_choice", 1, -EPROTO, "1 to 65536 actions in every choice"},
+        {"short_choices", 1, -EPROTO, "as many actions as its choices have together"},
         {"no_reason", 1, -EINVAL, "gave no reason"},
     };
     for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {

@@ -27,6 +27,17 @@ static const struct rm_env_agent agent[] = {{
 #ifndef BROKEN_no_actions
                                                 .actions = 2,
 #endif
+#ifdef BROKEN_many_choices
+                                                .choices = RM_ENV_MAX_CHOICES + 1,
+#endif
+#ifdef BROKEN_empty_choice
+                                                .choices = 2,
+                                                .choice_actions = {2, 0},
+#endif
+#ifdef BROKEN_short_choices
+                                                .choices = 2,
+                                                .choice_actions = {2, 3},
+#endif
                                             },
                                             {
                                                 .name = "agent_1",

@@ -361,3 +361,11 @@ void rm_session_wake_all(struct rm_session *session)
         rm_wake_signal(&wake);
     }
 }
+
+void rm_session_wake_actors(struct rm_session *session)
+{
+    for (uint32_t a = 0; a < session->objects.actors; a++) {
+        struct rm_wake wake = rm_session_wake(session, rm_worker_actor(&session->objects, a));
+        rm_wake_signal(&wake);
+    }
+}

@@ -85,7 +85,8 @@ static inline struct rm_ring *rm_session_ring(struct rm_session *s, uint32_t act
 /* The wake of worker `worker` (objects.h), to sleep on or to signal. */
 struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker);
 
-/* Signals every worker that sleeps. */
+/* Signals every worker that sleeps; every actor. */
 void rm_session_wake_all(struct rm_session *session);
+void rm_session_wake_actors(struct rm_session *session);
 
 #endif

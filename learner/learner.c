@@ -2,13 +2,10 @@
 
 #include "actor/worlds.h"
 #include "config/config.h"
-#include "learner/algo/trainer.h"
-#include "learner/pace.h"
+#include "learner/method.h"
 #include "learner/policy_file.h"
 #include "learner/publisher.h"
-#include "learner/sampler.h"
 #include "shm/atomic.h"
-#include "shm/base/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,20 +28,13 @@ struct rm_learner {
     const struct rm_env_agent *agent;
 
     struct rm_backend *backend;
-    struct rm_trainer *trainer;
-    struct rm_sampler *sampler;
     struct rm_publisher publisher;
-    struct rm_pace pace;
+    struct rm_method *method;
     struct rm_phase_clock clock;
 
-    uint64_t updates;          /* made, predecessors' included */
     uint64_t saved;            /* updates in the final policy file, UINT64_MAX when there is none */
-    uint32_t not_finite;       /* skipped in a row */
     uint64_t settings_version; /* of the board's settings in use */
     uint64_t checkpoints;      /* requests answered */
-    uint64_t torn_before;      /* counts already on the board */
-    uint64_t age_sum_before, age_count_before;
-    uint64_t blocked_since_ns; /* when the limiter held it up; 0 = it does not */
 };
 
 /* --- making ---------------------------------------------------------------------------------- */
@@ -61,61 +51,32 @@ static int open_world(struct rm_learner *l, struct rm_error *error)
     return 0;
 }
 
-static int open_sampler(struct rm_learner *l, struct rm_error *error)
-{
-    const struct rm_experiment *e = l->experiment;
-    const uint32_t actors = l->session->objects.actors;
-    struct rm_sampler_source *sources = calloc(actors, sizeof *sources);
-    if (!sources)
-        return rm_fail(error, -ENOMEM, "no memory for %u rings", actors);
-    for (uint32_t a = 0; a < actors; a++) {
-        sources[a].ring = rm_session_ring(l->session, a, l->policy);
-        rm_session_worlds(e, a, &sources[a].first_world, &sources[a].worlds);
-    }
-    const struct rm_sampler_spec spec = {
-        .sources = sources,
-        .source_count = actors,
-        .agents = l->plan->agents,
-        .agent = l->agent,
-        .batch = e->sample.batch,
-        .n_step = e->sample.n_step,
-        .frame_stack = e->sample.frame_stack,
-        .gamma = e->sample.gamma,
-        .capacity = e->ring.capacity,
-        .form = e->algorithm.form,
-        .seed = e->seed,
-        .policy = l->policy,
-    };
-    const int rc = rm_sampler_create(&l->sampler, &spec, error);
-    free(sources);
-    return rc;
-}
-
-static int open_trainer(struct rm_learner *l, struct rm_error *error)
+static int open_method(struct rm_learner *l, struct rm_error *error)
 {
     const struct rm_experiment *e = l->experiment;
     int rc = rm_backend_cpu_create(&l->backend, e->learner.threads, e->learner.isa, error);
     if (rc)
         return rm_fail_within(error, rc, "learner.isa \"%s\"", e->learner.isa);
-    const struct rm_trainer_spec spec = {
-        .experiment = e,
-        .backend = l->backend,
-        .policy = l->policy,
-        .shape = l->plan->shape,
-    };
-    rc = rm_trainer_create(&l->trainer, &spec, error);
+    rc = rm_publisher_open(&l->publisher, &l->session->weights[l->policy], l->backend, l->counters,
+                           error);
     if (rc)
         return rc;
-    return rm_publisher_open(&l->publisher, &l->session->weights[l->policy], l->backend,
-                             l->counters, error);
+    const struct rm_method_spec spec = {
+        .session = l->session,
+        .policy = l->policy,
+        .agent = l->agent,
+        .backend = l->backend,
+        .publisher = &l->publisher,
+        .clock = &l->clock,
+        .updates = RM_PEEK(&l->counters->updates),
+        .attempts = RM_PEEK(&l->counters->updates_skipped),
+    };
+    return rm_method_of(e, l->policy)->create(&l->method, &spec, error);
 }
 
-static void wake_actors(struct rm_learner *l)
+static const float *params(const struct rm_learner *l)
 {
-    for (uint32_t a = 0; a < l->session->objects.actors; a++) {
-        struct rm_wake wake = rm_session_wake(l->session, rm_worker_actor(&l->session->objects, a));
-        rm_wake_signal(&wake);
-    }
+    return l->method->ops->params(l->method);
 }
 
 /* Publishes the first version, or goes on from what a predecessor published last: its parameters,
@@ -126,26 +87,23 @@ static int begin(struct rm_learner *l, struct rm_error *error)
     struct rm_weights_stamp stamp;
     const uint64_t count = l->session->weights[l->policy].count;
     if (rm_weights_latest(&l->session->weights[l->policy]).version == 0) {
-        rm_publisher_publish(&l->publisher, rm_trainer_params(l->trainer), 0, 0);
-        wake_actors(l);
+        rm_publisher_publish(&l->publisher, params(l), 0, 0);
+        rm_session_wake_actors(l->session);
     } else {
-        float *params = malloc(count * sizeof *params);
-        if (!params)
+        float *published = malloc(count * sizeof *published);
+        if (!published)
             return rm_fail(error, -ENOMEM, "no memory for %" PRIu64 " parameters", count);
-        rm_weights_read(&l->session->weights[l->policy], params, count, &stamp, NULL);
-        rm_trainer_load(l->trainer, params);
-        rm_publisher_resume(&l->publisher, params, stamp.updates);
-        free(params);
-        l->updates = RM_PEEK(&l->counters->updates);
+        rm_weights_read(&l->session->weights[l->policy], published, count, &stamp, NULL);
+        l->method->ops->load(l->method, published);
+        rm_publisher_resume(&l->publisher, published, stamp.updates);
+        free(published);
         fprintf(stderr,
                 "learner of %s: goes on from version %" PRIu64 " (update %" PRIu64 "); %" PRIu64
                 " updates after it are lost, the optimizer starts afresh\n",
-                l->plan->name, stamp.version, stamp.updates, l->updates - stamp.updates);
+                l->plan->name, stamp.version, stamp.updates,
+                l->method->ops->updates(l->method) - stamp.updates);
     }
-    rm_pace_start(&l->pace, l->session, l->sampler, l->policy,
-                  l->updates + RM_PEEK(&l->counters->updates_skipped));
     l->checkpoints = RM_SEE(&l->run->checkpoint_request);
-    RM_POKE(&l->counters->replay_capacity, rm_sampler_capacity(l->sampler));
     return 0;
 }
 
@@ -157,18 +115,9 @@ static void read_settings(struct rm_learner *l)
     if (version == l->settings_version)
         return;
     l->settings_version = version;
-#define SETTING(name) RM_PEEK(&l->run->settings[RM_HOT_##name])
-    const struct rm_trainer_settings settings = {
-        .learning_rate = SETTING(LEARNING_RATE),
-        .grad_clip = SETTING(GRAD_CLIP),
-        .target_tau = SETTING(TARGET_TAU),
-    };
-    rm_trainer_set(l->trainer, &settings);
-    l->publisher.interval = (uint32_t)SETTING(PUBLISH_INTERVAL);
-    l->publisher.min_change = SETTING(PUBLISH_MIN_CHANGE);
-    rm_pace_set_rate(&l->pace, SETTING(UPDATES_PER_STEP));
-    RM_POKE(&l->counters->learning_rate, settings.learning_rate);
-#undef SETTING
+    l->publisher.interval = (uint32_t)RM_PEEK(&l->run->settings[RM_HOT_PUBLISH_INTERVAL]);
+    l->publisher.min_change = RM_PEEK(&l->run->settings[RM_HOT_PUBLISH_MIN_CHANGE]);
+    l->method->ops->settings(l->method, l->run);
 }
 
 static int write_policy(struct rm_learner *l, const char *folder, struct rm_error *error)
@@ -180,15 +129,15 @@ static int write_policy(struct rm_learner *l, const char *folder, struct rm_erro
     if (snprintf(directory, sizeof directory, "%s/%s", l->directory, folder) >=
         (int)sizeof directory)
         return rm_fail(error, -ENAMETOOLONG, "%s: path too long", l->directory);
-    l->backend->ops->download(l->backend, l->publisher.host, rm_trainer_params(l->trainer),
+    l->backend->ops->download(l->backend, l->publisher.host, params(l),
                               l->session->weights[l->policy].count);
     const struct rm_policy_file file = {
         .experiment = l->experiment,
         .policy = l->plan->name,
         .agent = l->agent,
-        .net = rm_trainer_net(l->trainer),
+        .net = l->method->ops->net(l->method),
         .params = l->publisher.host,
-        .updates = l->updates,
+        .updates = l->method->ops->updates(l->method),
         .env_steps = RM_PEEK(&l->counters->env_steps),
     };
     return rm_policy_file_write(&file, directory, error);
@@ -204,136 +153,41 @@ static void answer_checkpoint(struct rm_learner *l)
     if (asked == l->checkpoints)
         return;
     l->checkpoints = asked;
-    snprintf(folder, sizeof folder, "checkpoints/%" PRIu64, l->updates);
+    snprintf(folder, sizeof folder, "checkpoints/%" PRIu64, l->method->ops->updates(l->method));
     if (write_policy(l, folder, &error))
         fprintf(stderr, "learner of %s: checkpoint: %s\n", l->plan->name, error.text);
 }
 
-static void count_samples(struct rm_learner *l)
-{
-    const struct rm_sampler_counts now = rm_sampler_counts(l->sampler);
-    struct rm_board_policy *c = l->counters;
-    RM_ADD_OWN(&c->samples, l->experiment->sample.batch);
-    RM_ADD_OWN(&c->samples_torn, now.torn - l->torn_before);
-    RM_ADD_OWN(&c->age_sum, now.age_sum - l->age_sum_before);
-    RM_ADD_OWN(&c->age_count, now.age_count - l->age_count_before);
-    RM_POKE(&c->replay_rows, rm_sampler_held(l->sampler));
-    l->torn_before = now.torn;
-    l->age_sum_before = now.age_sum;
-    l->age_count_before = now.age_count;
-}
-
-static int count_update(struct rm_learner *l, const struct rm_trainer_result *result,
-                        struct rm_error *error)
-{
-    struct rm_board_policy *c = l->counters;
-    const uint32_t patience = l->experiment->debug.finite_patience;
-    if (result->skipped) {
-        RM_ADD_OWN(&c->updates_skipped, 1);
-        if (++l->not_finite >= patience)
-            return rm_fail(error, -EDOM,
-                           "policy %s: %u updates in a row were not finite (loss %g, gradient norm "
-                           "%g); after %" PRIu64 " good ones; lower optimizer.learning_rate",
-                           l->plan->name, l->not_finite, result->loss, result->grad_norm,
-                           l->updates);
-        return 0;
-    }
-    l->not_finite = 0;
-    RM_POKE(&c->updates, ++l->updates);
-    RM_POKE(&c->loss, result->loss);
-    RM_POKE(&c->grad_norm, result->grad_norm);
-    RM_POKE(&c->q_mean, result->q_mean);
-    return 0;
-}
-
-static void count_waiting(struct rm_learner *l, bool waits)
-{
-    if (waits) {
-        if (!l->blocked_since_ns)
-            l->blocked_since_ns = rm_now_ns();
-    } else if (l->blocked_since_ns) {
-        RM_ADD_OWN(&l->counters->sample_blocked_ns, rm_now_ns() - l->blocked_since_ns);
-        l->blocked_since_ns = 0;
-    }
-}
-
-/* One update. Returns false when no batch could be drawn. */
-static bool update(struct rm_learner *l, int *rc, struct rm_error *error)
-{
-    struct rm_batch *batch = rm_sampler_batch(l->sampler);
-    rm_phase_enter(&l->clock, RM_PHASE_SAMPLING);
-    if (!rm_sampler_draw(l->sampler, l->pace.attempts + 1, batch))
-        return false;
-    rm_pace_drawn(&l->pace);
-    count_samples(l);
-    if (!l->pace.rounds)
-        wake_actors(l); /* what was sampled may let them insert */
-    const struct rm_trainer_result result =
-        rm_trainer_update(l->trainer, batch, l->pace.attempts, &l->clock);
-    *rc = count_update(l, &result, error);
-    return true;
-}
-
-static int end_round(struct rm_learner *l)
-{
-    rm_phase_enter(&l->clock, RM_PHASE_PUBLISH);
-    rm_publisher_offer(&l->publisher, rm_trainer_params(l->trainer), l->updates, l->pace.round);
-    rm_pace_arrive(&l->pace, false);
-    return 1;
-}
-
 int rm_learner_save(struct rm_learner *l, struct rm_error *error)
 {
-    if (l->saved == l->updates)
+    const uint64_t updates = l->method->ops->updates(l->method);
+    if (l->saved == updates)
         return 0;
     const int rc = write_policy(l, "policies", error);
     if (!rc)
-        l->saved = l->updates;
+        l->saved = updates;
     return rc;
 }
 
 static int finish(struct rm_learner *l, struct rm_error *error)
 {
-    rm_phase_enter(&l->clock, RM_PHASE_PUBLISH);
-    if (l->updates > l->publisher.stamped)
-        rm_publisher_publish(&l->publisher, rm_trainer_params(l->trainer), l->updates,
-                             l->pace.round);
     const int rc = rm_learner_save(l, error);
-    rm_pace_arrive(&l->pace, true);
+    l->method->ops->leave(l->method);
     return rc ? rc : RM_DUTY_DONE;
-}
-
-static int take_turn(struct rm_learner *l, struct rm_error *error)
-{
-    int rc = 0;
-    enum rm_turn turn = rm_pace_next(&l->pace);
-    if (turn == RM_TURN_UPDATE && !update(l, &rc, error))
-        turn = rm_pace_too_few(&l->pace);
-    count_waiting(l, turn == RM_TURN_WAIT && !l->pace.rounds);
-    switch (turn) {
-    case RM_TURN_WAIT:
-        return 0;
-    case RM_TURN_UPDATE:
-        if (!rc && !l->pace.rounds) {
-            rm_phase_enter(&l->clock, RM_PHASE_PUBLISH);
-            rm_publisher_offer(&l->publisher, rm_trainer_params(l->trainer), l->updates, 0);
-        }
-        return rc ? rc : 1;
-    case RM_TURN_ROUND_END:
-        return end_round(l);
-    case RM_TURN_FINISHED:
-        return finish(l, error);
-    }
-    return 0;
 }
 
 static int do_work(void *self, struct rm_error *error)
 {
     struct rm_learner *l = self;
+    enum rm_method_turn turn = RM_METHOD_WAIT;
     rm_phase_enter(&l->clock, RM_PHASE_OTHER);
     read_settings(l);
     answer_checkpoint(l);
-    const int rc = take_turn(l, error);
+    int rc = l->method->ops->turn(l->method, &turn, error);
+    if (!rc && turn == RM_METHOD_FINISHED)
+        rc = finish(l, error);
+    else if (!rc)
+        rc = turn == RM_METHOD_WORKED;
     rm_phase_enter(&l->clock, RM_PHASE_OTHER);
     return rc;
 }
@@ -358,9 +212,7 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
     rm_phase_start(&l->clock, &session->board.workers[worker]);
     int rc = open_world(l, error);
     if (!rc)
-        rc = open_sampler(l, error);
-    if (!rc)
-        rc = open_trainer(l, error);
+        rc = open_method(l, error);
     if (!rc)
         rc = begin(l, error);
     if (rc) {
@@ -388,9 +240,9 @@ void rm_learner_destroy(struct rm_learner *l)
 {
     if (!l)
         return;
+    if (l->method)
+        l->method->ops->destroy(l->method);
     rm_publisher_close(&l->publisher);
-    rm_trainer_destroy(l->trainer);
-    rm_sampler_destroy(l->sampler);
     if (l->backend)
         rm_backend_destroy(l->backend);
     if (l->env)

@@ -1,0 +1,271 @@
+/* Learning from replay: batches drawn from the policy's rings, an update each, published by
+ * interval. */
+#include "config/config.h"
+#include "learner/algo/trainer.h"
+#include "learner/method.h"
+#include "learner/pace.h"
+#include "learner/sampler.h"
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct replay {
+    struct rm_method method; /* first */
+    struct rm_session *session;
+    uint32_t policy;
+    const struct rm_experiment *experiment;
+    const struct rm_policy_plan *plan;
+    struct rm_board_policy *counters;
+    const struct rm_env_agent *agent;
+    struct rm_publisher *publisher;
+    struct rm_phase_clock *clock;
+
+    struct rm_trainer *trainer;
+    struct rm_sampler *sampler;
+    struct rm_pace pace;
+
+    uint64_t updates;     /* made, predecessors' included */
+    uint32_t not_finite;  /* skipped in a row */
+    uint64_t torn_before; /* counts already on the board */
+    uint64_t age_sum_before, age_count_before;
+    uint64_t blocked_since_ns; /* when the limiter held it up; 0 = it does not */
+};
+
+static struct replay *of(struct rm_method *method)
+{
+    return (struct replay *)method;
+}
+
+static const struct replay *of_const(const struct rm_method *method)
+{
+    return (const struct replay *)method;
+}
+
+static int open_sampler(struct replay *r, struct rm_error *error)
+{
+    const struct rm_experiment *e = r->experiment;
+    const uint32_t actors = r->session->objects.actors;
+    struct rm_sampler_source *sources = calloc(actors, sizeof *sources);
+    if (!sources)
+        return rm_fail(error, -ENOMEM, "no memory for %u rings", actors);
+    for (uint32_t a = 0; a < actors; a++) {
+        sources[a].ring = rm_session_ring(r->session, a, r->policy);
+        rm_session_worlds(e, a, &sources[a].first_world, &sources[a].worlds);
+    }
+    const struct rm_sampler_spec spec = {
+        .sources = sources,
+        .source_count = actors,
+        .agents = r->plan->agents,
+        .agent = r->agent,
+        .batch = e->sample.batch,
+        .n_step = e->sample.n_step,
+        .frame_stack = e->sample.frame_stack,
+        .gamma = e->sample.gamma,
+        .capacity = e->ring.capacity,
+        .form = e->algorithm.form,
+        .seed = e->seed,
+        .policy = r->policy,
+    };
+    const int rc = rm_sampler_create(&r->sampler, &spec, error);
+    free(sources);
+    return rc;
+}
+
+static void count_samples(struct replay *r)
+{
+    const struct rm_sampler_counts now = rm_sampler_counts(r->sampler);
+    struct rm_board_policy *c = r->counters;
+    RM_ADD_OWN(&c->samples, r->experiment->sample.batch);
+    RM_ADD_OWN(&c->samples_torn, now.torn - r->torn_before);
+    RM_ADD_OWN(&c->age_sum, now.age_sum - r->age_sum_before);
+    RM_ADD_OWN(&c->age_count, now.age_count - r->age_count_before);
+    RM_POKE(&c->replay_rows, rm_sampler_held(r->sampler));
+    r->torn_before = now.torn;
+    r->age_sum_before = now.age_sum;
+    r->age_count_before = now.age_count;
+}
+
+static int count_update(struct replay *r, const struct rm_trainer_result *result,
+                        struct rm_error *error)
+{
+    struct rm_board_policy *c = r->counters;
+    const uint32_t patience = r->experiment->debug.finite_patience;
+    if (result->skipped) {
+        RM_ADD_OWN(&c->updates_skipped, 1);
+        if (++r->not_finite >= patience)
+            return rm_fail(error, -EDOM,
+                           "policy %s: %u updates in a row were not finite (loss %g, gradient norm "
+                           "%g); after %" PRIu64 " good ones; lower optimizer.learning_rate",
+                           r->plan->name, r->not_finite, result->loss, result->grad_norm,
+                           r->updates);
+        return 0;
+    }
+    r->not_finite = 0;
+    RM_POKE(&c->updates, ++r->updates);
+    RM_POKE(&c->loss, result->loss);
+    RM_POKE(&c->grad_norm, result->grad_norm);
+    RM_POKE(&c->q_mean, result->q_mean);
+    return 0;
+}
+
+static void count_waiting(struct replay *r, bool waits)
+{
+    if (waits) {
+        if (!r->blocked_since_ns)
+            r->blocked_since_ns = rm_now_ns();
+    } else if (r->blocked_since_ns) {
+        RM_ADD_OWN(&r->counters->sample_blocked_ns, rm_now_ns() - r->blocked_since_ns);
+        r->blocked_since_ns = 0;
+    }
+}
+
+/* One update. Returns false when no batch could be drawn. */
+static bool update(struct replay *r, int *rc, struct rm_error *error)
+{
+    struct rm_batch *batch = rm_sampler_batch(r->sampler);
+    rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
+    if (!rm_sampler_draw(r->sampler, r->pace.attempts + 1, batch))
+        return false;
+    rm_pace_drawn(&r->pace);
+    count_samples(r);
+    if (!r->pace.rounds)
+        rm_session_wake_actors(r->session); /* what was sampled may let them insert */
+    const struct rm_trainer_result result =
+        rm_trainer_update(r->trainer, batch, r->pace.attempts, r->clock);
+    *rc = count_update(r, &result, error);
+    return true;
+}
+
+static void replay_destroy(struct rm_method *method)
+{
+    struct replay *r = of(method);
+    if (!r)
+        return;
+    rm_trainer_destroy(r->trainer);
+    rm_sampler_destroy(r->sampler);
+    free(r);
+}
+
+static int replay_create(struct rm_method **method, const struct rm_method_spec *spec,
+                         struct rm_error *error)
+{
+    struct replay *r = calloc(1, sizeof *r);
+    if (!r)
+        return rm_fail(error, -ENOMEM, "no memory for a learner");
+    r->method.ops = &rm_replay_method;
+    r->session = spec->session;
+    r->policy = spec->policy;
+    r->experiment = &spec->session->experiment;
+    r->plan = &spec->session->plan.policy[spec->policy];
+    r->counters = &spec->session->board.policies[spec->policy];
+    r->agent = spec->agent;
+    r->publisher = spec->publisher;
+    r->clock = spec->clock;
+    r->updates = spec->updates;
+    const struct rm_trainer_spec trainer = {
+        .experiment = r->experiment,
+        .backend = spec->backend,
+        .policy = r->policy,
+        .shape = r->plan->shape,
+    };
+    int rc = open_sampler(r, error);
+    if (!rc)
+        rc = rm_trainer_create(&r->trainer, &trainer, error);
+    if (rc) {
+        replay_destroy(&r->method);
+        return rc;
+    }
+    rm_pace_start(&r->pace, r->session, r->sampler, r->policy, spec->updates + spec->attempts);
+    RM_POKE(&r->counters->replay_capacity, rm_sampler_capacity(r->sampler));
+    *method = &r->method;
+    return 0;
+}
+
+static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struct rm_error *error)
+{
+    struct replay *r = of(method);
+    const float *params = rm_trainer_params(r->trainer);
+    int rc = 0;
+    enum rm_turn turn = rm_pace_next(&r->pace);
+    if (turn == RM_TURN_UPDATE && !update(r, &rc, error))
+        turn = rm_pace_too_few(&r->pace);
+    count_waiting(r, turn == RM_TURN_WAIT && !r->pace.rounds);
+    *did = RM_METHOD_WORKED;
+    switch (turn) {
+    case RM_TURN_WAIT:
+        *did = RM_METHOD_WAIT;
+        break;
+    case RM_TURN_UPDATE:
+        if (rc || r->pace.rounds)
+            break;
+        rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
+        rm_publisher_offer(r->publisher, params, r->updates, 0);
+        break;
+    case RM_TURN_ROUND_END:
+        rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
+        rm_publisher_offer(r->publisher, params, r->updates, r->pace.round);
+        rm_pace_arrive(&r->pace, false);
+        break;
+    case RM_TURN_FINISHED:
+        rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
+        if (r->updates > r->publisher->stamped)
+            rm_publisher_publish(r->publisher, params, r->updates, r->pace.round);
+        *did = RM_METHOD_FINISHED;
+        break;
+    }
+    return rc;
+}
+
+static void replay_settings(struct rm_method *method, const struct rm_board_run *run)
+{
+    struct replay *r = of(method);
+    const struct rm_trainer_settings settings = {
+        .learning_rate = RM_PEEK(&run->settings[RM_HOT_LEARNING_RATE]),
+        .grad_clip = RM_PEEK(&run->settings[RM_HOT_GRAD_CLIP]),
+        .target_tau = RM_PEEK(&run->settings[RM_HOT_TARGET_TAU]),
+    };
+    rm_trainer_set(r->trainer, &settings);
+    rm_pace_set_rate(&r->pace, RM_PEEK(&run->settings[RM_HOT_UPDATES_PER_STEP]));
+    RM_POKE(&r->counters->learning_rate, settings.learning_rate);
+}
+
+static const float *replay_params(const struct rm_method *method)
+{
+    return rm_trainer_params(of_const(method)->trainer);
+}
+
+static const struct rm_net *replay_net(const struct rm_method *method)
+{
+    return rm_trainer_net(of_const(method)->trainer);
+}
+
+static uint64_t replay_updates(const struct rm_method *method)
+{
+    return of_const(method)->updates;
+}
+
+static void replay_load(struct rm_method *method, const float *params)
+{
+    rm_trainer_load(of(method)->trainer, params);
+}
+
+static void replay_leave(struct rm_method *method)
+{
+    rm_pace_arrive(&of(method)->pace, true);
+}
+
+const struct rm_method_ops rm_replay_method = {
+    .name = "replay",
+    .create = replay_create,
+    .destroy = replay_destroy,
+    .turn = replay_turn,
+    .settings = replay_settings,
+    .params = replay_params,
+    .net = replay_net,
+    .updates = replay_updates,
+    .load = replay_load,
+    .leave = replay_leave,
+};

@@ -119,6 +119,14 @@ struct rm_network_config {
     double observation_clip;     /* of what was normalised */
 };
 
+/* policy.frozen: an opponent that is not trained. */
+struct rm_frozen_config {
+    uint32_t policy; /* which is frozen */
+    uint32_t of;     /* whose snapshots it plays */
+    uint64_t every;  /* updates of `of` between snapshots */
+    uint32_t keep;   /* snapshots kept; one of them is drawn at every renewal */
+};
+
 struct rm_world_option_value {
     char key[RM_TEXT_MAX];
     double value;
@@ -165,12 +173,7 @@ struct rm_experiment {
         uint32_t list[RM_AGENT_MAP_MAX]; /* agent -> policy */
         /* Frozen opponents: policies that are not trained but take snapshots of another one. */
         uint32_t frozen_count;
-        struct rm_frozen_config {
-            uint32_t policy; /* which is frozen */
-            uint32_t of;     /* whose snapshots it plays */
-            uint64_t every;  /* updates of `of` between snapshots */
-            uint32_t keep;   /* snapshots kept; one of them is drawn at every renewal */
-        } frozen[RM_FROZEN_MAX];
+        struct rm_frozen_config frozen[RM_FROZEN_MAX];
     } policy;
 
     struct {

@@ -274,7 +274,7 @@ const struct rm_key rm_keys[] = {
     F64("algorithm.target_entropy_ratio", algorithm.target_entropy_ratio, 0, 1, 0.98, "",
         "sac: target entropy, as a fraction of that of the uniform policy."),
     BOOL("algorithm.value_rescale", algorithm.value_rescale, 1,
-         "r2d2: values are learned as h(x) = sgn(x)(sqrt(|x| + 1) - 1) + 0.001 x."),
+         "r2d2: values are learned as h(x) = sgn(x)(sqrt(abs(x) + 1) - 1) + 0.001 x."),
 
     COMPOUND("network.layers", RM_KEY_LAYERS, network.layer_count, network.layers,
              "[{\"type\": \"linear\", \"units\": 128}, {\"type\": \"relu\"},"

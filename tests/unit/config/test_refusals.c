@@ -188,7 +188,7 @@ static const struct refusal cases[] = {
     {WITH("\"sample\": {\"min_fill\": 32}"),
      {"t.json:2:24: sample.min_fill: 32 transitions are less than one batch (sample.batch 64)"}},
     {WITH("\"run\": {\"steps\": 900}"), {"sample.min_fill: 1000", "the run ends after 900 steps"}},
-    {WITH("\"ring\": {\"mode\": \"rollout\"}"), {"t.json:2:18: ring.mode: unknown key"}},
+    {WITH("\"ring\": {\"mode\": \"rollout\"}"), {"t.json:2:10: ring.mode: unknown key"}},
     {WITH(IQN
           ", \"sample\": {\"batch\": 65536, \"min_fill\": 65536}, \"ring\": {\"capacity\": 65536},"
           "\"run\": {\"steps\": 0}, \"actor\": {\"quantiles\": 8}"),

@@ -123,7 +123,9 @@ static void refuses_bad_specs(void **state)
         {offsetof(struct rm_ring_spec, action_words), 0, "have a size"},
         {offsetof(struct rm_ring_spec, mask_bytes), 0, "mask column"},
         {offsetof(struct rm_ring_spec, columns), 0, "mask column"},
-        {offsetof(struct rm_ring_spec, columns), 9, "does not exist"},
+        {offsetof(struct rm_ring_spec, columns), 9, "state column"},
+        {offsetof(struct rm_ring_spec, state_floats), 9, "state column"},
+        {offsetof(struct rm_ring_spec, columns), 17, "does not exist"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct rm_ring_spec spec = spec_of(RM_RING_REPLAY);

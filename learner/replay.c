@@ -108,6 +108,7 @@ static int count_update(struct replay *r, const struct rm_trainer_result *result
     RM_POKE(&c->loss, result->loss);
     RM_POKE(&c->grad_norm, result->grad_norm);
     RM_POKE(&c->q_mean, result->q_mean);
+    RM_POKE(&c->learning_rate, result->learning_rate);
     return 0;
 }
 
@@ -122,6 +123,15 @@ static void count_waiting(struct replay *r, bool waits)
     }
 }
 
+/* Of the run's steps, how many were taken when the batch was drawn; in rounds by the end of the
+ * round before. */
+static double progress(const struct replay *r)
+{
+    const uint64_t all = r->experiment->run.steps * r->plan->agents;
+    const uint64_t taken = r->pace.rounds ? r->pace.inserted : RM_PEEK(&r->counters->env_steps);
+    return all && taken < all ? (double)taken / (double)all : all ? 1.0 : 0.0;
+}
+
 /* One update. Returns false when no batch could be drawn. */
 static bool update(struct replay *r, int *rc, struct rm_error *error)
 {
@@ -133,6 +143,7 @@ static bool update(struct replay *r, int *rc, struct rm_error *error)
     count_samples(r);
     if (!r->pace.rounds)
         rm_session_wake_actors(r->session); /* what was sampled may let them insert */
+    rm_trainer_progress(r->trainer, progress(r));
     const struct rm_trainer_result result =
         rm_trainer_update(r->trainer, batch, r->pace.attempts, r->clock);
     *rc = count_update(r, &result, error);
@@ -229,7 +240,7 @@ static void replay_settings(struct rm_method *method, const struct rm_board_run 
     };
     rm_trainer_set(r->trainer, &settings);
     rm_pace_set_rate(&r->pace, RM_PEEK(&run->settings[RM_HOT_UPDATES_PER_STEP]));
-    RM_POKE(&r->counters->learning_rate, settings.learning_rate);
+    RM_POKE(&r->counters->learning_rate, settings.learning_rate); /* until the next update */
 }
 
 static const float *replay_params(const struct rm_method *method)

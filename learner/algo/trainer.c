@@ -1,6 +1,7 @@
 #include "learner/algo/trainer.h"
 
 #include "learner/algo/algo.h"
+#include "learner/algo/optimizer.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,14 +18,15 @@ struct rm_trainer {
     uint32_t policy, batch, inputs, actions;
     uint32_t quantiles, target_quantiles; /* of the outputs; DQN: 1 */
     struct rm_trainer_settings settings;
-    uint64_t adam_step;
+    double progress; /* of the run */
 
     struct rm_net *net;
     struct rm_net_workspace *online_space, *target_space;
+    struct rm_optimizer *optimizer;
     size_t count; /* parameters */
 
     /* The backend's memory. */
-    float *params, *target, *grads, *m, *v;
+    float *params, *target, *grads;
     float *obs, *next_obs; /* (batch, inputs) */
     float *noise;          /* (noise_count), NULL when the network has no noisy layer */
     float *tau;            /* (batch, max quantiles), NULL unless fractions are drawn */
@@ -69,6 +71,8 @@ static int make_network(struct rm_trainer *t, const struct rm_net_shape *shape,
     if (!rc)
         rc = rm_net_workspace_create(&t->target_space, t->net, t->backend, t->batch, target_tau,
                                      false, error);
+    if (!rc)
+        rc = rm_optimizer_create(&t->optimizer, t->backend, t->experiment, t->net, error);
     t->count = rm_net_param_count(t->net);
     return rc;
 }
@@ -85,8 +89,6 @@ static int make_buffers(struct rm_trainer *t, struct rm_error *error)
         {&t->params, t->count},
         {&t->target, t->count},
         {&t->grads, t->count},
-        {&t->m, t->count},
-        {&t->v, t->count},
         {&t->obs, rows * t->inputs},
         {&t->next_obs, rows * t->inputs},
         {&t->noise, noise},
@@ -145,8 +147,8 @@ void rm_trainer_destroy(struct rm_trainer *t)
 {
     if (!t)
         return;
-    float *device[] = {t->params, t->target,   t->grads, t->m,   t->v,
-                       t->obs,    t->next_obs, t->noise, t->tau, t->d_q};
+    float *device[] = {t->params,   t->target, t->grads, t->obs,
+                       t->next_obs, t->noise,  t->tau,   t->d_q};
     for (size_t i = 0; i < sizeof device / sizeof *device; i++)
         if (device[i])
             t->backend->ops->release(t->backend, device[i]);
@@ -154,6 +156,7 @@ void rm_trainer_destroy(struct rm_trainer *t)
         rm_net_workspace_destroy(t->online_space);
     if (t->target_space)
         rm_net_workspace_destroy(t->target_space);
+    rm_optimizer_destroy(t->optimizer);
     if (t->net)
         rm_net_destroy(t->net);
     free(t->host_q);
@@ -168,6 +171,12 @@ void rm_trainer_destroy(struct rm_trainer *t)
 void rm_trainer_set(struct rm_trainer *t, const struct rm_trainer_settings *settings)
 {
     t->settings = *settings;
+    rm_optimizer_set(t->optimizer, settings->learning_rate, settings->grad_clip);
+}
+
+void rm_trainer_progress(struct rm_trainer *t, double progress)
+{
+    t->progress = progress;
 }
 
 void rm_trainer_load(struct rm_trainer *t, const float *params)
@@ -175,10 +184,7 @@ void rm_trainer_load(struct rm_trainer *t, const float *params)
     struct rm_backend *b = t->backend;
     b->ops->upload(b, t->params, params, t->count);
     b->ops->upload(b, t->target, params, t->count);
-    memset(t->host_params, 0, t->count * sizeof *t->host_params);
-    b->ops->upload(b, t->m, t->host_params, t->count);
-    b->ops->upload(b, t->v, t->host_params, t->count);
-    t->adam_step = 0;
+    rm_optimizer_reset(t->optimizer);
     rm_net_prepare(t->online_space, t->params);
     rm_net_prepare(t->target_space, t->target);
 }
@@ -262,7 +268,7 @@ struct rm_trainer_result rm_trainer_gradient(struct rm_trainer *t, const struct 
     result.q_mean = rm_algo_mean_q(t->host_q, &layout, t->batch, batch->action);
     b->ops->upload(b, t->d_q, t->host_d_q, outputs);
     rm_net_backward(t->online_space, t->params, &in, t->d_q, t->grads);
-    result.grad_norm = sqrt(b->ops->sum_squares(b, t->grads, t->count));
+    result.grad_norm = rm_optimizer_norm(t->optimizer, t->grads);
     result.skipped = !isfinite(result.loss) || !isfinite(result.grad_norm);
     return result;
 }
@@ -304,18 +310,14 @@ struct rm_trainer_result rm_trainer_update(struct rm_trainer *t, const struct rm
     if (result.skipped)
         return result;
     enter(clock, RM_PHASE_OPTIMIZER);
-    struct rm_backend *b = t->backend;
-    const double clip = t->settings.grad_clip;
-    const float scale =
-        clip > 0 && result.grad_norm > clip ? (float)(clip / result.grad_norm) : 1.0f;
-    const struct rm_adam adam = {
-        .learning_rate = (float)t->settings.learning_rate,
-        .beta1 = (float)t->experiment->optimizer.beta1,
-        .beta2 = (float)t->experiment->optimizer.beta2,
-        .epsilon = (float)t->experiment->optimizer.epsilon,
-        .step = ++t->adam_step,
+    const struct rm_optimizer_input step = {
+        .params = t->params,
+        .grads = t->grads,
+        .loss = result.loss,
+        .update = number,
+        .progress = t->progress,
     };
-    b->ops->adam(b, &adam, scale, t->grads, t->count, t->params, t->m, t->v);
+    result.learning_rate = rm_optimizer_apply(t->optimizer, &step, result.grad_norm).learning_rate;
     rm_net_prepare(t->online_space, t->params);
     move_target(t, number);
     return result;

@@ -1,7 +1,7 @@
 /* trainer: one policy's networks, optimizer state and target network, and the update that moves
  * them. An update is three forward passes, each with its own noise and fractions (online on s' to
  * choose a*, target on s' for its value, online on s), the loss, one backward pass, the gradient's
- * norm, Adam and the target network.
+ * norm, the optimizer and the target network.
  *
  * All randomness is a function of (seed, policy, update, pass), so an update is a function of
  * parameters, moments and batch. Belongs to one thread; nothing is allocated after create. */
@@ -35,7 +35,8 @@ struct rm_trainer_settings {
 
 struct rm_trainer_result {
     double loss, grad_norm, q_mean;
-    bool skipped; /* loss or gradient was not finite: nothing was changed */
+    double learning_rate; /* of this update */
+    bool skipped;         /* loss or gradient was not finite: nothing was changed */
 };
 
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
@@ -53,6 +54,9 @@ struct rm_trainer_result rm_trainer_gradient(struct rm_trainer *trainer,
                                              struct rm_phase_clock *clock);
 
 void rm_trainer_set(struct rm_trainer *trainer, const struct rm_trainer_settings *settings);
+
+/* How far the run is, 0 to 1, for schedules over the run; 0 at first. */
+void rm_trainer_progress(struct rm_trainer *trainer, double progress);
 
 /* Replaces the online parameters, from host memory; the target network becomes equal to them and
  * the optimizer starts afresh. */

@@ -21,7 +21,13 @@ enum rm_activation { RM_ACT_NONE = 0, RM_ACT_RELU, RM_ACT_TANH, RM_ACT_GELU };
 
 struct rm_adam {
     float learning_rate, beta1, beta2, epsilon;
-    uint64_t step; /* 1 for the first update */
+    uint64_t step;      /* 1 for the first update */
+    float weight_decay; /* decoupled (Loshchilov 2019): params shrink by learning_rate * this */
+};
+
+struct rm_rmsprop {
+    float learning_rate, alpha, epsilon; /* alpha: decay of the mean of squares */
+    float momentum;                      /* 0: none, and no memory for it */
 };
 
 struct rm_backend {
@@ -115,6 +121,12 @@ struct rm_backend_ops {
     /* Adam (Kingma 2015, algorithm 1) on grads * scale. */
     void (*adam)(struct rm_backend *b, const struct rm_adam *adam, float scale, const float *grads,
                  size_t n, float *params, float *m, float *v);
+    /* RMSProp (Hinton 2012, lecture 6e) on grads * scale; m NULL without momentum. */
+    void (*rmsprop)(struct rm_backend *b, const struct rm_rmsprop *rmsprop, float scale,
+                    const float *grads, size_t n, float *params, float *m, float *v);
+    /* out = a x + c y; out may be x or y */
+    void (*combine)(struct rm_backend *b, float a, const float *x, float c, const float *y,
+                    size_t n, float *out);
     /* target += tau * (params - target) */
     void (*lerp)(struct rm_backend *b, float tau, const float *params, size_t n, float *target);
 };

@@ -75,6 +75,8 @@ static const struct rm_backend_ops ops = {
     .sum_squares = rm_cpu_sum_squares,
     .sum_squares_diff = rm_cpu_sum_squares_diff,
     .adam = rm_cpu_adam,
+    .rmsprop = rm_cpu_rmsprop,
+    .combine = rm_cpu_combine,
     .lerp = rm_cpu_lerp,
 };
 

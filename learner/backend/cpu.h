@@ -83,6 +83,10 @@ double rm_cpu_sum_squares(struct rm_backend *b, const float *x, size_t n);
 double rm_cpu_sum_squares_diff(struct rm_backend *b, const float *x, const float *y, size_t n);
 void rm_cpu_adam(struct rm_backend *b, const struct rm_adam *adam, float scale, const float *grads,
                  size_t n, float *params, float *m, float *v);
+void rm_cpu_rmsprop(struct rm_backend *b, const struct rm_rmsprop *rmsprop, float scale,
+                    const float *grads, size_t n, float *params, float *m, float *v);
+void rm_cpu_combine(struct rm_backend *b, float a, const float *x, float c, const float *y,
+                    size_t n, float *out);
 void rm_cpu_lerp(struct rm_backend *b, float tau, const float *params, size_t n, float *target);
 
 #endif

@@ -11,7 +11,8 @@ struct flat_work {
     size_t n;
     enum rm_activation act;
     const struct rm_adam_factors *adam;
-    float tau;
+    const struct rm_rmsprop *rmsprop;
+    float tau, a, c;
 };
 
 struct chunk {
@@ -196,10 +197,47 @@ void rm_cpu_adam(struct rm_backend *b, const struct rm_adam *adam, float scale, 
         .beta2 = adam->beta2,
         .epsilon = adam->epsilon,
         .scale = scale,
+        .keep = 1.0f - adam->learning_rate * adam->weight_decay,
     };
     struct flat_work w = {
         .cpu = rm_cpu_of(b), .x = grads, .out = params, .m = m, .v = v, .n = n, .adam = &f};
     run_flat(&w, adam_chunk);
+}
+
+static void rmsprop_chunk(void *work, uint32_t index)
+{
+    const struct flat_work *w = work;
+    struct chunk c = chunk_of(w->n, index);
+    w->cpu->kernels->rmsprop(w->rmsprop, w->tau, w->x + c.at, c.n, w->out + c.at,
+                             w->m ? w->m + c.at : NULL, w->v + c.at);
+}
+
+void rm_cpu_rmsprop(struct rm_backend *b, const struct rm_rmsprop *rmsprop, float scale,
+                    const float *grads, size_t n, float *params, float *m, float *v)
+{
+    struct flat_work w = {.cpu = rm_cpu_of(b),
+                          .x = grads,
+                          .out = params,
+                          .m = m,
+                          .v = v,
+                          .n = n,
+                          .rmsprop = rmsprop,
+                          .tau = scale};
+    run_flat(&w, rmsprop_chunk);
+}
+
+static void combine_chunk(void *work, uint32_t index)
+{
+    const struct flat_work *w = work;
+    struct chunk c = chunk_of(w->n, index);
+    w->cpu->kernels->combine(w->a, w->x + c.at, w->c, w->y + c.at, c.n, w->out + c.at);
+}
+
+void rm_cpu_combine(struct rm_backend *b, float a, const float *x, float c, const float *y,
+                    size_t n, float *out)
+{
+    struct flat_work w = {.cpu = rm_cpu_of(b), .x = x, .y = y, .out = out, .n = n, .a = a, .c = c};
+    run_flat(&w, combine_chunk);
 }
 
 static void lerp_chunk(void *work, uint32_t index)

@@ -110,14 +110,37 @@ void RM_ISA_NAME(adam)(const struct rm_adam_factors *f, const float *grads, size
 {
     const float b1 = f->beta1, b2 = f->beta2, c1 = 1.0f - b1, c2 = 1.0f - b2;
     const float step = f->step, root = f->root, eps = f->epsilon, scale = f->scale;
+    const float keep = f->keep;
     for (size_t i = 0; i < n; i++) {
         float g = grads[i] * scale;
         float mi = RM_FMA(c1, g, b1 * m[i]);
         float vi = RM_FMA(c2 * g, g, b2 * v[i]);
         m[i] = mi;
         v[i] = vi;
-        params[i] = RM_FMA(-step, mi / RM_FMA(sqrtf(vi), root, eps), params[i]);
+        params[i] = RM_FMA(-step, mi / RM_FMA(sqrtf(vi), root, eps), keep * params[i]);
     }
+}
+
+void RM_ISA_NAME(rmsprop)(const struct rm_rmsprop *r, float scale, const float *grads, size_t n,
+                          float *params, float *m, float *v)
+{
+    const float alpha = r->alpha, rest = 1.0f - alpha, eps = r->epsilon, step = r->learning_rate;
+    const float momentum = r->momentum;
+    for (size_t i = 0; i < n; i++) {
+        float g = grads[i] * scale;
+        float vi = RM_FMA(rest * g, g, alpha * v[i]);
+        float d = g / (sqrtf(vi) + eps);
+        v[i] = vi;
+        if (m)
+            m[i] = d = RM_FMA(momentum, m[i], d);
+        params[i] = RM_FMA(-step, d, params[i]);
+    }
+}
+
+void RM_ISA_NAME(combine)(float a, const float *x, float c, const float *y, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = RM_FMA(a, x[i], c * y[i]);
 }
 
 void RM_ISA_NAME(lerp)(float tau, const float *params, size_t n, float *target)

@@ -48,6 +48,9 @@ double RM_ISA_NAME(sum_squares)(const float *x, size_t n);
 double RM_ISA_NAME(sum_squares_diff)(const float *x, const float *y, size_t n);
 void RM_ISA_NAME(adam)(const struct rm_adam_factors *f, const float *grads, size_t n, float *params,
                        float *m, float *v);
+void RM_ISA_NAME(rmsprop)(const struct rm_rmsprop *r, float scale, const float *grads, size_t n,
+                          float *params, float *m, float *v);
+void RM_ISA_NAME(combine)(float a, const float *x, float c, const float *y, size_t n, float *out);
 void RM_ISA_NAME(lerp)(float tau, const float *params, size_t n, float *target);
 
 #endif

@@ -17,6 +17,7 @@ struct rm_adam_factors {
     float step; /* learning rate / (1 - beta1^t) */
     float root; /* 1 / sqrt(1 - beta2^t) */
     float beta1, beta2, epsilon, scale;
+    float keep; /* 1 - learning rate * weight decay */
 };
 
 struct rm_kernels {
@@ -74,6 +75,9 @@ struct rm_kernels {
     double (*sum_squares_diff)(const float *x, const float *y, size_t n);
     void (*adam)(const struct rm_adam_factors *f, const float *grads, size_t n, float *params,
                  float *m, float *v);
+    void (*rmsprop)(const struct rm_rmsprop *r, float scale, const float *grads, size_t n,
+                    float *params, float *m, float *v);
+    void (*combine)(float a, const float *x, float c, const float *y, size_t n, float *out);
     void (*lerp)(float tau, const float *params, size_t n, float *target);
 };
 

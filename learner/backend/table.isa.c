@@ -30,5 +30,7 @@ const struct rm_kernels RM_ISA_NAME(kernels) = {
     .sum_squares = RM_ISA_NAME(sum_squares),
     .sum_squares_diff = RM_ISA_NAME(sum_squares_diff),
     .adam = RM_ISA_NAME(adam),
+    .rmsprop = RM_ISA_NAME(rmsprop),
+    .combine = RM_ISA_NAME(combine),
     .lerp = RM_ISA_NAME(lerp),
 };

@@ -56,6 +56,7 @@ static size_t add_tensor(struct compiler *c, const char *part, uint32_t dims, ui
     t->shape[0] = rows;
     t->shape[1] = columns;
     t->offset = net->param_count;
+    t->flags = RM_TENSOR_TRAINED | (dims > 1 ? RM_TENSOR_MATRIX : 0);
     net->param_count += (size_t)rows * columns;
     return t->offset;
 }

@@ -252,7 +252,7 @@ static void bench_update(void)
             }
             rm_net_backward(train, params, &input, d_out, grads);
             float scale = ops.sum_squares(&timed, grads, n) > 1e30 ? 0.0f : 1e-3f;
-            struct rm_adam adam = {1e-6f, 0.9f, 0.999f, 1e-8f, ++step};
+            struct rm_adam adam = {1e-6f, 0.9f, 0.999f, 1e-8f, ++step, 0};
             ops.adam(&timed, &adam, scale, grads, n, params, m, v);
             ops.lerp(&timed, 0.001f, params, n, target);
         }

@@ -29,7 +29,7 @@ static void adam_against_double(void **state)
     for (int t = 1; t <= STEPS; t++) {
         for (int i = 0; i < N; i++)
             g[i] = (rm_rng_float(&rng) - 0.4f) * (i % 7 == 0 ? 1e-6f : 1.0f);
-        struct rm_adam adam = {(float)lr, (float)b1, (float)b2, (float)eps, (uint64_t)t};
+        struct rm_adam adam = {(float)lr, (float)b1, (float)b2, (float)eps, (uint64_t)t, 0};
         b->ops->adam(b, &adam, 0.25f, g, N, p, m, v);
         for (int i = 0; i < N; i++) {
             double d = 0.25 * g[i];

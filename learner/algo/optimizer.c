@@ -1,0 +1,286 @@
+#include "learner/algo/optimizer.h"
+
+#include "learner/algo/muon.h"
+#include "learner/algo/schedule.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* A stretch of the arena that is moved alike: neighbouring tensors, or for Muon one matrix. */
+struct range {
+    size_t at, n;
+    uint32_t rows, columns; /* of a single matrix; 0 otherwise */
+    bool decayed;
+};
+
+/* One move of one range. */
+struct move {
+    double learning_rate;
+    float scale;
+    float *params;
+    const float *grads;
+};
+
+struct rm_optimizer {
+    const struct rm_experiment *experiment;
+    const struct kind *kind;
+    struct rm_backend *backend;
+    double learning_rate, grad_clip;
+    uint64_t steps;
+    size_t count; /* floats of the arena */
+    float *m, *v; /* (count); NULL where the kind has none */
+    struct range *ranges;
+    uint32_t range_count;
+    struct rm_muon muon;
+};
+
+/* --- kinds ----------------------------------------------------------------------------------- */
+
+static void move_adam(struct rm_optimizer *o, const struct range *r, const struct move *move)
+{
+    const struct rm_adam adam = {
+        .learning_rate = (float)move->learning_rate,
+        .beta1 = (float)o->experiment->optimizer.beta1,
+        .beta2 = (float)o->experiment->optimizer.beta2,
+        .epsilon = (float)o->experiment->optimizer.epsilon,
+        .step = o->steps,
+        .weight_decay = r->decayed ? (float)o->experiment->optimizer.weight_decay : 0.0f,
+    };
+    o->backend->ops->adam(o->backend, &adam, move->scale, move->grads + r->at, r->n,
+                          move->params + r->at, o->m + r->at, o->v + r->at);
+}
+
+static void move_rmsprop(struct rm_optimizer *o, const struct range *r, const struct move *move)
+{
+    const struct rm_rmsprop rmsprop = {
+        .learning_rate = (float)move->learning_rate,
+        .alpha = (float)o->experiment->optimizer.beta2,
+        .epsilon = (float)o->experiment->optimizer.epsilon,
+        .momentum = (float)o->experiment->optimizer.momentum,
+    };
+    o->backend->ops->rmsprop(o->backend, &rmsprop, move->scale, move->grads + r->at, r->n,
+                             move->params + r->at, o->m ? o->m + r->at : NULL, o->v + r->at);
+}
+
+static void move_muon(struct rm_optimizer *o, const struct range *r, const struct move *move)
+{
+    if (!r->rows) {
+        move_adam(o, r, move);
+        return;
+    }
+    const struct rm_muon_step step = {
+        .learning_rate = (float)move->learning_rate,
+        .momentum = (float)o->experiment->optimizer.momentum,
+        .weight_decay = (float)o->experiment->optimizer.weight_decay,
+        .scale = move->scale,
+    };
+    rm_muon_apply(&o->muon, &step, r->rows, r->columns, move->grads + r->at, move->params + r->at,
+                  o->m + r->at);
+}
+
+static const struct kind {
+    void (*move)(struct rm_optimizer *o, const struct range *r, const struct move *move);
+    bool decays;            /* matrices */
+    bool takes_matrices;    /* one at a time */
+    bool momentum_optional; /* no first moment where optimizer.momentum is 0 */
+} kinds[] = {
+    [RM_OPTIMIZER_ADAM] = {.move = move_adam},
+    [RM_OPTIMIZER_ADAMW] = {.move = move_adam, .decays = true},
+    [RM_OPTIMIZER_RMSPROP] = {.move = move_rmsprop, .momentum_optional = true},
+    [RM_OPTIMIZER_MUON] = {.move = move_muon, .takes_matrices = true},
+};
+_Static_assert(sizeof kinds / sizeof *kinds == RM_OPTIMIZER_COUNT, "a row per optimizer");
+
+/* --- making ---------------------------------------------------------------------------------- */
+
+static struct range range_of(const struct rm_optimizer *o, const struct rm_net_tensor *t)
+{
+    const bool matrix = t->flags & RM_TENSOR_MATRIX;
+    struct range r = {.at = t->offset, .n = t->shape[0]};
+    for (uint32_t d = 1; d < t->dims; d++)
+        r.n *= t->shape[d];
+    r.decayed = matrix && o->kind->decays && o->experiment->optimizer.weight_decay > 0;
+    if (matrix && o->kind->takes_matrices) {
+        r.rows = t->shape[0];
+        r.columns = (uint32_t)(r.n / t->shape[0]);
+    }
+    return r;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct range *x = a, *y = b;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static void join_neighbours(struct rm_optimizer *o)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < o->range_count; i++) {
+        const struct range r = o->ranges[i];
+        struct range *last = kept ? &o->ranges[kept - 1] : NULL;
+        if (last && !last->rows && !r.rows && last->decayed == r.decayed &&
+            last->at + last->n == r.at)
+            last->n += r.n;
+        else
+            o->ranges[kept++] = r;
+    }
+    o->range_count = kept;
+}
+
+static int find_ranges(struct rm_optimizer *o, const struct rm_net *net, struct rm_error *error)
+{
+    const struct rm_net_tensor *tensors;
+    const size_t count = rm_net_tensors(net, &tensors);
+    o->ranges = calloc(count ? count : 1, sizeof *o->ranges);
+    if (!o->ranges)
+        return rm_fail(error, -ENOMEM, "optimizer: no memory for %zu tensors", count);
+    for (size_t i = 0; i < count; i++)
+        if (tensors[i].flags & RM_TENSOR_TRAINED)
+            o->ranges[o->range_count++] = range_of(o, &tensors[i]);
+    qsort(o->ranges, o->range_count, sizeof *o->ranges, by_place);
+    join_neighbours(o);
+    return 0;
+}
+
+static int make_muon(struct rm_optimizer *o, struct rm_error *error)
+{
+    uint32_t *rows = calloc(o->range_count + 1, sizeof *rows);
+    uint32_t *columns = calloc(o->range_count + 1, sizeof *columns);
+    uint32_t matrices = 0;
+    int rc = -ENOMEM;
+    for (uint32_t i = 0; rows && columns && i < o->range_count; i++)
+        if (o->ranges[i].rows) {
+            rows[matrices] = o->ranges[i].rows;
+            columns[matrices++] = o->ranges[i].columns;
+        }
+    if (rows && columns)
+        rc = rm_muon_create(&o->muon, o->backend, rows, columns, matrices, error);
+    else
+        rm_fail(error, rc, "optimizer: no memory for %u matrices", o->range_count);
+    free(rows);
+    free(columns);
+    return rc;
+}
+
+int rm_optimizer_create(struct rm_optimizer **optimizer, struct rm_backend *backend,
+                        const struct rm_experiment *experiment, const struct rm_net *net,
+                        struct rm_error *error)
+{
+    struct rm_optimizer *o = calloc(1, sizeof *o);
+    if (!o)
+        return rm_fail(error, -ENOMEM, "no memory for an optimizer");
+    o->experiment = experiment;
+    o->kind = &kinds[experiment->optimizer.name];
+    o->backend = backend;
+    o->count = rm_net_param_count(net);
+    rm_optimizer_set(o, experiment->optimizer.learning_rate, experiment->optimizer.grad_clip);
+    int rc = find_ranges(o, net, error);
+    if (!rc && o->kind->takes_matrices)
+        rc = make_muon(o, error);
+    const bool first = !o->kind->momentum_optional || experiment->optimizer.momentum > 0;
+    if (!rc && ((first && !(o->m = backend->ops->alloc(backend, o->count))) ||
+                !(o->v = backend->ops->alloc(backend, o->count))))
+        rc = rm_fail(error, -ENOMEM, "backend %s: no memory for the moments of %zu parameters",
+                     backend->name, o->count);
+    if (rc) {
+        rm_optimizer_destroy(o);
+        return rc;
+    }
+    *optimizer = o;
+    return 0;
+}
+
+void rm_optimizer_destroy(struct rm_optimizer *o)
+{
+    if (!o)
+        return;
+    if (o->m)
+        o->backend->ops->release(o->backend, o->m);
+    if (o->v)
+        o->backend->ops->release(o->backend, o->v);
+    if (o->muon.backend)
+        rm_muon_destroy(&o->muon);
+    free(o->ranges);
+    free(o);
+}
+
+/* --- a step ---------------------------------------------------------------------------------- */
+
+void rm_optimizer_set(struct rm_optimizer *o, double learning_rate, double grad_clip)
+{
+    o->learning_rate = learning_rate;
+    o->grad_clip = grad_clip;
+}
+
+double rm_optimizer_norm(struct rm_optimizer *o, const float *grads)
+{
+    double squares = 0.0;
+    for (uint32_t i = 0; i < o->range_count; i++)
+        squares +=
+            o->backend->ops->sum_squares(o->backend, grads + o->ranges[i].at, o->ranges[i].n);
+    return sqrt(squares);
+}
+
+struct rm_optimizer_result
+rm_optimizer_apply(struct rm_optimizer *o, const struct rm_optimizer_input *input, double grad_norm)
+{
+    struct rm_optimizer_result result = {
+        .grad_norm = grad_norm,
+        .scale = o->grad_clip > 0 && grad_norm > o->grad_clip ? o->grad_clip / grad_norm : 1.0,
+        .learning_rate =
+            o->learning_rate * rm_schedule_factor(o->experiment, input->update, input->progress),
+        .skipped = !isfinite(input->loss) || !isfinite(grad_norm),
+    };
+    if (result.skipped)
+        return result;
+    const struct move move = {
+        .learning_rate = result.learning_rate,
+        .scale = (float)result.scale,
+        .params = input->params,
+        .grads = input->grads,
+    };
+    o->steps++;
+    for (uint32_t i = 0; i < o->range_count; i++)
+        o->kind->move(o, &o->ranges[i], &move);
+    return result;
+}
+
+struct rm_optimizer_result rm_optimizer_step(struct rm_optimizer *o,
+                                             const struct rm_optimizer_input *input)
+{
+    return rm_optimizer_apply(o, input, rm_optimizer_norm(o, input->grads));
+}
+
+/* --- state ----------------------------------------------------------------------------------- */
+
+size_t rm_optimizer_arenas(const struct rm_optimizer *o,
+                           struct rm_optimizer_arena arenas[RM_OPTIMIZER_ARENAS])
+{
+    size_t n = 0;
+    if (o->m)
+        arenas[n++] = (struct rm_optimizer_arena){"first_moment", o->m, o->count};
+    if (o->v)
+        arenas[n++] = (struct rm_optimizer_arena){"second_moment", o->v, o->count};
+    return n;
+}
+
+uint64_t rm_optimizer_steps(const struct rm_optimizer *o)
+{
+    return o->steps;
+}
+
+void rm_optimizer_resume(struct rm_optimizer *o, uint64_t steps)
+{
+    o->steps = steps;
+}
+
+void rm_optimizer_reset(struct rm_optimizer *o)
+{
+    struct rm_optimizer_arena arenas[RM_OPTIMIZER_ARENAS];
+    const size_t n = rm_optimizer_arenas(o, arenas);
+    for (size_t i = 0; i < n; i++)
+        o->backend->ops->fill(o->backend, 0.0f, arenas[i].count, arenas[i].data);
+    o->steps = 0;
+}

@@ -1,0 +1,85 @@
+/* optimizer: how a gradient becomes a change of weights. One object over one flat arena, by
+ * optimizer.name:
+ *
+ *   adam     Kingma 2015, algorithm 1
+ *   adamw    Loshchilov 2019, algorithm 2: decay apart from the gradient, of matrices only
+ *   rmsprop  Hinton 2012, lecture 6e: alpha is optimizer.beta2, epsilon outside the root, momentum
+ *            over the scaled gradient
+ *   muon     Jordan 2024: matrices move along their orthogonalised momentum (muon.h), the rest by
+ *            AdamW without decay
+ *
+ * Tensors that are not trained (RM_TENSOR_TRAINED) are left alone and not part of the norm.
+ *
+ * A step is two passes: one over the gradient for its norm, which says whether it is finite and how
+ * much it is clipped, and one that moves parameters and moments. Belongs to one thread; nothing is
+ * allocated after create. */
+#ifndef RM_LEARNER_ALGO_OPTIMIZER_H
+#define RM_LEARNER_ALGO_OPTIMIZER_H
+
+#include "config/experiment.h"
+#include "learner/backend/backend.h"
+#include "learner/net/net.h"
+#include "shm/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rm_optimizer;
+
+/* All three outlive the optimizer. */
+int rm_optimizer_create(struct rm_optimizer **optimizer, struct rm_backend *backend,
+                        const struct rm_experiment *experiment, const struct rm_net *net,
+                        struct rm_error *error);
+void rm_optimizer_destroy(struct rm_optimizer *optimizer);
+
+/* Numbers that may change while running; from the experiment at first. The rate is what schedules
+ * start from; grad_clip 0 does not clip. */
+void rm_optimizer_set(struct rm_optimizer *optimizer, double learning_rate, double grad_clip);
+
+struct rm_optimizer_input {
+    float *params;      /* param_count floats each, the backend's memory */
+    const float *grads; /* not changed */
+    double loss;        /* not finite: the update is skipped */
+    uint64_t update;    /* of this policy, from 1, predecessors' and skipped ones included */
+    double progress;    /* of the run, 0 to 1: steps learned from before this one / all steps; 0
+                           where the run has no end */
+};
+
+struct rm_optimizer_result {
+    double grad_norm;     /* before clipping */
+    double scale;         /* what the gradient was multiplied by: 1, or grad_clip / grad_norm */
+    double learning_rate; /* of this update */
+    bool skipped;         /* loss or norm was not finite: nothing was changed */
+};
+
+/* Both passes. */
+struct rm_optimizer_result rm_optimizer_step(struct rm_optimizer *optimizer,
+                                             const struct rm_optimizer_input *input);
+
+/* The passes one by one: the norm of the trained part of the gradient, and the move by a gradient
+ * whose norm that is. */
+double rm_optimizer_norm(struct rm_optimizer *optimizer, const float *grads);
+struct rm_optimizer_result rm_optimizer_apply(struct rm_optimizer *optimizer,
+                                              const struct rm_optimizer_input *input,
+                                              double grad_norm);
+
+/* What the next steps depend on, for checkpoints: arenas of the layout of the parameters, in the
+ * backend's memory, and the number of steps made (bias correction). */
+#define RM_OPTIMIZER_ARENAS 2
+struct rm_optimizer_arena {
+    const char *name; /* "first_moment", "second_moment" */
+    float *data;
+    size_t count;
+};
+size_t rm_optimizer_arenas(const struct rm_optimizer *optimizer,
+                           struct rm_optimizer_arena arenas[RM_OPTIMIZER_ARENAS]);
+uint64_t rm_optimizer_steps(const struct rm_optimizer *optimizer);
+
+/* After the arenas were filled from a checkpoint. */
+void rm_optimizer_resume(struct rm_optimizer *optimizer, uint64_t steps);
+
+/* As freshly made, but for what was set. */
+void rm_optimizer_reset(struct rm_optimizer *optimizer);
+
+#endif

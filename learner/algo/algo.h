@@ -34,6 +34,9 @@ struct rm_algo_loss_input {
     const float *tau; /* (batch, quantiles): fractions of q, NULL for DQN */
     float kappa;
     bool mean_over_quantiles; /* compat: mean over i too, where the paper sums */
+    const float *weight;      /* (batch) of each sample's loss; NULL: all 1 */
+    float *error;             /* (batch) out, may be NULL: |y - q| of a sample; with quantiles the
+                                 mean over i and j of rho, unweighted */
 };
 
 struct rm_algo {

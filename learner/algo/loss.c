@@ -1,5 +1,7 @@
 #include "learner/algo/loss.h"
 
+#include <math.h>
+
 /* Huber_kappa(u) = c (u - c / 2) with c = clamp(u, -kappa, kappa), and its derivative is c: no
  * branch, so loops over it vectorise. NaN fails every comparison, so it passes through and shows in
  * both loss and gradient. */
@@ -21,9 +23,11 @@ double rm_loss_huber(const struct rm_algo_loss_input *in, float *d_q)
     for (uint32_t b = 0; b < in->batch; b++) {
         const size_t at = b * in->layout.sample + (size_t)in->action[b] * in->layout.action;
         const float u = in->target[(size_t)b * in->targets] - in->q[at];
-        const float c = clamped(u, in->kappa);
-        loss += (double)huber(u, c);
-        d_q[at] = -c * scale;
+        const float c = clamped(u, in->kappa), weight = in->weight ? in->weight[b] : 1.0f;
+        loss += (double)(weight * huber(u, c));
+        d_q[at] = -c * (weight * scale);
+        if (in->error)
+            in->error[b] = fabsf(u);
     }
     return loss / in->batch;
 }
@@ -56,13 +60,19 @@ double rm_loss_quantile_huber(const struct rm_algo_loss_input *in, float *d_q)
         const float *y = in->target + (size_t)b * in->targets;
         const float *tau = in->tau + (size_t)b * layout->quantiles;
         const size_t row = b * layout->sample + (size_t)in->action[b] * layout->action;
+        const float weight = in->weight ? in->weight[b] : 1.0f;
+        double own = 0;
         for (uint32_t i = 0; i < layout->quantiles; i++) {
             const size_t at = row + i * layout->quantile;
             float sum;
             const float pull = against_targets(y, in->targets, in->q[at], tau[i], in->kappa, &sum);
-            d_q[at] = -scale * pull;
-            loss += (double)sum;
+            d_q[at] = -scale * weight * pull;
+            own += (double)sum;
         }
+        loss += (double)weight * own;
+        if (in->error)
+            in->error[b] =
+                (float)(own / ((double)in->targets * layout->quantiles * (double)in->kappa));
     }
     return loss / terms;
 }

@@ -1,7 +1,6 @@
-/* trainer: one policy's networks, optimizer state and target network, and the update that moves
- * them. An update is three forward passes, each with its own noise and fractions (online on s' to
- * choose a*, target on s' for its value, online on s), the loss, one backward pass, the gradient's
- * norm, the optimizer and the target network.
+/* trainer: one policy's networks, optimizer state and target networks, and the update that moves
+ * them. One table of functions per family of algorithms: dqn.c (dqn, qr-dqn, iqn), sac.c, r2d2.c.
+ * The functions below call through it, so replay knows no algorithm by name.
  *
  * All randomness is a function of (seed, policy, update, pass), so an update is a function of
  * parameters, moments and batch. Belongs to one thread; nothing is allocated after create. */
@@ -39,12 +38,37 @@ struct rm_trainer_result {
     bool skipped;         /* loss or gradient was not finite: nothing was changed */
 };
 
+struct rm_trainer_ops {
+    int (*create)(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
+                  struct rm_error *error);
+    void (*destroy)(struct rm_trainer *trainer);
+    struct rm_trainer_result (*update)(struct rm_trainer *trainer, const struct rm_batch *batch,
+                                       uint64_t number, struct rm_phase_clock *clock);
+    struct rm_trainer_result (*gradient)(struct rm_trainer *trainer, const struct rm_batch *batch,
+                                         uint64_t number, struct rm_phase_clock *clock);
+    void (*set)(struct rm_trainer *trainer, const struct rm_trainer_settings *settings);
+    void (*progress)(struct rm_trainer *trainer, double progress);
+    void (*load)(struct rm_trainer *trainer, const float *params);
+    const float *(*params)(const struct rm_trainer *trainer);
+    const float *(*target)(const struct rm_trainer *trainer);
+    const float *(*grads)(const struct rm_trainer *trainer);
+    const struct rm_net *(*net)(const struct rm_trainer *trainer);
+    double (*update_flops)(const struct rm_trainer *trainer);
+};
+
+/* What every trainer begins with. */
+struct rm_trainer {
+    const struct rm_trainer_ops *ops;
+};
+
+extern const struct rm_trainer_ops rm_dqn_trainer;
+
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
                       struct rm_error *error);
 void rm_trainer_destroy(struct rm_trainer *trainer);
 
 /* One update. `number` counts from 1 and keys the draws. Books its time on `clock` (NULL: nowhere).
- */
+ * Where the batch has room for errors, leaves each sample's there. */
 struct rm_trainer_result rm_trainer_update(struct rm_trainer *trainer, const struct rm_batch *batch,
                                            uint64_t number, struct rm_phase_clock *clock);
 
@@ -62,7 +86,8 @@ void rm_trainer_progress(struct rm_trainer *trainer, double progress);
  * the optimizer starts afresh. */
 void rm_trainer_load(struct rm_trainer *trainer, const float *params);
 
-/* In the backend's memory, param_count floats each: online and target parameters, last gradient. */
+/* In the backend's memory: the parameters that act (param_count of the net), their target network
+ * (NULL where there is none) and their last gradient. */
 const float *rm_trainer_params(const struct rm_trainer *trainer);
 const float *rm_trainer_target(const struct rm_trainer *trainer);
 const float *rm_trainer_grads(const struct rm_trainer *trainer);

@@ -32,13 +32,14 @@ static double slow_loss(enum rm_algorithm name, const struct rm_algo_loss_input 
                     q[b * in->layout.sample + (uint32_t)in->action[b] * in->layout.action +
                       i * in->layout.quantile];
                 const double kappa = (double)in->kappa;
+                const double weight = in->weight ? (double)in->weight[b] : 1;
                 if (name == RM_ALGORITHM_DQN) {
-                    total += huber(d, kappa) / in->batch;
+                    total += weight * huber(d, kappa) / in->batch;
                     continue;
                 }
                 const double tau = (double)in->tau[b * in->layout.quantiles + i];
                 const double rho = fabs(tau - (d < 0)) * huber(d, kappa) / kappa;
-                total += rho / in->targets / in->batch /
+                total += weight * rho / in->targets / in->batch /
                          (in->mean_over_quantiles ? in->layout.quantiles : 1);
             }
     return total;
@@ -48,7 +49,7 @@ static double slow_loss(enum rm_algorithm name, const struct rm_algo_loss_input 
 
 struct problem {
     struct rm_algo_loss_input in;
-    float q[MOST], target[MOST], tau[MOST], d_q[MOST];
+    float q[MOST], target[MOST], tau[MOST], d_q[MOST], weight[64], error[64];
     double wide[MOST];
     int32_t action[64];
 };
@@ -80,6 +81,11 @@ static void make(struct problem *p, enum rm_algorithm name, uint32_t batch, uint
         p->tau[i] = rm_rng_float(&rng);
     for (uint32_t i = 0; i < batch; i++)
         p->action[i] = (int32_t)rm_rng_below(&rng, actions);
+    for (uint32_t i = 0; i < batch; i++)
+        p->weight[i] = 1 - rm_rng_float(&rng);
+    if (number % 2) /* every other case has importance weights */
+        p->in.weight = p->weight;
+    p->in.error = p->error;
 }
 
 static const struct {
@@ -125,6 +131,34 @@ static void gradients_are_their_differences(void **state)
             p.wide[i] = at;
             const double want = (above - below) / (2 * eps);
             assert_true(fabs((double)p.d_q[i] - want) <= 1e-3 * fabs(want) + 1e-6);
+        }
+    }
+}
+
+/* A sample's error is the size of its own difference or its own quantile loss, whatever its weight.
+ */
+static void errors_are_those_of_each_sample(void **state)
+{
+    (void)state;
+    static struct problem p;
+    for (uint32_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        make(&p, cases[c].name, cases[c].batch, cases[c].actions, cases[c].quantiles,
+             cases[c].targets, cases[c].kappa, cases[c].mean, c);
+        rm_algo_of(cases[c].name)->loss(&p.in, p.d_q);
+        for (uint32_t b = 0; b < p.in.batch; b++) {
+            double want;
+            if (cases[c].name == RM_ALGORITHM_DQN) {
+                const size_t at =
+                    b * p.in.layout.sample + (uint32_t)p.action[b] * p.in.layout.action;
+                want = fabs((double)p.target[b] - p.wide[at]);
+            } else { /* everybody else's weight 0 */
+                float only[64] = {0};
+                only[b] = (float)p.in.batch / (cases[c].mean ? 1.0f : (float)cases[c].quantiles);
+                struct rm_algo_loss_input in = p.in;
+                in.weight = only;
+                want = slow_loss(cases[c].name, &in, p.wide);
+            }
+            assert_true(fabs((double)p.error[b] - want) <= 1e-5 * want + 1e-6);
         }
     }
 }
@@ -225,6 +259,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_the_printed_ones),
         cmocka_unit_test(gradients_are_their_differences),
+        cmocka_unit_test(errors_are_those_of_each_sample),
         cmocka_unit_test(numbers_done_by_hand),
         cmocka_unit_test(targets_by_hand),
         cmocka_unit_test(the_greedy_action_is_the_first_best_legal_one),

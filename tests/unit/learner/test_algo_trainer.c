@@ -108,8 +108,16 @@ struct memory {
 static void fill(struct memory *m, float discount)
 {
     struct rm_rng rng = rm_rng_at(4, RM_STREAM_TEST, 0, 0);
-    m->batch = (struct rm_batch){BATCH,     INPUTS, ACTIONS,     m->obs, m->next_obs,
-                                 m->action, m->ret, m->discount, NULL};
+    m->batch = (struct rm_batch){
+        .size = BATCH,
+        .inputs = INPUTS,
+        .actions = ACTIONS,
+        .obs = m->obs,
+        .next_obs = m->next_obs,
+        .action = m->action,
+        .ret = m->ret,
+        .discount = m->discount,
+    };
     for (uint32_t i = 0; i < BATCH * INPUTS; i++) {
         m->obs[i] = 2 * rm_rng_float(&rng) - 1;
         m->next_obs[i] = 2 * rm_rng_float(&rng) - 1;

@@ -11,20 +11,26 @@
 static const uint32_t row_steps[] = {RM_GEMM_TILE_N, 16, 8, 4, 2, 1};
 #define STEPS (sizeof row_steps / sizeof row_steps[0])
 
+/* The kernels of DW: a full tile of columns or the last, by the first rows, more rows added, and
+ * the rest of them. */
+enum { OUTER_WHOLE, OUTER_MORE, OUTER_REST, OUTER_PARTS };
+
 /* What the kernels of one stretch of m do. */
 struct stretch {
     uint32_t m0, m;
     uint32_t width; /* computed: m, or m padded to a multiple of 16 */
     uint32_t lda, ldc;
     bool panel; /* A is a panel (padded, so lda is a multiple of 16) */
-    /* By row_steps; DW: a full tile of columns and the last. NULL: libxsmm has none. */
+    /* By row_steps; DW: by part and tile (outer_kernel). NULL: libxsmm has none. */
     libxsmm_smmfunction kernel[STEPS];
 };
+_Static_assert(STEPS >= 2 * OUTER_PARTS, "kernels of DW must find room");
 
 struct rm_gemm_plan {
     enum rm_gemm_kind kind;
     uint32_t m, n, k;
     bool masks;    /* odd widths cost nothing: AVX-512 */
+    bool panelled; /* DX and DW: A must be loaded */
     float *panels; /* of DX and DW, without masks */
     uint32_t count;
     struct stretch stretches[];
@@ -81,22 +87,39 @@ static uint32_t pad(uint32_t m)
     return (m + 15) / 16 * 16;
 }
 
+/* Rows that a kernel of DW goes through at once: so many that A, B and the tile of C stay in the
+ * first cache where there are few registers to hold the tile, more where there are many. */
+static uint32_t outer_rows(const struct rm_gemm_plan *plan)
+{
+    return plan->masks ? 256 : 64;
+}
+
+static void compile_outer(const struct rm_gemm_plan *plan, struct stretch *t)
+{
+    const float one = 1.0f;
+    int m = (int)t->width, lda = (int)t->lda, ldb = (int)plan->n, ldc = (int)t->ldc;
+    int flags = LIBXSMM_GEMM_FLAG_TRANS_B, prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
+    uint32_t most = outer_rows(plan), rest = plan->k % most;
+    for (uint32_t part = 0; part < OUTER_PARTS; part++)
+        for (uint32_t last = 0; last < 2; last++) {
+            int n = (int)(last ? plan->n % RM_GEMM_TILE_N : RM_GEMM_TILE_N);
+            int k = (int)(part == OUTER_REST ? rest : most);
+            float add = part == OUTER_WHOLE || plan->k < most ? 0.0f : 1.0f;
+            bool used = n && k && (part == OUTER_REST || plan->k / most > part);
+            if (used)
+                t->kernel[part * 2 + last] =
+                    libxsmm_smmdispatch(m, n, k, &lda, &ldb, &ldc, &one, &add, &flags, &prefetch);
+        }
+}
+
 static void compile(const struct rm_gemm_plan *plan, struct stretch *t)
 {
     const float one = 1.0f, zero = 0.0f;
-    bool outer = plan->kind == RM_GEMM_DW;
     int m = (int)t->width, k = (int)plan->k, lda = (int)t->lda, ldc = (int)t->ldc;
-    int ldb = (int)(outer ? plan->n : plan->k);
-    int flags = outer ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
-    int prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
-    for (uint32_t s = 0; s < STEPS; s++) {
-        uint32_t n = row_steps[s];
-        if (outer)
-            n = s == 0 ? RM_GEMM_TILE_N : s == 1 ? plan->n % RM_GEMM_TILE_N : 0;
-        if (n)
-            t->kernel[s] =
-                libxsmm_smmdispatch(m, (int)n, k, &lda, &ldb, &ldc, &one, &zero, &flags, &prefetch);
-    }
+    int flags = LIBXSMM_GEMM_FLAG_NONE, prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
+    for (uint32_t s = 0; s < STEPS; s++)
+        t->kernel[s] = libxsmm_smmdispatch(m, (int)row_steps[s], k, &lda, &k, &ldc, &one, &zero,
+                                           &flags, &prefetch);
 }
 
 /* Where stretches of 64 end: the last two are evened out if the last were 16 or thinner. */
@@ -115,7 +138,7 @@ static void cut_m(struct rm_gemm_plan *plan)
         t->m = next_width(plan->m - m0);
         bool odd = t->m % 16 != 0 && !plan->masks;
         t->width = odd ? pad(t->m) : t->m;
-        t->panel = plan->kind == RM_GEMM_FORWARD || !plan->masks;
+        t->panel = plan->kind == RM_GEMM_FORWARD || plan->panelled;
         t->lda = t->panel ? pad(t->m) : plan->m;
         t->ldc = odd ? t->width : plan->m;
         m0 += t->m;
@@ -124,8 +147,7 @@ static void cut_m(struct rm_gemm_plan *plan)
 
 static size_t own_panels(const struct rm_gemm_plan *plan)
 {
-    return plan->kind == RM_GEMM_FORWARD || plan->masks ? 0
-                                                        : rm_gemm_panel_floats(plan->m, plan->k);
+    return plan->panelled ? rm_gemm_panel_floats(plan->m, plan->k) : 0;
 }
 
 static struct rm_gemm_plan *make_plan(const struct rm_gemm *gemm, enum rm_gemm_kind kind,
@@ -140,6 +162,7 @@ static struct rm_gemm_plan *make_plan(const struct rm_gemm *gemm, enum rm_gemm_k
     plan->n = n;
     plan->k = k;
     plan->masks = gemm->masks;
+    plan->panelled = kind != RM_GEMM_FORWARD && !gemm->masks && m % 8 != 0;
     size_t floats = own_panels(plan);
     if (floats) {
         plan->panels = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
@@ -150,7 +173,7 @@ static struct rm_gemm_plan *make_plan(const struct rm_gemm *gemm, enum rm_gemm_k
     }
     cut_m(plan);
     for (uint32_t i = 0; i < plan->count; i++)
-        compile(plan, &plan->stretches[i]);
+        (kind == RM_GEMM_DW ? compile_outer : compile)(plan, &plan->stretches[i]);
     return plan;
 }
 
@@ -291,13 +314,14 @@ void rm_gemm_load(const struct rm_gemm_plan *plan, const float *a)
 
 /* The same product where libxsmm has no kernel (a host that forbids executable memory). */
 static void run_plainly(const struct rm_gemm_plan *plan, const struct stretch *s, uint32_t n,
-                        const float *a, const float *b, float *c)
+                        uint32_t k, bool add, const float *a, const float *b, float *c)
 {
     bool outer = plan->kind == RM_GEMM_DW;
     for (uint32_t j = 0; j < n; j++) {
         float *cj = c + (size_t)j * s->ldc;
-        memset(cj, 0, s->width * sizeof *cj);
-        for (uint32_t p = 0; p < plan->k; p++) {
+        if (!add)
+            memset(cj, 0, s->width * sizeof *cj);
+        for (uint32_t p = 0; p < k; p++) {
             float x = outer ? b[(size_t)p * plan->n + j] : b[(size_t)j * plan->k + p];
             const float *ap = a + (size_t)p * s->lda;
             for (uint32_t i = 0; i < s->width; i++)
@@ -306,13 +330,22 @@ static void run_plainly(const struct rm_gemm_plan *plan, const struct stretch *s
     }
 }
 
-static void run_kernel(const struct rm_gemm_plan *plan, const struct stretch *s, uint32_t step,
-                       uint32_t n, const float *a, const float *b, float *c)
+static void run_outer(const struct rm_gemm_plan *plan, const struct stretch *s, uint32_t n,
+                      const float *a, const float *b, float *c)
 {
-    if (s->kernel[step])
-        s->kernel[step](a, b, c);
-    else
-        run_plainly(plan, s, n, a, b, c);
+    uint32_t most = outer_rows(plan);
+    bool last = n != RM_GEMM_TILE_N;
+    for (uint32_t p = 0; p < plan->k; p += most) {
+        uint32_t k = plan->k - p < most ? plan->k - p : most;
+        uint32_t part = k < most ? OUTER_REST : p ? OUTER_MORE : OUTER_WHOLE;
+        libxsmm_smmfunction kernel = s->kernel[part * 2 + last];
+        if (kernel)
+            kernel(a, b, c);
+        else
+            run_plainly(plan, s, n, k, p > 0, a, b, c);
+        a += (size_t)k * s->lda;
+        b += (size_t)k * plan->n;
+    }
 }
 
 void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *tile, const float *a,
@@ -323,14 +356,17 @@ void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *til
         a = plan->panels;
     a += s->panel ? (size_t)s->m0 * plan->k : s->m0;
     if (plan->kind == RM_GEMM_DW) {
-        run_kernel(plan, s, tile->n != RM_GEMM_TILE_N, tile->n, a, b + tile->n0, c);
+        run_outer(plan, s, tile->n, a, b + tile->n0, c);
         return;
     }
     b += (size_t)tile->n0 * plan->k;
     uint32_t left = tile->n;
     for (uint32_t step = 0; left; step++)
         for (uint32_t n = row_steps[step]; left >= n; left -= n) {
-            run_kernel(plan, s, step, n, a, b, c);
+            if (s->kernel[step])
+                s->kernel[step](a, b, c);
+            else
+                run_plainly(plan, s, n, plan->k, false, a, b, c);
             b += (size_t)n * plan->k;
             c += (size_t)n * s->ldc;
         }

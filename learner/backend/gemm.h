@@ -7,10 +7,11 @@
  * order, so no tile is made that thin (callers keep m <= 16 away, or do not mind: the gradient of
  * the weights).
  *
- * libxsmm's AVX2 kernels lose a third of their speed on widths that are no multiple of 8. So below
- * AVX-512, A is taken in panels, one for each 64 of m, padded to a multiple of 16 with zeros, and a
- * tile of C that is wider than C has room for goes to a buffer of the caller's. FORWARD has panels
- * always, since weights are transposed into something anyway.
+ * libxsmm's AVX2 kernels lose a third of their speed on widths that are no multiple of 8. Such an A
+ * is taken in panels below AVX-512, one for each 64 of m, padded to a multiple of 16 with zeros,
+ * and a tile of C that is wider than C has room for goes to a buffer of the caller's. FORWARD has
+ * panels always, since weights are transposed into something anyway. DW goes through its rows in
+ * parts of a fixed size that stay in the cache.
  *
  * Kernels are compiled on first use of a shape, which allocates; plan() does it ahead. */
 #ifndef RM_LEARNER_BACKEND_GEMM_H

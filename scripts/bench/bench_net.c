@@ -1,13 +1,13 @@
 /* Matrix products and the networks made of them, on one core.
  *
- * gemm.forward, gemm.input_gradient, gemm.weight_gradient
- *                    the products of treasurehunt's widest layer (768 rows, 250 -> 250), and of
- * other shapes as gemm.forward.ROWSxINxOUT; bias and ReLU included forward, the sums for the biases
- * in the weights' gradient. Ceiling: the core's FMA peak. iqn.kernels        all that an update of
- * treasurehunt's learner computes but its loss, batch 64 by 12 quantiles: three noisy forward
- * passes, one backward, norm, Adam, soft update; then where the time goes, a line per operation.
- * net.act            rows a second of a 4-64-64-2 network, for 64 and 256 rows.
- * noise.normals      normals a second. */
+ * gemm.forward.ROWSxINxOUT, gemm.input_gradient..., gemm.weight_gradient...
+ *                    the treasure hunt's products and the narrow ones at the ends of small networks
+ *                    (bench_gemm.c has wide ones); bias and ReLU included forward, the sums for the
+ *                    biases in the weights' gradient. Ceiling: the core's FMA peak.
+ * iqn.kernels        all that an update of treasurehunt's learner computes but its loss, batch 64
+ * by 12 quantiles: three noisy forward passes, one backward, norm, Adam, soft update; then where
+ * the time goes, a line per operation. net.act            rows a second of a 4-64-64-2 network, for
+ * 64 and 256 rows. noise.normals      normals a second. */
 #include "learner/net/net.h"
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"
@@ -69,11 +69,10 @@ static const struct {
 };
 
 static const uint32_t shapes[][3] = {{768, 250, 250}, {64, 625, 250}, {768, 64, 250},
-                                     {768, 250, 5},   {64, 64, 64},   {1024, 64, 64},
-                                     {256, 4, 64},    {1, 625, 250}};
+                                     {768, 250, 5},   {256, 4, 64},   {256, 11, 64},
+                                     {256, 64, 2},    {256, 64, 1},   {1, 625, 250}};
 
-static void bench_product(const char *name, void (*run)(struct product *p), struct product *p,
-                          const char *note)
+static void bench_product(const char *name, void (*run)(struct product *p), struct product *p)
 {
     double flops = 2.0 * p->rows * p->in * p->out, values[RUNS];
     uint32_t repeat = (uint32_t)(2e8 / flops) + 1;
@@ -86,7 +85,7 @@ static void bench_product(const char *name, void (*run)(struct product *p), stru
         if (r >= 0)
             values[r] = g;
     }
-    rm_bench_report(&(struct rm_bench_result){name, "GFLOP/s", values, RUNS, peak, 0, note});
+    rm_bench_report(&(struct rm_bench_result){name, "GFLOP/s", values, RUNS, peak, 0, NULL});
 }
 
 static void bench_products(int argc, char **argv)
@@ -95,10 +94,7 @@ static void bench_products(int argc, char **argv)
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
             struct product p = {.rows = shapes[s][0], .in = shapes[s][1], .out = shapes[s][2]};
             char name[96];
-            if (s == 0)
-                snprintf(name, sizeof name, "%s", kinds[k].name);
-            else
-                snprintf(name, sizeof name, "%s.%ux%ux%u", kinds[k].name, p.rows, p.in, p.out);
+            snprintf(name, sizeof name, "%s.%ux%ux%u", kinds[k].name, p.rows, p.in, p.out);
             if (!rm_bench_wanted(argc, argv, name))
                 continue;
             size_t w = (size_t)p.in * p.out;
@@ -111,7 +107,7 @@ static void bench_products(int argc, char **argv)
                             p.dx = numbers((size_t)p.rows * p.in),
                             p.db = numbers(p.out)};
             real->pack(backend, p.w, p.out, p.in, p.packed);
-            bench_product(name, kinds[k].run, &p, s == 0 ? "768x250x250" : NULL);
+            bench_product(name, kinds[k].run, &p);
             for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
                 real->release(backend, all[i]);
         }

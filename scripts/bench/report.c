@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -158,20 +159,23 @@ FMA_KERNEL(fma_v2, "sse4.2", __m128, 4, _mm_set1_ps, SSE_MULTIPLY_ADD)
 FMA_KERNEL(fma_v3, "avx2,fma", __m256, 8, _mm256_set1_ps, _mm256_fmadd_ps)
 FMA_KERNEL(fma_v4, "avx512f", __m512, 16, _mm512_set1_ps, _mm512_fmadd_ps)
 
-static double fma_flops(void)
+static double fma_flops(const char *isa)
 {
-    if (__builtin_cpu_supports("avx512f"))
+    bool any = !isa || strcmp(isa, "auto") == 0;
+    if (__builtin_cpu_supports("avx512f") && (any || strcmp(isa, "x86-64-v4") == 0))
         return fma_v4();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        (any || strcmp(isa, "x86-64-v2") != 0))
         return fma_v3();
     return fma_v2();
 }
 
 #else
 
-static double fma_flops(void)
+static double fma_flops(const char *isa)
 {
     float sum[64];
+    (void)isa;
     for (int c = 0; c < 64; c++)
         sum[c] = (float)c;
     for (int i = 0; i < TURNS; i++)
@@ -183,14 +187,27 @@ static double fma_flops(void)
 
 #endif
 
+double rm_bench_fma_once(const char *isa)
+{
+    struct timespec start, end;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+    double operations = fma_flops(isa);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    return operations /
+           ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec));
+}
+
 double rm_bench_fma_gflops(void)
+{
+    return rm_bench_fma_gflops_of(NULL);
+}
+
+double rm_bench_fma_gflops_of(const char *isa)
 {
     /* The best of several: a ceiling is what the core can do when nobody disturbs it. */
     double best = 0;
     for (int i = 0; i < TRIES; i++) {
-        uint64_t start = rm_now_ns();
-        double operations = fma_flops();
-        double gflops = operations / (double)(rm_now_ns() - start);
+        double gflops = rm_bench_fma_once(isa);
         if (gflops > best)
             best = gflops;
     }

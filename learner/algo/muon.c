@@ -113,5 +113,7 @@ void rm_muon_apply(struct rm_muon *muon, const struct rm_muon_step *step, uint32
         iterate(muon, rows, columns);
     const double rate = step->learning_rate;
     const double reach = rate * ADAM_RMS * sqrt(rows > columns ? rows : columns);
-    b->ops->combine(b, (float)(1.0 - rate * step->weight_decay), w, (float)-reach, muon->x, n, w);
+    if (step->weight_decay > 0)
+        b->ops->combine(b, (float)(-rate * step->weight_decay), w, 1.0f, w, n, w);
+    b->ops->combine(b, 1.0f, w, (float)-reach, muon->x, n, w);
 }

@@ -197,7 +197,7 @@ void rm_cpu_adam(struct rm_backend *b, const struct rm_adam *adam, float scale, 
         .beta2 = adam->beta2,
         .epsilon = adam->epsilon,
         .scale = scale,
-        .keep = 1.0f - adam->learning_rate * adam->weight_decay,
+        .decay = adam->learning_rate * adam->weight_decay,
     };
     struct flat_work w = {
         .cpu = rm_cpu_of(b), .x = grads, .out = params, .m = m, .v = v, .n = n, .adam = &f};

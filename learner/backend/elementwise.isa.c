@@ -110,14 +110,16 @@ void RM_ISA_NAME(adam)(const struct rm_adam_factors *f, const float *grads, size
 {
     const float b1 = f->beta1, b2 = f->beta2, c1 = 1.0f - b1, c2 = 1.0f - b2;
     const float step = f->step, root = f->root, eps = f->epsilon, scale = f->scale;
-    const float keep = f->keep;
+    const float decay = f->decay;
     for (size_t i = 0; i < n; i++) {
         float g = grads[i] * scale;
         float mi = RM_FMA(c1, g, b1 * m[i]);
         float vi = RM_FMA(c2 * g, g, b2 * v[i]);
         m[i] = mi;
         v[i] = vi;
-        params[i] = RM_FMA(-step, mi / RM_FMA(sqrtf(vi), root, eps), keep * params[i]);
+        /* Not (1 - decay) p: that factor's rounding error would be the same at every step. */
+        float p = RM_FMA(-decay, params[i], params[i]);
+        params[i] = RM_FMA(-step, mi / RM_FMA(sqrtf(vi), root, eps), p);
     }
 }
 

@@ -17,7 +17,7 @@ struct rm_adam_factors {
     float step; /* learning rate / (1 - beta1^t) */
     float root; /* 1 / sqrt(1 - beta2^t) */
     float beta1, beta2, epsilon, scale;
-    float keep; /* 1 - learning rate * weight decay */
+    float decay; /* learning rate * weight decay */
 };
 
 struct rm_kernels {

@@ -115,7 +115,7 @@ static void dump(struct dump *d, const struct named_net *of, const char *directo
         for (size_t i = 0; i < out; i++)
             d_out[i] = 2.0f * (y[i] - wanted[i]) / (float)out;
         rm_net_backward(w, params, &input, d_out, grads);
-        struct rm_adam adam = {2.5e-4f, 0.9f, 0.999f, 1e-8f, step};
+        struct rm_adam adam = {2.5e-4f, 0.9f, 0.999f, 1e-8f, step, 0};
         ops->adam(d->b, &adam, 1.0f, grads, n, params, m, v);
     }
     put(d, "trained", params, n);

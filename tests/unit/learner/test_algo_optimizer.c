@@ -1,0 +1,460 @@
+/* The optimizers against the same algorithms in double, and what all of them promise: one norm,
+ * tensors left alone, skipped steps that change nothing, state that can be carried over. */
+#include "learner/algo/optimizer.h"
+#include "tests/support/levels.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INPUTS = 11, WIDE = 24, ACTIONS = 3, STEPS = 150 };
+
+static struct rm_backend *backend_of(void **state)
+{
+    return ((struct level_state *)*state)->backend;
+}
+
+static struct rm_experiment experiment_of(enum rm_optimizer_kind name)
+{
+    static struct rm_experiment e;
+    memset(&e, 0, sizeof e);
+    e.optimizer.name = name;
+    e.optimizer.learning_rate = 3e-3;
+    e.optimizer.beta1 = 0.9;
+    e.optimizer.beta2 = 0.99;
+    e.optimizer.epsilon = 1e-6;
+    e.network.layer_count = 3;
+    e.network.layers[0] = (struct rm_layer_config){.type = RM_LAYER_LINEAR, .units = WIDE};
+    e.network.layers[1] = (struct rm_layer_config){.type = RM_LAYER_RELU};
+    e.network.layers[2] = (struct rm_layer_config){.type = RM_LAYER_LINEAR, .units = 40};
+    return e;
+}
+
+/* An optimizer of a small network, its arena, and the same arena in double. */
+struct bench {
+    struct rm_backend *backend;
+    struct rm_experiment experiment;
+    struct rm_net *net;
+    struct rm_optimizer *optimizer;
+    size_t n;
+    float *params, *grads;
+    double *p, *m, *v;
+    const struct rm_net_tensor *tensors;
+    size_t tensor_count;
+};
+
+static void gradient(struct bench *b, uint64_t step)
+{
+    struct rm_rng rng = rm_rng_at(5, RM_STREAM_TEST, 1, step);
+    for (size_t i = 0; i < b->n; i++)
+        b->grads[i] = (rm_rng_float(&rng) - 0.4f) * (i % 7 == 0 ? 1e-4f : 1.0f);
+}
+
+static void set_up(struct bench *b, void **state, struct rm_experiment e)
+{
+    struct rm_error error = {""};
+    const struct rm_net_shape shape = {
+        .inputs = INPUTS, .actions = ACTIONS, .outputs_per_action = 1};
+    memset(b, 0, sizeof *b);
+    b->backend = backend_of(state);
+    b->experiment = e;
+    if (rm_net_compile(&b->net, &b->experiment.network, &shape, &error) ||
+        rm_optimizer_create(&b->optimizer, b->backend, &b->experiment, b->net, &error))
+        fail_msg("%s", error.text);
+    b->n = rm_net_param_count(b->net);
+    b->tensor_count = rm_net_tensors(b->net, &b->tensors);
+    b->params = b->backend->ops->alloc(b->backend, b->n);
+    b->grads = b->backend->ops->alloc(b->backend, b->n);
+    b->p = calloc(b->n, sizeof *b->p);
+    b->m = calloc(b->n, sizeof *b->m);
+    b->v = calloc(b->n, sizeof *b->v);
+    rm_net_init(b->net, b->params, rm_rng_at(5, RM_STREAM_INIT, 0, 0));
+    for (size_t i = 0; i < b->n; i++)
+        b->p[i] = b->params[i];
+}
+
+static void tear_down(struct bench *b)
+{
+    rm_optimizer_destroy(b->optimizer);
+    rm_net_destroy(b->net);
+    b->backend->ops->release(b->backend, b->params);
+    b->backend->ops->release(b->backend, b->grads);
+    free(b->p);
+    free(b->m);
+    free(b->v);
+}
+
+static struct rm_optimizer_result step(struct bench *b, uint64_t number)
+{
+    const struct rm_optimizer_input input = {
+        .params = b->params, .grads = b->grads, .loss = 1, .update = number};
+    return rm_optimizer_step(b->optimizer, &input);
+}
+
+static size_t size_of(const struct rm_net_tensor *t)
+{
+    size_t n = t->shape[0];
+    for (uint32_t d = 1; d < t->dims; d++)
+        n *= t->shape[d];
+    return n;
+}
+
+static double distance(const struct bench *b)
+{
+    double apart = 0, size = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        apart += (b->params[i] - b->p[i]) * (b->params[i] - b->p[i]);
+        size += b->p[i] * b->p[i];
+    }
+    return sqrt(apart / size);
+}
+
+/* --- the algorithms in double ---------------------------------------------------------------- */
+
+static void reference_adam(struct bench *b, const struct rm_net_tensor *t, double scale,
+                           double rate, int k, double decay)
+{
+    const double b1 = b->experiment.optimizer.beta1, b2 = b->experiment.optimizer.beta2;
+    for (size_t i = t->offset; i < t->offset + size_of(t); i++) {
+        const double g = scale * b->grads[i];
+        b->p[i] *= 1 - rate * decay;
+        b->m[i] = b1 * b->m[i] + (1 - b1) * g;
+        b->v[i] = b2 * b->v[i] + (1 - b2) * g * g;
+        b->p[i] -= rate * (b->m[i] / (1 - pow(b1, k))) /
+                   (sqrt(b->v[i] / (1 - pow(b2, k))) + b->experiment.optimizer.epsilon);
+    }
+}
+
+static void reference_rmsprop(struct bench *b, const struct rm_net_tensor *t, double scale,
+                              double rate)
+{
+    const double alpha = b->experiment.optimizer.beta2;
+    for (size_t i = t->offset; i < t->offset + size_of(t); i++) {
+        const double g = scale * b->grads[i];
+        b->v[i] = alpha * b->v[i] + (1 - alpha) * g * g;
+        const double d = g / (sqrt(b->v[i]) + b->experiment.optimizer.epsilon);
+        b->m[i] = b->experiment.optimizer.momentum * b->m[i] + d;
+        b->p[i] -= rate * b->m[i];
+    }
+}
+
+/* x <- 3.4445 x - 4.7750 (x x^T) x + 2.0315 (x x^T)^2 x, written out element by element. */
+static void newton_schulz(double *x, size_t rows, size_t columns)
+{
+    double *a = calloc(rows * rows, sizeof *a), *c = calloc(rows * rows, sizeof *c);
+    double *y = calloc(rows * columns, sizeof *y);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < rows; j++)
+            for (size_t k = 0; k < columns; k++)
+                a[i * rows + j] += x[i * columns + k] * x[j * columns + k];
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < rows; j++) {
+            c[i * rows + j] = -4.7750 * a[i * rows + j];
+            for (size_t k = 0; k < rows; k++)
+                c[i * rows + j] += 2.0315 * a[i * rows + k] * a[k * rows + j];
+        }
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < columns; j++) {
+            y[i * columns + j] = 3.4445 * x[i * columns + j];
+            for (size_t k = 0; k < rows; k++)
+                y[i * columns + j] += c[i * rows + k] * x[k * columns + j];
+        }
+    memcpy(x, y, rows * columns * sizeof *x);
+    free(a);
+    free(c);
+    free(y);
+}
+
+static void reference_muon(struct bench *b, const struct rm_net_tensor *t, double scale,
+                           double rate)
+{
+    const double mu = b->experiment.optimizer.momentum;
+    const size_t n = size_of(t), rows = t->shape[0], columns = n / rows;
+    double *x = calloc(n, sizeof *x), norm = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double g = (1 - mu) * scale * b->grads[t->offset + i];
+        b->m[t->offset + i] = mu * b->m[t->offset + i] + g;
+        x[i] = mu * b->m[t->offset + i] + g;
+        norm += x[i] * x[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] /= sqrt(norm) + 1e-7;
+    for (int k = 0; k < 5; k++)
+        newton_schulz(x, rows, columns);
+    const double reach = rate * 0.2 * sqrt((double)(rows > columns ? rows : columns));
+    for (size_t i = 0; i < n; i++) {
+        double *p = &b->p[t->offset + i];
+        *p = (1 - rate * b->experiment.optimizer.weight_decay) * *p - reach * x[i];
+    }
+    free(x);
+}
+
+static void reference_step(struct bench *b, int k)
+{
+    const struct rm_experiment *e = &b->experiment;
+    double squares = 0, scale = 1;
+    for (size_t i = 0; i < b->n; i++)
+        squares += (double)b->grads[i] * b->grads[i];
+    if (e->optimizer.grad_clip > 0 && sqrt(squares) > e->optimizer.grad_clip)
+        scale = e->optimizer.grad_clip / sqrt(squares);
+    for (size_t i = 0; i < b->tensor_count; i++) {
+        const struct rm_net_tensor *t = &b->tensors[i];
+        const double rate = e->optimizer.learning_rate;
+        if (e->optimizer.name == RM_OPTIMIZER_RMSPROP)
+            reference_rmsprop(b, t, scale, rate);
+        else if (e->optimizer.name == RM_OPTIMIZER_MUON && (t->flags & RM_TENSOR_MATRIX))
+            reference_muon(b, t, scale, rate);
+        else
+            reference_adam(b, t, scale, rate, k,
+                           e->optimizer.name == RM_OPTIMIZER_ADAMW && (t->flags & RM_TENSOR_MATRIX)
+                               ? e->optimizer.weight_decay
+                               : 0);
+    }
+}
+
+static void against_double(void **state, const struct rm_experiment *e, double allowed)
+{
+    struct bench b;
+    set_up(&b, state, *e);
+    for (int k = 1; k <= STEPS; k++) {
+        gradient(&b, (uint64_t)k);
+        assert_false(step(&b, (uint64_t)k).skipped);
+        reference_step(&b, k);
+    }
+    if (!(distance(&b) < allowed))
+        fail_msg("%g apart after %d steps, allowed is %g", distance(&b), STEPS, allowed);
+    tear_down(&b);
+}
+
+static void adam(void **state)
+{
+    struct rm_experiment e = experiment_of(RM_OPTIMIZER_ADAM);
+    e.optimizer.weight_decay = 0.3; /* not adam's */
+    against_double(state, &e, 1e-6);
+    e.optimizer.grad_clip = 0.5;
+    against_double(state, &e, 1e-6);
+}
+
+static void adamw(void **state)
+{
+    struct rm_experiment e = experiment_of(RM_OPTIMIZER_ADAMW);
+    against_double(state, &e, 1e-6);
+    e.optimizer.weight_decay = 0.3;
+    e.optimizer.grad_clip = 0.5;
+    against_double(state, &e, 1e-6);
+}
+
+static void rmsprop(void **state)
+{
+    struct rm_experiment e = experiment_of(RM_OPTIMIZER_RMSPROP);
+    against_double(state, &e, 2e-6);
+    e.optimizer.momentum = 0.9;
+    e.optimizer.grad_clip = 0.5;
+    against_double(state, &e, 2e-6);
+}
+
+static void muon(void **state)
+{
+    struct rm_experiment e = experiment_of(RM_OPTIMIZER_MUON);
+    against_double(state, &e, 3e-6);
+    e.optimizer.momentum = 0.95;
+    e.optimizer.weight_decay = 0.1;
+    e.optimizer.grad_clip = 0.5;
+    against_double(state, &e, 3e-6);
+}
+
+/* A step's singular values are about 1: its Gram matrix is nearly the identity, whatever the
+ * gradient was, which no step of the other optimizers gives. */
+static void muon_steps_are_orthogonal(void **state)
+{
+    struct bench b;
+    set_up(&b, state, experiment_of(RM_OPTIMIZER_MUON));
+    gradient(&b, 1);
+    step(&b, 1);
+    for (size_t i = 0; i < b.tensor_count; i++) {
+        const struct rm_net_tensor *t = &b.tensors[i];
+        if (!(t->flags & RM_TENSOR_MATRIX))
+            continue;
+        const size_t rows = t->shape[0], columns = t->shape[1];
+        const double reach = 3e-3 * 0.2 * sqrt((double)(rows > columns ? rows : columns));
+        const size_t k = rows < columns ? rows : columns;
+        double trace = 0;
+        for (size_t j = 0; j < rows * columns; j++) {
+            const double d = (b.params[t->offset + j] - b.p[t->offset + j]) / reach;
+            trace += d * d;
+        }
+        assert_true(trace > 0.49 * (double)k && trace < 1.44 * (double)k);
+    }
+    tear_down(&b);
+}
+
+/* --- what all of them promise ---------------------------------------------------------------- */
+
+static void each_kind(void **state, void (*check)(struct bench *b))
+{
+    for (int kind = 0; kind < RM_OPTIMIZER_COUNT; kind++) {
+        struct bench b;
+        struct rm_experiment e = experiment_of((enum rm_optimizer_kind)kind);
+        e.optimizer.momentum = 0.9;
+        e.optimizer.weight_decay = 0.1;
+        set_up(&b, state, e);
+        check(&b);
+        tear_down(&b);
+    }
+}
+
+static void check_skip(struct bench *b)
+{
+    struct rm_optimizer_arena arenas[RM_OPTIMIZER_ARENAS];
+    float *before = calloc(b->n * 3, sizeof *before);
+    gradient(b, 1);
+    assert_false(step(b, 1).skipped);
+    const size_t n = rm_optimizer_arenas(b->optimizer, arenas);
+    memcpy(before, b->params, b->n * sizeof *before);
+    for (size_t i = 0; i < n; i++)
+        memcpy(before + (i + 1) * b->n, arenas[i].data, b->n * sizeof *before);
+    for (int how = 0; how < 3; how++) {
+        gradient(b, 2);
+        if (how < 2)
+            b->grads[b->n - 1] = how ? INFINITY : NAN;
+        const struct rm_optimizer_input input = {
+            .params = b->params, .grads = b->grads, .loss = how == 2 ? NAN : 1, .update = 2};
+        assert_true(rm_optimizer_step(b->optimizer, &input).skipped);
+        assert_memory_equal(before, b->params, b->n * sizeof *before);
+        for (size_t i = 0; i < n; i++)
+            assert_memory_equal(before + (i + 1) * b->n, arenas[i].data, b->n * sizeof *before);
+        assert_int_equal(rm_optimizer_steps(b->optimizer), 1);
+    }
+    free(before);
+}
+
+static void skipped_steps_change_nothing(void **state)
+{
+    each_kind(state, check_skip);
+}
+
+static void check_state(struct bench *b)
+{
+    struct rm_optimizer *other;
+    struct rm_error error;
+    struct rm_optimizer_arena from[RM_OPTIMIZER_ARENAS], to[RM_OPTIMIZER_ARENAS];
+    float *params = calloc(b->n, sizeof *params);
+    for (uint64_t k = 1; k <= 5; k++) {
+        gradient(b, k);
+        step(b, k);
+    }
+    assert_int_equal(rm_optimizer_create(&other, b->backend, &b->experiment, b->net, &error), 0);
+    const size_t n = rm_optimizer_arenas(b->optimizer, from);
+    assert_int_equal(rm_optimizer_arenas(other, to), n);
+    assert_true(n >= 1);
+    for (size_t i = 0; i < n; i++) {
+        assert_string_equal(from[i].name, to[i].name);
+        assert_int_equal(from[i].count, b->n);
+        memcpy(to[i].data, from[i].data, b->n * sizeof *params);
+    }
+    rm_optimizer_resume(other, rm_optimizer_steps(b->optimizer));
+    memcpy(params, b->params, b->n * sizeof *params);
+    for (uint64_t k = 6; k <= 10; k++) {
+        gradient(b, k);
+        step(b, k);
+        const struct rm_optimizer_input input = {
+            .params = params, .grads = b->grads, .loss = 1, .update = k};
+        rm_optimizer_step(other, &input);
+    }
+    assert_memory_equal(params, b->params, b->n * sizeof *params);
+    free(params);
+    rm_optimizer_destroy(other);
+}
+
+/* Bit for bit. */
+static void state_that_is_carried_over_goes_on(void **state)
+{
+    each_kind(state, check_state);
+}
+
+static void check_reset(struct bench *b)
+{
+    gradient(b, 1);
+    step(b, 1);
+    float *once = calloc(b->n, sizeof *once);
+    memcpy(once, b->params, b->n * sizeof *once);
+    rm_optimizer_reset(b->optimizer);
+    for (size_t i = 0; i < b->n; i++)
+        b->params[i] = (float)b->p[i];
+    step(b, 1);
+    assert_memory_equal(once, b->params, b->n * sizeof *once);
+    free(once);
+}
+
+static void reset_is_a_fresh_start(void **state)
+{
+    each_kind(state, check_reset);
+}
+
+static void norm_and_clip(void **state)
+{
+    struct bench b;
+    struct rm_experiment e = experiment_of(RM_OPTIMIZER_ADAM);
+    e.optimizer.grad_clip = 2;
+    set_up(&b, state, e);
+    memset(b.grads, 0, b.n * sizeof *b.grads);
+    b.grads[0] = 3;
+    b.grads[b.n - 1] = -4;
+    struct rm_optimizer_result r = step(&b, 1);
+    assert_true(fabs(r.grad_norm - 5) < 1e-12);
+    assert_true(fabs(r.scale - 0.4) < 1e-12);
+    rm_optimizer_set(b.optimizer, 3e-3, 0);
+    r = step(&b, 2);
+    assert_true(r.scale == 1.0);
+    rm_optimizer_set(b.optimizer, 3e-3, 5.5);
+    r = step(&b, 3);
+    assert_true(r.scale == 1.0);
+    rm_optimizer_set(b.optimizer, 1e-2, 5.5);
+    assert_true(fabs(step(&b, 4).learning_rate - 1e-2) < 1e-15);
+    tear_down(&b);
+}
+
+/* The same bits from any number of threads. */
+static void threads_do_not_matter(void **state)
+{
+    const struct level_state *level = *state;
+    for (int kind = 0; kind < RM_OPTIMIZER_COUNT; kind++) {
+        struct rm_experiment e = experiment_of((enum rm_optimizer_kind)kind);
+        struct bench one, three;
+        struct level_state other = {.isa = level->isa};
+        struct rm_error error;
+        void *others = &other;
+        e.optimizer.momentum = 0.9;
+        e.network.layers[0].units = 300;
+        e.network.layers[2].units = 200;
+        assert_int_equal(rm_backend_cpu_create(&other.backend, 3, level->isa, &error), 0);
+        set_up(&one, state, e);
+        set_up(&three, &others, e);
+        for (uint64_t k = 1; k <= 3; k++) {
+            gradient(&one, k);
+            gradient(&three, k);
+            assert_true(step(&one, k).grad_norm == step(&three, k).grad_norm);
+        }
+        assert_memory_equal(one.params, three.params, one.n * sizeof *one.params);
+        tear_down(&one);
+        tear_down(&three);
+        rm_backend_destroy(other.backend);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adam),
+        cmocka_unit_test(adamw),
+        cmocka_unit_test(rmsprop),
+        cmocka_unit_test(muon),
+        cmocka_unit_test(muon_steps_are_orthogonal),
+        cmocka_unit_test(skipped_steps_change_nothing),
+        cmocka_unit_test(state_that_is_carried_over_goes_on),
+        cmocka_unit_test(reset_is_a_fresh_start),
+        cmocka_unit_test(norm_and_clip),
+        cmocka_unit_test(threads_do_not_matter),
+    };
+    return run_on_levels(tests, sizeof tests / sizeof *tests);
+}

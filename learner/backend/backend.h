@@ -30,6 +30,23 @@ struct rm_rmsprop {
     float momentum;                      /* 0: none, and no memory for it */
 };
 
+/* Attention over the rows of each sample: sample i has rows spans[i] to spans[i + 1]. A row of qkv
+ * is a query, a key and a value of `units` each, heads side by side in each. */
+struct rm_attention {
+    const uint32_t *spans; /* (batch + 1), host memory */
+    uint32_t batch, heads, units;
+    bool causal; /* a row sees itself and those before it in its sample */
+};
+
+/* A score for each row of a sample but the first: its product with the first. Row r goes to output
+ * slots[r] - 1 of its sample; outputs that no row goes to are 0. */
+struct rm_pointer {
+    const uint32_t *spans; /* (batch + 1), as in rm_attention; no sample is empty */
+    const uint32_t *slots; /* (rows) places of rows in their sample: the first is 0 */
+    uint32_t batch, units, outputs;
+    float scale; /* of the products */
+};
+
 struct rm_backend {
     uint32_t api;
     const char *name;      /* "cpu" */
@@ -107,6 +124,41 @@ struct rm_backend_ops {
                     uint32_t k, float *q);
     void (*dueling_dx)(struct rm_backend *b, const float *dq, uint32_t rows, uint32_t actions,
                        uint32_t k, float *din);
+
+    /* One step of recurrent cells, `lanes` rows of n units. gx = W_ih x + b_ih and gh = W_hh h +
+     * b_hh with the gates side by side, in PyTorch's order and with its equations (nn.GRU,
+     * nn.LSTM): GRU reset, update, new (lanes, 3n); LSTM input, forget, cell, output (lanes, 4n).
+     * `gates` is kept for the gradient: GRU (lanes, 4n), LSTM (lanes, 5n). */
+    void (*gru)(struct rm_backend *b, const float *gx, const float *gh, const float *h,
+                uint32_t lanes, uint32_t n, float *gates, float *y);
+    /* dh lacks what comes back through gh. */
+    void (*gru_dx)(struct rm_backend *b, const float *gates, const float *h, const float *dy,
+                   uint32_t lanes, uint32_t n, float *dgx, float *dgh, float *dh);
+    void (*lstm)(struct rm_backend *b, const float *gx, const float *gh, const float *c,
+                 uint32_t lanes, uint32_t n, float *gates, float *c_next, float *y);
+    /* dc: gradient of c_next, becomes that of c. dgates is of gx and of gh. */
+    void (*lstm_dx)(struct rm_backend *b, const float *gates, const float *c, const float *dy,
+                    float *dc, uint32_t lanes, uint32_t n, float *dgates);
+    /* y = x, zeros in rows that restart (NULL: none does). In place allowed; x NULL: all zeros. */
+    void (*restart)(struct rm_backend *b, const float *x, size_t x_stride, const uint8_t *restart,
+                    uint32_t rows, uint32_t n, float *y, size_t y_stride);
+    void (*add)(struct rm_backend *b, const float *x, const float *y, size_t n, float *z);
+
+    /* o(rows, units) = softmax(q k^T / sqrt(units / heads)) v per sample and head. stats (rows,
+     * 2 heads) is kept for the gradient. units / heads at most 256. */
+    void (*attention)(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
+                      float *o, float *stats);
+    void (*attention_dx)(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
+                         const float *o, float *stats, const float *d_o, float *d_qkv);
+
+    /* y(batch, n): means over the rows of each sample, 0 where there are none. */
+    void (*span_mean)(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
+                      uint32_t n, float *y);
+    void (*span_mean_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
+                         uint32_t batch, uint32_t n, float *dx);
+    void (*pointer)(struct rm_backend *b, const struct rm_pointer *p, const float *x, float *y);
+    void (*pointer_dx)(struct rm_backend *b, const struct rm_pointer *p, const float *x,
+                       const float *dy, float *dx);
 
     /* n standard normals, a pure function of (key, a, b): Philox and Box-Muller. And uniforms. */
     void (*normals)(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,

@@ -70,6 +70,18 @@ static const struct rm_backend_ops ops = {
     .multiply = rm_cpu_multiply,
     .dueling = rm_cpu_dueling,
     .dueling_dx = rm_cpu_dueling_dx,
+    .gru = rm_cpu_gru,
+    .gru_dx = rm_cpu_gru_dx,
+    .lstm = rm_cpu_lstm,
+    .lstm_dx = rm_cpu_lstm_dx,
+    .restart = rm_cpu_restart,
+    .add = rm_cpu_add,
+    .attention = rm_cpu_attention,
+    .attention_dx = rm_cpu_attention_dx,
+    .span_mean = rm_cpu_span_mean,
+    .span_mean_dx = rm_cpu_span_mean_dx,
+    .pointer = rm_cpu_pointer,
+    .pointer_dx = rm_cpu_pointer_dx,
     .normals = rm_cpu_normals,
     .uniforms = rm_cpu_uniforms,
     .sum_squares = rm_cpu_sum_squares,
@@ -102,11 +114,12 @@ static bool has_v4(void)
 
 static const struct {
     const struct rm_kernels *kernels;
+    const struct rm_sequence_kernels *sequence;
     bool (*supported)(void);
 } levels[] = {
-    {&rm_isa_v4_kernels, has_v4},
-    {&rm_isa_v3_kernels, has_v3},
-    {&rm_isa_v2_kernels, has_v2},
+    {&rm_isa_v4_kernels, &rm_isa_v4_sequence_kernels, has_v4},
+    {&rm_isa_v3_kernels, &rm_isa_v3_sequence_kernels, has_v3},
+    {&rm_isa_v2_kernels, &rm_isa_v2_sequence_kernels, has_v2},
 };
 
 static const struct rm_kernels *choose(const char *isa, struct rm_error *error)
@@ -145,6 +158,9 @@ int rm_backend_cpu_create(struct rm_backend **backend, uint32_t threads, const c
     if (!cpu)
         return rm_fail(error, -ENOMEM, "backend: out of memory");
     cpu->kernels = kernels;
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
+        if (levels[i].kernels == kernels)
+            cpu->sequence = levels[i].sequence;
     int code = rm_gemm_create(&cpu->gemm, kernels->isa, error);
     if (!code)
         code = rm_pool_create(&cpu->pool, threads, error);

@@ -5,6 +5,7 @@
 #include "learner/backend/backend.h"
 #include "learner/backend/gemm.h"
 #include "learner/backend/kernels.h"
+#include "learner/backend/kernels_sequence.h"
 #include "learner/backend/pool.h"
 
 /* Chunks of the flat operations, and of sums. Fixed: they are part of the order of additions. */
@@ -14,6 +15,7 @@
 struct rm_cpu {
     struct rm_backend backend;
     const struct rm_kernels *kernels;
+    const struct rm_sequence_kernels *sequence;
     struct rm_pool *pool;
     struct rm_gemm *gemm;
     double partials[RM_CPU_PARTIALS];
@@ -88,5 +90,29 @@ void rm_cpu_rmsprop(struct rm_backend *b, const struct rm_rmsprop *rmsprop, floa
 void rm_cpu_combine(struct rm_backend *b, float a, const float *x, float c, const float *y,
                     size_t n, float *out);
 void rm_cpu_lerp(struct rm_backend *b, float tau, const float *params, size_t n, float *target);
+
+/* cpu_sequence.c */
+void rm_cpu_gru(struct rm_backend *b, const float *gx, const float *gh, const float *h,
+                uint32_t lanes, uint32_t n, float *gates, float *y);
+void rm_cpu_gru_dx(struct rm_backend *b, const float *gates, const float *h, const float *dy,
+                   uint32_t lanes, uint32_t n, float *dgx, float *dgh, float *dh);
+void rm_cpu_lstm(struct rm_backend *b, const float *gx, const float *gh, const float *c,
+                 uint32_t lanes, uint32_t n, float *gates, float *c_next, float *y);
+void rm_cpu_lstm_dx(struct rm_backend *b, const float *gates, const float *c, const float *dy,
+                    float *dc, uint32_t lanes, uint32_t n, float *dgates);
+void rm_cpu_restart(struct rm_backend *b, const float *x, size_t x_stride, const uint8_t *restart,
+                    uint32_t rows, uint32_t n, float *y, size_t y_stride);
+void rm_cpu_add(struct rm_backend *b, const float *x, const float *y, size_t n, float *z);
+void rm_cpu_attention(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
+                      float *o, float *stats);
+void rm_cpu_attention_dx(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
+                         const float *o, float *stats, const float *d_o, float *d_qkv);
+void rm_cpu_span_mean(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
+                      uint32_t n, float *y);
+void rm_cpu_span_mean_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
+                         uint32_t batch, uint32_t n, float *dx);
+void rm_cpu_pointer(struct rm_backend *b, const struct rm_pointer *p, const float *x, float *y);
+void rm_cpu_pointer_dx(struct rm_backend *b, const struct rm_pointer *p, const float *x,
+                       const float *dy, float *dx);
 
 #endif

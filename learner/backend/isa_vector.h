@@ -11,7 +11,9 @@
 typedef __m512 vec;
 typedef __m512i vec64; /* VEC_FLOATS / 2 words of 64 bits */
 #define vec_zero()        _mm512_setzero_ps()
+#define vec_set(x)        _mm512_set1_ps(x)
 #define vec_load(p)       _mm512_loadu_ps(p)
+#define vec_store(p, v)   _mm512_storeu_ps(p, v)
 #define vec_fma(a, b, c)  _mm512_fmadd_ps(a, b, c)
 #define vec64_set(x)      _mm512_set1_epi64((long long)(x))
 #define vec64_load(p)     _mm512_loadu_si512(p)
@@ -34,7 +36,9 @@ static inline float vec_sum(vec v)
 typedef __m256 vec;
 typedef __m256i vec64;
 #define vec_zero()        _mm256_setzero_ps()
+#define vec_set(x)        _mm256_set1_ps(x)
 #define vec_load(p)       _mm256_loadu_ps(p)
+#define vec_store(p, v)   _mm256_storeu_ps(p, v)
 #define vec_fma(a, b, c)  _mm256_fmadd_ps(a, b, c)
 #define vec64_set(x)      _mm256_set1_epi64x((long long)(x))
 #define vec64_load(p)     _mm256_loadu_si256((const __m256i *)(p))
@@ -56,7 +60,9 @@ static inline float vec_sum(vec v)
 typedef __m128 vec;
 typedef __m128i vec64;
 #define vec_zero()        _mm_setzero_ps()
+#define vec_set(x)        _mm_set1_ps(x)
 #define vec_load(p)       _mm_loadu_ps(p)
+#define vec_store(p, v)   _mm_storeu_ps(p, v)
 #define vec_fma(a, b, c)  _mm_add_ps(_mm_mul_ps(a, b), c)
 #define vec64_set(x)      _mm_set1_epi64x((long long)(x))
 #define vec64_load(p)     _mm_loadu_si128((const __m128i *)(p))

@@ -1,0 +1,336 @@
+/* Recurrent cells, attention and tokens, cut into fixed groups of lanes, heads or samples. */
+#include "learner/backend/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LANES_PER_TILE   8u
+#define SAMPLES_PER_TILE 16u
+
+struct cut {
+    uint32_t from, n;
+};
+
+static uint32_t pieces(uint32_t n, uint32_t per)
+{
+    return (n + per - 1) / per;
+}
+
+static struct cut piece(uint32_t n, uint32_t per, uint32_t index)
+{
+    uint32_t from = index * per;
+    return (struct cut){from, n - from < per ? n - from : per};
+}
+
+/* --- cells ----------------------------------------------------------------------------------- */
+
+struct cell {
+    const struct rm_sequence_kernels *k;
+    const float *gx, *gh, *h, *gates_in, *dy;
+    float *gates, *y, *c, *dgx, *dgh, *dh;
+    uint32_t lanes, n;
+};
+
+static void run_cell(struct rm_backend *b, struct cell *w, rm_pool_fn fn)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    w->k = cpu->sequence;
+    /* four of tanh's polynomials an element */
+    rm_cpu_run(cpu, fn, w, pieces(w->lanes, LANES_PER_TILE), 8.0 * w->lanes * w->n);
+}
+
+static void gru_tile(void *work, uint32_t index)
+{
+    const struct cell *w = work;
+    struct cut s = piece(w->lanes, LANES_PER_TILE, index);
+    size_t at = (size_t)s.from * w->n;
+    w->k->gru(w->gx + 3 * at, w->gh + 3 * at, w->h + at, s.n, w->n, w->gates + 4 * at, w->y + at);
+}
+
+void rm_cpu_gru(struct rm_backend *b, const float *gx, const float *gh, const float *h,
+                uint32_t lanes, uint32_t n, float *gates, float *y)
+{
+    struct cell w = {.gx = gx, .gh = gh, .h = h, .gates = gates, .y = y, .lanes = lanes, .n = n};
+    run_cell(b, &w, gru_tile);
+}
+
+static void gru_dx_tile(void *work, uint32_t index)
+{
+    const struct cell *w = work;
+    struct cut s = piece(w->lanes, LANES_PER_TILE, index);
+    size_t at = (size_t)s.from * w->n;
+    w->k->gru_dx(w->gates_in + 4 * at, w->h + at, w->dy + at, s.n, w->n, w->dgx + 3 * at,
+                 w->dgh + 3 * at, w->dh + at);
+}
+
+void rm_cpu_gru_dx(struct rm_backend *b, const float *gates, const float *h, const float *dy,
+                   uint32_t lanes, uint32_t n, float *dgx, float *dgh, float *dh)
+{
+    struct cell w = {.gates_in = gates,
+                     .h = h,
+                     .dy = dy,
+                     .dgx = dgx,
+                     .dgh = dgh,
+                     .dh = dh,
+                     .lanes = lanes,
+                     .n = n};
+    run_cell(b, &w, gru_dx_tile);
+}
+
+static void lstm_tile(void *work, uint32_t index)
+{
+    const struct cell *w = work;
+    struct cut s = piece(w->lanes, LANES_PER_TILE, index);
+    size_t at = (size_t)s.from * w->n;
+    w->k->lstm(w->gx + 4 * at, w->gh + 4 * at, w->h + at, s.n, w->n, w->gates + 5 * at, w->c + at,
+               w->y + at);
+}
+
+void rm_cpu_lstm(struct rm_backend *b, const float *gx, const float *gh, const float *c,
+                 uint32_t lanes, uint32_t n, float *gates, float *c_next, float *y)
+{
+    struct cell w = {
+        .gx = gx, .gh = gh, .h = c, .gates = gates, .c = c_next, .y = y, .lanes = lanes, .n = n};
+    run_cell(b, &w, lstm_tile);
+}
+
+static void lstm_dx_tile(void *work, uint32_t index)
+{
+    const struct cell *w = work;
+    struct cut s = piece(w->lanes, LANES_PER_TILE, index);
+    size_t at = (size_t)s.from * w->n;
+    w->k->lstm_dx(w->gates_in + 5 * at, w->h + at, w->dy + at, w->c + at, s.n, w->n,
+                  w->dgx + 4 * at);
+}
+
+void rm_cpu_lstm_dx(struct rm_backend *b, const float *gates, const float *c, const float *dy,
+                    float *dc, uint32_t lanes, uint32_t n, float *dgates)
+{
+    struct cell w = {
+        .gates_in = gates, .h = c, .dy = dy, .c = dc, .dgx = dgates, .lanes = lanes, .n = n};
+    run_cell(b, &w, lstm_dx_tile);
+}
+
+void rm_cpu_restart(struct rm_backend *b, const float *x, size_t x_stride, const uint8_t *restart,
+                    uint32_t rows, uint32_t n, float *y, size_t y_stride)
+{
+    (void)b; /* a state is small beside what made it */
+    for (uint32_t r = 0; r < rows; r++) {
+        float *to = y + r * y_stride;
+        if (!x || (restart && restart[r]))
+            memset(to, 0, n * sizeof *to);
+        else if (to != x + r * x_stride)
+            memcpy(to, x + r * x_stride, n * sizeof *to);
+    }
+}
+
+struct sum {
+    const struct rm_sequence_kernels *k;
+    const float *x, *y;
+    float *z;
+    size_t n;
+};
+
+static void add_chunk(void *work, uint32_t index)
+{
+    const struct sum *w = work;
+    size_t at = (size_t)index * RM_CPU_CHUNK, left = w->n - at;
+    w->k->add(w->x + at, w->y + at, left < RM_CPU_CHUNK ? left : RM_CPU_CHUNK, w->z + at);
+}
+
+void rm_cpu_add(struct rm_backend *b, const float *x, const float *y, size_t n, float *z)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    struct sum w = {cpu->sequence, x, y, z, n};
+    rm_cpu_run(cpu, add_chunk, &w, (uint32_t)((n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK), (double)n);
+}
+
+/* --- attention ------------------------------------------------------------------------------- */
+
+struct heads {
+    const struct rm_sequence_kernels *k;
+    const struct rm_attention *a;
+    const float *qkv, *d_o;
+    float *o, *stats, *d_qkv;
+};
+
+/* A tile is a head of a sample. */
+static struct rm_attention_head head_of(const struct heads *w, uint32_t index)
+{
+    const struct rm_attention *a = w->a;
+    uint32_t sample = index / a->heads, head = index % a->heads, width = a->units / a->heads;
+    uint32_t from = a->spans[sample] - a->spans[0], to = a->spans[sample + 1] - a->spans[0];
+    size_t at = (size_t)from * 3 * a->units + (size_t)head * width;
+    size_t o_at = (size_t)from * a->units + (size_t)head * width;
+    struct rm_attention_head h = {
+        .q = w->qkv + at,
+        .k = w->qkv + at + a->units,
+        .v = w->qkv + at + 2 * (size_t)a->units,
+        .rows = to - from,
+        .stride = 3 * a->units,
+        .width = width,
+        .scale = 1.0f / sqrtf((float)width),
+        .causal = a->causal,
+        .o = w->o + o_at,
+        .o_stride = a->units,
+        .log_sum = w->stats + ((size_t)from * a->heads + head) * 2,
+        .log_stride = 2 * a->heads,
+    };
+    if (w->d_qkv) {
+        h.d_o = w->d_o + o_at;
+        h.d_q = w->d_qkv + at;
+        h.d_k = w->d_qkv + at + a->units;
+        h.d_v = w->d_qkv + at + 2 * (size_t)a->units;
+    }
+    return h;
+}
+
+static void attention_tile(void *work, uint32_t index)
+{
+    const struct heads *w = work;
+    const struct rm_attention_head h = head_of(w, index);
+    if (w->d_qkv)
+        w->k->attention_dx(&h);
+    else
+        w->k->attention(&h);
+}
+
+static void run_heads(struct rm_backend *b, struct heads *w)
+{
+    const struct rm_attention *a = w->a;
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    double pairs = 0.0;
+    for (uint32_t i = 0; i < a->batch; i++) {
+        double rows = a->spans[i + 1] - a->spans[i];
+        pairs += rows * rows;
+    }
+    w->k = cpu->sequence;
+    rm_cpu_run(cpu, attention_tile, w, a->batch * a->heads, pairs * a->units / 8.0);
+}
+
+void rm_cpu_attention(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
+                      float *o, float *stats)
+{
+    struct heads w = {.a = a, .qkv = qkv, .o = o, .stats = stats};
+    run_heads(b, &w);
+}
+
+void rm_cpu_attention_dx(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
+                         const float *o, float *stats, const float *d_o, float *d_qkv)
+{
+    /* backward only reads o */
+    struct heads w = {
+        .a = a, .qkv = qkv, .d_o = d_o, .o = (float *)(uintptr_t)o, .stats = stats, .d_qkv = d_qkv};
+    run_heads(b, &w);
+}
+
+/* --- tokens ---------------------------------------------------------------------------------- */
+
+struct spans {
+    const struct rm_sequence_kernels *k;
+    const struct rm_pointer *p;
+    const uint32_t *spans;
+    const float *x, *dy;
+    float *y, *dx;
+    uint32_t batch, n;
+};
+
+static void run_spans(struct rm_backend *b, struct spans *w, rm_pool_fn fn)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    w->k = cpu->sequence;
+    rm_cpu_run(cpu, fn, w, pieces(w->batch, SAMPLES_PER_TILE),
+               (double)(w->spans[w->batch] - w->spans[0]) * w->n);
+}
+
+/* Rows of sample i, from the first of the batch. */
+static struct cut rows_of(const uint32_t *spans, uint32_t i)
+{
+    return (struct cut){spans[i] - spans[0], spans[i + 1] - spans[i]};
+}
+
+static void mean_tile(void *work, uint32_t index)
+{
+    const struct spans *w = work;
+    struct cut s = piece(w->batch, SAMPLES_PER_TILE, index);
+    for (uint32_t i = s.from; i < s.from + s.n; i++) {
+        struct cut r = rows_of(w->spans, i);
+        if (w->dx)
+            w->k->mean_dx(w->dy + (size_t)i * w->n, r.n, w->n, w->dx + (size_t)r.from * w->n);
+        else
+            w->k->mean(w->x + (size_t)r.from * w->n, r.n, w->n, w->y + (size_t)i * w->n);
+    }
+}
+
+void rm_cpu_span_mean(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
+                      uint32_t n, float *y)
+{
+    struct spans w = {.spans = spans, .x = x, .y = y, .batch = batch, .n = n};
+    run_spans(b, &w, mean_tile);
+}
+
+void rm_cpu_span_mean_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
+                         uint32_t batch, uint32_t n, float *dx)
+{
+    struct spans w = {.spans = spans, .dy = dy, .dx = dx, .batch = batch, .n = n};
+    run_spans(b, &w, mean_tile);
+}
+
+/* Scores, or gradients of them, between their places and the order of rows: a few at a time. */
+#define SCORES 64u
+
+static void pointer_tile(void *work, uint32_t index)
+{
+    const struct spans *w = work;
+    const struct rm_pointer *p = w->p;
+    struct cut s = piece(p->batch, SAMPLES_PER_TILE, index);
+    for (uint32_t i = s.from; i < s.from + s.n; i++) {
+        struct cut r = rows_of(p->spans, i);
+        const float *first = w->x + (size_t)r.from * p->units;
+        const uint32_t *slots = p->slots + r.from;
+        float *y = w->y + (size_t)i * p->outputs, some[SCORES];
+        memset(y, 0, p->outputs * sizeof *y);
+        for (uint32_t at = 1; at < r.n; at += SCORES) {
+            uint32_t n = r.n - at < SCORES ? r.n - at : SCORES;
+            w->k->dots(first, first + (size_t)at * p->units, n, p->units, p->scale, some);
+            for (uint32_t j = 0; j < n; j++)
+                y[slots[at + j] - 1] = some[j];
+        }
+    }
+}
+
+void rm_cpu_pointer(struct rm_backend *b, const struct rm_pointer *p, const float *x, float *y)
+{
+    struct spans w = {.p = p, .spans = p->spans, .x = x, .y = y, .batch = p->batch, .n = p->units};
+    run_spans(b, &w, pointer_tile);
+}
+
+static void pointer_dx_tile(void *work, uint32_t index)
+{
+    const struct spans *w = work;
+    const struct rm_pointer *p = w->p;
+    struct cut s = piece(p->batch, SAMPLES_PER_TILE, index);
+    for (uint32_t i = s.from; i < s.from + s.n; i++) {
+        struct cut r = rows_of(p->spans, i);
+        const float *first = w->x + (size_t)r.from * p->units;
+        const uint32_t *slots = p->slots + r.from;
+        const float *dy = w->dy + (size_t)i * p->outputs;
+        float *dx = w->dx + (size_t)r.from * p->units, some[SCORES];
+        memset(dx, 0, p->units * sizeof *dx);
+        for (uint32_t at = 1; at < r.n; at += SCORES) {
+            uint32_t n = r.n - at < SCORES ? r.n - at : SCORES;
+            for (uint32_t j = 0; j < n; j++)
+                some[j] = p->scale * dy[slots[at + j] - 1];
+            w->k->dots_dx(some, first, first + (size_t)at * p->units, n, p->units, dx,
+                          dx + (size_t)at * p->units);
+        }
+    }
+}
+
+void rm_cpu_pointer_dx(struct rm_backend *b, const struct rm_pointer *p, const float *x,
+                       const float *dy, float *dx)
+{
+    struct spans w = {
+        .p = p, .spans = p->spans, .x = x, .dy = dy, .dx = dx, .batch = p->batch, .n = p->units};
+    run_spans(b, &w, pointer_dx_tile);
+}

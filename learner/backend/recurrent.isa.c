@@ -1,0 +1,101 @@
+/* Cells of recurrent layers, one step of some lanes. Loops that vectorise as they stand. */
+#include "learner/backend/isa_math.h"
+#include "learner/backend/isa_sequence.h"
+
+/* 1 / (1 + e^-x) = (1 + tanh(x / 2)) / 2 */
+static inline float logistic_of(float x)
+{
+    return RM_FMA(0.5f, tanh_of(0.5f * x), 0.5f);
+}
+
+void RM_ISA_NAME(gru)(const float *gx, const float *gh, const float *h, uint32_t lanes, uint32_t n,
+                      float *gates, float *y)
+{
+    for (uint32_t l = 0; l < lanes; l++, gx += 3 * (size_t)n, gh += 3 * (size_t)n, h += n, y += n) {
+        float *r = gates, *z = gates + n, *c = gates + 2 * (size_t)n, *m = gates + 3 * (size_t)n;
+        for (uint32_t i = 0; i < n; i++)
+            r[i] = logistic_of(gx[i] + gh[i]);
+        for (uint32_t i = 0; i < n; i++)
+            z[i] = logistic_of(gx[n + i] + gh[n + i]);
+        for (uint32_t i = 0; i < n; i++) {
+            m[i] = gh[2 * (size_t)n + i];
+            c[i] = tanh_of(RM_FMA(r[i], m[i], gx[2 * (size_t)n + i]));
+        }
+        for (uint32_t i = 0; i < n; i++)
+            y[i] = RM_FMA(z[i], h[i] - c[i], c[i]);
+        gates += 4 * (size_t)n;
+    }
+}
+
+void RM_ISA_NAME(gru_dx)(const float *gates, const float *h, const float *dy, uint32_t lanes,
+                         uint32_t n, float *dgx, float *dgh, float *dh)
+{
+    for (uint32_t l = 0; l < lanes; l++, h += n, dy += n, dh += n) {
+        const float *r = gates, *z = gates + n, *c = gates + 2 * (size_t)n;
+        const float *m = gates + 3 * (size_t)n;
+        for (uint32_t i = 0; i < n; i++) {
+            float dc = dy[i] * (1.0f - z[i]) * RM_FMA(-c[i], c[i], 1.0f);
+            float dz = dy[i] * (h[i] - c[i]) * z[i] * (1.0f - z[i]);
+            float dr = dc * m[i] * r[i] * (1.0f - r[i]);
+            dgx[i] = dgh[i] = dr;
+            dgx[n + i] = dgh[n + i] = dz;
+            dgx[2 * (size_t)n + i] = dc;
+            dgh[2 * (size_t)n + i] = dc * r[i];
+            dh[i] = dy[i] * z[i];
+        }
+        gates += 4 * (size_t)n;
+        dgx += 3 * (size_t)n;
+        dgh += 3 * (size_t)n;
+    }
+}
+
+void RM_ISA_NAME(lstm)(const float *gx, const float *gh, const float *c, uint32_t lanes, uint32_t n,
+                       float *gates, float *c_next, float *y)
+{
+    for (uint32_t l = 0; l < lanes; l++, gx += 4 * (size_t)n, gh += 4 * (size_t)n) {
+        float *in = gates, *keep = gates + n, *new = gates + 2 * (size_t)n;
+        float *out = gates + 3 * (size_t)n, *bent = gates + 4 * (size_t)n;
+        for (uint32_t i = 0; i < n; i++)
+            in[i] = logistic_of(gx[i] + gh[i]);
+        for (uint32_t i = 0; i < n; i++)
+            keep[i] = logistic_of(gx[n + i] + gh[n + i]);
+        for (uint32_t i = 0; i < n; i++)
+            new[i] = tanh_of(gx[2 * (size_t)n + i] + gh[2 * (size_t)n + i]);
+        for (uint32_t i = 0; i < n; i++)
+            out[i] = logistic_of(gx[3 * (size_t)n + i] + gh[3 * (size_t)n + i]);
+        for (uint32_t i = 0; i < n; i++) {
+            c_next[i] = RM_FMA(keep[i], c[i], in[i] * new[i]);
+            bent[i] = tanh_of(c_next[i]);
+            y[i] = out[i] * bent[i];
+        }
+        gates += 5 * (size_t)n;
+        c += n;
+        c_next += n;
+        y += n;
+    }
+}
+
+void RM_ISA_NAME(lstm_dx)(const float *gates, const float *c, const float *dy, float *dc,
+                          uint32_t lanes, uint32_t n, float *dgates)
+{
+    for (uint32_t l = 0; l < lanes; l++, c += n, dy += n, dc += n) {
+        const float *in = gates, *keep = gates + n, *new = gates + 2 * (size_t)n;
+        const float *out = gates + 3 * (size_t)n, *bent = gates + 4 * (size_t)n;
+        for (uint32_t i = 0; i < n; i++) {
+            float d = RM_FMA(dy[i] * out[i], RM_FMA(-bent[i], bent[i], 1.0f), dc[i]);
+            dgates[i] = d * new[i] * in[i] * (1.0f - in[i]);
+            dgates[n + i] = d * c[i] * keep[i] * (1.0f - keep[i]);
+            dgates[2 * (size_t)n + i] = d * in[i] * RM_FMA(-new[i], new[i], 1.0f);
+            dgates[3 * (size_t)n + i] = dy[i] * bent[i] * out[i] * (1.0f - out[i]);
+            dc[i] = d * keep[i];
+        }
+        gates += 5 * (size_t)n;
+        dgates += 4 * (size_t)n;
+    }
+}
+
+void RM_ISA_NAME(add)(const float *x, const float *y, size_t n, float *z)
+{
+    for (size_t i = 0; i < n; i++)
+        z[i] = x[i] + y[i];
+}

@@ -1,0 +1,225 @@
+/* Attention, means over tokens and pointer scores of the backend against sums in double, and their
+ * gradients against differences of those. */
+#include "tests/support/levels.h"
+#include "tests/support/reference_sequence.h"
+
+#include "shm/base/rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EPSILON 1e-6
+
+static struct rm_backend *backend_of(void **state)
+{
+    return ((struct level_state *)*state)->backend;
+}
+
+/* Floats between -size and size, and the same in double. */
+static float *draw(size_t n, uint32_t seed, float size, double **copy)
+{
+    struct rm_rng rng = rm_rng_at(seed, RM_STREAM_TEST, 0, 0);
+    float *p = malloc((n + 1) * sizeof *p);
+    double *d = malloc((n + 1) * sizeof *d);
+    for (size_t i = 0; i < n; i++)
+        d[i] = p[i] = size * (2 * rm_rng_float(&rng) - 1);
+    if (copy)
+        *copy = d;
+    else
+        free(d);
+    return p;
+}
+
+static void expect_near(const char *what, size_t at, double got, double want, double absolute)
+{
+    if (!(fabs(got - want) <= absolute + 1e-3 * fabs(want)))
+        fail_msg("%s: element %zu is %.9g, not %.9g", what, at, got, want);
+}
+
+struct attention_case {
+    uint32_t rows, heads, width;
+    bool causal;
+    uint32_t stride; /* of the gradients that are looked at */
+};
+
+static double attention_loss(const struct attention_case *c, const double *qkv, const double *d_o,
+                             double *o)
+{
+    size_t units = (size_t)c->heads * c->width;
+    double sum = 0;
+    reference_attention(qkv, NULL, c->rows, c->heads, units, c->causal, o);
+    for (size_t i = 0; i < c->rows * units; i++)
+        sum += o[i] * d_o[i];
+    return sum;
+}
+
+static void one_attention(struct rm_backend *b, const struct attention_case *c)
+{
+    uint32_t units = c->heads * c->width, spans[] = {0, c->rows};
+    size_t n = (size_t)c->rows * units;
+    double *qkv_d, *d_o_d, *o_d = malloc(n * sizeof *o_d);
+    float *qkv = draw(3 * n, 1, 2, &qkv_d), *d_o = draw(n, 2, 1, &d_o_d);
+    float *o = malloc(n * sizeof *o), *d_qkv = malloc(3 * n * sizeof *d_qkv);
+    float *stats = malloc(2 * sizeof *stats * c->rows * c->heads);
+    for (size_t i = 0; i < 3 * n; i++)
+        d_qkv[i] = NAN;
+    const struct rm_attention a = {spans, 1, c->heads, units, c->causal};
+    b->ops->attention(b, &a, qkv, o, stats);
+    b->ops->attention_dx(b, &a, qkv, o, stats, d_o, d_qkv);
+    attention_loss(c, qkv_d, d_o_d, o_d);
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs(o[i] - o_d[i]) <= 1e-5 + 1.3e-6 * fabs(o_d[i])))
+            fail_msg("%u rows, width %u: output %zu is %.9g, not %.9g", c->rows, c->width, i, o[i],
+                     o_d[i]);
+    for (size_t i = 0; i < 3 * n; i++)
+        if (!isfinite(d_qkv[i]))
+            fail_msg("%u rows, width %u: gradient %zu is %g", c->rows, c->width, i, d_qkv[i]);
+    for (size_t i = 0; i < 3 * n; i += c->stride) {
+        double at = qkv_d[i];
+        qkv_d[i] = at + EPSILON;
+        double above = attention_loss(c, qkv_d, d_o_d, o_d);
+        qkv_d[i] = at - EPSILON;
+        double below = attention_loss(c, qkv_d, d_o_d, o_d);
+        qkv_d[i] = at;
+        expect_near("attention", i, d_qkv[i], (above - below) / (2 * EPSILON), 1e-5);
+    }
+    free(qkv_d);
+    free(d_o_d);
+    free(o_d);
+    free(qkv);
+    free(d_o);
+    free(o);
+    free(d_qkv);
+    free(stats);
+}
+
+static void attention_of_every_size(void **state)
+{
+    static const struct attention_case cases[] = {
+        {1, 1, 4, false, 1},     {1, 2, 16, true, 1},      {2, 3, 5, true, 1},
+        {7, 4, 16, false, 1},    {23, 1, 33, true, 7},     {24, 2, 8, true, 3},
+        {64, 1, 16, false, 31},  {65, 2, 16, true, 37},    {66, 1, 24, false, 37},
+        {130, 2, 32, true, 997}, {131, 1, 64, false, 997}, {200, 1, 256, true, 20011},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        one_attention(backend_of(state), &cases[i]);
+}
+
+/* A sample's rows give the same bits alone and among others, and on several threads. */
+static void samples_do_not_meet(void **state)
+{
+    struct level_state *level = *state;
+    enum { BATCH = 9, HEADS = 2, UNITS = 48 };
+    const uint32_t spans[BATCH + 1] = {0, 1, 1, 70, 75, 203, 204, 210, 300, 303};
+    size_t n = (size_t)spans[BATCH] * UNITS;
+    float *qkv = draw(3 * n, 3, 1, NULL), *d_o = draw(n, 4, 1, NULL);
+    float *o[2], *d[2], *stats = malloc(2 * sizeof *stats * HEADS * spans[BATCH]);
+    for (int i = 0; i < 2; i++) {
+        o[i] = malloc(n * sizeof(float));
+        d[i] = malloc(3 * n * sizeof(float));
+    }
+    struct rm_backend *three;
+    struct rm_error error;
+    assert_int_equal(rm_backend_cpu_create(&three, 3, level->isa, &error), 0);
+    struct rm_attention a = {spans, BATCH, HEADS, UNITS, true};
+    three->ops->attention(three, &a, qkv, o[0], stats);
+    three->ops->attention_dx(three, &a, qkv, o[0], stats, d_o, d[0]);
+    for (uint32_t i = 0; i < BATCH; i++) {
+        size_t at = (size_t)spans[i] * UNITS;
+        a = (struct rm_attention){spans + i, 1, HEADS, UNITS, true};
+        const struct rm_backend_ops *ops = level->backend->ops;
+        ops->attention(level->backend, &a, qkv + 3 * at, o[1] + at, stats);
+        ops->attention_dx(level->backend, &a, qkv + 3 * at, o[1] + at, stats, d_o + at,
+                          d[1] + 3 * at);
+    }
+    assert_memory_equal(o[0], o[1], n * sizeof(float));
+    assert_memory_equal(d[0], d[1], 3 * n * sizeof(float));
+    rm_backend_destroy(three);
+    free(qkv);
+    free(d_o);
+    free(stats);
+    for (int i = 0; i < 2; i++) {
+        free(o[i]);
+        free(d[i]);
+    }
+}
+
+/* Scores beyond what an exponential can take, and a NaN, which must show in its sample alone. */
+static void attention_at_the_edges(void **state)
+{
+    struct rm_backend *b = backend_of(state);
+    enum { ROWS = 3, UNITS = 4 };
+    float qkv[2 * ROWS][3 * UNITS] = {{0}}, o[2 * ROWS][UNITS], stats[2 * ROWS][2];
+    const uint32_t spans[] = {0, ROWS, 2 * ROWS};
+    const struct rm_attention a = {spans, 2, 1, UNITS, false};
+    for (int r = 0; r < 2 * ROWS; r++) {
+        qkv[r][0] = 1e4f;                             /* query */
+        qkv[r][UNITS] = r % ROWS == 1 ? 1e4f : -1e4f; /* key */
+        qkv[r][2 * UNITS] = (float)(r + 1);           /* value */
+    }
+    b->ops->attention(b, &a, qkv[0], o[0], stats[0]);
+    for (int r = 0; r < ROWS; r++)
+        assert_true(o[r][0] == 2.0f && o[ROWS + r][0] == 5.0f);
+    qkv[1][UNITS + 2] = NAN;
+    b->ops->attention(b, &a, qkv[0], o[0], stats[0]);
+    for (int r = 0; r < ROWS; r++)
+        assert_true(isnan(o[r][0]) && o[ROWS + r][0] == 5.0f);
+}
+
+/* Two samples: three rows at places 0, 2 and 5, and one row alone. */
+static void pointer_scores(void **state)
+{
+    struct rm_backend *b = backend_of(state);
+    enum { ROWS = 4, UNITS = 37, OUTPUTS = 5 };
+    const uint32_t spans[] = {0, 3, 4}, slots[] = {0, 2, 5, 0};
+    const struct rm_pointer p = {spans, slots, 2, UNITS, OUTPUTS, 0.25f};
+    double *xd;
+    float *x = draw(ROWS * UNITS, 5, 1, &xd), *dy = draw(2 * OUTPUTS, 6, 1, NULL);
+    float y[2 * OUTPUTS], dx[ROWS * UNITS];
+    b->ops->pointer(b, &p, x, y);
+    b->ops->pointer_dx(b, &p, x, dy, dx);
+    double want[2 * OUTPUTS] = {0}, dwant[ROWS * UNITS] = {0};
+    for (int i = 0; i < UNITS; i++)
+        for (int r = 1; r < 3; r++) {
+            want[slots[r] - 1] += 0.25 * xd[i] * xd[r * UNITS + i];
+            dwant[i] += 0.25 * dy[slots[r] - 1] * xd[r * UNITS + i];
+            dwant[r * UNITS + i] += 0.25 * dy[slots[r] - 1] * xd[i];
+        }
+    for (int i = 0; i < 2 * OUTPUTS; i++)
+        expect_near("score", (size_t)i, y[i], want[i], 1e-5);
+    assert_true(y[0] == 0 && y[OUTPUTS] == 0 && y[2 * OUTPUTS - 1] == 0);
+    for (int i = 0; i < ROWS * UNITS; i++)
+        expect_near("gradient of scores", (size_t)i, dx[i], dwant[i], 1e-5);
+    free(x);
+    free(xd);
+    free(dy);
+}
+
+static void means(void **state)
+{
+    struct rm_backend *b = backend_of(state);
+    enum { UNITS = 3 };
+    const uint32_t spans[] = {2, 4, 4, 5}; /* as seen from the middle of a longer list */
+    const float x[3][UNITS] = {{1, 2, 3}, {3, 6, 1}, {7, 8, 9}},
+                dy[3][UNITS] = {{2, 4, 6}, {1}, {5}};
+    float y[3][UNITS], dx[3][UNITS];
+    b->ops->span_mean(b, x[0], spans, 3, UNITS, y[0]);
+    b->ops->span_mean_dx(b, dy[0], spans, 3, UNITS, dx[0]);
+    const float want[3][UNITS] = {{2, 4, 2}, {0, 0, 0}, {7, 8, 9}};
+    const float dwant[3][UNITS] = {{1, 2, 3}, {1, 2, 3}, {5, 0, 0}};
+    assert_memory_equal(y, want, sizeof want);
+    assert_memory_equal(dx, dwant, sizeof dwant);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(attention_of_every_size),
+        cmocka_unit_test(samples_do_not_meet),
+        cmocka_unit_test(attention_at_the_edges),
+        cmocka_unit_test(pointer_scores),
+        cmocka_unit_test(means),
+    };
+    return run_on_levels(tests, sizeof tests / sizeof tests[0]);
+}

@@ -12,24 +12,30 @@
 #include <string.h>
 #include <cmocka.h>
 
+enum { CHANCE = 0, FIXED = 1, LIBRARY = 2 }; /* FIXED: nothing in it is random */
+
 static const struct subject {
     const char *name, *options;
-    int library;
+    int kind;
 } subjects[] = {
-    {"treasurehunt", NULL, 0},
-    {"treasurehunt", "agents=3 size=6 turns=7 spawn=0.2 final_observation=1", 0},
-    {"treasurehunt", "agents=1 size=4 turns=1", 0},
-    {"cartpole", NULL, 0},
-    {"cartpole", "velocities=0 max_steps=12", 0},
-    {"acrobot", "max_steps=60", 0},
-    {"mountaincar", NULL, 0},
-    {"count", NULL, 0},
-    {"count", "agents=5 phases=3 length=3 mask=1", 0},
-    {"count", "agents=2 choices=3 mask=1", 0},
-    {"count", "choices=2 length=3", 0},
-    {"count", "agents=2 phases=2 stamp=1 max_steps=9", 0},
-    {"tictactoe", NULL, 1},
-    {"tictactoe", "opening=1 draw=0.5", 1},
+    {"treasurehunt", NULL, CHANCE},
+    {"treasurehunt", "agents=3 size=6 turns=7 spawn=0.2 final_observation=1", CHANCE},
+    {"treasurehunt", "agents=1 size=4 turns=1", CHANCE},
+    {"cartpole", NULL, CHANCE},
+    {"cartpole", "velocities=0 max_steps=12", CHANCE},
+    {"acrobot", "max_steps=60", CHANCE},
+    {"mountaincar", NULL, CHANCE},
+    {"frozenlake", NULL, CHANCE},
+    {"frozenlake", "size=8 slippery=0", FIXED},
+    {"taxi", NULL, CHANCE},
+    {"taxi", "rain=1 mask=0 max_steps=30", CHANCE},
+    {"count", NULL, FIXED},
+    {"count", "agents=5 phases=3 length=3 mask=1", FIXED},
+    {"count", "agents=2 choices=3 mask=1", FIXED},
+    {"count", "choices=2 length=3", FIXED},
+    {"count", "agents=2 phases=2 stamp=1 max_steps=9", FIXED},
+    {"tictactoe", NULL, LIBRARY | FIXED},
+    {"tictactoe", "opening=1 draw=0.5", LIBRARY},
 };
 enum { SUBJECTS = sizeof(subjects) / sizeof(subjects[0]), STEPS = 230 };
 
@@ -37,7 +43,7 @@ static void open_subject(struct rm_test_batch *batch, const struct subject *subj
                          uint64_t first, uint32_t worlds)
 {
     rm_test_batch_open(batch, subject->name,
-                       subject->library ? rm_test_build_path("examples/tictactoe.so") : NULL,
+                       subject->kind & LIBRARY ? rm_test_build_path("examples/tictactoe.so") : NULL,
                        subject->options, seed, first, worlds);
 }
 
@@ -102,9 +108,8 @@ static void test_seeds_and_worlds_differ(void **unused)
 {
     (void)unused;
     for (int s = 0; s < SUBJECTS; s++) {
-        const char *name = subjects[s].name;
-        if (!strcmp(name, "count") || (subjects[s].library && !subjects[s].options))
-            continue; /* nothing in them is random */
+        if (subjects[s].kind & FIXED)
+            continue;
         uint64_t hash[2][4] = {{0}};
         for (int seed = 0; seed < 2; seed++) {
             struct rm_test_batch batch;

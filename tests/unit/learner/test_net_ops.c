@@ -122,9 +122,12 @@ static void activations_everywhere(void **state)
         float odd[4] = {NAN, INFINITY, 3e38f, -3e38f}, z[4];
         b->ops->activate(b, act, odd, 4, z);
         assert_true(isnan(z[0]));
-        assert_true(z[1] == (act == RM_ACT_TANH ? 1.0f : INFINITY));
-        assert_true(z[2] == (act == RM_ACT_TANH ? 1.0f : 3e38f));
-        assert_true(z[3] == (act == RM_ACT_TANH ? -1.0f : 0.0f));
+        if (act == RM_ACT_TANH) { /* at most one step of a float short of its limit */
+            assert_true(z[1] <= 1 && z[1] >= 1 - 0x1p-23f);
+            assert_true(z[2] == z[1] && z[3] == -z[1]);
+            continue;
+        }
+        assert_true(z[1] == INFINITY && z[2] == 3e38f && z[3] == 0);
     }
 }
 

@@ -30,7 +30,7 @@ LIBS    := -ljansson -luv -lxsmm -lxsmmnoblas -lncursesw -ltinfo $(if $(HAVE_SYS
 # --- rooms ---------------------------------------------------------------------------------------
 ROOM_shm     := shm shm/base
 ROOM_config  := config
-ROOM_net     := learner/net learner/backend
+ROOM_net     := learner/net learner/net/steps learner/backend
 ROOM_learner := learner learner/algo
 ROOM_actor   := actor actor/envs actor/bridges
 ROOM_daemon  := daemon

@@ -30,7 +30,7 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
             acting->chunk = 1;
     }
     rc = rm_net_workspace_create(&acting->workspace, acting->net, backend, acting->chunk,
-                                 acting->quantiles, false, error);
+                                 acting->quantiles, RM_NET_ACT, error);
     if (rc < 0) {
         rm_acting_destroy(acting);
         return rc;

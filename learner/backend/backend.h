@@ -92,7 +92,7 @@ struct rm_backend_ops {
                         const float *y, const float *dy, size_t n, float *dx);
 
     /* Layer norm over rows of n: y = (x - mean) / sqrt(var + 1e-5) * gamma + beta; keeps mean and
-     * 1/std (rows) for the gradient. */
+     * 1/std (rows) for the gradient, whose dx may be NULL. */
     void (*layer_norm)(struct rm_backend *b, const float *x, const float *gamma, const float *beta,
                        uint32_t rows, uint32_t n, float *y, float *mean, float *rstd);
     void (*layer_norm_dx)(struct rm_backend *b, const float *x, const float *gamma,
@@ -117,6 +117,18 @@ struct rm_backend_ops {
     void (*noisy_factors)(struct rm_backend *b, const float *eps, uint32_t in, uint32_t out,
                           float *eps_w, float *eps_b);
     void (*multiply)(struct rm_backend *b, const float *x, const float *y, size_t n, float *z);
+    /* y(rows, n): row r is row index[r] of x(.., n). Words of 32 bits, whatever they mean. */
+    void (*gather)(struct rm_backend *b, const void *x, const uint32_t *index, uint32_t rows,
+                   uint32_t n, void *y);
+    /* y(rows, n) = (x - mean(n)) * scale(n), within +-bound */
+    void (*normalize)(struct rm_backend *b, const float *x, const float *mean, const float *scale,
+                      float bound, size_t rows, uint32_t n, float *y);
+    /* z(rows, n + m) = x(rows, n) and y(rows, m) side by side; and apart again, x or y NULL where
+     * not asked for. */
+    void (*join)(struct rm_backend *b, const float *x, const float *y, size_t rows, uint32_t n,
+                 uint32_t m, float *z);
+    void (*split)(struct rm_backend *b, const float *z, size_t rows, uint32_t n, uint32_t m,
+                  float *x, float *y);
 
     /* Dueling (Wang 2016): in(rows, (actions + 1) * k): advantages then values; out(rows,
      * actions*k): Q = V + A - mean_a A, and its gradient. */
@@ -142,6 +154,7 @@ struct rm_backend_ops {
     /* y = x, zeros in rows that restart (NULL: none does). In place allowed; x NULL: all zeros. */
     void (*restart)(struct rm_backend *b, const float *x, size_t x_stride, const uint8_t *restart,
                     uint32_t rows, uint32_t n, float *y, size_t y_stride);
+    /* z = x + y; z may be x or y */
     void (*add)(struct rm_backend *b, const float *x, const float *y, size_t n, float *z);
 
     /* o(rows, units) = softmax(q k^T / sqrt(units / heads)) v per sample and head. stats (rows,

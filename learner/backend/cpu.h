@@ -68,6 +68,14 @@ void rm_cpu_dueling_dx(struct rm_backend *b, const float *dq, uint32_t rows, uin
                        uint32_t k, float *din);
 void rm_cpu_noisy_factors(struct rm_backend *b, const float *eps, uint32_t in, uint32_t out,
                           float *eps_w, float *eps_b);
+void rm_cpu_gather(struct rm_backend *b, const void *x, const uint32_t *index, uint32_t rows,
+                   uint32_t n, void *y);
+void rm_cpu_normalize(struct rm_backend *b, const float *x, const float *mean, const float *scale,
+                      float bound, size_t rows, uint32_t n, float *y);
+void rm_cpu_join(struct rm_backend *b, const float *x, const float *y, size_t rows, uint32_t n,
+                 uint32_t m, float *z);
+void rm_cpu_split(struct rm_backend *b, const float *z, size_t rows, uint32_t n, uint32_t m,
+                  float *x, float *y);
 
 /* cpu_flat.c */
 void rm_cpu_activate(struct rm_backend *b, enum rm_activation act, const float *x, size_t n,

@@ -92,7 +92,8 @@ void rm_cpu_layer_norm_dx(struct rm_backend *b, const float *x, const float *gam
                           .rows = rows,
                           .n = n};
     rm_cpu_run(cpu, layer_norm_dp_tile, &w, tiles_of(n, LAYER_NORM_COLUMNS), (double)rows * n);
-    rm_cpu_run(cpu, layer_norm_dx_tile, &w, tiles_of(rows, ROWS_PER_TILE), (double)rows * n);
+    if (dx)
+        rm_cpu_run(cpu, layer_norm_dx_tile, &w, tiles_of(rows, ROWS_PER_TILE), (double)rows * n);
 }
 
 /* --- quantiles ------------------------------------------------------------------------------- */
@@ -181,4 +182,43 @@ void rm_cpu_noisy_factors(struct rm_backend *b, const float *eps, uint32_t in, u
     const struct rm_kernels *k = rm_cpu_of(b)->kernels;
     k->signed_root(eps + in, out, eps_b);
     k->noisy_outer(eps, eps + in, in, 0, out, eps_w);
+}
+
+/* --- rows moved about ------------------------------------------------------------------------ */
+
+/* Copies only: the memory's speed bounds them, not the threads. */
+void rm_cpu_gather(struct rm_backend *b, const void *x, const uint32_t *index, uint32_t rows,
+                   uint32_t n, void *y)
+{
+    const size_t bytes = n * sizeof(float);
+    (void)b;
+    for (uint32_t r = 0; r < rows; r++)
+        memcpy((char *)y + r * bytes, (const char *)x + index[r] * bytes, bytes);
+}
+
+void rm_cpu_normalize(struct rm_backend *b, const float *x, const float *mean, const float *scale,
+                      float bound, size_t rows, uint32_t n, float *y)
+{
+    rm_cpu_of(b)->kernels->normalize(x, mean, scale, bound, rows, n, y);
+}
+
+void rm_cpu_join(struct rm_backend *b, const float *x, const float *y, size_t rows, uint32_t n,
+                 uint32_t m, float *z)
+{
+    (void)b;
+    for (size_t r = 0; r < rows; r++, x += n, y += m, z += n + m) {
+        memcpy(z, x, n * sizeof *z);
+        memcpy(z + n, y, m * sizeof *z);
+    }
+}
+
+void rm_cpu_split(struct rm_backend *b, const float *z, size_t rows, uint32_t n, uint32_t m,
+                  float *x, float *y)
+{
+    const size_t width = (size_t)n + m;
+    (void)b;
+    for (size_t r = 0; x && r < rows; r++)
+        memcpy(x + r * n, z + r * width, n * sizeof *z);
+    for (size_t r = 0; y && r < rows; r++)
+        memcpy(y + r * m, z + r * width + n, m * sizeof *z);
 }

@@ -88,6 +88,17 @@ void RM_ISA_NAME(multiply)(const float *x, const float *y, size_t n, float *z)
         z[i] = x[i] * y[i];
 }
 
+void RM_ISA_NAME(normalize)(const float *x, const float *mean, const float *scale, float bound,
+                            size_t rows, uint32_t n, float *y)
+{
+    for (size_t r = 0; r < rows; r++, x += n, y += n)
+        for (uint32_t i = 0; i < n; i++) {
+            float z = (x[i] - mean[i]) * scale[i]; /* NaN stays NaN */
+            z = z < -bound ? -bound : z;
+            y[i] = z > bound ? bound : z;
+        }
+}
+
 void RM_ISA_NAME(signed_root)(const float *x, size_t n, float *y)
 {
     for (size_t i = 0; i < n; i++)

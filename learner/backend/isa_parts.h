@@ -34,6 +34,8 @@ void RM_ISA_NAME(broadcast_mul_dx)(const float *x, const float *phi, const float
 void RM_ISA_NAME(noisy_weights)(const float *mu, const float *sigma, const float *eps, size_t n,
                                 float *w);
 void RM_ISA_NAME(multiply)(const float *x, const float *y, size_t n, float *z);
+void RM_ISA_NAME(normalize)(const float *x, const float *mean, const float *scale, float bound,
+                            size_t rows, uint32_t n, float *y);
 void RM_ISA_NAME(noisy_outer)(const float *eps_in, const float *eps_out, uint32_t in, uint32_t from,
                               uint32_t to, float *eps_w);
 void RM_ISA_NAME(signed_root)(const float *x, size_t n, float *y);

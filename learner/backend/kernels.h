@@ -59,6 +59,8 @@ struct rm_kernels {
     void (*noisy_weights)(const float *mu, const float *sigma, const float *eps, size_t n,
                           float *w);
     void (*multiply)(const float *x, const float *y, size_t n, float *z);
+    void (*normalize)(const float *x, const float *mean, const float *scale, float bound,
+                      size_t rows, uint32_t n, float *y);
     /* rows [from, to) of eps_w(out, in) = f(out) f(in)^T, f(x) = sgn(x) sqrt|x| */
     void (*noisy_outer)(const float *eps_in, const float *eps_out, uint32_t in, uint32_t from,
                         uint32_t to, float *eps_w);

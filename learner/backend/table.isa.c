@@ -21,6 +21,7 @@ const struct rm_kernels RM_ISA_NAME(kernels) = {
     .broadcast_mul_dx = RM_ISA_NAME(broadcast_mul_dx),
     .noisy_weights = RM_ISA_NAME(noisy_weights),
     .multiply = RM_ISA_NAME(multiply),
+    .normalize = RM_ISA_NAME(normalize),
     .noisy_outer = RM_ISA_NAME(noisy_outer),
     .signed_root = RM_ISA_NAME(signed_root),
     .dueling = RM_ISA_NAME(dueling),

@@ -1,95 +1,59 @@
+/* Backward passes, all rows at once: each step in turn, the last first. */
 #include "learner/net/parts.h"
 
-struct pass {
-    struct rm_net_workspace *w;
-    struct rm_backend *b;
-    const struct rm_backend_ops *ops;
-    const float *params;
-    const struct rm_net_input *input;
-    float *grads;
+struct back {
+    struct rm_pass pass;
+    bool written[RM_STEPS_MAX]; /* the gradient of this step's result holds somebody's part */
 };
 
-/* dmu = dw, dsigma = dw eps; without noise sigma had no part. */
-static void sigma_gradients(const struct pass *p, const struct rm_step *s,
-                            const struct rm_step_buffers *buf)
+/* Where a step is to write the gradient of what step `index` made: there, or to scratch if another
+ * reader's part is there already. NULL if nobody needs it. */
+static float *gradient_of(const struct back *k, uint32_t index, size_t which)
 {
-    size_t weights = (size_t)s->in * s->out;
-    float *dw = p->grads + s->sigma_weight, *db = p->grads + s->sigma_bias;
-    if (buf->last_noisy) {
-        p->ops->multiply(p->b, p->grads + s->weight, buf->last_eps_w, weights, dw);
-        p->ops->multiply(p->b, p->grads + s->bias, buf->last_eps_b, s->out, db);
-    } else {
-        p->ops->fill(p->b, 0.0f, weights, dw);
-        p->ops->fill(p->b, 0.0f, s->out, db);
-    }
+    const struct rm_net_workspace *w = k->pass.w;
+    if (index >= w->net->step_count || !w->net->steps[index].trains)
+        return NULL;
+    return k->written[index] ? w->scratch[which] : w->steps[index].dy;
 }
 
-/* dy becomes the gradient before the activation, in place. */
-static void through_activation(const struct pass *p, const struct rm_step *s,
-                               const struct rm_step_buffers *buf, uint32_t rows, float *dy)
+static void settle(struct back *k, uint32_t index, const float *part)
 {
-    if (s->act != RM_ACT_NONE)
-        p->ops->activate_dx(p->b, s->act, buf->pre, buf->y, dy, (size_t)rows * s->out, dy);
+    struct rm_net_workspace *w = k->pass.w;
+    if (!part)
+        return;
+    const struct rm_row_form *form = &w->net->steps[index].out;
+    if (k->written[index])
+        k->pass.ops->add(k->pass.b, w->steps[index].dy, part,
+                         rm_rows_of(&k->pass, form) * form->features, w->steps[index].dy);
+    k->written[index] = true;
 }
 
-/* own_dy is dy where it may be written to; needed by steps with an activation. */
-static void backward_linear(const struct pass *p, const struct rm_step *s,
-                            const struct rm_step_buffers *buf, uint32_t rows, const float *x,
-                            const float *dy, float *own_dy, float *dx)
+static const float *made_by(const struct rm_net_workspace *w, uint32_t index)
 {
-    through_activation(p, s, buf, rows, own_dy);
-    p->ops->linear_dw(p->b, dy, x, rows, s->in, s->out, p->grads + s->weight, p->grads + s->bias);
-    if (s->noisy)
-        sigma_gradients(p, s, buf);
-    const float *weights = buf->last_noisy ? buf->noisy_w : p->params + s->weight;
-    if (dx)
-        p->ops->linear_dx(p->b, dy, weights, rows, s->in, s->out, dx);
-}
-
-static void backward_cosine(const struct pass *p, const struct rm_step *s,
-                            const struct rm_step_buffers *buf, const float *x, const float *dy,
-                            float *dx)
-{
-    const struct rm_net_input *in = p->input;
-    uint32_t rows = in->batch * in->quantiles;
-    float *dphi = p->w->phi_gradient;
-    p->ops->broadcast_mul_dx(p->b, x, buf->phi, dy, in->batch, in->quantiles, s->out, dx, dphi);
-    p->ops->linear_dw(p->b, dphi, buf->cosines, rows, s->cosines, s->out, p->grads + s->weight,
-                      p->grads + s->bias);
+    if (index == RM_FROM_INPUT)
+        return w->x;
+    return index == RM_FROM_NOTHING ? NULL : w->steps[index].y;
 }
 
 void rm_net_backward(struct rm_net_workspace *w, const float *params,
                      const struct rm_net_input *input, const float *d_out, float *grads)
 {
-    const struct pass p = {w, w->backend, w->backend->ops, params, input, grads};
+    struct back k = {
+        .pass = {w, w->backend, w->backend->ops, params, input, grads, 0, input->batch}};
     const struct rm_net *net = w->net;
-    const float *dy = d_out;
-    /* The last step is the head or dueling: neither writes to dy, which is the caller's there. */
-    float *own_dy = NULL;
     for (uint32_t i = net->step_count; i-- > 0;) {
         const struct rm_step *s = &net->steps[i];
-        const struct rm_step_buffers *buf = &w->steps[i];
-        uint32_t rows = input->batch * (s->per_quantile ? input->quantiles : 1);
-        const float *x = i ? w->steps[i - 1].y : input->x;
-        float *dx = w->gradients[i & 1];
-        switch (s->kind) {
-        case RM_STEP_LINEAR:
-            backward_linear(&p, s, buf, rows, x, dy, own_dy, i ? dx : NULL);
-            break;
-        case RM_STEP_ACTIVATE:
-            p.ops->activate_dx(p.b, s->act, x, buf->y, dy, (size_t)rows * s->out, dx);
-            break;
-        case RM_STEP_LAYER_NORM:
-            p.ops->layer_norm_dx(p.b, x, params + s->weight, buf->mean, buf->rstd, dy, rows, s->out,
-                                 dx, grads + s->weight, grads + s->bias);
-            break;
-        case RM_STEP_COSINE:
-            backward_cosine(&p, s, buf, x, dy, dx);
-            break;
-        case RM_STEP_DUELING:
-            p.ops->dueling_dx(p.b, dy, rows, net->shape.actions, net->shape.outputs_per_action, dx);
-            break;
-        }
-        dy = own_dy = dx;
+        struct rm_step_buffers *b = &w->steps[i];
+        const struct rm_rows rows = {
+            .x = made_by(w, s->from),
+            .other = made_by(w, s->other),
+            .y = b->y,
+            .dy = i == w->result ? (float *)(uintptr_t)d_out : b->dy, /* see struct rm_rows */
+            .dx = gradient_of(&k, s->from, 0),
+            .d_other = gradient_of(&k, s->other, 1),
+        };
+        rm_step_ops[s->kind]->backward(&k.pass, s, b, &rows);
+        settle(&k, s->from, rows.dx);
+        settle(&k, s->other, rows.d_other);
     }
 }

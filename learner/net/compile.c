@@ -3,195 +3,305 @@
 #include "learner/net/parts.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define UNITS_MAX 65536u
+/* --- what layers are made with --------------------------------------------------------------- */
 
-struct compiler {
-    struct rm_net *net;
-    struct rm_error *error;
-    uint32_t features; /* of the rows so far */
-    bool per_quantile;
-    uint32_t layer; /* being compiled; layer_count = the head */
-};
-
-static int refuse(struct compiler *c, const char *what)
+static const char *list_name(const struct rm_compiler *c)
 {
-    uint32_t i = c->layer;
-    if (i >= c->net->config.layer_count)
+    return c->value && c->net->config.value_layer_count ? "value_layers" : "layers";
+}
+
+int rm_compile_refuse(struct rm_compiler *c, const char *format, ...)
+{
+    char what[RM_ERROR_TEXT / 2];
+    va_list words;
+    va_start(words, format);
+    vsnprintf(what, sizeof what, format, words);
+    va_end(words);
+    if (c->layer >= c->layer_count)
         return rm_fail(c->error, -EINVAL, "network: %s", what);
-    enum rm_layer_type type = c->net->config.layers[i].type;
-    return rm_fail(c->error, -EINVAL, "network.layers[%u]: %s: %s", i,
+    enum rm_layer_type type = c->layers[c->layer].type;
+    return rm_fail(c->error, -EINVAL, "network.%s[%u]: %s: %s", list_name(c), c->layer,
                    (unsigned)type < RM_LAYER_TYPE_COUNT ? rm_layer_rows[type].type : "?", what);
 }
 
-static struct rm_step *add_step(struct compiler *c, enum rm_step_kind kind, uint32_t out)
+static bool trains(const struct rm_net *net, uint32_t step)
 {
-    struct rm_step *s = &c->net->steps[c->net->step_count++];
+    return step < net->step_count && net->steps[step].trains;
+}
+
+struct rm_step *rm_compile_step(struct rm_compiler *c, enum rm_step_kind kind,
+                                struct rm_row_form out)
+{
+    struct rm_net *net = c->net;
+    struct rm_step *s = &net->steps[net->step_count];
     *s = (struct rm_step){.kind = kind,
-                          .in = c->features,
+                          .from = c->place.at,
+                          .other = RM_FROM_NOTHING,
+                          .in = c->place.form,
                           .out = out,
-                          .per_quantile = c->per_quantile,
+                          .value = c->value,
+                          .trains = trains(net, c->place.at),
                           .weight = RM_NO_OFFSET,
-                          .bias = RM_NO_OFFSET,
-                          .sigma_weight = RM_NO_OFFSET,
-                          .sigma_bias = RM_NO_OFFSET,
-                          .noise = RM_NO_OFFSET};
-    c->features = out;
+                          .bias = RM_NO_OFFSET};
+    if (c->layer < c->layer_count)
+        s->layer = c->layers[c->layer];
+    c->place = (struct rm_place){net->step_count++, out};
     return s;
 }
 
-static size_t add_tensor(struct compiler *c, const char *part, uint32_t dims, uint32_t rows,
-                         uint32_t columns)
+size_t rm_compile_tensor(struct rm_compiler *c, const char *part, uint32_t flags, uint32_t dims,
+                         const uint32_t *shape)
 {
     struct rm_net *net = c->net;
     struct rm_net_tensor *t = &net->tensors[net->tensor_count++];
-    if (c->layer < net->config.layer_count)
-        snprintf(t->name, sizeof t->name, "layers.%u.%s", c->layer, part);
+    *t = (struct rm_net_tensor){.dims = dims, .flags = flags, .offset = net->param_count};
+    const char *value = c->value ? "value_" : "";
+    if (c->layer < c->layer_count)
+        snprintf(t->name, sizeof t->name, "%slayers.%u.%s", value, c->layer, part);
     else
-        snprintf(t->name, sizeof t->name, "head.%s", part);
-    t->dims = dims;
-    t->shape[0] = rows;
-    t->shape[1] = columns;
-    t->offset = net->param_count;
-    t->flags = RM_TENSOR_TRAINED | (dims > 1 ? RM_TENSOR_MATRIX : 0);
-    net->param_count += (size_t)rows * columns;
+        snprintf(t->name, sizeof t->name, "%shead.%s", value, part);
+    size_t floats = 1;
+    for (uint32_t d = 0; d < 4; d++) {
+        t->shape[d] = d < dims ? shape[d] : 1;
+        floats *= t->shape[d];
+    }
+    net->param_count += floats;
+    if (flags & RM_TENSOR_TRAINED && net->step_count)
+        net->steps[net->step_count - 1].trains = true;
     return t->offset;
 }
 
-static int add_linear(struct compiler *c, uint32_t units, bool noisy)
+size_t rm_compile_vector(struct rm_compiler *c, const char *part, uint32_t n)
 {
-    if (units == 0 || units > UNITS_MAX)
-        return refuse(c, "units must be from 1 to 65536");
-    struct rm_step *s = add_step(c, RM_STEP_LINEAR, units);
-    s->noisy = noisy;
-    s->weight = add_tensor(c, "weight", 2, units, s->in);
-    s->bias = add_tensor(c, "bias", 1, units, 1);
-    if (noisy) {
-        s->noise = c->net->noise_count;
-        c->net->noise_count += c->net->config.noise == RM_NOISE_FACTORISED
-                                   ? (size_t)s->in + units
-                                   : (size_t)s->in * units + units;
-    }
-    return 0;
+    return rm_compile_tensor(c, part, RM_TENSOR_TRAINED, 1, &n);
 }
 
-static int add_cosine(struct compiler *c, uint32_t cosines)
-{
-    if (c->net->uses_quantiles)
-        return refuse(c, "a second cosine_embedding; a network takes one set of quantiles");
-    if (cosines == 0 || cosines > UNITS_MAX)
-        return refuse(c, "cosines must be from 1 to 65536 (the paper's is 64)");
-    if (c->net->shape.outputs_per_action != 1)
-        return refuse(c, "a cosine_embedding needs one output per action: quantiles come from its "
-                         "input, not from the head (algorithm iqn)");
-    struct rm_step *s = add_step(c, RM_STEP_COSINE, c->features);
-    s->cosines = cosines;
-    s->weight = add_tensor(c, "weight", 2, s->out, cosines);
-    s->bias = add_tensor(c, "bias", 1, s->out, 1);
-    c->net->uses_quantiles = true;
-    c->per_quantile = true;
-    return 0;
-}
-
-/* An activation joins the product before it, if that has none yet. */
-static int add_activation(struct compiler *c, enum rm_activation act)
+uint32_t rm_compile_product(struct rm_compiler *c, struct rm_step *s, const char *prefix,
+                            uint32_t in, uint32_t out, bool noisy)
 {
     struct rm_net *net = c->net;
-    struct rm_step *last = net->step_count ? &net->steps[net->step_count - 1] : NULL;
-    if (last && last->kind == RM_STEP_LINEAR && last->act == RM_ACT_NONE)
-        last->act = act;
-    else
-        add_step(c, RM_STEP_ACTIVATE, c->features)->act = act;
-    return 0;
-}
-
-static int add_layer_norm(struct compiler *c)
-{
-    struct rm_step *s = add_step(c, RM_STEP_LAYER_NORM, c->features);
-    s->weight = add_tensor(c, "weight", 1, s->out, 1);
-    s->bias = add_tensor(c, "bias", 1, s->out, 1);
-    return 0;
-}
-
-static int add_layer(struct compiler *c, const struct rm_layer_config *layer)
-{
-    switch (layer->type) {
-    case RM_LAYER_LINEAR:
-        return add_linear(c, layer->units, false);
-    case RM_LAYER_NOISY_LINEAR:
-        return add_linear(c, layer->units, true);
-    case RM_LAYER_RELU:
-        return add_activation(c, RM_ACT_RELU);
-    case RM_LAYER_TANH:
-        return add_activation(c, RM_ACT_TANH);
-    case RM_LAYER_GELU:
-        return add_activation(c, RM_ACT_GELU);
-    case RM_LAYER_LAYER_NORM:
-        return add_layer_norm(c);
-    case RM_LAYER_COSINE_EMBEDDING:
-        return add_cosine(c, layer->cosines);
-    default:
-        return refuse(c, "unknown type");
+    struct rm_product *m = &s->product[s->product_count];
+    char part[32];
+    *m = (struct rm_product){.in = in,
+                             .out = out,
+                             .noisy = noisy,
+                             .gain = net->config.gain,
+                             .sigma_weight = RM_NO_OFFSET,
+                             .sigma_bias = RM_NO_OFFSET,
+                             .noise = RM_NO_OFFSET};
+    snprintf(part, sizeof part, "%sweight", prefix);
+    m->weight = rm_compile_tensor(c, part, RM_TENSOR_TRAINED | RM_TENSOR_MATRIX, 2,
+                                  (const uint32_t[]){out, in});
+    snprintf(part, sizeof part, "%sbias", prefix);
+    m->bias = rm_compile_vector(c, part, out);
+    if (noisy) {
+        m->noise = net->noise_count;
+        net->noise_count +=
+            net->config.noise == RM_NOISE_FACTORISED ? (size_t)in + out : (size_t)in * out + out;
     }
+    return s->product_count++;
+}
+
+void rm_compile_state(struct rm_compiler *c, struct rm_step *s, uint32_t floats)
+{
+    struct rm_net *net = c->net;
+    s->state = net->act_state + net->value_state;
+    *(c->value ? &net->value_state : &net->act_state) += floats;
+}
+
+struct rm_step *rm_compile_fusable(struct rm_compiler *c)
+{
+    struct rm_net *net = c->net;
+    if (c->place.at >= net->step_count || c->kept[c->layer])
+        return NULL;
+    struct rm_step *s = &net->steps[c->place.at];
+    return s->act == RM_ACT_NONE && s->value == c->value ? s : NULL;
+}
+
+/* --- heads ----------------------------------------------------------------------------------- */
+
+static int add_head(struct rm_compiler *c, uint32_t units, bool noisy, double gain)
+{
+    struct rm_row_form flat = c->place.form; /* tokens side by side */
+    if ((uint64_t)flat.features * flat.tokens > (1u << 24))
+        return rm_compile_refuse(c, "a head over %u tokens of %u features; put a mean_pool first",
+                                 flat.tokens, flat.features);
+    flat.features *= flat.tokens;
+    flat.tokens = 1;
+    c->place.form = flat;
+    struct rm_step *s = rm_compile_step(c, RM_STEP_LINEAR, rm_vector_form(flat, units));
+    s->layer = (struct rm_layer_config){.type = RM_LAYER_LINEAR, .units = units};
+    s->product[rm_compile_product(c, s, "", flat.features, units, noisy)].gain = gain;
+    return 0;
 }
 
 /* Advantages and values are one product of (actions + 1) * k outputs. */
-static int add_head(struct compiler *c)
+static int add_action_head(struct rm_compiler *c)
 {
-    const struct rm_net *net = c->net;
-    uint32_t k = net->shape.outputs_per_action, actions = net->shape.actions;
-    uint32_t outputs = actions * k;
-    int code = add_linear(c, net->config.dueling ? outputs + k : outputs, net->config.noisy_head);
-    if (!code && net->config.dueling)
-        add_step(c, RM_STEP_DUELING, outputs);
-    c->net->outputs = outputs;
+    struct rm_net *net = c->net;
+    const struct rm_network_config *config = &net->config;
+    uint32_t k = net->shape.outputs_per_action, outputs = net->shape.actions * k;
+    bool values = net->shape.head == RM_HEAD_VALUES, dueling = config->dueling;
+    if (dueling && !values)
+        return rm_compile_refuse(c, "network.head.dueling is for values of actions; this algorithm "
+                                    "learns probabilities");
+    int code = add_head(c, dueling ? outputs + k : outputs, config->noisy_head,
+                        values ? config->value_gain : config->policy_gain);
+    if (!code && dueling)
+        rm_compile_step(c, RM_STEP_DUELING, rm_vector_form(c->place.form, outputs));
+    net->act_outputs = outputs;
+    net->act_result = c->place.at;
     return code;
+}
+
+/* --- layers ---------------------------------------------------------------------------------- */
+
+/* Which layers' inputs a residual will add. */
+static void mark_kept(struct rm_compiler *c)
+{
+    memset(c->kept, 0, sizeof c->kept);
+    for (uint32_t i = 0; i < c->layer_count; i++)
+        if (c->layers[i].type == RM_LAYER_RESIDUAL && c->layers[i].span <= i)
+            c->kept[i - c->layers[i].span] = true;
+}
+
+static int add_layers(struct rm_compiler *c, const struct rm_layer_config *layers, uint32_t count)
+{
+    int code = 0;
+    c->layers = layers;
+    c->layer_count = count;
+    mark_kept(c);
+    for (c->layer = 0; !code && c->layer < count; c->layer++) {
+        const struct rm_layer_config *layer = &layers[c->layer];
+        rm_compile_fn compile =
+            (unsigned)layer->type < RM_LAYER_TYPE_COUNT ? rm_layer_compile[layer->type] : NULL;
+        c->before[c->layer] = c->place;
+        code = compile ? compile(c, layer) : rm_compile_refuse(c, "unknown type");
+        if (code)
+            break;
+    }
+    return code;
+}
+
+static void add_normalizer(struct rm_compiler *c)
+{
+    struct rm_net *net = c->net;
+    static const char *const parts[] = {"mean", "scale"};
+    size_t *const at[] = {&net->input_mean, &net->input_scale};
+    for (size_t i = 0; i < 2; i++) {
+        *at[i] = rm_compile_tensor(c, parts[i], 0, 1, &net->shape.inputs);
+        snprintf(net->tensors[net->tensor_count - 1].name, sizeof net->tensors[0].name,
+                 "normalizer.%s", parts[i]);
+    }
+    rm_compile_step(c, RM_STEP_NORMALIZE, c->place.form);
+}
+
+/* The state value and, beside the logits, the whole output. `input`: where the first layer began;
+ * `trunk`: where the last one ended. */
+static int add_value(struct rm_compiler *c, struct rm_place input, struct rm_place trunk)
+{
+    struct rm_net *net = c->net;
+    const struct rm_network_config *config = &net->config;
+    const struct rm_place logits = c->place;
+    int code = 0;
+    c->value = true;
+    c->place = trunk;
+    if (config->trunk == RM_TRUNK_SEPARATE) {
+        c->place = input;
+        code = config->value_layer_count
+                   ? add_layers(c, config->value_layers, config->value_layer_count)
+                   : add_layers(c, config->layers, config->layer_count);
+    }
+    if (!code)
+        code = add_head(c, 1, config->noisy_head, config->value_gain);
+    if (code)
+        return code;
+    net->value_result = c->place.at;
+    struct rm_row_form out = logits.form;
+    out.features += 1;
+    c->place = logits;
+    struct rm_step *join = rm_compile_step(c, RM_STEP_JOIN, out);
+    join->other = net->value_result;
+    join->trains = true;
+    return 0;
 }
 
 /* Sigmas last: what acts without noise needs none of them. The layer's name is found again by its
  * weight. */
 static void add_sigmas(struct rm_net *net)
 {
-    net->act_count = net->param_count;
-    for (uint32_t i = 0; i < net->step_count; i++) {
-        struct rm_step *s = &net->steps[i];
-        if (!s->noisy)
-            continue;
-        size_t mu = 0;
-        while (net->tensors[mu].offset != s->weight)
-            mu++;
-        for (size_t part = 0; part < 2; part++) {
-            const struct rm_net_tensor of = net->tensors[mu + part];
-            struct rm_net_tensor *t = &net->tensors[net->tensor_count++];
-            *t = of;
-            const char *dot = strrchr(of.name, '.');
-            snprintf(t->name, sizeof t->name, "%.*s.sigma_%s", (int)(dot - of.name), of.name,
-                     dot + 1);
-            t->offset = net->param_count;
-            *(part ? &s->sigma_bias : &s->sigma_weight) = t->offset;
-            net->param_count += (size_t)t->shape[0] * t->shape[1];
+    for (uint32_t i = 0; i < net->step_count; i++)
+        for (uint32_t j = 0; j < net->steps[i].product_count; j++) {
+            struct rm_product *m = &net->steps[i].product[j];
+            if (!m->noisy)
+                continue;
+            size_t mu = 0;
+            while (net->tensors[mu].offset != m->weight)
+                mu++;
+            for (size_t part = 0; part < 2; part++) {
+                const struct rm_net_tensor of = net->tensors[mu + part];
+                struct rm_net_tensor *t = &net->tensors[net->tensor_count++];
+                *t = of;
+                const char *dot = strrchr(of.name, '.');
+                snprintf(t->name, sizeof t->name, "%.*s.sigma_%s", (int)(dot - of.name), of.name,
+                         dot + 1);
+                t->flags = RM_TENSOR_TRAINED;
+                t->offset = net->param_count;
+                *(part ? &m->sigma_bias : &m->sigma_weight) = t->offset;
+                net->param_count += (size_t)t->shape[0] * t->shape[1];
+            }
         }
-    }
 }
 
 static int check_shape(const struct rm_net *net, struct rm_error *error)
 {
     const struct rm_net_shape *s = &net->shape;
+    const struct rm_network_config *config = &net->config;
     if (s->inputs == 0 || s->inputs > (1u << 24))
         return rm_fail(error, -EINVAL, "network: %u input features; 1 to 2^24 are possible",
                        s->inputs);
     if (s->actions == 0 || s->outputs_per_action == 0 ||
-        (uint64_t)(s->actions + 1) * s->outputs_per_action > UNITS_MAX)
+        (uint64_t)(s->actions + 1) * s->outputs_per_action > RM_UNITS_MAX)
         return rm_fail(error, -EINVAL,
                        "network: %u actions of %u outputs; each at least 1, together below 65536",
                        s->actions, s->outputs_per_action);
-    if (net->config.layer_count > RM_LAYERS_MAX)
-        return rm_fail(error, -EINVAL, "network.layers: %u layers; at most %u are possible",
-                       net->config.layer_count, RM_LAYERS_MAX);
+    if (config->layer_count > RM_LAYERS_MAX || config->value_layer_count > RM_LAYERS_MAX) {
+        bool value = config->layer_count <= RM_LAYERS_MAX;
+        return rm_fail(error, -EINVAL, "network.%s: %u layers; at most %u are possible",
+                       value ? "value_layers" : "layers",
+                       value ? config->value_layer_count : config->layer_count, RM_LAYERS_MAX);
+    }
     return 0;
+}
+
+/* An observation of (channels, height, width) is an image; of (height, width), one of one channel.
+ */
+static struct rm_row_form input_form(const struct rm_net_shape *shape)
+{
+    struct rm_row_form form = {.features = shape->inputs, .tokens = 1};
+    uint64_t all = 1;
+    for (uint32_t d = 0; d < shape->dims && d < 4; d++)
+        all *= shape->dim[d];
+    if (all == shape->inputs && (shape->dims == 2 || shape->dims == 3)) {
+        const uint32_t *dim = shape->dim + (shape->dims - 2);
+        form.channels = shape->dims == 3 ? shape->dim[0] : 1;
+        form.height = dim[0];
+        form.width = dim[1];
+    }
+    return form;
+}
+
+static uint32_t prefix_of(const struct rm_net *net)
+{
+    uint32_t prefix = 0;
+    while (net->uses_quantiles && net->steps[prefix].kind != RM_STEP_COSINE)
+        prefix++;
+    return prefix;
 }
 
 int rm_net_compile(struct rm_net **out, const struct rm_network_config *config,
@@ -203,16 +313,29 @@ int rm_net_compile(struct rm_net **out, const struct rm_network_config *config,
         return rm_fail(error, -ENOMEM, "network: out of memory");
     net->config = *config;
     net->shape = *shape;
-    struct compiler c = {.net = net, .error = error, .features = shape->inputs};
+    net->input_mean = net->input_scale = RM_NO_OFFSET;
+    net->value_result = RM_FROM_NOTHING;
+    struct rm_compiler c = {
+        .net = net, .error = error, .place = {RM_FROM_INPUT, input_form(shape)}};
     int code = check_shape(net, error);
-    for (; !code && c.layer < config->layer_count; c.layer++)
-        code = add_layer(&c, &config->layers[c.layer]);
+    if (!code && config->normalize_observations)
+        add_normalizer(&c);
+    const struct rm_place input = c.place;
     if (!code)
-        code = add_head(&c);
+        code = add_layers(&c, config->layers, config->layer_count);
+    const struct rm_place trunk = c.place;
+    if (!code)
+        code = add_action_head(&c);
+    net->act_count = net->param_count;
+    if (!code && shape->head == RM_HEAD_ACTOR_CRITIC)
+        code = add_value(&c, input, trunk);
     if (code) {
         free(net);
         return code;
     }
+    net->result = c.place.at;
+    net->outputs = c.place.form.features;
+    net->prefix = prefix_of(net);
     add_sigmas(net);
     *out = net;
     return 0;
@@ -221,77 +344,4 @@ int rm_net_compile(struct rm_net **out, const struct rm_network_config *config,
 void rm_net_destroy(struct rm_net *net)
 {
     free(net);
-}
-
-size_t rm_net_param_count(const struct rm_net *net)
-{
-    return net->param_count;
-}
-
-size_t rm_net_act_count(const struct rm_net *net)
-{
-    return net->act_count;
-}
-
-size_t rm_net_noise_count(const struct rm_net *net)
-{
-    return net->noise_count;
-}
-
-uint32_t rm_net_inputs(const struct rm_net *net)
-{
-    return net->shape.inputs;
-}
-
-uint32_t rm_net_outputs(const struct rm_net *net)
-{
-    return net->outputs;
-}
-
-bool rm_net_takes_codes(const struct rm_net *net)
-{
-    (void)net;
-    return false;
-}
-
-bool rm_net_is_recurrent(const struct rm_net *net)
-{
-    return rm_net_state_count(net) > 0;
-}
-
-uint32_t rm_net_state_count(const struct rm_net *net)
-{
-    (void)net;
-    return 0;
-}
-
-uint32_t rm_net_value_state_count(const struct rm_net *net)
-{
-    (void)net;
-    return 0;
-}
-
-bool rm_net_uses_quantiles(const struct rm_net *net)
-{
-    return net->uses_quantiles;
-}
-
-size_t rm_net_tensors(const struct rm_net *net, const struct rm_net_tensor **tensors)
-{
-    *tensors = net->tensors;
-    return net->tensor_count;
-}
-
-double rm_net_forward_flops(const struct rm_net *net, uint32_t batch, uint32_t quantiles)
-{
-    double flops = 0.0;
-    for (uint32_t i = 0; i < net->step_count; i++) {
-        const struct rm_step *s = &net->steps[i];
-        double rows = batch;
-        if (s->per_quantile || s->kind == RM_STEP_COSINE)
-            rows *= quantiles;
-        if (s->kind == RM_STEP_LINEAR || s->kind == RM_STEP_COSINE)
-            flops += 2.0 * rows * rm_step_weight_inputs(s) * s->out;
-    }
-    return flops;
 }

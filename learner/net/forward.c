@@ -6,118 +6,39 @@
 /* Rows that products take at a time: groups are whole multiples where they can be. */
 #define GROUP_STEP 32u
 
-struct pass {
-    struct rm_net_workspace *w;
-    struct rm_backend *b;
-    const struct rm_backend_ops *ops;
-    const float *params;
-    const struct rm_net_input *input;
-    uint32_t first, states; /* of the group */
-};
-
-/* The packed weights and the bias of a product for this pass: as they are, or with noise. */
-static void take_weights(const struct pass *p, const struct rm_step *s, struct rm_step_buffers *buf)
+/* Rows of this form before the group's. */
+static size_t rows_before(const struct rm_pass *p, const struct rm_row_form *form)
 {
-    uint32_t in = rm_step_weight_inputs(s);
-    size_t weights = (size_t)in * s->out;
-    buf->last_noisy = s->noisy && p->input->noise;
-    if (!buf->last_noisy) {
-        if (!buf->packed_fresh)
-            p->ops->pack(p->b, p->params + s->weight, s->out, in, buf->packed);
-        buf->packed_fresh = true;
-        buf->now_packed = buf->packed;
-        buf->now_bias = p->params + s->bias;
-        return;
-    }
-    const float *eps = p->input->noise + s->noise;
-    buf->last_eps_w = eps;
-    buf->last_eps_b = eps + weights;
-    if (buf->eps_w) {
-        p->ops->noisy_factors(p->b, eps, in, s->out, buf->eps_w, buf->eps_b);
-        buf->last_eps_w = buf->eps_w;
-        buf->last_eps_b = buf->eps_b;
-    }
-    p->ops->noisy_weights(p->b, p->params + s->weight, p->params + s->sigma_weight, buf->last_eps_w,
-                          weights, buf->noisy_w);
-    p->ops->noisy_weights(p->b, p->params + s->bias, p->params + s->sigma_bias, buf->last_eps_b,
-                          s->out, buf->noisy_b);
-    p->ops->pack(p->b, buf->noisy_w, s->out, in, buf->noisy_packed);
-    buf->now_packed = buf->noisy_packed;
-    buf->now_bias = buf->noisy_b;
+    return (size_t)p->first * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
 }
 
-static void forward_linear(const struct pass *p, const struct rm_step *s,
-                           const struct rm_step_buffers *buf, size_t at, uint32_t rows,
-                           const float *x, float *y)
-{
-    if (!buf->pre) {
-        p->ops->linear(p->b, x, buf->now_packed, buf->now_bias, rows, s->in, s->out, s->act, y);
-        return;
-    }
-    float *pre = buf->pre + at * s->out;
-    p->ops->linear(p->b, x, buf->now_packed, buf->now_bias, rows, s->in, s->out, RM_ACT_NONE, pre);
-    p->ops->activate(p->b, s->act, pre, (size_t)rows * s->out, y);
-}
-
-static void forward_cosine(const struct pass *p, const struct rm_step *s,
-                           const struct rm_step_buffers *buf, const float *x, float *y)
-{
-    uint32_t q = p->input->quantiles, rows = p->states * q;
-    size_t at = (size_t)p->first * q, kept = p->w->training ? at : 0;
-    float *cosines = buf->cosines + kept * s->cosines, *phi = buf->phi + kept * s->out;
-    p->ops->cosines(p->b, p->input->tau + at, rows, s->cosines, cosines);
-    p->ops->linear(p->b, cosines, buf->now_packed, buf->now_bias, rows, s->cosines, s->out,
-                   RM_ACT_RELU, phi);
-    p->ops->broadcast_mul(p->b, x, phi, p->states, q, s->out, y);
-}
-
-/* Where step i of this group goes: to its own buffer, in training; else the last to the result and
- * the others to two buffers in turn. */
-static float *result_of(const struct pass *p, uint32_t i, size_t at)
-{
-    struct rm_net_workspace *w = p->w;
-    const struct rm_step *s = &w->net->steps[i];
-    if (w->training)
-        return w->steps[i].y + at * s->out;
-    if (i + 1 == w->net->step_count)
-        return w->result + at * s->out;
-    if (w->net->steps[i + 1].kind == RM_STEP_COSINE)
-        return w->states; /* every group reads its part of it */
-    return w->turns[i & 1];
-}
-
-/* Steps [from, to) of the group's states, from x. */
-static const float *run_steps(const struct pass *p, uint32_t from, uint32_t to, const float *x)
+/* The group's rows of what step `index` made. */
+static const float *made_by(const struct rm_pass *p, uint32_t index)
 {
     const struct rm_net *net = p->w->net;
+    if (index == RM_FROM_INPUT)
+        return p->w->x + (size_t)p->first * net->shape.inputs;
+    if (index == RM_FROM_NOTHING)
+        return NULL;
+    const struct rm_step_buffers *b = &p->w->steps[index];
+    const struct rm_row_form *form = &net->steps[index].out;
+    return b->whole ? b->y + rows_before(p, form) * form->features : b->y;
+}
+
+/* Steps [from, to) of the group's states. */
+static void run_steps(const struct rm_pass *p, uint32_t from, uint32_t to)
+{
+    struct rm_net_workspace *w = p->w;
     for (uint32_t i = from; i < to; i++) {
-        const struct rm_step *s = &net->steps[i];
-        const struct rm_step_buffers *buf = &p->w->steps[i];
-        uint32_t q = s->per_quantile ? p->input->quantiles : 1, rows = p->states * q;
-        size_t at = (size_t)p->first * q;
-        size_t at_out = s->kind == RM_STEP_COSINE ? (size_t)p->first * p->input->quantiles : at;
-        float *y = result_of(p, i, at_out);
-        switch (s->kind) {
-        case RM_STEP_LINEAR:
-            forward_linear(p, s, buf, at, rows, x, y);
-            break;
-        case RM_STEP_ACTIVATE:
-            p->ops->activate(p->b, s->act, x, (size_t)rows * s->out, y);
-            break;
-        case RM_STEP_LAYER_NORM:
-            p->ops->layer_norm(p->b, x, p->params + s->weight, p->params + s->bias, rows, s->out, y,
-                               buf->mean + at, buf->rstd + at);
-            break;
-        case RM_STEP_COSINE:
-            forward_cosine(p, s, buf, x, y);
-            break;
-        case RM_STEP_DUELING:
-            p->ops->dueling(p->b, x, rows, net->shape.actions, net->shape.outputs_per_action, y);
-            break;
-        }
-        x = y;
+        const struct rm_step *s = &w->net->steps[i];
+        struct rm_step_buffers *b = &w->steps[i];
+        if (!w->needed[i])
+            continue;
+        float *y = b->whole ? b->y + rows_before(p, &s->out) * s->out.features : b->y;
+        const struct rm_rows rows = {
+            .x = made_by(p, s->from), .other = made_by(p, s->other), .y = y};
+        rm_step_ops[s->kind]->forward(p, s, b, &rows);
     }
-    return x;
 }
 
 uint32_t rm_net_group_states(const struct rm_net_workspace *w, uint32_t quantiles)
@@ -130,23 +51,39 @@ uint32_t rm_net_group_states(const struct rm_net_workspace *w, uint32_t quantile
     return states;
 }
 
+static const float *rows_of(struct rm_net_workspace *w, const struct rm_net_input *input)
+{
+    if (!input->index)
+        return input->x;
+    w->backend->ops->gather(w->backend, input->x, input->index, input->batch, w->net->shape.inputs,
+                            w->gathered);
+    return w->gathered;
+}
+
 const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
                             const struct rm_net_input *input)
 {
     const struct rm_net *net = w->net;
-    struct pass p = {w, w->backend, w->backend->ops, params, input, 0, input->batch};
-    for (uint32_t i = 0; i < net->step_count; i++)
-        if (net->steps[i].kind == RM_STEP_LINEAR || net->steps[i].kind == RM_STEP_COSINE)
-            take_weights(&p, &net->steps[i], &w->steps[i]);
-    uint32_t whole = 0; /* steps on states, before quantiles multiply the rows: all at once */
-    while (net->uses_quantiles && net->steps[whole].kind != RM_STEP_COSINE)
-        whole++;
-    const float *x = run_steps(&p, 0, whole, input->x);
-    size_t features = net->steps[whole].in;
+    struct rm_pass p = {w, w->backend, w->backend->ops, params, input, NULL, 0, input->batch};
+    w->x = rows_of(w, input);
+    for (uint32_t i = 0; i < net->step_count; i++) {
+        const struct rm_step *s = &net->steps[i];
+        if (!w->needed[i])
+            continue;
+        for (uint32_t j = 0; j < s->product_count; j++)
+            rm_product_ready(&p, &s->product[j], &w->steps[i].product[j]);
+        if (rm_step_ops[s->kind]->prepare)
+            rm_step_ops[s->kind]->prepare(&p, s, &w->steps[i]);
+    }
+    if (rm_net_state_count(net)) { /* rows of several steps: all at once */
+        run_steps(&p, 0, net->step_count);
+        return w->steps[w->result].y;
+    }
+    run_steps(&p, 0, net->prefix);
     uint32_t group = rm_net_group_states(w, net->uses_quantiles ? input->quantiles : 1);
     for (p.first = 0; p.first < input->batch; p.first += group) {
         p.states = input->batch - p.first < group ? input->batch - p.first : group;
-        run_steps(&p, whole, net->step_count, x + p.first * features);
+        run_steps(&p, net->prefix, net->step_count);
     }
-    return w->training ? w->steps[net->step_count - 1].y : w->result;
+    return w->steps[w->result].y;
 }

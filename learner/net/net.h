@@ -1,8 +1,9 @@
 /* net: a network compiled from its configuration into one flat parameter arena and a plan of
  * buffers. Forward and backward, batched, float32, row-major (B, features).
  *
- * The arena: the first `act_count` floats suffice to act (weights, biases); then what only training
- * needs (sigmas of noisy layers). The learner keeps parameters, gradients and Adam moments as
+ * The arena: the first `act_count` floats suffice to act (moments of inputs, weights, biases); then
+ * what only training needs (the state value of an actor-critic network, sigmas of noisy layers).
+ * The learner keeps parameters, gradients and Adam moments as
  * arenas of equal layout; the shared weights region holds one; the actor copies the first act_count
  * floats.
  *
@@ -36,7 +37,8 @@ size_t rm_net_param_count(const struct rm_net *net); /* floats of the arena */
 size_t rm_net_act_count(const struct rm_net *net);   /* leading floats that suffice to act */
 size_t rm_net_noise_count(const struct rm_net *net); /* normals per noisy forward pass, 0 if none */
 uint32_t rm_net_inputs(const struct rm_net *net);
-uint32_t rm_net_outputs(const struct rm_net *net);    /* actions * outputs_per_action */
+uint32_t rm_net_outputs(const struct rm_net *net);    /* of a row: actions * outputs_per_action, and
+                                                         the value of actor-critic networks */
 bool rm_net_uses_quantiles(const struct rm_net *net); /* has a cosine embedding: needs tau */
 bool rm_net_takes_codes(const struct rm_net *net);    /* first layer is an embedding: x is int32 */
 bool rm_net_is_recurrent(const struct rm_net *net);
@@ -44,6 +46,7 @@ uint32_t rm_net_state_count(const struct rm_net *net); /* floats of recurrent st
 uint32_t rm_net_value_state_count(const struct rm_net *net); /* of these, last ones, those of a
                                                                  separate value trunk */
 double rm_net_forward_flops(const struct rm_net *net, uint32_t batch, uint32_t quantiles);
+double rm_net_backward_flops(const struct rm_net *net, uint32_t batch, uint32_t quantiles);
 
 /* A tensor of the arena by name, for files and tools: "layers.0.weight" (out, in). */
 struct rm_net_tensor {
@@ -55,15 +58,26 @@ struct rm_net_tensor {
 };
 size_t rm_net_tensors(const struct rm_net *net, const struct rm_net_tensor **tensors);
 
-/* Fills the arena. Linear: U(+-1/sqrt(fan_in)) or orthogonal; noisy: U(+-sqrt(3/fan_in)), sigma as
- * configured; biases of linear U(+-1/sqrt(fan_in)), orthogonal: 0; layer norm 1 and 0. */
+/* Fills the arena. network.init `default`: weights and biases U(+-1/sqrt(fan_in)); the others as
+ * their names say, with network.gain in layers and policy_gain or value_gain in heads, biases 0.
+ * Noisy: U(+-sqrt(3/fan_in)), sigma as configured. Layer norm 1 and 0; moments of inputs 0 and 1.
+ */
 void rm_net_init(const struct rm_net *net, float *params, struct rm_rng rng);
 
-/* Buffers for up to `max_batch` rows (times `max_quantiles` where the net uses them).
- * `training` adds what backward needs. */
+/* What a workspace is for. The first two are as good as false and true. */
+enum rm_net_use {
+    RM_NET_INFER = 0, /* the whole output */
+    RM_NET_TRAIN,     /* the same, and backward */
+    RM_NET_ACT,       /* logits or values of actions alone: reads act_count floats of params */
+    RM_NET_VALUE,     /* the state value alone; actor-critic only */
+};
+
+/* Buffers for up to `max_batch` rows (times `max_quantiles` where the net uses them). */
 int rm_net_workspace_create(struct rm_net_workspace **workspace, const struct rm_net *net,
                             struct rm_backend *backend, uint32_t max_batch, uint32_t max_quantiles,
-                            bool training, struct rm_error *error);
+                            enum rm_net_use use, struct rm_error *error);
+/* Floats of a row of its results: rm_net_outputs(), without the value, or 1. */
+uint32_t rm_net_workspace_outputs(const struct rm_net_workspace *workspace);
 void rm_net_workspace_destroy(struct rm_net_workspace *workspace);
 size_t rm_net_workspace_bytes(const struct rm_net_workspace *workspace);
 
@@ -101,7 +115,8 @@ struct rm_net_loss {
 };
 
 /* Returns (batch, [quantiles,] actions * outputs_per_action), valid until the next forward of this
- * workspace. Output index: action * outputs_per_action + j. Dueling is already combined. */
+ * workspace. Output index: action * outputs_per_action + j. Dueling is already combined. Actor-
+ * critic: (batch, actions + 1), the state value last; see enum rm_net_use for parts of it. */
 const float *rm_net_forward(struct rm_net_workspace *workspace, const float *params,
                             const struct rm_net_input *input);
 
@@ -119,11 +134,14 @@ void rm_net_learn(struct rm_net_workspace *workspace, const float *params,
                   double sums[RM_NET_SUMS]);
 
 /* Running normalisation of inputs (network.normalize_observations): two vectors of the arena, mean
- * and 1 / deviation, (inputs) each, that gradients leave alone. SIZE_MAX where there are none. */
+ * and 1 / deviation, (inputs) each, that gradients leave alone: they are zeros there, and whoever
+ * keeps the moments writes them into params. x becomes clip((x - mean) * scale,
+ * +-observation_clip). SIZE_MAX where there are none. */
 size_t rm_net_input_mean_at(const struct rm_net *net);
 size_t rm_net_input_scale_at(const struct rm_net *net);
 
-/* The last product of the value: its weights (inputs_of_head) and bias, for PopArt. */
+/* The last product of the value: its weights (inputs_of_head) and bias, for PopArt. SIZE_MAX and 0
+ * where there is no state value. */
 struct rm_net_value_output {
     size_t weight, bias; /* floats into the arena */
     uint32_t weights;

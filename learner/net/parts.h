@@ -1,4 +1,20 @@
-/* parts: a compiled network from the inside. For the files of this room only. */
+/* parts: a compiled network from the inside. For the files of this room only.
+ *
+ * A network is a list of steps in an order in which each comes after those it reads. A step reads
+ * the rows of one step (`from`, RM_FROM_INPUT: the network's input) or of two (`other`). A step's
+ * result may be read by several steps: their gradients are added up by backward.c.
+ *
+ * One kind of step is one file of steps/: how a layer becomes it, what it keeps, its forward and
+ * backward. To add one:
+ *   - a value of enum rm_step_kind and a line in both tables of steps.c;
+ *   - in its file, `int rm_compile_NAME(struct rm_compiler *, const struct rm_layer_config *)`,
+ *     which checks that the layer can stand here (rm_compile_refuse says why not), calls
+ *     rm_compile_step() once or more and takes parameters by rm_compile_product() or
+ *     rm_compile_tensor();
+ *   - `const struct rm_step_ops rm_NAME_step`, whose functions are described below.
+ * Products with weights (packing, noise, gradients, initial values, flops, memory) are taken care
+ * of by product.c: a step declares them and calls rm_product_forward() and rm_product_backward().
+ */
 #ifndef RM_LEARNER_NET_PARTS_H
 #define RM_LEARNER_NET_PARTS_H
 
@@ -6,75 +22,264 @@
 
 #include <stdbool.h>
 
-/* The steps of a network, in order. An activation right after a product is part of its step. */
 enum rm_step_kind {
     RM_STEP_LINEAR = 0, /* y = act(x W^T + b), noisy or not */
     RM_STEP_ACTIVATE,
     RM_STEP_LAYER_NORM,
     RM_STEP_COSINE, /* z = x * ReLU(cos(pi i tau) W^T + b): rows become rows * quantiles */
     RM_STEP_DUELING,
+    RM_STEP_NORMALIZE, /* of inputs, by their running moments */
+    RM_STEP_JOIN,      /* (rows, a) and (rows, b) side by side */
+    RM_STEP_COUNT,
 };
 
-#define RM_NO_OFFSET SIZE_MAX
+#define RM_NO_OFFSET    SIZE_MAX
+#define RM_FROM_INPUT   UINT32_MAX /* as `from` */
+#define RM_FROM_NOTHING (UINT32_MAX - 1)
+#define RM_PRODUCTS_MAX 4
+#define RM_KEPT_MAX     12
+#define RM_UNITS_MAX    65536u
 
-struct rm_step {
-    enum rm_step_kind kind;
-    uint32_t in, out; /* features; COSINE: out = in, and `cosines` inputs of its product */
-    uint32_t cosines;
+/* What rows look like between steps. A state (an observation) has `tokens` rows of `features`,
+ * times the number of quantiles behind a cosine embedding. */
+struct rm_row_form {
+    uint32_t features;
+    uint32_t tokens;                  /* 1: a plain vector or an image */
+    uint32_t channels, height, width; /* features = their product; 0 where it is no image */
+    bool per_quantile;
+};
+
+/* A matrix product with bias within a step: (rows, in) to (rows, out). */
+struct rm_product {
+    uint32_t in, out;
     bool noisy;
-    bool per_quantile; /* its input has rows * quantiles */
-    enum rm_activation act;
-    size_t weight, bias;             /* floats into the arena; layer norm: gamma, beta */
+    double gain;                     /* of its initial weights */
+    size_t weight, bias;             /* floats into the arena */
     size_t sigma_weight, sigma_bias; /* RM_NO_OFFSET unless noisy */
     size_t noise;                    /* floats into a draw of noise */
 };
 
-#define RM_STEPS_MAX   (RM_LAYERS_MAX + 2)
-#define RM_TENSORS_MAX (RM_STEPS_MAX * 4)
+struct rm_step {
+    enum rm_step_kind kind;
+    struct rm_layer_config layer; /* as configured; zeros in steps that are no layer */
+    uint32_t from, other;         /* indices of steps; other: RM_FROM_NOTHING if it reads one */
+    struct rm_row_form in, out;   /* `in`: of what comes from `from` */
+    enum rm_activation act;       /* applied to its result */
+    bool value;                   /* not needed to act */
+    bool trains;                  /* has trained parameters, or one behind which it stands has */
+    uint32_t product_count;
+    struct rm_product product[RM_PRODUCTS_MAX];
+    size_t weight, bias; /* parameters besides: floats into the arena, RM_NO_OFFSET if none */
+    uint32_t state;      /* recurrent: floats into a lane's row of states */
+};
+
+#define RM_STEPS_MAX   (2 * (RM_LAYERS_MAX + 2) + 2)
+#define RM_TENSORS_MAX (RM_STEPS_MAX * 8)
 
 struct rm_net {
     struct rm_network_config config;
     struct rm_net_shape shape;
     uint32_t step_count;
     struct rm_step steps[RM_STEPS_MAX];
+    uint32_t act_result, value_result, result; /* steps that make logits or values, the state value
+                                                  (RM_FROM_NOTHING: none), and all */
+    uint32_t prefix; /* steps before quantiles multiply the rows; 0 where none do */
     size_t param_count, act_count, noise_count;
-    uint32_t outputs;
-    bool uses_quantiles;
+    uint32_t outputs, act_outputs;
+    uint32_t act_state, value_state; /* floats per lane */
+    size_t input_mean, input_scale;  /* RM_NO_OFFSET: inputs are taken as they are */
+    bool uses_quantiles, takes_codes;
     size_t tensor_count;
     struct rm_net_tensor tensors[RM_TENSORS_MAX];
 };
 
-/* Buffers of one step. Those that a step does not need are NULL. */
-struct rm_step_buffers {
-    float *y;       /* its result; without training two buffers take turns */
-    float *pre;     /* GELU in training: what it was applied to */
+/* --- compiling ------------------------------------------------------------------------------- */
+
+struct rm_place { /* where compiling stands: which rows the next step reads */
+    uint32_t at;
+    struct rm_row_form form;
+};
+
+struct rm_compiler {
+    struct rm_net *net;
+    struct rm_error *error;
+    struct rm_place place;
+    const struct rm_layer_config *layers; /* the list being compiled */
+    uint32_t layer_count;
+    uint32_t layer;                        /* of them; layer_count = the head */
+    bool value;                            /* the value's own layers or head */
+    struct rm_place before[RM_LAYERS_MAX]; /* what went into each layer of the list */
+    bool kept[RM_LAYERS_MAX + 1]; /* what goes into this layer is read by another step too: it must
+                                     exist, so nothing is fused into the step that makes it */
+};
+
+typedef int (*rm_compile_fn)(struct rm_compiler *c, const struct rm_layer_config *layer);
+
+/* "network.layers[2]: gru: " and the words; -EINVAL. */
+int rm_compile_refuse(struct rm_compiler *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The next step, from c->place to rows of the form `out`, where c->place goes. */
+struct rm_step *rm_compile_step(struct rm_compiler *c, enum rm_step_kind kind,
+                                struct rm_row_form out);
+/* Parameters "layers.2.PART" of d0 * d1 * ... floats. Returns where they are. */
+size_t rm_compile_tensor(struct rm_compiler *c, const char *part, uint32_t flags, uint32_t dims,
+                         const uint32_t *shape);
+size_t rm_compile_vector(struct rm_compiler *c, const char *part, uint32_t n);
+/* A product of step s: tensors "PREFIXweight" and "PREFIXbias". Returns its index in s->product. */
+uint32_t rm_compile_product(struct rm_compiler *c, struct rm_step *s, const char *prefix,
+                            uint32_t in, uint32_t out, bool noisy);
+/* Floats of recurrent state per lane for step s. */
+void rm_compile_state(struct rm_compiler *c, struct rm_step *s, uint32_t floats);
+/* The step that made c->place, if an activation may still be fused into it; else NULL. */
+struct rm_step *rm_compile_fusable(struct rm_compiler *c);
+
+static inline struct rm_row_form rm_vector_form(struct rm_row_form like, uint32_t features)
+{
+    return (struct rm_row_form){
+        .features = features, .tokens = like.tokens, .per_quantile = like.per_quantile};
+}
+
+/* --- running --------------------------------------------------------------------------------- */
+
+struct rm_product_buffers {
     float *packed;  /* mean weights, packed */
     float *noisy_w; /* effective weights (out, in) of the last noisy forward */
     float *noisy_b;
     float *noisy_packed;
     float *eps_w, *eps_b;               /* factorised noise, expanded */
-    float *mean, *rstd;                 /* layer norm */
-    float *cosines, *phi;               /* cosine embedding */
     const float *now_packed, *now_bias; /* what the pass under way uses */
-    bool packed_fresh;
-    bool last_noisy; /* what the last forward used */
+    bool fresh;                         /* `packed` is of these parameters */
+    bool last_noisy;                    /* what the last forward used */
     const float *last_eps_w, *last_eps_b;
+};
+
+/* Buffers of one step. Those that a step does not need are NULL. */
+struct rm_step_buffers {
+    float *y;                 /* its result */
+    float *dy;                /* training: gradient of its result */
+    bool whole;               /* y has the rows of all states, else those of one group */
+    float *pre;               /* training: what an activation that needs it was applied to */
+    float *kept[RM_KEPT_MAX]; /* each kind's own: see its file */
+    bool fresh;               /* kept[] that depend on parameters alone are of these parameters */
+    struct rm_product_buffers product[RM_PRODUCTS_MAX];
 };
 
 struct rm_net_workspace {
     const struct rm_net *net;
     struct rm_backend *backend;
     uint32_t max_batch, max_quantiles;
+    enum rm_net_use use;
     bool training;
+    uint32_t result; /* the step whose result is returned */
+    bool needed[RM_STEPS_MAX];
     struct rm_step_buffers steps[RM_STEPS_MAX];
-    float *turns[2];     /* results of all but the last step, without training */
-    float *states;       /* what the cosine embedding multiplies, without training */
-    float *result;       /* of the last step, without training */
-    float *gradients[2]; /* of a step's result and of its input, taking turns */
-    float *phi_gradient;
-    float **owned; /* every allocation */
+    float *gathered;   /* (max_batch, inputs): rows picked by an index */
+    float *scratch[2]; /* training: gradients (of from, of other) to be added to what is there */
+    float *d_out;      /* training: of rm_net_learn */
+    const float *x;    /* the rows that the last forward read */
+    float **owned;     /* every allocation */
     size_t owned_count, floats;
 };
+
+/* One run through the steps. The rows at hand are those of states [first, first + states). */
+struct rm_pass {
+    struct rm_net_workspace *w;
+    struct rm_backend *b;
+    const struct rm_backend_ops *ops;
+    const float *params;
+    const struct rm_net_input *input;
+    float *grads; /* backward: the whole arena */
+    uint32_t first, states;
+};
+
+/* Rows of a step at hand. `dx` and `d_other` are NULL where nobody needs them. */
+struct rm_rows {
+    const float *x, *other; /* what it reads; int32 codes where the network takes them */
+    float *y;
+    float *dy; /* backward: may be overwritten, but not by the step that makes the network's result:
+                  there it is the caller's */
+    float *dx, *d_other; /* backward: overwritten */
+};
+
+struct rm_step_ops {
+    const char *name;
+    /* Everything that may be NULL is. */
+    bool pre; /* keeps what an activation that needs it (rm_activation_reads_input) is applied to */
+    /* Takes kept[] by rm_workspace_want(). False when there is no memory. */
+    bool (*buffers)(struct rm_net_workspace *w, const struct rm_step *s, struct rm_step_buffers *b);
+    /* Before the rows, once per forward: what depends on parameters and noise alone. Products are
+     * ready by then. */
+    void (*prepare)(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b);
+    void (*forward)(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                    const struct rm_rows *rows);
+    /* All rows at once. Overwrites the gradients of the step's parameters. */
+    void (*backward)(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                     const struct rm_rows *rows);
+    /* Initial values of what is not a product's. */
+    void (*init)(const struct rm_net *net, const struct rm_step *s, float *params,
+                 struct rm_rng *rng);
+    /* Of the rows of one state (and quantile), besides the products at their rows. */
+    double (*flops)(const struct rm_step *s);
+};
+
+/* steps.c */
+extern const struct rm_step_ops *const rm_step_ops[RM_STEP_COUNT];
+extern const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT];
+
+/* Rows of this form at hand. */
+static inline size_t rm_rows_of(const struct rm_pass *p, const struct rm_row_form *form)
+{
+    return (size_t)p->states * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
+}
+
+/* Where the rows at hand begin in a kept[] buffer of rows of this form: in training it has all. */
+static inline size_t rm_kept_at(const struct rm_pass *p, const struct rm_row_form *form)
+{
+    return p->w->training
+               ? (size_t)p->first * form->tokens * (form->per_quantile ? p->input->quantiles : 1)
+               : 0;
+}
+
+/* Whether somebody needs the gradient of what step s reads from `from`. */
+static inline bool rm_step_needs_dx(const struct rm_net *net, const struct rm_step *s)
+{
+    return s->from < net->step_count && net->steps[s->from].trains;
+}
+
+/* workspace.c. `rows_held`: rows of this form that a kept[] buffer of step s must have. */
+bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_t floats);
+size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_step *s,
+                              const struct rm_row_form *form);
+
+/* product.c */
+bool rm_product_buffers(struct rm_net_workspace *w, const struct rm_product *m, size_t rows,
+                        struct rm_product_buffers *b);
+void rm_product_ready(const struct rm_pass *p, const struct rm_product *m,
+                      struct rm_product_buffers *b);
+void rm_product_forward(const struct rm_pass *p, const struct rm_product *m,
+                        const struct rm_product_buffers *b, const float *x, size_t rows,
+                        enum rm_activation act, float *y);
+/* Writes the gradients of weights, biases and sigmas, and dx unless it is NULL. */
+void rm_product_backward(const struct rm_pass *p, const struct rm_product *m,
+                         const struct rm_product_buffers *b, const float *x, const float *dy,
+                         size_t rows, float *dx);
+/* dy becomes the gradient before s->act, in place. */
+void rm_step_through_activation(const struct rm_pass *p, const struct rm_step *s,
+                                const struct rm_step_buffers *b, float *dy);
+
+/* init.c: weights (out, in) by network.init; biases of `n`, which follow the weights' fan-in. */
+void rm_init_weights(const struct rm_net *net, float *p, uint32_t out, uint32_t in, uint32_t fan_in,
+                     uint32_t fan_out, double gain, struct rm_rng *rng);
+void rm_init_biases(const struct rm_net *net, float *p, uint32_t n, uint32_t fan_in,
+                    struct rm_rng *rng);
+void rm_init_fill(float *p, size_t n, double value);
+double rm_init_normal(struct rm_rng *rng);
+
+/* Whether the gradient of an activation needs what it was applied to, not only its result. */
+static inline bool rm_activation_reads_input(enum rm_activation act)
+{
+    return act == RM_ACT_GELU;
+}
 
 /* Rows of a group and thread: with 250 features they and the weights fit a cache of 1 MB. */
 #define RM_GROUP_ROWS 128u
@@ -82,10 +287,5 @@ struct rm_net_workspace {
 /* States that forward takes at a time where rows are many. At most the batch for which buffers are.
  */
 uint32_t rm_net_group_states(const struct rm_net_workspace *workspace, uint32_t quantiles);
-
-static inline uint32_t rm_step_weight_inputs(const struct rm_step *s)
-{
-    return s->kind == RM_STEP_COSINE ? s->cosines : s->in;
-}
 
 #endif

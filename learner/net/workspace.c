@@ -1,106 +1,211 @@
-/* Buffers: all allocated here, at once. */
+/* Buffers: all allocated here, at once. Results (without training) and gradients share memory: a
+ * buffer is taken by the next step that needs one once its last reader is done. */
 #include "learner/net/parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define OWNED_MAX (RM_STEPS_MAX * 12 + 8)
+#define OWNED_MAX (RM_STEPS_MAX * (RM_KEPT_MAX + 6 * RM_PRODUCTS_MAX + 3) + 8)
 
-static float *take(struct rm_net_workspace *w, size_t floats)
-{
-    if (w->owned_count == OWNED_MAX)
-        return NULL;
-    float *p = w->backend->ops->alloc(w->backend, floats);
-    if (p) {
-        w->owned[w->owned_count++] = p;
-        w->floats += floats;
-    }
-    return p;
-}
-
-static size_t rows_of(const struct rm_net_workspace *w, const struct rm_step *s)
-{
-    bool many = s->per_quantile || s->kind == RM_STEP_COSINE;
-    return (size_t)w->max_batch * (many ? w->max_quantiles : 1);
-}
-
-/* Rows of a step's result that exist at a time: without training, those of one group. */
-static size_t rows_held(const struct rm_net_workspace *w, const struct rm_step *s)
-{
-    size_t rows = rows_of(w, s), group = (size_t)RM_GROUP_ROWS * w->backend->threads;
-    bool whole = w->net->uses_quantiles && !s->per_quantile && s->kind != RM_STEP_COSINE;
-    if (w->training || whole)
-        return rows;
-    group = group > w->max_quantiles ? group : w->max_quantiles;
-    return rows < group ? rows : group;
-}
-
-/* Sets *p to a buffer, if asked for. False when there is no memory. */
-static bool want(struct rm_net_workspace *w, bool needed, float **p, size_t floats)
+bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_t floats)
 {
     if (!needed)
         return true;
-    *p = take(w, floats);
-    return *p != NULL;
+    if (w->owned_count == OWNED_MAX)
+        return false;
+    *p = w->backend->ops->alloc(w->backend, floats);
+    if (!*p)
+        return false;
+    w->owned[w->owned_count++] = *p;
+    w->floats += floats;
+    return true;
 }
 
-static bool take_weights(struct rm_net_workspace *w, const struct rm_step *s,
-                         struct rm_step_buffers *b)
+static size_t rows_of(const struct rm_net_workspace *w, const struct rm_row_form *form)
 {
-    const struct rm_backend_ops *ops = w->backend->ops;
-    uint32_t in = rm_step_weight_inputs(s);
-    size_t weights = (size_t)in * s->out, packed = ops->packed_floats(w->backend, s->out, in);
-    bool factorised = s->noisy && w->net->config.noise == RM_NOISE_FACTORISED;
-    return want(w, true, &b->packed, packed) && want(w, s->noisy, &b->noisy_w, weights) &&
-           want(w, s->noisy, &b->noisy_b, s->out) && want(w, s->noisy, &b->noisy_packed, packed) &&
-           want(w, factorised, &b->eps_w, weights) && want(w, factorised, &b->eps_b, s->out) &&
-           ops->reserve(w->backend, (uint32_t)rows_of(w, s), in, s->out, w->training) == 0;
+    return (size_t)w->max_batch * form->tokens * (form->per_quantile ? w->max_quantiles : 1);
 }
+
+/* Whether rows go through the step in groups: not in training, where all are kept, nor before the
+ * quantiles, nor in recurrent networks, whose rows depend on each other. */
+static bool in_groups(const struct rm_net_workspace *w, uint32_t index)
+{
+    return !w->training && index >= w->net->prefix && rm_net_state_count(w->net) == 0;
+}
+
+size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_step *s,
+                              const struct rm_row_form *form)
+{
+    if (!in_groups(w, (uint32_t)(s - w->net->steps)))
+        return rows_of(w, form);
+    uint32_t q = w->net->uses_quantiles ? w->max_quantiles : 1;
+    size_t states = rm_net_group_states(w, q), most = w->max_batch;
+    /* Fewer quantiles than the most make groups of more states, of as many rows. */
+    if (form->per_quantile) {
+        size_t rows = (size_t)RM_GROUP_ROWS * w->backend->threads;
+        rows = rows > w->max_quantiles ? rows : w->max_quantiles;
+        return rows < rows_of(w, form) ? rows : rows_of(w, form);
+    }
+    if (w->net->uses_quantiles)
+        states = rm_net_group_states(w, 1);
+    return (states < most ? states : most) * form->tokens;
+}
+
+/* --- buffers that take turns ----------------------------------------------------------------- */
+
+struct slots {
+    uint32_t count;
+    size_t floats[RM_STEPS_MAX];
+    bool taken[RM_STEPS_MAX];
+    float *memory[RM_STEPS_MAX];
+    uint32_t of[RM_STEPS_MAX]; /* step to slot; UINT32_MAX: none */
+};
+
+static void take_slot(struct slots *slots, uint32_t step, size_t floats)
+{
+    uint32_t best = slots->count;
+    for (uint32_t i = 0; i < slots->count; i++)
+        if (!slots->taken[i] && (best == slots->count || slots->floats[i] > slots->floats[best]))
+            best = i;
+    if (best == slots->count)
+        slots->floats[slots->count++] = 0;
+    slots->taken[best] = true;
+    slots->of[step] = best;
+    if (floats > slots->floats[best])
+        slots->floats[best] = floats;
+}
+
+static void clear_slots(struct slots *slots)
+{
+    memset(slots, 0, sizeof *slots);
+    memset(slots->of, 0xff, sizeof slots->of);
+}
+
+static bool make_slots(struct rm_net_workspace *w, struct slots *slots)
+{
+    for (uint32_t i = 0; i < slots->count; i++)
+        if (!rm_workspace_want(w, true, &slots->memory[i], slots->floats[i]))
+            return false;
+    return true;
+}
+
+/* Who reads step `index` last; the steps of later groups begin anew, so what they read from before
+ * the quantiles stays for good. */
+static uint32_t last_reader(const struct rm_net_workspace *w, uint32_t index)
+{
+    const struct rm_net *net = w->net;
+    uint32_t last = index;
+    for (uint32_t i = index + 1; i < net->step_count; i++)
+        if (w->needed[i] && (net->steps[i].from == index || net->steps[i].other == index))
+            last = index < net->prefix && i >= net->prefix ? net->step_count : i;
+    return last;
+}
+
+static bool take_results(struct rm_net_workspace *w)
+{
+    const struct rm_net *net = w->net;
+    struct slots slots;
+    clear_slots(&slots);
+    for (uint32_t i = 0; i < net->step_count; i++) {
+        const struct rm_step *s = &net->steps[i];
+        struct rm_step_buffers *b = &w->steps[i];
+        if (!w->needed[i])
+            continue;
+        b->whole = w->training || i == w->result || !in_groups(w, i);
+        if (w->training || i == w->result) {
+            if (!rm_workspace_want(w, true, &b->y, rows_of(w, &s->out) * s->out.features))
+                return false;
+            continue;
+        }
+        take_slot(&slots, i, rm_workspace_rows_held(w, s, &s->out) * s->out.features);
+        for (uint32_t j = 0; j < i; j++)
+            if (slots.of[j] != UINT32_MAX && last_reader(w, j) == i)
+                slots.taken[slots.of[j]] = false;
+    }
+    if (!make_slots(w, &slots))
+        return false;
+    for (uint32_t i = 0; i < net->step_count; i++)
+        if (slots.of[i] != UINT32_MAX)
+            w->steps[i].y = slots.memory[slots.of[i]];
+    return true;
+}
+
+/* Backward, a gradient is taken by the last reader of a result and given back by its maker. */
+static bool take_gradients(struct rm_net_workspace *w)
+{
+    const struct rm_net *net = w->net;
+    struct slots slots;
+    size_t scratch[2] = {0};
+    clear_slots(&slots);
+    for (uint32_t i = net->step_count; i-- > 0;) {
+        const uint32_t sources[2] = {net->steps[i].from, net->steps[i].other};
+        for (size_t k = 0; k < 2; k++) {
+            uint32_t j = sources[k];
+            if (j >= net->step_count || !net->steps[j].trains)
+                continue;
+            size_t floats = rows_of(w, &net->steps[j].out) * net->steps[j].out.features;
+            if (slots.of[j] == UINT32_MAX)
+                take_slot(&slots, j, floats);
+            else if (floats > scratch[k])
+                scratch[k] = floats;
+        }
+        if (slots.of[i] != UINT32_MAX)
+            slots.taken[slots.of[i]] = false;
+    }
+    if (!make_slots(w, &slots))
+        return false;
+    for (uint32_t i = 0; i < net->step_count; i++)
+        if (slots.of[i] != UINT32_MAX)
+            w->steps[i].dy = slots.memory[slots.of[i]];
+    const struct rm_row_form *out = &net->steps[w->result].out;
+    return rm_workspace_want(w, scratch[0] > 0, &w->scratch[0], scratch[0]) &&
+           rm_workspace_want(w, scratch[1] > 0, &w->scratch[1], scratch[1]) &&
+           rm_workspace_want(w, true, &w->d_out, rows_of(w, out) * out->features);
+}
+
+/* --- a step's own ---------------------------------------------------------------------------- */
 
 static bool take_step(struct rm_net_workspace *w, const struct rm_step *s,
                       struct rm_step_buffers *b)
 {
-    size_t rows = rows_of(w, s), floats = rows * s->out, held = rows_held(w, s);
-    bool norm = s->kind == RM_STEP_LAYER_NORM, cosine = s->kind == RM_STEP_COSINE;
-    bool product = s->kind == RM_STEP_LINEAR || cosine;
-    bool pre = w->training && s->kind == RM_STEP_LINEAR && s->act == RM_ACT_GELU;
-    return (!product || take_weights(w, s, b)) && want(w, w->training, &b->y, floats) &&
-           want(w, pre, &b->pre, floats) && want(w, norm, &b->mean, rows) &&
-           want(w, norm, &b->rstd, rows) && want(w, cosine, &b->cosines, held * s->cosines) &&
-           want(w, cosine, &b->phi, held * s->out);
+    const struct rm_step_ops *ops = rm_step_ops[s->kind];
+    const struct rm_row_form *form = s->kind == RM_STEP_COSINE ? &s->out : &s->in;
+    for (uint32_t i = 0; i < s->product_count; i++)
+        if (!rm_product_buffers(w, &s->product[i], rows_of(w, form), &b->product[i]))
+            return false;
+    bool pre = w->training && ops->pre && rm_activation_reads_input(s->act);
+    return rm_workspace_want(w, pre, &b->pre, rows_of(w, &s->out) * s->out.features) &&
+           (!ops->buffers || ops->buffers(w, s, b));
 }
 
-static size_t larger(size_t a, size_t b)
+static void mark_needed(struct rm_net_workspace *w)
 {
-    return a > b ? a : b;
+    const struct rm_net *net = w->net;
+    w->needed[w->result] = true;
+    for (uint32_t i = net->step_count; i-- > 0;) {
+        const struct rm_step *s = &net->steps[i];
+        if (w->needed[i] && s->from < net->step_count)
+            w->needed[s->from] = true;
+        if (w->needed[i] && s->other < net->step_count)
+            w->needed[s->other] = true;
+    }
 }
 
 static bool take_all(struct rm_net_workspace *w)
 {
     const struct rm_net *net = w->net;
-    size_t widest = 0, phi = 0, states = 0, result = 0;
-    for (uint32_t i = 0; i < net->step_count; i++) {
-        const struct rm_step *s = &net->steps[i];
-        if (!take_step(w, s, &w->steps[i]))
+    mark_needed(w);
+    for (uint32_t i = 0; i < net->step_count; i++)
+        if (w->needed[i] && !take_step(w, &net->steps[i], &w->steps[i]))
             return false;
-        widest = larger(widest, rows_held(w, s) * larger(s->out, s->in));
-        result = rows_of(w, s) * s->out;
-        if (s->kind == RM_STEP_COSINE) {
-            phi = rows_of(w, s) * s->out;
-            states = (size_t)w->max_batch * s->in;
-        }
-    }
-    if (w->training)
-        return want(w, true, &w->gradients[0], widest) && want(w, true, &w->gradients[1], widest) &&
-               want(w, phi > 0, &w->phi_gradient, phi);
-    return want(w, true, &w->turns[0], widest) && want(w, true, &w->turns[1], widest) &&
-           want(w, states > 0, &w->states, states) && want(w, true, &w->result, result);
+    return take_results(w) && (!w->training || take_gradients(w)) &&
+           rm_workspace_want(w, true, &w->gathered, (size_t)w->max_batch * net->shape.inputs);
 }
 
 int rm_net_workspace_create(struct rm_net_workspace **out, const struct rm_net *net,
                             struct rm_backend *backend, uint32_t max_batch, uint32_t max_quantiles,
-                            bool training, struct rm_error *error)
+                            enum rm_net_use use, struct rm_error *error)
 {
     *out = NULL;
     if (max_batch == 0 || (net->uses_quantiles && max_quantiles == 0) ||
@@ -109,6 +214,8 @@ int rm_net_workspace_create(struct rm_net_workspace **out, const struct rm_net *
                        "network: buffers for %u rows of %u quantiles; each at least 1, together at "
                        "most 2^30",
                        max_batch, max_quantiles);
+    if (use == RM_NET_VALUE && net->value_result == RM_FROM_NOTHING)
+        return rm_fail(error, -EINVAL, "network: has no state value");
     struct rm_net_workspace *w = calloc(1, sizeof *w);
     if (!w)
         return rm_fail(error, -ENOMEM, "network: out of memory");
@@ -116,7 +223,11 @@ int rm_net_workspace_create(struct rm_net_workspace **out, const struct rm_net *
     w->backend = backend;
     w->max_batch = max_batch;
     w->max_quantiles = net->uses_quantiles ? max_quantiles : 1;
-    w->training = training;
+    w->use = use;
+    w->training = use == RM_NET_TRAIN;
+    w->result = use == RM_NET_ACT     ? net->act_result
+                : use == RM_NET_VALUE ? net->value_result
+                                      : net->result;
     w->owned = calloc(OWNED_MAX, sizeof *w->owned);
     if (!w->owned || !take_all(w)) {
         size_t bytes = rm_net_workspace_bytes(w);
@@ -144,9 +255,17 @@ size_t rm_net_workspace_bytes(const struct rm_net_workspace *w)
     return w->floats * sizeof(float);
 }
 
+uint32_t rm_net_workspace_outputs(const struct rm_net_workspace *w)
+{
+    return w->net->steps[w->result].out.features;
+}
+
 void rm_net_prepare(struct rm_net_workspace *w, const float *params)
 {
     (void)params; /* packed when first used: a noisy pass needs no packed means */
-    for (uint32_t i = 0; i < w->net->step_count; i++)
-        w->steps[i].packed_fresh = false;
+    for (uint32_t i = 0; i < w->net->step_count; i++) {
+        w->steps[i].fresh = false;
+        for (uint32_t j = 0; j < RM_PRODUCTS_MAX; j++)
+            w->steps[i].product[j].fresh = false;
+    }
 }

@@ -2,6 +2,7 @@
  * went in and what came out, for tests/oracle/parity.py: NAME.json says what it is, NAME.f32 holds
  * the arrays in the order of its "arrays". A thousand steps of Adam follow on the squared distance
  * to fixed targets. */
+#include "config/schema.h"
 #include "tests/support/nets.h"
 
 #include <jansson.h>
@@ -10,10 +11,6 @@
 #include <string.h>
 
 enum { ADAM_STEPS = 1000 };
-
-static const char *const layer_names[] = {"linear",     "noisy_linear",    "relu", "tanh", "gelu",
-                                          "layer_norm", "cosine_embedding"};
-_Static_assert(sizeof layer_names / sizeof layer_names[0] == RM_LAYER_TYPE_COUNT, "a name each");
 
 struct dump {
     struct rm_backend *b;
@@ -48,9 +45,9 @@ static json_t *describe(const struct named_net *of, const struct rm_net *net)
     const struct rm_network_config *c = &of->config;
     json_t *layers = json_array(), *tensors = json_array();
     for (uint32_t i = 0; i < c->layer_count; i++)
-        json_array_append_new(layers, json_pack("{sssisi}", "type", layer_names[c->layers[i].type],
-                                                "units", (int)c->layers[i].units, "cosines",
-                                                (int)c->layers[i].cosines));
+        json_array_append_new(
+            layers, json_pack("{sssisi}", "type", rm_layer_rows[c->layers[i].type].type, "units",
+                              (int)c->layers[i].units, "cosines", (int)c->layers[i].cosines));
     const struct rm_net_tensor *t;
     size_t n = rm_net_tensors(net, &t);
     for (size_t i = 0; i < n; i++)

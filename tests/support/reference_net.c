@@ -12,11 +12,14 @@ struct rows {
 
 struct walk {
     const struct rm_network_config *config;
+    const struct rm_net_shape *shape;
     const struct rm_net *net;
     const double *params;
     const struct reference_input *input;
     size_t noise_used;
     struct rows rows;
+    uint32_t layer;
+    struct rows before[RM_LAYERS_MAX]; /* what went into each layer */
 };
 
 static const double *tensor(const struct walk *w, const char *layer, const char *part)
@@ -120,17 +123,26 @@ static void layer_norm(struct walk *w, const char *layer)
     }
 }
 
-static void activation(struct walk *w, enum rm_layer_type type)
+static double activated(enum rm_layer_type type, double x)
 {
-    for (size_t i = 0; i < w->rows.count * w->rows.width; i++) {
-        double *v = &w->rows.v[i], x = *v;
-        if (type == RM_LAYER_RELU)
-            *v = x > 0 ? x : 0;
-        else if (type == RM_LAYER_TANH)
-            *v = tanh(x);
-        else
-            *v = 0.5 * x * (1 + erf(x / sqrt(2)));
+    switch (type) {
+    case RM_LAYER_RELU:
+        return x > 0 ? x : 0;
+    case RM_LAYER_TANH:
+        return tanh(x);
+    case RM_LAYER_GELU:
+        return 0.5 * x * (1 + erf(x / sqrt(2)));
+    default:
+        fprintf(stderr, "no layer of type %d\n", (int)type);
+        abort();
     }
+}
+
+static void activation(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    (void)name;
+    for (size_t i = 0; i < w->rows.count * w->rows.width; i++)
+        w->rows.v[i] = activated(c->type, w->rows.v[i]);
 }
 
 static void duel(struct walk *w, size_t actions, size_t k)
@@ -149,31 +161,111 @@ static void duel(struct walk *w, size_t actions, size_t k)
     replace(w, q);
 }
 
+/* --- layers by type -------------------------------------------------------------------------- */
+
+static void any_linear(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    linear(w, name, c->units, c->type == RM_LAYER_NOISY_LINEAR);
+}
+
+static void any_cosine(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    cosine_embedding(w, name, c->cosines);
+}
+
+static void any_layer_norm(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    (void)c;
+    layer_norm(w, name);
+}
+
+typedef void (*layer_fn)(struct walk *w, const struct rm_layer_config *c, const char *name);
+
+static const layer_fn layer_of[RM_LAYER_TYPE_COUNT] = {
+    [RM_LAYER_LINEAR] = any_linear,
+    [RM_LAYER_NOISY_LINEAR] = any_linear,
+    [RM_LAYER_COSINE_EMBEDDING] = any_cosine,
+    [RM_LAYER_LAYER_NORM] = any_layer_norm,
+};
+
+static struct rows copy_of(const struct rows *from)
+{
+    struct rows to = *from;
+    to.v = make(from->count * from->width);
+    memcpy(to.v, from->v, from->count * from->width * sizeof *to.v);
+    return to;
+}
+
+static void walk_layers(struct walk *w, const struct rm_layer_config *layers, uint32_t count,
+                        const char *list)
+{
+    for (w->layer = 0; w->layer < count; w->layer++) {
+        const struct rm_layer_config *c = &layers[w->layer];
+        char name[40];
+        snprintf(name, sizeof name, "%s.%u", list, w->layer);
+        w->before[w->layer] = copy_of(&w->rows);
+        (layer_of[c->type] ? layer_of[c->type] : activation)(w, c, name);
+    }
+    for (uint32_t l = 0; l < count; l++)
+        free(w->before[l].v);
+}
+
+static struct rows input_rows(const struct walk *w)
+{
+    size_t n = w->shape->inputs, floats = (size_t)w->input->batch * n;
+    struct rows x = {make(floats), w->input->batch, n};
+    memcpy(x.v, w->input->x, floats * sizeof(double));
+    if (!w->config->normalize_observations)
+        return x;
+    const double *mean = tensor(w, "normalizer", "mean"), *scale = tensor(w, "normalizer", "scale");
+    double bound = w->config->observation_clip;
+    for (size_t i = 0; i < floats; i++) {
+        double z = (x.v[i] - mean[i % n]) * scale[i % n];
+        x.v[i] = z > bound ? bound : z < -bound ? -bound : z;
+    }
+    return x;
+}
+
+/* Logits, then the value, in each row. */
+static void append_value(struct walk *w, struct rows *value)
+{
+    struct rows all = {make(w->rows.count * (w->rows.width + 1)), w->rows.count, w->rows.width + 1};
+    for (size_t r = 0; r < all.count; r++) {
+        memcpy(all.v + r * all.width, w->rows.v + r * w->rows.width, w->rows.width * sizeof *all.v);
+        all.v[r * all.width + w->rows.width] = value->v[r];
+    }
+    replace(w, all);
+}
+
 void reference_forward(const struct rm_network_config *config, const struct rm_net_shape *shape,
                        const struct rm_net *net, const double *params,
                        const struct reference_input *input, double *out)
 {
-    struct walk w = {.config = config, .net = net, .params = params, .input = input};
-    size_t floats = (size_t)input->batch * shape->inputs;
-    w.rows = (struct rows){make(floats), input->batch, shape->inputs};
-    memcpy(w.rows.v, input->x, floats * sizeof(double));
-    for (uint32_t l = 0; l < config->layer_count; l++) {
-        const struct rm_layer_config *c = &config->layers[l];
-        char name[32];
-        snprintf(name, sizeof name, "layers.%u", l);
-        if (c->type == RM_LAYER_LINEAR || c->type == RM_LAYER_NOISY_LINEAR)
-            linear(&w, name, c->units, c->type == RM_LAYER_NOISY_LINEAR);
-        else if (c->type == RM_LAYER_COSINE_EMBEDDING)
-            cosine_embedding(&w, name, c->cosines);
-        else if (c->type == RM_LAYER_LAYER_NORM)
-            layer_norm(&w, name);
-        else
-            activation(&w, c->type);
-    }
+    struct walk w = {
+        .config = config, .shape = shape, .net = net, .params = params, .input = input};
+    w.rows = input_rows(&w);
+    walk_layers(&w, config->layers, config->layer_count, "layers");
+    struct rows trunk = copy_of(&w.rows);
     size_t k = shape->outputs_per_action;
+    bool value = shape->head == RM_HEAD_ACTOR_CRITIC;
     linear(&w, "head", (shape->actions + (config->dueling ? 1 : 0)) * k, config->noisy_head);
     if (config->dueling)
         duel(&w, shape->actions, k);
+    if (value) {
+        struct rows logits = w.rows;
+        w.rows = trunk;
+        if (config->trunk == RM_TRUNK_SEPARATE) {
+            bool own = config->value_layer_count > 0;
+            replace(&w, input_rows(&w));
+            walk_layers(&w, own ? config->value_layers : config->layers,
+                        own ? config->value_layer_count : config->layer_count, "value_layers");
+        }
+        linear(&w, "value_head", 1, config->noisy_head);
+        trunk = w.rows;
+        w.rows = logits;
+        append_value(&w, &trunk);
+    }
+    free(trunk.v);
     memcpy(out, w.rows.v, w.rows.count * w.rows.width * sizeof *out);
     free(w.rows.v);
 }

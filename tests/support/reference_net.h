@@ -10,7 +10,7 @@ struct reference_input {
     uint32_t batch, quantiles;
 };
 
-/* out: (batch, [quantiles,] actions * outputs_per_action). */
+/* out: (batch, [quantiles,] rm_net_outputs()). */
 void reference_forward(const struct rm_network_config *config, const struct rm_net_shape *shape,
                        const struct rm_net *net, const double *params,
                        const struct reference_input *input, double *out);

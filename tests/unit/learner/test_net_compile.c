@@ -53,10 +53,16 @@ static void tensors_tile_the_arena(void **state)
         size_t n = rm_net_tensors(net, &t), at = 0;
         for (size_t k = 0; k < n; k++) {
             assert_int_equal(t[k].offset, at);
-            assert_true(t[k].dims == 2 || t[k].shape[1] == 1);
-            bool sigma = strstr(t[k].name, ".sigma_") != NULL;
-            assert_true(sigma == (at >= rm_net_act_count(net)));
-            at += (size_t)t[k].shape[0] * t[k].shape[1];
+            for (uint32_t d = t[k].dims; d < 4; d++)
+                assert_int_equal(t[k].shape[d], 1);
+            bool training = strstr(t[k].name, ".sigma_") || !strncmp(t[k].name, "value_", 6);
+            assert_true(training == (at >= rm_net_act_count(net)));
+            bool moments = !strncmp(t[k].name, "normalizer.", 11);
+            assert_true(moments != !!(t[k].flags & RM_TENSOR_TRAINED));
+            size_t floats = 1;
+            for (uint32_t d = 0; d < 4; d++)
+                floats *= t[k].shape[d];
+            at += floats;
             for (size_t j = 0; j < k; j++)
                 assert_string_not_equal(t[j].name, t[k].name);
         }
@@ -157,7 +163,9 @@ static void orthogonal(void **state)
          .layers = {{.type = RM_LAYER_LINEAR, .units = 40, .cosines = 0},
                     {.type = RM_LAYER_LAYER_NORM, .units = 0, .cosines = 0},
                     {.type = RM_LAYER_TANH, .units = 0, .cosines = 0}},
-         .init = RM_INIT_ORTHOGONAL},
+         .init = RM_INIT_ORTHOGONAL,
+         .gain = 1.4142135623730951,
+         .value_gain = 1},
         {.inputs = 24, .actions = 3, .outputs_per_action = 1},
         0,
         0,

@@ -1,0 +1,13 @@
+/* Forward, loss and backward over all rows. */
+#include "learner/net/parts.h"
+
+#include <string.h>
+
+void rm_net_learn(struct rm_net_workspace *w, const float *params, const struct rm_net_input *input,
+                  const struct rm_net_loss *loss, float *grads, double sums[RM_NET_SUMS])
+{
+    memset(sums, 0, RM_NET_SUMS * sizeof *sums);
+    const float *out = rm_net_forward(w, params, input);
+    loss->rows(loss->self, 0, input->batch, out, w->d_out, sums);
+    rm_net_backward(w, params, input, w->d_out, grads);
+}

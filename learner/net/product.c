@@ -1,0 +1,92 @@
+/* Products of a step with its weights: packed once per change of parameters, with noise where the
+ * layer is noisy (Fortunato et al., 2018). */
+#include "learner/net/parts.h"
+
+bool rm_product_buffers(struct rm_net_workspace *w, const struct rm_product *m, size_t rows,
+                        struct rm_product_buffers *b)
+{
+    const struct rm_backend_ops *ops = w->backend->ops;
+    size_t weights = (size_t)m->in * m->out, packed = ops->packed_floats(w->backend, m->out, m->in);
+    bool noisy = m->noisy, factorised = noisy && w->net->config.noise == RM_NOISE_FACTORISED;
+    return rm_workspace_want(w, true, &b->packed, packed) &&
+           rm_workspace_want(w, noisy, &b->noisy_w, weights) &&
+           rm_workspace_want(w, noisy, &b->noisy_b, m->out) &&
+           rm_workspace_want(w, noisy, &b->noisy_packed, packed) &&
+           rm_workspace_want(w, factorised, &b->eps_w, weights) &&
+           rm_workspace_want(w, factorised, &b->eps_b, m->out) &&
+           ops->reserve(w->backend, (uint32_t)rows, m->in, m->out, w->training) == 0;
+}
+
+/* The packed weights and the bias for this pass: as they are, or with noise. */
+void rm_product_ready(const struct rm_pass *p, const struct rm_product *m,
+                      struct rm_product_buffers *b)
+{
+    size_t weights = (size_t)m->in * m->out;
+    b->last_noisy = m->noisy && p->input->noise;
+    if (!b->last_noisy) {
+        if (!b->fresh)
+            p->ops->pack(p->b, p->params + m->weight, m->out, m->in, b->packed);
+        b->fresh = true;
+        b->now_packed = b->packed;
+        b->now_bias = p->params + m->bias;
+        return;
+    }
+    const float *eps = p->input->noise + m->noise;
+    b->last_eps_w = eps;
+    b->last_eps_b = eps + weights;
+    if (b->eps_w) {
+        p->ops->noisy_factors(p->b, eps, m->in, m->out, b->eps_w, b->eps_b);
+        b->last_eps_w = b->eps_w;
+        b->last_eps_b = b->eps_b;
+    }
+    p->ops->noisy_weights(p->b, p->params + m->weight, p->params + m->sigma_weight, b->last_eps_w,
+                          weights, b->noisy_w);
+    p->ops->noisy_weights(p->b, p->params + m->bias, p->params + m->sigma_bias, b->last_eps_b,
+                          m->out, b->noisy_b);
+    p->ops->pack(p->b, b->noisy_w, m->out, m->in, b->noisy_packed);
+    b->now_packed = b->noisy_packed;
+    b->now_bias = b->noisy_b;
+}
+
+void rm_product_forward(const struct rm_pass *p, const struct rm_product *m,
+                        const struct rm_product_buffers *b, const float *x, size_t rows,
+                        enum rm_activation act, float *y)
+{
+    p->ops->linear(p->b, x, b->now_packed, b->now_bias, (uint32_t)rows, m->in, m->out, act, y);
+}
+
+/* dmu = dw, dsigma = dw eps; without noise sigma had no part. */
+static void sigma_gradients(const struct rm_pass *p, const struct rm_product *m,
+                            const struct rm_product_buffers *b)
+{
+    size_t weights = (size_t)m->in * m->out;
+    float *dw = p->grads + m->sigma_weight, *db = p->grads + m->sigma_bias;
+    if (b->last_noisy) {
+        p->ops->multiply(p->b, p->grads + m->weight, b->last_eps_w, weights, dw);
+        p->ops->multiply(p->b, p->grads + m->bias, b->last_eps_b, m->out, db);
+    } else {
+        p->ops->fill(p->b, 0.0f, weights, dw);
+        p->ops->fill(p->b, 0.0f, m->out, db);
+    }
+}
+
+void rm_product_backward(const struct rm_pass *p, const struct rm_product *m,
+                         const struct rm_product_buffers *b, const float *x, const float *dy,
+                         size_t rows, float *dx)
+{
+    p->ops->linear_dw(p->b, dy, x, (uint32_t)rows, m->in, m->out, p->grads + m->weight,
+                      p->grads + m->bias);
+    if (m->noisy)
+        sigma_gradients(p, m, b);
+    const float *weights = b->last_noisy ? b->noisy_w : p->params + m->weight;
+    if (dx)
+        p->ops->linear_dx(p->b, dy, weights, (uint32_t)rows, m->in, m->out, dx);
+}
+
+void rm_step_through_activation(const struct rm_pass *p, const struct rm_step *s,
+                                const struct rm_step_buffers *b, float *dy)
+{
+    if (s->act != RM_ACT_NONE)
+        p->ops->activate_dx(p->b, s->act, b->pre, b->y, dy,
+                            rm_rows_of(p, &s->out) * s->out.features, dy);
+}

@@ -1,0 +1,22 @@
+/* The kinds of steps and which layers become them: one line each in two tables. */
+#include "learner/net/steps/steps.h"
+
+#include <assert.h>
+
+const struct rm_step_ops *const rm_step_ops[] = {
+    [RM_STEP_LINEAR] = &rm_linear_step,
+    [RM_STEP_ACTIVATE] = &rm_activate_step,
+    [RM_STEP_LAYER_NORM] = &rm_layer_norm_step,
+    [RM_STEP_COSINE] = &rm_cosine_step,
+    [RM_STEP_DUELING] = &rm_dueling_step,
+    [RM_STEP_NORMALIZE] = &rm_normalize_step,
+    [RM_STEP_JOIN] = &rm_join_step,
+};
+static_assert(sizeof rm_step_ops / sizeof rm_step_ops[0] == RM_STEP_COUNT, "a row per kind");
+
+const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT] = {
+    [RM_LAYER_LINEAR] = rm_compile_linear,           [RM_LAYER_NOISY_LINEAR] = rm_compile_linear,
+    [RM_LAYER_RELU] = rm_compile_activation,         [RM_LAYER_TANH] = rm_compile_activation,
+    [RM_LAYER_GELU] = rm_compile_activation,         [RM_LAYER_LAYER_NORM] = rm_compile_layer_norm,
+    [RM_LAYER_COSINE_EMBEDDING] = rm_compile_cosine,
+};

@@ -1,0 +1,37 @@
+/* Activations. One right after a product is part of its step. */
+#include "learner/net/steps/steps.h"
+
+static const enum rm_activation activations[RM_LAYER_TYPE_COUNT] = {
+    [RM_LAYER_RELU] = RM_ACT_RELU,
+    [RM_LAYER_TANH] = RM_ACT_TANH,
+    [RM_LAYER_GELU] = RM_ACT_GELU,
+};
+
+int rm_compile_activation(struct rm_compiler *c, const struct rm_layer_config *layer)
+{
+    struct rm_step *last = rm_compile_fusable(c);
+    if (last && rm_step_ops[last->kind]->pre)
+        last->act = activations[layer->type];
+    else
+        rm_compile_step(c, RM_STEP_ACTIVATE, c->place.form)->act = activations[layer->type];
+    return 0;
+}
+
+static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                    const struct rm_rows *rows)
+{
+    (void)b;
+    p->ops->activate(p->b, s->act, rows->x, rm_rows_of(p, &s->out) * s->out.features, rows->y);
+}
+
+static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                     const struct rm_rows *rows)
+{
+    (void)b;
+    if (rows->dx)
+        p->ops->activate_dx(p->b, s->act, rows->x, rows->y, rows->dy,
+                            rm_rows_of(p, &s->out) * s->out.features, rows->dx);
+}
+
+const struct rm_step_ops rm_activate_step = {
+    .name = "activate", .forward = forward, .backward = backward};

@@ -32,6 +32,7 @@ enum rm_algorithm {
 enum rm_normalise { RM_NORMALISE_OFF = 0, RM_NORMALISE_MINIBATCH, RM_NORMALISE_BATCH };
 enum rm_trunk { RM_TRUNK_SHARED = 0, RM_TRUNK_SEPARATE };
 enum rm_value_head_kind { RM_VALUE_PLAIN = 0, RM_VALUE_POPART };
+enum rm_popart_deviation { RM_POPART_MOMENTS = 0, RM_POPART_AVERAGED };
 enum rm_priority_kind { RM_PRIORITY_UNIFORM = 0, RM_PRIORITY_PROPORTIONAL };
 enum rm_optimizer_kind {
     RM_OPTIMIZER_ADAM = 0,
@@ -238,6 +239,7 @@ struct rm_experiment {
         double reward_clip; /* after normalising; 0 = off */
         enum rm_value_head_kind value_head;
         double popart_beta; /* least step of the running moments */
+        enum rm_popart_deviation popart_deviation;
         /* sac */
         double temperature; /* alpha; initial when it is tuned */
         bool tune_temperature;

@@ -15,6 +15,7 @@ NAMES(rm_algorithm_names, RM_ALGORITHM_COUNT, "dqn", "qr-dqn", "iqn", "r2d2", "s
 NAMES(rm_normalise_names, RM_NORMALISE_BATCH + 1, "off", "minibatch", "batch");
 NAMES(rm_trunk_names, RM_TRUNK_SEPARATE + 1, "shared", "separate");
 NAMES(rm_value_head_names, RM_VALUE_POPART + 1, "plain", "popart");
+NAMES(rm_popart_deviation_names, RM_POPART_AVERAGED + 1, "moments", "averaged");
 NAMES(rm_priority_names, RM_PRIORITY_PROPORTIONAL + 1, "uniform", "proportional");
 NAMES(rm_optimizer_names, RM_OPTIMIZER_COUNT, "adam", "adamw", "rmsprop", "muon");
 NAMES(rm_schedule_names, RM_SCHEDULE_COSINE + 1, "constant", "linear", "cosine");
@@ -267,6 +268,11 @@ const struct rm_key rm_keys[] = {
          "Hasselt 2016, Hessel 2019)."),
     ABOVE("algorithm.popart_beta", algorithm.popart_beta, 0, 1, 0.01, "per update", RM_COLD,
           "PopArt: step of the running moments; the k-th takes 1/k as long as that is larger."),
+    ENUM("algorithm.popart_deviation", algorithm.popart_deviation, rm_popart_deviation_names,
+         RM_POPART_MOMENTS,
+         "PopArt: `moments`, the deviation follows from the running first and second moments of "
+         "the returns, as published; `averaged`, its square is the running mean of the batches' "
+         "variances, as in the original of the Goodhart grid."),
     ABOVE("algorithm.temperature", algorithm.temperature, 0, 1e6, 1, "", RM_COLD,
           "sac: weight of the entropy; where it starts if it is tuned."),
     BOOL("algorithm.tune_temperature", algorithm.tune_temperature, 1,

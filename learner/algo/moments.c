@@ -1,0 +1,68 @@
+#include "learner/algo/moments.h"
+
+/* Numbers are added up in this many chains at once, which are added up last: the order is fixed,
+ * and the processor does not wait for one sum before it starts the next. */
+#define CHAINS 8
+
+static double sum(const float *x, size_t n)
+{
+    double chain[CHAINS] = {0};
+    const size_t whole = n / CHAINS * CHAINS;
+    for (size_t i = 0; i < whole; i += CHAINS)
+        for (size_t c = 0; c < CHAINS; c++)
+            chain[c] += x[i + c];
+    for (size_t i = whole; i < n; i++)
+        chain[i - whole] += x[i];
+    double total = 0.0;
+    for (size_t c = 0; c < CHAINS; c++)
+        total += chain[c];
+    return total;
+}
+
+static double squares(const float *x, size_t n, double mean)
+{
+    double chain[CHAINS] = {0};
+    const size_t whole = n / CHAINS * CHAINS;
+    for (size_t i = 0; i < whole; i += CHAINS)
+        for (size_t c = 0; c < CHAINS; c++)
+            chain[c] += (x[i + c] - mean) * (x[i + c] - mean);
+    for (size_t i = whole; i < n; i++)
+        chain[i - whole] += (x[i] - mean) * (x[i] - mean);
+    double total = 0.0;
+    for (size_t c = 0; c < CHAINS; c++)
+        total += chain[c];
+    return total;
+}
+
+struct rm_moments rm_moments_of(const float *x, size_t n)
+{
+    if (n == 0)
+        return (struct rm_moments){0};
+    const double mean = sum(x, n) / (double)n;
+    return (struct rm_moments){(double)n, mean, squares(x, n, mean)};
+}
+
+struct rm_moments rm_moments_merge(struct rm_moments a, struct rm_moments b)
+{
+    const double count = a.count + b.count;
+    if (b.count <= 0)
+        return a;
+    if (a.count <= 0)
+        return b;
+    const double apart = b.mean - a.mean;
+    return (struct rm_moments){
+        count,
+        a.mean + apart * (b.count / count),
+        a.m2 + b.m2 + apart * apart * (a.count * b.count / count),
+    };
+}
+
+double rm_moments_variance(struct rm_moments m)
+{
+    return m.count > 0 ? m.m2 / m.count : 0.0;
+}
+
+double rm_moments_unbiased(struct rm_moments m)
+{
+    return m.count > 1 ? m.m2 / (m.count - 1) : 0.0;
+}

@@ -81,6 +81,7 @@ struct rm_daemon {
     uint64_t trained_ns;     /* when training ended; 0 = not yet */
     uint64_t final_before;   /* evaluations finished when the final one was asked for */
     uint64_t watchdog_ns;    /* the service manager wants to hear that often, 0 = never */
+    uint64_t told_ns;        /* when it was last told how it goes */
     uint64_t evaluations_seen;
     /* Per worker: since when it is seen to wait although it was woken; 0 = it is not. */
     uint64_t woken_ns[RM_BOARD_WORKERS];

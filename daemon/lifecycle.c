@@ -283,6 +283,24 @@ static void observe(struct rm_daemon *daemon, uint64_t now_ns)
     }
 }
 
+/* What `systemctl status` shows, and that the loop turns. */
+static void tell_service_manager(struct rm_daemon *daemon, uint64_t now)
+{
+    if (daemon->watchdog_ns)
+        rm_notify("WATCHDOG=1");
+    if (daemon->life != RM_LIFE_TRAINING || now - daemon->told_ns < TICK_MS * RM_NS_PER_MS)
+        return;
+    daemon->told_ns = now;
+    char end[48] = "";
+    uint64_t budget = daemon->session.experiment.run.steps;
+    if (budget)
+        snprintf(end, sizeof end, " of %llu", (unsigned long long)budget);
+    rm_notify("STATUS=%s: %.0f agent steps/s, %.1f updates/s, step %llu%s",
+              rm_run_state_name(RM_PEEK(&run_of(daemon)->state)),
+              rm_rate_per_s(&daemon->steps_rate), rm_rate_per_s(&daemon->updates_rate),
+              (unsigned long long)rm_daemon_steps(daemon), end);
+}
+
 void rm_daemon_tick(struct rm_daemon *daemon)
 {
     uint64_t now = rm_now_ns();
@@ -304,8 +322,7 @@ void rm_daemon_tick(struct rm_daemon *daemon)
         rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
     if (daemon->control)
         rm_control_expire(daemon->control, now);
-    if (daemon->watchdog_ns)
-        rm_notify("WATCHDOG=1");
+    tell_service_manager(daemon, now);
     rm_console_live(&daemon->console, daemon, now);
     rm_daemon_arm(daemon);
 }

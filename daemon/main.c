@@ -28,7 +28,7 @@ static const char usage_text[] =
     "\n"
     "Environment: RINGMASTER_LIBEXEC, the directory of the workers' programs (default: beside "
     "this\n"
-    "one); RINGMASTER_RUNTIME_DIR, the directory of control sockets.\n";
+    "one, or ../libexec/ringmaster); RINGMASTER_RUNTIME_DIR, the directory of control sockets.\n";
 
 enum {
     OPT_FOREGROUND = 256,

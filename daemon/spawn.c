@@ -58,6 +58,15 @@ int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error)
     char *slash = strrchr(daemon->libexec, '/');
     if (slash)
         *slash = '\0';
+    /* Beside this program in a build, in libexec where it is installed. */
+    char beside[sizeof daemon->libexec + 32];
+    snprintf(beside, sizeof beside, "%s/%s", daemon->libexec, roles[RM_ROLE_ACTOR].program);
+    if (access(beside, X_OK) < 0) {
+        slash = strrchr(daemon->libexec, '/');
+        size_t room = sizeof daemon->libexec - (slash ? (size_t)(slash - daemon->libexec) : 0);
+        if (slash && snprintf(slash, room, "/libexec/ringmaster") >= (int)room)
+            return rm_fail(error, -ENAMETOOLONG, "the path of this program is too long");
+    }
     return 0;
 }
 

@@ -25,15 +25,26 @@ define newline
 endef
 
 BINDIR  ?= $(PREFIX)/bin
+LIBEXECDIR ?= $(PREFIX)/libexec/ringmaster
+SYSTEMDDIR ?= $(PREFIX)/lib
 DATADIR ?= $(PREFIX)/share
 DOCDIR  ?= $(DATADIR)/doc/ringmaster
 INSTALL ?= install
 
 # Worlds of one's own need actor/env.h and nothing else.
 install: binaries
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(PREFIX)/include/ringmaster $(DOCDIR)/examples \
-	    $(DATADIR)/bash-completion/completions)
-	$(INSTALL) -m 755 $(BINARIES) $(DESTDIR)$(BINDIR)
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBEXECDIR) $(PREFIX)/include/ringmaster \
+	    $(DOCDIR)/examples $(DATADIR)/bash-completion/completions $(SYSTEMDDIR)/systemd/system \
+	    $(SYSTEMDDIR)/sysusers.d $(SYSTEMDDIR)/tmpfiles.d)
+	$(INSTALL) -m 755 $(filter %/ringctl %/ringmasterd,$(BINARIES)) $(DESTDIR)$(BINDIR)
+	$(INSTALL) -m 755 $(filter-out %/ringctl %/ringmasterd,$(BINARIES)) $(DESTDIR)$(LIBEXECDIR)
+	sed 's#@BINDIR@#$(BINDIR)#' systemd/ringmaster@.service \
+	    > $(DESTDIR)$(SYSTEMDDIR)/systemd/system/ringmaster@.service
+	$(INSTALL) -m 644 systemd/ringmaster.sysusers \
+	    $(DESTDIR)$(SYSTEMDDIR)/sysusers.d/ringmaster.conf
+	$(INSTALL) -m 644 systemd/ringmaster.tmpfiles \
+	    $(DESTDIR)$(SYSTEMDDIR)/tmpfiles.d/ringmaster.conf
+	$(INSTALL) -m 644 systemd/ringmaster-gpu.conf $(DESTDIR)$(DOCDIR)/examples
 	$(INSTALL) -m 644 actor/env.h $(DESTDIR)$(PREFIX)/include/ringmaster
 	$(INSTALL) -m 644 docs/completion/ringctl.bash \
 	    $(DESTDIR)$(DATADIR)/bash-completion/completions/ringctl

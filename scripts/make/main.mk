@@ -74,3 +74,4 @@ help:
 	@echo "make fuzz       fuzz configuration and control protocol"
 	@echo "make generated  man pages, completion and reference, after a table has changed"
 	@echo "make install    DESTDIR= PREFIX=/usr/local"
+	@echo "make deb        a Debian package of what is committed"

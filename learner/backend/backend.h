@@ -169,6 +169,17 @@ struct rm_backend_ops {
                       uint32_t n, float *y);
     void (*span_mean_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
                          uint32_t batch, uint32_t n, float *dx);
+    /* y(batch, n): the first row of each sample; the gradient is zeros in the others. */
+    void (*span_first)(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
+                       uint32_t n, float *y);
+    void (*span_first_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
+                          uint32_t batch, uint32_t n, float *dx);
+    /* y(batch, places, n): row r of sample i at its place slots[r], zeros elsewhere; and back. */
+    void (*spread)(struct rm_backend *b, const float *x, const uint32_t *spans,
+                   const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y);
+    void (*spread_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
+                      const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n,
+                      float *dx);
     void (*pointer)(struct rm_backend *b, const struct rm_pointer *p, const float *x, float *y);
     void (*pointer_dx)(struct rm_backend *b, const struct rm_pointer *p, const float *x,
                        const float *dy, float *dx);

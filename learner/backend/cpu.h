@@ -119,6 +119,15 @@ void rm_cpu_span_mean(struct rm_backend *b, const float *x, const uint32_t *span
                       uint32_t n, float *y);
 void rm_cpu_span_mean_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
                          uint32_t batch, uint32_t n, float *dx);
+void rm_cpu_span_first(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
+                       uint32_t n, float *y);
+void rm_cpu_span_first_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
+                          uint32_t batch, uint32_t n, float *dx);
+void rm_cpu_spread(struct rm_backend *b, const float *x, const uint32_t *spans,
+                   const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y);
+void rm_cpu_spread_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
+                      const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n,
+                      float *dx);
 void rm_cpu_pointer(struct rm_backend *b, const struct rm_pointer *p, const float *x, float *y);
 void rm_cpu_pointer_dx(struct rm_backend *b, const struct rm_pointer *p, const float *x,
                        const float *dy, float *dx);

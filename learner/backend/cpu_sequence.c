@@ -276,6 +276,49 @@ void rm_cpu_span_mean_dx(struct rm_backend *b, const float *dy, const uint32_t *
     run_spans(b, &w, mean_tile);
 }
 
+/* Copies of rows: as fast as memory in one thread, and few beside what made them. */
+void rm_cpu_span_first(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
+                       uint32_t n, float *y)
+{
+    (void)b;
+    for (uint32_t i = 0; i < batch; i++)
+        memcpy(y + (size_t)i * n, x + (size_t)rows_of(spans, i).from * n, n * sizeof *y);
+}
+
+void rm_cpu_span_first_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
+                          uint32_t batch, uint32_t n, float *dx)
+{
+    (void)b;
+    for (uint32_t i = 0; i < batch; i++) {
+        struct cut r = rows_of(spans, i);
+        memset(dx + (size_t)r.from * n, 0, (size_t)r.n * n * sizeof *dx);
+        memcpy(dx + (size_t)r.from * n, dy + (size_t)i * n, n * sizeof *dx);
+    }
+}
+
+void rm_cpu_spread(struct rm_backend *b, const float *x, const uint32_t *spans,
+                   const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y)
+{
+    (void)b;
+    memset(y, 0, (size_t)batch * places * n * sizeof *y);
+    for (uint32_t i = 0; i < batch; i++) {
+        struct cut r = rows_of(spans, i);
+        for (uint32_t k = r.from; k < r.from + r.n; k++)
+            memcpy(y + ((size_t)i * places + slots[k]) * n, x + (size_t)k * n, n * sizeof *y);
+    }
+}
+
+void rm_cpu_spread_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
+                      const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *dx)
+{
+    (void)b;
+    for (uint32_t i = 0; i < batch; i++) {
+        struct cut r = rows_of(spans, i);
+        for (uint32_t k = r.from; k < r.from + r.n; k++)
+            memcpy(dx + (size_t)k * n, dy + ((size_t)i * places + slots[k]) * n, n * sizeof *dx);
+    }
+}
+
 /* Scores, or gradients of them, between their places and the order of rows: a few at a time. */
 #define SCORES 64u
 

@@ -96,7 +96,10 @@ struct rm_net_input {
         *noise; /* (noise_count) standard normals, one draw for the whole batch; NULL: off */
     /* Dropout's draws are a function of (seed, policy, update); off when `update` is 0. */
     uint64_t dropout_seed, dropout_update;
-    /* Recurrent networks: rows are (steps, lanes) with batch = steps * lanes. */
+    /* Recurrent networks: rows are (steps, lanes) with batch = steps * lanes. A lane's row of
+     * states has those of all recurrent layers in order (LSTM: h, then c), the value's own last;
+     * where only the policy acts (RM_NET_ACT) those are left out. The two may be the same memory.
+     */
     uint32_t steps;         /* 0 and 1: one */
     const float *state;     /* (lanes, state_count) before the first step; NULL: zeros */
     float *next_state;      /* (lanes, state_count) after the last step; may be NULL */

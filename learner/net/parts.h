@@ -30,6 +30,8 @@ enum rm_step_kind {
     RM_STEP_DUELING,
     RM_STEP_NORMALIZE, /* of inputs, by their running moments */
     RM_STEP_JOIN,      /* (rows, a) and (rows, b) side by side */
+    RM_STEP_GRU,
+    RM_STEP_LSTM,
     RM_STEP_COUNT,
 };
 

@@ -11,6 +11,8 @@ const struct rm_step_ops *const rm_step_ops[] = {
     [RM_STEP_DUELING] = &rm_dueling_step,
     [RM_STEP_NORMALIZE] = &rm_normalize_step,
     [RM_STEP_JOIN] = &rm_join_step,
+    [RM_STEP_GRU] = &rm_gru_step,
+    [RM_STEP_LSTM] = &rm_lstm_step,
 };
 static_assert(sizeof rm_step_ops / sizeof rm_step_ops[0] == RM_STEP_COUNT, "a row per kind");
 
@@ -18,5 +20,6 @@ const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_LINEAR] = rm_compile_linear,           [RM_LAYER_NOISY_LINEAR] = rm_compile_linear,
     [RM_LAYER_RELU] = rm_compile_activation,         [RM_LAYER_TANH] = rm_compile_activation,
     [RM_LAYER_GELU] = rm_compile_activation,         [RM_LAYER_LAYER_NORM] = rm_compile_layer_norm,
-    [RM_LAYER_COSINE_EMBEDDING] = rm_compile_cosine,
+    [RM_LAYER_COSINE_EMBEDDING] = rm_compile_cosine, [RM_LAYER_GRU] = rm_compile_recurrent,
+    [RM_LAYER_LSTM] = rm_compile_recurrent,
 };

@@ -29,6 +29,15 @@
         .type = RM_LAYER_LAYER_NORM                                                                \
     }
 
+#define GRU(n)                                                                                     \
+    {                                                                                              \
+        .type = RM_LAYER_GRU, .units = n                                                           \
+    }
+#define LSTM(n)                                                                                    \
+    {                                                                                              \
+        .type = RM_LAYER_LSTM, .units = n                                                          \
+    }
+
 #define SHAPE(in, acts, each)                                                                      \
     {                                                                                              \
         .inputs = (in), .actions = (acts), .outputs_per_action = (each)                            \
@@ -215,6 +224,29 @@ const struct named_net test_nets[] = {
      6,
      0,
      true},
+    {"gru",
+     {.layer_count = 3, .layers = {LINEAR(18), TANH, GRU(11)}},
+     SHAPE(7, 3, 1),
+     15,
+     0,
+     false},
+    {"lstm first", {.layer_count = 1, .layers = {LSTM(9)}}, SHAPE(5, 2, 1), 12, 0, false},
+    {"gru, lstm, value apart",
+     {.layer_count = 3,
+      .layers = {GRU(17), LSTM(6), RELU},
+      .value_layer_count = 2,
+      .value_layers = {LSTM(5), GRU(8)},
+      .trunk = RM_TRUNK_SEPARATE},
+     CRITIC(6, 4),
+     12,
+     0,
+     false},
+    {"lstm, value with it",
+     {.layer_count = 3, .layers = {LINEAR(12), RELU, LSTM(20)}},
+     CRITIC(6, 4),
+     14,
+     0,
+     false},
 };
 const size_t test_net_count = sizeof test_nets / sizeof test_nets[0];
 
@@ -229,3 +261,22 @@ const struct named_net treasurehunt_net = {"treasurehunt",
                                            4,
                                            3,
                                            true};
+
+static bool recurrent(const struct rm_layer_config *layers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (layers[i].type == RM_LAYER_GRU || layers[i].type == RM_LAYER_LSTM)
+            return true;
+    return false;
+}
+
+uint32_t test_net_steps(const struct named_net *of)
+{
+    uint32_t steps = of->batch - 1;
+    if (!recurrent(of->config.layers, of->config.layer_count) &&
+        !recurrent(of->config.value_layers, of->config.value_layer_count))
+        return 0;
+    while (of->batch % steps)
+        steps--;
+    return steps;
+}

@@ -15,6 +15,9 @@ struct named_net {
 extern const struct named_net test_nets[];
 extern const size_t test_net_count;
 
+/* Steps in the batch of a recurrent network: its largest divisor below it. Others: 0. */
+uint32_t test_net_steps(const struct named_net *of);
+
 /* The network of treasurehunt: 625 features, 4 actions. */
 extern const struct named_net treasurehunt_net;
 

@@ -1,5 +1,7 @@
 #include "tests/support/reference_net.h"
 
+#include "tests/support/reference_sequence.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@ struct walk {
     size_t noise_used;
     struct rows rows;
     uint32_t layer;
+    size_t state_used;                 /* floats of a lane's row of states */
     struct rows before[RM_LAYERS_MAX]; /* what went into each layer */
 };
 
@@ -161,6 +164,42 @@ static void duel(struct walk *w, size_t actions, size_t k)
     replace(w, q);
 }
 
+/* --- recurrent layers ------------------------------------------------------------------------ */
+
+static void recur(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    const struct reference_input *in = w->input;
+    char ih[48], hh[48];
+    snprintf(ih, sizeof ih, "%s.ih", name);
+    snprintf(hh, sizeof hh, "%s.hh", name);
+    const struct reference_cell cell = {w->rows.width,           c->units,
+                                        tensor(w, ih, "weight"), tensor(w, hh, "weight"),
+                                        tensor(w, ih, "bias"),   tensor(w, hh, "bias")};
+    bool lstm = c->type == RM_LAYER_LSTM;
+    size_t n = c->units, steps = in->steps ? in->steps : 1, lanes = w->rows.count / steps;
+    size_t stride = rm_net_state_count(w->net), mine = lstm ? 2 * n : n;
+    struct rows y = {make(w->rows.count * n), w->rows.count, n};
+    double *state = make(mine);
+    for (size_t lane = 0; lane < lanes; lane++) {
+        for (size_t i = 0; i < mine; i++)
+            state[i] = in->state ? in->state[lane * stride + w->state_used + i] : 0;
+        for (size_t row = lane; row < y.count; row += lanes) {
+            if (in->restart && in->restart[row])
+                memset(state, 0, mine * sizeof *state);
+            if (lstm)
+                reference_lstm(&cell, w->rows.v + row * w->rows.width, state, state + n);
+            else
+                reference_gru(&cell, w->rows.v + row * w->rows.width, state);
+            memcpy(y.v + row * n, state, n * sizeof *state);
+        }
+        if (in->next_state)
+            memcpy(in->next_state + lane * stride + w->state_used, state, mine * sizeof *state);
+    }
+    w->state_used += mine;
+    free(state);
+    replace(w, y);
+}
+
 /* --- layers by type -------------------------------------------------------------------------- */
 
 static void any_linear(struct walk *w, const struct rm_layer_config *c, const char *name)
@@ -186,6 +225,8 @@ static const layer_fn layer_of[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_NOISY_LINEAR] = any_linear,
     [RM_LAYER_COSINE_EMBEDDING] = any_cosine,
     [RM_LAYER_LAYER_NORM] = any_layer_norm,
+    [RM_LAYER_GRU] = recur,
+    [RM_LAYER_LSTM] = recur,
 };
 
 static struct rows copy_of(const struct rows *from)

@@ -20,6 +20,9 @@ struct fixture {
     double *params_d, *x_d, *tau_d, *noise_d, *out_d;
     struct rm_net_input input;
     struct reference_input reference;
+    float *state;
+    double *state_d;
+    uint8_t *restart;
 };
 
 static float *random_floats(size_t n, struct rm_rng *rng, float low, float high, double **copy)
@@ -67,8 +70,22 @@ static void make(struct fixture *f, const struct named_net *of, struct rm_backen
                                      .tau = of->quantiles ? f->tau : NULL,
                                      .quantiles = of->quantiles,
                                      .noise = of->noise ? f->noise : NULL};
-    f->reference = (struct reference_input){f->x_d, f->tau_d, of->noise ? f->noise_d : NULL,
-                                            of->batch, of->quantiles};
+    f->reference = (struct reference_input){.x = f->x_d,
+                                            .tau = f->tau_d,
+                                            .noise = of->noise ? f->noise_d : NULL,
+                                            .batch = of->batch,
+                                            .quantiles = of->quantiles};
+    f->input.steps = f->reference.steps = test_net_steps(of);
+    if (!rm_net_is_recurrent(f->net))
+        return;
+    f->state =
+        random_floats((size_t)of->batch * rm_net_state_count(f->net), &rng, -1, 1, &f->state_d);
+    f->restart = malloc(of->batch);
+    for (uint32_t i = 0; i < of->batch; i++)
+        f->restart[i] = rm_rng_below(&rng, 4) == 0;
+    f->input.state = f->state;
+    f->reference.state = f->state_d;
+    f->input.restart = f->reference.restart = f->restart;
 }
 
 static void unmake(struct fixture *f)
@@ -86,6 +103,9 @@ static void unmake(struct fixture *f)
     free(f->tau_d);
     free(f->noise_d);
     free(f->out_d);
+    free(f->state);
+    free(f->state_d);
+    free(f->restart);
 }
 
 static double loss(struct fixture *f)

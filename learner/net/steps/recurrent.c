@@ -1,0 +1,207 @@
+/* Recurrent layers: GRU (Cho et al., 2014) and LSTM (Hochreiter and Schmidhuber, 1997), with the
+ * equations, the gates' order and the two vectors of biases of PyTorch's nn.GRU (the reset gate
+ * applies to the product) and nn.LSTM.
+ *
+ * Rows are (steps, lanes). The products of the input are made for all steps at once, those of the
+ * state step by step. Backward goes through all steps and ends at the first: the state that the
+ * sequence began with has no gradient. */
+#include "learner/net/steps/steps.h"
+
+#include <string.h>
+
+enum product { IH, HH };
+
+/* H, C: the state before each row, zeros where it restarts. GX, GH: products of the input and of
+ * the state, their gradients in D_GX, D_GH (LSTM: one for both). NEXT_C: after each row. */
+enum kept { GX, GH, H, GATES, C, NEXT_C, D_GX, D_GH, D_Y, D_H, D_C, KEPT };
+
+static uint32_t gates_of(const struct rm_step *s)
+{
+    return s->kind == RM_STEP_LSTM ? 4 : 3;
+}
+
+/* Floats of what a cell keeps for its gradient, per unit. */
+static uint32_t kept_gates_of(const struct rm_step *s)
+{
+    return s->kind == RM_STEP_LSTM ? 5 : 4;
+}
+
+int rm_compile_recurrent(struct rm_compiler *c, const struct rm_layer_config *layer)
+{
+    bool lstm = layer->type == RM_LAYER_LSTM;
+    uint32_t n = layer->units, in = c->place.form.features;
+    if (n == 0 || n > RM_UNITS_MAX / 4)
+        return rm_compile_refuse(c, "units must be from 1 to %u", RM_UNITS_MAX / 4);
+    if (c->place.form.tokens > 1 || (c->net->takes_codes && c->place.at == RM_FROM_INPUT))
+        return rm_compile_refuse(c, "needs one row of features per observation; these are tokens "
+                                    "(put a mean_pool first)");
+    if (c->place.form.per_quantile)
+        return rm_compile_refuse(c, "must stand before the cosine_embedding");
+    struct rm_step *s =
+        rm_compile_step(c, lstm ? RM_STEP_LSTM : RM_STEP_GRU, rm_vector_form(c->place.form, n));
+    rm_compile_product(c, s, "ih.", in, gates_of(s) * n, false);
+    rm_compile_product(c, s, "hh.", n, gates_of(s) * n, false);
+    rm_compile_state(c, s, lstm ? 2 * n : n);
+    return 0;
+}
+
+static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct rm_step_buffers *b)
+{
+    bool lstm = s->kind == RM_STEP_LSTM, training = w->training;
+    size_t n = s->out.features, rows = w->max_batch, gates = gates_of(s);
+    const struct {
+        bool needed;
+        size_t floats;
+    } want[KEPT] = {
+        [GX] = {true, rows * gates * n},
+        [GH] = {true, rows * gates * n},
+        [H] = {true, rows * n},
+        [GATES] = {true, rows * kept_gates_of(s) * n},
+        [C] = {lstm, rows * n},
+        [NEXT_C] = {lstm, rows * n},
+        [D_GX] = {training, rows * gates * n},
+        [D_GH] = {training && !lstm, rows * gates * n},
+        [D_Y] = {training, rows * n},
+        [D_H] = {training, 2 * rows * n},
+        [D_C] = {training && lstm, rows * n},
+    };
+    for (size_t i = 0; i < KEPT; i++)
+        if (!rm_workspace_want(w, want[i].needed, &b->kept[i], want[i].floats))
+            return false;
+    return true;
+}
+
+/* Floats of a lane's row of states: those of the value are left out where only the others act. */
+static size_t state_stride(const struct rm_pass *p)
+{
+    const struct rm_net *net = p->w->net;
+    return p->w->use == RM_NET_ACT ? net->act_state : (size_t)net->act_state + net->value_state;
+}
+
+/* The state before step t, of `n` floats at `offset` of a lane's row: what was given, or what the
+ * step before left. */
+static void state_before(const struct rm_pass *p, uint32_t t, uint32_t lanes, uint32_t n,
+                         size_t offset, const float *left, float *state)
+{
+    const struct rm_net_input *in = p->input;
+    const uint8_t *restart = in->restart ? in->restart + (size_t)t * lanes : NULL;
+    float *to = state + (size_t)t * lanes * n;
+    if (t > 0)
+        p->ops->restart(p->b, left + (size_t)(t - 1) * lanes * n, n, restart, lanes, n, to, n);
+    else if (in->state)
+        p->ops->restart(p->b, in->state + offset, state_stride(p), restart, lanes, n, to, n);
+    else
+        p->ops->restart(p->b, NULL, 0, restart, lanes, n, to, n);
+}
+
+static void keep_last(const struct rm_pass *p, uint32_t lanes, uint32_t n, size_t offset,
+                      const float *last)
+{
+    if (p->input->next_state)
+        p->ops->restart(p->b, last, n, NULL, lanes, n, p->input->next_state + offset,
+                        state_stride(p));
+}
+
+static uint32_t steps_of(const struct rm_pass *p)
+{
+    return p->input->steps ? p->input->steps : 1;
+}
+
+static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                    const struct rm_rows *rows)
+{
+    bool lstm = s->kind == RM_STEP_LSTM;
+    uint32_t n = s->out.features, steps = steps_of(p), lanes = p->input->batch / steps;
+    uint32_t gates = gates_of(s), kept = kept_gates_of(s);
+    float *y = rows->y;
+    rm_product_forward(p, &s->product[IH], &b->product[IH], rows->x, p->input->batch, RM_ACT_NONE,
+                       b->kept[GX]);
+    for (uint32_t t = 0; t < steps; t++) {
+        size_t row = (size_t)t * lanes, at = row * n;
+        state_before(p, t, lanes, n, s->state, y, b->kept[H]);
+        rm_product_forward(p, &s->product[HH], &b->product[HH], b->kept[H] + at, lanes, RM_ACT_NONE,
+                           b->kept[GH]);
+        const float *gx = b->kept[GX] + at * gates, *gh = b->kept[GH];
+        if (lstm) {
+            state_before(p, t, lanes, n, s->state + n, b->kept[NEXT_C], b->kept[C]);
+            p->ops->lstm(p->b, gx, gh, b->kept[C] + at, lanes, n, b->kept[GATES] + at * kept,
+                         b->kept[NEXT_C] + at, y + at);
+        } else {
+            p->ops->gru(p->b, gx, gh, b->kept[H] + at, lanes, n, b->kept[GATES] + at * kept,
+                        y + at);
+        }
+    }
+    size_t last = (size_t)(steps - 1) * lanes * n;
+    keep_last(p, lanes, n, s->state, y + last);
+    if (lstm)
+        keep_last(p, lanes, n, s->state + n, b->kept[NEXT_C] + last);
+}
+
+/* What step t makes of the gradient of its result and of its cell; leaves that of the state before
+ * it in D_H (and D_C), zeros where the state restarted. */
+static void step_back(const struct rm_pass *p, const struct rm_step *s,
+                      const struct rm_step_buffers *b, uint32_t t, uint32_t lanes, const float *dy)
+{
+    bool lstm = s->kind == RM_STEP_LSTM;
+    uint32_t n = s->out.features, gates = gates_of(s);
+    size_t at = (size_t)t * lanes * n, floats = (size_t)lanes * n;
+    const float *kept = b->kept[GATES] + at * kept_gates_of(s);
+    const uint8_t *restart = p->input->restart;
+    float *through = b->kept[D_H] + floats, *d_gh = b->kept[lstm ? D_GX : D_GH] + at * gates;
+    const float *weights = p->params + s->product[HH].weight;
+    if (lstm)
+        p->ops->lstm_dx(p->b, kept, b->kept[C] + at, dy, b->kept[D_C], lanes, n, d_gh);
+    else
+        p->ops->gru_dx(p->b, kept, b->kept[H] + at, dy, lanes, n, b->kept[D_GX] + at * gates, d_gh,
+                       b->kept[D_H]);
+    if (t == 0)
+        return;
+    p->ops->linear_dx(p->b, d_gh, weights, lanes, n, gates * n, lstm ? b->kept[D_H] : through);
+    if (!lstm)
+        p->ops->add(p->b, b->kept[D_H], through, floats, b->kept[D_H]);
+    if (!restart)
+        return;
+    restart += (size_t)t * lanes;
+    p->ops->restart(p->b, b->kept[D_H], n, restart, lanes, n, b->kept[D_H], n);
+    if (lstm)
+        p->ops->restart(p->b, b->kept[D_C], n, restart, lanes, n, b->kept[D_C], n);
+}
+
+static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                     const struct rm_rows *rows)
+{
+    bool lstm = s->kind == RM_STEP_LSTM;
+    uint32_t n = s->out.features, steps = steps_of(p), batch = p->input->batch;
+    uint32_t lanes = batch / steps;
+    size_t floats = (size_t)lanes * n;
+    if (lstm)
+        p->ops->fill(p->b, 0.0f, floats, b->kept[D_C]);
+    for (uint32_t t = steps; t-- > 0;) {
+        const float *dy = rows->dy + t * floats;
+        if (t + 1 < steps) {
+            p->ops->add(p->b, dy, b->kept[D_H], floats, b->kept[D_Y]);
+            dy = b->kept[D_Y];
+        }
+        step_back(p, s, b, t, lanes, dy);
+    }
+    rm_product_backward(p, &s->product[IH], &b->product[IH], rows->x, b->kept[D_GX], batch,
+                        rows->dx);
+    rm_product_backward(p, &s->product[HH], &b->product[HH], b->kept[H],
+                        b->kept[lstm ? D_GX : D_GH], batch, NULL);
+}
+
+/* As PyTorch's: everything within 1 / sqrt(units). */
+static void init(const struct rm_net *net, const struct rm_step *s, float *params,
+                 struct rm_rng *rng)
+{
+    for (uint32_t i = 0; i < s->product_count && net->config.init == RM_INIT_DEFAULT; i++) {
+        const struct rm_product *m = &s->product[i];
+        rm_init_weights(net, params + m->weight, m->out, m->in, s->out.features, m->out, 1.0, rng);
+        rm_init_biases(net, params + m->bias, m->out, s->out.features, rng);
+    }
+}
+
+const struct rm_step_ops rm_gru_step = {
+    .name = "gru", .buffers = buffers, .forward = forward, .backward = backward, .init = init};
+const struct rm_step_ops rm_lstm_step = {
+    .name = "lstm", .buffers = buffers, .forward = forward, .backward = backward, .init = init};

@@ -278,9 +278,13 @@ static enum rm_refusal execute(void *user, struct rm_client *client,
                                                rm_client_access(client), &command, error);
     if (refusal == RM_REFUSED_NOT)
         refusal = command->run(user, client, request->arguments, reply, error);
-    if (refusal == RM_REFUSED_NOT && command->access > RM_ACCESS_SEE)
-        rm_log(&daemon->log, RM_LOG_INFO, "%s by user %u, process %d", command->name,
-               (unsigned)rm_client_uid(client), (int)rm_client_pid(client));
+    if (refusal == RM_REFUSED_NOT && command->access > RM_ACCESS_SEE) {
+        struct rm_log_fields fields = RM_LOG_NO_FIELDS;
+        fields.user = rm_client_uid(client);
+        rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_COMMAND, &fields,
+                       "%s by user %u, process %d", command->name, (unsigned)rm_client_uid(client),
+                       (int)rm_client_pid(client));
+    }
     return refusal;
 }
 

@@ -214,9 +214,10 @@ static void write_summary(struct rm_daemon *daemon)
 static int run(struct rm_daemon *daemon, struct rm_error *error)
 {
     const struct rm_experiment *e = &daemon->session.experiment;
-    rm_log(&daemon->log, RM_LOG_INFO, "%s %s: %s, %u workers, run directory %s", e->name,
-           RM_VERSION, daemon->options.file, daemon->session.objects.workers,
-           daemon->directory.path);
+    daemon->log.run = e->name;
+    rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_RUN_BEGAN, &RM_LOG_NO_FIELDS,
+                   "%s %s: %s, %u workers, run directory %s", e->name, RM_VERSION,
+                   daemon->options.file, daemon->session.objects.workers, daemon->directory.path);
     rm_console_open(&daemon->console, daemon->options.foreground ? stdout : NULL);
     rm_console_say(&daemon->console, "%s: %u agents, %u policies, %u actors; %s", e->name,
                    daemon->session.plan.agents, daemon->session.plan.policies, e->actor.count,
@@ -250,6 +251,7 @@ static struct rm_daemon *create(const struct rm_daemon_options *options, struct 
                                   .echo_fd = STDERR_FILENO,
                                   .echo = options->foreground ? RM_LOG_NOTICE : RM_LOG_INFO,
                                   .prefix = !options->foreground && getenv("JOURNAL_STREAM"),
+                                  .journal = !options->foreground && rm_log_stderr_is_journal(),
                                   .before_echo = clear_console,
                                   .user = &daemon->console};
     return daemon;

@@ -17,6 +17,13 @@ static struct rm_board_run *run_of(struct rm_daemon *daemon)
     return daemon->session.board.run;
 }
 
+static struct rm_log_fields fields_now(const struct rm_daemon *daemon)
+{
+    struct rm_log_fields fields = RM_LOG_NO_FIELDS;
+    fields.step = (int64_t)rm_daemon_steps(daemon);
+    return fields;
+}
+
 static void set_run_state(struct rm_daemon *daemon, enum rm_run_state state)
 {
     struct rm_board_run *run = run_of(daemon);
@@ -24,7 +31,9 @@ static void set_run_state(struct rm_daemon *daemon, enum rm_run_state state)
     if (before == state)
         return;
     RM_RAISE(&run->state, state);
-    rm_log(&daemon->log, RM_LOG_INFO, "%s", rm_run_state_name(state));
+    struct rm_log_fields fields = fields_now(daemon);
+    rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_STATE, &fields, "%s",
+                   rm_run_state_name(state));
     rm_notify("STATUS=%s", rm_run_state_name(state));
     rm_daemon_event(daemon, "state",
                     json_pack("{s:s,s:s}", "state", rm_run_state_name(state), "before",
@@ -91,7 +100,10 @@ void rm_daemon_fail(struct rm_daemon *daemon, const char *why)
     if (!daemon->failed) {
         daemon->failed = true;
         snprintf(daemon->failure, sizeof daemon->failure, "%s", why);
-        rm_log(&daemon->log, RM_LOG_ERROR, "the run failed: %s", why);
+        struct rm_log_fields fields = fields_now(daemon);
+        fields.error = why;
+        rm_log_message(&daemon->log, RM_LOG_ERROR, RM_MESSAGE_RUN_FAILED, &fields,
+                       "the run failed: %s", why);
         set_run_state(daemon, RM_RUN_FAILED);
     }
     rm_daemon_stop(daemon, "the run failed");
@@ -209,9 +221,10 @@ static bool note_evaluations(struct rm_daemon *daemon)
     daemon->evaluations_seen = finished;
     double mean = RM_PEEK(&run->eval_score_mean), error = RM_PEEK(&run->eval_score_stderr);
     uint64_t episodes = RM_PEEK(&run->eval_episodes);
-    rm_log(&daemon->log, RM_LOG_INFO,
-           "evaluation %llu: greedy score %.2f +- %.2f over %llu episodes",
-           (unsigned long long)finished, mean, error, (unsigned long long)episodes);
+    struct rm_log_fields fields = fields_now(daemon);
+    rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_EVALUATED, &fields,
+                   "evaluation %llu: greedy score %.2f +- %.2f over %llu episodes",
+                   (unsigned long long)finished, mean, error, (unsigned long long)episodes);
     rm_daemon_event(daemon, "evaluation",
                     json_pack("{s:I,s:f,s:f,s:I}", "count", (json_int_t)finished, "mean",
                               isfinite(mean) ? mean : 0.0, "stderr", isfinite(error) ? error : 0.0,
@@ -345,12 +358,18 @@ void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_
     char process[32] = "";
     if (worker->pid > 0)
         snprintf(process, sizeof process, ", process %d", worker->pid);
-    rm_log(&daemon->log, level, "%s: %s%s%s (generation %llu%s)", name,
-           worker->finished && worker->state == RM_SUPERVISED_DOWN
-               ? "finished"
-               : rm_supervised_name(worker->state),
-           died ? ": " : "", died ? worker->reason : "", (unsigned long long)worker->generation,
-           process);
+    struct rm_log_fields fields = fields_now(daemon);
+    fields.worker = name;
+    fields.error = died ? worker->reason : NULL;
+    if (daemon->session.board.workers[index].role == RM_ROLE_LEARNER)
+        fields.agent = daemon->session.plan.policy[daemon->session.board.workers[index].index].name;
+    rm_log_message(&daemon->log, level, died ? RM_MESSAGE_WORKER_DIED : RM_MESSAGE_WORKER, &fields,
+                   "%s: %s%s%s (generation %llu%s)", name,
+                   worker->finished && worker->state == RM_SUPERVISED_DOWN
+                       ? "finished"
+                       : rm_supervised_name(worker->state),
+                   died ? ": " : "", died ? worker->reason : "",
+                   (unsigned long long)worker->generation, process);
     rm_daemon_event(daemon, "worker",
                     json_pack("{s:s,s:s,s:s,s:I,s:I,s:i,s:s}", "name", name, "state",
                               rm_supervised_name(worker->state), "before",

@@ -1,27 +1,63 @@
 /* log: the journal of a run. Every line goes to log.txt of the run directory with calendar time,
- * and to standard error: all of it when run as a service (with the priority prefix that journald
- * knows), only notices and worse beside the console. One per process; the event loop's thread only.
- */
+ * and to standard error: all of it when run as a service, only notices and worse beside the
+ * console. Where standard error is the system's journal, entries go there with fields that programs
+ * can ask for: MESSAGE_ID, RUN, WORKER, AGENT, STEP, ERROR and others (docs/journal.md).
+ *
+ * Entries of one kind that come faster than RM_LOG_BURST in RM_LOG_WINDOW_NS are left out and their
+ * number said when the window is over.
+ *
+ * One per process; the event loop's thread only. */
 #ifndef RM_DAEMON_LOG_H
 #define RM_DAEMON_LOG_H
 
+#include "daemon/messages.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Values are those of syslog, which journald reads. */
 enum rm_log_level { RM_LOG_ERROR = 3, RM_LOG_WARNING = 4, RM_LOG_NOTICE = 5, RM_LOG_INFO = 6 };
+
+#define RM_LOG_BURST     200
+#define RM_LOG_WINDOW_NS (30 * UINT64_C(1000000000))
 
 struct rm_log {
     int fd;                          /* log.txt, -1 = none */
     int echo_fd;                     /* standard error, -1 = none */
     enum rm_log_level echo;          /* echo this and worse */
     bool prefix;                     /* write <N> before each echoed line */
+    bool journal;                    /* standard error is the system's journal: send fields there */
+    const char *run;                 /* name of the experiment, for RUN; NULL = not known yet */
     void (*before_echo)(void *user); /* clears a line being redrawn; may be NULL */
     void *user;
+    struct {
+        uint64_t since_ns;
+        uint32_t count, left_out;
+    } pace[RM_MESSAGE_COUNT];
 };
+
+/* What a program may want to know of an entry. NULL or negative: not said. */
+struct rm_log_fields {
+    const char *worker, *agent, *error;
+    const char *key, *before, *after;
+    int64_t step, user;
+};
+#define RM_LOG_NO_FIELDS                                                                           \
+    (struct rm_log_fields)                                                                         \
+    {                                                                                              \
+        .step = -1, .user = -1                                                                     \
+    }
 
 void rm_log(struct rm_log *log, enum rm_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+void rm_log_message(struct rm_log *log, enum rm_log_level level, enum rm_message message,
+                    const struct rm_log_fields *fields, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Is standard error the journal (JOURNAL_STREAM of the service manager)? */
+bool rm_log_stderr_is_journal(void);
 
 const char *rm_log_level_name(enum rm_log_level level);
 

@@ -51,8 +51,13 @@ static void each_change(void *user, const char *path, const char *before, const 
     c->hot_count++;
     if (!c->tell)
         return;
-    rm_log(&c->daemon->log, RM_LOG_NOTICE, "%s: %s -> %s (%s, user %u)", path, before, after,
-           c->source, (unsigned)c->who);
+    const struct rm_log_fields fields = {.key = path,
+                                         .before = before,
+                                         .after = after,
+                                         .step = (int64_t)rm_daemon_steps(c->daemon),
+                                         .user = c->who};
+    rm_log_message(&c->daemon->log, RM_LOG_NOTICE, RM_MESSAGE_SETTING, &fields,
+                   "%s: %s -> %s (%s, user %u)", path, before, after, c->source, (unsigned)c->who);
     rm_daemon_event(c->daemon, "set",
                     json_pack("{s:s,s:s,s:s,s:s,s:I}", "key", path, "before", before, "after",
                               after, "source", c->source, "uid", (json_int_t)c->who));
@@ -110,6 +115,6 @@ void rm_daemon_reload(struct rm_daemon *daemon)
         rm_config_apply_hot(current, values);
         apply(daemon);
     }
-    rm_log(&daemon->log, RM_LOG_NOTICE, "reload: %u keys changed, %u refused", c.hot_count,
-           c.cold_count);
+    rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_RELOADED, &RM_LOG_NO_FIELDS,
+                   "reload: %u keys changed, %u refused", c.hot_count, c.cold_count);
 }

@@ -58,6 +58,16 @@ struct rm_backend {
 
 struct rm_backend_ops {
     void (*destroy)(struct rm_backend *b);
+
+    /* For work that is cut above single operations; both NULL where a backend has no use for it.
+     * A view is a backend of one thread with the kernels of b, which outlives it: whichever thread
+     * of b runs a tile may call one. What reserve() made for it is shared, and all must be made
+     * before run(). run() calls fn(work, 0 .. tiles - 1), each once, by all threads of b; results
+     * must not depend on which one. */
+    int (*view)(struct rm_backend *b, struct rm_backend **view); /* 0 or -ENOMEM */
+    void (*run)(struct rm_backend *b, void (*fn)(void *work, uint32_t tile), void *work,
+                uint32_t tiles);
+
     float *(*alloc)(struct rm_backend *b,
                     size_t floats); /* zeroed, 64-byte aligned; NULL if full */
     void (*release)(struct rm_backend *b, float *p);
@@ -203,6 +213,9 @@ struct rm_backend_ops {
     /* out = a x + c y; out may be x or y */
     void (*combine)(struct rm_backend *b, float a, const float *x, float c, const float *y,
                     size_t n, float *out);
+    /* sum(n) = part 0 + part 1 + ..., in this order; part i is n floats at parts + i * stride */
+    void (*sum_parts)(struct rm_backend *b, const float *parts, uint32_t count, size_t stride,
+                      size_t n, float *sum);
     /* target += tau * (params - target) */
     void (*lerp)(struct rm_backend *b, float tau, const float *params, size_t n, float *target);
 };

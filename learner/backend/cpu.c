@@ -10,8 +10,37 @@ static void destroy(struct rm_backend *b)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
     rm_pool_destroy(cpu->pool);
-    rm_gemm_destroy(cpu->gemm);
+    if (!cpu->view)
+        rm_gemm_destroy(cpu->gemm);
+    free(cpu->panels);
     free(cpu);
+}
+
+static int make_view(struct rm_backend *b, struct rm_backend **view)
+{
+    struct rm_cpu *of = rm_cpu_of(b), *cpu = calloc(1, sizeof *cpu);
+    struct rm_error ignored;
+    *view = NULL;
+    if (!cpu)
+        return -ENOMEM;
+    *cpu = *of;
+    cpu->backend.threads = 1;
+    cpu->backend.self = cpu;
+    cpu->panels = NULL;
+    cpu->panel_floats = 0;
+    cpu->view = true;
+    if (rm_pool_create(&cpu->pool, 1, &ignored)) {
+        free(cpu);
+        return -ENOMEM;
+    }
+    *view = &cpu->backend;
+    return 0;
+}
+
+static void run(struct rm_backend *b, void (*fn)(void *work, uint32_t tile), void *work,
+                uint32_t tiles)
+{
+    rm_pool_run(rm_cpu_of(b)->pool, fn, work, tiles);
 }
 
 static float *alloc_floats(struct rm_backend *b, size_t floats)
@@ -47,6 +76,8 @@ static void fill(struct rm_backend *b, float value, size_t n, float *x)
 
 static const struct rm_backend_ops ops = {
     .destroy = destroy,
+    .view = make_view,
+    .run = run,
     .alloc = alloc_floats,
     .release = release,
     .upload = copy,
@@ -94,6 +125,7 @@ static const struct rm_backend_ops ops = {
     .uniforms = rm_cpu_uniforms,
     .sum_squares = rm_cpu_sum_squares,
     .sum_squares_diff = rm_cpu_sum_squares_diff,
+    .sum_parts = rm_cpu_sum_parts,
     .adam = rm_cpu_adam,
     .rmsprop = rm_cpu_rmsprop,
     .combine = rm_cpu_combine,

@@ -18,6 +18,9 @@ struct rm_cpu {
     const struct rm_sequence_kernels *sequence;
     struct rm_pool *pool;
     struct rm_gemm *gemm;
+    float *panels; /* what products load, see gemm.h */
+    size_t panel_floats;
+    bool view; /* pool of one thread, the rest of it another's */
     double partials[RM_CPU_PARTIALS];
 };
 
@@ -97,6 +100,8 @@ void rm_cpu_rmsprop(struct rm_backend *b, const struct rm_rmsprop *rmsprop, floa
                     const float *grads, size_t n, float *params, float *m, float *v);
 void rm_cpu_combine(struct rm_backend *b, float a, const float *x, float c, const float *y,
                     size_t n, float *out);
+void rm_cpu_sum_parts(struct rm_backend *b, const float *parts, uint32_t count, size_t stride,
+                      size_t n, float *sum);
 void rm_cpu_lerp(struct rm_backend *b, float tau, const float *params, size_t n, float *target);
 
 /* cpu_sequence.c */

@@ -252,3 +252,32 @@ void rm_cpu_lerp(struct rm_backend *b, float tau, const float *params, size_t n,
     struct flat_work w = {.cpu = rm_cpu_of(b), .x = params, .out = target, .n = n, .tau = tau};
     run_flat(&w, lerp_chunk);
 }
+
+/* --- sums of parts --------------------------------------------------------------------------- */
+
+/* Parts are many and short: smaller pieces than RM_CPU_CHUNK keep all threads busy. */
+#define PART_CHUNK 1024u
+
+struct parts_work {
+    const struct rm_kernels *kernels;
+    const float *parts;
+    uint32_t count;
+    size_t stride, n;
+    float *sum;
+};
+
+static void parts_chunk(void *work, uint32_t index)
+{
+    const struct parts_work *w = work;
+    size_t at = (size_t)index * PART_CHUNK, n = w->n - at < PART_CHUNK ? w->n - at : PART_CHUNK;
+    w->kernels->sum_parts(w->parts + at, w->count, w->stride, n, w->sum + at);
+}
+
+void rm_cpu_sum_parts(struct rm_backend *b, const float *parts, uint32_t count, size_t stride,
+                      size_t n, float *sum)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    struct parts_work w = {cpu->kernels, parts, count, stride, n, sum};
+    rm_cpu_run(cpu, parts_chunk, &w, (uint32_t)((n + PART_CHUNK - 1) / PART_CHUNK),
+               (double)n * count);
+}

@@ -3,12 +3,13 @@
 #include "learner/backend/cpu.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct product {
     struct rm_cpu *cpu;
     const struct rm_gemm_plan *plan;
-    const float *a, *b, *bias;
+    const float *a, *b, *bias, *dy;
     float *c, *sums;
     uint32_t rows, in, out, product_tiles;
     enum rm_activation act;
@@ -19,15 +20,54 @@ static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
     return (double)rows * in * out / 16.0;
 }
 
+/* Room for what `plan` loads. False when there is no memory. */
+static bool room_for(struct rm_cpu *cpu, const struct rm_gemm_plan *plan)
+{
+    size_t floats = rm_gemm_load_floats(plan);
+    if (floats <= cpu->panel_floats)
+        return true;
+    float *panels = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
+    if (!panels)
+        return false;
+    free(cpu->panels);
+    cpu->panels = panels;
+    cpu->panel_floats = floats;
+    return true;
+}
+
+static const float *load(struct rm_cpu *cpu, const struct rm_gemm_plan *plan, const float *a)
+{
+    return room_for(cpu, plan) ? rm_gemm_load(plan, a, cpu->panels) : a;
+}
+
+/* The gradient of the weights of a layer with few inputs is made the other way round, so that
+ * vectors run along its outputs. */
+static bool turned(uint32_t in, uint32_t out)
+{
+    return in < 16 && in < out;
+}
+
+static const struct rm_gemm_plan *dw_plan(struct rm_gemm *gemm, uint32_t batch, uint32_t in,
+                                          uint32_t out)
+{
+    return turned(in, out) ? rm_gemm_plan(gemm, RM_GEMM_DW_TURNED, out, in, batch)
+                           : rm_gemm_plan(gemm, RM_GEMM_DW, in, out, batch);
+}
+
 int rm_cpu_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t out, bool training)
 {
-    struct rm_gemm *gemm = rm_cpu_of(b)->gemm;
-    bool made = out <= RM_NARROW_MAX || rm_gemm_plan(gemm, RM_GEMM_FORWARD, out, 0, in);
-    if (training) {
-        made = made && (in <= RM_NARROW_MAX || rm_gemm_plan(gemm, RM_GEMM_DX, in, 0, out));
-        made = made && rm_gemm_plan(gemm, RM_GEMM_DW, in, out, batch);
-    }
-    return made ? 0 : -ENOMEM;
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    if (out > RM_NARROW_MAX && !rm_gemm_plan(cpu->gemm, RM_GEMM_FORWARD, out, 0, in))
+        return -ENOMEM;
+    if (!training)
+        return 0;
+    const struct rm_gemm_plan *dw = dw_plan(cpu->gemm, batch, in, out);
+    if (!dw || !room_for(cpu, dw))
+        return -ENOMEM;
+    if (in <= RM_NARROW_MAX)
+        return 0;
+    const struct rm_gemm_plan *dx = rm_gemm_plan(cpu->gemm, RM_GEMM_DX, in, 0, out);
+    return dx && room_for(cpu, dx) ? 0 : -ENOMEM;
 }
 
 size_t rm_cpu_packed_floats(struct rm_backend *b, uint32_t out, uint32_t in)
@@ -136,34 +176,56 @@ void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uin
         return;
     }
     p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_DX, in, 0, out);
-    rm_gemm_load(p.plan, w);
+    p.a = load(cpu, p.plan, w);
     rm_cpu_run(cpu, dx_tile, &p, rm_gemm_tiles(p.plan, batch), cost_of(batch, in, out));
 }
 
 #define SUM_COLUMNS 64u
+
+/* Runs a tile of C(in, out) and puts its transpose where it belongs. */
+static void turned_tile(const struct product *p, uint32_t index)
+{
+    struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->in, index);
+    _Alignas(64) float buffer[RM_GEMM_TILE_M * RM_GEMM_TILE_N];
+    float *to = p->c + (size_t)t.m0 * p->in + t.n0;
+    rm_gemm_run(p->plan, &t, p->a, p->b, buffer);
+    for (uint32_t i = 0; i < t.m; i++, to += p->in)
+        for (uint32_t j = 0; j < t.n; j++)
+            to[j] = buffer[(size_t)j * t.ldc + i];
+}
 
 /* The products' tiles first, then the sums over columns. */
 static void dw_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
     if (index < p->product_tiles) {
-        plain_tile(p, p->out, p->in, index);
+        if (turned(p->in, p->out))
+            turned_tile(p, index);
+        else
+            plain_tile(p, p->out, p->in, index);
         return;
     }
     uint32_t from = (index - p->product_tiles) * SUM_COLUMNS;
     uint32_t to = p->out - from < SUM_COLUMNS ? p->out : from + SUM_COLUMNS;
-    p->cpu->kernels->column_sums(p->b, p->rows, p->out, from, to, p->sums);
+    p->cpu->kernels->column_sums(p->dy, p->rows, p->out, from, to, p->sums);
 }
 
 void rm_cpu_linear_dw(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
                       uint32_t in, uint32_t out, float *dw, float *db)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
-    struct product p = {
-        .cpu = cpu, .a = x, .b = dy, .c = dw, .sums = db, .rows = batch, .in = in, .out = out};
-    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_DW, in, out, batch);
-    rm_gemm_load(p.plan, x);
-    p.product_tiles = rm_gemm_tiles(p.plan, out);
+    bool turn = turned(in, out);
+    struct product p = {.cpu = cpu,
+                        .b = turn ? x : dy,
+                        .dy = dy,
+                        .c = dw,
+                        .sums = db,
+                        .rows = batch,
+                        .in = in,
+                        .out = out};
+    p.plan = dw_plan(cpu->gemm, batch, in, out);
+    p.a = load(cpu, p.plan, turn ? dy : x);
+    p.product_tiles = rm_gemm_tiles(p.plan, turn ? in : out);
     uint32_t sums = (out + SUM_COLUMNS - 1) / SUM_COLUMNS;
     rm_cpu_run(cpu, dw_tile, &p, p.product_tiles + sums, cost_of(batch, in, out));
 }

@@ -156,6 +156,21 @@ void RM_ISA_NAME(combine)(float a, const float *x, float c, const float *y, size
         out[i] = RM_FMA(a, x[i], c * y[i]);
 }
 
+void RM_ISA_NAME(sum_parts)(const float *parts, uint32_t count, size_t stride, size_t n, float *sum)
+{
+    for (size_t at = 0; at < n; at += 64) {
+        size_t m = n - at < 64 ? n - at : 64;
+        float acc[64];
+        memcpy(acc, parts + at, m * sizeof *acc);
+        for (uint32_t p = 1; p < count; p++) {
+            const float *part = parts + p * stride + at;
+            for (size_t i = 0; i < m; i++)
+                acc[i] += part[i];
+        }
+        memcpy(sum + at, acc, m * sizeof *acc);
+    }
+}
+
 void RM_ISA_NAME(lerp)(float tau, const float *params, size_t n, float *target)
 {
     for (size_t i = 0; i < n; i++)

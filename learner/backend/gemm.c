@@ -20,7 +20,8 @@ struct stretch {
     uint32_t m0, m;
     uint32_t width; /* computed: m, or m padded to a multiple of 16 */
     uint32_t lda, ldc;
-    bool panel; /* A is a panel (padded, so lda is a multiple of 16) */
+    bool panel;  /* A is a panel (padded, so lda is a multiple of 16) */
+    bool direct; /* C is the result itself */
     /* By row_steps; DW: by part and tile (outer_kernel). NULL: libxsmm has none. */
     libxsmm_smmfunction kernel[STEPS];
 };
@@ -31,7 +32,6 @@ struct rm_gemm_plan {
     uint32_t m, n, k;
     bool masks;    /* odd widths cost nothing: AVX-512 */
     bool panelled; /* DX and DW: A must be loaded */
-    float *panels; /* of DX and DW, without masks */
     uint32_t count;
     struct stretch stretches[];
 };
@@ -81,6 +81,11 @@ static void leave_process(void)
 }
 
 /* --- plans ----------------------------------------------------------------------------------- */
+
+static bool is_outer(enum rm_gemm_kind kind)
+{
+    return kind == RM_GEMM_DW || kind == RM_GEMM_DW_TURNED;
+}
 
 static uint32_t pad(uint32_t m)
 {
@@ -140,14 +145,10 @@ static void cut_m(struct rm_gemm_plan *plan)
         t->width = odd ? pad(t->m) : t->m;
         t->panel = plan->kind == RM_GEMM_FORWARD || plan->panelled;
         t->lda = t->panel ? pad(t->m) : plan->m;
-        t->ldc = odd ? t->width : plan->m;
+        t->direct = !odd && plan->kind != RM_GEMM_DW_TURNED;
+        t->ldc = t->direct ? plan->m : t->width;
         m0 += t->m;
     }
-}
-
-static size_t own_panels(const struct rm_gemm_plan *plan)
-{
-    return plan->panelled ? rm_gemm_panel_floats(plan->m, plan->k) : 0;
 }
 
 static struct rm_gemm_plan *make_plan(const struct rm_gemm *gemm, enum rm_gemm_kind kind,
@@ -163,17 +164,9 @@ static struct rm_gemm_plan *make_plan(const struct rm_gemm *gemm, enum rm_gemm_k
     plan->k = k;
     plan->masks = gemm->masks;
     plan->panelled = kind != RM_GEMM_FORWARD && !gemm->masks && m % 8 != 0;
-    size_t floats = own_panels(plan);
-    if (floats) {
-        plan->panels = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
-        if (!plan->panels) {
-            free(plan);
-            return NULL;
-        }
-    }
     cut_m(plan);
     for (uint32_t i = 0; i < plan->count; i++)
-        (kind == RM_GEMM_DW ? compile_outer : compile)(plan, &plan->stretches[i]);
+        (is_outer(kind) ? compile_outer : compile)(plan, &plan->stretches[i]);
     return plan;
 }
 
@@ -212,7 +205,7 @@ static bool grow(struct rm_gemm *gemm)
 const struct rm_gemm_plan *rm_gemm_plan(struct rm_gemm *gemm, enum rm_gemm_kind kind, uint32_t m,
                                         uint32_t n, uint32_t k)
 {
-    if (kind != RM_GEMM_DW)
+    if (!is_outer(kind))
         n = 0;
     uint32_t i = slot_of(gemm, kind, m, n, k);
     if (gemm->plans[i])
@@ -249,10 +242,7 @@ void rm_gemm_destroy(struct rm_gemm *gemm)
     if (!gemm)
         return;
     for (uint32_t i = 0; i < gemm->capacity; i++)
-        if (gemm->plans[i]) {
-            free(gemm->plans[i]->panels);
-            free(gemm->plans[i]);
-        }
+        free(gemm->plans[i]);
     free(gemm->plans);
     free(gemm);
     leave_process();
@@ -275,7 +265,7 @@ struct rm_gemm_tile rm_gemm_tile(const struct rm_gemm_plan *plan, uint32_t n, ui
                                  .m0 = s->m0,
                                  .m = s->m,
                                  .ldc = s->ldc,
-                                 .direct = s->width == s->m,
+                                 .direct = s->direct,
                                  .n0 = n0,
                                  .n = n - n0 < RM_GEMM_TILE_N ? n - n0 : RM_GEMM_TILE_N};
 }
@@ -296,13 +286,18 @@ size_t rm_gemm_panel_floats(uint32_t m, uint32_t k)
     return (size_t)pad(m) * k;
 }
 
-void rm_gemm_load(const struct rm_gemm_plan *plan, const float *a)
+size_t rm_gemm_load_floats(const struct rm_gemm_plan *plan)
 {
+    return plan->panelled ? rm_gemm_panel_floats(plan->m, plan->k) : 0;
+}
+
+const float *rm_gemm_load(const struct rm_gemm_plan *plan, const float *a, float *panels)
+{
+    if (!plan->panelled)
+        return a;
     for (uint32_t i = 0; i < plan->count; i++) {
         const struct stretch *s = &plan->stretches[i];
-        if (!s->panel)
-            continue;
-        float *to = plan->panels + (size_t)s->m0 * plan->k;
+        float *to = panels + (size_t)s->m0 * plan->k;
         const float *from = a + s->m0;
         for (uint32_t p = 0; p < plan->k; p++, from += plan->m, to += s->lda) {
             memcpy(to, from, s->m * sizeof *a);
@@ -310,13 +305,14 @@ void rm_gemm_load(const struct rm_gemm_plan *plan, const float *a)
                 to[j] = 0.0f;
         }
     }
+    return panels;
 }
 
 /* The same product where libxsmm has no kernel (a host that forbids executable memory). */
 static void run_plainly(const struct rm_gemm_plan *plan, const struct stretch *s, uint32_t n,
                         uint32_t k, bool add, const float *a, const float *b, float *c)
 {
-    bool outer = plan->kind == RM_GEMM_DW;
+    bool outer = is_outer(plan->kind);
     for (uint32_t j = 0; j < n; j++) {
         float *cj = c + (size_t)j * s->ldc;
         if (!add)
@@ -352,10 +348,8 @@ void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *til
                  const float *b, float *c)
 {
     const struct stretch *s = &plan->stretches[tile->stretch];
-    if (plan->panels)
-        a = plan->panels;
     a += s->panel ? (size_t)s->m0 * plan->k : s->m0;
-    if (plan->kind == RM_GEMM_DW) {
+    if (is_outer(plan->kind)) {
         run_outer(plan, s, tile->n, a, b + tile->n0, c);
         return;
     }

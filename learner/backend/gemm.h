@@ -27,12 +27,13 @@ enum rm_gemm_kind {
     RM_GEMM_FORWARD = 0, /* C(m, rows) = A(m, k) X(k, rows), A in panels by the caller */
     RM_GEMM_DX,          /* the same, A (k rows of m) put into panels by rm_gemm_load */
     RM_GEMM_DW,          /* C(m, n) = A(m, k) Y(n, k)^T, k = rows; A loaded likewise */
+    RM_GEMM_DW_TURNED,   /* the same; all tiles go to buffers, for the caller to transpose */
 };
 
 #define RM_GEMM_TILE_M 64u
 #define RM_GEMM_TILE_N 32u
 
-struct rm_gemm;      /* the plans of one backend */
+struct rm_gemm; /* the plans of one backend; looking one up that exists is safe in any thread */
 struct rm_gemm_plan; /* the kernels of one shape; lives as long as the rm_gemm */
 
 struct rm_gemm_tile {
@@ -64,11 +65,13 @@ uint32_t rm_gemm_panels(const struct rm_gemm_plan *plan);
 struct rm_gemm_panel rm_gemm_panel(const struct rm_gemm_plan *plan, uint32_t index);
 size_t rm_gemm_panel_floats(uint32_t m, uint32_t k);
 
-/* Takes A(m, k), k rows of m floats, for the tiles that follow. DX and DW. */
-void rm_gemm_load(const struct rm_gemm_plan *plan, const float *a);
+/* Takes A(m, k), k rows of m floats, for the tiles that follow. DX and DW. Returns what to give
+ * them: `a` itself, or `panels`, which then were filled and must have rm_gemm_load_floats(). */
+size_t rm_gemm_load_floats(const struct rm_gemm_plan *plan);
+const float *rm_gemm_load(const struct rm_gemm_plan *plan, const float *a, float *panels);
 
-/* One tile. a: panels (FORWARD), or what was loaded. b: rows of k, or rows of n (DW). c: where (n0,
- * m0) of the result is, or a buffer: see `direct`. */
+/* One tile. a: panels (FORWARD), or what rm_gemm_load returned. b: rows of k, or rows of n (DW). c:
+ * where (n0, m0) of the result is, or a buffer: see `direct`. */
 void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *tile, const float *a,
                  const float *b, float *c);
 

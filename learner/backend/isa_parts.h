@@ -53,6 +53,8 @@ void RM_ISA_NAME(adam)(const struct rm_adam_factors *f, const float *grads, size
 void RM_ISA_NAME(rmsprop)(const struct rm_rmsprop *r, float scale, const float *grads, size_t n,
                           float *params, float *m, float *v);
 void RM_ISA_NAME(combine)(float a, const float *x, float c, const float *y, size_t n, float *out);
+void RM_ISA_NAME(sum_parts)(const float *parts, uint32_t count, size_t stride, size_t n,
+                            float *sum);
 void RM_ISA_NAME(lerp)(float tau, const float *params, size_t n, float *target);
 
 #endif

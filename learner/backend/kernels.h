@@ -80,6 +80,8 @@ struct rm_kernels {
     void (*rmsprop)(const struct rm_rmsprop *r, float scale, const float *grads, size_t n,
                     float *params, float *m, float *v);
     void (*combine)(float a, const float *x, float c, const float *y, size_t n, float *out);
+    /* sum(n) = part 0 + part 1 + ...; part i is at parts + i * stride */
+    void (*sum_parts)(const float *parts, uint32_t count, size_t stride, size_t n, float *sum);
     void (*lerp)(float tau, const float *params, size_t n, float *target);
 };
 

@@ -33,5 +33,6 @@ const struct rm_kernels RM_ISA_NAME(kernels) = {
     .adam = RM_ISA_NAME(adam),
     .rmsprop = RM_ISA_NAME(rmsprop),
     .combine = RM_ISA_NAME(combine),
+    .sum_parts = RM_ISA_NAME(sum_parts),
     .lerp = RM_ISA_NAME(lerp),
 };

@@ -60,12 +60,10 @@ static const float *rows_of(struct rm_net_workspace *w, const struct rm_net_inpu
     return w->gathered;
 }
 
-const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
-                            const struct rm_net_input *input)
+void rm_net_ready(struct rm_net_workspace *w, const float *params, const struct rm_net_input *input)
 {
     const struct rm_net *net = w->net;
-    struct rm_pass p = {w, w->backend, w->backend->ops, params, input, NULL, 0, input->batch};
-    w->x = rows_of(w, input);
+    const struct rm_pass p = {w, w->backend, w->backend->ops, params, input, NULL, 0, input->batch};
     for (uint32_t i = 0; i < net->step_count; i++) {
         const struct rm_step *s = &net->steps[i];
         if (!w->needed[i])
@@ -75,6 +73,14 @@ const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
         if (rm_step_ops[s->kind]->prepare)
             rm_step_ops[s->kind]->prepare(&p, s, &w->steps[i]);
     }
+}
+
+const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *params,
+                                  const struct rm_net_input *input)
+{
+    const struct rm_net *net = w->net;
+    struct rm_pass p = {w, w->backend, w->backend->ops, params, input, NULL, 0, input->batch};
+    w->x = rows_of(w, input);
     if (rm_net_state_count(net)) { /* rows of several steps: all at once */
         run_steps(&p, 0, net->step_count);
         return w->steps[w->result].y;
@@ -85,5 +91,15 @@ const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
         p.states = input->batch - p.first < group ? input->batch - p.first : group;
         run_steps(&p, net->prefix, net->step_count);
     }
+    return w->steps[w->result].y;
+}
+
+const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
+                            const struct rm_net_input *input)
+{
+    rm_net_ready(w, params, input);
+    if (!w->tiles || w->training || input->batch < RM_TILES_WORTH)
+        return rm_net_forward_ready(w, params, input);
+    rm_net_tiles_forward(w->tiles, params, input, w->steps[w->result].y);
     return w->steps[w->result].y;
 }

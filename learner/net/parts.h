@@ -19,6 +19,7 @@
 #define RM_LEARNER_NET_PARTS_H
 
 #include "learner/net/net.h"
+#include "learner/net/tiles.h"
 
 #include <stdbool.h>
 
@@ -179,7 +180,8 @@ struct rm_net_workspace {
     float *scratch[2]; /* training: gradients (of from, of other) to be added to what is there */
     float *d_out;      /* training: of rm_net_learn */
     const float *x;    /* the rows that the last forward read */
-    float **owned;     /* every allocation */
+    struct rm_net_tiles *tiles; /* NULL: no network for that */
+    float **owned;              /* every allocation */
     size_t owned_count, floats;
 };
 
@@ -206,6 +208,8 @@ struct rm_rows {
 struct rm_step_ops {
     const char *name;
     /* Everything that may be NULL is. */
+    bool by_row; /* rows do not depend on each other nor on where in the batch they are, and nothing
+                    is kept but by rm_workspace_want(): fit for tiles.h */
     bool pre; /* keeps what an activation that needs it (rm_activation_reads_input) is applied to */
     /* Takes kept[] by rm_workspace_want(). False when there is no memory. */
     bool (*buffers)(struct rm_net_workspace *w, const struct rm_step *s, struct rm_step_buffers *b);
@@ -247,6 +251,20 @@ static inline bool rm_step_needs_dx(const struct rm_net *net, const struct rm_st
 {
     return s->from < net->step_count && net->steps[s->from].trains;
 }
+
+/* Rows from which a forward pass is cut into tiles for several threads. */
+#define RM_TILES_WORTH 128u
+
+/* forward.c: the two parts of rm_net_forward(): weights, then rows. */
+void rm_net_ready(struct rm_net_workspace *w, const float *params,
+                  const struct rm_net_input *input);
+const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *params,
+                                  const struct rm_net_input *input);
+
+/* workspace.c. rm_net_workspace_create(), with or without tiles. */
+int rm_workspace_make(struct rm_net_workspace **out, const struct rm_net *net,
+                      struct rm_backend *backend, uint32_t max_batch, uint32_t max_quantiles,
+                      enum rm_net_use use, bool tiles, struct rm_error *error);
 
 /* workspace.c. `rows_held`: rows of this form that a kept[] buffer of step s must have. */
 bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_t floats);

@@ -203,9 +203,9 @@ static bool take_all(struct rm_net_workspace *w)
            rm_workspace_want(w, true, &w->gathered, (size_t)w->max_batch * net->shape.inputs);
 }
 
-int rm_net_workspace_create(struct rm_net_workspace **out, const struct rm_net *net,
-                            struct rm_backend *backend, uint32_t max_batch, uint32_t max_quantiles,
-                            enum rm_net_use use, struct rm_error *error)
+int rm_workspace_make(struct rm_net_workspace **out, const struct rm_net *net,
+                      struct rm_backend *backend, uint32_t max_batch, uint32_t max_quantiles,
+                      enum rm_net_use use, bool tiles, struct rm_error *error)
 {
     *out = NULL;
     if (max_batch == 0 || (net->uses_quantiles && max_quantiles == 0) ||
@@ -236,14 +236,27 @@ int rm_net_workspace_create(struct rm_net_workspace **out, const struct rm_net *
                        "network: no memory for buffers of %u rows, after %zu bytes of them",
                        max_batch, bytes);
     }
+    int code = tiles ? rm_net_tiles_create(&w->tiles, w, error) : 0;
+    if (code) {
+        rm_net_workspace_destroy(w);
+        return code;
+    }
     *out = w;
     return 0;
+}
+
+int rm_net_workspace_create(struct rm_net_workspace **out, const struct rm_net *net,
+                            struct rm_backend *backend, uint32_t max_batch, uint32_t max_quantiles,
+                            enum rm_net_use use, struct rm_error *error)
+{
+    return rm_workspace_make(out, net, backend, max_batch, max_quantiles, use, true, error);
 }
 
 void rm_net_workspace_destroy(struct rm_net_workspace *w)
 {
     if (!w)
         return;
+    rm_net_tiles_destroy(w->tiles);
     for (size_t i = 0; i < w->owned_count; i++)
         w->backend->ops->release(w->backend, w->owned[i]);
     free(w->owned);

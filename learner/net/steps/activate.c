@@ -34,4 +34,4 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm
 }
 
 const struct rm_step_ops rm_activate_step = {
-    .name = "activate", .forward = forward, .backward = backward};
+    .name = "activate", .by_row = true, .forward = forward, .backward = backward};

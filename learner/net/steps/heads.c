@@ -22,7 +22,7 @@ static void duel_back(const struct rm_pass *p, const struct rm_step *s, struct r
 }
 
 const struct rm_step_ops rm_dueling_step = {
-    .name = "dueling", .forward = duel, .backward = duel_back};
+    .name = "dueling", .by_row = true, .forward = duel, .backward = duel_back};
 
 /* --- side by side ---------------------------------------------------------------------------- */
 
@@ -44,7 +44,8 @@ static void split(const struct rm_pass *p, const struct rm_step *s, struct rm_st
                   rows->d_other);
 }
 
-const struct rm_step_ops rm_join_step = {.name = "join", .forward = join, .backward = split};
+const struct rm_step_ops rm_join_step = {
+    .name = "join", .by_row = true, .forward = join, .backward = split};
 
 /* --- normalised inputs ----------------------------------------------------------------------- */
 
@@ -78,5 +79,8 @@ static void normalize_init(const struct rm_net *net, const struct rm_step *s, fl
     rm_init_fill(params + net->input_scale, s->out.features, 1.0);
 }
 
-const struct rm_step_ops rm_normalize_step = {
-    .name = "normalize", .forward = normalize, .backward = normalize_back, .init = normalize_init};
+const struct rm_step_ops rm_normalize_step = {.name = "normalize",
+                                              .by_row = true,
+                                              .forward = normalize,
+                                              .backward = normalize_back,
+                                              .init = normalize_init};

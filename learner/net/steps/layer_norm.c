@@ -46,6 +46,7 @@ static void init(const struct rm_net *net, const struct rm_step *s, float *param
 }
 
 const struct rm_step_ops rm_layer_norm_step = {.name = "layer_norm",
+                                               .by_row = true,
                                                .buffers = buffers,
                                                .forward = forward,
                                                .backward = backward,

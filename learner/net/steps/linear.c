@@ -37,4 +37,4 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm
 }
 
 const struct rm_step_ops rm_linear_step = {
-    .name = "linear", .pre = true, .forward = forward, .backward = backward};
+    .name = "linear", .by_row = true, .pre = true, .forward = forward, .backward = backward};

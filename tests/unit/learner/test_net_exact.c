@@ -159,7 +159,7 @@ static float *update_with(const char *isa, uint32_t threads, size_t *count)
         double sums[2] = {b->ops->sum_squares(b, grads, n),
                           b->ops->sum_squares_diff(b, params, target, n)};
         memcpy(results + out, sums, sizeof sums);
-        struct rm_adam adam = {1e-3f, 0.9f, 0.999f, 1e-8f, step};
+        struct rm_adam adam = {1e-3f, 0.9f, 0.999f, 1e-8f, step, 0};
         b->ops->adam(b, &adam, 0.5f, grads, n, params, m, v);
         b->ops->lerp(b, 0.01f, params, n, target);
     }

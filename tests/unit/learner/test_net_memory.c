@@ -85,7 +85,7 @@ static void nothing_is_allocated(void **state)
             rm_net_forward(train, params, &input);
             rm_net_backward(train, params, &input, d, grads);
             b->ops->sum_squares(b, grads, n);
-            struct rm_adam adam = {1e-3f, 0.9f, 0.999f, 1e-8f, step};
+            struct rm_adam adam = {1e-3f, 0.9f, 0.999f, 1e-8f, step, 0};
             b->ops->adam(b, &adam, 1.0f, grads, n, params, m, v);
             for (input.batch = 1; input.batch <= of->batch; input.batch++) /* acting on fewer */
                 rm_net_forward(act, params, &input);

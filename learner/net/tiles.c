@@ -1,0 +1,249 @@
+#include "learner/net/tiles.h"
+
+#include "learner/net/parts.h"
+#include "shm/atomic.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Networks of at most this many parameters: a copy of their gradient for each slot costs little,
+ * and their weights leave room for a tile in a core's own cache. */
+#define PARAMS_MAX ((size_t)1 << 17)
+
+/* Rows of a tile: many enough for full speed of the products, few enough that there are tiles for
+ * all threads and that they fit. */
+#define TILE_ROWS     64u
+#define TILE_ROWS_FEW 32u
+#define MANY_ROWS     512u
+
+#define SLOTS_MAX 16u
+
+/* What one thread needs to take a tile through the network. A thread takes any that is free. */
+struct lane {
+    struct rm_backend *backend;
+    struct rm_net_workspace *workspace; /* of a tile's rows */
+    float *grads;                       /* of a tile that is not the first of its slot */
+    _Atomic uint32_t busy;
+    char pad[64];
+};
+
+struct rm_net_tiles {
+    struct rm_net_workspace *parent;
+    float *slot_grads; /* (SLOTS_MAX, stride) */
+    size_t stride;     /* param_count, padded to a cache line */
+    struct {
+        double sums[RM_NET_SUMS];
+    } slots[SLOTS_MAX];
+    uint32_t lane_count;
+    struct lane lanes[];
+};
+
+/* One pass of all tiles. */
+struct work {
+    struct rm_net_tiles *tiles;
+    const float *params;
+    const struct rm_net_input *input;
+    const struct rm_net_loss *loss;
+    float *out;
+    uint32_t rows, tile_count, slot_count;
+};
+
+static bool suits(const struct rm_net *net)
+{
+    if (net->uses_quantiles || rm_net_state_count(net) || net->param_count > PARAMS_MAX)
+        return false;
+    for (uint32_t i = 0; i < net->step_count; i++)
+        if (!rm_step_ops[net->steps[i].kind]->by_row)
+            return false;
+    return true;
+}
+
+static int make_lane(struct lane *lane, const struct rm_net_workspace *parent,
+                     struct rm_error *error)
+{
+    const struct rm_backend_ops *ops = parent->backend->ops;
+    const struct rm_net *net = parent->net;
+    if (ops->view(parent->backend, &lane->backend))
+        return rm_fail(error, -ENOMEM, "network: no memory for a thread's part of it");
+    int code = rm_workspace_make(&lane->workspace, net, lane->backend, TILE_ROWS, 1, parent->use,
+                                 false, error);
+    if (code || !parent->training)
+        return code;
+    lane->grads = ops->alloc(parent->backend, net->param_count);
+    if (!lane->grads)
+        return rm_fail(error, -ENOMEM, "network: no memory for a thread's gradients");
+    return 0;
+}
+
+int rm_net_tiles_create(struct rm_net_tiles **out, struct rm_net_workspace *parent,
+                        struct rm_error *error)
+{
+    const struct rm_net *net = parent->net;
+    const struct rm_backend_ops *ops = parent->backend->ops;
+    uint32_t threads = parent->backend->threads;
+    bool useful = parent->training || (threads > 1 && parent->max_batch > TILE_ROWS);
+    *out = NULL;
+    if (!ops->view || !ops->run || !useful || !suits(net))
+        return 0;
+    struct rm_net_tiles *t = calloc(1, sizeof *t + threads * sizeof t->lanes[0]);
+    if (!t)
+        return rm_fail(error, -ENOMEM, "network: out of memory");
+    t->parent = parent;
+    t->lane_count = threads;
+    t->stride = (net->param_count + 15) / 16 * 16;
+    int code = 0;
+    for (uint32_t i = 0; i < threads && !code; i++)
+        code = make_lane(&t->lanes[i], parent, error);
+    if (!code && parent->training) {
+        t->slot_grads = ops->alloc(parent->backend, SLOTS_MAX * t->stride);
+        if (!t->slot_grads)
+            code = rm_fail(error, -ENOMEM, "network: no memory for gradients of tiles");
+    }
+    if (code) {
+        rm_net_tiles_destroy(t);
+        return code;
+    }
+    *out = t;
+    return 0;
+}
+
+void rm_net_tiles_destroy(struct rm_net_tiles *t)
+{
+    if (!t)
+        return;
+    const struct rm_backend_ops *ops = t->parent->backend->ops;
+    for (uint32_t i = 0; i < t->lane_count; i++) {
+        struct lane *lane = &t->lanes[i];
+        rm_net_workspace_destroy(lane->workspace);
+        if (lane->grads)
+            ops->release(t->parent->backend, lane->grads);
+        if (lane->backend)
+            lane->backend->ops->destroy(lane->backend);
+    }
+    if (t->slot_grads)
+        ops->release(t->parent->backend, t->slot_grads);
+    free(t);
+}
+
+/* --- a tile ---------------------------------------------------------------------------------- */
+
+/* There are as many lanes as threads, so one is free. */
+static struct lane *take_lane(struct rm_net_tiles *t)
+{
+    for (uint32_t i = 0;; i = (i + 1) % t->lane_count)
+        if (RM_TOTAL_EXCHANGE(&t->lanes[i].busy, 1) == 0)
+            return &t->lanes[i];
+}
+
+static void give_lane(struct lane *lane)
+{
+    RM_TOTAL_STORE(&lane->busy, 0);
+}
+
+/* Weights were packed, and noise drawn, once for all. */
+static void share_products(struct lane *lane, const struct rm_net_workspace *parent)
+{
+    for (uint32_t i = 0; i < parent->net->step_count; i++)
+        for (uint32_t j = 0; j < parent->net->steps[i].product_count; j++)
+            lane->workspace->steps[i].product[j] = parent->steps[i].product[j];
+}
+
+static struct rm_net_input rows_of(const struct work *work, uint32_t tile)
+{
+    struct rm_net_input input = *work->input;
+    uint32_t first = tile * work->rows, left = input.batch - first;
+    if (input.index)
+        input.index += first;
+    else
+        input.x = (const float *)input.x + (size_t)first * work->tiles->parent->net->shape.inputs;
+    input.batch = left < work->rows ? left : work->rows;
+    return input;
+}
+
+static void forward_tile(void *user, uint32_t tile)
+{
+    const struct work *work = user;
+    struct rm_net_tiles *t = work->tiles;
+    struct lane *lane = take_lane(t);
+    const struct rm_net_input input = rows_of(work, tile);
+    uint32_t outputs = rm_net_workspace_outputs(t->parent);
+    share_products(lane, t->parent);
+    const float *out = rm_net_forward_ready(lane->workspace, work->params, &input);
+    memcpy(work->out + (size_t)tile * work->rows * outputs, out,
+           (size_t)input.batch * outputs * sizeof *out);
+    give_lane(lane);
+}
+
+static void learn_tile(const struct work *work, struct lane *lane, uint32_t tile, float *grads,
+                       double sums[RM_NET_SUMS])
+{
+    const struct rm_net_input input = rows_of(work, tile);
+    struct rm_net_workspace *w = lane->workspace;
+    const float *out = rm_net_forward_ready(w, work->params, &input);
+    work->loss->rows(work->loss->self, tile * work->rows, input.batch, out, w->d_out, sums);
+    rm_net_backward(w, work->params, &input, w->d_out, grads);
+}
+
+static void learn_slot(void *user, uint32_t slot)
+{
+    const struct work *work = user;
+    struct rm_net_tiles *t = work->tiles;
+    struct lane *lane = take_lane(t);
+    size_t n = t->parent->net->param_count;
+    float *grads = t->slot_grads + slot * t->stride;
+    uint32_t first = (uint32_t)((uint64_t)slot * work->tile_count / work->slot_count);
+    uint32_t end = (uint32_t)((slot + 1ull) * work->tile_count / work->slot_count);
+    memset(t->slots[slot].sums, 0, sizeof t->slots[slot].sums);
+    share_products(lane, t->parent);
+    for (uint32_t tile = first; tile < end; tile++) {
+        learn_tile(work, lane, tile, tile == first ? grads : lane->grads, t->slots[slot].sums);
+        if (tile != first)
+            lane->backend->ops->add(lane->backend, grads, lane->grads, n, grads);
+    }
+    give_lane(lane);
+}
+
+/* --- all of them ----------------------------------------------------------------------------- */
+
+/* A last, shorter tile wants kernels of its own; made here, not by the threads. */
+static void reserve_rest(const struct rm_net_tiles *t, uint32_t rows)
+{
+    const struct rm_net *net = t->parent->net;
+    for (uint32_t i = 0; rows && i < net->step_count; i++)
+        for (uint32_t j = 0; j < net->steps[i].product_count; j++)
+            for (uint32_t l = 0; l < t->lane_count; l++) {
+                struct rm_backend *b = t->lanes[l].backend;
+                const struct rm_product *m = &net->steps[i].product[j];
+                b->ops->reserve(b, rows, m->in, m->out, t->parent->training);
+            }
+}
+
+void rm_net_tiles_learn(struct rm_net_tiles *t, const float *params,
+                        const struct rm_net_input *input, const struct rm_net_loss *loss,
+                        float *grads, double sums[RM_NET_SUMS])
+{
+    struct rm_backend *b = t->parent->backend;
+    struct work work = {.tiles = t, .params = params, .input = input, .loss = loss};
+    work.rows = input->batch < MANY_ROWS ? TILE_ROWS_FEW : TILE_ROWS;
+    work.tile_count = (input->batch + work.rows - 1) / work.rows;
+    work.slot_count = work.tile_count < SLOTS_MAX ? work.tile_count : SLOTS_MAX;
+    reserve_rest(t, work.rows == TILE_ROWS ? 0 : work.rows);
+    reserve_rest(t, input->batch % work.rows);
+    b->ops->run(b, learn_slot, &work, work.slot_count);
+    b->ops->sum_parts(b, t->slot_grads, work.slot_count, t->stride, t->parent->net->param_count,
+                      grads);
+    for (uint32_t s = 0; s < work.slot_count; s++)
+        for (uint32_t i = 0; i < RM_NET_SUMS; i++)
+            sums[i] += t->slots[s].sums[i];
+}
+
+void rm_net_tiles_forward(struct rm_net_tiles *t, const float *params,
+                          const struct rm_net_input *input, float *out)
+{
+    struct rm_backend *b = t->parent->backend;
+    struct work work = {
+        .tiles = t, .params = params, .input = input, .out = out, .rows = TILE_ROWS};
+    work.tile_count = (input->batch + TILE_ROWS - 1) / TILE_ROWS;
+    b->ops->run(b, forward_tile, &work, work.tile_count);
+}

@@ -1,0 +1,143 @@
+/* Learning in tiles: the same bits for every number of threads and
+ * the same for a forward pass of many rows. */
+#include "tests/support/levels.h"
+#include "tests/support/nets.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH_MAX 1300u
+
+static const uint32_t batches[] = {1, 31, 32, 100, 512, 1024, BATCH_MAX};
+#define BATCHES (sizeof batches / sizeof batches[0])
+
+struct squares {
+    size_t row;
+};
+
+static void square_rows(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                        double sums[RM_NET_SUMS])
+{
+    const struct squares *s = self;
+    (void)first;
+    for (size_t i = 0; i < rows * s->row; i++) {
+        d_out[i] = out[i];
+        sums[1] += 0.5 * (double)out[i] * out[i];
+    }
+}
+
+/* What a backend of some threads makes of a network and these rows. */
+struct outcome {
+    float *grads[BATCHES], *out[BATCHES];
+    double sums[BATCHES];
+};
+
+static float *normals(struct rm_backend *b, uint32_t a, size_t n)
+{
+    float *p = b->ops->alloc(b, n + 1);
+    assert_non_null(p);
+    b->ops->normals(b, 23, RM_STREAM_TEST, a, 0, n, p);
+    return p;
+}
+
+static void learn_with(const char *isa, uint32_t threads, const struct named_net *of,
+                       struct outcome *o)
+{
+    struct rm_backend *b;
+    struct rm_error error;
+    struct rm_net *net;
+    struct rm_net_workspace *train, *infer;
+    assert_int_equal(rm_backend_cpu_create(&b, threads, isa, &error), 0);
+    assert_int_equal(rm_net_compile(&net, &of->config, &of->shape, &error), 0);
+    assert_int_equal(rm_net_workspace_create(&train, net, b, BATCH_MAX, 1, RM_NET_TRAIN, &error),
+                     0);
+    assert_int_equal(rm_net_workspace_create(&infer, net, b, BATCH_MAX, 1, RM_NET_INFER, &error),
+                     0);
+    size_t n = rm_net_param_count(net), outputs = rm_net_outputs(net);
+    float *params = normals(b, 1, n), *x = normals(b, 2, (size_t)BATCH_MAX * of->shape.inputs);
+    float *noise = normals(b, 3, rm_net_noise_count(net));
+    uint32_t index[BATCH_MAX];
+    for (uint32_t i = 0; i < BATCH_MAX; i++)
+        index[i] = i * 7 % BATCH_MAX;
+    for (size_t i = 0; i < n; i++)
+        params[i] *= 0.2f;
+    rm_net_prepare(train, params);
+    rm_net_prepare(infer, params);
+    for (size_t k = 0; k < BATCHES; k++) {
+        struct squares squares = {outputs};
+        const struct rm_net_loss loss = {square_rows, &squares};
+        const struct rm_net_input input = {
+            .x = x, .index = index, .batch = batches[k], .noise = of->noise ? noise : NULL};
+        double sums[RM_NET_SUMS];
+        o->grads[k] = calloc(n, sizeof(float));
+        o->out[k] = calloc(batches[k] * outputs, sizeof(float));
+        rm_net_learn(train, params, &input, &loss, o->grads[k], sums);
+        o->sums[k] = sums[1];
+        memcpy(o->out[k], rm_net_forward(infer, params, &input),
+               batches[k] * outputs * sizeof(float));
+    }
+    float *owned[] = {params, x, noise};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+        b->ops->release(b, owned[i]);
+    rm_net_workspace_destroy(train);
+    rm_net_workspace_destroy(infer);
+    rm_net_destroy(net);
+    rm_backend_destroy(b);
+}
+
+static void discard(struct outcome *o)
+{
+    for (size_t k = 0; k < BATCHES; k++) {
+        free(o->grads[k]);
+        free(o->out[k]);
+    }
+}
+
+static void threads_do_not_matter(void **state)
+{
+    const char *isa = *state;
+    for (size_t i = 0; i < test_net_count; i++) {
+        const struct named_net *of = &test_nets[i];
+        struct rm_net *net;
+        struct rm_error error;
+        struct outcome one, some;
+        if (of->quantiles)
+            continue;
+        assert_int_equal(rm_net_compile(&net, &of->config, &of->shape, &error), 0);
+        size_t n = rm_net_param_count(net), outputs = rm_net_outputs(net);
+        rm_net_destroy(net);
+        learn_with(isa, 1, of, &one);
+        for (uint32_t threads = 2; threads <= 5; threads += 3) {
+            learn_with(isa, threads, of, &some);
+            for (size_t k = 0; k < BATCHES; k++) {
+                if (memcmp(one.grads[k], some.grads[k], n * sizeof(float)) != 0)
+                    fail_msg("%s: gradients of %u rows differ with %u threads", of->name,
+                             batches[k], threads);
+                assert_memory_equal(one.out[k], some.out[k], batches[k] * outputs * sizeof(float));
+                assert_true(one.sums[k] == some.sums[k]);
+            }
+            discard(&some);
+        }
+        discard(&one);
+    }
+}
+
+int main(void)
+{
+    static const char *const levels[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+    int failed = 0;
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        struct rm_backend *b;
+        struct rm_error error;
+        if (rm_backend_cpu_create(&b, 1, levels[i], &error)) {
+            printf("%s: skipped: %s\n", levels[i], error.text);
+            continue;
+        }
+        rm_backend_destroy(b);
+        const struct CMUnitTest tests[] = {
+            {levels[i], threads_do_not_matter, NULL, NULL, (void *)(uintptr_t)levels[i]}};
+        failed += cmocka_run_group_tests(tests, NULL, NULL);
+    }
+    return failed;
+}

@@ -1,5 +1,7 @@
 #include "config/check.h"
 
+#include "config/traits.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -86,6 +88,30 @@ static bool batch_rows(experiment_t *e, char *text, size_t bytes)
            SAY("%u transitions with %u quantiles each are %" PRIu64
                " rows of a batch; allowed are at most %u",
                e->sample.batch, n, rows, 1u << 22);
+}
+
+/* --- priorities ---------------------------------------------------------------------------- */
+
+static bool priority_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    return e->priority.kind != RM_PRIORITY_UNIFORM &&
+           rm_algorithm_traits(e->algorithm.name)->rollout &&
+           SAY("\"%s\" is for replay; algorithm.name %s takes every rollout once",
+               rm_priority_names[e->priority.kind], rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool priority_form(experiment_t *e, char *text, size_t bytes)
+{
+    return e->priority.kind != RM_PRIORITY_UNIFORM && sorrel(e) &&
+           SAY("\"%s\"; algorithm.form %s draws all alike", rm_priority_names[e->priority.kind],
+               rm_form_names[e->algorithm.form]);
+}
+
+static bool beta_falls(experiment_t *e, char *text, size_t bytes)
+{
+    return e->priority.beta_end < e->priority.beta_start &&
+           SAY("%g is below priority.beta_start (%g): the correction grows towards the end",
+               e->priority.beta_end, e->priority.beta_start);
 }
 
 /* --- limiter ------------------------------------------------------------------------------- */
@@ -256,6 +282,13 @@ const struct rm_check rm_checks[] = {
     {{"sample.batch", "algorithm.name", "algorithm.quantiles", "algorithm.target_quantiles"},
      batch_rows,
      "IQN: batch times quantiles is at most 4194304 rows."},
+    {{"priority.kind", "algorithm.name"},
+     priority_algorithm,
+     "Priorities are for algorithms that replay."},
+    {{"priority.kind", "algorithm.form"}, priority_form, "The sorrel forms draw uniformly."},
+    {{"priority.beta_end", "priority.beta_start"},
+     beta_falls,
+     "The exponent of the importance weights does not fall."},
     {{"limiter.slack_updates", "limiter.updates_per_step", "mode"},
      slack_batch,
      "Free mode: the limiter's slack is at least one batch."},

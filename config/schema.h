@@ -88,9 +88,10 @@ extern const char *const rm_mode_names[],
                                                *const rm_wake_kind_names[],
                                                    *const rm_noise_kind_names[],
                                                        *const rm_init_names[],
-                                                           *const rm_trunk_names[],
-                                                               *const rm_optimizer_names[],
-                                                                   *const rm_isa_names[];
+                                                           *const rm_priority_names[],
+                                                               *const rm_trunk_names[],
+                                                                   *const rm_optimizer_names[],
+                                                                       *const rm_isa_names[];
 
 /* The key of this path, or NULL. */
 const struct rm_key *rm_key_find(const char *path);

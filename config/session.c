@@ -87,6 +87,33 @@ struct rm_ring_spec rm_session_ring_spec(const struct rm_experiment *experiment,
     };
 }
 
+uint64_t rm_session_replay_rows(const struct rm_experiment *experiment,
+                                const struct rm_policy_plan *policy)
+{
+    uint64_t lanes = (uint64_t)policy->agents * experiment->actor.worlds;
+    uint64_t rows = experiment->ring.capacity / lanes;
+
+    return rows < 2 ? 2 : rows; /* a transition and its successor */
+}
+
+struct rm_priorities_spec rm_session_priorities_spec(const struct rm_experiment *experiment,
+                                                     const struct rm_policy_plan *policy,
+                                                     uint32_t index)
+{
+    return (struct rm_priorities_spec){
+        .slots = rm_session_replay_rows(experiment, policy),
+        .lanes = policy->agents * experiment->actor.worlds,
+        .sources = experiment->actor.count,
+        .policy = index,
+    };
+}
+
+static bool prioritised(const struct rm_experiment *experiment)
+{
+    return experiment->priority.kind == RM_PRIORITY_PROPORTIONAL &&
+           !rm_algorithm_traits(experiment->algorithm.name)->rollout;
+}
+
 /* An empty session of the right shape: nothing mapped, no descriptor. */
 static int shape_session(struct rm_session *session, const struct rm_experiment *experiment,
                          const struct rm_plan *plan, struct rm_error *error)
@@ -96,6 +123,7 @@ static int shape_session(struct rm_session *session, const struct rm_experiment 
     session->plan = *plan;
     session->objects.policies = plan->policies;
     session->objects.actors = experiment->actor.count;
+    session->objects.priorities = prioritised(experiment) ? plan->policies : 0;
     session->objects.workers =
         rm_worker_evaluator(&session->objects) + 1 + (experiment->mode == RM_MODE_SEQUENTIAL);
     session->board.region.fd = -1;
@@ -106,15 +134,22 @@ static int shape_session(struct rm_session *session, const struct rm_experiment 
     uint32_t rings = session->objects.actors * session->objects.policies;
     session->rings = calloc(rings, sizeof *session->rings);
     session->wake_fds = malloc(session->objects.workers * sizeof *session->wake_fds);
-    if (!session->rings || !session->wake_fds) {
+    if (session->objects.priorities)
+        session->priorities = calloc(session->objects.priorities, sizeof *session->priorities);
+    if (!session->rings || !session->wake_fds ||
+        (session->objects.priorities && !session->priorities)) {
         free(session->rings);
         free(session->wake_fds);
+        free(session->priorities);
+        session->priorities = NULL;
         session->rings = NULL;
         session->wake_fds = NULL;
         return rm_fail(error, -ENOMEM, "session: no memory for %u rings", rings);
     }
     for (uint32_t i = 0; i < rings; i++)
         session->rings[i].region.fd = -1;
+    for (uint32_t p = 0; p < session->objects.priorities; p++)
+        session->priorities[p].region.fd = -1;
     for (uint32_t i = 0; i < session->objects.workers; i++)
         session->wake_fds[i] = -1;
     return 0;
@@ -230,6 +265,11 @@ static int create_objects(struct rm_session *session, struct rm_error *error)
         if (session->wake_fds[i] < 0)
             r = session->wake_fds[i];
     }
+    for (uint32_t p = 0; r == 0 && p < o->priorities; p++) {
+        struct rm_priorities_spec spec =
+            rm_session_priorities_spec(&session->experiment, &session->plan.policy[p], p);
+        r = rm_priorities_create(&session->priorities[p], &spec, error);
+    }
     return r;
 }
 
@@ -299,6 +339,8 @@ int rm_session_attach(struct rm_session *session, const struct rm_experiment *ex
             r = rm_fail(error, -errno, "wake of worker %u: descriptor %d: %s", i, rm_fd_wake(o, i),
                         strerror(errno));
     }
+    for (uint32_t p = 0; r == 0 && p < o->priorities; p++)
+        r = rm_priorities_attach(&session->priorities[p], rm_fd_priorities(o, p), true, error);
     if (r != 0) {
         rm_session_close(session);
         return r < 0 ? r : rm_fail(error, -EAGAIN, "session: an object is not complete");
@@ -317,8 +359,12 @@ void rm_session_close(struct rm_session *session)
         for (uint32_t i = 0; i < session->objects.workers; i++)
             if (session->wake_fds[i] >= 0)
                 close(session->wake_fds[i]);
+    for (uint32_t p = 0; session->priorities && p < session->objects.priorities; p++)
+        rm_priorities_close(&session->priorities[p]);
     rm_region_close(&session->config);
     rm_board_close(&session->board);
+    free(session->priorities);
+    session->priorities = NULL;
     free(session->rings);
     free(session->wake_fds);
     session->rings = NULL;
@@ -344,6 +390,8 @@ uint32_t rm_session_fds(const struct rm_session *session, int *fds, uint32_t max
         PUT(session->rings[i].region.fd);
     for (uint32_t i = 0; i < o->workers; i++)
         PUT(session->wake_fds[i]);
+    for (uint32_t p = 0; p < o->priorities; p++)
+        PUT(session->priorities[p].region.fd);
 #undef PUT
     return n;
 }

@@ -11,6 +11,7 @@
 #include "config/net_shape.h"
 #include "shm/board.h"
 #include "shm/objects.h"
+#include "shm/priorities.h"
 #include "shm/ring.h"
 #include "shm/weights.h"
 
@@ -48,6 +49,7 @@ struct rm_session {
     struct rm_weights weights[RM_BOARD_POLICIES]; /* region.base NULL where not attached */
     struct rm_ring *rings;                        /* [actors * policies], actor-major */
     int *wake_fds;                                /* [workers] */
+    struct rm_priorities *priorities; /* [policies] where replay is prioritised, else NULL */
 };
 
 /* Worlds of actor `actor`: [*first, *first + *count) of the experiment's worlds. */
@@ -62,6 +64,15 @@ uint32_t rm_session_capacity_rows(const struct rm_experiment *experiment,
 struct rm_ring_spec rm_session_ring_spec(const struct rm_experiment *experiment,
                                          const struct rm_policy_plan *policy, uint32_t actor,
                                          uint32_t index);
+
+/* The priorities of a policy's replay: a leaf for every lane and row of its capacity. */
+struct rm_priorities_spec rm_session_priorities_spec(const struct rm_experiment *experiment,
+                                                     const struct rm_policy_plan *policy,
+                                                     uint32_t index);
+
+/* Rows of its rings that a policy may learn from: ring.capacity over all lanes, at least 2. */
+uint64_t rm_session_replay_rows(const struct rm_experiment *experiment,
+                                const struct rm_policy_plan *policy);
 
 /* Creates everything (descriptors are close-on-exec). */
 int rm_session_create(struct rm_session *session, const struct rm_experiment *experiment,

@@ -14,6 +14,7 @@ struct rm_batch {
     int32_t *action;    /* (B) */
     float *ret;         /* (B): R = sum over k < m of gamma^k r_k */
     float *discount;    /* (B): g = gamma^m, 0 when the episode terminated within the m steps */
+    uint8_t *mask;      /* (B, actions): legal in obs; NULL when the world gives no masks */
     uint8_t *next_mask; /* (B, actions): legal in next_obs; NULL when the world gives no masks */
     float *weight;      /* (B): importance weights, at most 1; NULL: all 1 */
     float *error;       /* (B): what the update leaves, the size of each sample's error, from which

@@ -68,6 +68,9 @@ static int open_sampler(struct replay *r, struct rm_error *error)
         .form = e->algorithm.form,
         .seed = e->seed,
         .policy = r->policy,
+        .priorities = r->session->priorities ? &r->session->priorities[r->policy] : NULL,
+        .alpha = e->priority.alpha,
+        .epsilon = e->priority.epsilon,
     };
     const int rc = rm_sampler_create(&r->sampler, &spec, error);
     free(sources);
@@ -132,11 +135,23 @@ static double progress(const struct replay *r)
     return all && taken < all ? (double)taken / (double)all : all ? 1.0 : 0.0;
 }
 
+/* Exponent of the importance weights: linear over priority.beta_span updates, or over the run. */
+static double beta(const struct replay *r)
+{
+    const struct rm_experiment *e = r->experiment;
+    const uint64_t span = e->priority.beta_span;
+    double part = progress(r);
+    if (span)
+        part = r->pace.attempts < span ? (double)r->pace.attempts / (double)span : 1;
+    return e->priority.beta_start + part * (e->priority.beta_end - e->priority.beta_start);
+}
+
 /* One update. Returns false when no batch could be drawn. */
 static bool update(struct replay *r, int *rc, struct rm_error *error)
 {
     struct rm_batch *batch = rm_sampler_batch(r->sampler);
     rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
+    rm_sampler_set_beta(r->sampler, beta(r));
     if (!rm_sampler_draw(r->sampler, r->pace.attempts + 1, batch))
         return false;
     rm_pace_drawn(&r->pace);
@@ -146,6 +161,11 @@ static bool update(struct replay *r, int *rc, struct rm_error *error)
     rm_trainer_progress(r->trainer, progress(r));
     const struct rm_trainer_result result =
         rm_trainer_update(r->trainer, batch, r->pace.attempts, r->clock);
+    if (!result.skipped) {
+        rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
+        rm_sampler_learned(r->sampler, batch);
+        RM_POKE(&r->counters->priority_max, rm_sampler_largest(r->sampler));
+    }
     *rc = count_update(r, &result, error);
     return true;
 }

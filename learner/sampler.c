@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Draws per transition before giving up. Were only one in a hundred rows the start of a valid
- * transition, the chance to fail wrongly would be e^-40. */
-#define TRIES_PER_DRAW 4096
-
 static void *aligned(size_t bytes)
 {
     const size_t rounded = (bytes + 63) / 64 * 64;
@@ -32,15 +28,18 @@ static int make_buffers(struct rm_sampler *s, struct rm_error *error)
     batch->action = aligned(n * sizeof *batch->action);
     batch->ret = aligned(n * sizeof *batch->ret);
     batch->discount = aligned(n * sizeof *batch->discount);
-    if (spec->agent->has_mask)
+    if (spec->agent->has_mask) {
+        batch->mask = aligned(n * batch->actions);
         batch->next_mask = aligned(n * batch->actions);
+    }
     s->scratch.frames = aligned((spec->frame_stack + spec->n_step + 1) * s->obs_bytes);
     s->scratch.mask = aligned(batch->actions);
+    s->scratch.first_mask = aligned(batch->actions);
     s->frames = calloc((size_t)spec->frame_stack + spec->n_step + 1, sizeof *s->frames);
     s->source_of_world = calloc(s->worlds, sizeof *s->source_of_world);
     if (!batch->obs || !batch->next_obs || !batch->action || !batch->ret || !batch->discount ||
-        (spec->agent->has_mask && !batch->next_mask) || !s->scratch.frames || !s->scratch.mask ||
-        !s->frames || !s->source_of_world)
+        (spec->agent->has_mask && (!batch->mask || !batch->next_mask)) || !s->scratch.frames ||
+        !s->scratch.mask || !s->scratch.first_mask || !s->frames || !s->source_of_world)
         return rm_fail(error, -ENOMEM, "no memory for batches of %u transitions of %u inputs",
                        spec->batch, batch->inputs);
     return 0;
@@ -78,6 +77,8 @@ static int set_up(struct rm_sampler *s, struct rm_error *error)
     s->lanes = s->worlds * spec->agents;
     s->obs_bytes = rm_features_bytes(spec->agent);
     s->features = rm_features_count(spec->agent);
+    s->rule = (struct rm_transition_rule){spec->n_step, spec->frame_stack, spec->gamma};
+    s->reach = spec->n_step;
     if (!s->lanes || !spec->batch || !spec->n_step || !spec->frame_stack || !s->features)
         return rm_fail(error, -EINVAL,
                        "a sampler needs at least one lane, batch, step, frame and feature: it got "
@@ -91,6 +92,8 @@ static int set_up(struct rm_sampler *s, struct rm_error *error)
         rc = open_windows(s, error);
     if (!rc && spec->form != RM_FORM_PAPER)
         rc = rm_sampler_sorrel_create(s, error);
+    if (!rc && spec->priorities)
+        rc = rm_sampler_priority_create(s, error);
     return rc;
 }
 
@@ -116,14 +119,17 @@ void rm_sampler_destroy(struct rm_sampler *s)
     if (!s)
         return;
     rm_sorrel_slots_destroy(&s->slots);
+    rm_sampler_priority_destroy(s);
     free(s->batch.obs);
     free(s->batch.next_obs);
     free(s->batch.action);
     free(s->batch.ret);
     free(s->batch.discount);
+    free(s->batch.mask);
     free(s->batch.next_mask);
     free(s->scratch.frames);
     free(s->scratch.mask);
+    free(s->scratch.first_mask);
     free(s->frames);
     free(s->source_of_world);
     free(s->order);
@@ -139,6 +145,8 @@ static void windows_changed(struct rm_sampler *s)
             s->longest = s->windows[i].starts;
     if (s->spec.form != RM_FORM_PAPER)
         rm_sampler_sorrel_scan(s);
+    if (s->tree)
+        rm_sampler_priority_scan(s);
 }
 
 void rm_sampler_window_free(struct rm_sampler *s)
@@ -186,35 +194,45 @@ static void put(struct rm_sampler *s, uint32_t i, struct rm_batch *batch)
     batch->action[i] = t->action;
     batch->ret[i] = t->ret;
     batch->discount[i] = t->discount;
+    if (batch->mask)
+        memcpy(batch->mask + (size_t)i * batch->actions, t->first_mask, batch->actions);
     if (batch->next_mask)
         memcpy(batch->next_mask + (size_t)i * batch->actions, t->mask, batch->actions);
+}
+
+const struct rm_window *rm_sampler_lane(const struct rm_sampler *s, uint32_t global, uint32_t *lane)
+{
+    const uint32_t slot = global / s->worlds, world = global % s->worlds;
+    const struct rm_window *window = &s->windows[s->source_of_world[world]];
+    *lane = slot * window->source.worlds + (world - (uint32_t)window->source.first_world);
+    return window;
+}
+
+enum rm_take rm_sampler_take(struct rm_sampler *s, const struct rm_window *window,
+                             uint64_t distance, uint32_t lane, uint32_t i, struct rm_batch *batch)
+{
+    const enum rm_take took = rm_transition_take(window, distance, lane, &s->rule, &s->scratch);
+    if (took == RM_TAKE_TORN)
+        s->counts.torn++;
+    else if (took == RM_TAKE_INVALID)
+        s->counts.rejected++;
+    if (took != RM_TAKE_OK)
+        return took;
+    put(s, i, batch);
+    s->counts.age_sum += distance * s->lanes;
+    s->counts.age_count++;
+    return took;
 }
 
 /* One valid transition, drawn until found. */
 static bool draw_one(struct rm_sampler *s, struct rm_rng *rng, uint32_t i, struct rm_batch *batch)
 {
-    const struct rm_sampler_spec *spec = &s->spec;
-    for (uint32_t tries = 0; tries < TRIES_PER_DRAW; tries++) {
+    for (uint32_t tries = 0; tries < RM_SAMPLER_TRIES; tries++) {
+        uint32_t lane;
         const uint64_t distance = 1 + (uint64_t)rm_rng_below(rng, (uint32_t)s->longest);
-        const uint32_t global = rm_rng_below(rng, s->lanes);
-        const uint32_t slot = global / s->worlds, world = global % s->worlds;
-        const struct rm_window *window = &s->windows[s->source_of_world[world]];
-        const uint32_t lane =
-            slot * window->source.worlds + (world - (uint32_t)window->source.first_world);
-        switch (rm_transition_take(window, distance, lane, spec->n_step, spec->frame_stack,
-                                   spec->gamma, &s->scratch)) {
-        case RM_TAKE_OK:
-            put(s, i, batch);
-            s->counts.age_sum += distance * s->lanes;
-            s->counts.age_count++;
+        const struct rm_window *window = rm_sampler_lane(s, rm_rng_below(rng, s->lanes), &lane);
+        if (rm_sampler_take(s, window, distance, lane, i, batch) == RM_TAKE_OK)
             return true;
-        case RM_TAKE_TORN:
-            s->counts.torn++;
-            break;
-        case RM_TAKE_INVALID:
-            s->counts.rejected++;
-            break;
-        }
     }
     return false;
 }
@@ -226,6 +244,8 @@ int rm_sampler_draw(struct rm_sampler *s, uint64_t update, struct rm_batch *batc
         return rm_sampler_sorrel_draw(s, &rng, batch);
     if (s->longest < 2)
         return 0;
+    if (s->tree)
+        return rm_sampler_priority_draw(s, &rng, batch);
     for (uint32_t i = 0; i < s->spec.batch; i++)
         if (!draw_one(s, &rng, i, batch))
             return 0;

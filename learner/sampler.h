@@ -1,11 +1,18 @@
-/* sampler: draws batches of n-step transitions uniformly from the replay rings of one policy, one
- * ring per actor, and turns their rows into network inputs.
+/* sampler: draws batches of n-step transitions from the replay rings of one policy, one ring per
+ * actor, uniformly or in proportion to priorities, and turns their rows into network inputs.
  *
  * The draw is canonical: a transition is named by its age in rows and its global lane, which is the
  * agent's slot times the experiment's worlds, plus the world's id. So the same numbers choose the
  * same transitions however the worlds are split over actors. Age is drawn uniformly over the
  * longest window of any ring and the lane uniformly; what turns out not to be a valid transition is
  * drawn again.
+ *
+ * WITH PRIORITIES (Schaul 2016, 3.3) a transition is a leaf of a sum tree (shm/priorities.h), whose
+ * order does not depend on the actors either. It enters with the largest priority there ever was,
+ * once the n rows after its first have been seen committed, and leaves when it is older than the
+ * capacity. Draw k of B is uniform over the k-th part of the total; what turns out to be gone
+ * leaves the tree and is drawn again from all of it. Weights are (N P)^-beta over the largest of
+ * the batch.
  *
  * A TRANSITION starts in a row that is neither last nor dead and spans m <= n steps: n, or fewer
  * when the episode ends (the last row, terminated or truncated, is where it ends), when the
@@ -27,6 +34,7 @@
 #include "config/experiment.h"
 #include "learner/batch.h"
 #include "shm/base/error.h"
+#include "shm/priorities.h"
 #include "shm/ring.h"
 
 #include <stdbool.h>
@@ -53,6 +61,8 @@ struct rm_sampler_spec {
     enum rm_form form;
     uint64_t seed;
     uint32_t policy; /* with the seed and the update's number: the key of the draws */
+    struct rm_priorities *priorities; /* outlives the sampler; NULL: uniform */
+    double alpha, epsilon;            /* p^alpha, p = error + epsilon */
 };
 
 struct rm_sampler_counts {
@@ -81,6 +91,16 @@ uint64_t rm_sampler_count_new(struct rm_sampler *sampler);
 /* Draws the batch of update `update` (from 1) into batch, whose arrays are the caller's or made by
  * rm_sampler_batch(). Returns 1; 0 when the windows hold too few valid transitions. */
 int rm_sampler_draw(struct rm_sampler *sampler, uint64_t update, struct rm_batch *batch);
+
+/* Exponent of the importance weights from now on; 1 at first. */
+void rm_sampler_set_beta(struct rm_sampler *sampler, double beta);
+
+/* The batch drawn last was learned from: batch->error becomes priorities. Does nothing where draws
+ * are uniform. */
+void rm_sampler_learned(struct rm_sampler *sampler, const struct rm_batch *batch);
+
+/* The largest priority so far, p^alpha; 0 where draws are uniform. */
+double rm_sampler_largest(const struct rm_sampler *sampler);
 
 /* The sampler's own batch buffers, laid out for its spec. */
 struct rm_batch *rm_sampler_batch(struct rm_sampler *sampler);

@@ -20,12 +20,44 @@ struct rm_sampler {
     struct rm_transition scratch;
     struct rm_batch batch;
     struct rm_sampler_counts counts;
+    struct rm_transition_rule rule;
+    uint32_t reach; /* rows after its first that an item needs before it is there */
+
+    /* Priorities; tree NULL: uniform draws. */
+    struct rm_priorities *tree;
+    uint64_t items; /* leaves that are not 0 */
+    double beta;
+    double *at;         /* [batch]: draws */
+    uint64_t *leaf;     /* [batch]: what was drawn */
+    double *value;      /* [batch]: new priorities */
+    uint64_t *new_leaf; /* [RM_SAMPLER_ENTRIES]: rows being entered */
+    double *new_value;
+    uint32_t entries;
 
     /* Forms sorrel-*: the original's buffer. */
     struct rm_sorrel_slots slots;
     uint64_t scanned; /* index of the next row to push */
     uint32_t *order;  /* [capacity]: a permutation of start slots */
 };
+
+#define RM_SAMPLER_ENTRIES 1024u
+/* Draws per transition before giving up. Were only one in a hundred rows the start of a valid
+ * transition, the chance to fail wrongly would be e^-40. */
+#define RM_SAMPLER_TRIES 4096u
+
+/* Takes the item of `lane` that starts in row end - distance into place i of the batch. */
+enum rm_take rm_sampler_take(struct rm_sampler *s, const struct rm_window *window,
+                             uint64_t distance, uint32_t lane, uint32_t i, struct rm_batch *batch);
+
+/* The source of a global lane, and its lane there. */
+const struct rm_window *rm_sampler_lane(const struct rm_sampler *s, uint32_t global,
+                                        uint32_t *lane);
+
+/* Draws by priority (sampler_priority.c). */
+int rm_sampler_priority_create(struct rm_sampler *s, struct rm_error *error);
+void rm_sampler_priority_destroy(struct rm_sampler *s);
+void rm_sampler_priority_scan(struct rm_sampler *s);
+int rm_sampler_priority_draw(struct rm_sampler *s, struct rm_rng *rng, struct rm_batch *batch);
 
 /* The original's buffer over the single ring of a single world (sampler_sorrel.c). */
 int rm_sampler_sorrel_create(struct rm_sampler *s, struct rm_error *error);

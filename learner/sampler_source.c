@@ -99,24 +99,41 @@ static bool walk(const struct rm_window *window, uint64_t distance, uint32_t lan
     return out->steps > 0;
 }
 
-enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                                uint32_t n_step, uint32_t frame_stack, double gamma,
-                                struct rm_transition *out)
+/* Everything but the copies. *oldest: the greatest distance that was looked at. */
+static bool look(const struct rm_window *window, uint64_t distance, uint32_t lane,
+                 const struct rm_transition_rule *rule, struct rm_transition *out, uint64_t *oldest)
 {
-    const struct rm_ring *ring = window->source.ring;
     if (distance < 2 || distance > window->starts)
-        return RM_TAKE_INVALID;
-    uint64_t oldest = distance;
-    const struct rm_row start = rm_ring_row(ring, window->end - distance);
+        return false;
+    *oldest = distance;
+    const struct rm_row start = rm_ring_row(window->source.ring, window->end - distance);
     const uint64_t generation = *start.generation;
     if (start.flags[lane] & (RM_FLAG_LAST | RM_FLAG_DEAD))
-        return RM_TAKE_INVALID;
-    if (!walk(window, distance, lane, n_step, gamma, generation, out))
-        return RM_TAKE_INVALID;
-    const int before = rows_before(window, distance, lane, frame_stack - 1, generation, &oldest);
-    if (before < 0)
-        return RM_TAKE_INVALID;
+        return false;
+    if (!walk(window, distance, lane, rule->n_step, rule->gamma, generation, out))
+        return false;
+    const int before =
+        rows_before(window, distance, lane, rule->frame_stack - 1, generation, oldest);
     out->before = (uint32_t)before;
+    return before >= 0;
+}
+
+bool rm_transition_there(const struct rm_window *window, uint64_t distance, uint32_t lane,
+                         const struct rm_transition_rule *rule)
+{
+    struct rm_transition ignored;
+    uint64_t oldest;
+    return look(window, distance, lane, rule, &ignored, &oldest);
+}
+
+enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distance, uint32_t lane,
+                                const struct rm_transition_rule *rule, struct rm_transition *out)
+{
+    const struct rm_ring *ring = window->source.ring;
+    uint64_t oldest;
+    if (!look(window, distance, lane, rule, out, &oldest))
+        return RM_TAKE_INVALID;
+    const struct rm_row start = rm_ring_row(ring, window->end - distance);
 
     const size_t bytes = ring->spec.obs_bytes;
     uint8_t *to = out->frames;
@@ -124,8 +141,9 @@ enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distanc
     for (uint32_t i = 0; i < rows; i++, to += bytes) {
         const struct rm_row row = rm_ring_row(ring, window->end - distance - out->before + i);
         rm_ring_copy_out(to, row.obs + lane * bytes, bytes);
-        if (row.mask && i + 1 == rows)
-            rm_ring_copy_out(out->mask, row.mask + (size_t)lane * ring->spec.mask_bytes,
+        if (row.mask && (i == out->before || i + 1 == rows))
+            rm_ring_copy_out(i + 1 == rows ? out->mask : out->first_mask,
+                             row.mask + (size_t)lane * ring->spec.mask_bytes,
                              ring->spec.mask_bytes);
     }
     out->action = start.action[(size_t)lane * ring->spec.action_words];

@@ -28,15 +28,26 @@ struct rm_transition {
     uint32_t before;     /* frames of the episode before the first row that a stack needs */
     float ret, discount; /* R, g */
     int32_t action;
-    uint8_t *frames; /* (before + 1 + m, obs_bytes): rows start - before .. start + m */
-    uint8_t *mask;   /* (actions) of row start + m, when the ring has masks */
+    uint8_t *frames;     /* (before + 1 + m, obs_bytes): rows start - before .. start + m */
+    uint8_t *mask;       /* (actions) of row start + m, when the ring has masks */
+    uint8_t *first_mask; /* (actions) of row start */
 };
 
 enum rm_take { RM_TAKE_OK, RM_TAKE_INVALID, RM_TAKE_TORN };
 
+/* How rows make a transition. */
+struct rm_transition_rule {
+    uint32_t n_step, frame_stack;
+    double gamma;
+};
+
+/* Is there a transition of `lane` that starts in row end - distance? As far as rows tell that have
+ * not been checked: they may have been overwritten meanwhile. */
+bool rm_transition_there(const struct rm_window *window, uint64_t distance, uint32_t lane,
+                         const struct rm_transition_rule *rule);
+
 /* The transition of `lane` that starts in row end - distance. */
 enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                                uint32_t n_step, uint32_t frame_stack, double gamma,
-                                struct rm_transition *out);
+                                const struct rm_transition_rule *rule, struct rm_transition *out);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "shm/atomic.h"
 #include "shm/board.h"
+#include "shm/priorities.h"
 #include "shm/region.h"
 #include "shm/ring.h"
 #include "shm/weights.h"
@@ -115,6 +116,20 @@ static_assert(offsetof(struct rm_weights_shared, policy) == 160, "weights");
 static_assert(offsetof(struct rm_weights_shared, latest) == 256, "weights");
 static_assert(offsetof(struct rm_weights_shared, slot) == 384, "weights");
 static_assert(sizeof(struct rm_weights_shared) == 768, "weights");
+
+/* --- priorities ------------------------------------------------------------------------------ */
+
+struct rm_priorities_shared {
+    struct rm_region_header header;
+    struct rm_priorities_spec spec;           /* fixed at creation */
+    uint64_t tree_at;                         /* offset of the leaves in the region */
+    _Alignas(RM_LINE) _Atomic double largest; /* priority so far, of what was ever a leaf */
+};
+static_assert(sizeof(struct rm_priorities_spec) == 24, "priorities spec");
+static_assert(offsetof(struct rm_priorities_shared, spec) == 128, "priorities");
+static_assert(offsetof(struct rm_priorities_shared, tree_at) == 152, "priorities");
+static_assert(offsetof(struct rm_priorities_shared, largest) == 256, "priorities");
+static_assert(sizeof(struct rm_priorities_shared) == 384, "priorities");
 
 /* --- board ----------------------------------------------------------------------------------- */
 

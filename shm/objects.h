@@ -1,11 +1,12 @@
 /* objects: which inherited descriptor is what. The daemon passes every worker the same descriptors
- * under the same numbers, in an order that follows from three counts, so no table travels:
+ * under the same numbers, in an order that follows from four counts, so no table travels:
  *
- *   3                     board
- *   4                     resolved configuration (JSON text region)
- *   5 ..                  weights, one per policy
- *   then                  rings, actor-major: ring(actor, policy) = base + actor * policies +
- * policy then                  eventfds, one per worker
+ *   3      board
+ *   4      resolved configuration (JSON text region)
+ *   5 ..   weights, one per policy
+ *   then   rings, actor-major: ring(actor, policy) = base + actor * policies + policy
+ *   then   eventfds, one per worker
+ *   then   priorities, one per policy, where replay is prioritised (objects.priorities)
  *
  * Workers are numbered in a fixed order as well: actors, learners, the evaluator, and in sequential
  * mode the process that runs all of them in turn. In that mode the others have slots on the board
@@ -22,6 +23,7 @@
 
 struct rm_objects {
     uint32_t policies, actors, workers;
+    uint32_t priorities; /* regions of priorities: as many as policies, or 0 */
 };
 
 static inline int rm_fd_weights(const struct rm_objects *o, uint32_t policy)
@@ -40,9 +42,14 @@ static inline int rm_fd_wake(const struct rm_objects *o, uint32_t worker)
     return RM_FD_FIRST + (int)(o->policies + o->actors * o->policies + worker);
 }
 
+static inline int rm_fd_priorities(const struct rm_objects *o, uint32_t policy)
+{
+    return RM_FD_FIRST + (int)(o->policies + o->actors * o->policies + o->workers + policy);
+}
+
 static inline int rm_fd_end(const struct rm_objects *o)
 {
-    return RM_FD_FIRST + (int)(o->policies + o->actors * o->policies + o->workers);
+    return RM_FD_FIRST + (int)(o->policies + o->actors * o->policies + o->workers + o->priorities);
 }
 
 static inline uint32_t rm_worker_actor(const struct rm_objects *o, uint32_t actor)

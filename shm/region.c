@@ -19,10 +19,9 @@
 static const char *kind_name(uint32_t kind)
 {
     static const char *const names[] = {
-        [RM_REGION_BOARD] = "board",
-        [RM_REGION_RING] = "ring",
-        [RM_REGION_WEIGHTS] = "weights",
-        [RM_REGION_TEXT] = "text",
+        [RM_REGION_BOARD] = "board",           [RM_REGION_RING] = "ring",
+        [RM_REGION_WEIGHTS] = "weights",       [RM_REGION_TEXT] = "text",
+        [RM_REGION_PRIORITIES] = "priorities",
     };
     if (kind >= sizeof names / sizeof names[0] || !names[kind])
         return "unknown";
@@ -40,6 +39,9 @@ uint64_t rm_layout_hash(void)
         sizeof(struct rm_row_head),
         sizeof(struct rm_weights_slot),
         sizeof(struct rm_weights_shared),
+        sizeof(struct rm_priorities_spec),
+        sizeof(struct rm_priorities_shared),
+        RM_PRIORITY_FAN,
         sizeof(struct rm_wake_word),
         sizeof(struct rm_limiter),
         sizeof(struct rm_round),

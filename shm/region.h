@@ -20,7 +20,8 @@ enum rm_region_kind {
     RM_REGION_BOARD = 1,
     RM_REGION_RING,
     RM_REGION_WEIGHTS,
-    RM_REGION_TEXT, /* the resolved configuration, as JSON */
+    RM_REGION_TEXT,       /* the resolved configuration, as JSON */
+    RM_REGION_PRIORITIES, /* of replay */
 };
 
 struct rm_region {

@@ -1,5 +1,6 @@
 #include "tests/support/rows.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,4 +83,30 @@ void rm_test_rows_write(const struct rm_test_rows *rows, struct rm_ring *ring, u
         }
         rm_ring_commit(ring);
     }
+}
+
+struct rm_test_transition rm_test_rows_expect(const struct rm_test_rows *rows, uint32_t w,
+                                              uint32_t i, uint32_t end, uint32_t n, double gamma)
+{
+    const struct rm_test_cell *c = rows->cell[w];
+    struct rm_test_transition x = {0};
+    if (c[i].flags & (RM_FLAG_TERMINATED | RM_FLAG_TRUNCATED | RM_FLAG_DEAD))
+        return x;
+    for (uint32_t k = 1; k <= n; k++) {
+        if (i + k >= end)
+            return (struct rm_test_transition){0}; /* not complete yet */
+        const struct rm_test_cell *next = &c[i + k];
+        const bool joined = next->generation == c[i].generation && next->episode == c[i].episode &&
+                            !(next->flags & (RM_FLAG_DEAD | RM_FLAG_VOID));
+        if (!joined)
+            break;
+        x.steps = k;
+        x.ret += pow(gamma, k - 1) * (double)next->reward;
+        x.terminated = next->flags & RM_FLAG_TERMINATED;
+        if (next->flags & RM_FLAG_LAST)
+            break;
+    }
+    x.valid = x.steps > 0;
+    x.discount = x.terminated ? 0 : pow(gamma, x.steps);
+    return x;
 }

@@ -42,4 +42,15 @@ int rm_test_rows_ring(struct rm_ring *ring, uint32_t ring_rows, uint32_t worlds,
 void rm_test_rows_write(const struct rm_test_rows *rows, struct rm_ring *ring, uint32_t first,
                         uint32_t from, uint32_t to);
 
+/* What a sampler should give for a transition of at most n steps that starts in row i of world w,
+ * when rows below `end` are written. Each cell is judged by itself. */
+struct rm_test_transition {
+    bool valid;
+    uint32_t steps;
+    double ret, discount;
+    bool terminated;
+};
+struct rm_test_transition rm_test_rows_expect(const struct rm_test_rows *rows, uint32_t w,
+                                              uint32_t i, uint32_t end, uint32_t n, double gamma);
+
 #endif

@@ -220,6 +220,13 @@ static const struct refusal cases[] = {
     {WITH("\"algorithm\": {\"form\": \"sorrel-seq\"}, \"actor\": {\"worlds\": 1}, \"ring\": "
           "{\"capacity\": 1024}"),
      {"t.json:2:23: algorithm.form: sorrel-seq is a form of iqn, but algorithm.name is dqn"}},
+    {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"priority\": {\"kind\": \"proportional\"}"),
+     {"priority.kind: \"proportional\" is for replay", "ppo"}},
+    {WITH(SORREL("\"form\": \"sorrel-mp\"", "\"capacity\": 1024",
+                 "\"worlds\": 1") ", \"priority\": {\"kind\": \"proportional\"}"),
+     {"priority.kind: \"proportional\"; algorithm.form sorrel-mp draws all alike"}},
+    {WITH("\"priority\": {\"beta_start\": 0.5, \"beta_end\": 0.4}"),
+     {"priority.beta_end: 0.4 is below priority.beta_start (0.5)"}},
     {WITH(SORREL("\"form\": \"sorrel-mp\"", "\"capacity\": 1024", "\"worlds\": 2")),
      {"actor.worlds: 2 worlds; algorithm.form sorrel-mp"}},
     {WITH(SORREL("\"form\": \"sorrel-seq\"", "\"capacity\": 1000", "\"worlds\": 1")),

@@ -56,6 +56,13 @@ static void shape_follows_experiment(void **state)
     assert_string_equal(s.board.workers[2].name, "learner-agent_0");
     assert_string_equal(s.board.workers[7].name, "evaluator");
     assert_int_equal(s.board.run->settings_version, 1);
+    assert_null(s.priorities);
+    rm_session_close(&s);
+    static const char *const set[] = {"priority.kind=proportional", "actor.worlds=5", NULL};
+    assert_int_equal(rm_test_session_file(&s, "config/cartpole-dqn.json", set), 0);
+    assert_int_equal(s.objects.priorities, 1);
+    assert_int_equal(s.priorities[0].spec.slots, 10000);
+    assert_int_equal(s.priorities[0].spec.lanes, 5);
     rm_session_close(&s);
 }
 
@@ -82,10 +89,14 @@ static int attach_as_worker(struct rm_session *creator)
         fprintf(stderr, "worker: %s\n", error.text);
         return 10;
     }
-    if (experiment.actor.worlds != 5 || worker.rings[9].spec.lanes != 2)
+    if (experiment.actor.worlds != 5)
         return 11;
+    if (worker.objects.policies == 5 && worker.rings[9].spec.lanes != 2)
+        return 12;
+    if (worker.priorities && worker.priorities[0].level[0][17] != 0.5)
+        return 13;
     worker.board.workers[0].turns = 4711;
-    struct rm_wake wake = rm_session_wake(&worker, 3);
+    struct rm_wake wake = rm_session_wake(&worker, worker.objects.workers > 3 ? 3 : 0);
     rm_wake_force(&wake);
     rm_session_close(&worker);
     return 0;
@@ -108,6 +119,24 @@ static void another_process_attaches(void **state)
     struct rm_wake wake = rm_session_wake(&s, 3);
     rm_wake_prepare(&wake);
     assert_int_equal(rm_wake_wait(&wake, 1000000000ull), 1);
+    rm_session_close(&s);
+}
+
+static void another_process_finds_the_priorities(void **state)
+{
+    static const char *const set[] = {"priority.kind=proportional", "actor.worlds=5", NULL};
+    static struct rm_session s;
+    int status;
+    (void)state;
+
+    assert_int_equal(rm_test_session_file(&s, "config/cartpole-dqn.json", set), 0);
+    s.priorities[0].level[0][17] = 0.5;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(attach_as_worker(&s));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
     rm_session_close(&s);
 }
 
@@ -144,6 +173,7 @@ int main(void)
         cmocka_unit_test(worlds_are_split_without_gap),
         cmocka_unit_test(shape_follows_experiment),
         cmocka_unit_test(another_process_attaches),
+        cmocka_unit_test(another_process_finds_the_priorities),
         cmocka_unit_test(plan_refuses_wrong_maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,25 +153,30 @@ static void results_depend_on_the_seed_alone(void **state)
         "\"actor\": {\"count\": 2, \"worlds\": 4}, \"learner\": {\"threads\": 1}, " LOCKSTEP,
         "\"actor\": {\"count\": 2, \"worlds\": 4}, \"learner\": {\"threads\": 2}, " LOCKSTEP,
     };
-    char *first = NULL;
-    size_t bytes = 0;
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        struct run r;
-        size_t n;
-        start(&r, "sequential", layouts[i]);
-        run_to_its_end(&r);
-        char *tensors = tensors_of(&r, &n);
-        if (!first) {
-            first = tensors;
-            bytes = n;
-        } else {
-            assert_int_equal(n, bytes);
-            assert_memory_equal(tensors, first, bytes);
-            free(tensors);
+    static const char *const replays[] = {"", "\"priority\": {\"kind\": \"proportional\"}, "};
+    for (size_t k = 0; k < sizeof replays / sizeof *replays; k++) {
+        char *first = NULL;
+        size_t bytes = 0;
+        for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+            struct run r;
+            size_t n;
+            char more[512];
+            snprintf(more, sizeof more, "%s%s", replays[k], layouts[i]);
+            start(&r, "sequential", more);
+            run_to_its_end(&r);
+            char *tensors = tensors_of(&r, &n);
+            if (!first) {
+                first = tensors;
+                bytes = n;
+            } else {
+                assert_int_equal(n, bytes);
+                assert_memory_equal(tensors, first, bytes);
+                free(tensors);
+            }
+            stop(&r);
         }
-        stop(&r);
+        free(first);
     }
-    free(first);
 }
 
 #define FREE                                                                                       \
@@ -280,6 +285,43 @@ static void a_successor_goes_on(void **state)
 }
 
 /* In rounds: what the dead one still owed in the round it died in is lost, the rest is made. */
+/* Priorities outlive the learner: what its successor draws is not what came last, all alike. */
+static void a_successor_finds_the_priorities(void **state)
+{
+    (void)state;
+    struct run r;
+    struct rm_error error = {""};
+    start(&r, "free", FREE "\"priority\": {\"kind\": \"proportional\"}");
+    const struct rm_priorities *tree = &r.session.priorities[0];
+    for (int i = 0; i < 300; i++) {
+        rm_test_turn(&r.duty[0]);
+        while (learner_turn(&r) > 0)
+            ;
+    }
+    const size_t bytes = tree->nodes[0] * sizeof(double);
+    double *kept = malloc(bytes);
+    memcpy(kept, tree->level[0], bytes);
+    const double least = kept[0];
+    double most = least;
+    for (uint64_t i = 0; i < tree->nodes[0]; i++)
+        most = kept[i] > most ? kept[i] : most;
+    assert_true(RM_PEEK(&board(&r)->updates) > 20 && least > 0 && most > 2 * least);
+    assert_true(RM_PEEK(&board(&r)->priority_max) >= most);
+    rm_learner_destroy(r.learner);
+    if (rm_learner_create(&r.learner, &r.session, 0, r.folder, &r.duty[r.actors], &error))
+        fail_msg("%s", error.text);
+    assert_memory_equal(tree->level[0], kept, bytes);
+    const uint64_t updates = RM_PEEK(&board(&r)->updates);
+    for (int i = 0; i < 30; i++) {
+        rm_test_turn(&r.duty[0]);
+        while (learner_turn(&r) > 0)
+            ;
+    }
+    assert_true(RM_PEEK(&board(&r)->updates) > updates);
+    free(kept);
+    stop(&r);
+}
+
 static void a_successor_goes_on_in_rounds(void **state)
 {
     (void)state;
@@ -373,6 +415,7 @@ int main(void)
         cmocka_unit_test(free_running_keeps_the_proportion),
         cmocka_unit_test(small_changes_are_not_published),
         cmocka_unit_test(a_successor_goes_on),
+        cmocka_unit_test(a_successor_finds_the_priorities),
         cmocka_unit_test(a_successor_goes_on_in_rounds),
         cmocka_unit_test(what_stays_infinite_ends_it),
         cmocka_unit_test(checkpoints_are_written_when_asked_for),

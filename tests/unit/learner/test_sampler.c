@@ -17,38 +17,9 @@
 static struct rm_test_rows rows;
 static struct rm_env_agent agent;
 
-/* What the sampler should give for a transition that starts in row i of world w. */
-struct expected {
-    bool valid;
-    uint32_t steps;
-    double ret, discount;
-    bool terminated;
-};
-
-/* end: rows written. Each cell is judged by itself, with nothing carried over from row to row. */
-static struct expected expect(uint32_t w, uint32_t i, uint32_t end, uint32_t n)
+static struct rm_test_transition expect(uint32_t w, uint32_t i, uint32_t end, uint32_t n)
 {
-    const struct rm_test_cell *c = rows.cell[w];
-    struct expected x = {0};
-    if (c[i].flags & (RM_FLAG_TERMINATED | RM_FLAG_TRUNCATED | RM_FLAG_DEAD))
-        return x;
-    for (uint32_t k = 1; k <= n; k++) {
-        if (i + k >= end)
-            return (struct expected){0}; /* not complete yet */
-        const struct rm_test_cell *next = &c[i + k];
-        const bool joined = next->generation == c[i].generation && next->episode == c[i].episode &&
-                            !(next->flags & (RM_FLAG_DEAD | RM_FLAG_VOID));
-        if (!joined)
-            break;
-        x.steps = k;
-        x.ret += pow(GAMMA, k - 1) * (double)next->reward;
-        x.terminated = next->flags & RM_FLAG_TERMINATED;
-        if (next->flags & RM_FLAG_LAST)
-            break;
-    }
-    x.valid = x.steps > 0;
-    x.discount = x.terminated ? 0 : pow(GAMMA, x.steps);
-    return x;
+    return rm_test_rows_expect(&rows, w, i, end, n, GAMMA);
 }
 
 static void expect_stack(uint32_t w, int newest, uint32_t stack, const float *got)
@@ -98,7 +69,7 @@ static void draw_and_check(struct rm_sampler *s, uint32_t n, uint32_t stack, uin
         for (uint32_t k = 0; k < b->size; k++) {
             const float *newest = b->obs + k * b->inputs + (stack - 1) * RM_TEST_FEATURES;
             const uint32_t w = (uint32_t)newest[0], i = (uint32_t)newest[1];
-            const struct expected x = expect(w, i, end, n);
+            const struct rm_test_transition x = expect(w, i, end, n);
             assert_true(x.valid && i >= starts && i < end);
             assert_int_equal(b->action[k], rows.cell[w][i].action);
             assert_true(fabs((double)b->ret[k] - x.ret) < 1e-5);

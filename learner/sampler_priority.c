@@ -1,0 +1,194 @@
+/* Draws in proportion to priorities: what enters the tree and leaves it, the draws, their weights,
+ * and the new priorities. */
+#include "learner/priority_tree.h"
+#include "learner/sampler_private.h"
+#include "shm/base/fault.h"
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+int rm_sampler_priority_create(struct rm_sampler *s, struct rm_error *error)
+{
+    const struct rm_sampler_spec *spec = &s->spec;
+    const struct rm_priorities_spec *tree = &spec->priorities->spec;
+    if (tree->slots != s->capacity_rows || tree->lanes != s->lanes ||
+        tree->sources != spec->source_count)
+        return rm_fail(error, -EPROTO,
+                       "priorities of %llu rows of %u lanes from %u rings; the sampler has %llu, "
+                       "%u, %u",
+                       (unsigned long long)tree->slots, tree->lanes, tree->sources,
+                       (unsigned long long)s->capacity_rows, s->lanes, spec->source_count);
+    s->tree = spec->priorities;
+    s->beta = 1;
+    s->at = calloc(spec->batch, sizeof *s->at);
+    s->leaf = calloc(spec->batch, sizeof *s->leaf);
+    s->value = calloc(spec->batch, sizeof *s->value);
+    s->new_leaf = calloc(RM_SAMPLER_ENTRIES, sizeof *s->new_leaf);
+    s->new_value = calloc(RM_SAMPLER_ENTRIES, sizeof *s->new_value);
+    s->batch.weight = calloc(spec->batch, sizeof *s->batch.weight);
+    s->batch.error = calloc(spec->batch, sizeof *s->batch.error);
+    if (!s->at || !s->leaf || !s->value || !s->new_leaf || !s->new_value || !s->batch.weight ||
+        !s->batch.error)
+        return rm_fail(error, -ENOMEM, "no memory for draws of %u", spec->batch);
+    /* A predecessor may have died between leaves and sums. */
+    rm_priority_rebuild(s->tree);
+    s->items = rm_priority_count(s->tree);
+    return 0;
+}
+
+void rm_sampler_priority_destroy(struct rm_sampler *s)
+{
+    free(s->at);
+    free(s->leaf);
+    free(s->value);
+    free(s->new_leaf);
+    free(s->new_value);
+    free(s->batch.weight);
+    free(s->batch.error);
+}
+
+/* --- rows come and go ------------------------------------------------------------------------ */
+
+static void change(struct rm_sampler *s, const uint64_t *leaf, const double *value, uint32_t n)
+{
+    s->items += (uint64_t)rm_priority_set(s->tree, leaf, value, n);
+}
+
+static void flush(struct rm_sampler *s)
+{
+    change(s, s->new_leaf, s->new_value, s->entries);
+    s->entries = 0;
+}
+
+static void enter(struct rm_sampler *s, uint64_t leaf, double value)
+{
+    if (value == rm_priority_at(s->tree, leaf))
+        return;
+    s->new_leaf[s->entries] = leaf;
+    s->new_value[s->entries] = value;
+    if (++s->entries == RM_SAMPLER_ENTRIES)
+        flush(s);
+}
+
+/* Row `row`, counted from the ring's first, was committed: it takes the place of the row that is
+ * older by the capacity, and is the last that the item which starts `reach` rows before it waited
+ * for. */
+static void enter_row(struct rm_sampler *s, const struct rm_window *window, uint64_t row)
+{
+    const struct rm_sampler_source *source = &window->source;
+    const uint64_t rows = window->end - source->ring->spec.first_index;
+    const double largest = RM_PEEK(&s->tree->shared->largest);
+    const uint64_t start = row - s->reach;
+    const bool there = row >= s->reach && s->reach < s->capacity_rows;
+    for (uint32_t lane = 0; lane < source->ring->spec.lanes; lane++) {
+        const uint64_t global = (uint64_t)(lane / source->worlds) * s->worlds +
+                                source->first_world + lane % source->worlds;
+        enter(s, row % s->capacity_rows * s->lanes + global, 0);
+        if (there && rm_transition_there(window, rows - start, lane, &s->rule))
+            enter(s, start % s->capacity_rows * s->lanes + global, largest);
+    }
+    flush(s); /* the next row may change the same leaves */
+}
+
+void rm_sampler_priority_scan(struct rm_sampler *s)
+{
+    for (uint32_t i = 0; i < s->spec.source_count; i++) {
+        const struct rm_window *window = &s->windows[i];
+        const uint64_t rows = window->end - window->source.ring->spec.first_index;
+        uint64_t row = RM_PEEK(&s->tree->entered[i]);
+        if (row < rows - window->held) /* the writer is a whole ring ahead */
+            row = rows - window->held;
+        for (; row < rows; row++)
+            enter_row(s, window, row);
+        RM_FAULT("priorities.scan.entered");
+        RM_RAISE(&s->tree->entered[i], rows);
+    }
+}
+
+/* --- draws ----------------------------------------------------------------------------------- */
+
+/* Takes what `leaf` stands for; what is not there any more leaves the tree. */
+static bool take(struct rm_sampler *s, uint64_t leaf, uint32_t i, struct rm_batch *batch)
+{
+    const uint64_t slot = leaf / s->lanes;
+    uint32_t lane;
+    const struct rm_window *window = rm_sampler_lane(s, (uint32_t)(leaf % s->lanes), &lane);
+    const uint64_t rows = window->end - window->source.ring->spec.first_index;
+    const uint64_t newest = rows - 1, cap = s->capacity_rows;
+    /* The newest row of that slot. */
+    const uint64_t distance = 1 + (newest % cap + cap - slot) % cap;
+    if (rows && rm_priority_at(s->tree, leaf) > 0 &&
+        rm_sampler_take(s, window, distance, lane, i, batch) == RM_TAKE_OK)
+        return true;
+    const double nothing = 0;
+    change(s, &leaf, &nothing, 1);
+    return false;
+}
+
+static bool draw_again(struct rm_sampler *s, struct rm_rng *rng, uint32_t i, struct rm_batch *batch)
+{
+    for (uint32_t tries = 0; tries < RM_SAMPLER_TRIES && s->items > 0; tries++) {
+        const double at = rm_rng_double(rng) * rm_priority_total(s->tree);
+        rm_priority_find(s->tree, &at, 1, &s->leaf[i]);
+        if (take(s, s->leaf[i], i, batch))
+            return true;
+    }
+    return false;
+}
+
+/* w = (N P)^-beta / max w, P = p / total. The largest belongs to the smallest p, so the quotient
+ * needs neither N nor the total: w = (smallest p / p)^beta. */
+static void weigh(const struct rm_sampler *s, struct rm_batch *batch)
+{
+    double least = INFINITY;
+    for (uint32_t i = 0; i < batch->size; i++)
+        least = fmin(least, rm_priority_at(s->tree, s->leaf[i]));
+    for (uint32_t i = 0; i < batch->size; i++)
+        batch->weight[i] = (float)pow(least / rm_priority_at(s->tree, s->leaf[i]), s->beta);
+}
+
+int rm_sampler_priority_draw(struct rm_sampler *s, struct rm_rng *rng, struct rm_batch *batch)
+{
+    const uint32_t n = s->spec.batch;
+    const double part = rm_priority_total(s->tree) / n;
+    if (!s->items)
+        return 0;
+    for (uint32_t i = 0; i < n; i++)
+        s->at[i] = (i + rm_rng_double(rng)) * part;
+    rm_priority_find(s->tree, s->at, n, s->leaf);
+    for (uint32_t i = 0; i < n; i++)
+        if (!take(s, s->leaf[i], i, batch) && !draw_again(s, rng, i, batch))
+            return 0;
+    weigh(s, batch);
+    return 1;
+}
+
+/* --- what was learned ------------------------------------------------------------------------ */
+
+void rm_sampler_set_beta(struct rm_sampler *s, double beta)
+{
+    s->beta = beta;
+}
+
+void rm_sampler_learned(struct rm_sampler *s, const struct rm_batch *batch)
+{
+    if (!s->tree)
+        return;
+    double largest = RM_PEEK(&s->tree->shared->largest);
+    for (uint32_t i = 0; i < s->spec.batch; i++) {
+        const double error = (double)batch->error[i];
+        const double p = pow(fabs(error) + s->spec.epsilon, s->spec.alpha);
+        s->value[i] = isfinite(p) ? p : largest;
+        largest = fmax(largest, s->value[i]);
+    }
+    change(s, s->leaf, s->value, s->spec.batch);
+    RM_FAULT("priorities.learned.before");
+    RM_POKE(&s->tree->shared->largest, largest);
+}
+
+double rm_sampler_largest(const struct rm_sampler *s)
+{
+    return s->tree ? RM_PEEK(&s->tree->shared->largest) : 0;
+}

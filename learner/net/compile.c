@@ -1,6 +1,7 @@
 /* From a configuration to steps and an arena. */
 #include "config/schema.h"
 #include "learner/net/parts.h"
+#include "learner/net/steps/steps.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -127,6 +128,7 @@ struct rm_step *rm_compile_fusable(struct rm_compiler *c)
 
 static int add_head(struct rm_compiler *c, uint32_t units, bool noisy, double gain)
 {
+    rm_compile_spread(c);
     struct rm_row_form flat = c->place.form; /* tokens side by side */
     if ((uint64_t)flat.features * flat.tokens > (1u << 24))
         return rm_compile_refuse(c, "a head over %u tokens of %u features; put a mean_pool first",
@@ -140,6 +142,11 @@ static int add_head(struct rm_compiler *c, uint32_t units, bool noisy, double ga
     return 0;
 }
 
+static bool ends_in_pointer(const struct rm_network_config *config)
+{
+    return config->layer_count && config->layers[config->layer_count - 1].type == RM_LAYER_POINTER;
+}
+
 /* Advantages and values are one product of (actions + 1) * k outputs. */
 static int add_action_head(struct rm_compiler *c)
 {
@@ -150,8 +157,13 @@ static int add_action_head(struct rm_compiler *c)
     if (dueling && !values)
         return rm_compile_refuse(c, "network.head.dueling is for values of actions; this algorithm "
                                     "learns probabilities");
-    int code = add_head(c, dueling ? outputs + k : outputs, config->noisy_head,
-                        values ? config->value_gain : config->policy_gain);
+    bool pointer = ends_in_pointer(config);
+    if (pointer && (dueling || config->noisy_head))
+        return rm_compile_refuse(c, "a pointer scores actions itself: network.head.dueling and "
+                                    "noisy must be off");
+    int code = pointer ? 0
+                       : add_head(c, dueling ? outputs + k : outputs, config->noisy_head,
+                                  values ? config->value_gain : config->policy_gain);
     if (!code && dueling)
         rm_compile_step(c, RM_STEP_DUELING, rm_vector_form(c->place.form, outputs));
     net->act_outputs = outputs;
@@ -188,6 +200,37 @@ static int add_layers(struct rm_compiler *c, const struct rm_layer_config *layer
     return code;
 }
 
+static bool looks_across(const struct rm_layer_config *layers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (layers[i].type == RM_LAYER_ATTENTION || layers[i].type == RM_LAYER_MEAN_POOL ||
+            layers[i].type == RM_LAYER_POINTER)
+            return true;
+    return false;
+}
+
+/* Where layers look across tokens, padding is left out from the start. Observations of whole
+ * numbers for an embedding have tokens as it says, others one for each row. */
+static void add_tokens(struct rm_compiler *c)
+{
+    struct rm_net *net = c->net;
+    const struct rm_network_config *config = &net->config;
+    const struct rm_net_shape *shape = &net->shape;
+    uint32_t tokens = 0;
+    if (!looks_across(config->layers, config->layer_count) &&
+        !looks_across(config->value_layers, config->value_layer_count))
+        return;
+    if (config->layer_count && config->layers[0].type == RM_LAYER_EMBEDDING)
+        tokens = rm_tokens_of_codes(shape);
+    else if (shape->dims > 1)
+        tokens = shape->dim[0];
+    if (tokens == 0 || shape->inputs % tokens)
+        return; /* the layer that misses them says so */
+    net->input_tokens = tokens;
+    net->keeps_first = ends_in_pointer(config);
+    rm_compile_tokens(c);
+}
+
 static void add_normalizer(struct rm_compiler *c)
 {
     struct rm_net *net = c->net;
@@ -201,6 +244,13 @@ static void add_normalizer(struct rm_compiler *c)
     rm_compile_step(c, RM_STEP_NORMALIZE, c->place.form);
 }
 
+/* A value of its own layers without an embedding first reads the policy's. */
+static bool shares_embedding(const struct rm_network_config *config)
+{
+    return config->layer_count > 1 && config->layers[0].type == RM_LAYER_EMBEDDING &&
+           config->value_layer_count && config->value_layers[0].type != RM_LAYER_EMBEDDING;
+}
+
 /* The state value and, beside the logits, the whole output. `input`: where the first layer began;
  * `trunk`: where the last one ended. */
 static int add_value(struct rm_compiler *c, struct rm_place input, struct rm_place trunk)
@@ -211,8 +261,16 @@ static int add_value(struct rm_compiler *c, struct rm_place input, struct rm_pla
     int code = 0;
     c->value = true;
     c->place = trunk;
+    if (ends_in_pointer(config)) /* what it reads */
+        c->place = c->before[config->layer_count - 1];
     if (config->trunk == RM_TRUNK_SEPARATE) {
         c->place = input;
+        if (shares_embedding(config))
+            c->place = c->before[1];
+    }
+    if (ends_in_pointer(config) && !looks_across(config->value_layers, config->value_layer_count))
+        rm_compile_first(c);
+    if (config->trunk == RM_TRUNK_SEPARATE) {
         code = config->value_layer_count
                    ? add_layers(c, config->value_layers, config->value_layer_count)
                    : add_layers(c, config->layers, config->layer_count);
@@ -320,6 +378,8 @@ int rm_net_compile(struct rm_net **out, const struct rm_network_config *config,
     int code = check_shape(net, error);
     if (!code && config->normalize_observations)
         add_normalizer(&c);
+    if (!code)
+        add_tokens(&c);
     const struct rm_place input = c.place;
     if (!code)
         code = add_layers(&c, config->layers, config->layer_count);

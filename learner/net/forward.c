@@ -6,12 +6,6 @@
 /* Rows that products take at a time: groups are whole multiples where they can be. */
 #define GROUP_STEP 32u
 
-/* Rows of this form before the group's. */
-static size_t rows_before(const struct rm_pass *p, const struct rm_row_form *form)
-{
-    return (size_t)p->first * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
-}
-
 /* The group's rows of what step `index` made. */
 static const float *made_by(const struct rm_pass *p, uint32_t index)
 {
@@ -22,7 +16,7 @@ static const float *made_by(const struct rm_pass *p, uint32_t index)
         return NULL;
     const struct rm_step_buffers *b = &p->w->steps[index];
     const struct rm_row_form *form = &net->steps[index].out;
-    return b->whole ? b->y + rows_before(p, form) * form->features : b->y;
+    return b->whole ? b->y + rm_rows_before(p, form) * form->features : b->y;
 }
 
 /* Steps [from, to) of the group's states. */
@@ -34,7 +28,7 @@ static void run_steps(const struct rm_pass *p, uint32_t from, uint32_t to)
         struct rm_step_buffers *b = &w->steps[i];
         if (!w->needed[i])
             continue;
-        float *y = b->whole ? b->y + rows_before(p, &s->out) * s->out.features : b->y;
+        float *y = b->whole ? b->y + rm_rows_before(p, &s->out) * s->out.features : b->y;
         const struct rm_rows rows = {
             .x = made_by(p, s->from), .other = made_by(p, s->other), .y = y};
         rm_step_ops[s->kind]->forward(p, s, b, &rows);
@@ -81,14 +75,19 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
     const struct rm_net *net = w->net;
     struct rm_pass p = {w, w->backend, w->backend->ops, params, input, NULL, 0, input->batch};
     w->x = rows_of(w, input);
+    if (net->input_tokens)
+        rm_spans_find(w, input->batch);
     if (rm_net_state_count(net)) { /* rows of several steps: all at once */
         run_steps(&p, 0, net->step_count);
         return w->steps[w->result].y;
     }
     run_steps(&p, 0, net->prefix);
     uint32_t group = rm_net_group_states(w, net->uses_quantiles ? input->quantiles : 1);
-    for (p.first = 0; p.first < input->batch; p.first += group) {
+    bool padded = net->input_tokens && !net->uses_quantiles;
+    for (p.first = 0; p.first < input->batch; p.first += p.states) {
         p.states = input->batch - p.first < group ? input->batch - p.first : group;
+        if (padded)
+            p.states = rm_spans_group(w, p.first, input->batch, group);
         run_steps(&p, net->prefix, net->step_count);
     }
     return w->steps[w->result].y;

@@ -33,6 +33,12 @@ enum rm_step_kind {
     RM_STEP_JOIN,      /* (rows, a) and (rows, b) side by side */
     RM_STEP_GRU,
     RM_STEP_LSTM,
+    RM_STEP_TOKENS, /* from here on, rows of padding are left out */
+    RM_STEP_SPREAD, /* tokens side by side, zeros for padding */
+    RM_STEP_MEAN_POOL,
+    RM_STEP_FIRST, /* the first token alone */
+    RM_STEP_ATTENTION,
+    RM_STEP_POINTER,
     RM_STEP_COUNT,
 };
 
@@ -44,10 +50,12 @@ enum rm_step_kind {
 #define RM_UNITS_MAX    65536u
 
 /* What rows look like between steps. A state (an observation) has `tokens` rows of `features`,
- * times the number of quantiles behind a cosine embedding. */
+ * times the number of quantiles behind a cosine embedding. `padded`: it has as many of them as are
+ * no padding (see spans.c), one after another. */
 struct rm_row_form {
     uint32_t features;
     uint32_t tokens;                  /* 1: a plain vector or an image */
+    bool padded;                      /* tokens that are padding have no rows */
     uint32_t channels, height, width; /* features = their product; 0 where it is no image */
     bool per_quantile;
 };
@@ -92,6 +100,8 @@ struct rm_net {
     uint32_t act_state, value_state; /* floats per lane */
     size_t input_mean, input_scale;  /* RM_NO_OFFSET: inputs are taken as they are */
     bool uses_quantiles, takes_codes;
+    uint32_t input_tokens; /* of an observation, where padding is left out; else 0 */
+    bool keeps_first;      /* the first of them is never padding */
     size_t tensor_count;
     struct rm_net_tensor tensors[RM_TENSORS_MAX];
 };
@@ -138,8 +148,10 @@ struct rm_step *rm_compile_fusable(struct rm_compiler *c);
 
 static inline struct rm_row_form rm_vector_form(struct rm_row_form like, uint32_t features)
 {
-    return (struct rm_row_form){
-        .features = features, .tokens = like.tokens, .per_quantile = like.per_quantile};
+    return (struct rm_row_form){.features = features,
+                                .tokens = like.tokens,
+                                .padded = like.padded,
+                                .per_quantile = like.per_quantile};
 }
 
 /* --- running --------------------------------------------------------------------------------- */
@@ -181,7 +193,11 @@ struct rm_net_workspace {
     float *d_out;      /* training: of rm_net_learn */
     const float *x;    /* the rows that the last forward read */
     struct rm_net_tiles *tiles; /* NULL: no network for that */
-    float **owned;              /* every allocation */
+    /* Where padding is left out: state i has rows spans[i] to spans[i + 1], and row r was token
+     * slots[r] of its state. */
+    uint32_t *spans, *slots; /* (max_batch + 1), (max_batch * input_tokens) */
+    float *part;             /* training: gradients of a product's part of the rows */
+    float **owned;           /* every allocation */
     size_t owned_count, floats;
 };
 
@@ -235,15 +251,23 @@ extern const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT];
 /* Rows of this form at hand. */
 static inline size_t rm_rows_of(const struct rm_pass *p, const struct rm_row_form *form)
 {
+    if (form->padded)
+        return p->w->spans[p->first + p->states] - p->w->spans[p->first];
     return (size_t)p->states * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
+}
+
+/* Rows of this form before those at hand. */
+static inline size_t rm_rows_before(const struct rm_pass *p, const struct rm_row_form *form)
+{
+    if (form->padded)
+        return p->w->spans[p->first];
+    return (size_t)p->first * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
 }
 
 /* Where the rows at hand begin in a kept[] buffer of rows of this form: in training it has all. */
 static inline size_t rm_kept_at(const struct rm_pass *p, const struct rm_row_form *form)
 {
-    return p->w->training
-               ? (size_t)p->first * form->tokens * (form->per_quantile ? p->input->quantiles : 1)
-               : 0;
+    return p->w->training ? rm_rows_before(p, form) : 0;
 }
 
 /* Whether somebody needs the gradient of what step s reads from `from`. */
@@ -271,6 +295,12 @@ bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_
 size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_step *s,
                               const struct rm_row_form *form);
 
+/* spans.c: finds the rows of w->x; how many states from `first` on have at most `most` rows
+ * together, at least one and at most `most`. */
+void rm_spans_find(struct rm_net_workspace *w, uint32_t batch);
+uint32_t rm_spans_group(const struct rm_net_workspace *w, uint32_t first, uint32_t batch,
+                        uint32_t most);
+
 /* product.c */
 bool rm_product_buffers(struct rm_net_workspace *w, const struct rm_product *m, size_t rows,
                         struct rm_product_buffers *b);
@@ -279,6 +309,8 @@ void rm_product_ready(const struct rm_pass *p, const struct rm_product *m,
 void rm_product_forward(const struct rm_pass *p, const struct rm_product *m,
                         const struct rm_product_buffers *b, const float *x, size_t rows,
                         enum rm_activation act, float *y);
+/* Floats of rm_net_workspace.part that this product needs. */
+size_t rm_product_part_floats(const struct rm_product *m);
 /* Writes the gradients of weights, biases and sigmas, and dx unless it is NULL. */
 void rm_product_backward(const struct rm_pass *p, const struct rm_product *m,
                          const struct rm_product_buffers *b, const float *x, const float *dy,

@@ -2,6 +2,28 @@
  * layer is noisy (Fortunato et al., 2018). */
 #include "learner/net/parts.h"
 
+#include <string.h>
+
+/* Gradients of weights over a number of rows that only the observations tell: parts of so many
+ * rows, the last filled up with zeros, so that a backend can prepare for every number. */
+static const uint32_t part_rows[] = {256, 128, 64, 32};
+#define PARTS (sizeof part_rows / sizeof part_rows[0])
+
+size_t rm_product_part_floats(const struct rm_product *m)
+{
+    size_t row = (size_t)m->in + m->out;
+    return (size_t)m->in * m->out + m->out + part_rows[PARTS - 1] * row;
+}
+
+static bool reserve(struct rm_net_workspace *w, uint32_t rows, const struct rm_product *m)
+{
+    const struct rm_backend_ops *ops = w->backend->ops;
+    for (size_t i = 0; i < PARTS && w->training && w->net->input_tokens; i++)
+        if (ops->reserve(w->backend, part_rows[i], m->in, m->out, true))
+            return false;
+    return ops->reserve(w->backend, rows, m->in, m->out, w->training) == 0;
+}
+
 bool rm_product_buffers(struct rm_net_workspace *w, const struct rm_product *m, size_t rows,
                         struct rm_product_buffers *b)
 {
@@ -13,8 +35,7 @@ bool rm_product_buffers(struct rm_net_workspace *w, const struct rm_product *m, 
            rm_workspace_want(w, noisy, &b->noisy_b, m->out) &&
            rm_workspace_want(w, noisy, &b->noisy_packed, packed) &&
            rm_workspace_want(w, factorised, &b->eps_w, weights) &&
-           rm_workspace_want(w, factorised, &b->eps_b, m->out) &&
-           ops->reserve(w->backend, (uint32_t)rows, m->in, m->out, w->training) == 0;
+           rm_workspace_want(w, factorised, &b->eps_b, m->out) && reserve(w, (uint32_t)rows, m);
 }
 
 /* The packed weights and the bias for this pass: as they are, or with noise. */
@@ -70,12 +91,44 @@ static void sigma_gradients(const struct rm_pass *p, const struct rm_product *m,
     }
 }
 
+static void weight_gradient(const struct rm_pass *p, const struct rm_product *m, const float *x,
+                            const float *dy, size_t rows)
+{
+    const struct rm_backend_ops *ops = p->ops;
+    float *dw = p->grads + m->weight, *db = p->grads + m->bias;
+    size_t weights = (size_t)m->in * m->out;
+    if (!p->w->net->input_tokens) {
+        ops->linear_dw(p->b, dy, x, (uint32_t)rows, m->in, m->out, dw, db);
+        return;
+    }
+    float *part = p->w->part, *part_b = part + weights, *last_x = part_b + m->out;
+    float *last_dy = last_x + (size_t)part_rows[PARTS - 1] * m->in;
+    ops->fill(p->b, 0.0f, weights, dw);
+    ops->fill(p->b, 0.0f, m->out, db);
+    for (size_t i = 0; rows; i += i + 1 < PARTS)
+        while (rows >= part_rows[i] || (rows && i + 1 == PARTS)) {
+            size_t n = rows < part_rows[i] ? rows : part_rows[i];
+            if (n < part_rows[i]) {
+                ops->fill(p->b, 0.0f, (size_t)part_rows[i] * ((size_t)m->in + m->out), last_x);
+                memcpy(last_x, x, n * m->in * sizeof *x);
+                memcpy(last_dy, dy, n * m->out * sizeof *dy);
+                x = last_x;
+                dy = last_dy;
+            }
+            ops->linear_dw(p->b, dy, x, part_rows[i], m->in, m->out, part, part_b);
+            ops->add(p->b, dw, part, weights, dw);
+            ops->add(p->b, db, part_b, m->out, db);
+            rows -= n;
+            x += n * m->in;
+            dy += n * m->out;
+        }
+}
+
 void rm_product_backward(const struct rm_pass *p, const struct rm_product *m,
                          const struct rm_product_buffers *b, const float *x, const float *dy,
                          size_t rows, float *dx)
 {
-    p->ops->linear_dw(p->b, dy, x, (uint32_t)rows, m->in, m->out, p->grads + m->weight,
-                      p->grads + m->bias);
+    weight_gradient(p, m, x, dy, rows);
     if (m->noisy)
         sigma_gradients(p, m, b);
     const float *weights = b->last_noisy ? b->noisy_w : p->params + m->weight;

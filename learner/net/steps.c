@@ -13,6 +13,12 @@ const struct rm_step_ops *const rm_step_ops[] = {
     [RM_STEP_JOIN] = &rm_join_step,
     [RM_STEP_GRU] = &rm_gru_step,
     [RM_STEP_LSTM] = &rm_lstm_step,
+    [RM_STEP_TOKENS] = &rm_tokens_step,
+    [RM_STEP_SPREAD] = &rm_spread_step,
+    [RM_STEP_MEAN_POOL] = &rm_mean_pool_step,
+    [RM_STEP_FIRST] = &rm_first_step,
+    [RM_STEP_ATTENTION] = &rm_attention_step,
+    [RM_STEP_POINTER] = &rm_pointer_step,
 };
 static_assert(sizeof rm_step_ops / sizeof rm_step_ops[0] == RM_STEP_COUNT, "a row per kind");
 
@@ -21,5 +27,6 @@ const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_RELU] = rm_compile_activation,         [RM_LAYER_TANH] = rm_compile_activation,
     [RM_LAYER_GELU] = rm_compile_activation,         [RM_LAYER_LAYER_NORM] = rm_compile_layer_norm,
     [RM_LAYER_COSINE_EMBEDDING] = rm_compile_cosine, [RM_LAYER_GRU] = rm_compile_recurrent,
-    [RM_LAYER_LSTM] = rm_compile_recurrent,
+    [RM_LAYER_LSTM] = rm_compile_recurrent,          [RM_LAYER_ATTENTION] = rm_compile_attention,
+    [RM_LAYER_MEAN_POOL] = rm_compile_mean_pool,     [RM_LAYER_POINTER] = rm_compile_pointer,
 };

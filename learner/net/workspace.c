@@ -49,7 +49,13 @@ size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_
     }
     if (w->net->uses_quantiles)
         states = rm_net_group_states(w, 1);
-    return (states < most ? states : most) * form->tokens;
+    states = states < most ? states : most;
+    if (form->padded && !w->net->uses_quantiles) { /* a group has so many rows, or one state's */
+        states = rm_net_group_states(w, 1);
+        states = states > form->tokens ? states : form->tokens;
+        return states < rows_of(w, form) ? states : rows_of(w, form);
+    }
+    return states * form->tokens;
 }
 
 /* --- buffers that take turns ----------------------------------------------------------------- */
@@ -192,6 +198,23 @@ static void mark_needed(struct rm_net_workspace *w)
     }
 }
 
+/* What padding needs. Gradients of products are made of parts of the rows there. */
+static bool take_spans(struct rm_net_workspace *w)
+{
+    const struct rm_net *net = w->net;
+    size_t part = 0;
+    if (!net->input_tokens)
+        return true;
+    w->spans = calloc((size_t)w->max_batch + 1, sizeof *w->spans);
+    w->slots = calloc((size_t)w->max_batch * net->input_tokens, sizeof *w->slots);
+    for (uint32_t i = 0; i < net->step_count; i++)
+        for (uint32_t j = 0; j < net->steps[i].product_count; j++) {
+            size_t floats = rm_product_part_floats(&net->steps[i].product[j]);
+            part = floats > part ? floats : part;
+        }
+    return w->spans && w->slots && rm_workspace_want(w, w->training, &w->part, part);
+}
+
 static bool take_all(struct rm_net_workspace *w)
 {
     const struct rm_net *net = w->net;
@@ -199,6 +222,8 @@ static bool take_all(struct rm_net_workspace *w)
     for (uint32_t i = 0; i < net->step_count; i++)
         if (w->needed[i] && !take_step(w, &net->steps[i], &w->steps[i]))
             return false;
+    if (!take_spans(w))
+        return false;
     return take_results(w) && (!w->training || take_gradients(w)) &&
            rm_workspace_want(w, true, &w->gathered, (size_t)w->max_batch * net->shape.inputs);
 }
@@ -260,6 +285,8 @@ void rm_net_workspace_destroy(struct rm_net_workspace *w)
     for (size_t i = 0; i < w->owned_count; i++)
         w->backend->ops->release(w->backend, w->owned[i]);
     free(w->owned);
+    free(w->spans);
+    free(w->slots);
     free(w);
 }
 

@@ -38,6 +38,29 @@
         .type = RM_LAYER_LSTM, .units = n                                                          \
     }
 
+#define ATTENTION(h, n, c)                                                                         \
+    {                                                                                              \
+        .type = RM_LAYER_ATTENTION, .heads = h, .units = n, .causal = c                            \
+    }
+#define MEAN_POOL                                                                                  \
+    {                                                                                              \
+        .type = RM_LAYER_MEAN_POOL                                                                 \
+    }
+#define POINTER(n)                                                                                 \
+    {                                                                                              \
+        .type = RM_LAYER_POINTER, .units = n                                                       \
+    }
+
+/* Observations of tokens. */
+#define TOKENS(count, each, acts, ends_in)                                                         \
+    {                                                                                              \
+        .inputs = (count) * (each), .actions = (acts), .outputs_per_action = 1, .head = (ends_in), \
+        .dims = 2, .dim = {                                                                        \
+            count,                                                                                 \
+            each                                                                                   \
+        }                                                                                          \
+    }
+
 #define SHAPE(in, acts, each)                                                                      \
     {                                                                                              \
         .inputs = (in), .actions = (acts), .outputs_per_action = (each)                            \
@@ -245,6 +268,48 @@ const struct named_net test_nets[] = {
      {.layer_count = 3, .layers = {LINEAR(12), RELU, LSTM(20)}},
      CRITIC(6, 4),
      14,
+     0,
+     false},
+    {"mean of tokens",
+     {.layer_count = 4, .layers = {LINEAR(19), TANH, MEAN_POOL, LINEAR(20)}},
+     TOKENS(6, 5, 3, RM_HEAD_VALUES),
+     5,
+     0,
+     false},
+    {"attention, causal attention",
+     {.layer_count = 6,
+      .layers = {LINEAR(24), ATTENTION(3, 0, false), LAYER_NORM, ATTENTION(2, 10, true), RELU,
+                 MEAN_POOL}},
+     TOKENS(7, 6, 2, RM_HEAD_ACTOR_CRITIC),
+     6,
+     0,
+     false},
+    {"attention, no mean",
+     {.layer_count = 1, .layers = {ATTENTION(1, 8, true)}},
+     TOKENS(5, 6, 3, RM_HEAD_VALUES),
+     6,
+     0,
+     false},
+    {"pointer",
+     {.layer_count = 3, .layers = {LINEAR(21), GELU, POINTER(18)}},
+     TOKENS(6, 4, 5, RM_HEAD_ACTOR_CRITIC),
+     9,
+     0,
+     false},
+    {"pointer, value apart",
+     {.layer_count = 4,
+      .layers = {LINEAR(20), RELU, LAYER_NORM, POINTER(17)},
+      .value_layer_count = 2,
+      .value_layers = {LINEAR(18), TANH},
+      .trunk = RM_TRUNK_SEPARATE},
+     TOKENS(4, 5, 3, RM_HEAD_ACTOR_CRITIC),
+     9,
+     0,
+     false},
+    {"tokens, lstm",
+     {.layer_count = 3, .layers = {LINEAR(20), MEAN_POOL, LSTM(7)}},
+     TOKENS(3, 5, 2, RM_HEAD_VALUES),
+     8,
      0,
      false},
 };

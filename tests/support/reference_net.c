@@ -10,6 +10,7 @@
 struct rows {
     double *v; /* (count, width) */
     size_t count, width;
+    size_t tokens; /* rows of a state, 0: one */
 };
 
 struct walk {
@@ -22,6 +23,9 @@ struct walk {
     struct rows rows;
     uint32_t layer;
     size_t state_used;                 /* floats of a lane's row of states */
+    uint8_t *valid;                    /* of each token of the input; NULL: the network has none */
+    size_t tokens;                     /* of a state */
+    struct rows items;                 /* what went into a pointer */
     struct rows before[RM_LAYERS_MAX]; /* what went into each layer */
 };
 
@@ -54,7 +58,7 @@ static double root(double x)
 static struct rows product(const struct rows *x, const double *weight, const double *bias,
                            size_t out)
 {
-    struct rows y = {make(x->count * out), x->count, out};
+    struct rows y = {make(x->count * out), x->count, out, x->tokens};
     for (size_t r = 0; r < x->count; r++)
         for (size_t o = 0; o < out; o++) {
             double s = bias[o];
@@ -97,7 +101,7 @@ static void linear(struct walk *w, const char *layer, size_t out, bool noisy)
 static void cosine_embedding(struct walk *w, const char *layer, size_t cosines)
 {
     size_t q = w->input->quantiles, n = w->rows.width, many = w->rows.count * q;
-    struct rows c = {make(many * cosines), many, cosines};
+    struct rows c = {make(many * cosines), many, cosines, 0};
     for (size_t r = 0; r < many; r++)
         for (size_t i = 0; i < cosines; i++)
             c.v[r * cosines + i] = cos(M_PI * (double)(i + 1) * w->input->tau[r]);
@@ -150,7 +154,7 @@ static void activation(struct walk *w, const struct rm_layer_config *c, const ch
 
 static void duel(struct walk *w, size_t actions, size_t k)
 {
-    struct rows q = {make(w->rows.count * actions * k), w->rows.count, actions * k};
+    struct rows q = {make(w->rows.count * actions * k), w->rows.count, actions * k, 0};
     for (size_t r = 0; r < q.count; r++) {
         const double *in = w->rows.v + r * (actions + 1) * k;
         for (size_t j = 0; j < k; j++) {
@@ -162,6 +166,119 @@ static void duel(struct walk *w, size_t actions, size_t k)
         }
     }
     replace(w, q);
+}
+
+/* --- tokens ---------------------------------------------------------------------------------- */
+
+static struct rows copy_of(const struct rows *from)
+{
+    struct rows to = *from;
+    to.v = make(from->count * from->width);
+    memcpy(to.v, from->v, from->count * from->width * sizeof *to.v);
+    return to;
+}
+
+static void mean_pool(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    (void)c;
+    (void)name;
+    size_t n = w->rows.width, states = w->rows.count / w->tokens;
+    struct rows y = {make(states * n), states, n, 0};
+    for (size_t s = 0; s < states; s++) {
+        double count = 0;
+        for (size_t t = 0; t < w->tokens; t++)
+            count += w->valid[s * w->tokens + t];
+        for (size_t t = 0; t < w->tokens; t++)
+            for (size_t i = 0; i < n && w->valid[s * w->tokens + t]; i++)
+                y.v[s * n + i] += w->rows.v[(s * w->tokens + t) * n + i] / count;
+    }
+    replace(w, y);
+}
+
+static void attention(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    char in[48], out[48];
+    snprintf(in, sizeof in, "%s.qkv", name);
+    snprintf(out, sizeof out, "%s.out", name);
+    size_t width = w->rows.width, units = c->units ? c->units : width, count = w->rows.count;
+    struct rows qkv = product(&w->rows, tensor(w, in, "weight"), tensor(w, in, "bias"), 3 * units);
+    struct rows o = {make(count * units), count, units, w->rows.tokens};
+    for (size_t r = 0; r < count; r += w->tokens)
+        reference_attention(qkv.v + r * 3 * units, w->valid + r, w->tokens, c->heads, units,
+                            c->causal, o.v + r * units);
+    free(qkv.v);
+    replace(w, o);
+    replace(w, product(&w->rows, tensor(w, out, "weight"), tensor(w, out, "bias"), width));
+}
+
+/* The first token of each state, in the place of all. */
+static void keep_first(struct walk *w)
+{
+    size_t n = w->rows.width, states = w->rows.count / w->tokens;
+    struct rows y = {make(states * n), states, n, 0};
+    for (size_t s = 0; s < states; s++)
+        memcpy(y.v + s * n, w->rows.v + s * w->tokens * n, n * sizeof *y.v);
+    replace(w, y);
+}
+
+static void pointer(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    w->items = copy_of(&w->rows);
+    size_t n = c->units, states = w->rows.count / w->tokens, actions = w->tokens - 1;
+    struct rows f = product(&w->rows, tensor(w, name, "weight"), tensor(w, name, "bias"), n);
+    struct rows y = {make(states * actions), states, actions, 0};
+    for (size_t s = 0; s < states; s++)
+        for (size_t a = 0; a < actions; a++)
+            for (size_t i = 0; i < n && w->valid[s * w->tokens + a + 1]; i++)
+                y.v[s * actions + a] += f.v[s * w->tokens * n + i] *
+                                        f.v[(s * w->tokens + a + 1) * n + i] / sqrt((double)n);
+    free(f.v);
+    replace(w, y);
+}
+
+/* Tokens side by side, zeros for padding. */
+static void flatten(struct walk *w)
+{
+    struct rows *x = &w->rows;
+    if (!x->tokens)
+        return;
+    for (size_t r = 0; r < x->count; r++)
+        for (size_t i = 0; i < x->width && !w->valid[r]; i++)
+            x->v[r * x->width + i] = 0;
+    x->count /= x->tokens;
+    x->width *= x->tokens;
+    x->tokens = 0;
+}
+
+static bool has_layer(const struct rm_network_config *c, enum rm_layer_type type, bool value)
+{
+    uint32_t count = value ? c->value_layer_count : c->layer_count;
+    for (uint32_t i = 0; i < count; i++)
+        if ((value ? c->value_layers : c->layers)[i].type == type)
+            return true;
+    return false;
+}
+
+static bool looks_across(const struct rm_network_config *c, bool value)
+{
+    return has_layer(c, RM_LAYER_ATTENTION, value) || has_layer(c, RM_LAYER_MEAN_POOL, value) ||
+           has_layer(c, RM_LAYER_POINTER, value);
+}
+
+/* Rows of tokens, and which of them are padding. */
+static void cut_tokens(struct walk *w, struct rows *x)
+{
+    if (!looks_across(w->config, false) && !looks_across(w->config, true))
+        return;
+    size_t tokens = w->tokens = w->shape->dim[0], n = x->width / tokens;
+    *x = (struct rows){x->v, x->count * tokens, n, tokens};
+    if (w->valid)
+        return;
+    w->valid = calloc(x->count, 1);
+    for (size_t i = 0; i < x->count * n; i++)
+        w->valid[i / n] |= w->input->x[i] != 0;
+    for (size_t r = 0; r < x->count && has_layer(w->config, RM_LAYER_POINTER, false); r += tokens)
+        w->valid[r] = 1;
 }
 
 /* --- recurrent layers ------------------------------------------------------------------------ */
@@ -178,7 +295,7 @@ static void recur(struct walk *w, const struct rm_layer_config *c, const char *n
     bool lstm = c->type == RM_LAYER_LSTM;
     size_t n = c->units, steps = in->steps ? in->steps : 1, lanes = w->rows.count / steps;
     size_t stride = rm_net_state_count(w->net), mine = lstm ? 2 * n : n;
-    struct rows y = {make(w->rows.count * n), w->rows.count, n};
+    struct rows y = {make(w->rows.count * n), w->rows.count, n, 0};
     double *state = make(mine);
     for (size_t lane = 0; lane < lanes; lane++) {
         for (size_t i = 0; i < mine; i++)
@@ -225,17 +342,12 @@ static const layer_fn layer_of[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_NOISY_LINEAR] = any_linear,
     [RM_LAYER_COSINE_EMBEDDING] = any_cosine,
     [RM_LAYER_LAYER_NORM] = any_layer_norm,
+    [RM_LAYER_MEAN_POOL] = mean_pool,
+    [RM_LAYER_ATTENTION] = attention,
+    [RM_LAYER_POINTER] = pointer,
     [RM_LAYER_GRU] = recur,
     [RM_LAYER_LSTM] = recur,
 };
-
-static struct rows copy_of(const struct rows *from)
-{
-    struct rows to = *from;
-    to.v = make(from->count * from->width);
-    memcpy(to.v, from->v, from->count * from->width * sizeof *to.v);
-    return to;
-}
 
 static void walk_layers(struct walk *w, const struct rm_layer_config *layers, uint32_t count,
                         const char *list)
@@ -251,26 +363,30 @@ static void walk_layers(struct walk *w, const struct rm_layer_config *layers, ui
         free(w->before[l].v);
 }
 
-static struct rows input_rows(const struct walk *w)
+static struct rows input_rows(struct walk *w)
 {
     size_t n = w->shape->inputs, floats = (size_t)w->input->batch * n;
-    struct rows x = {make(floats), w->input->batch, n};
+    struct rows x = {make(floats), w->input->batch, n, 0};
     memcpy(x.v, w->input->x, floats * sizeof(double));
-    if (!w->config->normalize_observations)
+    if (!w->config->normalize_observations) {
+        cut_tokens(w, &x);
         return x;
+    }
     const double *mean = tensor(w, "normalizer", "mean"), *scale = tensor(w, "normalizer", "scale");
     double bound = w->config->observation_clip;
     for (size_t i = 0; i < floats; i++) {
         double z = (x.v[i] - mean[i % n]) * scale[i % n];
         x.v[i] = z > bound ? bound : z < -bound ? -bound : z;
     }
+    cut_tokens(w, &x);
     return x;
 }
 
 /* Logits, then the value, in each row. */
 static void append_value(struct walk *w, struct rows *value)
 {
-    struct rows all = {make(w->rows.count * (w->rows.width + 1)), w->rows.count, w->rows.width + 1};
+    struct rows all = {make(w->rows.count * (w->rows.width + 1)), w->rows.count, w->rows.width + 1,
+                       0};
     for (size_t r = 0; r < all.count; r++) {
         memcpy(all.v + r * all.width, w->rows.v + r * w->rows.width, w->rows.width * sizeof *all.v);
         all.v[r * all.width + w->rows.width] = value->v[r];
@@ -289,24 +405,37 @@ void reference_forward(const struct rm_network_config *config, const struct rm_n
     struct rows trunk = copy_of(&w.rows);
     size_t k = shape->outputs_per_action;
     bool value = shape->head == RM_HEAD_ACTOR_CRITIC;
-    linear(&w, "head", (shape->actions + (config->dueling ? 1 : 0)) * k, config->noisy_head);
+    bool points = has_layer(config, RM_LAYER_POINTER, false);
+    if (!points) {
+        flatten(&w);
+        linear(&w, "head", (shape->actions + (config->dueling ? 1 : 0)) * k, config->noisy_head);
+    }
     if (config->dueling)
         duel(&w, shape->actions, k);
     if (value) {
         struct rows logits = w.rows;
         w.rows = trunk;
+        if (points)
+            replace(&w, copy_of(&w.items));
+        if (points && config->trunk != RM_TRUNK_SEPARATE)
+            keep_first(&w);
         if (config->trunk == RM_TRUNK_SEPARATE) {
             bool own = config->value_layer_count > 0;
             replace(&w, input_rows(&w));
+            if (points && !looks_across(config, true))
+                keep_first(&w);
             walk_layers(&w, own ? config->value_layers : config->layers,
                         own ? config->value_layer_count : config->layer_count, "value_layers");
         }
+        flatten(&w);
         linear(&w, "value_head", 1, config->noisy_head);
         trunk = w.rows;
         w.rows = logits;
         append_value(&w, &trunk);
     }
     free(trunk.v);
+    free(w.items.v);
+    free(w.valid);
     memcpy(out, w.rows.v, w.rows.count * w.rows.width * sizeof *out);
     free(w.rows.v);
 }

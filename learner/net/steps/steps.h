@@ -9,10 +9,20 @@ int rm_compile_activation(struct rm_compiler *c, const struct rm_layer_config *l
 int rm_compile_layer_norm(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_cosine(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_recurrent(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_attention(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_mean_pool(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_pointer(struct rm_compiler *c, const struct rm_layer_config *layer);
+/* Around layers: see tokens.c. */
+/* Tokens of an observation of whole numbers for an embedding. */
+uint32_t rm_tokens_of_codes(const struct rm_net_shape *shape);
+void rm_compile_tokens(struct rm_compiler *c);
+void rm_compile_spread(struct rm_compiler *c);
+void rm_compile_first(struct rm_compiler *c);
 
 extern const struct rm_step_ops rm_linear_step, rm_activate_step, rm_layer_norm_step,
     rm_cosine_step, rm_dueling_step, rm_normalize_step, rm_join_step;
 
-extern const struct rm_step_ops rm_gru_step, rm_lstm_step;
+extern const struct rm_step_ops rm_gru_step, rm_lstm_step, rm_tokens_step, rm_spread_step,
+    rm_mean_pool_step, rm_first_step, rm_attention_step, rm_pointer_step;
 
 #endif

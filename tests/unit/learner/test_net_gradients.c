@@ -37,6 +37,17 @@ static float *random_floats(size_t n, struct rm_rng *rng, float low, float high,
     return p;
 }
 
+/* A third of the tokens becomes padding: among them all of the second state. */
+static void leave_out_tokens(struct fixture *f, const struct named_net *of)
+{
+    if (of->shape.dims != 2)
+        return;
+    size_t n = of->shape.dim[1], state = of->shape.inputs;
+    for (size_t i = 0; i < f->x_n; i++)
+        if (i / n % 3 == 1 || i / state == 1)
+            f->x_d[i] = f->x[i] = 0;
+}
+
 static void make(struct fixture *f, const struct named_net *of, struct rm_backend *backend)
 {
     struct rm_error error;
@@ -57,6 +68,7 @@ static void make(struct fixture *f, const struct named_net *of, struct rm_backen
      */
     f->params = random_floats(f->params_n, &rng, -0.5f, 0.5f, &f->params_d);
     f->x = random_floats(f->x_n, &rng, -1, 1, &f->x_d);
+    leave_out_tokens(f, of);
     f->tau = random_floats(f->tau_n, &rng, 0, 1, &f->tau_d);
     f->noise = random_floats(f->noise_n, &rng, -2, 2, &f->noise_d);
     f->d_out = random_floats(f->out_n, &rng, -1, 1, &unused);

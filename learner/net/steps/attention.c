@@ -1,0 +1,89 @@
+/* Multi-head self-attention over the tokens of a state (Vaswani et al., 2017), with a projection in
+ * (queries, keys and values in one product, as PyTorch's in_proj) and one out. Padding has no rows
+ * here, so nobody attends to it. */
+#include "learner/backend/kernels_sequence.h"
+#include "learner/net/steps/steps.h"
+
+enum product { QKV_PRODUCT, OUT_PRODUCT };
+enum kept { QKV, O, STATS, D_QKV, D_O, KEPT };
+
+int rm_compile_attention(struct rm_compiler *c, const struct rm_layer_config *layer)
+{
+    const struct rm_row_form form = c->place.form;
+    uint32_t units = layer->units ? layer->units : form.features;
+    if (!form.padded)
+        return rm_compile_refuse(c, "needs tokens: observations of (tokens, features), or an "
+                                    "embedding before it");
+    if (layer->heads == 0 || units % layer->heads || units > RM_UNITS_MAX / 3)
+        return rm_compile_refuse(c, "%u heads do not divide a width of %u", layer->heads, units);
+    if (units / layer->heads > RM_ATTENTION_WIDTH_MAX)
+        return rm_compile_refuse(c, "%u units a head; at most %u are possible",
+                                 units / layer->heads, RM_ATTENTION_WIDTH_MAX);
+    struct rm_step *s = rm_compile_step(c, RM_STEP_ATTENTION, rm_vector_form(form, form.features));
+    rm_compile_product(c, s, "qkv.", form.features, 3 * units, false);
+    rm_compile_product(c, s, "out.", units, form.features, false);
+    return 0;
+}
+
+static uint32_t units_of(const struct rm_step *s)
+{
+    return s->product[OUT_PRODUCT].in;
+}
+
+static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct rm_step_buffers *b)
+{
+    size_t rows = rm_workspace_rows_held(w, s, &s->in), units = units_of(s);
+    return rm_workspace_want(w, true, &b->kept[QKV], rows * 3 * units) &&
+           rm_workspace_want(w, true, &b->kept[O], rows * units) &&
+           rm_workspace_want(w, true, &b->kept[STATS], rows * 2 * s->layer.heads) &&
+           rm_workspace_want(w, w->training, &b->kept[D_QKV], rows * 3 * units) &&
+           rm_workspace_want(w, w->training, &b->kept[D_O], rows * units);
+}
+
+static struct rm_attention attention_of(const struct rm_pass *p, const struct rm_step *s)
+{
+    return (struct rm_attention){.spans = p->w->spans + p->first,
+                                 .batch = p->states,
+                                 .heads = s->layer.heads,
+                                 .units = units_of(s),
+                                 .causal = s->layer.causal};
+}
+
+static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                    const struct rm_rows *rows)
+{
+    const struct rm_attention a = attention_of(p, s);
+    size_t n = rm_rows_of(p, &s->in), at = rm_kept_at(p, &s->in);
+    float *qkv = b->kept[QKV] + at * 3 * a.units, *o = b->kept[O] + at * a.units;
+    rm_product_forward(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x, n,
+                       RM_ACT_NONE, qkv);
+    p->ops->attention(p->b, &a, qkv, o, b->kept[STATS] + at * 2 * a.heads);
+    rm_product_forward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], o, n, RM_ACT_NONE,
+                       rows->y);
+}
+
+static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                     const struct rm_rows *rows)
+{
+    const struct rm_attention a = attention_of(p, s);
+    size_t n = rm_rows_of(p, &s->in);
+    rm_product_backward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], b->kept[O], rows->dy,
+                        n, b->kept[D_O]);
+    p->ops->attention_dx(p->b, &a, b->kept[QKV], b->kept[O], b->kept[STATS], b->kept[D_O],
+                         b->kept[D_QKV]);
+    rm_product_backward(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x,
+                        b->kept[D_QKV], n, rows->dx);
+}
+
+/* Scores and sums of values, with no padding. */
+static double flops(const struct rm_step *s)
+{
+    double tokens = s->in.tokens;
+    return 4.0 * tokens * tokens * units_of(s) * (s->layer.causal ? 0.5 : 1.0);
+}
+
+const struct rm_step_ops rm_attention_step = {.name = "attention",
+                                              .buffers = buffers,
+                                              .forward = forward,
+                                              .backward = backward,
+                                              .flops = flops};

@@ -1,0 +1,222 @@
+/* Tokens: rows of an observation. Where a network has layers that look across them, padding is left
+ * out from the start: behind `tokens` or an embedding only those rows exist that are none, sample
+ * by sample (see spans.c). Here: leaving out, mean, the first of each sample, scores against it,
+ * and all side by side again. */
+#include "learner/net/steps/steps.h"
+
+#include <math.h>
+
+static const uint32_t *spans_of(const struct rm_pass *p)
+{
+    return p->w->spans + p->first;
+}
+
+/* Places in their samples of the rows at hand. */
+static const uint32_t *slots_of(const struct rm_pass *p)
+{
+    return p->w->slots + p->w->spans[p->first];
+}
+
+static struct rm_row_form state_form(const struct rm_row_form *like, uint32_t features)
+{
+    struct rm_row_form form = rm_vector_form(*like, features);
+    form.tokens = 1;
+    form.padded = false;
+    return form;
+}
+
+/* Each number is a token; of (.., m), each m of them. */
+uint32_t rm_tokens_of_codes(const struct rm_net_shape *shape)
+{
+    uint32_t last = shape->dims > 1 && shape->dims <= 4 ? shape->dim[shape->dims - 1] : 1;
+    return last && shape->inputs % last == 0 ? shape->inputs / last : shape->inputs;
+}
+
+/* --- padding left out ------------------------------------------------------------------------ */
+
+/* (tokens, features) of floats become rows. */
+void rm_compile_tokens(struct rm_compiler *c)
+{
+    const struct rm_net_shape *shape = &c->net->shape;
+    struct rm_row_form out = {.features = shape->inputs / c->net->input_tokens,
+                              .tokens = c->net->input_tokens,
+                              .padded = true};
+    rm_compile_step(c, RM_STEP_TOKENS, out);
+}
+
+static void take(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                 const struct rm_rows *rows)
+{
+    (void)b;
+    p->ops->spread_dx(p->b, rows->x, spans_of(p), slots_of(p), p->states, s->out.tokens,
+                      s->out.features, rows->y);
+}
+
+/* Nobody asks for the input's gradient, nor for that of its moments. */
+static void take_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                      const struct rm_rows *rows)
+{
+    (void)p;
+    (void)s;
+    (void)b;
+    (void)rows;
+}
+
+const struct rm_step_ops rm_tokens_step = {
+    .name = "tokens", .forward = take, .backward = take_back};
+
+/* --- side by side again, zeros for padding --------------------------------------------------- */
+
+void rm_compile_spread(struct rm_compiler *c)
+{
+    const struct rm_row_form in = c->place.form;
+    if (in.padded)
+        rm_compile_step(c, RM_STEP_SPREAD, state_form(&in, in.features * in.tokens));
+}
+
+static void spread(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                   const struct rm_rows *rows)
+{
+    (void)b;
+    p->ops->spread(p->b, rows->x, spans_of(p), slots_of(p), p->states, s->in.tokens, s->in.features,
+                   rows->y);
+}
+
+static void spread_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                        const struct rm_rows *rows)
+{
+    (void)b;
+    if (rows->dx)
+        p->ops->spread_dx(p->b, rows->dy, spans_of(p), slots_of(p), p->states, s->in.tokens,
+                          s->in.features, rows->dx);
+}
+
+const struct rm_step_ops rm_spread_step = {
+    .name = "spread", .forward = spread, .backward = spread_back};
+
+/* --- mean ------------------------------------------------------------------------------------ */
+
+int rm_compile_mean_pool(struct rm_compiler *c, const struct rm_layer_config *layer)
+{
+    (void)layer;
+    if (!c->place.form.padded)
+        return rm_compile_refuse(c, "needs tokens: observations of (tokens, features), or an "
+                                    "embedding before it");
+    rm_compile_step(c, RM_STEP_MEAN_POOL, state_form(&c->place.form, c->place.form.features));
+    return 0;
+}
+
+static void mean(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                 const struct rm_rows *rows)
+{
+    (void)b;
+    p->ops->span_mean(p->b, rows->x, spans_of(p), p->states, s->out.features, rows->y);
+}
+
+static void mean_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                      const struct rm_rows *rows)
+{
+    (void)b;
+    if (rows->dx)
+        p->ops->span_mean_dx(p->b, rows->dy, spans_of(p), p->states, s->out.features, rows->dx);
+}
+
+const struct rm_step_ops rm_mean_pool_step = {
+    .name = "mean_pool", .forward = mean, .backward = mean_back};
+
+/* --- the first ------------------------------------------------------------------------------- */
+
+/* The first token of each sample, which is never padding where there is a pointer. */
+void rm_compile_first(struct rm_compiler *c)
+{
+    rm_compile_step(c, RM_STEP_FIRST, state_form(&c->place.form, c->place.form.features));
+}
+
+static void first(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                  const struct rm_rows *rows)
+{
+    (void)b;
+    p->ops->span_first(p->b, rows->x, spans_of(p), p->states, s->out.features, rows->y);
+}
+
+static void first_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                       const struct rm_rows *rows)
+{
+    (void)b;
+    if (rows->dx)
+        p->ops->span_first_dx(p->b, rows->dy, spans_of(p), p->states, s->out.features, rows->dx);
+}
+
+const struct rm_step_ops rm_first_step = {
+    .name = "first", .forward = first, .backward = first_back};
+
+/* --- pointer --------------------------------------------------------------------------------- */
+
+enum kept { ITEMS, D_ITEMS };
+
+/* Candidate i, token i + 1, scores <f(first), f(candidate)> / sqrt(units), where f is the layer's
+ * product (Vinyals et al., 2015, with the dot product of Vaswani et al., 2017). Candidates that are
+ * padding score 0: the mask of actions is to exclude them. */
+int rm_compile_pointer(struct rm_compiler *c, const struct rm_layer_config *layer)
+{
+    const struct rm_row_form form = c->place.form;
+    uint32_t actions = c->net->shape.actions;
+    if (c->layer + 1 != c->layer_count || c->value)
+        return rm_compile_refuse(c, "is the last layer, of the policy or of values of actions");
+    if (!form.padded)
+        return rm_compile_refuse(c, "needs tokens: observations of (tokens, features), or an "
+                                    "embedding before it");
+    if (form.tokens != actions + 1)
+        return rm_compile_refuse(c,
+                                 "%u tokens for %u actions; it needs one more than actions, the "
+                                 "first for the state",
+                                 form.tokens, actions);
+    if (c->net->shape.outputs_per_action != 1)
+        return rm_compile_refuse(c, "gives one score per action, no quantiles");
+    if (layer->units == 0 || layer->units > RM_UNITS_MAX)
+        return rm_compile_refuse(c, "units must be from 1 to %u", RM_UNITS_MAX);
+    struct rm_step *s = rm_compile_step(c, RM_STEP_POINTER, state_form(&form, actions));
+    rm_compile_product(c, s, "", form.features, layer->units, false);
+    return 0;
+}
+
+static bool pointer_buffers(struct rm_net_workspace *w, const struct rm_step *s,
+                            struct rm_step_buffers *b)
+{
+    size_t floats = rm_workspace_rows_held(w, s, &s->in) * s->product[0].out;
+    return rm_workspace_want(w, true, &b->kept[ITEMS], floats) &&
+           rm_workspace_want(w, w->training, &b->kept[D_ITEMS], floats);
+}
+
+static struct rm_pointer pointer_of(const struct rm_pass *p, const struct rm_step *s)
+{
+    uint32_t units = s->product[0].out;
+    return (struct rm_pointer){.spans = spans_of(p),
+                               .slots = slots_of(p),
+                               .batch = p->states,
+                               .units = units,
+                               .outputs = s->out.features,
+                               .scale = 1.0f / sqrtf((float)units)};
+}
+
+static void point(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                  const struct rm_rows *rows)
+{
+    const struct rm_pointer pointer = pointer_of(p, s);
+    float *items = b->kept[ITEMS] + rm_kept_at(p, &s->in) * pointer.units;
+    rm_product_forward(p, &s->product[0], &b->product[0], rows->x, rm_rows_of(p, &s->in),
+                       RM_ACT_NONE, items);
+    p->ops->pointer(p->b, &pointer, items, rows->y);
+}
+
+static void point_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                       const struct rm_rows *rows)
+{
+    const struct rm_pointer pointer = pointer_of(p, s);
+    p->ops->pointer_dx(p->b, &pointer, b->kept[ITEMS], rows->dy, b->kept[D_ITEMS]);
+    rm_product_backward(p, &s->product[0], &b->product[0], rows->x, b->kept[D_ITEMS],
+                        rm_rows_of(p, &s->in), rows->dx);
+}
+
+const struct rm_step_ops rm_pointer_step = {
+    .name = "pointer", .buffers = pointer_buffers, .forward = point, .backward = point_back};

@@ -96,9 +96,10 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
 const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
                             const struct rm_net_input *input)
 {
-    rm_net_ready(w, params, input);
-    if (!w->tiles || w->training || input->batch < RM_TILES_WORTH)
+    if (!w->tiles || w->training || input->batch < RM_TILES_WORTH) {
+        rm_net_ready(w, params, input);
         return rm_net_forward_ready(w, params, input);
+    }
     rm_net_tiles_forward(w->tiles, params, input, w->steps[w->result].y);
     return w->steps[w->result].y;
 }

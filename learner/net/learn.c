@@ -8,7 +8,6 @@ void rm_net_learn(struct rm_net_workspace *w, const float *params, const struct 
 {
     memset(sums, 0, RM_NET_SUMS * sizeof *sums);
     if (w->tiles) {
-        rm_net_ready(w, params, input);
         rm_net_tiles_learn(w->tiles, params, input, loss, grads, sums);
         return;
     }

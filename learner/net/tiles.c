@@ -15,13 +15,18 @@
  * all threads and that they fit. */
 #define TILE_ROWS     64u
 #define TILE_ROWS_FEW 32u
-#define MANY_ROWS     512u
+#define MANY_ROWS     256u
 
-#define SLOTS_MAX 16u
+/* Each slot's gradient goes from one core to another to be added up, so that there should be no
+ * more of them than threads are likely to be. */
+#define SLOTS_MAX 8u
 
-/* What one thread needs to take a tile through the network. A thread takes any that is free. */
+/* What one thread needs to take a tile through the network, packed weights included: what another
+ * core has written is dear to read. A thread takes any that is free, but that which it had before
+ * if it can. */
 struct lane {
     struct rm_backend *backend;
+    uint64_t pass;                      /* that its weights are ready for */
     struct rm_net_workspace *workspace; /* of a tile's rows */
     float *grads;                       /* of a tile that is not the first of its slot */
     _Atomic uint32_t busy;
@@ -32,6 +37,8 @@ struct rm_net_tiles {
     struct rm_net_workspace *parent;
     float *slot_grads; /* (SLOTS_MAX, stride) */
     size_t stride;     /* param_count, padded to a cache line */
+    uint64_t pass;     /* number of the one under way */
+    uint64_t prepared; /* pass from which on parameters are others than before */
     struct {
         double sums[RM_NET_SUMS];
     } slots[SLOTS_MAX];
@@ -131,9 +138,12 @@ void rm_net_tiles_destroy(struct rm_net_tiles *t)
 /* There are as many lanes as threads, so one is free. */
 static struct lane *take_lane(struct rm_net_tiles *t)
 {
-    for (uint32_t i = 0;; i = (i + 1) % t->lane_count)
-        if (RM_TOTAL_EXCHANGE(&t->lanes[i].busy, 1) == 0)
+    static _Thread_local uint32_t mine;
+    for (uint32_t i = mine % t->lane_count;; i = (i + 1) % t->lane_count)
+        if (RM_TOTAL_EXCHANGE(&t->lanes[i].busy, 1) == 0) {
+            mine = i;
             return &t->lanes[i];
+        }
 }
 
 static void give_lane(struct lane *lane)
@@ -141,12 +151,21 @@ static void give_lane(struct lane *lane)
     RM_TOTAL_STORE(&lane->busy, 0);
 }
 
-/* Weights were packed, and noise drawn, once for all. */
-static void share_products(struct lane *lane, const struct rm_net_workspace *parent)
+/* Weights and noise, once per lane and pass. */
+static void make_ready(struct lane *lane, const struct work *work)
 {
-    for (uint32_t i = 0; i < parent->net->step_count; i++)
-        for (uint32_t j = 0; j < parent->net->steps[i].product_count; j++)
-            lane->workspace->steps[i].product[j] = parent->steps[i].product[j];
+    const struct rm_net_tiles *t = work->tiles;
+    if (lane->pass == t->pass)
+        return;
+    if (lane->pass < t->prepared)
+        rm_net_prepare(lane->workspace, work->params);
+    rm_net_ready(lane->workspace, work->params, work->input);
+    lane->pass = t->pass;
+}
+
+void rm_net_tiles_prepare(struct rm_net_tiles *t)
+{
+    t->prepared = t->pass + 1;
 }
 
 static struct rm_net_input rows_of(const struct work *work, uint32_t tile)
@@ -168,7 +187,7 @@ static void forward_tile(void *user, uint32_t tile)
     struct lane *lane = take_lane(t);
     const struct rm_net_input input = rows_of(work, tile);
     uint32_t outputs = rm_net_workspace_outputs(t->parent);
-    share_products(lane, t->parent);
+    make_ready(lane, work);
     const float *out = rm_net_forward_ready(lane->workspace, work->params, &input);
     memcpy(work->out + (size_t)tile * work->rows * outputs, out,
            (size_t)input.batch * outputs * sizeof *out);
@@ -195,7 +214,7 @@ static void learn_slot(void *user, uint32_t slot)
     uint32_t first = (uint32_t)((uint64_t)slot * work->tile_count / work->slot_count);
     uint32_t end = (uint32_t)((slot + 1ull) * work->tile_count / work->slot_count);
     memset(t->slots[slot].sums, 0, sizeof t->slots[slot].sums);
-    share_products(lane, t->parent);
+    make_ready(lane, work);
     for (uint32_t tile = first; tile < end; tile++) {
         learn_tile(work, lane, tile, tile == first ? grads : lane->grads, t->slots[slot].sums);
         if (tile != first)
@@ -228,6 +247,7 @@ void rm_net_tiles_learn(struct rm_net_tiles *t, const float *params,
     work.rows = input->batch < MANY_ROWS ? TILE_ROWS_FEW : TILE_ROWS;
     work.tile_count = (input->batch + work.rows - 1) / work.rows;
     work.slot_count = work.tile_count < SLOTS_MAX ? work.tile_count : SLOTS_MAX;
+    t->pass++;
     reserve_rest(t, work.rows == TILE_ROWS ? 0 : work.rows);
     reserve_rest(t, input->batch % work.rows);
     b->ops->run(b, learn_slot, &work, work.slot_count);
@@ -245,5 +265,6 @@ void rm_net_tiles_forward(struct rm_net_tiles *t, const float *params,
     struct work work = {
         .tiles = t, .params = params, .input = input, .out = out, .rows = TILE_ROWS};
     work.tile_count = (input->batch + TILE_ROWS - 1) / TILE_ROWS;
+    t->pass++;
     b->ops->run(b, forward_tile, &work, work.tile_count);
 }

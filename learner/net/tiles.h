@@ -21,7 +21,10 @@ int rm_net_tiles_create(struct rm_net_tiles **tiles, struct rm_net_workspace *wo
                         struct rm_error *error);
 void rm_net_tiles_destroy(struct rm_net_tiles *tiles);
 
-/* As rm_net_learn() and rm_net_forward(), weights ready. The result goes to `out`. */
+/* As rm_net_prepare(). */
+void rm_net_tiles_prepare(struct rm_net_tiles *tiles);
+
+/* As rm_net_learn() and rm_net_forward(). The result goes to `out`. */
 void rm_net_tiles_learn(struct rm_net_tiles *tiles, const float *params,
                         const struct rm_net_input *input, const struct rm_net_loss *loss,
                         float *grads, double sums[RM_NET_SUMS]);

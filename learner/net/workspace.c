@@ -303,6 +303,8 @@ uint32_t rm_net_workspace_outputs(const struct rm_net_workspace *w)
 void rm_net_prepare(struct rm_net_workspace *w, const float *params)
 {
     (void)params; /* packed when first used: a noisy pass needs no packed means */
+    if (w->tiles)
+        rm_net_tiles_prepare(w->tiles);
     for (uint32_t i = 0; i < w->net->step_count; i++) {
         w->steps[i].fresh = false;
         for (uint32_t j = 0; j < RM_PRODUCTS_MAX; j++)

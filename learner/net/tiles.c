@@ -17,9 +17,11 @@
 #define TILE_ROWS_FEW 32u
 #define MANY_ROWS     256u
 
-/* Each slot's gradient goes from one core to another to be added up, so that there should be no
- * more of them than threads are likely to be. */
-#define SLOTS_MAX 8u
+/* Each slot's gradient goes from one core to another to be added up, which for a small network
+ * takes as long as some dozens of rows do: so at least two slots, and more only where rows are
+ * many. */
+#define SLOTS_MAX 16u
+#define SLOT_ROWS 256u
 
 /* What one thread needs to take a tile through the network, packed weights included: what another
  * core has written is dear to read. A thread takes any that is free, but that which it had before
@@ -225,6 +227,13 @@ static void learn_slot(void *user, uint32_t slot)
 
 /* --- all of them ----------------------------------------------------------------------------- */
 
+static uint32_t slots_of(uint32_t rows, uint32_t tiles)
+{
+    uint32_t slots = rows / SLOT_ROWS;
+    slots = slots < 2 ? 2 : slots > SLOTS_MAX ? SLOTS_MAX : slots;
+    return slots < tiles ? slots : tiles;
+}
+
 /* A last, shorter tile wants kernels of its own; made here, not by the threads. */
 static void reserve_rest(const struct rm_net_tiles *t, uint32_t rows)
 {
@@ -246,7 +255,7 @@ void rm_net_tiles_learn(struct rm_net_tiles *t, const float *params,
     struct work work = {.tiles = t, .params = params, .input = input, .loss = loss};
     work.rows = input->batch < MANY_ROWS ? TILE_ROWS_FEW : TILE_ROWS;
     work.tile_count = (input->batch + work.rows - 1) / work.rows;
-    work.slot_count = work.tile_count < SLOTS_MAX ? work.tile_count : SLOTS_MAX;
+    work.slot_count = slots_of(input->batch, work.tile_count);
     t->pass++;
     reserve_rest(t, work.rows == TILE_ROWS ? 0 : work.rows);
     reserve_rest(t, input->batch % work.rows);

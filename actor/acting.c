@@ -1,6 +1,7 @@
 #include "actor/acting.h"
 
 #include "actor/plan.h"
+#include "config/traits.h"
 #include "shm/base/rng.h"
 
 #include <errno.h>
@@ -23,6 +24,9 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
     if (rc < 0)
         return rc;
     acting->quantiles = rm_net_uses_quantiles(acting->net) ? quantiles : 0;
+    acting->draws = rm_algorithm_traits(experiment->algorithm.name)->policy;
+    acting->distribution = rm_categorical_of(&policy->shape);
+    acting->state_floats = policy->state_floats;
     acting->chunk = CHUNK_ROWS;
     if (acting->quantiles) {
         acting->chunk = CHUNK_QUANTILE_ROWS / acting->quantiles;
@@ -39,7 +43,11 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
     acting->params = backend->ops->alloc(backend, rm_net_act_count(acting->net));
     acting->tau = draws ? backend->ops->alloc(backend, draws) : NULL;
     acting->value = calloc(acting->actions, sizeof *acting->value);
-    if (!acting->params || (draws && !acting->tau) || !acting->value) {
+    if (acting->draws)
+        acting->word =
+            calloc((size_t)acting->chunk * acting->distribution.choices, sizeof *acting->word);
+    if (!acting->params || (draws && !acting->tau) || !acting->value ||
+        (acting->draws && !acting->word)) {
         rm_acting_destroy(acting);
         return rm_fail(error, -ENOMEM, "policy %s: no memory for %zu acting parameters",
                        policy->name, (size_t)policy->act_count);
@@ -54,6 +62,7 @@ void rm_acting_destroy(struct rm_acting *acting)
     if (acting->tau)
         acting->backend->ops->release(acting->backend, acting->tau);
     free(acting->value);
+    free(acting->word);
     if (acting->workspace)
         rm_net_workspace_destroy(acting->workspace);
     if (acting->net)
@@ -146,6 +155,45 @@ void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, cons
             pick_quantile_heads(acting, out, rows, legal, action + at);
         else
             pick_plain(acting, out, rows, legal, action + at);
+    }
+}
+
+/* One forward pass over rows [at, at + n). */
+static const float *logits_of(struct rm_acting *acting, const struct rm_acting_rows *r, uint32_t at,
+                              uint32_t n)
+{
+    const size_t state = (size_t)at * acting->state_floats;
+    const struct rm_net_input input = {
+        /* A number of either kind has four bytes. */
+        .x = (const float *)r->x + (size_t)at * acting->inputs,
+        .batch = n,
+        .state = r->state ? r->state + state : NULL,
+        .next_state = r->next_state ? r->next_state + state : NULL,
+    };
+    return rm_net_forward(acting->workspace, acting->params, &input);
+}
+
+void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *r)
+{
+    const struct rm_categorical *c = &acting->distribution;
+    for (uint32_t at = 0; at < r->n; at += acting->chunk) {
+        const uint32_t n = r->n - at < acting->chunk ? r->n - at : acting->chunk;
+        const float *logits = logits_of(acting, r, at, n);
+        rm_categorical_words(c, acting->seed, r->step, r->lane + at, n, acting->word);
+        rm_categorical_draw(c, logits, c->actions,
+                            r->mask ? r->mask + (size_t)at * c->actions : NULL, n, acting->word,
+                            r->action + (size_t)at * c->choices, r->logp ? r->logp + at : NULL);
+    }
+}
+
+void rm_acting_likeliest(struct rm_acting *acting, const struct rm_acting_rows *r)
+{
+    const struct rm_categorical *c = &acting->distribution;
+    for (uint32_t at = 0; at < r->n; at += acting->chunk) {
+        const uint32_t n = r->n - at < acting->chunk ? r->n - at : acting->chunk;
+        rm_categorical_greedy(c, logits_of(acting, r, at, n), c->actions,
+                              r->mask ? r->mask + (size_t)at * c->actions : NULL, n,
+                              r->action + (size_t)at * c->choices);
     }
 }
 

@@ -2,12 +2,13 @@
  * its acting parameters and the workspace of the forward pass; one thread uses it. Nothing is
  * allocated after creation.
  *
- * The answer to an observation depends on the parameters, the observation and, with quantile draws,
- * on the coordinates (seed, lane, step): never on the batch it is in. */
+ * The answer to an observation depends on the parameters, the observation and, where it is drawn or
+ * stands on quantile draws, on the coordinates (seed, lane, step): never on the batch it is in. */
 #ifndef RM_ACTOR_ACTING_H
 #define RM_ACTOR_ACTING_H
 
 #include "config/session.h"
+#include "learner/net/categorical.h"
 #include "learner/net/net.h"
 
 struct rm_acting {
@@ -17,10 +18,14 @@ struct rm_acting {
     float *params;              /* (act_count) fill it, then rm_acting_prepare() */
     float *tau;                 /* (chunk, quantiles) */
     float *value;               /* (actions) */
+    uint32_t *word;             /* (chunk, choices) of draws; NULL when actions are values' */
+    struct rm_categorical distribution;
     uint32_t inputs, actions;
+    uint32_t state_floats;       /* of a lane's recurrent state */
     uint32_t outputs_per_action; /* QR-DQN: its quantiles, else 1 */
     uint32_t quantiles;          /* IQN: draws per decision, else 0 */
     uint32_t chunk;              /* rows of one forward pass */
+    bool draws;                  /* the network gives logits, not values of actions */
     uint64_t seed;
 };
 
@@ -41,6 +46,28 @@ void rm_acting_prepare(struct rm_acting *acting);
  *   action  (n) the first of the legal actions with the largest value (mean over quantiles) */
 void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, const uint32_t *lane,
                       uint64_t step, const uint8_t *mask, int32_t *action);
+
+/* Answers of a policy that is a distribution (categorical.h): `draws` is set.
+ *   x           (n, inputs), floats or codes
+ *   state       (n, state_floats) before this step, and next_state after it; NULL where the network
+ *               has none
+ *   action      (n, choices)
+ *   logp        (n), or NULL */
+struct rm_acting_rows {
+    const void *x;
+    uint32_t n;
+    const uint32_t *lane;
+    uint64_t step;
+    const uint8_t *mask;
+    const float *state;
+    float *next_state;
+    int32_t *action;
+    float *logp;
+};
+void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *rows);
+
+/* The likeliest action of every choice instead of a draw; logp is not made. */
+void rm_acting_likeliest(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
 /* Explorers among `n` lanes with consecutive ids from first_lane, at `step`: lane i explores with
  * probability bound[i] / 2^32 (epsilon.h), then action[i] is uniform over the legal actions, else

@@ -1,7 +1,6 @@
-#include "actor/actor.h"
-
-#include "actor/stepping.h"
+#include "actor/actor_private.h"
 #include "config/config.h"
+#include "config/traits.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 #include "shm/base/rng.h"
@@ -10,26 +9,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-
-struct rm_actor {
-    struct rm_session *session;
-    uint32_t index, worker;
-    struct rm_board_worker *slot;
-    struct rm_phase_clock clock;
-    struct rm_stepping stepping;
-    struct rm_ring *rings[RM_BOARD_POLICIES];
-    struct rm_wake learner[RM_BOARD_POLICIES];
-    struct rm_wake evaluator;
-    uint64_t version[RM_BOARD_POLICIES];       /* of the weights in use, 0 = none */
-    uint32_t ask[RM_BOARD_POLICIES];           /* lanes that the limiter is asked for */
-    uint64_t blocked_since[RM_BOARD_POLICIES]; /* by the limiter; 0 = not */
-    bool in_rounds;                            /* lockstep and sequential mode */
-    bool in_round;                             /* this round's weights are read */
-    uint64_t round;
-    uint32_t round_steps; /* made in this round */
-    uint64_t budget;      /* free mode: of agent 0, over this actor's worlds; 0 = no end */
-    uint64_t settings_version;
-};
 
 /* --- scores ---------------------------------------------------------------------------------- */
 
@@ -51,7 +30,7 @@ static void world_finished(void *self, uint32_t world, double score)
 
 /* --- weights --------------------------------------------------------------------------------- */
 
-static void use_weights(struct rm_actor *actor, uint32_t p, const struct rm_weights_stamp *stamp)
+void rm_actor_use_weights(struct rm_actor *actor, uint32_t p, const struct rm_weights_stamp *stamp)
 {
     struct rm_stepping_policy *policy = &actor->stepping.policies[p];
 
@@ -76,7 +55,7 @@ static bool refresh_weights(struct rm_actor *actor)
         if (!rm_weights_read(&s->weights[p], actor->stepping.policies[p].acting.params,
                              s->weights[p].act_count, &stamp, NULL))
             return false;
-        use_weights(actor, p, &stamp);
+        rm_actor_use_weights(actor, p, &stamp);
     }
     return true;
 }
@@ -92,7 +71,7 @@ static bool refresh_weights_before(struct rm_actor *actor, uint64_t round)
                                     actor->stepping.policies[p].acting.params,
                                     s->weights[p].act_count, &stamp))
             return false;
-        use_weights(actor, p, &stamp);
+        rm_actor_use_weights(actor, p, &stamp);
     }
     return true;
 }
@@ -188,15 +167,19 @@ static void account(struct rm_actor *actor)
         RM_ADD(&board->env_steps, stepping->policies[p].counted);
         RM_POKE(&board->epsilon, stepping->rate);
         rm_limiter_inserted(&board->limiter, stepping->policies[p].counted);
-        /* In rounds learners wait for the round, not for rows. */
-        if (!actor->in_rounds &&
-            RM_PEEK(&board->limiter.inserted) >= RM_PEEK(&actor->learner[p].word->threshold))
+        /* In rounds learners wait for the round, not for rows; else for a rollout's last row, or
+         * for as many transitions as they said. */
+        if (actor->in_rounds)
+            continue;
+        if (actor->rollout_rows
+                ? rm_actor_rows(actor, p) % actor->rollout_rows == 0
+                : RM_PEEK(&board->limiter.inserted) >= RM_PEEK(&actor->learner[p].word->threshold))
             rm_wake_signal(&actor->learner[p]);
     }
     wake_evaluator(actor);
 }
 
-static int vector_step(struct rm_actor *actor, struct rm_error *error)
+int rm_actor_step(struct rm_actor *actor, struct rm_error *error)
 {
     struct rm_stepping *stepping = &actor->stepping;
     int rc;
@@ -211,7 +194,7 @@ static int vector_step(struct rm_actor *actor, struct rm_error *error)
 }
 
 /* The last word to the others: they may be waiting for this actor to end. */
-static int finish(struct rm_actor *actor)
+int rm_actor_finish(struct rm_actor *actor)
 {
     RM_RAISE(&actor->slot->state, RM_WORKER_DONE);
     if (actor->in_rounds)
@@ -224,38 +207,26 @@ static int finish(struct rm_actor *actor)
 
 static int work_free(struct rm_actor *actor, struct rm_error *error)
 {
-    if (actor->budget && RM_PEEK(&actor->slot->steps) >= actor->budget)
-        return finish(actor);
+    /* Rollouts are made to their end: a part of one is of no use to anybody. */
+    if (actor->budget && RM_PEEK(&actor->slot->steps) >= actor->budget &&
+        (!actor->rollout_rows || rm_actor_rows(actor, 0) % actor->rollout_rows == 0))
+        return rm_actor_finish(actor);
     /* Nothing may change before all of these say yes. */
-    if (!limiter_allows(actor) || !rm_stepping_has_credit(&actor->stepping) ||
-        !refresh_weights(actor))
+    if ((!actor->rollout_rows && !limiter_allows(actor)) ||
+        !rm_stepping_has_credit(&actor->stepping) || !refresh_weights(actor))
         return 0;
-    return vector_step(actor, error);
+    return rm_actor_step(actor, error);
 }
 
 /* --- rounds ---------------------------------------------------------------------------------- */
 
-/* All actors see the same sum, because `steps_at` of the last round stands still during this one.
- */
-static bool budget_spent(const struct rm_actor *actor, uint64_t round)
-{
-    const struct rm_session *s = actor->session;
-    uint64_t steps = 0;
-
-    for (uint32_t a = 0; a < s->objects.actors; a++)
-        steps +=
-            RM_PEEK(&s->board.workers[rm_worker_actor(&s->objects, a)].steps_at[(round - 1) & 1]);
-    return s->experiment.run.steps && steps >= s->experiment.run.steps;
-}
-
 /* A respawned actor finds part of the round's rows written by its predecessor. */
 static uint32_t steps_made(const struct rm_actor *actor, uint64_t round)
 {
-    uint64_t before = (round - 1) * actor->session->experiment.run.round_steps, made = UINT64_MAX;
+    uint64_t before = (round - 1) * actor->round_rows, made = UINT64_MAX;
 
     for (uint32_t p = 0; p < actor->session->plan.policies; p++) {
-        const struct rm_ring *ring = actor->rings[p];
-        uint64_t rows = rm_ring_committed(ring) - ring->spec.first_index;
+        uint64_t rows = rm_actor_rows(actor, p);
         uint64_t own = rows > before ? rows - before : 0;
         if (own < made)
             made = own;
@@ -271,23 +242,23 @@ static int work_round(struct rm_actor *actor, struct rm_error *error)
     if (!actor->in_round) {
         if (rm_atomic_round_arrived(&s->board.round->arrived[actor->worker]) >= round)
             return 0;
-        if (budget_spent(actor, round))
-            return finish(actor);
+        if (rm_session_budget_spent(s, round))
+            return rm_actor_finish(actor);
         if (!refresh_weights_before(actor, round))
             return 0;
         actor->in_round = true;
         actor->round = round;
         actor->round_steps = steps_made(actor, round);
     }
-    if (actor->round_steps < s->experiment.run.round_steps) {
+    if (actor->round_steps < actor->round_rows) {
         if (!rm_stepping_has_credit(&actor->stepping))
             return 0;
-        int rc = vector_step(actor, error);
+        int rc = rm_actor_step(actor, error);
         if (rc < 0)
             return rc;
         actor->round_steps++;
     }
-    if (actor->round_steps >= s->experiment.run.round_steps) {
+    if (actor->round_steps >= actor->round_rows) {
         actor->in_round = false;
         RM_POKE(&actor->slot->steps_at[round & 1], RM_PEEK(&actor->slot->steps));
         if (rm_round_arrive(s->board.round, actor->worker))
@@ -303,7 +274,9 @@ static int do_work(void *self, struct rm_error *error)
     struct rm_actor *actor = self;
 
     read_settings(actor);
-    return actor->in_rounds ? work_round(actor, error) : work_free(actor, error);
+    return actor->synchronous ? rm_actor_work_rollouts(actor, error)
+           : actor->in_rounds ? work_round(actor, error)
+                              : work_free(actor, error);
 }
 
 /* Worlds of a respawned actor must not play the episodes again that its predecessor played: their
@@ -350,7 +323,11 @@ static int create(struct rm_actor *actor, struct rm_error *error)
         .clock = &actor->clock,
         .sink = {actor, agent_finished, world_finished},
     };
-    actor->in_rounds = e->mode != RM_MODE_FREE;
+    const struct rm_algorithm_traits *traits = rm_algorithm_traits(e->algorithm.name);
+    actor->synchronous = traits->synchronous;
+    actor->rollout_rows = traits->rollout ? e->rollout.steps : 0;
+    actor->round_rows = traits->rollout ? e->rollout.steps : e->run.round_steps;
+    actor->in_rounds = e->mode != RM_MODE_FREE && !traits->synchronous;
     /* Rounded up, so that the actors together reach the run's budget. */
     actor->budget = (e->run.steps * worlds + e->actor.worlds - 1) / e->actor.worlds;
     return rm_stepping_create(&actor->stepping, e, &s->plan, &options, error);
@@ -381,7 +358,8 @@ int rm_actor_create(struct rm_actor **actor, struct rm_session *session, uint32_
         .slot = a->slot,
         .wake = rm_session_wake(session, a->worker),
         .clock = &a->clock,
-        .poll_us = !a->in_rounds && session->experiment.limiter.wake == RM_WAKE_POLL
+        .poll_us = !a->in_rounds && session->experiment.mode == RM_MODE_FREE &&
+                           session->experiment.limiter.wake == RM_WAKE_POLL
                        ? session->experiment.limiter.poll_us
                        : 0,
     };

@@ -223,7 +223,7 @@ static int create_rings(struct rm_evaluator *e, uint32_t worlds, struct rm_ring 
             .lanes = policy->agents * worlds,
             .obs_bytes = policy->obs_bytes,
             .mask_bytes = policy->mask_bytes,
-            .action_words = 1,
+            .action_words = policy->action_words,
             .columns = policy->mask_bytes ? RM_COLUMN_MASK : 0,
             .policy = p,
         };
@@ -255,6 +255,7 @@ static int create(struct rm_evaluator *e, struct rm_error *error)
         .total_worlds = worlds,
         .worlds = worlds,
         .quantiles = s->experiment.evaluation.quantiles,
+        .greedy = s->experiment.evaluation.answer == RM_ANSWER_GREEDY,
         .rings = rings,
         .clock = &e->clock,
         .sink = {e, agent_finished, world_finished},

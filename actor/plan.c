@@ -29,9 +29,12 @@ struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
         .head = !traits->policy ? RM_HEAD_VALUES
                 : traits->value ? RM_HEAD_ACTOR_CRITIC
                                 : RM_HEAD_LOGITS,
+        .choices = agent->choices,
         .low = agent->low,
         .high = agent->high,
     };
+    for (uint32_t c = 0; c < RM_CHOICES_MAX; c++)
+        shape.choice_actions[c] = agent->choice_actions[c];
     uint32_t dims = agent->dims;
     for (uint32_t d = 0; d < dims; d++)
         shape.dim[d] = agent->shape[d];

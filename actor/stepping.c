@@ -91,6 +91,14 @@ static int world_failed(const struct rm_stepping *s, int rc, const char *doing,
                    s->steps, why && *why ? why : strerror(rc < 0 && rc > -4096 ? -rc : EIO));
 }
 
+/* What arrived is complete in the rows of policies that act in phase 0 only. */
+static void offer_rows(struct rm_stepping *s)
+{
+    for (uint32_t i = 0; s->shared && i < s->plan->policies; i++)
+        if (s->policies[i].ring->spec.mode == RM_RING_ROLLOUT && s->policies[i].last_phase == 0)
+            rm_ring_offer(s->policies[i].ring);
+}
+
 int rm_stepping_begin(struct rm_stepping *s, struct rm_error *error)
 {
     for (uint32_t i = 0; i < s->plan->policies; i++)
@@ -105,6 +113,7 @@ int rm_stepping_begin(struct rm_stepping *s, struct rm_error *error)
     enter(s, RM_PHASE_OTHER);
     if (rc < 0)
         return world_failed(s, rc, "reset", error);
+    offer_rows(s);
     s->started = true;
     return 0;
 }
@@ -233,6 +242,70 @@ static void act_in_place(struct rm_stepping *s, struct rm_stepping_policy *p, ui
         action[w] = explored[w] >= 0 ? explored[w] : action[w];
 }
 
+/* The network's input of an agent's worlds. */
+static const void *input_of(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t agent)
+{
+    const size_t slot = (size_t)s->plan->agent_slot[agent] * s->worlds;
+    const uint32_t bytes = p->ring->spec.obs_bytes;
+    const uint8_t *rows[RM_STEPPING_STACK_MAX];
+
+    if (p->in_place)
+        return p->row.obs + slot * bytes;
+    for (uint32_t back = 0; back < s->stack; back++)
+        rows[back] = rm_ring_row(p->ring, p->row.index - back).obs;
+    for (uint32_t w = 0; w < s->worlds; w++) {
+        float *x = p->x + (size_t)w * p->acting.inputs;
+        if (s->stack == 1)
+            rm_features_decode(p->kind, p->row.obs + (slot + w) * bytes, x);
+        else
+            stack_frames(s, p, rows, slot + w, s->arrivals.age[(size_t)agent * s->worlds + w],
+                         p->row.flags[slot + w], x);
+    }
+    return p->x;
+}
+
+/* Answers of a policy that is a distribution, for all lanes of the agent. Those of last
+ * observations are 0 in the end, so that rows do not depend on how they were made. */
+static void act_by_distribution(struct rm_stepping *s, uint32_t agent)
+{
+    struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
+    const size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
+    const size_t floats = p->acting.state_floats, words = p->acting.distribution.choices;
+    struct rm_acting_rows rows = {
+        .x = input_of(s, p, agent),
+        .n = s->worlds,
+        .lane = s->lane_ids + (size_t)agent * s->worlds,
+        .step = s->steps,
+        .mask = p->row.mask ? p->row.mask + lane * p->ring->spec.mask_bytes : NULL,
+        .action = p->row.action + lane * words,
+        .logp = p->row.logp ? p->row.logp + lane : NULL,
+    };
+
+    if (floats) {
+        for (uint32_t w = 0; w < s->worlds; w++)
+            if (p->row.flags[lane + w] & RM_FLAG_FIRST)
+                memset(p->state + (lane + w) * floats, 0, floats * sizeof(float));
+        rows.state = p->state + lane * floats;
+        rows.next_state = p->next_state + lane * floats;
+        if (p->row.state)
+            memcpy(p->row.state + lane * floats, rows.state, s->worlds * floats * sizeof(float));
+    }
+    if (s->greedy)
+        rm_acting_likeliest(&p->acting, &rows);
+    else
+        rm_acting_draw(&p->acting, &rows);
+    if (floats)
+        memcpy(p->state + lane * floats, p->next_state + lane * floats,
+               s->worlds * floats * sizeof(float));
+    for (uint32_t w = 0; words > 1 && w < s->worlds; w++)
+        if (p->row.flags[lane + w] & ENDED)
+            memset(rows.action + w * words, 0, words * sizeof *rows.action);
+    if (words == 1)
+        rm_scan_clear(rows.action, p->row.flags + lane, ENDED, s->worlds);
+    if (rows.logp)
+        rm_scan_clear((int32_t *)(void *)rows.logp, p->row.flags + lane, ENDED, s->worlds);
+}
+
 static void act(struct rm_stepping *s, uint32_t agent, bool exploring)
 {
     struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
@@ -281,8 +354,12 @@ static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, stru
         p->counted += counted;
         if (a == 0)
             s->agent0_counted = counted;
-        s->actions[a] = p->row.action + (size_t)s->plan->agent_slot[a] * s->worlds;
-        act(s, a, exploring);
+        s->actions[a] =
+            p->row.action + (size_t)s->plan->agent_slot[a] * s->worlds * p->ring->spec.action_words;
+        if (p->acting.draws)
+            act_by_distribution(s, a);
+        else
+            act(s, a, exploring);
         if (p->slots)
             push_slots(s, p, a);
     }
@@ -317,6 +394,7 @@ int rm_stepping_step(struct rm_stepping *s, struct rm_error *error)
             return world_failed(s, rc, "step", error);
     }
     enter(s, RM_PHASE_OTHER);
+    offer_rows(s);
     s->steps++;
     return 0;
 }

@@ -34,12 +34,15 @@ struct rm_stepping_policy {
     uint32_t counted; /* last vector step: lanes whose answer counts */
     uint64_t updates; /* of the weights in use; goes into the rows */
     /* the batch being gathered */
-    float *x;        /* (chunk, inputs) */
+    float *x;        /* (chunk, inputs); distributions: (worlds, inputs) or NULL, read in place */
     uint8_t *mask;   /* (chunk, actions) or NULL */
     uint32_t *lane;  /* (chunk) ids over the run */
     int32_t *answer; /* (chunk) */
     int32_t **to;    /* (chunk) where the answers go */
     uint32_t gathered;
+    /* policies that are distributions */
+    bool in_place;             /* observations are the network's input as they stand */
+    float *state, *next_state; /* (lanes, state_floats) before and after the step; NULL: none */
     /* compat forms of the treasure hunt: one view of the original's replay per lane, NULL otherwise
      */
     struct rm_sorrel_slots *slots;
@@ -65,6 +68,7 @@ struct rm_stepping {
     const int32_t **actions;        /* (agents) */
     uint32_t *lane_ids;             /* (agents, worlds) agent * total worlds + world id */
     int32_t *explored;              /* (worlds) */
+    bool greedy;                    /* distributions: the likeliest action instead of a draw */
     /* exploration: per world, because episodes end at different times */
     bool explore;
     struct rm_epsilon epsilon;
@@ -81,6 +85,7 @@ struct rm_stepping_options {
     uint32_t worlds;
     uint32_t quantiles; /* IQN: draws per decision */
     bool explore;
+    bool greedy; /* of distributions the likeliest action */
     bool shared; /* false: rings are only memory for the last few rows, nobody reads */
     uint64_t steps_before, episodes_before;
     struct rm_ring *const *rings; /* (policies) */

@@ -1,6 +1,8 @@
 /* Making and unmaking of a stepping: worlds, networks, buffers. */
 #include "actor/stepping.h"
 
+#include "config/traits.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,6 +23,25 @@ static int create_slots(struct rm_stepping *s, struct rm_stepping_policy *p, uin
         if (rc < 0)
             return rc;
     }
+    return 0;
+}
+
+/* What a policy that is a distribution needs: a place for decoded observations, unless they are the
+ * network's input as they stand, and its recurrent states. */
+static int create_drawing(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t lanes,
+                          struct rm_error *error)
+{
+    size_t state = (size_t)lanes * p->acting.state_floats;
+
+    p->in_place = s->stack == 1 && p->kind->dtype == RM_ENV_F32;
+    if (!p->in_place)
+        p->x = s->backend->ops->alloc(s->backend, (size_t)s->worlds * p->acting.inputs);
+    if (state) {
+        p->state = s->backend->ops->alloc(s->backend, state);
+        p->next_state = s->backend->ops->alloc(s->backend, state);
+    }
+    if ((!p->in_place && !p->x) || (state && (!p->state || !p->next_state)))
+        return rm_fail(error, -ENOMEM, "no memory for the inputs of %u worlds", s->worlds);
     return 0;
 }
 
@@ -54,6 +75,8 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
                               s->seed, error);
     if (rc < 0)
         return rm_fail_within(error, rc, "policy %s", plan->name);
+    if (p->acting.draws)
+        return create_drawing(s, p, lanes, error);
     uint32_t chunk = p->acting.chunk;
     p->x = s->backend->ops->alloc(s->backend, (size_t)chunk * plan->inputs);
     p->mask = plan->mask_bytes ? calloc(chunk, plan->mask_bytes) : NULL;
@@ -132,7 +155,8 @@ int rm_stepping_create(struct rm_stepping *stepping, const struct rm_experiment 
         .worlds = options->worlds,
         .stack = experiment->sample.frame_stack,
         .shared = options->shared,
-        .explore = options->explore,
+        .explore = options->explore && !rm_algorithm_traits(experiment->algorithm.name)->policy,
+        .greedy = options->greedy,
         .epsilon = rm_epsilon_of(experiment),
         .steps_before = options->steps_before,
         .episodes_before = options->episodes_before,
@@ -148,8 +172,10 @@ static void destroy_policy(struct rm_stepping *s, struct rm_stepping_policy *p, 
     for (uint32_t i = 0; p->slots && i < lanes; i++)
         rm_sorrel_slots_destroy(&p->slots[i]);
     free(p->slots);
-    if (p->x)
-        s->backend->ops->release(s->backend, p->x);
+    float *device[] = {p->x, p->state, p->next_state};
+    for (size_t i = 0; i < sizeof device / sizeof *device; i++)
+        if (device[i])
+            s->backend->ops->release(s->backend, device[i]);
     free(p->mask);
     free(p->lane);
     free(p->answer);

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#define RM_CHOICES_MAX 8
+
 /* What a network ends in. */
 enum rm_net_head {
     RM_HEAD_VALUES = 0,   /* a value per action (times outputs_per_action), maybe dueling */
@@ -18,6 +20,9 @@ struct rm_net_shape {
     uint32_t inputs; /* features of one input row (frame stack included) */
     uint32_t actions;
     uint32_t outputs_per_action; /* 1; QR-DQN: number of quantiles */
+    uint32_t choices;            /* independent choices of a step, actions being those of each, one
+                                    after another; 0 and 1: one choice, of `actions` */
+    uint32_t choice_actions[RM_CHOICES_MAX]; /* choices > 1 */
     enum rm_net_head head;
     /* How a row is laid out, for layers that care; dims 0: a vector. conv2d: (channels, height,
      * width), frames of a stack being channels. Tokens (attention, pointer): (tokens, features);

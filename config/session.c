@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 #include "config/traits.h"
+#include "shm/atomic.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -394,6 +395,18 @@ uint32_t rm_session_fds(const struct rm_session *session, int *fds, uint32_t max
         PUT(session->priorities[p].region.fd);
 #undef PUT
     return n;
+}
+
+bool rm_session_budget_spent(const struct rm_session *session, uint64_t round)
+{
+    const uint64_t budget = session->experiment.run.steps;
+    uint64_t steps = 0;
+
+    for (uint32_t a = 0; a < session->objects.actors; a++) {
+        const uint32_t worker = rm_worker_actor(&session->objects, a);
+        steps += RM_PEEK(&session->board.workers[worker].steps_at[(round - 1) & 1]);
+    }
+    return budget && steps >= budget;
 }
 
 struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker)

@@ -93,6 +93,10 @@ static inline struct rm_ring *rm_session_ring(struct rm_session *s, uint32_t act
     return &s->rings[actor * s->objects.policies + policy];
 }
 
+/* Rounds: is the run over at the start of `round`? Everybody sees the same, because what was made
+ * by the end of the round before stands still during this one. */
+bool rm_session_budget_spent(const struct rm_session *session, uint64_t round);
+
 /* The wake of worker `worker` (objects.h), to sleep on or to signal. */
 struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker);
 

@@ -87,16 +87,6 @@ static enum rm_turn next_free(struct rm_pace *pace)
 
 /* --- rounds ---------------------------------------------------------------------------------- */
 
-/* The actors' own rule: enough steps were made by the end of the round before. */
-static bool actors_left(const struct rm_pace *pace, uint64_t round)
-{
-    const uint64_t budget = experiment(pace)->run.steps;
-    uint64_t steps = 0;
-    for (uint32_t a = 0; a < pace->session->objects.actors; a++)
-        steps += RM_PEEK(&pace->session->board.workers[a].steps_at[(round - 1) & 1]);
-    return budget && steps >= budget;
-}
-
 /* Updates that fell due while there was too little to sample from: the original's sequential form
  * drops them, everybody else makes up for them. */
 static uint64_t dropped(const struct rm_pace *pace)
@@ -117,7 +107,7 @@ static void begin_round(struct rm_pace *pace, uint64_t round)
         pace->inserted += fresh;
     pace->round = round;
     pace->arrived = false;
-    pace->last_round = actors_left(pace, round);
+    pace->last_round = rm_session_budget_spent(pace->session, round);
     if (pace->inserted < e->sample.min_fill && !pace->successor) {
         pace->due = pace->attempts;
         return;

@@ -53,7 +53,8 @@ void rm_publisher_publish(struct rm_publisher *p, const float *params, uint64_t 
         RM_POKE(&p->counters->publish_change, change(p, params));
     b->ops->download(b, p->host, params, p->weights->count);
     b->ops->upload(b, p->last, p->host, p->weights->count);
-    const struct rm_weights_stamp stamp = {.updates = updates, .round = round};
+    const struct rm_weights_stamp stamp = {
+        .updates = updates, .round = round, .env_steps = p->env_steps};
     RM_POKE(&p->counters->published, rm_weights_publish(p->weights, p->host, stamp));
     p->due_at = p->stamped = updates;
 }

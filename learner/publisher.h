@@ -17,12 +17,13 @@ struct rm_publisher {
     struct rm_weights *weights;
     struct rm_backend *backend;
     struct rm_board_policy *counters;
-    float *last;       /* (weights->count), the backend's: what was published last */
-    float *host;       /* (weights->count) */
-    uint64_t due_at;   /* updates at the last publication or skip */
-    uint64_t stamped;  /* updates of the last publication */
-    uint32_t interval; /* hot: updates */
-    double min_change; /* hot: relative, 0 = always */
+    float *last;        /* (weights->count), the backend's: what was published last */
+    float *host;        /* (weights->count) */
+    uint64_t due_at;    /* updates at the last publication or skip */
+    uint64_t stamped;   /* updates of the last publication */
+    uint64_t env_steps; /* agent steps learned from, for the stamp of the next one */
+    uint32_t interval;  /* hot: updates */
+    double min_change;  /* hot: relative, 0 = always */
 };
 
 int rm_publisher_open(struct rm_publisher *publisher, struct rm_weights *weights,

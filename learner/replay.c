@@ -1,6 +1,7 @@
 /* Learning from replay: batches drawn from the policy's rings, an update each, published by
  * interval. */
 #include "config/config.h"
+#include "learner/algo/guard.h"
 #include "learner/algo/trainer.h"
 #include "learner/method.h"
 #include "learner/pace.h"
@@ -24,11 +25,11 @@ struct replay {
     struct rm_phase_clock *clock;
 
     struct rm_trainer *trainer;
+    struct rm_guard *guard;
     struct rm_sampler *sampler;
     struct rm_pace pace;
 
     uint64_t updates;     /* made, predecessors' included */
-    uint32_t not_finite;  /* skipped in a row */
     uint64_t torn_before; /* counts already on the board */
     uint64_t age_sum_before, age_count_before;
     uint64_t blocked_since_ns; /* when the limiter held it up; 0 = it does not */
@@ -95,19 +96,14 @@ static int count_update(struct replay *r, const struct rm_trainer_result *result
                         struct rm_error *error)
 {
     struct rm_board_policy *c = r->counters;
-    const uint32_t patience = r->experiment->debug.finite_patience;
-    if (result->skipped) {
-        RM_ADD_OWN(&c->updates_skipped, 1);
-        if (++r->not_finite >= patience)
-            return rm_fail(error, -EDOM,
-                           "policy %s: %u updates in a row were not finite (loss %g, gradient norm "
-                           "%g); after %" PRIu64 " good ones; lower optimizer.learning_rate",
-                           r->plan->name, r->not_finite, result->loss, result->grad_norm,
-                           r->updates);
-        return 0;
-    }
-    r->not_finite = 0;
-    RM_POKE(&c->updates, ++r->updates);
+    const uint64_t made = r->updates + !result->skipped;
+    const int verdict =
+        rm_guard_judge(r->guard, !result->skipped, result->loss, result->grad_norm, made, error);
+    if (verdict == RM_GUARD_BACK)
+        rm_trainer_restored(r->trainer);
+    if (verdict != RM_GUARD_GOOD)
+        return verdict < 0 ? verdict : 0;
+    RM_POKE(&c->updates, r->updates = made);
     RM_POKE(&c->loss, result->loss);
     RM_POKE(&c->grad_norm, result->grad_norm);
     RM_POKE(&c->q_mean, result->q_mean);
@@ -170,11 +166,21 @@ static bool update(struct replay *r, int *rc, struct rm_error *error)
     return true;
 }
 
+static int open_guard(struct replay *r, struct rm_backend *backend, struct rm_error *error)
+{
+    int rc = rm_guard_create(&r->guard, r->experiment, backend, r->counters, r->plan->name, error);
+    if (rc)
+        return rc;
+    rm_trainer_guarded(r->trainer, r->guard);
+    return rm_guard_ready(r->guard, error);
+}
+
 static void replay_destroy(struct rm_method *method)
 {
     struct replay *r = of(method);
     if (!r)
         return;
+    rm_guard_destroy(r->guard);
     rm_trainer_destroy(r->trainer);
     rm_sampler_destroy(r->sampler);
     free(r);
@@ -201,10 +207,13 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
         .backend = spec->backend,
         .policy = r->policy,
         .shape = r->plan->shape,
+        .name = r->plan->name,
     };
     int rc = open_sampler(r, error);
     if (!rc)
         rc = rm_trainer_create(&r->trainer, &trainer, error);
+    if (!rc)
+        rc = open_guard(r, spec->backend, error);
     if (rc) {
         replay_destroy(&r->method);
         return rc;
@@ -281,6 +290,7 @@ static uint64_t replay_updates(const struct rm_method *method)
 static void replay_load(struct rm_method *method, const float *params)
 {
     rm_trainer_load(of(method)->trainer, params);
+    rm_guard_renew(of(method)->guard);
 }
 
 static void replay_leave(struct rm_method *method)

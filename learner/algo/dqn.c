@@ -3,6 +3,9 @@
  * value, online on s), the loss, one backward pass, the gradient's norm, the optimizer and the
  * target network. */
 #include "learner/algo/algo.h"
+#include "learner/algo/finite.h"
+#include "learner/algo/guard.h"
+#include "learner/algo/normaliser.h"
 #include "learner/algo/optimizer.h"
 #include "learner/algo/trainer.h"
 
@@ -27,6 +30,8 @@ struct dqn {
     struct rm_net *net;
     struct rm_net_workspace *online_space, *target_space;
     struct rm_optimizer *optimizer;
+    struct rm_normaliser normaliser;
+    struct rm_finite finite;
     size_t count; /* parameters */
 
     /* The backend's memory. */
@@ -86,6 +91,10 @@ static int make_network(struct dqn *t, const struct rm_net_shape *shape, struct 
                                      false, error);
     if (!rc)
         rc = rm_optimizer_create(&t->optimizer, t->backend, t->experiment, t->net, error);
+    if (!rc)
+        rc = rm_normaliser_create(&t->normaliser, t->backend, t->inputs,
+                                  rm_net_input_mean_at(t->net), rm_net_input_scale_at(t->net),
+                                  error);
     t->count = rm_net_param_count(t->net);
     return rc;
 }
@@ -136,6 +145,7 @@ static void dqn_destroy(struct rm_trainer *trainer)
     if (t->target_space)
         rm_net_workspace_destroy(t->target_space);
     rm_optimizer_destroy(t->optimizer);
+    rm_normaliser_destroy(&t->normaliser);
     if (t->net)
         rm_net_destroy(t->net);
     free(t->host_q);
@@ -166,6 +176,21 @@ static void dqn_load(struct rm_trainer *trainer, const float *params)
     b->ops->upload(b, t->params, params, t->count);
     b->ops->upload(b, t->target, params, t->count);
     rm_optimizer_reset(t->optimizer);
+    rm_net_prepare(t->online_space, t->params);
+    rm_net_prepare(t->target_space, t->target);
+}
+
+static void dqn_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
+{
+    struct dqn *t = of(trainer);
+    rm_guard_floats(guard, t->params, t->count);
+    rm_guard_floats(guard, t->target, t->count);
+    rm_guard_optimizer(guard, t->optimizer);
+}
+
+static void dqn_restored(struct rm_trainer *trainer)
+{
+    struct dqn *t = of(trainer);
     rm_net_prepare(t->online_space, t->params);
     rm_net_prepare(t->target_space, t->target);
 }
@@ -254,6 +279,8 @@ static struct rm_trainer_result dqn_gradient(struct rm_trainer *trainer,
     rm_net_backward(t->online_space, t->params, &in, t->d_q, t->grads);
     result.grad_norm = rm_optimizer_norm(t->optimizer, t->grads);
     result.skipped = !isfinite(result.loss) || !isfinite(result.grad_norm);
+    if (rm_finite_due(&t->finite, number, result.skipped))
+        rm_finite_look(&t->finite, number, t->online_space, t->params, &in, t->grads);
     return result;
 }
 
@@ -303,6 +330,8 @@ static struct rm_trainer_result dqn_update(struct rm_trainer *trainer, const str
         .progress = t->progress,
     };
     result.learning_rate = rm_optimizer_apply(t->optimizer, &step, result.grad_norm).learning_rate;
+    rm_normaliser_add(&t->normaliser, batch->obs, t->batch);
+    rm_normaliser_write(&t->normaliser, t->params);
     rm_net_prepare(t->online_space, t->params);
     move_target(t, number);
     return result;
@@ -369,6 +398,7 @@ static int dqn_create(struct rm_trainer **trainer, const struct rm_trainer_spec 
     t->batch = e->sample.batch;
     t->inputs = spec->shape.inputs;
     t->actions = spec->shape.actions;
+    t->finite = rm_finite_of(e, spec->name);
     t->quantiles = rm_algo_quantiles(e);
     t->target_quantiles = rm_algo_target_quantiles(e);
     t->settings = (struct rm_trainer_settings){e->optimizer.learning_rate, e->optimizer.grad_clip,
@@ -396,6 +426,8 @@ const struct rm_trainer_ops rm_dqn_trainer = {
     .set = dqn_set,
     .progress = dqn_progress,
     .load = dqn_load,
+    .guarded = dqn_guarded,
+    .restored = dqn_restored,
     .params = dqn_params,
     .target = dqn_target,
     .grads = dqn_grads,

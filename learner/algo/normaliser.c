@@ -41,6 +41,14 @@ void rm_normaliser_destroy(struct rm_normaliser *n)
     memset(n, 0, sizeof *n);
 }
 
+static bool all_finite(const double *x, uint32_t n)
+{
+    double sum = 0.0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += x[i] * 0.0;
+    return sum == 0.0;
+}
+
 /* A block of rows, column by column side by side, merged as rm_moments_merge() does. */
 static void add_block(struct rm_normaliser *n, const float *x, size_t rows)
 {
@@ -59,6 +67,8 @@ static void add_block(struct rm_normaliser *n, const float *x, size_t rows)
             const double apart = x[r * inputs + i] - n->block_mean[i];
             n->block_m2[i] += apart * apart;
         }
+    if (!all_finite(n->block_m2, inputs))
+        return;
     for (uint32_t i = 0; i < inputs; i++) {
         const double apart = n->block_mean[i] - n->mean[i];
         n->mean[i] += apart * share;

@@ -5,7 +5,7 @@
  * A learner adds the rows of a rollout or batch and writes after its updates and before it
  * publishes: what an actor answered with is what the learner trained with. Rows are merged in the
  * order in which they are given, in blocks of a fixed size (moments.h), so that the numbers depend
- * on nothing else.
+ * on nothing else. A block with a number that is not finite is left out: it would stay for ever.
  *
  * Belongs to one learner's thread; nothing is allocated after create. */
 #ifndef RM_LEARNER_ALGO_NORMALISER_H

@@ -53,7 +53,13 @@ void rm_reward_scale_add(struct rm_reward_scale *scale, const float *rewards, co
         if (lanes[i] == RM_REWARD_ENDS)
             scale->returns[i] = 0.0;
     }
-    scale->moments = rm_moments_merge(scale->moments, step);
+    if (isfinite(step.m2)) {
+        scale->moments = rm_moments_merge(scale->moments, step);
+        return;
+    }
+    for (uint32_t i = 0; i < scale->lanes; i++)
+        if (!isfinite(scale->returns[i]))
+            scale->returns[i] = 0.0;
 }
 
 double rm_reward_scale_divisor(const struct rm_reward_scale *scale)

@@ -42,7 +42,8 @@ int rm_reward_scale_create(struct rm_reward_scale *scale, const struct rm_experi
                            uint32_t lanes, struct rm_error *error);
 void rm_reward_scale_destroy(struct rm_reward_scale *scale);
 
-/* Takes one vector step: rewards and enum rm_reward_lane of every lane. */
+/* Takes one vector step: rewards and enum rm_reward_lane of every lane. One with a reward that is
+ * not finite is left out of the variance. */
 void rm_reward_scale_add(struct rm_reward_scale *scale, const float *rewards, const uint8_t *lanes);
 
 /* What rewards are divided by: 1 before the first reward. */

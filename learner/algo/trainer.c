@@ -58,6 +58,16 @@ void rm_trainer_load(struct rm_trainer *trainer, const float *params)
     trainer->ops->load(trainer, params);
 }
 
+void rm_trainer_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
+{
+    trainer->ops->guarded(trainer, guard);
+}
+
+void rm_trainer_restored(struct rm_trainer *trainer)
+{
+    trainer->ops->restored(trainer);
+}
+
 const float *rm_trainer_params(const struct rm_trainer *trainer)
 {
     return trainer->ops->params(trainer);

@@ -19,12 +19,14 @@
 #include <stdint.h>
 
 struct rm_trainer;
+struct rm_guard;
 
 struct rm_trainer_spec {
     const struct rm_experiment *experiment; /* outlives the trainer */
     struct rm_backend *backend;             /* outlives the trainer */
     uint32_t policy;
     struct rm_net_shape shape; /* of the network: rm_plan_net_shape() */
+    const char *name;          /* of the policy, for the log; outlives the trainer */
 };
 
 /* Numbers that may change while running; from the experiment at first. */
@@ -49,6 +51,8 @@ struct rm_trainer_ops {
     void (*set)(struct rm_trainer *trainer, const struct rm_trainer_settings *settings);
     void (*progress)(struct rm_trainer *trainer, double progress);
     void (*load)(struct rm_trainer *trainer, const float *params);
+    void (*guarded)(struct rm_trainer *trainer, struct rm_guard *guard);
+    void (*restored)(struct rm_trainer *trainer);
     const float *(*params)(const struct rm_trainer *trainer);
     const float *(*target)(const struct rm_trainer *trainer);
     const float *(*grads)(const struct rm_trainer *trainer);
@@ -85,6 +89,11 @@ void rm_trainer_progress(struct rm_trainer *trainer, double progress);
 /* Replaces the online parameters, from host memory; the target network becomes equal to them and
  * the optimizer starts afresh. */
 void rm_trainer_load(struct rm_trainer *trainer, const float *params);
+
+/* Declares to the guard what an update changes (algo/guard.h); and after the guard put it back,
+ * prepares what is derived from it. */
+void rm_trainer_guarded(struct rm_trainer *trainer, struct rm_guard *guard);
+void rm_trainer_restored(struct rm_trainer *trainer);
 
 /* In the backend's memory: the parameters that act (param_count of the net), their target network
  * (NULL where there is none) and their last gradient. */

@@ -50,11 +50,16 @@ static double beta_of(const struct rm_value_head *head)
     return 1.0 / k > head->beta_least ? 1.0 / k : head->beta_least;
 }
 
+static bool usable(struct rm_moments returns)
+{
+    return returns.count >= 1 && isfinite(returns.m2);
+}
+
 static bool by_moments(struct rm_value_head *head, struct rm_moments returns, float *params)
 {
     struct rm_value_head_state next = head->state;
     const double beta = beta_of(head);
-    if (returns.count < 1)
+    if (!usable(returns))
         return false;
     next.mean += beta * (returns.mean - next.mean);
     next.second +=
@@ -69,7 +74,7 @@ static bool by_average(struct rm_value_head *head, struct rm_moments returns, fl
 {
     struct rm_value_head_state next = head->state;
     const double beta = beta_of(head);
-    if (returns.count < 1)
+    if (!usable(returns))
         return false;
     const double s = within(sqrt(rm_moments_unbiased(returns)), DEVIATION_LEAST, DEVIATION_MOST);
     next.mean += beta * (returns.mean - next.mean);

@@ -50,8 +50,8 @@ void rm_value_head_create(struct rm_value_head *head, const struct rm_experiment
 
 /* Follows the returns of which these are the moments and moves the head's weights and bias in
  * `params` (the backend's memory) so that values stay what they were. Call it once per rollout,
- * before the gradient steps, and if it returns true, rm_net_prepare() after it. No returns change
- * nothing. */
+ * before the gradient steps, and if it returns true, rm_net_prepare() after it. No returns, or
+ * some that are not finite, change nothing. */
 bool rm_value_head_update(struct rm_value_head *head, struct rm_moments returns, float *params);
 
 /* Goes on from a checkpoint, or from the mean and deviation that a predecessor left on the board.

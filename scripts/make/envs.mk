@@ -9,4 +9,5 @@ $(BUILD)/tests/worlds/%.so: tests/unit/actor/data/broken_world.c actor/env.h
 	@$(CC) -std=c11 -O1 -g $(WARN) -fPIC -shared -Iactor -DBROKEN_$* -o $@ $<
 
 $(BUILD)/tests/unit/actor/test_world_library: $(EXAMPLES) $(BROKEN_WORLD_LIBRARIES)
-$(BUILD)/tests/unit/actor/test_world_all $(BUILD)/tests/unit/actor/test_world_example: $(EXAMPLES)
+$(BUILD)/tests/unit/actor/test_world_all $(BUILD)/tests/unit/actor/test_world_example \
+$(BUILD)/tests/unit/actor/test_world_connect: $(EXAMPLES)

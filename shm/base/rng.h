@@ -21,6 +21,7 @@ enum rm_rng_stream {
     RM_STREAM_TAU,       /* training quantiles: a = policy, b = update */
     RM_STREAM_EVALUATE,  /* evaluation worlds */
     RM_STREAM_TEST,      /* tests and benchmarks only */
+    RM_STREAM_SHUFFLE,   /* minibatches of a rollout: a = policy, b = pass */
 };
 
 /* One block: 128 random bits for (key, counter). */

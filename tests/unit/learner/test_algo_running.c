@@ -238,6 +238,36 @@ static void observations_go_on(void **state)
     free(x);
 }
 
+/* What is not finite would never be forgotten. */
+static void what_is_not_finite_is_left_out(void **state)
+{
+    (void)state;
+    float *x = draw_rows(), arena[ARENA] = {0}, other[ARENA] = {0};
+    struct rm_normaliser n = made(), clean = made();
+    rm_normaliser_add(&clean, x, 64);
+    rm_normaliser_add(&n, x, 64);
+    x[70 * INPUTS + 3] = NAN;
+    rm_normaliser_add(&n, x + (size_t)64 * INPUTS, 64);
+    rm_normaliser_write(&n, arena);
+    rm_normaliser_write(&clean, other);
+    assert_memory_equal(arena, other, sizeof arena);
+    rm_normaliser_destroy(&n);
+    rm_normaliser_destroy(&clean);
+    free(x);
+
+    const struct rm_experiment e = rewards_of(true, 0.9, 0);
+    const float rewards[][2] = {{1, 3}, {2, INFINITY}, {1, 3}, {5, 1}};
+    const uint8_t lanes[2] = {RM_REWARD_GOES_ON, RM_REWARD_GOES_ON};
+    struct rm_reward_scale s;
+    struct rm_error error;
+    assert_int_equal(rm_reward_scale_create(&s, &e, 2, &error), 0);
+    for (int t = 0; t < 4; t++)
+        rm_reward_scale_add(&s, rewards[t], lanes);
+    assert_true(isfinite(rm_reward_scale_divisor(&s)) && rm_reward_scale_divisor(&s) > 0.5);
+    assert_true(s.moments.count == 6 && isfinite(s.returns[1]));
+    rm_reward_scale_destroy(&s);
+}
+
 static void networks_without_it(void **state)
 {
     (void)state;
@@ -262,6 +292,7 @@ int main(void)
         cmocka_unit_test(rewards_as_they_are),
         cmocka_unit_test(observations),
         cmocka_unit_test(observations_go_on),
+        cmocka_unit_test(what_is_not_finite_is_left_out),
         cmocka_unit_test(networks_without_it),
     };
     return cmocka_run_group_tests_name("running statistics", tests, open_backend, close_backend);

@@ -88,7 +88,8 @@ static struct rm_trainer *make(const struct rm_experiment *e, struct rm_backend 
         {.inputs = inputs,
          .actions = actions,
          .outputs_per_action =
-             rm_algo_of(e->algorithm.name)->fixed_fractions ? rm_algo_quantiles(e) : 1}};
+             rm_algo_of(e->algorithm.name)->fixed_fractions ? rm_algo_quantiles(e) : 1},
+        "policy"};
     if (rm_trainer_create(&t, &spec, &error))
         fail_msg("%s", error.text);
     return t;
@@ -461,7 +462,8 @@ static void a_network_of_another_algorithm_is_refused(void **state)
         {.inputs = INPUTS,
          .actions = ACTIONS,
          .outputs_per_action =
-             rm_algo_of(e.algorithm.name)->fixed_fractions ? rm_algo_quantiles(&e) : 1}};
+             rm_algo_of(e.algorithm.name)->fixed_fractions ? rm_algo_quantiles(&e) : 1},
+        "policy"};
     assert_true(rm_trainer_create(&t, &spec, &error) < 0);
     assert_non_null(strstr(error.text, "cosine_embedding"));
     e = full(RM_ALGORITHM_DQN, BATCH);

@@ -203,6 +203,8 @@ static void the_deviation_is_bounded(void **state)
         assert_true(isfinite(params[0]) && isfinite(params[BIAS]));
         const struct rm_value_head_state before = head.state;
         assert_false(rm_value_head_update(&head, rm_moments_of(one, 0), params));
+        const float broken[] = {1, NAN};
+        assert_false(rm_value_head_update(&head, rm_moments_of(broken, 2), params));
         assert_memory_equal(&before, &head.state, sizeof before);
     }
 }

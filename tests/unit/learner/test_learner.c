@@ -348,7 +348,7 @@ static void what_stays_infinite_ends_it(void **state)
     (void)state;
     struct rm_error error = {""};
     struct run r;
-    start(&r, "free", FREE "\"debug\": {\"finite_patience\": 3}");
+    start(&r, "free", FREE "\"debug\": {\"finite_patience\": 3, \"rollbacks_max\": 1}");
     r.session.board.run->settings[RM_HOT_LEARNING_RATE] = 1e38;
     RM_RAISE(&r.session.board.run->settings_version, 2);
     int rc = 1;
@@ -358,7 +358,38 @@ static void what_stays_infinite_ends_it(void **state)
     }
     assert_true(rc < 0 && rc != RM_DUTY_DONE);
     assert_non_null(strstr(error.text, "3 updates in a row"));
-    assert_int_equal(RM_PEEK(&board(&r)->updates_skipped), 3);
+    assert_int_equal(RM_PEEK(&board(&r)->updates_skipped), 6);
+    assert_int_equal(RM_PEEK(&board(&r)->rollbacks), 1);
+    stop(&r);
+}
+
+/* A rate far too large for a while: the weights of before are back, and learning goes on from them.
+ */
+static void what_passes_is_rolled_back(void **state)
+{
+    (void)state;
+    struct run r;
+    start(&r, "free", FREE "\"debug\": {\"finite_patience\": 4}");
+    while (RM_PEEK(&board(&r)->updates) < 120) {
+        rm_test_turn(&r.duty[0]);
+        learner_turn(&r);
+    }
+    r.session.board.run->settings[RM_HOT_LEARNING_RATE] = 1e38;
+    RM_RAISE(&r.session.board.run->settings_version, 2);
+    while (RM_PEEK(&board(&r)->rollbacks) == 0) {
+        rm_test_turn(&r.duty[0]);
+        learner_turn(&r);
+    }
+    assert_int_equal(RM_PEEK(&board(&r)->updates_skipped), 4);
+    r.session.board.run->settings[RM_HOT_LEARNING_RATE] = 1e-3;
+    RM_RAISE(&r.session.board.run->settings_version, 3);
+    const uint64_t updates = RM_PEEK(&board(&r)->updates);
+    while (RM_PEEK(&board(&r)->updates) < updates + 50) {
+        rm_test_turn(&r.duty[0]);
+        learner_turn(&r);
+    }
+    assert_int_equal(RM_PEEK(&board(&r)->updates_skipped), 4);
+    assert_true(fabs(RM_PEEK(&board(&r)->loss)) < 10 && RM_PEEK(&board(&r)->grad_norm) < 1000);
     stop(&r);
 }
 
@@ -418,6 +449,7 @@ int main(void)
         cmocka_unit_test(a_successor_finds_the_priorities),
         cmocka_unit_test(a_successor_goes_on_in_rounds),
         cmocka_unit_test(what_stays_infinite_ends_it),
+        cmocka_unit_test(what_passes_is_rolled_back),
         cmocka_unit_test(checkpoints_are_written_when_asked_for),
         cmocka_unit_test(nothing_is_allocated_once_it_runs),
     };

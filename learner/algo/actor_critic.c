@@ -1,0 +1,421 @@
+#include "learner/algo/actor_critic.h"
+
+#include "learner/algo/gae.h"
+#include "learner/algo/minibatch.h"
+#include "learner/algo/optimizer.h"
+#include "learner/algo/policy_loss.h"
+#include "learner/algo/vtrace.h"
+#include "shm/base/rng.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Rows of one forward pass over a rollout: activations of small networks stay in the second-level
+ * cache. */
+#define FORWARD_ROWS 512u
+
+struct rm_actor_critic {
+    const struct rm_experiment *experiment;
+    const struct rm_rollout *rollout;
+    struct rm_backend *backend;
+    uint32_t policy;
+    struct rm_actor_critic_settings settings;
+    bool off_policy; /* V-trace */
+    float clip;      /* of the ratio; 0: plain policy gradient */
+    uint32_t epochs;
+
+    struct rm_net *net;
+    struct rm_net_workspace *value_space, *learn_space;
+    struct rm_optimizer *optimizer;
+    size_t count;          /* parameters */
+    float *params, *grads; /* the backend's */
+
+    /* Of the rollout in hand, (steps, lanes). */
+    float *value; /* (steps + 1, lanes) */
+    float *advantage;
+    float *target;
+    float *logp;  /* V-trace: of the policy at the rollout's start; else NULL */
+    float *ratio; /* V-trace: that to the behaviour's; else NULL */
+    struct rm_minibatches minibatches;
+    struct rm_moments_of_batch {
+        float mean, scale;
+    } whole; /* of all advantages */
+
+    uint64_t number;
+    uint32_t pass, part, batch;
+    bool stopped; /* by kl */
+    double pass_kl, pass_samples;
+    struct rm_actor_critic_figures figures; /* sums over updates until they are asked for */
+    double samples;                         /* that these sums are over */
+};
+
+static void enter(struct rm_phase_clock *clock, enum rm_phase phase)
+{
+    if (clock)
+        rm_phase_enter(clock, phase);
+}
+
+/* --- making ---------------------------------------------------------------------------------- */
+
+static int make_network(struct rm_actor_critic *ac, const struct rm_net_shape *shape,
+                        struct rm_error *error)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const size_t rows = (size_t)(r->steps + 1) * r->lanes;
+    const uint32_t forward = rows < FORWARD_ROWS ? (uint32_t)rows : FORWARD_ROWS;
+    int rc = rm_net_compile(&ac->net, &ac->experiment->network, shape, error);
+    if (!rc)
+        rc = rm_net_workspace_create(&ac->value_space, ac->net, ac->backend, forward, 0,
+                                     ac->off_policy ? RM_NET_INFER : RM_NET_VALUE, error);
+    if (!rc)
+        rc = rm_net_workspace_create(&ac->learn_space, ac->net, ac->backend,
+                                     rm_minibatches_most(&ac->minibatches), 0, RM_NET_TRAIN, error);
+    if (!rc)
+        rc = rm_optimizer_create(&ac->optimizer, ac->backend, ac->experiment, ac->net, error);
+    return rc;
+}
+
+static int make_buffers(struct rm_actor_critic *ac, struct rm_error *error)
+{
+    const struct rm_rollout *r = ac->rollout;
+    struct rm_backend *b = ac->backend;
+    const size_t rows = (size_t)r->steps * r->lanes;
+    ac->count = rm_net_param_count(ac->net);
+    ac->params = b->ops->alloc(b, ac->count);
+    ac->grads = b->ops->alloc(b, ac->count);
+    ac->value = calloc(rows + r->lanes, sizeof *ac->value);
+    ac->advantage = calloc(rows, sizeof *ac->advantage);
+    ac->target = calloc(rows, sizeof *ac->target);
+    if (ac->off_policy) {
+        ac->logp = calloc(rows, sizeof *ac->logp);
+        ac->ratio = calloc(rows, sizeof *ac->ratio);
+    }
+    if (!ac->params || !ac->grads || !ac->value || !ac->advantage || !ac->target ||
+        (ac->off_policy && (!ac->logp || !ac->ratio)))
+        return rm_fail(error, -ENOMEM, "no memory for %zu parameters and %zu rows", ac->count,
+                       rows);
+    return 0;
+}
+
+int rm_actor_critic_create(struct rm_actor_critic **out, const struct rm_actor_critic_spec *spec,
+                           struct rm_error *error)
+{
+    const struct rm_experiment *e = spec->experiment;
+    struct rm_actor_critic *ac = calloc(1, sizeof *ac);
+    if (!ac)
+        return rm_fail(error, -ENOMEM, "no memory for an actor-critic learner");
+    ac->experiment = e;
+    ac->rollout = spec->rollout;
+    ac->backend = spec->backend;
+    ac->policy = spec->policy;
+    ac->off_policy = e->algorithm.name != RM_ALGORITHM_PPO;
+    ac->clip = e->algorithm.name == RM_ALGORITHM_VTRACE ? 0 : (float)e->algorithm.clip;
+    ac->epochs = e->algorithm.name == RM_ALGORITHM_VTRACE ? 1 : e->algorithm.epochs;
+    ac->settings = (struct rm_actor_critic_settings){
+        e->optimizer.learning_rate, e->optimizer.grad_clip, e->algorithm.entropy_coefficient};
+    const struct rm_minibatches_spec minibatches = {
+        .rows = spec->rollout->steps * spec->rollout->lanes,
+        .parts = e->algorithm.minibatches,
+        .seed = e->seed,
+        .policy = spec->policy,
+        .shuffled = ac->epochs > 1 || e->algorithm.minibatches > 1,
+    };
+    int rc = rm_minibatches_create(&ac->minibatches, &minibatches, error);
+    if (!rc)
+        rc = make_network(ac, &spec->shape, error);
+    if (!rc)
+        rc = make_buffers(ac, error);
+    float *initial = rc ? NULL : calloc(ac->count, sizeof *initial);
+    if (!rc && !initial)
+        rc = rm_fail(error, -ENOMEM, "no memory for %zu parameters", ac->count);
+    if (rc) {
+        rm_actor_critic_destroy(ac);
+        return rc;
+    }
+    rm_net_init(ac->net, initial, rm_rng_at(e->seed, RM_STREAM_INIT, ac->policy, 0));
+    rm_actor_critic_load(ac, initial);
+    free(initial);
+    *out = ac;
+    return 0;
+}
+
+void rm_actor_critic_destroy(struct rm_actor_critic *ac)
+{
+    if (!ac)
+        return;
+    if (ac->params)
+        ac->backend->ops->release(ac->backend, ac->params);
+    if (ac->grads)
+        ac->backend->ops->release(ac->backend, ac->grads);
+    rm_optimizer_destroy(ac->optimizer);
+    if (ac->value_space)
+        rm_net_workspace_destroy(ac->value_space);
+    if (ac->learn_space)
+        rm_net_workspace_destroy(ac->learn_space);
+    if (ac->net)
+        rm_net_destroy(ac->net);
+    rm_minibatches_destroy(&ac->minibatches);
+    free(ac->value);
+    free(ac->advantage);
+    free(ac->target);
+    free(ac->logp);
+    free(ac->ratio);
+    free(ac);
+}
+
+void rm_actor_critic_set(struct rm_actor_critic *ac,
+                         const struct rm_actor_critic_settings *settings)
+{
+    ac->settings = *settings;
+    rm_optimizer_set(ac->optimizer, settings->learning_rate, settings->grad_clip);
+}
+
+void rm_actor_critic_load(struct rm_actor_critic *ac, const float *params)
+{
+    ac->backend->ops->upload(ac->backend, ac->params, params, ac->count);
+    rm_optimizer_reset(ac->optimizer);
+    rm_net_prepare(ac->learn_space, ac->params);
+}
+
+/* --- a rollout ------------------------------------------------------------------------------- */
+
+/* Values of all rows and of the successors; with V-trace, too, what the policy of now would have
+ * said of the actions. */
+static void evaluate(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const uint32_t steps_rows = r->steps * r->lanes, rows = steps_rows + r->lanes;
+    const uint32_t outputs = rm_net_workspace_outputs(ac->value_space);
+    const struct rm_categorical shape = r->distribution;
+    rm_net_prepare(ac->value_space, ac->params);
+    for (uint32_t at = 0, n; at < rows; at += n) {
+        n = rows - at < FORWARD_ROWS ? rows - at : FORWARD_ROWS;
+        /* A pass has answers to all of its rows or to none. */
+        if (ac->off_policy && at < steps_rows && at + n > steps_rows)
+            n = steps_rows - at;
+        const struct rm_net_input in = {.x = r->x + (size_t)at * r->inputs, .batch = n};
+        const float *out = rm_net_forward(ac->value_space, ac->params, &in);
+        for (uint32_t i = 0; i < n; i++)
+            ac->value[at + i] = out[(size_t)i * outputs + outputs - 1];
+        if (ac->off_policy && at < steps_rows)
+            rm_categorical_logp(&shape, out, outputs,
+                                r->mask ? r->mask + (size_t)at * r->mask_bytes : NULL, n,
+                                r->action + (size_t)at * r->words, ac->logp + at);
+    }
+}
+
+static void advantages(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const struct rm_rollout_rows rows = {
+        .steps = r->steps,
+        .lanes = r->lanes,
+        .reward = r->reward,
+        .value = ac->value,
+        .discount = r->discount,
+        .valid = r->valid,
+    };
+    const float lambda = (float)ac->experiment->algorithm.gae_lambda;
+    if (!ac->off_policy) {
+        rm_gae(&rows, lambda, ac->advantage, ac->target);
+        return;
+    }
+    for (uint32_t i = 0; i < r->steps * r->lanes; i++)
+        ac->ratio[i] = expf(ac->logp[i] - r->logp[i]);
+    const struct rm_vtrace vtrace = {
+        .lambda = lambda,
+        .rho_max = (float)ac->experiment->algorithm.rho_max,
+        .c_max = (float)ac->experiment->algorithm.c_max,
+        .ratio = ac->ratio,
+    };
+    rm_vtrace(&rows, &vtrace, ac->advantage, ac->target);
+}
+
+/* 1 - Var(return - value) / Var(return); 0 where returns do not vary. */
+static double explained_variance(const struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    double mean = 0, mean_off = 0, var = 0, var_off = 0;
+    for (uint32_t i = 0; i < r->samples; i++) {
+        const uint32_t row = r->sample[i];
+        mean += (double)ac->target[row];
+        mean_off += (double)ac->target[row] - (double)ac->value[row];
+    }
+    mean /= r->samples;
+    mean_off /= r->samples;
+    for (uint32_t i = 0; i < r->samples; i++) {
+        const uint32_t row = r->sample[i];
+        const double target = (double)ac->target[row], off = target - (double)ac->value[row];
+        var += (target - mean) * (target - mean);
+        var_off += (off - mean_off) * (off - mean_off);
+    }
+    return var > 0 ? 1 - var_off / var : 0;
+}
+
+/* Mean 0 and deviation 1 (of a sample: n - 1); one sample or none is left as it is. */
+static struct rm_moments_of_batch normal(const struct rm_actor_critic *ac, const uint32_t *row,
+                                         uint32_t n)
+{
+    double mean = 0, square = 0;
+    if (n < 2)
+        return (struct rm_moments_of_batch){0, 1};
+    for (uint32_t i = 0; i < n; i++)
+        mean += (double)ac->advantage[row[i]];
+    mean /= n;
+    for (uint32_t i = 0; i < n; i++) {
+        const double off = (double)ac->advantage[row[i]] - mean;
+        square += off * off;
+    }
+    return (struct rm_moments_of_batch){(float)mean, (float)(1 / (sqrt(square / (n - 1)) + 1e-8))};
+}
+
+void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
+                           struct rm_phase_clock *clock)
+{
+    const struct rm_rollout *r = ac->rollout;
+    enter(clock, RM_PHASE_FORWARD);
+    evaluate(ac);
+    enter(clock, RM_PHASE_SAMPLING);
+    advantages(ac);
+    ac->number = number;
+    ac->pass = ac->part = 0;
+    ac->stopped = r->samples == 0;
+    ac->pass_kl = ac->pass_samples = ac->samples = 0;
+    ac->figures = (struct rm_actor_critic_figures){0};
+    ac->figures.explained_variance = r->samples ? explained_variance(ac) : 0;
+    if (ac->experiment->algorithm.normalize_advantages == RM_NORMALISE_BATCH)
+        ac->whole = normal(ac, r->sample, r->samples);
+    else
+        ac->whole = (struct rm_moments_of_batch){0, 1};
+    rm_minibatches_begin(&ac->minibatches, r->sample, r->samples);
+}
+
+bool rm_actor_critic_due(const struct rm_actor_critic *ac)
+{
+    return !ac->stopped && ac->pass < ac->epochs;
+}
+
+static void sum_up(struct rm_actor_critic *ac, const double sums[RM_NET_SUMS], uint32_t n)
+{
+    ac->figures.policy_loss += sums[RM_SUM_POLICY];
+    ac->figures.value_loss += sums[RM_SUM_VALUE];
+    ac->figures.entropy += sums[RM_SUM_ENTROPY];
+    ac->figures.clip_fraction += sums[RM_SUM_CLIPPED];
+    ac->samples += n;
+    ac->pass_kl += sums[RM_SUM_KL];
+    ac->pass_samples += n;
+}
+
+/* After a pass: was it the last? */
+static void end_pass(struct rm_actor_critic *ac)
+{
+    const double most = ac->experiment->algorithm.target_kl;
+    ac->figures.kl = ac->pass_samples > 0 ? ac->pass_kl / ac->pass_samples : 0;
+    ac->pass_kl = ac->pass_samples = 0;
+    ac->part = 0;
+    ac->figures.passes = ++ac->pass;
+    ac->stopped = most > 0 && ac->figures.kl > most;
+}
+
+struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
+                                                   double progress, struct rm_phase_clock *clock)
+{
+    const struct rm_rollout *r = ac->rollout;
+    enter(clock, RM_PHASE_SAMPLING);
+    if (ac->part == 0)
+        rm_minibatches_shuffle(&ac->minibatches, ac->number * ac->epochs + ac->pass);
+    const struct rm_minibatch m = rm_minibatches_part(&ac->minibatches, ac->part);
+    const struct rm_moments_of_batch normalised =
+        ac->experiment->algorithm.normalize_advantages == RM_NORMALISE_MINIBATCH
+            ? normal(ac, m.row, m.rows)
+            : ac->whole;
+    struct rm_policy_loss loss = {
+        .distribution = r->distribution,
+        .outputs = rm_net_outputs(ac->net),
+        .index = m.row,
+        .action = r->action,
+        .mask = r->mask,
+        .logp = ac->off_policy ? ac->logp : r->logp,
+        .advantage = ac->advantage,
+        .target = ac->target,
+        .value = ac->value,
+        .valid = r->valid,
+        .advantage_mean = normalised.mean,
+        .advantage_scale = normalised.scale,
+        .scale = 1.0f / (float)m.rows,
+        .clip = ac->clip,
+        .value_clip = (float)ac->experiment->algorithm.value_clip,
+        .value_coefficient = (float)ac->experiment->algorithm.value_coefficient,
+        .entropy_coefficient = (float)ac->settings.entropy_coefficient,
+    };
+    const struct rm_net_loss rows = {rm_policy_loss_rows, &loss};
+    const struct rm_net_input in = {.x = r->x,
+                                    .index = m.row,
+                                    .batch = m.rows,
+                                    .dropout_seed = ac->experiment->seed,
+                                    .dropout_update = update};
+    double sums[RM_NET_SUMS];
+    enter(clock, RM_PHASE_BACKWARD);
+    rm_net_learn(ac->learn_space, ac->params, &in, &rows, ac->grads, sums);
+    enter(clock, RM_PHASE_OPTIMIZER);
+    const double total = sums[RM_SUM_POLICY] +
+                         ac->experiment->algorithm.value_coefficient * sums[RM_SUM_VALUE] -
+                         ac->settings.entropy_coefficient * sums[RM_SUM_ENTROPY];
+    const struct rm_optimizer_input step = {.params = ac->params,
+                                            .grads = ac->grads,
+                                            .loss = total / m.rows,
+                                            .update = update,
+                                            .progress = progress};
+    const struct rm_optimizer_result moved = rm_optimizer_step(ac->optimizer, &step);
+    if (!moved.skipped) {
+        rm_net_prepare(ac->learn_space, ac->params);
+        sum_up(ac, sums, m.rows);
+    }
+    ac->batch = m.rows;
+    if (++ac->part == m.parts)
+        end_pass(ac);
+    return (struct rm_actor_critic_update){step.loss, moved.grad_norm, moved.learning_rate,
+                                           moved.skipped};
+}
+
+struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_critic *ac)
+{
+    struct rm_actor_critic_figures f = ac->figures;
+    const double n = ac->samples > 0 ? ac->samples : 1;
+    f.policy_loss /= n;
+    f.value_loss /= n;
+    f.entropy /= n;
+    f.clip_fraction /= n;
+    return f;
+}
+
+uint32_t rm_actor_critic_batch(const struct rm_actor_critic *ac)
+{
+    return ac->batch;
+}
+
+const float *rm_actor_critic_params(const struct rm_actor_critic *ac)
+{
+    return ac->params;
+}
+
+const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac)
+{
+    return ac->net;
+}
+
+const float *rm_actor_critic_advantages(const struct rm_actor_critic *ac)
+{
+    return ac->advantage;
+}
+
+const float *rm_actor_critic_targets(const struct rm_actor_critic *ac)
+{
+    return ac->target;
+}
+
+const float *rm_actor_critic_values(const struct rm_actor_critic *ac)
+{
+    return ac->value;
+}

@@ -1,0 +1,85 @@
+/* actor_critic: one policy's network and how a rollout moves it: values and advantages of the whole
+ * rollout, then passes over it in shuffled minibatches, one optimizer step each.
+ *
+ *   ppo      Schulman 2017: GAE, clipped ratio to the policy that acted
+ *   appo     V-trace for what acted too long ago, then PPO's clipped ratio to the policy at the
+ *            rollout's start, so that the correction is made once and the step is bounded
+ *   vtrace   Espeholt 2018: V-trace and the plain policy gradient, one pass
+ *
+ * All randomness is a function of (seed, policy, rollout, pass). Belongs to one thread; nothing is
+ * allocated after create. */
+#ifndef RM_LEARNER_ALGO_ACTOR_CRITIC_H
+#define RM_LEARNER_ALGO_ACTOR_CRITIC_H
+
+#include "config/experiment.h"
+#include "learner/backend/backend.h"
+#include "learner/net/net.h"
+#include "learner/rollout_rows.h"
+#include "shm/base/error.h"
+#include "shm/duty.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rm_actor_critic;
+
+struct rm_actor_critic_spec {
+    const struct rm_experiment *experiment; /* outlive it */
+    struct rm_backend *backend;
+    const struct rm_rollout *rollout; /* its buffers: what begin() and update() read */
+    uint32_t policy;
+    struct rm_net_shape shape;
+};
+
+/* Numbers that may change while running; from the experiment at first. */
+struct rm_actor_critic_settings {
+    double learning_rate, grad_clip, entropy_coefficient;
+};
+
+struct rm_actor_critic_update {
+    double loss, grad_norm, learning_rate;
+    bool skipped; /* loss or gradient was not finite: nothing was changed */
+};
+
+/* Of one rollout: means over its updates, but for kl, of its last pass, and explained_variance. */
+struct rm_actor_critic_figures {
+    double policy_loss, value_loss, entropy, kl, clip_fraction;
+    double explained_variance; /* 1 - Var(return - value) / Var(return), before training */
+    uint32_t passes;           /* made; fewer than algorithm.epochs when kl stopped them */
+};
+
+int rm_actor_critic_create(struct rm_actor_critic **ac, const struct rm_actor_critic_spec *spec,
+                           struct rm_error *error);
+void rm_actor_critic_destroy(struct rm_actor_critic *ac);
+
+/* Values, advantages and the first shuffle of the rollout that was copied; `number` is its. Books
+ * time on `clock` (NULL: nowhere). */
+void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
+                           struct rm_phase_clock *clock);
+
+/* Is another update of this rollout due? */
+bool rm_actor_critic_due(const struct rm_actor_critic *ac);
+
+/* One minibatch. `update` counts from 1, predecessors' and skipped ones included; `progress` of the
+ * run, 0 to 1. */
+struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
+                                                   double progress, struct rm_phase_clock *clock);
+
+struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_critic *ac);
+uint32_t rm_actor_critic_batch(const struct rm_actor_critic *ac); /* samples of the latest update */
+
+void rm_actor_critic_set(struct rm_actor_critic *ac,
+                         const struct rm_actor_critic_settings *settings);
+
+/* Replaces the parameters, from host memory; the optimizer starts afresh. */
+void rm_actor_critic_load(struct rm_actor_critic *ac, const float *params);
+
+const float *rm_actor_critic_params(const struct rm_actor_critic *ac);
+const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac);
+
+/* What the rollout in hand was made into, (steps, lanes): for tests and tools. */
+const float *rm_actor_critic_advantages(const struct rm_actor_critic *ac);
+const float *rm_actor_critic_targets(const struct rm_actor_critic *ac);
+const float *rm_actor_critic_values(const struct rm_actor_critic *ac); /* (steps + 1, lanes) */
+
+#endif

@@ -1,0 +1,214 @@
+#include "learner/algo/guard.h"
+
+#include "shm/atomic.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct part {
+    void *data;
+    size_t bytes;
+    bool device; /* the backend's memory */
+    size_t at;   /* in a copy */
+};
+
+struct rm_guard {
+    const struct rm_experiment *experiment;
+    struct rm_backend *backend;
+    struct rm_board_policy *counters;
+    const char *name;
+    struct part parts[RM_GUARD_PARTS];
+    uint32_t part_count;
+    struct rm_optimizer *optimizers[RM_GUARD_PARTS];
+    uint64_t steps[RM_GUARD_PARTS]; /* of each, copied as a part */
+    uint32_t optimizer_count;
+    bool too_many;
+    size_t bytes; /* of a copy */
+    uint8_t *good, *candidate;
+    uint64_t good_updates, candidate_updates;
+    bool has_good, has_candidate;
+    uint32_t until_copy; /* finite updates */
+    uint32_t in_a_row, rollbacks;
+};
+
+int rm_guard_create(struct rm_guard **guard, const struct rm_experiment *experiment,
+                    struct rm_backend *backend, struct rm_board_policy *counters, const char *name,
+                    struct rm_error *error)
+{
+    struct rm_guard *g = calloc(1, sizeof *g);
+    if (!g)
+        return rm_fail(error, -ENOMEM, "no memory for a guard");
+    g->experiment = experiment;
+    g->backend = backend;
+    g->counters = counters;
+    g->name = name;
+    *guard = g;
+    return 0;
+}
+
+void rm_guard_destroy(struct rm_guard *g)
+{
+    if (!g)
+        return;
+    free(g->good);
+    free(g->candidate);
+    free(g);
+}
+
+/* --- what is kept ---------------------------------------------------------------------------- */
+
+static void declare(struct rm_guard *g, void *data, size_t bytes, bool device)
+{
+    if (g->part_count == RM_GUARD_PARTS) {
+        g->too_many = true;
+        return;
+    }
+    g->parts[g->part_count++] =
+        (struct part){.data = data, .bytes = bytes, .device = device, .at = g->bytes};
+    g->bytes += (bytes + 63) / 64 * 64;
+}
+
+void rm_guard_floats(struct rm_guard *g, float *arena, size_t floats)
+{
+    declare(g, arena, floats * sizeof *arena, true);
+}
+
+void rm_guard_bytes(struct rm_guard *g, void *data, size_t bytes)
+{
+    declare(g, data, bytes, false);
+}
+
+void rm_guard_optimizer(struct rm_guard *g, struct rm_optimizer *optimizer)
+{
+    struct rm_optimizer_arena arenas[RM_OPTIMIZER_ARENAS];
+    const size_t n = rm_optimizer_arenas(optimizer, arenas);
+    if (g->optimizer_count == RM_GUARD_PARTS) {
+        g->too_many = true;
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        rm_guard_floats(g, arenas[i].data, arenas[i].count);
+    rm_guard_bytes(g, &g->steps[g->optimizer_count], sizeof *g->steps);
+    g->optimizers[g->optimizer_count++] = optimizer;
+}
+
+static void take(struct rm_guard *g, uint8_t *to)
+{
+    for (uint32_t i = 0; i < g->optimizer_count; i++)
+        g->steps[i] = rm_optimizer_steps(g->optimizers[i]);
+    for (uint32_t i = 0; i < g->part_count; i++) {
+        const struct part *p = &g->parts[i];
+        if (p->device)
+            g->backend->ops->download(g->backend, (float *)(void *)(to + p->at), p->data,
+                                      p->bytes / sizeof(float));
+        else
+            memcpy(to + p->at, p->data, p->bytes);
+    }
+}
+
+static void give_back(struct rm_guard *g, const uint8_t *from)
+{
+    for (uint32_t i = 0; i < g->part_count; i++) {
+        const struct part *p = &g->parts[i];
+        if (p->device)
+            g->backend->ops->upload(g->backend, p->data,
+                                    (const float *)(const void *)(from + p->at),
+                                    p->bytes / sizeof(float));
+        else
+            memcpy(p->data, from + p->at, p->bytes);
+    }
+    for (uint32_t i = 0; i < g->optimizer_count; i++)
+        rm_optimizer_resume(g->optimizers[i], g->steps[i]);
+}
+
+static void take_candidate(struct rm_guard *g, uint64_t updates)
+{
+    take(g, g->candidate);
+    g->candidate_updates = updates;
+    g->has_candidate = true;
+    g->until_copy = RM_GUARD_INTERVAL;
+}
+
+/* What was copied made a finite update. */
+static void accept_candidate(struct rm_guard *g)
+{
+    uint8_t *old = g->good;
+    g->good = g->candidate;
+    g->candidate = old;
+    g->good_updates = g->candidate_updates;
+    g->has_good = true;
+    g->has_candidate = false;
+}
+
+int rm_guard_ready(struct rm_guard *g, struct rm_error *error)
+{
+    if (g->too_many)
+        return rm_fail(error, -E2BIG, "a guard of more than %d parts", RM_GUARD_PARTS);
+    g->good = malloc(g->bytes ? g->bytes : 1);
+    g->candidate = malloc(g->bytes ? g->bytes : 1);
+    if (!g->good || !g->candidate)
+        return rm_fail(error, -ENOMEM, "no memory for copies of %zu bytes", g->bytes);
+    rm_guard_renew(g);
+    return 0;
+}
+
+void rm_guard_renew(struct rm_guard *g)
+{
+    g->has_good = false;
+    g->in_a_row = 0;
+    take_candidate(g, 0);
+}
+
+/* --- judging --------------------------------------------------------------------------------- */
+
+static int judge_good(struct rm_guard *g, uint64_t updates)
+{
+    g->in_a_row = 0;
+    if (g->has_candidate)
+        accept_candidate(g);
+    if (--g->until_copy == 0)
+        take_candidate(g, updates);
+    return RM_GUARD_GOOD;
+}
+
+/* The first values of all have made no finite update either: they are what is gone back to then,
+ * and the data is to blame. */
+static int go_back(struct rm_guard *g, double loss, double grad_norm)
+{
+    if (!g->has_good)
+        accept_candidate(g);
+    give_back(g, g->good);
+    g->has_candidate = false;
+    g->until_copy = RM_GUARD_INTERVAL;
+    g->in_a_row = 0;
+    g->rollbacks++;
+    if (g->counters)
+        RM_ADD_OWN(&g->counters->rollbacks, 1);
+    fprintf(stderr,
+            "learner of %s: %u updates in a row were not finite (loss %g, gradient norm %g): back "
+            "to the weights and moments of update %" PRIu64 "\n",
+            g->name, g->experiment->debug.finite_patience, loss, grad_norm, g->good_updates);
+    return RM_GUARD_BACK;
+}
+
+int rm_guard_judge(struct rm_guard *g, bool finite, double loss, double grad_norm, uint64_t updates,
+                   struct rm_error *error)
+{
+    if (finite)
+        return judge_good(g, updates);
+    if (g->counters)
+        RM_ADD_OWN(&g->counters->updates_skipped, 1);
+    if (++g->in_a_row < g->experiment->debug.finite_patience)
+        return RM_GUARD_SKIPPED;
+    if (g->rollbacks < g->experiment->debug.rollbacks_max)
+        return go_back(g, loss, grad_norm);
+    return rm_fail(error, -EDOM,
+                   "policy %s: %u updates in a row were not finite (loss %g, gradient norm %g), "
+                   "after %" PRIu64 " good ones and %u roll-backs to the last good weights; lower "
+                   "optimizer.learning_rate, or look for the first such number with "
+                   "debug.check_finite",
+                   g->name, g->in_a_row, loss, grad_norm, updates, g->rollbacks);
+}

@@ -1,0 +1,60 @@
+/* guard: what becomes of updates that were not finite. Whoever updates says after each one whether
+ * its loss and the norm of its gradient were finite - both are computed anyway, so this costs
+ * nothing. One that was not is skipped by the optimizer and counted here (updates_skipped); after
+ * debug.finite_patience of them in a row everything that was declared goes back to the last good
+ * copy (rollbacks); after debug.rollbacks_max of those the learner gives up.
+ *
+ * A copy is taken every RM_GUARD_INTERVAL finite updates and is good once the next update, which is
+ * made of what was copied, has turned out finite too. So there are two: one that is good and one
+ * that may become so.
+ *
+ * Belongs to one learner's thread; nothing is allocated after rm_guard_ready(). */
+#ifndef RM_LEARNER_ALGO_GUARD_H
+#define RM_LEARNER_ALGO_GUARD_H
+
+#include "config/experiment.h"
+#include "learner/algo/optimizer.h"
+#include "learner/backend/backend.h"
+#include "shm/base/error.h"
+#include "shm/board.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RM_GUARD_INTERVAL 100u
+
+struct rm_guard;
+
+/* All outlive the guard. name: of the policy, for words; counters may be NULL. */
+int rm_guard_create(struct rm_guard **guard, const struct rm_experiment *experiment,
+                    struct rm_backend *backend, struct rm_board_policy *counters, const char *name,
+                    struct rm_error *error);
+void rm_guard_destroy(struct rm_guard *guard);
+
+/* Declares what goes back together: arenas in the backend's memory, plain data in the host's, an
+ * optimizer's moments and steps. At most RM_GUARD_PARTS in all; an optimizer is four at most. */
+#define RM_GUARD_PARTS 32
+void rm_guard_floats(struct rm_guard *guard, float *arena, size_t floats);
+void rm_guard_bytes(struct rm_guard *guard, void *data, size_t bytes);
+void rm_guard_optimizer(struct rm_guard *guard, struct rm_optimizer *optimizer);
+
+/* All is declared and has its first values. */
+int rm_guard_ready(struct rm_guard *guard, struct rm_error *error);
+
+/* What was declared was replaced from outside (a predecessor's weights): old copies are void. */
+void rm_guard_renew(struct rm_guard *guard);
+
+enum rm_guard_verdict {
+    RM_GUARD_GOOD = 0,
+    RM_GUARD_SKIPPED, /* nothing was changed */
+    RM_GUARD_BACK,    /* everything declared is the last good copy again: networks need
+                         rm_net_prepare(), what is derived from it must be derived anew */
+};
+
+/* After an update. `updates`: good ones so far, this one included if it was. Returns a verdict, or
+ * -EDOM: it gives up, and *error says so. */
+int rm_guard_judge(struct rm_guard *guard, bool finite, double loss, double grad_norm,
+                   uint64_t updates, struct rm_error *error);
+
+#endif

@@ -1,0 +1,49 @@
+/* minibatch: the samples of a rollout, shuffled anew for every pass and cut into parts whose sizes
+ * differ by one at most. The order is a function of (seed, policy, pass number) and of the samples.
+ *
+ * Belongs to one thread; nothing is allocated after create. */
+#ifndef RM_LEARNER_ALGO_MINIBATCH_H
+#define RM_LEARNER_ALGO_MINIBATCH_H
+
+#include "shm/base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rm_minibatches_spec {
+    uint32_t rows;  /* most samples */
+    uint32_t parts; /* of a pass; fewer when there are fewer samples */
+    uint64_t seed;
+    uint32_t policy;
+    bool shuffled; /* false: always in order */
+};
+
+struct rm_minibatches {
+    struct rm_minibatches_spec spec;
+    uint32_t *row;  /* (rows) the samples, in this pass's order */
+    uint32_t *word; /* (rows) draws of a shuffle */
+    uint32_t samples;
+};
+
+struct rm_minibatch {
+    const uint32_t *row; /* (rows) which rows of the rollout */
+    uint32_t rows;
+    uint32_t parts; /* of this pass */
+};
+
+int rm_minibatches_create(struct rm_minibatches *m, const struct rm_minibatches_spec *spec,
+                          struct rm_error *error);
+void rm_minibatches_destroy(struct rm_minibatches *m);
+
+/* Most rows of a minibatch. */
+uint32_t rm_minibatches_most(const struct rm_minibatches *m);
+
+/* A new rollout: these are its samples. */
+void rm_minibatches_begin(struct rm_minibatches *m, const uint32_t *row, uint32_t samples);
+
+/* Before a pass. A permutation of the order before, uniform but for 2^-32 of a place. */
+void rm_minibatches_shuffle(struct rm_minibatches *m, uint64_t pass);
+
+struct rm_minibatch rm_minibatches_part(const struct rm_minibatches *m, uint32_t part);
+
+#endif

@@ -1,0 +1,51 @@
+/* categorical: the distribution over actions that a policy's logits stand for: a softmax for every
+ * choice that an agent makes in a step (one, in most worlds). Choices are independent given the
+ * observation, so their log-probabilities and entropies add up.
+ *
+ * Illegal actions: their logits become a large negative number before the softmax (Huang and
+ * Ontanon 2020), so that they have probability 0 and no gradient. With everything illegal all are
+ * as likely; nobody uses the answer then.
+ *
+ * Pure functions, callable from any thread. A row's result does not depend on the rows around it,
+ * and actor and learner get the same bits from the same logits. */
+#ifndef RM_LEARNER_NET_CATEGORICAL_H
+#define RM_LEARNER_NET_CATEGORICAL_H
+
+#include "config/net_shape.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How the logits of a row are divided into choices. */
+struct rm_categorical {
+    uint32_t actions; /* logits of a row: the sum over its choices */
+    uint32_t choices;
+    uint32_t choice_actions[RM_CHOICES_MAX];
+};
+
+struct rm_categorical rm_categorical_of(const struct rm_net_shape *shape);
+
+/* The words of `n` rows' draws at `step`, (choices, n): word c of lane l is the l-th of the stream
+ * (seed, RM_STREAM_ACT, c, step), so it depends on seed, lane, step and choice only. */
+void rm_categorical_words(const struct rm_categorical *c, uint64_t seed, uint64_t step,
+                          const uint32_t *lane, uint32_t n, uint32_t *word);
+
+/* Draws for n rows.
+ *   logits  row i at logits + i * stride, `actions` floats
+ *   mask    (n, actions), 0 = illegal; NULL: all are legal
+ *   word    (choices, n) uniform
+ *   action  (n, choices)
+ *   logp    (n) of all choices together; may be NULL */
+void rm_categorical_draw(const struct rm_categorical *c, const float *logits, size_t stride,
+                         const uint8_t *mask, uint32_t n, const uint32_t *word, int32_t *action,
+                         float *logp);
+
+/* The likeliest legal action of every choice, the first of equals. */
+void rm_categorical_greedy(const struct rm_categorical *c, const float *logits, size_t stride,
+                           const uint8_t *mask, uint32_t n, int32_t *action);
+
+/* log-probabilities (n) of given actions (n, choices). */
+void rm_categorical_logp(const struct rm_categorical *c, const float *logits, size_t stride,
+                         const uint8_t *mask, uint32_t n, const int32_t *action, float *logp);
+
+#endif

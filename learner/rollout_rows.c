@@ -1,0 +1,252 @@
+#include "learner/rollout_rows.h"
+
+#include "config/config.h"
+#include "learner/net/features.h"
+#include "shm/atomic.h"
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENDED    (RM_FLAG_LAST | RM_FLAG_DEAD)
+#define UNJOINED (RM_FLAG_FIRST | RM_FLAG_VOID | RM_FLAG_DEAD) /* of a row: no successor of any */
+
+static struct rm_ring *ring_of(const struct rm_rollout *r, uint32_t actor)
+{
+    return rm_session_ring(r->session, actor, r->policy);
+}
+
+/* --- making ---------------------------------------------------------------------------------- */
+
+int rm_rollout_create(struct rm_rollout *r, const struct rm_rollout_spec *spec,
+                      struct rm_error *error)
+{
+    const struct rm_experiment *e = &spec->session->experiment;
+    const struct rm_policy_plan *plan = &spec->session->plan.policy[spec->policy];
+    *r = (struct rm_rollout){
+        .session = spec->session,
+        .backend = spec->backend,
+        .agent = spec->agent,
+        .plan = plan,
+        .policy = spec->policy,
+        .actors = spec->session->objects.actors,
+        .steps = e->rollout.steps,
+        .lanes = plan->agents * e->actor.worlds,
+        .inputs = plan->inputs,
+        .words = plan->action_words,
+        .mask_bytes = plan->mask_bytes,
+        .stack = e->sample.frame_stack,
+        .successors = spec->session->plan.phases == 1,
+        .gamma = (float)e->sample.gamma,
+        .distribution = rm_categorical_of(&plan->shape),
+    };
+    const size_t rows = (size_t)r->steps * r->lanes, more = rows + r->lanes;
+    r->x = spec->backend->ops->alloc(spec->backend, more * r->inputs);
+    r->mask = r->mask_bytes ? calloc(rows, r->mask_bytes) : NULL;
+    r->action = calloc(rows * r->words, sizeof *r->action);
+    r->logp = calloc(rows, sizeof *r->logp);
+    r->reward = calloc(more, sizeof *r->reward);
+    r->flags = calloc(more, 1);
+    r->discount = calloc(rows, sizeof *r->discount);
+    r->valid = calloc(rows, sizeof *r->valid);
+    r->sample = calloc(rows, sizeof *r->sample);
+    r->writer = calloc((size_t)(r->steps + 1) * r->actors, sizeof *r->writer);
+    if (!r->x || (r->mask_bytes && !r->mask) || !r->action || !r->logp || !r->reward || !r->flags ||
+        !r->discount || !r->valid || !r->sample || !r->writer) {
+        rm_rollout_destroy(r);
+        return rm_fail(error, -ENOMEM, "no memory for a rollout of %u rows of %u lanes",
+                       e->rollout.steps, plan->agents * e->actor.worlds);
+    }
+    return 0;
+}
+
+void rm_rollout_destroy(struct rm_rollout *r)
+{
+    if (r->x)
+        r->backend->ops->release(r->backend, r->x);
+    free(r->mask);
+    free(r->action);
+    free(r->logp);
+    free(r->reward);
+    free(r->flags);
+    free(r->discount);
+    free(r->valid);
+    free(r->sample);
+    free(r->writer);
+    *r = (struct rm_rollout){0};
+}
+
+/* --- rings ----------------------------------------------------------------------------------- */
+
+bool rm_rollout_ready(const struct rm_rollout *r, uint64_t number)
+{
+    const uint64_t end = (number + 1) * r->steps;
+    for (uint32_t a = 0; a < r->actors; a++) {
+        const struct rm_ring *ring = ring_of(r, a);
+        const uint64_t committed = rm_ring_committed(ring) - ring->spec.first_index;
+        if (committed < end)
+            return false;
+        if (r->successors && committed == end &&
+            rm_ring_offered(ring) - ring->spec.first_index <= end)
+            return false;
+    }
+    return true;
+}
+
+/* Rows that stacks of frames look back on are kept for them. */
+static uint64_t kept(const struct rm_rollout *r)
+{
+    return r->stack - 1;
+}
+
+void rm_rollout_consume(struct rm_rollout *r, uint64_t number)
+{
+    const uint64_t rows = number * r->steps;
+    const uint64_t given = rows > kept(r) ? rows - kept(r) : 0;
+    for (uint32_t a = 0; a < r->actors; a++) {
+        struct rm_ring *ring = ring_of(r, a);
+        if (given > rm_ring_consumed(ring) - ring->spec.first_index)
+            rm_ring_consume(ring, ring->spec.first_index + given);
+    }
+}
+
+uint64_t rm_rollout_first_held(const struct rm_rollout *r)
+{
+    uint64_t most = 0;
+    for (uint32_t a = 0; a < r->actors; a++) {
+        const struct rm_ring *ring = ring_of(r, a);
+        const uint64_t given = rm_ring_consumed(ring) - ring->spec.first_index;
+        const uint64_t number = given ? (given + kept(r)) / r->steps : 0;
+        most = number > most ? number : most;
+    }
+    return most;
+}
+
+/* --- copying --------------------------------------------------------------------------------- */
+
+/* Frames of one lane, oldest first; NULL before the episode's first or another writer's. */
+static void stack_lane(const struct rm_rollout *r, const struct rm_ring *ring, uint64_t index,
+                       uint32_t lane, float *x)
+{
+    const uint8_t *frames[64];
+    const uint64_t origin = ring->spec.first_index;
+    const struct rm_row now = rm_ring_row(ring, index);
+    bool more = true;
+    for (uint32_t back = 0; back < r->stack; back++) {
+        const struct rm_row row = rm_ring_row(ring, index - back);
+        more = more && *row.generation == *now.generation;
+        frames[r->stack - 1 - back] = more ? row.obs + (size_t)lane * ring->spec.obs_bytes : NULL;
+        more = more && index - back != origin && !(row.flags[lane] & RM_FLAG_FIRST);
+    }
+    rm_features_stack(r->agent, frames, r->stack, x);
+}
+
+/* Observations of `worlds` lanes from `lane` of a ring's row, to x. */
+static void copy_obs(const struct rm_rollout *r, const struct rm_ring *ring,
+                     const struct rm_row *row, uint32_t lane, uint32_t worlds, float *x)
+{
+    const uint32_t bytes = ring->spec.obs_bytes;
+    if (r->stack == 1 && r->agent->dtype == RM_ENV_F32) {
+        memcpy(x, row->obs + (size_t)lane * bytes, (size_t)worlds * bytes);
+        return;
+    }
+    for (uint32_t w = 0; w < worlds; w++, x += r->inputs) {
+        if (r->stack == 1)
+            rm_features_decode(r->agent, row->obs + (size_t)(lane + w) * bytes, x);
+        else
+            stack_lane(r, ring, row->index, lane + w, x);
+    }
+}
+
+/* What arrived in row t of one ring; its answers too unless it is the successor. */
+static void copy_row(struct rm_rollout *r, uint32_t actor, uint32_t t, const struct rm_row *row)
+{
+    const struct rm_ring *ring = ring_of(r, actor);
+    uint64_t first;
+    uint32_t worlds;
+    rm_session_worlds(&r->session->experiment, actor, &first, &worlds);
+    for (uint32_t slot = 0; slot < r->plan->agents; slot++) {
+        const uint32_t lane = slot * worlds;
+        const size_t to =
+            (size_t)t * r->lanes + (size_t)slot * r->session->experiment.actor.worlds + first;
+        copy_obs(r, ring, row, lane, worlds, r->x + to * r->inputs);
+        memcpy(r->reward + to, row->reward + lane, worlds * sizeof *r->reward);
+        memcpy(r->flags + to, row->flags + lane, worlds);
+        if (t == r->steps)
+            continue;
+        if (r->mask)
+            memcpy(r->mask + to * r->mask_bytes, row->mask + (size_t)lane * r->mask_bytes,
+                   (size_t)worlds * r->mask_bytes);
+        memcpy(r->action + to * r->words, row->action + (size_t)lane * r->words,
+               (size_t)worlds * r->words * sizeof *r->action);
+        memcpy(r->logp + to, row->logp + lane, worlds * sizeof *r->logp);
+    }
+    r->writer[(size_t)t * r->actors + actor] = *row->generation;
+}
+
+/* An offered row belongs to its writer until it is committed: when that dies, its successor may
+ * fill it anew while it is copied. Then it is nobody's successor. */
+static void copy_successor(struct rm_rollout *r, uint32_t actor, uint64_t index)
+{
+    struct rm_ring *ring = ring_of(r, actor);
+    const struct rm_row row = rm_ring_row(ring, index);
+    const uint64_t before = RM_PEEK(&ring->shared->generation);
+    copy_row(r, actor, r->steps, &row);
+    if (!rm_ring_intact(ring, index) || RM_PEEK(&ring->shared->generation) != before)
+        r->writer[(size_t)r->steps * r->actors + actor] = 0;
+}
+
+/* Which rows are samples, and what their successors' values count. */
+static void link_rows(struct rm_rollout *r)
+{
+    const uint32_t agents = r->plan->agents, total = r->session->experiment.actor.worlds;
+    r->samples = 0;
+    r->env_steps = 0;
+    for (uint32_t t = 0; t < r->steps; t++) {
+        const bool last = t + 1 == r->steps && !r->successors;
+        for (uint32_t slot = 0; slot < agents; slot++) {
+            for (uint32_t a = 0; a < r->actors; a++) {
+                const uint64_t *writer = r->writer + (size_t)t * r->actors + a;
+                const bool joined = !last && writer[0] == writer[r->actors];
+                uint64_t first;
+                uint32_t worlds;
+                rm_session_worlds(&r->session->experiment, a, &first, &worlds);
+                const size_t at = (size_t)t * r->lanes + (size_t)slot * total + first;
+                for (size_t i = at; i < at + worlds; i++) {
+                    const uint8_t now = r->flags[i], next = r->flags[i + r->lanes];
+                    const bool sample = joined && !(now & ENDED) && !(next & UNJOINED);
+                    r->valid[i] = sample;
+                    r->discount[i] = sample && !(next & RM_FLAG_TERMINATED) ? r->gamma : 0;
+                    r->env_steps += slot == 0 && !(now & ENDED);
+                    r->sample[r->samples] = (uint32_t)i;
+                    r->samples += sample;
+                }
+            }
+        }
+    }
+}
+
+void rm_rollout_copy(struct rm_rollout *r, uint64_t number, uint64_t updates)
+{
+    const uint64_t begin = number * r->steps;
+    double lag_sum = 0;
+    r->lag_min = UINT64_MAX;
+    r->lag_max = 0;
+    for (uint32_t a = 0; a < r->actors; a++) {
+        const struct rm_ring *ring = ring_of(r, a);
+        const uint64_t index = ring->spec.first_index + begin;
+        for (uint32_t t = 0; t < r->steps; t++) {
+            const struct rm_row row = rm_ring_row(ring, index + t);
+            copy_row(r, a, t, &row);
+            const uint64_t lag = updates > *row.policy_version ? updates - *row.policy_version : 0;
+            r->lag_min = lag < r->lag_min ? lag : r->lag_min;
+            r->lag_max = lag > r->lag_max ? lag : r->lag_max;
+            lag_sum += (double)lag;
+        }
+        if (r->successors)
+            copy_successor(r, a, index + r->steps);
+    }
+    r->lag_mean = lag_sum / ((double)r->steps * r->actors);
+    link_rows(r);
+}

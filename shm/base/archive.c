@@ -1,0 +1,296 @@
+#include "shm/base/archive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <lz4.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+static const char magic[8] = {'R', 'M', 'A', 'R', 'C', 'H', '0', '1'};
+
+enum block_kind { BLOCK_BEGIN = 1, BLOCK_DATA, BLOCK_STREAM_END, BLOCK_END };
+
+#define HEAD_BYTES 20u
+
+struct head {
+    uint32_t kind, raw, stored;
+    uint64_t hash;
+};
+
+static void put32(uint8_t *to, uint32_t v)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (uint8_t)(v >> 8 * i);
+}
+
+static uint32_t get32(const uint8_t *from)
+{
+    return (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
+           (uint32_t)from[3] << 24;
+}
+
+static uint64_t get64(const uint8_t *from)
+{
+    return get32(from) | (uint64_t)get32(from + 4) << 32;
+}
+
+static uint64_t hash_of(const uint8_t *head, const uint8_t *data, uint32_t bytes, uint64_t number)
+{
+    XXH3_state_t state;
+    XXH3_64bits_reset_withSeed(&state, number);
+    XXH3_64bits_update(&state, head, 12);
+    XXH3_64bits_update(&state, data, bytes);
+    return XXH3_64bits_digest(&state);
+}
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+struct rm_archive_writer {
+    int fd;
+    int failed; /* first error, negative errno */
+    char path[4096];
+    uint64_t blocks, bytes;
+    uint32_t held; /* bytes in raw[] */
+    uint8_t raw[RM_ARCHIVE_BLOCK];
+    uint8_t block[HEAD_BYTES + LZ4_COMPRESSBOUND(RM_ARCHIVE_BLOCK)];
+};
+
+static int write_all(struct rm_archive_writer *w, const uint8_t *data, size_t bytes)
+{
+    while (bytes > 0 && !w->failed) {
+        ssize_t n = write(w->fd, data, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            w->failed = n < 0 ? -errno : -EIO;
+            break;
+        }
+        data += n;
+        bytes -= (size_t)n;
+        w->bytes += (uint64_t)n;
+    }
+    return w->failed;
+}
+
+static int write_block(struct rm_archive_writer *w, enum block_kind kind, const uint8_t *data,
+                       uint32_t raw)
+{
+    uint8_t *stored = w->block + HEAD_BYTES;
+    int n = 0;
+    if (w->failed)
+        return w->failed;
+    if (raw)
+        n = LZ4_compress_default((const char *)data, (char *)stored, (int)raw, (int)raw);
+    if (n <= 0 || (uint32_t)n >= raw) {
+        n = (int)raw;
+        memcpy(stored, data, raw);
+    }
+    put32(w->block, (uint32_t)kind);
+    put32(w->block + 4, raw);
+    put32(w->block + 8, (uint32_t)n);
+    const uint64_t hash = hash_of(w->block, stored, (uint32_t)n, w->blocks++);
+    put32(w->block + 12, (uint32_t)hash);
+    put32(w->block + 16, (uint32_t)(hash >> 32));
+    return write_all(w, w->block, HEAD_BYTES + (size_t)n);
+}
+
+int rm_archive_create(struct rm_archive_writer **writer, const char *path, struct rm_error *error)
+{
+    struct rm_archive_writer *w = calloc(1, sizeof *w);
+    *writer = NULL;
+    if (!w)
+        return rm_fail(error, -ENOMEM, "%s: no memory to write it", path);
+    snprintf(w->path, sizeof w->path, "%s", path);
+    w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    if (w->fd < 0) {
+        int rc = rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+        free(w);
+        return rc;
+    }
+    write_all(w, (const uint8_t *)magic, sizeof magic);
+    *writer = w;
+    return 0;
+}
+
+int rm_archive_begin(struct rm_archive_writer *w, const char *name)
+{
+    size_t bytes = strlen(name) + 1;
+    if (bytes > RM_ARCHIVE_NAME_MAX && !w->failed)
+        w->failed = -ENAMETOOLONG;
+    return write_block(w, BLOCK_BEGIN, (const uint8_t *)name, (uint32_t)bytes);
+}
+
+static int flush(struct rm_archive_writer *w)
+{
+    if (w->held)
+        write_block(w, BLOCK_DATA, w->raw, w->held);
+    w->held = 0;
+    return w->failed;
+}
+
+int rm_archive_put(struct rm_archive_writer *w, const void *data, size_t bytes)
+{
+    const uint8_t *from = data;
+    while (bytes > 0 && !w->failed) {
+        size_t room = RM_ARCHIVE_BLOCK - w->held, n = bytes < room ? bytes : room;
+        memcpy(w->raw + w->held, from, n);
+        w->held += (uint32_t)n;
+        from += n;
+        bytes -= n;
+        if (w->held == RM_ARCHIVE_BLOCK)
+            flush(w);
+    }
+    return w->failed;
+}
+
+int rm_archive_end(struct rm_archive_writer *w)
+{
+    flush(w);
+    return write_block(w, BLOCK_STREAM_END, w->raw, 0);
+}
+
+int rm_archive_close(struct rm_archive_writer *w, uint64_t *bytes, struct rm_error *error)
+{
+    write_block(w, BLOCK_END, w->raw, 0);
+    if (fsync(w->fd) < 0 && !w->failed)
+        w->failed = -errno;
+    if (close(w->fd) < 0 && !w->failed)
+        w->failed = -errno;
+    int rc = w->failed;
+    if (rc)
+        rm_fail(error, rc, "%s: %s", w->path, strerror(-rc));
+    *bytes = w->bytes;
+    free(w);
+    return rc;
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+struct rm_archive_reader {
+    FILE *file;
+    char path[4096];
+    uint64_t blocks;
+    bool in_stream;
+    uint32_t held, used; /* bytes in raw[], and taken */
+    uint8_t raw[RM_ARCHIVE_BLOCK];
+    uint8_t stored[RM_ARCHIVE_BLOCK];
+};
+
+static int broken(const struct rm_archive_reader *r, const char *what, struct rm_error *error)
+{
+    return rm_fail(error, -EBADMSG, "%s: block %llu: %s", r->path, (unsigned long long)r->blocks,
+                   what);
+}
+
+/* Reads and checks a block; its data is in raw[]. Returns its kind or negative errno. */
+static int read_block(struct rm_archive_reader *r, struct rm_error *error)
+{
+    uint8_t head[HEAD_BYTES];
+    if (fread(head, 1, HEAD_BYTES, r->file) != HEAD_BYTES)
+        return broken(r, ferror(r->file) ? "cannot be read" : "the file ends before it", error);
+    const struct head h = {get32(head), get32(head + 4), get32(head + 8), get64(head + 12)};
+    if (h.raw > RM_ARCHIVE_BLOCK || h.stored > h.raw)
+        return broken(r, "its lengths are impossible", error);
+    if (fread(r->stored, 1, h.stored, r->file) != h.stored)
+        return broken(r, "is cut short", error);
+    if (hash_of(head, r->stored, h.stored, r->blocks) != h.hash)
+        return broken(r, "its checksum does not match", error);
+    if (h.stored == h.raw)
+        memcpy(r->raw, r->stored, h.raw);
+    else if (LZ4_decompress_safe((const char *)r->stored, (char *)r->raw, (int)h.stored,
+                                 (int)h.raw) != (int)h.raw)
+        return broken(r, "does not unpack", error);
+    if (h.kind < BLOCK_BEGIN || h.kind > BLOCK_END)
+        return broken(r, "is of no known kind", error);
+    r->blocks++;
+    r->held = h.raw;
+    r->used = 0;
+    return (int)h.kind;
+}
+
+int rm_archive_open(struct rm_archive_reader **reader, const char *path, struct rm_error *error)
+{
+    struct rm_archive_reader *r = calloc(1, sizeof *r);
+    char start[sizeof magic];
+    *reader = NULL;
+    if (!r)
+        return rm_fail(error, -ENOMEM, "%s: no memory to read it", path);
+    snprintf(r->path, sizeof r->path, "%s", path);
+    r->file = fopen(path, "rbe");
+    if (!r->file) {
+        int rc = rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+        free(r);
+        return rc;
+    }
+    if (fread(start, 1, sizeof start, r->file) != sizeof start ||
+        memcmp(start, magic, sizeof magic) != 0) {
+        rm_archive_reader_close(r);
+        return rm_fail(error, -EBADMSG, "%s: not an archive of this version", path);
+    }
+    *reader = r;
+    return 0;
+}
+
+int rm_archive_next(struct rm_archive_reader *r, char name[RM_ARCHIVE_NAME_MAX],
+                    struct rm_error *error)
+{
+    int kind = 0;
+    while (r->in_stream) {
+        kind = read_block(r, error);
+        if (kind < 0)
+            return kind;
+        if (kind == BLOCK_STREAM_END)
+            r->in_stream = false;
+        else if (kind != BLOCK_DATA)
+            return broken(r, "stands where a stream goes on", error);
+    }
+    kind = read_block(r, error);
+    if (kind < 0)
+        return kind;
+    if (kind == BLOCK_END)
+        return fgetc(r->file) == EOF ? 0 : broken(r, "something follows the end", error);
+    if (kind != BLOCK_BEGIN || r->held == 0 || r->held > RM_ARCHIVE_NAME_MAX ||
+        memchr(r->raw, 0, r->held) != r->raw + r->held - 1)
+        return broken(r, "is not the beginning of a stream", error);
+    memcpy(name, r->raw, r->held);
+    r->in_stream = true;
+    r->held = r->used = 0;
+    return 1;
+}
+
+int rm_archive_get(struct rm_archive_reader *r, void *data, size_t bytes, struct rm_error *error)
+{
+    uint8_t *to = data;
+    while (bytes > 0) {
+        if (r->used == r->held) {
+            int kind = r->in_stream ? read_block(r, error) : BLOCK_STREAM_END;
+            if (kind < 0)
+                return kind;
+            if (kind != BLOCK_DATA) {
+                r->in_stream = false;
+                r->held = r->used = 0;
+                return rm_fail(error, -ENODATA, "%s: a stream ends %zu bytes early", r->path,
+                               bytes);
+            }
+            continue;
+        }
+        size_t n = r->held - r->used < bytes ? r->held - r->used : bytes;
+        memcpy(to, r->raw + r->used, n);
+        r->used += (uint32_t)n;
+        to += n;
+        bytes -= n;
+    }
+    return 0;
+}
+
+void rm_archive_reader_close(struct rm_archive_reader *r)
+{
+    if (!r)
+        return;
+    fclose(r->file);
+    free(r);
+}

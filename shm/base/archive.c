@@ -17,8 +17,8 @@ enum block_kind { BLOCK_BEGIN = 1, BLOCK_DATA, BLOCK_STREAM_END, BLOCK_END };
 #define HEAD_BYTES 20u
 
 struct head {
-    uint32_t kind, raw, stored;
     uint64_t hash;
+    uint32_t kind, raw, stored;
 };
 
 static void put32(uint8_t *to, uint32_t v)
@@ -36,15 +36,6 @@ static uint32_t get32(const uint8_t *from)
 static uint64_t get64(const uint8_t *from)
 {
     return get32(from) | (uint64_t)get32(from + 4) << 32;
-}
-
-static uint64_t hash_of(const uint8_t *head, const uint8_t *data, uint32_t bytes, uint64_t number)
-{
-    XXH3_state_t state;
-    XXH3_64bits_reset_withSeed(&state, number);
-    XXH3_64bits_update(&state, head, 12);
-    XXH3_64bits_update(&state, data, bytes);
-    return XXH3_64bits_digest(&state);
 }
 
 /* --- writing --------------------------------------------------------------------------------- */
@@ -89,12 +80,13 @@ static int write_block(struct rm_archive_writer *w, enum block_kind kind, const 
         n = (int)raw;
         memcpy(stored, data, raw);
     }
-    put32(w->block, (uint32_t)kind);
-    put32(w->block + 4, raw);
-    put32(w->block + 8, (uint32_t)n);
-    const uint64_t hash = hash_of(w->block, stored, (uint32_t)n, w->blocks++);
-    put32(w->block + 12, (uint32_t)hash);
-    put32(w->block + 16, (uint32_t)(hash >> 32));
+    put32(w->block + 8, (uint32_t)kind);
+    put32(w->block + 12, raw);
+    put32(w->block + 16, (uint32_t)n);
+    const uint64_t hash =
+        XXH3_64bits_withSeed(w->block + 8, HEAD_BYTES - 8 + (size_t)n, w->blocks++);
+    put32(w->block, (uint32_t)hash);
+    put32(w->block + 4, (uint32_t)(hash >> 32));
     return write_all(w, w->block, HEAD_BYTES + (size_t)n);
 }
 
@@ -177,7 +169,7 @@ struct rm_archive_reader {
     bool in_stream;
     uint32_t held, used; /* bytes in raw[], and taken */
     uint8_t raw[RM_ARCHIVE_BLOCK];
-    uint8_t stored[RM_ARCHIVE_BLOCK];
+    uint8_t block[HEAD_BYTES + RM_ARCHIVE_BLOCK];
 };
 
 static int broken(const struct rm_archive_reader *r, const char *what, struct rm_error *error)
@@ -189,20 +181,20 @@ static int broken(const struct rm_archive_reader *r, const char *what, struct rm
 /* Reads and checks a block; its data is in raw[]. Returns its kind or negative errno. */
 static int read_block(struct rm_archive_reader *r, struct rm_error *error)
 {
-    uint8_t head[HEAD_BYTES];
+    uint8_t *head = r->block, *stored = r->block + HEAD_BYTES;
     if (fread(head, 1, HEAD_BYTES, r->file) != HEAD_BYTES)
         return broken(r, ferror(r->file) ? "cannot be read" : "the file ends before it", error);
-    const struct head h = {get32(head), get32(head + 4), get32(head + 8), get64(head + 12)};
+    const struct head h = {get64(head), get32(head + 8), get32(head + 12), get32(head + 16)};
     if (h.raw > RM_ARCHIVE_BLOCK || h.stored > h.raw)
         return broken(r, "its lengths are impossible", error);
-    if (fread(r->stored, 1, h.stored, r->file) != h.stored)
+    if (fread(stored, 1, h.stored, r->file) != h.stored)
         return broken(r, "is cut short", error);
-    if (hash_of(head, r->stored, h.stored, r->blocks) != h.hash)
+    if (XXH3_64bits_withSeed(head + 8, HEAD_BYTES - 8 + (size_t)h.stored, r->blocks) != h.hash)
         return broken(r, "its checksum does not match", error);
     if (h.stored == h.raw)
-        memcpy(r->raw, r->stored, h.raw);
-    else if (LZ4_decompress_safe((const char *)r->stored, (char *)r->raw, (int)h.stored,
-                                 (int)h.raw) != (int)h.raw)
+        memcpy(r->raw, stored, h.raw);
+    else if (LZ4_decompress_safe((const char *)stored, (char *)r->raw, (int)h.stored, (int)h.raw) !=
+             (int)h.raw)
         return broken(r, "does not unpack", error);
     if (h.kind < BLOCK_BEGIN || h.kind > BLOCK_END)
         return broken(r, "is of no known kind", error);

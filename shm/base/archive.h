@@ -2,9 +2,9 @@
  * keep of replay and worlds.
  *
  *   file    "RMARCH01", then blocks, the last of which is an end block
- *   block   u32 kind: 1 a stream begins (data: its name), 2 data, 3 the stream ends, 4 the end
+ *   block   u64 XXH3 of all that follows in the block, seeded with the block's number
+ *           u32 kind: 1 a stream begins (data: its name), 2 data, 3 the stream ends, 4 the end
  *           u32 raw bytes, u32 stored bytes: equal when the data is stored as it is
- *           u64 XXH3 of the twelve bytes above and the stored bytes, seeded with the block's number
  *           stored bytes: LZ4 block format
  *
  * All numbers little-endian. Whatever bit of such a file changes, reading says -EBADMSG at the

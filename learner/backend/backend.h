@@ -17,7 +17,17 @@
 
 #define RM_BACKEND_API 1
 
-enum rm_activation { RM_ACT_NONE = 0, RM_ACT_RELU, RM_ACT_TANH, RM_ACT_GELU };
+enum rm_activation {
+    RM_ACT_NONE = 0,
+    RM_ACT_RELU,
+    RM_ACT_TANH,
+    RM_ACT_GELU,
+    RM_ACT_SILU,
+    RM_ACT_ELU,
+    RM_ACT_LEAKY_RELU,
+    RM_ACT_SIGMOID,
+    RM_ACT_COUNT,
+};
 
 struct rm_adam {
     float learning_rate, beta1, beta2, epsilon;
@@ -45,6 +55,22 @@ struct rm_pointer {
     const uint32_t *slots; /* (rows) places of rows in their sample: the first is 0 */
     uint32_t batch, units, outputs;
     float scale; /* of the products */
+};
+
+/* Images (channels, height, width) in rows, to images of out_channels: each place of a square
+ * kernel, every `stride`, over the image with `padding` zeros on every side. Weights
+ * (out_channels, channels, kernel, kernel). out_* follow from the rest. */
+struct rm_conv {
+    uint32_t channels, height, width;
+    uint32_t kernel, stride, padding;
+    uint32_t out_channels, out_height, out_width;
+};
+
+/* rows of `numbers` codes each; the table has `codes` rows of `units`, the first for code `lowest`.
+ * Codes outside count as the first. */
+struct rm_embedding {
+    uint32_t rows, numbers, codes, units;
+    int32_t lowest;
 };
 
 struct rm_backend {
@@ -94,8 +120,8 @@ struct rm_backend_ops {
     void (*linear_dw)(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
                       uint32_t in, uint32_t out, float *dw, float *db);
 
-    /* y = act(x), and dx = dy * act'(.) from the activation's output y (and input x for GELU).
-     * In place allowed. */
+    /* y = act(x), and dx = dy * act'(.) from the activation's output y (and input x for GELU and
+     * SiLU). In place allowed. */
     void (*activate)(struct rm_backend *b, enum rm_activation act, const float *x, size_t n,
                      float *y);
     void (*activate_dx)(struct rm_backend *b, enum rm_activation act, const float *x,
@@ -127,6 +153,34 @@ struct rm_backend_ops {
     void (*noisy_factors)(struct rm_backend *b, const float *eps, uint32_t in, uint32_t out,
                           float *eps_w, float *eps_b);
     void (*multiply)(struct rm_backend *b, const float *x, const float *y, size_t n, float *z);
+    /* Convolution of `batch` images: y = act(conv(x, w) + bias), and the gradients of x, and of w
+     * and bias. wt: w packed by conv2d_pack(). `scratch` (conv2d_scratch_floats) is the caller's;
+     * conv2d_reserve makes what else is needed for up to `batch` images, as `reserve` does. */
+    size_t (*conv2d_packed_floats)(struct rm_backend *b, const struct rm_conv *c);
+    void (*conv2d_pack)(struct rm_backend *b, const struct rm_conv *c, const float *w, float *wt);
+    size_t (*conv2d_scratch_floats)(struct rm_backend *b, const struct rm_conv *c, bool training);
+    int (*conv2d_reserve)(struct rm_backend *b, const struct rm_conv *c, uint32_t batch,
+                          bool training);
+    void (*conv2d)(struct rm_backend *b, const struct rm_conv *c, const float *x, const float *wt,
+                   const float *bias, uint32_t batch, enum rm_activation act, float *y,
+                   float *scratch);
+    void (*conv2d_dx)(struct rm_backend *b, const struct rm_conv *c, const float *dy,
+                      const float *w, uint32_t batch, float *dx, float *scratch);
+    void (*conv2d_dw)(struct rm_backend *b, const struct rm_conv *c, const float *dy,
+                      const float *x, uint32_t batch, float *dw, float *db, float *scratch);
+
+    /* y(rows, units) = sums of the table's rows of each row's codes, and the table's gradient,
+     * whose sums are in the order of rows. */
+    void (*embed)(struct rm_backend *b, const struct rm_embedding *e, const int32_t *codes,
+                  const float *table, float *y);
+    void (*embed_dw)(struct rm_backend *b, const struct rm_embedding *e, const int32_t *codes,
+                     const float *dy, float *dtable);
+
+    /* y = x / (1 - rate), or 0 with probability `rate`: that of element first + i is a pure
+     * function of the coordinates, as in uniforms(). y may be x. */
+    void (*dropout)(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
+                    float rate, size_t first, size_t n, const float *x, float *y);
+
     /* y(rows, n): row r is row index[r] of x(.., n). Words of 32 bits, whatever they mean. */
     void (*gather)(struct rm_backend *b, const void *x, const uint32_t *index, uint32_t rows,
                    uint32_t n, void *y);

@@ -80,7 +80,29 @@ void rm_cpu_join(struct rm_backend *b, const float *x, const float *y, size_t ro
 void rm_cpu_split(struct rm_backend *b, const float *z, size_t rows, uint32_t n, uint32_t m,
                   float *x, float *y);
 
+/* cpu_conv.c */
+size_t rm_cpu_conv2d_packed_floats(struct rm_backend *b, const struct rm_conv *c);
+void rm_cpu_conv2d_pack(struct rm_backend *b, const struct rm_conv *c, const float *w, float *wt);
+size_t rm_cpu_conv2d_scratch_floats(struct rm_backend *b, const struct rm_conv *c, bool training);
+int rm_cpu_conv2d_reserve(struct rm_backend *b, const struct rm_conv *c, uint32_t batch,
+                          bool training);
+void rm_cpu_conv2d(struct rm_backend *b, const struct rm_conv *c, const float *x, const float *wt,
+                   const float *bias, uint32_t batch, enum rm_activation act, float *y,
+                   float *scratch);
+void rm_cpu_conv2d_dx(struct rm_backend *b, const struct rm_conv *c, const float *dy,
+                      const float *w, uint32_t batch, float *dx, float *scratch);
+void rm_cpu_conv2d_dw(struct rm_backend *b, const struct rm_conv *c, const float *dy,
+                      const float *x, uint32_t batch, float *dw, float *db, float *scratch);
+
+/* cpu_embedding.c */
+void rm_cpu_embed(struct rm_backend *b, const struct rm_embedding *e, const int32_t *codes,
+                  const float *table, float *y);
+void rm_cpu_embed_dw(struct rm_backend *b, const struct rm_embedding *e, const int32_t *codes,
+                     const float *dy, float *dtable);
+
 /* cpu_flat.c */
+void rm_cpu_dropout(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
+                    float rate, size_t first, size_t n, const float *x, float *y);
 void rm_cpu_activate(struct rm_backend *b, enum rm_activation act, const float *x, size_t n,
                      float *y);
 void rm_cpu_activate_dx(struct rm_backend *b, enum rm_activation act, const float *x,

@@ -49,7 +49,7 @@ static void activate_dx_chunk(void *work, uint32_t index)
 {
     const struct flat_work *w = work;
     struct chunk c = chunk_of(w->n, index);
-    /* Only GELU reads x. */
+    /* Only GELU and SiLU read x. */
     w->cpu->kernels->activate_dx(w->act, w->x ? w->x + c.at : NULL, w->y ? w->y + c.at : NULL,
                                  w->z + c.at, c.n, w->out + c.at);
 }
@@ -144,6 +144,44 @@ void rm_cpu_uniforms(struct rm_backend *b, uint64_t key, uint32_t stream, uint32
     /* A word of the stream apart from the normals of equal coordinates. */
     struct random_work w = {cpu->kernels->uniforms, ~key_of(key, stream), c, a, n, out};
     run_random(cpu, &w);
+}
+
+struct dropout_work {
+    const struct rm_kernels *kernels;
+    uint64_t key, c;
+    uint32_t a;
+    float rate, scale;
+    size_t first, n;
+    const float *x;
+    float *y;
+};
+
+/* Uniforms come in whole groups, of which the first and the last may be needed in part. */
+static void dropout_chunk(void *work, uint32_t index)
+{
+    const struct dropout_work *w = work;
+    struct chunk c = chunk_of(w->n, index);
+    float u[RM_RANDOM_GROUP];
+    for (size_t i = c.at; i < c.at + c.n;) {
+        size_t element = w->first + i, in_group = element % RM_RANDOM_GROUP;
+        size_t n = RM_RANDOM_GROUP - in_group;
+        if (n > c.at + c.n - i)
+            n = c.at + c.n - i;
+        w->kernels->uniforms(w->key, w->a, w->c, (uint32_t)(element / RM_RANDOM_GROUP), 1, u);
+        for (size_t j = 0; j < n; j++)
+            w->y[i + j] = u[in_group + j] < w->rate ? 0.0f : w->x[i + j] * w->scale;
+        i += n;
+    }
+}
+
+void rm_cpu_dropout(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
+                    float rate, size_t first, size_t n, const float *x, float *y)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    struct dropout_work w = {
+        cpu->kernels, ~key_of(key, stream), c, a, rate, 1.0f / (1.0f - rate), first, n, x, y};
+    uint32_t chunks = (uint32_t)((n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK);
+    rm_cpu_run(cpu, dropout_chunk, &w, chunks, 4.0 * (double)n);
 }
 
 /* --- sums ------------------------------------------------------------------------------------ */

@@ -23,56 +23,99 @@ static inline float gelu_slope_of(float x)
     return RM_FMA(x, density, 0.5f * (1.0f + erf_of(x * 0.70710678f)));
 }
 
+/* 1 / (1 + e^-x), by e^-|x|, which cannot overflow */
+static inline float logistic_of(float x)
+{
+    float e = exp_of(-abs_of(x)), p = 1.0f / (1.0f + e);
+    return x < 0.0f ? e * p : p;
+}
+
+static inline float silu_of(float x)
+{
+    return x * logistic_of(x);
+}
+
+static inline float silu_slope_of(float x)
+{
+    float s = logistic_of(x);
+    return s * RM_FMA(x, 1.0f - s, 1.0f);
+}
+
+static inline float elu_of(float x)
+{
+    float below = exp_of(x < 0.0f ? x : 0.0f) - 1.0f;
+    return x < 0.0f ? below : x;
+}
+
+static inline float leaky_of(float x)
+{
+    return x < 0.0f ? 0.01f * x : x;
+}
+
+/* Every activation: f of an argument v, and its slope from the argument x (where
+ * rm_activation_reads_input() of learner/net says so) and the result y. */
+#define ACTIVATIONS(EACH)                                                                          \
+    EACH(RM_ACT_RELU, relu_of(v), y[i] > 0.0f ? 1.0f : 0.0f)                                       \
+    EACH(RM_ACT_TANH, tanh_of(v), RM_FMA(-y[i], y[i], 1.0f))                                       \
+    EACH(RM_ACT_GELU, gelu_of(v), gelu_slope_of(x[i]))                                             \
+    EACH(RM_ACT_SILU, silu_of(v), silu_slope_of(x[i]))                                             \
+    EACH(RM_ACT_ELU, elu_of(v), y[i] > 0.0f ? 1.0f : y[i] + 1.0f)                                  \
+    EACH(RM_ACT_LEAKY_RELU, leaky_of(v), y[i] > 0.0f ? 1.0f : 0.01f)                               \
+    EACH(RM_ACT_SIGMOID, logistic_of(v), y[i] * (1.0f - y[i]))
+
 void RM_ISA_NAME(bias_act)(const float *c, size_t ldc, uint32_t rows, uint32_t cols,
                            const float *bias, enum rm_activation act, float *y, size_t ldy)
 {
-    for (uint32_t r = 0; r < rows; r++, y += ldy, c += ldc) {
-        if (act == RM_ACT_RELU)
-            for (uint32_t i = 0; i < cols; i++)
-                y[i] = relu_of(c[i] + bias[i]);
-        else if (act == RM_ACT_TANH)
-            for (uint32_t i = 0; i < cols; i++)
-                y[i] = tanh_of(c[i] + bias[i]);
-        else if (act == RM_ACT_GELU)
-            for (uint32_t i = 0; i < cols; i++)
-                y[i] = gelu_of(c[i] + bias[i]);
-        else
+#define EACH(name, value, slope)                                                                   \
+    case name:                                                                                     \
+        for (uint32_t i = 0; i < cols; i++) {                                                      \
+            float v = c[i] + bias[i];                                                              \
+            y[i] = value;                                                                          \
+        }                                                                                          \
+        break;
+    for (uint32_t r = 0; r < rows; r++, y += ldy, c += ldc)
+        switch (act) {
+            ACTIVATIONS(EACH)
+        default:
             for (uint32_t i = 0; i < cols; i++)
                 y[i] = c[i] + bias[i];
-    }
+        }
+#undef EACH
 }
 
 void RM_ISA_NAME(activate)(enum rm_activation act, const float *x, size_t n, float *y)
 {
-    if (act == RM_ACT_RELU)
-        for (size_t i = 0; i < n; i++)
-            y[i] = relu_of(x[i]);
-    else if (act == RM_ACT_TANH)
-        for (size_t i = 0; i < n; i++)
-            y[i] = tanh_of(x[i]);
-    else if (act == RM_ACT_GELU)
-        for (size_t i = 0; i < n; i++)
-            y[i] = gelu_of(x[i]);
-    else
+#define EACH(name, value, slope)                                                                   \
+    case name:                                                                                     \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            float v = x[i];                                                                        \
+            y[i] = value;                                                                          \
+        }                                                                                          \
+        break;
+    switch (act) {
+        ACTIVATIONS(EACH)
+    default:
         for (size_t i = 0; i < n; i++)
             y[i] = x[i];
+    }
+#undef EACH
 }
 
 void RM_ISA_NAME(activate_dx)(enum rm_activation act, const float *x, const float *y,
                               const float *dy, size_t n, float *dx)
 {
-    if (act == RM_ACT_RELU)
-        for (size_t i = 0; i < n; i++)
-            dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
-    else if (act == RM_ACT_TANH)
-        for (size_t i = 0; i < n; i++)
-            dx[i] = dy[i] * RM_FMA(-y[i], y[i], 1.0f);
-    else if (act == RM_ACT_GELU)
-        for (size_t i = 0; i < n; i++)
-            dx[i] = dy[i] * gelu_slope_of(x[i]);
-    else
+#define EACH(name, value, slope)                                                                   \
+    case name:                                                                                     \
+        for (size_t i = 0; i < n; i++)                                                             \
+            dx[i] = dy[i] * (slope);                                                               \
+        break;
+    switch (act) {
+        ACTIVATIONS(EACH)
+    default:
         for (size_t i = 0; i < n; i++)
             dx[i] = dy[i];
+    }
+#undef EACH
 }
 
 void RM_ISA_NAME(noisy_weights)(const float *mu, const float *sigma, const float *eps, size_t n,

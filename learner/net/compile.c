@@ -49,6 +49,7 @@ struct rm_step *rm_compile_step(struct rm_compiler *c, enum rm_step_kind kind,
                           .trains = trains(net, c->place.at),
                           .weight = RM_NO_OFFSET,
                           .bias = RM_NO_OFFSET};
+    s->number = c->layer + (c->value ? RM_LAYERS_MAX : 0);
     if (c->layer < c->layer_count)
         s->layer = c->layers[c->layer];
     c->place = (struct rm_place){net->step_count++, out};
@@ -124,6 +125,11 @@ struct rm_step *rm_compile_fusable(struct rm_compiler *c)
     return s->act == RM_ACT_NONE && s->value == c->value ? s : NULL;
 }
 
+bool rm_compile_reads_input(const struct rm_compiler *c)
+{
+    return c->place.at == RM_FROM_INPUT || c->net->steps[c->place.at].kind == RM_STEP_TOKENS;
+}
+
 /* --- heads ----------------------------------------------------------------------------------- */
 
 static int add_head(struct rm_compiler *c, uint32_t units, bool noisy, double gain)
@@ -193,6 +199,9 @@ static int add_layers(struct rm_compiler *c, const struct rm_layer_config *layer
         rm_compile_fn compile =
             (unsigned)layer->type < RM_LAYER_TYPE_COUNT ? rm_layer_compile[layer->type] : NULL;
         c->before[c->layer] = c->place;
+        if (c->net->takes_codes && rm_compile_reads_input(c) && layer->type != RM_LAYER_EMBEDDING)
+            return rm_compile_refuse(c, "must be an embedding: network.layers begins with one, and "
+                                        "both read the same observation");
         code = compile ? compile(c, layer) : rm_compile_refuse(c, "unknown type");
         if (code)
             break;

@@ -94,7 +94,9 @@ struct rm_net_input {
     uint32_t quantiles; /* 0 when the net uses none */
     const float
         *noise; /* (noise_count) standard normals, one draw for the whole batch; NULL: off */
-    /* Dropout's draws are a function of (seed, policy, update); off when `update` is 0. */
+    /* Dropout's draws: those of uniforms(dropout_seed, RM_STREAM_DROPOUT, a, dropout_update) with a
+     * the layer's index (among the value's own layers RM_LAYERS_MAX more), element row * features +
+     * i of what the layer takes. Off when `update` is 0 and in workspaces for acting. */
     uint64_t dropout_seed, dropout_update;
     /* Recurrent networks: rows are (steps, lanes) with batch = steps * lanes. A lane's row of
      * states has those of all recurrent layers in order (LSTM: h, then c), the value's own last;

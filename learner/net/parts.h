@@ -39,6 +39,10 @@ enum rm_step_kind {
     RM_STEP_FIRST, /* the first token alone */
     RM_STEP_ATTENTION,
     RM_STEP_POINTER,
+    RM_STEP_RESIDUAL,
+    RM_STEP_EMBEDDING,
+    RM_STEP_CONV2D,
+    RM_STEP_DROPOUT,
     RM_STEP_COUNT,
 };
 
@@ -73,6 +77,7 @@ struct rm_product {
 struct rm_step {
     enum rm_step_kind kind;
     struct rm_layer_config layer; /* as configured; zeros in steps that are no layer */
+    uint32_t number;              /* of its layer; RM_LAYERS_MAX more among the value's own */
     uint32_t from, other;         /* indices of steps; other: RM_FROM_NOTHING if it reads one */
     struct rm_row_form in, out;   /* `in`: of what comes from `from` */
     enum rm_activation act;       /* applied to its result */
@@ -143,6 +148,8 @@ uint32_t rm_compile_product(struct rm_compiler *c, struct rm_step *s, const char
                             uint32_t in, uint32_t out, bool noisy);
 /* Floats of recurrent state per lane for step s. */
 void rm_compile_state(struct rm_compiler *c, struct rm_step *s, uint32_t floats);
+/* Whether the next step reads the observation as it is. */
+bool rm_compile_reads_input(const struct rm_compiler *c);
 /* The step that made c->place, if an activation may still be fused into it; else NULL. */
 struct rm_step *rm_compile_fusable(struct rm_compiler *c);
 
@@ -330,7 +337,7 @@ double rm_init_normal(struct rm_rng *rng);
 /* Whether the gradient of an activation needs what it was applied to, not only its result. */
 static inline bool rm_activation_reads_input(enum rm_activation act)
 {
-    return act == RM_ACT_GELU;
+    return act == RM_ACT_GELU || act == RM_ACT_SILU;
 }
 
 /* Rows of a group and thread: with 250 features they and the weights fit a cache of 1 MB. */

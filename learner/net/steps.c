@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+/* clang-format off */
 const struct rm_step_ops *const rm_step_ops[] = {
     [RM_STEP_LINEAR] = &rm_linear_step,
     [RM_STEP_ACTIVATE] = &rm_activate_step,
@@ -19,14 +20,33 @@ const struct rm_step_ops *const rm_step_ops[] = {
     [RM_STEP_FIRST] = &rm_first_step,
     [RM_STEP_ATTENTION] = &rm_attention_step,
     [RM_STEP_POINTER] = &rm_pointer_step,
+    [RM_STEP_RESIDUAL] = &rm_residual_step,
+    [RM_STEP_EMBEDDING] = &rm_embedding_step,
+    [RM_STEP_CONV2D] = &rm_conv2d_step,
+    [RM_STEP_DROPOUT] = &rm_dropout_step,
 };
 static_assert(sizeof rm_step_ops / sizeof rm_step_ops[0] == RM_STEP_COUNT, "a row per kind");
 
 const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT] = {
-    [RM_LAYER_LINEAR] = rm_compile_linear,           [RM_LAYER_NOISY_LINEAR] = rm_compile_linear,
-    [RM_LAYER_RELU] = rm_compile_activation,         [RM_LAYER_TANH] = rm_compile_activation,
-    [RM_LAYER_GELU] = rm_compile_activation,         [RM_LAYER_LAYER_NORM] = rm_compile_layer_norm,
-    [RM_LAYER_COSINE_EMBEDDING] = rm_compile_cosine, [RM_LAYER_GRU] = rm_compile_recurrent,
-    [RM_LAYER_LSTM] = rm_compile_recurrent,          [RM_LAYER_ATTENTION] = rm_compile_attention,
-    [RM_LAYER_MEAN_POOL] = rm_compile_mean_pool,     [RM_LAYER_POINTER] = rm_compile_pointer,
+    [RM_LAYER_LINEAR] = rm_compile_linear,
+    [RM_LAYER_NOISY_LINEAR] = rm_compile_linear,
+    [RM_LAYER_RELU] = rm_compile_activation,
+    [RM_LAYER_TANH] = rm_compile_activation,
+    [RM_LAYER_GELU] = rm_compile_activation,
+    [RM_LAYER_SILU] = rm_compile_activation,
+    [RM_LAYER_ELU] = rm_compile_activation,
+    [RM_LAYER_LEAKY_RELU] = rm_compile_activation,
+    [RM_LAYER_SIGMOID] = rm_compile_activation,
+    [RM_LAYER_LAYER_NORM] = rm_compile_layer_norm,
+    [RM_LAYER_COSINE_EMBEDDING] = rm_compile_cosine,
+    [RM_LAYER_EMBEDDING] = rm_compile_embedding,
+    [RM_LAYER_CONV2D] = rm_compile_conv2d,
+    [RM_LAYER_RESIDUAL] = rm_compile_residual,
+    [RM_LAYER_DROPOUT] = rm_compile_dropout,
+    [RM_LAYER_GRU] = rm_compile_recurrent,
+    [RM_LAYER_LSTM] = rm_compile_recurrent,
+    [RM_LAYER_ATTENTION] = rm_compile_attention,
+    [RM_LAYER_MEAN_POOL] = rm_compile_mean_pool,
+    [RM_LAYER_POINTER] = rm_compile_pointer,
 };
+/* clang-format on */

@@ -22,6 +22,7 @@ enum rm_rng_stream {
     RM_STREAM_EVALUATE,  /* evaluation worlds */
     RM_STREAM_TEST,      /* tests and benchmarks only */
     RM_STREAM_SHUFFLE,   /* minibatches of a rollout: a = policy, b = pass */
+    RM_STREAM_DROPOUT,   /* dropout: a = layer, b = update */
 };
 
 /* One block: 128 random bits for (key, counter). */

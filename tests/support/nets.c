@@ -1,5 +1,7 @@
 #include "tests/support/nets.h"
 
+#include <string.h>
+
 #define LINEAR(n)                                                                                  \
     {                                                                                              \
         .type = RM_LAYER_LINEAR, .units = n                                                        \
@@ -23,6 +25,26 @@
 #define GELU                                                                                       \
     {                                                                                              \
         .type = RM_LAYER_GELU                                                                      \
+    }
+#define PLAIN(name)                                                                                \
+    {                                                                                              \
+        .type = RM_LAYER_##name                                                                    \
+    }
+#define EMBEDDING(n, rows)                                                                         \
+    {                                                                                              \
+        .type = RM_LAYER_EMBEDDING, .units = n, .codes = rows                                      \
+    }
+#define CONV(n, size, step, around)                                                                \
+    {                                                                                              \
+        .type = RM_LAYER_CONV2D, .units = n, .kernel = size, .stride = step, .padding = around     \
+    }
+#define RESIDUAL(layers)                                                                           \
+    {                                                                                              \
+        .type = RM_LAYER_RESIDUAL, .span = layers                                                  \
+    }
+#define DROPOUT(share)                                                                             \
+    {                                                                                              \
+        .type = RM_LAYER_DROPOUT, .rate = share                                                    \
     }
 #define LAYER_NORM                                                                                 \
     {                                                                                              \
@@ -71,6 +93,44 @@
     {                                                                                              \
         .inputs = (in), .actions = (acts), .outputs_per_action = 1, .head = RM_HEAD_ACTOR_CRITIC   \
     }
+
+/* Images of (c, h, w) numbers, and whole numbers in (low, high). */
+#define IMAGE(c, h, w, acts)                                                                       \
+    {                                                                                              \
+        .inputs = (c) * (h) * (w), .actions = (acts), .outputs_per_action = 1, .dims = 3, .dim = { \
+            c,                                                                                     \
+            h,                                                                                     \
+            w                                                                                      \
+        }                                                                                          \
+    }
+#define CODES(n, acts, least, most)                                                                \
+    {                                                                                              \
+        .inputs = (n), .actions = (acts), .outputs_per_action = 1, .dims = 1, .dim = {n},          \
+        .low = (least), .high = (most)                                                             \
+    }
+#define TUPLES(n, m, acts, least, most)                                                            \
+    {                                                                                              \
+        .inputs = (n) * (m), .actions = (acts), .outputs_per_action = 1, .dims = 2, .dim = {n, m}, \
+        .low = (least), .high = (most)                                                             \
+    }
+
+void test_net_input(const struct named_net *of, const struct rm_net *net, float *x, size_t n,
+                    double *copy)
+{
+    const struct rm_net_shape *shape = &of->shape;
+    for (size_t i = 0; i < n; i++) {
+        double number = x[i];
+        if (rm_net_takes_codes(net)) {
+            uint32_t bits, codes = (uint32_t)(shape->high - shape->low) + 1;
+            memcpy(&bits, &x[i], sizeof bits);
+            int32_t code = (int32_t)shape->low + (int32_t)(bits * 2654435761u % 65521 % codes);
+            memcpy(&x[i], &code, sizeof code);
+            number = code;
+        }
+        if (copy)
+            copy[i] = number;
+    }
+}
 
 const struct named_net test_nets[] = {
     {"head alone", {.layer_count = 0}, SHAPE(7, 3, 1), 5, 0, false},
@@ -310,6 +370,146 @@ const struct named_net test_nets[] = {
      {.layer_count = 3, .layers = {LINEAR(20), MEAN_POOL, LSTM(7)}},
      TOKENS(3, 5, 2, RM_HEAD_VALUES),
      8,
+     0,
+     false},
+    {"silu, elu",
+     {.layer_count = 4, .layers = {LINEAR(21), PLAIN(SILU), LINEAR(17), PLAIN(ELU)}},
+     SHAPE(9, 4, 1),
+     6,
+     0,
+     false},
+    {"leaky_relu, sigmoid",
+     {.layer_count = 4, .layers = {LINEAR(21), PLAIN(LEAKY_RELU), LINEAR(17), PLAIN(SIGMOID)}},
+     SHAPE(9, 4, 1),
+     6,
+     0,
+     false},
+    {"more activations on their own",
+     {.layer_count = 6,
+      .layers = {PLAIN(SIGMOID), PLAIN(SILU), LINEAR(18), LAYER_NORM, PLAIN(LEAKY_RELU),
+                 PLAIN(ELU)}},
+     SHAPE(19, 3, 1),
+     8,
+     0,
+     false},
+    {"residual over what an activation takes",
+     {.layer_count = 5, .layers = {LINEAR(18), RELU, LINEAR(18), RESIDUAL(2), TANH}},
+     SHAPE(7, 3, 1),
+     6,
+     0,
+     false},
+    {"residual from the input",
+     {.layer_count = 4, .layers = {LINEAR(14), TANH, RESIDUAL(2), RELU}},
+     SHAPE(14, 3, 1),
+     6,
+     0,
+     false},
+    {"residuals within residuals",
+     {.layer_count = 10,
+      .layers = {LINEAR(12), LAYER_NORM, LINEAR(12), GELU, LINEAR(12), RESIDUAL(3), TANH,
+                 RESIDUAL(2), RESIDUAL(7), RESIDUAL(9)}},
+     SHAPE(12, 3, 1),
+     6,
+     0,
+     false},
+    {"residual before quantiles",
+     {.layer_count = 7,
+      .layers = {LINEAR(16), RELU, LINEAR(16), RESIDUAL(2), COSINE(7), LINEAR(16), RESIDUAL(1)}},
+     SHAPE(11, 4, 1),
+     5,
+     3,
+     false},
+    {"a token a number",
+     {.layer_count = 3, .layers = {EMBEDDING(6, 0), LINEAR(9), TANH}},
+     CODES(5, 3, 0, 6),
+     7,
+     0,
+     false},
+    {"codes from below zero",
+     {.layer_count = 2, .layers = {EMBEDDING(5, 0), RELU}},
+     CODES(3, 4, -2, 8),
+     9,
+     0,
+     false},
+    {"tokens of three numbers",
+     {.layer_count = 4, .layers = {EMBEDDING(19, 12), LAYER_NORM, LINEAR(19), RESIDUAL(2)}},
+     TUPLES(4, 3, 3, 0, 10),
+     6,
+     0,
+     false},
+    {"attention over codes",
+     {.layer_count = 4,
+      .layers = {EMBEDDING(6, 0), ATTENTION(2, 0, false), RESIDUAL(1), MEAN_POOL}},
+     CODES(5, 3, 0, 6),
+     7,
+     0,
+     false},
+    {"a pointer over tuples",
+     {.layer_count = 4, .layers = {EMBEDDING(10, 0), LINEAR(12), PLAIN(SILU), POINTER(7)}},
+     {.inputs = 5 * 3,
+      .actions = 4,
+      .outputs_per_action = 1,
+      .head = RM_HEAD_ACTOR_CRITIC,
+      .dims = 2,
+      .dim = {5, 3},
+      .low = 0,
+      .high = 11},
+     6,
+     0,
+     false},
+    {"codes for policy and value",
+     {.layer_count = 2, .layers = {EMBEDDING(7, 0), TANH}, .trunk = RM_TRUNK_SEPARATE},
+     {.inputs = 4,
+      .actions = 3,
+      .outputs_per_action = 1,
+      .head = RM_HEAD_ACTOR_CRITIC,
+      .dims = 1,
+      .dim = {4},
+      .low = 0,
+      .high = 15},
+     9,
+     0,
+     false},
+    {"convolutions",
+     {.layer_count = 6,
+      .layers = {CONV(5, 3, 1, 1), RELU, CONV(4, 2, 2, 0), GELU, LINEAR(11), TANH}},
+     IMAGE(2, 5, 6, 3),
+     4,
+     0,
+     false},
+    {"convolution of many channels",
+     {.layer_count = 2, .layers = {CONV(20, 3, 2, 2), PLAIN(SILU)}},
+     IMAGE(3, 4, 5, 3),
+     3,
+     0,
+     false},
+    {"residual convolution",
+     {.layer_count = 4, .layers = {CONV(3, 3, 1, 1), LAYER_NORM, RELU, RESIDUAL(3)}},
+     IMAGE(3, 4, 4, 2),
+     5,
+     0,
+     false},
+    {"image of a plane, for policy and value",
+     {.layer_count = 3, .layers = {CONV(4, 2, 1, 0), RELU, LINEAR(10)}, .trunk = RM_TRUNK_SHARED},
+     {.inputs = 30,
+      .actions = 4,
+      .outputs_per_action = 1,
+      .head = RM_HEAD_ACTOR_CRITIC,
+      .dims = 2,
+      .dim = {5, 6}},
+     5,
+     0,
+     false},
+    {"dropout",
+     {.layer_count = 5, .layers = {DROPOUT(0.2), LINEAR(30), DROPOUT(0.5), RELU, DROPOUT(0.1)}},
+     SHAPE(12, 3, 1),
+     9,
+     0,
+     false},
+    {"dropout apart",
+     {.layer_count = 3, .layers = {LINEAR(24), TANH, DROPOUT(0.4)}, .trunk = RM_TRUNK_SEPARATE},
+     CRITIC(7, 3),
+     9,
      0,
      false},
 };

@@ -12,6 +12,11 @@ struct named_net {
     bool noise;
 };
 
+/* Random floats in x (any numbers) become codes where the network takes those, int32 in place.
+ * `copy`, unless NULL, gets the numbers that a network sees. */
+void test_net_input(const struct named_net *of, const struct rm_net *net, float *x, size_t n,
+                    double *copy);
+
 extern const struct named_net test_nets[];
 extern const size_t test_net_count;
 

@@ -10,7 +10,8 @@
 struct rows {
     double *v; /* (count, width) */
     size_t count, width;
-    size_t tokens; /* rows of a state, 0: one */
+    size_t tokens;   /* rows of a state, 0: one */
+    size_t image[3]; /* channels, height, width; zeros if it is none */
 };
 
 struct walk {
@@ -58,7 +59,7 @@ static double root(double x)
 static struct rows product(const struct rows *x, const double *weight, const double *bias,
                            size_t out)
 {
-    struct rows y = {make(x->count * out), x->count, out, x->tokens};
+    struct rows y = {make(x->count * out), x->count, out, x->tokens, {0}};
     for (size_t r = 0; r < x->count; r++)
         for (size_t o = 0; o < out; o++) {
             double s = bias[o];
@@ -101,7 +102,7 @@ static void linear(struct walk *w, const char *layer, size_t out, bool noisy)
 static void cosine_embedding(struct walk *w, const char *layer, size_t cosines)
 {
     size_t q = w->input->quantiles, n = w->rows.width, many = w->rows.count * q;
-    struct rows c = {make(many * cosines), many, cosines, 0};
+    struct rows c = {.v = make(many * cosines), .count = many, .width = cosines};
     for (size_t r = 0; r < many; r++)
         for (size_t i = 0; i < cosines; i++)
             c.v[r * cosines + i] = cos(M_PI * (double)(i + 1) * w->input->tau[r]);
@@ -139,6 +140,14 @@ static double activated(enum rm_layer_type type, double x)
         return tanh(x);
     case RM_LAYER_GELU:
         return 0.5 * x * (1 + erf(x / sqrt(2)));
+    case RM_LAYER_SILU:
+        return x / (1 + exp(-x));
+    case RM_LAYER_ELU:
+        return x > 0 ? x : expm1(x);
+    case RM_LAYER_LEAKY_RELU:
+        return x > 0 ? x : 0.01 * x;
+    case RM_LAYER_SIGMOID:
+        return 1 / (1 + exp(-x));
     default:
         fprintf(stderr, "no layer of type %d\n", (int)type);
         abort();
@@ -154,7 +163,8 @@ static void activation(struct walk *w, const struct rm_layer_config *c, const ch
 
 static void duel(struct walk *w, size_t actions, size_t k)
 {
-    struct rows q = {make(w->rows.count * actions * k), w->rows.count, actions * k, 0};
+    struct rows q = {
+        .v = make(w->rows.count * actions * k), .count = w->rows.count, .width = actions * k};
     for (size_t r = 0; r < q.count; r++) {
         const double *in = w->rows.v + r * (actions + 1) * k;
         for (size_t j = 0; j < k; j++) {
@@ -183,7 +193,7 @@ static void mean_pool(struct walk *w, const struct rm_layer_config *c, const cha
     (void)c;
     (void)name;
     size_t n = w->rows.width, states = w->rows.count / w->tokens;
-    struct rows y = {make(states * n), states, n, 0};
+    struct rows y = {.v = make(states * n), .count = states, .width = n};
     for (size_t s = 0; s < states; s++) {
         double count = 0;
         for (size_t t = 0; t < w->tokens; t++)
@@ -202,7 +212,7 @@ static void attention(struct walk *w, const struct rm_layer_config *c, const cha
     snprintf(out, sizeof out, "%s.out", name);
     size_t width = w->rows.width, units = c->units ? c->units : width, count = w->rows.count;
     struct rows qkv = product(&w->rows, tensor(w, in, "weight"), tensor(w, in, "bias"), 3 * units);
-    struct rows o = {make(count * units), count, units, w->rows.tokens};
+    struct rows o = {make(count * units), count, units, w->rows.tokens, {0}};
     for (size_t r = 0; r < count; r += w->tokens)
         reference_attention(qkv.v + r * 3 * units, w->valid + r, w->tokens, c->heads, units,
                             c->causal, o.v + r * units);
@@ -215,7 +225,7 @@ static void attention(struct walk *w, const struct rm_layer_config *c, const cha
 static void keep_first(struct walk *w)
 {
     size_t n = w->rows.width, states = w->rows.count / w->tokens;
-    struct rows y = {make(states * n), states, n, 0};
+    struct rows y = {.v = make(states * n), .count = states, .width = n};
     for (size_t s = 0; s < states; s++)
         memcpy(y.v + s * n, w->rows.v + s * w->tokens * n, n * sizeof *y.v);
     replace(w, y);
@@ -226,7 +236,7 @@ static void pointer(struct walk *w, const struct rm_layer_config *c, const char 
     w->items = copy_of(&w->rows);
     size_t n = c->units, states = w->rows.count / w->tokens, actions = w->tokens - 1;
     struct rows f = product(&w->rows, tensor(w, name, "weight"), tensor(w, name, "bias"), n);
-    struct rows y = {make(states * actions), states, actions, 0};
+    struct rows y = {.v = make(states * actions), .count = states, .width = actions};
     for (size_t s = 0; s < states; s++)
         for (size_t a = 0; a < actions; a++)
             for (size_t i = 0; i < n && w->valid[s * w->tokens + a + 1]; i++)
@@ -243,7 +253,7 @@ static void flatten(struct walk *w)
     if (!x->tokens)
         return;
     for (size_t r = 0; r < x->count; r++)
-        for (size_t i = 0; i < x->width && !w->valid[r]; i++)
+        for (size_t i = 0; i < x->width && w->valid && !w->valid[r]; i++)
             x->v[r * x->width + i] = 0;
     x->count /= x->tokens;
     x->width *= x->tokens;
@@ -271,7 +281,7 @@ static void cut_tokens(struct walk *w, struct rows *x)
     if (!looks_across(w->config, false) && !looks_across(w->config, true))
         return;
     size_t tokens = w->tokens = w->shape->dim[0], n = x->width / tokens;
-    *x = (struct rows){x->v, x->count * tokens, n, tokens};
+    *x = (struct rows){x->v, x->count * tokens, n, tokens, {0}};
     if (w->valid)
         return;
     w->valid = calloc(x->count, 1);
@@ -295,7 +305,7 @@ static void recur(struct walk *w, const struct rm_layer_config *c, const char *n
     bool lstm = c->type == RM_LAYER_LSTM;
     size_t n = c->units, steps = in->steps ? in->steps : 1, lanes = w->rows.count / steps;
     size_t stride = rm_net_state_count(w->net), mine = lstm ? 2 * n : n;
-    struct rows y = {make(w->rows.count * n), w->rows.count, n, 0};
+    struct rows y = {.v = make(w->rows.count * n), .count = w->rows.count, .width = n};
     double *state = make(mine);
     for (size_t lane = 0; lane < lanes; lane++) {
         for (size_t i = 0; i < mine; i++)
@@ -315,6 +325,76 @@ static void recur(struct walk *w, const struct rm_layer_config *c, const char *n
     w->state_used += mine;
     free(state);
     replace(w, y);
+}
+
+/* Sums of rows of the table, one for each of the last numbers of the observation's shape. */
+static void embedding(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    const double *table = tensor(w, name, "weight");
+    uint32_t dims = w->shape->dims;
+    size_t numbers = dims > 1 ? w->shape->dim[dims - 1] : 1, tokens = w->rows.width / numbers;
+    struct rows y = {.count = w->rows.count * tokens,
+                     .width = c->units,
+                     .tokens = w->rows.tokens ? w->rows.tokens : tokens};
+    y.v = make(y.count * y.width);
+    for (size_t r = 0; r < y.count; r++)
+        for (size_t j = 0; j < numbers; j++) {
+            size_t code = (size_t)(w->rows.v[r * numbers + j] - w->shape->low);
+            for (size_t i = 0; i < y.width; i++)
+                y.v[r * y.width + i] += table[code * y.width + i];
+        }
+    replace(w, y);
+}
+
+static double pixel(const struct rows *x, size_t r, size_t channel, long y, long x_at)
+{
+    const size_t *image = x->image;
+    if (y < 0 || x_at < 0 || y >= (long)image[1] || x_at >= (long)image[2])
+        return 0;
+    return x->v[r * x->width + (channel * image[1] + (size_t)y) * image[2] + (size_t)x_at];
+}
+
+static void conv2d(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    const double *weight = tensor(w, name, "weight"), *bias = tensor(w, name, "bias");
+    const struct rows *x = &w->rows;
+    size_t k = c->kernel;
+    struct rows y = {.count = x->count, .image = {c->units}};
+    for (int d = 1; d < 3; d++)
+        y.image[d] = (x->image[d] + 2 * c->padding - k) / c->stride + 1;
+    y.width = y.image[0] * y.image[1] * y.image[2];
+    y.v = make(y.count * y.width);
+    for (size_t i = 0; i < y.count * y.width; i++) {
+        size_t r = i / y.width, o = i / y.image[2] / y.image[1] % y.image[0];
+        long top = (long)(i / y.image[2] % y.image[1] * c->stride) - (long)c->padding;
+        long left = (long)(i % y.image[2] * c->stride) - (long)c->padding;
+        y.v[i] = bias[o];
+        for (size_t j = 0; j < x->image[0] * k * k; j++)
+            y.v[i] += weight[o * x->image[0] * k * k + j] *
+                      pixel(x, r, j / k / k, top + (long)(j / k % k), left + (long)(j % k));
+    }
+    replace(w, y);
+}
+
+static void residual(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    const struct rows *then = &w->before[w->layer - c->span];
+    (void)name;
+    for (size_t i = 0; i < w->rows.count * w->rows.width; i++)
+        w->rows.v[i] += then->v[i];
+}
+
+static void dropout(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    size_t n = w->rows.count * w->rows.width;
+    float *u = malloc((n + 1) * sizeof *u);
+    uint32_t number = w->layer + (strncmp(name, "value_", 6) == 0 ? RM_LAYERS_MAX : 0);
+    struct rm_backend *b = w->input->backend;
+    b->ops->uniforms(b, w->input->dropout_seed, RM_STREAM_DROPOUT, number, w->input->dropout_update,
+                     n, u);
+    for (size_t i = 0; i < n && w->input->dropout_update; i++)
+        w->rows.v[i] = (double)u[i] < (double)(float)c->rate ? 0 : w->rows.v[i] / (1 - c->rate);
+    free(u);
 }
 
 /* --- layers by type -------------------------------------------------------------------------- */
@@ -337,6 +417,7 @@ static void any_layer_norm(struct walk *w, const struct rm_layer_config *c, cons
 
 typedef void (*layer_fn)(struct walk *w, const struct rm_layer_config *c, const char *name);
 
+/* clang-format off */
 static const layer_fn layer_of[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_LINEAR] = any_linear,
     [RM_LAYER_NOISY_LINEAR] = any_linear,
@@ -345,9 +426,14 @@ static const layer_fn layer_of[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_MEAN_POOL] = mean_pool,
     [RM_LAYER_ATTENTION] = attention,
     [RM_LAYER_POINTER] = pointer,
+    [RM_LAYER_EMBEDDING] = embedding,
+    [RM_LAYER_CONV2D] = conv2d,
+    [RM_LAYER_RESIDUAL] = residual,
+    [RM_LAYER_DROPOUT] = dropout,
     [RM_LAYER_GRU] = recur,
     [RM_LAYER_LSTM] = recur,
 };
+/* clang-format on */
 
 static void walk_layers(struct walk *w, const struct rm_layer_config *layers, uint32_t count,
                         const char *list)
@@ -363,10 +449,22 @@ static void walk_layers(struct walk *w, const struct rm_layer_config *layers, ui
         free(w->before[l].v);
 }
 
+static void image_of(const struct rm_net_shape *shape, size_t image[3])
+{
+    size_t at = 0;
+    if (shape->dims != 2 && shape->dims != 3)
+        return;
+    if (shape->dims == 2)
+        image[at++] = 1;
+    for (uint32_t d = 0; d < shape->dims; d++)
+        image[at++] = shape->dim[d];
+}
+
 static struct rows input_rows(struct walk *w)
 {
     size_t n = w->shape->inputs, floats = (size_t)w->input->batch * n;
-    struct rows x = {make(floats), w->input->batch, n, 0};
+    struct rows x = {.v = make(floats), .count = w->input->batch, .width = n};
+    image_of(w->shape, x.image);
     memcpy(x.v, w->input->x, floats * sizeof(double));
     if (!w->config->normalize_observations) {
         cut_tokens(w, &x);
@@ -385,8 +483,9 @@ static struct rows input_rows(struct walk *w)
 /* Logits, then the value, in each row. */
 static void append_value(struct walk *w, struct rows *value)
 {
-    struct rows all = {make(w->rows.count * (w->rows.width + 1)), w->rows.count, w->rows.width + 1,
-                       0};
+    struct rows all = {.v = make(w->rows.count * (w->rows.width + 1)),
+                       .count = w->rows.count,
+                       .width = w->rows.width + 1};
     for (size_t r = 0; r < all.count; r++) {
         memcpy(all.v + r * all.width, w->rows.v + r * w->rows.width, w->rows.width * sizeof *all.v);
         all.v[r * all.width + w->rows.width] = value->v[r];

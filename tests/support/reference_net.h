@@ -8,10 +8,12 @@
 struct reference_input {
     const double *x, *tau, *noise; /* as in rm_net_input */
     uint32_t batch, quantiles;
-    uint32_t steps;         /* 0: 1 */
-    const double *state;    /* NULL: zeros */
-    const uint8_t *restart; /* NULL: none */
-    double *next_state;     /* or NULL */
+    uint32_t steps;             /* 0: 1 */
+    const double *state;        /* NULL: zeros */
+    const uint8_t *restart;     /* NULL: none */
+    double *next_state;         /* or NULL */
+    struct rm_backend *backend; /* draws dropout's uniforms */
+    uint64_t dropout_seed, dropout_update;
 };
 
 /* out: (batch, [quantiles,] rm_net_outputs()). */

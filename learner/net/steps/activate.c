@@ -2,9 +2,10 @@
 #include "learner/net/steps/steps.h"
 
 static const enum rm_activation activations[RM_LAYER_TYPE_COUNT] = {
-    [RM_LAYER_RELU] = RM_ACT_RELU,
-    [RM_LAYER_TANH] = RM_ACT_TANH,
-    [RM_LAYER_GELU] = RM_ACT_GELU,
+    [RM_LAYER_RELU] = RM_ACT_RELU,       [RM_LAYER_TANH] = RM_ACT_TANH,
+    [RM_LAYER_GELU] = RM_ACT_GELU,       [RM_LAYER_SILU] = RM_ACT_SILU,
+    [RM_LAYER_ELU] = RM_ACT_ELU,         [RM_LAYER_LEAKY_RELU] = RM_ACT_LEAKY_RELU,
+    [RM_LAYER_SIGMOID] = RM_ACT_SIGMOID,
 };
 
 int rm_compile_activation(struct rm_compiler *c, const struct rm_layer_config *layer)

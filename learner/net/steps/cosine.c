@@ -17,7 +17,7 @@ int rm_compile_cosine(struct rm_compiler *c, const struct rm_layer_config *layer
     if (net->shape.head != RM_HEAD_VALUES)
         return rm_compile_refuse(c, "is for values of actions (algorithm iqn), not for "
                                     "probabilities");
-    if (c->place.form.tokens > 1 || (net->takes_codes && c->place.at == RM_FROM_INPUT))
+    if (c->place.form.tokens > 1)
         return rm_compile_refuse(c, "needs one row of features per observation; these are tokens");
     struct rm_row_form out = rm_vector_form(c->place.form, c->place.form.features);
     out.per_quantile = true;

@@ -5,8 +5,6 @@ int rm_compile_linear(struct rm_compiler *c, const struct rm_layer_config *layer
 {
     if (layer->units == 0 || layer->units > RM_UNITS_MAX)
         return rm_compile_refuse(c, "units must be from 1 to %u", RM_UNITS_MAX);
-    if (c->net->takes_codes && c->place.at == RM_FROM_INPUT)
-        return rm_compile_refuse(c, "the value's first layer must be an embedding too");
     uint32_t in = c->place.form.features;
     struct rm_step *s =
         rm_compile_step(c, RM_STEP_LINEAR, rm_vector_form(c->place.form, layer->units));

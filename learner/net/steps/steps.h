@@ -4,11 +4,16 @@
 
 #include "learner/net/parts.h"
 
+/* clang-format off */
 int rm_compile_linear(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_activation(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_layer_norm(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_cosine(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_recurrent(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_embedding(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_conv2d(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_residual(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_dropout(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_attention(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_mean_pool(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_pointer(struct rm_compiler *c, const struct rm_layer_config *layer);
@@ -19,10 +24,25 @@ void rm_compile_tokens(struct rm_compiler *c);
 void rm_compile_spread(struct rm_compiler *c);
 void rm_compile_first(struct rm_compiler *c);
 
-extern const struct rm_step_ops rm_linear_step, rm_activate_step, rm_layer_norm_step,
-    rm_cosine_step, rm_dueling_step, rm_normalize_step, rm_join_step;
-
-extern const struct rm_step_ops rm_gru_step, rm_lstm_step, rm_tokens_step, rm_spread_step,
-    rm_mean_pool_step, rm_first_step, rm_attention_step, rm_pointer_step;
+extern const struct rm_step_ops rm_linear_step;
+extern const struct rm_step_ops rm_activate_step;
+extern const struct rm_step_ops rm_layer_norm_step;
+extern const struct rm_step_ops rm_cosine_step;
+extern const struct rm_step_ops rm_dueling_step;
+extern const struct rm_step_ops rm_normalize_step;
+extern const struct rm_step_ops rm_join_step;
+extern const struct rm_step_ops rm_residual_step;
+extern const struct rm_step_ops rm_embedding_step;
+extern const struct rm_step_ops rm_conv2d_step;
+extern const struct rm_step_ops rm_dropout_step;
+extern const struct rm_step_ops rm_gru_step;
+extern const struct rm_step_ops rm_lstm_step;
+extern const struct rm_step_ops rm_tokens_step;
+extern const struct rm_step_ops rm_spread_step;
+extern const struct rm_step_ops rm_mean_pool_step;
+extern const struct rm_step_ops rm_first_step;
+extern const struct rm_step_ops rm_attention_step;
+extern const struct rm_step_ops rm_pointer_step;
+/* clang-format on */
 
 #endif

@@ -51,7 +51,9 @@ static void rows_alone(struct rm_backend *b, const struct named_net *of, bool tr
     size_t in = of->shape.inputs, out = (size_t)rm_net_outputs(net) * q;
     float *params = b->ops->alloc(b, rm_net_param_count(net));
     rm_net_init(net, params, rm_rng_at(3, RM_STREAM_INIT, 0, 0));
-    float *x = normals(b, 1, BATCH_MAX * in), *tau = uniforms(b, 2, (size_t)BATCH_MAX * q);
+    float *x = normals(b, 1, BATCH_MAX * in);
+    test_net_input(of, net, x, BATCH_MAX * in, NULL);
+    float *tau = uniforms(b, 2, (size_t)BATCH_MAX * q);
     float *noise = normals(b, 3, rm_net_noise_count(net));
     struct rm_net_input input = {.x = x,
                                  .batch = BATCH_MAX,

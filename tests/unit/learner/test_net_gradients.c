@@ -68,6 +68,7 @@ static void make(struct fixture *f, const struct named_net *of, struct rm_backen
      */
     f->params = random_floats(f->params_n, &rng, -0.5f, 0.5f, &f->params_d);
     f->x = random_floats(f->x_n, &rng, -1, 1, &f->x_d);
+    test_net_input(of, f->net, f->x, f->x_n, f->x_d);
     leave_out_tokens(f, of);
     f->tau = random_floats(f->tau_n, &rng, 0, 1, &f->tau_d);
     f->noise = random_floats(f->noise_n, &rng, -2, 2, &f->noise_d);
@@ -81,12 +82,17 @@ static void make(struct fixture *f, const struct named_net *of, struct rm_backen
                                      .batch = of->batch,
                                      .tau = of->quantiles ? f->tau : NULL,
                                      .quantiles = of->quantiles,
-                                     .noise = of->noise ? f->noise : NULL};
+                                     .noise = of->noise ? f->noise : NULL,
+                                     .dropout_seed = 5,
+                                     .dropout_update = 9};
     f->reference = (struct reference_input){.x = f->x_d,
                                             .tau = f->tau_d,
                                             .noise = of->noise ? f->noise_d : NULL,
                                             .batch = of->batch,
-                                            .quantiles = of->quantiles};
+                                            .quantiles = of->quantiles,
+                                            .backend = backend,
+                                            .dropout_seed = 5,
+                                            .dropout_update = 9};
     f->input.steps = f->reference.steps = test_net_steps(of);
     if (!rm_net_is_recurrent(f->net))
         return;

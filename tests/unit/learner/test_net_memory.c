@@ -69,7 +69,10 @@ static void nothing_is_allocated(void **state)
         float *tau = b->ops->alloc(b, (size_t)of->batch * q);
         float *noise = b->ops->alloc(b, rm_net_noise_count(net)), *d = b->ops->alloc(b, out);
         rm_net_init(net, params, rm_rng_at(1, RM_STREAM_INIT, 0, 0));
+        b->ops->normals(b, 1, RM_STREAM_TEST, 0, 0, (size_t)of->batch * of->shape.inputs, x);
+        test_net_input(of, net, x, (size_t)of->batch * of->shape.inputs, NULL);
         struct rm_net_input input = {.x = x,
+                                     .dropout_update = 1,
                                      .batch = of->batch,
                                      .tau = of->quantiles ? tau : NULL,
                                      .quantiles = of->quantiles,

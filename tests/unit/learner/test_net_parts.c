@@ -46,6 +46,7 @@ static void make(struct fixture *f, const struct named_net *of, struct rm_backen
     f->outputs = rm_net_outputs(f->net);
     f->params = normals(b, 1, f->params_n);
     f->x = normals(b, 2, (size_t)BATCH * of->shape.inputs);
+    test_net_input(of, f->net, f->x, (size_t)BATCH * of->shape.inputs, NULL);
     f->noise = normals(b, 3, rm_net_noise_count(f->net));
     f->tau = b->ops->alloc(b, (size_t)BATCH * f->q);
     f->grads = b->ops->alloc(b, f->params_n);

@@ -1,0 +1,210 @@
+/* Convolution as a product: the patch under each place of the kernel becomes a row (im2col;
+ * Chellapilla et al., 2006), images in chunks of a fixed number so that sums over them have one
+ * order.
+ *
+ * Scratch: patches (rows, channels * kernel^2), then results (rows, out_channels), then, in
+ * training, a chunk's gradients of weights and biases. */
+#include "learner/backend/cpu.h"
+
+#include <string.h>
+
+/* Rows of patches that a chunk has at least, if the batch allows. */
+#define CHUNK_ROWS 1024u
+
+static uint32_t patch_of(const struct rm_conv *c)
+{
+    return c->channels * c->kernel * c->kernel;
+}
+
+static uint32_t places_of(const struct rm_conv *c)
+{
+    return c->out_height * c->out_width;
+}
+
+static uint32_t chunk_of(const struct rm_conv *c)
+{
+    return (CHUNK_ROWS + places_of(c) - 1) / places_of(c);
+}
+
+struct scratch {
+    float *patches, *results, *dw, *db;
+};
+
+static size_t rounded(size_t floats)
+{
+    return (floats + 15) / 16 * 16;
+}
+
+static size_t cut(const struct rm_conv *c, bool training, float *at, struct scratch *s)
+{
+    size_t rows = (size_t)chunk_of(c) * places_of(c);
+    size_t patches = rounded(rows * patch_of(c)), results = rounded(rows * c->out_channels);
+    size_t dw = rounded((size_t)c->out_channels * patch_of(c)), db = rounded(c->out_channels);
+    if (s)
+        *s =
+            (struct scratch){at, at + patches, at + patches + results, at + patches + results + dw};
+    return patches + results + (training ? dw + db : 0);
+}
+
+size_t rm_cpu_conv2d_packed_floats(struct rm_backend *b, const struct rm_conv *c)
+{
+    return rm_cpu_packed_floats(b, c->out_channels, patch_of(c));
+}
+
+void rm_cpu_conv2d_pack(struct rm_backend *b, const struct rm_conv *c, const float *w, float *wt)
+{
+    rm_cpu_pack(b, w, c->out_channels, patch_of(c), wt);
+}
+
+size_t rm_cpu_conv2d_scratch_floats(struct rm_backend *b, const struct rm_conv *c, bool training)
+{
+    (void)b;
+    return cut(c, training, NULL, NULL);
+}
+
+int rm_cpu_conv2d_reserve(struct rm_backend *b, const struct rm_conv *c, uint32_t batch,
+                          bool training)
+{
+    (void)batch; /* chunks are of one size: the last is filled up with zeros */
+    return rm_cpu_reserve(b, chunk_of(c) * places_of(c), patch_of(c), c->out_channels, training);
+}
+
+struct images {
+    const struct rm_conv *c;
+    const float *from;
+    float *to;
+};
+
+/* Patches of one image: rows of (channel, y, x) under the kernel, zeros beyond the edges. */
+static void take_patches(void *work, uint32_t image)
+{
+    const struct images *m = work;
+    const struct rm_conv *c = m->c;
+    const uint32_t k = c->kernel;
+    const float *x = m->from + (size_t)image * c->channels * c->height * c->width;
+    float *to = m->to + (size_t)image * places_of(c) * patch_of(c);
+    for (uint32_t oy = 0; oy < c->out_height; oy++)
+        for (uint32_t ox = 0; ox < c->out_width; ox++)
+            for (uint32_t channel = 0; channel < c->channels; channel++)
+                for (uint32_t ky = 0; ky < k; ky++, to += k) {
+                    int64_t y = (int64_t)oy * c->stride + ky - c->padding;
+                    int64_t x0 = (int64_t)ox * c->stride - c->padding;
+                    const float *row = x + ((size_t)channel * c->height) * c->width;
+                    for (uint32_t kx = 0; kx < k; kx++) {
+                        bool inside = y >= 0 && y < c->height && x0 + kx >= 0 && x0 + kx < c->width;
+                        to[kx] = inside ? row[y * c->width + x0 + kx] : 0.0f;
+                    }
+                }
+}
+
+/* The reverse: what was a number's gradient in each of its patches is added up, in their order. */
+static void give_patches(void *work, uint32_t image)
+{
+    const struct images *m = work;
+    const struct rm_conv *c = m->c;
+    const uint32_t k = c->kernel;
+    const size_t floats = (size_t)c->channels * c->height * c->width;
+    const float *from = m->from + (size_t)image * places_of(c) * patch_of(c);
+    float *dx = m->to + image * floats;
+    memset(dx, 0, floats * sizeof *dx);
+    for (uint32_t oy = 0; oy < c->out_height; oy++)
+        for (uint32_t ox = 0; ox < c->out_width; ox++)
+            for (uint32_t channel = 0; channel < c->channels; channel++)
+                for (uint32_t ky = 0; ky < k; ky++, from += k) {
+                    int64_t y = (int64_t)oy * c->stride + ky - c->padding;
+                    int64_t x0 = (int64_t)ox * c->stride - c->padding;
+                    float *row = dx + ((size_t)channel * c->height) * c->width;
+                    for (uint32_t kx = 0; kx < k; kx++)
+                        if (y >= 0 && y < c->height && x0 + kx >= 0 && x0 + kx < c->width)
+                            row[y * c->width + x0 + kx] += from[kx];
+                }
+}
+
+/* (places, out_channels) of an image to (out_channels, places), and back. */
+static void channels_first(void *work, uint32_t image)
+{
+    const struct images *m = work;
+    const uint32_t places = places_of(m->c), channels = m->c->out_channels;
+    const float *from = m->from + (size_t)image * places * channels;
+    float *to = m->to + (size_t)image * places * channels;
+    for (uint32_t o = 0; o < channels; o++)
+        for (uint32_t i = 0; i < places; i++)
+            to[(size_t)o * places + i] = from[(size_t)i * channels + o];
+}
+
+static void channels_last(void *work, uint32_t image)
+{
+    const struct images *m = work;
+    const uint32_t places = places_of(m->c), channels = m->c->out_channels;
+    const float *from = m->from + (size_t)image * places * channels;
+    float *to = m->to + (size_t)image * places * channels;
+    for (uint32_t i = 0; i < places; i++)
+        for (uint32_t o = 0; o < channels; o++)
+            to[(size_t)i * channels + o] = from[(size_t)o * places + i];
+}
+
+static void each_image(struct rm_backend *b, rm_pool_fn fn, const struct rm_conv *c,
+                       const float *from, float *to, uint32_t images)
+{
+    struct images m = {c, from, to};
+    rm_cpu_run(rm_cpu_of(b), fn, &m, images, (double)images * places_of(c) * patch_of(c));
+}
+
+void rm_cpu_conv2d(struct rm_backend *b, const struct rm_conv *c, const float *x, const float *wt,
+                   const float *bias, uint32_t batch, enum rm_activation act, float *y,
+                   float *scratch)
+{
+    const size_t in = (size_t)c->channels * c->height * c->width;
+    const size_t out = (size_t)c->out_channels * places_of(c);
+    struct scratch s;
+    cut(c, false, scratch, &s);
+    for (uint32_t at = 0; at < batch; at += chunk_of(c)) {
+        uint32_t n = batch - at < chunk_of(c) ? batch - at : chunk_of(c);
+        each_image(b, take_patches, c, x + at * in, s.patches, n);
+        rm_cpu_linear(b, s.patches, wt, bias, n * places_of(c), patch_of(c), c->out_channels, act,
+                      s.results);
+        each_image(b, channels_first, c, s.results, y + at * out, n);
+    }
+}
+
+void rm_cpu_conv2d_dx(struct rm_backend *b, const struct rm_conv *c, const float *dy,
+                      const float *w, uint32_t batch, float *dx, float *scratch)
+{
+    const size_t in = (size_t)c->channels * c->height * c->width;
+    const size_t out = (size_t)c->out_channels * places_of(c);
+    struct scratch s;
+    cut(c, true, scratch, &s);
+    for (uint32_t at = 0; at < batch; at += chunk_of(c)) {
+        uint32_t n = batch - at < chunk_of(c) ? batch - at : chunk_of(c);
+        each_image(b, channels_last, c, dy + at * out, s.results, n);
+        rm_cpu_linear_dx(b, s.results, w, n * places_of(c), patch_of(c), c->out_channels,
+                         s.patches);
+        each_image(b, give_patches, c, s.patches, dx + at * in, n);
+    }
+}
+
+void rm_cpu_conv2d_dw(struct rm_backend *b, const struct rm_conv *c, const float *dy,
+                      const float *x, uint32_t batch, float *dw, float *db, float *scratch)
+{
+    const size_t in = (size_t)c->channels * c->height * c->width;
+    const size_t out = (size_t)c->out_channels * places_of(c);
+    const size_t weights = (size_t)c->out_channels * patch_of(c);
+    const uint32_t chunk = chunk_of(c);
+    struct scratch s;
+    cut(c, true, scratch, &s);
+    for (uint32_t at = 0; at < batch; at += chunk) {
+        uint32_t n = batch - at < chunk ? batch - at : chunk;
+        size_t rest = (size_t)(chunk - n) * places_of(c);
+        each_image(b, take_patches, c, x + at * in, s.patches, n);
+        each_image(b, channels_last, c, dy + at * out, s.results, n);
+        memset(s.patches + (size_t)n * places_of(c) * patch_of(c), 0,
+               rest * patch_of(c) * sizeof *s.patches);
+        memset(s.results + n * out, 0, rest * c->out_channels * sizeof *s.results);
+        rm_cpu_linear_dw(b, s.results, s.patches, chunk * places_of(c), patch_of(c),
+                         c->out_channels, at ? s.dw : dw, at ? s.db : db);
+        if (at) {
+            rm_cpu_add(b, dw, s.dw, weights, dw);
+            rm_cpu_add(b, db, s.db, c->out_channels, db);
+        }
+    }
+}

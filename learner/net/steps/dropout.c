@@ -1,0 +1,45 @@
+/* Dropout (Srivastava et al., 2014), scaled in training. Whether a number is dropped is a function
+ * of (seed, update, layer, place in the batch), so backward draws again what forward drew and no
+ * split of the rows matters. */
+#include "learner/net/steps/steps.h"
+
+int rm_compile_dropout(struct rm_compiler *c, const struct rm_layer_config *layer)
+{
+    if (!(layer->rate >= 0 && layer->rate < 1))
+        return rm_compile_refuse(c, "rate must be from 0 to below 1");
+    rm_compile_step(c, RM_STEP_DROPOUT, c->place.form);
+    return 0;
+}
+
+/* y = x, or what is left of it. */
+static void drop(const struct rm_pass *p, const struct rm_step *s, const float *x, float *y)
+{
+    const struct rm_net_input *in = p->input;
+    size_t n = rm_rows_of(p, &s->out) * s->out.features;
+    if (!in->dropout_update || p->w->use == RM_NET_ACT) {
+        p->ops->upload(p->b, y, x, n);
+        return;
+    }
+    size_t first = (size_t)p->first * s->out.tokens * (s->out.per_quantile ? in->quantiles : 1) *
+                   s->out.features;
+    p->ops->dropout(p->b, in->dropout_seed, RM_STREAM_DROPOUT, s->number, in->dropout_update,
+                    (float)s->layer.rate, first, n, x, y);
+}
+
+static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                    const struct rm_rows *rows)
+{
+    (void)b;
+    drop(p, s, rows->x, rows->y);
+}
+
+static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                     const struct rm_rows *rows)
+{
+    (void)b;
+    if (rows->dx)
+        drop(p, s, rows->dy, rows->dx);
+}
+
+const struct rm_step_ops rm_dropout_step = {
+    .name = "dropout", .forward = forward, .backward = backward};

@@ -1,0 +1,46 @@
+/* Adds what went into the layers before it (He et al., 2016). */
+#include "learner/net/steps/steps.h"
+
+int rm_compile_residual(struct rm_compiler *c, const struct rm_layer_config *layer)
+{
+    if (layer->span == 0 || layer->span > c->layer)
+        return rm_compile_refuse(c, "cannot bridge %u layers; before it there are %u", layer->span,
+                                 c->layer);
+    const struct rm_place from = c->before[c->layer - layer->span];
+    const struct rm_row_form *now = &c->place.form, *then = &from.form;
+    if (c->net->takes_codes && c->layer == layer->span && c->layers[0].type == RM_LAYER_EMBEDDING)
+        return rm_compile_refuse(c, "cannot bridge an embedding: codes are nothing to add to");
+    if (now->per_quantile != then->per_quantile)
+        return rm_compile_refuse(c, "cannot bridge a cosine_embedding, which multiplies the rows");
+    if (now->features != then->features || now->tokens != then->tokens)
+        return rm_compile_refuse(c,
+                                 "adds what went into network layer %u, %u x %u numbers, to %u x "
+                                 "%u; both must be alike",
+                                 c->layer - layer->span, then->tokens, then->features, now->tokens,
+                                 now->features);
+    struct rm_step *s = rm_compile_step(c, RM_STEP_RESIDUAL, *now);
+    s->other = from.at;
+    s->trains |= from.at < c->net->step_count && c->net->steps[from.at].trains;
+    return 0;
+}
+
+static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                    const struct rm_rows *rows)
+{
+    (void)b;
+    p->ops->add(p->b, rows->x, rows->other, rm_rows_of(p, &s->out) * s->out.features, rows->y);
+}
+
+static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                     const struct rm_rows *rows)
+{
+    size_t n = rm_rows_of(p, &s->out) * s->out.features;
+    (void)b;
+    if (rows->dx)
+        p->ops->upload(p->b, rows->dx, rows->dy, n);
+    if (rows->d_other)
+        p->ops->upload(p->b, rows->d_other, rows->dy, n);
+}
+
+const struct rm_step_ops rm_residual_step = {
+    .name = "residual", .by_row = true, .forward = forward, .backward = backward};

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "config/traits.h"
 #include "learner/algo/actor_critic.h"
+#include "learner/algo/guard.h"
 #include "learner/method.h"
 #include "learner/rollout_rows.h"
 #include "shm/atomic.h"
@@ -32,6 +33,7 @@ struct rollout {
 
     struct rm_rollout rows;
     struct rm_actor_critic *learner;
+    struct rm_guard *guard;
 
     uint64_t number;    /* of the rollout in hand, or the next */
     bool in_hand;       /* it is copied, and updates are due */
@@ -40,7 +42,6 @@ struct rollout {
     uint64_t attempts;  /* and skipped */
     uint64_t round;     /* the one in hand, 0 before the first */
     bool arrived, last_round;
-    uint32_t not_finite;       /* skipped in a row */
     uint64_t blocked_since_ns; /* when it began to wait for rows; 0 = it does not */
 };
 
@@ -75,9 +76,19 @@ static void rollout_destroy(struct rm_method *method)
     struct rollout *r = of(method);
     if (!r)
         return;
+    rm_guard_destroy(r->guard);
     rm_actor_critic_destroy(r->learner);
     rm_rollout_destroy(&r->rows);
     free(r);
+}
+
+static int open_guard(struct rollout *r, struct rm_backend *backend, struct rm_error *error)
+{
+    int rc = rm_guard_create(&r->guard, r->experiment, backend, r->counters, r->plan->name, error);
+    if (rc)
+        return rc;
+    rm_actor_critic_guarded(r->learner, r->guard);
+    return rm_guard_ready(r->guard, error);
 }
 
 static int rollout_create(struct rm_method **method, const struct rm_method_spec *spec,
@@ -117,8 +128,11 @@ static int rollout_create(struct rm_method **method, const struct rm_method_spec
         .rollout = &r->rows,
         .policy = spec->policy,
         .shape = r->plan->shape,
+        .name = r->plan->name,
     };
     rc = rm_actor_critic_create(&r->learner, &learner, error);
+    if (!rc)
+        rc = open_guard(r, spec->backend, error);
     if (rc) {
         rollout_destroy(&r->method);
         return rc;
@@ -231,17 +245,13 @@ static int count_update(struct rollout *r, const struct rm_actor_critic_update *
     const uint32_t samples = rm_actor_critic_batch(r->learner);
     RM_ADD_OWN(&c->samples, samples);
     rm_limiter_sampled(&c->limiter, samples);
-    if (u->skipped) {
-        RM_ADD_OWN(&c->updates_skipped, 1);
-        if (++r->not_finite >= r->experiment->debug.finite_patience)
-            return rm_fail(error, -EDOM,
-                           "policy %s: %u updates in a row were not finite (loss %g, gradient norm "
-                           "%g); after %" PRIu64 " good ones; lower optimizer.learning_rate",
-                           r->plan->name, r->not_finite, u->loss, u->grad_norm, r->updates);
-        return 0;
-    }
-    r->not_finite = 0;
-    RM_POKE(&c->updates, ++r->updates);
+    const uint64_t made = r->updates + !u->skipped;
+    const int verdict = rm_guard_judge(r->guard, !u->skipped, u->loss, u->grad_norm, made, error);
+    if (verdict == RM_GUARD_BACK)
+        rm_actor_critic_restored(r->learner);
+    if (verdict != RM_GUARD_GOOD)
+        return verdict < 0 ? verdict : 0;
+    RM_POKE(&c->updates, r->updates = made);
     RM_POKE(&c->loss, u->loss);
     RM_POKE(&c->grad_norm, u->grad_norm);
     RM_POKE(&c->learning_rate, u->learning_rate);
@@ -258,6 +268,7 @@ static double progress(const struct rollout *r)
 static void finish_rollout(struct rollout *r)
 {
     struct rm_board_policy *c = r->counters;
+    rm_actor_critic_end(r->learner, r->clock);
     const struct rm_actor_critic_figures f = rm_actor_critic_figures(r->learner);
     RM_POKE(&c->policy_loss, f.policy_loss);
     RM_POKE(&c->value_loss, f.value_loss);
@@ -265,6 +276,9 @@ static void finish_rollout(struct rollout *r)
     RM_POKE(&c->kl, f.kl);
     RM_POKE(&c->clip_fraction, f.clip_fraction);
     RM_POKE(&c->explained_variance, f.explained_variance);
+    RM_POKE(&c->value_mean, f.value_mean);
+    RM_POKE(&c->value_deviation, f.value_deviation);
+    RM_POKE(&c->reward_scale, f.reward_scale);
     RM_ADD_OWN(&c->rollouts, 1);
     rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
     rm_publisher_publish(r->publisher, rm_actor_critic_params(r->learner), r->updates, r->round);
@@ -344,7 +358,16 @@ static uint64_t rollout_updates(const struct rm_method *method)
 
 static void rollout_load(struct rm_method *method, const float *params)
 {
-    rm_actor_critic_load(of(method)->learner, params);
+    struct rollout *r = of(method);
+    const struct rm_actor_critic_figures left = {
+        .value_mean = RM_PEEK(&r->counters->value_mean),
+        .value_deviation = RM_PEEK(&r->counters->value_deviation),
+        .reward_scale = RM_PEEK(&r->counters->reward_scale),
+    };
+    rm_actor_critic_load(r->learner, params);
+    rm_actor_critic_resume(r->learner, &left, params, r->env_steps * r->plan->agents,
+                           RM_PEEK(&r->counters->rollouts));
+    rm_guard_renew(r->guard);
 }
 
 static void rollout_leave(struct rm_method *method)

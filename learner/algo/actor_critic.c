@@ -1,15 +1,21 @@
 #include "learner/algo/actor_critic.h"
 
+#include "learner/algo/finite.h"
 #include "learner/algo/gae.h"
+#include "learner/algo/guard.h"
 #include "learner/algo/minibatch.h"
+#include "learner/algo/normaliser.h"
 #include "learner/algo/optimizer.h"
 #include "learner/algo/policy_loss.h"
+#include "learner/algo/reward_scale.h"
+#include "learner/algo/value_head.h"
 #include "learner/algo/vtrace.h"
 #include "shm/base/rng.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Rows of one forward pass over a rollout: activations of small networks stay in the second-level
  * cache. */
@@ -28,11 +34,17 @@ struct rm_actor_critic {
     struct rm_net *net;
     struct rm_net_workspace *value_space, *learn_space;
     struct rm_optimizer *optimizer;
+    struct rm_value_head value_head;
+    struct rm_reward_scale reward_scale;
+    struct rm_normaliser normaliser;
+    struct rm_finite finite;
     size_t count;          /* parameters */
     float *params, *grads; /* the backend's */
 
     /* Of the rollout in hand, (steps, lanes). */
-    float *value; /* (steps + 1, lanes) */
+    float *value;  /* (steps + 1, lanes) */
+    float *reward; /* (steps + 1, lanes) scaled */
+    uint8_t *lane; /* (lanes): enum rm_reward_lane */
     float *advantage;
     float *target;
     float *logp;  /* V-trace: of the policy at the rollout's start; else NULL */
@@ -73,6 +85,15 @@ static int make_network(struct rm_actor_critic *ac, const struct rm_net_shape *s
                                      rm_minibatches_most(&ac->minibatches), 0, RM_NET_TRAIN, error);
     if (!rc)
         rc = rm_optimizer_create(&ac->optimizer, ac->backend, ac->experiment, ac->net, error);
+    if (!rc)
+        rc = rm_normaliser_create(&ac->normaliser, ac->backend, r->inputs,
+                                  rm_net_input_mean_at(ac->net), rm_net_input_scale_at(ac->net),
+                                  error);
+    if (!rc)
+        rc = rm_reward_scale_create(&ac->reward_scale, ac->experiment, r->lanes, error);
+    if (!rc)
+        rm_value_head_create(&ac->value_head, ac->experiment, ac->backend,
+                             rm_net_value_output(ac->net));
     return rc;
 }
 
@@ -85,14 +106,16 @@ static int make_buffers(struct rm_actor_critic *ac, struct rm_error *error)
     ac->params = b->ops->alloc(b, ac->count);
     ac->grads = b->ops->alloc(b, ac->count);
     ac->value = calloc(rows + r->lanes, sizeof *ac->value);
+    ac->reward = calloc(rows + r->lanes, sizeof *ac->reward);
+    ac->lane = calloc(r->lanes, 1);
     ac->advantage = calloc(rows, sizeof *ac->advantage);
     ac->target = calloc(rows, sizeof *ac->target);
     if (ac->off_policy) {
         ac->logp = calloc(rows, sizeof *ac->logp);
         ac->ratio = calloc(rows, sizeof *ac->ratio);
     }
-    if (!ac->params || !ac->grads || !ac->value || !ac->advantage || !ac->target ||
-        (ac->off_policy && (!ac->logp || !ac->ratio)))
+    if (!ac->params || !ac->grads || !ac->value || !ac->reward || !ac->lane || !ac->advantage ||
+        !ac->target || (ac->off_policy && (!ac->logp || !ac->ratio)))
         return rm_fail(error, -ENOMEM, "no memory for %zu parameters and %zu rows", ac->count,
                        rows);
     return 0;
@@ -109,6 +132,7 @@ int rm_actor_critic_create(struct rm_actor_critic **out, const struct rm_actor_c
     ac->rollout = spec->rollout;
     ac->backend = spec->backend;
     ac->policy = spec->policy;
+    ac->finite = rm_finite_of(e, spec->name);
     ac->off_policy = e->algorithm.name != RM_ALGORITHM_PPO;
     ac->clip = e->algorithm.name == RM_ALGORITHM_VTRACE ? 0 : (float)e->algorithm.clip;
     ac->epochs = e->algorithm.name == RM_ALGORITHM_VTRACE ? 1 : e->algorithm.epochs;
@@ -156,7 +180,11 @@ void rm_actor_critic_destroy(struct rm_actor_critic *ac)
     if (ac->net)
         rm_net_destroy(ac->net);
     rm_minibatches_destroy(&ac->minibatches);
+    rm_normaliser_destroy(&ac->normaliser);
+    rm_reward_scale_destroy(&ac->reward_scale);
     free(ac->value);
+    free(ac->reward);
+    free(ac->lane);
     free(ac->advantage);
     free(ac->target);
     free(ac->logp);
@@ -178,7 +206,47 @@ void rm_actor_critic_load(struct rm_actor_critic *ac, const float *params)
     rm_net_prepare(ac->learn_space, ac->params);
 }
 
+void rm_actor_critic_resume(struct rm_actor_critic *ac, const struct rm_actor_critic_figures *left,
+                            const float *params, uint64_t rows, uint64_t rollouts)
+{
+    rm_value_head_resume(&ac->value_head,
+                         rm_value_head_left(left->value_mean, left->value_deviation, rollouts));
+    rm_reward_scale_resume(&ac->reward_scale, left->reward_scale, (double)rows);
+    rm_normaliser_resume(&ac->normaliser, params, (double)rows);
+}
+
+void rm_actor_critic_guarded(struct rm_actor_critic *ac, struct rm_guard *guard)
+{
+    rm_guard_floats(guard, ac->params, ac->count);
+    rm_guard_bytes(guard, &ac->value_head.state, sizeof ac->value_head.state);
+    rm_guard_optimizer(guard, ac->optimizer);
+}
+
+void rm_actor_critic_restored(struct rm_actor_critic *ac)
+{
+    rm_net_prepare(ac->learn_space, ac->params);
+}
+
 /* --- a rollout ------------------------------------------------------------------------------- */
+
+/* Rewards came with the rows after the samples that they are for. In worlds of several phases the
+ * last row's successor is not there yet. */
+static void scale_rewards(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const uint32_t steps = r->successors ? r->steps : r->steps - 1;
+    uint8_t *lane = ac->lane;
+    memcpy(ac->reward, r->reward, (size_t)(r->steps + 1) * r->lanes * sizeof *ac->reward);
+    if (!ac->reward_scale.on)
+        return;
+    for (uint32_t t = 0; t < steps; t++) {
+        const size_t at = (size_t)t * r->lanes;
+        for (uint32_t i = 0; i < r->lanes; i++)
+            lane[i] = r->valid[at + i] > 0 ? RM_REWARD_GOES_ON : RM_REWARD_ABSENT;
+        rm_reward_scale_add(&ac->reward_scale, r->reward + at + r->lanes, lane);
+    }
+    rm_reward_scale_apply(&ac->reward_scale, ac->reward, (size_t)(r->steps + 1) * r->lanes);
+}
 
 /* Values of all rows and of the successors; with V-trace, too, what the policy of now would have
  * said of the actions. */
@@ -211,7 +279,7 @@ static void advantages(struct rm_actor_critic *ac)
     const struct rm_rollout_rows rows = {
         .steps = r->steps,
         .lanes = r->lanes,
-        .reward = r->reward,
+        .reward = ac->reward,
         .value = ac->value,
         .discount = r->discount,
         .valid = r->valid,
@@ -270,13 +338,28 @@ static struct rm_moments_of_batch normal(const struct rm_actor_critic *ac, const
     return (struct rm_moments_of_batch){(float)mean, (float)(1 / (sqrt(square / (n - 1)) + 1e-8))};
 }
 
+/* From here on values and targets are in the units of the network's output. */
+static void follow_returns(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const size_t rows = (size_t)r->steps * r->lanes;
+    for (uint32_t i = 0; i < r->samples; i++)
+        ac->reward[i] = ac->target[r->sample[i]]; /* rewards have done their part */
+    if (rm_value_head_update(&ac->value_head, rm_moments_of(ac->reward, r->samples), ac->params))
+        rm_net_prepare(ac->learn_space, ac->params);
+    rm_value_targets(&ac->value_head, ac->value, rows, ac->value);
+    rm_value_targets(&ac->value_head, ac->target, rows, ac->target);
+}
+
 void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
                            struct rm_phase_clock *clock)
 {
     const struct rm_rollout *r = ac->rollout;
     enter(clock, RM_PHASE_FORWARD);
     evaluate(ac);
+    rm_values_of(&ac->value_head, ac->value, (size_t)(r->steps + 1) * r->lanes, ac->value);
     enter(clock, RM_PHASE_SAMPLING);
+    scale_rewards(ac);
     advantages(ac);
     ac->number = number;
     ac->pass = ac->part = 0;
@@ -284,10 +367,11 @@ void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
     ac->pass_kl = ac->pass_samples = ac->samples = 0;
     ac->figures = (struct rm_actor_critic_figures){0};
     ac->figures.explained_variance = r->samples ? explained_variance(ac) : 0;
+    follow_returns(ac);
     if (ac->experiment->algorithm.normalize_advantages == RM_NORMALISE_BATCH)
         ac->whole = normal(ac, r->sample, r->samples);
-    else
-        ac->whole = (struct rm_moments_of_batch){0, 1};
+    else /* in the value's units, as the value's error is (Hessel 2019, eq. 10) */
+        ac->whole = (struct rm_moments_of_batch){0, (float)(1 / ac->value_head.state.deviation)};
     rm_minibatches_begin(&ac->minibatches, r->sample, r->samples);
 }
 
@@ -367,7 +451,12 @@ struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, u
                                             .loss = total / m.rows,
                                             .update = update,
                                             .progress = progress};
-    const struct rm_optimizer_result moved = rm_optimizer_step(ac->optimizer, &step);
+    const double norm = rm_optimizer_norm(ac->optimizer, ac->grads);
+    if (rm_finite_due(&ac->finite, update, !isfinite(step.loss) || !isfinite(norm))) {
+        rm_net_forward(ac->learn_space, ac->params, &in); /* learning keeps no rows */
+        rm_finite_look(&ac->finite, update, ac->learn_space, ac->params, &in, ac->grads);
+    }
+    const struct rm_optimizer_result moved = rm_optimizer_apply(ac->optimizer, &step, norm);
     if (!moved.skipped) {
         rm_net_prepare(ac->learn_space, ac->params);
         sum_up(ac, sums, m.rows);
@@ -379,6 +468,22 @@ struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, u
                                            moved.skipped};
 }
 
+/* Runs of samples, in their order, which does not depend on how worlds are split. */
+void rm_actor_critic_end(struct rm_actor_critic *ac, struct rm_phase_clock *clock)
+{
+    const struct rm_rollout *r = ac->rollout;
+    if (ac->normaliser.mean_at == SIZE_MAX)
+        return;
+    enter(clock, RM_PHASE_SAMPLING);
+    for (uint32_t from = 0, to; from < r->samples; from = to) {
+        for (to = from + 1; to < r->samples && r->sample[to] == r->sample[to - 1] + 1;)
+            to++;
+        rm_normaliser_add(&ac->normaliser, r->x + (size_t)r->sample[from] * r->inputs, to - from);
+    }
+    rm_normaliser_write(&ac->normaliser, ac->params);
+    rm_net_prepare(ac->learn_space, ac->params);
+}
+
 struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_critic *ac)
 {
     struct rm_actor_critic_figures f = ac->figures;
@@ -387,6 +492,9 @@ struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_cri
     f.value_loss /= n;
     f.entropy /= n;
     f.clip_fraction /= n;
+    f.value_mean = ac->value_head.state.mean;
+    f.value_deviation = ac->value_head.state.deviation;
+    f.reward_scale = rm_reward_scale_divisor(&ac->reward_scale);
     return f;
 }
 

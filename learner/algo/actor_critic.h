@@ -6,6 +6,10 @@
  *            rollout's start, so that the correction is made once and the step is bounded
  *   vtrace   Espeholt 2018: V-trace and the plain policy gradient, one pass
  *
+ * Returns are followed by the value head (value_head.h), rewards are divided by their running scale
+ * (reward_scale.h), observations are normalised by what end() writes into the parameters
+ * (normaliser.h): each where the experiment asks for it.
+ *
  * All randomness is a function of (seed, policy, rollout, pass). Belongs to one thread; nothing is
  * allocated after create. */
 #ifndef RM_LEARNER_ALGO_ACTOR_CRITIC_H
@@ -22,6 +26,7 @@
 #include <stdint.h>
 
 struct rm_actor_critic;
+struct rm_guard;
 
 struct rm_actor_critic_spec {
     const struct rm_experiment *experiment; /* outlive it */
@@ -29,6 +34,7 @@ struct rm_actor_critic_spec {
     const struct rm_rollout *rollout; /* its buffers: what begin() and update() read */
     uint32_t policy;
     struct rm_net_shape shape;
+    const char *name; /* of the policy, for the log */
 };
 
 /* Numbers that may change while running; from the experiment at first. */
@@ -44,8 +50,10 @@ struct rm_actor_critic_update {
 /* Of one rollout: means over its updates, but for kl, of its last pass, and explained_variance. */
 struct rm_actor_critic_figures {
     double policy_loss, value_loss, entropy, kl, clip_fraction;
-    double explained_variance; /* 1 - Var(return - value) / Var(return), before training */
-    uint32_t passes;           /* made; fewer than algorithm.epochs when kl stopped them */
+    double explained_variance;          /* 1 - Var(return - value) / Var(return), before training */
+    double value_mean, value_deviation; /* of the value head */
+    double reward_scale;                /* what rewards are divided by */
+    uint32_t passes;                    /* made; fewer than algorithm.epochs when kl stopped them */
 };
 
 int rm_actor_critic_create(struct rm_actor_critic **ac, const struct rm_actor_critic_spec *spec,
@@ -65,6 +73,9 @@ bool rm_actor_critic_due(const struct rm_actor_critic *ac);
 struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
                                                    double progress, struct rm_phase_clock *clock);
 
+/* After the last update of a rollout, before its weights are published. */
+void rm_actor_critic_end(struct rm_actor_critic *ac, struct rm_phase_clock *clock);
+
 struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_critic *ac);
 uint32_t rm_actor_critic_batch(const struct rm_actor_critic *ac); /* samples of the latest update */
 
@@ -74,10 +85,21 @@ void rm_actor_critic_set(struct rm_actor_critic *ac,
 /* Replaces the parameters, from host memory; the optimizer starts afresh. */
 void rm_actor_critic_load(struct rm_actor_critic *ac, const float *params);
 
+/* After that, goes on from what a predecessor left on the board; `rows` it has learned from, in
+ * `rollouts`. */
+void rm_actor_critic_resume(struct rm_actor_critic *ac, const struct rm_actor_critic_figures *left,
+                            const float *params, uint64_t rows, uint64_t rollouts);
+
+/* Declares to the guard what an update changes; and after the guard put it back, prepares what is
+ * derived from it (guard.h). */
+void rm_actor_critic_guarded(struct rm_actor_critic *ac, struct rm_guard *guard);
+void rm_actor_critic_restored(struct rm_actor_critic *ac);
+
 const float *rm_actor_critic_params(const struct rm_actor_critic *ac);
 const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac);
 
-/* What the rollout in hand was made into, (steps, lanes): for tests and tools. */
+/* What the rollout in hand was made into, (steps, lanes): for tests and tools. Targets and values
+ * in the units of the network's output, which are those of rewards but for PopArt. */
 const float *rm_actor_critic_advantages(const struct rm_actor_critic *ac);
 const float *rm_actor_critic_targets(const struct rm_actor_critic *ac);
 const float *rm_actor_critic_values(const struct rm_actor_critic *ac); /* (steps + 1, lanes) */

@@ -62,6 +62,12 @@ void rm_reward_scale_add(struct rm_reward_scale *scale, const float *rewards, co
             scale->returns[i] = 0.0;
 }
 
+void rm_reward_scale_resume(struct rm_reward_scale *scale, double divisor, double count)
+{
+    if (divisor > 0)
+        scale->moments = (struct rm_moments){count, 0.0, divisor * divisor * count};
+}
+
 double rm_reward_scale_divisor(const struct rm_reward_scale *scale)
 {
     if (!scale->on || scale->moments.count < 1)

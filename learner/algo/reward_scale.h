@@ -46,6 +46,10 @@ void rm_reward_scale_destroy(struct rm_reward_scale *scale);
  * not finite is left out of the variance. */
 void rm_reward_scale_add(struct rm_reward_scale *scale, const float *rewards, const uint8_t *lanes);
 
+/* Goes on from the divisor that a predecessor left on the board, which stands for `count` rewards.
+ */
+void rm_reward_scale_resume(struct rm_reward_scale *scale, double divisor, double count);
+
 /* What rewards are divided by: 1 before the first reward. */
 double rm_reward_scale_divisor(const struct rm_reward_scale *scale);
 

@@ -107,6 +107,8 @@ static int count_update(struct replay *r, const struct rm_trainer_result *result
     RM_POKE(&c->loss, result->loss);
     RM_POKE(&c->grad_norm, result->grad_norm);
     RM_POKE(&c->q_mean, result->q_mean);
+    RM_POKE(&c->temperature, result->temperature);
+    RM_POKE(&c->entropy, result->entropy);
     RM_POKE(&c->learning_rate, result->learning_rate);
     return 0;
 }

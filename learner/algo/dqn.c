@@ -7,6 +7,7 @@
 #include "learner/algo/guard.h"
 #include "learner/algo/normaliser.h"
 #include "learner/algo/optimizer.h"
+#include "learner/algo/target.h"
 #include "learner/algo/trainer.h"
 
 #include <errno.h>
@@ -284,36 +285,6 @@ static struct rm_trainer_result dqn_gradient(struct rm_trainer *trainer,
     return result;
 }
 
-/* Whether the target network becomes a copy of the online one after this update. */
-static bool copies_target(const struct dqn *t, uint64_t number)
-{
-    const uint64_t interval = t->experiment->algorithm.target.interval;
-    if (interval == 0)
-        return false;
-    if (t->experiment->algorithm.target.update == RM_TARGET_HARD)
-        return number % interval == 0;
-    /* The original's sequential form copies at the start of every interval-th epoch, besides moving
-     * the target softly. It makes one update after every epoch but the first, so that is after
-     * update interval - 1. */
-    return t->experiment->algorithm.form == RM_FORM_SORREL_SEQ && (number + 1) % interval == 0;
-}
-
-static void move_target(struct dqn *t, uint64_t number)
-{
-    struct rm_backend *b = t->backend;
-    const bool copy = copies_target(t, number);
-    const bool soft = t->experiment->algorithm.target.update == RM_TARGET_SOFT;
-    if (!copy && !soft)
-        return;
-    if (copy) {
-        b->ops->download(b, t->host_params, t->params, t->count);
-        b->ops->upload(b, t->target, t->host_params, t->count);
-    } else {
-        b->ops->lerp(b, (float)t->settings.target_tau, t->params, t->count, t->target);
-    }
-    rm_net_prepare(t->target_space, t->target);
-}
-
 static struct rm_trainer_result dqn_update(struct rm_trainer *trainer, const struct rm_batch *batch,
                                            uint64_t number, struct rm_phase_clock *clock)
 {
@@ -333,7 +304,9 @@ static struct rm_trainer_result dqn_update(struct rm_trainer *trainer, const str
     rm_normaliser_add(&t->normaliser, batch->obs, t->batch);
     rm_normaliser_write(&t->normaliser, t->params);
     rm_net_prepare(t->online_space, t->params);
-    move_target(t, number);
+    if (rm_target_follow(t->experiment, t->backend, t->settings.target_tau, number, t->params,
+                         t->count, t->target, t->host_params))
+        rm_net_prepare(t->target_space, t->target);
     return result;
 }
 

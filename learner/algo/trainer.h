@@ -36,8 +36,9 @@ struct rm_trainer_settings {
 
 struct rm_trainer_result {
     double loss, grad_norm, q_mean;
-    double learning_rate; /* of this update */
-    bool skipped;         /* loss or gradient was not finite: nothing was changed */
+    double learning_rate;        /* of this update */
+    double temperature, entropy; /* sac; else 0 */
+    bool skipped;                /* loss or gradient was not finite: nothing was changed */
 };
 
 struct rm_trainer_ops {
@@ -65,7 +66,7 @@ struct rm_trainer {
     const struct rm_trainer_ops *ops;
 };
 
-extern const struct rm_trainer_ops rm_dqn_trainer;
+extern const struct rm_trainer_ops rm_dqn_trainer, rm_sac_trainer;
 
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
                       struct rm_error *error);

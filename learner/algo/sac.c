@@ -1,0 +1,438 @@
+/* sac: the trainer of discrete soft actor-critic (Christodoulou 2019). Three networks: the policy,
+ * which alone is published, and two critics, each with a target network. All gradients of an update
+ * are taken at the same parameters; then everything moves at once.
+ *
+ * The temperature is learned as its logarithm by Adam (Kingma 2015), down the gradient of
+ * alpha (H - target) (Christodoulou, eq. 11), H the policy's entropy in the states of the batch: it
+ * falls while there is more entropy than asked for. */
+#include "learner/algo/optimizer.h"
+#include "learner/algo/sac_loss.h"
+#include "learner/algo/target.h"
+#include "learner/algo/trainer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CRITICS = 2 };
+
+/* A network that is trained: the policy or a critic. */
+struct part {
+    struct rm_net *net;
+    struct rm_net_workspace *space;
+    struct rm_optimizer *optimizer;
+    size_t count;
+    float *params, *grads;
+    double norm; /* of its last gradient */
+};
+
+struct sac {
+    struct rm_trainer trainer; /* first */
+    const struct rm_experiment *experiment;
+    struct rm_backend *backend;
+    uint32_t policy, batch, inputs, actions;
+    struct rm_trainer_settings settings;
+    double progress;
+
+    struct part actor, critic[CRITICS];
+    struct rm_net_workspace *target_space[CRITICS];
+    float *target[CRITICS];
+
+    double log_alpha, alpha_m, alpha_v; /* with Adam's moments */
+    uint64_t alpha_steps;
+    double gap; /* of the last gradient: target entropy - entropy */
+
+    /* The backend's memory: (batch, inputs), (batch, actions). */
+    float *obs, *next_obs, *d_out;
+
+    /* Host memory. */
+    float *p, *logp;    /* (batch, actions) */
+    float *q[CRITICS];  /* (batch, actions) */
+    float *host_d_out;  /* (batch, actions) */
+    float *host_params; /* (most parameters) */
+    float *y;           /* (batch) */
+};
+
+static struct sac *of(struct rm_trainer *trainer)
+{
+    return (struct sac *)trainer;
+}
+
+static const struct sac *of_const(const struct rm_trainer *trainer)
+{
+    return (const struct sac *)trainer;
+}
+
+static void enter(struct rm_phase_clock *clock, enum rm_phase phase)
+{
+    if (clock)
+        rm_phase_enter(clock, phase);
+}
+
+/* --- making ---------------------------------------------------------------------------------- */
+
+static int make_part(struct sac *t, struct part *part, const struct rm_network_config *network,
+                     const struct rm_net_shape *shape, struct rm_error *error)
+{
+    struct rm_backend *b = t->backend;
+    int rc = rm_net_compile(&part->net, network, shape, error);
+    if (!rc)
+        rc = rm_net_workspace_create(&part->space, part->net, b, t->batch, 0, true, error);
+    if (!rc)
+        rc = rm_optimizer_create(&part->optimizer, b, t->experiment, part->net, error);
+    if (rc)
+        return rc;
+    part->count = rm_net_param_count(part->net);
+    part->params = b->ops->alloc(b, part->count);
+    part->grads = b->ops->alloc(b, part->count);
+    return part->params && part->grads
+               ? 0
+               : rm_fail(error, -ENOMEM, "backend %s: no memory for %zu parameters", b->name,
+                         part->count);
+}
+
+static int make_networks(struct sac *t, const struct rm_net_shape *shape, struct rm_error *error)
+{
+    struct rm_backend *b = t->backend;
+    struct rm_net_shape values = *shape;
+    values.head = RM_HEAD_VALUES;
+    int rc = make_part(t, &t->actor, &t->experiment->network, shape, error);
+    for (uint32_t i = 0; !rc && i < CRITICS; i++) {
+        struct part *c = &t->critic[i];
+        rc = make_part(t, c, &t->experiment->network, &values, error);
+        if (!rc)
+            rc = rm_net_workspace_create(&t->target_space[i], c->net, b, t->batch, 0, false, error);
+        if (!rc && !(t->target[i] = b->ops->alloc(b, c->count)))
+            rc = rm_fail(error, -ENOMEM, "backend %s: no memory for %zu parameters", b->name,
+                         c->count);
+    }
+    return rc;
+}
+
+static int make_buffers(struct sac *t, struct rm_error *error)
+{
+    struct rm_backend *b = t->backend;
+    const size_t rows = t->batch, outputs = rows * t->actions;
+    const size_t most = t->actor.count > t->critic[0].count ? t->actor.count : t->critic[0].count;
+    t->obs = b->ops->alloc(b, rows * t->inputs);
+    t->next_obs = b->ops->alloc(b, rows * t->inputs);
+    t->d_out = b->ops->alloc(b, outputs);
+    float **host[] = {&t->p, &t->logp, &t->q[0], &t->q[1], &t->host_d_out};
+    bool all = t->obs && t->next_obs && t->d_out;
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++)
+        all &= (*host[i] = calloc(outputs, sizeof(float))) != NULL;
+    t->host_params = calloc(most, sizeof(float));
+    t->y = calloc(rows, sizeof(float));
+    return all && t->host_params && t->y
+               ? 0
+               : rm_fail(error, -ENOMEM, "no memory for a batch of %u", t->batch);
+}
+
+static void destroy_part(struct sac *t, struct part *part)
+{
+    if (part->params)
+        t->backend->ops->release(t->backend, part->params);
+    if (part->grads)
+        t->backend->ops->release(t->backend, part->grads);
+    rm_optimizer_destroy(part->optimizer);
+    if (part->space)
+        rm_net_workspace_destroy(part->space);
+    if (part->net)
+        rm_net_destroy(part->net);
+}
+
+static void sac_destroy(struct rm_trainer *trainer)
+{
+    struct sac *t = of(trainer);
+    float *device[] = {t->obs, t->next_obs, t->d_out, t->target[0], t->target[1]};
+    for (size_t i = 0; i < sizeof device / sizeof *device; i++)
+        if (device[i])
+            t->backend->ops->release(t->backend, device[i]);
+    for (uint32_t i = 0; i < CRITICS; i++) {
+        if (t->target_space[i])
+            rm_net_workspace_destroy(t->target_space[i]);
+        destroy_part(t, &t->critic[i]);
+        free(t->q[i]);
+    }
+    destroy_part(t, &t->actor);
+    free(t->p);
+    free(t->logp);
+    free(t->host_d_out);
+    free(t->host_params);
+    free(t->y);
+    free(t);
+}
+
+/* --- settings and parameters ----------------------------------------------------------------- */
+
+static void sac_set(struct rm_trainer *trainer, const struct rm_trainer_settings *settings)
+{
+    struct sac *t = of(trainer);
+    struct part *parts[] = {&t->actor, &t->critic[0], &t->critic[1]};
+    t->settings = *settings;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        rm_optimizer_set(parts[i]->optimizer, settings->learning_rate, settings->grad_clip);
+}
+
+static void sac_progress(struct rm_trainer *trainer, double progress)
+{
+    of(trainer)->progress = progress;
+}
+
+static void load_part(struct sac *t, struct part *part, const float *params)
+{
+    t->backend->ops->upload(t->backend, part->params, params, part->count);
+    rm_optimizer_reset(part->optimizer);
+    rm_net_prepare(part->space, part->params);
+}
+
+/* The policy from `params`. Critics are not published: they begin anew, as does the temperature. */
+static void sac_load(struct rm_trainer *trainer, const float *params)
+{
+    struct sac *t = of(trainer);
+    struct rm_backend *b = t->backend;
+    load_part(t, &t->actor, params);
+    for (uint32_t i = 0; i < CRITICS; i++) {
+        struct part *c = &t->critic[i];
+        rm_net_init(c->net, t->host_params,
+                    rm_rng_at(t->experiment->seed, RM_STREAM_INIT, t->policy, 1 + i));
+        load_part(t, c, t->host_params);
+        b->ops->upload(b, t->target[i], t->host_params, c->count);
+        rm_net_prepare(t->target_space[i], t->target[i]);
+    }
+    t->log_alpha = log(t->experiment->algorithm.temperature);
+    t->alpha_m = t->alpha_v = 0;
+    t->alpha_steps = 0;
+}
+
+static const float *sac_params(const struct rm_trainer *trainer)
+{
+    return of_const(trainer)->actor.params;
+}
+
+static const float *sac_target(const struct rm_trainer *trainer)
+{
+    (void)trainer; /* the policy has none */
+    return NULL;
+}
+
+static const float *sac_grads(const struct rm_trainer *trainer)
+{
+    return of_const(trainer)->actor.grads;
+}
+
+static const struct rm_net *sac_net(const struct rm_trainer *trainer)
+{
+    return of_const(trainer)->actor.net;
+}
+
+/* --- an update ------------------------------------------------------------------------------- */
+
+/* A forward pass; its outputs to host memory. */
+static struct rm_net_input forward(struct sac *t, struct rm_net_workspace *space,
+                                   const float *params, const float *x, float *out)
+{
+    struct rm_backend *b = t->backend;
+    const struct rm_net_input in = {.x = x, .batch = t->batch};
+    const float *y = rm_net_forward(space, params, &in);
+    b->ops->download(b, out, y, (size_t)t->batch * t->actions);
+    return in;
+}
+
+static void backward(struct sac *t, struct part *part, const struct rm_net_input *in)
+{
+    struct rm_backend *b = t->backend;
+    b->ops->upload(b, t->d_out, t->host_d_out, (size_t)t->batch * t->actions);
+    rm_net_backward(part->space, part->params, in, t->d_out, part->grads);
+    part->norm = rm_optimizer_norm(part->optimizer, part->grads);
+}
+
+static struct rm_sac_view view_of(const struct sac *t, const struct rm_batch *batch,
+                                  const uint8_t *mask)
+{
+    return (struct rm_sac_view){
+        .batch = t->batch,
+        .actions = t->actions,
+        .p = t->p,
+        .logp = t->logp,
+        .q1 = t->q[0],
+        .q2 = t->q[1],
+        .weight = batch->weight,
+        .alpha = exp(t->log_alpha),
+        .target_ratio = t->experiment->algorithm.target_entropy_ratio,
+        .mask = mask,
+    };
+}
+
+static void make_targets(struct sac *t, const struct rm_batch *batch)
+{
+    forward(t, t->actor.space, t->actor.params, t->next_obs, t->logp);
+    rm_sac_policy(t->logp, batch->next_mask, t->batch, t->actions, t->p, t->logp);
+    for (uint32_t i = 0; i < CRITICS; i++)
+        forward(t, t->target_space[i], t->target[i], t->next_obs, t->q[i]);
+    const struct rm_sac_view next = view_of(t, batch, batch->next_mask);
+    rm_sac_targets(&next, batch->ret, batch->discount, t->y);
+}
+
+static double critic_gradients(struct sac *t, const struct rm_batch *batch)
+{
+    const size_t outputs = (size_t)t->batch * t->actions;
+    double loss = 0;
+    if (batch->error)
+        memset(batch->error, 0, t->batch * sizeof *batch->error);
+    for (uint32_t i = 0; i < CRITICS; i++) {
+        struct part *c = &t->critic[i];
+        const struct rm_net_input in = forward(t, c->space, c->params, t->obs, t->q[i]);
+        memset(t->host_d_out, 0, outputs * sizeof *t->host_d_out);
+        loss += rm_sac_critic_loss(t->q[i], t->batch, t->actions, batch->action, t->y,
+                                   batch->weight, t->host_d_out, batch->error);
+        backward(t, c, &in);
+    }
+    return loss;
+}
+
+static struct rm_sac_policy_loss policy_gradient(struct sac *t, const struct rm_batch *batch)
+{
+    const struct rm_net_input in = forward(t, t->actor.space, t->actor.params, t->obs, t->logp);
+    rm_sac_policy(t->logp, batch->mask, t->batch, t->actions, t->p, t->logp);
+    const struct rm_sac_view view = view_of(t, batch, batch->mask);
+    const struct rm_sac_policy_loss loss = rm_sac_policy_loss(&view, t->host_d_out);
+    backward(t, &t->actor, &in);
+    return loss;
+}
+
+static struct rm_trainer_result sac_gradient(struct rm_trainer *trainer,
+                                             const struct rm_batch *batch, uint64_t number,
+                                             struct rm_phase_clock *clock)
+{
+    struct sac *t = of(trainer);
+    struct rm_backend *b = t->backend;
+    const size_t inputs = (size_t)t->batch * t->inputs;
+    (void)number; /* nothing is drawn */
+    enter(clock, RM_PHASE_UPLOAD);
+    b->ops->upload(b, t->obs, batch->obs, inputs);
+    b->ops->upload(b, t->next_obs, batch->next_obs, inputs);
+    enter(clock, RM_PHASE_FORWARD);
+    make_targets(t, batch);
+    enter(clock, RM_PHASE_BACKWARD);
+    const double critics = critic_gradients(t, batch);
+    const struct rm_sac_policy_loss policy = policy_gradient(t, batch);
+    t->gap = policy.gap;
+    struct rm_trainer_result result = {
+        .loss = critics + policy.loss,
+        .q_mean = policy.value,
+        .entropy = policy.entropy,
+        .temperature = exp(t->log_alpha),
+        .grad_norm = sqrt(t->actor.norm * t->actor.norm + t->critic[0].norm * t->critic[0].norm +
+                          t->critic[1].norm * t->critic[1].norm),
+    };
+    result.skipped = !isfinite(result.loss) || !isfinite(result.grad_norm);
+    return result;
+}
+
+static double move_part(struct sac *t, struct part *part, double loss, uint64_t number)
+{
+    const struct rm_optimizer_input step = {
+        .params = part->params,
+        .grads = part->grads,
+        .loss = loss,
+        .update = number,
+        .progress = t->progress,
+    };
+    const double rate = rm_optimizer_apply(part->optimizer, &step, part->norm).learning_rate;
+    rm_net_prepare(part->space, part->params);
+    return rate;
+}
+
+/* d/dlog alpha of alpha (H - target) is -alpha gap. */
+static void move_temperature(struct sac *t, double rate)
+{
+    const struct rm_experiment *e = t->experiment;
+    if (!e->algorithm.tune_temperature)
+        return;
+    const double b1 = e->optimizer.beta1, b2 = e->optimizer.beta2;
+    const double gradient = -exp(t->log_alpha) * t->gap, k = (double)++t->alpha_steps;
+    t->alpha_m = b1 * t->alpha_m + (1 - b1) * gradient;
+    t->alpha_v = b2 * t->alpha_v + (1 - b2) * gradient * gradient;
+    const double m = t->alpha_m / (1 - pow(b1, k)), v = t->alpha_v / (1 - pow(b2, k));
+    t->log_alpha -= rate * m / (sqrt(v) + e->optimizer.epsilon);
+}
+
+static struct rm_trainer_result sac_update(struct rm_trainer *trainer, const struct rm_batch *batch,
+                                           uint64_t number, struct rm_phase_clock *clock)
+{
+    struct sac *t = of(trainer);
+    struct rm_trainer_result result = sac_gradient(trainer, batch, number, clock);
+    if (result.skipped)
+        return result;
+    enter(clock, RM_PHASE_OPTIMIZER);
+    result.learning_rate = move_part(t, &t->actor, result.loss, number);
+    for (uint32_t i = 0; i < CRITICS; i++) {
+        struct part *c = &t->critic[i];
+        move_part(t, c, result.loss, number);
+        if (rm_target_follow(t->experiment, t->backend, t->settings.target_tau, number, c->params,
+                             c->count, t->target[i], t->host_params))
+            rm_net_prepare(t->target_space[i], t->target[i]);
+    }
+    move_temperature(t, result.learning_rate);
+    return result;
+}
+
+/* Forward of the policy twice and of each critic and its target once; backward of the three trained
+ * ones costs twice their forward, but for the inputs of the first layer. */
+static double sac_update_flops(const struct rm_trainer *trainer)
+{
+    const struct sac *t = of_const(trainer);
+    const double actor = rm_net_forward_flops(t->actor.net, t->batch, 0);
+    const double critic = rm_net_forward_flops(t->critic[0].net, t->batch, 0);
+    const struct rm_network_config *network = &t->experiment->network;
+    double first = 0;
+    for (uint32_t i = 0; i < network->layer_count && first == 0; i++)
+        first = 2.0 * t->batch * t->inputs * network->layers[i].units;
+    return 4 * actor + 2 * (4 * critic) - 3 * first;
+}
+
+static int sac_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
+                      struct rm_error *error)
+{
+    struct sac *t = calloc(1, sizeof *t);
+    if (!t)
+        return rm_fail(error, -ENOMEM, "no memory for a trainer");
+    const struct rm_experiment *e = spec->experiment;
+    t->trainer.ops = &rm_sac_trainer;
+    t->experiment = e;
+    t->backend = spec->backend;
+    t->policy = spec->policy;
+    t->batch = e->sample.batch;
+    t->inputs = spec->shape.inputs;
+    t->actions = spec->shape.actions;
+    t->settings = (struct rm_trainer_settings){e->optimizer.learning_rate, e->optimizer.grad_clip,
+                                               e->algorithm.target.tau};
+    int rc = make_networks(t, &spec->shape, error);
+    if (!rc)
+        rc = make_buffers(t, error);
+    if (rc) {
+        sac_destroy(&t->trainer);
+        return rc;
+    }
+    rm_net_init(t->actor.net, t->host_params, rm_rng_at(e->seed, RM_STREAM_INIT, t->policy, 0));
+    sac_load(&t->trainer, t->host_params); /* which takes the policy first */
+    *trainer = &t->trainer;
+    return 0;
+}
+
+const struct rm_trainer_ops rm_sac_trainer = {
+    .create = sac_create,
+    .destroy = sac_destroy,
+    .update = sac_update,
+    .gradient = sac_gradient,
+    .set = sac_set,
+    .progress = sac_progress,
+    .load = sac_load,
+    .params = sac_params,
+    .target = sac_target,
+    .grads = sac_grads,
+    .net = sac_net,
+    .update_flops = sac_update_flops,
+};

@@ -1,0 +1,30 @@
+#include "learner/algo/target.h"
+
+/* Whether it becomes a copy after this update. */
+static bool copied(const struct rm_experiment *e, uint64_t number)
+{
+    const uint64_t interval = e->algorithm.target.interval;
+    if (interval == 0)
+        return false;
+    if (e->algorithm.target.update == RM_TARGET_HARD)
+        return number % interval == 0;
+    /* The original's sequential form copies at the start of every interval-th epoch, besides moving
+     * the target softly. It makes one update after every epoch but the first, so that is after
+     * update interval - 1. */
+    return e->algorithm.form == RM_FORM_SORREL_SEQ && (number + 1) % interval == 0;
+}
+
+bool rm_target_follow(const struct rm_experiment *e, struct rm_backend *b, double tau,
+                      uint64_t number, const float *params, size_t count, float *target,
+                      float *host)
+{
+    if (copied(e, number)) {
+        b->ops->download(b, host, params, count);
+        b->ops->upload(b, target, host, count);
+        return true;
+    }
+    if (e->algorithm.target.update != RM_TARGET_SOFT)
+        return false;
+    b->ops->lerp(b, (float)tau, params, count, target);
+    return true;
+}

@@ -1,0 +1,20 @@
+/* target: how a target network follows its online network (algorithm.target): softly, by a fraction
+ * after every update, or hard, by copies. */
+#ifndef RM_LEARNER_ALGO_TARGET_H
+#define RM_LEARNER_ALGO_TARGET_H
+
+#include "config/experiment.h"
+#include "learner/backend/backend.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* After update `number` (from 1): moves `target` towards `params` where it is due. Both (count),
+ * the backend's memory; host (count) is scratch. tau: of a soft update, which may be changed while
+ * running. Returns whether target changed. */
+bool rm_target_follow(const struct rm_experiment *experiment, struct rm_backend *backend,
+                      double tau, uint64_t number, const float *params, size_t count, float *target,
+                      float *host);
+
+#endif

@@ -183,6 +183,15 @@ static bool cosine_stray(experiment_t *e, char *text, size_t bytes)
                rm_algorithm_names[e->algorithm.name]);
 }
 
+static bool noise_policy(experiment_t *e, char *text, size_t bytes)
+{
+    return e->algorithm.name == RM_ALGORITHM_SAC &&
+           (e->network.noisy_head || layers_of(e, RM_LAYER_NOISY_LINEAR)) &&
+           SAY("noisy layers explore for algorithms that learn values; algorithm.name sac explores "
+               "by "
+               "its entropy: use linear layers and no noisy head");
+}
+
 static bool noise_without_sigma(experiment_t *e, char *text, size_t bytes)
 {
     return e->network.sigma0 == 0 &&
@@ -303,6 +312,9 @@ const struct rm_check rm_checks[] = {
     {{"network.layers", "algorithm.name"}, cosine_missing, "IQN needs a cosine embedding."},
     {{"network.layers"}, cosine_twice, "There is at most one cosine embedding."},
     {{"network.layers", "algorithm.name"}, cosine_stray, "A cosine embedding is for IQN only."},
+    {{"network.layers", "network.head.noisy", "algorithm.name"},
+     noise_policy,
+     "sac has no noisy layers."},
     {{"network.sigma0", "network.layers", "network.head.noisy"},
      noise_without_sigma,
      "Noisy layers start with some noise."},

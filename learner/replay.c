@@ -211,7 +211,14 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
         .shape = r->plan->shape,
         .name = r->plan->name,
     };
-    int rc = open_sampler(r, error);
+    int rc = 0;
+    if (r->plan->action_words > 1)
+        rc = rm_fail(error, -EINVAL,
+                     "policy %s: %u choices a step; algorithms that learn from replay take worlds "
+                     "of one choice, ppo, appo and vtrace take more",
+                     r->plan->name, r->plan->action_words);
+    if (!rc)
+        rc = open_sampler(r, error);
     if (!rc)
         rc = rm_trainer_create(&r->trainer, &trainer, error);
     if (!rc)

@@ -5,6 +5,9 @@
  * The temperature is learned as its logarithm by Adam (Kingma 2015), down the gradient of
  * alpha (H - target) (Christodoulou, eq. 11), H the policy's entropy in the states of the batch: it
  * falls while there is more entropy than asked for. */
+#include "learner/algo/finite.h"
+#include "learner/algo/guard.h"
+#include "learner/algo/normaliser.h"
 #include "learner/algo/optimizer.h"
 #include "learner/algo/sac_loss.h"
 #include "learner/algo/target.h"
@@ -36,11 +39,15 @@ struct sac {
     double progress;
 
     struct part actor, critic[CRITICS];
+    struct rm_normaliser normaliser; /* of all networks: written into each */
+    struct rm_finite finite;
     struct rm_net_workspace *target_space[CRITICS];
     float *target[CRITICS];
 
-    double log_alpha, alpha_m, alpha_v; /* with Adam's moments */
-    uint64_t alpha_steps;
+    struct temperature { /* its logarithm, with Adam's moments */
+        double log, m, v;
+        uint64_t steps;
+    } alpha;
     double gap; /* of the last gradient: target entropy - entropy */
 
     /* The backend's memory: (batch, inputs), (batch, actions). */
@@ -98,6 +105,9 @@ static int make_networks(struct sac *t, const struct rm_net_shape *shape, struct
     struct rm_net_shape values = *shape;
     values.head = RM_HEAD_VALUES;
     int rc = make_part(t, &t->actor, &t->experiment->network, shape, error);
+    if (!rc)
+        rc = rm_normaliser_create(&t->normaliser, b, t->inputs, rm_net_input_mean_at(t->actor.net),
+                                  rm_net_input_scale_at(t->actor.net), error);
     for (uint32_t i = 0; !rc && i < CRITICS; i++) {
         struct part *c = &t->critic[i];
         rc = make_part(t, c, &t->experiment->network, &values, error);
@@ -156,6 +166,7 @@ static void sac_destroy(struct rm_trainer *trainer)
         free(t->q[i]);
     }
     destroy_part(t, &t->actor);
+    rm_normaliser_destroy(&t->normaliser);
     free(t->p);
     free(t->logp);
     free(t->host_d_out);
@@ -201,9 +212,34 @@ static void sac_load(struct rm_trainer *trainer, const float *params)
         b->ops->upload(b, t->target[i], t->host_params, c->count);
         rm_net_prepare(t->target_space[i], t->target[i]);
     }
-    t->log_alpha = log(t->experiment->algorithm.temperature);
-    t->alpha_m = t->alpha_v = 0;
-    t->alpha_steps = 0;
+    t->alpha = (struct temperature){.log = log(t->experiment->algorithm.temperature)};
+}
+
+static void guard_part(struct rm_guard *guard, struct part *part)
+{
+    rm_guard_floats(guard, part->params, part->count);
+    rm_guard_optimizer(guard, part->optimizer);
+}
+
+static void sac_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
+{
+    struct sac *t = of(trainer);
+    guard_part(guard, &t->actor);
+    for (uint32_t i = 0; i < CRITICS; i++) {
+        guard_part(guard, &t->critic[i]);
+        rm_guard_floats(guard, t->target[i], t->critic[i].count);
+    }
+    rm_guard_bytes(guard, &t->alpha, sizeof t->alpha);
+}
+
+static void sac_restored(struct rm_trainer *trainer)
+{
+    struct sac *t = of(trainer);
+    rm_net_prepare(t->actor.space, t->actor.params);
+    for (uint32_t i = 0; i < CRITICS; i++) {
+        rm_net_prepare(t->critic[i].space, t->critic[i].params);
+        rm_net_prepare(t->target_space[i], t->target[i]);
+    }
 }
 
 static const float *sac_params(const struct rm_trainer *trainer)
@@ -240,12 +276,15 @@ static struct rm_net_input forward(struct sac *t, struct rm_net_workspace *space
     return in;
 }
 
-static void backward(struct sac *t, struct part *part, const struct rm_net_input *in)
+static void backward(struct sac *t, struct part *part, const struct rm_net_input *in,
+                     uint64_t number)
 {
     struct rm_backend *b = t->backend;
     b->ops->upload(b, t->d_out, t->host_d_out, (size_t)t->batch * t->actions);
     rm_net_backward(part->space, part->params, in, t->d_out, part->grads);
     part->norm = rm_optimizer_norm(part->optimizer, part->grads);
+    if (rm_finite_due(&t->finite, number, !isfinite(part->norm)))
+        rm_finite_look(&t->finite, number, part->space, part->params, in, part->grads);
 }
 
 static struct rm_sac_view view_of(const struct sac *t, const struct rm_batch *batch,
@@ -259,7 +298,7 @@ static struct rm_sac_view view_of(const struct sac *t, const struct rm_batch *ba
         .q1 = t->q[0],
         .q2 = t->q[1],
         .weight = batch->weight,
-        .alpha = exp(t->log_alpha),
+        .alpha = exp(t->alpha.log),
         .target_ratio = t->experiment->algorithm.target_entropy_ratio,
         .mask = mask,
     };
@@ -275,7 +314,7 @@ static void make_targets(struct sac *t, const struct rm_batch *batch)
     rm_sac_targets(&next, batch->ret, batch->discount, t->y);
 }
 
-static double critic_gradients(struct sac *t, const struct rm_batch *batch)
+static double critic_gradients(struct sac *t, const struct rm_batch *batch, uint64_t number)
 {
     const size_t outputs = (size_t)t->batch * t->actions;
     double loss = 0;
@@ -287,18 +326,19 @@ static double critic_gradients(struct sac *t, const struct rm_batch *batch)
         memset(t->host_d_out, 0, outputs * sizeof *t->host_d_out);
         loss += rm_sac_critic_loss(t->q[i], t->batch, t->actions, batch->action, t->y,
                                    batch->weight, t->host_d_out, batch->error);
-        backward(t, c, &in);
+        backward(t, c, &in, number);
     }
     return loss;
 }
 
-static struct rm_sac_policy_loss policy_gradient(struct sac *t, const struct rm_batch *batch)
+static struct rm_sac_policy_loss policy_gradient(struct sac *t, const struct rm_batch *batch,
+                                                 uint64_t number)
 {
     const struct rm_net_input in = forward(t, t->actor.space, t->actor.params, t->obs, t->logp);
     rm_sac_policy(t->logp, batch->mask, t->batch, t->actions, t->p, t->logp);
     const struct rm_sac_view view = view_of(t, batch, batch->mask);
     const struct rm_sac_policy_loss loss = rm_sac_policy_loss(&view, t->host_d_out);
-    backward(t, &t->actor, &in);
+    backward(t, &t->actor, &in, number);
     return loss;
 }
 
@@ -309,21 +349,20 @@ static struct rm_trainer_result sac_gradient(struct rm_trainer *trainer,
     struct sac *t = of(trainer);
     struct rm_backend *b = t->backend;
     const size_t inputs = (size_t)t->batch * t->inputs;
-    (void)number; /* nothing is drawn */
     enter(clock, RM_PHASE_UPLOAD);
     b->ops->upload(b, t->obs, batch->obs, inputs);
     b->ops->upload(b, t->next_obs, batch->next_obs, inputs);
     enter(clock, RM_PHASE_FORWARD);
     make_targets(t, batch);
     enter(clock, RM_PHASE_BACKWARD);
-    const double critics = critic_gradients(t, batch);
-    const struct rm_sac_policy_loss policy = policy_gradient(t, batch);
+    const double critics = critic_gradients(t, batch, number);
+    const struct rm_sac_policy_loss policy = policy_gradient(t, batch, number);
     t->gap = policy.gap;
     struct rm_trainer_result result = {
         .loss = critics + policy.loss,
         .q_mean = policy.value,
         .entropy = policy.entropy,
-        .temperature = exp(t->log_alpha),
+        .temperature = exp(t->alpha.log),
         .grad_norm = sqrt(t->actor.norm * t->actor.norm + t->critic[0].norm * t->critic[0].norm +
                           t->critic[1].norm * t->critic[1].norm),
     };
@@ -341,6 +380,7 @@ static double move_part(struct sac *t, struct part *part, double loss, uint64_t 
         .progress = t->progress,
     };
     const double rate = rm_optimizer_apply(part->optimizer, &step, part->norm).learning_rate;
+    rm_normaliser_write(&t->normaliser, part->params);
     rm_net_prepare(part->space, part->params);
     return rate;
 }
@@ -352,11 +392,11 @@ static void move_temperature(struct sac *t, double rate)
     if (!e->algorithm.tune_temperature)
         return;
     const double b1 = e->optimizer.beta1, b2 = e->optimizer.beta2;
-    const double gradient = -exp(t->log_alpha) * t->gap, k = (double)++t->alpha_steps;
-    t->alpha_m = b1 * t->alpha_m + (1 - b1) * gradient;
-    t->alpha_v = b2 * t->alpha_v + (1 - b2) * gradient * gradient;
-    const double m = t->alpha_m / (1 - pow(b1, k)), v = t->alpha_v / (1 - pow(b2, k));
-    t->log_alpha -= rate * m / (sqrt(v) + e->optimizer.epsilon);
+    const double gradient = -exp(t->alpha.log) * t->gap, k = (double)++t->alpha.steps;
+    t->alpha.m = b1 * t->alpha.m + (1 - b1) * gradient;
+    t->alpha.v = b2 * t->alpha.v + (1 - b2) * gradient * gradient;
+    const double m = t->alpha.m / (1 - pow(b1, k)), v = t->alpha.v / (1 - pow(b2, k));
+    t->alpha.log -= rate * m / (sqrt(v) + e->optimizer.epsilon);
 }
 
 static struct rm_trainer_result sac_update(struct rm_trainer *trainer, const struct rm_batch *batch,
@@ -367,6 +407,7 @@ static struct rm_trainer_result sac_update(struct rm_trainer *trainer, const str
     if (result.skipped)
         return result;
     enter(clock, RM_PHASE_OPTIMIZER);
+    rm_normaliser_add(&t->normaliser, batch->obs, t->batch);
     result.learning_rate = move_part(t, &t->actor, result.loss, number);
     for (uint32_t i = 0; i < CRITICS; i++) {
         struct part *c = &t->critic[i];
@@ -404,6 +445,7 @@ static int sac_create(struct rm_trainer **trainer, const struct rm_trainer_spec 
     t->experiment = e;
     t->backend = spec->backend;
     t->policy = spec->policy;
+    t->finite = rm_finite_of(e, spec->name);
     t->batch = e->sample.batch;
     t->inputs = spec->shape.inputs;
     t->actions = spec->shape.actions;
@@ -430,6 +472,8 @@ const struct rm_trainer_ops rm_sac_trainer = {
     .set = sac_set,
     .progress = sac_progress,
     .load = sac_load,
+    .guarded = sac_guarded,
+    .restored = sac_restored,
     .params = sac_params,
     .target = sac_target,
     .grads = sac_grads,

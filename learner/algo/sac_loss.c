@@ -29,8 +29,9 @@ void rm_sac_policy(const float *logits, const uint8_t *mask, uint32_t batch, uin
         const double whole = most + log(sum);
         for (uint32_t a = 0; a < actions; a++) {
             const bool in = !legal || legal[a];
-            logp[a] = in ? (float)((double)logits[a] - whole) : 0.0f;
-            p[a] = in ? (float)exp((double)logits[a] - whole) : 0.0f;
+            const double own = (double)logits[a] - whole;
+            logp[a] = in ? (float)own : 0.0f;
+            p[a] = in ? (float)exp(own) : 0.0f;
         }
     }
 }

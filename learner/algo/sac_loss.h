@@ -20,7 +20,8 @@ struct rm_sac_view {
 };
 
 /* Probabilities and their logarithms from logits. Illegal actions have 0 and 0. Where nothing is
- * legal everything is (its value does not matter: such a row is the end of an episode). */
+ * legal everything is (its value does not matter: such a row is the end of an episode). logp may be
+ * the memory of logits. */
 void rm_sac_policy(const float *logits, const uint8_t *mask, uint32_t batch, uint32_t actions,
                    float *p, float *logp);
 

@@ -225,6 +225,8 @@ static const struct refusal cases[] = {
     {WITH(SORREL("\"form\": \"sorrel-mp\"", "\"capacity\": 1024",
                  "\"worlds\": 1") ", \"priority\": {\"kind\": \"proportional\"}"),
      {"priority.kind: \"proportional\"; algorithm.form sorrel-mp draws all alike"}},
+    {WITH("\"algorithm\": {\"name\": \"sac\"}, \"network\": {\"head\": {\"noisy\": true}}"),
+     {"network.layers: noisy layers explore", "sac"}},
     {WITH("\"priority\": {\"beta_start\": 0.5, \"beta_end\": 0.4}"),
      {"priority.beta_end: 0.4 is below priority.beta_start (0.5)"}},
     {WITH(SORREL("\"form\": \"sorrel-mp\"", "\"capacity\": 1024", "\"worlds\": 2")),

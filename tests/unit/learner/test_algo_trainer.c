@@ -3,6 +3,7 @@
 #include "learner/algo/algo.h"
 #include "learner/algo/trainer.h"
 #include "learner/sampler.h"
+#include "tests/support/story.h"
 #include "tests/support/unit.h"
 
 #include <math.h>
@@ -191,42 +192,10 @@ static void gradients_are_differences_of_the_loss(void **state)
 }
 
 /* --- two states, solved by hand ----------------------------------------------------------------
- * From state 0, action 0 gives 1 and the time limit strikes in state 0; action 1 gives 2 and the
- * world ends. From state 1, action 0 gives 0 and the time limit strikes in state 0; action 1 gives
- * -1 and the world ends. With gamma = 3/4: Q(0,1) = 2, Q(1,1) = -1; Q(0,0) = 1 + 3/4 Q(0,0) = 4;
+ * tests/support/story.h, with gamma = 3/4: Q(0,1) = 2, Q(1,1) = -1; Q(0,0) = 1 + 3/4 Q(0,0) = 4;
  * Q(1,0) = 3/4 * 4 = 3. Were truncation termination, Q(0,0) would be 1 and Q(1,0) 0; were
  * termination truncation (in state 1 and 0), Q(0,1) and Q(1,1) would be 2 + 9/4 and -1 + 3. */
-static const struct {
-    float place, reward;
-    int32_t action;
-    uint8_t flags;
-} story[] = {
-    {0, 0, 0, RM_FLAG_FIRST},      {0, 1, 0, RM_FLAG_TRUNCATED},   {0, 0, 1, RM_FLAG_FIRST},
-    {1, 2, 0, RM_FLAG_TERMINATED}, {1, 0, 0, RM_FLAG_FIRST},       {0, 0, 0, RM_FLAG_TRUNCATED},
-    {1, 0, 1, RM_FLAG_FIRST},      {0, -1, 0, RM_FLAG_TERMINATED},
-};
 static const double solution[2][2] = {{4, 2}, {3, -1}};
-enum { STORY = sizeof story / sizeof *story };
-
-static void tell(struct rm_ring *ring)
-{
-    struct rm_error error = {""};
-    const struct rm_ring_spec spec = {
-        .rows = 8, .lanes = 1, .obs_bytes = 2 * sizeof(float), .action_words = 1};
-    if (rm_ring_create(ring, &spec, &error))
-        fail_msg("%s", error.text);
-    rm_ring_writer_open(ring);
-    for (size_t i = 0; i < STORY; i++) {
-        struct rm_row row;
-        const float obs[2] = {1 - story[i].place, story[i].place};
-        rm_ring_reserve(ring, &row);
-        memcpy(row.obs, obs, sizeof obs);
-        row.flags[0] = story[i].flags;
-        row.reward[0] = story[i].reward;
-        row.action[0] = story[i].action;
-        rm_ring_commit(ring);
-    }
-}
 
 static struct rm_experiment tabular(enum rm_algorithm name)
 {
@@ -272,21 +241,19 @@ static void ask(const struct rm_experiment *e, const struct rm_trainer *t, doubl
 static void two_states_come_out_as_solved_by_hand(void **state)
 {
     (void)state;
-    static const struct rm_env_agent agent = {
-        .dtype = RM_ENV_F32, .dims = 1, .shape = {2}, .actions = 2};
     struct rm_ring ring;
-    tell(&ring);
+    rm_story_tell(&ring, 0);
     const struct rm_sampler_source source = {&ring, 0, 1};
     const struct rm_sampler_spec spec = {
         .sources = &source,
         .source_count = 1,
         .agents = 1,
-        .agent = &agent,
+        .agent = &rm_story_agent,
         .batch = 32,
         .n_step = 3,
         .frame_stack = 1,
-        .gamma = 0.75,
-        .capacity = 8,
+        .gamma = RM_STORY_GAMMA,
+        .capacity = RM_STORY_ROWS,
         .seed = 2,
     };
     for (int name = RM_ALGORITHM_DQN; name <= RM_ALGORITHM_IQN; name++) {

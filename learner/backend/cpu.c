@@ -10,8 +10,10 @@ static void destroy(struct rm_backend *b)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
     rm_pool_destroy(cpu->pool);
-    if (!cpu->view)
+    if (!cpu->view) {
+        rm_direct_destroy(cpu->direct);
         rm_gemm_destroy(cpu->gemm);
+    }
     free(cpu->panels);
     free(cpu);
 }
@@ -212,9 +214,12 @@ int rm_backend_cpu_create(struct rm_backend **backend, uint32_t threads, const c
         if (levels[i].kernels == kernels)
             cpu->sequence = levels[i].sequence;
     int code = rm_gemm_create(&cpu->gemm, kernels->isa, error);
+    if (!code && rm_direct_create(&cpu->direct))
+        code = rm_fail(error, -ENOMEM, "backend: out of memory");
     if (!code)
         code = rm_pool_create(&cpu->pool, threads, error);
     if (code) {
+        rm_direct_destroy(cpu->direct);
         rm_gemm_destroy(cpu->gemm);
         free(cpu);
         return code;

@@ -3,6 +3,7 @@
 #define RM_LEARNER_BACKEND_CPU_H
 
 #include "learner/backend/backend.h"
+#include "learner/backend/direct.h"
 #include "learner/backend/gemm.h"
 #include "learner/backend/kernels.h"
 #include "learner/backend/kernels_sequence.h"
@@ -18,6 +19,7 @@ struct rm_cpu {
     const struct rm_sequence_kernels *sequence;
     struct rm_pool *pool;
     struct rm_gemm *gemm;
+    struct rm_direct *direct;
     float *panels; /* what products load, see gemm.h */
     size_t panel_floats;
     bool view; /* pool of one thread, the rest of it another's */

@@ -1,6 +1,6 @@
-/* Convolution as a product: the patch under each place of the kernel becomes a row (im2col;
- * Chellapilla et al., 2006), images in chunks of a fixed number so that sums over them have one
- * order.
+/* Convolution as a product, where it is none for direct.c: the patch under each place of the kernel
+ * becomes a row (im2col; Chellapilla et al., 2006), images in chunks of a fixed number so that sums
+ * over them have one order.
  *
  * Scratch: patches (rows, channels * kernel^2), then results (rows, out_channels), then, in
  * training, a chunk's gradients of weights and biases. */
@@ -48,16 +48,24 @@ static size_t cut(const struct rm_conv *c, bool training, float *at, struct scra
 
 size_t rm_cpu_conv2d_packed_floats(struct rm_backend *b, const struct rm_conv *c)
 {
+    if (rm_direct_suits(c))
+        return (size_t)c->out_channels * patch_of(c);
     return rm_cpu_packed_floats(b, c->out_channels, patch_of(c));
 }
 
 void rm_cpu_conv2d_pack(struct rm_backend *b, const struct rm_conv *c, const float *w, float *wt)
 {
+    if (rm_direct_suits(c)) {
+        rm_direct_pack(c, w, wt);
+        return;
+    }
     rm_cpu_pack(b, w, c->out_channels, patch_of(c), wt);
 }
 
 size_t rm_cpu_conv2d_scratch_floats(struct rm_backend *b, const struct rm_conv *c, bool training)
 {
+    if (rm_direct_suits(c))
+        return rm_direct_scratch_floats(c, training);
     (void)b;
     return cut(c, training, NULL, NULL);
 }
@@ -65,6 +73,8 @@ size_t rm_cpu_conv2d_scratch_floats(struct rm_backend *b, const struct rm_conv *
 int rm_cpu_conv2d_reserve(struct rm_backend *b, const struct rm_conv *c, uint32_t batch,
                           bool training)
 {
+    if (rm_direct_suits(c))
+        return rm_direct_reserve(rm_cpu_of(b), c);
     (void)batch; /* chunks are of one size: the last is filled up with zeros */
     return rm_cpu_reserve(b, chunk_of(c) * places_of(c), patch_of(c), c->out_channels, training);
 }
@@ -154,6 +164,10 @@ void rm_cpu_conv2d(struct rm_backend *b, const struct rm_conv *c, const float *x
                    const float *bias, uint32_t batch, enum rm_activation act, float *y,
                    float *scratch)
 {
+    if (rm_direct_suits(c)) {
+        rm_direct_forward(rm_cpu_of(b), c, x, wt, bias, batch, act, y, scratch);
+        return;
+    }
     const size_t in = (size_t)c->channels * c->height * c->width;
     const size_t out = (size_t)c->out_channels * places_of(c);
     struct scratch s;
@@ -170,6 +184,10 @@ void rm_cpu_conv2d(struct rm_backend *b, const struct rm_conv *c, const float *x
 void rm_cpu_conv2d_dx(struct rm_backend *b, const struct rm_conv *c, const float *dy,
                       const float *w, uint32_t batch, float *dx, float *scratch)
 {
+    if (rm_direct_suits(c)) {
+        rm_direct_dx(rm_cpu_of(b), c, dy, w, batch, dx, scratch);
+        return;
+    }
     const size_t in = (size_t)c->channels * c->height * c->width;
     const size_t out = (size_t)c->out_channels * places_of(c);
     struct scratch s;
@@ -186,6 +204,10 @@ void rm_cpu_conv2d_dx(struct rm_backend *b, const struct rm_conv *c, const float
 void rm_cpu_conv2d_dw(struct rm_backend *b, const struct rm_conv *c, const float *dy,
                       const float *x, uint32_t batch, float *dw, float *db, float *scratch)
 {
+    if (rm_direct_suits(c)) {
+        rm_direct_dw(rm_cpu_of(b), c, dy, x, batch, dw, db, scratch);
+        return;
+    }
     const size_t in = (size_t)c->channels * c->height * c->width;
     const size_t out = (size_t)c->out_channels * places_of(c);
     const size_t weights = (size_t)c->out_channels * patch_of(c);

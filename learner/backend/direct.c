@@ -220,9 +220,12 @@ static void start(struct work *w, struct rm_cpu *cpu, const struct rm_conv *c, u
     w->batch = batch;
     w->tasks = batch < SLOTS ? batch : SLOTS;
     w->scratch = scratch;
-    w->spread = back ? (struct spread){c->out_channels, c->out_height,
-                                       c->out_width,    c->kernel,
-                                       c->kernel - 1 - c->padding, c->width}
+    w->spread = back ? (struct spread){c->out_channels,
+                                       c->out_height,
+                                       c->out_width,
+                                       c->kernel,
+                                       c->kernel - 1 - c->padding,
+                                       c->width}
                      : (struct spread){c->channels, c->height,  c->width,
                                        c->kernel,   c->padding, c->out_width};
 }

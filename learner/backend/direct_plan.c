@@ -68,9 +68,8 @@ static struct rm_direct_product product(uint32_t m, uint32_t n, uint32_t k, uint
                 const float beta = (float)adds;
                 int rows = (int)(i ? last_of(m, p.tile_m) : p.tile_m);
                 int columns = (int)(j ? last_of(n, p.tile_n) : p.tile_n);
-                p.kernel[adds][i][j] =
-                    libxsmm_smmdispatch(rows, columns, (int)k, &p.lda, &p.ldb, &p.ldc, &one, &beta,
-                                        &flags, &prefetch);
+                p.kernel[adds][i][j] = libxsmm_smmdispatch(rows, columns, (int)k, &p.lda, &p.ldb,
+                                                           &p.ldc, &one, &beta, &flags, &prefetch);
             }
     return p;
 }
@@ -118,8 +117,8 @@ static void run_plainly(const struct rm_direct_product *p, bool adds, uint32_t m
         if (!adds)
             memset(c, 0, m * sizeof *c);
         for (uint32_t k = 0; k < p->k; k++) {
-            float x = p->outer ? b[(size_t)k * (size_t)p->ldb + j]
-                               : b[(size_t)j * (size_t)p->ldb + k];
+            float x =
+                p->outer ? b[(size_t)k * (size_t)p->ldb + j] : b[(size_t)j * (size_t)p->ldb + k];
             for (uint32_t i = 0; i < m; i++)
                 c[i] += a[(size_t)k * (size_t)p->lda + i] * x;
         }

@@ -2,7 +2,7 @@
 #ifndef RM_LEARNER_BACKEND_DIRECT_PLAN_H
 #define RM_LEARNER_BACKEND_DIRECT_PLAN_H
 
-#include "learner/backend/backend.h"
+#include "learner/backend/direct.h"
 
 #include <libxsmm.h>
 

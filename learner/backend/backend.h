@@ -48,6 +48,15 @@ struct rm_attention {
     bool causal; /* a row sees itself and those before it in its sample */
 };
 
+/* Tokens of groups of numbers: a token's row is the sum, over its groups and their columns, of rows
+ * of a table. The first column has a table of its own if `first_codes` is not 0; with `difference`
+ * the last column's are subtracted. A number that is 0 or in no table adds nothing. */
+struct rm_relations {
+    uint32_t numbers; /* of a token, a multiple of columns */
+    uint32_t columns, codes, first_codes, units;
+    bool difference;
+};
+
 /* A score for each row of a sample but the first: its product with the first. Row r goes to output
  * slots[r] - 1 of its sample; outputs that no row goes to are 0. */
 struct rm_pointer {
@@ -244,6 +253,11 @@ struct rm_backend_ops {
     void (*spread_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
                       const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n,
                       float *dx);
+    /* y(rows, units) from codes(rows, numbers), first(first_codes, units), table(codes, units). */
+    void (*relate)(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
+                   const float *first, const float *table, uint32_t rows, float *y);
+    void (*relate_dw)(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
+                      const float *dy, uint32_t rows, float *d_first, float *d_table);
     void (*pointer)(struct rm_backend *b, const struct rm_pointer *p, const float *x, float *y);
     void (*pointer_dx)(struct rm_backend *b, const struct rm_pointer *p, const float *x,
                        const float *dy, float *dx);

@@ -157,6 +157,10 @@ void rm_cpu_spread(struct rm_backend *b, const float *x, const uint32_t *spans,
 void rm_cpu_spread_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
                       const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n,
                       float *dx);
+void rm_cpu_relate(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
+                   const float *first, const float *table, uint32_t rows, float *y);
+void rm_cpu_relate_dw(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
+                      const float *dy, uint32_t rows, float *d_first, float *d_table);
 void rm_cpu_pointer(struct rm_backend *b, const struct rm_pointer *p, const float *x, float *y);
 void rm_cpu_pointer_dx(struct rm_backend *b, const struct rm_pointer *p, const float *x,
                        const float *dy, float *dx);

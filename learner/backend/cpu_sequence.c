@@ -319,6 +319,72 @@ void rm_cpu_spread_dx(struct rm_backend *b, const float *dy, const uint32_t *spa
     }
 }
 
+struct relations {
+    const struct rm_sequence_kernels *k;
+    const struct rm_relations *e;
+    const int32_t *codes;
+    const float *first, *table, *dy;
+    float *y, *d_first, *d_table;
+    uint32_t rows;
+};
+
+static void relate_tile(void *work, uint32_t index)
+{
+    const struct relations *w = work;
+    struct cut s = piece(w->rows, SAMPLES_PER_TILE, index);
+    w->k->relate(w->e, w->codes + (size_t)s.from * w->e->numbers, w->first, w->table, s.n,
+                 w->y + (size_t)s.from * w->e->units);
+}
+
+void rm_cpu_relate(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
+                   const float *first, const float *table, uint32_t rows, float *y)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    struct relations w = {.k = cpu->sequence,
+                          .e = e,
+                          .codes = codes,
+                          .first = first,
+                          .table = table,
+                          .y = y,
+                          .rows = rows};
+    rm_cpu_run(cpu, relate_tile, &w, pieces(rows, SAMPLES_PER_TILE),
+               (double)rows * e->numbers * e->units / 2.0);
+}
+
+/* Some columns of both tables, so that every sum has one order. */
+#define UNITS_PER_TILE 64u
+
+static void clear_columns(float *x, uint32_t rows, size_t n, struct cut s)
+{
+    for (uint32_t r = 0; r < rows; r++)
+        memset(x + r * n + s.from, 0, s.n * sizeof *x);
+}
+
+static void relate_dw_tile(void *work, uint32_t index)
+{
+    const struct relations *w = work;
+    const struct rm_relations *e = w->e;
+    struct cut s = piece(e->units, UNITS_PER_TILE, index);
+    clear_columns(w->d_first, e->first_codes, e->units, s);
+    clear_columns(w->d_table, e->codes, e->units, s);
+    w->k->relate_dw(e, w->codes, w->dy, w->rows, s.from, s.from + s.n, w->d_first, w->d_table);
+}
+
+void rm_cpu_relate_dw(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
+                      const float *dy, uint32_t rows, float *d_first, float *d_table)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    struct relations w = {.k = cpu->sequence,
+                          .e = e,
+                          .codes = codes,
+                          .dy = dy,
+                          .d_first = d_first,
+                          .d_table = d_table,
+                          .rows = rows};
+    rm_cpu_run(cpu, relate_dw_tile, &w, pieces(e->units, UNITS_PER_TILE),
+               ((double)rows * e->numbers + e->codes) * e->units);
+}
+
 /* Scores, or gradients of them, between their places and the order of rows: a few at a time. */
 #define SCORES 64u
 

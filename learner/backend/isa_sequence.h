@@ -23,5 +23,10 @@ void RM_ISA_NAME(span_dots)(const float *x, const float *from, uint32_t rows, ui
                             float scale, float *y);
 void RM_ISA_NAME(span_dots_dx)(const float *d, const float *x, const float *from, uint32_t rows,
                                uint32_t n, float *dx, float *d_from);
+void RM_ISA_NAME(relate)(const struct rm_relations *e, const int32_t *codes, const float *first,
+                         const float *table, uint32_t rows, float *y);
+void RM_ISA_NAME(relate_dw)(const struct rm_relations *e, const int32_t *codes, const float *dy,
+                            uint32_t rows, uint32_t from, uint32_t to, float *d_first,
+                            float *d_table);
 
 #endif

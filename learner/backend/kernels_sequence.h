@@ -4,6 +4,8 @@
 #ifndef RM_LEARNER_BACKEND_KERNELS_SEQUENCE_H
 #define RM_LEARNER_BACKEND_KERNELS_SEQUENCE_H
 
+#include "learner/backend/backend.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,6 +49,11 @@ struct rm_sequence_kernels {
     /* dx += sum d[r] from[r], d_from[r] = d[r] x; d has the scale in it. */
     void (*dots_dx)(const float *d, const float *x, const float *from, uint32_t rows, uint32_t n,
                     float *dx, float *d_from);
+    void (*relate)(const struct rm_relations *e, const int32_t *codes, const float *first,
+                   const float *table, uint32_t rows, float *y);
+    /* Columns [from, to) of the gradients, which are added to. */
+    void (*relate_dw)(const struct rm_relations *e, const int32_t *codes, const float *dy,
+                      uint32_t rows, uint32_t from, uint32_t to, float *d_first, float *d_table);
 };
 
 extern const struct rm_sequence_kernels rm_isa_v2_sequence_kernels, rm_isa_v3_sequence_kernels,

@@ -12,4 +12,6 @@ const struct rm_sequence_kernels RM_ISA_NAME(sequence_kernels) = {
     .mean_dx = RM_ISA_NAME(span_mean_dx),
     .dots = RM_ISA_NAME(span_dots),
     .dots_dx = RM_ISA_NAME(span_dots_dx),
+    .relate = RM_ISA_NAME(relate),
+    .relate_dw = RM_ISA_NAME(relate_dw),
 };

@@ -1,0 +1,78 @@
+/* Sums of rows of tables, named by groups of numbers. */
+#include "learner/backend/isa_sequence.h"
+#include "learner/backend/isa_vector.h"
+
+#define WIDE 4u /* registers of a row at a time */
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* The row that number `code` of column `column` stands for; NULL for 0 and what is in no table. */
+INLINE const float *row_of(const struct rm_relations *e, const float *first, const float *table,
+                           uint32_t column, int32_t code)
+{
+    bool other = column == 0 && e->first_codes;
+    uint32_t codes = other ? e->first_codes : e->codes;
+    if (code <= 0 || (uint32_t)code >= codes)
+        return NULL;
+    return (other ? first : table) + (size_t)code * e->units;
+}
+
+INLINE float sign_of(const struct rm_relations *e, uint32_t column)
+{
+    return e->difference && column + 1 == e->columns ? -1.0f : 1.0f;
+}
+
+INLINE void sum_some(const struct rm_relations *e, const int32_t *codes, const float *first,
+                     const float *table, uint32_t at, const uint32_t count, float *y)
+{
+    vec sum[WIDE];
+    for (uint32_t v = 0; v < count; v++)
+        sum[v] = vec_zero();
+    for (uint32_t j = 0; j < e->numbers; j += e->columns)
+        for (uint32_t k = 0; k < e->columns; k++) {
+            const float *row = row_of(e, first, table, k, codes[j + k]);
+            if (!row)
+                continue;
+            vec sign = vec_set(sign_of(e, k));
+            for (uint32_t v = 0; v < count; v++)
+                sum[v] = vec_fma(sign, vec_load(row + at + v * VEC_FLOATS), sum[v]);
+        }
+    for (uint32_t v = 0; v < count; v++)
+        vec_store(y + at + v * VEC_FLOATS, sum[v]);
+}
+
+void RM_ISA_NAME(relate)(const struct rm_relations *e, const int32_t *codes, const float *first,
+                         const float *table, uint32_t rows, float *y)
+{
+    for (uint32_t r = 0; r < rows; r++, codes += e->numbers, y += e->units) {
+        uint32_t at = 0;
+        for (; at + WIDE * VEC_FLOATS <= e->units; at += WIDE * VEC_FLOATS)
+            sum_some(e, codes, first, table, at, WIDE, y);
+        for (; at + VEC_FLOATS <= e->units; at += VEC_FLOATS)
+            sum_some(e, codes, first, table, at, 1, y);
+        for (; at < e->units; at++) {
+            float sum = 0.0f;
+            for (uint32_t j = 0; j < e->numbers; j++) {
+                const float *row = row_of(e, first, table, j % e->columns, codes[j]);
+                sum = row ? RM_FMA(sign_of(e, j % e->columns), row[at], sum) : sum;
+            }
+            y[at] = sum;
+        }
+    }
+}
+
+/* Columns [from, to) of the tables' gradients, rows in their order. */
+void RM_ISA_NAME(relate_dw)(const struct rm_relations *e, const int32_t *codes, const float *dy,
+                            uint32_t rows, uint32_t from, uint32_t to, float *d_first,
+                            float *d_table)
+{
+    for (uint32_t r = 0; r < rows; r++, codes += e->numbers, dy += e->units)
+        for (uint32_t j = 0; j < e->numbers; j++) {
+            uint32_t k = j % e->columns;
+            float sign = sign_of(e, k);
+            /* the same row, of the gradient */
+            float *row = (float *)(uintptr_t)row_of(e, d_first, d_table, k, codes[j]);
+            for (uint32_t i = from; row && i < to; i++)
+                row[i] = RM_FMA(sign, dy[i], row[i]);
+        }
+}

@@ -43,6 +43,8 @@ int rm_rollout_create(struct rm_rollout *r, const struct rm_rollout_spec *spec,
     };
     const size_t rows = (size_t)r->steps * r->lanes, more = rows + r->lanes;
     r->x = spec->backend->ops->alloc(spec->backend, more * r->inputs);
+    r->state =
+        plan->state_floats ? calloc((size_t)r->lanes * plan->state_floats, sizeof *r->state) : NULL;
     r->mask = r->mask_bytes ? calloc(rows, r->mask_bytes) : NULL;
     r->action = calloc(rows * r->words, sizeof *r->action);
     r->logp = calloc(rows, sizeof *r->logp);
@@ -52,8 +54,9 @@ int rm_rollout_create(struct rm_rollout *r, const struct rm_rollout_spec *spec,
     r->valid = calloc(rows, sizeof *r->valid);
     r->sample = calloc(rows, sizeof *r->sample);
     r->writer = calloc((size_t)(r->steps + 1) * r->actors, sizeof *r->writer);
-    if (!r->x || (r->mask_bytes && !r->mask) || !r->action || !r->logp || !r->reward || !r->flags ||
-        !r->discount || !r->valid || !r->sample || !r->writer) {
+    if (!r->x || (plan->state_floats && !r->state) || (r->mask_bytes && !r->mask) || !r->action ||
+        !r->logp || !r->reward || !r->flags || !r->discount || !r->valid || !r->sample ||
+        !r->writer) {
         rm_rollout_destroy(r);
         return rm_fail(error, -ENOMEM, "no memory for a rollout of %u rows of %u lanes",
                        e->rollout.steps, plan->agents * e->actor.worlds);
@@ -65,6 +68,7 @@ void rm_rollout_destroy(struct rm_rollout *r)
 {
     if (r->x)
         r->backend->ops->release(r->backend, r->x);
+    free(r->state);
     free(r->mask);
     free(r->action);
     free(r->logp);
@@ -175,6 +179,10 @@ static void copy_row(struct rm_rollout *r, uint32_t actor, uint32_t t, const str
         memcpy(r->flags + to, row->flags + lane, worlds);
         if (t == r->steps)
             continue;
+        const size_t floats = r->plan->state_floats;
+        if (t == 0 && r->state)
+            memcpy(r->state + to * floats, row->state + lane * floats,
+                   worlds * floats * sizeof *r->state);
         if (r->mask)
             memcpy(r->mask + to * r->mask_bytes, row->mask + (size_t)lane * r->mask_bytes,
                    (size_t)worlds * r->mask_bytes);

@@ -45,6 +45,7 @@ struct rm_rollout {
 
     /* All (rows, lanes), time first; rows = steps, or steps + 1 where said. */
     float *x;                  /* (steps + 1, lanes, inputs) */
+    float *state;              /* (lanes, state_floats) before the first row, or NULL */
     uint8_t *mask;             /* (lanes, mask_bytes) or NULL */
     int32_t *action;           /* (lanes, words) */
     float *logp;               /* ln of the behaviour's probability */

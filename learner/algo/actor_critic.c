@@ -8,6 +8,7 @@
 #include "learner/algo/optimizer.h"
 #include "learner/algo/policy_loss.h"
 #include "learner/algo/reward_scale.h"
+#include "learner/algo/sequences.h"
 #include "learner/algo/value_head.h"
 #include "learner/algo/vtrace.h"
 #include "shm/base/rng.h"
@@ -49,7 +50,9 @@ struct rm_actor_critic {
     float *target;
     float *logp;  /* V-trace: of the policy at the rollout's start; else NULL */
     float *ratio; /* V-trace: that to the behaviour's; else NULL */
-    struct rm_minibatches minibatches;
+    struct rm_minibatches minibatches; /* of samples; recurrent: of lanes */
+    struct rm_sequences sequences;
+    uint32_t *order; /* recurrent: 0, 1, 2 ...; else NULL */
     struct rm_moments_of_batch {
         float mean, scale;
     } whole; /* of all advantages */
@@ -70,19 +73,57 @@ static void enter(struct rm_phase_clock *clock, enum rm_phase phase)
 
 /* --- making ---------------------------------------------------------------------------------- */
 
+static int make_minibatches(struct rm_actor_critic *ac, struct rm_error *error)
+{
+    const struct rm_experiment *e = ac->experiment;
+    const struct rm_rollout *r = ac->rollout;
+    const bool recurrent = rm_net_is_recurrent(ac->net);
+    const struct rm_minibatches_spec minibatches = {
+        .rows = recurrent ? r->lanes : r->steps * r->lanes,
+        .parts = e->algorithm.minibatches,
+        .seed = e->seed,
+        .policy = ac->policy,
+        .shuffled = ac->epochs > 1 || e->algorithm.minibatches > 1,
+    };
+    if (recurrent) {
+        ac->order = calloc(r->lanes, sizeof *ac->order);
+        if (!ac->order)
+            return rm_fail(error, -ENOMEM, "no memory for %u lanes", r->lanes);
+        for (uint32_t i = 0; i < r->lanes; i++)
+            ac->order[i] = i;
+    }
+    return rm_minibatches_create(&ac->minibatches, &minibatches, error);
+}
+
+/* Steps of all lanes in one forward pass of a recurrent network. */
+static uint32_t rows_of_pass(const struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const uint32_t steps = FORWARD_ROWS / r->lanes;
+    return steps == 0 ? 1 : steps < r->steps ? steps : r->steps;
+}
+
 static int make_network(struct rm_actor_critic *ac, const struct rm_net_shape *shape,
                         struct rm_error *error)
 {
     const struct rm_rollout *r = ac->rollout;
     const size_t rows = (size_t)(r->steps + 1) * r->lanes;
-    const uint32_t forward = rows < FORWARD_ROWS ? (uint32_t)rows : FORWARD_ROWS;
+    uint32_t forward = rows < FORWARD_ROWS ? (uint32_t)rows : FORWARD_ROWS;
     int rc = rm_net_compile(&ac->net, &ac->experiment->network, shape, error);
+    if (!rc)
+        rc = make_minibatches(ac, error);
+    if (!rc && ac->order) {
+        forward = rows_of_pass(ac) * r->lanes;
+        rc = rm_sequences_create(&ac->sequences, r, ac->backend, ac->net, error);
+    }
     if (!rc)
         rc = rm_net_workspace_create(&ac->value_space, ac->net, ac->backend, forward, 0,
                                      ac->off_policy ? RM_NET_INFER : RM_NET_VALUE, error);
     if (!rc)
         rc = rm_net_workspace_create(&ac->learn_space, ac->net, ac->backend,
-                                     rm_minibatches_most(&ac->minibatches), 0, RM_NET_TRAIN, error);
+                                     rm_minibatches_most(&ac->minibatches) *
+                                         (ac->order ? r->steps : 1),
+                                     0, RM_NET_TRAIN, error);
     if (!rc)
         rc = rm_optimizer_create(&ac->optimizer, ac->backend, ac->experiment, ac->net, error);
     if (!rc)
@@ -138,16 +179,7 @@ int rm_actor_critic_create(struct rm_actor_critic **out, const struct rm_actor_c
     ac->epochs = e->algorithm.name == RM_ALGORITHM_VTRACE ? 1 : e->algorithm.epochs;
     ac->settings = (struct rm_actor_critic_settings){
         e->optimizer.learning_rate, e->optimizer.grad_clip, e->algorithm.entropy_coefficient};
-    const struct rm_minibatches_spec minibatches = {
-        .rows = spec->rollout->steps * spec->rollout->lanes,
-        .parts = e->algorithm.minibatches,
-        .seed = e->seed,
-        .policy = spec->policy,
-        .shuffled = ac->epochs > 1 || e->algorithm.minibatches > 1,
-    };
-    int rc = rm_minibatches_create(&ac->minibatches, &minibatches, error);
-    if (!rc)
-        rc = make_network(ac, &spec->shape, error);
+    int rc = make_network(ac, &spec->shape, error);
     if (!rc)
         rc = make_buffers(ac, error);
     float *initial = rc ? NULL : calloc(ac->count, sizeof *initial);
@@ -182,6 +214,8 @@ void rm_actor_critic_destroy(struct rm_actor_critic *ac)
     rm_minibatches_destroy(&ac->minibatches);
     rm_normaliser_destroy(&ac->normaliser);
     rm_reward_scale_destroy(&ac->reward_scale);
+    rm_sequences_destroy(&ac->sequences);
+    free(ac->order);
     free(ac->value);
     free(ac->reward);
     free(ac->lane);
@@ -255,15 +289,22 @@ static void evaluate(struct rm_actor_critic *ac)
     const struct rm_rollout *r = ac->rollout;
     const uint32_t steps_rows = r->steps * r->lanes, rows = steps_rows + r->lanes;
     const uint32_t outputs = rm_net_workspace_outputs(ac->value_space);
+    const uint32_t most = ac->order ? rows_of_pass(ac) * r->lanes : FORWARD_ROWS;
     const struct rm_categorical shape = r->distribution;
     rm_net_prepare(ac->value_space, ac->params);
+    if (ac->order)
+        rm_sequences_begin(&ac->sequences);
     for (uint32_t at = 0, n; at < rows; at += n) {
-        n = rows - at < FORWARD_ROWS ? rows - at : FORWARD_ROWS;
+        n = rows - at < most ? rows - at : most;
         /* A pass has answers to all of its rows or to none. */
-        if (ac->off_policy && at < steps_rows && at + n > steps_rows)
+        if ((ac->off_policy || ac->order) && at < steps_rows && at + n > steps_rows)
             n = steps_rows - at;
-        const struct rm_net_input in = {.x = r->x + (size_t)at * r->inputs, .batch = n};
+        const struct rm_net_input in =
+            ac->order ? rm_sequences_pass(&ac->sequences, at / r->lanes, n / r->lanes)
+                      : (struct rm_net_input){.x = r->x + (size_t)at * r->inputs, .batch = n};
         const float *out = rm_net_forward(ac->value_space, ac->params, &in);
+        if (ac->order)
+            rm_sequences_passed(&ac->sequences, (at + n) / r->lanes);
         for (uint32_t i = 0; i < n; i++)
             ac->value[at + i] = out[(size_t)i * outputs + outputs - 1];
         if (ac->off_policy && at < steps_rows)
@@ -372,7 +413,10 @@ void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
         ac->whole = normal(ac, r->sample, r->samples);
     else /* in the value's units, as the value's error is (Hessel 2019, eq. 10) */
         ac->whole = (struct rm_moments_of_batch){0, (float)(1 / ac->value_head.state.deviation)};
-    rm_minibatches_begin(&ac->minibatches, r->sample, r->samples);
+    if (ac->order)
+        rm_minibatches_begin(&ac->minibatches, ac->order, r->lanes);
+    else
+        rm_minibatches_begin(&ac->minibatches, r->sample, r->samples);
 }
 
 bool rm_actor_critic_due(const struct rm_actor_critic *ac)
@@ -410,14 +454,20 @@ struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, u
     if (ac->part == 0)
         rm_minibatches_shuffle(&ac->minibatches, ac->number * ac->epochs + ac->pass);
     const struct rm_minibatch m = rm_minibatches_part(&ac->minibatches, ac->part);
+    struct rm_sequence_batch b = {
+        .input = {.x = r->x, .index = m.row, .batch = m.rows}, .sample = m.row, .samples = m.rows};
+    if (ac->order)
+        b = rm_sequences_gather(&ac->sequences, m.row, m.rows);
+    b.input.dropout_seed = ac->experiment->seed;
+    b.input.dropout_update = update;
     const struct rm_moments_of_batch normalised =
         ac->experiment->algorithm.normalize_advantages == RM_NORMALISE_MINIBATCH
-            ? normal(ac, m.row, m.rows)
+            ? normal(ac, b.sample, b.samples)
             : ac->whole;
     struct rm_policy_loss loss = {
         .distribution = r->distribution,
         .outputs = rm_net_outputs(ac->net),
-        .index = m.row,
+        .index = b.input.index,
         .action = r->action,
         .mask = r->mask,
         .logp = ac->off_policy ? ac->logp : r->logp,
@@ -427,41 +477,36 @@ struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, u
         .valid = r->valid,
         .advantage_mean = normalised.mean,
         .advantage_scale = normalised.scale,
-        .scale = 1.0f / (float)m.rows,
+        .scale = 1.0f / (float)(b.samples ? b.samples : 1),
         .clip = ac->clip,
         .value_clip = (float)ac->experiment->algorithm.value_clip,
         .value_coefficient = (float)ac->experiment->algorithm.value_coefficient,
         .entropy_coefficient = (float)ac->settings.entropy_coefficient,
     };
     const struct rm_net_loss rows = {rm_policy_loss_rows, &loss};
-    const struct rm_net_input in = {.x = r->x,
-                                    .index = m.row,
-                                    .batch = m.rows,
-                                    .dropout_seed = ac->experiment->seed,
-                                    .dropout_update = update};
     double sums[RM_NET_SUMS];
     enter(clock, RM_PHASE_BACKWARD);
-    rm_net_learn(ac->learn_space, ac->params, &in, &rows, ac->grads, sums);
+    rm_net_learn(ac->learn_space, ac->params, &b.input, &rows, ac->grads, sums);
     enter(clock, RM_PHASE_OPTIMIZER);
     const double total = sums[RM_SUM_POLICY] +
                          ac->experiment->algorithm.value_coefficient * sums[RM_SUM_VALUE] -
                          ac->settings.entropy_coefficient * sums[RM_SUM_ENTROPY];
     const struct rm_optimizer_input step = {.params = ac->params,
                                             .grads = ac->grads,
-                                            .loss = total / m.rows,
+                                            .loss = total / (b.samples ? b.samples : 1),
                                             .update = update,
                                             .progress = progress};
     const double norm = rm_optimizer_norm(ac->optimizer, ac->grads);
     if (rm_finite_due(&ac->finite, update, !isfinite(step.loss) || !isfinite(norm))) {
-        rm_net_forward(ac->learn_space, ac->params, &in); /* learning keeps no rows */
-        rm_finite_look(&ac->finite, update, ac->learn_space, ac->params, &in, ac->grads);
+        rm_net_forward(ac->learn_space, ac->params, &b.input); /* learning keeps no rows */
+        rm_finite_look(&ac->finite, update, ac->learn_space, ac->params, &b.input, ac->grads);
     }
     const struct rm_optimizer_result moved = rm_optimizer_apply(ac->optimizer, &step, norm);
     if (!moved.skipped) {
         rm_net_prepare(ac->learn_space, ac->params);
-        sum_up(ac, sums, m.rows);
+        sum_up(ac, sums, b.samples);
     }
-    ac->batch = m.rows;
+    ac->batch = b.samples;
     if (++ac->part == m.parts)
         end_pass(ac);
     return (struct rm_actor_critic_update){step.loss, moved.grad_norm, moved.learning_rate,

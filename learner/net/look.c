@@ -79,8 +79,9 @@ static bool step_found(const struct rm_net_workspace *w, const struct rm_net_inp
                        uint32_t index, struct rm_net_finding *finding)
 {
     const struct rm_row_form *form = &w->net->steps[index].out;
-    const size_t rows =
-        (size_t)input->batch * form->tokens * (form->per_quantile ? input->quantiles : 1);
+    const size_t rows = form->padded ? w->spans[input->batch]
+                                     : (size_t)input->batch * form->tokens *
+                                           (form->per_quantile ? input->quantiles : 1);
     char name[96];
     if (!w->needed[index] || !w->steps[index].whole ||
         !found(w, w->steps[index].y, rows, form->features, finding))

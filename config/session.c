@@ -1,5 +1,7 @@
 #include "config/session.h"
 
+#include "config/session_private.h"
+
 #include "config/config.h"
 #include "config/traits.h"
 #include "shm/atomic.h"
@@ -116,8 +118,8 @@ static bool prioritised(const struct rm_experiment *experiment)
 }
 
 /* An empty session of the right shape: nothing mapped, no descriptor. */
-static int shape_session(struct rm_session *session, const struct rm_experiment *experiment,
-                         const struct rm_plan *plan, struct rm_error *error)
+int rm_session_shape(struct rm_session *session, const struct rm_experiment *experiment,
+                     const struct rm_plan *plan, struct rm_error *error)
 {
     memset(session, 0, sizeof *session);
     session->experiment = *experiment;
@@ -156,7 +158,7 @@ static int shape_session(struct rm_session *session, const struct rm_experiment 
     return 0;
 }
 
-static int create_config_text(struct rm_session *session, struct rm_error *error)
+int rm_session_config_text(struct rm_session *session, struct rm_error *error)
 {
     json_t *json = rm_config_to_json(&session->experiment);
     char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
@@ -243,7 +245,7 @@ static int create_objects(struct rm_session *session, struct rm_error *error)
     r = rm_board_create(&session->board, session->plan.policies, session->plan.agents, o->workers,
                         error);
     if (r == 0)
-        r = create_config_text(session, error);
+        r = rm_session_config_text(session, error);
     for (uint32_t p = 0; r == 0 && p < o->policies; p++) {
         const struct rm_policy_plan *policy = &session->plan.policy[p];
         r = rm_weights_create(&session->weights[p], p, policy->param_count, policy->act_count,
@@ -277,7 +279,7 @@ static int create_objects(struct rm_session *session, struct rm_error *error)
 int rm_session_create(struct rm_session *session, const struct rm_experiment *experiment,
                       const struct rm_plan *plan, struct rm_error *error)
 {
-    int r = shape_session(session, experiment, plan, error);
+    int r = rm_session_shape(session, experiment, plan, error);
     if (r < 0)
         return r;
     r = create_objects(session, error);
@@ -311,7 +313,7 @@ int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *er
 int rm_session_attach(struct rm_session *session, const struct rm_experiment *experiment,
                       const struct rm_plan *plan, struct rm_error *error)
 {
-    int r = shape_session(session, experiment, plan, error);
+    int r = rm_session_shape(session, experiment, plan, error);
     if (r < 0)
         return r;
 

@@ -85,6 +85,21 @@ int rm_session_attach(struct rm_session *session, const struct rm_experiment *ex
                       const struct rm_plan *plan, struct rm_error *error);
 void rm_session_close(struct rm_session *session);
 
+/* Takes over what a daemon left that was killed: its descriptors, in the order of
+ * rm_session_kept(). Replay, weights, counters and limiters go on; eventfds and the configuration
+ * are made anew, and no worker has a process. Owns the descriptors when it succeeds, and only then.
+ * Errors: -EPROTO when something does not fit this experiment or this build. */
+int rm_session_adopt(struct rm_session *session, const struct rm_experiment *experiment,
+                     const struct rm_plan *plan, const int *fds, uint32_t count,
+                     struct rm_error *error);
+
+/* Descriptors worth keeping beyond the daemon's life: configuration, board, weights, rings,
+ * priorities. Returns how many there are; stores at most `max`. */
+uint32_t rm_session_kept(const struct rm_session *session, int *fds, uint32_t max);
+
+/* Rows of replay in all rings, and the newest weights version of all policies. */
+uint64_t rm_session_rows(const struct rm_session *session);
+
 /* Lists the descriptors in the order of objects.h, from RM_FD_BOARD on. Returns how many. */
 uint32_t rm_session_fds(const struct rm_session *session, int *fds, uint32_t max);
 

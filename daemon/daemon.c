@@ -223,10 +223,12 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
                    daemon->session.plan.agents, daemon->session.plan.policies, e->actor.count,
                    daemon->directory.path);
     daemon->watchdog_ns = rm_notify_watchdog_ns();
+    rm_daemon_keep_session(daemon);
     rm_daemon_start_workers(daemon);
     rm_daemon_arm(daemon);
     while (daemon->life != RM_LIFE_OVER)
         uv_run(&daemon->loop, UV_RUN_DEFAULT);
+    rm_fdstore_forget(rm_session_kept(&daemon->session, NULL, 0));
     write_summary(daemon);
     rm_console_summary(&daemon->console, daemon);
     if (daemon->failed)
@@ -280,7 +282,7 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
     if (rc < 0)
         return rc == -EEXIST ? RM_DAEMON_RUNNING : RM_DAEMON_RESOURCES;
     if (allow_descriptors(plan, experiment, error) < 0 ||
-        rm_session_create(&daemon->session, experiment, plan, error) < 0) {
+        rm_daemon_open_session(daemon, experiment, plan, error) < 0) {
         rm_place_leave(&daemon->place);
         return RM_DAEMON_RESOURCES;
     }

@@ -8,6 +8,7 @@
 #include "config/session.h"
 #include "daemon/console.h"
 #include "daemon/control.h"
+#include "daemon/fdstore.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
 #include "daemon/rate.h"
@@ -81,6 +82,8 @@ struct rm_daemon {
     uint64_t trained_ns;     /* when training ended; 0 = not yet */
     uint64_t final_before;   /* evaluations finished when the final one was asked for */
     uint64_t watchdog_ns;    /* the service manager wants to hear that often, 0 = never */
+    bool adopted;            /* what a killed daemon left goes on here */
+    char not_adopted[512];   /* or why it could not, "" = there was nothing */
     uint64_t told_ns;        /* when it was last told how it goes */
     uint64_t evaluations_seen;
     /* Per worker: since when it is seen to wait although it was woken; 0 = it is not. */
@@ -92,6 +95,14 @@ int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *erro
 
 /* Loads, checks and plans without starting anything. */
 int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *error);
+
+/* --- session.c ------------------------------------------------------------------------------- */
+
+/* Takes over what the service manager kept, if that fits; else creates a session. */
+int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment *experiment,
+                           const struct rm_plan *plan, struct rm_error *error);
+/* Says what came back, and has it kept for the next time. */
+void rm_daemon_keep_session(struct rm_daemon *daemon);
 
 /* --- lifecycle.c: what happens when --------------------------------------------------------- */
 

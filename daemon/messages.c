@@ -22,4 +22,6 @@ const struct rm_message_row rm_messages[RM_MESSAGE_COUNT] = {
                             "a command that changes something came in; USER"},
     [RM_MESSAGE_SUPPRESSED] = {"suppressed", "fd07b3a2e6c84915a4d91e7c3b5f8206",
                                "entries of one kind came too fast and were left out"},
+    [RM_MESSAGE_ADOPTED] = {"adopted", "7be2049d1f6c4a83b05de8a93c27f164",
+                            "replay and weights of a killed daemon were taken over"},
 };

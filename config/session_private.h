@@ -1,0 +1,14 @@
+/* For the files of session: making one in parts. */
+#ifndef RM_CONFIG_SESSION_PRIVATE_H
+#define RM_CONFIG_SESSION_PRIVATE_H
+
+#include "config/session.h"
+
+/* An empty session of the right shape: nothing mapped, no descriptor. */
+int rm_session_shape(struct rm_session *session, const struct rm_experiment *experiment,
+                     const struct rm_plan *plan, struct rm_error *error);
+
+/* Makes the region that tells workers the configuration. */
+int rm_session_config_text(struct rm_session *session, struct rm_error *error);
+
+#endif

@@ -25,16 +25,17 @@ static bool take_weights(struct rm_actor *actor, uint32_t p)
     struct rm_session *s = actor->session;
     const struct rm_weights *weights = &s->weights[p];
     const uint64_t rollout = rm_actor_rows(actor, p) / actor->rollout_rows;
-    const bool frozen = s->plan.policy[p].frozen; /* makes no rollouts: whatever there is will do */
+    /* Makes no rollouts: whatever there is will do, but for the same bits in the same run. */
+    const bool any = s->plan.policy[p].frozen && s->experiment.mode == RM_MODE_FREE;
     struct rm_weights_stamp stamp;
 
     if (actor->ready[p] == rollout + 1)
         return true;
-    uint64_t version = frozen ? 1 : version_asked(actor, rollout);
+    uint64_t version = any ? 1 : version_asked(actor, rollout);
     const uint64_t newest = rm_weights_latest(weights).version;
     if (newest < version)
         return false;
-    if (frozen || s->experiment.mode == RM_MODE_FREE)
+    if (s->experiment.mode == RM_MODE_FREE)
         version = newest;
     if (version != actor->version[p]) {
         if (!rm_weights_read_version(weights, version, actor->stepping.policies[p].acting.params,
@@ -50,7 +51,7 @@ static bool take_weights(struct rm_actor *actor, uint32_t p)
 static bool budget_spent(const struct rm_actor *actor)
 {
     const struct rm_session *s = actor->session;
-    const uint32_t p = s->plan.agent_policy[0];
+    const uint32_t p = rm_plan_first_trained(&s->plan);
     const uint64_t rows = rm_actor_rows(actor, p);
     struct rm_weights_stamp stamp;
 

@@ -136,6 +136,26 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     return 0;
 }
 
+/* What two policies' agents see and do makes a snapshot of one fit the other. */
+static int check_frozen(const struct rm_plan *plan, const struct rm_experiment *e,
+                        const struct rm_env_spec *spec, struct rm_error *error)
+{
+    for (uint32_t i = 0; i < e->policy.frozen_count; i++) {
+        const struct rm_frozen_config *f = &e->policy.frozen[i];
+        if (f->policy >= plan->policies || f->of >= plan->policies)
+            return rm_fail(
+                error, -EINVAL, "policy.frozen: names policy %u; world \"%s\" has 0 to %u",
+                f->policy >= plan->policies ? f->policy : f->of, spec->name, plan->policies - 1);
+        const struct rm_policy_plan *own = &plan->policy[f->policy], *of = &plan->policy[f->of];
+        if (!alike(&spec->agent[own->agent[0]], &spec->agent[of->agent[0]]))
+            return rm_fail(error, -EINVAL,
+                           "policy.frozen: policy %s cannot take snapshots of %s: their agents "
+                           "differ in what they see or do",
+                           own->name, of->name);
+    }
+    return 0;
+}
+
 int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
                  struct rm_error *error)
 {
@@ -152,6 +172,8 @@ int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
         r = map_agents(plan, experiment, spec, error);
         for (uint32_t p = 0; r == 0 && p < plan->policies; p++)
             r = size_policy(&plan->policy[p], p, plan, experiment, spec, error);
+        if (r == 0)
+            r = check_frozen(plan, experiment, spec, error);
         world.ops->close(env);
     }
     rm_world_close(&world);

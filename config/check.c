@@ -244,6 +244,54 @@ static bool form_capacity(experiment_t *e, char *text, size_t bytes)
                e->ring.capacity, rm_form_names[e->algorithm.form], e->sample.batch, least);
 }
 
+/* --- frozen opponents ---------------------------------------------------------------------- */
+
+static bool frozen_shared(experiment_t *e, char *text, size_t bytes)
+{
+    return e->policy.frozen_count && e->policy.map == RM_MAP_SHARED &&
+           SAY("policy.map \"shared\" has one policy, which cannot be its own opponent; give the "
+               "opponent one with a list such as [0, 1]");
+}
+
+static bool frozen_twice(experiment_t *e, char *text, size_t bytes)
+{
+    for (uint32_t i = 0; i < e->policy.frozen_count; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (e->policy.frozen[i].policy == e->policy.frozen[j].policy)
+                return SAY("policy %u is there twice", e->policy.frozen[i].policy);
+    return false;
+}
+
+/* Of itself, or of one that stands still as well. */
+static bool frozen_of_frozen(experiment_t *e, char *text, size_t bytes)
+{
+    for (uint32_t i = 0; i < e->policy.frozen_count; i++) {
+        const uint32_t p = e->policy.frozen[i].policy, of = e->policy.frozen[i].of;
+        if (p == of)
+            return SAY("policy %u would take snapshots of itself; \"of\" names a trained one", p);
+        for (uint32_t j = 0; j < e->policy.frozen_count; j++)
+            if (e->policy.frozen[j].policy == of)
+                return SAY("policy %u takes snapshots of policy %u, which is frozen too", p, of);
+    }
+    return false;
+}
+
+static bool frozen_missing(experiment_t *e, char *text, size_t bytes)
+{
+    uint32_t policies = 0;
+    if (e->policy.map != RM_MAP_LIST)
+        return false;
+    for (uint32_t i = 0; i < e->policy.list_count; i++)
+        policies = e->policy.list[i] >= policies ? e->policy.list[i] + 1 : policies;
+    for (uint32_t i = 0; i < e->policy.frozen_count; i++) {
+        const struct rm_frozen_config *f = &e->policy.frozen[i];
+        if (f->policy >= policies || f->of >= policies)
+            return SAY("names policy %u; policy.map has 0 to %u",
+                       f->policy >= policies ? f->policy : f->of, policies - 1);
+    }
+    return false;
+}
+
 /* --- evaluation ---------------------------------------------------------------------------- */
 
 /* Episodes are shared out evenly over the worlds. */
@@ -327,6 +375,12 @@ const struct rm_check rm_checks[] = {
     {{"ring.capacity", "algorithm.form", "sample.batch", "sample.frame_stack"},
      form_capacity,
      "The sorrel forms address the ring by slots: a power of two that holds a batch of stacks."},
+    {{"policy.frozen", "policy.map"}, frozen_shared, "A frozen opponent has a policy of its own."},
+    {{"policy.frozen"}, frozen_twice, "A policy is frozen once."},
+    {{"policy.frozen"}, frozen_of_frozen, "A frozen opponent takes snapshots of a trained policy."},
+    {{"policy.frozen", "policy.map"},
+     frozen_missing,
+     "With a list of policies, those that policy.frozen names are in it."},
     {{"evaluation.worlds", "evaluation.episodes", "evaluation.final_episodes"},
      evaluation_worlds,
      "Every world of the evaluator has an episode to play."},

@@ -37,6 +37,15 @@ static uint64_t power_of_two_at_least(uint64_t n)
     return p;
 }
 
+uint32_t rm_plan_first_trained(const struct rm_plan *plan)
+{
+    uint32_t p = 0;
+
+    while (p + 1 < plan->policies && plan->policy[p].frozen)
+        p++;
+    return plan->policy[p].frozen ? 0 : p;
+}
+
 uint32_t rm_session_capacity_rows(const struct rm_experiment *experiment,
                                   const struct rm_policy_plan *policy)
 {
@@ -49,6 +58,8 @@ uint32_t rm_session_capacity_rows(const struct rm_experiment *experiment,
                             : experiment->rollout.queue;
         rows = (uint64_t)held * experiment->rollout.steps;
     }
+    if (policy->frozen)
+        rows = 1; /* nobody reads them */
     rows += SLACK_ROWS + experiment->sample.frame_stack + experiment->sample.n_step;
     if (rm_algorithm_traits(experiment->algorithm.name)->sequences)
         rows += (uint64_t)experiment->sample.burn_in + experiment->sample.sequence;
@@ -218,7 +229,8 @@ static void fill_board(struct rm_session *session)
 
     for (uint32_t p = 0; p < session->plan.policies; p++) {
         const struct rm_policy_plan *policy = &session->plan.policy[p];
-        double per_insert = e->limiter.updates_per_step * e->sample.batch;
+        /* What frozen opponents see is never sampled: nothing to hold in proportion. */
+        double per_insert = policy->frozen ? 0 : e->limiter.updates_per_step * e->sample.batch;
         double slack = e->limiter.slack_updates * e->sample.batch;
 
         memcpy(b->policies[p].name, policy->name, sizeof b->policies[p].name);

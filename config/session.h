@@ -56,6 +56,9 @@ struct rm_session {
 void rm_session_worlds(const struct rm_experiment *experiment, uint32_t actor, uint64_t *first,
                        uint32_t *count);
 
+/* The first policy that is trained. */
+uint32_t rm_plan_first_trained(const struct rm_plan *plan);
+
 /* Rows a policy's rings need: capacity in rows, rounded up for what lockstep and stacks add. */
 uint32_t rm_session_capacity_rows(const struct rm_experiment *experiment,
                                   const struct rm_policy_plan *policy);

@@ -22,6 +22,8 @@ static void apply(struct rm_daemon *daemon)
     for (uint32_t p = 0; p < board->run->policies; p++) {
         double ratio = e->limiter.updates_per_step * e->sample.batch;
         double slack = e->limiter.slack_updates * e->sample.batch;
+        if (daemon->session.plan.policy[p].frozen)
+            continue;
         rm_limiter_change(&board->policies[p].limiter, ratio, slack);
     }
     RM_RAISE(&board->run->settings_version, RM_PEEK(&board->run->settings_version) + 1);

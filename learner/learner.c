@@ -176,9 +176,23 @@ static int finish(struct rm_learner *l, struct rm_error *error)
     return rc ? rc : RM_DUTY_DONE;
 }
 
+/* Frozen opponents take snapshots of what is published. */
+static void wake_followers(struct rm_learner *l)
+{
+    for (uint32_t i = 0; i < l->experiment->policy.frozen_count; i++) {
+        const struct rm_frozen_config *f = &l->experiment->policy.frozen[i];
+        if (f->of != l->policy)
+            continue;
+        struct rm_wake wake =
+            rm_session_wake(l->session, rm_worker_learner(&l->session->objects, f->policy));
+        rm_wake_signal(&wake);
+    }
+}
+
 static int do_work(void *self, struct rm_error *error)
 {
     struct rm_learner *l = self;
+    const uint64_t published = RM_PEEK(&l->counters->published);
     enum rm_method_turn turn = RM_METHOD_WAIT;
     rm_phase_enter(&l->clock, RM_PHASE_OTHER);
     read_settings(l);
@@ -188,6 +202,8 @@ static int do_work(void *self, struct rm_error *error)
         rc = finish(l, error);
     else if (!rc)
         rc = turn == RM_METHOD_WORKED;
+    if (RM_PEEK(&l->counters->published) != published)
+        wake_followers(l);
     rm_phase_enter(&l->clock, RM_PHASE_OTHER);
     return rc;
 }

@@ -241,6 +241,18 @@ static const struct refusal cases[] = {
     {WITH(SORREL("\"form\": \"sorrel-seq\"", "\"capacity\": 1024",
                  "\"worlds\": 1") ", \"policy\": {\"map\": \"shared\"}"),
      {"policy.map: algorithm.form sorrel-seq has a ring per agent"}},
+    {WITH("\"policy\": {\"map\": \"shared\", \"frozen\": [{\"policy\": 1, \"of\": 0}]}"),
+     {"policy.frozen: policy.map \"shared\" has one policy"}},
+    {WITH("\"policy\": {\"map\": [0, 1], \"frozen\": [{\"policy\": 1, \"of\": 0}, {\"policy\": 1, "
+          "\"of\": 0}]}"),
+     {"policy.frozen: policy 1 is there twice"}},
+    {WITH("\"policy\": {\"map\": [0, 1], \"frozen\": [{\"policy\": 1, \"of\": 1}]}"),
+     {"policy.frozen: policy 1 would take snapshots of itself"}},
+    {WITH("\"policy\": {\"map\": [0, 1, 2], \"frozen\": [{\"policy\": 1, \"of\": 2}, {\"policy\": "
+          "2, \"of\": 0}]}"),
+     {"policy.frozen: policy 1 takes snapshots of policy 2, which is frozen too"}},
+    {WITH("\"policy\": {\"map\": [0, 1], \"frozen\": [{\"policy\": 2, \"of\": 0}]}"),
+     {"policy.frozen: names policy 2; policy.map has 0 to 1"}},
     {WITH("\"evaluation\": {\"worlds\": 101}"),
      {"t.json:2:26: evaluation.worlds: 101 worlds, but no evaluation has more than 100 episodes"}},
     {WITH("\"supervisor\": {\"backoff_max_s\": 0.1}"),

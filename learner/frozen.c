@@ -1,0 +1,299 @@
+/* An opponent that is not trained (policy.frozen): it plays snapshots of another policy. Every
+ * `every` updates of that policy it keeps a copy of what was published last, the latest `keep` of
+ * them, and publishes one of these drawn at random - a pure function of (seed, policy, how many
+ * snapshots were taken). The first snapshot is that policy's initial weights.
+ *
+ * When it looks, so that results depend on the seed alone where they must:
+ *
+ *   free          whenever the other policy has published
+ *   rounds        once a round, at what was published before the round; what it publishes is
+ *                 acted with in the next
+ *   synchronous   in lockstep and sequential mode every version of the other policy has a version
+ *   rollouts      of this one with the same number, renewed or not: actors ask for both by number
+ *
+ * Nobody reads its rings. It ends when the actors have, or with the last round. */
+#include "config/traits.h"
+#include "learner/method.h"
+#include "shm/atomic.h"
+#include "shm/base/rng.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct frozen {
+    struct rm_method method; /* first */
+    struct rm_session *session;
+    uint32_t policy, who;
+    const struct rm_frozen_config *config;
+    struct rm_publisher *publisher;
+    struct rm_backend *backend;
+    struct rm_phase_clock *clock;
+    bool rounds, by_number;
+
+    struct rm_net *net;
+    size_t count;
+    float *params;       /* (count), the backend's: what is played */
+    float *snapshots;    /* (keep, count), host */
+    uint64_t taken;      /* snapshots in all; the k-th stands at k % keep */
+    uint64_t due;        /* updates of the other policy at which the next is taken */
+    uint64_t *of_update; /* (keep) of each snapshot */
+    uint64_t updates;    /* of the other policy when it was as it is played now */
+    uint64_t version;    /* by_number: the last one that has its like */
+    uint64_t round;      /* the one in hand, 0 before the first */
+    bool arrived, last_round;
+};
+
+static struct frozen *of(struct rm_method *method)
+{
+    return (struct frozen *)method;
+}
+
+static const struct frozen *of_const(const struct rm_method *method)
+{
+    return (const struct frozen *)method;
+}
+
+/* --- making ---------------------------------------------------------------------------------- */
+
+static void frozen_destroy(struct rm_method *method)
+{
+    struct frozen *f = of(method);
+    if (!f)
+        return;
+    if (f->params)
+        f->backend->ops->release(f->backend, f->params);
+    if (f->net)
+        rm_net_destroy(f->net);
+    free(f->snapshots);
+    free(f->of_update);
+    free(f);
+}
+
+static float *snapshot_at(struct frozen *f, uint64_t number)
+{
+    return f->snapshots + number % f->config->keep * f->count;
+}
+
+static int make_buffers(struct frozen *f, const struct rm_experiment *e, struct rm_error *error)
+{
+    int rc = rm_net_compile(&f->net, &e->network, &f->session->plan.policy[f->policy].shape, error);
+    if (rc)
+        return rc;
+    f->count = rm_net_param_count(f->net);
+    f->params = f->backend->ops->alloc(f->backend, f->count);
+    f->snapshots = malloc(f->config->keep * f->count * sizeof *f->snapshots);
+    f->of_update = calloc(f->config->keep, sizeof *f->of_update);
+    if (!f->params || !f->snapshots || !f->of_update)
+        return rm_fail(error, -ENOMEM,
+                       "policy.frozen: no memory for %u snapshots of %zu parameters",
+                       f->config->keep, f->count);
+    return 0;
+}
+
+/* Where it stands before the other policy has learned anything, and with what that began. */
+static void begin(struct frozen *f, const struct rm_experiment *e)
+{
+    rm_net_init(f->net, f->snapshots, rm_rng_at(e->seed, RM_STREAM_INIT, f->config->of, 0));
+    f->backend->ops->upload(f->backend, f->params, f->snapshots, f->count);
+    f->taken = 1;
+    f->due = f->config->every;
+    f->version = 1;
+}
+
+static int frozen_create(struct rm_method **method, const struct rm_method_spec *spec,
+                         struct rm_error *error)
+{
+    const struct rm_experiment *e = &spec->session->experiment;
+    struct frozen *f = calloc(1, sizeof *f);
+    if (!f)
+        return rm_fail(error, -ENOMEM, "no memory for a learner");
+    const bool synchronous = rm_algorithm_traits(e->algorithm.name)->synchronous;
+    f->method.ops = &rm_frozen_method;
+    f->session = spec->session;
+    f->policy = spec->policy;
+    f->who = rm_worker_learner(&spec->session->objects, spec->policy);
+    f->config = rm_frozen_policy(e, spec->policy);
+    f->publisher = spec->publisher;
+    f->backend = spec->backend;
+    f->clock = spec->clock;
+    f->rounds = !synchronous && e->mode != RM_MODE_FREE;
+    f->by_number = synchronous && e->mode != RM_MODE_FREE;
+    int rc = make_buffers(f, e, error);
+    if (rc) {
+        frozen_destroy(&f->method);
+        return rc;
+    }
+    begin(f, e);
+    /* Whom it follows wakes it; what actors insert is nothing to it. */
+    RM_POKE(&spec->session->board.workers[f->who].wake.threshold, UINT64_MAX);
+    *method = &f->method;
+    return 0;
+}
+
+/* --- following ------------------------------------------------------------------------------- */
+
+static const struct rm_weights *followed(const struct frozen *f)
+{
+    return &f->session->weights[f->config->of];
+}
+
+/* Takes a snapshot of this version if one is due, and then one of those kept to play. */
+static void renew(struct frozen *f, const struct rm_weights_stamp *stamp)
+{
+    struct rm_weights_stamp read;
+    if (stamp->updates < f->due ||
+        !rm_weights_read_version(followed(f), stamp->version, snapshot_at(f, f->taken), f->count,
+                                 &read))
+        return;
+    f->of_update[f->taken % f->config->keep] = read.updates;
+    f->taken++;
+    f->due = read.updates + f->config->every;
+    const uint64_t kept = f->taken < f->config->keep ? f->taken : f->config->keep;
+    struct rm_rng rng =
+        rm_rng_at(f->session->experiment.seed, RM_STREAM_FROZEN, f->policy, f->taken);
+    const uint64_t drawn = f->taken - 1 - rm_rng_below(&rng, (uint32_t)kept);
+    f->backend->ops->upload(f->backend, f->params, snapshot_at(f, drawn), f->count);
+    f->updates = f->of_update[drawn % f->config->keep];
+}
+
+static void publish(struct frozen *f, const struct rm_weights_stamp *stamp, uint64_t round)
+{
+    rm_phase_enter(f->clock, RM_PHASE_PUBLISH);
+    f->publisher->env_steps = stamp->env_steps;
+    rm_publisher_publish(f->publisher, f->params, f->updates, round);
+}
+
+static bool actors_done(const struct frozen *f)
+{
+    for (uint32_t a = 0; a < f->session->objects.actors; a++)
+        if (RM_SEE(&f->session->board.workers[a].state) != RM_WORKER_DONE)
+            return false;
+    return true;
+}
+
+static enum rm_method_turn turn_free(struct frozen *f)
+{
+    const bool done = actors_done(f); /* before looking at what was published for them */
+    const struct rm_weights_stamp stamp = rm_weights_latest(followed(f));
+    const uint64_t taken = f->taken;
+    renew(f, &stamp);
+    if (f->taken != taken) {
+        publish(f, &stamp, 0);
+        return RM_METHOD_WORKED;
+    }
+    return done ? RM_METHOD_FINISHED : RM_METHOD_WAIT;
+}
+
+/* The other policy is at most two versions ahead: it needs rollouts whose actors wait for these. So
+ * its version is still there. */
+static enum rm_method_turn turn_by_number(struct frozen *f)
+{
+    const bool done = actors_done(f);
+    struct rm_weights_stamp stamp;
+    if (!rm_weights_read_version(followed(f), f->version + 1, NULL, 0, &stamp))
+        return done ? RM_METHOD_FINISHED : RM_METHOD_WAIT;
+    renew(f, &stamp);
+    publish(f, &stamp, 0);
+    f->version++;
+    rm_session_wake_actors(f->session);
+    return RM_METHOD_WORKED;
+}
+
+static void arrive(struct frozen *f, bool leave)
+{
+    struct rm_round *round = f->session->board.round;
+    if (!f->rounds)
+        return;
+    f->arrived = true;
+    if (leave ? rm_round_leave(round, f->who) : rm_round_arrive(round, f->who))
+        rm_session_wake_all(f->session);
+}
+
+static enum rm_method_turn turn_in_rounds(struct frozen *f)
+{
+    const struct rm_round *board = f->session->board.round;
+    const uint64_t round = rm_round_current(board), taken = f->taken;
+    struct rm_weights_stamp stamp;
+    if (f->round == 0 && RM_PEEK(&board->arrived[f->who]) >= round)
+        return RM_METHOD_WAIT; /* a predecessor arrived before it died */
+    if (round != f->round) {
+        f->round = round;
+        f->arrived = false;
+        f->last_round = rm_session_budget_spent(f->session, round);
+    }
+    if (f->arrived)
+        return RM_METHOD_WAIT;
+    /* Before the first round's end there may be no version yet, and no snapshot is due. */
+    if (rm_weights_read_before(followed(f), round, NULL, 0, &stamp))
+        renew(f, &stamp);
+    if (f->taken != taken)
+        publish(f, &stamp, round);
+    if (f->last_round)
+        return RM_METHOD_FINISHED;
+    arrive(f, false);
+    return RM_METHOD_WORKED;
+}
+
+static int frozen_turn(struct rm_method *method, enum rm_method_turn *did, struct rm_error *error)
+{
+    struct frozen *f = of(method);
+    (void)error;
+    *did = f->rounds ? turn_in_rounds(f) : f->by_number ? turn_by_number(f) : turn_free(f);
+    return 0;
+}
+
+/* --- the rest -------------------------------------------------------------------------------- */
+
+static void frozen_settings(struct rm_method *method, const struct rm_board_run *run)
+{
+    (void)method;
+    (void)run;
+}
+
+static const float *frozen_params(const struct rm_method *method)
+{
+    return of_const(method)->params;
+}
+
+static const struct rm_net *frozen_net(const struct rm_method *method)
+{
+    return of_const(method)->net;
+}
+
+static uint64_t frozen_updates(const struct rm_method *method)
+{
+    return of_const(method)->updates;
+}
+
+/* What a predecessor played is all that is left of its snapshots. */
+static void frozen_load(struct rm_method *method, const float *params)
+{
+    struct frozen *f = of(method);
+    const struct rm_weights_stamp own = rm_weights_latest(&f->session->weights[f->policy]);
+    memcpy(snapshot_at(f, 0), params, f->count * sizeof *params);
+    f->backend->ops->upload(f->backend, f->params, params, f->count);
+    f->taken = 1;
+    f->of_update[0] = f->updates = own.updates;
+    f->due = rm_weights_latest(followed(f)).updates / f->config->every * f->config->every +
+             f->config->every;
+    f->version = own.version;
+}
+
+static void frozen_leave(struct rm_method *method)
+{
+    arrive(of(method), true);
+}
+
+const struct rm_method_ops rm_frozen_method = {
+    .name = "frozen",
+    .create = frozen_create,
+    .destroy = frozen_destroy,
+    .turn = frozen_turn,
+    .settings = frozen_settings,
+    .params = frozen_params,
+    .net = frozen_net,
+    .updates = frozen_updates,
+    .load = frozen_load,
+    .leave = frozen_leave,
+};

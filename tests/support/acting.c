@@ -1,7 +1,5 @@
 #include "tests/support/acting.h"
 
-#include "actor/plan.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,13 +11,10 @@
 struct rm_net *rm_test_net(const struct rm_experiment *experiment,
                            const struct rm_policy_plan *policy)
 {
-    struct rm_net_shape shape = {.inputs = policy->inputs,
-                                 .actions = policy->actions,
-                                 .outputs_per_action = rm_plan_outputs_per_action(experiment)};
     struct rm_error error = {""};
     struct rm_net *net = NULL;
 
-    if (rm_net_compile(&net, &experiment->network, &shape, &error) < 0)
+    if (rm_net_compile(&net, &experiment->network, &policy->shape, &error) < 0)
         fprintf(stderr, "network: %s\n", error.text);
     return net;
 }

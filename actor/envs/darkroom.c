@@ -72,7 +72,8 @@ static int play(struct rm_env *env, uint32_t w, void *of, int32_t action, float 
 static void observe(const struct rm_env *env, const void *of, void *obs)
 {
     const struct rm_darkroom_world *world = of;
-    const float place[2] = {(float)(world->cell / SIDE), (float)(world->cell % SIDE)};
+    const int i = world->cell / SIDE, j = world->cell % SIDE;
+    const float place[2] = {(float)i, (float)j};
     if (env->numbered)
         *(uint8_t *)obs = world->cell;
     else
@@ -107,10 +108,10 @@ static void choose_goals(struct rm_env *env, int32_t goal, uint32_t set)
         env->goal[env->goals++] = (uint8_t)goal;
         return;
     }
-    for (uint8_t cell = 0; cell < CELLS; cell++) {
+    for (int cell = 0; cell < CELLS; cell++) {
         bool test = memchr(test_goal, cell, TESTS) != NULL;
         if (set == 0 || test == (set == 2))
-            env->goal[env->goals++] = cell;
+            env->goal[env->goals++] = (uint8_t)cell;
     }
 }
 
@@ -122,9 +123,9 @@ static double random_score(const struct rm_env *env)
     at[START] = 1;
     for (uint32_t t = 0; t < env->single.max_steps; t++) {
         double next[CELLS] = {0};
-        for (uint8_t cell = 0; cell < CELLS; cell++)
+        for (int cell = 0; cell < CELLS; cell++)
             for (int32_t a = 0; a < ACTIONS; a++)
-                next[moved(cell, a)] += at[cell] / ACTIONS;
+                next[moved((uint8_t)cell, a)] += at[cell] / ACTIONS;
         memcpy(at, next, sizeof(at));
         for (uint32_t g = 0; g < env->goals; g++)
             score += at[env->goal[g]] / env->goals;

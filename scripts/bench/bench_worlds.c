@@ -1,5 +1,6 @@
 /* How fast the built-in worlds step: whole calls of step(), with random actions drawn beforehand
- * and all that belongs to it (observations, flags, new episodes), on one core.
+ * and all that belongs to it (observations, masks, flags, new episodes), on one core. Where there
+ * are masks, picking the legal actions is measured too.
  *
  * world.NAME is in agent-steps a second for a batch of 256 worlds; world.cartpole.64 and
  * world.cartpole.1024 are other batches. The baseline of cartpole is the definition written down
@@ -129,6 +130,7 @@ struct subject {
     uint32_t worlds;
     struct rm_env_buffers out[AGENTS_MAX];
     int32_t *actions[ACTION_SETS]; /* [worlds] */
+    int32_t *legal;                /* [worlds] */
     struct plain_pole *pole;
     struct plain_hunt *hunt;
     uint64_t turns; /* steps of the batch so far */
@@ -149,8 +151,11 @@ static int open_subject(struct subject *s, const char *name, uint32_t worlds)
     s->spec = s->world.ops->describe(s->env);
     for (uint32_t a = 0; a < s->spec->agents; a++) {
         size_t bytes = rm_env_obs_bytes(&s->spec->agent[a]);
+        uint32_t actions = s->spec->agent[a].actions;
         s->out[a] = (struct rm_env_buffers){.obs = calloc(worlds, bytes),
                                             .obs_stride = (ptrdiff_t)bytes,
+                                            .mask = calloc(worlds, actions),
+                                            .mask_stride = actions,
                                             .reward = calloc(worlds, sizeof(float)),
                                             .flags = calloc(worlds, 1)};
     }
@@ -159,6 +164,7 @@ static int open_subject(struct subject *s, const char *name, uint32_t worlds)
         for (uint32_t w = 0; w < worlds; w++)
             s->actions[set][w] = (int32_t)rm_rng_below(&rng, s->spec->agent[0].actions);
     }
+    s->legal = calloc(worlds, sizeof(int32_t));
     s->pole = calloc(worlds, sizeof(*s->pole));
     s->hunt = calloc(worlds, sizeof(*s->hunt));
     for (uint32_t w = 0; w < worlds; w++) {
@@ -172,24 +178,46 @@ static void close_subject(struct subject *s)
 {
     for (uint32_t a = 0; a < s->spec->agents; a++) {
         free(s->out[a].obs);
+        free(s->out[a].mask);
         free(s->out[a].reward);
         free(s->out[a].flags);
     }
     for (int set = 0; set < ACTION_SETS; set++)
         free(s->actions[set]);
+    free(s->legal);
     free(s->pole);
     free(s->hunt);
     s->world.ops->close(s->env);
     rm_world_close(&s->world);
 }
 
+/* The drawn actions of agent a, each moved on to the next legal one. */
+static const int32_t *legal_actions(struct subject *s, uint32_t a, const int32_t *drawn)
+{
+    uint32_t actions = s->spec->agent[a].actions;
+    if (!s->spec->agent[a].has_mask)
+        return drawn;
+    for (uint32_t w = 0; w < s->worlds; w++) {
+        const uint8_t *mask = s->out[a].mask + (size_t)w * actions;
+        uint32_t action = (uint32_t)drawn[w];
+        while (!mask[action])
+            action = action + 1 < actions ? action + 1 : 0;
+        s->legal[w] = (int32_t)action;
+    }
+    return s->legal;
+}
+
 static void step_world(struct subject *s)
 {
     for (uint32_t phase = 0; phase < s->spec->phases; phase++) {
-        const int32_t *actions[AGENTS_MAX];
+        const int32_t *actions[AGENTS_MAX] = {0};
         for (uint32_t a = 0; a < s->spec->agents; a++)
-            actions[a] = s->actions[(s->turns * 7 + phase) % ACTION_SETS];
-        s->world.ops->step(s->env, phase, actions, s->out);
+            if (s->spec->agent[a].phase == phase)
+                actions[a] = legal_actions(s, a, s->actions[(s->turns * 7 + phase) % ACTION_SETS]);
+        if (s->world.ops->step(s->env, phase, actions, s->out) != 0) {
+            fprintf(stderr, "%s: %s\n", s->spec->name, s->world.ops->last_error(s->env));
+            exit(1);
+        }
     }
     s->turns++;
 }
@@ -269,6 +297,13 @@ int main(int argc, char **argv)
         {"world.treasurehunt", "treasurehunt", 256, step_hunt},
         {"world.acrobot", "acrobot", 256, NULL},
         {"world.mountaincar", "mountaincar", 256, NULL},
+        {"world.frozenlake", "frozenlake", 256, NULL},
+        {"world.taxi", "taxi", 256, NULL},
+        {"world.goodhart", "goodhart", 256, NULL},
+        {"world.darkroom", "darkroom", 256, NULL},
+        {"world.sokoban", "sokoban", 256, NULL},
+        {"world.connect", "connect", 256, NULL},
+        {"world.count", "count", 256, NULL},
     };
     int rc = 0;
     rm_bench_pin(0);

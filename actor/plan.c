@@ -174,6 +174,13 @@ int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
             r = size_policy(&plan->policy[p], p, plan, experiment, spec, error);
         if (r == 0)
             r = check_frozen(plan, experiment, spec, error);
+        if (r == 0 && spec->phases > 1 && experiment->rollout.steps < 2 &&
+            rm_algorithm_traits(experiment->algorithm.name)->rollout)
+            r = rm_fail(
+                error, -EINVAL,
+                "rollout.steps: 1; world \"%s\" has %u phases, so the last step of a rollout "
+                "only says what came of the one before: at least 2",
+                spec->name, spec->phases);
         world.ops->close(env);
     }
     rm_world_close(&world);

@@ -15,6 +15,11 @@ static bool sorrel(experiment_t *e)
     return e->algorithm.form != RM_FORM_PAPER;
 }
 
+static bool rollout(experiment_t *e)
+{
+    return rm_algorithm_traits(e->algorithm.name)->rollout;
+}
+
 static uint32_t layers_of(experiment_t *e, enum rm_layer_type type)
 {
     uint32_t count = 0;
@@ -36,7 +41,7 @@ static bool worlds_per_actor(experiment_t *e, char *text, size_t bytes)
 
 static bool ring_batch(experiment_t *e, char *text, size_t bytes)
 {
-    return e->ring.capacity < e->sample.batch &&
+    return !rollout(e) && e->ring.capacity < e->sample.batch &&
            SAY("%" PRIu64 " transitions hold less than one batch (sample.batch %u)",
                e->ring.capacity, e->sample.batch);
 }
@@ -47,7 +52,7 @@ static bool ring_sequence(experiment_t *e, char *text, size_t bytes)
 {
     uint64_t rows = (uint64_t)e->sample.frame_stack + e->sample.n_step;
     uint64_t least = rows * e->actor.worlds;
-    return e->ring.capacity < least &&
+    return !rollout(e) && e->ring.capacity < least &&
            SAY("%" PRIu64 " transitions are %" PRIu64
                " rows of %u worlds (actor.worlds); one sample "
                "spans %" PRIu64 " rows (sample.frame_stack + sample.n_step), so at least %" PRIu64,
@@ -56,14 +61,14 @@ static bool ring_sequence(experiment_t *e, char *text, size_t bytes)
 
 static bool fill_capacity(experiment_t *e, char *text, size_t bytes)
 {
-    return e->sample.min_fill > e->ring.capacity &&
+    return !rollout(e) && e->sample.min_fill > e->ring.capacity &&
            SAY("%" PRIu64 " transitions will never be there: ring.capacity is %" PRIu64,
                e->sample.min_fill, e->ring.capacity);
 }
 
 static bool fill_batch(experiment_t *e, char *text, size_t bytes)
 {
-    return e->sample.min_fill < e->sample.batch &&
+    return !rollout(e) && e->sample.min_fill < e->sample.batch &&
            SAY("%" PRIu64 " transitions are less than one batch (sample.batch %u)",
                e->sample.min_fill, e->sample.batch);
 }
@@ -71,7 +76,7 @@ static bool fill_batch(experiment_t *e, char *text, size_t bytes)
 /* Every agent of an independent policy brings run.steps transitions at most. */
 static bool fill_run(experiment_t *e, char *text, size_t bytes)
 {
-    return e->run.steps && e->policy.map == RM_MAP_INDEPENDENT &&
+    return !rollout(e) && e->run.steps && e->policy.map == RM_MAP_INDEPENDENT &&
            e->sample.min_fill > e->run.steps &&
            SAY("%" PRIu64 " transitions before the first update, but the run ends after %" PRIu64
                " steps (run.steps): nothing would be learned",
@@ -114,11 +119,23 @@ static bool beta_falls(experiment_t *e, char *text, size_t bytes)
                e->priority.beta_end, e->priority.beta_start);
 }
 
+/* --- rollouts ------------------------------------------------------------------------------ */
+
+/* A policy has a lane per world at least. */
+static bool rollout_minibatches(experiment_t *e, char *text, size_t bytes)
+{
+    uint64_t rows = (uint64_t)e->rollout.steps * e->actor.worlds;
+    return rollout(e) && e->policy.map == RM_MAP_INDEPENDENT && e->algorithm.minibatches > rows &&
+           SAY("%u parts of a rollout of %" PRIu64 " rows (rollout.steps %u of %u worlds, "
+               "actor.worlds); at most that many",
+               e->algorithm.minibatches, rows, e->rollout.steps, e->actor.worlds);
+}
+
 /* --- limiter ------------------------------------------------------------------------------- */
 
 static bool slack_batch(experiment_t *e, char *text, size_t bytes)
 {
-    return e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
+    return !rollout(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
            e->limiter.slack_updates < 1 &&
            SAY("%g updates are less than one batch: the learner could never sample; at least 1",
                e->limiter.slack_updates);
@@ -129,7 +146,7 @@ static bool slack_row(experiment_t *e, char *text, size_t bytes)
 {
     uint32_t worlds = (e->actor.worlds + e->actor.count - 1) / e->actor.count;
     double row = worlds * e->limiter.updates_per_step;
-    return e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
+    return !rollout(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
            e->limiter.slack_updates < row &&
            SAY("%g updates are less than one row of an actor inserts (%u worlds x "
                "limiter.updates_per_step %g = %g): the actor could never go on; at least %g",
@@ -138,7 +155,7 @@ static bool slack_row(experiment_t *e, char *text, size_t bytes)
 
 static bool lockstep_free(experiment_t *e, char *text, size_t bytes)
 {
-    return e->mode != RM_MODE_FREE && e->limiter.updates_per_step == 0 &&
+    return !rollout(e) && e->mode != RM_MODE_FREE && e->limiter.updates_per_step == 0 &&
            SAY("0 is free running, which mode %s cannot do: a round makes a fixed number of "
                "updates; "
                "above 0",
@@ -346,6 +363,9 @@ const struct rm_check rm_checks[] = {
     {{"priority.beta_end", "priority.beta_start"},
      beta_falls,
      "The exponent of the importance weights does not fall."},
+    {{"algorithm.minibatches", "algorithm.name", "rollout.steps", "actor.worlds", "policy.map"},
+     rollout_minibatches,
+     "ppo, appo, vtrace: every minibatch has a row at least."},
     {{"limiter.slack_updates", "limiter.updates_per_step", "mode"},
      slack_batch,
      "Free mode: the limiter's slack is at least one batch."},

@@ -187,6 +187,8 @@ static const struct refusal cases[] = {
      {"sample.min_fill: 1000 transitions will never be there: ring.capacity is 500"}},
     {WITH("\"sample\": {\"min_fill\": 32}"),
      {"t.json:2:24: sample.min_fill: 32 transitions are less than one batch (sample.batch 64)"}},
+    {WITH("\"algorithm\": {\"name\": \"ppo\",\n\"minibatches\": 1025}"),
+     {"t.json:3:16: algorithm.minibatches: 1025 parts of a rollout of 1024 rows"}},
     {WITH("\"run\": {\"steps\": 900}"), {"sample.min_fill: 1000", "the run ends after 900 steps"}},
     {WITH("\"ring\": {\"mode\": \"rollout\"}"), {"t.json:2:10: ring.mode: unknown key"}},
     {WITH(IQN
@@ -398,6 +400,23 @@ static void more_faults_than_fit_are_counted(void **state)
     assert_int_equal(lines - 1 + (size_t)atoi(tail + 9), 100);
 }
 
+/* What only replay needs is no fault where rollouts are learned from. */
+static void rollouts_need_no_replay(void **state)
+{
+    static const char text[] =
+        WITH("\"run\": {\"steps\": 40}, \"ring\": {\"capacity\": 16}, \"mode\": \"lockstep\","
+             "\"sample\": {\"batch\": 64, \"min_fill\": 2, \"n_step\": 5},"
+             "\"limiter\": {\"updates_per_step\": 0}, \"algorithm\": {\"name\": \"ppo\"}");
+    struct refusal c = {text, {NULL}};
+    struct rm_error error;
+    int rc;
+    (void)state;
+
+    parse(&c, &error, &rc);
+    if (rc)
+        fail_msg("%s", error.text);
+}
+
 static void large_files_are_refused(void **state)
 {
     size_t bytes = 300 * 1024;
@@ -431,6 +450,7 @@ int main(void)
         cmocka_unit_test(single_faults_are_said_alone),
         cmocka_unit_test(all_faults_are_listed_in_order),
         cmocka_unit_test(more_faults_than_fit_are_counted),
+        cmocka_unit_test(rollouts_need_no_replay),
         cmocka_unit_test(large_files_are_refused),
         cmocka_unit_test(files_that_cannot_be_read_say_why),
     };

@@ -10,7 +10,7 @@
 #define RM_TEXT_MAX          64
 #define RM_PATH_TEXT_MAX     1024
 #define RM_WORLD_OPTIONS_MAX 16
-#define RM_LAYERS_MAX        32
+#define RM_LAYERS_MAX        64
 #define RM_AGENT_MAP_MAX     64
 #define RM_FROZEN_MAX        16
 
@@ -95,10 +95,13 @@ struct rm_layer_config {
     uint32_t stride;  /* conv2d */
     uint32_t padding; /* conv2d: zeros on every side */
     uint32_t codes;   /* embedding: number of rows of its table */
-    uint32_t heads;   /* attention */
-    uint32_t span;    /* residual: how many layers before it are bridged */
-    bool causal;      /* attention: a token sees itself and those before it */
-    double rate;      /* dropout: probability of zero in training */
+    uint32_t columns; /* embedding: numbers of a group, 0 = no groups */
+    uint32_t first_codes; /* embedding: rows of a table for the first column, 0 = none of its own */
+    bool difference;      /* embedding: the last column of a group is subtracted */
+    uint32_t heads;       /* attention */
+    uint32_t span;        /* residual: how many layers before it are bridged */
+    bool causal;          /* attention: a token sees itself and those before it */
+    double rate;          /* dropout: probability of zero in training */
 };
 
 struct rm_network_config {

@@ -35,8 +35,17 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
         {"embedding",
          "first layer, over whole numbers: each becomes a trained row of a table; an observation "
          "of n numbers becomes n tokens",
-         {UNITS("floats per token"), MEMBER("codes", RM_MEMBER_U32, codes, 0, 1 << 24, 0,
-                                            "rows of the table; 0: as the world's bounds say")}},
+         {UNITS("floats per token"),
+          MEMBER("codes", RM_MEMBER_U32, codes, 0, 1 << 24, 0,
+                 "rows of the table; 0: as the world's bounds say"),
+          MEMBER(
+              "columns", RM_MEMBER_U32, columns, 0, 64, 0,
+              "numbers come in groups of so many, a token being the sum over the groups of a row "
+              "of the observation; 0 adds nothing then"),
+          MEMBER("first_codes", RM_MEMBER_U32, first_codes, 0, 1 << 24, 0,
+                 "with columns: the first has a table of its own with so many rows; 0: it has not"),
+          MEMBER("difference", RM_MEMBER_BOOL, difference, 0, 1, 0,
+                 "with columns: the last is subtracted")}},
     [RM_LAYER_CONV2D] = {"conv2d",
                          "convolution over an observation of (channels, height, width)",
                          {UNITS("output channels"),

@@ -230,7 +230,7 @@ static void add_tokens(struct rm_compiler *c)
         !looks_across(config->value_layers, config->value_layer_count))
         return;
     if (config->layer_count && config->layers[0].type == RM_LAYER_EMBEDDING)
-        tokens = rm_tokens_of_codes(shape);
+        tokens = rm_tokens_of_codes(&config->layers[0], shape);
     else if (shape->dims > 1)
         tokens = shape->dim[0];
     if (tokens == 0 || shape->inputs % tokens)

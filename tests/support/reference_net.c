@@ -23,10 +23,11 @@ struct walk {
     size_t noise_used;
     struct rows rows;
     uint32_t layer;
-    size_t state_used;                 /* floats of a lane's row of states */
-    uint8_t *valid;                    /* of each token of the input; NULL: the network has none */
-    size_t tokens;                     /* of a state */
-    struct rows items;                 /* what went into a pointer */
+    size_t state_used;    /* floats of a lane's row of states */
+    uint8_t *valid;       /* of each token of the input; NULL: the network has none */
+    size_t tokens;        /* of a state */
+    struct rows items;    /* what went into a pointer */
+    struct rows embedded; /* what the policy's embedding of groups gave, for the value too */
     struct rows before[RM_LAYERS_MAX]; /* what went into each layer */
 };
 
@@ -327,9 +328,33 @@ static void recur(struct walk *w, const struct rm_layer_config *c, const char *n
     replace(w, y);
 }
 
+/* Sums of rows of tables: groups of numbers, which are in tokens already. */
+static void relate(struct walk *w, const struct rm_layer_config *c, const char *name)
+{
+    const double *table = tensor(w, name, "weight");
+    const double *first = c->first_codes ? tensor(w, name, "first") : table;
+    size_t numbers = w->rows.width, n = c->units;
+    struct rows y = {
+        .v = make(w->rows.count * n), .count = w->rows.count, .width = n, .tokens = w->rows.tokens};
+    for (size_t r = 0; r < y.count; r++)
+        for (size_t j = 0; j < numbers; j++) {
+            size_t code = (size_t)w->rows.v[r * numbers + j], column = j % c->columns;
+            double sign = c->difference && column + 1 == c->columns ? -1 : 1;
+            for (size_t i = 0; i < n && code; i++)
+                y.v[r * n + i] += sign * (column ? table : first)[code * n + i];
+        }
+    replace(w, y);
+    if (w->embedded.v == NULL)
+        w->embedded = copy_of(&w->rows);
+}
+
 /* Sums of rows of the table, one for each of the last numbers of the observation's shape. */
 static void embedding(struct walk *w, const struct rm_layer_config *c, const char *name)
 {
+    if (c->columns) {
+        relate(w, c, name);
+        return;
+    }
     const double *table = tensor(w, name, "weight");
     uint32_t dims = w->shape->dims;
     size_t numbers = dims > 1 ? w->shape->dim[dims - 1] : 1, tokens = w->rows.width / numbers;
@@ -520,7 +545,7 @@ void reference_forward(const struct rm_network_config *config, const struct rm_n
             keep_first(&w);
         if (config->trunk == RM_TRUNK_SEPARATE) {
             bool own = config->value_layer_count > 0;
-            replace(&w, input_rows(&w));
+            replace(&w, w.embedded.v ? copy_of(&w.embedded) : input_rows(&w));
             if (points && !looks_across(config, true))
                 keep_first(&w);
             walk_layers(&w, own ? config->value_layers : config->layers,
@@ -534,6 +559,7 @@ void reference_forward(const struct rm_network_config *config, const struct rm_n
     }
     free(trunk.v);
     free(w.items.v);
+    free(w.embedded.v);
     free(w.valid);
     memcpy(out, w.rows.v, w.rows.count * w.rows.width * sizeof *out);
     free(w.rows.v);

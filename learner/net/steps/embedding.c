@@ -1,5 +1,9 @@
 /* Whole numbers to rows of a table. An observation of n numbers is n tokens; one of (.., n, m) is
- * tokens of m numbers, whose rows are added up. */
+ * tokens of m numbers, whose rows are added up.
+ *
+ * With columns the numbers of a token are groups, such as (relation, head, tail): the first column
+ * may have a table of its own, the last may be subtracted (Bordes et al., 2013, whose translation
+ * from head to tail this is). A number that is 0 adds nothing then. */
 #include "learner/net/steps/steps.h"
 
 #include <math.h>
@@ -38,12 +42,23 @@ int rm_compile_embedding(struct rm_compiler *c, const struct rm_layer_config *la
                                  "the world's numbers go from %g to %g, which is no table; give "
                                  "\"codes\"",
                                  shape->low, shape->high);
-    struct rm_row_form out = {.features = layer->units,
-                              .tokens = rm_tokens_of_codes(shape),
-                              .padded = net->input_tokens > 0};
+    uint32_t tokens = rm_tokens_of_codes(layer, shape), columns = layer->columns;
+    if (columns && (tokens == 0 || shape->inputs % tokens || shape->inputs / tokens % columns))
+        return rm_compile_refuse(c, "%u numbers are no tokens of whole groups of %u", shape->inputs,
+                                 columns);
+    if (columns && shape->low < 0)
+        return rm_compile_refuse(c, "groups are for numbers from 0 on; the world's go from %g",
+                                 shape->low);
+    if (!columns && (layer->first_codes || layer->difference))
+        return rm_compile_refuse(c, "first_codes and difference are for groups; give \"columns\"");
+    struct rm_row_form out = {
+        .features = layer->units, .tokens = tokens, .padded = net->input_tokens > 0};
     net->takes_codes = true;
     struct rm_step *s = rm_compile_step(c, RM_STEP_EMBEDDING, out);
     s->layer.codes = codes;
+    if (layer->first_codes)
+        s->bias = rm_compile_tensor(c, "first", RM_TENSOR_TRAINED, 2,
+                                    (const uint32_t[]){layer->first_codes, layer->units});
     s->weight = rm_compile_tensor(c, "weight", RM_TENSOR_TRAINED, 2,
                                   (const uint32_t[]){codes, layer->units});
     return 0;
@@ -59,11 +74,43 @@ static struct rm_embedding shape_of(const struct rm_pass *p, const struct rm_ste
                                  .lowest = lowest(shape)};
 }
 
+/* The first column's table stands where others have a bias. */
+static struct rm_relations relations_of(const struct rm_pass *p, const struct rm_step *s)
+{
+    return (struct rm_relations){.numbers = p->w->net->shape.inputs / s->out.tokens,
+                                 .columns = s->layer.columns,
+                                 .codes = s->layer.codes,
+                                 .first_codes = s->layer.first_codes,
+                                 .units = s->out.features,
+                                 .difference = s->layer.difference};
+}
+
+static void relate(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
+{
+    const struct rm_relations e = relations_of(p, s);
+    p->ops->relate(p->b, &e, (const int32_t *)(const void *)rows->x,
+                   e.first_codes ? p->params + s->bias : NULL, p->params + s->weight,
+                   (uint32_t)rm_rows_of(p, &s->out), rows->y);
+}
+
+static void relate_back(const struct rm_pass *p, const struct rm_step *s,
+                        const struct rm_rows *rows)
+{
+    const struct rm_relations e = relations_of(p, s);
+    p->ops->relate_dw(p->b, &e, (const int32_t *)(const void *)rows->x, rows->dy,
+                      (uint32_t)rm_rows_of(p, &s->out), e.first_codes ? p->grads + s->bias : NULL,
+                      p->grads + s->weight);
+}
+
 static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
                     const struct rm_rows *rows)
 {
     const struct rm_embedding e = shape_of(p, s);
     (void)b;
+    if (s->layer.columns) {
+        relate(p, s, rows);
+        return;
+    }
     p->ops->embed(p->b, &e, (const int32_t *)(const void *)rows->x, p->params + s->weight, rows->y);
 }
 
@@ -72,6 +119,10 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm
 {
     const struct rm_embedding e = shape_of(p, s);
     (void)b;
+    if (s->layer.columns) {
+        relate_back(p, s, rows);
+        return;
+    }
     p->ops->embed_dw(p->b, &e, (const int32_t *)(const void *)rows->x, rows->dy,
                      p->grads + s->weight);
 }
@@ -83,6 +134,9 @@ static void init(const struct rm_net *net, const struct rm_step *s, float *param
     (void)net;
     for (size_t i = 0; i < n; i++)
         params[s->weight + i] = (float)rm_init_normal(rng);
+    n = (size_t)s->layer.first_codes * s->out.features;
+    for (size_t i = 0; i < n; i++)
+        params[s->bias + i] = (float)rm_init_normal(rng);
 }
 
 const struct rm_step_ops rm_embedding_step = {

@@ -25,9 +25,12 @@ static struct rm_row_form state_form(const struct rm_row_form *like, uint32_t fe
     return form;
 }
 
-/* Each number is a token; of (.., m), each m of them. */
-uint32_t rm_tokens_of_codes(const struct rm_net_shape *shape)
+/* Each number is a token; of (.., m), each m of them; with columns, what the observation's first
+ * dimension counts, or each group where there is one dimension. */
+uint32_t rm_tokens_of_codes(const struct rm_layer_config *layer, const struct rm_net_shape *shape)
 {
+    if (layer->columns)
+        return shape->dims > 1 ? shape->dim[0] : shape->inputs / layer->columns;
     uint32_t last = shape->dims > 1 && shape->dims <= 4 ? shape->dim[shape->dims - 1] : 1;
     return last && shape->inputs % last == 0 ? shape->inputs / last : shape->inputs;
 }

@@ -364,9 +364,11 @@ static void embedding(struct walk *w, const struct rm_layer_config *c, const cha
     y.v = make(y.count * y.width);
     for (size_t r = 0; r < y.count; r++)
         for (size_t j = 0; j < numbers; j++) {
-            size_t code = (size_t)(w->rows.v[r * numbers + j] - w->shape->low);
+            double code = w->rows.v[r * numbers + j] - w->shape->low;
+            double codes = c->codes ? c->codes : w->shape->high - w->shape->low + 1;
+            size_t row = code >= 0 && code < codes ? (size_t)code : 0; /* outside: the first */
             for (size_t i = 0; i < y.width; i++)
-                y.v[r * y.width + i] += table[code * y.width + i];
+                y.v[r * y.width + i] += table[row * y.width + i];
         }
     replace(w, y);
 }

@@ -2,6 +2,7 @@
  * differences of that network. */
 #include "tests/support/levels.h"
 #include "tests/support/nets.h"
+#include "tests/support/random_net.h"
 #include "tests/support/reference_net.h"
 #include "tests/support/unit.h"
 
@@ -196,6 +197,30 @@ static void every_network(void **state)
     }
 }
 
+/* Every layer among all sorts of others; some forty differences of each network. Parameters small
+ * enough that nothing grows to where a float's rounding is more than is allowed. */
+static void random_networks(void **state)
+{
+    struct level_state *level = *state;
+    bool seen[RM_LAYER_TYPE_COUNT] = {false};
+    for (uint32_t i = 0; i < 4 * RANDOM_NET_KINDS; i++) {
+        struct random_net net;
+        struct fixture f;
+        random_net_draw(i, &net);
+        make(&f, &net.of, level->backend);
+        for (size_t k = 0; k < f.params_n; k++)
+            f.params_d[k] = f.params[k] *= 0.4f;
+        check_forward(&f);
+        check_backward(&f, 1 + f.params_n / 40);
+        unmake(&f);
+        for (uint32_t l = 0; l < net.of.config.layer_count; l++)
+            seen[net.of.config.layers[l].type] = true;
+    }
+    for (int type = 0; type < RM_LAYER_TYPE_COUNT; type++)
+        if (!seen[type])
+            fail_msg("no random network has layer %d", type);
+}
+
 /* Its size forbids all 300,760 differences: a prime stride visits every tensor. */
 static void treasurehunt(void **state)
 {
@@ -213,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_network),
+        cmocka_unit_test(random_networks),
         cmocka_unit_test(treasurehunt),
     };
     return run_on_levels(tests, sizeof tests / sizeof tests[0]);

@@ -2,6 +2,7 @@
 
 #include "actor/worlds.h"
 #include "config/traits.h"
+#include "learner/net/features.h"
 #include "learner/net/net.h"
 
 #include <errno.h>
@@ -22,8 +23,9 @@ struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
 {
     const struct rm_algorithm_traits *traits = rm_algorithm_traits(experiment->algorithm.name);
     const uint32_t stack = experiment->sample.frame_stack;
+    const bool codes = rm_network_takes_codes(&experiment->network);
     struct rm_net_shape shape = {
-        .inputs = rm_env_obs_features(agent) * stack,
+        .inputs = rm_features_words(agent, codes) * stack,
         .actions = agent->actions,
         .outputs_per_action = rm_plan_outputs_per_action(experiment),
         .head = !traits->policy ? RM_HEAD_VALUES
@@ -38,7 +40,10 @@ struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
     uint32_t dims = agent->dims;
     for (uint32_t d = 0; d < dims; d++)
         shape.dim[d] = agent->shape[d];
-    if (agent->dtype == RM_ENV_CODE8 && dims == 2) {
+    if (agent->dtype == RM_ENV_CODE8 && codes) {
+        shape.low = 0;
+        shape.high = agent->codes - 1.0;
+    } else if (agent->dtype == RM_ENV_CODE8 && dims == 2) {
         shape.dim[2] = shape.dim[1];
         shape.dim[1] = shape.dim[0];
         shape.dim[0] = agent->channels;
@@ -117,7 +122,13 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     else
         snprintf(policy->name, RM_NAME_MAX, "policy_%u", index);
     policy->obs_bytes = (uint32_t)rm_env_obs_bytes(first);
-    policy->features = rm_env_obs_features(first);
+    const bool codes = rm_network_takes_codes(&e->network);
+    if (codes && first->dtype == RM_ENV_F32)
+        return rm_fail(error, -EINVAL,
+                       "network.layers[0]: embedding: world \"%s\" shows agent %s real numbers; an "
+                       "embedding takes whole ones",
+                       spec->name, first->name);
+    policy->features = rm_features_words(first, codes);
     policy->inputs = policy->features * e->sample.frame_stack;
     policy->actions = first->actions;
     policy->mask_bytes = first->has_mask ? first->actions : 0;

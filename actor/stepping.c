@@ -184,7 +184,7 @@ static void stack_frames(const struct rm_stepping *s, const struct rm_stepping_p
         }
         frames[s->stack - 1 - back] = frame;
     }
-    rm_features_stack(p->kind, frames, s->stack, x);
+    rm_features_take_stack(p->kind, p->codes, frames, s->stack, x);
 }
 
 static void gather_lane(struct rm_stepping *s, struct rm_stepping_policy *p,
@@ -196,7 +196,7 @@ static void gather_lane(struct rm_stepping *s, struct rm_stepping_policy *p,
     float *x = p->x + (size_t)p->gathered * p->acting.inputs;
 
     if (s->stack == 1)
-        rm_features_decode(p->kind, p->row.obs + lane * spec->obs_bytes, x);
+        rm_features_take(p->kind, p->codes, p->row.obs + lane * spec->obs_bytes, x);
     else
         stack_frames(s, p, rows, lane, s->arrivals.age[own], p->row.flags[lane], x);
     if (p->mask)
@@ -256,7 +256,7 @@ static const void *input_of(struct rm_stepping *s, struct rm_stepping_policy *p,
     for (uint32_t w = 0; w < s->worlds; w++) {
         float *x = p->x + (size_t)w * p->acting.inputs;
         if (s->stack == 1)
-            rm_features_decode(p->kind, p->row.obs + (slot + w) * bytes, x);
+            rm_features_take(p->kind, p->codes, p->row.obs + (slot + w) * bytes, x);
         else
             stack_frames(s, p, rows, slot + w, s->arrivals.age[(size_t)agent * s->worlds + w],
                          p->row.flags[slot + w], x);

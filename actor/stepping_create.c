@@ -54,6 +54,7 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
 
     p->ring = options->rings[index];
     p->kind = &s->spec->agent[plan->agent[0]];
+    p->codes = rm_network_takes_codes(&s->experiment->network);
     p->next = p->ring->spec.first_index;
     p->first_phase = UINT32_MAX;
     for (uint32_t i = 0; i < plan->agents; i++) {

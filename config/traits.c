@@ -21,6 +21,11 @@ const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name)
     return &traits[name];
 }
 
+bool rm_network_takes_codes(const struct rm_network_config *network)
+{
+    return network->layer_count > 0 && network->layers[0].type == RM_LAYER_EMBEDDING;
+}
+
 const struct rm_frozen_config *rm_frozen_policy(const struct rm_experiment *experiment,
                                                 uint32_t policy)
 {

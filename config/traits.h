@@ -18,6 +18,10 @@ struct rm_algorithm_traits {
 
 const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name);
 
+/* Whether the network begins with an embedding: then its input is the world's whole numbers, not
+ * floats made of them. */
+bool rm_network_takes_codes(const struct rm_network_config *network);
+
 /* Is this policy a frozen opponent? NULL if not. */
 const struct rm_frozen_config *rm_frozen_policy(const struct rm_experiment *experiment,
                                                 uint32_t policy);

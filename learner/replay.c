@@ -1,6 +1,7 @@
 /* Learning from replay: batches drawn from the policy's rings, an update each, published by
  * interval. */
 #include "config/config.h"
+#include "config/traits.h"
 #include "learner/algo/guard.h"
 #include "learner/algo/trainer.h"
 #include "learner/method.h"
@@ -61,6 +62,7 @@ static int open_sampler(struct replay *r, struct rm_error *error)
         .source_count = actors,
         .agents = r->plan->agents,
         .agent = r->agent,
+        .codes = rm_network_takes_codes(&e->network),
         .batch = e->sample.batch,
         .n_step = e->sample.n_step,
         .frame_stack = e->sample.frame_stack,

@@ -1,6 +1,7 @@
 #include "learner/rollout_rows.h"
 
 #include "config/config.h"
+#include "config/traits.h"
 #include "learner/net/features.h"
 #include "shm/atomic.h"
 #include "shm/layout.h"
@@ -28,6 +29,7 @@ int rm_rollout_create(struct rm_rollout *r, const struct rm_rollout_spec *spec,
         .session = spec->session,
         .backend = spec->backend,
         .agent = spec->agent,
+        .codes = rm_network_takes_codes(&e->network),
         .plan = plan,
         .policy = spec->policy,
         .actors = spec->session->objects.actors,
@@ -143,7 +145,7 @@ static void stack_lane(const struct rm_rollout *r, const struct rm_ring *ring, u
         frames[r->stack - 1 - back] = more ? row.obs + (size_t)lane * ring->spec.obs_bytes : NULL;
         more = more && index - back != origin && !(row.flags[lane] & RM_FLAG_FIRST);
     }
-    rm_features_stack(r->agent, frames, r->stack, x);
+    rm_features_take_stack(r->agent, r->codes, frames, r->stack, x);
 }
 
 /* Observations of `worlds` lanes from `lane` of a ring's row, to x. */
@@ -157,7 +159,7 @@ static void copy_obs(const struct rm_rollout *r, const struct rm_ring *ring,
     }
     for (uint32_t w = 0; w < worlds; w++, x += r->inputs) {
         if (r->stack == 1)
-            rm_features_decode(r->agent, row->obs + (size_t)(lane + w) * bytes, x);
+            rm_features_take(r->agent, r->codes, row->obs + (size_t)(lane + w) * bytes, x);
         else
             stack_lane(r, ring, row->index, lane + w, x);
     }

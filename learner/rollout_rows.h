@@ -35,6 +35,7 @@ struct rm_rollout {
     struct rm_session *session;
     struct rm_backend *backend;
     const struct rm_env_agent *agent;
+    bool codes; /* x is int32 */
     const struct rm_policy_plan *plan;
     uint32_t policy, actors;
     uint32_t steps, lanes;

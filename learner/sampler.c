@@ -76,7 +76,7 @@ static int set_up(struct rm_sampler *s, struct rm_error *error)
         s->worlds += spec->sources[i].worlds;
     s->lanes = s->worlds * spec->agents;
     s->obs_bytes = rm_features_bytes(spec->agent);
-    s->features = rm_features_count(spec->agent);
+    s->features = rm_features_words(spec->agent, spec->codes);
     s->rule = (struct rm_transition_rule){spec->n_step, spec->frame_stack, spec->gamma};
     s->reach = spec->n_step;
     if (!s->lanes || !spec->batch || !spec->n_step || !spec->frame_stack || !s->features)
@@ -183,7 +183,7 @@ static void decode(struct rm_sampler *s, int newest, float *out)
     const int stack = (int)s->spec.frame_stack;
     for (int i = 0; i < stack; i++)
         s->frames[i] = frame_at(s, newest - (stack - 1) + i);
-    rm_features_stack(s->spec.agent, s->frames, s->spec.frame_stack, out);
+    rm_features_take_stack(s->spec.agent, s->spec.codes, s->frames, s->spec.frame_stack, out);
 }
 
 static void put(struct rm_sampler *s, uint32_t i, struct rm_batch *batch)

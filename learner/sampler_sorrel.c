@@ -99,8 +99,10 @@ static bool take(struct rm_sampler *s, uint32_t i, uint32_t b, struct rm_batch *
     if (!rm_ring_intact(ring, window->end - oldest))
         return false;
     const size_t at = (size_t)b * batch->inputs;
-    rm_features_stack(s->spec.agent, s->frames, s->spec.frame_stack, batch->obs + at);
-    rm_features_stack(s->spec.agent, s->frames + 1, s->spec.frame_stack, batch->next_obs + at);
+    rm_features_take_stack(s->spec.agent, s->spec.codes, s->frames, s->spec.frame_stack,
+                           batch->obs + at);
+    rm_features_take_stack(s->spec.agent, s->spec.codes, s->frames + 1, s->spec.frame_stack,
+                           batch->next_obs + at);
     s->counts.age_sum += written ? window->end - row : 0;
     s->counts.age_count++;
     return true;

@@ -34,13 +34,36 @@ static void decode_code8(const struct rm_env_agent *agent, const void *from, uin
     }
 }
 
+typedef void (*code_fn)(const void *from, uint32_t n, int32_t *to);
+
+#define CODE_DECODER(name, type)                                                                   \
+    static void name(const void *from, uint32_t n, int32_t *to)                                    \
+    {                                                                                              \
+        const type *x = from;                                                                      \
+        for (uint32_t i = 0; i < n; i++)                                                           \
+            to[i] = (int32_t)x[i];                                                                 \
+    }
+
+CODE_DECODER(codes_u8, uint8_t)
+CODE_DECODER(codes_i8, int8_t)
+CODE_DECODER(codes_i16, int16_t)
+CODE_DECODER(codes_i32, int32_t)
+
+/* Real numbers are no codes: whoever plans the network refuses them. */
+static void codes_none(const void *from, uint32_t n, int32_t *to)
+{
+    (void)from;
+    memset(to, 0, n * sizeof *to);
+}
+
 static const struct {
     size_t bytes;
     decode_fn decode;
+    code_fn codes;
 } dtypes[] = {
-    [RM_ENV_U8] = {1, decode_u8},   [RM_ENV_I8] = {1, decode_i8},
-    [RM_ENV_I16] = {2, decode_i16}, [RM_ENV_I32] = {4, decode_i32},
-    [RM_ENV_F32] = {4, decode_f32}, [RM_ENV_CODE8] = {1, decode_code8},
+    [RM_ENV_U8] = {1, decode_u8, codes_u8},     [RM_ENV_I8] = {1, decode_i8, codes_i8},
+    [RM_ENV_I16] = {2, decode_i16, codes_i16},  [RM_ENV_I32] = {4, decode_i32, codes_i32},
+    [RM_ENV_F32] = {4, decode_f32, codes_none}, [RM_ENV_CODE8] = {1, decode_code8, codes_u8},
 };
 
 static bool known(const struct rm_env_agent *agent)
@@ -95,4 +118,30 @@ void rm_features_push(const struct rm_env_agent *agent, const uint8_t *obs, bool
     else
         memmove(stacked, stacked + features, older * sizeof *stacked);
     rm_features_decode(agent, obs, stacked + older);
+}
+
+uint32_t rm_features_words(const struct rm_env_agent *agent, bool codes)
+{
+    return codes && known(agent) ? rm_features_elements(agent) : rm_features_count(agent);
+}
+
+void rm_features_take(const struct rm_env_agent *agent, bool codes, const uint8_t *obs, void *out)
+{
+    if (!codes)
+        rm_features_decode(agent, obs, out);
+    else if (known(agent))
+        dtypes[agent->dtype].codes(obs, rm_features_elements(agent), out);
+}
+
+void rm_features_take_stack(const struct rm_env_agent *agent, bool codes,
+                            const uint8_t *const *frames, uint32_t stack, void *out)
+{
+    const uint32_t words = rm_features_words(agent, codes);
+    char *at = out;
+    for (uint32_t i = 0; i < stack; i++, at += words * sizeof(float)) {
+        if (frames[i])
+            rm_features_take(agent, codes, frames[i], at);
+        else
+            memset(at, 0, words * sizeof(float));
+    }
 }

@@ -1,4 +1,5 @@
-/* features: from a world's compact observation to the float inputs of a network. Shared by actors
+/* features: from a world's compact observation to the inputs of a network: floats, or int32 codes
+ * where it begins with an embedding. Shared by actors
  * and learners, so that both see the same numbers to the bit.
  *
  * One frame has rm_features_count() floats. A stacked input is `stack` frames, oldest first, newest
@@ -33,5 +34,14 @@ void rm_features_stack(const struct rm_env_agent *agent, const uint8_t *const *f
  * `first`: obs begins an episode, so all frames before it become zeros. */
 void rm_features_push(const struct rm_env_agent *agent, const uint8_t *obs, bool first,
                       uint32_t stack, float *stacked);
+
+/* --- floats or codes ------------------------------------------------------------------------- */
+
+/* The same with `codes` false. With it, words are int32: every element's number as it is, for CODE8
+ * the code itself, and a frame of zeros is zeros. Words per frame; a frame; a stack of them. */
+uint32_t rm_features_words(const struct rm_env_agent *agent, bool codes);
+void rm_features_take(const struct rm_env_agent *agent, bool codes, const uint8_t *obs, void *out);
+void rm_features_take_stack(const struct rm_env_agent *agent, bool codes,
+                            const uint8_t *const *frames, uint32_t stack, void *out);
 
 #endif

@@ -85,6 +85,36 @@ static void stacks_begin_with_zeros(void **state)
     }
 }
 
+/* For an embedding: the numbers themselves, of CODE8 the codes; no channels. */
+static void whole_numbers_stay_whole(void **state)
+{
+    (void)state;
+    const struct {
+        uint32_t dtype;
+        const void *from;
+        int32_t want[3];
+    } cases[] = {
+        {RM_ENV_U8, (const uint8_t[]){0, 200, 255}, {0, 200, 255}},
+        {RM_ENV_I8, (const int8_t[]){-128, 0, 127}, {-128, 0, 127}},
+        {RM_ENV_I16, (const int16_t[]){-30000, 1, 30000}, {-30000, 1, 30000}},
+        {RM_ENV_I32, (const int32_t[]){-2000000001, 1, 16777217}, {-2000000001, 1, 16777217}},
+        {RM_ENV_CODE8, (const uint8_t[]){2, 0, 1}, {2, 0, 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct rm_env_agent agent = agent_of(cases[i].dtype, 1, 3);
+        const uint8_t *frames[2] = {NULL, cases[i].from};
+        int32_t one[3], two[6];
+        assert_int_equal(rm_features_words(&agent, true), 3);
+        rm_features_take(&agent, true, cases[i].from, one);
+        assert_memory_equal(one, cases[i].want, sizeof one);
+        memset(two, 0x55, sizeof two);
+        rm_features_take_stack(&agent, true, frames, 2, two);
+        for (int k = 0; k < 3; k++)
+            assert_int_equal(two[k], 0);
+        assert_memory_equal(two + 3, cases[i].want, sizeof one);
+    }
+}
+
 static void an_unknown_type_has_no_size(void **state)
 {
     (void)state;
@@ -96,9 +126,8 @@ static void an_unknown_type_has_no_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_keeps_its_values),
-        cmocka_unit_test(codes_become_channels),
-        cmocka_unit_test(stacks_begin_with_zeros),
+        cmocka_unit_test(every_type_keeps_its_values), cmocka_unit_test(codes_become_channels),
+        cmocka_unit_test(stacks_begin_with_zeros),     cmocka_unit_test(whole_numbers_stay_whole),
         cmocka_unit_test(an_unknown_type_has_no_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

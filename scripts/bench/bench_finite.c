@@ -1,10 +1,11 @@
 /* What looking after numbers that are not finite costs an update: forward, loss and backward of a
  * 64x64 tanh actor-critic on 256 rows, norm, clipping and Adam, one thread.
  *
- * check_finite.cost    time of such an update with debug.check_finite off - the loss and the norm
- * are looked at, copies are kept to go back to - over that of one that does nothing of the kind.
- * Both take turns; 1 is no cost. check_finite.always  the same with everything looked through after
- * every update. */
+ * check_finite.cost: time of such an update with debug.check_finite off - the loss and the norm are
+ * looked at, copies are kept to go back to - over that of one that does nothing of the kind. Both
+ * take turns; 1 is no cost. Each time has one copy in it (RM_GUARD_INTERVAL).
+ *
+ * check_finite.always: the same with everything looked through after every update. */
 #include "learner/algo/finite.h"
 #include "learner/algo/guard.h"
 #include "learner/algo/optimizer.h"

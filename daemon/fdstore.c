@@ -61,10 +61,9 @@ void rm_fdstore_keep(const struct rm_session *session)
     const uint32_t count = rm_session_kept(session, fds, RM_FDSTORE_MAX);
     if (count > RM_FDSTORE_MAX || !getenv("NOTIFY_SOCKET"))
         return;
+    rm_fdstore_forget(1); /* the configuration is another one than what was kept */
     for (uint32_t i = 0; i < count; i++) {
         char text[64];
-        snprintf(text, sizeof text, "FDSTOREREMOVE=1\nFDNAME=" PREFIX "%u", i);
-        sd_notify(0, text);
         snprintf(text, sizeof text, "FDSTORE=1\nFDNAME=" PREFIX "%u", i);
         sd_pid_notify_with_fds(0, 0, text, &fds[i], 1);
     }

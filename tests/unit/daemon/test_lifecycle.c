@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -351,35 +352,64 @@ static void one_missing_program_stops_the_others(void **state)
     json_decref(summary);
 }
 
-/* The service manager's side of the notification socket. */
+/* The service manager's side of the notification socket: it reads as it comes, since senders wait
+ * when a few datagrams are not read. */
+struct told {
+    int fd;
+    char all[16384];
+};
+
+static void *listen_to_service(void *user)
+{
+    struct told *told = user;
+    char one[1024];
+    for (ssize_t n; (n = recv(told->fd, one, sizeof one - 1, 0)) > 0;) {
+        one[n] = '\0';
+        if (!strcmp(one, "end"))
+            break;
+        size_t used = strlen(told->all);
+        snprintf(told->all + used, sizeof told->all - used, "%s\n", one);
+    }
+    return NULL;
+}
+
 static void the_service_manager_is_told(void **state)
 {
     (void)state;
 #ifndef RM_HAVE_SYSTEMD
     skip();
 #endif
-    char path[96], all[8192] = "", one[1024];
+    static struct told told;
+    pthread_t listener;
+    char path[96];
+    const char *all = told.all;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     assert_int_equal(home("service", 2000, ",\"evaluation\":{\"final_episodes\":1}"), 0);
     snprintf(path, sizeof path, "%s/notify", d.home);
     memcpy(address.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    told = (struct told){.fd = fd};
+    assert_int_equal(pthread_create(&listener, NULL, listen_to_service, &told), 0);
     setenv("NOTIFY_SOCKET", path, 1);
     start(NULL);
     unsetenv("NOTIFY_SOCKET");
     ends_with(0);
-    for (ssize_t n; (n = recv(fd, one, sizeof one - 1, MSG_DONTWAIT)) > 0;) {
-        one[n] = '\0';
-        size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s\n", one);
-    }
+    int end = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(sendto(end, "end", 3, 0, (struct sockaddr *)&address, sizeof address), 3);
+    pthread_join(listener, NULL);
+    close(end);
     close(fd);
     const char *ready = strstr(all, "READY=1"), *stopping = strstr(all, "STOPPING=1");
     assert_non_null(ready);
     assert_non_null(stopping);
     assert_true(ready < stopping);
     assert_non_null(strstr(all, "STATUS=running"));
+    /* What is to outlive the daemon was handed over, and taken back at the end. */
+    const char *kept = strstr(all, "FDSTORE=1\nFDNAME=ringmaster.0");
+    const char *forgotten = kept ? strstr(kept, "FDSTOREREMOVE=1\nFDNAME=ringmaster.0") : NULL;
+    assert_non_null(kept);
+    assert_non_null(forgotten);
 }
 
 /* Nothing was started: no run directory, no socket. */

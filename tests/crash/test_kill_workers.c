@@ -1,6 +1,7 @@
 /* kill -9 of every kind of worker while a real run trains: the others go on, the dead one is back,
  * the run reaches its end, and what the board counts fits together. */
 #include "tests/support/daemon.h"
+#include "tests/support/kills.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -15,9 +16,8 @@
 
 #include <cmocka.h>
 
-#define STEPS   60000 /* with a network that is large enough for this to take some seconds */
-#define STILL_S 60    /* a run that makes no step for so long is stuck */
-#define BATCH   64
+#define STEPS 60000 /* with a network that is large enough for this to take some seconds */
+#define BATCH 64
 
 static struct rm_test_daemon d;
 
@@ -54,42 +54,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static json_t *status(int fd)
-{
-    json_t *reply = rm_test_ask(fd, "status", NULL);
-    json_t *value = json_incref(json_object_get(reply, "return"));
-    json_decref(reply);
-    return value;
-}
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Kills worker `index` and waits until its successor works. */
-static void kill_one(int fd, unsigned index)
-{
-    char path[48];
-    json_t *before = status(fd);
-    snprintf(path, sizeof path, "workers.%u.pid", index);
-    pid_t pid = (pid_t)json_integer_value(rm_test_path(before, path));
-    snprintf(path, sizeof path, "workers.%u.generation", index);
-    double generation = json_number_value(rm_test_path(before, path));
-    assert_true(json_number_value(rm_test_path(before, "progress.fraction")) < 1);
-    json_decref(before);
-    assert_true(pid > 0);
-    double start = now_s();
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_true(rm_test_until_at_least(fd, path, generation + 1));
-    snprintf(path, sizeof path, "workers.%u.supervisor", index);
-    assert_true(rm_test_until_text(fd, path, "up"));
-    print_message("worker %u: back after %.3f s\n", index, now_s() - start);
-    assert_false(rm_test_process_there(pid));
-}
-
 /* Numbers of the end that must fit together, whoever died in between. */
 static void consistent(void)
 {
@@ -114,23 +78,6 @@ static void consistent(void)
     json_decref(summary);
 }
 
-/* The daemon's exit code, or -1 when its run does not move any more. */
-static int finish(int fd)
-{
-    double before = -1;
-    for (;;) {
-        int code = rm_test_daemon_wait(&d, STILL_S);
-        json_t *s = code < 0 ? status(fd) : NULL;
-        if (!s)
-            return code < 0 ? rm_test_daemon_wait(&d, STILL_S) : code; /* ended just now */
-        double steps = json_number_value(rm_test_path(s, "progress.steps"));
-        json_decref(s);
-        if (steps <= before)
-            return -1;
-        before = steps;
-    }
-}
-
 static void kill_these(const char *name, const char *mode, const unsigned *victims, size_t n)
 {
     assert_int_equal(home(name, mode), 0);
@@ -139,10 +86,10 @@ static void kill_these(const char *name, const char *mode, const unsigned *victi
     assert_true(fd >= 0);
     assert_true(rm_test_until_at_least(fd, "policies.0.updates", 20));
     for (size_t i = 0; i < n; i++)
-        kill_one(fd, victims[i]);
-    int code = finish(fd);
+        rm_test_kill_worker(fd, victims[i]);
+    int code = rm_test_until_end(&d, fd);
     if (code < 0) {
-        json_t *stuck = status(fd);
+        json_t *stuck = rm_test_status(fd);
         char *text = json_dumps(stuck, JSON_INDENT(1));
         fprintf(stderr, "stuck:\n%s\n", text);
         free(text);
@@ -188,7 +135,7 @@ static void a_frozen_worker_is_replaced(void **state)
     for (unsigned victim = 0; victim < 3; victim += 2) { /* an actor, the learner */
         char path[48];
         snprintf(path, sizeof path, "workers.%u.pid", victim);
-        json_t *before = status(fd);
+        json_t *before = rm_test_status(fd);
         pid_t pid = (pid_t)json_integer_value(rm_test_path(before, path));
         json_decref(before);
         assert_true(pid > 0);

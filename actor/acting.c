@@ -159,8 +159,8 @@ void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, cons
 }
 
 /* One forward pass over rows [at, at + n). */
-static const float *logits_of(struct rm_acting *acting, const struct rm_acting_rows *r, uint32_t at,
-                              uint32_t n)
+static const float *outputs_of(struct rm_acting *acting, const struct rm_acting_rows *r,
+                               uint32_t at, uint32_t n)
 {
     const size_t state = (size_t)at * acting->state_floats;
     const struct rm_net_input input = {
@@ -178,7 +178,7 @@ void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *r)
     const struct rm_categorical *c = &acting->distribution;
     for (uint32_t at = 0; at < r->n; at += acting->chunk) {
         const uint32_t n = r->n - at < acting->chunk ? r->n - at : acting->chunk;
-        const float *logits = logits_of(acting, r, at, n);
+        const float *logits = outputs_of(acting, r, at, n);
         rm_categorical_words(c, acting->seed, r->step, r->lane + at, n, acting->word);
         rm_categorical_draw(c, logits, c->actions,
                             r->mask ? r->mask + (size_t)at * c->actions : NULL, n, acting->word,
@@ -191,9 +191,18 @@ void rm_acting_likeliest(struct rm_acting *acting, const struct rm_acting_rows *
     const struct rm_categorical *c = &acting->distribution;
     for (uint32_t at = 0; at < r->n; at += acting->chunk) {
         const uint32_t n = r->n - at < acting->chunk ? r->n - at : acting->chunk;
-        rm_categorical_greedy(c, logits_of(acting, r, at, n), c->actions,
+        rm_categorical_greedy(c, outputs_of(acting, r, at, n), c->actions,
                               r->mask ? r->mask + (size_t)at * c->actions : NULL, n,
                               r->action + (size_t)at * c->choices);
+    }
+}
+
+void rm_acting_best(struct rm_acting *acting, const struct rm_acting_rows *r)
+{
+    for (uint32_t at = 0; at < r->n; at += acting->chunk) {
+        const uint32_t n = r->n - at < acting->chunk ? r->n - at : acting->chunk;
+        pick_plain(acting, outputs_of(acting, r, at, n), n,
+                   r->mask ? r->mask + (size_t)at * acting->actions : NULL, r->action + at);
     }
 }
 

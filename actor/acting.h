@@ -47,7 +47,8 @@ void rm_acting_prepare(struct rm_acting *acting);
 void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, const uint32_t *lane,
                       uint64_t step, const uint8_t *mask, int32_t *action);
 
-/* Answers of a policy that is a distribution (categorical.h): `draws` is set.
+/* Rows of a vector step, as the three below take them.
+ * Answers of a policy that is a distribution (categorical.h): `draws` is set.
  *   x           (n, inputs), floats or codes
  *   state       (n, state_floats) before this step, and next_state after it; NULL where the network
  *               has none
@@ -65,6 +66,9 @@ struct rm_acting_rows {
     float *logp;
 };
 void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *rows);
+
+/* Answers of a policy of values whose network has recurrent states, greedily; logp is not made. */
+void rm_acting_best(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
 /* The likeliest action of every choice instead of a draw; logp is not made. */
 void rm_acting_likeliest(struct rm_acting *acting, const struct rm_acting_rows *rows);

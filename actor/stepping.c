@@ -246,22 +246,61 @@ static void act_in_place(struct rm_stepping *s, struct rm_stepping_policy *p, ui
 static const void *input_of(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t agent)
 {
     const size_t slot = (size_t)s->plan->agent_slot[agent] * s->worlds;
-    const uint32_t bytes = p->ring->spec.obs_bytes;
     const uint8_t *rows[RM_STEPPING_STACK_MAX];
 
     if (p->in_place)
-        return p->row.obs + slot * bytes;
+        return p->row.obs + slot * p->ring->spec.obs_bytes;
     for (uint32_t back = 0; back < s->stack; back++)
         rows[back] = rm_ring_row(p->ring, p->row.index - back).obs;
     for (uint32_t w = 0; w < s->worlds; w++) {
         float *x = p->x + (size_t)w * p->acting.inputs;
         if (s->stack == 1)
-            rm_features_take(p->kind, p->codes, p->row.obs + (slot + w) * bytes, x);
+            rm_features_take(p->kind, p->codes, p->row.obs + (slot + w) * p->ring->spec.obs_bytes,
+                             x);
         else
             stack_frames(s, p, rows, slot + w, s->arrivals.age[(size_t)agent * s->worlds + w],
                          p->row.flags[slot + w], x);
     }
     return p->x;
+}
+
+/* All lanes of the agent, with the recurrent states before and after this step: zeros where an
+ * episode begins. */
+static struct rm_acting_rows rows_of(struct rm_stepping *s, uint32_t agent)
+{
+    struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
+    const size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
+    const size_t floats = p->acting.state_floats;
+    struct rm_acting_rows rows = {
+        .x = input_of(s, p, agent),
+        .n = s->worlds,
+        .lane = s->lane_ids + (size_t)agent * s->worlds,
+        .step = s->steps,
+        .mask = p->row.mask ? p->row.mask + lane * p->ring->spec.mask_bytes : NULL,
+        .action = p->row.action + lane * p->ring->spec.action_words,
+        .logp = p->row.logp ? p->row.logp + lane : NULL,
+    };
+
+    if (!floats)
+        return rows;
+    for (uint32_t w = 0; w < s->worlds; w++)
+        if (p->row.flags[lane + w] & RM_FLAG_FIRST)
+            memset(p->state + (lane + w) * floats, 0, floats * sizeof(float));
+    rows.state = p->state + lane * floats;
+    rows.next_state = p->next_state + lane * floats;
+    if (p->row.state)
+        memcpy(p->row.state + lane * floats, rows.state, s->worlds * floats * sizeof(float));
+    return rows;
+}
+
+static void keep_states(struct rm_stepping *s, uint32_t agent)
+{
+    struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
+    const size_t floats = p->acting.state_floats;
+    const size_t at = (size_t)s->plan->agent_slot[agent] * s->worlds * floats;
+
+    if (floats)
+        memcpy(p->state + at, p->next_state + at, s->worlds * floats * sizeof(float));
 }
 
 /* Answers of a policy that is a distribution, for all lanes of the agent. Those of last
@@ -270,33 +309,14 @@ static void act_by_distribution(struct rm_stepping *s, uint32_t agent)
 {
     struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
     const size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
-    const size_t floats = p->acting.state_floats, words = p->acting.distribution.choices;
-    struct rm_acting_rows rows = {
-        .x = input_of(s, p, agent),
-        .n = s->worlds,
-        .lane = s->lane_ids + (size_t)agent * s->worlds,
-        .step = s->steps,
-        .mask = p->row.mask ? p->row.mask + lane * p->ring->spec.mask_bytes : NULL,
-        .action = p->row.action + lane * words,
-        .logp = p->row.logp ? p->row.logp + lane : NULL,
-    };
+    const size_t words = p->acting.distribution.choices;
+    const struct rm_acting_rows rows = rows_of(s, agent);
 
-    if (floats) {
-        for (uint32_t w = 0; w < s->worlds; w++)
-            if (p->row.flags[lane + w] & RM_FLAG_FIRST)
-                memset(p->state + (lane + w) * floats, 0, floats * sizeof(float));
-        rows.state = p->state + lane * floats;
-        rows.next_state = p->next_state + lane * floats;
-        if (p->row.state)
-            memcpy(p->row.state + lane * floats, rows.state, s->worlds * floats * sizeof(float));
-    }
     if (s->greedy)
         rm_acting_likeliest(&p->acting, &rows);
     else
         rm_acting_draw(&p->acting, &rows);
-    if (floats)
-        memcpy(p->state + lane * floats, p->next_state + lane * floats,
-               s->worlds * floats * sizeof(float));
+    keep_states(s, agent);
     for (uint32_t w = 0; words > 1 && w < s->worlds; w++)
         if (p->row.flags[lane + w] & ENDED)
             memset(rows.action + w * words, 0, words * sizeof *rows.action);
@@ -304,6 +324,18 @@ static void act_by_distribution(struct rm_stepping *s, uint32_t agent)
         rm_scan_clear(rows.action, p->row.flags + lane, ENDED, s->worlds);
     if (rows.logp)
         rm_scan_clear((int32_t *)(void *)rows.logp, p->row.flags + lane, ENDED, s->worlds);
+}
+
+/* Every lane goes through a recurrent network, explorers too: they see what they see. */
+static void act_with_states(struct rm_stepping *s, uint32_t agent, const int32_t *explored)
+{
+    struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
+    const struct rm_acting_rows rows = rows_of(s, agent);
+
+    rm_acting_best(&p->acting, &rows);
+    keep_states(s, agent);
+    for (uint32_t w = 0; explored && w < s->worlds; w++)
+        rows.action[w] = explored[w] >= 0 ? explored[w] : rows.action[w];
 }
 
 static void act(struct rm_stepping *s, uint32_t agent, bool exploring)
@@ -317,8 +349,9 @@ static void act(struct rm_stepping *s, uint32_t agent, bool exploring)
             s->seed, s->lane_ids[(size_t)agent * s->worlds], s->worlds, s->steps, s->bound,
             p->acting.actions, p->row.mask ? p->row.mask + lane * p->ring->spec.mask_bytes : NULL,
             s->explored);
-    if (s->stack == 1 && p->kind->dtype == RM_ENV_F32 && s->worlds >= DIRECT_WORLDS &&
-        explorers <= DIRECT_EXPLORERS(s->worlds))
+    if (p->acting.state_floats)
+        act_with_states(s, agent, explorers ? s->explored : NULL);
+    else if (p->in_place && s->worlds >= DIRECT_WORLDS && explorers <= DIRECT_EXPLORERS(s->worlds))
         act_in_place(s, p, agent, s->explored, explorers);
     else
         act_gathering(s, p, agent, explorers ? s->explored : NULL);

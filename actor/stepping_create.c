@@ -26,14 +26,14 @@ static int create_slots(struct rm_stepping *s, struct rm_stepping_policy *p, uin
     return 0;
 }
 
-/* What a policy that is a distribution needs: a place for decoded observations, unless they are the
- * network's input as they stand, and its recurrent states. */
-static int create_drawing(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t lanes,
-                          struct rm_error *error)
+/* What a policy needs that answers for all lanes at once, being a distribution or recurrent: a
+ * place for decoded observations, unless they are the network's input as they stand, and its
+ * states. */
+static int create_whole(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t lanes,
+                        struct rm_error *error)
 {
     size_t state = (size_t)lanes * p->acting.state_floats;
 
-    p->in_place = s->stack == 1 && p->kind->dtype == RM_ENV_F32;
     if (!p->in_place)
         p->x = s->backend->ops->alloc(s->backend, (size_t)s->worlds * p->acting.inputs);
     if (state) {
@@ -76,8 +76,9 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
                               s->seed, error);
     if (rc < 0)
         return rm_fail_within(error, rc, "policy %s", plan->name);
-    if (p->acting.draws)
-        return create_drawing(s, p, lanes, error);
+    p->in_place = s->stack == 1 && p->kind->dtype == (p->codes ? (uint32_t)RM_ENV_I32 : RM_ENV_F32);
+    if (p->acting.draws || p->acting.state_floats)
+        return create_whole(s, p, lanes, error);
     uint32_t chunk = p->acting.chunk;
     p->x = s->backend->ops->alloc(s->backend, (size_t)chunk * plan->inputs);
     p->mask = plan->mask_bytes ? calloc(chunk, plan->mask_bytes) : NULL;

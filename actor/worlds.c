@@ -11,18 +11,9 @@ extern const struct rm_env_ops rm_treasurehunt_ops, rm_cartpole_ops, rm_acrobot_
     rm_sokoban_ops, rm_connect_ops, rm_count_ops;
 
 const struct rm_env_ops *const rm_builtin_worlds[] = {
-    &rm_treasurehunt_ops,
-    &rm_cartpole_ops,
-    &rm_acrobot_ops,
-    &rm_mountaincar_ops,
-    &rm_frozenlake_ops,
-    &rm_taxi_ops,
-    &rm_goodhart_ops,
-    &rm_darkroom_ops,
-    &rm_sokoban_ops,
-    &rm_connect_ops,
-    &rm_count_ops,
-    NULL,
+    &rm_treasurehunt_ops, &rm_cartpole_ops, &rm_acrobot_ops,  &rm_mountaincar_ops,
+    &rm_frozenlake_ops,   &rm_taxi_ops,     &rm_goodhart_ops, &rm_darkroom_ops,
+    &rm_sokoban_ops,      &rm_connect_ops,  &rm_count_ops,    NULL,
 };
 
 enum { NAME_MAX_LENGTH = 64, AGENTS_MAX = 64, ACTIONS_MAX = 1 << 16 };

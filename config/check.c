@@ -50,13 +50,16 @@ static bool ring_batch(experiment_t *e, char *text, size_t bytes)
  * each world. */
 static bool ring_sequence(experiment_t *e, char *text, size_t bytes)
 {
-    uint64_t rows = (uint64_t)e->sample.frame_stack + e->sample.n_step;
+    bool sequences = rm_algorithm_traits(e->algorithm.name)->sequences;
+    uint64_t rows =
+        (uint64_t)(sequences ? e->sample.sequence : e->sample.frame_stack) + e->sample.n_step;
     uint64_t least = rows * e->actor.worlds;
     return !rollout(e) && e->ring.capacity < least &&
            SAY("%" PRIu64 " transitions are %" PRIu64
                " rows of %u worlds (actor.worlds); one sample "
-               "spans %" PRIu64 " rows (sample.frame_stack + sample.n_step), so at least %" PRIu64,
-               e->ring.capacity, e->ring.capacity / e->actor.worlds, e->actor.worlds, rows, least);
+               "spans %" PRIu64 " rows (%s + sample.n_step), so at least %" PRIu64,
+               e->ring.capacity, e->ring.capacity / e->actor.worlds, e->actor.worlds, rows,
+               sequences ? "sample.sequence" : "sample.frame_stack", least);
 }
 
 static bool fill_capacity(experiment_t *e, char *text, size_t bytes)
@@ -197,6 +200,23 @@ static bool cosine_stray(experiment_t *e, char *text, size_t bytes)
 {
     return e->algorithm.name != RM_ALGORITHM_IQN && layers_of(e, RM_LAYER_COSINE_EMBEDDING) &&
            SAY("a layer of type cosine_embedding needs algorithm.name iqn, but that is %s",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool recurrent_stray(experiment_t *e, char *text, size_t bytes)
+{
+    return !rollout(e) && !rm_algorithm_traits(e->algorithm.name)->sequences &&
+           layers_of(e, RM_LAYER_GRU) + layers_of(e, RM_LAYER_LSTM) > 0 &&
+           SAY("recurrent layers learn from sequences (algorithm.name r2d2) or rollouts (ppo, "
+               "appo, "
+               "vtrace), but algorithm.name is %s",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool sequence_stack(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_algorithm_traits(e->algorithm.name)->sequences && e->sample.frame_stack > 1 &&
+           SAY("%u frames; algorithm.name %s remembers what it saw: 1", e->sample.frame_stack,
                rm_algorithm_names[e->algorithm.name]);
 }
 
@@ -345,9 +365,10 @@ static bool deaths(experiment_t *e, char *text, size_t bytes)
 const struct rm_check rm_checks[] = {
     {{"actor.worlds", "actor.count"}, worlds_per_actor, "Every actor has a world at least."},
     {{"ring.capacity", "sample.batch"}, ring_batch, "The ring holds a batch."},
-    {{"ring.capacity", "sample.frame_stack", "sample.n_step", "actor.worlds"},
+    {{"ring.capacity", "sample.frame_stack", "sample.n_step", "sample.sequence", "actor.worlds"},
      ring_sequence,
-     "The ring holds, for every world, the rows one sample spans: its frames and its n steps."},
+     "The ring holds, for every world, the rows one sample spans: its frames, or the sequence of "
+     "r2d2, and its n steps."},
     {{"sample.min_fill", "ring.capacity"}, fill_capacity, "The first update's fill fits the ring."},
     {{"sample.min_fill", "sample.batch"}, fill_batch, "The first update has a batch to draw from."},
     {{"sample.min_fill", "run.steps", "policy.map"},
@@ -380,6 +401,10 @@ const struct rm_check rm_checks[] = {
     {{"network.layers", "algorithm.name"}, cosine_missing, "IQN needs a cosine embedding."},
     {{"network.layers"}, cosine_twice, "There is at most one cosine embedding."},
     {{"network.layers", "algorithm.name"}, cosine_stray, "A cosine embedding is for IQN only."},
+    {{"network.layers", "algorithm.name"},
+     recurrent_stray,
+     "Recurrent layers need an algorithm that learns from sequences or rollouts."},
+    {{"sample.frame_stack", "algorithm.name"}, sequence_stack, "r2d2 takes no stacks of frames."},
     {{"network.layers", "network.head.noisy", "algorithm.name"},
      noise_policy,
      "sac has no noisy layers."},

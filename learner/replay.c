@@ -46,10 +46,25 @@ static const struct replay *of_const(const struct rm_method *method)
     return (const struct replay *)method;
 }
 
+/* Actors stop when they are min_fill and the slack ahead: then a sequence must be there. */
+static int check_fill(const struct replay *r, struct rm_error *error)
+{
+    const struct rm_experiment *e = r->experiment;
+    const uint32_t lanes = r->plan->agents * e->actor.worlds;
+    const uint64_t least = (uint64_t)rm_sampler_least_rows(r->sampler) * lanes;
+    if (e->sample.min_fill >= least)
+        return 0;
+    return rm_fail(error, -EINVAL,
+                   "sample.min_fill: %" PRIu64 " steps of %u lanes hold no whole sequence (rows of "
+                   "sample.sequence and sample.n_step); at least %" PRIu64,
+                   e->sample.min_fill, lanes, least);
+}
+
 static int open_sampler(struct replay *r, struct rm_error *error)
 {
     const struct rm_experiment *e = r->experiment;
     const uint32_t actors = r->session->objects.actors;
+    const bool sequences = rm_algorithm_traits(e->algorithm.name)->sequences;
     struct rm_sampler_source *sources = calloc(actors, sizeof *sources);
     if (!sources)
         return rm_fail(error, -ENOMEM, "no memory for %u rings", actors);
@@ -74,10 +89,14 @@ static int open_sampler(struct replay *r, struct rm_error *error)
         .priorities = r->session->priorities ? &r->session->priorities[r->policy] : NULL,
         .alpha = e->priority.alpha,
         .epsilon = e->priority.epsilon,
+        .sequence.trace = sequences ? e->sample.sequence : 0,
+        .sequence.burn_in = e->sample.burn_in,
+        .sequence.period = e->sample.period,
+        .sequence.state_floats = r->plan->state_floats,
     };
     const int rc = rm_sampler_create(&r->sampler, &spec, error);
     free(sources);
-    return rc;
+    return rc || !sequences ? rc : check_fill(r, error);
 }
 
 static void count_samples(struct replay *r)

@@ -22,24 +22,36 @@ static int make_buffers(struct rm_sampler *s, struct rm_error *error)
     batch->size = spec->batch;
     batch->inputs = s->features * spec->frame_stack;
     batch->actions = spec->agent->actions;
-    const size_t n = spec->batch;
-    batch->obs = aligned(n * batch->inputs * sizeof(float));
-    batch->next_obs = aligned(n * batch->inputs * sizeof(float));
+    batch->codes = spec->codes;
+    if (spec->sequence.trace) { /* rows, and those before and after them that have no transition */
+        batch->burn_in = spec->sequence.burn_in;
+        batch->trace = spec->sequence.trace;
+        batch->tail = spec->n_step;
+        batch->state_floats = spec->sequence.state_floats;
+    }
+    const size_t n = (size_t)spec->batch * (batch->trace ? batch->trace : 1);
+    const size_t rows = (size_t)spec->batch * (batch->trace ? rm_batch_rows(batch) : 1);
+    batch->obs = aligned(rows * batch->inputs * sizeof(float));
+    if (!batch->trace)
+        batch->next_obs = aligned(n * batch->inputs * sizeof(float));
     batch->action = aligned(n * sizeof *batch->action);
     batch->ret = aligned(n * sizeof *batch->ret);
     batch->discount = aligned(n * sizeof *batch->discount);
     if (spec->agent->has_mask) {
-        batch->mask = aligned(n * batch->actions);
-        batch->next_mask = aligned(n * batch->actions);
+        batch->mask = aligned(rows * batch->actions);
+        if (!batch->trace)
+            batch->next_mask = aligned(n * batch->actions);
     }
     s->scratch.frames = aligned((spec->frame_stack + spec->n_step + 1) * s->obs_bytes);
     s->scratch.mask = aligned(batch->actions);
     s->scratch.first_mask = aligned(batch->actions);
     s->frames = calloc((size_t)spec->frame_stack + spec->n_step + 1, sizeof *s->frames);
     s->source_of_world = calloc(s->worlds, sizeof *s->source_of_world);
-    if (!batch->obs || !batch->next_obs || !batch->action || !batch->ret || !batch->discount ||
-        (spec->agent->has_mask && (!batch->mask || !batch->next_mask)) || !s->scratch.frames ||
-        !s->scratch.mask || !s->scratch.first_mask || !s->frames || !s->source_of_world)
+    if (!batch->obs || (!batch->trace && !batch->next_obs) || !batch->action || !batch->ret ||
+        !batch->discount ||
+        (spec->agent->has_mask && (!batch->mask || (!batch->trace && !batch->next_mask))) ||
+        !s->scratch.frames || !s->scratch.mask || !s->scratch.first_mask || !s->frames ||
+        !s->source_of_world)
         return rm_fail(error, -ENOMEM, "no memory for batches of %u transitions of %u inputs",
                        spec->batch, batch->inputs);
     return 0;
@@ -79,6 +91,8 @@ static int set_up(struct rm_sampler *s, struct rm_error *error)
     s->features = rm_features_words(spec->agent, spec->codes);
     s->rule = (struct rm_transition_rule){spec->n_step, spec->frame_stack, spec->gamma};
     s->reach = spec->n_step;
+    if (spec->sequence.trace)
+        s->reach += spec->sequence.trace - 1;
     if (!s->lanes || !spec->batch || !spec->n_step || !spec->frame_stack || !s->features)
         return rm_fail(error, -EINVAL,
                        "a sampler needs at least one lane, batch, step, frame and feature: it got "
@@ -92,7 +106,9 @@ static int set_up(struct rm_sampler *s, struct rm_error *error)
         rc = open_windows(s, error);
     if (!rc && spec->form != RM_FORM_PAPER)
         rc = rm_sampler_sorrel_create(s, error);
-    if (!rc && spec->priorities)
+    if (!rc && spec->sequence.trace)
+        rc = rm_sampler_sequence_create(s, error);
+    if (!rc && (spec->priorities || spec->sequence.trace))
         rc = rm_sampler_priority_create(s, error);
     return rc;
 }
@@ -120,6 +136,7 @@ void rm_sampler_destroy(struct rm_sampler *s)
         return;
     rm_sorrel_slots_destroy(&s->slots);
     rm_sampler_priority_destroy(s);
+    rm_sampler_sequence_destroy(s);
     free(s->batch.obs);
     free(s->batch.next_obs);
     free(s->batch.action);
@@ -211,14 +228,18 @@ const struct rm_window *rm_sampler_lane(const struct rm_sampler *s, uint32_t glo
 enum rm_take rm_sampler_take(struct rm_sampler *s, const struct rm_window *window,
                              uint64_t distance, uint32_t lane, uint32_t i, struct rm_batch *batch)
 {
-    const enum rm_take took = rm_transition_take(window, distance, lane, &s->rule, &s->scratch);
+    const bool sequence = s->spec.sequence.trace > 0;
+    const enum rm_take took =
+        sequence ? rm_sampler_sequence_take(s, window, distance, lane, i, batch)
+                 : rm_transition_take(window, distance, lane, &s->rule, &s->scratch);
     if (took == RM_TAKE_TORN)
         s->counts.torn++;
     else if (took == RM_TAKE_INVALID)
         s->counts.rejected++;
     if (took != RM_TAKE_OK)
         return took;
-    put(s, i, batch);
+    if (!sequence)
+        put(s, i, batch);
     s->counts.age_sum += distance * s->lanes;
     s->counts.age_count++;
     return took;
@@ -270,6 +291,11 @@ uint64_t rm_sampler_held(const struct rm_sampler *s)
 uint64_t rm_sampler_capacity(const struct rm_sampler *s)
 {
     return s->spec.form != RM_FORM_PAPER ? s->spec.capacity : s->capacity_rows * s->lanes;
+}
+
+uint32_t rm_sampler_least_rows(const struct rm_sampler *s)
+{
+    return s->reach + 1;
 }
 
 struct rm_sampler_counts rm_sampler_counts(const struct rm_sampler *s)

@@ -20,6 +20,12 @@
  * wrote). Transitions whose n steps have not all been written yet are left for later. m = 0 is not
  * a transition.
  *
+ * A SEQUENCE (Kapturowski 2019, 2.3) is the transitions that start in `trace` consecutive rows of
+ * an episode, with the rows before them, stored recurrent state included, to warm up with. It never
+ * crosses an episode's first row or a generation; it is there once the rows that its last
+ * transition may need have been committed, and always a leaf of a tree, one of its own where draws
+ * are uniform.
+ *
  * Stacks are rebuilt from rows, zeros before the first row of the episode, never across an episode
  * or a writer's generation. A stack that reaches back beyond what the ring still holds is not
  * valid.
@@ -64,6 +70,12 @@ struct rm_sampler_spec {
     uint32_t policy; /* with the seed and the update's number: the key of the draws */
     struct rm_priorities *priorities; /* outlives the sampler; NULL: uniform */
     double alpha, epsilon;            /* p^alpha, p = error + epsilon */
+    struct {
+        uint32_t trace;   /* rows trained on; 0: transitions, not sequences */
+        uint32_t burn_in; /* rows before them, as far as the episode has so many */
+        uint32_t period;  /* an episode's sequences start at its rows 0, period, 2 period, ... */
+        uint32_t state_floats;
+    } sequence;
 };
 
 struct rm_sampler_counts {
@@ -105,6 +117,9 @@ double rm_sampler_largest(const struct rm_sampler *sampler);
 
 /* The sampler's own batch buffers, laid out for its spec. */
 struct rm_batch *rm_sampler_batch(struct rm_sampler *sampler);
+
+/* Rows of a lane that must be there for a first item to be. */
+uint32_t rm_sampler_least_rows(const struct rm_sampler *sampler);
 
 /* Transitions the windows hold (an upper bound: rows * lanes), and the most they may. */
 uint64_t rm_sampler_held(const struct rm_sampler *sampler);

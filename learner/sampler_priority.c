@@ -12,7 +12,20 @@
 int rm_sampler_priority_create(struct rm_sampler *s, struct rm_error *error)
 {
     const struct rm_sampler_spec *spec = &s->spec;
-    const struct rm_priorities_spec *tree = &spec->priorities->spec;
+    int rc = 0;
+    s->tree = spec->priorities;
+    s->alike = !spec->priorities;
+    if (s->alike) {
+        const struct rm_priorities_spec own = {.slots = s->capacity_rows,
+                                               .lanes = s->lanes,
+                                               .sources = spec->source_count,
+                                               .policy = spec->policy};
+        rc = rm_priorities_create(&s->own, &own, error);
+        s->tree = &s->own;
+    }
+    if (rc)
+        return rc;
+    const struct rm_priorities_spec *tree = &s->tree->spec;
     if (tree->slots != s->capacity_rows || tree->lanes != s->lanes ||
         tree->sources != spec->source_count)
         return rm_fail(error, -EPROTO,
@@ -20,17 +33,18 @@ int rm_sampler_priority_create(struct rm_sampler *s, struct rm_error *error)
                        "%u, %u",
                        (unsigned long long)tree->slots, tree->lanes, tree->sources,
                        (unsigned long long)s->capacity_rows, s->lanes, spec->source_count);
-    s->tree = spec->priorities;
     s->beta = 1;
     s->at = calloc(spec->batch, sizeof *s->at);
     s->leaf = calloc(spec->batch, sizeof *s->leaf);
     s->value = calloc(spec->batch, sizeof *s->value);
     s->new_leaf = calloc(RM_SAMPLER_ENTRIES, sizeof *s->new_leaf);
     s->new_value = calloc(RM_SAMPLER_ENTRIES, sizeof *s->new_value);
-    s->batch.weight = calloc(spec->batch, sizeof *s->batch.weight);
-    s->batch.error = calloc(spec->batch, sizeof *s->batch.error);
-    if (!s->at || !s->leaf || !s->value || !s->new_leaf || !s->new_value || !s->batch.weight ||
-        !s->batch.error)
+    if (!s->alike) {
+        s->batch.weight = calloc(spec->batch, sizeof *s->batch.weight);
+        s->batch.error = calloc(spec->batch, sizeof *s->batch.error);
+    }
+    if (!s->at || !s->leaf || !s->value || !s->new_leaf || !s->new_value ||
+        (!s->alike && (!s->batch.weight || !s->batch.error)))
         return rm_fail(error, -ENOMEM, "no memory for draws of %u", spec->batch);
     /* A predecessor may have died between leaves and sums. */
     rm_priority_rebuild(s->tree);
@@ -45,6 +59,8 @@ void rm_sampler_priority_destroy(struct rm_sampler *s)
     free(s->value);
     free(s->new_leaf);
     free(s->new_value);
+    if (s->alike)
+        rm_priorities_close(&s->own);
     free(s->batch.weight);
     free(s->batch.error);
 }
@@ -72,6 +88,14 @@ static void enter(struct rm_sampler *s, uint64_t leaf, double value)
         flush(s);
 }
 
+static bool starts(struct rm_sampler *s, const struct rm_window *window, uint64_t distance,
+                   uint32_t lane, uint32_t global)
+{
+    if (s->spec.sequence.trace)
+        return rm_sampler_sequence_starts(s, window, distance, lane, global);
+    return rm_transition_there(window, distance, lane, &s->rule);
+}
+
 /* Row `row`, counted from the ring's first, was committed: it takes the place of the row that is
  * older by the capacity, and is the last that the item which starts `reach` rows before it waited
  * for. */
@@ -86,7 +110,7 @@ static void enter_row(struct rm_sampler *s, const struct rm_window *window, uint
         const uint64_t global = (uint64_t)(lane / source->worlds) * s->worlds +
                                 source->first_world + lane % source->worlds;
         enter(s, row % s->capacity_rows * s->lanes + global, 0);
-        if (there && rm_transition_there(window, rows - start, lane, &s->rule))
+        if (there && starts(s, window, rows - start, lane, (uint32_t)global))
             enter(s, start % s->capacity_rows * s->lanes + global, largest);
     }
     flush(s); /* the next row may change the same leaves */
@@ -98,8 +122,11 @@ void rm_sampler_priority_scan(struct rm_sampler *s)
         const struct rm_window *window = &s->windows[i];
         const uint64_t rows = window->end - window->source.ring->spec.first_index;
         uint64_t row = RM_PEEK(&s->tree->entered[i]);
-        if (row < rows - window->held) /* the writer is a whole ring ahead */
+        if (row < rows - window->held) { /* the writer is a whole ring ahead */
             row = rows - window->held;
+            for (uint32_t l = 0; s->age && l < s->lanes; l++)
+                s->age[l] = UINT32_MAX;
+        }
         for (; row < rows; row++)
             enter_row(s, window, row);
         RM_FAULT("priorities.scan.entered");
@@ -161,7 +188,8 @@ int rm_sampler_priority_draw(struct rm_sampler *s, struct rm_rng *rng, struct rm
     for (uint32_t i = 0; i < n; i++)
         if (!take(s, s->leaf[i], i, batch) && !draw_again(s, rng, i, batch))
             return 0;
-    weigh(s, batch);
+    if (!s->alike)
+        weigh(s, batch);
     return 1;
 }
 
@@ -174,7 +202,7 @@ void rm_sampler_set_beta(struct rm_sampler *s, double beta)
 
 void rm_sampler_learned(struct rm_sampler *s, const struct rm_batch *batch)
 {
-    if (!s->tree)
+    if (!s->tree || s->alike)
         return;
     double largest = RM_PEEK(&s->tree->shared->largest);
     for (uint32_t i = 0; i < s->spec.batch; i++) {
@@ -190,5 +218,5 @@ void rm_sampler_learned(struct rm_sampler *s, const struct rm_batch *batch)
 
 double rm_sampler_largest(const struct rm_sampler *s)
 {
-    return s->tree ? RM_PEEK(&s->tree->shared->largest) : 0;
+    return s->tree && !s->alike ? RM_PEEK(&s->tree->shared->largest) : 0;
 }

@@ -25,6 +25,10 @@ struct rm_sampler {
 
     /* Priorities; tree NULL: uniform draws. */
     struct rm_priorities *tree;
+    struct rm_priorities own; /* the tree where nobody gave one: sequences, all alike */
+    bool alike;
+    uint32_t *age; /* [lanes]: sequences: rows since the episode's first, of the last row looked at;
+                      UINT32_MAX: not known */
     uint64_t items; /* leaves that are not 0 */
     double beta;
     double *at;         /* [batch]: draws */
@@ -52,6 +56,16 @@ enum rm_take rm_sampler_take(struct rm_sampler *s, const struct rm_window *windo
 /* The source of a global lane, and its lane there. */
 const struct rm_window *rm_sampler_lane(const struct rm_sampler *s, uint32_t global,
                                         uint32_t *lane);
+
+/* Sequences (sampler_sequence.c). */
+int rm_sampler_sequence_create(struct rm_sampler *s, struct rm_error *error);
+void rm_sampler_sequence_destroy(struct rm_sampler *s);
+/* Does a sequence of `lane` start in row end - distance? To be asked of every row in turn. */
+bool rm_sampler_sequence_starts(struct rm_sampler *s, const struct rm_window *window,
+                                uint64_t distance, uint32_t lane, uint32_t global);
+enum rm_take rm_sampler_sequence_take(struct rm_sampler *s, const struct rm_window *window,
+                                      uint64_t distance, uint32_t lane, uint32_t i,
+                                      struct rm_batch *batch);
 
 /* Draws by priority (sampler_priority.c). */
 int rm_sampler_priority_create(struct rm_sampler *s, struct rm_error *error);

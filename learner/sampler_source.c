@@ -50,11 +50,8 @@ uint64_t rm_window_count_new(struct rm_window *window)
     return steps;
 }
 
-/* How many rows before `distance` belong to the same episode and writer, `most` at most. Negative
- * when the ring no longer holds a row that would be needed to tell. *oldest is the greatest
- * distance that was looked at. */
-static int rows_before(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                       uint32_t most, uint64_t generation, uint64_t *oldest)
+int rm_window_before(const struct rm_window *window, uint64_t distance, uint32_t lane,
+                     uint32_t most, uint64_t generation, uint64_t *oldest)
 {
     const struct rm_ring *ring = window->source.ring;
     uint8_t flags = rm_ring_row(ring, window->end - distance).flags[lane];
@@ -72,9 +69,8 @@ static int rows_before(const struct rm_window *window, uint64_t distance, uint32
     return (int)most;
 }
 
-/* Walks up to n rows on from `distance`; false when they have not all been written. */
-static bool walk(const struct rm_window *window, uint64_t distance, uint32_t lane, uint32_t n,
-                 double gamma, uint64_t generation, struct rm_transition *out)
+bool rm_transition_walk(const struct rm_window *window, uint64_t distance, uint32_t lane,
+                        uint32_t n, double gamma, uint64_t generation, struct rm_transition *out)
 {
     double ret = 0, discount = 1;
     out->steps = 0;
@@ -110,10 +106,10 @@ static bool look(const struct rm_window *window, uint64_t distance, uint32_t lan
     const uint64_t generation = *start.generation;
     if (start.flags[lane] & (RM_FLAG_LAST | RM_FLAG_DEAD))
         return false;
-    if (!walk(window, distance, lane, rule->n_step, rule->gamma, generation, out))
+    if (!rm_transition_walk(window, distance, lane, rule->n_step, rule->gamma, generation, out))
         return false;
     const int before =
-        rows_before(window, distance, lane, rule->frame_stack - 1, generation, oldest);
+        rm_window_before(window, distance, lane, rule->frame_stack - 1, generation, oldest);
     out->before = (uint32_t)before;
     return before >= 0;
 }

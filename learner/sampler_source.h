@@ -41,6 +41,17 @@ struct rm_transition_rule {
     double gamma;
 };
 
+/* How many rows before `distance` belong to the same episode and writer, `most` at most. Negative
+ * when the ring no longer holds a row that would be needed to tell. *oldest is raised to the
+ * greatest distance that was looked at. */
+int rm_window_before(const struct rm_window *window, uint64_t distance, uint32_t lane,
+                     uint32_t most, uint64_t generation, uint64_t *oldest);
+
+/* Walks up to n rows on from `distance`, to out->steps, ret and discount; false when they have not
+ * all been written, or when nothing follows. */
+bool rm_transition_walk(const struct rm_window *window, uint64_t distance, uint32_t lane,
+                        uint32_t n_step, double gamma, uint64_t generation,
+                        struct rm_transition *out);
 /* Is there a transition of `lane` that starts in row end - distance? As far as rows tell that have
  * not been checked: they may have been overwritten meanwhile. */
 bool rm_transition_there(const struct rm_window *window, uint64_t distance, uint32_t lane,

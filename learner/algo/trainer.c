@@ -8,8 +8,8 @@
 /* By algorithm; NULL: learns from rollouts, which is another method's business. */
 static const struct rm_trainer_ops *const trainers[] = {
     [RM_ALGORITHM_DQN] = &rm_dqn_trainer, [RM_ALGORITHM_QR_DQN] = &rm_dqn_trainer,
-    [RM_ALGORITHM_IQN] = &rm_dqn_trainer, [RM_ALGORITHM_SAC] = &rm_sac_trainer,
-    [RM_ALGORITHM_VTRACE] = NULL,
+    [RM_ALGORITHM_IQN] = &rm_dqn_trainer, [RM_ALGORITHM_R2D2] = &rm_r2d2_trainer,
+    [RM_ALGORITHM_SAC] = &rm_sac_trainer, [RM_ALGORITHM_VTRACE] = NULL,
 };
 static_assert(sizeof trainers / sizeof *trainers == RM_ALGORITHM_COUNT, "a row per algorithm");
 

@@ -66,7 +66,7 @@ struct rm_trainer {
     const struct rm_trainer_ops *ops;
 };
 
-extern const struct rm_trainer_ops rm_dqn_trainer, rm_sac_trainer;
+extern const struct rm_trainer_ops rm_dqn_trainer, rm_r2d2_trainer, rm_sac_trainer;
 
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
                       struct rm_error *error);

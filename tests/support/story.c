@@ -17,11 +17,11 @@ static const struct {
     {1, 0, 1, RM_FLAG_FIRST},      {0, -1, 0, RM_FLAG_TERMINATED},
 };
 
-void rm_story_tell(struct rm_ring *ring, uint32_t state_floats)
+void rm_story_tell(struct rm_ring *ring, uint32_t state_floats, uint32_t times)
 {
     struct rm_error error = {""};
     const struct rm_ring_spec spec = {
-        .rows = RM_STORY_ROWS,
+        .rows = RM_STORY_ROWS * times,
         .lanes = 1,
         .obs_bytes = 2 * sizeof(float),
         .action_words = 1,
@@ -31,7 +31,8 @@ void rm_story_tell(struct rm_ring *ring, uint32_t state_floats)
     if (rm_ring_create(ring, &spec, &error))
         fail_msg("%s", error.text);
     rm_ring_writer_open(ring);
-    for (size_t i = 0; i < RM_STORY_ROWS; i++) {
+    for (size_t k = 0; k < (size_t)RM_STORY_ROWS * times; k++) {
+        const size_t i = k % RM_STORY_ROWS;
         struct rm_row row;
         const float obs[2] = {1 - story[i].place, story[i].place};
         rm_ring_reserve(ring, &row);

@@ -14,8 +14,8 @@
 /* Observes the state one-hot, as float[2]; two actions. */
 extern const struct rm_env_agent rm_story_agent;
 
-/* A ring of one lane that holds each of the four transitions once. state_floats: of the column of
- * recurrent states, all 0; 0: none. Fails the test when it cannot. */
-void rm_story_tell(struct rm_ring *ring, uint32_t state_floats);
+/* A ring of one lane that holds the four transitions `times` times (a power of two). state_floats:
+ * of the column of recurrent states, all 0; 0: none. Fails the test when it cannot. */
+void rm_story_tell(struct rm_ring *ring, uint32_t state_floats, uint32_t times);
 
 #endif

@@ -229,6 +229,13 @@ static const struct refusal cases[] = {
      {"priority.kind: \"proportional\"; algorithm.form sorrel-mp draws all alike"}},
     {WITH("\"algorithm\": {\"name\": \"sac\"}, \"network\": {\"head\": {\"noisy\": true}}"),
      {"network.layers: noisy layers explore", "sac"}},
+    {WITH("\"network\": {\"layers\": [{\"type\": \"gru\", \"units\": 8}]}"),
+     {"network.layers: recurrent layers learn from sequences", "dqn"}},
+    {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"sample\": {\"frame_stack\": 2}"),
+     {"sample.frame_stack: 2 frames", "r2d2"}},
+    {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"ring\": {\"capacity\": 600}, "
+          "\"sample\": {\"min_fill\": 600}"),
+     {"ring.capacity: 600 transitions", "sample.sequence + sample.n_step", "648"}},
     {WITH("\"priority\": {\"beta_start\": 0.5, \"beta_end\": 0.4}"),
      {"priority.beta_end: 0.4 is below priority.beta_start (0.5)"}},
     {WITH(SORREL("\"form\": \"sorrel-mp\"", "\"capacity\": 1024", "\"worlds\": 2")),

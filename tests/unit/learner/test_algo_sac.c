@@ -314,7 +314,7 @@ static void two_states_have_their_soft_values(void **state)
 {
     (void)state;
     struct rm_ring ring;
-    rm_story_tell(&ring, 0);
+    rm_story_tell(&ring, 0, 1);
     const struct rm_sampler_source source = {&ring, 0, 1};
     for (double alpha = 0.5; alpha <= 2; alpha *= 2) {
         const struct rm_experiment e = experiment_of(alpha, false);
@@ -345,7 +345,7 @@ static void the_temperature_finds_the_entropy(void **state)
 {
     (void)state;
     struct rm_ring ring;
-    rm_story_tell(&ring, 0);
+    rm_story_tell(&ring, 0, 1);
     const struct rm_sampler_source source = {&ring, 0, 1};
     for (double alpha = 0.02; alpha < 50; alpha *= 500) {
         const struct rm_experiment e = experiment_of(alpha, true);
@@ -364,7 +364,7 @@ static void an_update_that_is_not_finite_changes_nothing(void **state)
 {
     (void)state;
     struct rm_ring ring;
-    rm_story_tell(&ring, 0);
+    rm_story_tell(&ring, 0, 1);
     const struct rm_sampler_source source = {&ring, 0, 1};
     const struct rm_experiment e = experiment_of(1, true);
     struct rm_trainer *t = trainer_of(&e);

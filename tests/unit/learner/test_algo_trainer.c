@@ -242,7 +242,7 @@ static void two_states_come_out_as_solved_by_hand(void **state)
 {
     (void)state;
     struct rm_ring ring;
-    rm_story_tell(&ring, 0);
+    rm_story_tell(&ring, 0, 1);
     const struct rm_sampler_source source = {&ring, 0, 1};
     const struct rm_sampler_spec spec = {
         .sources = &source,

@@ -1,0 +1,93 @@
+#include "learner/algo/r2d2_loss.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#define EPSILON 1e-3
+
+double rm_value_rescale(double x)
+{
+    return copysign(sqrt(fabs(x) + 1) - 1, x) + EPSILON * x;
+}
+
+/* With s = sqrt(1 + 4 eps (|x| + 1 + eps)): ((s - 1) / (2 eps))^2 - 1. The root minus 1 is taken as
+ * a quotient, without the difference of two numbers that are nearly equal. */
+double rm_value_unscale(double x)
+{
+    const double inside = 4 * EPSILON * (fabs(x) + 1 + EPSILON);
+    const double part = 2 * (fabs(x) + 1 + EPSILON) / (sqrt(1 + inside) + 1);
+    return copysign(part * part - 1, x);
+}
+
+/* The best legal action, the first of equals; of all where nothing is legal. */
+static uint32_t best_of(const float *q, const uint8_t *mask, uint32_t actions)
+{
+    uint32_t best = actions;
+    for (uint32_t a = 0; a < actions; a++)
+        if ((!mask || mask[a]) && (best == actions || q[a] > q[best]))
+            best = a;
+    return best < actions || !mask ? best % actions : best_of(q, NULL, actions);
+}
+
+void rm_r2d2_targets(const struct rm_batch *b, const float *choose, const float *q_target,
+                     bool rescale, float *y)
+{
+    const size_t actions = b->actions;
+    for (uint32_t t = 0; t < b->trace; t++)
+        for (uint32_t i = 0; i < b->size; i++) {
+            const size_t at = (size_t)t * b->size + i;
+            const size_t row = (size_t)(t + b->ahead[at]) * b->size + i;
+            const uint8_t *mask =
+                b->mask ? b->mask + (row + (size_t)b->burn_in * b->size) * actions : NULL;
+            double value = (double)b->ret[at];
+            y[at] = 0;
+            if (!b->valid[at])
+                continue;
+            if (b->discount[at] != 0) {
+                const uint32_t best = best_of(choose + row * actions, mask, b->actions);
+                const double next = (double)q_target[row * actions + best];
+                value += (double)b->discount[at] * (rescale ? rm_value_unscale(next) : next);
+            }
+            y[at] = (float)(rescale ? rm_value_rescale(value) : value);
+        }
+}
+
+static uint64_t count(const struct rm_batch *b)
+{
+    uint64_t valid = 0;
+    for (size_t i = 0; i < (size_t)b->trace * b->size; i++)
+        valid += b->valid[i] != 0;
+    return valid;
+}
+
+struct rm_r2d2_sums rm_r2d2_loss(const struct rm_batch *b, const struct rm_r2d2_loss *in,
+                                 float *d_q)
+{
+    const double scale = 1.0 / (double)count(b), kappa = (double)in->kappa;
+    struct rm_r2d2_sums sums = {0};
+    memset(d_q, 0, (size_t)(b->trace + b->tail) * b->size * b->actions * sizeof *d_q);
+    for (uint32_t i = 0; i < b->size; i++) {
+        const double weight = b->weight ? (double)b->weight[i] : 1;
+        double largest = 0, total = 0;
+        uint32_t valid = 0;
+        for (uint32_t t = 0; t < b->trace; t++) {
+            const size_t at = (size_t)t * b->size + i;
+            if (!b->valid[at])
+                continue;
+            const size_t taken = at * b->actions + (uint32_t)b->action[at];
+            const double off = (double)in->y[at] - (double)in->q[taken];
+            const double c = off < -kappa ? -kappa : off > kappa ? kappa : off;
+            sums.loss += weight * c * (off - 0.5 * c) * scale;
+            sums.q_mean += (double)in->q[taken] * scale;
+            d_q[taken] = (float)(-weight * c * scale);
+            largest = fabs(off) > largest ? fabs(off) : largest;
+            total += fabs(off);
+            valid++;
+        }
+        if (b->error)
+            b->error[i] = (float)(in->max_share * largest +
+                                  (1 - in->max_share) * (valid ? total / valid : 0));
+    }
+    return sums;
+}

@@ -9,9 +9,10 @@
 #include "learner/backend/kernels_sequence.h"
 #include "learner/backend/pool.h"
 
-/* Chunks of the flat operations, and of sums. Fixed: they are part of the order of additions. */
-#define RM_CPU_CHUNK    8192u
-#define RM_CPU_PARTIALS 512u
+/* Chunks of the flat operations, and of sums. Fixed: they are part of the order of additions. All
+ * operations on an arena have the same, so that a thread finds in its cache what it left there. */
+#define RM_CPU_CHUNK    1024u
+#define RM_CPU_PARTIALS 4096u
 
 struct rm_cpu {
     struct rm_backend backend;

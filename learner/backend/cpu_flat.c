@@ -25,10 +25,16 @@ static struct chunk chunk_of(size_t n, uint32_t index)
     return (struct chunk){at, n - at < RM_CPU_CHUNK ? n - at : RM_CPU_CHUNK};
 }
 
-static void run_flat(struct flat_work *w, rm_pool_fn fn)
+/* `cost` of an element, see rm_cpu_run. */
+static void run_costly(struct flat_work *w, rm_pool_fn fn, double cost)
 {
     uint32_t chunks = (uint32_t)((w->n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK);
-    rm_cpu_run(w->cpu, fn, w, chunks, (double)w->n);
+    rm_cpu_run(w->cpu, fn, w, chunks, (double)w->n * cost);
+}
+
+static void run_flat(struct flat_work *w, rm_pool_fn fn)
+{
+    run_costly(w, fn, 1.0);
 }
 
 static void activate_chunk(void *work, uint32_t index)
@@ -203,7 +209,7 @@ double rm_cpu_sum_squares_diff(struct rm_backend *b, const float *x, const float
     for (size_t at = 0; at < n; at += round) {
         struct flat_work w = {
             .cpu = cpu, .x = x + at, .y = y ? y + at : NULL, .n = n - at < round ? n - at : round};
-        run_flat(&w, sum_chunk);
+        run_costly(&w, sum_chunk, 4.0); /* most of it is fetched from another core */
         for (size_t i = 0; i * RM_CPU_CHUNK < w.n; i++)
             total += cpu->partials[i];
     }
@@ -239,7 +245,7 @@ void rm_cpu_adam(struct rm_backend *b, const struct rm_adam *adam, float scale, 
     };
     struct flat_work w = {
         .cpu = rm_cpu_of(b), .x = grads, .out = params, .m = m, .v = v, .n = n, .adam = &f};
-    run_flat(&w, adam_chunk);
+    run_costly(&w, adam_chunk, 8.0);
 }
 
 static void rmsprop_chunk(void *work, uint32_t index)
@@ -261,7 +267,7 @@ void rm_cpu_rmsprop(struct rm_backend *b, const struct rm_rmsprop *rmsprop, floa
                           .n = n,
                           .rmsprop = rmsprop,
                           .tau = scale};
-    run_flat(&w, rmsprop_chunk);
+    run_costly(&w, rmsprop_chunk, 8.0);
 }
 
 static void combine_chunk(void *work, uint32_t index)
@@ -293,9 +299,6 @@ void rm_cpu_lerp(struct rm_backend *b, float tau, const float *params, size_t n,
 
 /* --- sums of parts --------------------------------------------------------------------------- */
 
-/* Parts are many and short: smaller pieces than RM_CPU_CHUNK keep all threads busy. */
-#define PART_CHUNK 1024u
-
 struct parts_work {
     const struct rm_kernels *kernels;
     const float *parts;
@@ -307,7 +310,8 @@ struct parts_work {
 static void parts_chunk(void *work, uint32_t index)
 {
     const struct parts_work *w = work;
-    size_t at = (size_t)index * PART_CHUNK, n = w->n - at < PART_CHUNK ? w->n - at : PART_CHUNK;
+    size_t at = (size_t)index * RM_CPU_CHUNK,
+           n = w->n - at < RM_CPU_CHUNK ? w->n - at : RM_CPU_CHUNK;
     w->kernels->sum_parts(w->parts + at, w->count, w->stride, n, w->sum + at);
 }
 
@@ -316,6 +320,6 @@ void rm_cpu_sum_parts(struct rm_backend *b, const float *parts, uint32_t count, 
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
     struct parts_work w = {cpu->kernels, parts, count, stride, n, sum};
-    rm_cpu_run(cpu, parts_chunk, &w, (uint32_t)((n + PART_CHUNK - 1) / PART_CHUNK),
+    rm_cpu_run(cpu, parts_chunk, &w, (uint32_t)((n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK),
                (double)n * count);
 }

@@ -1,5 +1,6 @@
 /* pool: the threads of one backend. Work is a number of tiles; each is run once, by whichever
- * thread takes it. What a tile computes must not depend on which one that is.
+ * thread takes it, tiles of like numbers by the same one if it can. What a tile computes must not
+ * depend on which one that is.
  *
  * Helpers spin for some microseconds after a job and then sleep, so an idle owner costs nothing.
  * Only the owner's thread may call run; it takes tiles too and returns when all are done. */

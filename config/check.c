@@ -281,6 +281,31 @@ static bool form_capacity(experiment_t *e, char *text, size_t bytes)
                e->ring.capacity, rm_form_names[e->algorithm.form], e->sample.batch, least);
 }
 
+/* --- returns and rates ---------------------------------------------------------------------- */
+
+static bool popart_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    return e->algorithm.value_head == RM_VALUE_POPART &&
+           !rm_algorithm_traits(e->algorithm.name)->value &&
+           SAY("popart is for the state value of ppo, appo and vtrace; algorithm.name is %s",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool rewards_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    return e->algorithm.normalize_rewards && !rollout(e) &&
+           SAY("rewards are normalised in rollouts (ppo, appo, vtrace); algorithm.name is %s",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool schedule_end(experiment_t *e, char *text, size_t bytes)
+{
+    return e->optimizer.schedule.kind != RM_SCHEDULE_CONSTANT && !e->optimizer.schedule.span &&
+           !e->run.steps &&
+           SAY("0 lets the rate fall over the run, which has no end (run.steps 0); say over how "
+               "many updates");
+}
+
 /* --- frozen opponents ---------------------------------------------------------------------- */
 
 static bool frozen_shared(experiment_t *e, char *text, size_t bytes)
@@ -420,6 +445,15 @@ const struct rm_check rm_checks[] = {
     {{"ring.capacity", "algorithm.form", "sample.batch", "sample.frame_stack"},
      form_capacity,
      "The sorrel forms address the ring by slots: a power of two that holds a batch of stacks."},
+    {{"algorithm.value_head", "algorithm.name"},
+     popart_algorithm,
+     "PopArt is for algorithms with a state value."},
+    {{"algorithm.normalize_rewards", "algorithm.name"},
+     rewards_algorithm,
+     "Rewards are normalised in rollouts."},
+    {{"optimizer.schedule.span", "optimizer.schedule.kind", "run.steps"},
+     schedule_end,
+     "A rate that falls has an end, in updates or with the run."},
     {{"policy.frozen", "policy.map"}, frozen_shared, "A frozen opponent has a policy of its own."},
     {{"policy.frozen"}, frozen_twice, "A policy is frozen once."},
     {{"policy.frozen"}, frozen_of_frozen, "A frozen opponent takes snapshots of a trained policy."},

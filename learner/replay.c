@@ -231,6 +231,7 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
         .policy = r->policy,
         .shape = r->plan->shape,
         .name = r->plan->name,
+        .updates = spec->updates,
     };
     int rc = 0;
     if (r->plan->action_words > 1)

@@ -32,6 +32,7 @@ struct dqn {
     struct rm_net_workspace *online_space, *target_space;
     struct rm_optimizer *optimizer;
     struct rm_normaliser normaliser;
+    double rows_before; /* that predecessors' moments stand for */
     struct rm_finite finite;
     size_t count; /* parameters */
 
@@ -177,6 +178,7 @@ static void dqn_load(struct rm_trainer *trainer, const float *params)
     b->ops->upload(b, t->params, params, t->count);
     b->ops->upload(b, t->target, params, t->count);
     rm_optimizer_reset(t->optimizer);
+    rm_normaliser_resume(&t->normaliser, params, t->rows_before);
     rm_net_prepare(t->online_space, t->params);
     rm_net_prepare(t->target_space, t->target);
 }
@@ -372,6 +374,7 @@ static int dqn_create(struct rm_trainer **trainer, const struct rm_trainer_spec 
     t->inputs = spec->shape.inputs;
     t->actions = spec->shape.actions;
     t->finite = rm_finite_of(e, spec->name);
+    t->rows_before = (double)spec->updates * e->sample.batch;
     t->quantiles = rm_algo_quantiles(e);
     t->target_quantiles = rm_algo_target_quantiles(e);
     t->settings = (struct rm_trainer_settings){e->optimizer.learning_rate, e->optimizer.grad_clip,

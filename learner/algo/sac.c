@@ -40,6 +40,7 @@ struct sac {
 
     struct part actor, critic[CRITICS];
     struct rm_normaliser normaliser; /* of all networks: written into each */
+    double rows_before;              /* that predecessors' moments stand for */
     struct rm_finite finite;
     struct rm_net_workspace *target_space[CRITICS];
     float *target[CRITICS];
@@ -204,6 +205,7 @@ static void sac_load(struct rm_trainer *trainer, const float *params)
     struct sac *t = of(trainer);
     struct rm_backend *b = t->backend;
     load_part(t, &t->actor, params);
+    rm_normaliser_resume(&t->normaliser, params, t->rows_before);
     for (uint32_t i = 0; i < CRITICS; i++) {
         struct part *c = &t->critic[i];
         rm_net_init(c->net, t->host_params,
@@ -446,6 +448,7 @@ static int sac_create(struct rm_trainer **trainer, const struct rm_trainer_spec 
     t->backend = spec->backend;
     t->policy = spec->policy;
     t->finite = rm_finite_of(e, spec->name);
+    t->rows_before = (double)spec->updates * e->sample.batch;
     t->batch = e->sample.batch;
     t->inputs = spec->shape.inputs;
     t->actions = spec->shape.actions;

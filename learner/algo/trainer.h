@@ -27,6 +27,7 @@ struct rm_trainer_spec {
     uint32_t policy;
     struct rm_net_shape shape; /* of the network: rm_plan_net_shape() */
     const char *name;          /* of the policy, for the log; outlives the trainer */
+    uint64_t updates;          /* that predecessors made: what load() is given stands for them */
 };
 
 /* Numbers that may change while running; from the experiment at first. */

@@ -250,6 +250,12 @@ static const struct refusal cases[] = {
     {WITH(SORREL("\"form\": \"sorrel-seq\"", "\"capacity\": 1024",
                  "\"worlds\": 1") ", \"policy\": {\"map\": \"shared\"}"),
      {"policy.map: algorithm.form sorrel-seq has a ring per agent"}},
+    {WITH("\"algorithm\": {\"value_head\": \"popart\"}"),
+     {"algorithm.value_head: popart is for the state value", "algorithm.name is dqn"}},
+    {WITH("\"algorithm\": {\"normalize_rewards\": true}"),
+     {"algorithm.normalize_rewards: rewards are normalised in rollouts"}},
+    {WITH("\"run\": {\"steps\": 0}, \"optimizer\": {\"schedule\": {\"kind\": \"cosine\"}}"),
+     {"optimizer.schedule.span: 0 lets the rate fall over the run, which has no end"}},
     {WITH("\"policy\": {\"map\": \"shared\", \"frozen\": [{\"policy\": 1, \"of\": 0}]}"),
      {"policy.frozen: policy.map \"shared\" has one policy"}},
     {WITH("\"policy\": {\"map\": [0, 1], \"frozen\": [{\"policy\": 1, \"of\": 0}, {\"policy\": 1, "

@@ -90,7 +90,8 @@ static struct rm_trainer *make(const struct rm_experiment *e, struct rm_backend 
          .actions = actions,
          .outputs_per_action =
              rm_algo_of(e->algorithm.name)->fixed_fractions ? rm_algo_quantiles(e) : 1},
-        "policy"};
+        "policy",
+        0};
     if (rm_trainer_create(&t, &spec, &error))
         fail_msg("%s", error.text);
     return t;
@@ -430,7 +431,8 @@ static void a_network_of_another_algorithm_is_refused(void **state)
          .actions = ACTIONS,
          .outputs_per_action =
              rm_algo_of(e.algorithm.name)->fixed_fractions ? rm_algo_quantiles(&e) : 1},
-        "policy"};
+        "policy",
+        0};
     assert_true(rm_trainer_create(&t, &spec, &error) < 0);
     assert_non_null(strstr(error.text, "cosine_embedding"));
     e = full(RM_ALGORITHM_DQN, BATCH);

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#define KEYS    64u /* of a block */
+#define KEYS    64u /* of a block; in the last, as many as fill registers of sixteen */
 #define QUERIES 24u /* at a time */
 
 #ifdef __AVX2__
@@ -75,13 +75,14 @@ static void product(const float *a, size_t row, size_t step, const float *b, siz
         }
 }
 
-/* t(width, KEYS) = x(rows, width)^T, zeros behind the rows. */
-static void transpose(const float *x, uint32_t rows, uint32_t width, size_t stride, float *t)
+/* t(width, n) = x(rows, width)^T, zeros behind the rows, in rows of KEYS. */
+static void transpose(const float *x, uint32_t rows, uint32_t n, uint32_t width, size_t stride,
+                      float *t)
 {
     for (uint32_t i = 0; i < width; i++) {
         for (uint32_t r = 0; r < rows; r++)
             t[i * KEYS + r] = x[r * stride + i];
-        for (uint32_t r = rows; r < KEYS; r++)
+        for (uint32_t r = rows; r < n; r++)
             t[i * KEYS + r] = 0.0f;
     }
 }
@@ -95,12 +96,17 @@ static uint32_t seen(const struct rm_attention_head *h, uint32_t query, uint32_t
     return query < first ? 0 : query - first + 1;
 }
 
-static float maximum(const float *x, float start)
+static uint32_t filled(uint32_t keys)
+{
+    return (keys + RM_LANES - 1) / RM_LANES * RM_LANES;
+}
+
+static float maximum(const float *x, uint32_t n, float start)
 {
     float m[RM_LANES], most = start;
     for (uint32_t i = 0; i < RM_LANES; i++)
         m[i] = x[i];
-    for (uint32_t at = RM_LANES; at < KEYS; at += RM_LANES)
+    for (uint32_t at = RM_LANES; at < n; at += RM_LANES)
         for (uint32_t i = 0; i < RM_LANES; i++)
             m[i] = m[i] > x[at + i] ? m[i] : x[at + i];
     for (uint32_t i = 0; i < RM_LANES; i++)
@@ -108,10 +114,10 @@ static float maximum(const float *x, float start)
     return most;
 }
 
-static float total(const float *x)
+static float total(const float *x, uint32_t n)
 {
     float s[RM_LANES] = {0}, sum = 0.0f;
-    for (uint32_t at = 0; at < KEYS; at += RM_LANES)
+    for (uint32_t at = 0; at < n; at += RM_LANES)
         for (uint32_t i = 0; i < RM_LANES; i++)
             s[i] += x[at + i];
     for (uint32_t i = 0; i < RM_LANES; i++)
@@ -120,15 +126,15 @@ static float total(const float *x)
 }
 
 /* One query's scores become weights against its running maximum; what it had is scaled down. */
-static void weigh(float *scores, uint32_t visible, float scale, bool first, float *state, float *o,
-                  uint32_t width)
+static void weigh(float *scores, uint32_t n, uint32_t visible, float scale, bool first,
+                  float *state, float *o, uint32_t width)
 {
-    for (uint32_t j = 0; j < KEYS; j++)
+    for (uint32_t j = 0; j < n; j++)
         scores[j] = j < visible ? scale * scores[j] : -INFINITY;
-    float most = maximum(scores, first ? -INFINITY : state[0]);
-    for (uint32_t j = 0; j < KEYS; j++)
+    float most = maximum(scores, n, first ? -INFINITY : state[0]);
+    for (uint32_t j = 0; j < n; j++)
         scores[j] = exp_of(scores[j] - most);
-    float sum = total(scores), kept = first ? 0.0f : exp_of(state[0] - most);
+    float sum = total(scores, n), kept = first ? 0.0f : exp_of(state[0] - most);
     state[1] = first ? sum : RM_FMA(state[1], kept, sum);
     state[0] = most;
     if (!first)
@@ -141,16 +147,16 @@ void RM_ISA_NAME(attention)(const struct rm_attention_head *h)
     _Alignas(64) float kt[RM_ATTENTION_WIDTH_MAX * KEYS], scores[QUERIES * KEYS];
     const uint32_t width = h->width;
     for (uint32_t first = 0; first < h->rows; first += KEYS) {
-        uint32_t keys = h->rows - first < KEYS ? h->rows - first : KEYS;
-        transpose(h->k + (size_t)first * h->stride, keys, width, h->stride, kt);
+        uint32_t keys = h->rows - first < KEYS ? h->rows - first : KEYS, n = filled(keys);
+        transpose(h->k + (size_t)first * h->stride, keys, n, width, h->stride, kt);
         /* earlier queries see nothing of this block */
         for (uint32_t at = h->causal ? first : 0; at < h->rows; at += QUERIES) {
             uint32_t queries = h->rows - at < QUERIES ? h->rows - at : QUERIES;
             float *o = h->o + (size_t)at * h->o_stride;
-            product(h->q + (size_t)at * h->stride, h->stride, 1, kt, KEYS, queries, width, KEYS,
+            product(h->q + (size_t)at * h->stride, h->stride, 1, kt, KEYS, queries, width, n,
                     scores, KEYS, false);
             for (uint32_t r = 0; r < queries; r++)
-                weigh(scores + r * KEYS, seen(h, at + r, first, keys), h->scale, first == 0,
+                weigh(scores + r * KEYS, n, seen(h, at + r, first, keys), h->scale, first == 0,
                       h->log_sum + (size_t)(at + r) * h->log_stride, o + r * (size_t)h->o_stride,
                       width);
             product(scores, KEYS, 1, h->v + (size_t)first * h->stride, h->stride, queries, keys,
@@ -167,10 +173,10 @@ void RM_ISA_NAME(attention)(const struct rm_attention_head *h)
 }
 
 /* Weights of one query again, and the gradient of its scores: P (dP - <dO, O>), times the scale. */
-static void weigh_again(float *scores, float *d, uint32_t visible, float scale, float log_sum,
-                        float delta)
+static void weigh_again(float *scores, float *d, uint32_t n, uint32_t visible, float scale,
+                        float log_sum, float delta)
 {
-    for (uint32_t j = 0; j < KEYS; j++) {
+    for (uint32_t j = 0; j < n; j++) {
         float p = exp_of(RM_FMA(scale, scores[j], -log_sum));
         p = j < visible ? p : 0.0f;
         d[j] = p * (d[j] - delta) * scale;
@@ -191,21 +197,21 @@ void RM_ISA_NAME(attention_dx)(const struct rm_attention_head *h)
         h->log_sum[(size_t)r * h->log_stride + 1] = delta;
     }
     for (uint32_t first = 0; first < h->rows; first += KEYS) {
-        uint32_t keys = h->rows - first < KEYS ? h->rows - first : KEYS;
+        uint32_t keys = h->rows - first < KEYS ? h->rows - first : KEYS, n = filled(keys);
         size_t here = (size_t)first * h->stride;
-        transpose(h->k + here, keys, width, h->stride, kt);
-        transpose(h->v + here, keys, width, h->stride, vt);
+        transpose(h->k + here, keys, n, width, h->stride, kt);
+        transpose(h->v + here, keys, n, width, h->stride, vt);
         uint32_t start = h->causal ? first : 0;
         for (uint32_t at = start; at < h->rows; at += QUERIES) {
             uint32_t queries = h->rows - at < QUERIES ? h->rows - at : QUERIES;
             const float *q = h->q + (size_t)at * h->stride;
             const float *d_o = h->d_o + (size_t)at * h->o_stride;
-            product(q, h->stride, 1, kt, KEYS, queries, width, KEYS, scores, KEYS, false);
-            product(d_o, h->o_stride, 1, vt, KEYS, queries, width, KEYS, d, KEYS, false);
+            product(q, h->stride, 1, kt, KEYS, queries, width, n, scores, KEYS, false);
+            product(d_o, h->o_stride, 1, vt, KEYS, queries, width, n, d, KEYS, false);
             for (uint32_t r = 0; r < queries; r++) {
                 const float *state = h->log_sum + (size_t)(at + r) * h->log_stride;
-                weigh_again(scores + r * KEYS, d + r * KEYS, seen(h, at + r, first, keys), h->scale,
-                            state[0], state[1]);
+                weigh_again(scores + r * KEYS, d + r * KEYS, n, seen(h, at + r, first, keys),
+                            h->scale, state[0], state[1]);
             }
             product(scores, 1, KEYS, d_o, h->o_stride, keys, queries, width, h->d_v + here,
                     h->stride, at > start);

@@ -15,6 +15,7 @@
  * all threads and that they fit. */
 #define TILE_ROWS     64u
 #define TILE_ROWS_FEW 32u
+#define TILE_STEP     16u
 #define MANY_ROWS     256u
 
 /* Each slot's gradient goes from one core to another to be added up, which for a small network
@@ -30,6 +31,7 @@ struct lane {
     struct rm_backend *backend;
     uint64_t pass;                      /* that its weights are ready for */
     struct rm_net_workspace *workspace; /* of a tile's rows */
+    uint32_t index[TILE_ROWS];          /* of an incomplete tile */
     float *grads;                       /* of a tile that is not the first of its slot */
     _Atomic uint32_t busy;
     char pad[64];
@@ -68,6 +70,19 @@ static bool suits(const struct rm_net *net)
     return true;
 }
 
+/* What incomplete tiles need; what whole ones need is there. */
+static bool reserve_rests(struct rm_backend *b, const struct rm_net *net)
+{
+    for (uint32_t i = 0; i < net->step_count; i++)
+        for (uint32_t j = 0; j < net->steps[i].product_count; j++)
+            for (uint32_t rows = TILE_STEP; rows < TILE_ROWS; rows += TILE_STEP) {
+                const struct rm_product *m = &net->steps[i].product[j];
+                if (b->ops->reserve(b, rows, m->in, m->out, true))
+                    return false;
+            }
+    return true;
+}
+
 static int make_lane(struct lane *lane, const struct rm_net_workspace *parent,
                      struct rm_error *error)
 {
@@ -79,6 +94,8 @@ static int make_lane(struct lane *lane, const struct rm_net_workspace *parent,
                                  false, error);
     if (code || !parent->training)
         return code;
+    if (!reserve_rests(lane->backend, net))
+        return rm_fail(error, -ENOMEM, "network: no memory for kernels");
     lane->grads = ops->alloc(parent->backend, net->param_count);
     if (!lane->grads)
         return rm_fail(error, -ENOMEM, "network: no memory for a thread's gradients");
@@ -170,16 +187,32 @@ void rm_net_tiles_prepare(struct rm_net_tiles *t)
     t->prepared = t->pass + 1;
 }
 
-static struct rm_net_input rows_of(const struct work *work, uint32_t tile)
+/* The rows of a tile. An incomplete one is filled up to a multiple of TILE_STEP with its last row,
+ * whose gradients will be zeros: rows come in few numbers, for which there are kernels. */
+static struct rm_net_input rows_of(const struct work *work, struct lane *lane, uint32_t tile)
 {
     struct rm_net_input input = *work->input;
-    uint32_t first = tile * work->rows, left = input.batch - first;
-    if (input.index)
+    const uint32_t first = tile * work->rows, left = input.batch - first;
+    const uint32_t rows = left < work->rows ? left : work->rows;
+    input.batch = (rows + TILE_STEP - 1) / TILE_STEP * TILE_STEP;
+    if (rows < input.batch) {
+        for (uint32_t i = 0; i < input.batch; i++) {
+            const uint32_t row = first + (i < rows ? i : rows - 1);
+            lane->index[i] = input.index ? input.index[row] : row;
+        }
+        input.index = lane->index;
+    } else if (input.index) {
         input.index += first;
-    else
+    } else {
         input.x = (const float *)input.x + (size_t)first * work->tiles->parent->net->shape.inputs;
-    input.batch = left < work->rows ? left : work->rows;
+    }
     return input;
+}
+
+static uint32_t rows_in(const struct work *work, uint32_t tile)
+{
+    const uint32_t left = work->input->batch - tile * work->rows;
+    return left < work->rows ? left : work->rows;
 }
 
 static void forward_tile(void *user, uint32_t tile)
@@ -187,22 +220,25 @@ static void forward_tile(void *user, uint32_t tile)
     const struct work *work = user;
     struct rm_net_tiles *t = work->tiles;
     struct lane *lane = take_lane(t);
-    const struct rm_net_input input = rows_of(work, tile);
+    const struct rm_net_input input = rows_of(work, lane, tile);
     uint32_t outputs = rm_net_workspace_outputs(t->parent);
     make_ready(lane, work);
     const float *out = rm_net_forward_ready(lane->workspace, work->params, &input);
     memcpy(work->out + (size_t)tile * work->rows * outputs, out,
-           (size_t)input.batch * outputs * sizeof *out);
+           (size_t)rows_in(work, tile) * outputs * sizeof *out);
     give_lane(lane);
 }
 
 static void learn_tile(const struct work *work, struct lane *lane, uint32_t tile, float *grads,
                        double sums[RM_NET_SUMS])
 {
-    const struct rm_net_input input = rows_of(work, tile);
+    const struct rm_net_input input = rows_of(work, lane, tile);
+    const uint32_t rows = rows_in(work, tile), outputs = work->tiles->parent->net->outputs;
     struct rm_net_workspace *w = lane->workspace;
     const float *out = rm_net_forward_ready(w, work->params, &input);
-    work->loss->rows(work->loss->self, tile * work->rows, input.batch, out, w->d_out, sums);
+    work->loss->rows(work->loss->self, tile * work->rows, rows, out, w->d_out, sums);
+    memset(w->d_out + (size_t)rows * outputs, 0,
+           (size_t)(input.batch - rows) * outputs * sizeof *w->d_out);
     rm_net_backward(w, work->params, &input, w->d_out, grads);
 }
 
@@ -229,22 +265,10 @@ static void learn_slot(void *user, uint32_t slot)
 
 static uint32_t slots_of(uint32_t rows, uint32_t tiles)
 {
-    uint32_t slots = rows / SLOT_ROWS;
-    slots = slots < 2 ? 2 : slots > SLOTS_MAX ? SLOTS_MAX : slots;
+    uint32_t slots = 2; /* a power of two, so that few threads get equal shares */
+    while (slots < SLOTS_MAX && slots * SLOT_ROWS < rows)
+        slots *= 2;
     return slots < tiles ? slots : tiles;
-}
-
-/* A last, shorter tile wants kernels of its own; made here, not by the threads. */
-static void reserve_rest(const struct rm_net_tiles *t, uint32_t rows)
-{
-    const struct rm_net *net = t->parent->net;
-    for (uint32_t i = 0; rows && i < net->step_count; i++)
-        for (uint32_t j = 0; j < net->steps[i].product_count; j++)
-            for (uint32_t l = 0; l < t->lane_count; l++) {
-                struct rm_backend *b = t->lanes[l].backend;
-                const struct rm_product *m = &net->steps[i].product[j];
-                b->ops->reserve(b, rows, m->in, m->out, t->parent->training);
-            }
 }
 
 void rm_net_tiles_learn(struct rm_net_tiles *t, const float *params,
@@ -257,8 +281,6 @@ void rm_net_tiles_learn(struct rm_net_tiles *t, const float *params,
     work.tile_count = (input->batch + work.rows - 1) / work.rows;
     work.slot_count = slots_of(input->batch, work.tile_count);
     t->pass++;
-    reserve_rest(t, work.rows == TILE_ROWS ? 0 : work.rows);
-    reserve_rest(t, input->batch % work.rows);
     b->ops->run(b, learn_slot, &work, work.slot_count);
     b->ops->sum_parts(b, t->slot_grads, work.slot_count, t->stride, t->parent->net->param_count,
                       grads);

@@ -26,6 +26,28 @@ struct run {
     char folder[64];
 };
 
+#define HIDDEN     "{\"type\": \"linear\", \"units\": 16}, {\"type\": \"relu\"}"
+#define PRIORITIES ", \"priority\": {\"kind\": \"proportional\"}"
+#define DQN        "\"network\": {\"layers\": [" HIDDEN "]}, \"algorithm\": {\"name\": \"dqn\"}"
+/* Everything that learns from replay. */
+static const char *const kinds[] = {
+    DQN,
+    DQN PRIORITIES,
+    "\"network\": {\"layers\": [" HIDDEN ", {\"type\": \"noisy_linear\", \"units\": 16},"
+    " {\"type\": \"relu\"}], \"head\": {\"dueling\": true, \"noisy\": true}},"
+    " \"algorithm\": {\"name\": \"qr-dqn\", \"quantiles\": 8}" PRIORITIES,
+    "\"network\": {\"layers\": [" HIDDEN ", {\"type\": \"cosine_embedding\"}]},"
+    " \"algorithm\": {\"name\": \"iqn\", \"quantiles\": 8}" PRIORITIES,
+    "\"network\": {\"layers\": [" HIDDEN "]}, \"algorithm\": {\"name\": \"sac\"}",
+    "\"network\": {\"layers\": [" HIDDEN "]}, \"algorithm\": {\"name\": \"sac\"}" PRIORITIES,
+    "\"network\": {\"layers\": [" HIDDEN ", {\"type\": \"gru\", \"units\": 8}]},"
+    " \"algorithm\": {\"name\": \"r2d2\"}",
+    "\"network\": {\"layers\": [" HIDDEN ", {\"type\": \"lstm\", \"units\": 8}]},"
+    " \"algorithm\": {\"name\": \"r2d2\"}" PRIORITIES,
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+static const char *kind = DQN;
+
 /* Text after the defaults of a small, quick experiment. */
 static void start(struct run *r, const char *mode, const char *more)
 {
@@ -37,10 +59,8 @@ static void start(struct run *r, const char *mode, const char *more)
              " \"world\": {\"name\": \"count\", \"options\": {\"length\": 6}},"
              " \"epsilon\": {\"start\": 1, \"end\": 0.1, \"span\": 1000},"
              " \"optimizer\": {\"learning_rate\": 1e-3},"
-             " \"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 16},"
-             "                            {\"type\": \"relu\"}]},"
-             " \"algorithm\": {\"name\": \"dqn\"}, %s}",
-             mode, more);
+             " %s, %s}",
+             mode, kind, more);
     strcpy(r->folder, "/tmp/rm-learner-XXXXXX");
     assert_non_null(mkdtemp(r->folder));
     assert_int_equal(rm_test_session(&r->session, json), 0);
@@ -83,7 +103,9 @@ static struct rm_board_policy *board(struct run *r)
 
 #define LOCKSTEP                                                                                   \
     "\"run\": {\"steps\": 2000, \"round_steps\": 8}, \"ring\": {\"capacity\": 512},"               \
-    "\"sample\": {\"batch\": 16, \"n_step\": 2, \"min_fill\": 64},"                                \
+    "\"sample\": {\"batch\": 16, \"n_step\": 2, \"min_fill\": 64, \"sequence\": 6, \"burn_in\": "  \
+    "3,"                                                                                           \
+    " \"period\": 3},"                                                                             \
     "\"limiter\": {\"updates_per_step\": 0.25}, \"publish\": {\"interval\": 4}"
 
 static char *tensors_of(const struct run *r, size_t *bytes)
@@ -153,17 +175,16 @@ static void results_depend_on_the_seed_alone(void **state)
         "\"actor\": {\"count\": 2, \"worlds\": 4}, \"learner\": {\"threads\": 1}, " LOCKSTEP,
         "\"actor\": {\"count\": 2, \"worlds\": 4}, \"learner\": {\"threads\": 2}, " LOCKSTEP,
     };
-    static const char *const replays[] = {"", "\"priority\": {\"kind\": \"proportional\"}, "};
-    for (size_t k = 0; k < sizeof replays / sizeof *replays; k++) {
+    for (size_t k = 0; k < KINDS; k++) {
+        kind = kinds[k];
         char *first = NULL;
         size_t bytes = 0;
         for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
             struct run r;
             size_t n;
-            char more[512];
-            snprintf(more, sizeof more, "%s%s", replays[k], layouts[i]);
-            start(&r, "sequential", more);
+            start(&r, "sequential", layouts[i]);
             run_to_its_end(&r);
+            assert_true(RM_PEEK(&board(&r)->updates) > 400);
             char *tensors = tensors_of(&r, &n);
             if (!first) {
                 first = tensors;
@@ -177,6 +198,7 @@ static void results_depend_on_the_seed_alone(void **state)
         }
         free(first);
     }
+    kind = DQN;
 }
 
 #define FREE                                                                                       \
@@ -421,21 +443,25 @@ static void nothing_is_allocated_once_it_runs(void **state)
         print_message("a sanitizer's allocator cannot be counted\n");
         skip();
     }
-    start(&r, "sequential",
-          "\"actor\": {\"count\": 2, \"worlds\": 4}, \"learner\": {\"threads\": 2}, " LOCKSTEP);
-    for (int i = 0; i < 200; i++)
-        for (uint32_t d = 0; d <= r.actors; d++)
-            rm_test_turn(&r.duty[d]);
-    assert_true(RM_PEEK(&board(&r)->updates) > 20);
-    const uint64_t before = rm_test_allocations();
-    for (int i = 0; i < 200; i++)
-        for (uint32_t d = 0; d <= r.actors; d++)
-            rm_test_turn(&r.duty[d]);
-    assert_int_equal(rm_test_allocations() - before, 0);
-    assert_true(RM_PEEK(&board(&r)->updates) > 60);
-    assert_true(RM_PEEK(&board(&r)->env_steps) <
-                2000); /* not at its end, where files are written */
-    stop(&r);
+    for (size_t k = 0; k < KINDS; k++) {
+        kind = kinds[k];
+        start(&r, "sequential",
+              "\"actor\": {\"count\": 2, \"worlds\": 4}, \"learner\": {\"threads\": 2}, " LOCKSTEP);
+        for (int i = 0; i < 200; i++)
+            for (uint32_t d = 0; d <= r.actors; d++)
+                rm_test_turn(&r.duty[d]);
+        assert_true(RM_PEEK(&board(&r)->updates) > 20);
+        const uint64_t before = rm_test_allocations();
+        for (int i = 0; i < 200; i++)
+            for (uint32_t d = 0; d <= r.actors; d++)
+                rm_test_turn(&r.duty[d]);
+        assert_int_equal(rm_test_allocations() - before, 0);
+        assert_true(RM_PEEK(&board(&r)->updates) > 60);
+        assert_true(RM_PEEK(&board(&r)->env_steps) <
+                    2000); /* not at its end, where files are written */
+        stop(&r);
+    }
+    kind = DQN;
 }
 
 int main(void)

@@ -76,6 +76,8 @@ void rm_test_rows_write(const struct rm_test_rows *rows, struct rm_ring *ring, u
             row.reward[lane] = c->reward;
             row.action[lane] = c->action;
             *row.generation = c->generation;
+            for (uint32_t k = 0; row.state && k < ring->spec.state_floats; k++)
+                row.state[lane * ring->spec.state_floats + k] = rm_test_rows_state(w, i, k);
             for (uint32_t a = 0; row.mask && a < RM_TEST_ACTIONS; a++) {
                 const uint32_t shift = (a + 2 * RM_TEST_ACTIONS - (i + w) % RM_TEST_ACTIONS);
                 row.mask[lane * RM_TEST_ACTIONS + a] = shift % RM_TEST_ACTIONS < 2;

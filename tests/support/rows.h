@@ -37,6 +37,12 @@ void rm_test_rows_fill(struct rm_test_rows *rows, uint32_t worlds, uint32_t coun
 /* A ring for worlds [first, first + worlds) whose indices wrap soon. */
 int rm_test_rows_ring(struct rm_ring *ring, uint32_t ring_rows, uint32_t worlds, bool masks);
 
+/* Number k of the recurrent state in row i of world w, where a ring has states. */
+static inline float rm_test_rows_state(uint32_t w, uint32_t i, uint32_t k)
+{
+    return (float)(w * 5000 + i + 1) + 0.25f * (float)k;
+}
+
 /* Appends rows [from, to) of those worlds. In each row's mask only action (row + world) % actions
  * and its successor are legal. */
 void rm_test_rows_write(const struct rm_test_rows *rows, struct rm_ring *ring, uint32_t first,

@@ -12,6 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *priorities = "uniform";
+
+/* algorithm: its name and keys; layers: those of the network, with what follows them in it; more:
+ * options of the world. */
 static double greedy_score(const char *algorithm, const char *layers, const char *more)
 {
     static struct rm_session session;
@@ -28,15 +32,17 @@ static double greedy_score(const char *algorithm, const char *layers, const char
              " \"actor\": {\"count\": 2, \"worlds\": 4, \"quantiles\": 8},"
              " \"epsilon\": {\"start\": 1, \"end\": 0.1, \"span\": 3000},"
              " \"ring\": {\"capacity\": 4096},"
-             " \"sample\": {\"batch\": 32, \"n_step\": 2, \"gamma\": 0.95, \"min_fill\": 128},"
+             " \"sample\": {\"batch\": 32, \"n_step\": 2, \"gamma\": 0.95, \"min_fill\": 128,"
+             "              \"sequence\": 6, \"burn_in\": 2, \"period\": 3},"
              " \"limiter\": {\"updates_per_step\": 0.25},"
-             " \"algorithm\": {\"name\": \"%s\", \"quantiles\": 8, \"target_quantiles\": 8,"
+             " \"priority\": {\"kind\": \"%s\"},"
+             " \"algorithm\": {\"name\": \"%s, \"quantiles\": 8, \"target_quantiles\": 8,"
              "                 \"target\": {\"update\": \"soft\", \"tau\": 0.02}},"
-             " \"network\": {\"layers\": [%s]},"
+             " \"network\": {\"layers\": [%s},"
              " \"optimizer\": {\"learning_rate\": 2e-3, \"grad_clip\": 10},"
              " \"publish\": {\"interval\": 4},"
              " \"evaluation\": {\"worlds\": 2, \"quantiles\": 8}}",
-             more, algorithm, layers);
+             more, priorities, algorithm, layers);
     assert_int_equal(rm_test_session(&session, json), 0);
     if (rm_learner_create(&learner, &session, 0, "", &duty[2], &error) ||
         rm_actor_create(&actors[0], &session, 0, &duty[0], &error) ||
@@ -62,7 +68,8 @@ static double greedy_score(const char *algorithm, const char *layers, const char
     return score;
 }
 
-#define HIDDEN "{\"type\": \"linear\", \"units\": 32}, {\"type\": \"relu\"}"
+#define LAYERS "{\"type\": \"linear\", \"units\": 32}, {\"type\": \"relu\"}"
+#define HIDDEN LAYERS "]"
 
 /* Best: 1 at the end of eight moves, .01 off for each of the seven before. */
 static const double best = 1 - 0.07;
@@ -70,35 +77,70 @@ static const double best = 1 - 0.07;
 static void dqn_walks_straight(void **state)
 {
     (void)state;
-    assert_true(fabs(greedy_score("dqn", HIDDEN, "") - best) < 1e-5);
+    assert_true(fabs(greedy_score("dqn\"", HIDDEN, "") - best) < 1e-5);
 }
 
 static void qr_dqn_walks_straight(void **state)
 {
     (void)state;
-    assert_true(fabs(greedy_score("qr-dqn", HIDDEN, "") - best) < 1e-5);
+    assert_true(fabs(greedy_score("qr-dqn\"", HIDDEN, "") - best) < 1e-5);
 }
 
 static void iqn_walks_straight(void **state)
 {
     (void)state;
-    const char *layers = HIDDEN ", {\"type\": \"cosine_embedding\", \"cosines\": 16}";
-    assert_true(fabs(greedy_score("iqn", layers, "") - best) < 1e-5);
+    const char *layers = LAYERS ", {\"type\": \"cosine_embedding\", \"cosines\": 16}]";
+    assert_true(fabs(greedy_score("iqn\"", layers, "") - best) < 1e-5);
 }
 
 static void masks_are_heeded(void **state)
 {
     (void)state;
-    assert_true(fabs(greedy_score("dqn", HIDDEN, ", \"mask\": 1") - best) < 1e-5);
+    assert_true(fabs(greedy_score("dqn\"", HIDDEN, ", \"mask\": 1") - best) < 1e-5);
+}
+
+/* Double, dueling, noisy, several steps, quantiles, priorities. */
+static void rainbow_walks_straight(void **state)
+{
+    (void)state;
+    priorities = "proportional";
+    assert_true(fabs(greedy_score("qr-dqn\"",
+                                  LAYERS ", {\"type\": \"noisy_linear\", \"units\": 32},"
+                                         " {\"type\": \"relu\"}],"
+                                         " \"head\": {\"dueling\": true, \"noisy\": true}",
+                                  "") -
+                     best) < 1e-5);
+    priorities = "uniform";
+}
+
+static const char sac[] = "sac\", \"temperature\": 0.05, \"target_entropy_ratio\": 0.3";
+
+static void sac_walks_straight(void **state)
+{
+    (void)state;
+    assert_true(fabs(greedy_score(sac, HIDDEN, "") - best) < 1e-5);
+    priorities = "proportional";
+    assert_true(fabs(greedy_score(sac, HIDDEN, ", \"mask\": 1") - best) < 1e-5);
+    priorities = "uniform";
+}
+
+static void r2d2_walks_straight(void **state)
+{
+    (void)state;
+    const char *gru = LAYERS ", {\"type\": \"gru\", \"units\": 16}]";
+    assert_true(fabs(greedy_score("r2d2\"", gru, "") - best) < 1e-5);
+    priorities = "proportional";
+    assert_true(fabs(greedy_score("r2d2\"", gru, ", \"mask\": 1") - best) < 1e-5);
+    priorities = "uniform";
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dqn_walks_straight),
-        cmocka_unit_test(qr_dqn_walks_straight),
-        cmocka_unit_test(iqn_walks_straight),
-        cmocka_unit_test(masks_are_heeded),
+        cmocka_unit_test(dqn_walks_straight),     cmocka_unit_test(qr_dqn_walks_straight),
+        cmocka_unit_test(iqn_walks_straight),     cmocka_unit_test(masks_are_heeded),
+        cmocka_unit_test(rainbow_walks_straight), cmocka_unit_test(sac_walks_straight),
+        cmocka_unit_test(r2d2_walks_straight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,8 +19,9 @@ struct samples {
 
 static void add(struct samples *s, enum rm_policy_sum sum, const float what[BLOCK_ROWS])
 {
+    double *restrict to = s->sums[sum];
     for (uint32_t k = 0; k < BLOCK_ROWS; k++)
-        s->sums[sum][k] += (double)(what[k] * s->valid[k]);
+        to[k] += (double)(what[k] * s->valid[k]);
 }
 
 static void find(struct samples *s, uint32_t at, uint32_t rows)
@@ -51,60 +52,87 @@ static void open_choice(const struct samples *s, const float *out, uint32_t choi
     }
 }
 
-/* First pass over the choices: ln pi(a) and entropy. Of an action with probability p, -p ln p. */
-static void weigh(struct samples *s, const struct block *b, const int32_t action[BLOCK_ROWS],
+/* First pass over the choices: ln pi(a) and entropy. With p = w / sum of weights w and ln p = l -
+ * max - ln sum, the entropy -sum p ln p is ln sum - sum w (l - max) / sum. */
+static void weigh(struct samples *s, struct block *b, const int32_t action[BLOCK_ROWS],
                   struct softmax *soft, float entropy[BLOCK_ROWS])
 {
-    float l[BLOCK_ROWS], one[BLOCK_ROWS];
+    float one[BLOCK_ROWS], mean[BLOCK_ROWS] = {0}, room[2][BLOCK_ROWS];
     softmax_of(b, soft);
     logp_of(b, soft, action, one);
-    for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
-        s->logp[k] += one[k];
-        entropy[k] = 0;
-    }
     for (uint32_t a = 0; a < b->actions; a++) {
-        logit_of(b, a, l);
-        for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
-            const float ln = l[k] - soft->max[k] - soft->log_sum[k], prob = exp_of(ln);
-            entropy[k] -= prob > 0 ? prob * ln : 0;
-        }
+        const float *l = logit_of(b, a, room[0]), *weight = weight_of(b, soft, a, room[1]);
+        for (uint32_t k = 0; k < BLOCK_ROWS; k++)
+            mean[k] += weight[k] * (l[k] - soft->max[k]);
     }
-    for (uint32_t k = 0; k < BLOCK_ROWS; k++)
+    for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
+        entropy[k] = soft->log_sum[k] - mean[k] / soft->sum[k];
         s->entropy[k] += entropy[k];
+        s->logp[k] += one[k];
+    }
+}
+
+/* The bounded ratio's part of the loss, and its derivative by ln pi(a). */
+static void bounded_ratio(const float log_ratio[BLOCK_ROWS], const float advantage[BLOCK_ROWS],
+                          float clip, float *restrict policy, float *restrict d, float *restrict kl,
+                          float *restrict clipped)
+{
+    const float low = 1 - clip, high = 1 + clip;
+    for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
+        const float ratio = exp_of(log_ratio[k] < 80 ? log_ratio[k] : 80);
+        const float above = ratio < low ? low : ratio;
+        const float bounded = above > high ? high : above;
+        const float free = ratio * advantage[k], held = bounded * advantage[k];
+        kl[k] = (ratio - 1) - log_ratio[k];
+        clipped[k] = bounded != ratio ? 1.0f : 0.0f;
+        policy[k] = free < held ? -free : -held;
+        d[k] = free <= held ? -free : 0;
+    }
 }
 
 /* The policy's part of the loss, and its derivative by ln pi(a). */
 static void surrogate(struct samples *s)
 {
     const struct rm_policy_loss *p = s->loss;
-    const float low = 1 - p->clip, high = 1 + p->clip;
-    float policy[BLOCK_ROWS], kl[BLOCK_ROWS], clipped[BLOCK_ROWS], old[BLOCK_ROWS];
+    const bool plain = p->clip <= 0;
+    const float scale = p->scale;
+    float policy[BLOCK_ROWS], kl[BLOCK_ROWS], clipped[BLOCK_ROWS], log_ratio[BLOCK_ROWS];
     for (uint32_t k = 0; k < BLOCK_ROWS; k++)
-        old[k] = p->logp[s->row[k]];
-    for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
-        const float log_ratio = s->logp[k] - old[k];
-        const float ratio = exp_of(log_ratio < 80 ? log_ratio : 80), a = s->advantage[k];
-        const float bounded = ratio < low ? low : ratio > high ? high : ratio;
-        const float free = ratio * a, held = bounded * a;
-        const float plain = -a * s->logp[k];
-        kl[k] = (ratio - 1) - log_ratio;
-        clipped[k] = bounded != ratio;
-        policy[k] = p->clip > 0 ? -(free < held ? free : held) : plain;
-        s->d_logp[k] = p->clip > 0 ? (free <= held ? -free : 0) : -a;
-        s->d_logp[k] *= p->scale * s->valid[k];
+        log_ratio[k] = s->logp[k] - p->logp[s->row[k]];
+    bounded_ratio(log_ratio, s->advantage, p->clip, policy, s->d_logp, kl, clipped);
+    for (uint32_t k = 0; plain && k < BLOCK_ROWS; k++) {
+        policy[k] = -s->advantage[k] * s->logp[k];
+        s->d_logp[k] = -s->advantage[k];
+        clipped[k] = 0;
     }
+    for (uint32_t k = 0; k < BLOCK_ROWS; k++)
+        s->d_logp[k] *= scale * s->valid[k];
     add(s, RM_SUM_POLICY, policy);
     add(s, RM_SUM_KL, kl);
-    if (p->clip > 0)
-        add(s, RM_SUM_CLIPPED, clipped);
+    add(s, RM_SUM_CLIPPED, clipped);
     add(s, RM_SUM_ENTROPY, s->entropy);
+}
+
+/* The value's part, and its derivative by the value. */
+static void value_error(const float v[BLOCK_ROWS], const float target[BLOCK_ROWS],
+                        const float old[BLOCK_ROWS], float most, float *restrict loss,
+                        float *restrict d)
+{
+    for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
+        const float off = v[k] - target[k], moved = v[k] - old[k];
+        const float above = moved < -most ? -most : moved;
+        const float bounded = above > most ? most : above;
+        const float held = bounded == moved ? off : old[k] + bounded - target[k];
+        const float free = off * off, other = held * held;
+        loss[k] = 0.5f * (free > other ? free : other);
+        d[k] = free >= other ? off : 0;
+    }
 }
 
 static void value_part(struct samples *s, const float *out, float *d_out)
 {
     const struct rm_policy_loss *p = s->loss;
     const uint32_t at = p->outputs - 1;
-    const float most = p->value_clip > 0 ? p->value_clip : INFINITY;
     const float factor = p->scale * p->value_coefficient;
     float v[BLOCK_ROWS], target[BLOCK_ROWS], old[BLOCK_ROWS], loss[BLOCK_ROWS], d[BLOCK_ROWS];
     for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
@@ -112,17 +140,10 @@ static void value_part(struct samples *s, const float *out, float *d_out)
         target[k] = p->target[s->row[k]];
         old[k] = p->value[s->row[k]];
     }
-    for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
-        const float off = v[k] - target[k], moved = v[k] - old[k];
-        const float bounded = moved < -most ? -most : moved > most ? most : moved;
-        const float held = bounded == moved ? off : old[k] + bounded - target[k];
-        const float free = off * off, other = held * held;
-        loss[k] = 0.5f * (free > other ? free : other);
-        d[k] = free >= other ? off * factor * s->valid[k] : 0;
-    }
+    value_error(v, target, old, p->value_clip > 0 ? p->value_clip : INFINITY, loss, d);
     add(s, RM_SUM_VALUE, loss);
     for (uint32_t k = 0; k < s->rows; k++)
-        d_out[(size_t)k * p->outputs + at] = d[k];
+        d_out[(size_t)k * p->outputs + at] = d[k] * factor * s->valid[k];
 }
 
 /* Second pass over a choice: d ln pi(a) / d logit_j = [j = a] - p_j, dH / d logit_j =
@@ -133,13 +154,18 @@ static void logits_part(const struct samples *s, const struct block *b, const st
 {
     const struct rm_policy_loss *p = s->loss;
     const float factor = p->scale * p->entropy_coefficient;
-    float l[BLOCK_ROWS], d[BLOCK_ROWS];
+    float d[BLOCK_ROWS], room[2][BLOCK_ROWS], bonus[BLOCK_ROWS], inverse[BLOCK_ROWS];
+    for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
+        bonus[k] = factor * s->valid[k];
+        inverse[k] = 1 / soft->sum[k];
+    }
     for (uint32_t a = 0; a < b->actions; a++) {
-        logit_of(b, a, l);
+        const float *l = logit_of(b, a, room[0]), *weight = weight_of(b, soft, a, room[1]);
         for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
-            const float ln = l[k] - soft->max[k] - soft->log_sum[k], prob = exp_of(ln);
-            const float bonus = prob > 0 ? prob * (ln + entropy[k]) : 0;
-            d[k] = s->d_logp[k] * ((action[k] == (int32_t)a) - prob) + factor * s->valid[k] * bonus;
+            const float prob = weight[k] * inverse[k];
+            const float ln = l[k] - soft->max[k] - soft->log_sum[k];
+            const float chosen = action[k] == (int32_t)a ? 1.0f : 0.0f;
+            d[k] = s->d_logp[k] * (chosen - prob) + bonus[k] * prob * (ln + entropy[k]);
         }
         for (uint32_t k = 0; k < s->rows; k++)
             d_out[(size_t)k * p->outputs + offset + a] = d[k];

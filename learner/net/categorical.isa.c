@@ -21,7 +21,7 @@ static void open_block(struct block *b, const struct rm_categorical_rows *r, uin
 static void pick(const struct block *b, const struct softmax *s, const uint32_t *word,
                  const uint32_t rows, int32_t action[BLOCK_ROWS])
 {
-    float threshold[BLOCK_ROWS], below[BLOCK_ROWS], l[BLOCK_ROWS];
+    float threshold[BLOCK_ROWS], below[BLOCK_ROWS], room[BLOCK_ROWS];
     int32_t count[BLOCK_ROWS], most[BLOCK_ROWS];
     for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
         threshold[k] = rm_float_from_u32(word[MIN(k, rows - 1)]) * s->sum[k];
@@ -29,12 +29,11 @@ static void pick(const struct block *b, const struct softmax *s, const uint32_t 
         count[k] = most[k] = 0;
     }
     for (uint32_t a = 0; a < b->actions; a++) {
-        logit_of(b, a, l);
+        const float *weight = weight_of(b, s, a, room);
         for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
-            const float e = exp_of(l[k] - s->max[k]);
-            below[k] += e;
+            below[k] += weight[k];
             count[k] += below[k] <= threshold[k];
-            most[k] = e > 0 ? (int32_t)a : most[k];
+            most[k] = weight[k] > 0 ? (int32_t)a : most[k];
         }
     }
     for (uint32_t k = 0; k < BLOCK_ROWS; k++)

@@ -6,26 +6,34 @@
 #include "learner/backend/isa.h"
 #include "learner/backend/isa_math.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define BLOCK_ROWS    16u
 #define ILLEGAL_LOGIT (-1e30f)
 
+/* Actions of one choice whose logits and weights a block keeps at hand, side by side; those of
+ * choices with more are made anew whenever they are asked for. */
+#define BLOCK_ACTIONS 16u
+
 /* One choice of a block of rows. A block with fewer rows repeats its last. */
 struct block {
     const float *logits[BLOCK_ROWS]; /* of each row, this choice's first */
     const uint8_t *mask[BLOCK_ROWS]; /* likewise; mask[0] NULL: all are legal */
     uint32_t actions;
+    float logit[BLOCK_ACTIONS][BLOCK_ROWS];  /* illegal ones replaced */
+    float weight[BLOCK_ACTIONS][BLOCK_ROWS]; /* exp(logit - max) */
 };
 
 struct softmax {
     float max[BLOCK_ROWS];
-    float sum[BLOCK_ROWS];     /* of exp(logit - max) */
+    float sum[BLOCK_ROWS];     /* of the weights */
     float log_sum[BLOCK_ROWS]; /* its logarithm */
 };
 
-static inline void logit_of(const struct block *b, uint32_t action, float out[BLOCK_ROWS])
+static inline void fetch_logit(const struct block *b, uint32_t action, float *restrict out)
 {
     for (uint32_t k = 0; k < BLOCK_ROWS; k++)
         out[k] = b->logits[k][action];
@@ -34,21 +42,54 @@ static inline void logit_of(const struct block *b, uint32_t action, float out[BL
             out[k] = b->mask[k][action] ? out[k] : ILLEGAL_LOGIT;
 }
 
-static inline void softmax_of(const struct block *b, struct softmax *s)
+static inline void weigh_logit(const float *restrict logit, const float *restrict max,
+                               float *restrict weight)
 {
+    for (uint32_t k = 0; k < BLOCK_ROWS; k++)
+        weight[k] = exp_of(logit[k] - max[k]);
+}
+
+/* The logits of one action; `room` where they are not at hand. */
+static inline const float *logit_of(const struct block *b, uint32_t action, float *restrict room)
+{
+    if (b->actions <= BLOCK_ACTIONS)
+        return b->logit[action];
+    fetch_logit(b, action, room);
+    return room;
+}
+
+/* And exp(logit - max). */
+static inline const float *weight_of(const struct block *b, const struct softmax *s,
+                                     uint32_t action, float *restrict room)
+{
+    if (b->actions <= BLOCK_ACTIONS)
+        return b->weight[action];
     float l[BLOCK_ROWS];
-    logit_of(b, 0, s->max);
-    for (uint32_t a = 1; a < b->actions; a++) {
-        logit_of(b, a, l);
+    fetch_logit(b, action, l);
+    weigh_logit(l, s->max, room);
+    return room;
+}
+
+static inline void softmax_of(struct block *b, struct softmax *s)
+{
+    const bool kept = b->actions <= BLOCK_ACTIONS;
+    float room[BLOCK_ROWS];
+    for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
+        s->max[k] = -INFINITY;
+        s->sum[k] = 0;
+    }
+    for (uint32_t a = 0; a < b->actions; a++) {
+        float *l = kept ? b->logit[a] : room;
+        fetch_logit(b, a, l);
         for (uint32_t k = 0; k < BLOCK_ROWS; k++)
             s->max[k] = l[k] > s->max[k] ? l[k] : s->max[k];
     }
-    for (uint32_t k = 0; k < BLOCK_ROWS; k++)
-        s->sum[k] = 0;
     for (uint32_t a = 0; a < b->actions; a++) {
-        logit_of(b, a, l);
+        float *weight = kept ? b->weight[a] : room;
+        float other[BLOCK_ROWS];
+        weigh_logit(logit_of(b, a, other), s->max, weight);
         for (uint32_t k = 0; k < BLOCK_ROWS; k++)
-            s->sum[k] += exp_of(l[k] - s->max[k]);
+            s->sum[k] += weight[k];
     }
     for (uint32_t k = 0; k < BLOCK_ROWS; k++)
         s->log_sum[k] = log_of(s->sum[k]);

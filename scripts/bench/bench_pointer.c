@@ -214,6 +214,8 @@ static void bench_attention(int argc, char **argv, uint32_t tokens, uint32_t hea
     char name[64], gradient[64];
     snprintf(name, sizeof name, "attention.%ux%ux%u", tokens, heads, width);
     snprintf(gradient, sizeof gradient, "attention.gradient.%ux%ux%u", tokens, heads, width);
+    if (!rm_bench_wanted(argc, argv, name) && !rm_bench_wanted(argc, argv, gradient))
+        return;
     for (uint32_t i = 0; i <= SAMPLES; i++)
         spans[i] = i * tokens;
     struct attention a = {

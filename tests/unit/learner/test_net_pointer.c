@@ -1,0 +1,245 @@
+/* Networks over tokens: padding, in whatever company; what a pointer and its like refuse. Results
+ * and gradients are held against double precision in test_net_gradients.c. */
+#include "tests/support/levels.h"
+
+#include "learner/net/net.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOKENS = 6, NUMBERS = 6, INPUTS = TOKENS * NUMBERS, STATES = 300, ACTIONS = TOKENS - 1 };
+
+/* A prover's policy in small: sets of triples, a residual trunk, a pointer; the value apart. */
+static const struct rm_network_config prover = {
+    .layer_count = 8,
+    .layers = {{.type = RM_LAYER_EMBEDDING,
+                .units = 40,
+                .codes = 50,
+                .columns = 3,
+                .first_codes = 7,
+                .difference = true},
+               {.type = RM_LAYER_LINEAR, .units = 150},
+               {.type = RM_LAYER_RELU},
+               {.type = RM_LAYER_ATTENTION, .heads = 3},
+               {.type = RM_LAYER_LINEAR, .units = 150},
+               {.type = RM_LAYER_LAYER_NORM},
+               {.type = RM_LAYER_RESIDUAL, .span = 2},
+               {.type = RM_LAYER_POINTER, .units = 32}},
+    .trunk = RM_TRUNK_SEPARATE,
+    .value_layer_count = 2,
+    .value_layers = {{.type = RM_LAYER_LINEAR, .units = 20}, {.type = RM_LAYER_TANH}},
+};
+static const struct rm_net_shape shape = {.inputs = INPUTS,
+                                          .actions = ACTIONS,
+                                          .outputs_per_action = 1,
+                                          .head = RM_HEAD_ACTOR_CRITIC,
+                                          .dims = 3,
+                                          .dim = {TOKENS, NUMBERS / 3, 3},
+                                          .high = 49};
+
+struct fixture {
+    struct rm_backend *b;
+    struct rm_net *net;
+    float *params;
+    int32_t x[STATES][TOKENS][NUMBERS];
+};
+
+/* Any token may be padding, and the second triple of any; of state 7 all are. */
+static void make(struct fixture *f, struct rm_backend *b)
+{
+    struct rm_error error;
+    struct rm_rng rng = rm_rng_at(9, RM_STREAM_TEST, 0, 0);
+    f->b = b;
+    if (rm_net_compile(&f->net, &prover, &shape, &error))
+        fail_msg("%s", error.text);
+    f->params = b->ops->alloc(b, rm_net_param_count(f->net));
+    rm_net_init(f->net, f->params, rm_rng_at(9, RM_STREAM_INIT, 0, 0));
+    memset(f->x, 0, sizeof f->x);
+    for (uint32_t s = 0; s < STATES; s++)
+        for (uint32_t t = 0; t < TOKENS; t++) {
+            uint32_t n = s == 7 ? 0 : 3 * rm_rng_below(&rng, 3);
+            for (uint32_t i = 0; i < n; i++)
+                f->x[s][t][i] = (int32_t)(1 + rm_rng_below(&rng, i % 3 ? 49 : 6));
+        }
+}
+
+static void unmake(struct fixture *f)
+{
+    f->b->ops->release(f->b, f->params);
+    rm_net_destroy(f->net);
+}
+
+static struct rm_net_workspace *workspace(const struct fixture *f, enum rm_net_use use)
+{
+    struct rm_net_workspace *w;
+    struct rm_error error;
+    if (rm_net_workspace_create(&w, f->net, f->b, STATES, 1, use, &error))
+        fail_msg("%s", error.text);
+    rm_net_prepare(w, f->params);
+    return w;
+}
+
+static void states_do_not_meet(void **state)
+{
+    static float want[STATES][ACTIONS + 1];
+    static const uint32_t counts[] = {1, 2, 31, 32, 100, 299};
+    struct fixture f;
+    make(&f, ((struct level_state *)*state)->backend);
+    struct rm_net_workspace *train = workspace(&f, RM_NET_TRAIN), *infer = workspace(&f, 0);
+    struct rm_net_input input = {.x = f.x, .batch = STATES};
+    memcpy(want, rm_net_forward(train, f.params, &input), sizeof want);
+    for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++)
+        for (uint32_t at = 0; at + counts[k] <= STATES; at += 37) {
+            input = (struct rm_net_input){.x = f.x[at], .batch = counts[k]};
+            const float *got = rm_net_forward(infer, f.params, &input);
+            if (memcmp(got, want[at], counts[k] * sizeof want[0]) != 0)
+                fail_msg("states %u to %u differ from the same among %d", at, at + counts[k],
+                         STATES);
+        }
+    rm_net_workspace_destroy(train);
+    rm_net_workspace_destroy(infer);
+    unmake(&f);
+}
+
+/* Candidates at other places score the same there; where there is none, 0. */
+static void places_do_not_matter(void **state)
+{
+    struct fixture f;
+    float before[ACTIONS + 1], after[ACTIONS + 1];
+    static const uint32_t to[ACTIONS] = {3, 0, 4, 1, 2};
+    make(&f, ((struct level_state *)*state)->backend);
+    struct rm_net_workspace *w = workspace(&f, RM_NET_INFER);
+    for (uint32_t s = 0; s < 40; s++) {
+        int32_t moved[TOKENS][NUMBERS];
+        memcpy(moved[0], f.x[s][0], sizeof moved[0]);
+        for (uint32_t i = 0; i < ACTIONS; i++)
+            memcpy(moved[to[i] + 1], f.x[s][i + 1], sizeof moved[0]);
+        struct rm_net_input input = {.x = f.x[s], .batch = 1};
+        memcpy(before, rm_net_forward(w, f.params, &input), sizeof before);
+        input.x = moved;
+        memcpy(after, rm_net_forward(w, f.params, &input), sizeof after);
+        for (uint32_t i = 0; i < ACTIONS; i++) {
+            /* attention adds in another order */
+            assert_float_equal(after[to[i]], before[i], 1e-5f);
+            bool padding = f.x[s][i + 1][0] == 0;
+            assert_int_equal(before[i] == 0, padding);
+        }
+        assert_true(after[ACTIONS] == before[ACTIONS]);
+    }
+    rm_net_workspace_destroy(w);
+    unmake(&f);
+}
+
+static void gradient_with(const char *isa, uint32_t threads, float **grads, size_t *n)
+{
+    struct rm_error error;
+    struct rm_backend *b;
+    struct fixture f;
+    if (rm_backend_cpu_create(&b, threads, isa, &error))
+        fail_msg("%s", error.text);
+    make(&f, b);
+    struct rm_net_workspace *train = workspace(&f, RM_NET_TRAIN);
+    const struct rm_net_input input = {.x = f.x, .batch = STATES};
+    float *d_out = b->ops->alloc(b, STATES * (ACTIONS + 1));
+    b->ops->normals(b, 9, RM_STREAM_TEST, 1, 0, STATES * (ACTIONS + 1), d_out);
+    *n = rm_net_param_count(f.net);
+    *grads = malloc(*n * sizeof **grads);
+    rm_net_forward(train, f.params, &input);
+    rm_net_backward(train, f.params, &input, d_out, *grads);
+    b->ops->release(b, d_out);
+    rm_net_workspace_destroy(train);
+    unmake(&f);
+    rm_backend_destroy(b);
+}
+
+static void threads_do_not_matter(void **state)
+{
+    const struct level_state *level = *state;
+    float *one, *three;
+    size_t n;
+    gradient_with(level->isa, 1, &one, &n);
+    gradient_with(level->isa, 3, &three, &n);
+    assert_memory_equal(one, three, n * sizeof *one);
+    free(one);
+    free(three);
+}
+
+#define LINEAR(n)                                                                                  \
+    {                                                                                              \
+        .type = RM_LAYER_LINEAR, .units = n                                                        \
+    }
+#define LAYER(t, n)                                                                                \
+    {                                                                                              \
+        .type = RM_LAYER_##t, .units = n                                                           \
+    }
+
+static void refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        struct rm_network_config config;
+        uint32_t actions, dims;
+        const char *says;
+    } cases[] = {
+        {{.layer_count = 1, .layers = {{.type = RM_LAYER_MEAN_POOL}}}, 2, 1, "needs tokens"},
+        {{.layer_count = 1, .layers = {LAYER(POINTER, 4)}}, 3, 1, "needs tokens"},
+        {{.layer_count = 2, .layers = {{.type = RM_LAYER_MEAN_POOL}, LAYER(POINTER, 4)}},
+         3,
+         2,
+         "layers[1]: pointer: needs tokens"},
+        {{.layer_count = 2, .layers = {LAYER(POINTER, 4), LINEAR(3)}}, 3, 2, "is the last layer"},
+        {{.layer_count = 1, .layers = {LAYER(POINTER, 4)}}, 5, 2, "4 tokens for 5 actions"},
+        {{.layer_count = 1, .layers = {LAYER(POINTER, 0)}}, 3, 2, "units must be from 1"},
+        {{.layer_count = 1, .layers = {LAYER(POINTER, 4)}, .dueling = true},
+         3,
+         2,
+         "a pointer scores actions itself"},
+        {{.layer_count = 1, .layers = {{.type = RM_LAYER_ATTENTION, .heads = 2}}},
+         3,
+         2,
+         "2 heads do not divide a width of 3"},
+        {{.layer_count = 1, .layers = {{.type = RM_LAYER_ATTENTION, .heads = 1, .units = 300}}},
+         3,
+         2,
+         "300 units a head; at most 256"},
+        {{.layer_count = 2, .layers = {{.type = RM_LAYER_ATTENTION, .heads = 1}, LAYER(GRU, 4)}},
+         3,
+         2,
+         "gru: needs one row of features"},
+        {{.layer_count = 1, .layers = {LAYER(LSTM, 0)}}, 3, 1, "lstm: units must be from 1"},
+        {{.layer_count = 1, .layers = {{.type = RM_LAYER_EMBEDDING, .units = 4, .columns = 5}}},
+         3,
+         2,
+         "12 numbers are no tokens of whole groups of 5"},
+        {{.layer_count = 1,
+          .layers = {{.type = RM_LAYER_EMBEDDING, .units = 4, .difference = true}}},
+         3,
+         2,
+         "first_codes and difference are for groups"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rm_net *net;
+        struct rm_error error;
+        const struct rm_net_shape of = {.inputs = 12,
+                                        .actions = cases[i].actions,
+                                        .outputs_per_action = 1,
+                                        .dims = cases[i].dims,
+                                        .dim = {cases[i].dims == 1 ? 12 : 4, 3},
+                                        .high = 9};
+        assert_int_equal(rm_net_compile(&net, &cases[i].config, &of, &error), -EINVAL);
+        if (!strstr(error.text, cases[i].says))
+            fail_msg("case %zu says \"%s\", not \"%s\"", i, error.text, cases[i].says);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(states_do_not_meet),
+        cmocka_unit_test(places_do_not_matter),
+        cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(refusals),
+    };
+    return run_on_levels(tests, sizeof tests / sizeof tests[0]);
+}

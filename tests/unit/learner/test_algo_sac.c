@@ -245,9 +245,10 @@ static struct rm_trainer *trainer_of(const struct rm_experiment *e)
 {
     struct rm_trainer *t;
     const struct rm_trainer_spec spec = {
-        e,        backend,
-        0,        {.inputs = 2, .actions = 2, .outputs_per_action = 1, .head = RM_HEAD_LOGITS},
-        "policy", 0};
+        .experiment = e,
+        .backend = backend,
+        .shape = {.inputs = 2, .actions = 2, .outputs_per_action = 1, .head = RM_HEAD_LOGITS},
+        .name = "policy"};
     if (rm_trainer_create(&t, &spec, &failure))
         fail_msg("%s", failure.text);
     return t;

@@ -1,0 +1,167 @@
+/* PPO on CartPole from end to end: real runs by ringctl, with every process that they have.
+ *
+ * ppo.cartpole.steps   trained environment steps a second: 64 worlds, 64x64 tanh networks of their
+ *                      own for policy and value, 4 epochs, 4 minibatches of about 1,000 samples,
+ * two actors, two learner threads. From the start of the workers to the last update. Ceiling: the
+ * FMA peak of two cores over the arithmetic of a step, which is 13 forward passes of policy and
+ * value: one to act and to judge, four times three to learn. ppo.cartpole.steps.v3  the same with
+ * everything held to AVX2, against AVX2's peak. ppo.cartpole.to_475  seconds from starting ringctl
+ * to its end for config/cartpole-ppo.json, cut to so many steps that the ten greedy episodes at its
+ * end score 475 or more: start of all processes, training, evaluation and writing the run
+ * directory. One run per seed, 1 to 10; a seed that does not get there counts as an hour. */
+#include "scripts/bench/report.h"
+#include "shm/base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RUNS = 5, SEEDS = 10, SETTINGS_MAX = 24 };
+
+#define FORWARD_FLOPS (2.0 * (2 * 4 * 64 + 2 * 64 * 64 + 2 * 64 + 64))
+#define STEP_FLOPS    (13.0 * FORWARD_FLOPS)
+#define SOLVED        475.0
+
+struct outcome {
+    double seconds; /* of the command */
+    double trained; /* of these, until the last update */
+    double steps, score;
+};
+
+static char program[PATH_MAX], directory[] = "/tmp/rm-bench-ppo-XXXXXX";
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "bench_ppo: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static int discard(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static void find_program(void)
+{
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 32);
+    if (n < 0)
+        fail("/proc/self/exe");
+    program[n] = '\0';
+    for (int up = 0; up < 2; up++)
+        *strrchr(program, '/') = '\0';
+    strcat(program, "/bin/ringctl");
+}
+
+/* settings: "key=value", NULL at the end. */
+static struct outcome run(const char *const *settings)
+{
+    const char *arguments[2 * SETTINGS_MAX + 8] = {program, "run", "config/cartpole-ppo.json"};
+    char where[64], path[128];
+    size_t n = 3;
+    snprintf(where, sizeof where, "run.directory=%s", directory);
+    arguments[n++] = "--set";
+    arguments[n++] = where;
+    for (; *settings; settings++) {
+        arguments[n++] = "--set";
+        arguments[n++] = *settings;
+    }
+    uint64_t start = rm_now_ns();
+    pid_t child = fork();
+    if (child < 0)
+        fail("fork");
+    if (child == 0) {
+        int nowhere = open("/dev/null", O_WRONLY);
+        dup2(nowhere, STDOUT_FILENO);
+        execv(program, (char *const *)(uintptr_t)arguments);
+        _exit(127);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    struct outcome o = {.seconds = (double)(rm_now_ns() - start) * 1e-9};
+    snprintf(path, sizeof path, "%s/cartpole-ppo/latest/summary.json", directory);
+    json_t *summary = json_load_file(path, 0, NULL);
+    if (status != 0 || !summary) {
+        fprintf(stderr, "bench_ppo: %s run failed\n", program);
+        exit(1);
+    }
+    o.trained = json_number_value(json_object_get(summary, "trained_s"));
+    o.steps = json_number_value(json_object_get(json_object_get(summary, "progress"), "steps"));
+    o.score = json_number_value(json_object_get(json_object_get(summary, "evaluation"), "mean"));
+    json_decref(summary);
+    return o;
+}
+
+static void bench_steps(const char *name, const char *isa)
+{
+    char level[48];
+    double values[RUNS], peak = 0;
+    snprintf(level, sizeof level, "learner.isa=%s", isa);
+    const char *const settings[] = {"run.steps=1500000",
+                                    "actor.count=2",
+                                    "actor.worlds=64",
+                                    "rollout.steps=64",
+                                    "learner.threads=2",
+                                    "evaluation.interval=0",
+                                    "evaluation.final_episodes=10",
+                                    level,
+                                    NULL};
+    for (int r = 0; r < RUNS; r++) {
+        double now = rm_bench_fma_gflops_of(isa);
+        peak = now > peak ? now : peak;
+        struct outcome o = run(settings);
+        values[r] = o.steps / o.trained;
+    }
+    rm_bench_report(&(struct rm_bench_result){name, "steps/s", values, RUNS,
+                                              2 * peak * 1e9 / STEP_FLOPS, 0,
+                                              "231 kflop a step, two cores"});
+}
+
+static void bench_solved(const char *name)
+{
+    double values[SEEDS];
+    uint32_t reached = 0;
+    for (int s = 0; s < SEEDS; s++) {
+        char seed[32];
+        snprintf(seed, sizeof seed, "seed=%d", s + 1);
+        const char *const settings[] = {seed,
+                                        "run.steps=60000",
+                                        "learner.threads=2",
+                                        "evaluation.interval=0",
+                                        "evaluation.final_episodes=10",
+                                        NULL};
+        struct outcome o = run(settings);
+        values[s] = o.score >= SOLVED ? o.seconds : 3600;
+        reached += o.score >= SOLVED;
+    }
+    char note[64];
+    snprintf(note, sizeof note, "%u of %d seeds got there", reached, SEEDS);
+    rm_bench_report(&(struct rm_bench_result){name, "s", values, SEEDS, 0, 0, note});
+}
+
+int main(int argc, char **argv)
+{
+    find_program();
+    if (access("config/cartpole-ppo.json", R_OK) != 0)
+        fail("config/cartpole-ppo.json (start this in the project's root)");
+    if (!mkdtemp(directory))
+        fail(directory);
+    if (rm_bench_wanted(argc, argv, "ppo.cartpole.steps"))
+        bench_steps("ppo.cartpole.steps", "auto");
+    if (rm_bench_wanted(argc, argv, "ppo.cartpole.steps.v3"))
+        bench_steps("ppo.cartpole.steps.v3", "x86-64-v3");
+    if (rm_bench_wanted(argc, argv, "ppo.cartpole.to_475"))
+        bench_solved("ppo.cartpole.to_475");
+    nftw(directory, discard, 16, FTW_DEPTH | FTW_PHYS);
+    return 0;
+}

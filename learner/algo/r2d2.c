@@ -30,6 +30,7 @@ struct r2d2 {
     struct rm_net_workspace *online_space, *target_space;
     struct rm_optimizer *optimizer;
     struct rm_normaliser normaliser;
+    double rows_before; /* that predecessors' moments stand for */
     struct rm_finite finite;
     size_t count;
 
@@ -166,6 +167,7 @@ static void r2d2_load(struct rm_trainer *trainer, const float *params)
     t->backend->ops->upload(t->backend, t->params, params, t->count);
     t->backend->ops->upload(t->backend, t->target, params, t->count);
     rm_optimizer_reset(t->optimizer);
+    rm_normaliser_resume(&t->normaliser, params, t->rows_before);
     r2d2_restored(trainer);
 }
 
@@ -336,6 +338,7 @@ static int r2d2_create(struct rm_trainer **trainer, const struct rm_trainer_spec
     t->policy = spec->policy;
     t->finite = rm_finite_of(e, spec->name);
     t->batch = e->sample.batch;
+    t->rows_before = (double)spec->updates * e->sample.batch * e->sample.sequence;
     t->burn_in = e->sample.burn_in;
     t->rows = e->sample.sequence + e->sample.n_step;
     t->inputs = spec->shape.inputs;

@@ -192,6 +192,15 @@ static void sac_progress(struct rm_trainer *trainer, double progress)
     of(trainer)->progress = progress;
 }
 
+/* All networks see inputs alike, but a critic's arena may have other offsets than the policy's. */
+static void write_moments(struct sac *t, const struct rm_net *net, float *params)
+{
+    struct rm_normaliser view = t->normaliser;
+    view.mean_at = rm_net_input_mean_at(net);
+    view.scale_at = rm_net_input_scale_at(net);
+    rm_normaliser_write(&view, params);
+}
+
 static void load_part(struct sac *t, struct part *part, const float *params)
 {
     t->backend->ops->upload(t->backend, part->params, params, part->count);
@@ -212,6 +221,9 @@ static void sac_load(struct rm_trainer *trainer, const float *params)
                     rm_rng_at(t->experiment->seed, RM_STREAM_INIT, t->policy, 1 + i));
         load_part(t, c, t->host_params);
         b->ops->upload(b, t->target[i], t->host_params, c->count);
+        write_moments(t, c->net, c->params);
+        write_moments(t, c->net, t->target[i]);
+        rm_net_prepare(c->space, c->params);
         rm_net_prepare(t->target_space[i], t->target[i]);
     }
     t->alpha = (struct temperature){.log = log(t->experiment->algorithm.temperature)};
@@ -382,7 +394,7 @@ static double move_part(struct sac *t, struct part *part, double loss, uint64_t 
         .progress = t->progress,
     };
     const double rate = rm_optimizer_apply(part->optimizer, &step, part->norm).learning_rate;
-    rm_normaliser_write(&t->normaliser, part->params);
+    write_moments(t, part->net, part->params);
     rm_net_prepare(part->space, part->params);
     return rate;
 }

@@ -381,6 +381,48 @@ static void an_update_that_is_not_finite_changes_nothing(void **state)
     rm_ring_close(&ring);
 }
 
+/* Inputs far from 0, one of them of no use: raw they are hard to tell apart, normalised
+ * they are not. Policy and critics all take the same moments. */
+static void normalised_inputs_are_learned_from(void **state)
+{
+    (void)state;
+    struct rm_experiment e = experiment_of(0.5, false);
+    e.network.normalize_observations = true;
+    e.network.observation_clip = 10;
+    struct rm_trainer *t = trainer_of(&e);
+    float obs[32 * 2], ret[32], discount[32] = {0};
+    int32_t action[32];
+    const struct rm_batch b = {.size = 32,
+                               .inputs = 2,
+                               .actions = 2,
+                               .obs = obs,
+                               .next_obs = obs,
+                               .action = action,
+                               .ret = ret,
+                               .discount = discount};
+    for (uint32_t i = 0; i < 32; i++) {
+        obs[2 * i] = 1000 + (float)(i / 2 % 2);
+        obs[2 * i + 1] = -500;
+        action[i] = (int32_t)(i % 2);
+        ret[i] = i / 2 % 2 == i % 2 ? 1 : -1; /* action 0 where the first input is low */
+    }
+    for (uint64_t u = 1; u <= 1500; u++)
+        assert_false(rm_trainer_update(t, &b, u, NULL).skipped);
+    struct rm_net_workspace *space;
+    const float x[] = {1000, -500, 1001, -500};
+    const struct rm_net_input in = {.x = x, .batch = 2};
+    assert_int_equal(
+        rm_net_workspace_create(&space, rm_trainer_net(t), backend, 2, 0, RM_NET_INFER, &failure),
+        0);
+    rm_net_prepare(space, rm_trainer_params(t));
+    const float *out = rm_net_forward(space, rm_trainer_params(t), &in);
+    /* Q is +-1, so the odds are +-2 / alpha. */
+    assert_true(fabs((double)out[0] - (double)out[1] - 4) < 0.3);
+    assert_true(fabs((double)out[3] - (double)out[2] - 4) < 0.3);
+    rm_net_workspace_destroy(space);
+    rm_trainer_destroy(t);
+}
+
 static int open_backend(void **state)
 {
     (void)state;
@@ -404,6 +446,7 @@ int main(void)
         cmocka_unit_test(critics_learn_by_half_the_square),
         cmocka_unit_test(two_states_have_their_soft_values),
         cmocka_unit_test(the_temperature_finds_the_entropy),
+        cmocka_unit_test(normalised_inputs_are_learned_from),
         cmocka_unit_test(an_update_that_is_not_finite_changes_nothing),
     };
     return cmocka_run_group_tests(tests, open_backend, close_backend);

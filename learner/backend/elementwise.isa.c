@@ -159,12 +159,26 @@ void RM_ISA_NAME(noisy_outer)(const float *eps_in, const float *eps_out, uint32_
     }
 }
 
+/* Asks for lines that another core may have, all at once instead of one after the other. */
+static void fetch_to_write(const float *p, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16)
+        __builtin_prefetch(p + i, 1, 3);
+}
+
+static void fetch_to_read(const float *p, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16)
+        __builtin_prefetch(p + i, 0, 3);
+}
+
 void RM_ISA_NAME(adam)(const struct rm_adam_factors *f, const float *grads, size_t n, float *params,
                        float *m, float *v)
 {
     const float b1 = f->beta1, b2 = f->beta2, c1 = 1.0f - b1, c2 = 1.0f - b2;
     const float step = f->step, root = f->root, eps = f->epsilon, scale = f->scale;
     const float decay = f->decay;
+    fetch_to_write(params, n);
     for (size_t i = 0; i < n; i++) {
         float g = grads[i] * scale;
         float mi = RM_FMA(c1, g, b1 * m[i]);
@@ -201,6 +215,8 @@ void RM_ISA_NAME(combine)(float a, const float *x, float c, const float *y, size
 
 void RM_ISA_NAME(sum_parts)(const float *parts, uint32_t count, size_t stride, size_t n, float *sum)
 {
+    for (uint32_t p = 0; p < count; p++)
+        fetch_to_read(parts + p * stride, n);
     for (size_t at = 0; at < n; at += 64) {
         size_t m = n - at < 64 ? n - at : 64;
         float acc[64];

@@ -170,12 +170,26 @@ static void give_lane(struct lane *lane)
     RM_TOTAL_STORE(&lane->busy, 0);
 }
 
+/* What another core has written or read is asked for all at once, not line by line as it is needed.
+ * Asking for more than comes at a time would only waste it. */
+#define FETCH_MAX ((size_t)1 << 15)
+
+static void fetch(const float *p, size_t n, bool write)
+{
+    for (size_t i = 0; i < n && n <= FETCH_MAX; i += 16)
+        if (write)
+            __builtin_prefetch(p + i, 1, 2);
+        else
+            __builtin_prefetch(p + i, 0, 2);
+}
+
 /* Weights and noise, once per lane and pass. */
 static void make_ready(struct lane *lane, const struct work *work)
 {
     const struct rm_net_tiles *t = work->tiles;
     if (lane->pass == t->pass)
         return;
+    fetch(work->params, t->parent->net->param_count, false);
     if (lane->pass < t->prepared)
         rm_net_prepare(lane->workspace, work->params);
     rm_net_ready(lane->workspace, work->params, work->input);
@@ -253,6 +267,7 @@ static void learn_slot(void *user, uint32_t slot)
     uint32_t end = (uint32_t)((slot + 1ull) * work->tile_count / work->slot_count);
     memset(t->slots[slot].sums, 0, sizeof t->slots[slot].sums);
     make_ready(lane, work);
+    fetch(grads, n, true);
     for (uint32_t tile = first; tile < end; tile++) {
         learn_tile(work, lane, tile, tile == first ? grads : lane->grads, t->slots[slot].sums);
         if (tile != first)

@@ -20,6 +20,7 @@
 #define BATCH 64
 
 static struct rm_test_daemon d;
+static const char *priorities = "uniform";
 
 /* A sanitizer's build, much slower, is given fewer: the run must only outlast the kills. */
 static int run_steps(void)
@@ -35,7 +36,7 @@ static int home(const char *name, const char *mode)
     snprintf(config, sizeof config,
              "{\"name\":\"x\",\"seed\":3,\"mode\":\"%s\",\"run\":{\"steps\":%d},"
              "\"world\":{\"name\":\"count\"},\"actor\":{\"count\":2,\"worlds\":4},"
-             "\"ring\":{\"capacity\":4096},"
+             "\"ring\":{\"capacity\":4096},\"priority\":{\"kind\":\"%s\"},"
              "\"sample\":{\"batch\":%d,\"n_step\":2,\"min_fill\":256},"
              "\"limiter\":{\"updates_per_step\":0.125},\"algorithm\":{\"name\":\"dqn\"},"
              "\"publish\":{\"interval\":4},"
@@ -43,7 +44,7 @@ static int home(const char *name, const char *mode)
              "{\"type\":\"linear\",\"units\":256},{\"type\":\"relu\"}]},"
              "\"evaluation\":{\"episodes\":8,\"final_episodes\":16,\"worlds\":4},"
              "\"supervisor\":{\"deaths_max\":50}}",
-             mode, run_steps(), BATCH);
+             mode, run_steps(), priorities, BATCH);
     return rm_test_daemon_home(&d, name, config);
 }
 
@@ -116,6 +117,18 @@ static void a_lockstep_run_survives(void **state)
     kill_these("lockstep", "lockstep", everybody, 5);
 }
 
+/* The learner's successors find the tree of sums as it was left, in the middle of whatever. */
+static void a_run_with_priorities_survives(void **state)
+{
+    (void)state;
+    static const unsigned victims[] = {2, 2, 0, 2};
+    priorities = "proportional";
+    kill_these("priorities", "free", victims, 4);
+    rm_test_daemon_end(&d);
+    kill_these("priorities-too", "lockstep", victims, 4);
+    priorities = "uniform";
+}
+
 static void a_sequential_run_survives(void **state)
 {
     (void)state;
@@ -152,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_free_run_survives, teardown),
         cmocka_unit_test_teardown(a_lockstep_run_survives, teardown),
+        cmocka_unit_test_teardown(a_run_with_priorities_survives, teardown),
         cmocka_unit_test_teardown(a_sequential_run_survives, teardown),
         cmocka_unit_test_teardown(a_frozen_worker_is_replaced, teardown),
     };

@@ -27,25 +27,34 @@ void RM_ISA_NAME(gru)(const float *gx, const float *gh, const float *h, uint32_t
     }
 }
 
+/* One lane. The arrays do not overlap, which must be said for the loop to be vectorised, and is
+ * forgotten where it is inlined. */
+static __attribute__((noinline)) void
+gru_lane_dx(uint32_t n, const float *restrict r, const float *restrict z, const float *restrict c,
+            const float *restrict m, const float *restrict h, const float *restrict dy,
+            float *restrict dgx_r, float *restrict dgx_z, float *restrict dgx_c,
+            float *restrict dgh_r, float *restrict dgh_z, float *restrict dgh_c, float *restrict dh)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        float dc = dy[i] * (1.0f - z[i]) * RM_FMA(-c[i], c[i], 1.0f);
+        float dz = dy[i] * (h[i] - c[i]) * z[i] * (1.0f - z[i]);
+        float dr = dc * m[i] * r[i] * (1.0f - r[i]);
+        dgx_r[i] = dgh_r[i] = dr;
+        dgx_z[i] = dgh_z[i] = dz;
+        dgx_c[i] = dc;
+        dgh_c[i] = dc * r[i];
+        dh[i] = dy[i] * z[i];
+    }
+}
+
 void RM_ISA_NAME(gru_dx)(const float *gates, const float *h, const float *dy, uint32_t lanes,
                          uint32_t n, float *dgx, float *dgh, float *dh)
 {
-    for (uint32_t l = 0; l < lanes; l++, h += n, dy += n, dh += n) {
-        const float *r = gates, *z = gates + n, *c = gates + 2 * (size_t)n;
-        const float *m = gates + 3 * (size_t)n;
-        for (uint32_t i = 0; i < n; i++) {
-            float dc = dy[i] * (1.0f - z[i]) * RM_FMA(-c[i], c[i], 1.0f);
-            float dz = dy[i] * (h[i] - c[i]) * z[i] * (1.0f - z[i]);
-            float dr = dc * m[i] * r[i] * (1.0f - r[i]);
-            dgx[i] = dgh[i] = dr;
-            dgx[n + i] = dgh[n + i] = dz;
-            dgx[2 * (size_t)n + i] = dc;
-            dgh[2 * (size_t)n + i] = dc * r[i];
-            dh[i] = dy[i] * z[i];
-        }
-        gates += 4 * (size_t)n;
-        dgx += 3 * (size_t)n;
-        dgh += 3 * (size_t)n;
+    for (size_t l = 0; l < lanes; l++) {
+        const float *g = gates + l * 4 * n;
+        float *x = dgx + l * 3 * n, *s = dgh + l * 3 * n;
+        gru_lane_dx(n, g, g + n, g + 2 * (size_t)n, g + 3 * (size_t)n, h + l * n, dy + l * n, x,
+                    x + n, x + 2 * (size_t)n, s, s + n, s + 2 * (size_t)n, dh + l * n);
     }
 }
 
@@ -75,22 +84,32 @@ void RM_ISA_NAME(lstm)(const float *gx, const float *gh, const float *c, uint32_
     }
 }
 
+static __attribute__((noinline)) void
+lstm_lane_dx(uint32_t n, const float *restrict in, const float *restrict keep,
+             const float *restrict new, const float *restrict out, const float *restrict bent,
+             const float *restrict c, const float *restrict dy, float *restrict dc,
+             float *restrict d_in, float *restrict d_keep, float *restrict d_new,
+             float *restrict d_out)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        float d = RM_FMA(dy[i] * out[i], RM_FMA(-bent[i], bent[i], 1.0f), dc[i]);
+        d_in[i] = d * new[i] * in[i] * (1.0f - in[i]);
+        d_keep[i] = d * c[i] * keep[i] * (1.0f - keep[i]);
+        d_new[i] = d * in[i] * RM_FMA(-new[i], new[i], 1.0f);
+        d_out[i] = dy[i] * bent[i] * out[i] * (1.0f - out[i]);
+        dc[i] = d * keep[i];
+    }
+}
+
 void RM_ISA_NAME(lstm_dx)(const float *gates, const float *c, const float *dy, float *dc,
                           uint32_t lanes, uint32_t n, float *dgates)
 {
-    for (uint32_t l = 0; l < lanes; l++, c += n, dy += n, dc += n) {
-        const float *in = gates, *keep = gates + n, *new = gates + 2 * (size_t)n;
-        const float *out = gates + 3 * (size_t)n, *bent = gates + 4 * (size_t)n;
-        for (uint32_t i = 0; i < n; i++) {
-            float d = RM_FMA(dy[i] * out[i], RM_FMA(-bent[i], bent[i], 1.0f), dc[i]);
-            dgates[i] = d * new[i] * in[i] * (1.0f - in[i]);
-            dgates[n + i] = d * c[i] * keep[i] * (1.0f - keep[i]);
-            dgates[2 * (size_t)n + i] = d * in[i] * RM_FMA(-new[i], new[i], 1.0f);
-            dgates[3 * (size_t)n + i] = dy[i] * bent[i] * out[i] * (1.0f - out[i]);
-            dc[i] = d * keep[i];
-        }
-        gates += 5 * (size_t)n;
-        dgates += 4 * (size_t)n;
+    for (size_t l = 0; l < lanes; l++) {
+        const float *g = gates + l * 5 * n;
+        float *d = dgates + l * 4 * n;
+        lstm_lane_dx(n, g, g + n, g + 2 * (size_t)n, g + 3 * (size_t)n, g + 4 * (size_t)n,
+                     c + l * n, dy + l * n, dc + l * n, d, d + n, d + 2 * (size_t)n,
+                     d + 3 * (size_t)n);
     }
 }
 

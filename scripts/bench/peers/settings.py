@@ -1,0 +1,36 @@
+"""What every library is asked to train: CartPole-v1 by PPO and by DQN, the same for all.
+
+PPO is of the usual size (4 epochs, 4 minibatches of 256 transitions, separate 64x64 tanh trunks, orthogonal
+start). DQN has the settings that stable-baselines3's authors tuned for CartPole: 256x256, batch 64, and 128
+updates after every 256 steps, so one update every two steps.
+"""
+
+SOLVED = 475.0   # mean score of EPISODES greedy episodes
+EPISODES = 10
+
+PPO = {
+    "worlds": 8, "rollout": 128, "epochs": 4, "minibatches": 4, "batch": 256,
+    "layers": [64, 64], "learning_rate": 1e-3, "gamma": 0.98, "gae_lambda": 0.8, "clip": 0.2,
+    "entropy": 0.0, "value": 0.5, "grad_clip": 0.5, "adam_epsilon": 1e-5,
+}
+# The same with 64 worlds: rollouts of 4096 transitions, minibatches of 1024. For throughput.
+PPO_WIDE = dict(PPO, worlds=64, rollout=64, batch=1024)
+
+DQN = {
+    "worlds": 1, "steps_per_burst": 256, "updates_per_burst": 128, "batch": 64, "layers": [256, 256],
+    "learning_rate": 2.3e-3, "gamma": 0.99, "replay": 100_000, "learning_starts": 1000,
+    # Copied every 10 steps, between bursts: so once a burst, after 128 updates.
+    "target_interval_steps": 10, "epsilon_start": 1.0, "epsilon_end": 0.04, "epsilon_steps": 8000,
+    "grad_clip": 10.0, "adam_epsilon": 1e-8,
+}
+
+# PufferLib's way: very many worlds, one pass over what they bring, one hidden layer of 128 (GELU), shared by
+# policy and value.
+PUFFER = dict(PPO, worlds=8192, rollout=64, epochs=1, minibatches=16, batch=32768, layers=[128])
+
+TASKS = {"ppo": PPO, "ppo64": PPO_WIDE, "dqn": DQN, "puffer-mlp": PUFFER, "puffer-lstm": PUFFER}
+
+# Steps between greedy evaluations, and after how many steps the clock for steps/s starts: by then all is
+# compiled and training.
+EVERY = {"ppo": 4096, "ppo64": 8192, "dqn": 2048, "puffer-mlp": 1 << 62, "puffer-lstm": 1 << 62}
+WARM = {"ppo": 2048, "ppo64": 8192, "dqn": 2048, "puffer-mlp": 1, "puffer-lstm": 1}

@@ -1,16 +1,23 @@
-/* dump_net DIRECTORY: runs each network of tests/support/nets.c on random numbers and writes what
- * went in and what came out, for tests/oracle/parity.py: NAME.json says what it is, NAME.f32 holds
- * the arrays in the order of its "arrays". A thousand steps of Adam follow on the squared distance
- * to fixed targets. */
+/* dump_net DIRECTORY: runs each network of tests/support/nets.c and some drawn ones on random
+ * numbers and writes what went in and what came out, for tests/oracle/parity.py: NAME.json says
+ * what it is, NAME.f32 holds the arrays in the order of its "arrays". A thousand steps of Adam
+ * follow on the squared distance to fixed targets. */
 #include "config/schema.h"
 #include "tests/support/nets.h"
+#include "tests/support/random_net.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ADAM_STEPS = 1000 };
+enum {
+    ADAM_STEPS = 1000,
+    DROPOUT_SEED = 5,
+    DROPOUT_UPDATE = 9,
+    DROPOUT_FLOATS = 65536,
+    RANDOM_NETS = 64
+};
 
 struct dump {
     struct rm_backend *b;
@@ -40,26 +47,85 @@ static float *draw(struct dump *d, uint32_t a, size_t n, bool normal)
     return p;
 }
 
+static json_t *describe_layers(const struct rm_layer_config *layers, uint32_t count)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; i++) {
+        const struct rm_layer_config *l = &layers[i];
+        json_array_append_new(list, json_pack("{sssisisisisisisisbsf}", "type",
+                                              rm_layer_rows[l->type].type, "units", (int)l->units,
+                                              "cosines", (int)l->cosines, "kernel", (int)l->kernel,
+                                              "stride", (int)l->stride, "padding", (int)l->padding,
+                                              "heads", (int)l->heads, "span", (int)l->span,
+                                              "causal", l->causal, "rate", l->rate));
+    }
+    return list;
+}
+
 static json_t *describe(const struct named_net *of, const struct rm_net *net)
 {
+    static const char *const heads[] = {[RM_HEAD_VALUES] = "values",
+                                        [RM_HEAD_LOGITS] = "logits",
+                                        [RM_HEAD_ACTOR_CRITIC] = "critic"};
     const struct rm_network_config *c = &of->config;
-    json_t *layers = json_array(), *tensors = json_array();
-    for (uint32_t i = 0; i < c->layer_count; i++)
-        json_array_append_new(
-            layers, json_pack("{sssisi}", "type", rm_layer_rows[c->layers[i].type].type, "units",
-                              (int)c->layers[i].units, "cosines", (int)c->layers[i].cosines));
+    json_t *tensors = json_array(), *dims = json_array();
     const struct rm_net_tensor *t;
     size_t n = rm_net_tensors(net, &t);
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(tensors, json_pack("[siiI]", t[i].name, (int)t[i].shape[0],
-                                                 t[i].dims == 2 ? (int)t[i].shape[1] : 0,
-                                                 (json_int_t)t[i].offset));
-    return json_pack(
-        "{sosbsbsssisisisisososi}", "layers", layers, "dueling", c->dueling, "noisy_head",
-        c->noisy_head, "noise_kind", c->noise == RM_NOISE_FACTORISED ? "factorised" : "independent",
-        "actions", (int)of->shape.actions, "outputs_per_action", (int)of->shape.outputs_per_action,
-        "batch", (int)of->batch, "quantiles", (int)of->quantiles, "tensors", tensors, "noisy",
-        json_boolean(of->noise), "adam_steps", ADAM_STEPS);
+    for (size_t i = 0; i < n; i++) {
+        json_t *shape = json_array();
+        for (uint32_t d = 0; d < t[i].dims; d++)
+            json_array_append_new(shape, json_integer(t[i].shape[d]));
+        json_array_append_new(tensors,
+                              json_pack("[soIb]", t[i].name, shape, (json_int_t)t[i].offset,
+                                        (t[i].flags & RM_TENSOR_TRAINED) != 0));
+    }
+    for (uint32_t d = 0; d < of->shape.dims; d++)
+        json_array_append_new(dims, json_integer(of->shape.dim[d]));
+    json_t *about =
+        json_pack("{sososbsbsssisisisososi}", "layers", describe_layers(c->layers, c->layer_count),
+                  "value_layers", describe_layers(c->value_layers, c->value_layer_count), "dueling",
+                  c->dueling, "noisy_head", c->noisy_head, "noise_kind",
+                  c->noise == RM_NOISE_FACTORISED ? "factorised" : "independent", "actions",
+                  (int)of->shape.actions, "outputs_per_action", (int)of->shape.outputs_per_action,
+                  "batch", (int)of->batch, "tensors", tensors, "noisy", json_boolean(of->noise),
+                  "adam_steps", ADAM_STEPS);
+    json_t *more =
+        json_pack("{sisssbsbsfsosfsbsisisi}", "quantiles", (int)of->quantiles, "head",
+                  heads[of->shape.head], "separate", c->trunk == RM_TRUNK_SEPARATE, "normalized",
+                  c->normalize_observations, "clip", c->observation_clip, "dims", dims, "low",
+                  of->shape.low, "codes", rm_net_takes_codes(net), "steps", (int)test_net_steps(of),
+                  "state", (int)rm_net_state_count(net), "layers_max", RM_LAYERS_MAX);
+    if (!about || !more || json_object_update(about, more))
+        fail("cannot describe the network");
+    json_decref(more);
+    return about;
+}
+
+/* Uniforms of each dropout layer, as learner/net/net.h says they are. `rows`: at most so many of
+ * `width` features. */
+static void put_dropout(struct dump *d, const struct rm_layer_config *layers, uint32_t count,
+                        uint32_t base, size_t floats)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (layers[i].type != RM_LAYER_DROPOUT)
+            continue;
+        char name[32];
+        float *u = d->b->ops->alloc(d->b, floats);
+        d->b->ops->uniforms(d->b, DROPOUT_SEED, RM_STREAM_DROPOUT, base + i, DROPOUT_UPDATE, floats,
+                            u);
+        snprintf(name, sizeof name, "dropout.%u", base + i);
+        put(d, name, u, floats);
+        d->b->ops->release(d->b, u);
+    }
+}
+
+/* A third of the tokens become padding where there are some, among them all of the second state. */
+static void leave_out_tokens(const struct named_net *of, float *x, size_t n)
+{
+    size_t state = of->shape.inputs, each = of->shape.dims ? state / of->shape.dim[0] : state;
+    for (size_t i = 0; of->shape.dims && of->shape.dims < 3 && i < n; i++)
+        if (i / each % 3 == 1 || i / state == 1)
+            x[i] = 0;
 }
 
 static void dump(struct dump *d, const struct named_net *of, const char *directory)
@@ -90,6 +156,14 @@ static void dump(struct dump *d, const struct named_net *of, const char *directo
     float *v = ops->alloc(d->b, n), *x = draw(d, 1, x_n, true), *tau = draw(d, 2, tau_n, false);
     float *noise = draw(d, 3, noise_n, true), *d_out = draw(d, 4, out, true);
     float *wanted = draw(d, 5, out, true);
+    size_t state_n = (size_t)of->batch * rm_net_state_count(net); /* of at most so many lanes */
+    float *state = draw(d, 6, state_n, true);
+    uint8_t *restart = calloc(of->batch, 1);
+    float *restarts = draw(d, 7, of->batch, false);
+    for (uint32_t i = 0; i < of->batch && state_n; i++)
+        restarts[i] = restart[i] = restarts[i] < 0.25f;
+    test_net_input(of, net, x, x_n, NULL);
+    leave_out_tokens(of, x, x_n);
     rm_net_init(net, params, rm_rng_at(21, RM_STREAM_INIT, 0, 0));
     put(d, "params", params, n);
     put(d, "x", x, x_n);
@@ -97,11 +171,24 @@ static void dump(struct dump *d, const struct named_net *of, const char *directo
     put(d, "noise", noise, noise_n);
     put(d, "d_out", d_out, out);
     put(d, "wanted", wanted, out);
+    put(d, "state", state, state_n);
+    put(d, "restart", restarts, of->batch);
+    put_dropout(d, of->config.layers, of->config.layer_count, 0, DROPOUT_FLOATS);
+    const struct rm_network_config *c = &of->config;
+    if (of->shape.head == RM_HEAD_ACTOR_CRITIC && c->trunk == RM_TRUNK_SEPARATE)
+        put_dropout(d, c->value_layer_count ? c->value_layers : c->layers,
+                    c->value_layer_count ? c->value_layer_count : c->layer_count, RM_LAYERS_MAX,
+                    DROPOUT_FLOATS);
     const struct rm_net_input input = {.x = x,
                                        .batch = of->batch,
                                        .tau = of->quantiles ? tau : NULL,
                                        .quantiles = of->quantiles,
-                                       .noise = of->noise ? noise : NULL};
+                                       .noise = of->noise ? noise : NULL,
+                                       .dropout_seed = DROPOUT_SEED,
+                                       .dropout_update = DROPOUT_UPDATE,
+                                       .steps = test_net_steps(of),
+                                       .state = state_n ? state : NULL,
+                                       .restart = state_n ? restart : NULL};
     rm_net_prepare(w, params);
     put(d, "out", rm_net_forward(w, params, &input), out);
     rm_net_backward(w, params, &input, d_out, grads);
@@ -127,7 +214,8 @@ static void dump(struct dump *d, const struct named_net *of, const char *directo
     if (json_dump_file(about, path, JSON_INDENT(1)))
         fail(path);
     json_decref(about);
-    float *owned[] = {params, grads, m, v, x, tau, noise, d_out, wanted};
+    free(restart);
+    float *owned[] = {params, grads, m, v, x, tau, noise, d_out, wanted, state, restarts};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
         ops->release(d->b, owned[i]);
     rm_net_workspace_destroy(w);
@@ -144,6 +232,11 @@ int main(int argc, char **argv)
         fail(error.text);
     for (size_t i = 0; i < test_net_count; i++)
         dump(&d, &test_nets[i], argv[1]);
+    for (uint32_t i = 0; i < RANDOM_NETS; i++) {
+        struct random_net net;
+        random_net_draw(i, &net);
+        dump(&d, &net.of, argv[1]);
+    }
     dump(&d, &treasurehunt_net, argv[1]);
     rm_backend_destroy(d.b);
     return 0;

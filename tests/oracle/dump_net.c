@@ -52,12 +52,13 @@ static json_t *describe_layers(const struct rm_layer_config *layers, uint32_t co
     json_t *list = json_array();
     for (uint32_t i = 0; i < count; i++) {
         const struct rm_layer_config *l = &layers[i];
-        json_array_append_new(list, json_pack("{sssisisisisisisisbsf}", "type",
-                                              rm_layer_rows[l->type].type, "units", (int)l->units,
-                                              "cosines", (int)l->cosines, "kernel", (int)l->kernel,
-                                              "stride", (int)l->stride, "padding", (int)l->padding,
-                                              "heads", (int)l->heads, "span", (int)l->span,
-                                              "causal", l->causal, "rate", l->rate));
+        json_array_append_new(
+            list, json_pack("{sssisisisisisisisbsfsisisb}", "type", rm_layer_rows[l->type].type,
+                            "units", (int)l->units, "cosines", (int)l->cosines, "kernel",
+                            (int)l->kernel, "stride", (int)l->stride, "padding", (int)l->padding,
+                            "heads", (int)l->heads, "span", (int)l->span, "causal", l->causal,
+                            "rate", l->rate, "columns", (int)l->columns, "first_codes",
+                            (int)l->first_codes, "difference", l->difference));
     }
     return list;
 }

@@ -142,7 +142,7 @@ class Net:
         if kind == "cosine_embedding":
             return self.cosine_embedding(x, name, layer["cosines"])
         if kind == "embedding":
-            return self.embedding(x, name)
+            return self.relate(x, name, layer) if layer["columns"] else self.embedding(x, name)
         if kind == "conv2d":
             y = F.conv2d(
                 x.reshape(len(x), *self.image),
@@ -178,6 +178,18 @@ class Net:
             return table[row].sum(2)
         numbers = self.about["dims"][-1] if len(self.about["dims"]) > 1 else 1
         return table[row.unflatten(1, (-1, numbers))].sum(2)
+
+    def relate(self, x, name, layer):
+        """Groups of numbers: the first of each may have a table of its own, the last may be
+        subtracted; a 0 adds nothing."""
+        table = self.p[name + "weight"]
+        first = self.p[name + "first"] if layer["first_codes"] else table
+        groups = x.unflatten(-1, (-1, layer["columns"]))
+        parts = [(first if i == 0 else table)[groups[..., i]] for i in range(layer["columns"])]
+        parts = [p * (groups[..., i] != 0)[..., None] for i, p in enumerate(parts)]
+        if layer["difference"]:
+            parts[-1] = -parts[-1]
+        return sum(parts).sum(-2)
 
     def layers(self, x, layers, prefix, base):
         before = []

@@ -114,15 +114,20 @@ static void add_codes(struct drawing *d, struct rm_net_shape *shape, uint32_t to
 {
     uint32_t numbers = within(d, 1, 3);
     tokens = tokens ? tokens : within(d, 2, 6);
-    shape->dims = numbers > 1 ? 2 : 1;
+    uint32_t columns = zero && chance(d, 4) ? within(d, 2, 3) : 0;
+    shape->dims = columns ? 3 : numbers > 1 ? 2 : 1;
     shape->dim[0] = tokens;
-    shape->dim[1] = numbers > 1 ? numbers : 0;
-    shape->inputs = tokens * numbers;
+    shape->dim[1] = numbers > 1 || columns ? numbers : 0;
+    shape->dim[2] = columns;
+    shape->inputs = tokens * numbers * (columns ? columns : 1);
     shape->low = zero ? 0 : (double)within(d, 0, 8) - 4;
     shape->high = shape->low + within(d, 1, 30);
     add(d, RM_LAYER_EMBEDDING)->units = d->width = within(d, 4, 20);
-    if (chance(d, 3))
+    if (chance(d, 3) || columns)
         d->layers[0].codes = 40;
+    d->layers[0].columns = columns;
+    d->layers[0].first_codes = columns && chance(d, 5) ? 35 : 0;
+    d->layers[0].difference = columns && chance(d, 5);
 }
 
 static void add_tokens(struct drawing *d, struct rm_net_shape *shape, uint32_t tokens)

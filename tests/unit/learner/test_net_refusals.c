@@ -1,0 +1,166 @@
+/* learner/net: layers that cannot stand where they are told to are refused in words that name them.
+ */
+#include "learner/net/net.h"
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define EMBEDDING                                                                                  \
+    {                                                                                              \
+        .type = RM_LAYER_EMBEDDING, .units = 4                                                     \
+    }
+#define LINEAR(n)                                                                                  \
+    {                                                                                              \
+        .type = RM_LAYER_LINEAR, .units = (n)                                                      \
+    }
+#define CONV(n, size, step, around)                                                                \
+    {                                                                                              \
+        .type = RM_LAYER_CONV2D, .units = (n), .kernel = (size), .stride = (step),                 \
+        .padding = (around)                                                                        \
+    }
+#define RESIDUAL(layers)                                                                           \
+    {                                                                                              \
+        .type = RM_LAYER_RESIDUAL, .span = (layers)                                                \
+    }
+#define PLAIN(kind)                                                                                \
+    {                                                                                              \
+        .type = RM_LAYER_##kind                                                                    \
+    }
+#define COSINE                                                                                     \
+    {                                                                                              \
+        .type = RM_LAYER_COSINE_EMBEDDING, .cosines = 8                                            \
+    }
+#define VECTOR .inputs = 6, .actions = 2, .outputs_per_action = 1
+#define CODES  .inputs = 3, .actions = 2, .outputs_per_action = 1, .dims = 1, .dim = {3}, .high = 5
+#define IMAGE  .inputs = 24, .actions = 2, .outputs_per_action = 1, .dims = 3, .dim = {2, 3, 4}
+
+struct refusal {
+    struct rm_network_config config;
+    struct rm_net_shape shape;
+    const char *says;
+};
+
+static const struct refusal layers[] = {
+    {{.layer_count = 2, .layers = {LINEAR(4), EMBEDDING}},
+     {VECTOR},
+     "network.layers[1]: embedding: must be the first layer"},
+    {{.layer_count = 1, .layers = {EMBEDDING}, .normalize_observations = true},
+     {CODES},
+     "network.layers[0]: embedding: takes whole numbers as they are; "
+     "network.normalize_observations must be off"},
+    {{.layer_count = 1, .layers = {EMBEDDING}},
+     {VECTOR, .low = -0.5, .high = 3e9},
+     "network.layers[0]: embedding: the world's numbers go from -0.5 to 3e+09, which is no table"},
+    {{.layer_count = 1, .layers = {{.type = RM_LAYER_EMBEDDING}}},
+     {CODES},
+     "network.layers[0]: embedding: units must be"},
+    {{.layer_count = 1, .layers = {CONV(4, 3, 1, 0)}},
+     {VECTOR},
+     "network.layers[0]: conv2d: needs an image"},
+    {{.layer_count = 2, .layers = {LINEAR(24), CONV(4, 3, 1, 0)}},
+     {IMAGE},
+     "network.layers[1]: conv2d: needs an image"},
+    {{.layer_count = 2, .layers = {EMBEDDING, CONV(4, 3, 1, 0)}},
+     {CODES},
+     "network.layers[1]: conv2d: needs an image, an observation of (channels, height, width) or "
+     "what a conv2d made of one; here are 3 x 4 numbers"},
+    {{.layer_count = 2, .layers = {CONV(4, 3, 1, 0), CONV(4, 3, 1, 0)}},
+     {IMAGE},
+     "network.layers[1]: conv2d: a kernel of 3 is larger than the image of 1 x 2 with padding 0"},
+    {{.layer_count = 1, .layers = {CONV(4, 3, 0, 0)}},
+     {IMAGE},
+     "network.layers[0]: conv2d: units must be from 1 to 65536, kernel and stride at least 1"},
+    {{.layer_count = 1, .layers = {CONV(60000, 1, 1, 63)}},
+     {IMAGE},
+     "network.layers[0]: conv2d: makes 60000 x 129 x 130 numbers"},
+    {{.layer_count = 2, .layers = {LINEAR(6), RESIDUAL(2)}},
+     {VECTOR},
+     "network.layers[1]: residual: cannot bridge 2 layers; before it there are 1"},
+    {{.layer_count = 1, .layers = {RESIDUAL(0)}},
+     {VECTOR},
+     "network.layers[0]: residual: cannot bridge 0 layers"},
+    {{.layer_count = 3, .layers = {LINEAR(6), LINEAR(7), RESIDUAL(1)}},
+     {VECTOR},
+     "network.layers[2]: residual: adds what went into network layer 1, 1 x 6 numbers, to 1 x 7"},
+    {{.layer_count = 2, .layers = {EMBEDDING, RESIDUAL(1)}},
+     {CODES},
+     "network.layers[1]: residual: cannot bridge an embedding"},
+    {{.layer_count = 2, .layers = {COSINE, RESIDUAL(1)}},
+     {VECTOR},
+     "network.layers[1]: residual: cannot bridge a cosine_embedding"},
+    {{.layer_count = 2, .layers = {EMBEDDING, COSINE}},
+     {CODES},
+     "network.layers[1]: cosine_embedding: needs one row of features per observation"},
+    {{.layer_count = 1, .layers = {COSINE}},
+     {VECTOR, .head = RM_HEAD_LOGITS},
+     "network.layers[0]: cosine_embedding: is for values of actions"},
+    {{.layer_count = 1, .layers = {{.type = RM_LAYER_DROPOUT, .rate = 1}}},
+     {VECTOR},
+     "network.layers[0]: dropout: rate must be from 0 to below 1"},
+    {{.layer_count = 1, .layers = {PLAIN(MEAN_POOL)}},
+     {VECTOR},
+     "network.layers[0]: mean_pool: needs tokens"},
+};
+
+static const struct refusal heads[] = {
+    {{.dueling = true},
+     {VECTOR, .head = RM_HEAD_LOGITS},
+     "network: network.head.dueling is for values of actions"},
+    {{.layer_count = 1,
+      .layers = {LINEAR(4)},
+      .trunk = RM_TRUNK_SEPARATE,
+      .value_layer_count = 2,
+      .value_layers = {LINEAR(5), RESIDUAL(1)}},
+     {VECTOR, .head = RM_HEAD_ACTOR_CRITIC},
+     "network.value_layers[1]: residual: adds"},
+    {{.layer_count = 1,
+      .layers = {LINEAR(4)},
+      .trunk = RM_TRUNK_SEPARATE,
+      .value_layer_count = 1,
+      .value_layers = {EMBEDDING}},
+     {CODES, .head = RM_HEAD_ACTOR_CRITIC},
+     "network.value_layers[0]: embedding: network.layers begins with none"},
+    {{.layer_count = 1,
+      .layers = {EMBEDDING},
+      .trunk = RM_TRUNK_SEPARATE,
+      .value_layer_count = 1,
+      .value_layers = {PLAIN(TANH)}},
+     {CODES, .head = RM_HEAD_ACTOR_CRITIC},
+     "network.value_layers[0]: tanh: must be an embedding: network.layers begins with one"},
+    {{.value_layer_count = RM_LAYERS_MAX + 1}, {VECTOR}, "network.value_layers: "},
+};
+
+static void expect_refused(const struct refusal *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct rm_net *net;
+        struct rm_error error;
+        if (rm_net_compile(&net, &cases[i].config, &cases[i].shape, &error) != -EINVAL)
+            fail_msg("case %zu is taken, which should say \"%s\"", i, cases[i].says);
+        assert_null(net);
+        if (strncmp(error.text, cases[i].says, strlen(cases[i].says)) != 0)
+            fail_msg("case %zu says \"%s\", not \"%s\"", i, error.text, cases[i].says);
+    }
+}
+
+static void layers_out_of_place(void **state)
+{
+    (void)state;
+    expect_refused(layers, sizeof layers / sizeof layers[0]);
+}
+
+static void values_and_heads(void **state)
+{
+    (void)state;
+    expect_refused(heads, sizeof heads / sizeof heads[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_out_of_place),
+        cmocka_unit_test(values_and_heads),
+    };
+    return cmocka_run_group_tests_name("net refusals", tests, NULL, NULL);
+}

@@ -30,19 +30,20 @@ void rm_tabular_add(struct rm_tabular_move *move, double probability, uint32_t n
 /* --- scores ----------------------------------------------------------------------------------- */
 
 struct value {
-    double low, high, random;
+    double low, high, random, best;
 };
 
 /* What an episode can still bring from state s, given what it can from each state a step later. */
 static struct value look_ahead(const struct rm_tabular *table, uint32_t s, const struct value *next)
 {
-    struct value value = {.low = 1e300, .high = -1e300};
+    struct value value = {.low = 1e300, .high = -1e300, .best = -1e300};
     uint32_t legal = 0;
     for (uint32_t a = 0; a < table->actions; a++) {
         const struct rm_tabular_move *move = &table->move[s][a];
         if (!table->legal[s][a])
             continue;
         legal++;
+        double expected = 0;
         for (uint32_t o = 0; o < move->outcomes; o++) {
             const struct rm_tabular_outcome *out = &move->outcome[o];
             struct value then = {0};
@@ -51,11 +52,14 @@ static struct value look_ahead(const struct rm_tabular *table, uint32_t s, const
             if (!out->terminated)
                 then = next[out->next];
             value.random += out->probability * (out->reward + then.random);
+            expected += out->probability * (out->reward + then.best);
             if (out->reward + then.low < value.low)
                 value.low = out->reward + then.low;
             if (out->reward + then.high > value.high)
                 value.high = out->reward + then.high;
         }
+        if (expected > value.best)
+            value.best = expected;
     }
     value.random /= legal;
     return value;
@@ -76,6 +80,7 @@ void rm_tabular_solve(const struct rm_tabular *table, uint32_t max_steps,
     for (uint32_t i = 0; i < table->starts; i++) {
         const struct value *value = &next[table->start[i]];
         scores->random += value->random / table->starts;
+        scores->best += value->best / table->starts;
         scores->low = value->low < scores->low ? value->low : scores->low;
         scores->high = value->high > scores->high ? value->high : scores->high;
     }

@@ -3,8 +3,8 @@
  * spec follow from it. An observation is the number of the state, for an embedding layer.
  *
  * Scores are solved by backward induction over max_steps steps, averaged over the first states:
- * that of a policy that picks each legal action with equal probability, and the extremes that any
- * sequence of actions and outcomes can reach. */
+ * that of a policy that picks each legal action with equal probability, that of the best policy,
+ * and the extremes that any sequence of actions and outcomes can reach. */
 #ifndef RM_ACTOR_ENVS_TABULAR_H
 #define RM_ACTOR_ENVS_TABULAR_H
 
@@ -38,6 +38,7 @@ struct rm_tabular {
 
 struct rm_tabular_scores {
     double low, high, random;
+    double best; /* mean of a policy that knows the table */
 };
 
 /* Appends an outcome to a move. */

@@ -17,6 +17,10 @@
 enum { SIDE = 5, STANDS = 4, ABOARD = 4, ACTIONS = 6, PICK_UP = 4, DROP_OFF = 5 };
 enum { DOWN = 0, UP, RIGHT, LEFT };
 
+/* Gymnasium's 8 is more than the best policy's mean, 7.93: that no mean of many episodes reaches.
+ */
+#define SOLVED 7.7
+
 struct place {
     int row, column;
 };
@@ -141,7 +145,7 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     fill(table, rain);
     struct rm_env *env = rm_tabular_create(
         config, "taxi", "fetch a passenger and bring them where they want to go (Taxi-v3)", table,
-        max_steps, !rain && max_steps == 200 ? 8 : NAN, error, error_size);
+        max_steps, !rain && max_steps == 200 ? SOLVED : NAN, error, error_size);
     free(table);
     return env;
 }

@@ -65,4 +65,9 @@ for name, identifier, options, states in WORLDS:
     print(f"enum {{ {name}_max_steps = {made.spec.max_episode_steps} }};")
     if not options:
         print(f"static const double {name}_threshold = {float(made.spec.reward_threshold)!r};")
+    value = np.zeros(env.observation_space.n)  # of the best policy, with ever more steps to go
+    for _ in range(made.spec.max_episode_steps):
+        value = np.array([max(sum(p * (r + (0 if end else value[s])) for p, s, r, end in moves)
+                              for moves in env.P[state].values()) for state in env.P])
+    print(f"static const double {name}_best = {float(value @ env.initial_state_distrib)!r};")
 print("/* clang-format on */")

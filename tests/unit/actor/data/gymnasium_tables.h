@@ -38,6 +38,7 @@ static const int16_t frozenlake_4_masks[] = {
 };
 enum { frozenlake_4_max_steps = 100 };
 static const double frozenlake_4_threshold = 0.7;
+static const double frozenlake_4_best = 0.7441902878292689;
 static const double frozenlake_8_probabilities[] = {0.3333333333333333, 0.33333333333333337, 1.0};
 static const int16_t frozenlake_8_states[] = {
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,
@@ -155,6 +156,7 @@ static const int16_t frozenlake_8_masks[] = {
 };
 enum { frozenlake_8_max_steps = 200 };
 static const double frozenlake_8_threshold = 0.85;
+static const double frozenlake_8_best = 0.9132201502016288;
 static const double frozenlake_sure_probabilities[] = {1.0};
 static const int16_t frozenlake_sure_states[] = {
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,
@@ -215,6 +217,7 @@ static const int16_t frozenlake_sure_masks[] = {
     15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15
 };
 enum { frozenlake_sure_max_steps = 200 };
+static const double frozenlake_sure_best = 1.0;
 static const double frozenlake_likely_probabilities[] = {0.125, 0.75, 1.0};
 static const int16_t frozenlake_likely_states[] = {
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
@@ -250,6 +253,7 @@ static const int16_t frozenlake_likely_masks[] = {
     15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15
 };
 enum { frozenlake_likely_max_steps = 100 };
+static const double frozenlake_likely_best = 0.8731132799540534;
 static const double taxi_probabilities[] = {1.0};
 static const int16_t taxi_states[] = {
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,
@@ -890,6 +894,7 @@ static const int16_t taxi_masks[] = {
 };
 enum { taxi_max_steps = 200 };
 static const double taxi_threshold = 8.0;
+static const double taxi_best = 7.930000000000001;
 static const double taxi_rain_probabilities[] = {0.09999999999999998, 0.8, 1.0};
 static const int16_t taxi_rain_states[] = {
     1, 19, 21, 39, 41, 59, 61, 79, 81, 99, 101, 119, 121, 139, 141, 159, 161, 179, 181, 199, 201,
@@ -1040,4 +1045,5 @@ static const int16_t taxi_rain_masks[] = {
     15, 11, 11, 3, 3, 7, 7, 11, 11, 7, 7, 11, 11, 2, 34, 6, 6, 10, 10, 6, 38, 10, 10
 };
 enum { taxi_rain_max_steps = 200 };
+static const double taxi_rain_best = 3.9545745165508266;
 /* clang-format on */

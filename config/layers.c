@@ -13,7 +13,9 @@
 #define UNITS(text) MEMBER("units", RM_MEMBER_U32, units, 1, RM_LAYER_UNITS_MAX, NAN, text)
 
 const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
-    [RM_LAYER_LINEAR] = {"linear", "fully connected, with bias", {UNITS("outputs")}},
+    [RM_LAYER_LINEAR] = {"linear",
+                         "fully connected, with bias; of tokens, each by itself",
+                         {UNITS("outputs")}},
     [RM_LAYER_NOISY_LINEAR] = {"noisy_linear",
                                "fully connected, weights and biases with trained noise",
                                {UNITS("outputs")}},
@@ -46,17 +48,19 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
                  "with columns: the first has a table of its own with so many rows; 0: it has not"),
           MEMBER("difference", RM_MEMBER_BOOL, difference, 0, 1, 0,
                  "with columns: the last is subtracted")}},
-    [RM_LAYER_CONV2D] = {"conv2d",
-                         "convolution over an observation of (channels, height, width)",
-                         {UNITS("output channels"),
-                          MEMBER("kernel", RM_MEMBER_U32, kernel, 1, 64, 3, "height and width"),
-                          MEMBER("stride", RM_MEMBER_U32, stride, 1, 64, 1, "step"),
-                          MEMBER("padding", RM_MEMBER_U32, padding, 0, 63, 0,
-                                 "zeros on every side")}},
-    [RM_LAYER_RESIDUAL] = {"residual",
-                           "adds what went into the layers before it",
-                           {MEMBER("span", RM_MEMBER_U32, span, 1, RM_LAYERS_MAX - 1, NAN,
-                                   "how many layers it bridges")}},
+    [RM_LAYER_CONV2D] =
+        {"conv2d",
+         "convolution over an observation of (channels, height, width), or of (height, width), "
+         "or over what another made",
+         {UNITS("output channels"),
+          MEMBER("kernel", RM_MEMBER_U32, kernel, 1, 64, 3, "height and width"),
+          MEMBER("stride", RM_MEMBER_U32, stride, 1, 64, 1, "step"),
+          MEMBER("padding", RM_MEMBER_U32, padding, 0, 63, 0, "zeros on every side")}},
+    [RM_LAYER_RESIDUAL] =
+        {"residual",
+         "adds what went into the layers before it, which must be as wide (He 2016)",
+         {MEMBER("span", RM_MEMBER_U32, span, 1, RM_LAYERS_MAX - 1, NAN,
+                 "how many layers it bridges")}},
     [RM_LAYER_DROPOUT] = {"dropout",
                           "in training, zeros with this probability and scales the rest up",
                           {MEMBER("rate", RM_MEMBER_F64, rate, 0, 0.99, 0.1, "probability")}},

@@ -285,8 +285,9 @@ const struct rm_key rm_keys[] = {
     COMPOUND("network.layers", RM_KEY_LAYERS, network.layer_count, network.layers,
              "[{\"type\": \"linear\", \"units\": 128}, {\"type\": \"relu\"},"
              " {\"type\": \"linear\", \"units\": 128}, {\"type\": \"relu\"}]",
-             "Layers between the observation and the head, in order, at most 32. The head, a value "
-             "per action, is added by itself."),
+             "Layers between the observation and the head, in order, at most 64. The head is added "
+             "by itself: a value or a logit per action, over all tokens side by side where there "
+             "are some."),
     BOOL("network.head.dueling", network.dueling, 0,
          "Dueling head (Wang 2016): Q = V + A - mean A."),
     BOOL("network.head.noisy", network.noisy_head, 0, "The layers of the head are noisy."),

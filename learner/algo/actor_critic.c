@@ -123,7 +123,7 @@ static int make_network(struct rm_actor_critic *ac, const struct rm_net_shape *s
         rc = rm_net_workspace_create(&ac->learn_space, ac->net, ac->backend,
                                      rm_minibatches_most(&ac->minibatches) *
                                          (ac->order ? r->steps : 1),
-                                     0, RM_NET_TRAIN, error);
+                                     0, RM_NET_LEARN, error);
     if (!rc)
         rc = rm_optimizer_create(&ac->optimizer, ac->backend, ac->experiment, ac->net, error);
     if (!rc)

@@ -96,6 +96,11 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
 const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
                             const struct rm_net_input *input)
 {
+    if (w->in_chunks && input->batch > w->max_batch) {
+        struct rm_net_input first = *input;
+        first.batch = w->max_batch;
+        return rm_net_forward(w, params, &first);
+    }
     if (!w->tiles || w->training || input->batch < RM_TILES_WORTH) {
         rm_net_ready(w, params, input);
         return rm_net_forward_ready(w, params, input);

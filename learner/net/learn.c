@@ -1,7 +1,49 @@
-/* Forward, loss and backward: in tiles where the network is small, else over all rows. */
+/* Forward, loss and backward: in tiles where the network is small, in chunks where it is large and
+ * rows are many, else over all rows. */
 #include "learner/net/parts.h"
 
 #include <string.h>
+
+bool rm_net_fits_chunks(const struct rm_net *net)
+{
+    bool fits = !net->uses_quantiles && rm_net_state_count(net) == 0;
+    for (uint32_t i = 0; i < net->step_count; i++)
+        fits = fits && rm_step_ops[net->steps[i].kind]->by_row;
+    return fits;
+}
+
+/* Rows [first, first + rows) of the input, filled up. */
+static struct rm_net_input chunk_of(struct rm_net_workspace *w, const struct rm_net_input *all,
+                                    uint32_t first, uint32_t rows)
+{
+    struct rm_net_input input = *all;
+    input.batch = (rows + RM_CHUNK_STEP - 1) / RM_CHUNK_STEP * RM_CHUNK_STEP;
+    for (uint32_t i = 0; i < input.batch; i++) {
+        const uint32_t row = first + (i < rows ? i : rows - 1);
+        w->chunk_index[i] = all->index ? all->index[row] : row;
+    }
+    input.index = w->chunk_index;
+    return input;
+}
+
+static void learn_in_chunks(struct rm_net_workspace *w, const float *params,
+                            const struct rm_net_input *input, const struct rm_net_loss *loss,
+                            float *grads, double sums[RM_NET_SUMS])
+{
+    const size_t outputs = w->net->outputs;
+    rm_net_ready(w, params, input);
+    for (uint32_t first = 0; first < input->batch; first += RM_CHUNK_ROWS) {
+        const uint32_t left = input->batch - first;
+        const uint32_t rows = left < RM_CHUNK_ROWS ? left : RM_CHUNK_ROWS;
+        const struct rm_net_input chunk = chunk_of(w, input, first, rows);
+        const float *out = rm_net_forward_ready(w, params, &chunk);
+        loss->rows(loss->self, first, rows, out, w->d_out, sums);
+        memset(w->d_out + rows * outputs, 0, (chunk.batch - rows) * outputs * sizeof *w->d_out);
+        rm_net_backward(w, params, &chunk, w->d_out, first ? w->chunk_grads : grads);
+        if (first)
+            w->backend->ops->add(w->backend, grads, w->chunk_grads, w->net->param_count, grads);
+    }
+}
 
 void rm_net_learn(struct rm_net_workspace *w, const float *params, const struct rm_net_input *input,
                   const struct rm_net_loss *loss, float *grads, double sums[RM_NET_SUMS])
@@ -9,6 +51,10 @@ void rm_net_learn(struct rm_net_workspace *w, const float *params, const struct 
     memset(sums, 0, RM_NET_SUMS * sizeof *sums);
     if (w->tiles) {
         rm_net_tiles_learn(w->tiles, params, input, loss, grads, sums);
+        return;
+    }
+    if (w->in_chunks) {
+        learn_in_chunks(w, params, input, loss, grads, sums);
         return;
     }
     const float *out = rm_net_forward(w, params, input);

@@ -101,10 +101,13 @@ static bool input_found(const struct rm_net_workspace *w, const struct rm_net_in
 }
 
 bool rm_net_look(const struct rm_net_workspace *w, const float *params,
-                 const struct rm_net_input *input, const float *grads,
-                 struct rm_net_finding *finding)
+                 const struct rm_net_input *all, const float *grads, struct rm_net_finding *finding)
 {
     const struct rm_net *net = w->net;
+    struct rm_net_input some = *all; /* the rows that rm_net_forward() took */
+    const struct rm_net_input *input = &some;
+    if (some.batch > w->max_batch)
+        some.batch = w->max_batch;
     for (size_t i = 0; i < net->tensor_count; i++)
         if (tensor_found(w, &net->tensors[i], params, "parameter", finding))
             return true;

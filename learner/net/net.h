@@ -70,6 +70,9 @@ enum rm_net_use {
     RM_NET_TRAIN,     /* the same, and backward */
     RM_NET_ACT,       /* logits or values of actions alone: reads act_count floats of params */
     RM_NET_VALUE,     /* the state value alone; actor-critic only */
+    RM_NET_LEARN,     /* rm_net_learn() alone: where the network is large, rows go through it in
+                         chunks, and buffers are those of a chunk. rm_net_forward() takes the first
+                         rows only, as many as there are buffers for */
 };
 
 /* Buffers for up to `max_batch` rows (times `max_quantiles` where the net uses them). */

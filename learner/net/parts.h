@@ -200,6 +200,9 @@ struct rm_net_workspace {
     float *d_out;      /* training: of rm_net_learn */
     const float *x;    /* the rows that the last forward read */
     struct rm_net_tiles *tiles; /* NULL: no network for that */
+    bool in_chunks;             /* RM_NET_LEARN: max_batch is a chunk's */
+    float *chunk_grads;         /* of a chunk that is not the first */
+    uint32_t *chunk_index;      /* rows of one that had to be filled up */
     /* Where padding is left out: state i has rows spans[i] to spans[i + 1], and row r was token
      * slots[r] of its state. */
     uint32_t *spans, *slots; /* (max_batch + 1), (max_batch * input_tokens) */
@@ -282,6 +285,13 @@ static inline bool rm_step_needs_dx(const struct rm_net *net, const struct rm_st
 {
     return s->from < net->step_count && net->steps[s->from].trains;
 }
+
+/* learn.c: rows of a chunk: many enough to hide the reading of weights and gradients, few enough
+ * that buffers are small. An incomplete one is filled up to a multiple of RM_CHUNK_STEP with its
+ * last row, whose gradients are zeros: rows come in few numbers, for which there are kernels. */
+#define RM_CHUNK_ROWS 512u
+#define RM_CHUNK_STEP 64u
+bool rm_net_fits_chunks(const struct rm_net *net);
 
 /* Rows from which a forward pass is cut into tiles for several threads. */
 #define RM_TILES_WORTH 128u

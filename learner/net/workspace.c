@@ -228,6 +228,23 @@ static bool take_all(struct rm_net_workspace *w)
            rm_workspace_want(w, true, &w->gathered, (size_t)w->max_batch * net->shape.inputs);
 }
 
+/* Besides, kernels for chunks that are not full. */
+static bool take_chunk(struct rm_net_workspace *w)
+{
+    const struct rm_net *net = w->net;
+    struct rm_backend *b = w->backend;
+    w->chunk_index = calloc(RM_CHUNK_ROWS, sizeof *w->chunk_index);
+    if (!w->chunk_index || !rm_workspace_want(w, true, &w->chunk_grads, net->param_count))
+        return false;
+    for (uint32_t i = 0; i < net->step_count; i++)
+        for (uint32_t j = 0; j < net->steps[i].product_count; j++)
+            for (uint32_t rows = RM_CHUNK_STEP; rows < RM_CHUNK_ROWS; rows += RM_CHUNK_STEP)
+                if (b->ops->reserve(b, rows * net->steps[i].out.tokens, net->steps[i].product[j].in,
+                                    net->steps[i].product[j].out, true))
+                    return false;
+    return true;
+}
+
 int rm_workspace_make(struct rm_net_workspace **out, const struct rm_net *net,
                       struct rm_backend *backend, uint32_t max_batch, uint32_t max_quantiles,
                       enum rm_net_use use, bool tiles, struct rm_error *error)
@@ -249,12 +266,15 @@ int rm_workspace_make(struct rm_net_workspace **out, const struct rm_net *net,
     w->max_batch = max_batch;
     w->max_quantiles = net->uses_quantiles ? max_quantiles : 1;
     w->use = use;
-    w->training = use == RM_NET_TRAIN;
+    w->training = use == RM_NET_TRAIN || use == RM_NET_LEARN;
+    w->in_chunks = use == RM_NET_LEARN && max_batch > RM_CHUNK_ROWS && rm_net_fits_chunks(net);
+    if (w->in_chunks)
+        w->max_batch = RM_CHUNK_ROWS;
     w->result = use == RM_NET_ACT     ? net->act_result
                 : use == RM_NET_VALUE ? net->value_result
                                       : net->result;
     w->owned = calloc(OWNED_MAX, sizeof *w->owned);
-    if (!w->owned || !take_all(w)) {
+    if (!w->owned || !take_all(w) || (w->in_chunks && !take_chunk(w))) {
         size_t bytes = rm_net_workspace_bytes(w);
         rm_net_workspace_destroy(w);
         return rm_fail(error, -ENOMEM,
@@ -287,6 +307,7 @@ void rm_net_workspace_destroy(struct rm_net_workspace *w)
     free(w->owned);
     free(w->spans);
     free(w->slots);
+    free(w->chunk_index);
     free(w);
 }
 

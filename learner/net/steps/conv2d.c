@@ -110,6 +110,7 @@ static double flops(const struct rm_step *s)
 }
 
 const struct rm_step_ops rm_conv2d_step = {.name = "conv2d",
+                                           .by_row = true,
                                            .pre = true,
                                            .buffers = buffers,
                                            .prepare = prepare,

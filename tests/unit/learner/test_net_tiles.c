@@ -1,5 +1,5 @@
-/* Learning in tiles: the same bits for every number of threads and
- * the same for a forward pass of many rows. */
+/* Learning in tiles: the same bits for every number of threads, and the same for a forward pass of
+ * many rows. Learning in chunks: the same sums as all rows at once. */
 #include "tests/support/levels.h"
 #include "tests/support/nets.h"
 
@@ -123,6 +123,62 @@ static void threads_do_not_matter(void **state)
     }
 }
 
+/* Too many parameters for tiles, with rows that do not fill the last chunk. */
+static void chunks_add_up(void **state)
+{
+    const char *isa = *state;
+    const struct rm_network_config config = {
+        .layer_count = 6,
+        .layers = {{.type = RM_LAYER_CONV2D, .units = 8, .kernel = 3, .stride = 1, .padding = 1},
+                   {.type = RM_LAYER_RELU},
+                   {.type = RM_LAYER_LINEAR, .units = 700},
+                   {.type = RM_LAYER_TANH},
+                   {.type = RM_LAYER_LINEAR, .units = 24},
+                   {.type = RM_LAYER_LAYER_NORM}}};
+    const struct rm_net_shape shape = {.inputs = 3 * 5 * 6,
+                                       .actions = 4,
+                                       .outputs_per_action = 1,
+                                       .dims = 3,
+                                       .dim = {3, 5, 6},
+                                       .head = RM_HEAD_ACTOR_CRITIC};
+    struct rm_backend *b;
+    struct rm_net *net;
+    struct rm_net_workspace *whole, *parts;
+    struct rm_error error;
+    double whole_sums[RM_NET_SUMS], parts_sums[RM_NET_SUMS];
+    assert_int_equal(rm_backend_cpu_create(&b, 2, isa, &error), 0);
+    if (rm_net_compile(&net, &config, &shape, &error))
+        fail_msg("%s", error.text);
+    size_t n = rm_net_param_count(net), outputs = rm_net_outputs(net);
+    assert_true(!rm_net_workspace_create(&whole, net, b, BATCH_MAX, 1, RM_NET_TRAIN, &error) &&
+                !rm_net_workspace_create(&parts, net, b, BATCH_MAX, 1, RM_NET_LEARN, &error));
+    assert_true(rm_net_workspace_bytes(parts) < rm_net_workspace_bytes(whole));
+    float *params = normals(b, 1, n), *x = normals(b, 2, (size_t)BATCH_MAX * shape.inputs);
+    float *whole_grads = normals(b, 3, n), *parts_grads = normals(b, 4, n);
+    for (size_t i = 0; i < n; i++)
+        params[i] *= 0.1f;
+    for (size_t k = 0; k < BATCHES; k++) {
+        struct squares squares = {outputs};
+        const struct rm_net_loss loss = {square_rows, &squares};
+        const struct rm_net_input input = {.x = x, .batch = batches[k]};
+        rm_net_prepare(whole, params);
+        rm_net_prepare(parts, params);
+        rm_net_learn(whole, params, &input, &loss, whole_grads, whole_sums);
+        rm_net_learn(parts, params, &input, &loss, parts_grads, parts_sums);
+        double difference = b->ops->sum_squares_diff(b, whole_grads, parts_grads, n);
+        assert_true(difference <= 1e-10 * b->ops->sum_squares(b, whole_grads, n));
+        assert_true(parts_sums[1] > whole_sums[1] * (1 - 1e-6) &&
+                    parts_sums[1] < whole_sums[1] * (1 + 1e-6));
+    }
+    float *owned[] = {params, x, whole_grads, parts_grads};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+        b->ops->release(b, owned[i]);
+    rm_net_workspace_destroy(whole);
+    rm_net_workspace_destroy(parts);
+    rm_net_destroy(net);
+    rm_backend_destroy(b);
+}
+
 int main(void)
 {
     static const char *const levels[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
@@ -136,7 +192,9 @@ int main(void)
         }
         rm_backend_destroy(b);
         const struct CMUnitTest tests[] = {
-            {levels[i], threads_do_not_matter, NULL, NULL, (void *)(uintptr_t)levels[i]}};
+            {"threads_do_not_matter", threads_do_not_matter, NULL, NULL,
+             (void *)(uintptr_t)levels[i]},
+            {"chunks_add_up", chunks_add_up, NULL, NULL, (void *)(uintptr_t)levels[i]}};
         failed += cmocka_run_group_tests(tests, NULL, NULL);
     }
     return failed;

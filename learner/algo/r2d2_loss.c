@@ -23,11 +23,14 @@ double rm_value_unscale(double x)
 /* The best legal action, the first of equals; of all where nothing is legal. */
 static uint32_t best_of(const float *q, const uint8_t *mask, uint32_t actions)
 {
-    uint32_t best = actions;
+    uint32_t best = 0;
+    bool any = false;
     for (uint32_t a = 0; a < actions; a++)
-        if ((!mask || mask[a]) && (best == actions || q[a] > q[best]))
+        if ((!mask || mask[a]) && (!any || q[a] > q[best])) {
             best = a;
-    return best < actions || !mask ? best % actions : best_of(q, NULL, actions);
+            any = true;
+        }
+    return any || !mask ? best : best_of(q, NULL, actions);
 }
 
 void rm_r2d2_targets(const struct rm_batch *b, const float *choose, const float *q_target,

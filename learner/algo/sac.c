@@ -181,10 +181,10 @@ static void sac_destroy(struct rm_trainer *trainer)
 static void sac_set(struct rm_trainer *trainer, const struct rm_trainer_settings *settings)
 {
     struct sac *t = of(trainer);
-    struct part *parts[] = {&t->actor, &t->critic[0], &t->critic[1]};
     t->settings = *settings;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        rm_optimizer_set(parts[i]->optimizer, settings->learning_rate, settings->grad_clip);
+    rm_optimizer_set(t->actor.optimizer, settings->learning_rate, settings->grad_clip);
+    for (uint32_t i = 0; i < CRITICS; i++)
+        rm_optimizer_set(t->critic[i].optimizer, settings->learning_rate, settings->grad_clip);
 }
 
 static void sac_progress(struct rm_trainer *trainer, double progress)

@@ -11,7 +11,7 @@ static const struct rm_trainer_ops *const trainers[] = {
     [RM_ALGORITHM_IQN] = &rm_dqn_trainer, [RM_ALGORITHM_R2D2] = &rm_r2d2_trainer,
     [RM_ALGORITHM_SAC] = &rm_sac_trainer, [RM_ALGORITHM_VTRACE] = NULL,
 };
-static_assert(sizeof trainers / sizeof *trainers == RM_ALGORITHM_COUNT, "a row per algorithm");
+static_assert(sizeof trainers == RM_ALGORITHM_COUNT * sizeof(void *), "a row per algorithm");
 
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
                       struct rm_error *error)

@@ -199,7 +199,7 @@ static void gather_lane(struct rm_stepping *s, struct rm_stepping_policy *p,
         rm_features_take(p->kind, p->codes, p->row.obs + lane * spec->obs_bytes, x);
     else
         stack_frames(s, p, rows, lane, s->arrivals.age[own], p->row.flags[lane], x);
-    if (p->mask)
+    if (p->mask && p->row.mask)
         memcpy(p->mask + (size_t)p->gathered * spec->mask_bytes,
                p->row.mask + lane * spec->mask_bytes, spec->mask_bytes);
     p->lane[p->gathered] = s->lane_ids[own];
@@ -215,7 +215,8 @@ static void act_gathering(struct rm_stepping *s, struct rm_stepping_policy *p, u
     const uint8_t *rows[RM_STEPPING_STACK_MAX];
     size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
 
-    for (uint32_t back = 0; back < s->stack; back++)
+    rows[0] = p->row.obs;
+    for (uint32_t back = 1; back < s->stack; back++)
         rows[back] = rm_ring_row(p->ring, p->row.index - back).obs;
     for (uint32_t w = 0; w < s->worlds; w++) {
         if (p->row.flags[lane + w] & ENDED)
@@ -250,7 +251,8 @@ static const void *input_of(struct rm_stepping *s, struct rm_stepping_policy *p,
 
     if (p->in_place)
         return p->row.obs + slot * p->ring->spec.obs_bytes;
-    for (uint32_t back = 0; back < s->stack; back++)
+    rows[0] = p->row.obs;
+    for (uint32_t back = 1; back < s->stack; back++)
         rows[back] = rm_ring_row(p->ring, p->row.index - back).obs;
     for (uint32_t w = 0; w < s->worlds; w++) {
         float *x = p->x + (size_t)w * p->acting.inputs;

@@ -88,8 +88,8 @@ static void every_place_belongs_to_its_leaf(void **state)
         double before = 0;
         for (uint32_t i = 0; i < size; i++) {
             const double own = p.level[0][i];
-            for (double at = 0; at < own; at += 0.25)
-                assert_int_equal(find_one(&p, before + at), i);
+            for (int quarter = 0; quarter < 4 * (int)own; quarter++)
+                assert_int_equal(find_one(&p, before + 0.25 * quarter), i);
             before += own;
         }
         assert_true(before == rm_priority_total(&p));

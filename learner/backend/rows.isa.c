@@ -186,6 +186,14 @@ void RM_ISA_NAME(transpose)(const float *x, uint32_t rows, uint32_t cols, float 
             for (uint32_t i = c; i < c + 16; i++)
                 y[(size_t)i * ldy + r] = x[(size_t)r * cols + i];
     }
+    for (; c + 8 <= cols; c += 8) {
+        uint32_t r = 0;
+        for (; r + 8 <= rows; r += 8)
+            transpose_8x8(x + (size_t)r * cols + c, cols, y + (size_t)c * ldy + r, ldy);
+        for (; r < rows; r++)
+            for (uint32_t i = c; i < c + 8; i++)
+                y[(size_t)i * ldy + r] = x[(size_t)r * cols + i];
+    }
     for (; c < cols; c++)
         for (uint32_t r = 0; r < rows; r++)
             y[(size_t)c * ldy + r] = x[(size_t)r * cols + c];

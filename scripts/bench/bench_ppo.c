@@ -1,4 +1,4 @@
-/* PPO on CartPole from end to end: real runs by ringctl, with every process that they have.
+/* PPO from end to end: real runs by ringctl, with every process that they have.
  *
  * ppo.cartpole.steps     trained environment steps a second: 64 worlds, 64x64 tanh networks of
  *                        their own for policy and value, 4 epochs, 4 minibatches of about 1,000
@@ -11,7 +11,12 @@
  *                        twice its learning rate and 65,000 steps, after which ten greedy episodes
  *                        score 475 or more: start of all processes, training, evaluation and
  *                        writing the run directory. One run per seed, 1 to 10; a seed that does not
- *                        get there counts as an hour. */
+ *                        get there counts as an hour.
+ * w3.train               steps a second of config/goodhart-ppo.json (a convolutional network of 4
+ *                        million parameters, 192 worlds, 4 epochs of one minibatch), with rollouts
+ *                        of 16 steps instead of 128, from the first vector step to the last update.
+ *                        Ceiling: the FMA peak of two cores over 281 MFLOP: a forward pass to act,
+ *                        four times three to learn without the gradient of the observation. */
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"
 
@@ -36,6 +41,7 @@ enum { RUNS = 5, SEEDS = 10, SETTINGS_MAX = 24 };
 struct outcome {
     double seconds; /* of the command */
     double trained; /* of these, until the last update */
+    double learner; /* of these, the learner's after its start */
     double steps, score;
 };
 
@@ -66,11 +72,29 @@ static void find_program(void)
     strcat(program, "/bin/ringctl");
 }
 
-/* settings: "key=value", NULL at the end. */
-static struct outcome run(const char *const *settings)
+/* What the learner booked, but for what is no phase of its work: its start. */
+static double seconds_of_learner(const json_t *summary)
 {
-    const char *arguments[2 * SETTINGS_MAX + 8] = {program, "run", "config/cartpole-ppo.json"};
-    char where[64], path[128];
+    size_t i;
+    json_t *worker;
+    json_array_foreach(json_object_get(summary, "workers"), i, worker)
+    {
+        const char *role = json_string_value(json_object_get(worker, "role"));
+        if (!role || strcmp(role, "learner") != 0)
+            continue;
+        double booked = json_number_value(json_object_get(worker, "booked_s"));
+        json_t *other = json_object_get(json_object_get(worker, "phases"), "other");
+        return booked * (1 - json_number_value(other));
+    }
+    return 0;
+}
+
+/* settings: "key=value", NULL at the end. */
+static struct outcome run(const char *experiment, const char *const *settings)
+{
+    char where[64], path[128], config[64];
+    const char *arguments[2 * SETTINGS_MAX + 8] = {program, "run", config};
+    snprintf(config, sizeof config, "config/%s.json", experiment);
     size_t n = 3;
     snprintf(where, sizeof where, "run.directory=%s", directory);
     arguments[n++] = "--set";
@@ -92,7 +116,7 @@ static struct outcome run(const char *const *settings)
     int status;
     waitpid(child, &status, 0);
     struct outcome o = {.seconds = (double)(rm_now_ns() - start) * 1e-9};
-    snprintf(path, sizeof path, "%s/cartpole-ppo/latest/summary.json", directory);
+    snprintf(path, sizeof path, "%s/%s/latest/summary.json", directory, experiment);
     json_t *summary = json_load_file(path, 0, NULL);
     if (status != 0 || !summary) {
         fprintf(stderr, "bench_ppo: %s run failed\n", program);
@@ -101,6 +125,7 @@ static struct outcome run(const char *const *settings)
     o.trained = json_number_value(json_object_get(summary, "trained_s"));
     o.steps = json_number_value(json_object_get(json_object_get(summary, "progress"), "steps"));
     o.score = json_number_value(json_object_get(json_object_get(summary, "evaluation"), "mean"));
+    o.learner = seconds_of_learner(summary);
     json_decref(summary);
     return o;
 }
@@ -122,7 +147,7 @@ static void bench_steps(const char *name, const char *isa)
     for (int r = 0; r < RUNS; r++) {
         double now = rm_bench_fma_gflops_of(isa);
         peak = now > peak ? now : peak;
-        struct outcome o = run(settings);
+        struct outcome o = run("cartpole-ppo", settings);
         values[r] = o.steps / o.trained;
     }
     rm_bench_report(&(struct rm_bench_result){name, "steps/s", values, RUNS,
@@ -144,13 +169,31 @@ static void bench_solved(const char *name)
                                         "evaluation.interval=0",
                                         "evaluation.final_episodes=10",
                                         NULL};
-        struct outcome o = run(settings);
+        struct outcome o = run("cartpole-ppo", settings);
         values[s] = o.score >= SOLVED ? o.seconds : 3600;
         reached += o.score >= SOLVED;
     }
     char note[64];
     snprintf(note, sizeof note, "%u of %d seeds got there", reached, SEEDS);
     rm_bench_report(&(struct rm_bench_result){name, "s", values, SEEDS, 0, 0, note});
+}
+
+static void bench_w3(const char *name)
+{
+    const double flops = 281e6;
+    const char *const settings[] = {"learner.threads=2",     "actor.count=2",
+                                    "rollout.steps=16",      "run.steps=3072",
+                                    "evaluation.interval=0", "evaluation.final_episodes=0",
+                                    "evaluation.worlds=1",   NULL};
+    double values[RUNS], peak = 0;
+    for (int r = 0; r < RUNS; r++) {
+        double now = rm_bench_fma_gflops();
+        peak = now > peak ? now : peak;
+        struct outcome o = run("goodhart-ppo", settings);
+        values[r] = o.steps / o.learner;
+    }
+    rm_bench_report(&(struct rm_bench_result){name, "steps/s", values, RUNS, 2 * peak * 1e9 / flops,
+                                              0, "281 MFLOP a step, two cores"});
 }
 
 int main(int argc, char **argv)
@@ -166,6 +209,8 @@ int main(int argc, char **argv)
         bench_steps("ppo.cartpole.steps.v3", "x86-64-v3");
     if (rm_bench_wanted(argc, argv, "ppo.cartpole.to_475"))
         bench_solved("ppo.cartpole.to_475");
+    if (rm_bench_wanted(argc, argv, "w3.train"))
+        bench_w3("w3.train");
     nftw(directory, discard, 16, FTW_DEPTH | FTW_PHYS);
     return 0;
 }

@@ -212,10 +212,9 @@ static void gather_lane(struct rm_stepping *s, struct rm_stepping_policy *p,
 static void act_gathering(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t agent,
                           const int32_t *explored)
 {
-    const uint8_t *rows[RM_STEPPING_STACK_MAX];
+    const uint8_t *rows[RM_STEPPING_STACK_MAX] = {p->row.obs};
     size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
 
-    rows[0] = p->row.obs;
     for (uint32_t back = 1; back < s->stack; back++)
         rows[back] = rm_ring_row(p->ring, p->row.index - back).obs;
     for (uint32_t w = 0; w < s->worlds; w++) {
@@ -247,11 +246,10 @@ static void act_in_place(struct rm_stepping *s, struct rm_stepping_policy *p, ui
 static const void *input_of(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t agent)
 {
     const size_t slot = (size_t)s->plan->agent_slot[agent] * s->worlds;
-    const uint8_t *rows[RM_STEPPING_STACK_MAX];
+    const uint8_t *rows[RM_STEPPING_STACK_MAX] = {p->row.obs};
 
     if (p->in_place)
         return p->row.obs + slot * p->ring->spec.obs_bytes;
-    rows[0] = p->row.obs;
     for (uint32_t back = 1; back < s->stack; back++)
         rows[back] = rm_ring_row(p->ring, p->row.index - back).obs;
     for (uint32_t w = 0; w < s->worlds; w++) {

@@ -1,16 +1,12 @@
 /* sac: the trainer of discrete soft actor-critic (Christodoulou 2019). Three networks: the policy,
  * which alone is published, and two critics, each with a target network. All gradients of an update
- * are taken at the same parameters; then everything moves at once.
- *
- * The temperature is learned as its logarithm by Adam (Kingma 2015), down the gradient of
- * alpha (H - target) (Christodoulou, eq. 11), H the policy's entropy in the states of the batch: it
- * falls while there is more entropy than asked for. */
+ * are taken at the same parameters; then everything moves at once. */
 #include "learner/algo/finite.h"
-#include "learner/algo/guard.h"
 #include "learner/algo/normaliser.h"
-#include "learner/algo/optimizer.h"
 #include "learner/algo/sac_loss.h"
 #include "learner/algo/target.h"
+#include "learner/algo/temperature.h"
+#include "learner/algo/trained.h"
 #include "learner/algo/trainer.h"
 
 #include <errno.h>
@@ -20,16 +16,6 @@
 
 enum { CRITICS = 2 };
 
-/* A network that is trained: the policy or a critic. */
-struct part {
-    struct rm_net *net;
-    struct rm_net_workspace *space;
-    struct rm_optimizer *optimizer;
-    size_t count;
-    float *params, *grads;
-    double norm; /* of its last gradient */
-};
-
 struct sac {
     struct rm_trainer trainer; /* first */
     const struct rm_experiment *experiment;
@@ -38,17 +24,14 @@ struct sac {
     struct rm_trainer_settings settings;
     double progress;
 
-    struct part actor, critic[CRITICS];
+    struct rm_trained actor, critic[CRITICS];
     struct rm_normaliser normaliser; /* of all networks: written into each */
     double rows_before;              /* that predecessors' moments stand for */
     struct rm_finite finite;
     struct rm_net_workspace *target_space[CRITICS];
     float *target[CRITICS];
 
-    struct temperature { /* its logarithm, with Adam's moments */
-        double log, m, v;
-        uint64_t steps;
-    } alpha;
+    struct rm_temperature temperature;
     double gap; /* of the last gradient: target entropy - entropy */
 
     /* The backend's memory: (batch, inputs), (batch, actions). */
@@ -80,38 +63,18 @@ static void enter(struct rm_phase_clock *clock, enum rm_phase phase)
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-static int make_part(struct sac *t, struct part *part, const struct rm_network_config *network,
-                     const struct rm_net_shape *shape, struct rm_error *error)
-{
-    struct rm_backend *b = t->backend;
-    int rc = rm_net_compile(&part->net, network, shape, error);
-    if (!rc)
-        rc = rm_net_workspace_create(&part->space, part->net, b, t->batch, 0, true, error);
-    if (!rc)
-        rc = rm_optimizer_create(&part->optimizer, b, t->experiment, part->net, error);
-    if (rc)
-        return rc;
-    part->count = rm_net_param_count(part->net);
-    part->params = b->ops->alloc(b, part->count);
-    part->grads = b->ops->alloc(b, part->count);
-    return part->params && part->grads
-               ? 0
-               : rm_fail(error, -ENOMEM, "backend %s: no memory for %zu parameters", b->name,
-                         part->count);
-}
-
 static int make_networks(struct sac *t, const struct rm_net_shape *shape, struct rm_error *error)
 {
     struct rm_backend *b = t->backend;
     struct rm_net_shape values = *shape;
     values.head = RM_HEAD_VALUES;
-    int rc = make_part(t, &t->actor, &t->experiment->network, shape, error);
+    int rc = rm_trained_create(&t->actor, b, t->experiment, shape, t->batch, error);
     if (!rc)
         rc = rm_normaliser_create(&t->normaliser, b, t->inputs, rm_net_input_mean_at(t->actor.net),
                                   rm_net_input_scale_at(t->actor.net), error);
     for (uint32_t i = 0; !rc && i < CRITICS; i++) {
-        struct part *c = &t->critic[i];
-        rc = make_part(t, c, &t->experiment->network, &values, error);
+        struct rm_trained *c = &t->critic[i];
+        rc = rm_trained_create(c, b, t->experiment, &values, t->batch, error);
         if (!rc)
             rc = rm_net_workspace_create(&t->target_space[i], c->net, b, t->batch, 0, false, error);
         if (!rc && !(t->target[i] = b->ops->alloc(b, c->count)))
@@ -140,19 +103,6 @@ static int make_buffers(struct sac *t, struct rm_error *error)
                : rm_fail(error, -ENOMEM, "no memory for a batch of %u", t->batch);
 }
 
-static void destroy_part(struct sac *t, struct part *part)
-{
-    if (part->params)
-        t->backend->ops->release(t->backend, part->params);
-    if (part->grads)
-        t->backend->ops->release(t->backend, part->grads);
-    rm_optimizer_destroy(part->optimizer);
-    if (part->space)
-        rm_net_workspace_destroy(part->space);
-    if (part->net)
-        rm_net_destroy(part->net);
-}
-
 static void sac_destroy(struct rm_trainer *trainer)
 {
     struct sac *t = of(trainer);
@@ -163,10 +113,10 @@ static void sac_destroy(struct rm_trainer *trainer)
     for (uint32_t i = 0; i < CRITICS; i++) {
         if (t->target_space[i])
             rm_net_workspace_destroy(t->target_space[i]);
-        destroy_part(t, &t->critic[i]);
+        rm_trained_destroy(&t->critic[i]);
         free(t->q[i]);
     }
-    destroy_part(t, &t->actor);
+    rm_trained_destroy(&t->actor);
     rm_normaliser_destroy(&t->normaliser);
     free(t->p);
     free(t->logp);
@@ -201,49 +151,36 @@ static void write_moments(struct sac *t, const struct rm_net *net, float *params
     rm_normaliser_write(&view, params);
 }
 
-static void load_part(struct sac *t, struct part *part, const float *params)
-{
-    t->backend->ops->upload(t->backend, part->params, params, part->count);
-    rm_optimizer_reset(part->optimizer);
-    rm_net_prepare(part->space, part->params);
-}
-
 /* The policy from `params`. Critics are not published: they begin anew, as does the temperature. */
 static void sac_load(struct rm_trainer *trainer, const float *params)
 {
     struct sac *t = of(trainer);
     struct rm_backend *b = t->backend;
-    load_part(t, &t->actor, params);
+    rm_trained_load(&t->actor, params);
     rm_normaliser_resume(&t->normaliser, params, t->rows_before);
     for (uint32_t i = 0; i < CRITICS; i++) {
-        struct part *c = &t->critic[i];
+        struct rm_trained *c = &t->critic[i];
         rm_net_init(c->net, t->host_params,
                     rm_rng_at(t->experiment->seed, RM_STREAM_INIT, t->policy, 1 + i));
-        load_part(t, c, t->host_params);
+        rm_trained_load(c, t->host_params);
         b->ops->upload(b, t->target[i], t->host_params, c->count);
         write_moments(t, c->net, c->params);
         write_moments(t, c->net, t->target[i]);
         rm_net_prepare(c->space, c->params);
         rm_net_prepare(t->target_space[i], t->target[i]);
     }
-    t->alpha = (struct temperature){.log = log(t->experiment->algorithm.temperature)};
-}
-
-static void guard_part(struct rm_guard *guard, struct part *part)
-{
-    rm_guard_floats(guard, part->params, part->count);
-    rm_guard_optimizer(guard, part->optimizer);
+    t->temperature = rm_temperature_of(t->experiment->algorithm.temperature);
 }
 
 static void sac_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
 {
     struct sac *t = of(trainer);
-    guard_part(guard, &t->actor);
+    rm_trained_guard(&t->actor, guard);
     for (uint32_t i = 0; i < CRITICS; i++) {
-        guard_part(guard, &t->critic[i]);
+        rm_trained_guard(&t->critic[i], guard);
         rm_guard_floats(guard, t->target[i], t->critic[i].count);
     }
-    rm_guard_bytes(guard, &t->alpha, sizeof t->alpha);
+    rm_guard_bytes(guard, &t->temperature, sizeof t->temperature);
 }
 
 static void sac_restored(struct rm_trainer *trainer)
@@ -290,13 +227,12 @@ static struct rm_net_input forward(struct sac *t, struct rm_net_workspace *space
     return in;
 }
 
-static void backward(struct sac *t, struct part *part, const struct rm_net_input *in,
+static void backward(struct sac *t, struct rm_trained *part, const struct rm_net_input *in,
                      uint64_t number)
 {
     struct rm_backend *b = t->backend;
     b->ops->upload(b, t->d_out, t->host_d_out, (size_t)t->batch * t->actions);
-    rm_net_backward(part->space, part->params, in, t->d_out, part->grads);
-    part->norm = rm_optimizer_norm(part->optimizer, part->grads);
+    rm_trained_backward(part, in, t->d_out);
     if (rm_finite_due(&t->finite, number, !isfinite(part->norm)))
         rm_finite_look(&t->finite, number, part->space, part->params, in, part->grads);
 }
@@ -312,7 +248,7 @@ static struct rm_sac_view view_of(const struct sac *t, const struct rm_batch *ba
         .q1 = t->q[0],
         .q2 = t->q[1],
         .weight = batch->weight,
-        .alpha = exp(t->alpha.log),
+        .alpha = rm_temperature_alpha(&t->temperature),
         .target_ratio = t->experiment->algorithm.target_entropy_ratio,
         .mask = mask,
     };
@@ -335,7 +271,7 @@ static double critic_gradients(struct sac *t, const struct rm_batch *batch, uint
     if (batch->error)
         memset(batch->error, 0, t->batch * sizeof *batch->error);
     for (uint32_t i = 0; i < CRITICS; i++) {
-        struct part *c = &t->critic[i];
+        struct rm_trained *c = &t->critic[i];
         const struct rm_net_input in = forward(t, c->space, c->params, t->obs, t->q[i]);
         memset(t->host_d_out, 0, outputs * sizeof *t->host_d_out);
         loss += rm_sac_critic_loss(t->q[i], t->batch, t->actions, batch->action, t->y,
@@ -376,7 +312,7 @@ static struct rm_trainer_result sac_gradient(struct rm_trainer *trainer,
         .loss = critics + policy.loss,
         .q_mean = policy.value,
         .entropy = policy.entropy,
-        .temperature = exp(t->alpha.log),
+        .temperature = rm_temperature_alpha(&t->temperature),
         .grad_norm = sqrt(t->actor.norm * t->actor.norm + t->critic[0].norm * t->critic[0].norm +
                           t->critic[1].norm * t->critic[1].norm),
     };
@@ -384,33 +320,12 @@ static struct rm_trainer_result sac_gradient(struct rm_trainer *trainer,
     return result;
 }
 
-static double move_part(struct sac *t, struct part *part, double loss, uint64_t number)
+static double move_part(struct sac *t, struct rm_trained *part, double loss, uint64_t number)
 {
-    const struct rm_optimizer_input step = {
-        .params = part->params,
-        .grads = part->grads,
-        .loss = loss,
-        .update = number,
-        .progress = t->progress,
-    };
-    const double rate = rm_optimizer_apply(part->optimizer, &step, part->norm).learning_rate;
+    const double rate = rm_trained_move(part, loss, number, t->progress);
     write_moments(t, part->net, part->params);
     rm_net_prepare(part->space, part->params);
     return rate;
-}
-
-/* d/dlog alpha of alpha (H - target) is -alpha gap. */
-static void move_temperature(struct sac *t, double rate)
-{
-    const struct rm_experiment *e = t->experiment;
-    if (!e->algorithm.tune_temperature)
-        return;
-    const double b1 = e->optimizer.beta1, b2 = e->optimizer.beta2;
-    const double gradient = -exp(t->alpha.log) * t->gap, k = (double)++t->alpha.steps;
-    t->alpha.m = b1 * t->alpha.m + (1 - b1) * gradient;
-    t->alpha.v = b2 * t->alpha.v + (1 - b2) * gradient * gradient;
-    const double m = t->alpha.m / (1 - pow(b1, k)), v = t->alpha.v / (1 - pow(b2, k));
-    t->alpha.log -= rate * m / (sqrt(v) + e->optimizer.epsilon);
 }
 
 static struct rm_trainer_result sac_update(struct rm_trainer *trainer, const struct rm_batch *batch,
@@ -424,13 +339,13 @@ static struct rm_trainer_result sac_update(struct rm_trainer *trainer, const str
     rm_normaliser_add(&t->normaliser, batch->obs, t->batch);
     result.learning_rate = move_part(t, &t->actor, result.loss, number);
     for (uint32_t i = 0; i < CRITICS; i++) {
-        struct part *c = &t->critic[i];
+        struct rm_trained *c = &t->critic[i];
         move_part(t, c, result.loss, number);
         if (rm_target_follow(t->experiment, t->backend, t->settings.target_tau, number, c->params,
                              c->count, t->target[i], t->host_params))
             rm_net_prepare(t->target_space[i], t->target[i]);
     }
-    move_temperature(t, result.learning_rate);
+    rm_temperature_move(&t->temperature, t->experiment, result.learning_rate, t->gap);
     return result;
 }
 

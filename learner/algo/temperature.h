@@ -1,0 +1,31 @@
+/* temperature: alpha of soft actor-critic, learned as its logarithm by Adam (Kingma 2015) down the
+ * gradient of alpha (H - target) (Christodoulou 2019, eq. 11), H the policy's entropy in the states
+ * of the batch: it falls while there is more entropy than asked for. Plain data. */
+#ifndef RM_LEARNER_ALGO_TEMPERATURE_H
+#define RM_LEARNER_ALGO_TEMPERATURE_H
+
+#include "config/experiment.h"
+
+#include <math.h>
+#include <stdint.h>
+
+struct rm_temperature {
+    double log, m, v; /* with Adam's moments */
+    uint64_t steps;
+};
+
+static inline struct rm_temperature rm_temperature_of(double alpha)
+{
+    return (struct rm_temperature){.log = log(alpha)};
+}
+
+static inline double rm_temperature_alpha(const struct rm_temperature *temperature)
+{
+    return exp(temperature->log);
+}
+
+/* One step; gap = target - H. Does nothing unless algorithm.tune_temperature. */
+void rm_temperature_move(struct rm_temperature *temperature, const struct rm_experiment *experiment,
+                         double learning_rate, double gap);
+
+#endif

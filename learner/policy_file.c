@@ -1,6 +1,7 @@
 #include "learner/policy_file.h"
 
 #include "config/config.h"
+#include "config/schema.h"
 #include "learner/algo/algo.h"
 #include "learner/net/features.h"
 #include "learner/safetensors.h"
@@ -72,7 +73,7 @@ static json_t *make_metadata(const struct rm_policy_file *p)
     json_object_set_new(m, "format", json_string(RM_POLICY_FORMAT));
     json_object_set_new(m, "experiment", json_string(e->name));
     json_object_set_new(m, "policy", json_string(p->policy));
-    json_object_set_new(m, "algorithm", json_string(rm_algo_of(e->algorithm.name)->name));
+    json_object_set_new(m, "algorithm", json_string(rm_algorithm_names[e->algorithm.name]));
     set_json(m, "world", json_deep_copy(json_object_get(config, "world")));
     set_json(m, "network", json_deep_copy(json_object_get(config, "network")));
     set_json(m, "observation", observation(p->agent));

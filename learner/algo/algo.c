@@ -26,12 +26,15 @@ static_assert(sizeof algorithms / sizeof *algorithms == RM_ALGORITHM_IQN + 1,
 
 const struct rm_algo *rm_algo_of(enum rm_algorithm name)
 {
-    return &algorithms[name];
+    return (size_t)name < sizeof algorithms / sizeof *algorithms ? &algorithms[name] : NULL;
 }
 
 uint32_t rm_algo_quantiles(const struct rm_experiment *experiment)
 {
-    return experiment->algorithm.name == RM_ALGORITHM_DQN ? 1 : experiment->algorithm.quantiles;
+    const struct rm_algo *algo = rm_algo_of(experiment->algorithm.name);
+    return algo && (algo->drawn_fractions || algo->fixed_fractions)
+               ? experiment->algorithm.quantiles
+               : 1;
 }
 
 uint32_t rm_algo_target_quantiles(const struct rm_experiment *experiment)

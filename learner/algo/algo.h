@@ -49,10 +49,10 @@ struct rm_algo {
     struct rm_algo_layout (*layout)(uint32_t actions, uint32_t quantiles);
 };
 
-/* By enum rm_algorithm. */
+/* By enum rm_algorithm; NULL for those that are no row of the table. */
 const struct rm_algo *rm_algo_of(enum rm_algorithm name);
 
-/* Quantiles of the online and of the target network's output. */
+/* Quantiles of the online and of the target network's output; 1 where there are none. */
 uint32_t rm_algo_quantiles(const struct rm_experiment *experiment);
 uint32_t rm_algo_target_quantiles(const struct rm_experiment *experiment);
 

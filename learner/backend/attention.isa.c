@@ -190,7 +190,7 @@ void RM_ISA_NAME(attention_dx)(const struct rm_attention_head *h)
     _Alignas(64) float scores[QUERIES * KEYS], d[QUERIES * KEYS];
     const uint32_t width = h->width;
     for (uint32_t r = 0; r < h->rows; r++) {
-        const float *o = h->o + (size_t)r * h->o_stride, *d_o = h->d_o + (size_t)r * h->o_stride;
+        const float *o = h->made + (size_t)r * h->o_stride, *d_o = h->d_o + (size_t)r * h->o_stride;
         float delta = 0.0f;
         for (uint32_t i = 0; i < width; i++)
             delta = RM_FMA(o[i], d_o[i], delta);

@@ -150,7 +150,7 @@ void rm_cpu_add(struct rm_backend *b, const float *x, const float *y, size_t n, 
 struct heads {
     const struct rm_sequence_kernels *k;
     const struct rm_attention *a;
-    const float *qkv, *d_o;
+    const float *qkv, *made, *d_o;
     float *o, *stats, *d_qkv;
 };
 
@@ -171,12 +171,14 @@ static struct rm_attention_head head_of(const struct heads *w, uint32_t index)
         .width = width,
         .scale = 1.0f / sqrtf((float)width),
         .causal = a->causal,
-        .o = w->o + o_at,
         .o_stride = a->units,
         .log_sum = w->stats + ((size_t)from * a->heads + head) * 2,
         .log_stride = 2 * a->heads,
     };
-    if (w->d_qkv) {
+    if (!w->d_qkv) {
+        h.o = w->o + o_at;
+    } else {
+        h.made = w->made + o_at;
         h.d_o = w->d_o + o_at;
         h.d_q = w->d_qkv + at;
         h.d_k = w->d_qkv + at + a->units;
@@ -218,9 +220,7 @@ void rm_cpu_attention(struct rm_backend *b, const struct rm_attention *a, const 
 void rm_cpu_attention_dx(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
                          const float *o, float *stats, const float *d_o, float *d_qkv)
 {
-    /* backward only reads o */
-    struct heads w = {
-        .a = a, .qkv = qkv, .d_o = d_o, .o = (float *)(uintptr_t)o, .stats = stats, .d_qkv = d_qkv};
+    struct heads w = {.a = a, .qkv = qkv, .d_o = d_o, .made = o, .stats = stats, .d_qkv = d_qkv};
     run_heads(b, &w);
 }
 

@@ -24,6 +24,7 @@ struct rm_attention_head {
     float *log_sum; /* (rows) `log_stride` apart: of exp of the scaled scores */
     uint32_t log_stride;
     /* backward: gradients, laid out like what they belong to */
+    const float *made; /* o */
     const float *d_o;
     float *d_q, *d_k, *d_v;
 };

@@ -6,15 +6,22 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* The row that number `code` of column `column` stands for; NULL for 0 and what is in no table. */
+INLINE bool in_first(const struct rm_relations *e, uint32_t column)
+{
+    return column == 0 && e->first_codes;
+}
+
+/* Whether a row stands for number `code` of this column: none does for 0 or what is in no table. */
+INLINE bool has_row(const struct rm_relations *e, uint32_t column, int32_t code)
+{
+    return code > 0 && (uint32_t)code < (in_first(e, column) ? e->first_codes : e->codes);
+}
+
+/* That row. */
 INLINE const float *row_of(const struct rm_relations *e, const float *first, const float *table,
                            uint32_t column, int32_t code)
 {
-    bool other = column == 0 && e->first_codes;
-    uint32_t codes = other ? e->first_codes : e->codes;
-    if (code <= 0 || (uint32_t)code >= codes)
-        return NULL;
-    return (other ? first : table) + (size_t)code * e->units;
+    return (in_first(e, column) ? first : table) + (size_t)code * e->units;
 }
 
 INLINE float sign_of(const struct rm_relations *e, uint32_t column)
@@ -30,9 +37,9 @@ INLINE void sum_some(const struct rm_relations *e, const int32_t *codes, const f
         sum[v] = vec_zero();
     for (uint32_t j = 0; j < e->numbers; j += e->columns)
         for (uint32_t k = 0; k < e->columns; k++) {
-            const float *row = row_of(e, first, table, k, codes[j + k]);
-            if (!row)
+            if (!has_row(e, k, codes[j + k]))
                 continue;
+            const float *row = row_of(e, first, table, k, codes[j + k]);
             vec sign = vec_set(sign_of(e, k));
             for (uint32_t v = 0; v < count; v++)
                 sum[v] = vec_fma(sign, vec_load(row + at + v * VEC_FLOATS), sum[v]);
@@ -53,8 +60,9 @@ void RM_ISA_NAME(relate)(const struct rm_relations *e, const int32_t *codes, con
         for (; at < e->units; at++) {
             float sum = 0.0f;
             for (uint32_t j = 0; j < e->numbers; j++) {
-                const float *row = row_of(e, first, table, j % e->columns, codes[j]);
-                sum = row ? RM_FMA(sign_of(e, j % e->columns), row[at], sum) : sum;
+                uint32_t k = j % e->columns;
+                if (has_row(e, k, codes[j]))
+                    sum = RM_FMA(sign_of(e, k), row_of(e, first, table, k, codes[j])[at], sum);
             }
             y[at] = sum;
         }
@@ -69,10 +77,11 @@ void RM_ISA_NAME(relate_dw)(const struct rm_relations *e, const int32_t *codes, 
     for (uint32_t r = 0; r < rows; r++, codes += e->numbers, dy += e->units)
         for (uint32_t j = 0; j < e->numbers; j++) {
             uint32_t k = j % e->columns;
-            float sign = sign_of(e, k);
-            /* the same row, of the gradient */
-            float *row = (float *)(uintptr_t)row_of(e, d_first, d_table, k, codes[j]);
-            for (uint32_t i = from; row && i < to; i++)
+            float sign = sign_of(e, k), *table = in_first(e, k) ? d_first : d_table;
+            if (!has_row(e, k, codes[j]))
+                continue;
+            float *row = table + (size_t)codes[j] * e->units;
+            for (uint32_t i = from; i < to; i++)
                 row[i] = RM_FMA(sign, dy[i], row[i]);
         }
 }

@@ -167,11 +167,11 @@ static void threads_do_not_matter(void **state)
 
 #define LINEAR(n)                                                                                  \
     {                                                                                              \
-        .type = RM_LAYER_LINEAR, .units = n                                                        \
+        .type = RM_LAYER_LINEAR, .units = (n)                                                      \
     }
 #define LAYER(t, n)                                                                                \
     {                                                                                              \
-        .type = RM_LAYER_##t, .units = n                                                           \
+        .type = RM_LAYER_##t, .units = (n)                                                         \
     }
 
 static void refusals(void **state)

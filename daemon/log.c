@@ -161,8 +161,9 @@ static bool may_write(struct rm_log *log, enum rm_message message)
     return true;
 }
 
-static void log_list(struct rm_log *log, enum rm_log_level level, enum rm_message message,
-                     const struct rm_log_fields *fields, const char *format, va_list list)
+__attribute__((format(printf, 5, 0))) static void
+log_list(struct rm_log *log, enum rm_log_level level, enum rm_message message,
+         const struct rm_log_fields *fields, const char *format, va_list list)
 {
     char text[LINE_MAX_BYTES - 64];
     if (!may_write(log, message))

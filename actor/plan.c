@@ -134,6 +134,11 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     policy->mask_bytes = first->has_mask ? first->actions : 0;
 
     policy->action_words = first->choices > 1 ? first->choices : 1;
+    if (policy->action_words > 1 && !rm_algorithm_traits(e->algorithm.name)->rollout)
+        return rm_fail(error, -EINVAL,
+                       "world \"%s\": %u choices a step; algorithms that learn from replay take "
+                       "worlds of one choice, ppo, appo and vtrace take more",
+                       spec->name, policy->action_words);
     policy->frozen = rm_frozen_policy(e, index) != NULL;
     policy->shape = rm_plan_net_shape(e, first);
     struct rm_net *net;

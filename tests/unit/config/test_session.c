@@ -167,6 +167,27 @@ static void plan_refuses_wrong_maps(void **state)
     assert_string_equal(plan.policy[0].name, "shared");
 }
 
+/* Several choices a step need a policy that draws each; what learns values takes one. */
+static void plan_refuses_choices_of_values(void **state)
+{
+    static struct rm_experiment e;
+    static struct rm_plan plan;
+    struct rm_error error = {""};
+    const struct rm_override dqn[] = {{"world.options.choices=3"}}, one[] = {{"name=small"}},
+                             ppo[] = {{"world.options.choices=3"}, {"algorithm.name=ppo"}};
+    (void)state;
+
+    assert_int_equal(rm_config_load(&e, "config/small.json", dqn, 1, &error), 0);
+    assert_true(rm_plan_make(&plan, &e, &error) < 0);
+    assert_non_null(strstr(error.text, "3 choices a step"));
+    assert_int_equal(rm_config_load(&e, "config/small.json", one, 1, &error), 0);
+    assert_int_equal(rm_plan_make(&plan, &e, &error), 0);
+    assert_int_equal(plan.policy[0].action_words, 1);
+    assert_int_equal(rm_config_load(&e, "config/small.json", ppo, 2, &error), 0);
+    assert_int_equal(rm_plan_make(&plan, &e, &error), 0);
+    assert_int_equal(plan.policy[0].action_words, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +196,7 @@ int main(void)
         cmocka_unit_test(another_process_attaches),
         cmocka_unit_test(another_process_finds_the_priorities),
         cmocka_unit_test(plan_refuses_wrong_maps),
+        cmocka_unit_test(plan_refuses_choices_of_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,9 +141,10 @@ static void cut_m(struct rm_gemm_plan *plan)
         struct stretch *t = &plan->stretches[plan->count];
         t->m0 = m0;
         t->m = next_width(plan->m - m0);
-        bool odd = t->m % 16 != 0 && !plan->masks;
-        t->width = odd ? pad(t->m) : t->m;
         t->panel = plan->kind == RM_GEMM_FORWARD || plan->panelled;
+        /* Only a panel has zeros behind its m: elsewhere that would be the next row, or nothing. */
+        bool odd = t->panel && t->m % 16 != 0 && !plan->masks;
+        t->width = odd ? pad(t->m) : t->m;
         t->lda = t->panel ? pad(t->m) : plan->m;
         t->direct = !odd && plan->kind != RM_GEMM_DW_TURNED;
         t->ldc = t->direct ? plan->m : t->width;

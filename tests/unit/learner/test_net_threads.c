@@ -34,7 +34,7 @@ static struct results run(const char *isa, uint32_t threads, const struct named_
 {
     struct rm_backend *b;
     struct rm_net *net;
-    struct rm_net_workspace *w;
+    struct rm_net_workspace *w = NULL;
     struct rm_error error;
     uint32_t q = of->quantiles ? of->quantiles : 1;
     if (rm_backend_cpu_create(&b, threads, isa, &error) ||

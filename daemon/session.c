@@ -19,7 +19,7 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
         return 0;
     }
     if (count) {
-        snprintf(daemon->not_adopted, sizeof daemon->not_adopted, "%s", why.text);
+        snprintf(daemon->not_adopted, sizeof daemon->not_adopted, "%.500s", why.text);
         for (uint32_t i = 0; i < count; i++)
             close(fds[i]);
         rm_fdstore_forget(count);

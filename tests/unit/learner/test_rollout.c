@@ -52,6 +52,7 @@ static struct fixture *open_fixture(const char *more)
     return f;
 }
 
+#define CARTPOLE "\"actor\": {\"count\": 2, \"worlds\": 5}, \"world\": {\"name\": \"cartpole\"}"
 #define PPO                                                                                        \
     ", \"algorithm\": {\"name\": \"ppo\"}, \"actor\": {\"count\": 2, \"worlds\": 5},"              \
     " \"world\": {\"name\": \"cartpole\"}"
@@ -227,6 +228,25 @@ static void the_learner_ends_after_its_actors(void **state)
     close_fixture(f);
 }
 
+/* Passes over a rollout end with the first that went too far; the figures say what happened. */
+static void too_far_from_the_policy_that_acted(void **state)
+{
+    struct fixture *f =
+        open_fixture(", \"algorithm\": {\"name\": \"ppo\", \"target_kl\": 1e-9}," CARTPOLE);
+    struct rm_board_policy *board = &f->session.board.policies[0];
+    (void)state;
+    for (uint64_t r = 0; r < 3; r++) {
+        assert_int_equal(act(f), 0);
+        assert_int_equal(learn(f), 0);
+        assert_int_equal(latest(f).version, r + 2);
+        assert_int_equal(latest(f).updates, (r + 1) * 4); /* one pass of four minibatches */
+        assert_true(RM_PEEK(&board->kl) > 1e-9);
+        assert_true(RM_PEEK(&board->entropy) > 0.5 && RM_PEEK(&board->entropy) < 0.6932);
+        assert_true(RM_PEEK(&board->value_loss) > 0);
+    }
+    close_fixture(f);
+}
+
 /* --- death ----------------------------------------------------------------------------------- */
 
 /* Parameters of the newest version. */
@@ -349,6 +369,7 @@ int main(void)
         cmocka_unit_test(samples_and_their_successors),
         cmocka_unit_test(a_version_per_rollout),
         cmocka_unit_test(the_learner_ends_after_its_actors),
+        cmocka_unit_test(too_far_from_the_policy_that_acted),
         cmocka_unit_test(a_successor_finds_its_rollout),
         cmocka_unit_test(an_actor_dies_in_a_rollout),
         cmocka_unit_test(what_is_too_old_is_dropped),

@@ -3,6 +3,8 @@
  *
  *   learn FILE SCORE SEEDS NEEDED RESULTS [key=value...]
  *
+ * Seeds count up from the experiment's own (seed=N for others).
+ *
  * A seed reaches SCORE when the mean over the 100 episodes of an evaluation does. Results go to the
  * file RESULTS as JSON. Exit code: 0 when at least NEEDED of SEEDS seeds did, 1 when not, 2 for a
  * wrong call. */
@@ -202,10 +204,11 @@ int main(int argc, char **argv)
     const double score = atof(argv[2]);
     const int seeds = atoi(argv[3]), needed = atoi(argv[4]);
     int reached = 0, rc = load(&experiment, argc, argv, &error);
+    const uint64_t first = experiment.seed; /* of the file, or seed=N */
     json_t *results = json_array();
     for (int s = 0; s < seeds && !rc; s++) {
         memset(&outcome, 0, sizeof outcome);
-        experiment.seed = (uint64_t)s + 1;
+        experiment.seed = first + (uint64_t)s;
         rc = one_seed(&experiment, score, &outcome, &error);
         if (!rc)
             print(&outcome);

@@ -7,6 +7,7 @@
 #include "shm/atomic.h"
 #include "shm/layout.h"
 #include "tests/support/acting.h"
+#include "tests/support/allocations.h"
 #include "tests/support/session.h"
 
 #include <setjmp.h>
@@ -33,6 +34,8 @@ static void start_learner(struct fixture *f)
         fail_msg("%s", error.text);
 }
 
+#define NETWORK ", \"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 4}]}"
+
 /* more: further settings, after a comma. */
 static struct fixture *open_fixture(const char *more)
 {
@@ -41,9 +44,8 @@ static struct fixture *open_fixture(const char *more)
     char json[2048];
     snprintf(json, sizeof json,
              "{\"name\": \"rollout\", \"seed\": 1, \"rollout\": {\"steps\": 8, \"queue\": 3,"
-             " \"max_policy_lag\": 0, \"staleness_max\": 9},"
-             " \"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 4}]} %s}",
-             more);
+             " \"max_policy_lag\": 0, \"staleness_max\": 9} %s %s}",
+             strstr(more, "\"network\"") ? "" : NETWORK, more);
     assert_int_equal(rm_test_session(&f->session, json), 0);
     start_learner(f);
     for (uint32_t i = 0; i < f->session.objects.actors; i++)
@@ -247,6 +249,72 @@ static void too_far_from_the_policy_that_acted(void **state)
     close_fixture(f);
 }
 
+#define ONCE                                                                                       \
+    ", \"algorithm\": {\"name\": \"ppo\", \"epochs\": 1, \"minibatches\": 1}, \"actor\": "         \
+    "{\"count\": 2, \"worlds\": 5},"
+
+/* The learner sees what the actors saw: before the first step the policy gives every action the
+ * probability that it was drawn with, to the bit. */
+static void the_learner_sees_what_actors_saw(void **state)
+{
+    static const char *const settings[] = {
+        ONCE "\"world\": {\"name\": \"cartpole\"}, \"sample\": {\"frame_stack\": 4}",
+        ONCE "\"world\": {\"name\": \"count\", \"options\": {\"mask\": 1, \"choices\": 3,"
+             " \"agents\": 2, \"length\": 3}}, \"policy\": {\"map\": \"shared\"}",
+        ONCE "\"world\": {\"name\": \"treasurehunt\"}, \"sample\": {\"frame_stack\": 2},"
+             " \"policy\": {\"map\": \"shared\"}",
+        ONCE "\"world\": {\"name\": \"taxi\"}, \"network\": {\"layers\": [{\"type\": \"embedding\","
+             " \"units\": 8}, {\"type\": \"linear\", \"units\": 8}]}",
+        ONCE
+        "\"world\": {\"name\": \"cartpole\"}, \"network\": {\"normalize_observations\": true,"
+        " \"layers\": [{\"type\": \"linear\", \"units\": 8}, {\"type\": \"gru\", \"units\": 8}]}",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        struct fixture *f = open_fixture(settings[i]);
+        struct rm_board_policy *board = &f->session.board.policies[0];
+        for (uint64_t r = 0; r < 6; r++) {
+            assert_int_equal(act(f), 0);
+            assert_int_equal(learn(f), 0);
+            assert_int_equal(latest(f).version, r + 2);
+            if (RM_PEEK(&board->kl) != 0)
+                fail_msg("case %zu, rollout %d: kl %g", i, (int)r, RM_PEEK(&board->kl));
+            if (!(RM_PEEK(&board->entropy) > 0))
+                fail_msg("case %zu, rollout %d: entropy %g", i, (int)r, RM_PEEK(&board->entropy));
+        }
+        close_fixture(f);
+    }
+}
+
+/* From the second rollout on, acting and learning allocate nothing, whatever goes along. */
+static void nothing_is_allocated(void **state)
+{
+    static const char *const settings[] = {
+        PPO,
+        ", \"algorithm\": {\"name\": \"ppo\", \"value_head\": \"popart\","
+        " \"normalize_rewards\": true, \"minibatches\": 2}, \"sample\": {\"frame_stack\": "
+        "3}," CARTPOLE,
+        ", \"algorithm\": {\"name\": \"appo\"}," CARTPOLE,
+    };
+    (void)state;
+    if (!rm_test_allocations_counted()) {
+        print_message("skipped: a sanitizer has the allocator\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        struct fixture *f = open_fixture(settings[i]);
+        act(f);
+        learn(f);
+        const uint64_t before = rm_test_allocations();
+        for (int k = 0; k < 3; k++) {
+            act(f);
+            learn(f);
+        }
+        assert_int_equal(rm_test_allocations() - before, 0);
+        close_fixture(f);
+    }
+}
+
 /* --- death ----------------------------------------------------------------------------------- */
 
 /* Parameters of the newest version. */
@@ -370,6 +438,8 @@ int main(void)
         cmocka_unit_test(a_version_per_rollout),
         cmocka_unit_test(the_learner_ends_after_its_actors),
         cmocka_unit_test(too_far_from_the_policy_that_acted),
+        cmocka_unit_test(the_learner_sees_what_actors_saw),
+        cmocka_unit_test(nothing_is_allocated),
         cmocka_unit_test(a_successor_finds_its_rollout),
         cmocka_unit_test(an_actor_dies_in_a_rollout),
         cmocka_unit_test(what_is_too_old_is_dropped),

@@ -220,13 +220,16 @@ static bool sequence_stack(experiment_t *e, char *text, size_t bytes)
                rm_algorithm_names[e->algorithm.name]);
 }
 
+/* Nothing draws noise for a policy: its layers would be linear ones with sigmas that never move. */
 static bool noise_policy(experiment_t *e, char *text, size_t bytes)
 {
-    return e->algorithm.name == RM_ALGORITHM_SAC &&
-           (e->network.noisy_head || layers_of(e, RM_LAYER_NOISY_LINEAR)) &&
-           SAY("noisy layers explore for algorithms that learn values; algorithm.name sac explores "
-               "by "
-               "its entropy: use linear layers and no noisy head");
+    bool noisy = e->network.noisy_head || layers_of(e, RM_LAYER_NOISY_LINEAR);
+    for (uint32_t i = 0; i < e->network.value_layer_count; i++)
+        noisy = noisy || e->network.value_layers[i].type == RM_LAYER_NOISY_LINEAR;
+    return rm_algorithm_traits(e->algorithm.name)->policy && noisy &&
+           SAY("noisy layers are for algorithms that learn values of actions; algorithm.name %s "
+               "draws its actions: use linear layers and no noisy head",
+               rm_algorithm_names[e->algorithm.name]);
 }
 
 static bool noise_without_sigma(experiment_t *e, char *text, size_t bytes)
@@ -430,9 +433,9 @@ const struct rm_check rm_checks[] = {
      recurrent_stray,
      "Recurrent layers need an algorithm that learns from sequences or rollouts."},
     {{"sample.frame_stack", "algorithm.name"}, sequence_stack, "r2d2 takes no stacks of frames."},
-    {{"network.layers", "network.head.noisy", "algorithm.name"},
+    {{"network.layers", "network.head.noisy", "network.value_layers", "algorithm.name"},
      noise_policy,
-     "sac has no noisy layers."},
+     "sac, ppo, appo and vtrace have no noisy layers."},
     {{"network.sigma0", "network.layers", "network.head.noisy"},
      noise_without_sigma,
      "Noisy layers start with some noise."},

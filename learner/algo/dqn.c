@@ -219,6 +219,10 @@ static struct rm_net_input forward(struct dqn *t, enum pass pass, uint64_t numbe
                         t->noise);
         in.noise = t->noise;
     }
+    if (pass == PASS_ONLINE) { /* what is trained drops; what it is compared with is whole */
+        in.dropout_seed = seed;
+        in.dropout_update = number;
+    }
     const float *q = rm_net_forward(target ? t->target_space : t->online_space,
                                     target ? t->target : t->params, &in);
     b->ops->download(b, t->host_q, q, (size_t)t->batch * quantiles * t->actions);

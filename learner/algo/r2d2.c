@@ -224,6 +224,10 @@ static struct rm_net_input unroll(struct r2d2 *t, enum pass pass, const struct r
                         number * PASS_COUNT + pass, rm_net_noise_count(t->net), t->noise);
         in.noise = t->noise;
     }
+    if (!target) { /* what is trained drops; what it is compared with is whole */
+        in.dropout_seed = t->experiment->seed;
+        in.dropout_update = number;
+    }
     if (states)
         b->ops->upload(b, t->state, batch->state, states);
     if (t->burn_in && states)

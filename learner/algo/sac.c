@@ -216,12 +216,20 @@ static const struct rm_net *sac_net(const struct rm_trainer *trainer)
 
 /* --- an update ------------------------------------------------------------------------------- */
 
+/* Of the passes that are trained, which draw each for itself; 0 is off. */
+static uint64_t dropout_of(uint64_t number, uint32_t part)
+{
+    return number * (1 + CRITICS) + part;
+}
+
 /* A forward pass; its outputs to host memory. */
 static struct rm_net_input forward(struct sac *t, struct rm_net_workspace *space,
-                                   const float *params, const float *x, float *out)
+                                   const float *params, const float *x, uint64_t dropout,
+                                   float *out)
 {
     struct rm_backend *b = t->backend;
-    const struct rm_net_input in = {.x = x, .batch = t->batch};
+    const struct rm_net_input in = {
+        .x = x, .batch = t->batch, .dropout_seed = t->experiment->seed, .dropout_update = dropout};
     const float *y = rm_net_forward(space, params, &in);
     b->ops->download(b, out, y, (size_t)t->batch * t->actions);
     return in;
@@ -256,10 +264,10 @@ static struct rm_sac_view view_of(const struct sac *t, const struct rm_batch *ba
 
 static void make_targets(struct sac *t, const struct rm_batch *batch)
 {
-    forward(t, t->actor.space, t->actor.params, t->next_obs, t->logp);
+    forward(t, t->actor.space, t->actor.params, t->next_obs, 0, t->logp);
     rm_sac_policy(t->logp, batch->next_mask, t->batch, t->actions, t->p, t->logp);
     for (uint32_t i = 0; i < CRITICS; i++)
-        forward(t, t->target_space[i], t->target[i], t->next_obs, t->q[i]);
+        forward(t, t->target_space[i], t->target[i], t->next_obs, 0, t->q[i]);
     const struct rm_sac_view next = view_of(t, batch, batch->next_mask);
     rm_sac_targets(&next, batch->ret, batch->discount, t->y);
 }
@@ -272,7 +280,8 @@ static double critic_gradients(struct sac *t, const struct rm_batch *batch, uint
         memset(batch->error, 0, t->batch * sizeof *batch->error);
     for (uint32_t i = 0; i < CRITICS; i++) {
         struct rm_trained *c = &t->critic[i];
-        const struct rm_net_input in = forward(t, c->space, c->params, t->obs, t->q[i]);
+        const struct rm_net_input in =
+            forward(t, c->space, c->params, t->obs, dropout_of(number, 1 + i), t->q[i]);
         memset(t->host_d_out, 0, outputs * sizeof *t->host_d_out);
         loss += rm_sac_critic_loss(t->q[i], t->batch, t->actions, batch->action, t->y,
                                    batch->weight, t->host_d_out, batch->error);
@@ -284,7 +293,8 @@ static double critic_gradients(struct sac *t, const struct rm_batch *batch, uint
 static struct rm_sac_policy_loss policy_gradient(struct sac *t, const struct rm_batch *batch,
                                                  uint64_t number)
 {
-    const struct rm_net_input in = forward(t, t->actor.space, t->actor.params, t->obs, t->logp);
+    const struct rm_net_input in =
+        forward(t, t->actor.space, t->actor.params, t->obs, dropout_of(number, 0), t->logp);
     rm_sac_policy(t->logp, batch->mask, t->batch, t->actions, t->p, t->logp);
     const struct rm_sac_view view = view_of(t, batch, batch->mask);
     const struct rm_sac_policy_loss loss = rm_sac_policy_loss(&view, t->host_d_out);

@@ -228,7 +228,13 @@ static const struct refusal cases[] = {
                  "\"worlds\": 1") ", \"priority\": {\"kind\": \"proportional\"}"),
      {"priority.kind: \"proportional\"; algorithm.form sorrel-mp draws all alike"}},
     {WITH("\"algorithm\": {\"name\": \"sac\"}, \"network\": {\"head\": {\"noisy\": true}}"),
-     {"network.layers: noisy layers explore", "sac"}},
+     {"network.layers: noisy layers are for", "sac draws its actions"}},
+    {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"network\": {\"layers\": [{\"type\": "
+          "\"noisy_linear\", \"units\": 4}]}"),
+     {"network.layers: noisy layers are for", "ppo draws its actions"}},
+    {WITH("\"algorithm\": {\"name\": \"vtrace\"}, \"network\": {\"value_layers\": [{\"type\": "
+          "\"noisy_linear\", \"units\": 4}]}"),
+     {"network.layers: noisy layers are for", "vtrace draws its actions"}},
     {WITH("\"network\": {\"layers\": [{\"type\": \"gru\", \"units\": 8}]}"),
      {"network.layers: recurrent layers learn from sequences", "dqn"}},
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"sample\": {\"frame_stack\": 2}"),

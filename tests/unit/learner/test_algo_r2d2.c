@@ -408,6 +408,24 @@ static void the_gradient_is_that_of_the_loss(void **state)
     rm_trainer_destroy(t);
 }
 
+/* Draws differ from update to update, and are the only thing that does here. */
+static void dropout_drops_in_training(void **state)
+{
+    (void)state;
+    static struct memory m;
+    fill(&m);
+    for (int drops = 0; drops < 2; drops++) {
+        struct rm_experiment e = experiment_of(true, true);
+        e.network.layers[e.network.layer_count++] =
+            (struct rm_layer_config){.type = RM_LAYER_DROPOUT, .rate = drops ? 0.5 : 0};
+        struct rm_trainer *t = trainer_of(&e);
+        const double first = rm_trainer_gradient(t, &m.batch, 1, NULL).loss;
+        const double second = rm_trainer_gradient(t, &m.batch, 2, NULL).loss;
+        assert_true(drops ? fabs(first - second) > 1e-3 * first : first == second);
+        rm_trainer_destroy(t);
+    }
+}
+
 /* What stands in padded rows and in lanes before their first row changes nothing. */
 static void padding_has_no_part(void **state)
 {
@@ -480,6 +498,7 @@ int main(void)
         cmocka_unit_test(two_states_come_out_as_solved_by_hand),
         cmocka_unit_test(terminated_values_are_rewards_and_truncated_ones_bootstrap),
         cmocka_unit_test(the_gradient_is_that_of_the_loss),
+        cmocka_unit_test(dropout_drops_in_training),
         cmocka_unit_test(padding_has_no_part),
         cmocka_unit_test(burn_in_warms_up_the_state),
     };

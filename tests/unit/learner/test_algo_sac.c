@@ -384,6 +384,29 @@ static void an_update_that_is_not_finite_changes_nothing(void **state)
     rm_ring_close(&ring);
 }
 
+/* Draws differ from update to update, and are the only thing that does here. */
+static void dropout_drops_in_training(void **state)
+{
+    (void)state;
+    struct rm_ring ring;
+    rm_story_tell(&ring, 0, 1);
+    const struct rm_sampler_source source = {&ring, 0, 1};
+    struct rm_sampler *s = story_sampler(&source);
+    assert_int_equal(rm_sampler_draw(s, 1, rm_sampler_batch(s)), 1);
+    for (int drops = 0; drops < 2; drops++) {
+        struct rm_experiment e = experiment_of(1, true);
+        e.network.layers[e.network.layer_count++] =
+            (struct rm_layer_config){.type = RM_LAYER_DROPOUT, .rate = drops ? 0.5 : 0};
+        struct rm_trainer *t = trainer_of(&e);
+        const double first = rm_trainer_gradient(t, rm_sampler_batch(s), 1, NULL).loss;
+        const double second = rm_trainer_gradient(t, rm_sampler_batch(s), 2, NULL).loss;
+        assert_true(drops ? fabs(first - second) > 1e-3 * fabs(first) : first == second);
+        rm_trainer_destroy(t);
+    }
+    rm_sampler_destroy(s);
+    rm_ring_close(&ring);
+}
+
 /* Inputs far from 0, one of them of no use: raw they are hard to tell apart, normalised
  * they are not. Policy and critics all take the same moments. */
 static void normalised_inputs_are_learned_from(void **state)
@@ -449,6 +472,7 @@ int main(void)
         cmocka_unit_test(critics_learn_by_half_the_square),
         cmocka_unit_test(two_states_have_their_soft_values),
         cmocka_unit_test(the_temperature_finds_the_entropy),
+        cmocka_unit_test(dropout_drops_in_training),
         cmocka_unit_test(normalised_inputs_are_learned_from),
         cmocka_unit_test(an_update_that_is_not_finite_changes_nothing),
     };

@@ -70,6 +70,8 @@ static struct rm_experiment full(enum rm_algorithm name, uint32_t batch)
         add(&e, RM_LAYER_COSINE_EMBEDDING, 0, 16);
     add(&e, RM_LAYER_NOISY_LINEAR, 20, 0);
     add(&e, RM_LAYER_TANH, 0, 0);
+    add(&e, RM_LAYER_DROPOUT, 0, 0);
+    e.network.layers[e.network.layer_count - 1].rate = 0.2;
     e.network.dueling = true;
     e.network.noisy_head = true;
     e.network.noise = RM_NOISE_INDEPENDENT;
@@ -188,6 +190,26 @@ static void gradients_are_differences_of_the_loss(void **state)
         free(params);
         free(grads);
         free(moved);
+        rm_trainer_destroy(t);
+    }
+}
+
+/* Draws differ from update to update, and are the only thing that does here. */
+static void dropout_drops_in_training(void **state)
+{
+    (void)state;
+    static struct memory m;
+    fill(&m, 0);
+    for (int drops = 0; drops < 2; drops++) {
+        struct rm_experiment e = experiment_of(RM_ALGORITHM_DQN, BATCH);
+        add(&e, RM_LAYER_LINEAR, 24, 0);
+        add(&e, RM_LAYER_DROPOUT, 0, 0);
+        e.network.layers[e.network.layer_count - 1].rate = drops ? 0.5 : 0;
+        struct rm_trainer *t = make(&e, backend, INPUTS, ACTIONS);
+        const double first = rm_trainer_gradient(t, &m.batch, 1, NULL).loss;
+        const double second = rm_trainer_gradient(t, &m.batch, 2, NULL).loss;
+        assert_true(drops ? fabs(first - second) > 1e-3 * first : first == second);
+        assert_true(rm_trainer_gradient(t, &m.batch, 1, NULL).loss == first);
         rm_trainer_destroy(t);
     }
 }
@@ -445,6 +467,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_differences_of_the_loss),
+        cmocka_unit_test(dropout_drops_in_training),
         cmocka_unit_test(two_states_come_out_as_solved_by_hand),
         cmocka_unit_test(the_target_follows_as_configured),
         cmocka_unit_test(what_is_not_finite_changes_nothing),

@@ -4,10 +4,12 @@
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 #include "shm/base/rng.h"
+#include "shm/base/state.h"
 #include "shm/layout.h"
 #include "shm/limiter.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* --- scores ---------------------------------------------------------------------------------- */
@@ -290,23 +292,77 @@ static uint64_t seed_of(uint64_t seed, uint64_t generation, uint32_t index)
     return high << 32 | rm_rng_u32(&rng);
 }
 
-static int create(struct rm_actor *actor, struct rm_error *error)
+/* --- resuming -------------------------------------------------------------------------------- */
+
+void rm_actor_state(struct rm_actor *actor, struct rm_state *state)
+{
+    rm_stepping_state(&actor->stepping, state);
+}
+
+/* What the checkpoint has of this actor; NULL where it begins anew: there is none, or its worlds
+ * could not be saved. */
+static int read_state(const struct rm_actor *actor, struct rm_state **state, struct rm_error *error)
+{
+    const char *folder = actor->session->resume;
+    char path[RM_SESSION_PATH_MAX];
+
+    *state = NULL;
+    if (!folder[0])
+        return 0;
+    int rc = rm_session_checkpoint_file(folder, "actor", actor->index, "state", path, error);
+    if (rc == 0)
+        rc = rm_state_create(state, error);
+    if (rc == 0)
+        rc = rm_state_read(*state, path, error);
+    if (rc == 0 && rm_stepping_state_whole(*state))
+        return 0;
+    rm_state_destroy(*state);
+    *state = NULL;
+    if (rc == 0)
+        fprintf(stderr, "actor %u: its worlds cannot save their state: their episodes begin anew\n",
+                actor->index);
+    return rc;
+}
+
+static int load_state(struct rm_actor *actor, struct rm_state *state, struct rm_error *error)
+{
+    rm_state_load(state);
+    rm_actor_state(actor, state);
+    return rm_state_end(state, error);
+}
+
+/* The rings are this actor's now: as they were left, or in a new generation. */
+static uint64_t take_rings(struct rm_actor *actor, bool resumes)
 {
     struct rm_session *s = actor->session;
+    uint64_t generation = 1;
+
+    for (uint32_t p = 0; p < s->plan.policies; p++) {
+        actor->rings[p] = rm_session_ring(s, actor->index, p);
+        actor->learner[p] = rm_session_wake(s, rm_worker_learner(&s->objects, p));
+        if (!resumes)
+            RM_ADD(&s->board.policies[p].rows_lost, rm_ring_writer_open(actor->rings[p]));
+        generation = RM_PEEK(&actor->rings[p]->shared->generation);
+    }
+    return generation;
+}
+
+static int create(struct rm_actor *actor, struct rm_error *error)
+{
+    struct rm_state *state;
+    struct rm_session *s = actor->session;
     const struct rm_experiment *e = &s->experiment;
-    uint64_t first_world, generation = 1;
+    uint64_t first_world;
     uint32_t worlds;
 
     rm_session_worlds(e, actor->index, &first_world, &worlds);
     if (worlds == 0)
         return rm_fail(error, -EINVAL, "actor %u: no worlds (actor.worlds %u, actor.count %u)",
                        actor->index, e->actor.worlds, e->actor.count);
-    for (uint32_t p = 0; p < s->plan.policies; p++) {
-        actor->rings[p] = rm_session_ring(s, actor->index, p);
-        actor->learner[p] = rm_session_wake(s, rm_worker_learner(&s->objects, p));
-        RM_ADD(&s->board.policies[p].rows_lost, rm_ring_writer_open(actor->rings[p]));
-        generation = RM_PEEK(&actor->rings[p]->shared->generation);
-    }
+    int rc = read_state(actor, &state, error);
+    if (rc < 0)
+        return rc;
+    const uint64_t generation = take_rings(actor, state != NULL);
     actor->evaluator = rm_session_wake(s, rm_worker_evaluator(&s->objects));
     struct rm_stepping_options options = {
         .seed = seed_of(e->seed, generation, actor->index),
@@ -330,7 +386,11 @@ static int create(struct rm_actor *actor, struct rm_error *error)
     actor->in_rounds = e->mode != RM_MODE_FREE && !traits->synchronous;
     /* Rounded up, so that the actors together reach the run's budget. */
     actor->budget = (e->run.steps * worlds + e->actor.worlds - 1) / e->actor.worlds;
-    return rm_stepping_create(&actor->stepping, e, &s->plan, &options, error);
+    rc = rm_stepping_create(&actor->stepping, e, &s->plan, &options, error);
+    if (rc == 0 && state)
+        rc = load_state(actor, state, error);
+    rm_state_destroy(state);
+    return rc;
 }
 
 int rm_actor_create(struct rm_actor **actor, struct rm_session *session, uint32_t index,

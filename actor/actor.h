@@ -15,4 +15,9 @@ int rm_actor_create(struct rm_actor **actor, struct rm_session *session, uint32_
                     struct rm_duty *duty, struct rm_error *error);
 void rm_actor_destroy(struct rm_actor *actor);
 
+/* Between two turns, for checkpoints (shm/base/state.h). Creating an actor of a session that
+ * resumes has loaded it. */
+struct rm_state;
+void rm_actor_state(struct rm_actor *actor, struct rm_state *state);
+
 #endif

@@ -118,6 +118,13 @@ int rm_stepping_begin(struct rm_stepping *s, struct rm_error *error)
     return 0;
 }
 
+int rm_stepping_reopen(struct rm_stepping *s, struct rm_error *error)
+{
+    for (uint32_t i = 0; s->shared && i < s->plan->policies; i++)
+        rm_ring_writer_resume(s->policies[i].ring, s->policies[i].reserved, &s->policies[i].row);
+    return s->started ? open_rows(s, 0, error) : 0;
+}
+
 /* --- exploration ----------------------------------------------------------------------------- */
 
 /* The rate depends on a world's own steps or episodes times the number of worlds: as if all went at

@@ -105,6 +105,17 @@ bool rm_stepping_has_credit(const struct rm_stepping *stepping);
 /* Begins an episode in every world. Needs credit. Errors: the world's. */
 int rm_stepping_begin(struct rm_stepping *stepping, struct rm_error *error);
 
+/* Everything that the next steps depend on but the rows and the weights, between two vector steps,
+ * for checkpoints (shm/base/state.h). To be loaded into a stepping that has not begun, over rings
+ * that were loaded before; `error` is the world's. A world that cannot save its state has none in
+ * it (rm_stepping_state_whole()): then its episodes begin anew. */
+struct rm_state;
+void rm_stepping_state(struct rm_stepping *stepping, struct rm_state *state);
+bool rm_stepping_state_whole(const struct rm_state *state);
+
+/* Points the worlds into the rows that were in hand. */
+int rm_stepping_reopen(struct rm_stepping *stepping, struct rm_error *error);
+
 /* One vector step: needs a beginning, weights and credit. Errors: the world's, and what it gave. */
 int rm_stepping_step(struct rm_stepping *stepping, struct rm_error *error);
 

@@ -50,6 +50,8 @@ struct rm_session {
     struct rm_ring *rings;                        /* [actors * policies], actor-major */
     int *wake_fds;                                /* [workers] */
     struct rm_priorities *priorities; /* [policies] where replay is prioritised, else NULL */
+    char resume[RM_PATH_TEXT_MAX];    /* folder of the checkpoint whose shared part was loaded: the
+                                         first workers load theirs. "": none */
 };
 
 /* Worlds of actor `actor`: [*first, *first + *count) of the experiment's worlds. */
@@ -99,6 +101,17 @@ int rm_session_adopt(struct rm_session *session, const struct rm_experiment *exp
 /* Descriptors worth keeping beyond the daemon's life: configuration, board, weights, rings,
  * priorities. Returns how many there are; stores at most `max`. */
 uint32_t rm_session_kept(const struct rm_session *session, int *fds, uint32_t max);
+
+/* Everything shared that a run depends on - counters, rounds, limiters, settings, weights, rows,
+ * priorities - for checkpoints (shm/base/state.h). Between the turns of all workers. */
+struct rm_state;
+void rm_session_state(struct rm_session *session, struct rm_state *state);
+
+/* A file of a checkpoint: "FOLDER/actor-3.state" and the like. `path` has RM_SESSION_PATH_MAX
+ * bytes. -ENAMETOOLONG */
+#define RM_SESSION_PATH_MAX (RM_PATH_TEXT_MAX + 128)
+int rm_session_checkpoint_file(const char *folder, const char *part, uint32_t index,
+                               const char *ending, char *path, struct rm_error *error);
 
 /* Rows of replay in all rings, and the newest weights version of all policies. */
 uint64_t rm_session_rows(const struct rm_session *session);

@@ -13,6 +13,7 @@
  *
  * Nobody reads its rings. It ends when the actors have, or with the last round. */
 #include "config/traits.h"
+#include "learner/algo/parts_state.h"
 #include "learner/method.h"
 #include "shm/atomic.h"
 #include "shm/base/rng.h"
@@ -82,7 +83,7 @@ static int make_buffers(struct frozen *f, const struct rm_experiment *e, struct 
         return rc;
     f->count = rm_net_param_count(f->net);
     f->params = f->backend->ops->alloc(f->backend, f->count);
-    f->snapshots = malloc(f->config->keep * f->count * sizeof *f->snapshots);
+    f->snapshots = calloc(f->config->keep, f->count * sizeof *f->snapshots);
     f->of_update = calloc(f->config->keep, sizeof *f->of_update);
     if (!f->params || !f->snapshots || !f->of_update)
         return rm_fail(error, -ENOMEM,
@@ -280,6 +281,22 @@ static void frozen_load(struct rm_method *method, const float *params)
     f->version = own.version;
 }
 
+static void frozen_state(struct rm_method *method, struct rm_state *s)
+{
+    struct frozen *f = of(method);
+    const uint32_t keep = f->config->keep;
+    RM_STATE(s, "taken", f->taken);
+    RM_STATE(s, "due", f->due);
+    RM_STATE(s, "updates", f->updates);
+    RM_STATE(s, "version", f->version);
+    RM_STATE(s, "round", f->round);
+    RM_STATE(s, "arrived", f->arrived);
+    RM_STATE(s, "last_round", f->last_round);
+    rm_state_bytes(s, "of_update", f->of_update, keep * sizeof *f->of_update);
+    rm_state_floats(s, "snapshots", f->snapshots, keep * f->count);
+    rm_device_state(s, f->backend, "params", f->params, f->count);
+}
+
 static void frozen_leave(struct rm_method *method)
 {
     arrive(of(method), true);
@@ -295,5 +312,6 @@ const struct rm_method_ops rm_frozen_method = {
     .net = frozen_net,
     .updates = frozen_updates,
     .load = frozen_load,
+    .state = frozen_state,
     .leave = frozen_leave,
 };

@@ -5,6 +5,7 @@
 #include "learner/method.h"
 #include "learner/policy_file.h"
 #include "learner/publisher.h"
+#include "learner/state_file.h"
 #include "shm/atomic.h"
 
 #include <errno.h>
@@ -79,6 +80,47 @@ static const float *params(const struct rm_learner *l)
     return l->method->ops->params(l->method);
 }
 
+bool rm_learner_settled(const struct rm_learner *l)
+{
+    return !l->method->ops->settled || l->method->ops->settled(l->method);
+}
+
+void rm_learner_state(struct rm_learner *l, struct rm_state *s)
+{
+    rm_state_enter(s, "publisher");
+    RM_STATE(s, "due_at", l->publisher.due_at);
+    RM_STATE(s, "stamped", l->publisher.stamped);
+    RM_STATE(s, "env_steps", l->publisher.env_steps);
+    rm_state_leave(s);
+    rm_state_enter(s, l->method->ops->name);
+    l->method->ops->state(l->method, s);
+    rm_state_leave(s);
+}
+
+/* Goes on from a checkpoint, as if it had never gone. What was published last is in the weights. */
+static int resume(struct rm_learner *l, struct rm_error *error)
+{
+    const struct rm_weights *weights = &l->session->weights[l->policy];
+    float *published = malloc(weights->count * sizeof *published);
+    struct rm_state *state = NULL;
+    struct rm_weights_stamp stamp;
+    if (!published)
+        return rm_fail(error, -ENOMEM, "no memory for %" PRIu64 " parameters", weights->count);
+    if (rm_weights_read(weights, published, weights->count, &stamp, NULL))
+        rm_publisher_resume(&l->publisher, published, stamp.updates);
+    free(published);
+    int rc = rm_state_create(&state, error);
+    if (!rc)
+        rc = rm_learner_state_read(state, l->session->resume, l->policy, error);
+    if (!rc) {
+        rm_state_load(state);
+        rm_learner_state(l, state);
+        rc = rm_state_end(state, error);
+    }
+    rm_state_destroy(state);
+    return rc ? rm_fail_within(error, rc, "%s", l->session->resume) : 0;
+}
+
 /* Publishes the first version, or goes on from what a predecessor published last: its parameters,
  * and its counts, which are on the board. What it learned since, its target network and its
  * optimizer's moments went with it. */
@@ -86,6 +128,9 @@ static int begin(struct rm_learner *l, struct rm_error *error)
 {
     struct rm_weights_stamp stamp;
     const uint64_t count = l->session->weights[l->policy].count;
+    l->checkpoints = RM_SEE(&l->run->checkpoint_request);
+    if (l->session->resume[0])
+        return resume(l, error);
     if (rm_weights_latest(&l->session->weights[l->policy]).version == 0) {
         rm_publisher_publish(&l->publisher, params(l), 0, 0);
         rm_session_wake_actors(l->session);
@@ -103,7 +148,6 @@ static int begin(struct rm_learner *l, struct rm_error *error)
                 l->plan->name, stamp.version, stamp.updates,
                 l->method->ops->updates(l->method) - stamp.updates);
     }
-    l->checkpoints = RM_SEE(&l->run->checkpoint_request);
     return 0;
 }
 

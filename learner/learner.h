@@ -19,4 +19,10 @@ int rm_learner_save(struct rm_learner *learner, struct rm_error *error);
 
 void rm_learner_destroy(struct rm_learner *learner);
 
+/* Everything of the learner that a checkpoint keeps (shm/base/state.h), between two turns and when
+ * it is settled. Creating a learner of a session that resumes has loaded it. */
+struct rm_state;
+bool rm_learner_settled(const struct rm_learner *learner);
+void rm_learner_state(struct rm_learner *learner, struct rm_state *state);
+
 #endif

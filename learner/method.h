@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 struct rm_method;
+struct rm_state;
 
 struct rm_method_spec {
     struct rm_session *session; /* all outlive the method */
@@ -58,6 +59,13 @@ struct rm_method_ops {
 
     /* Goes on from these published parameters (host memory): the rest starts afresh. */
     void (*load)(struct rm_method *method, const float *params);
+
+    /* Between two turns: may its state be saved? NULL: always. */
+    bool (*settled)(const struct rm_method *method);
+
+    /* Everything that the next turns depend on but what stands in shared memory, for checkpoints
+     * (shm/base/state.h). Loading is done before the first turn. */
+    void (*state)(struct rm_method *method, struct rm_state *state);
 
     /* The last act: arrives for good where rounds are kept. */
     void (*leave)(struct rm_method *method);

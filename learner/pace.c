@@ -1,6 +1,7 @@
 #include "learner/pace.h"
 
 #include "shm/atomic.h"
+#include "shm/base/state.h"
 
 #include <math.h>
 #include <string.h>
@@ -156,4 +157,20 @@ void rm_pace_arrive(struct rm_pace *pace, bool leave)
     pace->arrived = true;
     if (leave ? rm_round_leave(round, pace->who) : rm_round_arrive(round, pace->who))
         rm_session_wake_all(pace->session);
+}
+
+void rm_pace_state(struct rm_pace *pace, struct rm_state *s)
+{
+    rm_state_enter(s, "pace");
+    RM_STATE(s, "successor", pace->successor);
+    RM_STATE(s, "updates_per_step", pace->updates_per_step);
+    RM_STATE(s, "attempts", pace->attempts);
+    RM_STATE(s, "due_base", pace->due_base);
+    RM_STATE(s, "inserted_base", pace->inserted_base);
+    RM_STATE(s, "round", pace->round);
+    RM_STATE(s, "inserted", pace->inserted);
+    RM_STATE(s, "due", pace->due);
+    RM_STATE(s, "last_round", pace->last_round);
+    RM_STATE(s, "arrived", pace->arrived);
+    rm_state_leave(s);
 }

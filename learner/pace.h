@@ -58,4 +58,8 @@ enum rm_turn rm_pace_too_few(struct rm_pace *pace);
  * advances the round. */
 void rm_pace_arrive(struct rm_pace *pace, bool leave);
 
+/* What it stands on, for checkpoints (shm/base/state.h). */
+struct rm_state;
+void rm_pace_state(struct rm_pace *pace, struct rm_state *state);
+
 #endif

@@ -9,6 +9,7 @@
 #include "learner/sampler.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
+#include "shm/base/state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -324,6 +325,16 @@ static void replay_load(struct rm_method *method, const float *params)
     rm_guard_renew(of(method)->guard);
 }
 
+static void replay_state(struct rm_method *method, struct rm_state *s)
+{
+    struct replay *r = of(method);
+    RM_STATE(s, "updates", r->updates);
+    rm_pace_state(&r->pace, s);
+    rm_sampler_state(r->sampler, s);
+    rm_trainer_state(r->trainer, s);
+    rm_guard_state(r->guard, s);
+}
+
 static void replay_leave(struct rm_method *method)
 {
     rm_pace_arrive(&of(method)->pace, true);
@@ -339,5 +350,6 @@ const struct rm_method_ops rm_replay_method = {
     .net = replay_net,
     .updates = replay_updates,
     .load = replay_load,
+    .state = replay_state,
     .leave = replay_leave,
 };

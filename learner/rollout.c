@@ -15,6 +15,7 @@
 #include "learner/rollout_rows.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
+#include "shm/base/state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -370,6 +371,27 @@ static void rollout_load(struct rm_method *method, const float *params)
     rm_guard_renew(r->guard);
 }
 
+/* A rollout in hand is learned from to its end first: what was copied out of the rings is not
+ * state. */
+static bool rollout_settled(const struct rm_method *method)
+{
+    return !of_const(method)->in_hand;
+}
+
+static void rollout_state(struct rm_method *method, struct rm_state *s)
+{
+    struct rollout *r = of(method);
+    RM_STATE(s, "number", r->number);
+    RM_STATE(s, "env_steps", r->env_steps);
+    RM_STATE(s, "updates", r->updates);
+    RM_STATE(s, "attempts", r->attempts);
+    RM_STATE(s, "round", r->round);
+    RM_STATE(s, "arrived", r->arrived);
+    RM_STATE(s, "last_round", r->last_round);
+    rm_actor_critic_state(r->learner, s);
+    rm_guard_state(r->guard, s);
+}
+
 static void rollout_leave(struct rm_method *method)
 {
     arrive(of(method), true);
@@ -385,5 +407,7 @@ const struct rm_method_ops rm_rollout_method = {
     .net = rollout_net,
     .updates = rollout_updates,
     .load = rollout_load,
+    .settled = rollout_settled,
+    .state = rollout_state,
     .leave = rollout_leave,
 };

@@ -125,6 +125,11 @@ uint32_t rm_sampler_least_rows(const struct rm_sampler *sampler);
 uint64_t rm_sampler_held(const struct rm_sampler *sampler);
 uint64_t rm_sampler_capacity(const struct rm_sampler *sampler);
 
+/* What the next draws depend on, for checkpoints (shm/base/state.h), but for rows and shared
+ * priorities: these must be there before the sampler is made. */
+struct rm_state;
+void rm_sampler_state(struct rm_sampler *sampler, struct rm_state *state);
+
 /* Totals since create. */
 struct rm_sampler_counts rm_sampler_counts(const struct rm_sampler *sampler);
 

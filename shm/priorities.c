@@ -1,5 +1,6 @@
 #include "shm/priorities.h"
 
+#include "shm/base/state.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -116,4 +117,11 @@ void rm_priorities_close(struct rm_priorities *p)
 {
     rm_region_close(&p->region);
     *p = (struct rm_priorities){.region.fd = -1};
+}
+
+void rm_priorities_state(struct rm_priorities *p, struct rm_state *s)
+{
+    RM_STATE(s, "largest", p->shared->largest);
+    rm_state_bytes(s, "entered", p->entered, p->spec.sources * sizeof *p->entered);
+    rm_state_bytes(s, "leaves", p->level[0], p->spec.slots * p->spec.lanes * sizeof(double));
 }

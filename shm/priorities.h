@@ -55,4 +55,9 @@ int rm_priorities_attach(struct rm_priorities *priorities, int fd, bool writable
                          struct rm_error *error);
 void rm_priorities_close(struct rm_priorities *priorities);
 
+/* Leaves and what stands beside them, for checkpoints (shm/base/state.h); sums are added up by
+ * whoever uses them next. Nobody may change them meanwhile. */
+struct rm_state;
+void rm_priorities_state(struct rm_priorities *priorities, struct rm_state *state);
+
 #endif

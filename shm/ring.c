@@ -1,11 +1,13 @@
 #include "shm/ring.h"
 
 #include "shm/base/fault.h"
+#include "shm/base/state.h"
 #include "shm/copy.h"
 #include "shm/layout.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #define COLUMN_ALIGN   64u
 #define ROWS_MIN       4u
@@ -190,6 +192,14 @@ uint64_t rm_ring_writer_open(struct rm_ring *ring)
     return RM_PEEK(&shared->reserved) - RM_PEEK(&shared->committed);
 }
 
+void rm_ring_writer_resume(struct rm_ring *ring, bool reserved, struct rm_row *row)
+{
+    struct rm_ring_shared *shared = ring->shared;
+    ring->consumed_seen = rm_atomic_ring_credit(&shared->consumed);
+    if (reserved)
+        *row = rm_ring_row(ring, RM_PEEK(&shared->committed));
+}
+
 int rm_ring_reserve(struct rm_ring *ring, struct rm_row *row)
 {
     struct rm_ring_shared *shared = ring->shared;
@@ -266,4 +276,33 @@ void rm_ring_consume(struct rm_ring *ring, uint64_t index)
     RM_FAULT("ring.consume.before");
     rm_atomic_ring_consume(&ring->shared->consumed, index);
     RM_FAULT("ring.consume.after");
+}
+
+/* Rows [end - n, end), oldest first, to or from where they stand one after another. */
+static void transfer_rows(struct rm_ring *ring, uint64_t end, uint64_t n, uint8_t *part, bool load)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        uint8_t *row = ring->data + (size_t)((end - n + i) & ring->mask) * ring->row_bytes;
+        uint8_t *kept = part + i * ring->row_bytes;
+        memcpy(load ? row : kept, load ? kept : row, ring->row_bytes);
+    }
+}
+
+void rm_ring_state(struct rm_ring *ring, struct rm_state *s)
+{
+    struct rm_ring_shared *shared = ring->shared;
+    uint64_t reserved = RM_PEEK(&shared->reserved);
+    RM_STATE(s, "reserved", reserved);
+    RM_STATE(s, "committed", shared->committed);
+    RM_STATE(s, "offered", shared->offered);
+    RM_STATE(s, "consumed", shared->consumed);
+    RM_STATE(s, "generation", shared->generation);
+    const uint64_t made = reserved - ring->spec.first_index;
+    const uint64_t held = made < ring->spec.rows ? made : ring->spec.rows;
+    uint8_t *rows = rm_state_part(s, "rows", RM_STATE_BYTES, held * ring->row_bytes);
+    if (!rows)
+        return;
+    transfer_rows(ring, reserved, held, rows, rm_state_loading(s));
+    RM_POKE(&shared->reserved, reserved);
+    ring->consumed_seen = RM_PEEK(&shared->consumed);
 }

@@ -105,6 +105,10 @@ struct rm_row rm_ring_row(const struct rm_ring *ring, uint64_t index);
  * whoever opens before it is reserved anew). */
 uint64_t rm_ring_writer_open(struct rm_ring *ring);
 
+/* The writer of a ring that was loaded whole goes on as if it had never gone: in the same
+ * generation. `reserved`: it had a row in hand, which is *row again. */
+void rm_ring_writer_resume(struct rm_ring *ring, bool reserved, struct rm_row *row);
+
 /* Claims the next row and returns its columns; the writer may fill them in any order over any time,
  * then commits. Returns 1, or 0 when in rollout mode there is no credit (nothing was claimed). */
 int rm_ring_reserve(struct rm_ring *ring, struct rm_row *row);
@@ -141,5 +145,10 @@ uint64_t rm_ring_consumed(const struct rm_ring *ring);
  * not less, but for the moment between a commit and the next offer. */
 uint64_t rm_ring_offered(const struct rm_ring *ring);
 void rm_ring_consume(struct rm_ring *ring, uint64_t index);
+
+/* All rows it holds, the one in the writer's hand included, and where writer and consumer stand,
+ * for checkpoints (shm/base/state.h). Nobody else may use the ring meanwhile. */
+struct rm_state;
+void rm_ring_state(struct rm_ring *ring, struct rm_state *state);
 
 #endif

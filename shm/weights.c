@@ -2,6 +2,7 @@
 
 #include "shm/base/clock.h"
 #include "shm/base/fault.h"
+#include "shm/base/state.h"
 #include "shm/copy.h"
 #include "shm/layout.h"
 
@@ -204,4 +205,27 @@ int rm_weights_read_before(const struct rm_weights *weights, uint64_t round, flo
             return 0;
         }
     }
+}
+
+static void slot_state(struct rm_weights *weights, uint32_t i, struct rm_state *s)
+{
+    static const char *const names[RM_WEIGHTS_SLOTS] = {"slot0", "slot1", "slot2"};
+    struct rm_weights_slot *slot = &weights->shared->slot[i];
+    rm_state_enter(s, names[i]);
+    RM_STATE(s, "version", slot->version);
+    RM_STATE(s, "updates", slot->updates);
+    RM_STATE(s, "round", slot->round);
+    RM_STATE(s, "env_steps", slot->env_steps);
+    if (RM_PEEK(&slot->version) > 0)
+        rm_state_floats(s, "params", arena_of(weights, i), weights->count);
+    rm_state_leave(s);
+    if (rm_state_loading(s))
+        RM_POKE(&slot->time_ns, rm_now_ns()); /* the clock of then may not be that of now */
+}
+
+void rm_weights_state(struct rm_weights *weights, struct rm_state *s)
+{
+    for (uint32_t i = 0; i < RM_WEIGHTS_SLOTS; i++)
+        slot_state(weights, i, s);
+    RM_STATE(s, "latest", weights->shared->latest);
 }

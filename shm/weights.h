@@ -56,6 +56,11 @@ int rm_weights_read(const struct rm_weights *weights, float *params, uint64_t n,
 int rm_weights_read_version(const struct rm_weights *weights, uint64_t version, float *params,
                             uint64_t n, struct rm_weights_stamp *stamp);
 
+/* All versions that are kept, for checkpoints (shm/base/state.h). Nobody may publish meanwhile.
+ */
+struct rm_state;
+void rm_weights_state(struct rm_weights *weights, struct rm_state *state);
+
 /* Lockstep: the same as rm_weights_read(), but the newest version published in a round < `round`.
  */
 int rm_weights_read_before(const struct rm_weights *weights, uint64_t round, float *params,

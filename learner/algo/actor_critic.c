@@ -1,5 +1,6 @@
 #include "learner/algo/actor_critic_private.h"
 #include "learner/algo/guard.h"
+#include "learner/algo/parts_state.h"
 #include "shm/base/rng.h"
 
 #include <errno.h>
@@ -185,6 +186,20 @@ void rm_actor_critic_guarded(struct rm_actor_critic *ac, struct rm_guard *guard)
 void rm_actor_critic_restored(struct rm_actor_critic *ac)
 {
     rm_net_prepare(ac->learn_space, ac->params);
+}
+
+void rm_actor_critic_state(struct rm_actor_critic *ac, struct rm_state *s)
+{
+    rm_device_state(s, ac->backend, "params", ac->params, ac->count);
+    rm_optimizer_state(ac->optimizer, ac->backend, "optimizer", s);
+    rm_normaliser_state(&ac->normaliser, s);
+    rm_reward_scale_state(&ac->reward_scale, s);
+    rm_value_head_state(&ac->value_head, s);
+    if (ac->sequences.own)
+        rm_state_floats(s, "value_state", ac->sequences.value,
+                        (size_t)ac->sequences.lanes * ac->sequences.own);
+    if (rm_state_loading(s))
+        rm_actor_critic_restored(ac);
 }
 
 const float *rm_actor_critic_params(const struct rm_actor_critic *ac)

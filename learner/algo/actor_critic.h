@@ -27,6 +27,7 @@
 
 struct rm_actor_critic;
 struct rm_guard;
+struct rm_state;
 
 struct rm_actor_critic_spec {
     const struct rm_experiment *experiment; /* outlive it */
@@ -94,6 +95,9 @@ void rm_actor_critic_resume(struct rm_actor_critic *ac, const struct rm_actor_cr
  * derived from it (guard.h). */
 void rm_actor_critic_guarded(struct rm_actor_critic *ac, struct rm_guard *guard);
 void rm_actor_critic_restored(struct rm_actor_critic *ac);
+
+/* What the next rollouts depend on, between two of them, for checkpoints (shm/base/state.h). */
+void rm_actor_critic_state(struct rm_actor_critic *ac, struct rm_state *state);
 
 const float *rm_actor_critic_params(const struct rm_actor_critic *ac);
 const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac);

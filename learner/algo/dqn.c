@@ -7,6 +7,7 @@
 #include "learner/algo/guard.h"
 #include "learner/algo/normaliser.h"
 #include "learner/algo/optimizer.h"
+#include "learner/algo/parts_state.h"
 #include "learner/algo/target.h"
 #include "learner/algo/trainer.h"
 
@@ -316,6 +317,15 @@ static struct rm_trainer_result dqn_update(struct rm_trainer *trainer, const str
     return result;
 }
 
+static void dqn_state(struct rm_trainer *trainer, struct rm_state *s)
+{
+    struct dqn *t = of(trainer);
+    rm_device_state(s, t->backend, "params", t->params, t->count);
+    rm_device_state(s, t->backend, "target", t->target, t->count);
+    rm_optimizer_state(t->optimizer, t->backend, "optimizer", s);
+    rm_normaliser_state(&t->normaliser, s);
+}
+
 static const float *dqn_params(const struct rm_trainer *trainer)
 {
     return of_const(trainer)->params;
@@ -408,6 +418,7 @@ const struct rm_trainer_ops rm_dqn_trainer = {
     .load = dqn_load,
     .guarded = dqn_guarded,
     .restored = dqn_restored,
+    .state = dqn_state,
     .params = dqn_params,
     .target = dqn_target,
     .grads = dqn_grads,

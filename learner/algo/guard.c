@@ -1,6 +1,7 @@
 #include "learner/algo/guard.h"
 
 #include "shm/atomic.h"
+#include "shm/base/state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -160,6 +161,14 @@ void rm_guard_renew(struct rm_guard *g)
     g->has_good = false;
     g->in_a_row = 0;
     take_candidate(g, 0);
+}
+
+void rm_guard_state(struct rm_guard *g, struct rm_state *s)
+{
+    if (rm_state_loading(s))
+        rm_guard_renew(g);
+    RM_STATE(s, "guard.in_a_row", g->in_a_row);
+    RM_STATE(s, "guard.rollbacks", g->rollbacks);
 }
 
 /* --- judging --------------------------------------------------------------------------------- */

@@ -52,6 +52,11 @@ enum rm_guard_verdict {
                          rm_net_prepare(), what is derived from it must be derived anew */
 };
 
+/* For checkpoints (shm/base/state.h): how often it has gone back, and what it counts. What was
+ * loaded takes the place of its last good copy. */
+struct rm_state;
+void rm_guard_state(struct rm_guard *guard, struct rm_state *state);
+
 /* After an update. `updates`: good ones so far, this one included if it was. Returns a verdict, or
  * -EDOM: it gives up, and *error says so. */
 int rm_guard_judge(struct rm_guard *guard, bool finite, double loss, double grad_norm,

@@ -6,6 +6,7 @@
 #include "learner/algo/guard.h"
 #include "learner/algo/normaliser.h"
 #include "learner/algo/optimizer.h"
+#include "learner/algo/parts_state.h"
 #include "learner/algo/r2d2_loss.h"
 #include "learner/algo/target.h"
 #include "learner/algo/trainer.h"
@@ -177,6 +178,15 @@ static void r2d2_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
     rm_guard_floats(guard, t->params, t->count);
     rm_guard_floats(guard, t->target, t->count);
     rm_guard_optimizer(guard, t->optimizer);
+}
+
+static void r2d2_state(struct rm_trainer *trainer, struct rm_state *s)
+{
+    struct r2d2 *t = of(trainer);
+    rm_device_state(s, t->backend, "params", t->params, t->count);
+    rm_device_state(s, t->backend, "target", t->target, t->count);
+    rm_optimizer_state(t->optimizer, t->backend, "optimizer", s);
+    rm_normaliser_state(&t->normaliser, s);
 }
 
 static const float *r2d2_params(const struct rm_trainer *trainer)
@@ -372,6 +382,7 @@ const struct rm_trainer_ops rm_r2d2_trainer = {
     .load = r2d2_load,
     .guarded = r2d2_guarded,
     .restored = r2d2_restored,
+    .state = r2d2_state,
     .params = r2d2_params,
     .target = r2d2_target,
     .grads = r2d2_grads,

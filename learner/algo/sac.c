@@ -3,6 +3,7 @@
  * are taken at the same parameters; then everything moves at once. */
 #include "learner/algo/finite.h"
 #include "learner/algo/normaliser.h"
+#include "learner/algo/parts_state.h"
 #include "learner/algo/sac_loss.h"
 #include "learner/algo/target.h"
 #include "learner/algo/temperature.h"
@@ -191,6 +192,27 @@ static void sac_restored(struct rm_trainer *trainer)
         rm_net_prepare(t->critic[i].space, t->critic[i].params);
         rm_net_prepare(t->target_space[i], t->target[i]);
     }
+}
+
+static void state_of_part(struct sac *t, struct rm_trained *part, struct rm_state *s)
+{
+    rm_device_state(s, t->backend, "params", part->params, part->count);
+    rm_optimizer_state(part->optimizer, t->backend, "optimizer", s);
+}
+
+static void sac_state(struct rm_trainer *trainer, struct rm_state *s)
+{
+    static const char *const names[CRITICS] = {"critic0", "critic1"};
+    struct sac *t = of(trainer);
+    state_of_part(t, &t->actor, s);
+    for (uint32_t i = 0; i < CRITICS; i++) {
+        rm_state_enter(s, names[i]);
+        state_of_part(t, &t->critic[i], s);
+        rm_device_state(s, t->backend, "target", t->target[i], t->critic[i].count);
+        rm_state_leave(s);
+    }
+    rm_normaliser_state(&t->normaliser, s);
+    RM_STATE(s, "temperature", t->temperature);
 }
 
 static const float *sac_params(const struct rm_trainer *trainer)
@@ -414,6 +436,7 @@ const struct rm_trainer_ops rm_sac_trainer = {
     .load = sac_load,
     .guarded = sac_guarded,
     .restored = sac_restored,
+    .state = sac_state,
     .params = sac_params,
     .target = sac_target,
     .grads = sac_grads,

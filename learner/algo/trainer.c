@@ -1,6 +1,7 @@
 #include "learner/algo/trainer.h"
 
 #include "config/traits.h"
+#include "shm/base/state.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -65,6 +66,13 @@ void rm_trainer_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
 void rm_trainer_restored(struct rm_trainer *trainer)
 {
     trainer->ops->restored(trainer);
+}
+
+void rm_trainer_state(struct rm_trainer *trainer, struct rm_state *state)
+{
+    trainer->ops->state(trainer, state);
+    if (rm_state_loading(state))
+        trainer->ops->restored(trainer);
 }
 
 const float *rm_trainer_params(const struct rm_trainer *trainer)

@@ -20,6 +20,7 @@
 
 struct rm_trainer;
 struct rm_guard;
+struct rm_state;
 
 struct rm_trainer_spec {
     const struct rm_experiment *experiment; /* outlives the trainer */
@@ -55,6 +56,7 @@ struct rm_trainer_ops {
     void (*load)(struct rm_trainer *trainer, const float *params);
     void (*guarded)(struct rm_trainer *trainer, struct rm_guard *guard);
     void (*restored)(struct rm_trainer *trainer);
+    void (*state)(struct rm_trainer *trainer, struct rm_state *state);
     const float *(*params)(const struct rm_trainer *trainer);
     const float *(*target)(const struct rm_trainer *trainer);
     const float *(*grads)(const struct rm_trainer *trainer);
@@ -96,6 +98,9 @@ void rm_trainer_load(struct rm_trainer *trainer, const float *params);
  * prepares what is derived from it. */
 void rm_trainer_guarded(struct rm_trainer *trainer, struct rm_guard *guard);
 void rm_trainer_restored(struct rm_trainer *trainer);
+
+/* What the next updates depend on, for checkpoints (shm/base/state.h). */
+void rm_trainer_state(struct rm_trainer *trainer, struct rm_state *state);
 
 /* In the backend's memory: the parameters that act (param_count of the net), their target network
  * (NULL where there is none) and their last gradient. */

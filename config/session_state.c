@@ -1,0 +1,93 @@
+/* What of the shared objects goes into a checkpoint. Each object says itself what it is made of;
+ * the board is here: its counters, but not its words on processes, times and requests, which are
+ * those of the daemon that looks after them. */
+#include "config/session.h"
+#include "shm/atomic.h"
+#include "shm/base/state.h"
+#include "shm/layout.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static void enter(struct rm_state *s, const char *noun, uint32_t i)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%s%u", noun, i);
+    rm_state_enter(s, name);
+}
+
+static void run_state(struct rm_board_run *run, struct rm_state *s)
+{
+    rm_state_enter(s, "run");
+    rm_state_bytes(s, "settings", run->settings, sizeof run->settings);
+    RM_STATE(s, "evaluations", run->evaluations);
+    RM_STATE(s, "eval_score_mean", run->eval_score_mean);
+    RM_STATE(s, "eval_score_stderr", run->eval_score_stderr);
+    RM_STATE(s, "eval_episodes", run->eval_episodes);
+    RM_STATE(s, "scores", run->scores);
+    rm_state_leave(s);
+    if (rm_state_loading(s))
+        RM_ADD_OWN(&run->settings_version, 1);
+}
+
+static void worker_state(struct rm_board_worker *w, struct rm_state *s)
+{
+    RM_STATE(s, "turns", w->turns);
+    RM_STATE(s, "sleeps", w->sleeps);
+    rm_state_bytes(s, "phase_ns", w->phase_ns, sizeof w->phase_ns);
+    RM_STATE(s, "steps", w->steps);
+    rm_state_bytes(s, "steps_at", w->steps_at, sizeof w->steps_at);
+}
+
+static void board_state(struct rm_board_view *board, struct rm_state *s)
+{
+    run_state(board->run, s);
+    RM_STATE(s, "round", *board->round);
+    for (uint32_t i = 0; i < board->run->policies; i++) {
+        enter(s, "policy", i);
+        RM_STATE(s, "counters", board->policies[i]);
+        rm_state_leave(s);
+    }
+    for (uint32_t i = 0; i < board->run->agents; i++) {
+        enter(s, "agent", i);
+        RM_STATE(s, "counters", board->agents[i]);
+        rm_state_leave(s);
+    }
+    for (uint32_t i = 0; i < board->run->workers; i++) {
+        enter(s, "worker", i);
+        worker_state(&board->workers[i], s);
+        rm_state_leave(s);
+    }
+}
+
+void rm_session_state(struct rm_session *session, struct rm_state *s)
+{
+    const struct rm_objects *o = &session->objects;
+    rm_state_enter(s, "board");
+    board_state(&session->board, s);
+    rm_state_leave(s);
+    for (uint32_t p = 0; p < o->policies; p++) {
+        enter(s, "weights", p);
+        rm_weights_state(&session->weights[p], s);
+        rm_state_leave(s);
+    }
+    for (uint32_t i = 0; i < o->actors * o->policies; i++) {
+        enter(s, "ring", i);
+        rm_ring_state(&session->rings[i], s);
+        rm_state_leave(s);
+    }
+    for (uint32_t p = 0; p < o->priorities; p++) {
+        enter(s, "priorities", p);
+        rm_priorities_state(&session->priorities[p], s);
+        rm_state_leave(s);
+    }
+}
+
+int rm_session_checkpoint_file(const char *folder, const char *part, uint32_t index,
+                               const char *ending, char *path, struct rm_error *error)
+{
+    const int n = snprintf(path, RM_SESSION_PATH_MAX, "%s/%s-%u.%s", folder, part, index, ending);
+    return n < RM_SESSION_PATH_MAX
+               ? 0
+               : rm_fail(error, -ENAMETOOLONG, "%s/%s-%u: path too long", folder, part, index);
+}

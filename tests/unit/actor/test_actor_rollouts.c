@@ -1,6 +1,7 @@
 /* Actors of synchronous rollouts: which weights they answer with, when they wait, whom they wake,
  * and when they are done. Actors by distribution: what they draw. */
 #include "actor/actor.h"
+#include "actor/evaluator.h"
 #include "learner/net/categorical.h"
 #include "shm/atomic.h"
 #include "shm/layout.h"
@@ -344,6 +345,32 @@ static void splits_do_not_matter(void **state)
     close_fixture(b);
 }
 
+/* A world without chance: the likeliest answers play all episodes alike, draws do not. */
+static void evaluated_by_the_likeliest_or_by_draws(void **state)
+{
+    (void)state;
+    for (int draws = 0; draws < 2; draws++) {
+        char more[128];
+        snprintf(more, sizeof more, ", \"evaluation\": {\"answer\": \"%s\", \"worlds\": 4}",
+                 draws ? "sample" : "greedy");
+        struct fixture *f = open_fixture("\"choices\": 2, \"max_steps\": 30", more);
+        struct rm_board_run *run = f->session.board.run;
+        struct rm_evaluator *evaluator;
+        struct rm_error error = {""};
+        struct rm_duty duty;
+        assert_int_equal(rm_evaluator_create(&evaluator, &f->session, &duty, &error), 0);
+        publish(f, 0, 0);
+        RM_POKE(&run->evaluate_episodes, 40);
+        RM_RAISE(&run->evaluate_request, 1);
+        while (rm_test_turn(&duty) > 0)
+            ;
+        assert_int_equal(RM_PEEK(&run->evaluations), 1);
+        assert_int_equal(RM_PEEK(&run->eval_score_stderr) > 0, draws);
+        rm_evaluator_destroy(evaluator);
+        close_fixture(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +384,7 @@ int main(void)
         cmocka_unit_test(one_step_of_several_phases_is_refused),
         cmocka_unit_test(answers_and_their_probabilities),
         cmocka_unit_test(splits_do_not_matter),
+        cmocka_unit_test(evaluated_by_the_likeliest_or_by_draws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,13 @@ bool rm_network_takes_codes(const struct rm_network_config *network)
     return network->layer_count > 0 && network->layers[0].type == RM_LAYER_EMBEDDING;
 }
 
+const char *rm_evaluation_word(const struct rm_experiment *experiment)
+{
+    const bool draws = traits[experiment->algorithm.name].policy;
+
+    return draws && experiment->evaluation.answer == RM_ANSWER_SAMPLE ? "sampled" : "greedy";
+}
+
 const struct rm_frozen_config *rm_frozen_policy(const struct rm_experiment *experiment,
                                                 uint32_t policy)
 {

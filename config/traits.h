@@ -22,6 +22,9 @@ const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name);
  * floats made of them. */
 bool rm_network_takes_codes(const struct rm_network_config *network);
 
+/* How evaluations answer, for words: "greedy" or "sampled". */
+const char *rm_evaluation_word(const struct rm_experiment *experiment);
+
 /* Is this policy a frozen opponent? NULL if not. */
 const struct rm_frozen_config *rm_frozen_policy(const struct rm_experiment *experiment,
                                                 uint32_t policy);

@@ -2,6 +2,7 @@
  * state needs. */
 #include "daemon/daemon.h"
 
+#include "config/traits.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 
@@ -223,8 +224,9 @@ static bool note_evaluations(struct rm_daemon *daemon)
     uint64_t episodes = RM_PEEK(&run->eval_episodes);
     struct rm_log_fields fields = fields_now(daemon);
     rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_EVALUATED, &fields,
-                   "evaluation %llu: greedy score %.2f +- %.2f over %llu episodes",
-                   (unsigned long long)finished, mean, error, (unsigned long long)episodes);
+                   "evaluation %llu: %s score %.2f +- %.2f over %llu episodes",
+                   (unsigned long long)finished, rm_evaluation_word(&daemon->session.experiment),
+                   mean, error, (unsigned long long)episodes);
     rm_daemon_event(daemon, "evaluation",
                     json_pack("{s:I,s:f,s:f,s:I}", "count", (json_int_t)finished, "mean",
                               isfinite(mean) ? mean : 0.0, "stderr", isfinite(error) ? error : 0.0,

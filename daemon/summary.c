@@ -1,6 +1,7 @@
 /* The tables at the end of a run in the foreground. */
 #include "daemon/console.h"
 
+#include "config/traits.h"
 #include "daemon/daemon.h"
 #include "shm/atomic.h"
 
@@ -57,7 +58,8 @@ static void greedy_score(FILE *out, const struct rm_daemon *daemon)
     const struct rm_board_run *run = daemon->session.board.run;
     if (RM_PEEK(&run->evaluations) == 0)
         return;
-    fprintf(out, "\ngreedy score %.1f +- %.1f over %llu episodes", RM_PEEK(&run->eval_score_mean),
+    fprintf(out, "\n%s score %.1f +- %.1f over %llu episodes",
+            rm_evaluation_word(&daemon->session.experiment), RM_PEEK(&run->eval_score_mean),
             RM_PEEK(&run->eval_score_stderr), (unsigned long long)RM_PEEK(&run->eval_episodes));
     if (isfinite(daemon->world.score_random))
         fprintf(out, "; a random policy scores %.1f", daemon->world.score_random);

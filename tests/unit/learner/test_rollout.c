@@ -294,7 +294,7 @@ static void nothing_is_allocated(void **state)
         ", \"algorithm\": {\"name\": \"ppo\", \"value_head\": \"popart\","
         " \"normalize_rewards\": true, \"minibatches\": 2}, \"sample\": {\"frame_stack\": "
         "3}," CARTPOLE,
-        ", \"algorithm\": {\"name\": \"appo\"}," CARTPOLE,
+        (", \"algorithm\": {\"name\": \"appo\"}," CARTPOLE),
     };
     (void)state;
     if (!rm_test_allocations_counted()) {

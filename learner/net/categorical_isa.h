@@ -79,7 +79,9 @@ static inline void softmax_of(struct block *b, struct softmax *s)
         s->sum[k] = 0;
     }
     for (uint32_t a = 0; a < b->actions; a++) {
-        float *l = kept ? b->logit[a] : room;
+        float *l = room;
+        if (kept)
+            l = b->logit[a];
         fetch_logit(b, a, l);
         for (uint32_t k = 0; k < BLOCK_ROWS; k++)
             s->max[k] = l[k] > s->max[k] ? l[k] : s->max[k];

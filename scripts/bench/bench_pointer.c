@@ -181,7 +181,7 @@ static void bench_prover(const char *name, uint32_t width, uint32_t hidden, uint
     n.input = (struct rm_net_input){.x = x, .batch = STATES};
     double macs = 2.0 * width * hidden + (blocks + 1.0) * hidden * hidden;
     double flops = items * 2.0 * macs + (items - STATES) * 2.0 * width;
-    snprintf(note, sizeof note, "%u states, %.2f candidates of %d", STATES,
+    snprintf(note, sizeof note, "%d states, %.2f candidates of %d", STATES,
              (double)items / STATES - 1, ITEMS - 1);
     report(name, update ? 3 * flops : flops, update ? forward_backward : forward, &n, note);
     unmake(&n);

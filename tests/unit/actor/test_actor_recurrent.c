@@ -52,7 +52,8 @@ static uint32_t follow(void)
     struct rm_backend *backend;
     struct rm_net_workspace *space;
     struct rm_weights_stamp stamp;
-    float *params = malloc(plan->param_count * sizeof *params), state[2 * UNITS], next[2 * UNITS];
+    float *params = malloc(plan->param_count * sizeof *params), state[2 * UNITS];
+    float next[2 * UNITS] = {0};
     uint32_t best = 0, firsts = 0;
     const size_t floats = plan->state_floats;
     assert_int_equal(rm_backend_cpu_create(&backend, 1, "auto", &error), 0);

@@ -14,6 +14,10 @@
  * nap: an idle helper is asleep before anybody can measure it. */
 #define SPIN_NS 50000u
 
+/* Pauses before taking tiles that are another thread's, who may have begun a little later: what it
+ * does itself need not come and go between caches. About a microsecond. */
+#define PATIENCE 100u
+
 /* Tiles of a job are dealt to threads in equal stretches, the same stretch to the same thread every
  * time: what it wrote in one job is still in its own cache for the next. Who is done with his own
  * stretch takes from the others'.
@@ -88,8 +92,17 @@ static uint32_t take_stretch(struct rm_pool *pool, uint32_t stretch, uint64_t jo
 static uint64_t take_tiles(struct rm_pool *pool, uint32_t own)
 {
     uint64_t job = RM_TOTAL_LOAD(&pool->job);
-    uint32_t taken = 0;
-    for (uint32_t i = 0; i < pool->threads; i++)
+    const uint32_t tiles = RM_TOTAL_LOAD(&pool->tiles);
+    uint32_t taken = take_stretch(pool, own, job);
+    if (taken)
+        RM_TOTAL_ADD(&pool->done, taken);
+    for (uint32_t spins = 0; spins < PATIENCE && RM_TOTAL_LOAD(&pool->job) == job; spins++) {
+        if (RM_TOTAL_LOAD(&pool->done) >= tiles)
+            return job;
+        pause_cpu();
+    }
+    taken = 0;
+    for (uint32_t i = 1; i < pool->threads; i++)
         taken += take_stretch(pool, (own + i) % pool->threads, job);
     if (taken)
         RM_TOTAL_ADD(&pool->done, taken);

@@ -191,7 +191,9 @@ const struct rm_key rm_keys[] = {
         "appo, vtrace: a rollout whose weights are more updates old than this is dropped and "
         "counted; 0: none is."),
     U32("rollout.queue", rollout.queue, 2, 64, 2, "rollouts",
-        "appo, vtrace: rollouts a ring holds; an actor that is so far ahead waits."),
+        "appo, vtrace: rollouts a ring holds at least; its rows are rounded up to a power of two, "
+        "and "
+        "an actor that is a whole ring ahead waits."),
 
     HOT("limiter.updates_per_step", limiter.updates_per_step, RM_KEY_F64, 0, 1000, 0.25, "updates",
         RM_HOT_UPDATES_PER_STEP,
@@ -238,7 +240,9 @@ const struct rm_key rm_keys[] = {
     ABOVE("algorithm.clip", algorithm.clip, 0, 10, 0.2, "", RM_COLD,
           "ppo, appo: how far the probability ratio may go from 1 (Schulman 2017, eq. 7)."),
     F64("algorithm.value_clip", algorithm.value_clip, 0, 1e9, 0, "",
-        "ppo, appo: how far the value may go from that of the rollout; 0: no clipping."),
+        "ppo, appo, vtrace: how far the value may go from that of the rollout, in units of the "
+        "value "
+        "head's output; 0: no clipping."),
     HOT("algorithm.entropy_coefficient", algorithm.entropy_coefficient, RM_KEY_F64, 0, 100, 0, "",
         RM_HOT_ENTROPY_COEFFICIENT, "ppo, appo, vtrace: weight of the policy's entropy."),
     F64("algorithm.value_coefficient", algorithm.value_coefficient, 0, 100, 0.5, "",
@@ -247,13 +251,14 @@ const struct rm_key rm_keys[] = {
         "ppo, appo: passes over a rollout."),
     U32("algorithm.minibatches", algorithm.minibatches, 1, 65536, 4, "parts",
         "ppo, appo, vtrace: parts that a rollout is cut into; one optimizer step each."),
-    ENUM("algorithm.normalize_advantages", algorithm.normalize_advantages, rm_normalise_names,
-         RM_NORMALISE_MINIBATCH,
-         "ppo, appo: to mean 0 and deviation 1 over each minibatch, over the whole rollout, or "
-         "not."),
+    ENUM(
+        "algorithm.normalize_advantages", algorithm.normalize_advantages, rm_normalise_names,
+        RM_NORMALISE_MINIBATCH,
+        "ppo, appo, vtrace: to mean 0 and deviation 1 over each minibatch, over the whole rollout, "
+        "or not."),
     F64("algorithm.target_kl", algorithm.target_kl, 0, 1e9, 0, "nats",
-        "ppo: the rest of a rollout's passes is skipped once the estimated divergence from the "
-        "policy that acted is larger; 0: never."),
+        "ppo, appo: the rest of a rollout's passes is skipped once a pass's estimated divergence "
+        "from the policy that it began with is larger (ppo: the one that acted); 0: never."),
     ABOVE("algorithm.rho_max", algorithm.rho_max, 0, 1e9, 1, "", RM_COLD,
           "V-trace: bound of rho, the weight of an error."),
     ABOVE("algorithm.c_max", algorithm.c_max, 0, 1e9, 1, "", RM_COLD,
@@ -354,11 +359,13 @@ const struct rm_key rm_keys[] = {
         "Fraction of the rate at the end."),
 
     HOT("publish.interval", publish.interval, RM_KEY_U32, 1, 1000000000, 10, "updates",
-        RM_HOT_PUBLISH_INTERVAL, "Updates between publications of weights to the actors."),
+        RM_HOT_PUBLISH_INTERVAL,
+        "Updates between publications of weights to the actors. ppo, appo, vtrace: not used, they "
+        "publish after every rollout."),
     HOT("publish.min_change", publish.min_change, RM_KEY_F64, 0, 1, 0, "",
         RM_HOT_PUBLISH_MIN_CHANGE,
         "A publication is skipped while the relative change of the weights since the last one is "
-        "smaller; 0: never skipped."),
+        "smaller; 0: never skipped. Not used by ppo, appo, vtrace."),
 
     U32("learner.threads", learner.threads, 1, 256, 1, "threads",
         "Threads per learner. Results do not depend on it."),
@@ -427,13 +434,15 @@ const struct rm_section rm_sections[] = {
     {"run", "How long, and where it leaves its files."},
     {"world", "What the agents live in."},
     {"actor", "The processes that step worlds and act."},
-    {"epsilon", "Exploration: how often an agent acts at random."},
+    {"epsilon",
+     "Exploration: how often an agent acts at random. dqn, qr-dqn, iqn, r2d2; the others draw "
+     "their actions from the policy."},
     {"policy", "Which agents share a policy. Every policy has a learner process of its own."},
     {"ring", "The experience kept in shared memory."},
     {"sample", "What a batch is made of."},
     {"priority", "Which transitions are drawn from replay more often."},
     {"rollout", "What actor-critic algorithms learn from."},
-    {"limiter", "Holds acting and learning in proportion."},
+    {"limiter", "Holds acting and learning from replay in proportion."},
     {"algorithm", "The loss and its targets."},
     {"algorithm.target", "How the target network follows the online network."},
     {"network", "The network of every policy."},

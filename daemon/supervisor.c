@@ -306,6 +306,11 @@ void rm_supervisor_exited(struct rm_supervisor *supervisor, uint32_t index,
         handle(supervisor, index, RM_EVENT_FINISHED, now_ns);
         return;
     }
+    /* Stopped as asked: what it died of before, if of anything, is still the last time. */
+    if (w->state == RM_SUPERVISED_STOPPING && report->signal == 0 && report->status == RM_EXIT_OK) {
+        handle(supervisor, index, RM_EVENT_DIED, now_ns);
+        return;
+    }
     char how[64];
     if (w->hung)
         snprintf(how, sizeof how, "killed after silence of more than %.1f s",

@@ -284,6 +284,20 @@ static void a_start_that_takes_too_long_is_killed(void **state)
     assert_string_equal(w()->reason, "killed after silence of more than 60.0 s");
 }
 
+static void a_stop_does_not_hide_how_it_died(void **state)
+{
+    (void)state;
+    bring_up(10 * S);
+    die(SIGKILL, 0, 20 * S);
+    rm_supervisor_tick(&supervisor, 20 * S);
+    rm_supervisor_observe(&supervisor, 0, RM_WORKER_WAITING, 0, 20 * S);
+    rm_supervisor_stop_all(&supervisor, 30 * S);
+    die(0, RM_EXIT_OK, 30 * S);
+    assert_int_equal(w()->state, RM_SUPERVISED_DOWN);
+    assert_int_equal(w()->deaths, 1);
+    assert_string_equal(w()->reason, "ended by signal 9 (Killed)");
+}
+
 static void stopping_asks_first_and_kills_later(void **state)
 {
     (void)state;
@@ -409,6 +423,7 @@ int main(void)
         T(a_predecessors_heartbeat_is_not_held_against_it),
         T(a_start_that_takes_too_long_is_killed),
         T(stopping_asks_first_and_kills_later),
+        T(a_stop_does_not_hide_how_it_died),
         T(a_stop_ends_a_backoff),
         T(leaving_without_being_done_is_a_death),
         T(no_order_of_events_breaks_it),

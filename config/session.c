@@ -235,7 +235,8 @@ static void fill_board(struct rm_session *session)
 
         memcpy(b->policies[p].name, policy->name, sizeof b->policies[p].name);
         rm_limiter_init(&b->policies[p].limiter, per_insert, -slack, slack, e->sample.min_fill);
-        b->policies[p].replay_capacity = e->ring.capacity;
+        if (!rm_algorithm_traits(e->algorithm.name)->rollout)
+            b->policies[p].replay_capacity = e->ring.capacity;
     }
     for (uint32_t a = 0; a < session->plan.agents; a++) {
         memcpy(b->agents[a].name, session->plan.agent_name[a], sizeof b->agents[a].name);

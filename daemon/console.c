@@ -98,6 +98,17 @@ static void add_rewards(struct text *t, const struct rm_board_view *board, int d
         add(t, " %.1f (mean of %u agents)", sum / with, with);
 }
 
+/* Learning from rollouts: how sure the policies still are not, and how far a rollout moved them. */
+static void add_rollouts(struct text *t, const struct rm_board_view *board)
+{
+    double entropy = 0, kl = 0;
+    for (uint32_t p = 0; p < board->run->policies; p++) {
+        entropy += RM_PEEK(&board->policies[p].entropy) / board->run->policies;
+        kl += RM_PEEK(&board->policies[p].kl) / board->run->policies;
+    }
+    add(t, "  entropy %.2f  kl %.4f", entropy, kl);
+}
+
 static void add_replay(struct text *t, const struct rm_board_view *board)
 {
     uint64_t rows = 0, capacity = 0, samples = 0, steps = 0, lag_sum = 0, lag_count = 0;
@@ -110,7 +121,10 @@ static void add_replay(struct text *t, const struct rm_board_view *board)
         lag_sum += RM_PEEK(&policy->lag_sum);
         lag_count += RM_PEEK(&policy->lag_count);
     }
-    add(t, "  replay %.0f%%", capacity ? 100.0 * (double)rows / (double)capacity : 0.0);
+    if (capacity == 0)
+        add_rollouts(t, board);
+    else
+        add(t, "  replay %.0f%%", 100.0 * (double)rows / (double)capacity);
     add(t, "  ratio %.2f", steps ? (double)samples / (double)steps : 0.0);
     add(t, "  lag %.2f", lag_count ? (double)lag_sum / (double)lag_count : 0.0);
 }

@@ -138,7 +138,6 @@ static int rollout_create(struct rm_method **method, const struct rm_method_spec
         rollout_destroy(&r->method);
         return rc;
     }
-    RM_POKE(&r->counters->replay_capacity, (uint64_t)r->rows.steps * r->rows.lanes);
     resume(r);
     *method = &r->method;
     return 0;
@@ -222,7 +221,6 @@ static bool take(struct rollout *r)
     RM_POKE(&c->lag_min_rollout, r->rows.lag_min);
     RM_POKE(&c->lag_max_rollout, r->rows.lag_max);
     RM_POKE(&c->lag_mean_rollout, r->rows.lag_mean);
-    RM_POKE(&c->replay_rows, r->rows.samples);
     r->env_steps += r->rows.env_steps;
     r->publisher->env_steps = r->env_steps;
     if (!r->synchronous) {

@@ -111,15 +111,53 @@ void RM_ISA_NAME(narrow_pack)(const float *w, uint32_t in, uint32_t out, float *
     }
 }
 
+#define DX_ROWS 32u
+#define DX_OUTS 64u
+
+#define DX_VECS (RM_NARROW_MAX / VEC_FLOATS)
+
+/* `rows` rows side by side, each a chain over the outputs. Inlined with a constant. */
+static inline __attribute__((always_inline)) void dx_of_rows(const float *dy, uint32_t stride,
+                                                             float (*w)[RM_NARROW_MAX],
+                                                             uint32_t outs, const uint32_t rows,
+                                                             float (*acc)[RM_NARROW_MAX])
+{
+    vec sum[4][DX_VECS];
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t i = 0; i < DX_VECS; i++)
+            sum[r][i] = vec_load(acc[r] + i * VEC_FLOATS);
+    for (uint32_t o = 0; o < outs; o++)
+        for (uint32_t r = 0; r < rows; r++) {
+            const vec d = vec_all(dy[(size_t)r * stride + o]);
+            for (uint32_t i = 0; i < DX_VECS; i++)
+                sum[r][i] = vec_fma(d, vec_load(w[o] + i * VEC_FLOATS), sum[r][i]);
+        }
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t i = 0; i < DX_VECS; i++)
+            vec_store(acc[r] + i * VEC_FLOATS, sum[r][i]);
+}
+
+/* Rows of weights are filled up to a whole register with zeros, some at a time. */
 void RM_ISA_NAME(narrow_dx)(const float *dy, const float *w, uint32_t rows, uint32_t in,
                             uint32_t out, float *dx)
 {
-    for (uint32_t r = 0; r < rows; r++, dy += out, dx += in) {
-        float acc[RM_NARROW_MAX] = {0};
-        for (uint32_t o = 0; o < out; o++)
-            for (uint32_t i = 0; i < in; i++)
-                acc[i] = RM_FMA(dy[o], w[(size_t)o * in + i], acc[i]);
-        memcpy(dx, acc, in * sizeof *dx);
+    float padded_w[DX_OUTS][RM_NARROW_MAX] = {{0}};
+    for (uint32_t r0 = 0; r0 < rows; r0 += DX_ROWS) {
+        const uint32_t n = rows - r0 < DX_ROWS ? rows - r0 : DX_ROWS;
+        float acc[DX_ROWS][RM_NARROW_MAX] = {{0}};
+        for (uint32_t o0 = 0; o0 < out; o0 += DX_OUTS) {
+            const uint32_t outs = out - o0 < DX_OUTS ? out - o0 : DX_OUTS;
+            const float *from = dy + (size_t)r0 * out + o0;
+            for (uint32_t o = 0; o < outs; o++)
+                memcpy(padded_w[o], w + (size_t)(o0 + o) * in, in * sizeof *w);
+            uint32_t r = 0;
+            for (; r + 4 <= n; r += 4)
+                dx_of_rows(from + (size_t)r * out, out, padded_w, outs, 4, acc + r);
+            for (; r < n; r++)
+                dx_of_rows(from + (size_t)r * out, out, padded_w, outs, 1, acc + r);
+        }
+        for (uint32_t r = 0; r < n; r++)
+            memcpy(dx + (size_t)(r0 + r) * in, acc[r], in * sizeof *dx);
     }
 }
 

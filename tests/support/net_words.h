@@ -1,0 +1,119 @@
+/* net_words: layers and shapes of networks in few words, for tables of them. */
+#ifndef RM_TESTS_SUPPORT_NET_WORDS_H
+#define RM_TESTS_SUPPORT_NET_WORDS_H
+
+#include "learner/net/net.h"
+
+#define LINEAR(n)                                                                                  \
+    {                                                                                              \
+        .type = RM_LAYER_LINEAR, .units = n                                                        \
+    }
+#define NOISY(n)                                                                                   \
+    {                                                                                              \
+        .type = RM_LAYER_NOISY_LINEAR, .units = n                                                  \
+    }
+#define COSINE(n)                                                                                  \
+    {                                                                                              \
+        .type = RM_LAYER_COSINE_EMBEDDING, .cosines = n                                            \
+    }
+#define RELU                                                                                       \
+    {                                                                                              \
+        .type = RM_LAYER_RELU                                                                      \
+    }
+#define TANH                                                                                       \
+    {                                                                                              \
+        .type = RM_LAYER_TANH                                                                      \
+    }
+#define GELU                                                                                       \
+    {                                                                                              \
+        .type = RM_LAYER_GELU                                                                      \
+    }
+#define PLAIN(name)                                                                                \
+    {                                                                                              \
+        .type = RM_LAYER_##name                                                                    \
+    }
+#define EMBEDDING(n, rows)                                                                         \
+    {                                                                                              \
+        .type = RM_LAYER_EMBEDDING, .units = n, .codes = rows                                      \
+    }
+#define CONV(n, size, step, around)                                                                \
+    {                                                                                              \
+        .type = RM_LAYER_CONV2D, .units = n, .kernel = size, .stride = step, .padding = around     \
+    }
+#define RESIDUAL(layers)                                                                           \
+    {                                                                                              \
+        .type = RM_LAYER_RESIDUAL, .span = layers                                                  \
+    }
+#define DROPOUT(share)                                                                             \
+    {                                                                                              \
+        .type = RM_LAYER_DROPOUT, .rate = share                                                    \
+    }
+#define LAYER_NORM                                                                                 \
+    {                                                                                              \
+        .type = RM_LAYER_LAYER_NORM                                                                \
+    }
+
+#define GRU(n)                                                                                     \
+    {                                                                                              \
+        .type = RM_LAYER_GRU, .units = n                                                           \
+    }
+#define LSTM(n)                                                                                    \
+    {                                                                                              \
+        .type = RM_LAYER_LSTM, .units = n                                                          \
+    }
+
+#define ATTENTION(h, n, c)                                                                         \
+    {                                                                                              \
+        .type = RM_LAYER_ATTENTION, .heads = h, .units = n, .causal = c                            \
+    }
+#define MEAN_POOL                                                                                  \
+    {                                                                                              \
+        .type = RM_LAYER_MEAN_POOL                                                                 \
+    }
+#define POINTER(n)                                                                                 \
+    {                                                                                              \
+        .type = RM_LAYER_POINTER, .units = n                                                       \
+    }
+
+/* Observations of tokens. */
+#define TOKENS(count, each, acts, ends_in)                                                         \
+    {                                                                                              \
+        .inputs = (count) * (each), .actions = (acts), .outputs_per_action = 1, .head = (ends_in), \
+        .dims = 2, .dim = {                                                                        \
+            count,                                                                                 \
+            each                                                                                   \
+        }                                                                                          \
+    }
+
+#define SHAPE(in, acts, each)                                                                      \
+    {                                                                                              \
+        .inputs = (in), .actions = (acts), .outputs_per_action = (each)                            \
+    }
+
+/* Logits and a state value. */
+#define CRITIC(in, acts)                                                                           \
+    {                                                                                              \
+        .inputs = (in), .actions = (acts), .outputs_per_action = 1, .head = RM_HEAD_ACTOR_CRITIC   \
+    }
+
+/* Images of (c, h, w) numbers, and whole numbers in (low, high). */
+#define IMAGE(c, h, w, acts)                                                                       \
+    {                                                                                              \
+        .inputs = (c) * (h) * (w), .actions = (acts), .outputs_per_action = 1, .dims = 3, .dim = { \
+            c,                                                                                     \
+            h,                                                                                     \
+            w                                                                                      \
+        }                                                                                          \
+    }
+#define CODES(n, acts, least, most)                                                                \
+    {                                                                                              \
+        .inputs = (n), .actions = (acts), .outputs_per_action = 1, .dims = 1, .dim = {n},          \
+        .low = (least), .high = (most)                                                             \
+    }
+#define TUPLES(n, m, acts, least, most)                                                            \
+    {                                                                                              \
+        .inputs = (n) * (m), .actions = (acts), .outputs_per_action = 1, .dims = 2, .dim = {n, m}, \
+        .low = (least), .high = (most)                                                             \
+    }
+
+#endif

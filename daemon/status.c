@@ -15,6 +15,8 @@
  * A number that is not known is null. */
 #include "daemon/daemon.h"
 
+#include "config/traits.h"
+
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 
@@ -97,11 +99,31 @@ static json_t *agent(const struct rm_daemon *daemon, uint32_t a)
                      "stderr", number(evaluated ? RM_PEEK(&block->eval_stderr) : NAN));
 }
 
+/* What the latest rollout was like; null where there are none. */
+static json_t *rollout(const struct rm_daemon *daemon, uint32_t p)
+{
+    const struct rm_board_policy *b = &daemon->session.board.policies[p];
+    bool any = RM_PEEK(&b->rollouts) > 0;
+    if (!rm_algorithm_traits(daemon->session.experiment.algorithm.name)->rollout ||
+        daemon->session.plan.policy[p].frozen)
+        return json_null();
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "count", count(RM_PEEK(&b->rollouts)),
+                     "dropped", count(RM_PEEK(&b->rollouts_dropped)), "policy_loss",
+                     number(any ? RM_PEEK(&b->policy_loss) : NAN), "value_loss",
+                     number(any ? RM_PEEK(&b->value_loss) : NAN), "entropy",
+                     number(any ? RM_PEEK(&b->entropy) : NAN), "kl",
+                     number(any ? RM_PEEK(&b->kl) : NAN), "clip_fraction",
+                     number(any ? RM_PEEK(&b->clip_fraction) : NAN), "explained_variance",
+                     number(any ? RM_PEEK(&b->explained_variance) : NAN));
+}
+
 static json_t *policy(const struct rm_daemon *daemon, uint32_t p)
 {
     const struct rm_board_policy *b = &daemon->session.board.policies[p];
     const struct rm_policy_plan *plan = &daemon->session.plan.policy[p];
     uint64_t env_steps = RM_PEEK(&b->env_steps), samples = RM_PEEK(&b->samples);
+    const struct rm_algorithm_traits *traits =
+        rm_algorithm_traits(daemon->session.experiment.algorithm.name);
     bool trained = RM_PEEK(&b->updates) > 0;
     json_t *agents = json_array(), *o = json_object();
     for (uint32_t i = 0; i < plan->agents; i++)
@@ -128,9 +150,11 @@ static json_t *policy(const struct rm_daemon *daemon, uint32_t p)
                         number(ratio(RM_PEEK(&b->age_sum), RM_PEEK(&b->age_count))));
     json_object_set_new(o, "loss", number(trained ? RM_PEEK(&b->loss) : NAN));
     json_object_set_new(o, "grad_norm", number(trained ? RM_PEEK(&b->grad_norm) : NAN));
-    json_object_set_new(o, "q_mean", number(trained ? RM_PEEK(&b->q_mean) : NAN));
+    json_object_set_new(o, "q_mean",
+                        number(trained && !traits->rollout ? RM_PEEK(&b->q_mean) : NAN));
     json_object_set_new(o, "learning_rate", number(RM_PEEK(&b->learning_rate)));
-    json_object_set_new(o, "epsilon", number(RM_PEEK(&b->epsilon)));
+    json_object_set_new(o, "epsilon", number(traits->policy ? NAN : RM_PEEK(&b->epsilon)));
+    json_object_set_new(o, "rollout", rollout(daemon, p));
     json_object_set_new(o, "insert_blocked_s", number(seconds(RM_PEEK(&b->insert_blocked_ns))));
     json_object_set_new(o, "sample_blocked_s", number(seconds(RM_PEEK(&b->sample_blocked_ns))));
     json_object_set_new(o, "evaluated_version", count(RM_PEEK(&b->eval_version)));

@@ -64,6 +64,14 @@ static const struct field policy_fields[] = {
     {"loss", NUMBER, AT(rm_snapshot_policy, loss)},
     {"learning_rate", NUMBER, AT(rm_snapshot_policy, learning_rate)},
     {"epsilon", NUMBER, AT(rm_snapshot_policy, epsilon)},
+    {"rollout.count", NUMBER, AT(rm_snapshot_policy, rollouts)},
+    {"rollout.dropped", NUMBER, AT(rm_snapshot_policy, dropped)},
+    {"rollout.policy_loss", NUMBER, AT(rm_snapshot_policy, policy_loss)},
+    {"rollout.value_loss", NUMBER, AT(rm_snapshot_policy, value_loss)},
+    {"rollout.entropy", NUMBER, AT(rm_snapshot_policy, entropy)},
+    {"rollout.kl", NUMBER, AT(rm_snapshot_policy, kl)},
+    {"rollout.clip_fraction", NUMBER, AT(rm_snapshot_policy, clipped)},
+    {"rollout.explained_variance", NUMBER, AT(rm_snapshot_policy, explained)},
     {NULL, NUMBER, 0, 0},
 };
 

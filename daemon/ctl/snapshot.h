@@ -20,6 +20,8 @@ struct rm_snapshot_policy {
     double env_steps, updates, updates_skipped, published;
     double replay_fill, replay_ratio; /* fill: 0..1; ratio: sampled per inserted */
     double lag_mean, lag_max, loss, learning_rate, epsilon;
+    /* Learning from rollouts; NAN where there are none. Losses and the rest: of the latest. */
+    double rollouts, dropped, policy_loss, value_loss, entropy, kl, clipped, explained;
 };
 
 struct rm_snapshot_worker {

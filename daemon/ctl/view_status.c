@@ -108,6 +108,36 @@ static void print_policies(FILE *out, const struct rm_snapshot *s, const struct 
     rm_table_end(&table, out, style);
 }
 
+/* Of policies that learn from rollouts. */
+static void print_rollouts(FILE *out, const struct rm_snapshot *s, const struct rm_style *style)
+{
+    static const struct rm_column columns[] = {
+        {"POLICY", true, 0},     {"ROLLOUTS", false, 0},    {"DROPPED", false, 5},
+        {"ENTROPY", false, 0},   {"KL", false, 0},          {"CLIPPED", false, 3},
+        {"EXPLAINED", false, 1}, {"POLICY LOSS", false, 4}, {"VALUE LOSS", false, 2},
+    };
+    struct rm_table table;
+    unsigned rows = 0;
+    rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
+    for (unsigned i = 0; i < s->policies; i++) {
+        const struct rm_snapshot_policy *p = &s->policy[i];
+        if (isnan(p->rollouts))
+            continue;
+        rows++;
+        rm_table_cell(&table, "%s", p->name);
+        rm_table_cell(&table, "%s", rm_format_count(p->rollouts).s);
+        rm_table_cell(&table, "%s", rm_format_count(p->dropped).s);
+        rm_table_cell(&table, "%s", rm_format_measure(p->entropy).s);
+        rm_table_cell(&table, "%s", rm_format_measure(p->kl).s);
+        rm_table_cell(&table, "%s", rm_format_percent(p->clipped).s);
+        rm_table_cell(&table, "%s", rm_format_measure(p->explained).s);
+        rm_table_cell(&table, "%s", rm_format_measure(p->policy_loss).s);
+        rm_table_cell(&table, "%s", rm_format_measure(p->value_loss).s);
+    }
+    fputs(rows ? "\n" : "", out);
+    rm_table_end(&table, out, style);
+}
+
 /* The three phases that take most: "environment 52%, inference 31%, waiting 9%". */
 static void phases_text(const struct rm_snapshot_worker *w, char *text, size_t size)
 {
@@ -166,5 +196,6 @@ void rm_view_status(FILE *out, const struct rm_snapshot *snapshot, const struct 
     print_head(out, snapshot, style);
     print_agents(out, snapshot, style);
     print_policies(out, snapshot, style);
+    print_rollouts(out, snapshot, style);
     print_workers(out, snapshot, style);
 }

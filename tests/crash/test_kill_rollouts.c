@@ -70,6 +70,12 @@ static void consistent(bool every_rollout)
         const double updates = number(summary, path);
         snprintf(path, sizeof path, "policies.%d.evaluated_version", p);
         assert_true(number(summary, path) == published);
+        snprintf(path, sizeof path, "policies.%d.rollout.count", p);
+        assert_true(number(summary, path) > 0);
+        snprintf(path, sizeof path, "policies.%d.rollout.entropy", p);
+        assert_true(number(summary, path) > 0);
+        snprintf(path, sizeof path, "policies.%d.epsilon", p);
+        assert_true(json_is_null(rm_test_path(summary, path))); /* its actions are drawn */
         /* Eight updates a version; those that died with a learner come on top. */
         assert_true(updates >= 8 * (published - 1));
         assert_true(updates <= 8 * (published - 1) + 8 * 8);

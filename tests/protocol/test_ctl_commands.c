@@ -203,6 +203,35 @@ static void status_is_a_page(void **state)
     free(line);
 }
 
+static void status_shows_rollouts(void **state)
+{
+    json_t *status = json_load_file("tests/support/status_reply.json", 0, NULL), *policy;
+    char *text, *line = NULL;
+    (void)state;
+    assert_non_null(status);
+    policy = json_array_get(json_object_get(status, "policies"), 1);
+    json_object_set_new(policy, "epsilon", json_null());
+    json_object_set_new(policy, "rollout",
+                        json_pack("{s:i,s:i,s:f,s:f,s:f,s:f,s:f,s:f}", "count", 2160, "dropped", 3,
+                                  "policy_loss", -0.0125, "value_loss", 0.5, "entropy", 0.25, "kl",
+                                  0.0075, "clip_fraction", 0.125, "explained_variance", 0.875));
+    text = json_dumps(status, JSON_COMPACT);
+    assert_true(asprintf(&line, "{\"return\":%s,\"id\":$id}\n", text) > 0);
+    const struct rm_fake_rule rules[] = {{"status", line, false}, {NULL, NULL, false}};
+    assert_int_equal(AGAINST(rules, "status", "hunt"), 0);
+    says(
+        "agent_1  21.6k        0        0         1    0.0%      0      -      0        -       -");
+    says("\n\n"
+         "POLICY   ROLLOUTS  DROPPED  ENTROPY      KL  CLIPPED  EXPLAINED  POLICY LOSS  VALUE "
+         "LOSS\n"
+         "agent_1     2.16k        3   0.2500  0.0075    12.5%     0.8750      -0.0125      "
+         "0.5000\n"
+         "\nWORKER");
+    free(line);
+    free(text);
+    json_decref(status);
+}
+
 static void one_of_several_must_be_named(void **state)
 {
     struct rm_fake one;
@@ -458,6 +487,7 @@ int main(void)
         cmocka_unit_test(nobody_to_talk_to_is_3),
         cmocka_unit_test(a_refusal_is_1_and_silence_5),
         cmocka_unit_test(status_is_a_page),
+        cmocka_unit_test(status_shows_rollouts),
         cmocka_unit_test(one_of_several_must_be_named),
         cmocka_unit_test(small_replies_are_lines),
         cmocka_unit_test(values_are_json_or_words),

@@ -16,9 +16,11 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_LINEAR] = {"linear",
                          "fully connected, with bias; of tokens, each by itself",
                          {UNITS("outputs")}},
-    [RM_LAYER_NOISY_LINEAR] = {"noisy_linear",
-                               "fully connected, weights and biases with trained noise",
-                               {UNITS("outputs")}},
+    [RM_LAYER_NOISY_LINEAR] =
+        {"noisy_linear",
+         "fully connected, weights and biases with trained noise, drawn for every pass of "
+         "an update; actors take the means, and explore by epsilon",
+         {UNITS("outputs")}},
     [RM_LAYER_RELU] = {"relu", "max(x, 0)", {{0}}},
     [RM_LAYER_TANH] = {"tanh", "hyperbolic tangent", {{0}}},
     [RM_LAYER_GELU] = {"gelu", "Gaussian error linear unit", {{0}}},

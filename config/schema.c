@@ -250,7 +250,8 @@ const struct rm_key rm_keys[] = {
     U32("algorithm.epochs", algorithm.epochs, 1, 1000, 4, "passes",
         "ppo, appo: passes over a rollout."),
     U32("algorithm.minibatches", algorithm.minibatches, 1, 65536, 4, "parts",
-        "ppo, appo, vtrace: parts that a rollout is cut into; one optimizer step each."),
+        "ppo, appo, vtrace: parts that a rollout is cut into; one optimizer step each. Recurrent "
+        "networks: each has whole lanes, so there are no more parts than those."),
     ENUM(
         "algorithm.normalize_advantages", algorithm.normalize_advantages, rm_normalise_names,
         RM_NORMALISE_MINIBATCH,

@@ -211,18 +211,3 @@ const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac)
 {
     return ac->net;
 }
-
-const float *rm_actor_critic_advantages(const struct rm_actor_critic *ac)
-{
-    return ac->advantage;
-}
-
-const float *rm_actor_critic_targets(const struct rm_actor_critic *ac)
-{
-    return ac->target;
-}
-
-const float *rm_actor_critic_values(const struct rm_actor_critic *ac)
-{
-    return ac->value;
-}

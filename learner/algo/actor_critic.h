@@ -102,10 +102,4 @@ void rm_actor_critic_state(struct rm_actor_critic *ac, struct rm_state *state);
 const float *rm_actor_critic_params(const struct rm_actor_critic *ac);
 const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac);
 
-/* What the rollout in hand was made into, (steps, lanes): for tests and tools. Targets and values
- * in the units of the network's output, which are those of rewards but for PopArt. */
-const float *rm_actor_critic_advantages(const struct rm_actor_critic *ac);
-const float *rm_actor_critic_targets(const struct rm_actor_critic *ac);
-const float *rm_actor_critic_values(const struct rm_actor_critic *ac); /* (steps + 1, lanes) */
-
 #endif

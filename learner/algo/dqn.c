@@ -351,25 +351,10 @@ static double dqn_update_flops(const struct rm_trainer *trainer)
     const struct dqn *t = of_const(trainer);
     const uint32_t tau = t->algo->drawn_fractions ? t->quantiles : 0;
     const uint32_t target_tau = t->algo->drawn_fractions ? t->target_quantiles : 0;
-    const double online = rm_net_forward_flops(t->net, t->batch, tau);
+    const double online =
+        rm_net_forward_flops(t->net, t->batch, tau) + rm_net_backward_flops(t->net, t->batch, tau);
     const double next = rm_net_forward_flops(t->net, t->batch, target_tau);
-    /* Backward: a product for the weights and one for the inputs of every layer, but for the inputs
-     * of the first layer and of the one over the cosines, which nothing asks for. */
-    double unasked = 0, width = t->inputs;
-    bool first = true;
-    const struct rm_network_config *network = &t->experiment->network;
-    for (uint32_t i = 0; i < network->layer_count; i++) {
-        const struct rm_layer_config *layer = &network->layers[i];
-        if (layer->type == RM_LAYER_COSINE_EMBEDDING)
-            unasked += 2.0 * t->batch * tau * layer->cosines * width;
-        if (!layer->units)
-            continue;
-        if (first)
-            unasked += 2.0 * t->batch * width * layer->units;
-        width = layer->units;
-        first = false;
-    }
-    return (t->experiment->algorithm.double_q ? 2 : 1) * next + 3 * online - unasked;
+    return (t->experiment->algorithm.double_q ? 2 : 1) * next + online;
 }
 
 static int dqn_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,

@@ -330,13 +330,13 @@ static struct rm_trainer_result r2d2_update(struct rm_trainer *trainer,
     return result;
 }
 
-/* Both networks over all rows, and a backward pass over trace and tail: twice its forward. */
+/* Both networks over all rows, and a backward pass over trace and tail. */
 static double r2d2_update_flops(const struct rm_trainer *trainer)
 {
     const struct r2d2 *t = of_const(trainer);
     const double burn_in = rm_net_forward_flops(t->net, t->burn_in * t->batch, 0);
     const double rows = rm_net_forward_flops(t->net, t->rows * t->batch, 0);
-    return 2 * burn_in + 4 * rows;
+    return 2 * burn_in + 2 * rows + rm_net_backward_flops(t->net, t->rows * t->batch, 0);
 }
 
 static int r2d2_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,

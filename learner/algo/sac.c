@@ -381,18 +381,15 @@ static struct rm_trainer_result sac_update(struct rm_trainer *trainer, const str
     return result;
 }
 
-/* Forward of the policy twice and of each critic and its target once; backward of the three trained
- * ones costs twice their forward, but for the inputs of the first layer. */
+/* Forward of the policy twice and of each critic and its target once; backward of the three. */
 static double sac_update_flops(const struct rm_trainer *trainer)
 {
     const struct sac *t = of_const(trainer);
-    const double actor = rm_net_forward_flops(t->actor.net, t->batch, 0);
-    const double critic = rm_net_forward_flops(t->critic[0].net, t->batch, 0);
-    const struct rm_network_config *network = &t->experiment->network;
-    double first = 0;
-    for (uint32_t i = 0; i < network->layer_count && first == 0; i++)
-        first = 2.0 * t->batch * t->inputs * network->layers[i].units;
-    return 4 * actor + 2 * (4 * critic) - 3 * first;
+    const struct rm_net *actor = t->actor.net, *critic = t->critic[0].net;
+    return 2 * rm_net_forward_flops(actor, t->batch, 0) +
+           rm_net_backward_flops(actor, t->batch, 0) +
+           CRITICS * (2 * rm_net_forward_flops(critic, t->batch, 0) +
+                      rm_net_backward_flops(critic, t->batch, 0));
 }
 
 static int sac_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,

@@ -128,7 +128,8 @@ $(BUILD)/examples/%.so: scripts/examples/%.c actor/env.h
 examples: $(EXAMPLES)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
-# Objects of tests and benchmarks are kept.
-.SECONDARY:
+# Objects of tests and benchmarks are kept. (.SECONDARY would let a library stand that lacks a new
+# object whose source is older than the library.)
+.PRECIOUS: $(BUILD)/obj/%.o
 
 include $(sort $(wildcard scripts/make/*.mk))

@@ -7,8 +7,8 @@
 
 #define MEMBER(key, kind, field, least, most, value, text)                                         \
     {                                                                                              \
-        .name = key, .type = kind, .offset = offsetof(struct rm_layer_config, field),              \
-        .low = least, .high = most, .fallback = value, .doc = text                                 \
+        .name = (key), .type = (kind), .offset = offsetof(struct rm_layer_config, field),          \
+        .low = (least), .high = (most), .fallback = (value), .doc = (text)                         \
     }
 #define UNITS(text) MEMBER("units", RM_MEMBER_U32, units, 1, RM_LAYER_UNITS_MAX, NAN, text)
 
@@ -207,16 +207,17 @@ static void read_layer(const char *path, const json_t *value, struct rm_layer_co
     }
 }
 
-static uint32_t *count_of(const struct rm_key *key, struct rm_experiment *experiment)
+static uint32_t count_of(const struct rm_key *key, const struct rm_experiment *experiment)
 {
-    return (uint32_t *)(void *)((char *)experiment + key->offset);
+    uint32_t count;
+    memcpy(&count, (const char *)experiment + key->offset, sizeof count);
+    return count;
 }
 
 /* A key of layers spans its count and, after it, the list. */
-static struct rm_layer_config *list_of(const struct rm_key *key, struct rm_experiment *experiment)
+static size_t list_offset(const struct rm_key *key)
 {
-    return (struct rm_layer_config *)(void *)((char *)experiment + key->offset + key->bytes -
-                                              sizeof(struct rm_layer_config) * RM_LAYERS_MAX);
+    return key->offset + key->bytes - sizeof(struct rm_layer_config) * RM_LAYERS_MAX;
 }
 
 static void read_layers(const struct rm_key *key, const json_t *value,
@@ -242,8 +243,9 @@ static void read_layers(const struct rm_key *key, const json_t *value,
     }
     if (findings->total != found)
         return;
-    *count_of(key, experiment) = (uint32_t)count;
-    memcpy(list_of(key, experiment), layers, sizeof(layers));
+    const uint32_t taken = (uint32_t)count;
+    memcpy((char *)experiment + key->offset, &taken, sizeof taken);
+    memcpy((char *)experiment + list_offset(key), layers, sizeof(layers));
 }
 
 static json_t *member_to_json(const struct rm_layer_config *layer, const struct rm_layer_member *m)
@@ -256,10 +258,10 @@ static json_t *member_to_json(const struct rm_layer_config *layer, const struct 
 
 static json_t *write_layers(const struct rm_key *key, const struct rm_experiment *experiment)
 {
-    struct rm_experiment *e = (struct rm_experiment *)(uintptr_t)experiment; /* only read */
-    const struct rm_layer_config *layers = list_of(key, e);
+    const struct rm_layer_config *layers =
+        (const void *)((const char *)experiment + list_offset(key));
     json_t *list = json_array();
-    for (uint32_t i = 0; i < *count_of(key, e); i++) {
+    for (uint32_t i = 0; i < count_of(key, experiment); i++) {
         const struct rm_layer_row *row = &rm_layer_rows[layers[i].type];
         json_t *object = json_pack("{s:s}", "type", row->type);
         for (const struct rm_layer_member *m = row->members; m->name; m++)

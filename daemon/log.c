@@ -47,6 +47,7 @@ struct entry {
     char text[FIELDS_MAX][FIELD_MAX_BYTES];
     struct iovec part[FIELDS_MAX + 1];
     int count;
+    char message[LINE_MAX_BYTES];
 };
 
 static void add_field(struct entry *e, const char *name, const char *value)
@@ -72,7 +73,6 @@ static bool send_to_journal(const struct rm_log *log, enum rm_log_level level,
                             const char *text)
 {
     static struct entry e; /* one thread; too large for a stack that may be a signal's */
-    char whole[LINE_MAX_BYTES];
     e.count = 0;
     add_number(&e, "PRIORITY", level);
     add_field(&e, "SYSLOG_IDENTIFIER", "ringmasterd");
@@ -86,9 +86,9 @@ static bool send_to_journal(const struct rm_log *log, enum rm_log_level level,
     add_field(&e, "BEFORE", f->before);
     add_field(&e, "AFTER", f->after);
     add_number(&e, "USER", f->user);
-    int n = snprintf(whole, sizeof whole, "MESSAGE=%s", text);
+    int n = snprintf(e.message, sizeof e.message, "MESSAGE=%s", text);
     e.part[e.count++] = (struct iovec){
-        .iov_base = whole, .iov_len = n < LINE_MAX_BYTES ? (size_t)n : LINE_MAX_BYTES - 1};
+        .iov_base = e.message, .iov_len = n < LINE_MAX_BYTES ? (size_t)n : LINE_MAX_BYTES - 1};
     return sd_journal_sendv(e.part, e.count) == 0;
 }
 

@@ -101,7 +101,7 @@ const struct rm_direct_plan *rm_direct_plan(struct rm_direct *direct, const stru
         if (same(&direct->plans[i]->conv, c))
             return direct->plans[i];
     struct rm_direct_plan **more =
-        realloc(direct->plans, (direct->count + 1) * sizeof direct->plans[0]);
+        reallocarray(direct->plans, direct->count + 1, sizeof(struct rm_direct_plan *));
     if (!more)
         return NULL;
     direct->plans = more;

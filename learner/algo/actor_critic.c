@@ -186,6 +186,7 @@ void rm_actor_critic_guarded(struct rm_actor_critic *ac, struct rm_guard *guard)
 void rm_actor_critic_restored(struct rm_actor_critic *ac)
 {
     rm_net_prepare(ac->learn_space, ac->params);
+    ac->stopped = true; /* its targets are in units of a value head that is no more */
 }
 
 void rm_actor_critic_state(struct rm_actor_critic *ac, struct rm_state *s)

@@ -92,7 +92,7 @@ void rm_actor_critic_resume(struct rm_actor_critic *ac, const struct rm_actor_cr
                             const float *params, uint64_t rows, uint64_t rollouts);
 
 /* Declares to the guard what an update changes; and after the guard put it back, prepares what is
- * derived from it (guard.h). */
+ * derived from it (guard.h) and leaves the rest of the rollout in hand. */
 void rm_actor_critic_guarded(struct rm_actor_critic *ac, struct rm_guard *guard);
 void rm_actor_critic_restored(struct rm_actor_critic *ac);
 

@@ -158,10 +158,14 @@ static void goes_back(const char *algorithm, const char *more)
     start(&r, algorithm, more);
     until_rollout(&r, 20);
     set_rate(&r, 1e38);
+    uint64_t rollouts = 0;
     for (int i = 0; RM_PEEK(&board(&r)->rollbacks) == 0; i++) {
         assert_true(i < 100000);
+        rollouts = RM_PEEK(&board(&r)->rollouts);
         turn(&r);
     }
+    /* With it ended the rollout, whose targets were made for what is no more. */
+    assert_int_equal(RM_PEEK(&board(&r)->rollouts), rollouts + 1);
     set_rate(&r, 1e-3);
     const uint64_t skipped = RM_PEEK(&board(&r)->updates_skipped);
     assert_int_equal(skipped, 3);

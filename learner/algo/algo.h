@@ -25,7 +25,8 @@ struct rm_algo_layout {
 
 /* What a loss is made of. */
 struct rm_algo_loss_input {
-    uint32_t batch;
+    uint32_t batch; /* rows given */
+    uint32_t of;    /* rows that the loss is a mean over, these among them; 0: these */
     const float *q; /* online network on obs, by `layout` */
     struct rm_algo_layout layout;
     const int32_t *action; /* (batch) */
@@ -43,8 +44,8 @@ struct rm_algo {
     const char *name;     /* as in algorithm.name */
     bool drawn_fractions; /* IQN: the network takes tau */
     bool fixed_fractions; /* QR-DQN: midpoints */
-    /* Loss averaged over the batch. d_q has the network output's layout and size and must be zero
-     * but for what this writes: entries of the actions taken. */
+    /* These rows' part of the loss averaged over the batch. d_q has the network output's layout and
+     * size and must be zero but for what this writes: entries of the actions taken. */
     double (*loss)(const struct rm_algo_loss_input *in, float *d_q);
     struct rm_algo_layout (*layout)(uint32_t actions, uint32_t quantiles);
 };

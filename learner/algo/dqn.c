@@ -42,12 +42,10 @@ struct dqn {
     float *obs, *next_obs; /* (batch, inputs) */
     float *noise;          /* (noise_count), NULL when the network has no noisy layer */
     float *tau;            /* (batch, max quantiles), NULL unless fractions are drawn */
-    float *d_q;            /* (batch, quantiles * actions) */
 
     /* Host memory. */
-    float *host_q;      /* (batch, max quantiles * actions): a copy of a network's output */
-    float *host_d_q;    /* as d_q */
-    float *host_tau;    /* (batch, max quantiles): drawn or fixed fractions */
+    float *host_q;      /* (batch, target_quantiles * actions): a copy of a network's output */
+    float *host_tau;    /* (batch, quantiles): drawn or fixed fractions */
     float *host_params; /* (count): for whole copies */
     float *y;           /* (batch, target_quantiles) */
     int32_t *best;      /* (batch): a* */
@@ -118,19 +116,17 @@ static int make_buffers(struct dqn *t, struct rm_error *error)
         {&t->next_obs, rows * t->inputs},
         {&t->noise, noise},
         {&t->tau, t->algo->drawn_fractions ? rows * most_quantiles : 0},
-        {&t->d_q, rows * t->quantiles * t->actions},
     };
     for (size_t i = 0; i < sizeof device / sizeof *device; i++)
         if (device[i].floats && !(*device[i].at = b->ops->alloc(b, device[i].floats)))
             return rm_fail(error, -ENOMEM, "backend %s: no memory for %zu floats", b->name,
                            device[i].floats);
-    t->host_q = calloc(rows * most_quantiles * t->actions, sizeof *t->host_q);
-    t->host_d_q = calloc(rows * t->quantiles * t->actions, sizeof *t->host_d_q);
-    t->host_tau = calloc(rows * most_quantiles, sizeof *t->host_tau);
+    t->host_q = calloc(rows * t->target_quantiles * t->actions, sizeof *t->host_q);
+    t->host_tau = calloc(rows * t->quantiles, sizeof *t->host_tau);
     t->host_params = calloc(t->count, sizeof *t->host_params);
     t->y = calloc(rows * t->target_quantiles, sizeof *t->y);
     t->best = calloc(rows, sizeof *t->best);
-    if (!t->host_q || !t->host_d_q || !t->host_tau || !t->host_params || !t->y || !t->best)
+    if (!t->host_q || !t->host_tau || !t->host_params || !t->y || !t->best)
         return rm_fail(error, -ENOMEM, "no memory for a batch of %u", t->batch);
     return 0;
 }
@@ -138,8 +134,7 @@ static int make_buffers(struct dqn *t, struct rm_error *error)
 static void dqn_destroy(struct rm_trainer *trainer)
 {
     struct dqn *t = of(trainer);
-    float *device[] = {t->params,   t->target, t->grads, t->obs,
-                       t->next_obs, t->noise,  t->tau,   t->d_q};
+    float *device[] = {t->params, t->target, t->grads, t->obs, t->next_obs, t->noise, t->tau};
     for (size_t i = 0; i < sizeof device / sizeof *device; i++)
         if (device[i])
             t->backend->ops->release(t->backend, device[i]);
@@ -152,7 +147,6 @@ static void dqn_destroy(struct rm_trainer *trainer)
     if (t->net)
         rm_net_destroy(t->net);
     free(t->host_q);
-    free(t->host_d_q);
     free(t->host_tau);
     free(t->host_params);
     free(t->y);
@@ -199,13 +193,11 @@ static void dqn_restored(struct rm_trainer *trainer)
     rm_net_prepare(t->target_space, t->target);
 }
 
-/* Noise and fractions of one pass, and the pass. Leaves the output in host_q. The input stays valid
- * for a backward pass until the next call. */
-static struct rm_net_input forward(struct dqn *t, enum pass pass, uint64_t number, const float *x)
+/* Rows, noise and fractions of one pass. */
+static struct rm_net_input input_of(struct dqn *t, enum pass pass, uint64_t number, const float *x)
 {
     struct rm_backend *b = t->backend;
     const uint64_t seed = t->experiment->seed, key = number * PASS_COUNT + pass;
-    const bool target = pass == PASS_TARGET;
     const uint32_t quantiles = pass == PASS_ONLINE ? t->quantiles : t->target_quantiles;
     struct rm_net_input in = {.x = x, .batch = t->batch};
     if (t->tau) {
@@ -215,7 +207,7 @@ static struct rm_net_input forward(struct dqn *t, enum pass pass, uint64_t numbe
         in.quantiles = quantiles;
     }
     /* Compat: the original's parallel form trains against a noiseless target network. */
-    if (t->noise && !(target && t->experiment->algorithm.form == RM_FORM_SORREL_MP)) {
+    if (t->noise && !(pass == PASS_TARGET && t->experiment->algorithm.form == RM_FORM_SORREL_MP)) {
         b->ops->normals(b, seed, RM_STREAM_NOISE, t->policy, key, rm_net_noise_count(t->net),
                         t->noise);
         in.noise = t->noise;
@@ -224,10 +216,18 @@ static struct rm_net_input forward(struct dqn *t, enum pass pass, uint64_t numbe
         in.dropout_seed = seed;
         in.dropout_update = number;
     }
-    const float *q = rm_net_forward(target ? t->target_space : t->online_space,
-                                    target ? t->target : t->params, &in);
-    b->ops->download(b, t->host_q, q, (size_t)t->batch * quantiles * t->actions);
     return in;
+}
+
+/* What a network says of s', into host_q. */
+static void judge(struct dqn *t, enum pass pass, uint64_t number)
+{
+    const bool target = pass == PASS_TARGET;
+    const struct rm_net_input in = input_of(t, pass, number, t->next_obs);
+    const float *q = rm_net_infer(target ? t->target_space : t->online_space,
+                                  target ? t->target : t->params, &in);
+    t->backend->ops->download(t->backend, t->host_q, q,
+                              (size_t)t->batch * t->target_quantiles * t->actions);
 }
 
 /* y: the target network's value of the action that the online network (double Q) or the target
@@ -236,13 +236,47 @@ static void make_targets(struct dqn *t, const struct rm_batch *batch, uint64_t n
 {
     const struct rm_algo_layout layout = t->algo->layout(t->actions, t->target_quantiles);
     if (t->experiment->algorithm.double_q) {
-        forward(t, PASS_CHOOSE, number, t->next_obs);
+        judge(t, PASS_CHOOSE, number);
         rm_algo_greedy(t->host_q, &layout, t->batch, batch->next_mask, t->best);
     }
-    forward(t, PASS_TARGET, number, t->next_obs);
+    judge(t, PASS_TARGET, number);
     if (!t->experiment->algorithm.double_q)
         rm_algo_greedy(t->host_q, &layout, t->batch, batch->next_mask, t->best);
     rm_algo_targets(t->host_q, &layout, t->batch, t->best, batch->ret, batch->discount, t->y);
+}
+
+/* A loss of rows of the batch, for rm_net_learn(). */
+struct row_loss {
+    const struct dqn *trainer;
+    const struct rm_batch *batch;
+    struct rm_algo_layout layout;
+};
+
+enum { SUM_LOSS, SUM_Q }; /* what it adds up */
+
+static void loss_rows(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                      double sums[RM_NET_SUMS])
+{
+    const struct row_loss *of = self;
+    const struct dqn *t = of->trainer;
+    const struct rm_batch *batch = of->batch;
+    const struct rm_algo_loss_input loss = {
+        .batch = rows,
+        .of = t->batch,
+        .q = out,
+        .layout = of->layout,
+        .action = batch->action + first,
+        .target = t->y + (size_t)first * t->target_quantiles,
+        .targets = t->target_quantiles,
+        .tau = t->host_tau + (size_t)first * t->quantiles,
+        .kappa = (float)t->experiment->algorithm.kappa,
+        .mean_over_quantiles = t->experiment->algorithm.form != RM_FORM_PAPER,
+        .weight = batch->weight ? batch->weight + first : NULL,
+        .error = batch->error ? batch->error + first : NULL,
+    };
+    memset(d_out, 0, rows * of->layout.sample * sizeof *d_out);
+    sums[SUM_LOSS] += t->algo->loss(&loss, d_out);
+    sums[SUM_Q] += rows * rm_algo_mean_q(out, &of->layout, rows, loss.action);
 }
 
 static struct rm_trainer_result dqn_gradient(struct rm_trainer *trainer,
@@ -251,10 +285,11 @@ static struct rm_trainer_result dqn_gradient(struct rm_trainer *trainer,
 {
     struct dqn *t = of(trainer);
     struct rm_backend *b = t->backend;
-    const struct rm_algo_layout layout = t->algo->layout(t->actions, t->quantiles);
     const size_t inputs = (size_t)t->batch * t->inputs;
-    const size_t outputs = (size_t)t->batch * layout.sample;
+    struct row_loss loss = {t, batch, t->algo->layout(t->actions, t->quantiles)};
+    const struct rm_net_loss rows = {loss_rows, &loss};
     struct rm_trainer_result result = {0};
+    double sums[RM_NET_SUMS];
 
     enter(clock, RM_PHASE_UPLOAD);
     b->ops->upload(b, t->obs, batch->obs, inputs);
@@ -262,33 +297,20 @@ static struct rm_trainer_result dqn_gradient(struct rm_trainer *trainer,
 
     enter(clock, RM_PHASE_FORWARD);
     make_targets(t, batch, number);
-    const struct rm_net_input in = forward(t, PASS_ONLINE, number, t->obs);
-    if (t->tau)
-        b->ops->download(b, t->host_tau, t->tau, (size_t)t->batch * t->quantiles);
 
     enter(clock, RM_PHASE_BACKWARD);
-    const struct rm_algo_loss_input loss = {
-        .batch = t->batch,
-        .q = t->host_q,
-        .layout = layout,
-        .action = batch->action,
-        .target = t->y,
-        .targets = t->target_quantiles,
-        .tau = t->host_tau,
-        .kappa = (float)t->experiment->algorithm.kappa,
-        .mean_over_quantiles = t->experiment->algorithm.form != RM_FORM_PAPER,
-        .weight = batch->weight,
-        .error = batch->error,
-    };
-    memset(t->host_d_q, 0, outputs * sizeof *t->host_d_q);
-    result.loss = t->algo->loss(&loss, t->host_d_q);
-    result.q_mean = rm_algo_mean_q(t->host_q, &layout, t->batch, batch->action);
-    b->ops->upload(b, t->d_q, t->host_d_q, outputs);
-    rm_net_backward(t->online_space, t->params, &in, t->d_q, t->grads);
+    const struct rm_net_input in = input_of(t, PASS_ONLINE, number, t->obs);
+    if (t->tau)
+        b->ops->download(b, t->host_tau, t->tau, (size_t)t->batch * t->quantiles);
+    rm_net_learn(t->online_space, t->params, &in, &rows, t->grads, sums);
+    result.loss = sums[SUM_LOSS];
+    result.q_mean = sums[SUM_Q] / t->batch;
     result.grad_norm = rm_optimizer_norm(t->optimizer, t->grads);
     result.skipped = !isfinite(result.loss) || !isfinite(result.grad_norm);
-    if (rm_finite_due(&t->finite, number, result.skipped))
+    if (rm_finite_due(&t->finite, number, result.skipped)) {
+        rm_net_forward(t->online_space, t->params, &in); /* learning need not keep rows */
         rm_finite_look(&t->finite, number, t->online_space, t->params, &in, t->grads);
+    }
     return result;
 }
 

@@ -16,9 +16,14 @@ static inline float huber(float u, float c)
     return c * (u - 0.5f * c);
 }
 
+static uint32_t mean_over(const struct rm_algo_loss_input *in)
+{
+    return in->of ? in->of : in->batch;
+}
+
 double rm_loss_huber(const struct rm_algo_loss_input *in, float *d_q)
 {
-    const float scale = 1.0f / (float)in->batch;
+    const float scale = 1.0f / (float)mean_over(in);
     double loss = 0;
     for (uint32_t b = 0; b < in->batch; b++) {
         const size_t at = b * in->layout.sample + (size_t)in->action[b] * in->layout.action;
@@ -29,7 +34,7 @@ double rm_loss_huber(const struct rm_algo_loss_input *in, float *d_q)
         if (in->error)
             in->error[b] = fabsf(u);
     }
-    return loss / in->batch;
+    return loss / mean_over(in);
 }
 
 /* One online quantile against all targets of its sample: the sum over j of the weighted losses
@@ -52,7 +57,7 @@ static float against_targets(const float *y, uint32_t n, float q, float tau, flo
 double rm_loss_quantile_huber(const struct rm_algo_loss_input *in, float *d_q)
 {
     const struct rm_algo_layout *layout = &in->layout;
-    const double terms = (double)in->batch * in->targets * (double)in->kappa *
+    const double terms = (double)mean_over(in) * in->targets * (double)in->kappa *
                          (in->mean_over_quantiles ? layout->quantiles : 1);
     const float scale = (float)(1.0 / terms);
     double loss = 0;

@@ -93,6 +93,13 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
     return w->steps[w->result].y;
 }
 
+static const float *in_tiles(struct rm_net_workspace *w, const float *params,
+                             const struct rm_net_input *input)
+{
+    rm_net_tiles_forward(w->tiles, params, input, w->steps[w->result].y);
+    return w->steps[w->result].y;
+}
+
 const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
                             const struct rm_net_input *input)
 {
@@ -101,10 +108,17 @@ const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
         first.batch = w->max_batch;
         return rm_net_forward(w, params, &first);
     }
-    if (!w->tiles || w->training || input->batch < RM_TILES_WORTH) {
-        rm_net_ready(w, params, input);
-        return rm_net_forward_ready(w, params, input);
-    }
-    rm_net_tiles_forward(w->tiles, params, input, w->steps[w->result].y);
-    return w->steps[w->result].y;
+    if (w->tiles && !w->training && input->batch >= RM_TILES_WORTH)
+        return in_tiles(w, params, input);
+    rm_net_ready(w, params, input);
+    return rm_net_forward_ready(w, params, input);
+}
+
+/* Where rows are learned from in tiles, the tiles' weights are ready: no others are packed. */
+const float *rm_net_infer(struct rm_net_workspace *w, const float *params,
+                          const struct rm_net_input *input)
+{
+    if (w->tiles && w->training && input->batch <= w->max_batch)
+        return in_tiles(w, params, input);
+    return rm_net_forward(w, params, input);
 }

@@ -128,6 +128,11 @@ struct rm_net_loss {
 const float *rm_net_forward(struct rm_net_workspace *workspace, const float *params,
                             const struct rm_net_input *input);
 
+/* The same, for the result alone: rm_net_backward() must not follow. Free to go through the rows in
+ * tiles in workspaces for training too, with the weights that rm_net_learn() has at hand. */
+const float *rm_net_infer(struct rm_net_workspace *workspace, const float *params,
+                          const struct rm_net_input *input);
+
 /* Gradients of the last forward (same params and input, which must still be in place): `d_out` has
  * the shape of its result; `grads` (param_count) is overwritten. The input's gradient is not made.
  */

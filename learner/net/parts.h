@@ -294,7 +294,7 @@ static inline bool rm_step_needs_dx(const struct rm_net *net, const struct rm_st
 bool rm_net_fits_chunks(const struct rm_net *net);
 
 /* Rows from which a forward pass is cut into tiles for several threads. */
-#define RM_TILES_WORTH 128u
+#define RM_TILES_WORTH 64u
 
 /* forward.c: the two parts of rm_net_forward(): weights, then rows. */
 void rm_net_ready(struct rm_net_workspace *w, const float *params,

@@ -71,13 +71,13 @@ static bool suits(const struct rm_net *net)
 }
 
 /* What incomplete tiles need; what whole ones need is there. */
-static bool reserve_rests(struct rm_backend *b, const struct rm_net *net)
+static bool reserve_rests(struct rm_backend *b, const struct rm_net *net, bool training)
 {
     for (uint32_t i = 0; i < net->step_count; i++)
         for (uint32_t j = 0; j < net->steps[i].product_count; j++)
             for (uint32_t rows = TILE_STEP; rows < TILE_ROWS; rows += TILE_STEP) {
                 const struct rm_product *m = &net->steps[i].product[j];
-                if (b->ops->reserve(b, rows, m->in, m->out, true))
+                if (b->ops->reserve(b, rows, m->in, m->out, training))
                     return false;
             }
     return true;
@@ -92,10 +92,12 @@ static int make_lane(struct lane *lane, const struct rm_net_workspace *parent,
         return rm_fail(error, -ENOMEM, "network: no memory for a thread's part of it");
     int code = rm_workspace_make(&lane->workspace, net, lane->backend, TILE_ROWS, 1, parent->use,
                                  false, error);
-    if (code || !parent->training)
+    if (code)
         return code;
-    if (!reserve_rests(lane->backend, net))
+    if (!reserve_rests(lane->backend, net, parent->training))
         return rm_fail(error, -ENOMEM, "network: no memory for kernels");
+    if (!parent->training)
+        return 0;
     lane->grads = ops->alloc(parent->backend, net->param_count);
     if (!lane->grads)
         return rm_fail(error, -ENOMEM, "network: no memory for a thread's gradients");
@@ -108,7 +110,7 @@ int rm_net_tiles_create(struct rm_net_tiles **out, struct rm_net_workspace *pare
     const struct rm_net *net = parent->net;
     const struct rm_backend_ops *ops = parent->backend->ops;
     uint32_t threads = parent->backend->threads;
-    bool useful = parent->training || (threads > 1 && parent->max_batch > TILE_ROWS);
+    bool useful = parent->training || (threads > 1 && parent->max_batch >= RM_TILES_WORTH);
     *out = NULL;
     if (!ops->view || !ops->run || !useful || !suits(net))
         return 0;
@@ -286,14 +288,20 @@ static uint32_t slots_of(uint32_t rows, uint32_t tiles)
     return slots < tiles ? slots : tiles;
 }
 
+static void cut(struct work *work)
+{
+    const uint32_t rows = work->input->batch;
+    work->rows = rows < MANY_ROWS ? TILE_ROWS_FEW : TILE_ROWS;
+    work->tile_count = (rows + work->rows - 1) / work->rows;
+}
+
 void rm_net_tiles_learn(struct rm_net_tiles *t, const float *params,
                         const struct rm_net_input *input, const struct rm_net_loss *loss,
                         float *grads, double sums[RM_NET_SUMS])
 {
     struct rm_backend *b = t->parent->backend;
     struct work work = {.tiles = t, .params = params, .input = input, .loss = loss};
-    work.rows = input->batch < MANY_ROWS ? TILE_ROWS_FEW : TILE_ROWS;
-    work.tile_count = (input->batch + work.rows - 1) / work.rows;
+    cut(&work);
     work.slot_count = slots_of(input->batch, work.tile_count);
     t->pass++;
     b->ops->run(b, learn_slot, &work, work.slot_count);
@@ -308,9 +316,8 @@ void rm_net_tiles_forward(struct rm_net_tiles *t, const float *params,
                           const struct rm_net_input *input, float *out)
 {
     struct rm_backend *b = t->parent->backend;
-    struct work work = {
-        .tiles = t, .params = params, .input = input, .out = out, .rows = TILE_ROWS};
-    work.tile_count = (input->batch + TILE_ROWS - 1) / TILE_ROWS;
+    struct work work = {.tiles = t, .params = params, .input = input, .out = out};
+    cut(&work);
     t->pass++;
     b->ops->run(b, forward_tile, &work, work.tile_count);
 }

@@ -9,7 +9,7 @@
 
 #define BATCH_MAX 1300u
 
-static const uint32_t batches[] = {1, 31, 32, 100, 512, 1024, BATCH_MAX};
+static const uint32_t batches[] = {1, 31, 32, 64, 100, 512, 1024, BATCH_MAX};
 #define BATCHES (sizeof batches / sizeof batches[0])
 
 struct squares {
@@ -76,6 +76,8 @@ static void learn_with(const char *isa, uint32_t threads, const struct named_net
         o->sums[k] = sums[1];
         memcpy(o->out[k], rm_net_forward(infer, params, &input),
                batches[k] * outputs * sizeof(float));
+        assert_memory_equal(o->out[k], rm_net_infer(train, params, &input),
+                            batches[k] * outputs * sizeof(float));
     }
     float *owned[] = {params, x, noise};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)

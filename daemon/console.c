@@ -98,15 +98,19 @@ static void add_rewards(struct text *t, const struct rm_board_view *board, int d
         add(t, " %.1f (mean of %u agents)", sum / with, with);
 }
 
-/* Learning from rollouts: how sure the policies still are not, and how far a rollout moved them. */
+/* Learning from rollouts: how sure the policies still are not, and how far a rollout moved them.
+ * Means over those that have had one: frozen opponents have none. */
 static void add_rollouts(struct text *t, const struct rm_board_view *board)
 {
     double entropy = 0, kl = 0;
+    uint32_t with = 0;
     for (uint32_t p = 0; p < board->run->policies; p++) {
-        entropy += RM_PEEK(&board->policies[p].entropy) / board->run->policies;
-        kl += RM_PEEK(&board->policies[p].kl) / board->run->policies;
+        entropy += RM_PEEK(&board->policies[p].entropy);
+        kl += RM_PEEK(&board->policies[p].kl);
+        with += RM_PEEK(&board->policies[p].rollouts) > 0;
     }
-    add(t, "  entropy %.2f  kl %.4f", entropy, kl);
+    with = with ? with : 1;
+    add(t, "  entropy %.2f  kl %.4f", entropy / with, kl / with);
 }
 
 static void add_replay(struct text *t, const struct rm_board_view *board)

@@ -74,6 +74,24 @@ static void the_line_says_what_counts(void **state)
     assert_int_equal(strncmp(line, "paused  ", 8), 0);
 }
 
+static void rollouts_are_told_of_where_there_is_no_replay(void **state)
+{
+    (void)state;
+    struct rm_board_policy *policies = daemon_->session.board.policies;
+    char line[512];
+    for (int p = 0; p < 2; p++)
+        RM_POKE(&policies[p].replay_capacity, 0);
+    RM_POKE(&policies[0].rollouts, 3);
+    RM_POKE(&policies[0].entropy, 0.5);
+    RM_POKE(&policies[0].kl, 0.01);
+    rm_console_line(line, sizeof line, daemon_, 500);
+    assert_non_null(strstr(line, "  entropy 0.50  kl 0.0100  ratio")); /* the other is frozen */
+    RM_POKE(&policies[1].rollouts, 3);
+    RM_POKE(&policies[1].entropy, 0.25);
+    rm_console_line(line, sizeof line, daemon_, 500);
+    assert_non_null(strstr(line, "  entropy 0.38  kl 0.0050  ratio"));
+}
+
 static void without_a_budget_steps_are_counted(void **state)
 {
     (void)state;
@@ -256,6 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(the_line_says_what_counts),
+        T(rollouts_are_told_of_where_there_is_no_replay),
         T(without_a_budget_steps_are_counted),
         T(a_narrow_line_says_it_shorter),
         T(the_line_fits_any_width),

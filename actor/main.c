@@ -3,6 +3,7 @@
 #include "actor/actor.h"
 #include "actor/evaluator.h"
 #include "actor/plan.h"
+#include "actor/watch.h"
 #include "config/session.h"
 #include "shm/duty.h"
 
@@ -150,7 +151,8 @@ int main(int argc, char **argv)
 
     if (rc >= 0)
         return rc;
-    if ((rc = rm_session_read_config(&experiment, &error)) < 0 ||
+    if ((rc = rm_watch_install("ringmaster-actor", &error)) < 0 ||
+        (rc = rm_session_read_config(&experiment, &error)) < 0 ||
         (rc = rm_plan_make(&plan, &experiment, &error)) < 0)
         return failed(NULL, rc, &error);
     if (options.actor && options.index >= experiment.actor.count) {
@@ -163,11 +165,13 @@ int main(int argc, char **argv)
         return failed(NULL, rc, &error);
     uint32_t worker = options.evaluator ? rm_worker_evaluator(&session.objects)
                                         : rm_worker_actor(&session.objects, options.index);
+    rm_watch_tell(&session.board.workers[worker]);
     snprintf(name, sizeof name, "rm-%.12s", session.board.workers[worker].name);
     prctl(PR_SET_NAME, name);
     if (experiment.actor.pin && options.actor)
         pin(worker);
     rc = run(&session, &options, worker, &error);
+    rm_watch_tell(NULL);
     rm_session_close(&session);
     return rc;
 }

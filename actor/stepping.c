@@ -109,7 +109,9 @@ int rm_stepping_begin(struct rm_stepping *s, struct rm_error *error)
     if (rc < 0)
         return rc;
     enter(s, RM_PHASE_ENVIRONMENT);
+    rm_watch_enter(&s->watch, RM_WATCH_RESET);
     rc = s->world.ops->reset(s->env, s->buffers);
+    rm_watch_leave();
     enter(s, RM_PHASE_OTHER);
     if (rc < 0)
         return world_failed(s, rc, "reset", error);
@@ -429,7 +431,9 @@ int rm_stepping_step(struct rm_stepping *s, struct rm_error *error)
         if (rc < 0)
             return rc;
         enter(s, RM_PHASE_ENVIRONMENT);
+        rm_watch_enter(&s->watch, RM_WATCH_STEP);
         rc = s->world.ops->step(s->env, phase, s->actions, s->buffers);
+        rm_watch_leave();
         if (rc < 0)
             return world_failed(s, rc, "step", error);
     }

@@ -15,6 +15,7 @@
 #include "actor/acting.h"
 #include "actor/arrivals.h"
 #include "actor/epsilon.h"
+#include "actor/watch.h"
 #include "actor/worlds.h"
 #include "config/session.h"
 #include "learner/net/sorrel_slots.h"
@@ -57,6 +58,7 @@ struct rm_stepping {
     const struct rm_env_spec *spec;
     struct rm_backend *backend;
     struct rm_arrivals arrivals;
+    struct rm_watch watch; /* for reports of crashes */
     struct rm_phase_clock *clock;
     uint64_t seed, first_world, total_worlds;
     uint32_t worlds, stack;

@@ -128,6 +128,12 @@ static int create(struct rm_stepping *s, const struct rm_stepping_options *o,
                               error)) < 0)
         return rc;
     s->spec = s->world.ops->describe(s->env);
+    s->watch = (struct rm_watch){.world = s->spec->name,
+                                 .seed = o->seed,
+                                 .first_world = o->first_world,
+                                 .worlds = o->worlds,
+                                 .steps = &s->steps,
+                                 .arrivals = &s->arrivals};
     if (s->spec->agents != s->plan->agents || s->spec->phases != s->plan->phases)
         return rm_fail(error, -EPROTO, "world %s: has %u agents and %u phases now, had %u and %u",
                        s->spec->name, s->spec->agents, s->spec->phases, s->plan->agents,
@@ -200,8 +206,12 @@ void rm_stepping_destroy(struct rm_stepping *s)
     rm_arrivals_destroy(&s->arrivals);
     if (s->backend)
         rm_backend_destroy(s->backend);
-    if (s->env)
+    if (s->env) {
+        s->watch.steps = NULL; /* the arrivals are gone */
+        rm_watch_enter(&s->watch, RM_WATCH_CLOSE);
         s->world.ops->close(s->env);
+        rm_watch_leave();
+    }
     if (s->world.ops)
         rm_world_close(&s->world);
     *s = (struct rm_stepping){0};

@@ -12,8 +12,10 @@ static void world_state(struct rm_stepping *s, struct rm_state *state)
     void *part = rm_state_part(state, "world", RM_STATE_BYTES, bytes);
     if (!part || !bytes)
         return;
+    rm_watch_enter(&s->watch, RM_WATCH_STATE);
     const int rc = rm_state_loading(state) ? s->world.ops->load_state(s->env, part)
                                            : s->world.ops->save_state(s->env, part);
+    rm_watch_leave();
     const char *why = rc < 0 && s->world.ops->last_error ? s->world.ops->last_error(s->env) : NULL;
     if (rc < 0)
         rm_state_fail(state, -EIO, "world %s: its state cannot be %s: %s", s->spec->name,

@@ -1,5 +1,7 @@
 #include "actor/worlds.h"
 
+#include "actor/watch.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
@@ -140,13 +142,18 @@ static int open_library(struct rm_world *world, const char *name, const char *li
     /* dlopen() searches the system's folders for a name without a slash; a path is meant. */
     char path[RM_PATH_TEXT_MAX + 2];
     snprintf(path, sizeof(path), "%s%s", strchr(library, '/') ? "" : "./", library);
+    const struct rm_watch watch = {.world = path};
+    rm_watch_enter(&watch, RM_WATCH_LOAD);
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    rm_watch_leave();
     if (!handle)
         return rm_fail(error, -ENOENT, "world.library '%s' cannot be loaded: %s", library,
                        dlerror());
 
     int rc = 0;
+    rm_watch_enter(&watch, RM_WATCH_LOAD);
     const struct rm_env_ops *ops = find_table(handle, library, &rc, error);
+    rm_watch_leave();
     if (ops && name[0] && strcmp(name, ops->name) != 0) {
         rc = rm_fail(error, -ENOENT, "%s: holds the world '%s', but world.name is '%s'", library,
                      ops->name, name);
@@ -341,7 +348,11 @@ int rm_world_create(const struct rm_world *world, const struct rm_world_config *
         .option_count = config->option_count,
     };
     char message[512] = "";
+    const struct rm_watch watch = {
+        .world = ops->name, .seed = seed, .first_world = first_world, .worlds = worlds};
+    rm_watch_enter(&watch, RM_WATCH_CREATE);
     struct rm_env *made = ops->create(&batch, message, sizeof(message));
+    rm_watch_leave();
     if (!made)
         return rm_fail(error, -EINVAL, "world '%s' refuses: %s", ops->name,
                        message[0] ? message : "create() gave no reason");

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define REPORT_NS (4 * RM_NS_PER_S) /* longer than a report may take (actor/watch.c) */
+
 /* What a transition does, besides changing the state. */
 enum action {
     ACT_NOTHING = 0,
@@ -18,7 +20,9 @@ enum action {
     ACT_GIVE_UP, /* no restart */
     ACT_TERM,    /* SIGTERM, and a date for SIGKILL */
     ACT_KILL,    /* SIGKILL; the exit will be reported */
-    ACT_LATE,    /* took too long to start: as ACT_KILL, and says so */
+    ACT_ASK,     /* silent: asked to say where it is and to die, and a date for SIGKILL */
+    ACT_LATE,    /* took too long to start: as ACT_ASK, and as ACT_KILL when asked before */
+    ACT_INSIST,  /* as ACT_KILL when asked before, else nothing to wait for any more */
     ACT_FORGET,  /* nothing to wait for any more */
 };
 
@@ -51,7 +55,7 @@ static const struct transition table[][RM_EVENT_COUNT] = {
                   {DOWN, ACT_FINISH},
                   {BACKING, ACT_MOURN},
                   {FAILED, ACT_GIVE_UP},
-                  {STARTING, ACT_KILL},
+                  {STARTING, ACT_ASK},
                   {STOPPING, ACT_TERM},
                   {STARTING, ACT_LATE}},
     [UP] = {{UP, ACT_NOTHING},
@@ -59,9 +63,9 @@ static const struct transition table[][RM_EVENT_COUNT] = {
             {DOWN, ACT_FINISH},
             {BACKING, ACT_MOURN},
             {FAILED, ACT_GIVE_UP},
-            {UP, ACT_KILL},
+            {UP, ACT_ASK},
             {STOPPING, ACT_TERM},
-            {UP, ACT_FORGET}},
+            {UP, ACT_INSIST}},
     [STOPPING] = {{STOPPING, ACT_NOTHING},
                   {STOPPING, ACT_NOTHING},
                   {DOWN, ACT_FINISH},
@@ -125,6 +129,7 @@ struct rm_supervisor_limits rm_supervisor_limits_of(const struct rm_experiment *
         .deaths_max = experiment->supervisor.deaths_max,
     };
     /* Building a world and a network may take long, and nothing can beat meanwhile. */
+    limits.report_ns = REPORT_NS;
     limits.start_ns = 10 * limits.heartbeat_ns;
     if (limits.start_ns < 60 * RM_NS_PER_S)
         limits.start_ns = 60 * RM_NS_PER_S;
@@ -223,6 +228,18 @@ static enum rm_supervised mourn(struct rm_supervisor *s, struct rm_supervised_wo
     return RM_SUPERVISED_BACKING_OFF;
 }
 
+/* A silent worker is asked once; who does not answer is killed. */
+static void ask_or_kill(struct rm_supervisor *s, struct rm_supervised_worker *w, uint32_t index,
+                        bool silent, uint64_t now_ns)
+{
+    bool asked = w->hung;
+
+    w->hung |= silent;
+    w->due_ns = silent && !asked ? now_ns + s->limits.report_ns : 0;
+    if (w->hung)
+        s->ops->kill(s->user, index, w->pid, asked ? SIGKILL : RM_DUTY_REPORT);
+}
+
 static void handle(struct rm_supervisor *s, uint32_t index, enum rm_supervisor_event event,
                    uint64_t now_ns)
 {
@@ -257,12 +274,12 @@ static void handle(struct rm_supervisor *s, uint32_t index, enum rm_supervisor_e
         s->ops->kill(s->user, index, w->pid, SIGTERM);
         break;
     case ACT_LATE:
-        w->hung = true;
-        w->due_ns = 0;
-        s->ops->kill(s->user, index, w->pid, SIGKILL);
+    case ACT_ASK:
+    case ACT_INSIST:
+        ask_or_kill(s, w, index, t.action != ACT_INSIST, now_ns);
         break;
     case ACT_KILL:
-        w->hung = event == RM_EVENT_HUNG;
+        w->hung = false;
         w->due_ns = 0;
         s->ops->kill(s->user, index, w->pid, SIGKILL);
         break;
@@ -332,7 +349,7 @@ void rm_supervisor_observe(struct rm_supervisor *supervisor, uint32_t index,
 {
     struct rm_supervised_worker *w = &supervisor->workers[index];
     bool at_work = state == RM_WORKER_BUSY || state == RM_WORKER_WAITING || state == RM_WORKER_DONE;
-    if (w->state == RM_SUPERVISED_STARTING && at_work)
+    if (w->state == RM_SUPERVISED_STARTING && at_work && !w->hung)
         handle(supervisor, index, RM_EVENT_READY, now_ns);
     if (w->state != RM_SUPERVISED_UP || state != RM_WORKER_BUSY || w->hung)
         return;

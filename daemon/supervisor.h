@@ -43,6 +43,7 @@ enum rm_supervisor_event {
 struct rm_supervisor_limits {
     uint64_t heartbeat_ns;     /* most silence of a busy worker */
     uint64_t start_ns;         /* most time from start to ready */
+    uint64_t report_ns;        /* for a silent worker to say where it is, before SIGKILL */
     uint64_t respawn_floor_ns; /* least time between two starts */
     uint64_t backoff_max_ns;
     uint64_t deaths_window_ns;

@@ -9,7 +9,12 @@
 #include "shm/board.h"
 #include "shm/wake.h"
 
+#include <signal.h>
 #include <stdbool.h>
+
+/* To a worker that is silent for too long: one that steps worlds writes down in which call it is
+ * (actor/watch.h) and dies of it; any other just dies of it. */
+#define RM_DUTY_REPORT SIGQUIT
 
 #define RM_DUTY_DONE (-0x7fff) /* do_work: my share of the run is finished */
 

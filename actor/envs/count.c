@@ -112,10 +112,8 @@ static int inject(struct rm_env *env, uint32_t w)
                            at);
     while (fault_at(env, w, env->hang_step))
         pause();
-    if (fault_at(env, w, env->crash_step)) {
-        signal(SIGSEGV, SIG_DFL);
+    if (fault_at(env, w, env->crash_step))
         raise(SIGSEGV);
-    }
     return 0;
 }
 

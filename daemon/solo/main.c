@@ -4,6 +4,7 @@
 #include "actor/actor.h"
 #include "actor/evaluator.h"
 #include "actor/plan.h"
+#include "actor/watch.h"
 #include "learner/learner.h"
 #include "shm/atomic.h"
 #include "shm/duty.h"
@@ -67,8 +68,10 @@ static int run(const char *run_directory, int parent, struct rm_error *error)
     static struct solo solo;
     static struct rm_experiment experiment;
     static struct rm_plan plan;
-    int r = rm_session_read_config(&experiment, error);
+    int r = rm_watch_install("ringmaster-solo", error);
 
+    if (r == 0)
+        r = rm_session_read_config(&experiment, error);
     if (r == 0)
         r = rm_plan_make(&plan, &experiment, error);
     if (r == 0)
@@ -82,6 +85,7 @@ static int run(const char *run_directory, int parent, struct rm_error *error)
         destroy(&solo);
         return RM_EXIT_NEVER;
     }
+    rm_watch_tell(&solo.session.board.workers[self]);
     solo.wake = rm_session_wake(&solo.session, self);
     r = rm_duty_signals(&solo.wake, parent, error);
     if (r == 0)
@@ -101,6 +105,7 @@ static int run(const char *run_directory, int parent, struct rm_error *error)
         rm_duty_failed(slot, error);
     else
         RM_RAISE(&slot->state, RM_WORKER_DONE);
+    rm_watch_tell(NULL);
     destroy(&solo);
     return r;
 }

@@ -1,10 +1,12 @@
 /* Worlds that misbehave, and actors that come back after a death. */
 #include "actor/actor.h"
+#include "actor/watch.h"
 #include "config/config.h"
 #include "shm/atomic.h"
 #include "tests/support/acting.h"
 #include "tests/support/session.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -94,6 +96,9 @@ static void a_respawned_actor_goes_on(void **state)
     pid_t child = fork();
     if (child == 0) {
         struct rm_duty duty;
+        rm_watch_install("test", NULL);
+        rm_watch_tell(&session.board.workers[1]);
+        dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
         open_actor(1, &duty);
         while (rm_test_turn(&duty) > 0)
             ;
@@ -102,6 +107,9 @@ static void a_respawned_actor_goes_on(void **state)
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    const char *report = session.board.workers[1].error;
+    assert_non_null(strstr(report, "SIGSEGV in step() of count, worlds 3..4, seed "));
+    assert_non_null(strstr(report, ", vector step 40; world 3: episode 0, step 40; world 4: "));
     assert_int_equal(rm_ring_committed(ring), 41);
 
     struct rm_duty duty;

@@ -19,7 +19,7 @@
 
 /* What the supervisor did. */
 static struct {
-    int spawns, terms, kills, changes;
+    int spawns, terms, asks, kills, changes;
     int next_pid; /* > 0, or the errno that spawn() fails with */
     uint64_t generation;
     enum rm_supervised last;
@@ -40,6 +40,7 @@ static void fake_kill(void *user, uint32_t index, int pid, int number)
     (void)user, (void)index;
     assert_true(pid > 0);
     did.terms += number == SIGTERM;
+    did.asks += number == SIGQUIT;
     did.kills += number == SIGKILL;
 }
 
@@ -56,6 +57,7 @@ static const struct rm_supervisor_ops ops = {fake_spawn, fake_kill, fake_changed
 static const struct rm_supervisor_limits limits = {
     .heartbeat_ns = 10 * S,
     .start_ns = 60 * S,
+    .report_ns = 4 * S,
     .respawn_floor_ns = 200 * MS,
     .backoff_max_ns = 5 * S,
     .deaths_window_ns = 60 * S,
@@ -244,14 +246,23 @@ static void only_a_busy_worker_hangs(void **state)
     (void)state;
     bring_up(100 * S);
     rm_supervisor_observe(&supervisor, 0, RM_WORKER_BUSY, 105 * S, 115 * S);
-    assert_int_equal(did.kills, 0); /* exactly at the limit */
+    assert_int_equal(did.asks, 0); /* exactly at the limit */
     rm_supervisor_observe(&supervisor, 0, RM_WORKER_WAITING, 105 * S, 500 * S);
     rm_supervisor_observe(&supervisor, 0, RM_WORKER_DONE, 105 * S, 500 * S);
-    assert_int_equal(did.kills, 0);
+    assert_int_equal(did.asks, 0);
     rm_supervisor_observe(&supervisor, 0, RM_WORKER_BUSY, 105 * S, 115 * S + 1);
+    assert_int_equal(did.asks, 1);
+    assert_int_equal(did.kills, 0);
+    /* Asked once, to say where it is and to die; then killed once. */
+    assert_int_equal(rm_supervisor_due(&supervisor), 119 * S + 1);
+    rm_supervisor_observe(&supervisor, 0, RM_WORKER_BUSY, 105 * S, 118 * S);
+    rm_supervisor_tick(&supervisor, 119 * S);
+    assert_int_equal(did.kills, 0);
+    rm_supervisor_tick(&supervisor, 119 * S + 1);
     assert_int_equal(did.kills, 1);
-    /* Asked once; the exit is on its way. */
     rm_supervisor_observe(&supervisor, 0, RM_WORKER_BUSY, 105 * S, 120 * S);
+    assert_int_equal(rm_supervisor_due(&supervisor), 0);
+    assert_int_equal(did.asks, 1);
     assert_int_equal(did.kills, 1);
     die(SIGKILL, 0, 121 * S);
     assert_int_equal(w()->state, RM_SUPERVISED_BACKING_OFF);
@@ -278,8 +289,15 @@ static void a_start_that_takes_too_long_is_killed(void **state)
     rm_supervisor_start(&supervisor, 0, 10 * S);
     assert_int_equal(rm_supervisor_due(&supervisor), 70 * S);
     rm_supervisor_tick(&supervisor, 70 * S);
+    assert_int_equal(did.asks, 1);
+    assert_int_equal(did.kills, 0);
+    /* It gets ready just then: no way back. */
+    rm_supervisor_observe(&supervisor, 0, RM_WORKER_BUSY, 71 * S, 71 * S);
+    assert_int_equal(w()->state, RM_SUPERVISED_STARTING);
+    assert_int_equal(rm_supervisor_due(&supervisor), 74 * S);
+    rm_supervisor_tick(&supervisor, 74 * S);
     assert_int_equal(did.kills, 1);
-    die(SIGKILL, 0, 70 * S + MS);
+    die(SIGKILL, 0, 74 * S + MS);
     assert_int_equal(w()->state, RM_SUPERVISED_BACKING_OFF);
     assert_string_equal(w()->reason, "killed after silence of more than 60.0 s");
 }

@@ -1,0 +1,94 @@
+/* Worlds that crash or never return, in a real run: the report names signal, call, world, seed,
+ * episode and step; a world that does so always ends the run with that reason. */
+#include "tests/support/daemon.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct rm_test_daemon d;
+
+static int teardown(void **state)
+{
+    (void)state;
+    rm_test_daemon_end(&d);
+    return 0;
+}
+
+/* A run of one actor with two worlds, the second of which has the fault, that dies twice. */
+static void run(const char *name, const char *mode, const char *fault)
+{
+    char config[1024];
+    snprintf(config, sizeof config,
+             "{\"name\":\"x\",\"seed\":3,\"mode\":\"%s\",\"run\":{\"steps\":100000},"
+             "\"world\":{\"name\":\"count\",\"options\":{\"length\":1000,\"max_steps\":20,"
+             "\"fault_world\":1,%s}},"
+             "\"actor\":{\"count\":1,\"worlds\":2},\"sample\":{\"min_fill\":5000},"
+             "\"supervisor\":{\"deaths_max\":2,\"respawn_floor_s\":0.01,\"heartbeat_s\":1}}",
+             mode, fault);
+    assert_int_equal(rm_test_daemon_home(&d, name, config), 0);
+    assert_int_equal(rm_test_daemon_start(&d, NULL, false, 0), 0);
+    assert_int_equal(rm_test_daemon_wait(&d, 60), 1);
+}
+
+/* The reason of the run's end and, at length, the log say all of `words` (ends with NULL). */
+static void says(const char *const *words)
+{
+    json_t *summary = json_loads(rm_test_daemon_file(&d, "summary.json"), 0, NULL);
+    assert_non_null(summary);
+    assert_string_equal(json_string_value(rm_test_path(summary, "state")), "failed");
+    const char *reason = json_string_value(rm_test_path(summary, "reason"));
+    const char *log = rm_test_daemon_file(&d, "log.txt");
+    for (size_t i = 0; words[i]; i++) {
+        if (!strstr(reason, words[i]) || !strstr(log, words[i]))
+            fprintf(stderr, "reason: %s\nlog:\n%s\n", reason, log);
+        assert_non_null(strstr(reason, words[i]));
+        assert_non_null(strstr(log, words[i]));
+    }
+    /* The stack, with the program in it. */
+    assert_non_null(strstr(log, "ringmaster-"));
+    assert_non_null(strstr(log, "(+0x"));
+    json_decref(summary);
+}
+
+/* World 1's 50th step is in its third episode. */
+#define AT_50 "worlds 0..1, seed ", "; world 1: episode 2, step "
+
+static void a_crash_is_reported(void **state)
+{
+    (void)state;
+    run("crash", "free", "\"crash_step\":50");
+    says((const char *[]){"died 2 times", "ended by signal 11 (Segmentation fault): SIGSEGV",
+                          "in step() of count", AT_50, NULL});
+}
+
+static void a_hang_is_reported(void **state)
+{
+    (void)state;
+    run("hang", "lockstep", "\"hang_step\":50");
+    says((const char *[]){"died 2 times", "killed after silence of more than 1.0 s: silent",
+                          "in step() of count", AT_50, NULL});
+}
+
+static void a_crash_in_a_sequential_run_is_reported(void **state)
+{
+    (void)state;
+    run("solo", "sequential", "\"crash_step\":50");
+    says((const char *[]){"died 2 times", "SIGSEGV", "in step() of count", AT_50, NULL});
+}
+
+#define T(f) cmocka_unit_test_teardown(f, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_crash_is_reported),
+        T(a_hang_is_reported),
+        T(a_crash_in_a_sequential_run_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -35,6 +35,16 @@ static const float *made_by(const struct rm_net_workspace *w, uint32_t index)
     return index == RM_FROM_NOTHING ? NULL : w->steps[index].y;
 }
 
+/* The caller's gradients, where no step writes to them: see struct rm_rows. */
+static float *not_written(const float *d_out)
+{
+    const union {
+        const float *given;
+        float *taken;
+    } gradients = {.given = d_out};
+    return gradients.taken;
+}
+
 void rm_net_backward(struct rm_net_workspace *w, const float *params,
                      const struct rm_net_input *input, const float *d_out, float *grads)
 {
@@ -48,7 +58,7 @@ void rm_net_backward(struct rm_net_workspace *w, const float *params,
             .x = made_by(w, s->from),
             .other = made_by(w, s->other),
             .y = b->y,
-            .dy = i == w->result ? (float *)(uintptr_t)d_out : b->dy, /* see struct rm_rows */
+            .dy = i == w->result ? not_written(d_out) : b->dy,
             .dx = gradient_of(&k, s->from, 0),
             .d_other = gradient_of(&k, s->other, 1),
         };

@@ -32,8 +32,9 @@ static inline float with_sign_of(float magnitude, float sign)
     return float_of(bits_of(magnitude) | (bits_of(sign) & INT32_MIN));
 }
 
-/* exp(x) for x <= 0 (and up to 88): 2 ulp. Below -87 it is 0; NaN stays NaN. The series is that of
- * e^r to r^6 on |r| <= ln2/2 with coefficients fitted for least relative error. */
+/* exp(x) for x <= 0 (and up to 88): 2 ulp. Below -87 it is 0; NaN stays NaN; above 88 (attention
+ * asks for keys that a query does not see, and drops what it gets) any number. The series is that
+ * of e^r to r^6 on |r| <= ln2/2 with coefficients fitted for least relative error. */
 static inline float exp_of(float x)
 {
     float clamped = x < -87.0f ? -87.0f : x; /* NaN passes */
@@ -48,7 +49,7 @@ static inline float exp_of(float x)
     p = RM_FMA(p, r, 1.66666654e-1f);
     p = RM_FMA(p, r, 5.00000012e-1f);
     p = RM_FMA(p * r, r, r) + 1.0f;
-    float e = p * float_of((int32_t)((uint32_t)n << 23) + 0x3f800000);
+    float e = p * float_of((int32_t)(((uint32_t)n << 23) + 0x3f800000));
     return x < -87.0f ? 0.0f : e;
 }
 
@@ -98,7 +99,7 @@ static inline float log_of(float x)
     int32_t i = bits_of(x);
     int32_t e = (i - 0x3f3504f3) >> 23;
     float k = (float)e;
-    float r = float_of(i - (int32_t)((uint32_t)e << 23)) - 1.0f;
+    float r = float_of((int32_t)((uint32_t)i - ((uint32_t)e << 23))) - 1.0f;
     float s = r * r;
     float p = RM_FMA(7.0376836292e-2f, r, -1.1514610310e-1f);
     p = RM_FMA(p, r, 1.1676998740e-1f);

@@ -169,18 +169,42 @@ static int check_obs(const struct rm_arrivals *a, uint32_t agent, uint64_t step,
     return at < n ? refuse(a, agent, (uint32_t)(at / elements), step, error, text) : 0;
 }
 
+static bool any_of(const uint8_t *mask, uint32_t actions)
+{
+    uint8_t any = 0;
+
+    for (uint32_t i = 0; i < actions; i++)
+        any |= mask[i];
+    return any != 0;
+}
+
+/* The first of an agent's choices of which nothing is legal; `choices` when all have something. */
+static uint32_t barred_choice(const struct rm_env_agent *agent, uint32_t choices,
+                              const uint8_t *mask)
+{
+    for (uint32_t c = 0; c < choices; mask += agent->choice_actions[c++])
+        if (!any_of(mask, agent->choice_actions[c]))
+            return c;
+    return choices;
+}
+
 static int check_mask(const struct rm_arrivals *a, uint32_t agent, uint64_t step,
                       const struct rm_arrival *in, struct rm_error *error)
 {
-    uint32_t actions = a->spec->agent[agent].actions;
+    const struct rm_env_agent *spec = &a->spec->agent[agent];
+    uint32_t choices = spec->choices > 1 ? spec->choices : 0, barred = 0;
 
     for (uint32_t w = 0; w < a->worlds; w++) {
-        const uint8_t *mask = in->mask + (size_t)w * actions;
-        uint8_t any = 0;
-        for (uint32_t i = 0; i < actions; i++)
-            any |= mask[i];
-        if (!any && !(in->flags[w] & (LAST | RM_ENV_DEAD)))
-            return refuse(a, agent, w, step, error, "the action mask leaves no legal action");
+        const uint8_t *mask = in->mask + (size_t)w * spec->actions;
+        bool good = choices ? (barred = barred_choice(spec, choices, mask)) == choices
+                            : any_of(mask, spec->actions);
+        if (good || in->flags[w] & (LAST | RM_ENV_DEAD))
+            continue;
+        char text[80] = "the action mask leaves no legal action";
+        if (choices)
+            snprintf(text, sizeof text, "the action mask leaves no legal action of choice %u",
+                     barred);
+        return refuse(a, agent, w, step, error, text);
     }
     return 0;
 }

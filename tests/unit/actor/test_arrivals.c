@@ -204,6 +204,24 @@ static void masks_must_leave_a_choice(void **state)
     assert_int_equal(take_masked(0, 1, mask, &counted, NULL), 0);
 }
 
+/* Of every one of several. */
+static void masks_must_leave_something_of_each_choice(void **state)
+{
+    uint32_t counted;
+    (void)state;
+    agents[0].choices = 2;
+    agents[0].choice_actions[0] = 1;
+    agents[0].choice_actions[1] = ACTIONS - 1;
+    memset(mask + 6 * ACTIONS + 1, 0, ACTIONS - 1);
+    REFUSED(0, 0, mask, "world 106", "first", "no legal action of choice 1");
+    memset(mask + 6 * ACTIONS, 1, ACTIONS);
+    mask[5 * ACTIONS] = 0;
+    REFUSED(0, 0, mask, "world 105", "first", "no legal action of choice 0");
+    mask[5 * ACTIONS] = 1;
+    mask[5 * ACTIONS + 1] = 0;
+    assert_int_equal(take_masked(0, 0, mask, &counted, NULL), 0);
+}
+
 static void codes_must_be_in_the_book(void **state)
 {
     uint8_t *code = (uint8_t *)obs;
@@ -249,6 +267,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(impossible_flags_are_refused_by_name, setup, teardown),
         cmocka_unit_test_setup_teardown(numbers_that_are_none_are_refused_by_name, setup, teardown),
         cmocka_unit_test_setup_teardown(masks_must_leave_a_choice, setup, teardown),
+        cmocka_unit_test_setup_teardown(masks_must_leave_something_of_each_choice, setup, teardown),
         cmocka_unit_test_setup_teardown(codes_must_be_in_the_book, setup, teardown),
         cmocka_unit_test(clearing_touches_only_what_is_flagged),
     };

@@ -42,6 +42,11 @@ int rm_compile_embedding(struct rm_compiler *c, const struct rm_layer_config *la
                                  "the world's numbers go from %g to %g, which is no table; give "
                                  "\"codes\"",
                                  shape->low, shape->high);
+    if (!layer->columns && codes < codes_of(shape))
+        return rm_compile_refuse(c,
+                                 "the world's numbers go from %g to %g; a table of %u codes has "
+                                 "no rows for the last of them",
+                                 shape->low, shape->high, codes);
     uint32_t tokens = rm_tokens_of_codes(layer, shape), columns = layer->columns;
     if (columns && (tokens == 0 || shape->inputs % tokens || shape->inputs / tokens % columns))
         return rm_compile_refuse(c, "%u numbers are no tokens of whole groups of %u", shape->inputs,

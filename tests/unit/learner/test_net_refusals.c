@@ -52,6 +52,10 @@ static const struct refusal layers[] = {
     {{.layer_count = 1, .layers = {EMBEDDING}},
      {VECTOR, .low = -0.5, .high = 3e9},
      "network.layers[0]: embedding: the world's numbers go from -0.5 to 3e+09, which is no table"},
+    {{.layer_count = 1, .layers = {{.type = RM_LAYER_EMBEDDING, .units = 4, .codes = 5}}},
+     {VECTOR, .low = 2, .high = 7},
+     "network.layers[0]: embedding: the world's numbers go from 2 to 7; a table of 5 codes has no "
+     "rows for the last of them"},
     {{.layer_count = 1, .layers = {{.type = RM_LAYER_EMBEDDING}}},
      {CODES},
      "network.layers[0]: embedding: units must be"},

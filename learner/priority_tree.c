@@ -16,9 +16,15 @@ static inline double sum_of(const double *c)
 
 void rm_priority_rebuild(struct rm_priorities *p)
 {
-    for (uint32_t l = 0; l + 1 < p->levels; l++)
+    /* What fills levels up to whole lines stands for nothing, and must never be drawn. */
+    for (uint64_t i = p->spec.slots * p->spec.lanes; i < p->nodes[0]; i++)
+        p->level[0][i] = 0;
+    for (uint32_t l = 0; l + 1 < p->levels; l++) {
         for (uint64_t i = 0; i < p->nodes[l] / FAN; i++)
             p->level[l + 1][i] = sum_of(p->level[l] + i * FAN);
+        for (uint64_t i = p->nodes[l] / FAN; i < p->nodes[l + 1]; i++)
+            p->level[l + 1][i] = 0;
+    }
 }
 
 double rm_priority_total(const struct rm_priorities *p)

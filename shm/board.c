@@ -84,10 +84,14 @@ int rm_board_attach(struct rm_board_view *view, int fd, bool writable, struct rm
     struct rm_board placed = {0};
     if (view->region.bytes < sizeof *board ||
         !place(&placed, board->policies, board->agents, board->workers) ||
-        board_bytes(&placed) != view->region.bytes) {
-        rc = rm_fail(error, -EPROTO,
-                     "board: %zu bytes do not hold the policies, agents and workers it claims",
-                     view->region.bytes);
+        board_bytes(&placed) != view->region.bytes || board->run.policies != placed.policies ||
+        board->run.agents != placed.agents || board->run.workers != placed.workers ||
+        RM_PEEK(&board->round.participants) > RM_ROUND_MAX) {
+        rc = rm_fail(
+            error, -EPROTO,
+            "board: %zu bytes do not hold the policies, agents, workers and participants that "
+            "it claims",
+            view->region.bytes);
         rm_board_close(view);
         return rc;
     }

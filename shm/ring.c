@@ -44,6 +44,9 @@ static const char *refusal(const struct rm_ring_spec *spec)
 static size_t place_columns(struct rm_ring *ring, const struct rm_ring_spec *spec)
 {
     const uint64_t lanes = spec->lanes;
+    /* Each of these is at most 2^32: more than that of a lane cannot be multiplied without care. */
+    if (lanes * spec->action_words > RING_BYTES_MAX || lanes * spec->state_floats > RING_BYTES_MAX)
+        return 0;
     const struct {
         size_t *at;
         uint64_t bytes; /* 0: not there */
@@ -125,6 +128,23 @@ int rm_ring_create(struct rm_ring *ring, const struct rm_ring_spec *spec, struct
     return 0;
 }
 
+/* Do its indices fit together? A writer or consumer at work changes them while they are looked at:
+ * then they are alive, and looked at again. */
+static bool indices_fit(const struct rm_ring *ring)
+{
+    const struct rm_ring_shared *shared = ring->shared;
+    for (int look = 0; look < 1000; look++) {
+        const uint64_t reserved = RM_SEE(&shared->reserved), consumed = RM_SEE(&shared->consumed);
+        const uint64_t committed = RM_SEE(&shared->committed);
+        if (reserved - committed <= 1 &&
+            (ring->spec.mode != RM_RING_ROLLOUT || committed - consumed <= ring->spec.rows))
+            return true;
+        if (RM_SEE(&shared->reserved) == reserved && RM_SEE(&shared->consumed) == consumed)
+            return false;
+    }
+    return true;
+}
+
 int rm_ring_attach(struct rm_ring *ring, int fd, bool writable, struct rm_error *error)
 {
     *ring = (struct rm_ring){.region.fd = -1};
@@ -151,6 +171,16 @@ int rm_ring_attach(struct rm_ring *ring, int fd, bool writable, struct rm_error 
         return rc;
     }
     adopt(ring, &spec);
+    if (!indices_fit(ring)) {
+        rc = rm_fail(error, -EPROTO,
+                     "ring of actor %u, policy %u: reserved %llu, committed %llu, consumed %llu of "
+                     "%u rows do not fit together",
+                     spec.actor, spec.policy, (unsigned long long)RM_PEEK(&ring->shared->reserved),
+                     (unsigned long long)RM_PEEK(&ring->shared->committed),
+                     (unsigned long long)RM_PEEK(&ring->shared->consumed), spec.rows);
+        rm_ring_close(ring);
+        return rc;
+    }
     return RM_ATTACH_OK;
 }
 

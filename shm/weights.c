@@ -47,6 +47,30 @@ int rm_weights_create(struct rm_weights *weights, uint32_t policy, uint64_t coun
     return 0;
 }
 
+/* The latest version and the one before stand in their slots, whatever a writer that died was doing
+ * with the third. False too in the moment in which one at work gets two versions further. */
+static bool versions_stand(const struct rm_weights_shared *shared, uint64_t latest)
+{
+    for (uint64_t version = latest; version > 0 && latest - version < 2; version--) {
+        const struct rm_weights_slot *slot = &shared->slot[version % RM_WEIGHTS_SLOTS];
+        if ((rm_atomic_weights_sequence(&slot->sequence) & 1) || RM_PEEK(&slot->version) != version)
+            return false;
+    }
+    return true;
+}
+
+static bool versions_fit(const struct rm_weights_shared *shared)
+{
+    for (int look = 0; look < 1000; look++) {
+        const uint64_t latest = rm_atomic_weights_named(&shared->latest);
+        if (versions_stand(shared, latest))
+            return true;
+        if (rm_atomic_weights_named(&shared->latest) == latest)
+            return false;
+    }
+    return true;
+}
+
 int rm_weights_attach(struct rm_weights *weights, int fd, bool writable, struct rm_error *error)
 {
     *weights = (struct rm_weights){.region.fd = -1};
@@ -65,6 +89,13 @@ int rm_weights_attach(struct rm_weights *weights, int fd, bool writable, struct 
                      "weights: %llu floats, %llu to act, ask for %llu bytes, the region has %zu",
                      (unsigned long long)count, (unsigned long long)act_count,
                      (unsigned long long)bytes, weights->region.bytes);
+        rm_weights_close(weights);
+        return rc;
+    }
+    if (!versions_fit(shared)) {
+        rc = rm_fail(error, -EPROTO,
+                     "weights: version %llu is said to be the latest, but the slots hold others",
+                     (unsigned long long)RM_PEEK(&shared->latest));
         rm_weights_close(weights);
         return rc;
     }

@@ -1,7 +1,8 @@
-# `make fuzz`: every tests/fuzz/fuzz_*.c under libFuzzer with ASan and UBSan, each for RM_FUZZ_SECONDS.
+# `make fuzz`: every tests/fuzz/fuzz_*.c under libFuzzer with ASan and UBSan, each for FUZZ_SECONDS
+# (`make fuzz FUZZ_SECONDS=600`: ten minutes each).
 # Inputs found are kept in build/fuzz/corpus/NAME; those worth keeping for ever belong into
 # tests/fuzz/corpus/NAME. A crash leaves its input in build/fuzz/ and fails the target.
-RM_FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 60
 FUZZ_CLANG      ?= clang
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 
@@ -9,6 +10,9 @@ FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz
 FUZZ_ROOMS_config := config shm
 FUZZ_ALSO_config  := config
 FUZZ_ROOMS_control := daemon config shm
+FUZZ_ROOMS_archive := shm
+FUZZ_ROOMS_attach  := learner shm
+FUZZ_ROOMS_safetensors := learner shm
 
 fuzz_libs = $(if $(FUZZ_ROOMS_$(1)),$(foreach r,$(FUZZ_ROOMS_$(1)),$(call lib,$(r))),$(LINK_ALL))
 
@@ -24,7 +28,7 @@ fuzz-$(1): deps-lint
 	    SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' \
 	    build/fuzz/fuzz_$(1)
 	@mkdir -p build/fuzz/corpus/$(1)
-	build/fuzz/fuzz_$(1) -max_total_time=$$(RM_FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
+	build/fuzz/fuzz_$(1) -max_total_time=$$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
 	    -max_len=8192 -print_final_stats=1 -artifact_prefix=build/fuzz/crash-$(1)- \
 	    build/fuzz/corpus/$(1) $$(wildcard tests/fuzz/corpus/$(1)) $$(FUZZ_ALSO_$(1))
 endef

@@ -216,6 +216,28 @@ static void another_view_sees_the_same(void **state)
     rm_priorities_close(&p);
 }
 
+/* Nodes that only fill a level up may hold anything in memory that another left: adding up again
+ * empties them, or a draw would lead to what is not there. */
+static void padding_is_never_drawn(void **state)
+{
+    (void)state;
+    struct rm_priorities p;
+    const struct rm_priorities_spec spec = {.slots = 11, .lanes = 1, .sources = 1};
+    assert_int_equal(rm_priorities_create(&p, &spec, &failure), 0);
+    p.level[0][10] = 1;
+    for (uint64_t i = 11; i < p.nodes[0]; i++)
+        p.level[0][i] = 100;
+    for (uint64_t i = 0; i < p.nodes[1]; i++)
+        p.level[1][i] = 1000;
+    rm_priority_rebuild(&p);
+    assert_true(rm_priority_total(&p) == 1);
+    uint64_t leaf[2];
+    rm_priority_find(&p, (const double[]){0.5, 999}, 2, leaf);
+    assert_int_equal(leaf[0], 10);
+    assert_int_equal(leaf[1], 10);
+    rm_priorities_close(&p);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -247,6 +269,7 @@ int main(void)
         cmocka_unit_test(draws_do_not_depend_on_their_neighbours),
         cmocka_unit_test(a_million_draws_are_in_proportion),
         cmocka_unit_test(another_view_sees_the_same),
+        cmocka_unit_test(padding_is_never_drawn),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,15 @@ static void refuses_what_is_out_of_range(void **state)
     ((struct rm_board *)a.region.base)->workers = 2; /* claims more than is there */
     assert_int_equal(rm_board_attach(&b, a.region.fd, false, &error), -EPROTO);
     assert_null(b.region.base);
+    ((struct rm_board *)a.region.base)->workers = 1;
+    a.run->workers = 2; /* what all loops over workers go by */
+    assert_int_equal(rm_board_attach(&b, a.region.fd, false, &error), -EPROTO);
+    a.run->workers = 1;
+    RM_POKE(&a.round->participants, RM_ROUND_MAX + 1);
+    assert_int_equal(rm_board_attach(&b, a.region.fd, false, &error), -EPROTO);
+    RM_POKE(&a.round->participants, RM_ROUND_MAX);
+    assert_int_equal(rm_board_attach(&b, a.region.fd, false, &error), RM_ATTACH_OK);
+    rm_board_close(&b);
     rm_board_close(&a);
 }
 

@@ -162,6 +162,31 @@ static void refuses_a_spec_that_does_not_match_the_region(void **state)
     rm_region_close(&small);
 }
 
+/* What no writer or consumer leaves behind, wherever it dies. */
+static void refuses_indices_that_do_not_fit(void **state)
+{
+    (void)state;
+    struct rm_ring ring, other;
+    make(&ring, RM_RING_ROLLOUT);
+    write_row(&ring, 0);
+    RM_ADD(&ring.shared->reserved, 2);
+    assert_int_equal(rm_ring_attach(&other, ring.region.fd, true, &error), -EPROTO);
+    assert_non_null(strstr(error.text, "do not fit"));
+    assert_null(other.region.base);
+    RM_ADD(&ring.shared->reserved, -2);
+    assert_int_equal(rm_ring_attach(&other, ring.region.fd, true, &error), RM_ATTACH_OK);
+    rm_ring_close(&other);
+    RM_ADD(&ring.shared->consumed, 2);
+    assert_int_equal(rm_ring_attach(&other, ring.region.fd, true, &error), -EPROTO);
+    RM_ADD(&ring.shared->consumed, -10);
+    assert_int_equal(rm_ring_attach(&other, ring.region.fd, true, &error), -EPROTO);
+    rm_ring_close(&ring);
+    /* A row whose actions alone are 2^64 bytes is not one of none. */
+    struct rm_ring_spec wide = spec_of(RM_RING_REPLAY);
+    wide.lanes = wide.action_words = 1u << 31;
+    assert_int_equal(rm_ring_bytes(&wide), 0);
+}
+
 static void replay_window_slides_over_the_wrap(void **state)
 {
     (void)state;
@@ -283,6 +308,7 @@ int main(void)
         cmocka_unit_test(optional_columns_are_null),
         cmocka_unit_test(refuses_bad_specs),
         cmocka_unit_test(refuses_a_spec_that_does_not_match_the_region),
+        cmocka_unit_test(refuses_indices_that_do_not_fit),
         cmocka_unit_test(replay_window_slides_over_the_wrap),
         cmocka_unit_test(reserving_takes_the_oldest_row_away),
         cmocka_unit_test(rollout_needs_credit),

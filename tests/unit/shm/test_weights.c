@@ -146,6 +146,17 @@ static void refusals(void **state)
     assert_int_equal(rm_weights_attach(&other, w.region.fd, false, &error), -EPROTO);
     assert_non_null(strstr(error.text, "3009 floats"));
     assert_null(other.region.base);
+    w.shared->count = COUNT;
+    for (unsigned v = 1; v <= 4; v++)
+        publish(&w, (float)v, v);
+    assert_int_equal(rm_weights_attach(&other, w.region.fd, false, &error), RM_ATTACH_OK);
+    rm_weights_close(&other);
+    RM_POKE(&w.shared->latest, 7); /* whose slot holds version 4: readers would wait for ever */
+    assert_int_equal(rm_weights_attach(&other, w.region.fd, false, &error), -EPROTO);
+    assert_non_null(strstr(error.text, "version 7"));
+    RM_POKE(&w.shared->latest, 4);
+    RM_ADD(&w.shared->slot[3 % RM_WEIGHTS_SLOTS].sequence, 1);
+    assert_int_equal(rm_weights_attach(&other, w.region.fd, false, &error), -EPROTO);
     rm_weights_close(&w);
 
     struct rm_region small;

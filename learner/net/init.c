@@ -1,10 +1,11 @@
-/* Initial parameters. Drawn in the arena's order, in double where it matters, so that a seed gives
- * the same network on every host. */
+/* Initial parameters. Drawn in the arena's order, in double, with operations that every host rounds
+ * alike (init_kernels.h), so that a seed gives the same network on every host. */
+#include "learner/backend/isa_level.h"
+#include "learner/net/init_kernels.h"
+#include "learner/net/orthogonal.h"
 #include "learner/net/parts.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static void fill_uniform(float *p, size_t n, double bound, struct rm_rng *rng)
 {
@@ -18,53 +19,47 @@ void rm_init_fill(float *p, size_t n, double value)
         p[i] = (float)value;
 }
 
-double rm_init_normal(struct rm_rng *rng)
+const struct rm_init_kernels *rm_init_kernels(void)
 {
-    double u = 1.0 - rm_rng_double(rng), v = rm_rng_double(rng);
-    return sqrt(-2.0 * log(u)) * cos(2.0 * 3.14159265358979323846 * v);
+    static const struct rm_init_kernels *const of[] = {
+        [RM_LEVEL_V2] = &rm_isa_v2_init,
+        [RM_LEVEL_V3] = &rm_isa_v3_init,
+        [RM_LEVEL_V4] = &rm_isa_v4_init,
+    };
+    return of[rm_isa_level()];
 }
 
-static void fill_normal(float *p, size_t n, double deviation, struct rm_rng *rng)
+#define NORMALS 256u /* at a time */
+
+void rm_init_normals(double *p, size_t n, struct rm_rng *rng)
 {
-    for (size_t i = 0; i < n; i++)
-        p[i] = (float)(deviation * rm_init_normal(rng));
+    const struct rm_init_kernels *kernels = rm_init_kernels();
+    uint32_t words[4 * NORMALS];
+    while (n > 0) {
+        const uint32_t count = n < NORMALS ? (uint32_t)n : NORMALS;
+        rm_rng_fill_u32(rng, words, 4 * count);
+        kernels->normals(words, count, p);
+        p += count;
+        n -= count;
+    }
 }
 
-/* Rows (or columns, if there are more rows than columns) orthonormal, times gain: Gram-Schmidt,
- * twice, on a matrix of normals (Saxe et al., 2014). */
+void rm_init_fill_normal(float *p, size_t n, double deviation, struct rm_rng *rng)
+{
+    double normal[NORMALS];
+    for (size_t first = 0; first < n; first += NORMALS) {
+        const size_t count = n - first < NORMALS ? n - first : NORMALS;
+        rm_init_normals(normal, count, rng);
+        for (size_t i = 0; i < count; i++)
+            p[first + i] = (float)(deviation * normal[i]);
+    }
+}
+
 static void fill_orthogonal(float *p, uint32_t rows, uint32_t cols, double gain, struct rm_rng *rng)
 {
-    uint32_t count = rows < cols ? rows : cols, length = rows < cols ? cols : rows;
-    double *v = malloc((size_t)count * length * sizeof *v);
-    if (!v) { /* start-up only; uniform of the same variance is a usable network */
-        fill_uniform(p, (size_t)rows * cols, gain * sqrt(3.0 / length), rng);
-        return;
-    }
-    for (uint32_t a = 0; a < count; a++) {
-        double *va = v + (size_t)a * length;
-        for (uint32_t i = 0; i < length; i++)
-            va[i] = rm_init_normal(rng);
-        for (int pass = 0; pass < 2; pass++)
-            for (uint32_t b = 0; b < a; b++) {
-                const double *vb = v + (size_t)b * length;
-                double dot = 0.0;
-                for (uint32_t i = 0; i < length; i++)
-                    dot += va[i] * vb[i];
-                for (uint32_t i = 0; i < length; i++)
-                    va[i] -= dot * vb[i];
-            }
-        double norm = 0.0;
-        for (uint32_t i = 0; i < length; i++)
-            norm += va[i] * va[i];
-        norm = 1.0 / sqrt(norm);
-        for (uint32_t i = 0; i < length; i++)
-            va[i] *= norm;
-    }
-    for (uint32_t r = 0; r < rows; r++)
-        for (uint32_t c = 0; c < cols; c++)
-            p[(size_t)r * cols + c] = (float)(gain * (rows < cols ? v[(size_t)r * length + c]
-                                                                  : v[(size_t)c * length + r]));
-    free(v);
+    /* Without memory, at start-up only: uniform of the same variance is a usable network. */
+    if (rm_orthogonal(p, rows, cols, gain, rng))
+        fill_uniform(p, (size_t)rows * cols, gain * sqrt(3.0 / (rows < cols ? cols : rows)), rng);
 }
 
 /* Weights and biases of the default are uniform within 1 / sqrt(fan_in). Xavier: Glorot and Bengio,
@@ -82,13 +77,13 @@ void rm_init_weights(const struct rm_net *net, float *p, uint32_t out, uint32_t 
         fill_uniform(p, n, gain * sqrt(6.0 / both), rng);
         break;
     case RM_INIT_XAVIER_NORMAL:
-        fill_normal(p, n, gain * sqrt(2.0 / both), rng);
+        rm_init_fill_normal(p, n, gain * sqrt(2.0 / both), rng);
         break;
     case RM_INIT_KAIMING_UNIFORM:
         fill_uniform(p, n, gain * sqrt(3.0 / fan_in), rng);
         break;
     case RM_INIT_KAIMING_NORMAL:
-        fill_normal(p, n, gain / sqrt(fan_in), rng);
+        rm_init_fill_normal(p, n, gain / sqrt(fan_in), rng);
         break;
     default:
         fill_uniform(p, n, 1.0 / sqrt(fan_in), rng);

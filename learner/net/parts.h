@@ -342,7 +342,8 @@ void rm_init_weights(const struct rm_net *net, float *p, uint32_t out, uint32_t 
 void rm_init_biases(const struct rm_net *net, float *p, uint32_t n, uint32_t fan_in,
                     struct rm_rng *rng);
 void rm_init_fill(float *p, size_t n, double value);
-double rm_init_normal(struct rm_rng *rng);
+void rm_init_normals(double *p, size_t n, struct rm_rng *rng);
+void rm_init_fill_normal(float *p, size_t n, double deviation, struct rm_rng *rng);
 
 /* Whether the gradient of an activation needs what it was applied to, not only its result. */
 static inline bool rm_activation_reads_input(enum rm_activation act)

@@ -135,13 +135,10 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm
 static void init(const struct rm_net *net, const struct rm_step *s, float *params,
                  struct rm_rng *rng)
 {
-    size_t n = (size_t)s->layer.codes * s->out.features;
+    const size_t features = s->out.features;
     (void)net;
-    for (size_t i = 0; i < n; i++)
-        params[s->weight + i] = (float)rm_init_normal(rng);
-    n = (size_t)s->layer.first_codes * s->out.features;
-    for (size_t i = 0; i < n; i++)
-        params[s->bias + i] = (float)rm_init_normal(rng);
+    rm_init_fill_normal(params + s->weight, s->layer.codes * features, 1, rng);
+    rm_init_fill_normal(params + s->bias, s->layer.first_codes * features, 1, rng);
 }
 
 const struct rm_step_ops rm_embedding_step = {

@@ -1,6 +1,9 @@
 /* learner/net: initial parameters by each initialiser's name: the range or the deviation that its
  * paper gives, gains where they belong, biases. */
+#include "learner/backend/isa_level.h"
+#include "learner/net/init_kernels.h"
 #include "learner/net/net.h"
+#include "learner/net/orthogonal.h"
 #include "tests/support/unit.h"
 
 #include <math.h>
@@ -139,11 +142,88 @@ static void orthogonal_gains(void **state)
     unmake(&image);
 }
 
+/* Blocks of rows, incomplete ones, and as many rows as columns, of which little is left. */
+static void orthogonal_shapes(void **state)
+{
+    (void)state;
+    static const uint32_t shapes[][2] = {{1, 7},   {7, 1},    {3, 3},     {31, 200},  {32, 33},
+                                         {97, 64}, {70, 600}, {130, 130}, {512, 513}, {1100, 35}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const uint32_t rows = shapes[i][0], cols = shapes[i][1];
+        const uint32_t count = rows < cols ? rows : cols, length = rows < cols ? cols : rows;
+        const size_t next = rows < cols ? cols : 1, step = rows < cols ? 1 : cols;
+        float *p = malloc((size_t)rows * cols * sizeof *p);
+        struct rm_rng rng = rm_rng_at(5, RM_STREAM_INIT, (uint32_t)i, 0);
+        assert_int_equal(rm_orthogonal(p, rows, cols, 2.0, &rng), 0);
+        for (uint32_t a = 0; a < count; a++)
+            for (uint32_t b = 0; b <= a; b++) {
+                double dot = 0;
+                for (uint32_t k = 0; k < length; k++)
+                    dot += (double)p[a * next + k * step] * (double)p[b * next + k * step];
+                if (!(fabs(dot - (a == b ? 4.0 : 0.0)) < 1e-6))
+                    fail_msg("%u x %u: %u and %u: %g", rows, cols, a, b, dot);
+            }
+        free(p);
+    }
+}
+
+enum { NORMALS = 1000, LENGTH = 1112, STRIDE = LENGTH + 8, ROWS = 8, EARLIER = 12 };
+
+struct made {
+    double normal[NORMALS], x[ROWS * STRIDE], one[LENGTH], square;
+};
+
+static void make_by(const struct rm_init_kernels *k, struct made *m)
+{
+    static uint32_t words[4 * EARLIER * STRIDE];
+    static double q[EARLIER * STRIDE], scratch[ROWS * EARLIER];
+    struct rm_rng rng = rm_rng_at(11, RM_STREAM_INIT, 0, 0);
+    rm_rng_fill_u32(&rng, words, sizeof words / sizeof words[0]);
+    memset(words, 0, 4 * sizeof words[0]); /* a logarithm of 1 */
+    memset(words + 4, 0xff, 4 * sizeof words[0]);
+    k->normals(words, NORMALS, m->normal);
+    k->normals(words, EARLIER * STRIDE, q);
+    for (size_t i = 0; i < sizeof q / sizeof q[0]; i++)
+        q[i] *= 0.01;
+    k->normals(words + 400, ROWS * STRIDE, m->x);
+    memcpy(m->one, m->x, sizeof m->one);
+    k->project(m->x, ROWS, q, EARLIER, LENGTH, STRIDE, scratch);
+    k->project_one(m->one, q, LENGTH);
+    m->square = k->square(m->x, LENGTH);
+}
+
+/* A seed gives the same network on every host: each level's kernels give the same bits; and they
+ * are what they should be, by the C library's logarithm and cosine. */
+static void levels_agree(void **state)
+{
+    (void)state;
+    static const struct rm_init_kernels *const of[] = {&rm_isa_v2_init, &rm_isa_v3_init,
+                                                       &rm_isa_v4_init};
+    static struct made first, other;
+    struct rm_rng rng = rm_rng_at(11, RM_STREAM_INIT, 0, 0);
+    make_by(of[0], &first);
+    for (int level = 1; level <= (int)rm_isa_level(); level++) {
+        make_by(of[level], &other);
+        assert_memory_equal(&first, &other, sizeof first);
+    }
+    for (int i = 0; i < NORMALS; i++) {
+        double u = 1 - rm_rng_double(&rng), v = rm_rng_double(&rng);
+        if (i == 0)
+            u = 1, v = 0;
+        else if (i == 1)
+            u = 0x1p-53, v = 1 - 0x1p-53;
+        const double expected = sqrt(-2 * log(u)) * cos(2 * acos(-1) * v);
+        assert_true(fabs(first.normal[i] - expected) < 1e-14);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_name),
         cmocka_unit_test(orthogonal_gains),
+        cmocka_unit_test(orthogonal_shapes),
+        cmocka_unit_test(levels_agree),
     };
     return cmocka_run_group_tests_name("net init", tests, NULL, NULL);
 }

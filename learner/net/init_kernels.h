@@ -1,0 +1,36 @@
+/* init_kernels: what init.isa.c has a copy of for every instruction set. All copies give the same
+ * bits: no operation is fused, lanes of sums are eight everywhere, and logarithm and cosine are
+ * made of basic operations, which IEEE 754 rounds alike on every host. So initial parameters are a
+ * function of seed and network alone. */
+#ifndef RM_LEARNER_NET_INIT_KERNELS_H
+#define RM_LEARNER_NET_INIT_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Rows are whole multiples of RM_INIT_LANES numbers long; they come by multiples of RM_INIT_ROWS.
+ */
+#define RM_INIT_LANES 8u
+#define RM_INIT_ROWS  4u
+
+struct rm_init_kernels {
+    /* n standard normals (Box and Muller, 1958) of four random words each: two uniforms of 53 bits,
+     * high word first. */
+    void (*normals)(const uint32_t *words, uint32_t n, double *out);
+
+    /* x(rows, length) -= (x q^T) q for q(n, length) of orthonormal rows or zeros; rows are `stride`
+     * numbers apart. scratch: rows * n. */
+    void (*project)(double *x, uint32_t rows, const double *q, uint32_t n, size_t length,
+                    size_t stride, double *scratch);
+
+    /* The same with one row of each, and the square of x. */
+    void (*project_one)(double *x, const double *q, size_t length);
+    double (*square)(const double *x, size_t length);
+};
+
+extern const struct rm_init_kernels rm_isa_v2_init, rm_isa_v3_init, rm_isa_v4_init;
+
+/* That of this processor. */
+const struct rm_init_kernels *rm_init_kernels(void);
+
+#endif

@@ -187,8 +187,8 @@ static void bench_dqn(const char *name)
     const double layers[] = {4 * 256, 256 * 256, 256 * 2};
     const double flops = 64.0 * (4 * (layers[0] + layers[1] + layers[2]) - layers[0]);
     const char *const settings[] = {
-        "network.layers=[{\"type\":\"linear\",\"units\":256},{\"type\":\"relu\"},"
-        "{\"type\":\"linear\",\"units\":256},{\"type\":\"relu\"}]",
+        ("network.layers=[{\"type\":\"linear\",\"units\":256},{\"type\":\"relu\"},"
+         "{\"type\":\"linear\",\"units\":256},{\"type\":\"relu\"}]"),
         "sample.batch=64",
         "sample.n_step=1",
         "limiter.updates_per_step=0.5",

@@ -162,11 +162,21 @@ static const struct rm_snapshot_policy *policy_of(const struct rm_snapshot *s,
     return NULL;
 }
 
+/* Policies learn all from rollouts or all from replay; frozen ones from nothing. */
+static bool has_rollouts(const struct rm_snapshot *s)
+{
+    for (unsigned p = 0; p < s->policies; p++)
+        if (!isnan(s->policy[p].rollouts))
+            return true;
+    return false;
+}
+
 static int draw_agents(int y, int most, const struct rm_snapshot *s)
 {
+    const bool rollouts = has_rollouts(s);
     put(y++, 0, A_REVERSE, "%-14s %8s %8s %8s %8s %8s %7s %7s %7s %8s %9s%*s", "AGENT", "FIRST",
-        "LAST", "GREEDY", "STEPS", "UPDATES", "REPLAY", "RATIO", "LAG", "EPSILON", "LOSS",
-        COLS > 106 ? COLS - 106 : 0, "");
+        "LAST", "GREEDY", "STEPS", "UPDATES", rollouts ? "ENTROPY" : "REPLAY", "RATIO", "LAG",
+        rollouts ? "KL" : "EPSILON", "LOSS", COLS > 106 ? COLS - 106 : 0, "");
     for (unsigned i = 0; i < s->agents && most-- > 0; i++) {
         const struct rm_snapshot_agent *a = &s->agent[i];
         const struct rm_snapshot_policy none = {.name = "",
@@ -176,6 +186,8 @@ static int draw_agents(int y, int most, const struct rm_snapshot *s)
                                                 .replay_ratio = NAN,
                                                 .lag_mean = NAN,
                                                 .epsilon = NAN,
+                                                .entropy = NAN,
+                                                .kl = NAN,
                                                 .loss = NAN};
         const struct rm_snapshot_policy *p = policy_of(s, a);
         if (!p)
@@ -184,8 +196,9 @@ static int draw_agents(int y, int most, const struct rm_snapshot *s)
         x = put(y, x, A_BOLD, "%8s", rm_format_measure(a->last).s);
         put(y++, x, A_NORMAL, " %8s %8s %8s %7s %7s %7s %8s %9s", rm_format_measure(a->eval_mean).s,
             rm_format_count(p->env_steps).s, rm_format_count(p->updates).s,
-            rm_format_percent(p->replay_fill).s, rm_format_measure(p->replay_ratio).s,
-            rm_format_measure(p->lag_mean).s, rm_format_number(p->epsilon).s,
+            rollouts ? rm_format_measure(p->entropy).s : rm_format_percent(p->replay_fill).s,
+            rm_format_measure(p->replay_ratio).s, rm_format_measure(p->lag_mean).s,
+            rollouts ? rm_format_measure(p->kl).s : rm_format_number(p->epsilon).s,
             rm_format_measure(p->loss).s);
     }
     return y + 1;
@@ -252,6 +265,7 @@ static void draw_help(void)
         "FIRST, LAST   mean reward per episode over the first and the latest episodes",
         "GREEDY        mean reward in the last evaluation, without exploration",
         "REPLAY        share of the replay memory that is filled",
+        "ENTROPY, KL   of the latest rollout's updates: left in the policy, and moved away",
         "RATIO         transitions sampled per transition inserted",
         "LAG           updates between the weights acted with and the learner's own, mean",
         "RUN           which start of the worker this is",

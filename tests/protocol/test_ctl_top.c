@@ -32,15 +32,24 @@ struct terminal {
 
 static struct terminal terminal;
 
-static char *status_rule(void)
+/* `rollout` of the first policy, or NULL. */
+static char *status_rule_of(json_t *rollout)
 {
     json_t *status = json_load_file("tests/support/status_reply.json", 0, NULL);
     assert_non_null(status);
+    if (rollout)
+        json_object_set_new(json_array_get(json_object_get(status, "policies"), 0), "rollout",
+                            rollout);
     char *text = json_dumps(status, JSON_COMPACT), *line = NULL;
     assert_true(asprintf(&line, "{\"return\":%s,\"id\":$id}\n", text) > 0);
     free(text);
     json_decref(status);
     return line;
+}
+
+static char *status_rule(void)
+{
+    return status_rule_of(NULL);
 }
 
 static void start(const char *type)
@@ -140,6 +149,25 @@ static void it_shows_and_obeys(void **state)
     free(line);
 }
 
+static void it_shows_rollouts_where_there_is_no_replay(void **state)
+{
+    char *line =
+        status_rule_of(json_pack("{s:i,s:f,s:f}", "count", 7, "entropy", 0.625, "kl", 0.0075));
+    const struct rm_fake_rule rules[] = {{"status", line, false}, {NULL, NULL, false}};
+    struct rm_fake fake;
+    (void)state;
+    assert_int_equal(rm_fake_start(&fake, "hunt", NULL, rules), 0);
+    start("vt100");
+    await("ENTROPY");
+    await("KL");
+    await("0.6250");
+    await("0.0075");
+    type("q");
+    assert_int_equal(finish(), 0);
+    rm_fake_stop(&fake);
+    free(line);
+}
+
 static void any_size_will_do(void **state)
 {
     static const struct winsize sizes[] = {{.ws_row = 1, .ws_col = 1},
@@ -199,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_shows_and_obeys),
+        cmocka_unit_test(it_shows_rollouts_where_there_is_no_replay),
         cmocka_unit_test(any_size_will_do),
         cmocka_unit_test(it_outlives_the_experiment),
         cmocka_unit_test(an_unknown_terminal_is_told),

@@ -324,6 +324,39 @@ static int read_state(const struct rm_actor *actor, struct rm_state **state, str
     return rc;
 }
 
+/* Writes are the saver's thread's. */
+static int write_state(void *self, const struct rm_state *state, const char *folder,
+                       struct rm_error *error)
+{
+    const struct rm_actor *actor = self;
+    char path[RM_SESSION_PATH_MAX];
+    int rc = rm_session_checkpoint_file(folder, "actor", actor->index, "state", path, error);
+
+    return rc ? rc : rm_state_write(state, path, RM_STATE_ALL, error);
+}
+
+static int checkpoint(void *self, uint64_t number)
+{
+    struct rm_actor *actor = self;
+    struct rm_error error = {""};
+    struct rm_state *state;
+    const enum rm_phase before = rm_phase_enter(&actor->clock, RM_PHASE_CHECKPOINT);
+    int rc = rm_state_create(&state, &error);
+
+    if (rc == 0) {
+        rm_actor_state(actor, state);
+        rc = rm_state_end(state, &error);
+    }
+    if (rc == 0)
+        rm_saver_begin(&actor->saver, actor->session, number, state);
+    else
+        rm_saver_give_up(&actor->saver, number, &error);
+    if (rc)
+        rm_state_destroy(state);
+    rm_phase_enter(&actor->clock, before);
+    return 1;
+}
+
 static int load_state(struct rm_actor *actor, struct rm_state *state, struct rm_error *error)
 {
     rm_state_load(state);
@@ -405,6 +438,7 @@ int rm_actor_create(struct rm_actor **actor, struct rm_session *session, uint32_
     *a = (struct rm_actor){.session = session, .index = index};
     a->worker = rm_worker_actor(&session->objects, index);
     a->slot = &session->board.workers[a->worker];
+    a->saver = (struct rm_saver){.slot = a->slot, .write = write_state, .self = a};
     rm_phase_start(&a->clock, a->slot);
     int rc = create(a, error);
     if (rc < 0) {
@@ -414,6 +448,7 @@ int rm_actor_create(struct rm_actor **actor, struct rm_session *session, uint32_
     *duty = (struct rm_duty){
         .self = a,
         .do_work = do_work,
+        .checkpoint = session->directory[0] ? checkpoint : NULL,
         .run = session->board.run,
         .slot = a->slot,
         .wake = rm_session_wake(session, a->worker),
@@ -431,6 +466,7 @@ void rm_actor_destroy(struct rm_actor *actor)
 {
     if (!actor)
         return;
+    rm_saver_end(&actor->saver);
     if (actor->stepping.experiment)
         rm_stepping_destroy(&actor->stepping);
     free(actor);

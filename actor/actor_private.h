@@ -4,6 +4,7 @@
 
 #include "actor/actor.h"
 #include "actor/stepping.h"
+#include "config/saver.h"
 
 struct rm_actor {
     struct rm_session *session;
@@ -27,6 +28,7 @@ struct rm_actor {
     uint64_t ready[RM_BOARD_POLICIES]; /* 1 + the rollout whose weights are in use */
     uint64_t budget; /* free mode: of agent 0, over this actor's worlds; 0 = no end */
     uint64_t settings_version;
+    struct rm_saver saver;
 };
 
 /* Rows of policy p that this actor and its predecessors have answered. */

@@ -20,10 +20,11 @@ struct options {
     bool evaluator, actor;
     uint32_t index;
     int parent;
+    const char *directory, *resume;
 };
 
 static const char usage[] =
-    "usage: ringmaster-actor --actor I [--parent PID]\n"
+    "usage: ringmaster-actor --actor I [--run-directory DIR] [--resume DIR] [--parent PID]\n"
     "       ringmaster-actor --evaluator [--parent PID]\n"
     "\n"
     "Steps worlds for the learners of a run, or evaluates their policies. Started by ringmasterd,\n"
@@ -31,6 +32,9 @@ static const char usage[] =
     "\n"
     "  --actor I      be actor I, from 0\n"
     "  --evaluator    be the evaluator\n"
+    "  --run-directory DIR\n"
+    "                 where checkpoints/ is\n"
+    "  --resume DIR   a checkpoint: begin with what it has of this actor\n"
     "  --parent PID   end when process PID does\n"
     "  --help         show this text\n"
     "  --version      show the version\n"
@@ -54,9 +58,14 @@ static int parse_number(const char *text, uint32_t *value)
 static int parse(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
-        {"actor", required_argument, NULL, 'a'},  {"evaluator", no_argument, NULL, 'e'},
-        {"parent", required_argument, NULL, 'p'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},      {NULL, 0, NULL, 0},
+        {"actor", required_argument, NULL, 'a'},
+        {"evaluator", no_argument, NULL, 'e'},
+        {"run-directory", required_argument, NULL, 'd'},
+        {"resume", required_argument, NULL, 'r'},
+        {"parent", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},
+        {NULL, 0, NULL, 0},
     };
     uint32_t parent = 0;
     int c;
@@ -72,6 +81,10 @@ static int parse(int argc, char **argv, struct options *options)
         }
         if (c == '?')
             return RM_EXIT_USAGE;
+        if (c == 'd' || c == 'r') {
+            *(c == 'd' ? &options->directory : &options->resume) = optarg;
+            continue;
+        }
         uint32_t *number = c == 'a' ? &options->index : &parent;
         if (c != 'e' && parse_number(optarg, number) < 0) {
             fprintf(stderr, "ringmaster-actor: \"%s\" is not a number from 0 to %d\n", optarg,
@@ -129,8 +142,8 @@ static int run(struct rm_session *session, const struct options *options, uint32
     if (rc == 0)
         rc = options->evaluator ? rm_evaluator_create(&evaluator, session, &duty, error)
                                 : rm_actor_create(&actor, session, options->index, &duty, error);
-    if (rc < 0)
-        return failed(slot, rc, error);
+    if (rc < 0) /* one that cannot resume does not begin anew unasked */
+        return failed(slot, session->resume[0] ? -EINVAL : rc, error);
     int status = rm_duty_run(&duty, error);
     if (status != RM_EXIT_OK)
         fprintf(stderr, "ringmaster-actor: %s\n", error->text);
@@ -163,6 +176,7 @@ int main(int argc, char **argv)
     }
     if ((rc = rm_session_attach(&session, &experiment, &plan, &error)) < 0)
         return failed(NULL, rc, &error);
+    rm_session_place(&session, options.directory, options.resume);
     uint32_t worker = options.evaluator ? rm_worker_evaluator(&session.objects)
                                         : rm_worker_actor(&session.objects, options.index);
     rm_watch_tell(&session.board.workers[worker]);

@@ -76,6 +76,7 @@ enum rm_hot {
     RM_HOT_ENTROPY_COEFFICIENT, /* algorithm.entropy_coefficient */
     RM_HOT_EVALUATION_INTERVAL, /* evaluation.interval */
     RM_HOT_METRICS_INTERVAL,    /* metrics.interval_s */
+    RM_HOT_CHECKPOINT_INTERVAL, /* checkpoint.interval_s */
     RM_HOT_COUNT
 };
 

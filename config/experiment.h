@@ -300,6 +300,12 @@ struct rm_experiment {
     } control;
 
     struct {
+        double interval_s; /* 0 = none by time */
+        uint32_t keep;
+        bool keep_best;
+    } checkpoint;
+
+    struct {
         double interval_s; /* between rows of metrics */
         bool csv, tensorboard;
     } metrics;

@@ -415,6 +415,14 @@ const struct rm_key rm_keys[] = {
     BOOL("metrics.tensorboard", metrics.tensorboard, 1,
          "Writes TensorBoard event files into the run directory."),
 
+    HOT("checkpoint.interval_s", checkpoint.interval_s, RM_KEY_F64, 0, 1e7, 600, "seconds",
+        RM_HOT_CHECKPOINT_INTERVAL,
+        "Time between checkpoints; 0: only when asked for, and before the run is stopped."),
+    U32("checkpoint.keep", checkpoint.keep, 1, 1000, 3, "checkpoints",
+        "How many of the newest are kept."),
+    BOOL("checkpoint.keep_best", checkpoint.keep_best, 1,
+         "Keeps the one of the highest evaluation too."),
+
     ENUM("debug.check_finite", debug.check_finite, rm_check_finite_names, RM_CHECK_FINITE_OFF,
          "Whether everything an update makes is looked through for non-finite numbers, to name the "
          "first: never, every `debug.check_every` updates, or always. The loss and the norm of the "
@@ -456,6 +464,7 @@ const struct rm_section rm_sections[] = {
     {"supervisor", "What happens to workers that die or hang."},
     {"control", "The control socket."},
     {"metrics", "What is recorded."},
+    {"checkpoint", "What is kept on disk to go on from."},
     {"debug", "For finding faults."},
 };
 const size_t rm_section_count = sizeof(rm_sections) / sizeof(rm_sections[0]);

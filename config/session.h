@@ -15,6 +15,9 @@
 #include "shm/ring.h"
 #include "shm/weights.h"
 
+#define RM_SESSION_DIRECTORY_MAX (RM_PATH_TEXT_MAX + 160)
+#define RM_SESSION_PATH_MAX      (RM_SESSION_DIRECTORY_MAX + 160)
+
 /* What the world and the networks imply, per policy. Made by rm_plan_make() (actor/plan.h). */
 struct rm_policy_plan {
     char name[RM_NAME_MAX];
@@ -50,8 +53,9 @@ struct rm_session {
     struct rm_ring *rings;                        /* [actors * policies], actor-major */
     int *wake_fds;                                /* [workers] */
     struct rm_priorities *priorities; /* [policies] where replay is prioritised, else NULL */
-    char resume[RM_PATH_TEXT_MAX];    /* folder of the checkpoint whose shared part was loaded: the
-                                         first workers load theirs. "": none */
+    char directory[RM_SESSION_DIRECTORY_MAX]; /* of the run; "": no files */
+    char resume[RM_SESSION_DIRECTORY_MAX]; /* folder of the checkpoint whose shared part was loaded:
+                                      the first workers load theirs. "": none */
 };
 
 /* Worlds of actor `actor`: [*first, *first + *count) of the experiment's worlds. */
@@ -90,6 +94,9 @@ int rm_session_attach(struct rm_session *session, const struct rm_experiment *ex
                       const struct rm_plan *plan, struct rm_error *error);
 void rm_session_close(struct rm_session *session);
 
+/* Where checkpoints are written, and the one that this process goes on from; either may be NULL. */
+void rm_session_place(struct rm_session *session, const char *directory, const char *resume);
+
 /* Takes over what a daemon left that was killed: its descriptors, in the order of
  * rm_session_kept(). Replay, weights, counters and limiters go on; eventfds and the configuration
  * are made anew, and no worker has a process. Owns the descriptors when it succeeds, and only then.
@@ -107,9 +114,13 @@ uint32_t rm_session_kept(const struct rm_session *session, int *fds, uint32_t ma
 struct rm_state;
 void rm_session_state(struct rm_session *session, struct rm_state *state);
 
+/* Where checkpoint `number` of a run stands: "DIRECTORY/checkpoints/000007", and while it is being
+ * written, the same with ".tmp". -ENAMETOOLONG */
+int rm_session_checkpoint_folder(const char *directory, uint64_t number, bool unfinished,
+                                 char *path, struct rm_error *error);
+
 /* A file of a checkpoint: "FOLDER/actor-3.state" and the like. `path` has RM_SESSION_PATH_MAX
  * bytes. -ENAMETOOLONG */
-#define RM_SESSION_PATH_MAX (RM_PATH_TEXT_MAX + 128)
 int rm_session_checkpoint_file(const char *folder, const char *part, uint32_t index,
                                const char *ending, char *path, struct rm_error *error);
 

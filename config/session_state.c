@@ -83,6 +83,22 @@ void rm_session_state(struct rm_session *session, struct rm_state *s)
     }
 }
 
+void rm_session_place(struct rm_session *session, const char *directory, const char *resume)
+{
+    snprintf(session->directory, sizeof session->directory, "%s", directory ? directory : "");
+    snprintf(session->resume, sizeof session->resume, "%s", resume ? resume : "");
+}
+
+int rm_session_checkpoint_folder(const char *directory, uint64_t number, bool unfinished,
+                                 char *path, struct rm_error *error)
+{
+    const int n = snprintf(path, RM_SESSION_DIRECTORY_MAX, "%s/checkpoints/%06llu%s", directory,
+                           (unsigned long long)number, unfinished ? ".tmp" : "");
+    return n < RM_SESSION_DIRECTORY_MAX
+               ? 0
+               : rm_fail(error, -ENAMETOOLONG, "%s: path too long", directory);
+}
+
 int rm_session_checkpoint_file(const char *folder, const char *part, uint32_t index,
                                const char *ending, char *path, struct rm_error *error)
 {

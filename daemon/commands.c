@@ -109,10 +109,11 @@ COMMAND(checkpoint)
     struct rm_daemon *daemon = user;
     if (ending(daemon))
         return failed(RM_REFUSED_NOT_NOW, error, "checkpoint: the run is ending");
-    rm_daemon_request_checkpoint(daemon);
-    *reply = json_pack("{s:I,s:s}", "request",
-                       (json_int_t)RM_PEEK(&daemon->session.board.run->checkpoint_request),
-                       "directory", daemon->directory.path);
+    uint64_t number = 0;
+    if (rm_daemon_checkpoint(daemon, &number, error))
+        return RM_REFUSED_NOT_NOW;
+    *reply =
+        json_pack("{s:I,s:s}", "number", (json_int_t)number, "directory", daemon->directory.path);
     return RM_REFUSED_NOT;
 }
 
@@ -141,7 +142,7 @@ COMMAND(evaluate)
 COMMAND(stop)
 {
     UNUSED_HERE();
-    rm_daemon_stop(user, "asked to by a client");
+    rm_daemon_checkpoint_and_stop(user, "asked to by a client");
     *reply = state_reply(user);
     return RM_REFUSED_NOT;
 }
@@ -224,7 +225,8 @@ static const struct rm_field set_fields[] = {
     FIELDS_END};
 
 static const struct rm_field checkpoint_fields[] = {
-    {"request", RM_FIELD_INTEGER, true, "number of this request"},
+    {"number", RM_FIELD_INTEGER, true,
+     "of the checkpoint; the event of that name says what came of it"},
     {"directory", RM_FIELD_STRING, true, "the run directory that it is written under"},
     FIELDS_END};
 
@@ -256,7 +258,7 @@ const struct rm_command rm_commands[] = {
      "Everybody finishes the current turn and sleeps.", pause_run},
     {"resume", RM_ACCESS_OPERATE, nothing, state_fields, "Goes on after a pause.", resume},
     {"checkpoint", RM_ACCESS_OPERATE, nothing, checkpoint_fields,
-     "Learners write a checkpoint now.", checkpoint},
+     "Writes a checkpoint: all that is needed to go on from here.", checkpoint},
     {"evaluate", RM_ACCESS_OPERATE, evaluate_arguments, evaluate_fields,
      "Plays greedy episodes with the latest weights.", evaluate},
     {"stop", RM_ACCESS_OPERATE, nothing, state_fields,

@@ -14,12 +14,25 @@
 
 #define INTERRUPTS_APART_NS (300 * RM_NS_PER_MS)
 
+/* A scheduler's word that the end may be near. */
+static void take_checkpoint(struct rm_daemon *daemon)
+{
+    struct rm_error error = {""};
+    uint64_t number;
+    if (rm_daemon_checkpoint(daemon, &number, &error))
+        rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint: %s", error.text);
+}
+
 /* SIGINT and SIGTERM stop in good order; the second one kills. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct rm_daemon *daemon = handle->data;
     if (number == SIGHUP) {
         rm_daemon_reload(daemon);
+        return;
+    }
+    if (number == SIGUSR1) {
+        take_checkpoint(daemon);
         return;
     }
     /* One request may come twice: to the process and to its group. */
@@ -29,9 +42,10 @@ static void on_signal(uv_signal_t *handle, int number)
     daemon->interrupted_ns = now;
     daemon->interrupts++;
     if (daemon->interrupts == 1) {
-        rm_daemon_stop(daemon, number == SIGINT ? "interrupted" : "terminated");
+        rm_daemon_checkpoint_and_stop(daemon, number == SIGINT ? "interrupted" : "terminated");
     } else {
         rm_log(&daemon->log, RM_LOG_WARNING, "interrupted again: killing all workers");
+        rm_daemon_stop(daemon, "interrupted again");
         rm_supervisor_kill_all(&daemon->supervisor);
     }
 }
@@ -117,7 +131,9 @@ static int take_place(struct rm_daemon *daemon, const struct rm_experiment *expe
 static int open_files(struct rm_daemon *daemon, struct rm_error *error)
 {
     const struct rm_experiment *e = &daemon->session.experiment;
-    int rc = rm_run_directory_create(&daemon->directory, e->run.directory, e->name, error);
+    int rc = daemon->resume[0]
+                 ? 0
+                 : rm_run_directory_create(&daemon->directory, e->run.directory, e->name, error);
     if (rc < 0)
         return rc;
     daemon->log.fd = rm_run_directory_open(&daemon->directory, "log.txt", error);
@@ -134,11 +150,12 @@ static int open_files(struct rm_daemon *daemon, struct rm_error *error)
 
 static void open_loop(struct rm_daemon *daemon)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     uv_loop_init(&daemon->loop);
     uv_timer_init(&daemon->loop, &daemon->tick);
     uv_timer_init(&daemon->loop, &daemon->due);
     uv_timer_init(&daemon->loop, &daemon->sample);
+    uv_timer_init(&daemon->loop, &daemon->checkpoint.timer);
     daemon->tick.data = daemon->due.data = daemon->sample.data = daemon;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         uv_signal_init(&daemon->loop, &daemon->signals[i]);
@@ -205,6 +222,7 @@ static void write_summary(struct rm_daemon *daemon)
     double time_s = (double)(rm_now_ns() - daemon->started_ns) / 1e9;
     rm_metrics_write(&daemon->metrics, &daemon->session.board, time_s, rm_daemon_steps(daemon));
     json_t *summary = rm_daemon_status(daemon);
+    json_object_set_new(summary, "finished", json_boolean(daemon->finished));
     int rc = rm_run_directory_json(&daemon->directory, "summary.json", summary, &error);
     json_decref(summary);
     if (rc < 0)
@@ -224,6 +242,7 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
                    daemon->directory.path);
     daemon->watchdog_ns = rm_notify_watchdog_ns();
     rm_daemon_keep_session(daemon);
+    rm_daemon_open_checkpoints(daemon);
     rm_daemon_start_workers(daemon);
     rm_daemon_arm(daemon);
     while (daemon->life != RM_LIFE_OVER)
@@ -281,6 +300,10 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
     int rc = take_place(daemon, experiment, error);
     if (rc < 0)
         return rc == -EEXIST ? RM_DAEMON_RUNNING : RM_DAEMON_RESOURCES;
+    if (rm_daemon_find_checkpoint(daemon, experiment, error) < 0) {
+        rm_place_leave(&daemon->place);
+        return RM_DAEMON_USAGE;
+    }
     if (allow_descriptors(plan, experiment, error) < 0 ||
         rm_daemon_open_session(daemon, experiment, plan, error) < 0) {
         rm_place_leave(&daemon->place);

@@ -6,13 +6,15 @@
 
 #include "config/config.h"
 #include "config/session.h"
+#include "daemon/checkpoint.h"
 #include "daemon/console.h"
 #include "daemon/control.h"
 #include "daemon/fdstore.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
-#include "daemon/rate.h"
 #include "daemon/place.h"
+#include "daemon/rate.h"
+#include "daemon/resume.h"
 #include "daemon/run_directory.h"
 #include "daemon/supervisor.h"
 #include "daemon/sweeper.h"
@@ -35,6 +37,12 @@ enum rm_daemon_exit {
 
 #define RM_OVERRIDES_MAX 256
 
+enum rm_resume {
+    RM_RESUME_NEVER = 0, /* begins anew */
+    RM_RESUME_MAY,       /* goes on from what there is */
+    RM_RESUME_MUST,      /* and fails if there is nothing */
+};
+
 struct rm_daemon_options {
     const char *file;
     const char *name;          /* NULL = the configuration's */
@@ -43,6 +51,7 @@ struct rm_daemon_options {
     struct rm_override overrides[RM_OVERRIDES_MAX];
     size_t override_count;
     bool foreground; /* a console on standard output */
+    enum rm_resume resume;
 };
 
 /* Where the run is. What the board calls running or paused is RM_LIFE_TRAINING here. */
@@ -63,6 +72,12 @@ struct rm_daemon {
     struct rm_log log;
     struct rm_supervisor supervisor;
     struct rm_metrics metrics;
+    struct rm_checkpointer checkpoint;
+    char resume[RM_SESSION_DIRECTORY_MAX]; /* the checkpoint that it goes on from; "" = none */
+    char resume_changes[1024];             /* keys that differ from its, "" = none */
+    double resume_hot[RM_HOT_COUNT];       /* its configuration's */
+    uint64_t resumed_step;                 /* where it was */
+    char not_resumed[1024];                /* why not, or what was passed over */
     struct rm_console console;
     struct rm_rate steps_rate, updates_rate;
     struct rm_control *control;
@@ -71,9 +86,10 @@ struct rm_daemon {
 
     uv_loop_t loop;
     uv_timer_t tick, due, sample;
-    uv_signal_t signals[3];
+    uv_signal_t signals[4];
 
     enum rm_life life;
+    bool finished; /* the budget is spent and all is done */
     bool failed;
     char failure[512];       /* why */
     uint32_t interrupts;     /* SIGINT and SIGTERM so far */
@@ -114,7 +130,8 @@ void rm_daemon_stop(struct rm_daemon *daemon, const char *why);
 void rm_daemon_fail(struct rm_daemon *daemon, const char *why);
 void rm_daemon_pause(struct rm_daemon *daemon, bool pause);
 void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes);
-void rm_daemon_request_checkpoint(struct rm_daemon *daemon);
+/* Whatever the workers sleep on, they look again. */
+void rm_daemon_wake_all(struct rm_daemon *daemon);
 /* Sets timers to what the present state needs: none at all when paused and nobody watches. */
 void rm_daemon_arm(struct rm_daemon *daemon);
 /* Tells subscribers; takes `data`, which may be NULL. */

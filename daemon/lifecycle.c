@@ -41,8 +41,7 @@ static void set_run_state(struct rm_daemon *daemon, enum rm_run_state state)
                               rm_run_state_name(before)));
 }
 
-/* Whatever the workers sleep on, they look again. */
-static void wake_all(struct rm_daemon *daemon)
+void rm_daemon_wake_all(struct rm_daemon *daemon)
 {
     for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
         struct rm_wake wake = rm_session_wake(&daemon->session, i);
@@ -83,6 +82,7 @@ void rm_daemon_stop(struct rm_daemon *daemon, const char *why)
     if (daemon->life >= RM_LIFE_STOPPING)
         return;
     daemon->life = RM_LIFE_STOPPING;
+    rm_daemon_cancel_checkpoint(daemon, "the run is ending");
     if (daemon->trained_ns == 0)
         daemon->trained_ns = rm_now_ns();
     rm_log(&daemon->log, RM_LOG_INFO, "stopping: %s", why);
@@ -91,7 +91,7 @@ void rm_daemon_stop(struct rm_daemon *daemon, const char *why)
         set_run_state(daemon, RM_RUN_STOPPING);
     RM_RAISE(&run_of(daemon)->stop, 1);
     rm_supervisor_stop_all(&daemon->supervisor, rm_now_ns());
-    wake_all(daemon);
+    rm_daemon_wake_all(daemon);
     end_if_over(daemon); /* nobody may have been there to stop */
     rm_daemon_arm(daemon);
 }
@@ -121,7 +121,7 @@ void rm_daemon_pause(struct rm_daemon *daemon, bool pause)
     rm_rate_reset(&daemon->steps_rate);
     rm_rate_reset(&daemon->updates_rate);
     if (!pause)
-        wake_all(daemon);
+        rm_daemon_wake_all(daemon);
     rm_daemon_arm(daemon);
 }
 
@@ -129,13 +129,7 @@ void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes)
 {
     RM_POKE(&run_of(daemon)->evaluate_episodes, episodes);
     RM_RAISE(&run_of(daemon)->evaluate_request, RM_PEEK(&run_of(daemon)->evaluate_request) + 1);
-    wake_all(daemon);
-}
-
-void rm_daemon_request_checkpoint(struct rm_daemon *daemon)
-{
-    RM_RAISE(&run_of(daemon)->checkpoint_request, RM_PEEK(&run_of(daemon)->checkpoint_request) + 1);
-    wake_all(daemon);
+    rm_daemon_wake_all(daemon);
 }
 
 /* All actors and learners have done their share. */
@@ -203,6 +197,7 @@ static void begin_final_evaluation(struct rm_daemon *daemon)
     rm_log(&daemon->log, RM_LOG_INFO, "the budget is spent after %.1f s",
            (double)(daemon->trained_ns - daemon->started_ns) / 1e9);
     if (episodes == 0) {
+        daemon->finished = true;
         rm_daemon_stop(daemon, "finished");
         return;
     }
@@ -330,13 +325,15 @@ void rm_daemon_tick(struct rm_daemon *daemon)
         note_running(daemon);
     if (daemon->life <= RM_LIFE_TRAINING && trained(daemon))
         begin_final_evaluation(daemon);
-    else if (daemon->life == RM_LIFE_EVALUATING && evaluated(daemon))
+    else if (daemon->life == RM_LIFE_EVALUATING && evaluated(daemon)) {
+        daemon->finished = true;
         rm_daemon_stop(daemon, "finished");
-    else if (daemon->life == RM_LIFE_EVALUATING && noted)
+    } else if (daemon->life == RM_LIFE_EVALUATING && noted)
         /* That was another one. The request may have been taken for it: once more. */
         rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
     if (daemon->control)
         rm_control_expire(daemon->control, now);
+    rm_daemon_checkpoint_tick(daemon, now);
     tell_service_manager(daemon, now);
     rm_console_live(&daemon->console, daemon, now);
     rm_daemon_arm(daemon);
@@ -348,7 +345,7 @@ static void settle_debts(struct rm_daemon *daemon)
 {
     if (daemon->session.experiment.mode == RM_MODE_LOCKSTEP)
         rm_round_settle(daemon->session.board.round);
-    wake_all(daemon);
+    rm_daemon_wake_all(daemon);
 }
 
 void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_supervised before,

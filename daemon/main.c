@@ -15,6 +15,8 @@ static const char usage_text[] =
     "  --run-directory DIR    parent of the run directory, instead of run.directory\n"
     "  --socket PATH          control socket, instead of control.socket and the default place\n"
     "  --set KEY=VALUE        override a key of the configuration; may be repeated\n"
+    "  --resume               go on from the newest checkpoint of the latest run of that name\n"
+    "  --fresh                begin anew\n"
     "  --check                load and check FILE, start nothing\n"
     "  --help, --version\n"
     "\n"
@@ -37,6 +39,8 @@ enum {
     OPT_SOCKET,
     OPT_SET,
     OPT_CHECK,
+    OPT_RESUME,
+    OPT_FRESH,
     OPT_SWEEP, /* for the daemon's own use: see sweeper.h */
     OPT_HELP,
     OPT_VERSION
@@ -49,6 +53,8 @@ static const struct option long_options[] = {
     {"socket", required_argument, NULL, OPT_SOCKET},
     {"set", required_argument, NULL, OPT_SET},
     {"check", no_argument, NULL, OPT_CHECK},
+    {"resume", no_argument, NULL, OPT_RESUME},
+    {"fresh", no_argument, NULL, OPT_FRESH},
     {"sweep", required_argument, NULL, OPT_SWEEP},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -87,6 +93,12 @@ int main(int argc, char **argv)
             break;
         case OPT_CHECK:
             check = true;
+            break;
+        case OPT_RESUME:
+            options.resume = RM_RESUME_MUST;
+            break;
+        case OPT_FRESH:
+            options.resume = RM_RESUME_NEVER;
             break;
         case OPT_SWEEP:
             return rm_sweeper_main(optarg);

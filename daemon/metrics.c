@@ -133,7 +133,9 @@ int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *d
         metrics->csv_fd = rm_run_directory_open(directory, "metrics.csv", error);
         if (metrics->csv_fd < 0)
             return metrics->csv_fd;
-        rc = csv_row(metrics->csv_fd, board, 0, 0, true);
+        /* A run that goes on has its names already. */
+        if (lseek(metrics->csv_fd, 0, SEEK_END) == 0)
+            rc = csv_row(metrics->csv_fd, board, 0, 0, true);
         if (rc < 0)
             rm_fail(error, rc, "cannot write metrics.csv: %s", strerror(-rc));
     }

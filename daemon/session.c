@@ -15,6 +15,7 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
     struct rm_error why = {""};
     if (count && rm_session_adopt(&daemon->session, experiment, plan, fds, count, &why) == 0) {
         daemon->adopted = true;
+        daemon->resume[0] = '\0'; /* this is newer */
         daemon->evaluations_seen = RM_PEEK(&daemon->session.board.run->evaluations);
         return 0;
     }
@@ -24,7 +25,11 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
             close(fds[i]);
         rm_fdstore_forget(count);
     }
-    return rm_session_create(&daemon->session, experiment, plan, error);
+    int rc = rm_session_create(&daemon->session, experiment, plan, error);
+    if (rc == 0 && daemon->resume[0])
+        rc = rm_daemon_load_shared(daemon, error);
+    daemon->evaluations_seen = rc ? 0 : RM_PEEK(&daemon->session.board.run->evaluations);
+    return rc;
 }
 
 /* Says what came back, and that it is kept for the next time. */
@@ -44,5 +49,20 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
                "what a killed daemon left is of no use, so this run begins anew: %s",
                daemon->not_adopted);
     }
+    if (daemon->resume[0]) {
+        struct rm_log_fields fields = RM_LOG_NO_FIELDS;
+        fields.step = (int64_t)rm_daemon_steps(daemon);
+        rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_RESUMED, &fields,
+                       "goes on from %s: step %llu, update %llu, %llu rows of replay",
+                       daemon->resume, (unsigned long long)daemon->resumed_step,
+                       (unsigned long long)rm_daemon_updates(daemon),
+                       (unsigned long long)rm_session_rows(&daemon->session));
+        if (daemon->resume_changes[0])
+            rm_log(&daemon->log, RM_LOG_NOTICE, "changed since that checkpoint: %s",
+                   daemon->resume_changes);
+    }
+    if (daemon->not_resumed[0])
+        rm_log(&daemon->log, RM_LOG_WARNING, "%s: %s",
+               daemon->resume[0] ? "passed over" : "begins anew", daemon->not_resumed);
     rm_fdstore_keep(&daemon->session);
 }

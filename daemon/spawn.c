@@ -21,7 +21,7 @@ static const struct {
     const char *plain; /* a flag without value, NULL: none */
     bool run_directory;
 } roles[] = {
-    [RM_ROLE_ACTOR] = {"ringmaster-actor", "--actor", NULL, false},
+    [RM_ROLE_ACTOR] = {"ringmaster-actor", "--actor", NULL, true},
     [RM_ROLE_LEARNER] = {"ringmaster-learner", "--policy", NULL, true},
     [RM_ROLE_EVALUATOR] = {"ringmaster-actor", NULL, "--evaluator", false},
     [RM_ROLE_SOLO] = {"ringmaster-solo", NULL, NULL, true},
@@ -185,6 +185,11 @@ static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_erro
     if (roles[role].run_directory) {
         arguments[n++] = (char *)"--run-directory";
         arguments[n++] = daemon->directory.path;
+        /* One that was started anew goes on from what is in shared memory, which is newer. */
+        if (daemon->resume[0] && generation == 1) {
+            arguments[n++] = (char *)"--resume";
+            arguments[n++] = daemon->resume;
+        }
     }
     arguments[n++] = (char *)"--parent";
     arguments[n++] = parent;

@@ -2,6 +2,7 @@
 
 #include "actor/worlds.h"
 #include "config/config.h"
+#include "config/saver.h"
 #include "learner/method.h"
 #include "learner/policy_file.h"
 #include "learner/publisher.h"
@@ -35,7 +36,9 @@ struct rm_learner {
 
     uint64_t saved;            /* updates in the final policy file, UINT64_MAX when there is none */
     uint64_t settings_version; /* of the board's settings in use */
-    uint64_t checkpoints;      /* requests answered */
+    struct rm_saver saver;
+    float *copy; /* (count) of the parameters, NULL before the first checkpoint */
+    struct rm_policy_file copied;
 };
 
 /* --- making ---------------------------------------------------------------------------------- */
@@ -128,7 +131,6 @@ static int begin(struct rm_learner *l, struct rm_error *error)
 {
     struct rm_weights_stamp stamp;
     const uint64_t count = l->session->weights[l->policy].count;
-    l->checkpoints = RM_SEE(&l->run->checkpoint_request);
     if (l->session->resume[0])
         return resume(l, error);
     if (rm_weights_latest(&l->session->weights[l->policy]).version == 0) {
@@ -164,42 +166,79 @@ static void read_settings(struct rm_learner *l)
     l->method->ops->settings(l->method, l->run);
 }
 
-static int write_policy(struct rm_learner *l, const char *folder, struct rm_error *error)
+static struct rm_policy_file policy_file(const struct rm_learner *l, const float *parameters)
+{
+    return (struct rm_policy_file){
+        .experiment = l->experiment,
+        .policy = l->plan->name,
+        .agent = l->agent,
+        .net = l->method->ops->net(l->method),
+        .params = parameters,
+        .updates = l->method->ops->updates(l->method),
+        .env_steps = RM_PEEK(&l->counters->env_steps),
+    };
+}
+
+static int write_policy(struct rm_learner *l, struct rm_error *error)
 {
     char directory[PATH_MAX];
     if (!l->directory[0])
         return 0;
     rm_phase_enter(&l->clock, RM_PHASE_CHECKPOINT);
-    if (snprintf(directory, sizeof directory, "%s/%s", l->directory, folder) >=
-        (int)sizeof directory)
+    if (snprintf(directory, sizeof directory, "%s/policies", l->directory) >= (int)sizeof directory)
         return rm_fail(error, -ENAMETOOLONG, "%s: path too long", l->directory);
     l->backend->ops->download(l->backend, l->publisher.host, params(l),
                               l->session->weights[l->policy].count);
-    const struct rm_policy_file file = {
-        .experiment = l->experiment,
-        .policy = l->plan->name,
-        .agent = l->agent,
-        .net = l->method->ops->net(l->method),
-        .params = l->publisher.host,
-        .updates = l->method->ops->updates(l->method),
-        .env_steps = RM_PEEK(&l->counters->env_steps),
-    };
+    const struct rm_policy_file file = policy_file(l, l->publisher.host);
     return rm_policy_file_write(&file, directory, error);
 }
 
-/* A checkpoint that cannot be written does not end the training: it is said, and tried again when
- * the next one is asked for. */
-static void answer_checkpoint(struct rm_learner *l)
+/* In the saver's thread. What a policy file says is fixed but for the parameters, of which it has a
+ * copy. */
+static int write_state(void *self, const struct rm_state *state, const char *folder,
+                       struct rm_error *error)
 {
-    const uint64_t asked = RM_SEE(&l->run->checkpoint_request);
-    char folder[64];
+    struct rm_learner *l = self;
+    char directory[RM_SESSION_PATH_MAX];
+    snprintf(directory, sizeof directory, "%.*s/policies", RM_SESSION_DIRECTORY_MAX, folder);
+    int rc = rm_learner_state_write(state, folder, l->policy, error);
+    return rc ? rc : rm_policy_file_write(&l->copied, directory, error);
+}
+
+static int copy_policy(struct rm_learner *l, struct rm_error *error)
+{
+    const uint64_t count = l->session->weights[l->policy].count;
+    rm_saver_end(&l->saver); /* which may still be reading the copy before */
+    if (!l->copy && !(l->copy = malloc(count * sizeof *l->copy)))
+        return rm_fail(error, -ENOMEM, "no memory for a copy of %" PRIu64 " parameters", count);
+    l->backend->ops->download(l->backend, l->copy, params(l), count);
+    l->copied = policy_file(l, l->copy);
+    return 0;
+}
+
+static int checkpoint(void *self, uint64_t number)
+{
+    struct rm_learner *l = self;
     struct rm_error error = {""};
-    if (asked == l->checkpoints)
-        return;
-    l->checkpoints = asked;
-    snprintf(folder, sizeof folder, "checkpoints/%" PRIu64, l->method->ops->updates(l->method));
-    if (write_policy(l, folder, &error))
-        fprintf(stderr, "learner of %s: checkpoint: %s\n", l->plan->name, error.text);
+    struct rm_state *state = NULL;
+    if (!rm_learner_settled(l))
+        return 0;
+    const enum rm_phase before = rm_phase_enter(&l->clock, RM_PHASE_CHECKPOINT);
+    int rc = copy_policy(l, &error);
+    if (!rc)
+        rc = rm_state_create(&state, &error);
+    if (!rc) {
+        rm_learner_state(l, state);
+        rc = rm_state_end(state, &error);
+    }
+    if (!rc)
+        rm_saver_begin(&l->saver, l->session, number, state);
+    else
+        rm_saver_give_up(&l->saver, number, &error);
+    if (rc)
+        rm_state_destroy(state);
+    rm_phase_enter(&l->clock, before);
+    return 1;
 }
 
 int rm_learner_save(struct rm_learner *l, struct rm_error *error)
@@ -207,7 +246,7 @@ int rm_learner_save(struct rm_learner *l, struct rm_error *error)
     const uint64_t updates = l->method->ops->updates(l->method);
     if (l->saved == updates)
         return 0;
-    const int rc = write_policy(l, "policies", error);
+    const int rc = write_policy(l, error);
     if (!rc)
         l->saved = updates;
     return rc;
@@ -240,7 +279,6 @@ static int do_work(void *self, struct rm_error *error)
     enum rm_method_turn turn = RM_METHOD_WAIT;
     rm_phase_enter(&l->clock, RM_PHASE_OTHER);
     read_settings(l);
-    answer_checkpoint(l);
     int rc = l->method->ops->turn(l->method, &turn, error);
     if (!rc && turn == RM_METHOD_FINISHED)
         rc = finish(l, error);
@@ -269,6 +307,8 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
     l->run = session->board.run;
     l->saved = UINT64_MAX;
     snprintf(l->directory, sizeof l->directory, "%s", run_directory);
+    l->saver =
+        (struct rm_saver){.slot = &session->board.workers[worker], .write = write_state, .self = l};
     rm_phase_start(&l->clock, &session->board.workers[worker]);
     int rc = open_world(l, error);
     if (!rc)
@@ -283,6 +323,7 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
     *duty = (struct rm_duty){
         .self = l,
         .do_work = do_work,
+        .checkpoint = session->directory[0] ? checkpoint : NULL,
         .run = session->board.run,
         .slot = &session->board.workers[worker],
         .wake = rm_session_wake(session, worker),
@@ -300,6 +341,8 @@ void rm_learner_destroy(struct rm_learner *l)
 {
     if (!l)
         return;
+    rm_saver_end(&l->saver);
+    free(l->copy);
     if (l->method)
         l->method->ops->destroy(l->method);
     rm_publisher_close(&l->publisher);

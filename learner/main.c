@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: ringmaster-learner --policy P --run-directory DIR [--parent PID]\n"
+    "usage: ringmaster-learner --policy P --run-directory DIR [--resume DIR] [--parent PID]\n"
     "\n"
     "Trains policy P of the experiment whose descriptors it inherits. ringmasterd starts it; "
     "there\n"
@@ -18,6 +18,7 @@ static const char usage[] =
     "\n"
     "  --policy P           number of the policy, from 0\n"
     "  --run-directory DIR  where policies/ and checkpoints/ are written\n"
+    "  --resume DIR         a checkpoint: begin with what it has of this policy\n"
     "  --parent PID         exit when this process, its parent, is gone\n"
     "  --help, --version\n"
     "\n"
@@ -25,7 +26,7 @@ static const char usage[] =
 
 struct arguments {
     uint32_t policy;
-    const char *directory;
+    const char *directory, *resume;
     int parent;
 };
 
@@ -42,9 +43,13 @@ static long number(const char *text, long most)
 static int parse(int argc, char **argv, struct arguments *out)
 {
     static const struct option options[] = {
-        {"policy", required_argument, NULL, 'p'}, {"run-directory", required_argument, NULL, 'd'},
-        {"parent", required_argument, NULL, 'P'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},      {NULL, 0, NULL, 0},
+        {"policy", required_argument, NULL, 'p'},
+        {"run-directory", required_argument, NULL, 'd'},
+        {"resume", required_argument, NULL, 'r'},
+        {"parent", required_argument, NULL, 'P'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},
+        {NULL, 0, NULL, 0},
     };
     long policy = -1, parent = 0;
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -54,6 +59,9 @@ static int parse(int argc, char **argv, struct arguments *out)
             break;
         case 'd':
             out->directory = optarg;
+            break;
+        case 'r':
+            out->resume = optarg;
             break;
         case 'P':
             parent = number(optarg, INT32_MAX);
@@ -99,8 +107,11 @@ static int train(struct rm_session *session, const struct arguments *arguments,
         rm_session_wake(session, rm_worker_learner(&session->objects, arguments->policy));
     if (rm_duty_signals(&wake, arguments->parent, error))
         return RM_EXIT_FAILED;
-    if (rm_learner_create(&learner, session, arguments->policy, arguments->directory, &duty, error))
-        return say_failed(session, arguments->policy, error);
+    if (rm_learner_create(&learner, session, arguments->policy, arguments->directory, &duty,
+                          error)) {
+        const int failed = say_failed(session, arguments->policy, error);
+        return session->resume[0] ? RM_EXIT_NEVER : failed; /* rather than begin anew unasked */
+    }
     int code = rm_duty_run(&duty, error);
     if (code == RM_EXIT_OK && rm_learner_save(learner, error))
         code = RM_EXIT_FAILED;
@@ -121,6 +132,7 @@ int main(int argc, char **argv)
     int code = RM_EXIT_NEVER; /* what fails here fails the next time as well */
     if (!rm_session_read_config(&experiment, &error) && !rm_plan_make(&plan, &experiment, &error) &&
         !rm_session_attach(&session, &experiment, &plan, &error)) {
+        rm_session_place(&session, arguments.directory, arguments.resume);
         code = train(&session, &arguments, &error);
         rm_session_close(&session);
     }

@@ -127,6 +127,10 @@ struct rm_board_worker {
     _Atomic uint64_t rss_bytes;
     _Atomic uint64_t steps;       /* actors: agent steps of agent 0, all its worlds */
     _Atomic uint64_t steps_at[2]; /* lockstep: `steps` at the end of round r, at [r & 1] */
+    /* Checkpoints, by number. */
+    _Atomic uint64_t checkpoint_held;    /* its state is copied, and it waits to be let go */
+    _Atomic uint64_t checkpoint_written; /* its files are written, or not */
+    _Atomic uint64_t checkpoint_failed;  /* that could not be; its log says why */
     struct rm_wake_word wake;
     char error[256]; /* why it failed; written once before state = FAILED */
 };
@@ -141,14 +145,15 @@ struct rm_board_run {
     _Atomic uint32_t pause;                     /* 1: do nothing, sleep */
     _Atomic uint64_t settings_version;          /* +1 after settings[] changed */
     _Atomic double settings[RM_BOARD_SETTINGS]; /* by hot index, see config/schema.h */
-    _Atomic uint64_t checkpoint_request;        /* learners write a checkpoint when it advances */
+    _Atomic uint64_t checkpoint_request;        /* actors and learners hold for this checkpoint */
     _Atomic uint64_t evaluate_request;          /* the evaluator runs when it advances */
     _Atomic uint64_t evaluate_episodes;         /* for that request; 0 = evaluation.episodes */
     _Atomic uint64_t env_steps_budget;          /* steps per agent, over all worlds; 0 = no end */
     _Atomic uint64_t evaluations;               /* finished */
     _Atomic double eval_score_mean, eval_score_stderr; /* sum over agents per episode */
     _Atomic uint64_t eval_episodes;
-    struct rm_scores scores; /* per world episode: sum over its agents */
+    _Atomic uint64_t checkpoint_released; /* all may go on after this checkpoint */
+    struct rm_scores scores;              /* per world episode: sum over its agents */
 };
 
 struct rm_board; /* layout.h: header, run, round, policies[], agents[], workers[] */

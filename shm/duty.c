@@ -119,10 +119,38 @@ static void sleep_on(struct rm_duty *duty)
         rm_phase_enter(duty->clock, before);
 }
 
-/* One turn, unless paused. */
+void rm_duty_hold_all(struct rm_board_run *run, uint64_t number)
+{
+    RM_RAISE(&run->checkpoint_request, number);
+}
+
+void rm_duty_release_all(struct rm_board_run *run)
+{
+    RM_RAISE(&run->checkpoint_released, RM_PEEK(&run->checkpoint_request));
+}
+
+enum hold { FREE, HELD, SOON };
+
+/* Where it stands with the checkpoint that is asked for. SOON: another turn first. */
+static enum hold hold(struct rm_duty *duty)
+{
+    const uint64_t asked = RM_SEE(&duty->run->checkpoint_request);
+    if (!duty->checkpoint || RM_SEE(&duty->run->checkpoint_released) >= asked)
+        return FREE;
+    if (RM_PEEK(&duty->slot->checkpoint_held) == asked)
+        return HELD;
+    if (!duty->checkpoint(duty->self, asked))
+        return SOON;
+    RM_RAISE(&duty->slot->checkpoint_held, asked);
+    return HELD;
+}
+
+/* One turn, unless paused or held. */
 static int turn(struct rm_duty *duty, struct rm_error *error)
 {
-    if (RM_PEEK(&duty->run->pause))
+    const enum hold held = hold(duty);
+
+    if (held == HELD || (held == FREE && RM_PEEK(&duty->run->pause)))
         return 0;
     int n = duty->do_work(duty->self, error);
     if (n > 0)

@@ -43,7 +43,11 @@ struct rm_duty {
     /* > 0: did that much; 0: nothing to do now; RM_DUTY_DONE; other negative errno: failed, with
      * the reason in `error`. Must not block. Must re-check everything it waits for each call. */
     int (*do_work)(void *self, struct rm_error *error);
-    struct rm_board_run *run;     /* stop and pause requests */
+    /* For checkpoint `number`, between two turns: copies its state and begins to write it. 1: done,
+     * or given up, which is on the board then; 0: not now, after another turn. NULL: it has none.
+     */
+    int (*checkpoint)(void *self, uint64_t number);
+    struct rm_board_run *run;     /* stop, pause and checkpoint requests */
     struct rm_board_worker *slot; /* heartbeat, state, phases */
     struct rm_wake wake;          /* what it sleeps on */
     struct rm_phase_clock *clock; /* the duty's own stopwatch; the runner books waiting to it */
@@ -69,5 +73,11 @@ void rm_duty_failed(struct rm_board_worker *slot, const struct rm_error *error);
 /* SIGTERM and SIGINT: set a flag and force `wake`. PR_SET_PDEATHSIG with a getppid re-check against
  * `parent` (0: none). */
 int rm_duty_signals(struct rm_wake *wake, int parent, struct rm_error *error);
+
+/* For the daemon: asks all duties to hold for checkpoint `number`, and lets them go again. They
+ * hold between two turns, each at its next one where it can, so what is shared stands still once
+ * all do. Wake everybody after either. */
+void rm_duty_hold_all(struct rm_board_run *run, uint64_t number);
+void rm_duty_release_all(struct rm_board_run *run);
 
 #endif

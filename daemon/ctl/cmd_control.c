@@ -65,13 +65,6 @@ static void show_status(const json_t *reply, const struct rm_style *style)
     free(snapshot);
 }
 
-static void show_checkpoint(const json_t *reply, const struct rm_style *style)
-{
-    const char *directory = json_string_value(json_object_get(reply, "directory"));
-    (void)style;
-    printf("asked for; it will be under %s\n", directory ? directory : "the run directory");
-}
-
 static void show_schema(const json_t *reply, const struct rm_style *style)
 {
     rm_view_schema(stdout, reply, style);
@@ -141,11 +134,6 @@ int rm_ctl_pause(const struct rm_ctl_arguments *given)
 int rm_ctl_resume(const struct rm_ctl_arguments *given)
 {
     return simple(given, "resume", NULL, show_state);
-}
-
-int rm_ctl_checkpoint(const struct rm_ctl_arguments *given)
-{
-    return simple(given, "checkpoint", NULL, show_checkpoint);
 }
 
 /* {"key": ..., "value": ...}, or the value itself. */
@@ -286,6 +274,51 @@ int rm_ctl_evaluate(const struct rm_ctl_arguments *given)
     rc = evaluate_and_wait(&client, arguments, limit, &event);
     if (rc == 0)
         show(given, json_object_get(event, "data"), show_evaluation);
+    json_decref(event);
+    rm_ctl_client_close(&client);
+    return rc;
+}
+
+static void show_checkpoint(const json_t *data, const struct rm_style *style)
+{
+    (void)style;
+    printf("checkpoint %lld: step %lld\n",
+           (long long)json_integer_value(json_object_get(data, "count")),
+           (long long)json_integer_value(json_object_get(data, "step")));
+}
+
+/* Asks, and waits until it stands on the disk or was given up. */
+static int checkpoint_and_wait(struct rm_ctl_client *client, uint64_t limit, json_t **event)
+{
+    json_t *subscribed = NULL, *reply = NULL;
+    int rc = ask(client, "events", NULL, &subscribed);
+    if (rc == 0)
+        rc = ask(client, "checkpoint", NULL, &reply);
+    if (rc == 0)
+        rc = await(client, "checkpoint", json_integer_value(json_object_get(reply, "number")),
+                   limit, event);
+    json_decref(subscribed);
+    json_decref(reply);
+    return rc;
+}
+
+int rm_ctl_checkpoint(const struct rm_ctl_arguments *given)
+{
+    struct rm_ctl_client client;
+    json_t *event = NULL;
+    uint64_t limit = 0;
+    int rc = wait_limit(given, &limit);
+    if (rc == 0)
+        rc = rm_find_open(&client, given);
+    if (rc)
+        return rc;
+    rc = checkpoint_and_wait(&client, limit, &event);
+    const json_t *data = json_object_get(event, "data");
+    if (rc == 0 && !json_is_true(json_object_get(data, "made")))
+        rc = rm_ctl_complain(RM_CTL_FAILED, "the checkpoint was given up: %s",
+                             json_string_value(json_object_get(data, "reason")));
+    else if (rc == 0)
+        show(given, data, show_checkpoint);
     json_decref(event);
     rm_ctl_client_close(&client);
     return rc;

@@ -150,7 +150,10 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .group = rm_ctl_connection_options,
      .run = rm_ctl_resume},
     {.name = "checkpoint",
-     .summary = "write the policies to the run directory now",
+     .summary = "write a checkpoint now",
+     .text =
+         "All that is needed to go on from here, replay included, under checkpoints/ of the run "
+         "directory. Waits until it is there; training goes on meanwhile.",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_checkpoint},

@@ -63,7 +63,7 @@ static void destroy(struct solo *solo)
     rm_session_close(&solo->session);
 }
 
-static int run(const char *run_directory, int parent, struct rm_error *error)
+static int run(const char *run_directory, const char *resume, int parent, struct rm_error *error)
 {
     static struct solo solo;
     static struct rm_experiment experiment;
@@ -86,6 +86,7 @@ static int run(const char *run_directory, int parent, struct rm_error *error)
         return RM_EXIT_NEVER;
     }
     rm_watch_tell(&solo.session.board.workers[self]);
+    rm_session_place(&solo.session, run_directory, resume);
     solo.wake = rm_session_wake(&solo.session, self);
     r = rm_duty_signals(&solo.wake, parent, error);
     if (r == 0)
@@ -99,7 +100,7 @@ static int run(const char *run_directory, int parent, struct rm_error *error)
             if (rm_learner_save(solo.learners[i], error) < 0)
                 r = RM_EXIT_FAILED;
     } else {
-        r = RM_EXIT_FAILED;
+        r = resume ? RM_EXIT_NEVER : RM_EXIT_FAILED; /* rather than begin anew unasked */
     }
     if (r != RM_EXIT_OK)
         rm_duty_failed(slot, error);
@@ -112,12 +113,13 @@ static int run(const char *run_directory, int parent, struct rm_error *error)
 
 static void usage(FILE *out)
 {
-    fputs("usage: ringmaster-solo --run-directory DIR [--parent PID]\n"
+    fputs("usage: ringmaster-solo --run-directory DIR [--resume DIR] [--parent PID]\n"
           "\n"
           "Runs all duties of an experiment in turn in one process (mode \"sequential\").\n"
           "Started by ringmasterd, which passes the shared objects as descriptors.\n"
           "\n"
           "  --run-directory DIR  where policies and checkpoints go\n"
+          "  --resume DIR         a checkpoint: begin with what it has\n"
           "  --parent PID         die with this process\n"
           "  --help, --version\n",
           out);
@@ -127,18 +129,21 @@ int main(int argc, char **argv)
 {
     static const struct option options[] = {
         {"run-directory", required_argument, NULL, 'r'},
+        {"resume", required_argument, NULL, 'R'},
         {"parent", required_argument, NULL, 'p'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'v'},
         {NULL, 0, NULL, 0},
     };
-    const char *run_directory = "";
+    const char *run_directory = "", *resume = NULL;
     struct rm_error error = {""};
     int parent = 0, c;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (c == 'r')
             run_directory = optarg;
+        else if (c == 'R')
+            resume = optarg;
         else if (c == 'p')
             parent = atoi(optarg);
         else if (c == 'h')
@@ -148,7 +153,7 @@ int main(int argc, char **argv)
         else
             return usage(stderr), RM_EXIT_USAGE;
     }
-    int r = run(run_directory, parent, &error);
+    int r = run(run_directory, resume, parent, &error);
     if (r != RM_EXIT_OK)
         fprintf(stderr, "ringmaster-solo: %s\n", error.text);
     return r;

@@ -267,8 +267,6 @@ static void small_replies_are_lines(void **state)
         {"set",
          "{\"return\":{\"key\":\"epsilon.end\",\"before\":0.05,\"value\":0.01},\"id\":$id}\n",
          false},
-        {"checkpoint", "{\"return\":{\"request\":3,\"directory\":\"/tmp/run\"},\"id\":$id}\n",
-         false},
         {"query-schema",
          "{\"return\":{\"commands\":[{\"name\":\"set\",\"access\":\"administer\",\"description\":"
          "\"Changes.\",\"arguments\":{\"type\":\"object\",\"properties\":{\"key\":{},\"who\":{}},"
@@ -288,8 +286,6 @@ static void small_replies_are_lines(void **state)
     assert_true(strtod(program.out, NULL) == 0.00025);
     assert_int_equal(AGAINST(rules, "set", "epsilon.end=0.01"), 0);
     assert_string_equal(program.out, "epsilon.end: 0.05 -> 0.01\n");
-    assert_int_equal(AGAINST(rules, "checkpoint"), 0);
-    assert_string_equal(program.out, "asked for; it will be under /tmp/run\n");
     assert_int_equal(AGAINST(rules, "query-schema"), 0);
     assert_string_equal(program.out, "COMMAND  ACCESS      ARGUMENTS   MEANING\n"
                                      "set      administer  key, [who]  Changes.\n");
@@ -335,6 +331,35 @@ static void values_are_json_or_words(void **state)
     {                                                                                              \
         "events", "{\"return\":{\"subscribed\":true},\"id\":$id}\n", false                         \
     }
+
+/* One that was asked for before ends first; what came of this one is said. */
+static void checkpoints_are_waited_for(void **state)
+{
+    static const char events[] = "{\"return\":{\"subscribed\":true},\"id\":$id}\n";
+    static const struct rm_fake_rule made[] = {
+        {"events", events, false},
+        {"checkpoint",
+         "{\"return\":{\"number\":3,\"directory\":\"/tmp/run\"},\"id\":$id}\n"
+         "{\"event\":\"checkpoint\",\"data\":{\"count\":2,\"made\":false,\"step\":1,"
+         "\"reason\":\"no\"}}\n"
+         "{\"event\":\"checkpoint\",\"data\":{\"count\":3,\"made\":true,\"step\":700,"
+         "\"reason\":\"\"}}\n",
+         false},
+        {NULL, NULL, false}};
+    static const struct rm_fake_rule given_up[] = {
+        {"events", events, false},
+        {"checkpoint",
+         "{\"return\":{\"number\":3,\"directory\":\"/tmp/run\"},\"id\":$id}\n"
+         "{\"event\":\"checkpoint\",\"data\":{\"count\":3,\"made\":false,\"step\":700,"
+         "\"reason\":\"no space\"}}\n",
+         false},
+        {NULL, NULL, false}};
+    (void)state;
+    assert_int_equal(AGAINST(made, "checkpoint"), 0);
+    assert_string_equal(program.out, "checkpoint 3: step 700\n");
+    assert_int_equal(AGAINST(given_up, "checkpoint"), RM_CTL_FAILED);
+    assert_non_null(strstr(program.err, "no space"));
+}
 
 static void evaluations_are_waited_for(void **state)
 {
@@ -491,6 +516,7 @@ int main(void)
         cmocka_unit_test(one_of_several_must_be_named),
         cmocka_unit_test(small_replies_are_lines),
         cmocka_unit_test(values_are_json_or_words),
+        cmocka_unit_test(checkpoints_are_waited_for),
         cmocka_unit_test(evaluations_are_waited_for),
         cmocka_unit_test(stop_waits_for_the_end),
         cmocka_unit_test(events_are_lines_until_the_end),

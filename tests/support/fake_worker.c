@@ -49,6 +49,17 @@ static bool all_actors_done(void)
     return true;
 }
 
+/* For a checkpoint: it has nothing to write. */
+static bool held(struct rm_board_worker *slot)
+{
+    uint64_t number = RM_SEE(&board.run->checkpoint_request);
+    if (number <= RM_SEE(&board.run->checkpoint_released))
+        return false;
+    RM_RAISE(&slot->checkpoint_written, number);
+    RM_RAISE(&slot->checkpoint_held, number);
+    return true;
+}
+
 /* One turn; true when the share of the run is done. */
 static bool act(void)
 {
@@ -118,7 +129,7 @@ static int work(void)
             usleep(10000);
         if (RM_PEEK(&board.run->stop) && !deaf)
             return RM_EXIT_OK;
-        bool paused = RM_PEEK(&board.run->pause);
+        bool paused = RM_PEEK(&board.run->pause) || held(slot);
         bool done = false;
         if (paused)
             done = false;

@@ -65,6 +65,7 @@ static const char full[] =
     "   \"deaths_max\": 3, \"deaths_window_s\": 99, \"stop_grace_s\": 2},"
     " \"control\": {\"socket\": \"/run/x.sock\"},"
     " \"metrics\": {\"interval_s\": 0.25, \"csv\": false, \"tensorboard\": false},"
+    " \"checkpoint\": {\"interval_s\": 30, \"keep\": 5, \"keep_best\": false},"
     " \"debug\": {\"check_finite\": \"sampled\", \"check_every\": 7, \"rollbacks_max\": 1, "
     "\"finite_patience\": 4, \"hang_step\": 9}}";
 

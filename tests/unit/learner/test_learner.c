@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ACTORS_MAX 2
@@ -64,6 +65,7 @@ static void start(struct run *r, const char *mode, const char *more)
     strcpy(r->folder, "/tmp/rm-learner-XXXXXX");
     assert_non_null(mkdtemp(r->folder));
     assert_int_equal(rm_test_session(&r->session, json), 0);
+    rm_session_place(&r->session, r->folder, NULL);
     r->actors = r->session.objects.actors;
     if (rm_learner_create(&r->learner, &r->session, 0, r->folder, &r->duty[r->actors], &error))
         fail_msg("%s", error.text);
@@ -425,13 +427,35 @@ static void checkpoints_are_written_when_asked_for(void **state)
         rm_test_turn(&r.duty[0]);
         learner_turn(&r);
     }
-    RM_RAISE(&r.session.board.run->checkpoint_request, 1);
-    const uint64_t updates = RM_PEEK(&board(&r)->updates);
+    static const char *const folders[] = {"checkpoints", "checkpoints/000001.tmp"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", r.folder, folders[i]);
+        assert_int_equal(mkdir(path, 0755), 0);
+    }
+    assert_int_equal(r.duty[1].checkpoint(r.duty[1].self, 1), 1);
+    const struct rm_board_worker *slot =
+        &r.session.board.workers[rm_worker_learner(&r.session.objects, 0)];
+    for (int i = 0; RM_SEE(&slot->checkpoint_written) != 1; i++) {
+        assert_true(i < 10000);
+        usleep(1000);
+    }
+    assert_int_equal(RM_PEEK(&slot->checkpoint_failed), 0);
+    const char *const files[] = {"learner-0.state", "learner-0.safetensors"};
+    for (int i = 0; i < 3; i++) {
+        char name[128];
+        snprintf(name, sizeof name, i < 2 ? "%s" : "policies/%.47s.safetensors",
+                 i < 2 ? files[i] : r.session.plan.policy[0].name);
+        snprintf(path, sizeof path, "%s/checkpoints/000001.tmp/%s", r.folder, name);
+        assert_int_equal(access(path, R_OK), 0);
+    }
+    /* Where it cannot be written, that is said, and learning goes on. */
+    assert_int_equal(r.duty[1].checkpoint(r.duty[1].self, 2), 1);
+    for (int i = 0; RM_SEE(&slot->checkpoint_written) != 2; i++) {
+        assert_true(i < 10000);
+        usleep(1000);
+    }
+    assert_int_equal(RM_PEEK(&slot->checkpoint_failed), 2);
     learner_turn(&r);
-    learner_turn(&r);
-    snprintf(path, sizeof path, "%s/checkpoints/%llu/%s.safetensors", r.folder,
-             (unsigned long long)updates, r.session.plan.policy[0].name);
-    assert_int_equal(access(path, R_OK), 0);
     stop(&r);
 }
 

@@ -1,0 +1,391 @@
+#include "daemon/checkpoint.h"
+
+#include "daemon/daemon.h"
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+#include "shm/base/fault.h"
+#include "shm/duty.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HOLDING_MS  1  /* between looks, while everybody waits */
+#define WRITING_MS  20 /* while nobody does */
+#define HOLD_MAX_NS (120 * RM_NS_PER_S)
+
+static void begin(struct rm_daemon *daemon);
+static void look(uv_timer_t *timer);
+
+static struct rm_checkpointer *of(struct rm_daemon *daemon)
+{
+    return &daemon->checkpoint;
+}
+
+static struct rm_board_run *run_of(struct rm_daemon *daemon)
+{
+    return daemon->session.board.run;
+}
+
+void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
+{
+    uint64_t newest = 0;
+    struct rm_checkpointer *c = of(daemon);
+    snprintf(c->run_directory, sizeof c->run_directory, "%s", daemon->directory.path);
+    if (rm_checkpoint_list(c->run_directory, &newest, 1))
+        c->number = newest;
+    uint64_t all[64];
+    const size_t n = rm_checkpoint_list(c->run_directory, all, 64);
+    for (size_t i = 0; i < n; i++)
+        if (all[i] > c->number)
+            c->number = all[i];
+    /* The board may be that of a daemon that was killed in the middle of one. */
+    if (RM_PEEK(&run_of(daemon)->checkpoint_request) > c->number)
+        c->number = RM_PEEK(&run_of(daemon)->checkpoint_request);
+    RM_POKE(&run_of(daemon)->checkpoint_request, c->number);
+    rm_duty_release_all(run_of(daemon));
+}
+
+/* --- its end --------------------------------------------------------------------------------- */
+
+static void tell(struct rm_daemon *daemon, bool made)
+{
+    struct rm_checkpointer *c = of(daemon);
+    struct rm_log_fields fields = RM_LOG_NO_FIELDS;
+    fields.step = (int64_t)c->facts.step;
+    if (made) {
+        rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_CHECKPOINT, &fields,
+                       "checkpoint %llu: step %llu, update %llu; everybody held for %.1f ms, "
+                       "written %.1f s after",
+                       (unsigned long long)c->number, (unsigned long long)c->facts.step,
+                       (unsigned long long)c->facts.updates,
+                       (double)(c->released_ns - c->asked_ns) / 1e6,
+                       (double)(rm_now_ns() - c->released_ns) / 1e9);
+    } else {
+        fields.error = c->why;
+        rm_log_message(&daemon->log, RM_LOG_WARNING, RM_MESSAGE_CHECKPOINT, &fields,
+                       "checkpoint %llu was given up: %s", (unsigned long long)c->number, c->why);
+    }
+    rm_daemon_event(daemon, "checkpoint",
+                    json_pack("{s:I,s:b,s:I,s:s}", "count", (json_int_t)c->number, "made", made,
+                              "step", (json_int_t)c->facts.step, "reason", c->why));
+}
+
+static void finish(struct rm_daemon *daemon, const char *why)
+{
+    struct rm_checkpointer *c = of(daemon);
+    const double interval = daemon->session.experiment.checkpoint.interval_s;
+    const bool made = !why[0];
+    uv_timer_stop(&c->timer);
+    c->stage = RM_CHECKPOINT_IDLE;
+    snprintf(c->why, sizeof c->why, "%s", why);
+    if (made) {
+        c->made++;
+        c->step = c->facts.step;
+    } else {
+        c->failed++;
+        rm_checkpoint_abandon(c->run_directory, c->number);
+    }
+    c->due_ns = rm_now_ns() + (uint64_t)(interval * 1e9);
+    tell(daemon, made);
+    rm_checkpoint_facts_free(&c->facts);
+    if (c->then_stop) {
+        c->then_stop = c->again = false;
+        rm_daemon_stop(daemon, c->stop_why);
+    } else if (c->again && daemon->life < RM_LIFE_STOPPING) {
+        c->again = false;
+        begin(daemon);
+    }
+}
+
+/* Everybody may go on. */
+static void release(struct rm_daemon *daemon)
+{
+    rm_duty_release_all(run_of(daemon));
+    rm_daemon_wake_all(daemon);
+    of(daemon)->released_ns = rm_now_ns();
+}
+
+static void give_up(struct rm_daemon *daemon, const char *why)
+{
+    struct rm_checkpointer *c = of(daemon);
+    if (c->stage == RM_CHECKPOINT_HOLDING)
+        release(daemon);
+    rm_state_destroy(c->shared);
+    c->shared = NULL;
+    finish(daemon, why);
+}
+
+void rm_daemon_cancel_checkpoint(struct rm_daemon *daemon, const char *why)
+{
+    struct rm_checkpointer *c = of(daemon);
+    c->then_stop = c->again = false;
+    if (c->stage == RM_CHECKPOINT_IDLE)
+        return;
+    if (c->working)
+        c->cancelled = true; /* when the thread is back; one that it seals stays */
+    else
+        give_up(daemon, why);
+}
+
+/* --- threads --------------------------------------------------------------------------------- */
+
+static void write_shared(uv_work_t *work)
+{
+    struct rm_checkpointer *c = &((struct rm_daemon *)work->data)->checkpoint;
+    char folder[RM_SESSION_PATH_MAX], path[RM_SESSION_PATH_MAX];
+    RM_FAULT("checkpoint.shared.before");
+    c->rc = rm_session_checkpoint_folder(c->run_directory, c->number, true, folder, &c->error);
+    if (c->rc == 0)
+        c->rc = rm_session_checkpoint_file(folder, "shared", 0, "state", path, &c->error);
+    if (c->rc == 0)
+        c->rc = rm_state_write(c->shared, path, RM_STATE_ALL, &c->error);
+    RM_FAULT("checkpoint.shared.after");
+    rm_state_destroy(c->shared);
+    c->shared = NULL;
+}
+
+static void seal(uv_work_t *work)
+{
+    struct rm_checkpointer *c = &((struct rm_daemon *)work->data)->checkpoint;
+    c->rc = rm_checkpoint_seal(c->run_directory, &c->facts, &c->error);
+    if (c->rc == 0)
+        rm_checkpoint_prune(c->run_directory, c->keep, c->keep_best);
+}
+
+static void worked(uv_work_t *work, int status)
+{
+    struct rm_daemon *daemon = work->data;
+    struct rm_checkpointer *c = of(daemon);
+    (void)status;
+    c->working = false;
+    if (c->rc)
+        finish(daemon, c->error.text);
+    else if (c->stage == RM_CHECKPOINT_SEALING)
+        finish(daemon, "");
+    else if (c->cancelled)
+        finish(daemon, "the run is ending");
+    /* else the timer looks whether the workers have written theirs */
+}
+
+static void have_done(struct rm_daemon *daemon, uv_work_cb work)
+{
+    struct rm_checkpointer *c = of(daemon);
+    c->working = true;
+    c->rc = 0;
+    c->error.text[0] = '\0';
+    c->work.data = daemon;
+    if (uv_queue_work(&daemon->loop, &c->work, work, worked) < 0) {
+        work(&c->work);
+        worked(&c->work, 0);
+    }
+}
+
+/* --- stages ---------------------------------------------------------------------------------- */
+
+/* Actors and learners: they come first. */
+static uint32_t participants(const struct rm_daemon *daemon)
+{
+    return rm_worker_evaluator(&daemon->session.objects);
+}
+
+/* Why there can be none with the workers as they are; NULL when there can. */
+static const char *missing(struct rm_daemon *daemon)
+{
+    static char text[128];
+    for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
+        const struct rm_board_worker *slot = &daemon->session.board.workers[i];
+        const enum rm_role role = RM_PEEK(&slot->role);
+        if (i < participants(daemon) && RM_SEE(&slot->state) == RM_WORKER_DONE)
+            return "the run is ending";
+        if (rm_daemon_has_process(daemon, i) && role != RM_ROLE_EVALUATOR &&
+            daemon->supervisor.workers[i].state != RM_SUPERVISED_UP) {
+            snprintf(text, sizeof text, "%s is %s", slot->name,
+                     rm_supervised_name(daemon->supervisor.workers[i].state));
+            return text;
+        }
+    }
+    return NULL;
+}
+
+static void note_facts(struct rm_daemon *daemon)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    struct rm_checkpointer *c = of(daemon);
+    const uint64_t evaluations = RM_PEEK(&board->run->evaluations);
+    c->facts = (struct rm_checkpoint_facts){
+        .number = c->number,
+        .step = rm_daemon_steps(daemon),
+        .updates = rm_daemon_updates(daemon),
+        .round = rm_round_current(board->round),
+        .evaluations = evaluations,
+        .score = evaluations ? RM_PEEK(&board->run->eval_score_mean) : (double)NAN,
+        .config = rm_config_to_json(&daemon->session.experiment),
+    };
+    snprintf(c->facts.run, sizeof c->facts.run, "%s", daemon->session.experiment.name);
+}
+
+static void copy_shared(struct rm_daemon *daemon)
+{
+    struct rm_checkpointer *c = of(daemon);
+    struct rm_error error = {""};
+    note_facts(daemon);
+    int rc = c->facts.config ? rm_state_create(&c->shared, &error)
+                             : rm_fail(&error, -ENOMEM, "no memory for the configuration");
+    if (rc == 0) {
+        rm_session_state(&daemon->session, c->shared);
+        rc = rm_state_end(c->shared, &error);
+    }
+    if (rc) {
+        give_up(daemon, error.text);
+        return;
+    }
+    release(daemon);
+    c->stage = RM_CHECKPOINT_WRITING;
+    uv_timer_start(&c->timer, look, WRITING_MS, WRITING_MS);
+    have_done(daemon, write_shared);
+}
+
+/* All of them have the number in this word. */
+static bool all_have(struct rm_daemon *daemon, size_t word)
+{
+    for (uint32_t i = 0; i < participants(daemon); i++) {
+        const char *slot = (const char *)&daemon->session.board.workers[i];
+        if (RM_SEE((const _Atomic uint64_t *)(const void *)(slot + word)) != of(daemon)->number)
+            return false;
+    }
+    return true;
+}
+
+static const char *who_failed(struct rm_daemon *daemon)
+{
+    for (uint32_t i = 0; i < participants(daemon); i++) {
+        const struct rm_board_worker *slot = &daemon->session.board.workers[i];
+        if (RM_PEEK(&slot->checkpoint_failed) == of(daemon)->number)
+            return slot->name;
+    }
+    return NULL;
+}
+
+static void look_at_holding(struct rm_daemon *daemon, uint64_t now)
+{
+    struct rm_checkpointer *c = of(daemon);
+    const char *why = missing(daemon);
+    if (why)
+        give_up(daemon, why);
+    else if (all_have(daemon, offsetof(struct rm_board_worker, checkpoint_held)))
+        copy_shared(daemon);
+    else if (now - c->asked_ns > HOLD_MAX_NS)
+        give_up(daemon, "not everybody came to the end of a turn");
+}
+
+static void look_at_writing(struct rm_daemon *daemon)
+{
+    struct rm_checkpointer *c = of(daemon);
+    char text[256];
+    if (c->working)
+        return;
+    if (!all_have(daemon, offsetof(struct rm_board_worker, checkpoint_written))) {
+        const char *why = missing(daemon);
+        if (why)
+            give_up(daemon, why);
+        return;
+    }
+    const char *who = who_failed(daemon);
+    if (who) {
+        snprintf(text, sizeof text, "%s could not write its part; the log says why", who);
+        give_up(daemon, text);
+        return;
+    }
+    c->stage = RM_CHECKPOINT_SEALING;
+    c->keep = daemon->session.experiment.checkpoint.keep;
+    c->keep_best = daemon->session.experiment.checkpoint.keep_best;
+    have_done(daemon, seal);
+}
+
+static void look(uv_timer_t *timer)
+{
+    struct rm_daemon *daemon = timer->data;
+    struct rm_checkpointer *c = of(daemon);
+    const uint64_t now = rm_now_ns();
+    if (c->then_stop && now >= c->stop_by_ns) {
+        c->then_stop = false;
+        rm_daemon_stop(daemon, c->stop_why); /* which gives it up */
+    } else if (c->stage == RM_CHECKPOINT_HOLDING) {
+        look_at_holding(daemon, now);
+    } else if (c->stage == RM_CHECKPOINT_WRITING) {
+        look_at_writing(daemon);
+    }
+}
+
+static void begin(struct rm_daemon *daemon)
+{
+    struct rm_checkpointer *c = of(daemon);
+    struct rm_error error = {""};
+    c->number++;
+    c->asked_ns = rm_now_ns();
+    c->cancelled = false;
+    c->stage = RM_CHECKPOINT_WRITING; /* nobody holds yet */
+    if (rm_checkpoint_begin(c->run_directory, c->number, &error)) {
+        give_up(daemon, error.text);
+        return;
+    }
+    c->stage = RM_CHECKPOINT_HOLDING;
+    rm_duty_hold_all(run_of(daemon), c->number);
+    rm_daemon_wake_all(daemon);
+    c->timer.data = daemon;
+    uv_timer_start(&c->timer, look, HOLDING_MS, HOLDING_MS);
+}
+
+/* --- asking ---------------------------------------------------------------------------------- */
+
+int rm_daemon_checkpoint(struct rm_daemon *daemon, uint64_t *number, struct rm_error *error)
+{
+    struct rm_checkpointer *c = of(daemon);
+    const char *why = daemon->life == RM_LIFE_STARTING   ? "nothing has been done yet"
+                      : daemon->life != RM_LIFE_TRAINING ? "the run is ending"
+                                                         : missing(daemon);
+    if (why)
+        return rm_fail(error, -EAGAIN, "%s", why);
+    *number = c->number + 1;
+    if (c->stage == RM_CHECKPOINT_IDLE)
+        begin(daemon);
+    else
+        c->again = true;
+    return 0;
+}
+
+void rm_daemon_checkpoint_and_stop(struct rm_daemon *daemon, const char *why)
+{
+    struct rm_checkpointer *c = of(daemon);
+    struct rm_error error = {""};
+    uint64_t number;
+    if (c->then_stop)
+        return;
+    snprintf(c->stop_why, sizeof c->stop_why, "%s", why);
+    c->stop_by_ns =
+        rm_now_ns() + (uint64_t)(daemon->session.experiment.supervisor.stop_grace_s * 1e9);
+    c->then_stop = true;
+    if (rm_daemon_checkpoint(daemon, &number, &error) == 0)
+        return; /* it may be over already, and the run stopped */
+    c->then_stop = false;
+    rm_daemon_stop(daemon, why);
+}
+
+void rm_daemon_checkpoint_tick(struct rm_daemon *daemon, uint64_t now_ns)
+{
+    struct rm_checkpointer *c = of(daemon);
+    const double interval = daemon->session.experiment.checkpoint.interval_s;
+    struct rm_error error;
+    uint64_t number;
+    if (daemon->life != RM_LIFE_TRAINING || !(interval > 0) || c->stage != RM_CHECKPOINT_IDLE)
+        return;
+    const uint64_t all_ns = (uint64_t)(interval * 1e9);
+    if (c->due_ns == 0 || c->due_ns > now_ns + all_ns)
+        c->due_ns = now_ns + all_ns; /* it was made shorter */
+    if (now_ns < c->due_ns || rm_daemon_steps(daemon) == c->step)
+        return;
+    if (rm_daemon_checkpoint(daemon, &number, &error))
+        c->due_ns = now_ns + RM_NS_PER_S; /* somebody is being started anew */
+}

@@ -1,0 +1,74 @@
+/* checkpoint: has everybody write a checkpoint, without stopping training for the disk.
+ *
+ *   holding   actors and learners hold between two turns, each having copied its own state, which a
+ *             thread of its own writes from then on (config/saver.h)
+ *   writing   what is shared was copied and all go on; it is written by a thread of the daemon's
+ *   sealing   everybody has written: hashes, manifest, rename (checkpoint_files.h), old ones
+ * removed
+ *
+ * Everybody holds at once, so a checkpoint is a state that the whole run was in, in every mode.
+ * What goes wrong - a worker that dies, a full disk - gives the checkpoint up, says so and lets
+ * training go on. Used by the event loop's thread. */
+#ifndef RM_DAEMON_CHECKPOINT_H
+#define RM_DAEMON_CHECKPOINT_H
+
+#include "daemon/checkpoint_files.h"
+#include "shm/base/state.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct rm_daemon;
+
+enum rm_checkpoint_stage {
+    RM_CHECKPOINT_IDLE = 0,
+    RM_CHECKPOINT_HOLDING,
+    RM_CHECKPOINT_WRITING,
+    RM_CHECKPOINT_SEALING,
+};
+
+struct rm_checkpointer {
+    enum rm_checkpoint_stage stage;
+    uint64_t number;       /* of the one in hand, or of the latest */
+    uint64_t made, failed; /* by this daemon */
+    uint64_t step;         /* of the latest that was made */
+    char why[512];         /* the latest one failed; "" = it did not */
+    bool again;            /* another one was asked for meanwhile */
+    bool then_stop;        /* and then the run is stopped */
+    char stop_why[64];
+    uint64_t stop_by_ns; /* not later */
+    uint64_t due_ns;     /* the next one by interval; 0 = not known yet */
+    uint64_t asked_ns, held_ns, released_ns;
+
+    struct rm_state *shared;
+    struct rm_checkpoint_facts facts;
+    char run_directory[RM_SESSION_DIRECTORY_MAX];
+    uint32_t keep;
+    bool keep_best;
+    bool working; /* a thread has it */
+    bool cancelled;
+    int rc;
+    struct rm_error error;
+    uv_work_t work;
+    uv_timer_t timer;
+};
+
+/* At the beginning of a run: numbers go on after those that are there. */
+void rm_daemon_open_checkpoints(struct rm_daemon *daemon);
+
+/* Asks for one; one that is in hand is finished first. *number: which it will be; the event
+ * "checkpoint" says what came of it. Errors: -EAGAIN: there is nothing to save yet, or any more. */
+int rm_daemon_checkpoint(struct rm_daemon *daemon, uint64_t *number, struct rm_error *error);
+
+/* Asks for one and stops the run after it, or at once if there can be none, and in any case before
+ * supervisor.stop_grace_s have passed. */
+void rm_daemon_checkpoint_and_stop(struct rm_daemon *daemon, const char *why);
+
+/* Once a second: by interval. */
+void rm_daemon_checkpoint_tick(struct rm_daemon *daemon, uint64_t now_ns);
+
+/* The run ends: what is in hand is given up. */
+void rm_daemon_cancel_checkpoint(struct rm_daemon *daemon, const char *why);
+
+#endif

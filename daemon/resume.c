@@ -1,0 +1,210 @@
+#include "daemon/resume.h"
+
+#include "daemon/daemon.h"
+#include "shm/atomic.h"
+#include "shm/base/state.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECKPOINTS_MAX 4096
+
+/* --- what may change ------------------------------------------------------------------------- */
+
+/* Keys, and sections with their dot, that only say how long, where and how a run is looked after.
+ */
+static const char *const harmless[] = {
+    "name",         "run.directory", "actor.pin",   "learner.threads", "limiter.wake",
+    "limiter.poll", "evaluation.",   "supervisor.", "control.",        "metrics.",
+    "checkpoint.",  "debug.",        "//",
+};
+
+bool rm_resume_may_change(const char *path, const struct rm_experiment *before,
+                          const struct rm_experiment *after)
+{
+    if (strcmp(path, "run.steps") == 0)
+        return after->run.steps == 0 || (before->run.steps && after->run.steps > before->run.steps);
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (strncmp(path, harmless[i], strlen(harmless[i])) == 0)
+            return true;
+    return false;
+}
+
+struct comparison {
+    struct rm_daemon *daemon;
+    const struct rm_experiment *before, *after;
+    struct rm_error refused; /* "" = nothing */
+};
+
+static void add(char *text, size_t size, const char *path, const char *before, const char *after)
+{
+    const size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s%s (%.60s there, %.60s now)", used ? ", " : "", path,
+             before, after);
+}
+
+static void each_difference(void *user, const char *path, const char *before, const char *after,
+                            bool hot)
+{
+    struct comparison *c = user;
+    if (hot || rm_resume_may_change(path, c->before, c->after))
+        add(c->daemon->resume_changes, sizeof c->daemon->resume_changes, path, before, after);
+    else
+        add(c->refused.text, sizeof c->refused.text, path, before, after);
+}
+
+static int parse_config(const json_t *config, struct rm_experiment *before, struct rm_error *error)
+{
+    char *text = json_dumps(config, JSON_ENCODE_ANY);
+    if (!text)
+        return rm_fail(error, -ENOMEM, "no memory for its configuration");
+    const int rc = rm_config_parse(before, "the checkpoint's configuration", text, strlen(text),
+                                   NULL, 0, error);
+    free(text);
+    return rc;
+}
+
+/* Refuses in words what would make it another run. */
+static int compare(struct rm_daemon *daemon, const char *folder, const json_t *config,
+                   const struct rm_experiment *after, struct rm_error *error)
+{
+    struct rm_experiment *before = calloc(1, sizeof *before);
+    struct comparison c = {.daemon = daemon, .before = before, .after = after};
+    int rc = before ? parse_config(config, before, error) : -ENOMEM;
+    if (rc == 0)
+        rm_config_diff(before, after, each_difference, &c);
+    if (rc == 0 && c.refused.text[0])
+        rc = rm_fail(error, -EINVAL,
+                     "cannot go on from %s: the configuration has changed: %s; put that back, or "
+                     "begin anew with --fresh",
+                     folder, c.refused.text);
+    if (rc == 0)
+        rm_config_hot_values(before, daemon->resume_hot);
+    free(before);
+    return rc;
+}
+
+/* --- looking --------------------------------------------------------------------------------- */
+
+static void pass_over(struct rm_daemon *daemon, const struct rm_error *why)
+{
+    const size_t used = strlen(daemon->not_resumed);
+    snprintf(daemon->not_resumed + used, sizeof daemon->not_resumed - used, "%s%s",
+             used ? "; " : "", why->text);
+    fprintf(stderr, "ringmasterd: a checkpoint is damaged and passed over: %s\n", why->text);
+}
+
+/* The newest that is whole. */
+static bool choose(struct rm_daemon *daemon, const char *directory, struct rm_checkpoint_facts *f)
+{
+    uint64_t *numbers = calloc(CHECKPOINTS_MAX, sizeof *numbers);
+    const size_t n = numbers ? rm_checkpoint_list(directory, numbers, CHECKPOINTS_MAX) : 0;
+    bool found = false;
+    for (size_t i = 0; i < n && !found; i++) {
+        struct rm_error why = {""};
+        char folder[RM_SESSION_PATH_MAX];
+        if (rm_session_checkpoint_folder(directory, numbers[i], false, folder, &why) == 0 &&
+            rm_checkpoint_check(folder, true, f, &why) == 0) {
+            snprintf(daemon->resume, sizeof daemon->resume, "%.*s", (int)sizeof daemon->resume - 1,
+                     folder);
+            found = true;
+        } else {
+            pass_over(daemon, &why);
+        }
+    }
+    free(numbers);
+    return found;
+}
+
+/* Did that run come to its end? */
+static bool over(const char *directory)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/summary.json", directory);
+    json_t *summary = json_load_file(path, 0, NULL);
+    const bool finished = json_is_true(json_object_get(summary, "finished"));
+    json_decref(summary);
+    return finished;
+}
+
+static bool longer_now(const struct rm_daemon *daemon)
+{
+    return strstr(daemon->resume_changes, "run.steps ") != NULL;
+}
+
+static int nothing(const struct rm_daemon *daemon, const char *above, struct rm_error *error)
+{
+    if (daemon->options.resume != RM_RESUME_MUST)
+        return 0;
+    return rm_fail(error, -ENOENT, "--resume: %s/latest has no checkpoint that is whole%s%s", above,
+                   daemon->not_resumed[0] ? ": " : "", daemon->not_resumed);
+}
+
+int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experiment *experiment,
+                              struct rm_error *error)
+{
+    char above[PATH_MAX], link[PATH_MAX], directory[PATH_MAX];
+    struct rm_checkpoint_facts facts;
+    if (daemon->options.resume == RM_RESUME_NEVER)
+        return 0;
+    snprintf(above, sizeof above, "%s/%s", experiment->run.directory, experiment->name);
+    if (snprintf(link, sizeof link, "%s/latest", above) >= (int)sizeof link ||
+        !realpath(link, directory) || strlen(directory) >= sizeof daemon->directory.path ||
+        !choose(daemon, directory, &facts))
+        return nothing(daemon, above, error);
+    const bool ended = over(directory);
+    int rc = compare(daemon, daemon->resume, facts.config, experiment, error);
+    if (ended && !longer_now(daemon) && daemon->options.resume != RM_RESUME_MUST) {
+        snprintf(daemon->not_resumed, sizeof daemon->not_resumed,
+                 "%s came to its end, so this is another run", directory);
+        daemon->resume[0] = daemon->resume_changes[0] = '\0';
+        rc = 0;
+    } else if (rc == 0) {
+        snprintf(daemon->directory.path, sizeof daemon->directory.path, "%.*s",
+                 (int)sizeof daemon->directory.path - 1, directory);
+        daemon->resumed_step = facts.step;
+    } else {
+        daemon->resume[0] = '\0';
+    }
+    rm_checkpoint_facts_free(&facts);
+    return rc;
+}
+
+/* --- loading --------------------------------------------------------------------------------- */
+
+/* Settings that were changed while it ran stay so, but for those whose key is another one now. */
+static void keep_settings(struct rm_daemon *daemon)
+{
+    struct rm_board_run *run = daemon->session.board.run;
+    double now[RM_HOT_COUNT];
+    rm_config_hot_values(&daemon->session.experiment, now);
+    for (int i = 0; i < RM_HOT_COUNT; i++)
+        if (now[i] == daemon->resume_hot[i])
+            now[i] = RM_PEEK(&run->settings[i]);
+    rm_config_apply_hot(&daemon->session.experiment, now);
+    for (int i = 0; i < RM_HOT_COUNT; i++)
+        RM_POKE(&run->settings[i], now[i]);
+}
+
+int rm_daemon_load_shared(struct rm_daemon *daemon, struct rm_error *error)
+{
+    struct rm_state *state = NULL;
+    char path[RM_SESSION_PATH_MAX];
+    int rc = rm_session_checkpoint_file(daemon->resume, "shared", 0, "state", path, error);
+    if (rc == 0)
+        rc = rm_state_create(&state, error);
+    if (rc == 0)
+        rc = rm_state_read(state, path, error);
+    if (rc == 0) {
+        rm_state_load(state);
+        rm_session_state(&daemon->session, state);
+        rc = rm_state_end(state, error);
+    }
+    rm_state_destroy(state);
+    if (rc == 0)
+        keep_settings(daemon);
+    return rc ? rm_fail_within(error, rc, "cannot go on from %s", daemon->resume) : 0;
+}

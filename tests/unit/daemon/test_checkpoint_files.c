@@ -1,0 +1,158 @@
+/* Checkpoints on the disk: what is sealed is whole, what is damaged is refused, what is old goes.
+ */
+#include "daemon/checkpoint_files.h"
+#include "tests/support/daemon.h"
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char run[64];
+
+static int make_run(void **state)
+{
+    (void)state;
+    snprintf(run, sizeof run, "/tmp/rm-checkpoints-XXXXXX");
+    return mkdtemp(run) ? 0 : -1;
+}
+
+static int remove_run(void **state)
+{
+    (void)state;
+    rm_test_remove_tree(run);
+    return 0;
+}
+
+static void put(uint64_t number, const char *name, const char *text)
+{
+    char folder[RM_SESSION_PATH_MAX], path[RM_SESSION_PATH_MAX + 64];
+    assert_int_equal(rm_session_checkpoint_folder(run, number, true, folder, NULL), 0);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void make(uint64_t number, double score)
+{
+    struct rm_error error = {""};
+    struct rm_checkpoint_facts facts = {.run = "t",
+                                        .number = number,
+                                        .step = 100 * number,
+                                        .updates = 7,
+                                        .round = 3,
+                                        .score = score,
+                                        .config = json_pack("{s:i,s:f}", "seed", 1, "x", 0.5)};
+    assert_int_equal(rm_checkpoint_begin(run, number, &error), 0);
+    put(number, "shared-0.state", "rows");
+    put(number, "policies/a.safetensors", "weights");
+    if (rm_checkpoint_seal(run, &facts, &error))
+        fail_msg("%s", error.text);
+    rm_checkpoint_facts_free(&facts);
+}
+
+static const char *folder_of(uint64_t number)
+{
+    static char folder[RM_SESSION_PATH_MAX];
+    rm_session_checkpoint_folder(run, number, false, folder, NULL);
+    return folder;
+}
+
+static void what_is_sealed_is_whole(void **state)
+{
+    struct rm_checkpoint_facts facts;
+    struct rm_error error = {""};
+    uint64_t numbers[4];
+    (void)state;
+    make(3, NAN);
+    assert_int_equal(rm_checkpoint_list(run, numbers, 4), 1);
+    assert_int_equal(numbers[0], 3);
+    if (rm_checkpoint_check(folder_of(3), true, &facts, &error))
+        fail_msg("%s", error.text);
+    assert_string_equal(facts.run, "t");
+    assert_int_equal(facts.number, 3);
+    assert_int_equal(facts.step, 300);
+    assert_int_equal(facts.round, 3);
+    assert_true(isnan(facts.score));
+    assert_true(json_real_value(json_object_get(facts.config, "x")) == 0.5);
+    rm_checkpoint_facts_free(&facts);
+}
+
+/* Every byte of every file, flipped: refused. Whitespace of the manifest may be what it will, as
+ * long as it says the same. */
+static void what_is_damaged_is_refused(void **state)
+{
+    static const char *const names[] = {"shared-0.state", "policies/a.safetensors",
+                                        "manifest.json"};
+    char path[RM_SESSION_PATH_MAX + 64];
+    struct rm_checkpoint_facts facts;
+    (void)state;
+    make(1, 2.5);
+    for (size_t f = 0; f < sizeof names / sizeof *names; f++) {
+        snprintf(path, sizeof path, "%s/%s", folder_of(1), names[f]);
+        FILE *file = fopen(path, "r+b");
+        assert_non_null(file);
+        for (long i = 0;; i++) {
+            fseek(file, i, SEEK_SET);
+            const int byte = fgetc(file);
+            if (byte == EOF)
+                break;
+            if (byte == ' ' || byte == '\n')
+                continue;
+            fseek(file, i, SEEK_SET);
+            fputc(byte ^ 1, file);
+            fflush(file);
+            if (rm_checkpoint_check(folder_of(1), true, &facts, NULL) != -EBADMSG)
+                fail_msg("%s: byte %ld can be flipped", names[f], i);
+            fseek(file, i, SEEK_SET);
+            fputc(byte, file);
+            fflush(file);
+        }
+        fclose(file);
+    }
+    assert_int_equal(rm_checkpoint_check(folder_of(1), true, &facts, NULL), 0);
+    rm_checkpoint_facts_free(&facts);
+    snprintf(path, sizeof path, "%s/%s", folder_of(1), names[0]);
+    unlink(path);
+    assert_int_equal(rm_checkpoint_check(folder_of(1), true, &facts, NULL), -EBADMSG);
+}
+
+static void old_ones_go(void **state)
+{
+    uint64_t numbers[16];
+    (void)state;
+    make(1, 1);
+    make(2, 9);
+    make(4, 2);
+    make(5, NAN);
+    make(10, 3);
+    assert_int_equal(rm_checkpoint_begin(run, 11, NULL), 0);
+    put(11, "shared-0.state", "half");
+    rm_checkpoint_prune(run, 2, true);
+    assert_int_equal(rm_checkpoint_list(run, numbers, 16), 3);
+    assert_int_equal(numbers[0], 10);
+    assert_int_equal(numbers[1], 5);
+    assert_int_equal(numbers[2], 2); /* the best */
+    char path[RM_SESSION_PATH_MAX];
+    rm_session_checkpoint_folder(run, 11, true, path, NULL);
+    assert_int_equal(access(path, F_OK), -1);
+    rm_checkpoint_prune(run, 1, false);
+    assert_int_equal(rm_checkpoint_list(run, numbers, 16), 1);
+    assert_int_equal(numbers[0], 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_sealed_is_whole, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(what_is_damaged_is_refused, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(old_ones_go, make_run, remove_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

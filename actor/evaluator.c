@@ -178,6 +178,7 @@ static void publish(struct rm_evaluator *e)
         RM_RAISE(&board->eval_seq, RM_PEEK(&board->eval_seq) + 1);
     }
     RM_RAISE(&run->evaluations, RM_PEEK(&run->evaluations) + 1);
+    rm_session_ring_bell(s);
 }
 
 static int do_work(void *self, struct rm_error *error)

@@ -147,7 +147,7 @@ int rm_session_shape(struct rm_session *session, const struct rm_experiment *exp
 
     uint32_t rings = session->objects.actors * session->objects.policies;
     session->rings = calloc(rings, sizeof *session->rings);
-    session->wake_fds = malloc(session->objects.workers * sizeof *session->wake_fds);
+    session->wake_fds = malloc((session->objects.workers + 1) * sizeof *session->wake_fds);
     if (session->objects.priorities)
         session->priorities = calloc(session->objects.priorities, sizeof *session->priorities);
     if (!session->rings || !session->wake_fds ||
@@ -164,7 +164,7 @@ int rm_session_shape(struct rm_session *session, const struct rm_experiment *exp
         session->rings[i].region.fd = -1;
     for (uint32_t p = 0; p < session->objects.priorities; p++)
         session->priorities[p].region.fd = -1;
-    for (uint32_t i = 0; i < session->objects.workers; i++)
+    for (uint32_t i = 0; i <= session->objects.workers; i++)
         session->wake_fds[i] = -1;
     return 0;
 }
@@ -276,7 +276,7 @@ static int create_objects(struct rm_session *session, struct rm_error *error)
                            i / o->policies, policy->name,
                            (unsigned long long)session->experiment.ring.capacity);
     }
-    for (uint32_t i = 0; r == 0 && i < o->workers; i++) {
+    for (uint32_t i = 0; r == 0 && i <= o->workers; i++) {
         session->wake_fds[i] = rm_wake_create_fd(error);
         if (session->wake_fds[i] < 0)
             r = session->wake_fds[i];
@@ -349,7 +349,7 @@ int rm_session_attach(struct rm_session *session, const struct rm_experiment *ex
     for (uint32_t i = 0; r == 0 && i < o->actors * o->policies; i++)
         r = rm_ring_attach(&session->rings[i], rm_fd_ring(o, i / o->policies, i % o->policies),
                            true, error);
-    for (uint32_t i = 0; r == 0 && i < o->workers; i++) {
+    for (uint32_t i = 0; r == 0 && i <= o->workers; i++) {
         session->wake_fds[i] = fcntl(rm_fd_wake(o, i), F_DUPFD_CLOEXEC, rm_fd_end(o));
         if (session->wake_fds[i] < 0)
             r = rm_fail(error, -errno, "wake of worker %u: descriptor %d: %s", i, rm_fd_wake(o, i),
@@ -372,7 +372,7 @@ void rm_session_close(struct rm_session *session)
     for (uint32_t p = 0; p < RM_BOARD_POLICIES; p++)
         rm_weights_close(&session->weights[p]);
     if (session->wake_fds)
-        for (uint32_t i = 0; i < session->objects.workers; i++)
+        for (uint32_t i = 0; i <= session->objects.workers; i++)
             if (session->wake_fds[i] >= 0)
                 close(session->wake_fds[i]);
     for (uint32_t p = 0; session->priorities && p < session->objects.priorities; p++)
@@ -404,7 +404,7 @@ uint32_t rm_session_fds(const struct rm_session *session, int *fds, uint32_t max
         PUT(session->weights[p].region.fd);
     for (uint32_t i = 0; i < o->actors * o->policies; i++)
         PUT(session->rings[i].region.fd);
-    for (uint32_t i = 0; i < o->workers; i++)
+    for (uint32_t i = 0; i <= o->workers; i++)
         PUT(session->wake_fds[i]);
     for (uint32_t p = 0; p < o->priorities; p++)
         PUT(session->priorities[p].region.fd);
@@ -428,6 +428,11 @@ struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker)
 {
     return (struct rm_wake){.word = &session->board.workers[worker].wake,
                             .fd = session->wake_fds[worker]};
+}
+
+void rm_session_ring_bell(const struct rm_session *session)
+{
+    rm_wake_ring(session->wake_fds[session->objects.workers]);
 }
 
 void rm_session_wake_all(struct rm_session *session)

@@ -51,7 +51,7 @@ struct rm_session {
     struct rm_region config;                      /* the text */
     struct rm_weights weights[RM_BOARD_POLICIES]; /* region.base NULL where not attached */
     struct rm_ring *rings;                        /* [actors * policies], actor-major */
-    int *wake_fds;                                /* [workers] */
+    int *wake_fds;                                /* [workers + 1]: the daemon's bell is the last */
     struct rm_priorities *priorities; /* [policies] where replay is prioritised, else NULL */
     char directory[RM_SESSION_DIRECTORY_MAX]; /* of the run; "": no files */
     char resume[RM_SESSION_DIRECTORY_MAX]; /* folder of the checkpoint whose shared part was loaded:
@@ -141,6 +141,9 @@ bool rm_session_budget_spent(const struct rm_session *session, uint64_t round);
 
 /* The wake of worker `worker` (objects.h), to sleep on or to signal. */
 struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker);
+
+/* The daemon looks at the board now, not when it would next: a system call. */
+void rm_session_ring_bell(const struct rm_session *session);
 
 /* Signals every worker that sleeps; every actor. */
 void rm_session_wake_all(struct rm_session *session);

@@ -160,7 +160,7 @@ int rm_session_adopt(struct rm_session *session, const struct rm_experiment *exp
         rc = attach_all(session, fds, error);
     if (rc == 0)
         rc = rm_session_config_text(session, error);
-    for (uint32_t i = 0; rc == 0 && i < session->objects.workers; i++) {
+    for (uint32_t i = 0; rc == 0 && i <= session->objects.workers; i++) {
         session->wake_fds[i] = rm_wake_create_fd(error);
         if (session->wake_fds[i] < 0)
             rc = session->wake_fds[i];

@@ -148,6 +148,16 @@ static int open_files(struct rm_daemon *daemon, struct rm_error *error)
                            e->metrics.csv, e->metrics.tensorboard, error);
 }
 
+static void on_bell(uv_poll_t *bell, int status, int events)
+{
+    struct rm_daemon *daemon = bell->data;
+    (void)events;
+    if (status < 0) /* the next tick sees it too */
+        return;
+    rm_wake_drain(daemon->session.wake_fds[daemon->session.objects.workers]);
+    rm_daemon_rung(daemon);
+}
+
 static void open_loop(struct rm_daemon *daemon)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
@@ -162,6 +172,10 @@ static void open_loop(struct rm_daemon *daemon)
         daemon->signals[i].data = daemon;
         uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
     }
+    uv_poll_init(&daemon->loop, &daemon->bell,
+                 daemon->session.wake_fds[daemon->session.objects.workers]);
+    daemon->bell.data = daemon;
+    uv_poll_start(&daemon->bell, UV_READABLE, on_bell);
     signal(SIGPIPE, SIG_IGN);
 }
 

@@ -86,6 +86,7 @@ struct rm_daemon {
 
     uv_loop_t loop;
     uv_timer_t tick, due, sample;
+    uv_poll_t bell; /* rung by workers */
     uv_signal_t signals[4];
 
     enum rm_life life;
@@ -124,6 +125,7 @@ void rm_daemon_keep_session(struct rm_daemon *daemon);
 
 void rm_daemon_start_workers(struct rm_daemon *daemon);
 void rm_daemon_tick(struct rm_daemon *daemon);
+void rm_daemon_rung(struct rm_daemon *daemon); /* an evaluation has been finished */
 void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_supervised before,
                               const struct rm_supervised_worker *worker);
 void rm_daemon_stop(struct rm_daemon *daemon, const char *why);

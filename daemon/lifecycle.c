@@ -311,6 +311,26 @@ static void tell_service_manager(struct rm_daemon *daemon, uint64_t now)
               (unsigned long long)rm_daemon_steps(daemon), end);
 }
 
+/* What evaluations say, and whether the last one is over. */
+static void follow_evaluations(struct rm_daemon *daemon)
+{
+    bool noted = note_evaluations(daemon);
+    if (daemon->life != RM_LIFE_EVALUATING)
+        return;
+    if (evaluated(daemon)) {
+        daemon->finished = true;
+        rm_daemon_stop(daemon, "finished");
+    } else if (noted)
+        /* That was another one. The request may have been taken for it: once more. */
+        rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
+}
+
+void rm_daemon_rung(struct rm_daemon *daemon)
+{
+    follow_evaluations(daemon);
+    rm_daemon_arm(daemon);
+}
+
 void rm_daemon_tick(struct rm_daemon *daemon)
 {
     uint64_t now = rm_now_ns();
@@ -320,17 +340,11 @@ void rm_daemon_tick(struct rm_daemon *daemon)
         rm_rate_add(&daemon->steps_rate, now, rm_daemon_agent_steps(daemon));
         rm_rate_add(&daemon->updates_rate, now, rm_daemon_updates(daemon));
     }
-    bool noted = note_evaluations(daemon);
+    follow_evaluations(daemon);
     if (stepped(daemon))
         note_running(daemon);
     if (daemon->life <= RM_LIFE_TRAINING && trained(daemon))
         begin_final_evaluation(daemon);
-    else if (daemon->life == RM_LIFE_EVALUATING && evaluated(daemon)) {
-        daemon->finished = true;
-        rm_daemon_stop(daemon, "finished");
-    } else if (daemon->life == RM_LIFE_EVALUATING && noted)
-        /* That was another one. The request may have been taken for it: once more. */
-        rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
     if (daemon->control)
         rm_control_expire(daemon->control, now);
     rm_daemon_checkpoint_tick(daemon, now);

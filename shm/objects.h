@@ -5,7 +5,7 @@
  *   4      resolved configuration (JSON text region)
  *   5 ..   weights, one per policy
  *   then   rings, actor-major: ring(actor, policy) = base + actor * policies + policy
- *   then   eventfds, one per worker
+ *   then   eventfds, one per worker, and the daemon's
  *   then   priorities, one per policy, where replay is prioritised (objects.priorities)
  *
  * Workers are numbered in a fixed order as well: actors, learners, the evaluator, and in sequential
@@ -42,14 +42,20 @@ static inline int rm_fd_wake(const struct rm_objects *o, uint32_t worker)
     return RM_FD_FIRST + (int)(o->policies + o->actors * o->policies + worker);
 }
 
+/* What a worker rings when something happened that the daemon should see at once. */
+static inline int rm_fd_bell(const struct rm_objects *o)
+{
+    return rm_fd_wake(o, o->workers);
+}
+
 static inline int rm_fd_priorities(const struct rm_objects *o, uint32_t policy)
 {
-    return RM_FD_FIRST + (int)(o->policies + o->actors * o->policies + o->workers + policy);
+    return rm_fd_bell(o) + 1 + (int)policy;
 }
 
 static inline int rm_fd_end(const struct rm_objects *o)
 {
-    return RM_FD_FIRST + (int)(o->policies + o->actors * o->policies + o->workers + o->priorities);
+    return rm_fd_bell(o) + 1 + (int)o->priorities;
 }
 
 static inline uint32_t rm_worker_actor(const struct rm_objects *o, uint32_t actor)

@@ -43,7 +43,7 @@ void rm_wake_cancel(struct rm_wake *wake)
     awake(wake);
 }
 
-static void drain(int fd)
+void rm_wake_drain(int fd)
 {
     uint64_t count;
     /* Nothing to read is fine: a cancelled sleep or a time-out. */
@@ -67,17 +67,22 @@ int rm_wake_wait(struct rm_wake *wake, uint64_t timeout_ns)
     if (ready < 0)
         return -failed;
     if (ready > 0)
-        drain(wake->fd);
+        rm_wake_drain(wake->fd);
     return ready > 0;
+}
+
+void rm_wake_ring(int fd)
+{
+    const uint64_t one = 1;
+    /* Full at 2^64 - 2 unread signals: the sleeper has its wake-up then too. */
+    while (write(fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
 }
 
 static void ring_bell(struct rm_wake *wake)
 {
-    const uint64_t one = 1;
     RM_ADD(&wake->word->signals, 1);
-    /* Full at 2^64 - 2 unread signals: the sleeper has its wake-up then too. */
-    while (write(wake->fd, &one, sizeof one) < 0 && errno == EINTR)
-        ;
+    rm_wake_ring(wake->fd);
 }
 
 bool rm_wake_signal(struct rm_wake *wake)

@@ -43,6 +43,11 @@ bool rm_wake_signal(struct rm_wake *wake);
  * (async-signal-safe). */
 void rm_wake_force(struct rm_wake *wake);
 
+/* For an event loop that polls an eventfd and has no word: rings it, at the cost of a system call;
+ * makes it silent again, before looking at what there is to see. */
+void rm_wake_ring(int fd);
+void rm_wake_drain(int fd);
+
 /* For a supervisor: has the sleeper's latest sleep been answered by a signal, or ended? It should
  * then be up in a moment. False while it sleeps unsignalled, and before its first sleep. Forced
  * wake-ups do not count. */

@@ -4,6 +4,7 @@
 #include "shm/base/clock.h"
 #include "shm/duty.h"
 #include "shm/objects.h"
+#include "shm/wake.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -100,6 +101,7 @@ static bool evaluate(uint64_t *done)
     for (uint32_t p = 0; p < objects.policies; p++)
         RM_POKE(&board.policies[p].eval_version, RM_PEEK(&board.policies[p].published));
     RM_RAISE(&board.run->evaluations, RM_PEEK(&board.run->evaluations) + 1);
+    rm_wake_ring(rm_fd_bell(&objects));
     return false;
 }
 

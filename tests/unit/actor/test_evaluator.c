@@ -7,6 +7,7 @@
 #include "tests/support/session.h"
 
 #include <math.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,6 +62,16 @@ static void request(uint64_t episodes)
     "{\"name\": \"count\", \"options\": {\"agents\": 2, \"phases\": 2, \"length\": 4,"             \
     " \"max_steps\": 10}}"
 
+/* Whether the daemon's bell was rung since the last time. */
+static bool rung(void)
+{
+    struct pollfd bell = {.fd = session.wake_fds[session.objects.workers], .events = POLLIN};
+    if (poll(&bell, 1, 0) != 1)
+        return false;
+    rm_wake_drain(bell.fd);
+    return true;
+}
+
 static void results_are_exact(void **state)
 {
     struct rm_board_run *run;
@@ -74,9 +85,11 @@ static void results_are_exact(void **state)
     rm_test_publish_action(&session, 0, 1, 0, 0);
     rm_test_publish_action(&session, 1, 0, 0, 0);
     rm_test_publish_action(&session, 1, 0, 0, 0);
+    assert_false(rung());
     /* two worlds play two episodes, of 10 steps and a last observation each */
     assert_int_equal(work(), 2 * 11);
     assert_int_equal(RM_PEEK(&run->evaluations), 1);
+    assert_true(rung()); /* the daemon is told */
     assert_int_equal(RM_PEEK(&run->eval_episodes), 5);
     assert_true(fabs(RM_PEEK(&session.board.agents[0].eval_mean) - (1 - 0.03)) < 1e-6);
     assert_true(fabs(RM_PEEK(&session.board.agents[1].eval_mean) + 0.1) < 1e-6);

@@ -46,7 +46,8 @@ json_t *rm_config_schema(void);
 int rm_config_reference(FILE *out);
 
 /* Compares two experiments. Calls `each` per differing key with its path, both values as JSON text
- * and whether it is hot-reloadable. Returns the number of differences. */
+ * and whether it is hot-reloadable. Returns the number of differences, or -ENOMEM when memory was
+ * missing for some of them. */
 typedef void (*rm_config_diff_fn)(void *user, const char *path, const char *before,
                                   const char *after, bool hot);
 int rm_config_diff(const struct rm_experiment *before, const struct rm_experiment *after,

@@ -1,4 +1,5 @@
 /* json_schema: the table as JSON Schema (draft 2020-12), for editors that complete and check. */
+#include "config/json_memory.h"
 #include "config/config.h"
 #include "config/tree.h"
 #include "config/value.h"
@@ -32,6 +33,7 @@ static json_t *properties_of(json_t *root, const char *path, const char **leaf)
 json_t *rm_config_schema(void)
 {
     const char *leaf;
+    const uint64_t mark = rm_json_failures();
     json_t *root = new_section("An experiment of Ringmaster.");
 
     json_object_set_new(root, "$schema",
@@ -58,5 +60,5 @@ json_t *rm_config_schema(void)
     json_object_set_new(root, "required", json_pack("[s]", "world"));
     json_object_set_new(json_object_get(json_object_get(root, "properties"), "world"), "required",
                         json_pack("[s]", "name"));
-    return root;
+    return rm_json_whole(root, mark);
 }

@@ -2,6 +2,7 @@
  * every key through the schema, then the checks between keys. All findings are reported at once. */
 #include "config/check.h"
 #include "config/config.h"
+#include "config/json_memory.h"
 #include "config/source.h"
 #include "config/tree.h"
 #include "config/value.h"
@@ -64,8 +65,9 @@ static void read_object(const json_t *object, const char *prefix, struct rm_expe
     }
 }
 
-/* Everything after parsing. *experiment is changed only on success. */
-static int read_tree(struct rm_experiment *experiment, const json_t *root,
+/* Everything after parsing. *experiment is changed only on success; with memory missing since
+ * `mark`, what was found says nothing. */
+static int read_tree(struct rm_experiment *experiment, const json_t *root, uint64_t mark,
                      struct rm_findings *findings, struct rm_error *error)
 {
     struct rm_experiment fresh;
@@ -81,6 +83,8 @@ static int read_tree(struct rm_experiment *experiment, const json_t *root,
     }
     rm_check_all(&fresh, findings);
     rc = rm_findings_report(findings, error);
+    if (rm_json_failures() != mark)
+        return rm_fail(error, -ENOMEM, "configuration: out of memory");
     if (rc == 0)
         *experiment = fresh;
     return rc;
@@ -96,19 +100,23 @@ int rm_config_parse(struct rm_experiment *experiment, const char *name, const ch
                                .overrides = overrides,
                                .override_count = override_count};
     struct rm_findings findings = {.source = &source};
+    const uint64_t mark = rm_json_failures();
     json_t *root = NULL;
     json_error_t why;
 
     int rc = rm_source_scan(&source, error);
     if (rc == 0) {
         root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
-        if (!root) /* what the scan leaves to jansson: surrogates, \u0000, duplicates by escapes */
+        if (!root && rm_json_failures() != mark)
+            rc = rm_fail(error, -ENOMEM, "%s: out of memory", name);
+        else if (!root) /* what the scan leaves to jansson: surrogates, \u0000, duplicates by
+                           escapes */
             rc = rm_fail(error, -EINVAL, "%s:%d:%d: %s", name, why.line, why.column, why.text);
     }
     if (rc == 0) {
         for (size_t i = 0; i < override_count; i++)
             rm_tree_override(root, overrides[i].text, &findings);
-        rc = read_tree(experiment, root, &findings, error);
+        rc = read_tree(experiment, root, mark, &findings, error);
     }
     json_decref(root);
     rm_source_close(&source);
@@ -144,7 +152,9 @@ json_t *rm_config_get(const struct rm_experiment *experiment, const char *path,
     json_t *root = rm_config_to_json(experiment);
     json_t *value = json_incref(rm_tree_get(root, path));
     json_decref(root);
-    if (!value) {
+    if (!root) {
+        rm_fail(error, -ENOMEM, "%.100s: out of memory", path);
+    } else if (!value) {
         const char *near = rm_tree_nearest(path);
         char quoted[101];
         snprintf(quoted, sizeof(quoted), "%s", path);
@@ -160,13 +170,16 @@ int rm_config_set(struct rm_experiment *experiment, const char *path, const json
 {
     const struct rm_source nowhere = {.name = NULL};
     struct rm_findings findings = {.source = &nowhere};
+    const uint64_t mark = rm_json_failures();
     json_t *root = rm_config_to_json(experiment);
 
     if (!root)
         return rm_fail(error, -ENOMEM, "%.100s: out of memory", path);
     rm_tree_set(root, path, json_deep_copy(value), &findings);
     int rc = findings.total ? rm_findings_report(&findings, error)
-                            : read_tree(experiment, root, &findings, error);
+                            : read_tree(experiment, root, mark, &findings, error);
+    if (rm_json_failures() != mark)
+        rc = rm_fail(error, -ENOMEM, "%.100s: out of memory", path);
     json_decref(root);
     return rc;
 }

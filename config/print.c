@@ -1,9 +1,11 @@
 /* print: an experiment as JSON and as text, and the differences between two. */
 #include "config/config.h"
+#include "config/json_memory.h"
 #include "config/print.h"
 #include "config/tree.h"
 #include "config/value.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@ json_t *rm_config_to_json(const struct rm_experiment *experiment)
 {
     const struct rm_source nowhere = {.name = NULL};
     struct rm_findings findings = {.source = &nowhere};
+    const uint64_t mark = rm_json_failures();
     json_t *root = json_object();
     for (size_t i = 0; root && i < rm_key_count; i++)
         rm_tree_set(root, rm_keys[i].path,
@@ -20,7 +23,7 @@ json_t *rm_config_to_json(const struct rm_experiment *experiment)
         json_decref(root);
         return NULL;
     }
-    return root;
+    return rm_json_whole(root, mark);
 }
 
 /* A list or object without lists or objects in it goes on one line. */
@@ -102,13 +105,15 @@ char *rm_json_text(const json_t *value, bool lines)
 {
     char *text = NULL;
     size_t bytes = 0;
+    const uint64_t mark = rm_json_failures();
     FILE *out = open_memstream(&text, &bytes);
     if (!out)
         return NULL;
     rm_json_print(out, value, lines ? 0 : -1);
     if (lines)
         fputc('\n', out);
-    if (fclose(out)) {
+    const bool written = !ferror(out);
+    if (fclose(out) || !written || rm_json_failures() != mark) {
         free(text);
         return NULL;
     }
@@ -127,14 +132,18 @@ int rm_config_diff(const struct rm_experiment *before, const struct rm_experimen
                    rm_config_diff_fn each, void *user)
 {
     int differences = 0;
-    for (size_t i = 0; i < rm_key_count; i++) {
+    bool whole = true;
+    const uint64_t mark = rm_json_failures();
+    for (size_t i = 0; i < rm_key_count && whole; i++) {
         const struct rm_key *key = &rm_keys[i];
         json_t *old = rm_value_ops[key->type]->write(key, before);
         json_t *new = rm_value_ops[key->type]->write(key, after);
-        if (!json_equal(old, new)) {
+        whole = old && new;
+        if (whole && !json_equal(old, new)) {
             char *was = rm_json_text(old, false), *is = rm_json_text(new, false);
             differences++;
-            if (each && was && is)
+            whole = was && is;
+            if (each && whole)
                 each(user, key->path, was, is, key->hot != RM_COLD);
             free(was);
             free(is);
@@ -142,5 +151,5 @@ int rm_config_diff(const struct rm_experiment *before, const struct rm_experimen
         json_decref(old);
         json_decref(new);
     }
-    return differences;
+    return whole && rm_json_failures() == mark ? differences : -ENOMEM;
 }

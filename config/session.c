@@ -3,6 +3,7 @@
 #include "config/session_private.h"
 
 #include "config/config.h"
+#include "config/json_memory.h"
 #include "config/traits.h"
 #include "shm/atomic.h"
 #include "shm/layout.h"
@@ -172,7 +173,7 @@ int rm_session_shape(struct rm_session *session, const struct rm_experiment *exp
 int rm_session_config_text(struct rm_session *session, struct rm_error *error)
 {
     json_t *json = rm_config_to_json(&session->experiment);
-    char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+    char *text = rm_json_dump(json, JSON_INDENT(2));
     int r;
 
     json_decref(json);

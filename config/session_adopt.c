@@ -71,7 +71,9 @@ static int check_config(int fd, const struct rm_experiment *experiment, struct r
     rm_region_close(&region);
     if (rc)
         return rc;
-    rm_config_diff(&before, experiment, note_cold, &difference);
+    rc = rm_config_diff(&before, experiment, note_cold, &difference);
+    if (rc < 0)
+        return rm_fail(error, rc, "no memory to compare the configuration with that of before");
     return difference.cold[0]
                ? rm_fail(error, -EPROTO, "the configuration has changed since: %s", difference.cold)
                : 0;

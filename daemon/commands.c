@@ -196,6 +196,7 @@ static const struct rm_field status_fields[] = {
      "per worker: role, pid, states, generation, deaths, heartbeat, phases (shares of time), "
      "memory"},
     {"control", RM_FIELD_OBJECT, true, "clients and what was refused or lost"},
+    {"loop", RM_FIELD_OBJECT, true, "turns of the daemon's event loop and the longest of them"},
     FIELDS_END};
 
 static const struct rm_field metrics_arguments[] = {

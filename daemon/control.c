@@ -1,5 +1,6 @@
 #include "daemon/control.h"
 
+#include "config/json_memory.h"
 #include "shm/base/clock.h"
 
 #include <errno.h>
@@ -165,10 +166,16 @@ static void answer(struct rm_client *client, const char *line, size_t bytes)
     struct rm_error error = {.text = ""};
     struct rm_request request;
     json_t *reply = NULL;
+    const uint64_t mark = rm_json_failures();
     control->counts.requests++;
     enum rm_refusal refusal = rm_request_parse(&request, line, bytes, &error);
     if (refusal == RM_REFUSED_NOT)
         refusal = control->ops->execute(control->user, client, &request, &reply, &error);
+    if (rm_json_failures() != mark) {
+        refusal = RM_REFUSED_NOT_NOW;
+        rm_fail(&error, -ENOMEM,
+                "out of memory: what was asked for may have been done, but cannot be answered");
+    }
     if (refusal != RM_REFUSED_NOT) {
         json_decref(reply);
         refuse_line(client, refusal, error.text, request.id);

@@ -1,6 +1,7 @@
 #include "daemon/daemon.h"
 
 #include "actor/plan.h"
+#include "daemon/loop_memory.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 
@@ -158,25 +159,32 @@ static void on_bell(uv_poll_t *bell, int status, int events)
     rm_daemon_rung(daemon);
 }
 
-static void open_loop(struct rm_daemon *daemon)
+static int open_loop(struct rm_daemon *daemon, struct rm_error *error)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
-    uv_loop_init(&daemon->loop);
+    int rc = 0;
+    rm_stall_watch(&daemon->stall, &daemon->loop);
     uv_timer_init(&daemon->loop, &daemon->tick);
     uv_timer_init(&daemon->loop, &daemon->due);
     uv_timer_init(&daemon->loop, &daemon->sample);
     uv_timer_init(&daemon->loop, &daemon->checkpoint.timer);
     daemon->tick.data = daemon->due.data = daemon->sample.data = daemon;
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        uv_signal_init(&daemon->loop, &daemon->signals[i]);
-        daemon->signals[i].data = daemon;
-        uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
-    }
-    uv_poll_init(&daemon->loop, &daemon->bell,
-                 daemon->session.wake_fds[daemon->session.objects.workers]);
-    daemon->bell.data = daemon;
-    uv_poll_start(&daemon->bell, UV_READABLE, on_bell);
     signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        uv_signal_t *handle = &daemon->signals[i];
+        rc = uv_signal_init(&daemon->loop, handle);
+        handle->data = daemon;
+        if (rc == 0)
+            rc = uv_signal_start(handle, on_signal, numbers[i]);
+        if (rc < 0)
+            return rm_fail(error, rc, "cannot take signals: %s", uv_strerror(rc));
+    }
+    rc = uv_poll_init(&daemon->loop, &daemon->bell,
+                      daemon->session.wake_fds[daemon->session.objects.workers]);
+    daemon->bell.data = daemon;
+    if (rc == 0)
+        rc = uv_poll_start(&daemon->bell, UV_READABLE, on_bell);
+    return rc < 0 ? rm_fail(error, rc, "cannot be rung by workers: %s", uv_strerror(rc)) : 0;
 }
 
 static int serve(struct rm_daemon *daemon, struct rm_error *error)
@@ -298,7 +306,9 @@ int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *er
     struct rm_experiment *experiment = calloc(1, sizeof *experiment);
     struct rm_plan *plan = calloc(1, sizeof *plan);
     int code = RM_DAEMON_RESOURCES;
-    if (daemon && experiment && plan)
+    if (!daemon || !experiment || !plan)
+        rm_fail(error, -ENOMEM, "out of memory");
+    else
         code = prepare(daemon, experiment, plan, error) < 0 ? RM_DAEMON_USAGE : RM_DAEMON_OK;
     free(plan);
     free(experiment);
@@ -318,14 +328,24 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
         rm_place_leave(&daemon->place);
         return RM_DAEMON_USAGE;
     }
-    if (allow_descriptors(plan, experiment, error) < 0 ||
-        rm_daemon_open_session(daemon, experiment, plan, error) < 0) {
+    rc = allow_descriptors(plan, experiment, error);
+    if (rc == 0)
+        rc = rm_daemon_open_session(daemon, experiment, plan, error);
+    if (rc < 0) {
         rm_place_leave(&daemon->place);
         return RM_DAEMON_RESOURCES;
     }
-    open_loop(daemon);
+    rm_loop_memory_reserve();
+    rc = uv_loop_init(&daemon->loop);
+    if (rc < 0) {
+        rm_fail(error, rc, "cannot make an event loop: %s", uv_strerror(rc));
+        rm_session_close(&daemon->session);
+        rm_place_leave(&daemon->place);
+        return RM_DAEMON_RESOURCES;
+    }
     int code = RM_DAEMON_RESOURCES;
-    if (open_files(daemon, error) == 0 && serve(daemon, error) == 0)
+    if (open_loop(daemon, error) == 0 && open_files(daemon, error) == 0 &&
+        serve(daemon, error) == 0)
         code = run(daemon, error);
     close_all(daemon);
     return code;
@@ -337,7 +357,9 @@ int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *erro
     struct rm_experiment *experiment = calloc(1, sizeof *experiment);
     struct rm_plan *plan = calloc(1, sizeof *plan);
     int code = RM_DAEMON_RESOURCES;
-    if (daemon && experiment && plan)
+    if (!daemon || !experiment || !plan)
+        rm_fail(error, -ENOMEM, "out of memory");
+    else
         code = start(daemon, experiment, plan, error);
     free(plan);
     free(experiment);

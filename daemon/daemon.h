@@ -16,6 +16,7 @@
 #include "daemon/rate.h"
 #include "daemon/resume.h"
 #include "daemon/run_directory.h"
+#include "daemon/stall.h"
 #include "daemon/supervisor.h"
 #include "daemon/sweeper.h"
 #include "daemon/world_facts.h"
@@ -88,6 +89,7 @@ struct rm_daemon {
     uv_timer_t tick, due, sample;
     uv_poll_t bell; /* rung by workers */
     uv_signal_t signals[4];
+    struct rm_stall stall; /* how long it kept others waiting */
 
     enum rm_life life;
     bool finished; /* the budget is spent and all is done */

@@ -1,5 +1,7 @@
 #include "daemon/protocol.h"
 
+#include "config/json_memory.h"
+
 #include "config/config.h"
 
 #include <stdlib.h>
@@ -72,7 +74,12 @@ enum rm_refusal rm_request_parse(struct rm_request *request, const char *line, s
     if (too_deep(line, bytes))
         return refuse(RM_REFUSED_BAD_REQUEST, error, "nested more than 16 deep");
     json_error_t parse;
+    const uint64_t mark = rm_json_failures();
     json_t *root = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, &parse);
+    if (rm_json_failures() != mark) {
+        json_decref(root);
+        return refuse(RM_REFUSED_NOT_NOW, error, "out of memory");
+    }
     if (!root) {
         rm_fail(error, -1, "not JSON: %s at column %d", parse.text, parse.column);
         return RM_REFUSED_BAD_REQUEST;
@@ -118,7 +125,7 @@ enum rm_refusal rm_request_parse(struct rm_request *request, const char *line, s
     memcpy(request->execute, json_string_value(execute), length + 1);
     request->arguments = arguments ? json_incref(arguments) : json_object();
     if (!request->arguments)
-        refusal = refuse(RM_REFUSED_BAD_REQUEST, error, "out of memory");
+        refusal = refuse(RM_REFUSED_NOT_NOW, error, "out of memory");
 out:
     json_decref(root);
     return refusal;
@@ -131,10 +138,11 @@ void rm_request_free(struct rm_request *request)
     request->arguments = request->id = NULL;
 }
 
-/* Takes `object`. */
-static char *line_of(json_t *object, size_t *bytes)
+/* Takes `object`, which was begun at `mark`. */
+static char *line_of(json_t *object, uint64_t mark, size_t *bytes)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    object = rm_json_whole(object, mark);
+    char *text = rm_json_dump(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(object);
     if (!text)
         return NULL;
@@ -152,15 +160,17 @@ static char *line_of(json_t *object, size_t *bytes)
 
 char *rm_reply_line(json_t *value, json_t *id, size_t *bytes)
 {
+    const uint64_t mark = rm_json_failures();
     json_t *reply = json_object();
     json_object_set_new(reply, "return", value ? value : json_object());
     if (id)
         json_object_set(reply, "id", id);
-    return line_of(reply, bytes);
+    return line_of(reply, mark, bytes);
 }
 
 char *rm_refusal_line(enum rm_refusal refusal, const char *text, json_t *id, size_t *bytes)
 {
+    const uint64_t mark = rm_json_failures();
     json_t *desc = json_string(text);
     if (!desc) /* a message that quotes what was not UTF-8 */
         desc = json_string("refused");
@@ -168,24 +178,26 @@ char *rm_refusal_line(enum rm_refusal refusal, const char *text, json_t *id, siz
         json_pack("{s:{s:s,s:o}}", "error", "class", rm_refusal_name(refusal), "desc", desc);
     if (reply && id)
         json_object_set(reply, "id", id);
-    return line_of(reply, bytes);
+    return line_of(reply, mark, bytes);
 }
 
 char *rm_greeting_line(size_t *bytes)
 {
+    const uint64_t mark = rm_json_failures();
     return line_of(json_pack("{s:{s:s,s:i,s:[s]}}", "ringmaster", "version", RM_VERSION, "protocol",
                              RM_PROTOCOL_VERSION, "capabilities", "events"),
-                   bytes);
+                   mark, bytes);
 }
 
 char *rm_event_line(const char *name, double time, json_t *data, uint64_t lost, size_t *bytes)
 {
+    const uint64_t mark = rm_json_failures();
     json_t *event = json_pack("{s:s,s:f}", "event", name, "time", time);
     if (event && data)
         json_object_set(event, "data", data);
     if (event && lost)
         json_object_set_new(event, "lost", json_integer((json_int_t)lost));
-    return line_of(event, bytes);
+    return line_of(event, mark, bytes);
 }
 
 static bool of_type(const json_t *value, enum rm_field_type type)

@@ -1,5 +1,7 @@
 #include "daemon/run_directory.h"
 
+#include "config/json_memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -106,7 +108,7 @@ int rm_run_directory_json(const struct rm_run_directory *directory, const char *
     char path[sizeof directory->path + 64], fresh[sizeof directory->path + 80];
     snprintf(path, sizeof path, "%s/%s", directory->path, file);
     snprintf(fresh, sizeof fresh, "%s.new", path);
-    char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    char *text = rm_json_dump(value, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     if (!text)
         return rm_fail(error, -ENOMEM, "%s: out of memory", path);
     int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -74,7 +74,8 @@ int rm_daemon_set(struct rm_daemon *daemon, const char *key, const json_t *value
     int rc = rm_config_set(&wanted, key, value, error);
     if (rc < 0)
         return rc;
-    rm_config_diff(current, &wanted, each_change, &c);
+    if (rm_config_diff(current, &wanted, each_change, &c) < 0)
+        return rm_fail(error, -ENOMEM, "%s: out of memory", key);
     if (c.cold_count)
         return rm_fail(error, -EPERM,
                        "%s cannot change while the experiment runs; query-schema and `ringctl "
@@ -106,7 +107,10 @@ void rm_daemon_reload(struct rm_daemon *daemon)
     memcpy(wanted.name, current->name, sizeof wanted.name);
     memcpy(wanted.run.directory, current->run.directory, sizeof wanted.run.directory);
     memcpy(wanted.control.socket, current->control.socket, sizeof wanted.control.socket);
-    rm_config_diff(current, &wanted, each_change, &c);
+    if (rm_config_diff(current, &wanted, each_change, &c) < 0) {
+        rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: out of memory");
+        return;
+    }
     if (c.cold_count)
         rm_log(&daemon->log, RM_LOG_WARNING,
                "reload: not applied, because it cannot change while the experiment runs: %s",

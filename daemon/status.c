@@ -11,10 +11,12 @@
  *   policies[]        {name, agents[], env_steps, updates, ..}: see policy()
  *   workers[]         {name, role, index, pid, state, supervisor, generation, deaths, ..}: see
  * worker() control           {clients, requests, refusals, slow_closed, events_lost}
+ *   loop              {turns, stall_max_ms}: of the daemon's event loop, and the longest turn
  *
  * A number that is not known is null. */
 #include "daemon/daemon.h"
 
+#include "config/json_memory.h"
 #include "config/traits.h"
 
 #include "shm/atomic.h"
@@ -245,6 +247,7 @@ static const char *mode_name(enum rm_mode mode)
 json_t *rm_daemon_status(struct rm_daemon *daemon)
 {
     const struct rm_board_view *board = &daemon->session.board;
+    const uint64_t mark = rm_json_failures();
     uint64_t now = rm_now_ns();
     uint64_t end = daemon->trained_ns ? daemon->trained_ns : now;
     json_t *agents = json_array(), *policies = json_array(), *workers = json_array();
@@ -285,7 +288,10 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
                                       "slow_closed", count(c.slow_closed), "events_lost",
                                       count(c.events_lost)));
     }
-    return o;
+    json_object_set_new(o, "loop",
+                        json_pack("{s:o,s:f}", "turns", count(daemon->stall.turns), "stall_max_ms",
+                                  (double)daemon->stall.max_ns / 1e6));
+    return rm_json_whole(o, mark);
 }
 
 /* --- metrics: the raw tables ------------------------------------------------------------------ */

@@ -1,11 +1,11 @@
 #include "learner/policy_file.h"
 
+#include "config/json_memory.h"
 #include "config/config.h"
 #include "config/schema.h"
 #include "learner/algo/algo.h"
 #include "learner/net/features.h"
 #include "learner/safetensors.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -30,7 +30,7 @@ static void set_number(json_t *object, const char *key, uint64_t value)
 /* Takes `value` over, as JSON text. */
 static void set_json(json_t *object, const char *key, json_t *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *text = rm_json_dump(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_object_set_new(object, key, json_string(text ? text : "null"));
     free(text);
     json_decref(value);

@@ -1,5 +1,7 @@
 #include "learner/safetensors.h"
 
+#include "config/json_memory.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +42,7 @@ static json_t *describe(const struct rm_tensor *tensor, uint64_t begin)
 static char *make_header(const struct rm_tensor *tensors, size_t count, const json_t *metadata,
                          size_t *length)
 {
+    const uint64_t mark = rm_json_failures();
     json_t *header = json_object();
     if (metadata)
         json_object_set_new(header, METADATA_KEY, json_deep_copy(metadata));
@@ -48,7 +51,8 @@ static char *make_header(const struct rm_tensor *tensors, size_t count, const js
         json_object_set_new(header, tensors[i].name, describe(&tensors[i], at));
         at += tensor_bytes(&tensors[i]);
     }
-    char *text = json_dumps(header, JSON_COMPACT | JSON_ENSURE_ASCII);
+    header = rm_json_whole(header, mark);
+    char *text = rm_json_dump(header, JSON_COMPACT | JSON_ENSURE_ASCII);
     json_decref(header);
     if (!text)
         return NULL;

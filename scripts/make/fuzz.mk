@@ -12,7 +12,7 @@ FUZZ_ALSO_config  := config
 FUZZ_ROOMS_control := daemon config shm
 FUZZ_ROOMS_archive := shm
 FUZZ_ROOMS_attach  := learner shm
-FUZZ_ROOMS_safetensors := learner shm
+FUZZ_ROOMS_safetensors := learner config shm
 
 fuzz_libs = $(if $(FUZZ_ROOMS_$(1)),$(foreach r,$(FUZZ_ROOMS_$(1)),$(call lib,$(r))),$(LINK_ALL))
 

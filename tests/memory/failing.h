@@ -1,0 +1,119 @@
+/* failing: memory that runs out in the test program that includes this. malloc and its kin stand in
+ * front of the C library's, so libraries are affected as well. One thread. */
+#ifndef RM_TESTS_MEMORY_FAILING_H
+#define RM_TESTS_MEMORY_FAILING_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static uint64_t left; /* allocations until the one that fails; 0: none will */
+static bool failed;
+static int64_t allocated;
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ASAN
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#define ASAN
+#endif
+
+/* What stands behind: the sanitizer's, or the C library's under the names it keeps for this. */
+#ifdef ASAN
+#define BEHIND(name) __interceptor_##name
+#else
+#define BEHIND(name) __libc_##name
+#endif
+extern void *BEHIND(malloc)(size_t bytes);
+extern void *BEHIND(calloc)(size_t n, size_t bytes);
+extern void *BEHIND(realloc)(void *p, size_t bytes);
+extern void *BEHIND(memalign)(size_t alignment, size_t bytes);
+extern void BEHIND(free)(void *p);
+
+/* From now on the n-th allocation (from 1) fails, once; 0: none. */
+static inline void rm_test_fail_allocation(uint64_t n)
+{
+    left = n;
+    failed = false;
+}
+
+/* Whether it came to that; nothing fails after this call. */
+static inline bool rm_test_allocation_failed(void)
+{
+    left = 0;
+    return failed;
+}
+
+/* Pieces of memory allocated and not freed yet. */
+static inline int64_t rm_test_memory_held(void)
+{
+    return allocated;
+}
+
+/* True: this one fails. */
+static bool runs_out(void)
+{
+    if (left == 0 || --left > 0)
+        return false;
+    failed = true;
+    errno = ENOMEM;
+    return true;
+}
+
+static void *counted(void *p)
+{
+    allocated += p != NULL;
+    return p;
+}
+
+#define IN_FRONT __attribute__((visibility("default")))
+IN_FRONT void *malloc(size_t bytes);
+IN_FRONT void *calloc(size_t n, size_t bytes);
+IN_FRONT void *realloc(void *p, size_t bytes);
+IN_FRONT void *aligned_alloc(size_t alignment, size_t bytes);
+IN_FRONT int posix_memalign(void **p, size_t alignment, size_t bytes);
+IN_FRONT void free(void *p);
+
+void *malloc(size_t bytes)
+{
+    return runs_out() ? NULL : counted(BEHIND(malloc)(bytes));
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+    return runs_out() ? NULL : counted(BEHIND(calloc)(n, bytes));
+}
+
+void *realloc(void *p, size_t bytes)
+{
+    if (runs_out())
+        return NULL;
+    void *moved = BEHIND(realloc)(p, bytes);
+    allocated += (p == NULL && moved) - (p && !moved && bytes == 0);
+    return moved;
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    return runs_out() ? NULL : counted(BEHIND(memalign)(alignment, bytes));
+}
+
+int posix_memalign(void **p, size_t alignment, size_t bytes)
+{
+    void *got = aligned_alloc(alignment, bytes);
+    if (!got)
+        return ENOMEM;
+    *p = got;
+    return 0;
+}
+
+void free(void *p)
+{
+    allocated -= p != NULL;
+    BEHIND(free)(p);
+}
+
+#endif

@@ -18,6 +18,7 @@
 
 #define STEPS 60000 /* with a network that is large enough for this to take some seconds */
 #define BATCH 64
+#define ROUND 64 /* updates of a round: 64 steps of 8 worlds, one in eight */
 
 static struct rm_test_daemon d;
 static const char *priorities = "uniform";
@@ -55,8 +56,9 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Numbers of the end that must fit together, whoever died in between. */
-static void consistent(void)
+/* Numbers of the end that must fit together, whoever died in between. In rounds a learner's
+ * successor leaves what was left of the round that it finds: `lost` updates at most. */
+static void consistent(double lost)
 {
     json_t *summary = json_loads(rm_test_daemon_file(&d, "summary.json"), 0, NULL);
     assert_non_null(summary);
@@ -71,9 +73,9 @@ static void consistent(void)
     /* Two counters of the same steps, and a death may fall between them: one row a death. */
     assert_true(fabs(env_steps - steps) <= 4.0 * 4);
     assert_true(samples >= BATCH * updates && samples <= BATCH * (updates + 8));
-    if (fabs(updates - 0.125 * env_steps) >= 0.02 * updates + 50)
+    if (fabs(updates - 0.125 * env_steps) >= 0.02 * updates + 50 + lost)
         print_error("%.0f updates of %.0f steps\n", updates, env_steps);
-    assert_true(fabs(updates - 0.125 * env_steps) < 0.02 * updates + 50);
+    assert_true(fabs(updates - 0.125 * env_steps) < 0.02 * updates + 50 + lost);
     assert_true(published >= 1 && published <= updates + 4);
     assert_true(evaluated == published);
     assert_true(json_number_value(rm_test_path(summary, "score.last")) > 0);
@@ -88,8 +90,12 @@ static void kill_these(const char *name, const char *mode, const unsigned *victi
     int fd = rm_test_connect(&d);
     assert_true(fd >= 0);
     assert_true(rm_test_until_at_least(fd, "policies.0.updates", 20));
-    for (size_t i = 0; i < n; i++)
+    double lost = 0;
+    for (size_t i = 0; i < n; i++) {
         rm_test_kill_worker(fd, victims[i]);
+        if (mode[0] != 'f' && (victims[i] == 2 || victims[i] == 4))
+            lost += ROUND;
+    }
     int code = rm_test_until_end(&d, fd);
     if (code < 0) {
         json_t *stuck = rm_test_status(fd);
@@ -100,7 +106,7 @@ static void kill_these(const char *name, const char *mode, const unsigned *victi
     }
     close(fd);
     assert_int_equal(code, 0);
-    consistent();
+    consistent(lost);
 }
 
 /* Actors 0 and 1, the learner, the evaluator; in sequential mode all of them in process 4. */

@@ -125,6 +125,7 @@ static void on_written(uv_write_t *request, int status)
         close_client(client);
         return;
     }
+    client->moved_ns = rm_now_ns(); /* even if as much is queued again at once */
     if (client->stalled && queued(client) < RM_CONTROL_OUTPUT_HIGH / 2)
         process(client);
     if (client->ended && !client->closing && queued(client) == 0)

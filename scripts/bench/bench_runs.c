@@ -73,7 +73,8 @@ static void find_program(void)
     program[n] = '\0';
     for (int up = 0; up < 2; up++)
         *strrchr(program, '/') = '\0';
-    strcat(program, "/bin/ringctl");
+    const size_t used = strlen(program);
+    snprintf(program + used, sizeof program - used, "/bin/ringctl");
 }
 
 /* What the learner booked, but for what is no phase of its work: its start. */
@@ -114,7 +115,7 @@ static struct outcome run(const char *experiment, const char *const *settings)
     if (child == 0) {
         int nowhere = open("/dev/null", O_WRONLY);
         dup2(nowhere, STDOUT_FILENO);
-        execv(program, (char *const *)(uintptr_t)arguments);
+        execv(program, (char **)arguments);
         _exit(127);
     }
     int status;

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_S 20.0
+#define PATIENCE_S 60.0 /* only what fails waits so long */
 
 static double now_s(void)
 {
@@ -228,7 +228,7 @@ json_t *rm_test_read(int fd)
     while (line) {
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         /* A byte at a time: nothing of the next line is taken. Slow, and simple. */
-        if (poll(&ready, 1, 10000) <= 0 || read(fd, line + used, 1) != 1)
+        if (poll(&ready, 1, (int)(PATIENCE_S * 1000)) <= 0 || read(fd, line + used, 1) != 1)
             break;
         if (line[used] == '\n') {
             value = json_loadb(line, used, 0, NULL);

@@ -36,11 +36,11 @@ const char *rm_test_daemon_output(struct rm_test_daemon *daemon);
 /* A file of the latest run directory. Static storage; "" when absent. */
 const char *rm_test_daemon_file(struct rm_test_daemon *daemon, const char *file);
 
-/* Connects, waiting for the socket up to 20 s; reads the greeting. Descriptor or -1. */
+/* Connects, waiting for the socket up to a minute; reads the greeting. Descriptor or -1. */
 int rm_test_connect(struct rm_test_daemon *daemon);
 /* Sends text as it is. */
 int rm_test_send(int fd, const char *text, size_t bytes);
-/* The next line as JSON (new reference); NULL at the end or after 10 s of nothing. */
+/* The next line as JSON (new reference); NULL at the end or after a minute of nothing. */
 json_t *rm_test_read(int fd);
 /* Sends a request (JSON text of arguments or NULL) and returns the next reply, skipping events. */
 json_t *rm_test_ask(int fd, const char *command, const char *arguments);
@@ -49,7 +49,8 @@ const char *rm_test_error(const json_t *reply);
 /* Status by dotted path, e.g. "workers.0.pid"; borrowed from *status, NULL if absent. */
 json_t *rm_test_path(json_t *value, const char *path);
 
-/* Polls `status` until text or number at `path` equals / reaches the value. false after 20 s. */
+/* Polls `status` until text or number at `path` equals / reaches the value. false after a minute.
+ */
 bool rm_test_until_text(int fd, const char *path, const char *text);
 bool rm_test_until_at_least(int fd, const char *path, double value);
 

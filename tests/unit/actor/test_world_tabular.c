@@ -186,7 +186,8 @@ static void test_first_states(void **unused)
     rm_test_batch_reset(&batch);
     for (uint32_t w = 0; w < N; w++)
         seen[observed(&batch, w)]++;
-    const double starts = COUNT(taxi_starts), expected = N / starts;
+    const size_t starts = COUNT(taxi_starts);
+    const double expected = N / (double)starts;
     double chi_square = 0;
     for (size_t s = 0; s < COUNT(taxi_starts); s++) {
         double off = seen[taxi_starts[s]] - expected;

@@ -15,17 +15,19 @@ VERSION := 0.1.0
 # Before the first `make deps` there may be no pkg-config: then only targets that need none work.
 PKGS    := jansson libuv ncursesw libsystemd
 HAVE_SYSTEMD := $(shell pkg-config --exists libsystemd 2>/dev/null && echo 1)
+HAVE_SECCOMP := $(shell pkg-config --exists libseccomp 2>/dev/null && echo 1)
 PKG_CFLAGS := $(shell pkg-config --cflags jansson libuv 2>/dev/null)
 WARN    := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
            -Wvla -Wformat=2
 CFLAGS  ?= -O2 -g
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(WARN) -fno-math-errno -fno-strict-aliasing -pthread \
            -fvisibility=hidden -fPIC -DRM_VERSION='"$(VERSION)"' \
-           $(if $(HAVE_SYSTEMD),-DRM_HAVE_SYSTEMD) $(if $(FAULT),-DRM_FAULT_SITES) \
+           $(if $(HAVE_SYSTEMD),-DRM_HAVE_SYSTEMD) $(if $(HAVE_SECCOMP),-DRM_HAVE_SECCOMP) \
+           $(if $(FAULT),-DRM_FAULT_SITES) \
            $(PKG_CFLAGS) $(CFLAGS) $(SANITIZE)
 BASE_ARCH := -march=x86-64-v2
 # libxsmm falls back to a BLAS that it never calls here; xsmmnoblas stands in for it.
-LIBS    := -ljansson -luv -lxsmm -lxsmmnoblas -llz4 -lxxhash -lncursesw -ltinfo $(if $(HAVE_SYSTEMD),-lsystemd) -ldl -lm -lpthread
+LIBS    := -ljansson -luv -lxsmm -lxsmmnoblas -llz4 -lxxhash -lncursesw -ltinfo $(if $(HAVE_SYSTEMD),-lsystemd) $(if $(HAVE_SECCOMP),-lseccomp) -ldl -lm -lpthread
 
 # --- rooms ---------------------------------------------------------------------------------------
 ROOM_shm     := shm shm/base

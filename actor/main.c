@@ -3,6 +3,7 @@
 #include "actor/actor.h"
 #include "actor/evaluator.h"
 #include "actor/plan.h"
+#include "actor/sandbox.h"
 #include "actor/watch.h"
 #include "config/session.h"
 #include "shm/duty.h"
@@ -166,6 +167,8 @@ int main(int argc, char **argv)
         return rc;
     if ((rc = rm_watch_install("ringmaster-actor", &error)) < 0 ||
         (rc = rm_session_read_config(&experiment, &error)) < 0 ||
+        /* No directory: it writes no files. */
+        (rc = rm_sandbox_enter(&experiment, NULL, &error)) < 0 ||
         (rc = rm_plan_make(&plan, &experiment, &error)) < 0)
         return failed(NULL, rc, &error);
     if (options.actor && options.index >= experiment.actor.count) {

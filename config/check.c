@@ -37,6 +37,22 @@ static bool worlds_per_actor(experiment_t *e, char *text, size_t bytes)
                e->actor.count);
 }
 
+static bool sandbox_mode(experiment_t *e, char *text, size_t bytes)
+{
+    return e->actor.sandbox == RM_SANDBOX_ON && e->mode == RM_MODE_SEQUENTIAL &&
+           SAY("\"on\" in mode \"sequential\": worlds and learners are one process there, and "
+               "learners write files");
+}
+
+#define MEMORY_LEAST (UINT64_C(64) << 20)
+
+static bool memory_least(experiment_t *e, char *text, size_t bytes)
+{
+    return e->actor.memory_limit > 0 && e->actor.memory_limit < MEMORY_LEAST &&
+           SAY("%" PRIu64 " bytes are too few for the actor itself: at least %" PRIu64,
+               e->actor.memory_limit, MEMORY_LEAST);
+}
+
 /* --- ring and samples ---------------------------------------------------------------------- */
 
 static bool ring_batch(experiment_t *e, char *text, size_t bytes)
@@ -392,6 +408,8 @@ static bool deaths(experiment_t *e, char *text, size_t bytes)
 
 const struct rm_check rm_checks[] = {
     {{"actor.worlds", "actor.count"}, worlds_per_actor, "Every actor has a world at least."},
+    {{"actor.sandbox", "mode"}, sandbox_mode, "A process of its own is what can be confined."},
+    {{"actor.memory_limit"}, memory_least, "The actor itself fits into its memory."},
     {{"ring.capacity", "sample.batch"}, ring_batch, "The ring holds a batch."},
     {{"ring.capacity", "sample.frame_stack", "sample.n_step", "sample.sequence", "actor.worlds"},
      ring_sequence,

@@ -43,6 +43,7 @@ enum rm_optimizer_kind {
 };
 enum rm_schedule_kind { RM_SCHEDULE_CONSTANT = 0, RM_SCHEDULE_LINEAR, RM_SCHEDULE_COSINE };
 enum rm_check_finite { RM_CHECK_FINITE_OFF = 0, RM_CHECK_FINITE_SAMPLED, RM_CHECK_FINITE_ALWAYS };
+enum rm_sandbox_mode { RM_SANDBOX_AUTO = 0, RM_SANDBOX_ON, RM_SANDBOX_OFF };
 enum rm_answer { RM_ANSWER_GREEDY = 0, RM_ANSWER_SAMPLE };
 enum rm_form { RM_FORM_PAPER = 0, RM_FORM_SORREL_SEQ, RM_FORM_SORREL_MP };
 enum rm_target_update { RM_TARGET_SOFT = 0, RM_TARGET_HARD };
@@ -161,6 +162,8 @@ struct rm_experiment {
         uint32_t worlds;    /* worlds in all, split over the actors as evenly as can be */
         uint32_t quantiles; /* IQN: quantile draws per acting decision */
         bool pin;           /* pin workers to cores */
+        enum rm_sandbox_mode sandbox;
+        uint64_t memory_limit; /* bytes of private memory of actors and evaluator; 0: none */
     } actor;
 
     struct {

@@ -20,6 +20,7 @@ NAMES(rm_priority_names, RM_PRIORITY_PROPORTIONAL + 1, "uniform", "proportional"
 NAMES(rm_optimizer_names, RM_OPTIMIZER_COUNT, "adam", "adamw", "rmsprop", "muon");
 NAMES(rm_schedule_names, RM_SCHEDULE_COSINE + 1, "constant", "linear", "cosine");
 NAMES(rm_check_finite_names, RM_CHECK_FINITE_ALWAYS + 1, "off", "sampled", "always");
+NAMES(rm_sandbox_names, RM_SANDBOX_OFF + 1, "auto", "on", "off");
 NAMES(rm_answer_names, RM_ANSWER_SAMPLE + 1, "greedy", "sample");
 NAMES(rm_form_names, RM_FORM_SORREL_MP + 1, "paper", "sorrel-seq", "sorrel-mp");
 NAMES(rm_target_update_names, RM_TARGET_HARD + 1, "soft", "hard");
@@ -122,6 +123,14 @@ const struct rm_key rm_keys[] = {
     U32("actor.quantiles", actor.quantiles, 1, 1024, 32, "quantiles",
         "IQN: quantile draws averaged per acting decision."),
     BOOL("actor.pin", actor.pin, 0, "Pins each worker to a core."),
+    ENUM("actor.sandbox", actor.sandbox, rm_sandbox_names, RM_SANDBOX_AUTO,
+         "What processes that step worlds may do besides. `auto`: worlds of `world.library` can "
+         "read files, but neither write them, but for those of the run, nor open sockets or start "
+         "processes, as far as the kernel can see to it. `on`: the same for all worlds, or the run "
+         "fails. `off`: whatever the daemon may."),
+    U64("actor.memory_limit", actor.memory_limit, 0, 1e15, 0, "bytes",
+        "Most private memory of each actor and of the evaluator, stacks of threads included, "
+        "shared rings not; 0: no limit."),
 
     F64("epsilon.start", epsilon.start, 0, 1, 1.0, "",
         "Probability of a uniformly random action at the start."),

@@ -79,6 +79,7 @@ extern const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT];
 #define RM_LAYER_UNITS_MAX 16384
 
 /* Names of enums as written in files; index = enum value; end with NULL. */
+extern const char *const rm_sandbox_names[];
 extern const char *const rm_mode_names[],
     *const rm_map_names[], *const rm_decay_names[],
                                *const rm_decay_unit_names[],

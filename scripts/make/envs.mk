@@ -11,3 +11,10 @@ $(BUILD)/tests/worlds/%.so: tests/unit/actor/data/broken_world.c actor/env.h
 $(BUILD)/tests/unit/actor/test_world_library: $(EXAMPLES) $(BROKEN_WORLD_LIBRARIES)
 $(BUILD)/tests/unit/actor/test_world_all $(BUILD)/tests/unit/actor/test_world_example \
 $(BUILD)/tests/unit/actor/test_world_connect: $(EXAMPLES)
+
+# A world that crashes, hangs or reaches for what it is not to have.
+$(BUILD)/tests/worlds/rogue.so: tests/unit/actor/data/rogue_world.c actor/env.h
+	@mkdir -p $(@D)
+	@echo "  WORLD   $@"
+	@$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -fPIC -shared -Iactor -pthread -o $@ $<
+$(BUILD)/tests/crash/test_worlds $(BUILD)/tests/unit/actor/test_sandbox: $(BUILD)/tests/worlds/rogue.so

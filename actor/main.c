@@ -167,8 +167,8 @@ int main(int argc, char **argv)
         return rc;
     if ((rc = rm_watch_install("ringmaster-actor", &error)) < 0 ||
         (rc = rm_session_read_config(&experiment, &error)) < 0 ||
-        /* No directory: it writes no files. */
-        (rc = rm_sandbox_enter(&experiment, NULL, &error)) < 0 ||
+        /* Checkpoints are all that it writes. */
+        (rc = rm_sandbox_enter(&experiment, options.directory, &error)) < 0 ||
         (rc = rm_plan_make(&plan, &experiment, &error)) < 0)
         return failed(NULL, rc, &error);
     if (options.actor && options.index >= experiment.actor.count) {

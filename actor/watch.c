@@ -115,7 +115,7 @@ static void put_episodes(struct text *t, const struct rm_watch *watch, uint64_t 
         }
         put_u64(t, "; world ", watch->first_world + w);
         put_u64(t, ": episode ", a->episodes[w]);
-        put_u64(t, ", step ", step - a->began[w]);
+        put_u64(t, ", step ", a->live && a->live[w] ? step - a->began[w] : 0);
     }
 }
 

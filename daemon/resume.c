@@ -17,9 +17,21 @@
 /* Keys, and sections with their dot, that only say how long, where and how a run is looked after.
  */
 static const char *const harmless[] = {
-    "name",         "run.directory", "actor.pin",   "learner.threads", "limiter.wake",
-    "limiter.poll", "evaluation.",   "supervisor.", "control.",        "metrics.",
-    "checkpoint.",  "debug.",        "//",
+    "name",
+    "run.directory",
+    "actor.pin",
+    "actor.sandbox",
+    "actor.memory_limit",
+    "learner.threads",
+    "limiter.wake",
+    "limiter.poll",
+    "evaluation.",
+    "supervisor.",
+    "control.",
+    "metrics.",
+    "checkpoint.",
+    "debug.",
+    "//",
 };
 
 bool rm_resume_may_change(const char *path, const struct rm_experiment *before,

@@ -1,5 +1,6 @@
 /* Worlds that crash or never return, in a real run: the report names signal, call, world, seed,
  * episode and step; a world that does so always ends the run with that reason. */
+#include "tests/support/batch.h"
 #include "tests/support/daemon.h"
 
 #include <setjmp.h>
@@ -19,20 +20,40 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A run of one actor with two worlds, the second of which has the fault, that dies twice. */
-static void run(const char *name, const char *mode, const char *fault)
+/* A run of one actor with two worlds that dies twice. */
+static void run_world(const char *name, const char *mode, const char *world)
 {
     char config[1024];
     snprintf(config, sizeof config,
              "{\"name\":\"x\",\"seed\":3,\"mode\":\"%s\",\"run\":{\"steps\":100000},"
-             "\"world\":{\"name\":\"count\",\"options\":{\"length\":1000,\"max_steps\":20,"
-             "\"fault_world\":1,%s}},"
+             "\"world\":{%s},"
              "\"actor\":{\"count\":1,\"worlds\":2},\"sample\":{\"min_fill\":5000},"
              "\"supervisor\":{\"deaths_max\":2,\"respawn_floor_s\":0.01,\"heartbeat_s\":1}}",
-             mode, fault);
+             mode, world);
     assert_int_equal(rm_test_daemon_home(&d, name, config), 0);
     assert_int_equal(rm_test_daemon_start(&d, NULL, false, 0), 0);
     assert_int_equal(rm_test_daemon_wait(&d, 60), 1);
+}
+
+/* The second world has the fault. */
+static void run(const char *name, const char *mode, const char *fault)
+{
+    char world[256];
+    snprintf(world, sizeof world,
+             "\"name\":\"count\",\"options\":{\"length\":1000,\"max_steps\":20,"
+             "\"fault_world\":1,%s}",
+             fault);
+    run_world(name, mode, world);
+}
+
+/* The shared object of unit/actor/data/rogue_world.c, by the number of what it does. */
+static void run_rogue(const char *name, int act)
+{
+    char world[512];
+    snprintf(world, sizeof world,
+             "\"name\":\"rogue\",\"library\":\"%s\",\"options\":{\"act\":%d,\"at\":33}",
+             rm_test_build_path("tests/worlds/rogue.so"), act);
+    run_world(name, "free", world);
 }
 
 /* The reason of the run's end and, at length, the log say all of `words` (ends with NULL). */
@@ -81,6 +102,30 @@ static void a_crash_in_a_sequential_run_is_reported(void **state)
     says((const char *[]){"died 2 times", "SIGSEGV", "in step() of count", AT_50, NULL});
 }
 
+static void a_fault_in_a_shared_object_is_reported(void **state)
+{
+    (void)state;
+    run_rogue("fault", 6);
+    says((const char *[]){"died 2 times", "SIGSEGV (address 0x0) in step() of rogue", "seed ",
+                          "; world 1: episode 3, step 0", NULL});
+    /* The stack shows where in it. */
+    assert_non_null(strstr(rm_test_daemon_file(&d, "log.txt"), "rogue.so("));
+}
+
+static void a_refused_system_call_is_reported(void **state)
+{
+    (void)state;
+#ifndef RM_HAVE_SECCOMP
+    skip();
+#endif
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    skip();
+#endif
+    run_rogue("socket", 8);
+    says((const char *[]){"died 2 times", ", socket, is not allowed) in step() of rogue",
+                          "; world 1: episode 3, step 0", NULL});
+}
+
 #define T(f) cmocka_unit_test_teardown(f, teardown)
 
 int main(void)
@@ -89,6 +134,8 @@ int main(void)
         T(a_crash_is_reported),
         T(a_hang_is_reported),
         T(a_crash_in_a_sequential_run_is_reported),
+        T(a_fault_in_a_shared_object_is_reported),
+        T(a_refused_system_call_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

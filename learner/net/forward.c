@@ -108,7 +108,7 @@ const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
         first.batch = w->max_batch;
         return rm_net_forward(w, params, &first);
     }
-    if (w->tiles && !w->training && input->batch >= RM_TILES_WORTH)
+    if (!w->training && input->batch >= RM_TILES_WORTH && rm_net_tiles_take(w->tiles, input))
         return in_tiles(w, params, input);
     rm_net_ready(w, params, input);
     return rm_net_forward_ready(w, params, input);
@@ -118,7 +118,7 @@ const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
 const float *rm_net_infer(struct rm_net_workspace *w, const float *params,
                           const struct rm_net_input *input)
 {
-    if (w->tiles && w->training && input->batch <= w->max_batch)
+    if (w->training && input->batch <= w->max_batch && rm_net_tiles_take(w->tiles, input))
         return in_tiles(w, params, input);
     return rm_net_forward(w, params, input);
 }

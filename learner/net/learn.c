@@ -49,7 +49,7 @@ void rm_net_learn(struct rm_net_workspace *w, const float *params, const struct 
                   const struct rm_net_loss *loss, float *grads, double sums[RM_NET_SUMS])
 {
     memset(sums, 0, RM_NET_SUMS * sizeof *sums);
-    if (w->tiles) {
+    if (rm_net_tiles_take(w->tiles, input)) {
         rm_net_tiles_learn(w->tiles, params, input, loss, grads, sums);
         return;
     }

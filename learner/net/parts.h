@@ -236,6 +236,7 @@ struct rm_step_ops {
     /* Everything that may be NULL is. */
     bool by_row; /* rows do not depend on each other nor on where in the batch they are, and nothing
                     is kept but by rm_workspace_want(): fit for tiles.h */
+    bool by_lane; /* the same of lanes, whose rows of several steps do depend on each other */
     bool pre; /* keeps what an activation that needs it (rm_activation_reads_input) is applied to */
     /* Takes kept[] by rm_workspace_want(). False when there is no memory. */
     bool (*buffers)(struct rm_net_workspace *w, const struct rm_step *s, struct rm_step_buffers *b);
@@ -308,6 +309,13 @@ int rm_workspace_make(struct rm_net_workspace **out, const struct rm_net *net,
                       enum rm_net_use use, bool tiles, struct rm_error *error);
 
 /* workspace.c. `rows_held`: rows of this form that a kept[] buffer of step s must have. */
+/* Floats of a lane's row of states: those of the value are left out where only the others act. */
+static inline size_t rm_workspace_states(const struct rm_net_workspace *w)
+{
+    return w->use == RM_NET_ACT ? w->net->act_state
+                                : (size_t)w->net->act_state + w->net->value_state;
+}
+
 bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_t floats);
 size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_step *s,
                               const struct rm_row_form *form);

@@ -18,6 +18,14 @@
 #define TILE_STEP     16u
 #define MANY_ROWS     256u
 
+/* Recurrent networks go in tiles of lanes, through all steps: at most so many rows, of a number of
+ * lanes that divides all. Their products of a step are small, so larger networks gain too. */
+#define SEQUENCE_ROWS       2048u
+#define SEQUENCE_ROWS_USUAL 128u /* from here on, powers of two are reserved at once */
+#define SEQUENCE_LANES_MAX  256u
+#define SEQUENCE_LANES_MIN  8u
+#define SEQUENCE_PARAMS_MAX ((size_t)1 << 18)
+
 /* Each slot's gradient goes from one core to another to be added up, which for a small network
  * takes as long as some dozens of rows do: so at least two slots, and more only where rows are
  * many. */
@@ -31,7 +39,8 @@ struct lane {
     struct rm_backend *backend;
     uint64_t pass;                      /* that its weights are ready for */
     struct rm_net_workspace *workspace; /* of a tile's rows */
-    uint32_t index[TILE_ROWS];          /* of an incomplete tile */
+    uint32_t *index;                    /* of an incomplete tile, or one of lanes */
+    uint8_t *restart;                   /* of a tile of lanes */
     float *grads;                       /* of a tile that is not the first of its slot */
     _Atomic uint32_t busy;
     char pad[64];
@@ -42,6 +51,7 @@ struct rm_net_tiles {
     float *slot_grads; /* (SLOTS_MAX, stride) */
     size_t stride;     /* param_count, padded to a cache line */
     uint64_t pass;     /* number of the one under way */
+    uint32_t reserved; /* rows of the last tile of lanes that was made ready for */
     uint64_t prepared; /* pass from which on parameters are others than before */
     struct {
         double sums[RM_NET_SUMS];
@@ -57,17 +67,42 @@ struct work {
     const struct rm_net_input *input;
     const struct rm_net_loss *loss;
     float *out;
-    uint32_t rows, tile_count, slot_count;
+    uint32_t rows, tile_count, slot_count; /* rows of a tile */
+    uint32_t steps, lanes, wide; /* recurrent: steps, lanes of all and of a tile; else 0 */
+    size_t states;               /* floats of a lane's states */
 };
+
+static bool recurrent(const struct rm_net *net)
+{
+    return rm_net_state_count(net) > 0;
+}
 
 static bool suits(const struct rm_net *net)
 {
-    if (net->uses_quantiles || rm_net_state_count(net) || net->param_count > PARAMS_MAX)
+    if (net->uses_quantiles ||
+        net->param_count > (recurrent(net) ? SEQUENCE_PARAMS_MAX : PARAMS_MAX))
         return false;
-    for (uint32_t i = 0; i < net->step_count; i++)
-        if (!rm_step_ops[net->steps[i].kind]->by_row)
+    for (uint32_t i = 0; i < net->step_count; i++) {
+        const struct rm_step_ops *ops = rm_step_ops[net->steps[i].kind];
+        if (!ops->by_row && !ops->by_lane)
             return false;
+    }
     return true;
+}
+
+static uint32_t steps_of(const struct rm_net_input *input)
+{
+    return input->steps ? input->steps : 1;
+}
+
+/* Lanes of a tile; 0: these rows are not for tiles. */
+static uint32_t lanes_of_tile(const struct rm_net_input *input)
+{
+    const uint32_t steps = steps_of(input), lanes = input->batch / steps;
+    for (uint32_t wide = SEQUENCE_LANES_MAX; wide >= SEQUENCE_LANES_MIN; wide /= 2)
+        if (lanes % wide == 0 && lanes >= 2 * wide && wide * (uint64_t)steps <= SEQUENCE_ROWS)
+            return wide;
+    return 0;
 }
 
 /* What incomplete tiles need; what whole ones need is there. */
@@ -83,18 +118,52 @@ static bool reserve_rests(struct rm_backend *b, const struct rm_net *net, bool t
     return true;
 }
 
+/* What tiles of lanes need for their gradients: rows are as many as steps and lanes make them. */
+static bool reserve_sequence(struct rm_backend *b, const struct rm_net *net, uint32_t rows)
+{
+    for (uint32_t i = 0; i < net->step_count; i++)
+        for (uint32_t j = 0; j < net->steps[i].product_count; j++) {
+            const struct rm_product *m = &net->steps[i].product[j];
+            if (b->ops->reserve(b, rows, m->in, m->out, true))
+                return false;
+        }
+    return true;
+}
+
+bool rm_net_tiles_take(struct rm_net_tiles *t, const struct rm_net_input *input)
+{
+    if (!t || !recurrent(t->parent->net))
+        return t;
+    const uint32_t rows = lanes_of_tile(input) * steps_of(input);
+    if (rows == 0 || !t->parent->training || rows == t->reserved)
+        return rows > 0;
+    for (uint32_t i = 0; i < t->lane_count; i++)
+        if (!reserve_sequence(t->lanes[i].backend, t->parent->net, rows))
+            return false;
+    t->reserved = rows;
+    return true;
+}
+
 static int make_lane(struct lane *lane, const struct rm_net_workspace *parent,
                      struct rm_error *error)
 {
     const struct rm_backend_ops *ops = parent->backend->ops;
     const struct rm_net *net = parent->net;
-    if (ops->view(parent->backend, &lane->backend))
+    const uint32_t whole = parent->max_batch < SEQUENCE_ROWS ? parent->max_batch : SEQUENCE_ROWS;
+    const uint32_t rows = recurrent(net) ? whole : TILE_ROWS;
+    lane->index = calloc(rows, sizeof *lane->index);
+    lane->restart = calloc(rows, 1);
+    if (!lane->index || !lane->restart || ops->view(parent->backend, &lane->backend))
         return rm_fail(error, -ENOMEM, "network: no memory for a thread's part of it");
-    int code = rm_workspace_make(&lane->workspace, net, lane->backend, TILE_ROWS, 1, parent->use,
-                                 false, error);
+    int code =
+        rm_workspace_make(&lane->workspace, net, lane->backend, rows, 1, parent->use, false, error);
     if (code)
         return code;
-    if (!reserve_rests(lane->backend, net, parent->training))
+    bool ready = reserve_rests(lane->backend, net, parent->training);
+    for (uint32_t n = rows; ready && parent->training && recurrent(net) && n >= SEQUENCE_ROWS_USUAL;
+         n /= 2)
+        ready = reserve_sequence(lane->backend, net, n);
+    if (!ready)
         return rm_fail(error, -ENOMEM, "network: no memory for kernels");
     if (!parent->training)
         return 0;
@@ -144,6 +213,8 @@ void rm_net_tiles_destroy(struct rm_net_tiles *t)
     for (uint32_t i = 0; i < t->lane_count; i++) {
         struct lane *lane = &t->lanes[i];
         rm_net_workspace_destroy(lane->workspace);
+        free(lane->index);
+        free(lane->restart);
         if (lane->grads)
             ops->release(t->parent->backend, lane->grads);
         if (lane->backend)
@@ -203,10 +274,32 @@ void rm_net_tiles_prepare(struct rm_net_tiles *t)
     t->prepared = t->pass + 1;
 }
 
+/* Some lanes, all steps. */
+static struct rm_net_input lanes_of(const struct work *work, struct lane *lane, uint32_t tile)
+{
+    struct rm_net_input input = *work->input;
+    const uint32_t first = tile * work->wide;
+    const size_t floats = (size_t)first * work->states;
+    for (uint32_t t = 0, n = 0; t < work->steps; t++)
+        for (uint32_t i = 0; i < work->wide; i++, n++) {
+            const uint32_t row = t * work->lanes + first + i;
+            lane->index[n] = input.index ? input.index[row] : row;
+            lane->restart[n] = input.restart ? input.restart[row] : 0;
+        }
+    input.batch = work->rows;
+    input.index = lane->index;
+    input.restart = input.restart ? lane->restart : NULL;
+    input.state = input.state ? input.state + floats : NULL;
+    input.next_state = input.next_state ? input.next_state + floats : NULL;
+    return input;
+}
+
 /* The rows of a tile. An incomplete one is filled up to a multiple of TILE_STEP with its last row,
  * whose gradients will be zeros: rows come in few numbers, for which there are kernels. */
 static struct rm_net_input rows_of(const struct work *work, struct lane *lane, uint32_t tile)
 {
+    if (work->wide)
+        return lanes_of(work, lane, tile);
     struct rm_net_input input = *work->input;
     const uint32_t first = tile * work->rows, left = input.batch - first;
     const uint32_t rows = left < work->rows ? left : work->rows;
@@ -240,8 +333,13 @@ static void forward_tile(void *user, uint32_t tile)
     uint32_t outputs = rm_net_workspace_outputs(t->parent);
     make_ready(lane, work);
     const float *out = rm_net_forward_ready(lane->workspace, work->params, &input);
-    memcpy(work->out + (size_t)tile * work->rows * outputs, out,
-           (size_t)rows_in(work, tile) * outputs * sizeof *out);
+    if (work->wide)
+        for (uint32_t s = 0; s < work->steps; s++)
+            memcpy(work->out + (s * (size_t)work->lanes + tile * work->wide) * outputs,
+                   out + (size_t)s * work->wide * outputs, work->wide * outputs * sizeof *out);
+    else
+        memcpy(work->out + (size_t)tile * work->rows * outputs, out,
+               (size_t)rows_in(work, tile) * outputs * sizeof *out);
     give_lane(lane);
 }
 
@@ -252,7 +350,13 @@ static void learn_tile(const struct work *work, struct lane *lane, uint32_t tile
     const uint32_t rows = rows_in(work, tile), outputs = work->tiles->parent->net->outputs;
     struct rm_net_workspace *w = lane->workspace;
     const float *out = rm_net_forward_ready(w, work->params, &input);
-    work->loss->rows(work->loss->self, tile * work->rows, rows, out, w->d_out, sums);
+    for (uint32_t s = 0; s < work->steps; s++) {
+        const size_t at = (size_t)s * work->wide * outputs;
+        work->loss->rows(work->loss->self, s * work->lanes + tile * work->wide, work->wide,
+                         out + at, w->d_out + at, sums);
+    }
+    if (!work->wide)
+        work->loss->rows(work->loss->self, tile * work->rows, rows, out, w->d_out, sums);
     memset(w->d_out + (size_t)rows * outputs, 0,
            (size_t)(input.batch - rows) * outputs * sizeof *w->d_out);
     rm_net_backward(w, work->params, &input, w->d_out, grads);
@@ -290,6 +394,16 @@ static uint32_t slots_of(uint32_t rows, uint32_t tiles)
 
 static void cut(struct work *work)
 {
+    const struct rm_net *net = work->tiles->parent->net;
+    if (recurrent(net)) {
+        work->steps = steps_of(work->input);
+        work->lanes = work->input->batch / work->steps;
+        work->wide = lanes_of_tile(work->input);
+        work->states = rm_workspace_states(work->tiles->parent);
+        work->rows = work->steps * work->wide;
+        work->tile_count = work->lanes / work->wide;
+        return;
+    }
     const uint32_t rows = work->input->batch;
     work->rows = rows < MANY_ROWS ? TILE_ROWS_FEW : TILE_ROWS;
     work->tile_count = (rows + work->rows - 1) / work->rows;

@@ -1,6 +1,6 @@
-/* tiles: how small networks learn. Rows go through all steps, the loss and back in tiles that fit a
- * core's own cache, each tile by one thread; one wake-up of the threads serves all of them, instead
- * of one per operation.
+/* tiles: how small networks learn. Rows, or lanes of recurrent networks, go through all steps, the
+ * loss and back in tiles that fit a core's own cache, each tile by one thread; one wake-up of the
+ * threads serves all of them, instead of one per operation.
  *
  * Whether a network learns so depends on the network alone, and how rows are cut on their number
  * alone: neither depends on threads, so results do not. Gradients of tiles are added up within a
@@ -23,6 +23,10 @@ void rm_net_tiles_destroy(struct rm_net_tiles *tiles);
 
 /* As rm_net_prepare(). */
 void rm_net_tiles_prepare(struct rm_net_tiles *tiles);
+
+/* Whether these rows go in tiles: NULL does not. Makes ready for a number of steps that it has not
+ * met before. */
+bool rm_net_tiles_take(struct rm_net_tiles *tiles, const struct rm_net_input *input);
 
 /* As rm_net_learn() and rm_net_forward(). The result goes to `out`. */
 void rm_net_tiles_learn(struct rm_net_tiles *tiles, const float *params,

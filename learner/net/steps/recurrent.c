@@ -71,11 +71,9 @@ static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct 
     return true;
 }
 
-/* Floats of a lane's row of states: those of the value are left out where only the others act. */
 static size_t state_stride(const struct rm_pass *p)
 {
-    const struct rm_net *net = p->w->net;
-    return p->w->use == RM_NET_ACT ? net->act_state : (size_t)net->act_state + net->value_state;
+    return rm_workspace_states(p->w);
 }
 
 /* The state before step t, of `n` floats at `offset` of a lane's row: what was given, or what the
@@ -201,7 +199,15 @@ static void init(const struct rm_net *net, const struct rm_step *s, float *param
     }
 }
 
-const struct rm_step_ops rm_gru_step = {
-    .name = "gru", .buffers = buffers, .forward = forward, .backward = backward, .init = init};
-const struct rm_step_ops rm_lstm_step = {
-    .name = "lstm", .buffers = buffers, .forward = forward, .backward = backward, .init = init};
+const struct rm_step_ops rm_gru_step = {.name = "gru",
+                                        .by_lane = true,
+                                        .buffers = buffers,
+                                        .forward = forward,
+                                        .backward = backward,
+                                        .init = init};
+const struct rm_step_ops rm_lstm_step = {.name = "lstm",
+                                         .by_lane = true,
+                                         .buffers = buffers,
+                                         .forward = forward,
+                                         .backward = backward,
+                                         .init = init};

@@ -3,6 +3,7 @@
 #include "tests/support/levels.h"
 #include "tests/support/nets.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,75 @@ static void chunks_add_up(void **state)
     rm_backend_destroy(b);
 }
 
+enum { LANES = 48, STEPS_MAX = 40 };
+
+/* Recurrent networks in tiles of lanes, states handed on and restarts among them: rows have the
+ * bits of a pass of all, gradients its sums. */
+static void lanes_add_up(void **state)
+{
+    const char *isa = *state;
+    const struct rm_network_config config = {.layer_count = 4,
+                                             .layers = {{.type = RM_LAYER_LINEAR, .units = 20},
+                                                        {.type = RM_LAYER_GELU},
+                                                        {.type = RM_LAYER_LSTM, .units = 24},
+                                                        {.type = RM_LAYER_GRU, .units = 17}},
+                                             .trunk = RM_TRUNK_SEPARATE};
+    const struct rm_net_shape shape = {
+        .inputs = 5, .actions = 3, .outputs_per_action = 1, .head = RM_HEAD_ACTOR_CRITIC};
+    static const uint32_t steps[] = {1, 7, 16, STEPS_MAX};
+    struct rm_backend *b;
+    struct rm_net *net;
+    struct rm_net_workspace *whole, *tiles;
+    struct rm_error error;
+    const uint32_t most = LANES * STEPS_MAX;
+    assert_int_equal(rm_backend_cpu_create(&b, 2, isa, &error), 0);
+    assert_int_equal(rm_net_compile(&net, &config, &shape, &error), 0);
+    assert_true(!rm_net_workspace_create(&whole, net, b, most, 1, RM_NET_TRAIN, &error) &&
+                !rm_net_workspace_create(&tiles, net, b, most, 1, RM_NET_TRAIN, &error));
+    const size_t n = rm_net_param_count(net), outputs = rm_net_outputs(net);
+    const size_t states = rm_net_state_count(net);
+    float *params = normals(b, 1, n), *x = normals(b, 2, (size_t)most * shape.inputs);
+    float *whole_grads = normals(b, 3, n), *tile_grads = normals(b, 4, n);
+    float *before = normals(b, 5, LANES * states), *d_out = normals(b, 6, most * outputs);
+    float *after[2] = {normals(b, 7, LANES * states), normals(b, 8, LANES * states)};
+    static uint8_t restart[LANES * STEPS_MAX];
+    for (uint32_t i = 0; i < most; i++)
+        restart[i] = i % 11 == 3;
+    for (size_t i = 0; i < n; i++)
+        params[i] *= 0.3f;
+    rm_net_prepare(whole, params);
+    rm_net_prepare(tiles, params);
+    for (size_t k = 0; k < sizeof steps / sizeof steps[0]; k++) {
+        struct squares squares = {outputs};
+        const struct rm_net_loss loss = {square_rows, &squares};
+        struct rm_net_input input = {.x = x,
+                                     .batch = LANES * steps[k],
+                                     .steps = steps[k],
+                                     .state = before,
+                                     .next_state = after[0],
+                                     .restart = restart};
+        double whole_sums[RM_NET_SUMS] = {0}, tile_sums[RM_NET_SUMS];
+        const float *out = rm_net_forward(whole, params, &input);
+        loss.rows(loss.self, 0, input.batch, out, d_out, whole_sums);
+        rm_net_backward(whole, params, &input, d_out, whole_grads);
+        input.next_state = after[1];
+        rm_net_learn(tiles, params, &input, &loss, tile_grads, tile_sums);
+        assert_memory_equal(after[0], after[1], LANES * states * sizeof(float));
+        assert_memory_equal(out, rm_net_infer(tiles, params, &input),
+                            input.batch * outputs * sizeof(float));
+        double difference = b->ops->sum_squares_diff(b, whole_grads, tile_grads, n);
+        assert_true(difference <= 1e-10 * b->ops->sum_squares(b, whole_grads, n));
+        assert_true(fabs(tile_sums[1] / whole_sums[1] - 1) < 1e-9);
+    }
+    float *owned[] = {params, x, whole_grads, tile_grads, before, d_out, after[0], after[1]};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+        b->ops->release(b, owned[i]);
+    rm_net_workspace_destroy(whole);
+    rm_net_workspace_destroy(tiles);
+    rm_net_destroy(net);
+    rm_backend_destroy(b);
+}
+
 int main(void)
 {
     static const char *const levels[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
@@ -196,7 +266,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
             {"threads_do_not_matter", threads_do_not_matter, NULL, NULL,
              (void *)(uintptr_t)levels[i]},
-            {"chunks_add_up", chunks_add_up, NULL, NULL, (void *)(uintptr_t)levels[i]}};
+            {"chunks_add_up", chunks_add_up, NULL, NULL, (void *)(uintptr_t)levels[i]},
+            {"lanes_add_up", lanes_add_up, NULL, NULL, (void *)(uintptr_t)levels[i]}};
         failed += cmocka_run_group_tests(tests, NULL, NULL);
     }
     return failed;

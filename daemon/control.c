@@ -17,9 +17,10 @@ struct rm_client {
     struct ucred peer;
     enum rm_access access;
     bool subscribed;
-    bool discarding; /* in the rest of a line that was too long */
-    bool stalled;    /* not read from: its output stands */
-    bool ended;      /* sent all it will send; closed once its output is out */
+    bool discarding;    /* in the rest of a line that was too long */
+    bool stalled;       /* not read from: its output stands */
+    uint64_t queued_as; /* its requests wait for a later turn, in this order; 0: they do not */
+    bool ended;         /* sent all it will send; closed once its output is out */
     bool closing;
     uint64_t lost;      /* events dropped since the last one sent */
     uint64_t moved_ns;  /* when its output was last seen to shrink or be empty */
@@ -35,6 +36,12 @@ struct rm_control {
     struct rm_client *clients;
     struct rm_control_counts counts;
     bool closing;
+    /* A turn of the loop answers for RM_CONTROL_TURN_NS; what is left waits in line. */
+    uv_prepare_t turn;
+    uv_idle_t later;
+    uint64_t turn_ends_ns; /* 0: nothing was answered in this turn yet */
+    uint64_t last_queued;
+    uint32_t handles; /* of its own that are not closed yet */
 };
 
 struct output {
@@ -78,8 +85,7 @@ struct rm_control_counts rm_control_counts(const struct rm_control *control)
 
 static void free_if_over(struct rm_control *control)
 {
-    if (control->closing && !control->clients && !uv_is_active((uv_handle_t *)&control->listener) &&
-        control->listener.data == NULL)
+    if (control->closing && !control->clients && control->handles == 0)
         free(control);
 }
 
@@ -229,11 +235,62 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
     process(client);
 }
 
-/* Answers the complete lines in the buffer for as long as the client takes the answers. */
+static void on_turn(uv_prepare_t *turn)
+{
+    struct rm_control *control = turn->data;
+    control->turn_ends_ns = 0;
+}
+
+/* Is there time left in this turn? Whoever comes while others wait in line waits as well. */
+static bool my_turn(struct rm_client *client)
+{
+    struct rm_control *control = client->control;
+    if (!client->queued_as && uv_is_active((uv_handle_t *)&control->later))
+        return false;
+    const uint64_t now = rm_now_ns();
+    if (control->turn_ends_ns == 0)
+        control->turn_ends_ns = now + RM_CONTROL_TURN_NS;
+    return now < control->turn_ends_ns;
+}
+
+static void process(struct rm_client *client);
+
+static struct rm_client *longest_waiting(const struct rm_control *control)
+{
+    struct rm_client *first = NULL;
+    for (struct rm_client *client = control->clients; client; client = client->next)
+        if (client->queued_as && !client->closing &&
+            (!first || client->queued_as < first->queued_as))
+            first = client;
+    return first;
+}
+
+/* Once a turn while anybody waits in line. */
+static void on_later(uv_idle_t *later)
+{
+    struct rm_control *control = later->data;
+    struct rm_client *client;
+    while ((client = longest_waiting(control)) != NULL) {
+        if (!my_turn(client))
+            return;
+        process(client);
+    }
+    uv_idle_stop(later);
+}
+
+static void wait_in_line(struct rm_client *client)
+{
+    struct rm_control *control = client->control;
+    client->queued_as = ++control->last_queued;
+    uv_idle_start(&control->later, on_later);
+}
+
+/* Answers the complete lines in the buffer for as long as the client takes the answers and the turn
+ * lasts. */
 static void process(struct rm_client *client)
 {
     size_t at = 0;
-    bool full = false;
+    bool full = false, later = false;
     while (!client->closing && at < client->used) {
         if (queued(client) >= RM_CONTROL_OUTPUT_HIGH) {
             full = true;
@@ -243,6 +300,10 @@ static void process(struct rm_client *client)
         char *end = memchr(line, '\n', client->used - at);
         if (!end)
             break;
+        if (!my_turn(client)) {
+            full = later = true;
+            break;
+        }
         size_t bytes = (size_t)(end - line);
         if (client->discarding)
             client->discarding = false; /* the rest of the long line */
@@ -250,8 +311,11 @@ static void process(struct rm_client *client)
             answer(client, line, bytes);
         at += bytes + 1;
     }
+    client->queued_as = 0;
     if (client->closing)
         return;
+    if (later)
+        wait_in_line(client);
     memmove(client->in, client->in + at, client->used - at);
     client->used -= at;
     if (client->discarding && !full) {
@@ -333,7 +397,12 @@ int rm_control_open(struct rm_control **out, uv_loop_t *loop, int listen_fd,
     control->ops = ops;
     control->user = user;
     uv_pipe_init(loop, &control->listener, 0);
-    control->listener.data = control;
+    uv_prepare_init(loop, &control->turn);
+    uv_idle_init(loop, &control->later);
+    control->listener.data = control->turn.data = control->later.data = control;
+    control->handles = 3;
+    uv_prepare_start(&control->turn, on_turn);
+    uv_unref((uv_handle_t *)&control->turn);
     int rc = uv_pipe_open(&control->listener, listen_fd);
     if (rc < 0)
         close(listen_fd);
@@ -347,10 +416,10 @@ int rm_control_open(struct rm_control **out, uv_loop_t *loop, int listen_fd,
     return 0;
 }
 
-static void on_listener_closed(uv_handle_t *handle)
+static void on_own_closed(uv_handle_t *handle)
 {
     struct rm_control *control = handle->data;
-    control->listener.data = NULL;
+    control->handles--;
     free_if_over(control);
 }
 
@@ -364,7 +433,9 @@ void rm_control_close(struct rm_control *control)
         next = client->next;
         close_client(client);
     }
-    uv_close((uv_handle_t *)&control->listener, on_listener_closed);
+    uv_close((uv_handle_t *)&control->listener, on_own_closed);
+    uv_close((uv_handle_t *)&control->turn, on_own_closed);
+    uv_close((uv_handle_t *)&control->later, on_own_closed);
 }
 
 void rm_control_event(struct rm_control *control, const char *name, json_t *data)

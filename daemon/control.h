@@ -3,7 +3,9 @@
  *
  * What a client can cost is bounded: RM_CONTROL_CLIENTS_MAX clients; 64 KiB of input each; a client
  * that does not read its replies is not read from any more, and closed when nothing moved for
- * RM_CONTROL_PATIENCE_NS; events beyond RM_CONTROL_EVENTS_QUEUED bytes are dropped and counted. */
+ * RM_CONTROL_PATIENCE_NS; events beyond RM_CONTROL_EVENTS_QUEUED bytes are dropped and counted.
+ * After RM_CONTROL_TURN_NS of answering the loop has its turn, however many requests are there: the
+ * rest wait in line, those who wait longest first. */
 #ifndef RM_DAEMON_CONTROL_H
 #define RM_DAEMON_CONTROL_H
 
@@ -16,9 +18,10 @@
 #include <sys/types.h>
 #include <uv.h>
 
-#define RM_CONTROL_CLIENTS_MAX   64
-#define RM_CONTROL_OUTPUT_HIGH   262144 /* queued bytes from which a client is not read from */
-#define RM_CONTROL_EVENTS_QUEUED 131072 /* queued bytes from which its events are dropped */
+#define RM_CONTROL_CLIENTS_MAX   256
+#define RM_CONTROL_OUTPUT_HIGH   262144     /* queued bytes from which a client is not read from */
+#define RM_CONTROL_EVENTS_QUEUED 131072     /* queued bytes from which its events are dropped */
+#define RM_CONTROL_TURN_NS       4000000ull /* requests are answered for that long at a stretch */
 #define RM_CONTROL_PATIENCE_NS   10000000000ull
 
 struct rm_client;

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #define LINE_MAX_BYTES 65536
-#define CLIENTS_MAX    64
+#define CLIENTS_MAX    256
 
 static struct rm_test_daemon d;
 

@@ -40,7 +40,7 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
         return rc;
     }
     size_t draws = (size_t)acting->chunk * acting->quantiles;
-    acting->params = backend->ops->alloc(backend, rm_net_act_count(acting->net));
+    acting->params = backend->ops->alloc(backend, rm_plan_act_count(experiment, acting->net));
     acting->tau = draws ? backend->ops->alloc(backend, draws) : NULL;
     acting->value = calloc(acting->actions, sizeof *acting->value);
     if (acting->draws)
@@ -61,6 +61,8 @@ void rm_acting_destroy(struct rm_acting *acting)
         acting->backend->ops->release(acting->backend, acting->params);
     if (acting->tau)
         acting->backend->ops->release(acting->backend, acting->tau);
+    if (acting->noise)
+        acting->backend->ops->release(acting->backend, acting->noise);
     free(acting->value);
     free(acting->word);
     if (acting->workspace)
@@ -68,6 +70,26 @@ void rm_acting_destroy(struct rm_acting *acting)
     if (acting->net)
         rm_net_destroy(acting->net);
     *acting = (struct rm_acting){0};
+}
+
+int rm_acting_make_noisy(struct rm_acting *acting, uint32_t policy, struct rm_error *error)
+{
+    const size_t floats = rm_net_noise_count(acting->net);
+    if (!floats)
+        return 0;
+    acting->noise = acting->backend->ops->alloc(acting->backend, floats);
+    if (!acting->noise)
+        return rm_fail(error, -ENOMEM, "no memory for %zu floats of noise", floats);
+    acting->noise_policy = policy;
+    return 0;
+}
+
+void rm_acting_draw_noise(struct rm_acting *acting, uint64_t step)
+{
+    struct rm_backend *b = acting->backend;
+    if (acting->noise)
+        b->ops->normals(b, acting->seed, RM_STREAM_ACT_NOISE, acting->noise_policy, step,
+                        rm_net_noise_count(acting->net), acting->noise);
 }
 
 void rm_acting_prepare(struct rm_acting *acting)
@@ -138,7 +160,8 @@ void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, cons
 {
     for (uint32_t at = 0; at < n; at += acting->chunk) {
         uint32_t rows = n - at < acting->chunk ? n - at : acting->chunk;
-        struct rm_net_input input = {.x = x + (size_t)at * acting->inputs, .batch = rows};
+        struct rm_net_input input = {
+            .x = x + (size_t)at * acting->inputs, .batch = rows, .noise = acting->noise};
         if (acting->quantiles) {
             struct rm_backend *b = acting->backend;
             for (uint32_t i = 0; i < rows; i++)
@@ -167,6 +190,7 @@ static const float *outputs_of(struct rm_acting *acting, const struct rm_acting_
         /* A number of either kind has four bytes. */
         .x = (const float *)r->x + (size_t)at * acting->inputs,
         .batch = n,
+        .noise = acting->noise,
         .state = r->state ? r->state + state : NULL,
         .next_state = r->next_state ? r->next_state + state : NULL,
     };

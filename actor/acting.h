@@ -2,8 +2,9 @@
  * its acting parameters and the workspace of the forward pass; one thread uses it. Nothing is
  * allocated after creation.
  *
- * The answer to an observation depends on the parameters, the observation and, where it is drawn or
- * stands on quantile draws, on the coordinates (seed, lane, step): never on the batch it is in. */
+ * The answer to an observation depends on the parameters, the observation, where it is drawn or
+ * stands on quantile draws, on the coordinates (seed, lane, step) and, where it explores by noise,
+ * on (seed, policy, step): never on the batch it is in. */
 #ifndef RM_ACTOR_ACTING_H
 #define RM_ACTOR_ACTING_H
 
@@ -15,7 +16,9 @@ struct rm_acting {
     struct rm_net *net;
     struct rm_net_workspace *workspace;
     struct rm_backend *backend; /* the caller's */
-    float *params;              /* (act_count) fill it, then rm_acting_prepare() */
+    float *params;              /* (rm_plan_act_count()) fill it, then rm_acting_prepare() */
+    float *noise;               /* (noise_count) of noisy layers; NULL: acts by their means */
+    uint32_t noise_policy;      /* keys the draws */
     float *tau;                 /* (chunk, quantiles) */
     float *value;               /* (actions) */
     uint32_t *word;             /* (chunk, choices) of draws; NULL when actions are values' */
@@ -34,6 +37,12 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
                      const struct rm_policy_plan *policy, struct rm_backend *backend,
                      uint32_t quantiles, uint64_t seed, struct rm_error *error);
 void rm_acting_destroy(struct rm_acting *acting);
+
+/* Explores by the noise of its layers, if it has noisy ones, from the first draw on: one for all
+ * that it answers to until the next, a function of (seed, policy, step). Needs params with sigmas:
+ * actor.noise of the experiment is set. */
+int rm_acting_make_noisy(struct rm_acting *acting, uint32_t policy, struct rm_error *error);
+void rm_acting_draw_noise(struct rm_acting *acting, uint64_t step);
 
 /* Call after params changed, before the next answer. */
 void rm_acting_prepare(struct rm_acting *acting);

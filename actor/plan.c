@@ -9,6 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
+size_t rm_plan_act_count(const struct rm_experiment *experiment, const struct rm_net *net)
+{
+    return experiment->actor.noise ? rm_net_param_count(net) : rm_net_act_count(net);
+}
+
 uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment)
 {
     return rm_algorithm_traits(experiment->algorithm.name)->quantiles
@@ -146,7 +151,7 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     if (r < 0)
         return rm_fail_within(error, r, "policy %s", policy->name);
     policy->param_count = rm_net_param_count(net);
-    policy->act_count = rm_net_act_count(net);
+    policy->act_count = rm_plan_act_count(e, net);
     policy->state_floats = rm_net_state_count(net) - rm_net_value_state_count(net);
     rm_net_destroy(net);
     return 0;

@@ -5,6 +5,7 @@
 
 #include "actor/env.h"
 #include "config/session.h"
+#include "learner/net/net.h"
 
 /* Opens the world, maps agents to policies, compiles each policy's network for its size.
  * Policies are named after their agent when independent ("agent_0"), else "shared" or "policy_N".
@@ -20,5 +21,9 @@ struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
 
 /* outputs per action of the experiment's algorithm: 1, or QR-DQN's quantiles. */
 uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment);
+
+/* Leading floats of the arena that actors and evaluators copy: what acts, and with actor.noise the
+ * sigmas behind it, which are the rest of a network of values. */
+size_t rm_plan_act_count(const struct rm_experiment *experiment, const struct rm_net *net);
 
 #endif

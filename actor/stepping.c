@@ -1,6 +1,7 @@
 #include "actor/stepping.h"
 
 #include "actor/scan.h"
+#include "config/traits.h"
 #include "learner/net/features.h"
 
 #include <errno.h>
@@ -23,6 +24,19 @@ static void enter(struct rm_stepping *s, enum rm_phase phase)
         rm_phase_enter(s->clock, phase);
 }
 
+/* Rows that a ring takes before its learner gives some back: rollout.queue whole rollouts, the rows
+ * that stacks of frames look back on, and the arrival that says what came of the last row. A ring
+ * may have more, its size being a power of two. Whoever waits for weights needs no other bound. */
+static uint64_t credit_of(const struct rm_stepping *s, const struct rm_ring *ring)
+{
+    const struct rm_experiment *e = s->experiment;
+    const uint64_t queue = (uint64_t)e->rollout.queue * e->rollout.steps + s->stack;
+
+    if (rm_algorithm_traits(e->algorithm.name)->synchronous || queue > ring->spec.rows)
+        return ring->spec.rows;
+    return queue;
+}
+
 bool rm_stepping_has_credit(const struct rm_stepping *s)
 {
     for (uint32_t i = 0; s->shared && i < s->plan->policies; i++) {
@@ -30,7 +44,7 @@ bool rm_stepping_has_credit(const struct rm_stepping *s)
         if (p->ring->spec.mode != RM_RING_ROLLOUT)
             continue;
         uint64_t next = rm_ring_committed(p->ring) + p->reserved;
-        if (next - rm_ring_consumed(p->ring) >= p->ring->spec.rows)
+        if (next - rm_ring_consumed(p->ring) >= credit_of(s, p->ring))
             return false;
     }
     return true;
@@ -353,7 +367,8 @@ static void act(struct rm_stepping *s, uint32_t agent, bool exploring)
     size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
     uint32_t explorers = 0;
 
-    if (exploring)
+    /* Opponents play as well as they can. */
+    if (exploring && !s->plan->policy[s->plan->agent_policy[agent]].frozen)
         explorers = rm_acting_explore(
             s->seed, s->lane_ids[(size_t)agent * s->worlds], s->worlds, s->steps, s->bound,
             p->acting.actions, p->row.mask ? p->row.mask + lane * p->ring->spec.mask_bytes : NULL,
@@ -418,8 +433,10 @@ int rm_stepping_step(struct rm_stepping *s, struct rm_error *error)
         set_bounds(s);
         exploring = anybody_explores(s);
     }
-    for (uint32_t i = 0; i < s->plan->policies; i++)
+    for (uint32_t i = 0; i < s->plan->policies; i++) {
         s->policies[i].counted = 0;
+        rm_acting_draw_noise(&s->policies[i].acting, s->steps);
+    }
     for (uint32_t phase = 0; phase < s->spec->phases; phase++) {
         enter(s, RM_PHASE_INFERENCE);
         int rc = act_phase(s, phase, exploring, error);

@@ -76,6 +76,9 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
                               s->seed, error);
     if (rc < 0)
         return rm_fail_within(error, rc, "policy %s", plan->name);
+    if (s->explore && s->experiment->actor.noise && !plan->frozen &&
+        (rc = rm_acting_make_noisy(&p->acting, index, error)) < 0)
+        return rm_fail_within(error, rc, "policy %s", plan->name);
     p->in_place = s->stack == 1 && p->kind->dtype == (p->codes ? (uint32_t)RM_ENV_I32 : RM_ENV_F32);
     if (p->acting.draws || p->acting.state_floats)
         return create_whole(s, p, lanes, error);

@@ -255,6 +255,13 @@ static bool noise_without_sigma(experiment_t *e, char *text, size_t bytes)
            SAY("0 makes the noisy layers silent; above 0, or use linear layers and no noisy head");
 }
 
+static bool actor_noise_stray(experiment_t *e, char *text, size_t bytes)
+{
+    return e->actor.noise && !e->network.noisy_head && !layers_of(e, RM_LAYER_NOISY_LINEAR) &&
+           SAY("the network has no noisy layers to explore by: noisy_linear layers, or a noisy "
+               "head");
+}
+
 static bool form_algorithm(experiment_t *e, char *text, size_t bytes)
 {
     return sorrel(e) && e->algorithm.name != RM_ALGORITHM_IQN &&
@@ -457,6 +464,9 @@ const struct rm_check rm_checks[] = {
     {{"network.sigma0", "network.layers", "network.head.noisy"},
      noise_without_sigma,
      "Noisy layers start with some noise."},
+    {{"actor.noise", "network.layers", "network.head.noisy"},
+     actor_noise_stray,
+     "Exploring by noise needs noisy layers."},
     {{"algorithm.form", "algorithm.name"}, form_algorithm, "The sorrel forms are forms of IQN."},
     {{"algorithm.double_q", "algorithm.form"},
      form_double,

@@ -161,6 +161,7 @@ struct rm_experiment {
         uint32_t count;     /* actor processes */
         uint32_t worlds;    /* worlds in all, split over the actors as evenly as can be */
         uint32_t quantiles; /* IQN: quantile draws per acting decision */
+        bool noise;         /* values: explore by the noise of noisy layers too */
         bool pin;           /* pin workers to cores */
         enum rm_sandbox_mode sandbox;
         uint64_t memory_limit; /* bytes of private memory of actors and evaluator; 0: none */
@@ -210,7 +211,7 @@ struct rm_experiment {
         uint32_t steps;          /* vector steps of a rollout */
         uint32_t max_policy_lag; /* rollouts that actors may be ahead: 0 = they wait */
         uint64_t staleness_max;  /* appo, vtrace: updates; older rollouts are dropped */
-        uint32_t queue;          /* appo, vtrace: rollouts a ring holds */
+        uint32_t queue;          /* appo, vtrace: rollouts an actor may be ahead */
     } rollout;
 
     struct {

@@ -19,7 +19,8 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_NOISY_LINEAR] =
         {"noisy_linear",
          "fully connected, weights and biases with trained noise, drawn for every pass of "
-         "an update; actors take the means, and explore by epsilon",
+         "an update, and, with actor.noise, for every vector step of an actor; else, and in "
+         "evaluations, acts by the means",
          {UNITS("outputs")}},
     [RM_LAYER_RELU] = {"relu", "max(x, 0)", {{0}}},
     [RM_LAYER_TANH] = {"tanh", "hyperbolic tangent", {{0}}},

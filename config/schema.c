@@ -122,6 +122,10 @@ const struct rm_key rm_keys[] = {
         "together, with one batched forward pass."),
     U32("actor.quantiles", actor.quantiles, 1, 1024, 32, "quantiles",
         "IQN: quantile draws averaged per acting decision."),
+    BOOL("actor.noise", actor.noise, 0,
+         "Networks with noisy layers: actors explore by their noise (Fortunato 2018), drawn anew "
+         "for "
+         "every vector step, along with epsilon. Else they take the means, as evaluations do."),
     BOOL("actor.pin", actor.pin, 0, "Pins each worker to a core."),
     ENUM("actor.sandbox", actor.sandbox, rm_sandbox_names, RM_SANDBOX_AUTO,
          "What processes that step worlds may do besides. `auto`: worlds of `world.library` can "
@@ -200,9 +204,8 @@ const struct rm_key rm_keys[] = {
         "appo, vtrace: a rollout whose weights are more updates old than this is dropped and "
         "counted; 0: none is."),
     U32("rollout.queue", rollout.queue, 2, 64, 2, "rollouts",
-        "appo, vtrace: rollouts a ring holds at least; its rows are rounded up to a power of two, "
-        "and "
-        "an actor that is a whole ring ahead waits."),
+        "appo, vtrace: rollouts that an actor may be ahead of what the learner has taken; then it "
+        "waits."),
 
     HOT("limiter.updates_per_step", limiter.updates_per_step, RM_KEY_F64, 0, 1000, 0.25, "updates",
         RM_HOT_UPDATES_PER_STEP,

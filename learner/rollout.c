@@ -229,6 +229,7 @@ static bool take(struct rollout *r)
     }
     if (too_stale(r)) {
         RM_ADD_OWN(&c->rollouts_dropped, 1);
+        rm_actor_critic_pass_by(r->learner);
         r->number++;
         return false;
     }

@@ -66,6 +66,10 @@ void rm_actor_critic_destroy(struct rm_actor_critic *ac);
 void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
                            struct rm_phase_clock *clock);
 
+/* The rollout that was copied is not learned from. What the next one goes on from, the state of the
+ * value's own recurrent layers, goes past it. */
+void rm_actor_critic_pass_by(struct rm_actor_critic *ac);
+
 /* Is another update of this rollout due? */
 bool rm_actor_critic_due(const struct rm_actor_critic *ac);
 

@@ -57,6 +57,12 @@ static void evaluate(struct rm_actor_critic *ac)
     }
 }
 
+void rm_actor_critic_pass_by(struct rm_actor_critic *ac)
+{
+    if (ac->order && ac->sequences.own)
+        evaluate(ac);
+}
+
 static void advantages(struct rm_actor_critic *ac)
 {
     const struct rm_rollout *r = ac->rollout;

@@ -24,6 +24,7 @@ enum rm_rng_stream {
     RM_STREAM_SHUFFLE,   /* minibatches of a rollout: a = policy, b = pass */
     RM_STREAM_DROPOUT,   /* dropout: a = layer, b = update */
     RM_STREAM_FROZEN,    /* which snapshot an opponent plays: a = policy, b = snapshots taken */
+    RM_STREAM_ACT_NOISE, /* noisy layers of who acts: a = policy, b = step */
 };
 
 /* One block: 128 random bits for (key, counter). */

@@ -54,7 +54,7 @@ pid_t rm_test_run_pid(int fd, const char *path)
 void rm_test_run_all_gone(const pid_t *pids, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        for (int wait = 0; wait < 200 && rm_test_process_there(pids[i]); wait++)
+        for (int wait = 0; wait < 1000 && rm_test_process_there(pids[i]); wait++)
             usleep(10000);
         assert_false(rm_test_process_there(pids[i]));
     }

@@ -18,7 +18,7 @@
 #include <sys/prctl.h>
 
 struct options {
-    bool evaluator, actor;
+    bool evaluator, actor, probe;
     uint32_t index;
     int parent;
     const char *directory, *resume;
@@ -27,12 +27,14 @@ struct options {
 static const char usage[] =
     "usage: ringmaster-actor --actor I [--run-directory DIR] [--resume DIR] [--parent PID]\n"
     "       ringmaster-actor --evaluator [--parent PID]\n"
+    "       ringmaster-actor --probe\n"
     "\n"
     "Steps worlds for the learners of a run, or evaluates their policies. Started by ringmasterd,\n"
     "which passes the shared memory of the run as open descriptors.\n"
     "\n"
     "  --actor I      be actor I, from 0\n"
     "  --evaluator    be the evaluator\n"
+    "  --probe        only make the world, to see whether it can be made\n"
     "  --run-directory DIR\n"
     "                 where checkpoints/ is\n"
     "  --resume DIR   a checkpoint: begin with what it has of this actor\n"
@@ -61,6 +63,7 @@ static int parse(int argc, char **argv, struct options *options)
     static const struct option known[] = {
         {"actor", required_argument, NULL, 'a'},
         {"evaluator", no_argument, NULL, 'e'},
+        {"probe", no_argument, NULL, 't'},
         {"run-directory", required_argument, NULL, 'd'},
         {"resume", required_argument, NULL, 'r'},
         {"parent", required_argument, NULL, 'p'},
@@ -87,16 +90,17 @@ static int parse(int argc, char **argv, struct options *options)
             continue;
         }
         uint32_t *number = c == 'a' ? &options->index : &parent;
-        if (c != 'e' && parse_number(optarg, number) < 0) {
+        if (c != 'e' && c != 't' && parse_number(optarg, number) < 0) {
             fprintf(stderr, "ringmaster-actor: \"%s\" is not a number from 0 to %d\n", optarg,
                     INT_MAX);
             return RM_EXIT_USAGE;
         }
         options->actor |= c == 'a';
         options->evaluator |= c == 'e';
+        options->probe |= c == 't';
     }
     options->parent = (int)parent;
-    if (options->actor == options->evaluator || optind < argc) {
+    if (options->actor + options->evaluator + options->probe != 1 || optind < argc) {
         fputs(usage, stderr);
         return RM_EXIT_USAGE;
     }
@@ -170,7 +174,9 @@ int main(int argc, char **argv)
         /* Checkpoints are all that it writes. */
         (rc = rm_sandbox_enter(&experiment, options.directory, &error)) < 0 ||
         (rc = rm_plan_make(&plan, &experiment, &error)) < 0)
-        return failed(NULL, rc, &error);
+        return options.probe ? RM_EXIT_PROBED : failed(NULL, rc, &error);
+    if (options.probe)
+        return RM_EXIT_PROBED;
     if (options.actor && options.index >= experiment.actor.count) {
         rm_fail(&error, -EINVAL, "--actor %u: there are actors 0..%u", options.index,
                 experiment.actor.count - 1);

@@ -87,6 +87,10 @@ uint64_t rm_session_replay_rows(const struct rm_experiment *experiment,
 int rm_session_create(struct rm_session *session, const struct rm_experiment *experiment,
                       const struct rm_plan *plan, struct rm_error *error);
 
+/* Makes the region that tells workers the configuration, from the experiment alone. Part of
+ * rm_session_create(). */
+int rm_session_config_text(struct rm_session *session, struct rm_error *error);
+
 /* Attaches to inherited descriptors (objects.h). The plan is made anew by the caller first, from
  * the experiment that rm_session_read_config() returns. */
 int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *error);

@@ -8,7 +8,4 @@
 int rm_session_shape(struct rm_session *session, const struct rm_experiment *experiment,
                      const struct rm_plan *plan, struct rm_error *error);
 
-/* Makes the region that tells workers the configuration. */
-int rm_session_config_text(struct rm_session *session, struct rm_error *error);
-
 #endif

@@ -1,4 +1,5 @@
 #include "daemon/daemon.h"
+#include "daemon/probe.h"
 
 #include "actor/plan.h"
 #include "daemon/loop_memory.h"
@@ -92,6 +93,8 @@ static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, s
                    struct rm_error *error)
 {
     int rc = load(experiment, &daemon->options, error);
+    if (rc == 0)
+        rc = rm_probe_world(experiment, RM_PROBE_PATIENCE_S, error);
     if (rc == 0)
         rc = rm_plan_make(plan, experiment, error);
     if (rc == 0)

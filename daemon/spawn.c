@@ -2,6 +2,7 @@
  * never a bare fork; the shared objects travel as descriptors under the numbers of shm/objects.h.
  */
 #include "daemon/daemon.h"
+#include "daemon/libexec.h"
 
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
@@ -44,30 +45,7 @@ bool rm_daemon_has_process(const struct rm_daemon *daemon, uint32_t index)
 
 int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error)
 {
-    const char *chosen = getenv("RINGMASTER_LIBEXEC");
-    if (chosen && chosen[0]) {
-        if (snprintf(daemon->libexec, sizeof daemon->libexec, "%s", chosen) >=
-            (int)sizeof daemon->libexec)
-            return rm_fail(error, -ENAMETOOLONG, "RINGMASTER_LIBEXEC is too long");
-        return 0;
-    }
-    ssize_t n = readlink("/proc/self/exe", daemon->libexec, sizeof daemon->libexec - 1);
-    if (n < 0)
-        return rm_fail(error, -errno, "cannot read /proc/self/exe: %s", strerror(errno));
-    daemon->libexec[n] = '\0';
-    char *slash = strrchr(daemon->libexec, '/');
-    if (slash)
-        *slash = '\0';
-    /* Beside this program in a build, in libexec where it is installed. */
-    char beside[sizeof daemon->libexec + 32];
-    snprintf(beside, sizeof beside, "%s/%s", daemon->libexec, roles[RM_ROLE_ACTOR].program);
-    if (access(beside, X_OK) < 0) {
-        slash = strrchr(daemon->libexec, '/');
-        size_t room = sizeof daemon->libexec - (slash ? (size_t)(slash - daemon->libexec) : 0);
-        if (slash && snprintf(slash, room, "/libexec/ringmaster") >= (int)room)
-            return rm_fail(error, -ENAMETOOLONG, "the path of this program is too long");
-    }
-    return 0;
+    return rm_libexec_find(daemon->libexec, sizeof daemon->libexec, error);
 }
 
 static void on_process_closed(uv_handle_t *handle)

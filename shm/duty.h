@@ -23,6 +23,7 @@ enum rm_exit {
     RM_EXIT_OK = 0,      /* finished, or stopped as asked */
     RM_EXIT_FAILED = 1,  /* an error; may be restarted */
     RM_EXIT_USAGE = 2,   /* wrong command line */
+    RM_EXIT_PROBED = 10, /* --probe: tried, whether the world was made or refused in words */
     RM_EXIT_CUDA = 70,   /* a sticky device error */
     RM_EXIT_NEVER = 125, /* do not restart me: restarting cannot help */
 };

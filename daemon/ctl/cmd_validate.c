@@ -7,6 +7,7 @@
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/format.h"
 #include "daemon/ctl/table.h"
+#include "daemon/probe.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +104,8 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
         /* One error a line, each with its place, as compilers have them. */
         fprintf(stderr, "%s\n", error.text);
         rc = RM_CTL_BAD_CONFIGURATION;
-    } else if (rm_plan_make(plan, experiment, &error)) {
+    } else if (rm_probe_world(experiment, RM_PROBE_PATIENCE_S, &error) ||
+               rm_plan_make(plan, experiment, &error)) {
         fprintf(stderr, "%s: %s\n", file, error.text);
         rc = RM_CTL_BAD_CONFIGURATION;
     } else if (rm_ctl_flag(given, "json")) {

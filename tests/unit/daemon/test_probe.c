@@ -1,0 +1,110 @@
+/* Worlds that crash, hang or leave while they are made, before anybody depends on them. */
+#include "config/config.h"
+#include "daemon/probe.h"
+#include "tests/support/batch.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* As numbered in unit/actor/data/rogue_world.c. */
+enum { NOTHING = 0, WRITE = 3, FAULT = 6, SOCKET = 8, ABORT = 11, EXIT, HANG };
+
+static char config[1024];
+
+static void describe(int act)
+{
+    snprintf(config, sizeof config,
+             "{\"name\":\"x\",\"seed\":7,\"world\":{\"name\":\"rogue\",\"library\":\"%s\","
+             "\"options\":{\"create\":%d}},\"actor\":{\"worlds\":1}}",
+             rm_test_build_path("tests/worlds/rogue.so"), act);
+}
+
+static int probe(int act, double patience_s, struct rm_error *error)
+{
+    static struct rm_experiment experiment;
+    describe(act);
+    assert_int_equal(rm_config_parse(&experiment, "t", config, strlen(config), NULL, 0, error), 0);
+    return rm_probe_world(&experiment, patience_s, error);
+}
+
+static void worlds_that_can_be_made_pass(void **state)
+{
+    struct rm_error error = {""};
+    (void)state;
+    assert_int_equal(probe(NOTHING, 30, &error), 0);
+    assert_int_equal(probe(WRITE, 30, &error), 0); /* refuses, in words */
+}
+
+static void words(int act, double patience_s, const char *a, const char *b)
+{
+    struct rm_error error = {""};
+    assert_int_equal(probe(act, patience_s, &error), -EPROTO);
+    if (!strstr(error.text, a) || !strstr(error.text, b) || !strstr(error.text, "rogue.so"))
+        fail_msg("\"%s\" lacks \"%s\" or \"%s\"", error.text, a, b);
+}
+
+static void a_crash_is_told(void **state)
+{
+    (void)state;
+    words(ABORT, 30, "ended by signal 6", "SIGABRT in create() of rogue, world 0, seed 7");
+    words(FAULT, 30, "ended by signal 11", "SIGSEGV (address 0x0) in create() of rogue");
+    words(EXIT, 30, "it ended the process with exit code 0", "");
+}
+
+static void a_world_that_never_returns_is_told(void **state)
+{
+    (void)state;
+    words(HANG, 0.5, "it did not return", "silent in create() of rogue, world 0, seed 7");
+}
+
+/* ringctl says it too, with its exit code, and lives. */
+static void validate_outlives_the_world(void **state)
+{
+    static const int acts[] = {ABORT, FAULT, EXIT};
+    char path[] = "/tmp/rm-probe-XXXXXX", command[512], line[1024] = "";
+    (void)state;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
+        describe(acts[i]);
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, config, strlen(config), 0), (ssize_t)strlen(config));
+        snprintf(command, sizeof command, "%s validate %s 2>&1", rm_test_build_path("bin/ringctl"),
+                 path);
+        FILE *out = popen(command, "r");
+        assert_non_null(out);
+        assert_non_null(fgets(line, sizeof line, out));
+        const int status = pclose(out);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 4);
+        assert_non_null(strstr(line, "tried in a process of its own"));
+    }
+    close(fd);
+    unlink(path);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return setenv("RINGMASTER_LIBEXEC", rm_test_build_path("bin"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(worlds_that_can_be_made_pass),
+        cmocka_unit_test(a_crash_is_told),
+        cmocka_unit_test(a_world_that_never_returns_is_told),
+        cmocka_unit_test(validate_outlives_the_world),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

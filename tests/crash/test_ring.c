@@ -70,6 +70,7 @@ static int writer(void *arg)
             continue;
         }
         rm_pattern_row(&s->ring, &row);
+        rm_ring_offer(&s->ring);
         rm_ring_commit(&s->ring);
         rm_wake_signal(&s->consumer);
     }
@@ -134,7 +135,8 @@ static const struct {
     unsigned lost; /* rows that dying here abandons */
 } ring_sites[] = {
     {"ring.reserve.before", 0}, {"ring.reserve.reserved", 1}, {"ring.reserve.after", 1},
-    {"ring.commit.before", 1},  {"ring.commit.after", 0},
+    {"ring.offer.before", 1},   {"ring.offer.after", 1},      {"ring.commit.before", 1},
+    {"ring.commit.after", 0},
 };
 #define SITES (sizeof ring_sites / sizeof ring_sites[0])
 
@@ -209,9 +211,10 @@ static void rollout_goes_on_whoever_dies(void **state)
 {
     (void)state;
     static const char *const writer_sites[] = {
-        "ring.reserve.before", "ring.reserve.reserved", "ring.reserve.after", "ring.commit.before",
-        "ring.commit.after",   "wake.signal.before",    "wake.signal.seen",   "wake.signal.written",
-        "wake.prepare.before", "wake.prepare.after",    "wake.wait.before",   "wake.wait.woken",
+        "ring.reserve.before", "ring.reserve.reserved", "ring.reserve.after",  "ring.offer.before",
+        "ring.offer.after",    "ring.commit.before",    "ring.commit.after",   "wake.signal.before",
+        "wake.signal.seen",    "wake.signal.written",   "wake.prepare.before", "wake.prepare.after",
+        "wake.wait.before",    "wake.wait.woken",
     };
     static const char *const consumer_sites[] = {
         "ring.consume.before", "ring.consume.after",  "wake.signal.before",

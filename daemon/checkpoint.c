@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define HOLDING_MS  1  /* between looks, while everybody waits */
@@ -90,6 +91,9 @@ static void finish(struct rm_daemon *daemon, const char *why)
     c->due_ns = rm_now_ns() + (uint64_t)(interval * 1e9);
     tell(daemon, made);
     rm_checkpoint_facts_free(&c->facts);
+    if (c->then_sleep)
+        rm_daemon_pause(daemon, true);
+    c->then_sleep = false;
     if (c->then_stop) {
         c->then_stop = c->again = false;
         rm_daemon_stop(daemon, c->stop_why);
@@ -120,7 +124,7 @@ static void give_up(struct rm_daemon *daemon, const char *why)
 void rm_daemon_cancel_checkpoint(struct rm_daemon *daemon, const char *why)
 {
     struct rm_checkpointer *c = of(daemon);
-    c->then_stop = c->again = false;
+    c->then_stop = c->then_sleep = c->again = false;
     if (c->stage == RM_CHECKPOINT_IDLE)
         return;
     if (c->working)
@@ -209,6 +213,19 @@ static const char *missing(struct rm_daemon *daemon)
     return NULL;
 }
 
+/* As the file had it: what was set since is among the settings on the board. */
+static json_t *config_of(const struct rm_daemon *daemon)
+{
+    struct rm_experiment *e = malloc(sizeof *e);
+    if (!e)
+        return NULL;
+    *e = daemon->session.experiment;
+    rm_config_apply_hot(e, daemon->file_hot);
+    json_t *config = rm_config_to_json(e);
+    free(e);
+    return config;
+}
+
 static void note_facts(struct rm_daemon *daemon)
 {
     const struct rm_board_view *board = &daemon->session.board;
@@ -221,9 +238,9 @@ static void note_facts(struct rm_daemon *daemon)
         .round = rm_round_current(board->round),
         .evaluations = evaluations,
         .score = evaluations ? RM_PEEK(&board->run->eval_score_mean) : (double)NAN,
-        .config = rm_config_to_json(&daemon->session.experiment),
+        .config = config_of(daemon),
     };
-    snprintf(c->facts.run, sizeof c->facts.run, "%s", daemon->session.experiment.name);
+    snprintf(c->facts.run, sizeof c->facts.run, "%.47s", daemon->session.experiment.name);
 }
 
 static void copy_shared(struct rm_daemon *daemon)
@@ -370,7 +387,21 @@ void rm_daemon_checkpoint_and_stop(struct rm_daemon *daemon, const char *why)
     if (rm_daemon_checkpoint(daemon, &number, &error) == 0)
         return; /* it may be over already, and the run stopped */
     c->then_stop = false;
+    if (daemon->life <= RM_LIFE_TRAINING)
+        rm_log(&daemon->log, RM_LOG_NOTICE, "no checkpoint before the end: %s", error.text);
     rm_daemon_stop(daemon, why);
+}
+
+void rm_daemon_checkpoint_and_sleep(struct rm_daemon *daemon)
+{
+    struct rm_error error = {""};
+    uint64_t number;
+    of(daemon)->then_sleep = true;
+    if (rm_daemon_checkpoint(daemon, &number, &error) == 0)
+        return;
+    of(daemon)->then_sleep = false;
+    rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint before the end: %s", error.text);
+    rm_daemon_pause(daemon, true);
 }
 
 void rm_daemon_checkpoint_tick(struct rm_daemon *daemon, uint64_t now_ns)

@@ -36,6 +36,7 @@ struct rm_checkpointer {
     char why[512];         /* the latest one failed; "" = it did not */
     bool again;            /* another one was asked for meanwhile */
     bool then_stop;        /* and then the run is stopped */
+    bool then_sleep;       /* and then it is paused */
     char stop_why[64];
     uint64_t stop_by_ns; /* not later */
     uint64_t due_ns;     /* the next one by interval; 0 = not known yet */
@@ -64,6 +65,9 @@ int rm_daemon_checkpoint(struct rm_daemon *daemon, uint64_t *number, struct rm_e
 /* Asks for one and stops the run after it, or at once if there can be none, and in any case before
  * supervisor.stop_grace_s have passed. */
 void rm_daemon_checkpoint_and_stop(struct rm_daemon *daemon, const char *why);
+
+/* Asks for one and puts everybody to sleep after it, or at once if there can be none. */
+void rm_daemon_checkpoint_and_sleep(struct rm_daemon *daemon);
 
 /* Once a second: by interval. */
 void rm_daemon_checkpoint_tick(struct rm_daemon *daemon, uint64_t now_ns);

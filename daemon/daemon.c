@@ -43,7 +43,13 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     daemon->interrupted_ns = now;
     daemon->interrupts++;
-    if (daemon->interrupts == 1) {
+    /* A job that ends by itself would not be queued again: it waits to be killed. */
+    const bool preempted = number == SIGTERM && getenv("SLURM_JOB_ID");
+    if (preempted && !daemon->preempted) {
+        daemon->interrupts = 0;
+        daemon->preempted = number;
+        rm_daemon_checkpoint_and_sleep(daemon);
+    } else if (daemon->interrupts == 1) {
         rm_daemon_checkpoint_and_stop(daemon, number == SIGINT ? "interrupted" : "terminated");
     } else {
         rm_log(&daemon->log, RM_LOG_WARNING, "interrupted again: killing all workers");
@@ -278,6 +284,9 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     if (daemon->failed)
         return rm_fail(error, RM_DAEMON_FAILED, "%s (journal: %s/log.txt)", daemon->failure,
                        daemon->directory.path);
+    if (daemon->preempted && !daemon->finished)
+        return rm_fail(error, 128 + daemon->preempted, "ended by signal %d after a checkpoint",
+                       daemon->preempted);
     if (daemon->interrupts > 1)
         return rm_fail(error, RM_DAEMON_KILLED, "interrupted twice: workers were killed");
     return RM_DAEMON_OK;
@@ -327,6 +336,7 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
     int rc = take_place(daemon, experiment, error);
     if (rc < 0)
         return rc == -EEXIST ? RM_DAEMON_RUNNING : RM_DAEMON_RESOURCES;
+    rm_config_hot_values(experiment, daemon->file_hot);
     if (rm_daemon_find_checkpoint(daemon, experiment, error) < 0) {
         rm_place_leave(&daemon->place);
         return RM_DAEMON_USAGE;

@@ -77,8 +77,9 @@ struct rm_daemon {
     char resume[RM_SESSION_DIRECTORY_MAX]; /* the checkpoint that it goes on from; "" = none */
     char resume_changes[1024];             /* keys that differ from its, "" = none */
     double resume_hot[RM_HOT_COUNT];       /* its configuration's */
-    uint64_t resumed_step;                 /* where it was */
-    char not_resumed[1024];                /* why not, or what was passed over */
+    double file_hot[RM_HOT_COUNT]; /* hot keys as the file has them, whatever was set since */
+    uint64_t resumed_step;         /* where it was */
+    char not_resumed[1024];        /* why not, or what was passed over */
     struct rm_console console;
     struct rm_rate steps_rate, updates_rate;
     struct rm_control *control;
@@ -97,6 +98,7 @@ struct rm_daemon {
     char failure[512];       /* why */
     uint32_t interrupts;     /* SIGINT and SIGTERM so far */
     uint64_t interrupted_ns; /* the latest of them */
+    int preempted;           /* the signal after which a job waits to be killed; 0 = none */
     uint64_t started_ns;     /* of the run */
     uint64_t trained_ns;     /* when training ended; 0 = not yet */
     uint64_t final_before;   /* evaluations finished when the final one was asked for */

@@ -15,18 +15,22 @@ static const char usage_text[] =
     "  --run-directory DIR    parent of the run directory, instead of run.directory\n"
     "  --socket PATH          control socket, instead of control.socket and the default place\n"
     "  --set KEY=VALUE        override a key of the configuration; may be repeated\n"
-    "  --resume               go on from the newest checkpoint of the latest run of that name\n"
+    "  --resume               go on from the latest run's newest checkpoint, or fail (default: go "
+    "on if\n"
+    "                         there is one and that run did not come to its end)\n"
     "  --fresh                begin anew\n"
     "  --check                load and check FILE, start nothing\n"
     "  --help, --version\n"
     "\n"
     "Exit codes: 0 finished or stopped as asked; 1 the run failed; 2 wrong command line or\n"
     "configuration; 3 an experiment of that name runs already; 4 no memory, directory or socket;\n"
-    "130 interrupted twice.\n"
+    "130 interrupted twice; 128+n ended by signal n after a checkpoint, under Slurm.\n"
     "\n"
-    "Signals: SIGTERM and SIGINT stop in good order, a second one kills; SIGHUP reads FILE again "
-    "and\n"
-    "applies the keys that may change while running.\n"
+    "Signals: SIGTERM and SIGINT write a checkpoint and stop in good order, a second one kills;\n"
+    "SIGUSR1 writes a checkpoint and goes on; SIGHUP reads FILE again and applies the keys that "
+    "may\n"
+    "change while running. Under Slurm (SLURM_JOB_ID is set) SIGTERM writes a checkpoint and puts\n"
+    "everybody to sleep until the job is killed or asked a second time.\n"
     "\n"
     "Environment: RINGMASTER_LIBEXEC, the directory of the workers' programs (default: beside "
     "this\n"
@@ -69,7 +73,7 @@ static int wrong(const char *what)
 
 int main(int argc, char **argv)
 {
-    struct rm_daemon_options options = {0};
+    struct rm_daemon_options options = {.resume = RM_RESUME_MAY};
     bool check = false;
     int option;
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)

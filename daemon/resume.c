@@ -85,9 +85,10 @@ static int compare(struct rm_daemon *daemon, const char *folder, const json_t *c
 {
     struct rm_experiment *before = calloc(1, sizeof *before);
     struct comparison c = {.daemon = daemon, .before = before, .after = after};
-    int rc = before ? parse_config(config, before, error) : -ENOMEM;
-    if (rc == 0)
-        rm_config_diff(before, after, each_difference, &c);
+    int rc = before ? parse_config(config, before, error)
+                    : rm_fail(error, -ENOMEM, "no memory for a configuration");
+    if (rc == 0 && rm_config_diff(before, after, each_difference, &c) < 0)
+        rc = rm_fail(error, -ENOMEM, "no memory to compare configurations");
     if (rc == 0 && c.refused.text[0])
         rc = rm_fail(error, -EINVAL,
                      "cannot go on from %s: the configuration has changed: %s; put that back, or "
@@ -187,16 +188,32 @@ int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experime
 
 /* --- loading --------------------------------------------------------------------------------- */
 
+static void change_limiters(struct rm_daemon *daemon)
+{
+    const struct rm_experiment *e = &daemon->session.experiment;
+    for (uint32_t p = 0; p < daemon->session.plan.policies; p++)
+        if (!daemon->session.plan.policy[p].frozen)
+            rm_limiter_change(&daemon->session.board.policies[p].limiter,
+                              e->limiter.updates_per_step * e->sample.batch,
+                              e->limiter.slack_updates * e->sample.batch);
+}
+
 /* Settings that were changed while it ran stay so, but for those whose key is another one now. */
 static void keep_settings(struct rm_daemon *daemon)
 {
     struct rm_board_run *run = daemon->session.board.run;
     double now[RM_HOT_COUNT];
+    bool limits = false;
     rm_config_hot_values(&daemon->session.experiment, now);
-    for (int i = 0; i < RM_HOT_COUNT; i++)
+    for (int i = 0; i < RM_HOT_COUNT; i++) {
+        const double was = RM_PEEK(&run->settings[i]);
         if (now[i] == daemon->resume_hot[i])
-            now[i] = RM_PEEK(&run->settings[i]);
+            now[i] = was;
+        limits |= now[i] != was && (i == RM_HOT_UPDATES_PER_STEP || i == RM_HOT_SLACK_UPDATES);
+    }
     rm_config_apply_hot(&daemon->session.experiment, now);
+    if (limits)
+        change_limiters(daemon);
     for (int i = 0; i < RM_HOT_COUNT; i++)
         RM_POKE(&run->settings[i], now[i]);
 }

@@ -111,6 +111,7 @@ void rm_daemon_reload(struct rm_daemon *daemon)
         rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: out of memory");
         return;
     }
+    rm_config_hot_values(&wanted, daemon->file_hot);
     if (c.cold_count)
         rm_log(&daemon->log, RM_LOG_WARNING,
                "reload: not applied, because it cannot change while the experiment runs: %s",

@@ -45,7 +45,8 @@ int rm_ctl_run(const struct rm_ctl_arguments *given)
         if (asprintf(&option_text[options], "--%s", given->given[i].option->name) < 0)
             break;
         line[n++] = option_text[options++];
-        line[n++] = (char *)given->given[i].value;
+        if (given->given[i].option->value)
+            line[n++] = (char *)given->given[i].value;
     }
     line[n++] = "--";
     line[n++] = (char *)given->argument[0];

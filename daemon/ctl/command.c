@@ -32,6 +32,9 @@ static const struct rm_ctl_option run_options[] = {
     {"run-directory", "DIR", "Makes the run's directory below this one, not run.directory.",
      RM_COMPLETE_DIRECTORY, false},
     {"socket", "PATH", "Listens there instead of in the default place.", RM_COMPLETE_FILE, false},
+    {"resume", NULL, "Goes on from the latest run's newest checkpoint, or fails.",
+     RM_COMPLETE_NOTHING, false},
+    {"fresh", NULL, "Begins anew, whatever there is to go on from.", RM_COMPLETE_NOTHING, false},
     END,
 };
 
@@ -80,9 +83,11 @@ static const struct rm_ctl_option stop_options[] = {
 const struct rm_ctl_command rm_ctl_commands[] = {
     {.name = "run",
      .summary = "run an experiment in the foreground",
-     .text = "Replaces itself with the ringmasterd found beside it, which trains until the budget "
-             "of steps is spent or until it is interrupted. The exit code is then that of "
-             "ringmasterd(8).",
+     .text =
+         "Replaces itself with the ringmasterd found beside it, which trains until the budget "
+         "of steps is spent or until it is interrupted. Where the latest run of that name left a "
+         "checkpoint and did not come to its end, it goes on there. The exit code is then that of "
+         "ringmasterd(8).",
      .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
      .options = run_options,
      .run = rm_ctl_run},

@@ -41,7 +41,7 @@ _ringctl() {
     fi
     case ${COMP_WORDS[1]} in
     run)
-        options=' --set --name --run-directory --socket --help'
+        options=' --set --name --run-directory --socket --resume --fresh --help'
         values=' --set=setting --name=nothing --run-directory=directory --socket=file'
         arguments=(file)
         ;;

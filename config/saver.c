@@ -1,6 +1,7 @@
 #include "config/saver.h"
 
 #include "shm/atomic.h"
+#include "shm/base/fault.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,9 @@ static void *write_all(void *argument)
 {
     struct rm_saver *saver = argument;
     struct rm_error error = {""};
+    RM_FAULT("checkpoint.worker.before");
     const int rc = saver->write(saver->self, saver->state, saver->folder, &error);
+    RM_FAULT("checkpoint.worker.after");
     rm_state_destroy(saver->state);
     saver->state = NULL;
     if (rc)

@@ -135,7 +135,7 @@ static bool choose(struct rm_daemon *daemon, const char *directory, struct rm_ch
 /* Did that run come to its end? */
 static bool over(const char *directory)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/summary.json", directory);
     json_t *summary = json_load_file(path, 0, NULL);
     const bool finished = json_is_true(json_object_get(summary, "finished"));
@@ -172,7 +172,7 @@ int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experime
     int rc = compare(daemon, daemon->resume, facts.config, experiment, error);
     if (ended && !longer_now(daemon) && daemon->options.resume != RM_RESUME_MUST) {
         snprintf(daemon->not_resumed, sizeof daemon->not_resumed,
-                 "%s came to its end, so this is another run", directory);
+                 "%.900s came to its end, so this is another run", directory);
         daemon->resume[0] = daemon->resume_changes[0] = '\0';
         rc = 0;
     } else if (rc == 0) {

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { TRIES = 50, TRY_US = 10000 };
+
 int rm_sweeper_start(struct rm_sweeper *sweeper, uv_loop_t *loop, const char *socket)
 {
     char program[] = "/proc/self/exe", name[] = "ringmasterd", option[] = "--sweep";
@@ -62,10 +64,16 @@ int rm_sweeper_main(const char *socket)
     do
         n = read(STDIN_FILENO, &byte, 1);
     while (n > 0 || (n < 0 && errno == EINTR));
-    if (lstat(socket, &st) < 0 || !S_ISSOCK(st.st_mode))
-        return 0; /* swept already */
-    if (rm_place_take(&place, socket, &error) < 0)
-        return 0; /* a successor has it */
+    /* The dying daemon may close its end of the pipe a moment before it lets go of the lock. */
+    for (int tries = 0;; tries++) {
+        if (lstat(socket, &st) < 0 || !S_ISSOCK(st.st_mode))
+            return 0; /* swept already */
+        if (rm_place_take(&place, socket, &error) >= 0)
+            break;
+        if (tries == TRIES)
+            return 0; /* a successor has it */
+        usleep(TRY_US);
+    }
     place.bound = true;
     rm_place_leave(&place);
     return 0;

@@ -1,5 +1,5 @@
 /* stall: how long the event loop was away from waiting, at most. A turn is what happens between two
- * waits: while it lasts nobody is answered. Costs two clock readings a turn. */
+ * waits: while it lasts nobody is answered. Costs three clock readings a turn. */
 #ifndef RM_DAEMON_STALL_H
 #define RM_DAEMON_STALL_H
 
@@ -11,6 +11,8 @@ struct rm_stall {
     uint64_t seen_ns, idle_ns; /* when the latest turn ended, and how long was waited by then */
     uint64_t turns;
     uint64_t max_ns; /* the longest turn */
+    uint64_t worked_ns,
+        max_worked_ns; /* the same in time on a processor: what is the daemon's own */
 };
 
 /* Before anything waits on the loop. The handle does not keep the loop alive and is closed with the

@@ -289,8 +289,9 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
                                       count(c.events_lost)));
     }
     json_object_set_new(o, "loop",
-                        json_pack("{s:o,s:f}", "turns", count(daemon->stall.turns), "stall_max_ms",
-                                  (double)daemon->stall.max_ns / 1e6));
+                        json_pack("{s:o,s:f,s:f}", "turns", count(daemon->stall.turns),
+                                  "stall_max_ms", (double)daemon->stall.max_ns / 1e6, "work_max_ms",
+                                  (double)daemon->stall.max_worked_ns / 1e6));
     return rm_json_whole(o, mark);
 }
 

@@ -51,7 +51,8 @@ static unsigned open_files(void)
     DIR *fds = opendir("/proc/self/fd");
     while (fds && readdir(fds))
         n++;
-    closedir(fds);
+    if (fds)
+        closedir(fds);
     return n;
 }
 

@@ -75,7 +75,7 @@ static void places_are_uniform(void **state)
             seen[i] += all.row[i] == 0;
     }
     for (uint32_t i = 0; i < N; i++)
-        square += pow(seen[i] - PASSES / N, 2) / (PASSES / N);
+        square += pow(seen[i] - (double)PASSES / N, 2) / ((double)PASSES / N);
     assert_true(square < 27.88);
     rm_minibatches_destroy(&m);
 }

@@ -123,6 +123,7 @@ static void normals(const uint32_t *words, uint32_t n, double *out)
 static double sum_of(const vec parts[PARTS])
 {
     double t[RM_INIT_LANES];
+    /* cppcheck-suppress bufferAccessOutOfBounds ; a vec is several doubles */
     memcpy(t, parts, sizeof t);
     return ((t[0] + t[4]) + (t[2] + t[6])) + ((t[1] + t[5]) + (t[3] + t[7]));
 }

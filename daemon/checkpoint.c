@@ -31,16 +31,12 @@ static struct rm_board_run *run_of(struct rm_daemon *daemon)
 
 void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
 {
-    uint64_t newest = 0;
     struct rm_checkpointer *c = of(daemon);
+    uint64_t *numbers = calloc(RM_CHECKPOINTS_MAX, sizeof *numbers);
     snprintf(c->run_directory, sizeof c->run_directory, "%s", daemon->directory.path);
-    if (rm_checkpoint_list(c->run_directory, &newest, 1))
-        c->number = newest;
-    uint64_t all[64];
-    const size_t n = rm_checkpoint_list(c->run_directory, all, 64);
-    for (size_t i = 0; i < n; i++)
-        if (all[i] > c->number)
-            c->number = all[i];
+    if (numbers && rm_checkpoint_list(c->run_directory, numbers, RM_CHECKPOINTS_MAX))
+        c->number = numbers[0];
+    free(numbers);
     /* The board may be that of a daemon that was killed in the middle of one. */
     if (RM_PEEK(&run_of(daemon)->checkpoint_request) > c->number)
         c->number = RM_PEEK(&run_of(daemon)->checkpoint_request);

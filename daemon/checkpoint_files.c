@@ -18,7 +18,6 @@
 #include <xxhash.h>
 
 #define MANIFEST     "manifest.json"
-#define NUMBERS_MAX  4096
 #define HASH_BUFFER  (1u << 18)
 #define MANIFEST_MAX (64u << 20)
 
@@ -303,14 +302,13 @@ static int damaged(const char *folder, const char *what, struct rm_error *error)
     return rm_fail(error, -EBADMSG, "%s: %s", folder, what);
 }
 
-static int check_file(const char *folder, const json_t *file, struct rm_error *error)
+static int check_file(const char *folder, json_t *file, struct rm_error *error)
 {
     const char *name, *hex;
     char path[PATH_MAX], now[17];
     json_int_t bytes;
-    uint64_t have, hash;
-    if (json_unpack((json_t *)(uintptr_t)file, "{s:s,s:I,s:s}", "name", &name, "bytes", &bytes,
-                    "xxh3", &hex) < 0)
+    uint64_t have = 0, hash = 0;
+    if (json_unpack(file, "{s:s,s:I,s:s}", "name", &name, "bytes", &bytes, "xxh3", &hex) < 0)
         return damaged(folder, "its manifest lists a file without name, size or hash", error);
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
         return damaged(folder, "its manifest lists a file of too long a name", error);
@@ -383,7 +381,7 @@ int rm_checkpoint_check(const char *folder, bool whole, struct rm_checkpoint_fac
 static uint64_t best_of(const char *run_directory, const uint64_t *numbers, size_t n)
 {
     char folder[RM_SESSION_PATH_MAX];
-    struct rm_checkpoint_facts facts;
+    struct rm_checkpoint_facts facts = {0};
     double best = -INFINITY;
     uint64_t number = 0;
     for (size_t i = 0; i < n; i++) {
@@ -402,11 +400,11 @@ static uint64_t best_of(const char *run_directory, const uint64_t *numbers, size
 void rm_checkpoint_prune(const char *run_directory, uint32_t keep, bool best)
 {
     static const bool kinds[] = {false, true};
-    uint64_t *numbers = calloc(NUMBERS_MAX, sizeof *numbers);
+    uint64_t *numbers = calloc(RM_CHECKPOINTS_MAX, sizeof *numbers);
     char folder[RM_SESSION_PATH_MAX];
     for (size_t k = 0; numbers && k < 2; k++) {
         const bool unfinished = kinds[k];
-        const size_t n = list(run_directory, unfinished, numbers, NUMBERS_MAX);
+        const size_t n = list(run_directory, unfinished, numbers, RM_CHECKPOINTS_MAX);
         const uint64_t spared = best && !unfinished ? best_of(run_directory, numbers, n) : 0;
         for (size_t i = unfinished ? 0 : keep; i < n; i++)
             if (numbers[i] != spared &&

@@ -40,7 +40,9 @@ struct rm_checkpoint_facts {
 };
 void rm_checkpoint_facts_free(struct rm_checkpoint_facts *facts);
 
-/* Numbers of the checkpoints of a run, newest first; at most `max`. Returns how many there are. */
+/* Numbers of the checkpoints of a run, newest first, of at most `max` that are looked at. Returns
+ * how many there are. */
+#define RM_CHECKPOINTS_MAX 4096 /* more than checkpoint.keep allows */
 size_t rm_checkpoint_list(const char *run_directory, uint64_t *numbers, size_t max);
 
 /* Makes the folder that number `number` is written to, empty. */

@@ -10,28 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECKPOINTS_MAX 4096
-
 /* --- what may change ------------------------------------------------------------------------- */
 
 /* Keys, and sections with their dot, that only say how long, where and how a run is looked after.
  */
 static const char *const harmless[] = {
-    "name",
-    "run.directory",
-    "actor.pin",
-    "actor.sandbox",
-    "actor.memory_limit",
-    "learner.threads",
-    "limiter.wake",
-    "limiter.poll",
-    "evaluation.",
-    "supervisor.",
-    "control.",
-    "metrics.",
-    "checkpoint.",
-    "debug.",
-    "//",
+    "name",         "run.directory",   "actor.pin",   "learner.threads",
+    "limiter.wake", "limiter.poll_us", "evaluation.", "supervisor.",
+    "control.",     "metrics.",        "checkpoint.", "debug.",
 };
 
 bool rm_resume_may_change(const char *path, const struct rm_experiment *before,
@@ -113,8 +99,8 @@ static void pass_over(struct rm_daemon *daemon, const struct rm_error *why)
 /* The newest that is whole. */
 static bool choose(struct rm_daemon *daemon, const char *directory, struct rm_checkpoint_facts *f)
 {
-    uint64_t *numbers = calloc(CHECKPOINTS_MAX, sizeof *numbers);
-    const size_t n = numbers ? rm_checkpoint_list(directory, numbers, CHECKPOINTS_MAX) : 0;
+    uint64_t *numbers = calloc(RM_CHECKPOINTS_MAX, sizeof *numbers);
+    const size_t n = numbers ? rm_checkpoint_list(directory, numbers, RM_CHECKPOINTS_MAX) : 0;
     bool found = false;
     for (size_t i = 0; i < n && !found; i++) {
         struct rm_error why = {""};

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #define DEPTH_MAX 8
 
 struct rm_state {
@@ -94,9 +96,10 @@ static bool full_name(struct rm_state *s, const char *name, char out[RM_STATE_NA
 
 static struct rm_state_part *find(const struct rm_state *s, const char *name, size_t hint)
 {
+    const uint64_t hash = XXH3_64bits(name, strlen(name));
     for (size_t i = 0; i < s->count; i++) {
         struct rm_state_part *p = &s->parts[(hint + i) % s->count];
-        if (strcmp(p->name, name) == 0)
+        if (p->hash == hash && strcmp(p->name, name) == 0)
             return p;
     }
     return NULL;
@@ -117,6 +120,7 @@ static struct rm_state_part *append(struct rm_state *s, const char *name, enum r
     }
     struct rm_state_part *p = &s->parts[s->count];
     *p = (struct rm_state_part){.kind = kind, .bytes = bytes};
+    p->hash = XXH3_64bits(name, strlen(name));
     snprintf(p->name, sizeof p->name, "%s", name);
     p->data = malloc(bytes ? bytes : 1);
     if (!p->data)

@@ -35,7 +35,8 @@ struct rm_state_part {
     enum rm_state_kind kind;
     size_t bytes;
     void *data;
-    bool taken; /* loading: somebody asked for it */
+    uint64_t hash; /* of the name */
+    bool taken;    /* loading: somebody asked for it */
 };
 
 struct rm_state;

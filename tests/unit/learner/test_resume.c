@@ -6,6 +6,7 @@
 #include "learner/state_file.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
+#include "shm/layout.h"
 #include "tests/support/session.h"
 #include "tests/support/unit.h"
 
@@ -130,7 +131,7 @@ static void same(const struct rm_state *a, const struct rm_state *b, const char 
         const struct rm_state_part *x = rm_state_at(a, i), *y = rm_state_at(b, i);
         assert_string_equal(x->name, y->name);
         assert_int_equal(x->bytes, y->bytes);
-        if (!of_time(x->name) && memcmp(x->data, y->data, x->bytes))
+        if (!of_time(x->name) && memcmp(x->data, y->data, x->bytes) != 0)
             fail_msg("%s: %s differs", whose, x->name);
     }
 }
@@ -337,11 +338,83 @@ static void any_turn_will_do(void **state)
                 before, 60);
 }
 
+/* The same parts, but for the worlds': they could not save any. */
+static struct rm_state *without_worlds(const struct rm_state *s)
+{
+    struct rm_error error = {""};
+    struct rm_state *less = fresh();
+    for (size_t i = 0; i < rm_state_count(s); i++) {
+        const struct rm_state_part *p = rm_state_at(s, i);
+        const size_t bytes = strcmp(p->name, "world") == 0 ? 0 : p->bytes;
+        assert_int_equal(rm_state_add(less, p->name, p->kind, p->data, bytes, &error), 0);
+    }
+    return less;
+}
+
+/* The replay is kept, the writer is another one, and learning goes on. */
+static void episodes_begin_anew_where_worlds_cannot_be_saved(void **state)
+{
+    static struct run a, b;
+    (void)state;
+    open_session(&a, cases[0].json);
+    open_duties(&a);
+    turns(&a, 300);
+    struct image cut = take(&a);
+    for (uint32_t i = 0; i < a.session.objects.actors; i++) {
+        struct rm_state *less = without_worlds(cut.actors[i]);
+        rm_state_destroy(cut.actors[i]);
+        cut.actors[i] = less;
+    }
+    write_files(&a, &cut);
+    open_session(&b, cases[0].json);
+    load_shared(&b);
+    open_duties(&b);
+    const uint64_t updates = RM_PEEK(&b.session.board.policies[0].updates);
+    assert_int_equal(rm_session_rows(&b.session), rm_session_rows(&a.session));
+    assert_int_equal(RM_PEEK(&rm_session_ring(&b.session, 0, 0)->shared->generation),
+                     RM_PEEK(&rm_session_ring(&a.session, 0, 0)->shared->generation) + 1);
+    turns(&b, 100);
+    assert_true(RM_PEEK(&b.session.board.policies[0].updates) > updates);
+    forget(&cut);
+    close_run(&a);
+    close_run(&b);
+}
+
+/* A learner's state of another network is refused in words. */
+static void another_network_is_refused(void **state)
+{
+    static struct run a, b;
+    struct rm_error error = {""};
+    struct rm_duty duty;
+    char json[1024];
+    (void)state;
+    open_session(&a, cases[0].json);
+    open_duties(&a);
+    turns(&a, 100);
+    struct image cut = take(&a);
+    write_files(&a, &cut);
+    snprintf(json, sizeof json, "%s", cases[0].json);
+    char *units = strstr(json, "\"units\": 16");
+    assert_non_null(units);
+    units[10] = '2'; /* 26 */
+    open_session(&b, json);
+    rm_session_place(&b.session, NULL, folder);
+    assert_true(rm_learner_create(&b.learners[0], &b.session, 0, "", &duty, &error) < 0);
+    b.learners[0] = NULL;
+    if (!strstr(error.text, "params: has") || !strstr(error.text, "are needed here"))
+        fail_msg("%s", error.text);
+    forget(&cut);
+    close_run(&a);
+    close_run(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_case_goes_on),
         cmocka_unit_test(any_turn_will_do),
+        cmocka_unit_test(episodes_begin_anew_where_worlds_cannot_be_saved),
+        cmocka_unit_test(another_network_is_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

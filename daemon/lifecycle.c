@@ -455,8 +455,10 @@ static uint64_t tick_ms(const struct rm_daemon *daemon)
     bool starting = false;
     for (uint32_t i = 0; i < daemon->supervisor.count; i++)
         starting |= daemon->supervisor.workers[i].state == RM_SUPERVISED_STARTING;
-    bool short_wait = starting || daemon->life == RM_LIFE_STARTING ||
-                      daemon->life == RM_LIFE_EVALUATING || daemon->life == RM_LIFE_STOPPING;
+    const double checkpoints_s = daemon->session.experiment.checkpoint.interval_s;
+    bool short_wait = starting || (checkpoints_s > 0 && checkpoints_s * 1000 < TICK_MS) ||
+                      daemon->life == RM_LIFE_STARTING || daemon->life == RM_LIFE_EVALUATING ||
+                      daemon->life == RM_LIFE_STOPPING;
     return short_wait ? TICK_FAST_MS : TICK_MS;
 }
 

@@ -23,8 +23,8 @@ struct rm_saver {
     char folder[RM_SESSION_PATH_MAX];
 };
 
-/* Takes the state over and begins to write it for checkpoint `number` of this session; waits for
- * the one before. Says on the board when it is written, and when it cannot be. */
+/* Takes the state over and begins to write it for checkpoint `number` of the run, once the one
+ * before is written. Says on the board when it is written, and when it cannot be. */
 void rm_saver_begin(struct rm_saver *saver, const struct rm_session *session, uint64_t number,
                     struct rm_state *state);
 

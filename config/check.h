@@ -1,4 +1,5 @@
-/* check: contradictions between keys that are each in range. One table, in check.c. */
+/* check: contradictions between keys that are each in range. The tables are in
+ * check_tables.h. */
 #ifndef RM_CONFIG_CHECK_H
 #define RM_CONFIG_CHECK_H
 
@@ -13,8 +14,9 @@ struct rm_check {
     bool (*wrong)(const struct rm_experiment *experiment, char *text, size_t bytes);
     const char *doc; /* the rule, for the reference page */
 };
-extern const struct rm_check rm_checks[];
-extern const size_t rm_check_count;
+
+/* The rules, from 0; NULL past the last. */
+const struct rm_check *rm_check_at(size_t index);
 
 /* Runs every check whose keys have nothing wrong on their own. */
 void rm_check_all(const struct rm_experiment *experiment, struct rm_findings *findings);

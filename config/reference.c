@@ -115,11 +115,12 @@ int rm_config_reference(FILE *out)
         }
     }
     fprintf(out, "\n## Rules between keys\n\n| keys | rule |\n|---|---|\n");
-    for (size_t i = 0; i < rm_check_count; i++) {
+    const struct rm_check *check;
+    for (size_t i = 0; (check = rm_check_at(i)); i++) {
         fprintf(out, "| ");
-        for (size_t k = 0; k < RM_CHECK_KEYS && rm_checks[i].keys[k]; k++)
-            fprintf(out, "%s`%s`", k ? ", " : "", rm_checks[i].keys[k]);
-        fprintf(out, " | %s |\n", rm_checks[i].doc);
+        for (size_t k = 0; k < RM_CHECK_KEYS && check->keys[k]; k++)
+            fprintf(out, "%s`%s`", k ? ", " : "", check->keys[k]);
+        fprintf(out, " | %s |\n", check->doc);
     }
     return ferror(out) ? -EIO : 0;
 }

@@ -1,35 +1,5 @@
 #include "config/schema.h"
 
-#include <string.h>
-
-#define NAMES(name, count, ...)                                                                    \
-    const char *const name[] = {__VA_ARGS__, NULL};                                                \
-    _Static_assert(sizeof(name) / sizeof(name[0]) == (count) + 1, #name " has a name per value")
-
-NAMES(rm_mode_names, RM_MODE_SEQUENTIAL + 1, "free", "lockstep", "sequential");
-NAMES(rm_map_names, RM_MAP_LIST, "independent", "shared"); /* a list is written as a list */
-NAMES(rm_decay_names, RM_DECAY_EXPONENTIAL + 1, "linear", "exponential");
-NAMES(rm_decay_unit_names, RM_DECAY_EPISODES + 1, "steps", "episodes");
-NAMES(rm_algorithm_names, RM_ALGORITHM_COUNT, "dqn", "qr-dqn", "iqn", "r2d2", "sac", "ppo", "appo",
-      "vtrace");
-NAMES(rm_normalise_names, RM_NORMALISE_BATCH + 1, "off", "minibatch", "batch");
-NAMES(rm_trunk_names, RM_TRUNK_SEPARATE + 1, "shared", "separate");
-NAMES(rm_value_head_names, RM_VALUE_POPART + 1, "plain", "popart");
-NAMES(rm_popart_deviation_names, RM_POPART_AVERAGED + 1, "moments", "averaged");
-NAMES(rm_priority_names, RM_PRIORITY_PROPORTIONAL + 1, "uniform", "proportional");
-NAMES(rm_optimizer_names, RM_OPTIMIZER_COUNT, "adam", "adamw", "rmsprop", "muon");
-NAMES(rm_schedule_names, RM_SCHEDULE_COSINE + 1, "constant", "linear", "cosine");
-NAMES(rm_check_finite_names, RM_CHECK_FINITE_ALWAYS + 1, "off", "sampled", "always");
-NAMES(rm_sandbox_names, RM_SANDBOX_OFF + 1, "auto", "on", "off");
-NAMES(rm_answer_names, RM_ANSWER_SAMPLE + 1, "greedy", "sample");
-NAMES(rm_form_names, RM_FORM_SORREL_MP + 1, "paper", "sorrel-seq", "sorrel-mp");
-NAMES(rm_target_update_names, RM_TARGET_HARD + 1, "soft", "hard");
-NAMES(rm_wake_kind_names, RM_WAKE_POLL + 1, "event", "poll");
-NAMES(rm_noise_kind_names, RM_NOISE_INDEPENDENT + 1, "factorised", "independent");
-NAMES(rm_init_names, RM_INIT_COUNT, "default", "orthogonal", "xavier_uniform", "xavier_normal",
-      "kaiming_uniform", "kaiming_normal");
-const char *const rm_isa_names[] = {"auto", "x86-64-v2", "x86-64-v3", "x86-64-v4", NULL};
-
 /* Initialisers, not expressions: parentheses around a string or a type would be in the way. */
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define FIELD_BYTES(field) sizeof(((struct rm_experiment *)0)->field)
@@ -450,55 +420,3 @@ const struct rm_key rm_keys[] = {
         "Test worlds only: the step at which the world hangs; 0: never."),
 };
 const size_t rm_key_count = sizeof(rm_keys) / sizeof(rm_keys[0]);
-
-const struct rm_section rm_sections[] = {
-    {"run", "How long, and where it leaves its files."},
-    {"world", "What the agents live in."},
-    {"actor", "The processes that step worlds and act."},
-    {"epsilon",
-     "Exploration: how often an agent acts at random. dqn, qr-dqn, iqn, r2d2; the others draw "
-     "their actions from the policy."},
-    {"policy", "Which agents share a policy. Every policy has a learner process of its own."},
-    {"ring", "The experience kept in shared memory."},
-    {"sample", "What a batch is made of."},
-    {"priority", "Which transitions are drawn from replay more often."},
-    {"rollout", "What actor-critic algorithms learn from."},
-    {"limiter", "Holds acting and learning from replay in proportion."},
-    {"algorithm", "The loss and its targets."},
-    {"algorithm.target", "How the target network follows the online network."},
-    {"network", "The network of every policy."},
-    {"network.head", "Its last layers."},
-    {"optimizer", "How a gradient becomes a change of weights."},
-    {"optimizer.schedule", "How the learning rate changes."},
-    {"publish", "When new weights go to the actors."},
-    {"learner", "How a learner process runs."},
-    {"evaluation", "Greedy episodes, played by a process of their own."},
-    {"supervisor", "What happens to workers that die or hang."},
-    {"control", "The control socket."},
-    {"metrics", "What is recorded."},
-    {"checkpoint", "What is kept on disk to go on from."},
-    {"debug", "For finding faults."},
-};
-const size_t rm_section_count = sizeof(rm_sections) / sizeof(rm_sections[0]);
-
-const struct rm_key *rm_key_find(const char *path)
-{
-    for (size_t i = 0; i < rm_key_count; i++)
-        if (!strcmp(rm_keys[i].path, path))
-            return &rm_keys[i];
-    return NULL;
-}
-
-bool rm_key_is_section(const char *path)
-{
-    size_t n = strlen(path);
-    for (size_t i = 0; i < rm_key_count; i++)
-        if (!strncmp(rm_keys[i].path, path, n) && rm_keys[i].path[n] == '.')
-            return true;
-    return false;
-}
-
-bool rm_key_is_comment(const char *name)
-{
-    return !strcmp(name, "//") || !strcmp(name, "comment");
-}

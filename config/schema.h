@@ -1,6 +1,7 @@
 /* schema: the table of configuration keys. One row per key drives the loader, the defaults, the
  * range checks, printing, comparing, the JSON Schema, the reference page and hot reload. To add a
- * key: a field in experiment.h and a row in schema.c, nothing else.
+ * key: a field in experiment.h and a row in schema.c, and in names.c what its values are called if
+ * it is an enum.
  *
  * Read-only data; any thread. */
 #ifndef RM_CONFIG_SCHEMA_H
@@ -8,12 +9,12 @@
 
 #include "config/config.h"
 #include "config/experiment.h"
+#include "config/names.h"
 
 #include <stddef.h>
 
-#define RM_KEY_PATH_MAX                                                                            \
-    192 /* bytes of a key path in messages, NUL included; longer ones are cut                      \
-         */
+/* Bytes of a key path in messages, NUL included; longer ones are cut. */
+#define RM_KEY_PATH_MAX 192
 
 /* What a key holds; config/value.c has the functions of each type. */
 enum rm_key_type {
@@ -52,7 +53,7 @@ struct rm_key {
 extern const struct rm_key rm_keys[];
 extern const size_t rm_key_count;
 
-/* Sections ("sample", "algorithm.target") and what they are about, in order. */
+/* Sections ("sample", "algorithm.target") and what they are about, in order: config/sections.c. */
 struct rm_section {
     const char *path;
     const char *doc;
@@ -77,22 +78,6 @@ struct rm_layer_row {
 };
 extern const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT];
 #define RM_LAYER_UNITS_MAX 16384
-
-/* Names of enums as written in files; index = enum value; end with NULL. */
-extern const char *const rm_sandbox_names[];
-extern const char *const rm_mode_names[],
-    *const rm_map_names[], *const rm_decay_names[],
-                               *const rm_decay_unit_names[],
-                                   *const rm_algorithm_names[],
-                                       *const rm_form_names[],
-                                           *const rm_target_update_names[],
-                                               *const rm_wake_kind_names[],
-                                                   *const rm_noise_kind_names[],
-                                                       *const rm_init_names[],
-                                                           *const rm_priority_names[],
-                                                               *const rm_trunk_names[],
-                                                                   *const rm_optimizer_names[],
-                                                                       *const rm_isa_names[];
 
 /* The key of this path, or NULL. */
 const struct rm_key *rm_key_find(const char *path);

@@ -1,0 +1,284 @@
+/* implements: config/check.h, for what is learned: algorithm, network, priorities, rates,
+ * opponents. */
+#include "config/check_tables.h"
+
+#include "config/traits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+typedef const struct rm_experiment experiment_t;
+
+#define SAY(...) (snprintf(text, bytes, __VA_ARGS__), true)
+
+static bool sorrel(experiment_t *e)
+{
+    return e->algorithm.form != RM_FORM_PAPER;
+}
+
+static uint32_t layers_of(experiment_t *e, enum rm_layer_type type)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < e->network.layer_count; i++)
+        count += e->network.layers[i].type == type;
+    return count;
+}
+
+/* --- priorities ---------------------------------------------------------------------------- */
+
+static bool priority_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    return e->priority.kind != RM_PRIORITY_UNIFORM &&
+           rm_algorithm_traits(e->algorithm.name)->rollout &&
+           SAY("\"%s\" is for replay; algorithm.name %s takes every rollout once",
+               rm_priority_names[e->priority.kind], rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool priority_form(experiment_t *e, char *text, size_t bytes)
+{
+    return e->priority.kind != RM_PRIORITY_UNIFORM && sorrel(e) &&
+           SAY("\"%s\"; algorithm.form %s draws all alike", rm_priority_names[e->priority.kind],
+               rm_form_names[e->algorithm.form]);
+}
+
+static bool beta_falls(experiment_t *e, char *text, size_t bytes)
+{
+    return e->priority.beta_end < e->priority.beta_start &&
+           SAY("%g is below priority.beta_start (%g): the correction grows towards the end",
+               e->priority.beta_end, e->priority.beta_start);
+}
+
+/* --- algorithm and network ----------------------------------------------------------------- */
+
+static bool cosine_missing(experiment_t *e, char *text, size_t bytes)
+{
+    return e->algorithm.name == RM_ALGORITHM_IQN && !layers_of(e, RM_LAYER_COSINE_EMBEDDING) &&
+           SAY("algorithm.name iqn needs a layer of type cosine_embedding");
+}
+
+static bool cosine_twice(experiment_t *e, char *text, size_t bytes)
+{
+    return layers_of(e, RM_LAYER_COSINE_EMBEDDING) > 1 &&
+           SAY("%u layers of type cosine_embedding; allowed is one",
+               layers_of(e, RM_LAYER_COSINE_EMBEDDING));
+}
+
+static bool cosine_stray(experiment_t *e, char *text, size_t bytes)
+{
+    return e->algorithm.name != RM_ALGORITHM_IQN && layers_of(e, RM_LAYER_COSINE_EMBEDDING) &&
+           SAY("a layer of type cosine_embedding needs algorithm.name iqn, but that is %s",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool recurrent_stray(experiment_t *e, char *text, size_t bytes)
+{
+    return !rm_algorithm_traits(e->algorithm.name)->rollout &&
+           !rm_algorithm_traits(e->algorithm.name)->sequences &&
+           layers_of(e, RM_LAYER_GRU) + layers_of(e, RM_LAYER_LSTM) > 0 &&
+           SAY("recurrent layers learn from sequences (algorithm.name r2d2) or rollouts (ppo, "
+               "appo, "
+               "vtrace), but algorithm.name is %s",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool sequence_stack(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_algorithm_traits(e->algorithm.name)->sequences && e->sample.frame_stack > 1 &&
+           SAY("%u frames; algorithm.name %s remembers what it saw: 1", e->sample.frame_stack,
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+/* Nothing draws noise for a policy: its layers would be linear ones with sigmas that never move. */
+static bool noise_policy(experiment_t *e, char *text, size_t bytes)
+{
+    bool noisy = e->network.noisy_head || layers_of(e, RM_LAYER_NOISY_LINEAR);
+    for (uint32_t i = 0; i < e->network.value_layer_count; i++)
+        noisy = noisy || e->network.value_layers[i].type == RM_LAYER_NOISY_LINEAR;
+    return rm_algorithm_traits(e->algorithm.name)->policy && noisy &&
+           SAY("noisy layers are for algorithms that learn values of actions; algorithm.name %s "
+               "draws its actions: use linear layers and no noisy head",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool noise_without_sigma(experiment_t *e, char *text, size_t bytes)
+{
+    return e->network.sigma0 == 0 &&
+           (e->network.noisy_head || layers_of(e, RM_LAYER_NOISY_LINEAR)) &&
+           SAY("0 makes the noisy layers silent; above 0, or use linear layers and no noisy head");
+}
+
+static bool actor_noise_stray(experiment_t *e, char *text, size_t bytes)
+{
+    return e->actor.noise && !e->network.noisy_head && !layers_of(e, RM_LAYER_NOISY_LINEAR) &&
+           SAY("the network has no noisy layers to explore by: noisy_linear layers, or a noisy "
+               "head");
+}
+
+static bool form_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    return sorrel(e) && e->algorithm.name != RM_ALGORITHM_IQN &&
+           SAY("%s is a form of iqn, but algorithm.name is %s", rm_form_names[e->algorithm.form],
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool form_double(experiment_t *e, char *text, size_t bytes)
+{
+    return sorrel(e) && !e->algorithm.double_q &&
+           SAY("algorithm.form %s is double Q-learning; use true",
+               rm_form_names[e->algorithm.form]);
+}
+
+static bool form_worlds(experiment_t *e, char *text, size_t bytes)
+{
+    return sorrel(e) && e->actor.worlds != 1 &&
+           SAY("%u worlds; algorithm.form %s counts the slots of a ring that one world fills; use "
+               "1",
+               e->actor.worlds, rm_form_names[e->algorithm.form]);
+}
+
+static bool form_policy(experiment_t *e, char *text, size_t bytes)
+{
+    return sorrel(e) && e->policy.map != RM_MAP_INDEPENDENT &&
+           SAY("algorithm.form %s has a ring per agent; use \"independent\"",
+               rm_form_names[e->algorithm.form]);
+}
+
+/* It draws distinct starts from [0, size - frame_stack - 1). */
+static bool form_capacity(experiment_t *e, char *text, size_t bytes)
+{
+    uint64_t least = (uint64_t)e->sample.batch + e->sample.frame_stack + 1;
+    if (!sorrel(e))
+        return false;
+    if (e->ring.capacity & (e->ring.capacity - 1))
+        return SAY("%" PRIu64 " is no power of two; algorithm.form %s addresses the ring by slots: "
+                   "1024 is its own figure",
+                   e->ring.capacity, rm_form_names[e->algorithm.form]);
+    return e->ring.capacity < least &&
+           SAY("%" PRIu64 " slots; algorithm.form %s draws %u distinct ones that have "
+               "sample.frame_stack + 1 followers: at least %" PRIu64,
+               e->ring.capacity, rm_form_names[e->algorithm.form], e->sample.batch, least);
+}
+
+/* --- returns and rates --------------------------------------------------------------------- */
+
+static bool popart_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    return e->algorithm.value_head == RM_VALUE_POPART &&
+           !rm_algorithm_traits(e->algorithm.name)->value &&
+           SAY("popart is for the state value of ppo, appo and vtrace; algorithm.name is %s",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool rewards_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    return e->algorithm.normalize_rewards && !rm_algorithm_traits(e->algorithm.name)->rollout &&
+           SAY("rewards are normalised in rollouts (ppo, appo, vtrace); algorithm.name is %s",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool schedule_end(experiment_t *e, char *text, size_t bytes)
+{
+    return e->optimizer.schedule.kind != RM_SCHEDULE_CONSTANT && !e->optimizer.schedule.span &&
+           !e->run.steps &&
+           SAY("0 lets the rate fall over the run, which has no end (run.steps 0); say over how "
+               "many updates");
+}
+
+/* --- frozen opponents ---------------------------------------------------------------------- */
+
+static bool frozen_shared(experiment_t *e, char *text, size_t bytes)
+{
+    return e->policy.frozen_count && e->policy.map == RM_MAP_SHARED &&
+           SAY("policy.map \"shared\" has one policy, which cannot be its own opponent; give the "
+               "opponent one with a list such as [0, 1]");
+}
+
+static bool frozen_twice(experiment_t *e, char *text, size_t bytes)
+{
+    for (uint32_t i = 0; i < e->policy.frozen_count; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (e->policy.frozen[i].policy == e->policy.frozen[j].policy)
+                return SAY("policy %u is there twice", e->policy.frozen[i].policy);
+    return false;
+}
+
+/* Of itself, or of one that stands still as well. */
+static bool frozen_of_frozen(experiment_t *e, char *text, size_t bytes)
+{
+    for (uint32_t i = 0; i < e->policy.frozen_count; i++) {
+        const uint32_t p = e->policy.frozen[i].policy, of = e->policy.frozen[i].of;
+        if (p == of)
+            return SAY("policy %u would take snapshots of itself; \"of\" names a trained one", p);
+        for (uint32_t j = 0; j < e->policy.frozen_count; j++)
+            if (e->policy.frozen[j].policy == of)
+                return SAY("policy %u takes snapshots of policy %u, which is frozen too", p, of);
+    }
+    return false;
+}
+
+static bool frozen_missing(experiment_t *e, char *text, size_t bytes)
+{
+    uint32_t policies = 0;
+    if (e->policy.map != RM_MAP_LIST)
+        return false;
+    for (uint32_t i = 0; i < e->policy.list_count; i++)
+        policies = e->policy.list[i] >= policies ? e->policy.list[i] + 1 : policies;
+    for (uint32_t i = 0; i < e->policy.frozen_count; i++) {
+        const struct rm_frozen_config *f = &e->policy.frozen[i];
+        if (f->policy >= policies || f->of >= policies)
+            return SAY("names policy %u; policy.map has 0 to %u",
+                       f->policy >= policies ? f->policy : f->of, policies - 1);
+    }
+    return false;
+}
+
+static const struct rm_check rows[] = {
+    {{"priority.kind", "algorithm.name"},
+     priority_algorithm,
+     "Priorities are for algorithms that replay."},
+    {{"priority.kind", "algorithm.form"}, priority_form, "The sorrel forms draw uniformly."},
+    {{"priority.beta_end", "priority.beta_start"},
+     beta_falls,
+     "The exponent of the importance weights does not fall."},
+    {{"network.layers", "algorithm.name"}, cosine_missing, "IQN needs a cosine embedding."},
+    {{"network.layers"}, cosine_twice, "There is at most one cosine embedding."},
+    {{"network.layers", "algorithm.name"}, cosine_stray, "A cosine embedding is for IQN only."},
+    {{"network.layers", "algorithm.name"},
+     recurrent_stray,
+     "Recurrent layers need an algorithm that learns from sequences or rollouts."},
+    {{"sample.frame_stack", "algorithm.name"}, sequence_stack, "r2d2 takes no stacks of frames."},
+    {{"network.layers", "network.head.noisy", "network.value_layers", "algorithm.name"},
+     noise_policy,
+     "sac, ppo, appo and vtrace have no noisy layers."},
+    {{"network.sigma0", "network.layers", "network.head.noisy"},
+     noise_without_sigma,
+     "Noisy layers start with some noise."},
+    {{"actor.noise", "network.layers", "network.head.noisy"},
+     actor_noise_stray,
+     "Exploring by noise needs noisy layers."},
+    {{"algorithm.form", "algorithm.name"}, form_algorithm, "The sorrel forms are forms of IQN."},
+    {{"algorithm.double_q", "algorithm.form"},
+     form_double,
+     "The sorrel forms are double Q-learning."},
+    {{"actor.worlds", "algorithm.form"}, form_worlds, "The sorrel forms have one world."},
+    {{"policy.map", "algorithm.form"}, form_policy, "The sorrel forms have a policy per agent."},
+    {{"ring.capacity", "algorithm.form", "sample.batch", "sample.frame_stack"},
+     form_capacity,
+     "The sorrel forms address the ring by slots: a power of two that holds a batch of stacks."},
+    {{"algorithm.value_head", "algorithm.name"},
+     popart_algorithm,
+     "PopArt is for algorithms with a state value."},
+    {{"algorithm.normalize_rewards", "algorithm.name"},
+     rewards_algorithm,
+     "Rewards are normalised in rollouts."},
+    {{"optimizer.schedule.span", "optimizer.schedule.kind", "run.steps"},
+     schedule_end,
+     "A rate that falls has an end, in updates or with the run."},
+    {{"policy.frozen", "policy.map"}, frozen_shared, "A frozen opponent has a policy of its own."},
+    {{"policy.frozen"}, frozen_twice, "A policy is frozen once."},
+    {{"policy.frozen"}, frozen_of_frozen, "A frozen opponent takes snapshots of a trained policy."},
+    {{"policy.frozen", "policy.map"},
+     frozen_missing,
+     "With a list of policies, those that policy.frozen names are in it."},
+};
+const struct rm_check_table rm_checks_of_learning = {rows, sizeof(rows) / sizeof(rows[0])};

@@ -1,0 +1,83 @@
+/* implements: config/check.h, for the processes of a run: actors, evaluator, supervisor. */
+#include "config/check_tables.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+typedef const struct rm_experiment experiment_t;
+
+#define SAY(...) (snprintf(text, bytes, __VA_ARGS__), true)
+
+/* --- worlds and processes ------------------------------------------------------------------ */
+
+static bool worlds_per_actor(experiment_t *e, char *text, size_t bytes)
+{
+    return e->actor.worlds < e->actor.count &&
+           SAY("%u worlds for %u actors (actor.count): every actor needs one", e->actor.worlds,
+               e->actor.count);
+}
+
+static bool sandbox_mode(experiment_t *e, char *text, size_t bytes)
+{
+    return e->actor.sandbox == RM_SANDBOX_ON && e->mode == RM_MODE_SEQUENTIAL &&
+           SAY("\"on\" in mode \"sequential\": worlds and learners are one process there, and "
+               "learners write files");
+}
+
+#define MEMORY_LEAST (UINT64_C(64) << 20)
+
+static bool memory_least(experiment_t *e, char *text, size_t bytes)
+{
+    return e->actor.memory_limit > 0 && e->actor.memory_limit < MEMORY_LEAST &&
+           SAY("%" PRIu64 " bytes are too few for the actor itself: at least %" PRIu64,
+               e->actor.memory_limit, MEMORY_LEAST);
+}
+
+/* --- evaluation ---------------------------------------------------------------------------- */
+
+/* Episodes are shared out evenly over the worlds. */
+static bool evaluation_worlds(experiment_t *e, char *text, size_t bytes)
+{
+    uint32_t most = e->evaluation.episodes > e->evaluation.final_episodes
+                        ? e->evaluation.episodes
+                        : e->evaluation.final_episodes;
+    return e->evaluation.worlds > most &&
+           SAY("%u worlds, but no evaluation has more than %u episodes (evaluation.episodes, "
+               "evaluation.final_episodes): the rest would never play",
+               e->evaluation.worlds, most);
+}
+
+/* --- supervisor ---------------------------------------------------------------------------- */
+
+static bool backoff(experiment_t *e, char *text, size_t bytes)
+{
+    return e->supervisor.backoff_max_s < e->supervisor.respawn_floor_s &&
+           SAY("%g s is below supervisor.respawn_floor_s (%g s)", e->supervisor.backoff_max_s,
+               e->supervisor.respawn_floor_s);
+}
+
+static bool deaths(experiment_t *e, char *text, size_t bytes)
+{
+    double least = e->supervisor.deaths_max * e->supervisor.respawn_floor_s;
+    return least > e->supervisor.deaths_window_s &&
+           SAY("%u deaths cannot happen within supervisor.deaths_window_s (%g s) when starts are "
+               "supervisor.respawn_floor_s (%g s) apart",
+               e->supervisor.deaths_max, e->supervisor.deaths_window_s,
+               e->supervisor.respawn_floor_s);
+}
+
+static const struct rm_check rows[] = {
+    {{"actor.worlds", "actor.count"}, worlds_per_actor, "Every actor has a world at least."},
+    {{"actor.sandbox", "mode"}, sandbox_mode, "A process of its own is what can be confined."},
+    {{"actor.memory_limit"}, memory_least, "The actor itself fits into its memory."},
+    {{"evaluation.worlds", "evaluation.episodes", "evaluation.final_episodes"},
+     evaluation_worlds,
+     "Every world of the evaluator has an episode to play."},
+    {{"supervisor.backoff_max_s", "supervisor.respawn_floor_s"},
+     backoff,
+     "The longest wait is no shorter than the shortest."},
+    {{"supervisor.deaths_max", "supervisor.deaths_window_s", "supervisor.respawn_floor_s"},
+     deaths,
+     "The death tally can be reached within its window."},
+};
+const struct rm_check_table rm_checks_of_processes = {rows, sizeof(rows) / sizeof(rows[0])};

@@ -72,6 +72,7 @@ help:
 	@echo "make parity     compare networks with PyTorch (in a throw-away environment)"
 	@echo "make formats    read policy files with other programs (in a throw-away environment)"
 	@echo "make fuzz       fuzz configuration and control protocol"
+	@echo "make soak       two hours of real experiments; is memory flat? (SOAK_SECONDS=)"
 	@echo "make generated  man pages, completion and reference, after a table has changed"
 	@echo "make install    DESTDIR= PREFIX=/usr/local"
 	@echo "make deb        a Debian package of what is committed"

@@ -96,7 +96,7 @@ static bool filtered(void)
     int status;
     pid_t child = fork();
     if (child == 0)
-        _exit(rm_sandbox_calls(false, NULL) == 1);
+        _exit(rm_sandbox_calls(false, NULL) == 1 ? 1 : 0);
     waitpid(child, &status, 0);
     return WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
@@ -157,7 +157,7 @@ static void files_are_written_where_they_may_be(void **state)
     assert_int_equal(mkdir(elsewhere, 0700), 0);
     pid_t child = fork(); /* for good, so not in this process */
     if (child == 0)
-        _exit(rm_sandbox_files(NULL, NULL) == 1);
+        _exit(rm_sandbox_files(NULL, NULL) == 1 ? 1 : 0);
     int landlock;
     waitpid(child, &landlock, 0);
     if (WIFEXITED(landlock) && WEXITSTATUS(landlock) == 1) {
@@ -176,13 +176,17 @@ static void the_filter_alone_keeps_files_from_being_written(void **state)
     if (child == 0) {
         if (chdir(directory) < 0 || rm_sandbox_calls(false, NULL) != 1)
             _exit(1);
-        if (open("a", O_WRONLY | O_CREAT | O_TRUNC, 0600) >= 0 || errno != EACCES)
+        int fd = open("a", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (fd >= 0 || errno != EACCES)
             _exit(2);
-        if (open("a", O_RDONLY | O_CREAT, 0600) >= 0 || errno != EACCES)
+        fd = open("a", O_RDONLY | O_CREAT, 0600);
+        if (fd >= 0 || errno != EACCES)
             _exit(3);
-        if (open("/dev/null", O_RDWR) >= 0 || errno != EACCES)
+        fd = open("/dev/null", O_RDWR);
+        if (fd >= 0 || errno != EACCES)
             _exit(4);
-        _exit(open("/dev/null", O_RDONLY) >= 0 ? 0 : 5);
+        fd = open("/dev/null", O_RDONLY);
+        _exit(fd >= 0 ? 0 : 5);
     }
     int status;
     waitpid(child, &status, 0);
@@ -211,6 +215,7 @@ static void there_is_a_way_out(void **state)
 static int make(void **state)
 {
     (void)state;
+    /* cppcheck-suppress invalidFunctionArg ; -1 is what an anonymous mapping takes */
     slot = mmap(NULL, sizeof *slot, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     strcpy(directory, "/tmp/rm-sandbox-XXXXXX");
     return slot != MAP_FAILED && mkdtemp(directory) ? 0 : -1;

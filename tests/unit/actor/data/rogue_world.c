@@ -79,9 +79,10 @@ static int do_limit(struct rm_env *env)
     return setrlimit(RLIMIT_DATA, &limit) < 0 ? failed(env, "setrlimit") : 0;
 }
 
+static volatile int *volatile nowhere; /* nobody ever sets it */
+
 static int do_fault(struct rm_env *env)
 {
-    volatile int *volatile nowhere = NULL;
     (void)env;
     *nowhere = 1;
     return 0;
@@ -195,7 +196,8 @@ static void show(const struct rm_env *env, const struct rm_env_buffers *out)
 {
     const uint64_t row = env->step % (LENGTH + 1);
     for (uint32_t w = 0; w < env->worlds; w++) {
-        *(float *)((char *)out->obs + (ptrdiff_t)w * out->obs_stride) = (float)row / LENGTH;
+        const float place = (float)row / LENGTH;
+        memcpy((char *)out->obs + (ptrdiff_t)w * out->obs_stride, &place, sizeof place);
         out->reward[w] = row > 0;
         out->flags[w] = row == 0 ? RM_ENV_FIRST : row == LENGTH ? RM_ENV_TERMINATED : 0;
     }

@@ -1,4 +1,5 @@
-/* The ringctl program, run as users run it: exit codes, and what it prints from given replies. */
+/* The ringctl program, run as users run it against an experiment: exit codes, and what it prints
+ * from given replies. */
 #include "daemon/ctl/exit_code.h"
 #include "tests/support/fake_experiment.h"
 #include "tests/support/program.h"
@@ -21,25 +22,8 @@
 
 static struct rm_program program;
 
-/* Runs ringctl with these words; returns its exit code, which must come with a message unless 0. */
-static int run(const char *const *words)
-{
-    const char *argv[12] = {"ringctl"};
-    for (int i = 0; words[i]; i++)
-        argv[i + 1] = words[i];
-    assert_int_equal(rm_program_run(&program, argv), 0);
-    if (program.code != 0)
-        assert_true(strlen(program.err) > 0);
-    return program.code;
-}
-
-#define RUN(...) run((const char *const[]){__VA_ARGS__, NULL})
-
-static void says(const char *text)
-{
-    if (!strstr(program.out, text) && !strstr(program.err, text))
-        fail_msg("\"%s\" is not in:\n%s%s", text, program.out, program.err);
-}
+#define RUN(...)   rm_program_ctl(&program, (const char *const[]){__VA_ARGS__, NULL})
+#define SAYS(text) rm_program_says(&program, text)
 
 /* A reply made of the sample status; for the caller to free. */
 static char *status_rule(void)
@@ -53,44 +37,6 @@ static char *status_rule(void)
     return line;
 }
 
-static void usage_errors_are_2(void **state)
-{
-    (void)state;
-    assert_int_equal(RUN("statsu"), RM_CTL_USAGE);
-    says("did you mean \"status\"");
-    assert_int_equal(RUN("run"), RM_CTL_USAGE);
-    says("run needs FILE");
-    says("Usage: ringctl run [OPTION]... FILE");
-    assert_int_equal(RUN("status", "--timeout", "soon"), RM_CTL_USAGE);
-    assert_int_equal(RUN("status", "../../etc"), RM_CTL_USAGE);
-    assert_int_equal(RUN("set", "epsilon.end"), RM_CTL_USAGE);
-    says("not KEY=VALUE");
-    assert_int_equal(RUN("evaluate", "--episodes", "0"), RM_CTL_USAGE);
-    assert_int_equal(RUN("completion", "fish"), RM_CTL_USAGE);
-    assert_int_equal(RUN("top"), RM_CTL_USAGE);
-    says("terminal");
-    assert_int_equal(RUN("status", "a", "--socket", "/x"), RM_CTL_USAGE);
-}
-
-static void help_is_everywhere(void **state)
-{
-    (void)state;
-    assert_int_equal(RUN("--help"), 0);
-    says("Commands:");
-    assert_int_equal(RUN("--version"), 0);
-    says("ringctl ");
-    static const char *const names[] = {"run",    "validate",    "schema", "envs",       "list",
-                                        "status", "metrics",     "get",    "set",        "pause",
-                                        "resume", "stop",        "events", "checkpoint", "evaluate",
-                                        "top",    "query-schema"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        assert_int_equal(RUN(names[i], "--help"), 0);
-        says("Usage: ringctl ");
-        assert_int_equal(RUN("help", names[i]), 0);
-        says(names[i]);
-    }
-}
-
 static void nobody_to_talk_to_is_3(void **state)
 {
     char directory[] = "/tmp/rm-ctl-XXXXXX", path[64];
@@ -98,9 +44,9 @@ static void nobody_to_talk_to_is_3(void **state)
     assert_non_null(mkdtemp(directory));
     setenv("RINGMASTER_RUNTIME_DIR", directory, 1);
     assert_int_equal(RUN("status"), RM_CTL_NO_EXPERIMENT);
-    says("no experiment is running");
+    SAYS("no experiment is running");
     assert_int_equal(RUN("status", "mine"), RM_CTL_NO_EXPERIMENT);
-    says("no experiment \"mine\" is running");
+    SAYS("no experiment \"mine\" is running");
     assert_int_equal(RUN("stop", "--socket", "/nonexistent.sock"), RM_CTL_NO_EXPERIMENT);
 
     /* A socket that somebody left behind. */
@@ -113,7 +59,7 @@ static void nobody_to_talk_to_is_3(void **state)
     close(fd);
     assert_int_equal(RUN("status", "old"), RM_CTL_NO_EXPERIMENT);
     assert_int_equal(RUN("list"), 0);
-    says("no experiment is running");
+    SAYS("no experiment is running");
     assert_int_equal(RUN("list", "--json"), 0);
     assert_string_equal(program.out, "[]\n");
     unlink(address.sun_path);
@@ -126,7 +72,7 @@ static int against(const struct rm_fake_rule *rules, const char *greeting, const
 {
     struct rm_fake fake;
     assert_int_equal(rm_fake_start(&fake, "hunt", greeting, rules), 0);
-    int code = run(words);
+    int code = rm_program_ctl(&program, words);
     rm_fake_stop(&fake);
     return code;
 }
@@ -146,7 +92,7 @@ static void a_refusal_is_1_and_silence_5(void **state)
         {NULL, NULL, false}};
     (void)state;
     assert_int_equal(AGAINST(rules, "set", "hunt", "sample.batch=3"), RM_CTL_REFUSED);
-    says("not-now: sample.batch cannot change");
+    SAYS("not-now: sample.batch cannot change");
     assert_string_equal(program.out, "");
     assert_int_equal(AGAINST(rules, "pause", "--timeout", "0.05"), RM_CTL_TIMED_OUT);
     assert_int_equal(AGAINST(rules, "status"), RM_CTL_PROTOCOL);
@@ -154,7 +100,7 @@ static void a_refusal_is_1_and_silence_5(void **state)
     assert_int_equal(against(rules, "{\"ringmaster\":{\"version\":\"8\",\"protocol\":9}}\n",
                              (const char *const[]){"status", NULL}),
                      RM_CTL_PROTOCOL);
-    says("speaks protocol 9");
+    SAYS("speaks protocol 9");
 }
 
 static void status_is_a_page(void **state)
@@ -199,7 +145,7 @@ static void status_is_a_page(void **state)
     json_decref(printed);
     json_decref(sent);
     assert_int_equal(AGAINST(rules, "list"), 0);
-    says("hunt  running  4242  0:42     43.2%  0:56  471.2");
+    SAYS("hunt  running  4242  0:42     43.2%  0:56  471.2");
     free(line);
 }
 
@@ -219,9 +165,9 @@ static void status_shows_rollouts(void **state)
     assert_true(asprintf(&line, "{\"return\":%s,\"id\":$id}\n", text) > 0);
     const struct rm_fake_rule rules[] = {{"status", line, false}, {NULL, NULL, false}};
     assert_int_equal(AGAINST(rules, "status", "hunt"), 0);
-    says(
+    SAYS(
         "agent_1  21.6k        0        0         1    0.0%      0      -      0        -       -");
-    says("\n\n"
+    SAYS("\n\n"
          "POLICY   ROLLOUTS  DROPPED  ENTROPY      KL  CLIPPED  EXPLAINED  POLICY LOSS  VALUE "
          "LOSS\n"
          "agent_1     2.16k        3   0.2500  0.0075    12.5%     0.8750      -0.0125      "
@@ -246,10 +192,10 @@ static void one_of_several_must_be_named(void **state)
     assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(listen(fd, 4), 0);
     assert_int_equal(RUN("status"), RM_CTL_NO_EXPERIMENT);
-    says("2 experiments are running, name one of: one, two");
+    SAYS("2 experiments are running, name one of: one, two");
     /* One of them never answers: the list comes all the same. */
     assert_int_equal(RUN("list", "--timeout", "0.05"), 0);
-    says("silent");
+    SAYS("silent");
     assert_int_equal(RUN("complete", "name"), 0);
     assert_string_equal(program.out, "one\ntwo\n");
     close(fd);
@@ -426,89 +372,12 @@ static void events_are_lines_until_the_end(void **state)
                                      "(12 events lost)\n"
                                      "1970-01-01 00:00:06  worker  name=actor?-0\n");
     assert_int_equal(AGAINST(rules, "events", "--json"), 0);
-    says("\"lost\":12");
-}
-
-static void configurations_are_judged(void **state)
-{
-    static const char *const shipped[] = {"config/treasurehunt.json",
-                                          "config/treasurehunt-compat.json",
-                                          "config/cartpole-dqn.json", "config/small.json"};
-    char path[] = "/tmp/rm-config-XXXXXX";
-    (void)state;
-    for (size_t i = 0; i < sizeof shipped / sizeof shipped[0]; i++) {
-        assert_int_equal(RUN("validate", shipped[i]), 0);
-        says(": valid");
-        says("shared memory:");
-    }
-    assert_int_equal(RUN("validate", "config/small.json", "--json", "--set", "seed=77"), 0);
-    json_t *resolved = json_loads(program.out, 0, NULL);
-    assert_int_equal(json_integer_value(json_object_get(resolved, "seed")), 77);
-    json_decref(resolved);
-
-    assert_int_equal(RUN("validate", "config/small.json", "--set", "sample.batch=-1"),
-                     RM_CTL_BAD_CONFIGURATION);
-    says("sample.batch");
-    assert_int_equal(RUN("validate", "config/small.json", "--set", "world.name=carpole"),
-                     RM_CTL_BAD_CONFIGURATION);
-    says("cartpole");
-    assert_int_equal(RUN("validate", "/nonexistent.json"), RM_CTL_BAD_CONFIGURATION);
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    static const char broken[] = "{\n  \"nam\": \"x\"\n}\n";
-    assert_int_equal(write(fd, broken, sizeof broken - 1), sizeof broken - 1);
-    close(fd);
-    assert_int_equal(RUN("validate", path), RM_CTL_BAD_CONFIGURATION);
-    says(":2:");
-    says("name");
-    unlink(path);
-}
-
-static void worlds_are_shown(void **state)
-{
-    (void)state;
-    assert_int_equal(RUN("envs"), 0);
-    says("treasurehunt");
-    says("cartpole");
-    assert_int_equal(RUN("envs", "cartpole"), 0);
-    says("f32[4]");
-    says("OPTION");
-    assert_int_equal(RUN("envs", "--json", "treasurehunt"), 0);
-    json_t *world = json_loads(program.out, 0, NULL);
-    assert_int_equal(json_array_size(json_object_get(world, "agents")), 5);
-    json_t *agent = json_array_get(json_object_get(world, "agents"), 4);
-    json_t *choices = json_object_get(agent, "choices");
-    assert_int_equal(json_array_size(choices), 1);
-    assert_int_equal(json_integer_value(json_array_get(choices, 0)), 4);
-    json_decref(world);
-    assert_int_equal(RUN("envs", "cartpol"), RM_CTL_BAD_CONFIGURATION);
-    says("'cartpole'");
-    assert_int_equal(RUN("envs", "--library", "/nonexistent.so"), RM_CTL_BAD_CONFIGURATION);
-}
-
-static void schemas_are_json_and_markdown(void **state)
-{
-    (void)state;
-    assert_int_equal(RUN("schema"), 0);
-    json_t *schema = json_loads(program.out, 0, NULL);
-    assert_non_null(json_object_get(json_object_get(schema, "properties"), "sample"));
-    json_decref(schema);
-    assert_int_equal(RUN("schema", "--markdown"), 0);
-    assert_int_equal(strncmp(program.out, "# ", 2), 0);
-}
-
-static void run_needs_a_readable_file(void **state)
-{
-    (void)state;
-    assert_int_equal(RUN("run", "/nonexistent.json"), RM_CTL_FAILED);
-    says("/nonexistent.json: No such file");
+    SAYS("\"lost\":12");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(usage_errors_are_2),
-        cmocka_unit_test(help_is_everywhere),
         cmocka_unit_test(nobody_to_talk_to_is_3),
         cmocka_unit_test(a_refusal_is_1_and_silence_5),
         cmocka_unit_test(status_is_a_page),
@@ -520,10 +389,6 @@ int main(void)
         cmocka_unit_test(evaluations_are_waited_for),
         cmocka_unit_test(stop_waits_for_the_end),
         cmocka_unit_test(events_are_lines_until_the_end),
-        cmocka_unit_test(configurations_are_judged),
-        cmocka_unit_test(worlds_are_shown),
-        cmocka_unit_test(schemas_are_json_and_markdown),
-        cmocka_unit_test(run_needs_a_readable_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 #include "tests/support/program.h"
 
+#include "tests/support/unit.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -76,4 +78,23 @@ int rm_program_run(struct rm_program *program, const char *const *argv)
     close(out[0]);
     close(err[0]);
     return rc ? -1 : 0;
+}
+
+int rm_program_ctl(struct rm_program *program, const char *const *words)
+{
+    const char *argv[12] = {"ringctl"};
+    for (int i = 0; words[i]; i++) {
+        assert_true(i + 2 < 12);
+        argv[i + 1] = words[i];
+    }
+    assert_int_equal(rm_program_run(program, argv), 0);
+    if (program->code != 0)
+        assert_true(strlen(program->err) > 0);
+    return program->code;
+}
+
+void rm_program_says(const struct rm_program *program, const char *text)
+{
+    if (!strstr(program->out, text) && !strstr(program->err, text))
+        fail_msg("\"%s\" is not in:\n%s%s", text, program->out, program->err);
 }

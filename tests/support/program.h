@@ -11,6 +11,13 @@ struct rm_program {
  * an empty standard input, to its end. Returns 0, or -1 when it could not be started. */
 int rm_program_run(struct rm_program *program, const char *const *argv);
 
+/* Runs ringctl with these words, NULL at the end, inside a cmocka test. Returns its exit code,
+ * which must come with a message unless it is 0. */
+int rm_program_ctl(struct rm_program *program, const char *const *words);
+
+/* Fails the test unless it said this, on one stream or the other. */
+void rm_program_says(const struct rm_program *program, const char *text);
+
 /* $BUILD/bin/NAME */
 void rm_program_path(char *path, unsigned size, const char *name);
 

@@ -1,5 +1,6 @@
 /* backend: a vtable of the operations a network and an optimizer are made of. The CPU one is built
- * in; CUDA will be a plugin with the same table. Pointers are the backend's (device) memory.
+ * in; CUDA is a plugin (plugin.h) with the same table and what device.h adds. Pointers are the
+ * backend's (device) memory where nothing else is said.
  *
  * One backend object per learner or actor: it owns its threads. Every operation is complete when it
  * returns on the CPU; in order of calls on a device.
@@ -88,6 +89,7 @@ struct rm_backend {
     char description[128]; /* "cpu x86-64-v4, libxsmm 1.17, 2 threads" */
     uint32_t threads;
     const struct rm_backend_ops *ops;
+    const struct rm_device_ops *device; /* device.h; NULL where memory is the host's */
     void *self;
 };
 

@@ -1,0 +1,102 @@
+/* cuda: the CUDA backend from the inside. For the files of this room only.
+ *
+ * One file per family of operations (*.cu): kernels, then the functions of the vtable that launch
+ * them on struct rm_cuda's COMPUTE stream. Each family exports its functions through a header
+ * below; plugin.cu puts them into the tables.
+ *
+ * RULES OF KERNELS
+ * - Same numbers as the CPU's within 1e-5 (float32), and bit-stable: no atomics on floats; a sum
+ *   has one order that depends on shapes alone.
+ * - No allocation, no host sync, nothing that cannot be captured into a graph, in operations.
+ * - What they read beyond their arguments is struct rm_cuda's `before` (draws) and nothing else.
+ * - They compile for the host as well (launch.h): no inline PTX, no textures, no cooperative
+ *   groups; warp shuffles with full masks; warpSize is 32.
+ * - Shared memory is written before it is read, and barriers are reached by all threads. */
+#ifndef RM_LEARNER_BACKEND_CUDA_CUDA_H
+#define RM_LEARNER_BACKEND_CUDA_CUDA_H
+
+#include "learner/backend/cuda/launch.h"
+
+#include <cublasLt.h>
+
+extern "C" {
+#include "learner/backend/backend.h"
+#include "learner/backend/device.h"
+#include "learner/backend/plugin.h"
+}
+
+struct rm_cuda_products; /* product.cu: plans of cublasLt and their workspace */
+
+struct rm_cuda {
+    struct rm_backend backend; /* first */
+    struct rm_device_info info;
+    struct rm_device_spec spec;
+    cudaStream_t streams[RM_DEVICE_STREAMS];
+    bool capturing;
+    uint64_t allocations_at_capture;
+    struct rm_device_counts counts;
+
+    /* The first error, and what gave it. */
+    cudaError_t error;
+    char call[64];
+    char words[256]; /* where the library's are not the runtime's */
+
+    /* draws() */
+    const uint64_t *before;
+    uint64_t times;
+
+    struct rm_cuda_products *products;
+    double *sums;      /* (RM_CUDA_SUMS) partial sums of reductions */
+    double *host_sums; /* pinned: what sum_squares() fetches */
+};
+
+#define RM_CUDA_SUMS 4096u
+
+static inline struct rm_cuda *rm_cuda_of(struct rm_backend *b)
+{
+    return static_cast<struct rm_cuda *>(b->self);
+}
+
+static inline cudaStream_t rm_cuda_stream(struct rm_cuda *c)
+{
+    return c->streams[RM_STREAM_COMPUTE];
+}
+
+/* Keeps the first error. Returns whether there is none. */
+bool rm_cuda_ok(struct rm_cuda *c, cudaError_t error, const char *call);
+bool rm_cuda_blas_ok(struct rm_cuda *c, cublasStatus_t status, const char *call);
+#define RM_CUDA(c, call) rm_cuda_ok((c), (call), #call)
+
+/* Before a launch: false when a former one failed. After it: counts it and sees whether it could
+ * start. */
+static inline bool rm_cuda_ready(const struct rm_cuda *c)
+{
+    return c->error == cudaSuccess;
+}
+void rm_cuda_launched(struct rm_cuda *c, const char *kernel);
+
+/* RM_RUN(c, kernel, grid, block, arguments...): on the COMPUTE stream, without shared memory of a
+ * size that the launch tells; RM_RUN_SHARED with. */
+#define RM_RUN_SHARED(c, kernel, grid, block, shared, ...)                                         \
+    do {                                                                                           \
+        if (rm_cuda_ready(c)) {                                                                    \
+            RM_LAUNCH(kernel, grid, block, shared, rm_cuda_stream(c), __VA_ARGS__);                \
+            rm_cuda_launched(c, #kernel);                                                          \
+        }                                                                                          \
+    } while (0)
+#define RM_RUN(c, kernel, grid, block, ...) RM_RUN_SHARED(c, kernel, grid, block, 0, __VA_ARGS__)
+
+/* Blocks of `block` threads for n elements, with at most so many blocks that a thread has several
+ * (kernels stride over the grid). */
+static inline unsigned rm_cuda_blocks(const struct rm_cuda *c, size_t n, unsigned block)
+{
+    const size_t blocks = (n + block - 1) / block, most = (size_t)c->info.processors * 8;
+    return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
+/* The loop of an elementwise kernel. */
+#define RM_EACH(i, n)                                                                              \
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (n);                        \
+         i += (size_t)gridDim.x * blockDim.x)
+
+#endif

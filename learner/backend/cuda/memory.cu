@@ -1,0 +1,153 @@
+#include "learner/backend/cuda/memory.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool within_capture(struct rm_cuda *c, const char *call)
+{
+    if (!c->capturing)
+        return false;
+    rm_cuda_ok(c, cudaErrorStreamCaptureUnsupported, call);
+    return true;
+}
+
+void *rm_cuda_alloc(struct rm_backend *b, size_t bytes, struct rm_error *error)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    void *p = NULL;
+    const size_t size = bytes ? bytes : 1;
+    if (within_capture(c, "cudaMalloc"))
+        return NULL;
+    const cudaError_t rc = cudaMalloc(&p, size);
+    if (rc != cudaSuccess) {
+        size_t free = 0, all = 0;
+        cudaGetLastError(); /* not sticky: the next call is to have its own */
+        cudaMemGetInfo(&free, &all);
+        rm_fail(error, -ENOMEM, "%s (%s): %zu bytes asked for, %zu of %zu free: %s", c->info.name,
+                c->info.uuid, size, free, all, cudaGetErrorString(rc));
+        return NULL;
+    }
+    c->counts.allocations++;
+    rm_cuda_clear(b, RM_STREAM_COMPUTE, p, size);
+    return p;
+}
+
+float *rm_cuda_alloc_floats(struct rm_backend *b, size_t floats)
+{
+    if (floats > SIZE_MAX / sizeof(float))
+        return NULL;
+    return static_cast<float *>(rm_cuda_alloc(b, floats * sizeof(float), NULL));
+}
+
+void rm_cuda_release(struct rm_backend *b, float *p)
+{
+    if (p)
+        RM_CUDA(rm_cuda_of(b), cudaFree(p));
+}
+
+void *rm_cuda_alloc_host(struct rm_backend *b, size_t bytes, struct rm_error *error)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    void *p = NULL;
+    if (within_capture(c, "cudaHostAlloc"))
+        return NULL;
+    const cudaError_t rc = cudaHostAlloc(&p, bytes ? bytes : 1, cudaHostAllocDefault);
+    if (rc != cudaSuccess) {
+        cudaGetLastError();
+        rm_fail(error, -ENOMEM,
+                "no %zu bytes of pinned memory: %s. Is there a limit of locked memory (ulimit -l)?",
+                bytes, cudaGetErrorString(rc));
+        return NULL;
+    }
+    c->counts.allocations++;
+    memset(p, 0, bytes);
+    return p;
+}
+
+void rm_cuda_release_host(struct rm_backend *b, void *p)
+{
+    if (p)
+        RM_CUDA(rm_cuda_of(b), cudaFreeHost(p));
+}
+
+int rm_cuda_register_host(struct rm_backend *b, void *at, size_t bytes, bool read_only,
+                          void **device, struct rm_error *error)
+{
+    const unsigned flags =
+        cudaHostRegisterMapped | (read_only ? (unsigned)cudaHostRegisterReadOnly : 0u);
+    cudaError_t rc = cudaHostRegister(at, bytes, flags);
+    (void)b;
+    if (rc == cudaSuccess) {
+        rc = cudaHostGetDevicePointer(device, at, 0);
+        if (rc != cudaSuccess)
+            cudaHostUnregister(at);
+    }
+    if (rc == cudaSuccess)
+        return 0;
+    cudaGetLastError();
+    return rm_fail(error, -ENOTSUP, "%zu bytes of shared memory cannot be read in place: %s", bytes,
+                   cudaGetErrorString(rc));
+}
+
+void rm_cuda_unregister_host(struct rm_backend *b, void *at)
+{
+    RM_CUDA(rm_cuda_of(b), cudaHostUnregister(at));
+}
+
+void rm_cuda_copy_in(struct rm_backend *b, enum rm_device_stream stream, void *to, const void *from,
+                     size_t bytes)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (!rm_cuda_ready(c) || !bytes)
+        return;
+    RM_CUDA(c, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, c->streams[stream]));
+    c->counts.bytes_in += bytes;
+}
+
+void rm_cuda_copy_out(struct rm_backend *b, enum rm_device_stream stream, void *to,
+                      const void *from, size_t bytes)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (!rm_cuda_ready(c) || !bytes)
+        return;
+    RM_CUDA(c, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, c->streams[stream]));
+    c->counts.bytes_out += bytes;
+}
+
+void rm_cuda_copy(struct rm_backend *b, enum rm_device_stream stream, void *to, const void *from,
+                  size_t bytes)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (rm_cuda_ready(c) && bytes)
+        RM_CUDA(c, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, c->streams[stream]));
+}
+
+void rm_cuda_clear(struct rm_backend *b, enum rm_device_stream stream, void *at, size_t bytes)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (rm_cuda_ready(c) && bytes)
+        RM_CUDA(c, cudaMemsetAsync(at, 0, bytes, c->streams[stream]));
+}
+
+static void wait_for(struct rm_cuda *c)
+{
+    if (!rm_cuda_ready(c))
+        return;
+    c->counts.synchronizations++;
+    RM_CUDA(c, cudaStreamSynchronize(rm_cuda_stream(c)));
+}
+
+void rm_cuda_upload(struct rm_backend *b, float *to, const float *from, size_t floats)
+{
+    rm_cuda_copy_in(b, RM_STREAM_COMPUTE, to, from, floats * sizeof(float));
+    wait_for(rm_cuda_of(b));
+}
+
+void rm_cuda_download(struct rm_backend *b, float *to, const float *from, size_t floats)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    rm_cuda_copy_out(b, RM_STREAM_COMPUTE, to, from, floats * sizeof(float));
+    wait_for(c);
+    if (!rm_cuda_ready(c)) /* nothing that looks like data */
+        memset(to, 0xff, floats * sizeof(float));
+}

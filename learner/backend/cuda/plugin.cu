@@ -1,0 +1,225 @@
+/* plugin: ringmaster-cuda.so's one symbol, devices, and the backend object. */
+#include "learner/backend/cuda/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- errors ---------------------------------------------------------------------------------- */
+
+bool rm_cuda_ok(struct rm_cuda *c, cudaError_t error, const char *call)
+{
+    if (error != cudaSuccess && c->error == cudaSuccess) {
+        c->error = error;
+        snprintf(c->call, sizeof c->call, "%s", call);
+        snprintf(c->words, sizeof c->words, "%s (%s)", cudaGetErrorString(error),
+                 cudaGetErrorName(error));
+    }
+    return c->error == cudaSuccess;
+}
+
+bool rm_cuda_blas_ok(struct rm_cuda *c, cublasStatus_t status, const char *call)
+{
+    if (status != CUBLAS_STATUS_SUCCESS && c->error == cudaSuccess) {
+        const cudaError_t below = cudaGetLastError();
+        c->error = below != cudaSuccess ? below : cudaErrorUnknown;
+        snprintf(c->call, sizeof c->call, "%s", call);
+        snprintf(c->words, sizeof c->words, "cublas status %d, %s", (int)status,
+                 cudaGetErrorString(c->error));
+    }
+    return c->error == cudaSuccess;
+}
+
+void rm_cuda_launched(struct rm_cuda *c, const char *kernel)
+{
+    rm_cuda_ok(c, cudaGetLastError(), kernel);
+    if (!c->capturing)
+        c->counts.launches++;
+}
+
+static bool failed(struct rm_backend *b, struct rm_error *error)
+{
+    const struct rm_cuda *c = rm_cuda_of(b);
+    if (c->error == cudaSuccess)
+        return false;
+    rm_fail(error, -EIO, "CUDA error %d in %s on device %u, %s (%s): %s", (int)c->error, c->call,
+            c->info.index, c->info.name, c->info.uuid, c->words);
+    return true;
+}
+
+/* --- devices --------------------------------------------------------------------------------- */
+
+static void write_uuid(const cudaDeviceProp *p, char out[48])
+{
+    const unsigned char *u = reinterpret_cast<const unsigned char *>(p->uuid.bytes);
+    snprintf(out, 48, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+             u[14], u[15]);
+}
+
+/* MPS is in use where its control daemon has a pipe directory that this process would use. */
+static bool under_mps(void)
+{
+    const char *told = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    char path[512];
+    snprintf(path, sizeof path, "%s/control", told && *told ? told : "/tmp/nvidia-mps");
+    FILE *f = fopen(path, "re");
+    if (f)
+        fclose(f);
+    return f != NULL;
+}
+
+static int describe(uint32_t index, struct rm_device_info *info, struct rm_error *error)
+{
+    cudaDeviceProp p;
+    const cudaError_t rc = cudaGetDeviceProperties(&p, (int)index);
+    if (rc != cudaSuccess)
+        return rm_fail(error, -EIO, "device %u: %s", index, cudaGetErrorString(rc));
+    memset(info, 0, sizeof *info);
+    info->index = index;
+    snprintf(info->name, sizeof info->name, "%s", p.name);
+    write_uuid(&p, info->uuid);
+    info->major = (uint32_t)p.major;
+    info->minor = (uint32_t)p.minor;
+    info->memory = p.totalGlobalMem;
+    info->processors = (uint32_t)p.multiProcessorCount;
+    info->mps = under_mps();
+    return 0;
+}
+
+static int devices(struct rm_device_info *out, uint32_t room, uint32_t *count,
+                   struct rm_error *error)
+{
+    int n = 0;
+    *count = 0;
+    const cudaError_t rc = cudaGetDeviceCount(&n);
+    if (rc == cudaErrorNoDevice)
+        return 0;
+    if (rc != cudaSuccess) {
+        cudaGetLastError();
+        return rm_fail(error, rc == cudaErrorInsufficientDriver ? -ENOTSUP : -ENODEV, "%s (%s)",
+                       cudaGetErrorString(rc), cudaGetErrorName(rc));
+    }
+    *count = (uint32_t)n;
+    for (uint32_t i = 0; i < *count && i < room; i++) {
+        const int bad = describe(i, &out[i], error);
+        if (bad)
+            return bad;
+    }
+    return 0;
+}
+
+/* --- the backend ----------------------------------------------------------------------------- */
+
+static void draws(struct rm_backend *b, const uint64_t *before, uint64_t times)
+{
+    rm_cuda_of(b)->before = before;
+    rm_cuda_of(b)->times = times;
+}
+
+static void counts(struct rm_backend *b, struct rm_device_counts *out)
+{
+    *out = rm_cuda_of(b)->counts;
+}
+
+static void destroy(struct rm_backend *b)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    for (int i = 0; i < RM_DEVICE_STREAMS; i++)
+        if (c->streams[i]) {
+            cudaStreamSynchronize(c->streams[i]);
+            cudaStreamDestroy(c->streams[i]);
+        }
+    cudaFree(c->sums);
+    cudaFreeHost(c->host_sums);
+    free(c);
+}
+
+static struct rm_device_ops device_table(void)
+{
+    struct rm_device_ops d = {};
+    d.alloc = rm_cuda_alloc;
+    d.alloc_host = rm_cuda_alloc_host;
+    d.release_host = rm_cuda_release_host;
+    d.register_host = rm_cuda_register_host;
+    d.unregister_host = rm_cuda_unregister_host;
+    d.copy_in = rm_cuda_copy_in;
+    d.copy_out = rm_cuda_copy_out;
+    d.copy = rm_cuda_copy;
+    d.clear = rm_cuda_clear;
+    d.mark_create = rm_cuda_mark_create;
+    d.mark_destroy = rm_cuda_mark_destroy;
+    d.mark = rm_cuda_mark;
+    d.follow = rm_cuda_follow;
+    d.passed = rm_cuda_passed;
+    d.wait = rm_cuda_wait;
+    d.finish = rm_cuda_finish;
+    d.capture = rm_cuda_capture;
+    d.captured = rm_cuda_captured;
+    d.launch = rm_cuda_launch;
+    d.graph_destroy = rm_cuda_graph_destroy;
+    d.draws = draws;
+    d.failed = failed;
+    d.counts = counts;
+    return d;
+}
+
+static struct rm_backend_ops operations_table(void)
+{
+    struct rm_backend_ops o = {};
+    o.destroy = destroy;
+    o.alloc = rm_cuda_alloc_floats;
+    o.release = rm_cuda_release;
+    o.upload = rm_cuda_upload;
+    o.download = rm_cuda_download;
+    return o;
+}
+
+static const struct rm_device_ops device_ops = device_table();
+static const struct rm_backend_ops ops = operations_table();
+
+static int create(struct rm_backend **backend, const struct rm_device_spec *spec,
+                  struct rm_error *error)
+{
+    struct rm_cuda *c = static_cast<struct rm_cuda *>(calloc(1, sizeof *c));
+    *backend = NULL;
+    if (!c)
+        return rm_fail(error, -ENOMEM, "backend: out of memory");
+    c->spec = *spec;
+    c->backend.api = RM_BACKEND_API;
+    c->backend.name = "cuda";
+    c->backend.threads = 1;
+    c->backend.ops = &ops;
+    c->backend.device = &device_ops;
+    c->backend.self = c;
+    int rc = describe(spec->index, &c->info, error);
+    if (!rc) {
+        bool made = RM_CUDA(c, cudaSetDevice((int)spec->index));
+        for (int i = 0; i < RM_DEVICE_STREAMS && made; i++)
+            made = RM_CUDA(c, cudaStreamCreateWithFlags(&c->streams[i], cudaStreamNonBlocking));
+        made = made && RM_CUDA(c, cudaMalloc(&c->sums, RM_CUDA_SUMS * sizeof *c->sums)) &&
+               RM_CUDA(c, cudaHostAlloc(&c->host_sums, RM_CUDA_SUMS * sizeof *c->host_sums,
+                                        cudaHostAllocDefault));
+        if (!made) {
+            failed(&c->backend, error);
+            rc = -EIO;
+        }
+    }
+    if (rc) {
+        destroy(&c->backend);
+        return rc;
+    }
+    snprintf(c->backend.description, sizeof c->backend.description, "cuda:%u %.40s (%s), sm_%u%u",
+             c->info.index, c->info.name, c->info.uuid, c->info.major, c->info.minor);
+    *backend = &c->backend;
+    return 0;
+}
+
+extern "C" {
+extern const struct rm_backend_plugin ringmaster_backend_plugin
+    __attribute__((visibility("default")));
+const struct rm_backend_plugin ringmaster_backend_plugin = {
+    RM_PLUGIN_API, RM_BACKEND_API, "cuda", devices, create,
+};
+}

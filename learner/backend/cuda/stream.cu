@@ -1,0 +1,131 @@
+/* Marks are events, captured updates are graphs. */
+#include "learner/backend/cuda/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct rm_device_mark {
+    cudaEvent_t event;
+    bool set;
+};
+
+struct rm_device_graph {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+};
+
+int rm_cuda_mark_create(struct rm_backend *b, struct rm_device_mark **mark, struct rm_error *error)
+{
+    struct rm_device_mark *m = static_cast<struct rm_device_mark *>(calloc(1, sizeof *m));
+    *mark = NULL;
+    if (!m)
+        return rm_fail(error, -ENOMEM, "no memory for a mark");
+    if (!RM_CUDA(rm_cuda_of(b), cudaEventCreateWithFlags(&m->event, cudaEventDisableTiming))) {
+        free(m);
+        rm_cuda_of(b)->backend.device->failed(b, error);
+        return -EIO;
+    }
+    *mark = m;
+    return 0;
+}
+
+void rm_cuda_mark_destroy(struct rm_backend *b, struct rm_device_mark *mark)
+{
+    if (!mark)
+        return;
+    RM_CUDA(rm_cuda_of(b), cudaEventDestroy(mark->event));
+    free(mark);
+}
+
+void rm_cuda_mark(struct rm_backend *b, enum rm_device_stream stream, struct rm_device_mark *mark)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (rm_cuda_ready(c) && RM_CUDA(c, cudaEventRecord(mark->event, c->streams[stream])))
+        mark->set = true;
+}
+
+void rm_cuda_follow(struct rm_backend *b, enum rm_device_stream stream, struct rm_device_mark *mark)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (rm_cuda_ready(c) && mark->set)
+        RM_CUDA(c, cudaStreamWaitEvent(c->streams[stream], mark->event, 0));
+}
+
+bool rm_cuda_passed(struct rm_backend *b, struct rm_device_mark *mark)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (!rm_cuda_ready(c) || !mark->set)
+        return true;
+    const cudaError_t rc = cudaEventQuery(mark->event);
+    if (rc == cudaErrorNotReady)
+        return false;
+    rm_cuda_ok(c, rc, "cudaEventQuery");
+    return true;
+}
+
+void rm_cuda_wait(struct rm_backend *b, struct rm_device_mark *mark)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (!rm_cuda_ready(c) || !mark->set)
+        return;
+    c->counts.synchronizations++;
+    RM_CUDA(c, cudaEventSynchronize(mark->event));
+}
+
+void rm_cuda_finish(struct rm_backend *b)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    for (int i = 0; i < RM_DEVICE_STREAMS && rm_cuda_ready(c); i++)
+        RM_CUDA(c, cudaStreamSynchronize(c->streams[i]));
+    c->counts.synchronizations++;
+}
+
+int rm_cuda_capture(struct rm_backend *b, struct rm_error *error)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    c->allocations_at_capture = c->counts.allocations;
+    if (RM_CUDA(c, cudaStreamBeginCapture(rm_cuda_stream(c), cudaStreamCaptureModeThreadLocal))) {
+        c->capturing = true;
+        return 0;
+    }
+    c->backend.device->failed(b, error);
+    return -EIO;
+}
+
+int rm_cuda_captured(struct rm_backend *b, struct rm_device_graph **graph, struct rm_error *error)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    struct rm_device_graph *g = static_cast<struct rm_device_graph *>(calloc(1, sizeof *g));
+    *graph = NULL;
+    c->capturing = false;
+    if (!g)
+        return rm_fail(error, -ENOMEM, "no memory for a graph");
+    if (rm_cuda_ready(c) && RM_CUDA(c, cudaStreamEndCapture(rm_cuda_stream(c), &g->graph)) &&
+        RM_CUDA(c, cudaGraphInstantiate(&g->exec, g->graph, 0)) &&
+        RM_CUDA(c, cudaGraphUpload(g->exec, rm_cuda_stream(c)))) {
+        *graph = g;
+        return 0;
+    }
+    rm_cuda_graph_destroy(b, g);
+    c->backend.device->failed(b, error);
+    return -EIO;
+}
+
+void rm_cuda_launch(struct rm_backend *b, struct rm_device_graph *graph)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (rm_cuda_ready(c) && RM_CUDA(c, cudaGraphLaunch(graph->exec, rm_cuda_stream(c))))
+        c->counts.graph_launches++;
+}
+
+void rm_cuda_graph_destroy(struct rm_backend *b, struct rm_device_graph *graph)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (!graph)
+        return;
+    if (graph->exec)
+        RM_CUDA(c, cudaGraphExecDestroy(graph->exec));
+    if (graph->graph)
+        RM_CUDA(c, cudaGraphDestroy(graph->graph));
+    free(graph);
+}

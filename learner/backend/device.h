@@ -1,0 +1,131 @@
+/* device: what a backend offers whose memory is not the host's, beside the operations of backend.h:
+ * streams, pinned memory, captured updates, and the parts of an update that the CPU's trainers do
+ * on the host. `backend->device` is NULL for the CPU.
+ *
+ * ORDER. Operations of backend.h and of the tables below are put on the COMPUTE stream and return
+ * at once. upload() and download() are the exceptions: they are complete when they return (they
+ * count as synchronizations) and must not be used inside an update.
+ *
+ * CAPTURE. Between capture() and captured() whatever is put on COMPUTE is recorded instead of run;
+ * launch() runs the record. So a captured update must read whatever changes from one update to the
+ * next from the device's memory: batches from fixed buffers, numbers from struct rm_device_knobs.
+ * Marks of other streams may not be recorded or followed inside.
+ *
+ * ERRORS. Nothing here returns device errors one by one: the first one is kept (it is sticky: the
+ * context is lost), everything after it does nothing, and failed() tells. Whoever gets it ends the
+ * process (RM_EXIT_DEVICE): a new context takes a new process.
+ *
+ * Belongs to one thread. */
+#ifndef RM_LEARNER_BACKEND_DEVICE_H
+#define RM_LEARNER_BACKEND_DEVICE_H
+
+#include "shm/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rm_backend;
+struct rm_device_mark;
+struct rm_device_graph;
+struct rm_device_value_ops;     /* device_values.h */
+struct rm_device_policy_ops;    /* device_policy.h */
+struct rm_device_optimizer_ops; /* device_optimizer.h */
+
+enum rm_device_stream {
+    RM_STREAM_COMPUTE = 0,
+    RM_STREAM_IN,  /* host to device */
+    RM_STREAM_OUT, /* device to host */
+    RM_DEVICE_STREAMS
+};
+
+struct rm_device_counts {
+    uint64_t bytes_in, bytes_out; /* host to device, device to host */
+    uint64_t allocations;         /* of device or pinned memory, since creation */
+    uint64_t synchronizations;    /* times the host waited for the device */
+    uint64_t launches;            /* of kernels and products outside of graphs */
+    uint64_t graph_launches;
+};
+
+/* What the host knows of an update before it begins, in device memory: copied there from pinned
+ * memory ahead of each launch, read by the operations of a captured update. */
+struct rm_device_knobs {
+    uint64_t before; /* updates attempted before this one: keys its draws */
+    double learning_rate;
+    float grad_clip;           /* 0: none */
+    float target_tau;          /* target += tau (params - target) after this update; 0 does not, 1
+                                  makes them equal to the bit */
+    float entropy_coefficient; /* actor-critic */
+    float unused;
+};
+
+/* What comes of updates, in device memory: sums since it was last cleared, fetched once per report.
+ * A skipped update adds to `skipped` and `skipped_in_row` only. */
+struct rm_device_figures {
+    uint64_t made, skipped;           /* updates; not cleared */
+    uint64_t skipped_in_row;          /* at the moment; not cleared */
+    uint64_t steps;                   /* of the optimizer: for bias correction; not cleared */
+    uint64_t reports;                 /* updates in the sums below */
+    double loss, grad_norm;           /* sums over these */
+    double sums[8];                   /* of the losses' own: see device_values.h, device_policy.h */
+    double samples;                   /* sums[] are over */
+    double last_loss, last_grad_norm; /* of the latest update, skipped or not */
+    uint32_t skip;                    /* within an update: 1 from where it is known to be skipped */
+    uint32_t stop; /* within a rollout: 1 when passes that follow do nothing (KL) */
+    float scale;   /* of the gradient, by its norm */
+    float unused;
+};
+
+struct rm_device_ops {
+    /* Device memory for anything: zeroed, 256-byte aligned; NULL when there is none left, and
+     * *error says what was asked for and what is free. Freed by release() of backend.h. */
+    void *(*alloc)(struct rm_backend *b, size_t bytes, struct rm_error *error);
+
+    /* Pinned host memory, zeroed; NULL when there is none. */
+    void *(*alloc_host)(struct rm_backend *b, size_t bytes, struct rm_error *error);
+    void (*release_host)(struct rm_backend *b, void *p);
+
+    /* Makes a mapping of the host readable by the device, for gathers in place. *device is its
+     * address there. 0, or -ENOTSUP (say why) where this host or mapping cannot. */
+    int (*register_host)(struct rm_backend *b, void *at, size_t bytes, bool read_only,
+                         void **device, struct rm_error *error);
+    void (*unregister_host)(struct rm_backend *b, void *at);
+
+    /* Copies of bytes, asynchronous: in from pinned memory, out to pinned memory, within. */
+    void (*copy_in)(struct rm_backend *b, enum rm_device_stream stream, void *to, const void *from,
+                    size_t bytes);
+    void (*copy_out)(struct rm_backend *b, enum rm_device_stream stream, void *to, const void *from,
+                     size_t bytes);
+    void (*copy)(struct rm_backend *b, enum rm_device_stream stream, void *to, const void *from,
+                 size_t bytes);
+    void (*clear)(struct rm_backend *b, enum rm_device_stream stream, void *at, size_t bytes);
+
+    /* A mark is a place in a stream. A mark that was never set counts as passed. */
+    int (*mark_create)(struct rm_backend *b, struct rm_device_mark **mark, struct rm_error *error);
+    void (*mark_destroy)(struct rm_backend *b, struct rm_device_mark *mark);
+    void (*mark)(struct rm_backend *b, enum rm_device_stream stream, struct rm_device_mark *mark);
+    /* What is put on the stream from now on waits for the mark. */
+    void (*follow)(struct rm_backend *b, enum rm_device_stream stream, struct rm_device_mark *mark);
+    bool (*passed)(struct rm_backend *b, struct rm_device_mark *mark); /* never waits */
+    void (*wait)(struct rm_backend *b, struct rm_device_mark *mark);   /* the host waits */
+    void (*finish)(struct rm_backend *b);                              /* for all streams */
+
+    int (*capture)(struct rm_backend *b, struct rm_error *error);
+    int (*captured)(struct rm_backend *b, struct rm_device_graph **graph, struct rm_error *error);
+    void (*launch)(struct rm_backend *b, struct rm_device_graph *graph);
+    void (*graph_destroy)(struct rm_backend *b, struct rm_device_graph *graph);
+
+    /* From now on normals(), uniforms() and dropout() are keyed by c + times * *before, with
+     * `before` read from device memory when they run; NULL: by c alone. */
+    void (*draws)(struct rm_backend *b, const uint64_t *before, uint64_t times);
+
+    /* Whether there was a sticky error: the text names device, UUID, call and error. */
+    bool (*failed)(struct rm_backend *b, struct rm_error *error);
+    void (*counts)(struct rm_backend *b, struct rm_device_counts *counts);
+
+    const struct rm_device_value_ops *values;
+    const struct rm_device_policy_ops *policies;
+    const struct rm_device_optimizer_ops *optimizer;
+};
+
+#endif

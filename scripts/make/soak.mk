@@ -4,3 +4,10 @@ SOAK_SECONDS ?= 7200
 soak: deps
 	$(REMAKE) binaries
 	@BUILD=$(BUILD) tests/soak/soak --seconds $(SOAK_SECONDS) --out $(BUILD)/soak $(SOAK_ARGS)
+
+# Random processes killed while experiments train; `tests/soak/kill-soak --help` states what must hold.
+KILLS ?= 200
+.PHONY: kill-soak
+kill-soak: deps
+	$(REMAKE) binaries
+	@BUILD=$(BUILD) tests/soak/kill-soak --kills $(KILLS) --out $(BUILD)/kill-soak $(SOAK_ARGS)

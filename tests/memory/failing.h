@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 static uint64_t left; /* allocations until the one that fails; 0: none will */
 static bool failed;
@@ -76,6 +77,9 @@ IN_FRONT void *realloc(void *p, size_t bytes);
 IN_FRONT void *aligned_alloc(size_t alignment, size_t bytes);
 IN_FRONT int posix_memalign(void **p, size_t alignment, size_t bytes);
 IN_FRONT void free(void *p);
+/* A sanitizer has its own of these two, which would go past malloc. */
+IN_FRONT char *strdup(const char *text);
+IN_FRONT char *strndup(const char *text, size_t most);
 
 void *malloc(size_t bytes)
 {
@@ -114,6 +118,21 @@ void free(void *p)
 {
     allocated -= p != NULL;
     BEHIND(free)(p);
+}
+
+char *strndup(const char *text, size_t most)
+{
+    const size_t length = strnlen(text, most);
+    char *copy = malloc(length + 1);
+    if (!copy)
+        return NULL;
+    copy[length] = '\0';
+    return memcpy(copy, text, length);
+}
+
+char *strdup(const char *text)
+{
+    return strndup(text, strlen(text));
 }
 
 #endif

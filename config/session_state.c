@@ -39,10 +39,21 @@ static void worker_state(struct rm_board_worker *w, struct rm_state *s)
     rm_state_bytes(s, "steps_at", w->steps_at, sizeof w->steps_at);
 }
 
+static void round_state(struct rm_round *round, struct rm_state *s)
+{
+    const uint32_t participants = RM_PEEK(&round->participants);
+    RM_STATE(s, "round", *round);
+    if (RM_PEEK(&round->participants) != participants) {
+        rm_state_fail(s, -EPROTO, "round: %u take part there, %u here",
+                      RM_PEEK(&round->participants), participants);
+        RM_POKE(&round->participants, participants);
+    }
+}
+
 static void board_state(struct rm_board_view *board, struct rm_state *s)
 {
     run_state(board->run, s);
-    RM_STATE(s, "round", *board->round);
+    round_state(board->round, s);
     for (uint32_t i = 0; i < board->run->policies; i++) {
         enter(s, "policy", i);
         RM_STATE(s, "counters", board->policies[i]);

@@ -1,6 +1,7 @@
 #include "daemon/run_directory.h"
 
 #include "config/json_memory.h"
+#include "shm/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,9 @@ static int make_path(const char *path, struct rm_error *error)
     for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
         if (slash)
             *slash = '\0';
-        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+        if (mkdir(part, 0755) == 0)
+            (void)rm_file_sync_above(part, NULL);
+        else if (errno != EEXIST)
             return rm_fail(error, -errno, "run.directory: cannot make %s: %s", part,
                            strerror(errno));
         if (!slash)
@@ -68,6 +71,8 @@ int rm_run_directory_create(struct rm_run_directory *directory, const char *pare
                  (int)sizeof directory->path - 50, real, leaf);
         if (mkdir(directory->path, 0755) == 0) {
             link_latest(real, leaf);
+            /* A checkpoint lasts only if all folders above it do. */
+            (void)rm_file_sync_folder(real, NULL);
             return 0;
         }
         if (errno != EEXIST)
@@ -88,20 +93,6 @@ int rm_run_directory_open(const struct rm_run_directory *directory, const char *
     return fd;
 }
 
-static int write_all(int fd, const char *text, size_t bytes)
-{
-    while (bytes > 0) {
-        ssize_t n = write(fd, text, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? -errno : -EIO;
-        text += n;
-        bytes -= (size_t)n;
-    }
-    return 0;
-}
-
 int rm_run_directory_json(const struct rm_run_directory *directory, const char *file,
                           const json_t *value, struct rm_error *error)
 {
@@ -114,9 +105,9 @@ int rm_run_directory_json(const struct rm_run_directory *directory, const char *
     int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     int rc = fd < 0 ? -errno : 0;
     if (rc == 0)
-        rc = write_all(fd, text, strlen(text));
+        rc = rm_file_write_all(fd, text, strlen(text));
     if (rc == 0)
-        rc = write_all(fd, "\n", 1);
+        rc = rm_file_write_all(fd, "\n", 1);
     if (rc == 0 && fsync(fd) < 0)
         rc = -errno;
     if (fd >= 0)
@@ -128,10 +119,6 @@ int rm_run_directory_json(const struct rm_run_directory *directory, const char *
         unlink(fresh);
         return rm_fail(error, rc, "cannot write %s: %s", path, strerror(-rc));
     }
-    int folder = open(directory->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder >= 0) {
-        fsync(folder);
-        close(folder);
-    }
+    (void)rm_file_sync_folder(directory->path, NULL);
     return 0;
 }

@@ -1,12 +1,12 @@
 #include "learner/safetensors.h"
 
 #include "config/json_memory.h"
+#include "shm/base/file.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -68,43 +68,17 @@ static char *make_header(const struct rm_tensor *tensors, size_t count, const js
     return padded;
 }
 
-static int write_all(int fd, const void *from, size_t bytes)
-{
-    for (const char *p = from; bytes;) {
-        const ssize_t n = write(fd, p, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        p += n;
-        bytes -= (size_t)n;
-    }
-    return 0;
-}
-
 static int write_file(int fd, const char *header, size_t length, const struct rm_tensor *tensors,
                       size_t count)
 {
     const uint64_t little = htole64(length);
-    int rc = write_all(fd, &little, sizeof little);
+    int rc = rm_file_write_all(fd, &little, sizeof little);
     if (!rc)
-        rc = write_all(fd, header, length);
+        rc = rm_file_write_all(fd, header, length);
     for (size_t i = 0; i < count && !rc; i++)
-        rc = write_all(fd, tensors[i].data, tensor_bytes(&tensors[i]));
+        rc = rm_file_write_all(fd, tensors[i].data, tensor_bytes(&tensors[i]));
     if (!rc && fsync(fd))
         rc = -errno;
-    return rc;
-}
-
-static int sync_folder_of(const char *path)
-{
-    char copy[PATH_MAX];
-    snprintf(copy, sizeof copy, "%s", path);
-    const int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    const int rc = fsync(fd) ? -errno : 0;
-    close(fd);
     return rc;
 }
 
@@ -129,7 +103,7 @@ int rm_safetensors_write(const char *path, const struct rm_tensor *tensors, size
     if (!rc && rename(temporary, path))
         rc = -errno;
     if (!rc)
-        rc = sync_folder_of(path);
+        rc = rm_file_sync_above(path, NULL);
     if (rc && fd >= 0)
         unlink(temporary);
     free(header);

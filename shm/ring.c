@@ -318,6 +318,22 @@ static void transfer_rows(struct rm_ring *ring, uint64_t end, uint64_t n, uint8_
     }
 }
 
+/* Nobody may be able to make of a file what could not have come about. */
+static void check_loaded(const struct rm_ring *ring, uint64_t reserved, struct rm_state *s)
+{
+    const struct rm_ring_shared *shared = ring->shared;
+    const uint64_t committed = RM_PEEK(&shared->committed), offered = RM_PEEK(&shared->offered);
+    const uint64_t consumed = RM_PEEK(&shared->consumed);
+    if (reserved - committed > 1 || (int64_t)(offered - committed) > 1 ||
+        (ring->spec.mode == RM_RING_ROLLOUT && committed - consumed > ring->spec.rows))
+        rm_state_fail(s, -EPROTO,
+                      "ring of actor %u, policy %u: reserved %llu, offered %llu, committed %llu, "
+                      "consumed %llu of %u rows do not fit together",
+                      ring->spec.actor, ring->spec.policy, (unsigned long long)reserved,
+                      (unsigned long long)offered, (unsigned long long)committed,
+                      (unsigned long long)consumed, ring->spec.rows);
+}
+
 void rm_ring_state(struct rm_ring *ring, struct rm_state *s)
 {
     struct rm_ring_shared *shared = ring->shared;
@@ -327,6 +343,8 @@ void rm_ring_state(struct rm_ring *ring, struct rm_state *s)
     RM_STATE(s, "offered", shared->offered);
     RM_STATE(s, "consumed", shared->consumed);
     RM_STATE(s, "generation", shared->generation);
+    if (rm_state_loading(s))
+        check_loaded(ring, reserved, s);
     const uint64_t made = reserved - ring->spec.first_index;
     const uint64_t held = made < ring->spec.rows ? made : ring->spec.rows;
     uint8_t *rows = rm_state_part(s, "rows", RM_STATE_BYTES, held * ring->row_bytes);

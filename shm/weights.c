@@ -259,4 +259,8 @@ void rm_weights_state(struct rm_weights *weights, struct rm_state *s)
     for (uint32_t i = 0; i < RM_WEIGHTS_SLOTS; i++)
         slot_state(weights, i, s);
     RM_STATE(s, "latest", weights->shared->latest);
+    if (rm_state_loading(s) && !versions_stand(weights->shared, RM_PEEK(&weights->shared->latest)))
+        rm_state_fail(s, -EPROTO,
+                      "version %llu is said to be the latest, but the slots hold others",
+                      (unsigned long long)RM_PEEK(&weights->shared->latest));
 }

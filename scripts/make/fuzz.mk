@@ -12,6 +12,7 @@ FUZZ_ALSO_config  := config
 FUZZ_ROOMS_control := daemon config shm
 FUZZ_ROOMS_archive := shm
 FUZZ_ROOMS_attach  := learner shm
+FUZZ_ROOMS_manifest := daemon config shm
 FUZZ_ROOMS_safetensors := learner config shm
 
 fuzz_libs = $(if $(FUZZ_ROOMS_$(1)),$(foreach r,$(FUZZ_ROOMS_$(1)),$(call lib,$(r))),$(LINK_ALL))
@@ -24,7 +25,7 @@ $(BUILD)/fuzz_$(1): $(BUILD)/obj/tests/fuzz/fuzz_$(1).o $(call fuzz_libs,$(1))
 
 .PHONY: fuzz-$(1)
 fuzz-$(1): deps-lint
-	$$(REMAKE) BUILD=build/fuzz CC=$$(FUZZ_CLANG) CFLAGS='-O1 -g' \
+	$$(REMAKE) BUILD=build/fuzz CC=$$(FUZZ_CLANG) CFLAGS='-O1 -g -Wno-pass-failed' \
 	    SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' \
 	    build/fuzz/fuzz_$(1)
 	@mkdir -p build/fuzz/corpus/$(1)

@@ -1,5 +1,7 @@
 #include "shm/base/archive.h"
 
+#include "shm/base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <lz4.h>
@@ -52,18 +54,10 @@ struct rm_archive_writer {
 
 static int write_all(struct rm_archive_writer *w, const uint8_t *data, size_t bytes)
 {
-    while (bytes > 0 && !w->failed) {
-        ssize_t n = write(w->fd, data, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            w->failed = n < 0 ? -errno : -EIO;
-            break;
-        }
-        data += n;
-        bytes -= (size_t)n;
-        w->bytes += (uint64_t)n;
-    }
+    if (!w->failed)
+        w->failed = rm_file_write_all(w->fd, data, bytes);
+    if (!w->failed)
+        w->bytes += bytes;
     return w->failed;
 }
 

@@ -268,6 +268,24 @@ int rm_state_write(const struct rm_state *s, const char *path, unsigned kinds,
     return rm_archive_close(writer, &bytes, error);
 }
 
+/* Room is made as bytes come, so that nobody believes a length that the file does not have. */
+static int fill(struct rm_state_part *p, uint64_t bytes, struct rm_archive_reader *reader,
+                struct rm_error *error)
+{
+    int rc = 0;
+    for (size_t room = 1u << 20; rc == 0 && p->bytes < bytes; room *= 2) {
+        room = room < bytes ? room : bytes;
+        uint8_t *data = realloc(p->data, room);
+        if (!data)
+            return rm_fail(error, -ENOMEM, "%s: no memory for %zu bytes", p->name, room);
+        p->data = data;
+        rc = rm_archive_get(reader, data + p->bytes, room - p->bytes, error);
+        if (rc == 0)
+            p->bytes = room;
+    }
+    return rc;
+}
+
 static int read_part(struct rm_state *s, struct rm_archive_reader *reader, const char *name,
                      struct rm_error *error)
 {
@@ -280,11 +298,10 @@ static int read_part(struct rm_state *s, struct rm_archive_reader *reader, const
                        (unsigned long long)head.kind, (unsigned long long)head.bytes);
     if (find(s, name, 0))
         return rm_fail(error, -EPROTO, "%s: two parts of one name", name);
-    struct rm_state_part *p = append(s, name, (enum rm_state_kind)head.kind, head.bytes);
+    struct rm_state_part *p = append(s, name, (enum rm_state_kind)head.kind, 0);
     if (!p)
-        return rm_fail(error, -ENOMEM, "%s: no memory for %llu bytes", name,
-                       (unsigned long long)head.bytes);
-    return rm_archive_get(reader, p->data, p->bytes, error);
+        return rm_fail(error, -ENOMEM, "%s: no memory for a part", name);
+    return fill(p, head.bytes, reader, error);
 }
 
 int rm_state_read(struct rm_state *s, const char *path, struct rm_error *error)

@@ -5,6 +5,7 @@
 #define RM_FAULT_SITES
 #endif
 #include "daemon/checkpoint_files.c"
+#include "daemon/checkpoint_manifest.c"
 #include "shm/base/fault.c"
 
 #include "shm/base/state.h"

@@ -11,6 +11,7 @@
 
 #include "daemon/checkpoint.c"
 #include "daemon/checkpoint_files.c"
+#include "daemon/checkpoint_manifest.c"
 #include "shm/base/clock.h"
 
 static char run[64];

@@ -1,40 +1,14 @@
 /* Any bytes as an archive: refused with words, or streams that end. The first byte chooses whether
- * the bytes are the file, or blocks whose lengths and checksums are then made right, so that what
- * lies behind the checksum is reached: kind, raw length and stored length of two bytes each, data.
+ * the bytes are the file, or blocks that are then made right (archive.h).
  */
 #include "shm/base/archive.h"
+#include "tests/fuzz/archive.h"
 #include "tests/fuzz/file.h"
 
 #include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define HEAD 20u
-
-static size_t make_blocks(const uint8_t *data, size_t size, uint8_t *out)
-{
-    size_t at = 8;
-    memcpy(out, "RMARCH01", 8);
-    for (uint64_t block = 0; size >= 5; block++) {
-        const uint32_t kind = data[0], raw = data[1] | (uint32_t)data[2] << 8 | (kind >> 4) << 16;
-        uint32_t stored = data[3] | (uint32_t)data[4] << 8;
-        data += 5;
-        size -= 5;
-        if (stored > size)
-            stored = (uint32_t)size;
-        const uint32_t head[3] = {kind & 7, raw, stored};
-        memcpy(out + at + 8, head, sizeof head);
-        memcpy(out + at + HEAD, data, stored);
-        const uint64_t hash = XXH3_64bits_withSeed(out + at + 8, HEAD - 8 + stored, block);
-        memcpy(out + at, &hash, sizeof hash);
-        at += HEAD + stored;
-        data += stored;
-        size -= stored;
-    }
-    return at;
-}
 
 static void read_all(struct rm_archive_reader *reader)
 {
@@ -67,11 +41,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char path[64];
     if (size == 0)
         return 0;
-    uint8_t *made = malloc(8 + size + (size / 5 + 1) * HEAD);
+    uint8_t *made = malloc(archive_bytes_max(size));
     demand(made != NULL, "no memory");
     size_t bytes = size - 1;
     if (data[0] & 1)
-        bytes = make_blocks(data + 1, size - 1, made);
+        bytes = archive_of(data + 1, size - 1, made);
     else
         memcpy(made, data + 1, bytes);
     const int fd = file_of(made, bytes, path);

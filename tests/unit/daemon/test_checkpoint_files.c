@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <xxhash.h>
+
 static char run[64];
 
 static int make_run(void **state)
@@ -123,6 +125,61 @@ static void what_is_damaged_is_refused(void **state)
     assert_int_equal(rm_checkpoint_check(folder_of(1), true, &facts, NULL), -EBADMSG);
 }
 
+/* The manifest of checkpoint 1 with one member another, and the hash that belongs to it. */
+static void claim(const char *member, const char *value)
+{
+    char path[RM_SESSION_PATH_MAX + 64], hex[17];
+    snprintf(path, sizeof path, "%s/manifest.json", folder_of(1));
+    json_t *outer = json_load_file(path, 0, NULL), *inner = json_object_get(outer, "manifest");
+    json_t *other = value ? json_loads(value, JSON_DECODE_ANY, NULL) : NULL;
+    assert_non_null(inner);
+    if (other)
+        json_object_set_new(inner, member, other);
+    else
+        json_object_del(inner, member);
+    char *text = json_dumps(inner, JSON_COMPACT | JSON_SORT_KEYS);
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
+    json_object_set_new(outer, "xxh3", json_string(hex));
+    assert_int_equal(json_dump_file(outer, path, 0), 0);
+    free(text);
+    json_decref(outer);
+}
+
+/* A manifest whose hash is right, but that says what cannot be. */
+static void what_is_claimed_is_checked(void **state)
+{
+    static const struct {
+        const char *member, *value, *words;
+    } claims[] = {
+        {"files", NULL, "lists no files"},
+        {"files", "[]", "lists no files"},
+        {"files", "{\"a\": 1}", "lists no files"},
+        {"files", "[1]", "without name"},
+        {"files", "[{\"name\": \"/dev/zero\", \"bytes\": 1, \"xxh3\": \"0\"}]", "not within"},
+        {"files", "[{\"name\": \"a/../../b\", \"bytes\": 1, \"xxh3\": \"0\"}]", "not within"},
+        {"files", "[{\"name\": \"policies\", \"bytes\": 0, \"xxh3\": \"0\"}]", "policies"},
+        {"files", "[{\"name\": \"pipe\", \"bytes\": 0, \"xxh3\": \"0\"}]", "pipe"},
+        {"format", "\"ringmaster-checkpoint-0\"", "its format is"},
+        {"step", "-1", "numbers that cannot be"},
+        {"number", "0", "numbers that cannot be"},
+        {"config", NULL, "lacks something"},
+    };
+    char path[RM_SESSION_PATH_MAX + 64];
+    struct rm_checkpoint_facts facts;
+    (void)state;
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        struct rm_error error = {""};
+        make(1, 1);
+        snprintf(path, sizeof path, "%s/pipe", folder_of(1));
+        assert_int_equal(mkfifo(path, 0600), 0);
+        claim(claims[i].member, claims[i].value);
+        assert_int_equal(rm_checkpoint_check(folder_of(1), true, &facts, &error), -EBADMSG);
+        if (!strstr(error.text, claims[i].words))
+            fail_msg("\"%s\" does not say \"%s\"", error.text, claims[i].words);
+        rm_test_remove_tree(folder_of(1));
+    }
+}
+
 static void old_ones_go(void **state)
 {
     uint64_t numbers[16];
@@ -152,6 +209,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_sealed_is_whole, make_run, remove_run),
         cmocka_unit_test_setup_teardown(what_is_damaged_is_refused, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(what_is_claimed_is_checked, make_run, remove_run),
         cmocka_unit_test_setup_teardown(old_ones_go, make_run, remove_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

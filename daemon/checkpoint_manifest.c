@@ -1,0 +1,265 @@
+#include "daemon/checkpoint_manifest.h"
+
+#include "shm/base/fault.h"
+#include "shm/base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#define HASH_BUFFER  (1u << 18)
+#define MANIFEST_MAX (64u << 20)
+
+void rm_checkpoint_facts_free(struct rm_checkpoint_facts *facts)
+{
+    json_decref(facts->config);
+    facts->config = NULL;
+}
+
+/* --- hashes ---------------------------------------------------------------------------------- */
+
+static int hash_file(const char *path, uint64_t *bytes, uint64_t *hash, struct rm_error *error)
+{
+    uint8_t *buffer = malloc(HASH_BUFFER);
+    XXH3_state_t *state = XXH3_createState();
+    struct stat about;
+    /* Nothing that never ends, and no waiting for whoever would write into a pipe. */
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    int rc = fd < 0 || fstat(fd, &about) < 0 ? -errno : S_ISREG(about.st_mode) ? 0 : -EINVAL;
+    *bytes = 0;
+    if (!buffer || !state)
+        rc = -ENOMEM;
+    else
+        XXH3_64bits_reset(state);
+    while (rc == 0) {
+        const ssize_t n = read(fd, buffer, HASH_BUFFER);
+        if (n == 0)
+            break;
+        if (n < 0 && errno != EINTR)
+            rc = -errno;
+        if (n > 0) {
+            XXH3_64bits_update(state, buffer, (size_t)n);
+            *bytes += (uint64_t)n;
+        }
+    }
+    if (rc == 0)
+        *hash = XXH3_64bits_digest(state);
+    if (fd >= 0)
+        close(fd);
+    XXH3_freeState(state);
+    free(buffer);
+    return rc ? rm_fail(error, rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
+static void hex_of(uint64_t hash, char text[17])
+{
+    snprintf(text, 17, "%016" PRIx64, hash);
+}
+
+/* Of the object as compact JSON with sorted keys: the same whatever it is printed like. */
+static int hash_json(const json_t *value, char text[17])
+{
+    char *compact = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+    if (!compact)
+        return -ENOMEM;
+    hex_of(XXH3_64bits(compact, strlen(compact)), text);
+    free(compact);
+    return 0;
+}
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+static int note_files(const char *folder, const char *within, json_t *files, struct rm_error *error)
+{
+    char here[PATH_MAX], path[PATH_MAX], name[NAME_MAX * 2 + 2], hex[17];
+    int rc = 0;
+    snprintf(here, sizeof here, "%s/%s", folder, within);
+    DIR *entries = opendir(here);
+    if (!entries)
+        return rm_fail(error, -errno, "%s: %s", here, strerror(errno));
+    for (struct dirent *e; rc == 0 && (e = readdir(entries));) {
+        struct stat about;
+        uint64_t bytes, hash;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        snprintf(name, sizeof name, "%s%s%s", within, within[0] ? "/" : "", e->d_name);
+        if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path ||
+            stat(path, &about) < 0)
+            rc = rm_fail(error, -ENAMETOOLONG, "%s/%s: cannot be looked at", folder, name);
+        else if (S_ISDIR(about.st_mode))
+            rc = within[0] ? 0 : note_files(folder, e->d_name, files, error);
+        else if ((rc = hash_file(path, &bytes, &hash, error)) == 0) {
+            hex_of(hash, hex);
+            json_array_append_new(files, json_pack("{s:s,s:I,s:s}", "name", name, "bytes",
+                                                   (json_int_t)bytes, "xxh3", hex));
+        }
+    }
+    closedir(entries);
+    return rc || !within[0] ? rc : rm_file_sync_folder(here, error);
+}
+
+int rm_manifest_files(const char *folder, json_t **files, struct rm_error *error)
+{
+    *files = json_array();
+    return *files ? note_files(folder, "", *files, error)
+                  : rm_fail(error, -ENOMEM, "%s: no memory to list its files", folder);
+}
+
+static json_t *manifest_of(const struct rm_checkpoint_facts *f, json_t *files)
+{
+    char made[32];
+    const time_t now = time(NULL);
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    strftime(made, sizeof made, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:s,s:O,s:O}", "format",
+                     RM_CHECKPOINT_FORMAT, "version", RM_VERSION, "run", f->run, "number",
+                     (json_int_t)f->number, "step", (json_int_t)f->step, "updates",
+                     (json_int_t)f->updates, "round", (json_int_t)f->round, "evaluations",
+                     (json_int_t)f->evaluations, "score",
+                     isfinite(f->score) ? json_real(f->score) : json_null(), "made", made, "config",
+                     f->config, "files", files);
+}
+
+static int write_text(const char *path, const char *text, struct rm_error *error)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int rc = fd < 0 ? -errno : rm_file_write_all(fd, text, strlen(text));
+    RM_FAULT("checkpoint.manifest.written");
+    if (rc == 0 && fsync(fd) < 0)
+        rc = -errno;
+    if (fd >= 0 && close(fd) < 0 && rc == 0)
+        rc = -errno;
+    return rc ? rm_fail(error, rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
+int rm_manifest_write(const char *folder, const struct rm_checkpoint_facts *facts, json_t *files,
+                      struct rm_error *error)
+{
+    char path[RM_SESSION_PATH_MAX + 32], hex[17];
+    json_t *manifest = manifest_of(facts, files);
+    char *text = NULL;
+    if (manifest && hash_json(manifest, hex) == 0) {
+        json_t *whole = json_pack("{s:O,s:s}", "manifest", manifest, "xxh3", hex);
+        text = json_dumps(whole, JSON_INDENT(1));
+        json_decref(whole);
+    }
+    json_decref(manifest);
+    snprintf(path, sizeof path, "%s/" RM_MANIFEST_NAME, folder);
+    const int rc = text ? write_text(path, text, error)
+                        : rm_fail(error, -ENOMEM, "%s: no memory to write it", path);
+    free(text);
+    return rc;
+}
+
+/* --- checking -------------------------------------------------------------------------------- */
+
+static int damaged(const char *folder, const char *what, struct rm_error *error)
+{
+    return rm_fail(error, -EBADMSG, "%s: %s", folder, what);
+}
+
+/* Relative, and never upwards. */
+static bool stands_within(const char *name)
+{
+    for (const char *part = name;; part = strchr(part, '/') + 1) {
+        const size_t n = strcspn(part, "/");
+        if (n == 0 || (n <= 2 && strncmp(part, "..", n) == 0))
+            return false;
+        if (part[n] == '\0')
+            return true;
+    }
+}
+
+static int check_file(const char *folder, json_t *file, struct rm_error *error)
+{
+    const char *name, *hex;
+    char path[PATH_MAX], now[17];
+    json_int_t bytes;
+    uint64_t have = 0, hash = 0;
+    if (json_unpack(file, "{s:s,s:I,s:s}", "name", &name, "bytes", &bytes, "xxh3", &hex) < 0)
+        return damaged(folder, "its manifest lists a file without name, size or hash", error);
+    if (!stands_within(name))
+        return damaged(folder, "its manifest lists a file that is not within it", error);
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return damaged(folder, "its manifest lists a file of too long a name", error);
+    if (hash_file(path, &have, &hash, error))
+        return rm_fail_within(error, -EBADMSG, "damaged");
+    hex_of(hash, now);
+    return have == (uint64_t)bytes && strcmp(now, hex) == 0
+               ? 0
+               : rm_fail(error, -EBADMSG,
+                         "%s: is not what was written: %" PRIu64 " bytes, XXH3 %s; they were "
+                         "%lld, %s",
+                         path, have, now, (long long)bytes, hex);
+}
+
+static int read_facts(const char *folder, json_t *m, struct rm_checkpoint_facts *facts,
+                      struct rm_error *error)
+{
+    const char *format, *run;
+    json_int_t number, step, updates, round, evaluations;
+    json_t *score, *config;
+    if (json_unpack(m, "{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "format", &format, "run", &run,
+                    "number", &number, "step", &step, "updates", &updates, "round", &round,
+                    "evaluations", &evaluations, "score", &score, "config", &config) < 0)
+        return damaged(folder, "its manifest lacks something", error);
+    if (number < 1 || step < 0 || updates < 0 || round < 0 || evaluations < 0)
+        return damaged(folder, "its manifest has numbers that cannot be", error);
+    if (strcmp(format, RM_CHECKPOINT_FORMAT) != 0)
+        return rm_fail(error, -EBADMSG, "%s: its format is \"%s\"; this program reads \"%s\"",
+                       folder, format, RM_CHECKPOINT_FORMAT);
+    *facts = (struct rm_checkpoint_facts){
+        .number = (uint64_t)number,
+        .step = (uint64_t)step,
+        .updates = (uint64_t)updates,
+        .round = (uint64_t)round,
+        .evaluations = (uint64_t)evaluations,
+        .score = json_is_number(score) ? json_number_value(score) : NAN,
+        .config = json_incref(config),
+    };
+    snprintf(facts->run, sizeof facts->run, "%s", run);
+    return 0;
+}
+
+int rm_checkpoint_check(const char *folder, bool whole, struct rm_checkpoint_facts *facts,
+                        struct rm_error *error)
+{
+    char path[PATH_MAX], hex[17];
+    json_error_t where;
+    struct stat about;
+    snprintf(path, sizeof path, "%s/" RM_MANIFEST_NAME, folder);
+    if (stat(path, &about) < 0)
+        return rm_fail(error, -EBADMSG, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(about.st_mode))
+        return damaged(folder, "its manifest is no file", error);
+    json_t *outer = about.st_size <= MANIFEST_MAX ? json_load_file(path, 0, &where) : NULL;
+    json_t *m = json_object_get(outer, "manifest");
+    const char *stated = json_string_value(json_object_get(outer, "xxh3"));
+    int rc = 0;
+    const json_t *files = json_object_get(m, "files");
+    if (!m || !stated || hash_json(m, hex) || strcmp(hex, stated) != 0)
+        rc = damaged(folder, "its manifest is damaged", error);
+    else if (json_array_size(files) == 0)
+        rc = damaged(folder, "its manifest lists no files", error);
+    else
+        rc = read_facts(folder, m, facts, error);
+    for (size_t i = 0; rc == 0 && whole && i < json_array_size(files); i++) {
+        rc = check_file(folder, json_array_get(files, i), error);
+        if (rc)
+            rm_checkpoint_facts_free(facts);
+    }
+    json_decref(outer);
+    return rc;
+}

@@ -1,0 +1,3 @@
+#define CORPUS "archive"
+#include "tests/fuzz/fuzz_archive.c"
+#include "tests/fuzz/replay.h"

@@ -1,0 +1,3 @@
+#define CORPUS "attach"
+#include "tests/fuzz/fuzz_attach.c"
+#include "tests/fuzz/replay.h"

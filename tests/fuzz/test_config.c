@@ -1,0 +1,3 @@
+#define CORPUS "config"
+#include "tests/fuzz/fuzz_config.c"
+#include "tests/fuzz/replay.h"

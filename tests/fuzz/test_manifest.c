@@ -1,0 +1,3 @@
+#define CORPUS "manifest"
+#include "tests/fuzz/fuzz_manifest.c"
+#include "tests/fuzz/replay.h"

@@ -1,0 +1,3 @@
+#define CORPUS "safetensors"
+#include "tests/fuzz/fuzz_safetensors.c"
+#include "tests/fuzz/replay.h"

@@ -34,11 +34,13 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
             acting->chunk = 1;
     }
     rc = rm_net_workspace_create(&acting->workspace, acting->net, backend, acting->chunk,
-                                 acting->quantiles, RM_NET_ACT, error);
+                                 acting->quantiles, policy->values ? RM_NET_INFER : RM_NET_ACT,
+                                 error);
     if (rc < 0) {
         rm_acting_destroy(acting);
         return rc;
     }
+    acting->outputs = rm_net_workspace_outputs(acting->workspace);
     size_t draws = (size_t)acting->chunk * acting->quantiles;
     acting->params = backend->ops->alloc(backend, rm_plan_act_count(experiment, acting->net));
     acting->tau = draws ? backend->ops->alloc(backend, draws) : NULL;
@@ -204,9 +206,11 @@ void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *r)
         const uint32_t n = r->n - at < acting->chunk ? r->n - at : acting->chunk;
         const float *logits = outputs_of(acting, r, at, n);
         rm_categorical_words(c, acting->seed, r->step, r->lane + at, n, acting->word);
-        rm_categorical_draw(c, logits, c->actions,
+        rm_categorical_draw(c, logits, acting->outputs,
                             r->mask ? r->mask + (size_t)at * c->actions : NULL, n, acting->word,
                             r->action + (size_t)at * c->choices, r->logp ? r->logp + at : NULL);
+        for (uint32_t i = 0; r->value && i < n; i++)
+            r->value[at + i] = logits[((size_t)i + 1) * acting->outputs - 1];
     }
 }
 
@@ -215,7 +219,7 @@ void rm_acting_likeliest(struct rm_acting *acting, const struct rm_acting_rows *
     const struct rm_categorical *c = &acting->distribution;
     for (uint32_t at = 0; at < r->n; at += acting->chunk) {
         const uint32_t n = r->n - at < acting->chunk ? r->n - at : acting->chunk;
-        rm_categorical_greedy(c, outputs_of(acting, r, at, n), c->actions,
+        rm_categorical_greedy(c, outputs_of(acting, r, at, n), acting->outputs,
                               r->mask ? r->mask + (size_t)at * c->actions : NULL, n,
                               r->action + (size_t)at * c->choices);
     }

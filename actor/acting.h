@@ -24,6 +24,7 @@ struct rm_acting {
     uint32_t *word;             /* (chunk, choices) of draws; NULL when actions are values' */
     struct rm_categorical distribution;
     uint32_t inputs, actions;
+    uint32_t outputs;            /* of a row: where the policy keeps values, the last is that */
     uint32_t state_floats;       /* of a lane's recurrent state */
     uint32_t outputs_per_action; /* QR-DQN: its quantiles, else 1 */
     uint32_t quantiles;          /* IQN: draws per decision, else 0 */
@@ -62,7 +63,8 @@ void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, cons
  *   state       (n, state_floats) before this step, and next_state after it; NULL where the network
  *               has none
  *   action      (n, choices)
- *   logp        (n), or NULL */
+ *   logp        (n), or NULL
+ *   value       (n) of the state, or NULL; only of policies that keep it (rm_policy_plan) */
 struct rm_acting_rows {
     const void *x;
     uint32_t n;
@@ -73,6 +75,7 @@ struct rm_acting_rows {
     float *next_state;
     int32_t *action;
     float *logp;
+    float *value;
 };
 void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *rows);
 

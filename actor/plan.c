@@ -9,9 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
+bool rm_plan_values(const struct rm_experiment *experiment)
+{
+    const struct rm_algorithm_traits *traits = rm_algorithm_traits(experiment->algorithm.name);
+
+    return traits->synchronous && traits->value && !experiment->rollout.max_policy_lag &&
+           experiment->network.trunk == RM_TRUNK_SHARED && !experiment->actor.noise;
+}
+
 size_t rm_plan_act_count(const struct rm_experiment *experiment, const struct rm_net *net)
 {
-    return experiment->actor.noise ? rm_net_param_count(net) : rm_net_act_count(net);
+    return experiment->actor.noise || rm_plan_values(experiment) ? rm_net_param_count(net)
+                                                                 : rm_net_act_count(net);
 }
 
 uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment)
@@ -152,6 +161,7 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
         return rm_fail_within(error, r, "policy %s", policy->name);
     policy->param_count = rm_net_param_count(net);
     policy->act_count = rm_plan_act_count(e, net);
+    policy->values = rm_plan_values(e) && !policy->frozen;
     policy->state_floats = rm_net_state_count(net) - rm_net_value_state_count(net);
     rm_net_destroy(net);
     return 0;

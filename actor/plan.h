@@ -22,8 +22,14 @@ struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
 /* outputs per action of the experiment's algorithm: 1, or QR-DQN's quantiles. */
 uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment);
 
-/* Leading floats of the arena that actors and evaluators copy: what acts, and with actor.noise the
- * sigmas behind it, which are the rest of a network of values. */
+/* Whether actors keep the state value of what they answer to. They do where that is the value which
+ * the learner would make of the row: the same trunk, the same weights (PPO that waits for them) and
+ * no noise. */
+bool rm_plan_values(const struct rm_experiment *experiment);
+
+/* Leading floats of the arena that actors and evaluators copy: what acts, with actor.noise the
+ * sigmas behind it, which are the rest of a network of values, and with rm_plan_values() the head
+ * of the value. */
 size_t rm_plan_act_count(const struct rm_experiment *experiment, const struct rm_net *net);
 
 #endif

@@ -105,12 +105,28 @@ static int world_failed(const struct rm_stepping *s, int rc, const char *doing,
                    s->steps, why && *why ? why : strerror(rc < 0 && rc > -4096 ? -rc : EIO));
 }
 
-/* What arrived is complete in the rows of policies that act in phase 0 only. */
+/* Rollouts are learned from whole: from the states that they begin with. In replay any row may be
+ * where a sequence begins. */
+static bool keeps_state(const struct rm_stepping *s, const struct rm_stepping_policy *p)
+{
+    return p->row.state &&
+           (p->ring->spec.mode != RM_RING_ROLLOUT ||
+            (p->row.index - p->ring->spec.first_index) % s->experiment->rollout.steps == 0);
+}
+
+/* What arrived is complete in the rows of policies that act in phase 0 only. Of the row after a
+ * rollout the learner takes the value, for which it needs the state too. */
 static void offer_rows(struct rm_stepping *s)
 {
-    for (uint32_t i = 0; s->shared && i < s->plan->policies; i++)
-        if (s->policies[i].ring->spec.mode == RM_RING_ROLLOUT && s->policies[i].last_phase == 0)
-            rm_ring_offer(s->policies[i].ring);
+    for (uint32_t i = 0; s->shared && i < s->plan->policies; i++) {
+        struct rm_stepping_policy *p = &s->policies[i];
+        if (p->ring->spec.mode != RM_RING_ROLLOUT || p->last_phase != 0)
+            continue;
+        if (keeps_state(s, p))
+            memcpy(p->row.state, p->state,
+                   (size_t)p->ring->spec.lanes * p->acting.state_floats * sizeof(float));
+        rm_ring_offer(p->ring);
+    }
 }
 
 int rm_stepping_begin(struct rm_stepping *s, struct rm_error *error)
@@ -302,6 +318,7 @@ static struct rm_acting_rows rows_of(struct rm_stepping *s, uint32_t agent)
         .mask = p->row.mask ? p->row.mask + lane * p->ring->spec.mask_bytes : NULL,
         .action = p->row.action + lane * p->ring->spec.action_words,
         .logp = p->row.logp ? p->row.logp + lane : NULL,
+        .value = p->row.value ? p->row.value + lane : NULL,
     };
 
     if (!floats)
@@ -311,7 +328,7 @@ static struct rm_acting_rows rows_of(struct rm_stepping *s, uint32_t agent)
             memset(p->state + (lane + w) * floats, 0, floats * sizeof(float));
     rows.state = p->state + lane * floats;
     rows.next_state = p->next_state + lane * floats;
-    if (p->row.state)
+    if (keeps_state(s, p))
         memcpy(p->row.state + lane * floats, rows.state, s->worlds * floats * sizeof(float));
     return rows;
 }

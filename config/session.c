@@ -86,6 +86,8 @@ struct rm_ring_spec rm_session_ring_spec(const struct rm_experiment *experiment,
         columns |= RM_COLUMN_LOGP;
     if (policy->state_floats)
         columns |= RM_COLUMN_STATE;
+    if (policy->values)
+        columns |= RM_COLUMN_VALUE;
     rm_session_worlds(experiment, actor, &first, &worlds);
     return (struct rm_ring_spec){
         /* Nobody learns from what frozen opponents see. */

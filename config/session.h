@@ -30,6 +30,8 @@ struct rm_policy_plan {
     uint32_t mask_bytes;   /* actions when the world gives masks, else 0 */
     uint32_t action_words; /* independent choices per step; 1 for a plain discrete action */
     uint32_t state_floats; /* of the network's recurrent state, 0 if none */
+    bool values;           /* actors keep the state value beside the answer: it costs them next to
+                              nothing, and the learner has the same weights */
     bool frozen;           /* an opponent that is not trained */
     uint64_t param_count, act_count;
     struct rm_net_shape shape; /* of the policy's network */

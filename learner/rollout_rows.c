@@ -47,6 +47,10 @@ int rm_rollout_create(struct rm_rollout *r, const struct rm_rollout_spec *spec,
     r->x = spec->backend->ops->alloc(spec->backend, more * r->inputs);
     r->state =
         plan->state_floats ? calloc((size_t)r->lanes * plan->state_floats, sizeof *r->state) : NULL;
+    r->after = r->state && plan->values && r->successors
+                   ? calloc((size_t)r->lanes * plan->state_floats, sizeof *r->after)
+                   : NULL;
+    r->value = plan->values ? calloc(rows, sizeof *r->value) : NULL;
     r->mask = r->mask_bytes ? calloc(rows, r->mask_bytes) : NULL;
     r->action = calloc(rows * r->words, sizeof *r->action);
     r->logp = calloc(rows, sizeof *r->logp);
@@ -56,9 +60,10 @@ int rm_rollout_create(struct rm_rollout *r, const struct rm_rollout_spec *spec,
     r->valid = calloc(rows, sizeof *r->valid);
     r->sample = calloc(rows, sizeof *r->sample);
     r->writer = calloc((size_t)(r->steps + 1) * r->actors, sizeof *r->writer);
-    if (!r->x || (plan->state_floats && !r->state) || (r->mask_bytes && !r->mask) || !r->action ||
-        !r->logp || !r->reward || !r->flags || !r->discount || !r->valid || !r->sample ||
-        !r->writer) {
+    if (!r->x || (plan->state_floats && !r->state) ||
+        (r->state && plan->values && r->successors && !r->after) || (plan->values && !r->value) ||
+        (r->mask_bytes && !r->mask) || !r->action || !r->logp || !r->reward || !r->flags ||
+        !r->discount || !r->valid || !r->sample || !r->writer) {
         rm_rollout_destroy(r);
         return rm_fail(error, -ENOMEM, "no memory for a rollout of %u rows of %u lanes",
                        e->rollout.steps, plan->agents * e->actor.worlds);
@@ -71,6 +76,8 @@ void rm_rollout_destroy(struct rm_rollout *r)
     if (r->x)
         r->backend->ops->release(r->backend, r->x);
     free(r->state);
+    free(r->after);
+    free(r->value);
     free(r->mask);
     free(r->action);
     free(r->logp);
@@ -179,12 +186,15 @@ static void copy_row(struct rm_rollout *r, uint32_t actor, uint32_t t, const str
         copy_obs(r, ring, row, lane, worlds, r->x + to * r->inputs);
         memcpy(r->reward + to, row->reward + lane, worlds * sizeof *r->reward);
         memcpy(r->flags + to, row->flags + lane, worlds);
+        const size_t floats = r->plan->state_floats;
+        float *state = t == 0 ? r->state : t == r->steps ? r->after : NULL;
+        if (state)
+            memcpy(state + (to - (size_t)t * r->lanes) * floats, row->state + lane * floats,
+                   worlds * floats * sizeof *state);
         if (t == r->steps)
             continue;
-        const size_t floats = r->plan->state_floats;
-        if (t == 0 && r->state)
-            memcpy(r->state + to * floats, row->state + lane * floats,
-                   worlds * floats * sizeof *r->state);
+        if (r->value)
+            memcpy(r->value + to, row->value + lane, worlds * sizeof *r->value);
         if (r->mask)
             memcpy(r->mask + to * r->mask_bytes, row->mask + (size_t)lane * r->mask_bytes,
                    (size_t)worlds * r->mask_bytes);

@@ -47,6 +47,9 @@ struct rm_rollout {
     /* All (rows, lanes), time first; rows = steps, or steps + 1 where said. */
     float *x;                  /* (steps + 1, lanes, inputs) */
     float *state;              /* (lanes, state_floats) before the first row, or NULL */
+    float *after;              /* (lanes, state_floats) before the successors; NULL: see value */
+    float *value;              /* of the network's output, by the weights that the learner has when
+                                  the rollout is ready; NULL: actors keep none (rm_policy_plan) */
     uint8_t *mask;             /* (lanes, mask_bytes) or NULL */
     int32_t *action;           /* (lanes, words) */
     float *logp;               /* ln of the behaviour's probability */

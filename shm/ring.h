@@ -43,7 +43,8 @@ enum rm_ring_column {
     RM_COLUMN_MASK = 1,  /* u8[mask_bytes] per lane: action a legal iff byte a is 1 */
     RM_COLUMN_LOGP = 2,  /* f32 per lane: behaviour log-probability of the action */
     RM_COLUMN_VALUE = 4, /* f32 per lane: behaviour value estimate */
-    RM_COLUMN_STATE = 8, /* f32[state_floats] per lane: the recurrent state before the answer */
+    RM_COLUMN_STATE = 8, /* f32[state_floats] per lane: the recurrent state before the answer; in
+                            rollout mode of the first row of every rollout */
 };
 
 struct rm_ring_spec {

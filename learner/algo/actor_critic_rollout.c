@@ -25,6 +25,30 @@ static void scale_rewards(struct rm_actor_critic *ac)
     rm_reward_scale_apply(&ac->reward_scale, ac->reward, (size_t)(r->steps + 1) * r->lanes);
 }
 
+/* Actors kept the values of the rows, made by the weights of now; the successors' are left. */
+static void take_values(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const uint32_t outputs = rm_net_workspace_outputs(ac->value_space);
+    const size_t rows = (size_t)r->steps * r->lanes;
+    memcpy(ac->value, r->value, rows * sizeof *ac->value);
+    if (ac->order)
+        rm_sequences_begin(&ac->sequences);
+    if (!r->successors)
+        return;
+    rm_net_prepare(ac->value_space, ac->params);
+    for (uint32_t at = 0, n; at < r->lanes; at += n) {
+        const uint32_t most = ac->order ? r->lanes : FORWARD_ROWS;
+        n = r->lanes - at < most ? r->lanes - at : most;
+        const struct rm_net_input in =
+            ac->order ? rm_sequences_after(&ac->sequences)
+                      : (struct rm_net_input){.x = r->x + (rows + at) * r->inputs, .batch = n};
+        const float *out = rm_net_forward(ac->value_space, ac->params, &in);
+        for (uint32_t i = 0; i < n; i++)
+            ac->value[rows + at + i] = out[(size_t)i * outputs + outputs - 1];
+    }
+}
+
 /* Values of all rows and of the successors; with V-trace, too, what the policy of now would have
  * said of the actions. */
 static void evaluate(struct rm_actor_critic *ac)
@@ -146,7 +170,10 @@ void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
 {
     const struct rm_rollout *r = ac->rollout;
     rm_actor_critic_enter(clock, RM_PHASE_FORWARD);
-    evaluate(ac);
+    if (r->value)
+        take_values(ac);
+    else
+        evaluate(ac);
     rm_values_of(&ac->value_head, ac->value, (size_t)(r->steps + 1) * r->lanes, ac->value);
     rm_actor_critic_enter(clock, RM_PHASE_SAMPLING);
     scale_rewards(ac);

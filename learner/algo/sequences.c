@@ -72,6 +72,12 @@ struct rm_net_input rm_sequences_pass(struct rm_sequences *s, uint32_t step, uin
                                  .restart = s->restart};
 }
 
+struct rm_net_input rm_sequences_after(struct rm_sequences *s)
+{
+    memcpy(s->now, s->rollout->after, (size_t)s->lanes * s->floats * sizeof *s->now);
+    return rm_sequences_pass(s, s->steps, 1);
+}
+
 void rm_sequences_passed(struct rm_sequences *s, uint32_t steps)
 {
     if (steps != s->steps || !s->own)

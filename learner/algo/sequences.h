@@ -45,6 +45,8 @@ void rm_sequences_begin(struct rm_sequences *s);
 /* Its pass, in order: the input of steps [step, step + steps) of all lanes, the successors' row
  * being step `steps` of the rollout. Each goes on from the one before. */
 struct rm_net_input rm_sequences_pass(struct rm_sequences *s, uint32_t step, uint32_t steps);
+/* The successors' row alone, from the states that actors kept of it (rm_rollout.after). */
+struct rm_net_input rm_sequences_after(struct rm_sequences *s);
 /* After the pass over that many steps of the rollout: keeps what the next rollout begins with, if
  * they are all, successors left out. */
 void rm_sequences_passed(struct rm_sequences *s, uint32_t steps);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void destroy(struct rm_backend *b)
 {
@@ -45,22 +46,48 @@ static void run(struct rm_backend *b, void (*fn)(void *work, uint32_t tile), voi
     rm_pool_run(rm_cpu_of(b)->pool, fn, work, tiles);
 }
 
+/* Before what is given out: how to give it back. As long as a cache line, to keep the alignment. */
+struct given {
+    _Alignas(64) size_t mapped; /* bytes, or 0: of malloc's */
+};
+_Static_assert(sizeof(struct given) == 64, "alignment of buffers");
+
+/* From here on buffers are mapped by themselves: pages that nobody uses cost nothing then, and huge
+ * ones, where the host gives them on request, spare the walks through page tables. */
+#define MAPPED_BYTES ((size_t)1 << 20)
+
 static float *alloc_floats(struct rm_backend *b, size_t floats)
 {
     (void)b;
-    if (floats > SIZE_MAX / sizeof(float) - 64)
+    if (floats > (SIZE_MAX / 2) / sizeof(float))
         return NULL;
-    size_t bytes = (floats * sizeof(float) + 63) / 64 * 64;
-    float *p = aligned_alloc(64, bytes ? bytes : 64);
-    if (p)
-        memset(p, 0, bytes ? bytes : 64);
-    return p;
+    const size_t bytes = (floats * sizeof(float) + 63) / 64 * 64 + sizeof(struct given);
+    struct given *given;
+    if (bytes < MAPPED_BYTES) {
+        given = aligned_alloc(64, bytes);
+        if (!given)
+            return NULL;
+        memset(given, 0, bytes);
+    } else {
+        given = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (given == MAP_FAILED)
+            return NULL;
+        madvise(given, bytes, MADV_HUGEPAGE);
+        given->mapped = bytes;
+    }
+    return (float *)(void *)(given + 1);
 }
 
 static void release(struct rm_backend *b, float *p)
 {
     (void)b;
-    free(p);
+    if (!p)
+        return;
+    struct given *given = (struct given *)(void *)p - 1;
+    if (given->mapped)
+        munmap(given, given->mapped);
+    else
+        free(given);
 }
 
 static void copy(struct rm_backend *b, float *to, const float *from, size_t floats)

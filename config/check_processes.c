@@ -1,8 +1,11 @@
 /* implements: config/check.h, for the processes of a run: actors, evaluator, supervisor. */
 #include "config/check_tables.h"
+#include "config/names.h"
+#include "config/traits.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef const struct rm_experiment experiment_t;
 
@@ -31,6 +34,30 @@ static bool memory_least(experiment_t *e, char *text, size_t bytes)
     return e->actor.memory_limit > 0 && e->actor.memory_limit < MEMORY_LEAST &&
            SAY("%" PRIu64 " bytes are too few for the actor itself: at least %" PRIu64,
                e->actor.memory_limit, MEMORY_LEAST);
+}
+
+/* --- devices ------------------------------------------------------------------------------- */
+
+static bool device_form(experiment_t *e, char *text, size_t bytes)
+{
+    const char *d = e->learner.device;
+    const size_t digits = strncmp(d, "cuda:", 5) == 0 ? strspn(d + 5, "0123456789") : 0;
+    const bool numbered = digits > 0 && digits < 4 && d[5 + digits] == '\0';
+    return strcmp(d, "auto") != 0 && strcmp(d, "cpu") != 0 && !numbered &&
+           strncmp(d, "GPU-", 4) != 0 &&
+           SAY("\"%s\" is no device: \"auto\", \"cpu\", \"cuda:N\" or the UUID of a GPU "
+               "(\"GPU-...\", "
+               "as nvidia-smi -L shows it)",
+               d);
+}
+
+static bool device_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    const char *d = e->learner.device;
+    return strcmp(d, "auto") != 0 && strcmp(d, "cpu") != 0 &&
+           !rm_algorithm_traits(e->algorithm.name)->device &&
+           SAY("\"%s\": algorithm.name \"%s\" has no GPU form; \"auto\" or \"cpu\"", d,
+               rm_algorithm_names[e->algorithm.name]);
 }
 
 /* --- evaluation ---------------------------------------------------------------------------- */
@@ -69,6 +96,10 @@ static bool deaths(experiment_t *e, char *text, size_t bytes)
 static const struct rm_check rows[] = {
     {{"actor.worlds", "actor.count"}, worlds_per_actor, "Every actor has a world at least."},
     {{"actor.sandbox", "mode"}, sandbox_mode, "A process of its own is what can be confined."},
+    {{"learner.device"}, device_form, "It names a device, or how one is found."},
+    {{"learner.device", "algorithm.name"},
+     device_algorithm,
+     "A GPU asked for by name is one that the algorithm can use."},
     {{"actor.memory_limit"}, memory_least, "The actor itself fits into its memory."},
     {{"evaluation.worlds", "evaluation.episodes", "evaluation.final_episodes"},
      evaluation_worlds,

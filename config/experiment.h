@@ -4,6 +4,8 @@
 #ifndef RM_CONFIG_EXPERIMENT_H
 #define RM_CONFIG_EXPERIMENT_H
 
+#include "config/compute.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -279,6 +281,9 @@ struct rm_experiment {
     struct {
         uint32_t threads;      /* per learner */
         char isa[RM_TEXT_MAX]; /* "auto", "x86-64-v2", "x86-64-v3", "x86-64-v4" */
+        char device[RM_TEXT_MAX]; /* "auto", "cpu", "cuda:N", "GPU-..." */
+        enum rm_compute compute;
+        uint32_t device_faults; /* errors of a device before it is left alone */
     } learner;
 
     struct {

@@ -360,6 +360,17 @@ const struct rm_key rm_keys[] = {
      .unit = "",
      .hot = RM_COLD,
      .doc = "Instruction set of the kernels: `auto` takes the best of this machine."},
+    TEXT("learner.device", learner.device, RM_KEY_TEXT, 3, RM_TEXT_MAX - 1, "auto",
+         "Where policies are trained: `cpu`, `cuda:N` (the N-th GPU, from 0), a GPU by its UUID "
+         "(`GPU-...`, or enough of it), or `auto`: a GPU where there is one, the algorithm can use "
+         "it and an update is large enough to be worth it, else the CPU; the log says which and "
+         "why. With several GPUs `auto` gives policies one each in turn."),
+    ENUM("learner.compute", learner.compute, rm_compute_names, RM_COMPUTE_FP32,
+         "GPUs: how products are computed. Parameters, optimizer and sums are float32 always."),
+    U32("learner.device_faults", learner.device_faults, 1, 1000, 3, "faults",
+        "Errors of one GPU, each of which cost a learner its process, after which that GPU is left "
+        "alone for the rest of the run: `auto` goes on elsewhere, a GPU asked for by name fails "
+        "the run."),
 
     HOT("evaluation.interval", evaluation.interval, RM_KEY_U64, 0, 1e15, 0, "steps",
         RM_HOT_EVALUATION_INTERVAL,

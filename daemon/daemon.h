@@ -13,6 +13,7 @@
 #include "daemon/log.h"
 #include "daemon/metrics.h"
 #include "daemon/place.h"
+#include "daemon/quarantine.h"
 #include "daemon/rate.h"
 #include "daemon/resume.h"
 #include "daemon/run_directory.h"
@@ -72,6 +73,7 @@ struct rm_daemon {
     struct rm_run_directory directory;
     struct rm_log log;
     struct rm_supervisor supervisor;
+    struct rm_quarantine quarantine;
     struct rm_metrics metrics;
     struct rm_checkpointer checkpoint;
     char resume[RM_SESSION_DIRECTORY_MAX]; /* the checkpoint that it goes on from; "" = none */

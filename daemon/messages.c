@@ -28,4 +28,6 @@ const struct rm_message_row rm_messages[RM_MESSAGE_COUNT] = {
                                "a checkpoint was made, or given up; ERROR says why"},
     [RM_MESSAGE_RESUMED] = {"resumed", "a26f80c53d1e49b7b8047cd5e1392f6a",
                             "the run goes on from a checkpoint"},
+    [RM_MESSAGE_DEVICE] = {"device", "296486a775f2473dab5019cab0386980",
+                           "a GPU failed too often and is left alone; its UUID is in the text"},
 };

@@ -6,6 +6,7 @@
 
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
+#include "shm/duty.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -63,6 +64,43 @@ static void clear_duties(struct rm_daemon *daemon)
     }
 }
 
+static void count_fault(struct rm_daemon *daemon, uint32_t index)
+{
+    char uuid[RM_DEVICE_NAME_MAX];
+    const struct rm_board_worker *slot = &daemon->session.board.workers[index];
+    uint32_t faults;
+    memcpy(uuid, slot->device, sizeof uuid); /* its writer is gone */
+    uuid[sizeof uuid - 1] = '\0';
+    if (!rm_quarantine_fault(&daemon->quarantine, daemon->session.board.run, uuid,
+                             daemon->session.experiment.learner.device_faults, &faults))
+        return;
+    struct rm_log_fields fields = RM_LOG_NO_FIELDS;
+    fields.worker = slot->name;
+    rm_log_message(&daemon->log, RM_LOG_WARNING, RM_MESSAGE_DEVICE, &fields,
+                   "%s failed %u times (learner.device_faults) and is left alone from now on", uuid,
+                   faults);
+}
+
+/* A device took its learner along. In sequential mode that is any of the learners in the process:
+ * all of them if they have devices of their own. */
+static void count_faults(struct rm_daemon *daemon, uint32_t index)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    if (RM_PEEK(&board->workers[index].role) != RM_ROLE_SOLO) {
+        count_fault(daemon, index);
+        return;
+    }
+    for (uint32_t i = 0, before; i < daemon->session.objects.policies; i++) {
+        const uint32_t worker = rm_worker_learner(&daemon->session.objects, i);
+        for (before = 0; before < i; before++)
+            if (!strcmp(board->workers[rm_worker_learner(&daemon->session.objects, before)].device,
+                        board->workers[worker].device))
+                break;
+        if (before == i)
+            count_fault(daemon, worker);
+    }
+}
+
 static void on_process_exit(uv_process_t *handle, int64_t status, int signal)
 {
     struct process *process = handle->data;
@@ -82,6 +120,8 @@ static void on_process_exit(uv_process_t *handle, int64_t status, int signal)
         RM_RAISE(&slot->state, RM_WORKER_NONE);
     if (RM_PEEK(&slot->role) == RM_ROLE_SOLO)
         clear_duties(daemon);
+    if (signal == 0 && status == RM_EXIT_CUDA)
+        count_faults(daemon, index);
     rm_supervisor_exited(&daemon->supervisor, index, &report, words, rm_now_ns());
 }
 

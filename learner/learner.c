@@ -3,6 +3,8 @@
 #include "actor/worlds.h"
 #include "config/config.h"
 #include "config/saver.h"
+#include "learner/backend/device.h"
+#include "learner/device.h"
 #include "learner/method.h"
 #include "learner/policy_file.h"
 #include "learner/publisher.h"
@@ -23,6 +25,7 @@ struct rm_learner {
     const struct rm_policy_plan *plan;
     struct rm_board_policy *counters;
     struct rm_board_run *run;
+    struct rm_board_worker *slot;
     char directory[PATH_MAX]; /* of the run; "" = no files */
 
     struct rm_world world;
@@ -55,14 +58,35 @@ static int open_world(struct rm_learner *l, struct rm_error *error)
     return 0;
 }
 
-static int open_method(struct rm_learner *l, struct rm_error *error)
+/* A device error that only a new process leaves behind: then it is in *error. */
+static bool device_failed(const struct rm_learner *l, struct rm_error *error)
 {
-    const struct rm_experiment *e = l->experiment;
-    int rc = rm_backend_cpu_create(&l->backend, e->learner.threads, e->learner.isa, error);
-    if (rc)
-        return rm_fail_within(error, rc, "learner.isa \"%s\"", e->learner.isa);
-    rc = rm_publisher_open(&l->publisher, &l->session->weights[l->policy], l->backend, l->counters,
-                           error);
+    return l->backend && l->backend->device && l->backend->device->failed(l->backend, error);
+}
+
+static void close_method(struct rm_learner *l)
+{
+    if (l->method)
+        l->method->ops->destroy(l->method);
+    rm_publisher_close(&l->publisher);
+    if (l->backend)
+        rm_backend_destroy(l->backend);
+    l->method = NULL;
+    l->backend = NULL;
+}
+
+static int open_backend(struct rm_learner *l, const struct rm_device_choice *choice,
+                        const struct rm_device_wish *wish, struct rm_error *error)
+{
+    fprintf(stderr, "learner of %s: %s\n", l->plan->name, choice->why);
+    rm_device_tell(l->slot, choice);
+    return rm_device_open(&l->backend, choice, wish, error);
+}
+
+static int make_method(struct rm_learner *l, struct rm_error *error)
+{
+    int rc = rm_publisher_open(&l->publisher, &l->session->weights[l->policy], l->backend,
+                               l->counters, error);
     if (rc)
         return rc;
     const struct rm_method_spec spec = {
@@ -75,7 +99,33 @@ static int open_method(struct rm_learner *l, struct rm_error *error)
         .updates = RM_PEEK(&l->counters->updates),
         .attempts = RM_PEEK(&l->counters->updates_skipped),
     };
-    return rm_method_of(e, l->policy)->create(&l->method, &spec, error);
+    rc = rm_method_of(l->experiment, l->policy)->create(&l->method, &spec, error);
+    if (!rc)
+        return 0;
+    l->method = NULL;
+    if (l->backend->device && !device_failed(l, error) &&
+        l->backend->device->shortage(l->backend)[0])
+        rm_fail(error, -ENOMEM, "%s", l->backend->device->shortage(l->backend));
+    return rc;
+}
+
+/* What "auto" chose and cannot be had after all is done without. */
+static int open_method(struct rm_learner *l, struct rm_error *error)
+{
+    struct rm_device_wish wish = rm_device_wish_of(l->session, l->policy);
+    struct rm_device_choice choice;
+    int rc = rm_device_choose(&choice, &wish, error);
+    if (!rc)
+        rc = open_backend(l, &choice, &wish, error);
+    if (!rc)
+        rc = make_method(l, error);
+    if (!rc || !choice.device || choice.asked_for)
+        return rc;
+    close_method(l);
+    wish.cannot = error->text;
+    rm_device_choose(&choice, &wish, NULL);
+    rc = open_backend(l, &choice, &wish, error);
+    return rc ? rc : make_method(l, error);
 }
 
 static const float *params(const struct rm_learner *l)
@@ -280,6 +330,8 @@ static int do_work(void *self, struct rm_error *error)
     rm_phase_enter(&l->clock, RM_PHASE_OTHER);
     read_settings(l);
     int rc = l->method->ops->turn(l->method, &turn, error);
+    if (device_failed(l, error))
+        return -EIO;
     if (!rc && turn == RM_METHOD_FINISHED)
         rc = finish(l, error);
     else if (!rc)
@@ -305,6 +357,7 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
     l->plan = &session->plan.policy[policy];
     l->counters = &session->board.policies[policy];
     l->run = session->board.run;
+    l->slot = &session->board.workers[worker];
     l->saved = UINT64_MAX;
     snprintf(l->directory, sizeof l->directory, "%s", run_directory);
     l->saver =
@@ -315,6 +368,8 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
         rc = open_method(l, error);
     if (!rc)
         rc = begin(l, error);
+    if (device_failed(l, error))
+        rc = RM_LEARNER_DEVICE_FAILED;
     if (rc) {
         rm_fail_within(error, rc, "learner of policy %s", l->plan->name);
         rm_learner_destroy(l);
@@ -337,17 +392,18 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
     return 0;
 }
 
+bool rm_learner_device_failed(const struct rm_learner *l)
+{
+    return device_failed(l, NULL);
+}
+
 void rm_learner_destroy(struct rm_learner *l)
 {
     if (!l)
         return;
     rm_saver_end(&l->saver);
     free(l->copy);
-    if (l->method)
-        l->method->ops->destroy(l->method);
-    rm_publisher_close(&l->publisher);
-    if (l->backend)
-        rm_backend_destroy(l->backend);
+    close_method(l);
     if (l->env)
         l->world.ops->close(l->env);
     rm_world_close(&l->world);

@@ -9,6 +9,14 @@
 
 struct rm_learner;
 
+/* What creating one returns when a device failed in a way that only a new process leaves behind
+ * (RM_EXIT_CUDA): no errno. */
+#define RM_LEARNER_DEVICE_FAILED (-0x7ffe)
+
+/* Whether that happened since: what do_work() and save() failed of. Such a learner is not to be
+ * destroyed, the process is to end. */
+bool rm_learner_device_failed(const struct rm_learner *learner);
+
 /* run_directory: where checkpoints and the final policy go; "" writes no files. */
 int rm_learner_create(struct rm_learner **learner, struct rm_session *session, uint32_t policy,
                       const char *run_directory, struct rm_duty *duty, struct rm_error *error);

@@ -1,6 +1,7 @@
 /* ringmaster-learner: trains one policy. Started by ringmasterd with the session's descriptors (see
  * shm/objects.h); exit codes are those of shm/duty.h. */
 #include "actor/plan.h"
+#include "learner/device.h"
 #include "learner/learner.h"
 
 #include <errno.h>
@@ -22,7 +23,9 @@ static const char usage[] =
     "  --parent PID         exit when this process, its parent, is gone\n"
     "  --help, --version\n"
     "\n"
-    "Exit codes: 0 finished or stopped, 1 failed, 2 wrong command line, 125 do not restart.\n";
+    "Exit codes: 0 finished or stopped, 1 failed, 2 wrong command line, 70 device error, 125 do "
+    "not\n"
+    "restart.\n";
 
 struct arguments {
     uint32_t policy;
@@ -107,14 +110,21 @@ static int train(struct rm_session *session, const struct arguments *arguments,
         rm_session_wake(session, rm_worker_learner(&session->objects, arguments->policy));
     if (rm_duty_signals(&wake, arguments->parent, error))
         return RM_EXIT_FAILED;
-    if (rm_learner_create(&learner, session, arguments->policy, arguments->directory, &duty,
-                          error)) {
+    const int made =
+        rm_learner_create(&learner, session, arguments->policy, arguments->directory, &duty, error);
+    if (made) {
         const int failed = say_failed(session, arguments->policy, error);
+        if (made == RM_LEARNER_DEVICE_FAILED)
+            return RM_EXIT_CUDA;
+        if (rm_device_hopeless(made))
+            return RM_EXIT_NEVER;
         return session->resume[0] ? RM_EXIT_NEVER : failed; /* rather than begin anew unasked */
     }
     int code = rm_duty_run(&duty, error);
     if (code == RM_EXIT_OK && rm_learner_save(learner, error))
         code = RM_EXIT_FAILED;
+    if (code == RM_EXIT_FAILED && rm_learner_device_failed(learner))
+        return RM_EXIT_CUDA; /* its context is lost: nothing of it can be taken down */
     rm_learner_destroy(learner);
     return code;
 }

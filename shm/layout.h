@@ -166,8 +166,8 @@ static_assert(sizeof(struct rm_board_worker) == 768, "board worker");
 
 static_assert(offsetof(struct rm_board_run, state) == 128, "board run");
 static_assert(offsetof(struct rm_board_run, settings) == 152, "board run");
-static_assert(offsetof(struct rm_board_run, scores) == 768, "board run");
-static_assert(sizeof(struct rm_board_run) == 1664, "board run");
+static_assert(offsetof(struct rm_board_run, scores) == 1536, "board run");
+static_assert(sizeof(struct rm_board_run) == 2432, "board run");
 
 /* The region of a board: this, then policies[], agents[], workers[] at the offsets given. */
 struct rm_board {

@@ -99,6 +99,9 @@ static int run(const char *run_directory, const char *resume, int parent, struct
         for (uint32_t i = 0; r == RM_EXIT_OK && i < solo.session.objects.policies; i++)
             if (rm_learner_save(solo.learners[i], error) < 0)
                 r = RM_EXIT_FAILED;
+        for (uint32_t i = 0; r == RM_EXIT_FAILED && i < solo.session.objects.policies; i++)
+            if (rm_learner_device_failed(solo.learners[i]))
+                return RM_EXIT_CUDA; /* its context is lost: nothing of it can be taken down */
     } else {
         r = resume ? RM_EXIT_NEVER : RM_EXIT_FAILED; /* rather than begin anew unasked */
     }

@@ -121,6 +121,8 @@ struct rm_device_ops {
 
     /* Whether there was a sticky error: the text names device, UUID, call and error. */
     bool (*failed)(struct rm_backend *b, struct rm_error *error);
+    /* What the last allocation that failed asked for, and what was free; "" if none did. */
+    const char *(*shortage)(struct rm_backend *b);
     void (*counts)(struct rm_backend *b, struct rm_device_counts *counts);
 
     const struct rm_device_value_ops *values;

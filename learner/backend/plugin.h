@@ -6,6 +6,7 @@
 #ifndef RM_LEARNER_BACKEND_PLUGIN_H
 #define RM_LEARNER_BACKEND_PLUGIN_H
 
+#include "config/compute.h"
 #include "learner/backend/backend.h"
 #include "shm/base/error.h"
 
@@ -16,15 +17,6 @@
 /* Goes up with every change of backend.h or device.h that a plugin can see. */
 #define RM_PLUGIN_API    1u
 #define RM_PLUGIN_SYMBOL "ringmaster_backend_plugin"
-
-/* How products are computed: learner.compute. Parameters, moments and sums are float32 always. */
-enum rm_compute {
-    RM_COMPUTE_FP32 = 0,
-    RM_COMPUTE_TF32, /* 10 bits of mantissa in products */
-    RM_COMPUTE_BF16, /* 8 bits */
-    RM_COMPUTE_FP16, /* 11 bits, with a loss scale kept on the device */
-    RM_COMPUTE_COUNT
-};
 
 struct rm_device_info {
     uint32_t index;        /* the runtime's */

@@ -39,6 +39,7 @@ struct rm_cuda {
     /* The first error, and what gave it. */
     cudaError_t error;
     char call[64];
+    struct rm_error shortage; /* of the last allocation that failed */
     char words[256]; /* where the library's are not the runtime's */
 
     /* draws() */

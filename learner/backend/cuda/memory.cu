@@ -23,8 +23,9 @@ void *rm_cuda_alloc(struct rm_backend *b, size_t bytes, struct rm_error *error)
         size_t free = 0, all = 0;
         cudaGetLastError(); /* not sticky: the next call is to have its own */
         cudaMemGetInfo(&free, &all);
-        rm_fail(error, -ENOMEM, "%s (%s): %zu bytes asked for, %zu of %zu free: %s", c->info.name,
-                c->info.uuid, size, free, all, cudaGetErrorString(rc));
+        rm_fail(&c->shortage, -ENOMEM, "%s (%s): %zu bytes asked for, %zu of %zu free: %s",
+                c->info.name, c->info.uuid, size, free, all, cudaGetErrorString(rc));
+        rm_fail(error, -ENOMEM, "%s", c->shortage.text);
         return NULL;
     }
     c->counts.allocations++;
@@ -54,9 +55,10 @@ void *rm_cuda_alloc_host(struct rm_backend *b, size_t bytes, struct rm_error *er
     const cudaError_t rc = cudaHostAlloc(&p, bytes ? bytes : 1, cudaHostAllocDefault);
     if (rc != cudaSuccess) {
         cudaGetLastError();
-        rm_fail(error, -ENOMEM,
+        rm_fail(&c->shortage, -ENOMEM,
                 "no %zu bytes of pinned memory: %s. Is there a limit of locked memory (ulimit -l)?",
                 bytes, cudaGetErrorString(rc));
+        rm_fail(error, -ENOMEM, "%s", c->shortage.text);
         return NULL;
     }
     c->counts.allocations++;

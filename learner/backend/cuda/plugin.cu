@@ -43,8 +43,8 @@ static bool failed(struct rm_backend *b, struct rm_error *error)
     const struct rm_cuda *c = rm_cuda_of(b);
     if (c->error == cudaSuccess)
         return false;
-    rm_fail(error, -EIO, "CUDA error %d in %s on device %u, %s (%s): %s", (int)c->error, c->call,
-            c->info.index, c->info.name, c->info.uuid, c->words);
+    rm_fail(error, -EIO, "CUDA error %d (%s) on %s, cuda:%u %.40s, in %s", (int)c->error, c->words,
+            c->info.uuid, c->info.index, c->info.name, c->call);
     return true;
 }
 
@@ -118,6 +118,11 @@ static void draws(struct rm_backend *b, const uint64_t *before, uint64_t times)
     rm_cuda_of(b)->times = times;
 }
 
+static const char *shortage(struct rm_backend *b)
+{
+    return rm_cuda_of(b)->shortage.text;
+}
+
 static void counts(struct rm_backend *b, struct rm_device_counts *out)
 {
     *out = rm_cuda_of(b)->counts;
@@ -161,6 +166,7 @@ static struct rm_device_ops device_table(void)
     d.graph_destroy = rm_cuda_graph_destroy;
     d.draws = draws;
     d.failed = failed;
+    d.shortage = shortage;
     d.counts = counts;
     return d;
 }
@@ -195,7 +201,8 @@ static int create(struct rm_backend **backend, const struct rm_device_spec *spec
     c->backend.self = c;
     int rc = describe(spec->index, &c->info, error);
     if (!rc) {
-        bool made = RM_CUDA(c, cudaSetDevice((int)spec->index));
+        bool made = RM_CUDA(c, cudaSetDevice((int)spec->index)) &&
+                    RM_CUDA(c, cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
         for (int i = 0; i < RM_DEVICE_STREAMS && made; i++)
             made = RM_CUDA(c, cudaStreamCreateWithFlags(&c->streams[i], cudaStreamNonBlocking));
         made = made && RM_CUDA(c, cudaMalloc(&c->sums, RM_CUDA_SUMS * sizeof *c->sums)) &&

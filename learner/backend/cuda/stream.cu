@@ -20,7 +20,8 @@ int rm_cuda_mark_create(struct rm_backend *b, struct rm_device_mark **mark, stru
     *mark = NULL;
     if (!m)
         return rm_fail(error, -ENOMEM, "no memory for a mark");
-    if (!RM_CUDA(rm_cuda_of(b), cudaEventCreateWithFlags(&m->event, cudaEventDisableTiming))) {
+    if (!RM_CUDA(rm_cuda_of(b), cudaEventCreateWithFlags(&m->event, cudaEventDisableTiming |
+                                                                        cudaEventBlockingSync))) {
         free(m);
         rm_cuda_of(b)->backend.device->failed(b, error);
         return -EIO;

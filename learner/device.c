@@ -1,0 +1,203 @@
+#include "learner/device.h"
+
+#include "config/traits.h"
+#include "learner/algo/algo.h"
+#include "learner/backend/device.h"
+#include "learner/net/net.h"
+#include "shm/atomic.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what there is --------------------------------------------------------------------------- */
+
+struct devices {
+    struct rm_device_info info[RM_DEVICES_MAX];
+    uint32_t count;
+};
+
+static int find_devices(struct devices *found, struct rm_error *error)
+{
+    const struct rm_backend_plugin *plugin;
+    uint32_t count = 0;
+    found->count = 0;
+    int rc = rm_plugin_open(&plugin, error);
+    if (!rc)
+        rc = plugin->devices(found->info, RM_DEVICES_MAX, &count, error);
+    if (rc)
+        return rc;
+    found->count = count < RM_DEVICES_MAX ? count : RM_DEVICES_MAX;
+    return found->count ? 0 : rm_fail(error, -ENODEV, "there is no CUDA device");
+}
+
+static bool in_quarantine(const struct rm_board_run *run, const char *uuid)
+{
+    const uint32_t n = run ? RM_SEE(&run->quarantined) : 0;
+    for (uint32_t i = 0; i < n && i < RM_BOARD_QUARANTINED; i++)
+        if (strcmp(run->quarantine[i], uuid) == 0)
+            return true;
+    return false;
+}
+
+static bool is_called(const struct rm_device_info *info, const char *name)
+{
+    char numbered[24];
+    snprintf(numbered, sizeof numbered, "cuda:%u", info->index);
+    if (strcmp(name, numbered) == 0)
+        return true;
+    return strlen(name) > 4 && strncmp(info->uuid, name, strlen(name)) == 0;
+}
+
+/* --- choosing -------------------------------------------------------------------------------- */
+
+static int take_cpu(struct rm_device_choice *choice, const char *why)
+{
+    snprintf(choice->why, sizeof choice->why, "cpu: %s", why);
+    return 0;
+}
+
+static int take(struct rm_device_choice *choice, const struct rm_device_info *info, const char *why)
+{
+    choice->device = true;
+    choice->info = *info;
+    snprintf(choice->why, sizeof choice->why, "cuda:%u, %.80s (%s)%s: %s", info->index, info->name,
+             info->uuid, info->mps ? ", shared through MPS" : "", why);
+    return 0;
+}
+
+static int choose_by_name(struct rm_device_choice *choice, const struct rm_device_wish *wish,
+                          struct rm_error *error)
+{
+    struct devices found;
+    choice->asked_for = true;
+    if (wish->cannot)
+        return rm_fail(error, -ENOTSUP, "learner.device \"%s\": %s", wish->device, wish->cannot);
+    const int rc = find_devices(&found, error);
+    if (rc)
+        return rm_fail_within(error, rc, "learner.device \"%s\"", wish->device);
+    for (uint32_t i = 0; i < found.count; i++) {
+        if (!is_called(&found.info[i], wish->device))
+            continue;
+        if (in_quarantine(wish->run, found.info[i].uuid))
+            return rm_fail(error, -EHOSTDOWN,
+                           "learner.device \"%s\": %s failed learner.device_faults times and is "
+                           "left alone; \"auto\" would go on without it",
+                           wish->device, found.info[i].uuid);
+        return take(choice, &found.info[i], "asked for");
+    }
+    return rm_fail(error, -ENODEV, "learner.device \"%s\": of %u GPU%s here none is called so",
+                   wish->device, found.count, found.count == 1 ? "" : "s");
+}
+
+static int choose(struct rm_device_choice *choice, const struct rm_device_wish *wish)
+{
+    struct devices found;
+    struct rm_error error = {""};
+    char why[256];
+    uint32_t usable = 0;
+    if (wish->cannot)
+        return take_cpu(choice, wish->cannot);
+    if (wish->flops < RM_DEVICE_WORTH_FLOPS) {
+        snprintf(why, sizeof why, "an update is %.3g Mflop, too short for a GPU (from %.3g on)",
+                 wish->flops / 1e6, RM_DEVICE_WORTH_FLOPS / 1e6);
+        return take_cpu(choice, why);
+    }
+    if (find_devices(&found, &error))
+        return take_cpu(choice, error.text);
+    for (uint32_t i = 0; i < found.count; i++)
+        if (!in_quarantine(wish->run, found.info[i].uuid))
+            found.info[usable++] = found.info[i];
+    if (!usable)
+        return take_cpu(choice, "every GPU here failed too often and is left alone");
+    snprintf(why, sizeof why, "an update is %.3g Mflop", wish->flops / 1e6);
+    return take(choice, &found.info[wish->policy % usable], why);
+}
+
+int rm_device_choose(struct rm_device_choice *choice, const struct rm_device_wish *wish,
+                     struct rm_error *error)
+{
+    *choice = (struct rm_device_choice){0};
+    if (strcmp(wish->device, "cpu") == 0)
+        return take_cpu(choice, "asked for");
+    if (strcmp(wish->device, "auto") == 0)
+        return choose(choice, wish);
+    return choose_by_name(choice, wish, error);
+}
+
+bool rm_device_hopeless(int code)
+{
+    static const int codes[] = {-ENODEV, -ENOENT, -ENOTSUP, -ELIBACC, -EPROTO, -EHOSTDOWN};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (code == codes[i])
+            return true;
+    return false;
+}
+
+/* --- of a learner ---------------------------------------------------------------------------- */
+
+/* Rows of an update. */
+static uint64_t rows_of(const struct rm_session *session, uint32_t policy)
+{
+    const struct rm_experiment *e = &session->experiment;
+    if (!rm_algorithm_traits(e->algorithm.name)->rollout)
+        return (uint64_t)e->sample.batch * (e->sample.sequence ? e->sample.sequence : 1);
+    const uint64_t lanes = (uint64_t)session->plan.policy[policy].agents * e->actor.worlds;
+    return lanes * e->rollout.steps / (e->algorithm.minibatches ? e->algorithm.minibatches : 1);
+}
+
+/* Forward and twice that back; what else passes through the network is not counted. */
+static double update_flops(const struct rm_session *session, uint32_t policy)
+{
+    const struct rm_experiment *e = &session->experiment;
+    const uint64_t rows = rows_of(session, policy);
+    struct rm_error ignored;
+    struct rm_net *net;
+    if (rm_net_compile(&net, &e->network, &session->plan.policy[policy].shape, &ignored))
+        return 0; /* the learner says why when it compiles it */
+    const uint32_t quantiles = rm_net_uses_quantiles(net) ? rm_algo_quantiles(e) : 0;
+    const uint32_t batch = rows < UINT32_MAX ? (uint32_t)rows : UINT32_MAX;
+    const double flops = 3 * rm_net_forward_flops(net, batch, quantiles);
+    rm_net_destroy(net);
+    return flops;
+}
+
+struct rm_device_wish rm_device_wish_of(const struct rm_session *session, uint32_t policy)
+{
+    const struct rm_experiment *e = &session->experiment;
+    struct rm_device_wish wish = {
+        .device = e->learner.device,
+        .compute = e->learner.compute,
+        .isa = e->learner.isa,
+        .threads = e->learner.threads,
+        .policy = policy,
+        .flops = update_flops(session, policy),
+        .run = session->board.run,
+    };
+    if (rm_frozen_policy(e, policy))
+        wish.cannot = "a frozen opponent trains nothing";
+    else if (!rm_algorithm_traits(e->algorithm.name)->device)
+        wish.cannot = "the algorithm has no GPU form";
+    return wish;
+}
+
+int rm_device_open(struct rm_backend **backend, const struct rm_device_choice *choice,
+                   const struct rm_device_wish *wish, struct rm_error *error)
+{
+    const struct rm_backend_plugin *plugin;
+    *backend = NULL;
+    if (!choice->device) {
+        const int rc = rm_backend_cpu_create(backend, wish->threads, wish->isa, error);
+        return rc ? rm_fail_within(error, rc, "learner.isa \"%s\"", wish->isa) : 0;
+    }
+    const struct rm_device_spec spec = {
+        .index = choice->info.index, .compute = wish->compute, .threads = wish->threads};
+    const int rc = rm_plugin_open(&plugin, error);
+    return rc ? rc : plugin->create(backend, &spec, error);
+}
+
+void rm_device_tell(struct rm_board_worker *slot, const struct rm_device_choice *choice)
+{
+    snprintf(slot->device, sizeof slot->device, "%s", choice->device ? choice->info.uuid : "cpu");
+}

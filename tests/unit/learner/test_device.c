@@ -1,0 +1,76 @@
+/* Which device a learner trains on, where there is no plugin: refused or done without, in words.
+ * With one: tests/cuda. */
+#include "learner/device.h"
+
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct rm_device_wish wish_of(const char *device)
+{
+    return (struct rm_device_wish){
+        .device = device, .isa = "auto", .threads = 1, .flops = 10 * RM_DEVICE_WORTH_FLOPS};
+}
+
+static void auto_takes_the_cpu_and_says_why(void **state)
+{
+    struct rm_device_wish wish = wish_of("auto");
+    struct rm_device_choice choice;
+    struct rm_error error = {""};
+    (void)state;
+    assert_int_equal(rm_device_choose(&choice, &wish, &error), 0);
+    assert_false(choice.device);
+    assert_non_null(strstr(choice.why, "cpu: RINGMASTER_CUDA_PLUGIN: /nowhere/plugin.so"));
+
+    wish.flops = RM_DEVICE_WORTH_FLOPS / 2;
+    assert_int_equal(rm_device_choose(&choice, &wish, &error), 0);
+    assert_non_null(strstr(choice.why, "an update is 10 Mflop, too short for a GPU"));
+
+    wish.cannot = "the algorithm has no GPU form";
+    assert_int_equal(rm_device_choose(&choice, &wish, &error), 0);
+    assert_string_equal(choice.why, "cpu: the algorithm has no GPU form");
+}
+
+static void a_device_asked_for_by_name_is_refused(void **state)
+{
+    static const char *const names[] = {"cuda:0", "GPU-12345678"};
+    struct rm_device_choice choice;
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct rm_device_wish wish = wish_of(names[i]);
+        struct rm_error error = {""};
+        const int rc = rm_device_choose(&choice, &wish, &error);
+        assert_int_equal(rc, -ENOENT);
+        assert_true(rm_device_hopeless(rc));
+        assert_non_null(strstr(error.text, "learner.device"));
+        assert_non_null(strstr(error.text, names[i]));
+    }
+}
+
+static void the_cpu_asked_for_is_not_argued_with(void **state)
+{
+    const struct rm_device_wish wish = wish_of("cpu");
+    struct rm_device_choice choice;
+    struct rm_error error = {""};
+    struct rm_backend *backend;
+    (void)state;
+    assert_int_equal(rm_device_choose(&choice, &wish, &error), 0);
+    assert_string_equal(choice.why, "cpu: asked for");
+    assert_int_equal(rm_device_open(&backend, &choice, &wish, &error), 0);
+    assert_string_equal(backend->name, "cpu");
+    assert_null(backend->device);
+    rm_backend_destroy(backend);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(auto_takes_the_cpu_and_says_why),
+        cmocka_unit_test(a_device_asked_for_by_name_is_refused),
+        cmocka_unit_test(the_cpu_asked_for_is_not_argued_with),
+    };
+    setenv("RINGMASTER_CUDA_PLUGIN", "/nowhere/plugin.so", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

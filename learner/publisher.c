@@ -3,6 +3,7 @@
 #include "shm/atomic.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,30 +34,67 @@ void rm_publisher_close(struct rm_publisher *p)
 
 void rm_publisher_resume(struct rm_publisher *p, const float *params, uint64_t updates)
 {
+    memcpy(p->host, params, p->weights->count * sizeof *params);
     p->backend->ops->upload(p->backend, p->last, params, p->weights->count);
     p->due_at = p->stamped = updates;
 }
 
+/* ||params - last||^2. */
+static double moved_by(const struct rm_publisher *p, const float *params)
+{
+    return p->backend->ops->sum_squares_diff(p->backend, params, p->last, p->weights->count);
+}
+
 /* Relative to what was published; infinite when that was all zeros. */
-static double change(const struct rm_publisher *p, const float *params)
+static double change(const struct rm_publisher *p, double moved)
+{
+    return sqrt(moved / p->backend->ops->sum_squares(p->backend, p->last, p->weights->count));
+}
+
+/* Numbers among them that are none, or so large that the next update cannot be finite. The
+ * learner's guard says so only after that update; how far they are from the last ones says so now,
+ * and is computed anyway. */
+static bool exploded(double moved)
+{
+    return !(moved <= (double)FLT_MAX);
+}
+
+static void give(struct rm_publisher *p, uint64_t updates, uint64_t round)
+{
+    const struct rm_weights_stamp stamp = {
+        .updates = p->stamped, .round = round, .env_steps = p->env_steps};
+    RM_POKE(&p->counters->published, rm_weights_publish(p->weights, p->host, stamp));
+    p->due_at = updates;
+}
+
+static void give_new(struct rm_publisher *p, const float *params, uint64_t updates, uint64_t round)
 {
     struct rm_backend *b = p->backend;
-    const double moved = b->ops->sum_squares_diff(b, params, p->last, p->weights->count);
-    return sqrt(moved / b->ops->sum_squares(b, p->last, p->weights->count));
+    b->ops->download(b, p->host, params, p->weights->count);
+    b->ops->upload(b, p->last, p->host, p->weights->count);
+    p->stamped = updates;
+    give(p, updates, round);
+}
+
+static void skip(struct rm_publisher *p, uint64_t updates)
+{
+    RM_ADD_OWN(&p->counters->publish_skipped, 1);
+    p->due_at = updates;
 }
 
 void rm_publisher_publish(struct rm_publisher *p, const float *params, uint64_t updates,
                           uint64_t round)
 {
-    struct rm_backend *b = p->backend;
-    if (RM_PEEK(&p->counters->published) > 0)
-        RM_POKE(&p->counters->publish_change, change(p, params));
-    b->ops->download(b, p->host, params, p->weights->count);
-    b->ops->upload(b, p->last, p->host, p->weights->count);
-    const struct rm_weights_stamp stamp = {
-        .updates = updates, .round = round, .env_steps = p->env_steps};
-    RM_POKE(&p->counters->published, rm_weights_publish(p->weights, p->host, stamp));
-    p->due_at = p->stamped = updates;
+    if (RM_PEEK(&p->counters->published) > 0) {
+        const double moved = moved_by(p, params);
+        if (exploded(moved)) {
+            skip(p, updates);
+            give(p, updates, round);
+            return;
+        }
+        RM_POKE(&p->counters->publish_change, change(p, moved));
+    }
+    give_new(p, params, updates, round);
 }
 
 bool rm_publisher_offer(struct rm_publisher *p, const float *params, uint64_t updates,
@@ -64,11 +102,12 @@ bool rm_publisher_offer(struct rm_publisher *p, const float *params, uint64_t up
 {
     if (updates - p->due_at < p->interval)
         return false;
-    if (p->min_change > 0 && change(p, params) < p->min_change) {
-        RM_ADD_OWN(&p->counters->publish_skipped, 1);
-        p->due_at = updates;
+    const double moved = moved_by(p, params), by = change(p, moved);
+    if (exploded(moved) || (p->min_change > 0 && by < p->min_change)) {
+        skip(p, updates);
         return false;
     }
-    rm_publisher_publish(p, params, updates, round);
+    RM_POKE(&p->counters->publish_change, by);
+    give_new(p, params, updates, round);
     return true;
 }

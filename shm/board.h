@@ -84,7 +84,7 @@ struct rm_board_policy {
     _Atomic uint64_t samples;                     /* transitions sampled */
     _Atomic uint64_t samples_torn;       /* drawn again because the writer lapped the copy */
     _Atomic uint64_t published;          /* versions */
-    _Atomic uint64_t publish_skipped;    /* due by interval, change below the threshold */
+    _Atomic uint64_t publish_skipped;    /* due, but changed too little or exploded */
     _Atomic uint64_t sample_blocked_ns;  /* learner asleep on the limiter */
     _Atomic uint64_t age_sum, age_count; /* sampled rows' age, in env steps of the policy */
     _Atomic uint64_t replay_rows, replay_capacity;         /* transitions held, and most */

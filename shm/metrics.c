@@ -64,7 +64,7 @@ const struct rm_metric rm_policy_metrics[] = {
            "transitions drawn again because the writer overwrote them while they were copied"),
     POLICY(COUNTER, U64, "published", published, "versions", "weights versions published"),
     POLICY(COUNTER, U64, "publish_skipped", publish_skipped, "versions",
-           "publications skipped because the weights had changed too little"),
+           "publications skipped because the weights had changed too little, or had exploded"),
     POLICY(COUNTER, U64, "sample_blocked_ns", sample_blocked_ns, "nanoseconds",
            "time that the learner slept because the limiter held it back"),
     POLICY(COUNTER, U64, "age_sum", age_sum, "steps",

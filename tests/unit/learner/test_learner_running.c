@@ -152,6 +152,12 @@ static void set_rate(struct run *r, double rate)
              RM_PEEK(&r->session.board.run->settings_version) + 1);
 }
 
+static void sane(const struct run *r)
+{
+    for (size_t i = 0; i < r->session.weights[0].count; i++)
+        assert_true(fabsf(r->params[i]) < 1e3f);
+}
+
 static void goes_back(const char *algorithm, const char *more)
 {
     struct run r;
@@ -163,6 +169,8 @@ static void goes_back(const char *algorithm, const char *more)
         assert_true(i < 100000);
         rollouts = RM_PEEK(&board(&r)->rollouts);
         turn(&r);
+        look(&r);
+        sane(&r);
     }
     /* With it ended the rollout, whose targets were made for what is no more. */
     assert_int_equal(RM_PEEK(&board(&r)->rollouts), rollouts + 1);
@@ -172,8 +180,7 @@ static void goes_back(const char *algorithm, const char *more)
     until_rollout(&r, RM_PEEK(&board(&r)->rollouts) + 20);
     assert_int_equal(RM_PEEK(&board(&r)->updates_skipped), skipped);
     look(&r);
-    for (size_t i = 0; i < r.session.weights[0].count; i++)
-        assert_true(fabsf(r.params[i]) < 1e3f);
+    sane(&r);
     stop(&r);
 }
 

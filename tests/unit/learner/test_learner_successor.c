@@ -130,14 +130,27 @@ static void what_stays_infinite_ends_it(void **state)
     rm_replay_run_stop(&r);
 }
 
-/* A rate far too large for a while: the weights of before are back, and learning goes on from them.
- */
+static double largest_published(struct rm_replay_run *r)
+{
+    const uint64_t count = r->session.weights[0].count;
+    struct rm_weights_stamp stamp;
+    float *params = malloc(count * sizeof *params), largest = 0;
+    assert_int_equal(rm_weights_read(&r->session.weights[0], params, count, &stamp, NULL), 1);
+    for (uint64_t i = 0; i < count; i++)
+        largest = isfinite(params[i]) ? fmaxf(largest, fabsf(params[i])) : INFINITY;
+    free(params);
+    return (double)largest;
+}
+
+/* A rate far too large for a while: the weights of before are back, and learning goes on from
+ * them. Nobody is given those in between, although every update is published. */
 static void what_passes_is_rolled_back(void **state)
 {
     (void)state;
     struct rm_replay_run r;
     rm_replay_run_start(&r, RM_REPLAY_DQN, "free",
-                        RM_REPLAY_FREE "\"debug\": {\"finite_patience\": 4}");
+                        RM_REPLAY_FREE
+                        "\"debug\": {\"finite_patience\": 4}, \"publish\": {\"interval\": 1}");
     while (RM_PEEK(&board(&r)->updates) < 120) {
         rm_test_turn(&r.duty[0]);
         rm_replay_run_learn(&r);
@@ -147,7 +160,9 @@ static void what_passes_is_rolled_back(void **state)
     while (RM_PEEK(&board(&r)->rollbacks) == 0) {
         rm_test_turn(&r.duty[0]);
         rm_replay_run_learn(&r);
+        assert_true(largest_published(&r) < 1e3);
     }
+    assert_true(RM_PEEK(&board(&r)->publish_skipped) > 0);
     assert_int_equal(RM_PEEK(&board(&r)->updates_skipped), 4);
     r.session.board.run->settings[RM_HOT_LEARNING_RATE] = 1e-3;
     RM_RAISE(&r.session.board.run->settings_version, 3);

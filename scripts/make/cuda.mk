@@ -13,6 +13,10 @@ CUDA_FLAGS = -std=c++17 -O3 -lineinfo -I. $(CUDA_GENCODE) -Werror all-warnings -
              -Xcompiler -fPIC,-Wall,-Wextra,-Werror,-Wno-missing-field-initializers,-Wno-format-truncation,-fvisibility=hidden \
              -DRM_VERSION='"$(VERSION)"'
 
+# Files whose numbers are the CPU's to the bit: products and sums are rounded one by one.
+CUDA_EXACT := scans
+$(foreach f,$(CUDA_EXACT),$(BUILD)/obj/learner/backend/cuda/$(f).cu.o): CUDA_FLAGS += -fmad=false
+
 $(BUILD)/obj/learner/backend/cuda/%.cu.o: learner/backend/cuda/%.cu $(wildcard learner/backend/cuda/*.h learner/backend/*.h) scripts/make/cuda.mk
 	@mkdir -p $(@D)
 	@echo "  NVCC    $<"

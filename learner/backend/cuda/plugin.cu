@@ -1,5 +1,6 @@
 /* plugin: ringmaster-cuda.so's one symbol, devices, and the backend object. */
 #include "learner/backend/cuda/memory.h"
+#include "learner/backend/cuda/policy.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -168,6 +169,7 @@ static struct rm_device_ops device_table(void)
     d.failed = failed;
     d.shortage = shortage;
     d.counts = counts;
+    d.policies = &rm_cuda_policies;
     return d;
 }
 

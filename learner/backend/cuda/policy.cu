@@ -1,0 +1,132 @@
+/* Minibatches of a rollout: which rows the next one has, how its advantages are normalised, and
+ * what is booked after it. */
+#include "learner/backend/cuda/policy.h"
+
+#define ROW_THREADS 256u
+
+/* --- the next minibatch ---------------------------------------------------------------------- */
+
+struct part {
+    uint32_t from, entries;
+};
+
+/* Parts beyond the last of a rollout with few samples are empty. */
+__device__ static struct part part_of(const struct rm_device_passes *p)
+{
+    const uint64_t n = p->entries, parts = p->parts ? p->parts : 1;
+    const uint64_t part = p->part < parts ? p->part : parts;
+    const uint64_t next = part < parts ? part + 1 : parts;
+    const struct part at = {(uint32_t)(n * part / parts),
+                            (uint32_t)(n * next / parts - n * part / parts)};
+    return at;
+}
+
+__global__ static void pick_rows(struct rm_device_take k)
+{
+    const struct part at = part_of(k.passes);
+    const uint32_t *order = k.order + (size_t)k.passes->pass * k.stride + at.from;
+    RM_EACH(i, (size_t)k.steps * k.most)
+    {
+        const uint32_t t = (uint32_t)(i / k.most), j = (uint32_t)(i % k.most);
+        const uint32_t last = at.entries ? at.entries - 1 : 0;
+        const uint32_t entry = at.entries ? order[j < last ? j : last] : 0;
+        const uint32_t row = t * k.lanes + entry;
+        k.index[i] = row;
+        k.weight[i] = j < at.entries ? k.valid[row] : 0;
+        if (k.entry && t == 0)
+            k.entry[j] = entry;
+        if (k.restart)
+            k.restart[i] = (uint8_t)(k.flags[row] & k.first_flag);
+    }
+}
+
+/* One block: how many are samples, and the moments of their advantages. */
+__global__ static void weigh_rows(struct rm_device_take k)
+{
+    __shared__ double room[RM_SUM_THREADS];
+    const uint32_t rows = k.steps * k.most;
+    struct rm_device_passes *p = k.passes;
+    double sum = 0;
+    for (uint32_t i = threadIdx.x; i < rows; i += RM_SUM_THREADS)
+        sum += (double)k.weight[i];
+    const double n = rm_block_sum(sum, room);
+    double mean = 0, square = 0;
+    if (k.normalise) {
+        sum = 0;
+        for (uint32_t i = threadIdx.x; i < rows; i += RM_SUM_THREADS)
+            sum += k.weight[i] > 0 ? (double)k.advantage[k.index[i]] : 0;
+        mean = rm_block_sum(sum, room) / (n > 0 ? n : 1);
+        sum = 0;
+        for (uint32_t i = threadIdx.x; i < rows; i += RM_SUM_THREADS) {
+            const double off = (double)k.advantage[k.index[i]] - mean;
+            sum += k.weight[i] > 0 ? off * off : 0;
+        }
+        square = rm_block_sum(sum, room);
+    }
+    if (threadIdx.x != 0)
+        return;
+    p->batch = (uint32_t)n;
+    p->mean = k.normalise ? (n > 1 ? (float)mean : 0) : p->whole_mean;
+    p->scale = !k.normalise ? p->whole_scale
+               : n > 1      ? (float)(1 / (sqrt(square / (n - 1)) + 1e-8))
+                            : 1;
+    *k.knobs = k.knobs_of[(size_t)p->pass * k.knobs_stride + p->part];
+}
+
+static void take(struct rm_backend *b, const struct rm_device_take *k)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    const size_t rows = (size_t)k->steps * k->most;
+    RM_RUN(c, pick_rows, rm_cuda_blocks(c, rows, ROW_THREADS), ROW_THREADS, *k);
+    RM_RUN(c, weigh_rows, 1, RM_SUM_THREADS, *k);
+}
+
+/* --- after it -------------------------------------------------------------------------------- */
+
+__device__ static void end_pass(double target_kl, struct rm_device_passes *p,
+                                struct rm_device_figures *figures)
+{
+    p->kl = p->pass_samples > 0 ? p->pass_kl / p->pass_samples : 0;
+    p->pass_kl = p->pass_samples = 0;
+    p->part = 0;
+    p->pass++;
+    if (target_kl > 0 && p->kl > target_kl)
+        figures->stop = 1;
+}
+
+__global__ static void book(double target_kl, struct rm_device_passes *p,
+                            struct rm_device_figures *figures)
+{
+    if (figures->stop)
+        return;
+    if (!figures->skip) {
+        for (uint32_t k = 0; k < RM_SUM_COUNT; k++)
+            p->sums[k] += p->now[k];
+        p->made += p->batch;
+        p->pass_kl += p->now[RM_SUM_KL];
+        p->pass_samples += p->batch;
+    }
+    if (++p->part >= p->parts)
+        end_pass(target_kl, p, figures);
+}
+
+static void passed(struct rm_backend *b, double target_kl, struct rm_device_passes *passes,
+                   struct rm_device_figures *figures)
+{
+    RM_RUN(rm_cuda_of(b), book, 1, 1, target_kl, passes, figures);
+}
+
+static struct rm_device_policy_ops table()
+{
+    struct rm_device_policy_ops o = {};
+    o.values = rm_cuda_policy_values;
+    o.gae = rm_cuda_gae;
+    o.vtrace = rm_cuda_vtrace;
+    o.returns = rm_cuda_returns;
+    o.take = take;
+    o.loss = rm_cuda_policy_loss;
+    o.passed = passed;
+    return o;
+}
+
+const struct rm_device_policy_ops rm_cuda_policies = table();

@@ -1,0 +1,222 @@
+/* The policy's distribution: ln pi(a) of given actions, and the loss of policy_loss.h with its
+ * gradient. A thread has a row, and goes through its actions in the order of policy_loss.isa.c. */
+#include "learner/backend/cuda/policy.h"
+
+#define ROW_THREADS   128u
+#define ILLEGAL_LOGIT (-1e30f)
+
+/* One choice of a row. */
+struct choice {
+    const float *logits;
+    const uint8_t *mask; /* NULL: all are legal */
+    uint32_t actions;
+};
+
+struct softmax {
+    float max, sum, log_sum;
+};
+
+__device__ static float logit_of(const struct choice *c, uint32_t action)
+{
+    return c->mask && !c->mask[action] ? ILLEGAL_LOGIT : c->logits[action];
+}
+
+__device__ static struct softmax softmax_of(const struct choice *c)
+{
+    struct softmax s = {-INFINITY, 0, 0};
+    for (uint32_t a = 0; a < c->actions; a++) {
+        const float l = logit_of(c, a);
+        s.max = l > s.max ? l : s.max;
+    }
+    for (uint32_t a = 0; a < c->actions; a++)
+        s.sum += expf(logit_of(c, a) - s.max);
+    s.log_sum = logf(s.sum);
+    return s;
+}
+
+__device__ static float logp_of(const struct choice *c, const struct softmax *s, int32_t action)
+{
+    return logit_of(c, (uint32_t)action) - s->max - s->log_sum;
+}
+
+/* --- values ---------------------------------------------------------------------------------- */
+
+__device__ static float logp_of_row(const struct rm_device_values *v, size_t row)
+{
+    const struct rm_categorical *d = &v->distribution;
+    float logp = 0;
+    for (uint32_t i = 0, offset = 0; i < d->choices; offset += d->choice_actions[i++]) {
+        const struct choice c = {v->out + row * v->outputs + offset,
+                                 v->mask ? v->mask + row * d->actions + offset : NULL,
+                                 d->choice_actions[i]};
+        const struct softmax s = softmax_of(&c);
+        logp += logp_of(&c, &s, v->action[row * d->choices + i]);
+    }
+    return logp;
+}
+
+__global__ static void take_values(struct rm_device_values v)
+{
+    RM_EACH(row, v.rows)
+    {
+        const double z = v.out[(row + 1) * v.outputs - 1];
+        v.value[row] = (float)(v.head->mean + v.head->deviation * z);
+        if (v.logp && row < v.answered)
+            v.logp[row] = logp_of_row(&v, row);
+    }
+}
+
+void rm_cuda_policy_values(struct rm_backend *b, const struct rm_device_values *values)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    RM_RUN(c, take_values, rm_cuda_blocks(c, values->rows, ROW_THREADS), ROW_THREADS, *values);
+}
+
+/* --- loss ------------------------------------------------------------------------------------ */
+
+struct sample {
+    size_t row; /* of the rollout */
+    float weight, advantage, scale;
+    float logp, entropy, d_logp;
+};
+
+__device__ static struct choice open_choice(const struct rm_device_policy_loss *l, size_t i,
+                                            size_t row, uint32_t choice, uint32_t offset)
+{
+    const struct rm_policy_loss *p = &l->loss;
+    const struct choice c = {l->out + i * p->outputs + offset,
+                             p->mask ? p->mask + row * p->distribution.actions + offset : NULL,
+                             p->distribution.choice_actions[choice]};
+    return c;
+}
+
+__device__ static float entropy_of(const struct choice *c, const struct softmax *s)
+{
+    float mean = 0;
+    for (uint32_t a = 0; a < c->actions; a++) {
+        const float off = logit_of(c, a) - s->max;
+        mean += expf(off) * off;
+    }
+    return s->log_sum - mean / s->sum;
+}
+
+__device__ static void weigh(const struct rm_device_policy_loss *l, size_t i, struct sample *s)
+{
+    const struct rm_categorical *d = &l->loss.distribution;
+    for (uint32_t k = 0, offset = 0; k < d->choices; offset += d->choice_actions[k++]) {
+        const struct choice c = open_choice(l, i, s->row, k, offset);
+        const struct softmax soft = softmax_of(&c);
+        s->entropy += entropy_of(&c, &soft);
+        s->logp += logp_of(&c, &soft, l->loss.action[s->row * d->choices + k]);
+    }
+}
+
+__device__ static void keep(const struct rm_device_policy_loss *l, size_t i, enum rm_policy_sum sum,
+                            float x, float weight)
+{
+    l->part[(size_t)sum * l->rows + i] = x * weight;
+}
+
+__device__ static void surrogate(const struct rm_device_policy_loss *l, size_t i, struct sample *s)
+{
+    const struct rm_policy_loss *p = &l->loss;
+    const float log_ratio = s->logp - p->logp[s->row];
+    const float low = 1 - p->clip, high = 1 + p->clip;
+    const float ratio = expf(log_ratio < 80 ? log_ratio : 80);
+    const float above = ratio < low ? low : ratio;
+    const float bounded = above > high ? high : above;
+    const float free = ratio * s->advantage, held = bounded * s->advantage;
+    const bool plain = p->clip <= 0;
+    const float policy = plain ? -s->advantage * s->logp : free < held ? -free : -held;
+    const float d = plain ? -s->advantage : free <= held ? -free : 0;
+    s->d_logp = d * s->scale * s->weight;
+    keep(l, i, RM_SUM_POLICY, policy, s->weight);
+    keep(l, i, RM_SUM_KL, (ratio - 1) - log_ratio, s->weight);
+    keep(l, i, RM_SUM_CLIPPED, !plain && bounded != ratio ? 1.0f : 0.0f, s->weight);
+    keep(l, i, RM_SUM_ENTROPY, s->entropy, s->weight);
+}
+
+__device__ static void value_part(const struct rm_device_policy_loss *l, size_t i,
+                                  const struct sample *s)
+{
+    const struct rm_policy_loss *p = &l->loss;
+    const size_t at = (i + 1) * p->outputs - 1;
+    const float most = p->value_clip > 0 ? p->value_clip : INFINITY;
+    const float v = l->out[at], target = p->target[s->row], old = p->value[s->row];
+    const float off = v - target, moved = v - old;
+    const float above = moved < -most ? -most : moved;
+    const float bounded = above > most ? most : above;
+    const float held = bounded == moved ? off : old + bounded - target;
+    const float free = off * off, other = held * held;
+    keep(l, i, RM_SUM_VALUE, 0.5f * (free > other ? free : other), s->weight);
+    l->d_out[at] = (free >= other ? off : 0) * (s->scale * p->value_coefficient) * s->weight;
+}
+
+__device__ static void logits_part(const struct rm_device_policy_loss *l, size_t i,
+                                   const struct sample *s)
+{
+    const struct rm_policy_loss *p = &l->loss;
+    const struct rm_categorical *d = &p->distribution;
+    const float bonus = s->scale * l->knobs->entropy_coefficient * s->weight;
+    for (uint32_t k = 0, offset = 0; k < d->choices; offset += d->choice_actions[k++]) {
+        const struct choice c = open_choice(l, i, s->row, k, offset);
+        const struct softmax soft = softmax_of(&c);
+        const float entropy = entropy_of(&c, &soft), inverse = 1 / soft.sum;
+        const int32_t action = p->action[s->row * d->choices + k];
+        for (uint32_t a = 0; a < c.actions; a++) {
+            const float off = logit_of(&c, a) - soft.max;
+            const float prob = expf(off) * inverse, ln = off - soft.log_sum;
+            const float chosen = action == (int32_t)a ? 1.0f : 0.0f;
+            l->d_out[i * p->outputs + offset + a] =
+                s->d_logp * (chosen - prob) + bonus * prob * (ln + entropy);
+        }
+    }
+}
+
+__global__ static void rows_of_loss(struct rm_device_policy_loss l)
+{
+    const uint32_t batch = l.passes->batch;
+    RM_EACH(i, l.rows)
+    {
+        struct sample s = {};
+        s.row = l.loss.index ? l.loss.index[i] : i;
+        s.weight = l.weight[i];
+        s.scale = 1.0f / (float)(batch ? batch : 1);
+        s.advantage = (l.loss.advantage[s.row] - l.passes->mean) * l.passes->scale;
+        weigh(&l, i, &s);
+        surrogate(&l, i, &s);
+        value_part(&l, i, &s);
+        logits_part(&l, i, &s);
+    }
+}
+
+/* One block: the sums in one order, and the loss. */
+__global__ static void sum_loss(struct rm_device_policy_loss l)
+{
+    __shared__ double room[RM_SUM_THREADS];
+    double sums[RM_SUM_COUNT];
+    if (l.figures->stop) /* the last loss is that of the last minibatch that counted */
+        return;
+    for (uint32_t k = 0; k < RM_SUM_COUNT; k++) {
+        double sum = 0;
+        for (uint32_t i = threadIdx.x; i < l.rows; i += RM_SUM_THREADS)
+            sum += (double)l.part[(size_t)k * l.rows + i];
+        sums[k] = rm_block_sum(sum, room);
+    }
+    if (threadIdx.x != 0)
+        return;
+    const uint32_t batch = l.passes->batch;
+    for (uint32_t k = 0; k < RM_SUM_COUNT; k++)
+        l.passes->now[k] = sums[k];
+    l.figures->last_loss =
+        (sums[RM_SUM_POLICY] + (double)l.loss.value_coefficient * sums[RM_SUM_VALUE] -
+         (double)l.knobs->entropy_coefficient * sums[RM_SUM_ENTROPY]) /
+        (batch ? batch : 1);
+}
+
+void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_device_policy_loss *loss)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    RM_RUN(c, rows_of_loss, rm_cuda_blocks(c, loss->rows, ROW_THREADS), ROW_THREADS, *loss);
+    RM_RUN(c, sum_loss, 1, RM_SUM_THREADS, *loss);
+}

@@ -1,0 +1,133 @@
+/* device_policy: what an actor-critic learner does on a device beside the network: values and
+ * advantages of a rollout, its minibatches, their loss with its gradient, and when to stop. The
+ * CPU's gae.h, vtrace.h, value_head.h, policy_loss.h and minibatch.h, whose equations these are,
+ * with the numbers of one rollout in device memory from its beginning to its end.
+ *
+ * All pointers are device memory but where said. What an update needs is read from device memory,
+ * so that one captured update serves all minibatches of all rollouts: buffers are those of the
+ * largest, and rows beyond the last of a smaller one repeat it with weight 0, which changes
+ * nothing.
+ *
+ * Sums have one order that depends on shapes alone. A rollout's scans are bit for bit the CPU's. */
+#ifndef RM_LEARNER_BACKEND_DEVICE_POLICY_H
+#define RM_LEARNER_BACKEND_DEVICE_POLICY_H
+
+#include "learner/algo/policy_loss.h"
+#include "learner/algo/vtrace.h"
+#include "learner/backend/device.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How far learning from a rollout is. `samples` to `parts` come with the rollout, the rest is
+ * cleared with it. */
+struct rm_device_passes {
+    uint32_t samples; /* rows of the rollout that are samples */
+    uint32_t entries; /* of a pass's order: samples, or lanes where networks are recurrent */
+    uint32_t parts;   /* minibatches of a pass */
+    uint32_t pass, part;
+    uint32_t batch;                /* samples of the minibatch in hand */
+    float mean, scale;             /* of its advantages: (A - mean) * scale */
+    float whole_mean, whole_scale; /* of the rollout's */
+    uint32_t unused[2];
+    double now[RM_SUM_COUNT];  /* sums over the minibatch in hand: enum rm_policy_sum */
+    double sums[RM_SUM_COUNT]; /* over all that were not skipped */
+    double made;               /* samples that `sums` are over */
+    double pass_kl, pass_samples;
+    double kl; /* of the last whole pass, a mean */
+    double explained_variance;
+};
+
+/* value_head.h's state. Plain: mean 0, deviation 1, and `follow` of rm_device_returns is 0. */
+struct rm_device_value_head {
+    double mean, deviation, second;
+    uint64_t updates;
+};
+
+enum rm_device_follow { RM_FOLLOW_NOTHING = 0, RM_FOLLOW_MOMENTS, RM_FOLLOW_AVERAGED };
+
+/* A pass over the rollout's rows: what came out of the network becomes values and ln pi(a). */
+struct rm_device_values {
+    const float *out; /* (rows, outputs) */
+    uint32_t rows, outputs;
+    const struct rm_device_value_head *head;
+    float *value; /* (rows) in the rewards' units */
+    /* And of the first `answered` rows, where logp is not NULL: */
+    uint32_t answered;
+    struct rm_categorical distribution;
+    const uint8_t *mask;   /* (answered, actions) or NULL */
+    const int32_t *action; /* (answered, choices) */
+    float *logp;           /* (answered) */
+};
+
+/* After the scan: statistics of returns, PopArt's step, then values and returns in the network's
+ * units, and how advantages are normalised over the rollout. */
+struct rm_device_returns {
+    uint32_t rows;          /* steps * lanes */
+    const uint32_t *sample; /* (rows) the first passes->samples are rows that are samples */
+    const float *advantage; /* (rows) */
+    float *value, *target;  /* (rows) */
+    enum rm_device_follow follow;
+    double beta_least;
+    float *weight, *bias; /* of the value's last product, in the parameters */
+    uint32_t weights;
+    bool normalise; /* over the rollout; else whole_scale is 1 / deviation */
+    struct rm_device_value_head *head;
+    struct rm_device_passes *passes;
+    struct rm_device_figures *figures; /* `stop` is set where there is no sample, else cleared */
+};
+
+/* The next minibatch: rows [n part / parts, n (part + 1) / parts) of the pass's order. */
+struct rm_device_take {
+    const uint32_t *order; /* (epochs, stride) */
+    uint32_t stride;
+    uint32_t most;         /* entries of the largest minibatch */
+    uint32_t steps, lanes; /* recurrent: entries are lanes, each with all its steps; else 1 and 1 */
+    const float *valid;    /* of the rollout's rows */
+    const uint8_t *flags;  /* recurrent: of the rollout's rows, RM_FLAG_*; else NULL */
+    uint32_t first_flag;   /* which of them begins an episode */
+    const float *advantage;
+    bool normalise; /* advantages over the minibatch; else passes->whole_* */
+    const struct rm_device_knobs *knobs_of; /* (epochs, knobs_stride) of each update */
+    uint32_t knobs_stride;
+    /* Made: */
+    uint32_t *index;  /* (steps, most) rows of the rollout */
+    float *weight;    /* (steps, most) 1: a sample; 0: none */
+    uint32_t *entry;  /* (most) recurrent: lanes; else NULL */
+    uint8_t *restart; /* (steps, most) recurrent; else NULL */
+    struct rm_device_knobs *knobs;
+    struct rm_device_passes *passes;
+};
+
+/* Loss and gradient of the minibatch in hand. Of `loss`: index is take's, and advantage_mean,
+ * advantage_scale, scale and entropy_coefficient are passed over: they are on the device. */
+struct rm_device_policy_loss {
+    struct rm_policy_loss loss;
+    uint32_t rows;       /* of the batch */
+    const float *weight; /* take's */
+    const float *out;    /* (rows, outputs) */
+    float *d_out;        /* (rows, outputs) */
+    float *part;         /* (RM_SUM_COUNT, rows) room */
+    const struct rm_device_knobs *knobs;
+    struct rm_device_passes *passes;
+    struct rm_device_figures *figures; /* last_loss is set */
+};
+
+struct rm_device_policy_ops {
+    void (*values)(struct rm_backend *b, const struct rm_device_values *values);
+    /* gae.h; vtrace.h with ratio = exp(logp_now - logp_then), `vtrace->ratio` passed over. */
+    void (*gae)(struct rm_backend *b, const struct rm_rollout_rows *rows, float lambda,
+                float *advantage, float *target);
+    void (*vtrace)(struct rm_backend *b, const struct rm_rollout_rows *rows,
+                   const struct rm_vtrace *vtrace, const float *logp_now, const float *logp_then,
+                   float *advantage, float *target);
+    void (*returns)(struct rm_backend *b, const struct rm_device_returns *returns);
+    void (*take)(struct rm_backend *b, const struct rm_device_take *take);
+    void (*loss)(struct rm_backend *b, const struct rm_device_policy_loss *loss);
+    /* After the optimizer's step: books the minibatch unless it was skipped, goes to the next one,
+     * and after a pass whose KL is above target_kl (0: none) sets figures->stop. */
+    void (*passed)(struct rm_backend *b, double target_kl, struct rm_device_passes *passes,
+                   struct rm_device_figures *figures);
+};
+
+#endif

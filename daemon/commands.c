@@ -178,7 +178,7 @@ static const struct rm_field status_fields[] = {
     {"reason", RM_FIELD_STRING, false, "why it failed"},
     {"run_directory", RM_FIELD_STRING, true, "where the run leaves its files"},
     {"config_file", RM_FIELD_STRING, true, "what it was started from"},
-    {"uptime_s", RM_FIELD_NUMBER, true, "seconds since the run's start"},
+    {"uptime_s", RM_FIELD_NUMBER, true, "seconds that the run has taken, as in metrics.csv"},
     {"trained_s", RM_FIELD_NUMBER, true, "seconds from the run's start to the end of its budget"},
     {"progress", RM_FIELD_OBJECT, true,
      "steps and budget (per agent, over all worlds), fraction, left_s"},
@@ -202,7 +202,7 @@ static const struct rm_field status_fields[] = {
 static const struct rm_field metrics_arguments[] = {
     {"describe", RM_FIELD_BOOLEAN, false, "with names, units, kinds and meanings"}, FIELDS_END};
 static const struct rm_field metrics_fields[] = {
-    {"time_s", RM_FIELD_NUMBER, true, "seconds since the run's start"},
+    {"time_s", RM_FIELD_NUMBER, true, "seconds that the run has taken, as in metrics.csv"},
     {"policies", RM_FIELD_ARRAY, true, "per policy: name, values"},
     {"workers", RM_FIELD_ARRAY, true, "per worker: name, role, values"},
     {"definitions", RM_FIELD_OBJECT, false, "per kind of block, what each value is"},

@@ -122,6 +122,38 @@ static int csv_row(int fd, const struct rm_board_view *board, double time_s, uin
     return rc;
 }
 
+/* --- going on ------------------------------------------------------------------------------- */
+
+/* Where the line begins that ends before `end`: after a newline, or at 0. */
+static off_t line_start(int fd, off_t end)
+{
+    char text[4096];
+    while (end > 0) {
+        const off_t from = end > (off_t)sizeof text ? end - (off_t)sizeof text : 0;
+        const ssize_t n = pread(fd, text, (size_t)(end - from), from);
+        const char *newline = n > 0 ? memrchr(text, '\n', (size_t)n) : NULL;
+        if (newline)
+            return from + (newline - text) + 1;
+        end = from;
+    }
+    return 0;
+}
+
+/* What a predecessor left: of a row that it did not finish nothing stays, and the time of its last
+ * one is where this run's begins. */
+static int go_on(struct rm_metrics *m, off_t bytes)
+{
+    char first[64] = "";
+    const off_t whole = line_start(m->csv_fd, bytes);
+    if (whole < bytes && ftruncate(m->csv_fd, whole) < 0)
+        return -errno;
+    if (whole == 0)
+        return 0;
+    if (pread(m->csv_fd, first, sizeof first - 1, line_start(m->csv_fd, whole - 1)) > 0)
+        m->before_s = strtod(first, NULL); /* 0 of the names */
+    return 0;
+}
+
 int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *directory,
                     const struct rm_board_view *board, bool csv, bool tensorboard,
                     struct rm_error *error)
@@ -133,8 +165,9 @@ int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *d
         metrics->csv_fd = rm_run_directory_open(directory, "metrics.csv", error);
         if (metrics->csv_fd < 0)
             return metrics->csv_fd;
+        rc = go_on(metrics, lseek(metrics->csv_fd, 0, SEEK_END));
         /* A run that goes on has its names already. */
-        if (lseek(metrics->csv_fd, 0, SEEK_END) == 0)
+        if (rc == 0 && lseek(metrics->csv_fd, 0, SEEK_END) == 0)
             rc = csv_row(metrics->csv_fd, board, 0, 0, true);
         if (rc < 0)
             rm_fail(error, rc, "cannot write metrics.csv: %s", strerror(-rc));
@@ -164,6 +197,7 @@ int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *boa
                      uint64_t steps)
 {
     int rc = 0;
+    time_s += metrics->before_s;
     if (metrics->csv_fd >= 0)
         rc = csv_row(metrics->csv_fd, board, time_s, steps, false);
     if (metrics->board.fd >= 0) {

@@ -2,7 +2,7 @@
  * TensorBoard scalars every metrics.interval_s, made from the tables of shm/board.h. The columns of
  * the CSV are those of rm_metrics_columns(), fixed for a run:
  *
- *   time_s                         since the run's start
+ *   time_s                         that the run has taken, predecessors' included
  *   steps                          per agent, over all worlds
  *   score_last, score_episodes     of whole episodes
  *   agent.NAME.reward_last ..      per agent
@@ -25,16 +25,18 @@
 struct rm_metrics {
     int csv_fd;                  /* -1 = off */
     struct rm_tensorboard board; /* fd -1 = off */
+    double before_s; /* what a predecessor in the same run directory had taken by its last row */
     uint64_t rows;
     uint64_t failures; /* rows that could not be written whole */
 };
 
+/* Goes on with the file that is there. */
 int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *directory,
                     const struct rm_board_view *board, bool csv, bool tensorboard,
                     struct rm_error *error);
 
-/* Writes a row. `steps` is the step of the TensorBoard scalars. Returns 0 or negative errno, e.g.
- * for a full disk; the run goes on without the row. */
+/* Writes a row. `time_s`: since this process began to train; `steps` is the step of the TensorBoard
+ * scalars. Returns 0 or negative errno, e.g. for a full disk; the run goes on without the row. */
 int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *board, double time_s,
                      uint64_t steps);
 

@@ -87,7 +87,7 @@ int rm_run_directory_open(const struct rm_run_directory *directory, const char *
 {
     char path[sizeof directory->path + 64];
     snprintf(path, sizeof path, "%s/%s", directory->path, file);
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0)
         return rm_fail(error, -errno, "cannot open %s: %s", path, strerror(errno));
     return fd;

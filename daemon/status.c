@@ -335,7 +335,8 @@ json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe)
             json_pack("{s:s,s:s,s:o}", "name", board->workers[w].name, "role",
                       rm_role_name(RM_PEEK(&board->workers[w].role)), "values",
                       values(rm_worker_metrics, rm_worker_metric_count, &board->workers[w])));
-    json_t *o = json_pack("{s:f,s:o,s:o}", "time_s", seconds(rm_now_ns() - daemon->started_ns),
+    json_t *o = json_pack("{s:f,s:o,s:o}", "time_s",
+                          daemon->metrics.before_s + seconds(rm_now_ns() - daemon->started_ns),
                           "policies", policies, "workers", workers);
     if (describe && o)
         json_object_set_new(o, "definitions",

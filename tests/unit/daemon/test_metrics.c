@@ -163,6 +163,31 @@ static void a_row_is_written_whole_or_not_at_all(void **state)
     assert_string_equal(cell("steps"), "33");
 }
 
+/* After a kill in the middle of a row, and after an end. */
+static void time_goes_on_where_a_predecessor_left_it(void **state)
+{
+    (void)state;
+    struct rm_metrics metrics;
+    char path[sizeof directory.path + 32];
+    static const char *const times[] = {"10", "12.5", "15", "17.5"};
+    snprintf(path, sizeof path, "%s/metrics.csv", directory.path);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(rm_metrics_open(&metrics, &directory, &board, true, false, NULL), 0);
+        if (i == 0)
+            assert_int_equal(rm_metrics_write(&metrics, &board, 7.5, 1), 0);
+        assert_int_equal(rm_metrics_write(&metrics, &board, i == 0 ? 10 : 2.5, 77), 0);
+        rm_metrics_close(&metrics);
+        read_csv();
+        assert_string_equal(cell("time_s"), times[i]);
+        if (i == 1) {
+            FILE *file = fopen(path, "a");
+            assert_non_null(file);
+            fputs("17.25,9", file);
+            fclose(file);
+        }
+    }
+}
+
 static void both_off_writes_nothing(void **state)
 {
     (void)state;
@@ -203,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(rows_say_what_the_board_says),
         T(a_row_is_written_whole_or_not_at_all),
+        T(time_goes_on_where_a_predecessor_left_it),
         T(both_off_writes_nothing),
         cmocka_unit_test(rates_are_of_the_last_seconds),
     };

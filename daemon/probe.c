@@ -22,9 +22,10 @@
 
 extern char **environ;
 
-/* The configuration as a worker gets it; what it writes goes to `said`. */
-static int start(const char *program, int config, int said, pid_t *pid, struct rm_error *error)
+/* The configuration as a worker gets it; what it writes goes to `said`. Its pid, or negative. */
+static pid_t start(const char *program, int config, int said, struct rm_error *error)
 {
+    pid_t pid = -1;
     char *arguments[] = {(char *)program, (char *)"--probe", NULL};
     posix_spawn_file_actions_t files;
 
@@ -34,10 +35,12 @@ static int start(const char *program, int config, int said, pid_t *pid, struct r
         posix_spawn_file_actions_adddup2(&files, said, STDOUT_FILENO);
         posix_spawn_file_actions_adddup2(&files, said, STDERR_FILENO);
         posix_spawn_file_actions_adddup2(&files, config, RM_FD_CONFIG);
-        rc = posix_spawn(pid, program, &files, NULL, arguments, environ);
+        rc = posix_spawn(&pid, program, &files, NULL, arguments, environ);
         posix_spawn_file_actions_destroy(&files);
     }
-    return rc ? rm_fail(error, -rc, "the world cannot be tried: %s: %s", program, strerror(rc)) : 0;
+    if (rc)
+        return rm_fail(error, -rc, "the world cannot be tried: %s: %s", program, strerror(rc));
+    return pid;
 }
 
 /* Has it ended within so many milliseconds? */
@@ -105,16 +108,15 @@ static int judge(const struct rm_experiment *e, int status, bool hung, int said,
 int rm_probe_world(const struct rm_experiment *experiment, double patience_s,
                    struct rm_error *error)
 {
-    char program[PATH_MAX];
+    char folder[PATH_MAX], program[PATH_MAX + 20];
     bool hung = false;
-    pid_t pid;
 
     if (!experiment->world.library[0])
         return 0;
-    int rc = rm_libexec_find(program, sizeof program - 20, error);
+    int rc = rm_libexec_find(folder, sizeof folder, error);
     if (rc < 0)
         return rc;
-    strcat(program, "/ringmaster-actor");
+    snprintf(program, sizeof program, "%s/ringmaster-actor", folder);
     struct rm_session *session = calloc(1, sizeof *session); /* for its text alone */
     int said = memfd_create("probe", MFD_CLOEXEC);
     if (!session || said < 0) {
@@ -123,8 +125,10 @@ int rm_probe_world(const struct rm_experiment *experiment, double patience_s,
         session->experiment = *experiment;
         rc = rm_session_config_text(session, error);
         if (rc == 0) {
-            rc = start(program, session->config.fd, said, &pid, error);
-            if (rc == 0) {
+            const pid_t pid = start(program, session->config.fd, said, error);
+            if (pid < 0) {
+                rc = pid;
+            } else {
                 const int status = wait_for(pid, patience_s, &hung);
                 rc = judge(experiment, status, hung, said, error);
             }

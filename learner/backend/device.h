@@ -50,8 +50,8 @@ struct rm_device_counts {
 /* What the host knows of an update before it begins, in device memory: copied there from pinned
  * memory ahead of each launch, read by the operations of a captured update. */
 struct rm_device_knobs {
-    uint64_t before; /* updates attempted before this one: keys its draws */
-    double learning_rate;
+    uint64_t before;           /* updates attempted before this one: keys its draws */
+    double learning_rate;      /* of this update: by the schedule */
     float grad_clip;           /* 0: none */
     float target_tau;          /* target += tau (params - target) after this update; 0 does not, 1
                                   makes them equal to the bit */
@@ -62,18 +62,23 @@ struct rm_device_knobs {
 /* What comes of updates, in device memory: sums since it was last cleared, fetched once per report.
  * A skipped update adds to `skipped` and `skipped_in_row` only. */
 struct rm_device_figures {
-    uint64_t made, skipped;           /* updates; not cleared */
-    uint64_t skipped_in_row;          /* at the moment; not cleared */
-    uint64_t steps;                   /* of the optimizer: for bias correction; not cleared */
-    uint64_t reports;                 /* updates in the sums below */
-    double loss, grad_norm;           /* sums over these */
-    double sums[8];                   /* of the losses' own: see device_values.h, device_policy.h */
-    double samples;                   /* sums[] are over */
-    double last_loss, last_grad_norm; /* of the latest update, skipped or not */
-    uint32_t skip;                    /* within an update: 1 from where it is known to be skipped */
-    uint32_t stop; /* within a rollout: 1 when passes that follow do nothing (KL) */
-    float scale;   /* of the gradient, by its norm */
-    float unused;
+    uint64_t made, skipped;  /* updates; not cleared */
+    uint64_t skipped_in_row; /* at the moment; not cleared */
+    uint64_t steps;          /* of the optimizer: for bias correction; not cleared */
+    uint64_t reports;        /* updates in the sums below */
+    double loss, grad_norm;  /* sums over these */
+    double sums[8];          /* of the losses' own: see device_values.h, device_policy.h */
+    double samples;          /* sums[] are over */
+    double last_loss;        /* of the latest update, skipped or not: its loss sets it */
+    double last_grad_norm;   /* norm() of device_optimizer.h does */
+    /* Sums of the update under way: its loss sets them, norm() adds them to the above. */
+    double now_sums[8], now_samples;
+    uint32_t skip;    /* 1: norm() has found that this update changes nothing */
+    uint32_t stop;    /* 1: updates do nothing and are not counted, until it is cleared (KL) */
+    float scale;      /* of the gradient, by its norm */
+    float adam_step;  /* learning rate / (1 - beta1^steps) */
+    float adam_root;  /* 1 / sqrt(1 - beta2^steps) */
+    float adam_decay; /* learning rate * weight decay */
 };
 
 struct rm_device_ops {

@@ -1,6 +1,8 @@
 /* plugin: ringmaster-cuda.so's one symbol, devices, and the backend object. */
 #include "learner/backend/cuda/memory.h"
 #include "learner/backend/cuda/policy.h"
+#include "learner/backend/cuda/optimizer.h"
+#include "learner/backend/cuda/values.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -170,6 +172,8 @@ static struct rm_device_ops device_table(void)
     d.shortage = shortage;
     d.counts = counts;
     d.policies = &rm_cuda_policies;
+    d.values = &rm_cuda_values;
+    d.optimizer = &rm_cuda_optimizer;
     return d;
 }
 

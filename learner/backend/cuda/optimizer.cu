@@ -68,7 +68,6 @@ static __global__ void norm_judge(struct rm_device_rule rule, struct rm_device_s
     f->skip = 1;
     if (f->stop)
         return;
-
     f->last_grad_norm = norm;
     if (isfinite(f->last_loss) && isfinite(norm)) {
         f->skip = 0;

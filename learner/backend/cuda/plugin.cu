@@ -1,7 +1,7 @@
 /* plugin: ringmaster-cuda.so's one symbol, devices, and the backend object. */
 #include "learner/backend/cuda/memory.h"
-#include "learner/backend/cuda/policy.h"
 #include "learner/backend/cuda/optimizer.h"
+#include "learner/backend/cuda/policy.h"
 #include "learner/backend/cuda/values.h"
 
 #include <errno.h>

@@ -2,13 +2,12 @@
  * interval. */
 #include "config/config.h"
 #include "config/traits.h"
-#include "learner/algo/guard.h"
 #include "learner/algo/trainer.h"
+#include "learner/counting.h"
 #include "learner/method.h"
 #include "learner/pace.h"
 #include "learner/sampler.h"
 #include "shm/atomic.h"
-#include "shm/base/clock.h"
 #include "shm/base/state.h"
 
 #include <errno.h>
@@ -118,32 +117,19 @@ static int count_update(struct replay *r, const struct rm_trainer_result *result
                         struct rm_error *error)
 {
     struct rm_board_policy *c = r->counters;
-    const uint64_t made = r->updates + !result->skipped;
-    const int verdict =
-        rm_guard_judge(r->guard, !result->skipped, result->loss, result->grad_norm, made, error);
+    const struct rm_counted_update u = {.skipped = result->skipped,
+                                        .loss = result->loss,
+                                        .grad_norm = result->grad_norm,
+                                        .learning_rate = result->learning_rate};
+    const int verdict = rm_count_update(c, r->guard, &r->updates, &u, error);
     if (verdict == RM_GUARD_BACK)
         rm_trainer_restored(r->trainer);
     if (verdict != RM_GUARD_GOOD)
         return verdict < 0 ? verdict : 0;
-    RM_POKE(&c->updates, r->updates = made);
-    RM_POKE(&c->loss, result->loss);
-    RM_POKE(&c->grad_norm, result->grad_norm);
     RM_POKE(&c->q_mean, result->q_mean);
     RM_POKE(&c->temperature, result->temperature);
     RM_POKE(&c->entropy, result->entropy);
-    RM_POKE(&c->learning_rate, result->learning_rate);
     return 0;
-}
-
-static void count_waiting(struct replay *r, bool waits)
-{
-    if (waits) {
-        if (!r->blocked_since_ns)
-            r->blocked_since_ns = rm_now_ns();
-    } else if (r->blocked_since_ns) {
-        RM_ADD_OWN(&r->counters->sample_blocked_ns, rm_now_ns() - r->blocked_since_ns);
-        r->blocked_since_ns = 0;
-    }
 }
 
 /* Of the run's steps, how many were taken when the batch was drawn; in rounds by the end of the
@@ -152,7 +138,7 @@ static double progress(const struct replay *r)
 {
     const uint64_t all = r->experiment->run.steps * r->plan->agents;
     const uint64_t taken = r->pace.rounds ? r->pace.inserted : RM_PEEK(&r->counters->env_steps);
-    return all && taken < all ? (double)taken / (double)all : all ? 1.0 : 0.0;
+    return rm_share_of_run(taken, all);
 }
 
 /* Exponent of the importance weights: linear over priority.beta_span updates, or over the run. */
@@ -264,7 +250,7 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
     enum rm_turn turn = rm_pace_next(&r->pace);
     if (turn == RM_TURN_UPDATE && !update(r, &rc, error))
         turn = rm_pace_too_few(&r->pace);
-    count_waiting(r, turn == RM_TURN_WAIT && !r->pace.rounds);
+    rm_count_waiting(r->counters, &r->blocked_since_ns, turn == RM_TURN_WAIT && !r->pace.rounds);
     *did = RM_METHOD_WORKED;
     switch (turn) {
     case RM_TURN_WAIT:

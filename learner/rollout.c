@@ -10,11 +10,10 @@
 #include "config/config.h"
 #include "config/traits.h"
 #include "learner/algo/actor_critic.h"
-#include "learner/algo/guard.h"
+#include "learner/counting.h"
 #include "learner/method.h"
 #include "learner/rollout_rows.h"
 #include "shm/atomic.h"
-#include "shm/base/clock.h"
 #include "shm/base/state.h"
 
 #include <errno.h>
@@ -153,17 +152,6 @@ static bool actors_done(const struct rollout *r)
     return true;
 }
 
-static void count_waiting(struct rollout *r, bool waits)
-{
-    if (waits) {
-        if (!r->blocked_since_ns)
-            r->blocked_since_ns = rm_now_ns();
-    } else if (r->blocked_since_ns) {
-        RM_ADD_OWN(&r->counters->sample_blocked_ns, rm_now_ns() - r->blocked_since_ns);
-        r->blocked_since_ns = 0;
-    }
-}
-
 enum next { WAIT, TRAIN, ROUND_END, OVER };
 
 /* Actors come to an end at the end of a rollout, after which there is none. */
@@ -245,24 +233,21 @@ static int count_update(struct rollout *r, const struct rm_actor_critic_update *
     const uint32_t samples = rm_actor_critic_batch(r->learner);
     RM_ADD_OWN(&c->samples, samples);
     rm_limiter_sampled(&c->limiter, samples);
-    const uint64_t made = r->updates + !u->skipped;
-    const int verdict = rm_guard_judge(r->guard, !u->skipped, u->loss, u->grad_norm, made, error);
+    const struct rm_counted_update counted = {.skipped = u->skipped,
+                                              .loss = u->loss,
+                                              .grad_norm = u->grad_norm,
+                                              .learning_rate = u->learning_rate};
+    const int verdict = rm_count_update(c, r->guard, &r->updates, &counted, error);
     if (verdict == RM_GUARD_BACK)
         rm_actor_critic_restored(r->learner);
-    if (verdict != RM_GUARD_GOOD)
-        return verdict < 0 ? verdict : 0;
-    RM_POKE(&c->updates, r->updates = made);
-    RM_POKE(&c->loss, u->loss);
-    RM_POKE(&c->grad_norm, u->grad_norm);
-    RM_POKE(&c->learning_rate, u->learning_rate);
-    return 0;
+    return verdict < 0 ? verdict : 0;
 }
 
 /* Of the run, when the rollout in hand was begun: the same in all modes. */
 static double progress(const struct rollout *r)
 {
     const uint64_t all = r->experiment->run.steps, had = r->env_steps - r->rows.env_steps;
-    return all && had < all ? (double)had / (double)all : all ? 1.0 : 0.0;
+    return rm_share_of_run(had, all);
 }
 
 static void finish_rollout(struct rollout *r)
@@ -311,7 +296,7 @@ static int rollout_turn(struct rm_method *method, enum rm_method_turn *did, stru
     if (r->in_hand)
         return train(r, error);
     const enum next next = r->rounds ? next_in_rounds(r) : next_free(r);
-    count_waiting(r, next == WAIT && !r->rounds);
+    rm_count_waiting(r->counters, &r->blocked_since_ns, next == WAIT && !r->rounds);
     switch (next) {
     case WAIT:
         *did = RM_METHOD_WAIT;

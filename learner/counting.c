@@ -1,0 +1,36 @@
+#include "learner/counting.h"
+
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+
+void rm_count_waiting(struct rm_board_policy *counters, uint64_t *since_ns, bool waits)
+{
+    if (waits) {
+        if (!*since_ns)
+            *since_ns = rm_now_ns();
+    } else if (*since_ns) {
+        RM_ADD_OWN(&counters->sample_blocked_ns, rm_now_ns() - *since_ns);
+        *since_ns = 0;
+    }
+}
+
+int rm_count_update(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
+                    const struct rm_counted_update *u, struct rm_error *error)
+{
+    const uint64_t made = *updates + !u->skipped;
+    const int verdict = rm_guard_judge(guard, !u->skipped, u->loss, u->grad_norm, made, error);
+    if (verdict != RM_GUARD_GOOD)
+        return verdict;
+    RM_POKE(&counters->updates, *updates = made);
+    RM_POKE(&counters->loss, u->loss);
+    RM_POKE(&counters->grad_norm, u->grad_norm);
+    RM_POKE(&counters->learning_rate, u->learning_rate);
+    return RM_GUARD_GOOD;
+}
+
+double rm_share_of_run(uint64_t had, uint64_t all)
+{
+    if (!all)
+        return 0;
+    return had < all ? (double)had / (double)all : 1;
+}

@@ -1,0 +1,29 @@
+/* counting: what every method that learns puts on its policy's board in the same way. Belongs to
+ * the learner's thread. */
+#ifndef RM_LEARNER_COUNTING_H
+#define RM_LEARNER_COUNTING_H
+
+#include "learner/algo/guard.h"
+#include "shm/base/error.h"
+#include "shm/board.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The time that it waits for actors, counted when that is over. *since_ns: when it began to, 0 = it
+ * does not. */
+void rm_count_waiting(struct rm_board_policy *counters, uint64_t *since_ns, bool waits);
+
+struct rm_counted_update {
+    bool skipped;
+    double loss, grad_norm, learning_rate;
+};
+
+/* Judges an update; a good one is counted, in *updates as well. Returns the guard's verdict. */
+int rm_count_update(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
+                    const struct rm_counted_update *update, struct rm_error *error);
+
+/* `had` of `all`: 0 to 1; 0 of a run without an end (all 0). */
+double rm_share_of_run(uint64_t had, uint64_t all);
+
+#endif

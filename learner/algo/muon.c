@@ -99,6 +99,17 @@ static void iterate(struct rm_muon *muon, uint32_t rows, uint32_t columns)
     b->ops->combine(b, COEFF_A, muon->x, 1.0f, muon->next, n, muon->x);
 }
 
+void rm_muon_orthogonalise(struct rm_muon *muon, uint32_t rows, uint32_t columns)
+{
+    for (int i = 0; i < ITERATIONS; i++)
+        iterate(muon, rows, columns);
+}
+
+float rm_muon_reach(uint32_t rows, uint32_t columns)
+{
+    return (float)(ADAM_RMS * sqrt(rows > columns ? rows : columns));
+}
+
 void rm_muon_apply(struct rm_muon *muon, const struct rm_muon_step *step, uint32_t rows,
                    uint32_t columns, const float *grads, float *w, float *m)
 {
@@ -109,8 +120,7 @@ void rm_muon_apply(struct rm_muon *muon, const struct rm_muon_step *step, uint32
     b->ops->combine(b, fresh, grads, mu, m, n, muon->x);
     const double norm = sqrt(b->ops->sum_squares(b, muon->x, n));
     b->ops->combine(b, (float)(1.0 / (norm + TINY)), muon->x, 0.0f, muon->x, n, muon->x);
-    for (int i = 0; i < ITERATIONS; i++)
-        iterate(muon, rows, columns);
+    rm_muon_orthogonalise(muon, rows, columns);
     const double rate = step->learning_rate;
     const double reach = rate * ADAM_RMS * sqrt(rows > columns ? rows : columns);
     if (step->weight_decay > 0)

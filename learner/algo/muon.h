@@ -43,4 +43,8 @@ struct rm_muon_step {
 void rm_muon_apply(struct rm_muon *muon, const struct rm_muon_step *step, uint32_t rows,
                    uint32_t columns, const float *grads, float *w, float *m);
 
+/* The iteration alone, on muon->x (rows, columns). For devices, where the rest is theirs. */
+void rm_muon_orthogonalise(struct rm_muon *muon, uint32_t rows, uint32_t columns);
+float rm_muon_reach(uint32_t rows, uint32_t columns); /* of a step, by the learning rate */
+
 #endif

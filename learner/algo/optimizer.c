@@ -1,18 +1,10 @@
-#include "learner/algo/optimizer.h"
+#include "learner/algo/optimizer_private.h"
 
-#include "learner/algo/muon.h"
 #include "learner/algo/schedule.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-
-/* A stretch of the arena that is moved alike: neighbouring tensors, or for Muon one matrix. */
-struct range {
-    size_t at, n;
-    uint32_t rows, columns; /* of a single matrix; 0 otherwise */
-    bool decayed;
-};
 
 /* One move of one range. */
 struct move {
@@ -22,22 +14,10 @@ struct move {
     const float *grads;
 };
 
-struct rm_optimizer {
-    const struct rm_experiment *experiment;
-    const struct kind *kind;
-    struct rm_backend *backend;
-    double learning_rate, grad_clip;
-    uint64_t steps;
-    size_t count; /* floats of the arena */
-    float *m, *v; /* (count); NULL where the kind has none */
-    struct range *ranges;
-    uint32_t range_count;
-    struct rm_muon muon;
-};
-
 /* --- kinds ----------------------------------------------------------------------------------- */
 
-static void move_adam(struct rm_optimizer *o, const struct range *r, const struct move *move)
+static void move_adam(struct rm_optimizer *o, const struct rm_optimizer_range *r,
+                      const struct move *move)
 {
     const struct rm_adam adam = {
         .learning_rate = (float)move->learning_rate,
@@ -51,7 +31,8 @@ static void move_adam(struct rm_optimizer *o, const struct range *r, const struc
                           move->params + r->at, o->m + r->at, o->v + r->at);
 }
 
-static void move_rmsprop(struct rm_optimizer *o, const struct range *r, const struct move *move)
+static void move_rmsprop(struct rm_optimizer *o, const struct rm_optimizer_range *r,
+                         const struct move *move)
 {
     const struct rm_rmsprop rmsprop = {
         .learning_rate = (float)move->learning_rate,
@@ -63,7 +44,8 @@ static void move_rmsprop(struct rm_optimizer *o, const struct range *r, const st
                              move->params + r->at, o->m ? o->m + r->at : NULL, o->v + r->at);
 }
 
-static void move_muon(struct rm_optimizer *o, const struct range *r, const struct move *move)
+static void move_muon(struct rm_optimizer *o, const struct rm_optimizer_range *r,
+                      const struct move *move)
 {
     if (!r->rows) {
         move_adam(o, r, move);
@@ -79,8 +61,9 @@ static void move_muon(struct rm_optimizer *o, const struct range *r, const struc
                   o->m + r->at);
 }
 
-static const struct kind {
-    void (*move)(struct rm_optimizer *o, const struct range *r, const struct move *move);
+static const struct rm_optimizer_method {
+    void (*move)(struct rm_optimizer *o, const struct rm_optimizer_range *r,
+                 const struct move *move);
     bool decays;            /* matrices */
     bool takes_matrices;    /* one at a time */
     bool momentum_optional; /* no first moment where optimizer.momentum is 0 */
@@ -94,10 +77,11 @@ _Static_assert(sizeof kinds / sizeof *kinds == RM_OPTIMIZER_COUNT, "a row per op
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-static struct range range_of(const struct rm_optimizer *o, const struct rm_net_tensor *t)
+static struct rm_optimizer_range range_of(const struct rm_optimizer *o,
+                                          const struct rm_net_tensor *t)
 {
     const bool matrix = t->flags & RM_TENSOR_MATRIX;
-    struct range r = {.at = t->offset, .n = t->shape[0]};
+    struct rm_optimizer_range r = {.at = t->offset, .n = t->shape[0]};
     for (uint32_t d = 1; d < t->dims; d++)
         r.n *= t->shape[d];
     r.decayed = matrix && o->kind->decays && o->experiment->optimizer.weight_decay > 0;
@@ -110,7 +94,7 @@ static struct range range_of(const struct rm_optimizer *o, const struct rm_net_t
 
 static int by_place(const void *a, const void *b)
 {
-    const struct range *x = a, *y = b;
+    const struct rm_optimizer_range *x = a, *y = b;
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
@@ -118,8 +102,8 @@ static void join_neighbours(struct rm_optimizer *o)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < o->range_count; i++) {
-        const struct range r = o->ranges[i];
-        struct range *last = kept ? &o->ranges[kept - 1] : NULL;
+        const struct rm_optimizer_range r = o->ranges[i];
+        struct rm_optimizer_range *last = kept ? &o->ranges[kept - 1] : NULL;
         if (last && !last->rows && !r.rows && last->decayed == r.decayed &&
             last->at + last->n == r.at)
             last->n += r.n;
@@ -184,6 +168,8 @@ int rm_optimizer_create(struct rm_optimizer **optimizer, struct rm_backend *back
                 !(o->v = backend->ops->alloc(backend, o->count))))
         rc = rm_fail(error, -ENOMEM, "backend %s: no memory for the moments of %zu parameters",
                      backend->name, o->count);
+    if (!rc && backend->device)
+        rc = rm_optimizer_device_create(o, error);
     if (rc) {
         rm_optimizer_destroy(o);
         return rc;
@@ -202,6 +188,8 @@ void rm_optimizer_destroy(struct rm_optimizer *o)
         o->backend->ops->release(o->backend, o->v);
     if (o->muon.backend)
         rm_muon_destroy(&o->muon);
+    if (o->backend->device)
+        rm_optimizer_device_destroy(o);
     free(o->ranges);
     free(o);
 }
@@ -212,6 +200,11 @@ void rm_optimizer_set(struct rm_optimizer *o, double learning_rate, double grad_
 {
     o->learning_rate = learning_rate;
     o->grad_clip = grad_clip;
+}
+
+double rm_optimizer_rate(const struct rm_optimizer *o, uint64_t update, double progress)
+{
+    return o->learning_rate * rm_schedule_factor(o->experiment, update, progress);
 }
 
 double rm_optimizer_norm(struct rm_optimizer *o, const float *grads)
@@ -229,8 +222,7 @@ rm_optimizer_apply(struct rm_optimizer *o, const struct rm_optimizer_input *inpu
     struct rm_optimizer_result result = {
         .grad_norm = grad_norm,
         .scale = o->grad_clip > 0 && grad_norm > o->grad_clip ? o->grad_clip / grad_norm : 1.0,
-        .learning_rate =
-            o->learning_rate * rm_schedule_factor(o->experiment, input->update, input->progress),
+        .learning_rate = rm_optimizer_rate(o, input->update, input->progress),
         .skipped = !isfinite(input->loss) || !isfinite(grad_norm),
     };
     if (result.skipped)
@@ -268,12 +260,14 @@ size_t rm_optimizer_arenas(const struct rm_optimizer *o,
 
 uint64_t rm_optimizer_steps(const struct rm_optimizer *o)
 {
-    return o->steps;
+    return o->backend->device ? rm_optimizer_device_steps(o) : o->steps;
 }
 
 void rm_optimizer_resume(struct rm_optimizer *o, uint64_t steps)
 {
     o->steps = steps;
+    if (o->backend->device)
+        rm_optimizer_device_resume(o, steps);
 }
 
 void rm_optimizer_reset(struct rm_optimizer *o)
@@ -282,5 +276,5 @@ void rm_optimizer_reset(struct rm_optimizer *o)
     const size_t n = rm_optimizer_arenas(o, arenas);
     for (size_t i = 0; i < n; i++)
         o->backend->ops->fill(o->backend, 0.0f, arenas[i].count, arenas[i].data);
-    o->steps = 0;
+    rm_optimizer_resume(o, 0);
 }

@@ -26,6 +26,8 @@
 #include <stdint.h>
 
 struct rm_optimizer;
+struct rm_device_figures;
+struct rm_device_knobs;
 
 /* All three outlive the optimizer. */
 int rm_optimizer_create(struct rm_optimizer **optimizer, struct rm_backend *backend,
@@ -63,6 +65,25 @@ double rm_optimizer_norm(struct rm_optimizer *optimizer, const float *grads);
 struct rm_optimizer_result rm_optimizer_apply(struct rm_optimizer *optimizer,
                                               const struct rm_optimizer_input *input,
                                               double grad_norm);
+
+/* The learning rate of this update, by the schedule. */
+double rm_optimizer_rate(const struct rm_optimizer *optimizer, uint64_t update, double progress);
+
+/* On a device (backend->device) a step is put on the COMPUTE stream, to be captured or run: what
+ * the passes above return goes to the figures, in device memory, which the optimizer owns; its
+ * count of steps is there, not here. */
+struct rm_optimizer_put {
+    float *params;
+    const float *grads;
+    float *target; /* follows by the knobs' target_tau; NULL: none does */
+    const struct rm_device_knobs *knobs;
+};
+void rm_optimizer_put(struct rm_optimizer *optimizer, const struct rm_optimizer_put *put);
+struct rm_device_figures *rm_optimizer_figures(const struct rm_optimizer *optimizer);
+
+/* What the host says of an update: rate and clipping, as set and scheduled. */
+void rm_optimizer_knobs(const struct rm_optimizer *optimizer, uint64_t update, double progress,
+                        struct rm_device_knobs *knobs);
 
 /* What the next steps depend on, for checkpoints: arenas of the layout of the parameters, in the
  * backend's memory, and the number of steps made (bias correction). */

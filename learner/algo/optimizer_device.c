@@ -1,0 +1,167 @@
+/* The optimizer on a device: the arena's ranges as a table of chunks in its memory, and a step as
+ * what is put on its stream. */
+#include "learner/algo/optimizer_private.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+static const enum rm_device_rule_kind rules[] = {
+    [RM_OPTIMIZER_ADAM] = RM_DEVICE_ADAM,
+    [RM_OPTIMIZER_ADAMW] = RM_DEVICE_ADAM,
+    [RM_OPTIMIZER_RMSPROP] = RM_DEVICE_RMSPROP,
+    [RM_OPTIMIZER_MUON] = RM_DEVICE_ADAM,
+};
+_Static_assert(sizeof rules / sizeof *rules == RM_OPTIMIZER_COUNT, "a row per optimizer");
+
+static size_t chunks_in(size_t n)
+{
+    return (n + RM_DEVICE_CHUNK - 1) / RM_DEVICE_CHUNK;
+}
+
+/* [at, at + n) in chunks, to `to` unless it is NULL. Returns their number. */
+static size_t cut(size_t at, size_t n, uint32_t flags, struct rm_device_chunk *to)
+{
+    const size_t count = chunks_in(n);
+    for (size_t i = 0; to && i < count; i++) {
+        const size_t before = i * RM_DEVICE_CHUNK, left = n - before;
+        to[i] = (struct rm_device_chunk){
+            at + before, (uint32_t)(left < RM_DEVICE_CHUNK ? left : RM_DEVICE_CHUNK), flags};
+    }
+    return count;
+}
+
+/* The whole arena: ranges, and what lies between them and is not trained. */
+static size_t cut_all(const struct rm_optimizer *o, struct rm_device_chunk *to)
+{
+    size_t at = 0, count = 0;
+    for (uint32_t i = 0; i < o->range_count; i++) {
+        const struct rm_optimizer_range *r = &o->ranges[i];
+        const uint32_t flags = RM_DEVICE_TRAINED | (r->decayed ? RM_DEVICE_DECAYED : 0u) |
+                               (r->rows ? RM_DEVICE_APART : 0u);
+        count += cut(at, r->at - at, 0, to ? to + count : NULL);
+        count += cut(r->at, r->n, flags, to ? to + count : NULL);
+        at = r->at + r->n;
+    }
+    return count + cut(at, o->count - at, 0, to ? to + count : NULL);
+}
+
+static void send(struct rm_backend *b, void *to, const void *from, size_t bytes)
+{
+    b->ops->upload(b, to, from, bytes / sizeof(float));
+}
+
+static int make_table(struct rm_optimizer *o, struct rm_error *error)
+{
+    struct rm_optimizer_device *d = &o->device;
+    const size_t count = cut_all(o, NULL), bytes = count * sizeof *d->chunks;
+    struct rm_device_chunk *chunks = malloc(bytes ? bytes : 1);
+    if (!chunks)
+        return rm_fail(error, -ENOMEM, "optimizer: no memory for %zu chunks", count);
+    cut_all(o, chunks);
+    d->chunk_count = (uint32_t)count;
+    d->chunks = o->backend->device->alloc(o->backend, bytes, error);
+    if (d->chunks)
+        send(o->backend, d->chunks, chunks, bytes);
+    free(chunks);
+    return d->chunks ? 0 : -ENOMEM;
+}
+
+int rm_optimizer_device_create(struct rm_optimizer *o, struct rm_error *error)
+{
+    const struct rm_experiment *e = o->experiment;
+    struct rm_optimizer_device *d = &o->device;
+    struct rm_backend *b = o->backend;
+    d->rule = (struct rm_device_rule){
+        .kind = rules[e->optimizer.name],
+        .beta1 = (float)e->optimizer.beta1,
+        .beta2 = (float)e->optimizer.beta2,
+        .epsilon = (float)e->optimizer.epsilon,
+        .weight_decay = (float)e->optimizer.weight_decay,
+        .momentum = (float)e->optimizer.momentum,
+    };
+    const int rc = make_table(o, error);
+    if (rc)
+        return rc;
+    d->partials = b->device->alloc(b, d->chunk_count * sizeof *d->partials, error);
+    d->matrix_partials =
+        b->device->alloc(b, (RM_DEVICE_PARTIALS + 1) * sizeof *d->matrix_partials, error);
+    d->figures = b->device->alloc(b, sizeof *d->figures, error);
+    return d->partials && d->matrix_partials && d->figures ? 0 : -ENOMEM;
+}
+
+void rm_optimizer_device_destroy(struct rm_optimizer *o)
+{
+    struct rm_optimizer_device *d = &o->device;
+    void *all[] = {d->chunks, d->partials, d->matrix_partials, d->figures};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i])
+            o->backend->ops->release(o->backend, all[i]);
+}
+
+struct rm_device_figures *rm_optimizer_figures(const struct rm_optimizer *o)
+{
+    return o->device.figures;
+}
+
+uint64_t rm_optimizer_device_steps(const struct rm_optimizer *o)
+{
+    uint64_t steps;
+    o->backend->ops->download(o->backend, (float *)(void *)&steps,
+                              (const float *)(const void *)&o->device.figures->steps,
+                              sizeof steps / sizeof(float));
+    return steps;
+}
+
+void rm_optimizer_device_resume(struct rm_optimizer *o, uint64_t steps)
+{
+    send(o->backend, &o->device.figures->steps, &steps, sizeof steps);
+}
+
+void rm_optimizer_knobs(const struct rm_optimizer *o, uint64_t update, double progress,
+                        struct rm_device_knobs *knobs)
+{
+    knobs->learning_rate = rm_optimizer_rate(o, update, progress);
+    knobs->grad_clip = (float)o->grad_clip;
+}
+
+/* One matrix of Muon's. */
+static void put_matrix(struct rm_optimizer *o, const struct rm_device_step *step,
+                       const struct rm_optimizer_range *r)
+{
+    const struct rm_device_optimizer_ops *ops = o->backend->device->optimizer;
+    const struct rm_device_matrix matrix = {
+        .at = r->at,
+        .rows = r->rows,
+        .columns = r->columns,
+        .reach = rm_muon_reach(r->rows, r->columns),
+        .x = o->muon.x,
+        .partials = o->device.matrix_partials,
+    };
+    ops->muon_begin(o->backend, &o->device.rule, step, &matrix);
+    rm_muon_orthogonalise(&o->muon, r->rows, r->columns);
+    ops->muon_end(o->backend, &o->device.rule, step, &matrix);
+}
+
+void rm_optimizer_put(struct rm_optimizer *o, const struct rm_optimizer_put *put)
+{
+    const struct rm_device_optimizer_ops *ops = o->backend->device->optimizer;
+    const struct rm_optimizer_device *d = &o->device;
+    const struct rm_device_step step = {
+        .chunks = d->chunks,
+        .chunk_count = d->chunk_count,
+        .params = put->params,
+        .grads = put->grads,
+        .m = o->m,
+        .v = o->v,
+        .target = put->target,
+        .knobs = put->knobs,
+        .figures = d->figures,
+        .partials = d->partials,
+    };
+    ops->norm(o->backend, &d->rule, &step);
+    for (uint32_t i = 0; i < o->range_count; i++)
+        if (o->ranges[i].rows)
+            put_matrix(o, &step, &o->ranges[i]);
+    ops->step(o->backend, &d->rule, &step);
+}

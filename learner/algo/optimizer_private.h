@@ -1,0 +1,46 @@
+/* Private to the optimizer's files. */
+#ifndef RM_LEARNER_ALGO_OPTIMIZER_PRIVATE_H
+#define RM_LEARNER_ALGO_OPTIMIZER_PRIVATE_H
+
+#include "learner/algo/muon.h"
+#include "learner/algo/optimizer.h"
+#include "learner/backend/device_optimizer.h"
+
+/* A stretch of the arena that is moved alike: neighbouring tensors, or for Muon one matrix. */
+struct rm_optimizer_range {
+    size_t at, n;
+    uint32_t rows, columns; /* of a single matrix; 0 otherwise */
+    bool decayed;
+};
+
+/* What a device needs; all pointers are its memory. */
+struct rm_optimizer_device {
+    struct rm_device_rule rule;
+    struct rm_device_chunk *chunks;
+    uint32_t chunk_count;
+    double *partials;        /* (chunk_count) */
+    double *matrix_partials; /* (RM_DEVICE_PARTIALS + 1) */
+    struct rm_device_figures *figures;
+};
+
+struct rm_optimizer {
+    const struct rm_experiment *experiment;
+    const struct rm_optimizer_method *kind;
+    struct rm_backend *backend;
+    double learning_rate, grad_clip;
+    uint64_t steps;
+    size_t count; /* floats of the arena */
+    float *m, *v; /* (count); NULL where the kind has none */
+    struct rm_optimizer_range *ranges;
+    uint32_t range_count;
+    struct rm_muon muon;
+    struct rm_optimizer_device device; /* zeros on the CPU */
+};
+
+/* optimizer_device.c; after the ranges, moments and Muon's buffers are made. */
+int rm_optimizer_device_create(struct rm_optimizer *o, struct rm_error *error);
+void rm_optimizer_device_destroy(struct rm_optimizer *o);
+uint64_t rm_optimizer_device_steps(const struct rm_optimizer *o);
+void rm_optimizer_device_resume(struct rm_optimizer *o, uint64_t steps);
+
+#endif

@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 #include "config/traits.h"
+#include "learner/backend/device.h"
 #include "learner/net/features.h"
 #include "shm/atomic.h"
 #include "shm/layout.h"
@@ -19,6 +20,66 @@ static struct rm_ring *ring_of(const struct rm_rollout *r, uint32_t actor)
 }
 
 /* --- making ---------------------------------------------------------------------------------- */
+
+#define PIECES    12u
+#define ALIGNMENT 256u
+
+struct piece {
+    void **at;
+    size_t bytes; /* 0: there is none */
+};
+
+/* What a rollout is made of, observations first. */
+static void list_pieces(struct rm_rollout *r, struct piece out[PIECES])
+{
+    const struct rm_policy_plan *plan = r->plan;
+    const size_t rows = (size_t)r->steps * r->lanes, more = rows + r->lanes;
+    const size_t state = (size_t)r->lanes * plan->state_floats * sizeof *r->state;
+    const struct piece pieces[PIECES] = {
+        {(void **)&r->x, more * r->inputs * sizeof *r->x},
+        {(void **)&r->state, state},
+        {(void **)&r->after, plan->values && r->successors ? state : 0},
+        {(void **)&r->value, plan->values ? rows * sizeof *r->value : 0},
+        {(void **)&r->mask, rows * r->mask_bytes},
+        {(void **)&r->action, rows * r->words * sizeof *r->action},
+        {(void **)&r->logp, rows * sizeof *r->logp},
+        {(void **)&r->reward, more * sizeof *r->reward},
+        {(void **)&r->flags, more},
+        {(void **)&r->discount, rows * sizeof *r->discount},
+        {(void **)&r->valid, rows * sizeof *r->valid},
+        {(void **)&r->sample, rows * sizeof *r->sample},
+    };
+    memcpy(out, pieces, sizeof pieces);
+}
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static bool make_block(struct rm_rollout *r, const struct piece pieces[PIECES],
+                       struct rm_error *error)
+{
+    const struct rm_device_ops *device = r->backend->device;
+    for (uint32_t i = 0; i < PIECES; i++)
+        r->bytes += aligned(pieces[i].bytes);
+    r->pinned = device->alloc_host(r->backend, r->bytes, error);
+    r->there = r->pinned ? device->alloc(r->backend, r->bytes, error) : NULL;
+    char *at = r->pinned;
+    for (uint32_t i = 0; r->there && i < PIECES; at += aligned(pieces[i++].bytes))
+        *pieces[i].at = pieces[i].bytes ? at : NULL;
+    return r->there;
+}
+
+static bool make_pieces(struct rm_rollout *r, const struct piece pieces[PIECES])
+{
+    r->x = r->backend->ops->alloc(r->backend, pieces[0].bytes / sizeof *r->x);
+    bool made = r->x;
+    for (uint32_t i = 1; i < PIECES; i++)
+        if (pieces[i].bytes && !(*pieces[i].at = calloc(1, pieces[i].bytes)))
+            made = false;
+    return made;
+}
 
 int rm_rollout_create(struct rm_rollout *r, const struct rm_rollout_spec *spec,
                       struct rm_error *error)
@@ -43,49 +104,35 @@ int rm_rollout_create(struct rm_rollout *r, const struct rm_rollout_spec *spec,
         .gamma = (float)e->sample.gamma,
         .distribution = rm_categorical_of(&plan->shape),
     };
-    const size_t rows = (size_t)r->steps * r->lanes, more = rows + r->lanes;
-    r->x = spec->backend->ops->alloc(spec->backend, more * r->inputs);
-    r->state =
-        plan->state_floats ? calloc((size_t)r->lanes * plan->state_floats, sizeof *r->state) : NULL;
-    r->after = r->state && plan->values && r->successors
-                   ? calloc((size_t)r->lanes * plan->state_floats, sizeof *r->after)
-                   : NULL;
-    r->value = plan->values ? calloc(rows, sizeof *r->value) : NULL;
-    r->mask = r->mask_bytes ? calloc(rows, r->mask_bytes) : NULL;
-    r->action = calloc(rows * r->words, sizeof *r->action);
-    r->logp = calloc(rows, sizeof *r->logp);
-    r->reward = calloc(more, sizeof *r->reward);
-    r->flags = calloc(more, 1);
-    r->discount = calloc(rows, sizeof *r->discount);
-    r->valid = calloc(rows, sizeof *r->valid);
-    r->sample = calloc(rows, sizeof *r->sample);
+    struct piece pieces[PIECES];
+    list_pieces(r, pieces);
+    const bool made = r->backend->device ? make_block(r, pieces, error) : make_pieces(r, pieces);
     r->writer = calloc((size_t)(r->steps + 1) * r->actors, sizeof *r->writer);
-    if (!r->x || (plan->state_floats && !r->state) ||
-        (r->state && plan->values && r->successors && !r->after) || (plan->values && !r->value) ||
-        (r->mask_bytes && !r->mask) || !r->action || !r->logp || !r->reward || !r->flags ||
-        !r->discount || !r->valid || !r->sample || !r->writer) {
-        rm_rollout_destroy(r);
-        return rm_fail(error, -ENOMEM, "no memory for a rollout of %u rows of %u lanes",
-                       e->rollout.steps, plan->agents * e->actor.worlds);
-    }
-    return 0;
+    if (made && r->writer)
+        return 0;
+    const uint32_t steps = r->steps, lanes = r->lanes;
+    const bool in_words = r->backend->device && !made;
+    rm_rollout_destroy(r);
+    return in_words
+               ? rm_fail_within(error, -ENOMEM, "a rollout of %u rows of %u lanes", steps, lanes)
+               : rm_fail(error, -ENOMEM, "no memory for a rollout of %u rows of %u lanes", steps,
+                         lanes);
 }
 
 void rm_rollout_destroy(struct rm_rollout *r)
 {
-    if (r->x)
-        r->backend->ops->release(r->backend, r->x);
-    free(r->state);
-    free(r->after);
-    free(r->value);
-    free(r->mask);
-    free(r->action);
-    free(r->logp);
-    free(r->reward);
-    free(r->flags);
-    free(r->discount);
-    free(r->valid);
-    free(r->sample);
+    struct piece pieces[PIECES];
+    if (r->pinned) {
+        r->backend->device->release_host(r->backend, r->pinned);
+        if (r->there)
+            r->backend->ops->release(r->backend, r->there);
+    } else if (r->plan) {
+        if (r->x)
+            r->backend->ops->release(r->backend, r->x);
+        list_pieces(r, pieces);
+        for (uint32_t i = 1; i < PIECES; i++)
+            free(*pieces[i].at);
+    }
     free(r->writer);
     *r = (struct rm_rollout){0};
 }

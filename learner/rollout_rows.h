@@ -44,6 +44,11 @@ struct rm_rollout {
     float gamma;
     struct rm_categorical distribution; /* of the actions */
 
+    /* On a device: one block of pinned memory that has all of the following but the writers, and
+     * its place in the device's memory, where who learns copies it as a whole. NULL on the CPU. */
+    void *pinned, *there;
+    size_t bytes;
+
     /* All (rows, lanes), time first; rows = steps, or steps + 1 where said. */
     float *x;                  /* (steps + 1, lanes, inputs) */
     float *state;              /* (lanes, state_floats) before the first row, or NULL */
@@ -68,6 +73,13 @@ struct rm_rollout {
 int rm_rollout_create(struct rm_rollout *rollout, const struct rm_rollout_spec *spec,
                       struct rm_error *error);
 void rm_rollout_destroy(struct rm_rollout *rollout);
+
+/* Where something of the block is in the device's memory; NULL for NULL. */
+static inline void *rm_rollout_there(const struct rm_rollout *rollout, const void *here)
+{
+    return here ? (char *)rollout->there + ((const char *)here - (const char *)rollout->pinned)
+                : NULL;
+}
 
 /* Every actor has made rollout `number`, and its successor has arrived. */
 bool rm_rollout_ready(const struct rm_rollout *rollout, uint64_t number);

@@ -28,6 +28,23 @@ int rm_count_update(struct rm_board_policy *counters, struct rm_guard *guard, ui
     return RM_GUARD_GOOD;
 }
 
+int rm_count_updates(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
+                     const struct rm_counted_updates *all, struct rm_error *error)
+{
+    struct rm_counted_update one = {
+        .loss = all->loss, .grad_norm = all->grad_norm, .learning_rate = all->learning_rate};
+    int verdict = RM_GUARD_GOOD;
+    if (all->made) {
+        *updates += all->made - 1;
+        RM_ADD_OWN(&counters->updates_skipped, all->skipped - all->skipped_last);
+        verdict = rm_count_update(counters, guard, updates, &one, error);
+    }
+    one.skipped = true;
+    for (uint32_t i = 0; i < all->skipped_last && verdict >= 0 && verdict != RM_GUARD_BACK; i++)
+        verdict = rm_count_update(counters, guard, updates, &one, error);
+    return verdict;
+}
+
 double rm_share_of_run(uint64_t had, uint64_t all)
 {
     if (!all)

@@ -23,6 +23,18 @@ struct rm_counted_update {
 int rm_count_update(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
                     const struct rm_counted_update *update, struct rm_error *error);
 
+/* Several, of which one hears at once. */
+struct rm_counted_updates {
+    uint32_t made;
+    uint32_t skipped, skipped_last;        /* and of these, after the last that was made */
+    double loss, grad_norm, learning_rate; /* of the latest */
+};
+
+/* As if they were judged one by one; those that were skipped before the last good one are counted
+ * alone, because they were not the end of anything. */
+int rm_count_updates(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
+                     const struct rm_counted_updates *all, struct rm_error *error);
+
 /* `had` of `all`: 0 to 1; 0 of a run without an end (all 0). */
 double rm_share_of_run(uint64_t had, uint64_t all);
 

@@ -226,18 +226,21 @@ static bool take(struct rollout *r)
     return true;
 }
 
+/* What came of the latest update; on a device of those of the whole rollout. */
 static int count_update(struct rollout *r, const struct rm_actor_critic_update *u,
                         struct rm_error *error)
 {
     struct rm_board_policy *c = r->counters;
-    const uint32_t samples = rm_actor_critic_batch(r->learner);
-    RM_ADD_OWN(&c->samples, samples);
-    rm_limiter_sampled(&c->limiter, samples);
-    const struct rm_counted_update counted = {.skipped = u->skipped,
-                                              .loss = u->loss,
-                                              .grad_norm = u->grad_norm,
-                                              .learning_rate = u->learning_rate};
-    const int verdict = rm_count_update(c, r->guard, &r->updates, &counted, error);
+    RM_ADD_OWN(&c->samples, u->samples);
+    rm_limiter_sampled(&c->limiter, (uint32_t)u->samples);
+    r->attempts += u->made + u->skipped;
+    const struct rm_counted_updates counted = {.made = u->made,
+                                               .skipped = u->skipped,
+                                               .skipped_last = u->skipped_last,
+                                               .loss = u->loss,
+                                               .grad_norm = u->grad_norm,
+                                               .learning_rate = u->learning_rate};
+    const int verdict = rm_count_updates(c, r->guard, &r->updates, &counted, error);
     if (verdict == RM_GUARD_BACK)
         rm_actor_critic_restored(r->learner);
     return verdict < 0 ? verdict : 0;
@@ -278,13 +281,17 @@ static void finish_rollout(struct rollout *r)
 /* One update of the rollout in hand; after the last, the new weights. */
 static int train(struct rollout *r, struct rm_error *error)
 {
+    struct rm_actor_critic_update u;
     int rc = 0;
     if (rm_actor_critic_due(r->learner)) {
-        const struct rm_actor_critic_update u =
-            rm_actor_critic_step(r->learner, ++r->attempts, progress(r), r->clock);
+        u = rm_actor_critic_step(r->learner, r->attempts + 1, progress(r), r->clock);
         rc = count_update(r, &u, error);
     }
-    if (!rc && !rm_actor_critic_due(r->learner))
+    if (rc || rm_actor_critic_due(r->learner))
+        return rc;
+    if (rm_actor_critic_collect(r->learner, &u, r->clock))
+        rc = count_update(r, &u, error);
+    if (!rc)
         finish_rollout(r);
     return rc;
 }

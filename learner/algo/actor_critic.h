@@ -43,9 +43,13 @@ struct rm_actor_critic_settings {
     double learning_rate, grad_clip, entropy_coefficient;
 };
 
+/* What came of one update, or on a device of all of a rollout. */
 struct rm_actor_critic_update {
-    double loss, grad_norm, learning_rate;
-    bool skipped; /* loss or gradient was not finite: nothing was changed */
+    double loss, grad_norm, learning_rate; /* of the latest */
+    uint32_t made;
+    uint32_t skipped;      /* loss or gradient was not finite: nothing was changed */
+    uint32_t skipped_last; /* of these, the ones after the last that was made */
+    uint64_t samples;      /* of all of them */
 };
 
 /* Of one rollout: means over its updates, but for kl, of its last pass, and explained_variance. */
@@ -74,15 +78,20 @@ void rm_actor_critic_pass_by(struct rm_actor_critic *ac);
 bool rm_actor_critic_due(const struct rm_actor_critic *ac);
 
 /* One minibatch. `update` counts from 1, predecessors' and skipped ones included; `progress` of the
- * run, 0 to 1. */
+ * run, 0 to 1. On a device it is only begun: then nothing is made or skipped yet, `update` counts
+ * those that are known, and collect() tells the rest. */
 struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
                                                    double progress, struct rm_phase_clock *clock);
+
+/* After the last update of a rollout: waits for what is under way and tells what came of it; false
+ * where step() has told everything. */
+bool rm_actor_critic_collect(struct rm_actor_critic *ac, struct rm_actor_critic_update *update,
+                             struct rm_phase_clock *clock);
 
 /* After the last update of a rollout, before its weights are published. */
 void rm_actor_critic_end(struct rm_actor_critic *ac, struct rm_phase_clock *clock);
 
 struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_critic *ac);
-uint32_t rm_actor_critic_batch(const struct rm_actor_critic *ac); /* samples of the latest update */
 
 void rm_actor_critic_set(struct rm_actor_critic *ac,
                          const struct rm_actor_critic_settings *settings);

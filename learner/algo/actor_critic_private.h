@@ -1,5 +1,7 @@
-/* actor_critic_private: what the files of the actor-critic learner share: actor_critic.c makes it,
- * actor_critic_rollout.c values a rollout, actor_critic_step.c learns from it. */
+/* actor_critic_private: what the files of the actor-critic learner share. actor_critic.c makes it
+ * and has what is the same wherever it computes; the rest is a table. On the CPU:
+ * actor_critic_host.c, actor_critic_rollout.c values a rollout, actor_critic_step.c learns from it.
+ * On a device: actor_critic_device.c and actor_critic_graphs.c. */
 #ifndef RM_LEARNER_ALGO_ACTOR_CRITIC_PRIVATE_H
 #define RM_LEARNER_ALGO_ACTOR_CRITIC_PRIVATE_H
 
@@ -21,7 +23,29 @@ struct rm_moments_of_batch {
     float mean, scale;
 };
 
+struct rm_actor_critic_ops {
+    size_t bytes; /* of its struct, which begins with struct rm_actor_critic */
+    /* The rest of it; the network, parameters and optimizer are made. unmake() takes a part of it
+     * too. */
+    int (*make)(struct rm_actor_critic *ac, struct rm_error *error);
+    void (*unmake)(struct rm_actor_critic *ac);
+    /* Parameters, moments or the value head were replaced from outside. */
+    void (*renewed)(struct rm_actor_critic *ac);
+    void (*begin)(struct rm_actor_critic *ac, uint64_t number, struct rm_phase_clock *clock);
+    void (*pass_by)(struct rm_actor_critic *ac);
+    struct rm_actor_critic_update (*step)(struct rm_actor_critic *ac, uint64_t update,
+                                          double progress, struct rm_phase_clock *clock);
+    bool (*collect)(struct rm_actor_critic *ac, struct rm_actor_critic_update *update,
+                    struct rm_phase_clock *clock); /* NULL: step() tells all */
+    /* Of the value's own recurrent layers. */
+    void (*value_state)(struct rm_actor_critic *ac, struct rm_state *state);
+};
+
+extern const struct rm_actor_critic_ops rm_host_actor_critic, rm_device_actor_critic;
+
+/* What both have. The CPU's has nothing more. */
 struct rm_actor_critic {
+    const struct rm_actor_critic_ops *ops;
     const struct rm_experiment *experiment;
     const struct rm_rollout *rollout;
     struct rm_backend *backend;
@@ -55,7 +79,7 @@ struct rm_actor_critic {
     struct rm_moments_of_batch whole; /* of all advantages */
 
     uint64_t number;
-    uint32_t pass, part, batch;
+    uint32_t pass, part;
     bool stopped; /* by kl */
     double pass_kl, pass_samples;
     struct rm_actor_critic_figures figures; /* sums over updates until they are asked for */
@@ -75,6 +99,18 @@ static inline uint32_t rm_actor_critic_pass_rows(const struct rm_actor_critic *a
     const uint32_t steps = FORWARD_ROWS / r->lanes;
     return steps == 0 ? 1 : steps < r->steps ? steps : r->steps;
 }
+
+/* actor_critic.c. Divides the rollout's rewards, (steps + 1, lanes), by their running scale, in
+ * place. */
+void rm_actor_critic_scale(struct rm_actor_critic *ac, float *reward);
+
+/* The CPU's functions. */
+void rm_host_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
+                                struct rm_phase_clock *clock);
+void rm_host_actor_critic_pass_by(struct rm_actor_critic *ac);
+struct rm_actor_critic_update rm_host_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
+                                                        double progress,
+                                                        struct rm_phase_clock *clock);
 
 /* Of these rows, which are samples: to mean 0 and deviation 1. */
 struct rm_moments_of_batch rm_actor_critic_normal(const struct rm_actor_critic *ac,

@@ -6,25 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Rewards came with the rows after the samples that they are for. In worlds of several phases the
- * last row's successor is not there yet. */
-static void scale_rewards(struct rm_actor_critic *ac)
-{
-    const struct rm_rollout *r = ac->rollout;
-    const uint32_t steps = r->successors ? r->steps : r->steps - 1;
-    uint8_t *lane = ac->lane;
-    memcpy(ac->reward, r->reward, (size_t)(r->steps + 1) * r->lanes * sizeof *ac->reward);
-    if (!ac->reward_scale.on)
-        return;
-    for (uint32_t t = 0; t < steps; t++) {
-        const size_t at = (size_t)t * r->lanes;
-        for (uint32_t i = 0; i < r->lanes; i++)
-            lane[i] = r->valid[at + i] > 0 ? RM_REWARD_GOES_ON : RM_REWARD_ABSENT;
-        rm_reward_scale_add(&ac->reward_scale, r->reward + at + r->lanes, lane);
-    }
-    rm_reward_scale_apply(&ac->reward_scale, ac->reward, (size_t)(r->steps + 1) * r->lanes);
-}
-
 /* Actors kept the values of the rows, made by the weights of now; the successors' are left. */
 static void take_values(struct rm_actor_critic *ac)
 {
@@ -81,7 +62,7 @@ static void evaluate(struct rm_actor_critic *ac)
     }
 }
 
-void rm_actor_critic_pass_by(struct rm_actor_critic *ac)
+void rm_host_actor_critic_pass_by(struct rm_actor_critic *ac)
 {
     if (ac->order && ac->sequences.own)
         evaluate(ac);
@@ -165,8 +146,8 @@ static void follow_returns(struct rm_actor_critic *ac)
     rm_value_targets(&ac->value_head, ac->target, rows, ac->target);
 }
 
-void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
-                           struct rm_phase_clock *clock)
+void rm_host_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
+                                struct rm_phase_clock *clock)
 {
     const struct rm_rollout *r = ac->rollout;
     rm_actor_critic_enter(clock, RM_PHASE_FORWARD);
@@ -176,7 +157,8 @@ void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
         evaluate(ac);
     rm_values_of(&ac->value_head, ac->value, (size_t)(r->steps + 1) * r->lanes, ac->value);
     rm_actor_critic_enter(clock, RM_PHASE_SAMPLING);
-    scale_rewards(ac);
+    memcpy(ac->reward, r->reward, (size_t)(r->steps + 1) * r->lanes * sizeof *ac->reward);
+    rm_actor_critic_scale(ac, ac->reward);
     advantages(ac);
     ac->number = number;
     ac->pass = ac->part = 0;

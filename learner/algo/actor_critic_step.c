@@ -4,11 +4,6 @@
 
 #include <math.h>
 
-bool rm_actor_critic_due(const struct rm_actor_critic *ac)
-{
-    return !ac->stopped && ac->pass < ac->epochs;
-}
-
 static void sum_up(struct rm_actor_critic *ac, const double sums[RM_NET_SUMS], uint32_t n)
 {
     ac->figures.policy_loss += sums[RM_SUM_POLICY];
@@ -31,8 +26,9 @@ static void end_pass(struct rm_actor_critic *ac)
     ac->stopped = most > 0 && ac->figures.kl > most;
 }
 
-struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
-                                                   double progress, struct rm_phase_clock *clock)
+struct rm_actor_critic_update rm_host_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
+                                                        double progress,
+                                                        struct rm_phase_clock *clock)
 {
     const struct rm_rollout *r = ac->rollout;
     rm_actor_critic_enter(clock, RM_PHASE_SAMPLING);
@@ -91,44 +87,15 @@ struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, u
         rm_net_prepare(ac->learn_space, ac->params);
         sum_up(ac, sums, b.samples);
     }
-    ac->batch = b.samples;
     if (++ac->part == m.parts)
         end_pass(ac);
-    return (struct rm_actor_critic_update){step.loss, moved.grad_norm, moved.learning_rate,
-                                           moved.skipped};
-}
-
-/* Runs of samples, in their order, which does not depend on how worlds are split. */
-void rm_actor_critic_end(struct rm_actor_critic *ac, struct rm_phase_clock *clock)
-{
-    const struct rm_rollout *r = ac->rollout;
-    if (ac->normaliser.mean_at == SIZE_MAX)
-        return;
-    rm_actor_critic_enter(clock, RM_PHASE_SAMPLING);
-    for (uint32_t from = 0, to; from < r->samples; from = to) {
-        for (to = from + 1; to < r->samples && r->sample[to] == r->sample[to - 1] + 1;)
-            to++;
-        rm_normaliser_add(&ac->normaliser, r->x + (size_t)r->sample[from] * r->inputs, to - from);
-    }
-    rm_normaliser_write(&ac->normaliser, ac->params);
-    rm_net_prepare(ac->learn_space, ac->params);
-}
-
-struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_critic *ac)
-{
-    struct rm_actor_critic_figures f = ac->figures;
-    const double n = ac->samples > 0 ? ac->samples : 1;
-    f.policy_loss /= n;
-    f.value_loss /= n;
-    f.entropy /= n;
-    f.clip_fraction /= n;
-    f.value_mean = ac->value_head.state.mean;
-    f.value_deviation = ac->value_head.state.deviation;
-    f.reward_scale = rm_reward_scale_divisor(&ac->reward_scale);
-    return f;
-}
-
-uint32_t rm_actor_critic_batch(const struct rm_actor_critic *ac)
-{
-    return ac->batch;
+    return (struct rm_actor_critic_update){
+        .loss = step.loss,
+        .grad_norm = moved.grad_norm,
+        .learning_rate = moved.learning_rate,
+        .made = !moved.skipped,
+        .skipped = moved.skipped,
+        .skipped_last = moved.skipped,
+        .samples = b.samples,
+    };
 }

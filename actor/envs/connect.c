@@ -12,7 +12,7 @@
  * A board is two masks of bits, row by row from the top, each row followed by a bit that is always
  * 0, so that lines do not run on over the side. */
 #include "actor/envs/connect.h"
-#include "actor/envs/common.h"
+#include "actor/envs/batch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,16 +22,14 @@
 enum { AGENTS = 2, SIDE_MAX = 8, CELLS_MAX = SIDE_MAX * SIDE_MAX, OPENING_TRIES = 16 };
 
 struct rm_env {
-    uint32_t worlds, agents, actions;
+    struct rm_env_batch batch;
+    uint32_t agents, actions;
     uint32_t rows, columns, stride, line, gravity, opening, opponent, second;
-    uint64_t seed, first_world;
     uint64_t board; /* all cells */
     uint64_t column_mask[SIDE_MAX];
     uint64_t cell_bit[CELLS_MAX]; /* row by row */
     float draw;
     struct rm_env_agent agent[AGENTS];
-    struct rm_env_spec spec;
-    char error[RM_ENV_ERROR_TEXT];
     struct rm_connect_game game[]; /* [worlds] */
 };
 
@@ -118,7 +116,7 @@ static void begin(struct rm_env *env, uint32_t w, uint64_t episode)
     struct rm_connect_game *game = &env->game[w];
     memset(game, 0, sizeof(*game));
     game->episode = episode;
-    game->rng = rm_env_rng(env->seed, env->first_world + w, episode);
+    game->rng = rm_env_rng(env->batch.seed, env->batch.first_world + w, episode);
     game->fresh[0] = game->fresh[1] = 1;
     /* An opening that ends the game is drawn anew; after some tries the board stays empty. */
     for (int tries = 0; tries < OPENING_TRIES; tries++) {
@@ -140,7 +138,7 @@ static void begin(struct rm_env *env, uint32_t w, uint64_t episode)
 static void give(struct rm_env *env, uint32_t player, const struct rm_env_buffers *out)
 {
     const uint32_t cells = env->rows * env->columns;
-    for (uint32_t w = 0; w < env->worlds; w++) {
+    for (uint32_t w = 0; w < env->batch.worlds; w++) {
         struct rm_connect_game *game = &env->game[w];
         uint8_t *obs = rm_env_at(out->obs, out->obs_stride, w);
         uint8_t *mask = rm_env_at(out->mask, out->mask_stride, w);
@@ -160,7 +158,7 @@ static void give(struct rm_env *env, uint32_t player, const struct rm_env_buffer
 
 static int reset(struct rm_env *env, const struct rm_env_buffers *out)
 {
-    for (uint32_t w = 0; w < env->worlds; w++)
+    for (uint32_t w = 0; w < env->batch.worlds; w++)
         begin(env, w, 0);
     give(env, env->second, &out[0]);
     return 0;
@@ -171,8 +169,8 @@ static int play(struct rm_env *env, uint32_t w, uint32_t player, int32_t action)
     struct rm_connect_game *game = &env->game[w];
     uint64_t bit = (uint32_t)action < env->actions ? target(env, game, (uint32_t)action) : 0;
     if (!bit)
-        return rm_env_fail(env->error, -EINVAL, "action %d of %s in world %" PRIu64 " is %s",
-                           action, player ? "o" : "x", env->first_world + w,
+        return rm_env_fail(env->batch.error, -EINVAL, "action %d of %s in world %" PRIu64 " is %s",
+                           action, player ? "o" : "x", env->batch.first_world + w,
                            (uint32_t)action < env->actions ? "masked out" : "out of range");
     place(env, game, player, bit);
     if (env->opponent && !game->over)
@@ -184,9 +182,9 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
                 const struct rm_env_buffers *out)
 {
     if (phase >= env->agents)
-        return rm_env_fail(env->error, -EINVAL, "phase %u: there are %u", phase, env->agents);
+        return rm_env_fail(env->batch.error, -EINVAL, "phase %u: there are %u", phase, env->agents);
     uint32_t player = env->opponent ? env->second : phase, next = (phase + 1) % env->agents;
-    for (uint32_t w = 0; w < env->worlds; w++) {
+    for (uint32_t w = 0; w < env->batch.worlds; w++) {
         struct rm_connect_game *game = &env->game[w];
         if (!game->over) {
             int rc = play(env, w, player, actions[phase][w]);
@@ -206,7 +204,7 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
 
 static size_t state_size(const struct rm_env *env)
 {
-    return env->worlds * sizeof(struct rm_connect_game);
+    return env->batch.worlds * sizeof(struct rm_connect_game);
 }
 
 static int save_state(const struct rm_env *env, void *state)
@@ -218,11 +216,11 @@ static int save_state(const struct rm_env *env, void *state)
 static int load_state(struct rm_env *env, const void *state)
 {
     const struct rm_connect_game *game = state;
-    for (uint32_t w = 0; w < env->worlds; w++)
+    for (uint32_t w = 0; w < env->batch.worlds; w++)
         if (((game[w].marks[0] | game[w].marks[1]) & ~env->board) ||
             (game[w].marks[0] & game[w].marks[1]) || game[w].rng.used > 4)
-            return rm_env_fail(env->error, -EINVAL, "state of world %u: not a board of this game",
-                               w);
+            return rm_env_fail(env->batch.error, -EINVAL,
+                               "state of world %u: not a board of this game", w);
     memcpy(env->game, state, state_size(env));
     return 0;
 }
@@ -244,7 +242,7 @@ static void draw_board(struct rm_env *env)
 static void fill_scores(struct rm_env *env)
 {
     const double draw = env->draw;
-    struct rm_env_spec *spec = &env->spec;
+    struct rm_env_spec *spec = &env->batch.spec;
     spec->score_random = spec->score_solved = NAN;
     if (!env->opponent) { /* of both agents together */
         spec->score_low = 2 * draw < 0 ? 2 * draw : 0;
@@ -278,7 +276,7 @@ static void describe_game(struct rm_env *env)
             .has_mask = 1,
         };
     }
-    env->spec = (struct rm_env_spec){
+    env->batch.spec = (struct rm_env_spec){
         .abi_version = RM_ENV_ABI_VERSION,
         .struct_size = sizeof(struct rm_env_spec),
         .name = "connect",
@@ -310,14 +308,10 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     static const char *const real[] = {"draw", NULL};
     if (rm_env_check_whole(config, real, error, error_size) < 0)
         return NULL;
-    struct rm_env *env = calloc(1, sizeof(*env) + config->worlds * sizeof(env->game[0]));
-    if (!env) {
-        snprintf(error, error_size, "no memory for %u worlds", config->worlds);
+    struct rm_env *env = rm_env_batch_create(
+        config, sizeof(*env) + config->worlds * sizeof(env->game[0]), error, error_size);
+    if (!env)
         return NULL;
-    }
-    env->worlds = config->worlds;
-    env->seed = config->seed;
-    env->first_world = config->first_world;
     env->rows = rm_env_option_u32(config, options, "rows");
     env->columns = rm_env_option_u32(config, options, "columns");
     env->stride = env->columns + 1;
@@ -332,7 +326,7 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     const char *fault = options_fault(env);
     if (fault) {
         snprintf(error, error_size, "world.options.%s", fault);
-        free(env);
+        rm_env_batch_close(env);
         return NULL;
     }
     draw_board(env);
@@ -340,34 +334,11 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     return env;
 }
 
-static const struct rm_env_spec *describe(const struct rm_env *env)
-{
-    return &env->spec;
-}
-
-static void close_env(struct rm_env *env)
-{
-    free(env);
-}
-
-static const char *last_error(const struct rm_env *env)
-{
-    return env->error;
-}
-
 extern const struct rm_env_ops rm_connect_ops;
 const struct rm_env_ops rm_connect_ops = {
-    .abi_version = RM_ENV_ABI_VERSION,
-    .struct_size = sizeof(struct rm_env_ops),
-    .name = "connect",
-    .options = options,
-    .create = create,
-    .describe = describe,
-    .reset = reset,
-    .step = step,
-    .state_size = state_size,
-    .save_state = save_state,
-    .load_state = load_state,
-    .close = close_env,
-    .last_error = last_error,
+    RM_ENV_BATCH_OPS,         .name = "connect",
+    .options = options,       .create = create,
+    .reset = reset,           .step = step,
+    .state_size = state_size, .save_state = save_state,
+    .load_state = load_state, .close = rm_env_batch_close,
 };

@@ -15,7 +15,7 @@
  *
  * Faults happen when world `fault_world` is about to do its n-th step (from 1, over all episodes);
  * 0 is never. */
-#include "actor/envs/common.h"
+#include "actor/envs/batch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -40,13 +40,12 @@ struct world {
 };
 
 struct rm_env {
-    uint32_t worlds, agents, phases, length, max_steps, choices, mask, stamp;
-    uint64_t first_world, fault_world;
+    struct rm_env_batch batch;
+    uint32_t agents, phases, length, max_steps, choices, mask, stamp;
+    uint64_t fault_world;
     uint64_t fail_step, nan_step, illegal_mask_step, hang_step, crash_step;
-    struct rm_env_spec spec;
     struct rm_env_agent agent[AGENTS_MAX];
     char name[AGENTS_MAX][24];
-    char error[RM_ENV_ERROR_TEXT];
     struct world *world;   /* [worlds] */
     struct walker *walker; /* [worlds][agents] */
 };
@@ -100,14 +99,15 @@ static void begin_episode(const struct rm_env *env, uint32_t w)
 /* Is world w about to take the step that `at` names? */
 static int fault_at(const struct rm_env *env, uint32_t w, uint64_t at)
 {
-    return at && env->first_world + w == env->fault_world && env->world[w].total_steps + 1 == at;
+    return at && env->batch.first_world + w == env->fault_world &&
+           env->world[w].total_steps + 1 == at;
 }
 
 static int inject(struct rm_env *env, uint32_t w)
 {
-    uint64_t id = env->first_world + w, at = env->world[w].total_steps + 1;
+    uint64_t id = env->batch.first_world + w, at = env->world[w].total_steps + 1;
     if (fault_at(env, w, env->fail_step))
-        return rm_env_fail(env->error, -EIO,
+        return rm_env_fail(env->batch.error, -EIO,
                            "world %" PRIu64 " fails at its step %" PRIu64 ", as fail_step asks", id,
                            at);
     while (fault_at(env, w, env->hang_step))
@@ -122,7 +122,7 @@ static void write_mask(const struct rm_env *env, uint32_t w, uint32_t place, uin
     const struct world *world = &env->world[w];
     /* total_steps has counted the step by now */
     bool none = env->illegal_mask_step && world->total_steps == env->illegal_mask_step &&
-                env->first_world + w == env->fault_world;
+                env->batch.first_world + w == env->fault_world;
     mask[0] = !none && place > 0;
     mask[1] = !none;
     mask += ACTIONS;
@@ -138,8 +138,8 @@ static void write_agent(const struct rm_env *env, uint32_t w, uint32_t a,
     const struct walker *walker = &walkers(env, w)[a];
     void *obs = rm_env_at(out->obs, out->obs_stride, w);
     if (env->stamp) {
-        const int32_t stamp[STAMP] = {(int32_t)(env->first_world + w), (int32_t)world->episode,
-                                      (int32_t)world->step, (int32_t)a};
+        const int32_t stamp[STAMP] = {(int32_t)(env->batch.first_world + w),
+                                      (int32_t)world->episode, (int32_t)world->step, (int32_t)a};
         memcpy(obs, stamp, sizeof(stamp));
     } else {
         const float one = 1;
@@ -156,13 +156,13 @@ static void write_phase(const struct rm_env *env, uint32_t phase, const struct r
 {
     for (uint32_t a = 0; a < env->agents; a++)
         if (env->agent[a].phase == phase)
-            for (uint32_t w = 0; w < env->worlds; w++)
+            for (uint32_t w = 0; w < env->batch.worlds; w++)
                 write_agent(env, w, a, &out[a]);
 }
 
 static int reset(struct rm_env *env, const struct rm_env_buffers *out)
 {
-    for (uint32_t w = 0; w < env->worlds; w++) {
+    for (uint32_t w = 0; w < env->batch.worlds; w++) {
         env->world[w] = (struct world){0};
         begin_episode(env, w);
     }
@@ -177,12 +177,12 @@ static int refuse(struct rm_env *env, uint32_t w, uint32_t a, uint32_t c, int32_
     if (env->choices > 1)
         snprintf(choice, sizeof(choice), " of choice %u", c);
     if (illegal)
-        return rm_env_fail(env->error, -EINVAL,
+        return rm_env_fail(env->batch.error, -EINVAL,
                            "action %d%s of agent %u in world %" PRIu64 " is masked out", action,
-                           choice, a, env->first_world + w);
-    return rm_env_fail(env->error, -EINVAL,
+                           choice, a, env->batch.first_world + w);
+    return rm_env_fail(env->batch.error, -EINVAL,
                        "action %d%s of agent %u in world %" PRIu64 " is not one of 0..%u", action,
-                       choice, a, env->first_world + w, actions_of(c) - 1);
+                       choice, a, env->batch.first_world + w, actions_of(c) - 1);
 }
 
 /* action: [choices] */
@@ -237,8 +237,8 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
                 const struct rm_env_buffers *out)
 {
     if (phase >= env->phases)
-        return rm_env_fail(env->error, -EINVAL, "phase %u: there are %u", phase, env->phases);
-    for (uint32_t w = 0; w < env->worlds; w++) {
+        return rm_env_fail(env->batch.error, -EINVAL, "phase %u: there are %u", phase, env->phases);
+    for (uint32_t w = 0; w < env->batch.worlds; w++) {
         if (env->world[w].ended)
             continue;
         int rc = phase == 0 ? inject(env, w) : 0;
@@ -250,7 +250,7 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
     }
     uint32_t next = (phase + 1) % env->phases;
     if (next == 0)
-        for (uint32_t w = 0; w < env->worlds; w++)
+        for (uint32_t w = 0; w < env->batch.worlds; w++)
             end_step(env, w);
     write_phase(env, next, out);
     return 0;
@@ -258,12 +258,12 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
 
 static size_t state_size(const struct rm_env *env)
 {
-    return env->worlds * (sizeof(struct world) + env->agents * sizeof(struct walker));
+    return env->batch.worlds * (sizeof(struct world) + env->agents * sizeof(struct walker));
 }
 
 static int save_state(const struct rm_env *env, void *state)
 {
-    size_t worlds = env->worlds * sizeof(struct world);
+    size_t worlds = env->batch.worlds * sizeof(struct world);
     memcpy(state, env->world, worlds);
     memcpy((char *)state + worlds, env->walker, state_size(env) - worlds);
     return 0;
@@ -271,11 +271,11 @@ static int save_state(const struct rm_env *env, void *state)
 
 static int load_state(struct rm_env *env, const void *state)
 {
-    size_t worlds = env->worlds * sizeof(struct world);
+    size_t worlds = env->batch.worlds * sizeof(struct world);
     const struct walker *walker = (const void *)((const char *)state + worlds);
-    for (size_t i = 0; i < (size_t)env->worlds * env->agents; i++)
+    for (size_t i = 0; i < (size_t)env->batch.worlds * env->agents; i++)
         if (walker[i].place > env->length)
-            return rm_env_fail(env->error, -EINVAL, "state: place %u of a corridor of %u",
+            return rm_env_fail(env->batch.error, -EINVAL, "state: place %u of a corridor of %u",
                                walker[i].place, env->length);
     memcpy(env->world, state, worlds);
     memcpy(env->walker, walker, state_size(env) - worlds);
@@ -286,7 +286,7 @@ static void close_env(struct rm_env *env)
 {
     free(env->world);
     free(env->walker);
-    free(env);
+    rm_env_batch_close(env);
 }
 
 static void read_options(struct rm_env *env, const struct rm_env_config *config)
@@ -332,12 +332,10 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
 {
     if (rm_env_check_whole(config, NULL, error, error_size) < 0)
         return NULL;
-    struct rm_env *env = calloc(1, sizeof(*env));
+    struct rm_env *env = rm_env_batch_create(config, sizeof(*env), error, error_size);
     if (!env)
-        goto no_memory;
+        return NULL;
     read_options(env, config);
-    env->worlds = config->worlds;
-    env->first_world = config->first_world;
     if (env->phases > env->agents) {
         snprintf(error, error_size, "%u phases for %u agents: at most one phase an agent",
                  env->phases, env->agents);
@@ -345,12 +343,15 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
         return NULL;
     }
     describe_agents(env);
-    env->world = calloc(env->worlds, sizeof(struct world));
-    env->walker = calloc((size_t)env->worlds * env->agents, sizeof(struct walker));
-    if (!env->world || !env->walker)
-        goto no_memory;
+    env->world = calloc(env->batch.worlds, sizeof(struct world));
+    env->walker = calloc((size_t)env->batch.worlds * env->agents, sizeof(struct walker));
+    if (!env->world || !env->walker) {
+        rm_env_batch_no_memory(config, error, error_size);
+        close_env(env);
+        return NULL;
+    }
     double best = 1 - 0.01 * (env->length - 1);
-    env->spec = (struct rm_env_spec){
+    env->batch.spec = (struct rm_env_spec){
         .abi_version = RM_ENV_ABI_VERSION,
         .struct_size = sizeof(struct rm_env_spec),
         .name = "count",
@@ -365,37 +366,12 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
         .score_solved = env->max_steps >= env->length ? best * env->agents : NAN,
     };
     return env;
-
-no_memory:
-    snprintf(error, error_size, "no memory for %u worlds", config->worlds);
-    if (env)
-        close_env(env);
-    return NULL;
-}
-
-static const struct rm_env_spec *describe(const struct rm_env *env)
-{
-    return &env->spec;
-}
-
-static const char *last_error(const struct rm_env *env)
-{
-    return env->error;
 }
 
 extern const struct rm_env_ops rm_count_ops;
 const struct rm_env_ops rm_count_ops = {
-    .abi_version = RM_ENV_ABI_VERSION,
-    .struct_size = sizeof(struct rm_env_ops),
-    .name = "count",
-    .options = options,
-    .create = create,
-    .describe = describe,
-    .reset = reset,
-    .step = step,
-    .state_size = state_size,
-    .save_state = save_state,
-    .load_state = load_state,
+    RM_ENV_BATCH_OPS,         .name = "count",          .options = options,
+    .create = create,         .reset = reset,           .step = step,
+    .state_size = state_size, .save_state = save_state, .load_state = load_state,
     .close = close_env,
-    .last_error = last_error,
 };

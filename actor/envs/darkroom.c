@@ -56,7 +56,7 @@ static void begin(const struct rm_env *env, uint32_t w, void *of)
 {
     struct rm_darkroom_world *world = of;
     world->cell = START;
-    world->goal = env->goal[(env->single.first_world + w) % env->goals];
+    world->goal = env->goal[(env->single.batch.first_world + w) % env->goals];
 }
 
 static int play(struct rm_env *env, uint32_t w, void *of, int32_t action, float *reward)
@@ -146,10 +146,10 @@ static void fill_scores(struct rm_env *env)
         sum += best;
         most = best > most ? best : most;
     }
-    env->single.spec.score_low = 0;
-    env->single.spec.score_high = most;
-    env->single.spec.score_random = random_score(env);
-    env->single.spec.score_solved = 0.8 * sum / env->goals;
+    env->single.batch.spec.score_low = 0;
+    env->single.batch.spec.score_high = most;
+    env->single.batch.spec.score_random = random_score(env);
+    env->single.batch.spec.score_solved = 0.8 * sum / env->goals;
 }
 
 static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
@@ -172,9 +172,9 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     single->agent.shape[0] = env->numbered ? 1 : 2;
     single->agent.high = env->numbered ? CELLS - 1 : SIDE - 1;
     single->agent.actions = ACTIONS;
-    single->spec.name = "darkroom";
-    single->spec.doc = "find a hidden goal in a dark room, again in every episode";
-    single->spec.max_steps = single->max_steps;
+    single->batch.spec.name = "darkroom";
+    single->batch.spec.doc = "find a hidden goal in a dark room, again in every episode";
+    single->batch.spec.max_steps = single->max_steps;
     fill_scores(env);
     return env;
 }

@@ -241,7 +241,7 @@ static const char *fault(const struct rm_env *env, const void *of)
  * the last bite of poison, and starving, leave. Solved: 60 food and little poison. */
 static void fill_scores(struct rm_env *env)
 {
-    struct rm_env_spec *spec = &env->single.spec;
+    struct rm_env_spec *spec = &env->single.batch.spec;
     bool standard = env->food_min == 50 && env->food_max == 200 && env->poison_min == 20 &&
                     env->poison_max == 100 && env->single.max_steps == 512;
     if (env->mode == RM_GOODHART_PROXY) {
@@ -292,9 +292,10 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     single->agent.channels = CHANNELS;
     single->agent.codebook = env->mode == RM_GOODHART_TRUTH ? &truth[0][0] : &interest[0][0];
     single->agent.actions = ACTIONS;
-    single->spec.name = "goodhart";
-    single->spec.doc = "forage on a torus, among food and poison that a proxy cannot tell apart";
-    single->spec.max_steps = single->max_steps;
+    single->batch.spec.name = "goodhart";
+    single->batch.spec.doc =
+        "forage on a torus, among food and poison that a proxy cannot tell apart";
+    single->batch.spec.max_steps = single->max_steps;
     fill_scores(env);
     return env;
 }

@@ -17,35 +17,23 @@ struct rm_env *rm_single_create(const struct rm_env_config *config, size_t env_b
     struct rm_single *single = zeroed(env_bytes);
     char *world = single ? zeroed(config->worlds * world_bytes) : NULL;
     if (!world) {
-        snprintf(error, error_size, "no memory for %u worlds", config->worlds);
+        rm_env_batch_no_memory(config, error, error_size);
         free(single);
         return NULL;
     }
-    single->worlds = config->worlds;
-    single->seed = config->seed;
-    single->first_world = config->first_world;
+    rm_env_batch_begin(&single->batch, config);
     single->world_bytes = world_bytes;
     single->world = world;
     single->agent.name = "agent_0";
-    single->spec = (struct rm_env_spec){
-        .abi_version = RM_ENV_ABI_VERSION,
-        .struct_size = sizeof(struct rm_env_spec),
-        .agents = 1,
-        .phases = 1,
-        .agent = &single->agent,
-    };
+    single->batch.spec.agents = single->batch.spec.phases = 1;
+    single->batch.spec.agent = &single->agent;
     return (struct rm_env *)single;
-}
-
-const struct rm_env_spec *rm_single_describe(const struct rm_env *env)
-{
-    return &((const struct rm_single *)env)->spec;
 }
 
 size_t rm_single_state_size(const struct rm_env *env)
 {
     const struct rm_single *single = (const struct rm_single *)env;
-    return single->worlds * single->world_bytes;
+    return single->batch.worlds * single->world_bytes;
 }
 
 int rm_single_save_state(const struct rm_env *env, void *state)
@@ -69,13 +57,13 @@ static const char *head_fault(const struct rm_single *single, const struct rm_si
 int rm_single_load_state(struct rm_env *env, const void *state)
 {
     struct rm_single *single = (struct rm_single *)env;
-    for (uint32_t w = 0; w < single->worlds; w++) {
+    for (uint32_t w = 0; w < single->batch.worlds; w++) {
         const void *world = (const char *)state + w * single->world_bytes;
         const char *fault = head_fault(single, world);
         if (!fault && single->fault)
             fault = single->fault(env, world);
         if (fault)
-            return rm_env_fail(single->error, -EINVAL, "state of world %u: %s", w, fault);
+            return rm_env_fail(single->batch.error, -EINVAL, "state of world %u: %s", w, fault);
     }
     memcpy(single->world, state, rm_single_state_size(env));
     return 0;
@@ -85,10 +73,5 @@ void rm_single_close(struct rm_env *env)
 {
     struct rm_single *single = (struct rm_single *)env;
     free(single->world);
-    free(single);
-}
-
-const char *rm_single_last_error(const struct rm_env *env)
-{
-    return ((const struct rm_single *)env)->error;
+    rm_env_batch_close(env);
 }

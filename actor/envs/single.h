@@ -7,7 +7,7 @@
 #ifndef RM_ACTOR_ENVS_SINGLE_H
 #define RM_ACTOR_ENVS_SINGLE_H
 
-#include "actor/envs/common.h"
+#include "actor/envs/batch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,15 +22,13 @@ struct rm_single_world {
 };
 
 struct rm_single {
-    uint32_t worlds, max_steps; /* max_steps 0: never cut */
-    uint64_t seed, first_world;
-    size_t world_bytes; /* of the world's own struct */
-    char *world;        /* [worlds] */
+    struct rm_env_batch batch; /* agents, phases and agent of its spec: rm_single_create() */
+    size_t world_bytes;        /* of the world's own struct */
+    char *world;               /* [worlds] */
+    uint32_t max_steps;        /* 0: never cut */
     /* What is wrong with a loaded world, or NULL. May be NULL. */
     const char *(*fault)(const struct rm_env *env, const void *world);
     struct rm_env_agent agent;
-    struct rm_env_spec spec; /* agents, phases and agent are filled in by rm_single_create() */
-    char error[RM_ENV_ERROR_TEXT];
 };
 
 /* The rules. `world` is the world's own struct, `w` its place in the batch. */
@@ -49,19 +47,15 @@ struct rm_single_rules {
 struct rm_env *rm_single_create(const struct rm_env_config *config, size_t env_bytes,
                                 size_t world_bytes, char *error, size_t error_size);
 
-const struct rm_env_spec *rm_single_describe(const struct rm_env *env);
 size_t rm_single_state_size(const struct rm_env *env);
 int rm_single_save_state(const struct rm_env *env, void *state);
 int rm_single_load_state(struct rm_env *env, const void *state);
 void rm_single_close(struct rm_env *env);
-const char *rm_single_last_error(const struct rm_env *env);
 
 /* The members of a rm_env_ops that are the same in all of them. */
 #define RM_SINGLE_OPS                                                                              \
-    .abi_version = RM_ENV_ABI_VERSION, .struct_size = sizeof(struct rm_env_ops),                   \
-    .describe = rm_single_describe, .state_size = rm_single_state_size,                            \
-    .save_state = rm_single_save_state, .load_state = rm_single_load_state,                        \
-    .close = rm_single_close, .last_error = rm_single_last_error
+    RM_ENV_BATCH_OPS, .state_size = rm_single_state_size, .save_state = rm_single_save_state,      \
+                      .load_state = rm_single_load_state, .close = rm_single_close
 
 #define RM_SINGLE_INLINE static inline __attribute__((always_inline))
 
@@ -71,7 +65,7 @@ RM_SINGLE_INLINE void rm_single_begin(const struct rm_env *env, uint32_t w, uint
     const struct rm_single *single = (const struct rm_single *)env;
     struct rm_single_world *world = (void *)(single->world + w * single->world_bytes);
     world->episode = episode;
-    world->rng = rm_env_rng(single->seed, single->first_world + w, episode);
+    world->rng = rm_env_rng(single->batch.seed, single->batch.first_world + w, episode);
     world->step = 0;
     world->last = 0;
     rules->begin(env, w, world);
@@ -92,8 +86,8 @@ RM_SINGLE_INLINE int rm_single_reset(struct rm_env *env, const struct rm_env_buf
                                      const struct rm_single_rules *rules)
 {
     struct rm_single *single = (struct rm_single *)env;
-    memset(single->world, 0, single->worlds * single->world_bytes);
-    for (uint32_t w = 0; w < single->worlds; w++) {
+    memset(single->world, 0, single->batch.worlds * single->world_bytes);
+    for (uint32_t w = 0; w < single->batch.worlds; w++) {
         rm_single_begin(env, w, 0, rules);
         out->reward[w] = 0;
         out->flags[w] = RM_ENV_FIRST;
@@ -108,8 +102,8 @@ RM_SINGLE_INLINE int rm_single_step(struct rm_env *env, uint32_t phase,
 {
     struct rm_single *single = (struct rm_single *)env;
     if (phase != 0)
-        return rm_env_fail(single->error, -EINVAL, "phase %u: there is one", phase);
-    for (uint32_t w = 0; w < single->worlds; w++) {
+        return rm_env_fail(single->batch.error, -EINVAL, "phase %u: there is one", phase);
+    for (uint32_t w = 0; w < single->batch.worlds; w++) {
         struct rm_single_world *world = (void *)(single->world + w * single->world_bytes);
         float reward = 0;
         int flags = RM_ENV_FIRST;
@@ -118,9 +112,9 @@ RM_SINGLE_INLINE int rm_single_step(struct rm_env *env, uint32_t phase,
         } else {
             int32_t action = actions[0][w];
             if ((uint32_t)action >= single->agent.actions)
-                return rm_env_fail(single->error, -EINVAL,
+                return rm_env_fail(single->batch.error, -EINVAL,
                                    "action %d in world %" PRIu64 ": must be 0..%u", action,
-                                   single->first_world + w, single->agent.actions - 1);
+                                   single->batch.first_world + w, single->agent.actions - 1);
             flags = rules->play(env, w, world, action, &reward);
             if (flags < 0)
                 return flags;
@@ -141,8 +135,8 @@ __attribute__((cold)) static inline int rm_single_refuse(struct rm_env *env, uin
                                                          int32_t action)
 {
     struct rm_single *single = (struct rm_single *)env;
-    return rm_env_fail(single->error, -EINVAL, "action %d in world %" PRIu64 " is masked out",
-                       action, single->first_world + w);
+    return rm_env_fail(single->batch.error, -EINVAL, "action %d in world %" PRIu64 " is masked out",
+                       action, single->batch.first_world + w);
 }
 
 #endif

@@ -146,7 +146,7 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     single->agent.codebook = &codebook[0][0];
     single->agent.actions = ACTIONS;
     single->agent.has_mask = rm_env_option_u32(config, options, "mask");
-    struct rm_env_spec *spec = &single->spec;
+    struct rm_env_spec *spec = &single->batch.spec;
     spec->name = "sokoban";
     spec->doc = "push boxes onto goals, in levels that can be solved";
     spec->max_steps = single->max_steps;

@@ -171,13 +171,13 @@ struct rm_env *rm_tabular_create(const struct rm_env_config *config, const char 
     single->agent.high = table->states - 1;
     single->agent.actions = table->actions;
     single->agent.has_mask = table->has_mask;
-    single->spec.name = name;
-    single->spec.doc = doc;
-    single->spec.max_steps = max_steps;
-    single->spec.score_low = scores.low;
-    single->spec.score_high = scores.high;
-    single->spec.score_random = scores.random;
-    single->spec.score_solved = score_solved;
+    single->batch.spec.name = name;
+    single->batch.spec.doc = doc;
+    single->batch.spec.max_steps = max_steps;
+    single->batch.spec.score_low = scores.low;
+    single->batch.spec.score_high = scores.high;
+    single->batch.spec.score_random = scores.random;
+    single->batch.spec.score_solved = score_solved;
     return env;
 }
 

@@ -1,5 +1,5 @@
 #include "actor/envs/treasurehunt.h"
-#include "actor/envs/common.h"
+#include "actor/envs/batch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,16 +27,14 @@ struct world {
 };
 
 struct rm_env {
-    uint32_t worlds, agents, turns, side; /* side: of the square inside */
+    struct rm_env_batch batch;
+    uint32_t agents, turns, side; /* side: of the square inside */
     uint32_t final_observation, threshold;
-    uint64_t seed, first_world;
-    struct rm_env_spec spec;
     struct rm_env_agent agent[RM_TREASUREHUNT_AGENTS_MAX];
     char name[RM_TREASUREHUNT_AGENTS_MAX][24];
     uint8_t place[64]; /* cell inside -> index into map */
     uint8_t cell[MAP]; /* and back */
     uint8_t blank[MAP];
-    char error[RM_ENV_ERROR_TEXT];
     struct world world[];
 };
 
@@ -81,7 +79,7 @@ static uint64_t all_cells(const struct rm_env *env)
 
 static struct rm_rng open_stream(const struct rm_env *env, uint32_t w, struct world *world)
 {
-    struct rm_rng rng = rm_env_rng(env->seed, env->first_world + w, world->episode);
+    struct rm_rng rng = rm_env_rng(env->batch.seed, env->batch.first_world + w, world->episode);
     world->key = rng.key;
     memcpy(world->counter, rng.counter, sizeof(world->counter));
     return rng;
@@ -146,7 +144,7 @@ static void observe(const struct world *world, uint32_t a, uint8_t *obs)
 static void write_out(const struct rm_env *env, uint32_t a, const struct rm_env_buffers *out)
 {
     uint8_t ending = RM_ENV_TRUNCATED | (env->final_observation ? 0 : RM_ENV_VOID);
-    for (uint32_t w = 0; w < env->worlds; w++) {
+    for (uint32_t w = 0; w < env->batch.worlds; w++) {
         const struct world *world = &env->world[w];
         observe(world, a, rm_env_at(out->obs, out->obs_stride, w));
         out->reward[w] = (float)world->reward[a];
@@ -156,7 +154,7 @@ static void write_out(const struct rm_env *env, uint32_t a, const struct rm_env_
 
 static int reset(struct rm_env *env, const struct rm_env_buffers *out)
 {
-    for (uint32_t w = 0; w < env->worlds; w++)
+    for (uint32_t w = 0; w < env->batch.worlds; w++)
         begin_episode(env, w, 0);
     write_out(env, 0, &out[0]);
     return 0;
@@ -166,20 +164,20 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
                 const struct rm_env_buffers *out)
 {
     if (phase >= env->agents)
-        return rm_env_fail(env->error, -EINVAL, "phase %u: there are %u", phase, env->agents);
-    for (uint32_t w = 0; w < env->worlds; w++) {
+        return rm_env_fail(env->batch.error, -EINVAL, "phase %u: there are %u", phase, env->agents);
+    for (uint32_t w = 0; w < env->batch.worlds; w++) {
         int32_t action = actions[phase][w];
         if (env->world[w].last)
             continue;
         if ((uint32_t)action > 3)
-            return rm_env_fail(env->error, -EINVAL,
+            return rm_env_fail(env->batch.error, -EINVAL,
                                "action %d of agent %u in world %" PRIu64 ": must be 0..3", action,
-                               phase, env->first_world + w);
+                               phase, env->batch.first_world + w);
         move(env, &env->world[w], phase, action);
     }
     uint32_t next = (phase + 1) % env->agents;
     if (next == 0)
-        for (uint32_t w = 0; w < env->worlds; w++)
+        for (uint32_t w = 0; w < env->batch.worlds; w++)
             end_turn(env, w);
     write_out(env, next, &out[next]);
     return 0;
@@ -187,14 +185,14 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
 
 static size_t state_size(const struct rm_env *env)
 {
-    return env->worlds * sizeof(struct rm_treasurehunt_state);
+    return env->batch.worlds * sizeof(struct rm_treasurehunt_state);
 }
 
 static int save_state(const struct rm_env *env, void *state)
 {
     struct rm_treasurehunt_state *saved = state;
     memset(saved, 0, state_size(env));
-    for (uint32_t w = 0; w < env->worlds; w++, saved++) {
+    for (uint32_t w = 0; w < env->batch.worlds; w++, saved++) {
         const struct world *world = &env->world[w];
         saved->episode = world->episode;
         saved->turn = world->turn;
@@ -216,22 +214,25 @@ static int load_world(struct rm_env *env, uint32_t w, const struct rm_treasurehu
     struct world *world = &env->world[w];
     uint64_t taken = saved->gems;
     if (saved->agents != env->agents)
-        return rm_env_fail(env->error, -EINVAL, "state of world %u: %u agents, this batch has %u",
-                           w, saved->agents, env->agents);
+        return rm_env_fail(env->batch.error, -EINVAL,
+                           "state of world %u: %u agents, this batch has %u", w, saved->agents,
+                           env->agents);
     if (saved->turn > env->turns || saved->last != (saved->turn == env->turns))
-        return rm_env_fail(env->error, -EINVAL, "state of world %u: turn %u of %u, last %u", w,
-                           saved->turn, env->turns, saved->last);
+        return rm_env_fail(env->batch.error, -EINVAL, "state of world %u: turn %u of %u, last %u",
+                           w, saved->turn, env->turns, saved->last);
     if (taken & ~all_cells(env))
-        return rm_env_fail(env->error, -EINVAL, "state of world %u: a gem outside the map", w);
+        return rm_env_fail(env->batch.error, -EINVAL, "state of world %u: a gem outside the map",
+                           w);
     for (uint32_t a = 0; a < env->agents; a++) {
         uint32_t y = saved->y[a] - 1u, x = saved->x[a] - 1u;
         if (y >= env->side || x >= env->side)
-            return rm_env_fail(env->error, -EINVAL, "state of world %u: agent %u at (%u, %u)", w, a,
-                               saved->y[a], saved->x[a]);
+            return rm_env_fail(env->batch.error, -EINVAL, "state of world %u: agent %u at (%u, %u)",
+                               w, a, saved->y[a], saved->x[a]);
         uint64_t bit = (uint64_t)1 << (y * env->side + x);
         if (taken & bit)
-            return rm_env_fail(env->error, -EINVAL, "state of world %u: two things at (%u, %u)", w,
-                               saved->y[a], saved->x[a]);
+            return rm_env_fail(env->batch.error, -EINVAL,
+                               "state of world %u: two things at (%u, %u)", w, saved->y[a],
+                               saved->x[a]);
         taken |= bit;
     }
     world->episode = saved->episode;
@@ -253,7 +254,7 @@ static int load_world(struct rm_env *env, uint32_t w, const struct rm_treasurehu
 static int load_state(struct rm_env *env, const void *state)
 {
     const struct rm_treasurehunt_state *saved = state;
-    for (uint32_t w = 0; w < env->worlds; w++) {
+    for (uint32_t w = 0; w < env->batch.worlds; w++) {
         int rc = load_world(env, w, &saved[w]);
         if (rc < 0)
             return rc;
@@ -312,26 +313,22 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
                  agents, side * side, side + 2);
         return NULL;
     }
-    struct rm_env *env = calloc(1, sizeof(*env) + config->worlds * sizeof(env->world[0]));
-    if (!env) {
-        snprintf(error, error_size, "no memory for %u worlds", config->worlds);
+    struct rm_env *env = rm_env_batch_create(
+        config, sizeof(*env) + config->worlds * sizeof(env->world[0]), error, error_size);
+    if (!env)
         return NULL;
-    }
-    env->worlds = config->worlds;
     env->agents = agents;
     env->side = side;
     env->turns = rm_env_option_u32(config, options, "turns");
     env->final_observation = rm_env_option_u32(config, options, "final_observation");
     env->threshold = rm_treasurehunt_threshold(p);
-    env->seed = config->seed;
-    env->first_world = config->first_world;
     draw_map(env);
     describe_agents(env);
 
     /* Random: simulated, 100,000 episodes, for the default options only. The upper end is what
      * spawns on average, all collected. */
     bool standard = agents == 5 && side == 8 && env->turns == 50 && p == 0.02;
-    env->spec = (struct rm_env_spec){
+    env->batch.spec = (struct rm_env_spec){
         .abi_version = RM_ENV_ABI_VERSION,
         .struct_size = sizeof(struct rm_env_spec),
         .name = "treasurehunt",
@@ -348,34 +345,11 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     return env;
 }
 
-static const struct rm_env_spec *describe(const struct rm_env *env)
-{
-    return &env->spec;
-}
-
-static void close_env(struct rm_env *env)
-{
-    free(env);
-}
-
-static const char *last_error(const struct rm_env *env)
-{
-    return env->error;
-}
-
 extern const struct rm_env_ops rm_treasurehunt_ops;
 const struct rm_env_ops rm_treasurehunt_ops = {
-    .abi_version = RM_ENV_ABI_VERSION,
-    .struct_size = sizeof(struct rm_env_ops),
-    .name = "treasurehunt",
-    .options = options,
-    .create = create,
-    .describe = describe,
-    .reset = reset,
-    .step = step,
-    .state_size = state_size,
-    .save_state = save_state,
-    .load_state = load_state,
-    .close = close_env,
-    .last_error = last_error,
+    RM_ENV_BATCH_OPS,         .name = "treasurehunt",
+    .options = options,       .create = create,
+    .reset = reset,           .step = step,
+    .state_size = state_size, .save_state = save_state,
+    .load_state = load_state, .close = rm_env_batch_close,
 };

@@ -47,6 +47,7 @@ struct rm_cuda {
     uint64_t times;
 
     struct rm_cuda_products *products;
+    float *partials;   /* (RM_CUDA_PARTIALS, sums.h) of sums over rows */
     double *sums;      /* (RM_CUDA_SUMS) partial sums of reductions */
     double *host_sums; /* pinned: what sum_squares() fetches */
 };

@@ -1,7 +1,10 @@
 /* plugin: ringmaster-cuda.so's one symbol, devices, and the backend object. */
 #include "learner/backend/cuda/memory.h"
+#include "learner/backend/cuda/ops.h"
 #include "learner/backend/cuda/optimizer.h"
 #include "learner/backend/cuda/policy.h"
+#include "learner/backend/cuda/product.h"
+#include "learner/backend/cuda/sums.h"
 #include "learner/backend/cuda/values.h"
 
 #include <errno.h>
@@ -139,6 +142,8 @@ static void destroy(struct rm_backend *b)
             cudaStreamSynchronize(c->streams[i]);
             cudaStreamDestroy(c->streams[i]);
         }
+    rm_cuda_products_destroy(c);
+    cudaFree(c->partials);
     cudaFree(c->sums);
     cudaFreeHost(c->host_sums);
     free(c);
@@ -185,6 +190,7 @@ static struct rm_backend_ops operations_table(void)
     o.release = rm_cuda_release;
     o.upload = rm_cuda_upload;
     o.download = rm_cuda_download;
+    rm_cuda_operations(&o);
     return o;
 }
 
@@ -211,7 +217,9 @@ static int create(struct rm_backend **backend, const struct rm_device_spec *spec
                     RM_CUDA(c, cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
         for (int i = 0; i < RM_DEVICE_STREAMS && made; i++)
             made = RM_CUDA(c, cudaStreamCreateWithFlags(&c->streams[i], cudaStreamNonBlocking));
-        made = made && RM_CUDA(c, cudaMalloc(&c->sums, RM_CUDA_SUMS * sizeof *c->sums)) &&
+        made = made && rm_cuda_products_create(c) &&
+               RM_CUDA(c, cudaMalloc(&c->partials, RM_CUDA_PARTIALS * sizeof *c->partials)) &&
+               RM_CUDA(c, cudaMalloc(&c->sums, RM_CUDA_SUMS * sizeof *c->sums)) &&
                RM_CUDA(c, cudaHostAlloc(&c->host_sums, RM_CUDA_SUMS * sizeof *c->host_sums,
                                         cudaHostAllocDefault));
         if (!made) {

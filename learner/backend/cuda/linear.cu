@@ -1,0 +1,227 @@
+/* Fully connected layers. Row-major all through: what cublasLt sees are the transposes, so that no
+ * matrix has to be turned in memory. */
+#include "learner/backend/cuda/map.h"
+#include "learner/backend/cuda/math.h"
+#include "learner/backend/cuda/ops.h"
+#include "learner/backend/cuda/product.h"
+#include "learner/backend/cuda/sums.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <errno.h>
+
+namespace
+{
+
+/* --- 16 bits --------------------------------------------------------------------------------- */
+
+struct alignas(16) eight {
+    uint16_t bits[8];
+};
+
+/* Eight numbers of a row at a time. */
+template <bool bf16>
+struct reducing {
+    const float *x;
+    uint32_t columns;
+    eight *to;
+    static __device__ uint16_t bits_of(float v)
+    {
+        if (bf16)
+            return __bfloat16_as_ushort(__float2bfloat16_rn(v));
+        return __half_as_ushort(__float2half_rn(v));
+    }
+    __device__ void at(size_t r, uint32_t i) const
+    {
+        const float *from = x + r * columns;
+        eight v;
+#pragma unroll
+        for (uint32_t k = 0; k < 8; k++)
+            v.bits[k] = i * 8 + k < columns ? bits_of(from[i * 8 + k]) : (uint16_t)0;
+        to[r * ((columns + 7) / 8) + i] = v;
+    }
+};
+
+/* --- what the library's epilogues lack ------------------------------------------------------- */
+
+struct biasing {
+    const float *bias;
+    enum rm_activation act;
+    uint32_t n;
+    float *y;
+    __device__ void at(size_t r, uint32_t i) const
+    {
+        y[r * n + i] = rm_activated(act, y[r * n + i] + bias[i]);
+    }
+};
+
+/* A matrix as the products take it: as it is, or in 16 bits. */
+struct operand {
+    const void *at;
+    uint32_t stride;
+};
+
+operand operand_of(struct rm_cuda *c, enum rm_cuda_scratch which, const float *x, size_t rows,
+                   uint32_t columns)
+{
+    if (!rm_cuda_reduced(c->spec.compute))
+        return {x, columns};
+    const uint32_t stride = rm_cuda_reduced_stride(columns);
+    void *to = rm_cuda_scratch(c, which, rows * stride * sizeof(uint16_t));
+    if (to)
+        rm_cuda_reduce(c, x, rows, columns, to);
+    return {to, stride};
+}
+
+size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Neither the wanted epilogue nor none: nothing is left to try. */
+void give_up(struct rm_cuda *c, const char *what)
+{
+    if (rm_cuda_ready(c))
+        rm_cuda_blas_ok(c, CUBLAS_STATUS_NOT_SUPPORTED, what);
+}
+
+} // namespace
+
+void rm_cuda_reduce(struct rm_cuda *c, const float *x, size_t rows, uint32_t columns, void *to)
+{
+    eight *out = static_cast<eight *>(to);
+    const uint32_t eights = (columns + 7) / 8;
+    if (c->spec.compute == RM_COMPUTE_BF16)
+        rm_map(c, "reduce", reducing<true>{x, columns, out}, rows, eights);
+    else
+        rm_map(c, "reduce", reducing<false>{x, columns, out}, rows, eights);
+}
+
+/* The scratch; plans are made by the first call, which comes before anything is captured. */
+int rm_cuda_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t out, bool training)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (!rm_cuda_reduced(c->spec.compute))
+        return 0;
+    const size_t wide_in = rm_cuda_reduced_stride(in), wide_out = rm_cuda_reduced_stride(out);
+    size_t first = 0, second = batch * wide_in;
+    if (training) {
+        first = larger(out * wide_in, batch * wide_in); /* W or x */
+        second = larger(second, batch * wide_out);      /* x or dy */
+    }
+    return (!first || rm_cuda_scratch(c, RM_SCRATCH_A, first * sizeof(uint16_t))) &&
+                   rm_cuda_scratch(c, RM_SCRATCH_B, second * sizeof(uint16_t))
+               ? 0
+               : -ENOMEM;
+}
+
+/* Nothing is packed where products take floats as they are. */
+size_t rm_cuda_packed_floats(struct rm_backend *b, uint32_t out, uint32_t in)
+{
+    const size_t stride = rm_cuda_reduced_stride(in);
+    return rm_cuda_reduced(rm_cuda_of(b)->spec.compute) ? (out * stride + 1) / 2 : 0;
+}
+
+void rm_cuda_pack(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (rm_cuda_reduced(c->spec.compute))
+        rm_cuda_reduce(c, w, out, in, wt);
+}
+
+/* y^T = op(W) x^T */
+void rm_cuda_linear(struct rm_backend *b, const float *x, const float *wt, const float *bias,
+                    uint32_t batch, uint32_t in, uint32_t out, enum rm_activation act, float *y)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (!batch || !out)
+        return;
+    const operand xs = operand_of(c, RM_SCRATCH_B, x, batch, in);
+    struct rm_cuda_product p = {};
+    p.a_turned = true;
+    p.m = out;
+    p.n = batch;
+    p.k = in;
+    p.a = wt;
+    p.lda = rm_cuda_reduced(c->spec.compute) ? rm_cuda_reduced_stride(in) : in;
+    p.b = xs.at;
+    p.ldb = xs.stride;
+    p.d = y;
+    p.ldd = out;
+    p.compute = c->spec.compute;
+    p.epilogue = act == RM_ACT_RELU ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+    p.bias = const_cast<float *>(bias);
+    if (rm_cuda_run_product(c, &p)) {
+        if (act != RM_ACT_NONE && act != RM_ACT_RELU)
+            rm_cuda_activate(b, act, y, (size_t)batch * out, y);
+        return;
+    }
+    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    p.bias = NULL;
+    if (rm_cuda_run_product(c, &p))
+        rm_map(c, "bias", biasing{bias, act, out, y}, (size_t)batch, out);
+    else
+        give_up(c, "linear");
+}
+
+/* dx^T = W^T dy^T */
+void rm_cuda_linear_dx(struct rm_backend *b, const float *dy, const float *w, uint32_t batch,
+                       uint32_t in, uint32_t out, float *dx)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (!batch || !in)
+        return;
+    const operand ws = operand_of(c, RM_SCRATCH_A, w, out, in);
+    const operand ds = operand_of(c, RM_SCRATCH_B, dy, batch, out);
+    struct rm_cuda_product p = {};
+    p.m = in;
+    p.n = batch;
+    p.k = out;
+    p.a = ws.at;
+    p.lda = ws.stride;
+    p.b = ds.at;
+    p.ldb = ds.stride;
+    p.d = dx;
+    p.ldd = in;
+    p.compute = c->spec.compute;
+    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    if (!rm_cuda_run_product(c, &p))
+        give_up(c, "linear_dx");
+}
+
+/* dW^T = x^T dy, and the sums over dy's rows beside it where the library can. */
+void rm_cuda_linear_dw(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
+                       uint32_t in, uint32_t out, float *dw, float *db)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (!batch) {
+        rm_cuda_fill(b, 0.0f, (size_t)in * out, dw);
+        rm_cuda_fill(b, 0.0f, out, db);
+        return;
+    }
+    const operand xs = operand_of(c, RM_SCRATCH_A, x, batch, in);
+    const operand ds = operand_of(c, RM_SCRATCH_B, dy, batch, out);
+    struct rm_cuda_product p = {};
+    p.b_turned = true;
+    p.m = in;
+    p.n = out;
+    p.k = batch;
+    p.a = xs.at;
+    p.lda = xs.stride;
+    p.b = ds.at;
+    p.ldb = ds.stride;
+    p.d = dw;
+    p.ldd = in;
+    p.compute = c->spec.compute;
+    p.epilogue = CUBLASLT_EPILOGUE_BGRADB;
+    p.bias = db;
+    if (rm_cuda_run_product(c, &p))
+        return;
+    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    p.bias = NULL;
+    if (rm_cuda_run_product(c, &p))
+        rm_cuda_column_sums(c, dy, batch, out, db);
+    else
+        give_up(c, "linear_dw");
+}

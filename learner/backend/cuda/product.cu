@@ -1,0 +1,279 @@
+#include "learner/backend/cuda/product.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS          256u
+#define WORKSPACE_HOPPER ((size_t)32 << 20) /* what NVIDIA advises */
+#define WORKSPACE        ((size_t)8 << 20)
+
+namespace
+{
+
+/* What an algorithm is chosen by. No padding: compared as bytes. */
+struct shape {
+    uint32_t m, n, k, lda, ldb, ldd;
+    uint32_t a_turned, b_turned, compute, epilogue, add;
+    uint32_t align_a, align_b, align_d; /* bytes */
+};
+
+struct plan {
+    struct shape shape;
+    cublasLtMatmulDesc_t operation;
+    cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatmulAlgo_t algorithm;
+    bool found;
+    struct plan *next;
+};
+
+struct kept {
+    void *memory;
+    struct kept *next;
+};
+
+} // namespace
+
+struct rm_cuda_products {
+    cublasLtHandle_t library;
+    void *workspace;
+    size_t workspace_bytes;
+    struct plan *plans[BUCKETS];
+    void *scratch[RM_SCRATCH_COUNT];
+    size_t scratch_bytes[RM_SCRATCH_COUNT];
+    struct kept *old;
+};
+
+namespace
+{
+
+#define RM_BLAS(c, call) rm_cuda_blas_ok((c), (call), #call)
+
+cudaDataType_t type_of(uint32_t compute)
+{
+    return compute == RM_COMPUTE_BF16   ? CUDA_R_16BF
+           : compute == RM_COMPUTE_FP16 ? CUDA_R_16F
+                                        : CUDA_R_32F;
+}
+
+uint32_t alignment_of(const void *p)
+{
+    const uintptr_t at = (uintptr_t)p | 256u;
+    return (uint32_t)(at & (~at + 1));
+}
+
+struct shape shape_of(const struct rm_cuda_product *p)
+{
+    const uint32_t d = alignment_of(p->d), bias = alignment_of(p->bias);
+    return {p->m,
+            p->n,
+            p->k,
+            p->lda,
+            p->ldb,
+            p->ldd,
+            p->a_turned,
+            p->b_turned,
+            (uint32_t)p->compute,
+            (uint32_t)p->epilogue,
+            p->add,
+            alignment_of(p->a),
+            alignment_of(p->b),
+            d < bias ? d : bias}; /* the library has no word for that of a bias */
+}
+
+uint32_t bucket_of(const struct shape *s)
+{
+    uint32_t words[sizeof *s / sizeof(uint32_t)], hash = 2166136261u; /* FNV-1a, by words */
+    memcpy(words, s, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = (hash ^ words[i]) * 16777619u;
+    return (hash ^ hash >> 16) % BUCKETS;
+}
+
+bool describe(struct rm_cuda *c, struct plan *p)
+{
+    const struct shape *s = &p->shape;
+    const cublasOperation_t turn[2] = {CUBLAS_OP_N, CUBLAS_OP_T};
+    const cublasComputeType_t how =
+        s->compute == RM_COMPUTE_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    const cublasLtEpilogue_t epilogue = (cublasLtEpilogue_t)s->epilogue;
+    const cudaDataType_t type = type_of(s->compute);
+    return RM_BLAS(c, cublasLtMatmulDescCreate(&p->operation, how, CUDA_R_32F)) &&
+           RM_BLAS(c, cublasLtMatmulDescSetAttribute(p->operation, CUBLASLT_MATMUL_DESC_TRANSA,
+                                                     &turn[s->a_turned], sizeof turn[0])) &&
+           RM_BLAS(c, cublasLtMatmulDescSetAttribute(p->operation, CUBLASLT_MATMUL_DESC_TRANSB,
+                                                     &turn[s->b_turned], sizeof turn[0])) &&
+           RM_BLAS(c, cublasLtMatmulDescSetAttribute(p->operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                     &epilogue, sizeof epilogue)) &&
+           RM_BLAS(c, cublasLtMatrixLayoutCreate(&p->a, type, s->a_turned ? s->k : s->m,
+                                                 s->a_turned ? s->m : s->k, s->lda)) &&
+           RM_BLAS(c, cublasLtMatrixLayoutCreate(&p->b, type, s->b_turned ? s->n : s->k,
+                                                 s->b_turned ? s->k : s->n, s->ldb)) &&
+           RM_BLAS(c, cublasLtMatrixLayoutCreate(&p->d, CUDA_R_32F, s->m, s->n, s->ldd));
+}
+
+bool set_bias(struct rm_cuda *c, const struct plan *p, float *bias)
+{
+    const void *pointer = bias;
+    return !bias || RM_BLAS(c, cublasLtMatmulDescSetAttribute(p->operation,
+                                                              CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                              &pointer, sizeof pointer));
+}
+
+/* What the heuristics like best; p->found tells whether there is anything. */
+bool choose(struct rm_cuda *c, struct plan *p)
+{
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t attribute;
+        uint32_t bytes;
+    } alignments[] = {
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, p->shape.align_a},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, p->shape.align_b},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, p->shape.align_d},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p->shape.align_d},
+    };
+    const uint64_t workspace = c->products->workspace_bytes;
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulHeuristicResult_t result;
+    int count = 0;
+    if (!RM_BLAS(c, cublasLtMatmulPreferenceCreate(&preference)))
+        return false;
+    bool good = RM_BLAS(
+        c, cublasLtMatmulPreferenceSetAttribute(
+               preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
+    for (size_t i = 0; i < sizeof alignments / sizeof *alignments && good; i++)
+        good = RM_BLAS(c, cublasLtMatmulPreferenceSetAttribute(preference, alignments[i].attribute,
+                                                               &alignments[i].bytes,
+                                                               sizeof alignments[i].bytes));
+    if (good) {
+        const cublasStatus_t rc =
+            cublasLtMatmulAlgoGetHeuristic(c->products->library, p->operation, p->a, p->b, p->d,
+                                           p->d, preference, 1, &result, &count);
+        p->found =
+            rc == CUBLAS_STATUS_SUCCESS && count > 0 && result.state == CUBLAS_STATUS_SUCCESS;
+        if (p->found)
+            p->algorithm = result.algo;
+        else if (rc != CUBLAS_STATUS_SUCCESS && rc != CUBLAS_STATUS_NOT_SUPPORTED)
+            good = rm_cuda_blas_ok(c, rc, "cublasLtMatmulAlgoGetHeuristic");
+    }
+    cublasLtMatmulPreferenceDestroy(preference);
+    return good;
+}
+
+void destroy_plan(struct plan *p)
+{
+    if (p->operation)
+        cublasLtMatmulDescDestroy(p->operation);
+    if (p->a)
+        cublasLtMatrixLayoutDestroy(p->a);
+    if (p->b)
+        cublasLtMatrixLayoutDestroy(p->b);
+    if (p->d)
+        cublasLtMatrixLayoutDestroy(p->d);
+    free(p);
+}
+
+struct plan *plan_of(struct rm_cuda *c, const struct rm_cuda_product *product)
+{
+    const struct shape s = shape_of(product);
+    struct plan **bucket = &c->products->plans[bucket_of(&s)];
+    for (struct plan *p = *bucket; p; p = p->next)
+        if (memcmp(&p->shape, &s, sizeof s) == 0)
+            return p;
+    struct plan *p = static_cast<struct plan *>(calloc(1, sizeof *p));
+    if (!p) {
+        rm_cuda_ok(c, cudaErrorMemoryAllocation, "plan of a product");
+        return NULL;
+    }
+    p->shape = s;
+    if (!describe(c, p) || !set_bias(c, p, product->bias) || !choose(c, p)) {
+        destroy_plan(p);
+        return NULL;
+    }
+    p->next = *bucket;
+    *bucket = p;
+    return p;
+}
+
+} // namespace
+
+bool rm_cuda_run_product(struct rm_cuda *c, const struct rm_cuda_product *product)
+{
+    static const float one = 1.0f, zero = 0.0f;
+    if (!rm_cuda_ready(c))
+        return false;
+    const struct plan *p = plan_of(c, product);
+    if (!p || !p->found || !set_bias(c, p, product->bias))
+        return false;
+    const struct rm_cuda_products *k = c->products;
+    if (!RM_BLAS(c, cublasLtMatmul(k->library, p->operation, &one, product->a, p->a, product->b,
+                                   p->b, product->add ? &one : &zero, product->d, p->d, product->d,
+                                   p->d, &p->algorithm, k->workspace, k->workspace_bytes,
+                                   rm_cuda_stream(c))))
+        return false;
+    if (!c->capturing)
+        c->counts.launches++;
+    return true;
+}
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+bool rm_cuda_products_create(struct rm_cuda *c)
+{
+    struct rm_cuda_products *p = static_cast<struct rm_cuda_products *>(calloc(1, sizeof *p));
+    if (!p)
+        return rm_cuda_ok(c, cudaErrorMemoryAllocation, "products");
+    c->products = p;
+    p->workspace_bytes = c->info.major >= 9 ? WORKSPACE_HOPPER : WORKSPACE;
+    return RM_BLAS(c, cublasLtCreate(&p->library)) &&
+           RM_CUDA(c, cudaMalloc(&p->workspace, p->workspace_bytes));
+}
+
+void rm_cuda_products_destroy(struct rm_cuda *c)
+{
+    struct rm_cuda_products *p = c->products;
+    if (!p)
+        return;
+    for (size_t i = 0; i < BUCKETS; i++)
+        while (p->plans[i]) {
+            struct plan *next = p->plans[i]->next;
+            destroy_plan(p->plans[i]);
+            p->plans[i] = next;
+        }
+    for (size_t i = 0; i < RM_SCRATCH_COUNT; i++)
+        cudaFree(p->scratch[i]);
+    while (p->old) {
+        struct kept *next = p->old->next;
+        cudaFree(p->old->memory);
+        free(p->old);
+        p->old = next;
+    }
+    cudaFree(p->workspace);
+    if (p->library)
+        cublasLtDestroy(p->library);
+    free(p);
+    c->products = NULL;
+}
+
+void *rm_cuda_scratch(struct rm_cuda *c, enum rm_cuda_scratch which, size_t bytes)
+{
+    struct rm_cuda_products *p = c->products;
+    void *memory = NULL;
+    if (bytes <= p->scratch_bytes[which])
+        return p->scratch[which];
+    if (c->capturing) {
+        rm_cuda_ok(c, cudaErrorStreamCaptureUnsupported, "scratch of an operation");
+        return NULL;
+    }
+    struct kept *old = static_cast<struct kept *>(calloc(1, sizeof *old));
+    if (!old || !RM_CUDA(c, cudaMalloc(&memory, bytes))) {
+        free(old);
+        rm_cuda_ok(c, cudaErrorMemoryAllocation, "scratch of an operation");
+        return NULL;
+    }
+    c->counts.allocations++;
+    *old = {p->scratch[which], p->old};
+    p->old = old;
+    p->scratch[which] = memory;
+    p->scratch_bytes[which] = bytes;
+    return memory;
+}

@@ -1,0 +1,58 @@
+/* product: matrix products by cublasLt. Plans (descriptors, layouts and the algorithm that the
+ * library's heuristics like best) are made when a product of their kind is first asked for and
+ * kept: the algorithm depends on shapes, alignments and device alone, and the workspace is the
+ * stream's own, so results are the same to the bit from run to run. */
+#ifndef RM_LEARNER_BACKEND_CUDA_PRODUCT_H
+#define RM_LEARNER_BACKEND_CUDA_PRODUCT_H
+
+#include "learner/backend/cuda/cuda.h"
+
+/* D(m, n) = op(A) op(B) (+ D), column-major as cublasLt has it: a row-major matrix (rows, columns)
+ * is a column-major one (columns, rows) of the same memory. */
+struct rm_cuda_product {
+    bool a_turned, b_turned; /* op() transposes */
+    uint32_t m, n, k;
+    const void *a, *b; /* float, or 16 bits where compute says so */
+    uint32_t lda, ldb, ldd;
+    float *d;
+    enum rm_compute compute;
+    cublasLtEpilogue_t epilogue;
+    float *bias; /* what the epilogue reads or writes; NULL: none */
+    bool add;    /* to what D holds */
+};
+
+/* False: the library has nothing for this shape and epilogue (ask for less), or there was an error,
+ * which is kept. */
+bool rm_cuda_run_product(struct rm_cuda *c, const struct rm_cuda_product *p);
+
+/* Library, workspace and the device memory below. False when there is an error, which is kept. */
+bool rm_cuda_products_create(struct rm_cuda *c);
+void rm_cuda_products_destroy(struct rm_cuda *c);
+
+/* Device memory that operations use while they run. What had been there before it grew stays until
+ * the end: captured updates may hold it. NULL when there is no memory, or when a capture is under
+ * way and there is not enough: both are errors that are kept. */
+enum rm_cuda_scratch {
+    RM_SCRATCH_A = 0, /* operands in 16 bits */
+    RM_SCRATCH_B,
+    RM_SCRATCH_PATCHES, /* of convolutions */
+    RM_SCRATCH_RESULTS,
+    RM_SCRATCH_COUNT
+};
+void *rm_cuda_scratch(struct rm_cuda *c, enum rm_cuda_scratch which, size_t bytes);
+
+static inline bool rm_cuda_reduced(enum rm_compute compute)
+{
+    return compute == RM_COMPUTE_BF16 || compute == RM_COMPUTE_FP16;
+}
+
+/* Numbers from one row to the next of a matrix in 16 bits: rows begin at multiples of 16 bytes. */
+static inline uint32_t rm_cuda_reduced_stride(uint32_t columns)
+{
+    return (columns + 7) / 8 * 8;
+}
+
+/* to(rows, stride) = x(rows, columns) in 16 bits, zeros behind each row. */
+void rm_cuda_reduce(struct rm_cuda *c, const float *x, size_t rows, uint32_t columns, void *to);
+
+#endif

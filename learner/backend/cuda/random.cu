@@ -1,0 +1,164 @@
+/* Normals, uniforms and dropout: the draws of random.isa.c. Philox4x32-10 (Salmon et al., 2011), a
+ * block of it for a thread. Of 64 numbers that follow each other, thread l of sixteen makes those
+ * at l, 16 + l, 32 + l and 48 + l. */
+#include "learner/backend/cuda/map.h"
+#include "learner/backend/cuda/math.h"
+#include "learner/backend/cuda/ops.h"
+
+namespace
+{
+
+#define LANES 16u
+#define GROUP (4u * LANES)
+
+struct coordinates {
+    uint64_t key, c;
+    uint32_t a;
+    const uint64_t *before; /* NULL: c as it is */
+    uint64_t times;
+};
+
+/* Two streams of one key never share numbers (splitmix64's finalizer; Steele et al., 2014). */
+uint64_t key_of(uint64_t key, uint32_t stream)
+{
+    uint64_t z = key + 0x9E3779B97F4A7C15u * (stream + 1ull);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+struct coordinates coordinates_of(const struct rm_cuda *c, uint64_t key, uint32_t a,
+                                  uint64_t counter)
+{
+    return {key, counter, a, c->before, c->times};
+}
+
+RM_INLINE void philox(const struct coordinates &at, uint32_t block, uint32_t w[4])
+{
+    const uint64_t c = at.c + (at.before ? at.times * *at.before : 0);
+    uint32_t k0 = (uint32_t)at.key, k1 = (uint32_t)(at.key >> 32);
+    w[0] = block;
+    w[1] = at.a;
+    w[2] = (uint32_t)c;
+    w[3] = (uint32_t)(c >> 32);
+#pragma unroll
+    for (int round = 0; round < 10; round++) {
+        const uint64_t p0 = (uint64_t)w[0] * 0xD2511F53u, p1 = (uint64_t)w[2] * 0xCD9E8D57u;
+        w[0] = (uint32_t)(p1 >> 32) ^ w[1] ^ k0;
+        w[2] = (uint32_t)(p0 >> 32) ^ w[3] ^ k1;
+        w[1] = (uint32_t)p1;
+        w[3] = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+}
+
+/* Box and Muller (1958); (0, 1]: 32 bits as they round, so tails reach 6.7 */
+RM_INLINE void box_muller(uint32_t radius, uint32_t angle, float *x, float *y)
+{
+    const float u = ((float)(int32_t)(radius >> 1) + 0.5f) * 0x1p-31f;
+    const float r = sqrtf(-2.0f * rm_log(u));
+    float s, c;
+    rm_sincos_of_turn(angle, &s, &c);
+    *x = r * c;
+    *y = r * s;
+}
+
+RM_INLINE float uniform_of(uint32_t word)
+{
+    return (float)(int32_t)(word >> 8) * 0x1p-24f;
+}
+
+/* Blocks of the draws, from block `first` on. */
+struct drawing {
+    struct coordinates at;
+    bool normal;
+    size_t n;
+    float *out;
+};
+
+__global__ void draw(struct drawing d, size_t blocks)
+{
+    RM_EACH(i, blocks)
+    {
+        uint32_t w[4];
+        float v[4];
+        philox(d.at, (uint32_t)i, w);
+        if (d.normal) {
+            box_muller(w[0], w[1], &v[0], &v[1]);
+            box_muller(w[2], w[3], &v[2], &v[3]);
+        } else {
+            for (int k = 0; k < 4; k++)
+                v[k] = uniform_of(w[k]);
+        }
+        const size_t to = i / LANES * GROUP + i % LANES;
+        for (unsigned k = 0; k < 4; k++)
+            if (to + k * LANES < d.n)
+                d.out[to + k * LANES] = v[k];
+    }
+}
+
+void run_draw(struct rm_cuda *c, const struct drawing &d)
+{
+    const size_t blocks = (d.n + GROUP - 1) / GROUP * LANES;
+    if (blocks)
+        RM_RUN(c, draw, rm_cuda_blocks(c, blocks, 128), 128, d, blocks);
+}
+
+struct dropping {
+    struct coordinates at;
+    float rate, scale;
+    size_t first, n;
+    const float *x;
+    float *y;
+};
+
+/* Block i of those that elements [first, first + n) need. */
+__global__ void drop(struct dropping d, size_t blocks)
+{
+    const size_t skipped = d.first / GROUP * LANES;
+    RM_EACH(i, blocks)
+    {
+        uint32_t w[4];
+        const size_t block = skipped + i, element = block / LANES * GROUP + block % LANES;
+        philox(d.at, (uint32_t)block, w);
+        for (unsigned k = 0; k < 4; k++) {
+            const size_t e = element + k * LANES;
+            if (e >= d.first && e - d.first < d.n)
+                d.y[e - d.first] = uniform_of(w[k]) < d.rate ? 0.0f : d.x[e - d.first] * d.scale;
+        }
+    }
+}
+
+} // namespace
+
+void rm_cuda_normals(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
+                     size_t n, float *out)
+{
+    struct rm_cuda *cuda = rm_cuda_of(b);
+    run_draw(cuda, {coordinates_of(cuda, key_of(key, stream), a, c), true, n, out});
+}
+
+/* Of a key apart from that of the normals of equal coordinates, as on the CPU. */
+void rm_cuda_uniforms(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
+                      size_t n, float *out)
+{
+    struct rm_cuda *cuda = rm_cuda_of(b);
+    run_draw(cuda, {coordinates_of(cuda, ~key_of(key, stream), a, c), false, n, out});
+}
+
+void rm_cuda_dropout(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
+                     float rate, size_t first, size_t n, const float *x, float *y)
+{
+    struct rm_cuda *cuda = rm_cuda_of(b);
+    const struct dropping d = {coordinates_of(cuda, ~key_of(key, stream), a, c),
+                               rate,
+                               1.0f / (1.0f - rate),
+                               first,
+                               n,
+                               x,
+                               y};
+    const size_t end = (first + n + GROUP - 1) / GROUP, groups = end - first / GROUP;
+    if (n)
+        RM_RUN(cuda, drop, rm_cuda_blocks(cuda, groups * LANES, 128), 128, d, groups * LANES);
+}

@@ -35,3 +35,41 @@ ifeq ($(NVCC),)
 else
 	@$(MAKE) --no-print-directory $(CUDA_PLUGIN)
 endif
+
+# --- the emulated plugin ---------------------------------------------------------------------------
+# The same sources compiled for the host against tests/cuda/emulation, whose headers come before any
+# toolkit's. Everything is tested on it; a process that is told RINGMASTER_CUDA_PLUGIN loads it.
+EMULATION        := tests/cuda/emulation
+EMULATED_PLUGIN  := $(BUILD)/lib/emulated/ringmaster-cuda.so
+EMULATED_OBJECTS := $(patsubst %.cu,$(BUILD)/emulated/%.cu.o,$(CUDA_SOURCES)) \
+                    $(patsubst %.cc,$(BUILD)/emulated/%.o,$(sort $(wildcard $(EMULATION)/*.cc)))
+# The host's C++ compiler of the same make as CC, unless it is told.
+ifeq ($(origin CXX),default)
+CXX := $(if $(findstring clang,$(CC)),$(patsubst %clang,%clang++,$(firstword $(subst -, ,$(CC)))),g++)
+endif
+# -O1 and -ffp-contract=off: no more than nvcc would, whatever the host can.
+EMULATED_FLAGS = -std=c++17 -I$(EMULATION) -I. -Wall -Wextra -Werror -Wno-unknown-pragmas \
+                 -Wno-missing-field-initializers -Wno-format-truncation -fno-strict-aliasing \
+                 -fno-math-errno -ffp-contract=off -pthread -fPIC -fvisibility=hidden -D_GNU_SOURCE \
+                 -DRM_VERSION='"$(VERSION)"' $(CFLAGS) $(SANITIZE)
+
+$(BUILD)/emulated/%.cu.o: %.cu scripts/make/cuda.mk
+	@mkdir -p $(@D)
+	@echo "  EMULATE $<"
+	@$(CXX) $(EMULATED_FLAGS) $(BASE_ARCH) -MMD -MP -x c++ -c $< -o $@
+$(BUILD)/emulated/%.o: %.cc scripts/make/cuda.mk
+	@mkdir -p $(@D)
+	@echo "  CXX     $<"
+	@$(CXX) $(EMULATED_FLAGS) $(BASE_ARCH) -MMD -MP -c $< -o $@
+
+$(EMULATED_PLUGIN): $(EMULATED_OBJECTS) $(CUDA_HOST)
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	@$(CXX) -shared $(CFLAGS) $(SANITIZE) -o $@ $^ -ldl -lm -lpthread $(if $(SANITIZE),,-Wl,-z$(comma)defs)
+comma := ,
+
+-include $(shell find $(BUILD)/emulated -name '*.d' 2>/dev/null)
+
+.PHONY: cuda-emulated
+cuda-emulated: $(EMULATED_PLUGIN) ## the CUDA plugin on the host, for tests
+tests: $(EMULATED_PLUGIN)

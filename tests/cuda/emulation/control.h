@@ -1,0 +1,54 @@
+/* control: what a test may ask of the emulated plugin and tell it; symbols of the .so, found with
+ * dlsym. C and C++.
+ *
+ * ENVIRONMENT, read once when the plugin is first called:
+ *   RM_EMULATED_ORDER    forward (default), reverse, or random[:SEED]: the order of a block's threads
+ *                        and of a grid's blocks; with random, streams interleave at random as well
+ *   RM_EMULATED_DEVICES  how many devices there are (1)
+ *   RM_EMULATED_MEMORY   bytes of each (4294967296)
+ *   RM_EMULATED_POISON   hexadecimal word that fresh memory is filled with (7fc0dead, a NaN)
+ *   RM_EMULATED_FAULT    errors to give: CALL:CODE@N[,...]: the Nth CALL gives CODE; N+ is from the
+ *                        Nth on. CALL: a function's name, `launch` for kernels, or `any`. */
+#ifndef RM_TESTS_CUDA_EMULATION_CONTROL_H
+#define RM_TESTS_CUDA_EMULATION_CONTROL_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rm_emulated_counts {
+    uint64_t allocations, frees;           /* device memory */
+    uint64_t host_allocations, host_frees; /* pinned memory */
+    uint64_t device_bytes, host_bytes;     /* in use */
+    uint64_t registrations;                /* of host memory, in force */
+    uint64_t synchronizations;             /* calls that waited for the device */
+    uint64_t launches;                     /* of kernels, outside of graphs */
+    uint64_t products;                     /* of cublasLt, outside of graphs */
+    uint64_t graph_launches, graph_nodes;  /* nodes: run as part of graphs */
+    uint64_t copies, bytes_in, bytes_out;  /* host to device, device to host */
+    uint64_t pageable;                     /* copies from or to memory that is not pinned */
+    uint64_t waiting;                      /* operations on streams that have not run yet */
+    uint64_t streams, events, graphs;      /* that exist */
+};
+
+void rm_emulated_counts(struct rm_emulated_counts *out);
+
+/* As the variables of the environment, from now on; NULL or "" is the default. Work that is queued
+ * runs before. Returns 0 or -EINVAL. */
+int rm_emulated_order(const char *order);
+int rm_emulated_poison(uint32_t word);
+int rm_emulated_fault(const char *faults);
+
+/* What the device found wrong, in words: kernel, block, thread; "" if nothing. */
+const char *rm_emulated_complaint(void);
+
+/* A new process as far as the device goes: the sticky error, faults and complaints are forgotten.
+ * Nothing may be left allocated; what is left is freed and counted in the return value. */
+uint64_t rm_emulated_reset(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

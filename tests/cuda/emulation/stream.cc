@@ -1,0 +1,275 @@
+/* Streams: what is put on one runs late, when a host thread waits for it or something that depends
+ * on it; with random order, streams overtake each other wherever nothing forbids it. */
+#include "state.h"
+
+using namespace rm_emulated;
+
+namespace rm_emulated
+{
+namespace
+{
+#define MOST_WAITING 4096u /* operations; the oldest run when there are more */
+
+uint64_t numbers;
+
+/* The stream that stands for none, of each device. */
+std::shared_ptr<CUstream_st> null_stream(int device)
+{
+    for (const auto &s : all_streams())
+        if (s->null && s->device == device)
+            return s;
+    auto s = std::make_shared<CUstream_st>();
+    s->null = true;
+    s->device = device;
+    all_streams().push_back(s);
+    return s;
+}
+
+/* The first operation that keeps this one from running: a stream and a number to pass. */
+std::shared_ptr<CUstream_st> obstacle(const CUstream_st &s, const operation &o, uint64_t *number)
+{
+    if (o.after && !passed(*o.after, o.after_number)) {
+        *number = o.after_number;
+        return o.after;
+    }
+    /* The null stream and those that are not apart from it wait for each other. */
+    if (!(s.flags & cudaStreamNonBlocking))
+        for (const auto &other : all_streams())
+            if (other.get() != &s && other->device == s.device && (other->null || s.null) &&
+                !(other->flags & cudaStreamNonBlocking) && !passed(*other, o.number)) {
+                *number = o.number;
+                return other;
+            }
+    return nullptr;
+}
+
+void run_first(CUstream_st &s)
+{
+    operation o = std::move(s.queue.front());
+    s.queue.pop_front();
+    if (o.run && lost() == cudaSuccess) {
+        open_memory();
+        o.run();
+        close_memory();
+    }
+}
+
+/* One operation of any stream that can run. */
+bool run_one_of_any()
+{
+    std::vector<CUstream_st *> can;
+    uint64_t number;
+    for (const auto &s : all_streams())
+        if (!s->queue.empty() && !obstacle(*s, s->queue.front(), &number))
+            can.push_back(s.get());
+    if (can.empty())
+        return false;
+    run_first(*can[draw(can.size())]);
+    return true;
+}
+
+void settle()
+{
+    size_t waiting = 0;
+    for (const auto &s : all_streams())
+        waiting += s->queue.size();
+    if (waiting > MOST_WAITING)
+        run_all();
+    else if (set().order == RANDOM && draw(4) == 0)
+        for (uint64_t n = draw(4); n && run_one_of_any(); n--)
+            ;
+}
+} // namespace
+
+std::vector<std::shared_ptr<CUstream_st>> &all_streams()
+{
+    static auto *list = new std::vector<std::shared_ptr<CUstream_st>>;
+    return *list;
+}
+
+std::shared_ptr<CUstream_st> stream_of(cudaStream_t stream)
+{
+    if (!stream || stream == cudaStreamLegacy)
+        return null_stream(mine().device);
+    for (const auto &s : all_streams())
+        if (s.get() == stream)
+            return s;
+    return nullptr;
+}
+
+bool passed(const CUstream_st &s, uint64_t number)
+{
+    return s.queue.empty() || s.queue.front().number > number;
+}
+
+void run_until(const std::shared_ptr<CUstream_st> &s, uint64_t number)
+{
+    while (!passed(*s, number)) {
+        if (set().order == RANDOM) {
+            run_one_of_any();
+            continue;
+        }
+        uint64_t before;
+        const auto other = obstacle(*s, s->queue.front(), &before);
+        if (other)
+            run_until(other, before);
+        else
+            run_first(*s);
+    }
+}
+
+void run_all()
+{
+    const auto streams = all_streams();
+    for (const auto &s : streams)
+        run_until(s, s->last);
+}
+
+/* `after`: a stream and number to wait for; `run`: what to do then. */
+static cudaError_t put_operation(CUstream_st &s, operation &&o)
+{
+    o.number = s.last = ++numbers;
+    s.queue.push_back(std::move(o));
+    settle();
+    return lost();
+}
+
+cudaError_t put(cudaStream_t stream, std::function<void()> run)
+{
+    const auto s = stream_of(stream);
+    if (!s)
+        return complain(cudaErrorInvalidResourceHandle, "no such stream");
+    if (capturing(*s))
+        return capture_put(*s, std::move(run));
+    if (!(s->flags & cudaStreamNonBlocking))
+        for (const auto &other : all_streams())
+            if (capturing(*other) && (s->null || other->null) &&
+                !(other->flags & cudaStreamNonBlocking))
+                return cudaErrorStreamCaptureImplicit;
+    operation o;
+    o.run = std::move(run);
+    return put_operation(*s, std::move(o));
+}
+
+cudaError_t put_wait(CUstream_st &s, const std::shared_ptr<CUstream_st> &after, uint64_t number)
+{
+    operation o;
+    o.after = after;
+    o.after_number = number;
+    return put_operation(s, std::move(o));
+}
+} // namespace rm_emulated
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    RM_CALL("cudaDeviceGetStreamPriorityRange");
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}
+
+static cudaError_t create(cudaStream_t *stream, unsigned flags, int priority, const char *name)
+{
+    RM_CALL(name);
+    if (flags & ~cudaStreamNonBlocking)
+        return here.gives(cudaErrorInvalidValue);
+    auto s = std::make_shared<CUstream_st>();
+    s->device = mine().device;
+    s->flags = flags;
+    s->priority = priority;
+    all_streams().push_back(s);
+    counts.streams++;
+    *stream = s.get();
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+    return create(stream, cudaStreamDefault, 0, "cudaStreamCreate");
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    return create(stream, flags, 0, "cudaStreamCreateWithFlags");
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+    return create(stream, flags, priority, "cudaStreamCreateWithPriority");
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    RM_CALL("cudaStreamDestroy");
+    const auto s = stream_of(stream);
+    if (!s || s->null)
+        return here.gives(cudaErrorInvalidResourceHandle);
+    run_until(s, s->last); /* its work is done even so */
+    auto &list = all_streams();
+    for (size_t i = 0; i < list.size(); i++)
+        if (list[i] == s)
+            list.erase(list.begin() + (ptrdiff_t)i);
+    counts.streams--;
+    return here.gives(lost());
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    RM_CALL("cudaStreamSynchronize");
+    const auto s = stream_of(stream);
+    if (!s)
+        return here.gives(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t rc = unsafe_in_capture())
+        return here.gives(rc);
+    counts.synchronizations++;
+    run_until(s, s->last);
+    return here.gives(lost());
+}
+
+cudaError_t cudaDeviceSynchronize()
+{
+    RM_CALL("cudaDeviceSynchronize");
+    if (const cudaError_t rc = unsafe_in_capture())
+        return here.gives(rc);
+    counts.synchronizations++;
+    run_all();
+    return here.gives(lost());
+}
+
+/* Not ready at least once; then what it waits for runs. */
+static cudaError_t query(const std::shared_ptr<CUstream_st> &s, uint64_t number)
+{
+    if (passed(*s, number))
+        return lost();
+    if (set().order != RANDOM)
+        run_until(s, number);
+    else
+        for (uint64_t n = 1 + draw(8); n && run_one_of_any(); n--)
+            ;
+    return cudaErrorNotReady;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    RM_CALL("cudaStreamQuery");
+    const auto s = stream_of(stream);
+    if (!s)
+        return here.gives(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t rc = unsafe_in_capture())
+        return here.gives(rc);
+    return here.gives(query(s, s->last));
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
+{
+    RM_CALL("cudaLaunchHostFunc");
+    return here.gives(put(stream, [=] { function(data); }));
+}
+
+namespace rm_emulated
+{
+cudaError_t query_mark(const std::shared_ptr<CUstream_st> &s, uint64_t number)
+{
+    return query(s, number);
+}
+} // namespace rm_emulated

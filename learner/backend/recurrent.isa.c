@@ -8,27 +8,33 @@ static inline float logistic_of(float x)
     return RM_FMA(0.5f, tanh_of(0.5f * x), 0.5f);
 }
 
-void RM_ISA_NAME(gru)(const float *gx, const float *gh, const float *h, uint32_t lanes, uint32_t n,
-                      float *gates, float *y)
+/* One lane at a time: its arrays do not overlap, which must be said for all loops to be vectorised,
+ * and is forgotten where they are inlined. */
+static __attribute__((noinline)) void gru_lane(uint32_t n, const float *restrict gx,
+                                               const float *restrict gh, const float *restrict h,
+                                               float *restrict r, float *restrict z,
+                                               float *restrict c, float *restrict m,
+                                               float *restrict y)
 {
-    for (uint32_t l = 0; l < lanes; l++, gx += 3 * (size_t)n, gh += 3 * (size_t)n, h += n, y += n) {
-        float *r = gates, *z = gates + n, *c = gates + 2 * (size_t)n, *m = gates + 3 * (size_t)n;
-        for (uint32_t i = 0; i < n; i++)
-            r[i] = logistic_of(gx[i] + gh[i]);
-        for (uint32_t i = 0; i < n; i++)
-            z[i] = logistic_of(gx[n + i] + gh[n + i]);
-        for (uint32_t i = 0; i < n; i++) {
-            m[i] = gh[2 * (size_t)n + i];
-            c[i] = tanh_of(RM_FMA(r[i], m[i], gx[2 * (size_t)n + i]));
-        }
-        for (uint32_t i = 0; i < n; i++)
-            y[i] = RM_FMA(z[i], h[i] - c[i], c[i]);
-        gates += 4 * (size_t)n;
+    for (uint32_t i = 0; i < n; i++) {
+        r[i] = logistic_of(gx[i] + gh[i]);
+        z[i] = logistic_of(gx[n + i] + gh[n + i]);
+        m[i] = gh[2 * (size_t)n + i];
+        c[i] = tanh_of(RM_FMA(r[i], m[i], gx[2 * (size_t)n + i]));
+        y[i] = RM_FMA(z[i], h[i] - c[i], c[i]);
     }
 }
 
-/* One lane. The arrays do not overlap, which must be said for the loop to be vectorised, and is
- * forgotten where it is inlined. */
+void RM_ISA_NAME(gru)(const float *gx, const float *gh, const float *h, uint32_t lanes, uint32_t n,
+                      float *gates, float *y)
+{
+    for (size_t l = 0; l < lanes; l++) {
+        float *g = gates + l * 4 * n;
+        gru_lane(n, gx + l * 3 * n, gh + l * 3 * n, h + l * n, g, g + n, g + 2 * (size_t)n,
+                 g + 3 * (size_t)n, y + l * n);
+    }
+}
+
 static __attribute__((noinline)) void
 gru_lane_dx(uint32_t n, const float *restrict r, const float *restrict z, const float *restrict c,
             const float *restrict m, const float *restrict h, const float *restrict dy,
@@ -58,29 +64,29 @@ void RM_ISA_NAME(gru_dx)(const float *gates, const float *h, const float *dy, ui
     }
 }
 
+static __attribute__((noinline)) void
+lstm_lane(uint32_t n, const float *restrict gx, const float *restrict gh, const float *restrict c,
+          float *restrict in, float *restrict keep, float *restrict new, float *restrict out,
+          float *restrict bent, float *restrict c_next, float *restrict y)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        in[i] = logistic_of(gx[i] + gh[i]);
+        keep[i] = logistic_of(gx[n + i] + gh[n + i]);
+        new[i] = tanh_of(gx[2 * (size_t)n + i] + gh[2 * (size_t)n + i]);
+        out[i] = logistic_of(gx[3 * (size_t)n + i] + gh[3 * (size_t)n + i]);
+        c_next[i] = RM_FMA(keep[i], c[i], in[i] * new[i]);
+        bent[i] = tanh_of(c_next[i]);
+        y[i] = out[i] * bent[i];
+    }
+}
+
 void RM_ISA_NAME(lstm)(const float *gx, const float *gh, const float *c, uint32_t lanes, uint32_t n,
                        float *gates, float *c_next, float *y)
 {
-    for (uint32_t l = 0; l < lanes; l++, gx += 4 * (size_t)n, gh += 4 * (size_t)n) {
-        float *in = gates, *keep = gates + n, *new = gates + 2 * (size_t)n;
-        float *out = gates + 3 * (size_t)n, *bent = gates + 4 * (size_t)n;
-        for (uint32_t i = 0; i < n; i++)
-            in[i] = logistic_of(gx[i] + gh[i]);
-        for (uint32_t i = 0; i < n; i++)
-            keep[i] = logistic_of(gx[n + i] + gh[n + i]);
-        for (uint32_t i = 0; i < n; i++)
-            new[i] = tanh_of(gx[2 * (size_t)n + i] + gh[2 * (size_t)n + i]);
-        for (uint32_t i = 0; i < n; i++)
-            out[i] = logistic_of(gx[3 * (size_t)n + i] + gh[3 * (size_t)n + i]);
-        for (uint32_t i = 0; i < n; i++) {
-            c_next[i] = RM_FMA(keep[i], c[i], in[i] * new[i]);
-            bent[i] = tanh_of(c_next[i]);
-            y[i] = out[i] * bent[i];
-        }
-        gates += 5 * (size_t)n;
-        c += n;
-        c_next += n;
-        y += n;
+    for (size_t l = 0; l < lanes; l++) {
+        float *g = gates + l * 5 * n;
+        lstm_lane(n, gx + l * 4 * n, gh + l * 4 * n, c + l * n, g, g + n, g + 2 * (size_t)n,
+                  g + 3 * (size_t)n, g + 4 * (size_t)n, c_next + l * n, y + l * n);
     }
 }
 

@@ -8,91 +8,18 @@
 #include "daemon/checkpoint_manifest.c"
 #include "shm/base/fault.c"
 
-#include "shm/base/state.h"
+#include "tests/crash/disk.h"
+#include "tests/crash/small_checkpoint.h"
 #include "tests/crash/victim.h"
 #include "tests/support/daemon.h"
 #include "tests/support/unit.h"
-
-#include <stdarg.h>
-#include <sys/syscall.h>
-
-/* --- system calls that fail ------------------------------------------------------------------ */
-
-enum way { WELL, KILLED, NO_SPACE, BROKEN, SHORT };
-
-static enum way way;
-static unsigned wrong_at, calls; /* the wrong_at-th call, from 1 */
-
-/* What is to become of this call: 0, or an error. */
-static int pass(void)
-{
-    if (way == WELL || ++calls != wrong_at)
-        return 0;
-    if (way == KILLED)
-        raise(SIGKILL);
-    return way == NO_SPACE ? ENOSPC : way == BROKEN ? EIO : 0;
-}
-
-#define FAILS(kind)                                                                                \
-    do {                                                                                           \
-        const int wrong = pass();                                                                  \
-        if (wrong) {                                                                               \
-            errno = wrong;                                                                         \
-            return kind;                                                                           \
-        }                                                                                          \
-    } while (0)
-
-ssize_t write(int fd, const void *data, size_t bytes)
-{
-    FAILS(-1);
-    if (way == SHORT && calls == wrong_at && bytes > 1)
-        bytes /= 2;
-    return syscall(SYS_write, fd, data, bytes);
-}
-
-int fsync(int fd)
-{
-    FAILS(-1);
-    return (int)syscall(SYS_fsync, fd);
-}
-
-int rename(const char *from, const char *to)
-{
-    FAILS(-1);
-    return (int)syscall(SYS_rename, from, to);
-}
-
-int mkdir(const char *path, mode_t mode)
-{
-    FAILS(-1);
-    return (int)syscall(SYS_mkdir, path, mode);
-}
-
-int unlink(const char *path)
-{
-    FAILS(-1);
-    return (int)syscall(SYS_unlink, path);
-}
-
-int open(const char *path, int flags, ...)
-{
-    va_list more;
-    va_start(more, flags);
-    const int mode = flags & O_CREAT ? va_arg(more, int) : 0;
-    va_end(more);
-    FAILS(-1);
-    return (int)syscall(SYS_open, path, flags, mode);
-}
-
-/* --- a checkpoint ---------------------------------------------------------------------------- */
 
 static char run[64];
 
 static int make_run(void **state)
 {
     (void)state;
-    snprintf(run, sizeof run, "/tmp/rm-checkpoint-XXXXXX");
-    return mkdtemp(run) ? 0 : -1;
+    return small_folder(run);
 }
 
 static int remove_run(void **state)
@@ -102,45 +29,11 @@ static int remove_run(void **state)
     return 0;
 }
 
-static int write_state(const char *folder, const char *part, uint64_t number)
-{
-    char path[RM_SESSION_PATH_MAX];
-    struct rm_state *state;
-    float rows[300];
-    for (size_t i = 0; i < 300; i++)
-        rows[i] = (float)(number * i);
-    int rc = rm_state_create(&state, NULL);
-    if (rc)
-        return rc;
-    RM_STATE(state, "number", number);
-    rm_state_floats(state, "rows", rows, 300);
-    rc = rm_session_checkpoint_file(folder, part, 0, "state", path, NULL);
-    if (rc == 0)
-        rc = rm_state_write(state, path, RM_STATE_ALL, NULL);
-    rm_state_destroy(state);
-    return rc;
-}
-
-/* As the daemon does it, all of it. */
 static int make_one(uint64_t number)
 {
-    char folder[RM_SESSION_PATH_MAX];
-    const struct rm_checkpoint_facts facts = {
-        .run = "t", .number = number, .step = number, .config = json_object()};
-    int rc = rm_checkpoint_begin(run, number, NULL);
-    if (rc == 0)
-        rc = rm_session_checkpoint_folder(run, number, true, folder, NULL);
-    if (rc == 0)
-        rc = write_state(folder, "shared", number);
-    if (rc == 0)
-        rc = write_state(folder, "actor", number);
-    if (rc == 0)
-        rc = rm_checkpoint_seal(run, &facts, NULL);
-    if (rc == 0)
-        rm_checkpoint_prune(run, 2, true);
-    else
-        rm_checkpoint_abandon(run, number);
-    json_decref(facts.config);
+    json_t *config = json_object();
+    const int rc = small_make(run, number, config);
+    json_decref(config);
     return rc;
 }
 
@@ -151,7 +44,7 @@ static int victim(void *number)
 
 static int victim_of_calls(void *number)
 {
-    way = KILLED;
+    disk_way = DISK_KILLED;
     return victim(number);
 }
 
@@ -170,7 +63,8 @@ static uint64_t newest(void)
         if (rc && i < 2)
             fail_msg("%s", error.text);
         if (rc == 0) {
-            assert_int_equal(facts.step, numbers[i]);
+            assert_int_equal(facts.step, 100 * numbers[i]);
+            assert_true(small_is(folder, numbers[i]));
             rm_checkpoint_facts_free(&facts);
         }
     }
@@ -219,7 +113,7 @@ static void killed_before_every_call(void **state)
     for (uint64_t i = 1; i <= number; i++)
         assert_int_equal(make_one(i), 0);
     do {
-        wrong_at = ++n;
+        disk_wrong_at = ++n;
         number++;
         end = victim_wait(victim_start(victim_of_calls, &number, NULL, 0));
         one_of_two(number, "killed before call", n);
@@ -228,11 +122,11 @@ static void killed_before_every_call(void **state)
         assert_int_equal(newest(), number);
     } while (end == 1000 + SIGKILL);
     assert_int_equal(end, 0);
-    assert_true(n > 20);
+    assert_true(n > 60);
 }
 
 /* Where the call that failed was one of removing old ones, the new one stands. */
-static void failing_calls(enum way how, const char *what)
+static void failing_calls(enum disk_way how, const char *what)
 {
     uint64_t number = 3;
     bool reached = true;
@@ -240,16 +134,16 @@ static void failing_calls(enum way how, const char *what)
         assert_int_equal(make_one(i), 0);
     for (unsigned n = 1; reached; n++) {
         number++;
-        way = how;
-        wrong_at = n;
-        calls = 0;
+        disk_way = how;
+        disk_wrong_at = n;
+        disk_calls = 0;
         const int rc = make_one(number);
-        reached = calls >= n;
-        way = WELL;
+        reached = disk_calls >= n;
+        disk_way = DISK_WELL;
         one_of_two(number, what, n);
         if (rc == 0)
             assert_int_equal(newest(), number);
-        if (how == SHORT || !reached)
+        if (how == DISK_SHORT || !reached)
             assert_int_equal(rc, 0);
         number++;
         assert_int_equal(make_one(number), 0);
@@ -260,19 +154,25 @@ static void failing_calls(enum way how, const char *what)
 static void no_space_at_every_call(void **state)
 {
     (void)state;
-    failing_calls(NO_SPACE, "ENOSPC at call");
+    failing_calls(DISK_NO_SPACE, "ENOSPC at call");
+}
+
+static void full_from_every_call_on(void **state)
+{
+    (void)state;
+    failing_calls(DISK_FULL, "no space any more from call");
 }
 
 static void errors_at_every_call(void **state)
 {
     (void)state;
-    failing_calls(BROKEN, "EIO at call");
+    failing_calls(DISK_BROKEN, "EIO at call");
 }
 
 static void short_writes_are_made_whole(void **state)
 {
     (void)state;
-    failing_calls(SHORT, "a short write at call");
+    failing_calls(DISK_SHORT, "a short write at call");
 }
 
 int main(void)
@@ -281,6 +181,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(killed_at_every_site, make_run, remove_run),
         cmocka_unit_test_setup_teardown(killed_before_every_call, make_run, remove_run),
         cmocka_unit_test_setup_teardown(no_space_at_every_call, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(full_from_every_call_on, make_run, remove_run),
         cmocka_unit_test_setup_teardown(errors_at_every_call, make_run, remove_run),
         cmocka_unit_test_setup_teardown(short_writes_are_made_whole, make_run, remove_run),
     };

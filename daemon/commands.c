@@ -70,6 +70,7 @@ COMMAND(set)
         return failed(RM_REFUSED_NOT_NOW, error, "set: the run is ending");
     json_t *before = rm_config_get(&daemon->session.experiment, key, error);
     int rc = before ? rm_daemon_set(daemon, key, json_object_get(arguments, "value"),
+                                    json_is_true(json_object_get(arguments, "keep")),
                                     rm_client_uid(client), error)
                     : -ENOENT;
     if (rc < 0) {
@@ -180,6 +181,9 @@ static const struct rm_field status_fields[] = {
     {"config_file", RM_FIELD_STRING, true, "what it was started from"},
     {"uptime_s", RM_FIELD_NUMBER, true, "seconds that the run has taken, as in metrics.csv"},
     {"trained_s", RM_FIELD_NUMBER, true, "seconds from the run's start to the end of its budget"},
+    {"adopted", RM_FIELD_ANY, true,
+     "of a daemon that was killed: rows_before (as it counted them last), rows_after, step; null: "
+     "nothing"},
     {"progress", RM_FIELD_OBJECT, true,
      "steps and budget (per agent, over all worlds), fraction, left_s"},
     {"rates", RM_FIELD_OBJECT, true, "steps_per_s of all agents, updates_per_s of all policies"},
@@ -217,7 +221,8 @@ static const struct rm_field get_fields[] = {{"key", RM_FIELD_STRING, false, "as
 
 static const struct rm_field set_arguments[] = {
     {"key", RM_FIELD_STRING, true, "path of a key that may change while running"},
-    {"value", RM_FIELD_ANY, true, "its new value"},
+    {"value", RM_FIELD_ANY, true, "its new value; \"default\": that of the configuration"},
+    {"keep", RM_FIELD_BOOLEAN, false, "also when the run goes on after a restart"},
     FIELDS_END};
 static const struct rm_field set_fields[] = {
     {"key", RM_FIELD_STRING, true, "as asked for"},

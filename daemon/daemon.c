@@ -141,7 +141,7 @@ static int take_place(struct rm_daemon *daemon, const struct rm_experiment *expe
 static int open_files(struct rm_daemon *daemon, struct rm_error *error)
 {
     const struct rm_experiment *e = &daemon->session.experiment;
-    int rc = daemon->resume[0]
+    int rc = daemon->directory.path[0] /* that of the run that goes on */
                  ? 0
                  : rm_run_directory_create(&daemon->directory, e->run.directory, e->name, error);
     if (rc < 0)
@@ -241,6 +241,7 @@ static void close_all(struct rm_daemon *daemon)
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     uv_loop_close(&daemon->loop);
     rm_metrics_close(&daemon->metrics);
+    rm_kept_free(&daemon->kept);
     rm_session_close(&daemon->session);
     if (daemon->log.fd >= 0)
         close(daemon->log.fd);
@@ -273,6 +274,7 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
                    daemon->directory.path);
     daemon->watchdog_ns = rm_notify_watchdog_ns();
     rm_daemon_keep_session(daemon);
+    rm_daemon_restore_settings(daemon);
     rm_daemon_open_checkpoints(daemon);
     rm_daemon_start_workers(daemon);
     rm_daemon_arm(daemon);

@@ -10,6 +10,7 @@
 #include "daemon/console.h"
 #include "daemon/control.h"
 #include "daemon/fdstore.h"
+#include "daemon/kept.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
 #include "daemon/place.h"
@@ -76,9 +77,9 @@ struct rm_daemon {
     struct rm_quarantine quarantine;
     struct rm_metrics metrics;
     struct rm_checkpointer checkpoint;
+    struct rm_kept kept; /* what was set since the start, and before it to be kept */
     char resume[RM_SESSION_DIRECTORY_MAX]; /* the checkpoint that it goes on from; "" = none */
     char resume_changes[1024];             /* keys that differ from its, "" = none */
-    double resume_hot[RM_HOT_COUNT];       /* its configuration's */
     double file_hot[RM_HOT_COUNT]; /* hot keys as the file has them, whatever was set since */
     uint64_t resumed_step;         /* where it was */
     char not_resumed[1024];        /* why not, or what was passed over */
@@ -106,8 +107,11 @@ struct rm_daemon {
     uint64_t final_before;   /* evaluations finished when the final one was asked for */
     uint64_t watchdog_ns;    /* the service manager wants to hear that often, 0 = never */
     bool adopted;            /* what a killed daemon left goes on here */
-    char not_adopted[512];   /* or why it could not, "" = there was nothing */
-    uint64_t told_ns;        /* when it was last told how it goes */
+    uint64_t left_rows;      /* of replay, as the killed one counted last */
+    uint64_t adopted_rows;   /* as this one found them, before its workers started */
+    uint64_t adopted_step;
+    char not_adopted[512]; /* or why it could not, "" = there was nothing */
+    uint64_t told_ns;      /* when it was last told how it goes */
     uint64_t evaluations_seen;
     /* Per worker: since when it is seen to wait although it was woken; 0 = it is not. */
     uint64_t woken_ns[RM_BOARD_WORKERS];
@@ -154,9 +158,12 @@ int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error);
 
 /* --- settings.c: hot keys --------------------------------------------------------------------- */
 
-/* Sets one key while running; refused unless hot. `who` for the journal. */
-int rm_daemon_set(struct rm_daemon *daemon, const char *key, const json_t *value, uid_t who,
-                  struct rm_error *error);
+/* Sets one key while running; refused unless hot. `value` "default": that of the configuration.
+ * `keep`: over restarts of this run as well. `who` for the journal. */
+int rm_daemon_set(struct rm_daemon *daemon, const char *key, const json_t *value, bool keep,
+                  uid_t who, struct rm_error *error);
+/* Before workers start: sets again what a daemon before this one was to keep. */
+void rm_daemon_restore_settings(struct rm_daemon *daemon);
 /* Reads the file again and applies what may be applied. */
 void rm_daemon_reload(struct rm_daemon *daemon);
 

@@ -336,6 +336,7 @@ void rm_daemon_tick(struct rm_daemon *daemon)
     uint64_t now = rm_now_ns();
     bool paused = RM_PEEK(&run_of(daemon)->pause) != 0;
     observe(daemon, now);
+    RM_POKE(&run_of(daemon)->rows_counted, rm_session_rows(&daemon->session));
     if (!paused) {
         rm_rate_add(&daemon->steps_rate, now, rm_daemon_agent_steps(daemon));
         rm_rate_add(&daemon->updates_rate, now, rm_daemon_updates(daemon));

@@ -22,8 +22,10 @@ const struct rm_message_row rm_messages[RM_MESSAGE_COUNT] = {
                             "a command that changes something came in; USER"},
     [RM_MESSAGE_SUPPRESSED] = {"suppressed", "fd07b3a2e6c84915a4d91e7c3b5f8206",
                                "entries of one kind came too fast and were left out"},
-    [RM_MESSAGE_ADOPTED] = {"adopted", "7be2049d1f6c4a83b05de8a93c27f164",
-                            "replay and weights of a killed daemon were taken over"},
+    [RM_MESSAGE_ADOPTED] =
+        {"adopted", "7be2049d1f6c4a83b05de8a93c27f164",
+         "replay and weights of a killed daemon were taken over: rows of replay as "
+         "that one counted them last, and as they were found"},
     [RM_MESSAGE_CHECKPOINT] = {"checkpoint", "4c9d17e2b8a35f604de1937a2f0b86c5",
                                "a checkpoint was made, or given up; ERROR says why"},
     [RM_MESSAGE_RESUMED] = {"resumed", "a26f80c53d1e49b7b8047cd5e1392f6a",

@@ -80,8 +80,6 @@ static int compare(struct rm_daemon *daemon, const char *folder, const json_t *c
                      "cannot go on from %s: the configuration has changed: %s; put that back, or "
                      "begin anew with --fresh",
                      folder, c.refused.text);
-    if (rc == 0)
-        rm_config_hot_values(before, daemon->resume_hot);
     free(before);
     return rc;
 }
@@ -184,20 +182,17 @@ static void change_limiters(struct rm_daemon *daemon)
                               e->limiter.slack_updates * e->sample.batch);
 }
 
-/* Settings that were changed while it ran stay so, but for those whose key is another one now. */
-static void keep_settings(struct rm_daemon *daemon)
+/* The board's are those of the checkpoint, with what was set while it ran: the configuration's
+ * stand; what was to be kept is set again before the workers start. */
+static void take_settings(struct rm_daemon *daemon)
 {
     struct rm_board_run *run = daemon->session.board.run;
     double now[RM_HOT_COUNT];
     bool limits = false;
     rm_config_hot_values(&daemon->session.experiment, now);
-    for (int i = 0; i < RM_HOT_COUNT; i++) {
-        const double was = RM_PEEK(&run->settings[i]);
-        if (now[i] == daemon->resume_hot[i])
-            now[i] = was;
-        limits |= now[i] != was && (i == RM_HOT_UPDATES_PER_STEP || i == RM_HOT_SLACK_UPDATES);
-    }
-    rm_config_apply_hot(&daemon->session.experiment, now);
+    for (int i = 0; i < RM_HOT_COUNT; i++)
+        limits |= now[i] != RM_PEEK(&run->settings[i]) &&
+                  (i == RM_HOT_UPDATES_PER_STEP || i == RM_HOT_SLACK_UPDATES);
     if (limits)
         change_limiters(daemon);
     for (int i = 0; i < RM_HOT_COUNT; i++)
@@ -220,6 +215,6 @@ int rm_daemon_load_shared(struct rm_daemon *daemon, struct rm_error *error)
     }
     rm_state_destroy(state);
     if (rc == 0)
-        keep_settings(daemon);
+        take_settings(daemon);
     return rc ? rm_fail_within(error, rc, "cannot go on from %s", daemon->resume) : 0;
 }

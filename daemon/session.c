@@ -3,8 +3,23 @@
 
 #include "shm/atomic.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+/* The killed one was the last to begin a run of that name. */
+static void go_on_in_latest(struct rm_daemon *daemon, const struct rm_experiment *e)
+{
+    char link[PATH_MAX], directory[PATH_MAX];
+    if (daemon->directory.path[0] ||
+        snprintf(link, sizeof link, "%s/%s/latest", e->run.directory, e->name) >=
+            (int)sizeof link ||
+        !realpath(link, directory) || strlen(directory) >= sizeof daemon->directory.path)
+        return;
+    strcpy(daemon->directory.path, directory);
+}
 
 /* What a killed predecessor left with the service manager, or a new session. */
 int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment *experiment,
@@ -15,7 +30,11 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
     struct rm_error why = {""};
     if (count && rm_session_adopt(&daemon->session, experiment, plan, fds, count, &why) == 0) {
         daemon->adopted = true;
+        daemon->adopted_rows = rm_session_rows(&daemon->session);
+        daemon->adopted_step = rm_daemon_steps(daemon);
+        daemon->left_rows = RM_PEEK(&daemon->session.board.run->rows_counted);
         daemon->resume[0] = '\0'; /* this is newer */
+        go_on_in_latest(daemon, experiment);
         daemon->evaluations_seen = RM_PEEK(&daemon->session.board.run->evaluations);
         return 0;
     }
@@ -39,10 +58,11 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
         struct rm_log_fields fields = RM_LOG_NO_FIELDS;
         fields.step = (int64_t)rm_daemon_steps(daemon);
         rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_ADOPTED, &fields,
-                       "goes on where a daemon was killed: %llu rows of replay, step %llu, update "
-                       "%llu",
-                       (unsigned long long)rm_session_rows(&daemon->session),
-                       (unsigned long long)rm_daemon_steps(daemon),
+                       "goes on where a daemon was killed: rows before %llu, after %llu; step "
+                       "%llu, update %llu",
+                       (unsigned long long)daemon->left_rows,
+                       (unsigned long long)daemon->adopted_rows,
+                       (unsigned long long)daemon->adopted_step,
                        (unsigned long long)rm_daemon_updates(daemon));
     } else if (daemon->not_adopted[0]) {
         rm_log(&daemon->log, RM_LOG_WARNING,

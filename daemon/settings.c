@@ -2,10 +2,12 @@
  * table, handed to workers through the board, written to the journal with who and when. */
 #include "daemon/daemon.h"
 
+#include "config/schema.h"
 #include "shm/atomic.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,19 +42,8 @@ struct changes {
     bool tell; /* journal the hot ones */
 };
 
-static void each_change(void *user, const char *path, const char *before, const char *after,
-                        bool hot)
+static void tell(const struct changes *c, const char *path, const char *before, const char *after)
 {
-    struct changes *c = user;
-    if (!hot) {
-        size_t used = strlen(c->cold);
-        snprintf(c->cold + used, sizeof c->cold - used, "%s%s", used ? ", " : "", path);
-        c->cold_count++;
-        return;
-    }
-    c->hot_count++;
-    if (!c->tell)
-        return;
     const struct rm_log_fields fields = {.key = path,
                                          .before = before,
                                          .after = after,
@@ -65,13 +56,115 @@ static void each_change(void *user, const char *path, const char *before, const 
                               after, "source", c->source, "uid", (json_int_t)c->who));
 }
 
-int rm_daemon_set(struct rm_daemon *daemon, const char *key, const json_t *value, uid_t who,
-                  struct rm_error *error)
+static void each_change(void *user, const char *path, const char *before, const char *after,
+                        bool hot)
+{
+    struct changes *c = user;
+    if (!hot) {
+        size_t used = strlen(c->cold);
+        snprintf(c->cold + used, sizeof c->cold - used, "%s%s", used ? ", " : "", path);
+        c->cold_count++;
+        return;
+    }
+    c->hot_count++;
+    if (c->tell)
+        tell(c, path, before, after);
+}
+
+/* --- set ------------------------------------------------------------------------------------- */
+
+/* The file's own value of a key, or of a section. */
+static json_t *value_of_file(const struct rm_daemon *daemon, const char *key,
+                             struct rm_error *error)
+{
+    struct rm_experiment *e = malloc(sizeof *e);
+    if (!e) {
+        rm_fail(error, -ENOMEM, "%s: out of memory", key);
+        return NULL;
+    }
+    *e = daemon->session.experiment;
+    rm_config_apply_hot(e, daemon->file_hot);
+    json_t *value = rm_config_get(e, key, error);
+    free(e);
+    return value;
+}
+
+static bool below(const char *path, const char *key)
+{
+    const size_t length = strlen(key);
+    return strncmp(path, key, length) == 0 && (!path[length] || path[length] == '.');
+}
+
+/* Notes all hot keys of `key` as they are wanted, or drops them. */
+static int note_all(struct rm_daemon *daemon, const struct rm_experiment *wanted, const char *key,
+                    bool back, bool keep, uid_t who)
+{
+    struct rm_error error;
+    int rc = 0;
+    for (size_t i = 0; i < rm_key_count && rc == 0; i++) {
+        const char *path = rm_keys[i].path;
+        if (rm_keys[i].hot == RM_COLD || !below(path, key))
+            continue;
+        if (back) {
+            rm_kept_drop(&daemon->kept, path);
+            continue;
+        }
+        json_t *value = rm_config_get(wanted, path, &error);
+        json_t *file = value_of_file(daemon, path, &error);
+        const struct rm_kept_setting setting = {
+            .value = value, .configuration = file, .keep = keep, .user = who};
+        rc = value && file ? rm_kept_note(&daemon->kept, path, &setting) : -ENOMEM;
+        json_decref(value);
+        json_decref(file);
+    }
+    return rc;
+}
+
+/* What is noted for after a restart, in memory and in the run directory. With `keep` the change is
+ * made only if that can be done. */
+static int note(struct rm_daemon *daemon, const struct rm_experiment *wanted, const char *key,
+                bool back, bool keep, uid_t who, struct rm_error *error)
+{
+    struct rm_error why = {""};
+    json_t *before = json_copy(daemon->kept.settings); /* NULL when there was none */
+    int rc = daemon->kept.settings && !before ? -ENOMEM : 0;
+    if (rc == 0)
+        rc = note_all(daemon, wanted, key, back, keep, who);
+    if (rc)
+        rm_fail(&why, rc, "%s: out of memory", key);
+    else if (daemon->kept.settings)
+        rc = rm_kept_write(&daemon->kept, daemon->directory.path, &why);
+    if (rc && keep) {
+        json_decref(daemon->kept.settings);
+        daemon->kept.settings = before;
+        return rm_fail(error, rc, "%s: nothing changed, because it cannot be kept: %s", key,
+                       why.text);
+    }
+    json_decref(before);
+    if (rc)
+        rm_log(&daemon->log, RM_LOG_WARNING, "%s", why.text);
+    return 0;
+}
+
+int rm_daemon_set(struct rm_daemon *daemon, const char *key, const json_t *value, bool keep,
+                  uid_t who, struct rm_error *error)
 {
     struct rm_experiment *current = &daemon->session.experiment;
     struct rm_experiment wanted = *current;
-    struct changes c = {.daemon = daemon, .who = who, .source = "set"};
-    int rc = rm_config_set(&wanted, key, value, error);
+    const char *word = json_string_value(value);
+    const bool back = word && strcmp(word, "default") == 0;
+    struct changes c = {.daemon = daemon,
+                        .who = who,
+                        .source = back   ? "set back"
+                                  : keep ? "set, kept"
+                                         : "set"};
+    if (back && keep)
+        return rm_fail(error, -EINVAL, "%s: what is set back is not kept", key);
+    json_t *file = back ? value_of_file(daemon, key, error) : NULL;
+    if (back && !file)
+        return -EINVAL;
+    int rc = rm_config_set(&wanted, key, back ? file : value, error);
+    json_decref(file);
     if (rc < 0)
         return rc;
     if (rm_config_diff(current, &wanted, each_change, &c) < 0)
@@ -81,13 +174,96 @@ int rm_daemon_set(struct rm_daemon *daemon, const char *key, const json_t *value
                        "%s cannot change while the experiment runs; query-schema and `ringctl "
                        "schema` say which keys can",
                        c.cold);
-    if (c.hot_count == 0)
-        return 0;
+    /* Even the same value again: it may be kept from now on, or not any more. */
+    rc = note(daemon, &wanted, key, back, keep, who, error);
+    if (rc < 0 || c.hot_count == 0)
+        return rc;
     c.tell = true;
     rm_config_diff(current, &wanted, each_change, &c);
     *current = wanted;
     apply(daemon);
     return 0;
+}
+
+/* --- after a restart ------------------------------------------------------------------------- */
+
+/* Has the configuration had another value for it since? */
+static bool outdated(const struct rm_daemon *daemon, const char *path, const json_t *configuration)
+{
+    struct rm_error error;
+    json_t *now = rm_config_get(&daemon->session.experiment, path, &error);
+    const bool same = json_equal(now, configuration);
+    json_decref(now);
+    return !same;
+}
+
+static bool set_again(struct rm_daemon *daemon, const char *path, const json_t *value, uid_t who)
+{
+    struct rm_experiment *current = &daemon->session.experiment;
+    struct rm_experiment wanted = *current;
+    struct rm_error error = {""};
+    struct changes c = {
+        .daemon = daemon, .who = who, .source = "kept over a restart", .tell = true};
+    if (rm_config_set(&wanted, path, value, &error) < 0) {
+        rm_log(&daemon->log, RM_LOG_WARNING, "%s was to be kept, and cannot be: %s", path,
+               error.text);
+        return false;
+    }
+    rm_config_diff(current, &wanted, each_change, &c);
+    *current = wanted;
+    return true;
+}
+
+void rm_daemon_restore_settings(struct rm_daemon *daemon)
+{
+    struct rm_error error = {""};
+    struct rm_kept_setting setting;
+    bool changed = false, dropped = false;
+    if (rm_kept_read(&daemon->kept, daemon->directory.path, &error) < 0)
+        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
+    for (size_t i = 0; i < rm_key_count; i++) {
+        const char *path = rm_keys[i].path;
+        if (rm_keys[i].hot == RM_COLD || !rm_kept_find(&daemon->kept, path, &setting))
+            continue;
+        const bool other = outdated(daemon, path, setting.configuration);
+        if (setting.keep && !other && set_again(daemon, path, setting.value, setting.user)) {
+            changed = true;
+            continue;
+        }
+        if (!setting.keep || other)
+            rm_log(&daemon->log, RM_LOG_NOTICE,
+                   "%s was set by user %u and %s: it is the configuration's again", path,
+                   (unsigned)setting.user,
+                   setting.keep ? "has another value there since" : "not to be kept");
+        rm_kept_drop(&daemon->kept, path);
+        dropped = true;
+    }
+    if (dropped && rm_kept_write(&daemon->kept, daemon->directory.path, &error) < 0)
+        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
+    if (changed || daemon->adopted) /* bounds of the limiters stand as the killed daemon had them */
+        apply(daemon);
+}
+
+/* --- reload ---------------------------------------------------------------------------------- */
+
+/* What is kept stays, unless the file has another value for it now. */
+static void hold_kept(struct rm_daemon *daemon, struct rm_experiment *wanted,
+                      const double *file_hot)
+{
+    double now[RM_HOT_COUNT], values[RM_HOT_COUNT];
+    struct rm_kept_setting setting;
+    rm_config_hot_values(&daemon->session.experiment, now);
+    memcpy(values, file_hot, sizeof values);
+    for (size_t i = 0; i < rm_key_count; i++) {
+        const int hot = rm_keys[i].hot;
+        if (hot == RM_COLD || !rm_kept_find(&daemon->kept, rm_keys[i].path, &setting))
+            continue;
+        if (setting.keep && file_hot[hot] == daemon->file_hot[hot])
+            values[hot] = now[hot];
+        else
+            rm_kept_drop(&daemon->kept, rm_keys[i].path);
+    }
+    rm_config_apply_hot(wanted, values);
 }
 
 void rm_daemon_reload(struct rm_daemon *daemon)
@@ -107,11 +283,16 @@ void rm_daemon_reload(struct rm_daemon *daemon)
     memcpy(wanted.name, current->name, sizeof wanted.name);
     memcpy(wanted.run.directory, current->run.directory, sizeof wanted.run.directory);
     memcpy(wanted.control.socket, current->control.socket, sizeof wanted.control.socket);
+    double file_hot[RM_HOT_COUNT];
+    rm_config_hot_values(&wanted, file_hot);
+    hold_kept(daemon, &wanted, file_hot);
     if (rm_config_diff(current, &wanted, each_change, &c) < 0) {
         rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: out of memory");
         return;
     }
-    rm_config_hot_values(&wanted, daemon->file_hot);
+    memcpy(daemon->file_hot, file_hot, sizeof file_hot);
+    if (daemon->kept.settings && rm_kept_write(&daemon->kept, daemon->directory.path, &error) < 0)
+        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
     if (c.cold_count)
         rm_log(&daemon->log, RM_LOG_WARNING,
                "reload: not applied, because it cannot change while the experiment runs: %s",

@@ -214,6 +214,15 @@ static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
     return o;
 }
 
+/* What a killed daemon left. */
+static json_t *adopted(const struct rm_daemon *daemon)
+{
+    if (!daemon->adopted)
+        return json_null();
+    return json_pack("{s:o,s:o,s:o}", "rows_before", count(daemon->left_rows), "rows_after",
+                     count(daemon->adopted_rows), "step", count(daemon->adopted_step));
+}
+
 static json_t *progress(const struct rm_daemon *daemon)
 {
     uint64_t steps = rm_daemon_steps(daemon);
@@ -265,6 +274,7 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
     json_object_set_new(o, "config_file", json_string(daemon->options.file));
     json_object_set_new(o, "uptime_s", number(seconds(now - daemon->started_ns)));
     json_object_set_new(o, "trained_s", number(seconds(end - daemon->started_ns)));
+    json_object_set_new(o, "adopted", adopted(daemon));
     json_object_set_new(o, "progress", progress(daemon));
     json_object_set_new(o, "rates",
                         json_pack("{s:f,s:f}", "steps_per_s", rm_rate_per_s(&daemon->steps_rate),

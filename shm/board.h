@@ -156,6 +156,7 @@ struct rm_board_run {
     _Atomic double eval_score_mean, eval_score_stderr; /* sum over agents per episode */
     _Atomic uint64_t eval_episodes;
     _Atomic uint64_t checkpoint_released; /* all may go on after this checkpoint */
+    _Atomic uint64_t rows_counted;        /* in all rings, as the supervisor saw it last */
     _Atomic uint32_t quarantined; /* GPUs below that learners leave alone; only grows */
     char quarantine[RM_BOARD_QUARANTINED][RM_DEVICE_NAME_MAX];
     struct rm_scores scores;              /* per world episode: sum over its agents */

@@ -162,6 +162,8 @@ int rm_ctl_set(const struct rm_ctl_arguments *given)
         value = json_string(equals + 1);
     json_t *arguments =
         json_pack("{s:s%, s:o*}", "key", setting, (size_t)(equals - setting), "value", value);
+    if (rm_ctl_flag(given, "keep")) /* left out, older daemons understand it too */
+        json_object_set_new(arguments, "keep", json_true());
     if (!arguments || !value) {
         json_decref(arguments);
         return rm_ctl_complain(RM_CTL_USAGE, "set: \"%s\" is not valid UTF-8", setting);

@@ -63,6 +63,11 @@ static const struct rm_ctl_option list_options[] = {
     END,
 };
 
+static const struct rm_ctl_option set_options[] = {
+    {"keep", NULL, "Keeps it when the run goes on after a restart.", RM_COMPLETE_NOTHING, false},
+    END,
+};
+
 static const struct rm_ctl_option evaluate_options[] = {
     {"episodes", "N", "Plays that many episodes instead of evaluation.episodes.",
      RM_COMPLETE_NOTHING, false},
@@ -139,8 +144,12 @@ const struct rm_ctl_command rm_ctl_commands[] = {
     {.name = "set",
      .summary = "change a key while the experiment runs",
      .text = "Only keys that ringmaster.json(5) marks as hot can be changed; the value is checked "
-             "as it would be in the file. VALUE is JSON; what is not JSON is taken as a string.",
+             "as it would be in the file. VALUE is JSON; what is not JSON is taken as a string. "
+             "KEY=default takes it back: the value of the configuration, and not kept any more. "
+             "After a restart everything is as the configuration has it, but for what was set "
+             "with --keep.",
      .arguments = {NAME_ARGUMENT, {"KEY=VALUE", false, RM_COMPLETE_HOT_SETTING}},
+     .options = set_options,
      .group = rm_ctl_connection_options,
      .run = rm_ctl_set},
     {.name = "pause",

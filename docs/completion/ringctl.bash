@@ -81,7 +81,7 @@ _ringctl() {
         arguments=(name+ key)
         ;;
     set)
-        options=' --socket --timeout --json --help'
+        options=' --keep --socket --timeout --json --help'
         values=' --socket=file --timeout=nothing'
         arguments=(name+ hot)
         ;;

@@ -403,6 +403,10 @@ static void commands(void **state)
         "{\"execute\":\"metrics\",\"arguments\":{\"describe\":true}}\n",
         "{\"execute\":\"get\",\"arguments\":{\"key\":\"sample\"}}\n",
         "{\"execute\":\"set\",\"arguments\":{\"key\":\"publish.interval\",\"value\":7}}\n",
+        "{\"execute\":\"set\",\"arguments\":{\"key\":\"publish.interval\",\"value\":9,"
+        "\"keep\":true}}\n",
+        "{\"execute\":\"set\",\"arguments\":{\"key\":\"publish.interval\",\"value\":"
+        "\"default\"}}\n",
         "{\"execute\":\"query-schema\"}\n",
         "{\"execute\":\"events\"}\n",
     };
@@ -412,6 +416,7 @@ static void commands(void **state)
     served.metrics.csv_fd = served.metrics.board.fd = -1;
     served.log = (struct rm_log){.fd = -1, .echo_fd = -1};
     served.options.file = file;
+    snprintf(served.directory.path, sizeof served.directory.path, "%s", home.home);
     assert_int_equal(rm_session_create(&served.session, &experiment, &plan, &error), 0);
     assert_int_equal(rm_supervisor_init(&served.supervisor, served.session.objects.workers, &limits,
                                         &rm_daemon_supervisor_ops, &served, &error),
@@ -426,6 +431,7 @@ static void commands(void **state)
         const unsigned files = open_files();
         asked = lines[i];
         every_allocation(&attempt);
+        rm_kept_free(&served.kept);
         assert_int_equal(rm_test_memory_held(), held);
         assert_int_equal(open_files(), files);
     }

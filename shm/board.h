@@ -16,14 +16,14 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define RM_NAME_MAX       48  /* bytes of a name on the board, NUL included */
-#define RM_BOARD_POLICIES 64  /* most policies */
-#define RM_BOARD_AGENTS   64  /* most agents of a world */
-#define RM_BOARD_WORKERS  256 /* most workers */
-#define RM_BOARD_SETTINGS 64  /* most hot-reloadable numbers */
-#define RM_DEVICE_NAME_MAX   48 /* bytes of a GPU's UUID, NUL included */
-#define RM_BOARD_QUARANTINED 16 /* most GPUs that a run can leave alone */
-#define RM_SCORE_WINDOW   100 /* episodes in the 'first' and 'last' windows */
+#define RM_NAME_MAX          48  /* bytes of a name on the board, NUL included */
+#define RM_BOARD_POLICIES    64  /* most policies */
+#define RM_BOARD_AGENTS      64  /* most agents of a world */
+#define RM_BOARD_WORKERS     256 /* most workers */
+#define RM_BOARD_SETTINGS    64  /* most hot-reloadable numbers */
+#define RM_DEVICE_NAME_MAX   48  /* bytes of a GPU's UUID, NUL included */
+#define RM_BOARD_QUARANTINED 16  /* most GPUs that a run can leave alone */
+#define RM_SCORE_WINDOW      100 /* episodes in the 'first' and 'last' windows */
 
 enum rm_run_state {
     RM_RUN_STARTING = 0,
@@ -133,7 +133,7 @@ struct rm_board_worker {
     _Atomic uint64_t checkpoint_held;    /* its state is copied, and it waits to be let go */
     _Atomic uint64_t checkpoint_written; /* its files are written, or not */
     _Atomic uint64_t checkpoint_failed;  /* that could not be; its log says why */
-    char device[RM_DEVICE_NAME_MAX]; /* learners: "cpu", or the UUID of the GPU it trains on */
+    char device[RM_DEVICE_NAME_MAX];     /* learners: "cpu", or the UUID of the GPU it trains on */
     struct rm_wake_word wake;
     char error[256]; /* why it failed; written once before state = FAILED */
 };
@@ -157,9 +157,9 @@ struct rm_board_run {
     _Atomic uint64_t eval_episodes;
     _Atomic uint64_t checkpoint_released; /* all may go on after this checkpoint */
     _Atomic uint64_t rows_counted;        /* in all rings, as the supervisor saw it last */
-    _Atomic uint32_t quarantined; /* GPUs below that learners leave alone; only grows */
+    _Atomic uint32_t quarantined;         /* GPUs below that learners leave alone; only grows */
     char quarantine[RM_BOARD_QUARANTINED][RM_DEVICE_NAME_MAX];
-    struct rm_scores scores;              /* per world episode: sum over its agents */
+    struct rm_scores scores; /* per world episode: sum over its agents */
 };
 
 struct rm_board; /* layout.h: header, run, round, policies[], agents[], workers[] */

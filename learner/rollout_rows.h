@@ -74,11 +74,13 @@ int rm_rollout_create(struct rm_rollout *rollout, const struct rm_rollout_spec *
                       struct rm_error *error);
 void rm_rollout_destroy(struct rm_rollout *rollout);
 
-/* Where something of the block is in the device's memory; NULL for NULL. */
-static inline void *rm_rollout_there(const struct rm_rollout *rollout, const void *here)
+/* Where something of the block is for who learns from it: in the device's memory if there is one,
+ * NULL for NULL. */
+static inline void *rm_rollout_there(const struct rm_rollout *rollout, void *here)
 {
-    return here ? (char *)rollout->there + ((const char *)here - (const char *)rollout->pinned)
-                : NULL;
+    return here && rollout->pinned
+               ? (char *)rollout->there + ((char *)here - (char *)rollout->pinned)
+               : here;
 }
 
 /* Every actor has made rollout `number`, and its successor has arrived. */

@@ -30,9 +30,7 @@ struct rm_device_passes {
     float mean, scale;             /* of its advantages: (A - mean) * scale */
     float whole_mean, whole_scale; /* of the rollout's */
     uint32_t unused[2];
-    double now[RM_SUM_COUNT];  /* sums over the minibatch in hand: enum rm_policy_sum */
-    double sums[RM_SUM_COUNT]; /* over all that were not skipped */
-    double made;               /* samples that `sums` are over */
+    double seen; /* samples of all minibatches, of skipped ones too */
     double pass_kl, pass_samples;
     double kl; /* of the last whole pass, a mean */
     double explained_variance;
@@ -74,7 +72,8 @@ struct rm_device_returns {
     bool normalise; /* over the rollout; else whole_scale is 1 / deviation */
     struct rm_device_value_head *head;
     struct rm_device_passes *passes;
-    struct rm_device_figures *figures; /* `stop` is set where there is no sample, else cleared */
+    struct rm_device_figures *figures; /* the report's sums are cleared; `stop` is set where there
+                                          is no sample, else cleared too */
 };
 
 /* The next minibatch: rows [n part / parts, n (part + 1) / parts) of the pass's order. */
@@ -110,7 +109,7 @@ struct rm_device_policy_loss {
     float *part;         /* (RM_SUM_COUNT, rows) room */
     const struct rm_device_knobs *knobs;
     struct rm_device_passes *passes;
-    struct rm_device_figures *figures; /* last_loss is set */
+    struct rm_device_figures *figures; /* last_loss, now_sums (enum rm_policy_sum), now_samples */
 };
 
 struct rm_device_policy_ops {
@@ -121,6 +120,9 @@ struct rm_device_policy_ops {
     void (*vtrace)(struct rm_backend *b, const struct rm_rollout_rows *rows,
                    const struct rm_vtrace *vtrace, const float *logp_now, const float *logp_then,
                    float *advantage, float *target);
+    /* out[i] = flags[i] & first_flag */
+    void (*restarts)(struct rm_backend *b, const uint8_t *flags, uint32_t first_flag, size_t n,
+                     uint8_t *out);
     void (*returns)(struct rm_backend *b, const struct rm_device_returns *returns);
     void (*take)(struct rm_backend *b, const struct rm_device_take *take);
     void (*loss)(struct rm_backend *b, const struct rm_device_policy_loss *loss);

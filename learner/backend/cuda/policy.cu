@@ -99,11 +99,9 @@ __global__ static void book(double target_kl, struct rm_device_passes *p,
 {
     if (figures->stop)
         return;
+    p->seen += p->batch;
     if (!figures->skip) {
-        for (uint32_t k = 0; k < RM_SUM_COUNT; k++)
-            p->sums[k] += p->now[k];
-        p->made += p->batch;
-        p->pass_kl += p->now[RM_SUM_KL];
+        p->pass_kl += figures->now_sums[RM_SUM_KL];
         p->pass_samples += p->batch;
     }
     if (++p->part >= p->parts)
@@ -116,12 +114,30 @@ static void passed(struct rm_backend *b, double target_kl, struct rm_device_pass
     RM_RUN(rm_cuda_of(b), book, 1, 1, target_kl, passes, figures);
 }
 
+__global__ static void see_restarts(const uint8_t *flags, uint32_t first_flag, size_t n,
+                                    uint8_t *out)
+{
+    RM_EACH(i, n)
+    {
+        out[i] = (uint8_t)(flags[i] & first_flag);
+    }
+}
+
+static void restarts(struct rm_backend *b, const uint8_t *flags, uint32_t first_flag, size_t n,
+                     uint8_t *out)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    RM_RUN(c, see_restarts, rm_cuda_blocks(c, n, ROW_THREADS), ROW_THREADS, flags, first_flag, n,
+           out);
+}
+
 static struct rm_device_policy_ops table()
 {
     struct rm_device_policy_ops o = {};
     o.values = rm_cuda_policy_values;
     o.gae = rm_cuda_gae;
     o.vtrace = rm_cuda_vtrace;
+    o.restarts = restarts;
     o.returns = rm_cuda_returns;
     o.take = take;
     o.loss = rm_cuda_policy_loss;

@@ -169,7 +169,12 @@ __global__ static void know_returns(struct rm_device_returns r)
     p->whole_scale = !r.normalise  ? (float)(1 / next.deviation)
                      : samples > 1 ? (float)(1 / (sqrt(spread / (n - 1)) + 1e-8))
                                    : 1;
-    r.figures->stop = samples == 0;
+    struct rm_device_figures *f = r.figures;
+    f->reports = 0;
+    f->loss = f->grad_norm = f->samples = 0;
+    for (uint32_t k = 0; k < sizeof f->sums / sizeof *f->sums; k++)
+        f->sums[k] = 0;
+    f->stop = samples == 0;
 }
 
 __global__ static void to_units(const struct rm_device_value_head *head, uint32_t rows,

@@ -207,7 +207,8 @@ __global__ static void sum_loss(struct rm_device_policy_loss l)
         return;
     const uint32_t batch = l.passes->batch;
     for (uint32_t k = 0; k < RM_SUM_COUNT; k++)
-        l.passes->now[k] = sums[k];
+        l.figures->now_sums[k] = sums[k];
+    l.figures->now_samples = batch;
     l.figures->last_loss =
         (sums[RM_SUM_POLICY] + (double)l.loss.value_coefficient * sums[RM_SUM_VALUE] -
          (double)l.knobs->entropy_coefficient * sums[RM_SUM_ENTROPY]) /

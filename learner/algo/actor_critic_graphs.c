@@ -1,0 +1,274 @@
+/* What an actor-critic learner has a device do. Nothing here waits, sends or asks. */
+#include "learner/algo/actor_critic_device.h"
+#include "learner/algo/gae.h"
+#include "learner/algo/vtrace.h"
+#include "shm/layout.h"
+
+static const struct rm_device_policy_ops *policies(const struct rm_device_actor_critic *d)
+{
+    return d->ac.backend->device->policies;
+}
+
+#define THERE(member) rm_rollout_there(r, r->member)
+
+/* --- values ---------------------------------------------------------------------------------- */
+
+/* Rows [at, at + rows) of the rollout, from what the network says of them. */
+static void keep_values(struct rm_device_actor_critic *d, uint32_t at, uint32_t rows,
+                        const float *out, uint32_t outputs)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    const bool answered = d->logp && at < r->steps * r->lanes;
+    const uint8_t *mask = THERE(mask);
+    const int32_t *action = THERE(action);
+    const struct rm_device_values values = {
+        .out = out,
+        .rows = rows,
+        .outputs = outputs,
+        .head = d->head,
+        .value = d->value + at,
+        .answered = answered ? rows : 0,
+        .distribution = r->distribution,
+        .mask = mask ? mask + (size_t)at * r->mask_bytes : NULL,
+        .action = action + (size_t)at * r->words,
+        .logp = answered ? d->logp + at : NULL,
+    };
+    policies(d)->values(d->ac.backend, &values);
+}
+
+static void evaluate(struct rm_device_actor_critic *d, uint32_t at, uint32_t rows,
+                     struct rm_net_input *in)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    const float *x = THERE(x);
+    in->x = x + (size_t)at * r->inputs;
+    in->batch = rows;
+    const float *out = rm_net_forward(d->ac.value_space, d->ac.params, in);
+    keep_values(d, at, rows, out, rm_net_workspace_outputs(d->ac.value_space));
+}
+
+/* As many rows at a time as there are buffers for; a pass has answers to all of its rows or none.
+ */
+static void evaluate_rows(struct rm_device_actor_critic *d, uint32_t from)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    const uint32_t answered = r->steps * r->lanes, rows = answered + r->lanes;
+    for (uint32_t at = from, n; at < rows; at += n) {
+        struct rm_net_input in = {0};
+        const uint32_t end = at < answered ? answered : rows;
+        n = end - at < RM_DEVICE_FORWARD_ROWS ? end - at : RM_DEVICE_FORWARD_ROWS;
+        evaluate(d, at, n, &in);
+    }
+}
+
+/* The states before the rollout: the policy's layers as the actor kept them, the value's own as the
+ * rollout before left them. */
+static const float *first_states(struct rm_device_actor_critic *d)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    struct rm_backend *b = d->ac.backend;
+    const uint32_t acts = d->floats - d->own;
+    if (!d->own)
+        return THERE(state);
+    if (acts)
+        b->ops->join(b, THERE(state), d->value_now, r->lanes, acts, d->own, d->first);
+    else
+        b->device->copy(b, RM_STREAM_COMPUTE, d->first, d->value_now,
+                        (size_t)r->lanes * d->own * sizeof *d->first);
+    return d->first;
+}
+
+static void evaluate_sequences(struct rm_device_actor_critic *d)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    struct rm_backend *b = d->ac.backend;
+    const uint32_t rows = r->steps * r->lanes;
+    struct rm_net_input in = {
+        .steps = r->steps, .state = first_states(d), .next_state = d->now, .restart = d->restart};
+    evaluate(d, 0, rows, &in);
+    if (d->own && d->floats > d->own)
+        b->ops->split(b, d->now, r->lanes, d->floats - d->own, d->own, NULL, d->value_now);
+    else if (d->own)
+        b->device->copy(b, RM_STREAM_COMPUTE, d->value_now, d->now,
+                        (size_t)r->lanes * d->own * sizeof *d->now);
+    in = (struct rm_net_input){
+        .steps = 1, .state = d->now, .next_state = d->now, .restart = d->restart + rows};
+    evaluate(d, rows, r->lanes, &in);
+}
+
+/* Actors kept the values of all rows but the successors'. */
+static void take_values(struct rm_device_actor_critic *d)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    const uint32_t rows = r->steps * r->lanes;
+    keep_values(d, 0, rows, THERE(value), 1);
+    if (!r->successors)
+        return;
+    if (!d->ac.order) {
+        evaluate_rows(d, rows);
+        return;
+    }
+    struct rm_net_input in = {
+        .steps = 1, .state = THERE(after), .next_state = d->now, .restart = d->restart + rows};
+    evaluate(d, rows, r->lanes, &in);
+}
+
+void rm_device_put_values(struct rm_device_actor_critic *d)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    rm_net_prepare(d->ac.value_space, d->ac.params);
+    if (d->ac.order)
+        policies(d)->restarts(d->ac.backend, THERE(flags), RM_FLAG_FIRST,
+                              (size_t)(r->steps + 1) * r->lanes, d->restart);
+    if (r->value)
+        take_values(d);
+    else if (d->ac.order)
+        evaluate_sequences(d);
+    else
+        evaluate_rows(d, 0);
+}
+
+/* --- returns --------------------------------------------------------------------------------- */
+
+static void put_scan(struct rm_device_actor_critic *d)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    const struct rm_experiment *e = d->ac.experiment;
+    const struct rm_rollout_rows rows = {
+        .steps = r->steps,
+        .lanes = r->lanes,
+        .reward = THERE(reward),
+        .value = d->value,
+        .discount = THERE(discount),
+        .valid = THERE(valid),
+    };
+    const float lambda = (float)e->algorithm.gae_lambda;
+    if (!d->ac.off_policy) {
+        policies(d)->gae(d->ac.backend, &rows, lambda, d->advantage, d->target);
+        return;
+    }
+    const struct rm_vtrace vtrace = {
+        .lambda = lambda,
+        .rho_max = (float)e->algorithm.rho_max,
+        .c_max = (float)e->algorithm.c_max,
+    };
+    policies(d)->vtrace(d->ac.backend, &rows, &vtrace, d->logp, THERE(logp), d->advantage,
+                        d->target);
+}
+
+void rm_device_put_returns(struct rm_device_actor_critic *d)
+{
+    static const enum rm_device_follow follow[] = {
+        [RM_POPART_MOMENTS] = RM_FOLLOW_MOMENTS,
+        [RM_POPART_AVERAGED] = RM_FOLLOW_AVERAGED,
+    };
+    const struct rm_rollout *r = d->ac.rollout;
+    const struct rm_experiment *e = d->ac.experiment;
+    const struct rm_net_value_output output = rm_net_value_output(d->ac.net);
+    const struct rm_device_returns returns = {
+        .rows = r->steps * r->lanes,
+        .sample = THERE(sample),
+        .advantage = d->advantage,
+        .value = d->value,
+        .target = d->target,
+        .follow = e->algorithm.value_head == RM_VALUE_POPART ? follow[e->algorithm.popart_deviation]
+                                                             : RM_FOLLOW_NOTHING,
+        .beta_least = e->algorithm.popart_beta,
+        .weight = d->ac.params + output.weight,
+        .bias = d->ac.params + output.bias,
+        .weights = output.weights,
+        .normalise = e->algorithm.normalize_advantages == RM_NORMALISE_BATCH,
+        .head = d->head,
+        .passes = d->there.passes,
+        .figures = d->figures,
+    };
+    put_scan(d);
+    policies(d)->returns(d->ac.backend, &returns);
+}
+
+/* --- a minibatch ----------------------------------------------------------------------------- */
+
+static void put_take(struct rm_device_actor_critic *d)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    const struct rm_experiment *e = d->ac.experiment;
+    const bool recurrent = d->ac.order;
+    const struct rm_device_take take = {
+        .order = d->there.order,
+        .stride = d->entries,
+        .most = d->most,
+        .steps = recurrent ? r->steps : 1,
+        .lanes = recurrent ? r->lanes : 1,
+        .valid = THERE(valid),
+        .flags = THERE(flags),
+        .first_flag = RM_FLAG_FIRST,
+        .advantage = d->advantage,
+        .normalise = e->algorithm.normalize_advantages == RM_NORMALISE_MINIBATCH,
+        .knobs_of = d->there.knobs,
+        .knobs_stride = d->ac.minibatches.spec.parts,
+        .index = d->index,
+        .weight = d->weight,
+        .entry = d->entry,
+        .restart = d->restarts,
+        .knobs = d->knobs,
+        .passes = d->there.passes,
+    };
+    policies(d)->take(d->ac.backend, &take);
+}
+
+static void put_loss(struct rm_device_actor_critic *d, const float *out)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    const struct rm_experiment *e = d->ac.experiment;
+    const struct rm_device_policy_loss loss = {
+        .loss = {.distribution = r->distribution,
+                 .outputs = rm_net_outputs(d->ac.net),
+                 .index = d->index,
+                 .action = THERE(action),
+                 .mask = THERE(mask),
+                 .logp = d->ac.off_policy ? d->logp : THERE(logp),
+                 .advantage = d->advantage,
+                 .target = d->target,
+                 .value = d->value,
+                 .valid = THERE(valid),
+                 .clip = d->ac.clip,
+                 .value_clip = (float)e->algorithm.value_clip,
+                 .value_coefficient = (float)e->algorithm.value_coefficient},
+        .rows = d->batch,
+        .weight = d->weight,
+        .out = out,
+        .d_out = d->d_out,
+        .part = d->part,
+        .knobs = d->knobs,
+        .passes = d->there.passes,
+        .figures = d->figures,
+    };
+    policies(d)->loss(d->ac.backend, &loss);
+}
+
+void rm_device_put_minibatch(struct rm_device_actor_critic *d)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    struct rm_backend *b = d->ac.backend;
+    struct rm_net_input in = {.x = THERE(x),
+                              .index = d->index,
+                              .batch = d->batch,
+                              .dropout_seed = d->ac.experiment->seed,
+                              .dropout_update = 1};
+    put_take(d);
+    if (d->ac.order) {
+        b->ops->gather(b, d->own ? d->first : THERE(state), d->entry, d->most, d->floats, d->state);
+        in.steps = r->steps;
+        in.state = d->state;
+        in.restart = d->restarts;
+    }
+    b->device->draws(b, &d->knobs->before, 1);
+    rm_net_prepare(d->ac.learn_space, d->ac.params);
+    put_loss(d, rm_net_forward(d->ac.learn_space, d->ac.params, &in));
+    rm_net_backward(d->ac.learn_space, d->ac.params, &in, d->d_out, d->ac.grads);
+    b->device->draws(b, NULL, 0);
+    const struct rm_optimizer_put put = {
+        .params = d->ac.params, .grads = d->ac.grads, .knobs = d->knobs};
+    rm_optimizer_put(d->ac.optimizer, &put);
+    policies(d)->passed(b, d->ac.experiment->algorithm.target_kl, d->there.passes, d->figures);
+}

@@ -182,6 +182,15 @@ static json_t *phases(const struct rm_board_worker *slot)
     return o;
 }
 
+/* A learner writes it while it may be read here: at worst it is cut short. */
+static json_t *device_of(const struct rm_board_worker *slot)
+{
+    char name[RM_DEVICE_NAME_MAX];
+    memcpy(name, slot->device, sizeof name);
+    name[sizeof name - 1] = '\0';
+    return name[0] ? json_string(name) : json_null();
+}
+
 static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
 {
     const struct rm_board_worker *slot = &daemon->session.board.workers[w];
@@ -209,6 +218,7 @@ static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
     json_object_set_new(o, "signals", count(RM_PEEK(&slot->wake.signals)));
     json_object_set_new(o, "steps", count(RM_PEEK(&slot->steps)));
     json_object_set_new(o, "rss_bytes", count(RM_PEEK(&slot->rss_bytes)));
+    json_object_set_new(o, "device", device_of(slot));
     json_object_set_new(o, "booked_s", number(seconds(booked_ns(slot))));
     json_object_set_new(o, "phases", phases(slot));
     return o;

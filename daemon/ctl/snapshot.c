@@ -81,6 +81,7 @@ static const struct field worker_fields[] = {
     {"state", TEXT, AT(rm_snapshot_worker, state)},
     {"supervisor", TEXT, AT(rm_snapshot_worker, supervised)},
     {"reason", TEXT, AT(rm_snapshot_worker, reason)},
+    {"device", TEXT, AT(rm_snapshot_worker, device)},
     {"pid", NUMBER, AT(rm_snapshot_worker, pid)},
     {"generation", NUMBER, AT(rm_snapshot_worker, generation)},
     {"deaths", NUMBER, AT(rm_snapshot_worker, deaths)},

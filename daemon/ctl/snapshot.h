@@ -29,6 +29,7 @@ struct rm_snapshot_worker {
     char state[RM_NAME_MAX];       /* the worker's own word */
     char supervised[RM_NAME_MAX];  /* the supervisor's */
     char reason[RM_SNAPSHOT_TEXT]; /* of its last death */
+    char device[RM_NAME_MAX];      /* learners: "cpu" or the UUID of a GPU */
     double pid, generation, deaths, rss_bytes;
     double booked_s;              /* seconds that the phases add up to */
     double phase[RM_PHASE_COUNT]; /* share of booked_s, since its start */

@@ -189,6 +189,9 @@ static void print_workers(FILE *out, const struct rm_snapshot *s, const struct r
     for (unsigned i = 0; i < s->workers; i++)
         if (s->worker[i].deaths > 0 && s->worker[i].reason[0])
             fprintf(out, "%s died last: %s\n", s->worker[i].name, s->worker[i].reason);
+    for (unsigned i = 0; i < s->workers; i++)
+        if (strncmp(s->worker[i].device, "GPU-", 4) == 0)
+            fprintf(out, "%s trains on %s\n", s->worker[i].name, s->worker[i].device);
 }
 
 void rm_view_status(FILE *out, const struct rm_snapshot *snapshot, const struct rm_style *style)

@@ -2,7 +2,7 @@
  * they need is missing. Two sides: what such an object exports, and who opens it.
  *
  * ringmaster-cuda.so is looked for in $RINGMASTER_CUDA_PLUGIN (a path; nowhere else then), beside
- * the executable, and in ../lib/ringmaster from there. */
+ * the executable (where `make install` puts it), and in ../lib and ../lib/ringmaster from there. */
 #ifndef RM_LEARNER_BACKEND_PLUGIN_H
 #define RM_LEARNER_BACKEND_PLUGIN_H
 

@@ -38,6 +38,7 @@ install: binaries
 	    $(SYSTEMDDIR)/sysusers.d $(SYSTEMDDIR)/tmpfiles.d)
 	$(INSTALL) -m 755 $(filter %/ringctl %/ringmasterd,$(BINARIES)) $(DESTDIR)$(BINDIR)
 	$(INSTALL) -m 755 $(filter-out %/ringctl %/ringmasterd,$(BINARIES)) $(DESTDIR)$(LIBEXECDIR)
+	if [ -f $(CUDA_PLUGIN) ]; then $(INSTALL) -m 755 $(CUDA_PLUGIN) $(DESTDIR)$(LIBEXECDIR); fi
 	sed 's#@BINDIR@#$(BINDIR)#' systemd/ringmaster@.service \
 	    > $(DESTDIR)$(SYSTEMDDIR)/systemd/system/ringmaster@.service
 	$(INSTALL) -m 644 systemd/ringmaster.sysusers \

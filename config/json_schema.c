@@ -30,6 +30,13 @@ static json_t *properties_of(json_t *root, const char *path, const char **leaf)
     return node;
 }
 
+/* "x-on-resume": may the key have changed when a run goes on from its checkpoint? */
+static const char *const resume_words[] = {
+    [RM_ON_RESUME_SAME] = "same",
+    [RM_ON_RESUME_ANY] = "any",
+    [RM_ON_RESUME_MORE] = "larger",
+};
+
 json_t *rm_config_schema(void)
 {
     const char *leaf;
@@ -52,6 +59,9 @@ json_t *rm_config_schema(void)
         json_t *in = properties_of(root, key->path, &leaf);
         json_t *schema = rm_value_ops[key->type]->schema(key);
         json_object_set_new(schema, "description", json_string(key->doc));
+        if (key->hot != RM_COLD)
+            json_object_set_new(schema, "x-hot", json_true());
+        json_object_set_new(schema, "x-on-resume", json_string(resume_words[key->on_resume]));
         if (!key->required)
             json_object_set_new(schema, "default", rm_value_default(key));
         json_object_set_new(in, leaf, schema);

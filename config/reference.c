@@ -31,7 +31,15 @@ static const char intro[] =
     "that `ringctl schema` prints.\n"
     "\n"
     "Keys marked *hot* can be changed while training, by `ringctl set` or by editing the file and\n"
-    "sending SIGHUP. Changing any other needs a new run.\n";
+    "sending SIGHUP. Those, and the ones marked *on resume*, may have changed when a run goes on\n"
+    "from its [checkpoint](checkpoints.md). Changing any other needs a new run.\n";
+
+/* By enum rm_on_resume, of keys that are not hot. */
+static const char *const resume_words[] = {
+    [RM_ON_RESUME_SAME] = "",
+    [RM_ON_RESUME_ANY] = " *On resume.*",
+    [RM_ON_RESUME_MORE] = " *On resume, if larger.*",
+};
 
 static void put_cell(FILE *out, const char *text)
 {
@@ -61,7 +69,7 @@ static void put_row(FILE *out, const struct rm_key *key)
     put_cell(out, allowed);
     fprintf(out, "%s%s | ", key->unit[0] ? " " : "", key->unit);
     put_cell(out, key->doc);
-    fprintf(out, "%s |\n", key->hot != RM_COLD ? " *Hot.*" : "");
+    fprintf(out, "%s |\n", key->hot != RM_COLD ? " *Hot.*" : resume_words[key->on_resume]);
     free(text);
     json_decref(fallback);
 }

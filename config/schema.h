@@ -35,6 +35,15 @@ enum rm_key_type {
 
 #define RM_COLD (-1) /* not hot-reloadable */
 
+/* May the key be another one when a run goes on from its checkpoint? What is learned, and from
+ * what, must be the same; what only says how long, where and how a run is looked after need not.
+ * Hot keys may always. */
+enum rm_on_resume {
+    RM_ON_RESUME_SAME = 0, /* no: that would be another run */
+    RM_ON_RESUME_ANY,
+    RM_ON_RESUME_MORE, /* larger, or 0, which is without end */
+};
+
 struct rm_key {
     const char *path; /* "sample.batch" */
     enum rm_key_type type;
@@ -47,6 +56,7 @@ struct rm_key {
     const char *const *names;  /* of enums and choices, ends with NULL */
     const char *unit;          /* "" or what the number counts */
     int hot;                   /* enum rm_hot, or RM_COLD */
+    enum rm_on_resume on_resume;
     const char *doc;
 };
 

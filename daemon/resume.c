@@ -1,5 +1,6 @@
 #include "daemon/resume.h"
 
+#include "config/schema.h"
 #include "daemon/daemon.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
@@ -12,23 +13,23 @@
 
 /* --- what may change ------------------------------------------------------------------------- */
 
-/* Keys, and sections with their dot, that only say how long, where and how a run is looked after.
- */
-static const char *const harmless[] = {
-    "name",         "run.directory",   "actor.pin",   "learner.threads",
-    "limiter.wake", "limiter.poll_us", "evaluation.", "supervisor.",
-    "control.",     "metrics.",        "checkpoint.", "debug.",
-};
-
-bool rm_resume_may_change(const char *path, const struct rm_experiment *before,
-                          const struct rm_experiment *after)
+/* Of a key that may grow: RM_KEY_U64. */
+static uint64_t count_of(const struct rm_experiment *e, const struct rm_key *key)
 {
-    if (strcmp(path, "run.steps") == 0)
-        return after->run.steps == 0 || (before->run.steps && after->run.steps > before->run.steps);
-    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
-        if (strncmp(path, harmless[i], strlen(harmless[i])) == 0)
-            return true;
-    return false;
+    uint64_t count;
+    memcpy(&count, (const char *)e + key->offset, sizeof count);
+    return count;
+}
+
+/* May this key differ from that of the checkpoint? */
+static bool may_change(const char *path, const struct rm_experiment *before,
+                       const struct rm_experiment *after)
+{
+    const struct rm_key *key = rm_key_find(path);
+    if (!key || key->on_resume != RM_ON_RESUME_MORE)
+        return key && key->on_resume == RM_ON_RESUME_ANY;
+    const uint64_t was = count_of(before, key), is = count_of(after, key);
+    return is == 0 || (was && is > was);
 }
 
 struct comparison {
@@ -48,7 +49,8 @@ static void each_difference(void *user, const char *path, const char *before, co
                             bool hot)
 {
     struct comparison *c = user;
-    if (hot || rm_resume_may_change(path, c->before, c->after))
+    (void)hot; /* such may change: tests/unit/config/test_table.c */
+    if (may_change(path, c->before, c->after))
         add(c->daemon->resume_changes, sizeof c->daemon->resume_changes, path, before, after);
     else
         add(c->refused.text, sizeof c->refused.text, path, before, after);

@@ -1,6 +1,7 @@
 /* resume: goes on from a checkpoint of the latest run of that name, in its run directory. The
  * newest one that is whole is taken; those that are damaged are passed over, loudly. Keys that
- * decide what the run is must be those of the checkpoint; others may have changed. */
+ * decide what the run is must be those of the checkpoint; which ones may have changed is a column
+ * of the table of keys (config/schema.h). */
 #ifndef RM_DAEMON_RESUME_H
 #define RM_DAEMON_RESUME_H
 
@@ -20,9 +21,5 @@ int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experime
 /* Loads what is shared into a session that was just created, and the settings that were changed
  * while it ran into its experiment. */
 int rm_daemon_load_shared(struct rm_daemon *daemon, struct rm_error *error);
-
-/* May this key differ from that of the checkpoint? */
-bool rm_resume_may_change(const char *path, const struct rm_experiment *before,
-                          const struct rm_experiment *after);
 
 #endif

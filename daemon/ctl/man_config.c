@@ -16,6 +16,13 @@ static const char *const type_words[] = {
 _Static_assert(sizeof type_words / sizeof type_words[0] == RM_KEY_TYPE_COUNT,
                "every type of key has words");
 
+/* By enum rm_on_resume, of keys that are not hot. */
+static const char *const resume_words[] = {
+    [RM_ON_RESUME_SAME] = "",
+    [RM_ON_RESUME_ANY] = "; on resume",
+    [RM_ON_RESUME_MORE] = "; on resume if larger",
+};
+
 static void write_default(FILE *out, const struct rm_key *key)
 {
     if (key->required)
@@ -51,7 +58,7 @@ static void write_facts(FILE *out, const struct rm_key *key)
     if (key->unit && key->unit[0])
         fprintf(line, " %s", key->unit);
     write_default(line, key);
-    fprintf(line, "%s)", key->hot != RM_COLD ? "; hot" : "");
+    fprintf(line, "%s)", key->hot != RM_COLD ? "; hot" : resume_words[key->on_resume]);
     fclose(line);
     rm_mdoc_text(out, text);
     free(text);
@@ -132,7 +139,8 @@ void rm_man_config(FILE *out)
         "other are refused, with file, line and column, before anything starts. `ringctl validate` "
         "checks a file, `ringctl schema` prints a JSON Schema for editors.\n\nKeys marked hot can "
         "be changed while the experiment runs, by `ringctl set` or by sending SIGHUP to "
-        "`ringmasterd` after the file was changed. All others need a new run.");
+        "`ringmasterd` after the file was changed. Those, and keys marked on resume, may have "
+        "changed when a run goes on from its checkpoint. All others need a new run.");
     rm_mdoc_line(out, ".Sh KEYS");
     write_keys(out);
     write_layers(out);

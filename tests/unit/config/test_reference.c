@@ -44,6 +44,9 @@ static void names_everything(void **state)
         /* Hot keys are marked, others are not. */
         const char *end = strchr(found + 1, '\n'), *hot = strstr(found, "*Hot.*");
         assert_int_equal(hot && hot < end, rm_keys[i].hot != RM_COLD);
+        const char *later = strstr(found, "*On resume");
+        assert_int_equal(later && later < end,
+                         rm_keys[i].hot == RM_COLD && rm_keys[i].on_resume != RM_ON_RESUME_SAME);
     }
     for (size_t i = 0; i < rm_section_count; i++) {
         snprintf(row, sizeof(row), "\n## %s\n", rm_sections[i].path);

@@ -232,6 +232,22 @@ static void hot_keys_are_complete(void **state)
         assert_int_equal(seen[i], 1);
 }
 
+/* What may change while a run goes on may have changed when it goes on later. */
+static void keys_that_may_change_later_are_sound(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < rm_key_count; i++) {
+        const struct rm_key *key = &rm_keys[i];
+        if (key->hot != RM_COLD)
+            assert_int_equal(key->on_resume, RM_ON_RESUME_ANY);
+        if (key->on_resume == RM_ON_RESUME_MORE)
+            assert_int_equal(key->type, RM_KEY_U64);
+    }
+    assert_int_equal(rm_key_find("run.steps")->on_resume, RM_ON_RESUME_MORE);
+    assert_int_equal(rm_key_find("seed")->on_resume, RM_ON_RESUME_SAME);
+    assert_int_equal(rm_key_find("checkpoint.keep")->on_resume, RM_ON_RESUME_ANY);
+}
+
 static void ends_of_ranges_are_honoured(void **state)
 {
     (void)state;
@@ -296,10 +312,15 @@ static void nearest_word(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_allowed),        cmocka_unit_test(rows_are_well_formed),
-        cmocka_unit_test(field_sizes_fit_types),       cmocka_unit_test(fields_are_apart),
-        cmocka_unit_test(every_field_has_a_key),       cmocka_unit_test(hot_keys_are_complete),
-        cmocka_unit_test(ends_of_ranges_are_honoured), cmocka_unit_test(nearest_word),
+        cmocka_unit_test(defaults_are_allowed),
+        cmocka_unit_test(rows_are_well_formed),
+        cmocka_unit_test(field_sizes_fit_types),
+        cmocka_unit_test(fields_are_apart),
+        cmocka_unit_test(every_field_has_a_key),
+        cmocka_unit_test(hot_keys_are_complete),
+        cmocka_unit_test(keys_that_may_change_later_are_sound),
+        cmocka_unit_test(ends_of_ranges_are_honoured),
+        cmocka_unit_test(nearest_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

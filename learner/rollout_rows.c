@@ -106,12 +106,13 @@ int rm_rollout_create(struct rm_rollout *r, const struct rm_rollout_spec *spec,
     };
     struct piece pieces[PIECES];
     list_pieces(r, pieces);
-    const bool made = r->backend->device ? make_block(r, pieces, error) : make_pieces(r, pieces);
+    const bool device = r->backend->device;
+    const bool made = device ? make_block(r, pieces, error) : make_pieces(r, pieces);
     r->writer = calloc((size_t)(r->steps + 1) * r->actors, sizeof *r->writer);
     if (made && r->writer)
         return 0;
     const uint32_t steps = r->steps, lanes = r->lanes;
-    const bool in_words = r->backend->device && !made;
+    const bool in_words = device && !made;
     rm_rollout_destroy(r);
     return in_words
                ? rm_fail_within(error, -ENOMEM, "a rollout of %u rows of %u lanes", steps, lanes)

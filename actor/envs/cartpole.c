@@ -1,4 +1,6 @@
-/* cartpole: CartPole-v1. The kernel is in cartpole_step.isa.c. */
+/* cartpole: CartPole-v1. Its step is in cartpole_rules.h, a batch of them in cartpole_step.isa.c.
+ */
+#include "actor/envs/cartpole_rules.h"
 #include "actor/envs/classic.h"
 #include "actor/envs/common.h"
 
@@ -14,8 +16,7 @@ static const struct rm_env_option_doc options[] = {
 
 static void begin(struct rm_rng *rng, double state[RM_CLASSIC_STATES])
 {
-    for (int i = 0; i < 4; i++)
-        state[i] = -0.05 + 0.1 * rm_rng_double(rng);
+    rm_cartpole_begin(rng, state);
 }
 
 static void observe(const double state[RM_CLASSIC_STATES], float frame[RM_CLASSIC_FRAME])

@@ -10,10 +10,11 @@
 #define RM_ACTOR_ENVS_CLASSIC_H
 
 #include "actor/env.h"
+#include "actor/envs/classic_state.h"
 #include "actor/envs/isa.h"
 #include "shm/base/rng.h"
 
-enum { RM_CLASSIC_STATES = 4, RM_CLASSIC_FRAME = 6, RM_CLASSIC_GROUP = 16 };
+enum { RM_CLASSIC_FRAME = 6, RM_CLASSIC_GROUP = 16 };
 
 /* The arrays of a batch; each has `padded` entries. */
 struct rm_classic_arrays {
@@ -40,14 +41,6 @@ struct rm_classic_problem {
     void (*observe)(const double state[RM_CLASSIC_STATES], float frame[RM_CLASSIC_FRAME]);
     double score_per_step;             /* reward of a step that goes on */
     double score_random, score_solved; /* with the default options */
-};
-
-/* One world between steps: save_state() and load_state() use an array of these. */
-struct rm_classic_state {
-    double state[RM_CLASSIC_STATES]; /* unused ones 0 */
-    uint64_t episode;
-    uint32_t step;  /* done in this episode */
-    uint32_t ended; /* 0, or the flag of the last row that was given out */
 };
 
 /* For the tables of the problems. rm_classic_create keeps `kept` of the problem's elements: element

@@ -15,8 +15,7 @@ int RM_ISA_NAME(rm_classic_flags)(uint32_t padded, uint32_t max_steps,
     uint32_t any = 0;
     for (uint32_t w = 0; w < padded; w++) {
         uint32_t steps = step[w] + 1;
-        uint32_t flag = steps >= max_steps ? RM_ENV_TRUNCATED : 0;
-        flag = terminated[w] != 0 ? RM_ENV_TERMINATED : flag;
+        uint32_t flag = rm_classic_flag(steps, max_steps, terminated[w] != 0);
         step[w] = steps;
         flags[w] = (uint8_t)flag;
         any |= flag;

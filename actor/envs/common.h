@@ -4,7 +4,7 @@
 #define RM_ACTOR_ENVS_COMMON_H
 
 #include "actor/env.h"
-#include "shm/base/rng.h"
+#include "shm/base/draw.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,11 +12,12 @@
 
 #define RM_ENV_ERROR_TEXT 256
 
-/* Every world of every batch draws from (seed, world id, episode) alone. Ids above 2^32 use the
- * high bits of the second coordinate, where no episode number gets to. */
+/* Every world of every batch draws from (seed, world id, episode) alone. */
 static inline struct rm_rng rm_env_rng(uint64_t seed, uint64_t world, uint64_t episode)
 {
-    return rm_rng_at(seed, RM_STREAM_WORLD, (uint32_t)world, episode + ((world >> 32) << 40));
+    struct rm_rng rng;
+    rm_draw_world(&rng, seed, world, episode);
+    return rng;
 }
 
 /* The value of option `key`: as configured, else the table's default. */

@@ -1,28 +1,14 @@
 #include "actor/envs/goodhart.h"
 
 #include <math.h>
-#include <stdbool.h>
 
-enum {
-    SIDE = RM_GOODHART_SIDE,
-    RADIUS = RM_GOODHART_RADIUS,
-    VIEW = RM_GOODHART_VIEW,
-    CELLS = SIDE * SIDE,
-    ACTIONS = 8,
-    CHANNELS = 6,
-    RESPAWN_DRAWS = 50,
-    START_ENERGY = 50 * RM_GOODHART_UNITS,
-    MOVE = -1,
-    STARVED = -10 * RM_GOODHART_UNITS,
-};
+enum { SIDE = RM_GOODHART_SIDE, VIEW = RM_GOODHART_VIEW, CHANNELS = 6 };
 
 _Static_assert(sizeof(struct rm_goodhart_world) % 64 == 0, "worlds begin on a cache line");
 
 struct rm_env {
     struct rm_single single;
-    enum rm_goodhart_mode mode;
-    bool compat, stagger;
-    uint32_t food_min, food_max, poison_min, poison_max;
+    struct rm_goodhart_rules rules;
 };
 
 /* Channels: empty, wall, food, poison, prey, predator; there are no walls and no predators, and
@@ -32,11 +18,6 @@ static const float truth[RM_GOODHART_CODES][CHANNELS] = {
 /* The last four channels are all how interesting something is. */
 static const float interest[RM_GOODHART_CODES][CHANNELS] = {
     {1, 0, 0, 0, 0, 0}, {0, 0, 1, 1, 1, 1}, {0, 0, 0.9f, 0.9f, 0.9f, 0.9f}, {0}};
-
-static const int8_t step_x[ACTIONS] = {-1, -1, -1, 0, 0, 1, 1, 1};
-static const int8_t step_y[ACTIONS] = {-1, 0, 1, -1, 1, -1, 0, 1};
-static const int32_t gain[RM_GOODHART_CODES] = {0, 5 * RM_GOODHART_UNITS, -3 * RM_GOODHART_UNITS,
-                                                0};
 
 static const struct rm_env_option_doc options[] = {
     {"mode", 0, 0, 2,
@@ -54,150 +35,29 @@ static const struct rm_env_option_doc options[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
-/* --- the grid --------------------------------------------------------------------------------- */
-
-static void put_row(uint64_t row[4], uint32_t x, uint32_t code)
-{
-    uint32_t bit = 2 * x;
-    row[bit / 64] = (row[bit / 64] & ~((uint64_t)3 << (bit % 64))) | (uint64_t)code << (bit % 64);
-}
-
-/* Where a coordinate is repeated, in rows or columns of the padded grid; itself if nowhere. */
-static uint32_t repeated(uint32_t at)
-{
-    return at < RADIUS           ? at + RADIUS + SIDE
-           : at >= SIDE - RADIUS ? at + RADIUS - SIDE
-                                 : at + RADIUS;
-}
-
-void rm_goodhart_put(struct rm_goodhart_world *world, uint32_t y, uint32_t x, uint32_t code)
-{
-    uint32_t rows[2] = {y + RADIUS, repeated(y)}, columns[2] = {x + RADIUS, repeated(x)};
-    for (int r = 0; r < 2; r++)
-        for (int c = 0; c < 2; c++)
-            put_row(world->grid[rows[r]], columns[c], code);
-}
-
-static bool is_empty(const struct rm_goodhart_world *world, uint32_t cell)
-{
-    return rm_goodhart_at(world, cell / SIDE, cell % SIDE) == RM_GOODHART_EMPTY;
-}
-
-static uint32_t draw_empty(struct rm_goodhart_world *world)
-{
-    uint32_t cell;
-    do {
-        cell = rm_rng_below(&world->head.rng, CELLS);
-    } while (!is_empty(world, cell));
-    return cell;
-}
-
-static void scatter(struct rm_goodhart_world *world, uint32_t code, uint32_t least, uint32_t most)
-{
-    uint32_t count = least + rm_rng_below(&world->head.rng, most - least + 1);
-    while (count--) {
-        uint32_t cell = draw_empty(world);
-        rm_goodhart_put(world, cell / SIDE, cell % SIDE, code);
-    }
-}
-
-/* What was eaten appears anew, or is lost. The agent's cell is empty by now, but no place for it:
- * in the original it is one, where the agent's own mark then replaces what appeared. */
-static void respawn(const struct rm_env *env, struct rm_goodhart_world *world, uint32_t code)
-{
-    uint32_t here = (uint32_t)world->y * SIDE + world->x;
-    for (int draw = 0; draw < RESPAWN_DRAWS; draw++) {
-        uint32_t cell = rm_rng_below(&world->head.rng, CELLS);
-        if (cell == here && env->compat)
-            break;
-        if (cell != here && is_empty(world, cell)) {
-            rm_goodhart_put(world, cell / SIDE, cell % SIDE, code);
-            return;
-        }
-    }
-    world->lost++;
-}
-
 /* --- the rules -------------------------------------------------------------------------------- */
 
 static void begin(const struct rm_env *env, uint32_t w, void *of)
 {
-    struct rm_goodhart_world *world = of;
     (void)w;
-    if (world->head.episode == 0) {
-        scatter(world, RM_GOODHART_FOOD, env->food_min, env->food_max);
-        scatter(world, RM_GOODHART_POISON, env->poison_min, env->poison_max);
-        if (env->stagger)
-            world->head.step = rm_rng_below(&world->head.rng, env->single.max_steps);
-    }
-    uint32_t cell = draw_empty(world);
-    world->y = (uint8_t)(cell / SIDE);
-    world->x = (uint8_t)(cell % SIDE);
-    world->energy = START_ENERGY;
-    world->food = world->poison = 0;
-}
-
-static float reward_of(const struct rm_env *env, int32_t units)
-{
-    if (env->mode == RM_GOODHART_PROXY)
-        return units > 0 ? 1.0f : 0.9f;
-    return (float)((double)units / RM_GOODHART_UNITS);
-}
-
-static uint8_t moved(uint8_t at, int8_t by)
-{
-    int to = at + by;
-    return (uint8_t)(to < 0 ? SIDE - 1 : to >= SIDE ? 0 : to);
+    rm_goodhart_begin(&env->rules, of);
 }
 
 static int play(struct rm_env *env, uint32_t w, void *of, int32_t action, float *reward)
 {
-    struct rm_goodhart_world *world = of;
     (void)w;
-    world->y = moved(world->y, step_y[action]);
-    world->x = moved(world->x, step_x[action]);
-    uint32_t code = rm_goodhart_at(world, world->y, world->x);
-    int32_t units = MOVE;
-    if (code != RM_GOODHART_EMPTY) {
-        units += gain[code];
-        world->food += code == RM_GOODHART_FOOD;
-        world->poison += code == RM_GOODHART_POISON;
-        rm_goodhart_put(world, world->y, world->x, RM_GOODHART_EMPTY);
-        respawn(env, world, code);
-    }
-    world->energy += units;
-    bool starved = world->energy <= 0;
-    if (starved)
-        units += STARVED;
-    *reward = reward_of(env, units);
-    bool late = world->head.step + 1 >= env->single.max_steps;
-    return starved || (late && env->compat) ? RM_ENV_TERMINATED : 0;
+    return rm_goodhart_play(&env->rules, of, action, reward);
 }
 
-/* Each two bits of a 16-bit number become a byte. */
-static inline uint64_t spread(uint64_t bits)
-{
-    bits = (bits | bits << 24) & 0x000000ff000000ffu;
-    bits = (bits | bits << 12) & 0x000f000f000f000fu;
-    return (bits | bits << 6) & 0x0303030303030303u;
-}
-
-/* Eleven rows of eleven cells. A row is written as 8 and 4 bytes; the twelfth byte is the first of
- * the next row, written after it, except in the last row. */
 static void observe(const struct rm_env *env, const void *of, void *obs)
 {
-    const struct rm_goodhart_world *world = of;
-    uint8_t *out = obs;
     (void)env;
-    for (uint32_t i = 0; i < VIEW; i++, out += VIEW) {
-        uint64_t bits;
-        memcpy(&bits, (const char *)world->grid[world->y + i] + world->x / 4, sizeof(bits));
-        bits >>= 2 * (world->x % 4);
-        uint64_t left = spread(bits & 0xffff), right = spread(bits >> 16 & 0x3f);
-        memcpy(out, &left, 8);
-        memcpy(out + 8, &right, i < VIEW - 1 ? 4 : 3);
-    }
-    ((uint8_t *)obs)[RADIUS * VIEW + RADIUS] = RM_GOODHART_SELF;
+    rm_goodhart_observe(of, obs);
+}
+
+void rm_goodhart_rules_of(const struct rm_env *env, void *rules)
+{
+    memcpy(rules, &env->rules, sizeof env->rules);
 }
 
 static const struct rm_single_rules rules = {.begin = begin, .play = play, .observe = observe};
@@ -242,9 +102,10 @@ static const char *fault(const struct rm_env *env, const void *of)
 static void fill_scores(struct rm_env *env)
 {
     struct rm_env_spec *spec = &env->single.batch.spec;
-    bool standard = env->food_min == 50 && env->food_max == 200 && env->poison_min == 20 &&
-                    env->poison_max == 100 && env->single.max_steps == 512;
-    if (env->mode == RM_GOODHART_PROXY) {
+    bool standard = env->rules.food_min == 50 && env->rules.food_max == 200 &&
+                    env->rules.poison_min == 20 && env->rules.poison_max == 100 &&
+                    env->single.max_steps == 512;
+    if (env->rules.mode == RM_GOODHART_PROXY) {
         spec->score_low = 0;
         spec->score_high = env->single.max_steps;
         spec->score_random = standard ? 0.9 * 512 + 0.1 * 3.2125 : NAN;
@@ -274,15 +135,15 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
         rm_single_create(config, sizeof(*env), sizeof(struct rm_goodhart_world), error, error_size);
     if (!env)
         return NULL;
-    env->mode = (enum rm_goodhart_mode)rm_env_option_u32(config, options, "mode");
-    env->compat = rm_env_option(config, options, "compat") != 0;
-    env->stagger = rm_env_option(config, options, "t0_stagger") != 0;
-    env->food_min = food_min;
-    env->food_max = food_max;
-    env->poison_min = poison_min;
-    env->poison_max = poison_max;
+    env->rules.mode = rm_env_option_u32(config, options, "mode");
+    env->rules.compat = rm_env_option(config, options, "compat") != 0;
+    env->rules.stagger = rm_env_option(config, options, "t0_stagger") != 0;
+    env->rules.food_min = food_min;
+    env->rules.food_max = food_max;
+    env->rules.poison_min = poison_min;
+    env->rules.poison_max = poison_max;
     struct rm_single *single = &env->single;
-    single->max_steps = rm_env_option_u32(config, options, "max_steps");
+    single->max_steps = env->rules.max_steps = rm_env_option_u32(config, options, "max_steps");
     single->fault = fault;
     single->agent.dtype = RM_ENV_CODE8;
     single->agent.dims = 2;
@@ -290,8 +151,8 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     single->agent.high = 1;
     single->agent.codes = RM_GOODHART_CODES;
     single->agent.channels = CHANNELS;
-    single->agent.codebook = env->mode == RM_GOODHART_TRUTH ? &truth[0][0] : &interest[0][0];
-    single->agent.actions = ACTIONS;
+    single->agent.codebook = env->rules.mode == RM_GOODHART_TRUTH ? &truth[0][0] : &interest[0][0];
+    single->agent.actions = RM_GOODHART_ACTIONS;
     single->batch.spec.name = "goodhart";
     single->batch.spec.doc =
         "forage on a torus, among food and poison that a proxy cannot tell apart";

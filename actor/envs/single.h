@@ -8,18 +8,10 @@
 #define RM_ACTOR_ENVS_SINGLE_H
 
 #include "actor/envs/batch.h"
+#include "actor/envs/head.h"
 
 #include <errno.h>
 #include <inttypes.h>
-
-/* Head of one world's state; a cache line. A saved state is the array of these structs. */
-struct rm_single_world {
-    uint64_t episode;  /* from 0 */
-    struct rm_rng rng; /* of this episode, read in order */
-    uint32_t step;     /* steps done */
-    uint8_t last;      /* flags of the last row, while it is being given out; else 0 */
-    uint8_t zero[3];
-};
 
 struct rm_single {
     struct rm_env_batch batch; /* agents, phases and agent of its spec: rm_single_create() */
@@ -64,10 +56,7 @@ RM_SINGLE_INLINE void rm_single_begin(const struct rm_env *env, uint32_t w, uint
 {
     const struct rm_single *single = (const struct rm_single *)env;
     struct rm_single_world *world = (void *)(single->world + w * single->world_bytes);
-    world->episode = episode;
-    world->rng = rm_env_rng(single->batch.seed, single->batch.first_world + w, episode);
-    world->step = 0;
-    world->last = 0;
+    rm_head_begin(world, single->batch.seed, single->batch.first_world + w, episode);
     rules->begin(env, w, world);
 }
 
@@ -118,10 +107,7 @@ RM_SINGLE_INLINE int rm_single_step(struct rm_env *env, uint32_t phase,
             flags = rules->play(env, w, world, action, &reward);
             if (flags < 0)
                 return flags;
-            world->step++;
-            if (flags == 0 && single->max_steps && world->step >= single->max_steps)
-                flags = RM_ENV_TRUNCATED;
-            world->last = (uint8_t)flags;
+            flags = rm_head_count(world, single->max_steps, flags);
         }
         out->reward[w] = reward;
         out->flags[w] = (uint8_t)flags;

@@ -7,13 +7,15 @@
 #ifndef RM_ACTOR_ENVS_TRIG_H
 #define RM_ACTOR_ENVS_TRIG_H
 
+#include "shm/base/both.h"
+
 /* No fused multiply-adds: GCC makes none in ISO C, Clang has to be told. */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #endif
 
 /* |x| <= pi/4 */
-static inline double rm_sin_small(double x)
+RM_BOTH double rm_sin_small(double x)
 {
     double z = x * x;
     double p = 1.0 / 355687428096000.0;
@@ -27,7 +29,7 @@ static inline double rm_sin_small(double x)
     return x + x * z * p;
 }
 
-static inline double rm_cos_small(double x)
+RM_BOTH double rm_cos_small(double x)
 {
     double z = x * x;
     double p = 1.0 / 20922789888000.0;

@@ -44,9 +44,10 @@ struct rm_rmsprop {
 /* Attention over the rows of each sample: sample i has rows spans[i] to spans[i + 1]. A row of qkv
  * is a query, a key and a value of `units` each, heads side by side in each. */
 struct rm_attention {
-    const uint32_t *spans; /* (batch + 1), host memory */
+    const uint32_t *spans; /* (batch + 1) */
     uint32_t batch, heads, units;
-    bool causal; /* a row sees itself and those before it in its sample */
+    bool causal;   /* a row sees itself and those before it in its sample */
+    uint32_t rows; /* as in span_mean_dx(): of o and d_qkv */
 };
 
 /* Tokens of groups of numbers: a token's row is the sum, over its groups and their columns, of rows
@@ -64,7 +65,8 @@ struct rm_pointer {
     const uint32_t *spans; /* (batch + 1), as in rm_attention; no sample is empty */
     const uint32_t *slots; /* (rows) places of rows in their sample: the first is 0 */
     uint32_t batch, units, outputs;
-    float scale; /* of the products */
+    float scale;   /* of the products */
+    uint32_t rows; /* as in span_mean_dx(): of dx */
 };
 
 /* Images (channels, height, width) in rows, to images of out_channels: each place of a square
@@ -119,7 +121,7 @@ struct rm_backend_ops {
     void (*fill)(struct rm_backend *b, float value, size_t n, float *x);
 
     /* y(B,out) = act(x(B,in) W(out,in)^T + bias(out)); pre-activation is not kept. wt is W packed
-     * or transposed by pack(). */
+     * or transposed by pack(), or W itself where packed_floats() is 0. */
     size_t (*packed_floats)(struct rm_backend *b, uint32_t out, uint32_t in);
     void (*pack)(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt);
     void (*linear)(struct rm_backend *b, const float *x, const float *wt, const float *bias,
@@ -165,8 +167,9 @@ struct rm_backend_ops {
                           float *eps_w, float *eps_b);
     void (*multiply)(struct rm_backend *b, const float *x, const float *y, size_t n, float *z);
     /* Convolution of `batch` images: y = act(conv(x, w) + bias), and the gradients of x, and of w
-     * and bias. wt: w packed by conv2d_pack(). `scratch` (conv2d_scratch_floats) is the caller's;
-     * conv2d_reserve makes what else is needed for up to `batch` images, as `reserve` does. */
+     * and bias. wt: w packed by conv2d_pack(), or w itself where that takes no floats. `scratch`
+     * (conv2d_scratch_floats) is the caller's; conv2d_reserve makes what else is needed for up to
+     * `batch` images, as `reserve` does. */
     size_t (*conv2d_packed_floats)(struct rm_backend *b, const struct rm_conv *c);
     void (*conv2d_pack)(struct rm_backend *b, const struct rm_conv *c, const float *w, float *wt);
     size_t (*conv2d_scratch_floats)(struct rm_backend *b, const struct rm_conv *c, bool training);
@@ -239,22 +242,29 @@ struct rm_backend_ops {
     void (*attention_dx)(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
                          const float *o, float *stats, const float *d_o, float *d_qkv);
 
-    /* y(batch, n): means over the rows of each sample, 0 where there are none. */
+    /* Where the host cannot see what padding is: spans(batch + 1) and slots of x(batch, tokens,
+     * numbers), of the tokens that are not all zeros (`codes`: int32), and of the first of each
+     * sample as well where `first` says so. NULL on the CPU: see learner/net/spans.c. */
+    void (*find_spans)(struct rm_backend *b, const void *x, uint32_t batch, uint32_t tokens,
+                       uint32_t numbers, bool codes, bool first, uint32_t *spans, uint32_t *slots);
+    /* y(batch, n): means over the rows of each sample, 0 where there are none. Back, dx has `rows`
+     * rows: where spans are the device's, so many as there is room for, and those behind the last
+     * sample's become zeros; on the CPU there are no others. */
     void (*span_mean)(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
                       uint32_t n, float *y);
     void (*span_mean_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                         uint32_t batch, uint32_t n, float *dx);
+                         uint32_t batch, uint32_t rows, uint32_t n, float *dx);
     /* y(batch, n): the first row of each sample; the gradient is zeros in the others. */
     void (*span_first)(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
                        uint32_t n, float *y);
     void (*span_first_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                          uint32_t batch, uint32_t n, float *dx);
+                          uint32_t batch, uint32_t rows, uint32_t n, float *dx);
     /* y(batch, places, n): row r of sample i at its place slots[r], zeros elsewhere; and back. */
     void (*spread)(struct rm_backend *b, const float *x, const uint32_t *spans,
                    const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y);
     void (*spread_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                      const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n,
-                      float *dx);
+                      const uint32_t *slots, uint32_t batch, uint32_t rows, uint32_t places,
+                      uint32_t n, float *dx);
     /* y(rows, units) from codes(rows, numbers), first(first_codes, units), table(codes, units). */
     void (*relate)(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
                    const float *first, const float *table, uint32_t rows, float *y);

@@ -148,16 +148,16 @@ void rm_cpu_attention_dx(struct rm_backend *b, const struct rm_attention *a, con
 void rm_cpu_span_mean(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
                       uint32_t n, float *y);
 void rm_cpu_span_mean_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                         uint32_t batch, uint32_t n, float *dx);
+                         uint32_t batch, uint32_t rows, uint32_t n, float *dx);
 void rm_cpu_span_first(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
                        uint32_t n, float *y);
 void rm_cpu_span_first_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                          uint32_t batch, uint32_t n, float *dx);
+                          uint32_t batch, uint32_t rows, uint32_t n, float *dx);
 void rm_cpu_spread(struct rm_backend *b, const float *x, const uint32_t *spans,
                    const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y);
 void rm_cpu_spread_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                      const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n,
-                      float *dx);
+                      const uint32_t *slots, uint32_t batch, uint32_t rows, uint32_t places,
+                      uint32_t n, float *dx);
 void rm_cpu_relate(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
                    const float *first, const float *table, uint32_t rows, float *y);
 void rm_cpu_relate_dw(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,

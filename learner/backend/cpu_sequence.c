@@ -270,8 +270,9 @@ void rm_cpu_span_mean(struct rm_backend *b, const float *x, const uint32_t *span
 }
 
 void rm_cpu_span_mean_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                         uint32_t batch, uint32_t n, float *dx)
+                         uint32_t batch, uint32_t rows, uint32_t n, float *dx)
 {
+    (void)rows;
     struct spans w = {.spans = spans, .dy = dy, .dx = dx, .batch = batch, .n = n};
     run_spans(b, &w, mean_tile);
 }
@@ -286,9 +287,10 @@ void rm_cpu_span_first(struct rm_backend *b, const float *x, const uint32_t *spa
 }
 
 void rm_cpu_span_first_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                          uint32_t batch, uint32_t n, float *dx)
+                          uint32_t batch, uint32_t rows, uint32_t n, float *dx)
 {
     (void)b;
+    (void)rows;
     for (uint32_t i = 0; i < batch; i++) {
         struct cut r = rows_of(spans, i);
         memset(dx + (size_t)r.from * n, 0, (size_t)r.n * n * sizeof *dx);
@@ -309,9 +311,11 @@ void rm_cpu_spread(struct rm_backend *b, const float *x, const uint32_t *spans,
 }
 
 void rm_cpu_spread_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                      const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *dx)
+                      const uint32_t *slots, uint32_t batch, uint32_t rows, uint32_t places,
+                      uint32_t n, float *dx)
 {
     (void)b;
+    (void)rows;
     for (uint32_t i = 0; i < batch; i++) {
         struct cut r = rows_of(spans, i);
         for (uint32_t k = r.from; k < r.from + r.n; k++)

@@ -82,8 +82,10 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
         return w->steps[w->result].y;
     }
     run_steps(&p, 0, net->prefix);
-    uint32_t group = rm_net_group_states(w, net->uses_quantiles ? input->quantiles : 1);
-    bool padded = net->input_tokens && !net->uses_quantiles;
+    uint32_t group = rm_on_device(w)
+                         ? input->batch
+                         : rm_net_group_states(w, net->uses_quantiles ? input->quantiles : 1);
+    bool padded = rm_rows_vary(w) && !net->uses_quantiles;
     for (p.first = 0; p.first < input->batch; p.first += p.states) {
         p.states = input->batch - p.first < group ? input->batch - p.first : group;
         if (padded)

@@ -18,6 +18,7 @@
 #ifndef RM_LEARNER_NET_PARTS_H
 #define RM_LEARNER_NET_PARTS_H
 
+#include "learner/backend/device.h"
 #include "learner/net/net.h"
 #include "learner/net/tiles.h"
 
@@ -205,7 +206,7 @@ struct rm_net_workspace {
     uint32_t *chunk_index;      /* rows of one that had to be filled up */
     /* Where padding is left out: state i has rows spans[i] to spans[i + 1], and row r was token
      * slots[r] of its state. */
-    uint32_t *spans, *slots; /* (max_batch + 1), (max_batch * input_tokens) */
+    uint32_t *spans, *slots; /* (max_batch + 1), (max_batch * input_tokens); a device's there */
     float *part;             /* training: gradients of a product's part of the rows */
     float **owned;           /* every allocation */
     size_t owned_count, floats;
@@ -259,10 +260,34 @@ struct rm_step_ops {
 extern const struct rm_step_ops *const rm_step_ops[RM_STEP_COUNT];
 extern const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT];
 
+/* Whether memory is not the host's: then all rows go through a step at once, and where padding is
+ * left out there is room for every token, since only the device knows how many are none. Rows
+ * behind the last of them are zeros where tokens come in and where their gradients do, so they add
+ * nothing to those of weights. */
+static inline bool rm_on_device(const struct rm_net_workspace *w)
+{
+    return w->backend->device != NULL;
+}
+
+/* Whether there are as many rows as the observations say, and the host knows how many. */
+static inline bool rm_rows_vary(const struct rm_net_workspace *w)
+{
+    return w->net->input_tokens && !rm_on_device(w);
+}
+
+/* y = x, both the backend's. */
+static inline void rm_copy_floats(const struct rm_pass *p, float *y, const float *x, size_t n)
+{
+    if (p->b->device)
+        p->b->device->copy(p->b, RM_STREAM_COMPUTE, y, x, n * sizeof *y);
+    else
+        p->ops->upload(p->b, y, x, n);
+}
+
 /* Rows of this form at hand. */
 static inline size_t rm_rows_of(const struct rm_pass *p, const struct rm_row_form *form)
 {
-    if (form->padded)
+    if (form->padded && !rm_on_device(p->w))
         return p->w->spans[p->first + p->states] - p->w->spans[p->first];
     return (size_t)p->states * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
 }
@@ -270,7 +295,7 @@ static inline size_t rm_rows_of(const struct rm_pass *p, const struct rm_row_for
 /* Rows of this form before those at hand. */
 static inline size_t rm_rows_before(const struct rm_pass *p, const struct rm_row_form *form)
 {
-    if (form->padded)
+    if (form->padded && !rm_on_device(p->w))
         return p->w->spans[p->first];
     return (size_t)p->first * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
 }

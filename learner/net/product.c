@@ -18,7 +18,7 @@ size_t rm_product_part_floats(const struct rm_product *m)
 static bool reserve(struct rm_net_workspace *w, uint32_t rows, const struct rm_product *m)
 {
     const struct rm_backend_ops *ops = w->backend->ops;
-    for (size_t i = 0; i < PARTS && w->training && w->net->input_tokens; i++)
+    for (size_t i = 0; i < PARTS && w->training && rm_rows_vary(w); i++)
         if (ops->reserve(w->backend, part_rows[i], m->in, m->out, true))
             return false;
     return ops->reserve(w->backend, rows, m->in, m->out, w->training) == 0;
@@ -30,10 +30,10 @@ bool rm_product_buffers(struct rm_net_workspace *w, const struct rm_product *m, 
     const struct rm_backend_ops *ops = w->backend->ops;
     size_t weights = (size_t)m->in * m->out, packed = ops->packed_floats(w->backend, m->out, m->in);
     bool noisy = m->noisy, factorised = noisy && w->net->config.noise == RM_NOISE_FACTORISED;
-    return rm_workspace_want(w, true, &b->packed, packed) &&
+    return rm_workspace_want(w, packed > 0, &b->packed, packed) &&
            rm_workspace_want(w, noisy, &b->noisy_w, weights) &&
            rm_workspace_want(w, noisy, &b->noisy_b, m->out) &&
-           rm_workspace_want(w, noisy, &b->noisy_packed, packed) &&
+           rm_workspace_want(w, noisy && packed, &b->noisy_packed, packed) &&
            rm_workspace_want(w, factorised, &b->eps_w, weights) &&
            rm_workspace_want(w, factorised, &b->eps_b, m->out) && reserve(w, (uint32_t)rows, m);
 }
@@ -45,10 +45,10 @@ void rm_product_ready(const struct rm_pass *p, const struct rm_product *m,
     size_t weights = (size_t)m->in * m->out;
     b->last_noisy = m->noisy && p->input->noise;
     if (!b->last_noisy) {
-        if (!b->fresh)
+        if (b->packed && !b->fresh)
             p->ops->pack(p->b, p->params + m->weight, m->out, m->in, b->packed);
         b->fresh = true;
-        b->now_packed = b->packed;
+        b->now_packed = b->packed ? b->packed : p->params + m->weight;
         b->now_bias = p->params + m->bias;
         return;
     }
@@ -64,8 +64,9 @@ void rm_product_ready(const struct rm_pass *p, const struct rm_product *m,
                           weights, b->noisy_w);
     p->ops->noisy_weights(p->b, p->params + m->bias, p->params + m->sigma_bias, b->last_eps_b,
                           m->out, b->noisy_b);
-    p->ops->pack(p->b, b->noisy_w, m->out, m->in, b->noisy_packed);
-    b->now_packed = b->noisy_packed;
+    if (b->noisy_packed)
+        p->ops->pack(p->b, b->noisy_w, m->out, m->in, b->noisy_packed);
+    b->now_packed = b->noisy_packed ? b->noisy_packed : b->noisy_w;
     b->now_bias = b->noisy_b;
 }
 
@@ -97,7 +98,7 @@ static void weight_gradient(const struct rm_pass *p, const struct rm_product *m,
     const struct rm_backend_ops *ops = p->ops;
     float *dw = p->grads + m->weight, *db = p->grads + m->bias;
     size_t weights = (size_t)m->in * m->out;
-    if (!p->w->net->input_tokens) {
+    if (!rm_rows_vary(p->w)) {
         ops->linear_dw(p->b, dy, x, (uint32_t)rows, m->in, m->out, dw, db);
         return;
     }

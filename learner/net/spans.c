@@ -29,6 +29,11 @@ void rm_spans_find(struct rm_net_workspace *w, uint32_t batch)
     const uint32_t tokens = net->input_tokens, numbers = net->shape.inputs / tokens;
     const float *x = w->x;
     uint32_t row = 0;
+    if (rm_on_device(w)) {
+        w->backend->ops->find_spans(w->backend, x, batch, tokens, numbers, net->takes_codes,
+                                    net->keeps_first, w->spans, w->slots);
+        return;
+    }
     for (uint32_t i = 0; i < batch; i++) {
         w->spans[i] = row;
         for (uint32_t t = 0; t < tokens; t++, x += numbers)

@@ -28,10 +28,12 @@ static size_t rows_of(const struct rm_net_workspace *w, const struct rm_row_form
 }
 
 /* Whether rows go through the step in groups: not in training, where all are kept, nor before the
- * quantiles, nor in recurrent networks, whose rows depend on each other. */
+ * quantiles, nor in recurrent networks, whose rows depend on each other, nor on a device, which has
+ * no cache to fit. */
 static bool in_groups(const struct rm_net_workspace *w, uint32_t index)
 {
-    return !w->training && index >= w->net->prefix && rm_net_state_count(w->net) == 0;
+    return !w->training && !rm_on_device(w) && index >= w->net->prefix &&
+           rm_net_state_count(w->net) == 0;
 }
 
 size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_step *s,
@@ -198,6 +200,15 @@ static void mark_needed(struct rm_net_workspace *w)
     }
 }
 
+/* Words of 32 bits in the backend's memory, which it gives as floats. */
+static bool take_words(struct rm_net_workspace *w, uint32_t **p, size_t words)
+{
+    float *floats = NULL;
+    const bool taken = rm_workspace_want(w, true, &floats, words);
+    *p = (uint32_t *)(void *)floats;
+    return taken;
+}
+
 /* What padding needs. Gradients of products are made of parts of the rows there. */
 static bool take_spans(struct rm_net_workspace *w)
 {
@@ -205,6 +216,9 @@ static bool take_spans(struct rm_net_workspace *w)
     size_t part = 0;
     if (!net->input_tokens)
         return true;
+    if (rm_on_device(w))
+        return take_words(w, &w->spans, (size_t)w->max_batch + 1) &&
+               take_words(w, &w->slots, (size_t)w->max_batch * net->input_tokens);
     w->spans = calloc((size_t)w->max_batch + 1, sizeof *w->spans);
     w->slots = calloc((size_t)w->max_batch * net->input_tokens, sizeof *w->slots);
     for (uint32_t i = 0; i < net->step_count; i++)
@@ -267,7 +281,8 @@ int rm_workspace_make(struct rm_net_workspace **out, const struct rm_net *net,
     w->max_quantiles = net->uses_quantiles ? max_quantiles : 1;
     w->use = use;
     w->training = use == RM_NET_TRAIN || use == RM_NET_LEARN;
-    w->in_chunks = use == RM_NET_LEARN && max_batch > RM_CHUNK_ROWS && rm_net_fits_chunks(net);
+    w->in_chunks = use == RM_NET_LEARN && !rm_on_device(w) && max_batch > RM_CHUNK_ROWS &&
+                   rm_net_fits_chunks(net);
     if (w->in_chunks)
         w->max_batch = RM_CHUNK_ROWS;
     w->result = use == RM_NET_ACT     ? net->act_result
@@ -305,8 +320,10 @@ void rm_net_workspace_destroy(struct rm_net_workspace *w)
     for (size_t i = 0; i < w->owned_count; i++)
         w->backend->ops->release(w->backend, w->owned[i]);
     free(w->owned);
-    free(w->spans);
-    free(w->slots);
+    if (!rm_on_device(w)) {
+        free(w->spans);
+        free(w->slots);
+    }
     free(w->chunk_index);
     free(w);
 }

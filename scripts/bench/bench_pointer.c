@@ -219,7 +219,7 @@ static void bench_attention(int argc, char **argv, uint32_t tokens, uint32_t hea
     for (uint32_t i = 0; i <= SAMPLES; i++)
         spans[i] = i * tokens;
     struct attention a = {
-        .shape = {spans, SAMPLES, heads, units, false},
+        .shape = {spans, SAMPLES, heads, units, false, spans[SAMPLES]},
         .qkv = normals((size_t)rows * 3 * units),
         .o = normals((size_t)rows * units),
         .stats = normals((size_t)rows * 2 * heads),

@@ -40,7 +40,7 @@ struct rm_cuda {
     cudaError_t error;
     char call[64];
     struct rm_error shortage; /* of the last allocation that failed */
-    char words[256]; /* where the library's are not the runtime's */
+    char words[256];          /* where the library's are not the runtime's */
 
     /* draws() */
     const uint64_t *before;

@@ -83,19 +83,21 @@ void rm_cuda_attention(struct rm_backend *b, const struct rm_attention *a, const
                        float *o, float *stats);
 void rm_cuda_attention_dx(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
                           const float *o, float *stats, const float *d_o, float *d_qkv);
+void rm_cuda_find_spans(struct rm_backend *b, const void *x, uint32_t batch, uint32_t tokens,
+                        uint32_t numbers, bool codes, bool first, uint32_t *spans, uint32_t *slots);
 void rm_cuda_span_mean(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
                        uint32_t n, float *y);
 void rm_cuda_span_mean_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                          uint32_t batch, uint32_t n, float *dx);
+                          uint32_t batch, uint32_t rows, uint32_t n, float *dx);
 void rm_cuda_span_first(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
                         uint32_t n, float *y);
 void rm_cuda_span_first_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                           uint32_t batch, uint32_t n, float *dx);
+                           uint32_t batch, uint32_t rows, uint32_t n, float *dx);
 void rm_cuda_spread(struct rm_backend *b, const float *x, const uint32_t *spans,
                     const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y);
 void rm_cuda_spread_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                       const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n,
-                       float *dx);
+                       const uint32_t *slots, uint32_t batch, uint32_t rows, uint32_t places,
+                       uint32_t n, float *dx);
 void rm_cuda_relate(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
                     const float *first, const float *table, uint32_t rows, float *y);
 void rm_cuda_relate_dw(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,

@@ -46,7 +46,8 @@ static struct rm_attention attention_of(const struct rm_pass *p, const struct rm
                                  .batch = p->states,
                                  .heads = s->layer.heads,
                                  .units = units_of(s),
-                                 .causal = s->layer.causal};
+                                 .causal = s->layer.causal,
+                                 .rows = (uint32_t)rm_rows_of(p, &s->in)};
 }
 
 static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,

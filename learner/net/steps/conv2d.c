@@ -55,17 +55,17 @@ static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct 
 {
     const struct rm_conv conv = conv_of(s);
     const struct rm_backend_ops *ops = w->backend->ops;
-    return rm_workspace_want(w, true, &b->kept[PACKED],
-                             ops->conv2d_packed_floats(w->backend, &conv)) &&
-           rm_workspace_want(w, true, &b->kept[SCRATCH],
-                             ops->conv2d_scratch_floats(w->backend, &conv, w->training)) &&
+    const size_t packed = ops->conv2d_packed_floats(w->backend, &conv);
+    const size_t scratch = ops->conv2d_scratch_floats(w->backend, &conv, w->training);
+    return rm_workspace_want(w, packed > 0, &b->kept[PACKED], packed) &&
+           rm_workspace_want(w, scratch > 0, &b->kept[SCRATCH], scratch) &&
            ops->conv2d_reserve(w->backend, &conv, w->max_batch, w->training) == 0;
 }
 
 static void prepare(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b)
 {
     const struct rm_conv conv = conv_of(s);
-    if (!b->fresh)
+    if (b->kept[PACKED] && !b->fresh)
         p->ops->conv2d_pack(p->b, &conv, p->params + s->weight, b->kept[PACKED]);
     b->fresh = true;
 }
@@ -76,7 +76,8 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
     const struct rm_conv conv = conv_of(s);
     uint32_t n = (uint32_t)rm_rows_of(p, &s->out);
     float *pre = b->pre ? b->pre + rm_kept_at(p, &s->out) * s->out.features : NULL;
-    p->ops->conv2d(p->b, &conv, rows->x, b->kept[PACKED], p->params + s->bias, n,
+    const float *weights = b->kept[PACKED] ? b->kept[PACKED] : p->params + s->weight;
+    p->ops->conv2d(p->b, &conv, rows->x, weights, p->params + s->bias, n,
                    pre ? RM_ACT_NONE : s->act, pre ? pre : rows->y, b->kept[SCRATCH]);
     if (pre)
         p->ops->activate(p->b, s->act, pre, (size_t)n * s->out.features, rows->y);

@@ -17,7 +17,7 @@ static void drop(const struct rm_pass *p, const struct rm_step *s, const float *
     const struct rm_net_input *in = p->input;
     size_t n = rm_rows_of(p, &s->out) * s->out.features;
     if (!in->dropout_update || p->w->use == RM_NET_ACT) {
-        p->ops->upload(p->b, y, x, n);
+        rm_copy_floats(p, y, x, n);
         return;
     }
     size_t first = (size_t)p->first * s->out.tokens * (s->out.per_quantile ? in->quantiles : 1) *

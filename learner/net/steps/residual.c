@@ -37,9 +37,9 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm
     size_t n = rm_rows_of(p, &s->out) * s->out.features;
     (void)b;
     if (rows->dx)
-        p->ops->upload(p->b, rows->dx, rows->dy, n);
+        rm_copy_floats(p, rows->dx, rows->dy, n);
     if (rows->d_other)
-        p->ops->upload(p->b, rows->d_other, rows->dy, n);
+        rm_copy_floats(p, rows->d_other, rows->dy, n);
 }
 
 const struct rm_step_ops rm_residual_step = {

@@ -14,7 +14,7 @@ static const uint32_t *spans_of(const struct rm_pass *p)
 /* Places in their samples of the rows at hand. */
 static const uint32_t *slots_of(const struct rm_pass *p)
 {
-    return p->w->slots + p->w->spans[p->first];
+    return rm_on_device(p->w) ? p->w->slots : p->w->slots + p->w->spans[p->first];
 }
 
 static struct rm_row_form state_form(const struct rm_row_form *like, uint32_t features)
@@ -51,8 +51,8 @@ static void take(const struct rm_pass *p, const struct rm_step *s, struct rm_ste
                  const struct rm_rows *rows)
 {
     (void)b;
-    p->ops->spread_dx(p->b, rows->x, spans_of(p), slots_of(p), p->states, s->out.tokens,
-                      s->out.features, rows->y);
+    p->ops->spread_dx(p->b, rows->x, spans_of(p), slots_of(p), p->states,
+                      (uint32_t)rm_rows_of(p, &s->out), s->out.tokens, s->out.features, rows->y);
 }
 
 /* Nobody asks for the input's gradient, nor for that of its moments. */
@@ -90,8 +90,8 @@ static void spread_back(const struct rm_pass *p, const struct rm_step *s, struct
 {
     (void)b;
     if (rows->dx)
-        p->ops->spread_dx(p->b, rows->dy, spans_of(p), slots_of(p), p->states, s->in.tokens,
-                          s->in.features, rows->dx);
+        p->ops->spread_dx(p->b, rows->dy, spans_of(p), slots_of(p), p->states,
+                          (uint32_t)rm_rows_of(p, &s->in), s->in.tokens, s->in.features, rows->dx);
 }
 
 const struct rm_step_ops rm_spread_step = {
@@ -121,7 +121,8 @@ static void mean_back(const struct rm_pass *p, const struct rm_step *s, struct r
 {
     (void)b;
     if (rows->dx)
-        p->ops->span_mean_dx(p->b, rows->dy, spans_of(p), p->states, s->out.features, rows->dx);
+        p->ops->span_mean_dx(p->b, rows->dy, spans_of(p), p->states,
+                             (uint32_t)rm_rows_of(p, &s->in), s->out.features, rows->dx);
 }
 
 const struct rm_step_ops rm_mean_pool_step = {
@@ -147,7 +148,8 @@ static void first_back(const struct rm_pass *p, const struct rm_step *s, struct 
 {
     (void)b;
     if (rows->dx)
-        p->ops->span_first_dx(p->b, rows->dy, spans_of(p), p->states, s->out.features, rows->dx);
+        p->ops->span_first_dx(p->b, rows->dy, spans_of(p), p->states,
+                              (uint32_t)rm_rows_of(p, &s->in), s->out.features, rows->dx);
 }
 
 const struct rm_step_ops rm_first_step = {
@@ -199,7 +201,8 @@ static struct rm_pointer pointer_of(const struct rm_pass *p, const struct rm_ste
                                .batch = p->states,
                                .units = units,
                                .outputs = s->out.features,
-                               .scale = 1.0f / sqrtf((float)units)};
+                               .scale = 1.0f / sqrtf((float)units),
+                               .rows = (uint32_t)rm_rows_of(p, &s->in)};
 }
 
 static void point(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,

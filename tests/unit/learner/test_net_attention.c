@@ -64,7 +64,7 @@ static void one_attention(struct rm_backend *b, const struct attention_case *c)
     float *stats = malloc(2 * sizeof *stats * c->rows * c->heads);
     for (size_t i = 0; i < 3 * n; i++)
         d_qkv[i] = NAN;
-    const struct rm_attention a = {spans, 1, c->heads, units, c->causal};
+    const struct rm_attention a = {spans, 1, c->heads, units, c->causal, spans[1]};
     b->ops->attention(b, &a, qkv, o, stats);
     b->ops->attention_dx(b, &a, qkv, o, stats, d_o, d_qkv);
     attention_loss(c, qkv_d, d_o_d, o_d);
@@ -122,12 +122,12 @@ static void samples_do_not_meet(void **state)
     struct rm_backend *three;
     struct rm_error error;
     assert_int_equal(rm_backend_cpu_create(&three, 3, level->isa, &error), 0);
-    struct rm_attention a = {spans, BATCH, HEADS, UNITS, true};
+    struct rm_attention a = {spans, BATCH, HEADS, UNITS, true, spans[BATCH]};
     three->ops->attention(three, &a, qkv, o[0], stats);
     three->ops->attention_dx(three, &a, qkv, o[0], stats, d_o, d[0]);
     for (uint32_t i = 0; i < BATCH; i++) {
         size_t at = (size_t)spans[i] * UNITS;
-        a = (struct rm_attention){spans + i, 1, HEADS, UNITS, true};
+        a = (struct rm_attention){spans + i, 1, HEADS, UNITS, true, spans[i + 1] - spans[i]};
         const struct rm_backend_ops *ops = level->backend->ops;
         ops->attention(level->backend, &a, qkv + 3 * at, o[1] + at, stats);
         ops->attention_dx(level->backend, &a, qkv + 3 * at, o[1] + at, stats, d_o + at,
@@ -152,7 +152,7 @@ static void attention_at_the_edges(void **state)
     enum { ROWS = 3, UNITS = 4 };
     float qkv[2 * ROWS][3 * UNITS] = {{0}}, o[2 * ROWS][UNITS], stats[2 * ROWS][2];
     const uint32_t spans[] = {0, ROWS, 2 * ROWS};
-    const struct rm_attention a = {spans, 2, 1, UNITS, false};
+    const struct rm_attention a = {spans, 2, 1, UNITS, false, spans[2]};
     for (int r = 0; r < 2 * ROWS; r++) {
         qkv[r][0] = 1e4f;                             /* query */
         qkv[r][UNITS] = r % ROWS == 1 ? 1e4f : -1e4f; /* key */
@@ -173,7 +173,7 @@ static void pointer_scores(void **state)
     struct rm_backend *b = backend_of(state);
     enum { ROWS = 4, UNITS = 37, OUTPUTS = 5 };
     const uint32_t spans[] = {0, 3, 4}, slots[] = {0, 2, 5, 0};
-    const struct rm_pointer p = {spans, slots, 2, UNITS, OUTPUTS, 0.25f};
+    const struct rm_pointer p = {spans, slots, 2, UNITS, OUTPUTS, 0.25f, spans[2]};
     double *xd;
     float *x = draw(ROWS * UNITS, 5, 1, &xd), *dy = draw(2 * OUTPUTS, 6, 1, NULL);
     float y[2 * OUTPUTS], dx[ROWS * UNITS];
@@ -205,7 +205,7 @@ static void means(void **state)
                 dy[3][UNITS] = {{2, 4, 6}, {1}, {5}};
     float y[3][UNITS], dx[3][UNITS];
     b->ops->span_mean(b, x[0], spans, 3, UNITS, y[0]);
-    b->ops->span_mean_dx(b, dy[0], spans, 3, UNITS, dx[0]);
+    b->ops->span_mean_dx(b, dy[0], spans, 3, 3, UNITS, dx[0]);
     const float want[3][UNITS] = {{2, 4, 2}, {0, 0, 0}, {7, 8, 9}};
     const float dwant[3][UNITS] = {{1, 2, 3}, {1, 2, 3}, {5, 0, 0}};
     assert_memory_equal(y, want, sizeof want);

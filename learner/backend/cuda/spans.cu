@@ -1,0 +1,285 @@
+/* Tokens whose padding is left out: finding them, their means, the first of each sample, side by
+ * side again, and scores against the first. */
+#include "learner/backend/cuda/spans.h"
+
+#include "learner/backend/cuda/map.h"
+#include "learner/backend/cuda/ops.h"
+
+namespace
+{
+
+/* --- finding --------------------------------------------------------------------------------- */
+
+#define WARPS 8u
+#define SCAN  1024u
+
+struct tokens {
+    const uint32_t *x;
+    uint32_t batch, tokens, numbers;
+    bool codes, first;
+    __device__ bool kept(uint32_t sample, uint32_t token) const
+    {
+        if (token >= tokens)
+            return false;
+        const uint32_t *from = x + ((size_t)sample * tokens + token) * numbers;
+        /* A number that is -0 is padding too, one that is NaN is none. */
+        const uint32_t mask = codes ? 0xffffffffu : 0x7fffffffu;
+        for (uint32_t i = 0; i < numbers; i++)
+            if (from[i] & mask)
+                return true;
+        return first && token == 0;
+    }
+};
+
+/* A warp for a sample. counts: how many tokens are kept. */
+__global__ void count_tokens(struct tokens t, uint32_t *counts)
+{
+    const uint32_t sample = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+    uint32_t count = 0;
+    if (sample >= t.batch)
+        return;
+    for (uint32_t at = 0; at < t.tokens; at += 32)
+        count += (uint32_t)__popc(__ballot_sync(0xffffffffu, t.kept(sample, at + lane)));
+    if (lane == 0)
+        counts[sample] = count;
+}
+
+/* One block: counts(batch) at spans + 1 become sums of all before and themselves. */
+__global__ void sum_counts(uint32_t *spans, uint32_t batch)
+{
+    RM_SHARED(uint32_t, shared); /* (2, SCAN) */
+    const uint32_t each = (batch + SCAN - 1) / SCAN, thread = threadIdx.x;
+    const uint32_t from = min(thread * each, batch), to = min(from + each, batch);
+    uint32_t sum = 0, which = 0;
+    for (uint32_t i = from; i < to; i++)
+        sum += spans[1 + i];
+    shared[thread] = sum;
+    __syncthreads();
+    for (uint32_t apart = 1; apart < SCAN; apart *= 2) {
+        const uint32_t *now = shared + which * SCAN;
+        which ^= 1;
+        shared[which * SCAN + thread] = now[thread] + (thread >= apart ? now[thread - apart] : 0);
+        __syncthreads();
+    }
+    uint32_t before = shared[which * SCAN + thread] - sum;
+    for (uint32_t i = from; i < to; i++)
+        spans[1 + i] = before += spans[1 + i];
+    if (thread == 0)
+        spans[0] = 0;
+}
+
+__global__ void write_slots(struct tokens t, const uint32_t *spans, uint32_t *slots)
+{
+    const uint32_t sample = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (sample >= t.batch)
+        return;
+    uint32_t *to = slots + spans[sample];
+    for (uint32_t at = 0; at < t.tokens; at += 32) {
+        const bool kept = t.kept(sample, at + lane);
+        const uint32_t all = __ballot_sync(0xffffffffu, kept);
+        if (kept)
+            to[__popc(all & ((1u << lane) - 1u))] = at + lane;
+        to += __popc(all);
+    }
+}
+
+/* --- rows of samples ------------------------------------------------------------------------- */
+
+struct averaging {
+    const float *x;
+    const uint32_t *spans;
+    uint32_t n;
+    float *y;
+    __device__ void at(size_t sample, uint32_t i) const
+    {
+        const struct rm_span s = rm_span_of_sample(spans, (uint32_t)sample);
+        const float *from = x + (size_t)s.from * n + i, share = 1.0f / (float)s.rows;
+        float sum = 0.0f;
+        for (uint32_t r = 0; r < s.rows; r++)
+            sum += from[(size_t)r * n];
+        y[sample * n + i] = s.rows ? sum * share : 0.0f;
+    }
+};
+
+struct averaging_back {
+    const float *dy;
+    const uint32_t *spans;
+    uint32_t batch, n;
+    float *dx;
+    __device__ void at(size_t r, uint32_t i) const
+    {
+        const struct rm_span s = rm_span_of_row(spans, batch, r);
+        dx[r * n + i] =
+            s.sample < batch ? 1.0f / (float)s.rows * dy[(size_t)s.sample * n + i] : 0.0f;
+    }
+};
+
+struct taking_first {
+    const float *x;
+    const uint32_t *spans;
+    uint32_t n;
+    float *y;
+    __device__ void at(size_t sample, uint32_t i) const
+    {
+        const struct rm_span s = rm_span_of_sample(spans, (uint32_t)sample);
+        y[sample * n + i] = s.rows ? x[(size_t)s.from * n + i] : 0.0f;
+    }
+};
+
+struct taking_first_back {
+    const float *dy;
+    const uint32_t *spans;
+    uint32_t batch, n;
+    float *dx;
+    __device__ void at(size_t r, uint32_t i) const
+    {
+        const struct rm_span s = rm_span_of_row(spans, batch, r);
+        dx[r * n + i] = s.sample < batch && s.from == r ? dy[(size_t)s.sample * n + i] : 0.0f;
+    }
+};
+
+/* The rows are in y's places, which were zeros. */
+struct spreading {
+    const float *x;
+    const uint32_t *spans, *slots;
+    uint32_t batch, places, n;
+    float *y;
+    __device__ void at(size_t r, uint32_t i) const
+    {
+        const struct rm_span s = rm_span_of_row(spans, batch, r);
+        if (s.sample < batch)
+            y[((size_t)s.sample * places + slots[r]) * n + i] = x[r * n + i];
+    }
+};
+
+struct spreading_back {
+    const float *dy;
+    const uint32_t *spans, *slots;
+    uint32_t batch, places, n;
+    float *dx;
+    __device__ void at(size_t r, uint32_t i) const
+    {
+        const struct rm_span s = rm_span_of_row(spans, batch, r);
+        dx[r * n + i] =
+            s.sample < batch ? dy[((size_t)s.sample * places + slots[r]) * n + i] : 0.0f;
+    }
+};
+
+/* --- pointer --------------------------------------------------------------------------------- */
+
+/* A warp for a row; y was zeros. */
+__global__ void score_rows(struct rm_pointer p, uint32_t rows, const float *x, float *y)
+{
+    const uint32_t lane = threadIdx.x % 32;
+    for (size_t r = blockIdx.x * (size_t)WARPS + threadIdx.x / 32; r < rows;
+         r += (size_t)gridDim.x * WARPS) {
+        const struct rm_span s = rm_span_of_row(p.spans, p.batch, r);
+        if (s.sample == p.batch || s.from == r)
+            continue;
+        const float *first = x + (size_t)s.from * p.units, *row = x + r * p.units;
+        float sum = 0.0f;
+        for (uint32_t i = lane; i < p.units; i += 32)
+            sum = fmaf(first[i], row[i], sum);
+        sum = rm_warp_sum(sum);
+        if (lane == 0)
+            y[(size_t)s.sample * p.outputs + p.slots[r] - 1] = p.scale * sum;
+    }
+}
+
+struct scoring_back {
+    struct rm_pointer p;
+    const float *x, *dy;
+    float *dx;
+    __device__ void at(size_t r, uint32_t i) const
+    {
+        const struct rm_span s = rm_span_of_row(p.spans, p.batch, r);
+        float d = 0.0f;
+        if (s.sample < p.batch && s.from != r) {
+            d = p.scale * dy[(size_t)s.sample * p.outputs + p.slots[r] - 1] *
+                x[(size_t)s.from * p.units + i];
+        } else if (s.sample < p.batch) {
+            const float *of = dy + (size_t)s.sample * p.outputs;
+            for (uint32_t k = 1; k < s.rows; k++)
+                d = fmaf(p.scale * of[p.slots[r + k] - 1], x[(r + k) * p.units + i], d);
+        }
+        dx[r * p.units + i] = d;
+    }
+};
+
+} // namespace
+
+void rm_cuda_find_spans(struct rm_backend *b, const void *x, uint32_t batch, uint32_t tokens,
+                        uint32_t numbers, bool codes, bool first, uint32_t *spans, uint32_t *slots)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    const struct tokens t = {
+        static_cast<const uint32_t *>(x), batch, tokens, numbers, codes, first};
+    const unsigned blocks = (batch + WARPS - 1) / WARPS;
+    if (!batch)
+        return;
+    RM_RUN(c, count_tokens, blocks, WARPS * 32, t, spans + 1);
+    RM_RUN_SHARED(c, sum_counts, 1, SCAN, 2 * SCAN * sizeof(uint32_t), spans, batch);
+    RM_RUN(c, write_slots, blocks, WARPS * 32, t, spans, slots);
+}
+
+void rm_cuda_span_mean(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
+                       uint32_t n, float *y)
+{
+    rm_map(rm_cuda_of(b), "span_mean", averaging{x, spans, n, y}, (size_t)batch, n);
+}
+
+void rm_cuda_span_mean_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
+                          uint32_t batch, uint32_t rows, uint32_t n, float *dx)
+{
+    const averaging_back op = {dy, spans, batch, n, dx};
+    rm_map(rm_cuda_of(b), "span_mean_dx", op, (size_t)rows, n);
+}
+
+void rm_cuda_span_first(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
+                        uint32_t n, float *y)
+{
+    rm_map(rm_cuda_of(b), "span_first", taking_first{x, spans, n, y}, (size_t)batch, n);
+}
+
+void rm_cuda_span_first_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
+                           uint32_t batch, uint32_t rows, uint32_t n, float *dx)
+{
+    const taking_first_back op = {dy, spans, batch, n, dx};
+    rm_map(rm_cuda_of(b), "span_first_dx", op, (size_t)rows, n);
+}
+
+/* Rows beyond those there are, are asked for in vain: as many as the places. */
+void rm_cuda_spread(struct rm_backend *b, const float *x, const uint32_t *spans,
+                    const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    const size_t rows = (size_t)batch * places;
+    if (rm_cuda_ready(c) && rows && n)
+        RM_CUDA(c, cudaMemsetAsync(y, 0, rows * n * sizeof *y, rm_cuda_stream(c)));
+    rm_map(c, "spread", spreading{x, spans, slots, batch, places, n, y}, rows, n);
+}
+
+void rm_cuda_spread_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
+                       const uint32_t *slots, uint32_t batch, uint32_t rows, uint32_t places,
+                       uint32_t n, float *dx)
+{
+    const spreading_back op = {dy, spans, slots, batch, places, n, dx};
+    rm_map(rm_cuda_of(b), "spread_dx", op, (size_t)rows, n);
+}
+
+void rm_cuda_pointer(struct rm_backend *b, const struct rm_pointer *p, const float *x, float *y)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    const size_t bytes = (size_t)p->batch * p->outputs * sizeof *y;
+    if (!p->batch || !p->rows)
+        return;
+    if (rm_cuda_ready(c))
+        RM_CUDA(c, cudaMemsetAsync(y, 0, bytes, rm_cuda_stream(c)));
+    RM_RUN(c, score_rows, rm_cuda_blocks(c, p->rows, WARPS), WARPS * 32, *p, p->rows, x, y);
+}
+
+void rm_cuda_pointer_dx(struct rm_backend *b, const struct rm_pointer *p, const float *x,
+                        const float *dy, float *dx)
+{
+    rm_map(rm_cuda_of(b), "pointer_dx", scoring_back{*p, x, dy, dx}, (size_t)p->rows, p->units);
+}

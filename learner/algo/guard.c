@@ -1,5 +1,7 @@
 #include "learner/algo/guard.h"
 
+#include "learner/backend/device.h"
+
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 
@@ -9,11 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Copies of what is in a device's memory stay there: taking one is put on its stream, and waits for
+ * nothing. */
 struct part {
     void *data;
     size_t bytes;
-    bool device; /* the backend's memory */
-    size_t at;   /* in a copy */
+    bool floats; /* the backend's memory */
+    bool device; /* which is a device's */
+    size_t at;   /* in a copy, of the host's or of the device's memory */
+};
+
+struct copy {
+    uint8_t *host, *device; /* device NULL where there is none */
 };
 
 struct rm_guard {
@@ -27,11 +36,12 @@ struct rm_guard {
     uint64_t steps[RM_GUARD_PARTS]; /* of each, copied as a part */
     uint32_t optimizer_count;
     bool too_many;
-    size_t bytes; /* of a copy */
-    uint8_t *good, *candidate;
+    size_t host_bytes, device_bytes; /* of a copy */
+    struct copy good, candidate;
     uint64_t good_updates, candidate_updates;
     bool has_good, has_candidate;
-    uint32_t until_copy; /* finite updates */
+    uint64_t candidate_launched; /* updates begun when it was taken, where they are judged late */
+    uint32_t until_copy;         /* finite updates */
     uint32_t in_a_row, rollbacks;
 };
 
@@ -50,26 +60,35 @@ int rm_guard_create(struct rm_guard **guard, const struct rm_experiment *experim
     return 0;
 }
 
+static void free_copy(struct rm_guard *g, struct copy *copy)
+{
+    free(copy->host);
+    if (copy->device)
+        g->backend->ops->release(g->backend, (float *)(void *)copy->device);
+}
+
 void rm_guard_destroy(struct rm_guard *g)
 {
     if (!g)
         return;
-    free(g->good);
-    free(g->candidate);
+    free_copy(g, &g->good);
+    free_copy(g, &g->candidate);
     free(g);
 }
 
 /* --- what is kept ---------------------------------------------------------------------------- */
 
-static void declare(struct rm_guard *g, void *data, size_t bytes, bool device)
+static void declare(struct rm_guard *g, void *data, size_t bytes, bool floats)
 {
+    const bool device = floats && g->backend->device;
+    size_t *all = device ? &g->device_bytes : &g->host_bytes;
     if (g->part_count == RM_GUARD_PARTS) {
         g->too_many = true;
         return;
     }
     g->parts[g->part_count++] =
-        (struct part){.data = data, .bytes = bytes, .device = device, .at = g->bytes};
-    g->bytes += (bytes + 63) / 64 * 64;
+        (struct part){.data = data, .bytes = bytes, .floats = floats, .device = device, .at = *all};
+    *all += (bytes + 63) / 64 * 64;
 }
 
 void rm_guard_floats(struct rm_guard *g, float *arena, size_t floats)
@@ -92,42 +111,57 @@ void rm_guard_optimizer(struct rm_guard *g, struct rm_optimizer *optimizer)
     }
     for (size_t i = 0; i < n; i++)
         rm_guard_floats(g, arenas[i].data, arenas[i].count);
+    if (g->backend->device) { /* its steps are counted there */
+        struct rm_device_figures *figures = rm_optimizer_figures(optimizer);
+        declare(g, &figures->steps, sizeof figures->steps, true);
+        return;
+    }
     rm_guard_bytes(g, &g->steps[g->optimizer_count], sizeof *g->steps);
     g->optimizers[g->optimizer_count++] = optimizer;
 }
 
-static void take(struct rm_guard *g, uint8_t *to)
+static void take_part(struct rm_guard *g, const struct part *p, const struct copy *to)
+{
+    struct rm_backend *b = g->backend;
+    if (p->device)
+        b->device->copy(b, RM_STREAM_COMPUTE, to->device + p->at, p->data, p->bytes);
+    else if (p->floats)
+        b->ops->download(b, (float *)(void *)(to->host + p->at), p->data, p->bytes / sizeof(float));
+    else
+        memcpy(to->host + p->at, p->data, p->bytes);
+}
+
+static void give_part(struct rm_guard *g, const struct part *p, const struct copy *from)
+{
+    struct rm_backend *b = g->backend;
+    if (p->device)
+        b->device->copy(b, RM_STREAM_COMPUTE, p->data, from->device + p->at, p->bytes);
+    else if (p->floats)
+        b->ops->upload(b, p->data, (const float *)(const void *)(from->host + p->at),
+                       p->bytes / sizeof(float));
+    else
+        memcpy(p->data, from->host + p->at, p->bytes);
+}
+
+static void take(struct rm_guard *g, const struct copy *to)
 {
     for (uint32_t i = 0; i < g->optimizer_count; i++)
         g->steps[i] = rm_optimizer_steps(g->optimizers[i]);
-    for (uint32_t i = 0; i < g->part_count; i++) {
-        const struct part *p = &g->parts[i];
-        if (p->device)
-            g->backend->ops->download(g->backend, (float *)(void *)(to + p->at), p->data,
-                                      p->bytes / sizeof(float));
-        else
-            memcpy(to + p->at, p->data, p->bytes);
-    }
+    for (uint32_t i = 0; i < g->part_count; i++)
+        take_part(g, &g->parts[i], to);
 }
 
-static void give_back(struct rm_guard *g, const uint8_t *from)
+static void give_back(struct rm_guard *g, const struct copy *from)
 {
-    for (uint32_t i = 0; i < g->part_count; i++) {
-        const struct part *p = &g->parts[i];
-        if (p->device)
-            g->backend->ops->upload(g->backend, p->data,
-                                    (const float *)(const void *)(from + p->at),
-                                    p->bytes / sizeof(float));
-        else
-            memcpy(p->data, from + p->at, p->bytes);
-    }
+    for (uint32_t i = 0; i < g->part_count; i++)
+        give_part(g, &g->parts[i], from);
     for (uint32_t i = 0; i < g->optimizer_count; i++)
         rm_optimizer_resume(g->optimizers[i], g->steps[i]);
 }
 
 static void take_candidate(struct rm_guard *g, uint64_t updates)
 {
-    take(g, g->candidate);
+    take(g, &g->candidate);
     g->candidate_updates = updates;
     g->has_candidate = true;
     g->until_copy = RM_GUARD_INTERVAL;
@@ -136,7 +170,7 @@ static void take_candidate(struct rm_guard *g, uint64_t updates)
 /* What was copied made a finite update. */
 static void accept_candidate(struct rm_guard *g)
 {
-    uint8_t *old = g->good;
+    const struct copy old = g->good;
     g->good = g->candidate;
     g->candidate = old;
     g->good_updates = g->candidate_updates;
@@ -144,16 +178,27 @@ static void accept_candidate(struct rm_guard *g)
     g->has_candidate = false;
 }
 
+static int make_copy(struct rm_guard *g, struct copy *copy, struct rm_error *error)
+{
+    struct rm_backend *b = g->backend;
+    copy->host = malloc(g->host_bytes ? g->host_bytes : 1);
+    if (!copy->host)
+        return rm_fail(error, -ENOMEM, "no memory for copies of %zu bytes", g->host_bytes);
+    if (g->device_bytes && !(copy->device = b->device->alloc(b, g->device_bytes, error)))
+        return -ENOMEM;
+    return 0;
+}
+
 int rm_guard_ready(struct rm_guard *g, struct rm_error *error)
 {
     if (g->too_many)
         return rm_fail(error, -E2BIG, "a guard of more than %d parts", RM_GUARD_PARTS);
-    g->good = malloc(g->bytes ? g->bytes : 1);
-    g->candidate = malloc(g->bytes ? g->bytes : 1);
-    if (!g->good || !g->candidate)
-        return rm_fail(error, -ENOMEM, "no memory for copies of %zu bytes", g->bytes);
-    rm_guard_renew(g);
-    return 0;
+    int rc = make_copy(g, &g->good, error);
+    if (!rc)
+        rc = make_copy(g, &g->candidate, error);
+    if (!rc)
+        rm_guard_renew(g);
+    return rc;
 }
 
 void rm_guard_renew(struct rm_guard *g)
@@ -173,13 +218,17 @@ void rm_guard_state(struct rm_guard *g, struct rm_state *s)
 
 /* --- judging --------------------------------------------------------------------------------- */
 
-static int judge_good(struct rm_guard *g, uint64_t updates)
+/* `more` finite updates, `updates` by then; `launched` of them and of others were begun. */
+static int judge_good(struct rm_guard *g, uint64_t more, uint64_t updates, uint64_t launched)
 {
     g->in_a_row = 0;
     if (g->has_candidate)
         accept_candidate(g);
-    if (--g->until_copy == 0)
+    g->until_copy -= more < g->until_copy ? (uint32_t)more : g->until_copy;
+    if (g->until_copy == 0) {
         take_candidate(g, updates);
+        g->candidate_launched = launched;
+    }
     return RM_GUARD_GOOD;
 }
 
@@ -189,7 +238,7 @@ static int go_back(struct rm_guard *g, double loss, double grad_norm)
 {
     if (!g->has_good)
         accept_candidate(g);
-    give_back(g, g->good);
+    give_back(g, &g->good);
     g->has_candidate = false;
     g->until_copy = RM_GUARD_INTERVAL;
     g->in_a_row = 0;
@@ -203,14 +252,11 @@ static int go_back(struct rm_guard *g, double loss, double grad_norm)
     return RM_GUARD_BACK;
 }
 
-int rm_guard_judge(struct rm_guard *g, bool finite, double loss, double grad_norm, uint64_t updates,
-                   struct rm_error *error)
+/* Skipped updates were counted, in_a_row of them at the end. */
+static int judge_skipped(struct rm_guard *g, double loss, double grad_norm, uint64_t updates,
+                         struct rm_error *error)
 {
-    if (finite)
-        return judge_good(g, updates);
-    if (g->counters)
-        RM_ADD_OWN(&g->counters->updates_skipped, 1);
-    if (++g->in_a_row < g->experiment->debug.finite_patience)
+    if (g->in_a_row < g->experiment->debug.finite_patience)
         return RM_GUARD_SKIPPED;
     if (g->rollbacks < g->experiment->debug.rollbacks_max)
         return go_back(g, loss, grad_norm);
@@ -220,4 +266,34 @@ int rm_guard_judge(struct rm_guard *g, bool finite, double loss, double grad_nor
                    "optimizer.learning_rate, or look for the first such number with "
                    "debug.check_finite",
                    g->name, g->in_a_row, loss, grad_norm, updates, g->rollbacks);
+}
+
+static void count_skipped(struct rm_guard *g, uint64_t skipped)
+{
+    if (g->counters && skipped)
+        RM_ADD_OWN(&g->counters->updates_skipped, skipped);
+}
+
+int rm_guard_judge(struct rm_guard *g, bool finite, double loss, double grad_norm, uint64_t updates,
+                   struct rm_error *error)
+{
+    if (finite)
+        return judge_good(g, 1, updates, 0);
+    count_skipped(g, 1);
+    g->in_a_row++;
+    return judge_skipped(g, loss, grad_norm, updates, error);
+}
+
+int rm_guard_judge_late(struct rm_guard *g, const struct rm_guard_report *report,
+                        struct rm_error *error)
+{
+    count_skipped(g, report->skipped);
+    if (report->skipped_in_row == 0) {
+        /* A copy that was taken after the last of these is not proved by them. */
+        if (report->through <= g->candidate_launched && g->has_candidate)
+            return RM_GUARD_GOOD;
+        return judge_good(g, report->made, report->updates, report->launched);
+    }
+    g->in_a_row = (uint32_t)report->skipped_in_row;
+    return judge_skipped(g, report->loss, report->grad_norm, report->updates, error);
 }

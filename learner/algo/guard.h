@@ -6,7 +6,7 @@
  *
  * A copy is taken every RM_GUARD_INTERVAL finite updates and is good once the next update, which is
  * made of what was copied, has turned out finite too. So there are two: one that is good and one
- * that may become so.
+ * that may become so. On a device copies are in its memory, and made on its COMPUTE stream.
  *
  * Belongs to one learner's thread; nothing is allocated after rm_guard_ready(). */
 #ifndef RM_LEARNER_ALGO_GUARD_H
@@ -61,5 +61,18 @@ void rm_guard_state(struct rm_guard *guard, struct rm_state *state);
  * -EDOM: it gives up, and *error says so. */
 int rm_guard_judge(struct rm_guard *guard, bool finite, double loss, double grad_norm,
                    uint64_t updates, struct rm_error *error);
+
+/* The same of updates that are judged some time after they were made (on a device), while others
+ * are under way. */
+struct rm_guard_report {
+    uint64_t made, skipped;  /* since the report before */
+    uint64_t skipped_in_row; /* at its end; all updates before are over where there are too many */
+    uint64_t through;        /* number of its last update, skipped ones counted */
+    uint64_t launched;       /* updates begun by now, counted likewise */
+    uint64_t updates;        /* good ones so far */
+    double loss, grad_norm;  /* of its last update */
+};
+int rm_guard_judge_late(struct rm_guard *guard, const struct rm_guard_report *report,
+                        struct rm_error *error);
 
 #endif

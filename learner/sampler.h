@@ -108,8 +108,8 @@ int rm_sampler_draw(struct rm_sampler *sampler, uint64_t update, struct rm_batch
 /* Exponent of the importance weights from now on; 1 at first. */
 void rm_sampler_set_beta(struct rm_sampler *sampler, double beta);
 
-/* The batch drawn last was learned from: batch->error becomes priorities. Does nothing where draws
- * are uniform. */
+/* The batch drawn last was learned from, or with batch->leaf one drawn before: batch->error becomes
+ * priorities. Does nothing where draws are uniform. */
 void rm_sampler_learned(struct rm_sampler *sampler, const struct rm_batch *batch);
 
 /* The largest priority so far, p^alpha; 0 where draws are uniform. */

@@ -154,12 +154,19 @@ static bool take(struct rm_sampler *s, uint64_t leaf, uint32_t i, struct rm_batc
     return false;
 }
 
+/* Where a batch's leaves are kept. */
+static uint64_t *leaves_of(const struct rm_sampler *s, const struct rm_batch *batch)
+{
+    return batch->leaf ? batch->leaf : s->leaf;
+}
+
 static bool draw_again(struct rm_sampler *s, struct rm_rng *rng, uint32_t i, struct rm_batch *batch)
 {
+    uint64_t *leaf = leaves_of(s, batch) + i;
     for (uint32_t tries = 0; tries < RM_SAMPLER_TRIES && s->items > 0; tries++) {
         const double at = rm_rng_double(rng) * rm_priority_total(s->tree);
-        rm_priority_find(s->tree, &at, 1, &s->leaf[i]);
-        if (take(s, s->leaf[i], i, batch))
+        rm_priority_find(s->tree, &at, 1, leaf);
+        if (take(s, *leaf, i, batch))
             return true;
     }
     return false;
@@ -169,24 +176,26 @@ static bool draw_again(struct rm_sampler *s, struct rm_rng *rng, uint32_t i, str
  * needs neither N nor the total: w = (smallest p / p)^beta. */
 static void weigh(const struct rm_sampler *s, struct rm_batch *batch)
 {
+    const uint64_t *leaf = leaves_of(s, batch);
     double least = INFINITY;
     for (uint32_t i = 0; i < batch->size; i++)
-        least = fmin(least, rm_priority_at(s->tree, s->leaf[i]));
+        least = fmin(least, rm_priority_at(s->tree, leaf[i]));
     for (uint32_t i = 0; i < batch->size; i++)
-        batch->weight[i] = (float)pow(least / rm_priority_at(s->tree, s->leaf[i]), s->beta);
+        batch->weight[i] = (float)pow(least / rm_priority_at(s->tree, leaf[i]), s->beta);
 }
 
 int rm_sampler_priority_draw(struct rm_sampler *s, struct rm_rng *rng, struct rm_batch *batch)
 {
     const uint32_t n = s->spec.batch;
     const double part = rm_priority_total(s->tree) / n;
+    uint64_t *leaf = leaves_of(s, batch);
     if (!s->items)
         return 0;
     for (uint32_t i = 0; i < n; i++)
         s->at[i] = (i + rm_rng_double(rng)) * part;
-    rm_priority_find(s->tree, s->at, n, s->leaf);
+    rm_priority_find(s->tree, s->at, n, leaf);
     for (uint32_t i = 0; i < n; i++)
-        if (!take(s, s->leaf[i], i, batch) && !draw_again(s, rng, i, batch))
+        if (!take(s, leaf[i], i, batch) && !draw_again(s, rng, i, batch))
             return 0;
     if (!s->alike)
         weigh(s, batch);
@@ -204,14 +213,17 @@ void rm_sampler_learned(struct rm_sampler *s, const struct rm_batch *batch)
 {
     if (!s->tree || s->alike)
         return;
+    const uint64_t *leaf = leaves_of(s, batch);
     double largest = RM_PEEK(&s->tree->shared->largest);
     for (uint32_t i = 0; i < s->spec.batch; i++) {
         const double error = (double)batch->error[i];
         const double p = pow(fabs(error) + s->spec.epsilon, s->spec.alpha);
         s->value[i] = isfinite(p) ? p : largest;
         largest = fmax(largest, s->value[i]);
+        if (batch->leaf && rm_priority_at(s->tree, leaf[i]) == 0)
+            s->value[i] = 0; /* it has left the tree since it was drawn */
     }
-    change(s, s->leaf, s->value, s->spec.batch);
+    change(s, leaf, s->value, s->spec.batch);
     RM_FAULT("priorities.learned.before");
     RM_POKE(&s->tree->shared->largest, largest);
 }

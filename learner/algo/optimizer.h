@@ -77,6 +77,7 @@ struct rm_optimizer_put {
     const float *grads;
     float *target; /* follows by the knobs' target_tau; NULL: none does */
     const struct rm_device_knobs *knobs;
+    struct rm_device_figures *copy; /* of the figures once the update is judged; NULL: none */
 };
 void rm_optimizer_put(struct rm_optimizer *optimizer, const struct rm_optimizer_put *put);
 struct rm_device_figures *rm_optimizer_figures(const struct rm_optimizer *optimizer);

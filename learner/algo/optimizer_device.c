@@ -157,6 +157,7 @@ void rm_optimizer_put(struct rm_optimizer *o, const struct rm_optimizer_put *put
         .target = put->target,
         .knobs = put->knobs,
         .figures = d->figures,
+        .copy = put->copy,
         .partials = d->partials,
     };
     ops->norm(o->backend, &d->rule, &step);

@@ -14,6 +14,13 @@ static bool copied(const struct rm_experiment *e, uint64_t number)
     return e->algorithm.form == RM_FORM_SORREL_SEQ && (number + 1) % interval == 0;
 }
 
+double rm_target_part(const struct rm_experiment *e, double tau, uint64_t number)
+{
+    if (copied(e, number))
+        return 1.0;
+    return e->algorithm.target.update == RM_TARGET_SOFT ? tau : 0.0;
+}
+
 bool rm_target_follow(const struct rm_experiment *e, struct rm_backend *b, double tau,
                       uint64_t number, const float *params, size_t count, float *target,
                       float *host)

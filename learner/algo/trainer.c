@@ -14,13 +14,23 @@ static const struct rm_trainer_ops *const trainers[] = {
 };
 static_assert(sizeof trainers == RM_ALGORITHM_COUNT * sizeof(void *), "a row per algorithm");
 
+/* The same where the backend is a device's; NULL: not there. */
+static const struct rm_trainer_ops *const on_device[RM_ALGORITHM_COUNT] = {
+    [RM_ALGORITHM_DQN] = &rm_dqn_device_trainer,
+    [RM_ALGORITHM_QR_DQN] = &rm_dqn_device_trainer,
+    [RM_ALGORITHM_IQN] = &rm_dqn_device_trainer,
+};
+
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
                       struct rm_error *error)
 {
-    const struct rm_trainer_ops *ops = trainers[spec->experiment->algorithm.name];
+    const bool device = spec->backend->device;
+    const struct rm_trainer_ops *ops =
+        (device ? on_device : trainers)[spec->experiment->algorithm.name];
     *trainer = NULL;
     if (!ops)
-        return rm_fail(error, -ENOTSUP, "algorithm.name: no trainer learns it from replay");
+        return rm_fail(error, -ENOTSUP, "algorithm.name: no trainer learns it from replay%s",
+                       device ? " on a device" : "");
     return ops->create(trainer, spec, error);
 }
 
@@ -41,6 +51,31 @@ struct rm_trainer_result rm_trainer_gradient(struct rm_trainer *trainer,
                                              struct rm_phase_clock *clock)
 {
     return trainer->ops->gradient(trainer, batch, number, clock);
+}
+
+bool rm_trainer_is_late(const struct rm_trainer *trainer)
+{
+    return trainer->ops->report;
+}
+
+struct rm_batch *rm_trainer_batch(struct rm_trainer *trainer)
+{
+    return trainer->ops->batch(trainer);
+}
+
+struct rm_batch *rm_trainer_learned(struct rm_trainer *trainer)
+{
+    return trainer->ops->learned(trainer);
+}
+
+bool rm_trainer_report(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *report)
+{
+    return trainer->ops->report(trainer, wait, report);
+}
+
+const uint64_t *rm_trainer_made(const struct rm_trainer *trainer)
+{
+    return trainer->ops->made(trainer);
 }
 
 void rm_trainer_set(struct rm_trainer *trainer, const struct rm_trainer_settings *settings)

@@ -29,11 +29,13 @@ struct rm_trainer_spec {
     struct rm_net_shape shape; /* of the network: rm_plan_net_shape() */
     const char *name;          /* of the policy, for the log; outlives the trainer */
     uint64_t updates;          /* that predecessors made: what load() is given stands for them */
+    bool masks;                /* batches come with legal actions */
 };
 
 /* Numbers that may change while running; from the experiment at first. */
 struct rm_trainer_settings {
     double learning_rate, grad_clip, target_tau;
+    uint32_t report; /* updates between reports, at least 1, where they are late; 0 counts as 1 */
 };
 
 struct rm_trainer_result {
@@ -41,6 +43,21 @@ struct rm_trainer_result {
     double learning_rate;        /* of this update */
     double temperature, entropy; /* sac; else 0 */
     bool skipped;                /* loss or gradient was not finite: nothing was changed */
+    bool late;                   /* nothing of the above is known yet: a report will say it */
+};
+
+/* LATE RESULTS. On a device an update goes on when rm_trainer_update() has returned, and up to
+ * RM_TRAINER_DEPTH of them are under way at a time: what came of them is told by reports, in which
+ * the numbers of the result are means over the updates made since the report before, and errors of
+ * samples come out batch by batch. When something is told depends on the number of updates alone,
+ * not on how fast the device is. */
+#define RM_TRAINER_DEPTH 3
+struct rm_trainer_report {
+    uint64_t made, skipped;
+    uint64_t skipped_in_row; /* at its end */
+    uint64_t through;        /* number of its last update */
+    struct rm_trainer_result mean;      /* where made > 0; else zeros */
+    double last_loss, last_grad_norm;   /* of its last update */
 };
 
 struct rm_trainer_ops {
@@ -51,6 +68,11 @@ struct rm_trainer_ops {
                                        uint64_t number, struct rm_phase_clock *clock);
     struct rm_trainer_result (*gradient)(struct rm_trainer *trainer, const struct rm_batch *batch,
                                          uint64_t number, struct rm_phase_clock *clock);
+    /* Where results are late; else NULL. */
+    struct rm_batch *(*batch)(struct rm_trainer *trainer);
+    struct rm_batch *(*learned)(struct rm_trainer *trainer);
+    bool (*report)(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *report);
+    const uint64_t *(*made)(const struct rm_trainer *trainer);
     void (*set)(struct rm_trainer *trainer, const struct rm_trainer_settings *settings);
     void (*progress)(struct rm_trainer *trainer, double progress);
     void (*load)(struct rm_trainer *trainer, const float *params);
@@ -70,6 +92,7 @@ struct rm_trainer {
 };
 
 extern const struct rm_trainer_ops rm_dqn_trainer, rm_r2d2_trainer, rm_sac_trainer;
+extern const struct rm_trainer_ops rm_dqn_device_trainer;
 
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
                       struct rm_error *error);
@@ -79,6 +102,26 @@ void rm_trainer_destroy(struct rm_trainer *trainer);
  * Where the batch has room for errors, leaves each sample's there. */
 struct rm_trainer_result rm_trainer_update(struct rm_trainer *trainer, const struct rm_batch *batch,
                                            uint64_t number, struct rm_phase_clock *clock);
+
+/* Whether results are late. If not, the next four are not to be called. */
+bool rm_trainer_is_late(const struct rm_trainer *trainer);
+
+/* The batch for the next update, in memory that the device reads: drawing into it saves a copy.
+ * Waits where RM_TRAINER_DEPTH updates are under way, until the first of them is over. What
+ * rm_trainer_learned() has to say must be heard before it is drawn into. */
+struct rm_batch *rm_trainer_batch(struct rm_trainer *trainer);
+
+/* The next batch, in the order of updates, that was learned from and whose errors are in
+ * batch->error; NULL when there is none. Batches of skipped updates are left out. */
+struct rm_batch *rm_trainer_learned(struct rm_trainer *trainer);
+
+/* The next report, or false. `wait`: ends the updates under way; the last report then speaks of all
+ * that there were. */
+bool rm_trainer_report(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *report);
+
+/* Updates made since create, in the device's memory: whoever copies it behind parameters knows of
+ * how many they come. */
+const uint64_t *rm_trainer_made(const struct rm_trainer *trainer);
 
 /* Its first half: loss and gradient of the batch, nothing changed. */
 struct rm_trainer_result rm_trainer_gradient(struct rm_trainer *trainer,

@@ -46,7 +46,8 @@ struct rm_device_step {
     float *target; /* NULL: none follows */
     const struct rm_device_knobs *knobs;
     struct rm_device_figures *figures;
-    double *partials; /* (chunk_count) scratch */
+    struct rm_device_figures *copy; /* of the figures as norm() leaves them; NULL: nobody asks */
+    double *partials;               /* (chunk_count) scratch */
 };
 
 /* One matrix of the arena that Muon moves; x is made of its gradient and momentum. */

@@ -57,6 +57,22 @@ static __device__ void take(const struct rm_device_rule &rule, const struct rm_d
     f->adam_decay = (float)rate * rule.weight_decay;
 }
 
+static __device__ void judge(const struct rm_device_rule &rule, const struct rm_device_knobs *knobs,
+                             struct rm_device_figures *f, double norm)
+{
+    f->skip = 1;
+    if (f->stop)
+        return;
+    f->last_grad_norm = norm;
+    if (isfinite(f->last_loss) && isfinite(norm)) {
+        f->skip = 0;
+        take(rule, knobs, f, norm);
+    } else {
+        f->skipped++;
+        f->skipped_in_row++;
+    }
+}
+
 /* One block. */
 static __global__ void norm_judge(struct rm_device_rule rule, struct rm_device_step s)
 {
@@ -65,17 +81,9 @@ static __global__ void norm_judge(struct rm_device_rule rule, struct rm_device_s
     struct rm_device_figures *f = s.figures;
     if (threadIdx.x != 0)
         return;
-    f->skip = 1;
-    if (f->stop)
-        return;
-    f->last_grad_norm = norm;
-    if (isfinite(f->last_loss) && isfinite(norm)) {
-        f->skip = 0;
-        take(rule, s.knobs, f, norm);
-    } else {
-        f->skipped++;
-        f->skipped_in_row++;
-    }
+    judge(rule, s.knobs, f, norm);
+    if (s.copy)
+        *s.copy = *f;
 }
 
 static void norm(struct rm_backend *b, const struct rm_device_rule *rule,

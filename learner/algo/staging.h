@@ -1,0 +1,87 @@
+/* staging: batches on their way to a device and what comes back of them, RM_TRAINER_DEPTH of them
+ * at a time. A slot is one block of pinned memory, with the batch and the update's knobs, that goes
+ * to a block of device memory by one copy on the IN stream while the updates before it compute;
+ * figures and errors of samples come back on the OUT stream.
+ *
+ * A slot's life: rm_staging_slot() waits for its last update to be over; whoever draws the batch
+ * fills `host` and the knobs; rm_staging_send() starts the copy, behind which the update is put on
+ * COMPUTE; rm_staging_sent() says that it is there. Belongs to one thread; nothing is allocated
+ * after create. */
+#ifndef RM_LEARNER_ALGO_STAGING_H
+#define RM_LEARNER_ALGO_STAGING_H
+
+#include "learner/algo/trainer.h"
+#include "learner/backend/device.h"
+
+/* A batch in device memory. What the host's has not is NULL. */
+struct rm_staged_batch {
+    const struct rm_device_knobs *knobs;
+    const float *obs, *next_obs;
+    const int32_t *action;
+    const float *ret, *discount, *weight;
+    const uint8_t *next_mask;
+    struct rm_device_figures *figures; /* as this update leaves them */
+    float *error;
+};
+
+struct rm_staging_slot {
+    struct rm_batch host;                    /* pinned memory */
+    struct rm_device_knobs *knobs;           /* pinned memory */
+    const struct rm_device_figures *figures; /* pinned memory: come back */
+    struct rm_staged_batch device;
+    struct rm_device_graph *graph; /* the user's, destroyed with the slot; NULL: none */
+    uint64_t number;               /* of the update */
+    double learning_rate;          /* and its learning rate, for the user */
+    bool told;                     /* its figures come back, or are there */
+    bool learnable;                /* its errors are there, and nobody has taken them */
+    /* Private. */
+    bool sent;
+    uint8_t *pinned, *block; /* what goes in */
+    uint8_t *back, *result;  /* what comes back: pinned, device */
+    struct rm_device_mark *in, *computed, *over;
+};
+
+struct rm_staging {
+    struct rm_backend *backend;
+    struct rm_staging_slot slots[RM_TRAINER_DEPTH];
+    size_t bytes_in, bytes_back;
+    bool errors;   /* samples' errors come back from every update */
+    uint32_t next; /* slot */
+};
+
+struct rm_staging_spec {
+    uint32_t batch, inputs, actions;
+    bool codes;      /* observations are int32 codes */
+    bool masks;      /* with next_mask */
+    bool priorities; /* with weight, error and leaf */
+};
+
+/* The backend, which has a device, outlives it. On failure what was made is left for
+ * rm_staging_destroy(), which takes a zeroed one too. */
+int rm_staging_create(struct rm_staging *staging, struct rm_backend *backend,
+                      const struct rm_staging_spec *spec, struct rm_error *error);
+void rm_staging_destroy(struct rm_staging *staging);
+
+/* The slot of the next update, which is over with the one before. */
+struct rm_staging_slot *rm_staging_slot(struct rm_staging *staging);
+
+/* Fills it from a batch that was drawn elsewhere; does nothing where it is its own. */
+void rm_staging_fill(struct rm_staging_slot *slot, const struct rm_batch *batch);
+
+/* COMPUTE goes on when the batch has arrived. */
+void rm_staging_send(struct rm_staging *staging, struct rm_staging_slot *slot);
+
+/* Its update is on COMPUTE: what it leaves comes back, figures only where `tell`. The next slot is
+ * in turn. */
+void rm_staging_sent(struct rm_staging *staging, struct rm_staging_slot *slot, bool tell);
+
+/* Waits for the slot's update. Returns whether one was under way. */
+bool rm_staging_wait(struct rm_staging *staging, struct rm_staging_slot *slot);
+
+/* Slot i from the one whose update is the oldest. */
+static inline struct rm_staging_slot *rm_staging_oldest(struct rm_staging *staging, uint32_t i)
+{
+    return &staging->slots[(staging->next + i) % RM_TRAINER_DEPTH];
+}
+
+#endif

@@ -29,8 +29,8 @@ struct rm_batch {
     float *weight;      /* (B): importance weights, at most 1; NULL: all 1 */
     float *error;       /* (B): what the update leaves, the size of each sample's error, from which
                            its priority follows; NULL: nobody asks */
-    uint64_t *leaf;     /* (B): which items these are, for the sampler; NULL: it knows of the batch drawn
-                           last, and no other is learned from */
+    uint64_t *leaf;     /* (B): which items these are, for the sampler; NULL: it knows of the batch
+                           drawn     last, and no other is learned from */
     /* Sequences; trace 0: transitions. */
     uint32_t burn_in, trace, tail;
     uint32_t state_floats;

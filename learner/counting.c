@@ -45,6 +45,20 @@ int rm_count_updates(struct rm_board_policy *counters, struct rm_guard *guard, u
     return verdict;
 }
 
+int rm_count_late(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
+                  const struct rm_counted_update *mean, struct rm_guard_report *report,
+                  struct rm_error *error)
+{
+    report->updates = *updates + report->made;
+    if (report->made) {
+        RM_POKE(&counters->updates, *updates = report->updates);
+        RM_POKE(&counters->loss, mean->loss);
+        RM_POKE(&counters->grad_norm, mean->grad_norm);
+        RM_POKE(&counters->learning_rate, mean->learning_rate);
+    }
+    return rm_guard_judge_late(guard, report, error);
+}
+
 double rm_share_of_run(uint64_t had, uint64_t all)
 {
     if (!all)

@@ -35,6 +35,12 @@ struct rm_counted_updates {
 int rm_count_updates(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
                      const struct rm_counted_updates *all, struct rm_error *error);
 
+/* What a report says of updates that were made some time ago; `report->updates` is filled in.
+ * `mean` is of those made, if any. */
+int rm_count_late(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
+                  const struct rm_counted_update *mean, struct rm_guard_report *report,
+                  struct rm_error *error);
+
 /* `had` of `all`: 0 to 1; 0 of a run without an end (all 0). */
 double rm_share_of_run(uint64_t had, uint64_t all);
 

@@ -140,6 +140,7 @@ bool rm_learner_settled(const struct rm_learner *l)
 
 void rm_learner_state(struct rm_learner *l, struct rm_state *s)
 {
+    rm_publisher_end(&l->publisher); /* what it is about to give counts as given */
     rm_state_enter(s, "publisher");
     RM_STATE(s, "due_at", l->publisher.due_at);
     RM_STATE(s, "stamped", l->publisher.stamped);

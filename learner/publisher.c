@@ -1,9 +1,8 @@
-#include "learner/publisher.h"
+#include "learner/publisher_private.h"
 
 #include "shm/atomic.h"
 
 #include <errno.h>
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,10 @@ void rm_publisher_close(struct rm_publisher *p)
 {
     if (p->last)
         p->backend->ops->release(p->backend, p->last);
-    free(p->host);
+    if (p->late.staged)
+        rm_publisher_late_close(p); /* of which host is a part then */
+    else
+        free(p->host);
     memset(p, 0, sizeof *p);
 }
 
@@ -51,20 +53,11 @@ static double change(const struct rm_publisher *p, double moved)
     return sqrt(moved / p->backend->ops->sum_squares(p->backend, p->last, p->weights->count));
 }
 
-/* Numbers among them that are none, or so large that the next update cannot be finite. The
- * learner's guard says so only after that update; how far they are from the last ones says so now,
- * and is computed anyway. */
-static bool exploded(double moved)
-{
-    return !(moved <= (double)FLT_MAX);
-}
-
-static void give(struct rm_publisher *p, uint64_t updates, uint64_t round)
+void rm_publisher_give(struct rm_publisher *p, uint64_t round)
 {
     const struct rm_weights_stamp stamp = {
         .updates = p->stamped, .round = round, .env_steps = p->env_steps};
     RM_POKE(&p->counters->published, rm_weights_publish(p->weights, p->host, stamp));
-    p->due_at = updates;
 }
 
 static void give_new(struct rm_publisher *p, const float *params, uint64_t updates, uint64_t round)
@@ -73,23 +66,29 @@ static void give_new(struct rm_publisher *p, const float *params, uint64_t updat
     b->ops->download(b, p->host, params, p->weights->count);
     b->ops->upload(b, p->last, p->host, p->weights->count);
     p->stamped = updates;
-    give(p, updates, round);
+    rm_publisher_give(p, round);
 }
 
-static void skip(struct rm_publisher *p, uint64_t updates)
+bool rm_publisher_wanted(struct rm_publisher *p, double moved, double by)
 {
-    RM_ADD_OWN(&p->counters->publish_skipped, 1);
-    p->due_at = updates;
+    if (rm_publisher_exploded(moved) || (p->min_change > 0 && by < p->min_change)) {
+        RM_ADD_OWN(&p->counters->publish_skipped, 1);
+        return false;
+    }
+    RM_POKE(&p->counters->publish_change, by);
+    return true;
 }
 
 void rm_publisher_publish(struct rm_publisher *p, const float *params, uint64_t updates,
                           uint64_t round)
 {
+    rm_publisher_end(p);
+    p->due_at = updates;
     if (RM_PEEK(&p->counters->published) > 0) {
         const double moved = moved_by(p, params);
-        if (exploded(moved)) {
-            skip(p, updates);
-            give(p, updates, round);
+        if (rm_publisher_exploded(moved)) {
+            RM_ADD_OWN(&p->counters->publish_skipped, 1);
+            rm_publisher_give(p, round);
             return;
         }
         RM_POKE(&p->counters->publish_change, change(p, moved));
@@ -102,12 +101,13 @@ bool rm_publisher_offer(struct rm_publisher *p, const float *params, uint64_t up
 {
     if (updates - p->due_at < p->interval)
         return false;
-    const double moved = moved_by(p, params), by = change(p, moved);
-    if (exploded(moved) || (p->min_change > 0 && by < p->min_change)) {
-        skip(p, updates);
+    p->due_at = updates;
+    if (p->late.params && round == 0)
+        return rm_publisher_begin(p);
+    rm_publisher_end(p);
+    const double moved = moved_by(p, params);
+    if (!rm_publisher_wanted(p, moved, change(p, moved)))
         return false;
-    }
-    RM_POKE(&p->counters->publish_change, by);
     give_new(p, params, updates, round);
     return true;
 }

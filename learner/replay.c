@@ -12,7 +12,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+/* Updates between reports where these are late; fewer where weights are published more often. */
+#define REPORT 16u
 
 struct replay {
     struct rm_method method; /* first */
@@ -30,7 +34,8 @@ struct replay {
     struct rm_sampler *sampler;
     struct rm_pace pace;
 
-    uint64_t updates;     /* made, predecessors' included */
+    bool late;            /* the trainer's results are */
+    uint64_t updates;     /* made, predecessors' included; late: as far as told */
     uint64_t torn_before; /* counts already on the board */
     uint64_t age_sum_before, age_count_before;
     uint64_t blocked_since_ns; /* when the limiter held it up; 0 = it does not */
@@ -44,6 +49,11 @@ static struct replay *of(struct rm_method *method)
 static const struct replay *of_const(const struct rm_method *method)
 {
     return (const struct replay *)method;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Actors stop when they are min_fill and the slack ahead: then a sequence must be there. */
@@ -152,10 +162,95 @@ static double beta(const struct replay *r)
     return e->priority.beta_start + part * (e->priority.beta_end - e->priority.beta_start);
 }
 
+static void learned(struct replay *r, const struct rm_batch *batch)
+{
+    rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
+    rm_sampler_learned(r->sampler, batch);
+    RM_POKE(&r->counters->priority_max, rm_sampler_largest(r->sampler));
+}
+
+/* --- results that are told late (trainer.h) -------------------------------------------------- */
+
+/* Too many skipped in a row: what is under way is of the same parameters, and is waited for, so
+ * that nothing of it follows the way back. */
+static void await_rest(struct replay *r, struct rm_trainer_report *report)
+{
+    struct rm_trainer_report rest;
+    if (report->skipped_in_row < r->experiment->debug.finite_patience ||
+        !rm_trainer_report(r->trainer, true, &rest))
+        return;
+    rest.made += report->made;
+    rest.skipped += report->skipped;
+    if (rest.made == report->made)
+        rest.mean = report->mean;
+    *report = rest;
+}
+
+static int count_report(struct replay *r, struct rm_trainer_report *report, struct rm_error *error)
+{
+    struct rm_board_policy *c = r->counters;
+    await_rest(r, report);
+    const struct rm_counted_update mean = {.loss = report->mean.loss,
+                                           .grad_norm = report->mean.grad_norm,
+                                           .learning_rate = report->mean.learning_rate};
+    struct rm_guard_report judged = {
+        .made = report->made,
+        .skipped = report->skipped,
+        .skipped_in_row = report->skipped_in_row,
+        .through = report->through,
+        .launched = r->pace.attempts,
+        .loss = report->last_loss,
+        .grad_norm = report->last_grad_norm,
+    };
+    const int verdict = rm_count_late(c, r->guard, &r->updates, &mean, &judged, error);
+    if (verdict == RM_GUARD_BACK)
+        rm_trainer_restored(r->trainer);
+    if (report->made)
+        RM_POKE(&c->q_mean, report->mean.q_mean);
+    return verdict < 0 ? verdict : 0;
+}
+
+/* Hears what has been told; with `wait`, of everything that was begun. */
+static int hear(struct replay *r, bool wait, struct rm_error *error)
+{
+    struct rm_trainer_report report;
+    struct rm_batch *batch;
+    int rc = 0;
+    if (!r->late)
+        return 0;
+    if (rm_trainer_report(r->trainer, wait, &report))
+        rc = count_report(r, &report, error);
+    while ((batch = rm_trainer_learned(r->trainer)))
+        learned(r, batch);
+    return rc;
+}
+
+/* Before it rests, publishes at once or is saved: nothing is under way any more. */
+static int settle(struct replay *r, struct rm_error *error)
+{
+    const int rc = hear(r, true, error);
+    rm_publisher_end(r->publisher);
+    return rc;
+}
+
+/* --- updates --------------------------------------------------------------------------------- */
+
+static struct rm_batch *next_batch(struct replay *r, int *rc, struct rm_error *error)
+{
+    if (!r->late)
+        return rm_sampler_batch(r->sampler);
+    rm_phase_enter(r->clock, RM_PHASE_FORWARD);
+    struct rm_batch *batch = rm_trainer_batch(r->trainer);
+    *rc = hear(r, false, error);
+    return batch;
+}
+
 /* One update. Returns false when no batch could be drawn. */
 static bool update(struct replay *r, int *rc, struct rm_error *error)
 {
-    struct rm_batch *batch = rm_sampler_batch(r->sampler);
+    struct rm_batch *batch = next_batch(r, rc, error);
+    if (*rc)
+        return true;
     rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
     rm_sampler_set_beta(r->sampler, beta(r));
     if (!rm_sampler_draw(r->sampler, r->pace.attempts + 1, batch))
@@ -167,11 +262,10 @@ static bool update(struct replay *r, int *rc, struct rm_error *error)
     rm_trainer_progress(r->trainer, progress(r));
     const struct rm_trainer_result result =
         rm_trainer_update(r->trainer, batch, r->pace.attempts, r->clock);
-    if (!result.skipped) {
-        rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
-        rm_sampler_learned(r->sampler, batch);
-        RM_POKE(&r->counters->priority_max, rm_sampler_largest(r->sampler));
-    }
+    if (result.late)
+        return true;
+    if (!result.skipped)
+        learned(r, batch);
     *rc = count_update(r, &result, error);
     return true;
 }
@@ -219,6 +313,7 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
         .shape = r->plan->shape,
         .name = r->plan->name,
         .updates = spec->updates,
+        .masks = r->agent->has_mask,
     };
     int rc = 0;
     if (r->plan->action_words > 1)
@@ -232,6 +327,9 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
         rc = rm_trainer_create(&r->trainer, &trainer, error);
     if (!rc)
         rc = open_guard(r, spec->backend, error);
+    if (!rc && (r->late = rm_trainer_is_late(r->trainer)))
+        rc = rm_publisher_go_late(r->publisher, rm_trainer_params(r->trainer),
+                                  rm_trainer_made(r->trainer), spec->updates, error);
     if (rc) {
         replay_destroy(&r->method);
         return rc;
@@ -250,6 +348,8 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
     enum rm_turn turn = rm_pace_next(&r->pace);
     if (turn == RM_TURN_UPDATE && !update(r, &rc, error))
         turn = rm_pace_too_few(&r->pace);
+    if (!rc && turn != RM_TURN_UPDATE)
+        rc = settle(r, error);
     rm_count_waiting(r->counters, &r->blocked_since_ns, turn == RM_TURN_WAIT && !r->pace.rounds);
     *did = RM_METHOD_WORKED;
     switch (turn) {
@@ -260,6 +360,7 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
         if (rc || r->pace.rounds)
             break;
         rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
+        rm_publisher_poll(r->publisher);
         rm_publisher_offer(r->publisher, params, r->updates, 0);
         break;
     case RM_TURN_ROUND_END:
@@ -284,6 +385,7 @@ static void replay_settings(struct rm_method *method, const struct rm_board_run 
         .learning_rate = RM_PEEK(&run->settings[RM_HOT_LEARNING_RATE]),
         .grad_clip = RM_PEEK(&run->settings[RM_HOT_GRAD_CLIP]),
         .target_tau = RM_PEEK(&run->settings[RM_HOT_TARGET_TAU]),
+        .report = least(REPORT, (uint32_t)RM_PEEK(&run->settings[RM_HOT_PUBLISH_INTERVAL])),
     };
     rm_trainer_set(r->trainer, &settings);
     rm_pace_set_rate(&r->pace, RM_PEEK(&run->settings[RM_HOT_UPDATES_PER_STEP]));
@@ -314,7 +416,12 @@ static void replay_load(struct rm_method *method, const float *params)
 static void replay_state(struct rm_method *method, struct rm_state *s)
 {
     struct replay *r = of(method);
+    struct rm_error error = {""};
+    if (!rm_state_loading(s) && settle(r, &error))
+        fprintf(stderr, "learner of %s: %s\n", r->plan->name, error.text);
     RM_STATE(s, "updates", r->updates);
+    if (rm_state_loading(s))
+        r->publisher->late.before = r->updates;
     rm_pace_state(&r->pace, s);
     rm_sampler_state(r->sampler, s);
     rm_trainer_state(r->trainer, s);

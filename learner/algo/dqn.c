@@ -78,7 +78,8 @@ static void dqn_destroy(struct rm_trainer *trainer)
 }
 
 /* Rows, noise and fractions of one pass. */
-static struct rm_net_input input_of(struct dqn *t, enum rm_dqn_pass pass, uint64_t number, const float *x)
+static struct rm_net_input input_of(struct dqn *t, enum rm_dqn_pass pass, uint64_t number,
+                                    const float *x)
 {
     struct rm_backend *b = t->d.f.backend;
     const uint64_t seed = t->d.f.experiment->seed, key = number * RM_DQN_COUNT + pass;
@@ -93,8 +94,8 @@ static struct rm_net_input input_of(struct dqn *t, enum rm_dqn_pass pass, uint64
     /* Compat: the original's parallel form trains against a noiseless target network. */
     if (t->noise &&
         !(pass == RM_DQN_TARGET && t->d.f.experiment->algorithm.form == RM_FORM_SORREL_MP)) {
-        b->ops->normals(b, seed, RM_STREAM_NOISE, t->d.f.policy, key, rm_net_noise_count(t->d.f.net),
-                        t->noise);
+        b->ops->normals(b, seed, RM_STREAM_NOISE, t->d.f.policy, key,
+                        rm_net_noise_count(t->d.f.net), t->noise);
         in.noise = t->noise;
     }
     if (pass == RM_DQN_ONLINE) { /* what is trained drops; what it is compared with is whole */
@@ -112,7 +113,7 @@ static void judge(struct dqn *t, enum rm_dqn_pass pass, uint64_t number)
     const float *q = rm_net_infer(target ? t->d.f.target_space : t->d.f.online_space,
                                   target ? t->d.f.target : t->d.f.params, &in);
     t->d.f.backend->ops->download(t->d.f.backend, t->host_q, q,
-                                (size_t)t->d.batch * t->d.target_quantiles * t->d.actions);
+                                  (size_t)t->d.batch * t->d.target_quantiles * t->d.actions);
 }
 
 /* y: the target network's value of the action that the online network (double Q) or the target
@@ -194,7 +195,8 @@ static struct rm_trainer_result dqn_gradient(struct rm_trainer *trainer,
     result.skipped = !isfinite(result.loss) || !isfinite(result.grad_norm);
     if (rm_finite_due(&t->d.f.finite, number, result.skipped)) {
         rm_net_forward(t->d.f.online_space, t->d.f.params, &in); /* learning need not keep rows */
-        rm_finite_look(&t->d.f.finite, number, t->d.f.online_space, t->d.f.params, &in, t->d.f.grads);
+        rm_finite_look(&t->d.f.finite, number, t->d.f.online_space, t->d.f.params, &in,
+                       t->d.f.grads);
     }
     return result;
 }

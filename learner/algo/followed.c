@@ -3,6 +3,7 @@
 #include "learner/algo/guard.h"
 #include "learner/algo/parts_state.h"
 #include "learner/algo/target.h"
+#include "learner/backend/device.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ int rm_followed_open(struct rm_followed *t, const struct rm_trainer_spec *spec, 
     t->finite = rm_finite_of(e, spec->name);
     t->rows_before = (double)spec->updates * rows;
     t->settings = (struct rm_trainer_settings){e->optimizer.learning_rate, e->optimizer.grad_clip,
-                                               e->algorithm.target.tau};
+                                               e->algorithm.target.tau, 1};
     const int rc = rm_net_compile(&t->net, &e->network, &spec->shape, error);
     if (!rc)
         t->count = rm_net_param_count(t->net);
@@ -135,6 +136,11 @@ void rm_followed_restored(struct rm_trainer *trainer)
     struct rm_followed *t = of(trainer);
     rm_net_prepare(t->online_space, t->params);
     rm_net_prepare(t->target_space, t->target);
+    if (t->backend->device) {
+        struct rm_device_figures *f = rm_optimizer_figures(t->optimizer);
+        t->backend->device->clear(t->backend, RM_STREAM_COMPUTE, &f->skipped_in_row,
+                                  sizeof f->skipped_in_row);
+    }
 }
 
 void rm_followed_state(struct rm_trainer *trainer, struct rm_state *s)

@@ -409,7 +409,7 @@ static int sac_create(struct rm_trainer **trainer, const struct rm_trainer_spec 
     t->inputs = spec->shape.inputs;
     t->actions = spec->shape.actions;
     t->settings = (struct rm_trainer_settings){e->optimizer.learning_rate, e->optimizer.grad_clip,
-                                               e->algorithm.target.tau};
+                                               e->algorithm.target.tau, 1};
     int rc = make_networks(t, &spec->shape, error);
     if (!rc)
         rc = make_buffers(t, error);

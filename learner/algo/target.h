@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How far the target goes towards the parameters after update `number` (from 1): 0 where it stays, 1
- * where it becomes a copy, else tau. */
+/* How far the target goes towards the parameters after update `number` (from 1): 0 where it stays,
+ * 1 where it becomes a copy, else tau. */
 double rm_target_part(const struct rm_experiment *experiment, double tau, uint64_t number);
 
 /* After update `number` (from 1): moves `target` towards `params` where it is due. Both (count),

@@ -54,10 +54,10 @@ struct rm_trainer_result {
 #define RM_TRAINER_DEPTH 3
 struct rm_trainer_report {
     uint64_t made, skipped;
-    uint64_t skipped_in_row; /* at its end */
-    uint64_t through;        /* number of its last update */
-    struct rm_trainer_result mean;      /* where made > 0; else zeros */
-    double last_loss, last_grad_norm;   /* of its last update */
+    uint64_t skipped_in_row;          /* at its end */
+    uint64_t through;                 /* number of its last update */
+    struct rm_trainer_result mean;    /* where made > 0; else zeros */
+    double last_loss, last_grad_norm; /* of its last update */
 };
 
 struct rm_trainer_ops {

@@ -1,0 +1,45 @@
+/* Private to the trainer of dqn_device.c: its state, and the updates of dqn_device_update.c. */
+#ifndef RM_LEARNER_ALGO_DQN_DEVICE_H
+#define RM_LEARNER_ALGO_DQN_DEVICE_H
+
+#include "learner/algo/dqn_private.h"
+#include "learner/algo/staging.h"
+
+struct rm_dqn_device {
+    struct rm_dqn d; /* first */
+    struct rm_staging staging;
+    bool watched;   /* debug.check_finite: not captured */
+    bool normalise; /* network.normalize_observations */
+
+    /* Device memory. */
+    struct rm_device_figures *figures; /* the optimizer's */
+    float *noise;                      /* (noise_count), NULL when the network has no noisy layer */
+    float *tau;       /* (batch, most quantiles) drawn, or fixed, NULL where there are none */
+    float *y;         /* (batch, target_quantiles) */
+    double *partials; /* (2 * batch) */
+
+    /* What was told last, and whether it was reported. Figures are sums since create. */
+    struct rm_device_figures told, reported;
+    uint64_t told_through, reported_through;
+    uint64_t launched;                /* number of the last update begun */
+    double told_rate;                 /* learning rate of told_through */
+    struct rm_device_figures *pinned; /* for figures out of turn */
+};
+
+/* An update in two halves, on the COMPUTE stream: up to the gradient, and from its norm on. */
+void rm_dqn_put_gradient(struct rm_dqn_device *t, const struct rm_staging_slot *slot);
+void rm_dqn_put_step(struct rm_dqn_device *t, const struct rm_staging_slot *slot);
+
+/* Members of struct rm_trainer_ops. */
+struct rm_trainer_result rm_dqn_device_update(struct rm_trainer *trainer,
+                                              const struct rm_batch *batch, uint64_t number,
+                                              struct rm_phase_clock *clock);
+struct rm_trainer_result rm_dqn_device_gradient(struct rm_trainer *trainer,
+                                                const struct rm_batch *batch, uint64_t number,
+                                                struct rm_phase_clock *clock);
+struct rm_batch *rm_dqn_device_batch(struct rm_trainer *trainer);
+struct rm_batch *rm_dqn_device_learned(struct rm_trainer *trainer);
+bool rm_dqn_device_report(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *report);
+const uint64_t *rm_dqn_device_made(const struct rm_trainer *trainer);
+
+#endif

@@ -93,7 +93,8 @@ static struct rm_trainer *make(const struct rm_experiment *e, struct rm_backend 
          .outputs_per_action =
              rm_algo_of(e->algorithm.name)->fixed_fractions ? rm_algo_quantiles(e) : 1},
         "policy",
-        0};
+        0,
+        false};
     if (rm_trainer_create(&t, &spec, &error))
         fail_msg("%s", error.text);
     return t;
@@ -454,7 +455,8 @@ static void a_network_of_another_algorithm_is_refused(void **state)
          .outputs_per_action =
              rm_algo_of(e.algorithm.name)->fixed_fractions ? rm_algo_quantiles(&e) : 1},
         "policy",
-        0};
+        0,
+        false};
     assert_true(rm_trainer_create(&t, &spec, &error) < 0);
     assert_non_null(strstr(error.text, "cosine_embedding"));
     e = full(RM_ALGORITHM_DQN, BATCH);

@@ -47,7 +47,7 @@ static int writer(void *arg)
 static uint64_t newest(void)
 {
     char folder[RM_SESSION_PATH_MAX], path[RM_SESSION_PATH_MAX];
-    struct rm_checkpoint_facts facts;
+    struct rm_checkpoint_facts facts = {0};
     struct rm_error error = {""};
     struct rm_state *s;
     uint64_t numbers[8], rows = 0;

@@ -50,7 +50,9 @@ static bool reads_back(void)
     if (good) {
         rm_state_load(state);
         rm_state_bytes(state, "numbers", read, sizeof read);
-        good = rm_state_end(state, &error) == 0 && memcmp(read, numbers, sizeof read) == 0;
+        good = rm_state_end(state, &error) == 0;
+        for (size_t i = 0; i < NUMBERS; i++)
+            good = good && read[i] == numbers[i];
     }
     rm_state_destroy(state);
     return good;

@@ -146,7 +146,7 @@ static void chunks_add_up(void **state)
                                        .head = RM_HEAD_ACTOR_CRITIC};
     struct rm_backend *b;
     struct rm_net *net;
-    struct rm_net_workspace *whole, *parts;
+    struct rm_net_workspace *whole = NULL, *parts = NULL;
     struct rm_error error;
     double whole_sums[RM_NET_SUMS], parts_sums[RM_NET_SUMS];
     assert_int_equal(rm_backend_cpu_create(&b, 2, isa, &error), 0);
@@ -200,7 +200,7 @@ static void lanes_add_up(void **state)
     static const uint32_t steps[] = {1, 7, 16, STEPS_MAX};
     struct rm_backend *b;
     struct rm_net *net;
-    struct rm_net_workspace *whole, *tiles;
+    struct rm_net_workspace *whole = NULL, *tiles = NULL;
     struct rm_error error;
     const uint32_t most = LANES * STEPS_MAX;
     assert_int_equal(rm_backend_cpu_create(&b, 2, isa, &error), 0);
@@ -253,7 +253,7 @@ static void lanes_add_up(void **state)
 
 int main(void)
 {
-    static const char *const levels[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+    static char levels[][16] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
     int failed = 0;
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
         struct rm_backend *b;
@@ -264,10 +264,9 @@ int main(void)
         }
         rm_backend_destroy(b);
         const struct CMUnitTest tests[] = {
-            {"threads_do_not_matter", threads_do_not_matter, NULL, NULL,
-             (void *)(uintptr_t)levels[i]},
-            {"chunks_add_up", chunks_add_up, NULL, NULL, (void *)(uintptr_t)levels[i]},
-            {"lanes_add_up", lanes_add_up, NULL, NULL, (void *)(uintptr_t)levels[i]}};
+            {"threads_do_not_matter", threads_do_not_matter, NULL, NULL, levels[i]},
+            {"chunks_add_up", chunks_add_up, NULL, NULL, levels[i]},
+            {"lanes_add_up", lanes_add_up, NULL, NULL, levels[i]}};
         failed += cmocka_run_group_tests(tests, NULL, NULL);
     }
     return failed;

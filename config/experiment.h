@@ -16,6 +16,9 @@
 #define RM_AGENT_MAP_MAX     64
 #define RM_FROZEN_MAX        16
 
+/* Learners: a process each, or one for all. */
+enum rm_learner_processes { RM_LEARNERS_EACH = 0, RM_LEARNERS_ONE };
+
 enum rm_mode { RM_MODE_FREE = 0, RM_MODE_LOCKSTEP, RM_MODE_SEQUENTIAL };
 enum rm_map { RM_MAP_INDEPENDENT = 0, RM_MAP_SHARED, RM_MAP_LIST };
 enum rm_decay { RM_DECAY_LINEAR = 0, RM_DECAY_EXPONENTIAL };
@@ -283,6 +286,7 @@ struct rm_experiment {
         char isa[RM_TEXT_MAX]; /* "auto", "x86-64-v2", "x86-64-v3", "x86-64-v4" */
         char device[RM_TEXT_MAX]; /* "auto", "cpu", "cuda:N", "GPU-..." */
         enum rm_compute compute;
+        enum rm_learner_processes processes;
         uint32_t device_faults; /* errors of a device before it is left alone */
     } learner;
 

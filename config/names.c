@@ -22,6 +22,7 @@ NAMES(rm_priority_names, RM_PRIORITY_PROPORTIONAL + 1, "uniform", "proportional"
 NAMES(rm_optimizer_names, RM_OPTIMIZER_COUNT, "adam", "adamw", "rmsprop", "muon");
 NAMES(rm_schedule_names, RM_SCHEDULE_COSINE + 1, "constant", "linear", "cosine");
 NAMES(rm_check_finite_names, RM_CHECK_FINITE_ALWAYS + 1, "off", "sampled", "always");
+NAMES(rm_learner_processes_names, RM_LEARNERS_ONE + 1, "each", "one");
 NAMES(rm_compute_names, RM_COMPUTE_COUNT, "fp32", "tf32", "bf16", "fp16");
 NAMES(rm_sandbox_names, RM_SANDBOX_OFF + 1, "auto", "on", "off");
 NAMES(rm_answer_names, RM_ANSWER_SAMPLE + 1, "greedy", "sample");

@@ -21,6 +21,7 @@ extern const char *const rm_check_finite_names[];
 extern const char *const rm_sandbox_names[];
 extern const char *const rm_answer_names[];
 extern const char *const rm_compute_names[];
+extern const char *const rm_learner_processes_names[];
 extern const char *const rm_form_names[];
 extern const char *const rm_target_update_names[];
 extern const char *const rm_wake_kind_names[];

@@ -371,6 +371,11 @@ const struct rm_key rm_keys[] = {
          "why. With several GPUs `auto` gives policies one each in turn."),
     ENUM("learner.compute", SAME, learner.compute, rm_compute_names, RM_COMPUTE_FP32,
          "GPUs: how products are computed. Parameters, optimizer and sums are float32 always."),
+    ENUM("learner.processes", ANY, learner.processes, rm_learner_processes_names, RM_LEARNERS_EACH,
+         "Whether every policy's learner has a process of its own, or `one` has them all, in turn "
+         "in one thread. On a GPU each keeps streams of its own, so small updates of several "
+         "policies run side by side in one context; when that process dies, all of them begin "
+         "anew."),
     U32("learner.device_faults", ANY, learner.device_faults, 1, 1000, 3, "faults",
         "Errors of one GPU, each of which cost a learner its process, after which that GPU is left "
         "alone for the rest of the run: `auto` goes on elsewhere, a GPU asked for by name fails "

@@ -427,10 +427,23 @@ bool rm_session_budget_spent(const struct rm_session *session, uint64_t round)
     return budget && steps >= budget;
 }
 
+uint32_t rm_session_process(const struct rm_session *session, uint32_t worker)
+{
+    const struct rm_objects *o = &session->objects;
+    const uint32_t first = rm_worker_learner(o, 0);
+    if (session->experiment.mode == RM_MODE_SEQUENTIAL)
+        return rm_worker_solo(o);
+    if (session->experiment.learner.processes == RM_LEARNERS_ONE && worker >= first &&
+        worker < first + o->policies)
+        return first;
+    return worker;
+}
+
 struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker)
 {
-    return (struct rm_wake){.word = &session->board.workers[worker].wake,
-                            .fd = session->wake_fds[worker]};
+    const uint32_t process = rm_session_process(session, worker);
+    return (struct rm_wake){.word = &session->board.workers[process].wake,
+                            .fd = session->wake_fds[process]};
 }
 
 void rm_session_ring_bell(const struct rm_session *session)

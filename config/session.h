@@ -145,7 +145,11 @@ static inline struct rm_ring *rm_session_ring(struct rm_session *s, uint32_t act
  * by the end of the round before stands still during this one. */
 bool rm_session_budget_spent(const struct rm_session *session, uint64_t round);
 
-/* The wake of worker `worker` (objects.h), to sleep on or to signal. */
+/* The worker in whose process this worker's duty runs: itself, in sequential mode the solo process
+ * for all, with learner.processes "one" the first learner for all learners. */
+uint32_t rm_session_process(const struct rm_session *session, uint32_t worker);
+
+/* What worker `worker` (objects.h) sleeps on, to sleep or to signal: that of its process. */
 struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker);
 
 /* The daemon looks at the board now, not when it would next: a system call. */

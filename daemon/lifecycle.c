@@ -229,13 +229,26 @@ static bool note_evaluations(struct rm_daemon *daemon)
     return true;
 }
 
-/* In sequential mode one process has all the slots. It waits when one of its duties does, for all;
- * it is as alive as the liveliest. */
-static enum rm_worker_state solo_word(const struct rm_daemon *daemon, uint64_t *heartbeat_ns)
+/* Whether the process of this worker has other workers' duties too. */
+static bool has_others(const struct rm_daemon *daemon, uint32_t index)
+{
+    for (uint32_t i = 0; i < daemon->session.objects.workers; i++)
+        if (i != index && rm_session_process(&daemon->session, i) == index)
+            return true;
+    return false;
+}
+
+/* Of a process with several duties. It waits when one of them does, for all; it is as alive as the
+ * liveliest. The solo process's own slot is no duty's. */
+static enum rm_worker_state word_of_all(const struct rm_daemon *daemon, uint32_t process,
+                                        uint64_t *heartbeat_ns)
 {
     enum rm_worker_state word = RM_WORKER_DONE;
-    for (uint32_t i = 0; i <= rm_worker_evaluator(&daemon->session.objects); i++) {
+    for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
         const struct rm_board_worker *slot = &daemon->session.board.workers[i];
+        if (rm_session_process(&daemon->session, i) != process ||
+            RM_PEEK(&slot->role) == RM_ROLE_SOLO)
+            continue;
         enum rm_worker_state state = RM_SEE(&slot->state);
         uint64_t beat = RM_PEEK(&slot->heartbeat_ns);
         if (beat > *heartbeat_ns)
@@ -255,9 +268,12 @@ static enum rm_worker_state word_of(const struct rm_daemon *daemon, uint32_t ind
     const struct rm_board_worker *slot = &daemon->session.board.workers[index];
     enum rm_worker_state state = RM_SEE(&slot->state);
     *heartbeat_ns = RM_PEEK(&slot->heartbeat_ns);
-    if (RM_PEEK(&slot->role) != RM_ROLE_SOLO || state != RM_WORKER_WAITING)
+    const bool at_work =
+        state == RM_WORKER_WAITING || (RM_PEEK(&slot->role) != RM_ROLE_SOLO &&
+                                       (state == RM_WORKER_BUSY || state == RM_WORKER_DONE));
+    if (!at_work || !has_others(daemon, index))
         return state;
-    return solo_word(daemon, heartbeat_ns);
+    return word_of_all(daemon, index, heartbeat_ns);
 }
 
 /* A worker that waits and has been woken is up in a moment; from when the daemon first sees it so

@@ -40,8 +40,7 @@ struct process {
 
 bool rm_daemon_has_process(const struct rm_daemon *daemon, uint32_t index)
 {
-    bool solo = daemon->session.board.workers[index].role == RM_ROLE_SOLO;
-    return solo == (daemon->session.experiment.mode == RM_MODE_SEQUENTIAL);
+    return rm_session_process(&daemon->session, index) == index;
 }
 
 int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error)
@@ -54,12 +53,13 @@ static void on_process_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-/* In sequential mode what was going on in the other slots died with the process. */
-static void clear_duties(struct rm_daemon *daemon)
+/* What was going on in other slots died with the process. */
+static void clear_duties(struct rm_daemon *daemon, uint32_t process)
 {
-    for (uint32_t i = 0; i <= rm_worker_evaluator(&daemon->session.objects); i++) {
+    for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
         struct rm_board_worker *slot = &daemon->session.board.workers[i];
-        if (RM_PEEK(&slot->state) != RM_WORKER_DONE)
+        if (i != process && rm_session_process(&daemon->session, i) == process &&
+            RM_PEEK(&slot->state) != RM_WORKER_DONE)
             RM_RAISE(&slot->state, RM_WORKER_NONE);
     }
 }
@@ -81,23 +81,18 @@ static void count_fault(struct rm_daemon *daemon, uint32_t index)
                    faults);
 }
 
-/* A device took its learner along. In sequential mode that is any of the learners in the process:
- * all of them if they have devices of their own. */
-static void count_faults(struct rm_daemon *daemon, uint32_t index)
+/* A device took its learner along: any of those in the process, so all of them, if they have
+ * devices of their own. */
+static void count_faults(struct rm_daemon *daemon, uint32_t process)
 {
-    const struct rm_board_view *board = &daemon->session.board;
-    if (RM_PEEK(&board->workers[index].role) != RM_ROLE_SOLO) {
-        count_fault(daemon, index);
-        return;
-    }
-    for (uint32_t i = 0, before; i < daemon->session.objects.policies; i++) {
-        const uint32_t worker = rm_worker_learner(&daemon->session.objects, i);
-        for (before = 0; before < i; before++)
-            if (!strcmp(board->workers[rm_worker_learner(&daemon->session.objects, before)].device,
-                        board->workers[worker].device))
-                break;
-        if (before == i)
-            count_fault(daemon, worker);
+    const struct rm_board_worker *slots = daemon->session.board.workers;
+    for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
+        bool counted = rm_session_process(&daemon->session, i) != process;
+        for (uint32_t j = 0; j < i && !counted; j++)
+            counted = rm_session_process(&daemon->session, j) == process &&
+                      strcmp(slots[i].device, slots[j].device) == 0;
+        if (!counted)
+            count_fault(daemon, i);
     }
 }
 
@@ -118,8 +113,7 @@ static void on_process_exit(uv_process_t *handle, int64_t status, int signal)
     RM_POKE(&slot->pid, 0);
     if (!report.done)
         RM_RAISE(&slot->state, RM_WORKER_NONE);
-    if (RM_PEEK(&slot->role) == RM_ROLE_SOLO)
-        clear_duties(daemon);
+    clear_duties(daemon, index);
     if (signal == 0 && status == RM_EXIT_CUDA)
         count_faults(daemon, index);
     rm_supervisor_exited(&daemon->supervisor, index, &report, words, rm_now_ns());
@@ -191,7 +185,10 @@ static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_erro
     size_t n = 0;
 
     snprintf(program, sizeof program, "%s/%s", daemon->libexec, roles[role].program);
-    snprintf(which, sizeof which, "%u", RM_PEEK(&slot->index));
+    if (role == RM_ROLE_LEARNER && daemon->session.experiment.learner.processes == RM_LEARNERS_ONE)
+        snprintf(which, sizeof which, "all");
+    else
+        snprintf(which, sizeof which, "%u", RM_PEEK(&slot->index));
     snprintf(parent, sizeof parent, "%d", (int)getpid());
     arguments[n++] = program;
     if (roles[role].flag) {

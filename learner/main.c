@@ -13,11 +13,10 @@
 static const char usage[] =
     "usage: ringmaster-learner --policy P --run-directory DIR [--resume DIR] [--parent PID]\n"
     "\n"
-    "Trains policy P of the experiment whose descriptors it inherits. ringmasterd starts it; "
-    "there\n"
-    "is nothing to run by hand.\n"
+    "Trains policy P of the experiment whose descriptors it inherits, or all of them. ringmasterd\n"
+    "starts it; there is nothing to run by hand.\n"
     "\n"
-    "  --policy P           number of the policy, from 0\n"
+    "  --policy P           number of the policy, from 0; \"all\": every one, in turn\n"
     "  --run-directory DIR  where policies/ and checkpoints/ are written\n"
     "  --resume DIR         a checkpoint: begin with what it has of this policy\n"
     "  --parent PID         exit when this process, its parent, is gone\n"
@@ -27,8 +26,10 @@ static const char usage[] =
     "not\n"
     "restart.\n";
 
+#define ALL UINT32_MAX
+
 struct arguments {
-    uint32_t policy;
+    uint32_t policy; /* or ALL */
     const char *directory, *resume;
     int parent;
 };
@@ -55,10 +56,12 @@ static int parse(int argc, char **argv, struct arguments *out)
         {NULL, 0, NULL, 0},
     };
     long policy = -1, parent = 0;
+    bool all = false;
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
         case 'p':
-            policy = number(optarg, RM_BOARD_POLICIES - 1);
+            all = strcmp(optarg, "all") == 0;
+            policy = all ? 0 : number(optarg, RM_BOARD_POLICIES - 1);
             break;
         case 'd':
             out->directory = optarg;
@@ -84,48 +87,74 @@ static int parse(int argc, char **argv, struct arguments *out)
         fputs(usage, stderr);
         return 1 + RM_EXIT_USAGE;
     }
-    out->policy = (uint32_t)policy;
+    out->policy = all ? ALL : (uint32_t)policy;
     out->parent = (int)parent;
     return 0;
 }
 
+/* The learners of this process. */
+struct learners {
+    uint32_t first, count;
+    struct rm_learner *learner[RM_BOARD_POLICIES];
+    struct rm_duty duty[RM_BOARD_POLICIES];
+};
+
 /* On the board too, for those who look there. */
-static int say_failed(struct rm_session *session, uint32_t policy, const struct rm_error *error)
+static int cannot_make(struct rm_session *session, uint32_t policy, int rc,
+                       const struct rm_error *error)
 {
     rm_duty_failed(&session->board.workers[rm_worker_learner(&session->objects, policy)], error);
-    return RM_EXIT_FAILED;
+    if (rc == RM_LEARNER_DEVICE_FAILED)
+        return RM_EXIT_CUDA;
+    if (rm_device_hopeless(rc))
+        return RM_EXIT_NEVER;
+    return session->resume[0] ? RM_EXIT_NEVER : RM_EXIT_FAILED; /* rather than begin anew unasked */
+}
+
+static int make_learners(struct learners *l, struct rm_session *session, const char *directory,
+                         struct rm_error *error)
+{
+    for (uint32_t i = 0; i < l->count; i++) {
+        const int rc =
+            rm_learner_create(&l->learner[i], session, l->first + i, directory, &l->duty[i], error);
+        if (rc)
+            return cannot_make(session, l->first + i, rc, error);
+    }
+    return RM_EXIT_OK;
+}
+
+static int run_learners(struct learners *l, struct rm_error *error)
+{
+    int code = l->count == 1 ? rm_duty_run(&l->duty[0], error)
+                             : rm_duty_run_in_turn(l->duty, l->count, error);
+    for (uint32_t i = 0; code == RM_EXIT_OK && i < l->count; i++)
+        if (rm_learner_save(l->learner[i], error))
+            code = RM_EXIT_FAILED;
+    for (uint32_t i = 0; code == RM_EXIT_FAILED && i < l->count; i++)
+        if (rm_learner_device_failed(l->learner[i]))
+            return RM_EXIT_CUDA; /* its context is lost: nothing of it can be taken down */
+    return code;
 }
 
 static int train(struct rm_session *session, const struct arguments *arguments,
                  struct rm_error *error)
 {
-    struct rm_learner *learner;
-    struct rm_duty duty;
-    if (arguments->policy >= session->objects.policies) {
-        rm_fail(error, -EINVAL, "--policy %u: the experiment has %u", arguments->policy,
+    static struct learners l;
+    l.first = arguments->policy == ALL ? 0 : arguments->policy;
+    l.count = arguments->policy == ALL ? session->objects.policies : 1;
+    if (l.first >= session->objects.policies) {
+        rm_fail(error, -EINVAL, "--policy %u: the experiment has %u", l.first,
                 session->objects.policies);
         return RM_EXIT_USAGE;
     }
-    struct rm_wake wake =
-        rm_session_wake(session, rm_worker_learner(&session->objects, arguments->policy));
+    struct rm_wake wake = rm_session_wake(session, rm_worker_learner(&session->objects, l.first));
     if (rm_duty_signals(&wake, arguments->parent, error))
         return RM_EXIT_FAILED;
-    const int made =
-        rm_learner_create(&learner, session, arguments->policy, arguments->directory, &duty, error);
-    if (made) {
-        const int failed = say_failed(session, arguments->policy, error);
-        if (made == RM_LEARNER_DEVICE_FAILED)
-            return RM_EXIT_CUDA;
-        if (rm_device_hopeless(made))
-            return RM_EXIT_NEVER;
-        return session->resume[0] ? RM_EXIT_NEVER : failed; /* rather than begin anew unasked */
-    }
-    int code = rm_duty_run(&duty, error);
-    if (code == RM_EXIT_OK && rm_learner_save(learner, error))
-        code = RM_EXIT_FAILED;
-    if (code == RM_EXIT_FAILED && rm_learner_device_failed(learner))
-        return RM_EXIT_CUDA; /* its context is lost: nothing of it can be taken down */
-    rm_learner_destroy(learner);
+    int code = make_learners(&l, session, arguments->directory, error);
+    if (code == RM_EXIT_OK)
+        code = run_learners(&l, error);
+    for (uint32_t i = 0; code != RM_EXIT_CUDA && i < l.count; i++)
+        rm_learner_destroy(l.learner[i]);
     return code;
 }
 

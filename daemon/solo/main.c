@@ -44,9 +44,6 @@ static int create_duties(struct solo *solo, const char *run_directory, struct rm
     if (r == 0)
         r = rm_evaluator_create(&solo->evaluator, &solo->session, &solo->duties[solo->duty_count++],
                                 error);
-    /* All sleep and wake as one. */
-    for (size_t i = 0; i < solo->duty_count; i++)
-        solo->duties[i].wake = solo->wake;
     return r;
 }
 

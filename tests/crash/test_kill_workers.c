@@ -22,6 +22,8 @@
 
 static struct rm_test_daemon d;
 static const char *priorities = "uniform";
+static const char *learners = "each";
+static int agents = 1;
 
 /* A sanitizer's build, much slower, is given fewer: the run must only outlast the kills. */
 static int run_steps(void)
@@ -36,7 +38,8 @@ static int home(const char *name, const char *mode)
     char config[1024];
     snprintf(config, sizeof config,
              "{\"name\":\"x\",\"seed\":3,\"mode\":\"%s\",\"run\":{\"steps\":%d},"
-             "\"world\":{\"name\":\"count\"},\"actor\":{\"count\":2,\"worlds\":4},"
+             "\"world\":{\"name\":\"count\",\"options\":{\"agents\":%d}},"
+             "\"learner\":{\"processes\":\"%s\"},\"actor\":{\"count\":2,\"worlds\":4},"
              "\"ring\":{\"capacity\":4096},\"priority\":{\"kind\":\"%s\"},"
              "\"sample\":{\"batch\":%d,\"n_step\":2,\"min_fill\":256},"
              "\"limiter\":{\"updates_per_step\":0.125},\"algorithm\":{\"name\":\"dqn\"},"
@@ -45,7 +48,7 @@ static int home(const char *name, const char *mode)
              "{\"type\":\"linear\",\"units\":256},{\"type\":\"relu\"}]},"
              "\"evaluation\":{\"episodes\":8,\"final_episodes\":16,\"worlds\":4},"
              "\"supervisor\":{\"deaths_max\":50}}",
-             mode, run_steps(), priorities, BATCH);
+             mode, run_steps(), agents, learners, priorities, BATCH);
     return rm_test_daemon_home(&d, name, config);
 }
 
@@ -137,6 +140,24 @@ static void a_run_with_priorities_survives(void **state)
     priorities = "uniform";
 }
 
+/* Two policies, workers 2 and 3, both in the process of 2; the evaluator is 4. */
+static void learners_in_one_process_survive(void **state)
+{
+    (void)state;
+    static const unsigned victims[] = {2, 0, 2, 4};
+    learners = "one";
+    agents = 2;
+    kill_these("one", "free", victims, 4);
+    json_t *summary = json_loads(rm_test_daemon_file(&d, "summary.json"), 0, NULL);
+    assert_non_null(summary);
+    assert_true(json_number_value(rm_test_path(summary, "policies.1.updates")) > 20);
+    json_decref(summary);
+    rm_test_daemon_end(&d);
+    kill_these("one-too", "lockstep", victims, 3);
+    learners = "each";
+    agents = 1;
+}
+
 static void a_sequential_run_survives(void **state)
 {
     (void)state;
@@ -174,6 +195,7 @@ int main(void)
         cmocka_unit_test_teardown(a_free_run_survives, teardown),
         cmocka_unit_test_teardown(a_lockstep_run_survives, teardown),
         cmocka_unit_test_teardown(a_run_with_priorities_survives, teardown),
+        cmocka_unit_test_teardown(learners_in_one_process_survive, teardown),
         cmocka_unit_test_teardown(a_sequential_run_survives, teardown),
         cmocka_unit_test_teardown(a_frozen_worker_is_replaced, teardown),
     };

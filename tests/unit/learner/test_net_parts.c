@@ -226,10 +226,10 @@ static void learns(struct fixture *f)
      * of what is large. */
     double large = 0;
     for (size_t i = 0; i < f->params_n; i++)
-        large = fabs(grads[i]) > large ? fabs(grads[i]) : large;
+        large = fmax(large, fabs((double)grads[i]));
     for (size_t i = 0; i < f->params_n; i++) {
-        double error = (double)f->grads[i] - grads[i];
-        if (!(fabs(error) <= 1e-4 * (1.0 + fabs(grads[i])) || fabs(error) <= 1e-6 * large))
+        const double want_here = (double)grads[i], error = fabs((double)f->grads[i] - want_here);
+        if (!(error <= 1e-4 * (1.0 + fabs(want_here)) || error <= 1e-6 * large))
             fail_msg("%s: gradient %zu is %.9g, not %.9g", f->of->name, i, f->grads[i], grads[i]);
     }
     free(grads);

@@ -32,8 +32,8 @@ static void half_squares(void *self, uint32_t first, uint32_t rows, const float 
 
 static struct results run(const char *isa, uint32_t threads, const struct named_net *of)
 {
-    struct rm_backend *b;
-    struct rm_net *net;
+    struct rm_backend *b = NULL;
+    struct rm_net *net = NULL;
     struct rm_net_workspace *w = NULL;
     struct rm_error error;
     uint32_t q = of->quantiles ? of->quantiles : 1;
@@ -81,13 +81,20 @@ static struct results run(const char *isa, uint32_t threads, const struct named_
     return r;
 }
 
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 static void expect_same(const char *isa, const struct named_net *of)
 {
     struct results one = run(isa, 1, of);
     for (uint32_t threads = 2; threads <= 3; threads++) {
         struct results more = run(isa, threads, of);
         for (size_t i = 0; i < one.count; i++)
-            if (memcmp(&one.floats[i], &more.floats[i], sizeof(float)) != 0)
+            if (bits_of(one.floats[i]) != bits_of(more.floats[i]))
                 fail_msg("%s: %s %zu is %.9g with %u threads, %.9g with one", of->name,
                          i < one.outputs ? "output" : "gradient or sum",
                          i < one.outputs ? i : i - one.outputs, more.floats[i], threads,

@@ -1,0 +1,87 @@
+#include "tests/support/emulated.h"
+
+#include "tests/support/batch.h"
+#include "tests/support/unit.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#define PLUGIN "RINGMASTER_CUDA_PLUGIN"
+
+static const struct rm_backend_plugin *open_plugin(void)
+{
+    const struct rm_backend_plugin *plugin;
+    struct rm_error error = {""};
+    if (!getenv(PLUGIN))
+        setenv(PLUGIN, rm_test_build_path("lib/emulated/ringmaster-cuda.so"), 1);
+    if (rm_plugin_open(&plugin, &error))
+        fail_msg("%s", error.text);
+    return plugin;
+}
+
+struct rm_backend *rm_test_device_open(void)
+{
+    const struct rm_backend_plugin *plugin = open_plugin();
+    const struct rm_device_spec spec = {.index = 0, .compute = RM_COMPUTE_FP32, .threads = 1};
+    struct rm_device_info info;
+    struct rm_error error = {""};
+    struct rm_backend *backend;
+    uint32_t count = 0;
+    if (plugin->devices(&info, 1, &count, &error) || count == 0) {
+        print_message("skipped: no device: %s\n", error.text);
+        skip();
+    }
+    if (plugin->create(&backend, &spec, &error))
+        fail_msg("%s", error.text);
+    return backend;
+}
+
+/* A symbol of the emulation, NULL where the plugin is another. */
+static void *symbol(const char *name)
+{
+    void *object = dlopen(rm_plugin_path(), RTLD_NOW | RTLD_NOLOAD);
+    void *found = object ? dlsym(object, name) : NULL;
+    if (object)
+        dlclose(object); /* the plugin itself stays */
+    return found;
+}
+
+bool rm_test_emulated(void)
+{
+    return symbol("rm_emulated_order");
+}
+
+static void tell(const char *name, const char *text)
+{
+    int (*function)(const char *);
+    *(void **)&function = symbol(name);
+    if (function)
+        assert_int_equal(function(text), 0);
+}
+
+void rm_test_emulated_order(const char *order)
+{
+    tell("rm_emulated_order", order);
+}
+
+void rm_test_emulated_fault(const char *faults)
+{
+    tell("rm_emulated_fault", faults);
+}
+
+const char *rm_test_emulated_complaint(void)
+{
+    const char *(*function)(void);
+    *(void **)&function = symbol("rm_emulated_complaint");
+    return function ? function() : "";
+}
+
+void rm_test_device_fine(struct rm_backend *b)
+{
+    struct rm_error error = {""};
+    b->device->finish(b);
+    if (b->device->failed(b, &error))
+        fail_msg("%s", error.text);
+    if (rm_test_emulated_complaint()[0])
+        fail_msg("%s", rm_test_emulated_complaint());
+}

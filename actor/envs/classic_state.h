@@ -19,8 +19,8 @@ struct rm_classic_state {
 /* The flags of a row, after so many steps of the episode. */
 RM_BOTH uint32_t rm_classic_flag(uint32_t steps, uint32_t max_steps, int terminated)
 {
-    const uint32_t flag = steps >= max_steps ? RM_ENV_TRUNCATED : 0;
-    return terminated ? RM_ENV_TERMINATED : flag;
+    const uint32_t flag = steps >= max_steps ? (uint32_t)RM_ENV_TRUNCATED : 0;
+    return terminated ? (uint32_t)RM_ENV_TERMINATED : flag;
 }
 
 #endif

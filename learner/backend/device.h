@@ -31,6 +31,7 @@ struct rm_device_graph;
 struct rm_device_value_ops;     /* device_values.h */
 struct rm_device_policy_ops;    /* device_policy.h */
 struct rm_device_optimizer_ops; /* device_optimizer.h */
+struct rm_device_world_ops;     /* device_worlds.h */
 
 enum rm_device_stream {
     RM_STREAM_COMPUTE = 0,
@@ -133,6 +134,7 @@ struct rm_device_ops {
     const struct rm_device_value_ops *values;
     const struct rm_device_policy_ops *policies;
     const struct rm_device_optimizer_ops *optimizer;
+    const struct rm_device_world_ops *worlds;
 };
 
 #endif

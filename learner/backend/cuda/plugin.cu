@@ -6,6 +6,7 @@
 #include "learner/backend/cuda/product.h"
 #include "learner/backend/cuda/sums.h"
 #include "learner/backend/cuda/values.h"
+#include "learner/backend/cuda/worlds.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -177,6 +178,7 @@ static struct rm_device_ops device_table(void)
     d.shortage = shortage;
     d.counts = counts;
     d.policies = &rm_cuda_policies;
+    d.worlds = &rm_cuda_worlds;
     d.values = &rm_cuda_values;
     d.optimizer = &rm_cuda_optimizer;
     return d;

@@ -1,0 +1,99 @@
+/* device_worlds: worlds that live on a device, and a policy that acts in them there. A rollout is
+ * made and learned from without leaving it; what leaves are counts and scores.
+ *
+ * A step is: the network's forward pass over the observations in hand (the caller's), then draw(),
+ * then step(). Where it stands - the row of the rollout, the number of the step that keys the draws
+ * - is in device memory, so one captured step serves all.
+ *
+ * The rules of a world are those of actor/envs, compiled again, and its state is what save_state()
+ * of actor/env.h writes: transitions are bit for bit the CPU's. One agent, one phase, one frame. */
+#ifndef RM_LEARNER_BACKEND_DEVICE_WORLDS_H
+#define RM_LEARNER_BACKEND_DEVICE_WORLDS_H
+
+#include "learner/backend/device.h"
+#include "learner/backend/device_policy.h"
+#include "learner/net/categorical.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum rm_device_world_kind { RM_DEVICE_GOODHART = 0, RM_DEVICE_CARTPOLE, RM_DEVICE_WORLD_KINDS };
+
+#define RM_DEVICE_RULES_BYTES 64u
+#define RM_DEVICE_SCORES      1024u /* kept of a rollout's finished episodes */
+
+/* Where acting stands, in device memory; and what a rollout came to, after end(). */
+struct rm_device_stage {
+    uint64_t step;     /* vector steps made */
+    uint64_t rollout;  /* rollouts made: keys the orders of the one in hand */
+    uint32_t row;      /* of the rollout, the one in hand */
+    uint32_t samples;  /* of the rollout */
+    uint32_t answers;  /* of the rollout that count: in rows that are not an episode's last */
+    uint32_t episodes; /* that ended in the rollout */
+    double scores[RM_DEVICE_SCORES]; /* of the first of them, by step, then by world */
+};
+
+/* All pointers are device memory. */
+struct rm_device_worlds {
+    enum rm_device_world_kind kind;
+    unsigned char rules[RM_DEVICE_RULES_BYTES]; /* the world's own struct */
+    uint64_t seed, first_world;
+    uint32_t worlds;
+    void *state; /* (worlds) the world's own structs */
+
+    /* The observation in hand: obs_bytes a world, which become `inputs` floats: as they are, or
+     * where there are channels by their code: x[channel * elements + e] = codebook[code][channel].
+     */
+    uint32_t obs_bytes, elements, channels, inputs;
+    const float *codebook; /* (codes, channels) or NULL */
+    uint8_t *obs;          /* (worlds, obs_bytes) */
+    float *x;              /* (worlds, inputs) */
+    float *reward;         /* (worlds) */
+    uint8_t *flags;        /* (worlds) */
+    double *score;         /* (worlds) of the episode so far */
+
+    /* The rollout, as rollout_rows.h has it. */
+    uint32_t steps;
+    float gamma;
+    float *to_x, *to_reward; /* (steps + 1, worlds, ..) */
+    uint8_t *to_flags;       /* (steps + 1, worlds) */
+    int32_t *to_action;      /* (steps, worlds, choices) */
+    float *to_logp, *to_value;
+    float *discount, *valid;
+    uint32_t *sample;
+    double *ended; /* (steps, worlds) scores of the episodes that ended in this row, else NaN */
+    struct rm_device_stage *stage;
+};
+
+struct rm_device_draw {
+    struct rm_categorical distribution;
+    const float *out; /* (worlds, outputs) of the forward pass: logits, then the value */
+    uint32_t outputs;
+};
+
+/* The orders of a rollout's passes. On a device a pass's order is a permutation of the samples by a
+ * network of Feistel's (Luby and Rackoff 1988; as shuffles on GPUs: Mitchell et al. 2021), a pure
+ * function of (seed, policy, pass) and of their number. */
+struct rm_device_orders {
+    uint64_t seed;
+    uint32_t policy, epochs;
+    uint32_t parts; /* minibatches of a pass at most */
+    bool shuffled;
+    uint32_t *order; /* (epochs, steps * worlds) */
+    struct rm_device_passes *passes;
+};
+
+struct rm_device_world_ops {
+    /* What is in hand, from the worlds' states, but for rewards and flags. */
+    void (*look)(struct rm_backend *b, const struct rm_device_worlds *worlds);
+    /* A rollout begins with the row in hand. */
+    void (*begin)(struct rm_backend *b, const struct rm_device_worlds *worlds);
+    void (*draw)(struct rm_backend *b, const struct rm_device_worlds *worlds,
+                 const struct rm_device_draw *draw);
+    void (*step)(struct rm_backend *b, const struct rm_device_worlds *worlds);
+    /* It is whole: samples, orders, what it came to. */
+    void (*end)(struct rm_backend *b, const struct rm_device_worlds *worlds,
+                const struct rm_device_orders *orders);
+};
+
+#endif

@@ -282,8 +282,8 @@ struct rm_experiment {
     } publish;
 
     struct {
-        uint32_t threads;      /* per learner */
-        char isa[RM_TEXT_MAX]; /* "auto", "x86-64-v2", "x86-64-v3", "x86-64-v4" */
+        uint32_t threads;         /* per learner */
+        char isa[RM_TEXT_MAX];    /* "auto", "x86-64-v2", "x86-64-v3", "x86-64-v4" */
         char device[RM_TEXT_MAX]; /* "auto", "cpu", "cuda:N", "GPU-..." */
         enum rm_compute compute;
         enum rm_learner_processes processes;

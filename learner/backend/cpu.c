@@ -69,6 +69,7 @@ static float *alloc_floats(struct rm_backend *b, size_t floats)
             return NULL;
         memset(given, 0, bytes);
     } else {
+        /* cppcheck-suppress invalidFunctionArg ; -1 is what an anonymous mapping takes */
         given = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (given == MAP_FAILED)
             return NULL;

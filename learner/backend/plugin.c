@@ -54,13 +54,14 @@ static int find(struct rm_error *error)
 int rm_plugin_open(const struct rm_backend_plugin **plugin, struct rm_error *error)
 {
     static const struct rm_backend_plugin *open;
+    static void *object; /* is never closed again: its functions are called to the end */
     *plugin = open;
     if (open)
         return 0;
     const int rc = find(error);
     if (rc)
         return rc;
-    void *object = dlopen(found, RTLD_NOW | RTLD_LOCAL);
+    object = dlopen(found, RTLD_NOW | RTLD_LOCAL);
     if (!object)
         return rm_fail(error, -ELIBACC, "%s", dlerror());
     const struct rm_backend_plugin *p = dlsym(object, RM_PLUGIN_SYMBOL);

@@ -1,0 +1,332 @@
+/* Whole updates of the value-based algorithms on a device: a hundred of them beside the CPU's, and
+ * what they promise: no allocation, no waiting, no bit by the order of threads. */
+#include "tests/support/emulated.h"
+#include "tests/support/unit.h"
+#include "tests/support/updates.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { UPDATES = 100 };
+
+static struct rm_backend *device, *cpu;
+
+static int open_backends(void **state)
+{
+    struct rm_error error = {""};
+    (void)state;
+    device = rm_test_device_open();
+    return rm_backend_cpu_create(&cpu, 1, "auto", &error);
+}
+
+static int close_backends(void **state)
+{
+    (void)state;
+    rm_backend_destroy(device);
+    rm_backend_destroy(cpu);
+    return 0;
+}
+
+/* --- the same as on the CPU ------------------------------------------------------------------ */
+
+/* Errors of the batches that have come out, in order; the CPU's stand in `cpus` by update. */
+struct heard {
+    float cpus[UPDATES + 1][RM_UPDATES_BATCH];
+    uint64_t batches, made;
+    double loss, grad_norm, q; /* sums */
+};
+
+static void hear_errors(struct heard *h, struct rm_trainer *t)
+{
+    for (struct rm_batch *b; (b = rm_trainer_learned(t));) {
+        const float *expected = h->cpus[++h->batches];
+        for (uint32_t i = 0; i < b->size; i++)
+            if (!(fabsf(b->error[i] - expected[i]) <= 2e-3f * (0.1f + expected[i])))
+                fail_msg("batch %llu: error %g, the CPU's is %g", (unsigned long long)h->batches,
+                         (double)b->error[i], (double)expected[i]);
+    }
+}
+
+static void hear(struct heard *h, struct rm_trainer *t, bool wait)
+{
+    struct rm_trainer_report r;
+    if (rm_trainer_report(t, wait, &r)) {
+        h->made += r.made;
+        h->loss += (double)r.made * r.mean.loss;
+        h->grad_norm += (double)r.made * r.mean.grad_norm;
+        h->q += (double)r.made * r.mean.q_mean;
+        assert_true(r.skipped == 0 && r.through >= h->made);
+    }
+    hear_errors(h, t);
+}
+
+static void assert_close(const char *what, double x, double y, double within)
+{
+    if (!(fabs(x - y) <= within * (1e-3 + fabs(y))))
+        fail_msg("%s: %.9g on the device, %.9g on the CPU", what, x, y);
+}
+
+static void compare(const char *what, struct rm_trainer *t, const float *on_device,
+                    struct rm_trainer *reference, const float *on_cpu, const float *before)
+{
+    const size_t n = rm_net_param_count(rm_trainer_net(t));
+    float *x = rm_test_updates_copy(t, device, on_device);
+    float *y = rm_test_updates_copy(reference, cpu, on_cpu);
+    assert_true(rm_test_updates_apart(y, before, n) > 1e-3); /* it has learned something */
+    const double apart = rm_test_updates_apart(x, y, n);
+    if (!(apart < 1e-4))
+        fail_msg("%s: %g apart after %d updates", what, apart, UPDATES);
+    free(x);
+    free(y);
+}
+
+static void compare_runs(const struct rm_experiment *e)
+{
+    struct rm_trainer *t = rm_test_updates_trainer(e, device);
+    struct rm_trainer *reference = rm_test_updates_trainer(e, cpu);
+    float *before = rm_test_updates_copy(reference, cpu, rm_trainer_params(reference));
+    static struct heard h;
+    struct heard cpus = {0};
+    struct rm_test_updates u;
+    memset(&h, 0, sizeof h);
+    assert_true(rm_trainer_is_late(t) && !rm_trainer_is_late(reference));
+    for (uint64_t number = 1; number <= UPDATES; number++) {
+        rm_test_updates_draw(&u, e, number);
+        rm_trainer_batch(t);
+        hear(&h, t, false);
+        assert_true(rm_trainer_update(t, &u.batch, number, NULL).late);
+        const struct rm_trainer_result r = rm_trainer_update(reference, &u.batch, number, NULL);
+        memcpy(h.cpus[number], u.error, sizeof u.error);
+        cpus.loss += r.loss;
+        cpus.grad_norm += r.grad_norm;
+        cpus.q += r.q_mean;
+    }
+    hear(&h, t, true);
+    rm_test_device_fine(device);
+    assert_int_equal(h.made, UPDATES);
+    assert_int_equal(h.batches, u.batch.error ? UPDATES : 0);
+    assert_close("loss", h.loss, cpus.loss, 1e-3);
+    assert_close("grad_norm", h.grad_norm, cpus.grad_norm, 1e-3);
+    assert_close("q_mean", h.q, cpus.q, 1e-3);
+    compare("params", t, rm_trainer_params(t), reference, rm_trainer_params(reference), before);
+    compare("target", t, rm_trainer_target(t), reference, rm_trainer_target(reference), before);
+    free(before);
+    rm_trainer_destroy(t);
+    rm_trainer_destroy(reference);
+}
+
+static void updates_are_the_cpus(void **state)
+{
+    (void)state;
+    for (int name = RM_ALGORITHM_DQN; name <= RM_ALGORITHM_IQN; name++)
+        for (int plain = 0; plain < 2; plain++) {
+            struct rm_experiment e = rm_test_updates_experiment((enum rm_algorithm)name, plain);
+            e.algorithm.target.tau = 0.1;
+            compare_runs(&e);
+        }
+}
+
+static void prioritised_updates_are_the_cpus(void **state)
+{
+    (void)state;
+    for (int name = RM_ALGORITHM_DQN; name <= RM_ALGORITHM_IQN; name++) {
+        struct rm_experiment e = rm_test_updates_experiment((enum rm_algorithm)name, false);
+        e.priority.kind = RM_PRIORITY_PROPORTIONAL;
+        e.algorithm.target.update = RM_TARGET_HARD;
+        e.algorithm.target.interval = 7;
+        compare_runs(&e);
+    }
+}
+
+static void other_forms_are_the_cpus(void **state)
+{
+    (void)state;
+    struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_IQN, false);
+    e.algorithm.form = RM_FORM_SORREL_MP;
+    e.algorithm.double_q = false;
+    e.optimizer.grad_clip = 0;
+    e.algorithm.target.tau = 0.05;
+    compare_runs(&e);
+    e = rm_test_updates_experiment(RM_ALGORITHM_QR_DQN, true);
+    e.algorithm.form = RM_FORM_SORREL_SEQ;
+    e.algorithm.target.interval = 5;
+    e.optimizer.name = RM_OPTIMIZER_RMSPROP;
+    e.optimizer.epsilon = 1e-3;
+    e.optimizer.beta2 = 0.95;
+    compare_runs(&e);
+}
+
+/* Moments of observations are the host's, and the target network follows them too. */
+static void normalised_observations_are_the_cpus(void **state)
+{
+    (void)state;
+    for (int hard = 0; hard < 2; hard++) {
+        struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_DQN, false);
+        e.network.normalize_observations = true;
+        e.network.observation_clip = 5;
+        e.algorithm.target.tau = 0.1;
+        e.algorithm.target.update = hard ? RM_TARGET_HARD : RM_TARGET_SOFT;
+        e.algorithm.target.interval = hard ? 5 : 0;
+        compare_runs(&e);
+    }
+}
+
+static void watched_updates_are_the_cpus(void **state)
+{
+    (void)state;
+    struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_IQN, false);
+    e.debug.check_finite = RM_CHECK_FINITE_ALWAYS;
+    e.debug.check_every = 1;
+    e.algorithm.target.tau = 0.1;
+    compare_runs(&e);
+}
+
+/* --- promises -------------------------------------------------------------------------------- */
+
+static void train(struct rm_trainer *t, const struct rm_experiment *e, uint64_t from, uint64_t to)
+{
+    struct rm_test_updates u;
+    for (uint64_t number = from; number <= to; number++) {
+        rm_test_updates_draw(&u, e, number);
+        rm_trainer_batch(t);
+        while (rm_trainer_learned(t))
+            ;
+        rm_trainer_update(t, &u.batch, number, NULL);
+    }
+}
+
+static void updates_allocate_nothing_and_wait_for_nothing(void **state)
+{
+    struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_IQN, false);
+    struct rm_device_counts before, after;
+    struct rm_test_updates u;
+    (void)state;
+    e.priority.kind = RM_PRIORITY_PROPORTIONAL;
+    struct rm_trainer *t = rm_test_updates_trainer(&e, device);
+    for (uint64_t number = 1; number <= 20; number++) {
+        rm_test_updates_draw(&u, &e, number);
+        rm_trainer_batch(t); /* this is where it may wait: three are under way */
+        device->device->counts(device, &before);
+        rm_trainer_update(t, &u.batch, number, NULL);
+        device->device->counts(device, &after);
+        assert_int_equal(after.allocations, before.allocations);
+        assert_int_equal(after.synchronizations, before.synchronizations);
+        assert_int_equal(after.launches, before.launches);
+        assert_int_equal(after.graph_launches, before.graph_launches + 1);
+        assert_true(after.bytes_in >= before.bytes_in + sizeof u.obs + sizeof u.next_obs);
+    }
+    rm_test_device_fine(device);
+    rm_trainer_destroy(t);
+}
+
+static void first_three_batches_need_no_waiting(void **state)
+{
+    const struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_DQN, false);
+    struct rm_trainer *t = rm_test_updates_trainer(&e, device);
+    struct rm_device_counts before, after;
+    struct rm_batch *batches[RM_TRAINER_DEPTH];
+    (void)state;
+    device->device->counts(device, &before);
+    for (uint64_t i = 0; i < RM_TRAINER_DEPTH; i++) {
+        struct rm_test_updates u;
+        batches[i] = rm_trainer_batch(t);
+        for (uint64_t j = 0; j < i; j++)
+            assert_ptr_not_equal(batches[i]->obs, batches[j]->obs);
+        rm_test_updates_draw(&u, &e, i + 1);
+        rm_trainer_update(t, &u.batch, i + 1, NULL);
+    }
+    device->device->counts(device, &after);
+    assert_int_equal(after.synchronizations, before.synchronizations);
+    assert_ptr_equal(rm_trainer_batch(t), batches[0]);
+    rm_trainer_destroy(t);
+}
+
+/* Created, it is what it is on the CPU, to the bit: running an update to warm up left no trace. */
+static void warming_up_leaves_no_trace(void **state)
+{
+    (void)state;
+    for (int name = RM_ALGORITHM_DQN; name <= RM_ALGORITHM_IQN; name++) {
+        const struct rm_experiment e = rm_test_updates_experiment((enum rm_algorithm)name, false);
+        struct rm_trainer *t = rm_test_updates_trainer(&e, device);
+        struct rm_trainer *reference = rm_test_updates_trainer(&e, cpu);
+        const size_t bytes = rm_net_param_count(rm_trainer_net(t)) * sizeof(float);
+        struct rm_trainer_report report;
+        float *x = rm_test_updates_copy(t, device, rm_trainer_params(t));
+        float *target = rm_test_updates_copy(t, device, rm_trainer_target(t));
+        assert_memory_equal(x, rm_trainer_params(reference), bytes);
+        assert_memory_equal(target, rm_trainer_target(reference), bytes);
+        assert_false(rm_trainer_report(t, true, &report));
+        free(x);
+        free(target);
+        rm_trainer_destroy(t);
+        rm_trainer_destroy(reference);
+    }
+}
+
+static void order_of_threads_does_not_matter(void **state)
+{
+    static const char *const orders[] = {"forward", "reverse", "random:3"};
+    const struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_IQN, false);
+    float *params[3];
+    size_t bytes = 0;
+    (void)state;
+    if (!rm_test_emulated())
+        skip();
+    for (int i = 0; i < 3; i++) {
+        rm_test_emulated_order(orders[i]);
+        struct rm_trainer *t = rm_test_updates_trainer(&e, device);
+        train(t, &e, 1, 10);
+        bytes = rm_net_param_count(rm_trainer_net(t)) * sizeof(float);
+        params[i] = rm_test_updates_copy(t, device, rm_trainer_params(t));
+        rm_trainer_destroy(t);
+        assert_memory_equal(params[i], params[0], bytes);
+    }
+    rm_test_emulated_order(NULL);
+    for (int i = 0; i < 3; i++)
+        free(params[i]);
+}
+
+/* The gradient alone changes nothing, and is the CPU's. */
+static void gradients_are_the_cpus(void **state)
+{
+    const struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_IQN, false);
+    struct rm_trainer *t = rm_test_updates_trainer(&e, device);
+    struct rm_trainer *reference = rm_test_updates_trainer(&e, cpu);
+    const size_t n = rm_net_param_count(rm_trainer_net(t));
+    struct rm_test_updates u;
+    (void)state;
+    rm_test_updates_draw(&u, &e, 5);
+    const struct rm_trainer_result x = rm_trainer_gradient(t, &u.batch, 5, NULL);
+    const struct rm_trainer_result y = rm_trainer_gradient(reference, &u.batch, 5, NULL);
+    float *grads = rm_test_updates_copy(t, device, rm_trainer_grads(t));
+    float *params = rm_test_updates_copy(t, device, rm_trainer_params(t));
+    assert_close("loss", x.loss, y.loss, 1e-5);
+    assert_close("norm", x.grad_norm, y.grad_norm, 1e-5);
+    assert_close("q", x.q_mean, y.q_mean, 1e-4);
+    assert_true(rm_test_updates_apart(grads, rm_trainer_grads(reference), n) < 1e-5);
+    assert_memory_equal(params, rm_trainer_params(reference), n * sizeof *params);
+    free(grads);
+    free(params);
+    rm_trainer_destroy(t);
+    rm_trainer_destroy(reference);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_backends, close_backends)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(gradients_are_the_cpus),
+        TEST(warming_up_leaves_no_trace),
+        TEST(updates_are_the_cpus),
+        TEST(prioritised_updates_are_the_cpus),
+        TEST(other_forms_are_the_cpus),
+        TEST(normalised_observations_are_the_cpus),
+        TEST(watched_updates_are_the_cpus),
+        TEST(updates_allocate_nothing_and_wait_for_nothing),
+        TEST(first_three_batches_need_no_waiting),
+        TEST(order_of_threads_does_not_matter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

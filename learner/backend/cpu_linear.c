@@ -21,9 +21,9 @@ static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
 }
 
 /* Room for what `plan` loads. False when there is no memory. */
-static bool room_for(struct rm_cpu *cpu, const struct rm_gemm_plan *plan)
+static bool room_for(struct rm_cpu *cpu, const struct rm_gemm_plan *plan, uint32_t k)
 {
-    size_t floats = rm_gemm_load_floats(plan);
+    size_t floats = rm_gemm_load_floats(plan, k);
     if (floats <= cpu->panel_floats)
         return true;
     float *panels = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
@@ -35,9 +35,10 @@ static bool room_for(struct rm_cpu *cpu, const struct rm_gemm_plan *plan)
     return true;
 }
 
-static const float *load(struct rm_cpu *cpu, const struct rm_gemm_plan *plan, const float *a)
+static const float *load(struct rm_cpu *cpu, const struct rm_gemm_plan *plan, uint32_t k,
+                         const float *a)
 {
-    return room_for(cpu, plan) ? rm_gemm_load(plan, a, cpu->panels) : a;
+    return room_for(cpu, plan, k) ? rm_gemm_load(plan, k, a, cpu->panels) : a;
 }
 
 /* The gradient of the weights of a layer with few inputs is made the other way round, so that
@@ -62,12 +63,12 @@ int rm_cpu_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t o
     if (!training)
         return 0;
     const struct rm_gemm_plan *dw = dw_plan(cpu->gemm, batch, in, out);
-    if (!dw || !room_for(cpu, dw))
+    if (!dw || !room_for(cpu, dw, batch))
         return -ENOMEM;
     if (in <= RM_NARROW_MAX)
         return 0;
     const struct rm_gemm_plan *dx = rm_gemm_plan(cpu->gemm, RM_GEMM_DX, in, 0, out);
-    return dx && room_for(cpu, dx) ? 0 : -ENOMEM;
+    return dx && room_for(cpu, dx, out) ? 0 : -ENOMEM;
 }
 
 size_t rm_cpu_packed_floats(struct rm_backend *b, uint32_t out, uint32_t in)
@@ -104,7 +105,7 @@ static void forward_tile(void *work, uint32_t index)
     struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->rows, index);
     _Alignas(64) float buffer[RM_GEMM_TILE_M * RM_GEMM_TILE_N];
     float *to = p->c + (size_t)t.n0 * p->out + t.m0, *c = t.direct ? to : buffer;
-    rm_gemm_run(p->plan, &t, p->a, p->b, c);
+    rm_gemm_run(p->plan, &t, p->in, p->a, p->b, c);
     p->cpu->kernels->bias_act(c, t.ldc, t.n, t.m, p->bias + t.m0, p->act, to, p->out);
 }
 
@@ -139,13 +140,14 @@ void rm_cpu_linear(struct rm_backend *b, const float *x, const float *wt, const 
     rm_cpu_run(cpu, forward_tile, &p, rm_gemm_tiles(p.plan, batch), cost_of(batch, in, out));
 }
 
-/* Runs a tile of C(width, n) and puts it where it belongs. */
-static void plain_tile(const struct product *p, uint32_t n, uint32_t width, uint32_t index)
+/* Runs a tile of C(width, n), sums of k products, and puts it where it belongs. */
+static void plain_tile(const struct product *p, uint32_t n, uint32_t width, uint32_t k,
+                       uint32_t index)
 {
     struct rm_gemm_tile t = rm_gemm_tile(p->plan, n, index);
     _Alignas(64) float buffer[RM_GEMM_TILE_M * RM_GEMM_TILE_N];
     float *to = p->c + (size_t)t.n0 * width + t.m0;
-    rm_gemm_run(p->plan, &t, p->a, p->b, t.direct ? to : buffer);
+    rm_gemm_run(p->plan, &t, k, p->a, p->b, t.direct ? to : buffer);
     for (uint32_t j = 0; j < t.n && !t.direct; j++)
         memcpy(to + (size_t)j * width, buffer + (size_t)j * t.ldc, t.m * sizeof *to);
 }
@@ -153,7 +155,7 @@ static void plain_tile(const struct product *p, uint32_t n, uint32_t width, uint
 static void dx_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
-    plain_tile(p, p->rows, p->in, index);
+    plain_tile(p, p->rows, p->in, p->out, index);
 }
 
 static void narrow_dx_tile(void *work, uint32_t index)
@@ -176,7 +178,7 @@ void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uin
         return;
     }
     p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_DX, in, 0, out);
-    p.a = load(cpu, p.plan, w);
+    p.a = load(cpu, p.plan, out, w);
     rm_cpu_run(cpu, dx_tile, &p, rm_gemm_tiles(p.plan, batch), cost_of(batch, in, out));
 }
 
@@ -188,7 +190,7 @@ static void turned_tile(const struct product *p, uint32_t index)
     struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->in, index);
     _Alignas(64) float buffer[RM_GEMM_TILE_M * RM_GEMM_TILE_N];
     float *to = p->c + (size_t)t.m0 * p->in + t.n0;
-    rm_gemm_run(p->plan, &t, p->a, p->b, buffer);
+    rm_gemm_run(p->plan, &t, p->rows, p->a, p->b, buffer);
     for (uint32_t i = 0; i < t.m; i++, to += p->in)
         for (uint32_t j = 0; j < t.n; j++)
             to[j] = buffer[(size_t)j * t.ldc + i];
@@ -202,7 +204,7 @@ static void dw_tile(void *work, uint32_t index)
         if (turned(p->in, p->out))
             turned_tile(p, index);
         else
-            plain_tile(p, p->out, p->in, index);
+            plain_tile(p, p->out, p->in, p->rows, index);
         return;
     }
     uint32_t from = (index - p->product_tiles) * SUM_COLUMNS;
@@ -224,7 +226,7 @@ void rm_cpu_linear_dw(struct rm_backend *b, const float *dy, const float *x, uin
                         .in = in,
                         .out = out};
     p.plan = dw_plan(cpu->gemm, batch, in, out);
-    p.a = load(cpu, p.plan, turn ? dy : x);
+    p.a = load(cpu, p.plan, batch, turn ? dy : x);
     p.product_tiles = rm_gemm_tiles(p.plan, turn ? in : out);
     uint32_t sums = (out + SUM_COLUMNS - 1) / SUM_COLUMNS;
     rm_cpu_run(cpu, dw_tile, &p, p.product_tiles + sums, cost_of(batch, in, out));

@@ -11,9 +11,11 @@
 static const uint32_t row_steps[] = {RM_GEMM_TILE_N, 16, 8, 4, 2, 1};
 #define STEPS (sizeof row_steps / sizeof row_steps[0])
 
-/* The kernels of DW: a full tile of columns or the last, by the first rows, more rows added, and
- * the rest of them. */
-enum { OUTER_WHOLE, OUTER_MORE, OUTER_REST, OUTER_PARTS };
+/* Row counts of the kernels of DW, for the first rows and for more that are added. Any number of
+ * rows is put together from these, so that there are kernels for all of them. */
+static const uint32_t outer_steps[] = {256, 128, 64, 32, 16, 8, 4, 2, 1};
+#define OUTER_STEPS (sizeof outer_steps / sizeof outer_steps[0])
+enum { OUTER_FIRST, OUTER_MORE, OUTER_PARTS };
 
 /* What the kernels of one stretch of m do. */
 struct stretch {
@@ -22,16 +24,20 @@ struct stretch {
     uint32_t lda, ldc;
     bool panel;  /* A is a panel (padded, so lda is a multiple of 16) */
     bool direct; /* C is the result itself */
-    /* By row_steps; DW: by part and tile (outer_kernel). NULL: libxsmm has none. */
-    libxsmm_smmfunction kernel[STEPS];
+    /* By row_steps; DW: by part, of outer_steps, and whether it is of the last, narrower tile.
+     * NULL: libxsmm has none, or nobody asked for it. */
+    union {
+        libxsmm_smmfunction kernel[STEPS];
+        libxsmm_smmfunction outer[OUTER_STEPS][OUTER_PARTS][2];
+    };
 };
-_Static_assert(STEPS >= 2 * OUTER_PARTS, "kernels of DW must find room");
 
 struct rm_gemm_plan {
     enum rm_gemm_kind kind;
-    uint32_t m, n, k;
-    bool masks;    /* odd widths cost nothing: AVX-512 */
-    bool panelled; /* DX and DW: A must be loaded */
+    uint32_t m, n, k;  /* DW: no k, which is the rows */
+    bool masks;        /* odd widths cost nothing: AVX-512 */
+    bool panelled;     /* DX and DW: A must be loaded */
+    uint32_t compiled; /* DW: bit OUTER_PARTS * step + part */
     uint32_t count;
     struct stretch stretches[];
 };
@@ -92,28 +98,41 @@ static uint32_t pad(uint32_t m)
     return (m + 15) / 16 * 16;
 }
 
-/* Rows that a kernel of DW goes through at once: so many that A, B and the tile of C stay in the
- * first cache where there are few registers to hold the tile, more where there are many. */
-static uint32_t outer_rows(const struct rm_gemm_plan *plan)
+/* Most rows that a kernel of DW goes through at once: so many that A, B and the tile of C stay in
+ * the first cache where there are few registers to hold the tile, more where there are many. */
+static uint32_t first_step(const struct rm_gemm_plan *plan)
 {
-    return plan->masks ? 256 : 64;
+    return plan->masks ? 0 : 2;
 }
 
-static void compile_outer(const struct rm_gemm_plan *plan, struct stretch *t)
+static void compile_outer(struct rm_gemm_plan *plan, uint32_t step, uint32_t part)
 {
-    const float one = 1.0f;
-    int m = (int)t->width, lda = (int)t->lda, ldb = (int)plan->n, ldc = (int)t->ldc;
-    int flags = LIBXSMM_GEMM_FLAG_TRANS_B, prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
-    uint32_t most = outer_rows(plan), rest = plan->k % most;
-    for (uint32_t part = 0; part < OUTER_PARTS; part++)
+    const uint32_t bit = 1u << (OUTER_PARTS * step + part);
+    const float one = 1.0f, add = part == OUTER_FIRST ? 0.0f : 1.0f;
+    const int k = (int)outer_steps[step], ldb = (int)plan->n;
+    const int flags = LIBXSMM_GEMM_FLAG_TRANS_B, prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
+    for (uint32_t i = 0; i < plan->count && !(plan->compiled & bit); i++) {
+        struct stretch *t = &plan->stretches[i];
+        const int m = (int)t->width, lda = (int)t->lda, ldc = (int)t->ldc;
         for (uint32_t last = 0; last < 2; last++) {
-            int n = (int)(last ? plan->n % RM_GEMM_TILE_N : RM_GEMM_TILE_N);
-            int k = (int)(part == OUTER_REST ? rest : most);
-            float add = part == OUTER_WHOLE || plan->k < most ? 0.0f : 1.0f;
-            bool used = n && k && (part == OUTER_REST || plan->k / most > part);
-            if (used)
-                t->kernel[part * 2 + last] =
+            const int n = (int)(last ? plan->n % RM_GEMM_TILE_N : RM_GEMM_TILE_N);
+            if (n && n <= (int)plan->n)
+                t->outer[step][part][last] =
                     libxsmm_smmdispatch(m, n, k, &lda, &ldb, &ldc, &one, &add, &flags, &prefetch);
+        }
+    }
+    plan->compiled |= bit;
+}
+
+/* The kernels that so many rows are put together from. */
+static void compile_rows(struct rm_gemm_plan *plan, uint32_t rows)
+{
+    uint32_t part = OUTER_FIRST;
+    for (uint32_t step = first_step(plan); step < OUTER_STEPS; step++)
+        for (uint32_t twice = 0; twice < 2 && rows >= outer_steps[step]; twice++) {
+            compile_outer(plan, step, part);
+            part = OUTER_MORE;
+            rows -= twice ? rows / outer_steps[step] * outer_steps[step] : outer_steps[step];
         }
 }
 
@@ -162,12 +181,12 @@ static struct rm_gemm_plan *make_plan(const struct rm_gemm *gemm, enum rm_gemm_k
     plan->kind = kind;
     plan->m = m;
     plan->n = n;
-    plan->k = k;
+    plan->k = is_outer(kind) ? 0 : k;
     plan->masks = gemm->masks;
     plan->panelled = kind != RM_GEMM_FORWARD && !gemm->masks && m % 8 != 0;
     cut_m(plan);
-    for (uint32_t i = 0; i < plan->count; i++)
-        (is_outer(kind) ? compile_outer : compile)(plan, &plan->stretches[i]);
+    for (uint32_t i = 0; i < plan->count && !is_outer(kind); i++)
+        compile(plan, &plan->stretches[i]);
     return plan;
 }
 
@@ -203,11 +222,10 @@ static bool grow(struct rm_gemm *gemm)
     return true;
 }
 
-const struct rm_gemm_plan *rm_gemm_plan(struct rm_gemm *gemm, enum rm_gemm_kind kind, uint32_t m,
-                                        uint32_t n, uint32_t k)
+/* The plan of a shape, made when it is asked for first. NULL without memory. */
+static struct rm_gemm_plan *find(struct rm_gemm *gemm, enum rm_gemm_kind kind, uint32_t m,
+                                 uint32_t n, uint32_t k)
 {
-    if (!is_outer(kind))
-        n = 0;
     uint32_t i = slot_of(gemm, kind, m, n, k);
     if (gemm->plans[i])
         return gemm->plans[i];
@@ -219,6 +237,17 @@ const struct rm_gemm_plan *rm_gemm_plan(struct rm_gemm *gemm, enum rm_gemm_kind 
     gemm->plans[i] = make_plan(gemm, kind, m, n, k);
     gemm->count += gemm->plans[i] != NULL;
     return gemm->plans[i];
+}
+
+const struct rm_gemm_plan *rm_gemm_plan(struct rm_gemm *gemm, enum rm_gemm_kind kind, uint32_t m,
+                                        uint32_t n, uint32_t k)
+{
+    if (!is_outer(kind))
+        return find(gemm, kind, m, 0, k);
+    struct rm_gemm_plan *plan = find(gemm, kind, m, n, 0);
+    if (plan)
+        compile_rows(plan, k);
+    return plan;
 }
 
 int rm_gemm_create(struct rm_gemm **out, const char *isa, struct rm_error *error)
@@ -287,20 +316,21 @@ size_t rm_gemm_panel_floats(uint32_t m, uint32_t k)
     return (size_t)pad(m) * k;
 }
 
-size_t rm_gemm_load_floats(const struct rm_gemm_plan *plan)
+size_t rm_gemm_load_floats(const struct rm_gemm_plan *plan, uint32_t k)
 {
-    return plan->panelled ? rm_gemm_panel_floats(plan->m, plan->k) : 0;
+    return plan->panelled ? rm_gemm_panel_floats(plan->m, k) : 0;
 }
 
-const float *rm_gemm_load(const struct rm_gemm_plan *plan, const float *a, float *panels)
+const float *rm_gemm_load(const struct rm_gemm_plan *plan, uint32_t k, const float *a,
+                          float *panels)
 {
     if (!plan->panelled)
         return a;
     for (uint32_t i = 0; i < plan->count; i++) {
         const struct stretch *s = &plan->stretches[i];
-        float *to = panels + (size_t)s->m0 * plan->k;
+        float *to = panels + (size_t)s->m0 * k;
         const float *from = a + s->m0;
-        for (uint32_t p = 0; p < plan->k; p++, from += plan->m, to += s->lda) {
+        for (uint32_t p = 0; p < k; p++, from += plan->m, to += s->lda) {
             memcpy(to, from, s->m * sizeof *a);
             for (uint32_t j = s->m; j < s->lda; j++)
                 to[j] = 0.0f;
@@ -319,7 +349,7 @@ static void run_plainly(const struct rm_gemm_plan *plan, const struct stretch *s
         if (!add)
             memset(cj, 0, s->width * sizeof *cj);
         for (uint32_t p = 0; p < k; p++) {
-            float x = outer ? b[(size_t)p * plan->n + j] : b[(size_t)j * plan->k + p];
+            float x = outer ? b[(size_t)p * plan->n + j] : b[(size_t)j * k + p];
             const float *ap = a + (size_t)p * s->lda;
             for (uint32_t i = 0; i < s->width; i++)
                 cj[i] += ap[i] * x;
@@ -328,30 +358,30 @@ static void run_plainly(const struct rm_gemm_plan *plan, const struct stretch *s
 }
 
 static void run_outer(const struct rm_gemm_plan *plan, const struct stretch *s, uint32_t n,
-                      const float *a, const float *b, float *c)
+                      uint32_t rows, const float *a, const float *b, float *c)
 {
-    uint32_t most = outer_rows(plan);
-    bool last = n != RM_GEMM_TILE_N;
-    for (uint32_t p = 0; p < plan->k; p += most) {
-        uint32_t k = plan->k - p < most ? plan->k - p : most;
-        uint32_t part = k < most ? OUTER_REST : p ? OUTER_MORE : OUTER_WHOLE;
-        libxsmm_smmfunction kernel = s->kernel[part * 2 + last];
-        if (kernel)
-            kernel(a, b, c);
-        else
-            run_plainly(plan, s, n, k, p > 0, a, b, c);
-        a += (size_t)k * s->lda;
-        b += (size_t)k * plan->n;
-    }
+    const bool last = n != RM_GEMM_TILE_N;
+    uint32_t part = OUTER_FIRST;
+    for (uint32_t step = first_step(plan); rows; step++)
+        for (uint32_t k = outer_steps[step]; rows >= k; rows -= k) {
+            libxsmm_smmfunction kernel = s->outer[step][part][last];
+            if (kernel)
+                kernel(a, b, c);
+            else
+                run_plainly(plan, s, n, k, part == OUTER_MORE, a, b, c);
+            part = OUTER_MORE;
+            a += (size_t)k * s->lda;
+            b += (size_t)k * plan->n;
+        }
 }
 
-void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *tile, const float *a,
-                 const float *b, float *c)
+void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *tile, uint32_t k,
+                 const float *a, const float *b, float *c)
 {
     const struct stretch *s = &plan->stretches[tile->stretch];
-    a += s->panel ? (size_t)s->m0 * plan->k : s->m0;
+    a += s->panel ? (size_t)s->m0 * k : s->m0;
     if (is_outer(plan->kind)) {
-        run_outer(plan, s, tile->n, a, b + tile->n0, c);
+        run_outer(plan, s, tile->n, k, a, b + tile->n0, c);
         return;
     }
     b += (size_t)tile->n0 * plan->k;

@@ -11,7 +11,7 @@
  * is taken in panels below AVX-512, one for each 64 of m, padded to a multiple of 16 with zeros,
  * and a tile of C that is wider than C has room for goes to a buffer of the caller's. FORWARD has
  * panels always, since weights are transposed into something anyway. DW goes through its rows in
- * parts of a fixed size that stay in the cache.
+ * parts of a fixed size that stay in the cache, and through the rest in powers of two.
  *
  * Kernels are compiled on first use of a shape, which allocates; plan() does it ahead. */
 #ifndef RM_LEARNER_BACKEND_GEMM_H
@@ -53,7 +53,9 @@ struct rm_gemm_panel {
 int rm_gemm_create(struct rm_gemm **gemm, const char *isa, struct rm_error *error);
 void rm_gemm_destroy(struct rm_gemm *gemm);
 
-/* NULL only when out of memory. n matters to RM_GEMM_DW alone. */
+/* NULL only when out of memory. n matters to RM_GEMM_DW alone, and k, its rows, only for what is
+ * compiled: all numbers of rows have the same plan and share its few kernels. The k given here is
+ * that of the calls that follow. */
 const struct rm_gemm_plan *rm_gemm_plan(struct rm_gemm *gemm, enum rm_gemm_kind kind, uint32_t m,
                                         uint32_t n, uint32_t k);
 
@@ -67,12 +69,13 @@ size_t rm_gemm_panel_floats(uint32_t m, uint32_t k);
 
 /* Takes A(m, k), k rows of m floats, for the tiles that follow. DX and DW. Returns what to give
  * them: `a` itself, or `panels`, which then were filled and must have rm_gemm_load_floats(). */
-size_t rm_gemm_load_floats(const struct rm_gemm_plan *plan);
-const float *rm_gemm_load(const struct rm_gemm_plan *plan, const float *a, float *panels);
+size_t rm_gemm_load_floats(const struct rm_gemm_plan *plan, uint32_t k);
+const float *rm_gemm_load(const struct rm_gemm_plan *plan, uint32_t k, const float *a,
+                          float *panels);
 
 /* One tile. a: panels (FORWARD), or what rm_gemm_load returned. b: rows of k, or rows of n (DW). c:
  * where (n0, m0) of the result is, or a buffer: see `direct`. */
-void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *tile, const float *a,
-                 const float *b, float *c);
+void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *tile, uint32_t k,
+                 const float *a, const float *b, float *c);
 
 #endif

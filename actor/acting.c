@@ -10,6 +10,7 @@
 /* Rows of one forward pass: enough to fill the matrix kernels, few enough that a layer's
  * activations stay in the second-level cache. With quantiles every row stands for that many. */
 #define CHUNK_ROWS          256u
+#define CHUNK_STATE_ROWS    64u /* with a recurrent state, which has gates many times as wide */
 #define CHUNK_QUANTILE_ROWS 512u
 
 int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *experiment,
@@ -27,7 +28,7 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
     acting->draws = rm_algorithm_traits(experiment->algorithm.name)->policy;
     acting->distribution = rm_categorical_of(&policy->shape);
     acting->state_floats = policy->state_floats;
-    acting->chunk = CHUNK_ROWS;
+    acting->chunk = acting->state_floats ? CHUNK_STATE_ROWS : CHUNK_ROWS;
     if (acting->quantiles) {
         acting->chunk = CHUNK_QUANTILE_ROWS / acting->quantiles;
         if (!acting->chunk)

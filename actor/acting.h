@@ -60,8 +60,8 @@ void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, cons
 /* Rows of a vector step, as the three below take them.
  * Answers of a policy that is a distribution (categorical.h): `draws` is set.
  *   x           (n, inputs), floats or codes
- *   state       (n, state_floats) before this step, and next_state after it; NULL where the network
- *               has none
+ *   state       (n, state_floats) before this step, and next_state after it, which may be the same
+ *               memory; NULL where the network has none
  *   action      (n, choices)
  *   logp        (n), or NULL
  *   value       (n) of the state, or NULL; only of policies that keep it (rm_policy_plan) */

@@ -327,20 +327,10 @@ static struct rm_acting_rows rows_of(struct rm_stepping *s, uint32_t agent)
         if (p->row.flags[lane + w] & RM_FLAG_FIRST)
             memset(p->state + (lane + w) * floats, 0, floats * sizeof(float));
     rows.state = p->state + lane * floats;
-    rows.next_state = p->next_state + lane * floats;
+    rows.next_state = p->state + lane * floats;
     if (keeps_state(s, p))
         memcpy(p->row.state + lane * floats, rows.state, s->worlds * floats * sizeof(float));
     return rows;
-}
-
-static void keep_states(struct rm_stepping *s, uint32_t agent)
-{
-    struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
-    const size_t floats = p->acting.state_floats;
-    const size_t at = (size_t)s->plan->agent_slot[agent] * s->worlds * floats;
-
-    if (floats)
-        memcpy(p->state + at, p->next_state + at, s->worlds * floats * sizeof(float));
 }
 
 /* Answers of a policy that is a distribution, for all lanes of the agent. Those of last
@@ -356,7 +346,6 @@ static void act_by_distribution(struct rm_stepping *s, uint32_t agent)
         rm_acting_likeliest(&p->acting, &rows);
     else
         rm_acting_draw(&p->acting, &rows);
-    keep_states(s, agent);
     for (uint32_t w = 0; words > 1 && w < s->worlds; w++)
         if (p->row.flags[lane + w] & ENDED)
             memset(rows.action + w * words, 0, words * sizeof *rows.action);
@@ -373,7 +362,6 @@ static void act_with_states(struct rm_stepping *s, uint32_t agent, const int32_t
     const struct rm_acting_rows rows = rows_of(s, agent);
 
     rm_acting_best(&p->acting, &rows);
-    keep_states(s, agent);
     for (uint32_t w = 0; explored && w < s->worlds; w++)
         rows.action[w] = explored[w] >= 0 ? explored[w] : rows.action[w];
 }

@@ -43,8 +43,8 @@ struct rm_stepping_policy {
     int32_t **to;    /* (chunk) where the answers go */
     uint32_t gathered;
     /* policies that are distributions */
-    bool in_place;             /* observations are the network's input as they stand */
-    float *state, *next_state; /* (lanes, state_floats) before and after the step; NULL: none */
+    bool in_place; /* observations are the network's input as they stand */
+    float *state;  /* (lanes, state_floats) that the next answer begins with; NULL: none */
     /* compat forms of the treasure hunt: one view of the original's replay per lane, NULL otherwise
      */
     struct rm_sorrel_slots *slots;

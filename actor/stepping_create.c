@@ -36,11 +36,9 @@ static int create_whole(struct rm_stepping *s, struct rm_stepping_policy *p, uin
 
     if (!p->in_place)
         p->x = s->backend->ops->alloc(s->backend, (size_t)s->worlds * p->acting.inputs);
-    if (state) {
+    if (state)
         p->state = s->backend->ops->alloc(s->backend, state);
-        p->next_state = s->backend->ops->alloc(s->backend, state);
-    }
-    if ((!p->in_place && !p->x) || (state && (!p->state || !p->next_state)))
+    if ((!p->in_place && !p->x) || (state && !p->state))
         return rm_fail(error, -ENOMEM, "no memory for the inputs of %u worlds", s->worlds);
     return 0;
 }
@@ -183,7 +181,7 @@ static void destroy_policy(struct rm_stepping *s, struct rm_stepping_policy *p, 
     for (uint32_t i = 0; p->slots && i < lanes; i++)
         rm_sorrel_slots_destroy(&p->slots[i]);
     free(p->slots);
-    float *device[] = {p->x, p->state, p->next_state};
+    float *device[] = {p->x, p->state};
     for (size_t i = 0; i < sizeof device / sizeof *device; i++)
         if (device[i])
             s->backend->ops->release(s->backend, device[i]);

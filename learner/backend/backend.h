@@ -132,6 +132,11 @@ struct rm_backend_ops {
     /* dw(out,in) = dy(B,out)^T x(B,in); db(out) = column sums of dy */
     void (*linear_dw)(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
                       uint32_t in, uint32_t out, float *dw, float *db);
+    /* The same, added to dw and db; db NULL: those are not made. NULL where rows are better taken
+     * all at once: this is for rows that should still be in a core's cache. reserve() for 1023 rows
+     * is for all numbers of them. */
+    void (*linear_dw_add)(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
+                          uint32_t in, uint32_t out, float *dw, float *db);
 
     /* y = act(x), and dx = dy * act'(.) from the activation's output y (and input x for GELU and
      * SiLU). In place allowed. */

@@ -119,6 +119,7 @@ static const struct rm_backend_ops ops = {
     .linear = rm_cpu_linear,
     .linear_dx = rm_cpu_linear_dx,
     .linear_dw = rm_cpu_linear_dw,
+    .linear_dw_add = rm_cpu_linear_dw_add,
     .activate = rm_cpu_activate,
     .activate_dx = rm_cpu_activate_dx,
     .layer_norm = rm_cpu_layer_norm,

@@ -53,6 +53,8 @@ void rm_cpu_linear(struct rm_backend *b, const float *x, const float *wt, const 
                    uint32_t batch, uint32_t in, uint32_t out, enum rm_activation act, float *y);
 void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uint32_t batch,
                       uint32_t in, uint32_t out, float *dx);
+void rm_cpu_linear_dw_add(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
+                          uint32_t in, uint32_t out, float *dw, float *db);
 void rm_cpu_linear_dw(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
                       uint32_t in, uint32_t out, float *dw, float *db);
 

@@ -13,6 +13,7 @@ struct product {
     float *c, *sums;
     uint32_t rows, in, out, product_tiles;
     enum rm_activation act;
+    bool add; /* to what is in c and in sums */
 };
 
 static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
@@ -105,7 +106,7 @@ static void forward_tile(void *work, uint32_t index)
     struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->rows, index);
     _Alignas(64) float buffer[RM_GEMM_TILE_M * RM_GEMM_TILE_N];
     float *to = p->c + (size_t)t.n0 * p->out + t.m0, *c = t.direct ? to : buffer;
-    rm_gemm_run(p->plan, &t, p->in, p->a, p->b, c);
+    rm_gemm_run(p->plan, &t, p->in, p->a, p->b, false, c);
     p->cpu->kernels->bias_act(c, t.ldc, t.n, t.m, p->bias + t.m0, p->act, to, p->out);
 }
 
@@ -147,9 +148,14 @@ static void plain_tile(const struct product *p, uint32_t n, uint32_t width, uint
     struct rm_gemm_tile t = rm_gemm_tile(p->plan, n, index);
     _Alignas(64) float buffer[RM_GEMM_TILE_M * RM_GEMM_TILE_N];
     float *to = p->c + (size_t)t.n0 * width + t.m0;
-    rm_gemm_run(p->plan, &t, k, p->a, p->b, t.direct ? to : buffer);
-    for (uint32_t j = 0; j < t.n && !t.direct; j++)
-        memcpy(to + (size_t)j * width, buffer + (size_t)j * t.ldc, t.m * sizeof *to);
+    rm_gemm_run(p->plan, &t, k, p->a, p->b, p->add && t.direct, t.direct ? to : buffer);
+    for (uint32_t j = 0; j < t.n && !t.direct; j++) {
+        const float *from = buffer + (size_t)j * t.ldc;
+        if (p->add)
+            p->cpu->sequence->add(from, to + (size_t)j * width, t.m, to + (size_t)j * width);
+        else
+            memcpy(to + (size_t)j * width, from, t.m * sizeof *to);
+    }
 }
 
 static void dx_tile(void *work, uint32_t index)
@@ -190,10 +196,10 @@ static void turned_tile(const struct product *p, uint32_t index)
     struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->in, index);
     _Alignas(64) float buffer[RM_GEMM_TILE_M * RM_GEMM_TILE_N];
     float *to = p->c + (size_t)t.m0 * p->in + t.n0;
-    rm_gemm_run(p->plan, &t, p->rows, p->a, p->b, buffer);
+    rm_gemm_run(p->plan, &t, p->rows, p->a, p->b, false, buffer);
     for (uint32_t i = 0; i < t.m; i++, to += p->in)
         for (uint32_t j = 0; j < t.n; j++)
-            to[j] = buffer[(size_t)j * t.ldc + i];
+            to[j] = buffer[(size_t)j * t.ldc + i] + (p->add ? to[j] : 0.0f);
 }
 
 /* The products' tiles first, then the sums over columns. */
@@ -209,11 +215,16 @@ static void dw_tile(void *work, uint32_t index)
     }
     uint32_t from = (index - p->product_tiles) * SUM_COLUMNS;
     uint32_t to = p->out - from < SUM_COLUMNS ? p->out : from + SUM_COLUMNS;
+    float had[SUM_COLUMNS];
+    if (p->add)
+        memcpy(had, p->sums + from, (to - from) * sizeof *had);
     p->cpu->kernels->column_sums(p->dy, p->rows, p->out, from, to, p->sums);
+    if (p->add)
+        p->cpu->sequence->add(had, p->sums + from, to - from, p->sums + from);
 }
 
-void rm_cpu_linear_dw(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
-                      uint32_t in, uint32_t out, float *dw, float *db)
+static void linear_dw(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
+                      uint32_t in, uint32_t out, bool add, float *dw, float *db)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
     bool turn = turned(in, out);
@@ -224,10 +235,23 @@ void rm_cpu_linear_dw(struct rm_backend *b, const float *dy, const float *x, uin
                         .sums = db,
                         .rows = batch,
                         .in = in,
-                        .out = out};
+                        .out = out,
+                        .add = add};
     p.plan = dw_plan(cpu->gemm, batch, in, out);
     p.a = load(cpu, p.plan, batch, turn ? dy : x);
     p.product_tiles = rm_gemm_tiles(p.plan, turn ? in : out);
-    uint32_t sums = (out + SUM_COLUMNS - 1) / SUM_COLUMNS;
+    uint32_t sums = db ? (out + SUM_COLUMNS - 1) / SUM_COLUMNS : 0;
     rm_cpu_run(cpu, dw_tile, &p, p.product_tiles + sums, cost_of(batch, in, out));
+}
+
+void rm_cpu_linear_dw(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
+                      uint32_t in, uint32_t out, float *dw, float *db)
+{
+    linear_dw(b, dy, x, batch, in, out, false, dw, db);
+}
+
+void rm_cpu_linear_dw_add(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
+                          uint32_t in, uint32_t out, float *dw, float *db)
+{
+    linear_dw(b, dy, x, batch, in, out, true, dw, db);
 }

@@ -358,10 +358,10 @@ static void run_plainly(const struct rm_gemm_plan *plan, const struct stretch *s
 }
 
 static void run_outer(const struct rm_gemm_plan *plan, const struct stretch *s, uint32_t n,
-                      uint32_t rows, const float *a, const float *b, float *c)
+                      uint32_t rows, bool add, const float *a, const float *b, float *c)
 {
     const bool last = n != RM_GEMM_TILE_N;
-    uint32_t part = OUTER_FIRST;
+    uint32_t part = add ? OUTER_MORE : OUTER_FIRST;
     for (uint32_t step = first_step(plan); rows; step++)
         for (uint32_t k = outer_steps[step]; rows >= k; rows -= k) {
             libxsmm_smmfunction kernel = s->outer[step][part][last];
@@ -376,12 +376,12 @@ static void run_outer(const struct rm_gemm_plan *plan, const struct stretch *s, 
 }
 
 void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *tile, uint32_t k,
-                 const float *a, const float *b, float *c)
+                 const float *a, const float *b, bool add, float *c)
 {
     const struct stretch *s = &plan->stretches[tile->stretch];
     a += s->panel ? (size_t)s->m0 * k : s->m0;
     if (is_outer(plan->kind)) {
-        run_outer(plan, s, tile->n, k, a, b + tile->n0, c);
+        run_outer(plan, s, tile->n, k, add, a, b + tile->n0, c);
         return;
     }
     b += (size_t)tile->n0 * plan->k;

@@ -73,9 +73,10 @@ size_t rm_gemm_load_floats(const struct rm_gemm_plan *plan, uint32_t k);
 const float *rm_gemm_load(const struct rm_gemm_plan *plan, uint32_t k, const float *a,
                           float *panels);
 
-/* One tile. a: panels (FORWARD), or what rm_gemm_load returned. b: rows of k, or rows of n (DW). c:
- * where (n0, m0) of the result is, or a buffer: see `direct`. */
+/* One tile; DW: `add` adds it to what is in c. a: panels (FORWARD), or what rm_gemm_load returned.
+ * b: rows of k, or rows of n (DW). c: where (n0, m0) of the result is, or a buffer: see `direct`.
+ */
 void rm_gemm_run(const struct rm_gemm_plan *plan, const struct rm_gemm_tile *tile, uint32_t k,
-                 const float *a, const float *b, float *c);
+                 const float *a, const float *b, bool add, float *c);
 
 #endif

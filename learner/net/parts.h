@@ -361,6 +361,10 @@ void rm_product_forward(const struct rm_pass *p, const struct rm_product *m,
                         enum rm_activation act, float *y);
 /* Floats of rm_net_workspace.part that this product needs. */
 size_t rm_product_part_floats(const struct rm_product *m);
+/* Of a product without noise, some of whose rows' gradients are added to those of weights and, if
+ * `biases`, of biases; dx unless it is NULL. Only where the backend has linear_dw_add(). */
+void rm_product_backward_more(const struct rm_pass *p, const struct rm_product *m, const float *x,
+                              const float *dy, size_t rows, bool biases, float *dx);
 /* Writes the gradients of weights, biases and sigmas, and dx unless it is NULL. */
 void rm_product_backward(const struct rm_pass *p, const struct rm_product *m,
                          const struct rm_product_buffers *b, const float *x, const float *dy,

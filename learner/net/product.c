@@ -137,6 +137,15 @@ void rm_product_backward(const struct rm_pass *p, const struct rm_product *m,
         p->ops->linear_dx(p->b, dy, weights, (uint32_t)rows, m->in, m->out, dx);
 }
 
+void rm_product_backward_more(const struct rm_pass *p, const struct rm_product *m, const float *x,
+                              const float *dy, size_t rows, bool biases, float *dx)
+{
+    p->ops->linear_dw_add(p->b, dy, x, (uint32_t)rows, m->in, m->out, p->grads + m->weight,
+                          biases ? p->grads + m->bias : NULL);
+    if (dx)
+        p->ops->linear_dx(p->b, dy, p->params + m->weight, (uint32_t)rows, m->in, m->out, dx);
+}
+
 void rm_step_through_activation(const struct rm_pass *p, const struct rm_step *s,
                                 const struct rm_step_buffers *b, float *dy)
 {

@@ -2,17 +2,24 @@
  * equations, the gates' order and the two vectors of biases of PyTorch's nn.GRU (the reset gate
  * applies to the product) and nn.LSTM.
  *
- * Rows are (steps, lanes). The products of the input are made for all steps at once, those of the
- * state step by step. Backward goes through all steps and ends at the first: the state that the
- * sequence began with has no gradient. */
+ * Rows are (steps, lanes). The products of the input are made for as many steps at once as stay in
+ * a core's cache until they are needed (on a device for all), those of the state step by step.
+ * Backward goes through all steps and ends at the first: the state that the sequence began with has
+ * no gradient. */
 #include "learner/net/steps/steps.h"
 
 #include <string.h>
 
 enum product { IH, HH };
 
-/* H, C: the state before each row, zeros where it restarts. GX, GH: products of the input and of
- * the state, their gradients in D_GX, D_GH (LSTM: one for both). NEXT_C: after each row. */
+/* Rows of the steps that are taken together: their gates and the gates' gradients fill half of a
+ * core's second-level cache. */
+#define TOGETHER_ROWS 256u
+#define ANY_ROWS      1023u /* reserved: for all numbers of rows */
+
+/* H, C: the state before each row, zeros where it restarts. GX, GH: products of the input, of the
+ * steps that are taken together, and of the state, of one step; their gradients in D_GX, D_GH, of
+ * the same steps as GX (LSTM: one for both). NEXT_C: after each row. */
 enum kept { GX, GH, H, GATES, C, NEXT_C, D_GX, D_GH, D_Y, D_H, D_C, KEPT };
 
 static uint32_t gates_of(const struct rm_step *s)
@@ -65,6 +72,10 @@ static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct 
         [D_H] = {training, 2 * rows * n},
         [D_C] = {training && lstm, rows * n},
     };
+    for (uint32_t i = 0; i < s->product_count && training && w->backend->ops->linear_dw_add; i++)
+        if (w->backend->ops->reserve(w->backend, ANY_ROWS, s->product[i].in, s->product[i].out,
+                                     true))
+            return false;
     for (size_t i = 0; i < KEPT; i++)
         if (!rm_workspace_want(w, want[i].needed, &b->kept[i], want[i].floats))
             return false;
@@ -105,21 +116,31 @@ static uint32_t steps_of(const struct rm_pass *p)
     return p->input->steps ? p->input->steps : 1;
 }
 
+/* Steps that are taken together. */
+static uint32_t together(const struct rm_pass *p, uint32_t steps, uint32_t lanes)
+{
+    const uint32_t most = TOGETHER_ROWS / lanes ? TOGETHER_ROWS / lanes : 1;
+    return p->ops->linear_dw_add && most < steps ? most : steps;
+}
+
 static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
                     const struct rm_rows *rows)
 {
     bool lstm = s->kind == RM_STEP_LSTM;
     uint32_t n = s->out.features, steps = steps_of(p), lanes = p->input->batch / steps;
-    uint32_t gates = gates_of(s), kept = kept_gates_of(s);
+    uint32_t gates = gates_of(s), kept = kept_gates_of(s), some = together(p, steps, lanes);
     float *y = rows->y;
-    rm_product_forward(p, &s->product[IH], &b->product[IH], rows->x, p->input->batch, RM_ACT_NONE,
-                       b->kept[GX]);
     for (uint32_t t = 0; t < steps; t++) {
         size_t row = (size_t)t * lanes, at = row * n;
+        const float *gx = b->kept[GX] + (size_t)(t % some) * lanes * n * gates;
+        const float *gh = b->kept[GH];
+        if (t % some == 0)
+            rm_product_forward(
+                p, &s->product[IH], &b->product[IH], rows->x + row * s->product[IH].in,
+                (size_t)(steps - t < some ? steps - t : some) * lanes, RM_ACT_NONE, b->kept[GX]);
         state_before(p, t, lanes, n, s->state, y, b->kept[H]);
         rm_product_forward(p, &s->product[HH], &b->product[HH], b->kept[H] + at, lanes, RM_ACT_NONE,
                            b->kept[GH]);
-        const float *gx = b->kept[GX] + at * gates, *gh = b->kept[GH];
         if (lstm) {
             state_before(p, t, lanes, n, s->state + n, b->kept[NEXT_C], b->kept[C]);
             p->ops->lstm(p->b, gx, gh, b->kept[C] + at, lanes, n, b->kept[GATES] + at * kept,
@@ -135,23 +156,25 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
         keep_last(p, lanes, n, s->state + n, b->kept[NEXT_C] + last);
 }
 
-/* What step t makes of the gradient of its result and of its cell; leaves that of the state before
- * it in D_H (and D_C), zeros where the state restarted. */
+/* What step t, the `index`-th of those that are taken together, makes of the gradient of its result
+ * and of its cell; leaves that of the state before it in D_H (and D_C), zeros where the state
+ * restarted. */
 static void step_back(const struct rm_pass *p, const struct rm_step *s,
-                      const struct rm_step_buffers *b, uint32_t t, uint32_t lanes, const float *dy)
+                      const struct rm_step_buffers *b, uint32_t t, uint32_t index, uint32_t lanes,
+                      const float *dy)
 {
     bool lstm = s->kind == RM_STEP_LSTM;
     uint32_t n = s->out.features, gates = gates_of(s);
     size_t at = (size_t)t * lanes * n, floats = (size_t)lanes * n;
     const float *kept = b->kept[GATES] + at * kept_gates_of(s);
     const uint8_t *restart = p->input->restart;
-    float *through = b->kept[D_H] + floats, *d_gh = b->kept[lstm ? D_GX : D_GH] + at * gates;
+    float *through = b->kept[D_H] + floats, *d_gx = b->kept[D_GX] + index * floats * gates;
+    float *d_gh = lstm ? d_gx : b->kept[D_GH] + index * floats * gates;
     const float *weights = p->params + s->product[HH].weight;
     if (lstm)
         p->ops->lstm_dx(p->b, kept, b->kept[C] + at, dy, b->kept[D_C], lanes, n, d_gh);
     else
-        p->ops->gru_dx(p->b, kept, b->kept[H] + at, dy, lanes, n, b->kept[D_GX] + at * gates, d_gh,
-                       b->kept[D_H]);
+        p->ops->gru_dx(p->b, kept, b->kept[H] + at, dy, lanes, n, d_gx, d_gh, b->kept[D_H]);
     if (t == 0)
         return;
     p->ops->linear_dx(p->b, d_gh, weights, lanes, n, gates * n, lstm ? b->kept[D_H] : through);
@@ -165,12 +188,41 @@ static void step_back(const struct rm_pass *p, const struct rm_step *s,
         p->ops->restart(p->b, b->kept[D_C], n, restart, lanes, n, b->kept[D_C], n);
 }
 
+/* Gradients of the weights, and of the input, by steps [first, first + count). The two biases of an
+ * LSTM have the same gradient. */
+static void weights_back(const struct rm_pass *p, const struct rm_step *s,
+                         struct rm_step_buffers *b, const struct rm_rows *rows, uint32_t first,
+                         uint32_t count, uint32_t lanes)
+{
+    const struct rm_product *ih = &s->product[IH], *hh = &s->product[HH];
+    const bool lstm = s->kind == RM_STEP_LSTM;
+    const size_t row = (size_t)first * lanes, n = (size_t)count * lanes;
+    const float *x = rows->x + row * ih->in, *h = b->kept[H] + row * hh->in;
+    const float *d_gh = b->kept[lstm ? D_GX : D_GH];
+    float *dx = rows->dx ? rows->dx + row * ih->in : NULL;
+    if (n == p->input->batch) {
+        rm_product_backward(p, ih, &b->product[IH], x, b->kept[D_GX], n, dx);
+        rm_product_backward(p, hh, &b->product[HH], h, d_gh, n, NULL);
+        return;
+    }
+    if (n + row == p->input->batch) { /* the first to come back */
+        p->ops->fill(p->b, 0.0f, (size_t)ih->in * ih->out, p->grads + ih->weight);
+        p->ops->fill(p->b, 0.0f, ih->out, p->grads + ih->bias);
+        p->ops->fill(p->b, 0.0f, (size_t)hh->in * hh->out, p->grads + hh->weight);
+        p->ops->fill(p->b, 0.0f, hh->out, p->grads + hh->bias);
+    }
+    rm_product_backward_more(p, ih, x, b->kept[D_GX], n, true, dx);
+    rm_product_backward_more(p, hh, h, d_gh, n, !lstm, NULL);
+    if (lstm && first == 0)
+        memcpy(p->grads + hh->bias, p->grads + ih->bias, ih->out * sizeof *p->grads);
+}
+
 static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
                      const struct rm_rows *rows)
 {
     bool lstm = s->kind == RM_STEP_LSTM;
-    uint32_t n = s->out.features, steps = steps_of(p), batch = p->input->batch;
-    uint32_t lanes = batch / steps;
+    uint32_t n = s->out.features, steps = steps_of(p), lanes = p->input->batch / steps;
+    uint32_t some = together(p, steps, lanes);
     size_t floats = (size_t)lanes * n;
     if (lstm)
         p->ops->fill(p->b, 0.0f, floats, b->kept[D_C]);
@@ -180,12 +232,10 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm
             p->ops->add(p->b, dy, b->kept[D_H], floats, b->kept[D_Y]);
             dy = b->kept[D_Y];
         }
-        step_back(p, s, b, t, lanes, dy);
+        step_back(p, s, b, t, t % some, lanes, dy);
+        if (t % some == 0)
+            weights_back(p, s, b, rows, t, steps - t < some ? steps - t : some, lanes);
     }
-    rm_product_backward(p, &s->product[IH], &b->product[IH], rows->x, b->kept[D_GX], batch,
-                        rows->dx);
-    rm_product_backward(p, &s->product[HH], &b->product[HH], b->kept[H],
-                        b->kept[lstm ? D_GX : D_GH], batch, NULL);
 }
 
 /* As PyTorch's: everything within 1 / sqrt(units). */

@@ -79,13 +79,6 @@ size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Neither the wanted epilogue nor none: nothing is left to try. */
-void give_up(struct rm_cuda *c, const char *what)
-{
-    if (rm_cuda_ready(c))
-        rm_cuda_blas_ok(c, CUBLAS_STATUS_NOT_SUPPORTED, what);
-}
-
 } // namespace
 
 void rm_cuda_reduce(struct rm_cuda *c, const float *x, size_t rows, uint32_t columns, void *to)
@@ -130,6 +123,39 @@ void rm_cuda_pack(struct rm_backend *b, const float *w, uint32_t out, uint32_t i
         rm_cuda_reduce(c, w, out, in, wt);
 }
 
+void rm_cuda_product_plain(struct rm_cuda *c, struct rm_cuda_product p)
+{
+    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    p.bias = NULL;
+    if (!rm_cuda_run_product(c, &p) && rm_cuda_ready(c))
+        rm_cuda_blas_ok(c, CUBLAS_STATUS_NOT_SUPPORTED,
+                        "a product for which there is no algorithm");
+}
+
+void rm_cuda_product_biased(struct rm_cuda *c, struct rm_cuda_product p, const float *bias,
+                            enum rm_activation act)
+{
+    p.epilogue = act == RM_ACT_RELU ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+    p.bias = const_cast<float *>(bias);
+    if (rm_cuda_run_product(c, &p)) {
+        if (act != RM_ACT_NONE && act != RM_ACT_RELU)
+            rm_cuda_activate(&c->backend, act, p.d, (size_t)p.n * p.m, p.d);
+        return;
+    }
+    rm_cuda_product_plain(c, p);
+    rm_map(c, "bias", biasing{bias, act, p.m, p.d}, (size_t)p.n, p.m);
+}
+
+bool rm_cuda_product_summed(struct rm_cuda *c, struct rm_cuda_product p, float *sums)
+{
+    p.epilogue = CUBLASLT_EPILOGUE_BGRADB;
+    p.bias = sums;
+    if (rm_cuda_run_product(c, &p))
+        return true;
+    rm_cuda_product_plain(c, p);
+    return false;
+}
+
 /* y^T = op(W) x^T */
 void rm_cuda_linear(struct rm_backend *b, const float *x, const float *wt, const float *bias,
                     uint32_t batch, uint32_t in, uint32_t out, enum rm_activation act, float *y)
@@ -150,19 +176,7 @@ void rm_cuda_linear(struct rm_backend *b, const float *x, const float *wt, const
     p.d = y;
     p.ldd = out;
     p.compute = c->spec.compute;
-    p.epilogue = act == RM_ACT_RELU ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
-    p.bias = const_cast<float *>(bias);
-    if (rm_cuda_run_product(c, &p)) {
-        if (act != RM_ACT_NONE && act != RM_ACT_RELU)
-            rm_cuda_activate(b, act, y, (size_t)batch * out, y);
-        return;
-    }
-    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    p.bias = NULL;
-    if (rm_cuda_run_product(c, &p))
-        rm_map(c, "bias", biasing{bias, act, out, y}, (size_t)batch, out);
-    else
-        give_up(c, "linear");
+    rm_cuda_product_biased(c, p, bias, act);
 }
 
 /* dx^T = W^T dy^T */
@@ -185,9 +199,7 @@ void rm_cuda_linear_dx(struct rm_backend *b, const float *dy, const float *w, ui
     p.d = dx;
     p.ldd = in;
     p.compute = c->spec.compute;
-    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    if (!rm_cuda_run_product(c, &p))
-        give_up(c, "linear_dx");
+    rm_cuda_product_plain(c, p);
 }
 
 /* dW^T = x^T dy, and the sums over dy's rows beside it where the library can. */
@@ -214,14 +226,6 @@ void rm_cuda_linear_dw(struct rm_backend *b, const float *dy, const float *x, ui
     p.d = dw;
     p.ldd = in;
     p.compute = c->spec.compute;
-    p.epilogue = CUBLASLT_EPILOGUE_BGRADB;
-    p.bias = db;
-    if (rm_cuda_run_product(c, &p))
-        return;
-    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    p.bias = NULL;
-    if (rm_cuda_run_product(c, &p))
+    if (!rm_cuda_product_summed(c, p, db))
         rm_cuda_column_sums(c, dy, batch, out, db);
-    else
-        give_up(c, "linear_dw");
 }

@@ -19,6 +19,13 @@ void rm_cuda_operations(struct rm_backend_ops *o)
     o->noisy_weights = rm_cuda_noisy_weights;
     o->noisy_factors = rm_cuda_noisy_factors;
     o->multiply = rm_cuda_multiply;
+    o->conv2d_packed_floats = rm_cuda_conv2d_packed_floats;
+    o->conv2d_pack = rm_cuda_conv2d_pack;
+    o->conv2d_scratch_floats = rm_cuda_conv2d_scratch_floats;
+    o->conv2d_reserve = rm_cuda_conv2d_reserve;
+    o->conv2d = rm_cuda_conv2d;
+    o->conv2d_dx = rm_cuda_conv2d_dx;
+    o->conv2d_dw = rm_cuda_conv2d_dw;
     o->embed = rm_cuda_embed;
     o->embed_dw = rm_cuda_embed_dw;
     o->dropout = rm_cuda_dropout;
@@ -34,6 +41,8 @@ void rm_cuda_operations(struct rm_backend_ops *o)
     o->lstm_dx = rm_cuda_lstm_dx;
     o->restart = rm_cuda_restart;
     o->add = rm_cuda_add;
+    o->attention = rm_cuda_attention;
+    o->attention_dx = rm_cuda_attention_dx;
     o->find_spans = rm_cuda_find_spans;
     o->span_mean = rm_cuda_span_mean;
     o->span_mean_dx = rm_cuda_span_mean_dx;

@@ -83,15 +83,6 @@ static void world_finished(void *self, uint32_t world, double score)
 
 /* --- an evaluation --------------------------------------------------------------------------- */
 
-static uint64_t steps_taken(const struct rm_session *s)
-{
-    uint64_t steps = 0;
-
-    for (uint32_t a = 0; a < s->objects.actors; a++)
-        steps += RM_PEEK(&s->board.workers[rm_worker_actor(&s->objects, a)].steps);
-    return steps;
-}
-
 /* Steps between evaluations, which may be changed while running. 0 = none by steps. */
 static uint64_t interval(const struct rm_session *s)
 {
@@ -132,7 +123,7 @@ static bool read_weights(struct rm_evaluator *e)
 static bool begin(struct rm_evaluator *e)
 {
     struct rm_session *s = e->session;
-    uint64_t requests = RM_SEE(&s->board.run->evaluate_request), steps = steps_taken(s);
+    uint64_t requests = RM_SEE(&s->board.run->evaluate_request), steps = rm_session_steps(s);
     bool asked = requests != e->requests;
 
     if (!asked && (interval(s) == 0) != (e->next_at == UINT64_MAX))
@@ -283,7 +274,7 @@ int rm_evaluator_create(struct rm_evaluator **evaluator, struct rm_session *sess
         rm_evaluator_destroy(e);
         return rm_fail_within(error, rc, "evaluator");
     }
-    set_next(e, steps_taken(session));
+    set_next(e, rm_session_steps(session));
     *duty = (struct rm_duty){
         .self = e,
         .do_work = do_work,

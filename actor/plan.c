@@ -1,6 +1,8 @@
 #include "actor/plan.h"
 
+#include "actor/envs/native.h"
 #include "actor/worlds.h"
+#include "config/names.h"
 #include "config/traits.h"
 #include "learner/net/features.h"
 #include "learner/net/net.h"
@@ -163,8 +165,13 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     policy->act_count = rm_plan_act_count(e, net);
     policy->values = rm_plan_values(e) && !policy->frozen;
     policy->state_floats = rm_net_state_count(net) - rm_net_value_state_count(net);
+    if (e->actor.device != RM_ACTOR_CPU && (codes || rm_net_is_recurrent(net)))
+        r = rm_fail(error, -EINVAL,
+                    "actor.device: \"%s\": networks that act in worlds on a device have no "
+                    "recurrent layers and no embedding of the observation",
+                    rm_actor_device_names[e->actor.device]);
     rm_net_destroy(net);
-    return 0;
+    return r;
 }
 
 /* What two policies' agents see and do makes a snapshot of one fit the other. */
@@ -187,6 +194,20 @@ static int check_frozen(const struct rm_plan *plan, const struct rm_experiment *
     return 0;
 }
 
+/* Worlds on a device are compiled for it, and so is acting in them. */
+static int check_native(const struct rm_experiment *e, struct rm_error *error)
+{
+    if (e->actor.device == RM_ACTOR_CPU)
+        return 0;
+    if (e->world.library[0] || !rm_native_world_of(e->world.name))
+        return rm_fail(error, -EINVAL,
+                       "actor.device: \"%s\": world \"%s\" is not compiled for a device; these "
+                       "are: %s",
+                       rm_actor_device_names[e->actor.device], e->world.name,
+                       rm_native_world_names());
+    return 0;
+}
+
 int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
                  struct rm_error *error)
 {
@@ -205,6 +226,8 @@ int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
             r = size_policy(&plan->policy[p], p, plan, experiment, spec, error);
         if (r == 0)
             r = check_frozen(plan, experiment, spec, error);
+        if (r == 0)
+            r = check_native(experiment, error);
         if (r == 0 && spec->phases > 1 && experiment->rollout.steps < 2 &&
             rm_algorithm_traits(experiment->algorithm.name)->rollout)
             r = rm_fail(

@@ -60,6 +60,44 @@ static bool device_algorithm(experiment_t *e, char *text, size_t bytes)
                rm_algorithm_names[e->algorithm.name]);
 }
 
+/* --- worlds on a device -------------------------------------------------------------------- */
+
+#define NATIVE(e) ((e)->actor.device != RM_ACTOR_CPU)
+
+static bool native_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    return NATIVE(e) && e->algorithm.name != RM_ALGORITHM_PPO &&
+           SAY("\"%s\": worlds on a device act with the weights that learn, as \"ppo\" asks; "
+               "algorithm.name is \"%s\"",
+               rm_actor_device_names[e->actor.device], rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool native_learner(experiment_t *e, char *text, size_t bytes)
+{
+    return NATIVE(e) && strcmp(e->learner.device, "cpu") == 0 &&
+           SAY("\"%s\": worlds are on the learner's device, and learner.device is \"cpu\"",
+               rm_actor_device_names[e->actor.device]);
+}
+
+static bool native_frames(experiment_t *e, char *text, size_t bytes)
+{
+    return NATIVE(e) && e->sample.frame_stack > 1 &&
+           SAY("%u frames: worlds on a device (actor.device) show one", e->sample.frame_stack);
+}
+
+static bool native_rewards(experiment_t *e, char *text, size_t bytes)
+{
+    return NATIVE(e) && e->algorithm.normalize_rewards &&
+           SAY("true: rewards of worlds on a device (actor.device) are taken as they are; PopArt "
+               "(algorithm.value_head) needs no scale");
+}
+
+static bool native_observations(experiment_t *e, char *text, size_t bytes)
+{
+    return NATIVE(e) && e->network.normalize_observations &&
+           SAY("true: observations of worlds on a device (actor.device) are taken as they are");
+}
+
 /* --- evaluation ---------------------------------------------------------------------------- */
 
 /* Episodes are shared out evenly over the worlds. */
@@ -100,6 +138,19 @@ static const struct rm_check rows[] = {
     {{"learner.device", "algorithm.name"},
      device_algorithm,
      "A GPU asked for by name is one that the algorithm can use."},
+    {{"actor.device", "algorithm.name"},
+     native_algorithm,
+     "Worlds on a device are for an algorithm whose actors have the learner's weights."},
+    {{"actor.device", "learner.device"},
+     native_learner,
+     "Worlds on a device are on the learner's."},
+    {{"sample.frame_stack", "actor.device"}, native_frames, "Worlds on a device show one frame."},
+    {{"algorithm.normalize_rewards", "actor.device"},
+     native_rewards,
+     "Rewards that stay on a device are not scaled."},
+    {{"network.normalize_observations", "actor.device"},
+     native_observations,
+     "Observations that stay on a device are not normalised."},
     {{"actor.memory_limit"}, memory_least, "The actor itself fits into its memory."},
     {{"evaluation.worlds", "evaluation.episodes", "evaluation.final_episodes"},
      evaluation_worlds,

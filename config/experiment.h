@@ -49,6 +49,7 @@ enum rm_optimizer_kind {
 enum rm_schedule_kind { RM_SCHEDULE_CONSTANT = 0, RM_SCHEDULE_LINEAR, RM_SCHEDULE_COSINE };
 enum rm_check_finite { RM_CHECK_FINITE_OFF = 0, RM_CHECK_FINITE_SAMPLED, RM_CHECK_FINITE_ALWAYS };
 enum rm_sandbox_mode { RM_SANDBOX_AUTO = 0, RM_SANDBOX_ON, RM_SANDBOX_OFF };
+enum rm_actor_device { RM_ACTOR_CPU = 0, RM_ACTOR_CUDA };
 enum rm_answer { RM_ANSWER_GREEDY = 0, RM_ANSWER_SAMPLE };
 enum rm_form { RM_FORM_PAPER = 0, RM_FORM_SORREL_SEQ, RM_FORM_SORREL_MP };
 enum rm_target_update { RM_TARGET_SOFT = 0, RM_TARGET_HARD };
@@ -163,11 +164,12 @@ struct rm_experiment {
     struct rm_world_config world;
 
     struct {
-        uint32_t count;     /* actor processes */
-        uint32_t worlds;    /* worlds in all, split over the actors as evenly as can be */
-        uint32_t quantiles; /* IQN: quantile draws per acting decision */
-        bool noise;         /* values: explore by the noise of noisy layers too */
-        bool pin;           /* pin workers to cores */
+        uint32_t count;              /* actor processes */
+        uint32_t worlds;             /* worlds in all, split over the actors as evenly as can be */
+        uint32_t quantiles;          /* IQN: quantile draws per acting decision */
+        bool noise;                  /* values: explore by the noise of noisy layers too */
+        enum rm_actor_device device; /* where worlds are: with the actors, or with the learner */
+        bool pin;                    /* pin workers to cores */
         enum rm_sandbox_mode sandbox;
         uint64_t memory_limit; /* bytes of private memory of actors and evaluator; 0: none */
     } actor;

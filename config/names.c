@@ -24,6 +24,7 @@ NAMES(rm_schedule_names, RM_SCHEDULE_COSINE + 1, "constant", "linear", "cosine")
 NAMES(rm_check_finite_names, RM_CHECK_FINITE_ALWAYS + 1, "off", "sampled", "always");
 NAMES(rm_learner_processes_names, RM_LEARNERS_ONE + 1, "each", "one");
 NAMES(rm_compute_names, RM_COMPUTE_COUNT, "fp32", "tf32", "bf16", "fp16");
+NAMES(rm_actor_device_names, RM_ACTOR_CUDA + 1, "cpu", "cuda");
 NAMES(rm_sandbox_names, RM_SANDBOX_OFF + 1, "auto", "on", "off");
 NAMES(rm_answer_names, RM_ANSWER_SAMPLE + 1, "greedy", "sample");
 NAMES(rm_form_names, RM_FORM_SORREL_MP + 1, "paper", "sorrel-seq", "sorrel-mp");

@@ -97,6 +97,11 @@ const struct rm_key rm_keys[] = {
          "Networks with noisy layers: actors explore by their noise (Fortunato 2018), drawn anew "
          "for "
          "every vector step, along with epsilon. Else they take the means, as evaluations do."),
+    ENUM(
+        "actor.device", SAME, actor.device, rm_actor_device_names, RM_ACTOR_CPU,
+        "Where worlds are stepped. `cpu`: by actor processes. `cuda`: on the learner's GPU, where "
+        "the policy acts in them and learns from them without a transfer but of figures; there are "
+        "no actors then. For ppo, in worlds that are compiled for it: goodhart and cartpole."),
     BOOL("actor.pin", ANY, actor.pin, 0, "Pins each worker to a core."),
     ENUM("actor.sandbox", ANY, actor.sandbox, rm_sandbox_names, RM_SANDBOX_AUTO,
          "What processes that step worlds may do besides. `auto`: worlds of `world.library` can "

@@ -139,7 +139,8 @@ int rm_session_shape(struct rm_session *session, const struct rm_experiment *exp
     session->experiment = *experiment;
     session->plan = *plan;
     session->objects.policies = plan->policies;
-    session->objects.actors = experiment->actor.count;
+    session->objects.actors =
+        experiment->actor.device == RM_ACTOR_CPU ? experiment->actor.count : 0;
     session->objects.priorities = prioritised(experiment) ? plan->policies : 0;
     session->objects.workers =
         rm_worker_evaluator(&session->objects) + 1 + (experiment->mode == RM_MODE_SEQUENTIAL);
@@ -149,7 +150,7 @@ int rm_session_shape(struct rm_session *session, const struct rm_experiment *exp
         session->weights[p].region.fd = -1;
 
     uint32_t rings = session->objects.actors * session->objects.policies;
-    session->rings = calloc(rings, sizeof *session->rings);
+    session->rings = calloc(rings ? rings : 1, sizeof *session->rings);
     session->wake_fds = malloc((session->objects.workers + 1) * sizeof *session->wake_fds);
     if (session->objects.priorities)
         session->priorities = calloc(session->objects.priorities, sizeof *session->priorities);
@@ -413,6 +414,15 @@ uint32_t rm_session_fds(const struct rm_session *session, int *fds, uint32_t max
         PUT(session->priorities[p].region.fd);
 #undef PUT
     return n;
+}
+
+uint64_t rm_session_steps(const struct rm_session *session)
+{
+    uint64_t steps = 0;
+
+    for (uint32_t i = 0; i < rm_worker_evaluator(&session->objects); i++)
+        steps += RM_PEEK(&session->board.workers[i].steps);
+    return steps;
 }
 
 bool rm_session_budget_spent(const struct rm_session *session, uint64_t round)

@@ -141,6 +141,9 @@ static inline struct rm_ring *rm_session_ring(struct rm_session *s, uint32_t act
     return &s->rings[actor * s->objects.policies + policy];
 }
 
+/* Steps of the run so far, of agent 0 in all worlds, wherever they are. */
+uint64_t rm_session_steps(const struct rm_session *session);
+
 /* Rounds: is the run over at the start of `round`? Everybody sees the same, because what was made
  * by the end of the round before stands still during this one. */
 bool rm_session_budget_spent(const struct rm_session *session, uint64_t round);

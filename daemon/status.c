@@ -47,10 +47,7 @@ static double ratio(uint64_t a, uint64_t b)
 
 uint64_t rm_daemon_steps(const struct rm_daemon *daemon)
 {
-    uint64_t steps = 0;
-    for (uint32_t a = 0; a < daemon->session.objects.actors; a++)
-        steps += RM_PEEK(&daemon->session.board.workers[a].steps);
-    return steps;
+    return rm_session_steps(&daemon->session);
 }
 
 uint64_t rm_daemon_agent_steps(const struct rm_daemon *daemon)

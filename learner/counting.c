@@ -59,6 +59,20 @@ int rm_count_late(struct rm_board_policy *counters, struct rm_guard *guard, uint
     return rm_guard_judge_late(guard, report, error);
 }
 
+void rm_count_rollout(struct rm_board_policy *counters, const struct rm_actor_critic_figures *f)
+{
+    RM_POKE(&counters->policy_loss, f->policy_loss);
+    RM_POKE(&counters->value_loss, f->value_loss);
+    RM_POKE(&counters->entropy, f->entropy);
+    RM_POKE(&counters->kl, f->kl);
+    RM_POKE(&counters->clip_fraction, f->clip_fraction);
+    RM_POKE(&counters->explained_variance, f->explained_variance);
+    RM_POKE(&counters->value_mean, f->value_mean);
+    RM_POKE(&counters->value_deviation, f->value_deviation);
+    RM_POKE(&counters->reward_scale, f->reward_scale);
+    RM_ADD_OWN(&counters->rollouts, 1);
+}
+
 double rm_share_of_run(uint64_t had, uint64_t all)
 {
     if (!all)

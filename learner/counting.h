@@ -3,6 +3,7 @@
 #ifndef RM_LEARNER_COUNTING_H
 #define RM_LEARNER_COUNTING_H
 
+#include "learner/algo/actor_critic.h"
 #include "learner/algo/guard.h"
 #include "shm/base/error.h"
 #include "shm/board.h"
@@ -40,6 +41,10 @@ int rm_count_updates(struct rm_board_policy *counters, struct rm_guard *guard, u
 int rm_count_late(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
                   const struct rm_counted_update *mean, struct rm_guard_report *report,
                   struct rm_error *error);
+
+/* A rollout was learned from, and came to this. */
+void rm_count_rollout(struct rm_board_policy *counters,
+                      const struct rm_actor_critic_figures *figures);
 
 /* `had` of `all`: 0 to 1; 0 of a run without an end (all 0). */
 double rm_share_of_run(uint64_t had, uint64_t all);

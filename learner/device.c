@@ -175,6 +175,8 @@ struct rm_device_wish rm_device_wish_of(const struct rm_session *session, uint32
         .flops = update_flops(session, policy),
         .run = session->board.run,
     };
+    if (e->actor.device != RM_ACTOR_CPU && strcmp(wish.device, "auto") == 0)
+        wish.device = "cuda:0"; /* its worlds are nowhere else */
     if (rm_frozen_policy(e, policy))
         wish.cannot = "a frozen opponent trains nothing";
     else if (!rm_algorithm_traits(e->algorithm.name)->device)

@@ -1,7 +1,8 @@
 /* method: how a policy learns. The learner duty (learner.c) owns the session's side - settings,
  * publishing, checkpoints, phases - and leaves the rest to the method of the experiment's
  * algorithm: replay.c for those that sample transitions or sequences, rollout.c for those that
- * consume rollouts, frozen.c for opponents that only follow another policy.
+ * consume rollouts, native.c for those that make them on a device, frozen.c for opponents that only
+ * follow another policy.
  *
  * A method belongs to one learner's thread. Nothing is allocated after create. */
 #ifndef RM_LEARNER_METHOD_H
@@ -78,6 +79,7 @@ struct rm_method {
 /* The method of this policy in this experiment. */
 const struct rm_method_ops *rm_method_of(const struct rm_experiment *experiment, uint32_t policy);
 
-extern const struct rm_method_ops rm_replay_method, rm_rollout_method, rm_frozen_method;
+extern const struct rm_method_ops rm_replay_method, rm_rollout_method, rm_frozen_method,
+    rm_native_method;
 
 #endif

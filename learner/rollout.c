@@ -255,19 +255,9 @@ static double progress(const struct rollout *r)
 
 static void finish_rollout(struct rollout *r)
 {
-    struct rm_board_policy *c = r->counters;
     rm_actor_critic_end(r->learner, r->clock);
     const struct rm_actor_critic_figures f = rm_actor_critic_figures(r->learner);
-    RM_POKE(&c->policy_loss, f.policy_loss);
-    RM_POKE(&c->value_loss, f.value_loss);
-    RM_POKE(&c->entropy, f.entropy);
-    RM_POKE(&c->kl, f.kl);
-    RM_POKE(&c->clip_fraction, f.clip_fraction);
-    RM_POKE(&c->explained_variance, f.explained_variance);
-    RM_POKE(&c->value_mean, f.value_mean);
-    RM_POKE(&c->value_deviation, f.value_deviation);
-    RM_POKE(&c->reward_scale, f.reward_scale);
-    RM_ADD_OWN(&c->rollouts, 1);
+    rm_count_rollout(r->counters, &f);
     rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
     rm_publisher_publish(r->publisher, rm_actor_critic_params(r->learner), r->updates, r->round);
     r->in_hand = false;

@@ -127,7 +127,8 @@ struct rm_board_worker {
     _Atomic uint64_t sleeps;                     /* waits on the wake */
     _Atomic uint64_t phase_ns[RM_PHASE_COUNT];
     _Atomic uint64_t rss_bytes;
-    _Atomic uint64_t steps;       /* actors: agent steps of agent 0, all its worlds */
+    _Atomic uint64_t steps;       /* actors, and learners that have the worlds: agent steps of
+                                     agent 0, all its worlds */
     _Atomic uint64_t steps_at[2]; /* lockstep: `steps` at the end of round r, at [r & 1] */
     /* Checkpoints, by number. */
     _Atomic uint64_t checkpoint_held;    /* its state is copied, and it waits to be let go */

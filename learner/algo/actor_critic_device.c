@@ -214,17 +214,27 @@ static void write_orders(struct rm_device_actor_critic *d)
     }
 }
 
+/* Whether rollouts are made on the device. */
+static bool native(const struct rm_device_actor_critic *d)
+{
+    return !d->ac.rollout->pinned;
+}
+
 static void send(struct rm_device_actor_critic *d)
 {
     struct rm_backend *b = d->ac.backend;
     const struct rm_rollout *r = d->ac.rollout;
-    if (r->pinned)
+    if (!native(d))
         b->device->copy_in(b, RM_STREAM_COMPUTE, r->there, r->pinned, r->bytes);
 }
 
 static void send_orders(struct rm_device_actor_critic *d)
 {
     struct rm_backend *b = d->ac.backend;
+    if (native(d)) {
+        d->here.passes->parts = d->ac.minibatches.spec.parts;
+        return;
+    }
     write_orders(d);
     b->device->copy_in(b, RM_STREAM_COMPUTE, d->there.passes, d->here.passes,
                        sizeof *d->here.passes);
@@ -370,6 +380,11 @@ static bool collect(struct rm_actor_critic *ac, struct rm_actor_critic_update *u
                 .learning_rate;
     u->learning_rate = d->learning_rate;
     return true;
+}
+
+struct rm_device_sent rm_device_actor_critic_there(struct rm_actor_critic *ac)
+{
+    return rm_device_actor_critic_of(ac)->there;
 }
 
 static void value_state(struct rm_actor_critic *ac, struct rm_state *s)

@@ -11,6 +11,8 @@
  * observations (both before they are sent), draws the orders of all passes, and writes what the
  * normaliser has found into the parameters.
  *
+ * Rollouts that are made on the device (native_worlds.h) are there already, with their orders.
+ *
  * WARM-UP. Before they are captured all operations are made once, on a rollout without a sample:
  * then no update is made and no running mean is moved, so nothing needs to be put back but the
  * recurrent states of the value's own layers, which begin as zeros again. */
@@ -73,6 +75,9 @@ static inline struct rm_device_actor_critic *rm_device_actor_critic_of(struct rm
 {
     return (struct rm_device_actor_critic *)ac;
 }
+
+/* Where the orders of passes are, for rollouts that are made on the device and know them alone. */
+struct rm_device_sent rm_device_actor_critic_there(struct rm_actor_critic *ac);
 
 /* actor_critic_graphs.c. Puts one of the three on the stream. */
 void rm_device_put_values(struct rm_device_actor_critic *d);

@@ -80,7 +80,7 @@ static void parse(struct rm_experiment *experiment, const char *text)
 
 /* Keys whose other values contradict the rest. */
 static const char *const contradicts[] = {"limiter.wake", "algorithm.form", "algorithm.value_head",
-                                          "algorithm.normalize_rewards"};
+                                          "algorithm.normalize_rewards", "actor.device"};
 
 /* Every key of `full` is away from its default, so nothing is left out unnoticed. */
 static void full_file_reaches_every_key(void **state)

@@ -420,8 +420,10 @@ static void replay_state(struct rm_method *method, struct rm_state *s)
     if (!rm_state_loading(s) && settle(r, &error))
         fprintf(stderr, "learner of %s: %s\n", r->plan->name, error.text);
     RM_STATE(s, "updates", r->updates);
-    if (rm_state_loading(s))
+    if (rm_state_loading(s)) { /* the board may have been saved before they were told */
+        RM_POKE(&r->counters->updates, r->updates);
         r->publisher->late.before = r->updates;
+    }
     rm_pace_state(&r->pace, s);
     rm_sampler_state(r->sampler, s);
     rm_trainer_state(r->trainer, s);

@@ -18,9 +18,12 @@ struct rm_dqn_device {
     float *y;         /* (batch, target_quantiles) */
     double *partials; /* (2 * batch) */
 
-    /* What was told last, and whether it was reported. Figures are sums since create. */
-    struct rm_device_figures told, reported;
-    uint64_t told_through, reported_through;
+    /* What was told and not reported. */
+    struct rm_trainer_report heard; /* mean: sums over `made` until it is reported */
+    double samples;                 /* of these */
+    uint64_t made, skipped;         /* all that were told of, since create */
+    uint64_t reported_through;
+    bool afresh;                      /* the next update is the first that was not told of */
     uint64_t launched;                /* number of the last update begun */
     double told_rate;                 /* learning rate of told_through */
     struct rm_device_figures *pinned; /* for figures out of turn */

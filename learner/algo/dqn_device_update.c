@@ -200,22 +200,40 @@ static void add_moments(struct rm_dqn_device *t, struct rm_staging_slot *slot, d
         b->ops->lerp(b, (float)part, t->d.f.params, t->d.f.count, t->d.f.target);
 }
 
-static void hear(struct rm_dqn_device *t, struct rm_staging_slot *slot)
+/* Figures as they were after update `number`, whose sums begin after those that were heard before.
+ */
+static void hear(struct rm_dqn_device *t, const struct rm_device_figures *f, uint64_t number,
+                 double learning_rate)
 {
-    if (!slot->told)
-        return;
+    struct rm_trainer_report *h = &t->heard;
+    h->made += f->made - t->made;
+    h->skipped += f->skipped - t->skipped;
+    h->skipped_in_row = f->skipped_in_row;
+    h->through = number;
+    h->last_loss = f->last_loss;
+    h->last_grad_norm = f->last_grad_norm;
+    h->mean.loss += f->loss;
+    h->mean.grad_norm += f->grad_norm;
+    h->mean.q_mean += f->sums[RM_DEVICE_SUM_Q];
+    h->mean.learning_rate = learning_rate;
+    t->samples += f->samples;
+    t->made = f->made;
+    t->skipped = f->skipped;
+}
+
+static void hear_slot(struct rm_dqn_device *t, struct rm_staging_slot *slot)
+{
+    rm_staging_wait(&t->staging, slot);
+    if (slot->told)
+        hear(t, slot->figures, slot->number, slot->learning_rate);
     slot->told = false;
-    t->told = *slot->figures;
-    t->told_through = slot->number;
-    t->told_rate = slot->learning_rate;
 }
 
 struct rm_batch *rm_dqn_device_batch(struct rm_trainer *trainer)
 {
     struct rm_dqn_device *t = of(trainer);
     struct rm_staging_slot *slot = rm_staging_slot(&t->staging);
-    rm_staging_wait(&t->staging, slot);
-    hear(t, slot);
+    hear_slot(t, slot);
     return &slot->host;
 }
 
@@ -230,6 +248,7 @@ static struct rm_staging_slot *filled_slot(struct rm_dqn_device *t, const struct
     slot->knobs->before = number - 1;
     rm_optimizer_knobs(t->d.f.optimizer, number, t->d.f.progress, slot->knobs);
     slot->learning_rate = slot->knobs->learning_rate;
+    slot->knobs->afresh = t->afresh;
     return slot;
 }
 
@@ -247,7 +266,8 @@ struct rm_trainer_result rm_dqn_device_update(struct rm_trainer *trainer,
     rm_staging_send(&t->staging, slot);
     enter(clock, RM_PHASE_FORWARD);
     run(t, slot);
-    rm_staging_sent(&t->staging, slot, t->normalise || number % every == 0);
+    t->afresh = t->normalise || number % every == 0;
+    rm_staging_sent(&t->staging, slot, t->afresh);
     t->launched = number;
     if (t->normalise)
         add_moments(t, slot, part);
@@ -284,46 +304,37 @@ struct rm_batch *rm_dqn_device_learned(struct rm_trainer *trainer)
 /* Everything that was begun ends, and is heard of. */
 static void end_all(struct rm_dqn_device *t)
 {
-    bool any = false;
+    double learning_rate = 0.0;
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++) {
         struct rm_staging_slot *slot = rm_staging_oldest(&t->staging, i);
-        any |= rm_staging_wait(&t->staging, slot);
-        hear(t, slot);
+        hear_slot(t, slot);
         if (slot->number == t->launched)
-            t->told_rate = slot->learning_rate;
+            learning_rate = slot->learning_rate;
     }
-    if (!any && t->told_through == t->launched)
+    if (t->heard.through == t->launched)
         return;
-    t->told = fetch_figures(t);
-    t->told_through = t->launched;
+    const struct rm_device_figures f = fetch_figures(t);
+    hear(t, &f, t->launched, learning_rate);
+    t->afresh = true;
 }
 
 bool rm_dqn_device_report(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *out)
 {
     struct rm_dqn_device *t = of(trainer);
-    const struct rm_device_figures *now = &t->told, *before = &t->reported;
+    struct rm_trainer_report *h = &t->heard;
     if (wait)
         end_all(t);
-    if (t->told_through == t->reported_through)
+    if (h->through == t->reported_through)
         return false;
-    const double n = (double)(now->reports - before->reports);
-    const double samples = now->samples - before->samples;
-    *out = (struct rm_trainer_report){
-        .made = now->made - before->made,
-        .skipped = now->skipped - before->skipped,
-        .skipped_in_row = now->skipped_in_row,
-        .through = t->told_through,
-        .last_loss = now->last_loss,
-        .last_grad_norm = now->last_grad_norm,
-        .mean.learning_rate = t->told_rate,
-    };
-    if (n > 0) {
-        out->mean.loss = (now->loss - before->loss) / n;
-        out->mean.grad_norm = (now->grad_norm - before->grad_norm) / n;
-        out->mean.q_mean = (now->sums[RM_DEVICE_SUM_Q] - before->sums[RM_DEVICE_SUM_Q]) / samples;
+    if (h->made > 0) {
+        h->mean.loss /= (double)h->made;
+        h->mean.grad_norm /= (double)h->made;
+        h->mean.q_mean /= t->samples;
     }
-    t->reported = t->told;
-    t->reported_through = t->told_through;
+    *out = *h;
+    *h = (struct rm_trainer_report){.through = h->through};
+    t->samples = 0.0;
+    t->reported_through = h->through;
     return true;
 }
 

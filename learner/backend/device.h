@@ -57,11 +57,11 @@ struct rm_device_knobs {
     float target_tau;          /* target += tau (params - target) after this update; 0 does not, 1
                                   makes them equal to the bit */
     float entropy_coefficient; /* actor-critic */
-    float unused;
+    uint32_t afresh;           /* 1: sums of the figures begin anew with this update */
 };
 
-/* What comes of updates, in device memory: sums since it was last cleared, fetched once per report.
- * A skipped update adds to `skipped` and `skipped_in_row` only. */
+/* What comes of updates, in device memory: sums since they were begun anew, fetched once per
+ * report. A skipped update adds to `skipped` and `skipped_in_row` only. */
 struct rm_device_figures {
     uint64_t made, skipped;  /* updates; not cleared */
     uint64_t skipped_in_row; /* at the moment; not cleared */

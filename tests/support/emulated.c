@@ -8,12 +8,17 @@
 
 #define PLUGIN "RINGMASTER_CUDA_PLUGIN"
 
+void rm_test_device_use(void)
+{
+    if (!getenv(PLUGIN))
+        setenv(PLUGIN, rm_test_build_path("lib/emulated/ringmaster-cuda.so"), 1);
+}
+
 static const struct rm_backend_plugin *open_plugin(void)
 {
     const struct rm_backend_plugin *plugin;
     struct rm_error error = {""};
-    if (!getenv(PLUGIN))
-        setenv(PLUGIN, rm_test_build_path("lib/emulated/ringmaster-cuda.so"), 1);
+    rm_test_device_use();
     if (rm_plugin_open(&plugin, &error))
         fail_msg("%s", error.text);
     return plugin;

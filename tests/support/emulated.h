@@ -14,6 +14,9 @@
  * device. Destroyed with rm_backend_destroy(). */
 struct rm_backend *rm_test_device_open(void);
 
+/* Lets whoever is created from now on find the plugin, here and in processes started from here. */
+void rm_test_device_use(void);
+
 /* Whether the plugin is the emulated one: the functions below do nothing else. */
 bool rm_test_emulated(void);
 

@@ -57,9 +57,19 @@ static __device__ void take(const struct rm_device_rule &rule, const struct rm_d
     f->adam_decay = (float)rate * rule.weight_decay;
 }
 
+static __device__ void clear_sums(struct rm_device_figures *f)
+{
+    f->reports = 0;
+    f->loss = f->grad_norm = f->samples = 0.0;
+    for (int i = 0; i < 8; i++)
+        f->sums[i] = 0.0;
+}
+
 static __device__ void judge(const struct rm_device_rule &rule, const struct rm_device_knobs *knobs,
                              struct rm_device_figures *f, double norm)
 {
+    if (knobs->afresh)
+        clear_sums(f);
     f->skip = 1;
     if (f->stop)
         return;

@@ -7,6 +7,7 @@
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 #include "shm/layout.h"
+#include "tests/support/emulated.h"
 #include "tests/support/session.h"
 #include "tests/support/unit.h"
 
@@ -312,6 +313,23 @@ static const struct {
      "\"sample\": {\"batch\": 4, \"min_fill\": 200, \"sequence\": 8, \"burn_in\": 4, "
      "\"period\": 4}, \"network\": {\"layers\": [{\"type\": \"lstm\", \"units\": 8}]}",
      500, 300},
+    {"iqn by priority, on a device",
+     "\"world\": {\"name\": \"cartpole\"}, \"actor\": {\"worlds\": 2}, "
+     "\"algorithm\": {\"name\": \"iqn\", \"quantiles\": 4, \"target_quantiles\": 4}, \"ring\": "
+     "{\"capacity\": 1024}, \"priority\": {\"kind\": \"proportional\"}, \"learner\": "
+     "{\"device\": \"cuda:0\"}, \"limiter\": {\"updates_per_step\": 0.1}, "
+     "\"sample\": {\"batch\": 8, \"min_fill\": 64, \"frame_stack\": 3}, \"network\": {\"layers\": ["
+     "{\"type\": \"linear\", \"units\": 16}, {\"type\": \"relu\"}, "
+     "{\"type\": \"cosine_embedding\"}]}",
+     300, 200},
+    {"dqn with normalised observations, on a device",
+     "\"world\": {\"name\": \"cartpole\"}, \"actor\": {\"worlds\": 4, \"count\": 2}, "
+     "\"algorithm\": {\"name\": \"dqn\"}, \"ring\": {\"capacity\": 2048}, " REPLAY(
+         16) ", "
+             "\"learner\": {\"device\": \"cuda:0\"}, \"limiter\": {\"updates_per_step\": 0.1}, "
+             "\"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 16}, "
+             "{\"type\": \"relu\"}], \"normalize_observations\": true}",
+     300, 200},
     {"a policy per agent",
      "\"world\": {\"name\": \"treasurehunt\"}, \"actor\": {\"worlds\": 2}, "
      "\"algorithm\": {\"name\": \"dqn\"}, \"ring\": {\"capacity\": 512}, " REPLAY(8) ", " SMALL,
@@ -321,6 +339,7 @@ static const struct {
 static void every_case_goes_on(void **state)
 {
     (void)state;
+    rm_test_device_use();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         print_message("  %s\n", cases[i].name);
         goes_on(cases[i].json, cases[i].before, cases[i].after);

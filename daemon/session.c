@@ -18,7 +18,7 @@ static void go_on_in_latest(struct rm_daemon *daemon, const struct rm_experiment
             (int)sizeof link ||
         !realpath(link, directory) || strlen(directory) >= sizeof daemon->directory.path)
         return;
-    strcpy(daemon->directory.path, directory);
+    memcpy(daemon->directory.path, directory, strlen(directory) + 1);
 }
 
 /* What a killed predecessor left with the service manager, or a new session. */

@@ -54,7 +54,7 @@ static bool is_called(const struct rm_device_info *info, const char *name)
 
 static int take_cpu(struct rm_device_choice *choice, const char *why)
 {
-    snprintf(choice->why, sizeof choice->why, "cpu: %s", why);
+    snprintf(choice->why, sizeof choice->why, "cpu: %.500s", why);
     return 0;
 }
 

@@ -180,9 +180,9 @@ static void unmake(struct rm_actor_critic *ac)
     void *buffers[] = {d->there.passes, d->value, d->advantage, d->target,  d->logp,  d->head,
                        d->first,        d->now,   d->value_now, d->restart, d->index, d->entry,
                        d->weight,       d->part,  d->d_out,     d->state,   d->knobs, d->restarts};
-    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
+    for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++)
         b->device->graph_destroy(b, graphs[i]);
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
         b->device->mark_destroy(b, marks[i]);
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         if (buffers[i])

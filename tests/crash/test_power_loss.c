@@ -196,7 +196,7 @@ static void copy_found(void)
 static int open_found(const char *name, size_t *bytes)
 {
     char path[PATH_MAX];
-    struct stat about;
+    struct stat about = {.st_size = 0};
     snprintf(path, sizeof path, "%s/runs/t/latest/checkpoints/%06d/%s", found, CHECKPOINTS, name);
     const int fd = open(path, O_RDWR);
     assert_true(fd >= 0 && fstat(fd, &about) == 0);

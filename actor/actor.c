@@ -202,6 +202,7 @@ int rm_actor_finish(struct rm_actor *actor)
     if (actor->in_rounds)
         rm_round_leave(actor->session->board.round, actor->worker);
     rm_session_wake_all(actor->session);
+    rm_session_ring_bell(actor->session);
     return RM_DUTY_DONE;
 }
 
@@ -449,6 +450,7 @@ int rm_actor_create(struct rm_actor **actor, struct rm_session *session, uint32_
         .self = a,
         .do_work = do_work,
         .checkpoint = session->directory[0] ? checkpoint : NULL,
+        .lingers = session->experiment.checkpoint.at_end,
         .run = session->board.run,
         .slot = a->slot,
         .wake = rm_session_wake(session, a->worker),

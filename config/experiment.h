@@ -318,6 +318,7 @@ struct rm_experiment {
         double interval_s; /* 0 = none by time */
         uint32_t keep;
         bool keep_best;
+        bool at_end;
     } checkpoint;
 
     struct {

@@ -425,6 +425,10 @@ const struct rm_key rm_keys[] = {
     HOT("checkpoint.interval_s", ANY, checkpoint.interval_s, RM_KEY_F64, 0, 1e7, 600, "seconds",
         RM_HOT_CHECKPOINT_INTERVAL,
         "Time between checkpoints; 0: only when asked for, and before the run is stopped."),
+    BOOL("checkpoint.at_end", ANY, checkpoint.at_end, 1,
+         "Makes one when the budget is spent, before the final evaluation: from it the run goes on "
+         "when "
+         "`run.steps` is raised."),
     U32("checkpoint.keep", ANY, checkpoint.keep, 1, 1000, 3, "checkpoints",
         "How many of the newest are kept."),
     BOOL("checkpoint.keep_best", ANY, checkpoint.keep_best, 1,

@@ -80,6 +80,7 @@ static void finish(struct rm_daemon *daemon, const char *why)
     if (made) {
         c->made++;
         c->step = c->facts.step;
+        c->updates = c->facts.updates;
     } else {
         c->failed++;
         rm_checkpoint_abandon(c->run_directory, c->number);
@@ -96,6 +97,9 @@ static void finish(struct rm_daemon *daemon, const char *why)
     } else if (c->again && daemon->life < RM_LIFE_STOPPING) {
         c->again = false;
         begin(daemon);
+    } else if (c->then_evaluate) {
+        c->then_evaluate = false;
+        rm_daemon_evaluate_last(daemon);
     }
 }
 
@@ -120,7 +124,7 @@ static void give_up(struct rm_daemon *daemon, const char *why)
 void rm_daemon_cancel_checkpoint(struct rm_daemon *daemon, const char *why)
 {
     struct rm_checkpointer *c = of(daemon);
-    c->then_stop = c->then_sleep = c->again = false;
+    c->then_stop = c->then_sleep = c->then_evaluate = c->again = false;
     if (c->stage == RM_CHECKPOINT_IDLE)
         return;
     if (c->working)
@@ -190,14 +194,16 @@ static uint32_t participants(const struct rm_daemon *daemon)
     return rm_worker_evaluator(&daemon->session.objects);
 }
 
-/* Why there can be none with the workers as they are; NULL when there can. */
+/* Why there can be none with the workers as they are; NULL when there can. Those whose share is
+ * done are still there where there is to be one at the end. */
 static const char *missing(struct rm_daemon *daemon)
 {
     static char text[128];
+    const bool stay = daemon->session.experiment.checkpoint.at_end;
     for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
         const struct rm_board_worker *slot = &daemon->session.board.workers[i];
         const enum rm_role role = RM_PEEK(&slot->role);
-        if (i < participants(daemon) && RM_SEE(&slot->state) == RM_WORKER_DONE)
+        if (!stay && i < participants(daemon) && RM_SEE(&slot->state) == RM_WORKER_DONE)
             return "the run is ending";
         if (rm_daemon_has_process(daemon, i) && role != RM_ROLE_EVALUATOR &&
             daemon->supervisor.workers[i].state != RM_SUPERVISED_UP) {
@@ -398,6 +404,23 @@ void rm_daemon_checkpoint_and_sleep(struct rm_daemon *daemon)
     of(daemon)->then_sleep = false;
     rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint before the end: %s", error.text);
     rm_daemon_pause(daemon, true);
+}
+
+void rm_daemon_checkpoint_and_evaluate(struct rm_daemon *daemon)
+{
+    struct rm_checkpointer *c = of(daemon);
+    struct rm_error error = {""};
+    uint64_t number;
+    const bool same = c->made && c->stage == RM_CHECKPOINT_IDLE &&
+                      c->step == rm_daemon_steps(daemon) && c->updates == rm_daemon_updates(daemon);
+    if (daemon->session.experiment.checkpoint.at_end && !same) {
+        c->then_evaluate = true;
+        if (rm_daemon_checkpoint(daemon, &number, &error) == 0)
+            return; /* it may be over already */
+        c->then_evaluate = false;
+        rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint at the end: %s", error.text);
+    }
+    rm_daemon_evaluate_last(daemon);
 }
 
 void rm_daemon_checkpoint_tick(struct rm_daemon *daemon, uint64_t now_ns)

@@ -30,13 +30,14 @@ enum rm_checkpoint_stage {
 
 struct rm_checkpointer {
     enum rm_checkpoint_stage stage;
-    uint64_t number;       /* of the one in hand, or of the latest */
-    uint64_t made, failed; /* by this daemon */
-    uint64_t step;         /* of the latest that was made */
-    char why[512];         /* the latest one failed; "" = it did not */
-    bool again;            /* another one was asked for meanwhile */
-    bool then_stop;        /* and then the run is stopped */
-    bool then_sleep;       /* and then it is paused */
+    uint64_t number;        /* of the one in hand, or of the latest */
+    uint64_t made, failed;  /* by this daemon */
+    uint64_t step, updates; /* of the latest that was made */
+    char why[512];          /* the latest one failed; "" = it did not */
+    bool again;             /* another one was asked for meanwhile */
+    bool then_stop;         /* and then the run is stopped */
+    bool then_sleep;        /* and then it is paused */
+    bool then_evaluate;     /* it is the last of the run, and then comes the final evaluation */
     char stop_why[64];
     uint64_t stop_by_ns; /* not later */
     uint64_t due_ns;     /* the next one by interval; 0 = not known yet */
@@ -68,6 +69,10 @@ void rm_daemon_checkpoint_and_stop(struct rm_daemon *daemon, const char *why);
 
 /* Asks for one and puts everybody to sleep after it, or at once if there can be none. */
 void rm_daemon_checkpoint_and_sleep(struct rm_daemon *daemon);
+
+/* The budget is spent: makes the last one, where checkpoint.at_end says so, and then begins the
+ * final evaluation; at once if there is or can be none. */
+void rm_daemon_checkpoint_and_evaluate(struct rm_daemon *daemon);
 
 /* Once a second: by interval. */
 void rm_daemon_checkpoint_tick(struct rm_daemon *daemon, uint64_t now_ns);

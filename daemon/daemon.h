@@ -131,11 +131,20 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
 /* Says what came back, and has it kept for the next time. */
 void rm_daemon_keep_session(struct rm_daemon *daemon);
 
+/* --- ending.c: how a run comes to its end ---------------------------------------------------- */
+
+/* When the budget is spent, once: the last checkpoint, and then the last evaluation. */
+void rm_daemon_end_training(struct rm_daemon *daemon);
+void rm_daemon_evaluate_last(struct rm_daemon *daemon);
+/* What evaluations say, and whether the last one is over. */
+void rm_daemon_follow_evaluations(struct rm_daemon *daemon);
+
 /* --- lifecycle.c: what happens when --------------------------------------------------------- */
 
 void rm_daemon_start_workers(struct rm_daemon *daemon);
 void rm_daemon_tick(struct rm_daemon *daemon);
-void rm_daemon_rung(struct rm_daemon *daemon); /* an evaluation has been finished */
+void rm_daemon_rung(struct rm_daemon *daemon); /* an evaluation or somebody's share is finished */
+void rm_daemon_note_running(struct rm_daemon *daemon); /* the first step has been made */
 void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_supervised before,
                               const struct rm_supervised_worker *worker);
 void rm_daemon_stop(struct rm_daemon *daemon, const char *why);

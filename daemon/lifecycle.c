@@ -132,54 +132,12 @@ void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes)
     rm_daemon_wake_all(daemon);
 }
 
-/* All actors and learners have done their share. */
-static bool trained(struct rm_daemon *daemon)
-{
-    const struct rm_board_view *board = &daemon->session.board;
-    uint32_t trainers = rm_worker_evaluator(&daemon->session.objects);
-    for (uint32_t i = 0; i < trainers; i++) {
-        if (RM_PEEK(&board->workers[i].state) != RM_WORKER_DONE)
-            return false;
-        if (rm_daemon_has_process(daemon, i) && !daemon->supervisor.workers[i].finished)
-            return false;
-    }
-    return true;
-}
-
-/* When the last of them was done: their last sign of life. The daemon may notice a second later. */
-static uint64_t trained_at(const struct rm_daemon *daemon)
-{
-    const struct rm_board_view *board = &daemon->session.board;
-    uint64_t last = daemon->started_ns;
-    for (uint32_t i = 0; i < rm_worker_evaluator(&daemon->session.objects); i++) {
-        uint64_t done = RM_PEEK(&board->workers[i].heartbeat_ns);
-        if (done > last)
-            last = done;
-    }
-    return last;
-}
-
-/* The final evaluation is over when one is finished that played the last version of every policy as
- * often as it should: another one, by interval or on command, may have been in progress. */
-static bool evaluated(struct rm_daemon *daemon)
-{
-    const struct rm_board_view *board = &daemon->session.board;
-    if (RM_PEEK(&board->run->evaluations) <= daemon->final_before ||
-        RM_PEEK(&board->run->eval_episodes) < daemon->session.experiment.evaluation.final_episodes)
-        return false;
-    for (uint32_t p = 0; p < board->run->policies; p++)
-        if (RM_PEEK(&board->policies[p].eval_version) < RM_PEEK(&board->policies[p].published))
-            return false;
-    return true;
-}
-
 static bool stepped(struct rm_daemon *daemon)
 {
     return rm_daemon_agent_steps(daemon) > 0;
 }
 
-/* The first step has been made. */
-static void note_running(struct rm_daemon *daemon)
+void rm_daemon_note_running(struct rm_daemon *daemon)
 {
     if (daemon->life != RM_LIFE_STARTING)
         return;
@@ -187,46 +145,6 @@ static void note_running(struct rm_daemon *daemon)
     if (!RM_PEEK(&run_of(daemon)->pause))
         set_run_state(daemon, RM_RUN_RUNNING);
     rm_notify("READY=1");
-}
-
-static void begin_final_evaluation(struct rm_daemon *daemon)
-{
-    uint32_t episodes = daemon->session.experiment.evaluation.final_episodes;
-    note_running(daemon); /* a short run may be over before anybody looked */
-    daemon->trained_ns = trained_at(daemon);
-    rm_log(&daemon->log, RM_LOG_INFO, "the budget is spent after %.1f s",
-           (double)(daemon->trained_ns - daemon->started_ns) / 1e9);
-    if (episodes == 0) {
-        daemon->finished = true;
-        rm_daemon_stop(daemon, "finished");
-        return;
-    }
-    daemon->life = RM_LIFE_EVALUATING;
-    daemon->final_before = RM_PEEK(&run_of(daemon)->evaluations);
-    rm_daemon_request_evaluation(daemon, episodes);
-    rm_daemon_arm(daemon);
-}
-
-/* True when one has been finished since the last time. */
-static bool note_evaluations(struct rm_daemon *daemon)
-{
-    struct rm_board_run *run = run_of(daemon);
-    uint64_t finished = RM_PEEK(&run->evaluations);
-    if (finished == daemon->evaluations_seen)
-        return false;
-    daemon->evaluations_seen = finished;
-    double mean = RM_PEEK(&run->eval_score_mean), error = RM_PEEK(&run->eval_score_stderr);
-    uint64_t episodes = RM_PEEK(&run->eval_episodes);
-    struct rm_log_fields fields = fields_now(daemon);
-    rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_EVALUATED, &fields,
-                   "evaluation %llu: %s score %.2f +- %.2f over %llu episodes",
-                   (unsigned long long)finished, rm_evaluation_word(&daemon->session.experiment),
-                   mean, error, (unsigned long long)episodes);
-    rm_daemon_event(daemon, "evaluation",
-                    json_pack("{s:I,s:f,s:f,s:I}", "count", (json_int_t)finished, "mean",
-                              isfinite(mean) ? mean : 0.0, "stderr", isfinite(error) ? error : 0.0,
-                              "episodes", (json_int_t)episodes));
-    return true;
 }
 
 /* Whether the process of this worker has other workers' duties too. */
@@ -327,23 +245,11 @@ static void tell_service_manager(struct rm_daemon *daemon, uint64_t now)
               (unsigned long long)rm_daemon_steps(daemon), end);
 }
 
-/* What evaluations say, and whether the last one is over. */
-static void follow_evaluations(struct rm_daemon *daemon)
-{
-    bool noted = note_evaluations(daemon);
-    if (daemon->life != RM_LIFE_EVALUATING)
-        return;
-    if (evaluated(daemon)) {
-        daemon->finished = true;
-        rm_daemon_stop(daemon, "finished");
-    } else if (noted)
-        /* That was another one. The request may have been taken for it: once more. */
-        rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
-}
-
 void rm_daemon_rung(struct rm_daemon *daemon)
 {
-    follow_evaluations(daemon);
+    observe(daemon, rm_now_ns());
+    rm_daemon_follow_evaluations(daemon);
+    rm_daemon_end_training(daemon);
     rm_daemon_arm(daemon);
 }
 
@@ -357,11 +263,10 @@ void rm_daemon_tick(struct rm_daemon *daemon)
         rm_rate_add(&daemon->steps_rate, now, rm_daemon_agent_steps(daemon));
         rm_rate_add(&daemon->updates_rate, now, rm_daemon_updates(daemon));
     }
-    follow_evaluations(daemon);
+    rm_daemon_follow_evaluations(daemon);
     if (stepped(daemon))
-        note_running(daemon);
-    if (daemon->life <= RM_LIFE_TRAINING && trained(daemon))
-        begin_final_evaluation(daemon);
+        rm_daemon_note_running(daemon);
+    rm_daemon_end_training(daemon);
     if (daemon->control)
         rm_control_expire(daemon->control, now);
     rm_daemon_checkpoint_tick(daemon, now);
@@ -416,8 +321,8 @@ void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_
                daemon->life == RM_LIFE_EVALUATING) {
         /* The final evaluation died with the evaluator: the new one begins again. */
         rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
-    } else if (worker->finished && daemon->life <= RM_LIFE_TRAINING && trained(daemon)) {
-        begin_final_evaluation(daemon);
+    } else if (worker->finished) {
+        rm_daemon_end_training(daemon);
     }
     end_if_over(daemon);
     rm_daemon_arm(daemon);

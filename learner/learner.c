@@ -307,7 +307,11 @@ static int finish(struct rm_learner *l, struct rm_error *error)
 {
     const int rc = rm_learner_save(l, error);
     l->method->ops->leave(l->method);
-    return rc ? rc : RM_DUTY_DONE;
+    if (rc)
+        return rc;
+    RM_RAISE(&l->saver.slot->state, RM_WORKER_DONE);
+    rm_session_ring_bell(l->session);
+    return RM_DUTY_DONE;
 }
 
 /* Frozen opponents take snapshots of what is published. */
@@ -380,6 +384,7 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
         .self = l,
         .do_work = do_work,
         .checkpoint = session->directory[0] ? checkpoint : NULL,
+        .lingers = l->experiment->checkpoint.at_end,
         .run = session->board.run,
         .slot = &session->board.workers[worker],
         .wake = rm_session_wake(session, worker),

@@ -177,6 +177,35 @@ static int finish(struct rm_duty *duty, int result, const struct rm_error *error
     return RM_EXIT_FAILED;
 }
 
+/* Those that stay hold when asked to. False when there is none, or one that cannot: it has no turn
+ * any more to come to. */
+static bool hold_lingering(struct rm_duty *duties, size_t n)
+{
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        if (!duties[i].lingers || !duties[i].checkpoint)
+            continue;
+        any = true;
+        if (hold(&duties[i]) == SOON)
+            return false;
+    }
+    return any;
+}
+
+/* Their shares are done and everybody knows: they have no state any more but that of a checkpoint.
+ * They sleep on the first one's wake. */
+static void linger(struct rm_duty *duties, size_t n)
+{
+    while (hold_lingering(duties, n) && !asked_to_stop(duties)) {
+        rm_wake_prepare(&duties->wake);
+        (void)hold_lingering(duties, n);
+        if (asked_to_stop(duties))
+            rm_wake_cancel(&duties->wake);
+        else
+            rm_wake_wait(&duties->wake, 0);
+    }
+}
+
 int rm_duty_run(struct rm_duty *duty, struct rm_error *error)
 {
     uint64_t memory_due_ns = 0;
@@ -196,8 +225,12 @@ int rm_duty_run(struct rm_duty *duty, struct rm_error *error)
             else
                 rm_wake_cancel(&duty->wake);
         }
-        if (n < 0)
-            return finish(duty, n, error);
+        if (n < 0) {
+            const int code = finish(duty, n, error);
+            if (n == RM_DUTY_DONE)
+                linger(duty, 1);
+            return code;
+        }
     }
 }
 
@@ -219,10 +252,13 @@ int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error
 
         for (size_t i = 0; i < n; i++) {
             struct rm_duty *duty = &duties[i];
-            if (done[i])
-                continue;
             if (asked_to_stop(duty))
                 return RM_EXIT_OK;
+            if (done[i]) {
+                if (duty->lingers)
+                    (void)hold(duty);
+                continue;
+            }
             if (duty->clock)
                 duty->clock->since_ns = rm_now_ns();
             int r = turn(duty, error);
@@ -258,5 +294,6 @@ int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error
             prepared = false;
         }
     }
+    linger(duties, n);
     return RM_EXIT_OK;
 }

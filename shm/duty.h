@@ -48,6 +48,8 @@ struct rm_duty {
      * or given up, which is on the board then; 0: not now, after another turn. NULL: it has none.
      */
     int (*checkpoint)(void *self, uint64_t number);
+    bool lingers;                 /* when its share is done, it stays for checkpoints until it is
+                                     asked to stop */
     struct rm_board_run *run;     /* stop, pause and checkpoint requests */
     struct rm_board_worker *slot; /* heartbeat, state, phases */
     struct rm_wake wake;          /* what it sleeps on */
@@ -56,9 +58,9 @@ struct rm_duty {
                                      (limiter.wake "poll", to compare with) */
 };
 
-/* Runs one duty until it is done, fails or is asked to stop (run->stop, SIGTERM). Sleeps on the
- * wake when it did nothing, twice checked; honours pause. Returns an enum rm_exit value. The caller
- * has called rm_duty_signals(). */
+/* Runs one duty until it is done (or longer: lingers), fails or is asked to stop (run->stop,
+ * SIGTERM). Sleeps on the wake when it did nothing, twice checked; honours pause. Returns an enum
+ * rm_exit value. The caller has called rm_duty_signals(). */
 int rm_duty_run(struct rm_duty *duty, struct rm_error *error);
 
 /* Runs several (1 .. RM_ROUND_MAX) in turn in this thread until all are done or a stop is asked

@@ -18,12 +18,18 @@ uint64_t rm_round_current(const struct rm_round *round)
     return rm_atomic_round_current(&round->current);
 }
 
+/* Where all have left, the last round stays the last: there is nobody to go on. */
 static bool advance_if_all(struct rm_round *round, uint64_t current)
 {
-    uint32_t participants = RM_PEEK(&round->participants);
-    for (uint32_t i = 0; i < participants; i++)
-        if (rm_atomic_round_arrived(&round->arrived[i]) < current)
+    uint32_t participants = RM_PEEK(&round->participants), left = 0;
+    for (uint32_t i = 0; i < participants; i++) {
+        const uint64_t arrived = rm_atomic_round_arrived(&round->arrived[i]);
+        if (arrived < current)
             return false;
+        left += arrived == LEFT;
+    }
+    if (left == participants)
+        return false;
     RM_FAULT("round.advance.before");
     return rm_atomic_round_advance(&round->current, current);
 }
@@ -44,6 +50,13 @@ bool rm_round_leave(struct rm_round *round, uint32_t who)
     uint64_t current = rm_atomic_round_current(&round->current);
     rm_atomic_round_arrive(&round->arrived[who], LEFT);
     return advance_if_all(round, current);
+}
+
+void rm_round_come_back(struct rm_round *round, uint32_t who, bool arrived)
+{
+    const uint64_t current = rm_atomic_round_current(&round->current);
+    if (RM_PEEK(&round->arrived[who]) == LEFT)
+        RM_POKE(&round->arrived[who], arrived ? current : current - 1);
 }
 
 bool rm_round_settle(struct rm_round *round)

@@ -31,8 +31,12 @@ uint64_t rm_round_current(const struct rm_round *round);
 bool rm_round_arrive(struct rm_round *round, uint32_t who);
 
 /* A participant leaves for good (its work is done): it counts as arrived in every later round.
- * Returns true if that advanced the round. */
+ * Returns true if that advanced the round; the last one to leave does not. */
 bool rm_round_leave(struct rm_round *round, uint32_t who);
+
+/* One that left in the current round takes part again, with its share of it done or still to do:
+ * when a run that had come to its end goes on. Before anybody works. */
+void rm_round_come_back(struct rm_round *round, uint32_t who, bool arrived);
 
 /* Advances the round if all have arrived in it: for the supervisor, when a participant died between
  * arriving and advancing. Nobody arrives by this. Returns true if it advanced. */

@@ -68,6 +68,26 @@ static void settling_advances_what_is_complete_and_arrives_for_nobody(void **sta
     assert_int_equal(rm_round_current(&barrier), 2);
 }
 
+static void who_left_last_leaves_the_round_and_all_come_back_to_it(void **state)
+{
+    (void)state;
+    rm_round_init(&barrier, 2);
+    assert_false(rm_round_arrive(&barrier, 0));
+    assert_true(rm_round_arrive(&barrier, 1));
+    assert_false(rm_round_leave(&barrier, 0));
+    assert_false(rm_round_leave(&barrier, 1));
+    assert_false(rm_round_settle(&barrier));
+    assert_int_equal(rm_round_current(&barrier), 2);
+    rm_round_come_back(&barrier, 0, false);
+    rm_round_come_back(&barrier, 1, true);
+    assert_false(rm_round_arrive(&barrier, 1)); /* it has done its share already */
+    assert_true(rm_round_arrive(&barrier, 0));
+    assert_int_equal(rm_round_current(&barrier), 3);
+    rm_round_come_back(&barrier, 0, false); /* it never left */
+    assert_false(rm_round_arrive(&barrier, 1));
+    assert_true(rm_round_arrive(&barrier, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -75,6 +95,7 @@ int main(void)
         cmocka_unit_test(one_alone_always_advances),
         cmocka_unit_test(who_left_is_not_waited_for),
         cmocka_unit_test(who_died_after_arriving_completes_it_when_back),
+        cmocka_unit_test(who_left_last_leaves_the_round_and_all_come_back_to_it),
         cmocka_unit_test(settling_advances_what_is_complete_and_arrives_for_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,6 +119,8 @@ static int open_method(struct rm_learner *l, struct rm_error *error)
         rc = open_backend(l, &choice, &wish, error);
     if (!rc)
         rc = make_method(l, error);
+    if (rc == -EIO && choice.device && choice.asked_for)
+        return RM_LEARNER_DEVICE_FAILED;
     if (!rc || !choice.device || choice.asked_for)
         return rc;
     close_method(l);

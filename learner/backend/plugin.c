@@ -65,7 +65,8 @@ int rm_plugin_open(const struct rm_backend_plugin **plugin, struct rm_error *err
     if (!object)
         return rm_fail(error, -ELIBACC, "%s", dlerror());
     const struct rm_backend_plugin *p = dlsym(object, RM_PLUGIN_SYMBOL);
-    if (!p || p->api != RM_PLUGIN_API || p->backend != RM_BACKEND_API) {
+    if (!p || p->api != RM_PLUGIN_API || p->backend != RM_BACKEND_API ||
+        p->layout != RM_PLUGIN_LAYOUT) {
         rm_fail(error, -EPROTO, "%s is not of this version of Ringmaster: install both together",
                 found);
         dlclose(object);

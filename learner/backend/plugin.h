@@ -8,14 +8,17 @@
 
 #include "config/compute.h"
 #include "learner/backend/backend.h"
+#include "learner/backend/device.h"
 #include "shm/base/error.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Goes up with every change of backend.h or device.h that a plugin can see. */
+/* Goes up with every change of backend.h or device.h that a plugin can see; the tables' sizes are
+ * compared besides. */
 #define RM_PLUGIN_API    1u
+#define RM_PLUGIN_LAYOUT (sizeof(struct rm_backend_ops) << 16 | sizeof(struct rm_device_ops))
 #define RM_PLUGIN_SYMBOL "ringmaster_backend_plugin"
 
 struct rm_device_info {
@@ -38,6 +41,7 @@ struct rm_device_spec {
 struct rm_backend_plugin {
     uint32_t api;     /* RM_PLUGIN_API */
     uint32_t backend; /* RM_BACKEND_API */
+    size_t layout;    /* RM_PLUGIN_LAYOUT */
     const char *name; /* "cuda 13.0" */
 
     /* Fills up to `room` devices and says in *count how many there are. 0 with none too; an error

@@ -199,6 +199,17 @@ static struct rm_backend_ops operations_table(void)
 static const struct rm_device_ops device_ops = device_table();
 static const struct rm_backend_ops ops = operations_table();
 
+static bool make_sums(struct rm_cuda *c)
+{
+    struct rm_backend *b = &c->backend;
+    c->partials = static_cast<decltype(c->partials)>(
+        rm_cuda_alloc(b, RM_CUDA_PARTIALS * sizeof *c->partials, NULL));
+    c->sums = static_cast<double *>(rm_cuda_alloc(b, RM_CUDA_SUMS * sizeof *c->sums, NULL));
+    c->host_sums =
+        static_cast<double *>(rm_cuda_alloc_host(b, RM_CUDA_SUMS * sizeof *c->host_sums, NULL));
+    return c->partials && c->sums && c->host_sums;
+}
+
 static int create(struct rm_backend **backend, const struct rm_device_spec *spec,
                   struct rm_error *error)
 {
@@ -219,15 +230,10 @@ static int create(struct rm_backend **backend, const struct rm_device_spec *spec
                     RM_CUDA(c, cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
         for (int i = 0; i < RM_DEVICE_STREAMS && made; i++)
             made = RM_CUDA(c, cudaStreamCreateWithFlags(&c->streams[i], cudaStreamNonBlocking));
-        made = made && rm_cuda_products_create(c) &&
-               RM_CUDA(c, cudaMalloc(&c->partials, RM_CUDA_PARTIALS * sizeof *c->partials)) &&
-               RM_CUDA(c, cudaMalloc(&c->sums, RM_CUDA_SUMS * sizeof *c->sums)) &&
-               RM_CUDA(c, cudaHostAlloc(&c->host_sums, RM_CUDA_SUMS * sizeof *c->host_sums,
-                                        cudaHostAllocDefault));
-        if (!made) {
-            failed(&c->backend, error);
-            rc = -EIO;
-        }
+        made = made && rm_cuda_products_create(c) && make_sums(c);
+        if (!made)
+            rc = failed(&c->backend, error) ? -EIO
+                                            : rm_fail(error, -ENOMEM, "%s", shortage(&c->backend));
     }
     if (rc) {
         destroy(&c->backend);
@@ -243,6 +249,6 @@ extern "C" {
 extern const struct rm_backend_plugin ringmaster_backend_plugin
     __attribute__((visibility("default")));
 const struct rm_backend_plugin ringmaster_backend_plugin = {
-    RM_PLUGIN_API, RM_BACKEND_API, "cuda", devices, create,
+    RM_PLUGIN_API, RM_BACKEND_API, RM_PLUGIN_LAYOUT, "cuda", devices, create,
 };
 }

@@ -1,3 +1,4 @@
+#include "learner/backend/cuda/memory.h"
 #include "learner/backend/cuda/product.h"
 
 #include <stdlib.h>
@@ -224,8 +225,8 @@ bool rm_cuda_products_create(struct rm_cuda *c)
         return rm_cuda_ok(c, cudaErrorMemoryAllocation, "products");
     c->products = p;
     p->workspace_bytes = c->info.major >= 9 ? WORKSPACE_HOPPER : WORKSPACE;
-    return RM_BLAS(c, cublasLtCreate(&p->library)) &&
-           RM_CUDA(c, cudaMalloc(&p->workspace, p->workspace_bytes));
+    p->workspace = rm_cuda_alloc(&c->backend, p->workspace_bytes, NULL);
+    return p->workspace && RM_BLAS(c, cublasLtCreate(&p->library));
 }
 
 void rm_cuda_products_destroy(struct rm_cuda *c)

@@ -17,6 +17,8 @@
 #define HOLD_MAX_NS (120 * RM_NS_PER_S)
 
 static void begin(struct rm_daemon *daemon);
+static void hold(struct rm_daemon *daemon);
+static void write_it(struct rm_daemon *daemon);
 static void look(uv_timer_t *timer);
 
 static struct rm_checkpointer *of(struct rm_daemon *daemon)
@@ -69,6 +71,48 @@ static void tell(struct rm_daemon *daemon, bool made)
                               "step", (json_int_t)c->facts.step, "reason", c->why));
 }
 
+static void remove_rest(uv_work_t *work)
+{
+    struct rm_checkpointer *c = &((struct rm_daemon *)work->data)->checkpoint;
+    for (uint64_t n = c->removing_first; n <= c->removing_last; n++)
+        rm_checkpoint_abandon(c->run_directory, n); /* those that were made have nothing left */
+}
+
+static void rest_removed(uv_work_t *work, int status);
+
+/* Removing files can wait for the disk, so a thread does it. */
+static void remove_abandoned(struct rm_daemon *daemon)
+{
+    struct rm_checkpointer *c = of(daemon);
+    if (c->removing_first || !c->remove_first)
+        return;
+    c->removing_first = c->remove_first;
+    c->removing_last = c->remove_last;
+    c->remove_first = 0;
+    c->removal.data = daemon;
+    if (uv_queue_work(&daemon->loop, &c->removal, remove_rest, rest_removed) < 0) {
+        remove_rest(&c->removal);
+        c->removing_first = 0;
+    }
+}
+
+static void rest_removed(uv_work_t *work, int status)
+{
+    struct rm_daemon *daemon = work->data;
+    (void)status;
+    of(daemon)->removing_first = 0;
+    remove_abandoned(daemon);
+}
+
+static void abandon(struct rm_daemon *daemon)
+{
+    struct rm_checkpointer *c = of(daemon);
+    if (!c->remove_first)
+        c->remove_first = c->number;
+    c->remove_last = c->number;
+    remove_abandoned(daemon);
+}
+
 static void finish(struct rm_daemon *daemon, const char *why)
 {
     struct rm_checkpointer *c = of(daemon);
@@ -83,7 +127,7 @@ static void finish(struct rm_daemon *daemon, const char *why)
         c->updates = c->facts.updates;
     } else {
         c->failed++;
-        rm_checkpoint_abandon(c->run_directory, c->number);
+        abandon(daemon);
     }
     c->due_ns = rm_now_ns() + (uint64_t)(interval * 1e9);
     tell(daemon, made);
@@ -114,7 +158,7 @@ static void release(struct rm_daemon *daemon)
 static void give_up(struct rm_daemon *daemon, const char *why)
 {
     struct rm_checkpointer *c = of(daemon);
-    if (c->stage == RM_CHECKPOINT_HOLDING)
+    if (c->stage == RM_CHECKPOINT_HOLDING || c->stage == RM_CHECKPOINT_COPYING)
         release(daemon);
     rm_state_destroy(c->shared);
     c->shared = NULL;
@@ -134,6 +178,24 @@ void rm_daemon_cancel_checkpoint(struct rm_daemon *daemon, const char *why)
 }
 
 /* --- threads --------------------------------------------------------------------------------- */
+
+static void make_folder(uv_work_t *work)
+{
+    struct rm_checkpointer *c = &((struct rm_daemon *)work->data)->checkpoint;
+    c->rc = rm_checkpoint_begin(c->run_directory, c->number, &c->error);
+}
+
+/* Rings have many megabytes, and what they are copied into is made by the page. */
+static void copy_shared(uv_work_t *work)
+{
+    struct rm_daemon *daemon = work->data;
+    struct rm_checkpointer *c = of(daemon);
+    c->rc = rm_state_create(&c->shared, &c->error);
+    if (c->rc == 0) {
+        rm_session_state(&daemon->session, c->shared);
+        c->rc = rm_state_end(c->shared, &c->error);
+    }
+}
 
 static void write_shared(uv_work_t *work)
 {
@@ -165,11 +227,15 @@ static void worked(uv_work_t *work, int status)
     (void)status;
     c->working = false;
     if (c->rc)
-        finish(daemon, c->error.text);
+        give_up(daemon, c->error.text);
     else if (c->stage == RM_CHECKPOINT_SEALING)
         finish(daemon, "");
     else if (c->cancelled)
-        finish(daemon, "the run is ending");
+        give_up(daemon, "the run is ending");
+    else if (c->stage == RM_CHECKPOINT_BEGINNING)
+        hold(daemon);
+    else if (c->stage == RM_CHECKPOINT_COPYING)
+        write_it(daemon);
     /* else the timer looks whether the workers have written theirs */
 }
 
@@ -245,25 +311,24 @@ static void note_facts(struct rm_daemon *daemon)
     snprintf(c->facts.run, sizeof c->facts.run, "%.47s", daemon->session.experiment.name);
 }
 
-static void copy_shared(struct rm_daemon *daemon)
+static void write_it(struct rm_daemon *daemon)
 {
     struct rm_checkpointer *c = of(daemon);
-    struct rm_error error = {""};
-    note_facts(daemon);
-    int rc = c->facts.config ? rm_state_create(&c->shared, &error)
-                             : rm_fail(&error, -ENOMEM, "no memory for the configuration");
-    if (rc == 0) {
-        rm_session_state(&daemon->session, c->shared);
-        rc = rm_state_end(c->shared, &error);
-    }
-    if (rc) {
-        give_up(daemon, error.text);
-        return;
-    }
     release(daemon);
     c->stage = RM_CHECKPOINT_WRITING;
     uv_timer_start(&c->timer, look, WRITING_MS, WRITING_MS);
     have_done(daemon, write_shared);
+}
+
+static void copy_it(struct rm_daemon *daemon)
+{
+    note_facts(daemon);
+    if (!of(daemon)->facts.config) {
+        give_up(daemon, "no memory for the configuration");
+        return;
+    }
+    of(daemon)->stage = RM_CHECKPOINT_COPYING;
+    have_done(daemon, copy_shared);
 }
 
 /* All of them have the number in this word. */
@@ -294,7 +359,7 @@ static void look_at_holding(struct rm_daemon *daemon, uint64_t now)
     if (why)
         give_up(daemon, why);
     else if (all_have(daemon, offsetof(struct rm_board_worker, checkpoint_held)))
-        copy_shared(daemon);
+        copy_it(daemon);
     else if (now - c->asked_ns > HOLD_MAX_NS)
         give_up(daemon, "not everybody came to the end of a turn");
 }
@@ -338,23 +403,26 @@ static void look(uv_timer_t *timer)
     }
 }
 
-static void begin(struct rm_daemon *daemon)
+/* Everybody comes to the end of a turn. */
+static void hold(struct rm_daemon *daemon)
 {
     struct rm_checkpointer *c = of(daemon);
-    struct rm_error error = {""};
-    c->number++;
     c->asked_ns = rm_now_ns();
-    c->cancelled = false;
-    c->stage = RM_CHECKPOINT_WRITING; /* nobody holds yet */
-    if (rm_checkpoint_begin(c->run_directory, c->number, &error)) {
-        give_up(daemon, error.text);
-        return;
-    }
     c->stage = RM_CHECKPOINT_HOLDING;
     rm_duty_hold_all(run_of(daemon), c->number);
     rm_daemon_wake_all(daemon);
-    c->timer.data = daemon;
     uv_timer_start(&c->timer, look, HOLDING_MS, HOLDING_MS);
+}
+
+static void begin(struct rm_daemon *daemon)
+{
+    struct rm_checkpointer *c = of(daemon);
+    c->number++;
+    c->cancelled = false;
+    c->stage = RM_CHECKPOINT_BEGINNING;
+    c->timer.data = daemon;
+    uv_timer_start(&c->timer, look, WRITING_MS, WRITING_MS);
+    have_done(daemon, make_folder);
 }
 
 /* --- asking ---------------------------------------------------------------------------------- */

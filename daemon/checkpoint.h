@@ -23,7 +23,9 @@ struct rm_daemon;
 
 enum rm_checkpoint_stage {
     RM_CHECKPOINT_IDLE = 0,
+    RM_CHECKPOINT_BEGINNING, /* its folder is made */
     RM_CHECKPOINT_HOLDING,
+    RM_CHECKPOINT_COPYING, /* what is shared, while all of them hold */
     RM_CHECKPOINT_WRITING,
     RM_CHECKPOINT_SEALING,
 };
@@ -53,6 +55,9 @@ struct rm_checkpointer {
     int rc;
     struct rm_error error;
     uv_work_t work;
+    uv_work_t removal;                      /* of what is left of those that were given up */
+    uint64_t remove_first, remove_last;     /* their numbers, and of others that are made */
+    uint64_t removing_first, removing_last; /* those that a thread has in hand; 0: none */
     uv_timer_t timer;
 };
 

@@ -209,6 +209,7 @@ static const struct rm_field metrics_fields[] = {
     {"time_s", RM_FIELD_NUMBER, true, "seconds that the run has taken, as in metrics.csv"},
     {"policies", RM_FIELD_ARRAY, true, "per policy: name, values"},
     {"workers", RM_FIELD_ARRAY, true, "per worker: name, role, values"},
+    {"loop", RM_FIELD_OBJECT, true, "turns of the daemon's event loop, as in status"},
     {"definitions", RM_FIELD_OBJECT, false, "per kind of block, what each value is"},
     FIELDS_END};
 

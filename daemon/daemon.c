@@ -29,6 +29,7 @@ static void take_checkpoint(struct rm_daemon *daemon)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct rm_daemon *daemon = handle->data;
+    rm_stall_interrupted(&daemon->stall);
     if (number == SIGHUP) {
         rm_daemon_reload(daemon);
         return;
@@ -241,7 +242,7 @@ static void close_all(struct rm_daemon *daemon)
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     uv_loop_close(&daemon->loop);
     rm_metrics_close(&daemon->metrics);
-    rm_kept_free(&daemon->kept);
+    rm_kept_close(&daemon->kept);
     rm_session_close(&daemon->session);
     if (daemon->log.fd >= 0)
         close(daemon->log.fd);
@@ -261,6 +262,19 @@ static void write_summary(struct rm_daemon *daemon)
         rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
 }
 
+static void nothing(uv_work_t *work)
+{
+    (void)work;
+}
+
+/* The threads that do what may wait for the disk. Who asks for the first one waits for all of them
+ * to be there: not in the middle of a run. */
+static void start_threads(struct rm_daemon *daemon)
+{
+    static uv_work_t first;
+    uv_queue_work(&daemon->loop, &first, nothing, NULL);
+}
+
 static int run(struct rm_daemon *daemon, struct rm_error *error)
 {
     const struct rm_experiment *e = &daemon->session.experiment;
@@ -276,6 +290,7 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     rm_daemon_keep_session(daemon);
     rm_daemon_restore_settings(daemon);
     rm_daemon_open_checkpoints(daemon);
+    start_threads(daemon);
     rm_daemon_start_workers(daemon);
     rm_daemon_arm(daemon);
     while (daemon->life != RM_LIFE_OVER)
@@ -302,6 +317,7 @@ static struct rm_daemon *create(const struct rm_daemon_options *options, struct 
         return NULL;
     }
     daemon->options = *options;
+    rm_kept_init(&daemon->kept);
     daemon->place.lock_fd = daemon->place.listen_fd = -1;
     daemon->metrics.csv_fd = daemon->metrics.board.fd = -1;
     daemon->log = (struct rm_log){.fd = -1,

@@ -8,83 +8,129 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define FILE_NAME "settings.json"
+#define FILE_NAME  "settings.jsonl"
+#define LINE_BYTES 4096
 
-static void place(char *path, size_t size, const char *directory, const char *suffix)
+void rm_kept_init(struct rm_kept *kept)
 {
-    snprintf(path, size, "%.*s/" FILE_NAME "%s", PATH_MAX - 64, directory, suffix);
+    *kept = (struct rm_kept){.fd = -1};
 }
 
-int rm_kept_read(struct rm_kept *kept, const char *directory, struct rm_error *error)
-{
-    char path[PATH_MAX];
-    json_error_t where;
-
-    rm_kept_free(kept);
-    place(path, sizeof path, directory, "");
-    if (access(path, F_OK) < 0)
-        return 0;
-    kept->settings = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
-    if (json_is_object(kept->settings))
-        return 0;
-    rm_kept_free(kept);
-    return rm_fail(error, -EPROTO, "%s is damaged, nothing of it is kept: %s", path, where.text);
-}
-
-int rm_kept_write(const struct rm_kept *kept, const char *directory, struct rm_error *error)
-{
-    char path[PATH_MAX], fresh[PATH_MAX];
-    char *text = rm_json_dump(kept->settings, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    int rc = 0;
-
-    place(path, sizeof path, directory, "");
-    place(fresh, sizeof fresh, directory, ".new");
-    if (!text)
-        return rm_fail(error, -ENOMEM, "%s: out of memory", path);
-    const size_t bytes = strlen(text);
-    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0 || write(fd, text, bytes) != (ssize_t)bytes)
-        rc = errno ? -errno : -EIO;
-    if (fd >= 0 && close(fd) < 0 && rc == 0)
-        rc = -errno;
-    if (rc == 0 && rename(fresh, path) < 0)
-        rc = -errno;
-    free(text);
-    if (rc == 0)
-        return 0;
-    unlink(fresh);
-    return rm_fail(error, rc, "cannot write %s: %s", path, strerror(-rc));
-}
-
-void rm_kept_free(struct rm_kept *kept)
+void rm_kept_close(struct rm_kept *kept)
 {
     json_decref(kept->settings);
-    kept->settings = NULL;
+    if (kept->fd >= 0)
+        close(kept->fd);
+    rm_kept_init(kept);
 }
 
-int rm_kept_note(struct rm_kept *kept, const char *path, const struct rm_kept_setting *s)
+/* --- reading --------------------------------------------------------------------------------- */
+
+/* False when the line says nothing. */
+static bool take_line(struct rm_kept *kept, const char *line)
+{
+    json_t *entry = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+    const char *path = json_string_value(json_object_get(entry, "key"));
+    bool good = path != NULL;
+
+    if (!kept->settings)
+        kept->settings = json_object();
+    if (good && json_is_true(json_object_get(entry, "dropped")))
+        json_object_del(kept->settings, path);
+    else if (good)
+        good = json_object_get(entry, "value") && json_object_set(kept->settings, path, entry) == 0;
+    json_decref(entry);
+    return good;
+}
+
+int rm_kept_open(struct rm_kept *kept, const char *directory, struct rm_error *error)
+{
+    char path[PATH_MAX], line[LINE_BYTES];
+    unsigned damaged = 0;
+
+    rm_kept_close(kept);
+    snprintf(path, sizeof path, "%.*s/" FILE_NAME, PATH_MAX - 64, directory);
+    FILE *in = fopen(path, "re");
+    while (in && fgets(line, sizeof line, in))
+        damaged += line[0] != '\n' && !take_line(kept, line);
+    if (in)
+        fclose(in);
+    kept->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (kept->fd < 0)
+        return rm_fail(error, -errno, "cannot open %s: %s", path, strerror(errno));
+    return damaged ? rm_fail(error, -EPROTO, "%s: %u lines are damaged and count as nothing", path,
+                             damaged)
+                   : 0;
+}
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+/* The whole line, or nothing of it. */
+static int append(struct rm_kept *kept, const json_t *entry, struct rm_error *error)
+{
+    char *text = rm_json_dump(entry, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    struct stat before;
+    int rc = 0;
+
+    if (!text)
+        return rm_fail(error, -ENOMEM, FILE_NAME ": out of memory");
+    /* Empty lines are none; one before keeps what an earlier daemon left half-written apart. */
+    const int bytes =
+        kept->fd < 0 || fstat(kept->fd, &before) < 0 ? -1 : dprintf(kept->fd, "\n%s\n", text);
+    if (kept->fd >= 0 && bytes != (int)strlen(text) + 2) {
+        rc = rm_fail(error, -EIO, FILE_NAME ": cannot be written: %s", strerror(errno));
+        if (bytes >= 0 && ftruncate(kept->fd, before.st_size) < 0)
+            rc = -EIO;
+    }
+    free(text);
+    return rc;
+}
+
+int rm_kept_note(struct rm_kept *kept, const char *path, const struct rm_kept_setting *s,
+                 struct rm_error *error)
 {
     if (!kept->settings)
         kept->settings = json_object();
-    json_t *setting =
-        json_pack("{s:O,s:O,s:b,s:I,s:I}", "value", s->value, "configuration", s->configuration,
-                  "keep", s->keep, "user", (json_int_t)s->user, "time", (json_int_t)time(NULL));
-    return setting && json_object_set_new(kept->settings, path, setting) == 0 ? 0 : -ENOMEM;
+    json_t *entry = json_pack("{s:s,s:O,s:O,s:b,s:I,s:I}", "key", path, "value", s->value,
+                              "configuration", s->configuration, "keep", s->keep, "user",
+                              (json_int_t)s->user, "time", (json_int_t)time(NULL));
+    json_t *before = json_incref(json_object_get(kept->settings, path));
+    int rc = entry && json_object_set(kept->settings, path, entry) == 0
+                 ? 0
+                 : rm_fail(error, -ENOMEM, "%s: out of memory", path);
+    if (rc == 0 && (rc = append(kept, entry, error)) < 0) {
+        if (before)
+            json_object_set(kept->settings, path, before); /* there is room: it was there */
+        else
+            json_object_del(kept->settings, path);
+    }
+    json_decref(before);
+    json_decref(entry);
+    return rc;
 }
 
-void rm_kept_drop(struct rm_kept *kept, const char *path)
+int rm_kept_drop(struct rm_kept *kept, const char *path, struct rm_error *error)
 {
-    json_object_del(kept->settings, path);
+    if (!json_object_get(kept->settings, path))
+        return 0;
+    json_t *entry = json_pack("{s:s,s:b}", "key", path, "dropped", 1);
+    const int rc =
+        entry ? append(kept, entry, error) : rm_fail(error, -ENOMEM, "%s: out of memory", path);
+    json_decref(entry);
+    if (rc == 0)
+        json_object_del(kept->settings, path);
+    return rc;
 }
 
 bool rm_kept_find(const struct rm_kept *kept, const char *path, struct rm_kept_setting *setting)
 {
     const json_t *found = json_object_get(kept->settings, path);
 
-    if (!json_object_get(found, "value"))
+    if (!found)
         return false;
     *setting = (struct rm_kept_setting){
         .value = json_object_get(found, "value"),

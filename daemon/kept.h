@@ -1,11 +1,13 @@
-/* kept: what was set while a run goes on, in RUN/settings.json, so that it can be set again after a
- * restart if that was asked for, and said to be gone if not.
+/* kept: what was set while a run goes on, in RUN/settings.jsonl, so that it can be set again after
+ * a restart if that was asked for, and said to be gone if not. One object a line, later ones count:
  *
- *   {"optimizer.learning_rate": {"value": 0.0001, "configuration": 0.001, "keep": true,
- *                                "user": 1000, "time": 1767322985}}
+ *   {"key": "optimizer.learning_rate", "value": 0.0001, "configuration": 0.001, "keep": true,
+ *    "user": 1000, "time": 1767322985}
+ *   {"key": "optimizer.learning_rate", "dropped": true}
  *
- * Written through a temporary file and renamed: whoever comes after a kill finds the whole of it.
- * The event loop's thread only; it does not wait for the disk. */
+ * Only ever appended to: a line is there, for whoever comes after a kill, when the write has
+ * returned, and nothing of it waits for the disk (replacing a file may, for its blocks). The event
+ * loop's thread only. */
 #ifndef RM_DAEMON_KEPT_H
 #define RM_DAEMON_KEPT_H
 
@@ -17,6 +19,7 @@
 
 struct rm_kept {
     json_t *settings; /* by path; NULL = nothing */
+    int fd;           /* -1 = not written down */
 };
 
 /* One of them. */
@@ -28,14 +31,18 @@ struct rm_kept_setting {
     double time; /* since 1970 */
 };
 
-/* Reads DIRECTORY/settings.json; none is nothing. -EPROTO: it is damaged, and counts as nothing. */
-int rm_kept_read(struct rm_kept *kept, const char *directory, struct rm_error *error);
-int rm_kept_write(const struct rm_kept *kept, const char *directory, struct rm_error *error);
-void rm_kept_free(struct rm_kept *kept);
+/* Nothing, and not written down. */
+void rm_kept_init(struct rm_kept *kept);
 
-/* Notes that `path` was set, now: `time` is not read. -ENOMEM. */
-int rm_kept_note(struct rm_kept *kept, const char *path, const struct rm_kept_setting *setting);
-void rm_kept_drop(struct rm_kept *kept, const char *path);
+/* Reads DIRECTORY/settings.jsonl, if it is there, and goes on with it. -EPROTO: lines of it are
+ * damaged and count as nothing, the others do not. */
+int rm_kept_open(struct rm_kept *kept, const char *directory, struct rm_error *error);
+void rm_kept_close(struct rm_kept *kept);
+
+/* Notes that `path` was set, now: `time` is not read. Nothing is noted on an error. */
+int rm_kept_note(struct rm_kept *kept, const char *path, const struct rm_kept_setting *setting,
+                 struct rm_error *error);
+int rm_kept_drop(struct rm_kept *kept, const char *path, struct rm_error *error);
 
 /* Is `path` noted? */
 bool rm_kept_find(const struct rm_kept *kept, const char *path, struct rm_kept_setting *setting);

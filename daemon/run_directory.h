@@ -3,7 +3,7 @@
  *   PARENT/NAME/20260131-235959/     and PARENT/NAME/latest -> it
  *     config.json                    the resolved configuration
  *     log.txt                        the journal, and what workers print
- *     settings.json                  what was set since (kept.h)
+ *     settings.jsonl                 what was set since (kept.h)
  *     metrics.csv                    a row every metrics.interval_s
  *     events.out.tfevents...         the same for TensorBoard
  *     summary.json                   how it ended

@@ -95,54 +95,36 @@ static bool below(const char *path, const char *key)
     return strncmp(path, key, length) == 0 && (!path[length] || path[length] == '.');
 }
 
-/* Notes all hot keys of `key` as they are wanted, or drops them. */
-static int note_all(struct rm_daemon *daemon, const struct rm_experiment *wanted, const char *key,
-                    bool back, bool keep, uid_t who)
+static int note_one(struct rm_daemon *daemon, const struct rm_experiment *wanted, const char *path,
+                    bool keep, uid_t who, struct rm_error *error)
 {
-    struct rm_error error;
-    int rc = 0;
-    for (size_t i = 0; i < rm_key_count && rc == 0; i++) {
-        const char *path = rm_keys[i].path;
-        if (rm_keys[i].hot == RM_COLD || !below(path, key))
-            continue;
-        if (back) {
-            rm_kept_drop(&daemon->kept, path);
-            continue;
-        }
-        json_t *value = rm_config_get(wanted, path, &error);
-        json_t *file = value_of_file(daemon, path, &error);
-        const struct rm_kept_setting setting = {
-            .value = value, .configuration = file, .keep = keep, .user = who};
-        rc = value && file ? rm_kept_note(&daemon->kept, path, &setting) : -ENOMEM;
-        json_decref(value);
-        json_decref(file);
-    }
+    json_t *value = rm_config_get(wanted, path, error);
+    json_t *file = value ? value_of_file(daemon, path, error) : NULL;
+    const struct rm_kept_setting setting = {
+        .value = value, .configuration = file, .keep = keep, .user = who};
+    const int rc = file ? rm_kept_note(&daemon->kept, path, &setting, error) : -ENOMEM;
+    json_decref(value);
+    json_decref(file);
     return rc;
 }
 
-/* What is noted for after a restart, in memory and in the run directory. With `keep` the change is
- * made only if that can be done. */
+/* Notes all hot keys of `key`, for after a restart. With `keep` the change is made only if that can
+ * be done. */
 static int note(struct rm_daemon *daemon, const struct rm_experiment *wanted, const char *key,
                 bool back, bool keep, uid_t who, struct rm_error *error)
 {
     struct rm_error why = {""};
-    json_t *before = json_copy(daemon->kept.settings); /* NULL when there was none */
-    int rc = daemon->kept.settings && !before ? -ENOMEM : 0;
+    int rc = 0;
+    for (size_t i = 0; i < rm_key_count && rc == 0; i++)
+        if (rm_keys[i].hot != RM_COLD && below(rm_keys[i].path, key))
+            rc = back ? rm_kept_drop(&daemon->kept, rm_keys[i].path, &why)
+                      : note_one(daemon, wanted, rm_keys[i].path, keep, who, &why);
     if (rc == 0)
-        rc = note_all(daemon, wanted, key, back, keep, who);
-    if (rc)
-        rm_fail(&why, rc, "%s: out of memory", key);
-    else if (daemon->kept.settings)
-        rc = rm_kept_write(&daemon->kept, daemon->directory.path, &why);
-    if (rc && keep) {
-        json_decref(daemon->kept.settings);
-        daemon->kept.settings = before;
-        return rm_fail(error, rc, "%s: nothing changed, because it cannot be kept: %s", key,
+        return 0;
+    if (keep || back)
+        return rm_fail(error, rc, "%s: nothing changed, because it cannot be written down: %s", key,
                        why.text);
-    }
-    json_decref(before);
-    if (rc)
-        rm_log(&daemon->log, RM_LOG_WARNING, "%s", why.text);
+    rm_log(&daemon->log, RM_LOG_WARNING, "%s", why.text);
     return 0;
 }
 
@@ -218,8 +200,8 @@ void rm_daemon_restore_settings(struct rm_daemon *daemon)
 {
     struct rm_error error = {""};
     struct rm_kept_setting setting;
-    bool changed = false, dropped = false;
-    if (rm_kept_read(&daemon->kept, daemon->directory.path, &error) < 0)
+    bool changed = false;
+    if (rm_kept_open(&daemon->kept, daemon->directory.path, &error) < 0)
         rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
     for (size_t i = 0; i < rm_key_count; i++) {
         const char *path = rm_keys[i].path;
@@ -235,11 +217,9 @@ void rm_daemon_restore_settings(struct rm_daemon *daemon)
                    "%s was set by user %u and %s: it is the configuration's again", path,
                    (unsigned)setting.user,
                    setting.keep ? "has another value there since" : "not to be kept");
-        rm_kept_drop(&daemon->kept, path);
-        dropped = true;
+        if (rm_kept_drop(&daemon->kept, path, &error) < 0)
+            rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
     }
-    if (dropped && rm_kept_write(&daemon->kept, daemon->directory.path, &error) < 0)
-        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
     if (changed || daemon->adopted) /* bounds of the limiters stand as the killed daemon had them */
         apply(daemon);
 }
@@ -252,6 +232,7 @@ static void hold_kept(struct rm_daemon *daemon, struct rm_experiment *wanted,
 {
     double now[RM_HOT_COUNT], values[RM_HOT_COUNT];
     struct rm_kept_setting setting;
+    struct rm_error error = {""};
     rm_config_hot_values(&daemon->session.experiment, now);
     memcpy(values, file_hot, sizeof values);
     for (size_t i = 0; i < rm_key_count; i++) {
@@ -260,8 +241,8 @@ static void hold_kept(struct rm_daemon *daemon, struct rm_experiment *wanted,
             continue;
         if (setting.keep && file_hot[hot] == daemon->file_hot[hot])
             values[hot] = now[hot];
-        else
-            rm_kept_drop(&daemon->kept, rm_keys[i].path);
+        else if (rm_kept_drop(&daemon->kept, rm_keys[i].path, &error) < 0)
+            rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
     }
     rm_config_apply_hot(wanted, values);
 }
@@ -291,8 +272,6 @@ void rm_daemon_reload(struct rm_daemon *daemon)
         return;
     }
     memcpy(daemon->file_hot, file_hot, sizeof file_hot);
-    if (daemon->kept.settings && rm_kept_write(&daemon->kept, daemon->directory.path, &error) < 0)
-        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
     if (c.cold_count)
         rm_log(&daemon->log, RM_LOG_WARNING,
                "reload: not applied, because it cannot change while the experiment runs: %s",

@@ -1,6 +1,7 @@
-/* Worker processes: how they are started, killed and reaped. Always fork and exec through libuv,
+/* Worker processes: how they are started, killed and reaped. Always fork and exec (child.h),
  * never a bare fork; the shared objects travel as descriptors under the numbers of shm/objects.h.
  */
+#include "daemon/child.h"
 #include "daemon/daemon.h"
 #include "daemon/libexec.h"
 
@@ -33,7 +34,7 @@ _Static_assert(sizeof roles / sizeof roles[0] == RM_ROLE_COUNT, "a program per r
 #define ARGUMENTS_MAX 12
 
 struct process {
-    uv_process_t handle;
+    struct rm_child child;
     struct rm_daemon *daemon;
     uint32_t index;
 };
@@ -48,9 +49,9 @@ int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error)
     return rm_libexec_find(daemon->libexec, sizeof daemon->libexec, error);
 }
 
-static void on_process_closed(uv_handle_t *handle)
+static void on_process_closed(struct rm_child *child)
 {
-    free(handle->data);
+    free(child); /* the first member of its struct process */
 }
 
 /* What was going on in other slots died with the process. */
@@ -96,20 +97,25 @@ static void count_faults(struct rm_daemon *daemon, uint32_t process)
     }
 }
 
-static void on_process_exit(uv_process_t *handle, int64_t status, int signal)
+static void on_process_exit(struct rm_child *child, int64_t status, int signal, int exec_errno)
 {
-    struct process *process = handle->data;
+    struct process *process = (struct process *)child;
     struct rm_daemon *daemon = process->daemon;
     uint32_t index = process->index;
     struct rm_board_worker *slot = &daemon->session.board.workers[index];
     struct rm_exit_report report = {.status = status, .signal = signal};
     char words[sizeof slot->error];
 
-    uv_close((uv_handle_t *)handle, on_process_closed);
+    rm_stall_interrupted(&daemon->stall); /* by SIGCHLD */
     /* The slot is nobody's now. */
     report.done = RM_PEEK(&slot->state) == RM_WORKER_DONE;
     memcpy(words, slot->error, sizeof words);
     words[sizeof words - 1] = '\0';
+    if (exec_errno) {
+        snprintf(words, sizeof words, "cannot be executed: %s", strerror(exec_errno));
+        if (exec_errno == ENOENT || exec_errno == EACCES || exec_errno == ENOEXEC)
+            report.status = RM_EXIT_NEVER;
+    }
     RM_POKE(&slot->pid, 0);
     if (!report.done)
         RM_RAISE(&slot->state, RM_WORKER_NONE);
@@ -146,31 +152,20 @@ static void prepare_slot(struct rm_board_worker *slot, uint64_t generation)
 }
 
 static int run_program(struct rm_daemon *daemon, struct process *process, const char *program,
-                       char **arguments)
+                       char **arguments, struct rm_error *error)
 {
-    int count = rm_fd_end(&daemon->session.objects);
-    uv_stdio_container_t *stdio = calloc((size_t)count, sizeof *stdio);
+    const int count = rm_fd_end(&daemon->session.objects);
     int *fds = calloc((size_t)count, sizeof *fds);
-    int rc = UV_ENOMEM;
-    if (stdio && fds) {
-        /* Nothing to read; what workers print goes to the journal's file as it comes, so that it is
-         * there even if both die. */
-        int log_fd = daemon->log.fd >= 0 ? daemon->log.fd : STDERR_FILENO;
-        stdio[0].flags = UV_IGNORE;
-        for (int i = 1; i < RM_FD_BOARD; i++)
-            stdio[i] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = log_fd};
-        rm_session_fds(&daemon->session, fds, (uint32_t)(count - RM_FD_BOARD));
-        for (int i = RM_FD_BOARD; i < count; i++)
-            stdio[i] =
-                (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = fds[i - RM_FD_BOARD]};
-        uv_process_options_t options = {.exit_cb = on_process_exit,
-                                        .file = program,
-                                        .args = arguments,
-                                        .stdio_count = count,
-                                        .stdio = stdio};
-        rc = uv_spawn(&daemon->loop, &process->handle, &options);
-    }
-    free(stdio);
+    if (!fds)
+        return rm_fail(error, -ENOMEM, "%s: out of memory", program);
+    /* Nothing to read; what workers print goes to the journal's file as it comes, so that it is
+     * there even if both die. */
+    fds[0] = -1;
+    for (int i = 1; i < RM_FD_BOARD; i++)
+        fds[i] = daemon->log.fd >= 0 ? daemon->log.fd : STDERR_FILENO;
+    rm_session_fds(&daemon->session, fds + RM_FD_BOARD, (uint32_t)(count - RM_FD_BOARD));
+    const int rc =
+        rm_child_start(&process->child, &daemon->loop, program, arguments, fds, count, error);
     free(fds);
     return rc;
 }
@@ -215,17 +210,18 @@ static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_erro
         return rm_fail(error, -ENOMEM, "out of memory");
     process->daemon = daemon;
     process->index = index;
-    process->handle.data = process;
+    process->child.on_exit = on_process_exit;
+    process->child.on_closed = on_process_closed;
     prepare_slot(slot, generation);
-    int rc = run_program(daemon, process, program, arguments);
+    int rc = run_program(daemon, process, program, arguments, error);
     if (rc < 0) {
-        uv_close((uv_handle_t *)&process->handle, on_process_closed);
-        return rm_fail(error, rc, "%s: %s", program, uv_strerror(rc));
+        free(process);
+        return rc;
     }
-    RM_POKE(&slot->pid, (uint32_t)process->handle.pid);
+    RM_POKE(&slot->pid, (uint32_t)process->child.pid);
     if (daemon->session.experiment.actor.pin && role == RM_ROLE_ACTOR)
-        pin(process->handle.pid, RM_PEEK(&slot->index));
-    return process->handle.pid;
+        pin(process->child.pid, RM_PEEK(&slot->index));
+    return process->child.pid;
 }
 
 static void send_signal(void *user, uint32_t index, int pid, int number)

@@ -11,7 +11,7 @@
  *   policies[]        {name, agents[], env_steps, updates, ..}: see policy()
  *   workers[]         {name, role, index, pid, state, supervisor, generation, deaths, ..}: see
  * worker() control           {clients, requests, refusals, slow_closed, events_lost}
- *   loop              {turns, stall_max_ms}: of the daemon's event loop, and the longest turn
+ *   loop              {turns, slept, stall_max_ms, ...}: of the daemon's event loop (stall.h)
  *
  * A number that is not known is null. */
 #include "daemon/daemon.h"
@@ -221,6 +221,14 @@ static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
     return o;
 }
 
+static json_t *loop(const struct rm_stall *stall)
+{
+    return json_pack("{s:o,s:o,s:f,s:f,s:f}", "turns", count(stall->turns), "slept",
+                     count(stall->slept), "stall_max_ms", (double)stall->max_ns / 1e6,
+                     "clock_max_ms", (double)stall->max_clock_ns / 1e6, "work_max_ms",
+                     (double)stall->max_worked_ns / 1e6);
+}
+
 /* What a killed daemon left. */
 static json_t *adopted(const struct rm_daemon *daemon)
 {
@@ -305,10 +313,7 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
                                       "slow_closed", count(c.slow_closed), "events_lost",
                                       count(c.events_lost)));
     }
-    json_object_set_new(o, "loop",
-                        json_pack("{s:o,s:f,s:f}", "turns", count(daemon->stall.turns),
-                                  "stall_max_ms", (double)daemon->stall.max_ns / 1e6, "work_max_ms",
-                                  (double)daemon->stall.max_worked_ns / 1e6));
+    json_object_set_new(o, "loop", loop(&daemon->stall));
     return rm_json_whole(o, mark);
 }
 
@@ -352,9 +357,9 @@ json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe)
             json_pack("{s:s,s:s,s:o}", "name", board->workers[w].name, "role",
                       rm_role_name(RM_PEEK(&board->workers[w].role)), "values",
                       values(rm_worker_metrics, rm_worker_metric_count, &board->workers[w])));
-    json_t *o = json_pack("{s:f,s:o,s:o}", "time_s",
-                          daemon->metrics.before_s + seconds(rm_now_ns() - daemon->started_ns),
-                          "policies", policies, "workers", workers);
+    const double time_s = daemon->metrics.before_s + seconds(rm_now_ns() - daemon->started_ns);
+    json_t *o = json_pack("{s:f,s:o,s:o,s:o}", "time_s", time_s, "policies", policies, "workers",
+                          workers, "loop", loop(&daemon->stall));
     if (describe && o)
         json_object_set_new(o, "definitions",
                             json_pack("{s:o,s:o}", "policies",

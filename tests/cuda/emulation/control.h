@@ -7,6 +7,7 @@
  *   RM_EMULATED_DEVICES  how many devices there are (1)
  *   RM_EMULATED_MEMORY   bytes of each (4294967296)
  *   RM_EMULATED_POISON   hexadecimal word that fresh memory is filled with (7fc0dead, a NaN)
+ *   RM_EMULATED_GUARD    0: the host may touch the device's memory (it gets SIGSEGV else)
  *   RM_EMULATED_FAULT    errors to give: CALL:CODE@N[,...]: the Nth CALL gives CODE; N+ is from the
  *                        Nth on. CALL: a function's name, `launch` for kernels, or `any`. */
 #ifndef RM_TESTS_CUDA_EMULATION_CONTROL_H
@@ -44,8 +45,8 @@ int rm_emulated_fault(const char *faults);
 /* What the device found wrong, in words: kernel, block, thread; "" if nothing. */
 const char *rm_emulated_complaint(void);
 
-/* A new process as far as the device goes: the sticky error, faults and complaints are forgotten.
- * Nothing may be left allocated; what is left is freed and counted in the return value. */
+/* A new process as far as the device goes: errors, faults, complaints, counts, and work that waits
+ * are forgotten, memory, streams, events and graphs freed. Returns how many of these were left. */
 uint64_t rm_emulated_reset(void);
 
 #ifdef __cplusplus

@@ -26,6 +26,15 @@ bool is_event(cudaEvent_t e)
 }
 } // namespace
 
+uint64_t rm_emulated::forget_events()
+{
+    const uint64_t left = events().size();
+    for (CUevent_st *e : events())
+        delete e;
+    events().clear();
+    return left;
+}
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     RM_CALL("cudaEventCreateWithFlags");

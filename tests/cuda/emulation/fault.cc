@@ -138,6 +138,14 @@ cudaError_t complain(cudaError_t error, const std::string &why)
     fprintf(stderr, "emulated device: %s\n", why.c_str());
     return error;
 }
+
+void forget_errors()
+{
+    sticky = cudaSuccess;
+    complaint.clear();
+    faults().clear();
+    mine().last = cudaSuccess;
+}
 } // namespace rm_emulated
 
 using namespace rm_emulated;
@@ -170,14 +178,3 @@ RM_EXPORT int rm_emulated_fault(const char *text)
         faults() = list;
     return rc;
 }
-
-namespace rm_emulated
-{
-void forget_errors()
-{
-    sticky = cudaSuccess;
-    complaint.clear();
-    faults().clear();
-    mine().last = cudaSuccess;
-}
-} // namespace rm_emulated

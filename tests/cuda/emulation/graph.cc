@@ -87,6 +87,19 @@ void run(const CUgraph_st &g)
 }
 } // namespace
 
+uint64_t forget_graphs()
+{
+    const uint64_t left = graphs().size() + execs().size();
+    for (CUgraph_st *g : graphs())
+        delete g;
+    for (CUgraphExec_st *e : execs())
+        delete e;
+    graphs().clear();
+    execs().clear();
+    captures().clear();
+    return left;
+}
+
 cudaError_t unsafe_in_capture()
 {
     for (const auto &c : captures())

@@ -44,6 +44,11 @@ std::string wrong_pointer(const kernel_launch &l, int device)
         if (!w.empty())
             return format("kernel %s: pointer %zu of its arguments: ", l.name, i + 1) + w;
     }
+    for (const uint64_t word : l.words) {
+        const std::string w = wrong_word(word, device);
+        if (!w.empty())
+            return format("kernel %s: within its arguments: ", l.name) + w;
+    }
     return "";
 }
 } // namespace

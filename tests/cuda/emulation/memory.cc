@@ -48,13 +48,14 @@ arena &arena_of(int device)
     arena &a = arenas[device];
     if (!a.at) {
         a.bytes = round_up(set().memory * 2 + (1u << 20), 4096);
-        void *p = mmap(nullptr, a.bytes, PROT_READ | PROT_WRITE,
+        void *p = mmap(nullptr, a.bytes, set().guard ? PROT_NONE : PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) {
             perror("emulated device: address range");
             abort();
         }
         a.at = static_cast<char *>(p);
+        madvise(p, a.bytes, MADV_HUGEPAGE); /* few entries for mprotect() to change */
     }
     return a;
 }
@@ -80,6 +81,15 @@ char *take(arena &a, int device, size_t room)
 void keep(const memory &m)
 {
     pieces[m.at + m.bytes] = m;
+}
+
+unsigned touched_by;
+
+void protect(int how)
+{
+    for (const arena &a : arenas)
+        if (a.at && a.top)
+            mprotect(a.at, round_up(a.top, 4096), how);
 }
 } // namespace
 
@@ -129,6 +139,20 @@ std::string wrong_argument(const void *p, int device)
     return p ? wrong_on_device(p, 0, device) : "";
 }
 
+std::string wrong_word(uint64_t word, int device)
+{
+    void *page = reinterpret_cast<void *>(word & ~4095ull);
+    unsigned char there;
+    if (word < 1ull << 32 || word >= 1ull << 47)
+        return "";
+    for (const arena &a : arenas)
+        if (a.at && (char *)word >= a.at && (char *)word < a.at + a.top)
+            return wrong_argument((void *)word, device);
+    if (find((void *)word).kind != MEMORY_UNKNOWN || mincore(page, 1, &there) != 0)
+        return "";
+    return wrong_argument((void *)word, device);
+}
+
 void fill(void *at, size_t bytes)
 {
     const uint32_t word = set().poison;
@@ -152,12 +176,34 @@ std::string written_beside()
     return "";
 }
 
-void open_memory()
+touching::touching()
 {
+    if (!touched_by++ && set().guard)
+        protect(PROT_READ | PROT_WRITE);
 }
 
-void close_memory()
+touching::~touching()
 {
+    if (!--touched_by && set().guard)
+        protect(PROT_NONE);
+}
+
+uint64_t forget_memory()
+{
+    uint64_t left = 0;
+    for (const auto &i : pieces) {
+        left += i.second.kind != MEMORY_FREED;
+        if (i.second.kind == MEMORY_PINNED)
+            free(i.second.at);
+    }
+    pieces.clear();
+    for (arena &a : arenas) {
+        ASAN_UNPOISON_MEMORY_REGION(a.at, a.top);
+        if (a.at)
+            munmap(a.at, a.bytes);
+        a = arena{};
+    }
+    return left;
 }
 } // namespace rm_emulated
 
@@ -174,9 +220,12 @@ cudaError_t rm_cuda_runtime_malloc(void **p, size_t bytes)
     const int device = mine().device;
     arena &a = arena_of(device);
     const size_t room = round_up(bytes + ZONE, ALIGNMENT);
-    char *at = a.in_use + bytes <= set().memory ? take(a, device, room) : nullptr;
+    if (bytes > set().memory || a.in_use + bytes > set().memory)
+        return here.gives(cudaErrorMemoryAllocation);
+    char *at = take(a, device, room);
     if (!at)
         return here.gives(cudaErrorMemoryAllocation);
+    const touching t;
     memory m;
     m.kind = MEMORY_DEVICE;
     m.at = at;
@@ -202,6 +251,7 @@ cudaError_t cudaFree(void *p)
     if (const cudaError_t rc = unsafe_in_capture())
         return here.gives(rc);
     run_all(); /* as the real one does */
+    const touching t;
     memory m = find(p);
     if (m.kind != MEMORY_DEVICE || m.at != p)
         return here.gives(complain(cudaErrorInvalidValue,

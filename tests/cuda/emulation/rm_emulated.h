@@ -18,6 +18,7 @@ struct kernel_launch {
     size_t shared, argument_bytes;
     std::function<void()> thread;         /* the kernel with its arguments, as they were */
     std::vector<const void *> pointers; /* those among the arguments */
+    std::vector<uint64_t> words;        /* of arguments that may have pointers inside */
 };
 
 /* Checks what CUDA checks and puts it on the stream; what is wrong is found by cudaGetLastError. */
@@ -30,12 +31,17 @@ void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_
     static_assert(sizeof...(P) == sizeof...(A), "as many arguments as the kernel has");
     static_assert((std::is_trivially_copyable<P>::value && ...), "arguments are copied as bytes");
     std::tuple<std::decay_t<P>...> kept(static_cast<P>(arguments)...);
-    kernel_launch l{name, (const void *)kernel, grid, block, shared, sizeof kept, {}, {}};
+    kernel_launch l{name, (const void *)kernel, grid, block, shared, sizeof kept, {}, {}, {}};
     std::apply(
         [&](const auto &...a) {
             ((void)([&] {
                  if constexpr (std::is_pointer<std::decay_t<decltype(a)>>::value)
                      l.pointers.push_back((const void *)a);
+                 else if constexpr (sizeof a >= 8 && alignof(decltype(a)) >= 8) {
+                     uint64_t words[sizeof a / 8];
+                     memcpy(words, &a, sizeof words);
+                     l.words.insert(l.words.end(), words, words + sizeof a / 8);
+                 }
              }()),
              ...);
         },

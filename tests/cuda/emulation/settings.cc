@@ -37,6 +37,8 @@ settings from_environment()
         s.memory = strtoull(v, nullptr, 10);
     if (const char *v = getenv("RM_EMULATED_POISON"))
         s.poison = (uint32_t)strtoul(v, nullptr, 16);
+    if (const char *v = getenv("RM_EMULATED_GUARD"))
+        s.guard = *v != '0';
     return s;
 }
 } // namespace
@@ -90,4 +92,13 @@ RM_EXPORT void rm_emulated_counts(struct rm_emulated_counts *out)
     *out = counts;
     for (const auto &s : all_streams())
         out->waiting += s->queue.size();
+}
+
+RM_EXPORT uint64_t rm_emulated_reset(void)
+{
+    const call here(nullptr);
+    const uint64_t left = forget_streams() + forget_events() + forget_graphs() + forget_memory();
+    forget_errors();
+    counts = {};
+    return left;
 }

@@ -26,6 +26,7 @@ struct settings {
     uint32_t poison = 0x7fc0deadu;
     unsigned devices = 1;
     uint64_t memory = 4ull << 30;
+    bool guard = true;
 };
 settings &set();
 uint64_t draw(uint64_t below); /* 0 to below - 1 */
@@ -39,6 +40,8 @@ struct per_thread {
 per_thread &mine();
 
 bool is_sticky(cudaError_t error);
+
+void forget_errors();
 
 /* Held by every call of the interface. `result()` is the error that the call must give at once:
  * the sticky one, or an injected one. */
@@ -89,14 +92,21 @@ memory find(const void *p);
 /* "" or what is wrong with `bytes` at p as memory of the device (or as the host's). */
 std::string wrong_on_device(const void *p, size_t bytes, int device);
 std::string wrong_on_host(const void *p, size_t bytes);
-/* Whether a kernel on `device` may hold this pointer. */
+/* Whether a kernel on `device` may hold this pointer, and a word that may be none. */
 std::string wrong_argument(const void *p, int device);
+std::string wrong_word(uint64_t word, int device);
 void fill(void *at, size_t bytes); /* with the poison */
 /* Whether something was written beside the device's memory: which, in words. */
 std::string written_beside();
-/* While work of the device runs its memory can be touched; the host's code cannot. */
-void open_memory();
-void close_memory();
+/* The device's memory can be touched while there is one of these; the host's code cannot. */
+class touching
+{
+  public:
+    touching();
+    ~touching();
+    touching(const touching &) = delete;
+    touching &operator=(const touching &) = delete;
+};
 
 /* --- streams (stream.cc) ---------------------------------------------------------------------- */
 
@@ -120,6 +130,11 @@ cudaError_t put_wait(CUstream_st &stream, const std::shared_ptr<CUstream_st> &af
 cudaError_t query_mark(const std::shared_ptr<CUstream_st> &stream, uint64_t number);
 bool passed(const CUstream_st &stream, uint64_t number);
 std::vector<std::shared_ptr<CUstream_st>> &all_streams();
+/* What rm_emulated_reset() does in each room; how many things were left. */
+uint64_t forget_streams();
+uint64_t forget_events();
+uint64_t forget_graphs();
+uint64_t forget_memory();
 
 /* --- captures (graph.cc) ---------------------------------------------------------------------- */
 

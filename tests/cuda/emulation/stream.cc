@@ -48,9 +48,8 @@ void run_first(CUstream_st &s)
     operation o = std::move(s.queue.front());
     s.queue.pop_front();
     if (o.run && lost() == cudaSuccess) {
-        open_memory();
+        const touching t;
         o.run();
-        close_memory();
     }
 }
 
@@ -104,6 +103,9 @@ bool passed(const CUstream_st &s, uint64_t number)
 
 void run_until(const std::shared_ptr<CUstream_st> &s, uint64_t number)
 {
+    if (passed(*s, number))
+        return;
+    const touching t; /* once for all of it */
     while (!passed(*s, number)) {
         if (set().order == RANDOM) {
             run_one_of_any();
@@ -122,7 +124,10 @@ void run_all()
 {
     const auto streams = all_streams();
     for (const auto &s : streams)
-        run_until(s, s->last);
+        if (!s->queue.empty()) {
+            const touching t;
+            run_until(s, s->last);
+        }
 }
 
 /* `after`: a stream and number to wait for; `run`: what to do then. */
@@ -268,6 +273,13 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 
 namespace rm_emulated
 {
+uint64_t forget_streams()
+{
+    const uint64_t left = counts.streams;
+    all_streams().clear();
+    return left;
+}
+
 cudaError_t query_mark(const std::shared_ptr<CUstream_st> &s, uint64_t number)
 {
     return query(s, number);

@@ -76,3 +76,12 @@ cuda-emulated: $(EMULATED_PLUGIN) ## the CUDA plugin on the host, for tests
 tests: $(EMULATED_PLUGIN)
 # Most of the emulation's time is in products.
 $(BUILD)/emulated/$(EMULATION)/gemm.o: EMULATED_FLAGS += -O3 -ffp-contract=fast
+
+# Kernels that are wrong on purpose, for the emulation's own tests.
+EMULATED_PROBES := $(BUILD)/lib/emulated/probes.so
+$(EMULATED_PROBES): $(patsubst %.cu,$(BUILD)/emulated/%.cu.o,$(sort $(wildcard tests/cuda/probes/*.cu))) \
+                    $(filter-out %.cu.o,$(EMULATED_OBJECTS))
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	@$(CXX) -shared $(CFLAGS) $(SANITIZE) -o $@ $^ -ldl -lm -lpthread
+tests: $(EMULATED_PROBES)

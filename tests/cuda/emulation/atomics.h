@@ -16,7 +16,7 @@
     RM_ATOMICS_OF_NUMBERS(type)                                                                    \
     RM_ATOMIC(atomicMax, type, old > v ? old : v)                                                  \
     RM_ATOMIC(atomicMin, type, old < v ? old : v)                                                  \
-    RM_ATOMIC(atomicAnd, type, old & v)                                                            \
+    RM_ATOMIC(atomicAnd, type, old &v)                                                             \
     RM_ATOMIC(atomicOr, type, old | v)                                                             \
     RM_ATOMIC(atomicXor, type, old ^ v)                                                            \
     static inline type atomicCAS(type *at, type expected, type v)                                  \

@@ -95,9 +95,9 @@ cublasStatus_t assign(const field<Attribute> (&fields)[n], Attribute attribute, 
     for (const auto &f : fields)
         if (f.attribute == attribute) {
             if (bytes != f.bytes || !value)
-                return refuse(CUBLAS_STATUS_INVALID_VALUE,
-                              format("attribute %d has %zu bytes, not %zu", (int)attribute, f.bytes,
-                                     bytes));
+                return refuse(
+                    CUBLAS_STATUS_INVALID_VALUE,
+                    format("attribute %d has %zu bytes, not %zu", (int)attribute, f.bytes, bytes));
             memcpy(f.at, value, bytes);
             return CUBLAS_STATUS_SUCCESS;
         }
@@ -171,8 +171,7 @@ float gelu(float x)
 float gelu_slope(float x)
 {
     const float t = tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
-    return 0.5f * (1 + t) +
-           0.5f * x * (1 - t * t) * 0.7978845608f * (1 + 3 * 0.044715f * x * x);
+    return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.7978845608f * (1 + 3 * 0.044715f * x * x);
 }
 
 /* --- a product -------------------------------------------------------------------------------- */
@@ -362,10 +361,8 @@ void run(product p)
     const size_t m = p.m(), n = p.n();
     std::vector<float> v(m * n);
     for (unsigned batch = 0; batch < (unsigned)p.ld.batch; batch++) {
-        const matrix a =
-            view(p.la, p.op.turn_a, p.a, batch, input_of(p.la.type, p.op.compute));
-        const matrix b =
-            view(p.lb, p.op.turn_b, p.b, batch, input_of(p.lb.type, p.op.compute));
+        const matrix a = view(p.la, p.op.turn_a, p.a, batch, input_of(p.la.type, p.op.compute));
+        const matrix b = view(p.lb, p.op.turn_b, p.b, batch, input_of(p.lb.type, p.op.compute));
         const matrix c = view(p.lc, CUBLAS_OP_N, p.c, batch, reader_of(p.lc.type));
         const matrix d = view(p.ld, CUBLAS_OP_N, p.d, batch, nullptr);
         multiply(a, b, m, n, p.k(), v.data());
@@ -518,10 +515,9 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t
-cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
-                                     cublasLtMatmulPreferenceAttributes_t attribute,
-                                     const void *value, size_t bytes)
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void *value, size_t bytes)
 {
     BLAS_CALL("cublasLtMatmulPreferenceSetAttribute");
     const field<cublasLtMatmulPreferenceAttributes_t> fields[] = {
@@ -539,11 +535,11 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
 }
 
 /* An algorithm keeps what it was found for: the alignments and the workspace. */
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-    cublasLtMatmulPreference_t preference, int asked, cublasLtMatmulHeuristicResult_t *results,
-    int *found)
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int asked,
+                                              cublasLtMatmulHeuristicResult_t *results, int *found)
 {
     *found = 0;
     BLAS_CALL("cublasLtMatmulAlgoGetHeuristic");
@@ -601,8 +597,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     const auto s = stream_of(stream);
     if (!handle || !s)
         return CUBLAS_STATUS_INVALID_VALUE;
-    product p = {*desc, *a_layout, *b_layout, *c_layout, *d_layout, a, b, c, d, nullptr, nullptr,
-                 0,     0,         workspace, workspace_bytes, s->device};
+    product p = {
+        *desc,   *a_layout, *b_layout, *c_layout, *d_layout,       a,        b, c, d, nullptr,
+        nullptr, 0,         0,         workspace, workspace_bytes, s->device};
     if (desc->pointer_mode == CUBLASLT_POINTER_MODE_HOST) {
         p.alpha = *static_cast<const float *>(alpha);
         p.beta = *static_cast<const float *>(beta);

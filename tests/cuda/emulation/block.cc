@@ -184,8 +184,7 @@ bool release()
         if (t.waits >= WAIT_WARP || t.waits != f.waits || t.at.line != f.at.line ||
             strcmp(t.at.file, f.at.file) != 0) {
             const unsigned other = i != first ? first : ended != now.count ? ended : now.count - 1;
-            fail(cudaErrorLaunchFailure,
-                 where(i) + ", which it waits at for others, but " + where(other));
+            fail(cudaErrorLaunchFailure, where(i) + ", but " + where(other));
             return false;
         }
     }
@@ -306,7 +305,8 @@ const unsigned long long *meet(wait_kind kind, unsigned mask, unsigned long long
 
 void trap(const char *what, place at)
 {
-    fail(cudaErrorLaunchFailure, name(now.current) + format(": %s (%s:%u)", what, at.file, at.line));
+    fail(cudaErrorLaunchFailure,
+         name(now.current) + format(": %s (%s:%u)", what, at.file, at.line));
     give_up();
 }
 
@@ -331,9 +331,7 @@ void run_grid(const kernel_launch &l)
     }
     now.waited = true;
     for (size_t i = 0; i < blocks; i++) {
-        const size_t b = !order.empty()            ? order[i]
-                         : set().order == REVERSE ? blocks - 1 - i
-                                                  : i;
+        const size_t b = !order.empty() ? order[i] : set().order == REVERSE ? blocks - 1 - i : i;
         blockIdx = uint3{(unsigned)(b % l.grid.x), (unsigned)(b / l.grid.x % l.grid.y),
                          (unsigned)(b / l.grid.x / l.grid.y)};
         start_block();

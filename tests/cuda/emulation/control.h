@@ -2,8 +2,8 @@
  * dlsym. C and C++.
  *
  * ENVIRONMENT, read once when the plugin is first called:
- *   RM_EMULATED_ORDER    forward (default), reverse, or random[:SEED]: the order of a block's threads
- *                        and of a grid's blocks; with random, streams interleave at random as well
+ *   RM_EMULATED_ORDER    forward (default), reverse, or random[:SEED]: the order of a block's
+ * threads and of a grid's blocks; with random, streams interleave at random as well
  *   RM_EMULATED_DEVICES  how many devices there are (1)
  *   RM_EMULATED_MEMORY   bytes of each (4294967296)
  *   RM_EMULATED_POISON   hexadecimal word that fresh memory is filled with (7fc0dead, a NaN)

@@ -50,9 +50,9 @@ cudaError_t copy(const char *name, rows r, cudaMemcpyKind kind, cudaStream_t str
         if (const cudaError_t rc = unsafe_in_capture())
             return here.gives(rc);
     if (kind == cudaMemcpyDefault)
-        kind = on_device(r.to) ? (on_device(r.from) ? cudaMemcpyDeviceToDevice
-                                                    : cudaMemcpyHostToDevice)
-                               : (on_device(r.from) ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
+        kind = on_device(r.to)
+                   ? (on_device(r.from) ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
+                   : (on_device(r.from) ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
     if (!r.width || !r.height)
         return cudaSuccess;
     const int device = s->device;

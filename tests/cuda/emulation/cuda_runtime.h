@@ -103,24 +103,24 @@ enum cudaDeviceAttr {
 };
 enum cudaComputeMode { cudaComputeModeDefault = 0 };
 
-#define cudaStreamDefault            0u
-#define cudaStreamNonBlocking        1u
-#define cudaStreamLegacy             ((cudaStream_t)1)
-#define cudaEventDefault             0u
-#define cudaEventBlockingSync        1u
-#define cudaEventDisableTiming       2u
-#define cudaEventInterprocess        4u
-#define cudaEventRecordDefault       0u
-#define cudaEventWaitDefault         0u
-#define cudaHostAllocDefault         0u
-#define cudaHostAllocPortable        1u
-#define cudaHostAllocMapped          2u
-#define cudaHostAllocWriteCombined   4u
-#define cudaHostRegisterDefault      0u
-#define cudaHostRegisterPortable     1u
-#define cudaHostRegisterMapped       2u
-#define cudaHostRegisterIoMemory     4u
-#define cudaHostRegisterReadOnly     8u
+#define cudaStreamDefault              0u
+#define cudaStreamNonBlocking          1u
+#define cudaStreamLegacy               ((cudaStream_t)1)
+#define cudaEventDefault               0u
+#define cudaEventBlockingSync          1u
+#define cudaEventDisableTiming         2u
+#define cudaEventInterprocess          4u
+#define cudaEventRecordDefault         0u
+#define cudaEventWaitDefault           0u
+#define cudaHostAllocDefault           0u
+#define cudaHostAllocPortable          1u
+#define cudaHostAllocMapped            2u
+#define cudaHostAllocWriteCombined     4u
+#define cudaHostRegisterDefault        0u
+#define cudaHostRegisterPortable       1u
+#define cudaHostRegisterMapped         2u
+#define cudaHostRegisterIoMemory       4u
+#define cudaHostRegisterReadOnly       8u
 #define cudaDeviceScheduleAuto         0u
 #define cudaDeviceScheduleBlockingSync 4u
 #define cudaDeviceMapHost              8u
@@ -170,7 +170,8 @@ struct cudaFuncAttributes {
     int maxDynamicSharedSizeBytes;
 };
 
-/* --- errors, devices (device.cc) --------------------------------------------------------------- */
+/* --- errors, devices (device.cc) ---------------------------------------------------------------
+ */
 const char *cudaGetErrorString(cudaError_t error);
 const char *cudaGetErrorName(cudaError_t error);
 cudaError_t cudaGetLastError();
@@ -189,7 +190,8 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 cudaError_t cudaDeviceDisablePeerAccess(int peer);
 
-/* --- memory (memory.cc) ------------------------------------------------------------------------ */
+/* --- memory (memory.cc) ------------------------------------------------------------------------
+ */
 cudaError_t rm_cuda_runtime_malloc(void **p, size_t bytes);
 cudaError_t rm_cuda_runtime_host_alloc(void **p, size_t bytes, unsigned flags, const char *call);
 cudaError_t cudaFree(void *p);
@@ -221,7 +223,8 @@ cudaError_t cudaHostGetDevicePointer(T **device, void *host, unsigned flags)
     return rm_cuda_runtime_host_pointer((void **)device, host, flags);
 }
 
-/* --- copies (copy.cc) -------------------------------------------------------------------------- */
+/* --- copies (copy.cc) --------------------------------------------------------------------------
+ */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream = nullptr);
@@ -249,7 +252,8 @@ cudaError_t cudaMemcpyToSymbolAsync(T &symbol, const void *from, size_t bytes, s
     return rm_cuda_runtime_symbol((char *)&symbol + offset, from, bytes, stream, false);
 }
 
-/* --- streams and events (stream.cc, event.cc) -------------------------------------------------- */
+/* --- streams and events (stream.cc, event.cc) --------------------------------------------------
+ */
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
@@ -268,7 +272,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 
-/* --- graphs (graph.cc) ------------------------------------------------------------------------- */
+/* --- graphs (graph.cc) -------------------------------------------------------------------------
+ */
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status);
@@ -280,7 +285,8 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
-/* --- kernels (launch.cc) ----------------------------------------------------------------------- */
+/* --- kernels (launch.cc) -----------------------------------------------------------------------
+ */
 cudaError_t rm_cuda_runtime_set_function(const void *kernel, cudaFuncAttribute attribute,
                                          int value);
 cudaError_t rm_cuda_runtime_occupancy(int *blocks, const void *kernel, int threads, size_t shared);

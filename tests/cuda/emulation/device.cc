@@ -9,7 +9,10 @@ struct name {
     cudaError_t error;
     const char *name, *text;
 };
-#define E(error, text) {error, #error, text}
+#define E(error, text)                                                                             \
+    {                                                                                              \
+        error, #error, text                                                                        \
+    }
 const name names[] = {
     E(cudaSuccess, "no error"),
     E(cudaErrorInvalidValue, "invalid argument"),
@@ -36,7 +39,8 @@ const name names[] = {
     E(cudaErrorAssert, "device-side assert triggered"),
     E(cudaErrorHostMemoryAlreadyRegistered, "part or all of the requested memory range is already "
                                             "mapped"),
-    E(cudaErrorHostMemoryNotRegistered, "pointer does not correspond to a registered memory region"),
+    E(cudaErrorHostMemoryNotRegistered,
+      "pointer does not correspond to a registered memory region"),
     E(cudaErrorHardwareStackError, "hardware stack error"),
     E(cudaErrorIllegalInstruction, "an illegal instruction was encountered"),
     E(cudaErrorMisalignedAddress, "misaligned address"),
@@ -55,12 +59,14 @@ const name names[] = {
     E(cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began"),
     E(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
     E(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream"),
-    E(cudaErrorStreamCaptureImplicit, "operation would make the legacy stream depend on a capturing "
-                                      "blocking stream"),
+    E(cudaErrorStreamCaptureImplicit,
+      "operation would make the legacy stream depend on a capturing "
+      "blocking stream"),
     E(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing "
                               "stream"),
-    E(cudaErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture sequence from "
-                                         "another thread"),
+    E(cudaErrorStreamCaptureWrongThread,
+      "attempt to terminate a thread-local capture sequence from "
+      "another thread"),
     E(cudaErrorUnknown, "unknown error"),
 };
 #undef E

@@ -177,15 +177,15 @@ static inline float __saturatef(float x)
     return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f;
 }
 /* The C library declares these names as its own. */
-#define __expf(x)         expf(x)
-#define __exp10f(x)       powf(10.0f, x)
-#define __logf(x)         logf(x)
-#define __log2f(x)        log2f(x)
-#define __sinf(x)         sinf(x)
-#define __cosf(x)         cosf(x)
+#define __expf(x)          expf(x)
+#define __exp10f(x)        powf(10.0f, x)
+#define __logf(x)          logf(x)
+#define __log2f(x)         log2f(x)
+#define __sinf(x)          sinf(x)
+#define __cosf(x)          cosf(x)
 #define __sincosf(x, s, c) sincosf(x, s, c)
-#define __powf(x, y)      powf(x, y)
-#define __tanhf(x)        tanhf(x)
+#define __powf(x, y)       powf(x, y)
+#define __tanhf(x)         tanhf(x)
 static inline float __fdividef(float x, float y)
 {
     return x / y;

@@ -212,7 +212,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *
     const auto s = stream_of(stream);
     if (!s)
         return here.gives(cudaErrorInvalidResourceHandle);
-    *status = !s->capture            ? cudaStreamCaptureStatusNone
+    *status = !s->capture           ? cudaStreamCaptureStatusNone
               : s->capture->invalid ? cudaStreamCaptureStatusInvalidated
                                     : cudaStreamCaptureStatusActive;
     return cudaSuccess;

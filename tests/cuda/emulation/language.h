@@ -1,7 +1,7 @@
 /* language: what CUDA C++ has that C++ has not, for kernels compiled by the host's compiler.
  *
- * A block's threads are fibers of the calling thread (block.cc). Threads run one after another, each
- * until it waits: for a barrier, or for the other lanes of its warp. */
+ * A block's threads are fibers of the calling thread (block.cc). Threads run one after another,
+ * each until it waits: for a barrier, or for the other lanes of its warp. */
 #ifndef RM_TESTS_CUDA_EMULATION_LANGUAGE_H
 #define RM_TESTS_CUDA_EMULATION_LANGUAGE_H
 
@@ -16,8 +16,8 @@
 #define __grid_constant__
 /* Thread-local variables of an object stand in one segment, of templates and inline functions too:
  * that segment is a block's shared memory, filled with a pattern before each block. */
-#define __shared__ static __thread
-#define __align__(n) __attribute__((aligned(n)))
+#define __shared__      static __thread
+#define __align__(n)    __attribute__((aligned(n)))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 constexpr int warpSize = 32;
@@ -60,8 +60,7 @@ unsigned lanes();
 extern unsigned char *dynamic_shared;
 } // namespace rm_emulated
 
-#define RM_PLACE                                                                                   \
-    unsigned line = __builtin_LINE(), const char *file = __builtin_FILE()
+#define RM_PLACE unsigned line = __builtin_LINE(), const char *file = __builtin_FILE()
 
 static inline void __syncthreads(RM_PLACE)
 {

@@ -76,8 +76,8 @@ void launch(kernel_launch &&l, cudaStream_t stream)
     }
     const auto s = stream_of(stream);
     if (!s) {
-        here.gives(complain(cudaErrorInvalidResourceHandle, format("kernel %s: no such stream",
-                                                                   l.name)));
+        here.gives(
+            complain(cudaErrorInvalidResourceHandle, format("kernel %s: no such stream", l.name)));
         return;
     }
     const int device = s->device;

@@ -166,7 +166,8 @@ std::string written_beside()
 #ifndef RM_ASAN
     for (const auto &i : pieces)
         if (i.second.kind == MEMORY_DEVICE) {
-            const unsigned char *z = reinterpret_cast<unsigned char *>(i.second.at) + i.second.bytes;
+            const unsigned char *z =
+                reinterpret_cast<unsigned char *>(i.second.at) + i.second.bytes;
             for (unsigned k = 0; k < 32; k++)
                 if (z[k] != 0xa5)
                     return format("%u bytes behind a piece of %zu bytes were written", k,
@@ -254,10 +255,10 @@ cudaError_t cudaFree(void *p)
     const touching t;
     memory m = find(p);
     if (m.kind != MEMORY_DEVICE || m.at != p)
-        return here.gives(complain(cudaErrorInvalidValue,
-                                   format("cudaFree(%p): %s", p,
-                                          m.kind == MEMORY_FREED ? "freed before"
-                                                                 : "not from cudaMalloc")));
+        return here.gives(
+            complain(cudaErrorInvalidValue,
+                     format("cudaFree(%p): %s", p,
+                            m.kind == MEMORY_FREED ? "freed before" : "not from cudaMalloc")));
     const std::string beside = written_beside();
     if (!beside.empty()) {
         lose(cudaErrorIllegalAddress, beside);

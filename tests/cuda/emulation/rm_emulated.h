@@ -16,7 +16,7 @@ struct kernel_launch {
     const void *function; /* the kernel's address */
     dim3 grid, block;
     size_t shared, argument_bytes;
-    std::function<void()> thread;         /* the kernel with its arguments, as they were */
+    std::function<void()> thread;       /* the kernel with its arguments, as they were */
     std::vector<const void *> pointers; /* those among the arguments */
     std::vector<uint64_t> words;        /* of arguments that may have pointers inside */
 };

@@ -10,7 +10,7 @@ struct context {
     void *stack_pointer;
     char *stack; /* lowest byte; null for the host thread's own */
     size_t stack_bytes;
-    void *fake; /* of AddressSanitizer */
+    void *fake;  /* of AddressSanitizer */
     void *fiber; /* of ThreadSanitizer */
 };
 

@@ -1,96 +1,9 @@
 /* The emulation of blocks: what right kernels compute in every order, and that each kind of wrong
  * one is found. */
-#include "tests/cuda/probes/probes.h"
-#include "tests/support/emulated.h"
+#include "tests/cuda/probes/run.h"
 #include "tests/support/unit.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define WITH_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WITH_ASAN 1
-#endif
-#endif
-#ifndef WITH_ASAN
-#define WITH_ASAN 0
-#endif
-
-#define INVALID_CONFIGURATION 9
-#define ILLEGAL_ADDRESS       700
-#define LAUNCH_FAILURE        719
-
-static struct emulated probes;
-
-static int run(const char *name, float out[PROBE_OUT])
-{
-    char symbol[64];
-    probe_fn *probe;
-    snprintf(symbol, sizeof symbol, "probe_%s", name);
-    void *found = emulated_symbol(&probes, symbol);
-    memcpy(&probe, &found, sizeof probe);
-    return probe(out);
-}
-
-static int fresh(void **state)
-{
-    (void)state;
-    probes.reset();
-    emulated_setting(&probes, 0);
-    return 0;
-}
-
-/* Runs it in every setting; the results must be the same. */
-static void run_everywhere(const char *name, float out[PROBE_OUT])
-{
-    const char *setting;
-    for (unsigned i = 0; (setting = emulated_setting(&probes, i)); i++) {
-        float got[PROBE_OUT];
-        assert_int_equal(run(name, got), 0);
-        if (i == 0)
-            memcpy(out, got, sizeof got);
-        else if (memcmp(out, got, sizeof got) != 0)
-            fail_msg("%s differs with %s", name, setting);
-    }
-}
-
-/* Whether results depend on the setting, as those of a wrong kernel must. */
-static bool depends_on_setting(const char *name)
-{
-    float first[PROBE_OUT] = {0};
-    bool differs = false;
-    for (unsigned i = 0; emulated_setting(&probes, i); i++) {
-        float got[PROBE_OUT];
-        assert_int_equal(run(name, got), 0);
-        if (i == 0)
-            memcpy(first, got, sizeof got);
-        differs = differs || memcmp(first, got, sizeof got) != 0;
-    }
-    return differs;
-}
-
-/* Whether the process that runs it survives. */
-static bool kills(const char *name)
-{
-    fflush(NULL);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        float out[PROBE_OUT];
-        if (!freopen("/dev/null", "w", stderr))
-            _exit(0);
-        run(name, out);
-        _exit(0);
-    }
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return status != 0;
-}
 
 /* --- right kernels -----------------------------------------------------------------------------
  */
@@ -99,7 +12,7 @@ static void reduces_over_warps_and_blocks(void **state)
 {
     float out[PROBE_OUT];
     (void)state;
-    run_everywhere("sums", out);
+    probe_everywhere("sums", out);
     for (int b = 0; b < 20; b++)
         assert_true(out[b] == (float)(127 * 128 / 2 + 128 * b));
 }
@@ -129,7 +42,7 @@ static void votes_and_shuffles_are_right(void **state)
 {
     float out[PROBE_OUT];
     (void)state;
-    run_everywhere("meetings", out);
+    probe_everywhere("meetings", out);
     for (unsigned t = 0; t < 64; t++)
         assert_int_equal((unsigned)out[t], meeting_of(t));
 }
@@ -138,7 +51,7 @@ static void shared_memory_of_a_launch_is_right(void **state)
 {
     float out[PROBE_OUT];
     (void)state;
-    run_everywhere("turned", out);
+    probe_everywhere("turned", out);
     for (int i = 0; i < 1000; i++)
         assert_true(out[i] == (float)(999 - i));
 }
@@ -147,7 +60,7 @@ static void places_have_three_dimensions(void **state)
 {
     float out[PROBE_OUT];
     (void)state;
-    run_everywhere("places", out);
+    probe_everywhere("places", out);
     for (int b = 0; b < 12; b++)
         for (int t = 0; t < 60; t++)
             assert_true(out[b * 60 + t] == (float)(b * 100 + t));
@@ -158,7 +71,7 @@ static void atomics_add_up(void **state)
     float out[PROBE_OUT];
     uint32_t n[8];
     (void)state;
-    run_everywhere("counted", out);
+    probe_everywhere("counted", out);
     memcpy(n, out, sizeof n);
     assert_int_equal(n[0], 4 * 63 * 64 / 2);
     assert_int_equal(n[1], 63);
@@ -174,70 +87,59 @@ static void atomics_add_up(void **state)
 static void missing_barriers_show(void **state)
 {
     (void)state;
-    assert_true(depends_on_setting("without_barrier"));
-    assert_true(depends_on_setting("without_second_barrier"));
+    assert_true(probe_depends_on_setting("without_barrier"));
+    assert_true(probe_depends_on_setting("without_second_barrier"));
 }
 
 static void blocks_that_rely_on_each_other_show(void **state)
 {
     (void)state;
-    assert_true(depends_on_setting("between_blocks"));
+    assert_true(probe_depends_on_setting("between_blocks"));
 }
 
 static void uninitialised_shared_memory_shows(void **state)
 {
     float out[PROBE_OUT];
     (void)state;
-    assert_int_equal(run("uninitialised", out), 0);
+    assert_int_equal(probe("uninitialised", out), 0);
     assert_true(out[31] == 1);
     assert_true(out[32] != out[32]); /* not a number */
-    assert_true(depends_on_setting("uninitialised"));
-    assert_true(depends_on_setting("uninitialised_dynamic"));
-}
-
-static void fails(const char *name, int error, const char *kernel, const char *words)
-{
-    for (unsigned i = 0; i < 3; i++) {
-        float out[PROBE_OUT];
-        probes.reset();
-        emulated_setting(&probes, i);
-        assert_int_equal(run(name, out), error);
-        if (!strstr(probes.complaint(), kernel) || !strstr(probes.complaint(), words))
-            fail_msg("%s: '%s' lacks '%s' or '%s'", name, probes.complaint(), kernel, words);
-    }
+    assert_true(probe_depends_on_setting("uninitialised"));
+    assert_true(probe_depends_on_setting("uninitialised_dynamic"));
 }
 
 static void divergent_barriers_are_errors(void **state)
 {
     (void)state;
-    fails("exits_before_barrier", LAUNCH_FAILURE, "exits_before_barrier",
-          "thread (5,0,0) has ended");
-    fails("at_two_barriers", LAUNCH_FAILURE, "at_two_barriers", "__syncthreads");
+    probe_fails("exits_before_barrier", LAUNCH_FAILURE, "exits_before_barrier",
+                "thread (5,0,0) has ended");
+    probe_fails("at_two_barriers", LAUNCH_FAILURE, "at_two_barriers", "__syncthreads");
 }
 
 static void divergent_warps_are_errors(void **state)
 {
     (void)state;
-    fails("lane_stays_away", LAUNCH_FAILURE, "lane_stays_away", "thread (3,0,0) has ended");
-    fails("meets_elsewhere", LAUNCH_FAILURE, "meets_elsewhere", "meet at different places");
-    fails("beyond_the_warp", LAUNCH_FAILURE, "beyond_the_warp", "takes no part");
+    probe_fails("lane_stays_away", LAUNCH_FAILURE, "lane_stays_away", "thread (3,0,0) has ended");
+    probe_fails("meets_elsewhere", LAUNCH_FAILURE, "meets_elsewhere", "meet at different places");
+    probe_fails("beyond_the_warp", LAUNCH_FAILURE, "beyond_the_warp", "takes no part");
 }
 
 static void traps_are_errors(void **state)
 {
     (void)state;
-    fails("trapped", LAUNCH_FAILURE, "trapped", "thread (2,0,0)");
+    probe_fails("trapped", LAUNCH_FAILURE, "trapped", "thread (2,0,0)");
 }
 
 static void launches_are_checked(void **state)
 {
     float out[PROBE_OUT];
     (void)state;
-    fails("block_too_large", INVALID_CONFIGURATION, "places", "1025");
-    fails("grid_of_none", INVALID_CONFIGURATION, "places", "grid of 0");
-    fails("shared_too_large", INVALID_CONFIGURATION, "turned", "50000 bytes of shared memory");
+    probe_fails("block_too_large", INVALID_CONFIGURATION, "places", "1025");
+    probe_fails("grid_of_none", INVALID_CONFIGURATION, "places", "grid of 0");
+    probe_fails("shared_too_large", INVALID_CONFIGURATION, "turned",
+                "50000 bytes of shared memory");
     probes.reset();
-    assert_int_equal(run("shared_allowed", out), 0);
+    assert_int_equal(probe("shared_allowed", out), 0);
     assert_true(out[0] == 3);
 }
 
@@ -247,9 +149,9 @@ static void writing_beyond_shared_memory_is_found(void **state)
     float out[PROBE_OUT];
     (void)state;
     if (WITH_ASAN)
-        assert_true(kills("beyond_dynamic"));
+        assert_true(probe_kills("beyond_dynamic"));
     else {
-        assert_int_equal(run("beyond_dynamic", out), ILLEGAL_ADDRESS);
+        assert_int_equal(probe("beyond_dynamic", out), ILLEGAL_ADDRESS);
         assert_non_null(strstr(probes.complaint(), "outside of its shared memory"));
     }
 }
@@ -259,9 +161,9 @@ static void writing_beyond_device_memory_is_found(void **state)
     float out[PROBE_OUT];
     (void)state;
     if (WITH_ASAN)
-        assert_true(kills("beyond_device"));
+        assert_true(probe_kills("beyond_device"));
     else {
-        assert_int_equal(run("beyond_device", out), ILLEGAL_ADDRESS);
+        assert_int_equal(probe("beyond_device", out), ILLEGAL_ADDRESS);
         assert_non_null(strstr(probes.complaint(), "behind a piece"));
     }
 }
@@ -274,28 +176,28 @@ static void writing_beyond_a_shared_array_is_found(void **state)
         print_message("skipped: needs a build with sanitizers (make asan)\n");
         skip();
     }
-    assert_true(kills("beyond_static"));
+    assert_true(probe_kills("beyond_static"));
 }
 
 int main(void)
 {
-    probes = emulated_open("probes.so");
+    probes_open();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(reduces_over_warps_and_blocks, fresh),
-        cmocka_unit_test_setup(votes_and_shuffles_are_right, fresh),
-        cmocka_unit_test_setup(shared_memory_of_a_launch_is_right, fresh),
-        cmocka_unit_test_setup(places_have_three_dimensions, fresh),
-        cmocka_unit_test_setup(atomics_add_up, fresh),
-        cmocka_unit_test_setup(missing_barriers_show, fresh),
-        cmocka_unit_test_setup(blocks_that_rely_on_each_other_show, fresh),
-        cmocka_unit_test_setup(uninitialised_shared_memory_shows, fresh),
-        cmocka_unit_test_setup(divergent_barriers_are_errors, fresh),
-        cmocka_unit_test_setup(divergent_warps_are_errors, fresh),
-        cmocka_unit_test_setup(traps_are_errors, fresh),
-        cmocka_unit_test_setup(launches_are_checked, fresh),
-        cmocka_unit_test_setup(writing_beyond_shared_memory_is_found, fresh),
-        cmocka_unit_test_setup(writing_beyond_device_memory_is_found, fresh),
-        cmocka_unit_test_setup(writing_beyond_a_shared_array_is_found, fresh),
+        cmocka_unit_test_setup(reduces_over_warps_and_blocks, probes_fresh),
+        cmocka_unit_test_setup(votes_and_shuffles_are_right, probes_fresh),
+        cmocka_unit_test_setup(shared_memory_of_a_launch_is_right, probes_fresh),
+        cmocka_unit_test_setup(places_have_three_dimensions, probes_fresh),
+        cmocka_unit_test_setup(atomics_add_up, probes_fresh),
+        cmocka_unit_test_setup(missing_barriers_show, probes_fresh),
+        cmocka_unit_test_setup(blocks_that_rely_on_each_other_show, probes_fresh),
+        cmocka_unit_test_setup(uninitialised_shared_memory_shows, probes_fresh),
+        cmocka_unit_test_setup(divergent_barriers_are_errors, probes_fresh),
+        cmocka_unit_test_setup(divergent_warps_are_errors, probes_fresh),
+        cmocka_unit_test_setup(traps_are_errors, probes_fresh),
+        cmocka_unit_test_setup(launches_are_checked, probes_fresh),
+        cmocka_unit_test_setup(writing_beyond_shared_memory_is_found, probes_fresh),
+        cmocka_unit_test_setup(writing_beyond_device_memory_is_found, probes_fresh),
+        cmocka_unit_test_setup(writing_beyond_a_shared_array_is_found, probes_fresh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,8 @@ void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_
                  else if constexpr (sizeof a >= 8 && alignof(decltype(a)) >= 8) {
                      uint64_t words[sizeof a / 8];
                      memcpy(words, &a, sizeof words);
-                     l.words.insert(l.words.end(), words, words + sizeof a / 8);
+                     for (const uint64_t word : words)
+                         l.words.push_back(word);
                  }
              }()),
              ...);

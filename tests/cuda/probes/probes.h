@@ -25,6 +25,7 @@ struct probe_memory {
     {
         cudaMalloc(&at, PROBE_OUT * sizeof(float));
         cudaMemset(at, 0, PROBE_OUT * sizeof(float));
+        cudaDeviceSynchronize(); /* streams that are apart from the null stream do not wait */
     }
     /* Waits, fetches, frees: the first error of these, or `before`. */
     int end(int before = 0)

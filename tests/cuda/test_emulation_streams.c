@@ -39,7 +39,7 @@ static void a_batch_written_before_it_was_copied_shows(void **state)
 static void queries_are_not_ready_at_first(void **state)
 {
     (void)state;
-    for (unsigned i = 0; emulated_setting(&probes, i); i++) {
+    for (unsigned i = 0; probes_setting(i); i++) {
         float out[PROBE_OUT];
         assert_int_equal(probe("queries", out), 0);
         if (i < 2)

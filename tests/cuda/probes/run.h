@@ -3,7 +3,7 @@
 #define RM_TESTS_CUDA_PROBES_RUN_H
 
 #include "tests/cuda/probes/probes.h"
-#include "tests/support/emulated.h"
+#include "tests/cuda/emulation/control.h"
 
 #include <stdbool.h>
 
@@ -30,8 +30,23 @@
 #define CAPTURE_UNJOINED      904
 #define CAPTURE_ISOLATION     905
 
-extern struct emulated probes; /* opened by probes_open() */
+/* Controls of probes.so. */
+struct probes {
+    void *object;
+    void (*counts)(struct rm_emulated_counts *out);
+    int (*order)(const char *order);
+    int (*poison)(uint32_t word);
+    int (*fault)(const char *faults);
+    const char *(*complaint)(void);
+    uint64_t (*reset)(void);
+};
+
+extern struct probes probes; /* opened by probes_open(), which ends a program that cannot */
 void probes_open(void);
+
+/* Settings that results must not depend on: order of threads and blocks, and what fresh memory has.
+ * Sets number i and says what it is; NULL after the last. */
+const char *probes_setting(unsigned i);
 
 /* A cmocka setup: forgets all that was, default settings. */
 int probes_fresh(void **state);

@@ -9,10 +9,16 @@ static const struct rm_algorithm_traits traits[] = {
     [RM_ALGORITHM_IQN] = {.device = true},
     [RM_ALGORITHM_R2D2] = {.sequences = true},
     [RM_ALGORITHM_SAC] = {.policy = true},
-    [RM_ALGORITHM_PPO] =
-        {.rollout = true, .synchronous = true, .policy = true, .value = true, .logp = true},
-    [RM_ALGORITHM_APPO] = {.rollout = true, .policy = true, .value = true, .logp = true},
-    [RM_ALGORITHM_VTRACE] = {.rollout = true, .policy = true, .value = true, .logp = true},
+    [RM_ALGORITHM_PPO] = {.rollout = true,
+                          .synchronous = true,
+                          .policy = true,
+                          .value = true,
+                          .logp = true,
+                          .device = true},
+    [RM_ALGORITHM_APPO] =
+        {.rollout = true, .policy = true, .value = true, .logp = true, .device = true},
+    [RM_ALGORITHM_VTRACE] =
+        {.rollout = true, .policy = true, .value = true, .logp = true, .device = true},
 };
 static_assert(sizeof traits / sizeof traits[0] == RM_ALGORITHM_COUNT, "a row per algorithm");
 

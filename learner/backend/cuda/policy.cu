@@ -43,7 +43,7 @@ __global__ static void pick_rows(struct rm_device_take k)
 /* One block: how many are samples, and the moments of their advantages. */
 __global__ static void weigh_rows(struct rm_device_take k)
 {
-    __shared__ double room[RM_SUM_THREADS];
+    __shared__ double room[RM_WARP];
     const uint32_t rows = k.steps * k.most;
     struct rm_device_passes *p = k.passes;
     double sum = 0;

@@ -2,6 +2,7 @@
 #ifndef RM_LEARNER_BACKEND_CUDA_POLICY_H
 #define RM_LEARNER_BACKEND_CUDA_POLICY_H
 
+#include "learner/backend/cuda/block.h"
 #include "learner/backend/cuda/cuda.h"
 
 extern "C" {
@@ -25,24 +26,5 @@ void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_device_policy_los
 
 /* Threads of a block that adds up alone, so that a sum has one order. */
 #define RM_SUM_THREADS 512u
-
-#ifdef __cplusplus
-/* The sum over the threads of a block of RM_SUM_THREADS, in one order; every thread gets it.
- * `room`: RM_SUM_THREADS doubles of shared memory, free again when it returns. */
-__device__ inline double rm_block_sum(double x, double *room)
-{
-    const unsigned t = threadIdx.x;
-    room[t] = x;
-    __syncthreads();
-    for (unsigned half = RM_SUM_THREADS / 2; half > 0; half /= 2) {
-        if (t < half)
-            room[t] += room[t + half];
-        __syncthreads();
-    }
-    const double sum = room[0];
-    __syncthreads();
-    return sum;
-}
-#endif
 
 #endif

@@ -132,7 +132,7 @@ __device__ static void rescale(const struct rm_device_returns *r, struct rm_devi
 /* One block. */
 __global__ static void know_returns(struct rm_device_returns r)
 {
-    __shared__ double room[RM_SUM_THREADS];
+    __shared__ double room[RM_WARP];
     const uint32_t samples = r.passes->samples;
     const double n = samples ? samples : 1;
     const float *target = r.target, *value = r.value, *advantage = r.advantage;

@@ -159,7 +159,7 @@ __global__ static void rows_of_loss(struct rm_device_policy_loss l)
 /* One block: the sums in one order, and the loss. */
 __global__ static void sum_loss(struct rm_device_policy_loss l)
 {
-    __shared__ double room[RM_SUM_THREADS];
+    __shared__ double room[RM_WARP];
     double sums[RM_SUM_COUNT];
     if (l.figures->stop) /* the last loss is that of the last minibatch that counted */
         return;

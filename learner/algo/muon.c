@@ -54,7 +54,8 @@ int rm_muon_create(struct rm_muon *muon, struct rm_backend *backend, const uint3
                    {&muon->square, k * k}, {&muon->packed, packed}, {&muon->zeros, k},
                    {&muon->sums, k}};
     for (size_t i = 0; matrices && i < sizeof buffers / sizeof *buffers; i++)
-        if (!(*buffers[i].at = backend->ops->alloc(backend, buffers[i].floats)))
+        if (buffers[i].floats &&
+            !(*buffers[i].at = backend->ops->alloc(backend, buffers[i].floats)))
             return rm_fail(error, -ENOMEM, "muon: no memory for %zu floats", buffers[i].floats);
     return 0;
 }
@@ -74,8 +75,10 @@ static void product(struct rm_muon *muon, const float *x, const float *w, uint32
                     uint32_t in, uint32_t out, float *y)
 {
     struct rm_backend *b = muon->backend;
-    b->ops->pack(b, w, out, in, muon->packed);
-    b->ops->linear(b, x, muon->packed, muon->zeros, batch, in, out, RM_ACT_NONE, y);
+    const bool packs = b->ops->packed_floats(b, out, in) > 0;
+    if (packs)
+        b->ops->pack(b, w, out, in, muon->packed);
+    b->ops->linear(b, x, packs ? muon->packed : w, muon->zeros, batch, in, out, RM_ACT_NONE, y);
 }
 
 /* X <- a X + (b A + c A A) X for wide X, with A = X X^T; for tall X the same from the other side,

@@ -268,6 +268,7 @@ struct rm_experiment {
         enum rm_optimizer_kind name;
         double learning_rate, beta1, beta2, epsilon;
         double grad_clip;    /* global norm, 0 = off */
+        bool clip_apart;     /* the value's own parameters by a norm of their own */
         double momentum;     /* rmsprop, muon */
         double weight_decay; /* adamw, muon: decoupled */
         struct {

@@ -336,6 +336,9 @@ const struct rm_key rm_keys[] = {
           "Added to the denominator."),
     HOT("optimizer.grad_clip", ANY, optimizer.grad_clip, RM_KEY_F64, 0, 1e9, 10, "",
         RM_HOT_GRAD_CLIP, "Largest norm of the whole gradient; 0: no clipping."),
+    BOOL("optimizer.clip_apart", SAME, optimizer.clip_apart, 0,
+         "ppo, appo, vtrace: the state value's own parameters (its head; with a separate trunk all "
+         "of it) and the rest are clipped to `optimizer.grad_clip` each, by norms of their own."),
     F64("optimizer.momentum", SAME, optimizer.momentum, 0, 0.999999, 0, "",
         "rmsprop, muon: momentum. Muon's own figure is 0.95."),
     F64("optimizer.weight_decay", SAME, optimizer.weight_decay, 0, 1, 0, "",

@@ -5,6 +5,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* What names of the state value's own tensors begin with. */
+#define VALUE_PREFIX "value_"
 
 /* One move of one range. */
 struct move {
@@ -84,6 +88,8 @@ static struct rm_optimizer_range range_of(const struct rm_optimizer *o,
     struct rm_optimizer_range r = {.at = t->offset, .n = t->shape[0]};
     for (uint32_t d = 1; d < t->dims; d++)
         r.n *= t->shape[d];
+    r.apart = o->experiment->optimizer.clip_apart &&
+              strncmp(t->name, VALUE_PREFIX, sizeof VALUE_PREFIX - 1) == 0;
     r.decayed = matrix && o->kind->decays && o->experiment->optimizer.weight_decay > 0;
     if (matrix && o->kind->takes_matrices) {
         r.rows = t->shape[0];
@@ -105,7 +111,7 @@ static void join_neighbours(struct rm_optimizer *o)
         const struct rm_optimizer_range r = o->ranges[i];
         struct rm_optimizer_range *last = kept ? &o->ranges[kept - 1] : NULL;
         if (last && !last->rows && !r.rows && last->decayed == r.decayed &&
-            last->at + last->n == r.at)
+            last->apart == r.apart && last->at + last->n == r.at)
             last->n += r.n;
         else
             o->ranges[kept++] = r;
@@ -168,6 +174,10 @@ int rm_optimizer_create(struct rm_optimizer **optimizer, struct rm_backend *back
                 !(o->v = backend->ops->alloc(backend, o->count))))
         rc = rm_fail(error, -ENOMEM, "backend %s: no memory for the moments of %zu parameters",
                      backend->name, o->count);
+    if (!rc && backend->device && experiment->optimizer.clip_apart)
+        rc = rm_fail(error, -ENOTSUP,
+                     "optimizer.clip_apart: on a device all is clipped by one norm; learner.device "
+                     "\"cpu\" can do it");
     if (!rc && backend->device)
         rc = rm_optimizer_device_create(o, error);
     if (rc) {
@@ -209,11 +219,17 @@ double rm_optimizer_rate(const struct rm_optimizer *o, uint64_t update, double p
 
 double rm_optimizer_norm(struct rm_optimizer *o, const float *grads)
 {
-    double squares = 0.0;
+    o->squares[0] = o->squares[1] = 0.0;
     for (uint32_t i = 0; i < o->range_count; i++)
-        squares +=
+        o->squares[o->ranges[i].apart] +=
             o->backend->ops->sum_squares(o->backend, grads + o->ranges[i].at, o->ranges[i].n);
-    return sqrt(squares);
+    return sqrt(o->squares[0] + o->squares[1]);
+}
+
+/* What a gradient of this norm is multiplied by. */
+static double clipping(const struct rm_optimizer *o, double norm)
+{
+    return o->grad_clip > 0 && norm > o->grad_clip ? o->grad_clip / norm : 1.0;
 }
 
 struct rm_optimizer_result
@@ -221,21 +237,24 @@ rm_optimizer_apply(struct rm_optimizer *o, const struct rm_optimizer_input *inpu
 {
     struct rm_optimizer_result result = {
         .grad_norm = grad_norm,
-        .scale = o->grad_clip > 0 && grad_norm > o->grad_clip ? o->grad_clip / grad_norm : 1.0,
+        .scale = clipping(o, grad_norm),
         .learning_rate = rm_optimizer_rate(o, input->update, input->progress),
         .skipped = !isfinite(input->loss) || !isfinite(grad_norm),
     };
     if (result.skipped)
         return result;
-    const struct move move = {
+    struct move move = {
         .learning_rate = result.learning_rate,
         .scale = (float)result.scale,
         .params = input->params,
         .grads = input->grads,
     };
     o->steps++;
-    for (uint32_t i = 0; i < o->range_count; i++)
+    for (uint32_t i = 0; i < o->range_count; i++) {
+        if (o->experiment->optimizer.clip_apart)
+            move.scale = (float)clipping(o, sqrt(o->squares[o->ranges[i].apart]));
         o->kind->move(o, &o->ranges[i], &move);
+    }
     return result;
 }
 

@@ -11,6 +11,7 @@ struct rm_optimizer_range {
     size_t at, n;
     uint32_t rows, columns; /* of a single matrix; 0 otherwise */
     bool decayed;
+    bool apart; /* clipped with the value, not with the rest: optimizer.clip_apart */
 };
 
 /* What a device needs; all pointers are its memory. */
@@ -28,6 +29,7 @@ struct rm_optimizer {
     const struct rm_optimizer_method *kind;
     struct rm_backend *backend;
     double learning_rate, grad_clip;
+    double squares[2]; /* of the gradient, by `apart`, as rm_optimizer_norm() last found them */
     uint64_t steps;
     size_t count; /* floats of the arena */
     float *m, *v; /* (count); NULL where the kind has none */

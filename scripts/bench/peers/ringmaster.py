@@ -24,6 +24,7 @@ VARIANTS = {
     "puffer-lstm": [{"actor.count": 2, "learner.threads": 2}],
 }
 STARTING = re.compile(r": starting \(generation 1")
+LIMIT_S = float(os.environ.get("RM_PEERS_LIMIT_S", 900))  # of one run; also of the peers'
 METRICS_S = 0.01  # evaluations are read from rows of metrics, so seen that much late at most
 
 
@@ -116,7 +117,7 @@ def first_solved(run):
     return None, None
 
 
-def run(pin, task, seed, steps, overrides, interval=0, timeout=120):
+def run(pin, task, seed, steps, overrides, interval=0):
     """One run of ringmasterd. Returns what it left behind."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "experiment.json")
@@ -128,7 +129,7 @@ def run(pin, task, seed, steps, overrides, interval=0, timeout=120):
             command += ["--set", f"{key}={value}"]
         launched = time.time()
         done = subprocess.run([*command, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              check=False, timeout=timeout)
+                              check=False, timeout=LIMIT_S)
         if done.returncode:
             said = [line for line in done.stdout.splitlines() if line.strip()]
             raise RuntimeError(f"ringmasterd: exit {done.returncode}: {' / '.join(said[-2:])[:300]}")
@@ -156,7 +157,7 @@ def measure(pin, task, seed, overrides, learn=True):
 def bench(pin, program, name):
     """The median that one of the project's own benchmarks reports."""
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as out:
-        subprocess.run([*pin, os.path.join(BUILD, "bench", program), name], check=True, timeout=120,
+        subprocess.run([*pin, os.path.join(BUILD, "bench", program), name], check=True, timeout=LIMIT_S,
                        stdout=subprocess.DEVNULL, env=dict(os.environ, RM_BENCH_OUT=out.name))
         for line in out:
             row = json.loads(line)

@@ -105,15 +105,6 @@ static int world_failed(const struct rm_stepping *s, int rc, const char *doing,
                    s->steps, why && *why ? why : strerror(rc < 0 && rc > -4096 ? -rc : EIO));
 }
 
-/* Rollouts are learned from whole: from the states that they begin with. In replay any row may be
- * where a sequence begins. */
-static bool keeps_state(const struct rm_stepping *s, const struct rm_stepping_policy *p)
-{
-    return p->row.state &&
-           (p->ring->spec.mode != RM_RING_ROLLOUT ||
-            (p->row.index - p->ring->spec.first_index) % s->experiment->rollout.steps == 0);
-}
-
 /* What arrived is complete in the rows of policies that act in phase 0 only. Of the row after a
  * rollout the learner takes the value, for which it needs the state too. */
 static void offer_rows(struct rm_stepping *s)
@@ -122,7 +113,7 @@ static void offer_rows(struct rm_stepping *s)
         struct rm_stepping_policy *p = &s->policies[i];
         if (p->ring->spec.mode != RM_RING_ROLLOUT || p->last_phase != 0)
             continue;
-        if (keeps_state(s, p))
+        if (p->row.state)
             memcpy(p->row.state, p->state,
                    (size_t)p->ring->spec.lanes * p->acting.state_floats * sizeof(float));
         rm_ring_offer(p->ring);
@@ -328,7 +319,7 @@ static struct rm_acting_rows rows_of(struct rm_stepping *s, uint32_t agent)
             memset(p->state + (lane + w) * floats, 0, floats * sizeof(float));
     rows.state = p->state + lane * floats;
     rows.next_state = p->state + lane * floats;
-    if (keeps_state(s, p))
+    if (p->row.state)
         memcpy(p->row.state + lane * floats, rows.state, s->worlds * floats * sizeof(float));
     return rows;
 }

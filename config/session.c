@@ -99,6 +99,7 @@ struct rm_ring_spec rm_session_ring_spec(const struct rm_experiment *experiment,
         .action_words = policy->action_words,
         .columns = columns,
         .state_floats = policy->state_floats,
+        .state_every = traits->rollout && !policy->frozen ? experiment->rollout.steps : 1,
         .actor = actor,
         .policy = index,
     };

@@ -70,10 +70,10 @@ struct rm_ring_shared {
     /* Written by the consumer (rollout). */
     _Alignas(RM_LINE) _Atomic uint64_t consumed; /* rows below this may be overwritten */
 };
-static_assert(sizeof(struct rm_ring_spec) == 48, "ring spec");
+static_assert(sizeof(struct rm_ring_spec) == 56, "ring spec");
 static_assert(offsetof(struct rm_ring_shared, spec) == 128, "ring");
-static_assert(offsetof(struct rm_ring_shared, row_bytes) == 176, "ring");
-static_assert(offsetof(struct rm_ring_shared, data_at) == 184, "ring");
+static_assert(offsetof(struct rm_ring_shared, row_bytes) == 184, "ring");
+static_assert(offsetof(struct rm_ring_shared, data_at) == 192, "ring");
 static_assert(offsetof(struct rm_ring_shared, reserved) == 256, "ring");
 static_assert(offsetof(struct rm_ring_shared, committed) == 264, "ring");
 static_assert(offsetof(struct rm_ring_shared, generation) == 272, "ring");

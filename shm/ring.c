@@ -34,10 +34,19 @@ static const char *refusal(const struct rm_ring_spec *spec)
         return "mask_bytes goes with the mask column";
     if (((spec->columns & RM_COLUMN_STATE) != 0) != (spec->state_floats != 0))
         return "state_floats goes with the state column";
+    if (spec->unused)
+        return "a field that is not used is not 0";
     if (spec->columns &
         ~(unsigned)(RM_COLUMN_MASK | RM_COLUMN_LOGP | RM_COLUMN_VALUE | RM_COLUMN_STATE))
         return "it has a column that does not exist";
     return NULL;
+}
+
+/* States that stand behind the rows: of any `rows` rows in a row, and as many again as may be one
+ * more for where they begin. 0: they stand in the rows. */
+static uint64_t states_behind(const struct rm_ring_spec *spec)
+{
+    return spec->state_floats && spec->state_every > 1 ? spec->rows / spec->state_every + 2 : 0;
 }
 
 /* Where the columns of a row stand. Returns the stride, 0 when rows would be absurdly large. */
@@ -58,7 +67,8 @@ static size_t place_columns(struct rm_ring *ring, const struct rm_ring_spec *spe
         {&ring->action_at, lanes * (uint64_t)spec->action_words * sizeof(int32_t)},
         {&ring->logp_at, spec->columns & RM_COLUMN_LOGP ? lanes * sizeof(float) : 0},
         {&ring->value_at, spec->columns & RM_COLUMN_VALUE ? lanes * sizeof(float) : 0},
-        {&ring->state_at, lanes * (uint64_t)spec->state_floats * sizeof(float)},
+        {&ring->state_at,
+         states_behind(spec) ? 0 : lanes * (uint64_t)spec->state_floats * sizeof(float)},
     };
     uint64_t at = sizeof(struct rm_row_head);
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
@@ -77,7 +87,12 @@ static size_t ring_bytes(struct rm_ring *ring, const struct rm_ring_spec *spec)
     ring->row_bytes = place_columns(ring, spec);
     if (ring->row_bytes == 0 || ring->row_bytes > RING_BYTES_MAX / spec->rows)
         return 0;
-    return sizeof(struct rm_ring_shared) + ring->row_bytes * spec->rows;
+    const uint64_t states = states_behind(spec), rows = ring->row_bytes * spec->rows;
+    ring->state_bytes =
+        aligned((uint64_t)spec->lanes * spec->state_floats * sizeof(float), COLUMN_ALIGN);
+    if (states && ring->state_bytes > (RING_BYTES_MAX - rows) / states)
+        return 0;
+    return sizeof(struct rm_ring_shared) + rows + ring->state_bytes * states;
 }
 
 size_t rm_ring_bytes(const struct rm_ring_spec *spec)
@@ -93,6 +108,7 @@ static void adopt(struct rm_ring *ring, const struct rm_ring_spec *spec)
     ring->spec = *spec;
     ring->mask = spec->rows - 1;
     ring->data = (uint8_t *)ring->region.base + sizeof(struct rm_ring_shared);
+    ring->states = states_behind(spec) ? ring->data + ring->row_bytes * spec->rows : NULL;
     ring->consumed_seen = RM_PEEK(&ring->shared->consumed);
 }
 
@@ -190,6 +206,15 @@ void rm_ring_close(struct rm_ring *ring)
     *ring = (struct rm_ring){.region.fd = -1};
 }
 
+static float *state_of(const struct rm_ring *ring, uint64_t index, uint8_t *row)
+{
+    if (!ring->states)
+        return ring->state_at ? (float *)(void *)(row + ring->state_at) : NULL;
+    const uint64_t since = index - ring->spec.first_index, every = ring->spec.state_every;
+    const uint64_t slot = since / every % states_behind(&ring->spec);
+    return since % every ? NULL : (float *)(void *)(ring->states + slot * ring->state_bytes);
+}
+
 struct rm_row rm_ring_row(const struct rm_ring *ring, uint64_t index)
 {
     uint8_t *row = ring->data + (size_t)(index & ring->mask) * ring->row_bytes;
@@ -203,7 +228,7 @@ struct rm_row rm_ring_row(const struct rm_ring *ring, uint64_t index)
         .action = (int32_t *)(void *)(row + ring->action_at),
         .logp = ring->logp_at ? (float *)(void *)(row + ring->logp_at) : NULL,
         .value = ring->value_at ? (float *)(void *)(row + ring->value_at) : NULL,
-        .state = ring->state_at ? (float *)(void *)(row + ring->state_at) : NULL,
+        .state = state_of(ring, index, row),
         .policy_version = &head->policy_version,
         .generation = &head->generation,
     };
@@ -351,6 +376,11 @@ void rm_ring_state(struct rm_ring *ring, struct rm_state *s)
     if (!rows)
         return;
     transfer_rows(ring, reserved, held, rows, rm_state_loading(s));
+    const size_t behind = states_behind(&ring->spec) * ring->state_bytes;
+    uint8_t *states = behind ? rm_state_part(s, "states", RM_STATE_BYTES, behind) : NULL;
+    if (states)
+        memcpy(rm_state_loading(s) ? ring->states : states,
+               rm_state_loading(s) ? states : ring->states, behind);
     RM_POKE(&shared->reserved, reserved);
     ring->consumed_seen = RM_PEEK(&shared->consumed);
 }

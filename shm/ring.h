@@ -43,8 +43,7 @@ enum rm_ring_column {
     RM_COLUMN_MASK = 1,  /* u8[mask_bytes] per lane: action a legal iff byte a is 1 */
     RM_COLUMN_LOGP = 2,  /* f32 per lane: behaviour log-probability of the action */
     RM_COLUMN_VALUE = 4, /* f32 per lane: behaviour value estimate */
-    RM_COLUMN_STATE = 8, /* f32[state_floats] per lane: the recurrent state before the answer; in
-                            rollout mode of the first row of every rollout */
+    RM_COLUMN_STATE = 8, /* f32[state_floats] per lane: the recurrent state before the answer */
 };
 
 struct rm_ring_spec {
@@ -58,6 +57,9 @@ struct rm_ring_spec {
     uint32_t actor;        /* who writes */
     uint32_t policy;       /* for whom */
     uint32_t state_floats; /* recurrent state of a lane when RM_COLUMN_STATE, else 0 */
+    uint32_t state_every;  /* rows from one that has a state to the next, from the first on: where
+                              rollouts begin. 0, 1: all have one */
+    uint32_t unused;       /* 0 */
     uint64_t first_index;  /* where indices start; tests start just below a wrap */
 };
 
@@ -71,7 +73,7 @@ struct rm_row {
     int32_t *action;          /* (lanes, action_words) */
     float *logp;              /* (lanes) or NULL */
     float *value;             /* (lanes) or NULL */
-    float *state;             /* (lanes, state_floats) or NULL */
+    float *state;             /* (lanes, state_floats) or NULL, also in rows that have none */
     uint64_t *policy_version; /* one per row: updates of the policy that acted */
     uint64_t *generation;     /* one per row: the writer's generation; rows of different
                                  generations are never joined */
@@ -86,6 +88,8 @@ struct rm_ring {
     size_t row_bytes; /* stride between rows, multiple of 64 */
     size_t obs_at, mask_at, reward_at, flags_at, action_at, logp_at, value_at, state_at;
     uint8_t *data;          /* row 0 */
+    uint8_t *states;        /* with state_every: they stand behind the rows, in turn; else NULL */
+    size_t state_bytes;     /* stride between these */
     uint64_t consumed_seen; /* writer: the consumer's index when it was last looked at */
 };
 

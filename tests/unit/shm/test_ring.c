@@ -89,6 +89,50 @@ static void columns_stand_apart(void **state)
     rm_ring_close(&ring);
 }
 
+/* Of every third row, behind the rows; more of them than any rows in the ring can begin with. */
+static void some_rows_have_a_state(void **state)
+{
+    enum { EVERY = 3, FLOATS = 5, LANES = 3, STATE = LANES * FLOATS };
+    struct rm_ring_spec spec = spec_of(RM_RING_REPLAY);
+    struct rm_ring ring, other;
+    (void)state;
+    spec.columns |= RM_COLUMN_STATE;
+    spec.state_floats = FLOATS;
+    spec.state_every = EVERY;
+    assert_int_equal(rm_ring_create(&ring, &spec, &error), 0);
+    assert_int_equal(rm_ring_attach(&other, ring.region.fd, false, &error), RM_ATTACH_OK);
+    assert_int_equal(rm_ring_bytes(&spec), ring.region.bytes);
+    rm_ring_writer_open(&ring);
+    for (uint64_t i = 0; i < 5 * ROWS; i++) {
+        struct rm_row row;
+        assert_int_equal(rm_ring_reserve(&ring, &row), 1);
+        memset(row.obs, 0, 3 * 7);
+        assert_true((row.state != NULL) == (i % EVERY == 0));
+        for (uint32_t k = 0; row.state && k < STATE; k++)
+            row.state[k] = (float)(i * 100 + k);
+        if (row.state) {
+            assert_true((uint8_t *)row.state >= ring.data + ROWS * ring.row_bytes);
+            assert_true((uint8_t *)(row.state + STATE) <=
+                        (uint8_t *)ring.region.base + ring.region.bytes);
+        }
+        rm_ring_commit(&ring);
+        for (uint64_t j = i + 1 > ROWS ? i + 1 - ROWS : 0; j <= i; j++) {
+            const float *kept = rm_ring_row(&other, spec.first_index + j).state;
+            for (uint32_t k = 0; kept && k < STATE; k++)
+                assert_true(kept[k] == (float)(j * 100 + k));
+        }
+    }
+    rm_ring_close(&other);
+    rm_ring_close(&ring);
+    /* What would not fit anywhere is not made, nor what another version might mean. */
+    spec.lanes = spec.state_floats = 1u << 22;
+    spec.rows = 1u << 20;
+    assert_int_equal(rm_ring_bytes(&spec), 0);
+    spec = spec_of(RM_RING_REPLAY);
+    spec.unused = 1;
+    assert_int_equal(rm_ring_create(&ring, &spec, &error), -EINVAL);
+}
+
 static void optional_columns_are_null(void **state)
 {
     (void)state;
@@ -305,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_stand_apart),
+        cmocka_unit_test(some_rows_have_a_state),
         cmocka_unit_test(optional_columns_are_null),
         cmocka_unit_test(refuses_bad_specs),
         cmocka_unit_test(refuses_a_spec_that_does_not_match_the_region),

@@ -120,12 +120,11 @@ bool rm_publisher_poll(struct rm_publisher *p)
 
 bool rm_publisher_begin(struct rm_publisher *p)
 {
-    if (rm_publisher_poll(p)) {
-        p->late.again = true;
-        return false;
-    }
-    start(p);
-    return true;
+    p->late.again = p->late.under_way;
+    rm_publisher_poll(p);
+    if (!p->late.under_way)
+        start(p);
+    return !p->late.again;
 }
 
 void rm_publisher_end(struct rm_publisher *p)

@@ -155,6 +155,11 @@ static void other_forms_are_the_cpus(void **state)
     e.optimizer.epsilon = 1e-3;
     e.optimizer.beta2 = 0.95;
     compare_runs(&e);
+    e = rm_test_updates_experiment(RM_ALGORITHM_DQN, true);
+    e.algorithm.target.tau = 0.1;
+    e.optimizer.name = RM_OPTIMIZER_MUON;
+    e.optimizer.momentum = 0.9;
+    compare_runs(&e);
 }
 
 /* Moments of observations are the host's, and the target network follows them too. */

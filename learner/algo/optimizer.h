@@ -82,6 +82,16 @@ struct rm_optimizer_put {
     struct rm_device_figures *copy; /* of the figures once the update is judged; NULL: none */
 };
 void rm_optimizer_put(struct rm_optimizer *optimizer, const struct rm_optimizer_put *put);
+
+/* Whether losses are scaled (learner.compute "fp16" on a device), and by what: for checkpoints. */
+struct rm_loss_scale {
+    float scale; /* loss_scale and loss_scale_good of struct rm_device_figures */
+    uint32_t good;
+};
+bool rm_optimizer_scales(const struct rm_optimizer *optimizer);
+struct rm_loss_scale rm_optimizer_loss_scale(const struct rm_optimizer *optimizer);
+void rm_optimizer_set_loss_scale(struct rm_optimizer *optimizer, struct rm_loss_scale scale);
+
 struct rm_device_figures *rm_optimizer_figures(const struct rm_optimizer *optimizer);
 
 /* What the host says of an update: rate and clipping, as set and scheduled. */

@@ -87,7 +87,12 @@ int rm_optimizer_device_create(struct rm_optimizer *o, struct rm_error *error)
     d->matrix_partials =
         b->device->alloc(b, (RM_DEVICE_PARTIALS + 1) * sizeof *d->matrix_partials, error);
     d->figures = b->device->alloc(b, sizeof *d->figures, error);
-    return d->partials && d->matrix_partials && d->figures ? 0 : -ENOMEM;
+    if (!d->partials || !d->matrix_partials || !d->figures)
+        return -ENOMEM;
+    const struct rm_loss_scale first = {RM_DEVICE_SCALE_FIRST, 0};
+    if (rm_optimizer_scales(o))
+        rm_optimizer_set_loss_scale(o, first);
+    return 0;
 }
 
 void rm_optimizer_device_destroy(struct rm_optimizer *o)
@@ -97,6 +102,24 @@ void rm_optimizer_device_destroy(struct rm_optimizer *o)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])
             o->backend->ops->release(o->backend, all[i]);
+}
+
+bool rm_optimizer_scales(const struct rm_optimizer *o)
+{
+    return o->backend->device && o->experiment->learner.compute == RM_COMPUTE_FP16;
+}
+
+struct rm_loss_scale rm_optimizer_loss_scale(const struct rm_optimizer *o)
+{
+    struct rm_loss_scale scale;
+    o->backend->ops->download(o->backend, (float *)(void *)&scale, &o->device.figures->loss_scale,
+                              sizeof scale / sizeof(float));
+    return scale;
+}
+
+void rm_optimizer_set_loss_scale(struct rm_optimizer *o, struct rm_loss_scale scale)
+{
+    send(o->backend, &o->device.figures->loss_scale, &scale, sizeof scale);
 }
 
 struct rm_device_figures *rm_optimizer_figures(const struct rm_optimizer *o)

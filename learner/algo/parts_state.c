@@ -12,6 +12,15 @@ void rm_device_state(struct rm_state *s, struct rm_backend *backend, const char 
         backend->ops->download(backend, part, data, count);
 }
 
+static void loss_scale_state(struct rm_optimizer *optimizer, struct rm_state *s)
+{
+    struct rm_loss_scale scale = rm_optimizer_loss_scale(optimizer);
+    RM_STATE(s, "loss_scale", scale.scale);
+    RM_STATE(s, "loss_scale_good", scale.good);
+    if (rm_state_loading(s))
+        rm_optimizer_set_loss_scale(optimizer, scale);
+}
+
 void rm_optimizer_state(struct rm_optimizer *optimizer, struct rm_backend *backend,
                         const char *name, struct rm_state *s)
 {
@@ -22,6 +31,8 @@ void rm_optimizer_state(struct rm_optimizer *optimizer, struct rm_backend *backe
     for (size_t i = 0; i < n; i++)
         rm_device_state(s, backend, arenas[i].name, arenas[i].data, arenas[i].count);
     RM_STATE(s, "steps", steps);
+    if (rm_optimizer_scales(optimizer))
+        loss_scale_state(optimizer, s);
     rm_state_leave(s);
     if (rm_state_loading(s))
         rm_optimizer_resume(optimizer, steps);

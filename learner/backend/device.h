@@ -80,7 +80,17 @@ struct rm_device_figures {
     float adam_step;  /* learning rate / (1 - beta1^steps) */
     float adam_root;  /* 1 / sqrt(1 - beta2^steps) */
     float adam_decay; /* learning rate * weight decay */
+    /* fp16: losses multiply their gradients by loss_scale (0: by 1) and norm() divides again, so
+     * that small ones survive 16 bits. One that is too large makes the gradient infinite: such an
+     * update is skipped, without being `in a row`, and the scale halved; after
+     * RM_DEVICE_SCALE_PATIENCE good ones it is doubled (Micikevicius 2018, section 3.2). */
+    float loss_scale;
+    uint32_t loss_scale_good; /* updates since it changed */
 };
+
+#define RM_DEVICE_SCALE_FIRST    65536.0f
+#define RM_DEVICE_SCALE_MOST     16777216.0f
+#define RM_DEVICE_SCALE_PATIENCE 2000u
 
 struct rm_device_ops {
     /* Device memory for anything: zeroed, 256-byte aligned; NULL when there is none left, and

@@ -50,7 +50,7 @@ static __device__ void take(const struct rm_device_rule &rule, const struct rm_d
     for (int i = 0; i < 8; i++)
         f->sums[i] += f->now_sums[i];
     f->samples += f->now_samples;
-    f->scale = (float)(clip > 0.0 && norm > clip ? clip / norm : 1.0);
+    f->scale = (float)((clip > 0.0 && norm > clip ? clip / norm : 1.0) / rm_loss_scale(f));
     const double t = (double)f->steps;
     f->adam_step = (float)(rate / (1.0 - pow((double)rule.beta1, t)));
     f->adam_root = (float)(1.0 / sqrt(1.0 - pow((double)rule.beta2, t)));
@@ -65,6 +65,21 @@ static __device__ void clear_sums(struct rm_device_figures *f)
         f->sums[i] = 0.0;
 }
 
+/* fp16: the scale of the next loss. True when the gradient was infinite for the scale's sake. */
+static __device__ bool rescale(struct rm_device_figures *f, bool finite)
+{
+    if (f->loss_scale <= 0.0f)
+        return false;
+    f->loss_scale_good = finite ? f->loss_scale_good + 1 : 0;
+    if (finite && f->loss_scale_good < RM_DEVICE_SCALE_PATIENCE)
+        return false;
+    const bool may = finite ? f->loss_scale < RM_DEVICE_SCALE_MOST : f->loss_scale > 1.0f;
+    f->loss_scale_good = 0;
+    if (may)
+        f->loss_scale *= finite ? 2.0f : 0.5f;
+    return !finite && may && isfinite(f->last_loss);
+}
+
 static __device__ void judge(const struct rm_device_rule &rule, const struct rm_device_knobs *knobs,
                              struct rm_device_figures *f, double norm)
 {
@@ -77,9 +92,11 @@ static __device__ void judge(const struct rm_device_rule &rule, const struct rm_
     if (isfinite(f->last_loss) && isfinite(norm)) {
         f->skip = 0;
         take(rule, knobs, f, norm);
+        rescale(f, true);
     } else {
         f->skipped++;
-        f->skipped_in_row++;
+        if (!rescale(f, false))
+            f->skipped_in_row++;
     }
 }
 
@@ -87,11 +104,11 @@ static __device__ void judge(const struct rm_device_rule &rule, const struct rm_
 static __global__ void norm_judge(struct rm_device_rule rule, struct rm_device_step s)
 {
     RM_SHARED(double, scratch);
-    const double norm = sqrt(partials_sum(s.partials, s.chunk_count, scratch));
     struct rm_device_figures *f = s.figures;
+    const double squares = partials_sum(s.partials, s.chunk_count, scratch);
     if (threadIdx.x != 0)
         return;
-    judge(rule, s.knobs, f, norm);
+    judge(rule, s.knobs, f, sqrt(squares) / rm_loss_scale(f));
     if (s.copy)
         *s.copy = *f;
 }

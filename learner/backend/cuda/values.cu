@@ -112,7 +112,7 @@ static __global__ void huber_rows(struct rm_device_value_loss in)
         return;
     const float u = in.target[(size_t)row * in.targets] - in.q[taken];
     const float c = clamped(u, in.kappa), weight = in.weight ? in.weight[row] : 1.0f;
-    in.d_q[taken] = -c * (weight * (1.0f / (float)in.batch));
+    in.d_q[taken] = -c * (weight * (rm_loss_scale(in.figures) / (float)in.batch));
     in.partials[row] = (double)(weight * huber(u, c));
     in.partials[in.batch + row] = (double)in.q[taken];
     if (in.error)
@@ -156,7 +156,8 @@ static __global__ void quantile_rows(struct rm_device_value_loss in, float scale
         const float tau = in.tau[(size_t)row * in.layout.quantiles + i];
         float loss;
         const float pull = against_targets(y, in.targets, q, tau, in.kappa, &loss);
-        in.d_q[taken + i * in.layout.quantile] = -scale * weight * pull;
+        in.d_q[taken + i * in.layout.quantile] =
+            -(scale * rm_loss_scale(in.figures)) * weight * pull;
         own += (double)loss;
         q_sum += (double)q;
     }

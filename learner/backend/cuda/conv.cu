@@ -16,10 +16,14 @@
 namespace
 {
 
-#define PATCH_BYTES ((size_t)512 << 20) /* of patches at a time, if one image's are no more */
-#define TOGETHER    8u                  /* numbers of a patch for a thread */
-#define TURN        32u                 /* sides of what is turned at a time */
-#define TURN_ROWS   8u
+/* Bytes of patches at a time, if one image's are no more. Tests have less. */
+#ifndef RM_CONV_PATCH_BYTES
+#define RM_CONV_PATCH_BYTES ((size_t)512 << 20)
+#endif
+
+#define TOGETHER  8u  /* numbers of a patch for a thread */
+#define TURN      32u /* sides of what is turned at a time */
+#define TURN_ROWS 8u
 
 __host__ __device__ uint32_t patch_of(const struct rm_conv &c)
 {
@@ -179,7 +183,7 @@ struct plan plan_of(struct rm_backend *b, const struct rm_conv *conv)
     p.out_stride = reduced ? rm_cuda_reduced_stride(p.out) : p.out;
     p.element = reduced ? sizeof(uint16_t) : sizeof(float);
     const size_t bytes = (size_t)p.places * p.patch * sizeof(float);
-    p.images = bytes < PATCH_BYTES ? (uint32_t)(PATCH_BYTES / bytes) : 1;
+    p.images = bytes < RM_CONV_PATCH_BYTES ? (uint32_t)(RM_CONV_PATCH_BYTES / bytes) : 1;
     return p;
 }
 

@@ -1,0 +1,399 @@
+/* Operations of recurrent layers, attention, tokens and tables. */
+#include "tests/support/op_cases.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- cells ----------------------------------------------------------------------------------- */
+
+struct cell {
+    uint32_t lanes, n;
+    size_t floats;
+};
+
+static struct cell cell(struct op_run *r)
+{
+    struct cell c = {.n = op_size(r, 130)};
+    c.lanes = op_size(r, (uint32_t)(r->most / (5 * c.n)) + 1);
+    c.floats = (size_t)c.lanes * c.n;
+    return c;
+}
+
+static void gru(struct op_run *r)
+{
+    const struct cell c = cell(r);
+    const float *gx = op_in(r, 3 * c.floats, 1.0f), *gh = op_in(r, 3 * c.floats, 1.0f);
+    const float *h = op_in(r, c.floats, 1.0f);
+    float *gates = op_out(r, 4 * c.floats, 1.0), *y = op_out(r, c.floats, 1.0);
+    r->b->ops->gru(r->b, gx, gh, h, c.lanes, c.n, gates, y);
+}
+
+static void gru_dx(struct op_run *r)
+{
+    const struct cell c = cell(r);
+    const float *gates = op_in(r, 4 * c.floats, 0.5f), *h = op_in(r, c.floats, 1.0f);
+    const float *dy = op_in(r, c.floats, 1.0f);
+    float *dgx = op_out(r, 3 * c.floats, 1.0), *dgh = op_out(r, 3 * c.floats, 1.0);
+    r->b->ops->gru_dx(r->b, gates, h, dy, c.lanes, c.n, dgx, dgh, op_out(r, c.floats, 1.0));
+}
+
+static void lstm(struct op_run *r)
+{
+    const struct cell c = cell(r);
+    const float *gx = op_in(r, 4 * c.floats, 1.0f), *gh = op_in(r, 4 * c.floats, 1.0f);
+    const float *was = op_in(r, c.floats, 1.0f);
+    float *gates = op_out(r, 5 * c.floats, 1.0), *next = op_out(r, c.floats, 1.0);
+    r->b->ops->lstm(r->b, gx, gh, was, c.lanes, c.n, gates, next, op_out(r, c.floats, 1.0));
+}
+
+static void lstm_dx(struct op_run *r)
+{
+    const struct cell c = cell(r);
+    const float *gates = op_in(r, 5 * c.floats, 0.5f), *was = op_in(r, c.floats, 1.0f);
+    const float *dy = op_in(r, c.floats, 1.0f);
+    float *dc = op_inout(r, c.floats, 1.0f), *dgates = op_out(r, 4 * c.floats, 1.0);
+    r->b->ops->lstm_dx(r->b, gates, was, dy, dc, c.lanes, c.n, dgates);
+}
+
+static void restart(struct op_run *r)
+{
+    const struct cell c = cell(r);
+    const size_t stride = c.n + op_below(r, 9), words = (c.lanes + 3) / 4;
+    uint8_t *which = calloc(words, 4);
+    for (uint32_t i = 0; which && i < c.lanes; i++)
+        which[i] = (uint8_t)op_below(r, 2);
+    const float *x = op_in(r, c.lanes * stride, 1.0f);
+    float *y = op_inout(r, c.lanes * stride, 1.0f);
+    const uint8_t *flags = which ? op_words(r, which, words) : NULL;
+    const uint32_t how = op_below(r, 4);
+    r->b->ops->restart(r->b,
+                       how == 3   ? NULL
+                       : how == 2 ? y
+                                  : x,
+                       stride, how ? flags : NULL, c.lanes, c.n, y, stride);
+    free(which);
+}
+
+/* --- samples of tokens ----------------------------------------------------------------------- */
+
+struct samples {
+    uint32_t batch, places, rows; /* rows: room for them */
+    const uint32_t *spans, *slots;
+};
+
+/* Samples of `least` to `places` tokens; their places rise, the first is 0 where there is one. */
+static struct samples samples(struct op_run *r, uint32_t n, uint32_t least)
+{
+    struct samples s = {.places = least + op_size(r, 40)};
+    const size_t most = r->most / n / s.places;
+    s.batch = op_size(r, most < 1 ? 1 : most < 70 ? (uint32_t)most : 70);
+    s.rows = s.batch * s.places;
+    uint32_t *spans = calloc(s.batch + 1, sizeof *spans), *slots = calloc(s.rows, sizeof *slots);
+    if (!spans || !slots) {
+        r->failed = true;
+        free(spans);
+        free(slots);
+        return s;
+    }
+    for (uint32_t i = 0; i < s.batch; i++) {
+        uint32_t row = spans[i];
+        const uint32_t share = 1 + op_below(r, 4);
+        for (uint32_t t = 0; t < s.places; t++)
+            if ((t == 0 && least) || op_below(r, share) == 0)
+                slots[row++] = t;
+        spans[i + 1] = least || op_below(r, 8) ? row : spans[i];
+    }
+    s.spans = op_words(r, spans, s.batch + 1);
+    s.slots = op_words(r, slots, s.rows);
+    free(spans);
+    free(slots);
+    return s;
+}
+
+struct heads {
+    struct rm_attention a;
+    size_t rows;
+};
+
+static struct heads heads(struct op_run *r)
+{
+    static const uint32_t widths[] = {1, 3, 8, 16, 31, 32, 33, 64, 65, 128, 200, 256};
+    const uint32_t width = widths[op_below(r, sizeof widths / sizeof *widths)];
+    const uint32_t count = 1 + op_below(r, width > 64 ? 2 : 4);
+    const struct samples s = samples(r, count * width * 3, op_below(r, 2));
+    return (struct heads){.a = {.spans = s.spans,
+                                .batch = s.batch,
+                                .heads = count,
+                                .units = count * width,
+                                .causal = op_below(r, 2),
+                                .rows = s.rows},
+                          .rows = s.rows};
+}
+
+static void attention(struct op_run *r)
+{
+    const struct heads h = heads(r);
+    const float *qkv = op_in(r, h.rows * 3 * h.a.units, 1.5f);
+    float *o = op_out(r, h.rows * h.a.units, 1.0), *stats = op_in(r, h.rows * 2 * h.a.heads, 1.0f);
+    if (!r->failed)
+        r->b->ops->attention(r->b, &h.a, qkv, o, stats);
+}
+
+static void attention_dx(struct op_run *r)
+{
+    const struct heads h = heads(r);
+    const float *qkv = op_in(r, h.rows * 3 * h.a.units, 1.0f);
+    const float *d_o = op_in(r, h.rows * h.a.units, 1.0f);
+    float *o = op_out(r, h.rows * h.a.units, 1.0), *stats = op_in(r, h.rows * 2 * h.a.heads, 1.0f);
+    float *d_qkv = op_out(r, h.rows * 3 * h.a.units, 1.0);
+    if (r->failed)
+        return;
+    r->b->ops->attention(r->b, &h.a, qkv, o, stats);
+    r->b->ops->attention_dx(r->b, &h.a, qkv, o, stats, d_o, d_qkv);
+}
+
+/* The scale of small whole numbers, which are tiny as floats: none may differ. */
+#define WORDS 1e-300
+
+static void find_spans(struct op_run *r)
+{
+    const uint32_t numbers = 1 + op_below(r, 7);
+    const bool first = op_below(r, 2), codes = op_below(r, 2);
+    const struct samples s = samples(r, numbers, 0);
+    const size_t n = (size_t)s.rows * numbers;
+    float *x = calloc(n, sizeof *x), *spans = op_out(r, s.batch + 1, WORDS);
+    float *slots = op_out(r, s.rows, WORDS);
+    uint32_t *found = calloc(s.batch + 1 + s.rows, sizeof *found);
+    uint32_t row = 0;
+    if (!x || !found || r->failed) {
+        r->failed = true;
+        free(x);
+        free(found);
+        return;
+    }
+    for (uint32_t i = 0; i < s.batch; i++) {
+        found[i] = row;
+        for (uint32_t t = 0; t < s.places; t++) {
+            float *token = x + ((size_t)i * s.places + t) * numbers;
+            const uint32_t kind = op_below(r, 4);
+            if (kind == 0)
+                token[op_below(r, numbers)] = 1.0f;
+            if (kind == 1 && !codes)
+                token[op_below(r, numbers)] = -0.0f; /* is padding too */
+            if (kind == 0 || (first && t == 0))
+                found[s.batch + 1 + row++] = t;
+        }
+    }
+    found[s.batch] = row;
+    const void *there = op_words(r, x, n);
+    r->b->ops->fill(r->b, 0.0f, s.rows, slots);
+    if (r->b->ops->find_spans) {
+        r->b->ops->find_spans(r->b, there, s.batch, s.places, numbers, codes, first,
+                              (uint32_t *)(void *)spans, (uint32_t *)(void *)slots);
+    } else {
+        memcpy(spans, found, (s.batch + 1) * sizeof *found);
+        memcpy(slots, found + s.batch + 1, row * sizeof *found);
+    }
+    free(x);
+    free(found);
+}
+
+static void span_mean(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 130);
+    const struct samples s = samples(r, n, 0);
+    const float *x = op_in(r, (size_t)s.rows * n, 1.0f);
+    r->b->ops->span_mean(r->b, x, s.spans, s.batch, n, op_out(r, (size_t)s.batch * n, 1.0));
+}
+
+static void span_mean_dx(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 130);
+    const struct samples s = samples(r, n, 0);
+    const float *dy = op_in(r, (size_t)s.batch * n, 1.0f);
+    float *dx = op_out(r, (size_t)s.rows * n, 1.0);
+    r->b->ops->span_mean_dx(r->b, dy, s.spans, s.batch, s.rows, n, dx);
+}
+
+static void span_first(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 130);
+    const struct samples s = samples(r, n, 1);
+    const float *x = op_in(r, (size_t)s.rows * n, 1.0f);
+    r->b->ops->span_first(r->b, x, s.spans, s.batch, n, op_out(r, (size_t)s.batch * n, 1.0));
+}
+
+static void span_first_dx(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 130);
+    const struct samples s = samples(r, n, 1);
+    const float *dy = op_in(r, (size_t)s.batch * n, 1.0f);
+    float *dx = op_out(r, (size_t)s.rows * n, 1.0);
+    r->b->ops->span_first_dx(r->b, dy, s.spans, s.batch, s.rows, n, dx);
+}
+
+static void spread(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 130);
+    const struct samples s = samples(r, n, 0);
+    const float *x = op_in(r, (size_t)s.rows * n, 1.0f);
+    float *y = op_out(r, (size_t)s.rows * n, 1.0);
+    r->b->ops->spread(r->b, x, s.spans, s.slots, s.batch, s.places, n, y);
+}
+
+static void spread_dx(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 130);
+    const struct samples s = samples(r, n, 0);
+    const float *dy = op_in(r, (size_t)s.rows * n, 1.0f);
+    float *dx = op_out(r, (size_t)s.rows * n, 1.0);
+    r->b->ops->spread_dx(r->b, dy, s.spans, s.slots, s.batch, s.rows, s.places, n, dx);
+}
+
+static struct rm_pointer pointing(struct op_run *r)
+{
+    const uint32_t units = op_size(r, 130);
+    const struct samples s = samples(r, units, 1);
+    return (struct rm_pointer){.spans = s.spans,
+                               .slots = s.slots,
+                               .batch = s.batch,
+                               .units = units,
+                               .outputs = s.places - 1,
+                               .scale = 1.0f / sqrtf((float)units),
+                               .rows = s.rows};
+}
+
+static void pointer(struct op_run *r)
+{
+    const struct rm_pointer p = pointing(r);
+    const float *x = op_in(r, (size_t)p.rows * p.units, 1.0f);
+    r->b->ops->pointer(r->b, &p, x, op_out(r, (size_t)p.batch * p.outputs, 1.0));
+}
+
+static void pointer_dx(struct op_run *r)
+{
+    const struct rm_pointer p = pointing(r);
+    const float *x = op_in(r, (size_t)p.rows * p.units, 1.0f);
+    const float *dy = op_in(r, (size_t)p.batch * p.outputs, 1.0f);
+    r->b->ops->pointer_dx(r->b, &p, x, dy, op_out(r, (size_t)p.rows * p.units, 1.0));
+}
+
+/* --- tables ---------------------------------------------------------------------------------- */
+
+/* n codes from `low` to `high`, those too, in the backend's memory. */
+static const int32_t *codes(struct op_run *r, size_t n, int32_t low, int32_t high)
+{
+    int32_t *host = calloc(n ? n : 1, sizeof *host);
+    for (size_t i = 0; host && i < n; i++)
+        host[i] = low + (int32_t)op_below(r, (uint32_t)(high - low) + 1);
+    const int32_t *there = host ? op_words(r, host, n) : NULL;
+    r->failed = r->failed || !there;
+    free(host);
+    return there;
+}
+
+static struct rm_embedding embedding(struct op_run *r)
+{
+    struct rm_embedding e = {.numbers = 1 + op_below(r, 5),
+                             .codes = op_size(r, 60),
+                             .units = op_size(r, 70),
+                             .lowest = (int32_t)op_below(r, 9) - 4};
+    if (op_below(r, 3) == 0) /* many codes of few numbers */
+        e.units = 1 + op_below(r, 3);
+    e.rows = op_size(r, (uint32_t)(r->most / (e.units > 2 ? e.units : 2)) + 1);
+    return e;
+}
+
+static const int32_t *codes_of(struct op_run *r, const struct rm_embedding *e)
+{
+    return codes(r, (size_t)e->rows * e->numbers, e->lowest - 1, e->lowest + (int32_t)e->codes);
+}
+
+static void embed(struct op_run *r)
+{
+    const struct rm_embedding e = embedding(r);
+    const int32_t *named = codes_of(r, &e);
+    const float *table = op_in(r, (size_t)e.codes * e.units, 1.0f);
+    float *y = op_out(r, (size_t)e.rows * e.units, 1.0);
+    if (!r->failed)
+        r->b->ops->embed(r->b, &e, named, table, y);
+}
+
+static void embed_dw(struct op_run *r)
+{
+    const struct rm_embedding e = embedding(r);
+    const int32_t *named = codes_of(r, &e);
+    const float *dy = op_in(r, (size_t)e.rows * e.units, 1.0f);
+    float *dtable = op_out(r, (size_t)e.codes * e.units, sqrt((double)e.rows));
+    if (!r->failed)
+        r->b->ops->embed_dw(r->b, &e, named, dy, dtable);
+}
+
+struct relations {
+    struct rm_relations e;
+    uint32_t rows;
+    const int32_t *codes;
+};
+
+static struct relations relations(struct op_run *r)
+{
+    struct relations s = {.e = {.columns = 1 + op_below(r, 3),
+                                .codes = op_size(r, 60),
+                                .first_codes = op_below(r, 2) ? op_size(r, 9) : 0,
+                                .units = op_size(r, 70),
+                                .difference = op_below(r, 2)}};
+    s.e.numbers = s.e.columns * (1 + op_below(r, 4));
+    if (op_below(r, 3) == 0)
+        s.e.units = 1 + op_below(r, 3);
+    s.rows = op_size(r, (uint32_t)(r->most / (s.e.units > 2 ? s.e.units : 2)) + 1);
+    s.codes = codes(r, (size_t)s.rows * s.e.numbers, -1, (int32_t)s.e.codes + 1);
+    return s;
+}
+
+static void relate(struct op_run *r)
+{
+    const struct relations s = relations(r);
+    const float *first = op_in(r, (size_t)s.e.first_codes * s.e.units, 1.0f);
+    const float *table = op_in(r, (size_t)s.e.codes * s.e.units, 1.0f);
+    float *y = op_out(r, (size_t)s.rows * s.e.units, 1.0);
+    if (!r->failed)
+        r->b->ops->relate(r->b, &s.e, s.codes, first, table, s.rows, y);
+}
+
+static void relate_dw(struct op_run *r)
+{
+    const struct relations s = relations(r);
+    const double sums = sqrt((double)s.rows);
+    const float *dy = op_in(r, (size_t)s.rows * s.e.units, 1.0f);
+    float *first = op_out(r, (size_t)s.e.first_codes * s.e.units, sums);
+    float *table = op_out(r, (size_t)s.e.codes * s.e.units, sums);
+    if (!r->failed)
+        r->b->ops->relate_dw(r->b, &s.e, s.codes, dy, s.rows, first, table);
+}
+
+/* clang-format off */
+const struct op_case op_sequence_cases[] = {
+    {"gru", false, gru},
+    {"gru_dx", false, gru_dx},
+    {"lstm", false, lstm},
+    {"lstm_dx", false, lstm_dx},
+    {"restart", false, restart},
+    {"attention", false, attention},
+    {"attention_dx", false, attention_dx},
+    {"find_spans", false, find_spans},
+    {"span_mean", false, span_mean},
+    {"span_mean_dx", false, span_mean_dx},
+    {"span_first", false, span_first},
+    {"span_first_dx", false, span_first_dx},
+    {"spread", false, spread},
+    {"spread_dx", false, spread_dx},
+    {"pointer", false, pointer},
+    {"pointer_dx", false, pointer_dx},
+    {"embed", false, embed},
+    {"embed_dw", false, embed_dw},
+    {"relate", false, relate},
+    {"relate_dw", false, relate_dw},
+};
+/* clang-format on */
+const size_t op_sequence_case_count = sizeof op_sequence_cases / sizeof *op_sequence_cases;

@@ -207,7 +207,7 @@ static void write_orders(struct rm_device_actor_critic *d)
     struct rm_minibatches *m = &ac->minibatches;
     rm_minibatches_begin(m, ac->order ? ac->order : r->sample, ac->order ? r->lanes : r->samples);
     *d->here.passes = (struct rm_device_passes){
-        .samples = r->samples, .entries = m->samples, .parts = rm_minibatches_part(m, 0).parts};
+        .samples = r->samples, .entries = m->samples, .parts = MIN(m->samples, m->spec.parts)};
     for (uint32_t pass = 0; pass < ac->epochs; pass++) {
         rm_minibatches_shuffle(m, ac->number * ac->epochs + pass);
         memcpy(d->here.order + (size_t)pass * d->entries, m->row, m->samples * sizeof *m->row);

@@ -31,6 +31,11 @@ enum rm_policy_sum {
 struct rm_policy_loss {
     struct rm_categorical distribution;
     uint32_t outputs; /* floats of an output row: the logits, then the value */
+    float advantage_mean, advantage_scale;
+    float scale;      /* 1 / number of samples of the batch: of the gradient, not of the sums */
+    float clip;       /* 0: plain policy gradient */
+    float value_clip; /* 0: none */
+    float value_coefficient, entropy_coefficient;
     /* Row i of the batch is row index[i] of these; NULL: row i. */
     const uint32_t *index;
     const int32_t *action;  /* (rows, choices) */
@@ -40,11 +45,6 @@ struct rm_policy_loss {
     const float *target;    /* R */
     const float *value;     /* V_old */
     const float *valid;     /* 1: a sample; 0: none, without loss and gradient */
-    float advantage_mean, advantage_scale;
-    float scale;      /* 1 / number of samples of the batch: of the gradient, not of the sums */
-    float clip;       /* 0: plain policy gradient */
-    float value_clip; /* 0: none */
-    float value_coefficient, entropy_coefficient;
 };
 
 /* The rows function of struct rm_net_loss; self is a struct rm_policy_loss. */

@@ -8,6 +8,8 @@
  * largest, and rows beyond the last of a smaller one repeat it with weight 0, which changes
  * nothing.
  *
+ * What kernels are given by value has no holes: they look like numbers.
+ *
  * Sums have one order that depends on shapes alone. A rollout's scans are bit for bit the CPU's. */
 #ifndef RM_LEARNER_BACKEND_DEVICE_POLICY_H
 #define RM_LEARNER_BACKEND_DEVICE_POLICY_H
@@ -51,7 +53,7 @@ struct rm_device_values {
     const struct rm_device_value_head *head;
     float *value; /* (rows) in the rewards' units */
     /* And of the first `answered` rows, where logp is not NULL: */
-    uint32_t answered;
+    uint32_t answered, unused;
     struct rm_categorical distribution;
     const uint8_t *mask;   /* (answered, actions) or NULL */
     const int32_t *action; /* (answered, choices) */
@@ -61,15 +63,15 @@ struct rm_device_values {
 /* After the scan: statistics of returns, PopArt's step, then values and returns in the network's
  * units, and how advantages are normalised over the rollout. */
 struct rm_device_returns {
-    uint32_t rows;          /* steps * lanes */
+    uint32_t rows;      /* steps * lanes */
+    uint32_t normalise; /* over the rollout; else whole_scale is 1 / deviation */
+    enum rm_device_follow follow;
+    uint32_t weights;       /* of the value's last product */
     const uint32_t *sample; /* (rows) the first passes->samples are rows that are samples */
     const float *advantage; /* (rows) */
     float *value, *target;  /* (rows) */
-    enum rm_device_follow follow;
     double beta_least;
-    float *weight, *bias; /* of the value's last product, in the parameters */
-    uint32_t weights;
-    bool normalise; /* over the rollout; else whole_scale is 1 / deviation */
+    float *weight, *bias; /* in the parameters */
     struct rm_device_value_head *head;
     struct rm_device_passes *passes;
     struct rm_device_figures *figures; /* the report's sums are cleared; `stop` is set where there
@@ -82,13 +84,13 @@ struct rm_device_take {
     uint32_t stride;
     uint32_t most;         /* entries of the largest minibatch */
     uint32_t steps, lanes; /* recurrent: entries are lanes, each with all its steps; else 1 and 1 */
-    const float *valid;    /* of the rollout's rows */
-    const uint8_t *flags;  /* recurrent: of the rollout's rows, RM_FLAG_*; else NULL */
-    uint32_t first_flag;   /* which of them begins an episode */
+    uint32_t first_flag;   /* the flag that begins an episode */
+    uint32_t normalise;    /* advantages over the minibatch; else passes->whole_* */
+    uint32_t knobs_stride, unused;
+    const float *valid;   /* of the rollout's rows */
+    const uint8_t *flags; /* recurrent: of the rollout's rows, RM_FLAG_*; else NULL */
     const float *advantage;
-    bool normalise; /* advantages over the minibatch; else passes->whole_* */
     const struct rm_device_knobs *knobs_of; /* (epochs, knobs_stride) of each update */
-    uint32_t knobs_stride;
     /* Made: */
     uint32_t *index;  /* (steps, most) rows of the rollout */
     float *weight;    /* (steps, most) 1: a sample; 0: none */
@@ -102,11 +104,11 @@ struct rm_device_take {
  * advantage_scale, scale and entropy_coefficient are passed over: they are on the device. */
 struct rm_device_policy_loss {
     struct rm_policy_loss loss;
-    uint32_t rows;       /* of the batch */
-    const float *weight; /* take's */
-    const float *out;    /* (rows, outputs) */
-    float *d_out;        /* (rows, outputs) */
-    float *part;         /* (RM_SUM_COUNT, rows) room */
+    uint32_t rows, unused; /* rows: of the batch */
+    const float *weight;   /* take's */
+    const float *out;      /* (rows, outputs) */
+    float *d_out;          /* (rows, outputs) */
+    float *part;           /* (RM_SUM_COUNT, rows) room */
     const struct rm_device_knobs *knobs;
     struct rm_device_passes *passes;
     struct rm_device_figures *figures; /* last_loss, now_sums (enum rm_policy_sum), now_samples */

@@ -36,9 +36,9 @@ struct rm_device_stage {
 /* All pointers are device memory. */
 struct rm_device_worlds {
     enum rm_device_world_kind kind;
+    uint32_t worlds;
     unsigned char rules[RM_DEVICE_RULES_BYTES]; /* the world's own struct */
     uint64_t seed, first_world;
-    uint32_t worlds;
     void *state; /* (worlds) the world's own structs */
 
     /* The observation in hand: obs_bytes a world, which become `inputs` floats: as they are, or
@@ -68,7 +68,7 @@ struct rm_device_worlds {
 struct rm_device_draw {
     struct rm_categorical distribution;
     const float *out; /* (worlds, outputs) of the forward pass: logits, then the value */
-    uint32_t outputs;
+    uint32_t outputs, unused;
 };
 
 /* The orders of a rollout's passes. On a device a pass's order is a permutation of the samples by a
@@ -78,7 +78,7 @@ struct rm_device_orders {
     uint64_t seed;
     uint32_t policy, epochs;
     uint32_t parts; /* minibatches of a pass at most */
-    bool shuffled;
+    uint32_t shuffled;
     uint32_t *order; /* (epochs, steps * worlds) */
     struct rm_device_passes *passes;
 };

@@ -2,7 +2,7 @@
 #include "tests/cuda/probes/run.h"
 #include "tests/support/unit.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 static bool counts_up(const float *out, int n)
 {
@@ -89,8 +89,10 @@ static void wrong_pointers_are_errors(void **state)
     (void)state;
     probe_fails("host_pointer_to_kernel", ILLEGAL_ADDRESS, "kernel copied: pointer 1",
                 "is not the device's");
+#ifndef __clang__ /* which cannot tell padding from words */
     probe_fails("host_pointer_within", ILLEGAL_ADDRESS, "kernel copied_by_parts: within",
                 "is not the device's");
+#endif
     probe_fails("freed_to_kernel", ILLEGAL_ADDRESS, "kernel copied: pointer 1", "was freed");
     probe_fails("copies_too_much", ILLEGAL_ADDRESS, "cudaMemcpyAsync: copy from", "260 bytes at");
     probe_fails("copies_the_wrong_way", ILLEGAL_ADDRESS, "copy to", "is not the device's");
@@ -142,6 +144,7 @@ static void nothing_is_left_by_right_programs(void **state)
 
 int main(void)
 {
+    setenv("RM_EMULATED_MEMORY", "16777216", 1);
     probes_open();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_stream_that_waits_sees_the_copy, probes_fresh),

@@ -25,6 +25,7 @@ namespace rm_emulated
 namespace
 {
 #define ALIGNMENT 256u
+#define FILLED    (1u << 20)
 #define ZONE      256u /* behind each piece, at least */
 
 struct arena {
@@ -234,7 +235,9 @@ cudaError_t rm_cuda_runtime_malloc(void **p, size_t bytes)
     m.device = device;
     keep(m);
     ASAN_UNPOISON_MEMORY_REGION(at, room);
-    fill(at, bytes);
+    fill(at, bytes < FILLED ? bytes : FILLED); /* of a large piece, both ends */
+    if (bytes > FILLED)
+        fill(at + (bytes - FILLED) / 4 * 4, FILLED);
     memset(at + bytes, 0xa5, room - bytes);
     ASAN_POISON_MEMORY_REGION(at + bytes, room - bytes);
     a.in_use += bytes;
@@ -266,7 +269,7 @@ cudaError_t cudaFree(void *p)
     }
     m.kind = MEMORY_FREED;
     keep(m);
-    fill(m.at, m.bytes);
+    fill(m.at, m.bytes < FILLED ? m.bytes : FILLED);
     ASAN_POISON_MEMORY_REGION(m.at, m.bytes);
     arenas[m.device].in_use -= m.bytes;
     counts.frees++;

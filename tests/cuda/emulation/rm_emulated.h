@@ -21,6 +21,27 @@ struct kernel_launch {
     std::vector<uint64_t> words;        /* of arguments that may have pointers inside */
 };
 
+/* The words of an argument that may have pointers inside. What was in its padding before must not
+ * be taken for one: not looked at by compilers that cannot clear it. */
+template <class T>
+void look_within(const T &argument, std::vector<uint64_t> *words)
+{
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+    if constexpr (std::is_class<T>::value && alignof(T) >= 8) {
+        uint64_t own[sizeof(T) / 8];
+        T copy = argument;
+        __builtin_clear_padding(&copy);
+        memcpy(own, &copy, sizeof own);
+        for (const uint64_t word : own)
+            words->push_back(word);
+    }
+#endif
+#endif
+    (void)argument;
+    (void)words;
+}
+
 /* Checks what CUDA checks and puts it on the stream; what is wrong is found by cudaGetLastError. */
 void launch(kernel_launch &&l, cudaStream_t stream);
 
@@ -37,12 +58,8 @@ void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_
             ((void)([&] {
                  if constexpr (std::is_pointer<std::decay_t<decltype(a)>>::value)
                      l.pointers.push_back((const void *)a);
-                 else if constexpr (sizeof a >= 8 && alignof(decltype(a)) >= 8) {
-                     uint64_t words[sizeof a / 8];
-                     memcpy(words, &a, sizeof words);
-                     for (const uint64_t word : words)
-                         l.words.push_back(word);
-                 }
+                 else
+                     look_within(a, &l.words);
              }()),
              ...);
         },

@@ -108,6 +108,7 @@ static bool valid(const json_t *rule, const json_t *value, const char *at)
                                         "default",
                                         "title",
                                         "$schema",
+                                        "x-on-resume", /* for readers; it judges nothing */
                                         NULL};
     const json_t *part, *one;
     const char *key;

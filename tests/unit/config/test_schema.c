@@ -108,7 +108,8 @@ static bool valid(const json_t *rule, const json_t *value, const char *at)
                                         "default",
                                         "title",
                                         "$schema",
-                                        "x-on-resume", /* for readers; it judges nothing */
+                                        "x-hot", /* these two are for readers, and judge nothing */
+                                        "x-on-resume",
                                         NULL};
     const json_t *part, *one;
     const char *key;

@@ -144,6 +144,15 @@ int rm_ring_create(struct rm_ring *ring, const struct rm_ring_spec *spec, struct
     return 0;
 }
 
+/* Could these have come about? Below the first index there is nothing. */
+static bool fit(const struct rm_ring_spec *spec, uint64_t reserved, uint64_t committed,
+                uint64_t consumed)
+{
+    const uint64_t in_hand = reserved - committed;
+    return in_hand <= 1 && in_hand <= reserved - spec->first_index &&
+           (spec->mode != RM_RING_ROLLOUT || committed - consumed <= spec->rows);
+}
+
 /* Do its indices fit together? A writer or consumer at work changes them while they are looked at:
  * then they are alive, and looked at again. */
 static bool indices_fit(const struct rm_ring *ring)
@@ -152,8 +161,7 @@ static bool indices_fit(const struct rm_ring *ring)
     for (int look = 0; look < 1000; look++) {
         const uint64_t reserved = RM_SEE(&shared->reserved), consumed = RM_SEE(&shared->consumed);
         const uint64_t committed = RM_SEE(&shared->committed);
-        if (reserved - committed <= 1 &&
-            (ring->spec.mode != RM_RING_ROLLOUT || committed - consumed <= ring->spec.rows))
+        if (fit(&ring->spec, reserved, committed, consumed))
             return true;
         if (RM_SEE(&shared->reserved) == reserved && RM_SEE(&shared->consumed) == consumed)
             return false;
@@ -349,8 +357,7 @@ static void check_loaded(const struct rm_ring *ring, uint64_t reserved, struct r
     const struct rm_ring_shared *shared = ring->shared;
     const uint64_t committed = RM_PEEK(&shared->committed), offered = RM_PEEK(&shared->offered);
     const uint64_t consumed = RM_PEEK(&shared->consumed);
-    if (reserved - committed > 1 || (int64_t)(offered - committed) > 1 ||
-        (ring->spec.mode == RM_RING_ROLLOUT && committed - consumed > ring->spec.rows))
+    if (!fit(&ring->spec, reserved, committed, consumed) || (int64_t)(offered - committed) > 1)
         rm_state_fail(s, -EPROTO,
                       "ring of actor %u, policy %u: reserved %llu, offered %llu, committed %llu, "
                       "consumed %llu of %u rows do not fit together",

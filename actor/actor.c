@@ -341,6 +341,8 @@ static int checkpoint(void *self, uint64_t number)
     struct rm_actor *actor = self;
     struct rm_error error = {""};
     struct rm_state *state;
+    if (!rm_saver_is_free(&actor->saver, number))
+        return 1;
     const enum rm_phase before = rm_phase_enter(&actor->clock, RM_PHASE_CHECKPOINT);
     int rc = rm_state_create(&state, &error);
 

@@ -16,12 +16,19 @@ struct rm_saver {
                  struct rm_error *error);
     void *self;
 
+    pthread_mutex_t lock; /* of the two below; all zeros is PTHREAD_MUTEX_INITIALIZER */
+    uint64_t said;        /* the latest checkpoint of which something stands on the board */
+    bool over;            /* the thread has written and said all */
     pthread_t thread;
     bool running; /* to be joined */
     uint64_t number;
     struct rm_state *state;
     char folder[RM_SESSION_PATH_MAX];
 };
+
+/* May checkpoint `number` be begun? Where the one before it, given up by others, is still on its
+ * way to the disk, this one is given up too: nobody waits for a disk. */
+bool rm_saver_is_free(struct rm_saver *saver, uint64_t number);
 
 /* Takes the state over and begins to write it for checkpoint `number` of the run, once the one
  * before is written. Says on the board when it is written, and when it cannot be. */

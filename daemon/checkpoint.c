@@ -281,6 +281,23 @@ static const char *missing(struct rm_daemon *daemon)
     return NULL;
 }
 
+/* Of the processes that take part. Another number later: one has died meanwhile, with its part. */
+static uint64_t starts(const struct rm_daemon *daemon)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < daemon->session.objects.workers; i++)
+        if (RM_PEEK(&daemon->session.board.workers[i].role) != RM_ROLE_EVALUATOR)
+            all += daemon->supervisor.workers[i].generation;
+    return all;
+}
+
+/* Why the one in hand cannot be finished any more, or NULL. */
+static const char *lost(struct rm_daemon *daemon)
+{
+    const char *why = missing(daemon);
+    return why || starts(daemon) == of(daemon)->starts ? why : "a worker died and was started anew";
+}
+
 /* As the file had it: what was set since is among the settings on the board. */
 static json_t *config_of(const struct rm_daemon *daemon)
 {
@@ -355,7 +372,7 @@ static const char *who_failed(struct rm_daemon *daemon)
 static void look_at_holding(struct rm_daemon *daemon, uint64_t now)
 {
     struct rm_checkpointer *c = of(daemon);
-    const char *why = missing(daemon);
+    const char *why = lost(daemon);
     if (why)
         give_up(daemon, why);
     else if (all_have(daemon, offsetof(struct rm_board_worker, checkpoint_held)))
@@ -371,7 +388,7 @@ static void look_at_writing(struct rm_daemon *daemon)
     if (c->working)
         return;
     if (!all_have(daemon, offsetof(struct rm_board_worker, checkpoint_written))) {
-        const char *why = missing(daemon);
+        const char *why = lost(daemon);
         if (why)
             give_up(daemon, why);
         return;
@@ -408,6 +425,7 @@ static void hold(struct rm_daemon *daemon)
 {
     struct rm_checkpointer *c = of(daemon);
     c->asked_ns = rm_now_ns();
+    c->starts = starts(daemon);
     c->stage = RM_CHECKPOINT_HOLDING;
     rm_duty_hold_all(run_of(daemon), c->number);
     rm_daemon_wake_all(daemon);

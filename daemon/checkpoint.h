@@ -44,6 +44,7 @@ struct rm_checkpointer {
     uint64_t stop_by_ns; /* not later */
     uint64_t due_ns;     /* the next one by interval; 0 = not known yet */
     uint64_t asked_ns, held_ns, released_ns;
+    uint64_t starts; /* of actors' and learners' processes, when it was begun */
 
     struct rm_state *shared;
     struct rm_checkpoint_facts facts;

@@ -96,8 +96,6 @@ int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_er
     snprintf(policies, sizeof policies, "%s/checkpoints", run_directory);
     int rc = make(policies, error);
     if (rc == 0)
-        rc = rm_file_sync_folder(run_directory, error);
-    if (rc == 0)
         rc = rm_session_checkpoint_folder(run_directory, number, true, path, error);
     if (rc)
         return rc;
@@ -139,6 +137,8 @@ int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_fac
     snprintf(above, sizeof above, "%s/checkpoints", run_directory);
     if (rc == 0)
         rc = rm_file_sync_folder(above, error);
+    if (rc == 0)
+        rc = rm_file_sync_folder(run_directory, error); /* the first one made a folder in it */
     RM_FAULT("checkpoint.seal.after");
     return rc;
 }

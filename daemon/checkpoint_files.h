@@ -9,7 +9,7 @@
  *     policies/NAME.safetensors  the policy, to be used elsewhere
  *
  * that is written under the name 000007.tmp: files, each synced, then the manifest, then the
- * folder, then it is renamed and the folder above synced. So whatever is called 000007 is whole,
+ * folder, then it is renamed and the folders above synced. So whatever is called 000007 is whole,
  * but for what happens to disks afterwards, which the hashes tell.
  *
  * Callable from any thread, one at a time per run. */

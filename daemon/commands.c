@@ -113,8 +113,13 @@ COMMAND(checkpoint)
     uint64_t number = 0;
     if (rm_daemon_checkpoint(daemon, &number, error))
         return RM_REFUSED_NOT_NOW;
-    *reply =
-        json_pack("{s:I,s:s}", "number", (json_int_t)number, "directory", daemon->directory.path);
+    char after[96] = "";
+    if (daemon->checkpoint.stage != RM_CHECKPOINT_IDLE && daemon->checkpoint.number != number)
+        snprintf(after, sizeof after,
+                 "checkpoint %llu is still being written; this one comes after it",
+                 (unsigned long long)daemon->checkpoint.number);
+    *reply = json_pack("{s:I,s:s,s:s}", "number", (json_int_t)number, "directory",
+                       daemon->directory.path, "waits", after);
     return RM_REFUSED_NOT;
 }
 
@@ -235,6 +240,7 @@ static const struct rm_field checkpoint_fields[] = {
     {"number", RM_FIELD_INTEGER, true,
      "of the checkpoint; the event of that name says what came of it"},
     {"directory", RM_FIELD_STRING, true, "the run directory that it is written under"},
+    {"waits", RM_FIELD_STRING, true, "\"\", or that the one before is still being written"},
     FIELDS_END};
 
 static const struct rm_field evaluate_arguments[] = {

@@ -276,6 +276,8 @@ static int checkpoint(void *self, uint64_t number)
     struct rm_state *state = NULL;
     if (!rm_learner_settled(l))
         return 0;
+    if (!rm_saver_is_free(&l->saver, number))
+        return 1;
     const enum rm_phase before = rm_phase_enter(&l->clock, RM_PHASE_CHECKPOINT);
     int rc = copy_policy(l, &error);
     if (!rc)

@@ -296,6 +296,9 @@ static int checkpoint_and_wait(struct rm_ctl_client *client, uint64_t limit, jso
     int rc = ask(client, "events", NULL, &subscribed);
     if (rc == 0)
         rc = ask(client, "checkpoint", NULL, &reply);
+    const char *waits = json_string_value(json_object_get(reply, "waits"));
+    if (rc == 0 && waits && waits[0])
+        fprintf(stderr, "%s\n", waits);
     if (rc == 0)
         rc = await(client, "checkpoint", json_integer_value(json_object_get(reply, "number")),
                    limit, event);

@@ -1,0 +1,15 @@
+/* slow_disk: what a test and the shared object that it has loaded into the programs under test have
+ * in common: a page of the file that RM_TEST_SLOW_DISK names. */
+#ifndef RM_TESTS_CRASH_SLOW_DISK_H
+#define RM_TESTS_CRASH_SLOW_DISK_H
+
+#include <stdatomic.h>
+
+#define SLOW_DISK_VARIABLE "RM_TEST_SLOW_DISK"
+
+struct slow_disk {
+    atomic_int held;    /* fsync does not return before this is 0 again */
+    atomic_int waiting; /* how many do not */
+};
+
+#endif

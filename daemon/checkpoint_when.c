@@ -1,0 +1,77 @@
+/* When checkpoints are made, and what follows on them: a stop, a sleep, the final evaluation. */
+#include "daemon/checkpoint.h"
+
+#include "daemon/daemon.h"
+#include "shm/base/clock.h"
+
+#include <stdio.h>
+
+static struct rm_checkpointer *of(struct rm_daemon *daemon)
+{
+    return &daemon->checkpoint;
+}
+
+void rm_daemon_checkpoint_and_stop(struct rm_daemon *daemon, const char *why)
+{
+    struct rm_checkpointer *c = of(daemon);
+    struct rm_error error = {""};
+    uint64_t number;
+    if (c->then_stop)
+        return;
+    snprintf(c->stop_why, sizeof c->stop_why, "%s", why);
+    c->stop_by_ns =
+        rm_now_ns() + (uint64_t)(daemon->session.experiment.supervisor.stop_grace_s * 1e9);
+    c->then_stop = true;
+    if (rm_daemon_checkpoint(daemon, &number, &error) == 0)
+        return; /* it may be over already, and the run stopped */
+    c->then_stop = false;
+    if (daemon->life <= RM_LIFE_TRAINING)
+        rm_log(&daemon->log, RM_LOG_NOTICE, "no checkpoint before the end: %s", error.text);
+    rm_daemon_stop(daemon, why);
+}
+
+void rm_daemon_checkpoint_and_sleep(struct rm_daemon *daemon)
+{
+    struct rm_error error = {""};
+    uint64_t number;
+    of(daemon)->then_sleep = true;
+    if (rm_daemon_checkpoint(daemon, &number, &error) == 0)
+        return;
+    of(daemon)->then_sleep = false;
+    rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint before the end: %s", error.text);
+    rm_daemon_pause(daemon, true);
+}
+
+void rm_daemon_checkpoint_and_evaluate(struct rm_daemon *daemon)
+{
+    struct rm_checkpointer *c = of(daemon);
+    struct rm_error error = {""};
+    uint64_t number;
+    const bool same = c->made && c->stage == RM_CHECKPOINT_IDLE &&
+                      c->step == rm_daemon_steps(daemon) && c->updates == rm_daemon_updates(daemon);
+    if (daemon->session.experiment.checkpoint.at_end && !same) {
+        c->then_evaluate = true;
+        if (rm_daemon_checkpoint(daemon, &number, &error) == 0)
+            return; /* it may be over already */
+        c->then_evaluate = false;
+        rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint at the end: %s", error.text);
+    }
+    rm_daemon_evaluate_last(daemon);
+}
+
+void rm_daemon_checkpoint_tick(struct rm_daemon *daemon, uint64_t now_ns)
+{
+    struct rm_checkpointer *c = of(daemon);
+    const double interval = daemon->session.experiment.checkpoint.interval_s;
+    struct rm_error error;
+    uint64_t number;
+    if (daemon->life != RM_LIFE_TRAINING || !(interval > 0) || c->stage != RM_CHECKPOINT_IDLE)
+        return;
+    const uint64_t all_ns = (uint64_t)(interval * 1e9);
+    if (c->due_ns == 0 || c->due_ns > now_ns + all_ns)
+        c->due_ns = now_ns + all_ns; /* it was made shorter */
+    if (now_ns < c->due_ns || rm_daemon_steps(daemon) == c->step)
+        return;
+    if (rm_daemon_checkpoint(daemon, &number, &error))
+        c->due_ns = now_ns + RM_NS_PER_S; /* somebody is being started anew */
+}

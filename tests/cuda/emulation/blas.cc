@@ -268,21 +268,28 @@ std::string unsupported(const product &p)
 
 std::string wrong_memory(const product &p)
 {
+    const bool biased = p.op.epilogue & (4 | 16 | 256);
     const struct {
         const char *name;
+        bool wanted;
         const void *at;
         size_t bytes;
     } parts[] = {
-        {"A", p.a, extent(p.la)},
-        {"B", p.b, extent(p.lb)},
-        {"C", p.beta != 0 ? p.c : nullptr, extent(p.lc)},
-        {"D", p.d, extent(p.ld)},
-        {"bias", (p.op.epilogue & (4 | 16 | 256)) ? p.op.bias : nullptr, p.m() * 2},
-        {"workspace", p.workspace, p.workspace_bytes},
+        {"A", true, p.a, extent(p.la)},
+        {"B", true, p.b, extent(p.lb)},
+        {"C", p.beta != 0, p.c, extent(p.lc)},
+        {"D", true, p.d, extent(p.ld)},
+        {"bias", biased, p.op.bias, p.m() * 2},
+        {"workspace", p.workspace_bytes > 0, p.workspace, p.workspace_bytes},
     };
+    for (size_t i = 0; i < 2; i++)
+        if (static_cast<const char *>(parts[i].at) < static_cast<char *>(p.d) + parts[3].bytes &&
+            static_cast<char *>(p.d) < static_cast<const char *>(parts[i].at) + parts[i].bytes)
+            return std::string("cublasLtMatmul: D overlaps ") + parts[i].name;
     for (const auto &part : parts) {
-        const std::string w =
-            part.at ? wrong_on_device(part.at, part.bytes, p.device) : std::string();
+        if (!part.wanted)
+            continue;
+        const std::string w = wrong_on_device(part.at, part.bytes, p.device);
         if (!w.empty())
             return std::string("cublasLtMatmul: ") + part.name + ": " + w;
     }

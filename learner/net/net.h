@@ -85,9 +85,11 @@ void rm_net_workspace_destroy(struct rm_net_workspace *workspace);
 size_t rm_net_workspace_bytes(const struct rm_net_workspace *workspace);
 
 /* Tells the workspace that `params` changed (it caches packed, transposed or noise-free effective
- * weights). Must be called before the first forward and after every change of params. */
+ * weights). Must be called before the first forward and after every change of params; on a device,
+ * where an update is captured, inside it, so that what is packed is packed in every one. */
 void rm_net_prepare(struct rm_net_workspace *workspace, const float *params);
 
+/* Everything that is pointed to is the backend's memory. */
 struct rm_net_input {
     const void *x; /* (batch, inputs) float, or int32 where rm_net_takes_codes(); with `index`,
                       (anything, inputs) */

@@ -5,6 +5,8 @@
 #include "tests/support/op_cases.h"
 #include "tests/support/unit.h"
 
+#include <string.h>
+
 #define MOST  6000u /* elements of an array */
 #define DRAWS 4u
 
@@ -50,10 +52,61 @@ static void sequences_and_tables(void **state)
     check(op_sequence_cases, op_sequence_case_count);
 }
 
+/* Where cublasLt has no algorithm with the epilogue that was asked for, or takes back what its
+ * heuristics said, kernels do the rest. 7 and 15: CUBLAS_STATUS_INVALID_VALUE, _NOT_SUPPORTED. */
+static void epilogues_may_be_missing(void **state)
+{
+    static const char *const faults[] = {"cublasLtMatmulAlgoGetHeuristic:15@1",
+                                         "cublasLtMatmul:15@1", "cublasLtMatmul:7@1"};
+    struct rm_error error;
+    struct rm_backend *cpu, *device = rm_test_device_open();
+    uint32_t tried = 0;
+    (void)state;
+    assert_int_equal(rm_backend_cpu_create(&cpu, 1, "auto", &error), 0);
+    for (size_t i = 0; i < op_case_count && rm_test_emulated(); i++)
+        for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
+            const struct op_case *c = &op_cases[i];
+            if (strcmp(c->name, "linear") && strcmp(c->name, "linear_dw") &&
+                strcmp(c->name, "conv2d"))
+                continue;
+            tried++;
+            rm_test_emulated_fault(faults[k]);
+            const struct op_result r = op_check(c, cpu, device, 1, MOST, 100 * k + tried);
+            rm_test_emulated_fault("");
+            rm_test_device_fine(device);
+            if (r.failed || r.deviation > op_tolerance(c, RM_COMPUTE_FP32))
+                fail_msg("%s, %s: deviates by %g", c->name, faults[k], r.deviation);
+        }
+    rm_backend_destroy(device);
+    rm_backend_destroy(cpu);
+    assert_true(tried > 0 || !rm_test_emulated());
+}
+
+/* And where it has none at all, that is an error in words. */
+static void no_algorithm_is_told(void **state)
+{
+    struct rm_error error = {""};
+    struct rm_backend *device = rm_test_device_open();
+    float *x = device->ops->alloc(device, 64), *y = device->ops->alloc(device, 64);
+    (void)state;
+    if (rm_test_emulated()) {
+        rm_test_emulated_fault("cublasLtMatmulAlgoGetHeuristic:15@1+");
+        device->ops->linear(device, x, x, x, 4, 4, 4, RM_ACT_RELU, y);
+        rm_test_emulated_fault("");
+        assert_true(device->device->failed(device, &error));
+        assert_non_null(strstr(error.text, "no algorithm"));
+    }
+    device->ops->release(device, x);
+    device->ops->release(device, y);
+    rm_backend_destroy(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_and_products),
+        cmocka_unit_test(epilogues_may_be_missing),
+        cmocka_unit_test(no_algorithm_is_told),
         cmocka_unit_test(sequences_and_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,14 +202,19 @@ bool rm_cuda_run_product(struct rm_cuda *c, const struct rm_cuda_product *produc
     static const float one = 1.0f, zero = 0.0f;
     if (!rm_cuda_ready(c))
         return false;
-    const struct plan *p = plan_of(c, product);
+    struct plan *p = plan_of(c, product);
     if (!p || !p->found || !set_bias(c, p, product->bias))
         return false;
     const struct rm_cuda_products *k = c->products;
-    if (!RM_BLAS(c, cublasLtMatmul(k->library, p->operation, &one, product->a, p->a, product->b,
-                                   p->b, product->add ? &one : &zero, product->d, p->d, product->d,
-                                   p->d, &p->algorithm, k->workspace, k->workspace_bytes,
-                                   rm_cuda_stream(c))))
+    const cublasStatus_t rc =
+        cublasLtMatmul(k->library, p->operation, &one, product->a, p->a, product->b, p->b,
+                       product->add ? &one : &zero, product->d, p->d, product->d, p->d,
+                       &p->algorithm, k->workspace, k->workspace_bytes, rm_cuda_stream(c));
+    if (rc == CUBLAS_STATUS_NOT_SUPPORTED || rc == CUBLAS_STATUS_INVALID_VALUE) {
+        p->found = false; /* the heuristics had thought otherwise; nothing was started */
+        return false;
+    }
+    if (!rm_cuda_blas_ok(c, rc, "cublasLtMatmul"))
         return false;
     if (!c->capturing)
         c->counts.launches++;

@@ -1,6 +1,7 @@
 /* ringmaster-actor: a worker process that steps worlds, for learners or to evaluate. Started by
  * ringmasterd, which passes the shared objects as descriptors (shm/objects.h). */
 #include "actor/actor.h"
+#include "actor/described.h"
 #include "actor/evaluator.h"
 #include "actor/plan.h"
 #include "actor/sandbox.h"
@@ -10,31 +11,35 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <jansson.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 struct options {
     bool evaluator, actor, probe;
     uint32_t index;
     int parent;
-    const char *directory, *resume;
+    const char *directory, *resume, *describe;
 };
 
 static const char usage[] =
     "usage: ringmaster-actor --actor I [--run-directory DIR] [--resume DIR] [--parent PID]\n"
     "       ringmaster-actor --evaluator [--parent PID]\n"
-    "       ringmaster-actor --probe\n"
+    "       ringmaster-actor --probe | --describe LIBRARY\n"
     "\n"
     "Steps worlds for the learners of a run, or evaluates their policies. Started by ringmasterd,\n"
     "which passes the shared memory of the run as open descriptors.\n"
     "\n"
     "  --actor I      be actor I, from 0\n"
     "  --evaluator    be the evaluator\n"
-    "  --probe        only make the world, to see whether it can be made\n"
+    "  --probe        only make the world and describe it on descriptor 3\n"
+    "  --describe LIBRARY\n"
+    "                 the same, without a configuration, for a shared object\n"
     "  --run-directory DIR\n"
     "                 where checkpoints/ is\n"
     "  --resume DIR   a checkpoint: begin with what it has of this actor\n"
@@ -64,6 +69,7 @@ static int parse(int argc, char **argv, struct options *options)
         {"actor", required_argument, NULL, 'a'},
         {"evaluator", no_argument, NULL, 'e'},
         {"probe", no_argument, NULL, 't'},
+        {"describe", required_argument, NULL, 'l'},
         {"run-directory", required_argument, NULL, 'd'},
         {"resume", required_argument, NULL, 'r'},
         {"parent", required_argument, NULL, 'p'},
@@ -85,6 +91,11 @@ static int parse(int argc, char **argv, struct options *options)
         }
         if (c == '?')
             return RM_EXIT_USAGE;
+        if (c == 'l') {
+            options->describe = optarg;
+            options->probe = true;
+            continue;
+        }
         if (c == 'd' || c == 'r') {
             *(c == 'd' ? &options->directory : &options->resume) = optarg;
             continue;
@@ -157,6 +168,66 @@ static int run(struct rm_session *session, const struct options *options, uint32
     return status;
 }
 
+/* --- trying a world -------------------------------------------------------------------------- */
+
+static int answer(char *text)
+{
+    const char *at = text;
+    size_t left = text ? strlen(text) : 0;
+
+    while (left > 0) {
+        ssize_t n = write(RM_FD_ANSWER, at, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        at += n;
+        left -= (size_t)n;
+    }
+    free(text);
+    return left == 0 && text ? RM_EXIT_PROBED : RM_EXIT_FAILED;
+}
+
+static char *refusal(int code, const struct rm_error *error)
+{
+    json_t *words = json_pack("{s:s, s:i}", "error", error->text, "code", code);
+    char *text = words ? json_dumps(words, JSON_COMPACT) : NULL;
+
+    json_decref(words);
+    return text;
+}
+
+static int configure(struct rm_experiment *experiment, const struct options *options,
+                     struct rm_error *error)
+{
+    const char *library = options->describe;
+
+    if (!library)
+        return rm_session_read_config(experiment, error);
+    if (strlen(library) >= sizeof experiment->world.library)
+        return rm_fail(error, -ENAMETOOLONG, "the path of the library is too long");
+    strcpy(experiment->world.library, library);
+    experiment->actor.sandbox = RM_SANDBOX_AUTO;
+    return 0;
+}
+
+/* What the world says of itself, or why not. */
+static int probe(struct rm_experiment *experiment, const struct options *options)
+{
+    struct rm_error error = {""};
+    struct rm_world_spec world;
+    int rc;
+
+    if ((rc = rm_watch_install("ringmaster-actor", &error)) < 0 ||
+        (rc = configure(experiment, options, &error)) < 0 ||
+        (rc = rm_sandbox_enter(experiment, NULL, &error)) < 0 ||
+        (rc = rm_world_spec_open(&world, &experiment->world, experiment->seed, &error)) < 0)
+        return answer(refusal(rc, &error));
+    char *text = rm_described_write(&world.world, world.spec);
+    rm_world_spec_close(&world);
+    return answer(text);
+}
+
 int main(int argc, char **argv)
 {
     static struct rm_experiment experiment;
@@ -169,14 +240,14 @@ int main(int argc, char **argv)
 
     if (rc >= 0)
         return rc;
+    if (options.probe)
+        return probe(&experiment, &options);
     if ((rc = rm_watch_install("ringmaster-actor", &error)) < 0 ||
         (rc = rm_session_read_config(&experiment, &error)) < 0 ||
         /* Checkpoints are all that it writes. */
         (rc = rm_sandbox_enter(&experiment, options.directory, &error)) < 0 ||
         (rc = rm_plan_make(&plan, &experiment, &error)) < 0)
-        return options.probe ? RM_EXIT_PROBED : failed(NULL, rc, &error);
-    if (options.probe)
-        return RM_EXIT_PROBED;
+        return failed(NULL, rc, &error);
     if (options.actor && options.index >= experiment.actor.count) {
         rm_fail(&error, -EINVAL, "--actor %u: there are actors 0..%u", options.index,
                 experiment.actor.count - 1);

@@ -1,6 +1,7 @@
 #include "actor/plan.h"
 
 #include "actor/envs/native.h"
+#include "actor/described.h"
 #include "actor/worlds.h"
 #include "config/names.h"
 #include "config/traits.h"
@@ -211,32 +212,26 @@ static int check_native(const struct rm_experiment *e, struct rm_error *error)
 int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
                  struct rm_error *error)
 {
-    struct rm_world world;
-    struct rm_env *env;
-    int r = rm_world_open(&world, experiment->world.name, experiment->world.library, error);
+    struct rm_world_spec world;
+    int r = rm_world_spec_open(&world, &experiment->world, experiment->seed, error);
 
     if (r < 0)
         return r;
     memset(plan, 0, sizeof *plan);
-    r = rm_world_create(&world, &experiment->world, experiment->seed, 0, 1, &env, error);
-    if (r == 0) {
-        const struct rm_env_spec *spec = world.ops->describe(env);
-        r = map_agents(plan, experiment, spec, error);
-        for (uint32_t p = 0; r == 0 && p < plan->policies; p++)
-            r = size_policy(&plan->policy[p], p, plan, experiment, spec, error);
-        if (r == 0)
-            r = check_frozen(plan, experiment, spec, error);
-        if (r == 0)
-            r = check_native(experiment, error);
-        if (r == 0 && spec->phases > 1 && experiment->rollout.steps < 2 &&
-            rm_algorithm_traits(experiment->algorithm.name)->rollout)
-            r = rm_fail(
-                error, -EINVAL,
-                "rollout.steps: 1; world \"%s\" has %u phases, so the last step of a rollout "
-                "only says what came of the one before: at least 2",
-                spec->name, spec->phases);
-        world.ops->close(env);
-    }
-    rm_world_close(&world);
+    const struct rm_env_spec *spec = world.spec;
+    r = map_agents(plan, experiment, spec, error);
+    for (uint32_t p = 0; r == 0 && p < plan->policies; p++)
+        r = size_policy(&plan->policy[p], p, plan, experiment, spec, error);
+    if (r == 0)
+        r = check_frozen(plan, experiment, spec, error);
+    if (r == 0)
+        r = check_native(experiment, error);
+    if (r == 0 && spec->phases > 1 && experiment->rollout.steps < 2 &&
+        rm_algorithm_traits(experiment->algorithm.name)->rollout)
+        r = rm_fail(error, -EINVAL,
+                    "rollout.steps: 1; world \"%s\" has %u phases, so the last step of a rollout "
+                    "only says what came of the one before: at least 2",
+                    spec->name, spec->phases);
+    rm_world_spec_close(&world);
     return r;
 }

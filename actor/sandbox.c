@@ -91,7 +91,10 @@ int rm_sandbox_enter(const struct rm_experiment *e, const char *directory, struc
                            error);
     if (confined < 0)
         return confined;
-    rc = rm_sandbox_calls(confined > 0 || directory, error);
+    rc = rm_sandbox_calls(e->mode == RM_MODE_SEQUENTIAL ? RM_SANDBOX_MAKES
+                          : confined > 0 || directory   ? RM_SANDBOX_WRITES
+                                                        : RM_SANDBOX_READS,
+                          error);
     return rc == 0
                ? without(e, "system calls are not filtered (no libseccomp, or a sanitizer)", error)
            : rc < 0 ? rc

@@ -25,9 +25,15 @@ int rm_sandbox_enter(const struct rm_experiment *experiment, const char *directo
  * all; else -EACCES to who tries. By Landlock. */
 int rm_sandbox_files(const char *directory, struct rm_error *error);
 
-/* System calls: SIGSYS for what is not on the list. write: files may be opened for writing, as far
- * as rm_sandbox_files() left it; else -EACCES. By seccomp. */
-int rm_sandbox_calls(bool write, struct rm_error *error);
+/* What may be done with files, as far as rm_sandbox_files() left it. */
+enum rm_sandbox_rights {
+    RM_SANDBOX_READS, /* else -EACCES */
+    RM_SANDBOX_WRITES,
+    RM_SANDBOX_MAKES /* and makes folders, renames, removes: learners beside the worlds do */
+};
+
+/* System calls: SIGSYS for what is not on the list. By seccomp. */
+int rm_sandbox_calls(enum rm_sandbox_rights rights, struct rm_error *error);
 
 /* Most bytes of private memory that can be written: data, heap, stacks of threads; not what is
  * shared. 0: no limit. */

@@ -62,6 +62,10 @@ static const char *const allowed[] = {
     "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getpriority", "getrlimit",
     "sysinfo", "uname", "getrandom"};
 
+/* Where learners work in the same process. */
+static const char *const making[] = {"mkdir",     "mkdirat", "rename",   "renameat",
+                                     "renameat2", "unlink",  "unlinkat", "rmdir"};
+
 /* Quietly refused: libraries try these, and do without. */
 static const struct {
     const char *name;
@@ -152,7 +156,7 @@ static int add_conditions(scmp_filter_ctx filter)
     return rc;
 }
 
-static int add_rules(scmp_filter_ctx filter, bool write)
+static int add_rules(scmp_filter_ctx filter, enum rm_sandbox_rights rights)
 {
     int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree, not a list */
 
@@ -161,11 +165,14 @@ static int add_rules(scmp_filter_ctx filter, bool write)
     for (size_t i = 0; rc == 0 && i < sizeof refused / sizeof *refused; i++)
         rc = plain_rule(filter, SCMP_ACT_ERRNO((uint32_t)refused[i].error), refused[i].name);
     if (rc == 0)
-        rc = add_opening(filter, write);
+        rc = add_opening(filter, rights > RM_SANDBOX_READS);
+    for (size_t i = 0; rc == 0 && rights == RM_SANDBOX_MAKES && i < sizeof making / sizeof *making;
+         i++)
+        rc = plain_rule(filter, SCMP_ACT_ALLOW, making[i]);
     return rc ? rc : add_conditions(filter);
 }
 
-int rm_sandbox_calls(bool write, struct rm_error *error)
+int rm_sandbox_calls(enum rm_sandbox_rights rights, struct rm_error *error)
 {
     if (prctl(PR_GET_SECCOMP) < 0)
         return 0;
@@ -174,7 +181,7 @@ int rm_sandbox_calls(bool write, struct rm_error *error)
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_TRAP);
     if (!filter)
         return rm_fail(error, -ENOMEM, "sandbox: no memory for the list of system calls");
-    int rc = add_rules(filter, write);
+    int rc = add_rules(filter, rights);
     if (rc == 0)
         rc = seccomp_load(filter);
     seccomp_release(filter);
@@ -185,9 +192,9 @@ int rm_sandbox_calls(bool write, struct rm_error *error)
 
 #else
 
-int rm_sandbox_calls(bool write, struct rm_error *error)
+int rm_sandbox_calls(enum rm_sandbox_rights rights, struct rm_error *error)
 {
-    (void)write, (void)error;
+    (void)rights, (void)error;
     return 0;
 }
 

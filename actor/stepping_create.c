@@ -1,6 +1,7 @@
 /* Making and unmaking of a stepping: worlds, networks, buffers. */
 #include "actor/stepping.h"
 
+#include "actor/described.h"
 #include "config/traits.h"
 
 #include <errno.h>
@@ -115,6 +116,24 @@ static int create_buffers(struct rm_stepping *s, struct rm_error *error)
     return 0;
 }
 
+/* Learners know the world from its description alone: it must be what was described. */
+static int check_description(const struct rm_stepping *s, struct rm_error *error)
+{
+    struct rm_described *described;
+    if (!s->experiment->world.description)
+        return 0;
+    int rc = rm_described_read(&described, s->experiment->world.description, error);
+    if (rc < 0)
+        return rc;
+    if (!rm_described_alike(rm_described_spec(described), s->spec))
+        rc = rm_fail(error, -EPROTO,
+                     "world %s: shows or takes something else now than when it was tried: %s has "
+                     "changed; start the experiment anew",
+                     s->spec->name, s->experiment->world.library);
+    rm_described_free(described);
+    return rc;
+}
+
 static int create(struct rm_stepping *s, const struct rm_stepping_options *o,
                   struct rm_error *error)
 {
@@ -135,6 +154,8 @@ static int create(struct rm_stepping *s, const struct rm_stepping_options *o,
                                  .worlds = o->worlds,
                                  .steps = &s->steps,
                                  .arrivals = &s->arrivals};
+    if ((rc = check_description(s, error)) < 0)
+        return rc;
     if (s->spec->agents != s->plan->agents || s->spec->phases != s->plan->phases)
         return rm_fail(error, -EPROTO, "world %s: has %u agents and %u phases now, had %u and %u",
                        s->spec->name, s->spec->agents, s->spec->phases, s->plan->agents,

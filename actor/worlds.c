@@ -289,35 +289,34 @@ static const char *agent_fault(const struct rm_env_agent *agent, uint32_t phases
     return NULL;
 }
 
-static int check_spec(const struct rm_env_ops *ops, const struct rm_env_spec *spec,
-                      struct rm_error *error)
+int rm_world_check_spec(const char *name, const struct rm_env_spec *spec, struct rm_error *error)
 {
     if (!spec)
-        return rm_fail(error, -EPROTO, "world '%s': describe() returned NULL", ops->name);
+        return rm_fail(error, -EPROTO, "world '%s': describe() returned NULL", name);
     if (spec->abi_version != RM_ENV_ABI_VERSION || spec->struct_size != sizeof(*spec))
         return rm_fail(error, -EPROTO,
                        "world '%s': its spec has ABI version %u and struct_size %u, must be %u "
                        "and %zu",
-                       ops->name, spec->abi_version, spec->struct_size, RM_ENV_ABI_VERSION,
+                       name, spec->abi_version, spec->struct_size, RM_ENV_ABI_VERSION,
                        sizeof(*spec));
     if (spec->agents < 1 || spec->agents > AGENTS_MAX || !spec->agent)
-        return rm_fail(error, -EPROTO, "world '%s': %u agents, must be 1 to %d", ops->name,
-                       spec->agents, AGENTS_MAX);
+        return rm_fail(error, -EPROTO, "world '%s': %u agents, must be 1 to %d", name, spec->agents,
+                       AGENTS_MAX);
     if (spec->phases < 1 || spec->phases > spec->agents)
         return rm_fail(error, -EPROTO,
-                       "world '%s': %u phases, must be 1 to the number of agents, %u", ops->name,
+                       "world '%s': %u phases, must be 1 to the number of agents, %u", name,
                        spec->phases, spec->agents);
     for (uint32_t a = 0; a < spec->agents; a++) {
         const char *fault = agent_fault(&spec->agent[a], spec->phases);
         if (fault)
-            return rm_fail(error, -EPROTO, "world '%s': agent %u %s", ops->name, a, fault);
+            return rm_fail(error, -EPROTO, "world '%s': agent %u %s", name, a, fault);
     }
     for (uint32_t phase = 0; phase < spec->phases; phase++) {
         uint32_t a = 0;
         while (a < spec->agents && spec->agent[a].phase != phase)
             a++;
         if (a == spec->agents)
-            return rm_fail(error, -EPROTO, "world '%s': no agent acts in phase %u of %u", ops->name,
+            return rm_fail(error, -EPROTO, "world '%s': no agent acts in phase %u of %u", name,
                            phase, spec->phases);
     }
     return 0;
@@ -356,7 +355,7 @@ int rm_world_create(const struct rm_world *world, const struct rm_world_config *
     if (!made)
         return rm_fail(error, -EINVAL, "world '%s' refuses: %s", ops->name,
                        message[0] ? message : "create() gave no reason");
-    rc = check_spec(ops, ops->describe(made), error);
+    rc = rm_world_check_spec(ops->name, ops->describe(made), error);
     if (rc < 0) {
         ops->close(made);
         return rc;

@@ -28,6 +28,9 @@ int rm_world_create(const struct rm_world *world, const struct rm_world_config *
                     uint64_t seed, uint64_t first_world, uint32_t worlds, struct rm_env **env,
                     struct rm_error *error);
 
+/* What a world may say of itself: sizes, phases, bounds, a finite codebook. -EPROTO. */
+int rm_world_check_spec(const char *name, const struct rm_env_spec *spec, struct rm_error *error);
+
 /* Bytes of one observation in its compact type; number of network inputs of one frame. */
 size_t rm_env_obs_bytes(const struct rm_env_agent *agent);
 uint32_t rm_env_obs_features(const struct rm_env_agent *agent);

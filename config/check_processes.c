@@ -20,13 +20,6 @@ static bool worlds_per_actor(experiment_t *e, char *text, size_t bytes)
                e->actor.count);
 }
 
-static bool sandbox_mode(experiment_t *e, char *text, size_t bytes)
-{
-    return e->actor.sandbox == RM_SANDBOX_ON && e->mode == RM_MODE_SEQUENTIAL &&
-           SAY("\"on\" in mode \"sequential\": worlds and learners are one process there, and "
-               "learners write files");
-}
-
 #define MEMORY_LEAST (UINT64_C(64) << 20)
 
 static bool memory_least(experiment_t *e, char *text, size_t bytes)
@@ -133,7 +126,6 @@ static bool deaths(experiment_t *e, char *text, size_t bytes)
 
 static const struct rm_check rows[] = {
     {{"actor.worlds", "actor.count"}, worlds_per_actor, "Every actor has a world at least."},
-    {{"actor.sandbox", "mode"}, sandbox_mode, "A process of its own is what can be confined."},
     {{"learner.device"}, device_form, "It names a device, or how one is found."},
     {{"learner.device", "algorithm.name"},
      device_algorithm,

@@ -110,7 +110,7 @@ const struct rm_key rm_keys[] = {
          "fails. `off`: whatever the daemon may."),
     U64("actor.memory_limit", ANY, actor.memory_limit, 0, 1e15, 0, "bytes",
         "Most private memory of each actor and of the evaluator, stacks of threads included, "
-        "shared rings not; 0: no limit."),
+        "shared rings not; in sequential mode of the one process; 0: no limit."),
 
     F64("epsilon.start", SAME, epsilon.start, 0, 1, 1.0, "",
         "Probability of a uniformly random action at the start."),

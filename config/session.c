@@ -174,8 +174,10 @@ int rm_session_shape(struct rm_session *session, const struct rm_experiment *exp
     return 0;
 }
 
+/* The configuration, and behind it what the world has said of itself, if it was asked. */
 int rm_session_config_text(struct rm_session *session, struct rm_error *error)
 {
+    const char *description = session->experiment.world.description;
     json_t *json = rm_config_to_json(&session->experiment);
     char *text = rm_json_dump(json, JSON_INDENT(2));
     int r;
@@ -183,11 +185,14 @@ int rm_session_config_text(struct rm_session *session, struct rm_error *error)
     json_decref(json);
     if (!text)
         return rm_fail(error, -ENOMEM, "session: no memory for the configuration text");
-    size_t bytes = strlen(text) + 1;
+    const size_t bytes = strlen(text) + 1, more = description ? strlen(description) + 1 : 0;
     r = rm_region_create(&session->config, RM_REGION_TEXT, "config",
-                         sizeof(struct rm_region_header) + bytes, error);
+                         sizeof(struct rm_region_header) + bytes + more, error);
     if (r == 0) {
-        memcpy((char *)session->config.base + sizeof(struct rm_region_header), text, bytes);
+        char *to = (char *)session->config.base + sizeof(struct rm_region_header);
+        memcpy(to, text, bytes);
+        if (description)
+            memcpy(to + bytes, description, more);
         rm_region_publish(&session->config);
     }
     free(text);
@@ -321,9 +326,14 @@ int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *er
                      : rm_fail(error, -EAGAIN, "descriptor %d: configuration not complete",
                                RM_FD_CONFIG);
     const char *text = (const char *)region.base + sizeof(struct rm_region_header);
-    size_t room = region.bytes - sizeof(struct rm_region_header);
-    r = rm_config_parse(experiment, "inherited configuration", text, strnlen(text, room), NULL, 0,
-                        error);
+    const size_t room = region.bytes - sizeof(struct rm_region_header), bytes = strnlen(text, room);
+    r = rm_config_parse(experiment, "inherited configuration", text, bytes, NULL, 0, error);
+    if (r == 0 && bytes + 1 < room && text[bytes + 1]) {
+        const size_t more = strnlen(text + bytes + 1, room - bytes - 1);
+        experiment->world.description = strndup(text + bytes + 1, more); /* for good */
+        if (!experiment->world.description)
+            r = rm_fail(error, -ENOMEM, "no memory for the world's description");
+    }
     rm_region_close(&region);
     return r;
 }

@@ -340,6 +340,8 @@ int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *er
         rm_fail(error, -ENOMEM, "out of memory");
     else
         code = prepare(daemon, experiment, plan, error) < 0 ? RM_DAEMON_USAGE : RM_DAEMON_OK;
+    if (experiment)
+        rm_probe_forget(experiment);
     free(plan);
     free(experiment);
     free(daemon);
@@ -392,6 +394,8 @@ int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *erro
         rm_fail(error, -ENOMEM, "out of memory");
     else
         code = start(daemon, experiment, plan, error);
+    if (experiment)
+        rm_probe_forget(experiment);
     free(plan);
     free(experiment);
     free(daemon);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,33 +15,39 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define REPORT_MS 4000 /* longer than a report may take (actor/watch.c) */
+#define ANSWER_MAX (64 << 20)
+#define REFUSAL    "{\"error\":"
+#define REPORT_MS  4000 /* longer than a report may take (actor/watch.c) */
 
 extern char **environ;
 
-/* The configuration as a worker gets it; what it writes goes to `said`. Its pid, or negative. */
-static pid_t start(const char *program, int config, int said, struct rm_error *error)
+/* Descriptors of the process, or -1: what it prints, what it answers, its configuration. */
+struct channels {
+    int said, answer, config;
+};
+
+static int start(const char *program, char **arguments, const struct channels *c, pid_t *pid,
+                 struct rm_error *error)
 {
-    pid_t pid = -1;
-    char *arguments[] = {(char *)program, (char *)"--probe", NULL};
     posix_spawn_file_actions_t files;
 
     int rc = posix_spawn_file_actions_init(&files);
     if (rc == 0) {
         posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        posix_spawn_file_actions_adddup2(&files, said, STDOUT_FILENO);
-        posix_spawn_file_actions_adddup2(&files, said, STDERR_FILENO);
-        posix_spawn_file_actions_adddup2(&files, config, RM_FD_CONFIG);
-        rc = posix_spawn(&pid, program, &files, NULL, arguments, environ);
+        posix_spawn_file_actions_adddup2(&files, c->said, STDOUT_FILENO);
+        posix_spawn_file_actions_adddup2(&files, c->said, STDERR_FILENO);
+        posix_spawn_file_actions_adddup2(&files, c->answer, RM_FD_ANSWER);
+        if (c->config >= 0)
+            posix_spawn_file_actions_adddup2(&files, c->config, RM_FD_CONFIG);
+        rc = posix_spawn(pid, program, &files, NULL, arguments, environ);
         posix_spawn_file_actions_destroy(&files);
     }
-    if (rc)
-        return rm_fail(error, -rc, "the world cannot be tried: %s: %s", program, strerror(rc));
-    return pid;
+    return rc ? rm_fail(error, -rc, "the world cannot be tried: %s: %s", program, strerror(rc)) : 0;
 }
 
 /* Has it ended within so many milliseconds? */
@@ -86,14 +93,50 @@ static void read_report(int said, char *text, size_t size)
     snprintf(text, size, "%.*s", (int)strcspn(line, "\n"), line);
 }
 
-static int judge(const struct rm_experiment *e, int status, bool hung, int said,
-                 struct rm_error *error)
+/* What it answered, or NULL. */
+static char *read_answer(int answer)
+{
+    struct stat st;
+    if (fstat(answer, &st) < 0 || st.st_size <= 0 || st.st_size > ANSWER_MAX)
+        return NULL;
+    char *text = calloc(1, (size_t)st.st_size + 1);
+    if (text && pread(answer, text, (size_t)st.st_size, 0) != st.st_size) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+/* A refusal in words, or the description. */
+static int hear(const char *library, int answer, char **description, struct rm_error *error)
+{
+    char *text = read_answer(answer);
+    if (!text)
+        return rm_fail(error, -EPROTO,
+                       "world.library: \"%s\": tried in a process of its own: it "
+                       "said nothing",
+                       library);
+    if (strncmp(text, REFUSAL, sizeof REFUSAL - 1) != 0) {
+        *description = text;
+        return 0;
+    }
+    json_t *words = json_loads(text, 0, NULL);
+    const json_int_t code = json_integer_value(json_object_get(words, "code"));
+    const char *why = json_string_value(json_object_get(words, "error"));
+    int rc = rm_fail(error, code < 0 && code > -4096 ? (int)code : -EPROTO, "%s", why ? why : "?");
+    json_decref(words);
+    free(text);
+    return rc;
+}
+
+static int judge(const char *library, int status, bool hung, const struct channels *c,
+                 char **description, struct rm_error *error)
 {
     char report[1024], how[96];
 
     if (WIFEXITED(status) && WEXITSTATUS(status) == RM_EXIT_PROBED)
-        return 0;
-    read_report(said, report, sizeof report);
+        return hear(library, c->answer, description, error);
+    read_report(c->said, report, sizeof report);
     if (hung)
         snprintf(how, sizeof how, "it did not return");
     else if (WIFSIGNALED(status))
@@ -102,41 +145,84 @@ static int judge(const struct rm_experiment *e, int status, bool hung, int said,
     else
         snprintf(how, sizeof how, "it ended the process with exit code %d", WEXITSTATUS(status));
     return rm_fail(error, -EPROTO, "world.library: \"%s\": tried in a process of its own: %s%s%s",
-                   e->world.library, how, report[0] ? ": " : "", report);
+                   library, how, report[0] ? ": " : "", report);
 }
 
-int rm_probe_world(const struct rm_experiment *experiment, double patience_s,
-                   struct rm_error *error)
+/* A memory file whose number is not among those that the process is given. */
+static int open_channel(void)
 {
-    char folder[PATH_MAX], program[PATH_MAX + 20];
+    const int fd = memfd_create("probe", MFD_CLOEXEC);
+    if (fd < 0 || fd >= RM_FD_FIRST)
+        return fd;
+    const int above = fcntl(fd, F_DUPFD_CLOEXEC, RM_FD_FIRST);
+    close(fd);
+    return above;
+}
+
+/* By the configuration behind `config`, or by `library` alone. */
+static int probe(const char *library, int config, double patience_s, char **description,
+                 struct rm_error *error)
+{
+    char program[PATH_MAX];
+    char *by_config[] = {program, (char *)"--probe", NULL};
+    char *by_library[] = {program, (char *)"--describe", (char *)library, NULL};
     bool hung = false;
+    pid_t pid;
+
+    int rc = rm_libexec_find(program, sizeof program - 20, error);
+    if (rc < 0)
+        return rc;
+    strcat(program, "/ringmaster-actor");
+    const struct channels c = {.said = open_channel(),
+                               .answer = open_channel(),
+                               .config =
+                                   config >= 0 ? fcntl(config, F_DUPFD_CLOEXEC, RM_FD_FIRST) : -1};
+    if (c.said < 0 || c.answer < 0 || (config >= 0 && c.config < 0)) {
+        rc = rm_fail(error, -ENOMEM, "the world cannot be tried: no memory");
+    } else {
+        rc = start(program, config >= 0 ? by_config : by_library, &c, &pid, error);
+        if (rc == 0) {
+            const int status = wait_for(pid, patience_s, &hung);
+            rc = judge(library, status, hung, &c, description, error);
+        }
+    }
+    const int fds[] = {c.said, c.answer, c.config};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    return rc;
+}
+
+int rm_probe_library(const char *library, double patience_s, char **description,
+                     struct rm_error *error)
+{
+    *description = NULL;
+    return probe(library, -1, patience_s, description, error);
+}
+
+int rm_probe_world(struct rm_experiment *experiment, double patience_s, struct rm_error *error)
+{
+    char *description = NULL;
 
     if (!experiment->world.library[0])
         return 0;
-    int rc = rm_libexec_find(folder, sizeof folder, error);
-    if (rc < 0)
-        return rc;
-    snprintf(program, sizeof program, "%s/ringmaster-actor", folder);
     struct rm_session *session = calloc(1, sizeof *session); /* for its text alone */
-    int said = memfd_create("probe", MFD_CLOEXEC);
-    if (!session || said < 0) {
-        rc = rm_fail(error, -ENOMEM, "the world cannot be tried: no memory");
-    } else {
-        session->experiment = *experiment;
-        rc = rm_session_config_text(session, error);
-        if (rc == 0) {
-            const pid_t pid = start(program, session->config.fd, said, error);
-            if (pid < 0) {
-                rc = pid;
-            } else {
-                const int status = wait_for(pid, patience_s, &hung);
-                rc = judge(experiment, status, hung, said, error);
-            }
-            rm_region_close(&session->config);
-        }
+    if (!session)
+        return rm_fail(error, -ENOMEM, "the world cannot be tried: no memory");
+    session->experiment = *experiment;
+    session->experiment.world.description = NULL;
+    int rc = rm_session_config_text(session, error);
+    if (rc == 0) {
+        rc = probe(experiment->world.library, session->config.fd, patience_s, &description, error);
+        rm_region_close(&session->config);
     }
-    if (said >= 0)
-        close(said);
     free(session);
+    experiment->world.description = description;
     return rc;
+}
+
+void rm_probe_forget(struct rm_experiment *experiment)
+{
+    free((void *)(uintptr_t)experiment->world.description);
+    experiment->world.description = NULL;
 }

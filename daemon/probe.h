@@ -1,5 +1,6 @@
-/* probe: a world of a shared object is tried in a process of its own, confined as an actor is,
- * before a program that is to live on loads it. */
+/* probe: a world of a shared object is tried in a process of its own, confined as an actor is, and
+ * says what it is. No other process but those that step worlds ever loads it: learners, the daemon
+ * and ringctl go by that description (actor/described.h). */
 #ifndef RM_DAEMON_PROBE_H
 #define RM_DAEMON_PROBE_H
 
@@ -8,10 +9,16 @@
 
 #define RM_PROBE_PATIENCE_S 60.0 /* for a world to be made */
 
-/* Does nothing for built-in worlds. 0: a process made the world, or the world refused in words that
- * it will use again. -EPROTO: it crashed, hung for `patience_s`, or ended the process; `error` says
- * in which call. Other errors: it could not be tried. */
-int rm_probe_world(const struct rm_experiment *experiment, double patience_s,
-                   struct rm_error *error);
+/* Does nothing for built-in worlds. 0: a process made the world, and experiment->world.description
+ * is what it said: to be given up by rm_probe_forget(). -EPROTO: it crashed, hung for `patience_s`,
+ * or ended the process; `error` says in which call. Else what the world or the loader said against
+ * it, or it could not be tried. */
+int rm_probe_world(struct rm_experiment *experiment, double patience_s, struct rm_error *error);
+void rm_probe_forget(struct rm_experiment *experiment);
+
+/* The same without an experiment: the world of `library` with its default options. *description is
+ * the caller's to free. */
+int rm_probe_library(const char *library, double patience_s, char **description,
+                     struct rm_error *error);
 
 #endif

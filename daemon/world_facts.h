@@ -10,7 +10,7 @@ struct rm_world_facts {
     double score_random, score_solved, score_low, score_high;
 };
 
-/* Opens the world once, of one world, and closes it. */
+/* From its description, or else the world is opened once and closed. */
 int rm_world_facts_read(struct rm_world_facts *facts, const struct rm_experiment *experiment,
                         struct rm_error *error);
 

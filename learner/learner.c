@@ -1,6 +1,6 @@
 #include "learner/learner.h"
 
-#include "actor/worlds.h"
+#include "actor/described.h"
 #include "config/config.h"
 #include "config/saver.h"
 #include "learner/backend/device.h"
@@ -28,8 +28,7 @@ struct rm_learner {
     struct rm_board_worker *slot;
     char directory[PATH_MAX]; /* of the run; "" = no files */
 
-    struct rm_world world;
-    struct rm_env *env; /* held for its description */
+    struct rm_world_spec world; /* held for its description */
     const struct rm_env_agent *agent;
 
     struct rm_backend *backend;
@@ -46,15 +45,14 @@ struct rm_learner {
 
 /* --- making ---------------------------------------------------------------------------------- */
 
+/* Of the world only what agents see and do is of use here: a shared object's own word is enough. */
 static int open_world(struct rm_learner *l, struct rm_error *error)
 {
     const struct rm_experiment *e = l->experiment;
-    int rc = rm_world_open(&l->world, e->world.name, e->world.library, error);
-    if (!rc)
-        rc = rm_world_create(&l->world, &e->world, e->seed, 0, 1, &l->env, error);
+    int rc = rm_world_spec_open(&l->world, &e->world, e->seed, error);
     if (rc)
         return rc;
-    l->agent = &l->world.ops->describe(l->env)->agent[l->plan->agent[0]];
+    l->agent = &l->world.spec->agent[l->plan->agent[0]];
     return 0;
 }
 
@@ -414,8 +412,6 @@ void rm_learner_destroy(struct rm_learner *l)
     rm_saver_end(&l->saver);
     free(l->copy);
     close_method(l);
-    if (l->env)
-        l->world.ops->close(l->env);
-    rm_world_close(&l->world);
+    rm_world_spec_close(&l->world);
     free(l);
 }

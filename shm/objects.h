@@ -20,6 +20,8 @@
 #define RM_FD_BOARD  3
 #define RM_FD_CONFIG 4
 #define RM_FD_FIRST  5
+/* Of a process that only tries a world: what the world says of itself. */
+#define RM_FD_ANSWER RM_FD_BOARD
 
 struct rm_objects {
     uint32_t policies, actors, workers;

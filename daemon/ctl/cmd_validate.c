@@ -94,7 +94,7 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
     struct rm_override overrides[RM_CTL_GIVEN_MAX];
     struct rm_error error = {""};
     const char *file = given->argument[0];
-    struct rm_experiment *experiment = malloc(sizeof *experiment);
+    struct rm_experiment *experiment = calloc(1, sizeof *experiment);
     struct rm_plan *plan = malloc(sizeof *plan);
     int rc = RM_CTL_OK;
     if (!experiment || !plan) {
@@ -116,6 +116,8 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
     } else {
         print_summary(file, experiment, plan);
     }
+    if (experiment)
+        rm_probe_forget(experiment);
     free(experiment);
     free(plan);
     return rc;

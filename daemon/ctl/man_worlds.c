@@ -68,7 +68,7 @@ void rm_man_worlds(FILE *out)
         rm_mdoc_line(out, ".Ss %s", view.spec->name);
         rm_mdoc_text(out, view.spec->doc ? view.spec->doc : "");
         write_agents(out, view.spec);
-        write_options(out, view.world.ops->options);
+        write_options(out, view.world.options);
         rm_world_view_close(&view);
     }
     rm_mdoc_line(out, ".Sh SEE ALSO");

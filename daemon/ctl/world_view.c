@@ -1,34 +1,47 @@
 #include "daemon/ctl/world_view.h"
 
 #include "daemon/ctl/format.h"
+#include "daemon/probe.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+static int describe(struct rm_world_view *view, const char *name, const char *library,
+                    struct rm_error *error)
+{
+    int rc = rm_probe_library(library, RM_PROBE_PATIENCE_S, &view->description, error);
+    if (rc)
+        return rc;
+    const struct rm_world_config config = {.description = view->description};
+    rc = rm_world_spec_open(&view->world, &config, 0, error);
+    if (rc == 0 && name[0] && strcmp(name, view->world.spec->name) != 0)
+        rc = rm_fail(error, -ENOENT, "%s: holds the world '%s', not '%s'", library,
+                     view->world.spec->name, name);
+    return rc;
+}
 
 int rm_world_view_open(struct rm_world_view *view, const char *name, const char *library,
                        struct rm_error *error)
 {
-    memset(view, 0, sizeof *view);
-    int rc = rm_world_open(&view->world, name, library, error);
-    if (rc)
-        return rc;
     struct rm_world_config config = {.option_count = 0};
-    snprintf(config.name, sizeof config.name, "%s", view->world.ops->name);
-    snprintf(config.library, sizeof config.library, "%s", library);
-    rc = rm_world_create(&view->world, &config, 0, 0, 1, &view->env, error);
+    memset(view, 0, sizeof *view);
+    snprintf(config.name, sizeof config.name, "%s", name);
+    int rc = library[0] ? describe(view, name, library, error)
+                        : rm_world_spec_open(&view->world, &config, 0, error);
     if (rc) {
-        rm_world_close(&view->world);
+        rm_world_view_close(view);
         return rc;
     }
-    view->spec = view->world.ops->describe(view->env);
+    view->spec = view->world.spec;
     return 0;
 }
 
 void rm_world_view_close(struct rm_world_view *view)
 {
-    if (view->env)
-        view->world.ops->close(view->env);
-    rm_world_close(&view->world);
+    rm_world_spec_close(&view->world);
+    free(view->description);
     memset(view, 0, sizeof *view);
 }
 
@@ -131,7 +144,7 @@ void rm_world_view_print(FILE *out, const struct rm_world_view *view, const stru
         fprintf(out, "solved at    %g\n", spec->score_solved);
     fputc('\n', out);
     print_agents(out, spec, style);
-    print_options(out, view->world.ops->options, style);
+    print_options(out, view->world.options, style);
 }
 
 static json_t *number(double value)
@@ -163,7 +176,7 @@ json_t *rm_world_view_json(const struct rm_world_view *view)
     json_t *agents = json_array(), *options = json_array();
     for (uint32_t a = 0; a < spec->agents; a++)
         json_array_append_new(agents, agent_json(&spec->agent[a]));
-    for (const struct rm_env_option_doc *o = view->world.ops->options; o && o->key; o++)
+    for (const struct rm_env_option_doc *o = view->world.options; o && o->key; o++)
         json_array_append_new(options,
                               json_pack("{s:s, s:o, s:o, s:o, s:s}", "key", o->key, "default",
                                         number(o->fallback), "low", number(o->low), "high",

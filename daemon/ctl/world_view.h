@@ -2,16 +2,16 @@
 #ifndef RM_DAEMON_CTL_WORLD_VIEW_H
 #define RM_DAEMON_CTL_WORLD_VIEW_H
 
-#include "actor/worlds.h"
+#include "actor/described.h"
 #include "daemon/ctl/table.h"
 
 #include <jansson.h>
 
-/* A world with its default options, opened to be described. */
+/* A world with its default options. That of a shared object is asked in a process of its own. */
 struct rm_world_view {
-    struct rm_world world;
-    struct rm_env *env;
+    struct rm_world_spec world;
     const struct rm_env_spec *spec;
+    char *description;
 };
 
 int rm_world_view_open(struct rm_world_view *view, const char *name, const char *library,

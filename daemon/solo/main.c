@@ -4,6 +4,7 @@
 #include "actor/actor.h"
 #include "actor/evaluator.h"
 #include "actor/plan.h"
+#include "actor/sandbox.h"
 #include "actor/watch.h"
 #include "learner/learner.h"
 #include "shm/atomic.h"
@@ -69,6 +70,8 @@ static int run(const char *run_directory, const char *resume, int parent, struct
 
     if (r == 0)
         r = rm_session_read_config(&experiment, error);
+    if (r == 0) /* with what it writes itself: policies and checkpoints */
+        r = rm_sandbox_enter(&experiment, run_directory[0] ? run_directory : NULL, error);
     if (r == 0)
         r = rm_plan_make(&plan, &experiment, error);
     if (r == 0)

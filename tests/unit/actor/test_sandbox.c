@@ -96,7 +96,7 @@ static bool filtered(void)
     int status;
     pid_t child = fork();
     if (child == 0)
-        _exit(rm_sandbox_calls(false, NULL) == 1 ? 1 : 0);
+        _exit(rm_sandbox_calls(RM_SANDBOX_READS, NULL) == 1 ? 1 : 0);
     waitpid(child, &status, 0);
     return WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
@@ -174,7 +174,7 @@ static void the_filter_alone_keeps_files_from_being_written(void **state)
     SKIP_UNLESS_FILTERED();
     pid_t child = fork();
     if (child == 0) {
-        if (chdir(directory) < 0 || rm_sandbox_calls(false, NULL) != 1)
+        if (chdir(directory) < 0 || rm_sandbox_calls(RM_SANDBOX_READS, NULL) != 1)
             _exit(1);
         int fd = open("a", O_WRONLY | O_CREAT | O_TRUNC, 0600);
         if (fd >= 0 || errno != EACCES)

@@ -33,15 +33,31 @@ static int probe(int act, double patience_s, struct rm_error *error)
     static struct rm_experiment experiment;
     describe(act);
     assert_int_equal(rm_config_parse(&experiment, "t", config, strlen(config), NULL, 0, error), 0);
-    return rm_probe_world(&experiment, patience_s, error);
+    const int rc = rm_probe_world(&experiment, patience_s, error);
+    assert_true((rc == 0) == (experiment.world.description != NULL));
+    rm_probe_forget(&experiment);
+    return rc;
 }
 
 static void worlds_that_can_be_made_pass(void **state)
 {
     struct rm_error error = {""};
+    char *description;
     (void)state;
     assert_int_equal(probe(NOTHING, 30, &error), 0);
-    assert_int_equal(probe(WRITE, 30, &error), 0); /* refuses, in words */
+    assert_int_equal(
+        rm_probe_library(rm_test_build_path("tests/worlds/rogue.so"), 30, &description, &error), 0);
+    assert_non_null(strstr(description, "\"name\":\"rogue\""));
+    free(description);
+}
+
+static void a_refusal_is_passed_on(void **state)
+{
+    struct rm_error error = {""};
+    (void)state;
+    assert_int_equal(probe(WRITE, 30, &error), -EINVAL);
+    if (!strstr(error.text, "world 'rogue' refuses: open for writing"))
+        fail_msg("%s", error.text);
 }
 
 static void words(int act, double patience_s, const char *a, const char *b)
@@ -102,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worlds_that_can_be_made_pass),
+        cmocka_unit_test(a_refusal_is_passed_on),
         cmocka_unit_test(a_crash_is_told),
         cmocka_unit_test(a_world_that_never_returns_is_told),
         cmocka_unit_test(validate_outlives_the_world),

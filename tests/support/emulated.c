@@ -26,8 +26,13 @@ static const struct rm_backend_plugin *open_plugin(void)
 
 struct rm_backend *rm_test_device_open(void)
 {
+    return rm_test_device_open_for(RM_COMPUTE_FP32);
+}
+
+struct rm_backend *rm_test_device_open_for(enum rm_compute compute)
+{
     const struct rm_backend_plugin *plugin = open_plugin();
-    const struct rm_device_spec spec = {.index = 0, .compute = RM_COMPUTE_FP32, .threads = 1};
+    const struct rm_device_spec spec = {.index = 0, .compute = compute, .threads = 1};
     struct rm_device_info info;
     struct rm_error error = {""};
     struct rm_backend *backend;

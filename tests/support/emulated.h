@@ -13,6 +13,8 @@
 /* A backend on device 0, computing in float32. Skips the test where a plugin of another kind has no
  * device. Destroyed with rm_backend_destroy(). */
 struct rm_backend *rm_test_device_open(void);
+/* With products computed otherwise. */
+struct rm_backend *rm_test_device_open_for(enum rm_compute compute);
 
 /* Lets whoever is created from now on find the plugin, here and in processes started from here. */
 void rm_test_device_use(void);

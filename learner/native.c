@@ -4,6 +4,8 @@
  * episodes ended, and what came of the updates; then weights are published, for the evaluator and
  * whoever looks.
  *
+ * In free mode weights are published behind the rollouts that follow, without waiting.
+ *
  * There are no actors, no rings and no rounds: what the actors count, this does. */
 #include "config/config.h"
 #include "learner/algo/actor_critic.h"
@@ -38,6 +40,7 @@ struct native {
     uint64_t env_steps; /* before it, predecessors' included */
     uint64_t updates;   /* made, predecessors' included */
     uint64_t attempts;  /* and skipped */
+    bool late;          /* weights are published without waiting for the device */
 };
 
 static struct native *of(struct rm_method *method)
@@ -96,7 +99,12 @@ static int make(struct native *n, struct rm_backend *backend, struct rm_error *e
     if (rc)
         return rc;
     rm_actor_critic_guarded(n->learner, n->guard);
-    return rm_guard_ready(n->guard, error);
+    rc = rm_guard_ready(n->guard, error);
+    n->late = n->experiment->mode == RM_MODE_FREE;
+    if (!rc && n->late)
+        rc = rm_publisher_go_late(n->publisher, rm_actor_critic_params(n->learner),
+                                  rm_actor_critic_made(n->learner), n->updates, error);
+    return rc;
 }
 
 static int native_create(struct rm_method **method, const struct rm_method_spec *spec,
@@ -188,10 +196,21 @@ static int finish(struct native *n, struct rm_error *error)
     const struct rm_actor_critic_figures f = rm_actor_critic_figures(n->learner);
     rm_count_rollout(n->counters, &f);
     rm_phase_enter(n->clock, RM_PHASE_PUBLISH);
-    rm_publisher_publish(n->publisher, rm_actor_critic_params(n->learner), n->updates, 0);
+    if (n->late)
+        rm_publisher_offer(n->publisher, rm_actor_critic_params(n->learner), n->updates, 0);
+    else
+        rm_publisher_publish(n->publisher, rm_actor_critic_params(n->learner), n->updates, 0);
     n->in_hand = false;
     n->number++;
     return 0;
+}
+
+/* The last weights are published whatever else was. */
+static void finish_run(struct native *n)
+{
+    rm_publisher_end(n->publisher);
+    if (n->publisher->stamped != n->updates)
+        rm_publisher_publish(n->publisher, rm_actor_critic_params(n->learner), n->updates, 0);
 }
 
 static int native_turn(struct rm_method *method, enum rm_method_turn *did, struct rm_error *error)
@@ -201,8 +220,10 @@ static int native_turn(struct rm_method *method, enum rm_method_turn *did, struc
     *did = RM_METHOD_WORKED;
     if (!n->in_hand && all && n->env_steps >= all) {
         *did = RM_METHOD_FINISHED;
+        finish_run(n);
         return 0;
     }
+    rm_publisher_poll(n->publisher);
     if (!n->in_hand)
         begin(n);
     if (rm_actor_critic_due(n->learner))

@@ -3,6 +3,7 @@
 #include "learner/algo/actor_critic_private.h"
 #include "learner/algo/guard.h"
 #include "learner/algo/parts_state.h"
+#include "learner/backend/device.h"
 #include "shm/base/rng.h"
 
 #include <errno.h>
@@ -250,6 +251,11 @@ void rm_actor_critic_state(struct rm_actor_critic *ac, struct rm_state *s)
     ac->ops->value_state(ac, s);
     if (rm_state_loading(s))
         rm_actor_critic_restored(ac);
+}
+
+const uint64_t *rm_actor_critic_made(const struct rm_actor_critic *ac)
+{
+    return ac->backend->device ? &rm_optimizer_figures(ac->optimizer)->made : NULL;
 }
 
 const float *rm_actor_critic_params(const struct rm_actor_critic *ac)

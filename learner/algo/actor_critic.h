@@ -112,6 +112,9 @@ void rm_actor_critic_restored(struct rm_actor_critic *ac);
 /* What the next rollouts depend on, between two of them, for checkpoints (shm/base/state.h). */
 void rm_actor_critic_state(struct rm_actor_critic *ac, struct rm_state *state);
 
+/* How many updates were made, in the device's memory; NULL where there is none. */
+const uint64_t *rm_actor_critic_made(const struct rm_actor_critic *ac);
+
 const float *rm_actor_critic_params(const struct rm_actor_critic *ac);
 const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac);
 

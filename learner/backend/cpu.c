@@ -1,5 +1,7 @@
 #include "learner/backend/cpu.h"
 
+#include "shm/atomic.h"
+
 #include <errno.h>
 #include <libxsmm.h>
 #include <stdio.h>
@@ -48,13 +50,37 @@ static void run(struct rm_backend *b, void (*fn)(void *work, uint32_t tile), voi
 
 /* Before what is given out: how to give it back. As long as a cache line, to keep the alignment. */
 struct given {
-    _Alignas(64) size_t mapped; /* bytes, or 0: of malloc's */
+    _Alignas(64) void *start;
+    size_t mapped; /* bytes from there, or 0: of malloc's */
 };
 _Static_assert(sizeof(struct given) == 64, "alignment of buffers");
 
 /* From here on buffers are mapped by themselves: pages that nobody uses cost nothing then, and huge
  * ones, where the host gives them on request, spare the walks through page tables. */
 #define MAPPED_BYTES ((size_t)1 << 20)
+#define HUGE_BYTES   ((size_t)1 << 21)
+
+/* Buffers that all began at the same place of a page would meet in the same sets of the caches when
+ * they are gone through side by side. */
+#define STAGGERED 16u
+#define STAGGER   (64 * 37)
+
+static struct given *map(size_t bytes)
+{
+    static _Atomic uint32_t maps;
+    const size_t ahead = RM_ADD(&maps, 1) % STAGGERED * STAGGER;
+    const size_t room = bytes + STAGGERED * STAGGER + HUGE_BYTES;
+    const size_t all = (room + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
+    /* cppcheck-suppress invalidFunctionArg ; -1 is what an anonymous mapping takes */
+    uint8_t *start = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED)
+        return NULL;
+    madvise(start, all, MADV_HUGEPAGE);
+    const size_t skip = HUGE_BYTES - (uintptr_t)start % HUGE_BYTES;
+    struct given *given = (struct given *)(void *)(start + skip % HUGE_BYTES + ahead);
+    *given = (struct given){.start = start, .mapped = all};
+    return given;
+}
 
 static float *alloc_floats(struct rm_backend *b, size_t floats)
 {
@@ -62,21 +88,10 @@ static float *alloc_floats(struct rm_backend *b, size_t floats)
     if (floats > (SIZE_MAX / 2) / sizeof(float))
         return NULL;
     const size_t bytes = (floats * sizeof(float) + 63) / 64 * 64 + sizeof(struct given);
-    struct given *given;
-    if (bytes < MAPPED_BYTES) {
-        given = aligned_alloc(64, bytes);
-        if (!given)
-            return NULL;
+    struct given *given = bytes < MAPPED_BYTES ? aligned_alloc(64, bytes) : map(bytes);
+    if (given && bytes < MAPPED_BYTES)
         memset(given, 0, bytes);
-    } else {
-        /* cppcheck-suppress invalidFunctionArg ; -1 is what an anonymous mapping takes */
-        given = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (given == MAP_FAILED)
-            return NULL;
-        madvise(given, bytes, MADV_HUGEPAGE);
-        given->mapped = bytes;
-    }
-    return (float *)(void *)(given + 1);
+    return given ? (float *)(void *)(given + 1) : NULL;
 }
 
 static void release(struct rm_backend *b, float *p)
@@ -86,7 +101,7 @@ static void release(struct rm_backend *b, float *p)
         return;
     struct given *given = (struct given *)(void *)p - 1;
     if (given->mapped)
-        munmap(given, given->mapped);
+        munmap(given->start, given->mapped);
     else
         free(given);
 }

@@ -45,9 +45,10 @@ struct block {
     int result; /* of a barrier */
 };
 
-block now;
+/* Never destroyed: a process may end while others of its threads are in here. */
+block &now = *new block;
 context host;
-std::vector<context *> stacks; /* that no thread is on */
+std::vector<context *> &stacks = *new std::vector<context *>; /* that no thread is on */
 
 void enter(unsigned t)
 {
@@ -278,11 +279,13 @@ const unsigned long long *meet(wait_kind kind, unsigned mask, unsigned long long
         warp[m].at = at;
         warp[m].set ^= 1;
     } else if (warp[m].kind != kind || warp[m].at.line != at.line ||
-               strcmp(warp[m].at.file, at.file) != 0)
-        trap(format("lanes of a warp meet at different places, the others at %s:%u",
-                    warp[m].at.file, warp[m].at.line)
-                 .c_str(),
-             at);
+               strcmp(warp[m].at.file, at.file) != 0) {
+        static char words[512]; /* nothing on this stack is destroyed */
+        snprintf(words, sizeof words,
+                 "lanes of a warp meet at different places, the others at %s:%u", warp[m].at.file,
+                 warp[m].at.line);
+        trap(words, at);
+    }
     const unsigned in = warp[m].set;
     warp[m].words[in][own] = word;
     warp[m].arrived |= 1u << own;

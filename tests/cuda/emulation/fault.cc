@@ -23,7 +23,7 @@ std::recursive_mutex &lock()
 }
 
 cudaError_t sticky = cudaSuccess;
-std::string complaint;
+std::string &complaint = *new std::string;
 
 int parse(const char *text, std::vector<fault> *out)
 {

@@ -37,7 +37,7 @@ struct arena {
 
 arena arenas[16];
 /* By their last byte + 1: upper_bound(p) finds the piece that p is in. */
-std::map<const char *, memory> pieces;
+std::map<const char *, memory> &pieces = *new std::map<const char *, memory>;
 
 size_t round_up(size_t n, size_t to)
 {

@@ -53,8 +53,8 @@ int look(dl_phdr_info *info, size_t, void *found)
 /* Each host thread has one of its own. */
 segment shared_segment()
 {
-    static std::map<const void *, segment> known;
-    segment &s = known[&of_this_object];
+    static auto *known = new std::map<const void *, segment>;
+    segment &s = (*known)[&of_this_object];
     if (!s.at)
         dl_iterate_phdr(look, &s);
     return s;

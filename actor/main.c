@@ -259,13 +259,13 @@ int main(int argc, char **argv)
     rm_session_place(&session, options.directory, options.resume);
     uint32_t worker = options.evaluator ? rm_worker_evaluator(&session.objects)
                                         : rm_worker_actor(&session.objects, options.index);
-    rm_watch_tell(&session.board.workers[worker]);
+    rm_watch_tell(&session.board.workers[worker], session.wake_fds[session.objects.workers]);
     snprintf(name, sizeof name, "rm-%.12s", session.board.workers[worker].name);
     prctl(PR_SET_NAME, name);
     if (experiment.actor.pin && options.actor)
         pin(worker);
     rc = run(&session, &options, worker, &error);
-    rm_watch_tell(NULL);
+    rm_watch_tell(NULL, -1);
     rm_session_close(&session);
     return rc;
 }

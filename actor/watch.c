@@ -1,5 +1,6 @@
 #include "actor/watch.h"
 
+#include "shm/atomic.h"
 #include "shm/duty.h"
 
 #include <errno.h>
@@ -7,10 +8,13 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FRAMES_MAX 64
 #define STACK_SIZE (128 * 1024)
+#define DEBUGGER_S 10
 #define PATIENCE_S 3 /* for the stack: a world may have died inside of malloc() */
 
 struct rm_watch_place rm_watch_place;
@@ -18,6 +22,7 @@ struct rm_watch_place rm_watch_place;
 static struct {
     const char *program;
     struct rm_board_worker *slot;
+    int bell_fd;
     const char *(*call_name)(int number);
     int refused; /* system call, -1: none */
     uintptr_t address;
@@ -166,6 +171,22 @@ static void write_all(const char *words)
     }
 }
 
+/* A debugger sees more than this process can say: it waits for it. */
+static void wait_for_debugger(void)
+{
+    const uint64_t one = 1;
+    const struct timespec moment = {.tv_nsec = 20 * 1000 * 1000};
+
+    if (!told.slot || RM_PEEK(&told.slot->inspect) != RM_INSPECT_OFFERED)
+        return;
+    alarm(DEBUGGER_S);
+    RM_RAISE(&told.slot->inspect, RM_INSPECT_WANTED);
+    if (write(told.bell_fd, &one, sizeof one) < 0)
+        return;
+    while (RM_SEE(&told.slot->inspect) != RM_INSPECT_DONE)
+        nanosleep(&moment, NULL);
+}
+
 static void die_of(int number)
 {
     signal(number, SIG_DFL);
@@ -205,14 +226,16 @@ static void on_signal(int number, siginfo_t *info, void *context)
     int frames = backtrace(frame, FRAMES_MAX);
     if (frames > 0)
         backtrace_symbols_fd(frame, frames, STDERR_FILENO);
+    wait_for_debugger();
     die_of(number);
 }
 
 /* --- setting up ------------------------------------------------------------------------------- */
 
-void rm_watch_tell(struct rm_board_worker *slot)
+void rm_watch_tell(struct rm_board_worker *slot, int bell_fd)
 {
     told.slot = slot;
+    told.bell_fd = bell_fd;
 }
 
 void rm_watch_name_calls(const char *(*name)(int number))
@@ -228,11 +251,13 @@ int rm_watch_install(const char *program, struct rm_error *error)
     void *frame[2];
 
     told.program = program;
+    prctl(PR_SET_PTRACER, getppid(), 0, 0, 0); /* where only parents may look: its children too */
     /* The first call loads the unwinder: not in a handler. */
     (void)backtrace(frame, 2);
     if (sigaltstack(&own, NULL) < 0)
         return rm_fail(error, -errno, "sigaltstack: %s", strerror(errno));
     sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, RM_DUTY_REPORT); /* being reported already */
     for (size_t i = 0; i < SIGNALS; i++)
         if (sigaction(signals[i].number, &action, NULL) < 0)
             return rm_fail(error, -errno, "sigaction: %s", strerror(errno));

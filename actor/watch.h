@@ -61,8 +61,10 @@ static inline void rm_watch_leave(void)
  * RM_DUTY_REPORT. `program` is what lines on standard error begin with. */
 int rm_watch_install(const char *program, struct rm_error *error);
 
-/* Whose slot gets the report; NULL: none. */
-void rm_watch_tell(struct rm_board_worker *slot);
+/* Whose slot gets the report; NULL: none. `bell_fd`, the daemon's, is rung when a debugger is to
+ * look at this process (enum rm_inspect): after the report it waits for that, ten seconds at most.
+ */
+void rm_watch_tell(struct rm_board_worker *slot, int bell_fd);
 
 /* How a SIGSYS's system call is called: a function that is safe in a signal handler. */
 void rm_watch_name_calls(const char *(*name)(int number));

@@ -200,6 +200,9 @@ static int open_loop(struct rm_daemon *daemon, struct rm_error *error)
 static int serve(struct rm_daemon *daemon, struct rm_error *error)
 {
     struct rm_supervisor_limits limits = rm_supervisor_limits_of(&daemon->session.experiment);
+    rm_daemon_find_debugger(daemon);
+    if (daemon->debugger[0]) /* which looks at a silent worker before it is killed */
+        limits.report_ns += RM_INSPECT_S * RM_NS_PER_S;
     int rc = rm_supervisor_init(&daemon->supervisor, daemon->session.objects.workers, &limits,
                                 &rm_daemon_supervisor_ops, daemon, error);
     if (rc == 0)
@@ -295,6 +298,7 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     rm_daemon_arm(daemon);
     while (daemon->life != RM_LIFE_OVER)
         uv_run(&daemon->loop, UV_RUN_DEFAULT);
+    rm_daemon_end_inspections(daemon);
     rm_fdstore_forget(rm_session_kept(&daemon->session, NULL, 0));
     write_summary(daemon);
     rm_console_summary(&daemon->console, daemon);

@@ -10,6 +10,7 @@
 #include "daemon/console.h"
 #include "daemon/control.h"
 #include "daemon/fdstore.h"
+#include "daemon/inspect.h"
 #include "daemon/kept.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
@@ -87,7 +88,9 @@ struct rm_daemon {
     struct rm_rate steps_rate, updates_rate;
     struct rm_control *control;
     struct rm_sweeper sweeper;
-    char libexec[RM_PATH_TEXT_MAX]; /* where the workers' executables are */
+    struct rm_inspection *inspections;   /* under way */
+    char debugger[RM_PATH_TEXT_MAX + 8]; /* "" = there is none */
+    char libexec[RM_PATH_TEXT_MAX];      /* where the workers' executables are */
 
     uv_loop_t loop;
     uv_timer_t tick, due, sample;

@@ -223,6 +223,9 @@ static void observe(struct rm_daemon *daemon, uint64_t now_ns)
             continue;
         enum rm_worker_state word = word_of(daemon, i, &heartbeat_ns);
         word = count_woken(daemon, i, word, &heartbeat_ns, now_ns);
+        /* It has crashed, and is looked at: it ends by itself. */
+        if (RM_SEE(&daemon->session.board.workers[i].inspect) >= RM_INSPECT_WANTED)
+            heartbeat_ns = now_ns;
         rm_supervisor_observe(&daemon->supervisor, i, word, heartbeat_ns, now_ns);
     }
 }
@@ -248,6 +251,7 @@ static void tell_service_manager(struct rm_daemon *daemon, uint64_t now)
 void rm_daemon_rung(struct rm_daemon *daemon)
 {
     observe(daemon, rm_now_ns());
+    rm_daemon_inspect(daemon);
     rm_daemon_follow_evaluations(daemon);
     rm_daemon_end_training(daemon);
     rm_daemon_arm(daemon);
@@ -258,6 +262,7 @@ void rm_daemon_tick(struct rm_daemon *daemon)
     uint64_t now = rm_now_ns();
     bool paused = RM_PEEK(&run_of(daemon)->pause) != 0;
     observe(daemon, now);
+    rm_daemon_inspect(daemon);
     RM_POKE(&run_of(daemon)->rows_counted, rm_session_rows(&daemon->session));
     if (!paused) {
         rm_rate_add(&daemon->steps_rate, now, rm_daemon_agent_steps(daemon));

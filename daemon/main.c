@@ -34,7 +34,10 @@ static const char usage_text[] =
     "\n"
     "Environment: RINGMASTER_LIBEXEC, the directory of the workers' programs (default: beside "
     "this\n"
-    "one, or ../libexec/ringmaster); RINGMASTER_RUNTIME_DIR, the directory of control sockets.\n";
+    "one, or ../libexec/ringmaster); RINGMASTER_RUNTIME_DIR, the directory of control sockets;\n"
+    "RINGMASTER_GDB, the debugger that looks at workers that crash or hang (default: gdb on the "
+    "PATH;\n"
+    "empty: none).\n";
 
 enum {
     OPT_FOREGROUND = 256,

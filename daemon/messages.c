@@ -32,4 +32,7 @@ const struct rm_message_row rm_messages[RM_MESSAGE_COUNT] = {
                             "the run goes on from a checkpoint"},
     [RM_MESSAGE_DEVICE] = {"device", "296486a775f2473dab5019cab0386980",
                            "a GPU failed too often and is left alone; its UUID is in the text"},
+    [RM_MESSAGE_STACK] = {"stack", "d15b7c08e94a4f3f9a26c37b80d1e652",
+                          "gdb looked at a worker that crashed or hangs; the entry says where the "
+                          "stacks are"},
 };

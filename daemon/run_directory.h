@@ -4,6 +4,7 @@
  *     config.json                    the resolved configuration
  *     log.txt                        the journal, and what workers print
  *     settings.jsonl                 what was set since (kept.h)
+ *     stacks/                        of workers that crashed or hung (inspect.h)
  *     metrics.csv                    a row every metrics.interval_s
  *     events.out.tfevents...         the same for TensorBoard
  *     summary.json                   how it ended

@@ -141,12 +141,13 @@ static void pin(int pid, uint32_t index)
         }
 }
 
-static void prepare_slot(struct rm_board_worker *slot, uint64_t generation)
+static void prepare_slot(struct rm_board_worker *slot, uint64_t generation, bool debugger)
 {
     RM_POKE(&slot->state, RM_WORKER_NONE);
     RM_POKE(&slot->generation, generation);
     RM_POKE(&slot->started_ns, rm_now_ns());
     RM_POKE(&slot->heartbeat_ns, 0);
+    RM_POKE(&slot->inspect, debugger ? RM_INSPECT_OFFERED : RM_INSPECT_NONE);
     RM_POKE(&slot->wake.sleeping, 0); /* its predecessor may have died asleep */
     memset(slot->error, 0, sizeof slot->error);
 }
@@ -212,7 +213,7 @@ static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_erro
     process->index = index;
     process->child.on_exit = on_process_exit;
     process->child.on_closed = on_process_closed;
-    prepare_slot(slot, generation);
+    prepare_slot(slot, generation, daemon->debugger[0] != '\0');
     int rc = run_program(daemon, process, program, arguments, error);
     if (rc < 0) {
         free(process);

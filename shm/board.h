@@ -114,6 +114,15 @@ struct rm_board_agent {
     _Atomic double eval_stderr;
 };
 
+/* Whether a debugger looks at a worker that crashed or hangs, before it ends. */
+enum rm_inspect {
+    RM_INSPECT_NONE = 0,
+    RM_INSPECT_OFFERED, /* by the daemon: there is one */
+    RM_INSPECT_WANTED,  /* by the worker, which waits */
+    RM_INSPECT_BEGUN,   /* by the daemon */
+    RM_INSPECT_DONE,    /* by the daemon: it need not wait any more */
+};
+
 struct rm_board_worker {
     _Alignas(128) char name[RM_NAME_MAX]; /* "actor-0", "learner-agent_3" */
     _Atomic uint32_t role;                /* enum rm_role */
@@ -122,6 +131,7 @@ struct rm_board_worker {
     _Atomic uint32_t state;               /* enum rm_worker_state */
     _Atomic uint64_t generation; /* 1 for the first process, +1 per respawn; set by the daemon */
     _Atomic uint64_t started_ns;
+    _Atomic uint32_t inspect; /* enum rm_inspect */
     _Alignas(128) _Atomic uint64_t heartbeat_ns; /* rm_now_ns() at the last do_work */
     _Atomic uint64_t turns;                      /* do_work calls that did something */
     _Atomic uint64_t sleeps;                     /* waits on the wake */

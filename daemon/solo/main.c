@@ -85,7 +85,8 @@ static int run(const char *run_directory, const char *resume, int parent, struct
         destroy(&solo);
         return RM_EXIT_NEVER;
     }
-    rm_watch_tell(&solo.session.board.workers[self]);
+    rm_watch_tell(&solo.session.board.workers[self],
+                  solo.session.wake_fds[solo.session.objects.workers]);
     rm_session_place(&solo.session, run_directory, resume);
     solo.wake = rm_session_wake(&solo.session, self);
     r = rm_duty_signals(&solo.wake, parent, error);
@@ -109,7 +110,7 @@ static int run(const char *run_directory, const char *resume, int parent, struct
         rm_duty_failed(slot, error);
     else
         RM_RAISE(&slot->state, RM_WORKER_DONE);
-    rm_watch_tell(NULL);
+    rm_watch_tell(NULL, -1);
     destroy(&solo);
     return r;
 }

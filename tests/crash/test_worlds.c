@@ -6,7 +6,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -126,6 +128,62 @@ static void a_refused_system_call_is_reported(void **state)
                           "; world 1: episode 3, step 0", NULL});
 }
 
+static bool gdb_is_here(void)
+{
+    return system("gdb --version > /dev/null 2>&1") == 0;
+}
+
+/* The file that the log names holds what only a debugger knows: lines of the source. */
+static void gdb_looks(const char *name, const char *fault, const char *line)
+{
+    char file[64];
+    run(name, "free", fault);
+    const char *log = rm_test_daemon_file(&d, "log.txt");
+    if (!strstr(log, "actor-0: stacks of all its threads by gdb, "))
+        fail_msg("%s", log);
+    for (int generation = 1; generation <= 2; generation++) {
+        snprintf(file, sizeof file, "stacks/actor-0-%d.txt", generation);
+        const char *stack = rm_test_daemon_file(&d, file);
+        assert_non_null(stack);
+        assert_non_null(strstr(stack, line));
+        assert_non_null(strstr(stack, "rm_stepping_step"));
+    }
+}
+
+static void gdb_looks_at_a_crash(void **state)
+{
+    (void)state;
+    if (!gdb_is_here())
+        skip();
+    gdb_looks("gdb-crash", "\"crash_step\":50", "count.c:");
+    says((const char *[]){"ended by signal 11 (Segmentation fault): SIGSEGV", NULL});
+}
+
+static void gdb_looks_at_a_hang(void **state)
+{
+    (void)state;
+    if (!gdb_is_here())
+        skip();
+    gdb_looks("gdb-hang", "\"hang_step\":50", "count.c:");
+    says((const char *[]){"killed after silence of more than 1.0 s: silent", NULL});
+}
+
+/* Without one, and with one that does not do its work, the process's own report stands. */
+static void without_gdb_it_is_said(void **state)
+{
+    (void)state;
+    setenv("RINGMASTER_GDB", "", 1);
+    run("no-gdb", "free", "\"crash_step\":50");
+    assert_non_null(strstr(rm_test_daemon_file(&d, "log.txt"), "there is no gdb: "));
+    says((const char *[]){"SIGSEGV", "in step() of count", AT_50, NULL});
+    rm_test_daemon_end(&d);
+    setenv("RINGMASTER_GDB", "/bin/false", 1);
+    run("bad-gdb", "free", "\"crash_step\":50");
+    unsetenv("RINGMASTER_GDB");
+    assert_non_null(strstr(rm_test_daemon_file(&d, "log.txt"), "actor-0: gdb gave no stack: "));
+    says((const char *[]){"SIGSEGV", "in step() of count", AT_50, NULL});
+}
+
 #define T(f) cmocka_unit_test_teardown(f, teardown)
 
 int main(void)
@@ -136,6 +194,9 @@ int main(void)
         T(a_crash_in_a_sequential_run_is_reported),
         T(a_fault_in_a_shared_object_is_reported),
         T(a_refused_system_call_is_reported),
+        T(gdb_looks_at_a_crash),
+        T(gdb_looks_at_a_hang),
+        T(without_gdb_it_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

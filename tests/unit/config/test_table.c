@@ -97,6 +97,8 @@ static void fields_are_apart(void **state)
             if (owner[rm_keys[i].offset + b]++)
                 fail_msg("%s shares byte %zu of the struct with another key", rm_keys[i].path,
                          rm_keys[i].offset + b);
+    /* Beside the keys: what the world has said of itself. */
+    memset(owner + offsetof(struct rm_experiment, world.description), 1, sizeof(char *));
     for (size_t b = 0; b < sizeof(owner); b++) {
         gap = owner[b] ? 0 : gap + 1;
         if (gap >= 8)
@@ -142,7 +144,7 @@ static size_t check_field(const char *prefix, const char *name, size_t n)
     for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++)
         if (!strcmp(renamed[i].field, path))
             key = renamed[i].key;
-    if (!rm_key_find(key))
+    if (!rm_key_find(key) && !strstr(path, "*description"))
         fail_msg("field %s of struct rm_experiment has no key", path);
     return 1;
 }

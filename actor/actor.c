@@ -452,7 +452,6 @@ int rm_actor_create(struct rm_actor **actor, struct rm_session *session, uint32_
         .self = a,
         .do_work = do_work,
         .checkpoint = session->directory[0] ? checkpoint : NULL,
-        .lingers = session->experiment.checkpoint.at_end,
         .run = session->board.run,
         .slot = a->slot,
         .wake = rm_session_wake(session, a->worker),

@@ -160,6 +160,7 @@ static int run(struct rm_session *session, const struct options *options, uint32
                                 : rm_actor_create(&actor, session, options->index, &duty, error);
     if (rc < 0) /* one that cannot resume does not begin anew unasked */
         return failed(slot, session->resume[0] ? -EINVAL : rc, error);
+    duty.lingers = options->actor && options->parent && session->experiment.checkpoint.at_end;
     int status = rm_duty_run(&duty, error);
     if (status != RM_EXIT_OK)
         fprintf(stderr, "ringmaster-actor: %s\n", error->text);

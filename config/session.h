@@ -58,6 +58,7 @@ struct rm_session {
     char directory[RM_SESSION_DIRECTORY_MAX]; /* of the run; "": no files */
     char resume[RM_SESSION_DIRECTORY_MAX]; /* folder of the checkpoint whose shared part was loaded:
                                       the first workers load theirs. "": none */
+    char newest[RM_SESSION_DIRECTORY_MAX]; /* for later ones. "": none */
 };
 
 /* Worlds of actor `actor`: [*first, *first + *count) of the experiment's worlds. */
@@ -102,6 +103,10 @@ void rm_session_close(struct rm_session *session);
 
 /* Where checkpoints are written, and the one that this process goes on from; either may be NULL. */
 void rm_session_place(struct rm_session *session, const char *directory, const char *resume);
+
+/* The newest checkpoint, from which a learner that follows on one that died takes its optimizers.
+ */
+void rm_session_place_newest(struct rm_session *session, const char *folder);
 
 /* Takes over what a daemon left that was killed: its descriptors, in the order of
  * rm_session_kept(). Replay, weights, counters and limiters go on; eventfds and the configuration

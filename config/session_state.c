@@ -110,6 +110,11 @@ void rm_session_place(struct rm_session *session, const char *directory, const c
     snprintf(session->resume, sizeof session->resume, "%s", resume ? resume : "");
 }
 
+void rm_session_place_newest(struct rm_session *session, const char *folder)
+{
+    snprintf(session->newest, sizeof session->newest, "%s", folder ? folder : "");
+}
+
 int rm_session_checkpoint_folder(const char *directory, uint64_t number, bool unfinished,
                                  char *path, struct rm_error *error)
 {

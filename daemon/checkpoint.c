@@ -37,7 +37,7 @@ void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
     uint64_t *numbers = calloc(RM_CHECKPOINTS_MAX, sizeof *numbers);
     snprintf(c->run_directory, sizeof c->run_directory, "%s", daemon->directory.path);
     if (numbers && rm_checkpoint_list(c->run_directory, numbers, RM_CHECKPOINTS_MAX))
-        c->number = numbers[0];
+        c->number = c->last = numbers[0];
     free(numbers);
     /* The board may be that of a daemon that was killed in the middle of one. */
     if (RM_PEEK(&run_of(daemon)->checkpoint_request) > c->number)
@@ -123,6 +123,7 @@ static void finish(struct rm_daemon *daemon, const char *why)
     snprintf(c->why, sizeof c->why, "%s", why);
     if (made) {
         c->made++;
+        c->last = c->number;
         c->step = c->facts.step;
         c->updates = c->facts.updates;
     } else {

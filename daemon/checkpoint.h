@@ -34,6 +34,7 @@ struct rm_checkpointer {
     enum rm_checkpoint_stage stage;
     uint64_t number;        /* of the one in hand, or of the latest */
     uint64_t made, failed;  /* by this daemon */
+    uint64_t last;          /* number of the latest that was made, 0 = none */
     uint64_t step, updates; /* of the latest that was made */
     char why[512];          /* the latest one failed; "" = it did not */
     bool again;             /* another one was asked for meanwhile */

@@ -171,12 +171,24 @@ static int run_program(struct rm_daemon *daemon, struct process *process, const 
     return rc;
 }
 
+static bool learns(enum rm_role role)
+{
+    return role == RM_ROLE_LEARNER || role == RM_ROLE_SOLO;
+}
+
+static bool newest_checkpoint(const struct rm_daemon *daemon, char *folder)
+{
+    const uint64_t number = daemon->checkpoint.last;
+    return number &&
+           rm_session_checkpoint_folder(daemon->directory.path, number, false, folder, NULL) == 0;
+}
+
 static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_error *error)
 {
     struct rm_daemon *daemon = user;
     struct rm_board_worker *slot = &daemon->session.board.workers[index];
     enum rm_role role = RM_PEEK(&slot->role);
-    char program[RM_PATH_TEXT_MAX + 32], which[16], parent[16];
+    char program[RM_PATH_TEXT_MAX + 32], which[16], parent[16], newest[RM_SESSION_PATH_MAX];
     char *arguments[ARGUMENTS_MAX];
     size_t n = 0;
 
@@ -200,6 +212,9 @@ static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_erro
         if (daemon->resume[0] && generation == 1) {
             arguments[n++] = (char *)"--resume";
             arguments[n++] = daemon->resume;
+        } else if (learns(role) && newest_checkpoint(daemon, newest)) {
+            arguments[n++] = (char *)"--newest";
+            arguments[n++] = newest;
         }
     }
     arguments[n++] = (char *)"--parent";

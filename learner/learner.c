@@ -175,9 +175,33 @@ static int resume(struct rm_learner *l, struct rm_error *error)
     return rc ? rm_fail_within(error, rc, "%s", l->session->resume) : 0;
 }
 
+/* The moments of a successor's optimizers, from the newest checkpoint: older than its weights, but
+ * of the right size, where moments of zero would have the first updates go as far as the learning
+ * rate lets them. Says what it goes on with. */
+static const char *take_optimizers(struct rm_learner *l)
+{
+    struct rm_error error = {""};
+    struct rm_state *state = NULL;
+    if (!l->session->newest[0] || !l->method->ops->takes_optimizers)
+        return "starts afresh";
+    int rc = rm_state_create(&state, &error);
+    if (!rc)
+        rc = rm_learner_state_read(state, l->session->newest, l->policy, &error);
+    if (!rc) {
+        rm_state_load(state);
+        rm_state_only(state, "optimizer");
+        rm_learner_state(l, state);
+        rc = rm_state_end(state, &error);
+    }
+    rm_state_destroy(state);
+    if (rc)
+        fprintf(stderr, "learner of %s: %s\n", l->plan->name, error.text);
+    return rc ? "starts afresh" : "is that of the newest checkpoint";
+}
+
 /* Publishes the first version, or goes on from what a predecessor published last: its parameters,
- * and its counts, which are on the board. What it learned since, its target network and its
- * optimizer's moments went with it. */
+ * and its counts, which are on the board. What it learned since and its target network went with
+ * it. */
 static int begin(struct rm_learner *l, struct rm_error *error)
 {
     struct rm_weights_stamp stamp;
@@ -197,9 +221,9 @@ static int begin(struct rm_learner *l, struct rm_error *error)
         free(published);
         fprintf(stderr,
                 "learner of %s: goes on from version %" PRIu64 " (update %" PRIu64 "); %" PRIu64
-                " updates after it are lost, the optimizer starts afresh\n",
+                " updates after it are lost, the optimizer %s\n",
                 l->plan->name, stamp.version, stamp.updates,
-                l->method->ops->updates(l->method) - stamp.updates);
+                l->method->ops->updates(l->method) - stamp.updates, take_optimizers(l));
     }
     return 0;
 }
@@ -386,7 +410,6 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
         .self = l,
         .do_work = do_work,
         .checkpoint = session->directory[0] ? checkpoint : NULL,
-        .lingers = l->experiment->checkpoint.at_end,
         .run = session->board.run,
         .slot = &session->board.workers[worker],
         .wake = rm_session_wake(session, worker),

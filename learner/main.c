@@ -11,7 +11,8 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: ringmaster-learner --policy P --run-directory DIR [--resume DIR] [--parent PID]\n"
+    "usage: ringmaster-learner --policy P --run-directory DIR [--resume DIR | --newest DIR]\n"
+    "                          [--parent PID]\n"
     "\n"
     "Trains policy P of the experiment whose descriptors it inherits, or all of them. ringmasterd\n"
     "starts it; there is nothing to run by hand.\n"
@@ -19,6 +20,7 @@ static const char usage[] =
     "  --policy P           number of the policy, from 0; \"all\": every one, in turn\n"
     "  --run-directory DIR  where policies/ and checkpoints/ are written\n"
     "  --resume DIR         a checkpoint: begin with what it has of this policy\n"
+    "  --newest DIR         a checkpoint: after a death, take up its optimizers\n"
     "  --parent PID         exit when this process, its parent, is gone\n"
     "  --help, --version\n"
     "\n"
@@ -30,7 +32,7 @@ static const char usage[] =
 
 struct arguments {
     uint32_t policy; /* or ALL */
-    const char *directory, *resume;
+    const char *directory, *resume, *newest;
     int parent;
 };
 
@@ -47,13 +49,10 @@ static long number(const char *text, long most)
 static int parse(int argc, char **argv, struct arguments *out)
 {
     static const struct option options[] = {
-        {"policy", required_argument, NULL, 'p'},
-        {"run-directory", required_argument, NULL, 'd'},
-        {"resume", required_argument, NULL, 'r'},
-        {"parent", required_argument, NULL, 'P'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0},
+        {"policy", required_argument, NULL, 'p'}, {"run-directory", required_argument, NULL, 'd'},
+        {"resume", required_argument, NULL, 'r'}, {"newest", required_argument, NULL, 'n'},
+        {"parent", required_argument, NULL, 'P'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},      {NULL, 0, NULL, 0},
     };
     long policy = -1, parent = 0;
     bool all = false;
@@ -68,6 +67,9 @@ static int parse(int argc, char **argv, struct arguments *out)
             break;
         case 'r':
             out->resume = optarg;
+            break;
+        case 'n':
+            out->newest = optarg;
             break;
         case 'P':
             parent = number(optarg, INT32_MAX);
@@ -112,13 +114,14 @@ static int cannot_make(struct rm_session *session, uint32_t policy, int rc,
 }
 
 static int make_learners(struct learners *l, struct rm_session *session, const char *directory,
-                         struct rm_error *error)
+                         int parent, struct rm_error *error)
 {
     for (uint32_t i = 0; i < l->count; i++) {
         const int rc =
             rm_learner_create(&l->learner[i], session, l->first + i, directory, &l->duty[i], error);
         if (rc)
             return cannot_make(session, l->first + i, rc, error);
+        l->duty[i].lingers = parent && session->experiment.checkpoint.at_end;
     }
     return RM_EXIT_OK;
 }
@@ -150,7 +153,7 @@ static int train(struct rm_session *session, const struct arguments *arguments,
     struct rm_wake wake = rm_session_wake(session, rm_worker_learner(&session->objects, l.first));
     if (rm_duty_signals(&wake, arguments->parent, error))
         return RM_EXIT_FAILED;
-    int code = make_learners(&l, session, arguments->directory, error);
+    int code = make_learners(&l, session, arguments->directory, arguments->parent, error);
     if (code == RM_EXIT_OK)
         code = run_learners(&l, error);
     for (uint32_t i = 0; code != RM_EXIT_CUDA && i < l.count; i++)
@@ -172,6 +175,7 @@ int main(int argc, char **argv)
     if (!rm_session_read_config(&experiment, &error) && !rm_plan_make(&plan, &experiment, &error) &&
         !rm_session_attach(&session, &experiment, &plan, &error)) {
         rm_session_place(&session, arguments.directory, arguments.resume);
+        rm_session_place_newest(&session, arguments.newest);
         code = train(&session, &arguments, &error);
         rm_session_close(&session);
     }

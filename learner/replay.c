@@ -445,6 +445,7 @@ const struct rm_method_ops rm_replay_method = {
     .net = replay_net,
     .updates = replay_updates,
     .load = replay_load,
+    .takes_optimizers = true,
     .state = replay_state,
     .leave = replay_leave,
 };

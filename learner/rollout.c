@@ -388,6 +388,7 @@ const struct rm_method_ops rm_rollout_method = {
     .net = rollout_net,
     .updates = rollout_updates,
     .load = rollout_load,
+    .takes_optimizers = true,
     .settled = rollout_settled,
     .state = rollout_state,
     .leave = rollout_leave,

@@ -48,8 +48,8 @@ struct rm_duty {
      * or given up, which is on the board then; 0: not now, after another turn. NULL: it has none.
      */
     int (*checkpoint)(void *self, uint64_t number);
-    bool lingers;                 /* when its share is done, it stays for checkpoints until it is
-                                     asked to stop */
+    bool lingers; /* set by who runs it for a daemon: when its share is done, it stays for
+                     checkpoints until it is asked to stop */
     struct rm_board_run *run;     /* stop, pause and checkpoint requests */
     struct rm_board_worker *slot; /* heartbeat, state, phases */
     struct rm_wake wake;          /* what it sleeps on */

@@ -61,7 +61,8 @@ static void destroy(struct solo *solo)
     rm_session_close(&solo->session);
 }
 
-static int run(const char *run_directory, const char *resume, int parent, struct rm_error *error)
+static int run(const char *run_directory, const char *resume, const char *newest, int parent,
+               struct rm_error *error)
 {
     static struct solo solo;
     static struct rm_experiment experiment;
@@ -88,6 +89,7 @@ static int run(const char *run_directory, const char *resume, int parent, struct
     rm_watch_tell(&solo.session.board.workers[self],
                   solo.session.wake_fds[solo.session.objects.workers]);
     rm_session_place(&solo.session, run_directory, resume);
+    rm_session_place_newest(&solo.session, newest);
     solo.wake = rm_session_wake(&solo.session, self);
     r = rm_duty_signals(&solo.wake, parent, error);
     if (r == 0)
@@ -95,6 +97,8 @@ static int run(const char *run_directory, const char *resume, int parent, struct
     struct rm_board_worker *slot = &solo.session.board.workers[self];
     if (r == 0) {
         RM_RAISE(&slot->state, RM_WORKER_WAITING); /* the duties' own slots tell what goes on */
+        for (size_t i = 0; i < solo.duty_count; i++)
+            solo.duties[i].lingers = parent && experiment.checkpoint.at_end;
         r = rm_duty_run_in_turn(solo.duties, solo.duty_count, error);
         /* Stopped before their end, they have not written what they learned. */
         for (uint32_t i = 0; r == RM_EXIT_OK && i < solo.session.objects.policies; i++)
@@ -117,16 +121,18 @@ static int run(const char *run_directory, const char *resume, int parent, struct
 
 static void usage(FILE *out)
 {
-    fputs("usage: ringmaster-solo --run-directory DIR [--resume DIR] [--parent PID]\n"
-          "\n"
-          "Runs all duties of an experiment in turn in one process (mode \"sequential\").\n"
-          "Started by ringmasterd, which passes the shared objects as descriptors.\n"
-          "\n"
-          "  --run-directory DIR  where policies and checkpoints go\n"
-          "  --resume DIR         a checkpoint: begin with what it has\n"
-          "  --parent PID         die with this process\n"
-          "  --help, --version\n",
-          out);
+    fputs(
+        "usage: ringmaster-solo --run-directory DIR [--resume DIR | --newest DIR] [--parent PID]\n"
+        "\n"
+        "Runs all duties of an experiment in turn in one process (mode \"sequential\").\n"
+        "Started by ringmasterd, which passes the shared objects as descriptors.\n"
+        "\n"
+        "  --run-directory DIR  where policies and checkpoints go\n"
+        "  --resume DIR         a checkpoint: begin with what it has\n"
+        "  --newest DIR         a checkpoint: after a death, take up its optimizers\n"
+        "  --parent PID         die with this process\n"
+        "  --help, --version\n",
+        out);
 }
 
 int main(int argc, char **argv)
@@ -134,12 +140,13 @@ int main(int argc, char **argv)
     static const struct option options[] = {
         {"run-directory", required_argument, NULL, 'r'},
         {"resume", required_argument, NULL, 'R'},
+        {"newest", required_argument, NULL, 'n'},
         {"parent", required_argument, NULL, 'p'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'v'},
         {NULL, 0, NULL, 0},
     };
-    const char *run_directory = "", *resume = NULL;
+    const char *run_directory = "", *resume = NULL, *newest = NULL;
     struct rm_error error = {""};
     int parent = 0, c;
 
@@ -148,6 +155,8 @@ int main(int argc, char **argv)
             run_directory = optarg;
         else if (c == 'R')
             resume = optarg;
+        else if (c == 'n')
+            newest = optarg;
         else if (c == 'p')
             parent = atoi(optarg);
         else if (c == 'h')
@@ -157,7 +166,7 @@ int main(int argc, char **argv)
         else
             return usage(stderr), RM_EXIT_USAGE;
     }
-    int r = run(run_directory, resume, parent, &error);
+    int r = run(run_directory, resume, newest, parent, &error);
     if (r != RM_EXIT_OK)
         fprintf(stderr, "ringmaster-solo: %s\n", error.text);
     return r;

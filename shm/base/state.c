@@ -15,6 +15,7 @@ struct rm_state {
     size_t count, room;
     size_t next; /* loading: where the next part probably stands */
     bool loading;
+    const char *only; /* NULL: all parts */
     char prefix[RM_STATE_NAME_MAX];
     size_t prefix_bytes, outer[DEPTH_MAX]; /* lengths of the prefixes around */
     uint32_t depth;
@@ -61,6 +62,11 @@ void rm_state_fail(struct rm_state *s, int code, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     s->failed = rm_fail(&s->why, code, "%s", text);
+}
+
+void rm_state_only(struct rm_state *s, const char *noun)
+{
+    s->only = noun;
 }
 
 /* --- names ----------------------------------------------------------------------------------- */
@@ -158,10 +164,25 @@ static void *part_to_load(struct rm_state *s, const char *name, size_t bytes)
     return p->data;
 }
 
+/* Is one of the words between the dots of `name` the noun? */
+static bool is_within(const char *name, const char *noun)
+{
+    const size_t n = strlen(noun);
+    for (const char *word = name;; word++) {
+        if (strncmp(word, noun, n) == 0 && (word[n] == '.' || word[n] == '\0'))
+            return true;
+        word = strchr(word, '.');
+        if (!word)
+            return false;
+    }
+}
+
 void *rm_state_part(struct rm_state *s, const char *name, enum rm_state_kind kind, size_t bytes)
 {
     char full[RM_STATE_NAME_MAX];
     if (s->failed || !full_name(s, name, full))
+        return NULL;
+    if (s->loading && s->only && !is_within(full, s->only))
         return NULL;
     return s->loading ? part_to_load(s, full, bytes) : part_to_save(s, full, kind, bytes);
 }
@@ -209,7 +230,7 @@ size_t rm_state_bytes_of(const struct rm_state *s, const char *name)
 
 int rm_state_end(struct rm_state *s, struct rm_error *error)
 {
-    for (size_t i = 0; s->loading && i < s->count; i++)
+    for (size_t i = 0; s->loading && !s->only && i < s->count; i++)
         if (!s->parts[i].taken)
             rm_state_fail(s, -EPROTO, "%s: belongs to nothing that is here", s->parts[i].name);
     return s->failed ? rm_fail(error, s->failed, "%s", s->why.text) : 0;

@@ -49,6 +49,11 @@ void rm_state_destroy(struct rm_state *state);
 void rm_state_load(struct rm_state *state);
 bool rm_state_loading(const struct rm_state *state);
 
+/* Loading: of all parts only those are copied in that are called `noun`, or stand within one that
+ * is: "optimizer" for "replay.optimizer.steps". Whatever else is asked for stays as it is, and
+ * nothing is left over. `noun` stays the caller's. */
+void rm_state_only(struct rm_state *state, const char *noun);
+
 /* Names of the parts to come begin with `name` and a dot; to be left again. */
 void rm_state_enter(struct rm_state *state, const char *name);
 void rm_state_leave(struct rm_state *state);

@@ -1,7 +1,9 @@
 /* A learner that dies or whose weights explode: what its successor, or it, goes on from. */
 #include "config/config.h"
 #include "learner/learner.h"
+#include "learner/state_file.h"
 #include "shm/atomic.h"
+#include "tests/support/daemon.h"
 #include "tests/support/replay_run.h"
 #include "tests/support/session.h"
 #include "tests/support/unit.h"
@@ -52,6 +54,80 @@ static void a_successor_goes_on(void **state)
     free(before);
     free(after);
     rm_replay_run_stop(&r);
+}
+
+static struct rm_state *state_of(struct rm_learner *learner)
+{
+    struct rm_state *s;
+    assert_int_equal(rm_state_create(&s, NULL), 0);
+    rm_learner_state(learner, s);
+    assert_int_equal(rm_state_end(s, NULL), 0);
+    return s;
+}
+
+static const struct rm_state_part *part_of(const struct rm_state *s, const char *name)
+{
+    for (size_t i = 0; i < rm_state_count(s); i++)
+        if (strcmp(rm_state_at(s, i)->name, name) == 0)
+            return rm_state_at(s, i);
+    fail_msg("no %s", name);
+    return NULL;
+}
+
+static bool same_part(const struct rm_state *a, const struct rm_state *b, const char *name)
+{
+    const struct rm_state_part *x = part_of(a, name), *y = part_of(b, name);
+    return x->bytes == y->bytes && memcmp(x->data, y->data, x->bytes) == 0;
+}
+
+/* With a checkpoint of it, its successor takes up the optimizer, and nothing else of that. */
+static void a_successor_takes_up_the_optimizer(void **state)
+{
+    static const char *const optimizer[] = {"replay.optimizer.first_moment",
+                                            "replay.optimizer.second_moment",
+                                            "replay.optimizer.steps"};
+    (void)state;
+    struct rm_replay_run r;
+    char folder[] = "/tmp/rm-successor-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    rm_replay_run_start(&r, RM_REPLAY_DQN, "free", RM_REPLAY_FREE "\"publish\": {\"interval\": 7}");
+    for (int i = 0; i < 20; i++) {
+        rm_test_turn(&r.duty[0]);
+        rm_replay_run_learn(&r);
+    }
+    struct rm_state *kept = state_of(r.learner);
+    assert_int_equal(rm_learner_state_write(kept, folder, 0, NULL), 0);
+    for (int i = 0; i < 20; i++) {
+        rm_test_turn(&r.duty[0]);
+        rm_replay_run_learn(&r);
+    }
+    struct rm_state *later = state_of(r.learner);
+    for (size_t i = 0; i < 3; i++)
+        assert_false(same_part(kept, later, optimizer[i]));
+    rm_session_place_newest(&r.session, folder);
+    rm_replay_run_succeed(&r);
+    struct rm_state *after = state_of(r.learner);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(same_part(kept, after, optimizer[i]));
+    assert_false(same_part(kept, after, "replay.params"));
+    assert_true(same_part(later, after, "replay.updates"));
+    assert_false(same_part(kept, after, "replay.updates"));
+
+    /* Where it cannot be read, the optimizer starts afresh. */
+    rm_session_place_newest(&r.session, "/nowhere");
+    rm_replay_run_succeed(&r);
+    rm_state_destroy(after);
+    after = state_of(r.learner);
+    assert_false(same_part(kept, after, "replay.optimizer.steps"));
+    for (int i = 0; i < 5; i++) {
+        rm_test_turn(&r.duty[0]);
+        rm_replay_run_learn(&r);
+    }
+    rm_state_destroy(kept);
+    rm_state_destroy(later);
+    rm_state_destroy(after);
+    rm_replay_run_stop(&r);
+    rm_test_remove_tree(folder);
 }
 
 /* Priorities outlive the learner: what its successor draws is not what came last, all alike. */
@@ -180,6 +256,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_successor_goes_on),
+        cmocka_unit_test(a_successor_takes_up_the_optimizer),
         cmocka_unit_test(a_successor_finds_the_priorities),
         cmocka_unit_test(a_successor_goes_on_in_rounds),
         cmocka_unit_test(what_stays_infinite_ends_it),

@@ -1,9 +1,11 @@
-/* check-ops: every operation of a device, and whole networks, against the CPU's: a line for each.
+/* check_ops: every operation of a device, and whole networks, against the CPU's: a line for each.
  *
- *   check-ops [--compute fp32|tf32|bf16|fp16|all] [--draws N] [--most N] [--seed N] [--device N]
+ *   check_ops [--compute fp32|tf32|bf16|fp16|all] [--draws N] [--most N] [--seed N] [--device N]
  *
- * draws: of shapes, for each (20). most: elements of an array, about (200000). The device is the
- * CUDA plugin's, or what RINGMASTER_CUDA_PLUGIN names.
+ * compute: how products are computed (all, one after another). draws: of shapes, for each (12).
+ * most: elements of an array, about (60000). With RM_CHECK_SMALL in the environment 2 and 3000: for
+ * tools that slow everything down. The device is the CUDA plugin's, or what RINGMASTER_CUDA_PLUGIN
+ * names.
  *
  * Exits 0 where all is well, 1 where something deviates, 2 on a wrong argument, 70 where the device
  * gave an error, 77 where there is no plugin or no device. */
@@ -66,7 +68,7 @@ static bool read_arguments(int argc, char **argv, struct wanted *w)
                              : o != '?' && read_number(optarg, o == 'd' || o == 'm' ? 1 : 0,
                                                        o == 's' ? UINT64_MAX : 1u << 30, &number);
         if (!good) {
-            fprintf(stderr, "check-ops: wrong argument; it takes --compute "
+            fprintf(stderr, "check_ops: wrong argument; it takes --compute "
                             "fp32|tf32|bf16|fp16|all, --draws, --most, --seed and --device\n");
             return false;
         }
@@ -135,11 +137,11 @@ static int check(const struct rm_backend_plugin *plugin, const struct wanted *w,
     struct rm_error error;
     int status = EXIT_SUCCESS;
     if (rm_backend_cpu_create(&cpu, 1, "auto", &error)) {
-        fprintf(stderr, "check-ops: %s\n", error.text);
+        fprintf(stderr, "check_ops: %s\n", error.text);
         return EXIT_FAILURE;
     }
     if (plugin->create(&device, &spec, &error)) {
-        fprintf(stderr, "check-ops: %s\n", error.text);
+        fprintf(stderr, "check_ops: %s\n", error.text);
         rm_backend_destroy(cpu);
         return EXIT_DEVICE;
     }
@@ -153,7 +155,7 @@ static int check(const struct rm_backend_plugin *plugin, const struct wanted *w,
         check_net(&net.of, cpu, device, w->seed + i, compute, n);
     }
     if (device->device->failed(device, &error)) {
-        fprintf(stderr, "check-ops: %s\n", error.text);
+        fprintf(stderr, "check_ops: %s\n", error.text);
         status = EXIT_DEVICE;
     }
     rm_backend_destroy(device);
@@ -163,7 +165,9 @@ static int check(const struct rm_backend_plugin *plugin, const struct wanted *w,
 
 int main(int argc, char **argv)
 {
-    struct wanted w = {.compute = {true}, .draws = 20, .most = 200000};
+    const bool small = getenv("RM_CHECK_SMALL");
+    struct wanted w = {
+        .compute = {true, true, true, true}, .draws = small ? 2 : 12, .most = small ? 3000 : 60000};
     const struct rm_backend_plugin *plugin;
     struct rm_device_info info;
     struct rm_error error;
@@ -173,11 +177,11 @@ int main(int argc, char **argv)
     if (!read_arguments(argc, argv, &w))
         return 2;
     if (rm_plugin_open(&plugin, &error) || plugin->devices(&info, 1, &devices, &error)) {
-        fprintf(stderr, "check-ops: skipped: %s\n", error.text);
+        fprintf(stderr, "check_ops: skipped: %s\n", error.text);
         return EXIT_SKIPPED;
     }
     if (devices <= w.device) {
-        fprintf(stderr, "check-ops: skipped: no device %u\n", w.device);
+        fprintf(stderr, "check_ops: skipped: no device %u\n", w.device);
         return EXIT_SKIPPED;
     }
     for (int i = 0; i < RM_COMPUTE_COUNT && status == EXIT_SUCCESS; i++)

@@ -49,6 +49,20 @@ const char *rm_emulated_complaint(void);
  * are forgotten, memory, streams, events and graphs freed. Returns how many of these were left. */
 uint64_t rm_emulated_reset(void);
 
+/* For doubles of other libraries (tests/cuda/nccl). Puts run(data) on the stream, or into the graph
+ * that it is captured into; 0 or the runtime's error. */
+int rm_emulated_enqueue(void *stream, void (*run)(void *), void *data);
+/* Within such a function: what is wrong with `bytes` at p as memory of the stream's device; NULL if
+ * nothing. Valid until the next call. */
+const char *rm_emulated_wrong(void *stream, const void *p, uint64_t bytes);
+/* Within such a function: returns when waiting(data) is false; other streams and threads go on
+ * meanwhile. Nonzero after a minute. */
+int rm_emulated_while(int (*waiting)(void *), void *data);
+/* The device that the calling thread has chosen. */
+int rm_emulated_device(void);
+/* Within such a function: the context is lost, with this error. */
+void rm_emulated_lose(int error, const char *why);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 namespace rm_emulated
 {
@@ -101,8 +102,29 @@ int injected(const char *name)
     return code;
 }
 
+/* How often the thread that holds the lock has taken it. */
+static unsigned depth;
+
+call::~call()
+{
+    depth--;
+}
+
+void step_aside()
+{
+    const unsigned taken = depth;
+    depth = 0;
+    for (unsigned i = 0; i < taken; i++)
+        lock().unlock();
+    usleep(100);
+    for (unsigned i = 0; i < taken; i++)
+        lock().lock();
+    depth = taken;
+}
+
 call::call(const char *name) : lock_(lock()), error_(cudaSuccess)
 {
+    depth++;
     if (!name)
         return;
     if (sticky == cudaSuccess)
@@ -127,8 +149,9 @@ cudaError_t lost()
 
 void lose(cudaError_t error, const std::string &why)
 {
-    if (sticky == cudaSuccess)
-        sticky = error;
+    if (sticky != cudaSuccess)
+        return; /* what follows from the first one */
+    sticky = error;
     complain(error, why);
 }
 

@@ -228,6 +228,8 @@ cudaError_t rm_cuda_runtime_malloc(void **p, size_t bytes)
     if (!at)
         return here.gives(cudaErrorMemoryAllocation);
     const touching t;
+    if (touched_by > 1 && set().guard) /* opened before there was this piece */
+        protect(PROT_READ | PROT_WRITE);
     memory m;
     m.kind = MEMORY_DEVICE;
     m.at = at;

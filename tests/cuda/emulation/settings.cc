@@ -102,3 +102,50 @@ RM_EXPORT uint64_t rm_emulated_reset(void)
     counts = {};
     return left;
 }
+
+RM_EXPORT int rm_emulated_enqueue(void *stream, void (*run)(void *), void *data)
+{
+    const call here(nullptr);
+    return here.gives(put(static_cast<cudaStream_t>(stream), [run, data] { run(data); }));
+}
+
+RM_EXPORT const char *rm_emulated_wrong(void *stream, const void *p, uint64_t bytes)
+{
+    static std::string *words = new std::string;
+    const call here(nullptr);
+    const auto s = stream_of(static_cast<cudaStream_t>(stream));
+    *words = s ? wrong_on_device(p, bytes, s->device) : std::string("no such stream");
+    return words->empty() ? nullptr : words->c_str();
+}
+
+namespace
+{
+struct asked {
+    int (*waiting)(void *);
+    void *data;
+};
+} // namespace
+
+RM_EXPORT int rm_emulated_while(int (*waiting)(void *), void *data)
+{
+    const call here(nullptr);
+    asked a = {waiting, data};
+    return !wait_while(
+        [](void *p) {
+            const asked *q = static_cast<const asked *>(p);
+            return q->waiting(q->data) != 0;
+        },
+        &a);
+}
+
+RM_EXPORT void rm_emulated_lose(int error, const char *why)
+{
+    const call here(nullptr);
+    lose((cudaError_t)error, why);
+}
+
+RM_EXPORT int rm_emulated_device(void)
+{
+    const call here(nullptr);
+    return mine().device;
+}

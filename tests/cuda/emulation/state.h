@@ -49,6 +49,9 @@ class call
 {
   public:
     explicit call(const char *name);
+    ~call();
+    call(const call &) = delete;
+    call &operator=(const call &) = delete;
     cudaError_t result() const
     {
         return error_;
@@ -64,6 +67,9 @@ class call
     const ::rm_emulated::call here(name);                                                          \
     if (here.result() != cudaSuccess)                                                              \
     return here.result()
+
+/* Lets another thread in, from within a call. */
+void step_aside();
 
 /* The context is lost: everything from now on gives this error. Tells why on stderr. */
 void lose(cudaError_t error, const std::string &why);
@@ -127,6 +133,9 @@ void run_until(const std::shared_ptr<CUstream_st> &stream, uint64_t number);
 void run_all();
 cudaError_t put_wait(CUstream_st &stream, const std::shared_ptr<CUstream_st> &after,
                      uint64_t number);
+/* Within an operation: until waiting() is false, other streams and other threads go on. False after
+ * a minute, or where the context is lost. */
+bool wait_while(bool (*waiting)(void *), void *data);
 cudaError_t query_mark(const std::shared_ptr<CUstream_st> &stream, uint64_t number);
 bool passed(const CUstream_st &stream, uint64_t number);
 std::vector<std::shared_ptr<CUstream_st>> &all_streams();
@@ -156,6 +165,7 @@ struct CUstream_st {
     unsigned flags = 0;
     int priority = 0;
     bool null = false;
+    bool busy = false; /* with the first of its operations */
     std::deque<rm_emulated::operation> queue;
     uint64_t last = 0; /* number of what was put last */
     std::shared_ptr<rm_emulated::capture> capture;

@@ -2,12 +2,15 @@
  * on it; with random order, streams overtake each other wherever nothing forbids it. */
 #include "state.h"
 
+#include <time.h>
+
 using namespace rm_emulated;
 
 namespace rm_emulated
 {
 namespace
 {
+#define PATIENCE_S   60    /* with other ranks */
 #define MOST_WAITING 4096u /* operations; the oldest run when there are more */
 
 uint64_t numbers;
@@ -43,14 +46,17 @@ std::shared_ptr<CUstream_st> obstacle(const CUstream_st &s, const operation &o, 
     return nullptr;
 }
 
+/* It stays in the queue, busy, until it has run. */
 void run_first(CUstream_st &s)
 {
-    operation o = std::move(s.queue.front());
-    s.queue.pop_front();
-    if (o.run && lost() == cudaSuccess) {
+    const std::function<void()> run = std::move(s.queue.front().run);
+    s.busy = true;
+    if (run && lost() == cudaSuccess) {
         const touching t;
-        o.run();
+        run();
     }
+    s.busy = false;
+    s.queue.pop_front();
 }
 
 /* One operation of any stream that can run. */
@@ -59,7 +65,7 @@ bool run_one_of_any()
     std::vector<CUstream_st *> can;
     uint64_t number;
     for (const auto &s : all_streams())
-        if (!s->queue.empty() && !obstacle(*s, s->queue.front(), &number))
+        if (!s->queue.empty() && !s->busy && !obstacle(*s, s->queue.front(), &number))
             can.push_back(s.get());
     if (can.empty())
         return false;
@@ -107,8 +113,9 @@ void run_until(const std::shared_ptr<CUstream_st> &s, uint64_t number)
         return;
     const touching t; /* once for all of it */
     while (!passed(*s, number)) {
-        if (set().order == RANDOM) {
-            run_one_of_any();
+        if (set().order == RANDOM || s->busy) {
+            if (!run_one_of_any())
+                step_aside(); /* another thread is at it */
             continue;
         }
         uint64_t before;
@@ -273,6 +280,18 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 
 namespace rm_emulated
 {
+bool wait_while(bool (*waiting)(void *), void *data)
+{
+    const time_t start = time(nullptr);
+    while (waiting(data)) {
+        if (lost() != cudaSuccess || time(nullptr) - start > PATIENCE_S)
+            return false;
+        if (!run_one_of_any())
+            step_aside();
+    }
+    return true;
+}
+
 uint64_t forget_streams()
 {
     const uint64_t left = counts.streams;

@@ -1,0 +1,492 @@
+/* A double of NCCL, libnccl.so.2, for ranks that are threads or processes of one host on emulated
+ * devices. Each collective is a file in shared memory, where every rank lays what it brings; when
+ * all have, each sums in the order of ranks, so that all have the same bits. Ranks that ask for
+ * different things, or do not come within a minute, are errors with words, not a process that
+ * hangs.
+ *
+ * Collectives run on the streams of the emulated plugin: the one that RINGMASTER_CUDA_PLUGIN names,
+ * which the process must have opened. */
+#include "tests/cuda/emulation/control.h"
+#include "tests/cuda/emulation/half.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+enum {
+    SUCCESS = 0,
+    UNHANDLED = 1,
+    SYSTEM = 2,
+    INTERNAL = 3,
+    INVALID_ARGUMENT = 4,
+    INVALID_USAGE = 5
+};
+enum { SUM = 0, PRODUCT = 1, MAX = 2, MIN = 3, AVERAGE = 4 };
+enum {
+    INT8 = 0,
+    UINT8 = 1,
+    INT32 = 2,
+    UINT32 = 3,
+    INT64 = 4,
+    UINT64 = 5,
+    HALF = 6,
+    FLOAT = 7,
+    DOUBLE = 8,
+    BFLOAT16 = 9
+};
+enum kind { ALL_REDUCE = 1, REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER };
+
+#define CUDA_LAUNCH_FAILURE  719
+#define CUDA_ILLEGAL_ADDRESS 700
+#define PATIENCE_S           60
+
+struct ncclUniqueId {
+    char internal[128];
+};
+
+namespace
+{
+/* Of a collective; behind it lie the ranks' parts. */
+struct header {
+    std::atomic<uint32_t> brought, taken;
+    std::atomic<uint64_t> what; /* of the first rank: kind, type, operation, root, count */
+};
+
+/* Of a communicator, for as long as ranks join. */
+struct meeting {
+    std::atomic<uint32_t> joined, left;
+};
+
+struct job;
+} // namespace
+
+struct ncclComm {
+    char name[64];
+    int ranks, rank, device;
+    std::atomic<uint64_t> sequence;
+    std::atomic<int> error;
+    std::vector<job *> jobs;
+};
+
+namespace
+{
+struct job {
+    ncclComm *comm;
+    kind what;
+    const void *from;
+    void *to;
+    size_t count;
+    int type, operation, root;
+    void *stream;
+};
+
+struct emulation {
+    int (*enqueue)(void *, void (*)(void *), void *);
+    const char *(*wrong)(void *, const void *, uint64_t);
+    int (*wait)(int (*)(void *), void *);
+    void (*lose)(int, const char *);
+    int (*device)(void);
+};
+
+const emulation *plugin()
+{
+    static emulation e;
+    static const bool found = [] {
+        const char *path = getenv("RINGMASTER_CUDA_PLUGIN");
+        void *object = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : nullptr;
+        if (!object)
+            return false;
+        const struct {
+            const char *name;
+            void *to;
+        } functions[] = {{"rm_emulated_enqueue", &e.enqueue},
+                         {"rm_emulated_wrong", &e.wrong},
+                         {"rm_emulated_while", &e.wait},
+                         {"rm_emulated_lose", &e.lose},
+                         {"rm_emulated_device", &e.device}};
+        for (const auto &f : functions) {
+            void *symbol = dlsym(object, f.name);
+            if (!symbol)
+                return false;
+            memcpy(f.to, &symbol, sizeof symbol);
+        }
+        return true;
+    }();
+    return found ? &e : nullptr;
+}
+
+size_t size_of(int type)
+{
+    static const size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+    return type >= 0 && type <= BFLOAT16 ? sizes[type] : 0;
+}
+
+/* --- numbers ---------------------------------------------------------------------------------- */
+
+template <class T>
+T joined(T a, T b, int operation)
+{
+    switch (operation) {
+    case PRODUCT:
+        return (T)(a * b);
+    case MAX:
+        return std::max(a, b);
+    case MIN:
+        return std::min(a, b);
+    default:
+        return (T)(a + b);
+    }
+}
+
+/* to = parts[0] op parts[1] op ..., in this order */
+template <class T, class Get, class Put>
+void combine(const std::vector<const char *> &parts, size_t count, int operation, Get get, Put put)
+{
+    for (size_t i = 0; i < count; i++) {
+        T v = get(parts[0], i);
+        for (size_t r = 1; r < parts.size(); r++)
+            v = joined(v, get(parts[r], i), operation);
+        put(i, operation == AVERAGE ? (T)(v / (T)parts.size()) : v);
+    }
+}
+
+template <class T>
+void combine_plain(const std::vector<const char *> &parts, size_t count, int operation, char *to)
+{
+    combine<T>(
+        parts, count, operation,
+        [](const char *p, size_t i) { return reinterpret_cast<const T *>(p)[i]; },
+        [to](size_t i, T v) { reinterpret_cast<T *>(to)[i] = v; });
+}
+
+template <float from(uint16_t), uint16_t into(float)>
+void combine_half(const std::vector<const char *> &parts, size_t count, int operation, char *to)
+{
+    combine<float>(
+        parts, count, operation,
+        [](const char *p, size_t i) { return from(reinterpret_cast<const uint16_t *>(p)[i]); },
+        [to](size_t i, float v) { reinterpret_cast<uint16_t *>(to)[i] = into(v); });
+}
+
+void reduce(const std::vector<const char *> &parts, size_t count, int type, int operation, char *to)
+{
+    static void (*const table[])(const std::vector<const char *> &, size_t, int, char *) = {
+        combine_plain<int8_t>,
+        combine_plain<uint8_t>,
+        combine_plain<int32_t>,
+        combine_plain<uint32_t>,
+        combine_plain<int64_t>,
+        combine_plain<uint64_t>,
+        combine_half<rm_emulated::from_fp16, rm_emulated::to_fp16>,
+        combine_plain<float>,
+        combine_plain<double>,
+        combine_half<rm_emulated::from_bf16, rm_emulated::to_bf16>,
+    };
+    table[type](parts, count, operation, to);
+}
+
+/* --- shared memory ---------------------------------------------------------------------------- */
+
+void *map(const char *name, size_t bytes)
+{
+    const int fd = shm_open(name, O_RDWR | O_CREAT, 0600);
+    if (fd < 0)
+        return nullptr;
+    void *p = ftruncate(fd, (off_t)bytes) == 0
+                  ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                  : MAP_FAILED;
+    close(fd);
+    return p == MAP_FAILED ? nullptr : p;
+}
+
+struct wait {
+    header *h;
+    uint32_t ranks;
+};
+
+int still_waiting(void *data)
+{
+    const wait *w = static_cast<const wait *>(data);
+    return w->h->brought.load(std::memory_order_acquire) < w->ranks;
+}
+
+void fail(job *j, int error, const std::string &why)
+{
+    j->comm->error = INTERNAL;
+    plugin()->lose(error, ("NCCL, rank " + std::to_string(j->comm->rank) + ": " + why).c_str());
+}
+
+/* What a rank reads and writes, in elements. */
+size_t brought(const job *j)
+{
+    return j->what == REDUCE_SCATTER ? j->count * (size_t)j->comm->ranks : j->count;
+}
+
+size_t taken(const job *j)
+{
+    return j->what == ALL_GATHER ? j->count * (size_t)j->comm->ranks : j->count;
+}
+
+void take(const job *j, const std::vector<const char *> &parts)
+{
+    const size_t size = size_of(j->type), rank = (size_t)j->comm->rank, bytes = j->count * size;
+    char *to = static_cast<char *>(j->to);
+    std::vector<const char *> own = parts;
+    switch (j->what) {
+    case REDUCE_SCATTER:
+        for (const char *&p : own)
+            p += rank * bytes;
+        reduce(own, j->count, j->type, j->operation, to);
+        break;
+    case REDUCE:
+        if (j->comm->rank == j->root)
+            reduce(parts, j->count, j->type, j->operation, to);
+        break;
+    case ALL_REDUCE:
+        reduce(parts, j->count, j->type, j->operation, to);
+        break;
+    case BROADCAST:
+        memcpy(to, parts[(size_t)j->root], bytes);
+        break;
+    case ALL_GATHER:
+        for (size_t r = 0; r < parts.size(); r++)
+            memcpy(to + r * bytes, parts[r], bytes);
+        break;
+    }
+}
+
+void run(void *data)
+{
+    job *j = static_cast<job *>(data);
+    ncclComm *c = j->comm;
+    const size_t bytes = brought(j) * size_of(j->type);
+    const size_t part = (bytes + 63) / 64 * 64, all = 64 + part * (size_t)c->ranks;
+    const bool writes = j->what != REDUCE || c->rank == j->root;
+    const char *w = plugin()->wrong(j->stream, j->from, bytes);
+    if (!w && writes)
+        w = plugin()->wrong(j->stream, j->to, taken(j) * size_of(j->type));
+    if (w)
+        return fail(j, CUDA_ILLEGAL_ADDRESS, w);
+    char name[96];
+    snprintf(name, sizeof name, "%s-%llu", c->name, (unsigned long long)c->sequence++);
+    header *h = static_cast<header *>(map(name, all));
+    if (!h)
+        return fail(j, CUDA_LAUNCH_FAILURE, std::string("shared memory: ") + strerror(errno));
+    const uint64_t what = (uint64_t)j->what << 56 | (uint64_t)(j->type & 15) << 52 |
+                          (uint64_t)(j->operation & 15) << 48 | (uint64_t)(j->root & 255) << 40 |
+                          (j->count & 0xffffffffffull);
+    uint64_t first = 0;
+    if (!h->what.compare_exchange_strong(first, what) && first != what) {
+        shm_unlink(name);
+        return fail(j, CUDA_LAUNCH_FAILURE, "ranks call different collectives");
+    }
+    char *parts = reinterpret_cast<char *>(h) + 64;
+    memcpy(parts + part * (size_t)c->rank, j->from, bytes);
+    h->brought.fetch_add(1, std::memory_order_release);
+    wait until = {h, (uint32_t)c->ranks};
+    if (plugin()->wait(still_waiting, &until)) {
+        shm_unlink(name);
+        return fail(j, CUDA_LAUNCH_FAILURE, "other ranks do not come");
+    }
+    std::vector<const char *> every;
+    for (int r = 0; r < c->ranks; r++)
+        every.push_back(parts + part * (size_t)r);
+    take(j, every);
+    if (h->taken.fetch_add(1) + 1 == (uint32_t)c->ranks)
+        shm_unlink(name);
+    munmap(h, all);
+}
+
+thread_local int groups;
+thread_local std::vector<job *> *grouped;
+
+int put(job *j)
+{
+    if (grouped && groups) {
+        grouped->push_back(j);
+        return SUCCESS;
+    }
+    return plugin()->enqueue(j->stream, run, j) ? UNHANDLED : SUCCESS;
+}
+
+int start(ncclComm *c, kind what, const void *from, void *to, size_t count, int type, int operation,
+          int root, void *stream)
+{
+    if (!c || !size_of(type) || operation < SUM || operation > AVERAGE || root < 0 ||
+        root >= c->ranks)
+        return INVALID_ARGUMENT;
+    if (c->error)
+        return c->error;
+    job *j = new job{c, what, from, to, count, type, operation, root, stream};
+    c->jobs.push_back(j);
+    return put(j);
+}
+} // namespace
+
+typedef ncclComm *ncclComm_t;
+
+EXPORT int ncclGetVersion(int *version)
+{
+    *version = 22700;
+    return SUCCESS;
+}
+
+EXPORT const char *ncclGetErrorString(int error)
+{
+    static const char *const words[] = {
+        "no error",       "unhandled cuda error", "unhandled system error",
+        "internal error", "invalid argument",     "invalid usage"};
+    return error >= 0 && error <= INVALID_USAGE ? words[error] : "unknown result code";
+}
+
+EXPORT const char *ncclGetLastError(ncclComm_t)
+{
+    return "";
+}
+
+EXPORT int ncclGetUniqueId(ncclUniqueId *id)
+{
+    static std::atomic<unsigned> number;
+    timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    memset(id, 0, sizeof *id);
+    snprintf(id->internal, sizeof id->internal, "/rm-nccl-%lx-%lx-%x", (unsigned long)getpid(),
+             (unsigned long)t.tv_nsec, number++);
+    return SUCCESS;
+}
+
+/* Returns when all ranks have joined. */
+EXPORT int ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank)
+{
+    *comm = nullptr;
+    if (ranks < 1 || rank < 0 || rank >= ranks || strncmp(id.internal, "/rm-nccl-", 9) != 0)
+        return INVALID_ARGUMENT;
+    if (!plugin())
+        return SYSTEM;
+    meeting *m = static_cast<meeting *>(map(id.internal, sizeof *m));
+    if (!m)
+        return SYSTEM;
+    const time_t begin = time(nullptr);
+    m->joined++;
+    while (m->joined < (uint32_t)ranks && time(nullptr) - begin <= PATIENCE_S)
+        usleep(100);
+    const bool all = m->joined >= (uint32_t)ranks;
+    if (!all || ++m->left == (uint32_t)ranks)
+        shm_unlink(id.internal);
+    munmap(m, sizeof *m);
+    if (!all)
+        return SYSTEM;
+    ncclComm *c = new ncclComm;
+    snprintf(c->name, sizeof c->name, "%.60s", id.internal);
+    c->ranks = ranks;
+    c->rank = rank;
+    c->device = plugin()->device();
+    c->sequence = 0;
+    c->error = 0;
+    *comm = c;
+    return SUCCESS;
+}
+
+EXPORT int ncclCommDestroy(ncclComm_t c)
+{
+    for (job *j : c->jobs)
+        delete j;
+    delete c;
+    return SUCCESS;
+}
+
+EXPORT int ncclCommAbort(ncclComm_t c)
+{
+    return ncclCommDestroy(c);
+}
+
+EXPORT int ncclCommGetAsyncError(ncclComm_t c, int *error)
+{
+    *error = c->error;
+    return SUCCESS;
+}
+
+EXPORT int ncclCommCount(ncclComm_t c, int *count)
+{
+    *count = c->ranks;
+    return SUCCESS;
+}
+
+EXPORT int ncclCommUserRank(ncclComm_t c, int *rank)
+{
+    *rank = c->rank;
+    return SUCCESS;
+}
+
+EXPORT int ncclCommCuDevice(ncclComm_t c, int *device)
+{
+    *device = c->device;
+    return SUCCESS;
+}
+
+EXPORT int ncclGroupStart(void)
+{
+    if (!grouped)
+        grouped = new std::vector<job *>;
+    groups++;
+    return SUCCESS;
+}
+
+EXPORT int ncclGroupEnd(void)
+{
+    if (!groups)
+        return INVALID_USAGE;
+    int rc = SUCCESS;
+    if (--groups == 0) {
+        for (job *j : *grouped)
+            rc = plugin()->enqueue(j->stream, run, j) ? UNHANDLED : rc;
+        delete grouped;
+        grouped = nullptr;
+    }
+    return rc;
+}
+
+EXPORT int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation,
+                         ncclComm_t c, void *stream)
+{
+    return start(c, ALL_REDUCE, from, to, count, type, operation, 0, stream);
+}
+
+EXPORT int ncclReduce(const void *from, void *to, size_t count, int type, int operation, int root,
+                      ncclComm_t c, void *stream)
+{
+    return start(c, REDUCE, from, to, count, type, operation, root, stream);
+}
+
+EXPORT int ncclBroadcast(const void *from, void *to, size_t count, int type, int root, ncclComm_t c,
+                         void *stream)
+{
+    return start(c, BROADCAST, from, to, count, type, SUM, root, stream);
+}
+
+EXPORT int ncclAllGather(const void *from, void *to, size_t count, int type, ncclComm_t c,
+                         void *stream)
+{
+    return start(c, ALL_GATHER, from, to, count, type, SUM, 0, stream);
+}
+
+EXPORT int ncclReduceScatter(const void *from, void *to, size_t count, int type, int operation,
+                             ncclComm_t c, void *stream)
+{
+    return start(c, REDUCE_SCATTER, from, to, count, type, operation, 0, stream);
+}

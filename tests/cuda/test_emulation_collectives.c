@@ -1,0 +1,146 @@
+/* The double of NCCL: ranks as threads and as processes get the same bits, in every order. */
+#include "tests/cuda/probes/collectives.h"
+#include "tests/cuda/probes/run.h"
+#include "tests/support/batch.h"
+#include "tests/support/unit.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RANKS = 3 };
+
+static char library[4096];
+static collective_fn *collective;
+
+struct rank {
+    pthread_t thread;
+    char id[COLLECTIVE_ID];
+    int rank, wrong, rc;
+    float out[PROBE_OUT];
+};
+
+static void make_id(char id[COLLECTIVE_ID])
+{
+    void *object = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    int (*get)(char *);
+    assert_non_null(object);
+    *(void **)&get = dlsym(object, "ncclGetUniqueId");
+    assert_int_equal(get(id), 0);
+}
+
+static void *live(void *data)
+{
+    struct rank *r = data;
+    r->rc = collective(library, r->id, RANKS, r->rank, r->wrong, r->out);
+    return NULL;
+}
+
+static float first(unsigned i, int rank)
+{
+    return (float)(i % 100u) * 0.1f + (float)rank * 0.37f;
+}
+
+static void are_right(const struct rank ranks[RANKS])
+{
+    for (int r = 0; r < RANKS; r++) {
+        const float *out = ranks[r].out;
+        assert_int_equal(ranks[r].rc, 0);
+        for (unsigned i = 0; i < 64; i++) {
+            float sum = first((unsigned)r * 64 + i, 0);
+            for (int k = 1; k < RANKS; k++)
+                sum += first((unsigned)r * 64 + i, k);
+            assert_true(out[i] == first(i, RANKS - 1));
+            assert_true(out[64 + i] == sum);
+        }
+        for (int k = 0; k < RANKS; k++)
+            assert_true(out[128 + k] == first(0, k));
+        for (unsigned i = 0; i < 512; i++) {
+            float sum = first(i, 0); /* then three times as much, twice */
+            for (int k = 1; k < RANKS; k++)
+                sum += first(i, k);
+            for (int k = 0; k < 2; k++)
+                sum = sum + sum + sum;
+            assert_true(out[256 + i] == sum);
+        }
+        assert_memory_equal(out + 256, ranks[0].out + 256, 512 * sizeof *out);
+    }
+}
+
+static void as_threads(struct rank ranks[RANKS], int wrong)
+{
+    char id[COLLECTIVE_ID];
+    make_id(id);
+    for (int i = 0; i < RANKS; i++) {
+        memset(&ranks[i], 0, sizeof ranks[i]);
+        memcpy(ranks[i].id, id, sizeof id);
+        ranks[i].rank = i;
+        ranks[i].wrong = wrong;
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, live, &ranks[i]), 0);
+    }
+    for (int i = 0; i < RANKS; i++)
+        pthread_join(ranks[i].thread, NULL);
+}
+
+static void threads_get_the_same_bits(void **state)
+{
+    static struct rank ranks[RANKS];
+    (void)state;
+    for (unsigned i = 0; probes_setting(i); i++) {
+        as_threads(ranks, 0);
+        are_right(ranks);
+    }
+}
+
+static void processes_get_the_same_bits(void **state)
+{
+    struct rank *ranks = mmap(NULL, RANKS * sizeof *ranks, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pids[RANKS];
+    char id[COLLECTIVE_ID];
+    (void)state;
+    make_id(id);
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i].rank = i;
+        memcpy(ranks[i].id, id, sizeof id);
+        if ((pids[i] = fork()) == 0) {
+            live(&ranks[i]);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < RANKS; i++)
+        waitpid(pids[i], NULL, 0);
+    are_right(ranks);
+    munmap(ranks, RANKS * sizeof *ranks);
+}
+
+static void ranks_that_disagree_are_told(void **state)
+{
+    static struct rank ranks[RANKS];
+    int told = 0;
+    (void)state;
+    as_threads(ranks, 1);
+    for (int i = 0; i < RANKS; i++)
+        told += ranks[i].rc == LAUNCH_FAILURE;
+    assert_int_equal(told, RANKS);
+    assert_non_null(strstr(probes.complaint(), "different collectives"));
+}
+
+int main(void)
+{
+    setenv("RM_EMULATED_DEVICES", "3", 1);
+    setenv("RINGMASTER_CUDA_PLUGIN", rm_test_build_path("lib/emulated/probes.so"), 1);
+    strcpy(library, rm_test_build_path("lib/emulated/libnccl.so.2"));
+    probes_open();
+    *(void **)&collective = dlsym(probes.object, "collective_rank");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(threads_get_the_same_bits, probes_fresh),
+        cmocka_unit_test_setup(processes_get_the_same_bits, probes_fresh),
+        cmocka_unit_test_setup(ranks_that_disagree_are_told, probes_fresh),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -54,7 +54,8 @@ static const char full[] =
     "   \"policy_gain\": 0.1, \"value_gain\": 2, \"trunk\": \"shared\","
     "   \"value_layers\": [{\"type\": \"linear\", \"units\": 4}],"
     "   \"normalize_observations\": true, \"observation_clip\": 5},"
-    " \"optimizer\": {\"name\": \"adamw\", \"momentum\": 0.9, \"weight_decay\": 0.01,"
+    " \"optimizer\": {\"name\": \"adamw\", \"momentum\": 0.9, \"clip_apart\": true, "
+    "\"weight_decay\": 0.01,"
     "   \"schedule\": {\"kind\": \"cosine\", \"warmup\": 10, \"span\": 100, \"end\": 0.1},"
     "   \"learning_rate\": 6.25e-5, \"beta1\": 0.8, \"beta2\": 0.99,"
     "   \"epsilon\": 1.5e-4, \"grad_clip\": 0.5},"
@@ -67,7 +68,7 @@ static const char full[] =
     "   \"deaths_max\": 3, \"deaths_window_s\": 99, \"stop_grace_s\": 2},"
     " \"control\": {\"socket\": \"/run/x.sock\"},"
     " \"metrics\": {\"interval_s\": 0.25, \"csv\": false, \"tensorboard\": false},"
-    " \"checkpoint\": {\"interval_s\": 30, \"keep\": 5, \"keep_best\": false},"
+    " \"checkpoint\": {\"at_end\": false, \"interval_s\": 30, \"keep\": 5, \"keep_best\": false},"
     " \"debug\": {\"check_finite\": \"sampled\", \"check_every\": 7, \"rollbacks_max\": 1, "
     "\"finite_patience\": 4, \"hang_step\": 9}}";
 

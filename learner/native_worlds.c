@@ -151,11 +151,13 @@ int rm_native_worlds_create(struct rm_native_worlds *n, const struct rm_native_w
 
 /* --- acting ---------------------------------------------------------------------------------- */
 
-static void put_step(struct rm_native_worlds *n)
+/* `first`: with weights that have changed since the step before. */
+static void put_step(struct rm_native_worlds *n, bool first)
 {
     const struct rm_device_world_ops *worlds = n->backend->device->worlds;
     const struct rm_net_input in = {.x = n->on.x, .batch = n->on.worlds};
-    rm_net_prepare(n->space, n->params);
+    if (first)
+        rm_net_prepare(n->space, n->params);
     n->draw.out = rm_net_forward(n->space, n->params, &in);
     worlds->draw(n->backend, &n->on, &n->draw);
     worlds->step(n->backend, &n->on);
@@ -197,11 +199,22 @@ static int begin_episodes(struct rm_native_worlds *n, struct rm_error *error)
     return rc;
 }
 
+static int capture_step(struct rm_native_worlds *n, bool first, struct rm_device_graph **graph,
+                        struct rm_error *error)
+{
+    struct rm_backend *b = n->backend;
+    const int rc = b->device->capture(b, error);
+    if (rc)
+        return rc;
+    put_step(n, first);
+    return b->device->captured(b, graph, error);
+}
+
 /* Before there are worlds to disturb; then what it left is wiped out. */
 static int capture(struct rm_native_worlds *n, struct rm_error *error)
 {
     struct rm_backend *b = n->backend;
-    put_step(n);
+    put_step(n, true);
     b->device->worlds->end(b, &n->on, &n->orders);
     b->device->clear(b, RM_STREAM_COMPUTE, n->orders.passes, sizeof *n->orders.passes);
     b->device->clear(b, RM_STREAM_COMPUTE, n->on.stage, sizeof *n->on.stage);
@@ -209,11 +222,8 @@ static int capture(struct rm_native_worlds *n, struct rm_error *error)
     b->device->finish(b);
     if (b->device->failed(b, error))
         return -EIO;
-    const int rc = b->device->capture(b, error);
-    if (rc)
-        return rc;
-    put_step(n);
-    return b->device->captured(b, &n->step, error);
+    const int rc = capture_step(n, true, &n->first, error);
+    return rc ? rc : capture_step(n, false, &n->step, error);
 }
 
 int rm_native_worlds_join(struct rm_native_worlds *n, struct rm_actor_critic *learner,
@@ -239,6 +249,7 @@ void rm_native_worlds_destroy(struct rm_native_worlds *n)
     if (!b)
         return;
     if (b->device) {
+        b->device->graph_destroy(b, n->first);
         b->device->graph_destroy(b, n->step);
         if (n->told)
             b->device->release_host(b, n->told);
@@ -259,7 +270,7 @@ void rm_native_worlds_make(struct rm_native_worlds *n)
     struct rm_backend *b = n->backend;
     b->device->worlds->begin(b, &n->on);
     for (uint32_t t = 0; t < n->on.steps; t++)
-        b->device->launch(b, n->step);
+        b->device->launch(b, t == 0 ? n->first : n->step);
     b->device->worlds->end(b, &n->on, &n->orders);
     b->device->copy_out(b, RM_STREAM_COMPUTE, n->told, n->on.stage, sizeof *n->told);
 }

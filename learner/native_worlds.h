@@ -27,9 +27,9 @@ struct rm_native_worlds {
     struct rm_device_orders orders;
     const struct rm_net *net; /* the learner's */
     const float *params;
-    struct rm_net_workspace *space; /* for acting */
-    struct rm_device_graph *step;
-    struct rm_device_stage *told; /* pinned */
+    struct rm_net_workspace *space;       /* for acting */
+    struct rm_device_graph *first, *step; /* of a rollout: the first readies the weights */
+    struct rm_device_stage *told;         /* pinned */
     void *owned[20];
     uint32_t owned_count;
 };

@@ -258,6 +258,21 @@ static const struct refusal cases[] = {
      {"policy.map: algorithm.form sorrel-seq has a ring per agent"}},
     {WITH("\"algorithm\": {\"value_head\": \"popart\"}"),
      {"algorithm.value_head: popart is for the state value", "algorithm.name is dqn"}},
+    /* --- worlds on a device --- */
+    {WITH("\"actor\": {\"device\": \"cuda\"}"), {"actor.device: \"cuda\"", "\"ppo\""}},
+    {WITH("\"actor\": {\"device\": \"gpu\"}"), {"actor.device: \"gpu\" is not one of cpu, cuda"}},
+    {WITH("\"actor\": {\"device\": \"cuda\"}, \"algorithm\": {\"name\": \"ppo\"}, \"learner\": "
+          "{\"device\": \"cpu\"}"),
+     {"actor.device: \"cuda\"", "learner.device is \"cpu\""}},
+    {WITH("\"actor\": {\"device\": \"cuda\"}, \"algorithm\": {\"name\": \"ppo\"}, \"sample\": "
+          "{\"frame_stack\": 2}"),
+     {"sample.frame_stack: 2 frames", "actor.device"}},
+    {WITH("\"actor\": {\"device\": \"cuda\"}, \"algorithm\": {\"name\": \"ppo\", "
+          "\"normalize_rewards\": true}"),
+     {"algorithm.normalize_rewards: true", "actor.device"}},
+    {WITH("\"actor\": {\"device\": \"cuda\"}, \"algorithm\": {\"name\": \"ppo\"}, \"network\": "
+          "{\"normalize_observations\": true}"),
+     {"network.normalize_observations: true", "actor.device"}},
     {WITH("\"algorithm\": {\"normalize_rewards\": true}"),
      {"algorithm.normalize_rewards: rewards are normalised in rollouts"}},
     {WITH("\"run\": {\"steps\": 0}, \"optimizer\": {\"schedule\": {\"kind\": \"cosine\"}}"),

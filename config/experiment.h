@@ -174,7 +174,8 @@ struct rm_experiment {
         enum rm_actor_device device; /* where worlds are: with the actors, or with the learner */
         bool pin;                    /* pin workers to cores */
         enum rm_sandbox_mode sandbox;
-        uint64_t memory_limit; /* bytes of private memory of actors and evaluator; 0: none */
+        uint64_t process_limit; /* processes and threads of an actor's own group; 0: none */
+        uint64_t memory_limit;  /* bytes of private memory of actors and evaluator; 0: none */
     } actor;
 
     struct {

@@ -108,9 +108,15 @@ const struct rm_key rm_keys[] = {
          "read files, but neither write them, but for those of the run, nor open sockets or start "
          "processes, as far as the kernel can see to it. `on`: the same for all worlds, or the run "
          "fails. `off`: whatever the daemon may."),
+    U64("actor.process_limit", ANY, actor.process_limit, 0, 4194304, 64, "processes",
+        "Most processes and threads of each actor and of the evaluator, in worlds of "
+        "`world.library`, where the host lets them have a control group of their own; 0: no "
+        "limit."),
     U64("actor.memory_limit", ANY, actor.memory_limit, 0, 1e15, 0, "bytes",
         "Most private memory of each actor and of the evaluator, stacks of threads included, "
-        "shared rings not; in sequential mode of the one process; 0: no limit."),
+        "shared rings not; in sequential mode of the one process; 0: no limit. Where actors "
+        "have a control group of their own, 64 MiB more bound all memory that they make use of "
+        "first."),
 
     F64("epsilon.start", SAME, epsilon.start, 0, 1, 1.0, "",
         "Probability of a uniformly random action at the start."),

@@ -46,11 +46,17 @@ static int place_descriptors(int *fds, int count, int *failure_fd)
     return 0;
 }
 
+static int enter(const char *group)
+{
+    const int fd = group ? open(group, O_WRONLY | O_CLOEXEC) : -1;
+    return !group || (fd >= 0 && write(fd, "0", 1) == 1) ? 0 : -1;
+}
+
 static _Noreturn void become(const char *program, char **arguments, int *fds, int count,
-                             int failure_fd)
+                             int failure_fd, const char *group)
 {
     default_signals();
-    if (place_descriptors(fds, count, &failure_fd) == 0) {
+    if (enter(group) == 0 && place_descriptors(fds, count, &failure_fd) == 0) {
         /* What other code in the process opened without close-on-exec. */
         syscall(SYS_close_range, (unsigned)count, ~0u, 1u << 2 /* close on exec */);
         execve(program, arguments, environ);
@@ -88,7 +94,7 @@ static void on_ended(uv_poll_t *handle, int status, int events)
 }
 
 static pid_t make_process(const char *program, char **arguments, int *fds, int count,
-                          int failure_fd)
+                          int failure_fd, const char *group)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -96,7 +102,7 @@ static pid_t make_process(const char *program, char **arguments, int *fds, int c
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const pid_t pid = fork();
     if (pid == 0)
-        become(program, arguments, fds, count, failure_fd);
+        become(program, arguments, fds, count, failure_fd, group);
     const int why = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = why;
@@ -127,7 +133,7 @@ int rm_child_start(struct rm_child *child, uv_loop_t *loop, const char *program,
         return rm_fail(error, -errno, "%s: %s", program, strerror(errno));
     if (pipe2(failure, O_CLOEXEC | O_NONBLOCK) < 0)
         return rm_fail(error, -errno, "%s: no pipe: %s", program, strerror(errno));
-    child->pid = make_process(program, arguments, fds, count, failure[1]);
+    child->pid = make_process(program, arguments, fds, count, failure[1], child->group);
     if (child->pid < 0)
         return give_up(child, failure,
                        rm_fail(error, -errno, "%s: no process: %s", program, strerror(errno)));

@@ -197,9 +197,24 @@ static int open_loop(struct rm_daemon *daemon, struct rm_error *error)
     return rc < 0 ? rm_fail(error, rc, "cannot be rung by workers: %s", uv_strerror(rc)) : 0;
 }
 
+/* Before there are processes beside this one. */
+static void open_groups(struct rm_daemon *daemon)
+{
+    const struct rm_experiment *e = &daemon->session.experiment;
+    struct rm_error why = {""};
+    if (!e->world.library[0] || e->mode == RM_MODE_SEQUENTIAL ||
+        (!e->actor.memory_limit && !e->actor.process_limit) ||
+        rm_cgroup_open_own(&daemon->cgroup, &why) == 0)
+        return;
+    rm_log(&daemon->log, RM_LOG_NOTICE,
+           "actors have no control group of their own, so actor.process_limit does not hold: %s",
+           why.text);
+}
+
 static int serve(struct rm_daemon *daemon, struct rm_error *error)
 {
     struct rm_supervisor_limits limits = rm_supervisor_limits_of(&daemon->session.experiment);
+    open_groups(daemon);
     rm_daemon_find_debugger(daemon);
     if (daemon->debugger[0]) /* which looks at a silent worker before it is killed */
         limits.report_ns += RM_INSPECT_S * RM_NS_PER_S;

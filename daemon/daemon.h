@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "config/session.h"
+#include "daemon/cgroup.h"
 #include "daemon/checkpoint.h"
 #include "daemon/console.h"
 #include "daemon/control.h"
@@ -88,6 +89,7 @@ struct rm_daemon {
     struct rm_rate steps_rate, updates_rate;
     struct rm_control *control;
     struct rm_sweeper sweeper;
+    struct rm_cgroup cgroup;             /* where workers' own groups are made */
     struct rm_inspection *inspections;   /* under way */
     char debugger[RM_PATH_TEXT_MAX + 8]; /* "" = there is none */
     char libexec[RM_PATH_TEXT_MAX];      /* where the workers' executables are */

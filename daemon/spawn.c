@@ -10,6 +10,7 @@
 #include "shm/duty.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -152,6 +153,28 @@ static void prepare_slot(struct rm_board_worker *slot, uint64_t generation, bool
     memset(slot->error, 0, sizeof slot->error);
 }
 
+/* What RLIMIT_DATA does not count has some room beside it. */
+#define GROUP_MEMORY_MORE (UINT64_C(64) << 20)
+
+/* The group of a worker that steps worlds, "" where it has none of its own. */
+static void enter_group(struct rm_daemon *daemon, uint32_t index, char *procs, size_t size)
+{
+    const struct rm_experiment *e = &daemon->session.experiment;
+    const struct rm_board_worker *slot = &daemon->session.board.workers[index];
+    const enum rm_role role = RM_PEEK(&slot->role);
+    const uint64_t memory = e->actor.memory_limit;
+    struct rm_error error = {""};
+    procs[0] = '\0';
+    if (!daemon->cgroup.path[0] || (role != RM_ROLE_ACTOR && role != RM_ROLE_EVALUATOR))
+        return;
+    if (rm_cgroup_make(&daemon->cgroup, slot->name, memory ? memory + GROUP_MEMORY_MORE : 0,
+                       e->actor.process_limit, procs, size, &error) < 0) {
+        rm_log(&daemon->log, RM_LOG_WARNING, "%s has no group of its own: %s", slot->name,
+               error.text);
+        procs[0] = '\0';
+    }
+}
+
 static int run_program(struct rm_daemon *daemon, struct process *process, const char *program,
                        char **arguments, struct rm_error *error)
 {
@@ -159,12 +182,15 @@ static int run_program(struct rm_daemon *daemon, struct process *process, const 
     int *fds = calloc((size_t)count, sizeof *fds);
     if (!fds)
         return rm_fail(error, -ENOMEM, "%s: out of memory", program);
+    char group[PATH_MAX];
+    enter_group(daemon, process->index, group, sizeof group);
     /* Nothing to read; what workers print goes to the journal's file as it comes, so that it is
      * there even if both die. */
     fds[0] = -1;
     for (int i = 1; i < RM_FD_BOARD; i++)
         fds[i] = daemon->log.fd >= 0 ? daemon->log.fd : STDERR_FILENO;
     rm_session_fds(&daemon->session, fds + RM_FD_BOARD, (uint32_t)(count - RM_FD_BOARD));
+    process->child.group = group[0] ? group : NULL;
     const int rc =
         rm_child_start(&process->child, &daemon->loop, program, arguments, fds, count, error);
     free(fds);

@@ -21,7 +21,7 @@ static const char full[] =
     " \"world\": {\"name\": \"mine\", \"library\": \"./mine.so\","
     "   \"options\": {\"speed\": 0.1, \"walls\": true, \"size\": 12, \"//\": \"as at home\"}},"
     " \"actor\": {\"count\": 2, \"worlds\": 7, \"quantiles\": 16, \"noise\": true, \"pin\": true,"
-    "   \"sandbox\": \"off\", \"memory_limit\": 1000000000},"
+    "   \"sandbox\": \"off\", \"memory_limit\": 1000000000, \"process_limit\": 17},"
     " \"epsilon\": {\"start\": 0.9, \"end\": 0.1, \"decay\": \"exponential\","
     "   \"unit\": \"episodes\", \"factor\": 0.9991, \"span\": 77},"
     " \"policy\": {\"map\": [0, 1, 1, 0, 2], \"frozen\": [{\"policy\": 2, \"of\": 1, \"every\": "

@@ -1,0 +1,34 @@
+/* cgroup: groups of their own for processes that step worlds, with limits of memory and of
+ * processes, where the host lets the daemon make them: control groups of version 2, this daemon's
+ * delegated to it with both controllers (Delegate= of its unit), and nobody else in it. The daemon
+ * moves into a group below its own, for a group with members cannot have limited ones beside them.
+ */
+#ifndef RM_DAEMON_CGROUP_H
+#define RM_DAEMON_CGROUP_H
+
+#include "shm/base/error.h"
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rm_cgroup {
+    char path[PATH_MAX]; /* the daemon's own; "" = there can be none below it */
+};
+
+#define RM_CGROUP_ROOT "/sys/fs/cgroup"
+
+/* `membership` is the text of /proc/self/cgroup, `root` where version 2 is mounted. Error: why
+ * there can be no groups; nothing was changed, or no more than a group that is empty. */
+int rm_cgroup_open(struct rm_cgroup *cgroup, const char *root, const char *membership,
+                   struct rm_error *error);
+
+/* This process's. */
+int rm_cgroup_open_own(struct rm_cgroup *cgroup, struct rm_error *error);
+
+/* Makes or changes the group `name`; 0: no such limit. `procs`: the file that a process writes "0"
+ * to, to be a member. */
+int rm_cgroup_make(const struct rm_cgroup *cgroup, const char *name, uint64_t memory_bytes,
+                   uint64_t processes, char *procs, size_t size, struct rm_error *error);
+
+#endif

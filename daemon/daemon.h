@@ -84,6 +84,7 @@ struct rm_daemon {
     char resume_changes[1024];             /* keys that differ from its, "" = none */
     double file_hot[RM_HOT_COUNT]; /* hot keys as the file has them, whatever was set since */
     uint64_t resumed_step;         /* where it was */
+    uint64_t resumed_evaluations;  /* of a run that had come to its end, 0 = unknown */
     char not_resumed[1024];        /* why not, or what was passed over */
     struct rm_console console;
     struct rm_rate steps_rate, updates_rate;

@@ -118,13 +118,15 @@ static bool choose(struct rm_daemon *daemon, const char *directory, struct rm_ch
     return found;
 }
 
-/* Did that run come to its end? */
-static bool over(const char *directory)
+/* Did that run come to its end? *evaluations: how many it had finished then. */
+static bool over(const char *directory, uint64_t *evaluations)
 {
     char path[PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/summary.json", directory);
     json_t *summary = json_load_file(path, 0, NULL);
     const bool finished = json_is_true(json_object_get(summary, "finished"));
+    *evaluations = (uint64_t)json_integer_value(
+        json_object_get(json_object_get(summary, "evaluation"), "count"));
     json_decref(summary);
     return finished;
 }
@@ -154,7 +156,8 @@ int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experime
         !realpath(link, directory) || strlen(directory) >= sizeof daemon->directory.path ||
         !choose(daemon, directory, &facts))
         return nothing(daemon, above, error);
-    const bool ended = over(directory);
+    uint64_t evaluations;
+    const bool ended = over(directory, &evaluations);
     int rc = compare(daemon, daemon->resume, facts.config, experiment, error);
     if (ended && !longer_now(daemon) && daemon->options.resume != RM_RESUME_MUST) {
         snprintf(daemon->not_resumed, sizeof daemon->not_resumed,
@@ -165,6 +168,7 @@ int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experime
         snprintf(daemon->directory.path, sizeof daemon->directory.path, "%.*s",
                  (int)sizeof daemon->directory.path - 1, directory);
         daemon->resumed_step = facts.step;
+        daemon->resumed_evaluations = ended ? evaluations : 0;
     } else {
         daemon->resume[0] = '\0';
     }
@@ -216,6 +220,10 @@ int rm_daemon_load_shared(struct rm_daemon *daemon, struct rm_error *error)
         rc = rm_state_end(state, error);
     }
     rm_state_destroy(state);
+    /* The last evaluation came after the last checkpoint. */
+    struct rm_board_run *run = daemon->session.board.run;
+    if (rc == 0 && RM_PEEK(&run->evaluations) < daemon->resumed_evaluations)
+        RM_POKE(&run->evaluations, daemon->resumed_evaluations);
     if (rc == 0)
         take_settings(daemon);
     return rc ? rm_fail_within(error, rc, "cannot go on from %s", daemon->resume) : 0;

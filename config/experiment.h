@@ -50,6 +50,13 @@ enum rm_schedule_kind { RM_SCHEDULE_CONSTANT = 0, RM_SCHEDULE_LINEAR, RM_SCHEDUL
 enum rm_check_finite { RM_CHECK_FINITE_OFF = 0, RM_CHECK_FINITE_SAMPLED, RM_CHECK_FINITE_ALWAYS };
 enum rm_sandbox_mode { RM_SANDBOX_AUTO = 0, RM_SANDBOX_ON, RM_SANDBOX_OFF };
 enum rm_actor_device { RM_ACTOR_CPU = 0, RM_ACTOR_CUDA };
+enum rm_feed_kind {
+    RM_FEED_AUTO = 0,
+    RM_FEED_STAGED,     /* batches are made on the host and copied */
+    RM_FEED_RESIDENT,   /* rows of replay are copied once, batches are made of them on the device */
+    RM_FEED_REGISTERED, /* the device takes what it needs out of the shared ring */
+    RM_FEED_COUNT
+};
 enum rm_answer { RM_ANSWER_GREEDY = 0, RM_ANSWER_SAMPLE };
 enum rm_form { RM_FORM_PAPER = 0, RM_FORM_SORREL_SEQ, RM_FORM_SORREL_MP };
 enum rm_target_update { RM_TARGET_SOFT = 0, RM_TARGET_HARD };
@@ -293,6 +300,7 @@ struct rm_experiment {
         char isa[RM_TEXT_MAX];    /* "auto", "x86-64-v2", "x86-64-v3", "x86-64-v4" */
         char device[RM_TEXT_MAX]; /* "auto", "cpu", "cuda:N", "GPU-..." */
         enum rm_compute compute;
+        enum rm_feed_kind feed;
         enum rm_learner_processes processes;
         uint32_t device_faults; /* errors of a device before it is left alone */
     } learner;

@@ -385,6 +385,11 @@ const struct rm_key rm_keys[] = {
          "why. With several GPUs `auto` gives policies one each in turn."),
     ENUM("learner.compute", SAME, learner.compute, rm_compute_names, RM_COMPUTE_FP32,
          "GPUs: how products are computed. Parameters, optimizer and sums are float32 always."),
+    ENUM("learner.feed", ANY, learner.feed, rm_feed_names, RM_FEED_AUTO,
+         "GPUs: how batches of replay get there. `staged`: made on the host, one copy each. "
+         "`resident`: every row crosses once, into a replay on the device, and batches are made "
+         "of it there. `registered`: the device takes rows out of the shared ring. `auto` measures "
+         "at start; the log says what it chose. Results do not depend on it."),
     ENUM("learner.processes", ANY, learner.processes, rm_learner_processes_names, RM_LEARNERS_EACH,
          "Whether every policy's learner has a process of its own, or `one` has them all, in turn "
          "in one thread. On a GPU each keeps streams of its own, so small updates of several "

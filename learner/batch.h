@@ -29,8 +29,11 @@ struct rm_batch {
     float *weight;      /* (B): importance weights, at most 1; NULL: all 1 */
     float *error;       /* (B): what the update leaves, the size of each sample's error, from which
                            its priority follows; NULL: nobody asks */
-    uint64_t *leaf;     /* (B): which items these are, for the sampler; NULL: it knows of the batch
-                           drawn     last, and no other is learned from */
+    struct rm_device_pick *picks; /* (B): where the rows of these are (backend/device_feed.h),
+                                     instead of copies of them: obs, next_obs and masks are not
+                                     filled; NULL: they are */
+    uint64_t *leaf; /* (B): which items these are, for the sampler; NULL: it knows of the batch
+                       drawn     last, and no other is learned from */
     /* Sequences; trace 0: transitions. */
     uint32_t burn_in, trace, tail;
     uint32_t state_floats;

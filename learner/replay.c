@@ -4,6 +4,7 @@
 #include "config/traits.h"
 #include "learner/algo/trainer.h"
 #include "learner/counting.h"
+#include "learner/feed.h"
 #include "learner/method.h"
 #include "learner/pace.h"
 #include "learner/sampler.h"
@@ -32,6 +33,7 @@ struct replay {
     struct rm_trainer *trainer;
     struct rm_guard *guard;
     struct rm_sampler *sampler;
+    struct rm_feed *feed; /* NULL: batches are made on the host */
     struct rm_pace pace;
 
     bool late;            /* the trainer's results are */
@@ -70,18 +72,58 @@ static int check_fill(const struct replay *r, struct rm_error *error)
                    e->sample.min_fill, lanes, least);
 }
 
-static int open_sampler(struct replay *r, struct rm_error *error)
+static struct rm_sampler_source *make_sources(const struct replay *r, struct rm_error *error)
+{
+    const uint32_t actors = r->session->objects.actors;
+    struct rm_sampler_source *sources = calloc(actors, sizeof *sources);
+    if (!sources)
+        rm_fail(error, -ENOMEM, "no memory for %u rings", actors);
+    for (uint32_t a = 0; sources && a < actors; a++) {
+        sources[a].ring = rm_session_ring(r->session, a, r->policy);
+        rm_session_worlds(r->experiment, a, &sources[a].first_world, &sources[a].worlds);
+    }
+    return sources;
+}
+
+/* Why batches have to be made on the host. */
+static const char *staged_because(const struct rm_experiment *e)
+{
+    if (e->algorithm.form != RM_FORM_PAPER)
+        return "algorithm.form sorrel-* has stacks that run over ends of episodes";
+    if (e->network.normalize_observations)
+        return "network.normalize_observations: the moments are made on the host";
+    return NULL;
+}
+
+static int open_feed(struct replay *r, struct rm_backend *backend,
+                     const struct rm_sampler_source *sources, struct rm_error *error)
+{
+    const struct rm_experiment *e = r->experiment;
+    const double rate = e->limiter.updates_per_step;
+    const struct rm_feed_spec spec = {
+        .backend = backend,
+        .sources = sources,
+        .source_count = r->session->objects.actors,
+        .agent = r->agent,
+        .codes = rm_network_takes_codes(&e->network),
+        .batch = e->sample.batch,
+        .stack = e->sample.frame_stack,
+        .steps_per_update = rate > 0 ? 1 / rate : 1,
+        .kind = e->learner.feed,
+        .cannot = staged_because(e),
+        .name = r->plan->name,
+    };
+    return backend->device ? rm_feed_create(&r->feed, &spec, error) : 0;
+}
+
+static int open_sampler(struct replay *r, struct rm_backend *backend, struct rm_error *error)
 {
     const struct rm_experiment *e = r->experiment;
     const uint32_t actors = r->session->objects.actors;
     const bool sequences = rm_algorithm_traits(e->algorithm.name)->sequences;
-    struct rm_sampler_source *sources = calloc(actors, sizeof *sources);
+    struct rm_sampler_source *sources = make_sources(r, error);
     if (!sources)
-        return rm_fail(error, -ENOMEM, "no memory for %u rings", actors);
-    for (uint32_t a = 0; a < actors; a++) {
-        sources[a].ring = rm_session_ring(r->session, a, r->policy);
-        rm_session_worlds(e, a, &sources[a].first_world, &sources[a].worlds);
-    }
+        return -ENOMEM;
     const struct rm_sampler_spec spec = {
         .sources = sources,
         .source_count = actors,
@@ -104,7 +146,9 @@ static int open_sampler(struct replay *r, struct rm_error *error)
         .sequence.period = e->sample.period,
         .sequence.state_floats = r->plan->state_floats,
     };
-    const int rc = rm_sampler_create(&r->sampler, &spec, error);
+    int rc = rm_sampler_create(&r->sampler, &spec, error);
+    if (!rc)
+        rc = open_feed(r, backend, sources, error);
     free(sources);
     return rc || !sequences ? rc : check_fill(r, error);
 }
@@ -253,6 +297,8 @@ static bool update(struct replay *r, int *rc, struct rm_error *error)
         return true;
     rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
     rm_sampler_set_beta(r->sampler, beta(r));
+    if (r->feed)
+        rm_feed_bring(r->feed, r->sampler);
     if (!rm_sampler_draw(r->sampler, r->pace.attempts + 1, batch))
         return false;
     rm_pace_drawn(&r->pace);
@@ -286,6 +332,7 @@ static void replay_destroy(struct rm_method *method)
         return;
     rm_guard_destroy(r->guard);
     rm_trainer_destroy(r->trainer);
+    rm_feed_destroy(r->feed);
     rm_sampler_destroy(r->sampler);
     free(r);
 }
@@ -306,7 +353,7 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
     r->publisher = spec->publisher;
     r->clock = spec->clock;
     r->updates = spec->updates;
-    const struct rm_trainer_spec trainer = {
+    struct rm_trainer_spec trainer = {
         .experiment = r->experiment,
         .backend = spec->backend,
         .policy = r->policy,
@@ -322,7 +369,9 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
                      "of one choice, ppo, appo and vtrace take more",
                      r->plan->name, r->plan->action_words);
     if (!rc)
-        rc = open_sampler(r, error);
+        rc = open_sampler(r, spec->backend, error);
+    if (r->feed)
+        trainer.gather = rm_feed_gather(r->feed);
     if (!rc)
         rc = rm_trainer_create(&r->trainer, &trainer, error);
     if (!rc)

@@ -1,5 +1,6 @@
 #include "learner/sampler_private.h"
 
+#include "learner/backend/device_feed.h"
 #include "learner/net/features.h"
 
 #include <errno.h>
@@ -217,6 +218,40 @@ static void put(struct rm_sampler *s, uint32_t i, struct rm_batch *batch)
         memcpy(batch->next_mask + (size_t)i * batch->actions, t->mask, batch->actions);
 }
 
+/* What put() does, for rows that stay where they are. */
+static void put_pick(const struct rm_sampler *s, const struct rm_window *window, uint64_t distance,
+                     uint32_t lane, uint32_t i, struct rm_batch *batch)
+{
+    const struct rm_transition *t = &s->scratch;
+    batch->picks[i] = (struct rm_device_pick){
+        .row = window->end - distance,
+        .source = (uint32_t)(window - s->windows),
+        .lane = lane,
+        .before = t->before,
+        .steps = t->steps,
+    };
+    batch->action[i] = t->action;
+    batch->ret[i] = t->ret;
+    batch->discount[i] = t->discount;
+}
+
+static enum rm_take take(struct rm_sampler *s, const struct rm_window *window, uint64_t distance,
+                         uint32_t lane, uint32_t i, struct rm_batch *batch)
+{
+    if (s->spec.sequence.trace)
+        return rm_sampler_sequence_take(s, window, distance, lane, i, batch);
+    const enum rm_take took =
+        batch->picks ? rm_transition_pick(window, distance, lane, &s->rule, &s->scratch)
+                     : rm_transition_take(window, distance, lane, &s->rule, &s->scratch);
+    if (took != RM_TAKE_OK)
+        return took;
+    if (batch->picks)
+        put_pick(s, window, distance, lane, i, batch);
+    else
+        put(s, i, batch);
+    return took;
+}
+
 const struct rm_window *rm_sampler_lane(const struct rm_sampler *s, uint32_t global, uint32_t *lane)
 {
     const uint32_t slot = global / s->worlds, world = global % s->worlds;
@@ -228,18 +263,13 @@ const struct rm_window *rm_sampler_lane(const struct rm_sampler *s, uint32_t glo
 enum rm_take rm_sampler_take(struct rm_sampler *s, const struct rm_window *window,
                              uint64_t distance, uint32_t lane, uint32_t i, struct rm_batch *batch)
 {
-    const bool sequence = s->spec.sequence.trace > 0;
-    const enum rm_take took =
-        sequence ? rm_sampler_sequence_take(s, window, distance, lane, i, batch)
-                 : rm_transition_take(window, distance, lane, &s->rule, &s->scratch);
+    const enum rm_take took = take(s, window, distance, lane, i, batch);
     if (took == RM_TAKE_TORN)
         s->counts.torn++;
     else if (took == RM_TAKE_INVALID)
         s->counts.rejected++;
     if (took != RM_TAKE_OK)
         return took;
-    if (!sequence)
-        put(s, i, batch);
     s->counts.age_sum += distance * s->lanes;
     s->counts.age_count++;
     return took;
@@ -276,6 +306,12 @@ int rm_sampler_draw(struct rm_sampler *s, uint64_t update, struct rm_batch *batc
 struct rm_batch *rm_sampler_batch(struct rm_sampler *s)
 {
     return &s->batch;
+}
+
+struct rm_sampler_span rm_sampler_span(const struct rm_sampler *s, uint32_t source)
+{
+    const struct rm_window *w = &s->windows[source];
+    return (struct rm_sampler_span){w->end, w->held, w->starts};
 }
 
 uint64_t rm_sampler_held(const struct rm_sampler *s)

@@ -97,6 +97,13 @@ void rm_sampler_destroy(struct rm_sampler *sampler);
 void rm_sampler_window_free(struct rm_sampler *sampler);
 void rm_sampler_window_round(struct rm_sampler *sampler, uint64_t round, uint32_t round_steps);
 
+/* The rows of source `source` that the next draws may look at: the last `held` before `end`, of
+ * which items may start in the last `starts`. */
+struct rm_sampler_span {
+    uint64_t end, held, starts;
+};
+struct rm_sampler_span rm_sampler_span(const struct rm_sampler *sampler, uint32_t source);
+
 /* Agent steps (lanes that are neither last nor dead) of the windows' rows that no earlier call has
  * counted. Lockstep's measure of what was inserted. */
 uint64_t rm_sampler_count_new(struct rm_sampler *sampler);

@@ -145,3 +145,15 @@ enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distanc
     out->action = start.action[(size_t)lane * ring->spec.action_words];
     return rm_ring_intact(ring, window->end - oldest) ? RM_TAKE_OK : RM_TAKE_TORN;
 }
+
+enum rm_take rm_transition_pick(const struct rm_window *window, uint64_t distance, uint32_t lane,
+                                const struct rm_transition_rule *rule, struct rm_transition *out)
+{
+    const struct rm_ring *ring = window->source.ring;
+    uint64_t oldest;
+    if (!look(window, distance, lane, rule, out, &oldest))
+        return RM_TAKE_INVALID;
+    const struct rm_row start = rm_ring_row(ring, window->end - distance);
+    out->action = start.action[(size_t)lane * ring->spec.action_words];
+    return rm_ring_intact(ring, window->end - oldest) ? RM_TAKE_OK : RM_TAKE_TORN;
+}

@@ -137,6 +137,7 @@ static int make(struct rm_dqn_device *t, const struct rm_trainer_spec *spec, str
         .batch = e->sample.batch,
         .inputs = spec->shape.inputs,
         .actions = spec->shape.actions,
+        .gather = spec->gather,
         .masks = spec->masks,
         .priorities = e->priority.kind == RM_PRIORITY_PROPORTIONAL,
     };

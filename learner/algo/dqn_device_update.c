@@ -117,6 +117,7 @@ void rm_dqn_put_gradient(struct rm_dqn_device *t, const struct rm_staging_slot *
     struct row_loss loss = {t, slot};
     const struct rm_net_loss rows = {put_loss, &loss};
     double sums[RM_NET_SUMS];
+    rm_staging_gather(&t->staging, slot);
     rm_net_prepare(t->d.f.online_space, t->d.f.params);
     rm_net_prepare(t->d.f.target_space, t->d.f.target);
     put_targets(t, slot);

@@ -7,6 +7,7 @@
 /* The parts of a slot's block, one after another: what has 0 bytes is not there. */
 enum part {
     PART_KNOBS,
+    PART_PICKS,
     PART_OBS,
     PART_NEXT_OBS,
     PART_ACTION,
@@ -24,17 +25,19 @@ struct layout {
 static struct layout lay_out(const struct rm_staging_spec *spec)
 {
     const size_t rows = spec->batch, row = (size_t)spec->inputs * sizeof(float);
+    const bool whole = !spec->gather;
     struct layout l = {
         .bytes =
             {
                 [PART_KNOBS] = sizeof(struct rm_device_knobs),
-                [PART_OBS] = rows * row,
-                [PART_NEXT_OBS] = rows * row,
+                [PART_PICKS] = whole ? 0 : rows * sizeof(struct rm_device_pick),
+                [PART_OBS] = whole ? rows * row : 0,
+                [PART_NEXT_OBS] = whole ? rows * row : 0,
                 [PART_ACTION] = rows * sizeof(int32_t),
                 [PART_RET] = rows * sizeof(float),
                 [PART_DISCOUNT] = rows * sizeof(float),
                 [PART_WEIGHT] = spec->priorities ? rows * sizeof(float) : 0,
-                [PART_NEXT_MASK] = spec->masks ? rows * spec->actions : 0,
+                [PART_NEXT_MASK] = whole && spec->masks ? rows * spec->actions : 0,
             },
     };
     for (int i = 0; i < PART_COUNT; i++) {
@@ -58,6 +61,7 @@ static void name_parts(struct rm_staging_slot *s, const struct rm_staging_spec *
     s->host.inputs = spec->inputs;
     s->host.actions = spec->actions;
     s->host.codes = spec->codes;
+    s->host.picks = part_of(s->pinned, l, PART_PICKS);
     s->host.obs = part_of(s->pinned, l, PART_OBS);
     s->host.next_obs = part_of(s->pinned, l, PART_NEXT_OBS);
     s->host.action = part_of(s->pinned, l, PART_ACTION);
@@ -67,6 +71,7 @@ static void name_parts(struct rm_staging_slot *s, const struct rm_staging_spec *
     s->host.next_mask = part_of(s->pinned, l, PART_NEXT_MASK);
     s->device = (struct rm_staged_batch){
         .knobs = part_of(s->block, l, PART_KNOBS),
+        .picks = part_of(s->block, l, PART_PICKS),
         .obs = part_of(s->block, l, PART_OBS),
         .next_obs = part_of(s->block, l, PART_NEXT_OBS),
         .action = part_of(s->block, l, PART_ACTION),
@@ -82,6 +87,59 @@ static void name_parts(struct rm_staging_slot *s, const struct rm_staging_spec *
     }
 }
 
+/* What the device makes of picks. */
+enum made { MADE_OBS, MADE_NEXT_OBS, MADE_WEIGHT, MADE_NEXT_MASK, MADE_COUNT };
+
+/* Weights are made where rows may be overwritten while they are read. */
+static bool makes_weights(const struct rm_staging_spec *spec)
+{
+    return spec->gather->checked;
+}
+
+static int make_gather(struct rm_staging *t, const struct rm_staging_spec *spec,
+                       struct rm_error *error)
+{
+    const size_t rows = spec->batch, row = rows * spec->inputs * sizeof(float);
+    const size_t bytes[MADE_COUNT] = {row, row, makes_weights(spec) ? rows * sizeof(float) : 0,
+                                      spec->masks ? rows * spec->actions : 0};
+    size_t at[MADE_COUNT], all = 0;
+    for (int i = 0; i < MADE_COUNT; i++) {
+        at[i] = all;
+        all += (bytes[i] + 255) / 256 * 256;
+    }
+    t->made = t->backend->device->alloc(t->backend, all, error);
+    if (!t->made)
+        return -ENOMEM;
+    t->gather = *spec->gather;
+    t->gather.batch = spec->batch;
+    t->gather.obs = t->made + at[MADE_OBS];
+    t->gather.next_obs = t->made + at[MADE_NEXT_OBS];
+    t->gather.weight = bytes[MADE_WEIGHT] ? (float *)(void *)(t->made + at[MADE_WEIGHT]) : NULL;
+    t->gather.next_mask = bytes[MADE_NEXT_MASK] ? t->made + at[MADE_NEXT_MASK] : NULL;
+    return 0;
+}
+
+/* An update of the slot finds what was made for it. */
+static void use_gather(const struct rm_staging *t, struct rm_staging_slot *s)
+{
+    s->device.obs = t->gather.obs;
+    s->device.next_obs = t->gather.next_obs;
+    s->device.next_mask = t->gather.next_mask;
+    s->weight_in = s->device.weight;
+    if (t->gather.weight)
+        s->device.weight = t->gather.weight;
+}
+
+void rm_staging_gather(struct rm_staging *t, const struct rm_staging_slot *s)
+{
+    struct rm_device_gather gather = t->gather;
+    if (!gather.batch)
+        return;
+    gather.picks = s->device.picks;
+    gather.weight_in = s->weight_in;
+    t->backend->device->feed->gather(t->backend, &gather);
+}
+
 static int make_slot(struct rm_staging *t, struct rm_staging_slot *s,
                      const struct rm_staging_spec *spec, const struct layout *l,
                      struct rm_error *error)
@@ -94,6 +152,8 @@ static int make_slot(struct rm_staging *t, struct rm_staging_slot *s,
     if (!s->result)
         return -ENOMEM;
     name_parts(s, spec, l);
+    if (spec->gather)
+        use_gather(t, s);
     if (spec->priorities && !(s->host.leaf = calloc(spec->batch, sizeof *s->host.leaf)))
         return rm_fail(error, -ENOMEM, "no memory for a batch of %u", spec->batch);
     int rc = b->device->mark_create(b, &s->in, error);
@@ -110,12 +170,10 @@ int rm_staging_create(struct rm_staging *t, struct rm_backend *backend,
     t->bytes_back = sizeof(struct rm_device_figures);
     if (spec->priorities)
         t->bytes_back += spec->batch * sizeof(float);
-    for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++) {
-        const int rc = make_slot(t, &t->slots[i], spec, &l, error);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    int rc = spec->gather ? make_gather(t, spec, error) : 0;
+    for (uint32_t i = 0; i < RM_TRAINER_DEPTH && !rc; i++)
+        rc = make_slot(t, &t->slots[i], spec, &l, error);
+    return rc;
 }
 
 static void destroy_slot(struct rm_backend *b, struct rm_staging_slot *s)
@@ -138,6 +196,7 @@ void rm_staging_destroy(struct rm_staging *t)
     t->backend->device->finish(t->backend);
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++)
         destroy_slot(t->backend, &t->slots[i]);
+    t->backend->ops->release(t->backend, (float *)(void *)t->made);
     memset(t, 0, sizeof *t);
 }
 

@@ -12,10 +12,13 @@
 
 #include "learner/algo/trainer.h"
 #include "learner/backend/device.h"
+#include "learner/backend/device_feed.h"
 
-/* A batch in device memory. What the host's has not is NULL. */
+/* A batch in device memory. What the host's has not is NULL. With picks, observations and masks are
+ * made of them on the device, in buffers that all slots share. */
 struct rm_staged_batch {
     const struct rm_device_knobs *knobs;
+    const struct rm_device_pick *picks;
     const float *obs, *next_obs;
     const int32_t *action;
     const float *ret, *discount, *weight;
@@ -36,6 +39,7 @@ struct rm_staging_slot {
     bool learnable;                /* its errors are there, and nobody has taken them */
     /* Private. */
     bool sent;
+    const float *weight_in;  /* device: as they came, where the device makes its own */
     uint8_t *pinned, *block; /* what goes in */
     uint8_t *back, *result;  /* what comes back: pinned, device */
     struct rm_device_mark *in, *computed, *over;
@@ -44,6 +48,8 @@ struct rm_staging_slot {
 struct rm_staging {
     struct rm_backend *backend;
     struct rm_staging_slot slots[RM_TRAINER_DEPTH];
+    struct rm_device_gather gather; /* .batch 0: none */
+    uint8_t *made;                  /* device: what it makes */
     size_t bytes_in, bytes_back;
     bool errors;   /* samples' errors come back from every update */
     uint32_t next; /* slot */
@@ -51,9 +57,11 @@ struct rm_staging {
 
 struct rm_staging_spec {
     uint32_t batch, inputs, actions;
-    bool codes;      /* observations are int32 codes */
-    bool masks;      /* with next_mask */
-    bool priorities; /* with weight, error and leaf */
+    const struct rm_device_gather *gather; /* batches are made by it, outlives staging; NULL: they
+                                              come whole */
+    bool codes;                            /* observations are int32 codes */
+    bool masks;                            /* with next_mask */
+    bool priorities;                       /* with weight, error and leaf */
 };
 
 /* The backend, which has a device, outlives it. On failure what was made is left for
@@ -70,6 +78,9 @@ void rm_staging_fill(struct rm_staging_slot *slot, const struct rm_batch *batch)
 
 /* COMPUTE goes on when the batch has arrived. */
 void rm_staging_send(struct rm_staging *staging, struct rm_staging_slot *slot);
+
+/* The first part of an update: makes the batch, where that is done on the device. */
+void rm_staging_gather(struct rm_staging *staging, const struct rm_staging_slot *slot);
 
 /* Its update is on COMPUTE: what it leaves comes back, figures only where `tell`. The next slot is
  * in turn. */

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 struct rm_trainer;
+struct rm_device_gather;
 struct rm_guard;
 struct rm_state;
 
@@ -30,6 +31,9 @@ struct rm_trainer_spec {
     const char *name;          /* of the policy, for the log; outlives the trainer */
     uint64_t updates;          /* that predecessors made: what load() is given stands for them */
     bool masks;                /* batches come with legal actions */
+    const struct rm_device_gather
+        *gather; /* on a device: batches are made there by this, and come
+                    as picks; outlives the trainer; NULL: they come whole */
 };
 
 /* Numbers that may change while running; from the experiment at first. */

@@ -31,6 +31,7 @@ struct rm_device_graph;
 struct rm_device_value_ops;     /* device_values.h */
 struct rm_device_policy_ops;    /* device_policy.h */
 struct rm_device_optimizer_ops; /* device_optimizer.h */
+struct rm_device_feed_ops;      /* device_feed.h */
 struct rm_device_world_ops;     /* device_worlds.h */
 
 enum rm_device_stream {
@@ -144,6 +145,7 @@ struct rm_device_ops {
     const struct rm_device_value_ops *values;
     const struct rm_device_policy_ops *policies;
     const struct rm_device_optimizer_ops *optimizer;
+    const struct rm_device_feed_ops *feed;
     const struct rm_device_world_ops *worlds;
 };
 

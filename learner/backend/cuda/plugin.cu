@@ -1,4 +1,5 @@
 /* plugin: ringmaster-cuda.so's one symbol, devices, and the backend object. */
+#include "learner/backend/cuda/feed.h"
 #include "learner/backend/cuda/memory.h"
 #include "learner/backend/cuda/ops.h"
 #include "learner/backend/cuda/optimizer.h"
@@ -181,6 +182,7 @@ static struct rm_device_ops device_table(void)
     d.worlds = &rm_cuda_worlds;
     d.values = &rm_cuda_values;
     d.optimizer = &rm_cuda_optimizer;
+    d.feed = &rm_cuda_feed;
     return d;
 }
 

@@ -94,7 +94,8 @@ static struct rm_trainer *make(const struct rm_experiment *e, struct rm_backend 
              rm_algo_of(e->algorithm.name)->fixed_fractions ? rm_algo_quantiles(e) : 1},
         "policy",
         0,
-        false};
+        false,
+        NULL};
     if (rm_trainer_create(&t, &spec, &error))
         fail_msg("%s", error.text);
     return t;
@@ -456,7 +457,8 @@ static void a_network_of_another_algorithm_is_refused(void **state)
              rm_algo_of(e.algorithm.name)->fixed_fractions ? rm_algo_quantiles(&e) : 1},
         "policy",
         0,
-        false};
+        false,
+        NULL};
     assert_true(rm_trainer_create(&t, &spec, &error) < 0);
     assert_non_null(strstr(error.text, "cosine_embedding"));
     e = full(RM_ALGORITHM_DQN, BATCH);

@@ -1,0 +1,111 @@
+/* Batches out of the rows of replay (device_feed.h). */
+#include "learner/backend/cuda/feed.h"
+
+extern "C" {
+#include "actor/env.h"
+}
+
+#define THREADS 128u
+
+/* Element e of an observation. */
+static __device__ float number_of(uint32_t dtype, const uint8_t *obs, uint32_t e)
+{
+    switch (dtype) {
+    case RM_ENV_I8:
+        return (float)reinterpret_cast<const int8_t *>(obs)[e];
+    case RM_ENV_I16:
+        return (float)reinterpret_cast<const int16_t *>(obs)[e];
+    case RM_ENV_I32:
+        return (float)reinterpret_cast<const int32_t *>(obs)[e];
+    case RM_ENV_F32:
+        return reinterpret_cast<const float *>(obs)[e];
+    default:
+        return (float)obs[e];
+    }
+}
+
+static __device__ int32_t code_of(uint32_t dtype, const uint8_t *obs, uint32_t e)
+{
+    switch (dtype) {
+    case RM_ENV_I8:
+        return reinterpret_cast<const int8_t *>(obs)[e];
+    case RM_ENV_I16:
+        return reinterpret_cast<const int16_t *>(obs)[e];
+    case RM_ENV_I32:
+        return reinterpret_cast<const int32_t *>(obs)[e];
+    case RM_ENV_F32:
+        return 0;
+    default:
+        return obs[e];
+    }
+}
+
+/* Word w of a frame. */
+static __device__ uint32_t word_of(const struct rm_device_decode &d, const uint8_t *obs, uint32_t w)
+{
+    if (d.as_codes)
+        return (uint32_t)code_of(d.dtype, obs, w);
+    float x;
+    if (d.channels) {
+        const uint32_t code = obs[w % d.elements];
+        x = d.codebook[(size_t)(code < d.codes ? code : 0) * d.channels + w / d.elements];
+    } else {
+        x = number_of(d.dtype, obs, w);
+    }
+    return __float_as_uint(x);
+}
+
+/* A block for either stack of each sample: those of its first row, then those of its last. */
+static __global__ void gather_stacks(struct rm_device_gather g)
+{
+    const uint32_t sample = blockIdx.x >> 1, newest = blockIdx.x & 1;
+    const struct rm_device_pick pick = g.picks[sample];
+    const struct rm_device_source source = g.sources[pick.source];
+    const uint32_t words = g.decode.words;
+    uint32_t *out =
+        static_cast<uint32_t *>(newest ? g.next_obs : g.obs) + (size_t)sample * g.stack * words;
+    const size_t lane = (size_t)pick.lane * g.decode.obs_bytes;
+    const int64_t first = (newest ? (int64_t)pick.steps : 0) - (int64_t)(g.stack - 1);
+    for (uint32_t i = threadIdx.x; i < g.stack * words; i += blockDim.x) {
+        const int64_t offset = first + i / words;
+        const uint64_t row = (pick.row + (uint64_t)offset) & source.row_mask;
+        out[i] = offset < -(int64_t)pick.before
+                     ? 0
+                     : word_of(g.decode, source.rows + row * source.stride + lane, i % words);
+    }
+    if (newest && g.next_mask)
+        for (uint32_t a = threadIdx.x; a < g.decode.actions; a += blockDim.x)
+            g.next_mask[(size_t)sample * g.decode.actions + a] =
+                source.rows[((pick.row + pick.steps) & source.row_mask) * source.stride +
+                            source.mask_at + (size_t)pick.lane * g.decode.actions + a];
+}
+
+/* After all of the above: the claim that is read now says what may have been touched by then. */
+static __global__ void gather_weights(struct rm_device_gather g)
+{
+    RM_EACH(i, g.batch)
+    {
+        const struct rm_device_pick pick = g.picks[i];
+        const struct rm_device_source source = g.sources[pick.source];
+        const uint64_t oldest = pick.row - pick.before;
+        const bool whole = !source.claim || *source.claim - oldest <= source.row_mask + 1;
+        g.weight[i] = whole ? g.weight_in ? g.weight_in[i] : 1.0f : 0.0f;
+    }
+}
+
+static void gather(struct rm_backend *b, const struct rm_device_gather *g)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    RM_RUN(c, gather_stacks, 2 * g->batch, THREADS, *g);
+    if (g->weight)
+        RM_RUN(c, gather_weights, rm_cuda_blocks(c, g->batch, THREADS), THREADS, *g);
+}
+
+static struct rm_device_feed_ops table()
+{
+    struct rm_device_feed_ops t = {};
+    t.gather = gather;
+    return t;
+}
+
+const struct rm_device_feed_ops rm_cuda_feed = table();

@@ -1,0 +1,61 @@
+/* device_feed: batches made on a device from the rows of replay, which stand in its memory or in
+ * memory of the host that it can read: the host says which rows, the device takes their
+ * observations out, decodes them (learner/net/features.h) and stacks them.
+ *
+ * C and C++. Pointers are device memory, or registered host memory where said. */
+#ifndef RM_LEARNER_BACKEND_DEVICE_FEED_H
+#define RM_LEARNER_BACKEND_DEVICE_FEED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rm_backend;
+
+/* The rows of one ring: row r stands at rows + (r & row_mask) * stride. */
+struct rm_device_source {
+    const uint8_t *rows;            /* observations of row 0's lanes, obs_bytes each */
+    uint64_t stride, row_mask;      /* bytes; rows - 1 */
+    uint64_t mask_at;               /* from a row's observations to its masks; 0: none */
+    const volatile uint64_t *claim; /* registered: rows below this may have been touched by the
+                                       writer, who has (row_mask + 1) of them; NULL: nobody
+                                       writes meanwhile */
+};
+
+/* One transition: m = steps rows after `row`, and as many rows before it as a stack may have. */
+struct rm_device_pick {
+    uint64_t row;
+    uint32_t source, lane;
+    uint32_t before, steps;
+};
+
+/* enum rm_env_dtype of actor/env.h. */
+struct rm_device_decode {
+    uint32_t dtype;
+    uint32_t elements, obs_bytes; /* of one observation */
+    uint32_t words;               /* of a frame: elements, or times channels */
+    uint32_t codes, channels;     /* CODE8, where it is decoded; else 0 */
+    uint32_t actions;
+    uint32_t as_codes; /* words are int32 codes, not floats */
+    const float *codebook;
+};
+
+struct rm_device_gather {
+    const struct rm_device_source *sources;
+    struct rm_device_decode decode;
+    uint32_t stack, batch;
+    uint32_t checked; /* sources have a claim: weights are to be made */
+    const struct rm_device_pick *picks; /* (batch) */
+    const float *weight_in;             /* (batch), NULL: all 1 */
+    /* Made: */
+    void *obs, *next_obs; /* (batch, stack * words) of 4 bytes */
+    uint8_t *next_mask;   /* (batch, actions), NULL: none */
+    float *weight; /* (batch): weight_in, and 0 for rows that were overwritten while they were
+                      read; NULL: nobody asks */
+};
+
+struct rm_device_feed_ops {
+    void (*gather)(struct rm_backend *b, const struct rm_device_gather *gather);
+};
+
+#endif

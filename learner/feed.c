@@ -174,7 +174,10 @@ static struct measured measure(struct rm_feed *f)
     const struct rm_device_decode *d = &f->gather.decode;
     const size_t batch = (size_t)f->spec.batch * f->spec.stack * d->words * 2 * sizeof(float);
     const double rows = f->spec.steps_per_update * d->obs_bytes;
-    struct measured m = {.staged = rm_feed_time_copy(f, batch), .resident = -1, .registered = -1};
+    const double host = rm_feed_time_host(f), across = rm_feed_time_copy(f, batch);
+    struct measured m = {.staged = host + across, .resident = -1, .registered = -1};
+    if (host < 0 || across < 0)
+        m.staged = -1;
     if (!rm_feed_register(f, NULL))
         m.registered = rm_feed_time_gather(f);
     rm_feed_leave(f);

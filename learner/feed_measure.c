@@ -1,5 +1,6 @@
 /* What a batch takes: the median of a few, after one that is not counted. */
 #include "learner/feed_private.h"
+#include "learner/net/features.h"
 #include "shm/base/clock.h"
 
 #include <stdlib.h>
@@ -96,5 +97,39 @@ double rm_feed_time_gather(struct rm_feed *f)
         if (device[i])
             b->ops->release(b, device[i]);
     free(host);
+    return seconds;
+}
+
+struct host_batch {
+    const struct rm_feed *feed;
+    const uint8_t **frames; /* (stack) */
+    void *out;              /* (stack * words) */
+};
+
+/* As many stacks as a batch has, two of each sample. */
+static void run_host(struct rm_backend *b, void *self)
+{
+    const struct host_batch *h = self;
+    const struct rm_feed_spec *spec = &h->feed->spec;
+    (void)b;
+    for (uint32_t i = 0; i < 2 * spec->batch; i++) {
+        const struct rm_ring *ring = h->feed->sources[i % spec->source_count].ring;
+        const uint64_t row = (uint64_t)i * 2654435761u % ring->spec.rows;
+        for (uint32_t k = 0; k < spec->stack; k++)
+            h->frames[k] = rm_ring_row(ring, row + k).obs;
+        rm_features_take_stack(spec->agent, spec->codes, h->frames, spec->stack, h->out);
+    }
+}
+
+double rm_feed_time_host(struct rm_feed *f)
+{
+    struct host_batch h = {
+        .feed = f,
+        .frames = calloc(f->spec.stack, sizeof *h.frames),
+        .out = calloc((size_t)f->spec.stack * f->gather.decode.words, sizeof(float)),
+    };
+    const double seconds = h.frames && h.out ? time_of(f->spec.backend, run_host, &h) : -1;
+    free(h.frames);
+    free(h.out);
     return seconds;
 }

@@ -40,6 +40,7 @@ void rm_feed_leave(struct rm_feed *feed);
 /* feed_measure.c: seconds that a batch takes to be made on the device as things stand, and by a
  * copy from the host. Negative where there is no memory to measure with. */
 double rm_feed_time_gather(struct rm_feed *feed);
+double rm_feed_time_host(struct rm_feed *feed); /* made by the host, not copied */
 double rm_feed_time_copy(struct rm_feed *feed, size_t bytes);
 
 #endif

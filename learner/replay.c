@@ -1,13 +1,8 @@
 /* Learning from replay: batches drawn from the policy's rings, an update each, published by
  * interval. */
 #include "config/config.h"
-#include "config/traits.h"
-#include "learner/algo/trainer.h"
 #include "learner/counting.h"
-#include "learner/feed.h"
-#include "learner/method.h"
-#include "learner/pace.h"
-#include "learner/sampler.h"
+#include "learner/replay_private.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 
@@ -19,38 +14,14 @@
 /* Updates between reports where these are late; fewer where weights are published more often. */
 #define REPORT 16u
 
-struct replay {
-    struct rm_method method; /* first */
-    struct rm_session *session;
-    uint32_t policy;
-    const struct rm_experiment *experiment;
-    const struct rm_policy_plan *plan;
-    struct rm_board_policy *counters;
-    const struct rm_env_agent *agent;
-    struct rm_publisher *publisher;
-    struct rm_phase_clock *clock;
-
-    struct rm_trainer *trainer;
-    struct rm_guard *guard;
-    struct rm_sampler *sampler;
-    struct rm_feed *feed; /* NULL: batches are made on the host */
-    struct rm_pace pace;
-
-    bool late;            /* the trainer's results are */
-    uint64_t updates;     /* made, predecessors' included; late: as far as told */
-    uint64_t torn_before; /* counts already on the board */
-    uint64_t age_sum_before, age_count_before;
-    uint64_t blocked_since_ns; /* when the limiter held it up; 0 = it does not */
-};
-
-static struct replay *of(struct rm_method *method)
+static struct rm_replay *of(struct rm_method *method)
 {
-    return (struct replay *)method;
+    return (struct rm_replay *)method;
 }
 
-static const struct replay *of_const(const struct rm_method *method)
+static const struct rm_replay *of_const(const struct rm_method *method)
 {
-    return (const struct replay *)method;
+    return (const struct rm_replay *)method;
 }
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -58,102 +29,7 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Actors stop when they are min_fill and the slack ahead: then a sequence must be there. */
-static int check_fill(const struct replay *r, struct rm_error *error)
-{
-    const struct rm_experiment *e = r->experiment;
-    const uint32_t lanes = r->plan->agents * e->actor.worlds;
-    const uint64_t least = (uint64_t)rm_sampler_least_rows(r->sampler) * lanes;
-    if (e->sample.min_fill >= least)
-        return 0;
-    return rm_fail(error, -EINVAL,
-                   "sample.min_fill: %" PRIu64 " steps of %u lanes hold no whole sequence (rows of "
-                   "sample.sequence and sample.n_step); at least %" PRIu64,
-                   e->sample.min_fill, lanes, least);
-}
-
-static struct rm_sampler_source *make_sources(const struct replay *r, struct rm_error *error)
-{
-    const uint32_t actors = r->session->objects.actors;
-    struct rm_sampler_source *sources = calloc(actors, sizeof *sources);
-    if (!sources)
-        rm_fail(error, -ENOMEM, "no memory for %u rings", actors);
-    for (uint32_t a = 0; sources && a < actors; a++) {
-        sources[a].ring = rm_session_ring(r->session, a, r->policy);
-        rm_session_worlds(r->experiment, a, &sources[a].first_world, &sources[a].worlds);
-    }
-    return sources;
-}
-
-/* Why batches have to be made on the host. */
-static const char *staged_because(const struct rm_experiment *e)
-{
-    if (e->algorithm.form != RM_FORM_PAPER)
-        return "algorithm.form sorrel-* has stacks that run over ends of episodes";
-    if (e->network.normalize_observations)
-        return "network.normalize_observations: the moments are made on the host";
-    return NULL;
-}
-
-static int open_feed(struct replay *r, struct rm_backend *backend,
-                     const struct rm_sampler_source *sources, struct rm_error *error)
-{
-    const struct rm_experiment *e = r->experiment;
-    const double rate = e->limiter.updates_per_step;
-    const struct rm_feed_spec spec = {
-        .backend = backend,
-        .sources = sources,
-        .source_count = r->session->objects.actors,
-        .agent = r->agent,
-        .codes = rm_network_takes_codes(&e->network),
-        .batch = e->sample.batch,
-        .stack = e->sample.frame_stack,
-        .steps_per_update = rate > 0 ? 1 / rate : 1,
-        .kind = e->learner.feed,
-        .cannot = staged_because(e),
-        .name = r->plan->name,
-    };
-    return backend->device ? rm_feed_create(&r->feed, &spec, error) : 0;
-}
-
-static int open_sampler(struct replay *r, struct rm_backend *backend, struct rm_error *error)
-{
-    const struct rm_experiment *e = r->experiment;
-    const uint32_t actors = r->session->objects.actors;
-    const bool sequences = rm_algorithm_traits(e->algorithm.name)->sequences;
-    struct rm_sampler_source *sources = make_sources(r, error);
-    if (!sources)
-        return -ENOMEM;
-    const struct rm_sampler_spec spec = {
-        .sources = sources,
-        .source_count = actors,
-        .agents = r->plan->agents,
-        .agent = r->agent,
-        .codes = rm_network_takes_codes(&e->network),
-        .batch = e->sample.batch,
-        .n_step = e->sample.n_step,
-        .frame_stack = e->sample.frame_stack,
-        .gamma = e->sample.gamma,
-        .capacity = e->ring.capacity,
-        .form = e->algorithm.form,
-        .seed = e->seed,
-        .policy = r->policy,
-        .priorities = r->session->priorities ? &r->session->priorities[r->policy] : NULL,
-        .alpha = e->priority.alpha,
-        .epsilon = e->priority.epsilon,
-        .sequence.trace = sequences ? e->sample.sequence : 0,
-        .sequence.burn_in = e->sample.burn_in,
-        .sequence.period = e->sample.period,
-        .sequence.state_floats = r->plan->state_floats,
-    };
-    int rc = rm_sampler_create(&r->sampler, &spec, error);
-    if (!rc)
-        rc = open_feed(r, backend, sources, error);
-    free(sources);
-    return rc || !sequences ? rc : check_fill(r, error);
-}
-
-static void count_samples(struct replay *r)
+static void count_samples(struct rm_replay *r)
 {
     const struct rm_sampler_counts now = rm_sampler_counts(r->sampler);
     struct rm_board_policy *c = r->counters;
@@ -167,7 +43,7 @@ static void count_samples(struct replay *r)
     r->age_count_before = now.age_count;
 }
 
-static int count_update(struct replay *r, const struct rm_trainer_result *result,
+static int count_update(struct rm_replay *r, const struct rm_trainer_result *result,
                         struct rm_error *error)
 {
     struct rm_board_policy *c = r->counters;
@@ -188,7 +64,7 @@ static int count_update(struct replay *r, const struct rm_trainer_result *result
 
 /* Of the run's steps, how many were taken when the batch was drawn; in rounds by the end of the
  * round before. */
-static double progress(const struct replay *r)
+static double progress(const struct rm_replay *r)
 {
     const uint64_t all = r->experiment->run.steps * r->plan->agents;
     const uint64_t taken = r->pace.rounds ? r->pace.inserted : RM_PEEK(&r->counters->env_steps);
@@ -196,7 +72,7 @@ static double progress(const struct replay *r)
 }
 
 /* Exponent of the importance weights: linear over priority.beta_span updates, or over the run. */
-static double beta(const struct replay *r)
+static double beta(const struct rm_replay *r)
 {
     const struct rm_experiment *e = r->experiment;
     const uint64_t span = e->priority.beta_span;
@@ -206,91 +82,27 @@ static double beta(const struct replay *r)
     return e->priority.beta_start + part * (e->priority.beta_end - e->priority.beta_start);
 }
 
-static void learned(struct replay *r, const struct rm_batch *batch)
+void rm_replay_learned(struct rm_replay *r, const struct rm_batch *batch)
 {
     rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
     rm_sampler_learned(r->sampler, batch);
     RM_POKE(&r->counters->priority_max, rm_sampler_largest(r->sampler));
 }
 
-/* --- results that are told late (trainer.h) -------------------------------------------------- */
-
-/* Too many skipped in a row: what is under way is of the same parameters, and is waited for, so
- * that nothing of it follows the way back. */
-static void await_rest(struct replay *r, struct rm_trainer_report *report)
-{
-    struct rm_trainer_report rest;
-    if (report->skipped_in_row < r->experiment->debug.finite_patience ||
-        !rm_trainer_report(r->trainer, true, &rest))
-        return;
-    rest.made += report->made;
-    rest.skipped += report->skipped;
-    if (rest.made == report->made)
-        rest.mean = report->mean;
-    *report = rest;
-}
-
-static int count_report(struct replay *r, struct rm_trainer_report *report, struct rm_error *error)
-{
-    struct rm_board_policy *c = r->counters;
-    await_rest(r, report);
-    const struct rm_counted_update mean = {.loss = report->mean.loss,
-                                           .grad_norm = report->mean.grad_norm,
-                                           .learning_rate = report->mean.learning_rate};
-    struct rm_guard_report judged = {
-        .made = report->made,
-        .skipped = report->skipped,
-        .skipped_in_row = report->skipped_in_row,
-        .through = report->through,
-        .launched = r->pace.attempts,
-        .loss = report->last_loss,
-        .grad_norm = report->last_grad_norm,
-    };
-    const int verdict = rm_count_late(c, r->guard, &r->updates, &mean, &judged, error);
-    if (verdict == RM_GUARD_BACK)
-        rm_trainer_restored(r->trainer);
-    if (report->made)
-        RM_POKE(&c->q_mean, report->mean.q_mean);
-    return verdict < 0 ? verdict : 0;
-}
-
-/* Hears what has been told; with `wait`, of everything that was begun. */
-static int hear(struct replay *r, bool wait, struct rm_error *error)
-{
-    struct rm_trainer_report report;
-    struct rm_batch *batch;
-    int rc = 0;
-    if (!r->late)
-        return 0;
-    if (rm_trainer_report(r->trainer, wait, &report))
-        rc = count_report(r, &report, error);
-    while ((batch = rm_trainer_learned(r->trainer)))
-        learned(r, batch);
-    return rc;
-}
-
-/* Before it rests, publishes at once or is saved: nothing is under way any more. */
-static int settle(struct replay *r, struct rm_error *error)
-{
-    const int rc = hear(r, true, error);
-    rm_publisher_end(r->publisher);
-    return rc;
-}
-
 /* --- updates --------------------------------------------------------------------------------- */
 
-static struct rm_batch *next_batch(struct replay *r, int *rc, struct rm_error *error)
+static struct rm_batch *next_batch(struct rm_replay *r, int *rc, struct rm_error *error)
 {
     if (!r->late)
         return rm_sampler_batch(r->sampler);
     rm_phase_enter(r->clock, RM_PHASE_FORWARD);
     struct rm_batch *batch = rm_trainer_batch(r->trainer);
-    *rc = hear(r, false, error);
+    *rc = rm_replay_hear(r, false, error);
     return batch;
 }
 
 /* One update. Returns false when no batch could be drawn. */
-static bool update(struct replay *r, int *rc, struct rm_error *error)
+static bool update(struct rm_replay *r, int *rc, struct rm_error *error)
 {
     struct rm_batch *batch = next_batch(r, rc, error);
     if (*rc)
@@ -311,12 +123,12 @@ static bool update(struct replay *r, int *rc, struct rm_error *error)
     if (result.late)
         return true;
     if (!result.skipped)
-        learned(r, batch);
+        rm_replay_learned(r, batch);
     *rc = count_update(r, &result, error);
     return true;
 }
 
-static int open_guard(struct replay *r, struct rm_backend *backend, struct rm_error *error)
+static int open_guard(struct rm_replay *r, struct rm_backend *backend, struct rm_error *error)
 {
     int rc = rm_guard_create(&r->guard, r->experiment, backend, r->counters, r->plan->name, error);
     if (rc)
@@ -327,7 +139,7 @@ static int open_guard(struct replay *r, struct rm_backend *backend, struct rm_er
 
 static void replay_destroy(struct rm_method *method)
 {
-    struct replay *r = of(method);
+    struct rm_replay *r = of(method);
     if (!r)
         return;
     rm_guard_destroy(r->guard);
@@ -340,7 +152,7 @@ static void replay_destroy(struct rm_method *method)
 static int replay_create(struct rm_method **method, const struct rm_method_spec *spec,
                          struct rm_error *error)
 {
-    struct replay *r = calloc(1, sizeof *r);
+    struct rm_replay *r = calloc(1, sizeof *r);
     if (!r)
         return rm_fail(error, -ENOMEM, "no memory for a learner");
     r->method.ops = &rm_replay_method;
@@ -369,7 +181,7 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
                      "of one choice, ppo, appo and vtrace take more",
                      r->plan->name, r->plan->action_words);
     if (!rc)
-        rc = open_sampler(r, spec->backend, error);
+        rc = rm_replay_open_sampler(r, spec->backend, error);
     if (r->feed)
         trainer.gather = rm_feed_gather(r->feed);
     if (!rc)
@@ -391,14 +203,14 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
 
 static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struct rm_error *error)
 {
-    struct replay *r = of(method);
+    struct rm_replay *r = of(method);
     const float *params = rm_trainer_params(r->trainer);
     int rc = 0;
     enum rm_turn turn = rm_pace_next(&r->pace);
     if (turn == RM_TURN_UPDATE && !update(r, &rc, error))
         turn = rm_pace_too_few(&r->pace);
     if (!rc && turn != RM_TURN_UPDATE)
-        rc = settle(r, error);
+        rc = rm_replay_settle(r, error);
     rm_count_waiting(r->counters, &r->blocked_since_ns, turn == RM_TURN_WAIT && !r->pace.rounds);
     *did = RM_METHOD_WORKED;
     switch (turn) {
@@ -429,7 +241,7 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
 
 static void replay_settings(struct rm_method *method, const struct rm_board_run *run)
 {
-    struct replay *r = of(method);
+    struct rm_replay *r = of(method);
     const struct rm_trainer_settings settings = {
         .learning_rate = RM_PEEK(&run->settings[RM_HOT_LEARNING_RATE]),
         .grad_clip = RM_PEEK(&run->settings[RM_HOT_GRAD_CLIP]),
@@ -464,9 +276,9 @@ static void replay_load(struct rm_method *method, const float *params)
 
 static void replay_state(struct rm_method *method, struct rm_state *s)
 {
-    struct replay *r = of(method);
+    struct rm_replay *r = of(method);
     struct rm_error error = {""};
-    if (!rm_state_loading(s) && settle(r, &error))
+    if (!rm_state_loading(s) && rm_replay_settle(r, &error))
         fprintf(stderr, "learner of %s: %s\n", r->plan->name, error.text);
     RM_STATE(s, "updates", r->updates);
     if (rm_state_loading(s)) { /* the board may have been saved before they were told */

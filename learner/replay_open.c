@@ -1,0 +1,103 @@
+/* What batches come from: the policy's rings, the sampler that draws from them, and how what it
+ * drew gets to a device. */
+#include "config/traits.h"
+#include "learner/replay_private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Actors stop when they are min_fill and the slack ahead: then a sequence must be there. */
+static int check_fill(const struct rm_replay *r, struct rm_error *error)
+{
+    const struct rm_experiment *e = r->experiment;
+    const uint32_t lanes = r->plan->agents * e->actor.worlds;
+    const uint64_t least = (uint64_t)rm_sampler_least_rows(r->sampler) * lanes;
+    if (e->sample.min_fill >= least)
+        return 0;
+    return rm_fail(error, -EINVAL,
+                   "sample.min_fill: %" PRIu64 " steps of %u lanes hold no whole sequence (rows of "
+                   "sample.sequence and sample.n_step); at least %" PRIu64,
+                   e->sample.min_fill, lanes, least);
+}
+
+static struct rm_sampler_source *make_sources(const struct rm_replay *r, struct rm_error *error)
+{
+    const uint32_t actors = r->session->objects.actors;
+    struct rm_sampler_source *sources = calloc(actors, sizeof *sources);
+    if (!sources)
+        rm_fail(error, -ENOMEM, "no memory for %u rings", actors);
+    for (uint32_t a = 0; sources && a < actors; a++) {
+        sources[a].ring = rm_session_ring(r->session, a, r->policy);
+        rm_session_worlds(r->experiment, a, &sources[a].first_world, &sources[a].worlds);
+    }
+    return sources;
+}
+
+/* Why batches have to be made on the host. */
+static const char *staged_because(const struct rm_experiment *e)
+{
+    if (e->algorithm.form != RM_FORM_PAPER)
+        return "algorithm.form sorrel-* has stacks that run over ends of episodes";
+    if (e->network.normalize_observations)
+        return "network.normalize_observations: the moments are made on the host";
+    return NULL;
+}
+
+static int open_feed(struct rm_replay *r, struct rm_backend *backend,
+                     const struct rm_sampler_source *sources, struct rm_error *error)
+{
+    const struct rm_experiment *e = r->experiment;
+    const double rate = e->limiter.updates_per_step;
+    const struct rm_feed_spec spec = {
+        .backend = backend,
+        .sources = sources,
+        .source_count = r->session->objects.actors,
+        .agent = r->agent,
+        .codes = rm_network_takes_codes(&e->network),
+        .batch = e->sample.batch,
+        .stack = e->sample.frame_stack,
+        .steps_per_update = rate > 0 ? 1 / rate : 1,
+        .kind = e->learner.feed,
+        .cannot = staged_because(e),
+        .name = r->plan->name,
+    };
+    return backend->device ? rm_feed_create(&r->feed, &spec, error) : 0;
+}
+
+int rm_replay_open_sampler(struct rm_replay *r, struct rm_backend *backend, struct rm_error *error)
+{
+    const struct rm_experiment *e = r->experiment;
+    const uint32_t actors = r->session->objects.actors;
+    const bool sequences = rm_algorithm_traits(e->algorithm.name)->sequences;
+    struct rm_sampler_source *sources = make_sources(r, error);
+    if (!sources)
+        return -ENOMEM;
+    const struct rm_sampler_spec spec = {
+        .sources = sources,
+        .source_count = actors,
+        .agents = r->plan->agents,
+        .agent = r->agent,
+        .codes = rm_network_takes_codes(&e->network),
+        .batch = e->sample.batch,
+        .n_step = e->sample.n_step,
+        .frame_stack = e->sample.frame_stack,
+        .gamma = e->sample.gamma,
+        .capacity = e->ring.capacity,
+        .form = e->algorithm.form,
+        .seed = e->seed,
+        .policy = r->policy,
+        .priorities = r->session->priorities ? &r->session->priorities[r->policy] : NULL,
+        .alpha = e->priority.alpha,
+        .epsilon = e->priority.epsilon,
+        .sequence.trace = sequences ? e->sample.sequence : 0,
+        .sequence.burn_in = e->sample.burn_in,
+        .sequence.period = e->sample.period,
+        .sequence.state_floats = r->plan->state_floats,
+    };
+    int rc = rm_sampler_create(&r->sampler, &spec, error);
+    if (!rc)
+        rc = open_feed(r, backend, sources, error);
+    free(sources);
+    return rc || !sequences ? rc : check_fill(r, error);
+}

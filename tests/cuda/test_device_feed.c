@@ -1,0 +1,302 @@
+/* Batches made on a device of the rows of replay: every kind of observation, stacks, masks and rows
+ * that were overwritten, against what the host makes; and runs that are fed in every way. */
+#include "actor/env.h"
+#include "learner/backend/device_feed.h"
+#include "learner/net/features.h"
+#include "shm/base/rng.h"
+#include "tests/support/emulated.h"
+#include "tests/support/replay_run.h"
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 8, LANES = 3, ELEMENTS = 10, ACTIONS = 3, BATCH = 40, STACK = 3, SOURCES = 2 };
+
+static struct rm_backend *device;
+
+static int open_device(void **state)
+{
+    (void)state;
+    device = rm_test_device_open();
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    rm_backend_destroy(device);
+    return 0;
+}
+
+/* Rows as they stand in a ring: observations, then masks. */
+struct rows {
+    uint8_t *bytes, *on_device;
+    size_t stride, mask_at;
+};
+
+struct bench {
+    struct rm_env_agent agent;
+    struct rows rows[SOURCES];
+    struct rm_device_pick picks[BATCH];
+    float weight[BATCH];
+    struct rm_rng rng;
+};
+
+static void *on_device(const void *from, size_t bytes)
+{
+    const size_t words = (bytes + 3) / 4;
+    float *padded = calloc(words, sizeof *padded);
+    void *to = device->device->alloc(device, words * 4, NULL);
+    assert_true(padded && to);
+    if (from)
+        memcpy(padded, from, bytes);
+    device->ops->upload(device, to, padded, words);
+    free(padded);
+    return to;
+}
+
+static void make_rows(struct bench *b, struct rows *r)
+{
+    const size_t obs = rm_features_bytes(&b->agent) * LANES;
+    r->mask_at = (obs + 63) / 64 * 64;
+    r->stride = r->mask_at + 64;
+    r->bytes = calloc(ROWS, r->stride);
+    assert_non_null(r->bytes);
+    for (size_t i = 0; i < ROWS * r->stride; i++)
+        r->bytes[i] = (uint8_t)rm_rng_below(&b->rng, 256);
+    if (b->agent.dtype == RM_ENV_F32) /* numbers, not any bits */
+        for (size_t row = 0; row < ROWS; row++)
+            for (size_t i = 0; i < (size_t)LANES * ELEMENTS; i++) {
+                const float x = rm_rng_float(&b->rng);
+                memcpy(r->bytes + row * r->stride + i * sizeof x, &x, sizeof x);
+            }
+    r->on_device = on_device(r->bytes, ROWS * r->stride);
+}
+
+/* Rows just below a wrap of indices. */
+static void draw_picks(struct bench *b)
+{
+    for (uint32_t i = 0; i < BATCH; i++) {
+        b->picks[i] = (struct rm_device_pick){
+            .row = UINT64_MAX - 5 + rm_rng_below(&b->rng, 8),
+            .source = rm_rng_below(&b->rng, SOURCES),
+            .lane = rm_rng_below(&b->rng, LANES),
+            .before = rm_rng_below(&b->rng, STACK),
+            .steps = 1 + rm_rng_below(&b->rng, 3),
+        };
+        b->weight[i] = 0.5f + rm_rng_float(&b->rng);
+    }
+}
+
+static void set_up(struct bench *b, uint32_t dtype)
+{
+    static const float book[4 * 2] = {1, 2, 3, 4, 5, 6, 7, 8};
+    memset(b, 0, sizeof *b);
+    b->rng = rm_rng_at(8, RM_STREAM_TEST, dtype, 0);
+    b->agent = (struct rm_env_agent){
+        .dtype = dtype, .dims = 1, .shape = {ELEMENTS}, .actions = ACTIONS, .has_mask = 1};
+    if (dtype == RM_ENV_CODE8) {
+        b->agent.codes = 4;
+        b->agent.channels = 2;
+        b->agent.codebook = book;
+    }
+    for (int i = 0; i < SOURCES; i++)
+        make_rows(b, &b->rows[i]);
+    draw_picks(b);
+}
+
+static void tear_down(struct bench *b)
+{
+    for (int i = 0; i < SOURCES; i++) {
+        free(b->rows[i].bytes);
+        device->ops->release(device, (float *)(void *)b->rows[i].on_device);
+    }
+}
+
+static const uint8_t *row_at(const struct bench *b, const struct rm_device_pick *p, int64_t offset)
+{
+    const struct rows *r = &b->rows[p->source];
+    return r->bytes + ((p->row + (uint64_t)offset) & (ROWS - 1)) * r->stride;
+}
+
+/* The host's stack whose newest frame is `newest` rows after the pick's. */
+static void stack(const struct bench *b, const struct rm_device_pick *p, uint32_t newest,
+                  bool codes, float *out)
+{
+    const uint8_t *frames[STACK];
+    for (int64_t i = 0; i < STACK; i++) {
+        const int64_t offset = (int64_t)newest - (STACK - 1) + i;
+        frames[i] = offset < -(int64_t)p->before
+                        ? NULL
+                        : row_at(b, p, offset) + p->lane * rm_features_bytes(&b->agent);
+    }
+    rm_features_take_stack(&b->agent, codes, frames, STACK, out);
+}
+
+struct made {
+    float *obs, *next_obs;
+    uint8_t next_mask[(BATCH * ACTIONS + 3) / 4 * 4];
+    float weight[BATCH];
+};
+
+static struct made gather(struct bench *b, bool codes, const uint64_t *claim)
+{
+    const bool book = b->agent.dtype == RM_ENV_CODE8 && !codes;
+    const uint32_t words = rm_features_words(&b->agent, codes);
+    const size_t floats = (size_t)BATCH * STACK * words;
+    struct rm_device_source sources[SOURCES];
+    for (int i = 0; i < SOURCES; i++)
+        sources[i] = (struct rm_device_source){.rows = b->rows[i].on_device,
+                                               .stride = b->rows[i].stride,
+                                               .row_mask = ROWS - 1,
+                                               .mask_at = b->rows[i].mask_at,
+                                               .claim = i ? claim : NULL};
+    void *buffers[] = {on_device(sources, sizeof sources),
+                       on_device(b->picks, sizeof b->picks),
+                       on_device(b->weight, sizeof b->weight),
+                       on_device(NULL, floats * 4),
+                       on_device(NULL, floats * 4),
+                       on_device(NULL, BATCH * ACTIONS),
+                       on_device(NULL, BATCH * 4),
+                       on_device(b->agent.codebook, book ? 8 * sizeof(float) : 0)};
+    const struct rm_device_gather g = {
+        .sources = buffers[0],
+        .decode = {.dtype = b->agent.dtype,
+                   .elements = ELEMENTS,
+                   .obs_bytes = (uint32_t)rm_features_bytes(&b->agent),
+                   .words = words,
+                   .codes = book ? b->agent.codes : 0,
+                   .channels = book ? b->agent.channels : 0,
+                   .actions = ACTIONS,
+                   .as_codes = codes,
+                   .codebook = buffers[7]},
+        .stack = STACK,
+        .batch = BATCH,
+        .picks = buffers[1],
+        .weight_in = buffers[2],
+        .obs = buffers[3],
+        .next_obs = buffers[4],
+        .next_mask = buffers[5],
+        .weight = buffers[6],
+    };
+    struct made m = {.obs = calloc(floats, 4), .next_obs = calloc(floats, 4)};
+    assert_true(m.obs && m.next_obs);
+    device->device->feed->gather(device, &g);
+    device->ops->download(device, m.obs, buffers[3], floats);
+    device->ops->download(device, m.next_obs, buffers[4], floats);
+    device->ops->download(device, (float *)(void *)m.next_mask, buffers[5],
+                          (BATCH * ACTIONS + 3) / 4);
+    device->ops->download(device, m.weight, buffers[6], BATCH);
+    rm_test_device_fine(device);
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        device->ops->release(device, buffers[i]);
+    return m;
+}
+
+static void check(struct bench *b, bool codes)
+{
+    const uint32_t words = rm_features_words(&b->agent, codes);
+    const size_t row = (size_t)STACK * words;
+    float *expected = calloc(row, sizeof *expected);
+    struct made m = gather(b, codes, NULL);
+    assert_non_null(expected);
+    for (uint32_t i = 0; i < BATCH; i++) {
+        const struct rm_device_pick *p = &b->picks[i];
+        stack(b, p, 0, codes, expected);
+        assert_memory_equal(m.obs + i * row, expected, row * sizeof *expected);
+        stack(b, p, p->steps, codes, expected);
+        assert_memory_equal(m.next_obs + i * row, expected, row * sizeof *expected);
+        assert_memory_equal(m.next_mask + (size_t)i * ACTIONS,
+                            row_at(b, p, p->steps) + b->rows[0].mask_at + p->lane * ACTIONS,
+                            ACTIONS);
+        assert_true(m.weight[i] == b->weight[i]);
+    }
+    free(expected);
+    free(m.obs);
+    free(m.next_obs);
+}
+
+static void batches_are_the_hosts(void **state)
+{
+    (void)state;
+    for (uint32_t dtype = RM_ENV_U8; dtype <= RM_ENV_CODE8; dtype++) {
+        struct bench b;
+        set_up(&b, dtype);
+        check(&b, false);
+        check(&b, true);
+        tear_down(&b);
+    }
+}
+
+/* The writer has claimed a row: what it takes the place of, and older, counts no more. */
+static void rows_that_were_overwritten_count_nothing(void **state)
+{
+    struct bench b;
+    uint32_t gone = 0;
+    (void)state;
+    set_up(&b, RM_ENV_U8);
+    const uint64_t claimed = UINT64_MAX - 5 + 3 + ROWS;
+    uint64_t *claim = on_device(&claimed, sizeof claimed);
+    struct made m = gather(&b, false, claim);
+    for (uint32_t i = 0; i < BATCH; i++) {
+        const struct rm_device_pick *p = &b.picks[i];
+        const bool whole = p->source == 0 || claimed - (p->row - p->before) <= ROWS;
+        assert_true(m.weight[i] == (whole ? b.weight[i] : 0.0f));
+        gone += !whole;
+    }
+    assert_true(gone > 0 && gone < BATCH);
+    device->ops->release(device, (float *)(void *)claim);
+    free(m.obs);
+    free(m.next_obs);
+    tear_down(&b);
+}
+
+/* --- whole runs ------------------------------------------------------------------------------ */
+
+/* The policy that a run in lockstep ends with, fed so. */
+static char *policy_of(const char *feed, const char *more, size_t *bytes)
+{
+    struct rm_replay_run run;
+    char json[512];
+    snprintf(json, sizeof json,
+             RM_REPLAY_LOCKSTEP ", \"learner\": {\"device\": \"cuda:0\", \"feed\": \"%s\"}, "
+                                "\"actor\": {\"count\": 2, \"worlds\": 3}%s",
+             feed, more);
+    rm_replay_run_start(&run, RM_REPLAY_DQN, "sequential", json);
+    rm_replay_run_to_its_end(&run);
+    char *tensors = rm_replay_run_tensors(&run, bytes);
+    rm_replay_run_stop(&run);
+    return tensors;
+}
+
+static void every_feed_trains_the_same_policy(void **state)
+{
+    static const char *const feeds[] = {"staged", "resident", "registered", "auto"};
+    static const char *const more[] = {"", ", \"priority\": {\"kind\": \"proportional\"}"};
+    (void)state;
+    rm_test_device_use();
+    for (size_t k = 0; k < 2; k++) {
+        size_t bytes, first_bytes;
+        char *first = policy_of(feeds[0], more[k], &first_bytes);
+        for (size_t i = 1; i < 4; i++) {
+            char *other = policy_of(feeds[i], more[k], &bytes);
+            assert_int_equal(bytes, first_bytes);
+            assert_memory_equal(other, first, bytes);
+            free(other);
+        }
+        free(first);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(batches_are_the_hosts, open_device, close_device),
+        cmocka_unit_test_setup_teardown(rows_that_were_overwritten_count_nothing, open_device,
+                                        close_device),
+        cmocka_unit_test(every_feed_trains_the_same_policy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -58,6 +58,8 @@ void rm_replay_run_stop(struct rm_replay_run *r)
 void rm_replay_run_to_its_end(struct rm_replay_run *r)
 {
     struct rm_error error = {""};
+    for (uint32_t i = 0; i <= r->actors; i++)
+        r->duty[i].lingers = false; /* there is no daemon for whose checkpoint they would stay */
     if (rm_duty_run_in_turn(r->duty, r->actors + 1, &error) != RM_EXIT_OK)
         fail_msg("%s", error.text);
 }

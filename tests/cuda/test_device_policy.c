@@ -86,7 +86,7 @@ static struct rm_rollout_rows draw_rollout(uint32_t steps, uint32_t lanes)
         discount[i] = valid[i] > 0 && rm_rng_below(&rng, 9) > 0 ? 0.97f : 0;
         ratio[i] = expf(logp_now[i] - logp_then[i]);
         sample[samples] = i;
-        samples += valid[i] > 0 && i < steps * lanes;
+        samples += i < steps * lanes && valid[i] > 0;
     }
     return (struct rm_rollout_rows){steps, lanes, reward, value, discount, valid};
 }

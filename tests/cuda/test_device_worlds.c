@@ -487,22 +487,19 @@ static void damaged_states_are_refused(void **state)
 static void order_of_threads_changes_nothing(void **state)
 {
     static const char *const orders[] = {"forward", "reverse", "random:5"};
-    struct run first, now;
+    struct run runs[sizeof orders / sizeof *orders];
     (void)state;
     open_session("goodhart", "\"max_steps\": 12", 9, 20);
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-        struct run *r = i ? &now : &first;
         rm_test_emulated_order(orders[i]);
-        open_run(r);
-        make_and_learn(r);
-        make_and_learn(r);
-        if (!i)
-            continue;
-        same_states(&first, r);
-        close_run(r);
+        open_run(&runs[i]);
+        make_and_learn(&runs[i]);
+        make_and_learn(&runs[i]);
+        same_states(&runs[0], &runs[i]);
     }
     rm_test_emulated_order("forward");
-    close_run(&first);
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        close_run(&runs[i]);
     rm_test_device_fine(device);
     rm_session_close(&session);
 }

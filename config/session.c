@@ -140,8 +140,7 @@ int rm_session_shape(struct rm_session *session, const struct rm_experiment *exp
     session->experiment = *experiment;
     session->plan = *plan;
     session->objects.policies = plan->policies;
-    session->objects.actors =
-        experiment->actor.device == RM_ACTOR_CPU ? experiment->actor.count : 0;
+    session->objects.actors = rm_actor_processes(experiment);
     session->objects.priorities = prioritised(experiment) ? plan->policies : 0;
     session->objects.workers =
         rm_worker_evaluator(&session->objects) + 1 + (experiment->mode == RM_MODE_SEQUENTIAL);

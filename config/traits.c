@@ -27,6 +27,11 @@ const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name)
     return &traits[name];
 }
 
+uint32_t rm_actor_processes(const struct rm_experiment *experiment)
+{
+    return experiment->actor.device == RM_ACTOR_CPU ? experiment->actor.count : 0;
+}
+
 bool rm_network_takes_codes(const struct rm_network_config *network)
 {
     return network->layer_count > 0 && network->layers[0].type == RM_LAYER_EMBEDDING;

@@ -1,4 +1,5 @@
 #include "daemon/daemon.h"
+#include "config/traits.h"
 #include "daemon/probe.h"
 
 #include "actor/plan.h"
@@ -113,8 +114,8 @@ static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, s
 static int allow_descriptors(const struct rm_plan *plan, const struct rm_experiment *experiment,
                              struct rm_error *error)
 {
-    uint64_t wanted = (uint64_t)plan->policies * (experiment->actor.count + 3) +
-                      experiment->actor.count * 2 + RM_CONTROL_CLIENTS_MAX + 128;
+    uint64_t wanted = (uint64_t)plan->policies * (rm_actor_processes(experiment) + 3) +
+                      rm_actor_processes(experiment) * 2 + RM_CONTROL_CLIENTS_MAX + 128;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
         return 0;
@@ -302,8 +303,8 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
                    daemon->options.file, daemon->session.objects.workers, daemon->directory.path);
     rm_console_open(&daemon->console, daemon->options.foreground ? stdout : NULL);
     rm_console_say(&daemon->console, "%s: %u agents, %u policies, %u actors; %s", e->name,
-                   daemon->session.plan.agents, daemon->session.plan.policies, e->actor.count,
-                   daemon->directory.path);
+                   daemon->session.plan.agents, daemon->session.plan.policies,
+                   rm_actor_processes(e), daemon->directory.path);
     daemon->watchdog_ns = rm_notify_watchdog_ns();
     rm_daemon_keep_session(daemon);
     rm_daemon_restore_settings(daemon);

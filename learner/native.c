@@ -153,10 +153,12 @@ static void count_steps(struct native *n)
     const struct rm_device_stage *told = n->worlds.told;
     struct rm_board_policy *c = n->counters;
     struct rm_board_view *board = &n->session->board;
-    const uint32_t kept = told->episodes < RM_DEVICE_SCORES ? told->episodes : RM_DEVICE_SCORES;
-    for (uint32_t i = 0; i < kept; i++) {
-        rm_scores_add(&board->agents[n->plan->agent[0]].scores, told->scores[i]);
-        rm_scores_add(&board->run->scores, told->scores[i]);
+    struct rm_scores *scores[] = {&board->agents[n->plan->agent[0]].scores, &board->run->scores};
+    const uint32_t lost = told->episodes > RM_DEVICE_SCORES ? told->episodes - RM_DEVICE_SCORES : 0;
+    for (size_t s = 0; s < sizeof scores / sizeof *scores; s++) {
+        for (uint32_t i = lost; i < told->episodes; i++)
+            rm_scores_add(scores[s], told->scores[i % RM_DEVICE_SCORES]);
+        RM_ADD(&scores[s]->episodes, lost);
     }
     RM_ADD(&c->env_steps, told->answers);
     RM_ADD(&c->lag_count, n->experiment->rollout.steps);

@@ -3,6 +3,7 @@
 #include "daemon/ctl/command.h"
 
 #include "actor/plan.h"
+#include "config/traits.h"
 #include "config/config.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/format.h"
@@ -26,7 +27,7 @@ static double ring_bytes(const struct rm_experiment *experiment, const struct rm
                          uint32_t policy)
 {
     double bytes = 0;
-    for (uint32_t actor = 0; actor < experiment->actor.count; actor++) {
+    for (uint32_t actor = 0; actor < rm_actor_processes(experiment); actor++) {
         struct rm_ring_spec spec =
             rm_session_ring_spec(experiment, &plan->policy[policy], actor, policy);
         bytes += (double)rm_ring_bytes(&spec);
@@ -54,7 +55,7 @@ static void print_policies(const struct rm_experiment *experiment, const struct 
         rm_table_cell(&table, "%u", policy->inputs);
         rm_table_cell(&table, "%u", policy->actions);
         rm_table_cell(&table, "%llu", (unsigned long long)policy->param_count);
-        rm_table_cell(&table, "%u x %u", experiment->actor.count, rows);
+        rm_table_cell(&table, "%u x %u", rm_actor_processes(experiment), rows);
         rm_table_cell(&table, "%s", rm_format_bytes(ring).s);
         rm_table_cell(&table, "%s", rm_format_bytes(weight).s);
         rings += ring;
@@ -78,8 +79,8 @@ static void print_summary(const char *file, const struct rm_experiment *experime
     printf("world       %s%s%s, %u agent%s%s, %u world%s in %u actor%s\n", experiment->world.name,
            experiment->world.library[0] ? " of " : "", experiment->world.library, plan->agents,
            plural(plan->agents), plan->phases > 1 ? " that act in turn" : "",
-           experiment->actor.worlds, plural(experiment->actor.worlds), experiment->actor.count,
-           plural(experiment->actor.count));
+           experiment->actor.worlds, plural(experiment->actor.worlds),
+           rm_actor_processes(experiment), plural(rm_actor_processes(experiment)));
     if (experiment->run.steps)
         printf("budget      %s steps per agent\n",
                rm_format_count((double)experiment->run.steps).s);

@@ -322,9 +322,15 @@ static struct rm_actor_critic_update step(struct rm_actor_critic *ac, uint64_t u
         ac->stopped = true;
         return (struct rm_actor_critic_update){0};
     }
-    if (ac->pass == 0 && ac->part == 0)
+    if (ac->pass == 0 && ac->part == 0) {
         send_knobs(d, update, progress);
-    b->device->launch(b, d->minibatch);
+        d->launched = 0;
+    }
+    if (ac->finite.check != RM_CHECK_FINITE_OFF)
+        rm_device_watch_minibatch(d, update + d->launched);
+    else
+        b->device->launch(b, d->minibatch);
+    d->launched++;
     if (++ac->part >= d->here.passes->parts)
         end_pass(d);
     return (struct rm_actor_critic_update){0};

@@ -68,6 +68,7 @@ struct rm_device_actor_critic {
 
     struct rm_device_figures *figures; /* the optimizer's */
     uint64_t made, skipped;            /* when last told */
+    uint64_t launched;                 /* minibatches of the rollout */
     double learning_rate;              /* of the rollout's latest update */
 };
 
@@ -83,5 +84,9 @@ struct rm_device_sent rm_device_actor_critic_there(struct rm_actor_critic *ac);
 void rm_device_put_values(struct rm_device_actor_critic *d);
 void rm_device_put_returns(struct rm_device_actor_critic *d);
 void rm_device_put_minibatch(struct rm_device_actor_critic *d);
+
+/* A minibatch outside of its graph, waiting between gradient and step to look through both
+ * (debug.check_finite). */
+void rm_device_watch_minibatch(struct rm_device_actor_critic *d, uint64_t update);
 
 #endif

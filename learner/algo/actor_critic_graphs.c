@@ -1,8 +1,11 @@
-/* What an actor-critic learner has a device do. Nothing here waits, sends or asks. */
+/* What an actor-critic learner has a device do. Nothing here waits, sends or asks, but to look for
+ * numbers that are not finite. */
 #include "learner/algo/actor_critic_device.h"
 #include "learner/algo/gae.h"
 #include "learner/algo/vtrace.h"
 #include "shm/layout.h"
+
+#include <math.h>
 
 static const struct rm_device_policy_ops *policies(const struct rm_device_actor_critic *d)
 {
@@ -246,29 +249,61 @@ static void put_loss(struct rm_device_actor_critic *d, const float *out)
     policies(d)->loss(d->ac.backend, &loss);
 }
 
-void rm_device_put_minibatch(struct rm_device_actor_critic *d)
+/* Its rows are gathered by what put_take() has picked. */
+static struct rm_net_input input_of(const struct rm_device_actor_critic *d)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    const bool recurrent = d->ac.order;
+    return (struct rm_net_input){.x = THERE(x),
+                                 .index = d->index,
+                                 .batch = d->batch,
+                                 .dropout_seed = d->ac.experiment->seed,
+                                 .dropout_update = 1, /* draws() adds those before */
+                                 .steps = recurrent ? r->steps : 0,
+                                 .state = d->state,
+                                 .restart = d->restarts};
+}
+
+static void put_gradient(struct rm_device_actor_critic *d)
 {
     const struct rm_rollout *r = d->ac.rollout;
     struct rm_backend *b = d->ac.backend;
-    struct rm_net_input in = {.x = THERE(x),
-                              .index = d->index,
-                              .batch = d->batch,
-                              .dropout_seed = d->ac.experiment->seed,
-                              .dropout_update = 1};
+    const struct rm_net_input in = input_of(d);
     put_take(d);
-    if (d->ac.order) {
+    if (d->ac.order)
         b->ops->gather(b, d->own ? d->first : THERE(state), d->entry, d->most, d->floats, d->state);
-        in.steps = r->steps;
-        in.state = d->state;
-        in.restart = d->restarts;
-    }
     b->device->draws(b, &d->knobs->before, 1);
     rm_net_prepare(d->ac.learn_space, d->ac.params);
     put_loss(d, rm_net_forward(d->ac.learn_space, d->ac.params, &in));
     rm_net_backward(d->ac.learn_space, d->ac.params, &in, d->d_out, d->ac.grads);
     b->device->draws(b, NULL, 0);
+}
+
+static void put_move(struct rm_device_actor_critic *d)
+{
     const struct rm_optimizer_put put = {
         .params = d->ac.params, .grads = d->ac.grads, .knobs = d->knobs};
     rm_optimizer_put(d->ac.optimizer, &put);
-    policies(d)->passed(b, d->ac.experiment->algorithm.target_kl, d->there.passes, d->figures);
+    policies(d)->passed(d->ac.backend, d->ac.experiment->algorithm.target_kl, d->there.passes,
+                        d->figures);
+}
+
+void rm_device_put_minibatch(struct rm_device_actor_critic *d)
+{
+    put_gradient(d);
+    put_move(d);
+}
+
+void rm_device_watch_minibatch(struct rm_device_actor_critic *d, uint64_t update)
+{
+    struct rm_backend *b = d->ac.backend;
+    const struct rm_net_input in = input_of(d);
+    put_gradient(d);
+    b->device->copy_out(b, RM_STREAM_COMPUTE, &d->told->figures, d->figures,
+                        sizeof d->told->figures);
+    const double norm = rm_optimizer_norm(d->ac.optimizer, d->ac.grads); /* waits */
+    const bool bad = !isfinite(d->told->figures.last_loss) || !isfinite(norm);
+    if (!d->told->figures.stop && rm_finite_due(&d->ac.finite, update, bad))
+        rm_finite_look(&d->ac.finite, update, d->ac.learn_space, d->ac.params, &in, d->ac.grads);
+    put_move(d);
 }

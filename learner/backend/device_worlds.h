@@ -30,7 +30,8 @@ struct rm_device_stage {
     uint32_t samples;  /* of the rollout */
     uint32_t answers;  /* of the rollout that count: in rows that are not an episode's last */
     uint32_t episodes; /* that ended in the rollout */
-    double scores[RM_DEVICE_SCORES]; /* of the first of them, by step, then by world */
+    double scores[RM_DEVICE_SCORES]; /* of the latest of them, the n-th at n % RM_DEVICE_SCORES, by
+                                        step, then by world */
 };
 
 /* All pointers are device memory. */

@@ -496,6 +496,36 @@ static void bad_rollouts_change_nothing(void **state)
     close_session();
 }
 
+/* Looking through numbers between gradient and step changes nothing, and says where one was bad. */
+static void watching_changes_nothing(void **state)
+{
+    static const char *const watch[] = {"", "}, \"debug\": {\"check_finite\": \"always\""};
+    struct learner d[2];
+    struct rm_state *s[2];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char network[512];
+        snprintf(network, sizeof network, "%s%s", PLAIN, watch[i]);
+        open_session("\"name\": \"ppo\", \"epochs\": 2, \"minibatches\": 2", network);
+        open_learner(&d[i], device);
+        for (uint64_t number = 0; number < 3; number++) {
+            draw_rollout(&d[i].rows, number);
+            for (uint32_t j = 0; number == 1 && j < 70; j++)
+                d[i].rows.reward[j] = INFINITY;
+            learn(&d[i], number);
+        }
+        assert_int_equal(d[i].made, 8);
+        assert_int_equal(d[i].skipped, 4);
+        s[i] = state_of(&d[i]);
+        close_learner(&d[i]);
+        close_session();
+    }
+    assert_same_state(s[0], s[1]);
+    rm_state_destroy(s[0]);
+    rm_state_destroy(s[1]);
+    rm_test_device_fine(device);
+}
+
 /* What the guard puts back is what the device goes on from. */
 static void guard_puts_back(void **state)
 {
@@ -541,6 +571,7 @@ int main(void)
         cmocka_unit_test(warming_up_leaves_no_trace),
         cmocka_unit_test(resumes_to_the_bit),
         cmocka_unit_test(bad_rollouts_change_nothing),
+        cmocka_unit_test(watching_changes_nothing),
         cmocka_unit_test(guard_puts_back),
     };
     return cmocka_run_group_tests(tests, open_backends, close_backends);

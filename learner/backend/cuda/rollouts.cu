@@ -137,8 +137,8 @@ __global__ static void link_rows(struct rm_device_worlds d, struct rm_device_ord
         answers += all;
         const uint32_t score = episodes + before(!isnan(ended), room, &all);
         episodes += all;
-        if (!isnan(ended) && score < RM_DEVICE_SCORES)
-            d.stage->scores[score] = ended;
+        if (!isnan(ended))
+            d.stage->scores[score % RM_DEVICE_SCORES] = ended;
     }
     if (threadIdx.x != 0)
         return;

@@ -32,6 +32,7 @@ struct rm_learner {
     const struct rm_env_agent *agent;
 
     struct rm_backend *backend;
+    struct rm_device_counts device; /* of it, as the board has them */
     struct rm_publisher publisher;
     struct rm_method *method;
     struct rm_phase_clock clock;
@@ -353,6 +354,20 @@ static void wake_followers(struct rm_learner *l)
     }
 }
 
+/* Counters of the board grow over learners, those of a device begin with it. */
+static void count_device(struct rm_learner *l)
+{
+    struct rm_device_counts now;
+    struct rm_board_policy *c = l->counters;
+    if (!l->backend->device)
+        return;
+    l->backend->device->counts(l->backend, &now);
+    RM_ADD_OWN(&c->device_bytes_in, now.bytes_in - l->device.bytes_in);
+    RM_ADD_OWN(&c->device_bytes_out, now.bytes_out - l->device.bytes_out);
+    RM_ADD_OWN(&c->device_waits, now.synchronizations - l->device.synchronizations);
+    l->device = now;
+}
+
 static int do_work(void *self, struct rm_error *error)
 {
     struct rm_learner *l = self;
@@ -369,6 +384,7 @@ static int do_work(void *self, struct rm_error *error)
         rc = turn == RM_METHOD_WORKED;
     if (RM_PEEK(&l->counters->published) != published)
         wake_followers(l);
+    count_device(l);
     rm_phase_enter(&l->clock, RM_PHASE_OTHER);
     return rc;
 }

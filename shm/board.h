@@ -91,6 +91,8 @@ struct rm_board_policy {
     _Atomic double loss, grad_norm, q_mean, learning_rate; /* latest */
     _Atomic double publish_change; /* relative change at the last publication */
     _Atomic double epsilon;        /* latest exploration rate, by actors */
+    /* Its learner's device: bytes that crossed to it and back, times it was waited for. */
+    _Atomic uint64_t device_bytes_in, device_bytes_out, device_waits;
     /* Policy gradients, means over the latest rollout's updates. */
     _Alignas(128) _Atomic uint64_t rollouts;           /* consumed */
     _Atomic uint64_t rollouts_dropped;                 /* too stale */
@@ -131,7 +133,7 @@ struct rm_board_worker {
     _Atomic uint32_t state;               /* enum rm_worker_state */
     _Atomic uint64_t generation; /* 1 for the first process, +1 per respawn; set by the daemon */
     _Atomic uint64_t started_ns;
-    _Atomic uint32_t inspect; /* enum rm_inspect */
+    _Atomic uint32_t inspect;                    /* enum rm_inspect */
     _Alignas(128) _Atomic uint64_t heartbeat_ns; /* rm_now_ns() at the last do_work */
     _Atomic uint64_t turns;                      /* do_work calls that did something */
     _Atomic uint64_t sleeps;                     /* waits on the wake */

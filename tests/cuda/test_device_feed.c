@@ -3,6 +3,7 @@
 #include "actor/env.h"
 #include "learner/backend/device_feed.h"
 #include "learner/net/features.h"
+#include "shm/atomic.h"
 #include "shm/base/rng.h"
 #include "tests/support/emulated.h"
 #include "tests/support/replay_run.h"
@@ -267,6 +268,9 @@ static char *policy_of(const char *feed, const char *more, size_t *bytes)
     rm_replay_run_start(&run, RM_REPLAY_DQN, "sequential", json);
     rm_replay_run_to_its_end(&run);
     char *tensors = rm_replay_run_tensors(&run, bytes);
+    const struct rm_board_policy *board = &run.session.board.policies[0];
+    assert_true(RM_PEEK(&board->device_bytes_in) >= RM_PEEK(&board->samples) * 12);
+    assert_true(RM_PEEK(&board->device_bytes_out) > 0);
     rm_replay_run_stop(&run);
     return tensors;
 }

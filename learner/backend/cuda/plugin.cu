@@ -205,7 +205,7 @@ static bool make_sums(struct rm_cuda *c)
 {
     struct rm_backend *b = &c->backend;
     c->partials = static_cast<decltype(c->partials)>(
-        rm_cuda_alloc(b, RM_CUDA_PARTIALS * sizeof *c->partials, NULL));
+        rm_cuda_alloc(b, (RM_CUDA_PARTIALS + RM_CUDA_TICKETS) * sizeof *c->partials, NULL));
     c->sums = static_cast<double *>(rm_cuda_alloc(b, RM_CUDA_SUMS * sizeof *c->sums, NULL));
     c->host_sums =
         static_cast<double *>(rm_cuda_alloc_host(b, RM_CUDA_SUMS * sizeof *c->host_sums, NULL));

@@ -44,8 +44,9 @@ __global__ void sum_of_partials(double *partials, uint32_t n)
 /* --- columns --------------------------------------------------------------------------------- */
 
 #define COLUMNS  32u
-#define ROWS     16u /* of threads */
-#define MIN_ROWS 64u /* of a part */
+#define ROWS     16u             /* of threads */
+#define MIN_ROWS 64u             /* of a part */
+#define TILES    RM_CUDA_TICKETS /* blocks that are enough */
 
 /* What is added up: a number itself, or layer norm's two. */
 struct plain_columns {
@@ -70,35 +71,85 @@ struct norm_columns {
     }
 };
 
-/* Block (x, y): columns COLUMNS x .., of part y of the rows. to[s] + y n: the sums. */
+/* Where sums go, and those of parts of the rows until the last block of a tile's is done. */
+struct column_sums {
+    float *to[2], *parts[2]; /* (n), (parts, n) */
+    uint32_t *tickets;       /* of tiles: blocks that are done; 0 before and after */
+};
+
+/* Sums over the threads of a column, in their order; for threads of the first `sums` rows. */
+template <unsigned sums>
+__device__ float sum_threads(const float sum[sums], float *shared)
+{
+    for (unsigned s = 0; s < sums; s++)
+        shared[(s * ROWS + threadIdx.y) * COLUMNS + threadIdx.x] = sum[s];
+    __syncthreads();
+    if (threadIdx.y >= sums)
+        return 0.0f;
+    const float *of = shared + threadIdx.y * ROWS * COLUMNS + threadIdx.x;
+    float all = of[0];
+    for (unsigned k = 1; k < ROWS; k++)
+        all += of[k * COLUMNS];
+    return all;
+}
+
+/* Whether this block is the last of its tile: then the others' parts can be seen. All threads. */
+__device__ bool is_last(uint32_t *ticket, float *shared)
+{
+    uint32_t *word = reinterpret_cast<uint32_t *>(shared);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        const uint32_t before = atomicAdd(ticket, 1u);
+        *word = before + 1 == gridDim.y;
+        if (*word)
+            *ticket = 0;
+    }
+    __syncthreads();
+    const bool last = *word;
+    __threadfence();
+    __syncthreads();
+    return last;
+}
+
+/* Block (x, y): columns COLUMNS x .., of part y of the rows. */
 template <class Op>
-__global__ void sum_columns(Op op, size_t rows, size_t per_part, uint32_t n, float *to0, float *to1)
+__global__ void sum_columns(Op op, size_t rows, size_t per_part, uint32_t n, struct column_sums to)
 {
     RM_SHARED(float, shared); /* (sums, ROWS, COLUMNS) */
-    const uint32_t i = blockIdx.x * COLUMNS + threadIdx.x;
+    const uint32_t i = blockIdx.x * COLUMNS + threadIdx.x, s = threadIdx.y;
     const size_t first = blockIdx.y * per_part;
     const size_t end = rows - first < per_part ? rows : first + per_part;
     float sum[Op::sums] = {};
     if (i < n)
         for (size_t r = first + threadIdx.y; r < end; r += ROWS)
             op.take(r, i, sum);
-    for (unsigned s = 0; s < Op::sums; s++)
-        shared[(s * ROWS + threadIdx.y) * COLUMNS + threadIdx.x] = sum[s];
-    __syncthreads();
-    if (threadIdx.y < Op::sums && i < n) {
-        const float *of = shared + threadIdx.y * ROWS * COLUMNS + threadIdx.x;
-        float all = of[0];
-        for (unsigned k = 1; k < ROWS; k++)
-            all += of[k * COLUMNS];
-        (threadIdx.y ? to1 : to0)[blockIdx.y * (size_t)n + i] = all;
+    const float own = sum_threads<Op::sums>(sum, shared);
+    const bool writes = s < Op::sums && i < n;
+    if (gridDim.y == 1) {
+        if (writes)
+            to.to[s][i] = own;
+        return;
     }
+    if (writes)
+        to.parts[s][blockIdx.y * (size_t)n + i] = own;
+    if (!is_last(to.tickets + blockIdx.x, shared))
+        return;
+    for (unsigned k = 0; k < Op::sums; k++) {
+        sum[k] = 0.0f;
+        for (unsigned part = threadIdx.y; part < gridDim.y && i < n; part += ROWS)
+            sum[k] += __ldcg(to.parts[k] + part * (size_t)n + i);
+    }
+    const float all = sum_threads<Op::sums>(sum, shared);
+    if (writes)
+        to.to[s][i] = all;
 }
 
 /* Parts that the rows are cut into, so that few columns of many rows are enough blocks. */
 uint32_t parts_of(size_t rows, uint32_t n)
 {
     const uint32_t wide = (n + COLUMNS - 1) / COLUMNS;
-    size_t parts = 512 / wide, most = (rows + MIN_ROWS - 1) / MIN_ROWS;
+    size_t parts = TILES / wide, most = (rows + MIN_ROWS - 1) / MIN_ROWS;
     parts = parts < most ? parts : most;
     return parts > 1 ? (uint32_t)parts : 1;
 }
@@ -109,18 +160,13 @@ void run_columns(struct rm_cuda *c, const Op &op, size_t rows, uint32_t n, float
     const uint32_t parts = parts_of(rows, n);
     const size_t per_part = (rows + parts - 1) / parts;
     const uint32_t used = rows ? (uint32_t)((rows + per_part - 1) / per_part) : 1;
-    float *first = used > 1 ? c->partials : to0;
-    float *second = used > 1 ? c->partials + RM_CUDA_PARTIALS / 2 : to1;
+    const struct column_sums to = {{to0, to1},
+                                   {c->partials, c->partials + RM_CUDA_PARTIALS / 2},
+                                   reinterpret_cast<uint32_t *>(c->partials + RM_CUDA_PARTIALS)};
     const dim3 grid((n + COLUMNS - 1) / COLUMNS, used), block(COLUMNS, ROWS);
-    if (!n)
-        return;
-    RM_RUN_SHARED(c, sum_columns<Op>, grid, block, Op::sums * ROWS * COLUMNS * sizeof(float), op,
-                  rows, per_part, n, first, second);
-    if (used > 1) {
-        rm_cuda_sum_parts(&c->backend, first, used, n, n, to0);
-        if (Op::sums > 1)
-            rm_cuda_sum_parts(&c->backend, second, used, n, n, to1);
-    }
+    if (n)
+        RM_RUN_SHARED(c, sum_columns<Op>, grid, block, Op::sums * ROWS * COLUMNS * sizeof(float),
+                      op, rows, per_part, n, to);
 }
 
 /* --- layer norm ------------------------------------------------------------------------------ */

@@ -4,8 +4,10 @@
 
 #include "learner/backend/cuda/cuda.h"
 
-/* Floats of struct rm_cuda's `partials`: those of two sums at once. */
+/* Floats of struct rm_cuda's `partials`: those of two sums at once. Behind them there are as many
+ * words as such a sum has tiles of columns, 0 between operations. */
 #define RM_CUDA_PARTIALS (2u * 16384u)
+#define RM_CUDA_TICKETS  512u
 
 /* sums(n) = column sums of x(rows, n), in an order that depends on the shape alone. */
 void rm_cuda_column_sums(struct rm_cuda *c, const float *x, size_t rows, uint32_t n, float *sums);

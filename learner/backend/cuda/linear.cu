@@ -128,8 +128,7 @@ void rm_cuda_product_plain(struct rm_cuda *c, struct rm_cuda_product p)
     p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     p.bias = NULL;
     if (!rm_cuda_run_product(c, &p) && rm_cuda_ready(c))
-        rm_cuda_blas_ok(c, CUBLAS_STATUS_NOT_SUPPORTED,
-                        "a product for which there is no algorithm");
+        rm_cuda_fallback_product(c, &p);
 }
 
 void rm_cuda_product_biased(struct rm_cuda *c, struct rm_cuda_product p, const float *bias,

@@ -25,13 +25,16 @@ struct rm_cuda_product {
  * which is kept. */
 bool rm_cuda_run_product(struct rm_cuda *c, const struct rm_cuda_product *p);
 
-/* The same with what the library's epilogues may lack, by kernels then; an error is kept where
- * there is no such product at all. D^T = act(.. + bias), one of bias for each of m. */
+/* The same with what the library may lack made by kernels: fallback.cu where it has no such product
+ * at all. D^T = act(.. + bias), one of bias for each of m. */
 void rm_cuda_product_biased(struct rm_cuda *c, struct rm_cuda_product p, const float *bias,
                             enum rm_activation act);
 /* With sums(n): B's, over k. Returns whether the library made them; else they are to be made. */
 bool rm_cuda_product_summed(struct rm_cuda *c, struct rm_cuda_product p, float *sums);
 void rm_cuda_product_plain(struct rm_cuda *c, struct rm_cuda_product p);
+
+/* Without the library: any shape, format and alignment; no epilogue. */
+void rm_cuda_fallback_product(struct rm_cuda *c, const struct rm_cuda_product *p);
 
 /* Library, workspace and the device memory below. False when there is an error, which is kept. */
 bool rm_cuda_products_create(struct rm_cuda *c);

@@ -1,0 +1,96 @@
+/* Products that the library has no algorithm for: formats and alignments differ from one device and
+ * version to the next, so there is a kernel that takes any. Rarely used, and not made to be fast.
+ */
+#include "learner/backend/cuda/math.h"
+#include "learner/backend/cuda/product.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+namespace
+{
+
+#define SIDE 16u
+
+struct from_float {
+    typedef float type;
+    static __device__ float of(float x)
+    {
+        return x;
+    }
+};
+
+struct from_bf16 {
+    typedef uint16_t type;
+    static __device__ float of(uint16_t x)
+    {
+        return __bfloat162float(__ushort_as_bfloat16(x));
+    }
+};
+
+struct from_fp16 {
+    typedef uint16_t type;
+    static __device__ float of(uint16_t x)
+    {
+        return __half2float(__ushort_as_half(x));
+    }
+};
+
+/* Number (row, column) of op(X), of a column-major X. */
+template <class From>
+__device__ float number(const void *x, bool turned, uint32_t stride, uint32_t row, uint32_t column)
+{
+    const typename From::type *of = static_cast<const typename From::type *>(x);
+    return From::of(turned ? of[(size_t)row * stride + column] : of[(size_t)column * stride + row]);
+}
+
+/* A tile of D, SIDE by SIDE, a number for a thread; sums along k in one chain. */
+template <class From>
+__global__ void multiply_tiles(struct rm_cuda_product p)
+{
+    RM_SHARED(float, a); /* (SIDE, SIDE + 1): k, m; then of b: n, k */
+    float *b = a + SIDE * (SIDE + 1);
+    const uint32_t m0 = blockIdx.x * SIDE, n0 = blockIdx.y * SIDE;
+    const uint32_t x = threadIdx.x, y = threadIdx.y;
+    float sum = 0.0f;
+    for (uint32_t k0 = 0; k0 < p.k; k0 += SIDE) {
+        a[y * (SIDE + 1) + x] = m0 + x < p.m && k0 + y < p.k
+                                    ? number<From>(p.a, p.a_turned, p.lda, m0 + x, k0 + y)
+                                    : 0.0f;
+        b[y * (SIDE + 1) + x] = n0 + y < p.n && k0 + x < p.k
+                                    ? number<From>(p.b, p.b_turned, p.ldb, k0 + x, n0 + y)
+                                    : 0.0f;
+        __syncthreads();
+        for (uint32_t k = 0; k < SIDE; k++)
+            sum = fmaf(a[k * (SIDE + 1) + x], b[y * (SIDE + 1) + k], sum);
+        __syncthreads();
+    }
+    if (m0 + x >= p.m || n0 + y >= p.n)
+        return;
+    float *to = p.d + (size_t)(n0 + y) * p.ldd + m0 + x;
+    *to = p.add ? *to + sum : sum;
+}
+
+#define MOST_ACROSS 32768u /* blocks of a launch that way */
+
+} // namespace
+
+void rm_cuda_fallback_product(struct rm_cuda *c, const struct rm_cuda_product *product)
+{
+    const size_t shared = 2 * SIDE * (SIDE + 1) * sizeof(float);
+    const size_t element = rm_cuda_reduced(product->compute) ? sizeof(uint16_t) : sizeof(float);
+    struct rm_cuda_product p = *product;
+    for (uint32_t at = 0; at < product->n; at += MOST_ACROSS * SIDE) {
+        const size_t b_step = (size_t)at * (p.b_turned ? 1 : p.ldb);
+        p.n = product->n - at < MOST_ACROSS * SIDE ? product->n - at : MOST_ACROSS * SIDE;
+        p.b = static_cast<const char *>(product->b) + b_step * element;
+        p.d = product->d + (size_t)at * p.ldd;
+        const dim3 grid((p.m + SIDE - 1) / SIDE, (p.n + SIDE - 1) / SIDE), block(SIDE, SIDE);
+        if (p.compute == RM_COMPUTE_BF16)
+            RM_RUN_SHARED(c, multiply_tiles<from_bf16>, grid, block, shared, p);
+        else if (p.compute == RM_COMPUTE_FP16)
+            RM_RUN_SHARED(c, multiply_tiles<from_fp16>, grid, block, shared, p);
+        else
+            RM_RUN_SHARED(c, multiply_tiles<from_float>, grid, block, shared, p);
+    }
+}

@@ -199,7 +199,7 @@ static int finish(struct native *n, struct rm_error *error)
     rm_count_rollout(n->counters, &f);
     rm_phase_enter(n->clock, RM_PHASE_PUBLISH);
     if (n->late)
-        rm_publisher_offer(n->publisher, rm_actor_critic_params(n->learner), n->updates, 0);
+        rm_publisher_send(n->publisher, n->updates);
     else
         rm_publisher_publish(n->publisher, rm_actor_critic_params(n->learner), n->updates, 0);
     n->in_hand = false;

@@ -71,6 +71,9 @@ bool rm_publisher_offer(struct rm_publisher *publisher, const float *params, uin
 int rm_publisher_go_late(struct rm_publisher *publisher, const float *params, const uint64_t *made,
                          uint64_t before, struct rm_error *error);
 
+/* Offers now, whatever the interval is. Only after rm_publisher_go_late(). */
+void rm_publisher_send(struct rm_publisher *publisher, uint64_t updates);
+
 /* Writes what has arrived; never waits. Returns whether a copy is still under way. */
 bool rm_publisher_poll(struct rm_publisher *publisher);
 

@@ -127,6 +127,12 @@ bool rm_publisher_begin(struct rm_publisher *p)
     return !p->late.again;
 }
 
+void rm_publisher_send(struct rm_publisher *p, uint64_t updates)
+{
+    p->due_at = updates;
+    rm_publisher_begin(p);
+}
+
 void rm_publisher_end(struct rm_publisher *p)
 {
     while (p->late.under_way) {

@@ -42,6 +42,7 @@ struct rollout {
     uint64_t attempts;  /* and skipped */
     uint64_t round;     /* the one in hand, 0 before the first */
     bool arrived, last_round;
+    bool late;                 /* weights are published without waiting for the device */
     uint64_t blocked_since_ns; /* when it began to wait for rows; 0 = it does not */
 };
 
@@ -133,6 +134,10 @@ static int rollout_create(struct rm_method **method, const struct rm_method_spec
     rc = rm_actor_critic_create(&r->learner, &learner, error);
     if (!rc)
         rc = open_guard(r, spec->backend, error);
+    r->late = spec->backend->device && !r->synchronous && !r->rounds;
+    if (!rc && r->late)
+        rc = rm_publisher_go_late(r->publisher, rm_actor_critic_params(r->learner),
+                                  rm_actor_critic_made(r->learner), r->updates, error);
     if (rc) {
         rollout_destroy(&r->method);
         return rc;
@@ -259,7 +264,11 @@ static void finish_rollout(struct rollout *r)
     const struct rm_actor_critic_figures f = rm_actor_critic_figures(r->learner);
     rm_count_rollout(r->counters, &f);
     rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
-    rm_publisher_publish(r->publisher, rm_actor_critic_params(r->learner), r->updates, r->round);
+    if (r->late)
+        rm_publisher_send(r->publisher, r->updates);
+    else
+        rm_publisher_publish(r->publisher, rm_actor_critic_params(r->learner), r->updates,
+                             r->round);
     r->in_hand = false;
     r->number++;
     if (r->synchronous)
@@ -286,10 +295,19 @@ static int train(struct rollout *r, struct rm_error *error)
     return rc;
 }
 
+/* The last weights are published whatever else was. */
+static void finish_run(struct rollout *r)
+{
+    rm_publisher_end(r->publisher);
+    if (r->late && r->publisher->stamped != r->updates)
+        rm_publisher_publish(r->publisher, rm_actor_critic_params(r->learner), r->updates, 0);
+}
+
 static int rollout_turn(struct rm_method *method, enum rm_method_turn *did, struct rm_error *error)
 {
     struct rollout *r = of(method);
     *did = RM_METHOD_WORKED;
+    rm_publisher_poll(r->publisher);
     if (r->in_hand)
         return train(r, error);
     const enum next next = r->rounds ? next_in_rounds(r) : next_free(r);
@@ -297,6 +315,7 @@ static int rollout_turn(struct rm_method *method, enum rm_method_turn *did, stru
     switch (next) {
     case WAIT:
         *did = RM_METHOD_WAIT;
+        rm_publisher_end(r->publisher); /* nobody looks at it while this sleeps */
         break;
     case TRAIN:
         return take(r) ? train(r, error) : 0;
@@ -305,6 +324,7 @@ static int rollout_turn(struct rm_method *method, enum rm_method_turn *did, stru
         break;
     case OVER:
         *did = RM_METHOD_FINISHED;
+        finish_run(r);
         break;
     }
     return 0;

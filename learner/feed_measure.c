@@ -16,7 +16,7 @@ static int by_size(const void *a, const void *b)
 static double time_of(struct rm_backend *b, void (*run)(struct rm_backend *b, void *self),
                       void *self)
 {
-    double seconds[RUNS];
+    double seconds[RUNS] = {0};
     for (int i = -1; i < RUNS; i++) {
         b->device->finish(b);
         const uint64_t start = rm_now_ns();

@@ -47,7 +47,7 @@ struct bench {
 
 static void *on_device(const void *from, size_t bytes)
 {
-    const size_t words = (bytes + 3) / 4;
+    const size_t words = bytes / 4 + 1;
     float *padded = calloc(words, sizeof *padded);
     void *to = device->device->alloc(device, words * 4, NULL);
     assert_true(padded && to);

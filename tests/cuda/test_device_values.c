@@ -40,7 +40,7 @@ static const struct shape shapes[] = {
 
 static void *on_device(const void *from, size_t bytes)
 {
-    const size_t words = (bytes + 3) / 4;
+    const size_t words = bytes / 4 + 1;
     float *padded = calloc(words, sizeof *padded);
     void *to = device->device->alloc(device, words * 4, NULL);
     assert_true(padded && to);

@@ -174,10 +174,6 @@ int rm_optimizer_create(struct rm_optimizer **optimizer, struct rm_backend *back
                 !(o->v = backend->ops->alloc(backend, o->count))))
         rc = rm_fail(error, -ENOMEM, "backend %s: no memory for the moments of %zu parameters",
                      backend->name, o->count);
-    if (!rc && backend->device && experiment->optimizer.clip_apart)
-        rc = rm_fail(error, -ENOTSUP,
-                     "optimizer.clip_apart: on a device all is clipped by one norm; learner.device "
-                     "\"cpu\" can do it");
     if (!rc && backend->device)
         rc = rm_optimizer_device_create(o, error);
     if (rc) {

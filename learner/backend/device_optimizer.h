@@ -19,6 +19,7 @@ enum rm_device_chunk_flag {
     RM_DEVICE_TRAINED = 1, /* part of the norm, and moved */
     RM_DEVICE_DECAYED = 2, /* by weight decay */
     RM_DEVICE_APART = 4,   /* moved by muon(): step() only lets the target follow */
+    RM_DEVICE_VALUE = 8,   /* with clip_apart: clipped by the norm of all such chunks */
 };
 struct rm_device_chunk {
     uint64_t at; /* floats into the arena */
@@ -33,7 +34,8 @@ struct rm_device_rule {
     enum rm_device_rule_kind kind;
     float beta1, beta2; /* RMSProp: beta2 is alpha */
     float epsilon, weight_decay;
-    float momentum; /* RMSProp, Muon */
+    float momentum;  /* RMSProp, Muon */
+    bool clip_apart; /* optimizer.clip_apart: RM_DEVICE_VALUE has a norm of its own */
 };
 
 /* Everything in device memory. */
@@ -54,6 +56,7 @@ struct rm_device_step {
 struct rm_device_matrix {
     uint64_t at; /* floats into the arena */
     uint32_t rows, columns;
+    uint32_t flags;   /* of its chunks */
     float reach;      /* of a step: 0.2 sqrt(max(rows, columns)) */
     float *x;         /* (rows, columns) scratch */
     double *partials; /* (RM_DEVICE_PARTIALS + 1) scratch; the last is the sum */

@@ -36,9 +36,28 @@ static __device__ double partials_sum(const double *partials, uint32_t n, double
     return rm_block_sum(sum, scratch);
 }
 
+/* Of the chunks with RM_DEVICE_VALUE, or of those without. */
+static __device__ double chunks_sum(const struct rm_device_step &s, bool value, double *scratch)
+{
+    double sum = 0.0;
+    for (uint32_t i = threadIdx.x; i < s.chunk_count; i += blockDim.x)
+        sum += ((s.chunks[i].flags & RM_DEVICE_VALUE) != 0) == value ? s.partials[i] : 0.0;
+    return rm_block_sum(sum, scratch);
+}
+
+/* Norms of a gradient, the losses' scale taken out again. */
+struct norms {
+    double all, rest, value; /* without clip_apart: rest = all */
+};
+
+static __device__ double clipping(double clip, double norm)
+{
+    return clip > 0.0 && norm > clip ? clip / norm : 1.0;
+}
+
 /* Counts an update that is made, and what its step needs. */
 static __device__ void take(const struct rm_device_rule &rule, const struct rm_device_knobs *knobs,
-                            struct rm_device_figures *f, double norm)
+                            struct rm_device_figures *f, const struct norms &norms)
 {
     const double rate = (double)(float)knobs->learning_rate, clip = (double)knobs->grad_clip;
     f->made++;
@@ -46,11 +65,13 @@ static __device__ void take(const struct rm_device_rule &rule, const struct rm_d
     f->steps++;
     f->reports++;
     f->loss += f->last_loss;
-    f->grad_norm += norm;
+    f->grad_norm += norms.all;
     for (int i = 0; i < 8; i++)
         f->sums[i] += f->now_sums[i];
     f->samples += f->now_samples;
-    f->scale = (float)((clip > 0.0 && norm > clip ? clip / norm : 1.0) / rm_loss_scale(f));
+    f->scale = (float)(clipping(clip, norms.rest) / rm_loss_scale(f));
+    f->value_scale =
+        rule.clip_apart ? (float)(clipping(clip, norms.value) / rm_loss_scale(f)) : f->scale;
     const double t = (double)f->steps;
     f->adam_step = (float)(rate / (1.0 - pow((double)rule.beta1, t)));
     f->adam_root = (float)(1.0 / sqrt(1.0 - pow((double)rule.beta2, t)));
@@ -81,17 +102,17 @@ static __device__ bool rescale(struct rm_device_figures *f, bool finite)
 }
 
 static __device__ void judge(const struct rm_device_rule &rule, const struct rm_device_knobs *knobs,
-                             struct rm_device_figures *f, double norm)
+                             struct rm_device_figures *f, const struct norms &norms)
 {
     if (knobs->afresh)
         clear_sums(f);
     f->skip = 1;
     if (f->stop)
         return;
-    f->last_grad_norm = norm;
-    if (isfinite(f->last_loss) && isfinite(norm)) {
+    f->last_grad_norm = norms.all;
+    if (isfinite(f->last_loss) && isfinite(norms.all)) {
         f->skip = 0;
-        take(rule, knobs, f, norm);
+        take(rule, knobs, f, norms);
         rescale(f, true);
     } else {
         f->skipped++;
@@ -105,10 +126,13 @@ static __global__ void norm_judge(struct rm_device_rule rule, struct rm_device_s
 {
     RM_SHARED(double, scratch);
     struct rm_device_figures *f = s.figures;
-    const double squares = partials_sum(s.partials, s.chunk_count, scratch);
+    const double rest = chunks_sum(s, false, scratch);
+    const double value = rule.clip_apart ? chunks_sum(s, true, scratch) : 0.0;
     if (threadIdx.x != 0)
         return;
-    judge(rule, s.knobs, f, sqrt(squares) / rm_loss_scale(f));
+    const double by = rm_loss_scale(f);
+    const struct norms norms = {sqrt(rest + value) / by, sqrt(rest) / by, sqrt(value) / by};
+    judge(rule, s.knobs, f, norms);
     if (s.copy)
         *s.copy = *f;
 }
@@ -130,10 +154,16 @@ static __device__ float flushed(float x)
     return fabsf(x) < 1e-35f ? 0.0f : x;
 }
 
-static __device__ float move_adam(const struct rm_device_rule &rule, const struct rm_device_step &s,
-                                  const struct rm_device_figures &f, bool decayed, size_t i)
+static __device__ float scale_of(const struct rm_device_figures &f, uint32_t flags)
 {
-    const float g = s.grads[i] * f.scale, p = s.params[i];
+    return flags & RM_DEVICE_VALUE ? f.value_scale : f.scale;
+}
+
+static __device__ float move_adam(const struct rm_device_rule &rule, const struct rm_device_step &s,
+                                  const struct rm_device_figures &f, uint32_t flags, size_t i)
+{
+    const float g = s.grads[i] * scale_of(f, flags), p = s.params[i];
+    const bool decayed = (flags & RM_DEVICE_DECAYED) != 0;
     const float rest1 = 1.0f - rule.beta1, rest2 = 1.0f - rule.beta2;
     const float m = flushed(fmaf(rest1, g, rule.beta1 * s.m[i]));
     const float v = flushed(fmaf(rest2 * g, g, rule.beta2 * s.v[i]));
@@ -145,9 +175,10 @@ static __device__ float move_adam(const struct rm_device_rule &rule, const struc
 
 static __device__ float move_rmsprop(const struct rm_device_rule &rule,
                                      const struct rm_device_step &s,
-                                     const struct rm_device_figures &f, float rate, size_t i)
+                                     const struct rm_device_figures &f, float rate, uint32_t flags,
+                                     size_t i)
 {
-    const float g = s.grads[i] * f.scale;
+    const float g = s.grads[i] * scale_of(f, flags);
     const float v = fmaf((1.0f - rule.beta2) * g, g, rule.beta2 * s.v[i]);
     float d = g / (sqrtf(v) + rule.epsilon);
     s.v[i] = v;
@@ -180,9 +211,8 @@ static __global__ void step_chunks(struct rm_device_rule rule, struct rm_device_
             const size_t i = chunk.at + j;
             float p = s.params[i];
             if (moved) {
-                p = rule.kind == RM_DEVICE_RMSPROP
-                        ? move_rmsprop(rule, s, f, rate, i)
-                        : move_adam(rule, s, f, (chunk.flags & RM_DEVICE_DECAYED) != 0, i);
+                p = rule.kind == RM_DEVICE_RMSPROP ? move_rmsprop(rule, s, f, rate, chunk.flags, i)
+                                                   : move_adam(rule, s, f, chunk.flags, i);
                 s.params[i] = p;
             }
             if (s.target)
@@ -210,7 +240,7 @@ static __global__ void muon_momentum(struct rm_device_rule rule, struct rm_devic
                                      struct rm_device_matrix matrix)
 {
     RM_SHARED(double, scratch);
-    const float mu = rule.momentum, fresh = (1.0f - mu) * s.figures->scale;
+    const float mu = rule.momentum, fresh = (1.0f - mu) * scale_of(*s.figures, matrix.flags);
     const bool skip = s.figures->skip;
     const size_t n = skip ? 0 : size_of(matrix);
     double sum = 0.0;

@@ -81,12 +81,13 @@ struct taking_patches {
         const int32_t x0 = (int32_t)(place % c.out_width * c.stride) - (int32_t)c.padding;
         uint32_t at = i * TOGETHER, channel = at / (k * k), ky = at / k % k, kx = at % k;
         const float *from = x + (size_t)image * c.channels * c.height * c.width;
-        typename As::type *row = to + r * stride;
-        for (uint32_t j = 0; j < TOGETHER && at < stride; j++, at++) {
+        alignas(16) typename As::type v[TOGETHER];
+#pragma unroll
+        for (uint32_t j = 0; j < TOGETHER; j++, at++) {
             const int32_t y = y0 + (int32_t)ky, xx = x0 + (int32_t)kx;
             const bool inside =
                 at < patch && y >= 0 && y < (int32_t)c.height && xx >= 0 && xx < (int32_t)c.width;
-            row[at] = As::of(
+            v[j] = As::of(
                 inside ? from[((size_t)channel * c.height + (uint32_t)y) * c.width + (uint32_t)xx]
                        : 0.0f);
             if (++kx == k) {
@@ -97,6 +98,20 @@ struct taking_patches {
                 }
             }
         }
+        write(v, to + r * stride + i * TOGETHER, stride - i * TOGETHER);
+    }
+    /* At most `room` of them; 16 bytes at a time where rows begin at multiples of that. */
+    __device__ void write(const typename As::type v[TOGETHER], typename As::type *row,
+                          uint32_t room) const
+    {
+        const uint32_t each = 16 / sizeof *v;
+        if (stride % each) {
+            for (uint32_t j = 0; j < TOGETHER && j < room; j++)
+                row[j] = v[j];
+            return;
+        }
+        for (uint32_t j = 0; j < TOGETHER && j < room; j += each)
+            *reinterpret_cast<uint4 *>(row + j) = *reinterpret_cast<const uint4 *>(v + j);
     }
 };
 

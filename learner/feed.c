@@ -69,16 +69,27 @@ int rm_feed_reside(struct rm_feed *f, struct rm_error *error)
     return rc;
 }
 
-int rm_feed_register(struct rm_feed *f, struct rm_error *error)
+/* To read alone, where the device can tell; some can not, and take a mapping that may be written.
+ */
+static int map_ring(struct rm_feed *f, const struct rm_ring *ring, void **at,
+                    struct rm_error *error)
 {
     struct rm_backend *b = f->spec.backend;
+    const struct rm_region *region = &ring->region;
+    if (!b->device->register_host(b, region->base, region->bytes, true, at, error))
+        return 0;
+    return b->device->register_host(b, region->base, region->bytes, false, at, error);
+}
+
+int rm_feed_register(struct rm_feed *f, struct rm_error *error)
+{
     struct rm_device_source *table = host_table(f, error);
     int rc = table ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < f->spec.source_count && !rc; i++) {
         struct rm_feed_source *s = &f->sources[i];
         const struct rm_ring *ring = s->ring;
         void *at = NULL;
-        rc = b->device->register_host(b, ring->region.base, ring->region.bytes, true, &at, error);
+        rc = map_ring(f, ring, &at, error);
         if (rc)
             break;
         const uint8_t *region = s->mapped = at;
@@ -198,6 +209,18 @@ static enum rm_feed_kind best_of(const struct measured *m)
     return resident ? RM_FEED_RESIDENT : RM_FEED_STAGED;
 }
 
+struct words {
+    char text[24];
+};
+
+static struct words microseconds(double seconds)
+{
+    struct words w = {"cannot be had"};
+    if (seconds >= 0)
+        snprintf(w.text, sizeof w.text, "%.1f", 1e6 * seconds);
+    return w;
+}
+
 static enum rm_feed_kind choose(struct rm_feed *f)
 {
     static const char *const words[] = {
@@ -208,9 +231,10 @@ static enum rm_feed_kind choose(struct rm_feed *f)
     const struct measured m = measure(f);
     const enum rm_feed_kind kind = best_of(&m);
     fprintf(stderr,
-            "learner of %s: batches are %s: microseconds each, measured: staged %.1f, resident "
-            "%.1f, registered %.1f (below 0: cannot be had)\n",
-            f->spec.name, words[kind], 1e6 * m.staged, 1e6 * m.resident, 1e6 * m.registered);
+            "learner of %s: batches are %s; measured, microseconds each: staged %s, resident %s, "
+            "registered %s\n",
+            f->spec.name, words[kind], microseconds(m.staged).text, microseconds(m.resident).text,
+            microseconds(m.registered).text);
     return kind;
 }
 

@@ -294,6 +294,29 @@ static void every_feed_trains_the_same_policy(void **state)
     }
 }
 
+/* A device that cannot tell reading from writing, and one that maps nothing. */
+static void mappings_that_are_refused_are_done_without(void **state)
+{
+    size_t bytes, other_bytes;
+    (void)state;
+    rm_test_device_use();
+    char *first = policy_of("staged", "", &bytes);
+    if (!rm_test_emulated()) {
+        free(first);
+        skip();
+    }
+    rm_test_emulated_fault("cudaHostRegister:801@1");
+    char *written = policy_of("registered", "", &other_bytes);
+    rm_test_emulated_fault("cudaHostRegister:801@1+");
+    char *without = policy_of("auto", "", &other_bytes);
+    rm_test_emulated_fault(NULL);
+    assert_memory_equal(written, first, bytes);
+    assert_memory_equal(without, first, bytes);
+    free(first);
+    free(written);
+    free(without);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +324,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(rows_that_were_overwritten_count_nothing, open_device,
                                         close_device),
         cmocka_unit_test(every_feed_trains_the_same_policy),
+        cmocka_unit_test(mappings_that_are_refused_are_done_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@ struct rm_described {
     json_t *text; /* owns all strings */
     struct rm_env_spec spec;
     struct rm_env_agent *agent; /* [spec.agents] */
+    float **codebook;           /* [spec.agents]: theirs, or NULL */
     struct rm_env_option_doc *options;
 };
 
@@ -177,7 +178,7 @@ static bool take_words(const json_t *list, uint32_t *values, uint32_t n)
     return true;
 }
 
-static bool take_codebook(const json_t *from, struct rm_env_agent *agent)
+static bool take_codebook(const json_t *from, struct rm_env_agent *agent, float **codebook)
 {
     const json_t *value = json_object_get(from, "codebook");
     const char *text = json_string_value(value);
@@ -185,7 +186,7 @@ static bool take_codebook(const json_t *from, struct rm_env_agent *agent)
     if (agent->codes > 256 || agent->channels > 256 || json_string_length(value) != n * 8)
         return false;
     float *book = calloc(n ? n : 1, sizeof *book);
-    agent->codebook = book;
+    agent->codebook = *codebook = book;
     for (uint64_t i = 0; book && i < n; i++) {
         char digits[9], *end;
         memcpy(digits, text + 8 * i, 8);
@@ -198,14 +199,14 @@ static bool take_codebook(const json_t *from, struct rm_env_agent *agent)
     return book != NULL;
 }
 
-static bool take_agent(const json_t *from, struct rm_env_agent *agent)
+static bool take_agent(const json_t *from, struct rm_env_agent *agent, float **codebook)
 {
     agent->name = json_string_value(json_object_get(from, "name"));
     return take_members(from, agent_members, COUNT(agent_members), agent) &&
            take_words(json_object_get(from, "shape"), agent->shape, RM_ENV_MAX_DIMS) &&
            take_words(json_object_get(from, "choice_actions"), agent->choice_actions,
                       RM_ENV_MAX_CHOICES) &&
-           (agent->dtype != RM_ENV_CODE8 || take_codebook(from, agent));
+           (agent->dtype != RM_ENV_CODE8 || take_codebook(from, agent, codebook));
 }
 
 static bool take_options(struct rm_described *d, const json_t *list)
@@ -235,12 +236,13 @@ static bool take_all(struct rm_described *d)
         !take_members(d->text, spec_members, COUNT(spec_members), &d->spec))
         return false;
     d->agent = calloc(n ? n : 1, sizeof *d->agent);
-    if (!d->agent)
+    d->codebook = calloc(n ? n : 1, sizeof *d->codebook);
+    if (!d->agent || !d->codebook)
         return false;
     d->spec.agents = (uint32_t)n;
     d->spec.agent = d->agent;
     for (size_t a = 0; a < n; a++)
-        if (!take_agent(json_array_get(agents, a), &d->agent[a]))
+        if (!take_agent(json_array_get(agents, a), &d->agent[a], &d->codebook[a]))
             return false;
     return take_options(d, json_object_get(d->text, "options"));
 }
@@ -270,8 +272,9 @@ void rm_described_free(struct rm_described *d)
 {
     if (!d)
         return;
-    for (uint32_t a = 0; d->agent && a < d->spec.agents; a++)
-        free((void *)(uintptr_t)d->agent[a].codebook);
+    for (uint32_t a = 0; d->codebook && a < d->spec.agents; a++)
+        free(d->codebook[a]);
+    free(d->codebook);
     free(d->agent);
     free(d->options);
     json_decref(d->text);
@@ -322,7 +325,7 @@ int rm_world_spec_open(struct rm_world_spec *s, const struct rm_world_config *co
     *s = (struct rm_world_spec){.spec = NULL};
     if (config->description) {
         int rc = rm_described_read(&s->described, config->description, error);
-        if (rc < 0)
+        if (rc < 0 || !s->described)
             return rm_fail_within(error, rc, "world.library: \"%s\"", config->library);
         s->spec = rm_described_spec(s->described);
         s->options = rm_described_options(s->described);

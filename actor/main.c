@@ -207,7 +207,7 @@ static int configure(struct rm_experiment *experiment, const struct options *opt
         return rm_session_read_config(experiment, error);
     if (strlen(library) >= sizeof experiment->world.library)
         return rm_fail(error, -ENAMETOOLONG, "the path of the library is too long");
-    strcpy(experiment->world.library, library);
+    snprintf(experiment->world.library, sizeof experiment->world.library, "%s", library);
     experiment->actor.sandbox = RM_SANDBOX_AUTO;
     return 0;
 }

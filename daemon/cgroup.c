@@ -84,7 +84,8 @@ static int check_alone(const char *path, struct rm_error *error)
     int rc = read_file(path, "cgroup.procs", text, error);
     if (rc < 0)
         return rc;
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+    char *rest;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         if (strtol(line, NULL, 10) != (long)getpid())
             return rm_fail(error, -EBUSY, "%s: other processes are in this group", path);
     return 0;

@@ -12,6 +12,7 @@ struct rm_child {
     uv_poll_t ended; /* polls the process's descriptor */
     pid_t pid;
     int process_fd, failure_fd;
+    void *user;        /* the caller's */
     const char *group; /* a control group's file of members, to be entered first; NULL: none */
     void (*on_exit)(struct rm_child *child, int64_t status, int signal, int exec_errno);
     void (*on_closed)(struct rm_child *child);

@@ -65,7 +65,7 @@ static void free_if_closed(struct rm_inspection *i)
 
 static void on_child_closed(struct rm_child *child)
 {
-    struct rm_inspection *i = (struct rm_inspection *)child;
+    struct rm_inspection *i = child->user;
     i->child_closed = true;
     free_if_closed(i);
 }
@@ -88,7 +88,8 @@ static unsigned count_frames(const char *path, char *last, size_t size)
         close(fd);
     text[n > 0 ? n : 0] = '\0';
     last[0] = '\0';
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+    char *rest;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         frames += line[0] == '#';
         snprintf(last, size, "%.200s", line);
     }
@@ -97,7 +98,7 @@ static unsigned count_frames(const char *path, char *last, size_t size)
 
 static void on_exit_of(struct rm_child *child, int64_t status, int signal, int exec_errno)
 {
-    struct rm_inspection *i = (struct rm_inspection *)child;
+    struct rm_inspection *i = child->user;
     struct rm_daemon *daemon = i->daemon;
     struct rm_board_worker *slot = &daemon->session.board.workers[i->worker];
     struct rm_log_fields fields = RM_LOG_NO_FIELDS;
@@ -163,6 +164,7 @@ static int begin(struct rm_daemon *daemon, uint32_t worker, struct rm_error *err
     i->daemon = daemon;
     i->worker = worker;
     i->generation = RM_PEEK(&slot->generation);
+    i->child.user = i;
     i->child.on_exit = on_exit_of;
     i->child.on_closed = on_child_closed;
     snprintf(i->path, sizeof i->path, "%.*s/stacks", PATH_MAX - 128, daemon->directory.path);

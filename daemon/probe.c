@@ -163,16 +163,16 @@ static int open_channel(void)
 static int probe(const char *library, int config, double patience_s, char **description,
                  struct rm_error *error)
 {
-    char program[PATH_MAX];
+    char folder[PATH_MAX], program[PATH_MAX + 32];
     char *by_config[] = {program, (char *)"--probe", NULL};
     char *by_library[] = {program, (char *)"--describe", (char *)library, NULL};
     bool hung = false;
-    pid_t pid;
+    pid_t pid = -1;
 
-    int rc = rm_libexec_find(program, sizeof program - 20, error);
+    int rc = rm_libexec_find(folder, sizeof folder, error);
     if (rc < 0)
         return rc;
-    strcat(program, "/ringmaster-actor");
+    snprintf(program, sizeof program, "%s/ringmaster-actor", folder);
     const struct channels c = {.said = open_channel(),
                                .answer = open_channel(),
                                .config =
@@ -223,6 +223,6 @@ int rm_probe_world(struct rm_experiment *experiment, double patience_s, struct r
 
 void rm_probe_forget(struct rm_experiment *experiment)
 {
-    free((void *)(uintptr_t)experiment->world.description);
+    free(experiment->world.description);
     experiment->world.description = NULL;
 }

@@ -52,7 +52,7 @@ int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error)
 
 static void on_process_closed(struct rm_child *child)
 {
-    free(child); /* the first member of its struct process */
+    free(child->user);
 }
 
 /* What was going on in other slots died with the process. */
@@ -100,7 +100,7 @@ static void count_faults(struct rm_daemon *daemon, uint32_t process)
 
 static void on_process_exit(struct rm_child *child, int64_t status, int signal, int exec_errno)
 {
-    struct process *process = (struct process *)child;
+    struct process *process = child->user;
     struct rm_daemon *daemon = process->daemon;
     uint32_t index = process->index;
     struct rm_board_worker *slot = &daemon->session.board.workers[index];
@@ -252,6 +252,7 @@ static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_erro
         return rm_fail(error, -ENOMEM, "out of memory");
     process->daemon = daemon;
     process->index = index;
+    process->child.user = process;
     process->child.on_exit = on_process_exit;
     process->child.on_closed = on_process_closed;
     prepare_slot(slot, generation, daemon->debugger[0] != '\0');

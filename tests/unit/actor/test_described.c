@@ -27,7 +27,10 @@ static char *described(const char *name, const char *library, struct rm_world_sp
 
 static bool same_number(double a, double b)
 {
-    return memcmp(&a, &b, sizeof a) == 0;
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return x == y; /* NaN is NaN here */
 }
 
 static bool same_text(const char *a, const char *b)

@@ -206,8 +206,10 @@ static void write_orders(struct rm_device_actor_critic *d)
     const struct rm_rollout *r = ac->rollout;
     struct rm_minibatches *m = &ac->minibatches;
     rm_minibatches_begin(m, ac->order ? ac->order : r->sample, ac->order ? r->lanes : r->samples);
-    *d->here.passes = (struct rm_device_passes){
-        .samples = r->samples, .entries = m->samples, .parts = MIN(m->samples, m->spec.parts)};
+    *d->here.passes = (struct rm_device_passes){.samples = r->samples,
+                                                .entries = m->samples,
+                                                .parts = MIN(m->samples, m->spec.parts),
+                                                .epochs = ac->epochs};
     for (uint32_t pass = 0; pass < ac->epochs; pass++) {
         rm_minibatches_shuffle(m, ac->number * ac->epochs + pass);
         memcpy(d->here.order + (size_t)pass * d->entries, m->row, m->samples * sizeof *m->row);

@@ -21,8 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How far learning from a rollout is. `samples` to `parts` come with the rollout, the rest is
- * cleared with it. */
+/* How far learning from a rollout is. `samples` to `parts`, and `epochs`, come with the rollout,
+ * the rest is cleared with it. */
 struct rm_device_passes {
     uint32_t samples; /* rows of the rollout that are samples */
     uint32_t entries; /* of a pass's order: samples, or lanes where networks are recurrent */
@@ -31,7 +31,8 @@ struct rm_device_passes {
     uint32_t batch;                /* samples of the minibatch in hand */
     float mean, scale;             /* of its advantages: (A - mean) * scale */
     float whole_mean, whole_scale; /* of the rollout's */
-    uint32_t unused[2];
+    uint32_t epochs; /* passes that there are orders for; after the last, updates do nothing */
+    uint32_t unused;
     double seen; /* samples of all minibatches, of skipped ones too */
     double pass_kl, pass_samples;
     double kl; /* of the last whole pass, a mean */
@@ -129,7 +130,8 @@ struct rm_device_policy_ops {
     void (*take)(struct rm_backend *b, const struct rm_device_take *take);
     void (*loss)(struct rm_backend *b, const struct rm_device_policy_loss *loss);
     /* After the optimizer's step: books the minibatch unless it was skipped, goes to the next one,
-     * and after a pass whose KL is above target_kl (0: none) sets figures->stop. */
+     * and sets figures->stop after a pass whose KL is above target_kl (0: none), or after the last.
+     */
     void (*passed)(struct rm_backend *b, double target_kl, struct rm_device_passes *passes,
                    struct rm_device_figures *figures);
 };

@@ -377,6 +377,29 @@ static void rollouts_are_linked_and_ordered(void **state)
     rm_session_close(&session);
 }
 
+/* Fewer samples than minibatches: each is one, and what is launched beyond them changes nothing. */
+static void few_samples_are_minibatches_each(void **state)
+{
+    struct run r;
+    struct rm_actor_critic_update u;
+    (void)state;
+    open_session("cartpole", "\"max_steps\": 1", 2, 2); /* every other row is an episode's last */
+    open_run(&r);
+    rm_native_worlds_make(&r.worlds);
+    rm_actor_critic_begin(r.ac, 0, NULL);
+    uint32_t launched = 0;
+    for (; rm_actor_critic_due(r.ac); launched++)
+        rm_actor_critic_step(r.ac, 1, 0, NULL);
+    assert_true(rm_actor_critic_collect(r.ac, &u, NULL));
+    assert_int_equal(r.worlds.told->samples, 2);
+    assert_int_equal(launched, 6);
+    assert_int_equal(u.made, 4);
+    assert_int_equal(u.samples, 4);
+    rm_test_device_fine(device);
+    close_run(&r);
+    rm_session_close(&session);
+}
+
 static void nobody_waits_and_nothing_is_allocated(void **state)
 {
     struct run r;
@@ -513,6 +536,7 @@ int main(void)
         cmocka_unit_test(goodhart_is_the_cpus),
         cmocka_unit_test(actions_are_drawn_as_actors_draw),
         cmocka_unit_test(rollouts_are_linked_and_ordered),
+        cmocka_unit_test(few_samples_are_minibatches_each),
         cmocka_unit_test(nobody_waits_and_nothing_is_allocated),
         cmocka_unit_test(resumes_to_the_bit),
         cmocka_unit_test(damaged_states_are_refused),

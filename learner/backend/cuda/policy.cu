@@ -10,10 +10,15 @@ struct part {
     uint32_t from, entries;
 };
 
-/* Parts beyond the last of a rollout with few samples are empty. */
+/* Whoever launches need not know how many there are: what is beyond the last is empty. */
+__device__ static bool over(const struct rm_device_passes *p)
+{
+    return p->pass >= p->epochs;
+}
+
 __device__ static struct part part_of(const struct rm_device_passes *p)
 {
-    const uint64_t n = p->entries, parts = p->parts ? p->parts : 1;
+    const uint64_t n = over(p) ? 0 : p->entries, parts = p->parts ? p->parts : 1;
     const uint64_t part = p->part < parts ? p->part : parts;
     const uint64_t next = part < parts ? part + 1 : parts;
     const struct part at = {(uint32_t)(n * part / parts),
@@ -70,7 +75,8 @@ __global__ static void weigh_rows(struct rm_device_take k)
     p->scale = !k.normalise ? p->whole_scale
                : n > 1      ? (float)(1 / (sqrt(square / (n - 1)) + 1e-8))
                             : 1;
-    *k.knobs = k.knobs_of[(size_t)p->pass * k.knobs_stride + p->part];
+    if (!over(p))
+        *k.knobs = k.knobs_of[(size_t)p->pass * k.knobs_stride + p->part];
 }
 
 static void take(struct rm_backend *b, const struct rm_device_take *k)
@@ -90,7 +96,7 @@ __device__ static void end_pass(double target_kl, struct rm_device_passes *p,
     p->pass_kl = p->pass_samples = 0;
     p->part = 0;
     p->pass++;
-    if (target_kl > 0 && p->kl > target_kl)
+    if (over(p) || (target_kl > 0 && p->kl > target_kl))
         figures->stop = 1;
 }
 

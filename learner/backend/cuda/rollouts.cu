@@ -145,6 +145,7 @@ __global__ static void link_rows(struct rm_device_worlds d, struct rm_device_ord
     struct rm_device_passes passes = {};
     passes.samples = passes.entries = samples;
     passes.parts = samples < k.parts ? samples : k.parts;
+    passes.epochs = k.epochs;
     *k.passes = passes;
     d.stage->samples = samples;
     d.stage->answers = answers;

@@ -68,7 +68,7 @@ static void epilogues_may_be_missing(void **state)
     for (size_t i = 0; i < op_case_count && rm_test_emulated(); i++)
         for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
             const struct op_case *c = &op_cases[i];
-            if (strcmp(c->name, "linear") && strcmp(c->name, "conv2d"))
+            if (strcmp(c->name, "linear") != 0 && strcmp(c->name, "conv2d") != 0)
                 continue;
             tried++;
             rm_test_emulated_fault(faults[k]);

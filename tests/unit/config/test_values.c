@@ -61,7 +61,7 @@ static const char full[] =
     "   \"epsilon\": 1.5e-4, \"grad_clip\": 0.5},"
     " \"publish\": {\"interval\": 3, \"min_change\": 0.01},"
     " \"learner\": {\"threads\": 2, \"isa\": \"x86-64-v3\", \"device\": \"cpu\", "
-    " \"compute\": \"bf16\", \"device_faults\": 5, \"processes\": \"one\"},"
+    " \"compute\": \"bf16\", \"device_faults\": 5, \"processes\": \"one\", \"feed\": \"staged\"},"
     " \"evaluation\": {\"interval\": 10, \"episodes\": 2, \"final_episodes\": 4, \"worlds\": 4,"
     "   \"quantiles\": 5, \"answer\": \"sample\"},"
     " \"supervisor\": {\"heartbeat_s\": 1.5, \"respawn_floor_s\": 0.5, \"backoff_max_s\": 4,"

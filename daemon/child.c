@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,12 +17,18 @@ extern char **environ;
 
 /* --- in the child: nothing but system calls --------------------------------------------------- */
 
+/* What may be sent to all processes of a run at once must not end one that has no handler yet. */
+static bool is_the_daemons(int number)
+{
+    return number == SIGINT || number == SIGHUP || number == SIGUSR1;
+}
+
 static void default_signals(void)
 {
     sigset_t none;
     for (int n = 1; n < 32; n++)
         if (n != SIGKILL && n != SIGSTOP)
-            signal(n, SIG_DFL);
+            signal(n, is_the_daemons(n) ? SIG_IGN : SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }

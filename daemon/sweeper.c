@@ -60,6 +60,7 @@ int rm_sweeper_main(const char *socket)
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
     ssize_t n;
     do
         n = read(STDIN_FILENO, &byte, 1);

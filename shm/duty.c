@@ -13,10 +13,15 @@
 
 static volatile sig_atomic_t stop_signal;
 static struct rm_wake *signal_wake;
+static int heeded; /* only this process's SIGTERM stops; 0: anybody's */
 
-static void on_stop(int number)
+/* A scheduler's SIGTERM goes to all processes of a job: what it means the supervisor decides. */
+static void on_stop(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
+    (void)context;
+    if (heeded && info->si_pid != heeded)
+        return;
     stop_signal = number;
     if (signal_wake)
         rm_wake_force(signal_wake);
@@ -25,14 +30,17 @@ static void on_stop(int number)
 
 int rm_duty_signals(struct rm_wake *wake, int parent, struct rm_error *error)
 {
-    struct sigaction action = {.sa_handler = on_stop};
+    struct sigaction action = {.sa_sigaction = on_stop, .sa_flags = SA_SIGINFO};
 
     signal_wake = wake;
+    heeded = parent;
     sigemptyset(&action.sa_mask);
-    if (sigaction(SIGTERM, &action, NULL) < 0)
+    if (sigaction(SIGTERM, &action, NULL) < 0 || (!parent && sigaction(SIGINT, &action, NULL) < 0))
         return rm_fail(error, -errno, "sigaction: %s", strerror(errno));
-    /* Ctrl-C goes to the whole foreground group; only the supervisor decides what it means. */
-    signal(SIGINT, parent ? SIG_IGN : on_stop);
+    /* Ctrl-C goes to the whole foreground group, SIGUSR1 may too: the supervisor's. */
+    if (parent)
+        signal(SIGINT, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     if (parent) {

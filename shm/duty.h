@@ -73,8 +73,9 @@ int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error
  * a worker that fails outside of its turns; the runners do it themselves. */
 void rm_duty_failed(struct rm_board_worker *slot, const struct rm_error *error);
 
-/* SIGTERM and SIGINT: set a flag and force `wake`. PR_SET_PDEATHSIG with a getppid re-check against
- * `parent` (0: none). */
+/* SIGTERM and SIGINT: set a flag and force `wake`. With a `parent` (0: none) SIGTERM counts only
+ * from there and SIGINT not at all, since both may be sent to all processes of a run; and
+ * PR_SET_PDEATHSIG, with a getppid re-check. */
 int rm_duty_signals(struct rm_wake *wake, int parent, struct rm_error *error);
 
 /* For the daemon: asks all duties to hold for checkpoint `number`, and lets them go again. They

@@ -308,6 +308,7 @@ const struct rm_method_ops rm_native_method = {
     .net = native_net,
     .updates = native_updates,
     .load = native_load,
+    .takes_optimizers = true,
     .settled = native_settled,
     .state = native_state,
     .leave = native_leave,

@@ -299,6 +299,7 @@ static void worlds_state(struct rm_native_worlds *n, struct rm_state *s)
     rm_state_bytes(s, "worlds", n->host, n->state_bytes);
     if (!rm_state_loading(s))
         return;
+    /* Where only other parts are loaded, it is those of the beginning still. */
     const int rc = n->world.ops->load_state(n->env, n->host);
     if (rc)
         rm_state_fail(s, rc, "%s", n->world.ops->last_error(n->env));

@@ -113,9 +113,9 @@ static void deaths(FILE *out, const struct rm_daemon *daemon)
     for (uint32_t w = 0; w < daemon->supervisor.count; w++) {
         const struct rm_supervised_worker *worker = &daemon->supervisor.workers[w];
         if (worker->deaths)
-            fprintf(out, "%s died %llu times, the last time: %s\n",
+            fprintf(out, "%s died %llu time%s, the last time: %s\n",
                     daemon->session.board.workers[w].name, (unsigned long long)worker->deaths,
-                    worker->reason);
+                    worker->deaths == 1 ? "" : "s", worker->reason);
     }
 }
 

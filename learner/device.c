@@ -87,8 +87,10 @@ static int choose_by_name(struct rm_device_choice *choice, const struct rm_devic
                            wish->device, found.info[i].uuid);
         return take(choice, &found.info[i], "asked for");
     }
-    return rm_fail(error, -ENODEV, "learner.device \"%s\": of %u GPU%s here none is called so",
-                   wish->device, found.count, found.count == 1 ? "" : "s");
+    return rm_fail(error, -ENODEV,
+                   "learner.device \"%s\": there is no such GPU; here %s cuda:0 (%s)%s",
+                   wish->device, found.count == 1 ? "is only" : "are", found.info[0].uuid,
+                   found.count == 1 ? "" : " and more (nvidia-smi -L)");
 }
 
 static int choose(struct rm_device_choice *choice, const struct rm_device_wish *wish)

@@ -28,11 +28,12 @@
 struct rm_backend;
 struct rm_device_mark;
 struct rm_device_graph;
-struct rm_device_value_ops;     /* device_values.h */
-struct rm_device_policy_ops;    /* device_policy.h */
-struct rm_device_optimizer_ops; /* device_optimizer.h */
-struct rm_device_feed_ops;      /* device_feed.h */
-struct rm_device_world_ops;     /* device_worlds.h */
+struct rm_device_value_ops;      /* device_values.h */
+struct rm_device_policy_ops;     /* device_policy.h */
+struct rm_device_optimizer_ops;  /* device_optimizer.h */
+struct rm_device_feed_ops;       /* device_feed.h */
+struct rm_device_collective_ops; /* device_collective.h */
+struct rm_device_world_ops;      /* device_worlds.h */
 
 enum rm_device_stream {
     RM_STREAM_COMPUTE = 0,
@@ -148,6 +149,7 @@ struct rm_device_ops {
     const struct rm_device_optimizer_ops *optimizer;
     const struct rm_device_feed_ops *feed;
     const struct rm_device_world_ops *worlds;
+    const struct rm_device_collective_ops *collective;
 };
 
 #endif

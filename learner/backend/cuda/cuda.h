@@ -26,6 +26,7 @@ extern "C" {
 }
 
 struct rm_cuda_products; /* product.cu: plans of cublasLt and their workspace */
+struct rm_cuda_group;    /* collective.cu: devices that average together */
 
 struct rm_cuda {
     struct rm_backend backend; /* first */
@@ -47,6 +48,7 @@ struct rm_cuda {
     uint64_t times;
 
     struct rm_cuda_products *products;
+    struct rm_cuda_group *group; /* NULL: alone */
     float *partials;   /* (RM_CUDA_PARTIALS, sums.h) of sums over rows */
     double *sums;      /* (RM_CUDA_SUMS) partial sums of reductions */
     double *host_sums; /* pinned: what sum_squares() fetches */
@@ -54,9 +56,17 @@ struct rm_cuda {
 
 #define RM_CUDA_SUMS 4096u
 
+/* Whether backends of several devices were made in this process. Then a thread's current device is
+ * the one it used last, and every function of the tables begins by using its own. */
+extern bool rm_cuda_several;
+void rm_cuda_use(const struct rm_cuda *c);
+
 static inline struct rm_cuda *rm_cuda_of(struct rm_backend *b)
 {
-    return static_cast<struct rm_cuda *>(b->self);
+    struct rm_cuda *c = static_cast<struct rm_cuda *>(b->self);
+    if (rm_cuda_several)
+        rm_cuda_use(c);
+    return c;
 }
 
 static inline cudaStream_t rm_cuda_stream(struct rm_cuda *c)
@@ -64,9 +74,10 @@ static inline cudaStream_t rm_cuda_stream(struct rm_cuda *c)
     return c->streams[RM_STREAM_COMPUTE];
 }
 
-/* Keeps the first error. Returns whether there is none. */
+/* Keeps the first error. Returns whether there is none; rm_cuda_fails() false. */
 bool rm_cuda_ok(struct rm_cuda *c, cudaError_t error, const char *call);
 bool rm_cuda_blas_ok(struct rm_cuda *c, cublasStatus_t status, const char *call);
+bool rm_cuda_fails(struct rm_cuda *c, cudaError_t error, const char *call, const char *words);
 #define RM_CUDA(c, call) rm_cuda_ok((c), (call), #call)
 
 /* Before a launch: false when a former one failed. After it: counts it and sees whether it could

@@ -1,5 +1,7 @@
 #include "learner/backend/cuda/memory.h"
 
+#include "learner/backend/cuda/collective.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -42,8 +44,10 @@ float *rm_cuda_alloc_floats(struct rm_backend *b, size_t floats)
 
 void rm_cuda_release(struct rm_backend *b, float *p)
 {
+    struct rm_cuda *c = rm_cuda_of(b);
+    rm_cuda_abandon(c);
     if (p)
-        RM_CUDA(rm_cuda_of(b), cudaFree(p));
+        RM_CUDA(c, cudaFree(p));
 }
 
 void *rm_cuda_alloc_host(struct rm_backend *b, size_t bytes, struct rm_error *error)
@@ -68,8 +72,10 @@ void *rm_cuda_alloc_host(struct rm_backend *b, size_t bytes, struct rm_error *er
 
 void rm_cuda_release_host(struct rm_backend *b, void *p)
 {
+    struct rm_cuda *c = rm_cuda_of(b);
+    rm_cuda_abandon(c);
     if (p)
-        RM_CUDA(rm_cuda_of(b), cudaFreeHost(p));
+        RM_CUDA(c, cudaFreeHost(p));
 }
 
 int rm_cuda_register_host(struct rm_backend *b, void *at, size_t bytes, bool read_only,
@@ -77,8 +83,8 @@ int rm_cuda_register_host(struct rm_backend *b, void *at, size_t bytes, bool rea
 {
     const unsigned flags =
         cudaHostRegisterMapped | (read_only ? (unsigned)cudaHostRegisterReadOnly : 0u);
+    (void)rm_cuda_of(b);
     cudaError_t rc = cudaHostRegister(at, bytes, flags);
-    (void)b;
     if (rc == cudaSuccess) {
         rc = cudaHostGetDevicePointer(device, at, 0);
         if (rc != cudaSuccess)
@@ -136,7 +142,7 @@ static void wait_for(struct rm_cuda *c)
     if (!rm_cuda_ready(c))
         return;
     c->counts.synchronizations++;
-    RM_CUDA(c, cudaStreamSynchronize(rm_cuda_stream(c)));
+    rm_cuda_await_stream(c, RM_STREAM_COMPUTE);
 }
 
 void rm_cuda_upload(struct rm_backend *b, float *to, const float *from, size_t floats)

@@ -1,5 +1,6 @@
 /* plugin: ringmaster-cuda.so's one symbol, devices, and the backend object. */
 #include "learner/backend/cuda/feed.h"
+#include "learner/backend/cuda/collective.h"
 #include "learner/backend/cuda/memory.h"
 #include "learner/backend/cuda/ops.h"
 #include "learner/backend/cuda/optimizer.h"
@@ -16,27 +17,35 @@
 
 /* --- errors ---------------------------------------------------------------------------------- */
 
-bool rm_cuda_ok(struct rm_cuda *c, cudaError_t error, const char *call)
+bool rm_cuda_fails(struct rm_cuda *c, cudaError_t error, const char *call, const char *words)
 {
-    if (error != cudaSuccess && c->error == cudaSuccess) {
+    if (c->error == cudaSuccess) {
         c->error = error;
         snprintf(c->call, sizeof c->call, "%s", call);
-        snprintf(c->words, sizeof c->words, "%s (%s)", cudaGetErrorString(error),
-                 cudaGetErrorName(error));
+        snprintf(c->words, sizeof c->words, "%s", words);
+        rm_cuda_members_fail(c);
     }
-    return c->error == cudaSuccess;
+    return false;
+}
+
+bool rm_cuda_ok(struct rm_cuda *c, cudaError_t error, const char *call)
+{
+    char words[sizeof c->words];
+    if (error == cudaSuccess || c->error != cudaSuccess)
+        return c->error == cudaSuccess;
+    snprintf(words, sizeof words, "%s (%s)", cudaGetErrorString(error), cudaGetErrorName(error));
+    return rm_cuda_fails(c, error, call, words);
 }
 
 bool rm_cuda_blas_ok(struct rm_cuda *c, cublasStatus_t status, const char *call)
 {
-    if (status != CUBLAS_STATUS_SUCCESS && c->error == cudaSuccess) {
-        const cudaError_t below = cudaGetLastError();
-        c->error = below != cudaSuccess ? below : cudaErrorUnknown;
-        snprintf(c->call, sizeof c->call, "%s", call);
-        snprintf(c->words, sizeof c->words, "cublas status %d, %s", (int)status,
-                 cudaGetErrorString(c->error));
-    }
-    return c->error == cudaSuccess;
+    char words[sizeof c->words];
+    if (status == CUBLAS_STATUS_SUCCESS || c->error != cudaSuccess)
+        return c->error == cudaSuccess;
+    const cudaError_t below = cudaGetLastError();
+    const cudaError_t error = below != cudaSuccess ? below : cudaErrorUnknown;
+    snprintf(words, sizeof words, "cublas status %d, %s", (int)status, cudaGetErrorString(error));
+    return rm_cuda_fails(c, error, call, words);
 }
 
 void rm_cuda_launched(struct rm_cuda *c, const char *kernel)
@@ -48,12 +57,34 @@ void rm_cuda_launched(struct rm_cuda *c, const char *kernel)
 
 static bool failed(struct rm_backend *b, struct rm_error *error)
 {
-    const struct rm_cuda *c = rm_cuda_of(b);
-    if (c->error == cudaSuccess)
+    struct rm_cuda *own = rm_cuda_of(b);
+    rm_cuda_members_look(own);
+    if (own->error == cudaSuccess)
         return false;
+    const struct rm_cuda *c = rm_cuda_culprit(own);
     rm_fail(error, -EIO, "CUDA error %d (%s) on %s, cuda:%u %.40s, in %s", (int)c->error, c->words,
             c->info.uuid, c->info.index, c->info.name, c->call);
     return true;
+}
+
+/* --- current devices ------------------------------------------------------------------------- */
+
+bool rm_cuda_several;
+
+/* An error shows in what is done next. */
+void rm_cuda_use(const struct rm_cuda *c)
+{
+    cudaSetDevice((int)c->info.index);
+}
+
+static void take_note(uint32_t index)
+{
+    static bool any;
+    static uint32_t first;
+    if (!any)
+        first = index;
+    any = true;
+    rm_cuda_several = rm_cuda_several || index != first;
 }
 
 /* --- devices --------------------------------------------------------------------------------- */
@@ -139,6 +170,7 @@ static void counts(struct rm_backend *b, struct rm_device_counts *out)
 static void destroy(struct rm_backend *b)
 {
     struct rm_cuda *c = rm_cuda_of(b);
+    rm_cuda_leave(c);
     for (int i = 0; i < RM_DEVICE_STREAMS; i++)
         if (c->streams[i]) {
             cudaStreamSynchronize(c->streams[i]);
@@ -183,6 +215,7 @@ static struct rm_device_ops device_table(void)
     d.values = &rm_cuda_values;
     d.optimizer = &rm_cuda_optimizer;
     d.feed = &rm_cuda_feed;
+    d.collective = &rm_cuda_collective;
     return d;
 }
 
@@ -228,6 +261,7 @@ static int create(struct rm_backend **backend, const struct rm_device_spec *spec
     c->backend.self = c;
     int rc = describe(spec->index, &c->info, error);
     if (!rc) {
+        take_note(spec->index);
         bool made = RM_CUDA(c, cudaSetDevice((int)spec->index)) &&
                     RM_CUDA(c, cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
         for (int i = 0; i < RM_DEVICE_STREAMS && made; i++)

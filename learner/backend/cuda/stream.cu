@@ -1,4 +1,5 @@
 /* Marks are events, captured updates are graphs. */
+#include "learner/backend/cuda/collective.h"
 #include "learner/backend/cuda/memory.h"
 
 #include <errno.h>
@@ -70,14 +71,14 @@ void rm_cuda_wait(struct rm_backend *b, struct rm_device_mark *mark)
     if (!rm_cuda_ready(c) || !mark->set)
         return;
     c->counts.synchronizations++;
-    RM_CUDA(c, cudaEventSynchronize(mark->event));
+    rm_cuda_await_event(c, mark->event);
 }
 
 void rm_cuda_finish(struct rm_backend *b)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     for (int i = 0; i < RM_DEVICE_STREAMS && rm_cuda_ready(c); i++)
-        RM_CUDA(c, cudaStreamSynchronize(c->streams[i]));
+        rm_cuda_await_stream(c, (enum rm_device_stream)i);
     c->counts.synchronizations++;
 }
 
@@ -124,6 +125,7 @@ void rm_cuda_graph_destroy(struct rm_backend *b, struct rm_device_graph *graph)
     struct rm_cuda *c = rm_cuda_of(b);
     if (!graph)
         return;
+    rm_cuda_abandon(c);
     if (graph->exec)
         RM_CUDA(c, cudaGraphExecDestroy(graph->exec));
     if (graph->graph)

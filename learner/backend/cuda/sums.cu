@@ -1,6 +1,7 @@
 /* Sums in a fixed order: of squares, over rows, and layer norm, which is made of both. */
 #include "learner/backend/cuda/sums.h"
 
+#include "learner/backend/cuda/collective.h"
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/memory.h"
 #include "learner/backend/cuda/ops.h"
@@ -255,7 +256,8 @@ double rm_cuda_sum_squares_diff(struct rm_backend *b, const float *x, const floa
     if (!rm_cuda_ready(c))
         return NAN;
     c->counts.synchronizations++;
-    return RM_CUDA(c, cudaStreamSynchronize(rm_cuda_stream(c))) ? c->host_sums[0] : NAN;
+    rm_cuda_await_stream(c, RM_STREAM_COMPUTE);
+    return rm_cuda_ready(c) ? c->host_sums[0] : NAN;
 }
 
 double rm_cuda_sum_squares(struct rm_backend *b, const float *x, size_t n)

@@ -604,6 +604,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     const auto s = stream_of(stream);
     if (!handle || !s)
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (handle->device != s->device || mine().device != s->device)
+        return refuse(CUBLAS_STATUS_INVALID_VALUE, "a stream of another device");
     product p = {
         *desc,   *a_layout, *b_layout, *c_layout, *d_layout,       a,        b, c, d, nullptr,
         nullptr, 0,         0,         workspace, workspace_bytes, s->device};

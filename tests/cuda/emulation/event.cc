@@ -67,7 +67,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     RM_CALL("cudaEventRecord");
     const auto s = stream_of(stream);
-    if (!s || !is_event(event))
+    if (!s || !is_event(event) || event->device != s->device)
         return here.gives(cudaErrorInvalidResourceHandle);
     if (capturing(*s))
         return here.gives(capture_event(*s, event));

@@ -81,6 +81,12 @@ void launch(kernel_launch &&l, cudaStream_t stream)
         return;
     }
     const int device = s->device;
+    if (device != mine().device) {
+        here.gives(complain(cudaErrorInvalidResourceHandle,
+                            format("kernel %s: on a stream of device %d while device %d is current",
+                                   l.name, device, mine().device)));
+        return;
+    }
     if (!capturing(*s))
         counts.launches++;
     const auto kept = std::make_shared<kernel_launch>(std::move(l));

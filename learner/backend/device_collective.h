@@ -1,0 +1,45 @@
+/* device_collective: several devices of one process that train one agent together, each from rows
+ * of its own: they average numbers among each other (NCCL). backend->device->collective.
+ *
+ * Members belong to one thread, which puts the same averages on all of them, in the same order:
+ *
+ *   begin(any of them);
+ *   mean(each of them, what is averaged there);
+ *   end(any of them);
+ *
+ * What comes out is the same on all members, to the bit. An average is put on COMPUTE and waits
+ * there for the other members: between begin() and end() all must be told of it, and a captured one
+ * must be launched on all before the host waits for any. Either all members are captured meanwhile
+ * or none is; those that are captured must have averaged as much once before (what that sets up
+ * cannot be captured).
+ *
+ * ERRORS of one member are errors of all (device.h: failed()), since each would wait for it; the
+ * words name the one that had it. */
+#ifndef RM_LEARNER_BACKEND_DEVICE_COLLECTIVE_H
+#define RM_LEARNER_BACKEND_DEVICE_COLLECTIVE_H
+
+#include "learner/backend/device.h"
+
+#define RM_DEVICE_MEMBERS 16u
+
+enum rm_device_number { RM_DEVICE_FLOAT = 0, RM_DEVICE_DOUBLE };
+
+struct rm_device_collective_ops {
+    /* Joins 2 to RM_DEVICE_MEMBERS backends of as many devices, none of them joined yet, until the
+     * first of them is destroyed. -ELIBACC: no NCCL; -EPROTO: one that is too old; -EIO: it refuses.
+     */
+    int (*join)(struct rm_backend *const *members, uint32_t count, struct rm_error *error);
+
+    /* The members in the order of join(). Returns their number, 0 where b was not joined. */
+    uint32_t (*members)(struct rm_backend *b, struct rm_backend *members[RM_DEVICE_MEMBERS]);
+
+    void (*begin)(struct rm_backend *b);
+    /* at(n) = mean over members of at(n), on b's device. */
+    void (*mean)(struct rm_backend *b, void *at, size_t n, enum rm_device_number kind);
+    void (*end)(struct rm_backend *b);
+
+    /* Which of the members, in that order, had the error of failed(). */
+    uint32_t (*culprit)(struct rm_backend *b);
+};
+
+#endif

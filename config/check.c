@@ -2,6 +2,7 @@
 
 static const struct rm_check_table *const tables[] = {
     &rm_checks_of_processes,
+    &rm_checks_of_devices,
     &rm_checks_of_experience,
     &rm_checks_of_learning,
 };

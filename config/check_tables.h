@@ -1,6 +1,6 @@
 /* check_tables: the rules that check.c runs, in one table per subject, each in a file of its own:
- * check_processes.c, check_experience.c, check_learning.c. To add a rule: a function and a row
- * there. */
+ * check_processes.c, check_devices.c, check_experience.c, check_learning.c. To add a rule: a
+ * function and a row there. */
 #ifndef RM_CONFIG_CHECK_TABLES_H
 #define RM_CONFIG_CHECK_TABLES_H
 
@@ -10,7 +10,7 @@ struct rm_check_table {
     const struct rm_check *rows;
     size_t count;
 };
-extern const struct rm_check_table rm_checks_of_processes, rm_checks_of_experience,
-    rm_checks_of_learning;
+extern const struct rm_check_table rm_checks_of_processes, rm_checks_of_devices,
+    rm_checks_of_experience, rm_checks_of_learning;
 
 #endif

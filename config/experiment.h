@@ -299,6 +299,7 @@ struct rm_experiment {
         uint32_t threads;         /* per learner */
         char isa[RM_TEXT_MAX];    /* "auto", "x86-64-v2", "x86-64-v3", "x86-64-v4" */
         char device[RM_TEXT_MAX]; /* "auto", "cpu", "cuda:N", "GPU-..." */
+        uint32_t devices;         /* GPUs that train an agent together */
         enum rm_compute compute;
         enum rm_feed_kind feed;
         enum rm_learner_processes processes;

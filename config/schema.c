@@ -383,6 +383,11 @@ const struct rm_key rm_keys[] = {
          "(`GPU-...`, or enough of it), or `auto`: a GPU where there is one, the algorithm can use "
          "it and an update is large enough to be worth it, else the CPU; the log says which and "
          "why. With several GPUs `auto` gives policies one each in turn."),
+    U32("learner.devices", ANY, learner.devices, 1, 16, 1, "GPUs",
+        "GPUs on which one process trains each policy together, from `cuda:N` on or as `auto` "
+        "finds "
+        "them: each learns from an equal part of every batch, and gradients are averaged by NCCL. "
+        "An update is that of one GPU, but for rounding. dqn, qr-dqn and iqn."),
     ENUM("learner.compute", SAME, learner.compute, rm_compute_names, RM_COMPUTE_FP32,
          "GPUs: how products are computed. Parameters, optimizer and sums are float32 always."),
     ENUM("learner.feed", ANY, learner.feed, rm_feed_names, RM_FEED_AUTO,

@@ -14,6 +14,7 @@ struct rm_algorithm_traits {
     bool logp;        /* rows keep the behaviour's log-probability */
     bool sequences;   /* trains on sequences from stored recurrent states */
     bool device;      /* can be trained on a GPU */
+    bool devices;     /* on several together */
     bool quantiles;   /* outputs_per_action = algorithm.quantiles */
 };
 

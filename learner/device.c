@@ -2,6 +2,7 @@
 
 #include "config/traits.h"
 #include "learner/algo/algo.h"
+#include "learner/algo/parallel.h"
 #include "learner/backend/device.h"
 #include "learner/net/net.h"
 #include "shm/atomic.h"
@@ -58,13 +59,56 @@ static int take_cpu(struct rm_device_choice *choice, const char *why)
     return 0;
 }
 
-static int take(struct rm_device_choice *choice, const struct rm_device_info *info, const char *why)
+/* " with cuda:1, cuda:2 (NCCL)", where there are several. */
+static void name_others(const struct rm_device_choice *choice, char *text, size_t room)
 {
+    size_t at = 0;
+    text[0] = '\0';
+    for (uint32_t i = 1; i < choice->count && at < room; i++)
+        at += (size_t)snprintf(text + at, room - at, "%s cuda:%u", i == 1 ? " with" : ",",
+                               choice->info[i].index);
+    if (at && at < room)
+        snprintf(text + at, room - at, " (NCCL)");
+}
+
+/* The device at `first` and those after it, around: `count` of them. */
+static int take(struct rm_device_choice *choice, const struct devices *among, uint32_t first,
+                uint32_t count, const char *why)
+{
+    const struct rm_device_info *info = &among->info[first];
+    char others[160];
     choice->device = true;
-    choice->info = *info;
-    snprintf(choice->why, sizeof choice->why, "cuda:%u, %.80s (%s)%s: %s", info->index, info->name,
-             info->uuid, info->mps ? ", shared through MPS" : "", why);
+    choice->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        choice->info[i] = among->info[(first + i) % among->count];
+    name_others(choice, others, sizeof others);
+    snprintf(choice->why, sizeof choice->why, "cuda:%u, %.80s (%s)%s%s: %s", info->index,
+             info->name, info->uuid, info->mps ? ", shared through MPS" : "", others, why);
     return 0;
+}
+
+static uint32_t devices_of(const struct rm_device_wish *wish)
+{
+    return wish->devices && !wish->alone ? wish->devices : 1;
+}
+
+/* All of those asked for, or none. */
+static int take_named(struct rm_device_choice *choice, const struct devices *found, uint32_t first,
+                      const struct rm_device_wish *wish, struct rm_error *error)
+{
+    const uint32_t count = devices_of(wish);
+    if (count > found->count - first || count > RM_DEVICE_MEMBERS)
+        return rm_fail(error, -ENODEV,
+                       "learner.device \"%s\", learner.devices %u: of %u GPU%s here %u follow",
+                       wish->device, count, found->count, found->count == 1 ? "" : "s",
+                       found->count - first - 1);
+    for (uint32_t i = first; i < first + count; i++)
+        if (in_quarantine(wish->run, found->info[i].uuid))
+            return rm_fail(error, -EHOSTDOWN,
+                           "learner.device \"%s\": %s failed learner.device_faults times and is "
+                           "left alone; \"auto\" would go on without it",
+                           wish->device, found->info[i].uuid);
+    return take(choice, found, first, count, "asked for");
 }
 
 static int choose_by_name(struct rm_device_choice *choice, const struct rm_device_wish *wish,
@@ -77,20 +121,25 @@ static int choose_by_name(struct rm_device_choice *choice, const struct rm_devic
     const int rc = find_devices(&found, error);
     if (rc)
         return rm_fail_within(error, rc, "learner.device \"%s\"", wish->device);
-    for (uint32_t i = 0; i < found.count; i++) {
-        if (!is_called(&found.info[i], wish->device))
-            continue;
-        if (in_quarantine(wish->run, found.info[i].uuid))
-            return rm_fail(error, -EHOSTDOWN,
-                           "learner.device \"%s\": %s failed learner.device_faults times and is "
-                           "left alone; \"auto\" would go on without it",
-                           wish->device, found.info[i].uuid);
-        return take(choice, &found.info[i], "asked for");
-    }
+    for (uint32_t i = 0; i < found.count; i++)
+        if (is_called(&found.info[i], wish->device))
+            return take_named(choice, &found, i, wish, error);
     return rm_fail(error, -ENODEV,
                    "learner.device \"%s\": there is no such GPU; here %s cuda:0 (%s)%s",
                    wish->device, found.count == 1 ? "is only" : "are", found.info[0].uuid,
                    found.count == 1 ? "" : " and more (nvidia-smi -L)");
+}
+
+/* Of the devices asked for, as many as there are and share the batch evenly: results do not depend
+ * on it, but for rounding. */
+static uint32_t as_many(const struct rm_device_wish *wish, uint32_t usable)
+{
+    uint32_t count = devices_of(wish);
+    count = count < usable ? count : usable;
+    count = count < RM_DEVICE_MEMBERS ? count : RM_DEVICE_MEMBERS;
+    while (count > 1 && wish->batch % count)
+        count--;
+    return count;
 }
 
 static int choose(struct rm_device_choice *choice, const struct rm_device_wish *wish)
@@ -113,8 +162,14 @@ static int choose(struct rm_device_choice *choice, const struct rm_device_wish *
             found.info[usable++] = found.info[i];
     if (!usable)
         return take_cpu(choice, "every GPU here failed too often and is left alone");
-    snprintf(why, sizeof why, "an update is %.3g Mflop", wish->flops / 1e6);
-    return take(choice, &found.info[wish->policy % usable], why);
+    found.count = usable;
+    const uint32_t wanted = devices_of(wish), count = as_many(wish, usable);
+    int at = snprintf(why, sizeof why, "an update is %.3g Mflop", wish->flops / 1e6);
+    if (wish->alone)
+        snprintf(why + at, sizeof why - (size_t)at, "; one after all: %.150s", wish->alone);
+    else if (count < wanted)
+        snprintf(why + at, sizeof why - (size_t)at, "; %u of learner.devices %u", count, wanted);
+    return take(choice, &found, wish->policy * wanted % usable, count, why);
 }
 
 int rm_device_choose(struct rm_device_choice *choice, const struct rm_device_wish *wish,
@@ -175,6 +230,8 @@ struct rm_device_wish rm_device_wish_of(const struct rm_session *session, uint32
         .isa = e->learner.isa,
         .threads = e->learner.threads,
         .policy = policy,
+        .devices = e->learner.devices,
+        .batch = e->sample.batch,
         .flops = update_flops(session, policy),
         .run = session->board.run,
     };
@@ -187,6 +244,27 @@ struct rm_device_wish rm_device_wish_of(const struct rm_session *session, uint32
     return wish;
 }
 
+/* A backend for each device; several are joined. None is left on failure. */
+static int open_all(struct rm_backend **backend, const struct rm_backend_plugin *plugin,
+                    const struct rm_device_choice *choice, const struct rm_device_wish *wish,
+                    struct rm_error *error)
+{
+    struct rm_backend *all[RM_DEVICE_MEMBERS];
+    uint32_t open = 0;
+    int rc = 0;
+    for (; open < choice->count && !rc; open += !rc) {
+        const struct rm_device_spec spec = {
+            .index = choice->info[open].index, .compute = wish->compute, .threads = wish->threads};
+        rc = plugin->create(&all[open], &spec, error);
+    }
+    if (!rc && open > 1)
+        rc = all[0]->device->collective->join(all, open, error);
+    for (uint32_t i = 0; rc && i < open; i++)
+        rm_backend_destroy(all[i]);
+    *backend = rc ? NULL : all[0];
+    return rc;
+}
+
 int rm_device_open(struct rm_backend **backend, const struct rm_device_choice *choice,
                    const struct rm_device_wish *wish, struct rm_error *error)
 {
@@ -196,13 +274,31 @@ int rm_device_open(struct rm_backend **backend, const struct rm_device_choice *c
         const int rc = rm_backend_cpu_create(backend, wish->threads, wish->isa, error);
         return rc ? rm_fail_within(error, rc, "learner.isa \"%s\"", wish->isa) : 0;
     }
-    const struct rm_device_spec spec = {
-        .index = choice->info.index, .compute = wish->compute, .threads = wish->threads};
     const int rc = rm_plugin_open(&plugin, error);
-    return rc ? rc : plugin->create(backend, &spec, error);
+    return rc ? rc : open_all(backend, plugin, choice, wish, error);
 }
 
-void rm_device_tell(struct rm_board_worker *slot, const struct rm_device_choice *choice)
+void rm_device_close(struct rm_backend *backend)
 {
-    snprintf(slot->device, sizeof slot->device, "%s", choice->device ? choice->info.uuid : "cpu");
+    struct rm_backend *members[RM_DEVICE_MEMBERS];
+    uint32_t count = rm_parallel_devices(backend);
+    if (count < 2) {
+        rm_backend_destroy(backend);
+        return;
+    }
+    backend->device->collective->members(backend, members);
+    for (uint32_t i = 0; i < count; i++)
+        rm_backend_destroy(members[i]);
+}
+
+void rm_device_tell(struct rm_board_worker *slot, const struct rm_device_choice *choice,
+                    uint32_t which)
+{
+    snprintf(slot->device, sizeof slot->device, "%s",
+             choice->device ? choice->info[which].uuid : "cpu");
+}
+
+uint32_t rm_device_culprit(struct rm_backend *backend)
+{
+    return rm_parallel_devices(backend) > 1 ? backend->device->collective->culprit(backend) : 0;
 }

@@ -4,6 +4,7 @@
 
 #include "config/session.h"
 #include "learner/backend/backend.h"
+#include "learner/backend/device_collective.h"
 #include "learner/backend/plugin.h"
 #include "shm/base/error.h"
 
@@ -19,16 +20,20 @@ struct rm_device_wish {
     const char *isa;
     uint32_t threads;
     uint32_t policy;                /* spreads policies over GPUs */
+    uint32_t devices;               /* learner.devices; 0 counts as 1 */
+    uint32_t batch;                 /* that they share evenly */
+    const char *alone;              /* why it is one all the same, NULL: it need not be */
     const char *cannot;             /* why no GPU can be used, NULL: one can */
     double flops;                   /* of an update */
     const struct rm_board_run *run; /* GPUs in quarantine; NULL: none */
 };
 
 struct rm_device_choice {
-    bool device;                /* a GPU; else the CPU */
-    bool asked_for;             /* by name: nothing else will do */
-    struct rm_device_info info; /* of the GPU */
-    char why[512];              /* in words: "cpu: ..." or "cuda:0 NVIDIA ...: ..." */
+    bool device;    /* a GPU; else the CPU */
+    bool asked_for; /* by name: nothing else will do */
+    uint32_t count; /* of GPUs; they train together where there are several */
+    struct rm_device_info info[RM_DEVICE_MEMBERS];
+    char why[512]; /* in words: "cpu: ..." or "cuda:0 NVIDIA ...: ..." */
 };
 
 /* Chooses, and makes nothing. Errors, all in words: a device asked for by name is missing (-ENODEV,
@@ -39,12 +44,17 @@ int rm_device_choose(struct rm_device_choice *choice, const struct rm_device_wis
 /* The wish of the learner of `policy`. */
 struct rm_device_wish rm_device_wish_of(const struct rm_session *session, uint32_t policy);
 
-/* The backend that was chosen. */
+/* The backend that was chosen: of several, joined, the first. It goes with rm_device_close(). */
 int rm_device_open(struct rm_backend **backend, const struct rm_device_choice *choice,
                    const struct rm_device_wish *wish, struct rm_error *error);
 
-/* Puts the device on the learner's slot of the board: what the supervisor tallies faults by. */
-void rm_device_tell(struct rm_board_worker *slot, const struct rm_device_choice *choice);
+void rm_device_close(struct rm_backend *backend);
+
+/* Puts a device on the learner's slot of the board, which is what the supervisor tallies faults by:
+ * of several the first, and when they have failed the one that did. */
+void rm_device_tell(struct rm_board_worker *slot, const struct rm_device_choice *choice,
+                    uint32_t which);
+uint32_t rm_device_culprit(struct rm_backend *backend);
 
 /* Whether starting the learner anew cannot mend this error of the functions above. */
 bool rm_device_hopeless(int code);

@@ -31,6 +31,7 @@ struct rm_learner {
     struct rm_world_spec world; /* held for its description */
     const struct rm_env_agent *agent;
 
+    struct rm_device_choice choice;
     struct rm_backend *backend;
     struct rm_device_counts device; /* of it, as the board has them */
     struct rm_publisher publisher;
@@ -60,7 +61,10 @@ static int open_world(struct rm_learner *l, struct rm_error *error)
 /* A device error that only a new process leaves behind: then it is in *error. */
 static bool device_failed(const struct rm_learner *l, struct rm_error *error)
 {
-    return l->backend && l->backend->device && l->backend->device->failed(l->backend, error);
+    if (!l->backend || !l->backend->device || !l->backend->device->failed(l->backend, error))
+        return false;
+    rm_device_tell(l->slot, &l->choice, rm_device_culprit(l->backend));
+    return true;
 }
 
 static void close_method(struct rm_learner *l)
@@ -69,17 +73,17 @@ static void close_method(struct rm_learner *l)
         l->method->ops->destroy(l->method);
     rm_publisher_close(&l->publisher);
     if (l->backend)
-        rm_backend_destroy(l->backend);
+        rm_device_close(l->backend);
     l->method = NULL;
     l->backend = NULL;
 }
 
-static int open_backend(struct rm_learner *l, const struct rm_device_choice *choice,
-                        const struct rm_device_wish *wish, struct rm_error *error)
+static int open_backend(struct rm_learner *l, const struct rm_device_wish *wish,
+                        struct rm_error *error)
 {
-    fprintf(stderr, "learner of %s: %s\n", l->plan->name, choice->why);
-    rm_device_tell(l->slot, choice);
-    return rm_device_open(&l->backend, choice, wish, error);
+    fprintf(stderr, "learner of %s: %s\n", l->plan->name, l->choice.why);
+    rm_device_tell(l->slot, &l->choice, 0);
+    return rm_device_open(&l->backend, &l->choice, wish, error);
 }
 
 static int make_method(struct rm_learner *l, struct rm_error *error)
@@ -108,25 +112,33 @@ static int make_method(struct rm_learner *l, struct rm_error *error)
     return rc;
 }
 
-/* What "auto" chose and cannot be had after all is done without. */
+static int try_method(struct rm_learner *l, const struct rm_device_wish *wish,
+                      struct rm_error *error)
+{
+    int rc = rm_device_choose(&l->choice, wish, error);
+    if (!rc)
+        rc = open_backend(l, wish, error);
+    return rc ? rc : make_method(l, error);
+}
+
+/* What "auto" chose and cannot be had after all is done without: several devices, then any. */
 static int open_method(struct rm_learner *l, struct rm_error *error)
 {
     struct rm_device_wish wish = rm_device_wish_of(l->session, l->policy);
-    struct rm_device_choice choice;
-    int rc = rm_device_choose(&choice, &wish, error);
-    if (!rc)
-        rc = open_backend(l, &choice, &wish, error);
-    if (!rc)
-        rc = make_method(l, error);
-    if (rc == -EIO && choice.device && choice.asked_for)
+    struct rm_error why[2];
+    int rc = try_method(l, &wish, error);
+    if (rc == -EIO && l->choice.device && l->choice.asked_for)
         return RM_LEARNER_DEVICE_FAILED;
-    if (!rc || !choice.device || choice.asked_for)
-        return rc;
-    close_method(l);
-    wish.cannot = error->text;
-    rm_device_choose(&choice, &wish, NULL);
-    rc = open_backend(l, &choice, &wish, error);
-    return rc ? rc : make_method(l, error);
+    for (int i = 0; i < 2 && rc && l->choice.device && !l->choice.asked_for; i++) {
+        close_method(l);
+        why[i] = *error;
+        if (l->choice.count > 1)
+            wish.alone = why[i].text;
+        else
+            wish.cannot = why[i].text;
+        rc = try_method(l, &wish, error);
+    }
+    return rc;
 }
 
 static const float *params(const struct rm_learner *l)

@@ -15,14 +15,15 @@
 static int make_buffers(struct rm_dqn_device *t, struct rm_error *error)
 {
     struct rm_backend *b = t->d.f.backend;
-    const size_t rows = t->d.batch, noise = rm_net_noise_count(t->d.f.net);
+    const size_t rows = t->d.batch, all = rows * t->replicas; /* fractions are drawn for all */
+    const size_t noise = rm_net_noise_count(t->d.f.net);
     const bool quantiles = t->d.algo->drawn_fractions || t->d.algo->fixed_fractions;
     struct {
         void *at;
         size_t bytes;
     } buffers[] = {
         {&t->noise, noise * sizeof(float)},
-        {&t->tau, quantiles ? rows * rm_dqn_most_quantiles(&t->d) * sizeof(float) : 0},
+        {&t->tau, quantiles ? all * rm_dqn_most_quantiles(&t->d) * sizeof(float) : 0},
         {&t->y, rows * t->d.target_quantiles * sizeof(float)},
         {&t->partials, 2 * rows * sizeof(double)},
     };
@@ -51,70 +52,6 @@ static int send_midpoints(struct rm_dqn_device *t, struct rm_error *error)
     return 0;
 }
 
-/* What an update changes: [0] there, [1] a copy. */
-struct kept {
-    void *at[2];
-    size_t bytes;
-};
-
-static size_t list_kept(const struct rm_dqn_device *t, struct kept kept[4 + RM_OPTIMIZER_ARENAS])
-{
-    const size_t bytes = t->d.f.count * sizeof(float);
-    struct rm_optimizer_arena arenas[RM_OPTIMIZER_ARENAS];
-    const size_t arena_count = rm_optimizer_arenas(t->d.f.optimizer, arenas);
-    size_t n = 0;
-    kept[n++] = (struct kept){{t->d.f.params}, bytes};
-    kept[n++] = (struct kept){{t->d.f.target}, bytes};
-    kept[n++] = (struct kept){{t->d.f.grads}, bytes};
-    kept[n++] = (struct kept){{t->figures}, sizeof *t->figures};
-    for (size_t i = 0; i < arena_count; i++)
-        kept[n++] = (struct kept){{arenas[i].data}, arenas[i].count * sizeof(float)};
-    return n;
-}
-
-/* An update that is run before it is captured: libraries choose their kernels and load them, which
- * may allocate. Everything it changes is put back to the bit. */
-static int warm_up(struct rm_dqn_device *t, struct rm_error *error)
-{
-    struct rm_backend *b = t->d.f.backend;
-    struct kept kept[4 + RM_OPTIMIZER_ARENAS];
-    const size_t n = list_kept(t, kept);
-    int rc = 0;
-    for (size_t i = 0; i < n; i++) {
-        kept[i].at[1] = rc ? NULL : b->device->alloc(b, kept[i].bytes, error);
-        if (!kept[i].at[1])
-            rc = -ENOMEM;
-    }
-    for (size_t i = 0; i < n && !rc; i++)
-        b->device->copy(b, RM_STREAM_COMPUTE, kept[i].at[1], kept[i].at[0], kept[i].bytes);
-    if (!rc) {
-        rm_dqn_put_gradient(t, &t->staging.slots[0]);
-        rm_dqn_put_step(t, &t->staging.slots[0]);
-    }
-    for (size_t i = 0; i < n && !rc; i++)
-        b->device->copy(b, RM_STREAM_COMPUTE, kept[i].at[0], kept[i].at[1], kept[i].bytes);
-    b->device->finish(b);
-    for (size_t i = 0; i < n; i++)
-        if (kept[i].at[1])
-            b->ops->release(b, kept[i].at[1]);
-    return rc ? rc : b->device->failed(b, error) ? -EIO : 0;
-}
-
-static int capture(struct rm_dqn_device *t, struct rm_error *error)
-{
-    struct rm_backend *b = t->d.f.backend;
-    int rc = warm_up(t, error);
-    for (uint32_t i = 0; i < RM_TRAINER_DEPTH && !rc && !t->watched; i++) {
-        rc = b->device->capture(b, error);
-        if (rc)
-            break;
-        rm_dqn_put_gradient(t, &t->staging.slots[i]);
-        rm_dqn_put_step(t, &t->staging.slots[i]);
-        rc = b->device->captured(b, &t->staging.slots[i].graph, error);
-    }
-    return rc;
-}
-
 static void destroy(struct rm_trainer *trainer)
 {
     struct rm_dqn_device *t = (struct rm_dqn_device *)trainer;
@@ -133,15 +70,17 @@ static void destroy(struct rm_trainer *trainer)
 static int make(struct rm_dqn_device *t, const struct rm_trainer_spec *spec, struct rm_error *error)
 {
     const struct rm_experiment *e = spec->experiment;
+    int rc = rm_dqn_open(&t->d, spec, error);
     const struct rm_staging_spec staging = {
-        .batch = e->sample.batch,
+        .batch = t->d.batch,
         .inputs = spec->shape.inputs,
         .actions = spec->shape.actions,
         .gather = spec->gather,
         .masks = spec->masks,
         .priorities = e->priority.kind == RM_PRIORITY_PROPORTIONAL,
     };
-    int rc = rm_dqn_open(&t->d, spec, error);
+    t->replica = spec->replica;
+    t->replicas = spec->replicas ? spec->replicas : 1;
     if (!rc)
         rc = make_buffers(t, error);
     if (!rc)
@@ -156,7 +95,8 @@ static int make(struct rm_dqn_device *t, const struct rm_trainer_spec *spec, str
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++)
         t->staging.slots[i].host.codes = rm_net_takes_codes(t->d.f.net);
     rm_followed_init(&t->d.f);
-    return capture(t, error);
+    const struct rm_recorded own = {&t->d.f.trainer, t->d.f.backend};
+    return t->replicas > 1 ? 0 : rm_record(&own, 1, !t->watched, error);
 }
 
 static int create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
@@ -187,4 +127,5 @@ const struct rm_trainer_ops rm_dqn_device_trainer = {
     .made = rm_dqn_device_made,
     RM_FOLLOWED_OPS,
     .update_flops = rm_dqn_update_flops,
+    .recorded = &rm_dqn_recorded,
 };

@@ -3,10 +3,19 @@
 #define RM_LEARNER_ALGO_DQN_DEVICE_H
 
 #include "learner/algo/dqn_private.h"
+#include "learner/algo/record.h"
 #include "learner/algo/staging.h"
 
+/* What an update changes: [0] there, [1] a copy. */
+struct rm_dqn_kept {
+    void *at[2];
+    size_t bytes;
+};
+
 struct rm_dqn_device {
-    struct rm_dqn d; /* first */
+    struct rm_dqn d; /* first; batch: of this device */
+    uint32_t replica, replicas;
+    struct rm_dqn_kept kept[4 + RM_OPTIMIZER_ARENAS]; /* while it is recorded */
     struct rm_staging staging;
     bool watched;   /* debug.check_finite: not captured */
     bool normalise; /* network.normalize_observations */
@@ -14,7 +23,7 @@ struct rm_dqn_device {
     /* Device memory. */
     struct rm_device_figures *figures; /* the optimizer's */
     float *noise;                      /* (noise_count), NULL when the network has no noisy layer */
-    float *tau;       /* (batch, most quantiles) drawn, or fixed, NULL where there are none */
+    float *tau;       /* (all replicas' batch, most quantiles) drawn, or fixed, NULL: none */
     float *y;         /* (batch, target_quantiles) */
     double *partials; /* (2 * batch) */
 
@@ -32,6 +41,11 @@ struct rm_dqn_device {
 /* An update in two halves, on the COMPUTE stream: up to the gradient, and from its norm on. */
 void rm_dqn_put_gradient(struct rm_dqn_device *t, const struct rm_staging_slot *slot);
 void rm_dqn_put_step(struct rm_dqn_device *t, const struct rm_staging_slot *slot);
+
+/* Waits; the norm is of the gradient as it is, not yet judged. */
+struct rm_trainer_result rm_dqn_look_at_gradient(struct rm_dqn_device *t);
+
+extern const struct rm_recorded_ops rm_dqn_recorded; /* dqn_device_recorded.c */
 
 /* Members of struct rm_trainer_ops. */
 struct rm_trainer_result rm_dqn_device_update(struct rm_trainer *trainer,

@@ -18,6 +18,14 @@ static void enter(struct rm_phase_clock *clock, enum rm_phase phase)
 
 /* --- what is put on the device --------------------------------------------------------------- */
 
+/* This device's part of fractions that are drawn for the whole batch; fixed ones are the same for
+ * all rows. */
+static float *own_tau(const struct rm_dqn_device *t, uint32_t quantiles)
+{
+    const size_t before = (size_t)t->replica * t->d.batch * quantiles;
+    return t->d.algo->drawn_fractions ? t->tau + before : t->tau;
+}
+
 /* Rows, noise and fractions of one pass. Update n is the one after `before` = n - 1 others: keys
  * are RM_DQN_COUNT * before + what stands here. */
 static struct rm_net_input input_of(struct rm_dqn_device *t, enum rm_dqn_pass pass,
@@ -30,10 +38,10 @@ static struct rm_net_input input_of(struct rm_dqn_device *t, enum rm_dqn_pass pa
                               .batch = t->d.batch};
     b->device->draws(b, &slot->device.knobs->before, RM_DQN_COUNT);
     if (t->d.algo->drawn_fractions) {
-        in.tau = t->tau;
         in.quantiles = pass == RM_DQN_ONLINE ? t->d.quantiles : t->d.target_quantiles;
+        in.tau = own_tau(t, in.quantiles);
         b->ops->uniforms(b, e->seed, RM_STREAM_TAU, t->d.f.policy, key,
-                         (size_t)t->d.batch * in.quantiles, t->tau);
+                         (size_t)t->d.batch * t->replicas * in.quantiles, t->tau);
     }
     /* Compat: the original's parallel form trains against a noiseless target network. */
     if (t->noise && !(pass == RM_DQN_TARGET && e->algorithm.form == RM_FORM_SORREL_MP)) {
@@ -44,6 +52,7 @@ static struct rm_net_input input_of(struct rm_dqn_device *t, enum rm_dqn_pass pa
     if (pass == RM_DQN_ONLINE) {
         in.dropout_seed = e->seed;
         in.dropout_update = 1;
+        in.rows_before = t->replica * t->d.batch;
         b->device->draws(b, &slot->device.knobs->before, 1);
     }
     return in;
@@ -96,7 +105,7 @@ static void put_loss(void *self, uint32_t first, uint32_t rows, const float *out
         .action = of->slot->device.action,
         .target = t->y,
         .targets = t->d.target_quantiles,
-        .tau = t->tau,
+        .tau = t->tau ? own_tau(t, t->d.quantiles) : NULL,
         .kappa = (float)t->d.f.experiment->algorithm.kappa,
         .mean_over_quantiles = t->d.f.experiment->algorithm.form != RM_FORM_PAPER,
         .weight = of->slot->device.weight,
@@ -148,8 +157,7 @@ static struct rm_device_figures fetch_figures(struct rm_dqn_device *t)
     return *t->pinned;
 }
 
-/* Waits; the norm is of the gradient as it is, not yet judged. */
-static struct rm_trainer_result look_at_gradient(struct rm_dqn_device *t)
+struct rm_trainer_result rm_dqn_look_at_gradient(struct rm_dqn_device *t)
 {
     const struct rm_device_figures f = fetch_figures(t);
     struct rm_trainer_result result = {
@@ -164,7 +172,7 @@ static struct rm_trainer_result look_at_gradient(struct rm_dqn_device *t)
 static void run_watched(struct rm_dqn_device *t, struct rm_staging_slot *slot)
 {
     rm_dqn_put_gradient(t, slot);
-    const struct rm_trainer_result result = look_at_gradient(t);
+    const struct rm_trainer_result result = rm_dqn_look_at_gradient(t);
     if (rm_finite_due(&t->d.f.finite, slot->number, result.skipped)) {
         const struct rm_net_input in = input_of(t, RM_DQN_ONLINE, slot);
         rm_net_forward(t->d.f.online_space, t->d.f.params, &in);
@@ -284,7 +292,7 @@ struct rm_trainer_result rm_dqn_device_gradient(struct rm_trainer *trainer,
     (void)clock;
     rm_staging_send(&t->staging, slot);
     rm_dqn_put_gradient(t, slot);
-    return look_at_gradient(t);
+    return rm_dqn_look_at_gradient(t);
 }
 
 /* --- what came of updates -------------------------------------------------------------------- */

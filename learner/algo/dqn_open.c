@@ -23,7 +23,7 @@ int rm_dqn_open(struct rm_dqn *t, const struct rm_trainer_spec *spec, struct rm_
 {
     const struct rm_experiment *e = spec->experiment;
     t->algo = rm_algo_of(e->algorithm.name);
-    t->batch = e->sample.batch;
+    t->batch = e->sample.batch / (spec->replicas ? spec->replicas : 1);
     t->inputs = spec->shape.inputs;
     t->actions = spec->shape.actions;
     t->quantiles = rm_algo_quantiles(e);

@@ -1,6 +1,7 @@
 #include "learner/algo/trainer.h"
 
 #include "config/traits.h"
+#include "learner/algo/parallel.h"
 #include "shm/base/state.h"
 
 #include <assert.h>
@@ -21,12 +22,19 @@ static const struct rm_trainer_ops *const on_device[RM_ALGORITHM_COUNT] = {
     [RM_ALGORITHM_IQN] = &rm_dqn_device_trainer,
 };
 
+const struct rm_trainer_ops *rm_trainer_alone(enum rm_algorithm name)
+{
+    return on_device[name];
+}
+
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
                       struct rm_error *error)
 {
     const bool device = spec->backend->device;
     const struct rm_trainer_ops *ops =
         (device ? on_device : trainers)[spec->experiment->algorithm.name];
+    if (ops && ops->recorded && rm_parallel_devices(spec->backend) > 1)
+        ops = &rm_parallel_trainer;
     *trainer = NULL;
     if (!ops)
         return rm_fail(error, -ENOTSUP, "algorithm.name: no trainer learns it from replay%s",

@@ -22,10 +22,12 @@ struct rm_trainer;
 struct rm_device_gather;
 struct rm_guard;
 struct rm_state;
+struct rm_recorded_ops; /* record.h */
 
 struct rm_trainer_spec {
     const struct rm_experiment *experiment; /* outlives the trainer */
-    struct rm_backend *backend;             /* outlives the trainer */
+    struct rm_backend *backend;             /* outlives the trainer; joined with others
+                                               (device_collective.h): all learn, this one tells */
     uint32_t policy;
     struct rm_net_shape shape; /* of the network: rm_plan_net_shape() */
     const char *name;          /* of the policy, for the log; outlives the trainer */
@@ -34,6 +36,9 @@ struct rm_trainer_spec {
     const struct rm_device_gather
         *gather; /* on a device: batches are made there by this, and come
                     as picks; outlives the trainer; NULL: they come whole */
+    /* One agent on several devices (parallel.h): this trainer learns from every replicas-th part of
+     * each batch, the replica-th, and is recorded with the others. 0: it has all of it. */
+    uint32_t replica, replicas;
 };
 
 /* Numbers that may change while running; from the experiment at first. */
@@ -88,6 +93,8 @@ struct rm_trainer_ops {
     const float *(*grads)(const struct rm_trainer *trainer);
     const struct rm_net *(*net)(const struct rm_trainer *trainer);
     double (*update_flops)(const struct rm_trainer *trainer);
+    /* Its updates in parts, where it can be one of several; else NULL. */
+    const struct rm_recorded_ops *recorded;
 };
 
 /* What every trainer begins with. */
@@ -96,7 +103,7 @@ struct rm_trainer {
 };
 
 extern const struct rm_trainer_ops rm_dqn_trainer, rm_r2d2_trainer, rm_sac_trainer;
-extern const struct rm_trainer_ops rm_dqn_device_trainer;
+extern const struct rm_trainer_ops rm_dqn_device_trainer, rm_parallel_trainer;
 
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
                       struct rm_error *error);

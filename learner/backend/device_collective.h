@@ -26,7 +26,8 @@ enum rm_device_number { RM_DEVICE_FLOAT = 0, RM_DEVICE_DOUBLE };
 
 struct rm_device_collective_ops {
     /* Joins 2 to RM_DEVICE_MEMBERS backends of as many devices, none of them joined yet, until the
-     * first of them is destroyed. -ELIBACC: no NCCL; -EPROTO: one that is too old; -EIO: it refuses.
+     * first of them is destroyed. -ELIBACC: no NCCL; -EPROTO: one that is too old; -EIO: it
+     * refuses.
      */
     int (*join)(struct rm_backend *const *members, uint32_t count, struct rm_error *error);
 

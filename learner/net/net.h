@@ -103,6 +103,8 @@ struct rm_net_input {
      * the layer's index (among the value's own layers RM_LAYERS_MAX more), element row * features +
      * i of what the layer takes. Off when `update` is 0 and in workspaces for acting. */
     uint64_t dropout_seed, dropout_update;
+    uint32_t rows_before; /* for dropout alone: rows of the batch that another device has before
+                             these */
     /* Recurrent networks: rows are (steps, lanes) with batch = steps * lanes. A lane's row of
      * states has those of all recurrent layers in order (LSTM: h, then c), the value's own last;
      * where only the policy acts (RM_NET_ACT) those are left out. The two may be the same memory.

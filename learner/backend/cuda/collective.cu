@@ -183,8 +183,8 @@ static void mean(struct rm_backend *b, void *at, size_t n, enum rm_device_number
     if (!rm_cuda_ready(c) || !n)
         return;
     const struct rm_cuda_group *g = c->group;
-    const int rc = g->nccl->all_reduce(at, at, n, types[kind], RM_NCCL_AVERAGE,
-                                       g->comm[rank_of(c)], rm_cuda_stream(c));
+    const int rc = g->nccl->all_reduce(at, at, n, types[kind], RM_NCCL_AVERAGE, g->comm[rank_of(c)],
+                                       rm_cuda_stream(c));
     if (nccl_ok(c, rc, "ncclAllReduce") && !c->capturing)
         c->counts.launches++;
 }

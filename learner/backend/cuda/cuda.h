@@ -49,9 +49,9 @@ struct rm_cuda {
 
     struct rm_cuda_products *products;
     struct rm_cuda_group *group; /* NULL: alone */
-    float *partials;   /* (RM_CUDA_PARTIALS, sums.h) of sums over rows */
-    double *sums;      /* (RM_CUDA_SUMS) partial sums of reductions */
-    double *host_sums; /* pinned: what sum_squares() fetches */
+    float *partials;             /* (RM_CUDA_PARTIALS, sums.h) of sums over rows */
+    double *sums;                /* (RM_CUDA_SUMS) partial sums of reductions */
+    double *host_sums;           /* pinned: what sum_squares() fetches */
 };
 
 #define RM_CUDA_SUMS 4096u

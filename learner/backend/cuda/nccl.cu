@@ -6,8 +6,9 @@
 #include <string.h>
 
 static const char *const functions[] = {
-    "ncclGetVersion", "ncclCommInitAll", "ncclAllReduce",         "ncclGroupStart",    "ncclGroupEnd",
-    "ncclCommDestroy", "ncclCommAbort",  "ncclCommGetAsyncError", "ncclGetErrorString",
+    "ncclGetVersion", "ncclCommInitAll",       "ncclAllReduce",
+    "ncclGroupStart", "ncclGroupEnd",          "ncclCommDestroy",
+    "ncclCommAbort",  "ncclCommGetAsyncError", "ncclGetErrorString",
 };
 static_assert(sizeof functions / sizeof *functions == sizeof(struct rm_nccl) / sizeof(void *),
               "a name per function");

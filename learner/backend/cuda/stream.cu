@@ -99,10 +99,11 @@ int rm_cuda_captured(struct rm_backend *b, struct rm_device_graph **graph, struc
     struct rm_cuda *c = rm_cuda_of(b);
     struct rm_device_graph *g = static_cast<struct rm_device_graph *>(calloc(1, sizeof *g));
     *graph = NULL;
-    c->capturing = false;
+    c->capturing = false; /* ended after errors too: other backends of the thread go on */
     if (!g)
         return rm_fail(error, -ENOMEM, "no memory for a graph");
-    if (rm_cuda_ready(c) && RM_CUDA(c, cudaStreamEndCapture(rm_cuda_stream(c), &g->graph)) &&
+    const cudaError_t ended = cudaStreamEndCapture(rm_cuda_stream(c), &g->graph);
+    if (rm_cuda_ready(c) && rm_cuda_ok(c, ended, "cudaStreamEndCapture") &&
         RM_CUDA(c, cudaGraphInstantiate(&g->exec, g->graph, 0)) &&
         RM_CUDA(c, cudaGraphUpload(g->exec, rm_cuda_stream(c)))) {
         *graph = g;

@@ -20,8 +20,8 @@ static void drop(const struct rm_pass *p, const struct rm_step *s, const float *
         rm_copy_floats(p, y, x, n);
         return;
     }
-    size_t first = (size_t)p->first * s->out.tokens * (s->out.per_quantile ? in->quantiles : 1) *
-                   s->out.features;
+    size_t first = ((size_t)p->first + in->rows_before) * s->out.tokens *
+                   (s->out.per_quantile ? in->quantiles : 1) * s->out.features;
     p->ops->dropout(p->b, in->dropout_seed, RM_STREAM_DROPOUT, s->number, in->dropout_update,
                     (float)s->layer.rate, first, n, x, y);
 }

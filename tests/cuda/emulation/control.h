@@ -60,6 +60,8 @@ const char *rm_emulated_wrong(void *stream, const void *p, uint64_t bytes);
 int rm_emulated_while(int (*waiting)(void *), void *data);
 /* The device that the calling thread has chosen. */
 int rm_emulated_device(void);
+/* The error that this call of a function of that name is to give (RM_EMULATED_FAULT); 0: none. */
+int rm_emulated_injected(const char *name);
 /* Within such a function: the context is lost, with this error. */
 void rm_emulated_lose(int error, const char *why);
 

@@ -149,3 +149,9 @@ RM_EXPORT int rm_emulated_device(void)
     const call here(nullptr);
     return mine().device;
 }
+
+RM_EXPORT int rm_emulated_injected(const char *name)
+{
+    const call here(nullptr);
+    return injected(name);
+}

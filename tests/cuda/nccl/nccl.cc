@@ -54,6 +54,7 @@ enum kind { ALL_REDUCE = 1, REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER };
 #define CUDA_LAUNCH_FAILURE  719
 #define CUDA_ILLEGAL_ADDRESS 700
 #define PATIENCE_S           60
+#define NAME                 96
 
 struct ncclUniqueId {
     char internal[128];
@@ -80,12 +81,17 @@ struct ncclComm {
     int ranks, rank, device;
     std::atomic<uint64_t> sequence;
     std::atomic<int> error;
+    std::atomic<bool> aborted;
     std::vector<job *> jobs;
 };
 
 namespace
 {
 struct job {
+    job *next; /* of the same group of calls and communicator */
+    header *h; /* from bring() to take() */
+    size_t all;
+    char name[NAME];
     ncclComm *comm;
     kind what;
     const void *from;
@@ -101,7 +107,16 @@ struct emulation {
     int (*wait)(int (*)(void *), void *);
     void (*lose)(int, const char *);
     int (*device)(void);
+    int (*injected)(const char *);
 };
+
+/* Errors told by RM_EMULATED_FAULT, under the names of functions here. */
+#define INJECTED(name)                                                                             \
+    do {                                                                                           \
+        const int rc = plugin() ? plugin()->injected(name) : 0;                                    \
+        if (rc)                                                                                    \
+            return rc;                                                                             \
+    } while (0)
 
 const emulation *plugin()
 {
@@ -114,11 +129,10 @@ const emulation *plugin()
         const struct {
             const char *name;
             void *to;
-        } functions[] = {{"rm_emulated_enqueue", &e.enqueue},
-                         {"rm_emulated_wrong", &e.wrong},
-                         {"rm_emulated_while", &e.wait},
-                         {"rm_emulated_lose", &e.lose},
-                         {"rm_emulated_device", &e.device}};
+        } functions[] = {
+            {"rm_emulated_enqueue", &e.enqueue}, {"rm_emulated_wrong", &e.wrong},
+            {"rm_emulated_while", &e.wait},      {"rm_emulated_lose", &e.lose},
+            {"rm_emulated_device", &e.device},   {"rm_emulated_injected", &e.injected}};
         for (const auto &f : functions) {
             void *symbol = dlsym(object, f.name);
             if (!symbol)
@@ -225,10 +239,11 @@ int still_waiting(void *data)
     return w->h->brought.load(std::memory_order_acquire) < w->ranks;
 }
 
-void fail(job *j, int error, const std::string &why)
+bool fail(job *j, int error, const std::string &why)
 {
     j->comm->error = INTERNAL;
     plugin()->lose(error, ("NCCL, rank " + std::to_string(j->comm->rank) + ": " + why).c_str());
+    return false;
 }
 
 /* What a rank reads and writes, in elements. */
@@ -270,9 +285,9 @@ void take(const job *j, const std::vector<const char *> &parts)
     }
 }
 
-void run(void *data)
+/* A rank's part is laid where the others find it. */
+bool bring(job *j)
 {
-    job *j = static_cast<job *>(data);
     ncclComm *c = j->comm;
     const size_t bytes = brought(j) * size_of(j->type);
     const size_t part = (bytes + 63) / 64 * 64, all = 64 + part * (size_t)c->ranks;
@@ -282,7 +297,7 @@ void run(void *data)
         w = plugin()->wrong(j->stream, j->to, taken(j) * size_of(j->type));
     if (w)
         return fail(j, CUDA_ILLEGAL_ADDRESS, w);
-    char name[96];
+    char name[NAME];
     snprintf(name, sizeof name, "%s-%llu", c->name, (unsigned long long)c->sequence++);
     header *h = static_cast<header *>(map(name, all));
     if (!h)
@@ -295,21 +310,49 @@ void run(void *data)
         shm_unlink(name);
         return fail(j, CUDA_LAUNCH_FAILURE, "ranks call different collectives");
     }
-    char *parts = reinterpret_cast<char *>(h) + 64;
-    memcpy(parts + part * (size_t)c->rank, j->from, bytes);
+    memcpy(reinterpret_cast<char *>(h) + 64 + part * (size_t)c->rank, j->from, bytes);
     h->brought.fetch_add(1, std::memory_order_release);
-    wait until = {h, (uint32_t)c->ranks};
-    if (plugin()->wait(still_waiting, &until)) {
-        shm_unlink(name);
-        return fail(j, CUDA_LAUNCH_FAILURE, "other ranks do not come");
-    }
+    memcpy(j->name, name, sizeof name);
+    j->h = h;
+    j->all = all;
+    return true;
+}
+
+bool await(job *j)
+{
+    wait until = {j->h, (uint32_t)j->comm->ranks};
+    if (!plugin()->wait(still_waiting, &until))
+        return true;
+    shm_unlink(j->name);
+    return fail(j, CUDA_LAUNCH_FAILURE, "other ranks do not come");
+}
+
+void finish(job *j)
+{
+    const size_t part = (j->all - 64) / (size_t)j->comm->ranks;
     std::vector<const char *> every;
-    for (int r = 0; r < c->ranks; r++)
-        every.push_back(parts + part * (size_t)r);
+    for (int r = 0; r < j->comm->ranks; r++)
+        every.push_back(reinterpret_cast<char *>(j->h) + 64 + part * (size_t)r);
     take(j, every);
-    if (h->taken.fetch_add(1) + 1 == (uint32_t)c->ranks)
-        shm_unlink(name);
-    munmap(h, all);
+    if (j->h->taken.fetch_add(1) + 1 == (uint32_t)j->comm->ranks)
+        shm_unlink(j->name);
+    munmap(j->h, j->all);
+}
+
+/* What one group of calls has for a rank happens together: it waits once it has brought all. */
+void run(void *data)
+{
+    job *first = static_cast<job *>(data);
+    if (first->comm->aborted)
+        return;
+    for (job *j = first; j; j = j->next)
+        if (!bring(j))
+            return;
+    for (job *j = first; j; j = j->next) {
+        if (!await(j))
+            return;
+        finish(j);
+    }
 }
 
 thread_local int groups;
@@ -324,6 +367,27 @@ int put(job *j)
     return plugin()->enqueue(j->stream, run, j) ? UNHANDLED : SUCCESS;
 }
 
+/* One piece of work for each communicator, of all that it was told. */
+int enqueue_grouped()
+{
+    std::vector<job *> first;
+    int rc = SUCCESS;
+    for (job *j : *grouped) {
+        job **end = nullptr;
+        for (job *&f : first)
+            if (f->comm == j->comm)
+                for (end = &f; *end;)
+                    end = &(*end)->next;
+        if (!end)
+            first.push_back(j);
+        else
+            *end = j;
+    }
+    for (job *j : first)
+        rc = plugin()->enqueue(j->stream, run, j) ? UNHANDLED : rc;
+    return rc;
+}
+
 int start(ncclComm *c, kind what, const void *from, void *to, size_t count, int type, int operation,
           int root, void *stream)
 {
@@ -332,7 +396,8 @@ int start(ncclComm *c, kind what, const void *from, void *to, size_t count, int 
         return INVALID_ARGUMENT;
     if (c->error)
         return c->error;
-    job *j = new job{c, what, from, to, count, type, operation, root, stream};
+    job *j =
+        new job{nullptr, nullptr, 0, {0}, c, what, from, to, count, type, operation, root, stream};
     c->jobs.push_back(j);
     return put(j);
 }
@@ -398,7 +463,34 @@ EXPORT int ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int ra
     c->device = plugin()->device();
     c->sequence = 0;
     c->error = 0;
+    c->aborted = false;
     *comm = c;
+    return SUCCESS;
+}
+
+/* All ranks are the calling thread's. */
+EXPORT int ncclCommInitAll(ncclComm_t *comms, int ranks, const int *devices)
+{
+    static std::atomic<unsigned> number;
+    INJECTED("ncclCommInitAll");
+    if (!plugin())
+        return SYSTEM;
+    if (ranks < 1)
+        return INVALID_ARGUMENT;
+    const unsigned own = number++;
+    for (int i = 0; i < ranks; i++) {
+        if (std::count(devices, devices + ranks, devices[i]) != 1)
+            return INVALID_USAGE;
+        ncclComm *c = new ncclComm;
+        snprintf(c->name, sizeof c->name, "/rm-nccl-all-%lx-%x", (unsigned long)getpid(), own);
+        c->ranks = ranks;
+        c->rank = i;
+        c->device = devices[i];
+        c->sequence = 0;
+        c->error = 0;
+        c->aborted = false;
+        comms[i] = c;
+    }
     return SUCCESS;
 }
 
@@ -410,14 +502,19 @@ EXPORT int ncclCommDestroy(ncclComm_t c)
     return SUCCESS;
 }
 
+/* What is on streams or in graphs does nothing any more, but is there. */
 EXPORT int ncclCommAbort(ncclComm_t c)
 {
-    return ncclCommDestroy(c);
+    static std::vector<ncclComm *> *kept = new std::vector<ncclComm *>;
+    c->aborted = true;
+    kept->push_back(c);
+    return SUCCESS;
 }
 
 EXPORT int ncclCommGetAsyncError(ncclComm_t c, int *error)
 {
-    *error = c->error;
+    const int injected = plugin()->injected("ncclCommGetAsyncError");
+    *error = injected ? injected : (int)c->error;
     return SUCCESS;
 }
 
@@ -451,10 +548,10 @@ EXPORT int ncclGroupEnd(void)
 {
     if (!groups)
         return INVALID_USAGE;
+    INJECTED("ncclGroupEnd");
     int rc = SUCCESS;
     if (--groups == 0) {
-        for (job *j : *grouped)
-            rc = plugin()->enqueue(j->stream, run, j) ? UNHANDLED : rc;
+        rc = enqueue_grouped();
         delete grouped;
         grouped = nullptr;
     }
@@ -464,6 +561,7 @@ EXPORT int ncclGroupEnd(void)
 EXPORT int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation,
                          ncclComm_t c, void *stream)
 {
+    INJECTED("ncclAllReduce");
     return start(c, ALL_REDUCE, from, to, count, type, operation, 0, stream);
 }
 

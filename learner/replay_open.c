@@ -1,6 +1,7 @@
 /* What batches come from: the policy's rings, the sampler that draws from them, and how what it
  * drew gets to a device. */
 #include "config/traits.h"
+#include "learner/algo/parallel.h"
 #include "learner/replay_private.h"
 
 #include <errno.h>
@@ -35,8 +36,10 @@ static struct rm_sampler_source *make_sources(const struct rm_replay *r, struct 
 }
 
 /* Why batches have to be made on the host. */
-static const char *staged_because(const struct rm_experiment *e)
+static const char *staged_because(const struct rm_experiment *e, struct rm_backend *backend)
 {
+    if (rm_parallel_devices(backend) > 1)
+        return "learner.devices: the host divides a batch among them";
     if (e->algorithm.form != RM_FORM_PAPER)
         return "algorithm.form sorrel-* has stacks that run over ends of episodes";
     if (e->network.normalize_observations)
@@ -59,7 +62,7 @@ static int open_feed(struct rm_replay *r, struct rm_backend *backend,
         .stack = e->sample.frame_stack,
         .steps_per_update = rate > 0 ? 1 / rate : 1,
         .kind = e->learner.feed,
-        .cannot = staged_because(e),
+        .cannot = staged_because(e, backend),
         .name = r->plan->name,
     };
     return backend->device ? rm_feed_create(&r->feed, &spec, error) : 0;

@@ -61,7 +61,7 @@ static const char full[] =
     "   \"epsilon\": 1.5e-4, \"grad_clip\": 0.5},"
     " \"publish\": {\"interval\": 3, \"min_change\": 0.01},"
     " \"learner\": {\"threads\": 2, \"isa\": \"x86-64-v3\", \"device\": \"cpu\", "
-    " \"devices\": 2, \"compute\": \"bf16\", \"device_faults\": 5, \"processes\": \"one\", "
+    " \"compute\": \"bf16\", \"device_faults\": 5, \"processes\": \"one\", "
     "\"feed\": \"staged\"},"
     " \"evaluation\": {\"interval\": 10, \"episodes\": 2, \"final_episodes\": 4, \"worlds\": 4,"
     "   \"quantiles\": 5, \"answer\": \"sample\"},"
@@ -81,8 +81,9 @@ static void parse(struct rm_experiment *experiment, const char *text)
 }
 
 /* Keys whose other values contradict the rest. */
-static const char *const contradicts[] = {"limiter.wake", "algorithm.form", "algorithm.value_head",
-                                          "algorithm.normalize_rewards", "actor.device"};
+static const char *const contradicts[] = {"limiter.wake",         "algorithm.form",
+                                          "algorithm.value_head", "algorithm.normalize_rewards",
+                                          "actor.device",         "learner.devices"};
 
 /* Every key of `full` is away from its default, so nothing is left out unnoticed. */
 static void full_file_reaches_every_key(void **state)

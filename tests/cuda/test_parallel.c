@@ -20,7 +20,7 @@ static struct rm_backend *open_device(uint32_t index)
 {
     const struct rm_backend_plugin *plugin;
     const struct rm_device_spec spec = {.index = index, .compute = RM_COMPUTE_FP32, .threads = 1};
-    struct rm_backend *b;
+    struct rm_backend *b = NULL;
     struct rm_error error = {""};
     rm_test_device_use();
     if (rm_plugin_open(&plugin, &error) || plugin->create(&b, &spec, &error))
@@ -322,7 +322,9 @@ static void errors_of_making_are_said(void **state)
     const struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_DQN, true);
     const struct rm_trainer_spec spec = {
         .experiment = &e,
-        .shape = {RM_UPDATES_INPUTS, RM_UPDATES_ACTIONS, 1},
+        .shape = {.inputs = RM_UPDATES_INPUTS,
+                  .actions = RM_UPDATES_ACTIONS,
+                  .outputs_per_action = 1},
         .name = "policy",
         .masks = true,
     };
@@ -387,8 +389,11 @@ static void one_that_fails_ends_all(void **state)
 static void batches_that_cannot_be_divided_are_refused(void **state)
 {
     struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_DQN, true);
-    const struct rm_trainer_spec spec = {
-        .experiment = &e, .shape = {RM_UPDATES_INPUTS, RM_UPDATES_ACTIONS, 1}, .name = "policy"};
+    const struct rm_trainer_spec spec = {.experiment = &e,
+                                         .shape = {.inputs = RM_UPDATES_INPUTS,
+                                                   .actions = RM_UPDATES_ACTIONS,
+                                                   .outputs_per_action = 1},
+                                         .name = "policy"};
     struct rm_trainer_spec s = spec;
     struct rm_trainer *t;
     struct rm_error error = {""};

@@ -95,7 +95,9 @@ static struct rm_trainer *make(const struct rm_experiment *e, struct rm_backend 
         "policy",
         0,
         false,
-        NULL};
+        NULL,
+        0,
+        0};
     if (rm_trainer_create(&t, &spec, &error))
         fail_msg("%s", error.text);
     return t;

@@ -460,7 +460,9 @@ static void a_network_of_another_algorithm_is_refused(void **state)
         "policy",
         0,
         false,
-        NULL};
+        NULL,
+        0,
+        0};
     assert_true(rm_trainer_create(&t, &spec, &error) < 0);
     assert_non_null(strstr(error.text, "cosine_embedding"));
     e = full(RM_ALGORITHM_DQN, BATCH);

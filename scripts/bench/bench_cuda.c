@@ -86,8 +86,8 @@ static void open_learner(struct bench_learner *l, const char *file, const struct
         rm_plan_make(&l->plan, l->experiment, &error))
         fail(&error);
     l->backend = backend;
-    const struct rm_trainer_spec spec = {l->experiment, backend, 0,     l->plan.policy[0].shape,
-                                         "policy",      0,       false, NULL};
+    const struct rm_trainer_spec spec = {
+        l->experiment, backend, 0, l->plan.policy[0].shape, "policy", 0, false, NULL, 0, 0};
     if (rm_trainer_create(&l->trainer, &spec, &error))
         fail(&error);
     fill_batch(l, seed);

@@ -55,7 +55,10 @@ static double update_flops(void)
                                    session.plan.policy[0].shape,
                                    "policy",
                                    0,
-                                   session.plan.policy[0].mask_bytes > 0, NULL};
+                                   session.plan.policy[0].mask_bytes > 0,
+                                   NULL,
+                                   0,
+                                   0};
 
     if (rm_backend_cpu_create(&backend, 1, experiment.learner.isa, &error))
         fail(&error);

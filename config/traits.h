@@ -31,7 +31,6 @@ const char *rm_evaluation_word(const struct rm_experiment *experiment);
 const struct rm_frozen_config *rm_frozen_policy(const struct rm_experiment *experiment,
                                                 uint32_t policy);
 
-
 /* Actor processes of a run: none where worlds are on a device. */
 uint32_t rm_actor_processes(const struct rm_experiment *experiment);
 

@@ -44,7 +44,7 @@ struct rm_device_gather {
     const struct rm_device_source *sources;
     struct rm_device_decode decode;
     uint32_t stack, batch;
-    uint32_t checked; /* sources have a claim: weights are to be made */
+    uint32_t checked;                   /* sources have a claim: weights are to be made */
     const struct rm_device_pick *picks; /* (batch) */
     const float *weight_in;             /* (batch), NULL: all 1 */
     /* Made: */

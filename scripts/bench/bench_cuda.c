@@ -87,7 +87,11 @@ static void open_learner(struct bench_learner *l, const char *file, const struct
         fail(&error);
     l->backend = backend;
     const struct rm_trainer_spec spec = {
-        l->experiment, backend, 0, l->plan.policy[0].shape, "policy", 0, false, NULL, 0, 0};
+        .experiment = l->experiment,
+        .backend = backend,
+        .shape = l->plan.policy[0].shape,
+        .name = "policy",
+    };
     if (rm_trainer_create(&l->trainer, &spec, &error))
         fail(&error);
     fill_batch(l, seed);

@@ -49,16 +49,12 @@ static double update_flops(void)
     struct rm_error error = {""};
     struct rm_backend *backend;
     struct rm_trainer *trainer;
-    struct rm_trainer_spec spec = {&experiment,
-                                   NULL,
-                                   0,
-                                   session.plan.policy[0].shape,
-                                   "policy",
-                                   0,
-                                   session.plan.policy[0].mask_bytes > 0,
-                                   NULL,
-                                   0,
-                                   0};
+    struct rm_trainer_spec spec = {
+        .experiment = &experiment,
+        .shape = session.plan.policy[0].shape,
+        .name = "policy",
+        .masks = session.plan.policy[0].mask_bytes > 0,
+    };
 
     if (rm_backend_cpu_create(&backend, 1, experiment.learner.isa, &error))
         fail(&error);

@@ -1,5 +1,6 @@
 #include "learner/counting.h"
 
+#include "config/config.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 
@@ -71,6 +72,30 @@ void rm_count_rollout(struct rm_board_policy *counters, const struct rm_actor_cr
     RM_POKE(&counters->value_deviation, f->value_deviation);
     RM_POKE(&counters->reward_scale, f->reward_scale);
     RM_ADD_OWN(&counters->rollouts, 1);
+}
+
+void rm_take_settings(struct rm_actor_critic *learner, struct rm_board_policy *counters,
+                      const struct rm_board_run *run)
+{
+    const struct rm_actor_critic_settings settings = {
+        .learning_rate = RM_PEEK(&run->settings[RM_HOT_LEARNING_RATE]),
+        .grad_clip = RM_PEEK(&run->settings[RM_HOT_GRAD_CLIP]),
+        .entropy_coefficient = RM_PEEK(&run->settings[RM_HOT_ENTROPY_COEFFICIENT]),
+    };
+    rm_actor_critic_set(learner, &settings);
+    RM_POKE(&counters->learning_rate, settings.learning_rate); /* until the next update */
+}
+
+void rm_take_over(struct rm_actor_critic *learner, const struct rm_board_policy *counters,
+                  const float *params, uint64_t rows)
+{
+    const struct rm_actor_critic_figures left = {
+        .value_mean = RM_PEEK(&counters->value_mean),
+        .value_deviation = RM_PEEK(&counters->value_deviation),
+        .reward_scale = RM_PEEK(&counters->reward_scale),
+    };
+    rm_actor_critic_load(learner, params);
+    rm_actor_critic_resume(learner, &left, params, rows, RM_PEEK(&counters->rollouts));
 }
 
 double rm_share_of_run(uint64_t had, uint64_t all)

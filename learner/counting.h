@@ -1,5 +1,5 @@
-/* counting: what every method that learns puts on its policy's board in the same way. Belongs to
- * the learner's thread. */
+/* counting: what methods that learn put on their policy's board in the same way, and what they take
+ * from it. Belongs to the learner's thread. */
 #ifndef RM_LEARNER_COUNTING_H
 #define RM_LEARNER_COUNTING_H
 
@@ -45,6 +45,15 @@ int rm_count_late(struct rm_board_policy *counters, struct rm_guard *guard, uint
 /* A rollout was learned from, and came to this. */
 void rm_count_rollout(struct rm_board_policy *counters,
                       const struct rm_actor_critic_figures *figures);
+
+/* An actor-critic learner's settings are the board's now. */
+void rm_take_settings(struct rm_actor_critic *learner, struct rm_board_policy *counters,
+                      const struct rm_board_run *run);
+
+/* It goes on from these parameters (host memory) and from what its predecessor left on the board;
+ * `rows` were learned from by then. */
+void rm_take_over(struct rm_actor_critic *learner, const struct rm_board_policy *counters,
+                  const float *params, uint64_t rows);
 
 /* `had` of `all`: 0 to 1; 0 of a run without an end (all 0). */
 double rm_share_of_run(uint64_t had, uint64_t all);

@@ -7,7 +7,6 @@
  * In free mode weights are published behind the rollouts that follow, without waiting.
  *
  * There are no actors, no rings and no rounds: what the actors count, this does. */
-#include "config/config.h"
 #include "learner/algo/actor_critic.h"
 #include "learner/counting.h"
 #include "learner/method.h"
@@ -238,13 +237,7 @@ static int native_turn(struct rm_method *method, enum rm_method_turn *did, struc
 
 static void native_settings(struct rm_method *method, const struct rm_board_run *run)
 {
-    const struct rm_actor_critic_settings settings = {
-        .learning_rate = RM_PEEK(&run->settings[RM_HOT_LEARNING_RATE]),
-        .grad_clip = RM_PEEK(&run->settings[RM_HOT_GRAD_CLIP]),
-        .entropy_coefficient = RM_PEEK(&run->settings[RM_HOT_ENTROPY_COEFFICIENT]),
-    };
-    rm_actor_critic_set(of(method)->learner, &settings);
-    RM_POKE(&of(method)->counters->learning_rate, settings.learning_rate);
+    rm_take_settings(of(method)->learner, of(method)->counters, run);
 }
 
 static const float *native_params(const struct rm_method *method)
@@ -265,14 +258,7 @@ static uint64_t native_updates(const struct rm_method *method)
 static void native_load(struct rm_method *method, const float *params)
 {
     struct native *n = of(method);
-    const struct rm_actor_critic_figures left = {
-        .value_mean = RM_PEEK(&n->counters->value_mean),
-        .value_deviation = RM_PEEK(&n->counters->value_deviation),
-        .reward_scale = RM_PEEK(&n->counters->reward_scale),
-    };
-    rm_actor_critic_load(n->learner, params);
-    rm_actor_critic_resume(n->learner, &left, params, n->env_steps,
-                           RM_PEEK(&n->counters->rollouts));
+    rm_take_over(n->learner, n->counters, params, n->env_steps);
     rm_guard_renew(n->guard);
 }
 

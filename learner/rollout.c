@@ -7,7 +7,6 @@
  * Asynchronous (appo, vtrace): actors go on with what weights there are until their rings are full,
  * so rows are given back as soon as they are copied. In lockstep and sequential mode a round is a
  * rollout: in round k actors make rollout k - 1 and the learner trains on rollout k - 2. */
-#include "config/config.h"
 #include "config/traits.h"
 #include "learner/algo/actor_critic.h"
 #include "learner/counting.h"
@@ -334,13 +333,7 @@ static int rollout_turn(struct rm_method *method, enum rm_method_turn *did, stru
 
 static void rollout_settings(struct rm_method *method, const struct rm_board_run *run)
 {
-    const struct rm_actor_critic_settings settings = {
-        .learning_rate = RM_PEEK(&run->settings[RM_HOT_LEARNING_RATE]),
-        .grad_clip = RM_PEEK(&run->settings[RM_HOT_GRAD_CLIP]),
-        .entropy_coefficient = RM_PEEK(&run->settings[RM_HOT_ENTROPY_COEFFICIENT]),
-    };
-    rm_actor_critic_set(of(method)->learner, &settings);
-    RM_POKE(&of(method)->counters->learning_rate, settings.learning_rate);
+    rm_take_settings(of(method)->learner, of(method)->counters, run);
 }
 
 static const float *rollout_params(const struct rm_method *method)
@@ -361,14 +354,7 @@ static uint64_t rollout_updates(const struct rm_method *method)
 static void rollout_load(struct rm_method *method, const float *params)
 {
     struct rollout *r = of(method);
-    const struct rm_actor_critic_figures left = {
-        .value_mean = RM_PEEK(&r->counters->value_mean),
-        .value_deviation = RM_PEEK(&r->counters->value_deviation),
-        .reward_scale = RM_PEEK(&r->counters->reward_scale),
-    };
-    rm_actor_critic_load(r->learner, params);
-    rm_actor_critic_resume(r->learner, &left, params, r->env_steps * r->plan->agents,
-                           RM_PEEK(&r->counters->rollouts));
+    rm_take_over(r->learner, r->counters, params, r->env_steps * r->plan->agents);
     rm_guard_renew(r->guard);
 }
 

@@ -18,8 +18,9 @@ __attribute__((constructor)) static void map(void)
     const int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    void *page = mmap(NULL, sizeof *disk, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    disk = page == MAP_FAILED ? NULL : page;
+    disk = mmap(NULL, sizeof *disk, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (disk == MAP_FAILED)
+        disk = NULL;
     close(fd);
 }
 

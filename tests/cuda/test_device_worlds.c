@@ -1,19 +1,13 @@
-/* Worlds that are stepped on a device: their transitions are the CPU's to the bit, actions are
- * drawn as actors draw them, and rollouts are linked and ordered as they should be. */
+/* Worlds that are stepped on a device: their transitions are the CPU's to the bit, and actions are
+ * drawn as actors draw them. */
 #include "actor/worlds.h"
-#include "config/config.h"
-#include "learner/algo/actor_critic_device.h"
-#include "learner/native_worlds.h"
 #include "learner/net/features.h"
 #include "shm/base/rng.h"
-#include "shm/base/state.h"
-#include "shm/layout.h"
 #include "tests/support/emulated.h"
-#include "tests/support/session.h"
 #include "tests/support/unit.h"
+#include "tests/support/world_learner.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,76 +26,6 @@ static int close_device(void **state)
     (void)state;
     rm_backend_destroy(device);
     return 0;
-}
-
-/* --- a learner with its worlds --------------------------------------------------------------- */
-
-struct run {
-    struct rm_native_worlds worlds;
-    struct rm_actor_critic *ac;
-    uint64_t attempts, number;
-};
-
-static void open_session(const char *world, const char *options, uint32_t worlds, uint32_t steps)
-{
-    char json[1024];
-    snprintf(json, sizeof json,
-             "{\"name\": \"worlds\", \"seed\": 11, \"algorithm\": {\"name\": \"ppo\","
-             " \"epochs\": 2, \"minibatches\": 3},"
-             " \"world\": {\"name\": \"%s\", \"options\": {%s}},"
-             " \"actor\": {\"worlds\": %u, \"device\": \"cuda\"}, \"rollout\": {\"steps\": %u},"
-             " \"optimizer\": {\"learning_rate\": 1e-3},"
-             " \"network\": {\"trunk\": \"shared\", \"layers\": [{\"type\": \"linear\","
-             " \"units\": 8}, {\"type\": \"tanh\"}]}}",
-             world, options, worlds, steps);
-    assert_int_equal(rm_test_session(&session, json), 0);
-    assert_int_equal(session.objects.actors, 0);
-}
-
-static void open_run(struct run *r)
-{
-    struct rm_error error = {""};
-    *r = (struct run){0};
-    const struct rm_native_worlds_spec spec = {
-        .session = &session, .seed = session.experiment.seed, .backend = device};
-    if (rm_native_worlds_create(&r->worlds, &spec, &error))
-        fail_msg("%s", error.text);
-    const struct rm_actor_critic_spec learner = {.experiment = &session.experiment,
-                                                 .backend = device,
-                                                 .rollout = &r->worlds.rows,
-                                                 .shape = session.plan.policy[0].shape,
-                                                 .name = "a"};
-    if (rm_actor_critic_create(&r->ac, &learner, &error) ||
-        rm_native_worlds_join(&r->worlds, r->ac, &error))
-        fail_msg("%s", error.text);
-}
-
-static void close_run(struct run *r)
-{
-    rm_native_worlds_destroy(&r->worlds);
-    rm_actor_critic_destroy(r->ac);
-}
-
-static void make_and_learn(struct run *r)
-{
-    struct rm_actor_critic_update u;
-    rm_native_worlds_make(&r->worlds);
-    rm_actor_critic_begin(r->ac, r->number++, NULL);
-    while (rm_actor_critic_due(r->ac))
-        rm_actor_critic_step(r->ac, r->attempts + 1, 0, NULL);
-    assert_true(rm_actor_critic_collect(r->ac, &u, NULL));
-    r->attempts += u.made + u.skipped;
-    assert_int_equal(u.made, 6);
-    assert_int_equal(u.samples, 2 * r->worlds.told->samples);
-}
-
-static void *fetched(const void *from, size_t bytes)
-{
-    const size_t words = (bytes + 3) / 4;
-    float *to = malloc(words * sizeof *to);
-    assert_non_null(to);
-    device->ops->download(device, to, from, words);
-    return to;
 }
 
 /* --- transitions ----------------------------------------------------------------------------- */
@@ -170,10 +94,10 @@ static uint32_t follow(struct twin *t, const struct rm_native_worlds *n)
 {
     const uint32_t steps = n->rows.steps, worlds = n->rows.lanes;
     const size_t rows = (size_t)steps * worlds, more = rows + worlds;
-    float *x = fetched(n->rows.x, more * t->inputs * sizeof *x);
-    float *reward = fetched(n->rows.reward, more * sizeof *reward);
-    uint8_t *flags = fetched(n->rows.flags, more);
-    int32_t *action = fetched(n->rows.action, rows * sizeof *action);
+    float *x = rm_test_device_fetch(device, n->rows.x, more * t->inputs * sizeof *x);
+    float *reward = rm_test_device_fetch(device, n->rows.reward, more * sizeof *reward);
+    uint8_t *flags = rm_test_device_fetch(device, n->rows.flags, more);
+    int32_t *action = rm_test_device_fetch(device, n->rows.action, rows * sizeof *action);
     uint32_t ended = 0;
     for (uint32_t s = 0; s <= steps; s++) {
         const size_t at = (size_t)s * worlds;
@@ -204,7 +128,7 @@ static uint32_t follow(struct twin *t, const struct rm_native_worlds *n)
 static void same_worlds(const struct twin *t, const struct rm_native_worlds *n)
 {
     const size_t bytes = t->world.ops->state_size(t->env);
-    void *own = malloc(bytes), *there = fetched(n->on.state, bytes);
+    void *own = malloc(bytes), *there = rm_test_device_fetch(device, n->on.state, bytes);
     assert_non_null(own);
     assert_int_equal(t->world.ops->save_state(t->env, own), 0);
     assert_memory_equal(own, there, bytes);
@@ -215,21 +139,21 @@ static void same_worlds(const struct twin *t, const struct rm_native_worlds *n)
 static void transitions_are_the_cpus(const char *world, const char *options, uint32_t worlds,
                                      uint32_t steps, uint32_t rollouts, uint32_t least_episodes)
 {
-    struct run r;
+    struct rm_test_world_learner r;
     struct twin t;
     uint32_t ended = 0;
-    open_session(world, options, worlds, steps);
-    open_run(&r);
+    rm_test_world_session(&session, world, options, worlds, steps);
+    rm_test_world_learner_open(&r, &session, device);
     open_twin(&t);
     for (uint32_t i = 0; i < rollouts; i++) {
-        make_and_learn(&r);
+        rm_test_world_learner_turn(&r);
         ended += follow(&t, &r.worlds);
         same_worlds(&t, &r.worlds);
     }
     assert_true(ended >= least_episodes);
     rm_test_device_fine(device);
     close_twin(&t);
-    close_run(&r);
+    rm_test_world_learner_close(&r);
     rm_session_close(&session);
 }
 
@@ -291,9 +215,9 @@ static void actions_are_drawn_as_actors_draw(void **state)
         device->device->worlds->draw(device, &on, &draw);
         rm_categorical_words(&c, 77, 1000 + s, lane, WORLDS, word);
         rm_categorical_draw(&c, out, outputs, NULL, WORLDS, word, action, logp);
-        int32_t *actions = fetched(on.to_action, sizeof action * STEPS);
-        float *logps = fetched(on.to_logp, sizeof logp * STEPS);
-        float *values = fetched(on.to_value, sizeof logp * STEPS);
+        int32_t *actions = rm_test_device_fetch(device, on.to_action, sizeof action * STEPS);
+        float *logps = rm_test_device_fetch(device, on.to_logp, sizeof logp * STEPS);
+        float *values = rm_test_device_fetch(device, on.to_value, sizeof logp * STEPS);
         assert_memory_equal(actions + (size_t)2 * WORLDS * c.choices, action,
                             sizeof *action * WORLDS * c.choices);
         for (uint32_t i = 0; i < WORLDS; i++) {
@@ -311,236 +235,12 @@ static void actions_are_drawn_as_actors_draw(void **state)
     rm_test_device_fine(device);
 }
 
-/* --- rollouts -------------------------------------------------------------------------------- */
-
-/* Samples, discounts and counts by rollout_rows.h's rules; orders that are permutations of the
- * samples, of which no two are alike. */
-static void rollouts_are_linked_and_ordered(void **state)
-{
-    struct run r;
-    (void)state;
-    open_session("cartpole", "\"max_steps\": 30", 19, 50);
-    open_run(&r);
-    uint32_t *before = NULL;
-    for (int turn = 0; turn < 3; turn++) {
-        const struct rm_rollout *rows = &r.worlds.rows;
-        const size_t n = (size_t)rows->steps * rows->lanes;
-        rm_native_worlds_make(&r.worlds);
-        uint8_t *flags = fetched(rows->flags, n + rows->lanes);
-        float *valid = fetched(rows->valid, n * 4), *discount = fetched(rows->discount, n * 4);
-        uint32_t *sample = fetched(rows->sample, n * 4);
-        uint32_t *order = fetched(r.worlds.orders.order, 2 * n * 4);
-        struct rm_device_passes *passes = fetched(r.worlds.orders.passes, sizeof *passes);
-        uint32_t samples = 0, answers = 0;
-        for (size_t i = 0; i < n; i++) {
-            const uint8_t now = flags[i], next = flags[i + rows->lanes];
-            const bool ends = now & (RM_FLAG_TERMINATED | RM_FLAG_TRUNCATED);
-            const bool is = !ends && !(next & RM_FLAG_FIRST);
-            answers += !ends;
-            assert_true(valid[i] == (is ? 1.0f : 0.0f));
-            assert_true(discount[i] == (is && !(next & RM_FLAG_TERMINATED) ? rows->gamma : 0.0f));
-            if (is)
-                assert_int_equal(sample[samples++], i);
-        }
-        assert_true(samples > 0 && samples < n);
-        assert_int_equal(r.worlds.told->samples, samples);
-        assert_int_equal(r.worlds.told->answers, answers);
-        assert_int_equal(passes->samples, samples);
-        assert_int_equal(passes->entries, samples);
-        assert_int_equal(passes->parts, 3);
-        for (int pass = 0; pass < 2; pass++) {
-            uint8_t *met = calloc(n, 1);
-            uint32_t moved = 0;
-            for (uint32_t i = 0; i < samples; i++) {
-                const uint32_t row = order[pass * n + i];
-                assert_true(row < n && valid[row] > 0 && !met[row]);
-                met[row] = 1;
-                moved += row != sample[i];
-            }
-            assert_true(moved > samples * 9 / 10);
-            free(met);
-        }
-        assert_memory_not_equal(order, order + n, samples * 4);
-        if (before)
-            assert_memory_not_equal(order, before, samples * 4);
-        free(before);
-        before = order;
-        free(flags);
-        free(valid);
-        free(discount);
-        free(sample);
-        free(passes);
-    }
-    free(before);
-    rm_test_device_fine(device);
-    close_run(&r);
-    rm_session_close(&session);
-}
-
-/* Fewer samples than minibatches: each is one, and what is launched beyond them changes nothing. */
-static void few_samples_are_minibatches_each(void **state)
-{
-    struct run r;
-    struct rm_actor_critic_update u;
-    (void)state;
-    open_session("cartpole", "\"max_steps\": 1", 2, 2); /* every other row is an episode's last */
-    open_run(&r);
-    rm_native_worlds_make(&r.worlds);
-    rm_actor_critic_begin(r.ac, 0, NULL);
-    uint32_t launched = 0;
-    for (; rm_actor_critic_due(r.ac); launched++)
-        rm_actor_critic_step(r.ac, 1, 0, NULL);
-    assert_true(rm_actor_critic_collect(r.ac, &u, NULL));
-    assert_int_equal(r.worlds.told->samples, 2);
-    assert_int_equal(launched, 6);
-    assert_int_equal(u.made, 4);
-    assert_int_equal(u.samples, 4);
-    rm_test_device_fine(device);
-    close_run(&r);
-    rm_session_close(&session);
-}
-
-static void nobody_waits_and_nothing_is_allocated(void **state)
-{
-    struct run r;
-    struct rm_device_counts before, after;
-    (void)state;
-    open_session("goodhart", "", 6, 16);
-    open_run(&r);
-    make_and_learn(&r);
-    device->device->counts(device, &before);
-    rm_native_worlds_make(&r.worlds);
-    rm_actor_critic_begin(r.ac, r.number++, NULL);
-    while (rm_actor_critic_due(r.ac))
-        rm_actor_critic_step(r.ac, r.attempts + 1, 0, NULL);
-    device->device->counts(device, &after);
-    assert_int_equal(after.synchronizations, before.synchronizations);
-    assert_int_equal(after.allocations, before.allocations);
-    assert_true(after.bytes_in - before.bytes_in < 2000); /* rates of the updates */
-    assert_int_equal(after.bytes_out - before.bytes_out, sizeof(struct rm_device_stage));
-    assert_int_equal(after.graph_launches - before.graph_launches, 16 + 2 + 6);
-    rm_test_device_fine(device);
-    close_run(&r);
-    rm_session_close(&session);
-}
-
-/* --- state ----------------------------------------------------------------------------------- */
-
-static struct rm_state *state_of(struct run *r)
-{
-    struct rm_state *s;
-    struct rm_error error = {""};
-    assert_int_equal(rm_state_create(&s, &error), 0);
-    rm_native_worlds_state(&r->worlds, s);
-    rm_actor_critic_state(r->ac, s);
-    assert_int_equal(rm_state_end(s, &error), 0);
-    return s;
-}
-
-static void same_states(struct run *a, struct run *b)
-{
-    struct rm_state *x = state_of(a), *y = state_of(b);
-    assert_int_equal(rm_state_count(x), rm_state_count(y));
-    for (size_t i = 0; i < rm_state_count(x); i++) {
-        const struct rm_state_part *p = rm_state_at(x, i), *q = rm_state_at(y, i);
-        assert_string_equal(p->name, q->name);
-        if (p->bytes != q->bytes || memcmp(p->data, q->data, p->bytes) != 0)
-            fail_msg("%s differs", p->name);
-    }
-    rm_state_destroy(x);
-    rm_state_destroy(y);
-}
-
-/* Loaded into another, it goes on as if it had never gone. */
-static void resumes_to_the_bit(void **state)
-{
-    static const char *const worlds[] = {"cartpole", "goodhart"};
-    (void)state;
-    for (size_t w = 0; w < 2; w++) {
-        struct run a, b;
-        struct rm_error error = {""};
-        open_session(worlds[w], "\"max_steps\": 20", 7, 24);
-        open_run(&a);
-        make_and_learn(&a);
-        make_and_learn(&a);
-        struct rm_state *s = state_of(&a);
-        open_run(&b);
-        rm_state_load(s);
-        rm_native_worlds_state(&b.worlds, s);
-        rm_actor_critic_state(b.ac, s);
-        if (rm_state_end(s, &error))
-            fail_msg("%s", error.text);
-        rm_state_destroy(s);
-        b.attempts = a.attempts;
-        b.number = a.number;
-        same_states(&a, &b);
-        for (int i = 0; i < 2; i++) {
-            make_and_learn(&a);
-            make_and_learn(&b);
-            same_states(&a, &b);
-        }
-        rm_test_device_fine(device);
-        close_run(&a);
-        close_run(&b);
-        rm_session_close(&session);
-    }
-}
-
-/* What no world can be in is refused. */
-static void damaged_states_are_refused(void **state)
-{
-    struct run a;
-    struct rm_error error = {""};
-    (void)state;
-    open_session("goodhart", "", 3, 8);
-    open_run(&a);
-    struct rm_state *s = state_of(&a);
-    for (size_t i = 0; i < rm_state_count(s); i++) {
-        const struct rm_state_part *p = rm_state_at(s, i);
-        if (strcmp(p->name, "worlds.worlds") == 0)
-            memset(p->data, 0xee, 64);
-    }
-    rm_state_load(s);
-    rm_native_worlds_state(&a.worlds, s);
-    assert_true(rm_state_end(s, &error) < 0);
-    assert_non_null(strstr(error.text, "world 0"));
-    rm_state_destroy(s);
-    close_run(&a);
-    rm_session_close(&session);
-}
-
-static void order_of_threads_changes_nothing(void **state)
-{
-    static const char *const orders[] = {"forward", "reverse", "random:5"};
-    struct run runs[sizeof orders / sizeof *orders];
-    (void)state;
-    open_session("goodhart", "\"max_steps\": 12", 9, 20);
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-        rm_test_emulated_order(orders[i]);
-        open_run(&runs[i]);
-        make_and_learn(&runs[i]);
-        make_and_learn(&runs[i]);
-        same_states(&runs[0], &runs[i]);
-    }
-    rm_test_emulated_order("forward");
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
-        close_run(&runs[i]);
-    rm_test_device_fine(device);
-    rm_session_close(&session);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cartpole_is_the_cpus),
         cmocka_unit_test(goodhart_is_the_cpus),
         cmocka_unit_test(actions_are_drawn_as_actors_draw),
-        cmocka_unit_test(rollouts_are_linked_and_ordered),
-        cmocka_unit_test(few_samples_are_minibatches_each),
-        cmocka_unit_test(nobody_waits_and_nothing_is_allocated),
-        cmocka_unit_test(resumes_to_the_bit),
-        cmocka_unit_test(damaged_states_are_refused),
-        cmocka_unit_test(order_of_threads_changes_nothing),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -13,9 +13,12 @@ def shared(pid):
                 sizes[int(inode)] = max(sizes.get(int(inode), 0), int(offset, 16) + end - begin)
     for fd in os.listdir(f"/proc/{pid}/fd"):
         path = f"/proc/{pid}/fd/{fd}"
-        if os.readlink(path).startswith("/memfd:"):
-            status = os.stat(path)
-            sizes[status.st_ino] = max(sizes.get(status.st_ino, 0), status.st_size)
+        try:
+            if os.readlink(path).startswith("/memfd:"):
+                status = os.stat(path)
+                sizes[status.st_ino] = max(sizes.get(status.st_ino, 0), status.st_size)
+        except FileNotFoundError:
+            continue  # closed since it was listed
     return sum(sizes.values())
 
 

@@ -281,7 +281,9 @@ static inline void record_begin(const char *root)
     assert_non_null(realpath(root, record_root));
     for (int i = 0; i < RECORD_FDS; i++)
         record_fd[i] = -1;
-    record_count = record_nodes = 0;
+    while (record_count > 0)
+        free(record_op[--record_count].data);
+    record_nodes = 0;
     tree_clear(&record_now);
     new_node(true, "");
     disk_recorder = &record_all;

@@ -140,15 +140,19 @@ std::string wrong_argument(const void *p, int device)
     return p ? wrong_on_device(p, 0, device) : "";
 }
 
+/* Where programs and their heaps begin on Linux; below are the shadows of sanitizers, which are
+ * mapped as well, and two small numbers side by side. */
+#define HOST_BEGINS 0x550000000000ull
+
 std::string wrong_word(uint64_t word, int device)
 {
     void *page = reinterpret_cast<void *>(word & ~4095ull);
     unsigned char there;
-    if (word < 1ull << 32 || word >= 1ull << 47)
-        return "";
     for (const arena &a : arenas)
         if (a.at && (char *)word >= a.at && (char *)word < a.at + a.top)
             return wrong_argument((void *)word, device);
+    if (word < HOST_BEGINS || word >= 1ull << 47)
+        return "";
     if (find((void *)word).kind != MEMORY_UNKNOWN || mincore(page, 1, &there) != 0)
         return "";
     return wrong_argument((void *)word, device);

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(struct rm_experiment *e, enum rm_layer_type type, uint32_t units, uint32_t cosines)
+void rm_test_updates_layer(struct rm_experiment *e, enum rm_layer_type type, uint32_t units,
+                           uint32_t cosines)
 {
     e->network.layers[e->network.layer_count++] =
         (struct rm_layer_config){.type = type, .units = units, .cosines = cosines, .rate = 0.2};
@@ -15,22 +16,22 @@ static void add(struct rm_experiment *e, enum rm_layer_type type, uint32_t units
 
 static void add_layers(struct rm_experiment *e, bool plain)
 {
-    add(e, RM_LAYER_LINEAR, 24, 0);
-    add(e, RM_LAYER_TANH, 0, 0);
+    rm_test_updates_layer(e, RM_LAYER_LINEAR, 24, 0);
+    rm_test_updates_layer(e, RM_LAYER_TANH, 0, 0);
     if (e->algorithm.name == RM_ALGORITHM_IQN)
-        add(e, RM_LAYER_COSINE_EMBEDDING, 0, 16);
+        rm_test_updates_layer(e, RM_LAYER_COSINE_EMBEDDING, 0, 16);
     if (plain)
         return;
-    add(e, RM_LAYER_NOISY_LINEAR, 20, 0);
-    add(e, RM_LAYER_RELU, 0, 0);
-    add(e, RM_LAYER_DROPOUT, 0, 0);
+    rm_test_updates_layer(e, RM_LAYER_NOISY_LINEAR, 20, 0);
+    rm_test_updates_layer(e, RM_LAYER_RELU, 0, 0);
+    rm_test_updates_layer(e, RM_LAYER_DROPOUT, 0, 0);
     e->network.dueling = true;
     e->network.noisy_head = true;
     e->network.noise = RM_NOISE_FACTORISED;
     e->network.sigma0 = 0.5;
 }
 
-struct rm_experiment rm_test_updates_experiment(enum rm_algorithm name, bool plain)
+struct rm_experiment rm_test_updates_settings(enum rm_algorithm name)
 {
     struct rm_experiment e;
     memset(&e, 0, sizeof e);
@@ -45,6 +46,13 @@ struct rm_experiment rm_test_updates_experiment(enum rm_algorithm name, bool pla
     e.optimizer.learning_rate = 1e-3;
     e.optimizer.beta1 = 0.9;
     e.optimizer.beta2 = 0.999;
+    e.optimizer.epsilon = 1e-8;
+    return e;
+}
+
+struct rm_experiment rm_test_updates_experiment(enum rm_algorithm name, bool plain)
+{
+    struct rm_experiment e = rm_test_updates_settings(name);
     e.optimizer.epsilon = 1e-5;
     e.optimizer.grad_clip = 1;
     e.debug.finite_patience = 3;
@@ -53,24 +61,35 @@ struct rm_experiment rm_test_updates_experiment(enum rm_algorithm name, bool pla
     return e;
 }
 
-struct rm_trainer *rm_test_updates_trainer(const struct rm_experiment *e, struct rm_backend *b)
+struct rm_trainer_spec rm_test_updates_spec(const struct rm_experiment *e, struct rm_backend *b,
+                                            uint32_t inputs, uint32_t actions)
+{
+    const bool fixed = rm_algo_of(e->algorithm.name)->fixed_fractions;
+    return (struct rm_trainer_spec){
+        .experiment = e,
+        .backend = b,
+        .shape = {.inputs = inputs,
+                  .actions = actions,
+                  .outputs_per_action = fixed ? rm_algo_quantiles(e) : 1},
+        .name = "policy",
+    };
+}
+
+struct rm_trainer *rm_test_updates_make(const struct rm_trainer_spec *spec)
 {
     struct rm_error error = {""};
     struct rm_trainer *t;
-    const bool fixed = rm_algo_of(e->algorithm.name)->fixed_fractions;
-    const struct rm_trainer_spec spec = {
-        .experiment = e,
-        .backend = b,
-        .policy = 2,
-        .shape = {.inputs = RM_UPDATES_INPUTS,
-                  .actions = RM_UPDATES_ACTIONS,
-                  .outputs_per_action = fixed ? rm_algo_quantiles(e) : 1},
-        .name = "policy",
-        .masks = true,
-    };
-    if (rm_trainer_create(&t, &spec, &error))
+    if (rm_trainer_create(&t, spec, &error))
         fail_msg("%s", error.text);
     return t;
+}
+
+struct rm_trainer *rm_test_updates_trainer(const struct rm_experiment *e, struct rm_backend *b)
+{
+    struct rm_trainer_spec spec = rm_test_updates_spec(e, b, RM_UPDATES_INPUTS, RM_UPDATES_ACTIONS);
+    spec.policy = 2;
+    spec.masks = true;
+    return rm_test_updates_make(&spec);
 }
 
 void rm_test_updates_draw(struct rm_test_updates *u, const struct rm_experiment *e, uint64_t number)

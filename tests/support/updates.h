@@ -1,5 +1,5 @@
-/* Batches of random numbers and trainers to learn from them: what tests of whole updates on two
- * backends share. Helpers assert; they are called inside a cmocka test. */
+/* Batches of random numbers and trainers to learn from them: what tests of whole updates share.
+ * Helpers assert; they are called inside a cmocka test. */
 #ifndef RM_TESTS_SUPPORT_UPDATES_H
 #define RM_TESTS_SUPPORT_UPDATES_H
 
@@ -16,11 +16,22 @@ struct rm_test_updates {
     uint8_t next_mask[RM_UPDATES_BATCH * RM_UPDATES_ACTIONS];
 };
 
-/* An experiment of this algorithm: a small network with all that an update can meet - noise,
+/* An experiment of this algorithm with Adam, batches of RM_UPDATES_BATCH and no layers yet. */
+struct rm_experiment rm_test_updates_settings(enum rm_algorithm name);
+/* Adds a layer; what its type does not have is 0. Dropout drops a fifth. */
+void rm_test_updates_layer(struct rm_experiment *e, enum rm_layer_type type, uint32_t units,
+                           uint32_t cosines);
+
+/* An experiment with them: a small network with all that an update can meet - noise,
  * dropout, dueling heads - and Adam. `plain`: two linear layers alone. */
 struct rm_experiment rm_test_updates_experiment(enum rm_algorithm name, bool plain);
 
-/* A trainer of it on this backend. */
+/* What to make a trainer of it with: agents with this many inputs and actions, without masks. */
+struct rm_trainer_spec rm_test_updates_spec(const struct rm_experiment *e, struct rm_backend *b,
+                                            uint32_t inputs, uint32_t actions);
+struct rm_trainer *rm_test_updates_make(const struct rm_trainer_spec *spec);
+
+/* A trainer for the batches below, masks and all. */
 struct rm_trainer *rm_test_updates_trainer(const struct rm_experiment *e, struct rm_backend *b);
 
 /* The batch of update `number`: by its number alone. Weights and errors where replay is

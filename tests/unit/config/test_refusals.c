@@ -1,35 +1,18 @@
-/* What a malformed or contradictory configuration is told: the place, the key, what would be right.
+/* What a malformed configuration is told: the place, the key, what would be right.
  */
 #include "config/config.h"
+#include "tests/support/refusals.h"
+#include "tests/support/unit.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#define WITH RM_REFUSAL_WITH
+#define SET  RM_REFUSAL_SET
 
-/* A sound file to which each case adds its own line 2. */
-#define WITH(line) "{\"world\": {\"name\": \"cartpole\"},\n" line "}"
-#define IQN                                                                                        \
-    "\"algorithm\": {\"name\": \"iqn\"}, \"network\": {\"layers\": [{\"type\": "                   \
-    "\"cosine_embedding\"}]}"
-/* The sorrel form in one world, sound but for what a case changes. */
-#define SORREL(form, ring, actor)                                                                  \
-    "\"algorithm\": {\"name\": \"iqn\"," form "},"                                                 \
-    "\"network\": {\"layers\": [{\"type\": \"cosine_embedding\"}]},"                               \
-    "\"ring\": {" ring "}, \"sample\": {\"min_fill\": 64}, \"actor\": {" actor "}"
-
-struct refusal {
-    const char *text;
-    const char *words[5]; /* fragments of the message; with SET before it, an override */
-};
-#define SET "\1"
-
-static const struct refusal cases[] = {
+static const struct rm_refusal cases[] = {
     /* --- not JSON at all --- */
     {"", {"t.json:1:1: the file is empty"}},
     {"  \n\n ", {"t.json:3:2: the file is empty"}},
@@ -175,140 +158,6 @@ static const struct refusal cases[] = {
     {WITH("\"network\": {\"layers\": [{\"type\": \"linear\", \"unit\": 3}]}"),
      {"t.json:2:43: network.layers[0].unit: unknown key; did you mean \"units\"?"}},
 
-    /* --- contradictions --- */
-    {WITH("\"actor\": {\"count\": 4, \"worlds\": 3}"),
-     {"t.json:2:33: actor.worlds: 3 worlds for 4 actors (actor.count)"}},
-    {WITH("\"ring\": {\"capacity\": 100}, \"sample\": {\"batch\": 128, \"min_fill\": 100}"),
-     {"t.json:2:22: ring.capacity: 100 transitions hold less than one batch (sample.batch 128)"}},
-    {WITH("\"ring\": {\"capacity\": 100}, \"sample\": {\"frame_stack\": 8, \"n_step\": 6, "
-          "\"min_fill\": 64}"),
-     {"t.json:2:22: ring.capacity: ", "spans 14 rows", "at least 112"}},
-    {WITH("\"ring\": {\"capacity\": 500}"),
-     {"sample.min_fill: 1000 transitions will never be there: ring.capacity is 500"}},
-    {WITH("\"sample\": {\"min_fill\": 32}"),
-     {"t.json:2:24: sample.min_fill: 32 transitions are less than one batch (sample.batch 64)"}},
-    {WITH("\"algorithm\": {\"name\": \"ppo\",\n\"minibatches\": 1025}"),
-     {"t.json:3:16: algorithm.minibatches: 1025 parts of a rollout of 1024 rows"}},
-    {WITH("\"run\": {\"steps\": 900}"), {"sample.min_fill: 1000", "the run ends after 900 steps"}},
-    {WITH("\"ring\": {\"mode\": \"rollout\"}"), {"t.json:2:10: ring.mode: unknown key"}},
-    {WITH(IQN
-          ", \"sample\": {\"batch\": 65536, \"min_fill\": 65536}, \"ring\": {\"capacity\": 65536},"
-          "\"run\": {\"steps\": 0}, \"actor\": {\"quantiles\": 8}"),
-     {"sample.batch: 65536 transitions with 128 quantiles", "at most 4194304",
-      SET "algorithm.quantiles=128"}},
-    {WITH("\"limiter\": {\"slack_updates\": 0.5, \"updates_per_step\": 0.01}"),
-     {"t.json:2:30: limiter.slack_updates: 0.5 updates are less than one batch"}},
-    {WITH("\"limiter\": {\"slack_updates\": 4, \"updates_per_step\": 1}"),
-     {"t.json:2:30: limiter.slack_updates: 4 updates are less than one row", "8 worlds",
-      "at least 8"}},
-    {WITH("\"mode\": \"lockstep\", \"limiter\": {\"updates_per_step\": 0}"),
-     {"t.json:2:53: limiter.updates_per_step: 0 is free running, which mode lockstep cannot do"}},
-    {WITH("\"mode\": \"sequential\", \"limiter\": {\"wake\": \"poll\"}"),
-     {"t.json:2:43: limiter.wake: \"poll\" is for mode free"}},
-    {WITH("\"epsilon\": {\"start\": 0.1, \"end\": 0.2}"),
-     {"t.json:2:34: epsilon.end: 0.2 is above epsilon.start (0.1)"}},
-    {WITH("\"algorithm\": {\"name\": \"iqn\"}"),
-     {"network.layers: algorithm.name iqn needs a layer of type cosine_embedding"}},
-    {WITH("\"algorithm\": {\"name\": \"iqn\"}, \"network\": {\"layers\": [{\"type\": "
-          "\"cosine_embedding\"}, "
-          "{\"type\": \"cosine_embedding\"}]}"),
-     {"network.layers: 2 layers of type cosine_embedding; allowed is one"}},
-    {WITH("\"network\": {\"layers\": [{\"type\": \"cosine_embedding\"}]}"),
-     {"t.json:2:23: network.layers: ", "needs algorithm.name iqn, but that is dqn"}},
-    {WITH("\"network\": {\"head\": {\"noisy\": true}, \"sigma0\": 0}"),
-     {"t.json:2:48: network.sigma0: 0 makes the noisy layers silent"}},
-    {WITH("\"network\": {\"layers\": [{\"type\": \"noisy_linear\", \"units\": 4}], \"sigma0\": 0}"),
-     {"network.sigma0: 0 makes the noisy layers silent"}},
-    {WITH("\"algorithm\": {\"form\": \"sorrel-seq\"}, \"actor\": {\"worlds\": 1}, \"ring\": "
-          "{\"capacity\": 1024}"),
-     {"t.json:2:23: algorithm.form: sorrel-seq is a form of iqn, but algorithm.name is dqn"}},
-    {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"priority\": {\"kind\": \"proportional\"}"),
-     {"priority.kind: \"proportional\" is for replay", "ppo"}},
-    {WITH(SORREL("\"form\": \"sorrel-mp\"", "\"capacity\": 1024",
-                 "\"worlds\": 1") ", \"priority\": {\"kind\": \"proportional\"}"),
-     {"priority.kind: \"proportional\"; algorithm.form sorrel-mp draws all alike"}},
-    {WITH("\"algorithm\": {\"name\": \"sac\"}, \"network\": {\"head\": {\"noisy\": true}}"),
-     {"network.layers: noisy layers are for", "sac draws its actions"}},
-    {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"network\": {\"layers\": [{\"type\": "
-          "\"noisy_linear\", \"units\": 4}]}"),
-     {"network.layers: noisy layers are for", "ppo draws its actions"}},
-    {WITH("\"algorithm\": {\"name\": \"vtrace\"}, \"network\": {\"value_layers\": [{\"type\": "
-          "\"noisy_linear\", \"units\": 4}]}"),
-     {"network.layers: noisy layers are for", "vtrace draws its actions"}},
-    {WITH("\"network\": {\"layers\": [{\"type\": \"gru\", \"units\": 8}]}"),
-     {"network.layers: recurrent layers learn from sequences", "dqn"}},
-    {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"sample\": {\"frame_stack\": 2}"),
-     {"sample.frame_stack: 2 frames", "r2d2"}},
-    {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"ring\": {\"capacity\": 600}, "
-          "\"sample\": {\"min_fill\": 600}"),
-     {"ring.capacity: 600 transitions", "sample.sequence + sample.n_step", "648"}},
-    {WITH("\"priority\": {\"beta_start\": 0.5, \"beta_end\": 0.4}"),
-     {"priority.beta_end: 0.4 is below priority.beta_start (0.5)"}},
-    {WITH(SORREL("\"form\": \"sorrel-mp\"", "\"capacity\": 1024", "\"worlds\": 2")),
-     {"actor.worlds: 2 worlds; algorithm.form sorrel-mp"}},
-    {WITH(SORREL("\"form\": \"sorrel-seq\"", "\"capacity\": 1000", "\"worlds\": 1")),
-     {"ring.capacity: 1000 is no power of two", "1024"}},
-    {WITH(SORREL("\"form\": \"sorrel-seq\"", "\"capacity\": 64", "\"worlds\": 1")),
-     {"ring.capacity: 64 slots", "at least 66"}},
-    {WITH(SORREL("\"form\": \"sorrel-seq\", \"double_q\": false", "\"capacity\": 1024",
-                 "\"worlds\": 1")),
-     {"algorithm.double_q: algorithm.form sorrel-seq is double Q-learning"}},
-    {WITH(SORREL("\"form\": \"sorrel-seq\"", "\"capacity\": 1024",
-                 "\"worlds\": 1") ", \"policy\": {\"map\": \"shared\"}"),
-     {"policy.map: algorithm.form sorrel-seq has a ring per agent"}},
-    {WITH("\"algorithm\": {\"value_head\": \"popart\"}"),
-     {"algorithm.value_head: popart is for the state value", "algorithm.name is dqn"}},
-    /* --- worlds on a device --- */
-    {WITH("\"actor\": {\"device\": \"cuda\"}"), {"actor.device: \"cuda\"", "\"ppo\""}},
-    {WITH("\"actor\": {\"device\": \"gpu\"}"), {"actor.device: \"gpu\" is not one of cpu, cuda"}},
-    {WITH("\"actor\": {\"device\": \"cuda\"}, \"algorithm\": {\"name\": \"ppo\"}, \"learner\": "
-          "{\"device\": \"cpu\"}"),
-     {"actor.device: \"cuda\"", "learner.device is \"cpu\""}},
-    {WITH("\"actor\": {\"device\": \"cuda\"}, \"algorithm\": {\"name\": \"ppo\"}, \"sample\": "
-          "{\"frame_stack\": 2}"),
-     {"sample.frame_stack: 2 frames", "actor.device"}},
-    {WITH("\"actor\": {\"device\": \"cuda\"}, \"algorithm\": {\"name\": \"ppo\", "
-          "\"normalize_rewards\": true}"),
-     {"algorithm.normalize_rewards: true", "actor.device"}},
-    {WITH("\"actor\": {\"device\": \"cuda\"}, \"algorithm\": {\"name\": \"ppo\"}, \"network\": "
-          "{\"normalize_observations\": true}"),
-     {"network.normalize_observations: true", "actor.device"}},
-    /* --- several devices --- */
-    {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"learner\": {\"devices\": 2}"),
-     {"learner.devices: 2 GPUs", "\"ppo\" is trained on one"}},
-    {WITH("\"learner\": {\"device\": \"cpu\", \"devices\": 2}"),
-     {"learner.devices: 2 GPUs", "\"cpu\" does not say which"}},
-    {WITH("\"sample\": {\"batch\": 64}, \"learner\": {\"devices\": 3}"),
-     {"sample.batch: 64 rows are no equal parts for 3 GPUs"}},
-    {WITH("\"debug\": {\"check_finite\": \"always\"}, \"learner\": {\"devices\": 2}"),
-     {"debug.check_finite: \"always\"", "learner.devices is 2"}},
-    {WITH("\"network\": {\"normalize_observations\": true}, \"learner\": {\"devices\": 2}"),
-     {"network.normalize_observations: true", "learner.devices is 2"}},
-    {WITH("\"learner\": {\"devices\": 2, \"processes\": \"one\"}"),
-     {"learner.processes: \"one\"", "learner.devices 2"}},
-    {WITH("\"algorithm\": {\"normalize_rewards\": true}"),
-     {"algorithm.normalize_rewards: rewards are normalised in rollouts"}},
-    {WITH("\"run\": {\"steps\": 0}, \"optimizer\": {\"schedule\": {\"kind\": \"cosine\"}}"),
-     {"optimizer.schedule.span: 0 lets the rate fall over the run, which has no end"}},
-    {WITH("\"policy\": {\"map\": \"shared\", \"frozen\": [{\"policy\": 1, \"of\": 0}]}"),
-     {"policy.frozen: policy.map \"shared\" has one policy"}},
-    {WITH("\"policy\": {\"map\": [0, 1], \"frozen\": [{\"policy\": 1, \"of\": 0}, {\"policy\": 1, "
-          "\"of\": 0}]}"),
-     {"policy.frozen: policy 1 is there twice"}},
-    {WITH("\"policy\": {\"map\": [0, 1], \"frozen\": [{\"policy\": 1, \"of\": 1}]}"),
-     {"policy.frozen: policy 1 would take snapshots of itself"}},
-    {WITH("\"policy\": {\"map\": [0, 1, 2], \"frozen\": [{\"policy\": 1, \"of\": 2}, {\"policy\": "
-          "2, \"of\": 0}]}"),
-     {"policy.frozen: policy 1 takes snapshots of policy 2, which is frozen too"}},
-    {WITH("\"policy\": {\"map\": [0, 1], \"frozen\": [{\"policy\": 2, \"of\": 0}]}"),
-     {"policy.frozen: names policy 2; policy.map has 0 to 1"}},
-    {WITH("\"evaluation\": {\"worlds\": 101}"),
-     {"t.json:2:26: evaluation.worlds: 101 worlds, but no evaluation has more than 100 episodes"}},
-    {WITH("\"supervisor\": {\"backoff_max_s\": 0.1}"),
-     {"t.json:2:33: supervisor.backoff_max_s: 0.1 s is below supervisor.respawn_floor_s"}},
-    {WITH("\"supervisor\": {\"deaths_max\": 1000}"),
-     {"supervisor.deaths_max: 1000 deaths cannot happen"}},
-
     /* --- the command line --- */
     {WITH("\"seed\": 1"), {"--set seed: should be key=value", SET "seed"}},
     {WITH("\"seed\": 1"), {"--set =3: should be key=value", SET "=3"}},
@@ -339,63 +188,27 @@ static const struct refusal cases[] = {
     {WITH("\"seed\": 1"), {"--set sample=5: sample: is a section", SET "sample=5"}},
 };
 
-static void parse(const struct refusal *c, struct rm_error *error, int *rc)
-{
-    struct rm_override set[5];
-    struct rm_experiment experiment, untouched;
-    size_t count = 0;
-
-    for (size_t i = 0; i < 5 && c->words[i]; i++)
-        if (c->words[i][0] == SET[0])
-            set[count++].text = c->words[i] + 1;
-    memset(&experiment, 0x5a, sizeof(experiment));
-    memset(&untouched, 0x5a, sizeof(untouched));
-    error->text[0] = 0;
-    *rc = rm_config_parse(&experiment, "t.json", c->text, strlen(c->text), set, count, error);
-    if (*rc)
-        assert_memory_equal(&experiment, &untouched, sizeof(experiment));
-}
-
 static void every_case_is_refused(void **state)
 {
-    size_t wrong = 0;
     (void)state;
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct rm_error error;
-        int rc;
-        bool good;
-        parse(&cases[i], &error, &rc);
-        good = rc == -EINVAL;
-        for (size_t k = 0; k < 5 && cases[i].words[k]; k++)
-            if (cases[i].words[k][0] != SET[0])
-                good = good && strstr(error.text, cases[i].words[k]);
-        if (!good) {
-            wrong++;
-            print_error("case %zu: %s\n  rc %d, says: %s\n", i, cases[i].text, rc, error.text);
-            for (size_t k = 0; k < 5 && cases[i].words[k]; k++)
-                print_error("  should say: %s\n", cases[i].words[k]);
-        }
-    }
-    assert_int_equal(wrong, 0);
+    rm_test_refused(cases, sizeof cases / sizeof *cases);
 }
 
 static void single_faults_are_said_alone(void **state)
 {
-    struct refusal c = {WITH("\"sample\": {\"batch\": 0}"), {NULL}};
+    struct rm_refusal c = {WITH("\"sample\": {\"batch\": 0}"), {NULL}};
     struct rm_error error;
-    int rc;
     (void)state;
 
     /* batch 0 would also contradict other keys; only its own fault is told. */
-    parse(&c, &error, &rc);
+    const int rc = rm_test_refusal_parse(&c, &error);
     assert_int_equal(rc, -EINVAL);
     assert_null(strchr(error.text, '\n'));
 }
 
 static void all_faults_are_listed_in_order(void **state)
 {
-    struct refusal c = {
+    struct rm_refusal c = {
         "{\"seed\": -1,\n \"mode\": 3,\n \"world\": {\"name\": \"x\", \"optoins\": {}},\n"
         " \"epsilon\": {\"start\": 0, \"end\": 1},\n \"ring\": {\"capacity\": 64}}",
         {SET "run.steps=-1"}};
@@ -407,10 +220,9 @@ static void all_faults_are_listed_in_order(void **state)
                                         "\n--set run.steps=-1: run.steps: "};
     struct rm_error error;
     const char *at = error.text;
-    int rc;
     (void)state;
 
-    parse(&c, &error, &rc);
+    const int rc = rm_test_refusal_parse(&c, &error);
     assert_int_equal(rc, -EINVAL);
     for (size_t i = 0; i < 4; i++) {
         const char *found = strstr(at, order[i]);
@@ -427,16 +239,15 @@ static void all_faults_are_listed_in_order(void **state)
 static void more_faults_than_fit_are_counted(void **state)
 {
     char text[8192] = "{\"world\": {\"name\": \"x\"}";
-    struct refusal c = {text, {NULL}};
+    struct rm_refusal c = {text, {NULL}};
     struct rm_error error;
-    int rc;
     (void)state;
 
     size_t n = strlen(text);
     for (int i = 0; i < 100; i++)
         n += (size_t)snprintf(text + n, sizeof(text) - n, ",\n\"unknown_key_%02d\": 1", i);
     snprintf(text + n, sizeof(text) - n, "}");
-    parse(&c, &error, &rc);
+    const int rc = rm_test_refusal_parse(&c, &error);
     assert_int_equal(rc, -EINVAL);
 
     size_t lines = 1;
@@ -454,12 +265,11 @@ static void rollouts_need_no_replay(void **state)
         WITH("\"run\": {\"steps\": 40}, \"ring\": {\"capacity\": 16}, \"mode\": \"lockstep\","
              "\"sample\": {\"batch\": 64, \"min_fill\": 2, \"n_step\": 5},"
              "\"limiter\": {\"updates_per_step\": 0}, \"algorithm\": {\"name\": \"ppo\"}");
-    struct refusal c = {text, {NULL}};
+    struct rm_refusal c = {text, {NULL}};
     struct rm_error error;
-    int rc;
     (void)state;
 
-    parse(&c, &error, &rc);
+    const int rc = rm_test_refusal_parse(&c, &error);
     if (rc)
         fail_msg("%s", error.text);
 }

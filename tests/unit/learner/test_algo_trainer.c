@@ -1,10 +1,9 @@
 /* Whole updates: a world solved by hand, gradients by differences, and what an update must leave
  * alone. */
-#include "learner/algo/algo.h"
-#include "learner/algo/trainer.h"
 #include "learner/sampler.h"
 #include "tests/support/story.h"
 #include "tests/support/unit.h"
+#include "tests/support/updates.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,43 +34,17 @@ static int close_backend(void **state)
     return 0;
 }
 
-static struct rm_experiment experiment_of(enum rm_algorithm name, uint32_t batch)
-{
-    struct rm_experiment e;
-    memset(&e, 0, sizeof e);
-    e.seed = 9;
-    e.sample.batch = batch;
-    e.algorithm.name = name;
-    e.algorithm.double_q = true;
-    e.algorithm.quantiles = 8;
-    e.algorithm.target_quantiles = 6;
-    e.algorithm.kappa = 1;
-    e.algorithm.target.tau = 0.01;
-    e.optimizer.learning_rate = 1e-3;
-    e.optimizer.beta1 = 0.9;
-    e.optimizer.beta2 = 0.999;
-    e.optimizer.epsilon = 1e-8;
-    return e;
-}
-
-static void add(struct rm_experiment *e, enum rm_layer_type type, uint32_t units, uint32_t cosines)
-{
-    e->network.layers[e->network.layer_count++] =
-        (struct rm_layer_config){.type = type, .units = units, .cosines = cosines};
-}
-
 /* The shape of the treasure hunt's network, smaller: all that an update can meet. */
-static struct rm_experiment full(enum rm_algorithm name, uint32_t batch)
+static struct rm_experiment full(enum rm_algorithm name)
 {
-    struct rm_experiment e = experiment_of(name, batch);
-    add(&e, RM_LAYER_LINEAR, 24, 0);
-    add(&e, RM_LAYER_TANH, 0, 0);
+    struct rm_experiment e = rm_test_updates_settings(name);
+    rm_test_updates_layer(&e, RM_LAYER_LINEAR, 24, 0);
+    rm_test_updates_layer(&e, RM_LAYER_TANH, 0, 0);
     if (name == RM_ALGORITHM_IQN)
-        add(&e, RM_LAYER_COSINE_EMBEDDING, 0, 16);
-    add(&e, RM_LAYER_NOISY_LINEAR, 20, 0);
-    add(&e, RM_LAYER_TANH, 0, 0);
-    add(&e, RM_LAYER_DROPOUT, 0, 0);
-    e.network.layers[e.network.layer_count - 1].rate = 0.2;
+        rm_test_updates_layer(&e, RM_LAYER_COSINE_EMBEDDING, 0, 16);
+    rm_test_updates_layer(&e, RM_LAYER_NOISY_LINEAR, 20, 0);
+    rm_test_updates_layer(&e, RM_LAYER_TANH, 0, 0);
+    rm_test_updates_layer(&e, RM_LAYER_DROPOUT, 0, 0);
     e.network.dueling = true;
     e.network.noisy_head = true;
     e.network.noise = RM_NOISE_INDEPENDENT;
@@ -82,69 +55,22 @@ static struct rm_experiment full(enum rm_algorithm name, uint32_t batch)
 static struct rm_trainer *make(const struct rm_experiment *e, struct rm_backend *b, uint32_t inputs,
                                uint32_t actions)
 {
-    struct rm_error error = {""};
-    struct rm_trainer *t;
-    const struct rm_trainer_spec spec = {
-        e,
-        b,
-        0,
-        {.inputs = inputs,
-         .actions = actions,
-         .outputs_per_action =
-             rm_algo_of(e->algorithm.name)->fixed_fractions ? rm_algo_quantiles(e) : 1},
-        "policy",
-        0,
-        false,
-        NULL,
-        0,
-        0};
-    if (rm_trainer_create(&t, &spec, &error))
-        fail_msg("%s", error.text);
-    return t;
+    const struct rm_trainer_spec spec = rm_test_updates_spec(e, b, inputs, actions);
+    return rm_test_updates_make(&spec);
 }
 
-/* --- a random batch ----------------------------------------------------------------------------
- */
+/* --- a random batch -------------------------------------------------------------------------- */
 
-enum { INPUTS = 10, ACTIONS = 3, BATCH = 16 };
+enum { INPUTS = RM_UPDATES_INPUTS, ACTIONS = RM_UPDATES_ACTIONS, BATCH = RM_UPDATES_BATCH };
 
-struct memory {
-    struct rm_batch batch;
-    float obs[BATCH * INPUTS], next_obs[BATCH * INPUTS], ret[BATCH], discount[BATCH];
-    int32_t action[BATCH];
-};
-
-static void fill(struct memory *m, float discount)
+/* Nothing in it but its discount differs from one to the next; all actions are legal. */
+static void fill(struct rm_test_updates *m, float discount)
 {
-    struct rm_rng rng = rm_rng_at(4, RM_STREAM_TEST, 0, 0);
-    m->batch = (struct rm_batch){
-        .size = BATCH,
-        .inputs = INPUTS,
-        .actions = ACTIONS,
-        .obs = m->obs,
-        .next_obs = m->next_obs,
-        .action = m->action,
-        .ret = m->ret,
-        .discount = m->discount,
-    };
-    for (uint32_t i = 0; i < BATCH * INPUTS; i++) {
-        m->obs[i] = 2 * rm_rng_float(&rng) - 1;
-        m->next_obs[i] = 2 * rm_rng_float(&rng) - 1;
-    }
-    for (uint32_t i = 0; i < BATCH; i++) {
-        m->ret[i] = 4 * rm_rng_float(&rng) - 2;
+    const struct rm_experiment e = rm_test_updates_settings(RM_ALGORITHM_DQN);
+    rm_test_updates_draw(m, &e, 0);
+    m->batch.next_mask = NULL;
+    for (uint32_t i = 0; i < BATCH; i++)
         m->discount[i] = discount;
-        m->action[i] = (int32_t)rm_rng_below(&rng, ACTIONS);
-    }
-}
-
-static float *copy_of(const struct rm_trainer *t, const float *params)
-{
-    const size_t n = rm_net_param_count(rm_trainer_net(t));
-    float *copy = malloc(n * sizeof *copy);
-    assert_non_null(copy);
-    memcpy(copy, params, n * sizeof *copy);
-    return copy;
 }
 
 /* Along the gradient, and along coordinate directions, the loss must change as the gradient says.
@@ -153,15 +79,16 @@ static float *copy_of(const struct rm_trainer *t, const float *params)
 static void gradients_are_differences_of_the_loss(void **state)
 {
     (void)state;
-    static struct memory m;
+    static struct rm_test_updates m;
     fill(&m, 0);
     for (int name = RM_ALGORITHM_DQN; name <= RM_ALGORITHM_IQN; name++) {
-        const struct rm_experiment e = full((enum rm_algorithm)name, BATCH);
+        const struct rm_experiment e = full((enum rm_algorithm)name);
         struct rm_trainer *t = make(&e, backend, INPUTS, ACTIONS);
         const size_t n = rm_net_param_count(rm_trainer_net(t));
         const struct rm_trainer_result at = rm_trainer_gradient(t, &m.batch, 1, NULL);
-        float *params = copy_of(t, rm_trainer_params(t)), *grads = copy_of(t, rm_trainer_grads(t));
-        float *moved = copy_of(t, params);
+        float *params = rm_test_updates_copy(t, backend, rm_trainer_params(t)),
+              *grads = rm_test_updates_copy(t, backend, rm_trainer_grads(t));
+        float *moved = rm_test_updates_copy(t, backend, params);
         struct rm_rng rng = rm_rng_at(4, RM_STREAM_TEST, 1, 0);
         for (int trial = 0; trial < 8; trial++) {
             double slope = 0, length = 0, eps = 2e-2;
@@ -202,12 +129,12 @@ static void gradients_are_differences_of_the_loss(void **state)
 static void dropout_drops_in_training(void **state)
 {
     (void)state;
-    static struct memory m;
+    static struct rm_test_updates m;
     fill(&m, 0);
     for (int drops = 0; drops < 2; drops++) {
-        struct rm_experiment e = experiment_of(RM_ALGORITHM_DQN, BATCH);
-        add(&e, RM_LAYER_LINEAR, 24, 0);
-        add(&e, RM_LAYER_DROPOUT, 0, 0);
+        struct rm_experiment e = rm_test_updates_settings(RM_ALGORITHM_DQN);
+        rm_test_updates_layer(&e, RM_LAYER_LINEAR, 24, 0);
+        rm_test_updates_layer(&e, RM_LAYER_DROPOUT, 0, 0);
         e.network.layers[e.network.layer_count - 1].rate = drops ? 0.5 : 0;
         struct rm_trainer *t = make(&e, backend, INPUTS, ACTIONS);
         const double first = rm_trainer_gradient(t, &m.batch, 1, NULL).loss;
@@ -226,14 +153,15 @@ static const double solution[2][2] = {{4, 2}, {3, -1}};
 
 static struct rm_experiment tabular(enum rm_algorithm name)
 {
-    struct rm_experiment e = experiment_of(name, 32);
+    struct rm_experiment e = rm_test_updates_settings(name);
+    e.sample.batch = 32;
     e.optimizer.learning_rate = 0.01;
     e.algorithm.target.update = RM_TARGET_HARD;
     e.algorithm.target.interval = 100;
     if (name == RM_ALGORITHM_IQN) {
-        add(&e, RM_LAYER_LINEAR, 16, 0);
-        add(&e, RM_LAYER_RELU, 0, 0);
-        add(&e, RM_LAYER_COSINE_EMBEDDING, 0, 16);
+        rm_test_updates_layer(&e, RM_LAYER_LINEAR, 16, 0);
+        rm_test_updates_layer(&e, RM_LAYER_RELU, 0, 0);
+        rm_test_updates_layer(&e, RM_LAYER_COSINE_EMBEDDING, 0, 16);
     }
     return e;
 }
@@ -320,7 +248,7 @@ static bool equal(const struct rm_trainer *t, const float *a, const float *b)
 static void the_target_follows_as_configured(void **state)
 {
     (void)state;
-    static struct memory m;
+    static struct rm_test_updates m;
     fill(&m, 0.9f);
     static const struct {
         enum rm_form form;
@@ -331,14 +259,14 @@ static void the_target_follows_as_configured(void **state)
                  {RM_FORM_SORREL_SEQ, RM_TARGET_SOFT, 4},
                  {RM_FORM_SORREL_MP, RM_TARGET_SOFT, 0}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        struct rm_experiment e = full(RM_ALGORITHM_IQN, BATCH);
+        struct rm_experiment e = full(RM_ALGORITHM_IQN);
         e.algorithm.form = cases[c].form;
         e.algorithm.target.update = cases[c].update;
         e.algorithm.target.interval = 5;
         struct rm_trainer *t = make(&e, backend, INPUTS, ACTIONS);
         assert_true(equal(t, rm_trainer_params(t), rm_trainer_target(t)));
         for (uint64_t u = 1; u <= 9; u++) {
-            float *before = copy_of(t, rm_trainer_target(t));
+            float *before = rm_test_updates_copy(t, backend, rm_trainer_target(t));
             rm_trainer_update(t, &m.batch, u, NULL);
             const bool copied = equal(t, rm_trainer_params(t), rm_trainer_target(t));
             assert_int_equal(copied, cases[c].copies_at &&
@@ -360,8 +288,8 @@ static void the_target_follows_as_configured(void **state)
 static void what_is_not_finite_changes_nothing(void **state)
 {
     (void)state;
-    static struct memory m;
-    const struct rm_experiment e = full(RM_ALGORITHM_IQN, BATCH);
+    static struct rm_test_updates m;
+    const struct rm_experiment e = full(RM_ALGORITHM_IQN);
     struct rm_trainer *t = make(&e, backend, INPUTS, ACTIONS);
     struct rm_trainer *twin = make(&e, backend, INPUTS, ACTIONS);
     for (uint64_t u = 1; u <= 3; u++) {
@@ -381,14 +309,14 @@ static void what_is_not_finite_changes_nothing(void **state)
 static void clipping_scales_the_whole_gradient(void **state)
 {
     (void)state;
-    static struct memory m;
+    static struct rm_test_updates m;
     fill(&m, 0.9f);
-    struct rm_experiment e = full(RM_ALGORITHM_IQN, BATCH);
+    struct rm_experiment e = full(RM_ALGORITHM_IQN);
     /* With an epsilon far above the gradient, Adam's first step is proportional to it. */
     e.optimizer.epsilon = 1e6;
     e.optimizer.learning_rate = 1e6;
     struct rm_trainer *free_one = make(&e, backend, INPUTS, ACTIONS);
-    float *before = copy_of(free_one, rm_trainer_params(free_one));
+    float *before = rm_test_updates_copy(free_one, backend, rm_trainer_params(free_one));
     const double norm = rm_trainer_update(free_one, &m.batch, 1, NULL).grad_norm;
     e.optimizer.grad_clip = norm / 4;
     struct rm_trainer *clipped = make(&e, backend, INPUTS, ACTIONS);
@@ -407,10 +335,10 @@ static void clipping_scales_the_whole_gradient(void **state)
 static void threads_change_no_bit(void **state)
 {
     (void)state;
-    static struct memory m;
+    static struct rm_test_updates m;
     fill(&m, 0.9f);
     for (int name = RM_ALGORITHM_DQN; name <= RM_ALGORITHM_IQN; name++) {
-        const struct rm_experiment e = full((enum rm_algorithm)name, BATCH);
+        const struct rm_experiment e = full((enum rm_algorithm)name);
         struct rm_backend *two = cpu(2);
         struct rm_trainer *a = make(&e, backend, INPUTS, ACTIONS);
         struct rm_trainer *b = make(&e, two, INPUTS, ACTIONS);
@@ -431,9 +359,9 @@ static void threads_change_no_bit(void **state)
 static void an_update_is_a_function_of_its_number(void **state)
 {
     (void)state;
-    static struct memory m;
+    static struct rm_test_updates m;
     fill(&m, 0.9f);
-    const struct rm_experiment e = full(RM_ALGORITHM_IQN, BATCH);
+    const struct rm_experiment e = full(RM_ALGORITHM_IQN);
     struct rm_trainer *t = make(&e, backend, INPUTS, ACTIONS);
     const double one = rm_trainer_gradient(t, &m.batch, 1, NULL).loss;
     const double two = rm_trainer_gradient(t, &m.batch, 2, NULL).loss;
@@ -447,25 +375,12 @@ static void a_network_of_another_algorithm_is_refused(void **state)
     (void)state;
     struct rm_error error = {""};
     struct rm_trainer *t;
-    struct rm_experiment e = full(RM_ALGORITHM_IQN, BATCH);
+    struct rm_experiment e = full(RM_ALGORITHM_IQN);
     e.algorithm.name = RM_ALGORITHM_DQN;
-    struct rm_trainer_spec spec = {
-        &e,
-        backend,
-        0,
-        {.inputs = INPUTS,
-         .actions = ACTIONS,
-         .outputs_per_action =
-             rm_algo_of(e.algorithm.name)->fixed_fractions ? rm_algo_quantiles(&e) : 1},
-        "policy",
-        0,
-        false,
-        NULL,
-        0,
-        0};
+    const struct rm_trainer_spec spec = rm_test_updates_spec(&e, backend, INPUTS, ACTIONS);
     assert_true(rm_trainer_create(&t, &spec, &error) < 0);
     assert_non_null(strstr(error.text, "cosine_embedding"));
-    e = full(RM_ALGORITHM_DQN, BATCH);
+    e = full(RM_ALGORITHM_DQN);
     e.algorithm.name = RM_ALGORITHM_IQN;
     assert_true(rm_trainer_create(&t, &spec, &error) < 0);
     assert_non_null(strstr(error.text, "needs a cosine_embedding"));

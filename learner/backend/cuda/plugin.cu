@@ -262,8 +262,9 @@ static int create(struct rm_backend **backend, const struct rm_device_spec *spec
     int rc = describe(spec->index, &c->info, error);
     if (!rc) {
         take_note(spec->index);
-        bool made = RM_CUDA(c, cudaSetDevice((int)spec->index)) &&
-                    RM_CUDA(c, cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
+        bool made = RM_CUDA(c, cudaSetDevice((int)spec->index));
+        if (made && cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess)
+            cudaGetLastError(); /* set by whoever had the device before: waits may spin, no more */
         for (int i = 0; i < RM_DEVICE_STREAMS && made; i++)
             made = RM_CUDA(c, cudaStreamCreateWithFlags(&c->streams[i], cudaStreamNonBlocking));
         made = made && rm_cuda_products_create(c) && make_sums(c);

@@ -249,7 +249,7 @@ static int open_all(struct rm_backend **backend, const struct rm_backend_plugin 
                     const struct rm_device_choice *choice, const struct rm_device_wish *wish,
                     struct rm_error *error)
 {
-    struct rm_backend *all[RM_DEVICE_MEMBERS];
+    struct rm_backend *all[RM_DEVICE_MEMBERS] = {NULL};
     uint32_t open = 0;
     int rc = 0;
     for (; open < choice->count && !rc; open += !rc) {

@@ -152,9 +152,9 @@ static void count_steps(struct native *n)
     const struct rm_device_stage *told = n->worlds.told;
     struct rm_board_policy *c = n->counters;
     struct rm_board_view *board = &n->session->board;
-    struct rm_scores *scores[] = {&board->agents[n->plan->agent[0]].scores, &board->run->scores};
+    struct rm_scores *const scores[2] = {&board->agents[n->plan->agent[0]].scores, &board->run->scores};
     const uint32_t lost = told->episodes > RM_DEVICE_SCORES ? told->episodes - RM_DEVICE_SCORES : 0;
-    for (size_t s = 0; s < sizeof scores / sizeof *scores; s++) {
+    for (int s = 0; s < 2; s++) {
         for (uint32_t i = lost; i < told->episodes; i++)
             rm_scores_add(scores[s], told->scores[i % RM_DEVICE_SCORES]);
         RM_ADD(&scores[s]->episodes, lost);

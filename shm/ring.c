@@ -42,11 +42,17 @@ static const char *refusal(const struct rm_ring_spec *spec)
     return NULL;
 }
 
-/* States that stand behind the rows: of any `rows` rows in a row, and as many again as may be one
- * more for where they begin. 0: they stand in the rows. */
+/* Slots for states that stand behind the rows: of any `rows` rows in a row, and as many again as may
+ * be one more for where they begin. */
+static uint64_t state_slots(const struct rm_ring_spec *spec)
+{
+    return spec->rows / spec->state_every + 2;
+}
+
+/* 0: they stand in the rows. */
 static uint64_t states_behind(const struct rm_ring_spec *spec)
 {
-    return spec->state_floats && spec->state_every > 1 ? spec->rows / spec->state_every + 2 : 0;
+    return spec->state_floats && spec->state_every > 1 ? state_slots(spec) : 0;
 }
 
 /* Where the columns of a row stand. Returns the stride, 0 when rows would be absurdly large. */
@@ -219,7 +225,7 @@ static float *state_of(const struct rm_ring *ring, uint64_t index, uint8_t *row)
     if (!ring->states)
         return ring->state_at ? (float *)(void *)(row + ring->state_at) : NULL;
     const uint64_t since = index - ring->spec.first_index, every = ring->spec.state_every;
-    const uint64_t slot = since / every % states_behind(&ring->spec);
+    const uint64_t slot = since / every % state_slots(&ring->spec);
     return since % every ? NULL : (float *)(void *)(ring->states + slot * ring->state_bytes);
 }
 

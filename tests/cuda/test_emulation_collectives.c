@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -135,7 +136,7 @@ int main(void)
 {
     setenv("RM_EMULATED_DEVICES", "3", 1);
     setenv("RINGMASTER_CUDA_PLUGIN", rm_test_build_path("lib/emulated/probes.so"), 1);
-    strcpy(library, rm_test_build_path("lib/emulated/libnccl.so.2"));
+    snprintf(library, sizeof library, "%s", rm_test_build_path("lib/emulated/libnccl.so.2"));
     probes_open();
     *(void **)&collective = dlsym(probes.object, "collective_rank");
     const struct CMUnitTest tests[] = {

@@ -30,7 +30,7 @@ SAN_tsan  := -fsanitize=thread
 asan ubsan tsan: deps-test
 	$(REMAKE) BUILD=build/$@ SANITIZE='$(SAN_$@)' CFLAGS='-O1 -g' all tests
 	@BUILD=build/$@ TSAN_OPTIONS='halt_on_error=1 suppressions=$(CURDIR)/scripts/tsan-suppressions' \
-	    RM_TEST_STEPS=12000 scripts/run-tests --jobs 2 --timeout 900 \
+	    RM_TEST_STEPS=12000 scripts/run-tests --jobs 2 --timeout 1800 \
 	    $(patsubst $(BUILD)/%,build/$@/%,$(TEST_BINARIES))
 
 # One at a time, pinned: `make bench ONLY=ring.bandwidth`, or a prefix: ONLY='ring.*'.

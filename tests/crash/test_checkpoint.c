@@ -185,6 +185,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(errors_at_every_call, make_run, remove_run),
         cmocka_unit_test_setup_teardown(short_writes_are_made_whole, make_run, remove_run),
     };
-    alarm(240); /* a test that hangs has failed */
+    alarm(900); /* a test that hangs has failed */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,6 +124,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(writer_dies_at_every_site, make_run, remove_run),
     };
-    alarm(240); /* a test that hangs has failed */
+    alarm(900); /* a test that hangs has failed */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -307,6 +307,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(any_file_changes_its_length, make_folders, remove_folders),
         cmocka_unit_test_setup_teardown(any_file_is_missing, make_folders, remove_folders),
     };
-    alarm(240); /* a test that hangs has failed */
+    alarm(900); /* a test that hangs has failed */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

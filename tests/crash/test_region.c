@@ -46,6 +46,6 @@ int main(void)
         cmocka_unit_test(creator_dies_around_publication),
         cmocka_unit_test(a_site_not_named_does_nothing),
     };
-    alarm(240); /* a test that hangs has failed */
+    alarm(900); /* a test that hangs has failed */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

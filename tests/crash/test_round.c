@@ -47,6 +47,6 @@ static void the_last_one_dies_at_every_site(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_last_one_dies_at_every_site)};
-    alarm(240); /* a test that hangs has failed */
+    alarm(900); /* a test that hangs has failed */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

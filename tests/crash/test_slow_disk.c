@@ -183,7 +183,7 @@ static void a_stop_does_not_wait_for_ever(void **state)
     until_waiting(4);
     assert_true(rm_test_until_text(fd, "state", "stopping"));
     atomic_store(&disk->held, 0); /* no process can end that is within fsync */
-    assert_int_equal(rm_test_daemon_wait(&d, 60), 0);
+    assert_int_equal(rm_test_daemon_wait(&d, RM_TEST_PATIENCE_S), 0);
     assert_non_null(strstr(rm_test_daemon_output(&d), "given up"));
     close(fd);
 }
@@ -195,6 +195,6 @@ int main(void)
         cmocka_unit_test_teardown(what_is_given_up_holds_nobody, end),
         cmocka_unit_test_teardown(a_stop_does_not_wait_for_ever, end),
     };
-    alarm(240); /* a test that hangs has failed */
+    alarm(900); /* a test that hangs has failed */
     return cmocka_run_group_tests(tests, make_disk, remove_disk);
 }

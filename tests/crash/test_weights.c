@@ -152,6 +152,6 @@ int main(void)
         cmocka_unit_test(learner_dies_at_every_site),
         cmocka_unit_test(random_kills),
     };
-    alarm(240); /* a test that hangs has failed */
+    alarm(900); /* a test that hangs has failed */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

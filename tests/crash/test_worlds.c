@@ -34,7 +34,7 @@ static void run_world(const char *name, const char *mode, const char *world)
              mode, world);
     assert_int_equal(rm_test_daemon_home(&d, name, config), 0);
     assert_int_equal(rm_test_daemon_start(&d, NULL, false, 0), 0);
-    assert_int_equal(rm_test_daemon_wait(&d, 60), 1);
+    assert_int_equal(rm_test_daemon_wait(&d, RM_TEST_PATIENCE_S), 1);
 }
 
 /* The second world has the fault. */

@@ -18,7 +18,7 @@ static inline pid_t victim_start(int (*role)(void *), void *arg, const char *sit
     if (pid < 0)
         abort();
     if (pid == 0) {
-        alarm(60);
+        alarm(600);
         unsetenv("RM_FAULT");
         if (site) {
             char text[96];

@@ -389,7 +389,7 @@ static void stop_leaves_nothing(void **state)
     }
     json_decref(status);
     json_decref(get("stop", NULL));
-    assert_int_equal(rm_test_daemon_wait(&d, 10), 0);
+    assert_int_equal(rm_test_daemon_wait(&d, RM_TEST_PATIENCE_S), 0);
     for (size_t i = 0; i < workers && i < 16; i++)
         assert_false(rm_test_process_there(pids[i]));
     assert_int_not_equal(access(d.socket, F_OK), 0);

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#define PATIENCE_MS 20000 /* for what must come */
+#define PATIENCE_MS 240000 /* for what must come */
 
 struct terminal {
     int fd;

@@ -28,7 +28,7 @@ double rm_torture_seconds(double otherwise)
 
 static void guard(void)
 {
-    alarm(60 + (unsigned)rm_torture_seconds(0));
+    alarm(600 + (unsigned)rm_torture_seconds(0));
 }
 
 static void *thread_main(void *arg)

@@ -17,8 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_S 60.0 /* only what fails waits so long */
-
 static double now_s(void)
 {
     struct timespec t;
@@ -190,7 +188,7 @@ const char *rm_test_daemon_file(struct rm_test_daemon *d, const char *file)
 
 int rm_test_connect(struct rm_test_daemon *d)
 {
-    double end = now_s() + PATIENCE_S;
+    double end = now_s() + RM_TEST_PATIENCE_S;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s", d->socket);
     do {
@@ -228,7 +226,7 @@ json_t *rm_test_read(int fd)
     while (line) {
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         /* A byte at a time: nothing of the next line is taken. Slow, and simple. */
-        if (poll(&ready, 1, (int)(PATIENCE_S * 1000)) <= 0 || read(fd, line + used, 1) != 1)
+        if (poll(&ready, 1, (int)(RM_TEST_PATIENCE_S * 1000)) <= 0 || read(fd, line + used, 1) != 1)
             break;
         if (line[used] == '\n') {
             value = json_loadb(line, used, 0, NULL);
@@ -279,7 +277,7 @@ json_t *rm_test_path(json_t *value, const char *path)
 
 static bool until(int fd, const char *path, const char *text, double least)
 {
-    double end = now_s() + PATIENCE_S;
+    double end = now_s() + RM_TEST_PATIENCE_S;
     while (now_s() < end) {
         json_t *status = rm_test_ask(fd, "status", NULL);
         if (!status)

@@ -22,6 +22,9 @@ int rm_test_daemon_home(struct rm_test_daemon *daemon, const char *name, const c
 int rm_test_daemon_start(struct rm_test_daemon *daemon, const char *const *arguments, bool fake,
                          unsigned long file_limit);
 
+/* Only what fails waits so long, on the slowest host. */
+#define RM_TEST_PATIENCE_S 240.0
+
 /* Waits for the exit. Exit code, 128 + signal, or -1 when it did not end within `seconds`. */
 int rm_test_daemon_wait(struct rm_test_daemon *daemon, double seconds);
 

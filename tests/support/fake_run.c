@@ -28,7 +28,7 @@ void rm_test_run_start(struct rm_test_daemon *d, const char *const *arguments)
 
 void rm_test_run_ends(struct rm_test_daemon *d, int code)
 {
-    int rc = rm_test_daemon_wait(d, 30);
+    int rc = rm_test_daemon_wait(d, RM_TEST_PATIENCE_S);
     if (rc != code)
         print_error("exit code %d, not %d:\n%s\n%s\n", rc, code, rm_test_daemon_output(d),
                     rm_test_daemon_file(d, "log.txt"));
@@ -54,7 +54,7 @@ pid_t rm_test_run_pid(int fd, const char *path)
 void rm_test_run_all_gone(const pid_t *pids, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        for (int wait = 0; wait < 1000 && rm_test_process_there(pids[i]); wait++)
+        for (int wait = 0; wait < 6000 && rm_test_process_there(pids[i]); wait++)
             usleep(10000);
         assert_false(rm_test_process_there(pids[i]));
     }

@@ -132,7 +132,9 @@ std::string wrong_on_host(const void *p, size_t bytes)
     const memory m = find(p);
     if (m.kind == MEMORY_DEVICE || m.kind == MEMORY_FREED)
         return format("%p is the device's, not the host's", p);
-    return m.kind == MEMORY_UNKNOWN ? "" : beyond(m, p, bytes);
+    /* Where registered memory ends, other memory may begin. */
+    const bool behind = m.kind == MEMORY_REGISTERED && p == m.at + m.bytes;
+    return m.kind == MEMORY_UNKNOWN || behind ? "" : beyond(m, p, bytes);
 }
 
 std::string wrong_argument(const void *p, int device)
@@ -300,7 +302,8 @@ cudaError_t rm_cuda_runtime_host_alloc(void **p, size_t bytes, unsigned, const c
     if (!bytes)
         return cudaSuccess;
     memory m;
-    m.at = static_cast<char *>(aligned_alloc(ALIGNMENT, round_up(bytes, ALIGNMENT)));
+    /* With room behind it, so that no other memory begins where it ends. */
+    m.at = static_cast<char *>(aligned_alloc(ALIGNMENT, round_up(bytes + 1, ALIGNMENT)));
     if (!m.at)
         return here.gives(cudaErrorMemoryAllocation);
     m.kind = MEMORY_PINNED;

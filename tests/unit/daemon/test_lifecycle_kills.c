@@ -69,7 +69,7 @@ static void start_and_kill(const char *name, bool kill_sweeper)
     if (kill_sweeper)
         kill(pids[4], SIGKILL);
     kill(d.pid, SIGKILL);
-    assert_int_equal(rm_test_daemon_wait(&d, 10), 128 + SIGKILL);
+    assert_int_equal(rm_test_daemon_wait(&d, RM_TEST_PATIENCE_S), 128 + SIGKILL);
     close(fd);
     rm_test_run_all_gone(pids, 5);
 }
@@ -148,7 +148,9 @@ static void a_second_interrupt_kills(void **state)
     assert_true(rm_test_until_text(fd, "state", "running"));
     pid_t pid = rm_test_run_pid(fd, "workers.0.pid");
     kill(d.pid, SIGINT);
-    usleep(600000); /* longer than what counts as one request */
+    assert_true(rm_test_until_text(fd, "state", "stopping")); /* the first one is heard of */
+    usleep(600000);                                           /* two in less count as one */
+    assert_true(rm_test_process_there(pid));
     kill(d.pid, SIGINT);
     close(fd);
     rm_test_run_ends(&d, 130);

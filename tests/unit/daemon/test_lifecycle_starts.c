@@ -27,7 +27,7 @@ static void a_second_daemon_of_the_name_is_refused(void **state)
     assert_true(fd >= 0);
     struct rm_test_daemon second = d;
     assert_int_equal(rm_test_daemon_start(&second, NULL, true, 0), 0);
-    assert_int_equal(rm_test_daemon_wait(&second, 20), 3);
+    assert_int_equal(rm_test_daemon_wait(&second, RM_TEST_PATIENCE_S), 3);
     char mention[64];
     snprintf(mention, sizeof mention, "already running: process %d", (int)d.pid);
     rm_test_run_says(&d, mention);
@@ -95,7 +95,7 @@ static void more_memory_than_there_is_is_refused(void **state)
     static const char *const arguments[] = {"--set", "ring.capacity=68719476736", NULL};
     assert_int_equal(rm_test_run_home(&d, "huge", 0, ""), 0);
     rm_test_run_start(&d, arguments);
-    int code = rm_test_daemon_wait(&d, 30);
+    int code = rm_test_daemon_wait(&d, RM_TEST_PATIENCE_S);
     assert_true(code == 2 || code == 4);
     rm_test_run_says(&d, "ring.capacity");
     assert_int_not_equal(access(d.socket, F_OK), 0);
@@ -118,7 +118,7 @@ static void places_that_cannot_be_are_refused(void **state)
     snprintf(file, sizeof file, "%s/config.json", d.home);
     const char *const not_socket[] = {"--socket", file, NULL};
     rm_test_run_start(&d, not_socket);
-    assert_int_equal(rm_test_daemon_wait(&d, 20), 4);
+    assert_int_equal(rm_test_daemon_wait(&d, RM_TEST_PATIENCE_S), 4);
     rm_test_run_says(&d, "is not a socket");
     assert_int_equal(access(file, F_OK), 0);
 }

@@ -54,6 +54,23 @@ static pthread_mutex_t process_mutex = PTHREAD_MUTEX_INITIALIZER;
 static unsigned process_users;
 static char process_isa[16];
 
+/* libxsmm's key of thread-local storage. It makes one key in a process's life, but deletes it
+ * whenever it ends: at the second end, whoever's key has that number by then. So whoever begins
+ * again gives it a key of its own. */
+extern pthread_key_t libxsmm_tlskey __attribute__((weak));
+
+static int begin(struct rm_error *error)
+{
+    static bool begun;
+    const int code = begun && &libxsmm_tlskey ? pthread_key_create(&libxsmm_tlskey, NULL) : 0;
+    if (code)
+        return rm_fail(error, -code, "backend: no key of thread-local storage for libxsmm: %s",
+                       strerror(code));
+    begun = true;
+    libxsmm_init();
+    return 0;
+}
+
 static const struct {
     const char *isa, *target;
 } targets[] = {{"x86-64-v2", "wsm"}, {"x86-64-v3", "hsw"}, {"x86-64-v4", "skx"}};
@@ -67,8 +84,10 @@ static int join_process(const char *isa, struct rm_error *error)
                        "backend: kernels are being compiled for %s in this process; %s is possible "
                        "once that backend is gone",
                        process_isa, isa);
-    } else if (process_users++ == 0) {
-        libxsmm_init();
+    } else if (process_users > 0) {
+        process_users++;
+    } else if ((code = begin(error)) == 0) {
+        process_users = 1;
         for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
             if (strcmp(targets[i].isa, isa) == 0)
                 libxsmm_set_target_arch(targets[i].target);

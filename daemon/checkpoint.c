@@ -306,7 +306,7 @@ static json_t *config_of(const struct rm_daemon *daemon)
     if (!e)
         return NULL;
     *e = daemon->session.experiment;
-    rm_config_apply_hot(e, daemon->file_hot);
+    rm_config_apply_hot(e, daemon->settings.file_hot);
     json_t *config = rm_config_to_json(e);
     free(e);
     return config;

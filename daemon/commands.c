@@ -68,17 +68,16 @@ COMMAND(set)
     const char *key = json_string_value(json_object_get(arguments, "key"));
     if (ending(daemon))
         return failed(RM_REFUSED_NOT_NOW, error, "set: the run is ending");
-    json_t *before = rm_config_get(&daemon->session.experiment, key, error);
-    int rc = before ? rm_daemon_set(daemon, key, json_object_get(arguments, "value"),
-                                    json_is_true(json_object_get(arguments, "keep")),
-                                    rm_client_uid(client), error)
-                    : -ENOENT;
-    if (rc < 0) {
-        json_decref(before);
+    const struct rm_setting setting = {.key = key,
+                                       .value = json_object_get(arguments, "value"),
+                                       .keep = json_is_true(json_object_get(arguments, "keep")),
+                                       .who = rm_client_uid(client),
+                                       .client = rm_client_number(client)};
+    const int rc = rm_daemon_set(daemon, &setting, reply, error);
+    if (rc < 0)
         return rc == -EPERM ? RM_REFUSED_NOT_NOW : RM_REFUSED_INVALID_ARGUMENT;
-    }
-    *reply = json_pack("{s:s,s:o,s:o}", "key", key, "before", before, "value",
-                       rm_config_get(&daemon->session.experiment, key, error));
+    if (rc == 1)
+        rm_client_defer(client);
     return RM_REFUSED_NOT;
 }
 
@@ -206,6 +205,9 @@ static const struct rm_field status_fields[] = {
      "memory"},
     {"control", RM_FIELD_OBJECT, true, "clients and what was refused or lost"},
     {"loop", RM_FIELD_OBJECT, true, "turns of the daemon's event loop and the longest of them"},
+    {"writers", RM_FIELD_OBJECT, true,
+     "what the daemon's threads have written to files, and to standard error or the journal: "
+     "pieces written, lost (no room), failed; queued_bytes; longest_ms that one took"},
     FIELDS_END};
 
 static const struct rm_field metrics_arguments[] = {
@@ -215,6 +217,7 @@ static const struct rm_field metrics_fields[] = {
     {"policies", RM_FIELD_ARRAY, true, "per policy: name, values"},
     {"workers", RM_FIELD_ARRAY, true, "per worker: name, role, values"},
     {"loop", RM_FIELD_OBJECT, true, "turns of the daemon's event loop, as in status"},
+    {"writers", RM_FIELD_OBJECT, true, "what the daemon's threads have written, as in status"},
     {"definitions", RM_FIELD_OBJECT, false, "per kind of block, what each value is"},
     FIELDS_END};
 

@@ -4,6 +4,7 @@
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -37,14 +38,20 @@ struct text {
 
 static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+__attribute__((format(printf, 2, 0))) static void add_list(struct text *t, const char *format,
+                                                           va_list list)
+{
+    int n = vsnprintf(t->at + t->used, t->size - t->used, format, list);
+    if (n > 0)
+        t->used += (size_t)n < t->size - t->used ? (size_t)n : t->size - t->used - 1;
+}
+
 static void add(struct text *t, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    int n = vsnprintf(t->at + t->used, t->size - t->used, format, list);
+    add_list(t, format, list);
     va_end(list);
-    if (n > 0)
-        t->used += (size_t)n < t->size - t->used ? (size_t)n : t->size - t->used - 1;
 }
 
 /* 1234567 -> "1.23M": three digits say enough. */
@@ -189,31 +196,43 @@ void rm_console_open(struct rm_console *console, FILE *out)
     console->last_ns = rm_now_ns(); /* nothing to show in the first moments */
 }
 
+static void write_out(struct rm_console *console, const char *text)
+{
+    if (console->echoes) {
+        (void)rm_writer_put(console->echoes, rm_write_through, fileno(console->out), text,
+                            strlen(text), NULL);
+        return;
+    }
+    fputs(text, console->out);
+    fflush(console->out);
+}
+
 void rm_console_clear(struct rm_console *console)
 {
     if (!console->out || !console->drawn)
         return;
-    fputs("\r\033[K", console->out);
-    fflush(console->out);
+    write_out(console, "\r\033[K");
     console->drawn = false;
 }
 
 void rm_console_say(struct rm_console *console, const char *format, ...)
 {
+    char line[LINE_MAX_BYTES + PATH_MAX];
+    struct text t = {.at = line, .size = sizeof line - 1};
     if (!console->out)
         return;
     rm_console_clear(console);
     va_list list;
     va_start(list, format);
-    vfprintf(console->out, format, list);
+    add_list(&t, format, list);
     va_end(list);
-    fputc('\n', console->out);
-    fflush(console->out);
+    strcpy(line + t.used, "\n"); /* there is room for it */
+    write_out(console, line);
 }
 
 void rm_console_live(struct rm_console *console, struct rm_daemon *daemon, uint64_t now_ns)
 {
-    char line[LINE_MAX_BYTES];
+    char line[LINE_MAX_BYTES], drawn[LINE_MAX_BYTES + 8];
     struct winsize size;
     uint64_t every = console->terminal ? RM_NS_PER_S * 9 / 10 : PLAIN_EVERY_NS;
     if (!console->out || (console->last_ns && now_ns - console->last_ns < every))
@@ -229,7 +248,7 @@ void rm_console_live(struct rm_console *console, struct rm_daemon *daemon, uint6
         width = size.ws_col;
     /* One column less, or some terminals wrap. */
     rm_console_line(line, sizeof line, daemon, width - 1);
-    fprintf(console->out, "\r%s\033[K", line);
-    fflush(console->out);
+    snprintf(drawn, sizeof drawn, "\r%s\033[K", line);
+    write_out(console, drawn);
     console->drawn = true;
 }

@@ -3,6 +3,8 @@
 #ifndef RM_DAEMON_CONSOLE_H
 #define RM_DAEMON_CONSOLE_H
 
+#include "daemon/writer.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +17,9 @@ struct rm_console {
     bool terminal;    /* redraw in place */
     bool drawn;       /* a live line stands unfinished */
     uint64_t last_ns; /* when the last line was written */
+    /* Writes lines, so that a terminal that is held does not hold the loop; NULL = at once. Set by
+     * who opened it, and taken away before the summary. */
+    struct rm_writer *echoes;
 };
 
 void rm_console_open(struct rm_console *console, FILE *out);

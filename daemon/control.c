@@ -17,6 +17,9 @@ struct rm_client {
     struct ucred peer;
     enum rm_access access;
     bool subscribed;
+    uint64_t number;
+    bool deferred; /* a request of it will be answered later, and it waits for that */
+    json_t *deferred_id;
     bool discarding;    /* in the rest of a line that was too long */
     bool stalled;       /* not read from: its output stands */
     uint64_t queued_as; /* its requests wait for a later turn, in this order; 0: they do not */
@@ -41,7 +44,8 @@ struct rm_control {
     uv_idle_t later;
     uint64_t turn_ends_ns; /* 0: nothing was answered in this turn yet */
     uint64_t last_queued;
-    uint32_t handles; /* of its own that are not closed yet */
+    uint64_t numbered; /* clients so far */
+    uint32_t handles;  /* of its own that are not closed yet */
 };
 
 struct output {
@@ -73,6 +77,16 @@ pid_t rm_client_pid(const struct rm_client *client)
     return client->peer.pid;
 }
 
+uint64_t rm_client_number(const struct rm_client *client)
+{
+    return client->number;
+}
+
+void rm_client_defer(struct rm_client *client)
+{
+    client->deferred = true;
+}
+
 void rm_client_subscribe(struct rm_client *client, bool on)
 {
     client->subscribed = on;
@@ -98,6 +112,7 @@ static void on_client_closed(uv_handle_t *handle)
             *at = client->next;
             break;
         }
+    json_decref(client->deferred_id);
     free(client);
     free_if_over(control);
 }
@@ -167,6 +182,26 @@ static void refuse_line(struct rm_client *client, enum rm_refusal refusal, const
     send_line(client, line, bytes);
 }
 
+/* Takes `reply`. `mark`: of jansson's failures, before any of it was made. */
+static void send_answer(struct rm_client *client, enum rm_refusal refusal, json_t *reply,
+                        json_t *id, uint64_t mark, const struct rm_error *why)
+{
+    struct rm_error error = *why;
+    if (rm_json_failures() != mark) {
+        refusal = RM_REFUSED_NOT_NOW;
+        rm_fail(&error, -ENOMEM,
+                "out of memory: what was asked for may have been done, but cannot be answered");
+    }
+    if (refusal != RM_REFUSED_NOT) {
+        json_decref(reply);
+        refuse_line(client, refusal, error.text, id);
+    } else {
+        size_t size = 0;
+        char *text = rm_reply_line(reply, id, &size);
+        send_line(client, text, size);
+    }
+}
+
 static void answer(struct rm_client *client, const char *line, size_t bytes)
 {
     struct rm_control *control = client->control;
@@ -178,20 +213,29 @@ static void answer(struct rm_client *client, const char *line, size_t bytes)
     enum rm_refusal refusal = rm_request_parse(&request, line, bytes, &error);
     if (refusal == RM_REFUSED_NOT)
         refusal = control->ops->execute(control->user, client, &request, &reply, &error);
-    if (rm_json_failures() != mark) {
-        refusal = RM_REFUSED_NOT_NOW;
-        rm_fail(&error, -ENOMEM,
-                "out of memory: what was asked for may have been done, but cannot be answered");
-    }
-    if (refusal != RM_REFUSED_NOT) {
-        json_decref(reply);
-        refuse_line(client, refusal, error.text, request.id);
-    } else {
-        size_t size = 0;
-        char *text = rm_reply_line(reply, request.id, &size);
-        send_line(client, text, size);
-    }
+    if (client->deferred)
+        client->deferred_id = json_incref(request.id);
+    else
+        send_answer(client, refusal, reply, request.id, mark, &error);
     rm_request_free(&request);
+}
+
+void rm_control_answer(struct rm_control *control, uint64_t number, enum rm_refusal refusal,
+                       json_t *reply, const struct rm_error *error)
+{
+    struct rm_client *client = control->clients;
+    while (client && client->number != number)
+        client = client->next;
+    if (!client || client->closing || !client->deferred) {
+        json_decref(reply);
+        return;
+    }
+    const uint64_t mark = rm_json_failures() - (refusal == RM_REFUSED_NOT && !reply);
+    client->deferred = false;
+    send_answer(client, refusal, reply, client->deferred_id, mark, error);
+    json_decref(client->deferred_id);
+    client->deferred_id = NULL;
+    process(client); /* what it asked since, and it is read from again */
 }
 
 static bool blank(const char *line, size_t bytes)
@@ -292,7 +336,7 @@ static void process(struct rm_client *client)
     size_t at = 0;
     bool full = false, later = false;
     while (!client->closing && at < client->used) {
-        if (queued(client) >= RM_CONTROL_OUTPUT_HIGH) {
+        if (client->deferred || queued(client) >= RM_CONTROL_OUTPUT_HIGH) {
             full = true;
             break;
         }
@@ -314,6 +358,7 @@ static void process(struct rm_client *client)
     client->queued_as = 0;
     if (client->closing)
         return;
+    full |= client->deferred; /* nor is its end looked at before it has its answer */
     if (later)
         wait_in_line(client);
     memmove(client->in, client->in + at, client->used - at);
@@ -359,6 +404,7 @@ static void on_connection(uv_stream_t *listener, int status)
         return; /* stays in the backlog until there is memory or it gives up */
     memset(client, 0, offsetof(struct rm_client, in));
     client->control = control;
+    client->number = ++control->numbered;
     uv_pipe_init(listener->loop, &client->pipe, 0);
     client->pipe.data = client;
     client->next = control->clients;

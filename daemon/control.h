@@ -38,7 +38,8 @@ struct rm_control_counts {
 };
 
 struct rm_control_ops {
-    /* The reply for a parsed request. *reply is a new reference. */
+    /* The reply for a parsed request. *reply is a new reference; nothing is sent after
+     * rm_client_defer(). */
     enum rm_refusal (*execute)(void *user, struct rm_client *client,
                                const struct rm_request *request, json_t **reply,
                                struct rm_error *error);
@@ -62,6 +63,16 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
 void rm_control_expire(struct rm_control *control, uint64_t now_ns);
 
 struct rm_control_counts rm_control_counts(const struct rm_control *control);
+
+/* Called by a command that is not over when it returns: its reply comes by rm_control_answer(), and
+ * no other request of this client is looked at before that. */
+void rm_client_defer(struct rm_client *client);
+uint64_t rm_client_number(const struct rm_client *client); /* from 1, of no other client ever */
+
+/* The reply to a deferred request. Takes `reply`; `error` says why it was refused. A client that is
+ * gone misses it. */
+void rm_control_answer(struct rm_control *control, uint64_t client, enum rm_refusal refusal,
+                       json_t *reply, const struct rm_error *error);
 
 /* Who it is: for access checks and the journal. */
 enum rm_access rm_client_access(const struct rm_client *client);

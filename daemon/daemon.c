@@ -140,6 +140,37 @@ static int take_place(struct rm_daemon *daemon, const struct rm_experiment *expe
     return rc < 0 ? rc : rm_place_take(&daemon->place, path, error);
 }
 
+/* A kill loses no more than this: lines, and some rows of metrics. */
+#define QUEUED_LINES 262144
+#define QUEUED_ROWS  4
+#define COLUMN_BYTES 128 /* of a row, for TensorBoard and for metrics.csv together */
+#define QUEUED_ECHO  131072
+
+static void no_column(void *user, const char *name, double value, bool integer)
+{
+    (void)user, (void)name, (void)value, (void)integer;
+}
+
+static void on_unwritten(void *daemon)
+{
+    rm_daemon_tell_unwritten(daemon);
+}
+
+/* From here on files and standard error are written by threads. */
+static int open_writers(struct rm_daemon *daemon, struct rm_error *error)
+{
+    const size_t columns = rm_metrics_columns(&daemon->session.board, 0, 0, no_column, NULL);
+    int rc = rm_writer_open(&daemon->files, &daemon->loop,
+                            QUEUED_LINES + QUEUED_ROWS * COLUMN_BYTES * columns, on_unwritten,
+                            daemon, error);
+    if (rc == 0)
+        rc = rm_writer_open(&daemon->echoes, &daemon->loop, QUEUED_ECHO, on_unwritten, daemon,
+                            error);
+    daemon->log.files = daemon->metrics.files = &daemon->files;
+    daemon->log.echoes = &daemon->echoes;
+    return rc;
+}
+
 static int open_files(struct rm_daemon *daemon, struct rm_error *error)
 {
     const struct rm_experiment *e = &daemon->session.experiment;
@@ -156,8 +187,9 @@ static int open_files(struct rm_daemon *daemon, struct rm_error *error)
     json_decref(config);
     if (rc < 0)
         return rc;
-    return rm_metrics_open(&daemon->metrics, &daemon->directory, &daemon->session.board,
-                           e->metrics.csv, e->metrics.tensorboard, error);
+    rc = rm_metrics_open(&daemon->metrics, &daemon->directory, &daemon->session.board,
+                         e->metrics.csv, e->metrics.tensorboard, error);
+    return rc < 0 ? rc : open_writers(daemon, error);
 }
 
 static void on_bell(uv_poll_t *bell, int status, int events)
@@ -252,16 +284,19 @@ static void close_handle(uv_handle_t *handle, void *unused)
 /* Everything that has a name in the file system goes first. */
 static void close_all(struct rm_daemon *daemon)
 {
+    rm_writer_flush(&daemon->files); /* whoever waits for the disk hears what came of it */
     rm_sweeper_dismiss(&daemon->sweeper);
     rm_place_leave(&daemon->place);
     rm_control_close(daemon->control);
     daemon->control = NULL;
     uv_run(&daemon->loop, UV_RUN_NOWAIT);
+    rm_writer_close(&daemon->files);
+    rm_writer_close(&daemon->echoes);
     uv_walk(&daemon->loop, close_handle, NULL);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     uv_loop_close(&daemon->loop);
     rm_metrics_close(&daemon->metrics);
-    rm_kept_close(&daemon->kept);
+    rm_settings_close(&daemon->settings);
     rm_session_close(&daemon->session);
     if (daemon->log.fd >= 0)
         close(daemon->log.fd);
@@ -302,6 +337,7 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
                    "%s %s: %s, %u workers, run directory %s", e->name, RM_VERSION,
                    daemon->options.file, daemon->session.objects.workers, daemon->directory.path);
     rm_console_open(&daemon->console, daemon->options.foreground ? stdout : NULL);
+    daemon->console.echoes = &daemon->echoes;
     rm_console_say(&daemon->console, "%s: %u agents, %u policies, %u actors; %s", e->name,
                    daemon->session.plan.agents, daemon->session.plan.policies,
                    rm_actor_processes(e), daemon->directory.path);
@@ -317,6 +353,9 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     rm_daemon_end_inspections(daemon);
     rm_fdstore_forget(rm_session_kept(&daemon->session, NULL, 0));
     write_summary(daemon);
+    rm_writer_flush(&daemon->files);
+    rm_writer_flush(&daemon->echoes);
+    daemon->console.echoes = NULL;
     rm_console_summary(&daemon->console, daemon);
     if (daemon->failed)
         return rm_fail(error, RM_DAEMON_FAILED, "%s (journal: %s/log.txt)", daemon->failure,
@@ -337,7 +376,7 @@ static struct rm_daemon *create(const struct rm_daemon_options *options, struct 
         return NULL;
     }
     daemon->options = *options;
-    rm_kept_init(&daemon->kept);
+    rm_settings_init(&daemon->settings);
     daemon->place.lock_fd = daemon->place.listen_fd = -1;
     daemon->metrics.csv_fd = daemon->metrics.board.fd = -1;
     daemon->log = (struct rm_log){.fd = -1,
@@ -376,7 +415,7 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
     int rc = take_place(daemon, experiment, error);
     if (rc < 0)
         return rc == -EEXIST ? RM_DAEMON_RUNNING : RM_DAEMON_RESOURCES;
-    rm_config_hot_values(experiment, daemon->file_hot);
+    rm_config_hot_values(experiment, daemon->settings.file_hot);
     if (rm_daemon_find_checkpoint(daemon, experiment, error) < 0) {
         rm_place_leave(&daemon->place);
         return RM_DAEMON_USAGE;

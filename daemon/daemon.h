@@ -12,7 +12,6 @@
 #include "daemon/control.h"
 #include "daemon/fdstore.h"
 #include "daemon/inspect.h"
-#include "daemon/kept.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
 #include "daemon/place.h"
@@ -20,10 +19,13 @@
 #include "daemon/rate.h"
 #include "daemon/resume.h"
 #include "daemon/run_directory.h"
+#include "daemon/settings.h"
 #include "daemon/stall.h"
 #include "daemon/supervisor.h"
 #include "daemon/sweeper.h"
+#include "daemon/unwritten.h"
 #include "daemon/world_facts.h"
+#include "daemon/writer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,17 +77,19 @@ struct rm_daemon {
     struct rm_place place;
     struct rm_run_directory directory;
     struct rm_log log;
+    struct rm_writer files;  /* of the run directory, but for checkpoints */
+    struct rm_writer echoes; /* standard output and error, or the journal */
+    struct rm_unwritten unwritten;
     struct rm_supervisor supervisor;
     struct rm_quarantine quarantine;
     struct rm_metrics metrics;
     struct rm_checkpointer checkpoint;
-    struct rm_kept kept; /* what was set since the start, and before it to be kept */
+    struct rm_settings settings;
     char resume[RM_SESSION_DIRECTORY_MAX]; /* the checkpoint that it goes on from; "" = none */
     char resume_changes[1024];             /* keys that differ from its, "" = none */
-    double file_hot[RM_HOT_COUNT]; /* hot keys as the file has them, whatever was set since */
-    uint64_t resumed_step;         /* where it was */
-    uint64_t resumed_evaluations;  /* of a run that had come to its end, 0 = unknown */
-    char not_resumed[1024];        /* why not, or what was passed over */
+    uint64_t resumed_step;                 /* where it was */
+    uint64_t resumed_evaluations;          /* of a run that had come to its end, 0 = unknown */
+    char not_resumed[1024];                /* why not, or what was passed over */
     struct rm_console console;
     struct rm_rate steps_rate, updates_rate;
     struct rm_control *control;
@@ -173,13 +177,21 @@ int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error);
 
 /* --- settings.c: hot keys --------------------------------------------------------------------- */
 
-/* Sets one key while running; refused unless hot. `value` "default": that of the configuration.
- * `keep`: over restarts of this run as well. `who` for the journal. */
-int rm_daemon_set(struct rm_daemon *daemon, const char *key, const json_t *value, bool keep,
-                  uid_t who, struct rm_error *error);
+struct rm_setting {
+    const char *key;
+    json_t *value; /* "default": that of the configuration */
+    bool keep;     /* over restarts of this run as well */
+    uid_t who;     /* for the journal */
+    uint64_t client;
+};
+
+/* Sets one key while running; refused unless hot. 0: done, with the answer in *reply; 1: the client
+ * is answered later (rm_control_answer()); negative: refused. */
+int rm_daemon_set(struct rm_daemon *daemon, const struct rm_setting *setting, json_t **reply,
+                  struct rm_error *error);
 /* Before workers start: sets again what a daemon before this one was to keep. */
 void rm_daemon_restore_settings(struct rm_daemon *daemon);
-/* Reads the file again and applies what may be applied. */
+/* Reads the file again, in a thread, and applies what may be applied. */
 void rm_daemon_reload(struct rm_daemon *daemon);
 
 /* --- status.c ----------------------------------------------------------------------------------

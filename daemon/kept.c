@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,63 +66,90 @@ int rm_kept_open(struct rm_kept *kept, const char *directory, struct rm_error *e
                    : 0;
 }
 
-/* --- writing --------------------------------------------------------------------------------- */
+/* --- changes --------------------------------------------------------------------------------- */
 
-/* The whole line, or nothing of it. */
-static int append(struct rm_kept *kept, const json_t *entry, struct rm_error *error)
+int rm_kept_begin(const struct rm_kept *kept, struct rm_kept_change *change, struct rm_error *error)
 {
-    char *text = rm_json_dump(entry, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    struct stat before;
-    int rc = 0;
+    const uint64_t mark = rm_json_failures();
+    json_t *settings = kept->settings ? json_copy(kept->settings) : json_object();
 
-    if (!text)
-        return rm_fail(error, -ENOMEM, FILE_NAME ": out of memory");
-    /* Empty lines are none; one before keeps what an earlier daemon left half-written apart. */
-    const int bytes =
-        kept->fd < 0 || fstat(kept->fd, &before) < 0 ? -1 : dprintf(kept->fd, "\n%s\n", text);
-    if (kept->fd >= 0 && bytes != (int)strlen(text) + 2) {
-        rc = rm_fail(error, -EIO, FILE_NAME ": cannot be written: %s", strerror(errno));
-        if (bytes >= 0 && ftruncate(kept->fd, before.st_size) < 0)
-            rc = -EIO;
-    }
-    free(text);
-    return rc;
+    *change = (struct rm_kept_change){.settings = rm_json_whole(settings, mark)};
+    return change->settings ? 0 : rm_fail(error, -ENOMEM, FILE_NAME ": out of memory");
 }
 
-int rm_kept_note(struct rm_kept *kept, const char *path, const struct rm_kept_setting *s,
+void rm_kept_forget(struct rm_kept_change *change)
+{
+    json_decref(change->settings);
+    free(change->text);
+    *change = (struct rm_kept_change){.settings = NULL};
+}
+
+/* Takes `entry`, which may be NULL. Empty lines are none; one before each keeps what an earlier
+ * daemon left half-written apart. */
+static int add_line(struct rm_kept_change *change, const char *path, json_t *entry,
+                    struct rm_error *error)
+{
+    char *line = rm_json_dump(entry, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    const size_t more = line ? strlen(line) + 2 : 0;
+    int rc = line ? 0 : -ENOMEM;
+
+    json_decref(entry);
+    if (rc == 0 && change->bytes + more + 1 > change->room) {
+        const size_t room = (change->bytes + more + 1) * 2;
+        char *wider = realloc(change->text, room);
+        rc = wider ? 0 : -ENOMEM;
+        if (wider) {
+            change->text = wider;
+            change->room = room;
+        }
+    }
+    if (rc == 0) {
+        snprintf(change->text + change->bytes, more + 1, "\n%s\n", line);
+        change->bytes += more;
+    }
+    free(line);
+    return rc ? rm_fail(error, rc, "%s: out of memory", path) : 0;
+}
+
+int rm_kept_note(struct rm_kept_change *change, const char *path, const struct rm_kept_setting *s,
                  struct rm_error *error)
 {
-    if (!kept->settings)
-        kept->settings = json_object();
     json_t *entry = json_pack("{s:s,s:O,s:O,s:b,s:I,s:I}", "key", path, "value", s->value,
                               "configuration", s->configuration, "keep", s->keep, "user",
                               (json_int_t)s->user, "time", (json_int_t)time(NULL));
-    json_t *before = json_incref(json_object_get(kept->settings, path));
-    int rc = entry && json_object_set(kept->settings, path, entry) == 0
-                 ? 0
-                 : rm_fail(error, -ENOMEM, "%s: out of memory", path);
-    if (rc == 0 && (rc = append(kept, entry, error)) < 0) {
-        if (before)
-            json_object_set(kept->settings, path, before); /* there is room: it was there */
-        else
-            json_object_del(kept->settings, path);
+
+    if (!entry || json_object_set(change->settings, path, entry) < 0) {
+        json_decref(entry);
+        return rm_fail(error, -ENOMEM, "%s: out of memory", path);
     }
-    json_decref(before);
-    json_decref(entry);
-    return rc;
+    return add_line(change, path, entry, error);
 }
 
-int rm_kept_drop(struct rm_kept *kept, const char *path, struct rm_error *error)
+int rm_kept_drop(struct rm_kept_change *change, const char *path, struct rm_error *error)
 {
-    if (!json_object_get(kept->settings, path))
+    if (!json_object_get(change->settings, path))
         return 0;
-    json_t *entry = json_pack("{s:s,s:b}", "key", path, "dropped", 1);
-    const int rc =
-        entry ? append(kept, entry, error) : rm_fail(error, -ENOMEM, "%s: out of memory", path);
-    json_decref(entry);
-    if (rc == 0)
-        json_object_del(kept->settings, path);
-    return rc;
+    json_object_del(change->settings, path);
+    return add_line(change, path, json_pack("{s:s,s:b}", "key", path, "dropped", 1), error);
+}
+
+int rm_kept_write(const struct rm_kept *kept, struct rm_writer *files,
+                  const struct rm_kept_change *change, struct rm_write *write,
+                  struct rm_error *error)
+{
+    if (kept->fd < 0 || change->bytes == 0)
+        return 0;
+    const rm_write_fn how = write ? rm_write_durably : rm_write_append;
+    const int rc = rm_writer_put(files, how, kept->fd, change->text, change->bytes, write);
+    return rc < 0 ? rm_fail(error, rc, FILE_NAME ": cannot be written: %s", strerror(-rc)) : rc;
+}
+
+void rm_kept_take(struct rm_kept *kept, struct rm_kept_change *change)
+{
+    json_decref(kept->settings);
+    kept->settings = change->settings;
+    change->settings = NULL;
+    rm_kept_forget(change);
 }
 
 bool rm_kept_find(const struct rm_kept *kept, const char *path, struct rm_kept_setting *setting)

@@ -5,12 +5,14 @@
  *    "user": 1000, "time": 1767322985}
  *   {"key": "optimizer.learning_rate", "dropped": true}
  *
- * Only ever appended to: a line is there, for whoever comes after a kill, when the write has
- * returned, and nothing of it waits for the disk (replacing a file may, for its blocks). The event
- * loop's thread only. */
+ * Only ever appended to, all lines of one change as one piece. A change is prepared with all the
+ * memory it takes, handed to the thread that writes (writer.h), and taken when it is written: so it
+ * is either both on the disk and known here, or neither. One at a time. The event loop's thread
+ * only. */
 #ifndef RM_DAEMON_KEPT_H
 #define RM_DAEMON_KEPT_H
 
+#include "daemon/writer.h"
 #include "shm/base/error.h"
 
 #include <jansson.h>
@@ -39,10 +41,32 @@ void rm_kept_init(struct rm_kept *kept);
 int rm_kept_open(struct rm_kept *kept, const char *directory, struct rm_error *error);
 void rm_kept_close(struct rm_kept *kept);
 
-/* Notes that `path` was set, now: `time` is not read. Nothing is noted on an error. */
-int rm_kept_note(struct rm_kept *kept, const char *path, const struct rm_kept_setting *setting,
-                 struct rm_error *error);
-int rm_kept_drop(struct rm_kept *kept, const char *path, struct rm_error *error);
+/* What is to be noted. */
+struct rm_kept_change {
+    json_t *settings; /* as they will be */
+    char *text;       /* the lines, NULL = nothing changes */
+    size_t bytes, room;
+};
+
+/* Begins with what there is. -ENOMEM. */
+int rm_kept_begin(const struct rm_kept *kept, struct rm_kept_change *change,
+                  struct rm_error *error);
+void rm_kept_forget(struct rm_kept_change *change);
+
+/* That `path` was set, now: `time` is not read. And that it is the configuration's again, which it
+ * may have been all the time. -ENOMEM. */
+int rm_kept_note(struct rm_kept_change *change, const char *path,
+                 const struct rm_kept_setting *setting, struct rm_error *error);
+int rm_kept_drop(struct rm_kept_change *change, const char *path, struct rm_error *error);
+
+/* Has the lines written. With `write` they are on the disk when that is over, and *change must stay
+ * until then. Returns as rm_writer_put(); 0 also where nothing is to be written. */
+int rm_kept_write(const struct rm_kept *kept, struct rm_writer *files,
+                  const struct rm_kept_change *change, struct rm_write *write,
+                  struct rm_error *error);
+
+/* From now on that is what was set. Nothing is left in *change. */
+void rm_kept_take(struct rm_kept *kept, struct rm_kept_change *change);
 
 /* Is `path` noted? */
 bool rm_kept_find(const struct rm_kept *kept, const char *path, struct rm_kept_setting *setting);

@@ -6,6 +6,7 @@
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -276,6 +277,7 @@ void rm_daemon_tick(struct rm_daemon *daemon)
         rm_control_expire(daemon->control, now);
     rm_daemon_checkpoint_tick(daemon, now);
     tell_service_manager(daemon, now);
+    rm_daemon_tell_unwritten(daemon);
     rm_console_live(&daemon->console, daemon, now);
     rm_daemon_arm(daemon);
 }
@@ -353,9 +355,8 @@ static void on_sample(uv_timer_t *timer)
     double time_s = (double)(rm_now_ns() - daemon->started_ns) / 1e9;
     int rc =
         rm_metrics_write(&daemon->metrics, &daemon->session.board, time_s, rm_daemon_steps(daemon));
-    if (rc < 0 && daemon->metrics.failures == 1)
-        rm_log(&daemon->log, RM_LOG_WARNING,
-               "a row of metrics could not be written (%s); training goes on", strerror(-rc));
+    if (rc == -ENOMEM && daemon->metrics.failures == 1)
+        rm_log(&daemon->log, RM_LOG_WARNING, "no memory for a row of metrics; training goes on");
 }
 
 /* Paused, everybody asleep and nobody connected: nothing changes, so nothing is looked at. */

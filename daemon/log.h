@@ -3,6 +3,9 @@
  * console. Where standard error is the system's journal, entries go there with fields that programs
  * can ask for: MESSAGE_ID, RUN, WORKER, AGENT, STEP, ERROR and others (docs/journal.md).
  *
+ * Files, standard error and the journal are written by threads (writer.h), so that an entry costs
+ * the event loop no wait; without them at once.
+ *
  * Entries of one kind that come faster than RM_LOG_BURST in RM_LOG_WINDOW_NS are left out and their
  * number said when the window is over.
  *
@@ -11,6 +14,7 @@
 #define RM_DAEMON_LOG_H
 
 #include "daemon/messages.h"
+#include "daemon/writer.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,7 +26,15 @@ enum rm_log_level { RM_LOG_ERROR = 3, RM_LOG_WARNING = 4, RM_LOG_NOTICE = 5, RM_
 #define RM_LOG_BURST     200
 #define RM_LOG_WINDOW_NS (30 * UINT64_C(1000000000))
 
+/* How fast entries of one sort come. */
+struct rm_log_pace {
+    uint64_t since_ns;
+    uint32_t count, left_out;
+};
+
 struct rm_log {
+    struct rm_writer *files;         /* of log.txt; NULL = no thread */
+    struct rm_writer *echoes;        /* of standard error and the journal; NULL = no thread */
     int fd;                          /* log.txt, -1 = none */
     int echo_fd;                     /* standard error, -1 = none */
     enum rm_log_level echo;          /* echo this and worse */
@@ -31,10 +43,7 @@ struct rm_log {
     const char *run;                 /* name of the experiment, for RUN; NULL = not known yet */
     void (*before_echo)(void *user); /* clears a line being redrawn; may be NULL */
     void *user;
-    struct {
-        uint64_t since_ns;
-        uint32_t count, left_out;
-    } pace[RM_MESSAGE_COUNT];
+    struct rm_log_pace pace[RM_MESSAGE_COUNT];
 };
 
 /* What a program may want to know of an entry. NULL or negative: not said. */
@@ -55,6 +64,15 @@ void rm_log(struct rm_log *log, enum rm_log_level level, const char *format, ...
 void rm_log_message(struct rm_log *log, enum rm_log_level level, enum rm_message message,
                     const struct rm_log_fields *fields, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* The same with a pace of the caller's own instead of that of the kind: for what somebody else
+ * says, who may say much. rm_log_pace_end() says what was left out, if anything was: for when no
+ * more can come. `who` begins these lines. */
+void rm_log_paced(struct rm_log *log, struct rm_log_pace *pace, enum rm_log_level level,
+                  enum rm_message message, const struct rm_log_fields *fields, const char *who,
+                  const char *text);
+void rm_log_pace_end(struct rm_log *log, struct rm_log_pace *pace, enum rm_message message,
+                     const struct rm_log_fields *fields, const char *who);
 
 /* Is standard error the journal (JOURNAL_STREAM of the service manager)? */
 bool rm_log_stderr_is_journal(void);

@@ -35,4 +35,8 @@ const struct rm_message_row rm_messages[RM_MESSAGE_COUNT] = {
     [RM_MESSAGE_STACK] = {"stack", "d15b7c08e94a4f3f9a26c37b80d1e652",
                           "gdb looked at a worker that crashed or hangs; the entry says where the "
                           "stacks are"},
+    [RM_MESSAGE_PRINTED] = {"printed", "e502f2c2ea47457e8e557c8f619311b6",
+                            "a worker, or a library or world in it, printed a line; WORKER"},
+    [RM_MESSAGE_UNWRITTEN] = {"unwritten", "8a8822c20bb74732b3f45cba16017057",
+                              "lines or rows could not be written, or not in time; ERROR says why"},
 };

@@ -95,20 +95,16 @@ static void csv_field(void *user, const char *name, double value, bool integer)
 }
 
 /* Whole rows only: of one that does not fit on the disk nothing stays. */
-static int append(int fd, const char *text, size_t bytes)
+static int append(struct rm_writer *files, int fd, const char *text, size_t bytes)
 {
-    off_t before = lseek(fd, 0, SEEK_END);
-    ssize_t n = write(fd, text, bytes);
-    if (n == (ssize_t)bytes)
-        return 0;
-    int rc = n < 0 ? -errno : -ENOSPC;
-    if (n > 0 && before >= 0 && ftruncate(fd, before) < 0)
-        rc = -errno;
-    return rc;
+    if (!files)
+        return rm_write_append(fd, text, bytes);
+    const int rc = rm_writer_put(files, rm_write_append, fd, text, bytes, NULL);
+    return rc < 0 ? rc : 0;
 }
 
-static int csv_row(int fd, const struct rm_board_view *board, double time_s, uint64_t steps,
-                   bool names)
+static int csv_row(struct rm_writer *files, int fd, const struct rm_board_view *board,
+                   double time_s, uint64_t steps, bool names)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -117,7 +113,7 @@ static int csv_row(int fd, const struct rm_board_view *board, double time_s, uin
         return -ENOMEM;
     rm_metrics_columns(board, time_s, steps, csv_field, &csv);
     fputc('\n', csv.file);
-    int rc = fclose(csv.file) == 0 ? append(fd, text, bytes) : -ENOMEM;
+    int rc = fclose(csv.file) == 0 ? append(files, fd, text, bytes) : -ENOMEM;
     free(text);
     return rc;
 }
@@ -168,7 +164,7 @@ int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *d
         rc = go_on(metrics, lseek(metrics->csv_fd, 0, SEEK_END));
         /* A run that goes on has its names already. */
         if (rc == 0 && lseek(metrics->csv_fd, 0, SEEK_END) == 0)
-            rc = csv_row(metrics->csv_fd, board, 0, 0, true);
+            rc = csv_row(NULL, metrics->csv_fd, board, 0, 0, true);
         if (rc < 0)
             rm_fail(error, rc, "cannot write metrics.csv: %s", strerror(-rc));
     }
@@ -199,9 +195,10 @@ int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *boa
     int rc = 0;
     time_s += metrics->before_s;
     if (metrics->csv_fd >= 0)
-        rc = csv_row(metrics->csv_fd, board, time_s, steps, false);
+        rc = csv_row(metrics->files, metrics->csv_fd, board, time_s, steps, false);
     if (metrics->board.fd >= 0) {
         struct timespec now;
+        metrics->board.files = metrics->files;
         clock_gettime(CLOCK_REALTIME, &now);
         rm_tensorboard_begin(&metrics->board, (double)now.tv_sec + (double)now.tv_nsec * 1e-9,
                              steps);

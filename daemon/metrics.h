@@ -16,6 +16,7 @@
 
 #include "daemon/run_directory.h"
 #include "daemon/tensorboard.h"
+#include "daemon/writer.h"
 #include "shm/base/error.h"
 #include "shm/board.h"
 
@@ -25,9 +26,10 @@
 struct rm_metrics {
     int csv_fd;                  /* -1 = off */
     struct rm_tensorboard board; /* fd -1 = off */
+    struct rm_writer *files;     /* writes rows; NULL = at once, set by who opened them */
     double before_s; /* what a predecessor in the same run directory had taken by its last row */
     uint64_t rows;
-    uint64_t failures; /* rows that could not be written whole */
+    uint64_t failures; /* rows that could not be written whole, as far as known here */
 };
 
 /* Goes on with the file that is there. */
@@ -36,7 +38,8 @@ int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *d
                     struct rm_error *error);
 
 /* Writes a row. `time_s`: since this process began to train; `steps` is the step of the TensorBoard
- * scalars. Returns 0 or negative errno, e.g. for a full disk; the run goes on without the row. */
+ * scalars. Returns 0 or negative errno, e.g. for a full disk; the run goes on without the row. With
+ * a thread that writes, 0 means that it has the row: what became of it the thread's counts say. */
 int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *board, double time_s,
                      uint64_t steps);
 

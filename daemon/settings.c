@@ -1,5 +1,7 @@
 /* Hot keys: numbers that may change while a run goes on. Validated by the configuration's own
  * table, handed to workers through the board, written to the journal with who and when. */
+#include "daemon/settings.h"
+
 #include "daemon/daemon.h"
 
 #include "config/schema.h"
@@ -11,8 +13,32 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Everything that follows from the hot keys of the session's experiment. */
-static void apply(struct rm_daemon *daemon)
+/* One that a client asked for. */
+struct rm_setting_change {
+    struct rm_setting_change *next;
+    struct rm_daemon *daemon;
+    struct rm_write write;
+    char *key;
+    json_t *value;
+    json_t *before; /* what the key had when its turn came */
+    bool keep, back;
+    bool must_last; /* it is made only if it can be written down */
+    uid_t who;
+    uint64_t client;
+    struct rm_kept_change kept;
+    struct rm_experiment wanted;
+};
+
+void rm_settings_init(struct rm_settings *settings)
+{
+    memset(settings, 0, sizeof *settings);
+    rm_kept_init(&settings->kept);
+    settings->end = &settings->first;
+}
+
+/* --- what follows from a change -------------------------------------------------------------- */
+
+void rm_settings_apply(struct rm_daemon *daemon)
 {
     const struct rm_experiment *e = &daemon->session.experiment;
     struct rm_board_view *board = &daemon->session.board;
@@ -33,16 +59,8 @@ static void apply(struct rm_daemon *daemon)
     rm_daemon_arm(daemon);
 }
 
-struct changes {
-    struct rm_daemon *daemon;
-    uid_t who;
-    const char *source;
-    char cold[512]; /* keys that may not change now */
-    unsigned hot_count, cold_count;
-    bool tell; /* journal the hot ones */
-};
-
-static void tell(const struct changes *c, const char *path, const char *before, const char *after)
+static void tell(const struct rm_setting_changes *c, const char *path, const char *before,
+                 const char *after)
 {
     const struct rm_log_fields fields = {.key = path,
                                          .before = before,
@@ -59,7 +77,7 @@ static void tell(const struct changes *c, const char *path, const char *before, 
 static void each_change(void *user, const char *path, const char *before, const char *after,
                         bool hot)
 {
-    struct changes *c = user;
+    struct rm_setting_changes *c = user;
     if (!hot) {
         size_t used = strlen(c->cold);
         snprintf(c->cold + used, sizeof c->cold - used, "%s%s", used ? ", " : "", path);
@@ -71,7 +89,13 @@ static void each_change(void *user, const char *path, const char *before, const 
         tell(c, path, before, after);
 }
 
-/* --- set ------------------------------------------------------------------------------------- */
+int rm_settings_compare(struct rm_setting_changes *changes, const struct rm_experiment *before,
+                        const struct rm_experiment *after)
+{
+    return rm_config_diff(before, after, each_change, changes);
+}
+
+/* --- one change ------------------------------------------------------------------------------ */
 
 /* The file's own value of a key, or of a section. */
 static json_t *value_of_file(const struct rm_daemon *daemon, const char *key,
@@ -83,7 +107,7 @@ static json_t *value_of_file(const struct rm_daemon *daemon, const char *key,
         return NULL;
     }
     *e = daemon->session.experiment;
-    rm_config_apply_hot(e, daemon->file_hot);
+    rm_config_apply_hot(e, daemon->settings.file_hot);
     json_t *value = rm_config_get(e, key, error);
     free(e);
     return value;
@@ -95,193 +119,208 @@ static bool below(const char *path, const char *key)
     return strncmp(path, key, length) == 0 && (!path[length] || path[length] == '.');
 }
 
-static int note_one(struct rm_daemon *daemon, const struct rm_experiment *wanted, const char *path,
-                    bool keep, uid_t who, struct rm_error *error)
+static int note_one(struct rm_setting_change *s, const char *path, struct rm_error *error)
 {
-    json_t *value = rm_config_get(wanted, path, error);
-    json_t *file = value ? value_of_file(daemon, path, error) : NULL;
+    json_t *value = rm_config_get(&s->wanted, path, error);
+    json_t *file = value ? value_of_file(s->daemon, path, error) : NULL;
     const struct rm_kept_setting setting = {
-        .value = value, .configuration = file, .keep = keep, .user = who};
-    const int rc = file ? rm_kept_note(&daemon->kept, path, &setting, error) : -ENOMEM;
+        .value = value, .configuration = file, .keep = s->keep, .user = s->who};
+    const int rc = file ? rm_kept_note(&s->kept, path, &setting, error) : -ENOMEM;
     json_decref(value);
     json_decref(file);
     return rc;
 }
 
-/* Notes all hot keys of `key`, for after a restart. With `keep` the change is made only if that can
- * be done. */
-static int note(struct rm_daemon *daemon, const struct rm_experiment *wanted, const char *key,
-                bool back, bool keep, uid_t who, struct rm_error *error)
+/* Prepares notes of all hot keys of s->key, for after a restart; *lasts: whether any of them was to
+ * be kept until now, or is. */
+static int note(struct rm_setting_change *s, bool *lasts, struct rm_error *error)
 {
-    struct rm_error why = {""};
-    int rc = 0;
-    for (size_t i = 0; i < rm_key_count && rc == 0; i++)
-        if (rm_keys[i].hot != RM_COLD && below(rm_keys[i].path, key))
-            rc = back ? rm_kept_drop(&daemon->kept, rm_keys[i].path, &why)
-                      : note_one(daemon, wanted, rm_keys[i].path, keep, who, &why);
-    if (rc == 0)
-        return 0;
-    if (keep || back)
-        return rm_fail(error, rc, "%s: nothing changed, because it cannot be written down: %s", key,
-                       why.text);
-    rm_log(&daemon->log, RM_LOG_WARNING, "%s", why.text);
-    return 0;
+    const struct rm_kept *kept = &s->daemon->settings.kept;
+    struct rm_kept_setting before;
+    int rc = rm_kept_begin(kept, &s->kept, error);
+    *lasts = s->must_last;
+    for (size_t i = 0; i < rm_key_count && rc == 0; i++) {
+        const char *path = rm_keys[i].path;
+        if (rm_keys[i].hot == RM_COLD || !below(path, s->key))
+            continue;
+        *lasts |= rm_kept_find(kept, path, &before) && before.keep;
+        rc = s->back ? rm_kept_drop(&s->kept, path, error) : note_one(s, path, error);
+    }
+    return rc;
 }
 
-int rm_daemon_set(struct rm_daemon *daemon, const char *key, const json_t *value, bool keep,
-                  uid_t who, struct rm_error *error)
+static struct rm_setting_changes changes_of(const struct rm_setting_change *s)
 {
-    struct rm_experiment *current = &daemon->session.experiment;
-    struct rm_experiment wanted = *current;
-    const char *word = json_string_value(value);
-    const bool back = word && strcmp(word, "default") == 0;
-    struct changes c = {.daemon = daemon,
-                        .who = who,
-                        .source = back   ? "set back"
-                                  : keep ? "set, kept"
-                                         : "set"};
-    if (back && keep)
-        return rm_fail(error, -EINVAL, "%s: what is set back is not kept", key);
-    json_t *file = back ? value_of_file(daemon, key, error) : NULL;
-    if (back && !file)
+    return (struct rm_setting_changes){.daemon = s->daemon,
+                                       .who = s->who,
+                                       .source = s->back   ? "set back"
+                                                 : s->keep ? "set, kept"
+                                                           : "set"};
+}
+
+static int check(struct rm_setting_change *s, struct rm_error *error)
+{
+    struct rm_daemon *daemon = s->daemon;
+    struct rm_setting_changes c = changes_of(s);
+    if (s->back && s->keep)
+        return rm_fail(error, -EINVAL, "%s: what is set back is not kept", s->key);
+    s->wanted = daemon->session.experiment;
+    s->before = rm_config_get(&s->wanted, s->key, error);
+    if (!s->before)
+        return -ENOENT;
+    json_t *file = s->back ? value_of_file(daemon, s->key, error) : NULL;
+    if (s->back && !file)
         return -EINVAL;
-    int rc = rm_config_set(&wanted, key, back ? file : value, error);
+    const int rc = rm_config_set(&s->wanted, s->key, s->back ? file : s->value, error);
     json_decref(file);
     if (rc < 0)
         return rc;
-    if (rm_config_diff(current, &wanted, each_change, &c) < 0)
-        return rm_fail(error, -ENOMEM, "%s: out of memory", key);
+    if (rm_settings_compare(&c, &daemon->session.experiment, &s->wanted) < 0)
+        return rm_fail(error, -ENOMEM, "%s: out of memory", s->key);
     if (c.cold_count)
         return rm_fail(error, -EPERM,
                        "%s cannot change while the experiment runs; query-schema and `ringctl "
                        "schema` say which keys can",
                        c.cold);
-    /* Even the same value again: it may be kept from now on, or not any more. */
-    rc = note(daemon, &wanted, key, back, keep, who, error);
-    if (rc < 0 || c.hot_count == 0)
-        return rc;
-    c.tell = true;
-    rm_config_diff(current, &wanted, each_change, &c);
-    *current = wanted;
-    apply(daemon);
     return 0;
 }
 
-/* --- after a restart ------------------------------------------------------------------------- */
+/* It is written down, or cannot be: *why says so. */
+static int make(struct rm_setting_change *s, int written, const char *why, struct rm_error *error)
+{
+    struct rm_daemon *daemon = s->daemon;
+    struct rm_setting_changes c = changes_of(s);
+    if (written < 0 && s->must_last)
+        return rm_fail(error, written, "%s: nothing changed, because it cannot be written down: %s",
+                       s->key, why);
+    if (written < 0)
+        rm_log(&daemon->log, RM_LOG_WARNING, "%s", why);
+    else
+        rm_kept_take(&daemon->settings.kept, &s->kept);
+    c.tell = true;
+    rm_settings_compare(&c, &daemon->session.experiment, &s->wanted);
+    if (c.hot_count == 0)
+        return 0;
+    daemon->session.experiment = s->wanted;
+    rm_settings_apply(daemon);
+    return 0;
+}
 
-/* Has the configuration had another value for it since? */
-static bool outdated(const struct rm_daemon *daemon, const char *path, const json_t *configuration)
+static void written(struct rm_write *write, int rc);
+
+/* Its turn has come. 1: it waits for the disk; else it is made, or refused. */
+static int begin(struct rm_setting_change *s, struct rm_error *error)
+{
+    struct rm_daemon *daemon = s->daemon;
+    struct rm_error why = {""};
+    bool lasts;
+    int rc = check(s, error);
+    if (rc < 0)
+        return rc;
+    /* Even the same value again: it may be kept from now on, or not any more. */
+    rc = note(s, &lasts, &why);
+    s->write = (struct rm_write){.done = written, .user = s};
+    if (rc == 0)
+        rc = rm_kept_write(&daemon->settings.kept, &daemon->files, &s->kept,
+                           lasts ? &s->write : NULL, &why);
+    if (rc == RM_WRITER_QUEUED && lasts)
+        return 1;
+    return make(s, rc < 0 ? rc : 0, why.text, error);
+}
+
+/* --- in line --------------------------------------------------------------------------------- */
+
+static void forget(struct rm_setting_change *s)
+{
+    rm_kept_forget(&s->kept);
+    json_decref(s->before);
+    json_decref(s->value);
+    free(s->key);
+    free(s);
+}
+
+void rm_settings_close(struct rm_settings *settings)
+{
+    struct rm_setting_change *next;
+    for (struct rm_setting_change *s = settings->first; s; s = next) {
+        next = s->next;
+        forget(s);
+    }
+    free(settings->read);
+    rm_kept_close(&settings->kept);
+    rm_settings_init(settings);
+}
+
+static json_t *reply_to(const struct rm_setting_change *s)
 {
     struct rm_error error;
-    json_t *now = rm_config_get(&daemon->session.experiment, path, &error);
-    const bool same = json_equal(now, configuration);
-    json_decref(now);
-    return !same;
+    return json_pack("{s:s,s:O,s:o}", "key", s->key, "before", s->before, "value",
+                     rm_config_get(&s->daemon->session.experiment, s->key, &error));
 }
 
-static bool set_again(struct rm_daemon *daemon, const char *path, const json_t *value, uid_t who)
+static enum rm_refusal refusal_of(int rc)
 {
-    struct rm_experiment *current = &daemon->session.experiment;
-    struct rm_experiment wanted = *current;
-    struct rm_error error = {""};
-    struct changes c = {
-        .daemon = daemon, .who = who, .source = "kept over a restart", .tell = true};
-    if (rm_config_set(&wanted, path, value, &error) < 0) {
-        rm_log(&daemon->log, RM_LOG_WARNING, "%s was to be kept, and cannot be: %s", path,
-               error.text);
-        return false;
-    }
-    rm_config_diff(current, &wanted, each_change, &c);
-    *current = wanted;
-    return true;
+    return rc == 0        ? RM_REFUSED_NOT
+           : rc == -EPERM ? RM_REFUSED_NOT_NOW
+                          : RM_REFUSED_INVALID_ARGUMENT;
 }
 
-void rm_daemon_restore_settings(struct rm_daemon *daemon)
+/* The first one is made or refused: its client hears so, and the next ones have their turn. */
+static void go_on(struct rm_daemon *daemon, int rc, struct rm_error *error)
 {
-    struct rm_error error = {""};
-    struct rm_kept_setting setting;
-    bool changed = false;
-    if (rm_kept_open(&daemon->kept, daemon->directory.path, &error) < 0)
-        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
-    for (size_t i = 0; i < rm_key_count; i++) {
-        const char *path = rm_keys[i].path;
-        if (rm_keys[i].hot == RM_COLD || !rm_kept_find(&daemon->kept, path, &setting))
-            continue;
-        const bool other = outdated(daemon, path, setting.configuration);
-        if (setting.keep && !other && set_again(daemon, path, setting.value, setting.user)) {
-            changed = true;
-            continue;
-        }
-        if (!setting.keep || other)
-            rm_log(&daemon->log, RM_LOG_NOTICE,
-                   "%s was set by user %u and %s: it is the configuration's again", path,
-                   (unsigned)setting.user,
-                   setting.keep ? "has another value there since" : "not to be kept");
-        if (rm_kept_drop(&daemon->kept, path, &error) < 0)
-            rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
+    struct rm_settings *line = &daemon->settings;
+    while (rc <= 0) {
+        struct rm_setting_change *s = line->first;
+        line->first = s->next;
+        if (!line->first)
+            line->end = &line->first;
+        if (daemon->control)
+            rm_control_answer(daemon->control, s->client, refusal_of(rc),
+                              rc == 0 ? reply_to(s) : NULL, error);
+        forget(s);
+        if (!line->first)
+            break;
+        error->text[0] = '\0';
+        rc = begin(line->first, error);
     }
-    if (changed || daemon->adopted) /* bounds of the limiters stand as the killed daemon had them */
-        apply(daemon);
+    if (!line->first)
+        rm_settings_apply_file(daemon);
 }
 
-/* --- reload ---------------------------------------------------------------------------------- */
-
-/* What is kept stays, unless the file has another value for it now. */
-static void hold_kept(struct rm_daemon *daemon, struct rm_experiment *wanted,
-                      const double *file_hot)
+static void written(struct rm_write *write, int rc)
 {
-    double now[RM_HOT_COUNT], values[RM_HOT_COUNT];
-    struct rm_kept_setting setting;
-    struct rm_error error = {""};
-    rm_config_hot_values(&daemon->session.experiment, now);
-    memcpy(values, file_hot, sizeof values);
-    for (size_t i = 0; i < rm_key_count; i++) {
-        const int hot = rm_keys[i].hot;
-        if (hot == RM_COLD || !rm_kept_find(&daemon->kept, rm_keys[i].path, &setting))
-            continue;
-        if (setting.keep && file_hot[hot] == daemon->file_hot[hot])
-            values[hot] = now[hot];
-        else if (rm_kept_drop(&daemon->kept, rm_keys[i].path, &error) < 0)
-            rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
-    }
-    rm_config_apply_hot(wanted, values);
+    struct rm_setting_change *s = write->user;
+    struct rm_error error = {""}, why = {""};
+    if (rc < 0)
+        rm_fail(&why, rc, "settings.jsonl: cannot be written: %s", strerror(-rc));
+    go_on(s->daemon, make(s, rc, why.text, &error), &error);
 }
 
-void rm_daemon_reload(struct rm_daemon *daemon)
+int rm_daemon_set(struct rm_daemon *daemon, const struct rm_setting *setting, json_t **reply,
+                  struct rm_error *error)
 {
-    const struct rm_daemon_options *o = &daemon->options;
-    struct rm_experiment *current = &daemon->session.experiment;
-    struct rm_experiment wanted;
-    struct rm_error error = {.text = ""};
-    struct changes c = {.daemon = daemon, .who = getuid(), .source = "reload", .tell = true};
-
-    rm_notify("STATUS=reloading");
-    if (rm_config_load(&wanted, o->file, o->overrides, o->override_count, &error) < 0) {
-        rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: %s", error.text);
-        return;
+    struct rm_settings *line = &daemon->settings;
+    struct rm_setting_change *s = calloc(1, sizeof *s);
+    if (!s)
+        return rm_fail(error, -ENOMEM, "%s: out of memory", setting->key);
+    const char *word = json_string_value(setting->value);
+    s->daemon = daemon;
+    s->key = strdup(setting->key);
+    s->value = json_incref(setting->value);
+    s->keep = setting->keep;
+    s->back = word && strcmp(word, "default") == 0;
+    s->must_last = s->keep || s->back;
+    s->who = setting->who;
+    s->client = setting->client;
+    int rc = s->key ? 0 : rm_fail(error, -ENOMEM, "%s: out of memory", setting->key);
+    if (rc == 0)
+        rc = line->first ? 1 : begin(s, error);
+    if (rc == 1) {
+        *line->end = s;
+        line->end = &s->next;
+        return 1;
     }
-    /* What the command line says stands above the file. */
-    memcpy(wanted.name, current->name, sizeof wanted.name);
-    memcpy(wanted.run.directory, current->run.directory, sizeof wanted.run.directory);
-    memcpy(wanted.control.socket, current->control.socket, sizeof wanted.control.socket);
-    double file_hot[RM_HOT_COUNT];
-    rm_config_hot_values(&wanted, file_hot);
-    hold_kept(daemon, &wanted, file_hot);
-    if (rm_config_diff(current, &wanted, each_change, &c) < 0) {
-        rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: out of memory");
-        return;
-    }
-    memcpy(daemon->file_hot, file_hot, sizeof file_hot);
-    if (c.cold_count)
-        rm_log(&daemon->log, RM_LOG_WARNING,
-               "reload: not applied, because it cannot change while the experiment runs: %s",
-               c.cold);
-    if (c.hot_count) {
-        double values[RM_HOT_COUNT];
-        rm_config_hot_values(&wanted, values);
-        rm_config_apply_hot(current, values);
-        apply(daemon);
-    }
-    rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_RELOADED, &RM_LOG_NO_FIELDS,
-                   "reload: %u keys changed, %u refused", c.hot_count, c.cold_count);
+    *reply = rc == 0 ? reply_to(s) : NULL;
+    forget(s);
+    return rc;
 }

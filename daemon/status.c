@@ -12,6 +12,8 @@
  *   workers[]         {name, role, index, pid, state, supervisor, generation, deaths, ..}: see
  * worker() control           {clients, requests, refusals, slow_closed, events_lost}
  *   loop              {turns, slept, stall_max_ms, ...}: of the daemon's event loop (stall.h)
+ *   writers           {files, echoes}, each {queued_bytes, written, lost, failed, longest_ms}:
+ *                     lines and rows on their way (writer.h)
  *
  * A number that is not known is null. */
 #include "daemon/daemon.h"
@@ -229,6 +231,21 @@ static json_t *loop(const struct rm_stall *stall)
                      (double)stall->max_worked_ns / 1e6);
 }
 
+static json_t *writer(const struct rm_writer *writer)
+{
+    const struct rm_writer_counts c = rm_writer_counts(writer);
+    return json_pack("{s:o,s:o,s:o,s:o,s:f}", "queued_bytes", count(c.queued_bytes), "written",
+                     count(c.written), "lost", count(c.lost), "failed", count(c.failed),
+                     "longest_ms", (double)c.longest_ns / 1e6);
+}
+
+/* Of lines and rows, on their way to files and to standard error or the journal. */
+static json_t *writers(const struct rm_daemon *daemon)
+{
+    return json_pack("{s:o,s:o}", "files", writer(&daemon->files), "echoes",
+                     writer(&daemon->echoes));
+}
+
 /* What a killed daemon left. */
 static json_t *adopted(const struct rm_daemon *daemon)
 {
@@ -314,6 +331,7 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
                                       count(c.events_lost)));
     }
     json_object_set_new(o, "loop", loop(&daemon->stall));
+    json_object_set_new(o, "writers", writers(daemon));
     return rm_json_whole(o, mark);
 }
 
@@ -358,8 +376,9 @@ json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe)
                       rm_role_name(RM_PEEK(&board->workers[w].role)), "values",
                       values(rm_worker_metrics, rm_worker_metric_count, &board->workers[w])));
     const double time_s = daemon->metrics.before_s + seconds(rm_now_ns() - daemon->started_ns);
-    json_t *o = json_pack("{s:f,s:o,s:o,s:o}", "time_s", time_s, "policies", policies, "workers",
-                          workers, "loop", loop(&daemon->stall));
+    json_t *o =
+        json_pack("{s:f,s:o,s:o,s:o,s:o}", "time_s", time_s, "policies", policies, "workers",
+                  workers, "loop", loop(&daemon->stall), "writers", writers(daemon));
     if (describe && o)
         json_object_set_new(o, "definitions",
                             json_pack("{s:o,s:o}", "policies",

@@ -133,14 +133,11 @@ int rm_tensorboard_end(struct rm_tensorboard *b)
     memcpy(b->bytes + sizeof length, &crc, sizeof crc);
     if (b->fd < 0)
         return 0;
-    off_t before = lseek(b->fd, 0, SEEK_END);
-    ssize_t n = write(b->fd, b->bytes, b->used); /* whole records only: readers check each */
-    if (n == (ssize_t)b->used)
-        return 0;
-    int rc = n < 0 ? -errno : -ENOSPC;
-    if (n > 0 && before >= 0 && ftruncate(b->fd, before) < 0)
-        rc = -errno;
-    return rc;
+    /* Whole records only: readers check each. */
+    if (!b->files)
+        return rm_write_append(b->fd, b->bytes, b->used);
+    const int rc = rm_writer_put(b->files, rm_write_append, b->fd, b->bytes, b->used, NULL);
+    return rc < 0 ? rc : 0;
 }
 
 static void put_version(struct rm_tensorboard *b, double wall_time)

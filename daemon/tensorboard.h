@@ -11,14 +11,16 @@
 #define RM_DAEMON_TENSORBOARD_H
 
 #include "daemon/run_directory.h"
+#include "daemon/writer.h"
 #include "shm/base/error.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct rm_tensorboard {
-    int fd;         /* -1 = off */
-    uint8_t *bytes; /* the record being built */
+    int fd;                  /* -1 = off */
+    struct rm_writer *files; /* writes records; NULL = at once */
+    uint8_t *bytes;          /* the record being built */
     size_t used, room;
     size_t summary_at; /* where the scalars begin */
     int failure;       /* the first error since rm_tensorboard_begin() */
@@ -28,7 +30,8 @@ struct rm_tensorboard {
 int rm_tensorboard_open(struct rm_tensorboard *board, const struct rm_run_directory *directory,
                         struct rm_error *error);
 
-/* One record with any number of scalars. end() returns 0 or negative errno. */
+/* One record with any number of scalars. end() returns 0 or negative errno: of writing,
+ * if there is no thread that does. */
 void rm_tensorboard_begin(struct rm_tensorboard *board, double wall_time, uint64_t step);
 void rm_tensorboard_scalar(struct rm_tensorboard *board, const char *tag, float value);
 int rm_tensorboard_end(struct rm_tensorboard *board);

@@ -416,7 +416,7 @@ static void commands(void **state)
     served.metrics.csv_fd = served.metrics.board.fd = -1;
     served.log = (struct rm_log){.fd = -1, .echo_fd = -1};
     served.options.file = file;
-    rm_kept_init(&served.kept);
+    rm_settings_init(&served.settings);
     assert_int_equal(rm_session_create(&served.session, &experiment, &plan, &error), 0);
     assert_int_equal(rm_supervisor_init(&served.supervisor, served.session.objects.workers, &limits,
                                         &rm_daemon_supervisor_ops, &served, &error),
@@ -431,7 +431,7 @@ static void commands(void **state)
         const unsigned files = open_files();
         asked = lines[i];
         every_allocation(&attempt);
-        rm_kept_close(&served.kept);
+        rm_settings_close(&served.settings);
         assert_int_equal(rm_test_memory_held(), held);
         assert_int_equal(open_files(), files);
     }

@@ -7,6 +7,7 @@
 #include "shm/base/state.h"
 #include "shm/layout.h"
 #include "shm/limiter.h"
+#include "shm/base/said.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -320,7 +321,9 @@ static int read_state(const struct rm_actor *actor, struct rm_state **state, str
     rm_state_destroy(*state);
     *state = NULL;
     if (rc == 0)
-        fprintf(stderr, "actor %u: its worlds cannot save their state: their episodes begin anew\n",
+        fprintf(stderr,
+                RM_SAID_NOTICE
+                "actor %u: its worlds cannot save their state: their episodes begin anew\n",
                 actor->index);
     return rc;
 }

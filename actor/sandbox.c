@@ -1,4 +1,5 @@
 #include "actor/sandbox.h"
+#include "shm/base/said.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +72,7 @@ static int without(const struct rm_experiment *e, const char *what, struct rm_er
 {
     if (e->actor.sandbox == RM_SANDBOX_ON)
         return rm_fail(error, -EPROTO, "actor.sandbox: \"on\", but %s", what);
-    fprintf(stderr, "sandbox: goes without: %s\n", what);
+    fprintf(stderr, RM_SAID_NOTICE "sandbox: goes without: %s\n", what);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include "shm/atomic.h"
 #include "shm/duty.h"
+#include "shm/base/said.h"
 
 #include <errno.h>
 #include <execinfo.h>
@@ -220,6 +221,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
     size_t used = strlen(line);
     line[used] = '\n';
     line[used + 1] = '\0';
+    if (told.slot) /* the journal hears it */
+        write_all(RM_SAID_ERROR);
     write_all(told.program);
     write_all(": ");
     write_all(line);

@@ -2,6 +2,7 @@
 
 #include "shm/atomic.h"
 #include "shm/base/fault.h"
+#include "shm/base/said.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -23,8 +24,8 @@ static void say(struct rm_saver *saver, uint64_t number, bool failed)
 
 void rm_saver_give_up(struct rm_saver *saver, uint64_t number, const struct rm_error *error)
 {
-    fprintf(stderr, "checkpoint %llu: %s: %s\n", (unsigned long long)number, saver->slot->name,
-            error->text);
+    fprintf(stderr, RM_SAID_WARNING "checkpoint %llu: %s: %s\n", (unsigned long long)number,
+            saver->slot->name, error->text);
     say(saver, number, true);
 }
 

@@ -114,8 +114,8 @@ static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, s
 static int allow_descriptors(const struct rm_plan *plan, const struct rm_experiment *experiment,
                              struct rm_error *error)
 {
-    uint64_t wanted = (uint64_t)plan->policies * (rm_actor_processes(experiment) + 3) +
-                      rm_actor_processes(experiment) * 2 + RM_CONTROL_CLIENTS_MAX + 128;
+    uint64_t wanted = (uint64_t)plan->policies * (rm_actor_processes(experiment) + 4) +
+                      rm_actor_processes(experiment) * 3 + RM_CONTROL_CLIENTS_MAX + 128;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
         return 0;

@@ -15,6 +15,7 @@
 #include "daemon/log.h"
 #include "daemon/metrics.h"
 #include "daemon/place.h"
+#include "daemon/printed.h"
 #include "daemon/quarantine.h"
 #include "daemon/rate.h"
 #include "daemon/resume.h"
@@ -80,6 +81,7 @@ struct rm_daemon {
     struct rm_writer files;  /* of the run directory, but for checkpoints */
     struct rm_writer echoes; /* standard output and error, or the journal */
     struct rm_unwritten unwritten;
+    struct rm_printed_pace printed[RM_BOARD_WORKERS];
     struct rm_supervisor supervisor;
     struct rm_quarantine quarantine;
     struct rm_metrics metrics;

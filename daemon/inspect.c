@@ -24,7 +24,12 @@ struct rm_inspection {
     struct rm_inspection *next;
     uint32_t worker;
     uint64_t generation;
-    bool child_closed, limit_closed;
+    uv_work_t work; /* a thread opens the file, and reads it in the end */
+    int open;       /* handles that are not closed yet, and work under way */
+    int out, rc;    /* the file; or why there is none */
+    unsigned frames;
+    int signal, exec_errno; /* how gdb ended */
+    char last[256];         /* line that it wrote */
     char path[PATH_MAX];
 };
 
@@ -55,9 +60,9 @@ static void unlink_from_list(struct rm_inspection *i)
         *at = i->next;
 }
 
-static void free_if_closed(struct rm_inspection *i)
+static void count_closed(struct rm_inspection *i)
 {
-    if (!i->child_closed || !i->limit_closed)
+    if (--i->open > 0)
         return;
     unlink_from_list(i);
     free(i);
@@ -65,22 +70,19 @@ static void free_if_closed(struct rm_inspection *i)
 
 static void on_child_closed(struct rm_child *child)
 {
-    struct rm_inspection *i = child->user;
-    i->child_closed = true;
-    free_if_closed(i);
+    count_closed(child->user);
 }
 
 static void on_limit_closed(uv_handle_t *limit)
 {
-    struct rm_inspection *i = limit->data;
-    i->limit_closed = true;
-    free_if_closed(i);
+    count_closed(limit->data);
 }
 
-/* How many frames there are in what it wrote; its last line otherwise. */
+/* How many frames there are in what it wrote; its last line otherwise. By a thread: there may be
+ * several at a time. */
 static unsigned count_frames(const char *path, char *last, size_t size)
 {
-    static char text[TEXT_MAX + 1];
+    static _Thread_local char text[TEXT_MAX + 1];
     unsigned frames = 0;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t n = fd < 0 ? 0 : read(fd, text, TEXT_MAX);
@@ -96,31 +98,60 @@ static unsigned count_frames(const char *path, char *last, size_t size)
     return frames;
 }
 
+static void read_file(uv_work_t *work)
+{
+    struct rm_inspection *i = work->data;
+    i->frames = count_frames(i->path, i->last, sizeof i->last);
+}
+
+static void file_read(uv_work_t *work, int status)
+{
+    struct rm_inspection *i = work->data;
+    const char *name = i->daemon->session.board.workers[i->worker].name;
+    struct rm_log_fields fields = RM_LOG_NO_FIELDS;
+    (void)status;
+    fields.worker = name;
+    if (i->frames > 0)
+        rm_log_message(&i->daemon->log, RM_LOG_NOTICE, RM_MESSAGE_STACK, &fields,
+                       "%s: stacks of all its threads by gdb, %u %s: %s", name, i->frames,
+                       i->frames == 1 ? "frame" : "frames", i->path);
+    else
+        rm_log_message(&i->daemon->log, RM_LOG_WARNING, RM_MESSAGE_STACK, &fields,
+                       "%s: gdb gave no stack: %s", name,
+                       i->exec_errno ? strerror(i->exec_errno)
+                       : i->signal   ? "it took too long"
+                                     : i->last);
+    count_closed(i);
+}
+
+static void queue(struct rm_inspection *i, uv_work_cb work, uv_after_work_cb after)
+{
+    i->work.data = i;
+    if (uv_queue_work(&i->daemon->loop, &i->work, work, after) < 0) {
+        work(&i->work);
+        after(&i->work, 0);
+    }
+}
+
+/* The worker goes on to its end. */
+static void let_go(const struct rm_inspection *i)
+{
+    struct rm_board_worker *slot = &i->daemon->session.board.workers[i->worker];
+    if (RM_PEEK(&slot->generation) == i->generation)
+        RM_RAISE(&slot->inspect, RM_INSPECT_DONE);
+}
+
 static void on_exit_of(struct rm_child *child, int64_t status, int signal, int exec_errno)
 {
     struct rm_inspection *i = child->user;
-    struct rm_daemon *daemon = i->daemon;
-    struct rm_board_worker *slot = &daemon->session.board.workers[i->worker];
-    struct rm_log_fields fields = RM_LOG_NO_FIELDS;
-    char last[256];
     (void)status;
-    rm_stall_interrupted(&daemon->stall);
-    /* It goes on to its end. */
-    if (RM_PEEK(&slot->generation) == i->generation)
-        RM_RAISE(&slot->inspect, RM_INSPECT_DONE);
-    fields.worker = slot->name;
-    const unsigned frames = count_frames(i->path, last, sizeof last);
-    if (frames > 0)
-        rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_STACK, &fields,
-                       "%s: stacks of all its threads by gdb, %u frames: %s", slot->name, frames,
-                       i->path);
-    else
-        rm_log_message(&daemon->log, RM_LOG_WARNING, RM_MESSAGE_STACK, &fields,
-                       "%s: gdb gave no stack: %s", slot->name,
-                       exec_errno ? strerror(exec_errno)
-                       : signal   ? "it took too long"
-                                  : last);
+    rm_stall_interrupted(&i->daemon->stall);
+    let_go(i);
+    i->signal = signal;
+    i->exec_errno = exec_errno;
     uv_close((uv_handle_t *)&i->limit, on_limit_closed);
+    i->open++;
+    queue(i, read_file, file_read);
 }
 
 static void too_long(uv_timer_t *limit)
@@ -145,14 +176,50 @@ static int run_debugger(struct rm_inspection *i, uint32_t pid, struct rm_error *
                          (char *)"thread apply all backtrace 64",
                          NULL};
     snprintf(process, sizeof process, "%u", pid);
-    const int out = open(i->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (out < 0)
-        return rm_fail(error, -errno, "cannot open %s: %s", i->path, strerror(errno));
-    int fds[] = {-1, out, out};
-    const int rc =
-        rm_child_start(&i->child, &daemon->loop, daemon->debugger, arguments, fds, 3, error);
-    close(out);
-    return rc;
+    int fds[] = {-1, i->out, i->out};
+    return rm_child_start(&i->child, &daemon->loop, daemon->debugger, arguments, fds, 3, error);
+}
+
+/* By a thread: for its folder and the file the disk may have to be waited for. */
+static void open_file(uv_work_t *work)
+{
+    struct rm_inspection *i = work->data;
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s/stacks", PATH_MAX - 128, i->daemon->directory.path);
+    if (mkdir(folder, 0755) == 0 || errno == EEXIST)
+        i->out = open(i->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    i->rc = i->out < 0 ? -errno : 0;
+}
+
+static void file_opened(uv_work_t *work, int status)
+{
+    struct rm_inspection *i = work->data;
+    struct rm_daemon *daemon = i->daemon;
+    const struct rm_board_worker *slot = &daemon->session.board.workers[i->worker];
+    const uint32_t pid = RM_PEEK(&slot->generation) == i->generation ? RM_PEEK(&slot->pid) : 0;
+    struct rm_error error = {""};
+    int rc = i->rc;
+    (void)status;
+    if (rc < 0)
+        rm_fail(&error, rc, "cannot open %s: %s", i->path, strerror(-rc));
+    else if (pid && daemon->life < RM_LIFE_OVER) /* it is still there */
+        rc = run_debugger(i, pid, &error);
+    else
+        rc = 1;
+    if (i->out >= 0)
+        close(i->out);
+    if (rc == 0) {
+        i->limit.data = i;
+        uv_timer_init(&daemon->loop, &i->limit);
+        uv_timer_start(&i->limit, too_long, (RM_INSPECT_S - 1) * 1000, 0);
+        i->open += 2;
+    } else {
+        i->child.pid = -1;
+        let_go(i);
+    }
+    if (rc < 0)
+        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
+    count_closed(i);
 }
 
 static int begin(struct rm_daemon *daemon, uint32_t worker, struct rm_error *error)
@@ -167,23 +234,14 @@ static int begin(struct rm_daemon *daemon, uint32_t worker, struct rm_error *err
     i->child.user = i;
     i->child.on_exit = on_exit_of;
     i->child.on_closed = on_child_closed;
-    snprintf(i->path, sizeof i->path, "%.*s/stacks", PATH_MAX - 128, daemon->directory.path);
-    int rc = mkdir(i->path, 0755) < 0 && errno != EEXIST
-                 ? rm_fail(error, -errno, "cannot make %s: %s", i->path, strerror(errno))
-                 : 0;
+    i->child.pid = -1;
+    i->out = -1;
     snprintf(i->path, sizeof i->path, "%.*s/stacks/%s-%llu.txt", PATH_MAX - 128,
              daemon->directory.path, slot->name, (unsigned long long)i->generation);
-    if (rc == 0)
-        rc = run_debugger(i, RM_PEEK(&slot->pid), error);
-    if (rc < 0) {
-        free(i);
-        return rc;
-    }
-    i->limit.data = i;
-    uv_timer_init(&daemon->loop, &i->limit);
-    uv_timer_start(&i->limit, too_long, (RM_INSPECT_S - 1) * 1000, 0);
+    i->open = 1;
     i->next = daemon->inspections;
     daemon->inspections = i;
+    queue(i, open_file, file_opened);
     return 0;
 }
 
@@ -196,17 +254,19 @@ void rm_daemon_inspect(struct rm_daemon *daemon)
         struct rm_board_worker *slot = &daemon->session.board.workers[w];
         if (RM_SEE(&slot->inspect) != RM_INSPECT_WANTED || RM_PEEK(&slot->pid) == 0)
             continue;
-        const bool begun = begin(daemon, w, &error) == 0;
-        RM_RAISE(&slot->inspect, begun ? RM_INSPECT_BEGUN : RM_INSPECT_DONE);
-        if (!begun)
+        RM_RAISE(&slot->inspect, RM_INSPECT_BEGUN);
+        if (begin(daemon, w, &error) < 0) {
+            RM_RAISE(&slot->inspect, RM_INSPECT_DONE);
             rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
+        }
     }
 }
 
 void rm_daemon_end_inspections(struct rm_daemon *daemon)
 {
     for (struct rm_inspection *i = daemon->inspections; i; i = i->next)
-        kill(i->child.pid, SIGKILL);
+        if (i->child.pid > 0)
+            kill(i->child.pid, SIGKILL);
     while (daemon->inspections)
         uv_run(&daemon->loop, UV_RUN_ONCE);
 }

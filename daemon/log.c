@@ -15,7 +15,7 @@
 #include <systemd/sd-journal.h>
 #endif
 
-#define LINE_MAX_BYTES  2048
+#define LINE_MAX_BYTES  3072
 #define FIELDS_MAX      16
 #define FIELD_MAX_BYTES 640
 

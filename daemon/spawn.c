@@ -36,6 +36,8 @@ _Static_assert(sizeof roles / sizeof roles[0] == RM_ROLE_COUNT, "a program per r
 
 struct process {
     struct rm_child child;
+    struct rm_printed printed;
+    int open; /* handles that are not closed yet: of the process and of its pipe */
     struct rm_daemon *daemon;
     uint32_t index;
 };
@@ -50,9 +52,20 @@ int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error)
     return rm_libexec_find(daemon->libexec, sizeof daemon->libexec, error);
 }
 
+static void count_closed(struct process *process)
+{
+    if (--process->open == 0)
+        free(process);
+}
+
 static void on_process_closed(struct rm_child *child)
 {
-    free(child->user);
+    count_closed(child->user);
+}
+
+static void on_printed_closed(struct rm_printed *printed)
+{
+    count_closed(printed->user);
 }
 
 /* What was going on in other slots died with the process. */
@@ -108,6 +121,7 @@ static void on_process_exit(struct rm_child *child, int64_t status, int signal, 
     char words[sizeof slot->error];
 
     rm_stall_interrupted(&daemon->stall); /* by SIGCHLD */
+    rm_printed_end(&process->printed);    /* its last words */
     /* The slot is nobody's now. */
     report.done = RM_PEEK(&slot->state) == RM_WORKER_DONE;
     memcpy(words, slot->error, sizeof words);
@@ -176,7 +190,7 @@ static void enter_group(struct rm_daemon *daemon, uint32_t index, char *procs, s
 }
 
 static int run_program(struct rm_daemon *daemon, struct process *process, const char *program,
-                       char **arguments, struct rm_error *error)
+                       char **arguments, int out, struct rm_error *error)
 {
     const int count = rm_fd_end(&daemon->session.objects);
     int *fds = calloc((size_t)count, sizeof *fds);
@@ -184,11 +198,9 @@ static int run_program(struct rm_daemon *daemon, struct process *process, const 
         return rm_fail(error, -ENOMEM, "%s: out of memory", program);
     char group[PATH_MAX];
     enter_group(daemon, process->index, group, sizeof group);
-    /* Nothing to read; what workers print goes to the journal's file as it comes, so that it is
-     * there even if both die. */
-    fds[0] = -1;
+    fds[0] = -1; /* nothing to read */
     for (int i = 1; i < RM_FD_BOARD; i++)
-        fds[i] = daemon->log.fd >= 0 ? daemon->log.fd : STDERR_FILENO;
+        fds[i] = out;
     rm_session_fds(&daemon->session, fds + RM_FD_BOARD, (uint32_t)(count - RM_FD_BOARD));
     process->child.group = group[0] ? group : NULL;
     const int rc =
@@ -255,10 +267,19 @@ static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_erro
     process->child.user = process;
     process->child.on_exit = on_process_exit;
     process->child.on_closed = on_process_closed;
+    process->printed.user = process;
+    process->printed.on_closed = on_printed_closed;
     prepare_slot(slot, generation, daemon->debugger[0] != '\0');
-    int rc = run_program(daemon, process, program, arguments, error);
-    if (rc < 0) {
+    const int out = rm_printed_open(&process->printed, daemon, index, error);
+    if (out < 0) {
         free(process);
+        return out;
+    }
+    int rc = run_program(daemon, process, program, arguments, out, error);
+    close(out);
+    process->open = rc < 0 ? 1 : 2;
+    if (rc < 0) {
+        rm_printed_end(&process->printed);
         return rc;
     }
     RM_POKE(&slot->pid, (uint32_t)process->child.pid);

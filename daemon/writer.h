@@ -68,7 +68,8 @@ struct rm_writer {
     _Atomic int failure, failure_fd;
 };
 
-/* Starts the thread, with room for `capacity` bytes, a few of them for each piece. `on_failure`, in
+/* Starts the thread, with room for `capacity` bytes, 32 to 63 of them for each piece's head and
+ * end; one of less than half of it always finds room where nothing is queued. `on_failure`, in
  * the loop, after pieces that could not be written; may be NULL. Errors: -ENOMEM, -EAGAIN, -EMFILE;
  * then *writer is all zeros. */
 int rm_writer_open(struct rm_writer *writer, uv_loop_t *loop, size_t capacity,

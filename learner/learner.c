@@ -10,6 +10,7 @@
 #include "learner/publisher.h"
 #include "learner/state_file.h"
 #include "shm/atomic.h"
+#include "shm/base/said.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -208,7 +209,7 @@ static const char *take_optimizers(struct rm_learner *l)
     }
     rm_state_destroy(state);
     if (rc)
-        fprintf(stderr, "learner of %s: %s\n", l->plan->name, error.text);
+        fprintf(stderr, RM_SAID_WARNING "learner of %s: %s\n", l->plan->name, error.text);
     return rc ? "starts afresh" : "is that of the newest checkpoint";
 }
 
@@ -233,8 +234,8 @@ static int begin(struct rm_learner *l, struct rm_error *error)
         rm_publisher_resume(&l->publisher, published, stamp.updates);
         free(published);
         fprintf(stderr,
-                "learner of %s: goes on from version %" PRIu64 " (update %" PRIu64 "); %" PRIu64
-                " updates after it are lost, the optimizer %s\n",
+                RM_SAID_NOTICE "learner of %s: goes on from version %" PRIu64 " (update %" PRIu64
+                               "); %" PRIu64 " updates after it are lost, the optimizer %s\n",
                 l->plan->name, stamp.version, stamp.updates,
                 l->method->ops->updates(l->method) - stamp.updates, take_optimizers(l));
     }

@@ -5,6 +5,7 @@
 #include "learner/replay_private.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
+#include "shm/base/said.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -279,7 +280,7 @@ static void replay_state(struct rm_method *method, struct rm_state *s)
     struct rm_replay *r = of(method);
     struct rm_error error = {""};
     if (!rm_state_loading(s) && rm_replay_settle(r, &error))
-        fprintf(stderr, "learner of %s: %s\n", r->plan->name, error.text);
+        fprintf(stderr, RM_SAID_WARNING "learner of %s: %s\n", r->plan->name, error.text);
     RM_STATE(s, "updates", r->updates);
     if (rm_state_loading(s)) { /* the board may have been saved before they were told */
         RM_POKE(&r->counters->updates, r->updates);

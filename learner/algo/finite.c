@@ -1,6 +1,7 @@
 #include "learner/algo/finite.h"
 
 #include "learner/net/look.h"
+#include "shm/base/said.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,9 +16,9 @@ bool rm_finite_look(struct rm_finite *finite, uint64_t update,
     finite->found++;
     if ((finite->found & (finite->found - 1)) == 0)
         fprintf(stderr,
-                "learner of %s: update %" PRIu64 ": not finite: %s, row %" PRIu64
-                ", column %" PRIu64 " is %g, one of %" PRIu64 "; %" PRIu64
-                " updates with such numbers so far\n",
+                RM_SAID_WARNING "learner of %s: update %" PRIu64 ": not finite: %s, row %" PRIu64
+                                ", column %" PRIu64 " is %g, one of %" PRIu64 "; %" PRIu64
+                                " updates with such numbers so far\n",
                 finite->name, update, f.where, f.row, f.column, f.value, f.count, finite->found);
     return true;
 }

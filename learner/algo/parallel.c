@@ -3,6 +3,7 @@
 #include "learner/algo/record.h"
 #include "learner/backend/device_collective.h"
 #include "shm/base/state.h"
+#include "shm/base/said.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -298,8 +299,9 @@ static void restored(struct rm_trainer *trainer)
     nth(p, 0)->ops->restored(nth(p, 0));
     for (uint32_t i = 1; i < p->count; i++)
         if (make_equal(nth(p, 0), nth(p, i), &error))
-            fprintf(stderr, "learner of %s: device %u of %u is not like the first: %s\n", p->name,
-                    i + 1, p->count, error.text);
+            fprintf(stderr,
+                    RM_SAID_WARNING "learner of %s: device %u of %u is not like the first: %s\n",
+                    p->name, i + 1, p->count, error.text);
 }
 
 static void state(struct rm_trainer *trainer, struct rm_state *s)

@@ -8,8 +8,11 @@
 #define SLOW_DISK_VARIABLE "RM_TEST_SLOW_DISK"
 
 struct slow_disk {
-    atomic_int held;    /* fsync does not return before this is 0 again */
-    atomic_int waiting; /* how many do not */
+    atomic_int held;        /* fsync does not return before this is 0 again */
+    atomic_int waiting;     /* how many do not */
+    atomic_int all_held;    /* nor does whatever changes a file or a folder, or a process's fsync */
+    atomic_int all_held_in; /* calls that do not */
+    atomic_int broken;      /* an errno: what changes a file fails with it; 0: it does not */
 };
 
 #endif

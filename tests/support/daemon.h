@@ -39,6 +39,10 @@ const char *rm_test_daemon_output(struct rm_test_daemon *daemon);
 /* A file of the latest run directory. Static storage; "" when absent. */
 const char *rm_test_daemon_file(struct rm_test_daemon *daemon, const char *file);
 
+/* Waits up to a minute until a file of the latest run directory has `text` in it: the daemon writes
+ * its journal soon after it has answered. false: it has not. */
+bool rm_test_until_file(struct rm_test_daemon *daemon, const char *file, const char *text);
+
 /* Connects, waiting for the socket up to a minute; reads the greeting. Descriptor or -1. */
 int rm_test_connect(struct rm_test_daemon *daemon);
 /* Sends text as it is. */

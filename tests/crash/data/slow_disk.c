@@ -1,21 +1,35 @@
-/* Loaded before the C library: fsync takes as long as a test says. */
+/* Loaded before the C library: what changes files takes as long as a test says, or fails. */
 #include "tests/crash/slow_disk.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 int fsync(int fd);
+int fdatasync(int fd);
+ssize_t write(int fd, const void *data, size_t bytes);
+int ftruncate(int fd, off_t bytes);
+int open(const char *path, int flags, ...);
+int open64(const char *path, int flags, ...);
+int mkdir(const char *path, mode_t mode);
+int rename(const char *from, const char *to);
+int unlink(const char *path);
+int rmdir(const char *path);
+int symlink(const char *to, const char *path);
 
 static struct slow_disk *disk;
 
 __attribute__((constructor)) static void map(void)
 {
     const char *path = getenv(SLOW_DISK_VARIABLE);
-    const int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    const int fd = path ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
     disk = mmap(NULL, sizeof *disk, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -24,13 +38,103 @@ __attribute__((constructor)) static void map(void)
     close(fd);
 }
 
+static void wait_while(atomic_int *held, atomic_int *waiting)
+{
+    if (!atomic_load(held))
+        return;
+    atomic_fetch_add(waiting, 1);
+    while (atomic_load(held))
+        usleep(1000);
+    atomic_fetch_sub(waiting, 1);
+}
+
+/* Before a call that changes something. Not 0: it fails. */
+static int before_change(void)
+{
+    if (!disk)
+        return 0;
+    wait_while(&disk->all_held, &disk->all_held_in);
+    errno = atomic_load(&disk->broken);
+    return errno;
+}
+
+static int is_file(int fd)
+{
+    struct stat st;
+    return disk && (atomic_load(&disk->all_held) || atomic_load(&disk->broken)) &&
+           fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 int fsync(int fd)
 {
-    if (disk && atomic_load(&disk->held)) {
-        atomic_fetch_add(&disk->waiting, 1);
-        while (atomic_load(&disk->held))
-            usleep(1000);
-        atomic_fetch_sub(&disk->waiting, 1);
-    }
-    return (int)syscall(SYS_fsync, fd);
+    if (disk)
+        wait_while(&disk->held, &disk->waiting);
+    return before_change() ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int fdatasync(int fd)
+{
+    return before_change() ? -1 : (int)syscall(SYS_fdatasync, fd);
+}
+
+ssize_t write(int fd, const void *data, size_t bytes)
+{
+    return is_file(fd) && before_change() ? -1 : syscall(SYS_write, fd, data, bytes);
+}
+
+int ftruncate(int fd, off_t bytes)
+{
+    return is_file(fd) && before_change() ? -1 : (int)syscall(SYS_ftruncate, fd, bytes);
+}
+
+static int open_it(const char *path, int flags, va_list list)
+{
+    const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
+    /* libxsmm has a lock in /tmp, which need not be a disk. */
+    if ((flags & O_CREAT) && !strstr(path, "/.libxsmm") && before_change())
+        return -1;
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list list;
+    va_start(list, flags);
+    const int fd = open_it(path, flags, list);
+    va_end(list);
+    return fd;
+}
+
+int open64(const char *path, int flags, ...)
+{
+    va_list list;
+    va_start(list, flags);
+    const int fd = open_it(path, flags, list);
+    va_end(list);
+    return fd;
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    return before_change() ? -1 : (int)syscall(SYS_mkdir, path, mode);
+}
+
+int rename(const char *from, const char *to)
+{
+    return before_change() ? -1 : (int)syscall(SYS_rename, from, to);
+}
+
+int unlink(const char *path)
+{
+    return before_change() ? -1 : (int)syscall(SYS_unlink, path);
+}
+
+int rmdir(const char *path)
+{
+    return before_change() ? -1 : (int)syscall(SYS_rmdir, path);
+}
+
+int symlink(const char *to, const char *path)
+{
+    return before_change() ? -1 : (int)syscall(SYS_symlink, to, path);
 }

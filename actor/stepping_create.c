@@ -160,7 +160,8 @@ static int create(struct rm_stepping *s, const struct rm_stepping_options *o,
         return rm_fail(error, -EPROTO, "world %s: has %u agents and %u phases now, had %u and %u",
                        s->spec->name, s->spec->agents, s->spec->phases, s->plan->agents,
                        s->plan->phases);
-    if ((rc = rm_backend_cpu_create(&s->backend, 1, e->learner.isa, error)) < 0 ||
+    if ((rc = rm_backend_cpu_create_for(&s->backend, 1, e->learner.isa, e->learner.compute,
+                                        error)) < 0 ||
         (rc = rm_arrivals_create(&s->arrivals, s->spec, o->first_world, o->worlds, o->sink,
                                  error)) < 0 ||
         (rc = create_buffers(s, error)) < 0)

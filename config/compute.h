@@ -1,5 +1,6 @@
-/* compute: how a GPU computes products, learner.compute. Parameters, moments and sums are float32
- * always. A header of its own, which C++ reads too. */
+/* compute: how products are computed, learner.compute. Parameters, moments and sums are float32
+ * always. The CPU has fp32, and bf16 where there is an instruction for it. A header of its own,
+ * which C++ reads too. */
 #ifndef RM_CONFIG_COMPUTE_H
 #define RM_CONFIG_COMPUTE_H
 

@@ -389,7 +389,10 @@ const struct rm_key rm_keys[] = {
         "them: each learns from an equal part of every batch, and gradients are averaged by NCCL. "
         "An update is that of one GPU, but for rounding. dqn, qr-dqn and iqn."),
     ENUM("learner.compute", SAME, learner.compute, rm_compute_names, RM_COMPUTE_FP32,
-         "GPUs: how products are computed. Parameters, optimizer and sums are float32 always."),
+         "How products are computed, in learning and in acting. Parameters, optimizer and sums are "
+         "float32 always. On the CPU `bf16` needs AVX512_BF16, and `fp32` takes the place of what "
+         "it has not got; the log says which. Layers of up to 16 inputs or outputs are `fp32` "
+         "there."),
     ENUM("learner.feed", ANY, learner.feed, rm_feed_names, RM_FEED_AUTO,
          "GPUs: how batches of replay get there. `staged`: made on the host, one copy each. "
          "`resident`: every row crosses once, into a replay on the device, and batches are made "

@@ -53,9 +53,22 @@ static bool is_called(const struct rm_device_info *info, const char *name)
 
 /* --- choosing -------------------------------------------------------------------------------- */
 
-static int take_cpu(struct rm_device_choice *choice, const char *why)
+/* What becomes of learner.compute on the CPU. */
+static const char *computed(const struct rm_device_wish *wish)
 {
-    snprintf(choice->why, sizeof choice->why, "cpu: %.500s", why);
+    if (wish->compute == RM_COMPUTE_FP32)
+        return "";
+    if (wish->compute != RM_COMPUTE_BF16)
+        return "; products are fp32: learner.compute is a GPU's";
+    return rm_backend_cpu_has_bf16(wish->isa)
+               ? "; products are bf16"
+               : "; products are fp32: there is no AVX512_BF16 here for learner.compute \"bf16\"";
+}
+
+static int take_cpu(struct rm_device_choice *choice, const struct rm_device_wish *wish,
+                    const char *why)
+{
+    snprintf(choice->why, sizeof choice->why, "cpu: %.400s%s", why, computed(wish));
     return 0;
 }
 
@@ -149,19 +162,19 @@ static int choose(struct rm_device_choice *choice, const struct rm_device_wish *
     char why[256];
     uint32_t usable = 0;
     if (wish->cannot)
-        return take_cpu(choice, wish->cannot);
+        return take_cpu(choice, wish, wish->cannot);
     if (wish->flops < RM_DEVICE_WORTH_FLOPS) {
         snprintf(why, sizeof why, "an update is %.3g Mflop, too short for a GPU (from %.3g on)",
                  wish->flops / 1e6, RM_DEVICE_WORTH_FLOPS / 1e6);
-        return take_cpu(choice, why);
+        return take_cpu(choice, wish, why);
     }
     if (find_devices(&found, &error))
-        return take_cpu(choice, error.text);
+        return take_cpu(choice, wish, error.text);
     for (uint32_t i = 0; i < found.count; i++)
         if (!in_quarantine(wish->run, found.info[i].uuid))
             found.info[usable++] = found.info[i];
     if (!usable)
-        return take_cpu(choice, "every GPU here failed too often and is left alone");
+        return take_cpu(choice, wish, "every GPU here failed too often and is left alone");
     found.count = usable;
     const uint32_t wanted = devices_of(wish), count = as_many(wish, usable);
     int at = snprintf(why, sizeof why, "an update is %.3g Mflop", wish->flops / 1e6);
@@ -177,7 +190,7 @@ int rm_device_choose(struct rm_device_choice *choice, const struct rm_device_wis
 {
     *choice = (struct rm_device_choice){0};
     if (strcmp(wish->device, "cpu") == 0)
-        return take_cpu(choice, "asked for");
+        return take_cpu(choice, wish, "asked for");
     if (strcmp(wish->device, "auto") == 0)
         return choose(choice, wish);
     return choose_by_name(choice, wish, error);
@@ -271,7 +284,8 @@ int rm_device_open(struct rm_backend **backend, const struct rm_device_choice *c
     const struct rm_backend_plugin *plugin;
     *backend = NULL;
     if (!choice->device) {
-        const int rc = rm_backend_cpu_create(backend, wish->threads, wish->isa, error);
+        const int rc = rm_backend_cpu_create_for(backend, wish->threads, wish->isa,
+                                                 wish->compute, error);
         return rc ? rm_fail_within(error, rc, "learner.isa \"%s\"", wish->isa) : 0;
     }
     const int rc = rm_plugin_open(&plugin, error);

@@ -10,6 +10,7 @@
 #ifndef RM_LEARNER_BACKEND_BACKEND_H
 #define RM_LEARNER_BACKEND_BACKEND_H
 
+#include "config/compute.h"
 #include "shm/base/error.h"
 
 #include <stdbool.h>
@@ -129,6 +130,12 @@ struct rm_backend_ops {
     /* dx(B,in) = dy(B,out) W(out,in) */
     void (*linear_dx)(struct rm_backend *b, const float *dy, const float *w, uint32_t batch,
                       uint32_t in, uint32_t out, float *dx);
+    /* The same with W as pack_dx() left it, for a W that serves several calls. The three are NULL
+     * where a backend gains nothing by it; packed_dx_floats() is 0 for shapes where it does not. */
+    size_t (*packed_dx_floats)(struct rm_backend *b, uint32_t out, uint32_t in);
+    void (*pack_dx)(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt);
+    void (*linear_dx_packed)(struct rm_backend *b, const float *dy, const float *wt, uint32_t batch,
+                             uint32_t in, uint32_t out, float *dx);
     /* dw(out,in) = dy(B,out)^T x(B,in); db(out) = column sums of dy */
     void (*linear_dw)(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
                       uint32_t in, uint32_t out, float *dw, float *db);
@@ -308,6 +315,12 @@ struct rm_backend_ops {
 /* isa: "auto" or a name of x86-64-v2/v3/v4; refuses what the host lacks. */
 int rm_backend_cpu_create(struct rm_backend **backend, uint32_t threads, const char *isa,
                           struct rm_error *error);
+/* The same with products as `compute` says: bf16 where the host has an instruction for it, else,
+ * and for tf32 and fp16, which are GPUs', fp32. The description says which. */
+int rm_backend_cpu_create_for(struct rm_backend **backend, uint32_t threads, const char *isa,
+                              enum rm_compute compute, struct rm_error *error);
+/* Whether that is bf16 for this isa on this host. */
+bool rm_backend_cpu_has_bf16(const char *isa);
 void rm_backend_destroy(struct rm_backend *backend);
 
 #endif

@@ -1,5 +1,7 @@
 #include "learner/backend/cpu.h"
 
+#include "learner/backend/bf16_kernels.h"
+
 #include "shm/atomic.h"
 
 #include <errno.h>
@@ -133,6 +135,9 @@ static const struct rm_backend_ops ops = {
     .pack = rm_cpu_pack,
     .linear = rm_cpu_linear,
     .linear_dx = rm_cpu_linear_dx,
+    .packed_dx_floats = rm_cpu_packed_dx_floats,
+    .pack_dx = rm_cpu_pack_dx,
+    .linear_dx_packed = rm_cpu_linear_dx_packed,
     .linear_dw = rm_cpu_linear_dw,
     .linear_dw_add = rm_cpu_linear_dw_add,
     .activate = rm_cpu_activate,
@@ -245,17 +250,38 @@ static const struct rm_kernels *choose(const char *isa, struct rm_error *error)
     return NULL;
 }
 
+/* Held to an older level, a host computes as one of that level would. */
+static bool computes_bf16(const struct rm_kernels *kernels)
+{
+    return kernels == &rm_isa_v4_kernels && rm_bf16_supported();
+}
+
+bool rm_backend_cpu_has_bf16(const char *isa)
+{
+    struct rm_error ignored;
+    const struct rm_kernels *kernels = choose(isa, &ignored);
+    return kernels && computes_bf16(kernels);
+}
+
 int rm_backend_cpu_create(struct rm_backend **backend, uint32_t threads, const char *isa,
                           struct rm_error *error)
+{
+    return rm_backend_cpu_create_for(backend, threads, isa, RM_COMPUTE_FP32, error);
+}
+
+int rm_backend_cpu_create_for(struct rm_backend **backend, uint32_t threads, const char *isa,
+                              enum rm_compute compute, struct rm_error *error)
 {
     *backend = NULL;
     const struct rm_kernels *kernels = choose(isa, error);
     if (!kernels)
         return isa && strncmp(isa, "x86-64-", 7) == 0 ? -ENOTSUP : -EINVAL;
+    const bool bf16 = compute == RM_COMPUTE_BF16 && computes_bf16(kernels);
     struct rm_cpu *cpu = calloc(1, sizeof *cpu);
     if (!cpu)
         return rm_fail(error, -ENOMEM, "backend: out of memory");
     cpu->kernels = kernels;
+    cpu->bf16 = bf16;
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
         if (levels[i].kernels == kernels)
             cpu->sequence = levels[i].sequence;
@@ -273,8 +299,9 @@ int rm_backend_cpu_create(struct rm_backend **backend, uint32_t threads, const c
     cpu->backend = (struct rm_backend){
         .api = RM_BACKEND_API, .name = "cpu", .threads = threads, .ops = &ops, .self = cpu};
     snprintf(cpu->backend.description, sizeof cpu->backend.description,
-             "cpu %s, libxsmm %d.%d, %u thread%s", kernels->isa, LIBXSMM_VERSION_MAJOR,
-             LIBXSMM_VERSION_MINOR, threads, threads == 1 ? "" : "s");
+             "cpu %s, libxsmm %d.%d, %s%u thread%s", kernels->isa, LIBXSMM_VERSION_MAJOR,
+             LIBXSMM_VERSION_MINOR, bf16 ? "bf16 products, " : "", threads,
+             threads == 1 ? "" : "s");
     *backend = &cpu->backend;
     return 0;
 }

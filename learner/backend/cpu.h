@@ -24,6 +24,7 @@ struct rm_cpu {
     float *panels; /* what products load, see gemm.h */
     size_t panel_floats;
     bool view; /* pool of one thread, the rest of it another's */
+    bool bf16; /* products as in bf16.h */
     double partials[RM_CPU_PARTIALS];
 };
 
@@ -53,6 +54,10 @@ void rm_cpu_linear(struct rm_backend *b, const float *x, const float *wt, const 
                    uint32_t batch, uint32_t in, uint32_t out, enum rm_activation act, float *y);
 void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uint32_t batch,
                       uint32_t in, uint32_t out, float *dx);
+size_t rm_cpu_packed_dx_floats(struct rm_backend *b, uint32_t out, uint32_t in);
+void rm_cpu_pack_dx(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt);
+void rm_cpu_linear_dx_packed(struct rm_backend *b, const float *dy, const float *wt, uint32_t batch,
+                             uint32_t in, uint32_t out, float *dx);
 void rm_cpu_linear_dw_add(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
                           uint32_t in, uint32_t out, float *dw, float *db);
 void rm_cpu_linear_dw(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,

@@ -49,14 +49,14 @@ static size_t cut(const struct rm_conv *c, bool training, float *at, struct scra
 size_t rm_cpu_conv2d_packed_floats(struct rm_backend *b, const struct rm_conv *c)
 {
     if (rm_direct_suits(c))
-        return (size_t)c->out_channels * patch_of(c);
+        return rm_direct_packed_floats(rm_cpu_of(b), c);
     return rm_cpu_packed_floats(b, c->out_channels, patch_of(c));
 }
 
 void rm_cpu_conv2d_pack(struct rm_backend *b, const struct rm_conv *c, const float *w, float *wt)
 {
     if (rm_direct_suits(c)) {
-        rm_direct_pack(c, w, wt);
+        rm_direct_pack(rm_cpu_of(b), c, w, wt);
         return;
     }
     rm_cpu_pack(b, w, c->out_channels, patch_of(c), wt);
@@ -65,8 +65,7 @@ void rm_cpu_conv2d_pack(struct rm_backend *b, const struct rm_conv *c, const flo
 size_t rm_cpu_conv2d_scratch_floats(struct rm_backend *b, const struct rm_conv *c, bool training)
 {
     if (rm_direct_suits(c))
-        return rm_direct_scratch_floats(c, training);
-    (void)b;
+        return rm_direct_scratch_floats(rm_cpu_of(b), c, training);
     return cut(c, training, NULL, NULL);
 }
 

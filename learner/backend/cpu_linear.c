@@ -1,5 +1,6 @@
 /* Matrix products of the CPU backend: which kernel, cut how, and what happens to a tile while it is
  * still in the cache. */
+#include "learner/backend/bf16.h"
 #include "learner/backend/cpu.h"
 
 #include <errno.h>
@@ -9,11 +10,12 @@
 struct product {
     struct rm_cpu *cpu;
     const struct rm_gemm_plan *plan;
-    const float *a, *b, *bias, *dy;
+    const float *a, *b, *bias, *x, *dy;
     float *c, *sums;
     uint32_t rows, in, out, product_tiles;
     enum rm_activation act;
-    bool add; /* to what is in c and in sums */
+    bool add;  /* to what is in c and in sums */
+    bool bf16; /* by bf16.h, without a plan */
 };
 
 static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
@@ -21,10 +23,9 @@ static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
     return (double)rows * in * out / 16.0;
 }
 
-/* Room for what `plan` loads. False when there is no memory. */
-static bool room_for(struct rm_cpu *cpu, const struct rm_gemm_plan *plan, uint32_t k)
+/* False when there is no memory. */
+static bool room_for_floats(struct rm_cpu *cpu, size_t floats)
 {
-    size_t floats = rm_gemm_load_floats(plan, k);
     if (floats <= cpu->panel_floats)
         return true;
     float *panels = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
@@ -34,6 +35,12 @@ static bool room_for(struct rm_cpu *cpu, const struct rm_gemm_plan *plan, uint32
     cpu->panels = panels;
     cpu->panel_floats = floats;
     return true;
+}
+
+/* Room for what `plan` loads. */
+static bool room_for(struct rm_cpu *cpu, const struct rm_gemm_plan *plan, uint32_t k)
+{
+    return room_for_floats(cpu, rm_gemm_load_floats(plan, k));
 }
 
 static const float *load(struct rm_cpu *cpu, const struct rm_gemm_plan *plan, uint32_t k,
@@ -59,6 +66,8 @@ static const struct rm_gemm_plan *dw_plan(struct rm_gemm *gemm, uint32_t batch, 
 int rm_cpu_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t out, bool training)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
+    if (rm_bf16_takes(cpu, in, out))
+        return !training || room_for_floats(cpu, rm_bf16_packed_dx_floats(out, in)) ? 0 : -ENOMEM;
     if (out > RM_NARROW_MAX && !rm_gemm_plan(cpu->gemm, RM_GEMM_FORWARD, out, 0, in))
         return -ENOMEM;
     if (!training)
@@ -74,7 +83,8 @@ int rm_cpu_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t o
 
 size_t rm_cpu_packed_floats(struct rm_backend *b, uint32_t out, uint32_t in)
 {
-    (void)b;
+    if (rm_bf16_takes(rm_cpu_of(b), in, out))
+        return rm_bf16_packed_floats(out, in);
     if (out <= RM_NARROW_MAX)
         return (size_t)out * ((in + RM_NARROW_PAD - 1) / RM_NARROW_PAD * RM_NARROW_PAD);
     return rm_gemm_panel_floats(out, in);
@@ -91,6 +101,10 @@ static void pack_panel(void *work, uint32_t index)
 void rm_cpu_pack(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
+    if (rm_bf16_takes(cpu, in, out)) {
+        rm_bf16_pack(cpu, w, out, in, wt);
+        return;
+    }
     if (out <= RM_NARROW_MAX) {
         cpu->kernels->narrow_pack(w, in, out, wt);
         return;
@@ -132,6 +146,10 @@ void rm_cpu_linear(struct rm_backend *b, const float *x, const float *wt, const 
                         .in = in,
                         .out = out,
                         .act = act};
+    if (rm_bf16_takes(cpu, in, out)) {
+        rm_bf16_linear(cpu, x, wt, bias, batch, in, out, act, y);
+        return;
+    }
     if (out <= RM_NARROW_MAX) {
         uint32_t tiles = (batch + RM_GEMM_TILE_N - 1) / RM_GEMM_TILE_N;
         rm_cpu_run(cpu, narrow_tile, &p, tiles, cost_of(batch, in, out));
@@ -178,6 +196,11 @@ void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uin
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
     struct product p = {.cpu = cpu, .a = w, .b = dy, .c = dx, .rows = batch, .in = in, .out = out};
+    if (rm_bf16_takes(cpu, in, out) && room_for_floats(cpu, rm_bf16_packed_dx_floats(out, in))) {
+        rm_bf16_pack_dx(cpu, w, out, in, cpu->panels);
+        rm_bf16_linear_dx(cpu, dy, cpu->panels, batch, in, out, dx);
+        return;
+    }
     if (in <= RM_NARROW_MAX) {
         uint32_t tiles = (batch + RM_GEMM_TILE_N - 1) / RM_GEMM_TILE_N;
         rm_cpu_run(cpu, narrow_dx_tile, &p, tiles, cost_of(batch, in, out));
@@ -186,6 +209,24 @@ void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uin
     p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_DX, in, 0, out);
     p.a = load(cpu, p.plan, out, w);
     rm_cpu_run(cpu, dx_tile, &p, rm_gemm_tiles(p.plan, batch), cost_of(batch, in, out));
+}
+
+size_t rm_cpu_packed_dx_floats(struct rm_backend *b, uint32_t out, uint32_t in)
+{
+    return rm_bf16_takes(rm_cpu_of(b), in, out) ? rm_bf16_packed_dx_floats(out, in) : 0;
+}
+
+void rm_cpu_pack_dx(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt)
+{
+    if (rm_cpu_packed_dx_floats(b, out, in))
+        rm_bf16_pack_dx(rm_cpu_of(b), w, out, in, wt);
+}
+
+void rm_cpu_linear_dx_packed(struct rm_backend *b, const float *dy, const float *wt, uint32_t batch,
+                             uint32_t in, uint32_t out, float *dx)
+{
+    if (rm_cpu_packed_dx_floats(b, out, in))
+        rm_bf16_linear_dx(rm_cpu_of(b), dy, wt, batch, in, out, dx);
 }
 
 #define SUM_COLUMNS 64u
@@ -207,7 +248,9 @@ static void dw_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
     if (index < p->product_tiles) {
-        if (turned(p->in, p->out))
+        if (p->bf16)
+            rm_bf16_dw_tile(p->dy, p->x, p->rows, p->in, p->out, p->add, p->c, index);
+        else if (turned(p->in, p->out))
             turned_tile(p, index);
         else
             plain_tile(p, p->out, p->in, p->rows, index);
@@ -230,16 +273,22 @@ static void linear_dw(struct rm_backend *b, const float *dy, const float *x, uin
     bool turn = turned(in, out);
     struct product p = {.cpu = cpu,
                         .b = turn ? x : dy,
+                        .x = x,
                         .dy = dy,
                         .c = dw,
                         .sums = db,
                         .rows = batch,
                         .in = in,
                         .out = out,
-                        .add = add};
-    p.plan = dw_plan(cpu->gemm, batch, in, out);
-    p.a = load(cpu, p.plan, batch, turn ? dy : x);
-    p.product_tiles = rm_gemm_tiles(p.plan, turn ? in : out);
+                        .add = add,
+                        .bf16 = rm_bf16_takes(cpu, in, out)};
+    if (p.bf16) {
+        p.product_tiles = rm_bf16_dw_tiles(in, out);
+    } else {
+        p.plan = dw_plan(cpu->gemm, batch, in, out);
+        p.a = load(cpu, p.plan, batch, turn ? dy : x);
+        p.product_tiles = rm_gemm_tiles(p.plan, turn ? in : out);
+    }
     uint32_t sums = db ? (out + SUM_COLUMNS - 1) / SUM_COLUMNS : 0;
     rm_cpu_run(cpu, dw_tile, &p, p.product_tiles + sums, cost_of(batch, in, out));
 }

@@ -1,5 +1,6 @@
 #include "learner/backend/direct.h"
 
+#include "learner/backend/bf16.h"
 #include "learner/backend/cpu.h"
 #include "learner/backend/direct_plan.h"
 
@@ -19,7 +20,7 @@ struct bench {
 struct layout { /* floats, each rounded up to a cache line */
     size_t spread, turned, result, bench;
     size_t slot;  /* gradients of weights (ky, out, kx, in), then of biases */
-    size_t turns; /* weights for the gradient of x */
+    size_t turns; /* weights for the gradient of x, and with rounded ones behind them */
 };
 
 static size_t rounded(size_t floats)
@@ -37,13 +38,34 @@ static size_t weights_of(const struct rm_conv *c)
     return (size_t)c->kernel * c->kernel * c->channels * c->out_channels;
 }
 
+/* One rule for all three products. */
+static bool takes_bf16(const struct rm_cpu *cpu, const struct rm_conv *c)
+{
+    return rm_bf16_takes(cpu, c->kernel * c->kernel * c->channels, c->out_channels);
+}
+
+/* Weights of one row of the kernel, (kernel * from, to), rounded. */
+static size_t rounded_row(const struct rm_conv *c, uint32_t from, uint32_t to)
+{
+    return rounded(rm_bf16_rounded_floats(c->kernel * from, to));
+}
+
+/* Rounds the weights of all rows of the kernel, which stand there, to behind them. */
+static void round_rows(const struct rm_conv *c, uint32_t from, uint32_t to, float *wt)
+{
+    const uint32_t k = c->kernel * from;
+    float *at = wt + rounded(weights_of(c));
+    for (uint32_t ky = 0; ky < c->kernel; ky++, at += rounded_row(c, from, to))
+        rm_bf16_round_matrix(wt + (size_t)ky * k * to, k, to, at);
+}
+
 static uint32_t places_of(const struct rm_conv *c)
 {
     return c->out_height * c->out_width;
 }
 
 /* Forward's rows and those of the gradient of x, whichever take more. */
-static struct layout layout_of(const struct rm_conv *c)
+static struct layout layout_of(const struct rm_cpu *cpu, const struct rm_conv *c)
 {
     uint32_t back = c->kernel - 1 - c->padding, pixels = c->height * c->width;
     size_t fore = (size_t)(c->height + 2 * c->padding) * c->out_width * c->kernel * c->channels;
@@ -54,13 +76,15 @@ static struct layout layout_of(const struct rm_conv *c)
                        .result = rounded(larger(in, out)),
                        .slot = rounded(weights_of(c)) + rounded(c->out_channels),
                        .turns = rounded(weights_of(c))};
+    if (takes_bf16(cpu, c))
+        l.turns += c->kernel * rounded_row(c, c->out_channels, c->channels);
     l.bench = l.spread + l.turned + l.result;
     return l;
 }
 
-size_t rm_direct_scratch_floats(const struct rm_conv *c, bool training)
+size_t rm_direct_scratch_floats(const struct rm_cpu *cpu, const struct rm_conv *c, bool training)
 {
-    struct layout l = layout_of(c);
+    struct layout l = layout_of(cpu, c);
     return SLOTS * l.bench + (training ? SLOTS * l.slot + l.turns : 0);
 }
 
@@ -75,15 +99,25 @@ int rm_direct_reserve(struct rm_cpu *cpu, const struct rm_conv *c)
     return rm_direct_plan(cpu->direct, c) ? 0 : -ENOMEM;
 }
 
+size_t rm_direct_packed_floats(const struct rm_cpu *cpu, const struct rm_conv *c)
+{
+    if (!takes_bf16(cpu, c))
+        return weights_of(c);
+    return rounded(weights_of(c)) + c->kernel * rounded_row(c, c->channels, c->out_channels);
+}
+
 /* (out, in, ky, kx) to (ky, kx, in, out) */
-void rm_direct_pack(const struct rm_conv *c, const float *w, float *wt)
+void rm_direct_pack(const struct rm_cpu *cpu, const struct rm_conv *c, const float *w, float *wt)
 {
     const uint32_t k = c->kernel;
+    float *to = wt;
     for (uint32_t ky = 0; ky < k; ky++)
         for (uint32_t kx = 0; kx < k; kx++)
             for (uint32_t i = 0; i < c->channels; i++)
                 for (uint32_t o = 0; o < c->out_channels; o++)
-                    *wt++ = w[(((size_t)o * c->channels + i) * k + ky) * k + kx];
+                    *to++ = w[(((size_t)o * c->channels + i) * k + ky) * k + kx];
+    if (takes_bf16(cpu, c))
+        round_rows(c, c->channels, c->out_channels, wt);
 }
 
 /* The same for the gradient of x: (out, in, ky, kx) to (ky, kx, out, in), last of ky, kx first. */
@@ -138,6 +172,7 @@ struct work {
     float *out, *scratch, *slots;
     uint32_t batch, tasks;
     enum rm_activation act;
+    bool bf16;
 };
 
 static uint32_t first_of(const struct work *w, uint32_t task)
@@ -146,13 +181,19 @@ static uint32_t first_of(const struct work *w, uint32_t task)
 }
 
 /* Products of all rows of the kernel: from b->spread to b->result. */
-static void convolve(const struct rm_direct_product *p, const struct spread *s, const float *wt,
-                     const struct bench *b)
+static void convolve(const struct work *w, const struct rm_direct_product *p, const struct bench *b)
 {
+    const struct spread *s = &w->spread;
     const size_t row = (size_t)s->kernel * s->channels * s->out_width;
+    const float *at = w->wt + rounded(weights_of(&w->plan->conv));
     for (uint32_t ky = 0; ky < s->kernel; ky++)
-        rm_direct_product(p, ky > 0, wt + (size_t)ky * p->k * p->m, b->spread + ky * row,
-                          b->result);
+        if (w->bf16)
+            rm_bf16_multiply(b->spread + ky * row,
+                             at + ky * rounded_row(&w->plan->conv, s->channels, p->m), p->n, p->k,
+                             p->m, ky > 0, b->result);
+        else
+            rm_direct_product(p, ky > 0, w->wt + (size_t)ky * p->k * p->m, b->spread + ky * row,
+                              b->result);
 }
 
 static void forward_task(void *user, uint32_t task)
@@ -165,7 +206,7 @@ static void forward_task(void *user, uint32_t task)
     const uint32_t n = c->out_channels, places = places_of(c);
     for (uint32_t i = first_of(w, task); i < first_of(w, task + 1); i++) {
         spread_image(kernels, &w->spread, w->x + i * in, &b);
-        convolve(&w->plan->forward, &w->spread, w->wt, &b);
+        convolve(w, &w->plan->forward, &b);
         kernels->bias_act(b.result, n, places, n, w->bias, w->act, b.result, n);
         kernels->transpose(b.result, places, n, w->out + (size_t)i * n * places, places);
     }
@@ -181,7 +222,7 @@ static void dx_task(void *user, uint32_t task)
     const uint32_t n = c->channels, pixels = c->height * c->width;
     for (uint32_t i = first_of(w, task); i < first_of(w, task + 1); i++) {
         spread_image(kernels, &w->spread, w->dy + i * out, &b);
-        convolve(&w->plan->dx, &w->spread, w->wt, &b);
+        convolve(w, &w->plan->dx, &b);
         kernels->transpose(b.result, pixels, n, w->out + (size_t)i * n * pixels, pixels);
     }
 }
@@ -202,9 +243,14 @@ static void dw_task(void *user, uint32_t task)
         const float *dy = w->dy + (size_t)i * n * places;
         spread_image(kernels, &w->spread, w->x + i * in, &b);
         kernels->transpose(dy, n, places, b.result, n);
-        for (uint32_t ky = 0; ky < c->kernel; ky++)
-            rm_direct_product(p, i > first, b.spread + ky * row, b.result,
-                              dw + (size_t)ky * p->m * n);
+        for (uint32_t ky = 0; ky < c->kernel; ky++) {
+            float *to = dw + (size_t)ky * p->m * n;
+            if (!w->bf16)
+                rm_direct_product(p, i > first, b.spread + ky * row, b.result, to);
+            for (uint32_t tile = 0; w->bf16 && tile < rm_bf16_dw_tiles(p->m, n); tile++)
+                rm_bf16_dw_tile(b.result, b.spread + ky * row, places, p->m, n, i > first, to,
+                                tile);
+        }
         kernels->column_sums(b.result, places, n, 0, n, b.turned);
         for (uint32_t o = 0; o < n; o++)
             db[o] += b.turned[o];
@@ -216,7 +262,8 @@ static void start(struct work *w, struct rm_cpu *cpu, const struct rm_conv *c, u
 {
     w->cpu = cpu;
     w->plan = rm_direct_plan(cpu->direct, c);
-    w->layout = layout_of(c);
+    w->layout = layout_of(cpu, c);
+    w->bf16 = takes_bf16(cpu, c);
     w->batch = batch;
     w->tasks = batch < SLOTS ? batch : SLOTS;
     w->scratch = scratch;
@@ -251,6 +298,8 @@ void rm_direct_dx(struct rm_cpu *cpu, const struct rm_conv *c, const float *dy, 
     start(&w, cpu, c, batch, scratch, true);
     float *wt = scratch + SLOTS * (w.layout.bench + w.layout.slot);
     pack_turned(c, w_, wt);
+    if (w.bf16)
+        round_rows(c, c->out_channels, c->channels, wt);
     w.wt = wt;
     rm_cpu_run(cpu, dx_task, &w, w.tasks, cost_of(c, batch));
 }

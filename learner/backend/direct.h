@@ -22,10 +22,11 @@ void rm_direct_destroy(struct rm_direct *direct);
 /* Whether a convolution is for this file. */
 bool rm_direct_suits(const struct rm_conv *c);
 
-/* As those of the backend. Floats of packed weights: kernel^2 * channels * out_channels. */
+/* As those of the backend. */
 int rm_direct_reserve(struct rm_cpu *cpu, const struct rm_conv *c);
-size_t rm_direct_scratch_floats(const struct rm_conv *c, bool training);
-void rm_direct_pack(const struct rm_conv *c, const float *w, float *wt);
+size_t rm_direct_packed_floats(const struct rm_cpu *cpu, const struct rm_conv *c);
+size_t rm_direct_scratch_floats(const struct rm_cpu *cpu, const struct rm_conv *c, bool training);
+void rm_direct_pack(const struct rm_cpu *cpu, const struct rm_conv *c, const float *w, float *wt);
 void rm_direct_forward(struct rm_cpu *cpu, const struct rm_conv *c, const float *x, const float *wt,
                        const float *bias, uint32_t batch, enum rm_activation act, float *y,
                        float *scratch);

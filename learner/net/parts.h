@@ -169,9 +169,11 @@ struct rm_product_buffers {
     float *noisy_w; /* effective weights (out, in) of the last noisy forward */
     float *noisy_b;
     float *noisy_packed;
+    float *packed_dx; /* training: effective weights as pack_dx() leaves them; NULL: not needed */
     float *eps_w, *eps_b;               /* factorised noise, expanded */
     const float *now_packed, *now_bias; /* what the pass under way uses */
     bool fresh;                         /* `packed` is of these parameters */
+    bool fresh_dx;                      /* `packed_dx` is of these, and of this noise */
     bool last_noisy;                    /* what the last forward used */
     const float *last_eps_w, *last_eps_b;
 };
@@ -363,12 +365,16 @@ void rm_product_forward(const struct rm_pass *p, const struct rm_product *m,
 size_t rm_product_part_floats(const struct rm_product *m);
 /* Of a product without noise, some of whose rows' gradients are added to those of weights and, if
  * `biases`, of biases; dx unless it is NULL. Only where the backend has linear_dw_add(). */
-void rm_product_backward_more(const struct rm_pass *p, const struct rm_product *m, const float *x,
-                              const float *dy, size_t rows, bool biases, float *dx);
+void rm_product_backward_more(const struct rm_pass *p, const struct rm_product *m,
+                              struct rm_product_buffers *b, const float *x, const float *dy,
+                              size_t rows, bool biases, float *dx);
+/* Writes dx alone. */
+void rm_product_dx(const struct rm_pass *p, const struct rm_product *m,
+                   struct rm_product_buffers *b, const float *dy, size_t rows, float *dx);
 /* Writes the gradients of weights, biases and sigmas, and dx unless it is NULL. */
 void rm_product_backward(const struct rm_pass *p, const struct rm_product *m,
-                         const struct rm_product_buffers *b, const float *x, const float *dy,
-                         size_t rows, float *dx);
+                         struct rm_product_buffers *b, const float *x, const float *dy, size_t rows,
+                         float *dx);
 /* dy becomes the gradient before s->act, in place. */
 void rm_step_through_activation(const struct rm_pass *p, const struct rm_step *s,
                                 const struct rm_step_buffers *b, float *dy);

@@ -29,11 +29,15 @@ bool rm_product_buffers(struct rm_net_workspace *w, const struct rm_product *m, 
 {
     const struct rm_backend_ops *ops = w->backend->ops;
     size_t weights = (size_t)m->in * m->out, packed = ops->packed_floats(w->backend, m->out, m->in);
+    size_t packed_dx = w->training && ops->packed_dx_floats
+                           ? ops->packed_dx_floats(w->backend, m->out, m->in)
+                           : 0;
     bool noisy = m->noisy, factorised = noisy && w->net->config.noise == RM_NOISE_FACTORISED;
     return rm_workspace_want(w, packed > 0, &b->packed, packed) &&
            rm_workspace_want(w, noisy, &b->noisy_w, weights) &&
            rm_workspace_want(w, noisy, &b->noisy_b, m->out) &&
            rm_workspace_want(w, noisy && packed, &b->noisy_packed, packed) &&
+           rm_workspace_want(w, packed_dx > 0, &b->packed_dx, packed_dx) &&
            rm_workspace_want(w, factorised, &b->eps_w, weights) &&
            rm_workspace_want(w, factorised, &b->eps_b, m->out) && reserve(w, (uint32_t)rows, m);
 }
@@ -43,8 +47,10 @@ void rm_product_ready(const struct rm_pass *p, const struct rm_product *m,
                       struct rm_product_buffers *b)
 {
     size_t weights = (size_t)m->in * m->out;
-    b->last_noisy = m->noisy && p->input->noise;
-    if (!b->last_noisy) {
+    const bool noisy = m->noisy && p->input->noise;
+    b->fresh_dx &= !noisy && !b->last_noisy;
+    b->last_noisy = noisy;
+    if (!noisy) {
         if (b->packed && !b->fresh)
             p->ops->pack(p->b, p->params + m->weight, m->out, m->in, b->packed);
         b->fresh = true;
@@ -126,24 +132,39 @@ static void weight_gradient(const struct rm_pass *p, const struct rm_product *m,
 }
 
 void rm_product_backward(const struct rm_pass *p, const struct rm_product *m,
-                         const struct rm_product_buffers *b, const float *x, const float *dy,
-                         size_t rows, float *dx)
+                         struct rm_product_buffers *b, const float *x, const float *dy, size_t rows,
+                         float *dx)
 {
     weight_gradient(p, m, x, dy, rows);
     if (m->noisy)
         sigma_gradients(p, m, b);
-    const float *weights = b->last_noisy ? b->noisy_w : p->params + m->weight;
     if (dx)
-        p->ops->linear_dx(p->b, dy, weights, (uint32_t)rows, m->in, m->out, dx);
+        rm_product_dx(p, m, b, dy, rows, dx);
 }
 
-void rm_product_backward_more(const struct rm_pass *p, const struct rm_product *m, const float *x,
-                              const float *dy, size_t rows, bool biases, float *dx)
+/* Weights are packed by the first gradient that wants them: many products have none. */
+void rm_product_dx(const struct rm_pass *p, const struct rm_product *m,
+                   struct rm_product_buffers *b, const float *dy, size_t rows, float *dx)
+{
+    const float *weights = b->last_noisy ? b->noisy_w : p->params + m->weight;
+    if (!b->packed_dx) {
+        p->ops->linear_dx(p->b, dy, weights, (uint32_t)rows, m->in, m->out, dx);
+        return;
+    }
+    if (!b->fresh_dx)
+        p->ops->pack_dx(p->b, weights, m->out, m->in, b->packed_dx);
+    b->fresh_dx = true;
+    p->ops->linear_dx_packed(p->b, dy, b->packed_dx, (uint32_t)rows, m->in, m->out, dx);
+}
+
+void rm_product_backward_more(const struct rm_pass *p, const struct rm_product *m,
+                              struct rm_product_buffers *b, const float *x, const float *dy,
+                              size_t rows, bool biases, float *dx)
 {
     p->ops->linear_dw_add(p->b, dy, x, (uint32_t)rows, m->in, m->out, p->grads + m->weight,
                           biases ? p->grads + m->bias : NULL);
     if (dx)
-        p->ops->linear_dx(p->b, dy, p->params + m->weight, (uint32_t)rows, m->in, m->out, dx);
+        rm_product_dx(p, m, b, dy, rows, dx);
 }
 
 void rm_step_through_activation(const struct rm_pass *p, const struct rm_step *s,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OWNED_MAX (RM_STEPS_MAX * (RM_KEPT_MAX + 6 * RM_PRODUCTS_MAX + 3) + 8)
+#define OWNED_MAX (RM_STEPS_MAX * (RM_KEPT_MAX + 7 * RM_PRODUCTS_MAX + 3) + 8)
 
 bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_t floats)
 {
@@ -346,6 +346,6 @@ void rm_net_prepare(struct rm_net_workspace *w, const float *params)
     for (uint32_t i = 0; i < w->net->step_count; i++) {
         w->steps[i].fresh = false;
         for (uint32_t j = 0; j < RM_PRODUCTS_MAX; j++)
-            w->steps[i].product[j].fresh = false;
+            w->steps[i].product[j].fresh = w->steps[i].product[j].fresh_dx = false;
     }
 }

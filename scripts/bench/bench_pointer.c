@@ -6,7 +6,8 @@
  * core's FMA peak. w0.pointer.small: sizes S. w0.pointer.update: forward and backward, three times
  * that arithmetic. attention.TOKENSxHEADSxWIDTH       softmax(q k^T) v alone, and
  * attention.gradient. recurrent.gru, recurrent.lstm      forward and backward of 128 units, 64
- * steps of 64 lanes. */
+ * steps of 64 lanes. recurrent.gru.bf16, recurrent.lstm.bf16: the same with learner.compute "bf16",
+ * in turns with float32, which is the baseline; ceiling: the core's peak with products of bf16. */
 #include "learner/net/net.h"
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"
@@ -239,23 +240,73 @@ static void bench_attention(int argc, char **argv, uint32_t tokens, uint32_t hea
 
 /* --- recurrent ------------------------------------------------------------------------------- */
 
-static void bench_recurrent(const char *name, enum rm_layer_type type, uint32_t gates)
+enum { UNITS = 128, STEPS = 64, LANES = 64 };
+static const struct rm_net_shape sequences = {
+    .inputs = UNITS, .actions = 17, .outputs_per_action = 1, .head = RM_HEAD_VALUES};
+static const char sizes[] = "64 steps of 64 lanes, 128 units";
+
+/* forward two products, weights two, the state's gradient one; the head's three */
+static double recurrent_flops(uint32_t gates)
 {
-    enum { UNITS = 128, STEPS = 64, LANES = 64 };
-    const struct rm_net_shape shape = {
-        .inputs = UNITS, .actions = 17, .outputs_per_action = 1, .head = RM_HEAD_VALUES};
+    const double rows = (double)STEPS * LANES, products = 2.0 * UNITS * gates * UNITS;
+    return rows * (5.0 * products + 6.0 * UNITS * sequences.actions);
+}
+
+static float *make_recurrent(struct network *n, enum rm_layer_type type)
+{
     struct rm_network_config config = {.layer_count = 0};
     add(&config, type, UNITS);
-    struct network n;
-    make(&n, &config, &shape, STEPS * LANES, RM_NET_TRAIN);
+    make(n, &config, &sequences, STEPS * LANES, RM_NET_TRAIN);
     float *x = normals((size_t)STEPS * LANES * UNITS);
-    n.input = (struct rm_net_input){.x = x, .batch = STEPS * LANES, .steps = STEPS};
-    double rows = (double)STEPS * LANES, products = 2.0 * UNITS * gates * UNITS;
-    /* forward two products, weights two, the state's gradient one; the head's three */
-    double flops = rows * (5.0 * products + 6.0 * UNITS * shape.actions);
-    report(name, flops, forward_backward, &n, "64 steps of 64 lanes, 128 units");
+    n->input = (struct rm_net_input){.x = x, .batch = STEPS * LANES, .steps = STEPS};
+    return x;
+}
+
+static void bench_recurrent(const char *name, enum rm_layer_type type, uint32_t gates)
+{
+    struct network n;
+    float *x = make_recurrent(&n, type);
+    report(name, recurrent_flops(gates), forward_backward, &n, sizes);
     backend->ops->release(backend, x);
     unmake(&n);
+}
+
+static double gflops(struct network *n, uint32_t repeat, double flops)
+{
+    const uint64_t start = rm_now_ns();
+    for (uint32_t i = 0; i < repeat; i++)
+        forward_backward(n);
+    return flops * repeat / seconds_since(start) * 1e-9;
+}
+
+static void bench_bf16(const char *name, enum rm_layer_type type, uint32_t gates)
+{
+    enum { REPEAT = 12 };
+    struct rm_backend *const float32 = backend;
+    struct network n[2];
+    double values[2][RUNS];
+    float *x[2];
+    struct rm_error error;
+    if (!rm_backend_cpu_has_bf16("auto")) {
+        fprintf(stderr, "%s: left out: there is no AVX512_BF16 here\n", name);
+        return;
+    }
+    x[0] = make_recurrent(&n[0], type);
+    need(rm_backend_cpu_create_for(&backend, 1, "auto", RM_COMPUTE_BF16, &error), &error);
+    x[1] = make_recurrent(&n[1], type);
+    for (int r = -1; r < RUNS; r++)
+        for (int k = 0; k < 2; k++)
+            values[k][r < 0 ? 0 : r] = gflops(&n[k], REPEAT, recurrent_flops(gates));
+    rm_bench_report(&(struct rm_bench_result){name, "GFLOP/s", values[1], RUNS,
+                                              rm_bench_fma_gflops_of("bf16"),
+                                              rm_bench_median(values[0], RUNS), sizes});
+    for (int k = 1; k >= 0; k--) {
+        backend->ops->release(backend, x[k]);
+        unmake(&n[k]);
+        if (k)
+            rm_backend_destroy(backend);
+        backend = float32;
+    }
 }
 
 int main(int argc, char **argv)
@@ -276,6 +327,10 @@ int main(int argc, char **argv)
         bench_recurrent("recurrent.gru", RM_LAYER_GRU, 3);
     if (rm_bench_wanted(argc, argv, "recurrent.lstm"))
         bench_recurrent("recurrent.lstm", RM_LAYER_LSTM, 4);
+    if (rm_bench_wanted(argc, argv, "recurrent.gru.bf16"))
+        bench_bf16("recurrent.gru.bf16", RM_LAYER_GRU, 3);
+    if (rm_bench_wanted(argc, argv, "recurrent.lstm.bf16"))
+        bench_bf16("recurrent.lstm.bf16", RM_LAYER_LSTM, 4);
     rm_backend_destroy(backend);
     return 0;
 }

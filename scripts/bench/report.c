@@ -159,9 +159,16 @@ FMA_KERNEL(fma_v2, "sse4.2", __m128, 4, _mm_set1_ps, SSE_MULTIPLY_ADD)
 FMA_KERNEL(fma_v3, "avx2,fma", __m256, 8, _mm256_set1_ps, _mm256_fmadd_ps)
 FMA_KERNEL(fma_v4, "avx512f", __m512, 16, _mm512_set1_ps, _mm512_fmadd_ps)
 
+/* Two products of bf16 a lane and sum: 0.99 and 0.001, nearly. */
+#define BF16_MULTIPLY_ADD(a, b, c)                                                                 \
+    _mm512_dpbf16_ps(a, (__m512bh)_mm512_castps_si512(b), (__m512bh)_mm512_castps_si512(c))
+FMA_KERNEL(fma_bf16, "avx512f,avx512bf16", __m512, 16, _mm512_set1_ps, BF16_MULTIPLY_ADD)
+
 static double fma_flops(const char *isa)
 {
     bool any = !isa || strcmp(isa, "auto") == 0;
+    if (!any && strcmp(isa, "bf16") == 0 && __builtin_cpu_supports("avx512bf16"))
+        return 2.0 * fma_bf16(); /* twice as many products as floats */
     if (__builtin_cpu_supports("avx512f") && (any || strcmp(isa, "x86-64-v4") == 0))
         return fma_v4();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

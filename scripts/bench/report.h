@@ -27,7 +27,8 @@ bool rm_bench_wanted(int argc, char **argv, const char *name);
 /* Ceilings, measured now on this core: FMA peak in GFLOP/s (float32, best instruction set found)
  * and memcpy bandwidth in GB/s for blocks of `bytes`. */
 double rm_bench_fma_gflops(void);
-double rm_bench_fma_gflops_of(const char *isa); /* held to "x86-64-v2", -v3 or -v4 */
+double rm_bench_fma_gflops_of(const char *isa); /* held to "x86-64-v2", -v3 or -v4; "bf16": with
+                                                   products of bf16, where the core has them */
 double rm_bench_fma_once(const char *isa); /* some 0.1 ms of it, for taking turns with another */
 double rm_bench_memcpy_gbs(size_t bytes);
 

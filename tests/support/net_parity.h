@@ -1,6 +1,7 @@
 /* net_parity: whole networks on the CPU and on a device, with equal parameters and rows: results,
  * gradients, states, and a pass for the result alone. On the device once more as a captured graph,
- * which must give the same bits. */
+ * which must give the same bits. The CPU computing in another way passes for a device: there it is
+ * simply done once more. */
 #ifndef RM_TESTS_SUPPORT_NET_PARITY_H
 #define RM_TESTS_SUPPORT_NET_PARITY_H
 

@@ -1,5 +1,6 @@
-/* op_cases: every operation of backend.h, once on the CPU and once on a device, with operands drawn
- * alike. One table for the test that runs it emulated and for the program that runs it on a GPU. */
+/* op_cases: every operation of backend.h, once on the CPU and once on a device or on the CPU in
+ * another way, with operands drawn alike. One table for the tests that run it on the CPU and
+ * emulated and for the program that runs it on a GPU. */
 #ifndef RM_TESTS_SUPPORT_OP_CASES_H
 #define RM_TESTS_SUPPORT_OP_CASES_H
 

@@ -160,7 +160,7 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
  * and of its cell; leaves that of the state before it in D_H (and D_C), zeros where the state
  * restarted. */
 static void step_back(const struct rm_pass *p, const struct rm_step *s,
-                      const struct rm_step_buffers *b, uint32_t t, uint32_t index, uint32_t lanes,
+                      struct rm_step_buffers *b, uint32_t t, uint32_t index, uint32_t lanes,
                       const float *dy)
 {
     bool lstm = s->kind == RM_STEP_LSTM;
@@ -170,14 +170,14 @@ static void step_back(const struct rm_pass *p, const struct rm_step *s,
     const uint8_t *restart = p->input->restart;
     float *through = b->kept[D_H] + floats, *d_gx = b->kept[D_GX] + index * floats * gates;
     float *d_gh = lstm ? d_gx : b->kept[D_GH] + index * floats * gates;
-    const float *weights = p->params + s->product[HH].weight;
     if (lstm)
         p->ops->lstm_dx(p->b, kept, b->kept[C] + at, dy, b->kept[D_C], lanes, n, d_gh);
     else
         p->ops->gru_dx(p->b, kept, b->kept[H] + at, dy, lanes, n, d_gx, d_gh, b->kept[D_H]);
     if (t == 0)
         return;
-    p->ops->linear_dx(p->b, d_gh, weights, lanes, n, gates * n, lstm ? b->kept[D_H] : through);
+    rm_product_dx(p, &s->product[HH], &b->product[HH], d_gh, lanes,
+                  lstm ? b->kept[D_H] : through);
     if (!lstm)
         p->ops->add(p->b, b->kept[D_H], through, floats, b->kept[D_H]);
     if (!restart)
@@ -211,8 +211,8 @@ static void weights_back(const struct rm_pass *p, const struct rm_step *s,
         p->ops->fill(p->b, 0.0f, (size_t)hh->in * hh->out, p->grads + hh->weight);
         p->ops->fill(p->b, 0.0f, hh->out, p->grads + hh->bias);
     }
-    rm_product_backward_more(p, ih, x, b->kept[D_GX], n, true, dx);
-    rm_product_backward_more(p, hh, h, d_gh, n, !lstm, NULL);
+    rm_product_backward_more(p, ih, &b->product[IH], x, b->kept[D_GX], n, true, dx);
+    rm_product_backward_more(p, hh, &b->product[HH], h, d_gh, n, !lstm, NULL);
     if (lstm && first == 0)
         memcpy(p->grads + hh->bias, p->grads + ih->bias, ih->out * sizeof *p->grads);
 }

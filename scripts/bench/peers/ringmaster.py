@@ -24,6 +24,8 @@ VARIANTS = {
     "puffer-mlp": [{"actor.count": 2, "learner.threads": 2}],
     "puffer-lstm": [{"actor.count": 2, "learner.threads": 2}],
 }
+# Rows of their own beside the measured variant's: products that are not float32, as the peers' are.
+BESIDE = {"puffer-lstm": {"Ringmaster, bf16": {"learner.compute": "bf16"}}}
 STARTING = re.compile(r": starting \(generation 1")
 LIMIT_S = float(os.environ.get("RM_PEERS_LIMIT_S", 900))  # of one run; also of the peers'
 METRICS_S = 0.01  # evaluations are read from rows of metrics, so seen that much late at most
@@ -146,8 +148,13 @@ def speed(pin, task, seed, overrides, share=1.0):
     return (steps - free) / summary["trained_s"]
 
 
-def measure(pin, task, seed, overrides, learn=True):
-    figures = {"peer": "Ringmaster", "task": task, "seed": seed, "setting": overrides,
+def has_bf16():
+    """Whether this processor computes what learner.compute "bf16" asks for; else the figure would be float32's."""
+    return " avx512_bf16 " in read("/proc/cpuinfo").replace("\n", " ")
+
+
+def measure(pin, task, seed, overrides, learn=True, name="Ringmaster"):
+    figures = {"peer": name, "task": task, "seed": seed, "setting": overrides,
                "steps_per_s": speed(pin, task, seed, overrides)}
     if learn:
         learned = run(pin, task, seed, LEARN_STEPS[task], overrides, settings.EVERY[task])

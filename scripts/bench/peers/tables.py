@@ -65,7 +65,10 @@ def task_table(task, rows):
     for name in names:
         a = own and median(own, "steps_per_s")
         b = median(by[name], "steps_per_s")
-        ratio = f"{a / b:.3g} x" if a and b and name != "Ringmaster" else ""
+        ratio = f"{a / b:.3g} x" if a and b and not name.startswith("Ringmaster") else ""
+        for other in by if ratio else ():
+            c = other.startswith("Ringmaster, ") and median(by[other], "steps_per_s")
+            ratio += f" ({other.removeprefix('Ringmaster, ')} {c / b:.3g} x)" if c else ""
         print(f"| {name} | " + " | ".join(cell(by[name], f) for f in figures) +
               f" | {ratio} | {setting(by[name][-1])} | {len(by[name])} |")
 

@@ -131,14 +131,14 @@ static void products_of_a_row(void **state)
 }
 
 /* All that one update does, into one array of results. */
-static float *update_with(const char *isa, uint32_t threads, size_t *count)
+static float *update_with(const struct level_state *level, uint32_t threads, size_t *count)
 {
     struct rm_backend *b;
     struct rm_net *net;
     struct rm_net_workspace *w;
     struct rm_error error;
     const uint32_t batch = 64, q = 12;
-    if (rm_backend_cpu_create(&b, threads, isa, &error))
+    if (rm_backend_cpu_create_for(&b, threads, level->isa, level->compute, &error))
         fail_msg("%s", error.text);
     assert_int_equal(b->threads, threads);
     assert_int_equal(
@@ -180,9 +180,9 @@ static void threads_do_not_matter(void **state)
 {
     struct level_state *level = *state;
     size_t n;
-    float *one = update_with(level->isa, 1, &n);
+    float *one = update_with(level, 1, &n);
     for (uint32_t threads = 2; threads <= 3; threads++) {
-        float *more = update_with(level->isa, threads, &n);
+        float *more = update_with(level, threads, &n);
         if (memcmp(one, more, n * sizeof *one) != 0)
             fail_msg("%u threads change an update", threads);
         free(more);
@@ -197,5 +197,5 @@ int main(void)
         cmocka_unit_test(products_of_a_row),
         cmocka_unit_test(threads_do_not_matter),
     };
-    return run_on_levels(tests, sizeof tests / sizeof tests[0]);
+    return run_on_levels_and_bf16(tests, sizeof tests / sizeof tests[0]);
 }

@@ -214,12 +214,12 @@ static void beginnings(void **state)
     on_level(state, begin);
 }
 
-static void gradient_with(const char *isa, uint32_t threads, float *grads)
+static void gradient_with(const struct level_state *level, uint32_t threads, float *grads)
 {
     struct rm_error error;
     struct rm_backend *b;
     struct fixture f;
-    if (rm_backend_cpu_create(&b, threads, isa, &error))
+    if (rm_backend_cpu_create_for(&b, threads, level->isa, level->compute, &error))
         fail_msg("%s", error.text);
     make(&f, &wide, b);
     struct rm_net_workspace *train = workspace(&f, STEPS * LANES, RM_NET_TRAIN);
@@ -243,8 +243,8 @@ static void threads_do_not_matter(void **state)
     size_t n = rm_net_param_count(net);
     rm_net_destroy(net);
     float *one = malloc(n * sizeof *one), *three = malloc(n * sizeof *three);
-    gradient_with(level->isa, 1, one);
-    gradient_with(level->isa, 3, three);
+    gradient_with(level, 1, one);
+    gradient_with(level, 3, three);
     assert_memory_equal(one, three, n * sizeof *one);
     free(one);
     free(three);
@@ -257,5 +257,5 @@ int main(void)
         cmocka_unit_test(lanes_do_not_meet), cmocka_unit_test(acting_keeps_its_own_state),
         cmocka_unit_test(beginnings),        cmocka_unit_test(threads_do_not_matter),
     };
-    return run_on_levels(tests, sizeof tests / sizeof tests[0]);
+    return run_on_levels_and_bf16(tests, sizeof tests / sizeof tests[0]);
 }

@@ -42,14 +42,14 @@ static float *normals(struct rm_backend *b, uint32_t a, size_t n)
     return p;
 }
 
-static void learn_with(const char *isa, uint32_t threads, const struct named_net *of,
-                       struct outcome *o)
+static void learn_with(const struct level_state *level, uint32_t threads,
+                       const struct named_net *of, struct outcome *o)
 {
     struct rm_backend *b;
     struct rm_error error;
     struct rm_net *net;
     struct rm_net_workspace *train, *infer;
-    assert_int_equal(rm_backend_cpu_create(&b, threads, isa, &error), 0);
+    assert_int_equal(rm_backend_cpu_create_for(&b, threads, level->isa, level->compute, &error), 0);
     assert_int_equal(rm_net_compile(&net, &of->config, &of->shape, &error), 0);
     assert_int_equal(rm_net_workspace_create(&train, net, b, BATCH_MAX, 1, RM_NET_TRAIN, &error),
                      0);
@@ -99,7 +99,7 @@ static void discard(struct outcome *o)
 
 static void threads_do_not_matter(void **state)
 {
-    const char *isa = *state;
+    const struct level_state *level = *state;
     for (size_t i = 0; i < test_net_count; i++) {
         const struct named_net *of = &test_nets[i];
         struct rm_net *net;
@@ -110,9 +110,9 @@ static void threads_do_not_matter(void **state)
         assert_int_equal(rm_net_compile(&net, &of->config, &of->shape, &error), 0);
         size_t n = rm_net_param_count(net), outputs = rm_net_outputs(net);
         rm_net_destroy(net);
-        learn_with(isa, 1, of, &one);
+        learn_with(level, 1, of, &one);
         for (uint32_t threads = 2; threads <= 5; threads += 3) {
-            learn_with(isa, threads, of, &some);
+            learn_with(level, threads, of, &some);
             for (size_t k = 0; k < BATCHES; k++) {
                 if (memcmp(one.grads[k], some.grads[k], n * sizeof(float)) != 0)
                     fail_msg("%s: gradients of %u rows differ with %u threads", of->name,
@@ -129,7 +129,7 @@ static void threads_do_not_matter(void **state)
 /* Too many parameters for tiles, with rows that do not fill the last chunk. */
 static void chunks_add_up(void **state)
 {
-    const char *isa = *state;
+    const struct level_state *level = *state;
     const struct rm_network_config config = {
         .layer_count = 6,
         .layers = {{.type = RM_LAYER_CONV2D, .units = 8, .kernel = 3, .stride = 1, .padding = 1},
@@ -149,7 +149,7 @@ static void chunks_add_up(void **state)
     struct rm_net_workspace *whole = NULL, *parts = NULL;
     struct rm_error error;
     double whole_sums[RM_NET_SUMS], parts_sums[RM_NET_SUMS];
-    assert_int_equal(rm_backend_cpu_create(&b, 2, isa, &error), 0);
+    assert_int_equal(rm_backend_cpu_create_for(&b, 2, level->isa, level->compute, &error), 0);
     if (rm_net_compile(&net, &config, &shape, &error))
         fail_msg("%s", error.text);
     size_t n = rm_net_param_count(net), outputs = rm_net_outputs(net);
@@ -188,7 +188,7 @@ enum { LANES = 48, STEPS_MAX = 40 };
  * bits of a pass of all, gradients its sums. */
 static void lanes_add_up(void **state)
 {
-    const char *isa = *state;
+    const struct level_state *level = *state;
     const struct rm_network_config config = {.layer_count = 4,
                                              .layers = {{.type = RM_LAYER_LINEAR, .units = 20},
                                                         {.type = RM_LAYER_GELU},
@@ -203,7 +203,7 @@ static void lanes_add_up(void **state)
     struct rm_net_workspace *whole = NULL, *tiles = NULL;
     struct rm_error error;
     const uint32_t most = LANES * STEPS_MAX;
-    assert_int_equal(rm_backend_cpu_create(&b, 2, isa, &error), 0);
+    assert_int_equal(rm_backend_cpu_create_for(&b, 2, level->isa, level->compute, &error), 0);
     assert_int_equal(rm_net_compile(&net, &config, &shape, &error), 0);
     assert_true(!rm_net_workspace_create(&whole, net, b, most, 1, RM_NET_TRAIN, &error) &&
                 !rm_net_workspace_create(&tiles, net, b, most, 1, RM_NET_TRAIN, &error));
@@ -253,21 +253,10 @@ static void lanes_add_up(void **state)
 
 int main(void)
 {
-    static char levels[][16] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
-        struct rm_backend *b;
-        struct rm_error error;
-        if (rm_backend_cpu_create(&b, 1, levels[i], &error)) {
-            printf("%s: skipped: %s\n", levels[i], error.text);
-            continue;
-        }
-        rm_backend_destroy(b);
-        const struct CMUnitTest tests[] = {
-            {"threads_do_not_matter", threads_do_not_matter, NULL, NULL, levels[i]},
-            {"chunks_add_up", chunks_add_up, NULL, NULL, levels[i]},
-            {"lanes_add_up", lanes_add_up, NULL, NULL, levels[i]}};
-        failed += cmocka_run_group_tests(tests, NULL, NULL);
-    }
-    return failed;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(chunks_add_up),
+        cmocka_unit_test(lanes_add_up),
+    };
+    return run_on_levels_and_bf16(tests, sizeof tests / sizeof tests[0]);
 }

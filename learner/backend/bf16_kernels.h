@@ -1,0 +1,44 @@
+/* bf16_kernels: products of numbers rounded to bfloat16 (8 bits of exponent, 7 of mantissa) with
+ * sums in float32, by AVX512_BF16's VDPBF16PS, and the roundings that they need. To be called only
+ * where rm_bf16_supported().
+ *
+ * VDPBF16PS adds the products of two neighbours to a sum, so everything comes in words of two
+ * numbers, those of an even k in the lower half. Where k is odd a zero goes with the last one. It
+ * takes denormal numbers as zeros, and so does the rounding, to the nearest, ties to even.
+ *
+ * Pointers need no alignment. None allocates or knows of threads. */
+#ifndef RM_LEARNER_BACKEND_BF16_KERNELS_H
+#define RM_LEARNER_BACKEND_BF16_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Columns of a panel at most. */
+#define RM_BF16_PANEL 64u
+
+/* C(rows, columns) = start + B A, `pairs` words long. */
+struct rm_bf16_part {
+    const uint32_t *a; /* (pairs, lda): columns rounded up to 16 of them are read */
+    const uint32_t *b; /* rows(): (rows, ldb); columns(): (pairs, ldb) */
+    float *c;          /* (rows, ldc) */
+    const float *bias; /* (columns) what every row starts with; NULL: zeros, or `add` */
+    size_t lda, ldb, ldc;
+    uint32_t rows, columns, pairs; /* columns: at most RM_BF16_PANEL */
+    bool add;                      /* to what is in c */
+};
+
+bool rm_bf16_supported(void);
+
+/* Every element is one chain over the pairs, whatever the rows and columns beside it. */
+void rm_bf16_rows(const struct rm_bf16_part *part);
+void rm_bf16_columns(const struct rm_bf16_part *part);
+
+/* to(rows, ld) = words of neighbours in rows of n floats, `stride` apart. */
+void rm_bf16_round(const float *x, size_t stride, uint32_t rows, uint32_t n, uint32_t *to,
+                   size_t ld);
+/* to(rows / 2 rounded up, ld) = words of neighbours in columns; zeros up to n rounded up to 16. */
+void rm_bf16_round_columns(const float *x, size_t stride, uint32_t rows, uint32_t n, uint32_t *to,
+                           size_t ld);
+
+#endif

@@ -64,12 +64,43 @@ static void the_cpu_asked_for_is_not_argued_with(void **state)
     rm_backend_destroy(backend);
 }
 
+/* What the log says is what the backend does, on hosts with AVX512_BF16 and without. */
+static void the_cpu_says_how_it_computes(void **state)
+{
+    static const struct {
+        enum rm_compute compute;
+        const char *isa;
+    } cases[] = {{RM_COMPUTE_BF16, "auto"},      {RM_COMPUTE_BF16, "x86-64-v2"},
+                 {RM_COMPUTE_BF16, "x86-64-v3"}, {RM_COMPUTE_TF32, "auto"},
+                 {RM_COMPUTE_FP16, "auto"},      {RM_COMPUTE_FP32, "auto"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rm_device_wish wish = wish_of("cpu");
+        struct rm_device_choice choice;
+        struct rm_error error = {""};
+        struct rm_backend *backend;
+        wish.compute = cases[i].compute;
+        wish.isa = cases[i].isa;
+        assert_int_equal(rm_device_choose(&choice, &wish, &error), 0);
+        if (rm_device_open(&backend, &choice, &wish, &error))
+            continue; /* an older host */
+        const bool does = strstr(backend->description, "bf16 products");
+        const bool says = strstr(choice.why, "products are bf16");
+        const bool instead = strstr(choice.why, "products are fp32");
+        assert_int_equal(does, says);
+        assert_int_equal(instead, !does && wish.compute != RM_COMPUTE_FP32);
+        assert_false(does && strcmp(wish.isa, "auto") != 0);
+        rm_backend_destroy(backend);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(auto_takes_the_cpu_and_says_why),
         cmocka_unit_test(a_device_asked_for_by_name_is_refused),
         cmocka_unit_test(the_cpu_asked_for_is_not_argued_with),
+        cmocka_unit_test(the_cpu_says_how_it_computes),
     };
     setenv("RINGMASTER_CUDA_PLUGIN", "/nowhere/plugin.so", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,7 +188,7 @@ const char *rm_test_daemon_file(struct rm_test_daemon *d, const char *file)
 
 bool rm_test_until_file(struct rm_test_daemon *d, const char *file, const char *text)
 {
-    for (double end = now_s() + PATIENCE_S; now_s() < end; usleep(5000))
+    for (double end = now_s() + RM_TEST_PATIENCE_S; now_s() < end; usleep(5000))
         if (strstr(rm_test_daemon_file(d, file), text))
             return true;
     return false;

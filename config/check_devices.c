@@ -12,12 +12,13 @@ typedef const struct rm_experiment experiment_t;
 #define SAY(...)   (snprintf(text, bytes, __VA_ARGS__), true)
 #define SEVERAL(e) ((e)->learner.devices > 1)
 #define DEVICES(e) ((e)->learner.devices)
+#define ROLLOUT(e) (rm_algorithm_traits((e)->algorithm.name)->rollout)
 
 static bool algorithm(experiment_t *e, char *text, size_t bytes)
 {
-    return SEVERAL(e) && !rm_algorithm_traits(e->algorithm.name)->devices &&
-           SAY("%u GPUs: algorithm.name \"%s\" is trained on one; dqn, qr-dqn and iqn on several",
-               DEVICES(e), rm_algorithm_names[e->algorithm.name]);
+    return SEVERAL(e) && !rm_algorithm_traits(e->algorithm.name)->device &&
+           SAY("%u GPUs: algorithm.name \"%s\" has no GPU form", DEVICES(e),
+               rm_algorithm_names[e->algorithm.name]);
 }
 
 static bool device(experiment_t *e, char *text, size_t bytes)
@@ -30,7 +31,7 @@ static bool device(experiment_t *e, char *text, size_t bytes)
 
 static bool batch(experiment_t *e, char *text, size_t bytes)
 {
-    return SEVERAL(e) && e->sample.batch % DEVICES(e) &&
+    return SEVERAL(e) && !ROLLOUT(e) && e->sample.batch % DEVICES(e) &&
            SAY("%u rows are no equal parts for %u GPUs (learner.devices)", e->sample.batch,
                DEVICES(e));
 }
@@ -45,8 +46,16 @@ static bool finite(experiment_t *e, char *text, size_t bytes)
 
 static bool observations(experiment_t *e, char *text, size_t bytes)
 {
-    return SEVERAL(e) && e->network.normalize_observations &&
-           SAY("true: the moments of observations are kept for one GPU, and learner.devices is %u",
+    return SEVERAL(e) && !ROLLOUT(e) && e->network.normalize_observations &&
+           SAY("true: the moments of batches from replay are kept for one GPU, and learner.devices "
+               "is %u",
+               DEVICES(e));
+}
+
+static bool worlds(experiment_t *e, char *text, size_t bytes)
+{
+    return SEVERAL(e) && e->actor.device != RM_ACTOR_CPU && e->actor.worlds < DEVICES(e) &&
+           SAY("%u worlds on %u GPUs (learner.devices): each steps one at least", e->actor.worlds,
                DEVICES(e));
 }
 
@@ -61,7 +70,7 @@ static bool processes(experiment_t *e, char *text, size_t bytes)
 static const struct rm_check rows[] = {
     {{"learner.devices", "algorithm.name"},
      algorithm,
-     "GPUs that train together run an algorithm that can be divided among them."},
+     "GPUs that train together run an algorithm that runs on a GPU."},
     {{"learner.devices", "learner.device"}, device, "GPUs that train together can be told."},
     {{"sample.batch", "learner.devices"}, batch, "Every GPU has an equal part of a batch."},
     {{"debug.check_finite", "learner.devices"},
@@ -70,6 +79,9 @@ static const struct rm_check rows[] = {
     {{"network.normalize_observations", "learner.devices"},
      observations,
      "Observations are normalised where one GPU has all of a batch."},
+    {{"actor.worlds", "learner.devices"},
+     worlds,
+     "Every GPU has a world, where worlds are on GPUs."},
     {{"learner.processes", "learner.devices"},
      processes,
      "GPUs that train together are one policy's at a time."},

@@ -35,7 +35,8 @@ static bool device_form(experiment_t *e, char *text, size_t bytes)
 {
     const char *d = e->learner.device;
     const size_t digits = strncmp(d, "cuda:", 5) == 0 ? strspn(d + 5, "0123456789") : 0;
-    const bool numbered = digits > 0 && digits < 4 && d[5 + digits] == '\0';
+    const bool plain = digits == 1 || (digits > 1 && digits < 4 && d[5] != '0');
+    const bool numbered = plain && d[5 + digits] == '\0';
     return strcmp(d, "auto") != 0 && strcmp(d, "cpu") != 0 && !numbered &&
            strncmp(d, "GPU-", 4) != 0 &&
            SAY("\"%s\" is no device: \"auto\", \"cpu\", \"cuda:N\" or the UUID of a GPU "

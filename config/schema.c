@@ -385,9 +385,10 @@ const struct rm_key rm_keys[] = {
          "why. With several GPUs `auto` gives policies one each in turn."),
     U32("learner.devices", ANY, learner.devices, 1, 16, 1, "GPUs",
         "GPUs on which one process trains each policy together, from `cuda:N` on or as `auto` "
-        "finds "
-        "them: each learns from an equal part of every batch, and gradients are averaged by NCCL. "
-        "An update is that of one GPU, but for rounding. dqn, qr-dqn and iqn."),
+        "finds them: each learns from its part of every batch, and gradients are put together by "
+        "NCCL. An update is that of one GPU, but for rounding; with `actor.device` \"cuda\" each "
+        "steps "
+        "its part of the worlds and learns from that."),
     ENUM("learner.compute", SAME, learner.compute, rm_compute_names, RM_COMPUTE_FP32,
          "How products are computed, in learning and in acting. Parameters, optimizer and sums are "
          "float32 always. On the CPU `bf16` needs AVX512_BF16, and `fp32` takes the place of what "

@@ -4,9 +4,9 @@
 #include <stddef.h>
 
 static const struct rm_algorithm_traits traits[] = {
-    [RM_ALGORITHM_DQN] = {.device = true, .devices = true},
-    [RM_ALGORITHM_QR_DQN] = {.device = true, .devices = true, .quantiles = true},
-    [RM_ALGORITHM_IQN] = {.device = true, .devices = true},
+    [RM_ALGORITHM_DQN] = {.device = true},
+    [RM_ALGORITHM_QR_DQN] = {.device = true, .quantiles = true},
+    [RM_ALGORITHM_IQN] = {.device = true},
     [RM_ALGORITHM_R2D2] = {.sequences = true},
     [RM_ALGORITHM_SAC] = {.policy = true},
     [RM_ALGORITHM_PPO] = {.rollout = true,

@@ -237,6 +237,7 @@ static double update_flops(const struct rm_session *session, uint32_t policy)
 struct rm_device_wish rm_device_wish_of(const struct rm_session *session, uint32_t policy)
 {
     const struct rm_experiment *e = &session->experiment;
+    const struct rm_algorithm_traits *traits = rm_algorithm_traits(e->algorithm.name);
     struct rm_device_wish wish = {
         .device = e->learner.device,
         .compute = e->learner.compute,
@@ -244,7 +245,7 @@ struct rm_device_wish rm_device_wish_of(const struct rm_session *session, uint32
         .threads = e->learner.threads,
         .policy = policy,
         .devices = e->learner.devices,
-        .batch = e->sample.batch,
+        .batch = traits->rollout ? 0 : e->sample.batch,
         .flops = update_flops(session, policy),
         .run = session->board.run,
     };
@@ -252,7 +253,7 @@ struct rm_device_wish rm_device_wish_of(const struct rm_session *session, uint32
         wish.device = "cuda:0"; /* its worlds are nowhere else */
     if (rm_frozen_policy(e, policy))
         wish.cannot = "a frozen opponent trains nothing";
-    else if (!rm_algorithm_traits(e->algorithm.name)->device)
+    else if (!traits->device)
         wish.cannot = "the algorithm has no GPU form";
     return wish;
 }

@@ -21,7 +21,7 @@ struct rm_device_wish {
     uint32_t threads;
     uint32_t policy;                /* spreads policies over GPUs */
     uint32_t devices;               /* learner.devices; 0 counts as 1 */
-    uint32_t batch;                 /* that they share evenly */
+    uint32_t batch;                 /* that they share evenly; 0: in any parts */
     const char *alone;              /* why it is one all the same, NULL: it need not be */
     const char *cannot;             /* why no GPU can be used, NULL: one can */
     double flops;                   /* of an update */

@@ -80,17 +80,19 @@ static int make(struct native *n, struct rm_backend *backend, struct rm_error *e
 {
     const struct rm_native_worlds_spec worlds = {
         .session = n->session, .policy = n->policy, .seed = seed_of(n), .backend = backend};
+    int rc = rm_native_worlds_create(&n->worlds, &worlds, error);
+    if (rc)
+        return rc;
     const struct rm_actor_critic_spec learner = {
         .experiment = n->experiment,
         .backend = backend,
-        .rollout = &n->worlds.rows,
+        .rollout = n->worlds.rows[0],
+        .others = rm_native_worlds_others(&n->worlds),
         .policy = n->policy,
         .shape = n->plan->shape,
         .name = n->plan->name,
     };
-    int rc = rm_native_worlds_create(&n->worlds, &worlds, error);
-    if (!rc)
-        rc = rm_actor_critic_create(&n->learner, &learner, error);
+    rc = rm_actor_critic_create(&n->learner, &learner, error);
     if (!rc)
         rc = rm_native_worlds_join(&n->worlds, n->learner, error);
     if (!rc)
@@ -147,9 +149,8 @@ static void begin(struct native *n)
 }
 
 /* What actors put on the board. */
-static void count_steps(struct native *n)
+static void count_told(struct native *n, const struct rm_device_stage *told)
 {
-    const struct rm_device_stage *told = n->worlds.told;
     struct rm_board_policy *c = n->counters;
     struct rm_board_view *board = &n->session->board;
     struct rm_scores *const scores[2] = {&board->agents[n->plan->agent[0]].scores, &board->run->scores};
@@ -160,9 +161,15 @@ static void count_steps(struct native *n)
         RM_ADD(&scores[s]->episodes, lost);
     }
     RM_ADD(&c->env_steps, told->answers);
-    RM_ADD(&c->lag_count, n->experiment->rollout.steps);
     RM_ADD_OWN(&n->slot->steps, told->answers);
     n->env_steps += told->answers;
+}
+
+static void count_steps(struct native *n)
+{
+    for (uint32_t i = 0; i < n->worlds.count; i++)
+        count_told(n, n->worlds.part[i].told);
+    RM_ADD(&n->counters->lag_count, n->experiment->rollout.steps);
     n->publisher->env_steps = n->env_steps;
     if (rm_session_steps(n->session) >= RM_PEEK(&n->evaluator.word->threshold))
         rm_wake_signal(&n->evaluator);

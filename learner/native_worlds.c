@@ -1,9 +1,7 @@
 #include "learner/native_worlds.h"
 
-#include "actor/envs/common.h"
-#include "config/config.h"
 #include "learner/algo/actor_critic_device.h"
-#include "learner/net/features.h"
+#include "learner/algo/parallel.h"
 #include "shm/base/state.h"
 
 #include <errno.h>
@@ -12,309 +10,157 @@
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-/* Device memory that lives as long as this; zeroed. */
-static void *take(struct rm_native_worlds *n, size_t bytes, struct rm_error *error)
-{
-    void *p = n->owned_count < sizeof n->owned / sizeof *n->owned
-                  ? n->backend->device->alloc(n->backend, (bytes + 3) / 4 * 4, error)
-                  : NULL;
-    if (p)
-        n->owned[n->owned_count++] = p;
-    return p;
-}
-
-static int open_world(struct rm_native_worlds *n, const struct rm_native_worlds_spec *spec,
+static int make_parts(struct rm_native_worlds *n, const struct rm_native_worlds_spec *spec,
                       struct rm_error *error)
 {
-    const struct rm_experiment *e = &spec->session->experiment;
-    int rc = rm_world_open(&n->world, e->world.name, e->world.library, error);
-    if (!rc)
-        rc = rm_world_create(&n->world, &e->world, spec->seed, 0, e->actor.worlds, &n->env, error);
-    if (rc)
-        return rc;
-    n->state_bytes = n->world.ops->state_size(n->env);
-    n->host = malloc(n->state_bytes);
-    return n->host ? 0 : rm_fail(error, -ENOMEM, "no memory for %u worlds", e->actor.worlds);
-}
-
-static int make_rows(struct rm_native_worlds *n, const struct rm_native_worlds_spec *spec,
-                     struct rm_error *error)
-{
-    const struct rm_experiment *e = &spec->session->experiment;
-    const struct rm_policy_plan *plan = &spec->session->plan.policy[spec->policy];
-    const size_t rows = (size_t)e->rollout.steps * e->actor.worlds, more = rows + e->actor.worlds;
-    struct rm_rollout *r = &n->rows;
-    *r = (struct rm_rollout){
-        .session = spec->session,
-        .backend = spec->backend,
-        .agent = n->world.ops->describe(n->env)->agent,
-        .plan = plan,
-        .policy = spec->policy,
-        .steps = e->rollout.steps,
-        .lanes = e->actor.worlds,
-        .inputs = plan->inputs,
-        .words = plan->action_words,
-        .stack = 1,
-        .successors = true,
-        .gamma = (float)e->sample.gamma,
-        .distribution = rm_categorical_of(&plan->shape),
-        .samples = (uint32_t)rows, /* at most; the device knows how many */
-    };
-    r->x = take(n, more * r->inputs * sizeof *r->x, error);
-    r->value = take(n, rows * sizeof *r->value, error);
-    r->action = take(n, rows * r->words * sizeof *r->action, error);
-    r->logp = take(n, rows * sizeof *r->logp, error);
-    r->reward = take(n, more * sizeof *r->reward, error);
-    r->flags = take(n, more, error);
-    r->discount = take(n, rows * sizeof *r->discount, error);
-    r->valid = take(n, rows * sizeof *r->valid, error);
-    r->sample = take(n, rows * sizeof *r->sample, error);
-    return r->x && r->value && r->action && r->logp && r->reward && r->flags && r->discount &&
-                   r->valid && r->sample
-               ? 0
-               : -ENOMEM;
-}
-
-static int make_hand(struct rm_native_worlds *n, const struct rm_native_worlds_spec *spec,
-                     struct rm_error *error)
-{
-    const struct rm_env_agent *agent = n->rows.agent;
-    const struct rm_rollout *r = &n->rows;
-    struct rm_device_worlds *on = &n->on;
-    const bool coded = agent->dtype == RM_ENV_CODE8;
-    const size_t book = coded ? (size_t)agent->codes * agent->channels * sizeof(float) : 0;
-    *on = (struct rm_device_worlds){
-        .seed = spec->seed,
-        .worlds = r->lanes,
-        .state = take(n, n->state_bytes, error),
-        .obs_bytes = (uint32_t)rm_features_bytes(agent),
-        .elements = rm_features_elements(agent),
-        .channels = coded ? agent->channels : 0,
-        .inputs = r->inputs,
-        .x = take(n, (size_t)r->lanes * r->inputs * sizeof *on->x, error),
-        .reward = take(n, r->lanes * sizeof *on->reward, error),
-        .flags = take(n, r->lanes, error),
-        .score = take(n, r->lanes * sizeof *on->score, error),
-        .steps = r->steps,
-        .gamma = r->gamma,
-        .to_x = r->x,
-        .to_reward = r->reward,
-        .to_flags = r->flags,
-        .to_action = r->action,
-        .to_logp = r->logp,
-        .to_value = r->value,
-        .discount = r->discount,
-        .valid = r->valid,
-        .sample = r->sample,
-        .ended = take(n, (size_t)r->steps * r->lanes * sizeof *on->ended, error),
-        .stage = take(n, sizeof *on->stage, error),
-    };
-    on->obs = take(n, (size_t)r->lanes * on->obs_bytes, error);
-    float *codebook = coded ? take(n, book, error) : NULL;
-    n->told = n->backend->device->alloc_host(n->backend, sizeof *n->told, error);
-    if (!on->state || !on->x || !on->reward || !on->flags || !on->score || !on->ended ||
-        !on->stage || !on->obs || (coded && !codebook) || !n->told)
-        return -ENOMEM;
-    if (coded)
-        n->backend->ops->upload(n->backend, codebook, agent->codebook, book / sizeof(float));
-    on->codebook = codebook;
-    return 0;
+    struct rm_backend *members[RM_DEVICE_MEMBERS] = {spec->backend};
+    const uint32_t devices = rm_parallel_devices(spec->backend), all = n->worlds;
+    const uint32_t count = devices ? devices : 1;
+    int rc = 0;
+    if (devices)
+        spec->backend->device->collective->members(spec->backend, members);
+    for (uint32_t i = 0; i < count && !rc; i++) {
+        const uint32_t first = (uint32_t)((uint64_t)all * i / count);
+        const struct rm_native_part_spec part = {
+            .session = spec->session,
+            .policy = spec->policy,
+            .seed = spec->seed,
+            .backend = members[i],
+            .number = i,
+            .first = first,
+            .worlds = (uint32_t)((uint64_t)all * (i + 1) / count) - first,
+        };
+        rc = rm_native_part_create(&n->part[n->count++], &part, error);
+        n->rows[i] = &n->part[i].rows;
+    }
+    return rc;
 }
 
 int rm_native_worlds_create(struct rm_native_worlds *n, const struct rm_native_worlds_spec *spec,
                             struct rm_error *error)
 {
-    const struct rm_experiment *e = &spec->session->experiment;
-    const struct rm_native_world *native = rm_native_world_of(e->world.name);
-    *n = (struct rm_native_worlds){.backend = spec->backend, .session = spec->session};
-    if (!native || e->world.library[0] || !spec->backend->device)
-        return rm_fail(error, -ENOTSUP, "actor.device: world \"%s\" cannot be stepped by %s",
-                       e->world.name, spec->backend->description);
-    int rc = open_world(n, spec, error);
-    if (!rc)
-        rc = make_rows(n, spec, error);
-    if (!rc)
-        rc = make_hand(n, spec, error);
+    const uint32_t worlds = spec->session->experiment.actor.worlds;
+    size_t bytes = 0;
+    *n = (struct rm_native_worlds){.worlds = worlds};
+    const int rc = make_parts(n, spec, error);
     if (rc)
         return rc;
-    n->on.kind = native->kind;
-    native->rules(n->env, n->on.rules);
-    n->orders = (struct rm_device_orders){
-        .seed = e->seed,
-        .policy = spec->policy,
-        .epochs = e->algorithm.epochs,
-        .parts = e->algorithm.minibatches,
-        .shuffled = e->algorithm.epochs > 1 || e->algorithm.minibatches > 1,
-    };
+    for (uint32_t i = 0; i < n->count; i++)
+        bytes += n->part[i].state_bytes;
+    n->host = malloc(bytes);
+    n->scratch = calloc(worlds + 1, 2 * sizeof *n->scratch);
+    if (!n->host || !n->scratch)
+        return rm_fail(error, -ENOMEM, "no memory for %u worlds", worlds);
+    char *host = n->host;
+    for (uint32_t i = 0; i < n->count; host += n->part[i++].state_bytes)
+        n->part[i].host = host;
     return 0;
-}
-
-/* --- acting ---------------------------------------------------------------------------------- */
-
-/* `first`: with weights that have changed since the step before. */
-static void put_step(struct rm_native_worlds *n, bool first)
-{
-    const struct rm_device_world_ops *worlds = n->backend->device->worlds;
-    const struct rm_net_input in = {.x = n->on.x, .batch = n->on.worlds};
-    if (first)
-        rm_net_prepare(n->space, n->params);
-    n->draw.out = rm_net_forward(n->space, n->params, &in);
-    worlds->draw(n->backend, &n->on, &n->draw);
-    worlds->step(n->backend, &n->on);
-}
-
-static void send_state(struct rm_native_worlds *n)
-{
-    n->backend->ops->upload(n->backend, n->on.state, (const float *)(const void *)n->host,
-                            n->state_bytes / sizeof(float));
-    n->backend->device->worlds->look(n->backend, &n->on);
-}
-
-/* All worlds begin their first episode, as actors' do. */
-static int begin_episodes(struct rm_native_worlds *n, struct rm_error *error)
-{
-    const uint32_t worlds = n->on.worlds;
-    uint8_t *obs = calloc(worlds, n->on.obs_bytes);
-    float *reward = calloc(worlds, sizeof *reward);
-    uint8_t *flags = calloc(worlds + 3, 1);
-    int rc = obs && reward && flags ? 0 : rm_fail(error, -ENOMEM, "no memory for %u rows", worlds);
-    if (!rc) {
-        const struct rm_env_buffers out = {
-            .obs = obs, .obs_stride = n->on.obs_bytes, .reward = reward, .flags = flags};
-        rc = n->world.ops->reset(n->env, &out);
-        if (!rc)
-            rc = n->world.ops->save_state(n->env, n->host);
-        if (rc)
-            rm_fail(error, rc, "%s", n->world.ops->last_error(n->env));
-    }
-    if (!rc) {
-        send_state(n);
-        n->backend->ops->upload(n->backend, n->on.reward, reward, worlds);
-        n->backend->ops->upload(n->backend, (float *)(void *)n->on.flags,
-                                (const float *)(const void *)flags, (worlds + 3) / 4);
-    }
-    free(obs);
-    free(reward);
-    free(flags);
-    return rc;
-}
-
-static int capture_step(struct rm_native_worlds *n, bool first, struct rm_device_graph **graph,
-                        struct rm_error *error)
-{
-    struct rm_backend *b = n->backend;
-    const int rc = b->device->capture(b, error);
-    if (rc)
-        return rc;
-    put_step(n, first);
-    return b->device->captured(b, graph, error);
-}
-
-/* Before there are worlds to disturb; then what it left is wiped out. */
-static int capture(struct rm_native_worlds *n, struct rm_error *error)
-{
-    struct rm_backend *b = n->backend;
-    put_step(n, true);
-    b->device->worlds->end(b, &n->on, &n->orders);
-    b->device->clear(b, RM_STREAM_COMPUTE, n->orders.passes, sizeof *n->orders.passes);
-    b->device->clear(b, RM_STREAM_COMPUTE, n->on.stage, sizeof *n->on.stage);
-    b->device->clear(b, RM_STREAM_COMPUTE, n->on.score, n->on.worlds * sizeof *n->on.score);
-    b->device->finish(b);
-    if (b->device->failed(b, error))
-        return -EIO;
-    const int rc = capture_step(n, true, &n->first, error);
-    return rc ? rc : capture_step(n, false, &n->step, error);
 }
 
 int rm_native_worlds_join(struct rm_native_worlds *n, struct rm_actor_critic *learner,
                           struct rm_error *error)
 {
-    const struct rm_device_sent there = rm_device_actor_critic_there(learner);
-    n->net = rm_actor_critic_net(learner);
-    n->params = rm_actor_critic_params(learner);
-    n->orders.order = there.order;
-    n->orders.passes = there.passes;
-    n->draw.distribution = n->rows.distribution;
-    n->draw.outputs = rm_net_outputs(n->net);
-    int rc = rm_net_workspace_create(&n->space, n->net, n->backend, n->on.worlds, 0, RM_NET_INFER,
-                                     error);
-    if (!rc)
-        rc = capture(n, error);
-    return rc ? rc : begin_episodes(n, error);
+    int rc = 0;
+    for (uint32_t i = 0; i < n->count && !rc; i++)
+        rc = rm_native_part_join(&n->part[i], rm_device_actor_critic_replica(learner, i), error);
+    return rc;
 }
 
 void rm_native_worlds_destroy(struct rm_native_worlds *n)
 {
-    struct rm_backend *b = n->backend;
-    if (!b)
-        return;
-    if (b->device) {
-        b->device->graph_destroy(b, n->first);
-        b->device->graph_destroy(b, n->step);
-        if (n->told)
-            b->device->release_host(b, n->told);
-    }
-    for (uint32_t i = 0; i < n->owned_count; i++)
-        b->ops->release(b, n->owned[i]);
-    if (n->space)
-        rm_net_workspace_destroy(n->space);
-    if (n->env)
-        n->world.ops->close(n->env);
-    rm_world_close(&n->world);
+    for (uint32_t i = 0; i < n->count; i++)
+        rm_native_part_destroy(&n->part[i]);
     free(n->host);
+    free(n->scratch);
     *n = (struct rm_native_worlds){0};
 }
 
+const struct rm_rollout *const *rm_native_worlds_others(const struct rm_native_worlds *n)
+{
+    return n->count > 1 ? n->rows + 1 : NULL;
+}
+
+/* --- acting ---------------------------------------------------------------------------------- */
+
 void rm_native_worlds_make(struct rm_native_worlds *n)
 {
-    struct rm_backend *b = n->backend;
-    b->device->worlds->begin(b, &n->on);
-    for (uint32_t t = 0; t < n->on.steps; t++)
-        b->device->launch(b, t == 0 ? n->first : n->step);
-    b->device->worlds->end(b, &n->on, &n->orders);
-    b->device->copy_out(b, RM_STREAM_COMPUTE, n->told, n->on.stage, sizeof *n->told);
+    for (uint32_t i = 0; i < n->count; i++)
+        rm_native_part_begin(&n->part[i]);
+    for (uint32_t t = 0; t < n->rows[0]->steps; t++)
+        for (uint32_t i = 0; i < n->count; i++)
+            rm_native_part_step(&n->part[i], t);
+    for (uint32_t i = 0; i < n->count; i++)
+        rm_native_part_end(&n->part[i]);
 }
 
 /* --- state ----------------------------------------------------------------------------------- */
 
-/* `bytes` of the device's memory, of which there are whole words. */
-static void words(struct rm_native_worlds *n, struct rm_state *s, const char *name, void *at,
-                  size_t bytes)
-{
-    const size_t floats = (bytes + 3) / 4;
-    float *part = rm_state_part(s, name, RM_STATE_BYTES, floats * sizeof *part);
-    if (!part)
-        return;
-    if (rm_state_loading(s))
-        n->backend->ops->upload(n->backend, at, part, floats);
-    else
-        n->backend->ops->download(n->backend, part, at, floats);
-}
-
 static void worlds_state(struct rm_native_worlds *n, struct rm_state *s)
 {
-    if (!rm_state_loading(s))
-        n->backend->ops->download(n->backend, (float *)(void *)n->host, n->on.state,
-                                  n->state_bytes / sizeof(float));
-    rm_state_bytes(s, "worlds", n->host, n->state_bytes);
-    if (!rm_state_loading(s))
-        return;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < n->count; i++) {
+        bytes += n->part[i].state_bytes;
+        if (!rm_state_loading(s))
+            rm_native_part_fetch(&n->part[i]);
+    }
+    rm_state_bytes(s, "worlds", n->host, bytes);
     /* Where only other parts are loaded, it is those of the beginning still. */
-    const int rc = n->world.ops->load_state(n->env, n->host);
-    if (rc)
-        rm_state_fail(s, rc, "%s", n->world.ops->last_error(n->env));
-    else
-        send_state(n);
+    for (uint32_t i = 0; i < n->count && rm_state_loading(s); i++) {
+        struct rm_error error = {""};
+        const int rc = rm_native_part_send(&n->part[i], &error);
+        if (rc)
+            rm_state_fail(s, rc, "%s", error.text);
+    }
 }
+
+/* `bytes` on a device to or from the host's `at`: whole words are copied. */
+static void copy_words(struct rm_native_worlds *n, struct rm_backend *b, bool loading, void *there,
+                       char *at, size_t bytes)
+{
+    const size_t words = (bytes + 3) / 4;
+    if (loading) {
+        memcpy(n->scratch, at, bytes);
+        b->ops->upload(b, there, n->scratch, words);
+        return;
+    }
+    b->ops->download(b, n->scratch, there, words);
+    memcpy(at, n->scratch, bytes);
+}
+
+/* What a member of struct rm_device_worlds points to, `each` bytes of a world, of all worlds. */
+static void column_state(struct rm_native_worlds *n, struct rm_state *s, const char *name,
+                         size_t member, size_t each)
+{
+    char *at = rm_state_part(s, name, RM_STATE_BYTES, (n->worlds * each + 3) / 4 * 4);
+    for (uint32_t i = 0; i < n->count && at; i++) {
+        struct rm_native_part *p = &n->part[i];
+        const size_t bytes = p->on.worlds * each;
+        void *there;
+        memcpy(&there, (const char *)&p->on + member, sizeof there);
+        copy_words(n, p->backend, rm_state_loading(s), there, at, bytes);
+        at += bytes;
+    }
+}
+
+/* The same on all devices. */
+static void stage_state(struct rm_native_worlds *n, struct rm_state *s)
+{
+    const size_t bytes = offsetof(struct rm_device_stage, row);
+    char *at = rm_state_part(s, "stage", RM_STATE_BYTES, bytes);
+    const uint32_t count = rm_state_loading(s) ? n->count : 1;
+    for (uint32_t i = 0; i < count && at; i++)
+        copy_words(n, n->part[i].backend, rm_state_loading(s), n->part[i].on.stage, at, bytes);
+}
+
+#define COLUMN(name, each) column_state(n, s, #name, offsetof(struct rm_device_worlds, name), each)
 
 void rm_native_worlds_state(struct rm_native_worlds *n, struct rm_state *s)
 {
-    const size_t lanes = n->on.worlds;
     rm_state_enter(s, "worlds");
     worlds_state(n, s);
-    words(n, s, "reward", n->on.reward, lanes * sizeof *n->on.reward);
-    words(n, s, "flags", n->on.flags, lanes);
-    words(n, s, "score", n->on.score, lanes * sizeof *n->on.score);
-    words(n, s, "stage", n->on.stage, offsetof(struct rm_device_stage, row));
+    COLUMN(reward, sizeof(float));
+    COLUMN(flags, 1);
+    COLUMN(score, sizeof(double));
+    stage_state(n, s);
     rm_state_leave(s);
 }

@@ -1,44 +1,31 @@
-/* native_worlds: a policy's worlds on its learner's device (actor.device "cuda"): where rollouts
- * are made by the network that learns, out of which they are learned from. A world of the actors'
- * kind on the host gives what a device cannot make: the first episodes, and the check of a saved
- * state.
+/* native_worlds: a policy's worlds on its learner's devices (actor.device "cuda"): each device has
+ * a part of them (native_part.h), in the order of their numbers, and makes rollouts of it that it
+ * alone learns from.
+ *
+ * What happens in a world does not depend on how many devices there are, but through the weights; a
+ * checkpoint of some goes on on others.
  *
  * Belongs to one learner's thread; nothing is allocated after create. */
 #ifndef RM_LEARNER_NATIVE_WORLDS_H
 #define RM_LEARNER_NATIVE_WORLDS_H
 
-#include "actor/envs/native.h"
-#include "actor/worlds.h"
-#include "learner/algo/actor_critic.h"
-#include "learner/backend/device_worlds.h"
-#include "learner/rollout_rows.h"
+#include "learner/backend/device_collective.h"
+#include "learner/native_part.h"
 
 struct rm_native_worlds {
-    struct rm_backend *backend;
-    const struct rm_session *session;
-    struct rm_world world;
-    struct rm_env *env; /* the host's */
-    size_t state_bytes; /* of all worlds */
-    char *host;         /* (state_bytes) */
-
-    struct rm_rollout rows; /* in the device's memory: what the learner is given */
-    struct rm_device_worlds on;
-    struct rm_device_draw draw;
-    struct rm_device_orders orders;
-    const struct rm_net *net; /* the learner's */
-    const float *params;
-    struct rm_net_workspace *space;       /* for acting */
-    struct rm_device_graph *first, *step; /* of a rollout: the first readies the weights */
-    struct rm_device_stage *told;         /* pinned */
-    void *owned[20];
-    uint32_t owned_count;
+    uint32_t count; /* of devices */
+    uint32_t worlds;
+    struct rm_native_part part[RM_DEVICE_MEMBERS];
+    const struct rm_rollout *rows[RM_DEVICE_MEMBERS]; /* each one's: what the learner is given */
+    char *host;                                       /* (worlds) states, in the host's form */
+    float *scratch;                                   /* (worlds + 1, 2) */
 };
 
 struct rm_native_worlds_spec {
     struct rm_session *session; /* outlives it */
     uint32_t policy;
-    uint64_t seed; /* of the worlds and of acting */
-    struct rm_backend *backend;
+    uint64_t seed;              /* of the worlds and of acting */
+    struct rm_backend *backend; /* joined with others: all of them */
 };
 
 /* In two steps, because the learner is made of the rows and acting of the learner: after the first
@@ -50,8 +37,13 @@ int rm_native_worlds_join(struct rm_native_worlds *worlds, struct rm_actor_criti
                           struct rm_error *error);
 void rm_native_worlds_destroy(struct rm_native_worlds *worlds);
 
-/* Puts a whole rollout on the device's stream, and the news of it behind. Waits for nothing; what
- * `told` then has is there once anything that was put behind it is (rm_actor_critic_collect()). */
+/* For rm_actor_critic_spec: the rollouts of the devices after the first; NULL where there is one.
+ */
+const struct rm_rollout *const *rm_native_worlds_others(const struct rm_native_worlds *worlds);
+
+/* Puts a whole rollout on the devices' streams, and the news of it behind. Waits for nothing; what
+ * the parts were `told` then is there once anything that was put behind it is
+ * (rm_actor_critic_collect()). */
 void rm_native_worlds_make(struct rm_native_worlds *worlds);
 
 /* Between rollouts, for checkpoints. */

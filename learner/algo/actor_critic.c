@@ -71,18 +71,17 @@ static int init(struct rm_actor_critic *ac, struct rm_error *error)
     return 0;
 }
 
-int rm_actor_critic_create(struct rm_actor_critic **out, const struct rm_actor_critic_spec *spec,
-                           struct rm_error *error)
+int rm_actor_critic_create_by(struct rm_actor_critic **out, const struct rm_actor_critic_ops *ops,
+                              const struct rm_actor_critic_spec *spec, struct rm_error *error)
 {
     const struct rm_experiment *e = spec->experiment;
-    const struct rm_actor_critic_ops *ops =
-        spec->backend->device ? &rm_device_actor_critic : &rm_host_actor_critic;
     struct rm_actor_critic *ac = calloc(1, ops->bytes);
     if (!ac)
         return rm_fail(error, -ENOMEM, "no memory for an actor-critic learner");
     ac->ops = ops;
     ac->experiment = e;
     ac->rollout = spec->rollout;
+    ac->others = spec->others;
     ac->backend = spec->backend;
     ac->policy = spec->policy;
     ac->finite = rm_finite_of(e, spec->name);
@@ -102,6 +101,13 @@ int rm_actor_critic_create(struct rm_actor_critic **out, const struct rm_actor_c
     }
     *out = ac;
     return 0;
+}
+
+int rm_actor_critic_create(struct rm_actor_critic **out, const struct rm_actor_critic_spec *spec,
+                           struct rm_error *error)
+{
+    return rm_actor_critic_create_by(
+        out, spec->backend->device ? &rm_device_actor_critic : &rm_host_actor_critic, spec, error);
 }
 
 void rm_actor_critic_destroy(struct rm_actor_critic *ac)
@@ -167,7 +173,7 @@ void rm_actor_critic_end(struct rm_actor_critic *ac, struct rm_phase_clock *cloc
         rm_normaliser_add(&ac->normaliser, r->x + (size_t)r->sample[from] * r->inputs, to - from);
     }
     rm_normaliser_write(&ac->normaliser, ac->params);
-    ac->ops->renewed(ac);
+    ac->ops->normalised(ac);
 }
 
 struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_critic *ac)

@@ -31,8 +31,12 @@ struct rm_state;
 
 struct rm_actor_critic_spec {
     const struct rm_experiment *experiment; /* outlive it */
-    struct rm_backend *backend;
+    struct rm_backend *backend;       /* joined with others (device_collective.h): all learn, this
+                                         one tells */
     const struct rm_rollout *rollout; /* its buffers: what begin() and update() read */
+    /* Where rollouts are made on several devices, the rollout of each but the first, by parts of
+     * the worlds; else NULL: all devices learn from the one. */
+    const struct rm_rollout *const *others;
     uint32_t policy;
     struct rm_net_shape shape;
     const char *name; /* of the policy, for the log */

@@ -1,6 +1,7 @@
-/* actor_critic_device: the actor-critic learner whose network is on a device. Its two files:
- * actor_critic_graphs.c is what is put on the device's stream, once, to be captured;
- * actor_critic_device.c sends rollouts, launches, and asks what came of them.
+/* actor_critic_device: the actor-critic learner whose network is on a device, or on several. Its
+ * files: actor_critic_buffers.c is what one device has; actor_critic_recorded.c puts several
+ * together and captures; actor_critic_graphs.c is what is put on the devices' streams, once, to be
+ * captured; actor_critic_device.c sends rollouts, launches, and asks what came of them.
  *
  * A rollout crosses once, in one copy (rollout_rows.h). Three graphs are all that follows: its
  * values; its advantages and returns; and one minibatch, launched once for each. Which minibatch
@@ -13,6 +14,17 @@
  *
  * Rollouts that are made on the device (native_worlds.h) are there already, with their orders.
  *
+ * SEVERAL DEVICES (learner.devices) each have networks, optimizer and value head, which stay equal
+ * to the bit. Every device has the whole rollout, its advantages and returns, and learns from its
+ * share of each minibatch (rm_device_take); a minibatch's moments are made of all of it everywhere,
+ * and gradients and sums of the loss are added up among the devices before the norm is taken. So an
+ * update is that of one device, but for the rounding of sums. Where values are made by a forward
+ * pass over rows that do not depend on each other, each device makes its share of those too.
+ * Rollouts that are made on the devices stay there: each device learns from its own worlds' rows, a
+ * minibatch is its part of each, and what is needed of all rows (how many, their moments) is added
+ * up as well. What is told, saved and looked at is the first device's; what changes it from outside
+ * changes the others after it.
+ *
  * WARM-UP. Before they are captured all operations are made once, on a rollout without a sample:
  * then no update is made and no running mean is moved, so nothing needs to be put back but the
  * recurrent states of the value's own layers, which begin as zeros again. */
@@ -20,6 +32,7 @@
 #define RM_LEARNER_ALGO_ACTOR_CRITIC_DEVICE_H
 
 #include "learner/algo/actor_critic_private.h"
+#include "learner/backend/device_collective.h"
 #include "learner/backend/device_policy.h"
 
 /* Rows of one forward pass over a rollout. */
@@ -41,28 +54,45 @@ struct rm_device_told {
     uint32_t stop[2]; /* after every other pass: see marks */
 };
 
+enum rm_device_recording {
+    RM_DEVICE_VALUES = 0,
+    RM_DEVICE_RETURNS,
+    RM_DEVICE_MINIBATCH,
+    RM_DEVICE_RECORDINGS
+};
+
 struct rm_device_actor_critic {
     struct rm_actor_critic ac; /* first */
-    uint32_t most;             /* entries of the largest minibatch */
-    uint32_t batch;            /* rows of it: most, or steps * most of recurrent networks */
-    uint32_t entries;          /* of a pass at most */
-    uint32_t floats, own;      /* of a lane's recurrent state, and the value's own of these */
+    /* Which of how many devices it is. The first has the list, of itself and the others; the
+     * others' lists are of themselves. */
+    uint32_t number, of, count;
+    struct rm_device_actor_critic *all[RM_DEVICE_MEMBERS];
+    bool apart;             /* one of several, whose rollouts are its own worlds' */
+    struct rm_rollout copy; /* of the first device's rollout as it lies here, where it is another */
+
+    uint32_t whole;              /* entries of the largest minibatch */
+    uint32_t most;               /* of the largest share of one */
+    uint32_t batch;              /* rows of it: most, or steps * most of recurrent networks */
+    uint32_t entries;            /* of a pass at most */
+    uint32_t floats, own_floats; /* of a lane's recurrent state, and the value's own of these */
 
     struct rm_device_sent here, there; /* pinned, and on the device */
     struct rm_device_told *told;
     struct rm_device_mark *over, *passed[2];
-    struct rm_device_graph *values, *returns, *minibatch;
+    struct rm_device_graph *graphs[RM_DEVICE_RECORDINGS];
 
     /* The device's. Of the rollout: */
     float *value, *advantage, *target, *logp;
     struct rm_device_value_head *head;
     float *first;     /* (lanes, floats) states before the rollout, where the value has own ones */
     float *now;       /* (lanes, floats) after it */
-    float *value_now; /* (lanes, own) the same, for the next rollout */
+    float *value_now; /* (lanes, own_floats) the same, for the next rollout */
     uint8_t *restart; /* (steps + 1, lanes) */
     /* Of a minibatch: */
     uint32_t *index, *entry;
     float *weight, *part, *d_out, *state;
+    double *sums;      /* (RM_SUM_COUNT) of the loss, where devices are several */
+    double *slots;     /* (of, RM_DEVICE_SLOT) where they are apart */
     uint8_t *restarts; /* (steps, most) */
     struct rm_device_knobs *knobs;
 
@@ -80,10 +110,27 @@ static inline struct rm_device_actor_critic *rm_device_actor_critic_of(struct rm
 /* Where the orders of passes are, for rollouts that are made on the device and know them alone. */
 struct rm_device_sent rm_device_actor_critic_there(struct rm_actor_critic *ac);
 
-/* actor_critic_graphs.c. Puts one of the three on the stream. */
-void rm_device_put_values(struct rm_device_actor_critic *d);
-void rm_device_put_returns(struct rm_device_actor_critic *d);
-void rm_device_put_minibatch(struct rm_device_actor_critic *d);
+/* For tests: device `i`'s. */
+struct rm_actor_critic *rm_device_actor_critic_replica(struct rm_actor_critic *ac, uint32_t i);
+
+/* actor_critic_device.c. Members of struct rm_actor_critic_ops that look at one device. */
+void rm_device_renewed(struct rm_actor_critic *ac);
+void rm_device_value_state(struct rm_actor_critic *ac, struct rm_state *state);
+
+/* actor_critic_buffers.c. What one device has; unmake() takes a part of it too. */
+int rm_device_make_buffers(struct rm_device_actor_critic *d, struct rm_error *error);
+void rm_device_unmake_buffers(struct rm_device_actor_critic *d);
+
+/* actor_critic_recorded.c, for the first device. The others, with their buffers; and the graphs of
+ * all. */
+int rm_device_make_others(struct rm_device_actor_critic *d, struct rm_error *error);
+int rm_device_record(struct rm_device_actor_critic *d, struct rm_error *error);
+void rm_device_unmake_others(struct rm_device_actor_critic *d);
+/* Makes the others equal to it, through the host: by what a checkpoint would have. */
+void rm_device_make_equal(struct rm_device_actor_critic *d);
+
+/* actor_critic_graphs.c. Puts one of them on the streams of all devices. */
+void rm_device_put(struct rm_device_actor_critic *d, enum rm_device_recording which);
 
 /* A minibatch outside of its graph, waiting between gradient and step to look through both
  * (debug.check_finite). */

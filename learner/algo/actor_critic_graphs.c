@@ -1,5 +1,6 @@
-/* What an actor-critic learner has a device do. Nothing here waits, sends or asks, but to look for
- * numbers that are not finite. */
+/* What an actor-critic learner has its devices do: each of its graphs in pieces, between which
+ * several devices add up what they have. Nothing here waits, sends or asks, but to look for numbers
+ * that are not finite. */
 #include "learner/algo/actor_critic_device.h"
 #include "learner/algo/gae.h"
 #include "learner/algo/vtrace.h"
@@ -50,18 +51,46 @@ static void evaluate(struct rm_device_actor_critic *d, uint32_t at, uint32_t row
     keep_values(d, at, rows, out, rm_net_workspace_outputs(d->ac.value_space));
 }
 
-/* As many rows at a time as there are buffers for; a pass has answers to all of its rows or none.
- */
-static void evaluate_rows(struct rm_device_actor_critic *d, uint32_t from)
+/* Whether each device makes its share of the values, and they are added up. */
+static bool shares_values(const struct rm_device_actor_critic *d)
 {
-    const struct rm_rollout *r = d->ac.rollout;
-    const uint32_t answered = r->steps * r->lanes, rows = answered + r->lanes;
-    for (uint32_t at = from, n; at < rows; at += n) {
+    return d->of > 1 && !d->apart && !d->ac.order && !d->ac.rollout->value;
+}
+
+/* Rows [from, to), or this device's share of them, as many at a time as there are buffers for. */
+static void evaluate_rows(struct rm_device_actor_critic *d, uint32_t from, uint32_t to)
+{
+    const uint64_t rows = to - from;
+    if (shares_values(d)) {
+        to = from + (uint32_t)(rows * (d->number + 1) / d->of);
+        from += (uint32_t)(rows * d->number / d->of);
+    }
+    for (uint32_t at = from, n; at < to; at += n) {
         struct rm_net_input in = {0};
-        const uint32_t end = at < answered ? answered : rows;
-        n = end - at < RM_DEVICE_FORWARD_ROWS ? end - at : RM_DEVICE_FORWARD_ROWS;
+        n = to - at < RM_DEVICE_FORWARD_ROWS ? to - at : RM_DEVICE_FORWARD_ROWS;
         evaluate(d, at, n, &in);
     }
+}
+
+static void clear_values(struct rm_device_actor_critic *d)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    struct rm_backend *b = d->ac.backend;
+    const size_t rows = (size_t)r->steps * r->lanes;
+    b->device->clear(b, RM_STREAM_COMPUTE, d->value, (rows + r->lanes) * sizeof *d->value);
+    if (d->logp)
+        b->device->clear(b, RM_STREAM_COMPUTE, d->logp, rows * sizeof *d->logp);
+}
+
+/* A pass has answers to all of its rows or none. */
+static void evaluate_all(struct rm_device_actor_critic *d)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    const uint32_t answered = r->steps * r->lanes;
+    if (shares_values(d))
+        clear_values(d);
+    evaluate_rows(d, 0, answered);
+    evaluate_rows(d, answered, answered + r->lanes);
 }
 
 /* The states before the rollout: the policy's layers as the actor kept them, the value's own as the
@@ -70,14 +99,14 @@ static const float *first_states(struct rm_device_actor_critic *d)
 {
     const struct rm_rollout *r = d->ac.rollout;
     struct rm_backend *b = d->ac.backend;
-    const uint32_t acts = d->floats - d->own;
-    if (!d->own)
+    const uint32_t acts = d->floats - d->own_floats;
+    if (!d->own_floats)
         return THERE(state);
     if (acts)
-        b->ops->join(b, THERE(state), d->value_now, r->lanes, acts, d->own, d->first);
+        b->ops->join(b, THERE(state), d->value_now, r->lanes, acts, d->own_floats, d->first);
     else
         b->device->copy(b, RM_STREAM_COMPUTE, d->first, d->value_now,
-                        (size_t)r->lanes * d->own * sizeof *d->first);
+                        (size_t)r->lanes * d->own_floats * sizeof *d->first);
     return d->first;
 }
 
@@ -89,11 +118,12 @@ static void evaluate_sequences(struct rm_device_actor_critic *d)
     struct rm_net_input in = {
         .steps = r->steps, .state = first_states(d), .next_state = d->now, .restart = d->restart};
     evaluate(d, 0, rows, &in);
-    if (d->own && d->floats > d->own)
-        b->ops->split(b, d->now, r->lanes, d->floats - d->own, d->own, NULL, d->value_now);
-    else if (d->own)
+    if (d->own_floats && d->floats > d->own_floats)
+        b->ops->split(b, d->now, r->lanes, d->floats - d->own_floats, d->own_floats, NULL,
+                      d->value_now);
+    else if (d->own_floats)
         b->device->copy(b, RM_STREAM_COMPUTE, d->value_now, d->now,
-                        (size_t)r->lanes * d->own * sizeof *d->now);
+                        (size_t)r->lanes * d->own_floats * sizeof *d->now);
     in = (struct rm_net_input){
         .steps = 1, .state = d->now, .next_state = d->now, .restart = d->restart + rows};
     evaluate(d, rows, r->lanes, &in);
@@ -108,7 +138,7 @@ static void take_values(struct rm_device_actor_critic *d)
     if (!r->successors)
         return;
     if (!d->ac.order) {
-        evaluate_rows(d, rows);
+        evaluate_rows(d, rows, rows + r->lanes);
         return;
     }
     struct rm_net_input in = {
@@ -116,7 +146,7 @@ static void take_values(struct rm_device_actor_critic *d)
     evaluate(d, rows, r->lanes, &in);
 }
 
-void rm_device_put_values(struct rm_device_actor_critic *d)
+static void put_values(struct rm_device_actor_critic *d)
 {
     const struct rm_rollout *r = d->ac.rollout;
     rm_net_prepare(d->ac.value_space, d->ac.params);
@@ -128,7 +158,19 @@ void rm_device_put_values(struct rm_device_actor_critic *d)
     else if (d->ac.order)
         evaluate_sequences(d);
     else
-        evaluate_rows(d, 0);
+        evaluate_all(d);
+}
+
+static void sum_values(struct rm_device_actor_critic *d)
+{
+    const struct rm_rollout *r = d->ac.rollout;
+    struct rm_backend *b = d->ac.backend;
+    const size_t rows = (size_t)r->steps * r->lanes;
+    if (!shares_values(d))
+        return;
+    b->device->collective->sum(b, d->value, rows + r->lanes, RM_DEVICE_FLOAT);
+    if (d->logp)
+        b->device->collective->sum(b, d->logp, rows, RM_DEVICE_FLOAT);
 }
 
 /* --- returns --------------------------------------------------------------------------------- */
@@ -159,7 +201,19 @@ static void put_scan(struct rm_device_actor_critic *d)
                         d->target);
 }
 
-void rm_device_put_returns(struct rm_device_actor_critic *d)
+static struct rm_device_slots slots_of(const struct rm_device_actor_critic *d)
+{
+    return (struct rm_device_slots){d->slots, d->number, d->of};
+}
+
+static void sum_slots(struct rm_device_actor_critic *d)
+{
+    struct rm_backend *b = d->ac.backend;
+    if (d->slots)
+        b->device->collective->sum(b, d->slots, (size_t)d->of * RM_DEVICE_SLOT, RM_DEVICE_DOUBLE);
+}
+
+static struct rm_device_returns returns_of(const struct rm_device_actor_critic *d)
 {
     static const enum rm_device_follow follow[] = {
         [RM_POPART_MOMENTS] = RM_FOLLOW_MOMENTS,
@@ -168,7 +222,7 @@ void rm_device_put_returns(struct rm_device_actor_critic *d)
     const struct rm_rollout *r = d->ac.rollout;
     const struct rm_experiment *e = d->ac.experiment;
     const struct rm_net_value_output output = rm_net_value_output(d->ac.net);
-    const struct rm_device_returns returns = {
+    return (struct rm_device_returns){
         .rows = r->steps * r->lanes,
         .sample = THERE(sample),
         .advantage = d->advantage,
@@ -184,22 +238,37 @@ void rm_device_put_returns(struct rm_device_actor_critic *d)
         .head = d->head,
         .passes = d->there.passes,
         .figures = d->figures,
+        .slots = slots_of(d),
     };
+}
+
+static void put_returns(struct rm_device_actor_critic *d)
+{
+    const struct rm_device_returns returns = returns_of(d);
     put_scan(d);
     policies(d)->returns(d->ac.backend, &returns);
 }
 
+static void put_returned(struct rm_device_actor_critic *d)
+{
+    const struct rm_device_returns returns = returns_of(d);
+    policies(d)->returned(d->ac.backend, &returns);
+}
+
 /* --- a minibatch ----------------------------------------------------------------------------- */
 
-static void put_take(struct rm_device_actor_critic *d)
+static struct rm_device_take take_of(const struct rm_device_actor_critic *d)
 {
     const struct rm_rollout *r = d->ac.rollout;
     const struct rm_experiment *e = d->ac.experiment;
     const bool recurrent = d->ac.order;
-    const struct rm_device_take take = {
+    return (struct rm_device_take){
         .order = d->there.order,
         .stride = d->entries,
+        .share = d->apart ? 0 : d->number,
+        .shares = d->apart ? 1 : d->of,
         .most = d->most,
+        .whole = d->whole,
         .steps = recurrent ? r->steps : 1,
         .lanes = recurrent ? r->lanes : 1,
         .valid = THERE(valid),
@@ -215,15 +284,22 @@ static void put_take(struct rm_device_actor_critic *d)
         .restart = d->restarts,
         .knobs = d->knobs,
         .passes = d->there.passes,
+        .slots = slots_of(d),
     };
+}
+
+static void put_take(struct rm_device_actor_critic *d)
+{
+    const struct rm_device_take take = take_of(d);
     policies(d)->take(d->ac.backend, &take);
 }
 
-static void put_loss(struct rm_device_actor_critic *d, const float *out)
+static struct rm_device_policy_loss loss_of(const struct rm_device_actor_critic *d,
+                                            const float *out)
 {
     const struct rm_rollout *r = d->ac.rollout;
     const struct rm_experiment *e = d->ac.experiment;
-    const struct rm_device_policy_loss loss = {
+    return (struct rm_device_policy_loss){
         .loss = {.distribution = r->distribution,
                  .outputs = rm_net_outputs(d->ac.net),
                  .index = d->index,
@@ -242,11 +318,11 @@ static void put_loss(struct rm_device_actor_critic *d, const float *out)
         .out = out,
         .d_out = d->d_out,
         .part = d->part,
+        .own = d->sums,
         .knobs = d->knobs,
         .passes = d->there.passes,
         .figures = d->figures,
     };
-    policies(d)->loss(d->ac.backend, &loss);
 }
 
 /* Its rows are gathered by what put_take() has picked. */
@@ -259,6 +335,7 @@ static struct rm_net_input input_of(const struct rm_device_actor_critic *d)
                                  .batch = d->batch,
                                  .dropout_seed = d->ac.experiment->seed,
                                  .dropout_update = 1, /* draws() adds those before */
+                                 .rows_before = d->number * d->batch,
                                  .steps = recurrent ? r->steps : 0,
                                  .state = d->state,
                                  .restart = d->restarts};
@@ -269,35 +346,75 @@ static void put_gradient(struct rm_device_actor_critic *d)
     const struct rm_rollout *r = d->ac.rollout;
     struct rm_backend *b = d->ac.backend;
     const struct rm_net_input in = input_of(d);
-    put_take(d);
+    const struct rm_device_take take = take_of(d);
+    policies(d)->taken(b, &take);
     if (d->ac.order)
-        b->ops->gather(b, d->own ? d->first : THERE(state), d->entry, d->most, d->floats, d->state);
+        b->ops->gather(b, d->own_floats ? d->first : THERE(state), d->entry, d->most, d->floats,
+                       d->state);
     b->device->draws(b, &d->knobs->before, 1);
     rm_net_prepare(d->ac.learn_space, d->ac.params);
-    put_loss(d, rm_net_forward(d->ac.learn_space, d->ac.params, &in));
+    const struct rm_device_policy_loss loss =
+        loss_of(d, rm_net_forward(d->ac.learn_space, d->ac.params, &in));
+    policies(d)->loss(b, &loss);
     rm_net_backward(d->ac.learn_space, d->ac.params, &in, d->d_out, d->ac.grads);
     b->device->draws(b, NULL, 0);
 }
 
+static void sum_gradient(struct rm_device_actor_critic *d)
+{
+    struct rm_backend *b = d->ac.backend;
+    b->device->collective->sum(b, d->ac.grads, d->ac.count, RM_DEVICE_FLOAT);
+    b->device->collective->sum(b, d->sums, RM_SUM_COUNT, RM_DEVICE_DOUBLE);
+}
+
 static void put_move(struct rm_device_actor_critic *d)
 {
+    const struct rm_device_policy_loss loss = loss_of(d, NULL);
     const struct rm_optimizer_put put = {
         .params = d->ac.params, .grads = d->ac.grads, .knobs = d->knobs};
+    policies(d)->lost(d->ac.backend, &loss);
     rm_optimizer_put(d->ac.optimizer, &put);
     policies(d)->passed(d->ac.backend, d->ac.experiment->algorithm.target_kl, d->there.passes,
                         d->figures);
 }
 
-void rm_device_put_minibatch(struct rm_device_actor_critic *d)
+struct piece {
+    void (*put)(struct rm_device_actor_critic *d);
+    void (*sum)(struct rm_device_actor_critic *d); /* what of it is all devices'; may be nothing */
+};
+
+#define PIECES 3
+static const struct piece pieces[RM_DEVICE_RECORDINGS][PIECES] = {
+    [RM_DEVICE_VALUES] = {{put_values, sum_values}},
+    [RM_DEVICE_RETURNS] = {{put_returns, sum_slots}, {put_returned, NULL}},
+    [RM_DEVICE_MINIBATCH] = {{put_take, sum_slots}, {put_gradient, sum_gradient}, {put_move, NULL}},
+};
+
+static void sum_over_devices(struct rm_device_actor_critic *d, const struct piece *p)
 {
-    put_gradient(d);
-    put_move(d);
+    struct rm_backend *b = d->ac.backend;
+    if (d->count < 2 || !p->sum)
+        return;
+    b->device->collective->begin(b);
+    for (uint32_t i = 0; i < d->count; i++)
+        p->sum(d->all[i]);
+    b->device->collective->end(b);
+}
+
+void rm_device_put(struct rm_device_actor_critic *d, enum rm_device_recording which)
+{
+    for (const struct piece *p = pieces[which]; p < pieces[which] + PIECES && p->put; p++) {
+        for (uint32_t i = 0; i < d->count; i++)
+            p->put(d->all[i]);
+        sum_over_devices(d, p);
+    }
 }
 
 void rm_device_watch_minibatch(struct rm_device_actor_critic *d, uint64_t update)
 {
     struct rm_backend *b = d->ac.backend;
     const struct rm_net_input in = input_of(d);
+    put_take(d);
     put_gradient(d);
     b->device->copy_out(b, RM_STREAM_COMPUTE, &d->told->figures, d->figures,
                         sizeof d->told->figures);

@@ -81,6 +81,7 @@ const struct rm_actor_critic_ops rm_host_actor_critic = {
     .make = make,
     .unmake = unmake,
     .renewed = renewed,
+    .normalised = renewed,
     .begin = rm_host_actor_critic_begin,
     .pass_by = rm_host_actor_critic_pass_by,
     .step = rm_host_actor_critic_step,

@@ -1,7 +1,7 @@
 /* actor_critic_private: what the files of the actor-critic learner share. actor_critic.c makes it
  * and has what is the same wherever it computes; the rest is a table. On the CPU:
  * actor_critic_host.c, actor_critic_rollout.c values a rollout, actor_critic_step.c learns from it.
- * On a device: actor_critic_device.c and actor_critic_graphs.c. */
+ * On a device, or on several: actor_critic_device.h. */
 #ifndef RM_LEARNER_ALGO_ACTOR_CRITIC_PRIVATE_H
 #define RM_LEARNER_ALGO_ACTOR_CRITIC_PRIVATE_H
 
@@ -31,6 +31,8 @@ struct rm_actor_critic_ops {
     void (*unmake)(struct rm_actor_critic *ac);
     /* Parameters, moments or the value head were replaced from outside. */
     void (*renewed)(struct rm_actor_critic *ac);
+    /* The normaliser was written into the parameters. */
+    void (*normalised)(struct rm_actor_critic *ac);
     void (*begin)(struct rm_actor_critic *ac, uint64_t number, struct rm_phase_clock *clock);
     void (*pass_by)(struct rm_actor_critic *ac);
     struct rm_actor_critic_update (*step)(struct rm_actor_critic *ac, uint64_t update,
@@ -48,6 +50,7 @@ struct rm_actor_critic {
     const struct rm_actor_critic_ops *ops;
     const struct rm_experiment *experiment;
     const struct rm_rollout *rollout;
+    const struct rm_rollout *const *others;
     struct rm_backend *backend;
     uint32_t policy;
     struct rm_actor_critic_settings settings;
@@ -100,7 +103,11 @@ static inline uint32_t rm_actor_critic_pass_rows(const struct rm_actor_critic *a
     return steps == 0 ? 1 : steps < r->steps ? steps : r->steps;
 }
 
-/* actor_critic.c. Divides the rollout's rewards, (steps + 1, lanes), by their running scale, in
+/* actor_critic.c. One that is made as the table says. */
+int rm_actor_critic_create_by(struct rm_actor_critic **ac, const struct rm_actor_critic_ops *ops,
+                              const struct rm_actor_critic_spec *spec, struct rm_error *error);
+
+/* Divides the rollout's rewards, (steps + 1, lanes), by their running scale, in
  * place. */
 void rm_actor_critic_scale(struct rm_actor_critic *ac, float *reward);
 

@@ -1,17 +1,17 @@
 /* device_collective: several devices of one process that train one agent together, each from rows
- * of its own: they average numbers among each other (NCCL). backend->device->collective.
+ * of its own: they add up or average numbers among each other (NCCL). backend->device->collective.
  *
- * Members belong to one thread, which puts the same averages on all of them, in the same order:
+ * Members belong to one thread, which puts the same sums on all of them, in the same order:
  *
  *   begin(any of them);
- *   mean(each of them, what is averaged there);
+ *   sum(each of them, what is added up there);
  *   end(any of them);
  *
- * What comes out is the same on all members, to the bit. An average is put on COMPUTE and waits
- * there for the other members: between begin() and end() all must be told of it, and a captured one
- * must be launched on all before the host waits for any. Either all members are captured meanwhile
- * or none is; those that are captured must have averaged as much once before (what that sets up
- * cannot be captured).
+ * What comes out is the same on all members, to the bit. A sum is put on COMPUTE and waits there
+ * for the other members: between begin() and end() all must be told of it, and a captured one must
+ * be launched on all before the host waits for any. Either all members are captured meanwhile or
+ * none is; those that are captured must have added up as much once before (what that sets up cannot
+ * be captured).
  *
  * ERRORS of one member are errors of all (device.h: failed()), since each would wait for it; the
  * words name the one that had it. */
@@ -35,8 +35,10 @@ struct rm_device_collective_ops {
     uint32_t (*members)(struct rm_backend *b, struct rm_backend *members[RM_DEVICE_MEMBERS]);
 
     void (*begin)(struct rm_backend *b);
-    /* at(n) = mean over members of at(n), on b's device. */
+    /* at(n) = mean, or sum, over members of at(n), on b's device. A number that one has and the
+     * others have 0 for is that number afterwards. */
     void (*mean)(struct rm_backend *b, void *at, size_t n, enum rm_device_number kind);
+    void (*sum)(struct rm_backend *b, void *at, size_t n, enum rm_device_number kind);
     void (*end)(struct rm_backend *b);
 
     /* Which of the members, in that order, had the error of failed(). */

@@ -47,6 +47,15 @@ struct rm_device_value_head {
 
 enum rm_device_follow { RM_FOLLOW_NOTHING = 0, RM_FOLLOW_MOMENTS, RM_FOLLOW_AVERAGED };
 
+/* What devices that have rows of their own know of them, to be added up among all of them
+ * (device_collective.h): (count, RM_DEVICE_SLOT) doubles, of which a device fills its own line and
+ * clears the others. Where `at` is NULL one device has all rows. */
+#define RM_DEVICE_SLOT 8u
+struct rm_device_slots {
+    double *at;
+    uint32_t own, count;
+};
+
 /* A pass over the rollout's rows: what came out of the network becomes values and ln pi(a). */
 struct rm_device_values {
     const float *out; /* (rows, outputs) */
@@ -62,7 +71,8 @@ struct rm_device_values {
 };
 
 /* After the scan: statistics of returns, PopArt's step, then values and returns in the network's
- * units, and how advantages are normalised over the rollout. */
+ * units, and how advantages are normalised over the rollout. With slots, passes->parts becomes so
+ * few that each device has a sample for each minibatch. */
 struct rm_device_returns {
     uint32_t rows;      /* steps * lanes */
     uint32_t normalise; /* over the rollout; else whole_scale is 1 / deviation */
@@ -77,17 +87,22 @@ struct rm_device_returns {
     struct rm_device_passes *passes;
     struct rm_device_figures *figures; /* the report's sums are cleared; `stop` is set where there
                                           is no sample, else cleared too */
+    struct rm_device_slots slots;
 };
 
-/* The next minibatch: rows [n part / parts, n (part + 1) / parts) of the pass's order. */
+/* The next minibatch: rows [n part / parts, n (part + 1) / parts) of the pass's order. Where
+ * devices share it, each takes entries [n share / shares, n (share + 1) / shares) of its n; how
+ * many samples it has, and their moments, are those of all of it. */
 struct rm_device_take {
     const uint32_t *order; /* (epochs, stride) */
     uint32_t stride;
-    uint32_t most;         /* entries of the largest minibatch */
+    uint32_t share, shares; /* shares: 0 and 1 are one */
+    uint32_t most;          /* entries of the largest share of one */
+    uint32_t whole;         /* entries of the largest minibatch */
     uint32_t steps, lanes; /* recurrent: entries are lanes, each with all its steps; else 1 and 1 */
     uint32_t first_flag;   /* the flag that begins an episode */
     uint32_t normalise;    /* advantages over the minibatch; else passes->whole_* */
-    uint32_t knobs_stride, unused;
+    uint32_t knobs_stride;
     const float *valid;   /* of the rollout's rows */
     const uint8_t *flags; /* recurrent: of the rollout's rows, RM_FLAG_*; else NULL */
     const float *advantage;
@@ -99,6 +114,7 @@ struct rm_device_take {
     uint8_t *restart; /* (steps, most) recurrent; else NULL */
     struct rm_device_knobs *knobs;
     struct rm_device_passes *passes;
+    struct rm_device_slots slots;
 };
 
 /* Loss and gradient of the minibatch in hand. Of `loss`: index is take's, and advantage_mean,
@@ -110,6 +126,8 @@ struct rm_device_policy_loss {
     const float *out;      /* (rows, outputs) */
     float *d_out;          /* (rows, outputs) */
     float *part;           /* (RM_SUM_COUNT, rows) room */
+    double *own;           /* (RM_SUM_COUNT) NULL: one device has all rows; else sums over this
+                              one's, to be added up among all */
     const struct rm_device_knobs *knobs;
     struct rm_device_passes *passes;
     struct rm_device_figures *figures; /* last_loss, now_sums (enum rm_policy_sum), now_samples */
@@ -129,6 +147,11 @@ struct rm_device_policy_ops {
     void (*returns)(struct rm_backend *b, const struct rm_device_returns *returns);
     void (*take)(struct rm_backend *b, const struct rm_device_take *take);
     void (*loss)(struct rm_backend *b, const struct rm_device_policy_loss *loss);
+    /* The rest of these three, where slots, or sums, were added up in between: what of it is of all
+     * devices' rows. The gradient is there before. */
+    void (*returned)(struct rm_backend *b, const struct rm_device_returns *returns);
+    void (*taken)(struct rm_backend *b, const struct rm_device_take *take);
+    void (*lost)(struct rm_backend *b, const struct rm_device_policy_loss *loss);
     /* After the optimizer's step: books the minibatch unless it was skipped, goes to the next one,
      * and sets figures->stop after a pass whose KL is above target_kl (0: none), or after the last.
      */

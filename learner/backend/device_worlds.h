@@ -6,7 +6,9 @@
  * - is in device memory, so one captured step serves all.
  *
  * The rules of a world are those of actor/envs, compiled again, and its state is what save_state()
- * of actor/env.h writes: transitions are bit for bit the CPU's. One agent, one phase, one frame. */
+ * of actor/env.h writes: transitions are bit for bit the CPU's. One agent, one phase, one frame.
+ * Several devices share the run's worlds by their numbers (first_world): each steps its own, and
+ * draws for them what one device would. */
 #ifndef RM_LEARNER_BACKEND_DEVICE_WORLDS_H
 #define RM_LEARNER_BACKEND_DEVICE_WORLDS_H
 
@@ -72,15 +74,16 @@ struct rm_device_draw {
     uint32_t outputs, unused;
 };
 
-/* The orders of a rollout's passes. On a device a pass's order is a permutation of the samples by a
+/* The orders of a rollout's passes. On a device a pass's order is a permutation of its samples by a
  * network of Feistel's (Luby and Rackoff 1988; as shuffles on GPUs: Mitchell et al. 2021), a pure
- * function of (seed, policy, pass) and of their number. */
+ * function of (seed, policy, device, pass) and of their number. */
 struct rm_device_orders {
     uint64_t seed;
     uint32_t policy, epochs;
     uint32_t parts; /* minibatches of a pass at most */
     uint32_t shuffled;
-    uint32_t *order; /* (epochs, steps * worlds) */
+    uint32_t device, unused; /* which of those that share the worlds, from 0 */
+    uint32_t *order;         /* (epochs, steps * worlds) */
     struct rm_device_passes *passes;
 };
 

@@ -46,7 +46,7 @@ static int find(struct rm_error *error)
         if (is_there(own, places[i]))
             return 0;
     return rm_fail(error, -ENOENT,
-                   "no " FILE_NAME " beside %sor in %s../lib/ringmaster: Ringmaster was built "
+                   "no " FILE_NAME " in %s or %s../lib/ringmaster/: Ringmaster was built "
                    "without CUDA (nvcc), or its GPU package is not installed",
                    own, own);
 }

@@ -5,7 +5,6 @@
 #include "tests/support/unit.h"
 #include "tests/support/updates.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 static struct rm_test_corridor corridor;
@@ -27,33 +26,6 @@ static int close_backends(void **state)
     return 0;
 }
 
-static void assert_close(const char *what, double x, double y, double within)
-{
-    if (!(fabs(x - y) <= within * (1e-2 + fabs(y))))
-        fail_msg("%s: %.9g on the device, %.9g on the CPU", what, x, y);
-}
-
-static void compare(const struct rm_test_learner *d, const struct rm_test_learner *c)
-{
-    const struct rm_actor_critic_figures f = rm_actor_critic_figures(d->ac),
-                                         g = rm_actor_critic_figures(c->ac);
-    assert_int_equal(d->made, c->made);
-    assert_int_equal(d->skipped, c->skipped);
-    assert_int_equal(d->samples, c->samples);
-    assert_int_equal(f.passes, g.passes);
-    assert_close("loss", d->loss, c->loss, 5e-3);
-    assert_close("grad_norm", d->grad_norm, c->grad_norm, 5e-3);
-    assert_close("policy_loss", f.policy_loss, g.policy_loss, 5e-3);
-    assert_close("value_loss", f.value_loss, g.value_loss, 5e-3);
-    assert_close("entropy", f.entropy, g.entropy, 1e-3);
-    assert_close("kl", f.kl, g.kl, 5e-3);
-    assert_close("clip_fraction", f.clip_fraction, g.clip_fraction, 0.05);
-    assert_close("explained_variance", f.explained_variance, g.explained_variance, 1e-3);
-    assert_close("value_mean", f.value_mean, g.value_mean, 1e-3);
-    assert_close("value_deviation", f.value_deviation, g.value_deviation, 1e-3);
-    assert_close("reward_scale", f.reward_scale, g.reward_scale, 1e-6);
-}
-
 /* `rollouts` of the same numbers on both. */
 static void learn_alike(const char *algorithm, const char *network, uint32_t rollouts)
 {
@@ -67,7 +39,7 @@ static void learn_alike(const char *algorithm, const char *network, uint32_t rol
         rm_test_learner_draw(&c, i);
         rm_test_learner_learn(&d, i);
         rm_test_learner_learn(&c, i);
-        compare(&d, &c);
+        rm_test_learner_compare(&d, &c);
     }
     rm_test_device_fine(device);
     const size_t n = corridor.session.plan.policy[0].param_count;
@@ -129,9 +101,7 @@ static void kl_stops_as_on_the_cpu(void **state)
                 RM_TEST_CORRIDOR_LAYERS, 6);
 }
 
-#define RECURRENT(cell)                                                                            \
-    "\"layers\": [{\"type\": \"linear\", \"units\": 8}, {\"type\": \"tanh\"},"                     \
-    " {\"type\": \"" cell "\", \"units\": 6}], \"trunk\": "
+#define RECURRENT(cell) RM_TEST_CORRIDOR_RECURRENT(cell)
 
 /* Lanes are trained on whole; the value's own layers keep their states from rollout to rollout. */
 static void sequences_are_the_cpus(void **state)

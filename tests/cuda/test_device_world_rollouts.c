@@ -39,16 +39,16 @@ static void rollouts_are_linked_and_ordered(void **state)
     rm_test_world_learner_open(&r, &session, device);
     uint32_t *before = NULL;
     for (int turn = 0; turn < 3; turn++) {
-        const struct rm_rollout *rows = &r.worlds.rows;
+        const struct rm_rollout *rows = r.worlds.rows[0];
         const size_t n = (size_t)rows->steps * rows->lanes;
         rm_native_worlds_make(&r.worlds);
         uint8_t *flags = rm_test_device_fetch(device, rows->flags, n + rows->lanes);
         float *valid = rm_test_device_fetch(device, rows->valid, n * 4),
               *discount = rm_test_device_fetch(device, rows->discount, n * 4);
         uint32_t *sample = rm_test_device_fetch(device, rows->sample, n * 4);
-        uint32_t *order = rm_test_device_fetch(device, r.worlds.orders.order, 2 * n * 4);
+        uint32_t *order = rm_test_device_fetch(device, r.worlds.part[0].orders.order, 2 * n * 4);
         struct rm_device_passes *passes =
-            rm_test_device_fetch(device, r.worlds.orders.passes, sizeof *passes);
+            rm_test_device_fetch(device, r.worlds.part[0].orders.passes, sizeof *passes);
         uint32_t samples = 0, answers = 0;
         for (size_t i = 0; i < n; i++) {
             const uint8_t now = flags[i], next = flags[i + rows->lanes];
@@ -61,8 +61,8 @@ static void rollouts_are_linked_and_ordered(void **state)
                 assert_int_equal(sample[samples++], i);
         }
         assert_true(samples > 0 && samples < n);
-        assert_int_equal(r.worlds.told->samples, samples);
-        assert_int_equal(r.worlds.told->answers, answers);
+        assert_int_equal(r.worlds.part[0].told->samples, samples);
+        assert_int_equal(r.worlds.part[0].told->answers, answers);
         assert_int_equal(passes->samples, samples);
         assert_int_equal(passes->entries, samples);
         assert_int_equal(passes->parts, 3);
@@ -110,7 +110,7 @@ static void few_samples_are_minibatches_each(void **state)
     for (; rm_actor_critic_due(r.ac); launched++)
         rm_actor_critic_step(r.ac, 1, 0, NULL);
     assert_true(rm_actor_critic_collect(r.ac, &u, NULL));
-    assert_int_equal(r.worlds.told->samples, 2);
+    assert_int_equal(r.worlds.part[0].told->samples, 2);
     assert_int_equal(launched, 6);
     assert_int_equal(u.made, 4);
     assert_int_equal(u.samples, 4);

@@ -1,11 +1,10 @@
 /* Worlds that are stepped on a device: their transitions are the CPU's to the bit, and actions are
  * drawn as actors draw them. */
-#include "actor/worlds.h"
-#include "learner/net/features.h"
 #include "shm/base/rng.h"
 #include "tests/support/emulated.h"
 #include "tests/support/unit.h"
 #include "tests/support/world_learner.h"
+#include "tests/support/world_twin.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,129 +29,22 @@ static int close_device(void **state)
 
 /* --- transitions ----------------------------------------------------------------------------- */
 
-/* The CPU's worlds, given the actions of the device's. */
-struct twin {
-    struct rm_world world;
-    struct rm_env *env;
-    const struct rm_env_agent *agent;
-    uint32_t worlds, bytes, inputs;
-    uint8_t *obs, *flags;
-    float *reward, *x;
-    double *score;
-    struct rm_env_buffers out;
-};
-
-static void open_twin(struct twin *t)
-{
-    const struct rm_experiment *e = &session.experiment;
-    struct rm_error error = {""};
-    assert_int_equal(rm_world_open(&t->world, e->world.name, e->world.library, &error), 0);
-    assert_int_equal(
-        rm_world_create(&t->world, &e->world, e->seed, 0, e->actor.worlds, &t->env, &error), 0);
-    t->agent = t->world.ops->describe(t->env)->agent;
-    t->worlds = e->actor.worlds;
-    t->bytes = (uint32_t)rm_features_bytes(t->agent);
-    t->inputs = rm_features_count(t->agent);
-    t->obs = calloc(t->worlds, t->bytes);
-    t->flags = calloc(t->worlds, 1);
-    t->reward = calloc(t->worlds, sizeof *t->reward);
-    t->x = calloc((size_t)t->worlds * t->inputs, sizeof *t->x);
-    t->score = calloc(t->worlds, sizeof *t->score);
-    assert_true(t->obs && t->flags && t->reward && t->x && t->score);
-    t->out = (struct rm_env_buffers){
-        .obs = t->obs, .obs_stride = t->bytes, .reward = t->reward, .flags = t->flags};
-    assert_int_equal(t->world.ops->reset(t->env, &t->out), 0);
-}
-
-static void close_twin(struct twin *t)
-{
-    t->world.ops->close(t->env);
-    rm_world_close(&t->world);
-    free(t->obs);
-    free(t->flags);
-    free(t->reward);
-    free(t->x);
-    free(t->score);
-}
-
-static void same_row(const struct twin *t, const float *x, const float *reward,
-                     const uint8_t *flags, uint32_t row)
-{
-    for (uint32_t w = 0; w < t->worlds; w++)
-        rm_features_take(t->agent, false, t->obs + (size_t)w * t->bytes,
-                         t->x + (size_t)w * t->inputs);
-    if (memcmp(x, t->x, (size_t)t->worlds * t->inputs * sizeof *x) != 0)
-        fail_msg("row %u: observations differ", row);
-    if (memcmp(reward, t->reward, t->worlds * sizeof *reward) != 0)
-        fail_msg("row %u: rewards differ", row);
-    if (memcmp(flags, t->flags, t->worlds) != 0)
-        fail_msg("row %u: flags differ", row);
-}
-
-/* A rollout's rows against the twin's steps; the scores of its episodes against what was told. */
-static uint32_t follow(struct twin *t, const struct rm_native_worlds *n)
-{
-    const uint32_t steps = n->rows.steps, worlds = n->rows.lanes;
-    const size_t rows = (size_t)steps * worlds, more = rows + worlds;
-    float *x = rm_test_device_fetch(device, n->rows.x, more * t->inputs * sizeof *x);
-    float *reward = rm_test_device_fetch(device, n->rows.reward, more * sizeof *reward);
-    uint8_t *flags = rm_test_device_fetch(device, n->rows.flags, more);
-    int32_t *action = rm_test_device_fetch(device, n->rows.action, rows * sizeof *action);
-    uint32_t ended = 0;
-    for (uint32_t s = 0; s <= steps; s++) {
-        const size_t at = (size_t)s * worlds;
-        same_row(t, x + at * t->inputs, reward + at, flags + at, s);
-        if (s == steps)
-            break;
-        const int32_t *actions[] = {action + at};
-        assert_int_equal(t->world.ops->step(t->env, 0, actions, &t->out), 0);
-        for (uint32_t w = 0; w < worlds; w++) {
-            t->score[w] = (t->flags[w] & RM_ENV_FIRST ? 0 : t->score[w]) + (double)t->reward[w];
-            if (!(t->flags[w] & (RM_ENV_TERMINATED | RM_ENV_TRUNCATED)))
-                continue;
-            assert_true(ended < n->told->episodes);
-            if (ended + RM_DEVICE_SCORES >= n->told->episodes)
-                assert_true(n->told->scores[ended % RM_DEVICE_SCORES] == t->score[w]);
-            ended++;
-        }
-    }
-    assert_int_equal(n->told->episodes, ended);
-    free(x);
-    free(reward);
-    free(flags);
-    free(action);
-    return ended;
-}
-
-/* And the worlds themselves. */
-static void same_worlds(const struct twin *t, const struct rm_native_worlds *n)
-{
-    const size_t bytes = t->world.ops->state_size(t->env);
-    void *own = malloc(bytes), *there = rm_test_device_fetch(device, n->on.state, bytes);
-    assert_non_null(own);
-    assert_int_equal(t->world.ops->save_state(t->env, own), 0);
-    assert_memory_equal(own, there, bytes);
-    free(own);
-    free(there);
-}
-
 static void transitions_are_the_cpus(const char *world, const char *options, uint32_t worlds,
                                      uint32_t steps, uint32_t rollouts, uint32_t least_episodes)
 {
     struct rm_test_world_learner r;
-    struct twin t;
+    struct rm_test_twin t;
     uint32_t ended = 0;
     rm_test_world_session(&session, world, options, worlds, steps);
     rm_test_world_learner_open(&r, &session, device);
-    open_twin(&t);
+    rm_test_twin_open(&t, &session, 0, worlds);
     for (uint32_t i = 0; i < rollouts; i++) {
         rm_test_world_learner_turn(&r);
-        ended += follow(&t, &r.worlds);
-        same_worlds(&t, &r.worlds);
+        ended += rm_test_twin_follow(&t, &r.worlds.part[0]);
     }
     assert_true(ended >= least_episodes);
     rm_test_device_fine(device);
-    close_twin(&t);
+    rm_test_twin_close(&t);
     rm_test_world_learner_close(&r);
     rm_session_close(&session);
 }

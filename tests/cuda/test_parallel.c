@@ -1,9 +1,9 @@
 /* One agent on several devices, on the emulation: replicas equal to the bit, updates those of one
  * device, errors of samples in their order, and what becomes of all when one fails. */
 #include "learner/algo/parallel.h"
-#include "learner/backend/device_collective.h"
 #include "tests/support/batch.h"
 #include "tests/support/emulated.h"
+#include "tests/support/several.h"
 #include "tests/support/unit.h"
 #include "tests/support/updates.h"
 
@@ -16,49 +16,18 @@ enum { DEVICES = 4, UPDATES = 50 };
 
 static struct rm_backend *device[DEVICES], *alone;
 
-static struct rm_backend *open_device(uint32_t index)
-{
-    const struct rm_backend_plugin *plugin;
-    const struct rm_device_spec spec = {.index = index, .compute = RM_COMPUTE_FP32, .threads = 1};
-    struct rm_backend *b = NULL;
-    struct rm_error error = {""};
-    rm_test_device_use();
-    if (rm_plugin_open(&plugin, &error) || plugin->create(&b, &spec, &error))
-        fail_msg("%s", error.text);
-    return b;
-}
-
-static void open_joined(uint32_t count)
-{
-    struct rm_error error = {""};
-    for (uint32_t i = 0; i < count; i++)
-        device[i] = open_device(i);
-    if (device[0]->device->collective->join(device, count, &error))
-        fail_msg("%s", error.text);
-}
-
-static void close_joined(uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        rm_backend_destroy(device[i]);
-}
-
 static int emulated(void **state)
 {
     (void)state;
-    alone = open_device(0);
-    if (!rm_test_emulated()) {
-        print_message("skipped: the plugin is not the emulated one\n");
-        skip();
-    }
-    rm_test_emulated_fault("");
+    alone = rm_test_several_open(0);
+    rm_test_several_begin();
     return 0;
 }
 
 static int end(void **state)
 {
     (void)state;
-    rm_test_emulated_fault("");
+    rm_test_several_end();
     rm_backend_destroy(alone);
     return 0;
 }
@@ -113,7 +82,7 @@ static uint64_t compare_errors(struct rm_trainer *t, struct rm_trainer *one)
 
 static void run_beside_one(const struct rm_experiment *e, uint32_t count)
 {
-    open_joined(count);
+    rm_test_several_join(device, count);
     struct rm_trainer *t = rm_test_updates_trainer(e, device[0]);
     struct rm_trainer *one = rm_test_updates_trainer(e, alone);
     struct rm_trainer_report x, y;
@@ -139,7 +108,7 @@ static void run_beside_one(const struct rm_experiment *e, uint32_t count)
     rm_test_device_fine(device[0]);
     rm_trainer_destroy(t);
     rm_trainer_destroy(one);
-    close_joined(count);
+    rm_test_several_close(device, count);
 }
 
 /* Noise, dropout and fractions are those of the whole batch: all of them are one device's. */
@@ -172,7 +141,7 @@ static void gradients_are_one_devices(void **state)
     const struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_IQN, false);
     struct rm_test_updates u;
     (void)state;
-    open_joined(2);
+    rm_test_several_join(device, 2);
     struct rm_trainer *t = rm_test_updates_trainer(&e, device[0]);
     struct rm_trainer *one = rm_test_updates_trainer(&e, alone);
     rm_test_updates_draw(&u, &e, 5);
@@ -183,7 +152,7 @@ static void gradients_are_one_devices(void **state)
     assert_float_equal(x.q_mean, y.q_mean, 1e-5);
     rm_trainer_destroy(t);
     rm_trainer_destroy(one);
-    close_joined(2);
+    rm_test_several_close(device, 2);
 }
 
 /* --- promises -------------------------------------------------------------------------------- */
@@ -193,7 +162,7 @@ static void updates_allocate_nothing_and_wait_for_nothing(void **state)
     const struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_IQN, false);
     struct rm_device_counts before[2], after;
     (void)state;
-    open_joined(2);
+    rm_test_several_join(device, 2);
     struct rm_trainer *t = rm_test_updates_trainer(&e, device[0]);
     for (uint64_t number = 1; number <= 12; number++) {
         struct rm_test_updates u;
@@ -212,7 +181,7 @@ static void updates_allocate_nothing_and_wait_for_nothing(void **state)
     }
     rm_test_device_fine(device[0]);
     rm_trainer_destroy(t);
-    close_joined(2);
+    rm_test_several_close(device, 2);
 }
 
 /* A loss that is infinite in one device's rows alone leaves finite gradients (they are clipped by
@@ -222,7 +191,7 @@ static void all_skip_what_one_would(void **state)
     const struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_DQN, true);
     struct rm_trainer_report report;
     (void)state;
-    open_joined(2);
+    rm_test_several_join(device, 2);
     struct rm_trainer *t = rm_test_updates_trainer(&e, device[0]);
     for (uint64_t number = 1; number <= 6; number++) {
         struct rm_test_updates u;
@@ -238,7 +207,7 @@ static void all_skip_what_one_would(void **state)
     assert_int_equal(report.skipped_in_row, 1);
     assert_same_bits(t, 2);
     rm_trainer_destroy(t);
-    close_joined(2);
+    rm_test_several_close(device, 2);
 }
 
 static void what_is_put_back_is_put_back_on_all(void **state)
@@ -246,7 +215,7 @@ static void what_is_put_back_is_put_back_on_all(void **state)
     const struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_DQN, false);
     struct rm_test_updates u;
     (void)state;
-    open_joined(2);
+    rm_test_several_join(device, 2);
     struct rm_trainer *t = rm_test_updates_trainer(&e, device[0]);
     struct rm_trainer *first = rm_parallel_replica(t, 0);
     const size_t n = rm_net_param_count(rm_trainer_net(t));
@@ -266,7 +235,7 @@ static void what_is_put_back_is_put_back_on_all(void **state)
     assert_same_bits(t, 2);
     free(other);
     rm_trainer_destroy(t);
-    close_joined(2);
+    rm_test_several_close(device, 2);
 }
 
 static void order_of_threads_does_not_matter(void **state)
@@ -278,7 +247,7 @@ static void order_of_threads_does_not_matter(void **state)
     (void)state;
     for (int o = 0; o < 2; o++) {
         rm_test_emulated_order(orders[o]);
-        open_joined(2);
+        rm_test_several_join(device, 2);
         struct rm_trainer *t = rm_test_updates_trainer(&e, device[0]);
         for (uint64_t number = 1; number <= 5; number++) {
             struct rm_test_updates u;
@@ -288,7 +257,7 @@ static void order_of_threads_does_not_matter(void **state)
         params[o] = rm_test_updates_copy(t, device[0], rm_trainer_params(t));
         n = rm_net_param_count(rm_trainer_net(t));
         rm_trainer_destroy(t);
-        close_joined(2);
+        rm_test_several_close(device, 2);
     }
     rm_test_emulated_order("forward");
     assert_memory_equal(params[0], params[1], n * sizeof(float));
@@ -303,7 +272,7 @@ static void a_missing_library_is_said(void **state)
     struct rm_error error = {""};
     (void)state;
     for (uint32_t i = 0; i < 2; i++)
-        device[i] = open_device(i);
+        device[i] = rm_test_several_open(i);
     setenv("RINGMASTER_NCCL", "/nowhere/libnccl.so.2", 1);
     assert_int_equal(device[0]->device->collective->join(device, 2, &error), -ELIBACC);
     assert_non_null(strstr(error.text, "learner.devices"));
@@ -314,7 +283,7 @@ static void a_missing_library_is_said(void **state)
     setenv("RINGMASTER_NCCL", rm_test_build_path("lib/emulated/libnccl.so.2"), 1);
     assert_int_equal(device[0]->device->collective->join(device, 1, &error), -EINVAL);
     assert_false(device[0]->device->failed(device[0], &error));
-    close_joined(2);
+    rm_test_several_close(device, 2);
 }
 
 static void errors_of_making_are_said(void **state)
@@ -335,7 +304,7 @@ static void errors_of_making_are_said(void **state)
         struct rm_trainer_spec s = spec;
         struct rm_trainer *t;
         struct rm_error error = {""};
-        open_joined(2);
+        rm_test_several_join(device, 2);
         rm_test_emulated_fault(faults[i]);
         s.backend = device[0];
         assert_int_equal(rm_trainer_create(&t, &s, &error), -EIO);
@@ -345,16 +314,16 @@ static void errors_of_making_are_said(void **state)
         assert_non_null(strstr(error.text, "GPU-"));
         assert_true(device[1]->device->failed(device[1], NULL));
         rm_test_emulated_fault("");
-        close_joined(2);
+        rm_test_several_close(device, 2);
     }
     struct rm_error error = {""};
     rm_test_emulated_fault("ncclCommInitAll:2@1");
     for (uint32_t i = 0; i < 2; i++)
-        device[i] = open_device(i);
+        device[i] = rm_test_several_open(i);
     assert_int_equal(device[0]->device->collective->join(device, 2, &error), -EIO);
     assert_non_null(strstr(error.text, "NCCL error 2"));
     assert_non_null(strstr(error.text, "ncclCommInitAll"));
-    close_joined(2);
+    rm_test_several_close(device, 2);
 }
 
 /* One that NCCL tells later ends everybody's work: nothing is waited for any more. */
@@ -366,7 +335,7 @@ static void one_that_fails_ends_all(void **state)
     struct rm_error error = {""};
     struct rm_device_counts before, after;
     (void)state;
-    open_joined(2);
+    rm_test_several_join(device, 2);
     struct rm_trainer *t = rm_test_updates_trainer(&e, device[0]);
     rm_test_updates_draw(&u, &e, 1);
     rm_trainer_update(t, &u.batch, 1, NULL);
@@ -383,7 +352,7 @@ static void one_that_fails_ends_all(void **state)
     device[0]->device->counts(device[0], &after);
     assert_int_equal(after.graph_launches, before.graph_launches);
     rm_trainer_destroy(t);
-    close_joined(2);
+    rm_test_several_close(device, 2);
 }
 
 static void batches_that_cannot_be_divided_are_refused(void **state)
@@ -398,11 +367,11 @@ static void batches_that_cannot_be_divided_are_refused(void **state)
     struct rm_trainer *t;
     struct rm_error error = {""};
     (void)state;
-    open_joined(3);
+    rm_test_several_join(device, 3);
     s.backend = device[0];
     assert_int_equal(rm_trainer_create(&t, &s, &error), -EINVAL);
     assert_non_null(strstr(error.text, "no multiple of 3 devices"));
-    close_joined(3);
+    rm_test_several_close(device, 3);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, emulated, end)
@@ -417,9 +386,6 @@ int main(void)
         TEST(order_of_threads_does_not_matter), TEST(batches_that_cannot_be_divided_are_refused),
         TEST(errors_of_making_are_said),        TEST(one_that_fails_ends_all),
     };
-    setenv("RM_EMULATED_DEVICES", "4", 1);
-    setenv("RM_EMULATED_GUARD", "0", 1); /* waiting looks often, and each time it would be lifted */
-    rm_test_device_use(); /* where RINGMASTER_CUDA_PLUGIN says, for the double of NCCL too */
-    setenv("RINGMASTER_NCCL", rm_test_build_path("lib/emulated/libnccl.so.2"), 1);
+    rm_test_several_use(DEVICES);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,23 @@ static void home(const char *name, const char *learner)
     assert_int_equal(rm_test_daemon_home(&d, name, config), 0);
 }
 
+/* Rollouts of 64 steps, and four updates of each. */
+static void home_of_rollouts(const char *name, const char *actor, const char *learner)
+{
+    char config[1024];
+    snprintf(config, sizeof config,
+             "{\"name\":\"x\",\"seed\":3,\"run\":{\"steps\":600},"
+             "\"world\":{\"name\":\"cartpole\"},\"actor\":{%s\"worlds\":4},"
+             "\"rollout\":{\"steps\":16},"
+             "\"algorithm\":{\"name\":\"ppo\",\"epochs\":2,\"minibatches\":2},"
+             "\"learner\":{%s},"
+             "\"network\":{\"layers\":[{\"type\":\"linear\",\"units\":16},{\"type\":\"tanh\"}]},"
+             "\"evaluation\":{\"episodes\":2,\"final_episodes\":2,\"worlds\":2},"
+             "\"supervisor\":{\"respawn_floor_s\":0.01,\"backoff_max_s\":0.05,\"deaths_max\":50}}",
+             actor, learner);
+    assert_int_equal(rm_test_daemon_home(&d, name, config), 0);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -108,6 +125,49 @@ static void an_error_ends_the_process(void **state)
     said("left alone from now on");
 }
 
+static void rollouts_are_learned_from_together(void **state)
+{
+    (void)state;
+    home_of_rollouts("rollouts", "\"count\":2,", "\"device\":\"cuda:0\",\"devices\":3");
+    assert_int_equal(run_it(), 0);
+    said(" with cuda:1, cuda:2 (NCCL): asked for");
+}
+
+static void worlds_are_shared(void **state)
+{
+    (void)state;
+    home_of_rollouts("worlds", "\"device\":\"cuda\",", "\"device\":\"cuda:0\",\"devices\":2");
+    assert_int_equal(run_it(), 0);
+    said(" with cuda:1 (NCCL): asked for");
+}
+
+static unsigned times_said(const char *words)
+{
+    const char *log = rm_test_daemon_file(&d, "log.txt");
+    unsigned n = 0;
+    for (; (log = strstr(log, words)); log++)
+        n++;
+    return n;
+}
+
+/* A device is lost in the seventh of ten rollouts or so: all of them end, in one process, and
+ * another one has them all again, which has less to do than it takes to get there. */
+static void all_begin_again_together(void **state)
+{
+    static const char *const actors[] = {"\"count\":1,", "\"device\":\"cuda\","};
+    static const char *const faults[] = {"cudaGraphLaunch:719@80", "cudaGraphLaunch:719@290"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        setenv("RM_EMULATED_FAULT", faults[i], 1);
+        home_of_rollouts("again", actors[i], "\"device\":\"cuda:0\",\"devices\":2");
+        assert_int_equal(run_it(), 0);
+        said("exited with 70: CUDA error 719");
+        assert_int_equal(times_said(" with cuda:1 (NCCL): asked for"), 2);
+        assert_int_equal(times_said("goes on from version"), 1);
+        rm_test_daemon_end(&d);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +176,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(devices_that_are_not_there_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(without_the_library_auto_takes_one, setup, teardown),
         cmocka_unit_test_setup_teardown(an_error_ends_the_process, setup, teardown),
+        cmocka_unit_test_setup_teardown(rollouts_are_learned_from_together, setup, teardown),
+        cmocka_unit_test_setup_teardown(worlds_are_shared, setup, teardown),
+        cmocka_unit_test_setup_teardown(all_begin_again_together, setup, teardown),
     };
     setenv("RINGMASTER_CUDA_PLUGIN", rm_test_build_path("lib/emulated/ringmaster-cuda.so"), 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

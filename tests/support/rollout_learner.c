@@ -6,6 +6,7 @@
 #include "tests/support/session.h"
 #include "tests/support/unit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -138,12 +139,44 @@ float *rm_test_learner_params(const struct rm_test_learner *l)
     return copy;
 }
 
-struct rm_state *rm_test_learner_state(struct rm_test_learner *l)
+struct rm_state *rm_test_actor_critic_state(struct rm_actor_critic *ac)
 {
     struct rm_state *s;
     struct rm_error error = {""};
     assert_int_equal(rm_state_create(&s, &error), 0);
-    rm_actor_critic_state(l->ac, s);
+    rm_actor_critic_state(ac, s);
     assert_int_equal(rm_state_end(s, &error), 0);
     return s;
+}
+
+struct rm_state *rm_test_learner_state(struct rm_test_learner *l)
+{
+    return rm_test_actor_critic_state(l->ac);
+}
+
+static void assert_close(const char *what, double x, double y, double within)
+{
+    if (!(fabs(x - y) <= within * (1e-2 + fabs(y))))
+        fail_msg("%s: %.9g beside %.9g", what, x, y);
+}
+
+void rm_test_learner_compare(const struct rm_test_learner *d, const struct rm_test_learner *c)
+{
+    const struct rm_actor_critic_figures f = rm_actor_critic_figures(d->ac),
+                                         g = rm_actor_critic_figures(c->ac);
+    assert_int_equal(d->made, c->made);
+    assert_int_equal(d->skipped, c->skipped);
+    assert_int_equal(d->samples, c->samples);
+    assert_int_equal(f.passes, g.passes);
+    assert_close("loss", d->loss, c->loss, 5e-3);
+    assert_close("grad_norm", d->grad_norm, c->grad_norm, 5e-3);
+    assert_close("policy_loss", f.policy_loss, g.policy_loss, 5e-3);
+    assert_close("value_loss", f.value_loss, g.value_loss, 5e-3);
+    assert_close("entropy", f.entropy, g.entropy, 1e-3);
+    assert_close("kl", f.kl, g.kl, 5e-3);
+    assert_close("clip_fraction", f.clip_fraction, g.clip_fraction, 0.05);
+    assert_close("explained_variance", f.explained_variance, g.explained_variance, 1e-3);
+    assert_close("value_mean", f.value_mean, g.value_mean, 1e-3);
+    assert_close("value_deviation", f.value_deviation, g.value_deviation, 1e-3);
+    assert_close("reward_scale", f.reward_scale, g.reward_scale, 1e-6);
 }

@@ -34,6 +34,11 @@ void rm_test_corridor_close(struct rm_test_corridor *c);
     "\"layers\": [{\"type\": \"linear\", \"units\": 16}, {\"type\": \"tanh\"},"                    \
     " {\"type\": \"linear\", \"units\": 16}, {\"type\": \"relu\"}]"
 
+/* And a recurrent one; what follows is the trunk, in quotes. */
+#define RM_TEST_CORRIDOR_RECURRENT(cell)                                                           \
+    "\"layers\": [{\"type\": \"linear\", \"units\": 8}, {\"type\": \"tanh\"},"                     \
+    " {\"type\": \"" cell "\", \"units\": 6}], \"trunk\": "
+
 /* The corridor outlives its learners. */
 void rm_test_learner_open(struct rm_test_learner *l, struct rm_test_corridor *c,
                           struct rm_backend *backend);
@@ -53,5 +58,9 @@ float *rm_test_learner_params(const struct rm_test_learner *l);
 
 /* All that a checkpoint has of it, as bytes; for the caller to destroy. */
 struct rm_state *rm_test_learner_state(struct rm_test_learner *l);
+struct rm_state *rm_test_actor_critic_state(struct rm_actor_critic *ac);
+
+/* What both counted, and what they made of the latest rollout, is alike but for rounding. */
+void rm_test_learner_compare(const struct rm_test_learner *d, const struct rm_test_learner *c);
 
 #endif

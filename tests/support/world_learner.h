@@ -9,6 +9,7 @@
 #include "shm/base/state.h"
 
 struct rm_test_world_learner {
+    const struct rm_session *session;
     struct rm_native_worlds worlds;
     struct rm_actor_critic *ac;
     uint64_t attempts, number; /* updates and rollouts so far */
@@ -19,7 +20,11 @@ struct rm_test_world_learner {
 void rm_test_world_session(struct rm_session *session, const char *world, const char *options,
                            uint32_t worlds, uint32_t steps);
 
-/* The session outlives it. */
+/* The same with other passes: `algorithm` stands between its braces. */
+void rm_test_world_session_by(struct rm_session *session, const char *algorithm, const char *world,
+                              const char *options, uint32_t worlds, uint32_t steps);
+
+/* The session outlives it; `device` may be the first of several that are joined. */
 void rm_test_world_learner_open(struct rm_test_world_learner *l, struct rm_session *session,
                                 struct rm_backend *device);
 void rm_test_world_learner_close(struct rm_test_world_learner *l);

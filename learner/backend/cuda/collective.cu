@@ -1,8 +1,8 @@
-/* Averages over the devices of one process by NCCL: a communicator per device, all held by the one
- * thread that uses the backends, so every call stands in a group of calls (two devices that are
- * told one after the other would wait for each other).
+/* Sums and averages over the devices of one process by NCCL: a communicator per device, all held by
+ * the one thread that uses the backends, so every call stands in a group of calls (two devices that
+ * are told one after the other would wait for each other).
  *
- * An average on a stream waits there for the other members. So a member whose context is lost
+ * One that is on a stream waits there for the other members. So a member whose context is lost
  * leaves the others waiting for ever, with nothing in their own streams to show it: whoever waits
  * for a member looks after all of them. */
 #include "learner/backend/cuda/collective.h"
@@ -176,17 +176,28 @@ static void begin(struct rm_backend *b)
         nccl_ok(c, c->group->nccl->group_start(), "ncclGroupStart");
 }
 
-static void mean(struct rm_backend *b, void *at, size_t n, enum rm_device_number kind)
+static void reduce(struct rm_backend *b, void *at, size_t n, enum rm_device_number kind,
+                   int operation)
 {
     static const int types[] = {RM_NCCL_FLOAT32, RM_NCCL_FLOAT64};
     struct rm_cuda *c = rm_cuda_of(b);
     if (!rm_cuda_ready(c) || !n)
         return;
     const struct rm_cuda_group *g = c->group;
-    const int rc = g->nccl->all_reduce(at, at, n, types[kind], RM_NCCL_AVERAGE, g->comm[rank_of(c)],
+    const int rc = g->nccl->all_reduce(at, at, n, types[kind], operation, g->comm[rank_of(c)],
                                        rm_cuda_stream(c));
     if (nccl_ok(c, rc, "ncclAllReduce") && !c->capturing)
         c->counts.launches++;
+}
+
+static void mean(struct rm_backend *b, void *at, size_t n, enum rm_device_number kind)
+{
+    reduce(b, at, n, kind, RM_NCCL_AVERAGE);
+}
+
+static void sum(struct rm_backend *b, void *at, size_t n, enum rm_device_number kind)
+{
+    reduce(b, at, n, kind, RM_NCCL_SUM);
 }
 
 /* After an error too: what begin() began has to end. */
@@ -240,6 +251,7 @@ static struct rm_device_collective_ops table()
     t.members = members;
     t.begin = begin;
     t.mean = mean;
+    t.sum = sum;
     t.end = end;
     t.culprit = culprit;
     return t;

@@ -14,7 +14,7 @@ typedef void *rm_nccl_comm;
 
 enum rm_nccl_result { RM_NCCL_SUCCESS = 0, RM_NCCL_IN_PROGRESS = 7 };
 enum rm_nccl_type { RM_NCCL_FLOAT32 = 7, RM_NCCL_FLOAT64 = 8 };
-enum rm_nccl_operation { RM_NCCL_AVERAGE = 4 };
+enum rm_nccl_operation { RM_NCCL_SUM = 0, RM_NCCL_AVERAGE = 4 };
 
 #define RM_NCCL_OLDEST 21000 /* averages, and captures of several devices */
 

@@ -26,9 +26,18 @@ __device__ static struct part part_of(const struct rm_device_passes *p)
     return at;
 }
 
+/* This device's part of it. */
+__device__ static struct part share_of(const struct rm_device_take *k, struct part whole)
+{
+    const uint64_t n = whole.entries, shares = k->shares > 1 ? k->shares : 1;
+    const uint64_t from = n * k->share / shares, to = n * (k->share + 1) / shares;
+    const struct part own = {whole.from + (uint32_t)from, (uint32_t)(to - from)};
+    return own;
+}
+
 __global__ static void pick_rows(struct rm_device_take k)
 {
-    const struct part at = part_of(k.passes);
+    const struct part at = share_of(&k, part_of(k.passes));
     const uint32_t *order = k.order + (size_t)k.passes->pass * k.stride + at.from;
     RM_EACH(i, (size_t)k.steps * k.most)
     {
@@ -45,38 +54,60 @@ __global__ static void pick_rows(struct rm_device_take k)
     }
 }
 
+/* A sum over the whole minibatch's samples of what `of` makes of a row, in an order that does not
+ * depend on who shares it. */
+template <typename F>
+__device__ static double over_minibatch(const struct rm_device_take *k, double *room, F of)
+{
+    const struct part at = part_of(k->passes);
+    const uint32_t *order = k->order + (size_t)k->passes->pass * k->stride + at.from;
+    double sum = 0;
+    for (uint32_t i = threadIdx.x; i < k->steps * k->whole; i += RM_SUM_THREADS) {
+        const uint32_t t = i / k->whole, j = i % k->whole;
+        const uint32_t row = j < at.entries ? t * k->lanes + order[j] : 0;
+        sum += j < at.entries && k->valid[row] > 0 ? of(row) : 0;
+    }
+    return rm_block_sum(sum, room);
+}
+
+/* One thread. */
+__device__ static void weighed(const struct rm_device_take *k, struct rm_moments m)
+{
+    struct rm_device_passes *p = k->passes;
+    p->batch = (uint32_t)m.n;
+    p->mean = k->normalise ? (m.n > 1 ? (float)m.mean : 0) : p->whole_mean;
+    p->scale = !k->normalise ? p->whole_scale
+               : m.n > 1     ? (float)(1 / (sqrt(m.square / (m.n - 1)) + 1e-8))
+                             : 1;
+    if (!over(p))
+        *k->knobs = k->knobs_of[(size_t)p->pass * k->knobs_stride + p->part];
+}
+
 /* One block: how many are samples, and the moments of their advantages. */
 __global__ static void weigh_rows(struct rm_device_take k)
 {
     __shared__ double room[RM_WARP];
-    const uint32_t rows = k.steps * k.most;
-    struct rm_device_passes *p = k.passes;
-    double sum = 0;
-    for (uint32_t i = threadIdx.x; i < rows; i += RM_SUM_THREADS)
-        sum += (double)k.weight[i];
-    const double n = rm_block_sum(sum, room);
-    double mean = 0, square = 0;
+    const float *advantage = k.advantage;
+    struct rm_moments m = {over_minibatch(&k, room, [](uint32_t) { return 1.0; }), 0, 0};
     if (k.normalise) {
-        sum = 0;
-        for (uint32_t i = threadIdx.x; i < rows; i += RM_SUM_THREADS)
-            sum += k.weight[i] > 0 ? (double)k.advantage[k.index[i]] : 0;
-        mean = rm_block_sum(sum, room) / (n > 0 ? n : 1);
-        sum = 0;
-        for (uint32_t i = threadIdx.x; i < rows; i += RM_SUM_THREADS) {
-            const double off = (double)k.advantage[k.index[i]] - mean;
-            sum += k.weight[i] > 0 ? off * off : 0;
-        }
-        square = rm_block_sum(sum, room);
+        const double mean =
+            over_minibatch(&k, room, [=](uint32_t row) { return (double)advantage[row]; }) /
+            (m.n > 0 ? m.n : 1);
+        m.mean = mean;
+        m.square = over_minibatch(&k, room, [=](uint32_t row) {
+            return ((double)advantage[row] - mean) * ((double)advantage[row] - mean);
+        });
     }
-    if (threadIdx.x != 0)
-        return;
-    p->batch = (uint32_t)n;
-    p->mean = k.normalise ? (n > 1 ? (float)mean : 0) : p->whole_mean;
-    p->scale = !k.normalise ? p->whole_scale
-               : n > 1      ? (float)(1 / (sqrt(square / (n - 1)) + 1e-8))
-                            : 1;
-    if (!over(p))
-        *k.knobs = k.knobs_of[(size_t)p->pass * k.knobs_stride + p->part];
+    const double line[RM_DEVICE_SLOT] = {m.n, m.mean, m.square};
+    if (k.slots.at)
+        rm_fill_slots(&k.slots, line);
+    else if (threadIdx.x == 0)
+        weighed(&k, m);
+}
+
+__global__ static void weigh_all(struct rm_device_take k)
+{
+    weighed(&k, rm_merge_slots(&k.slots, 1, 2));
 }
 
 static void take(struct rm_backend *b, const struct rm_device_take *k)
@@ -85,6 +116,12 @@ static void take(struct rm_backend *b, const struct rm_device_take *k)
     const size_t rows = (size_t)k->steps * k->most;
     RM_RUN(c, pick_rows, rm_cuda_blocks(c, rows, ROW_THREADS), ROW_THREADS, *k);
     RM_RUN(c, weigh_rows, 1, RM_SUM_THREADS, *k);
+}
+
+static void taken(struct rm_backend *b, const struct rm_device_take *k)
+{
+    if (k->slots.at)
+        RM_RUN(rm_cuda_of(b), weigh_all, 1, 1, *k);
 }
 
 /* --- after it -------------------------------------------------------------------------------- */
@@ -148,6 +185,9 @@ static struct rm_device_policy_ops table()
     o.take = take;
     o.loss = rm_cuda_policy_loss;
     o.passed = passed;
+    o.returned = rm_cuda_returned;
+    o.taken = taken;
+    o.lost = rm_cuda_policy_lost;
     return o;
 }
 

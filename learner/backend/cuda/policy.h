@@ -19,10 +19,44 @@ void rm_cuda_vtrace(struct rm_backend *b, const struct rm_rollout_rows *rows,
                     const struct rm_vtrace *vtrace, const float *logp_now, const float *logp_then,
                     float *advantage, float *target);
 void rm_cuda_returns(struct rm_backend *b, const struct rm_device_returns *returns);
+void rm_cuda_returned(struct rm_backend *b, const struct rm_device_returns *returns);
 
 /* softmax.cu */
 void rm_cuda_policy_values(struct rm_backend *b, const struct rm_device_values *values);
 void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_device_policy_loss *loss);
+void rm_cuda_policy_lost(struct rm_backend *b, const struct rm_device_policy_loss *loss);
+
+/* This device's line of the slots is `line`, the others are zeros; of one block. */
+__device__ static inline void rm_fill_slots(const struct rm_device_slots *slots,
+                                            const double line[RM_DEVICE_SLOT])
+{
+    for (uint32_t i = threadIdx.x; i < slots->count * RM_DEVICE_SLOT; i += blockDim.x)
+        slots->at[i] = i / RM_DEVICE_SLOT == slots->own ? line[i % RM_DEVICE_SLOT] : 0;
+}
+
+/* Mean and sum of squared deviations of all lines' rows: a line has their number at 0, and these
+ * two at `mean` and `square`. */
+struct rm_moments {
+    double n, mean, square;
+};
+
+__device__ static inline struct rm_moments rm_merge_slots(const struct rm_device_slots *slots,
+                                                          uint32_t mean, uint32_t square)
+{
+    struct rm_moments all = {0, 0, 0};
+    for (uint32_t d = 0; d < slots->count; d++) {
+        const double *line = slots->at + d * RM_DEVICE_SLOT;
+        all.n += line[0];
+        all.mean += line[0] * line[mean];
+    }
+    all.mean /= all.n > 0 ? all.n : 1;
+    for (uint32_t d = 0; d < slots->count; d++) {
+        const double *line = slots->at + d * RM_DEVICE_SLOT;
+        const double off = line[mean] - all.mean;
+        all.square += line[0] > 0 ? line[square] + line[0] * off * off : 0;
+    }
+    return all;
+}
 
 /* Threads of a block that adds up alone, so that a sum has one order. */
 #define RM_SUM_THREADS 512u

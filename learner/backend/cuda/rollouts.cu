@@ -76,7 +76,7 @@ __global__ static void draw_actions(struct rm_device_worlds d, struct rm_device_
         for (uint32_t i = 0; i < choices; logits += k.distribution.choice_actions[i++]) {
             const struct choice c = {logits, NULL, k.distribution.choice_actions[i]};
             const struct softmax s = softmax_of(&c);
-            const int32_t action = pick(&c, &s, word_of(&d, i, lane));
+            const int32_t action = pick(&c, &s, word_of(&d, i, d.first_world + lane));
             logp += logp_of(&c, &s, action);
             d.to_action[at * choices + i] = action;
         }
@@ -194,7 +194,7 @@ __global__ static void make_orders(struct rm_device_worlds d, struct rm_device_o
         uint32_t key[4];
         if (at >= samples)
             continue;
-        rm_draw_at(&rng, k.seed, RM_STREAM_SHUFFLE, k.policy,
+        rm_draw_at(&rng, k.seed, RM_STREAM_SHUFFLE, k.policy | k.device << 16,
                    (d.stage->rollout - 1) * k.epochs + pass);
         rm_draw_block(rng.key, rng.counter, key);
         k.order[i] = d.sample[k.shuffled ? permuted(at, samples, key) : at];

@@ -129,52 +129,106 @@ __device__ static void rescale(const struct rm_device_returns *r, struct rm_devi
         *r->bias = (float)((now.deviation * *r->bias + now.mean - next.mean) / next.deviation);
 }
 
-/* One block. */
-__global__ static void know_returns(struct rm_device_returns r)
+/* What is known of the samples' returns, how far values are off them, and advantages. */
+struct known {
+    struct rm_moments returns, off, advantages;
+};
+
+/* By one block. */
+__device__ static struct known over_own(const struct rm_device_returns *r, double *room)
 {
-    __shared__ double room[RM_WARP];
-    const uint32_t samples = r.passes->samples;
-    const double n = samples ? samples : 1;
-    const float *target = r.target, *value = r.value, *advantage = r.advantage;
-    const double mean =
-        over_samples(&r, room, [=](uint32_t row) { return (double)target[row]; }) / n;
-    const double mean_off =
-        over_samples(&r, room,
+    const double samples = r->passes->samples, n = samples > 0 ? samples : 1;
+    const float *target = r->target, *value = r->value, *advantage = r->advantage;
+    struct known k = {{samples, 0, 0}, {samples, 0, 0}, {samples, 0, 0}};
+    const double mean = k.returns.mean =
+        over_samples(r, room, [=](uint32_t row) { return (double)target[row]; }) / n;
+    const double mean_off = k.off.mean =
+        over_samples(r, room,
                      [=](uint32_t row) { return (double)target[row] - (double)value[row]; }) /
         n;
-    const double m2 = over_samples(&r, room, [=](uint32_t row) {
+    k.returns.square = over_samples(r, room, [=](uint32_t row) {
         return ((double)target[row] - mean) * ((double)target[row] - mean);
     });
-    const double m2_off = over_samples(&r, room, [=](uint32_t row) {
+    k.off.square = over_samples(r, room, [=](uint32_t row) {
         const double off = (double)target[row] - (double)value[row] - mean_off;
         return off * off;
     });
-    const double advantages =
-        over_samples(&r, room, [=](uint32_t row) { return (double)advantage[row]; }) / n;
-    const double spread = over_samples(&r, room, [=](uint32_t row) {
+    const double advantages = k.advantages.mean =
+        over_samples(r, room, [=](uint32_t row) { return (double)advantage[row]; }) / n;
+    k.advantages.square = over_samples(r, room, [=](uint32_t row) {
         return ((double)advantage[row] - advantages) * ((double)advantage[row] - advantages);
     });
-    struct rm_device_value_head now = *r.head, next = now;
-    if (r.follow != RM_FOLLOW_NOTHING && samples && isfinite(m2)) {
-        next = followed(&r, now, mean, m2, n);
-        rescale(&r, now, next);
-    }
-    __syncthreads(); /* all have read *r.head */
-    if (threadIdx.x != 0)
-        return;
-    struct rm_device_passes *p = r.passes;
-    *r.head = next;
-    p->explained_variance = m2 > 0 ? 1 - m2_off / m2 : 0;
-    p->whole_mean = r.normalise && samples > 1 ? (float)advantages : 0;
-    p->whole_scale = !r.normalise  ? (float)(1 / next.deviation)
-                     : samples > 1 ? (float)(1 / (sqrt(spread / (n - 1)) + 1e-8))
-                                   : 1;
-    struct rm_device_figures *f = r.figures;
+    return k;
+}
+
+/* One thread: what the rest of the rollout goes by. */
+__device__ static void tell(const struct rm_device_returns *r, const struct known *k,
+                            const struct rm_device_value_head *head, uint32_t parts)
+{
+    struct rm_device_passes *p = r->passes;
+    const double samples = k->returns.n;
+    *r->head = *head;
+    p->parts = parts;
+    p->explained_variance = k->returns.square > 0 ? 1 - k->off.square / k->returns.square : 0;
+    p->whole_mean = r->normalise && samples > 1 ? (float)k->advantages.mean : 0;
+    p->whole_scale = !r->normalise ? (float)(1 / head->deviation)
+                     : samples > 1
+                         ? (float)(1 / (sqrt(k->advantages.square / (samples - 1)) + 1e-8))
+                         : 1;
+    struct rm_device_figures *f = r->figures;
     f->reports = 0;
     f->loss = f->grad_norm = f->samples = 0;
-    for (uint32_t k = 0; k < sizeof f->sums / sizeof *f->sums; k++)
-        f->sums[k] = 0;
-    f->stop = samples == 0;
+    for (uint32_t i = 0; i < sizeof f->sums / sizeof *f->sums; i++)
+        f->sums[i] = 0;
+    f->stop = !(samples > 0) || (r->slots.at && parts == 0);
+}
+
+/* By one block. */
+__device__ static void know(const struct rm_device_returns *r, const struct known *k,
+                            uint32_t parts)
+{
+    const double samples = k->returns.n, square = k->returns.square;
+    const struct rm_device_value_head now = *r->head;
+    struct rm_device_value_head next = now;
+    if (r->follow != RM_FOLLOW_NOTHING && samples > 0 && isfinite(square)) {
+        next = followed(r, now, k->returns.mean, square, samples);
+        rescale(r, now, next);
+    }
+    __syncthreads(); /* all have read *r->head */
+    if (threadIdx.x == 0)
+        tell(r, k, &next, parts);
+}
+
+__global__ static void know_returns(struct rm_device_returns r)
+{
+    __shared__ double room[RM_WARP];
+    const struct known k = over_own(&r, room);
+    if (!r.slots.at) {
+        know(&r, &k, r.passes->parts);
+        return;
+    }
+    const double line[RM_DEVICE_SLOT] = {k.returns.n,        k.returns.mean, k.returns.square,
+                                         k.off.mean,         k.off.square,   k.advantages.mean,
+                                         k.advantages.square};
+    rm_fill_slots(&r.slots, line);
+}
+
+/* No minibatch is without a sample on any device. */
+__device__ static uint32_t common_parts(const struct rm_device_returns *r)
+{
+    double parts = r->passes->parts;
+    for (uint32_t d = 0; d < r->slots.count; d++) {
+        const double samples = r->slots.at[d * RM_DEVICE_SLOT];
+        parts = samples < parts ? samples : parts;
+    }
+    return (uint32_t)parts;
+}
+
+__global__ static void know_all_returns(struct rm_device_returns r)
+{
+    const struct known k = {rm_merge_slots(&r.slots, 1, 2), rm_merge_slots(&r.slots, 3, 4),
+                            rm_merge_slots(&r.slots, 5, 6)};
+    know(&r, &k, common_parts(&r));
 }
 
 __global__ static void to_units(const struct rm_device_value_head *head, uint32_t rows,
@@ -187,10 +241,25 @@ __global__ static void to_units(const struct rm_device_value_head *head, uint32_
     }
 }
 
+static void units(struct rm_cuda *c, const struct rm_device_returns *r)
+{
+    RM_RUN(c, to_units, rm_cuda_blocks(c, r->rows, ROW_THREADS), ROW_THREADS, r->head, r->rows,
+           r->value, r->target);
+}
+
 void rm_cuda_returns(struct rm_backend *b, const struct rm_device_returns *r)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     RM_RUN(c, know_returns, 1, RM_SUM_THREADS, *r);
-    RM_RUN(c, to_units, rm_cuda_blocks(c, r->rows, ROW_THREADS), ROW_THREADS, r->head, r->rows,
-           r->value, r->target);
+    if (!r->slots.at)
+        units(c, r);
+}
+
+void rm_cuda_returned(struct rm_backend *b, const struct rm_device_returns *r)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (!r->slots.at)
+        return;
+    RM_RUN(c, know_all_returns, 1, RM_SUM_THREADS, *r);
+    units(c, r);
 }

@@ -156,12 +156,32 @@ __global__ static void rows_of_loss(struct rm_device_policy_loss l)
     }
 }
 
+/* One thread. */
+__device__ static void end_loss(const struct rm_device_policy_loss *l, const double *sums)
+{
+    const uint32_t batch = l->passes->batch;
+    if (l->figures->stop) /* the last loss is that of the last minibatch that counted */
+        return;
+    for (uint32_t k = 0; k < RM_SUM_COUNT; k++)
+        l->figures->now_sums[k] = sums[k];
+    l->figures->now_samples = batch;
+    l->figures->last_loss =
+        (sums[RM_SUM_POLICY] + (double)l->loss.value_coefficient * sums[RM_SUM_VALUE] -
+         (double)l->knobs->entropy_coefficient * sums[RM_SUM_ENTROPY]) /
+        (batch ? batch : 1);
+}
+
+__global__ static void end_all_loss(struct rm_device_policy_loss l)
+{
+    end_loss(&l, l.own);
+}
+
 /* One block: the sums in one order, and the loss. */
 __global__ static void sum_loss(struct rm_device_policy_loss l)
 {
     __shared__ double room[RM_WARP];
     double sums[RM_SUM_COUNT];
-    if (l.figures->stop) /* the last loss is that of the last minibatch that counted */
+    if (!l.own && l.figures->stop)
         return;
     for (uint32_t k = 0; k < RM_SUM_COUNT; k++) {
         double sum = 0;
@@ -171,14 +191,10 @@ __global__ static void sum_loss(struct rm_device_policy_loss l)
     }
     if (threadIdx.x != 0)
         return;
-    const uint32_t batch = l.passes->batch;
-    for (uint32_t k = 0; k < RM_SUM_COUNT; k++)
-        l.figures->now_sums[k] = sums[k];
-    l.figures->now_samples = batch;
-    l.figures->last_loss =
-        (sums[RM_SUM_POLICY] + (double)l.loss.value_coefficient * sums[RM_SUM_VALUE] -
-         (double)l.knobs->entropy_coefficient * sums[RM_SUM_ENTROPY]) /
-        (batch ? batch : 1);
+    for (uint32_t k = 0; l.own && k < RM_SUM_COUNT; k++)
+        l.own[k] = sums[k];
+    if (!l.own)
+        end_loss(&l, sums);
 }
 
 void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_device_policy_loss *loss)
@@ -186,4 +202,10 @@ void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_device_policy_los
     struct rm_cuda *c = rm_cuda_of(b);
     RM_RUN(c, rows_of_loss, rm_cuda_blocks(c, loss->rows, ROW_THREADS), ROW_THREADS, *loss);
     RM_RUN(c, sum_loss, 1, RM_SUM_THREADS, *loss);
+}
+
+void rm_cuda_policy_lost(struct rm_backend *b, const struct rm_device_policy_loss *loss)
+{
+    if (loss->own)
+        RM_RUN(rm_cuda_of(b), end_all_loss, 1, 1, *loss);
 }

@@ -66,11 +66,13 @@ bool leads(const capture &c, size_t node, const std::vector<size_t> &to)
     return false;
 }
 
-void run(const CUgraph_st &g)
+/* An order of the nodes; with random order, any that their dependences allow. */
+std::vector<size_t> order_of(const CUgraph_st &g)
 {
     const size_t n = g.nodes.size();
     std::vector<bool> ran(n);
-    for (size_t done = 0; done < n && lost() == cudaSuccess; done++) {
+    std::vector<size_t> order;
+    while (order.size() < n) {
         std::vector<size_t> can;
         for (size_t i = 0; i < n && (can.empty() || set().order == RANDOM); i++) {
             bool ready = !ran[i];
@@ -81,9 +83,36 @@ void run(const CUgraph_st &g)
         }
         const size_t next = can.size() > 1 ? can[draw(can.size())] : can[0];
         ran[next] = true;
-        g.nodes[next].run();
-        counts.graph_nodes++;
+        order.push_back(next);
     }
+    return order;
+}
+
+void run_node(const CUgraph_st &g, size_t node)
+{
+    if (lost() != cudaSuccess)
+        return;
+    g.nodes[node].run();
+    counts.graph_nodes++;
+}
+
+cudaError_t put_graph(cudaStream_t stream, const std::shared_ptr<CUgraph_st> &graph)
+{
+    return put(stream, [graph] {
+        for (const size_t node : order_of(*graph))
+            run_node(*graph, node);
+    });
+}
+
+/* Node by node: one that waits for another device lets that one run, which may come to the next
+ * such node before this one goes on. */
+cudaError_t put_nodes(cudaStream_t stream, const std::shared_ptr<CUgraph_st> &graph)
+{
+    cudaError_t rc = cudaSuccess;
+    for (const size_t node : order_of(*graph))
+        if (rc == cudaSuccess)
+            rc = put(stream, [graph, node] { run_node(*graph, node); });
+    return rc;
 }
 } // namespace
 
@@ -241,7 +270,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
         return here.gives(cudaErrorInvalidValue);
     const auto graph = exec->graph;
     counts.graph_launches++;
-    return here.gives(put(stream, [graph] { run(*graph); }));
+    return here.gives(several_devices() ? put_nodes(stream, graph) : put_graph(stream, graph));
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)

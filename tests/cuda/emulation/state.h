@@ -138,6 +138,7 @@ cudaError_t put_wait(CUstream_st &stream, const std::shared_ptr<CUstream_st> &af
 bool wait_while(bool (*waiting)(void *), void *data);
 cudaError_t query_mark(const std::shared_ptr<CUstream_st> &stream, uint64_t number);
 bool passed(const CUstream_st &stream, uint64_t number);
+bool several_devices(); /* whether there are streams of several */
 std::vector<std::shared_ptr<CUstream_st>> &all_streams();
 /* What rm_emulated_reset() does in each room; how many things were left. */
 uint64_t forget_streams();

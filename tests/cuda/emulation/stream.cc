@@ -73,9 +73,13 @@ bool run_one_of_any()
     return true;
 }
 
+/* Some of what was put runs at once, but where devices are several: what one of them waits for the
+ * others to do, the host may be about to put there. */
 void settle()
 {
     size_t waiting = 0;
+    if (several_devices())
+        return;
     for (const auto &s : all_streams())
         waiting += s->queue.size();
     if (waiting > MOST_WAITING)
@@ -90,6 +94,14 @@ std::vector<std::shared_ptr<CUstream_st>> &all_streams()
 {
     static auto *list = new std::vector<std::shared_ptr<CUstream_st>>;
     return *list;
+}
+
+bool several_devices()
+{
+    for (const auto &s : all_streams())
+        if (s->device != all_streams().front()->device)
+            return true;
+    return false;
 }
 
 std::shared_ptr<CUstream_st> stream_of(cudaStream_t stream)

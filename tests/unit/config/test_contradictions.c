@@ -112,8 +112,12 @@ static const struct rm_refusal cases[] = {
           "{\"normalize_observations\": true}"),
      {"network.normalize_observations: true", "actor.device"}},
     /* --- several devices --- */
-    {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"learner\": {\"devices\": 2}"),
-     {"learner.devices: 2 GPUs", "\"ppo\" is trained on one"}},
+    {WITH("\"algorithm\": {\"name\": \"sac\"}, \"learner\": {\"devices\": 2}"),
+     {"learner.devices: 2 GPUs", "\"sac\" has no GPU form"}},
+    {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"actor\": {\"device\": \"cuda\", \"worlds\": "
+          "2}, \"learner\": {\"devices\": 3}"),
+     {"actor.worlds: 2 worlds on 3 GPUs"}},
+    {WITH("\"learner\": {\"device\": \"cuda:00\"}"), {"learner.device: \"cuda:00\" is no device"}},
     {WITH("\"learner\": {\"device\": \"cpu\", \"devices\": 2}"),
      {"learner.devices: 2 GPUs", "\"cpu\" does not say which"}},
     {WITH("\"sample\": {\"batch\": 64}, \"learner\": {\"devices\": 3}"),

@@ -1,0 +1,61 @@
+#include "tests/support/several.h"
+
+#include "tests/support/batch.h"
+#include "tests/support/emulated.h"
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void rm_test_several_use(uint32_t devices)
+{
+    char count[12];
+    snprintf(count, sizeof count, "%u", devices);
+    setenv("RM_EMULATED_DEVICES", count, 1);
+    setenv("RM_EMULATED_GUARD", "0", 1); /* waiting looks often, and each time it would be lifted */
+    rm_test_device_use(); /* where RINGMASTER_CUDA_PLUGIN says, for the double of NCCL too */
+    setenv("RINGMASTER_NCCL", rm_test_build_path("lib/emulated/libnccl.so.2"), 1);
+}
+
+struct rm_backend *rm_test_several_open(uint32_t index)
+{
+    const struct rm_backend_plugin *plugin;
+    const struct rm_device_spec spec = {.index = index, .compute = RM_COMPUTE_FP32, .threads = 1};
+    struct rm_backend *b = NULL;
+    struct rm_error error = {""};
+    rm_test_device_use();
+    if (rm_plugin_open(&plugin, &error) || plugin->create(&b, &spec, &error))
+        fail_msg("%s", error.text);
+    return b;
+}
+
+void rm_test_several_join(struct rm_backend *device[], uint32_t count)
+{
+    struct rm_error error = {""};
+    for (uint32_t i = 0; i < count; i++)
+        device[i] = rm_test_several_open(i);
+    if (device[0]->device->collective->join(device, count, &error))
+        fail_msg("%s", error.text);
+}
+
+void rm_test_several_close(struct rm_backend *device[], uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        rm_backend_destroy(device[i]);
+}
+
+void rm_test_several_begin(void)
+{
+    if (!rm_test_emulated()) {
+        print_message("skipped: the plugin is not the emulated one\n");
+        skip();
+    }
+    rm_test_emulated_fault("");
+    rm_test_emulated_order("forward");
+}
+
+void rm_test_several_end(void)
+{
+    rm_test_emulated_fault("");
+    rm_test_emulated_order("forward");
+}

@@ -1,0 +1,23 @@
+/* several: backends of several emulated devices, joined (device_collective.h), in a test's own
+ * process. Whatever fails ends the test. */
+#ifndef RM_TESTS_SUPPORT_SEVERAL_H
+#define RM_TESTS_SUPPORT_SEVERAL_H
+
+#include "learner/backend/backend.h"
+#include "learner/backend/device_collective.h"
+
+#include <stdint.h>
+
+/* For main(): emulated devices, and the double of NCCL. */
+void rm_test_several_use(uint32_t devices);
+
+struct rm_backend *rm_test_several_open(uint32_t index);
+
+void rm_test_several_join(struct rm_backend *device[], uint32_t count);
+void rm_test_several_close(struct rm_backend *device[], uint32_t count);
+
+/* Before a test: skips it where the plugin is not the emulated one; no errors, threads forward. */
+void rm_test_several_begin(void);
+void rm_test_several_end(void);
+
+#endif

@@ -19,6 +19,7 @@ struct course {
     struct rm_wake_word writer_word, reader_word;
     struct rm_wake writer, reader;
     _Atomic uint32_t done;
+    _Atomic uint32_t met; /* readers that have a good copy, or have failed */
     _Atomic uint64_t written, good, spoiled, sleeps;
     uint64_t end_ns;
 };
@@ -54,12 +55,20 @@ static void end(struct course *c)
 
 /* --- replay ---------------------------------------------------------------------------------- */
 
+#define READERS 2
+
+/* Time is up, and everybody has had enough of it: on a busy host that takes longer. */
+static bool is_over(struct course *c, uint32_t readers)
+{
+    return rm_now_ns() >= c->end_ns && RM_PEEK(&c->written) > 200 && RM_PEEK(&c->met) >= readers;
+}
+
 static int replay_writer(void *arg, uint32_t who)
 {
     struct course *c = arg;
     (void)who;
     rm_ring_writer_open(&c->ring);
-    while (rm_now_ns() < c->end_ns) {
+    while (!is_over(c, READERS)) {
         for (int i = 0; i < 64; i++) {
             struct rm_row row;
             if (rm_ring_reserve(&c->ring, &row) != 1)
@@ -73,9 +82,8 @@ static int replay_writer(void *arg, uint32_t who)
     return 0;
 }
 
-static int replay_reader(void *arg, uint32_t who)
+static int read_on(struct course *c, uint32_t who)
 {
-    struct course *c = arg;
     struct rm_rng rng = rm_rng_at(who, RM_STREAM_TEST, 0, 0);
     uint64_t good = 0, spoiled = 0, last_end = c->ring.spec.first_index;
     while (!RM_SEE(&c->done)) {
@@ -100,11 +108,21 @@ static int replay_reader(void *arg, uint32_t who)
         }
         if (!whole || generation != 1)
             return 4;
-        good++;
+        if (good++ == 0)
+            RM_ADD(&c->met, 1);
     }
     RM_ADD(&c->good, good);
     RM_ADD(&c->spoiled, spoiled);
-    return good > 0 ? 0 : 5;
+    return 0;
+}
+
+static int replay_reader(void *arg, uint32_t who)
+{
+    struct course *c = arg;
+    const int reason = read_on(c, who);
+    if (reason)
+        RM_ADD(&c->met, 1);
+    return reason;
 }
 
 static void replay_is_never_torn(void **state)
@@ -113,10 +131,10 @@ static void replay_is_never_torn(void **state)
     struct course *c = begin(RM_RING_REPLAY, 16, 700);
     struct rm_crew crew = {0};
     rm_crew_start(&crew, replay_writer, c);
-    rm_crew_start(&crew, replay_reader, c);
-    rm_crew_start(&crew, replay_reader, c);
+    for (int i = 0; i < READERS; i++)
+        rm_crew_start(&crew, replay_reader, c);
     assert_int_equal(rm_crew_join(&crew), 0);
-    assert_true(c->written > 200); /* over the wrap and many times round */
+    assert_true(c->good >= READERS && c->written > 200); /* over the wrap and many times round */
     end(c);
 }
 
@@ -127,7 +145,7 @@ static int rollout_writer(void *arg, uint32_t who)
     struct course *c = arg;
     (void)who;
     rm_ring_writer_open(&c->ring);
-    while (rm_now_ns() < c->end_ns) {
+    while (!is_over(c, 0)) {
         struct rm_row row;
         if (!rm_ring_reserve(&c->ring, &row)) {
             rm_wake_prepare(&c->writer);

@@ -64,7 +64,7 @@ static int player(void *arg, uint32_t who)
         }
         if (ball == OVER)
             return 0;
-        bool over = rm_now_ns() >= c->end_ns;
+        bool over = rm_now_ns() >= c->end_ns && ball > 100; /* on a busy host, later */
         RM_ADD(&c->made, 1);
         RM_RAISE(&c->ball, over ? OVER : ball + 1);
         rm_wake_signal(&c->wakes[1 - who]);
@@ -146,7 +146,7 @@ static int participant(void *arg, uint32_t who)
     struct course *c = arg;
     for (uint64_t r = 1;; r++) {
         c->work[r & 1][who] = r;
-        bool leaving = rm_now_ns() >= c->end_ns && who == (r % WORKERS);
+        bool leaving = r > 10 && rm_now_ns() >= c->end_ns && who == (r % WORKERS);
         bool advanced = leaving ? rm_round_leave(&c->round, who) : rm_round_arrive(&c->round, who);
         if (advanced) {
             RM_ADD(&c->made, 1);

@@ -186,7 +186,7 @@ static void checkpoints_are_written_when_asked_for(void **state)
     const struct rm_board_worker *slot =
         &r.session.board.workers[rm_worker_learner(&r.session.objects, 0)];
     for (int i = 0; RM_SEE(&slot->checkpoint_written) != 1; i++) {
-        assert_true(i < 10000);
+        assert_true(i < 240000);
         usleep(1000);
     }
     assert_int_equal(RM_PEEK(&slot->checkpoint_failed), 0);
@@ -201,7 +201,7 @@ static void checkpoints_are_written_when_asked_for(void **state)
     /* Where it cannot be written, that is said, and learning goes on. */
     assert_int_equal(r.duty[1].checkpoint(r.duty[1].self, 2), 1);
     for (int i = 0; RM_SEE(&slot->checkpoint_written) != 2; i++) {
-        assert_true(i < 10000);
+        assert_true(i < 240000);
         usleep(1000);
     }
     assert_int_equal(RM_PEEK(&slot->checkpoint_failed), 2);

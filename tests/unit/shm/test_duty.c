@@ -82,7 +82,7 @@ static void *run(void *arg)
 
 static void wait_for(struct fixture *f, enum rm_worker_state state)
 {
-    for (int i = 0; i < 5000 && f->duty.slot->state != state; i++)
+    for (int i = 0; i < 240000 && f->duty.slot->state != state; i++)
         usleep(1000);
     assert_int_equal(f->duty.slot->state, state);
 }
@@ -123,7 +123,7 @@ static void pause_holds_and_stop_ends(void **state)
     assert_int_equal(f->probe.done, 0);
     f->board.run->pause = 0;
     rm_wake_force(&f->duty.wake);
-    for (int i = 0; i < 5000 && f->probe.done < 7; i++)
+    for (int i = 0; i < 240000 && f->probe.done < 7; i++)
         usleep(1000);
     assert_int_equal(f->probe.done, 7);
     f->board.run->stop = 1;
@@ -193,7 +193,7 @@ static void finished_duties_stay_done(void **state)
     duties[1].slot = &f->board.workers[1];
     duties[1].clock = NULL;
     assert_int_equal(pthread_create(&thread, NULL, run_both, duties), 0);
-    for (int i = 0; i < 5000 && f->board.workers[1].state != RM_WORKER_WAITING; i++)
+    for (int i = 0; i < 240000 && f->board.workers[1].state != RM_WORKER_WAITING; i++)
         usleep(1000);
     assert_int_equal(f->board.workers[1].state, RM_WORKER_WAITING);
     assert_int_equal(f->board.workers[0].state, RM_WORKER_DONE);

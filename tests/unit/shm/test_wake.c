@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define MS      1000000ull
-#define LONG_NS (20000 * MS) /* as good as for ever, but a broken test ends */
+#define LONG_NS (240000 * MS) /* as good as for ever, but a broken test ends */
 
 static struct rm_wake_word word;
 static struct rm_wake wake;
@@ -106,7 +106,7 @@ static void *interrupt(void *arg)
 {
     pthread_t *sleeper = arg;
     /* Until it is caught asleep: a signal just before would be handled before the wait. */
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 20000; i++) {
         pthread_kill(*sleeper, SIGUSR1);
         usleep(10000);
         if (word.threshold)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,14 +22,16 @@ static bool is_the_daemons(int number)
     return number == SIGINT || number == SIGHUP || number == SIGUSR1;
 }
 
-static void default_signals(void)
+static void default_signals(bool holds_stop)
 {
-    sigset_t none;
+    sigset_t blocked;
     for (int n = 1; n < 32; n++)
         if (n != SIGKILL && n != SIGSTOP)
             signal(n, is_the_daemons(n) ? SIG_IGN : SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigemptyset(&blocked);
+    if (holds_stop)
+        sigaddset(&blocked, SIGTERM);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
 /* First all of them above the numbers that they are to have, so that none stands in the way of
@@ -59,11 +60,11 @@ static int enter(const char *group)
     return !group || (fd >= 0 && write(fd, "0", 1) == 1) ? 0 : -1;
 }
 
-static _Noreturn void become(const char *program, char **arguments, int *fds, int count,
-                             int failure_fd, const char *group)
+static _Noreturn void become(const struct rm_child *child, const char *program, char **arguments,
+                             int *fds, int count, int failure_fd)
 {
-    default_signals();
-    if (enter(group) == 0 && place_descriptors(fds, count, &failure_fd) == 0) {
+    default_signals(child->holds_stop);
+    if (enter(child->group) == 0 && place_descriptors(fds, count, &failure_fd) == 0) {
         /* What other code in the process opened without close-on-exec. */
         syscall(SYS_close_range, (unsigned)count, ~0u, 1u << 2 /* close on exec */);
         execve(program, arguments, environ);
@@ -100,8 +101,8 @@ static void on_ended(uv_poll_t *handle, int status, int events)
                    WIFSIGNALED(code) ? WTERMSIG(code) : 0, why);
 }
 
-static pid_t make_process(const char *program, char **arguments, int *fds, int count,
-                          int failure_fd, const char *group)
+static pid_t make_process(const struct rm_child *child, const char *program, char **arguments,
+                          int *fds, int count, int failure_fd)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -109,7 +110,7 @@ static pid_t make_process(const char *program, char **arguments, int *fds, int c
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const pid_t pid = fork();
     if (pid == 0)
-        become(program, arguments, fds, count, failure_fd, group);
+        become(child, program, arguments, fds, count, failure_fd);
     const int why = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = why;
@@ -140,7 +141,7 @@ int rm_child_start(struct rm_child *child, uv_loop_t *loop, const char *program,
         return rm_fail(error, -errno, "%s: %s", program, strerror(errno));
     if (pipe2(failure, O_CLOEXEC | O_NONBLOCK) < 0)
         return rm_fail(error, -errno, "%s: no pipe: %s", program, strerror(errno));
-    child->pid = make_process(program, arguments, fds, count, failure[1], child->group);
+    child->pid = make_process(child, program, arguments, fds, count, failure[1]);
     if (child->pid < 0)
         return give_up(child, failure,
                        rm_fail(error, -errno, "%s: no process: %s", program, strerror(errno)));

@@ -267,6 +267,7 @@ static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_erro
     process->child.user = process;
     process->child.on_exit = on_process_exit;
     process->child.on_closed = on_process_closed;
+    process->child.holds_stop = true;
     process->printed.user = process;
     process->printed.on_closed = on_printed_closed;
     prepare_slot(slot, generation, daemon->debugger[0] != '\0');

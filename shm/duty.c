@@ -37,6 +37,11 @@ int rm_duty_signals(struct rm_wake *wake, int parent, struct rm_error *error)
     sigemptyset(&action.sa_mask);
     if (sigaction(SIGTERM, &action, NULL) < 0 || (!parent && sigaction(SIGINT, &action, NULL) < 0))
         return rm_fail(error, -errno, "sigaction: %s", strerror(errno));
+    /* Held since this process was made: one that came before there was a handler comes now. */
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &stop, NULL);
     /* Ctrl-C goes to the whole foreground group, SIGUSR1 may too: the supervisor's. */
     if (parent)
         signal(SIGINT, SIG_IGN);

@@ -75,7 +75,8 @@ void rm_duty_failed(struct rm_board_worker *slot, const struct rm_error *error);
 
 /* SIGTERM and SIGINT: set a flag and force `wake`. With a `parent` (0: none) SIGTERM counts only
  * from there and SIGINT not at all, since both may be sent to all processes of a run; and
- * PR_SET_PDEATHSIG, with a getppid re-check. */
+ * PR_SET_PDEATHSIG, with a getppid re-check. SIGTERM is unblocked: a daemon starts its workers with
+ * it held, so that one that comes before this call comes after it. */
 int rm_duty_signals(struct rm_wake *wake, int parent, struct rm_error *error);
 
 /* For the daemon: asks all duties to hold for checkpoint `number`, and lets them go again. They

@@ -90,7 +90,7 @@ static int begin(void)
 /* As many calls do not return. */
 static void until_held(int n)
 {
-    for (int i = 0; i < 6000 && atomic_load(&disk->all_held_in) < n; i++)
+    for (int i = 0; i < RM_TEST_PATIENCE_S * 100 && atomic_load(&disk->all_held_in) < n; i++)
         usleep(10000);
     assert_true(atomic_load(&disk->all_held_in) >= n);
 }
@@ -122,7 +122,7 @@ static void stop(int fd)
 {
     ask(fd, "stop", NULL);
     close(fd);
-    assert_int_equal(rm_test_daemon_wait(&d, 120), 0);
+    assert_int_equal(rm_test_daemon_wait(&d, RM_TEST_PATIENCE_S), 0);
 }
 
 /* `texts`, NULL at the end, stand in the file one after the other. */
@@ -341,6 +341,6 @@ int main(void)
         cmocka_unit_test_teardown(what_has_no_room_is_counted_and_said, end),
         cmocka_unit_test_teardown(a_configuration_that_cannot_be_read_yet_holds_nobody, end),
     };
-    alarm(400); /* a test that hangs has failed */
+    alarm(900); /* a test that hangs has failed */
     return cmocka_run_group_tests(tests, make_disk, remove_disk);
 }

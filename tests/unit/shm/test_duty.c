@@ -6,9 +6,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -133,6 +136,57 @@ static void pause_holds_and_stop_ends(void **state)
     assert_int_equal(f->duty.slot->state, RM_WORKER_NONE);
 }
 
+/* A process as the daemon starts it, with SIGTERM held, which gets one before it has a handler:
+ * of its parent, or of somebody else. Returns how many turns it took of the 10 that it has. */
+static int turns_after(struct fixture *f, bool by_parent)
+{
+    int ready[2], go[2], status;
+    char byte = 0;
+    sigset_t held, before;
+    const pid_t parent = getpid();
+    struct rm_error error = {""};
+
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(go), 0);
+    f->probe.work = f->probe.finish_after = 10;
+    sigemptyset(&held);
+    sigaddset(&held, SIGTERM);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        if (!by_parent)
+            raise(SIGTERM); /* as a scheduler does that means the whole group */
+        if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1 ||
+            rm_duty_signals(&f->duty.wake, parent, &error) < 0 ||
+            rm_duty_run(&f->duty, &error) != RM_EXIT_OK)
+            _exit(99);
+        _exit(f->probe.done);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    assert_true(pid > 0);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    if (by_parent)
+        assert_int_equal(kill(pid, SIGTERM), 0);
+    assert_int_equal(write(go[1], &byte, 1), 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    for (int i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(go[i]);
+    }
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void a_stop_that_came_too_early_counts(void **state)
+{
+    assert_int_equal(turns_after(*state, true), 0);
+}
+
+static void what_the_whole_group_got_is_the_daemons(void **state)
+{
+    assert_int_equal(turns_after(*state, false), 10);
+}
+
 static int fail_work(void *self, struct rm_error *error)
 {
     (void)self;
@@ -228,6 +282,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(works_sleeps_and_wakes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pause_holds_and_stop_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_stop_that_came_too_early_counts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_the_whole_group_got_is_the_daemons, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failure_is_on_the_board, set_up, tear_down),
         cmocka_unit_test_setup_teardown(duties_take_turns, set_up, tear_down),
         cmocka_unit_test_setup_teardown(finished_duties_stay_done, set_up, tear_down),

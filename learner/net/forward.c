@@ -45,6 +45,15 @@ uint32_t rm_net_group_states(const struct rm_net_workspace *w, uint32_t quantile
     return states;
 }
 
+/* Whether rows may go through the steps some at a time, where a network is recurrent: lanes alone
+ * are as good as rows, unless what is kept of them is for a backward pass. */
+static bool rows_are_apart(const struct rm_net_workspace *w, const struct rm_net_input *input)
+{
+    const struct rm_net *net = w->net;
+    return !rm_net_state_count(net) ||
+           (input->steps <= 1 && !w->training && !net->uses_quantiles && !net->input_tokens);
+}
+
 static const float *rows_of(struct rm_net_workspace *w, const struct rm_net_input *input)
 {
     if (!input->index)
@@ -77,7 +86,7 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
     w->x = rows_of(w, input);
     if (net->input_tokens)
         rm_spans_find(w, input->batch);
-    if (rm_net_state_count(net)) { /* rows of several steps: all at once */
+    if (!rows_are_apart(w, input)) {
         run_steps(&p, 0, net->step_count);
         return w->steps[w->result].y;
     }

@@ -87,18 +87,31 @@ static size_t state_stride(const struct rm_pass *p)
     return rm_workspace_states(p->w);
 }
 
+static uint32_t steps_of(const struct rm_pass *p)
+{
+    return p->input->steps ? p->input->steps : 1;
+}
+
+/* Lanes at hand: of one step the pass may have some only, from p->first on. */
+static uint32_t lanes_of(const struct rm_pass *p)
+{
+    return steps_of(p) == 1 ? p->states : p->input->batch / steps_of(p);
+}
+
 /* The state before step t, of `n` floats at `offset` of a lane's row: what was given, or what the
  * step before left. */
 static void state_before(const struct rm_pass *p, uint32_t t, uint32_t lanes, uint32_t n,
                          size_t offset, const float *left, float *state)
 {
     const struct rm_net_input *in = p->input;
-    const uint8_t *restart = in->restart ? in->restart + (size_t)t * lanes : NULL;
+    const uint8_t *restart = in->restart ? in->restart + p->first + (size_t)t * lanes : NULL;
+    const size_t stride = state_stride(p);
     float *to = state + (size_t)t * lanes * n;
     if (t > 0)
         p->ops->restart(p->b, left + (size_t)(t - 1) * lanes * n, n, restart, lanes, n, to, n);
     else if (in->state)
-        p->ops->restart(p->b, in->state + offset, state_stride(p), restart, lanes, n, to, n);
+        p->ops->restart(p->b, in->state + p->first * stride + offset, stride, restart, lanes, n, to,
+                        n);
     else
         p->ops->restart(p->b, NULL, 0, restart, lanes, n, to, n);
 }
@@ -106,14 +119,10 @@ static void state_before(const struct rm_pass *p, uint32_t t, uint32_t lanes, ui
 static void keep_last(const struct rm_pass *p, uint32_t lanes, uint32_t n, size_t offset,
                       const float *last)
 {
+    const size_t stride = state_stride(p);
     if (p->input->next_state)
-        p->ops->restart(p->b, last, n, NULL, lanes, n, p->input->next_state + offset,
-                        state_stride(p));
-}
-
-static uint32_t steps_of(const struct rm_pass *p)
-{
-    return p->input->steps ? p->input->steps : 1;
+        p->ops->restart(p->b, last, n, NULL, lanes, n,
+                        p->input->next_state + p->first * stride + offset, stride);
 }
 
 /* Steps that are taken together. */
@@ -127,7 +136,7 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
                     const struct rm_rows *rows)
 {
     bool lstm = s->kind == RM_STEP_LSTM;
-    uint32_t n = s->out.features, steps = steps_of(p), lanes = p->input->batch / steps;
+    uint32_t n = s->out.features, steps = steps_of(p), lanes = lanes_of(p);
     uint32_t gates = gates_of(s), kept = kept_gates_of(s), some = together(p, steps, lanes);
     float *y = rows->y;
     for (uint32_t t = 0; t < steps; t++) {
@@ -159,9 +168,8 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
 /* What step t, the `index`-th of those that are taken together, makes of the gradient of its result
  * and of its cell; leaves that of the state before it in D_H (and D_C), zeros where the state
  * restarted. */
-static void step_back(const struct rm_pass *p, const struct rm_step *s,
-                      struct rm_step_buffers *b, uint32_t t, uint32_t index, uint32_t lanes,
-                      const float *dy)
+static void step_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                      uint32_t t, uint32_t index, uint32_t lanes, const float *dy)
 {
     bool lstm = s->kind == RM_STEP_LSTM;
     uint32_t n = s->out.features, gates = gates_of(s);
@@ -176,8 +184,7 @@ static void step_back(const struct rm_pass *p, const struct rm_step *s,
         p->ops->gru_dx(p->b, kept, b->kept[H] + at, dy, lanes, n, d_gx, d_gh, b->kept[D_H]);
     if (t == 0)
         return;
-    rm_product_dx(p, &s->product[HH], &b->product[HH], d_gh, lanes,
-                  lstm ? b->kept[D_H] : through);
+    rm_product_dx(p, &s->product[HH], &b->product[HH], d_gh, lanes, lstm ? b->kept[D_H] : through);
     if (!lstm)
         p->ops->add(p->b, b->kept[D_H], through, floats, b->kept[D_H]);
     if (!restart)
@@ -221,7 +228,7 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm
                      const struct rm_rows *rows)
 {
     bool lstm = s->kind == RM_STEP_LSTM;
-    uint32_t n = s->out.features, steps = steps_of(p), lanes = p->input->batch / steps;
+    uint32_t n = s->out.features, steps = steps_of(p), lanes = lanes_of(p);
     uint32_t some = together(p, steps, lanes);
     size_t floats = (size_t)lanes * n;
     if (lstm)

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 6, LANES = 35, INPUTS = 5, ACTIONS = 3 };
+/* Lanes of more than one group (RM_GROUP_ROWS), the last of them incomplete. */
+enum { STEPS = 6, LANES = 291, INPUTS = 5, ACTIONS = 3 };
 
 /* Policy: GRU of 7 and LSTM of 9; value: LSTM of 4. */
 static const struct rm_network_config config = {

@@ -6,6 +6,7 @@
 #include "daemon/loop_memory.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
+#include "shm/base/plural.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -332,15 +333,18 @@ static void start_threads(struct rm_daemon *daemon)
 static int run(struct rm_daemon *daemon, struct rm_error *error)
 {
     const struct rm_experiment *e = &daemon->session.experiment;
+    const uint32_t workers = daemon->session.objects.workers, actors = rm_actor_processes(e);
+    const uint32_t agents = daemon->session.plan.agents, policies = daemon->session.plan.policies;
     daemon->log.run = e->name;
     rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_RUN_BEGAN, &RM_LOG_NO_FIELDS,
-                   "%s %s: %s, %u workers, run directory %s", e->name, RM_VERSION,
-                   daemon->options.file, daemon->session.objects.workers, daemon->directory.path);
+                   "%s %s: %s, %u %s, run directory %s", e->name, RM_VERSION, daemon->options.file,
+                   workers, rm_plural(workers, "worker", "workers"), daemon->directory.path);
     rm_console_open(&daemon->console, daemon->options.foreground ? stdout : NULL);
     daemon->console.echoes = &daemon->echoes;
-    rm_console_say(&daemon->console, "%s: %u agents, %u policies, %u actors; %s", e->name,
-                   daemon->session.plan.agents, daemon->session.plan.policies,
-                   rm_actor_processes(e), daemon->directory.path);
+    rm_console_say(&daemon->console, "%s: %u %s, %u %s, %u %s; %s", e->name, agents,
+                   rm_plural(agents, "agent", "agents"), policies,
+                   rm_plural(policies, "policy", "policies"), actors,
+                   rm_plural(actors, "actor", "actors"), daemon->directory.path);
     daemon->watchdog_ns = rm_notify_watchdog_ns();
     rm_daemon_keep_session(daemon);
     rm_daemon_restore_settings(daemon);

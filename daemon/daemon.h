@@ -163,6 +163,9 @@ void rm_daemon_stop(struct rm_daemon *daemon, const char *why);
 void rm_daemon_fail(struct rm_daemon *daemon, const char *why);
 void rm_daemon_pause(struct rm_daemon *daemon, bool pause);
 void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes);
+/* A process's word on itself: its worker's, or that of all duties in it together. */
+enum rm_worker_state rm_daemon_word_of(const struct rm_daemon *daemon, uint32_t index,
+                                       uint64_t *heartbeat_ns);
 /* Whatever the workers sleep on, they look again. */
 void rm_daemon_wake_all(struct rm_daemon *daemon);
 /* Sets timers to what the present state needs: none at all when paused and nobody watches. */

@@ -5,6 +5,7 @@
 #include "config/traits.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
+#include "shm/base/plural.h"
 
 #include <math.h>
 
@@ -97,9 +98,10 @@ static bool note_evaluations(struct rm_daemon *daemon)
     struct rm_log_fields fields = RM_LOG_NO_FIELDS;
     fields.step = (int64_t)rm_daemon_steps(daemon);
     rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_EVALUATED, &fields,
-                   "evaluation %llu: %s score %.2f +- %.2f over %llu episodes",
+                   "evaluation %llu: %s score %.2f +- %.2f over %llu %s",
                    (unsigned long long)finished, rm_evaluation_word(&daemon->session.experiment),
-                   mean, error, (unsigned long long)episodes);
+                   mean, error, (unsigned long long)episodes,
+                   rm_plural(episodes, "episode", "episodes"));
     rm_daemon_event(daemon, "evaluation",
                     json_pack("{s:I,s:f,s:f,s:I}", "count", (json_int_t)finished, "mean",
                               isfinite(mean) ? mean : 0.0, "stderr", isfinite(error) ? error : 0.0,

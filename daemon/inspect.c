@@ -4,6 +4,7 @@
 #include "daemon/daemon.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
+#include "shm/base/plural.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -114,7 +115,7 @@ static void file_read(uv_work_t *work, int status)
     if (i->frames > 0)
         rm_log_message(&i->daemon->log, RM_LOG_NOTICE, RM_MESSAGE_STACK, &fields,
                        "%s: stacks of all its threads by gdb, %u %s: %s", name, i->frames,
-                       i->frames == 1 ? "frame" : "frames", i->path);
+                       rm_plural(i->frames, "frame", "frames"), i->path);
     else
         rm_log_message(&i->daemon->log, RM_LOG_WARNING, RM_MESSAGE_STACK, &fields,
                        "%s: gdb gave no stack: %s", name,

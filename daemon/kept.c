@@ -1,6 +1,7 @@
 #include "daemon/kept.h"
 
 #include "config/json_memory.h"
+#include "shm/base/plural.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,8 +62,9 @@ int rm_kept_open(struct rm_kept *kept, const char *directory, struct rm_error *e
     kept->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (kept->fd < 0)
         return rm_fail(error, -errno, "cannot open %s: %s", path, strerror(errno));
-    return damaged ? rm_fail(error, -EPROTO, "%s: %u lines are damaged and count as nothing", path,
-                             damaged)
+    return damaged ? rm_fail(error, -EPROTO, "%s: %u %s damaged and %s as nothing", path, damaged,
+                             rm_plural(damaged, "line is", "lines are"),
+                             rm_plural(damaged, "counts", "count"))
                    : 0;
 }
 

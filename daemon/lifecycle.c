@@ -180,9 +180,8 @@ static enum rm_worker_state word_of_all(const struct rm_daemon *daemon, uint32_t
     return word;
 }
 
-/* A worker's word on itself. */
-static enum rm_worker_state word_of(const struct rm_daemon *daemon, uint32_t index,
-                                    uint64_t *heartbeat_ns)
+enum rm_worker_state rm_daemon_word_of(const struct rm_daemon *daemon, uint32_t index,
+                                       uint64_t *heartbeat_ns)
 {
     const struct rm_board_worker *slot = &daemon->session.board.workers[index];
     enum rm_worker_state state = RM_SEE(&slot->state);
@@ -222,7 +221,7 @@ static void observe(struct rm_daemon *daemon, uint64_t now_ns)
         uint64_t heartbeat_ns;
         if (!rm_daemon_has_process(daemon, i))
             continue;
-        enum rm_worker_state word = word_of(daemon, i, &heartbeat_ns);
+        enum rm_worker_state word = rm_daemon_word_of(daemon, i, &heartbeat_ns);
         word = count_woken(daemon, i, word, &heartbeat_ns, now_ns);
         /* It has crashed, and is looked at: it ends by itself. */
         if (RM_SEE(&daemon->session.board.workers[i].inspect) >= RM_INSPECT_WANTED)
@@ -370,7 +369,7 @@ static bool quiet(const struct rm_daemon *daemon)
     for (uint32_t i = 0; i < daemon->supervisor.count; i++) {
         enum rm_supervised state = daemon->supervisor.workers[i].state;
         uint64_t heartbeat_ns;
-        enum rm_worker_state word = word_of(daemon, i, &heartbeat_ns);
+        enum rm_worker_state word = rm_daemon_word_of(daemon, i, &heartbeat_ns);
         if (state == RM_SUPERVISED_STARTING ||
             (state == RM_SUPERVISED_UP && word != RM_WORKER_WAITING && word != RM_WORKER_DONE))
             return false;

@@ -1,6 +1,7 @@
 #include "daemon/log.h"
 
 #include "shm/base/clock.h"
+#include "shm/base/plural.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -191,7 +192,7 @@ static void say_left_out(struct rm_log *log, struct rm_log_pace *pace, enum rm_m
     if (!pace->left_out)
         return;
     snprintf(text, sizeof text, "%.100s%s%u %s of kind %s came too fast and were left out", who,
-             who[0] ? ": " : "", pace->left_out, pace->left_out == 1 ? "entry" : "entries",
+             who[0] ? ": " : "", pace->left_out, rm_plural(pace->left_out, "entry", "entries"),
              rm_messages[message].name);
     pace->left_out = 0;
     write_line(log, RM_LOG_WARNING, RM_MESSAGE_SUPPRESSED, fields, text);

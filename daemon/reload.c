@@ -4,6 +4,7 @@
 #include "daemon/daemon.h"
 
 #include "config/schema.h"
+#include "shm/base/plural.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -142,7 +143,7 @@ static void apply_file(struct rm_daemon *daemon, struct rm_experiment *wanted)
     }
     rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_RELOADED, &RM_LOG_NO_FIELDS,
                    "reload: %u %s changed, %u refused", c.hot_count,
-                   c.hot_count == 1 ? "key" : "keys", c.cold_count);
+                   rm_plural(c.hot_count, "key", "keys"), c.cold_count);
 }
 
 void rm_settings_apply_file(struct rm_daemon *daemon)

@@ -2,6 +2,7 @@
 #include "daemon/daemon.h"
 
 #include "shm/atomic.h"
+#include "shm/base/plural.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -70,13 +71,14 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
                daemon->not_adopted);
     }
     if (daemon->resume[0]) {
+        const uint64_t rows = rm_session_rows(&daemon->session);
         struct rm_log_fields fields = RM_LOG_NO_FIELDS;
         fields.step = (int64_t)rm_daemon_steps(daemon);
         rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_RESUMED, &fields,
-                       "goes on from %s: step %llu, update %llu, %llu rows of replay",
-                       daemon->resume, (unsigned long long)daemon->resumed_step,
-                       (unsigned long long)rm_daemon_updates(daemon),
-                       (unsigned long long)rm_session_rows(&daemon->session));
+                       "goes on from %s: step %llu, update %llu, %llu %s of replay", daemon->resume,
+                       (unsigned long long)daemon->resumed_step,
+                       (unsigned long long)rm_daemon_updates(daemon), (unsigned long long)rows,
+                       rm_plural(rows, "row", "rows"));
         if (daemon->resume_changes[0])
             rm_log(&daemon->log, RM_LOG_NOTICE, "changed since that checkpoint: %s",
                    daemon->resume_changes);

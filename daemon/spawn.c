@@ -8,6 +8,7 @@
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 #include "shm/duty.h"
+#include "shm/base/plural.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -92,8 +93,8 @@ static void count_fault(struct rm_daemon *daemon, uint32_t index)
     struct rm_log_fields fields = RM_LOG_NO_FIELDS;
     fields.worker = slot->name;
     rm_log_message(&daemon->log, RM_LOG_WARNING, RM_MESSAGE_DEVICE, &fields,
-                   "%s failed %u times (learner.device_faults) and is left alone from now on", uuid,
-                   faults);
+                   "%s failed %u %s (learner.device_faults) and is left alone from now on", uuid,
+                   faults, rm_plural(faults, "time", "times"));
 }
 
 /* A device took its learner along: any of those in the process, so all of them, if they have

@@ -190,20 +190,40 @@ static json_t *device_of(const struct rm_board_worker *slot)
     return name[0] ? json_string(name) : json_null();
 }
 
+/* Of worker w's process. Of several duties in one any may have noted it; null without a process. */
+static json_t *memory_of(const struct rm_daemon *daemon, uint32_t w)
+{
+    uint64_t most = 0;
+    if (!rm_daemon_has_process(daemon, w))
+        return json_null();
+    for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
+        const uint64_t bytes = RM_PEEK(&daemon->session.board.workers[i].rss_bytes);
+        if (rm_session_process(&daemon->session, i) == w && bytes > most)
+            most = bytes;
+    }
+    return count(most);
+}
+
 static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
 {
     const struct rm_board_worker *slot = &daemon->session.board.workers[w];
+    /* Of the process that it is in, but for what happened to it. */
+    const struct rm_supervised_worker *process =
+        &daemon->supervisor.workers[rm_session_process(&daemon->session, w)];
     const struct rm_supervised_worker *s = &daemon->supervisor.workers[w];
     uint64_t heartbeat = RM_PEEK(&slot->heartbeat_ns);
+    enum rm_worker_state state = RM_PEEK(&slot->state);
+    if (RM_PEEK(&slot->role) == RM_ROLE_SOLO) /* it has no duty of its own */
+        state = rm_daemon_word_of(daemon, w, &heartbeat);
     json_t *o = json_object();
     json_object_set_new(o, "name", json_string(slot->name));
     json_object_set_new(o, "role", json_string(rm_role_name(RM_PEEK(&slot->role))));
     json_object_set_new(o, "index", count(RM_PEEK(&slot->index)));
     json_object_set_new(o, "process", json_boolean(rm_daemon_has_process(daemon, w)));
     json_object_set_new(o, "pid", count(RM_PEEK(&slot->pid)));
-    json_object_set_new(o, "state", json_string(rm_worker_state_name(RM_PEEK(&slot->state))));
-    json_object_set_new(o, "supervisor", json_string(rm_supervised_name(s->state)));
-    json_object_set_new(o, "generation", count(s->generation));
+    json_object_set_new(o, "state", json_string(rm_worker_state_name(state)));
+    json_object_set_new(o, "supervisor", json_string(rm_supervised_name(process->state)));
+    json_object_set_new(o, "generation", count(process->generation));
     json_object_set_new(o, "deaths", count(s->deaths));
     json_object_set_new(o, "reason", json_string(s->reason));
     json_object_set_new(o, "uptime_s",
@@ -216,7 +236,7 @@ static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
     json_object_set_new(o, "sleeps", count(RM_PEEK(&slot->sleeps)));
     json_object_set_new(o, "signals", count(RM_PEEK(&slot->wake.signals)));
     json_object_set_new(o, "steps", count(RM_PEEK(&slot->steps)));
-    json_object_set_new(o, "rss_bytes", count(RM_PEEK(&slot->rss_bytes)));
+    json_object_set_new(o, "rss_bytes", memory_of(daemon, w));
     json_object_set_new(o, "device", device_of(slot));
     json_object_set_new(o, "booked_s", number(seconds(booked_ns(slot))));
     json_object_set_new(o, "phases", phases(slot));

@@ -4,6 +4,7 @@
 #include "config/traits.h"
 #include "daemon/daemon.h"
 #include "shm/atomic.h"
+#include "shm/base/plural.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -58,9 +59,11 @@ static void greedy_score(FILE *out, const struct rm_daemon *daemon)
     const struct rm_board_run *run = daemon->session.board.run;
     if (RM_PEEK(&run->evaluations) == 0)
         return;
-    fprintf(out, "\n%s score %.1f +- %.1f over %llu episodes",
+    const uint64_t episodes = RM_PEEK(&run->eval_episodes);
+    fprintf(out, "\n%s score %.1f +- %.1f over %llu %s",
             rm_evaluation_word(&daemon->session.experiment), RM_PEEK(&run->eval_score_mean),
-            RM_PEEK(&run->eval_score_stderr), (unsigned long long)RM_PEEK(&run->eval_episodes));
+            RM_PEEK(&run->eval_score_stderr), (unsigned long long)episodes,
+            rm_plural(episodes, "episode", "episodes"));
     if (isfinite(daemon->world.score_random))
         fprintf(out, "; a random policy scores %.1f", daemon->world.score_random);
     if (isfinite(daemon->world.score_solved))
@@ -113,9 +116,9 @@ static void deaths(FILE *out, const struct rm_daemon *daemon)
     for (uint32_t w = 0; w < daemon->supervisor.count; w++) {
         const struct rm_supervised_worker *worker = &daemon->supervisor.workers[w];
         if (worker->deaths)
-            fprintf(out, "%s died %llu time%s, the last time: %s\n",
+            fprintf(out, "%s died %llu %s, the last time: %s\n",
                     daemon->session.board.workers[w].name, (unsigned long long)worker->deaths,
-                    worker->deaths == 1 ? "" : "s", worker->reason);
+                    rm_plural(worker->deaths, "time", "times"), worker->reason);
     }
 }
 
@@ -131,9 +134,10 @@ void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon)
     uint64_t steps = rm_daemon_agent_steps(daemon), updates = rm_daemon_updates(daemon);
     agents_table(out, &daemon->session.board);
     greedy_score(out, daemon);
-    fprintf(out, "trained %.1f s: %llu agent steps (%.0f/s), %llu updates (%.0f/s)\n", trained,
-            (unsigned long long)steps, trained > 0 ? (double)steps / trained : 0.0,
-            (unsigned long long)updates, trained > 0 ? (double)updates / trained : 0.0);
+    fprintf(out, "trained %.1f s: %llu agent %s (%.0f/s), %llu %s (%.0f/s)\n", trained,
+            (unsigned long long)steps, rm_plural(steps, "step", "steps"),
+            trained > 0 ? (double)steps / trained : 0.0, (unsigned long long)updates,
+            rm_plural(updates, "update", "updates"), trained > 0 ? (double)updates / trained : 0.0);
     phases_table(out, &daemon->session.board);
     fputc('\n', out);
     deaths(out, daemon);

@@ -2,6 +2,7 @@
 
 #include "shm/base/clock.h"
 #include "shm/duty.h"
+#include "shm/base/plural.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -217,8 +218,9 @@ static enum rm_supervised mourn(struct rm_supervisor *s, struct rm_supervised_wo
     if (recent >= s->limits.deaths_max) {
         char why[sizeof w->reason];
         snprintf(why, sizeof why, "%s", w->reason);
-        snprintf(w->reason, sizeof w->reason, "died %u times within %.0f s; the last time: %.240s",
-                 recent, (double)s->limits.deaths_window_ns / 1e9, why);
+        snprintf(w->reason, sizeof w->reason, "died %u %s within %.0f s; the last time: %.240s",
+                 recent, rm_plural(recent, "time", "times"),
+                 (double)s->limits.deaths_window_ns / 1e9, why);
         w->due_ns = 0;
         return RM_SUPERVISED_FAILED;
     }

@@ -11,6 +11,7 @@
 #include "learner/state_file.h"
 #include "shm/atomic.h"
 #include "shm/base/said.h"
+#include "shm/base/plural.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -233,11 +234,12 @@ static int begin(struct rm_learner *l, struct rm_error *error)
         l->method->ops->load(l->method, published);
         rm_publisher_resume(&l->publisher, published, stamp.updates);
         free(published);
+        const uint64_t lost = l->method->ops->updates(l->method) - stamp.updates;
         fprintf(stderr,
                 RM_SAID_NOTICE "learner of %s: goes on from version %" PRIu64 " (update %" PRIu64
-                               "); %" PRIu64 " updates after it are lost, the optimizer %s\n",
-                l->plan->name, stamp.version, stamp.updates,
-                l->method->ops->updates(l->method) - stamp.updates, take_optimizers(l));
+                               "); %" PRIu64 " %s lost, the optimizer %s\n",
+                l->plan->name, stamp.version, stamp.updates, lost,
+                rm_plural(lost, "update after it is", "updates after it are"), take_optimizers(l));
     }
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "daemon/ctl/top.h"
 
 #include "daemon/ctl/format.h"
+#include "shm/base/plural.h"
 
 #include <math.h>
 #include <ncurses.h>
@@ -140,7 +141,8 @@ static int draw_head(const struct rm_top *top)
     if (s->episodes > 0) {
         x = put(y, 0, A_NORMAL, "score  first %s  last ", rm_format_measure(s->score_first).s);
         x = put(y, x, A_BOLD, "%s", rm_format_measure(s->score_last).s);
-        x = put(y, x, A_NORMAL, "  over %s episodes", rm_format_count(s->episodes).s);
+        x = put(y, x, A_NORMAL, "  over %s %s", rm_format_count(s->episodes).s,
+                rm_plural((uint64_t)s->episodes, "episode", "episodes"));
         if (s->evaluations > 0)
             x = put(y, x, A_NORMAL, "   greedy %s +- %s", rm_format_measure(s->eval_mean).s,
                     rm_format_measure(s->eval_stderr).s);

@@ -1,5 +1,6 @@
 #include "daemon/ctl/format.h"
 #include "daemon/ctl/view.h"
+#include "shm/base/plural.h"
 
 #include <math.h>
 #include <string.h>
@@ -44,12 +45,14 @@ static void print_head(FILE *out, const struct rm_snapshot *s, const struct rm_s
         fprintf(out, "speed      %s steps/s of all agents, %s updates/s\n",
                 rm_format_count(s->steps_per_s).s, rm_format_count(s->updates_per_s).s);
     if (s->episodes > 0)
-        fprintf(out, "score      %s episodes, first %s, last %s\n", rm_format_count(s->episodes).s,
+        fprintf(out, "score      %s %s, first %s, last %s\n", rm_format_count(s->episodes).s,
+                rm_plural((uint64_t)s->episodes, "episode", "episodes"),
                 rm_format_measure(s->score_first).s, rm_format_measure(s->score_last).s);
     if (s->evaluations > 0) {
-        fprintf(out, "greedy     %s +- %s over %s episodes, evaluation %.0f",
+        fprintf(out, "greedy     %s +- %s over %s %s, evaluation %.0f",
                 rm_format_measure(s->eval_mean).s, rm_format_measure(s->eval_stderr).s,
-                rm_format_count(s->eval_episodes).s, s->evaluations);
+                rm_format_count(s->eval_episodes).s,
+                rm_plural((uint64_t)s->eval_episodes, "episode", "episodes"), s->evaluations);
         if (!isnan(s->score_random))
             fprintf(out, "; random play %s", rm_format_measure(s->score_random).s);
         fputc('\n', out);

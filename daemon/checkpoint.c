@@ -136,7 +136,7 @@ static void finish(struct rm_daemon *daemon, const char *why)
     if (c->then_sleep)
         rm_daemon_pause(daemon, true);
     c->then_sleep = false;
-    if (c->then_stop) {
+    if (c->then_stop && !(c->again && made)) {
         c->then_stop = c->again = false;
         rm_daemon_stop(daemon, c->stop_why);
     } else if (c->again && daemon->life < RM_LIFE_STOPPING) {
@@ -329,10 +329,17 @@ static void note_facts(struct rm_daemon *daemon)
     snprintf(c->facts.run, sizeof c->facts.run, "%.47s", daemon->session.experiment.name);
 }
 
+/* What a stop is asked for by now ends with: nobody goes on, so that nothing is learned that it has
+ * not. A stop that comes later has another one made. */
 static void write_it(struct rm_daemon *daemon)
 {
     struct rm_checkpointer *c = of(daemon);
-    release(daemon);
+    if (c->then_stop) {
+        c->again = false;
+        c->released_ns = rm_now_ns();
+    } else {
+        release(daemon);
+    }
     c->stage = RM_CHECKPOINT_WRITING;
     uv_timer_start(&c->timer, look, WRITING_MS, WRITING_MS);
     have_done(daemon, write_shared);

@@ -285,8 +285,8 @@ int rm_device_open(struct rm_backend **backend, const struct rm_device_choice *c
     const struct rm_backend_plugin *plugin;
     *backend = NULL;
     if (!choice->device) {
-        const int rc = rm_backend_cpu_create_for(backend, wish->threads, wish->isa,
-                                                 wish->compute, error);
+        const int rc =
+            rm_backend_cpu_create_for(backend, wish->threads, wish->isa, wish->compute, error);
         return rc ? rm_fail_within(error, rc, "learner.isa \"%s\"", wish->isa) : 0;
     }
     const int rc = rm_plugin_open(&plugin, error);
@@ -304,6 +304,22 @@ void rm_device_close(struct rm_backend *backend)
     backend->device->collective->members(backend, members);
     for (uint32_t i = 0; i < count; i++)
         rm_backend_destroy(members[i]);
+}
+
+const char *rm_device_shortage(struct rm_backend *backend, uint32_t *which)
+{
+    struct rm_backend *members[RM_DEVICE_MEMBERS] = {backend};
+    const char *words = "";
+    uint32_t count = 1;
+    if (rm_parallel_devices(backend) > 1)
+        count = backend->device->collective->members(backend, members);
+    for (*which = 0; backend->device && *which < count; ++*which) {
+        words = members[*which]->device->shortage(members[*which]);
+        if (words[0])
+            return words;
+    }
+    *which = 0;
+    return words;
 }
 
 void rm_device_tell(struct rm_board_worker *slot, const struct rm_device_choice *choice,

@@ -56,6 +56,10 @@ void rm_device_tell(struct rm_board_worker *slot, const struct rm_device_choice 
                     uint32_t which);
 uint32_t rm_device_culprit(struct rm_backend *backend);
 
+/* What the last allocation that failed asked for, and what was free, "" if none did; of several
+ * devices, of which. */
+const char *rm_device_shortage(struct rm_backend *backend, uint32_t *which);
+
 /* Whether starting the learner anew cannot mend this error of the functions above. */
 bool rm_device_hopeless(int code);
 

@@ -108,10 +108,14 @@ static int make_method(struct rm_learner *l, struct rm_error *error)
     if (!rc)
         return 0;
     l->method = NULL;
-    if (l->backend->device && !device_failed(l, error) &&
-        l->backend->device->shortage(l->backend)[0])
-        rm_fail(error, -ENOMEM, "%s", l->backend->device->shortage(l->backend));
-    return rc;
+    if (!l->backend->device || device_failed(l, error))
+        return rc;
+    uint32_t which;
+    const char *shortage = rm_device_shortage(l->backend, &which);
+    if (!shortage[0])
+        return rc;
+    rm_device_tell(l->slot, &l->choice, which);
+    return rm_fail(error, -ENOMEM, "%s", shortage);
 }
 
 static int try_method(struct rm_learner *l, const struct rm_device_wish *wish,
@@ -129,8 +133,8 @@ static int open_method(struct rm_learner *l, struct rm_error *error)
     struct rm_device_wish wish = rm_device_wish_of(l->session, l->policy);
     struct rm_error why[2];
     int rc = try_method(l, &wish, error);
-    if (rc == -EIO && l->choice.device && l->choice.asked_for)
-        return RM_LEARNER_DEVICE_FAILED;
+    if ((rc == -EIO || rc == -ENOMEM) && l->choice.device && l->choice.asked_for)
+        return RM_LEARNER_DEVICE_FAILED; /* so often and no more: learner.device_faults */
     for (int i = 0; i < 2 && rc && l->choice.device && !l->choice.asked_for; i++) {
         close_method(l);
         why[i] = *error;
@@ -452,6 +456,14 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
     };
     *learner = l;
     return 0;
+}
+
+int rm_learner_exit(int rc, bool resumed)
+{
+    if (rc == RM_LEARNER_DEVICE_FAILED)
+        return RM_EXIT_CUDA;
+    /* Those that are resumed fail rather than begin anew unasked. */
+    return resumed || rm_device_hopeless(rc) ? RM_EXIT_NEVER : RM_EXIT_FAILED;
 }
 
 bool rm_learner_device_failed(const struct rm_learner *l)

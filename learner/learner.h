@@ -13,6 +13,10 @@ struct rm_learner;
  * (RM_EXIT_CUDA): no errno. */
 #define RM_LEARNER_DEVICE_FAILED (-0x7ffe)
 
+/* The exit code (enum rm_exit) of a process whose learner could not be made, by what
+ * rm_learner_create() returned. */
+int rm_learner_exit(int rc, bool resumed);
+
 /* Whether that happened since: what do_work() and save() failed of. Such a learner is not to be
  * destroyed, the process is to end. */
 bool rm_learner_device_failed(const struct rm_learner *learner);

@@ -1,7 +1,6 @@
 /* ringmaster-learner: trains one policy. Started by ringmasterd with the session's descriptors (see
  * shm/objects.h); exit codes are those of shm/duty.h. */
 #include "actor/plan.h"
-#include "learner/device.h"
 #include "learner/learner.h"
 
 #include <errno.h>
@@ -106,11 +105,7 @@ static int cannot_make(struct rm_session *session, uint32_t policy, int rc,
                        const struct rm_error *error)
 {
     rm_duty_failed(&session->board.workers[rm_worker_learner(&session->objects, policy)], error);
-    if (rc == RM_LEARNER_DEVICE_FAILED)
-        return RM_EXIT_CUDA;
-    if (rm_device_hopeless(rc))
-        return RM_EXIT_NEVER;
-    return session->resume[0] ? RM_EXIT_NEVER : RM_EXIT_FAILED; /* rather than begin anew unasked */
+    return rm_learner_exit(rc, session->resume[0]);
 }
 
 static int make_learners(struct learners *l, struct rm_session *session, const char *directory,

@@ -108,7 +108,7 @@ static int run(const char *run_directory, const char *resume, const char *newest
             if (rm_learner_device_failed(solo.learners[i]))
                 return RM_EXIT_CUDA; /* its context is lost: nothing of it can be taken down */
     } else {
-        r = resume ? RM_EXIT_NEVER : RM_EXIT_FAILED; /* rather than begin anew unasked */
+        r = rm_learner_exit(r, resume);
     }
     if (r != RM_EXIT_OK)
         rm_duty_failed(slot, error);

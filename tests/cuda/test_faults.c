@@ -134,6 +134,19 @@ static void too_little_memory_is_said(void **state)
     said("learner of agent_0: cpu: ");
 }
 
+/* One that is asked for by name is tried learner.device_faults times. */
+static void too_little_memory_where_it_is_named_ends_the_run(void **state)
+{
+    (void)state;
+    setenv("RM_EMULATED_MEMORY", "12000000", 1);
+    home("memory-named", "cuda:0");
+    assert_int_equal(run_it(), 1);
+    said("bytes asked for");
+    assert_int_equal(times_said("exited with 70: learner of policy agent_0: Emulated device"), 3);
+    said("the run failed");
+    said("failed learner.device_faults times and is left alone");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +155,7 @@ int main(void)
         cmocka_unit_test_teardown(one_asked_for_by_name_ends_the_run, teardown),
         cmocka_unit_test_teardown(what_is_missing_at_the_start_is_said, teardown),
         cmocka_unit_test_teardown(too_little_memory_is_said, teardown),
+        cmocka_unit_test_teardown(too_little_memory_where_it_is_named_ends_the_run, teardown),
     };
     setenv("RINGMASTER_CUDA_PLUGIN", rm_test_build_path("lib/emulated/ringmaster-cuda.so"), 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,16 +70,18 @@ _Static_assert(sizeof(struct given) == 64, "alignment of buffers");
 static struct given *map(size_t bytes)
 {
     static _Atomic uint32_t maps;
-    const size_t ahead = RM_ADD(&maps, 1) % STAGGERED * STAGGER;
+    const size_t ahead = sizeof(struct given) + RM_ADD(&maps, 1) % STAGGERED * STAGGER;
     const size_t room = bytes + STAGGERED * STAGGER + HUGE_BYTES;
     const size_t all = (room + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
     /* cppcheck-suppress invalidFunctionArg ; -1 is what an anonymous mapping takes */
     uint8_t *start = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED)
         return NULL;
-    madvise(start, all, MADV_HUGEPAGE);
-    const size_t skip = HUGE_BYTES - (uintptr_t)start % HUGE_BYTES;
-    struct given *given = (struct given *)(void *)(start + skip % HUGE_BYTES + ahead);
+    /* What is written here lies before the huge pages: one of them is not cleared for it. */
+    const size_t skip = HUGE_BYTES - (uintptr_t)(start + ahead) % HUGE_BYTES;
+    uint8_t *huge = start + ahead + skip % HUGE_BYTES;
+    madvise(huge, (size_t)(start + all - huge), MADV_HUGEPAGE);
+    struct given *given = (struct given *)(void *)(huge - ahead);
     *given = (struct given){.start = start, .mapped = all};
     return given;
 }

@@ -29,9 +29,8 @@ bool rm_product_buffers(struct rm_net_workspace *w, const struct rm_product *m, 
 {
     const struct rm_backend_ops *ops = w->backend->ops;
     size_t weights = (size_t)m->in * m->out, packed = ops->packed_floats(w->backend, m->out, m->in);
-    size_t packed_dx = w->training && ops->packed_dx_floats
-                           ? ops->packed_dx_floats(w->backend, m->out, m->in)
-                           : 0;
+    size_t packed_dx =
+        w->training && ops->packed_dx_floats ? ops->packed_dx_floats(w->backend, m->out, m->in) : 0;
     bool noisy = m->noisy, factorised = noisy && w->net->config.noise == RM_NOISE_FACTORISED;
     return rm_workspace_want(w, packed > 0, &b->packed, packed) &&
            rm_workspace_want(w, noisy, &b->noisy_w, weights) &&

@@ -72,11 +72,15 @@ struct rm_pointer {
 
 /* Images (channels, height, width) in rows, to images of out_channels: each place of a square
  * kernel, every `stride`, over the image with `padding` zeros on every side. Weights
- * (out_channels, channels, kernel, kernel). out_* follow from the rest. */
+ * (out_channels, channels, kernel, kernel). out_* follow from the rest.
+ *
+ * COMPACT rows of images, of devices alone, are (height, width, channels), 16 bits a number, in the
+ * format of the backend's products: for what conv2d_compact() says. */
 struct rm_conv {
     uint32_t channels, height, width;
     uint32_t kernel, stride, padding;
     uint32_t out_channels, out_height, out_width;
+    bool x_compact, y_compact; /* of what it takes and makes, and their gradients */
 };
 
 /* rows of `numbers` codes each; the table has `codes` rows of `units`, the first for code `lowest`.
@@ -84,6 +88,11 @@ struct rm_conv {
 struct rm_embedding {
     uint32_t rows, numbers, codes, units;
     int32_t lowest;
+};
+
+/* Rows that are compact images, as linear layers take them. */
+struct rm_image_rows {
+    uint32_t batch, channels, places;
 };
 
 struct rm_backend {
@@ -194,6 +203,24 @@ struct rm_backend_ops {
                       const float *w, uint32_t batch, float *dx, float *scratch);
     void (*conv2d_dw)(struct rm_backend *b, const struct rm_conv *c, const float *dy,
                       const float *x, uint32_t batch, float *dw, float *db, float *scratch);
+
+    /* Between layers of images: whether all three above are there with what `c` says of compact
+     * rows. NULL where nothing is compact; then so are those below. Gradients, activation:
+     * dy = dy * act'(y), in place, of n numbers, for activations that need their result alone.
+     * Linear layers: as linear() and its gradients, with x and dx compact and the columns of w
+     * (channels, places) as ever; wt by compact_pack(), of packed_floats(). */
+    bool (*conv2d_compact)(struct rm_backend *b, const struct rm_conv *c);
+    void (*compact_activate_dx)(struct rm_backend *b, enum rm_activation act, const float *y,
+                                size_t n, float *dy);
+    void (*compact_pack)(struct rm_backend *b, const float *w, uint32_t out,
+                         const struct rm_image_rows *x, float *wt);
+    void (*compact_linear)(struct rm_backend *b, const float *x, const struct rm_image_rows *rows,
+                           const float *wt, const float *bias, uint32_t out, enum rm_activation act,
+                           float *y);
+    void (*compact_linear_dx)(struct rm_backend *b, const float *dy, const float *w,
+                              const struct rm_image_rows *rows, uint32_t out, float *dx);
+    void (*compact_linear_dw)(struct rm_backend *b, const float *dy, const float *x,
+                              const struct rm_image_rows *rows, uint32_t out, float *dw, float *db);
 
     /* y(rows, units) = sums of the table's rows of each row's codes, and the table's gradient,
      * whose sums are in the order of rows. */

@@ -35,6 +35,7 @@ struct rm_device_spec {
     uint32_t index;
     enum rm_compute compute;
     uint32_t threads; /* of the host, for what runs there */
+    bool plain;       /* without what some shapes have kernels of their own for: to compare */
 };
 
 /* What the object exports under RM_PLUGIN_SYMBOL. */

@@ -83,7 +83,7 @@ static bool step_found(const struct rm_net_workspace *w, const struct rm_net_inp
                                      : (size_t)input->batch * form->tokens *
                                            (form->per_quantile ? input->quantiles : 1);
     char name[96];
-    if (!w->needed[index] || !w->steps[index].whole ||
+    if (!w->needed[index] || !w->steps[index].whole || w->steps[index].compact ||
         !found(w, w->steps[index].y, rows, form->features, finding))
         return false;
     name_step(w->net, index, name, sizeof name);

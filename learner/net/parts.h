@@ -176,6 +176,7 @@ struct rm_product_buffers {
     bool fresh_dx;                      /* `packed_dx` is of these, and of this noise */
     bool last_noisy;                    /* what the last forward used */
     const float *last_eps_w, *last_eps_b;
+    struct rm_image_rows images; /* what it takes is compact; batch is not set. channels 0: no */
 };
 
 /* Buffers of one step. Those that a step does not need are NULL. */
@@ -183,6 +184,7 @@ struct rm_step_buffers {
     float *y;                 /* its result */
     float *dy;                /* training: gradient of its result */
     bool whole;               /* y has the rows of all states, else those of one group */
+    bool compact;             /* a device's y and dy are compact images (backend.h) */
     float *pre;               /* training: what an activation that needs it was applied to */
     float *kept[RM_KEPT_MAX]; /* each kind's own: see its file */
     bool fresh;               /* kept[] that depend on parameters alone are of these parameters */
@@ -302,6 +304,12 @@ static inline size_t rm_rows_before(const struct rm_pass *p, const struct rm_row
     return (size_t)p->first * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
 }
 
+/* Whether what the step reads from `from` is compact. */
+static inline bool rm_reads_compact(const struct rm_net_workspace *w, const struct rm_step *s)
+{
+    return s->from < w->net->step_count && w->steps[s->from].compact;
+}
+
 /* Where the rows at hand begin in a kept[] buffer of rows of this form: in training it has all. */
 static inline size_t rm_kept_at(const struct rm_pass *p, const struct rm_row_form *form)
 {
@@ -313,6 +321,12 @@ static inline bool rm_step_needs_dx(const struct rm_net *net, const struct rm_st
 {
     return s->from < net->step_count && net->steps[s->from].trains;
 }
+
+/* compact.c: which steps of a device keep their results, and gradients of those, as compact images:
+ * convolutions whose one reader takes them so, where the backend does. Before any buffer. */
+void rm_compact_choose(struct rm_net_workspace *w);
+/* steps/conv2d.c: what a convolution does with rows as they are. */
+struct rm_conv rm_step_conv(const struct rm_net_workspace *w, const struct rm_step *s);
 
 /* learn.c: rows of a chunk: many enough to hide the reading of weights and gradients, few enough
  * that buffers are small. An incomplete one is filled up to a multiple of RM_CHUNK_STEP with its

@@ -50,7 +50,9 @@ void rm_product_ready(const struct rm_pass *p, const struct rm_product *m,
     b->fresh_dx &= !noisy && !b->last_noisy;
     b->last_noisy = noisy;
     if (!noisy) {
-        if (b->packed && !b->fresh)
+        if (b->packed && !b->fresh && b->images.channels)
+            p->ops->compact_pack(p->b, p->params + m->weight, m->out, &b->images, b->packed);
+        else if (b->packed && !b->fresh)
             p->ops->pack(p->b, p->params + m->weight, m->out, m->in, b->packed);
         b->fresh = true;
         b->now_packed = b->packed ? b->packed : p->params + m->weight;
@@ -75,11 +77,22 @@ void rm_product_ready(const struct rm_pass *p, const struct rm_product *m,
     b->now_bias = b->noisy_b;
 }
 
+static struct rm_image_rows images_of(const struct rm_product_buffers *b, size_t rows)
+{
+    struct rm_image_rows images = b->images;
+    images.batch = (uint32_t)rows;
+    return images;
+}
+
 void rm_product_forward(const struct rm_pass *p, const struct rm_product *m,
                         const struct rm_product_buffers *b, const float *x, size_t rows,
                         enum rm_activation act, float *y)
 {
-    p->ops->linear(p->b, x, b->now_packed, b->now_bias, (uint32_t)rows, m->in, m->out, act, y);
+    const struct rm_image_rows images = images_of(b, rows);
+    if (images.channels)
+        p->ops->compact_linear(p->b, x, &images, b->now_packed, b->now_bias, m->out, act, y);
+    else
+        p->ops->linear(p->b, x, b->now_packed, b->now_bias, (uint32_t)rows, m->in, m->out, act, y);
 }
 
 /* dmu = dw, dsigma = dw eps; without noise sigma had no part. */
@@ -134,6 +147,14 @@ void rm_product_backward(const struct rm_pass *p, const struct rm_product *m,
                          struct rm_product_buffers *b, const float *x, const float *dy, size_t rows,
                          float *dx)
 {
+    const struct rm_image_rows images = images_of(b, rows);
+    if (images.channels) {
+        p->ops->compact_linear_dw(p->b, dy, x, &images, m->out, p->grads + m->weight,
+                                  p->grads + m->bias);
+        if (dx)
+            p->ops->compact_linear_dx(p->b, dy, p->params + m->weight, &images, m->out, dx);
+        return;
+    }
     weight_gradient(p, m, x, dy, rows);
     if (m->noisy)
         sigma_gradients(p, m, b);

@@ -233,6 +233,7 @@ static bool take_all(struct rm_net_workspace *w)
 {
     const struct rm_net *net = w->net;
     mark_needed(w);
+    rm_compact_choose(w);
     for (uint32_t i = 0; i < net->step_count; i++)
         if (w->needed[i] && !take_step(w, &net->steps[i], &w->steps[i]))
             return false;

@@ -4,4 +4,4 @@
 .PHONY: check-ops
 check-ops: $(BUILD)/tests/cuda/check_ops ## build the program that compares a GPU's operations with the CPU's
 tests: $(BUILD)/tests/cuda/check_ops
-$(BUILD)/emulated/learner/backend/cuda/conv.cu.o: EMULATED_FLAGS += -DRM_CONV_PATCH_BYTES=20000u
+$(BUILD)/emulated/learner/backend/cuda/patches.cu.o: EMULATED_FLAGS += -DRM_CONV_PATCH_BYTES=20000u

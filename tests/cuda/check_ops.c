@@ -1,9 +1,11 @@
 /* check_ops: every operation of a device, and whole networks, against the CPU's: a line for each.
  *
  *   check_ops [--compute fp32|tf32|bf16|fp16|all] [--draws N] [--most N] [--seed N] [--device N]
+ *             [--only WORD]
  *
  * compute: how products are computed (all, one after another). draws: of shapes, for each (12).
- * most: elements of an array, about (60000). With RM_CHECK_SMALL in the environment 2 and 3000: for
+ * most: elements of an array, about (60000). only: operations and networks that have this in their
+ * names. With RM_CHECK_SMALL in the environment 2 and 3000: for
  * tools that slow everything down. The device is the CUDA plugin's, or what RINGMASTER_CUDA_PLUGIN
  * names.
  *
@@ -32,6 +34,7 @@ struct wanted {
     uint32_t draws, device;
     size_t most;
     uint64_t seed;
+    const char *only; /* NULL: all */
 };
 
 struct count {
@@ -58,18 +61,25 @@ static bool read_compute(const char *text, bool out[RM_COMPUTE_COUNT])
 
 static bool read_arguments(int argc, char **argv, struct wanted *w)
 {
-    static const struct option options[] = {
-        {"compute", required_argument, NULL, 'c'}, {"draws", required_argument, NULL, 'd'},
-        {"most", required_argument, NULL, 'm'},    {"seed", required_argument, NULL, 's'},
-        {"device", required_argument, NULL, 'g'},  {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"compute", required_argument, NULL, 'c'},
+                                            {"draws", required_argument, NULL, 'd'},
+                                            {"most", required_argument, NULL, 'm'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"device", required_argument, NULL, 'g'},
+                                            {"only", required_argument, NULL, 'o'},
+                                            {NULL, 0, NULL, 0}};
     uint64_t number = 0;
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        bool good = o == 'c' ? read_compute(optarg, w->compute)
-                             : o != '?' && read_number(optarg, o == 'd' || o == 'm' ? 1 : 0,
-                                                       o == 's' ? UINT64_MAX : 1u << 30, &number);
+        if (o == 'o')
+            w->only = optarg;
+        bool good = o == 'c'   ? read_compute(optarg, w->compute)
+                    : o == 'o' ? true
+                               : o != '?' && read_number(optarg, o == 'd' || o == 'm' ? 1 : 0,
+                                                         o == 's' ? UINT64_MAX : 1u << 30, &number);
         if (!good) {
-            fprintf(stderr, "check_ops: wrong argument; it takes --compute "
-                            "fp32|tf32|bf16|fp16|all, --draws, --most, --seed and --device\n");
+            fprintf(stderr,
+                    "check_ops: wrong argument; it takes --compute "
+                    "fp32|tf32|bf16|fp16|all, --draws, --most, --seed, --device and --only\n");
             return false;
         }
         if (o == 'd')
@@ -95,13 +105,18 @@ static void tell(struct count *n, const char *what, const char *how, double devi
     n->wrong += !fine;
 }
 
+static bool is_wanted(const struct wanted *w, const char *name)
+{
+    return !w->only || strstr(name, w->only);
+}
+
 static void check_table(const struct op_case *cases, size_t count, struct rm_backend *cpu,
                         struct rm_backend *device, const struct wanted *w, enum rm_compute compute,
                         struct count *n)
 {
     for (size_t i = 0; i < count; i++) {
         const struct op_case *c = &cases[i];
-        if (compute != RM_COMPUTE_FP32 && !c->product)
+        if ((compute != RM_COMPUTE_FP32 && !c->product) || !is_wanted(w, c->name))
             continue;
         const struct op_result r = op_check(c, cpu, device, w->draws, w->most, w->seed + i);
         const struct op_result again = op_check(c, cpu, device, w->draws, w->most, w->seed + i);
@@ -148,11 +163,13 @@ static int check(const struct rm_backend_plugin *plugin, const struct wanted *w,
     check_table(op_cases, op_case_count, cpu, device, w, compute, n);
     check_table(op_sequence_cases, op_sequence_case_count, cpu, device, w, compute, n);
     for (size_t i = 0; i < test_net_count; i++)
-        check_net(&test_nets[i], cpu, device, w->seed + i, compute, n);
+        if (is_wanted(w, test_nets[i].name))
+            check_net(&test_nets[i], cpu, device, w->seed + i, compute, n);
     for (uint32_t i = 0; i < DRAWN_NETS; i++) {
         struct random_net net;
         random_net_draw(i, &net);
-        check_net(&net.of, cpu, device, w->seed + i, compute, n);
+        if (is_wanted(w, net.of.name))
+            check_net(&net.of, cpu, device, w->seed + i, compute, n);
     }
     if (device->device->failed(device, &error)) {
         fprintf(stderr, "check_ops: %s\n", error.text);

@@ -96,19 +96,20 @@ static void linear_dw(struct op_run *r)
 
 static struct rm_conv conv(struct op_run *r, uint32_t *batch)
 {
-    struct rm_conv c = {.channels = op_size(r, 9),
+    struct rm_conv c = {.channels = op_size(r, op_below(r, 3) ? 9 : 70),
                         .height = 1 + op_below(r, 11),
                         .width = 1 + op_below(r, 11),
                         .stride = 1 + op_below(r, 3),
                         .padding = op_below(r, 3),
-                        .out_channels = op_size(r, 40)};
+                        .out_channels = op_size(r, op_below(r, 3) ? 40 : 130)};
     const uint32_t smaller = c.height < c.width ? c.height : c.width;
     const uint32_t most = smaller + 2 * c.padding;
     c.kernel = 1 + op_below(r, most < 5 ? most : 5);
     c.out_height = (c.height + 2 * c.padding - c.kernel) / c.stride + 1;
     c.out_width = (c.width + 2 * c.padding - c.kernel) / c.stride + 1;
     *batch = op_size(r, 40);
-    while ((size_t)*batch * c.out_height * c.out_width * c.out_channels > r->most && *batch > 1)
+    while (*batch > 1 && ((size_t)*batch * c.out_height * c.out_width * c.out_channels > r->most ||
+                          (size_t)*batch * c.height * c.width * c.channels > r->most))
         *batch /= 2;
     return c;
 }

@@ -9,8 +9,8 @@
  *   has one order that depends on shapes alone.
  * - No allocation, no host sync, nothing that cannot be captured into a graph, in operations.
  * - What they read beyond their arguments is struct rm_cuda's `before` (draws) and nothing else.
- * - They compile for the host as well (launch.h): no inline PTX, no textures, no cooperative
- *   groups; warp shuffles with full masks; warpSize is 32.
+ * - They compile for the host as well (launch.h): no PTX but tensor.h's, no textures, no
+ * cooperative groups; warp shuffles with full masks; warpSize is 32.
  * - Shared memory is written before it is read, and barriers are reached by all threads. */
 #ifndef RM_LEARNER_BACKEND_CUDA_CUDA_H
 #define RM_LEARNER_BACKEND_CUDA_CUDA_H
@@ -32,6 +32,7 @@ struct rm_cuda {
     struct rm_backend backend; /* first */
     struct rm_device_info info;
     struct rm_device_spec spec;
+    size_t shared_most; /* bytes of shared memory that a block may ask for */
     cudaStream_t streams[RM_DEVICE_STREAMS];
     bool capturing;
     uint64_t allocations_at_capture;

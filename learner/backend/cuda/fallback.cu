@@ -18,6 +18,10 @@ struct from_float {
     {
         return x;
     }
+    static __device__ float to(float x)
+    {
+        return x;
+    }
 };
 
 struct from_bf16 {
@@ -26,6 +30,10 @@ struct from_bf16 {
     {
         return __bfloat162float(__ushort_as_bfloat16(x));
     }
+    static __device__ uint16_t to(float x)
+    {
+        return __bfloat16_as_ushort(__float2bfloat16_rn(x));
+    }
 };
 
 struct from_fp16 {
@@ -33,6 +41,10 @@ struct from_fp16 {
     static __device__ float of(uint16_t x)
     {
         return __half2float(__ushort_as_half(x));
+    }
+    static __device__ uint16_t to(float x)
+    {
+        return __half_as_ushort(__float2half_rn(x));
     }
 };
 
@@ -67,8 +79,13 @@ __global__ void multiply_tiles(struct rm_cuda_product p)
     }
     if (m0 + x >= p.m || n0 + y >= p.n)
         return;
-    float *to = p.d + (size_t)(n0 + y) * p.ldd + m0 + x;
-    *to = p.add ? *to + sum : sum;
+    const size_t at = (size_t)(n0 + y) * p.ldd + m0 + x;
+    if (p.d_reduced) {
+        typename From::type *to = reinterpret_cast<typename From::type *>(p.d) + at;
+        *to = From::to(p.add ? From::of(*to) + sum : sum);
+    } else {
+        p.d[at] = p.add ? p.d[at] + sum : sum;
+    }
 }
 
 #define MOST_ACROSS 32768u /* blocks of a launch that way */
@@ -84,7 +101,9 @@ void rm_cuda_fallback_product(struct rm_cuda *c, const struct rm_cuda_product *p
         const size_t b_step = (size_t)at * (p.b_turned ? 1 : p.ldb);
         p.n = product->n - at < MOST_ACROSS * SIDE ? product->n - at : MOST_ACROSS * SIDE;
         p.b = static_cast<const char *>(product->b) + b_step * element;
-        p.d = product->d + (size_t)at * p.ldd;
+        p.d =
+            reinterpret_cast<float *>(reinterpret_cast<char *>(product->d) +
+                                      (size_t)at * p.ldd * (p.d_reduced ? element : sizeof(float)));
         const dim3 grid((p.m + SIDE - 1) / SIDE, (p.n + SIDE - 1) / SIDE), block(SIDE, SIDE);
         if (p.compute == RM_COMPUTE_BF16)
             RM_RUN_SHARED(c, multiply_tiles<from_bf16>, grid, block, shared, p);

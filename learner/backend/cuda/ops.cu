@@ -26,6 +26,12 @@ void rm_cuda_operations(struct rm_backend_ops *o)
     o->conv2d = rm_cuda_conv2d;
     o->conv2d_dx = rm_cuda_conv2d_dx;
     o->conv2d_dw = rm_cuda_conv2d_dw;
+    o->conv2d_compact = rm_cuda_conv2d_compact;
+    o->compact_activate_dx = rm_cuda_compact_activate_dx;
+    o->compact_pack = rm_cuda_compact_pack;
+    o->compact_linear = rm_cuda_compact_linear;
+    o->compact_linear_dx = rm_cuda_compact_linear_dx;
+    o->compact_linear_dw = rm_cuda_compact_linear_dw;
     o->embed = rm_cuda_embed;
     o->embed_dw = rm_cuda_embed_dw;
     o->dropout = rm_cuda_dropout;

@@ -50,6 +50,20 @@ void rm_cuda_conv2d_dx(struct rm_backend *b, const struct rm_conv *c, const floa
                        const float *w, uint32_t batch, float *dx, float *scratch);
 void rm_cuda_conv2d_dw(struct rm_backend *b, const struct rm_conv *c, const float *dy,
                        const float *x, uint32_t batch, float *dw, float *db, float *scratch);
+bool rm_cuda_conv2d_compact(struct rm_backend *b, const struct rm_conv *c);
+void rm_cuda_compact_activate(struct rm_backend *b, enum rm_activation act, size_t n, float *y);
+void rm_cuda_compact_activate_dx(struct rm_backend *b, enum rm_activation act, const float *y,
+                                 size_t n, float *dy);
+void rm_cuda_compact_pack(struct rm_backend *b, const float *w, uint32_t out,
+                          const struct rm_image_rows *x, float *wt);
+void rm_cuda_compact_linear(struct rm_backend *b, const float *x, const struct rm_image_rows *rows,
+                            const float *wt, const float *bias, uint32_t out,
+                            enum rm_activation act, float *y);
+void rm_cuda_compact_linear_dx(struct rm_backend *b, const float *dy, const float *w,
+                               const struct rm_image_rows *rows, uint32_t out, float *dx);
+void rm_cuda_compact_linear_dw(struct rm_backend *b, const float *dy, const float *x,
+                               const struct rm_image_rows *rows, uint32_t out, float *dw,
+                               float *db);
 void rm_cuda_embed(struct rm_backend *b, const struct rm_embedding *e, const int32_t *codes,
                    const float *table, float *y);
 void rm_cuda_embed_dw(struct rm_backend *b, const struct rm_embedding *e, const int32_t *codes,

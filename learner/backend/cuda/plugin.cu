@@ -245,6 +245,16 @@ static bool make_sums(struct rm_cuda *c)
     return c->partials && c->sums && c->host_sums;
 }
 
+static bool limits(struct rm_cuda *c)
+{
+    int bytes = 0;
+    if (!RM_CUDA(c, cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                           (int)c->spec.index)))
+        return false;
+    c->shared_most = (size_t)bytes;
+    return true;
+}
+
 static int create(struct rm_backend **backend, const struct rm_device_spec *spec,
                   struct rm_error *error)
 {
@@ -267,7 +277,7 @@ static int create(struct rm_backend **backend, const struct rm_device_spec *spec
             cudaGetLastError(); /* set by whoever had the device before: waits may spin, no more */
         for (int i = 0; i < RM_DEVICE_STREAMS && made; i++)
             made = RM_CUDA(c, cudaStreamCreateWithFlags(&c->streams[i], cudaStreamNonBlocking));
-        made = made && rm_cuda_products_create(c) && make_sums(c);
+        made = made && limits(c) && rm_cuda_products_create(c) && make_sums(c);
         if (!made)
             rc = failed(&c->backend, error) ? -EIO
                                             : rm_fail(error, -ENOMEM, "%s", shortage(&c->backend));

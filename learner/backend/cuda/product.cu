@@ -14,7 +14,7 @@ namespace
 /* What an algorithm is chosen by. No padding: compared as bytes. */
 struct shape {
     uint32_t m, n, k, lda, ldb, ldd;
-    uint32_t a_turned, b_turned, compute, epilogue, add;
+    uint32_t a_turned, b_turned, compute, epilogue, add, d_reduced;
     uint32_t align_a, align_b, align_d; /* bytes */
 };
 
@@ -76,6 +76,7 @@ struct shape shape_of(const struct rm_cuda_product *p)
             (uint32_t)p->compute,
             (uint32_t)p->epilogue,
             p->add,
+            p->d_reduced,
             alignment_of(p->a),
             alignment_of(p->b),
             d < bias ? d : bias}; /* the library has no word for that of a bias */
@@ -109,7 +110,8 @@ bool describe(struct rm_cuda *c, struct plan *p)
                                                  s->a_turned ? s->m : s->k, s->lda)) &&
            RM_BLAS(c, cublasLtMatrixLayoutCreate(&p->b, type, s->b_turned ? s->n : s->k,
                                                  s->b_turned ? s->k : s->n, s->ldb)) &&
-           RM_BLAS(c, cublasLtMatrixLayoutCreate(&p->d, CUDA_R_32F, s->m, s->n, s->ldd));
+           RM_BLAS(c, cublasLtMatrixLayoutCreate(&p->d, s->d_reduced ? type : CUDA_R_32F, s->m,
+                                                 s->n, s->ldd));
 }
 
 bool set_bias(struct rm_cuda *c, const struct plan *p, float *bias)

@@ -15,6 +15,7 @@ struct rm_cuda_product {
     const void *a, *b; /* float, or 16 bits where compute says so */
     uint32_t lda, ldb, ldd;
     float *d;
+    bool d_reduced; /* D has numbers of 16 bits, as A and B */
     enum rm_compute compute;
     cublasLtEpilogue_t epilogue;
     float *bias; /* what the epilogue reads or writes; NULL: none */
@@ -48,6 +49,7 @@ enum rm_cuda_scratch {
     RM_SCRATCH_B,
     RM_SCRATCH_PATCHES, /* of convolutions */
     RM_SCRATCH_RESULTS,
+    RM_SCRATCH_PARTS, /* sums of parts of the rows */
     RM_SCRATCH_COUNT
 };
 void *rm_cuda_scratch(struct rm_cuda *c, enum rm_cuda_scratch which, size_t bytes);
@@ -65,5 +67,10 @@ static inline uint32_t rm_cuda_reduced_stride(uint32_t columns)
 
 /* to(rows, stride) = x(rows, columns) in 16 bits, zeros behind each row. */
 void rm_cuda_reduce(struct rm_cuda *c, const float *x, size_t rows, uint32_t columns, void *to);
+
+/* to(images, columns, stride) from x(images, rows, columns): each image turned, zeros behind what
+ * were its rows. */
+void rm_cuda_turn(struct rm_cuda *c, const float *x, uint32_t images, uint32_t rows,
+                  uint32_t columns, uint32_t stride, enum rm_compute format, void *to);
 
 #endif

@@ -3,7 +3,7 @@
 
 enum kept { PACKED, SCRATCH };
 
-static struct rm_conv conv_of(const struct rm_step *s)
+struct rm_conv rm_step_conv(const struct rm_net_workspace *w, const struct rm_step *s)
 {
     return (struct rm_conv){
         .channels = s->in.channels,
@@ -15,6 +15,8 @@ static struct rm_conv conv_of(const struct rm_step *s)
         .out_channels = s->out.channels,
         .out_height = s->out.height,
         .out_width = s->out.width,
+        .x_compact = rm_reads_compact(w, s),
+        .y_compact = w->steps[s - w->net->steps].compact,
     };
 }
 
@@ -53,7 +55,7 @@ int rm_compile_conv2d(struct rm_compiler *c, const struct rm_layer_config *layer
 
 static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct rm_step_buffers *b)
 {
-    const struct rm_conv conv = conv_of(s);
+    const struct rm_conv conv = rm_step_conv(w, s);
     const struct rm_backend_ops *ops = w->backend->ops;
     const size_t packed = ops->conv2d_packed_floats(w->backend, &conv);
     const size_t scratch = ops->conv2d_scratch_floats(w->backend, &conv, w->training);
@@ -64,7 +66,7 @@ static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct 
 
 static void prepare(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b)
 {
-    const struct rm_conv conv = conv_of(s);
+    const struct rm_conv conv = rm_step_conv(p->w, s);
     if (b->kept[PACKED] && !b->fresh)
         p->ops->conv2d_pack(p->b, &conv, p->params + s->weight, b->kept[PACKED]);
     b->fresh = true;
@@ -73,7 +75,7 @@ static void prepare(const struct rm_pass *p, const struct rm_step *s, struct rm_
 static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
                     const struct rm_rows *rows)
 {
-    const struct rm_conv conv = conv_of(s);
+    const struct rm_conv conv = rm_step_conv(p->w, s);
     uint32_t n = (uint32_t)rm_rows_of(p, &s->out);
     float *pre = b->pre ? b->pre + rm_kept_at(p, &s->out) * s->out.features : NULL;
     const float *weights = b->kept[PACKED] ? b->kept[PACKED] : p->params + s->weight;
@@ -86,9 +88,12 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
 static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
                      const struct rm_rows *rows)
 {
-    const struct rm_conv conv = conv_of(s);
+    const struct rm_conv conv = rm_step_conv(p->w, s);
     uint32_t n = (uint32_t)rm_rows_of(p, &s->out);
-    rm_step_through_activation(p, s, b, rows->dy);
+    if (b->compact && s->act != RM_ACT_NONE)
+        p->ops->compact_activate_dx(p->b, s->act, b->y, (size_t)n * s->out.features, rows->dy);
+    else
+        rm_step_through_activation(p, s, b, rows->dy);
     p->ops->conv2d_dw(p->b, &conv, rows->dy, rows->x, n, p->grads + s->weight, p->grads + s->bias,
                       b->kept[SCRATCH]);
     if (rows->dx)

@@ -35,11 +35,19 @@ struct meeting {
     unsigned long long words[2][32];
 };
 
+/* A barrier of some of the threads: who waits there. */
+struct part {
+    unsigned threads;
+    place at;
+    std::vector<unsigned> waiting;
+};
+
 struct block {
     const kernel_launch *launch;
     std::vector<thread> threads;
     std::vector<unsigned> order;
     std::vector<std::vector<meeting>> meetings; /* of each warp */
+    part parts[16];
     unsigned count, cursor, current;
     bool waited, failed;
     int result; /* of a barrier */
@@ -106,7 +114,9 @@ std::string where(unsigned t)
                                         "__syncthreads_count",
                                         "__syncwarp",
                                         "a shuffle",
-                                        "a vote"};
+                                        "a vote",
+                                        "a matrix",
+                                        "a barrier of some threads"};
     const thread &th = now.threads[t];
     if (th.state == DONE)
         return name(t) + " has ended";
@@ -234,6 +244,9 @@ void start_block()
         now.order[i] = set().order == REVERSE ? now.count - 1 - i : i;
     for (auto &warp : now.meetings)
         warp.clear();
+    for (part &p : now.parts)
+        p.waiting.clear();
+    forget_copies();
 }
 } // namespace
 
@@ -245,6 +258,36 @@ int barrier(wait_kind kind, int value, place at)
     t.value = value;
     wait();
     return now.result;
+}
+
+void barrier_of(unsigned which, unsigned threads, place at)
+{
+    if (which < 1 || which > 15 || threads % 32 || threads > now.count)
+        trap("no such barrier of some threads", at);
+    part &p = now.parts[which];
+    if (p.waiting.empty()) {
+        p.threads = threads;
+        p.at = at;
+    } else if (p.threads != threads || p.at.line != at.line || strcmp(p.at.file, at.file) != 0) {
+        trap("threads are at different barriers of one number", at);
+    }
+    if (p.waiting.size() + 1 == threads) {
+        for (const unsigned t : p.waiting)
+            now.threads[t].state = READY;
+        p.waiting.clear();
+        now.waited = true;
+        return;
+    }
+    p.waiting.push_back(now.current);
+    thread &t = now.threads[now.current];
+    t.waits = WAIT_PART;
+    t.at = at;
+    wait();
+}
+
+unsigned thread_of_block()
+{
+    return now.current;
 }
 
 unsigned lane()

@@ -37,6 +37,8 @@ enum wait_kind {
     WAIT_WARP,
     WAIT_SHUFFLE,
     WAIT_BALLOT,
+    WAIT_MATRIX,
+    WAIT_PART,
 };
 
 /* Where a wait stands in the source: threads that meet must stand at the same place. */
@@ -54,6 +56,8 @@ const unsigned long long *meet(wait_kind kind, unsigned mask, unsigned long long
 /* 0 to 31, and how many lanes this warp has. */
 unsigned lane();
 unsigned lanes();
+/* Its number within the block. */
+unsigned thread_of_block();
 
 [[noreturn]] void trap(const char *what, place at);
 

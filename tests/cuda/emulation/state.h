@@ -159,6 +159,8 @@ cudaError_t capture_wait(const std::shared_ptr<CUstream_st> &stream, cudaEvent_t
 
 /* All blocks of a launch. */
 void run_grid(const kernel_launch &l);
+/* tensor.cc: copies of the block before. */
+void forget_copies();
 } // namespace rm_emulated
 
 struct CUstream_st {

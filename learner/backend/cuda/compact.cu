@@ -1,0 +1,190 @@
+/* Compact rows of images (backend.h): activations, and linear layers that take them. Their weights
+ * are turned to (out, places, channels) when they are packed, and their gradients turned back. */
+#include "learner/backend/cuda/map.h"
+#include "learner/backend/cuda/math.h"
+#include "learner/backend/cuda/ops.h"
+#include "learner/backend/cuda/product.h"
+#include "learner/backend/cuda/sums.h"
+#include "learner/backend/cuda/tensor.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+namespace
+{
+
+__device__ float number(rm_in_bf16, uint32_t bits)
+{
+    return __bfloat162float(__ushort_as_bfloat16((uint16_t)bits));
+}
+
+__device__ float number(rm_in_fp16, uint32_t bits)
+{
+    return __half2float(__ushort_as_half((uint16_t)bits));
+}
+
+/* Eight numbers at a time. Where y is given, x becomes x act'(y), else act(x). */
+template <class As>
+struct activating {
+    enum rm_activation act;
+    const uint4 *y;
+    uint4 *x;
+    struct in {
+        uint4 x, y;
+    };
+    __device__ in load(size_t i) const
+    {
+        in v;
+        v.x = x[i];
+        if (y)
+            v.y = y[i];
+        return v;
+    }
+    __device__ float one(uint32_t bits, uint32_t of) const
+    {
+        const float v = number(As(), bits);
+        if (!y)
+            return rm_activated(act, v);
+        return v * rm_activation_slope(act, 0.0f, number(As(), of));
+    }
+    __device__ uint32_t two(uint32_t words, uint32_t of) const
+    {
+        return rm_pair(As(), one(words & 0xffffu, of & 0xffffu), one(words >> 16, of >> 16));
+    }
+    __device__ void store(size_t i, const in &v) const
+    {
+        uint4 to;
+        to.x = two(v.x.x, v.y.x);
+        to.y = two(v.x.y, v.y.y);
+        to.z = two(v.x.z, v.y.z);
+        to.w = two(v.x.w, v.y.w);
+        x[i] = to;
+    }
+};
+
+/* Channels are a multiple of eight, so n is. */
+void activate(struct rm_cuda *c, enum rm_activation act, const float *y, size_t n, float *x)
+{
+    const uint4 *of = reinterpret_cast<const uint4 *>(y);
+    uint4 *to = reinterpret_cast<uint4 *>(x);
+    if (c->spec.compute == RM_COMPUTE_BF16)
+        rm_map(c, "compact activation", activating<rm_in_bf16>{act, of, to}, n / 8);
+    else
+        rm_map(c, "compact activation", activating<rm_in_fp16>{act, of, to}, n / 8);
+}
+
+uint32_t in_of(const struct rm_image_rows *rows)
+{
+    return rows->channels * rows->places;
+}
+
+/* A gradient of results as products take it. */
+const void *reduced(struct rm_cuda *c, const float *dy, uint32_t batch, uint32_t out)
+{
+    const size_t bytes = (size_t)batch * rm_cuda_reduced_stride(out) * sizeof(uint16_t);
+    void *to = rm_cuda_scratch(c, RM_SCRATCH_B, bytes);
+    if (to)
+        rm_cuda_reduce(c, dy, batch, out, to);
+    return to;
+}
+
+} // namespace
+
+void rm_cuda_compact_activate(struct rm_backend *b, enum rm_activation act, size_t n, float *y)
+{
+    activate(rm_cuda_of(b), act, NULL, n, y);
+}
+
+void rm_cuda_compact_activate_dx(struct rm_backend *b, enum rm_activation act, const float *y,
+                                 size_t n, float *dy)
+{
+    activate(rm_cuda_of(b), act, y, n, dy);
+}
+
+void rm_cuda_compact_pack(struct rm_backend *b, const float *w, uint32_t out,
+                          const struct rm_image_rows *x, float *wt)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    rm_cuda_turn(c, w, out, x->channels, x->places, x->channels, c->spec.compute, wt);
+}
+
+/* y^T = op(W) x^T */
+void rm_cuda_compact_linear(struct rm_backend *b, const float *x, const struct rm_image_rows *rows,
+                            const float *wt, const float *bias, uint32_t out,
+                            enum rm_activation act, float *y)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    struct rm_cuda_product p = {};
+    if (!rows->batch || !out)
+        return;
+    p.a_turned = true;
+    p.m = out;
+    p.n = rows->batch;
+    p.k = p.lda = p.ldb = in_of(rows);
+    p.a = wt;
+    p.b = x;
+    p.d = y;
+    p.ldd = out;
+    p.compute = c->spec.compute;
+    rm_cuda_product_biased(c, p, bias, act);
+}
+
+/* dx^T = W^T dy^T */
+void rm_cuda_compact_linear_dx(struct rm_backend *b, const float *dy, const float *w,
+                               const struct rm_image_rows *rows, uint32_t out, float *dx)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    const uint32_t in = in_of(rows);
+    struct rm_cuda_product p = {};
+    if (!rows->batch)
+        return;
+    float *wt =
+        static_cast<float *>(rm_cuda_scratch(c, RM_SCRATCH_A, (size_t)out * in * sizeof(uint16_t)));
+    p.b = reduced(c, dy, rows->batch, out);
+    if (!wt || !p.b)
+        return;
+    rm_cuda_compact_pack(b, w, out, rows, wt);
+    p.m = in;
+    p.n = rows->batch;
+    p.k = out;
+    p.a = wt;
+    p.lda = in;
+    p.ldb = rm_cuda_reduced_stride(out);
+    p.d = dx;
+    p.d_reduced = true;
+    p.ldd = in;
+    p.compute = c->spec.compute;
+    rm_cuda_product_plain(c, p);
+}
+
+/* dW^T = x^T dy, as columns (places, channels), then turned. */
+void rm_cuda_compact_linear_dw(struct rm_backend *b, const float *dy, const float *x,
+                               const struct rm_image_rows *rows, uint32_t out, float *dw, float *db)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    const uint32_t in = in_of(rows);
+    struct rm_cuda_product p = {};
+    if (!rows->batch) {
+        rm_cuda_fill(b, 0.0f, (size_t)in * out, dw);
+        rm_cuda_fill(b, 0.0f, out, db);
+        return;
+    }
+    float *turned = static_cast<float *>(
+        rm_cuda_scratch(c, RM_SCRATCH_PARTS, (size_t)out * in * sizeof(float)));
+    p.b = reduced(c, dy, rows->batch, out);
+    if (!turned || !p.b)
+        return;
+    p.b_turned = true;
+    p.m = in;
+    p.n = out;
+    p.k = rows->batch;
+    p.a = x;
+    p.lda = in;
+    p.ldb = rm_cuda_reduced_stride(out);
+    p.d = turned;
+    p.ldd = in;
+    p.compute = c->spec.compute;
+    if (!rm_cuda_product_summed(c, p, db))
+        rm_cuda_column_sums(c, dy, rows->batch, out, db);
+    rm_cuda_turn(c, turned, out, rows->places, rows->channels, rows->places, RM_COMPUTE_FP32, dw);
+}

@@ -16,31 +16,6 @@ uint32_t up(uint32_t n, uint32_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Everything that does not depend on how many threads there are. */
-bool cut(struct rm_images *g, const struct rm_conv *c)
-{
-    const uint64_t high = c->height + 2ull * c->padding, wide = c->width + 2ull * c->padding;
-    *g = rm_images{};
-    g->c = *c;
-    g->places = c->out_height * c->out_width;
-    g->depth = up(c->channels, 8);
-    g->pitch = g->depth / 8 % 2 ? g->depth : g->depth + 8; /* an odd number of sixteen bytes */
-    g->chunks = c->kernel * c->kernel * (g->depth / 8);
-    g->steps = (g->chunks + 1) / 2;
-    if (!g->places || g->depth > 1024 || high * wide * g->pitch > 1u << 20 || g->steps > 4096)
-        return false;
-    g->high = (uint32_t)high;
-    g->wide = (uint32_t)wide;
-    return true;
-}
-
-/* Units of so many images: enough rows for all warps, where they are small. */
-void gather_images(struct rm_images *g, uint32_t rows)
-{
-    g->together = g->places < rows ? rows / g->places : 1;
-    g->unit = up(g->together * g->high * g->wide * g->pitch, 8);
-}
-
 size_t table_words(const struct rm_images &g)
 {
     return (size_t)g.together * (g.places + g.c.height * g.c.width) + 2 * g.steps;
@@ -307,15 +282,37 @@ void run_wide(struct rm_cuda *c, const struct rm_images &g, const void *x, const
 
 } // namespace
 
+bool rm_images_shape(struct rm_images *g, const struct rm_conv *c, bool spread)
+{
+    const uint64_t high = c->height + 2ull * c->padding, wide = c->width + 2ull * c->padding;
+    *g = rm_images{};
+    g->c = *c;
+    g->places = c->out_height * c->out_width;
+    g->depth = up(c->channels, 8);
+    g->pitch = g->depth / 8 % 2 ? g->depth : g->depth + 8; /* an odd number of sixteen bytes */
+    g->chunks = c->kernel * c->kernel * (g->depth / 8);
+    g->steps = (g->chunks + 1) / 2;
+    if (!g->places || g->depth > 1024 || high * (wide + 8) * g->pitch > 1u << 20 ||
+        g->steps > 4096 || (c->x_compact && c->channels % 8) ||
+        (c->y_compact && c->out_channels % 8))
+        return false;
+    g->high = (uint32_t)high;
+    g->wide = (uint32_t)wide;
+    while (spread && c->stride == 1 && g->wide % 8 != c->out_width % 8)
+        g->wide++;
+    g->together = g->places < RM_GROUP ? RM_GROUP / g->places : 1;
+    g->unit = up(g->together * g->high * g->wide * g->pitch, 8);
+    return true;
+}
+
 /* As many channels of results as there are, and groups: weights are read by all groups of a block,
  * and groups take turns with memory and tensor cores. */
-bool rm_images_cut(struct rm_images *g, const struct rm_conv *c, size_t shared)
+static bool cut_for(struct rm_images *g, const struct rm_conv *c, size_t shared, bool spread)
 {
-    if (!cut(g, c) || (c->x_compact && c->channels % 8) || (c->y_compact && c->out_channels % 8))
+    if (!rm_images_shape(g, c, spread))
         return false;
     const size_t row = rm_images_shared_row(*g) * sizeof(uint16_t);
     uint32_t wide = c->out_channels > 32 ? 64 : c->out_channels > 16 ? 32 : 16;
-    gather_images(g, RM_GROUP);
     const size_t unit = g->unit * sizeof(uint16_t), tables = table_words(*g) * sizeof(uint32_t);
     while (wide > 16 && wide * row + 2 * unit + tables > shared)
         wide /= 2;
@@ -325,6 +322,16 @@ bool rm_images_cut(struct rm_images *g, const struct rm_conv *c, size_t shared)
         g->groups--;
     g->shared = wide * row + g->groups * unit + tables;
     return g->groups > 0;
+}
+
+bool rm_images_cut(struct rm_images *g, const struct rm_conv *c, size_t shared)
+{
+    struct rm_images tight;
+    if (!cut_for(&tight, c, shared, false))
+        return false;
+    if (!cut_for(g, c, shared, true) || g->groups < tight.groups || g->wide_out < tight.wide_out)
+        *g = tight;
+    return true;
 }
 
 /* A stride would have zeros between gradients. */

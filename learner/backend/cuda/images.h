@@ -50,6 +50,10 @@ static inline __host__ __device__ uint32_t rm_images_shared_row(const struct rm_
     return g.steps * 16 + 8;
 }
 
+/* What does not depend on threads and room. `spread`: with as many positions between rows of an
+ * image as make places that follow each other stand on banks that do, where a row of them ends too.
+ */
+bool rm_images_shape(struct rm_images *g, const struct rm_conv *c, bool spread);
 /* Whether there is room for this, in so many bytes of shared memory; then how. `back`: for the
  * gradients of weights. */
 bool rm_images_cut(struct rm_images *g, const struct rm_conv *c, size_t shared);

@@ -11,8 +11,7 @@ namespace
 {
 
 #define WARPS      (RM_BACK_BLOCK / 32)
-#define TILE       16u  /* places of a product */
-#define ROWS       128u /* places of a unit, about */
+#define TILE       16u /* places of a product */
 #define STAGES     2u
 #define TILES_MOST 9u
 
@@ -275,13 +274,10 @@ void run_tiles(struct rm_cuda *c, const struct rm_images &g, const void *dy, con
 
 } // namespace
 
-bool rm_images_cut_back(struct rm_images *g, const struct rm_conv *c, size_t shared)
+static bool cut_for(struct rm_images *g, const struct rm_conv *c, size_t shared, bool spread)
 {
-    struct rm_conv any = *c;
-    any.y_compact = false;
-    if (!rm_images_cut(g, &any, SIZE_MAX) || (c->y_compact && c->out_channels % 8))
+    if (!rm_images_shape(g, c, spread))
         return false;
-    g->c = *c;
     g->wide_out = c->out_channels > 32 ? 64 : 32;
     const uint32_t warps = WARPS / warps_high(*g);
     g->tiles = g->chunks <= warps       ? 1
@@ -297,6 +293,16 @@ bool rm_images_cut_back(struct rm_images *g, const struct rm_conv *c, size_t sha
     g->shared = g->stages * stage + tables;
     g->shared = g->shared > least ? g->shared : least;
     return g->stages > 0;
+}
+
+bool rm_images_cut_back(struct rm_images *g, const struct rm_conv *c, size_t shared)
+{
+    struct rm_images tight;
+    if (!cut_for(&tight, c, shared, false))
+        return false;
+    if (!cut_for(g, c, shared, true) || g->stages < tight.stages)
+        *g = tight;
+    return true;
 }
 
 size_t rm_images_part_bytes(const struct rm_images &g, uint32_t images)

@@ -81,6 +81,10 @@ void rm_daemon_checkpoint_and_sleep(struct rm_daemon *daemon);
  * final evaluation; at once if there is or can be none. */
 void rm_daemon_checkpoint_and_evaluate(struct rm_daemon *daemon);
 
+/* When everything is over: the checkpoint of the end has the score of the final evaluation, so that
+ * it may be the best one. May wait for the disk. */
+void rm_daemon_score_last_checkpoint(struct rm_daemon *daemon);
+
 /* Once a second: by interval. */
 void rm_daemon_checkpoint_tick(struct rm_daemon *daemon, uint64_t now_ns);
 

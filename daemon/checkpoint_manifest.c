@@ -144,23 +144,54 @@ static int write_text(const char *path, const char *text, struct rm_error *error
     return rc ? rm_fail(error, rc, "%s: %s", path, strerror(-rc)) : 0;
 }
 
-int rm_manifest_write(const char *folder, const struct rm_checkpoint_facts *facts, json_t *files,
-                      struct rm_error *error)
+/* Takes `manifest`, which may be NULL. */
+static int write_manifest(const char *path, json_t *manifest, struct rm_error *error)
 {
-    char path[RM_SESSION_PATH_MAX + 32], hex[17];
-    json_t *manifest = manifest_of(facts, files);
-    char *text = NULL;
+    char hex[17], *text = NULL;
     if (manifest && hash_json(manifest, hex) == 0) {
         json_t *whole = json_pack("{s:O,s:s}", "manifest", manifest, "xxh3", hex);
         text = json_dumps(whole, JSON_INDENT(1));
         json_decref(whole);
     }
     json_decref(manifest);
-    snprintf(path, sizeof path, "%s/" RM_MANIFEST_NAME, folder);
     const int rc = text ? write_text(path, text, error)
                         : rm_fail(error, -ENOMEM, "%s: no memory to write it", path);
     free(text);
     return rc;
+}
+
+int rm_manifest_write(const char *folder, const struct rm_checkpoint_facts *facts, json_t *files,
+                      struct rm_error *error)
+{
+    char path[RM_SESSION_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/" RM_MANIFEST_NAME, folder);
+    return write_manifest(path, manifest_of(facts, files), error);
+}
+
+int rm_manifest_rescore(const char *folder, double score, struct rm_error *error)
+{
+    char path[RM_SESSION_PATH_MAX + 32], fresh[sizeof path + 8];
+    struct rm_checkpoint_facts facts;
+    int rc = rm_checkpoint_check(folder, false, &facts, error);
+    if (rc < 0)
+        return rc;
+    rm_checkpoint_facts_free(&facts);
+    snprintf(path, sizeof path, "%s/" RM_MANIFEST_NAME, folder);
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    json_t *outer = json_load_file(path, 0, NULL);
+    json_t *manifest = json_incref(json_object_get(outer, "manifest"));
+    json_decref(outer);
+    if (json_object_set_new(manifest, "score", isfinite(score) ? json_real(score) : json_null()) <
+        0) {
+        json_decref(manifest);
+        return rm_fail(error, -ENOMEM, "%s: no memory to write it", path);
+    }
+    rc = write_manifest(fresh, manifest, error);
+    if (rc == 0 && rename(fresh, path) < 0)
+        rc = rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+    if (rc < 0)
+        unlink(fresh);
+    return rc ? rc : rm_file_sync_folder(folder, error);
 }
 
 /* --- checking -------------------------------------------------------------------------------- */

@@ -36,6 +36,10 @@ int rm_manifest_files(const char *folder, json_t **files, struct rm_error *error
 int rm_manifest_write(const char *folder, const struct rm_checkpoint_facts *facts, json_t *files,
                       struct rm_error *error);
 
+/* Gives a checkpoint that is there another score, that of an evaluation which came after it: the
+ * manifest is replaced whole, everything else in it stays. -EBADMSG: it is damaged. */
+int rm_manifest_rescore(const char *folder, double score, struct rm_error *error);
+
 /* Reads the manifest; with `whole` every file too. The caller frees *facts when it returns 0.
  * Errors: -EBADMSG with what does not match. */
 int rm_checkpoint_check(const char *folder, bool whole, struct rm_checkpoint_facts *facts,

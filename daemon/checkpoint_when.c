@@ -2,6 +2,7 @@
 #include "daemon/checkpoint.h"
 
 #include "daemon/daemon.h"
+#include "shm/atomic.h"
 #include "shm/base/clock.h"
 
 #include <stdio.h>
@@ -57,6 +58,24 @@ void rm_daemon_checkpoint_and_evaluate(struct rm_daemon *daemon)
         rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint at the end: %s", error.text);
     }
     rm_daemon_evaluate_last(daemon);
+}
+
+void rm_daemon_score_last_checkpoint(struct rm_daemon *daemon)
+{
+    struct rm_checkpointer *c = of(daemon);
+    const struct rm_experiment *e = &daemon->session.experiment;
+    const double score = RM_PEEK(&daemon->session.board.run->eval_score_mean);
+    char folder[RM_SESSION_PATH_MAX];
+    struct rm_error error = {""};
+    if (!daemon->finished || e->evaluation.final_episodes == 0 || !c->last ||
+        c->step != rm_daemon_steps(daemon) || c->updates != rm_daemon_updates(daemon))
+        return;
+    if (rm_session_checkpoint_folder(c->run_directory, c->last, false, folder, &error) < 0 ||
+        rm_manifest_rescore(folder, score, &error) < 0)
+        rm_log(&daemon->log, RM_LOG_WARNING, "checkpoint %llu has not the final score: %s",
+               (unsigned long long)c->last, error.text);
+    else if (!c->working && !c->removing_first)
+        rm_checkpoint_prune(c->run_directory, e->checkpoint.keep, e->checkpoint.keep_best);
 }
 
 void rm_daemon_checkpoint_tick(struct rm_daemon *daemon, uint64_t now_ns)

@@ -1,4 +1,4 @@
-#include "daemon/control.h"
+#include "daemon/client.h"
 
 #include "config/json_memory.h"
 #include "shm/base/clock.h"
@@ -10,196 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-struct rm_client {
-    uv_pipe_t pipe;
-    struct rm_control *control;
-    struct rm_client *next;
-    struct ucred peer;
-    enum rm_access access;
-    bool subscribed;
-    uint64_t number;
-    bool deferred; /* a request of it will be answered later, and it waits for that */
-    json_t *deferred_id;
-    bool discarding;    /* in the rest of a line that was too long */
-    bool stalled;       /* not read from: its output stands */
-    uint64_t queued_as; /* its requests wait for a later turn, in this order; 0: they do not */
-    bool ended;         /* sent all it will send; closed once its output is out */
-    bool closing;
-    uint64_t lost;      /* events dropped since the last one sent */
-    uint64_t moved_ns;  /* when its output was last seen to shrink or be empty */
-    size_t queued_then; /* output queued at that time */
-    size_t used;        /* bytes of `in` */
-    char in[RM_PROTOCOL_LINE_MAX];
-};
-
-struct rm_control {
-    uv_pipe_t listener;
-    const struct rm_control_ops *ops;
-    void *user;
-    struct rm_client *clients;
-    struct rm_control_counts counts;
-    bool closing;
-    /* A turn of the loop answers for RM_CONTROL_TURN_NS; what is left waits in line. */
-    uv_prepare_t turn;
-    uv_idle_t later;
-    uint64_t turn_ends_ns; /* 0: nothing was answered in this turn yet */
-    uint64_t last_queued;
-    uint64_t numbered; /* clients so far */
-    uint32_t handles;  /* of its own that are not closed yet */
-};
-
-struct output {
-    uv_write_t request;
-    char *line;
-};
-
-static void process(struct rm_client *client);
-
-enum rm_access rm_access_of(uid_t peer_uid, gid_t peer_gid, uid_t own_uid, gid_t own_gid)
-{
-    if (peer_uid == 0 || peer_uid == own_uid)
-        return RM_ACCESS_ADMINISTER;
-    return peer_gid == own_gid ? RM_ACCESS_OPERATE : RM_ACCESS_SEE;
-}
-
-enum rm_access rm_client_access(const struct rm_client *client)
-{
-    return client->access;
-}
-
-uid_t rm_client_uid(const struct rm_client *client)
-{
-    return client->peer.uid;
-}
-
-pid_t rm_client_pid(const struct rm_client *client)
-{
-    return client->peer.pid;
-}
-
-uint64_t rm_client_number(const struct rm_client *client)
-{
-    return client->number;
-}
-
-void rm_client_defer(struct rm_client *client)
-{
-    client->deferred = true;
-}
-
-void rm_client_subscribe(struct rm_client *client, bool on)
-{
-    client->subscribed = on;
-}
-
 struct rm_control_counts rm_control_counts(const struct rm_control *control)
 {
     return control->counts;
-}
-
-static void free_if_over(struct rm_control *control)
-{
-    if (control->closing && !control->clients && control->handles == 0)
-        free(control);
-}
-
-static void on_client_closed(uv_handle_t *handle)
-{
-    struct rm_client *client = handle->data;
-    struct rm_control *control = client->control;
-    for (struct rm_client **at = &control->clients; *at; at = &(*at)->next)
-        if (*at == client) {
-            *at = client->next;
-            break;
-        }
-    json_decref(client->deferred_id);
-    free(client);
-    free_if_over(control);
-}
-
-static void close_client(struct rm_client *client)
-{
-    if (client->closing)
-        return;
-    client->closing = true;
-    struct rm_control *control = client->control;
-    control->counts.clients--;
-    uv_close((uv_handle_t *)&client->pipe, on_client_closed);
-    if (control->ops->watched && !control->closing && control->counts.clients == 0)
-        control->ops->watched(control->user, false);
-}
-
-static size_t queued(const struct rm_client *client)
-{
-    return uv_stream_get_write_queue_size((const uv_stream_t *)&client->pipe);
-}
-
-static void on_written(uv_write_t *request, int status)
-{
-    struct output *output = (struct output *)request;
-    struct rm_client *client = request->handle->data;
-    free(output->line);
-    free(output);
-    if (client->closing)
-        return;
-    if (status < 0) {
-        close_client(client);
-        return;
-    }
-    client->moved_ns = rm_now_ns(); /* even if as much is queued again at once */
-    if (client->stalled && queued(client) < RM_CONTROL_OUTPUT_HIGH / 2)
-        process(client);
-    if (client->ended && !client->closing && queued(client) == 0)
-        close_client(client);
-}
-
-/* Takes `line`, which may be NULL (no memory). */
-static void send_line(struct rm_client *client, char *line, size_t bytes)
-{
-    struct output *output = line && !client->closing ? malloc(sizeof *output) : NULL;
-    if (!output) {
-        free(line);
-        close_client(client);
-        return;
-    }
-    output->line = line;
-    uv_buf_t buffer = uv_buf_init(line, (unsigned)bytes);
-    if (queued(client) == 0)
-        client->moved_ns = rm_now_ns();
-    if (uv_write(&output->request, (uv_stream_t *)&client->pipe, &buffer, 1, on_written) < 0) {
-        free(output->line);
-        free(output);
-        close_client(client);
-    }
-}
-
-static void refuse_line(struct rm_client *client, enum rm_refusal refusal, const char *text,
-                        json_t *id)
-{
-    size_t bytes = 0;
-    client->control->counts.refusals++;
-    char *line = rm_refusal_line(refusal, text, id, &bytes);
-    send_line(client, line, bytes);
-}
-
-/* Takes `reply`. `mark`: of jansson's failures, before any of it was made. */
-static void send_answer(struct rm_client *client, enum rm_refusal refusal, json_t *reply,
-                        json_t *id, uint64_t mark, const struct rm_error *why)
-{
-    struct rm_error error = *why;
-    if (rm_json_failures() != mark) {
-        refusal = RM_REFUSED_NOT_NOW;
-        rm_fail(&error, -ENOMEM,
-                "out of memory: what was asked for may have been done, but cannot be answered");
-    }
-    if (refusal != RM_REFUSED_NOT) {
-        json_decref(reply);
-        refuse_line(client, refusal, error.text, id);
-    } else {
-        size_t size = 0;
-        char *text = rm_reply_line(reply, id, &size);
-        send_line(client, text, size);
-    }
 }
 
 static void answer(struct rm_client *client, const char *line, size_t bytes)
@@ -216,7 +29,7 @@ static void answer(struct rm_client *client, const char *line, size_t bytes)
     if (client->deferred)
         client->deferred_id = json_incref(request.id);
     else
-        send_answer(client, refusal, reply, request.id, mark, &error);
+        rm_client_send_answer(client, refusal, reply, request.id, mark, &error);
     rm_request_free(&request);
 }
 
@@ -232,10 +45,10 @@ void rm_control_answer(struct rm_control *control, uint64_t number, enum rm_refu
     }
     const uint64_t mark = rm_json_failures() - (refusal == RM_REFUSED_NOT && !reply);
     client->deferred = false;
-    send_answer(client, refusal, reply, client->deferred_id, mark, error);
+    rm_client_send_answer(client, refusal, reply, client->deferred_id, mark, error);
     json_decref(client->deferred_id);
     client->deferred_id = NULL;
-    process(client); /* what it asked since, and it is read from again */
+    rm_client_process(client); /* what it asked since, and it is read from again */
 }
 
 static bool blank(const char *line, size_t bytes)
@@ -261,14 +74,14 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
         return;
     if (n < 0) {
         if (n == UV_EOF && client->used > 0 && !client->discarding)
-            refuse_line(client, RM_REFUSED_BAD_REQUEST,
-                        "the input ends in the middle of a line; a request ends with a newline",
-                        NULL);
+            rm_client_refuse(
+                client, RM_REFUSED_BAD_REQUEST,
+                "the input ends in the middle of a line; a request ends with a newline", NULL);
         if (client->closing)
             return;
         /* What it asked before is still answered when it only closed its sending side. */
-        if (n != UV_EOF || queued(client) == 0) {
-            close_client(client);
+        if (n != UV_EOF || rm_client_queued(client) == 0) {
+            rm_client_close(client);
         } else {
             client->ended = true;
             uv_read_stop(stream);
@@ -276,7 +89,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
         return;
     }
     client->used += (size_t)n;
-    process(client);
+    rm_client_process(client);
 }
 
 static void on_turn(uv_prepare_t *turn)
@@ -297,8 +110,6 @@ static bool my_turn(struct rm_client *client)
     return now < control->turn_ends_ns;
 }
 
-static void process(struct rm_client *client);
-
 static struct rm_client *longest_waiting(const struct rm_control *control)
 {
     struct rm_client *first = NULL;
@@ -317,7 +128,7 @@ static void on_later(uv_idle_t *later)
     while ((client = longest_waiting(control)) != NULL) {
         if (!my_turn(client))
             return;
-        process(client);
+        rm_client_process(client);
     }
     uv_idle_stop(later);
 }
@@ -331,12 +142,12 @@ static void wait_in_line(struct rm_client *client)
 
 /* Answers the complete lines in the buffer for as long as the client takes the answers and the turn
  * lasts. */
-static void process(struct rm_client *client)
+void rm_client_process(struct rm_client *client)
 {
     size_t at = 0;
     bool full = false, later = false;
     while (!client->closing && at < client->used) {
-        if (client->deferred || queued(client) >= RM_CONTROL_OUTPUT_HIGH) {
+        if (client->deferred || rm_client_queued(client) >= RM_CONTROL_OUTPUT_HIGH) {
             full = true;
             break;
         }
@@ -368,7 +179,7 @@ static void process(struct rm_client *client)
     } else if (client->used == sizeof client->in && !full) {
         client->discarding = true;
         client->used = 0;
-        refuse_line(client, RM_REFUSED_TOO_LONG, "a line is at most 65536 bytes", NULL);
+        rm_client_refuse(client, RM_REFUSED_TOO_LONG, "a line is at most 65536 bytes", NULL);
         if (client->closing)
             return;
     }
@@ -411,7 +222,7 @@ static void on_connection(uv_stream_t *listener, int status)
     control->clients = client;
     control->counts.clients++;
     if (uv_accept(listener, (uv_stream_t *)&client->pipe) < 0 || identify(client) < 0) {
-        close_client(client);
+        rm_client_close(client);
         return;
     }
     control->counts.accepted++;
@@ -421,13 +232,13 @@ static void on_connection(uv_stream_t *listener, int status)
         char *line =
             rm_refusal_line(RM_REFUSED_NOT_NOW, "too many clients: try again later", NULL, &bytes);
         client->ended = true;
-        send_line(client, line, bytes);
+        rm_client_send(client, line, bytes);
         return;
     }
     if (control->ops->watched && control->counts.clients == 1)
         control->ops->watched(control->user, true);
     char *line = rm_greeting_line(&bytes);
-    send_line(client, line, bytes);
+    rm_client_send(client, line, bytes);
     if (!client->closing)
         uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read);
 }
@@ -466,7 +277,7 @@ static void on_own_closed(uv_handle_t *handle)
 {
     struct rm_control *control = handle->data;
     control->handles--;
-    free_if_over(control);
+    rm_control_free_if_over(control);
 }
 
 void rm_control_close(struct rm_control *control)
@@ -477,7 +288,7 @@ void rm_control_close(struct rm_control *control)
     struct rm_client *next;
     for (struct rm_client *client = control->clients; client; client = next) {
         next = client->next;
-        close_client(client);
+        rm_client_close(client);
     }
     uv_close((uv_handle_t *)&control->listener, on_own_closed);
     uv_close((uv_handle_t *)&control->turn, on_own_closed);
@@ -494,7 +305,7 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
         next = client->next;
         if (!client->subscribed || client->closing)
             continue;
-        if (queued(client) >= RM_CONTROL_EVENTS_QUEUED) {
+        if (rm_client_queued(client) >= RM_CONTROL_EVENTS_QUEUED) {
             client->lost++;
             control->counts.events_lost++;
             continue;
@@ -502,7 +313,7 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
         size_t bytes = 0;
         char *line = rm_event_line(name, time, data, client->lost, &bytes);
         client->lost = 0;
-        send_line(client, line, bytes);
+        rm_client_send(client, line, bytes);
     }
 }
 
@@ -511,13 +322,13 @@ void rm_control_expire(struct rm_control *control, uint64_t now_ns)
     struct rm_client *next;
     for (struct rm_client *client = control->clients; client; client = next) {
         next = client->next;
-        size_t out = queued(client);
+        size_t out = rm_client_queued(client);
         if (out == 0 || out < client->queued_then) {
             client->moved_ns = now_ns;
         } else if (!client->closing && now_ns > client->moved_ns &&
                    now_ns - client->moved_ns > RM_CONTROL_PATIENCE_NS) {
             control->counts.slow_closed++;
-            close_client(client);
+            rm_client_close(client);
             continue;
         }
         client->queued_then = out;

@@ -356,6 +356,7 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
         uv_run(&daemon->loop, UV_RUN_DEFAULT);
     rm_daemon_end_inspections(daemon);
     rm_fdstore_forget(rm_session_kept(&daemon->session, NULL, 0));
+    rm_daemon_score_last_checkpoint(daemon);
     write_summary(daemon);
     rm_writer_flush(&daemon->files);
     rm_writer_flush(&daemon->echoes);

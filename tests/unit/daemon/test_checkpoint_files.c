@@ -204,6 +204,43 @@ static void old_ones_go(void **state)
     assert_int_equal(numbers[0], 10);
 }
 
+/* An evaluation that comes after a checkpoint says more about it than the one before. */
+static void a_later_score_counts(void **state)
+{
+    struct rm_checkpoint_facts before, after;
+    struct rm_error error = {""};
+    uint64_t numbers[16];
+    (void)state;
+    make(1, 5);
+    make(2, 4);
+    make(3, 1);
+    make(4, NAN);
+    assert_int_equal(rm_checkpoint_check(folder_of(2), true, &before, &error), 0);
+    assert_int_equal(rm_manifest_rescore(folder_of(2), 7.25, &error), 0);
+    assert_int_equal(rm_checkpoint_check(folder_of(2), true, &after, &error), 0);
+    assert_true(after.score == 7.25);
+    assert_int_equal(after.step, before.step);
+    assert_int_equal(after.updates, before.updates);
+    assert_int_equal(after.number, 2);
+    assert_true(json_equal(after.config, before.config));
+    rm_checkpoint_facts_free(&before);
+    rm_checkpoint_facts_free(&after);
+    rm_checkpoint_prune(run, 1, true);
+    assert_int_equal(rm_checkpoint_list(run, numbers, 16), 2);
+    assert_int_equal(numbers[0], 4);
+    assert_int_equal(numbers[1], 2);
+    assert_int_equal(rm_manifest_rescore(folder_of(2), NAN, &error), 0);
+    assert_int_equal(rm_checkpoint_check(folder_of(2), true, &after, &error), 0);
+    assert_true(isnan(after.score));
+    rm_checkpoint_facts_free(&after);
+    /* One that is damaged is not made to look whole. */
+    char path[RM_SESSION_PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/manifest.json", folder_of(2));
+    assert_int_equal(truncate(path, 40), 0);
+    assert_int_equal(rm_manifest_rescore(folder_of(2), 1, &error), -EBADMSG);
+    assert_int_equal(rm_manifest_rescore(folder_of(9), 1, &error), -EBADMSG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +248,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_damaged_is_refused, make_run, remove_run),
         cmocka_unit_test_setup_teardown(what_is_claimed_is_checked, make_run, remove_run),
         cmocka_unit_test_setup_teardown(old_ones_go, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(a_later_score_counts, make_run, remove_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

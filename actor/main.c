@@ -24,13 +24,13 @@ struct options {
     bool evaluator, actor, probe;
     uint32_t index;
     int parent;
-    const char *directory, *resume, *describe;
+    const char *directory, *resume, *describe, *group;
 };
 
 static const char usage[] =
     "usage: ringmaster-actor --actor I [--run-directory DIR] [--resume DIR] [--parent PID]\n"
     "       ringmaster-actor --evaluator [--parent PID]\n"
-    "       ringmaster-actor --probe | --describe LIBRARY\n"
+    "       ringmaster-actor --probe [--group FILE] | --describe LIBRARY\n"
     "\n"
     "Steps worlds for the learners of a run, or evaluates their policies. Started by ringmasterd,\n"
     "which passes the shared memory of the run as open descriptors.\n"
@@ -40,6 +40,7 @@ static const char usage[] =
     "  --probe        only make the world and describe it on descriptor 3\n"
     "  --describe LIBRARY\n"
     "                 the same, without a configuration, for a shared object\n"
+    "  --group FILE   enter the control group whose members FILE lists, first\n"
     "  --run-directory DIR\n"
     "                 where checkpoints/ is\n"
     "  --resume DIR   a checkpoint: begin with what it has of this actor\n"
@@ -70,6 +71,7 @@ static int parse(int argc, char **argv, struct options *options)
         {"evaluator", no_argument, NULL, 'e'},
         {"probe", no_argument, NULL, 't'},
         {"describe", required_argument, NULL, 'l'},
+        {"group", required_argument, NULL, 'g'},
         {"run-directory", required_argument, NULL, 'd'},
         {"resume", required_argument, NULL, 'r'},
         {"parent", required_argument, NULL, 'p'},
@@ -96,8 +98,10 @@ static int parse(int argc, char **argv, struct options *options)
             options->probe = true;
             continue;
         }
-        if (c == 'd' || c == 'r') {
-            *(c == 'd' ? &options->directory : &options->resume) = optarg;
+        if (c == 'd' || c == 'r' || c == 'g') {
+            *(c == 'd'   ? &options->directory
+              : c == 'r' ? &options->resume
+                         : &options->group) = optarg;
             continue;
         }
         uint32_t *number = c == 'a' ? &options->index : &parent;
@@ -212,6 +216,18 @@ static int configure(struct rm_experiment *experiment, const struct options *opt
     return 0;
 }
 
+/* The control group whose file of members `path` is (NULL: stay). */
+static int enter_group(const char *path, struct rm_error *error)
+{
+    FILE *file = path ? fopen(path, "we") : NULL;
+    if (!path)
+        return 0;
+    bool entered = file && fputs("0", file) >= 0;
+    if (file && fclose(file) != 0)
+        entered = false;
+    return entered ? 0 : rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+}
+
 /* What the world says of itself, or why not. */
 static int probe(struct rm_experiment *experiment, const struct options *options)
 {
@@ -221,6 +237,7 @@ static int probe(struct rm_experiment *experiment, const struct options *options
 
     if ((rc = rm_watch_install("ringmaster-actor", &error)) < 0 ||
         (rc = configure(experiment, options, &error)) < 0 ||
+        (rc = enter_group(options->group, &error)) < 0 ||
         (rc = rm_sandbox_enter(experiment, NULL, &error)) < 0 ||
         (rc = rm_world_spec_open(&world, &experiment->world, experiment->seed, &error)) < 0)
         return answer(refusal(rc, &error));

@@ -140,17 +140,60 @@ static int limit(const char *path, const char *file, uint64_t value, struct rm_e
     return write_file(path, file, text, error);
 }
 
+static void path_of(const struct rm_cgroup *cgroup, const char *name, char *path)
+{
+    snprintf(path, PATH_MAX, "%.*s/%.48s", PATH_MAX - 64, cgroup->path, name);
+}
+
 int rm_cgroup_make(const struct rm_cgroup *cgroup, const char *name, uint64_t memory_bytes,
                    uint64_t processes, char *procs, size_t size, struct rm_error *error)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%.*s/%.48s", PATH_MAX - 64, cgroup->path, name);
+    path_of(cgroup, name, path);
     int rc = make_group(path, error);
     if (rc == 0)
         rc = limit(path, "memory.max", memory_bytes, error);
+    /* Kernels that do not account for swap have no such file, and older ones not the other. */
+    if (rc == 0)
+        write_file(path, "memory.swap.max", memory_bytes ? "0" : "max", NULL);
+    if (rc == 0)
+        write_file(path, "memory.oom.group", "1", NULL);
     if (rc == 0)
         rc = limit(path, "pids.max", processes, error);
     if (rc == 0 && snprintf(procs, size, "%s/cgroup.procs", path) >= (int)size)
         rc = rm_fail(error, -ENAMETOOLONG, "%s: too long", path);
     return rc;
+}
+
+/* The number behind `key` in lines of a key and a number. */
+static uint64_t count_of(const char *text, const char *key)
+{
+    const size_t length = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, length) == 0 && line[length] == ' ')
+            return strtoull(line + length + 1, NULL, 10);
+    }
+    return 0;
+}
+
+void rm_cgroup_read_events(const struct rm_cgroup *cgroup, const char *name,
+                           struct rm_cgroup_events *events)
+{
+    char path[PATH_MAX], text[TEXT_MAX];
+    memset(events, 0, sizeof *events);
+    path_of(cgroup, name, path);
+    if (read_file(path, "memory.events", text, NULL) == 0) {
+        events->oom = count_of(text, "oom");
+        events->oom_kill = count_of(text, "oom_kill");
+    }
+    if (read_file(path, "pids.events", text, NULL) == 0)
+        events->refused = count_of(text, "max");
+}
+
+void rm_cgroup_clear(const struct rm_cgroup *cgroup, const char *name)
+{
+    char path[PATH_MAX];
+    path_of(cgroup, name, path);
+    write_file(path, "cgroup.kill", "1", NULL);
 }

@@ -27,8 +27,23 @@ int rm_cgroup_open(struct rm_cgroup *cgroup, const char *root, const char *membe
 int rm_cgroup_open_own(struct rm_cgroup *cgroup, struct rm_error *error);
 
 /* Makes or changes the group `name`; 0: no such limit. `procs`: the file that a process writes "0"
- * to, to be a member. */
+ * to, to be a member. Memory is not limited by what can be swapped out, and where there is none
+ * left all members die together. */
 int rm_cgroup_make(const struct rm_cgroup *cgroup, const char *name, uint64_t memory_bytes,
                    uint64_t processes, char *procs, size_t size, struct rm_error *error);
+
+/* What limits have done to a group since it was made. */
+struct rm_cgroup_events {
+    uint64_t oom;      /* its own limit of memory was in the way, and nothing could be given back */
+    uint64_t oom_kill; /* of its processes, killed for want of memory, whosever limit it was */
+    uint64_t refused;  /* processes and threads beyond its limit of them */
+};
+
+/* All zero where the kernel does not say. */
+void rm_cgroup_read_events(const struct rm_cgroup *cgroup, const char *name,
+                           struct rm_cgroup_events *events);
+
+/* Kills whoever is in the group; kernels before 5.14 cannot. */
+void rm_cgroup_clear(const struct rm_cgroup *cgroup, const char *name);
 
 #endif

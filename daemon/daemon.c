@@ -97,13 +97,33 @@ static int load(struct rm_experiment *experiment, const struct rm_daemon_options
     return 0;
 }
 
-/* The parts of rm_daemon_check() and rm_daemon_run() that start nothing. */
+/* A world that is tried is limited as its actors will be. */
+static int probe_world(const struct rm_daemon *daemon, struct rm_experiment *experiment,
+                       struct rm_error *error)
+{
+    struct rm_worker_group group;
+    char limits[256] = "";
+    int rc = rm_daemon_make_group(daemon, experiment, "probe", &group, error);
+    if (rc < 0)
+        return rc;
+    rc = rm_probe_world(experiment, RM_PROBE_PATIENCE_S, group.name[0] ? group.procs : NULL, error);
+    rm_daemon_leave_group(daemon, experiment, &group, rc < 0 ? SIGKILL : 0, limits, sizeof limits);
+    if (rc < 0 && limits[0]) {
+        const size_t n = strlen(error->text);
+        snprintf(error->text + n, sizeof error->text - n, ": %s", limits);
+    }
+    return rc;
+}
+
+/* What rm_daemon_check() and rm_daemon_run() have in common. */
 static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, struct rm_plan *plan,
-                   struct rm_error *error)
+                   bool runs, struct rm_error *error)
 {
     int rc = load(experiment, &daemon->options, error);
+    if (rc == 0 && runs)
+        rm_daemon_open_groups(daemon, experiment);
     if (rc == 0)
-        rc = rm_probe_world(experiment, RM_PROBE_PATIENCE_S, error);
+        rc = probe_world(daemon, experiment, error);
     if (rc == 0)
         rc = rm_plan_make(plan, experiment, error);
     if (rc == 0)
@@ -231,24 +251,10 @@ static int open_loop(struct rm_daemon *daemon, struct rm_error *error)
     return rc < 0 ? rm_fail(error, rc, "cannot be rung by workers: %s", uv_strerror(rc)) : 0;
 }
 
-/* Before there are processes beside this one. */
-static void open_groups(struct rm_daemon *daemon)
-{
-    const struct rm_experiment *e = &daemon->session.experiment;
-    struct rm_error why = {""};
-    if (!e->world.library[0] || e->mode == RM_MODE_SEQUENTIAL ||
-        (!e->actor.memory_limit && !e->actor.process_limit) ||
-        rm_cgroup_open_own(&daemon->cgroup, &why) == 0)
-        return;
-    rm_log(&daemon->log, RM_LOG_NOTICE,
-           "actors have no control group of their own, so actor.process_limit does not hold: %s",
-           why.text);
-}
-
 static int serve(struct rm_daemon *daemon, struct rm_error *error)
 {
     struct rm_supervisor_limits limits = rm_supervisor_limits_of(&daemon->session.experiment);
-    open_groups(daemon);
+    rm_daemon_tell_groups(daemon);
     rm_daemon_find_debugger(daemon);
     if (daemon->debugger[0]) /* which looks at a silent worker before it is killed */
         limits.report_ns += RM_INSPECT_S * RM_NS_PER_S;
@@ -403,7 +409,7 @@ int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *er
     if (!daemon || !experiment || !plan)
         rm_fail(error, -ENOMEM, "out of memory");
     else
-        code = prepare(daemon, experiment, plan, error) < 0 ? RM_DAEMON_USAGE : RM_DAEMON_OK;
+        code = prepare(daemon, experiment, plan, false, error) < 0 ? RM_DAEMON_USAGE : RM_DAEMON_OK;
     if (experiment)
         rm_probe_forget(experiment);
     free(plan);
@@ -415,7 +421,7 @@ int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *er
 static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, struct rm_plan *plan,
                  struct rm_error *error)
 {
-    if (prepare(daemon, experiment, plan, error) < 0)
+    if (prepare(daemon, experiment, plan, true, error) < 0)
         return RM_DAEMON_USAGE;
     int rc = take_place(daemon, experiment, error);
     if (rc < 0)

@@ -97,6 +97,7 @@ struct rm_daemon {
     struct rm_control *control;
     struct rm_sweeper sweeper;
     struct rm_cgroup cgroup;             /* where workers' own groups are made */
+    char no_groups[512];                 /* or why there are none, "" = none are wanted */
     struct rm_inspection *inspections;   /* under way */
     char debugger[RM_PATH_TEXT_MAX + 8]; /* "" = there is none */
     char libexec[RM_PATH_TEXT_MAX];      /* where the workers' executables are */
@@ -179,6 +180,27 @@ extern const struct rm_supervisor_ops rm_daemon_supervisor_ops;
 /* Is worker `index` a process of its own in this mode? */
 bool rm_daemon_has_process(const struct rm_daemon *daemon, uint32_t index);
 int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error);
+
+/* --- groups.c: control groups of who steps worlds of a shared object -------------------------- */
+
+struct rm_worker_group {
+    char name[RM_NAME_MAX]; /* "" = it has none */
+    char procs[PATH_MAX];   /* the file to write "0" to, to be a member; "" = none */
+    struct rm_cgroup_events before;
+};
+
+/* Before there are processes beside this one. */
+void rm_daemon_open_groups(struct rm_daemon *daemon, const struct rm_experiment *e);
+/* Whether there are groups, or why not. */
+void rm_daemon_tell_groups(struct rm_daemon *daemon);
+/* For a process that is about to be started. 0 with an empty name: there are no groups. */
+int rm_daemon_make_group(const struct rm_daemon *daemon, const struct rm_experiment *e,
+                         const char *name, struct rm_worker_group *group, struct rm_error *error);
+/* After its end by `signal`, 0 = by itself: adds to `words` what the group had to do with it, and
+ * kills whoever else it left there. */
+void rm_daemon_leave_group(const struct rm_daemon *daemon, const struct rm_experiment *e,
+                           const struct rm_worker_group *group, int signal, char *words,
+                           size_t size);
 
 /* --- settings.c: hot keys --------------------------------------------------------------------- */
 

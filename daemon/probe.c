@@ -160,11 +160,12 @@ static int open_channel(void)
 }
 
 /* By the configuration behind `config`, or by `library` alone. */
-static int probe(const char *library, int config, double patience_s, char **description,
-                 struct rm_error *error)
+static int probe(const char *library, int config, double patience_s, const char *group,
+                 char **description, struct rm_error *error)
 {
     char folder[PATH_MAX], program[PATH_MAX + 32];
-    char *by_config[] = {program, (char *)"--probe", NULL};
+    char *by_config[] = {program, (char *)"--probe", group ? (char *)"--group" : NULL,
+                         (char *)group, NULL};
     char *by_library[] = {program, (char *)"--describe", (char *)library, NULL};
     bool hung = false;
     pid_t pid = -1;
@@ -197,10 +198,11 @@ int rm_probe_library(const char *library, double patience_s, char **description,
                      struct rm_error *error)
 {
     *description = NULL;
-    return probe(library, -1, patience_s, description, error);
+    return probe(library, -1, patience_s, NULL, description, error);
 }
 
-int rm_probe_world(struct rm_experiment *experiment, double patience_s, struct rm_error *error)
+int rm_probe_world(struct rm_experiment *experiment, double patience_s, const char *group,
+                   struct rm_error *error)
 {
     char *description = NULL;
 
@@ -213,7 +215,8 @@ int rm_probe_world(struct rm_experiment *experiment, double patience_s, struct r
     session->experiment.world.description = NULL;
     int rc = rm_session_config_text(session, error);
     if (rc == 0) {
-        rc = probe(experiment->world.library, session->config.fd, patience_s, &description, error);
+        rc = probe(experiment->world.library, session->config.fd, patience_s, group, &description,
+                   error);
         rm_region_close(&session->config);
     }
     free(session);

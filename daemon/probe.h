@@ -12,8 +12,10 @@
 /* Does nothing for built-in worlds. 0: a process made the world, and experiment->world.description
  * is what it said: to be given up by rm_probe_forget(). -EPROTO: it crashed, hung for `patience_s`,
  * or ended the process; `error` says in which call. Else what the world or the loader said against
- * it, or it could not be tried. */
-int rm_probe_world(struct rm_experiment *experiment, double patience_s, struct rm_error *error);
+ * it, or it could not be tried. `group`: the file of a control group's members, which the process
+ * enters first; NULL: none. */
+int rm_probe_world(struct rm_experiment *experiment, double patience_s, const char *group,
+                   struct rm_error *error);
 void rm_probe_forget(struct rm_experiment *experiment);
 
 /* The same without an experiment: the world of `library` with its default options. *description is

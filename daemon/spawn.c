@@ -40,6 +40,7 @@ struct process {
     struct rm_printed printed;
     int open; /* handles that are not closed yet: of the process and of its pipe */
     struct rm_daemon *daemon;
+    struct rm_worker_group group;
     uint32_t index;
 };
 
@@ -127,6 +128,8 @@ static void on_process_exit(struct rm_child *child, int64_t status, int signal, 
     report.done = RM_PEEK(&slot->state) == RM_WORKER_DONE;
     memcpy(words, slot->error, sizeof words);
     words[sizeof words - 1] = '\0';
+    rm_daemon_leave_group(daemon, &daemon->session.experiment, &process->group, signal, words,
+                          sizeof words);
     if (exec_errno) {
         snprintf(words, sizeof words, "cannot be executed: %s", strerror(exec_errno));
         if (exec_errno == ENOENT || exec_errno == EACCES || exec_errno == ENOEXEC)
@@ -168,26 +171,19 @@ static void prepare_slot(struct rm_board_worker *slot, uint64_t generation, bool
     memset(slot->error, 0, sizeof slot->error);
 }
 
-/* What RLIMIT_DATA does not count has some room beside it. */
-#define GROUP_MEMORY_MORE (UINT64_C(64) << 20)
-
-/* The group of a worker that steps worlds, "" where it has none of its own. */
-static void enter_group(struct rm_daemon *daemon, uint32_t index, char *procs, size_t size)
+/* One that steps worlds has a control group of its own, where the host lets it. */
+static void make_group(struct rm_daemon *daemon, struct process *process)
 {
-    const struct rm_experiment *e = &daemon->session.experiment;
-    const struct rm_board_worker *slot = &daemon->session.board.workers[index];
+    const struct rm_board_worker *slot = &daemon->session.board.workers[process->index];
     const enum rm_role role = RM_PEEK(&slot->role);
-    const uint64_t memory = e->actor.memory_limit;
     struct rm_error error = {""};
-    procs[0] = '\0';
-    if (!daemon->cgroup.path[0] || (role != RM_ROLE_ACTOR && role != RM_ROLE_EVALUATOR))
+    if (role != RM_ROLE_ACTOR && role != RM_ROLE_EVALUATOR)
         return;
-    if (rm_cgroup_make(&daemon->cgroup, slot->name, memory ? memory + GROUP_MEMORY_MORE : 0,
-                       e->actor.process_limit, procs, size, &error) < 0) {
+    if (rm_daemon_make_group(daemon, &daemon->session.experiment, slot->name, &process->group,
+                             &error) < 0)
         rm_log(&daemon->log, RM_LOG_WARNING, "%s has no group of its own: %s", slot->name,
                error.text);
-        procs[0] = '\0';
-    }
+    process->child.group = process->group.procs[0] ? process->group.procs : NULL;
 }
 
 static int run_program(struct rm_daemon *daemon, struct process *process, const char *program,
@@ -197,13 +193,11 @@ static int run_program(struct rm_daemon *daemon, struct process *process, const 
     int *fds = calloc((size_t)count, sizeof *fds);
     if (!fds)
         return rm_fail(error, -ENOMEM, "%s: out of memory", program);
-    char group[PATH_MAX];
-    enter_group(daemon, process->index, group, sizeof group);
+    make_group(daemon, process);
     fds[0] = -1; /* nothing to read */
     for (int i = 1; i < RM_FD_BOARD; i++)
         fds[i] = out;
     rm_session_fds(&daemon->session, fds + RM_FD_BOARD, (uint32_t)(count - RM_FD_BOARD));
-    process->child.group = group[0] ? group : NULL;
     const int rc =
         rm_child_start(&process->child, &daemon->loop, program, arguments, fds, count, error);
     free(fds);

@@ -105,7 +105,7 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
         /* One error a line, each with its place, as compilers have them. */
         fprintf(stderr, "%s\n", error.text);
         rc = RM_CTL_BAD_CONFIGURATION;
-    } else if (rm_probe_world(experiment, RM_PROBE_PATIENCE_S, &error) ||
+    } else if (rm_probe_world(experiment, RM_PROBE_PATIENCE_S, NULL, &error) ||
                rm_plan_make(plan, experiment, &error)) {
         fprintf(stderr, "%s: %s\n", file, error.text);
         rc = RM_CTL_BAD_CONFIGURATION;

@@ -45,7 +45,7 @@ install: binaries
 	    $(DESTDIR)$(SYSTEMDDIR)/sysusers.d/ringmaster.conf
 	$(INSTALL) -m 644 systemd/ringmaster.tmpfiles \
 	    $(DESTDIR)$(SYSTEMDDIR)/tmpfiles.d/ringmaster.conf
-	$(INSTALL) -m 644 systemd/ringmaster-gpu.conf systemd/ringmaster-limits.conf $(DESTDIR)$(DOCDIR)/examples
+	$(INSTALL) -m 644 systemd/ringmaster-gpu.conf $(DESTDIR)$(DOCDIR)/examples
 	$(INSTALL) -m 644 actor/env.h $(DESTDIR)$(PREFIX)/include/ringmaster
 	$(INSTALL) -m 644 docs/completion/ringctl.bash \
 	    $(DESTDIR)$(DATADIR)/bash-completion/completions/ringctl

@@ -15,9 +15,15 @@ deb: deps-deb
 	lintian --fail-on error,warning $(DEB_ROOT)/../ringmaster_$(VERSION)_*.changes
 	@cp build/deb/ringmaster_$(VERSION)_*.deb build/ && ls build/ringmaster_$(VERSION)_*.deb
 
-# The package under a real systemd, in a container. Needs root.
-.PHONY: test-systemd deps-system
+# The package under a real systemd, in a container or on a machine of its own. Both need root.
+PACKAGE_FILE = build/ringmaster_$(VERSION)_$(shell dpkg --print-architecture).deb
+WORLDS_BOOTED := $(BUILD)/examples/tictactoe.so $(BUILD)/tests/worlds/rogue.so
+.PHONY: test-systemd test-vm deps-system deps-vm
 deps-system:
 	@scripts/install-packages system
-test-systemd: deps-system deb
-	@BUILD=$(BUILD) tests/systemd/boot build/ringmaster_$(VERSION)_$(shell dpkg --print-architecture).deb
+deps-vm:
+	@scripts/install-packages vm
+test-systemd: deps-system deb $(WORLDS_BOOTED)
+	@BUILD=$(BUILD) tests/systemd/boot $(PACKAGE_FILE)
+test-vm: deps-vm deb $(WORLDS_BOOTED)
+	@BUILD=$(BUILD) tests/systemd/boot-vm $(PACKAGE_FILE)

@@ -78,6 +78,7 @@ help:
 	@echo "make install    DESTDIR= PREFIX=/usr/local"
 	@echo "make deb        a Debian package of what is committed"
 	@echo "make test-systemd   the package under a real systemd, in a container (needs root)"
+	@echo "make test-vm    the same on a machine of its own, in qemu, with control groups of version 2 (needs root)"
 	@echo "make bench-peers    the same tasks with other libraries (in a throw-away environment)"
 	@echo "make cuda       the CUDA plugin (needs nvcc; NVCC= its path, CUDA_ARCH='80 90 100')"
 	@echo "make cuda-emulated  the same sources on an emulation of CUDA, for tests (needs no GPU, no nvcc)"

@@ -45,7 +45,9 @@ static void holds(const char *path, const char *text)
 /* The kernel makes these files with the directory. */
 static void make(const char *path)
 {
-    static const char *const files[] = {"cgroup.procs", "memory.max", "pids.max"};
+    static const char *const files[] = {"cgroup.procs",     "memory.max", "memory.swap.max",
+                                        "memory.oom.group", "pids.max",   "memory.events",
+                                        "pids.events",      "cgroup.kill"};
     char file[128];
     assert_int_equal(mkdir(at(path), 0755), 0);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -96,12 +98,41 @@ static void a_worker_has_its_limits(void **state)
                      0);
     assert_string_equal(procs, at("unit/actor-0/cgroup.procs"));
     holds("unit/actor-0/memory.max", "1073741824");
+    holds("unit/actor-0/memory.swap.max", "0");
+    holds("unit/actor-0/memory.oom.group", "1");
     holds("unit/actor-0/pids.max", "64");
+    put("unit/actor-0/memory.swap.max", "");
     put("unit/actor-0/memory.max", ""); /* the kernel's files are no texts that grow */
     put("unit/actor-0/pids.max", "");
     assert_int_equal(rm_cgroup_make(&group, "actor-0", 0, 0, procs, sizeof procs, &error), 0);
     holds("unit/actor-0/memory.max", "max");
+    holds("unit/actor-0/memory.swap.max", "max");
     holds("unit/actor-0/pids.max", "max");
+}
+
+/* Kernels that do not count swap, or cannot kill groups. */
+static void what_limits_did_is_read(void **state)
+{
+    char procs[PATH_MAX];
+    struct rm_error error = {""};
+    struct rm_cgroup_events events;
+    (void)state;
+    assert_int_equal(rm_cgroup_open(&group, root, "0::/unit\n", &error), 0);
+    assert_int_equal(unlink(at("unit/actor-0/memory.swap.max")), 0);
+    assert_int_equal(unlink(at("unit/actor-0/memory.oom.group")), 0);
+    assert_int_equal(rm_cgroup_make(&group, "actor-0", 1, 1, procs, sizeof procs, &error), 0);
+    put("unit/actor-0/memory.events",
+        "low 0\nhigh 0\nmax 91\noom 4\noom_kill 3\noom_group_kill 2\n");
+    put("unit/actor-0/pids.events", "max 12\n");
+    rm_cgroup_read_events(&group, "actor-0", &events);
+    assert_int_equal(events.oom, 4);
+    assert_int_equal(events.oom_kill, 3);
+    assert_int_equal(events.refused, 12);
+    rm_cgroup_clear(&group, "actor-0");
+    holds("unit/actor-0/cgroup.kill", "1");
+    rm_cgroup_read_events(&group, "elsewhere", &events);
+    assert_int_equal(events.oom + events.oom_kill + events.refused, 0);
+    rm_cgroup_clear(&group, "elsewhere");
 }
 
 static void refused(const char *membership, int code, const char *words)
@@ -146,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_worker_has_its_limits),
+        T(what_limits_did_is_read),
         T(what_is_missing_is_told),
         cmocka_unit_test(this_host_says_why_not),
     };

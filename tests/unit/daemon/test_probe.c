@@ -33,7 +33,7 @@ static int probe(int act, double patience_s, struct rm_error *error)
     static struct rm_experiment experiment;
     describe(act);
     assert_int_equal(rm_config_parse(&experiment, "t", config, strlen(config), NULL, 0, error), 0);
-    const int rc = rm_probe_world(&experiment, patience_s, error);
+    const int rc = rm_probe_world(&experiment, patience_s, NULL, error);
     assert_true((rc == 0) == (experiment.world.description != NULL));
     rm_probe_forget(&experiment);
     return rc;
@@ -57,6 +57,30 @@ static void a_refusal_is_passed_on(void **state)
     (void)state;
     assert_int_equal(probe(WRITE, 30, &error), -EINVAL);
     if (!strstr(error.text, "world 'rogue' refuses: open for writing"))
+        fail_msg("%s", error.text);
+}
+
+/* Before the world's code is run: where it cannot, the world is not tried. */
+static void the_group_is_entered_first(void **state)
+{
+    static struct rm_experiment experiment;
+    struct rm_error error = {""};
+    char path[] = "/tmp/rm-group-XXXXXX", got[8] = "";
+    (void)state;
+    const int fd = mkstemp(path); /* stands for the kernel's file */
+    assert_true(fd >= 0);
+    describe(NOTHING);
+    assert_int_equal(rm_config_parse(&experiment, "t", config, strlen(config), NULL, 0, &error), 0);
+    assert_int_equal(rm_probe_world(&experiment, 30, path, &error), 0);
+    rm_probe_forget(&experiment);
+    assert_int_equal(pread(fd, got, sizeof got, 0), 1);
+    assert_string_equal(got, "0");
+    close(fd);
+    unlink(path);
+    describe(ABORT);
+    assert_int_equal(rm_config_parse(&experiment, "t", config, strlen(config), NULL, 0, &error), 0);
+    assert_int_equal(rm_probe_world(&experiment, 30, "/nowhere/cgroup.procs", &error), -ENOENT);
+    if (!strstr(error.text, "/nowhere/cgroup.procs: No such file"))
         fail_msg("%s", error.text);
 }
 
@@ -118,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worlds_that_can_be_made_pass),
+        cmocka_unit_test(the_group_is_entered_first),
         cmocka_unit_test(a_refusal_is_passed_on),
         cmocka_unit_test(a_crash_is_told),
         cmocka_unit_test(a_world_that_never_returns_is_told),

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -133,9 +134,53 @@ static int do_hang(struct rm_env *env)
     return 0;
 }
 
-static int (*const acts[])(struct rm_env *) = {NULL,     do_thread, do_read, do_write,  do_memory,
-                                               do_limit, do_fault,  do_fork, do_socket, do_program,
-                                               do_kill,  do_abort,  do_exit, do_hang};
+/* Memory that no limit of private memory counts. */
+static int do_share(struct rm_env *env)
+{
+    const size_t bytes = (size_t)1 << 24;
+    for (int i = 0; i < 256; i++) {
+        void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED)
+            return failed(env, "mmap");
+        memset(p, 1, bytes);
+    }
+    return 0;
+}
+
+/* Processes that stay, also when this one ends. */
+static int do_crowd(struct rm_env *env)
+{
+    for (int i = 0; i < 1000; i++) {
+        const pid_t pid = fork();
+        if (pid < 0)
+            return failed(env, "fork");
+        while (pid == 0)
+            pause();
+    }
+    return 0;
+}
+
+static void *wait_for_ever(void *self)
+{
+    while (true)
+        pause();
+    return self;
+}
+
+static int do_threads(struct rm_env *env)
+{
+    for (int i = 0; i < 1000; i++) {
+        pthread_t thread;
+        errno = pthread_create(&thread, NULL, wait_for_ever, NULL);
+        if (errno)
+            return failed(env, "pthread_create");
+    }
+    return 0;
+}
+
+static int (*const acts[])(struct rm_env *) = {
+    NULL,       do_thread, do_read,  do_write, do_memory, do_limit, do_fault, do_fork,   do_socket,
+    do_program, do_kill,   do_abort, do_exit,  do_hang,   do_share, do_crowd, do_threads};
 #define ACTS ((int)(sizeof acts / sizeof *acts))
 
 static const struct rm_env_option_doc options[] = {

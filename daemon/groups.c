@@ -1,0 +1,85 @@
+/* Control groups of the processes that step worlds of a shared object: with which limits, and what
+ * these have to do with a death. */
+#include "daemon/daemon.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What RLIMIT_DATA does not count has some room beside it. */
+#define MORE_MIB UINT64_C(64)
+
+static bool wanted(const struct rm_experiment *e)
+{
+    return e->world.library[0] && e->mode != RM_MODE_SEQUENTIAL &&
+           (e->actor.memory_limit || e->actor.process_limit);
+}
+
+void rm_daemon_open_groups(struct rm_daemon *daemon, const struct rm_experiment *e)
+{
+    struct rm_error why = {""};
+    if (wanted(e) && rm_cgroup_open_own(&daemon->cgroup, &why) < 0)
+        snprintf(daemon->no_groups, sizeof daemon->no_groups, "%.*s",
+                 (int)sizeof daemon->no_groups - 1, why.text);
+}
+
+void rm_daemon_tell_groups(struct rm_daemon *daemon)
+{
+    const struct rm_experiment *e = &daemon->session.experiment;
+    if (daemon->cgroup.path[0])
+        rm_log(&daemon->log, RM_LOG_INFO, "actors have control groups of their own below %s",
+               daemon->cgroup.path);
+    else if (daemon->no_groups[0])
+        rm_log(&daemon->log, RM_LOG_NOTICE, "actors have no control group of their own, so %s: %s",
+               e->actor.process_limit ? "actor.process_limit does not hold"
+                                      : "actor.memory_limit bounds private memory alone",
+               daemon->no_groups);
+}
+
+int rm_daemon_make_group(const struct rm_daemon *daemon, const struct rm_experiment *e,
+                         const char *name, struct rm_worker_group *group, struct rm_error *error)
+{
+    const uint64_t memory = e->actor.memory_limit;
+    memset(group, 0, sizeof *group);
+    if (!daemon->cgroup.path[0])
+        return 0;
+    int rc = rm_cgroup_make(&daemon->cgroup, name, memory ? memory + (MORE_MIB << 20) : 0,
+                            e->actor.process_limit, group->procs, sizeof group->procs, error);
+    if (rc < 0) {
+        group->procs[0] = '\0';
+        return rc;
+    }
+    snprintf(group->name, sizeof group->name, "%s", name);
+    rm_cgroup_read_events(&daemon->cgroup, name, &group->before);
+    return 0;
+}
+
+void rm_daemon_leave_group(const struct rm_daemon *daemon, const struct rm_experiment *e,
+                           const struct rm_worker_group *group, int signal, char *words,
+                           size_t size)
+{
+    struct rm_cgroup_events now;
+    const size_t n = strlen(words);
+    const char *between = n > 0 ? "; " : "";
+    if (!group->name[0])
+        return;
+    rm_cgroup_read_events(&daemon->cgroup, group->name, &now);
+    if (signal == SIGKILL && now.oom_kill > group->before.oom_kill && now.oom > group->before.oom &&
+        e->actor.memory_limit)
+        snprintf(words + n, size - n,
+                 "%sout of memory: its control group may use %" PRIu64 " MiB "
+                 "(actor.memory_limit and %" PRIu64 " MiB more)",
+                 between, (e->actor.memory_limit >> 20) + MORE_MIB, MORE_MIB);
+    else if (signal == SIGKILL && now.oom_kill > group->before.oom_kill)
+        snprintf(words + n, size - n,
+                 "%sout of memory: the whole service (MemoryMax= of its unit) or the host had no "
+                 "more",
+                 between);
+    else if (now.refused > group->before.refused)
+        snprintf(words + n, size - n,
+                 "%sits control group refused it more processes or threads than %" PRIu64
+                 " (actor.process_limit)",
+                 between, e->actor.process_limit);
+    rm_cgroup_clear(&daemon->cgroup, group->name);
+}

@@ -14,6 +14,11 @@ VERSION := 0.1.0
 
 # Before the first `make deps` there may be no pkg-config: then only targets that need none work.
 PKGS    := jansson libuv ncursesw libsystemd
+ifneq ($(filter all binaries tests benches examples install,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(shell command -v $(firstword $(CC)) >/dev/null && pkg-config --exists jansson libuv 2>/dev/null && echo 1),1)
+$(error Compiler or libraries are missing: `make deps` installs them, as root or with sudo)
+endif
+endif
 HAVE_SYSTEMD := $(shell pkg-config --exists libsystemd 2>/dev/null && echo 1)
 HAVE_SECCOMP := $(shell pkg-config --exists libseccomp 2>/dev/null && echo 1)
 PKG_CFLAGS := $(shell pkg-config --cflags jansson libuv 2>/dev/null)

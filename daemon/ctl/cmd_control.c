@@ -329,10 +329,20 @@ int rm_ctl_checkpoint(const struct rm_ctl_arguments *given)
     return rc;
 }
 
+/* It answers while it still runs: a checkpoint is written before anything is stopped. */
+static void show_stop(const json_t *reply, const struct rm_style *style)
+{
+    const char *state = json_string_value(json_object_get(reply, "state"));
+    if (state && (strcmp(state, "running") == 0 || strcmp(state, "paused") == 0))
+        puts("stopping: a checkpoint is written first");
+    else
+        show_state(reply, style);
+}
+
 int rm_ctl_stop(const struct rm_ctl_arguments *given)
 {
     if (!rm_ctl_flag(given, "wait"))
-        return simple(given, "stop", NULL, show_state);
+        return simple(given, "stop", NULL, show_stop);
     struct rm_ctl_client client;
     uint64_t limit = 0;
     json_t *reply = NULL, *event = NULL;

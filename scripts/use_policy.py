@@ -2,8 +2,9 @@
 """Loads a policy that Ringmaster trained and uses it, with nothing but NumPy.
 
 A policy is one safetensors file: parameters by name, and metadata that says which network they belong
-to, how an observation becomes its input and how its output becomes an action. Works for dqn, qr-dqn
-and iqn.
+to, how an observation becomes its input and how its output becomes an action. Works for networks of linear,
+noisy and cosine layers with their activations, whichever algorithm trained them; others (recurrent,
+convolutions, attention) it refuses by name.
 
   use_policy.py POLICY.safetensors                  says what it is, and acts on random observations
   use_policy.py POLICY.safetensors --play 10        plays episodes (world cartpole only)
@@ -100,6 +101,10 @@ class Policy:
     def outputs(self, x, tau=None):
         """x (B, inputs), tau (B, N) for iqn -> (B, [N,] actions * outputs per action)."""
         x = np.asarray(x, dtype=np.float32)
+        if self.network["normalize_observations"]:
+            clip = self.network["observation_clip"]
+            x = (x - self.tensors["normalizer.mean"]) * self.tensors["normalizer.scale"]
+            x = np.clip(x, -clip, clip)
         for i, layer in enumerate(self.network["layers"]):
             name = "layers.%d" % i
             kind = layer["type"]

@@ -40,7 +40,8 @@ static const struct {
     {"dqn",
      "{\"layers\": [{\"type\": \"linear\", \"units\": 20}, {\"type\": \"layer_norm\"},"
      " {\"type\": \"gelu\"}, {\"type\": \"linear\", \"units\": 10}, {\"type\": \"tanh\"}],"
-     " \"head\": {\"dueling\": false}}",
+     " \"head\": {\"dueling\": false}, \"normalize_observations\": true, \"observation_clip\": "
+     "0.25}",
      1, 1},
     {"qr-dqn",
      "{\"layers\": [{\"type\": \"noisy_linear\", \"units\": 20}, {\"type\": \"relu\"}],"
@@ -120,6 +121,11 @@ static void make(struct made *m, size_t c)
         fail_msg("%s", error.text);
     m->params = calloc(rm_net_param_count(m->net), sizeof *m->params);
     rm_net_init(m->net, m->params, rm_rng_at(1, RM_STREAM_INIT, 0, 0));
+    const struct rm_net_tensor *tensors;
+    const size_t count = rm_net_tensors(m->net, &tensors);
+    for (size_t i = 0; i < count; i++) /* as if observations had been seen */
+        if (strncmp(tensors[i].name, "normalizer.", 11) == 0)
+            random_floats(m->params + tensors[i].offset, shape.inputs, 3 + (uint32_t)i);
     const struct rm_policy_file file = {
         .experiment = &m->experiment,
         .policy = cases[c].algorithm,

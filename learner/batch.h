@@ -32,6 +32,9 @@ struct rm_batch {
     struct rm_device_pick *picks; /* (B): where the rows of these are (backend/device_feed.h),
                                      instead of copies of them: obs, next_obs and masks are not
                                      filled; NULL: they are */
+    struct rm_device_turn *turn;  /* what the host says where the device draws for itself
+                                     (backend/device_draw.h): nothing else is filled; NULL: it does
+                                     not */
     uint64_t *leaf; /* (B): which items these are, for the sampler; NULL: it knows of the batch
                        drawn     last, and no other is learned from */
     /* Sequences; trace 0: transitions. */

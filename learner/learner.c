@@ -434,6 +434,8 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
         rc = open_method(l, error);
     if (!rc)
         rc = begin(l, error);
+    if (!rc && l->backend->device)
+        l->backend->device->finish(l->backend); /* who is made next measures alone (feed.h) */
     if (device_failed(l, error))
         rc = RM_LEARNER_DEVICE_FAILED;
     if (rc) {

@@ -142,6 +142,12 @@ void rm_pace_drawn(struct rm_pace *pace)
     rm_limiter_sampled(limiter(pace), experiment(pace)->sample.batch);
 }
 
+void rm_pace_undrawn(struct rm_pace *pace, uint64_t n)
+{
+    pace->attempts -= n;
+    rm_limiter_sampled(limiter(pace), 0 - n * experiment(pace)->sample.batch);
+}
+
 enum rm_turn rm_pace_too_few(struct rm_pace *pace)
 {
     if (pace->rounds)

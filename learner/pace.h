@@ -51,6 +51,9 @@ enum rm_turn rm_pace_next(struct rm_pace *pace);
 /* A batch was drawn: counts it. */
 void rm_pace_drawn(struct rm_pace *pace);
 
+/* The last n of these were dry (algo/trainer.h): they count no more. */
+void rm_pace_undrawn(struct rm_pace *pace, uint64_t n);
+
 /* No batch could be drawn: what is due waits for more rows. Returns the turn to take instead. */
 enum rm_turn rm_pace_too_few(struct rm_pace *pace);
 

@@ -1,18 +1,12 @@
 #include "learner/priority_tree.h"
 
+#include "learner/priority_node.h"
 #include "shm/base/fault.h"
 
-#include <string.h>
-
 #define FAN RM_PRIORITY_FAN
+_Static_assert(FAN == RM_PRIORITY_CHILDREN, "a node is a line");
 /* Descents or climbs side by side: as many as cache misses that a core has open at a time. */
 #define SIDE_BY_SIDE 16u
-
-/* One node, in the order in which find() takes it apart. */
-static inline double sum_of(const double *c)
-{
-    return ((c[0] + c[1]) + (c[2] + c[3])) + ((c[4] + c[5]) + (c[6] + c[7]));
-}
 
 void rm_priority_rebuild(struct rm_priorities *p)
 {
@@ -21,7 +15,7 @@ void rm_priority_rebuild(struct rm_priorities *p)
         p->level[0][i] = 0;
     for (uint32_t l = 0; l + 1 < p->levels; l++) {
         for (uint64_t i = 0; i < p->nodes[l] / FAN; i++)
-            p->level[l + 1][i] = sum_of(p->level[l] + i * FAN);
+            p->level[l + 1][i] = rm_priority_sum(p->level[l] + i * FAN);
         for (uint64_t i = p->nodes[l] / FAN; i < p->nodes[l + 1]; i++)
             p->level[l + 1][i] = 0;
     }
@@ -29,7 +23,7 @@ void rm_priority_rebuild(struct rm_priorities *p)
 
 double rm_priority_total(const struct rm_priorities *p)
 {
-    return sum_of(p->level[p->levels - 1]);
+    return rm_priority_sum(p->level[p->levels - 1]);
 }
 
 uint64_t rm_priority_count(const struct rm_priorities *p)
@@ -57,7 +51,7 @@ static int64_t set_some(struct rm_priorities *p, const uint64_t *leaf, const dou
         double *to = p->level[l + 1];
         for (uint32_t i = 0; i < n; i++) {
             at[i] /= FAN;
-            to[at[i]] = sum_of(from + at[i] * FAN);
+            to[at[i]] = rm_priority_sum(from + at[i] * FAN);
         }
         RM_FAULT("priorities.set.level");
     }
@@ -91,37 +85,6 @@ int64_t rm_priority_set(struct rm_priorities *p, const uint64_t *leaf, const dou
     return more;
 }
 
-/* yes or no as one of two numbers, by masks: a branch would be mispredicted every other time. */
-static inline double pick(uint64_t which, double yes, double no)
-{
-    uint64_t y, n, mask = 0 - which;
-    double picked;
-    memcpy(&y, &yes, sizeof y);
-    memcpy(&n, &no, sizeof n);
-    y = (y & mask) | (n & ~mask);
-    memcpy(&picked, &y, sizeof picked);
-    return picked;
-}
-
-/* Which of eight neighbours, by three halvings: right where the left half is passed, but never into
- * nothing, so that rounding (u - left may come out as large as right) cannot lead to a leaf of 0.
- */
-static inline uint64_t child_of(const double *c, double *u)
-{
-    const double s01 = c[0] + c[1], s23 = c[2] + c[3], s45 = c[4] + c[5], s67 = c[6] + c[7];
-    const double low = s01 + s23, high = s45 + s67;
-    double left = *u;
-    const uint64_t half = (uint64_t)(left >= low) & (uint64_t)(high > 0);
-    left -= pick(half, low, 0);
-    const double pair = pick(half, s45, s01), other = pick(half, s67, s23);
-    const uint64_t second = (uint64_t)(left >= pair) & (uint64_t)(other > 0);
-    left -= pick(second, pair, 0);
-    const uint64_t at = half * 4 + second * 2;
-    const uint64_t third = (uint64_t)(left >= c[at]) & (uint64_t)(c[at + 1] > 0);
-    *u = left - pick(third, c[at], 0);
-    return at + third;
-}
-
 static void find_some(const struct rm_priorities *p, const double *at, uint32_t n, uint64_t *leaf)
 {
     double u[SIDE_BY_SIDE];
@@ -133,7 +96,7 @@ static void find_some(const struct rm_priorities *p, const double *at, uint32_t 
         const double *level = p->level[l];
         const double *below = l ? p->level[l - 1] : NULL;
         for (uint32_t i = 0; i < n; i++) {
-            leaf[i] = leaf[i] * FAN + child_of(level + leaf[i] * FAN, &u[i]);
+            leaf[i] = leaf[i] * FAN + rm_priority_child(level + leaf[i] * FAN, &u[i]);
             if (below)
                 __builtin_prefetch(below + leaf[i] * FAN);
         }

@@ -30,18 +30,23 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static void count_samples(struct rm_replay *r)
+void rm_replay_count_draws(struct rm_replay *r)
 {
     const struct rm_sampler_counts now = rm_sampler_counts(r->sampler);
     struct rm_board_policy *c = r->counters;
-    RM_ADD_OWN(&c->samples, r->experiment->sample.batch);
     RM_ADD_OWN(&c->samples_torn, now.torn - r->torn_before);
     RM_ADD_OWN(&c->age_sum, now.age_sum - r->age_sum_before);
     RM_ADD_OWN(&c->age_count, now.age_count - r->age_count_before);
-    RM_POKE(&c->replay_rows, rm_sampler_held(r->sampler));
     r->torn_before = now.torn;
     r->age_sum_before = now.age_sum;
     r->age_count_before = now.age_count;
+}
+
+static void count_samples(struct rm_replay *r)
+{
+    RM_ADD_OWN(&r->counters->samples, r->experiment->sample.batch);
+    RM_POKE(&r->counters->replay_rows, rm_sampler_held(r->sampler));
+    rm_replay_count_draws(r);
 }
 
 static int count_update(struct rm_replay *r, const struct rm_trainer_result *result,
@@ -102,17 +107,26 @@ static struct rm_batch *next_batch(struct rm_replay *r, int *rc, struct rm_error
     return batch;
 }
 
+/* Here, or by saying what the device is to draw from. */
+static bool draw(struct rm_replay *r, struct rm_batch *batch)
+{
+    if (r->feed)
+        rm_feed_bring(r->feed, r->sampler);
+    if (batch->turn)
+        return rm_feed_turn(r->feed, r->sampler, beta(r), batch->turn);
+    rm_sampler_set_beta(r->sampler, beta(r));
+    return rm_sampler_draw(r->sampler, r->pace.attempts + 1, batch);
+}
+
 /* One update. Returns false when no batch could be drawn. */
 static bool update(struct rm_replay *r, int *rc, struct rm_error *error)
 {
+    r->dry = false;
     struct rm_batch *batch = next_batch(r, rc, error);
     if (*rc)
         return true;
     rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
-    rm_sampler_set_beta(r->sampler, beta(r));
-    if (r->feed)
-        rm_feed_bring(r->feed, r->sampler);
-    if (!rm_sampler_draw(r->sampler, r->pace.attempts + 1, batch))
+    if (r->dry || !draw(r, batch))
         return false;
     rm_pace_drawn(&r->pace);
     count_samples(r);
@@ -183,10 +197,8 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
                      r->plan->name, r->plan->action_words);
     if (!rc)
         rc = rm_replay_open_sampler(r, spec->backend, error);
-    if (r->feed)
-        trainer.gather = rm_feed_gather(r->feed);
     if (!rc)
-        rc = rm_trainer_create(&r->trainer, &trainer, error);
+        rc = rm_replay_open_trainer(r, &trainer, error);
     if (!rc)
         rc = open_guard(r, spec->backend, error);
     if (!rc && (r->late = rm_trainer_is_late(r->trainer)))

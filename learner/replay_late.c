@@ -15,7 +15,26 @@ static void await_rest(struct rm_replay *r, struct rm_trainer_report *report)
     rest.skipped += report->skipped;
     if (rest.made == report->made)
         rest.mean = report->mean;
+    rest.drawn.rejected += report->drawn.rejected;
+    rest.drawn.age_sum += report->drawn.age_sum;
+    rest.drawn.age_count += report->drawn.age_count;
+    rest.drawn.dry += report->drawn.dry;
     *report = rest;
+}
+
+/* What the device drew. Draws that were dry are taken back: they were counted when begun. */
+static void count_drawn(struct rm_replay *r, const struct rm_device_drawn *drawn)
+{
+    const struct rm_sampler_counts counts = {
+        .rejected = drawn->rejected, .age_sum = drawn->age_sum, .age_count = drawn->age_count};
+    rm_sampler_drawn(r->sampler, &counts);
+    rm_replay_count_draws(r);
+    RM_POKE(&r->counters->priority_max, rm_sampler_largest(r->sampler));
+    if (!drawn->dry)
+        return;
+    r->dry = true;
+    rm_pace_undrawn(&r->pace, drawn->dry);
+    RM_ADD_OWN(&r->counters->samples, 0 - drawn->dry * r->experiment->sample.batch);
 }
 
 static int count_report(struct rm_replay *r, struct rm_trainer_report *report,
@@ -23,6 +42,8 @@ static int count_report(struct rm_replay *r, struct rm_trainer_report *report,
 {
     struct rm_board_policy *c = r->counters;
     await_rest(r, report);
+    if (r->feed && rm_feed_draw(r->feed))
+        count_drawn(r, &report->drawn);
     const struct rm_counted_update mean = {.loss = report->mean.loss,
                                            .grad_norm = report->mean.grad_norm,
                                            .learning_rate = report->mean.learning_rate};

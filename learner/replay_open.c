@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Actors stop when they are min_fill and the slack ahead: then a sequence must be there. */
@@ -48,24 +49,21 @@ static const char *staged_because(const struct rm_experiment *e, struct rm_backe
 }
 
 static int open_feed(struct rm_replay *r, struct rm_backend *backend,
-                     const struct rm_sampler_source *sources, struct rm_error *error)
+                     const struct rm_sampler_spec *sampler, struct rm_error *error)
 {
     const struct rm_experiment *e = r->experiment;
     const double rate = e->limiter.updates_per_step;
     const struct rm_feed_spec spec = {
         .backend = backend,
-        .sources = sources,
-        .source_count = r->session->objects.actors,
-        .agent = r->agent,
-        .codes = rm_network_takes_codes(&e->network),
-        .batch = e->sample.batch,
-        .stack = e->sample.frame_stack,
+        .sampler = sampler,
         .steps_per_update = rate > 0 ? 1 / rate : 1,
         .kind = e->learner.feed,
         .cannot = staged_because(e, backend),
         .name = r->plan->name,
     };
-    return backend->device ? rm_feed_create(&r->feed, &spec, error) : 0;
+    const int rc = backend->device ? rm_feed_create(&r->feed, &spec, error) : 0;
+    rm_sampler_elsewhere(r->sampler, r->feed && rm_feed_draw(r->feed));
+    return rc;
 }
 
 int rm_replay_open_sampler(struct rm_replay *r, struct rm_backend *backend, struct rm_error *error)
@@ -100,7 +98,25 @@ int rm_replay_open_sampler(struct rm_replay *r, struct rm_backend *backend, stru
     };
     int rc = rm_sampler_create(&r->sampler, &spec, error);
     if (!rc)
-        rc = open_feed(r, backend, sources, error);
+        rc = open_feed(r, backend, &spec, error);
     free(sources);
     return rc || !sequences ? rc : check_fill(r, error);
+}
+
+int rm_replay_open_trainer(struct rm_replay *r, struct rm_trainer_spec *spec,
+                           struct rm_error *error)
+{
+    spec->gather = r->feed ? rm_feed_gather(r->feed) : NULL;
+    spec->draw = r->feed ? rm_feed_draw(r->feed) : NULL;
+    const int rc = rm_trainer_create(&r->trainer, spec, error);
+    if (rc != -ENOMEM || !r->feed || r->experiment->learner.feed != RM_FEED_AUTO)
+        return rc;
+    fprintf(stderr, "learner of %s: batches are staged on the host after all: %s\n", r->plan->name,
+            error->text);
+    rm_feed_destroy(r->feed);
+    r->feed = NULL;
+    rm_sampler_elsewhere(r->sampler, false);
+    spec->gather = NULL;
+    spec->draw = NULL;
+    return rm_trainer_create(&r->trainer, spec, error);
 }

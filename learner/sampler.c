@@ -79,6 +79,15 @@ static int open_windows(struct rm_sampler *s, struct rm_error *error)
     return 0;
 }
 
+uint64_t rm_sampler_capacity_rows(const struct rm_sampler_spec *spec)
+{
+    uint64_t lanes = 0;
+    for (uint32_t i = 0; i < spec->source_count; i++)
+        lanes += (uint64_t)spec->sources[i].worlds * spec->agents;
+    const uint64_t rows = lanes ? spec->capacity / lanes : 0;
+    return rows < 2 ? 2 : rows; /* a transition and its successor */
+}
+
 static int set_up(struct rm_sampler *s, struct rm_error *error)
 {
     struct rm_sampler_spec *spec = &s->spec;
@@ -99,9 +108,7 @@ static int set_up(struct rm_sampler *s, struct rm_error *error)
                        "a sampler needs at least one lane, batch, step, frame and feature: it got "
                        "%u, %u, %u, %u, %u",
                        s->lanes, spec->batch, spec->n_step, spec->frame_stack, s->features);
-    s->capacity_rows = spec->capacity / s->lanes;
-    if (s->capacity_rows < 2)
-        s->capacity_rows = 2; /* a transition and its successor */
+    s->capacity_rows = rm_sampler_capacity_rows(spec);
     int rc = make_buffers(s, error);
     if (!rc)
         rc = open_windows(s, error);
@@ -163,7 +170,7 @@ static void windows_changed(struct rm_sampler *s)
             s->longest = s->windows[i].starts;
     if (s->spec.form != RM_FORM_PAPER)
         rm_sampler_sorrel_scan(s);
-    if (s->tree)
+    if (s->tree && !s->elsewhere)
         rm_sampler_priority_scan(s);
 }
 
@@ -308,10 +315,23 @@ struct rm_batch *rm_sampler_batch(struct rm_sampler *s)
     return &s->batch;
 }
 
-struct rm_sampler_span rm_sampler_span(const struct rm_sampler *s, uint32_t source)
+void rm_sampler_elsewhere(struct rm_sampler *s, bool elsewhere)
+{
+    s->elsewhere = elsewhere;
+}
+
+void rm_sampler_drawn(struct rm_sampler *s, const struct rm_sampler_counts *counts)
+{
+    s->counts.torn += counts->torn;
+    s->counts.rejected += counts->rejected;
+    s->counts.age_sum += counts->age_sum;
+    s->counts.age_count += counts->age_count;
+}
+
+struct rm_row_span rm_sampler_span(const struct rm_sampler *s, uint32_t source)
 {
     const struct rm_window *w = &s->windows[source];
-    return (struct rm_sampler_span){w->end, w->held, w->starts};
+    return (struct rm_row_span){w->end, w->held, w->starts};
 }
 
 uint64_t rm_sampler_held(const struct rm_sampler *s)

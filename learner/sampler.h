@@ -39,6 +39,7 @@
 #include "actor/env.h"
 #include "config/experiment.h"
 #include "learner/batch.h"
+#include "learner/transition.h"
 #include "shm/base/error.h"
 #include "shm/priorities.h"
 #include "shm/ring.h"
@@ -85,7 +86,14 @@ struct rm_sampler_counts {
     uint64_t age_count;
 };
 
+/* Draws per item before giving up. Were only one in a hundred rows the start of a valid transition,
+ * the chance to fail wrongly would be e^-40. */
+#define RM_SAMPLER_TRIES 4096u
+
 struct rm_sampler;
+
+/* Rows of a lane that items may start in: spec->capacity of them altogether, at least 2. */
+uint64_t rm_sampler_capacity_rows(const struct rm_sampler_spec *spec);
 
 int rm_sampler_create(struct rm_sampler **sampler, const struct rm_sampler_spec *spec,
                       struct rm_error *error);
@@ -99,10 +107,7 @@ void rm_sampler_window_round(struct rm_sampler *sampler, uint64_t round, uint32_
 
 /* The rows of source `source` that the next draws may look at: the last `held` before `end`, of
  * which items may start in the last `starts`. */
-struct rm_sampler_span {
-    uint64_t end, held, starts;
-};
-struct rm_sampler_span rm_sampler_span(const struct rm_sampler *sampler, uint32_t source);
+struct rm_row_span rm_sampler_span(const struct rm_sampler *sampler, uint32_t source);
 
 /* Agent steps (lanes that are neither last nor dead) of the windows' rows that no earlier call has
  * counted. Lockstep's measure of what was inserted. */
@@ -111,6 +116,11 @@ uint64_t rm_sampler_count_new(struct rm_sampler *sampler);
 /* Draws the batch of update `update` (from 1) into batch, whose arrays are the caller's or made by
  * rm_sampler_batch(). Returns 1; 0 when the windows hold too few valid transitions. */
 int rm_sampler_draw(struct rm_sampler *sampler, uint64_t update, struct rm_batch *batch);
+
+/* Whether a device draws in its stead from now on, and keeps the priorities: then it is asked for
+ * windows alone, and told what came of draws. False at first. */
+void rm_sampler_elsewhere(struct rm_sampler *sampler, bool elsewhere);
+void rm_sampler_drawn(struct rm_sampler *sampler, const struct rm_sampler_counts *counts);
 
 /* Exponent of the importance weights from now on; 1 at first. */
 void rm_sampler_set_beta(struct rm_sampler *sampler, double beta);

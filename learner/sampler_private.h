@@ -21,6 +21,7 @@ struct rm_sampler {
     struct rm_batch batch;
     struct rm_sampler_counts counts;
     struct rm_transition_rule rule;
+    bool elsewhere; /* rm_sampler_elsewhere() */
     uint32_t reach; /* rows after its first that an item needs before it is there */
 
     /* Priorities; tree NULL: uniform draws. */
@@ -45,9 +46,6 @@ struct rm_sampler {
 };
 
 #define RM_SAMPLER_ENTRIES 1024u
-/* Draws per transition before giving up. Were only one in a hundred rows the start of a valid
- * transition, the chance to fail wrongly would be e^-40. */
-#define RM_SAMPLER_TRIES 4096u
 
 /* Takes the item of `lane` that starts in row end - distance into place i of the batch. */
 enum rm_take rm_sampler_take(struct rm_sampler *s, const struct rm_window *window,

@@ -1,5 +1,7 @@
 #include "learner/sampler_source.h"
 
+#include "shm/layout.h"
+
 #include <string.h>
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -7,10 +9,30 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static struct rm_row_span span_of(const struct rm_window *window)
+{
+    return (struct rm_row_span){window->end, window->held, window->starts};
+}
+
+struct rm_row_view rm_rows_of(const struct rm_ring *ring)
+{
+    return (struct rm_row_view){
+        .rows = ring->data,
+        .stride = ring->row_bytes,
+        .row_mask = ring->mask,
+        .generation_at = offsetof(struct rm_row_head, generation),
+        .reward_at = (uint32_t)ring->reward_at,
+        .flags_at = (uint32_t)ring->flags_at,
+        .action_at = (uint32_t)ring->action_at,
+        .action_words = ring->spec.action_words,
+    };
+}
+
 void rm_window_open(struct rm_window *window, const struct rm_sampler_source *source)
 {
     memset(window, 0, sizeof *window);
     window->source = *source;
+    window->view = rm_rows_of(source->ring);
     window->end = window->counted = source->ring->spec.first_index;
 }
 
@@ -53,73 +75,44 @@ uint64_t rm_window_count_new(struct rm_window *window)
 int rm_window_before(const struct rm_window *window, uint64_t distance, uint32_t lane,
                      uint32_t most, uint64_t generation, uint64_t *oldest)
 {
-    const struct rm_ring *ring = window->source.ring;
-    uint8_t flags = rm_ring_row(ring, window->end - distance).flags[lane];
-    for (uint32_t n = 0; n < most; n++) {
-        if (flags & RM_FLAG_FIRST)
-            return (int)n;
-        if (distance + n + 1 > window->held)
-            return -1;
-        *oldest = distance + n + 1;
-        const struct rm_row row = rm_ring_row(ring, window->end - *oldest);
-        flags = row.flags[lane];
-        if (*row.generation != generation || (flags & (RM_FLAG_LAST | RM_FLAG_DEAD)))
-            return (int)n;
-    }
-    return (int)most;
+    const struct rm_row_span span = span_of(window);
+    return rm_view_before(&window->view, &span, distance, lane, most, generation, oldest);
 }
 
 bool rm_transition_walk(const struct rm_window *window, uint64_t distance, uint32_t lane,
                         uint32_t n, double gamma, uint64_t generation, struct rm_transition *out)
 {
-    double ret = 0, discount = 1;
-    out->steps = 0;
-    for (uint32_t k = 1; k <= n; k++) {
-        if (distance <= k)
-            return false;
-        const struct rm_row row = rm_ring_row(window->source.ring, window->end - distance + k);
-        const uint8_t flags = row.flags[lane];
-        if (*row.generation != generation ||
-            (flags & (RM_FLAG_FIRST | RM_FLAG_DEAD | RM_FLAG_VOID)))
-            break;
-        ret += discount * (double)row.reward[lane];
-        discount *= gamma;
-        out->steps = k;
-        if (flags & RM_FLAG_TERMINATED)
-            discount = 0;
-        if (flags & RM_FLAG_LAST)
-            break;
-    }
-    out->ret = (float)ret;
-    out->discount = (float)discount;
-    return out->steps > 0;
+    struct rm_transition_found found = {.steps = 0};
+    const bool there =
+        rm_view_walk(&window->view, window->end, distance, lane, n, gamma, generation, &found);
+    out->steps = found.steps;
+    out->ret = found.ret;
+    out->discount = found.discount;
+    return there;
 }
 
 /* Everything but the copies. *oldest: the greatest distance that was looked at. */
 static bool look(const struct rm_window *window, uint64_t distance, uint32_t lane,
                  const struct rm_transition_rule *rule, struct rm_transition *out, uint64_t *oldest)
 {
-    if (distance < 2 || distance > window->starts)
+    const struct rm_row_span span = span_of(window);
+    struct rm_transition_found found;
+    if (!rm_view_look(&window->view, &span, distance, lane, rule, &found))
         return false;
-    *oldest = distance;
-    const struct rm_row start = rm_ring_row(window->source.ring, window->end - distance);
-    const uint64_t generation = *start.generation;
-    if (start.flags[lane] & (RM_FLAG_LAST | RM_FLAG_DEAD))
-        return false;
-    if (!rm_transition_walk(window, distance, lane, rule->n_step, rule->gamma, generation, out))
-        return false;
-    const int before =
-        rm_window_before(window, distance, lane, rule->frame_stack - 1, generation, oldest);
-    out->before = (uint32_t)before;
-    return before >= 0;
+    out->steps = found.steps;
+    out->before = found.before;
+    out->ret = found.ret;
+    out->discount = found.discount;
+    *oldest = found.oldest;
+    return true;
 }
 
 bool rm_transition_there(const struct rm_window *window, uint64_t distance, uint32_t lane,
                          const struct rm_transition_rule *rule)
 {
-    struct rm_transition ignored;
-    uint64_t oldest;
-    return look(window, distance, lane, rule, &ignored, &oldest);
+    const struct rm_row_span span = span_of(window);
+    struct rm_transition_found ignored;
+    return rm_view_look(&window->view, &span, distance, lane, rule, &ignored);
 }
 
 enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distance, uint32_t lane,

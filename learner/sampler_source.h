@@ -3,6 +3,7 @@
 #define RM_LEARNER_SAMPLER_SOURCE_H
 
 #include "learner/sampler.h"
+#include "learner/transition.h"
 
 /* A source with its window. Distances count back from `end`, so indices may wrap: row end - d. */
 struct rm_window {
@@ -11,7 +12,11 @@ struct rm_window {
     uint64_t held;    /* rows that may be read: distances 1 .. held */
     uint64_t starts;  /* rows where a transition may start: distances 1 .. starts, <= held */
     uint64_t counted; /* index up to which rm_sampler_count_new() has counted */
+    struct rm_row_view view;
 };
+
+/* A ring's rows where they stand. */
+struct rm_row_view rm_rows_of(const struct rm_ring *ring);
 
 void rm_window_open(struct rm_window *window, const struct rm_sampler_source *source);
 /* Everything readable now. */
@@ -35,20 +40,11 @@ struct rm_transition {
 
 enum rm_take { RM_TAKE_OK, RM_TAKE_INVALID, RM_TAKE_TORN };
 
-/* How rows make a transition. */
-struct rm_transition_rule {
-    uint32_t n_step, frame_stack;
-    double gamma;
-};
-
-/* How many rows before `distance` belong to the same episode and writer, `most` at most. Negative
- * when the ring no longer holds a row that would be needed to tell. *oldest is raised to the
- * greatest distance that was looked at. */
+/* rm_view_before() */
 int rm_window_before(const struct rm_window *window, uint64_t distance, uint32_t lane,
                      uint32_t most, uint64_t generation, uint64_t *oldest);
 
-/* Walks up to n rows on from `distance`, to out->steps, ret and discount; false when they have not
- * all been written, or when nothing follows. */
+/* rm_view_walk(), to out->steps, ret and discount. */
 bool rm_transition_walk(const struct rm_window *window, uint64_t distance, uint32_t lane,
                         uint32_t n_step, double gamma, uint64_t generation,
                         struct rm_transition *out);

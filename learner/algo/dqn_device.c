@@ -71,25 +71,28 @@ static int make(struct rm_dqn_device *t, const struct rm_trainer_spec *spec, str
 {
     const struct rm_experiment *e = spec->experiment;
     int rc = rm_dqn_open(&t->d, spec, error);
+    if (rc)
+        return rc;
+    t->figures = rm_optimizer_figures(t->d.f.optimizer);
     const struct rm_staging_spec staging = {
         .batch = t->d.batch,
         .inputs = spec->shape.inputs,
         .actions = spec->shape.actions,
         .gather = spec->gather,
+        .draw = spec->draw,
+        .figures = t->figures,
         .masks = spec->masks,
         .priorities = e->priority.kind == RM_PRIORITY_PROPORTIONAL,
     };
     t->replica = spec->replica;
     t->replicas = spec->replicas ? spec->replicas : 1;
-    if (!rc)
-        rc = make_buffers(t, error);
+    rc = make_buffers(t, error);
     if (!rc)
         rc = rm_staging_create(&t->staging, spec->backend, &staging, error);
     if (!rc)
         rc = send_midpoints(t, error);
     if (rc)
         return rc;
-    t->figures = rm_optimizer_figures(t->d.f.optimizer);
     t->watched = e->debug.check_finite != RM_CHECK_FINITE_OFF;
     t->normalise = rm_net_input_mean_at(t->d.f.net) != SIZE_MAX;
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++)

@@ -12,10 +12,16 @@ struct rm_dqn_kept {
     size_t bytes;
 };
 
+/* What comes back of an update. */
+struct rm_dqn_told {
+    struct rm_device_figures figures;
+    struct rm_device_drawn drawn; /* zeros where the host draws */
+};
+
 struct rm_dqn_device {
     struct rm_dqn d; /* first; batch: of this device */
     uint32_t replica, replicas;
-    struct rm_dqn_kept kept[4 + RM_OPTIMIZER_ARENAS]; /* while it is recorded */
+    struct rm_dqn_kept kept[5 + RM_OPTIMIZER_ARENAS]; /* while it is recorded */
     struct rm_staging staging;
     bool watched;   /* debug.check_finite: not captured */
     bool normalise; /* network.normalize_observations */
@@ -32,10 +38,11 @@ struct rm_dqn_device {
     double samples;                 /* of these */
     uint64_t made, skipped;         /* all that were told of, since create */
     uint64_t reported_through;
-    bool afresh;                      /* the next update is the first that was not told of */
-    uint64_t launched;                /* number of the last update begun */
-    double told_rate;                 /* learning rate of told_through */
-    struct rm_device_figures *pinned; /* for figures out of turn */
+    bool afresh;                  /* the next update is the first that was not told of */
+    uint64_t launched;            /* number of the last update begun */
+    double told_rate;             /* learning rate of told_through */
+    struct rm_device_drawn drawn; /* by all that was told of */
+    struct rm_dqn_told *pinned;   /* for figures out of turn */
 };
 
 /* An update in two halves, on the COMPUTE stream: up to the gradient, and from its norm on. */

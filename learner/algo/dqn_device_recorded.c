@@ -20,6 +20,8 @@ static size_t list_kept(struct rm_dqn_device *t)
     t->kept[n++] = (struct rm_dqn_kept){{t->d.f.target}, bytes};
     t->kept[n++] = (struct rm_dqn_kept){{t->d.f.grads}, bytes};
     t->kept[n++] = (struct rm_dqn_kept){{t->figures}, sizeof *t->figures};
+    if (t->staging.draw.batch)
+        t->kept[n++] = (struct rm_dqn_kept){{t->staging.draw.drawn}, sizeof t->drawn};
     for (size_t i = 0; i < arena_count; i++)
         t->kept[n++] = (struct rm_dqn_kept){{arenas[i].data}, arenas[i].count * sizeof(float)};
     return n;

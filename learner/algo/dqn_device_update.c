@@ -145,21 +145,26 @@ void rm_dqn_put_step(struct rm_dqn_device *t, const struct rm_staging_slot *slot
         .copy = slot->device.figures,
     };
     rm_optimizer_put(t->d.f.optimizer, &put);
+    rm_staging_learned(&t->staging, slot);
 }
 
 /* --- an update ------------------------------------------------------------------------------- */
 
-static struct rm_device_figures fetch_figures(struct rm_dqn_device *t)
+static struct rm_dqn_told fetch_figures(struct rm_dqn_device *t)
 {
     struct rm_backend *b = t->d.f.backend;
-    b->device->copy_out(b, RM_STREAM_COMPUTE, t->pinned, t->figures, sizeof *t->pinned);
+    struct rm_dqn_told *told = t->pinned;
+    b->device->copy_out(b, RM_STREAM_COMPUTE, &told->figures, t->figures, sizeof told->figures);
+    if (t->staging.draw.batch)
+        b->device->copy_out(b, RM_STREAM_COMPUTE, &told->drawn, t->staging.draw.drawn,
+                            sizeof told->drawn);
     b->device->finish(b);
-    return *t->pinned;
+    return *told;
 }
 
 struct rm_trainer_result rm_dqn_look_at_gradient(struct rm_dqn_device *t)
 {
-    const struct rm_device_figures f = fetch_figures(t);
+    const struct rm_device_figures f = fetch_figures(t).figures;
     struct rm_trainer_result result = {
         .loss = f.last_loss,
         .grad_norm = rm_optimizer_norm(t->d.f.optimizer, t->d.f.grads),
@@ -209,12 +214,24 @@ static void add_moments(struct rm_dqn_device *t, struct rm_staging_slot *slot, d
         b->ops->lerp(b, (float)part, t->d.f.params, t->d.f.count, t->d.f.target);
 }
 
+static void hear_draws(struct rm_dqn_device *t, const struct rm_device_drawn *drawn)
+{
+    struct rm_device_drawn *h = &t->heard.drawn;
+    h->rejected += drawn->rejected - t->drawn.rejected;
+    h->age_sum += drawn->age_sum - t->drawn.age_sum;
+    h->age_count += drawn->age_count - t->drawn.age_count;
+    h->dry += drawn->dry - t->drawn.dry;
+    t->drawn = *drawn;
+}
+
 /* Figures as they were after update `number`, whose sums begin after those that were heard before.
  */
-static void hear(struct rm_dqn_device *t, const struct rm_device_figures *f, uint64_t number,
-                 double learning_rate)
+static void hear(struct rm_dqn_device *t, const struct rm_device_figures *f,
+                 const struct rm_device_drawn *drawn, uint64_t number, double learning_rate)
 {
     struct rm_trainer_report *h = &t->heard;
+    if (drawn)
+        hear_draws(t, drawn);
     h->made += f->made - t->made;
     h->skipped += f->skipped - t->skipped;
     h->skipped_in_row = f->skipped_in_row;
@@ -234,7 +251,7 @@ static void hear_slot(struct rm_dqn_device *t, struct rm_staging_slot *slot)
 {
     rm_staging_wait(&t->staging, slot);
     if (slot->told)
-        hear(t, slot->figures, slot->number, slot->learning_rate);
+        hear(t, slot->figures, slot->drawn, slot->number, slot->learning_rate);
     slot->told = false;
 }
 
@@ -322,9 +339,19 @@ static void end_all(struct rm_dqn_device *t)
     }
     if (t->heard.through == t->launched)
         return;
-    const struct rm_device_figures f = fetch_figures(t);
-    hear(t, &f, t->launched, learning_rate);
+    const struct rm_dqn_told told = fetch_figures(t);
+    hear(t, &told.figures, &told.drawn, t->launched, learning_rate);
     t->afresh = true;
+}
+
+/* Draws were dry: what was begun behind them is so too, and ends; then updates may go on. */
+static void take_back(struct rm_dqn_device *t)
+{
+    struct rm_backend *b = t->d.f.backend;
+    end_all(t);
+    b->device->clear(b, RM_STREAM_COMPUTE, &t->figures->stop, sizeof t->figures->stop);
+    t->launched -= t->heard.drawn.dry;
+    t->heard.through = t->launched;
 }
 
 bool rm_dqn_device_report(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *out)
@@ -333,7 +360,9 @@ bool rm_dqn_device_report(struct rm_trainer *trainer, bool wait, struct rm_train
     struct rm_trainer_report *h = &t->heard;
     if (wait)
         end_all(t);
-    if (h->through == t->reported_through)
+    if (h->drawn.dry)
+        take_back(t);
+    if (h->through == t->reported_through && !h->drawn.dry)
         return false;
     if (h->made > 0) {
         h->mean.loss /= (double)h->made;

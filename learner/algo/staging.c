@@ -7,6 +7,7 @@
 /* The parts of a slot's block, one after another: what has 0 bytes is not there. */
 enum part {
     PART_KNOBS,
+    PART_TURN,
     PART_PICKS,
     PART_OBS,
     PART_NEXT_OBS,
@@ -25,18 +26,20 @@ struct layout {
 static struct layout lay_out(const struct rm_staging_spec *spec)
 {
     const size_t rows = spec->batch, row = (size_t)spec->inputs * sizeof(float);
-    const bool whole = !spec->gather;
+    const bool whole = !spec->gather, sent = !spec->draw; /* the host draws */
+    const uint32_t sources = spec->draw ? spec->draw->source_count : 0;
     struct layout l = {
         .bytes =
             {
                 [PART_KNOBS] = sizeof(struct rm_device_knobs),
-                [PART_PICKS] = whole ? 0 : rows * sizeof(struct rm_device_pick),
+                [PART_TURN] = sent ? 0 : rm_device_turn_bytes(sources),
+                [PART_PICKS] = whole || !sent ? 0 : rows * sizeof(struct rm_device_pick),
                 [PART_OBS] = whole ? rows * row : 0,
                 [PART_NEXT_OBS] = whole ? rows * row : 0,
-                [PART_ACTION] = rows * sizeof(int32_t),
-                [PART_RET] = rows * sizeof(float),
-                [PART_DISCOUNT] = rows * sizeof(float),
-                [PART_WEIGHT] = spec->priorities ? rows * sizeof(float) : 0,
+                [PART_ACTION] = sent ? rows * sizeof(int32_t) : 0,
+                [PART_RET] = sent ? rows * sizeof(float) : 0,
+                [PART_DISCOUNT] = sent ? rows * sizeof(float) : 0,
+                [PART_WEIGHT] = sent && spec->priorities ? rows * sizeof(float) : 0,
                 [PART_NEXT_MASK] = whole && spec->masks ? rows * spec->actions : 0,
             },
     };
@@ -61,6 +64,7 @@ static void name_parts(struct rm_staging_slot *s, const struct rm_staging_spec *
     s->host.inputs = spec->inputs;
     s->host.actions = spec->actions;
     s->host.codes = spec->codes;
+    s->host.turn = part_of(s->pinned, l, PART_TURN);
     s->host.picks = part_of(s->pinned, l, PART_PICKS);
     s->host.obs = part_of(s->pinned, l, PART_OBS);
     s->host.next_obs = part_of(s->pinned, l, PART_NEXT_OBS);
@@ -71,6 +75,7 @@ static void name_parts(struct rm_staging_slot *s, const struct rm_staging_spec *
     s->host.next_mask = part_of(s->pinned, l, PART_NEXT_MASK);
     s->device = (struct rm_staged_batch){
         .knobs = part_of(s->block, l, PART_KNOBS),
+        .turn = part_of(s->block, l, PART_TURN),
         .picks = part_of(s->block, l, PART_PICKS),
         .obs = part_of(s->block, l, PART_OBS),
         .next_obs = part_of(s->block, l, PART_NEXT_OBS),
@@ -81,41 +86,90 @@ static void name_parts(struct rm_staging_slot *s, const struct rm_staging_spec *
         .next_mask = part_of(s->block, l, PART_NEXT_MASK),
         .figures = (struct rm_device_figures *)(void *)s->result,
     };
-    if (spec->priorities) {
+    if (spec->draw) {
+        s->drawn = (const void *)(s->back + sizeof(struct rm_device_figures));
+        s->device.drawn = (void *)(s->result + sizeof(struct rm_device_figures));
+    } else if (spec->priorities) {
         s->host.error = (float *)(void *)(s->back + sizeof(struct rm_device_figures));
         s->device.error = (float *)(void *)(s->result + sizeof(struct rm_device_figures));
     }
 }
 
-/* What the device makes of picks. */
-enum made { MADE_OBS, MADE_NEXT_OBS, MADE_WEIGHT, MADE_NEXT_MASK, MADE_COUNT };
+/* What the device makes: of picks, and before that where it draws. */
+enum made {
+    MADE_OBS,
+    MADE_NEXT_OBS,
+    MADE_WEIGHT,
+    MADE_NEXT_MASK,
+    MADE_PICKS,
+    MADE_ACTION,
+    MADE_RET,
+    MADE_DISCOUNT,
+    MADE_LEAF,
+    MADE_ERROR,
+    MADE_COUNT
+};
 
-/* Weights are made where rows may be overwritten while they are read. */
+/* Of the gather's where rows may be overwritten while they are read, of the draw's by priority. */
 static bool makes_weights(const struct rm_staging_spec *spec)
 {
-    return spec->gather->checked;
+    return spec->draw ? spec->priorities : spec->gather->checked;
 }
 
-static int make_gather(struct rm_staging *t, const struct rm_staging_spec *spec,
-                       struct rm_error *error)
+static int make_room(struct rm_staging *t, const struct rm_staging_spec *spec,
+                     void *made[MADE_COUNT], struct rm_error *error)
 {
     const size_t rows = spec->batch, row = rows * spec->inputs * sizeof(float);
-    const size_t bytes[MADE_COUNT] = {row, row, makes_weights(spec) ? rows * sizeof(float) : 0,
-                                      spec->masks ? rows * spec->actions : 0};
+    const size_t drawn = spec->draw ? rows : 0, by_priority = spec->priorities ? drawn : 0;
+    const size_t bytes[MADE_COUNT] = {
+        [MADE_OBS] = row,
+        [MADE_NEXT_OBS] = row,
+        [MADE_WEIGHT] = makes_weights(spec) ? rows * sizeof(float) : 0,
+        [MADE_NEXT_MASK] = spec->masks ? rows * spec->actions : 0,
+        [MADE_PICKS] = drawn * sizeof(struct rm_device_pick),
+        [MADE_ACTION] = drawn * sizeof(int32_t),
+        [MADE_RET] = drawn * sizeof(float),
+        [MADE_DISCOUNT] = drawn * sizeof(float),
+        [MADE_LEAF] = by_priority * sizeof(uint64_t),
+        [MADE_ERROR] = by_priority * sizeof(float),
+    };
     size_t at[MADE_COUNT], all = 0;
     for (int i = 0; i < MADE_COUNT; i++) {
         at[i] = all;
         all += (bytes[i] + 255) / 256 * 256;
     }
     t->made = t->backend->device->alloc(t->backend, all, error);
-    if (!t->made)
-        return -ENOMEM;
+    for (int i = 0; i < MADE_COUNT; i++)
+        made[i] = t->made && bytes[i] ? t->made + at[i] : NULL;
+    return t->made ? 0 : -ENOMEM;
+}
+
+static int make_gather(struct rm_staging *t, const struct rm_staging_spec *spec,
+                       struct rm_error *error)
+{
+    void *made[MADE_COUNT];
+    const int rc = make_room(t, spec, made, error);
+    if (rc)
+        return rc;
     t->gather = *spec->gather;
     t->gather.batch = spec->batch;
-    t->gather.obs = t->made + at[MADE_OBS];
-    t->gather.next_obs = t->made + at[MADE_NEXT_OBS];
-    t->gather.weight = bytes[MADE_WEIGHT] ? (float *)(void *)(t->made + at[MADE_WEIGHT]) : NULL;
-    t->gather.next_mask = bytes[MADE_NEXT_MASK] ? t->made + at[MADE_NEXT_MASK] : NULL;
+    t->gather.obs = made[MADE_OBS];
+    t->gather.next_obs = made[MADE_NEXT_OBS];
+    t->gather.next_mask = made[MADE_NEXT_MASK];
+    if (!spec->draw) {
+        t->gather.weight = made[MADE_WEIGHT];
+        return 0;
+    }
+    t->draw = *spec->draw;
+    t->draw.batch = spec->batch;
+    t->draw.figures = spec->figures;
+    t->draw.picks = made[MADE_PICKS];
+    t->draw.action = made[MADE_ACTION];
+    t->draw.ret = made[MADE_RET];
+    t->draw.discount = made[MADE_DISCOUNT];
+    t->draw.weight = made[MADE_WEIGHT];
+    t->draw.leaf = made[MADE_LEAF];
+    t->error = made[MADE_ERROR];
     return 0;
 }
 
@@ -128,6 +182,24 @@ static void use_gather(const struct rm_staging *t, struct rm_staging_slot *s)
     s->weight_in = s->device.weight;
     if (t->gather.weight)
         s->device.weight = t->gather.weight;
+    if (!t->draw.batch)
+        return;
+    s->device.picks = t->draw.picks;
+    s->device.action = t->draw.action;
+    s->device.ret = t->draw.ret;
+    s->device.discount = t->draw.discount;
+    s->device.weight = t->draw.weight;
+    s->device.error = t->error;
+}
+
+/* The draw of this slot's update. */
+static struct rm_device_sampler draw_of(const struct rm_staging *t, const struct rm_staging_slot *s)
+{
+    struct rm_device_sampler draw = t->draw;
+    draw.knobs = s->device.knobs;
+    draw.turn = s->device.turn;
+    draw.told = s->device.drawn;
+    return draw;
 }
 
 void rm_staging_gather(struct rm_staging *t, const struct rm_staging_slot *s)
@@ -135,9 +207,21 @@ void rm_staging_gather(struct rm_staging *t, const struct rm_staging_slot *s)
     struct rm_device_gather gather = t->gather;
     if (!gather.batch)
         return;
+    if (t->draw.batch) {
+        const struct rm_device_sampler draw = draw_of(t, s);
+        t->backend->device->feed->draw(t->backend, &draw);
+    }
     gather.picks = s->device.picks;
     gather.weight_in = s->weight_in;
     t->backend->device->feed->gather(t->backend, &gather);
+}
+
+void rm_staging_learned(struct rm_staging *t, const struct rm_staging_slot *s)
+{
+    if (!t->error)
+        return;
+    const struct rm_device_sampler draw = draw_of(t, s);
+    t->backend->device->feed->learned(t->backend, &draw, t->error);
 }
 
 static int make_slot(struct rm_staging *t, struct rm_staging_slot *s,
@@ -154,7 +238,7 @@ static int make_slot(struct rm_staging *t, struct rm_staging_slot *s,
     name_parts(s, spec, l);
     if (spec->gather)
         use_gather(t, s);
-    if (spec->priorities && !(s->host.leaf = calloc(spec->batch, sizeof *s->host.leaf)))
+    if (t->errors && !(s->host.leaf = calloc(spec->batch, sizeof *s->host.leaf)))
         return rm_fail(error, -ENOMEM, "no memory for a batch of %u", spec->batch);
     int rc = b->device->mark_create(b, &s->in, error);
     if (!rc)
@@ -166,9 +250,12 @@ int rm_staging_create(struct rm_staging *t, struct rm_backend *backend,
                       const struct rm_staging_spec *spec, struct rm_error *error)
 {
     const struct layout l = lay_out(spec);
-    *t = (struct rm_staging){.backend = backend, .bytes_in = l.all, .errors = spec->priorities};
+    *t = (struct rm_staging){.backend = backend, .bytes_in = l.all};
+    t->errors = spec->priorities && !spec->draw;
     t->bytes_back = sizeof(struct rm_device_figures);
-    if (spec->priorities)
+    if (spec->draw)
+        t->bytes_back += sizeof(struct rm_device_drawn);
+    if (t->errors)
         t->bytes_back += spec->batch * sizeof(float);
     int rc = spec->gather ? make_gather(t, spec, error) : 0;
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH && !rc; i++)
@@ -220,7 +307,7 @@ struct rm_staging_slot *rm_staging_slot(struct rm_staging *t)
 void rm_staging_fill(struct rm_staging_slot *s, const struct rm_batch *from)
 {
     const size_t n = s->host.size, features = n * s->host.inputs;
-    if (from == &s->host)
+    if (from == &s->host || s->host.turn)
         return;
     memcpy(s->host.obs, from->obs, features * sizeof *from->obs);
     memcpy(s->host.next_obs, from->next_obs, features * sizeof *from->next_obs);
@@ -246,7 +333,7 @@ void rm_staging_send(struct rm_staging *t, struct rm_staging_slot *s)
 void rm_staging_sent(struct rm_staging *t, struct rm_staging_slot *s, bool tell)
 {
     struct rm_backend *b = t->backend;
-    const size_t bytes = t->errors ? t->bytes_back : tell ? sizeof(struct rm_device_figures) : 0;
+    const size_t bytes = t->errors || tell ? t->bytes_back : 0;
     if (bytes) {
         b->device->mark(b, RM_STREAM_COMPUTE, s->computed);
         b->device->follow(b, RM_STREAM_OUT, s->computed);

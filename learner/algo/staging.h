@@ -12,18 +12,22 @@
 
 #include "learner/algo/trainer.h"
 #include "learner/backend/device.h"
+#include "learner/backend/device_draw.h"
 #include "learner/backend/device_feed.h"
 
 /* A batch in device memory. What the host's has not is NULL. With picks, observations and masks are
- * made of them on the device, in buffers that all slots share. */
+ * made of them on the device, in buffers that all slots share; where the device draws for itself,
+ * so is everything but knobs and turn. */
 struct rm_staged_batch {
     const struct rm_device_knobs *knobs;
+    const struct rm_device_turn *turn;
     const struct rm_device_pick *picks;
     const float *obs, *next_obs;
     const int32_t *action;
     const float *ret, *discount, *weight;
     const uint8_t *next_mask;
     struct rm_device_figures *figures; /* as this update leaves them */
+    struct rm_device_drawn *drawn;     /* as its draw does; NULL: the host draws */
     float *error;
 };
 
@@ -31,6 +35,7 @@ struct rm_staging_slot {
     struct rm_batch host;                    /* pinned memory */
     struct rm_device_knobs *knobs;           /* pinned memory */
     const struct rm_device_figures *figures; /* pinned memory: come back */
+    const struct rm_device_drawn *drawn;     /* with them; NULL: the host draws */
     struct rm_staged_batch device;
     struct rm_device_graph *graph; /* the user's, destroyed with the slot; NULL: none */
     uint64_t number;               /* of the update */
@@ -49,7 +54,9 @@ struct rm_staging {
     struct rm_backend *backend;
     struct rm_staging_slot slots[RM_TRAINER_DEPTH];
     struct rm_device_gather gather; /* .batch 0: none */
+    struct rm_device_sampler draw;  /* .batch 0: the host draws */
     uint8_t *made;                  /* device: what it makes */
+    float *error;                   /* there, where it draws by priority; else NULL */
     size_t bytes_in, bytes_back;
     bool errors;   /* samples' errors come back from every update */
     uint32_t next; /* slot */
@@ -59,6 +66,8 @@ struct rm_staging_spec {
     uint32_t batch, inputs, actions;
     const struct rm_device_gather *gather; /* batches are made by it, outlives staging; NULL: they
                                               come whole */
+    const struct rm_device_sampler *draw;  /* with gather: the device draws by it; NULL: the host */
+    struct rm_device_figures *figures;     /* with draw: those that stop updates */
     bool codes;                            /* observations are int32 codes */
     bool masks;                            /* with next_mask */
     bool priorities;                       /* with weight, error and leaf */
@@ -79,8 +88,11 @@ void rm_staging_fill(struct rm_staging_slot *slot, const struct rm_batch *batch)
 /* COMPUTE goes on when the batch has arrived. */
 void rm_staging_send(struct rm_staging *staging, struct rm_staging_slot *slot);
 
-/* The first part of an update: makes the batch, where that is done on the device. */
+/* The first part of an update: draws and makes the batch, where that is done on the device. */
 void rm_staging_gather(struct rm_staging *staging, const struct rm_staging_slot *slot);
+
+/* Its last part: where the device draws by priority, the errors become priorities. */
+void rm_staging_learned(struct rm_staging *staging, const struct rm_staging_slot *slot);
 
 /* Its update is on COMPUTE: what it leaves comes back, figures only where `tell`. The next slot is
  * in turn. */

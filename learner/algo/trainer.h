@@ -9,6 +9,7 @@
 
 #include "config/experiment.h"
 #include "learner/backend/backend.h"
+#include "learner/backend/device_draw.h"
 #include "learner/batch.h"
 #include "learner/net/net.h"
 #include "shm/base/error.h"
@@ -39,6 +40,7 @@ struct rm_trainer_spec {
     /* One agent on several devices (parallel.h): this trainer learns from every replicas-th part of
      * each batch, the replica-th, and is recorded with the others. 0: it has all of it. */
     uint32_t replica, replicas;
+    const struct rm_device_sampler *draw; /* with gather: drawn there as well, by this; NULL: not */
 };
 
 /* Numbers that may change while running; from the experiment at first. */
@@ -67,6 +69,9 @@ struct rm_trainer_report {
     uint64_t through;                 /* number of its last update */
     struct rm_trainer_result mean;    /* where made > 0; else zeros */
     double last_loss, last_grad_norm; /* of its last update */
+    struct rm_device_drawn drawn; /* where the device draws: by these updates. `dry` of them have
+                                     drawn nothing, changed nothing and count for nothing: the
+                                     next update has the number of the first of these again */
 };
 
 struct rm_trainer_ops {

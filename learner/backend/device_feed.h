@@ -54,8 +54,19 @@ struct rm_device_gather {
                       read; NULL: nobody asks */
 };
 
+struct rm_device_sampler; /* device_draw.h */
+
 struct rm_device_feed_ops {
     void (*gather)(struct rm_backend *b, const struct rm_device_gather *gather);
+
+    /* Draws a batch: with priorities enters rows that have come, first. Nothing of it depends on
+     * the order of threads. */
+    void (*draw)(struct rm_backend *b, const struct rm_device_sampler *draw);
+    /* With priorities: the errors (batch) of the batch drawn last become its priorities, unless its
+     * update was skipped. */
+    void (*learned)(struct rm_backend *b, const struct rm_device_sampler *draw, const float *error);
+    /* With priorities: adds up all levels from the leaves. */
+    void (*add_up)(struct rm_backend *b, const struct rm_device_sampler *draw);
 };
 
 #endif

@@ -16,7 +16,7 @@ CUDA_FLAGS = -std=c++17 -O3 -lineinfo -I. $(CUDA_GENCODE) -Werror all-warnings -
              -DRM_VERSION='"$(VERSION)"'
 
 # Files whose numbers are the CPU's to the bit: products and sums are rounded one by one.
-CUDA_EXACT := scans worlds
+CUDA_EXACT := draw scans worlds
 $(foreach f,$(CUDA_EXACT),$(BUILD)/obj/learner/backend/cuda/$(f).cu.o): CUDA_FLAGS += -fmad=false
 
 $(BUILD)/obj/learner/backend/cuda/%.cu.o: learner/backend/cuda/%.cu scripts/make/cuda.mk

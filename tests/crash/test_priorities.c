@@ -111,7 +111,8 @@ static void check(struct scene *s)
     assert_non_null(sampler);
     for (uint32_t l = 0; l + 1 < s->tree.levels; l++)
         for (uint64_t i = 0; i < s->tree.nodes[l] / RM_PRIORITY_FAN; i++)
-            assert_true(s->tree.level[l + 1][i] == sum_of(s->tree.level[l] + i * RM_PRIORITY_FAN));
+            assert_true(s->tree.level[l + 1][i] ==
+                        rm_priority_sum(s->tree.level[l] + i * RM_PRIORITY_FAN));
     for (uint32_t w = 0; w < WORLDS; w++)
         for (uint32_t i = written > SLOTS ? written - SLOTS : 0; i < written; i++) {
             const bool in = i + N_STEP < written &&

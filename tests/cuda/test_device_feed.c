@@ -7,6 +7,7 @@
 #include "shm/base/rng.h"
 #include "tests/support/emulated.h"
 #include "tests/support/replay_run.h"
+#include "tests/support/session.h"
 #include "tests/support/unit.h"
 
 #include <stdio.h>
@@ -269,29 +270,152 @@ static char *policy_of(const char *feed, const char *more, size_t *bytes)
     rm_replay_run_to_its_end(&run);
     char *tensors = rm_replay_run_tensors(&run, bytes);
     const struct rm_board_policy *board = &run.session.board.policies[0];
-    assert_true(RM_PEEK(&board->device_bytes_in) >= RM_PEEK(&board->samples) * 12);
+    assert_true(RM_PEEK(&board->samples) > 0);
+    assert_true(RM_PEEK(&board->age_count) == RM_PEEK(&board->samples));
+    assert_true(RM_PEEK(&board->age_sum) >= RM_PEEK(&board->samples));
+    assert_true(RM_PEEK(&board->device_bytes_in) > 0);
     assert_true(RM_PEEK(&board->device_bytes_out) > 0);
     rm_replay_run_stop(&run);
     return tensors;
 }
 
+static void same_policies(const char *const *feeds, size_t count, const char *more)
+{
+    size_t bytes, first_bytes;
+    char *first = policy_of(feeds[0], more, &first_bytes);
+    for (size_t i = 1; i < count; i++) {
+        char *other = policy_of(feeds[i], more, &bytes);
+        assert_int_equal(bytes, first_bytes);
+        assert_memory_equal(other, first, bytes);
+        free(other);
+    }
+    free(first);
+}
+
+/* By priority the device's own draws know of errors at once, the host's when they have come back.
+ */
 static void every_feed_trains_the_same_policy(void **state)
 {
-    static const char *const feeds[] = {"staged", "resident", "registered", "auto"};
+    static const char *const all[] = {"staged", "resident", "registered", "auto"};
+    static const char *const here[] = {"staged", "registered"}, *const there[] = {"resident",
+                                                                                  "auto"};
+    const char *const by_priority = ", \"priority\": {\"kind\": \"proportional\"}";
+    (void)state;
+    rm_test_device_use();
+    same_policies(all, 4, "");
+    same_policies(here, 2, by_priority);
+    same_policies(there, 2, by_priority);
+}
+
+/* A learner that was made has nothing under way, so that the next one in its process measures what
+ * its own batches take, and nothing else. */
+static void a_learner_begins_with_nothing_under_way(void **state)
+{
+    struct rm_replay_run run;
+    (void)state;
+    rm_test_device_use();
+    if (!rm_test_emulated())
+        skip();
+    rm_replay_run_start(&run, RM_REPLAY_DQN, "sequential",
+                        RM_REPLAY_LOCKSTEP ", \"learner\": {\"device\": \"cuda:0\"}, "
+                                           "\"actor\": {\"count\": 1, \"worlds\": 3}");
+    assert_int_equal(rm_test_emulated_waiting(), 0);
+    for (uint32_t turn = 0; turn < 400 && !rm_test_emulated_waiting(); turn++)
+        for (uint32_t i = 0; i <= run.actors; i++)
+            rm_test_turn(&run.duty[i]);
+    assert_true(rm_test_emulated_waiting() > 0); /* as it would be in the middle of a run */
+    rm_replay_run_stop(&run);
+}
+
+/* --- too little to draw from ----------------------------------------------------------------- */
+
+struct outcome {
+    char *tensors;
+    size_t bytes;
+    uint64_t updates, samples, sampled, inserted;
+};
+
+/* Rounds so short, and returns over so many steps, that the first rounds hold no whole transition.
+ */
+static struct outcome begin_slowly(const char *learner, const char *more)
+{
+    struct rm_replay_run run;
+    char json[512];
+    snprintf(json, sizeof json,
+             "\"run\": {\"steps\": 240, \"round_steps\": 2}, \"ring\": {\"capacity\": 512}, "
+             "\"sample\": {\"batch\": 4, \"n_step\": 9, \"min_fill\": 4}, \"limiter\": "
+             "{\"updates_per_step\": 1}, \"actor\": {\"worlds\": 2}, \"learner\": {%s}%s",
+             learner, more);
+    rm_replay_run_start(&run, RM_REPLAY_DQN, "sequential", json);
+    rm_replay_run_to_its_end(&run);
+    const struct rm_board_policy *board = &run.session.board.policies[0];
+    struct outcome o = {.updates = RM_PEEK(&board->updates),
+                        .samples = RM_PEEK(&board->samples),
+                        .sampled = RM_PEEK(&board->limiter.sampled),
+                        .inserted = RM_PEEK(&board->limiter.inserted)};
+    o.tensors = rm_replay_run_tensors(&run, &o.bytes);
+    rm_replay_run_stop(&run);
+    return o;
+}
+
+static void same_counts(const struct outcome *x, const struct outcome *y)
+{
+    assert_int_equal(x->updates, y->updates);
+    assert_int_equal(x->samples, y->samples);
+    assert_int_equal(x->sampled, y->sampled);
+    assert_int_equal(x->inserted, y->inserted);
+}
+
+/* The device finds out that there is nothing to draw when the host has counted the draw already:
+ * counts are those of a host that knew, and so are policies. */
+static void draws_that_found_nothing_are_taken_back(void **state)
+{
     static const char *const more[] = {"", ", \"priority\": {\"kind\": \"proportional\"}"};
     (void)state;
     rm_test_device_use();
-    for (size_t k = 0; k < 2; k++) {
-        size_t bytes, first_bytes;
-        char *first = policy_of(feeds[0], more[k], &first_bytes);
-        for (size_t i = 1; i < 4; i++) {
-            char *other = policy_of(feeds[i], more[k], &bytes);
-            assert_int_equal(bytes, first_bytes);
-            assert_memory_equal(other, first, bytes);
-            free(other);
+    for (int i = 0; i < 2; i++) {
+        struct outcome cpu = begin_slowly("\"device\": \"cpu\"", more[i]);
+        struct outcome here = begin_slowly("\"device\": \"cuda:0\", \"feed\": \"staged\"", more[i]);
+        struct outcome there =
+            begin_slowly("\"device\": \"cuda:0\", \"feed\": \"resident\"", more[i]);
+        assert_true(there.updates > 0);
+        assert_int_equal(there.samples, 4 * there.updates);
+        assert_int_equal(there.sampled, there.samples);
+        if (i == 0) { /* else they act, and episodes end, a little differently */
+            same_counts(&here, &cpu);
+            same_counts(&there, &cpu);
+            assert_int_equal(there.bytes, here.bytes);
+            assert_memory_equal(there.tensors, here.tensors, here.bytes);
         }
-        free(first);
+        free(cpu.tensors);
+        free(here.tensors);
+        free(there.tensors);
     }
+}
+
+/* A replay that does not fit, or leaves the trainer too little, is done without: its batches are
+ * staged after all. Asked for, it is refused in words. By priority one can tell the two apart. */
+static void a_replay_that_does_not_fit_is_staged(void **state)
+{
+    static const char *const faults[] = {"cudaMalloc:2@8", "cudaMalloc:2@30"};
+    const char *const by_priority = ", \"priority\": {\"kind\": \"proportional\"}";
+    size_t bytes, other_bytes;
+    (void)state;
+    rm_test_device_use();
+    if (!rm_test_emulated())
+        skip();
+    char *staged = policy_of("staged", by_priority, &bytes);
+    char *resident = policy_of("resident", by_priority, &bytes);
+    assert_memory_not_equal(staged, resident, bytes);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        rm_test_emulated_fault(faults[i]);
+        char *without = policy_of("auto", by_priority, &other_bytes);
+        rm_test_emulated_fault(NULL);
+        assert_memory_equal(without, staged, bytes);
+        free(without);
+    }
+    free(staged);
+    free(resident);
 }
 
 /* A device that cannot tell reading from writing, and one that maps nothing. */
@@ -325,6 +449,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(rows_that_were_overwritten_count_nothing, open_device,
                                         close_device),
         cmocka_unit_test(every_feed_trains_the_same_policy),
+        cmocka_unit_test(a_learner_begins_with_nothing_under_way),
+        cmocka_unit_test(draws_that_found_nothing_are_taken_back),
+        cmocka_unit_test(a_replay_that_does_not_fit_is_staged),
         cmocka_unit_test(mappings_that_are_refused_are_done_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

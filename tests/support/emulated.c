@@ -1,5 +1,6 @@
 #include "tests/support/emulated.h"
 
+#include "tests/cuda/emulation/control.h"
 #include "tests/support/batch.h"
 #include "tests/support/unit.h"
 
@@ -94,4 +95,14 @@ void rm_test_device_fine(struct rm_backend *b)
         fail_msg("%s", error.text);
     if (rm_test_emulated_complaint()[0])
         fail_msg("%s", rm_test_emulated_complaint());
+}
+
+uint64_t rm_test_emulated_waiting(void)
+{
+    struct rm_emulated_counts counts = {0};
+    void (*function)(struct rm_emulated_counts *);
+    *(void **)&function = symbol("rm_emulated_counts");
+    if (function)
+        function(&counts);
+    return counts.waiting;
 }

@@ -28,6 +28,9 @@ void rm_test_emulated_order(const char *order);
 void rm_test_emulated_fault(const char *faults);
 const char *rm_test_emulated_complaint(void);
 
+/* Operations on streams, of any backend, that have not run yet; 0 where it is not emulated. */
+uint64_t rm_test_emulated_waiting(void);
+
 /* Fails the test where the device was given an error, or where its emulation has a complaint. */
 void rm_test_device_fine(struct rm_backend *backend);
 

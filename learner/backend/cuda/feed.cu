@@ -1,6 +1,8 @@
 /* Batches out of the rows of replay (device_feed.h). */
 #include "learner/backend/cuda/feed.h"
 
+#include "learner/backend/cuda/per.h"
+
 extern "C" {
 #include "actor/env.h"
 }
@@ -105,6 +107,9 @@ static struct rm_device_feed_ops table()
 {
     struct rm_device_feed_ops t = {};
     t.gather = gather;
+    t.draw = rm_cuda_draw;
+    t.learned = rm_cuda_learned;
+    t.add_up = rm_cuda_add_up;
     return t;
 }
 

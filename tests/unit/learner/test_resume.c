@@ -94,11 +94,10 @@ static void finished(struct rm_state *s)
         fail_msg("%s", error.text);
 }
 
+/* What is shared last, as in a checkpoint: saving settles what a learner has under way. */
 static struct image take(struct run *r)
 {
     struct image m = {.shared = fresh()};
-    rm_session_state(&r->session, m.shared);
-    finished(m.shared);
     for (uint32_t i = 0; i < r->session.objects.actors; i++) {
         rm_actor_state(r->actors[i], m.actors[i] = fresh());
         finished(m.actors[i]);
@@ -107,6 +106,8 @@ static struct image take(struct run *r)
         rm_learner_state(r->learners[i], m.learners[i] = fresh());
         finished(m.learners[i]);
     }
+    rm_session_state(&r->session, m.shared);
+    finished(m.shared);
     return m;
 }
 
@@ -321,6 +322,12 @@ static const struct {
      "\"sample\": {\"batch\": 8, \"min_fill\": 64, \"frame_stack\": 3}, \"network\": {\"layers\": ["
      "{\"type\": \"linear\", \"units\": 16}, {\"type\": \"relu\"}, "
      "{\"type\": \"cosine_embedding\"}]}",
+     300, 200},
+    {"dqn of two actors' rows, drawn on a device",
+     "\"world\": {\"name\": \"cartpole\"}, \"actor\": {\"worlds\": 4, \"count\": 2}, "
+     "\"algorithm\": {\"name\": \"dqn\"}, \"ring\": {\"capacity\": 512}, " REPLAY(
+         16) ", \"learner\": {\"device\": \"cuda:0\", \"feed\": \"resident\"}, "
+             "\"limiter\": {\"updates_per_step\": 0.1}, " SMALL,
      300, 200},
     {"dqn with normalised observations, on a device",
      "\"world\": {\"name\": \"cartpole\"}, \"actor\": {\"worlds\": 4, \"count\": 2}, "

@@ -132,4 +132,70 @@ static inline float to_tf32(float v)
         return from(a) op from(b);                                                                 \
     }
 
+/* A 16-bit type, a pair of them, and the functions of cuda_bf16.h and cuda_fp16.h whose names have
+ * `name` in them. */
+#define RM_HALF_TYPE(type, pair, name, into, from)                                                 \
+    struct type {                                                                                  \
+        uint16_t bits;                                                                             \
+        type() = default;                                                                          \
+        type(float v) : bits(into(v))                                                              \
+        {                                                                                          \
+        }                                                                                          \
+        operator float() const                                                                     \
+        {                                                                                          \
+            return from(bits);                                                                     \
+        }                                                                                          \
+    };                                                                                             \
+    static_assert(sizeof(type) == 2, "two bytes");                                                 \
+    struct alignas(4) pair {                                                                       \
+        type x, y;                                                                                 \
+    };                                                                                             \
+    static inline type __float2##name(float v)                                                     \
+    {                                                                                              \
+        return type(v);                                                                            \
+    }                                                                                              \
+    static inline type __float2##name##_rn(float v)                                                \
+    {                                                                                              \
+        return type(v);                                                                            \
+    }                                                                                              \
+    static inline float __##name##2float(type v)                                                   \
+    {                                                                                              \
+        return (float)v;                                                                           \
+    }                                                                                              \
+    static inline unsigned short __##name##_as_ushort(type v)                                      \
+    {                                                                                              \
+        return v.bits;                                                                             \
+    }                                                                                              \
+    static inline type __ushort_as_##name(unsigned short bits)                                     \
+    {                                                                                              \
+        type v;                                                                                    \
+        v.bits = bits;                                                                             \
+        return v;                                                                                  \
+    }                                                                                              \
+    static inline pair __floats2##name##2_rn(float x, float y)                                     \
+    {                                                                                              \
+        return {type(x), type(y)};                                                                 \
+    }                                                                                              \
+    static inline pair __float22##name##2_rn(float2 v)                                             \
+    {                                                                                              \
+        return {type(v.x), type(v.y)};                                                             \
+    }                                                                                              \
+    static inline float2 __##name##22float2(pair v)                                                \
+    {                                                                                              \
+        return {(float)v.x, (float)v.y};                                                           \
+    }                                                                                              \
+    static inline float __low2float(pair v)                                                        \
+    {                                                                                              \
+        return (float)v.x;                                                                         \
+    }                                                                                              \
+    static inline float __high2float(pair v)                                                       \
+    {                                                                                              \
+        return (float)v.y;                                                                         \
+    }                                                                                              \
+    static inline pair __halves2##name##2(type x, type y)                                          \
+    {                                                                                              \
+        return {x, y};                                                                             \
+    }                                                                                              \
+    RM_HALF_ARITHMETIC(type, type, (float))
+
 #endif

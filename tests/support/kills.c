@@ -34,7 +34,8 @@ void rm_test_kill_worker(int fd, unsigned index)
     pid_t pid = (pid_t)json_integer_value(rm_test_path(before, path));
     snprintf(path, sizeof path, "workers.%u.generation", index);
     double generation = json_number_value(rm_test_path(before, path));
-    assert_true(json_number_value(rm_test_path(before, "progress.fraction")) < 1);
+    const double done = json_number_value(rm_test_path(before, "progress.fraction"));
+    assert_true(done < 1);
     json_decref(before);
     assert_true(pid > 0);
     double start = now_s();
@@ -42,7 +43,8 @@ void rm_test_kill_worker(int fd, unsigned index)
     assert_true(rm_test_until_at_least(fd, path, generation + 1));
     snprintf(path, sizeof path, "workers.%u.supervisor", index);
     assert_true(rm_test_until_text(fd, path, "up"));
-    print_message("worker %u: back after %.3f s\n", index, now_s() - start);
+    print_message("worker %u: killed at %.2f of the run, back after %.3f s\n", index, done,
+                  now_s() - start);
     assert_false(rm_test_process_there(pid));
 }
 

@@ -153,7 +153,8 @@ static void count_told(struct native *n, const struct rm_device_stage *told)
 {
     struct rm_board_policy *c = n->counters;
     struct rm_board_view *board = &n->session->board;
-    struct rm_scores *const scores[2] = {&board->agents[n->plan->agent[0]].scores, &board->run->scores};
+    struct rm_scores *const scores[2] = {&board->agents[n->plan->agent[0]].scores,
+                                         &board->run->scores};
     const uint32_t lost = told->episodes > RM_DEVICE_SCORES ? told->episodes - RM_DEVICE_SCORES : 0;
     for (int s = 0; s < 2; s++) {
         for (uint32_t i = lost; i < told->episodes; i++)

@@ -42,8 +42,8 @@ static const char *refusal(const struct rm_ring_spec *spec)
     return NULL;
 }
 
-/* Slots for states that stand behind the rows: of any `rows` rows in a row, and as many again as may
- * be one more for where they begin. */
+/* Slots for states that stand behind the rows: of any `rows` rows in a row, and as many again as
+ * may be one more for where they begin. */
 static uint64_t state_slots(const struct rm_ring_spec *spec)
 {
     return spec->rows / spec->state_every + 2;

@@ -42,8 +42,10 @@ static uint64_t newest_checkpoint(void)
     uint64_t newest = 0;
     snprintf(path, sizeof path, "%s/runs/%s/latest/checkpoints", d.home, d.name);
     DIR *folder = opendir(path);
-    if (!folder)
+    if (!folder) {
         fail_msg("%s: %s", path, strerror(errno));
+        return 0;
+    }
     for (struct dirent *e; (e = readdir(folder));) {
         const uint64_t number = strtoull(e->d_name, NULL, 10);
         newest = number > newest ? number : newest;
@@ -63,8 +65,10 @@ static struct file read_file(const char *where)
     struct file f = {NULL, 0};
     snprintf(path, sizeof path, "%s/runs/%s/latest/%s", d.home, d.name, where);
     FILE *in = fopen(path, "rb");
-    if (!in)
+    if (!in) {
         fail_msg("%s: %s", path, strerror(errno));
+        return f;
+    }
     f.bytes = malloc(1 << 20);
     assert_non_null(f.bytes);
     f.n = fread(f.bytes, 1, 1 << 20, in);

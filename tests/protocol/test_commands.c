@@ -342,6 +342,14 @@ static void a_killed_worker_comes_back(void **state)
     json_decref(status);
 }
 
+static void put(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    const bool written = fputs(text, file) >= 0;
+    assert_true(fclose(file) == 0 && written);
+}
+
 static void a_reload_applies_hot_keys_only(void **state)
 {
     (void)state;
@@ -352,8 +360,7 @@ static void a_reload_applies_hot_keys_only(void **state)
     assert_true(rate && seed);
     memcpy(rate, "0.004", 5);
     seed[7] = '8';
-    FILE *file = fopen(path, "w");
-    assert_true(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    put(path, text);
     assert_int_equal(kill(d.pid, SIGHUP), 0);
     assert_true(rm_test_until_file(&d, "log.txt", " changed, 1 refused"));
     json_t *value = get("get", NULL);
@@ -362,8 +369,7 @@ static void a_reload_applies_hot_keys_only(void **state)
     json_decref(value);
     assert_non_null(strstr(rm_test_daemon_file(&d, "log.txt"), "while the experiment runs: seed"));
     /* A file that is wrong changes nothing, and harms nobody. */
-    file = fopen(path, "w");
-    assert_true(file && fputs("{\"seed\":", file) >= 0 && fclose(file) == 0);
+    put(path, "{\"seed\":");
     assert_int_equal(kill(d.pid, SIGHUP), 0);
     assert_true(rm_test_until_file(&d, "log.txt", "nothing changed"));
     value = get("get", "{\"key\":\"optimizer.learning_rate\"}");

@@ -1,8 +1,7 @@
-# The CUDA plugin, ringmaster-cuda.so, where nvcc is there: `make`, `make run`, `make install` and `make test` make it as
-# `make cuda` does, CUDA=0 does without. Who has nvcc has it for this, and a build that leaves the plugin out looks
-# complete until a GPU is asked for. All of it takes about three minutes of one processor, and through ccache, where
-# there is one, that once. CUDA_ARCH: compute capabilities to compile for; the last one goes in as PTX too, for devices
-# that come later.
+# The CUDA plugin, ringmaster-cuda.so, where nvcc is there: `make cuda`; `make run`, `make install` and
+# `make test` have it made as well, CUDA=0 does without. All of it takes about three minutes of one processor, and
+# through ccache, where there is one, that once; `make` alone leaves it out for that. CUDA_ARCH: compute
+# capabilities to compile for; the last one goes in as PTX too, for devices that come later.
 NVCC ?= $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 NVCC_RUN := $(shell command -v ccache 2>/dev/null) $(NVCC)
 CUDA_ARCH ?= 80 90 100
@@ -33,7 +32,7 @@ $(CUDA_PLUGIN): $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(CUDA_SOURCES)) $(CUDA_HOST
 
 # Sanitizers say nothing about it: their builds do without.
 CUDA ?= $(if $(NVCC),1)
-all binaries test: $(if $(filter-out 0,$(CUDA)),$(if $(SANITIZE),,$(CUDA_PLUGIN)))
+binaries test: $(if $(filter-out 0,$(CUDA)),$(if $(SANITIZE),,$(CUDA_PLUGIN)))
 
 .PHONY: cuda
 cuda: ## the CUDA plugin (needs nvcc)

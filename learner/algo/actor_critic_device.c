@@ -3,6 +3,7 @@
 #include "learner/algo/parallel.h"
 #include "learner/algo/parts_state.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -39,6 +40,8 @@ static int make(struct rm_actor_critic *ac, struct rm_error *error)
     d->count = 1;
     d->of = devices ? devices : 1;
     d->apart = ac->others;
+    if (d->of > 1 && ac->finite.check != RM_CHECK_FINITE_OFF)
+        return rm_fail(error, -ENOTSUP, "debug.check_finite is for one device");
     int rc = rm_device_make_buffers(d, error);
     if (!rc)
         rc = rm_device_make_others(d, error);

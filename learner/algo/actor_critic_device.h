@@ -1,7 +1,8 @@
 /* actor_critic_device: the actor-critic learner whose network is on a device, or on several. Its
  * files: actor_critic_buffers.c is what one device has; actor_critic_recorded.c puts several
- * together and captures; actor_critic_graphs.c is what is put on the devices' streams, once, to be
- * captured; actor_critic_device.c sends rollouts, launches, and asks what came of them.
+ * together and captures; actor_critic_graphs.c and actor_critic_minibatch.c are what is put on the
+ * devices' streams, once, to be captured; actor_critic_device.c sends rollouts, launches, and asks
+ * what came of them.
  *
  * A rollout crosses once, in one copy (rollout_rows.h). Three graphs are all that follows: its
  * values; its advantages and returns; and one minibatch, launched once for each. Which minibatch
@@ -128,6 +129,26 @@ int rm_device_record(struct rm_device_actor_critic *d, struct rm_error *error);
 void rm_device_unmake_others(struct rm_device_actor_critic *d);
 /* Makes the others equal to it, through the host: by what a checkpoint would have. */
 void rm_device_make_equal(struct rm_device_actor_critic *d);
+
+/* For the two that put: the table, where something of the rollout lies on this device, and where it
+ * lays what it knows of rows of its own. */
+static inline const struct rm_device_policy_ops *
+rm_device_policies(const struct rm_device_actor_critic *d)
+{
+    return d->ac.backend->device->policies;
+}
+#define RM_ROLLOUT_THERE(member) rm_rollout_there(r, r->member)
+static inline struct rm_device_slots rm_device_slots_of(const struct rm_device_actor_critic *d)
+{
+    return (struct rm_device_slots){d->slots, d->number, d->of};
+}
+
+/* actor_critic_minibatch.c. A minibatch on one device, in pieces: which rows it has; up to the
+ * gradient, which is added up; and from its norm on. */
+void rm_device_put_take(struct rm_device_actor_critic *d);
+void rm_device_put_gradient(struct rm_device_actor_critic *d);
+void rm_device_sum_gradient(struct rm_device_actor_critic *d);
+void rm_device_put_move(struct rm_device_actor_critic *d);
 
 /* actor_critic_graphs.c. Puts one of them on the streams of all devices. */
 void rm_device_put(struct rm_device_actor_critic *d, enum rm_device_recording which);

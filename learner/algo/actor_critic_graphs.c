@@ -1,19 +1,10 @@
 /* What an actor-critic learner has its devices do: each of its graphs in pieces, between which
- * several devices add up what they have. Nothing here waits, sends or asks, but to look for numbers
- * that are not finite. */
+ * several devices add up what they have. Here are those that value a rollout; minibatches are in
+ * actor_critic_minibatch.c. Nothing here waits, sends or asks. */
 #include "learner/algo/actor_critic_device.h"
 #include "learner/algo/gae.h"
 #include "learner/algo/vtrace.h"
 #include "shm/layout.h"
-
-#include <math.h>
-
-static const struct rm_device_policy_ops *policies(const struct rm_device_actor_critic *d)
-{
-    return d->ac.backend->device->policies;
-}
-
-#define THERE(member) rm_rollout_there(r, r->member)
 
 /* --- values ---------------------------------------------------------------------------------- */
 
@@ -23,8 +14,8 @@ static void keep_values(struct rm_device_actor_critic *d, uint32_t at, uint32_t 
 {
     const struct rm_rollout *r = d->ac.rollout;
     const bool answered = d->logp && at < r->steps * r->lanes;
-    const uint8_t *mask = THERE(mask);
-    const int32_t *action = THERE(action);
+    const uint8_t *mask = RM_ROLLOUT_THERE(mask);
+    const int32_t *action = RM_ROLLOUT_THERE(action);
     const struct rm_device_values values = {
         .out = out,
         .rows = rows,
@@ -37,14 +28,14 @@ static void keep_values(struct rm_device_actor_critic *d, uint32_t at, uint32_t 
         .action = action + (size_t)at * r->words,
         .logp = answered ? d->logp + at : NULL,
     };
-    policies(d)->values(d->ac.backend, &values);
+    rm_device_policies(d)->values(d->ac.backend, &values);
 }
 
 static void evaluate(struct rm_device_actor_critic *d, uint32_t at, uint32_t rows,
                      struct rm_net_input *in)
 {
     const struct rm_rollout *r = d->ac.rollout;
-    const float *x = THERE(x);
+    const float *x = RM_ROLLOUT_THERE(x);
     in->x = x + (size_t)at * r->inputs;
     in->batch = rows;
     const float *out = rm_net_forward(d->ac.value_space, d->ac.params, in);
@@ -101,9 +92,10 @@ static const float *first_states(struct rm_device_actor_critic *d)
     struct rm_backend *b = d->ac.backend;
     const uint32_t acts = d->floats - d->own_floats;
     if (!d->own_floats)
-        return THERE(state);
+        return RM_ROLLOUT_THERE(state);
     if (acts)
-        b->ops->join(b, THERE(state), d->value_now, r->lanes, acts, d->own_floats, d->first);
+        b->ops->join(b, RM_ROLLOUT_THERE(state), d->value_now, r->lanes, acts, d->own_floats,
+                     d->first);
     else
         b->device->copy(b, RM_STREAM_COMPUTE, d->first, d->value_now,
                         (size_t)r->lanes * d->own_floats * sizeof *d->first);
@@ -134,15 +126,17 @@ static void take_values(struct rm_device_actor_critic *d)
 {
     const struct rm_rollout *r = d->ac.rollout;
     const uint32_t rows = r->steps * r->lanes;
-    keep_values(d, 0, rows, THERE(value), 1);
+    keep_values(d, 0, rows, RM_ROLLOUT_THERE(value), 1);
     if (!r->successors)
         return;
     if (!d->ac.order) {
         evaluate_rows(d, rows, rows + r->lanes);
         return;
     }
-    struct rm_net_input in = {
-        .steps = 1, .state = THERE(after), .next_state = d->now, .restart = d->restart + rows};
+    struct rm_net_input in = {.steps = 1,
+                              .state = RM_ROLLOUT_THERE(after),
+                              .next_state = d->now,
+                              .restart = d->restart + rows};
     evaluate(d, rows, r->lanes, &in);
 }
 
@@ -151,8 +145,8 @@ static void put_values(struct rm_device_actor_critic *d)
     const struct rm_rollout *r = d->ac.rollout;
     rm_net_prepare(d->ac.value_space, d->ac.params);
     if (d->ac.order)
-        policies(d)->restarts(d->ac.backend, THERE(flags), RM_FLAG_FIRST,
-                              (size_t)(r->steps + 1) * r->lanes, d->restart);
+        rm_device_policies(d)->restarts(d->ac.backend, RM_ROLLOUT_THERE(flags), RM_FLAG_FIRST,
+                                        (size_t)(r->steps + 1) * r->lanes, d->restart);
     if (r->value)
         take_values(d);
     else if (d->ac.order)
@@ -182,14 +176,14 @@ static void put_scan(struct rm_device_actor_critic *d)
     const struct rm_rollout_rows rows = {
         .steps = r->steps,
         .lanes = r->lanes,
-        .reward = THERE(reward),
+        .reward = RM_ROLLOUT_THERE(reward),
         .value = d->value,
-        .discount = THERE(discount),
-        .valid = THERE(valid),
+        .discount = RM_ROLLOUT_THERE(discount),
+        .valid = RM_ROLLOUT_THERE(valid),
     };
     const float lambda = (float)e->algorithm.gae_lambda;
     if (!d->ac.off_policy) {
-        policies(d)->gae(d->ac.backend, &rows, lambda, d->advantage, d->target);
+        rm_device_policies(d)->gae(d->ac.backend, &rows, lambda, d->advantage, d->target);
         return;
     }
     const struct rm_vtrace vtrace = {
@@ -197,13 +191,8 @@ static void put_scan(struct rm_device_actor_critic *d)
         .rho_max = (float)e->algorithm.rho_max,
         .c_max = (float)e->algorithm.c_max,
     };
-    policies(d)->vtrace(d->ac.backend, &rows, &vtrace, d->logp, THERE(logp), d->advantage,
-                        d->target);
-}
-
-static struct rm_device_slots slots_of(const struct rm_device_actor_critic *d)
-{
-    return (struct rm_device_slots){d->slots, d->number, d->of};
+    rm_device_policies(d)->vtrace(d->ac.backend, &rows, &vtrace, d->logp, RM_ROLLOUT_THERE(logp),
+                                  d->advantage, d->target);
 }
 
 static void sum_slots(struct rm_device_actor_critic *d)
@@ -224,7 +213,7 @@ static struct rm_device_returns returns_of(const struct rm_device_actor_critic *
     const struct rm_net_value_output output = rm_net_value_output(d->ac.net);
     return (struct rm_device_returns){
         .rows = r->steps * r->lanes,
-        .sample = THERE(sample),
+        .sample = RM_ROLLOUT_THERE(sample),
         .advantage = d->advantage,
         .value = d->value,
         .target = d->target,
@@ -238,7 +227,7 @@ static struct rm_device_returns returns_of(const struct rm_device_actor_critic *
         .head = d->head,
         .passes = d->there.passes,
         .figures = d->figures,
-        .slots = slots_of(d),
+        .slots = rm_device_slots_of(d),
     };
 }
 
@@ -246,137 +235,16 @@ static void put_returns(struct rm_device_actor_critic *d)
 {
     const struct rm_device_returns returns = returns_of(d);
     put_scan(d);
-    policies(d)->returns(d->ac.backend, &returns);
+    rm_device_policies(d)->returns(d->ac.backend, &returns);
 }
 
 static void put_returned(struct rm_device_actor_critic *d)
 {
     const struct rm_device_returns returns = returns_of(d);
-    policies(d)->returned(d->ac.backend, &returns);
+    rm_device_policies(d)->returned(d->ac.backend, &returns);
 }
 
-/* --- a minibatch ----------------------------------------------------------------------------- */
-
-static struct rm_device_take take_of(const struct rm_device_actor_critic *d)
-{
-    const struct rm_rollout *r = d->ac.rollout;
-    const struct rm_experiment *e = d->ac.experiment;
-    const bool recurrent = d->ac.order;
-    return (struct rm_device_take){
-        .order = d->there.order,
-        .stride = d->entries,
-        .share = d->apart ? 0 : d->number,
-        .shares = d->apart ? 1 : d->of,
-        .most = d->most,
-        .whole = d->whole,
-        .steps = recurrent ? r->steps : 1,
-        .lanes = recurrent ? r->lanes : 1,
-        .valid = THERE(valid),
-        .flags = THERE(flags),
-        .first_flag = RM_FLAG_FIRST,
-        .advantage = d->advantage,
-        .normalise = e->algorithm.normalize_advantages == RM_NORMALISE_MINIBATCH,
-        .knobs_of = d->there.knobs,
-        .knobs_stride = d->ac.minibatches.spec.parts,
-        .index = d->index,
-        .weight = d->weight,
-        .entry = d->entry,
-        .restart = d->restarts,
-        .knobs = d->knobs,
-        .passes = d->there.passes,
-        .slots = slots_of(d),
-    };
-}
-
-static void put_take(struct rm_device_actor_critic *d)
-{
-    const struct rm_device_take take = take_of(d);
-    policies(d)->take(d->ac.backend, &take);
-}
-
-static struct rm_device_policy_loss loss_of(const struct rm_device_actor_critic *d,
-                                            const float *out)
-{
-    const struct rm_rollout *r = d->ac.rollout;
-    const struct rm_experiment *e = d->ac.experiment;
-    return (struct rm_device_policy_loss){
-        .loss = {.distribution = r->distribution,
-                 .outputs = rm_net_outputs(d->ac.net),
-                 .index = d->index,
-                 .action = THERE(action),
-                 .mask = THERE(mask),
-                 .logp = d->ac.off_policy ? d->logp : THERE(logp),
-                 .advantage = d->advantage,
-                 .target = d->target,
-                 .value = d->value,
-                 .valid = THERE(valid),
-                 .clip = d->ac.clip,
-                 .value_clip = (float)e->algorithm.value_clip,
-                 .value_coefficient = (float)e->algorithm.value_coefficient},
-        .rows = d->batch,
-        .weight = d->weight,
-        .out = out,
-        .d_out = d->d_out,
-        .part = d->part,
-        .own = d->sums,
-        .knobs = d->knobs,
-        .passes = d->there.passes,
-        .figures = d->figures,
-    };
-}
-
-/* Its rows are gathered by what put_take() has picked. */
-static struct rm_net_input input_of(const struct rm_device_actor_critic *d)
-{
-    const struct rm_rollout *r = d->ac.rollout;
-    const bool recurrent = d->ac.order;
-    return (struct rm_net_input){.x = THERE(x),
-                                 .index = d->index,
-                                 .batch = d->batch,
-                                 .dropout_seed = d->ac.experiment->seed,
-                                 .dropout_update = 1, /* draws() adds those before */
-                                 .rows_before = d->number * d->batch,
-                                 .steps = recurrent ? r->steps : 0,
-                                 .state = d->state,
-                                 .restart = d->restarts};
-}
-
-static void put_gradient(struct rm_device_actor_critic *d)
-{
-    const struct rm_rollout *r = d->ac.rollout;
-    struct rm_backend *b = d->ac.backend;
-    const struct rm_net_input in = input_of(d);
-    const struct rm_device_take take = take_of(d);
-    policies(d)->taken(b, &take);
-    if (d->ac.order)
-        b->ops->gather(b, d->own_floats ? d->first : THERE(state), d->entry, d->most, d->floats,
-                       d->state);
-    b->device->draws(b, &d->knobs->before, 1);
-    rm_net_prepare(d->ac.learn_space, d->ac.params);
-    const struct rm_device_policy_loss loss =
-        loss_of(d, rm_net_forward(d->ac.learn_space, d->ac.params, &in));
-    policies(d)->loss(b, &loss);
-    rm_net_backward(d->ac.learn_space, d->ac.params, &in, d->d_out, d->ac.grads);
-    b->device->draws(b, NULL, 0);
-}
-
-static void sum_gradient(struct rm_device_actor_critic *d)
-{
-    struct rm_backend *b = d->ac.backend;
-    b->device->collective->sum(b, d->ac.grads, d->ac.count, RM_DEVICE_FLOAT);
-    b->device->collective->sum(b, d->sums, RM_SUM_COUNT, RM_DEVICE_DOUBLE);
-}
-
-static void put_move(struct rm_device_actor_critic *d)
-{
-    const struct rm_device_policy_loss loss = loss_of(d, NULL);
-    const struct rm_optimizer_put put = {
-        .params = d->ac.params, .grads = d->ac.grads, .knobs = d->knobs};
-    policies(d)->lost(d->ac.backend, &loss);
-    rm_optimizer_put(d->ac.optimizer, &put);
-    policies(d)->passed(d->ac.backend, d->ac.experiment->algorithm.target_kl, d->there.passes,
-                        d->figures);
-}
+/* --- all of it ------------------------------------------------------------------------------- */
 
 struct piece {
     void (*put)(struct rm_device_actor_critic *d);
@@ -387,7 +255,9 @@ struct piece {
 static const struct piece pieces[RM_DEVICE_RECORDINGS][PIECES] = {
     [RM_DEVICE_VALUES] = {{put_values, sum_values}},
     [RM_DEVICE_RETURNS] = {{put_returns, sum_slots}, {put_returned, NULL}},
-    [RM_DEVICE_MINIBATCH] = {{put_take, sum_slots}, {put_gradient, sum_gradient}, {put_move, NULL}},
+    [RM_DEVICE_MINIBATCH] = {{rm_device_put_take, sum_slots},
+                             {rm_device_put_gradient, rm_device_sum_gradient},
+                             {rm_device_put_move, NULL}},
 };
 
 static void sum_over_devices(struct rm_device_actor_critic *d, const struct piece *p)
@@ -408,19 +278,4 @@ void rm_device_put(struct rm_device_actor_critic *d, enum rm_device_recording wh
             p->put(d->all[i]);
         sum_over_devices(d, p);
     }
-}
-
-void rm_device_watch_minibatch(struct rm_device_actor_critic *d, uint64_t update)
-{
-    struct rm_backend *b = d->ac.backend;
-    const struct rm_net_input in = input_of(d);
-    put_take(d);
-    put_gradient(d);
-    b->device->copy_out(b, RM_STREAM_COMPUTE, &d->told->figures, d->figures,
-                        sizeof d->told->figures);
-    const double norm = rm_optimizer_norm(d->ac.optimizer, d->ac.grads); /* waits */
-    const bool bad = !isfinite(d->told->figures.last_loss) || !isfinite(norm);
-    if (!d->told->figures.stop && rm_finite_due(&d->ac.finite, update, bad))
-        rm_finite_look(&d->ac.finite, update, d->ac.learn_space, d->ac.params, &in, d->ac.grads);
-    put_move(d);
 }

@@ -180,7 +180,7 @@ static uint64_t count_of(const char *text, const char *key)
 void rm_cgroup_read_events(const struct rm_cgroup *cgroup, const char *name,
                            struct rm_cgroup_events *events)
 {
-    char path[PATH_MAX], text[TEXT_MAX];
+    char path[PATH_MAX], text[TEXT_MAX] = "";
     memset(events, 0, sizeof *events);
     path_of(cgroup, name, path);
     if (read_file(path, "memory.events", text, NULL) == 0) {

@@ -171,7 +171,7 @@ int rm_manifest_write(const char *folder, const struct rm_checkpoint_facts *fact
 int rm_manifest_rescore(const char *folder, double score, struct rm_error *error)
 {
     char path[RM_SESSION_PATH_MAX + 32], fresh[sizeof path + 8];
-    struct rm_checkpoint_facts facts;
+    struct rm_checkpoint_facts facts = {0};
     int rc = rm_checkpoint_check(folder, false, &facts, error);
     if (rc < 0)
         return rc;

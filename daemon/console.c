@@ -226,7 +226,7 @@ void rm_console_say(struct rm_console *console, const char *format, ...)
     va_start(list, format);
     add_list(&t, format, list);
     va_end(list);
-    strcpy(line + t.used, "\n"); /* there is room for it */
+    memcpy(line + t.used, "\n", 2); /* there is room for it */
     write_out(console, line);
 }
 

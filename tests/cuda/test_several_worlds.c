@@ -142,8 +142,8 @@ static void learning_of_all_rows_is_one_devices(void **state)
     static const char *const algorithms[] = {
         "\"epochs\": 3, \"minibatches\": 1",
         "\"epochs\": 3, \"minibatches\": 1, \"value_head\": \"popart\"",
-        "\"epochs\": 2, \"minibatches\": 1, \"value_head\": \"popart\","
-        " \"popart_deviation\": \"averaged\", \"normalize_advantages\": \"batch\"",
+        ("\"epochs\": 2, \"minibatches\": 1, \"value_head\": \"popart\","
+         " \"popart_deviation\": \"averaged\", \"normalize_advantages\": \"batch\""),
         "\"epochs\": 8, \"minibatches\": 1, \"normalize_advantages\": \"off\"",
     };
     (void)state;

@@ -63,6 +63,13 @@ static const struct rm_gemm_plan *dw_plan(struct rm_gemm *gemm, uint32_t batch, 
                            : rm_gemm_plan(gemm, RM_GEMM_DW, in, out, batch);
 }
 
+static const struct rm_gemm_plan *dw_plan_up_to(struct rm_gemm *gemm, uint32_t batch, uint32_t in,
+                                                uint32_t out)
+{
+    return turned(in, out) ? rm_gemm_plan_up_to(gemm, RM_GEMM_DW_TURNED, out, in, batch)
+                           : rm_gemm_plan_up_to(gemm, RM_GEMM_DW, in, out, batch);
+}
+
 int rm_cpu_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t out, bool training)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
@@ -72,7 +79,7 @@ int rm_cpu_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t o
         return -ENOMEM;
     if (!training)
         return 0;
-    const struct rm_gemm_plan *dw = dw_plan(cpu->gemm, batch, in, out);
+    const struct rm_gemm_plan *dw = dw_plan_up_to(cpu->gemm, batch, in, out);
     if (!dw || !room_for(cpu, dw, batch))
         return -ENOMEM;
     if (in <= RM_NARROW_MAX)

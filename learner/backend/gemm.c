@@ -155,6 +155,14 @@ static void compile_rows(struct rm_gemm_plan *plan, uint32_t rows)
         }
 }
 
+/* Those of any number of rows up to this. */
+static void compile_up_to(struct rm_gemm_plan *plan, uint32_t rows)
+{
+    for (uint32_t step = first_step(plan); step < OUTER_STEPS; step++)
+        for (uint32_t part = 0; part < OUTER_PARTS && outer_steps[step] <= rows; part++)
+            compile_outer(plan, step, part);
+}
+
 static void compile(const struct rm_gemm_plan *plan, struct stretch *t)
 {
     const float one = 1.0f, zero = 0.0f;
@@ -266,6 +274,15 @@ const struct rm_gemm_plan *rm_gemm_plan(struct rm_gemm *gemm, enum rm_gemm_kind 
     struct rm_gemm_plan *plan = find(gemm, kind, m, n, 0);
     if (plan)
         compile_rows(plan, k);
+    return plan;
+}
+
+const struct rm_gemm_plan *rm_gemm_plan_up_to(struct rm_gemm *gemm, enum rm_gemm_kind kind,
+                                              uint32_t m, uint32_t n, uint32_t k)
+{
+    struct rm_gemm_plan *plan = find(gemm, kind, m, n, 0);
+    if (plan)
+        compile_up_to(plan, k);
     return plan;
 }
 

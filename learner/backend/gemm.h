@@ -58,6 +58,10 @@ void rm_gemm_destroy(struct rm_gemm *gemm);
  * that of the calls that follow. */
 const struct rm_gemm_plan *rm_gemm_plan(struct rm_gemm *gemm, enum rm_gemm_kind kind, uint32_t m,
                                         uint32_t n, uint32_t k);
+/* The same of kind DW, for any number of rows up to k: after it, threads may ask for those at the
+ * same time, since rm_gemm_plan() then changes nothing. */
+const struct rm_gemm_plan *rm_gemm_plan_up_to(struct rm_gemm *gemm, enum rm_gemm_kind kind,
+                                              uint32_t m, uint32_t n, uint32_t k);
 
 uint32_t rm_gemm_tiles(const struct rm_gemm_plan *plan, uint32_t n);
 struct rm_gemm_tile rm_gemm_tile(const struct rm_gemm_plan *plan, uint32_t n, uint32_t index);

@@ -61,8 +61,8 @@ static void any_number_of_rows(void **state)
             for (uint32_t o = 0; o < out; o++)
                 assert_true(fabs((double)db[o] - sums[o] + (add ? 3 : 0)) < off);
         }
-        /* First rows of every power of two; nothing else is new. */
-        assert_in_range(kernels() - compiled, 0, 2 * 9);
+        /* What reserve() made is enough for all of them: threads may ask at the same time. */
+        assert_int_equal(kernels(), compiled);
     }
     ops->release(b, x);
     ops->release(b, dy);

@@ -258,7 +258,7 @@ void run(struct rm_cuda *c, const struct rm_images &g, const void *x, const uint
          const float *bias, bool relu, uint32_t images, void *y)
 {
     const uint32_t units = (images + g.together - 1) / g.together;
-    const uint32_t most = c->info.processors;
+    const uint32_t most = c->info.processors < RM_BLOCKS_MOST ? c->info.processors : RM_BLOCKS_MOST;
     const dim3 grid(units < most ? units : most, (g.c.out_channels + g.wide_out - 1) / g.wide_out);
     if (rm_cuda_ready(c) &&
         RM_CUDA(c,

@@ -20,7 +20,14 @@
 #define RM_GROUP       128u /* threads that make results of a unit together */
 #define RM_GROUPS_MOST 4u
 #define RM_BACK_BLOCK  512u /* threads that make gradients of weights */
-#define RM_PARTS_MOST  128u /* blocks whose gradients of weights are added up */
+/* Blocks: of results, for each multiprocessor's share of the images; and those whose gradients of
+ * weights are added up. Tests have fewer, so that each has many units. */
+#ifndef RM_PARTS_MOST
+#define RM_PARTS_MOST 128u
+#endif
+#ifndef RM_BLOCKS_MOST
+#define RM_BLOCKS_MOST UINT32_MAX
+#endif
 
 /* How a convolution is cut. */
 struct rm_images {

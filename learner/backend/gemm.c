@@ -130,7 +130,9 @@ static void compile_outer(struct rm_gemm_plan *plan, uint32_t step, uint32_t par
     const float one = 1.0f, add = part == OUTER_FIRST ? 0.0f : 1.0f;
     const int k = (int)outer_steps[step], ldb = (int)plan->n;
     const int flags = LIBXSMM_GEMM_FLAG_TRANS_B, prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
-    for (uint32_t i = 0; i < plan->count && !(plan->compiled & bit); i++) {
+    if (plan->compiled & bit)
+        return; /* and nothing is written: threads come here at the same time */
+    for (uint32_t i = 0; i < plan->count; i++) {
         struct stretch *t = &plan->stretches[i];
         const int m = (int)t->width, lda = (int)t->lda, ldc = (int)t->ldc;
         for (uint32_t last = 0; last < 2; last++) {

@@ -396,9 +396,11 @@ const struct rm_key rm_keys[] = {
          "there."),
     ENUM("learner.feed", ANY, learner.feed, rm_feed_names, RM_FEED_AUTO,
          "GPUs: how batches of replay get there. `staged`: made on the host, one copy each. "
-         "`resident`: every row crosses once, into a replay on the device, and batches are made "
-         "of it there. `registered`: the device takes rows out of the shared ring. `auto` measures "
-         "at start; the log says what it chose. Results do not depend on it."),
+         "`resident`: every row crosses once, into a replay on the device, and batches are drawn "
+         "and made there. `registered`: the device takes rows out of the shared ring. `auto` "
+         "measures at start; the log says what it chose. Results do not depend on it, but with "
+         "priorities: then `resident` draws know of errors at once, the others up to three updates "
+         "later, and `auto` is `resident` where it can be had."),
     ENUM("learner.processes", ANY, learner.processes, rm_learner_processes_names, RM_LEARNERS_EACH,
          "Whether every policy's learner has a process of its own, or `one` has them all, in turn "
          "in one thread. On a GPU each keeps streams of its own, so small updates of several "

@@ -53,7 +53,7 @@ static int make_tables(struct rm_feed *f, const struct rm_sampler_source *source
     const uint32_t worlds = count_worlds(f, sources);
     const size_t worlds_at = aligned(f->sampler.source_count * sizeof(struct rm_device_lanes));
     const size_t drawn_at = worlds_at + aligned(worlds * sizeof(uint32_t));
-    uint8_t *host = calloc(1, drawn_at);
+    uint8_t *host = calloc(1, drawn_at ? drawn_at : 1);
     if (!host)
         return rm_fail(error, -ENOMEM, "no memory for tables of %u worlds", worlds);
     fill_tables(f, sources, (void *)host, (void *)(host + worlds_at));

@@ -115,7 +115,8 @@ static int make_method(struct rm_learner *l, struct rm_error *error)
     if (!shortage[0])
         return rc;
     rm_device_tell(l->slot, &l->choice, which);
-    return rm_fail(error, -ENOMEM, "%s", shortage);
+    rm_fail(error, -ENOMEM, "%s", shortage);
+    return -ENOMEM;
 }
 
 static int try_method(struct rm_learner *l, const struct rm_device_wish *wish,

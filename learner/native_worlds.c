@@ -47,7 +47,7 @@ int rm_native_worlds_create(struct rm_native_worlds *n, const struct rm_native_w
         return rc;
     for (uint32_t i = 0; i < n->count; i++)
         bytes += n->part[i].state_bytes;
-    n->host = malloc(bytes);
+    n->host = malloc(bytes ? bytes : 1);
     n->scratch = calloc(worlds + 1, 2 * sizeof *n->scratch);
     if (!n->host || !n->scratch)
         return rm_fail(error, -ENOMEM, "no memory for %u worlds", worlds);

@@ -111,9 +111,12 @@ static void a_long_line_is_cut(void **state)
 {
     static char line[3 * RM_PRINTED_LINE];
     (void)state;
-    memset(line, 'x', sizeof line - 2);
-    memcpy(line, "begin ", 6);
-    memcpy(line + sizeof line - 8, "theend\n", 8);
+    memset(line, 'x', sizeof line - 1);
+    for (size_t i = 0; i < 6; i++) {
+        line[i] = "begin "[i];
+        line[sizeof line - 8 + i] = "theend"[i];
+    }
+    line[sizeof line - 2] = '\n';
     print(line);
     print("next\n");
     end();

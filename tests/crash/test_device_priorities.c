@@ -122,7 +122,7 @@ static int take_over(struct scene *s, struct learner *l)
 
 static void send(struct learner *l, const void *to, const void *from, size_t bytes)
 {
-    l->device->ops->upload(l->device, (float *)(uintptr_t)to, from, bytes / sizeof(float));
+    l->device->ops->upload(l->device, (float *)to, from, bytes / sizeof(float));
 }
 
 static void one_update(struct scene *s, struct learner *l)

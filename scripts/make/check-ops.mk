@@ -6,4 +6,4 @@ check-ops: $(BUILD)/tests/cuda/check_ops ## build the program that compares a GP
 tests: $(BUILD)/tests/cuda/check_ops
 $(BUILD)/emulated/learner/backend/cuda/patches.cu.o: EMULATED_FLAGS += -DRM_CONV_PATCH_BYTES=20000u
 $(BUILD)/emulated/learner/backend/cuda/images.cu.o: EMULATED_FLAGS += -DRM_BLOCKS_MOST=1u
-$(BUILD)/emulated/learner/backend/cuda/images_back.cu.o: EMULATED_FLAGS += -DRM_PARTS_MOST=3u
+$(BUILD)/emulated/learner/backend/cuda/images_back.cu.o: EMULATED_FLAGS += -DRM_PARTS_MOST=2u

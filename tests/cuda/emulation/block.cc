@@ -50,7 +50,9 @@ struct block {
     part parts[16];
     unsigned count, cursor, current;
     bool waited, failed;
-    int result; /* of a barrier */
+    int result;             /* of a barrier */
+    std::vector<bool> held; /* in random order: warps that stay behind for `passes` more passes */
+    unsigned passes;
 };
 
 /* Never destroyed: a process may end while others of its threads are in here. */
@@ -164,9 +166,26 @@ void resume(unsigned t)
 void arrange()
 {
     const unsigned n = now.count;
-    if (set().order == RANDOM)
-        for (unsigned i = n; i > 1; i--)
-            std::swap(now.order[i - 1], now.order[draw(i)]);
+    if (set().order != RANDOM)
+        return;
+    for (unsigned i = n; i > 1; i--)
+        std::swap(now.order[i - 1], now.order[draw(i)]);
+    if (now.passes-- > 0)
+        return;
+    now.passes = (unsigned)draw(64);
+    for (size_t w = 0; w < now.held.size(); w++)
+        now.held[w] = draw(2);
+}
+
+/* Lets all warps go on. Returns whether one was held. */
+bool let_go()
+{
+    bool any = false;
+    for (size_t w = 0; w < now.held.size(); w++) {
+        any = any || now.held[w];
+        now.held[w] = false;
+    }
+    return any;
 }
 
 /* All that still run wait: lets them go if they stand at one barrier. */
@@ -217,12 +236,13 @@ void run_threads()
         arrange();
         for (now.cursor = 0; now.cursor < now.count && !now.failed;) {
             const unsigned t = now.order[now.cursor++];
-            if (now.threads[t].state == FRESH || now.threads[t].state == READY) {
+            if (!now.held[t / 32] &&
+                (now.threads[t].state == FRESH || now.threads[t].state == READY)) {
                 resume(t);
                 moved = true;
             }
         }
-        if (!now.failed && !moved)
+        if (!now.failed && !moved && !let_go())
             ready = release();
     }
     if (now.failed)
@@ -244,6 +264,8 @@ void start_block()
         now.order[i] = set().order == REVERSE ? now.count - 1 - i : i;
     for (auto &warp : now.meetings)
         warp.clear();
+    now.held.assign(now.meetings.size(), false);
+    now.passes = 0;
     for (part &p : now.parts)
         p.waiting.clear();
     forget_copies();

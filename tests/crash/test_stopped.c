@@ -62,15 +62,14 @@ struct file {
 static struct file read_file(const char *where)
 {
     char path[256];
-    struct file f = {NULL, 0};
+    struct file f = {malloc(1 << 20), 0};
+    assert_non_null(f.bytes);
     snprintf(path, sizeof path, "%s/runs/%s/latest/%s", d.home, d.name, where);
     FILE *in = fopen(path, "rb");
     if (!in) {
         fail_msg("%s: %s", path, strerror(errno));
         return f;
     }
-    f.bytes = malloc(1 << 20);
-    assert_non_null(f.bytes);
     f.n = fread(f.bytes, 1, 1 << 20, in);
     fclose(in);
     assert_true(f.n > 0 && f.n < 1 << 20);

@@ -84,17 +84,17 @@ static void rounds_to_the_nearest(void **state)
     struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, 0, 0);
     (void)state;
     for (uint32_t n = 1; n <= WIDTH; n++) {
-        uint32_t words[ROWS + 1][WIDTH / 2], columns[(ROWS + 1) / 2][WIDTH + 16];
+        uint32_t words[(ROWS + 1) * (WIDTH / 2)], columns[(ROWS + 1) / 2][WIDTH + 16];
         const size_t ld = (n + 1) / 2;
         for (uint32_t i = 0; i < ROWS * WIDTH; i++)
             x[i / WIDTH][i % WIDTH] = drawn(&rng);
         memset(words, 0xaa, sizeof words);
-        rm_bf16_round(x[0], WIDTH, ROWS, n, words[0], ld);
+        rm_bf16_round(x[0], WIDTH, ROWS, n, words, ld);
         rm_bf16_round_columns(x[0], WIDTH, ROWS, n, columns[0], WIDTH + 16);
         for (uint32_t r = 0; r < ROWS; r++)
             for (uint32_t i = 0; i < n; i++) {
                 const uint32_t want = nearest(x[r][i]);
-                const uint32_t word = words[0][r * ld + i / 2];
+                const uint32_t word = words[r * ld + i / 2];
                 const uint32_t other = columns[r / 2][i];
                 assert_int_equal(word >> 16 * (i % 2) & 0xffff, want);
                 assert_int_equal(other >> 16 * (r % 2) & 0xffff, want);
@@ -103,7 +103,7 @@ static void rounds_to_the_nearest(void **state)
                 if (r + 1 == ROWS)
                     assert_int_equal(other >> 16, 0);
             }
-        assert_int_equal(words[0][ROWS * ld], 0xaaaaaaaa); /* and not a word more */
+        assert_int_equal(words[ROWS * ld], 0xaaaaaaaa); /* and not a word more */
     }
 }
 

@@ -1,9 +1,11 @@
 /* failing: memory that runs out in the test program that includes this. malloc and its kin stand in
- * front of the C library's, so libraries are affected as well. One thread. */
+ * front of the C library's, so libraries are affected as well. It runs out for the thread that says
+ * so alone: a sanitizer takes memory of its own for every other, and cannot do without. */
 #ifndef RM_TESTS_MEMORY_FAILING_H
 #define RM_TESTS_MEMORY_FAILING_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +13,7 @@
 
 static uint64_t left; /* allocations until the one that fails; 0: none will */
 static bool failed;
+static pthread_t whose;
 static int64_t allocated;
 
 #if defined(__has_feature)
@@ -37,6 +40,7 @@ extern void BEHIND(free)(void *p);
 /* From now on the n-th allocation (from 1) fails, once; 0: none. */
 static inline void rm_test_fail_allocation(uint64_t n)
 {
+    whose = pthread_self();
     left = n;
     failed = false;
 }
@@ -51,7 +55,7 @@ static inline bool rm_test_allocation_failed(void)
 /* Pieces of memory allocated and not freed yet. */
 static inline int64_t rm_test_memory_held(void)
 {
-    return allocated;
+    return __atomic_load_n(&allocated, __ATOMIC_RELAXED);
 }
 
 /* Called before a sanitizer has begun: what it would put in here is not ready then. */
@@ -60,7 +64,7 @@ static inline int64_t rm_test_memory_held(void)
 /* True: this one fails. */
 AS_WRITTEN static bool runs_out(void)
 {
-    if (left == 0 || --left > 0)
+    if (left == 0 || !pthread_equal(pthread_self(), whose) || --left > 0)
         return false;
     failed = true;
     errno = ENOMEM;
@@ -69,7 +73,7 @@ AS_WRITTEN static bool runs_out(void)
 
 AS_WRITTEN static void *counted(void *p)
 {
-    allocated += p != NULL;
+    __atomic_fetch_add(&allocated, p != NULL, __ATOMIC_RELAXED);
     return p;
 }
 
@@ -99,7 +103,8 @@ void *realloc(void *p, size_t bytes)
     if (runs_out())
         return NULL;
     void *moved = BEHIND(realloc)(p, bytes);
-    allocated += (p == NULL && moved) - (p && !moved && bytes == 0);
+    __atomic_fetch_add(&allocated, (p == NULL && moved) - (p && !moved && bytes == 0),
+                       __ATOMIC_RELAXED);
     return moved;
 }
 
@@ -119,7 +124,7 @@ int posix_memalign(void **p, size_t alignment, size_t bytes)
 
 void free(void *p)
 {
-    allocated -= p != NULL;
+    __atomic_fetch_sub(&allocated, p != NULL, __ATOMIC_RELAXED);
     BEHIND(free)(p);
 }
 

@@ -43,7 +43,8 @@ static void some_threads_meet(void **state)
     probe_everywhere("some_threads", out);
     for (int t = 0; t < 128; t++) {
         const int rounds = 3 + 2 * (t / 64), other = (t % 64 + 33) % 64;
-        assert_true(out[t] == (float)(rounds * other + rounds * (rounds - 1) / 2));
+        const int sum = rounds * other + rounds * (rounds - 1) / 2;
+        assert_true(out[t] == (float)sum);
     }
     assert_true(probe_depends_on_setting("halves_without_barriers"));
 }

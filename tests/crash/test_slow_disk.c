@@ -1,54 +1,24 @@
 /* The disk takes long to sync what it was given, in the daemon and in every worker: actors and
  * learners go on, the daemon answers, and what stands under a checkpoint's name is whole. */
 #include "daemon/checkpoint_files.h"
-#include "tests/crash/slow_disk.h"
 #include "tests/support/batch.h"
 #include "tests/support/daemon.h"
 #include "tests/support/kills.h"
+#include "tests/support/slow_disk.h"
 #include "tests/support/unit.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static struct rm_test_daemon d;
-static struct slow_disk *disk;
-static char page[64];
-
-/* Everything started from here on has the slow disk. */
-static int make_disk(void **state)
-{
-    (void)state;
-    snprintf(page, sizeof page, "/tmp/rm-slow-disk-XXXXXX");
-    const int fd = mkstemp(page);
-    if (fd < 0 || ftruncate(fd, sizeof *disk) < 0)
-        return -1;
-    disk = mmap(NULL, sizeof *disk, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    setenv(SLOW_DISK_VARIABLE, page, 1);
-    setenv("LD_PRELOAD", rm_test_build_path("tests/crash/slow_disk.so"), 1);
-    /* A sanitizer wants to be first; it need not be. */
-    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
-    return disk == MAP_FAILED ? -1 : 0;
-}
-
-static int remove_disk(void **state)
-{
-    (void)state;
-    munmap(disk, sizeof *disk);
-    unlink(page);
-    return 0;
-}
 
 static int end(void **state)
 {
     (void)state;
-    atomic_store(&disk->held, 0);
+    atomic_store(&rm_test_disk->held, 0);
     rm_test_daemon_end(&d);
     return 0;
 }
@@ -86,9 +56,9 @@ static double now(int fd, const char *path)
 /* Everybody who writes a part of the checkpoint is at its fsync. */
 static void until_waiting(int n)
 {
-    for (int i = 0; i < 6000 && atomic_load(&disk->waiting) < n; i++)
+    for (int i = 0; i < 6000 && atomic_load(&rm_test_disk->waiting) < n; i++)
         usleep(10000);
-    assert_true(atomic_load(&disk->waiting) >= n);
+    assert_true(atomic_load(&rm_test_disk->waiting) >= n);
 }
 
 static bool is_whole(uint64_t number)
@@ -123,7 +93,7 @@ static void nobody_waits_for_the_disk(void **state)
 {
     (void)state;
     const int fd = begin("");
-    atomic_store(&disk->held, 1);
+    atomic_store(&rm_test_disk->held, 1);
     json_t *reply = ask_for_one(fd, 1);
     assert_string_equal(json_string_value(rm_test_path(reply, "return.waits")), "");
     json_decref(reply);
@@ -138,7 +108,7 @@ static void nobody_waits_for_the_disk(void **state)
     json_decref(reply);
     assert_false(is_whole(1));
 
-    atomic_store(&disk->held, 0);
+    atomic_store(&rm_test_disk->held, 0);
     until_whole(1);
     until_whole(2);
     close(fd);
@@ -150,14 +120,14 @@ static void what_is_given_up_holds_nobody(void **state)
 {
     (void)state;
     const int fd = begin("");
-    atomic_store(&disk->held, 1);
+    atomic_store(&rm_test_disk->held, 1);
     json_decref(ask_for_one(fd, 1));
     until_waiting(4);
     rm_test_kill_worker(fd, 0);
     json_decref(ask_for_one(fd, 2)); /* the daemon itself still waits for its own thread */
     const double updates = now(fd, "policies.0.updates");
     assert_true(rm_test_until_at_least(fd, "policies.0.updates", updates + 200));
-    atomic_store(&disk->held, 0);
+    atomic_store(&rm_test_disk->held, 0);
     assert_true(rm_test_until_at_least(fd, "policies.0.updates", updates + 400));
     /* 1 cannot be: a part is missing. One that is asked for now can, or is given up in words. */
     uint64_t number = 2;
@@ -178,11 +148,11 @@ static void a_stop_does_not_wait_for_ever(void **state)
 {
     (void)state;
     const int fd = begin(",\"supervisor\":{\"stop_grace_s\":0.5}");
-    atomic_store(&disk->held, 1);
+    atomic_store(&rm_test_disk->held, 1);
     kill(d.pid, SIGTERM);
     until_waiting(4);
     assert_true(rm_test_until_text(fd, "state", "stopping"));
-    atomic_store(&disk->held, 0); /* no process can end that is within fsync */
+    atomic_store(&rm_test_disk->held, 0); /* no process can end that is within fsync */
     assert_int_equal(rm_test_daemon_wait(&d, RM_TEST_PATIENCE_S), 0);
     assert_non_null(strstr(rm_test_daemon_output(&d), "given up"));
     close(fd);
@@ -196,5 +166,5 @@ int main(void)
         cmocka_unit_test_teardown(a_stop_does_not_wait_for_ever, end),
     };
     alarm(900); /* a test that hangs has failed */
-    return cmocka_run_group_tests(tests, make_disk, remove_disk);
+    return cmocka_run_group_tests(tests, rm_test_disk_make, rm_test_disk_remove);
 }

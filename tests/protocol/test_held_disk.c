@@ -2,10 +2,10 @@
  * until the test lets it, in the daemon and in every worker: the daemon answers, workers are
  * watched and started anew, settings change, training goes on. What was written meanwhile stands in
  * the files afterwards, in order, or was counted as left out. And a disk that fails. */
-#include "tests/crash/slow_disk.h"
 #include "tests/support/batch.h"
 #include "tests/support/daemon.h"
 #include "tests/support/kills.h"
+#include "tests/support/slow_disk.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -13,55 +13,26 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static struct rm_test_daemon d;
-static struct slow_disk *disk;
-static char page[64];
-
-/* Everything started from here on has that disk. */
-static int make_disk(void **state)
-{
-    (void)state;
-    snprintf(page, sizeof page, "/tmp/rm-held-disk-XXXXXX");
-    const int fd = mkstemp(page);
-    if (fd < 0 || ftruncate(fd, sizeof *disk) < 0)
-        return -1;
-    disk = mmap(NULL, sizeof *disk, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    setenv(SLOW_DISK_VARIABLE, page, 1);
-    setenv("LD_PRELOAD", rm_test_build_path("tests/crash/slow_disk.so"), 1);
-    /* A sanitizer wants to be first; it need not be. */
-    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
-    return disk == MAP_FAILED ? -1 : 0;
-}
-
-static int remove_disk(void **state)
-{
-    (void)state;
-    munmap(disk, sizeof *disk);
-    unlink(page);
-    return 0;
-}
 
 static void hold(void)
 {
-    atomic_store(&disk->all_held, 1);
+    atomic_store(&rm_test_disk->all_held, 1);
 }
 
 static void let_go(void)
 {
-    atomic_store(&disk->all_held, 0);
+    atomic_store(&rm_test_disk->all_held, 0);
 }
 
 static int end(void **state)
 {
     (void)state;
-    atomic_store(&disk->broken, 0);
+    atomic_store(&rm_test_disk->broken, 0);
     let_go();
     rm_test_daemon_end(&d);
     return 0;
@@ -94,9 +65,10 @@ static int begin(bool metrics)
 /* As many calls do not return. */
 static void until_held(int n)
 {
-    for (int i = 0; i < RM_TEST_PATIENCE_S * 100 && atomic_load(&disk->all_held_in) < n; i++)
+    for (int i = 0; i < RM_TEST_PATIENCE_S * 100 && atomic_load(&rm_test_disk->all_held_in) < n;
+         i++)
         usleep(10000);
-    assert_true(atomic_load(&disk->all_held_in) >= n);
+    assert_true(atomic_load(&rm_test_disk->all_held_in) >= n);
 }
 
 static double number(int fd, const char *path)
@@ -162,7 +134,7 @@ static void everything_goes_on_while_writes_hang(void **state)
     for (int i = 0; i < 50; i++)
         ask(fd, "status", NULL);
     assert_true(number(fd, "writers.files.queued_bytes") > 0);
-    assert_true(atomic_load(&disk->all_held_in) >= 2);
+    assert_true(atomic_load(&rm_test_disk->all_held_in) >= 2);
     let_go();
     stop(fd);
 }
@@ -274,7 +246,7 @@ static void a_disk_that_fails_changes_nothing_that_was_to_be_kept(void **state)
 {
     (void)state;
     const int fd = begin(false);
-    atomic_store(&disk->broken, EIO);
+    atomic_store(&rm_test_disk->broken, EIO);
     json_t *reply = rm_test_ask(
         fd, "set", "{\"key\":\"optimizer.learning_rate\",\"value\":0.0003,\"keep\":true}");
     assert_string_equal(rm_test_error(reply), "invalid-argument");
@@ -288,7 +260,7 @@ static void a_disk_that_fails_changes_nothing_that_was_to_be_kept(void **state)
     assert_true(rate(fd) == 0.0005);
     assert_true(rm_test_until_at_least(fd, "writers.files.failed", 2));
 
-    atomic_store(&disk->broken, 0);
+    atomic_store(&rm_test_disk->broken, 0);
     ask(fd, "set", "{\"key\":\"optimizer.learning_rate\",\"value\":0.0003,\"keep\":true}");
     assert_true(rate(fd) == 0.0003);
     stop(fd);
@@ -357,5 +329,5 @@ int main(void)
         cmocka_unit_test_teardown(a_configuration_that_cannot_be_read_yet_holds_nobody, end),
     };
     alarm(900); /* a test that hangs has failed */
-    return cmocka_run_group_tests(tests, make_disk, remove_disk);
+    return cmocka_run_group_tests(tests, rm_test_disk_make, rm_test_disk_remove);
 }

@@ -1,4 +1,5 @@
 #include "daemon/daemon.h"
+#include "daemon/heap.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -122,6 +123,7 @@ int main(int argc, char **argv)
         return wrong(optind == argc ? "no configuration file given" : "more than one file given");
     options.file = argv[optind];
 
+    (void)rm_heap_share(); /* without, it only keeps more */
     struct rm_error error = {.text = ""};
     int code = check ? rm_daemon_check(&options, &error) : rm_daemon_run(&options, &error);
     if (code != RM_DAEMON_OK)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 static const char usage[] =
     "usage: ringmaster-learner --policy P --run-directory DIR [--resume DIR | --newest DIR]\n"
@@ -134,6 +135,16 @@ static int run_learners(struct learners *l, struct rm_error *error)
     return code;
 }
 
+/* What ps and top call this process and the threads that it makes: they show fifteen letters, in
+ * which the programs' names are all alike, and so are policies'. */
+static void take_name(const struct learners *l)
+{
+    char name[32] = "rm-learners";
+    if (l->count == 1)
+        snprintf(name, sizeof name, "rm-learner-%u", l->first);
+    prctl(PR_SET_NAME, name);
+}
+
 static int train(struct rm_session *session, const struct arguments *arguments,
                  struct rm_error *error)
 {
@@ -145,6 +156,7 @@ static int train(struct rm_session *session, const struct arguments *arguments,
                 session->objects.policies);
         return RM_EXIT_USAGE;
     }
+    take_name(&l);
     struct rm_wake wake = rm_session_wake(session, rm_worker_learner(&session->objects, l.first));
     if (rm_duty_signals(&wake, arguments->parent, error))
         return RM_EXIT_FAILED;

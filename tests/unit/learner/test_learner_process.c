@@ -77,21 +77,28 @@ static int status_of(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void open_session(uint64_t steps)
+static void open_session_of(uint64_t steps, unsigned agents, const char *processes)
 {
     struct rm_error error = {""};
     char json[1024];
     snprintf(json, sizeof json,
-             "{\"name\": \"process\", \"seed\": 1, \"world\": {\"name\": \"count\"},"
+             "{\"name\": \"process\", \"seed\": 1,"
+             " \"world\": {\"name\": \"count\", \"options\": {\"agents\": %u}},"
+             " \"policy\": {\"map\": \"independent\"}, \"learner\": {\"processes\": \"%s\"},"
              " \"run\": {\"steps\": %llu}, \"actor\": {\"count\": 1, \"worlds\": 4},"
              " \"limiter\": {\"updates_per_step\": 0.25, \"slack_updates\": 4},"
              " \"sample\": {\"batch\": 8, \"min_fill\": 64}, \"publish\": {\"interval\": 5},"
              " \"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 4}]}}",
-             (unsigned long long)steps);
+             agents, processes, (unsigned long long)steps);
     strcpy(folder, "/tmp/rm-process-XXXXXX");
     assert_non_null(mkdtemp(folder));
     assert_int_equal(rm_test_session(&session, json), 0);
     assert_int_equal(rm_actor_create(&actor, &session, 0, &acting, &error), 0);
+}
+
+static void open_session(uint64_t steps)
+{
+    open_session_of(steps, 1, "each");
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -132,6 +139,19 @@ static bool act_until(uint64_t wanted)
     return updates() >= wanted;
 }
 
+/* As ps and top show it. */
+static void check_name(pid_t child, const char *wanted)
+{
+    char path[64], name[32] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)child);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    assert_non_null(fgets(name, sizeof name, file));
+    fclose(file);
+    name[strcspn(name, "\n")] = '\0';
+    assert_string_equal(name, wanted);
+}
+
 static bool policy_written(void)
 {
     char path[128];
@@ -160,9 +180,22 @@ static void a_signal_stops_it_and_its_policy_stays(void **state)
     open_session(0);
     const pid_t child = start("0");
     assert_true(act_until(20));
+    check_name(child, "rm-learner-0");
     assert_int_equal(kill(child, SIGTERM), 0);
     assert_int_equal(status_of(child), RM_EXIT_OK);
     assert_true(policy_written());
+    close_session();
+}
+
+static void that_of_all_policies_says_so(void **state)
+{
+    (void)state;
+    open_session_of(0, 2, "one");
+    const pid_t child = start("all");
+    assert_true(act_until(20));
+    check_name(child, "rm-learners");
+    assert_int_equal(kill(child, SIGTERM), 0);
+    assert_int_equal(status_of(child), RM_EXIT_OK);
     close_session();
 }
 
@@ -196,6 +229,7 @@ int main(void)
         cmocka_unit_test(the_command_line_is_checked),
         cmocka_unit_test(a_run_comes_to_its_end),
         cmocka_unit_test(a_signal_stops_it_and_its_policy_stays),
+        cmocka_unit_test(that_of_all_policies_says_so),
         cmocka_unit_test(killed_it_is_followed_by_another),
         cmocka_unit_test(a_policy_that_is_not_there_is_refused),
     };

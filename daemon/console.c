@@ -3,6 +3,7 @@
 #include "daemon/daemon.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
+#include "shm/base/plural.h"
 
 #include <limits.h>
 #include <math.h>
@@ -22,11 +23,12 @@ struct style {
     int bar_cells;
     int decimals;             /* of rewards */
     const char *per_s, *left; /* words after the rate and the time */
+    const char *of;           /* what is evaluated */
 };
 static const struct style styles[] = {
-    {16, 1, " steps/s  ", " left"},
-    {8, 0, " steps/s  ", " left"},
-    {5, 0, "/s ", ""},
+    {16, 1, " steps/s  ", " left", " of the last weights"},
+    {8, 0, " steps/s  ", " left", ""},
+    {5, 0, "/s ", "", ""},
 };
 #define STYLES (sizeof styles / sizeof styles[0])
 
@@ -140,16 +142,12 @@ static void add_replay(struct text *t, const struct rm_board_view *board)
     add(t, "  lag %.2f", lag_count ? (double)lag_sum / (double)lag_count : 0.0);
 }
 
-static void add_line(struct text *t, const struct rm_daemon *daemon, const struct style *style)
+/* How fast, how far. */
+static void add_progress(struct text *t, const struct rm_daemon *daemon, const struct style *style)
 {
-    const struct rm_board_view *board = &daemon->session.board;
-    uint64_t steps = rm_daemon_steps(daemon), budget = board->run->env_steps_budget;
-    enum rm_run_state state = RM_PEEK(&board->run->state);
+    uint64_t steps = rm_daemon_steps(daemon);
+    uint64_t budget = daemon->session.board.run->env_steps_budget;
 
-    if (state != RM_RUN_RUNNING)
-        add(t, "%s  ", rm_run_state_name(state));
-    else if (daemon->life == RM_LIFE_EVALUATING)
-        add(t, "evaluating  ");
     add_count(t, rm_rate_per_s(&daemon->steps_rate));
     add(t, "%s", style->per_s);
     if (budget) {
@@ -165,6 +163,31 @@ static void add_line(struct text *t, const struct rm_daemon *daemon, const struc
         add_count(t, (double)steps);
         add(t, " steps");
     }
+}
+
+/* What goes on when no step is to come any more; false: there are some. */
+static bool add_ending(struct text *t, const struct rm_daemon *daemon, const struct style *style)
+{
+    const uint32_t episodes = daemon->session.experiment.evaluation.final_episodes;
+    if (daemon->life == RM_LIFE_EVALUATING)
+        add(t, "evaluating: %u %s%s", episodes, rm_plural(episodes, "episode", "episodes"),
+            style->of);
+    else if (daemon->life < RM_LIFE_EVALUATING && daemon->trained_ns)
+        add(t, "writing the last checkpoint");
+    else
+        return false;
+    return true;
+}
+
+static void add_line(struct text *t, const struct rm_daemon *daemon, const struct style *style)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    enum rm_run_state state = RM_PEEK(&board->run->state);
+
+    if (state != RM_RUN_RUNNING)
+        add(t, "%s  ", rm_run_state_name(state));
+    if (!add_ending(t, daemon, style))
+        add_progress(t, daemon, style);
     add_rewards(t, board, style->decimals);
     add_replay(t, board);
 }

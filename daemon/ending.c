@@ -82,6 +82,8 @@ void rm_daemon_evaluate_last(struct rm_daemon *daemon)
     daemon->life = RM_LIFE_EVALUATING;
     daemon->final_before = RM_PEEK(&run_of(daemon)->evaluations);
     rm_daemon_request_evaluation(daemon, episodes);
+    rm_notify("STATUS=evaluating: %u %s of the last weights", episodes,
+              rm_plural(episodes, "episode", "episodes"));
     rm_daemon_arm(daemon);
 }
 

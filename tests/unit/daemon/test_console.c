@@ -74,6 +74,33 @@ static void the_line_says_what_counts(void **state)
     assert_int_equal(strncmp(line, "paused  ", 8), 0);
 }
 
+/* A rate of 0 and 100 % for a minute would look as if it hung. */
+static void after_the_last_step_the_line_says_what_goes_on(void **state)
+{
+    (void)state;
+    char line[512];
+    daemon_->session.experiment.evaluation.final_episodes = 50;
+    daemon_->trained_ns = 1;
+    rm_console_line(line, sizeof line, daemon_, 500);
+    assert_string_equal(line, "writing the last checkpoint  reward 10.0 20.0  replay 25%  "
+                              "ratio 2.50  lag 1.50");
+    daemon_->life = RM_LIFE_EVALUATING;
+    rm_console_line(line, sizeof line, daemon_, 500);
+    assert_string_equal(line, "evaluating: 50 episodes of the last weights  reward 10.0 20.0  "
+                              "replay 25%  ratio 2.50  lag 1.50");
+    rm_console_line(line, sizeof line, daemon_, 75);
+    assert_string_equal(line, "evaluating: 50 episodes  reward 10 20  replay 25%  ratio 2.50  "
+                              "lag 1.50");
+    daemon_->session.experiment.evaluation.final_episodes = 1;
+    RM_POKE(&daemon_->session.board.run->state, RM_RUN_PAUSED);
+    rm_console_line(line, sizeof line, daemon_, 500);
+    assert_int_equal(strncmp(line, "paused  evaluating: 1 episode of", 32), 0);
+    daemon_->life = RM_LIFE_STOPPING; /* it may have been stopped before its end */
+    RM_POKE(&daemon_->session.board.run->state, RM_RUN_STOPPING);
+    rm_console_line(line, sizeof line, daemon_, 500);
+    assert_int_equal(strncmp(line, "stopping  400 steps/s  ", 23), 0);
+}
+
 static void rollouts_are_told_of_where_there_is_no_replay(void **state)
 {
     (void)state;
@@ -274,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(the_line_says_what_counts),
+        T(after_the_last_step_the_line_says_what_goes_on),
         T(rollouts_are_told_of_where_there_is_no_replay),
         T(without_a_budget_steps_are_counted),
         T(a_narrow_line_says_it_shorter),

@@ -31,8 +31,7 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(WARN) -fno-math-errno -fno-strict-alia
            $(if $(FAULT),-DRM_FAULT_SITES) \
            $(PKG_CFLAGS) $(CFLAGS) $(SANITIZE)
 BASE_ARCH := -march=x86-64-v2
-# libxsmm falls back to a BLAS that it never calls here; xsmmnoblas stands in for it.
-LIBS    := -ljansson -luv -lxsmm -lxsmmnoblas -llz4 -lxxhash -lncursesw -ltinfo $(if $(HAVE_SYSTEMD),-lsystemd) $(if $(HAVE_SECCOMP),-lseccomp) -ldl -lm -lpthread
+LIBS    := -ljansson -luv -llz4 -lxxhash -lncursesw -ltinfo $(if $(HAVE_SYSTEMD),-lsystemd) $(if $(HAVE_SECCOMP),-lseccomp) -ldl -lm -lpthread
 
 # --- rooms ---------------------------------------------------------------------------------------
 ROOM_shm     := shm shm/base

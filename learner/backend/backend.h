@@ -98,7 +98,7 @@ struct rm_image_rows {
 struct rm_backend {
     uint32_t api;
     const char *name;      /* "cpu" */
-    char description[128]; /* "cpu x86-64-v4, libxsmm 1.17, 2 threads" */
+    char description[128]; /* "cpu x86-64-v4, 2 threads" */
     uint32_t threads;
     const struct rm_backend_ops *ops;
     const struct rm_device_ops *device; /* device.h; NULL where memory is the host's */

@@ -5,7 +5,6 @@
 #include "shm/atomic.h"
 
 #include <errno.h>
-#include <libxsmm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +14,6 @@ static void destroy(struct rm_backend *b)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
     rm_pool_destroy(cpu->pool);
-    if (!cpu->view) {
-        rm_direct_destroy(cpu->direct);
-        rm_gemm_destroy(cpu->gemm);
-    }
     free(cpu->panels);
     free(cpu);
 }
@@ -287,23 +282,15 @@ int rm_backend_cpu_create_for(struct rm_backend **backend, uint32_t threads, con
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
         if (levels[i].kernels == kernels)
             cpu->sequence = levels[i].sequence;
-    int code = rm_gemm_create(&cpu->gemm, kernels->isa, error);
-    if (!code && rm_direct_create(&cpu->direct))
-        code = rm_fail(error, -ENOMEM, "backend: out of memory");
-    if (!code)
-        code = rm_pool_create(&cpu->pool, threads, error);
+    int code = rm_pool_create(&cpu->pool, threads, error);
     if (code) {
-        rm_direct_destroy(cpu->direct);
-        rm_gemm_destroy(cpu->gemm);
         free(cpu);
         return code;
     }
     cpu->backend = (struct rm_backend){
         .api = RM_BACKEND_API, .name = "cpu", .threads = threads, .ops = &ops, .self = cpu};
-    snprintf(cpu->backend.description, sizeof cpu->backend.description,
-             "cpu %s, libxsmm %d.%d, %s%u thread%s", kernels->isa, LIBXSMM_VERSION_MAJOR,
-             LIBXSMM_VERSION_MINOR, bf16 ? "bf16 products, " : "", threads,
-             threads == 1 ? "" : "s");
+    snprintf(cpu->backend.description, sizeof cpu->backend.description, "cpu %s, %s%u thread%s",
+             kernels->isa, bf16 ? "bf16 products, " : "", threads, threads == 1 ? "" : "s");
     *backend = &cpu->backend;
     return 0;
 }

@@ -4,7 +4,6 @@
 
 #include "learner/backend/backend.h"
 #include "learner/backend/direct.h"
-#include "learner/backend/gemm.h"
 #include "learner/backend/kernels.h"
 #include "learner/backend/kernels_sequence.h"
 #include "learner/backend/pool.h"
@@ -19,9 +18,7 @@ struct rm_cpu {
     const struct rm_kernels *kernels;
     const struct rm_sequence_kernels *sequence;
     struct rm_pool *pool;
-    struct rm_gemm *gemm;
-    struct rm_direct *direct;
-    float *panels; /* what products load, see gemm.h */
+    float *panels; /* weights that the gradient of an input loads */
     size_t panel_floats;
     bool view; /* pool of one thread, the rest of it another's */
     bool bf16; /* products as in bf16.h */

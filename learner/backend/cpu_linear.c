@@ -1,5 +1,5 @@
-/* Matrix products of the CPU backend: which kernel, cut how, and what happens to a tile while it is
- * still in the cache. */
+/* Matrix products of the CPU backend: which kernel, and cut how. Every element is one chain over k
+ * (product.h), so that cuts may follow the number of threads. */
 #include "learner/backend/bf16.h"
 #include "learner/backend/cpu.h"
 
@@ -7,16 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A tile of rows by weights: enough rows that loading the weights does not count, few enough that
+ * they stay in the first or second cache. */
+#define TILE_ROWS    48u
+#define TILE_COLUMNS 128u
+
+/* Columns of a gradient of weights are cut at multiples of this. */
+#define OUTER_COLUMNS 64u
+
 struct product {
     struct rm_cpu *cpu;
-    const struct rm_gemm_plan *plan;
     const float *a, *b, *bias, *x, *dy;
     float *c, *sums;
     uint32_t rows, in, out, product_tiles;
+    uint32_t width, height; /* a tile of the gradient of weights */
     enum rm_activation act;
-    bool add;  /* to what is in c and in sums */
-    bool bf16; /* by bf16.h, without a plan */
+    bool panels; /* a is packed */
+    bool add;    /* to what is in c and in sums */
+    bool bf16;   /* by bf16.h */
 };
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t pieces(uint32_t n, uint32_t per)
+{
+    return (n + per - 1) / per;
+}
 
 static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
 {
@@ -37,18 +56,6 @@ static bool room_for_floats(struct rm_cpu *cpu, size_t floats)
     return true;
 }
 
-/* Room for what `plan` loads. */
-static bool room_for(struct rm_cpu *cpu, const struct rm_gemm_plan *plan, uint32_t k)
-{
-    return room_for_floats(cpu, rm_gemm_load_floats(plan, k));
-}
-
-static const float *load(struct rm_cpu *cpu, const struct rm_gemm_plan *plan, uint32_t k,
-                         const float *a)
-{
-    return room_for(cpu, plan, k) ? rm_gemm_load(plan, k, a, cpu->panels) : a;
-}
-
 /* The gradient of the weights of a layer with few inputs is made the other way round, so that
  * vectors run along its outputs. */
 static bool turned(uint32_t in, uint32_t out)
@@ -56,36 +63,18 @@ static bool turned(uint32_t in, uint32_t out)
     return in < 16 && in < out;
 }
 
-static const struct rm_gemm_plan *dw_plan(struct rm_gemm *gemm, uint32_t batch, uint32_t in,
-                                          uint32_t out)
-{
-    return turned(in, out) ? rm_gemm_plan(gemm, RM_GEMM_DW_TURNED, out, in, batch)
-                           : rm_gemm_plan(gemm, RM_GEMM_DW, in, out, batch);
-}
-
-static const struct rm_gemm_plan *dw_plan_up_to(struct rm_gemm *gemm, uint32_t batch, uint32_t in,
-                                                uint32_t out)
-{
-    return turned(in, out) ? rm_gemm_plan_up_to(gemm, RM_GEMM_DW_TURNED, out, in, batch)
-                           : rm_gemm_plan_up_to(gemm, RM_GEMM_DW, in, out, batch);
-}
-
 int rm_cpu_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t out, bool training)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
+    (void)batch;
+    if (!training || in <= RM_NARROW_MAX)
+        return 0;
+    size_t floats = 0;
     if (rm_bf16_takes(cpu, in, out))
-        return !training || room_for_floats(cpu, rm_bf16_packed_dx_floats(out, in)) ? 0 : -ENOMEM;
-    if (out > RM_NARROW_MAX && !rm_gemm_plan(cpu->gemm, RM_GEMM_FORWARD, out, 0, in))
-        return -ENOMEM;
-    if (!training)
-        return 0;
-    const struct rm_gemm_plan *dw = dw_plan_up_to(cpu->gemm, batch, in, out);
-    if (!dw || !room_for(cpu, dw, batch))
-        return -ENOMEM;
-    if (in <= RM_NARROW_MAX)
-        return 0;
-    const struct rm_gemm_plan *dx = rm_gemm_plan(cpu->gemm, RM_GEMM_DX, in, 0, out);
-    return dx && room_for(cpu, dx, out) ? 0 : -ENOMEM;
+        floats = rm_bf16_packed_dx_floats(out, in);
+    else if (rm_product_wants_panels(cpu->kernels, in))
+        floats = rm_product_panel_floats(in, out);
+    return room_for_floats(cpu, floats) ? 0 : -ENOMEM;
 }
 
 size_t rm_cpu_packed_floats(struct rm_backend *b, uint32_t out, uint32_t in)
@@ -94,14 +83,15 @@ size_t rm_cpu_packed_floats(struct rm_backend *b, uint32_t out, uint32_t in)
         return rm_bf16_packed_floats(out, in);
     if (out <= RM_NARROW_MAX)
         return (size_t)out * ((in + RM_NARROW_PAD - 1) / RM_NARROW_PAD * RM_NARROW_PAD);
-    return rm_gemm_panel_floats(out, in);
+    return rm_product_panel_floats(out, in);
 }
 
 static void pack_panel(void *work, uint32_t index)
 {
     const struct product *p = work;
-    struct rm_gemm_panel t = rm_gemm_panel(p->plan, index);
-    p->cpu->kernels->transpose(p->a + (size_t)t.m0 * p->in, t.m, p->in, p->c + t.offset, t.stride);
+    const struct rm_kernels *kernels = p->cpu->kernels;
+    const struct rm_product_panel t = rm_product_panel(kernels, p->out, p->in, index);
+    kernels->transpose(p->a + (size_t)t.m0 * p->in, t.m, p->in, p->c + t.offset, t.stride);
 }
 
 /* Wide layers: W^T in panels. Narrow ones: W with its rows padded. */
@@ -117,25 +107,49 @@ void rm_cpu_pack(struct rm_backend *b, const float *w, uint32_t out, uint32_t in
         return;
     }
     struct product p = {.cpu = cpu, .a = w, .c = wt, .in = in, .out = out};
-    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_FORWARD, out, 0, in);
-    rm_cpu_run(cpu, pack_panel, &p, rm_gemm_panels(p.plan), (double)in * out);
+    rm_cpu_run(cpu, pack_panel, &p, rm_product_panels(cpu->kernels, out), (double)in * out);
+}
+
+/* Rows by weights: some rows by some columns; columns run fastest, so that rows stay near. */
+static void rows_tile(const struct product *p, uint32_t m, uint32_t k, uint32_t index)
+{
+    const struct rm_kernels *kernels = p->cpu->kernels;
+    const uint32_t across = pieces(m, TILE_COLUMNS), m0 = index % across * TILE_COLUMNS;
+    const uint32_t row = index / across * TILE_ROWS, rows = least(p->rows - row, TILE_ROWS);
+    const uint32_t columns = least(m - m0, TILE_COLUMNS);
+    float *c = p->c + (size_t)row * m + m0;
+    rm_product(kernels, &(struct rm_product){.a = p->a + (p->panels ? (size_t)m0 * k : m0),
+                                             .b = p->b + (size_t)row * k,
+                                             .bias = p->bias ? p->bias + m0 : NULL,
+                                             .c = c,
+                                             .lda = m,
+                                             .ldb = k,
+                                             .ldc = m,
+                                             .n = rows,
+                                             .m = columns,
+                                             .k = k,
+                                             .panels = p->panels,
+                                             .relu = p->act == RM_ACT_RELU});
+    if (p->act != RM_ACT_NONE && p->act != RM_ACT_RELU)
+        for (uint32_t r = 0; r < rows; r++)
+            kernels->activate(p->act, c + (size_t)r * m, columns, c + (size_t)r * m);
+}
+
+static uint32_t rows_tiles(uint32_t rows, uint32_t m)
+{
+    return pieces(rows, TILE_ROWS) * pieces(m, TILE_COLUMNS);
 }
 
 static void forward_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
-    struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->rows, index);
-    _Alignas(64) float buffer[RM_GEMM_TILE_M * RM_GEMM_TILE_N];
-    float *to = p->c + (size_t)t.n0 * p->out + t.m0, *c = t.direct ? to : buffer;
-    rm_gemm_run(p->plan, &t, p->in, p->a, p->b, false, c);
-    p->cpu->kernels->bias_act(c, t.ldc, t.n, t.m, p->bias + t.m0, p->act, to, p->out);
+    rows_tile(p, p->out, p->in, index);
 }
 
 static void narrow_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
-    uint32_t from = index * RM_GEMM_TILE_N;
-    uint32_t n = p->rows - from < RM_GEMM_TILE_N ? p->rows - from : RM_GEMM_TILE_N;
+    uint32_t from = index * TILE_ROWS, n = least(p->rows - from, TILE_ROWS);
     p->cpu->kernels->narrow(p->b + (size_t)from * p->in, p->a, p->bias, n, p->in, p->out, p->act,
                             p->c + (size_t)from * p->out);
 }
@@ -152,48 +166,29 @@ void rm_cpu_linear(struct rm_backend *b, const float *x, const float *wt, const 
                         .rows = batch,
                         .in = in,
                         .out = out,
-                        .act = act};
+                        .act = act,
+                        .panels = true};
     if (rm_bf16_takes(cpu, in, out)) {
         rm_bf16_linear(cpu, x, wt, bias, batch, in, out, act, y);
         return;
     }
     if (out <= RM_NARROW_MAX) {
-        uint32_t tiles = (batch + RM_GEMM_TILE_N - 1) / RM_GEMM_TILE_N;
-        rm_cpu_run(cpu, narrow_tile, &p, tiles, cost_of(batch, in, out));
+        rm_cpu_run(cpu, narrow_tile, &p, pieces(batch, TILE_ROWS), cost_of(batch, in, out));
         return;
     }
-    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_FORWARD, out, 0, in);
-    rm_cpu_run(cpu, forward_tile, &p, rm_gemm_tiles(p.plan, batch), cost_of(batch, in, out));
-}
-
-/* Runs a tile of C(width, n), sums of k products, and puts it where it belongs. */
-static void plain_tile(const struct product *p, uint32_t n, uint32_t width, uint32_t k,
-                       uint32_t index)
-{
-    struct rm_gemm_tile t = rm_gemm_tile(p->plan, n, index);
-    _Alignas(64) float buffer[RM_GEMM_TILE_M * RM_GEMM_TILE_N];
-    float *to = p->c + (size_t)t.n0 * width + t.m0;
-    rm_gemm_run(p->plan, &t, k, p->a, p->b, p->add && t.direct, t.direct ? to : buffer);
-    for (uint32_t j = 0; j < t.n && !t.direct; j++) {
-        const float *from = buffer + (size_t)j * t.ldc;
-        if (p->add)
-            p->cpu->sequence->add(from, to + (size_t)j * width, t.m, to + (size_t)j * width);
-        else
-            memcpy(to + (size_t)j * width, from, t.m * sizeof *to);
-    }
+    rm_cpu_run(cpu, forward_tile, &p, rows_tiles(batch, out), cost_of(batch, in, out));
 }
 
 static void dx_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
-    plain_tile(p, p->rows, p->in, p->out, index);
+    rows_tile(p, p->in, p->out, index);
 }
 
 static void narrow_dx_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
-    uint32_t from = index * RM_GEMM_TILE_N;
-    uint32_t n = p->rows - from < RM_GEMM_TILE_N ? p->rows - from : RM_GEMM_TILE_N;
+    uint32_t from = index * TILE_ROWS, n = least(p->rows - from, TILE_ROWS);
     p->cpu->kernels->narrow_dx(p->b + (size_t)from * p->out, p->a, n, p->in, p->out,
                                p->c + (size_t)from * p->in);
 }
@@ -209,13 +204,16 @@ void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uin
         return;
     }
     if (in <= RM_NARROW_MAX) {
-        uint32_t tiles = (batch + RM_GEMM_TILE_N - 1) / RM_GEMM_TILE_N;
-        rm_cpu_run(cpu, narrow_dx_tile, &p, tiles, cost_of(batch, in, out));
+        rm_cpu_run(cpu, narrow_dx_tile, &p, pieces(batch, TILE_ROWS), cost_of(batch, in, out));
         return;
     }
-    p.plan = rm_gemm_plan(cpu->gemm, RM_GEMM_DX, in, 0, out);
-    p.a = load(cpu, p.plan, out, w);
-    rm_cpu_run(cpu, dx_tile, &p, rm_gemm_tiles(p.plan, batch), cost_of(batch, in, out));
+    if (rm_product_wants_panels(cpu->kernels, in) &&
+        room_for_floats(cpu, rm_product_panel_floats(in, out))) {
+        rm_product_pack(cpu->kernels, w, in, out, cpu->panels);
+        p.a = cpu->panels;
+        p.panels = true;
+    }
+    rm_cpu_run(cpu, dx_tile, &p, rows_tiles(batch, in), cost_of(batch, in, out));
 }
 
 size_t rm_cpu_packed_dx_floats(struct rm_backend *b, uint32_t out, uint32_t in)
@@ -236,19 +234,62 @@ void rm_cpu_linear_dx_packed(struct rm_backend *b, const float *dy, const float 
         rm_bf16_linear_dx(rm_cpu_of(b), dy, wt, batch, in, out, dx);
 }
 
-#define SUM_COLUMNS 64u
+/* Tile `index` of the gradient of weights. */
+static void outer_tile(const struct product *p, uint32_t index)
+{
+    const uint32_t down = pieces(p->out, p->height);
+    const uint32_t i0 = index / down * p->width, o0 = index % down * p->height;
+    rm_product(p->cpu->kernels, &(struct rm_product){.a = p->x + i0,
+                                                     .b = p->dy + o0,
+                                                     .c = p->c + (size_t)o0 * p->in + i0,
+                                                     .lda = p->in,
+                                                     .ldb = p->out,
+                                                     .ldc = p->in,
+                                                     .n = least(p->out - o0, p->height),
+                                                     .m = least(p->in - i0, p->width),
+                                                     .k = p->rows,
+                                                     .columns = true,
+                                                     .add = p->add});
+}
 
-/* Runs a tile of C(in, out) and puts its transpose where it belongs. */
+/* The same where there are few inputs: C(in, some of out), then put where its transpose belongs. */
 static void turned_tile(const struct product *p, uint32_t index)
 {
-    struct rm_gemm_tile t = rm_gemm_tile(p->plan, p->in, index);
-    _Alignas(64) float buffer[RM_GEMM_TILE_M * RM_GEMM_TILE_N];
-    float *to = p->c + (size_t)t.m0 * p->in + t.n0;
-    rm_gemm_run(p->plan, &t, p->rows, p->a, p->b, false, buffer);
-    for (uint32_t i = 0; i < t.m; i++, to += p->in)
-        for (uint32_t j = 0; j < t.n; j++)
-            to[j] = buffer[(size_t)j * t.ldc + i] + (p->add ? to[j] : 0.0f);
+    const uint32_t o0 = index * OUTER_COLUMNS, n = least(p->out - o0, OUTER_COLUMNS);
+    _Alignas(64) float buffer[RM_NARROW_MAX * OUTER_COLUMNS];
+    float *to = p->c + (size_t)o0 * p->in;
+    rm_product(p->cpu->kernels, &(struct rm_product){.a = p->dy + o0,
+                                                     .b = p->x,
+                                                     .c = buffer,
+                                                     .lda = p->out,
+                                                     .ldb = p->in,
+                                                     .ldc = OUTER_COLUMNS,
+                                                     .n = p->in,
+                                                     .m = n,
+                                                     .k = p->rows,
+                                                     .columns = true});
+    for (uint32_t o = 0; o < n; o++, to += p->in)
+        for (uint32_t i = 0; i < p->in; i++)
+            to[i] = buffer[i * OUTER_COLUMNS + o] + (p->add ? to[i] : 0.0f);
 }
+
+/* One tile for one thread, which is the best there is; two for each where there are more, so that
+ * one that comes late has less to do. */
+static void cut_outer(struct product *p)
+{
+    const uint32_t threads = rm_pool_threads(p->cpu->pool), wanted = threads == 1 ? 1 : 2 * threads;
+    if (turned(p->in, p->out)) {
+        p->product_tiles = pieces(p->out, OUTER_COLUMNS);
+        return;
+    }
+    const uint32_t stretches = pieces(p->in, OUTER_COLUMNS);
+    const uint32_t across = least(stretches, wanted), down = pieces(wanted, across);
+    p->width = pieces(stretches, across) * OUTER_COLUMNS;
+    p->height = pieces(pieces(p->out, 6), down) * 6; /* rows of a kernel's tile */
+    p->product_tiles = pieces(p->in, p->width) * pieces(p->out, p->height);
+}
+
+#define SUM_COLUMNS 64u
 
 /* The products' tiles first, then the sums over columns. */
 static void dw_tile(void *work, uint32_t index)
@@ -260,7 +301,7 @@ static void dw_tile(void *work, uint32_t index)
         else if (turned(p->in, p->out))
             turned_tile(p, index);
         else
-            plain_tile(p, p->out, p->in, p->rows, index);
+            outer_tile(p, index);
         return;
     }
     uint32_t from = (index - p->product_tiles) * SUM_COLUMNS;
@@ -277,9 +318,7 @@ static void linear_dw(struct rm_backend *b, const float *dy, const float *x, uin
                       uint32_t in, uint32_t out, bool add, float *dw, float *db)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
-    bool turn = turned(in, out);
     struct product p = {.cpu = cpu,
-                        .b = turn ? x : dy,
                         .x = x,
                         .dy = dy,
                         .c = dw,
@@ -289,13 +328,10 @@ static void linear_dw(struct rm_backend *b, const float *dy, const float *x, uin
                         .out = out,
                         .add = add,
                         .bf16 = rm_bf16_takes(cpu, in, out)};
-    if (p.bf16) {
+    if (p.bf16)
         p.product_tiles = rm_bf16_dw_tiles(in, out);
-    } else {
-        p.plan = dw_plan(cpu->gemm, batch, in, out);
-        p.a = load(cpu, p.plan, batch, turn ? dy : x);
-        p.product_tiles = rm_gemm_tiles(p.plan, turn ? in : out);
-    }
+    else
+        cut_outer(&p);
     uint32_t sums = db ? (out + SUM_COLUMNS - 1) / SUM_COLUMNS : 0;
     rm_cpu_run(cpu, dw_tile, &p, p.product_tiles + sums, cost_of(batch, in, out));
 }

@@ -2,9 +2,7 @@
 
 #include "learner/backend/bf16.h"
 #include "learner/backend/cpu.h"
-#include "learner/backend/direct_plan.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* Images are cut into at most this many tasks, each with a workbench of its own. */
@@ -94,9 +92,9 @@ static struct bench bench_of(const struct layout *l, float *scratch, uint32_t sl
     return (struct bench){at, at + l->spread, at + l->spread + l->turned};
 }
 
-int rm_direct_reserve(struct rm_cpu *cpu, const struct rm_conv *c)
+bool rm_direct_suits(const struct rm_conv *c)
 {
-    return rm_direct_plan(cpu->direct, c) ? 0 : -ENOMEM;
+    return c->stride == 1 && c->padding < c->kernel;
 }
 
 size_t rm_direct_packed_floats(const struct rm_cpu *cpu, const struct rm_conv *c)
@@ -165,7 +163,7 @@ static void spread_image(const struct rm_kernels *kernels, const struct spread *
 
 struct work {
     struct rm_cpu *cpu;
-    const struct rm_direct_plan *plan;
+    struct rm_conv conv;
     struct layout layout;
     struct spread spread;
     const float *x, *dy, *wt, *bias;
@@ -180,33 +178,41 @@ static uint32_t first_of(const struct work *w, uint32_t task)
     return (uint32_t)((uint64_t)task * w->batch / w->tasks);
 }
 
-/* Products of all rows of the kernel: from b->spread to b->result. */
-static void convolve(const struct work *w, const struct rm_direct_product *p, const struct bench *b)
+/* Products of all rows of the kernel: from b->spread to b->result, (places, to). */
+static void convolve(const struct work *w, uint32_t places, uint32_t to, const struct bench *b)
 {
     const struct spread *s = &w->spread;
-    const size_t row = (size_t)s->kernel * s->channels * s->out_width;
-    const float *at = w->wt + rounded(weights_of(&w->plan->conv));
+    const uint32_t wide = s->kernel * s->channels;
+    const size_t row = (size_t)wide * s->out_width;
+    const float *at = w->wt + rounded(weights_of(&w->conv));
     for (uint32_t ky = 0; ky < s->kernel; ky++)
         if (w->bf16)
-            rm_bf16_multiply(b->spread + ky * row,
-                             at + ky * rounded_row(&w->plan->conv, s->channels, p->m), p->n, p->k,
-                             p->m, ky > 0, b->result);
+            rm_bf16_multiply(b->spread + ky * row, at + ky * rounded_row(&w->conv, s->channels, to),
+                             places, wide, to, ky > 0, b->result);
         else
-            rm_direct_product(p, ky > 0, w->wt + (size_t)ky * p->k * p->m, b->spread + ky * row,
-                              b->result);
+            rm_product(w->cpu->kernels, &(struct rm_product){.a = w->wt + (size_t)ky * wide * to,
+                                                             .b = b->spread + ky * row,
+                                                             .c = b->result,
+                                                             .lda = to,
+                                                             .ldb = wide,
+                                                             .ldc = to,
+                                                             .n = places,
+                                                             .m = to,
+                                                             .k = wide,
+                                                             .add = ky > 0});
 }
 
 static void forward_task(void *user, uint32_t task)
 {
     const struct work *w = user;
-    const struct rm_conv *c = &w->plan->conv;
+    const struct rm_conv *c = &w->conv;
     const struct rm_kernels *kernels = w->cpu->kernels;
     const struct bench b = bench_of(&w->layout, w->scratch, task);
     const size_t in = (size_t)c->channels * c->height * c->width;
     const uint32_t n = c->out_channels, places = places_of(c);
     for (uint32_t i = first_of(w, task); i < first_of(w, task + 1); i++) {
         spread_image(kernels, &w->spread, w->x + i * in, &b);
-        convolve(w, &w->plan->forward, &b);
+        convolve(w, places, n, &b);
         kernels->bias_act(b.result, n, places, n, w->bias, w->act, b.result, n);
         kernels->transpose(b.result, places, n, w->out + (size_t)i * n * places, places);
     }
@@ -215,14 +221,14 @@ static void forward_task(void *user, uint32_t task)
 static void dx_task(void *user, uint32_t task)
 {
     const struct work *w = user;
-    const struct rm_conv *c = &w->plan->conv;
+    const struct rm_conv *c = &w->conv;
     const struct rm_kernels *kernels = w->cpu->kernels;
     const struct bench b = bench_of(&w->layout, w->scratch, task);
     const size_t out = (size_t)c->out_channels * places_of(c);
     const uint32_t n = c->channels, pixels = c->height * c->width;
     for (uint32_t i = first_of(w, task); i < first_of(w, task + 1); i++) {
         spread_image(kernels, &w->spread, w->dy + i * out, &b);
-        convolve(w, &w->plan->dx, &b);
+        convolve(w, pixels, n, &b);
         kernels->transpose(b.result, pixels, n, w->out + (size_t)i * n * pixels, pixels);
     }
 }
@@ -230,13 +236,13 @@ static void dx_task(void *user, uint32_t task)
 static void dw_task(void *user, uint32_t task)
 {
     const struct work *w = user;
-    const struct rm_conv *c = &w->plan->conv;
-    const struct rm_direct_product *p = &w->plan->dw;
+    const struct rm_conv *c = &w->conv;
     const struct rm_kernels *kernels = w->cpu->kernels;
     const struct bench b = bench_of(&w->layout, w->scratch, task);
     const size_t in = (size_t)c->channels * c->height * c->width;
     const size_t row = (size_t)c->kernel * c->channels * c->out_width;
     const uint32_t n = c->out_channels, places = places_of(c), first = first_of(w, task);
+    const uint32_t wide = c->kernel * c->channels;
     float *dw = w->slots + task * w->layout.slot, *db = dw + rounded(weights_of(c));
     memset(db, 0, n * sizeof *db);
     for (uint32_t i = first; i < first_of(w, task + 1); i++) {
@@ -244,11 +250,21 @@ static void dw_task(void *user, uint32_t task)
         spread_image(kernels, &w->spread, w->x + i * in, &b);
         kernels->transpose(dy, n, places, b.result, n);
         for (uint32_t ky = 0; ky < c->kernel; ky++) {
-            float *to = dw + (size_t)ky * p->m * n;
+            float *to = dw + (size_t)ky * wide * n;
             if (!w->bf16)
-                rm_direct_product(p, i > first, b.spread + ky * row, b.result, to);
-            for (uint32_t tile = 0; w->bf16 && tile < rm_bf16_dw_tiles(p->m, n); tile++)
-                rm_bf16_dw_tile(b.result, b.spread + ky * row, places, p->m, n, i > first, to,
+                rm_product(kernels, &(struct rm_product){.a = b.spread + ky * row,
+                                                         .b = b.result,
+                                                         .c = to,
+                                                         .lda = wide,
+                                                         .ldb = n,
+                                                         .ldc = wide,
+                                                         .n = n,
+                                                         .m = wide,
+                                                         .k = places,
+                                                         .columns = true,
+                                                         .add = i > first});
+            for (uint32_t tile = 0; w->bf16 && tile < rm_bf16_dw_tiles(wide, n); tile++)
+                rm_bf16_dw_tile(b.result, b.spread + ky * row, places, wide, n, i > first, to,
                                 tile);
         }
         kernels->column_sums(b.result, places, n, 0, n, b.turned);
@@ -261,7 +277,7 @@ static void start(struct work *w, struct rm_cpu *cpu, const struct rm_conv *c, u
                   float *scratch, bool back)
 {
     w->cpu = cpu;
-    w->plan = rm_direct_plan(cpu->direct, c);
+    w->conv = *c;
     w->layout = layout_of(cpu, c);
     w->bf16 = takes_bf16(cpu, c);
     w->batch = batch;

@@ -14,16 +14,11 @@
 #include "learner/backend/backend.h"
 
 struct rm_cpu;
-struct rm_direct; /* the plans of one backend and of its views */
-
-int rm_direct_create(struct rm_direct **direct);
-void rm_direct_destroy(struct rm_direct *direct);
 
 /* Whether a convolution is for this file. */
 bool rm_direct_suits(const struct rm_conv *c);
 
 /* As those of the backend. */
-int rm_direct_reserve(struct rm_cpu *cpu, const struct rm_conv *c);
 size_t rm_direct_packed_floats(const struct rm_cpu *cpu, const struct rm_conv *c);
 size_t rm_direct_scratch_floats(const struct rm_cpu *cpu, const struct rm_conv *c, bool training);
 void rm_direct_pack(const struct rm_cpu *cpu, const struct rm_conv *c, const float *w, float *wt);

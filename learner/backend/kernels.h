@@ -5,6 +5,7 @@
 #define RM_LEARNER_BACKEND_KERNELS_H
 
 #include "learner/backend/backend.h"
+#include "learner/backend/product.h"
 
 /* Normals and uniforms come in groups of this many: element i is a function of i alone. */
 #define RM_RANDOM_GROUP 64u
@@ -22,6 +23,11 @@ struct rm_adam_factors {
 
 struct rm_kernels {
     const char *isa; /* "x86-64-v3" */
+
+    /* product.h: one panel, m at most product_panel; k at once */
+    void (*product)(const struct rm_product *p);
+    uint32_t product_panel;
+    uint32_t product_depth; /* so much of k that a panel of A stays in the cache */
 
     /* y = act(c + bias) for rows of cols, with strides ldc and ldy; c may be y */
     void (*bias_act)(const float *c, size_t ldc, uint32_t rows, uint32_t cols, const float *bias,

@@ -5,6 +5,9 @@
 
 const struct rm_kernels RM_ISA_NAME(kernels) = {
     .isa = "x86-64-" RM_STRING(RM_ISA),
+    .product = RM_ISA_NAME(product),
+    .product_panel = RM_PRODUCT_PANEL,
+    .product_depth = RM_PRODUCT_DEPTH,
     .bias_act = RM_ISA_NAME(bias_act),
     .narrow = RM_ISA_NAME(narrow),
     .narrow_pack = RM_ISA_NAME(narrow_pack),

@@ -3,9 +3,10 @@
  *
  * gemm.forward, gemm.input_gradient, gemm.weight_gradient
  *          the median shape's speed; spread over shapes; ceiling: the core's FMA peak; baseline: at
- *          each shape the fastest of oneDNN, OpenBLAS and BLIS where the dynamic loader finds them
- *          (libxsmm is what this backend uses). Bias and ReLU included forward, the sums for the
- *          biases in the gradient of the weights; libraries do the product alone.
+ *          each shape the fastest of libxsmm, oneDNN, OpenBLAS and BLIS where the dynamic loader
+ * finds them. Bias and ReLU included forward, the sums for the biases in the gradient of the
+ *          weights, and weights are packed ahead; libraries do the product alone. libxsmm compiles
+ *          one kernel for the whole shape, ahead.
  * gemm.*.v3  the same on an AVX-512 host with everything held to AVX2, against AVX2's peak.
  *
  * `make gemm-libraries` prints every shape. Time is the thread's own CPU time: other processes of
@@ -31,11 +32,18 @@ typedef int (*dnnl_sgemm)(char ta, char tb, int64_t m, int64_t n, int64_t k, flo
                           const float *a, int64_t lda, const float *b, int64_t ldb, float beta,
                           float *c, int64_t ldc);
 
+typedef void (*xsmm_kernel)(const float *a, const float *b, float *c);
+typedef xsmm_kernel (*xsmm_dispatch)(int m, int n, int k, const int *lda, const int *ldb,
+                                     const int *ldc, const float *alpha, const float *beta,
+                                     const int *flags, const int *prefetch);
+
+enum { HERE, ONEDNN, LIBXSMM };
 static const struct {
     const char *name, *library, *symbol;
 } libraries[] = {
-    {"here", NULL, NULL},
-    {"oneDNN", "libdnnl.so.2", "dnnl_sgemm"},
+    [HERE] = {"here", NULL, NULL},
+    [ONEDNN] = {"oneDNN", "libdnnl.so.2", "dnnl_sgemm"},
+    [LIBXSMM] = {"libxsmm", NULL, "libxsmm_smmdispatch"},
     {"OpenBLAS", "openblas-pthread/libopenblas.so.0", "sgemm_"},
     {"BLIS", "libblis.so.4", "sgemm_"},
 };
@@ -59,6 +67,7 @@ static const int widths[] = {64, 128, 192, 256}, batches[] = {64, 256, 1024};
 struct product {
     int rows, in, out;
     float *x, *w, *wt, *y, *dw, *bias;
+    xsmm_kernel compiled;
 };
 
 static uint64_t own_ns(void)
@@ -81,17 +90,41 @@ static void run_backend(enum kind kind, const struct product *p)
 }
 
 /* Column-major C(m,n) = A(m,k) op(B): m runs along the rows of the row-major result. */
+struct extents {
+    int m, n, k, ldb;
+};
+
+static struct extents extents_of(enum kind kind, const struct product *p)
+{
+    int n = kind == DW ? p->out : p->rows;
+    int k = kind == FORWARD ? p->in : kind == DX ? p->out : p->rows;
+    return (struct extents){kind == FORWARD ? p->out : p->in, n, k, kind == DW ? n : k};
+}
+
+/* NULL where libxsmm is missing or has none. */
+static xsmm_kernel compile(enum kind kind, const struct product *p)
+{
+    struct extents e = extents_of(kind, p);
+    const float one = 1, zero = 0;
+    const int flags = kind == DW ? 2 : 0, prefetch = 0; /* of libxsmm: B transposed; none */
+    return symbols[LIBXSMM] ? ((xsmm_dispatch)symbols[LIBXSMM])(e.m, e.n, e.k, &e.m, &e.ldb, &e.m,
+                                                                &one, &zero, &flags, &prefetch)
+                            : NULL;
+}
+
 static void run_library(size_t library, enum kind kind, const struct product *p)
 {
-    int m = kind == FORWARD ? p->out : p->in, n = kind == DW ? p->out : p->rows;
-    int k = kind == FORWARD ? p->in : kind == DX ? p->out : p->rows, ldb = kind == DW ? n : k;
+    const struct extents e = extents_of(kind, p);
+    const int m = e.m, n = e.n, k = e.k, ldb = e.ldb;
     const float *a = kind == FORWARD ? p->wt : kind == DX ? p->w : p->x;
     const float *b = kind == FORWARD ? p->x : p->y;
     float *c = kind == FORWARD ? p->y : kind == DX ? p->x : p->dw;
     const float one = 1, zero = 0;
     char tb = kind == DW ? 'T' : 'N';
-    if (library == 1)
-        ((dnnl_sgemm)symbols[1])(tb, 'N', n, m, k, 1, b, ldb, a, m, 0, c, m);
+    if (library == LIBXSMM)
+        p->compiled(a, b, c);
+    else if (library == ONEDNN)
+        ((dnnl_sgemm)symbols[ONEDNN])(tb, 'N', n, m, k, 1, b, ldb, a, m, 0, c, m);
     else
         ((blas_sgemm)symbols[library])("N", &tb, &m, &n, &k, &one, a, &m, b, &ldb, &zero, c, &m);
 }
@@ -100,7 +133,7 @@ static double gflops(size_t library, enum kind kind, const struct product *p, in
 {
     uint64_t start = own_ns();
     for (int i = 0; i < repeat; i++)
-        if (library == 0)
+        if (library == HERE)
             run_backend(kind, p);
         else
             run_library(library, kind, p);
@@ -117,6 +150,11 @@ static float *numbers(size_t n)
     return p;
 }
 
+static bool takes(size_t library, const struct product *p)
+{
+    return library == HERE || (library == LIBXSMM ? p->compiled != NULL : symbols[library] != NULL);
+}
+
 /* speeds[l]: the median of runs of every library there is, taken in turn; 0 of those missing. Each
  * turn is scaled by the peak just before it: a host that is shared runs now faster, now slower. */
 static void compare(enum kind kind, int rows, int in, int out, double speeds[LIBRARIES])
@@ -131,17 +169,19 @@ static void compare(enum kind kind, int rows, int in, int out, double speeds[LIB
                         numbers(packed > w ? packed : w),
                         numbers((size_t)rows * (size_t)out),
                         numbers(w),
-                        numbers((size_t)out)};
+                        numbers((size_t)out),
+                        NULL};
+    p.compiled = compile(kind, &p);
     int repeat = (int)(2e7 / ((double)rows * (double)w)) + 1;
     double values[LIBRARIES][RUNS];
     for (int r = -1; r < RUNS; r++)
         for (size_t l = 0; l < LIBRARIES; l++)
-            if (l == 0 || symbols[l]) {
+            if (takes(l, &p)) {
                 double now = rm_bench_fma_once(isa), own = gflops(l, kind, &p, repeat);
                 values[l][r < 0 ? 0 : r] = own * peak / now;
             }
     for (size_t l = 0; l < LIBRARIES; l++)
-        speeds[l] = l == 0 || symbols[l] ? rm_bench_median(values[l], RUNS) : 0;
+        speeds[l] = takes(l, &p) ? rm_bench_median(values[l], RUNS) : 0;
     float *all[] = {p.x, p.w, p.wt, p.y, p.dw, p.bias};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         backend->ops->release(backend, all[i]);
@@ -162,7 +202,7 @@ static void print_row(enum kind kind, int rows, int in, int out, const double *s
     snprintf(shape, sizeof shape, "%dx%dx%d", rows, in, out);
     printf("%-21s %-13s %5.2f of peak", kind_names[kind], shape, speeds[0] / peak);
     for (size_t l = 0; l < LIBRARIES; l++)
-        if (l == 0 || symbols[l])
+        if (speeds[l] > 0)
             printf(" %9.1f", speeds[l]);
         else
             printf(" %9s", "-");
@@ -222,9 +262,10 @@ static void open_libraries(void)
 {
     for (size_t l = 1; l < LIBRARIES; l++) {
         char path[128];
-        void *library = dlopen(libraries[l].library, RTLD_NOW | RTLD_LOCAL);
-        if (!library) {
-            snprintf(path, sizeof path, "/usr/lib/x86_64-linux-gnu/%s", libraries[l].library);
+        const char *name = libraries[l].library; /* libxsmm is linked, if at all: see gemm.mk */
+        void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        if (!library && name) {
+            snprintf(path, sizeof path, "/usr/lib/x86_64-linux-gnu/%s", name);
             library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         }
         symbols[l] = library ? dlsym(library, libraries[l].symbol) : NULL;
@@ -236,6 +277,7 @@ static int again_with_avx2(char **argv)
 {
     setenv("RM_BENCH_ISA", "x86-64-v3", 1);
     setenv("DNNL_MAX_CPU_ISA", "AVX2", 1);
+    setenv("LIBXSMM_TARGET", "hsw", 1);
     setenv("OPENBLAS_CORETYPE", "Haswell", 1);
     setenv("BLIS_ARCH_TYPE", "haswell", 1);
     execv("/proc/self/exe", argv);

@@ -1,0 +1,116 @@
+#include "learner/backend/product.h"
+
+#include "learner/backend/kernels.h"
+
+#include <string.h>
+
+/* Panels are packed on the way, where that pays, into this: a panel of the smaller levels. */
+enum { PACKED_PANEL = 16, PACKED_DEPTH = 256 };
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t pad(uint32_t m)
+{
+    return (m + 15) / 16 * 16;
+}
+
+/* Vectors of half a cache line: a row of A that begins within one costs two lines every second
+ * time. */
+bool rm_product_wants_panels(const struct rm_kernels *kernels, uint32_t m)
+{
+    return kernels->product_panel <= PACKED_PANEL && m % 8 != 0;
+}
+
+uint32_t rm_product_panels(const struct rm_kernels *kernels, uint32_t m)
+{
+    return (m + kernels->product_panel - 1) / kernels->product_panel;
+}
+
+size_t rm_product_panel_floats(uint32_t m, uint32_t k)
+{
+    return (size_t)pad(m) * k;
+}
+
+struct rm_product_panel rm_product_panel(const struct rm_kernels *kernels, uint32_t m, uint32_t k,
+                                         uint32_t index)
+{
+    const uint32_t m0 = index * kernels->product_panel;
+    const uint32_t columns = least(m - m0, kernels->product_panel);
+    return (struct rm_product_panel){m0, columns, pad(columns), (size_t)m0 * k};
+}
+
+static void pack_rows(const float *a, size_t lda, uint32_t m, uint32_t k, uint32_t stride,
+                      float *to)
+{
+    for (uint32_t i = 0; i < k; i++, a += lda, to += stride) {
+        memcpy(to, a, m * sizeof *a);
+        for (uint32_t j = m; j < stride; j++)
+            to[j] = 0.0f;
+    }
+}
+
+void rm_product_pack(const struct rm_kernels *kernels, const float *a, uint32_t m, uint32_t k,
+                     float *panels)
+{
+    for (uint32_t i = 0; i < rm_product_panels(kernels, m); i++) {
+        const struct rm_product_panel p = rm_product_panel(kernels, m, k, i);
+        pack_rows(a + p.m0, m, p.m, k, p.stride, panels + p.offset);
+    }
+}
+
+/* Rows of A that lie a power of two apart share a few places of the first cache, and a panel of
+ * them is gone when the next rows of C want it. */
+static bool pays_to_pack(const struct rm_kernels *kernels, const struct rm_product *p)
+{
+    if (p->panels || kernels->product_panel > PACKED_PANEL || p->n < 16)
+        return false;
+    return p->lda % 8 != 0 || (p->lda >= 128 && p->n >= 128);
+}
+
+/* Columns from m0 on, by rows of A from k0 on. */
+static void part(const struct rm_kernels *kernels, const struct rm_product *p, bool packs,
+                 uint32_t m0, uint32_t k0)
+{
+    _Alignas(64) float packed[PACKED_PANEL * PACKED_DEPTH];
+    struct rm_product q = *p;
+    q.m = least(p->m - m0, kernels->product_panel);
+    q.k = least(p->k - k0, kernels->product_depth);
+    const bool last = k0 + q.k == p->k;
+    if (p->panels) {
+        q.lda = pad(q.m);
+        q.a += (size_t)m0 * p->k + k0 * q.lda;
+    } else {
+        q.a += k0 * p->lda + m0;
+    }
+    if (packs) {
+        pack_rows(q.a, p->lda, q.m, q.k, PACKED_PANEL, packed);
+        q.a = packed;
+        q.lda = PACKED_PANEL;
+    }
+    q.b += p->columns ? k0 * p->ldb : k0;
+    q.c += m0;
+    q.bias = p->bias && last ? p->bias + m0 : NULL;
+    q.relu = p->relu && last;
+    q.add = p->add || k0 > 0;
+    kernels->product(&q);
+}
+
+/* Rows go through all of k for a panel, whose tile of C is small then. Columns go through all
+ * panels for a part of k: it is B that is large then. */
+void rm_product(const struct rm_kernels *kernels, const struct rm_product *p)
+{
+    const bool packs = pays_to_pack(kernels, p);
+    const uint32_t panel = kernels->product_panel, depth = kernels->product_depth;
+    if (p->columns) {
+        for (uint32_t k = 0; k < p->k; k += depth)
+            for (uint32_t m = 0; m < p->m; m += panel)
+                part(kernels, p, packs, m, k);
+        return;
+    }
+    for (uint32_t m = 0; m < p->m; m += panel)
+        for (uint32_t k = 0; k < p->k; k += depth)
+            part(kernels, p, packs, m, k);
+}

@@ -1,0 +1,54 @@
+/* product: matrix products in float32, by kernels of our own for each instruction set.
+ *
+ * C(n, m) = or += B A, row-major: n rows of m columns, A(k, m) with vectors along its rows, and B
+ * either (n, k), the rows that go into a layer, or (k, n), columns to be multiplied by columns, for
+ * gradients of weights. A kernel keeps a tile of C in registers, a panel of columns wide, for all
+ * of k, or for `depth` of it where a panel would not stay in the cache.
+ *
+ * Every element of C is one chain of multiply-adds over k, in order, wherever k is cut: results do
+ * not depend on tiles, threads, or the batch that a row is in, to the bit. (Without FMA, below
+ * x86-64-v3, each link rounds twice.) */
+#ifndef RM_LEARNER_BACKEND_PRODUCT_H
+#define RM_LEARNER_BACKEND_PRODUCT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rm_kernels;
+
+struct rm_product {
+    const float *a, *b;
+    const float *bias;    /* m floats that are added to every row, or NULL */
+    float *c;             /* not where a or b is */
+    size_t lda, ldb, ldc; /* floats between rows */
+    uint32_t n, m, k;
+    bool columns; /* B is (k, n) */
+    bool panels;  /* A is packed: see rm_product_panels; lda is not read */
+    bool add;     /* to what is in C; no bias then */
+    bool relu;    /* of what C becomes; NaN stays NaN */
+};
+
+/* The whole of it, in the calling thread. */
+void rm_product(const struct rm_kernels *kernels, const struct rm_product *p);
+
+/* Whether A is better packed ahead: where rows do not start on cache lines and vectors are short.
+ */
+bool rm_product_wants_panels(const struct rm_kernels *kernels, uint32_t m);
+
+/* Panels of A(k, m): one for every kernels->product_panel columns, from column m0 on, begins at
+ * m0 * k and has k rows of `stride` floats: its columns, rounded up to a multiple of 16. */
+uint32_t rm_product_panels(const struct rm_kernels *kernels, uint32_t m);
+size_t rm_product_panel_floats(uint32_t m, uint32_t k);
+
+struct rm_product_panel {
+    uint32_t m0, m, stride;
+    size_t offset; /* floats */
+};
+struct rm_product_panel rm_product_panel(const struct rm_kernels *kernels, uint32_t m, uint32_t k,
+                                         uint32_t index);
+/* A itself, k rows of m floats, in panels. */
+void rm_product_pack(const struct rm_kernels *kernels, const float *a, uint32_t m, uint32_t k,
+                     float *panels);
+
+#endif

@@ -97,6 +97,21 @@ static void threads_get_the_same_bits(void **state)
     }
 }
 
+/* Whoever waits for its own stream, and runs what it likes meanwhile, must not begin what only the
+ * part that it has not put yet could end. */
+static void no_thread_holds_up_the_others(void **state)
+{
+    static struct rank ranks[RANKS];
+    (void)state;
+    for (unsigned seed = 0; seed < 100; seed++) {
+        char order[32];
+        snprintf(order, sizeof order, "random:%u", seed);
+        assert_int_equal(probes.order(order), 0);
+        as_threads(ranks, 0);
+        are_right(ranks);
+    }
+}
+
 static void processes_get_the_same_bits(void **state)
 {
     struct rank *ranks = mmap(NULL, RANKS * sizeof *ranks, PROT_READ | PROT_WRITE,
@@ -141,6 +156,7 @@ int main(void)
     *(void **)&collective = dlsym(probes.object, "collective_rank");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(threads_get_the_same_bits, probes_fresh),
+        cmocka_unit_test_setup(no_thread_holds_up_the_others, probes_fresh),
         cmocka_unit_test_setup(processes_get_the_same_bits, probes_fresh),
         cmocka_unit_test_setup(ranks_that_disagree_are_told, probes_fresh),
     };

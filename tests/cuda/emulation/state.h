@@ -12,6 +12,8 @@
 #include <mutex>
 #include <string>
 
+#include <pthread.h>
+
 #define RM_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace rm_emulated
@@ -118,6 +120,7 @@ class touching
 
 struct operation {
     uint64_t number = 0; /* of all operations, in the order they were put */
+    pthread_t by = 0;    /* who put it */
     std::function<void()> run;
     std::shared_ptr<CUstream_st> after; /* waits until this stream has passed this number */
     uint64_t after_number = 0;

@@ -59,13 +59,15 @@ void run_first(CUstream_st &s)
     s.queue.pop_front();
 }
 
-/* One operation of any stream that can run. */
-bool run_one_of_any()
+/* One operation that can run, of any stream. */
+bool run_one_of_any(bool at_will)
 {
     std::vector<CUstream_st *> can;
     uint64_t number;
+    const bool own = at_will && several_devices();
     for (const auto &s : all_streams())
-        if (!s->queue.empty() && !s->busy && !obstacle(*s, s->queue.front(), &number))
+        if (!s->queue.empty() && !s->busy && (!own || s->queue.front().by == pthread_self()) &&
+            !obstacle(*s, s->queue.front(), &number))
             can.push_back(s.get());
     if (can.empty())
         return false;
@@ -73,8 +75,30 @@ bool run_one_of_any()
     return true;
 }
 
-/* Some of what was put runs at once, but where devices are several: what one of them waits for the
- * others to do, the host may be about to put there. */
+/* One operation that nobody waits for. Where devices are several, only of those that this thread
+ * put: another's may wait for the other devices' part in it, which this thread may be about to put
+ * once it goes on. */
+bool run_one_at_will()
+{
+    return run_one_of_any(true);
+}
+
+/* One operation that the first one of the stream waits for, or that one; false: another thread is
+ * at it. */
+bool run_one_needed(CUstream_st &s)
+{
+    uint64_t before;
+    if (s.busy)
+        return false;
+    const auto other = obstacle(s, s.queue.front(), &before);
+    if (other)
+        return run_one_needed(*other);
+    run_first(s);
+    return true;
+}
+
+/* Some of what was put runs at once, but where devices are several: a group of calls puts one part
+ * after the other. They may become several while one runs. */
 void settle()
 {
     size_t waiting = 0;
@@ -85,7 +109,7 @@ void settle()
     if (waiting > MOST_WAITING)
         run_all();
     else if (set().order == RANDOM && draw(4) == 0)
-        for (uint64_t n = draw(4); n && run_one_of_any(); n--)
+        for (uint64_t n = draw(4); n && !several_devices() && run_one_at_will(); n--)
             ;
 }
 } // namespace
@@ -124,19 +148,9 @@ void run_until(const std::shared_ptr<CUstream_st> &s, uint64_t number)
     if (passed(*s, number))
         return;
     const touching t; /* once for all of it */
-    while (!passed(*s, number)) {
-        if (set().order == RANDOM || s->busy) {
-            if (!run_one_of_any())
-                step_aside(); /* another thread is at it */
-            continue;
-        }
-        uint64_t before;
-        const auto other = obstacle(*s, s->queue.front(), &before);
-        if (other)
-            run_until(other, before);
-        else
-            run_first(*s);
-    }
+    while (!passed(*s, number))
+        if (!(set().order == RANDOM && run_one_at_will()) && !run_one_needed(*s))
+            step_aside();
 }
 
 void run_all()
@@ -153,6 +167,7 @@ void run_all()
 static cudaError_t put_operation(CUstream_st &s, operation &&o)
 {
     o.number = s.last = ++numbers;
+    o.by = pthread_self();
     s.queue.push_back(std::move(o));
     settle();
     return lost();
@@ -268,8 +283,9 @@ static cudaError_t query(const std::shared_ptr<CUstream_st> &s, uint64_t number)
     if (set().order != RANDOM)
         run_until(s, number);
     else
-        for (uint64_t n = 1 + draw(8); n && run_one_of_any(); n--)
-            ;
+        for (uint64_t n = 1 + draw(8); n; n--)
+            if (!run_one_at_will() && (passed(*s, number) || !run_one_needed(*s)))
+                break;
     return cudaErrorNotReady;
 }
 
@@ -298,7 +314,7 @@ bool wait_while(bool (*waiting)(void *), void *data)
     while (waiting(data)) {
         if (lost() != cudaSuccess || time(nullptr) - start > PATIENCE_S)
             return false;
-        if (!run_one_of_any())
+        if (!run_one_of_any(false))
             step_aside();
     }
     return true;

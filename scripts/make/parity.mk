@@ -1,4 +1,6 @@
-# Networks and optimizers against PyTorch: `make parity`. Not part of `make test`: it fetches 140 MB once.
+# Networks, optimizers and whole updates against PyTorch: `make parity`. Not part of `make test`: it fetches 140 MB once,
+# unless the environments of `make bench-peers` are there.
 .PHONY: parity
-parity: $(BUILD)/tests/oracle/dump_net $(BUILD)/tests/oracle/dump_optimizers
+parity: $(BUILD)/tests/oracle/dump_net $(BUILD)/tests/oracle/dump_optimizers \
+        $(BUILD)/tests/oracle/dump_rollouts $(BUILD)/tests/oracle/dump_batches
 	@tests/oracle/parity $(BUILD) || { code=$$?; [ $$code -eq 77 ]; }

@@ -16,7 +16,9 @@ void rm_test_corridor_open(struct rm_test_corridor *c, const char *algorithm, co
     struct rm_error error = {""};
     snprintf(json, sizeof json,
              "{\"name\": \"device\", \"seed\": 5, \"algorithm\": {%s},"
-             " \"world\": {\"name\": \"count\", \"options\": {\"length\": 4, \"max_steps\": 7}},"
+             " \"world\": {\"name\": \"count\", \"options\": {\"length\": 4, \"max_steps\": 7, "
+             "\"mask\": 1,"
+             " \"choices\": 3}},"
              " \"actor\": {\"worlds\": 6}, \"rollout\": {\"steps\": 10},"
              " \"optimizer\": {\"learning_rate\": 3e-3, \"grad_clip\": 0.5},"
              " \"network\": {%s}}",

@@ -18,7 +18,7 @@ torch.set_default_dtype(torch.float64)
 
 
 class Case:
-    """What dump_updates says of one sample."""
+    """What was written of one sample."""
 
     def __init__(self, path):
         self.name = path.stem

@@ -192,16 +192,40 @@ void rm_client_process(struct rm_client *client)
     }
 }
 
+static bool among(gid_t group, const gid_t *groups, size_t bytes)
+{
+    for (size_t i = 0; i < bytes / sizeof *groups; i++)
+        if (groups[i] == group)
+            return true;
+    return false;
+}
+
+/* Is the peer in this group besides its first one? So is whoever was added to it. */
+static bool peer_is_in(int fd, gid_t group)
+{
+    gid_t few[64];
+    socklen_t size = sizeof few;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, few, &size) == 0)
+        return among(group, few, size);
+    gid_t *all = errno == ERANGE ? malloc(size) : NULL;
+    const bool in = all && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, all, &size) == 0 &&
+                    among(group, all, size);
+    free(all);
+    return in;
+}
+
 static int identify(struct rm_client *client)
 {
     uv_os_fd_t fd;
     socklen_t size = sizeof client->peer;
+    const gid_t own = getegid();
     int rc = uv_fileno((uv_handle_t *)&client->pipe, &fd);
     if (rc < 0)
         return rc;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &client->peer, &size) < 0)
         return -errno;
-    client->access = rm_access_of(client->peer.uid, client->peer.gid, geteuid(), getegid());
+    client->access = rm_access_of(client->peer.uid, peer_is_in(fd, own) ? own : client->peer.gid,
+                                  geteuid(), own);
     return 0;
 }
 

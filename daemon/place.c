@@ -23,10 +23,10 @@ static int make_directory(const char *path, bool shared_parent, struct rm_error 
     struct stat st;
     if (lstat(path, &st) < 0)
         return rm_fail(error, -errno, "cannot look at %s: %s", path, strerror(errno));
-    if (shared_parent && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
+    if (shared_parent && (!S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0)))
         return rm_fail(error, -EPERM,
-                       "%s is not a directory of user %u: remove it, or set "
-                       "RINGMASTER_RUNTIME_DIR",
+                       "%s is not a directory of user %u or root: remove it, or have the control "
+                       "socket elsewhere (control.socket, RINGMASTER_RUNTIME_DIR)",
                        path, (unsigned)geteuid());
     return 0;
 }

@@ -436,13 +436,18 @@ const struct rm_key rm_keys[] = {
     F64("supervisor.deaths_window_s", ANY, supervisor.deaths_window_s, 0.1, 604800, 120, "seconds",
         "Over which deaths are counted."),
     F64("supervisor.stop_grace_s", ANY, supervisor.stop_grace_s, 0.1, 3600, 10, "seconds",
-        "From SIGTERM to SIGKILL when stopping."),
+        "When the run is stopped: how long its last checkpoint may take, and after that workers, "
+        "from "
+        "SIGTERM to SIGKILL."),
 
     TEXT("control.socket", ANY, control.socket, RM_KEY_TEXT, 0, 107, "",
          "Path of the control socket; empty: the default place."),
 
     HOT("metrics.interval_s", ANY, metrics.interval_s, RM_KEY_F64, 0.01, 86400, 1, "seconds",
-        RM_HOT_METRICS_INTERVAL, "Time between rows of metrics."),
+        RM_HOT_METRICS_INTERVAL,
+        "Time between rows of metrics; doubled whenever the run has taken 10000 times as long, so "
+        "that "
+        "files of a run of months stay small."),
     BOOL("metrics.csv", ANY, metrics.csv, 1, "Writes metrics as CSV into the run directory."),
     BOOL("metrics.tensorboard", ANY, metrics.tensorboard, 1,
          "Writes TensorBoard event files into the run directory."),

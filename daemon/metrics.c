@@ -212,6 +212,13 @@ int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *boa
     return rc;
 }
 
+double rm_metrics_interval_s(double interval_s, double time_s)
+{
+    while (interval_s > 0 && interval_s * RM_METRICS_ROWS <= time_s)
+        interval_s *= 2;
+    return interval_s;
+}
+
 void rm_metrics_close(struct rm_metrics *metrics)
 {
     if (metrics->csv_fd >= 0)

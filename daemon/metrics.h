@@ -1,6 +1,6 @@
 /* metrics: what is written down while a run goes on: one row of metrics.csv and one set of
- * TensorBoard scalars every metrics.interval_s, made from the tables of shm/board.h. The columns of
- * the CSV are those of rm_metrics_columns(), fixed for a run:
+ * TensorBoard scalars every metrics.interval_s (less often in long runs), made from the tables of
+ * shm/board.h. The columns of the CSV are those of rm_metrics_columns(), fixed for a run:
  *
  *   time_s                         that the run has taken, predecessors' included
  *   steps                          per agent, over all worlds
@@ -42,6 +42,12 @@ int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *d
  * a thread that writes, 0 means that it has the row: what became of it the thread's counts say. */
 int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *board, double time_s,
                      uint64_t steps);
+
+/* Time to the next row of a run that has taken `time_s`: metrics.interval_s, doubled whenever the
+ * run has taken RM_METRICS_ROWS times as long. A row of a treasure hunt takes 17 kB, so a row a
+ * second would fill a disk in months; this way a year has some 70,000 rows. */
+#define RM_METRICS_ROWS 10000
+double rm_metrics_interval_s(double interval_s, double time_s);
 
 void rm_metrics_close(struct rm_metrics *metrics);
 

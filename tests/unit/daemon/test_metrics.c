@@ -221,6 +221,31 @@ static void rates_are_of_the_last_seconds(void **state)
     assert_true(rm_rate_per_s(&rate) == 0);
 }
 
+/* For how long a run has written when it has taken so long, and how many rows. */
+static uint64_t rows_within(double interval_s, double time_s)
+{
+    uint64_t rows = 0;
+    for (double now = 0; now < time_s; now += rm_metrics_interval_s(interval_s, now))
+        rows++;
+    return rows;
+}
+
+static void long_runs_have_rows_further_apart(void **state)
+{
+    (void)state;
+    const double day_s = 86400;
+    assert_true(rm_metrics_interval_s(1, 0) == 1);
+    assert_true(rm_metrics_interval_s(1, 9999) == 1);
+    assert_true(rm_metrics_interval_s(1, 10000) == 2);
+    assert_true(rm_metrics_interval_s(1, 19999) == 2);
+    assert_true(rm_metrics_interval_s(0.01, 99) == 0.01);
+    assert_true(rm_metrics_interval_s(60, 6 * day_s) == 60);
+    assert_int_equal(rows_within(1, 9000), 9000);
+    assert_in_range(rows_within(1, 30 * day_s), 40000, 60000);
+    assert_in_range(rows_within(1, 365 * day_s), 60000, 80000);
+    assert_in_range(rows_within(0.01, 30 * day_s), 70000, 100000);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -230,6 +255,7 @@ int main(void)
         T(a_row_is_written_whole_or_not_at_all),
         T(time_goes_on_where_a_predecessor_left_it),
         T(both_off_writes_nothing),
+        cmocka_unit_test(long_runs_have_rows_further_apart),
         cmocka_unit_test(rates_are_of_the_last_seconds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

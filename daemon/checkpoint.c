@@ -71,48 +71,6 @@ static void tell(struct rm_daemon *daemon, bool made)
                               "step", (json_int_t)c->facts.step, "reason", c->why));
 }
 
-static void remove_rest(uv_work_t *work)
-{
-    struct rm_checkpointer *c = &((struct rm_daemon *)work->data)->checkpoint;
-    for (uint64_t n = c->removing_first; n <= c->removing_last; n++)
-        rm_checkpoint_abandon(c->run_directory, n); /* those that were made have nothing left */
-}
-
-static void rest_removed(uv_work_t *work, int status);
-
-/* Removing files can wait for the disk, so a thread does it. */
-static void remove_abandoned(struct rm_daemon *daemon)
-{
-    struct rm_checkpointer *c = of(daemon);
-    if (c->removing_first || !c->remove_first)
-        return;
-    c->removing_first = c->remove_first;
-    c->removing_last = c->remove_last;
-    c->remove_first = 0;
-    c->removal.data = daemon;
-    if (uv_queue_work(&daemon->loop, &c->removal, remove_rest, rest_removed) < 0) {
-        remove_rest(&c->removal);
-        c->removing_first = 0;
-    }
-}
-
-static void rest_removed(uv_work_t *work, int status)
-{
-    struct rm_daemon *daemon = work->data;
-    (void)status;
-    of(daemon)->removing_first = 0;
-    remove_abandoned(daemon);
-}
-
-static void abandon(struct rm_daemon *daemon)
-{
-    struct rm_checkpointer *c = of(daemon);
-    if (!c->remove_first)
-        c->remove_first = c->number;
-    c->remove_last = c->number;
-    remove_abandoned(daemon);
-}
-
 static void finish(struct rm_daemon *daemon, const char *why)
 {
     struct rm_checkpointer *c = of(daemon);
@@ -128,11 +86,18 @@ static void finish(struct rm_daemon *daemon, const char *why)
         c->updates = c->facts.updates;
     } else {
         c->failed++;
-        abandon(daemon);
+        rm_daemon_abandon_checkpoint(daemon);
     }
-    c->due_ns = rm_now_ns() + (uint64_t)(interval * 1e9);
+    c->lost &= !made;
+    c->due_ns = rm_now_ns() + (c->lost ? RM_NS_PER_S : (uint64_t)(interval * 1e9));
     tell(daemon, made);
     rm_checkpoint_facts_free(&c->facts);
+    if (c->lost && (c->then_stop || c->then_sleep || c->wanted)) {
+        c->again = false;
+        rm_daemon_await_checkpoint(daemon);
+        return;
+    }
+    c->wanted &= c->again;
     if (c->then_sleep)
         rm_daemon_pause(daemon, true);
     c->then_sleep = false;
@@ -169,13 +134,16 @@ static void give_up(struct rm_daemon *daemon, const char *why)
 void rm_daemon_cancel_checkpoint(struct rm_daemon *daemon, const char *why)
 {
     struct rm_checkpointer *c = of(daemon);
-    c->then_stop = c->then_sleep = c->then_evaluate = c->again = false;
-    if (c->stage == RM_CHECKPOINT_IDLE)
-        return;
-    if (c->working)
+    c->then_stop = c->then_sleep = c->then_evaluate = c->again = c->wanted = false;
+    if (c->stage == RM_CHECKPOINT_IDLE) {
+        uv_timer_stop(&c->timer);
+    } else if (c->working) {
+        if (!c->cancelled)
+            snprintf(c->cancel_why, sizeof c->cancel_why, "%s", why);
         c->cancelled = true; /* when the thread is back; one that it seals stays */
-    else
+    } else {
         give_up(daemon, why);
+    }
 }
 
 /* --- threads --------------------------------------------------------------------------------- */
@@ -232,7 +200,7 @@ static void worked(uv_work_t *work, int status)
     else if (c->stage == RM_CHECKPOINT_SEALING)
         finish(daemon, "");
     else if (c->cancelled)
-        give_up(daemon, "the run is ending");
+        give_up(daemon, c->cancel_why);
     else if (c->stage == RM_CHECKPOINT_BEGINNING)
         hold(daemon);
     else if (c->stage == RM_CHECKPOINT_COPYING)
@@ -262,20 +230,22 @@ static uint32_t participants(const struct rm_daemon *daemon)
 }
 
 /* Why there can be none with the workers as they are; NULL when there can. Those whose share is
- * done are still there where there is to be one at the end. */
-static const char *missing(struct rm_daemon *daemon)
+ * done are still there where there is to be one at the end. *soon: it is a matter of a moment. */
+static const char *missing(struct rm_daemon *daemon, bool *soon)
 {
     static char text[128];
+    *soon = false;
     const bool stay = daemon->session.experiment.checkpoint.at_end;
     for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
         const struct rm_board_worker *slot = &daemon->session.board.workers[i];
         const enum rm_role role = RM_PEEK(&slot->role);
         if (!stay && i < participants(daemon) && RM_SEE(&slot->state) == RM_WORKER_DONE)
             return "the run is ending";
+        const enum rm_supervised state = daemon->supervisor.workers[i].state;
         if (rm_daemon_has_process(daemon, i) && role != RM_ROLE_EVALUATOR &&
-            daemon->supervisor.workers[i].state != RM_SUPERVISED_UP) {
-            snprintf(text, sizeof text, "%s is %s", slot->name,
-                     rm_supervised_name(daemon->supervisor.workers[i].state));
+            state != RM_SUPERVISED_UP) {
+            *soon = state == RM_SUPERVISED_STARTING || state == RM_SUPERVISED_BACKING_OFF;
+            snprintf(text, sizeof text, "%s is %s", slot->name, rm_supervised_name(state));
             return text;
         }
     }
@@ -295,8 +265,12 @@ static uint64_t starts(const struct rm_daemon *daemon)
 /* Why the one in hand cannot be finished any more, or NULL. */
 static const char *lost(struct rm_daemon *daemon)
 {
-    const char *why = missing(daemon);
-    return why || starts(daemon) == of(daemon)->starts ? why : "a worker died and was started anew";
+    struct rm_checkpointer *c = of(daemon);
+    const char *why = missing(daemon, &c->lost);
+    if (why || starts(daemon) == c->starts)
+        return why;
+    c->lost = true;
+    return "a worker died and was started anew";
 }
 
 /* As the file had it: what was set since is among the settings on the board. */
@@ -413,19 +387,45 @@ static void look_at_writing(struct rm_daemon *daemon)
     have_done(daemon, seal);
 }
 
+/* Somebody was being started (anew) when one was asked for. */
+static void look_for_all(struct rm_daemon *daemon, uint64_t now)
+{
+    struct rm_checkpointer *c = of(daemon);
+    struct rm_error error = {""};
+    uint64_t number;
+    int rc = rm_daemon_checkpoint(daemon, &number, &error);
+    if (rc == 0 || (rc == -EAGAIN && (!c->then_sleep || now < c->stop_by_ns)))
+        return;
+    const bool stop = c->then_stop, sleep = c->then_sleep;
+    rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint: %s", error.text);
+    rm_daemon_cancel_checkpoint(daemon, "");
+    if (stop)
+        rm_daemon_stop(daemon, c->stop_why);
+    else if (sleep)
+        rm_daemon_pause(daemon, true);
+}
+
 static void look(uv_timer_t *timer)
 {
     struct rm_daemon *daemon = timer->data;
     struct rm_checkpointer *c = of(daemon);
     const uint64_t now = rm_now_ns();
     if (c->then_stop && now >= c->stop_by_ns) {
-        c->then_stop = false;
-        rm_daemon_stop(daemon, c->stop_why); /* which gives it up */
+        rm_daemon_cancel_checkpoint(daemon, "supervisor.stop_grace_s have passed");
+        rm_daemon_stop(daemon, c->stop_why);
+    } else if (c->stage == RM_CHECKPOINT_IDLE) {
+        look_for_all(daemon, now);
     } else if (c->stage == RM_CHECKPOINT_HOLDING) {
         look_at_holding(daemon, now);
     } else if (c->stage == RM_CHECKPOINT_WRITING) {
         look_at_writing(daemon);
     }
+}
+
+void rm_daemon_await_checkpoint(struct rm_daemon *daemon)
+{
+    of(daemon)->timer.data = daemon;
+    uv_timer_start(&of(daemon)->timer, look, WRITING_MS, WRITING_MS);
 }
 
 /* Everybody comes to the end of a turn. */
@@ -444,7 +444,7 @@ static void begin(struct rm_daemon *daemon)
 {
     struct rm_checkpointer *c = of(daemon);
     c->number++;
-    c->cancelled = false;
+    c->cancelled = c->lost = false;
     c->stage = RM_CHECKPOINT_BEGINNING;
     c->timer.data = daemon;
     uv_timer_start(&c->timer, look, WRITING_MS, WRITING_MS);
@@ -456,11 +456,13 @@ static void begin(struct rm_daemon *daemon)
 int rm_daemon_checkpoint(struct rm_daemon *daemon, uint64_t *number, struct rm_error *error)
 {
     struct rm_checkpointer *c = of(daemon);
+    bool soon = daemon->adopted; /* a killed daemon has done something */
     const char *why = daemon->life == RM_LIFE_STARTING   ? "nothing has been done yet"
-                      : daemon->life != RM_LIFE_TRAINING ? "the run is ending"
-                                                         : missing(daemon);
+                      : daemon->life == RM_LIFE_TRAINING ? missing(daemon, &soon)
+                                                         : "the run is ending";
     if (why)
-        return rm_fail(error, -EAGAIN, "%s", why);
+        return rm_fail(error, soon && daemon->life <= RM_LIFE_TRAINING ? -EAGAIN : -ENODATA, "%s",
+                       why);
     *number = c->number + 1;
     if (c->stage == RM_CHECKPOINT_IDLE)
         begin(daemon);

@@ -41,8 +41,10 @@ struct rm_checkpointer {
     bool then_stop;         /* and then the run is stopped */
     bool then_sleep;        /* and then it is paused */
     bool then_evaluate;     /* it is the last of the run, and then comes the final evaluation */
+    bool wanted;            /* by a signal: as soon as there can be one */
+    bool lost;              /* the latest one failed because a worker died: the next one may not */
     char stop_why[64];
-    uint64_t stop_by_ns; /* not later */
+    uint64_t stop_by_ns; /* the stop, or the sleep, if it has not begun: not later */
     uint64_t due_ns;     /* the next one by interval; 0 = not known yet */
     uint64_t asked_ns, held_ns, released_ns;
     uint64_t starts; /* of actors' and learners' processes, when it was begun */
@@ -54,6 +56,7 @@ struct rm_checkpointer {
     bool keep_best;
     bool working; /* a thread has it */
     bool cancelled;
+    char cancel_why[96];
     int rc;
     struct rm_error error;
     uv_work_t work;
@@ -67,15 +70,24 @@ struct rm_checkpointer {
 void rm_daemon_open_checkpoints(struct rm_daemon *daemon);
 
 /* Asks for one; one that is in hand is finished first. *number: which it will be; the event
- * "checkpoint" says what came of it. Errors: -EAGAIN: there is nothing to save yet, or any more. */
+ * "checkpoint" says what came of it. Errors: -EAGAIN: a worker is being started (anew), so there
+ * can be one in a moment; -ENODATA: there is nothing to save yet, or any more. */
 int rm_daemon_checkpoint(struct rm_daemon *daemon, uint64_t *number, struct rm_error *error);
 
+/* The same for who cannot ask again: it is made as soon as there can be one. */
+void rm_daemon_checkpoint_soon(struct rm_daemon *daemon);
+
 /* Asks for one and stops the run after it, or at once if there can be none, and in any case before
- * supervisor.stop_grace_s have passed. */
+ * supervisor.stop_grace_s have passed. A worker that is being started anew is waited for. */
 void rm_daemon_checkpoint_and_stop(struct rm_daemon *daemon, const char *why);
 
-/* Asks for one and puts everybody to sleep after it, or at once if there can be none. */
+/* Asks for one and puts everybody to sleep after it, or at once if there can be none, or when
+ * supervisor.stop_grace_s have passed before one could be begun. */
 void rm_daemon_checkpoint_and_sleep(struct rm_daemon *daemon);
+
+/* Has one made, for what is to come after it (then_stop, then_sleep, wanted), as soon as there can
+ * be one. */
+void rm_daemon_await_checkpoint(struct rm_daemon *daemon);
 
 /* The budget is spent: makes the last one, where checkpoint.at_end says so, and then begins the
  * final evaluation; at once if there is or can be none. */
@@ -84,6 +96,9 @@ void rm_daemon_checkpoint_and_evaluate(struct rm_daemon *daemon);
 /* When everything is over: the checkpoint of the end has the score of the final evaluation, so that
  * it may be the best one. May wait for the disk. */
 void rm_daemon_score_last_checkpoint(struct rm_daemon *daemon);
+
+/* Has what is left of the one that was just given up removed. */
+void rm_daemon_abandon_checkpoint(struct rm_daemon *daemon);
 
 /* Once a second: by interval. */
 void rm_daemon_checkpoint_tick(struct rm_daemon *daemon, uint64_t now_ns);

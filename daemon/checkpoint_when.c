@@ -12,34 +12,56 @@ static struct rm_checkpointer *of(struct rm_daemon *daemon)
     return &daemon->checkpoint;
 }
 
+static uint64_t grace_ns(const struct rm_daemon *daemon)
+{
+    return (uint64_t)(daemon->session.experiment.supervisor.stop_grace_s * 1e9);
+}
+
+/* True when it will be made, or has been. A worker that is being started anew is waited for. */
+static bool ask(struct rm_daemon *daemon, const char *otherwise)
+{
+    struct rm_error error = {""};
+    uint64_t number;
+    const int rc = rm_daemon_checkpoint(daemon, &number, &error);
+    if (rc == -EAGAIN) {
+        rm_log(&daemon->log, RM_LOG_NOTICE, "a checkpoint waits: %s", error.text);
+        rm_daemon_await_checkpoint(daemon);
+    } else if (rc && daemon->life <= RM_LIFE_TRAINING) {
+        rm_log(&daemon->log, RM_LOG_NOTICE, "%s: %s", otherwise, error.text);
+    }
+    return rc == 0 || rc == -EAGAIN;
+}
+
+void rm_daemon_checkpoint_soon(struct rm_daemon *daemon)
+{
+    of(daemon)->wanted = true;
+    if (!ask(daemon, "no checkpoint"))
+        of(daemon)->wanted = false;
+}
+
 void rm_daemon_checkpoint_and_stop(struct rm_daemon *daemon, const char *why)
 {
     struct rm_checkpointer *c = of(daemon);
-    struct rm_error error = {""};
-    uint64_t number;
     if (c->then_stop)
         return;
     snprintf(c->stop_why, sizeof c->stop_why, "%s", why);
-    c->stop_by_ns =
-        rm_now_ns() + (uint64_t)(daemon->session.experiment.supervisor.stop_grace_s * 1e9);
+    c->stop_by_ns = rm_now_ns() + grace_ns(daemon);
     c->then_stop = true;
-    if (rm_daemon_checkpoint(daemon, &number, &error) == 0)
+    rm_notify_more_time(2 * grace_ns(daemon)); /* the checkpoint's, and that of the workers */
+    if (ask(daemon, "no checkpoint before the end"))
         return; /* it may be over already, and the run stopped */
     c->then_stop = false;
-    if (daemon->life <= RM_LIFE_TRAINING)
-        rm_log(&daemon->log, RM_LOG_NOTICE, "no checkpoint before the end: %s", error.text);
     rm_daemon_stop(daemon, why);
 }
 
 void rm_daemon_checkpoint_and_sleep(struct rm_daemon *daemon)
 {
-    struct rm_error error = {""};
-    uint64_t number;
-    of(daemon)->then_sleep = true;
-    if (rm_daemon_checkpoint(daemon, &number, &error) == 0)
+    struct rm_checkpointer *c = of(daemon);
+    c->then_sleep = true;
+    c->stop_by_ns = rm_now_ns() + grace_ns(daemon);
+    if (ask(daemon, "no checkpoint before the end"))
         return;
-    of(daemon)->then_sleep = false;
-    rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint before the end: %s", error.text);
+    c->then_sleep = false;
     rm_daemon_pause(daemon, true);
 }
 

@@ -9,6 +9,7 @@
 #include "shm/base/plural.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,15 +18,6 @@
 #include <unistd.h>
 
 #define INTERRUPTS_APART_NS (300 * RM_NS_PER_MS)
-
-/* A scheduler's word that the end may be near. */
-static void take_checkpoint(struct rm_daemon *daemon)
-{
-    struct rm_error error = {""};
-    uint64_t number;
-    if (rm_daemon_checkpoint(daemon, &number, &error))
-        rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint: %s", error.text);
-}
 
 /* SIGINT and SIGTERM stop in good order; the second one kills. */
 static void on_signal(uv_signal_t *handle, int number)
@@ -37,7 +29,7 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     }
     if (number == SIGUSR1) {
-        take_checkpoint(daemon);
+        rm_daemon_checkpoint_soon(daemon); /* a scheduler's word that the end may be near */
         return;
     }
     /* One request may come twice: to the process and to its group. */
@@ -131,6 +123,16 @@ static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, s
     return rc;
 }
 
+/* The table of open files grows in steps, and as soon as there are threads the kernel waits for all
+ * processors at each: the loop would, for tens of milliseconds, when many clients come. So it has
+ * its size before there are any; it never shrinks. */
+static void make_room(uint64_t descriptors)
+{
+    const int last = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)descriptors - 1);
+    if (last >= 0)
+        close(last);
+}
+
 /* A descriptor per ring, weights and worker: many actors and policies need more than usual. */
 static int allow_descriptors(const struct rm_plan *plan, const struct rm_experiment *experiment,
                              struct rm_error *error)
@@ -138,17 +140,20 @@ static int allow_descriptors(const struct rm_plan *plan, const struct rm_experim
     uint64_t wanted = (uint64_t)plan->policies * (rm_actor_processes(experiment) + 4) +
                       rm_actor_processes(experiment) * 3 + RM_CONTROL_CLIENTS_MAX + 128;
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return 0;
-    if (limit.rlim_max < wanted)
+    if (limit.rlim_cur < wanted && limit.rlim_max < wanted)
         return rm_fail(error, -EMFILE,
                        "%llu open files are needed, %llu allowed (ulimit -n): use fewer actors",
                        (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
-    limit.rlim_cur = wanted;
-    return setrlimit(RLIMIT_NOFILE, &limit) < 0
-               ? rm_fail(error, -errno, "cannot raise the number of open files: %s",
-                         strerror(errno))
-               : 0;
+    if (limit.rlim_cur < wanted) {
+        limit.rlim_cur = wanted;
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+            return rm_fail(error, -errno, "cannot raise the number of open files: %s",
+                           strerror(errno));
+    }
+    make_room(wanted);
+    return 0;
 }
 
 static int take_place(struct rm_daemon *daemon, const struct rm_experiment *experiment,

@@ -249,4 +249,7 @@ extern const struct rm_control_ops rm_daemon_control_ops;
 void rm_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
 uint64_t rm_notify_watchdog_ns(void);
 
+/* Stopping may take so long, whatever the unit says (TimeoutStopSec= bounds it otherwise). */
+void rm_notify_more_time(uint64_t ns);
+
 #endif

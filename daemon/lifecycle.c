@@ -88,6 +88,7 @@ void rm_daemon_stop(struct rm_daemon *daemon, const char *why)
         daemon->trained_ns = rm_now_ns();
     rm_log(&daemon->log, RM_LOG_INFO, "stopping: %s", why);
     rm_notify("STOPPING=1");
+    rm_notify_more_time(daemon->supervisor.limits.stop_grace_ns);
     if (!daemon->failed)
         set_run_state(daemon, RM_RUN_STOPPING);
     RM_RAISE(&run_of(daemon)->stop, 1);
@@ -405,7 +406,10 @@ void rm_daemon_arm(struct rm_daemon *daemon)
 
     bool sampling = !idle && !RM_PEEK(&run_of(daemon)->pause) &&
                     (daemon->metrics.csv_fd >= 0 || daemon->metrics.board.fd >= 0);
-    double interval_s = daemon->session.experiment.metrics.interval_s;
+    const double so_far_s =
+        daemon->metrics.before_s + (double)(rm_now_ns() - daemon->started_ns) / 1e9;
+    const double interval_s =
+        rm_metrics_interval_s(daemon->session.experiment.metrics.interval_s, so_far_s);
     keep_repeating(&daemon->sample, on_sample, sampling ? (uint64_t)(interval_s * 1000) : 0);
 
     uint64_t due = rm_supervisor_due(&daemon->supervisor), now = rm_now_ns();

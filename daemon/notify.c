@@ -1,6 +1,8 @@
 /* The service manager: readiness, status and watchdog, where there is one (NOTIFY_SOCKET). */
 #include "daemon/daemon.h"
 
+#include "shm/base/clock.h"
+
 #include <stdio.h>
 
 #ifdef RM_HAVE_SYSTEMD
@@ -35,3 +37,11 @@ uint64_t rm_notify_watchdog_ns(void)
 }
 
 #endif
+
+/* For what comes after workers have gone: the summary, the last rows of metrics. */
+#define LAST_NS (15 * RM_NS_PER_S)
+
+void rm_notify_more_time(uint64_t ns)
+{
+    rm_notify("EXTEND_TIMEOUT_USEC=%llu", (unsigned long long)((ns + LAST_NS) / 1000));
+}

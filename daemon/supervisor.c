@@ -202,8 +202,8 @@ static void spawn(struct rm_supervisor *s, uint32_t index, uint64_t now_ns)
         return;
     }
     snprintf(w->reason, sizeof w->reason, "could not be started: %.280s", error.text);
-    /* No later attempt finds a program that is not there. */
-    bool hopeless = pid == -ENOENT || pid == -EACCES || pid == -ENOEXEC;
+    /* No later attempt finds a program that is not there. One that was may be being replaced. */
+    bool hopeless = w->generation == 1 && (pid == -ENOENT || pid == -EACCES || pid == -ENOEXEC);
     handle(s, index, hopeless ? RM_EVENT_DIED_FOR_GOOD : RM_EVENT_DIED, now_ns);
 }
 

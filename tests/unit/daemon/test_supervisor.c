@@ -229,6 +229,22 @@ static void a_missing_program_fails_at_once(void **state)
     assert_int_equal(did.last, RM_SUPERVISED_FAILED);
 }
 
+/* It is being replaced, by an upgrade. */
+static void a_program_that_was_there_is_looked_for_again(void **state)
+{
+    (void)state;
+    bring_up(10 * S);
+    struct rm_exit_report report = {.signal = 9};
+    rm_supervisor_exited(&supervisor, 0, &report, "", 11 * S);
+    did.next_pid = -ENOENT;
+    rm_supervisor_tick(&supervisor, rm_supervisor_due(&supervisor));
+    assert_int_equal(w()->state, RM_SUPERVISED_BACKING_OFF);
+    did.next_pid = 7;
+    rm_supervisor_tick(&supervisor, rm_supervisor_due(&supervisor));
+    assert_int_equal(w()->state, RM_SUPERVISED_STARTING);
+    assert_int_equal(w()->pid, 7);
+}
+
 static void a_shortage_of_processes_is_tried_again(void **state)
 {
     (void)state;
@@ -436,6 +452,7 @@ int main(void)
         T(deaths_far_apart_do_not_fail_it),
         T(exit_never_is_not_restarted),
         T(a_missing_program_fails_at_once),
+        T(a_program_that_was_there_is_looked_for_again),
         T(a_shortage_of_processes_is_tried_again),
         T(only_a_busy_worker_hangs),
         T(a_predecessors_heartbeat_is_not_held_against_it),

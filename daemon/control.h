@@ -21,7 +21,7 @@
 #define RM_CONTROL_CLIENTS_MAX   256
 #define RM_CONTROL_OUTPUT_HIGH   262144     /* queued bytes from which a client is not read from */
 #define RM_CONTROL_EVENTS_QUEUED 131072     /* queued bytes from which its events are dropped */
-#define RM_CONTROL_TURN_NS       4000000ull /* requests are answered for that long at a stretch */
+#define RM_CONTROL_TURN_NS       2000000ull /* requests are answered for that long at a stretch */
 #define RM_CONTROL_PATIENCE_NS   10000000000ull
 
 struct rm_client;

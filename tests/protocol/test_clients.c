@@ -123,6 +123,21 @@ static double told(int fd, int driver)
     return 0;
 }
 
+/* Places in the daemon's table of open files: when it has threads and the table grows, it waits for
+ * the kernel. */
+static long places(void)
+{
+    char path[64], line[128];
+    long n = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)d.pid);
+    FILE *file = fopen(path, "r");
+    while (file && n == 0 && fgets(line, sizeof line, file))
+        sscanf(line, "FDSize: %ld", &n);
+    if (file)
+        fclose(file);
+    return n;
+}
+
 static void two_hundred_at_once(void **state)
 {
     (void)state;
@@ -130,6 +145,8 @@ static void two_hundred_at_once(void **state)
                       rest[] = "uments\":{\"key\":\"seed\"}}\n";
     const int driver = rm_test_connect(&d);
     assert_true(driver >= 0);
+    const long places_before = places();
+    assert_true(places_before > 1 + GOOD + SLOW + HALF + LEAVING);
     connect_all(good, GOOD);
     subscribe_and_never_read();
     connect_all(half, HALF);
@@ -138,6 +155,7 @@ static void two_hundred_at_once(void **state)
         assert_int_equal(rm_test_send(half[i], first, sizeof first - 1), 0);
     assert_int_equal(status_number(driver, "control.clients"), 1 + GOOD + SLOW + HALF + LEAVING);
     assert_int_equal(status_number(driver, "control.refusals"), 0);
+    assert_int_equal(places(), places_before);
     for (int round = 0; round < ROUNDS; round++) {
         leave_in_the_middle(round);
         good_ones_are_answered(round);

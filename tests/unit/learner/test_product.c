@@ -24,7 +24,9 @@ static struct ending make_ending(void)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct ending e = {NULL, MOST * sizeof(float) + page};
-    e.map = mmap(NULL, e.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    e.map = mmap(NULL, e.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                 /* cppcheck-suppress invalidFunctionArg ; -1 is for no file */
+                 -1, 0);
     assert_true(e.map != MAP_FAILED);
     assert_int_equal(mprotect(e.map + e.bytes - page, page, PROT_NONE), 0);
     e.bytes -= page;

@@ -156,14 +156,23 @@ static int allow_descriptors(const struct rm_plan *plan, const struct rm_experim
     return 0;
 }
 
+#define PLACE_TURNS 400 /* 10 s: the kernel may be a while at giving back a replay's memory */
+
+static void pause_a_moment(void *unused)
+{
+    (void)unused;
+    usleep(25000);
+}
+
 static int take_place(struct rm_daemon *daemon, const struct rm_experiment *experiment,
                       struct rm_error *error)
 {
+    static const struct rm_place_patience patience = {PLACE_TURNS, pause_a_moment, NULL};
     char path[RM_SOCKET_PATH_MAX];
     if (experiment->control.socket[0])
-        return rm_place_take(&daemon->place, experiment->control.socket, error);
+        return rm_place_await(&daemon->place, experiment->control.socket, &patience, error);
     int rc = rm_socket_path(path, experiment->name, error);
-    return rc < 0 ? rc : rm_place_take(&daemon->place, path, error);
+    return rc < 0 ? rc : rm_place_await(&daemon->place, path, &patience, error);
 }
 
 /* A kill loses no more than this: lines, and some rows of metrics. */
@@ -430,7 +439,7 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
         return RM_DAEMON_USAGE;
     int rc = take_place(daemon, experiment, error);
     if (rc < 0)
-        return rc == -EEXIST ? RM_DAEMON_RUNNING : RM_DAEMON_RESOURCES;
+        return rc == -EEXIST || rc == -EAGAIN ? RM_DAEMON_RUNNING : RM_DAEMON_RESOURCES;
     rm_config_hot_values(experiment, daemon->settings.file_hot);
     if (rm_daemon_find_checkpoint(daemon, experiment, error) < 0) {
         rm_place_leave(&daemon->place);

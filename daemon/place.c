@@ -1,5 +1,7 @@
 #include "daemon/place.h"
 
+#include "daemon/holder.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,17 +49,53 @@ static int make_parents(const char *socket_path, struct rm_error *error)
     return 0;
 }
 
+/* Who holds the lock has written its number into it, or is about to. */
 static int refuse(int fd, const char *socket_path, struct rm_error *error)
 {
-    char pid[24] = "";
-    ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
-    pid[n > 0 ? n : 0] = '\0';
-    pid[strcspn(pid, "\n")] = '\0';
+    char text[24] = "";
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
     close(fd);
+    const int pid = (int)strtol(text, NULL, 10);
+    static const char advice[] = "try again in a moment, or give this one another name (--name)";
+    if (pid <= 0)
+        return rm_fail(error, -EAGAIN, "%s is being taken or given back by another process: %s",
+                       socket_path, advice);
+    switch (rm_holder_of(pid)) {
+    case RM_HOLDER_ENDS:
+        return rm_fail(error, -EAGAIN, "%s is held by process %d, which is ending: %s", socket_path,
+                       pid, advice);
+    case RM_HOLDER_SWEEPS:
+        return rm_fail(error, -EAGAIN,
+                       "%s is held by process %d, which sweeps up behind a daemon that was "
+                       "killed: %s",
+                       socket_path, pid, advice);
+    case RM_HOLDER_STAYS:
+        break;
+    }
     return rm_fail(error, -EEXIST,
-                   "already running: process %s holds %s; stop it (ringctl stop), or give this one "
+                   "already running: process %d holds %s; stop it (ringctl stop), or give this one "
                    "another name (--name)",
-                   pid[0] ? pid : "?", socket_path);
+                   pid, socket_path);
+}
+
+/* The lock's descriptor. */
+static int lock(struct rm_place *place, struct rm_error *error)
+{
+    for (;;) {
+        int fd = open(place->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+        if (fd < 0)
+            return rm_fail(error, -errno, "cannot open the lock %s: %s", place->lock,
+                           strerror(errno));
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+            return refuse(fd, place->socket, error);
+        /* Its last holder may have removed it between our open and our lock. */
+        struct stat ours, there;
+        if (fstat(fd, &ours) == 0 && stat(place->lock, &there) == 0 &&
+            ours.st_ino == there.st_ino && ours.st_dev == there.st_dev)
+            return fd;
+        close(fd);
+    }
 }
 
 int rm_place_take(struct rm_place *place, const char *socket, struct rm_error *error)
@@ -71,24 +109,11 @@ int rm_place_take(struct rm_place *place, const char *socket, struct rm_error *e
     snprintf(place->socket, sizeof place->socket, "%s", socket);
     snprintf(place->lock, sizeof place->lock, "%s.lock", socket);
     int rc = make_parents(place->socket, error);
-    if (rc < 0)
-        return rc;
-    for (;;) {
-        int fd = open(place->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-        if (fd < 0)
-            return rm_fail(error, -errno, "cannot open the lock %s: %s", place->lock,
-                           strerror(errno));
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-            return refuse(fd, place->socket, error);
-        /* Its last holder may have removed it between our open and our lock. */
-        struct stat ours, there;
-        if (fstat(fd, &ours) == 0 && stat(place->lock, &there) == 0 &&
-            ours.st_ino == there.st_ino && ours.st_dev == there.st_dev) {
-            place->lock_fd = fd;
-            break;
-        }
-        close(fd);
-    }
+    if (rc == 0)
+        rc = lock(place, error);
+    if (rc < 0) /* whoever gave the place back may have removed a directory meanwhile */
+        return rc == -ENOENT ? -EAGAIN : rc;
+    place->lock_fd = rc;
     char pid[24];
     int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
     if (ftruncate(place->lock_fd, 0) < 0 || pwrite(place->lock_fd, pid, (size_t)n, 0) != n) {
@@ -97,6 +122,18 @@ int rm_place_take(struct rm_place *place, const char *socket, struct rm_error *e
         return rc;
     }
     return 0;
+}
+
+int rm_place_await(struct rm_place *place, const char *socket,
+                   const struct rm_place_patience *patience, struct rm_error *error)
+{
+    int rc;
+    for (unsigned turn = 0; (rc = rm_place_take(place, socket, error)) == -EAGAIN; turn++) {
+        if (turn == patience->turns)
+            break;
+        patience->pause(patience->user);
+    }
+    return rc;
 }
 
 int rm_place_listen(struct rm_place *place, struct rm_error *error)

@@ -20,8 +20,20 @@ struct rm_place {
 };
 
 /* Makes the directories (mode 0755, below /tmp 0700 and checked to be ours), takes the lock.
- * -EEXIST: another daemon holds it; the message has its pid. */
+ * -EEXIST: another daemon holds it; the message has its pid. -EAGAIN: whoever holds it is about to
+ * let go: it was killed, or sweeps up behind one that was. */
 int rm_place_take(struct rm_place *place, const char *socket, struct rm_error *error);
+
+/* How long -EAGAIN is waited out: so many pauses. */
+struct rm_place_patience {
+    unsigned turns;
+    void (*pause)(void *user);
+    void *user;
+};
+
+/* The same, waiting for who is about to let go. -EAGAIN: it did not, and the message says who. */
+int rm_place_await(struct rm_place *place, const char *socket,
+                   const struct rm_place_patience *patience, struct rm_error *error);
 
 /* Removes a stale socket and listens on a new one of mode 0660. The descriptor is in listen_fd. */
 int rm_place_listen(struct rm_place *place, struct rm_error *error);

@@ -105,6 +105,22 @@ static void what_nobody_swept_is_no_obstacle(void **state)
     start_again_and_stop();
 }
 
+/* Whoever kills a daemon and starts another in its place does not wait for the sweeper. */
+static void the_next_one_waits_for_the_sweeper(void **state)
+{
+    (void)state;
+    assert_int_equal(rm_test_run_home(&d, "next", 0, ""), 0);
+    for (int i = 0; i < 5; i++) {
+        rm_test_run_start(&d, NULL);
+        int fd = rm_test_connect(&d);
+        assert_true(rm_test_until_text(fd, "state", "running"));
+        close(fd);
+        kill(d.pid, SIGKILL);
+        assert_int_equal(rm_test_daemon_wait(&d, RM_TEST_PATIENCE_S), 128 + SIGKILL);
+    }
+    start_again_and_stop();
+}
+
 static void signals_stop_in_good_order(void **state)
 {
     (void)state;
@@ -165,9 +181,9 @@ int main(int argc, char **argv)
     if (worker >= 0)
         return worker;
     const struct CMUnitTest tests[] = {
-        T(a_killed_daemon_leaves_nothing), T(what_nobody_swept_is_no_obstacle),
-        T(signals_stop_in_good_order),     T(deaf_workers_are_killed_after_the_grace),
-        T(a_second_interrupt_kills),
+        T(a_killed_daemon_leaves_nothing),          T(what_nobody_swept_is_no_obstacle),
+        T(the_next_one_waits_for_the_sweeper),      T(signals_stop_in_good_order),
+        T(deaf_workers_are_killed_after_the_grace), T(a_second_interrupt_kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,8 +87,15 @@ static const char head[] =
     "    local options='' values='' arguments=() i position=0 entry\n"
     "    _ringctl_program=${COMP_WORDS[0]}\n"
     "    COMPREPLY=()\n"
-    "    # After KEY= comes a value that nobody but the user knows.\n"
-    "    [[ $typed == '=' || $before == '=' ]] && return\n";
+    "    # --option=VALUE is three words. After KEY= comes a value that nobody but the user "
+    "knows.\n"
+    "    if [[ $typed == '=' ]]; then\n"
+    "        typed=''\n"
+    "        [[ $before == --* ]] || return\n"
+    "    elif [[ $before == '=' ]]; then\n"
+    "        before=${COMP_WORDS[COMP_CWORD - 2]}\n"
+    "        [[ $before == --* ]] || return\n"
+    "    fi\n";
 
 static const char middle[] =
     "    if ((COMP_CWORD == 1)); then\n"
@@ -114,8 +121,9 @@ static const char tail[] =
     "    # Which argument this is: words before it that are no options and no option's value.\n"
     "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
     "        case ${COMP_WORDS[i]} in\n"
-    "        --*) [[ \" $values\" == *\" ${COMP_WORDS[i]}=\"* ]] && ((i++)) ;;\n"
     "        =) ((i++)) ;;\n"
+    "        --*) [[ ${COMP_WORDS[i + 1]} != '=' && \" $values\" == *\" ${COMP_WORDS[i]}=\"* ]] && "
+    "((i++)) ;;\n"
     "        *) ((position++)) ;;\n"
     "        esac\n"
     "    done\n"

@@ -32,8 +32,14 @@ _ringctl() {
     local options='' values='' arguments=() i position=0 entry
     _ringctl_program=${COMP_WORDS[0]}
     COMPREPLY=()
-    # After KEY= comes a value that nobody but the user knows.
-    [[ $typed == '=' || $before == '=' ]] && return
+    # --option=VALUE is three words. After KEY= comes a value that nobody but the user knows.
+    if [[ $typed == '=' ]]; then
+        typed=''
+        [[ $before == --* ]] || return
+    elif [[ $before == '=' ]]; then
+        before=${COMP_WORDS[COMP_CWORD - 2]}
+        [[ $before == --* ]] || return
+    fi
     _ringctl_commands='run validate schema envs list status metrics get set pause resume checkpoint evaluate stop events top query-schema completion help'
     if ((COMP_CWORD == 1)); then
         mapfile -t COMPREPLY < <(compgen -W "$_ringctl_commands --help --version" -- "$typed")
@@ -150,8 +156,8 @@ _ringctl() {
     # Which argument this is: words before it that are no options and no option's value.
     for ((i = 2; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --*) [[ " $values" == *" ${COMP_WORDS[i]}="* ]] && ((i++)) ;;
         =) ((i++)) ;;
+        --*) [[ ${COMP_WORDS[i + 1]} != '=' && " $values" == *" ${COMP_WORDS[i]}="* ]] && ((i++)) ;;
         *) ((position++)) ;;
         esac
     done

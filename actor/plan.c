@@ -4,6 +4,7 @@
 #include "actor/described.h"
 #include "actor/worlds.h"
 #include "config/names.h"
+#include "config/supply.h"
 #include "config/traits.h"
 #include "learner/net/features.h"
 #include "learner/net/net.h"
@@ -175,6 +176,19 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     return r;
 }
 
+/* What a policy's agents bring together is what its learner needs. */
+static int check_supply(const struct rm_policy_plan *policy, const struct rm_experiment *e,
+                        struct rm_error *error)
+{
+    char words[RM_ERROR_TEXT];
+    const struct rm_supply_rule *rule;
+
+    for (size_t i = 0; !policy->frozen && (rule = rm_supply_rule_at(i)); i++)
+        if (rule->wrong(e, policy->agents, words, sizeof words))
+            return rm_fail(error, -EINVAL, "%s: policy %s: %s", rule->key, policy->name, words);
+    return 0;
+}
+
 /* What two policies' agents see and do makes a snapshot of one fit the other. */
 static int check_frozen(const struct rm_plan *plan, const struct rm_experiment *e,
                         const struct rm_env_spec *spec, struct rm_error *error)
@@ -222,6 +236,8 @@ int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
     r = map_agents(plan, experiment, spec, error);
     for (uint32_t p = 0; r == 0 && p < plan->policies; p++)
         r = size_policy(&plan->policy[p], p, plan, experiment, spec, error);
+    for (uint32_t p = 0; r == 0 && p < plan->policies; p++)
+        r = check_supply(&plan->policy[p], experiment, error);
     if (r == 0)
         r = check_frozen(plan, experiment, spec, error);
     if (r == 0)

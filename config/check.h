@@ -5,7 +5,7 @@
 
 #include "config/findings.h"
 
-#define RM_CHECK_KEYS 5
+#define RM_CHECK_KEYS 8
 
 struct rm_check {
     const char

@@ -1,6 +1,7 @@
 /* implements: config/check.h, for experience: how it is made, kept and taken. */
 #include "config/check_tables.h"
 
+#include "config/supply.h"
 #include "config/traits.h"
 
 #include <inttypes.h>
@@ -25,20 +26,10 @@ static bool ring_batch(experiment_t *e, char *text, size_t bytes)
                e->ring.capacity, e->sample.batch);
 }
 
-/* A transition spans frame_stack rows before and n_step rows after; a row has at least one lane for
- * each world. */
-static bool ring_sequence(experiment_t *e, char *text, size_t bytes)
+/* Of one agent: with several, which the world says, a plan asks again. */
+static bool ring_sample(experiment_t *e, char *text, size_t bytes)
 {
-    bool sequences = rm_algorithm_traits(e->algorithm.name)->sequences;
-    uint64_t rows =
-        (uint64_t)(sequences ? e->sample.sequence : e->sample.frame_stack) + e->sample.n_step;
-    uint64_t least = rows * e->actor.worlds;
-    return !rollout(e) && e->ring.capacity < least &&
-           SAY("%" PRIu64 " transitions are %" PRIu64
-               " rows of %u worlds (actor.worlds); one sample "
-               "spans %" PRIu64 " rows (%s + sample.n_step), so at least %" PRIu64,
-               e->ring.capacity, e->ring.capacity / e->actor.worlds, e->actor.worlds, rows,
-               sequences ? "sample.sequence" : "sample.frame_stack", least);
+    return rm_supply_ring(e, 1, text, bytes);
 }
 
 static bool fill_capacity(experiment_t *e, char *text, size_t bytes)
@@ -55,14 +46,20 @@ static bool fill_batch(experiment_t *e, char *text, size_t bytes)
                e->sample.min_fill, e->sample.batch);
 }
 
+static bool fill_sample(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_supply_first(e, 1, text, bytes);
+}
+
 /* Every agent of an independent policy brings run.steps transitions at most. */
 static bool fill_run(experiment_t *e, char *text, size_t bytes)
 {
-    return !rollout(e) && e->run.steps && e->policy.map == RM_MAP_INDEPENDENT &&
-           e->sample.min_fill > e->run.steps &&
-           SAY("%" PRIu64 " transitions before the first update, but the run ends after %" PRIu64
-               " steps (run.steps): nothing would be learned",
-               e->sample.min_fill, e->run.steps);
+    return e->policy.map == RM_MAP_INDEPENDENT && rm_supply_run(e, 1, text, bytes);
+}
+
+static bool run_length(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_supply_length(e, 1, text, bytes);
 }
 
 static bool batch_rows(experiment_t *e, char *text, size_t bytes)
@@ -79,14 +76,9 @@ static bool batch_rows(experiment_t *e, char *text, size_t bytes)
 
 /* --- rollouts ------------------------------------------------------------------------------ */
 
-/* A policy has a lane per world at least. */
 static bool rollout_minibatches(experiment_t *e, char *text, size_t bytes)
 {
-    uint64_t rows = (uint64_t)e->rollout.steps * e->actor.worlds;
-    return rollout(e) && e->policy.map == RM_MAP_INDEPENDENT && e->algorithm.minibatches > rows &&
-           SAY("%u parts of a rollout of %" PRIu64 " rows (rollout.steps %u of %u worlds, "
-               "actor.worlds); at most that many",
-               e->algorithm.minibatches, rows, e->rollout.steps, e->actor.worlds);
+    return e->policy.map == RM_MAP_INDEPENDENT && rm_supply_minibatches(e, 1, text, bytes);
 }
 
 /* --- limiter ------------------------------------------------------------------------------- */
@@ -138,15 +130,24 @@ static bool epsilon_rises(experiment_t *e, char *text, size_t bytes)
 
 static const struct rm_check rows[] = {
     {{"ring.capacity", "sample.batch"}, ring_batch, "The ring holds a batch."},
-    {{"ring.capacity", "sample.frame_stack", "sample.n_step", "sample.sequence", "actor.worlds"},
-     ring_sequence,
-     "The ring holds, for every world, the rows one sample spans: its frames, or the sequence of "
-     "r2d2, and its n steps."},
+    {{"ring.capacity", "algorithm.name", "sample.frame_stack", "sample.n_step", "sample.sequence",
+      "sample.period", "actor.worlds"},
+     ring_sample,
+     "The ring holds, for every world and each agent of the policy, the rows one sample spans: its "
+     "frames and its n steps; of r2d2 those of a sequence and those until the next begins."},
     {{"sample.min_fill", "ring.capacity"}, fill_capacity, "The first update's fill fits the ring."},
     {{"sample.min_fill", "sample.batch"}, fill_batch, "The first update has a batch to draw from."},
+    {{"sample.min_fill", "algorithm.name", "sample.n_step", "sample.sequence", "actor.worlds",
+      "limiter.updates_per_step", "limiter.slack_updates", "mode"},
+     fill_sample,
+     "Free mode: when actors wait for the first update there is a whole sample of a lane for it: "
+     "its n steps, of r2d2 a sequence."},
     {{"sample.min_fill", "run.steps", "policy.map"},
      fill_run,
-     "With a policy per agent, the run is long enough for a first update."},
+     "The run brings what the first update waits for."},
+    {{"run.steps", "algorithm.name", "sample.n_step", "sample.sequence", "actor.worlds"},
+     run_length,
+     "The run is long enough for a whole sample of a lane."},
     {{"sample.batch", "algorithm.name", "algorithm.quantiles", "algorithm.target_quantiles"},
      batch_rows,
      "IQN: batch times quantiles is at most 4194304 rows."},

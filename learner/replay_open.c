@@ -5,23 +5,8 @@
 #include "learner/replay_private.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* Actors stop when they are min_fill and the slack ahead: then a sequence must be there. */
-static int check_fill(const struct rm_replay *r, struct rm_error *error)
-{
-    const struct rm_experiment *e = r->experiment;
-    const uint32_t lanes = r->plan->agents * e->actor.worlds;
-    const uint64_t least = (uint64_t)rm_sampler_least_rows(r->sampler) * lanes;
-    if (e->sample.min_fill >= least)
-        return 0;
-    return rm_fail(error, -EINVAL,
-                   "sample.min_fill: %" PRIu64 " steps of %u lanes hold no whole sequence (rows of "
-                   "sample.sequence and sample.n_step); at least %" PRIu64,
-                   e->sample.min_fill, lanes, least);
-}
 
 static struct rm_sampler_source *make_sources(const struct rm_replay *r, struct rm_error *error)
 {
@@ -100,7 +85,7 @@ int rm_replay_open_sampler(struct rm_replay *r, struct rm_backend *backend, stru
     if (!rc)
         rc = open_feed(r, backend, &spec, error);
     free(sources);
-    return rc || !sequences ? rc : check_fill(r, error);
+    return rc;
 }
 
 int rm_replay_open_trainer(struct rm_replay *r, struct rm_trainer_spec *spec,

@@ -349,11 +349,6 @@ uint64_t rm_sampler_capacity(const struct rm_sampler *s)
     return s->spec.form != RM_FORM_PAPER ? s->spec.capacity : s->capacity_rows * s->lanes;
 }
 
-uint32_t rm_sampler_least_rows(const struct rm_sampler *s)
-{
-    return s->reach + 1;
-}
-
 struct rm_sampler_counts rm_sampler_counts(const struct rm_sampler *s)
 {
     return s->counts;

@@ -135,9 +135,6 @@ double rm_sampler_largest(const struct rm_sampler *sampler);
 /* The sampler's own batch buffers, laid out for its spec. */
 struct rm_batch *rm_sampler_batch(struct rm_sampler *sampler);
 
-/* Rows of a lane that must be there for a first item to be. */
-uint32_t rm_sampler_least_rows(const struct rm_sampler *sampler);
-
 /* Transitions the windows hold (an upper bound: rows * lanes), and the most they may. */
 uint64_t rm_sampler_held(const struct rm_sampler *sampler);
 uint64_t rm_sampler_capacity(const struct rm_sampler *sampler);

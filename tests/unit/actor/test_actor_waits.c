@@ -145,10 +145,11 @@ static void the_limiter_holds_the_actor(void **state)
 }
 
 /* A row of more lanes than the limiter's bounds have room for must not wait for ever. */
+/* Two rows of it have to be there for an update, whatever the limiter says. */
 static void a_wide_row_passes_a_narrow_limiter(void **state)
 {
     struct fixture *f =
-        open_fixture("\"sample\": {\"batch\": 4, \"min_fill\": 8},"
+        open_fixture("\"sample\": {\"batch\": 4, \"min_fill\": 101},"
                      "\"limiter\": {\"updates_per_step\": 1, \"slack_updates\": 50},"
                      "\"policy\": {\"map\": \"shared\"},"
                      "\"actor\": {\"count\": 1, \"worlds\": 50}");

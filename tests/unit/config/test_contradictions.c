@@ -27,6 +27,9 @@ static const struct rm_refusal cases[] = {
      {"t.json:2:24: sample.min_fill: 32 transitions are less than one batch (sample.batch 64)"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\",\n\"minibatches\": 1025}"),
      {"t.json:3:16: algorithm.minibatches: 1025 parts of a rollout of 1024 rows"}},
+    {WITH("\"run\": {\"steps\": 500}, \"algorithm\": {\"name\": \"r2d2\"}, \"sample\": "
+          "{\"min_fill\": 500}, \"mode\": \"lockstep\""),
+     {"t.json:2:18: run.steps: 500 steps are 64 rows of 8 worlds", "at least 640"}},
     {WITH("\"run\": {\"steps\": 900}"), {"sample.min_fill: 1000", "the run ends after 900 steps"}},
     {WITH("\"ring\": {\"mode\": \"rollout\"}"), {"t.json:2:10: ring.mode: unknown key"}},
     {WITH(IQN
@@ -79,7 +82,19 @@ static const struct rm_refusal cases[] = {
      {"sample.frame_stack: 2 frames", "r2d2"}},
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"ring\": {\"capacity\": 600}, "
           "\"sample\": {\"min_fill\": 600}"),
-     {"ring.capacity: 600 transitions", "sample.sequence + sample.n_step", "648"}},
+     {"ring.capacity: 600 transitions are 75 rows of 8 worlds", "have to be 121 ",
+      "sample.sequence + sample.n_step + sample.period", "at least 968"}},
+    {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"sample\": {\"min_fill\": 640}"),
+     {"t.json:2:55: sample.min_fill: actors would wait for the first update after 80 rows of 8",
+      "81 rows of a sample (sample.sequence + sample.n_step); at least 641"}},
+    /* Actors would wait for an update that waits for rows. */
+    {WITH("\"actor\": {\"worlds\": 128}, \"sample\": {\"n_step\": 10},"
+          "\"limiter\": {\"updates_per_step\": 0.25, \"slack_updates\": 32}"),
+     {"sample.min_fill: actors would wait", "after 8 rows of 128 worlds", "11 rows",
+      "at least 1281"}},
+    {WITH("\"actor\": {\"worlds\": 16}, \"ring\": {\"capacity\": 16}, \"sample\": {\"batch\": 16, "
+          "\"min_fill\": 16}"),
+     {"ring.capacity: 16 transitions are 1 row of 16 worlds (actor.worlds)", "at least 48"}},
     {WITH("\"priority\": {\"beta_start\": 0.5, \"beta_end\": 0.4}"),
      {"priority.beta_end: 0.4 is below priority.beta_start (0.5)"}},
     {WITH(SORREL("\"form\": \"sorrel-mp\"", "\"capacity\": 1024", "\"worlds\": 2")),

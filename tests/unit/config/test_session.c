@@ -188,6 +188,62 @@ static void plan_refuses_choices_of_values(void **state)
     assert_int_equal(plan.policy[0].action_words, 3);
 }
 
+/* How many agents share a policy only the world says: so what they bring together is checked with
+ * it. */
+static void plan_refuses_what_learners_would_wait_for_in_vain(void **state)
+{
+    static struct rm_experiment e;
+    static struct rm_plan plan;
+    static const struct {
+        const char *set[6], *words; /* NULL: sound */
+    } cases[] = {
+        {{"ring.capacity=48", "sample.n_step=8", "actor.worlds=4", "sample.min_fill=48",
+          "sample.batch=8"},
+         "ring.capacity: policy shared: 48 transitions are 1 row of 4 worlds (actor.worlds) of 8 "
+         "agents"},
+        {{"sample.n_step=20", "actor.worlds=8", "sample.min_fill=1000"},
+         "at least 1281"}, /* one more than 20 rows of 64 lanes */
+        {{"sample.n_step=20", "actor.worlds=8", "sample.min_fill=1281"}, NULL},
+        {{"sample.n_step=20", "actor.worlds=8", "sample.min_fill=1000", "mode=lockstep"}, NULL},
+        {{"sample.n_step=20", "actor.worlds=8", "limiter.slack_updates=336",
+          "limiter.updates_per_step=0.25"},
+         NULL}, /* as far as actors may be ahead: 20 rows and one more */
+        {{"sample.n_step=20", "actor.worlds=8", "limiter.slack_updates=335",
+          "limiter.updates_per_step=0.25"},
+         "after 20 rows"},
+        {{"run.steps=100", "sample.min_fill=801"}, "(run.steps) of 8 agents: nothing"},
+        {{"run.steps=100", "sample.min_fill=800"}, NULL},
+        {{"algorithm.name=ppo", "rollout.steps=2", "actor.worlds=4", "algorithm.minibatches=65"},
+         "algorithm.minibatches: policy shared: 65 parts of a rollout of 64 rows"},
+        {{"algorithm.name=ppo", "rollout.steps=2", "actor.worlds=4", "algorithm.minibatches=64"},
+         NULL},
+        {{"algorithm.name=r2d2", "actor.worlds=4", "sample.sequence=20", "sample.n_step=1",
+          "sample.min_fill=640"},
+         "sample.min_fill: policy shared: actors would wait"},
+        {{"algorithm.name=r2d2", "actor.worlds=4", "sample.sequence=20", "sample.n_step=1",
+          "sample.min_fill=641"},
+         NULL},
+        {{"algorithm.name=r2d2", "actor.worlds=4", "sample.sequence=20", "sample.n_step=1",
+          "sample.min_fill=672", "ring.capacity=1951"},
+         "at least 1952"}, /* 20 + 1 + 40 rows of 32 lanes */
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rm_override set[9] = {
+            {"world.options.agents=8"}, {"policy.map=shared"}, {"mode=free"}};
+        struct rm_error error = {""};
+        size_t n = 3;
+        for (size_t k = 0; k < 6 && cases[i].set[k]; k++)
+            set[n++].text = cases[i].set[k];
+        int r = rm_config_load(&e, "config/small.json", set, n, &error);
+        if (r == 0)
+            r = rm_plan_make(&plan, &e, &error);
+        if (cases[i].words ? r == 0 || !strstr(error.text, cases[i].words) : r < 0)
+            fail_msg("case %zu: %d, %s", i, r, error.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +253,7 @@ int main(void)
         cmocka_unit_test(another_process_finds_the_priorities),
         cmocka_unit_test(plan_refuses_wrong_maps),
         cmocka_unit_test(plan_refuses_choices_of_values),
+        cmocka_unit_test(plan_refuses_what_learners_would_wait_for_in_vain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,172 @@
+#include "config/supply.h"
+
+#include "config/traits.h"
+#include "shm/base/plural.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+typedef const struct rm_experiment experiment_t;
+
+#define SAY(...) (snprintf(text, bytes, __VA_ARGS__), true)
+
+struct words {
+    char s[64];
+};
+
+static bool rollout(experiment_t *e)
+{
+    return rm_algorithm_traits(e->algorithm.name)->rollout;
+}
+
+static bool sequences(experiment_t *e)
+{
+    return rm_algorithm_traits(e->algorithm.name)->sequences;
+}
+
+/* A row has a lane for each agent of each world. */
+static uint64_t lanes_of(experiment_t *e, uint32_t agents)
+{
+    return (uint64_t)e->actor.worlds * agents;
+}
+
+static struct words lanes_in_words(experiment_t *e, uint32_t agents)
+{
+    struct words w;
+    const int n = snprintf(w.s, sizeof w.s, "%u %s (actor.worlds)", e->actor.worlds,
+                           rm_plural(e->actor.worlds, "world", "worlds"));
+    if (agents > 1)
+        snprintf(w.s + n, sizeof w.s - (size_t)n, " of %u agents", agents);
+    return w;
+}
+
+/* A transition spans its frames and n_step rows after the last of them; a row more than one
+ * frame's, because none begins in the row that ends an episode, and all lanes may be there at once.
+ */
+static bool ring_of_transitions(experiment_t *e, uint32_t agents, char *text, size_t bytes)
+{
+    const uint32_t frames = e->sample.frame_stack > 2 ? e->sample.frame_stack : 2;
+    const uint64_t lanes = lanes_of(e, agents), rows = (uint64_t)frames + e->sample.n_step;
+    const uint64_t held = e->ring.capacity / lanes;
+    return held < rows &&
+           SAY("%" PRIu64 " transitions are %" PRIu64 " %s of %s; one sample spans %" PRIu64
+               " rows (sample.frame_stack, at least 2, + sample.n_step), so at least %" PRIu64,
+               e->ring.capacity, held, rm_plural(held, "row", "rows"), lanes_in_words(e, agents).s,
+               rows, rows * lanes);
+}
+
+/* One of sequence + n_step rows begins every `period` rows of an episode, and in the row after its
+ * end. */
+static bool ring_of_sequences(experiment_t *e, uint32_t agents, char *text, size_t bytes)
+{
+    const uint64_t lanes = lanes_of(e, agents);
+    const uint64_t rows = (uint64_t)e->sample.sequence + e->sample.n_step + e->sample.period;
+    const uint64_t held = e->ring.capacity / lanes;
+    return held < rows &&
+           SAY("%" PRIu64 " transitions are %" PRIu64 " %s of %s; for a whole sequence to be "
+               "among them there have to be %" PRIu64
+               " (sample.sequence + sample.n_step + sample.period), so at least %" PRIu64,
+               e->ring.capacity, held, rm_plural(held, "row", "rows"), lanes_in_words(e, agents).s,
+               rows, rows * lanes);
+}
+
+bool rm_supply_ring(experiment_t *e, uint32_t agents, char *text, size_t bytes)
+{
+    if (rollout(e))
+        return false;
+    return sequences(e) ? ring_of_sequences(e, agents, text, bytes)
+                        : ring_of_transitions(e, agents, text, bytes);
+}
+
+/* Rows of a lane from a sample's first to the last that it looks at. */
+static uint64_t sample_rows(experiment_t *e)
+{
+    return (uint64_t)(sequences(e) ? e->sample.sequence : 1) + e->sample.n_step;
+}
+
+static const char *sample_in_words(experiment_t *e)
+{
+    return sequences(e) ? "sample.sequence + sample.n_step" : "sample.n_step + 1";
+}
+
+/* What an actor asks the limiter for: a row, or where that is never granted one lane of it
+ * (actor/actor.c). */
+static double asked_for(experiment_t *e, uint32_t agents)
+{
+    const uint32_t worlds = (e->actor.worlds + e->actor.count - 1) / e->actor.count;
+    const double row = (double)worlds * agents;
+    return row * e->limiter.updates_per_step <= 2 * e->limiter.slack_updates - 1 ? row : 1;
+}
+
+/* Rows that a lane of one actor at least has when all of them wait: they go on while min_fill is
+ * not there, and as far as the limiter's slack goes. */
+static uint64_t rows_before_first(experiment_t *e, uint32_t agents)
+{
+    const uint64_t lanes = lanes_of(e, agents), fill = (e->sample.min_fill + lanes - 1) / lanes;
+    const double more =
+        e->limiter.slack_updates / e->limiter.updates_per_step - asked_for(e, agents);
+    const double slack = more < 0 ? 0 : floor(more / (double)lanes) + 1;
+    return slack > (double)fill ? (uint64_t)fmin(slack, 1e18) : fill;
+}
+
+/* Without a limiter, and in rounds, actors wait for nobody. */
+bool rm_supply_first(experiment_t *e, uint32_t agents, char *text, size_t bytes)
+{
+    if (rollout(e) || e->algorithm.form != RM_FORM_PAPER || e->mode != RM_MODE_FREE ||
+        e->limiter.updates_per_step <= 0)
+        return false;
+    const uint64_t there = rows_before_first(e, agents), needed = sample_rows(e);
+    return there < needed &&
+           SAY("actors would wait for the first update after %" PRIu64 " %s of %s, and it for the "
+               "%" PRIu64 " rows of a sample (%s); at least %" PRIu64,
+               there, rm_plural(there, "row", "rows"), lanes_in_words(e, agents).s, needed,
+               sample_in_words(e), (needed - 1) * lanes_of(e, agents) + 1);
+}
+
+bool rm_supply_run(experiment_t *e, uint32_t agents, char *text, size_t bytes)
+{
+    struct words of = {""};
+    if (agents > 1)
+        snprintf(of.s, sizeof of.s, " of %u agents", agents);
+    return !rollout(e) && e->run.steps &&
+           (e->sample.min_fill + agents - 1) / agents > e->run.steps &&
+           SAY("%" PRIu64 " transitions before the first update, but the run ends after %" PRIu64
+               " steps (run.steps)%s: nothing would be learned",
+               e->sample.min_fill, e->run.steps, of.s);
+}
+
+/* A step is one of a world; the last one of an actor's may go over, and is followed by a row. */
+bool rm_supply_length(experiment_t *e, uint32_t agents, char *text, size_t bytes)
+{
+    const uint64_t rows = (e->run.steps + e->actor.worlds - 1) / e->actor.worlds + 1;
+    (void)agents;
+    return !rollout(e) && e->algorithm.form == RM_FORM_PAPER && e->run.steps &&
+           rows < sample_rows(e) &&
+           SAY("%" PRIu64 " steps are %" PRIu64 " rows of %s, and a sample spans %" PRIu64
+               " (%s): nothing would be learned; at least %" PRIu64,
+               e->run.steps, rows, lanes_in_words(e, 1).s, sample_rows(e), sample_in_words(e),
+               (sample_rows(e) - 1) * e->actor.worlds);
+}
+
+bool rm_supply_minibatches(experiment_t *e, uint32_t agents, char *text, size_t bytes)
+{
+    const uint64_t rows = e->rollout.steps * lanes_of(e, agents);
+    return rollout(e) && e->algorithm.minibatches > rows &&
+           SAY("%u parts of a rollout of %" PRIu64 " rows (rollout.steps %u of %s); at most that "
+               "many",
+               e->algorithm.minibatches, rows, e->rollout.steps, lanes_in_words(e, agents).s);
+}
+
+static const struct rm_supply_rule rules[] = {
+    {"ring.capacity", rm_supply_ring},
+    {"sample.min_fill", rm_supply_first},
+    {"sample.min_fill", rm_supply_run},
+    {"run.steps", rm_supply_length},
+    {"algorithm.minibatches", rm_supply_minibatches},
+};
+
+const struct rm_supply_rule *rm_supply_rule_at(size_t index)
+{
+    return index < sizeof rules / sizeof rules[0] ? &rules[index] : NULL;
+}

@@ -99,3 +99,12 @@ $(EMULATED_NCCL): $(BUILD)/emulated/tests/cuda/nccl/nccl.o
 	@echo "  LINK    $@"
 	@$(CXX) -shared -Wl,-soname,libnccl.so.2 $(CFLAGS) $(SANITIZE) -o $@ $^ -ldl -lrt -lpthread
 cuda-emulated tests: $(EMULATED_NCCL)
+
+# Whoever builds a test that loads any of it has what is there brought up to date first, and `make` alone does so
+# with what is there already: no test runs on yesterday's.
+EMULATED_FILES := $(EMULATED_PLUGIN) $(EMULATED_PROBES) $(EMULATED_NCCL)
+EMULATED_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter tests/cuda/%,$(TEST_SOURCES)) \
+                  $(shell grep -lE 'RINGMASTER_CUDA_PLUGIN|emulated|rm_test_device' \
+                      $(filter-out tests/cuda/%,$(TEST_SOURCES))))
+$(EMULATED_TESTS): | $(EMULATED_FILES)
+all: $(wildcard $(EMULATED_FILES))

@@ -34,7 +34,8 @@ void rm_console_clear(struct rm_console *console);
 void rm_console_say(struct rm_console *console, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The tables at the end. */
+/* The tables at the end, flushed. Where they could not be written ferror() of `out` says so, unless
+ * it was a pipe whose reader has gone. */
 void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon);
 
 /* The text of the live line, cut to `width` columns: pure, for tests. */

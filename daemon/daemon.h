@@ -40,6 +40,7 @@ enum rm_daemon_exit {
     RM_DAEMON_USAGE = 2,     /* command line or configuration */
     RM_DAEMON_RUNNING = 3,   /* an experiment of that name runs already */
     RM_DAEMON_RESOURCES = 4, /* no memory, no directory, no socket: nothing was started */
+    RM_DAEMON_UNSHOWN = 5,   /* all was done, but standard output could not be written */
     RM_DAEMON_KILLED = 130,  /* interrupted twice: workers were killed */
 };
 

@@ -25,7 +25,8 @@ static const char usage_text[] =
     "\n"
     "Exit codes: 0 finished or stopped as asked; 1 the run failed; 2 wrong command line or\n"
     "configuration; 3 an experiment of that name runs already; 4 no memory, directory or socket;\n"
-    "130 interrupted twice; 128+n ended by signal n after a checkpoint, under Slurm.\n"
+    "5 all was done, but standard output could not be written; 130 interrupted twice; 128+n ended\n"
+    "by signal n after a checkpoint, under Slurm.\n"
     "\n"
     "Signals: SIGTERM and SIGINT write a checkpoint and stop in good order, a second one kills;\n"
     "SIGUSR1 writes a checkpoint and goes on; SIGHUP reads FILE again and applies the keys that "
@@ -75,6 +76,15 @@ static int wrong(const char *what)
     return RM_DAEMON_USAGE;
 }
 
+/* What is in the buffer of standard output is written now, or there are words. */
+static int shown(int code)
+{
+    if (code != RM_DAEMON_OK || (!fflush(stdout) && !ferror(stdout)))
+        return code;
+    fputs("ringmasterd: standard output could not be written\n", stderr);
+    return RM_DAEMON_UNSHOWN;
+}
+
 int main(int argc, char **argv)
 {
     struct rm_daemon_options options = {.resume = RM_RESUME_MAY};
@@ -112,10 +122,10 @@ int main(int argc, char **argv)
             return rm_sweeper_main(optarg);
         case OPT_HELP:
             fputs(usage_text, stdout);
-            return RM_DAEMON_OK;
+            return shown(RM_DAEMON_OK);
         case OPT_VERSION:
             puts("ringmasterd " RM_VERSION);
-            return RM_DAEMON_OK;
+            return shown(RM_DAEMON_OK);
         default:
             return wrong("unknown or incomplete option");
         }
@@ -130,5 +140,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "ringmasterd: %s\n", error.text);
     else if (check)
         printf("%s: fine\n", options.file);
-    return code;
+    return shown(code);
 }

@@ -6,9 +6,11 @@
 #include "shm/atomic.h"
 #include "shm/base/plural.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 
 /* A number in `width` columns, or a dash. */
@@ -142,5 +144,9 @@ void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon)
     fputc('\n', out);
     deaths(out, daemon);
     fprintf(out, "run directory: %s\n", daemon->directory.path);
-    fflush(out);
+    /* Whoever read it and has gone wants no more; anything else is the caller's to complain of. */
+    if (fflush(out) && errno == EPIPE) {
+        __fpurge(out);
+        clearerr(out);
+    }
 }

@@ -71,6 +71,36 @@ static void make_fakes(const char *home, char *libexec, size_t size)
     }
 }
 
+static const char *slurp(const char *path)
+{
+    static char text[262144];
+    FILE *file = fopen(path, "r");
+    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    text[n] = '\0';
+    if (file)
+        fclose(file);
+    return text;
+}
+
+/* Limits that a host under load, or a sanitizer, would reach in tests that are not about them. */
+static size_t add_patience(const char **argv, size_t n, const char *file,
+                           const char *const *arguments)
+{
+    static const char *const settings[][2] = {{"heartbeat_s", "supervisor.heartbeat_s=240"},
+                                              {"stop_grace_s", "supervisor.stop_grace_s=240"}};
+    const char *config = slurp(file);
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        bool told = strstr(config, settings[i][0]) != NULL;
+        for (size_t k = 0; arguments && arguments[k]; k++)
+            told = told || strstr(arguments[k], settings[i][0]);
+        if (told)
+            continue;
+        argv[n++] = "--set";
+        argv[n++] = settings[i][1];
+    }
+    return n;
+}
+
 static void child(const struct rm_test_daemon *d, const char *const *arguments, bool fake,
                   unsigned long file_limit, pid_t parent)
 {
@@ -105,6 +135,7 @@ static void child(const struct rm_test_daemon *d, const char *const *arguments, 
     argv[n++] = d->name;
     argv[n++] = "--run-directory";
     argv[n++] = runs;
+    n = add_patience(argv, n, file, arguments);
     for (size_t i = 0; arguments && arguments[i] && n < 38; i++)
         argv[n++] = arguments[i];
     argv[n++] = file;
@@ -159,17 +190,6 @@ void rm_test_daemon_end(struct rm_test_daemon *d)
     }
     if (d->home[0] && !getenv("RM_TEST_KEEP"))
         rm_test_remove_tree(d->home);
-}
-
-static const char *slurp(const char *path)
-{
-    static char text[262144];
-    FILE *file = fopen(path, "r");
-    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    text[n] = '\0';
-    if (file)
-        fclose(file);
-    return text;
 }
 
 const char *rm_test_daemon_output(struct rm_test_daemon *d)

@@ -18,7 +18,8 @@ int rm_test_daemon_home(struct rm_test_daemon *daemon, const char *name, const c
 
 /* Starts ringmasterd on that file with more arguments (ends with NULL, may be NULL). `fake`:
  * workers are this program (fake_worker.h), else the built ones. `file_limit` != 0: RLIMIT_FSIZE in
- * bytes. */
+ * bytes. supervisor.heartbeat_s and stop_grace_s are minutes where neither the file nor the
+ * arguments say otherwise. */
 int rm_test_daemon_start(struct rm_test_daemon *daemon, const char *const *arguments, bool fake,
                          unsigned long file_limit);
 

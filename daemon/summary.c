@@ -3,6 +3,7 @@
 
 #include "config/traits.h"
 #include "daemon/daemon.h"
+#include "daemon/table.h"
 #include "shm/atomic.h"
 #include "shm/base/plural.h"
 
@@ -13,47 +14,58 @@
 #include <stdio_ext.h>
 #include <string.h>
 
-/* A number in `width` columns, or a dash. */
-static void cell(FILE *out, int width, int decimals, double value)
+/* A number, or a dash. */
+static void cell(struct rm_table *table, int decimals, double value)
 {
     if (isfinite(value))
-        fprintf(out, " %*.*f", width, decimals, value);
+        rm_table_cell(table, "%.*f", decimals, value);
     else
-        fprintf(out, " %*s", width, "-");
+        rm_table_cell(table, "-");
 }
 
-static void agents_table(FILE *out, const struct rm_board_view *board)
+static void agent_row(struct rm_table *table, const struct rm_board_view *board, uint32_t a)
 {
-    bool evaluated = RM_PEEK(&board->run->evaluations) > 0;
-    fprintf(out, "\n%-16s %9s %9s %10s %8s %8s %9s %8s %8s\n", "agent", "first 100", "last 100",
-            "env steps", "updates", "versions", "lag worst", "lag mean", "greedy");
-    for (uint32_t a = 0; a < board->run->agents; a++) {
-        const struct rm_board_agent *agent = &board->agents[a];
-        const struct rm_board_policy *policy = &board->policies[RM_PEEK(&agent->policy)];
-        double first = NAN, last = NAN;
-        uint64_t lags = RM_PEEK(&policy->lag_count);
-        rm_scores_first(&agent->scores, &first);
-        rm_scores_last(&agent->scores, &last);
-        fprintf(out, "%-16.16s", agent->name);
-        cell(out, 9, 1, first);
-        cell(out, 9, 1, last);
-        cell(out, 10, 0, (double)RM_PEEK(&policy->env_steps));
-        cell(out, 8, 0, (double)RM_PEEK(&policy->updates));
-        cell(out, 8, 0, (double)RM_PEEK(&policy->published));
-        cell(out, 9, 0, (double)RM_PEEK(&policy->lag_max));
-        cell(out, 8, 2, lags ? (double)RM_PEEK(&policy->lag_sum) / (double)lags : NAN);
-        cell(out, 8, 1, evaluated ? RM_PEEK(&agent->eval_mean) : NAN);
-        fputc('\n', out);
-    }
+    const struct rm_board_agent *agent = &board->agents[a];
+    const struct rm_board_policy *policy = &board->policies[RM_PEEK(&agent->policy)];
+    const uint64_t lags = RM_PEEK(&policy->lag_count);
+    double first = NAN, last = NAN;
+    rm_scores_first(&agent->scores, &first);
+    rm_scores_last(&agent->scores, &last);
+    rm_table_cell(table, "%s", agent->name);
+    cell(table, 1, first);
+    cell(table, 1, last);
+    cell(table, 0, (double)RM_PEEK(&policy->env_steps));
+    cell(table, 0, (double)RM_PEEK(&policy->updates));
+    cell(table, 0, (double)RM_PEEK(&policy->published));
+    cell(table, 0, (double)RM_PEEK(&policy->lag_max));
+    cell(table, 2, lags ? (double)RM_PEEK(&policy->lag_sum) / (double)lags : NAN);
+    cell(table, 1, RM_PEEK(&board->run->evaluations) > 0 ? RM_PEEK(&agent->eval_mean) : NAN);
+}
+
+static void agents_table(FILE *out, const struct rm_board_view *board, const struct rm_style *style)
+{
+    static const struct rm_column columns[] = {
+        {"agent", true, 0},      {"first 100", false, 3}, {"last 100", false, 0},
+        {"env steps", false, 1}, {"updates", false, 2},   {"versions", false, 6},
+        {"lag worst", false, 5}, {"lag mean", false, 4},  {"greedy", false, 0},
+    };
+    enum { COLUMNS = sizeof columns / sizeof columns[0] };
+    struct rm_table table;
+    rm_table_begin(&table, columns, COLUMNS);
+    for (uint32_t a = 0; a < board->run->agents; a++)
+        agent_row(&table, board, a);
     if (board->run->agents > 1) {
         double first = NAN, last = NAN;
         rm_scores_first(&board->run->scores, &first);
         rm_scores_last(&board->run->scores, &last);
-        fprintf(out, "%-16s", "together");
-        cell(out, 9, 1, first);
-        cell(out, 9, 1, last);
-        fputc('\n', out);
+        rm_table_cell(&table, "together");
+        cell(&table, 1, first);
+        cell(&table, 1, last);
+        for (int c = 3; c < COLUMNS; c++)
+            rm_table_cell(&table, "-");
     }
+    fputc('\n', out);
+    rm_table_end(&table, out, style);
 }
 
 static void greedy_score(FILE *out, const struct rm_daemon *daemon)
@@ -75,42 +87,55 @@ static void greedy_score(FILE *out, const struct rm_daemon *daemon)
 
 #define SHOWN_PERCENT 0.5
 
-/* As wide as its name, and wide enough for 100.0. */
-static int phase_width(int phase)
-{
-    int width = (int)strlen(rm_phase_name((enum rm_phase)phase));
-    return width < 5 ? 5 : width;
-}
+struct shares {
+    double of[RM_BOARD_WORKERS][RM_PHASE_COUNT]; /* percent of the time booked; NAN: none */
+    double most[RM_PHASE_COUNT];                 /* that anybody spent in it */
+};
 
-/* Columns only for phases that somebody spent some time in. */
-static void phases_table(FILE *out, const struct rm_board_view *board)
+static void take_shares(struct shares *shares, const struct rm_board_view *board)
 {
-    double share[RM_BOARD_WORKERS][RM_PHASE_COUNT];
-    bool shown[RM_PHASE_COUNT] = {false};
+    memset(shares, 0, sizeof *shares);
     for (uint32_t w = 0; w < board->run->workers; w++) {
         double total = 0;
         for (int p = 0; p < RM_PHASE_COUNT; p++)
             total += (double)RM_PEEK(&board->workers[w].phase_ns[p]);
         for (int p = 0; p < RM_PHASE_COUNT; p++) {
-            double ns = (double)RM_PEEK(&board->workers[w].phase_ns[p]);
-            share[w][p] = total > 0 ? 100 * ns / total : NAN;
-            shown[p] |= share[w][p] >= SHOWN_PERCENT;
+            const double ns = (double)RM_PEEK(&board->workers[w].phase_ns[p]);
+            shares->of[w][p] = total > 0 ? 100 * ns / total : NAN;
+            shares->most[p] = fmax(shares->most[p], shares->of[w][p]);
         }
     }
-    fprintf(out, "\n%-20s", "time in percent");
-    for (int p = 0; p < RM_PHASE_COUNT; p++)
-        if (shown[p])
-            fprintf(out, " %*s", phase_width(p), rm_phase_name((enum rm_phase)p));
-    fputc('\n', out);
-    for (uint32_t w = 0; w < board->run->workers; w++) {
-        if (!isfinite(share[w][0])) /* no time booked: has no process in this mode */
+}
+
+/* Columns only for phases that somebody spent some time in; in a narrow terminal those stay in
+ * which most was spent. */
+static void phases_table(FILE *out, const struct rm_board_view *board, const struct rm_style *style)
+{
+    static struct shares shares;
+    struct rm_column columns[1 + RM_PHASE_COUNT] = {{"time in percent", true, 0}};
+    int phase[RM_PHASE_COUNT], count = 0;
+    struct rm_table table;
+    take_shares(&shares, board);
+    for (int p = 0; p < RM_PHASE_COUNT; p++) {
+        if (shares.most[p] < SHOWN_PERCENT)
             continue;
-        fprintf(out, "%-20.20s", board->workers[w].name);
-        for (int p = 0; p < RM_PHASE_COUNT; p++)
-            if (shown[p])
-                cell(out, phase_width(p), 1, share[w][p]);
-        fputc('\n', out);
+        int larger = 0;
+        for (int q = 0; q < RM_PHASE_COUNT; q++)
+            larger += shares.most[q] > shares.most[p];
+        phase[count++] = p;
+        columns[count] = (struct rm_column){rm_phase_name((enum rm_phase)p), false, larger};
     }
+    rm_table_begin(&table, columns, (size_t)count + 1);
+    for (uint32_t w = 0; w < board->run->workers; w++) {
+        if (!isfinite(shares.of[w][0])) /* no time booked: has no process in this mode */
+            continue;
+        rm_table_cell(&table, "%s", board->workers[w].name);
+        for (int i = 0; i < count; i++)
+            cell(&table, 1, shares.of[w][phase[i]]);
+    }
+    if (table.cell_count)
+        fputc('\n', out);
+    rm_table_end(&table, out, style);
 }
 
 static void deaths(FILE *out, const struct rm_daemon *daemon)
@@ -129,18 +154,19 @@ void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon)
     FILE *out = console->out;
     if (!out)
         return;
+    const struct rm_style style = {.width = rm_style_of(out).width, .whole = true};
     rm_console_clear(console);
     double trained = daemon->trained_ns > daemon->started_ns
                          ? (double)(daemon->trained_ns - daemon->started_ns) / 1e9
                          : 0;
     uint64_t steps = rm_daemon_agent_steps(daemon), updates = rm_daemon_updates(daemon);
-    agents_table(out, &daemon->session.board);
+    agents_table(out, &daemon->session.board, &style);
     greedy_score(out, daemon);
     fprintf(out, "trained %.1f s: %llu agent %s (%.0f/s), %llu %s (%.0f/s)\n", trained,
             (unsigned long long)steps, rm_plural(steps, "step", "steps"),
             trained > 0 ? (double)steps / trained : 0.0, (unsigned long long)updates,
             rm_plural(updates, "update", "updates"), trained > 0 ? (double)updates / trained : 0.0);
-    phases_table(out, &daemon->session.board);
+    phases_table(out, &daemon->session.board, &style);
     fputc('\n', out);
     deaths(out, daemon);
     fprintf(out, "run directory: %s\n", daemon->directory.path);

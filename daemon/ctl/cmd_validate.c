@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/format.h"
-#include "daemon/ctl/table.h"
+#include "daemon/table.h"
 #include "daemon/probe.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define RM_DAEMON_CTL_VIEW_H
 
 #include "daemon/ctl/snapshot.h"
-#include "daemon/ctl/table.h"
+#include "daemon/table.h"
 
 void rm_view_status(FILE *out, const struct rm_snapshot *snapshot, const struct rm_style *style);
 void rm_view_metrics(FILE *out, const json_t *reply, const struct rm_style *style);

@@ -3,7 +3,7 @@
 #define RM_DAEMON_CTL_WORLD_VIEW_H
 
 #include "actor/described.h"
-#include "daemon/ctl/table.h"
+#include "daemon/table.h"
 
 #include <jansson.h>
 

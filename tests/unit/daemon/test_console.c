@@ -205,6 +205,39 @@ static void a_terminal_is_redrawn_in_place(void **state)
     close(master);
 }
 
+/* No line of the tables is longer than the terminal is wide. */
+static void the_tables_fit_a_narrow_terminal(void **state)
+{
+    (void)state;
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+    if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0)
+        skip();
+    int terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
+    assert_true(terminal >= 0);
+    struct winsize size = {.ws_row = 24, .ws_col = 60};
+    assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        RM_POKE(&daemon_->session.board.workers[3].phase_ns[p], (uint64_t)(10 + p));
+    FILE *out = fdopen(terminal, "w");
+    struct rm_console console;
+    rm_console_open(&console, out);
+    rm_console_summary(&console, daemon_);
+    const char *text = screen(master, terminal);
+    assert_non_null(strstr(text, "\nagent "));
+    assert_non_null(strstr(text, "last 100"));
+    assert_non_null(strstr(text, "greedy\r\n"));
+    assert_null(strstr(text, "versions")); /* the first that gives way */
+    assert_non_null(strstr(text, "\ntime in percent "));
+    /* That in which most was spent stays. */
+    assert_non_null(strstr(text, rm_phase_name((enum rm_phase)(RM_PHASE_COUNT - 1))));
+    assert_null(strstr(text, rm_phase_name((enum rm_phase)0)));
+    for (const char *end; (end = strstr(text, "\r\n")); text = end + 2)
+        if (end - text > 60)
+            fail_msg("%.*s", (int)(end - text), text);
+    fclose(out);
+    close(master);
+}
+
 static void a_file_gets_plain_lines_and_the_tables(void **state)
 {
     (void)state;
@@ -242,9 +275,10 @@ static void a_file_gets_plain_lines_and_the_tables(void **state)
     assert_int_equal(lines, 2);
     static const char *const there[] = {
         "greedy score 512.3 +- 6.0 over 100 episodes; a random policy scores 257.7\n",
-        "agent_1               20.0      20.0        400",
-        "     77.2\n",
-        "worker-3                25.0    75.0\n",
+        "agent     first 100  last 100  env steps ",
+        "\nagent_1        20.0      20.0        400 ",
+        "    77.2\n",
+        "\nworker-3            25.0     75.0\n",
         "worker-2 died 3 times",
         "run directory: /runs/here\n",
     };
@@ -307,6 +341,7 @@ int main(void)
         T(a_narrow_line_says_it_shorter),
         T(the_line_fits_any_width),
         T(a_terminal_is_redrawn_in_place),
+        T(the_tables_fit_a_narrow_terminal),
         T(a_file_gets_plain_lines_and_the_tables),
         cmocka_unit_test(access_goes_by_user_and_group),
         cmocka_unit_test(commands_need_their_level),

@@ -36,10 +36,9 @@ static void a_run_ends_with_its_tables_and_files(void **state)
                      0);
     rm_test_run_start(&d, arguments);
     rm_test_run_ends(&d, 0);
-    rm_test_run_says(&d, "agent            first 100");
+    rm_test_run_says(&d, "first 100");
     rm_test_run_says(&d, "agent_0");
     rm_test_run_says(&d, "greedy score 42.0 +- 0.5 over 9 episodes");
-    rm_test_run_says(&d, "time in percent");
     rm_test_run_says(&d, "run directory: ");
     assert_null(strstr(rm_test_daemon_output(&d), "\033")); /* not a terminal */
 

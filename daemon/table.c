@@ -1,4 +1,4 @@
-#include "daemon/ctl/table.h"
+#include "daemon/table.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 struct rm_style rm_style_of(FILE *out)
 {
-    struct rm_style style = {0, false};
+    struct rm_style style = {0};
     int fd = fileno(out);
     struct winsize size;
     if (fd < 0 || !isatty(fd))
@@ -127,11 +127,14 @@ static int most_omissible(const struct rm_table *table, const int *widths)
     return most;
 }
 
-static void fit(const struct rm_table *table, int *widths, int width)
+static void fit(const struct rm_table *table, int *widths, const struct rm_style *style)
 {
+    const int width = style->width;
     int cut;
     while (width > 0 && total_width(table, widths) > width) {
-        if ((cut = widest_text(table, widths)) >= 0)
+        if (style->whole && (cut = most_omissible(table, widths)) >= 0)
+            widths[cut] = 0;
+        else if ((cut = widest_text(table, widths)) >= 0)
             widths[cut]--;
         else if ((cut = most_omissible(table, widths)) >= 0)
             widths[cut] = 0;
@@ -204,7 +207,7 @@ void rm_table_end(struct rm_table *table, FILE *out, const struct rm_style *styl
         }
     }
     if (rows) {
-        fit(table, widths, style->width);
+        fit(table, widths, style);
         print_row(table, out, widths, titles, style, true);
         for (size_t r = 0; r < rows; r++)
             print_row(table, out, widths, (const char *const *)table->cells + r * columns, style,

@@ -1,7 +1,8 @@
 /* table: aligned columns for people. Fits a width: text columns give way first, then columns that
- * may be left out are, those with the highest `omit` first. */
-#ifndef RM_DAEMON_CTL_TABLE_H
-#define RM_DAEMON_CTL_TABLE_H
+ * may be left out are, those with the highest `omit` first; or, for texts that only tell each other
+ * apart when they are whole, the other way round. */
+#ifndef RM_DAEMON_TABLE_H
+#define RM_DAEMON_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +20,7 @@ struct rm_column {
 struct rm_style {
     int width;   /* columns, 0 = any */
     bool colour; /* escape sequences allowed: a terminal, and NO_COLOR not set */
+    bool whole;  /* columns are left out before texts are cut */
 };
 
 struct rm_style rm_style_of(FILE *out);

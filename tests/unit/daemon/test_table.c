@@ -1,6 +1,6 @@
 /* Numbers and tables as people read them. */
 #include "daemon/ctl/format.h"
-#include "daemon/ctl/table.h"
+#include "daemon/table.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -56,9 +56,8 @@ static const struct rm_column columns[] = {
     {"NAME", true, 0}, {"COUNT", false, 0}, {"EXTRA", false, 2}, {"MORE", false, 1}};
 
 /* The printed table of two rows in `width` columns. */
-static char *printed(int width, bool colour)
+static char *printed_so(struct rm_style style)
 {
-    struct rm_style style = {.width = width, .colour = colour};
     struct rm_table table;
     char *text = NULL;
     size_t bytes = 0;
@@ -71,6 +70,11 @@ static char *printed(int width, bool colour)
     rm_table_end(&table, out, &style);
     fclose(out);
     return text;
+}
+
+static char *printed(int width, bool colour)
+{
+    return printed_so((struct rm_style){.width = width, .colour = colour});
 }
 
 static void columns_are_aligned(void **state)
@@ -103,13 +107,28 @@ static void text_gives_way_before_columns_do(void **state)
     free(text);
 }
 
+static void columns_give_way_to_whole_text(void **state)
+{
+    (void)state;
+    char *text = printed_so((struct rm_style){.width = 32, .whole = true});
+    assert_string_equal(text, "NAME               COUNT  MORE\n"
+                              "short                  1   333\n"
+                              "quite-a-long-name     12     4\n");
+    free(text);
+    text = printed_so((struct rm_style){.width = 20, .whole = true});
+    assert_string_equal(text, "NAME           COUNT\n"
+                              "short              1\n"
+                              "quite-a-long\xe2\x80\xa6     12\n");
+    free(text);
+}
+
 static void colours_only_where_asked(void **state)
 {
     (void)state;
     char *text = printed(0, true);
     assert_non_null(strstr(text, "\033[1mNAME\033[0m"));
     free(text);
-    struct rm_style plain = {0, false}, rich = {0, true};
+    struct rm_style plain = {.colour = false}, rich = {.colour = true};
     assert_string_equal(rm_style_state(&plain, "failed"), "");
     assert_string_not_equal(rm_style_state(&rich, "failed"), "");
     assert_string_equal(rm_style_state(&rich, "no-such-state"), "");
@@ -117,7 +136,7 @@ static void colours_only_where_asked(void **state)
 
 static void control_characters_are_not_printed(void **state)
 {
-    struct rm_style style = {0, false};
+    struct rm_style style = {.width = 0};
     struct rm_table table;
     char *text = NULL;
     size_t bytes = 0;
@@ -133,7 +152,7 @@ static void control_characters_are_not_printed(void **state)
 
 static void an_empty_table_prints_nothing(void **state)
 {
-    struct rm_style style = {0, false};
+    struct rm_style style = {.width = 0};
     struct rm_table table;
     char *text = NULL;
     size_t bytes = 0;
@@ -153,6 +172,7 @@ int main(void)
         cmocka_unit_test(durations_are_clocks),
         cmocka_unit_test(columns_are_aligned),
         cmocka_unit_test(text_gives_way_before_columns_do),
+        cmocka_unit_test(columns_give_way_to_whole_text),
         cmocka_unit_test(colours_only_where_asked),
         cmocka_unit_test(control_characters_are_not_printed),
         cmocka_unit_test(an_empty_table_prints_nothing),

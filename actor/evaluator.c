@@ -163,6 +163,7 @@ static void publish(struct rm_evaluator *e)
     RM_POKE(&run->eval_score_mean, e->world.n ? e->world.mean : NAN);
     RM_POKE(&run->eval_score_stderr, standard_error(&e->world));
     RM_POKE(&run->eval_episodes, e->world.n);
+    RM_POKE(&run->eval_request, e->requests);
     for (uint32_t p = 0; p < s->plan.policies; p++) {
         struct rm_board_policy *board = &s->board.policies[p];
         RM_POKE(&board->eval_version, e->version[p]);

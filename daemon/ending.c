@@ -105,7 +105,8 @@ static bool note_evaluations(struct rm_daemon *daemon)
                    mean, error, (unsigned long long)episodes,
                    rm_plural(episodes, "episode", "episodes"));
     rm_daemon_event(daemon, "evaluation",
-                    json_pack("{s:I,s:f,s:f,s:I}", "count", (json_int_t)finished, "mean",
+                    json_pack("{s:I,s:I,s:f,s:f,s:I}", "count", (json_int_t)finished, "request",
+                              (json_int_t)RM_PEEK(&run->eval_request), "mean",
                               isfinite(mean) ? mean : 0.0, "stderr", isfinite(error) ? error : 0.0,
                               "episodes", (json_int_t)episodes));
     return true;

@@ -168,6 +168,8 @@ struct rm_board_run {
     _Atomic uint64_t evaluations;               /* finished */
     _Atomic double eval_score_mean, eval_score_stderr; /* sum over agents per episode */
     _Atomic uint64_t eval_episodes;
+    _Atomic uint64_t eval_request;        /* the latest that was asked for before it began, as
+                                             evaluate_request counts them; 0 = none */
     _Atomic uint64_t checkpoint_released; /* all may go on after this checkpoint */
     _Atomic uint64_t rows_counted;        /* in all rings, as the supervisor saw it last */
     _Atomic uint32_t quarantined;         /* GPUs below that learners leave alone; only grows */

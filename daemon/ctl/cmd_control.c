@@ -171,10 +171,16 @@ int rm_ctl_set(const struct rm_ctl_arguments *given)
     return simple(given, "set", arguments, show_change);
 }
 
-/* Waits for an event `name` whose data has a count of at least `least`; NULL waits for the end of
- * the connection. */
-static int await(struct rm_ctl_client *client, const char *name, json_int_t least,
-                 uint64_t timeout_ns, json_t **event)
+static bool reached(const json_t *data, const char *member, json_int_t least)
+{
+    const json_t *number = json_object_get(data, member);
+    return !number || json_integer_value(number) >= least;
+}
+
+/* Waits for an event `name` whose data has a number `member` of at least `least` (a daemon of
+ * another version may not say it: then for any); NULL waits for the end of the connection. */
+static int await(struct rm_ctl_client *client, const char *name, const char *member,
+                 json_int_t least, uint64_t timeout_ns, json_t **event)
 {
     uint64_t deadline = timeout_ns ? rm_now_ns() + timeout_ns : 0;
     struct rm_error error = {""};
@@ -189,8 +195,8 @@ static int await(struct rm_ctl_client *client, const char *name, json_int_t leas
         if (rc)
             return rm_ctl_complain(rm_ctl_client_exit_code(rc), "%s", error.text);
         const char *got = json_string_value(json_object_get(*event, "event"));
-        const json_t *count = json_object_get(json_object_get(*event, "data"), "count");
-        if (name && got && !strcmp(got, name) && json_integer_value(count) >= least)
+        if (name && got && !strcmp(got, name) &&
+            reached(json_object_get(*event, "data"), member, least))
             return 0;
         json_decref(*event);
         *event = NULL;
@@ -203,39 +209,21 @@ static int wait_limit(const struct rm_ctl_arguments *given, uint64_t *timeout_ns
     return rm_find_timeout(timeout_ns, given, 0);
 }
 
-/* Is an evaluation being played? Then that one ends before one that is asked for now begins. */
-static bool evaluating(const json_t *status)
-{
-    size_t index;
-    json_t *worker;
-    json_array_foreach(json_object_get(status, "workers"), index, worker)
-    {
-        const char *role = json_string_value(json_object_get(worker, "role"));
-        const char *state = json_string_value(json_object_get(worker, "state"));
-        if (role && state && !strcmp(role, "evaluator") && !strcmp(state, "busy"))
-            return true;
-    }
-    return false;
-}
-
-/* Asks for an evaluation and waits for its result; `arguments` is taken over. */
+/* Asks for an evaluation and waits for its result, past that of one that is being played or has
+ * just been; `arguments` is taken over. */
 static int evaluate_and_wait(struct rm_ctl_client *client, json_t *arguments, uint64_t limit,
                              json_t **event)
 {
-    json_t *subscribed = NULL, *status = NULL, *reply = NULL;
+    json_t *subscribed = NULL, *reply = NULL;
     /* Events first, so that the end cannot be missed. */
     int rc = ask(client, "events", NULL, &subscribed);
     if (rc == 0)
-        rc = ask(client, "status", NULL, &status);
-    if (rc == 0)
         rc = ask(client, "evaluate", json_incref(arguments), &reply);
-    if (rc == 0) {
-        json_int_t finished = json_integer_value(json_object_get(reply, "finished"));
-        rc = await(client, "evaluation", finished + (evaluating(status) ? 2 : 1), limit, event);
-    }
+    if (rc == 0)
+        rc = await(client, "evaluation", "request",
+                   json_integer_value(json_object_get(reply, "request")), limit, event);
     json_decref(arguments);
     json_decref(subscribed);
-    json_decref(status);
     json_decref(reply);
     return rc;
 }
@@ -300,8 +288,8 @@ static int checkpoint_and_wait(struct rm_ctl_client *client, uint64_t limit, jso
     if (rc == 0 && waits && waits[0])
         fprintf(stderr, "%s\n", waits);
     if (rc == 0)
-        rc = await(client, "checkpoint", json_integer_value(json_object_get(reply, "number")),
-                   limit, event);
+        rc = await(client, "checkpoint", "count",
+                   json_integer_value(json_object_get(reply, "number")), limit, event);
     json_decref(subscribed);
     json_decref(reply);
     return rc;
@@ -353,7 +341,7 @@ int rm_ctl_stop(const struct rm_ctl_arguments *given)
         return rc;
     rc = ask(&client, "stop", NULL, &reply);
     if (rc == 0)
-        rc = await(&client, NULL, 0, limit, &event);
+        rc = await(&client, NULL, NULL, 0, limit, &event);
     if (rc == 0)
         show(given, reply, NULL); /* nothing for people: it is gone */
     json_decref(reply);

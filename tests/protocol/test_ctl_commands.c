@@ -309,29 +309,27 @@ static void checkpoints_are_waited_for(void **state)
 
 static void evaluations_are_waited_for(void **state)
 {
-    /* The evaluator is busy: the first result is not the one that was asked for. */
+    /* Others are being played, by interval and for somebody else: theirs are not the results that
+     * were asked for. */
     static const struct rm_fake_rule busy[] = {
         SUBSCRIBED,
-        {"status",
-         "{\"return\":{\"workers\":[{\"role\":\"evaluator\",\"state\":\"busy\"}]},\"id\":$id}\n",
-         false},
         {"evaluate",
-         "{\"return\":{\"request\":1,\"finished\":4},\"id\":$id}\n"
+         "{\"return\":{\"request\":2,\"finished\":4},\"id\":$id}\n"
          "{\"event\":\"worker\",\"data\":{}}\n"
-         "{\"event\":\"evaluation\",\"data\":{\"count\":5,\"mean\":1,\"stderr\":1,"
+         "{\"event\":\"evaluation\",\"data\":{\"count\":5,\"request\":0,\"mean\":1,\"stderr\":1,"
          "\"episodes\":1}}\n"
-         "{\"event\":\"evaluation\",\"data\":{\"count\":6,\"mean\":515.25,\"stderr\":6.5,"
-         "\"episodes\":100}}\n",
+         "{\"event\":\"evaluation\",\"data\":{\"count\":6,\"request\":1,\"mean\":2,\"stderr\":1,"
+         "\"episodes\":2}}\n"
+         "{\"event\":\"evaluation\",\"data\":{\"count\":7,\"request\":2,\"mean\":515.25,"
+         "\"stderr\":6.5,\"episodes\":100}}\n",
          false},
         {NULL, NULL, false}};
     static const struct rm_fake_rule never[] = {
         SUBSCRIBED,
-        {"status", "{\"return\":{},\"id\":$id}\n", false},
         {"evaluate", "{\"return\":{\"request\":1,\"finished\":4},\"id\":$id}\n", false},
         {NULL, NULL, false}};
     static const struct rm_fake_rule dies[] = {
         SUBSCRIBED,
-        {"status", "{\"return\":{},\"id\":$id}\n", false},
         {"evaluate", "{\"return\":{\"request\":1,\"finished\":4},\"id\":$id}\n", true},
         {NULL, NULL, false}};
     (void)state;

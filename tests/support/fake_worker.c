@@ -100,6 +100,7 @@ static bool evaluate(uint64_t *done)
         RM_POKE(&board.agents[a].eval_mean, 21.0);
     for (uint32_t p = 0; p < objects.policies; p++)
         RM_POKE(&board.policies[p].eval_version, RM_PEEK(&board.policies[p].published));
+    RM_POKE(&board.run->eval_request, wanted);
     RM_RAISE(&board.run->evaluations, RM_PEEK(&board.run->evaluations) + 1);
     rm_wake_ring(rm_fd_bell(&objects));
     return false;

@@ -126,6 +126,28 @@ static void the_latest_weights_count(void **state)
     close_evaluator();
 }
 
+/* By its number, whoever asked knows the result that is theirs. */
+static void a_request_is_answered_by_what_begins_after_it(void **state)
+{
+    (void)state;
+    open_evaluator(CORRIDOR, "{\"interval\": 0, \"episodes\": 2, \"worlds\": 1}");
+    struct rm_board_run *run = session.board.run;
+    rm_test_publish_action(&session, 0, 1, 0, 0);
+    rm_test_publish_action(&session, 1, 1, 0, 0);
+    request(1);
+    assert_true(rm_test_turn(&duty) > 0);
+    request(3); /* while the first is played */
+    while (RM_PEEK(&run->evaluations) == 0)
+        assert_true(rm_test_turn(&duty) > 0);
+    assert_int_equal(RM_PEEK(&run->eval_request), 1);
+    assert_int_equal(RM_PEEK(&run->eval_episodes), 1);
+    work();
+    assert_int_equal(RM_PEEK(&run->evaluations), 2);
+    assert_int_equal(RM_PEEK(&run->eval_request), 2);
+    assert_int_equal(RM_PEEK(&run->eval_episodes), 3);
+    close_evaluator();
+}
+
 static void steps_of(uint64_t first, uint64_t second)
 {
     RM_POKE(&session.board.workers[0].steps, first);
@@ -202,8 +224,11 @@ static void broken_worlds_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_are_exact),       cmocka_unit_test(the_latest_weights_count),
-        cmocka_unit_test(it_runs_by_interval),     cmocka_unit_test(it_repeats_itself),
+        cmocka_unit_test(results_are_exact),
+        cmocka_unit_test(the_latest_weights_count),
+        cmocka_unit_test(a_request_is_answered_by_what_begins_after_it),
+        cmocka_unit_test(it_runs_by_interval),
+        cmocka_unit_test(it_repeats_itself),
         cmocka_unit_test(broken_worlds_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -244,6 +244,8 @@ static int work_round(struct rm_actor *actor, struct rm_error *error)
     uint64_t round = rm_round_current(s->board.round);
 
     if (!actor->in_round) {
+        if (rm_round_left(s->board.round, actor->worker))
+            return rm_actor_finish(actor);
         if (rm_atomic_round_arrived(&s->board.round->arrived[actor->worker]) >= round)
             return 0;
         if (rm_session_budget_spent(s, round))

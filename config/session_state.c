@@ -39,15 +39,19 @@ static void worker_state(struct rm_board_worker *w, struct rm_state *s)
     rm_state_bytes(s, "steps_at", w->steps_at, sizeof w->steps_at);
 }
 
-/* A run that had come to its end goes on in the round in which all left: learners had done their
- * share of it, actors had not begun. */
-static void come_back(struct rm_round *round, uint32_t actors)
+/* A run that had come to its end and has a larger budget now goes on in the round in which all
+ * left: learners had done their share of it, actors had not begun. With the budget that it had, its
+ * end is what it was. */
+static void come_back(struct rm_session *session)
 {
+    struct rm_round *round = session->board.round;
+    if (rm_session_budget_spent(session, rm_round_current(round)))
+        return;
     for (uint32_t i = 0; i < RM_PEEK(&round->participants); i++)
-        rm_round_come_back(round, i, i >= actors);
+        rm_round_come_back(round, i, i >= session->objects.actors);
 }
 
-static void round_state(struct rm_round *round, uint32_t actors, struct rm_state *s)
+static void round_state(struct rm_round *round, struct rm_state *s)
 {
     const uint32_t participants = RM_PEEK(&round->participants);
     RM_STATE(s, "round", *round);
@@ -56,14 +60,12 @@ static void round_state(struct rm_round *round, uint32_t actors, struct rm_state
                       RM_PEEK(&round->participants), participants);
         RM_POKE(&round->participants, participants);
     }
-    if (rm_state_loading(s))
-        come_back(round, actors);
 }
 
-static void board_state(struct rm_board_view *board, uint32_t actors, struct rm_state *s)
+static void board_state(struct rm_board_view *board, struct rm_state *s)
 {
     run_state(board->run, s);
-    round_state(board->round, actors, s);
+    round_state(board->round, s);
     for (uint32_t i = 0; i < board->run->policies; i++) {
         enter(s, "policy", i);
         RM_STATE(s, "counters", board->policies[i]);
@@ -85,7 +87,9 @@ void rm_session_state(struct rm_session *session, struct rm_state *s)
 {
     const struct rm_objects *o = &session->objects;
     rm_state_enter(s, "board");
-    board_state(&session->board, o->actors, s);
+    board_state(&session->board, s);
+    if (rm_state_loading(s))
+        come_back(session);
     rm_state_leave(s);
     for (uint32_t p = 0; p < o->policies; p++) {
         enter(s, "weights", p);

@@ -216,6 +216,8 @@ static enum rm_method_turn turn_in_rounds(struct frozen *f)
     const struct rm_round *board = f->session->board.round;
     const uint64_t round = rm_round_current(board), taken = f->taken;
     struct rm_weights_stamp stamp;
+    if (rm_round_left(board, f->who))
+        return RM_METHOD_FINISHED; /* before the checkpoint that this goes on from, or its death */
     if (f->round == 0 && RM_PEEK(&board->arrived[f->who]) >= round)
         return RM_METHOD_WAIT; /* a predecessor arrived before it died */
     if (round != f->round) {

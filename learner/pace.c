@@ -120,6 +120,8 @@ static void begin_round(struct rm_pace *pace, uint64_t round)
 static enum rm_turn next_in_rounds(struct rm_pace *pace)
 {
     const uint64_t round = rm_round_current(pace->session->board.round);
+    if (rm_round_left(pace->session->board.round, pace->who))
+        return RM_TURN_FINISHED; /* before the checkpoint that this goes on from, or its death */
     if (pace->round == 0 && RM_PEEK(&pace->session->board.round->arrived[pace->who]) >= round)
         return RM_TURN_WAIT; /* a predecessor arrived before it died */
     if (round != pace->round)

@@ -171,6 +171,8 @@ static enum next next_in_rounds(struct rollout *r)
 {
     const struct rm_round *board = r->session->board.round;
     const uint64_t round = rm_round_current(board);
+    if (rm_round_left(board, r->who))
+        return OVER; /* before the checkpoint that this goes on from, or its death */
     if (r->round == 0 && RM_PEEK(&board->arrived[r->who]) >= round)
         return WAIT; /* a predecessor arrived before it died */
     if (round != r->round) {

@@ -52,6 +52,11 @@ bool rm_round_leave(struct rm_round *round, uint32_t who)
     return advance_if_all(round, current);
 }
 
+bool rm_round_left(const struct rm_round *round, uint32_t who)
+{
+    return rm_atomic_round_arrived(&round->arrived[who]) == LEFT;
+}
+
 void rm_round_come_back(struct rm_round *round, uint32_t who, bool arrived)
 {
     const uint64_t current = rm_atomic_round_current(&round->current);

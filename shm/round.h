@@ -34,6 +34,9 @@ bool rm_round_arrive(struct rm_round *round, uint32_t who);
  * Returns true if that advanced the round; the last one to leave does not. */
 bool rm_round_leave(struct rm_round *round, uint32_t who);
 
+/* Has it left? A successor of one that left has nothing to do. */
+bool rm_round_left(const struct rm_round *round, uint32_t who);
+
 /* One that left in the current round takes part again, with its share of it done or still to do:
  * when a run that had come to its end goes on. Before anybody works. */
 void rm_round_come_back(struct rm_round *round, uint32_t who, bool arrived);

@@ -182,6 +182,10 @@ static void a_successor_goes_on_in_rounds(void **state)
     /* A round of 8 rows of 4 worlds owes 8 updates; the one of its death and, since the successor
      * does not know what it held, that round's rows are given up. */
     assert_true(updates <= steps / 4 && updates + 2 * 8 >= steps / 4);
+    /* One that died when it was done has a successor that is. */
+    rm_replay_run_succeed(&r);
+    assert_int_equal(rm_replay_run_learn(&r), RM_DUTY_DONE);
+    assert_int_equal(RM_PEEK(&board(&r)->updates), updates);
     rm_replay_run_stop(&r);
 }
 

@@ -74,12 +74,15 @@ static void who_left_last_leaves_the_round_and_all_come_back_to_it(void **state)
     rm_round_init(&barrier, 2);
     assert_false(rm_round_arrive(&barrier, 0));
     assert_true(rm_round_arrive(&barrier, 1));
+    assert_false(rm_round_left(&barrier, 0));
     assert_false(rm_round_leave(&barrier, 0));
+    assert_true(rm_round_left(&barrier, 0));
     assert_false(rm_round_leave(&barrier, 1));
     assert_false(rm_round_settle(&barrier));
     assert_int_equal(rm_round_current(&barrier), 2);
     rm_round_come_back(&barrier, 0, false);
     rm_round_come_back(&barrier, 1, true);
+    assert_false(rm_round_left(&barrier, 0));
     assert_false(rm_round_arrive(&barrier, 1)); /* it has done its share already */
     assert_true(rm_round_arrive(&barrier, 0));
     assert_int_equal(rm_round_current(&barrier), 3);

@@ -1,5 +1,6 @@
 /* Whole rollouts learned from on a device, beside the CPU's: a hundred minibatches of every
  * algorithm. */
+#include "tests/support/backends.h"
 #include "tests/support/emulated.h"
 #include "tests/support/rollout_learner.h"
 #include "tests/support/unit.h"
@@ -8,31 +9,14 @@
 #include <stdlib.h>
 
 static struct rm_test_corridor corridor;
-static struct rm_backend *device, *cpu;
-
-static int open_backends(void **state)
-{
-    struct rm_error error = {""};
-    (void)state;
-    device = rm_test_device_open();
-    return rm_backend_cpu_create(&cpu, 1, "auto", &error);
-}
-
-static int close_backends(void **state)
-{
-    (void)state;
-    rm_backend_destroy(device);
-    rm_backend_destroy(cpu);
-    return 0;
-}
 
 /* `rollouts` of the same numbers on both. */
 static void learn_alike(const char *algorithm, const char *network, uint32_t rollouts)
 {
     struct rm_test_learner d, c;
     rm_test_corridor_open(&corridor, algorithm, network);
-    rm_test_learner_open(&d, &corridor, device);
-    rm_test_learner_open(&c, &corridor, cpu);
+    rm_test_learner_open(&d, &corridor, rm_test_device);
+    rm_test_learner_open(&c, &corridor, rm_test_cpu);
     float *before = rm_test_learner_params(&c);
     for (uint32_t i = 0; i < rollouts; i++) {
         rm_test_learner_draw(&d, i);
@@ -41,7 +25,7 @@ static void learn_alike(const char *algorithm, const char *network, uint32_t rol
         rm_test_learner_learn(&c, i);
         rm_test_learner_compare(&d, &c);
     }
-    rm_test_device_fine(device);
+    rm_test_device_fine(rm_test_device);
     const size_t n = corridor.session.plan.policy[0].param_count;
     float *x = rm_test_learner_params(&d), *y = rm_test_learner_params(&c);
     assert_true(rm_test_updates_apart(y, before, n) > 1e-3); /* it has learned something */
@@ -123,5 +107,5 @@ int main(void)
         cmocka_unit_test(vtrace_is_the_cpus),     cmocka_unit_test(running_scales_are_the_cpus),
         cmocka_unit_test(kl_stops_as_on_the_cpu), cmocka_unit_test(sequences_are_the_cpus),
     };
-    return cmocka_run_group_tests(tests, open_backends, close_backends);
+    return cmocka_run_group_tests(tests, rm_test_backends_open, rm_test_backends_close);
 }

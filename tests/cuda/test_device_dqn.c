@@ -1,5 +1,6 @@
 /* Whole updates of the value-based algorithms on a device: a hundred of them beside the CPU's, and
  * what they promise: no allocation, no waiting, no bit by the order of threads. */
+#include "tests/support/backends.h"
 #include "tests/support/emulated.h"
 #include "tests/support/unit.h"
 #include "tests/support/updates.h"
@@ -9,24 +10,6 @@
 #include <string.h>
 
 enum { UPDATES = 100 };
-
-static struct rm_backend *device, *cpu;
-
-static int open_backends(void **state)
-{
-    struct rm_error error = {""};
-    (void)state;
-    device = rm_test_device_open();
-    return rm_backend_cpu_create(&cpu, 1, "auto", &error);
-}
-
-static int close_backends(void **state)
-{
-    (void)state;
-    rm_backend_destroy(device);
-    rm_backend_destroy(cpu);
-    return 0;
-}
 
 /* --- the same as on the CPU ------------------------------------------------------------------ */
 
@@ -71,8 +54,8 @@ static void compare(const char *what, struct rm_trainer *t, const float *on_devi
                     struct rm_trainer *reference, const float *on_cpu, const float *before)
 {
     const size_t n = rm_net_param_count(rm_trainer_net(t));
-    float *x = rm_test_updates_copy(t, device, on_device);
-    float *y = rm_test_updates_copy(reference, cpu, on_cpu);
+    float *x = rm_test_updates_copy(t, rm_test_device, on_device);
+    float *y = rm_test_updates_copy(reference, rm_test_cpu, on_cpu);
     assert_true(rm_test_updates_apart(y, before, n) > 1e-3); /* it has learned something */
     const double apart = rm_test_updates_apart(x, y, n);
     if (!(apart < 1e-4))
@@ -83,9 +66,9 @@ static void compare(const char *what, struct rm_trainer *t, const float *on_devi
 
 static void compare_runs(const struct rm_experiment *e)
 {
-    struct rm_trainer *t = rm_test_updates_trainer(e, device);
-    struct rm_trainer *reference = rm_test_updates_trainer(e, cpu);
-    float *before = rm_test_updates_copy(reference, cpu, rm_trainer_params(reference));
+    struct rm_trainer *t = rm_test_updates_trainer(e, rm_test_device);
+    struct rm_trainer *reference = rm_test_updates_trainer(e, rm_test_cpu);
+    float *before = rm_test_updates_copy(reference, rm_test_cpu, rm_trainer_params(reference));
     static struct heard h;
     struct heard cpus = {0};
     struct rm_test_updates u;
@@ -103,7 +86,7 @@ static void compare_runs(const struct rm_experiment *e)
         cpus.q += r.q_mean;
     }
     hear(&h, t, true);
-    rm_test_device_fine(device);
+    rm_test_device_fine(rm_test_device);
     assert_int_equal(h.made, UPDATES);
     assert_int_equal(h.batches, u.batch.error ? UPDATES : 0);
     assert_close("loss", h.loss, cpus.loss, 1e-3);
@@ -208,31 +191,31 @@ static void updates_allocate_nothing_and_wait_for_nothing(void **state)
     struct rm_test_updates u;
     (void)state;
     e.priority.kind = RM_PRIORITY_PROPORTIONAL;
-    struct rm_trainer *t = rm_test_updates_trainer(&e, device);
+    struct rm_trainer *t = rm_test_updates_trainer(&e, rm_test_device);
     for (uint64_t number = 1; number <= 20; number++) {
         rm_test_updates_draw(&u, &e, number);
         rm_trainer_batch(t); /* this is where it may wait: three are under way */
-        device->device->counts(device, &before);
+        rm_test_device->device->counts(rm_test_device, &before);
         rm_trainer_update(t, &u.batch, number, NULL);
-        device->device->counts(device, &after);
+        rm_test_device->device->counts(rm_test_device, &after);
         assert_int_equal(after.allocations, before.allocations);
         assert_int_equal(after.synchronizations, before.synchronizations);
         assert_int_equal(after.launches, before.launches);
         assert_int_equal(after.graph_launches, before.graph_launches + 1);
         assert_true(after.bytes_in >= before.bytes_in + sizeof u.obs + sizeof u.next_obs);
     }
-    rm_test_device_fine(device);
+    rm_test_device_fine(rm_test_device);
     rm_trainer_destroy(t);
 }
 
 static void first_three_batches_need_no_waiting(void **state)
 {
     const struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_DQN, false);
-    struct rm_trainer *t = rm_test_updates_trainer(&e, device);
+    struct rm_trainer *t = rm_test_updates_trainer(&e, rm_test_device);
     struct rm_device_counts before, after;
     struct rm_batch *batches[RM_TRAINER_DEPTH];
     (void)state;
-    device->device->counts(device, &before);
+    rm_test_device->device->counts(rm_test_device, &before);
     for (uint64_t i = 0; i < RM_TRAINER_DEPTH; i++) {
         struct rm_test_updates u;
         batches[i] = rm_trainer_batch(t);
@@ -241,7 +224,7 @@ static void first_three_batches_need_no_waiting(void **state)
         rm_test_updates_draw(&u, &e, i + 1);
         rm_trainer_update(t, &u.batch, i + 1, NULL);
     }
-    device->device->counts(device, &after);
+    rm_test_device->device->counts(rm_test_device, &after);
     assert_int_equal(after.synchronizations, before.synchronizations);
     assert_ptr_equal(rm_trainer_batch(t), batches[0]);
     rm_trainer_destroy(t);
@@ -253,12 +236,12 @@ static void warming_up_leaves_no_trace(void **state)
     (void)state;
     for (int name = RM_ALGORITHM_DQN; name <= RM_ALGORITHM_IQN; name++) {
         const struct rm_experiment e = rm_test_updates_experiment((enum rm_algorithm)name, false);
-        struct rm_trainer *t = rm_test_updates_trainer(&e, device);
-        struct rm_trainer *reference = rm_test_updates_trainer(&e, cpu);
+        struct rm_trainer *t = rm_test_updates_trainer(&e, rm_test_device);
+        struct rm_trainer *reference = rm_test_updates_trainer(&e, rm_test_cpu);
         const size_t bytes = rm_net_param_count(rm_trainer_net(t)) * sizeof(float);
         struct rm_trainer_report report;
-        float *x = rm_test_updates_copy(t, device, rm_trainer_params(t));
-        float *target = rm_test_updates_copy(t, device, rm_trainer_target(t));
+        float *x = rm_test_updates_copy(t, rm_test_device, rm_trainer_params(t));
+        float *target = rm_test_updates_copy(t, rm_test_device, rm_trainer_target(t));
         assert_memory_equal(x, rm_trainer_params(reference), bytes);
         assert_memory_equal(target, rm_trainer_target(reference), bytes);
         assert_false(rm_trainer_report(t, true, &report));
@@ -280,10 +263,10 @@ static void order_of_threads_does_not_matter(void **state)
         skip();
     for (int i = 0; i < 3; i++) {
         rm_test_emulated_order(orders[i]);
-        struct rm_trainer *t = rm_test_updates_trainer(&e, device);
+        struct rm_trainer *t = rm_test_updates_trainer(&e, rm_test_device);
         train(t, &e, 1, 10);
         bytes = rm_net_param_count(rm_trainer_net(t)) * sizeof(float);
-        params[i] = rm_test_updates_copy(t, device, rm_trainer_params(t));
+        params[i] = rm_test_updates_copy(t, rm_test_device, rm_trainer_params(t));
         rm_trainer_destroy(t);
         assert_memory_equal(params[i], params[0], bytes);
     }
@@ -296,16 +279,16 @@ static void order_of_threads_does_not_matter(void **state)
 static void gradients_are_the_cpus(void **state)
 {
     const struct rm_experiment e = rm_test_updates_experiment(RM_ALGORITHM_IQN, false);
-    struct rm_trainer *t = rm_test_updates_trainer(&e, device);
-    struct rm_trainer *reference = rm_test_updates_trainer(&e, cpu);
+    struct rm_trainer *t = rm_test_updates_trainer(&e, rm_test_device);
+    struct rm_trainer *reference = rm_test_updates_trainer(&e, rm_test_cpu);
     const size_t n = rm_net_param_count(rm_trainer_net(t));
     struct rm_test_updates u;
     (void)state;
     rm_test_updates_draw(&u, &e, 5);
     const struct rm_trainer_result x = rm_trainer_gradient(t, &u.batch, 5, NULL);
     const struct rm_trainer_result y = rm_trainer_gradient(reference, &u.batch, 5, NULL);
-    float *grads = rm_test_updates_copy(t, device, rm_trainer_grads(t));
-    float *params = rm_test_updates_copy(t, device, rm_trainer_params(t));
+    float *grads = rm_test_updates_copy(t, rm_test_device, rm_trainer_grads(t));
+    float *params = rm_test_updates_copy(t, rm_test_device, rm_trainer_params(t));
     assert_close("loss", x.loss, y.loss, 1e-5);
     assert_close("norm", x.grad_norm, y.grad_norm, 1e-5);
     assert_close("q", x.q_mean, y.q_mean, 1e-4);
@@ -317,7 +300,8 @@ static void gradients_are_the_cpus(void **state)
     rm_trainer_destroy(reference);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_backends, close_backends)
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, rm_test_backends_open, rm_test_backends_close)
 
 int main(void)
 {

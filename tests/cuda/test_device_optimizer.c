@@ -3,6 +3,7 @@
 #include "learner/algo/optimizer.h"
 #include "learner/backend/device_optimizer.h"
 #include "shm/base/rng.h"
+#include "tests/support/backends.h"
 #include "tests/support/emulated.h"
 #include "tests/support/unit.h"
 #include "tests/support/updates.h"
@@ -12,24 +13,6 @@
 #include <string.h>
 
 enum { STEPS = 30 };
-
-static struct rm_backend *device, *cpu;
-
-static int open_backends(void **state)
-{
-    struct rm_error error = {""};
-    (void)state;
-    device = rm_test_device_open();
-    return rm_backend_cpu_create(&cpu, 1, "auto", &error);
-}
-
-static int close_backends(void **state)
-{
-    (void)state;
-    rm_backend_destroy(device);
-    rm_backend_destroy(cpu);
-    return 0;
-}
 
 /* One optimizer and what it moves. */
 struct side {
@@ -111,8 +94,8 @@ static void open_pair(struct pair *p, struct rm_experiment e)
     p->scratch = calloc(p->n, sizeof *p->scratch);
     assert_true(p->grads && p->scratch);
     rm_net_init(p->net, p->scratch, rm_rng_at(5, RM_STREAM_INIT, 0, 0));
-    open_side(p, &p->cpu, cpu, p->scratch);
-    open_side(p, &p->device, device, p->scratch);
+    open_side(p, &p->cpu, rm_test_cpu, p->scratch);
+    open_side(p, &p->device, rm_test_device, p->scratch);
 }
 
 static void close_pair(struct pair *p)
@@ -149,7 +132,7 @@ static struct rm_optimizer_result step_cpu(struct pair *p, uint64_t number, floa
         .params = s->params, .grads = s->grads, .loss = 0.5, .update = number};
     const struct rm_optimizer_result result = rm_optimizer_step(s->optimizer, &input);
     if (!result.skipped)
-        cpu->ops->lerp(cpu, tau, s->params, p->n, s->target);
+        rm_test_cpu->ops->lerp(rm_test_cpu, tau, s->params, p->n, s->target);
     return result;
 }
 
@@ -159,8 +142,8 @@ static void set_figures(const struct side *s, double loss)
     f.last_loss = loss;
     f.now_sums[3] = 7;
     f.now_samples = 2;
-    device->ops->upload(device, (float *)(void *)rm_optimizer_figures(s->optimizer),
-                        (float *)(void *)&f, sizeof f / sizeof(float));
+    rm_test_device->ops->upload(rm_test_device, (float *)(void *)rm_optimizer_figures(s->optimizer),
+                                (float *)(void *)&f, sizeof f / sizeof(float));
 }
 
 static struct rm_device_figures step_device(struct pair *p, uint64_t number, float tau)
@@ -168,9 +151,9 @@ static struct rm_device_figures step_device(struct pair *p, uint64_t number, flo
     struct side *s = &p->device;
     struct rm_device_knobs knobs = {.target_tau = tau};
     rm_optimizer_knobs(s->optimizer, number, 0, &knobs);
-    device->ops->upload(device, (float *)(void *)s->knobs, (float *)(void *)&knobs,
-                        sizeof knobs / sizeof(float));
-    device->ops->upload(device, s->grads, p->grads, p->n);
+    rm_test_device->ops->upload(rm_test_device, (float *)(void *)s->knobs, (float *)(void *)&knobs,
+                                sizeof knobs / sizeof(float));
+    rm_test_device->ops->upload(rm_test_device, s->grads, p->grads, p->n);
     set_figures(s, 0.5);
     rm_optimizer_put(s->optimizer,
                      &(struct rm_optimizer_put){s->params, s->grads, s->target, s->knobs, NULL});
@@ -180,7 +163,7 @@ static struct rm_device_figures step_device(struct pair *p, uint64_t number, flo
 /* How far apart, relatively. */
 static double apart(struct pair *p, const float *on_device, const float *on_cpu)
 {
-    device->ops->download(device, p->scratch, on_device, p->n);
+    rm_test_device->ops->download(rm_test_device, p->scratch, on_device, p->n);
     return rm_test_updates_apart(p->scratch, on_cpu, p->n);
 }
 
@@ -212,7 +195,7 @@ static void compare(struct rm_experiment e, double within)
         assert_int_equal(f.made, number);
         assert_true(f.sums[3] == 7.0 * (double)number && f.samples == 2.0 * (double)number);
     }
-    rm_test_device_fine(device);
+    rm_test_device_fine(rm_test_device);
     assert_pair_near(&p, within);
     close_pair(&p);
 }
@@ -272,9 +255,9 @@ static void a_target_becomes_a_copy_or_stays(void **state)
     assert_non_null(params);
     draw_gradient(&p, 1);
     step_device(&p, 1, 1.0f);
-    device->ops->download(device, params, p.device.params, p.n);
+    rm_test_device->ops->download(rm_test_device, params, p.device.params, p.n);
     for (uint64_t number = 2; number <= 3; number++) {
-        device->ops->download(device, p.scratch, p.device.target, p.n);
+        rm_test_device->ops->download(rm_test_device, p.scratch, p.device.target, p.n);
         assert_memory_equal(p.scratch, params, p.n * sizeof *params);
         step_device(&p, number, 0.0f);
     }
@@ -291,29 +274,34 @@ static void changes_are_the_cpus(void **state)
         const size_t n = sizes[i];
         struct rm_rng rng = rm_rng_at(6, RM_STREAM_TEST, 0, n);
         float *x = calloc(n, sizeof *x), *y = calloc(n, sizeof *y);
-        float *dx = device->ops->alloc(device, n), *dy = device->ops->alloc(device, n);
-        double *partials = device->device->alloc(device, 2 * RM_DEVICE_PARTIALS * 8, NULL);
-        double *out = device->device->alloc(device, 2 * sizeof *out, NULL), seen[2];
+        float *dx = rm_test_device->ops->alloc(rm_test_device, n),
+              *dy = rm_test_device->ops->alloc(rm_test_device, n);
+        double *partials =
+            rm_test_device->device->alloc(rm_test_device, 2 * RM_DEVICE_PARTIALS * 8, NULL);
+        double *out = rm_test_device->device->alloc(rm_test_device, 2 * sizeof *out, NULL), seen[2];
         assert_true(x && y && dx && dy && partials && out);
         for (size_t k = 0; k < n; k++) {
             x[k] = rm_rng_float(&rng);
             y[k] = rm_rng_float(&rng);
         }
-        device->ops->upload(device, dx, x, n);
-        device->ops->upload(device, dy, y, n);
-        device->device->optimizer->change(device, dx, dy, n, partials, out);
-        device->ops->download(device, (float *)(void *)seen, (float *)(void *)out, 4);
-        assert_true(fabs(seen[0] / cpu->ops->sum_squares_diff(cpu, x, y, n) - 1) < 1e-12);
-        assert_true(fabs(seen[1] / cpu->ops->sum_squares(cpu, y, n) - 1) < 1e-12);
+        rm_test_device->ops->upload(rm_test_device, dx, x, n);
+        rm_test_device->ops->upload(rm_test_device, dy, y, n);
+        rm_test_device->device->optimizer->change(rm_test_device, dx, dy, n, partials, out);
+        rm_test_device->ops->download(rm_test_device, (float *)(void *)seen, (float *)(void *)out,
+                                      4);
+        assert_true(fabs(seen[0] / rm_test_cpu->ops->sum_squares_diff(rm_test_cpu, x, y, n) - 1) <
+                    1e-12);
+        assert_true(fabs(seen[1] / rm_test_cpu->ops->sum_squares(rm_test_cpu, y, n) - 1) < 1e-12);
         float *buffers[] = {dx, dy, (float *)(void *)partials, (float *)(void *)out};
         for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++)
-            device->ops->release(device, buffers[k]);
+            rm_test_device->ops->release(rm_test_device, buffers[k]);
         free(x);
         free(y);
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_backends, close_backends)
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, rm_test_backends_open, rm_test_backends_close)
 
 int main(void)
 {

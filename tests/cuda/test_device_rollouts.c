@@ -2,6 +2,7 @@
  * rollout, no bit by the order of threads, a warm-up that leaves no trace, a state to go on from.
  */
 #include "learner/algo/guard.h"
+#include "tests/support/backends.h"
 #include "tests/support/emulated.h"
 #include "tests/support/rollout_learner.h"
 #include "tests/support/states.h"
@@ -13,23 +14,6 @@
 #include <string.h>
 
 static struct rm_test_corridor corridor;
-static struct rm_backend *device, *cpu;
-
-static int open_backends(void **state)
-{
-    struct rm_error error = {""};
-    (void)state;
-    device = rm_test_device_open();
-    return rm_backend_cpu_create(&cpu, 1, "auto", &error);
-}
-
-static int close_backends(void **state)
-{
-    (void)state;
-    rm_backend_destroy(device);
-    rm_backend_destroy(cpu);
-    return 0;
-}
 
 static void nobody_waits_and_nothing_is_allocated(void **state)
 {
@@ -38,18 +22,18 @@ static void nobody_waits_and_nothing_is_allocated(void **state)
     (void)state;
     rm_test_corridor_open(&corridor, "\"name\": \"ppo\", \"epochs\": 4, \"minibatches\": 4",
                           RM_TEST_CORRIDOR_LAYERS);
-    rm_test_learner_open(&d, &corridor, device);
+    rm_test_learner_open(&d, &corridor, rm_test_device);
     rm_test_learner_draw(&d, 0);
     rm_test_learner_learn(&d, 0);
     for (uint64_t number = 1; number < 4; number++) {
         struct rm_actor_critic_update u;
         rm_test_learner_draw(&d, number);
-        device->device->counts(device, &before);
+        rm_test_device->device->counts(rm_test_device, &before);
         rm_actor_critic_begin(d.ac, number, NULL);
         uint32_t updates = 0;
         for (; rm_actor_critic_due(d.ac); updates++)
             rm_actor_critic_step(d.ac, d.attempts + 1, 0, NULL);
-        device->device->counts(device, &after);
+        rm_test_device->device->counts(rm_test_device, &after);
         assert_int_equal(updates, 16);
         assert_int_equal(after.allocations, before.allocations);
         assert_int_equal(after.synchronizations, before.synchronizations);
@@ -59,11 +43,11 @@ static void nobody_waits_and_nothing_is_allocated(void **state)
         assert_true(after.bytes_in - before.bytes_in < d.rows.bytes + 10000);
         rm_actor_critic_collect(d.ac, &u, NULL);
         rm_test_learner_count(&d, &u);
-        device->device->counts(device, &after);
+        rm_test_device->device->counts(rm_test_device, &after);
         assert_int_equal(after.synchronizations, before.synchronizations + 1);
         assert_int_equal(u.made, updates);
     }
-    rm_test_device_fine(device);
+    rm_test_device_fine(rm_test_device);
     rm_test_learner_close(&d);
     rm_test_corridor_close(&corridor);
 }
@@ -80,7 +64,7 @@ static void order_of_threads_changes_nothing(void **state)
                               "\"name\": \"appo\", \"epochs\": 2, \"minibatches\": 3,"
                               " \"value_head\": \"popart\"",
                               RM_TEST_CORRIDOR_LAYERS);
-        rm_test_learner_open(&d, &corridor, device);
+        rm_test_learner_open(&d, &corridor, rm_test_device);
         for (uint64_t number = 0; number < 3; number++) {
             rm_test_learner_draw(&d, number);
             rm_test_learner_learn(&d, number);
@@ -98,7 +82,7 @@ static void order_of_threads_changes_nothing(void **state)
     }
     free(first);
     rm_test_emulated_order("forward");
-    rm_test_device_fine(device);
+    rm_test_device_fine(rm_test_device);
 }
 
 /* A learner that was just made has warmed up; its state is that of the CPU's, which has not. */
@@ -113,8 +97,8 @@ static void warming_up_leaves_no_trace(void **state)
                                      : "\"name\": \"vtrace\"",
                               RM_TEST_CORRIDOR_LAYERS
                               ", \"normalize_observations\": true, \"trunk\": \"separate\"");
-        rm_test_learner_open(&d, &corridor, device);
-        rm_test_learner_open(&c, &corridor, cpu);
+        rm_test_learner_open(&d, &corridor, rm_test_device);
+        rm_test_learner_open(&c, &corridor, rm_test_cpu);
         struct rm_state *x = rm_test_learner_state(&d), *y = rm_test_learner_state(&c);
         rm_test_states_same(x, y);
         rm_state_destroy(x);
@@ -123,7 +107,7 @@ static void warming_up_leaves_no_trace(void **state)
         rm_test_learner_close(&c);
         rm_test_corridor_close(&corridor);
     }
-    rm_test_device_fine(device);
+    rm_test_device_fine(rm_test_device);
 }
 
 /* What goes on from a checkpoint is bit for bit what went on without it. */
@@ -137,13 +121,13 @@ static void resumes_to_the_bit(void **state)
         "\"name\": \"ppo\", \"epochs\": 2, \"minibatches\": 3, \"value_head\": \"popart\","
         " \"normalize_rewards\": true",
         RM_TEST_CORRIDOR_LAYERS ", \"normalize_observations\": true");
-    rm_test_learner_open(&d, &corridor, device);
+    rm_test_learner_open(&d, &corridor, rm_test_device);
     for (uint64_t number = 0; number < 3; number++) {
         rm_test_learner_draw(&d, number);
         rm_test_learner_learn(&d, number);
     }
     struct rm_state *s = rm_test_learner_state(&d);
-    rm_test_learner_open(&e, &corridor, device);
+    rm_test_learner_open(&e, &corridor, rm_test_device);
     rm_state_load(s);
     rm_actor_critic_state(e.ac, s);
     assert_int_equal(rm_state_end(s, &error), 0);
@@ -159,7 +143,7 @@ static void resumes_to_the_bit(void **state)
     rm_test_states_same(x, y);
     rm_state_destroy(x);
     rm_state_destroy(y);
-    rm_test_device_fine(device);
+    rm_test_device_fine(rm_test_device);
     rm_test_learner_close(&d);
     rm_test_learner_close(&e);
     rm_test_corridor_close(&corridor);
@@ -173,7 +157,7 @@ static void bad_rollouts_change_nothing(void **state)
     (void)state;
     rm_test_corridor_open(&corridor, "\"name\": \"ppo\", \"epochs\": 2, \"minibatches\": 2",
                           RM_TEST_CORRIDOR_LAYERS);
-    rm_test_learner_open(&d, &corridor, device);
+    rm_test_learner_open(&d, &corridor, rm_test_device);
     rm_test_learner_draw(&d, 0);
     rm_test_learner_learn(&d, 0);
     struct rm_state *before = rm_test_learner_state(&d);
@@ -195,7 +179,7 @@ static void bad_rollouts_change_nothing(void **state)
     rm_test_learner_draw(&d, 3);
     rm_test_learner_learn(&d, 3);
     assert_int_equal(d.made, 8);
-    rm_test_device_fine(device);
+    rm_test_device_fine(rm_test_device);
     rm_test_learner_close(&d);
     rm_test_corridor_close(&corridor);
 }
@@ -212,7 +196,7 @@ static void watching_changes_nothing(void **state)
         snprintf(network, sizeof network, "%s%s", RM_TEST_CORRIDOR_LAYERS, watch[i]);
         rm_test_corridor_open(&corridor, "\"name\": \"ppo\", \"epochs\": 2, \"minibatches\": 2",
                               network);
-        rm_test_learner_open(&d[i], &corridor, device);
+        rm_test_learner_open(&d[i], &corridor, rm_test_device);
         for (uint64_t number = 0; number < 3; number++) {
             rm_test_learner_draw(&d[i], number);
             for (uint32_t j = 0; number == 1 && j < 70; j++)
@@ -228,7 +212,7 @@ static void watching_changes_nothing(void **state)
     rm_test_states_same(s[0], s[1]);
     rm_state_destroy(s[0]);
     rm_state_destroy(s[1]);
-    rm_test_device_fine(device);
+    rm_test_device_fine(rm_test_device);
 }
 
 /* What the guard puts back is what the device goes on from. */
@@ -242,9 +226,10 @@ static void guard_puts_back(void **state)
         &corridor,
         "\"name\": \"ppo\", \"epochs\": 2, \"minibatches\": 2, \"value_head\": \"popart\"",
         RM_TEST_CORRIDOR_LAYERS);
-    rm_test_learner_open(&d, &corridor, device);
+    rm_test_learner_open(&d, &corridor, rm_test_device);
     assert_int_equal(
-        rm_guard_create(&guard, &corridor.session.experiment, device, NULL, "a", &error), 0);
+        rm_guard_create(&guard, &corridor.session.experiment, rm_test_device, NULL, "a", &error),
+        0);
     rm_actor_critic_guarded(d.ac, guard);
     assert_int_equal(rm_guard_ready(guard, &error), 0);
     struct rm_state *before = rm_test_learner_state(&d);
@@ -260,7 +245,7 @@ static void guard_puts_back(void **state)
     rm_state_destroy(before);
     rm_state_destroy(after);
     rm_guard_destroy(guard);
-    rm_test_device_fine(device);
+    rm_test_device_fine(rm_test_device);
     rm_test_learner_close(&d);
     rm_test_corridor_close(&corridor);
 }
@@ -276,5 +261,5 @@ int main(void)
         cmocka_unit_test(watching_changes_nothing),
         cmocka_unit_test(guard_puts_back),
     };
-    return cmocka_run_group_tests(tests, open_backends, close_backends);
+    return cmocka_run_group_tests(tests, rm_test_backends_open, rm_test_backends_close);
 }

@@ -14,23 +14,7 @@
 
 enum { DEVICES = 4, UPDATES = 50 };
 
-static struct rm_backend *device[DEVICES], *alone;
-
-static int emulated(void **state)
-{
-    (void)state;
-    alone = rm_test_several_open(0);
-    rm_test_several_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    rm_test_several_end();
-    rm_backend_destroy(alone);
-    return 0;
-}
+static struct rm_backend *device[DEVICES];
 
 /* --- equal ----------------------------------------------------------------------------------- */
 
@@ -56,7 +40,7 @@ static void assert_close_to_one(struct rm_trainer *t, struct rm_trainer *one)
 {
     const size_t n = rm_net_param_count(rm_trainer_net(t));
     float *x = rm_test_updates_copy(t, device[0], rm_trainer_params(t));
-    float *y = rm_test_updates_copy(one, alone, rm_trainer_params(one));
+    float *y = rm_test_updates_copy(one, rm_test_alone, rm_trainer_params(one));
     const double apart = rm_test_updates_apart(x, y, n);
     if (!(apart < 1e-4))
         fail_msg("%g apart from one device's", apart);
@@ -84,7 +68,7 @@ static void run_beside_one(const struct rm_experiment *e, uint32_t count)
 {
     rm_test_several_join(device, count);
     struct rm_trainer *t = rm_test_updates_trainer(e, device[0]);
-    struct rm_trainer *one = rm_test_updates_trainer(e, alone);
+    struct rm_trainer *one = rm_test_updates_trainer(e, rm_test_alone);
     struct rm_trainer_report x, y;
     uint64_t batches = 0;
     for (uint64_t number = 1; number <= UPDATES; number++) {
@@ -143,7 +127,7 @@ static void gradients_are_one_devices(void **state)
     (void)state;
     rm_test_several_join(device, 2);
     struct rm_trainer *t = rm_test_updates_trainer(&e, device[0]);
-    struct rm_trainer *one = rm_test_updates_trainer(&e, alone);
+    struct rm_trainer *one = rm_test_updates_trainer(&e, rm_test_alone);
     rm_test_updates_draw(&u, &e, 5);
     const struct rm_trainer_result x = rm_trainer_gradient(t, &u.batch, 5, NULL);
     const struct rm_trainer_result y = rm_trainer_gradient(one, &u.batch, 5, NULL);
@@ -374,7 +358,7 @@ static void batches_that_cannot_be_divided_are_refused(void **state)
     rm_test_several_close(device, 3);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, emulated, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rm_test_several_begin, rm_test_several_end)
 
 int main(void)
 {

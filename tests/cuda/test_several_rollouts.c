@@ -21,23 +21,7 @@
 enum { DEVICES = 4 };
 
 static struct rm_test_corridor t;
-static struct rm_backend *device[DEVICES], *alone;
-
-static int emulated(void **state)
-{
-    (void)state;
-    alone = rm_test_several_open(0);
-    rm_test_several_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    rm_test_several_end();
-    rm_backend_destroy(alone);
-    return 0;
-}
+static struct rm_backend *device[DEVICES];
 
 /* --- equal ----------------------------------------------------------------------------------- */
 
@@ -80,7 +64,7 @@ static void learn_alike(uint32_t count, const char *algorithm, const char *netwo
     rm_test_several_join(device, count);
     rm_test_corridor_open(&t, algorithm, network);
     rm_test_learner_open(&d, &t, device[0]);
-    rm_test_learner_open(&one, &t, alone);
+    rm_test_learner_open(&one, &t, rm_test_alone);
     float *before = rm_test_learner_params(&one);
     for (uint32_t i = 0; i < rollouts; i++) {
         rm_test_learner_draw(&d, i);
@@ -307,7 +291,7 @@ static void resumes(void **state)
     rm_actor_critic_state(same.ac, s);
     assert_int_equal(rm_state_end(s, &error), 0);
     rm_state_load(s);
-    rm_test_learner_open(&one, &t, alone);
+    rm_test_learner_open(&one, &t, rm_test_alone);
     rm_actor_critic_state(one.ac, s);
     assert_int_equal(rm_state_end(s, &error), 0);
     rm_state_destroy(s);
@@ -445,7 +429,7 @@ static void one_that_fails_ends_all(void **state)
     rm_test_several_close(device, 3);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, emulated, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rm_test_several_begin, rm_test_several_end)
 
 int main(void)
 {

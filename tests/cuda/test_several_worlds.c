@@ -17,23 +17,7 @@
 enum { DEVICES = 3 };
 
 static struct rm_session session;
-static struct rm_backend *device[DEVICES], *alone;
-
-static int emulated(void **state)
-{
-    (void)state;
-    alone = rm_test_several_open(0);
-    rm_test_several_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    rm_test_several_end();
-    rm_backend_destroy(alone);
-    return 0;
-}
+static struct rm_backend *device[DEVICES];
 
 static float *params_of(const struct rm_actor_critic *ac, struct rm_backend *b)
 {
@@ -93,7 +77,7 @@ static void a_rollout_is_one_devices(void **state)
         rm_test_several_join(device, DEVICES);
         rm_test_world_session(&session, worlds[w], "\"max_steps\": 15", 10, 40);
         rm_test_world_learner_open(&r, &session, device[0]);
-        rm_test_world_learner_open(&one, &session, alone);
+        rm_test_world_learner_open(&one, &session, rm_test_alone);
         assert_int_equal(r.worlds.count, DEVICES);
         rm_native_worlds_make(&r.worlds);
         rm_native_worlds_make(&one.worlds);
@@ -152,9 +136,9 @@ static void learning_of_all_rows_is_one_devices(void **state)
         rm_test_several_join(device, DEVICES);
         rm_test_world_session_by(&session, algorithms[k], "cartpole", "\"max_steps\": 9", 10, 24);
         rm_test_world_learner_open(&r, &session, device[0]);
-        rm_test_world_learner_open(&one, &session, alone);
+        rm_test_world_learner_open(&one, &session, rm_test_alone);
         const size_t n = session.plan.policy[0].param_count;
-        float *before = params_of(one.ac, alone);
+        float *before = params_of(one.ac, rm_test_alone);
         for (int turn = 0; turn < 4; turn++) {
             rm_test_world_learner_turn(&r);
             rm_test_world_learner_turn(&one);
@@ -168,7 +152,7 @@ static void learning_of_all_rows_is_one_devices(void **state)
             assert_float_equal(f.value_mean, g.value_mean, 1e-5 * (1 + g.value_mean));
             assert_float_equal(f.value_deviation, g.value_deviation, 1e-5 * g.value_deviation);
         }
-        float *x = params_of(r.ac, device[0]), *y = params_of(one.ac, alone);
+        float *x = params_of(r.ac, device[0]), *y = params_of(one.ac, rm_test_alone);
         assert_true(rm_test_updates_apart(x, before, n) > 1e-3);
         if (!(rm_test_updates_apart(x, y, n) < 1e-4))
             fail_msg("%s: %g apart", algorithms[k], rm_test_updates_apart(x, y, n));
@@ -271,7 +255,7 @@ static void a_checkpoint_goes_on_on_any_number(void **state)
     rm_test_world_learner_turn(&a);
     struct rm_state *s = rm_test_world_learner_state(&a);
     rm_test_world_learner_open(&b, &session, device[0]);
-    rm_test_world_learner_open(&one, &session, alone);
+    rm_test_world_learner_open(&one, &session, rm_test_alone);
     load(&b, s, &a);
     load(&one, s, &a);
     rm_state_destroy(s);
@@ -319,7 +303,7 @@ static void order_of_threads_changes_nothing(void **state)
     rm_session_close(&session);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, emulated, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rm_test_several_begin, rm_test_several_end)
 
 int main(void)
 {

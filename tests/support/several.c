@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+struct rm_backend *rm_test_alone;
+
 void rm_test_several_use(uint32_t devices)
 {
     char count[12];
@@ -44,18 +46,28 @@ void rm_test_several_close(struct rm_backend *device[], uint32_t count)
         rm_backend_destroy(device[i]);
 }
 
-void rm_test_several_begin(void)
+static void clear(void)
 {
-    if (!rm_test_emulated()) {
-        print_message("skipped: the plugin is not the emulated one\n");
-        skip();
-    }
     rm_test_emulated_fault("");
     rm_test_emulated_order("forward");
 }
 
-void rm_test_several_end(void)
+int rm_test_several_begin(void **state)
 {
-    rm_test_emulated_fault("");
-    rm_test_emulated_order("forward");
+    (void)state;
+    rm_test_alone = rm_test_several_open(0);
+    if (!rm_test_emulated()) {
+        print_message("skipped: the plugin is not the emulated one\n");
+        skip();
+    }
+    clear();
+    return 0;
+}
+
+int rm_test_several_end(void **state)
+{
+    (void)state;
+    clear();
+    rm_backend_destroy(rm_test_alone);
+    return 0;
 }

@@ -16,8 +16,12 @@ struct rm_backend *rm_test_several_open(uint32_t index);
 void rm_test_several_join(struct rm_backend *device[], uint32_t count);
 void rm_test_several_close(struct rm_backend *device[], uint32_t count);
 
-/* Before a test: skips it where the plugin is not the emulated one; no errors, threads forward. */
-void rm_test_several_begin(void);
-void rm_test_several_end(void);
+/* Before and after each test: skips it where the plugin is not the emulated one; no errors, threads
+ * forward. */
+int rm_test_several_begin(void **state);
+int rm_test_several_end(void **state);
+
+/* In between: a backend of device 0 by itself, to compare with. */
+extern struct rm_backend *rm_test_alone;
 
 #endif

@@ -2,82 +2,14 @@
  * of an update, and by kill -9 at random moments. What the device wrote through to shared memory is
  * a tree that any successor goes on with, on the CPU or on a device, and no row is lost. */
 #include "learner/feed.h"
-#include "learner/priority_tree.h"
-#include "shm/atomic.h"
 #include "shm/base/rng.h"
+#include "tests/crash/priority_scene.h"
 #include "tests/crash/victim.h"
-#include "tests/support/crew.h"
 #include "tests/support/emulated.h"
-#include "tests/support/rows.h"
-#include "tests/support/unit.h"
 
 #include <string.h>
 
-enum { WORLDS = 4, ROWS = 400, SLOTS = 40, BATCH = 32, N_STEP = 3 };
 enum { DIED = 70, BEGUN = 4 };
-
-static struct rm_error failure;
-static struct rm_test_rows rows;
-static struct rm_env_agent agent;
-
-struct scene {
-    struct rm_ring ring;
-    struct rm_priorities tree;
-    struct rm_sampler_source source;
-    _Atomic uint32_t written; /* rows */
-    _Atomic uint64_t updates;
-};
-
-static struct scene *begin(void)
-{
-    static const uint32_t lengths[] = {7, 10, 5, 13};
-    static const uint8_t ends[] = {RM_FLAG_TERMINATED, RM_FLAG_TRUNCATED, RM_FLAG_TRUNCATED,
-                                   RM_FLAG_TERMINATED};
-    const struct rm_priorities_spec spec = {.slots = SLOTS, .lanes = WORLDS, .sources = 1};
-    struct scene *s = rm_crew_memory(sizeof *s);
-    agent = rm_test_rows_agent(false);
-    rm_test_rows_fill(&rows, WORLDS, ROWS, lengths, ends);
-    if (rm_test_rows_ring(&s->ring, 64, WORLDS, false) ||
-        rm_priorities_create(&s->tree, &spec, &failure))
-        fail_msg("%s", failure.text);
-    s->source = (struct rm_sampler_source){&s->ring, 0, WORLDS};
-    rm_test_device_use();
-    return s;
-}
-
-static void end(struct scene *s)
-{
-    rm_ring_close(&s->ring);
-    rm_priorities_close(&s->tree);
-}
-
-static void write_rows(struct scene *s, uint32_t count)
-{
-    const uint32_t from = RM_PEEK(&s->written);
-    if (from + count > ROWS)
-        return;
-    rm_test_rows_write(&rows, &s->ring, 0, from, from + count);
-    RM_POKE(&s->written, from + count);
-}
-
-static struct rm_sampler_spec spec_of(struct scene *s)
-{
-    return (struct rm_sampler_spec){
-        .sources = &s->source,
-        .source_count = 1,
-        .agents = 1,
-        .agent = &agent,
-        .batch = BATCH,
-        .n_step = N_STEP,
-        .frame_stack = 1,
-        .gamma = 0.9,
-        .capacity = SLOTS * WORLDS,
-        .seed = 5,
-        .priorities = &s->tree,
-        .alpha = 0.6,
-        .epsilon = 1e-3,
-    };
-}
 
 /* --- who dies -------------------------------------------------------------------------------- */
 
@@ -180,18 +112,12 @@ static int successor(void *arg)
 static void check(struct scene *s)
 {
     const struct rm_sampler_spec spec = spec_of(s);
-    const uint32_t written = RM_PEEK(&s->written);
     struct rm_sampler *sampler = NULL;
     assert_int_equal(victim_wait(victim_start(successor, s, NULL, 0)), 0);
     if (rm_sampler_create(&sampler, &spec, &failure))
         fail_msg("%s", failure.text);
     rm_sampler_window_free(sampler);
-    for (uint32_t w = 0; w < WORLDS; w++)
-        for (uint32_t i = written > SLOTS ? written - SLOTS : 0; i < written; i++) {
-            const bool in = i + N_STEP < written &&
-                            rm_test_rows_expect(&rows, w, i, written, N_STEP, 0.9).valid;
-            assert_int_equal(rm_priority_at(&s->tree, i % SLOTS * WORLDS + w) > 0, in);
-        }
+    check_rows(s);
     const uint64_t number = RM_PEEK(&s->updates) + 1;
     assert_true(rm_sampler_draw(sampler, number, rm_sampler_batch(sampler)));
     assert_int_equal(rm_sampler_counts(sampler).rejected, 0);
@@ -242,6 +168,7 @@ static void random_kills(void **state)
 
 int main(void)
 {
+    rm_test_device_use();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(learner_dies_at_every_kernel),
         cmocka_unit_test(random_kills),

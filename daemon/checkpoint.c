@@ -44,6 +44,9 @@ void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
         c->number = RM_PEEK(&run_of(daemon)->checkpoint_request);
     RM_POKE(&run_of(daemon)->checkpoint_request, c->number);
     rm_duty_release_all(run_of(daemon));
+    /* One daemon was killed: after the next ones the service manager may keep nothing any more. */
+    if (daemon->adopted)
+        c->due_ns = 1;
 }
 
 /* --- its end --------------------------------------------------------------------------------- */

@@ -127,12 +127,16 @@ int rm_kept_note(struct rm_kept_change *change, const char *path, const struct r
     return add_line(change, path, entry, error);
 }
 
-int rm_kept_drop(struct rm_kept_change *change, const char *path, struct rm_error *error)
+int rm_kept_drop(struct rm_kept_change *change, const char *path, uid_t user,
+                 struct rm_error *error)
 {
     if (!json_object_get(change->settings, path))
         return 0;
     json_object_del(change->settings, path);
-    return add_line(change, path, json_pack("{s:s,s:b}", "key", path, "dropped", 1), error);
+    return add_line(change, path,
+                    json_pack("{s:s,s:b,s:I,s:I}", "key", path, "dropped", 1, "user",
+                              (json_int_t)user, "time", (json_int_t)time(NULL)),
+                    error);
 }
 
 int rm_kept_write(const struct rm_kept *kept, struct rm_writer *files,

@@ -3,7 +3,7 @@
  *
  *   {"key": "optimizer.learning_rate", "value": 0.0001, "configuration": 0.001, "keep": true,
  *    "user": 1000, "time": 1767322985}
- *   {"key": "optimizer.learning_rate", "dropped": true}
+ *   {"key": "optimizer.learning_rate", "dropped": true, "user": 1000, "time": 1767323100}
  *
  * Only ever appended to, all lines of one change as one piece. A change is prepared with all the
  * memory it takes, handed to the thread that writes (writer.h), and taken when it is written: so it
@@ -54,10 +54,11 @@ int rm_kept_begin(const struct rm_kept *kept, struct rm_kept_change *change,
 void rm_kept_forget(struct rm_kept_change *change);
 
 /* That `path` was set, now: `time` is not read. And that it is the configuration's again, which it
- * may have been all the time. -ENOMEM. */
+ * may have been all the time: because of `user`, now. -ENOMEM. */
 int rm_kept_note(struct rm_kept_change *change, const char *path,
                  const struct rm_kept_setting *setting, struct rm_error *error);
-int rm_kept_drop(struct rm_kept_change *change, const char *path, struct rm_error *error);
+int rm_kept_drop(struct rm_kept_change *change, const char *path, uid_t user,
+                 struct rm_error *error);
 
 /* Has the lines written. With `write` they are on the disk when that is over, and *change must stay
  * until then. Returns as rm_writer_put(); 0 also where nothing is to be written. */

@@ -79,7 +79,7 @@ void rm_daemon_restore_settings(struct rm_daemon *daemon)
                    (unsigned)setting.user,
                    setting.keep ? "has another value there since" : "not to be kept");
         if (rc == 0)
-            rc = rm_kept_drop(&dropped, path, &error);
+            rc = rm_kept_drop(&dropped, path, getuid(), &error);
     }
     drop(daemon, &dropped, rc, &error);
     if (changed || daemon->adopted) /* bounds of the limiters stand as the killed daemon had them */
@@ -107,7 +107,7 @@ static void hold_kept(struct rm_daemon *daemon, struct rm_experiment *wanted,
         if (setting.keep && file_hot[hot] == settings->file_hot[hot])
             values[hot] = now[hot];
         else if (rc == 0)
-            rc = rm_kept_drop(&dropped, rm_keys[i].path, &error);
+            rc = rm_kept_drop(&dropped, rm_keys[i].path, getuid(), &error);
     }
     drop(daemon, &dropped, rc, &error);
     rm_config_apply_hot(wanted, values);

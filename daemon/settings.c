@@ -144,7 +144,7 @@ static int note(struct rm_setting_change *s, bool *lasts, struct rm_error *error
         if (rm_keys[i].hot == RM_COLD || !below(path, s->key))
             continue;
         *lasts |= rm_kept_find(kept, path, &before) && before.keep;
-        rc = s->back ? rm_kept_drop(&s->kept, path, error) : note_one(s, path, error);
+        rc = s->back ? rm_kept_drop(&s->kept, path, s->who, error) : note_one(s, path, error);
     }
     return rc;
 }

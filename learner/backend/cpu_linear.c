@@ -34,7 +34,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 
 static uint32_t pieces(uint32_t n, uint32_t per)
 {
-    return (n + per - 1) / per;
+    return (n + per - 1) / (per ? per : 1);
 }
 
 static double cost_of(uint32_t rows, uint32_t in, uint32_t out)

@@ -160,13 +160,15 @@ static void two_hundred_at_once(void **state)
         leave_in_the_middle(round);
         good_ones_are_answered(round);
     }
-    /* All the slow ones get the same, so all begin to lose at about the same event. */
-    for (int i = 0; i < SETS_MAX; i++) {
+    /* All the slow ones get the same, so all begin to lose at about the same event. Where that many
+     * take so long that nobody waits for them, they are given up. */
+    bool enough = false;
+    for (int i = 0; i < SETS_MAX && !enough; i++) {
         change_something(driver);
-        if (i % 100 == 0 && status_number(driver, "control.events_lost") > 50 * SLOW)
-            break;
+        enough = i % 100 == 0 && (status_number(driver, "control.events_lost") > 50 * SLOW ||
+                                  status_number(driver, "control.slow_closed") == SLOW);
     }
-    assert_true(status_number(driver, "control.events_lost") > 50 * SLOW);
+    assert_true(enough);
     good_ones_are_answered(ROUNDS);
 
     double said = 0;
@@ -184,7 +186,7 @@ static void two_hundred_at_once(void **state)
            status_number(driver, "loop.work_max_ms"), status_number(driver, "loop.turns"));
     assert_int_equal(closed, given_up);
     if (closed)
-        assert_true(said < lost);
+        assert_true(said <= lost);
     else
         assert_true(said == lost);
 

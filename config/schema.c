@@ -297,7 +297,8 @@ const struct rm_key rm_keys[] = {
          "Of all noisy layers (Fortunato 2018): `factorised` or `independent` Gaussian noise."),
     F64("network.sigma0", SAME, network.sigma0, 0, 10, 0.5, "",
         "Initial sigma of noisy layers: as it is for independent noise; divided by sqrt(inputs of "
-        "the layer) for factorised noise."),
+        "the layer) for factorised noise. Their weights begin uniform within sqrt(3/inputs), or "
+        "1/sqrt(inputs) for factorised noise, whatever `network.init` says (Fortunato 2018)."),
     ENUM("network.init", SAME, network.init, rm_init_names, RM_INIT_DEFAULT,
          "Initial weights: `default`, uniform within 1/sqrt(inputs), biases too; the others have "
          "biases 0: `orthogonal` (Saxe 2014), `xavier_uniform`, `xavier_normal` (Glorot 2010), "

@@ -109,9 +109,10 @@ static void init_product(const struct rm_net *net, const struct rm_product *m, f
         rm_init_biases(net, params + m->bias, m->out, m->in, rng);
         return;
     }
-    double bound = sqrt(3.0 / m->in), sigma = net->config.sigma0;
-    if (net->config.noise == RM_NOISE_FACTORISED)
-        sigma /= sqrt(m->in);
+    /* Fortunato 2018, section 3.2 */
+    const bool factorised = net->config.noise == RM_NOISE_FACTORISED;
+    const double bound = sqrt((factorised ? 1.0 : 3.0) / m->in);
+    const double sigma = net->config.sigma0 / (factorised ? sqrt(m->in) : 1.0);
     fill_uniform(params + m->weight, weights, bound, rng);
     fill_uniform(params + m->bias, m->out, bound, rng);
     rm_init_fill(params + m->sigma_weight, weights, sigma);

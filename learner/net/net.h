@@ -60,7 +60,8 @@ size_t rm_net_tensors(const struct rm_net *net, const struct rm_net_tensor **ten
 
 /* Fills the arena. network.init `default`: weights and biases U(+-1/sqrt(fan_in)); the others as
  * their names say, with network.gain in layers and policy_gain or value_gain in heads, biases 0.
- * Noisy: U(+-sqrt(3/fan_in)), sigma as configured. Layer norm 1 and 0; moments of inputs 0 and 1.
+ * Noisy: U(+-sqrt(3/fan_in)), factorised U(+-1/sqrt(fan_in)), sigma as configured. Layer norm 1
+ * and 0; moments of inputs 0 and 1.
  */
 void rm_net_init(const struct rm_net *net, float *params, struct rm_rng rng);
 

@@ -133,7 +133,11 @@ static void initial_values(void **state)
     of.config.sigma0 = 0.5;
     net = compiled(&of);
     rm_net_init(net, p, rm_rng_at(7, RM_STREAM_INIT, 0, 0));
+    expect_uniform(net, p, "layers.3.weight", 1 / sqrt(250));
+    expect_uniform(net, p, "layers.3.bias", 1 / sqrt(250));
+    expect_uniform(net, p, "head.weight", 1 / sqrt(250));
     expect_constant(net, p, "layers.3.sigma_weight", 0.5 / sqrt(250));
+    expect_constant(net, p, "head.sigma_bias", 0.5 / sqrt(250));
     rm_net_destroy(net);
     free(p);
 }

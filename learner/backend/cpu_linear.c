@@ -8,8 +8,9 @@
 #include <string.h>
 
 /* A tile of rows by weights: enough rows that loading the weights does not count, few enough that
- * they stay in the first or second cache. */
+ * they stay in the first or second cache, and that there are tiles for all threads. */
 #define TILE_ROWS    48u
+#define ROWS_ALONE   96u /* of one thread */
 #define TILE_COLUMNS 128u
 
 /* Columns of a gradient of weights are cut at multiples of this. */
@@ -20,6 +21,7 @@ struct product {
     const float *a, *b, *bias, *x, *dy;
     float *c, *sums;
     uint32_t rows, in, out, product_tiles;
+    uint32_t tile_rows;
     uint32_t width, height; /* a tile of the gradient of weights */
     enum rm_activation act;
     bool panels; /* a is packed */
@@ -66,13 +68,12 @@ static bool turned(uint32_t in, uint32_t out)
 int rm_cpu_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t out, bool training)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
-    (void)batch;
     if (!training || in <= RM_NARROW_MAX)
         return 0;
     size_t floats = 0;
     if (rm_bf16_takes(cpu, in, out))
         floats = rm_bf16_packed_dx_floats(out, in);
-    else if (rm_product_wants_panels(cpu->kernels, in))
+    else if (rm_product_wants_panels(cpu->kernels, batch, in, out))
         floats = rm_product_panel_floats(in, out);
     return room_for_floats(cpu, floats) ? 0 : -ENOMEM;
 }
@@ -115,7 +116,7 @@ static void rows_tile(const struct product *p, uint32_t m, uint32_t k, uint32_t 
 {
     const struct rm_kernels *kernels = p->cpu->kernels;
     const uint32_t across = pieces(m, TILE_COLUMNS), m0 = index % across * TILE_COLUMNS;
-    const uint32_t row = index / across * TILE_ROWS, rows = least(p->rows - row, TILE_ROWS);
+    const uint32_t row = index / across * p->tile_rows, rows = least(p->rows - row, p->tile_rows);
     const uint32_t columns = least(m - m0, TILE_COLUMNS);
     float *c = p->c + (size_t)row * m + m0;
     rm_product(kernels, &(struct rm_product){.a = p->a + (p->panels ? (size_t)m0 * k : m0),
@@ -135,9 +136,11 @@ static void rows_tile(const struct product *p, uint32_t m, uint32_t k, uint32_t 
             kernels->activate(p->act, c + (size_t)r * m, columns, c + (size_t)r * m);
 }
 
-static uint32_t rows_tiles(uint32_t rows, uint32_t m)
+static void run_rows(struct product *p, rm_pool_fn tile, uint32_t m)
 {
-    return pieces(rows, TILE_ROWS) * pieces(m, TILE_COLUMNS);
+    p->tile_rows = rm_pool_threads(p->cpu->pool) == 1 ? ROWS_ALONE : TILE_ROWS;
+    rm_cpu_run(p->cpu, tile, p, pieces(p->rows, p->tile_rows) * pieces(m, TILE_COLUMNS),
+               cost_of(p->rows, p->in, p->out));
 }
 
 static void forward_tile(void *work, uint32_t index)
@@ -176,7 +179,7 @@ void rm_cpu_linear(struct rm_backend *b, const float *x, const float *wt, const 
         rm_cpu_run(cpu, narrow_tile, &p, pieces(batch, TILE_ROWS), cost_of(batch, in, out));
         return;
     }
-    rm_cpu_run(cpu, forward_tile, &p, rows_tiles(batch, out), cost_of(batch, in, out));
+    run_rows(&p, forward_tile, out);
 }
 
 static void dx_tile(void *work, uint32_t index)
@@ -207,13 +210,13 @@ void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uin
         rm_cpu_run(cpu, narrow_dx_tile, &p, pieces(batch, TILE_ROWS), cost_of(batch, in, out));
         return;
     }
-    if (rm_product_wants_panels(cpu->kernels, in) &&
+    if (rm_product_wants_panels(cpu->kernels, batch, in, out) &&
         room_for_floats(cpu, rm_product_panel_floats(in, out))) {
         rm_product_pack(cpu->kernels, w, in, out, cpu->panels);
         p.a = cpu->panels;
         p.panels = true;
     }
-    rm_cpu_run(cpu, dx_tile, &p, rows_tiles(batch, in), cost_of(batch, in, out));
+    run_rows(&p, dx_tile, in);
 }
 
 size_t rm_cpu_packed_dx_floats(struct rm_backend *b, uint32_t out, uint32_t in)
@@ -241,6 +244,7 @@ static void outer_tile(const struct product *p, uint32_t index)
     const uint32_t i0 = index / down * p->width, o0 = index % down * p->height;
     rm_product(p->cpu->kernels, &(struct rm_product){.a = p->x + i0,
                                                      .b = p->dy + o0,
+                                                     .sums = i0 || !p->sums ? NULL : p->sums + o0,
                                                      .c = p->c + (size_t)o0 * p->in + i0,
                                                      .lda = p->in,
                                                      .ldb = p->out,
@@ -291,7 +295,7 @@ static void cut_outer(struct product *p)
 
 #define SUM_COLUMNS 64u
 
-/* The products' tiles first, then the sums over columns. */
+/* The products' tiles first, then the sums over columns where those did not make them. */
 static void dw_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
@@ -332,7 +336,8 @@ static void linear_dw(struct rm_backend *b, const float *dy, const float *x, uin
         p.product_tiles = rm_bf16_dw_tiles(in, out);
     else
         cut_outer(&p);
-    uint32_t sums = db ? (out + SUM_COLUMNS - 1) / SUM_COLUMNS : 0;
+    const bool apart = db && (p.bf16 || turned(in, out));
+    const uint32_t sums = apart ? pieces(out, SUM_COLUMNS) : 0;
     rm_cpu_run(cpu, dw_tile, &p, p.product_tiles + sums, cost_of(batch, in, out));
 }
 

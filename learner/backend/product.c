@@ -18,10 +18,14 @@ static uint32_t pad(uint32_t m)
 }
 
 /* Vectors of half a cache line: a row of A that begins within one costs two lines every second
- * time. */
-bool rm_product_wants_panels(const struct rm_kernels *kernels, uint32_t m)
+ * time. And rows that lie a large power of two apart share a few places of the caches, so that a
+ * panel of them is gone when the next rows of C want it; packing pays with enough of those. */
+bool rm_product_wants_panels(const struct rm_kernels *kernels, uint32_t n, uint32_t m, uint32_t k)
 {
-    return kernels->product_panel <= PACKED_PANEL && m % 8 != 0;
+    if (kernels->product_panel <= PACKED_PANEL && m % 8 != 0)
+        return true;
+    const bool narrow = kernels->product_panel <= PACKED_PANEL;
+    return m % 64 == 0 && n >= (narrow ? 192 : 512) && (size_t)m * k >= (narrow ? 8192 : 49152);
 }
 
 uint32_t rm_product_panels(const struct rm_kernels *kernels, uint32_t m)
@@ -45,6 +49,12 @@ struct rm_product_panel rm_product_panel(const struct rm_kernels *kernels, uint3
 static void pack_rows(const float *a, size_t lda, uint32_t m, uint32_t k, uint32_t stride,
                       float *to)
 {
+    if (m == stride) {
+        for (uint32_t i = 0; i < k; i++, a += lda, to += stride)
+            for (uint32_t j = 0; j < m; j += 16)
+                memcpy(to + j, a + j, 16 * sizeof *a); /* a few moves, no call */
+        return;
+    }
     for (uint32_t i = 0; i < k; i++, a += lda, to += stride) {
         memcpy(to, a, m * sizeof *a);
         for (uint32_t j = m; j < stride; j++)
@@ -67,14 +77,13 @@ static bool pays_to_pack(const struct rm_kernels *kernels, const struct rm_produ
 {
     if (p->panels || kernels->product_panel > PACKED_PANEL || p->n < 16)
         return false;
-    return p->lda % 8 != 0 || (p->lda >= 128 && p->n >= 128);
+    return p->lda % 8 != 0 || (p->lda >= 128 && p->n >= 128 && p->k >= 128);
 }
 
 /* Columns from m0 on, by rows of A from k0 on. */
-static void part(const struct rm_kernels *kernels, const struct rm_product *p, bool packs,
-                 uint32_t m0, uint32_t k0)
+static struct rm_product part_of(const struct rm_kernels *kernels, const struct rm_product *p,
+                                 uint32_t m0, uint32_t k0)
 {
-    _Alignas(64) float packed[PACKED_PANEL * PACKED_DEPTH];
     struct rm_product q = *p;
     q.m = least(p->m - m0, kernels->product_panel);
     q.k = least(p->k - k0, kernels->product_depth);
@@ -85,16 +94,30 @@ static void part(const struct rm_kernels *kernels, const struct rm_product *p, b
     } else {
         q.a += k0 * p->lda + m0;
     }
-    if (packs) {
-        pack_rows(q.a, p->lda, q.m, q.k, PACKED_PANEL, packed);
-        q.a = packed;
-        q.lda = PACKED_PANEL;
-    }
     q.b += p->columns ? k0 * p->ldb : k0;
     q.c += m0;
+    q.sums = m0 == 0 ? p->sums : NULL;
     q.bias = p->bias && last ? p->bias + m0 : NULL;
     q.relu = p->relu && last;
     q.add = p->add || k0 > 0;
+    return q;
+}
+
+static void run(const struct rm_kernels *kernels, const struct rm_product *p, uint32_t m0,
+                uint32_t k0)
+{
+    const struct rm_product q = part_of(kernels, p, m0, k0);
+    kernels->product(&q);
+}
+
+static void pack_and_run(const struct rm_kernels *kernels, const struct rm_product *p, uint32_t m0,
+                         uint32_t k0)
+{
+    _Alignas(64) float packed[PACKED_PANEL * PACKED_DEPTH];
+    struct rm_product q = part_of(kernels, p, m0, k0);
+    pack_rows(q.a, p->lda, q.m, q.k, PACKED_PANEL, packed);
+    q.a = packed;
+    q.lda = PACKED_PANEL;
     kernels->product(&q);
 }
 
@@ -102,15 +125,16 @@ static void part(const struct rm_kernels *kernels, const struct rm_product *p, b
  * panels for a part of k: it is B that is large then. */
 void rm_product(const struct rm_kernels *kernels, const struct rm_product *p)
 {
-    const bool packs = pays_to_pack(kernels, p);
+    void (*part)(const struct rm_kernels *, const struct rm_product *, uint32_t, uint32_t) =
+        pays_to_pack(kernels, p) ? pack_and_run : run;
     const uint32_t panel = kernels->product_panel, depth = kernels->product_depth;
     if (p->columns) {
         for (uint32_t k = 0; k < p->k; k += depth)
             for (uint32_t m = 0; m < p->m; m += panel)
-                part(kernels, p, packs, m, k);
+                part(kernels, p, m, k);
         return;
     }
     for (uint32_t m = 0; m < p->m; m += panel)
         for (uint32_t k = 0; k < p->k; k += depth)
-            part(kernels, p, packs, m, k);
+            part(kernels, p, m, k);
 }

@@ -20,21 +20,21 @@ struct rm_kernels;
 struct rm_product {
     const float *a, *b;
     const float *bias;    /* m floats that are added to every row, or NULL */
+    float *sums;          /* columns: n sums over B's columns, each a chain too, or NULL */
     float *c;             /* not where a or b is */
     size_t lda, ldb, ldc; /* floats between rows */
     uint32_t n, m, k;
     bool columns; /* B is (k, n) */
     bool panels;  /* A is packed: see rm_product_panels; lda is not read */
-    bool add;     /* to what is in C; no bias then */
+    bool add;     /* to what is in C and in sums; no bias then */
     bool relu;    /* of what C becomes; NaN stays NaN */
 };
 
 /* The whole of it, in the calling thread. */
 void rm_product(const struct rm_kernels *kernels, const struct rm_product *p);
 
-/* Whether A is better packed ahead: where rows do not start on cache lines and vectors are short.
- */
-bool rm_product_wants_panels(const struct rm_kernels *kernels, uint32_t m);
+/* Whether A(k, m) is better packed ahead for n rows of B. */
+bool rm_product_wants_panels(const struct rm_kernels *kernels, uint32_t n, uint32_t m, uint32_t k);
 
 /* Panels of A(k, m): one for every kernels->product_panel columns, from column m0 on, begins at
  * m0 * k and has k rows of `stride` floats: its columns, rounded up to a multiple of 16. */

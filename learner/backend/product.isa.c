@@ -24,9 +24,10 @@
 /* Where C is read and written, and what of the last vector is C's. */
 struct place {
     float *c;
+    float *sums;
     size_t ldc;
     const float *bias;
-    vec_mask last;
+    vec_mask last, rows; /* rows: of a tile, for the sums of columns */
     bool add, relu;
 };
 
@@ -72,13 +73,22 @@ INLINED void finish(const struct place *to, vec (*sum)[VECTORS], const uint32_t 
     }
 }
 
+/* What B is, and whether its columns are added up: by whole vectors, of which the first numbers
+ * count, while there are columns for them, since there is no register left for a mask. */
+enum form { ROW_FORM, COLUMN_FORM, SUMMED_FORM, SUMMED_END };
+
+#define SUMMED(form) ((form) == SUMMED_FORM || (form) == SUMMED_END)
+
 /* Numbers of rows and vectors are constants where this is inlined, and the sums stay in registers.
  */
 INLINED void tile(const struct rm_product *p, const struct place *to, const float *b,
-                  const uint32_t rows, const uint32_t vectors, const bool columns, const bool whole)
+                  const uint32_t rows, const uint32_t vectors, const enum form form,
+                  const bool whole)
 {
+    const bool columns = form != ROW_FORM;
     const size_t lda = p->lda, ldb = p->ldb;
     const float *a = p->a;
+    vec total = SUMMED(form) && to->add ? vec_load_first(to->sums, to->rows) : vec_zero();
     vec sum[ROWS][VECTORS];
     UNROLLED
     for (uint32_t j = 0; j < rows; j++) {
@@ -99,83 +109,96 @@ INLINED void tile(const struct rm_product *p, const struct place *to, const floa
             for (uint32_t i = 0; i < vectors; i++)
                 sum[j][i] = vec_fma(x[i], y, sum[j][i]);
         }
+        if (form == SUMMED_FORM)
+            total = vec_add(total, vec_load(b));
+        if (form == SUMMED_END)
+            total = vec_add(total, vec_load_first(b, to->rows));
     }
+    if (SUMMED(form))
+        vec_store_first(to->sums, total, to->rows);
     finish(to, sum, rows, vectors, whole);
 }
 
 INLINED void some_rows(const struct rm_product *p, const struct place *to, const float *b,
-                       uint32_t rows, const uint32_t vectors, const bool columns, const bool whole)
+                       uint32_t rows, const uint32_t vectors, const enum form form,
+                       const bool whole)
 {
     switch (rows) {
 #if defined(__AVX2__)
     case 6:
-        tile(p, to, b, 6, vectors, columns, whole);
+        tile(p, to, b, 6, vectors, form, whole);
         break;
     case 5:
-        tile(p, to, b, 5, vectors, columns, whole);
+        tile(p, to, b, 5, vectors, form, whole);
         break;
     case 4:
-        tile(p, to, b, 4, vectors, columns, whole);
+        tile(p, to, b, 4, vectors, form, whole);
         break;
     case 3:
-        tile(p, to, b, 3, vectors, columns, whole);
+        tile(p, to, b, 3, vectors, form, whole);
         break;
 #endif
     case 2:
-        tile(p, to, b, 2, vectors, columns, whole);
+        tile(p, to, b, 2, vectors, form, whole);
         break;
     default:
-        tile(p, to, b, 1, vectors, columns, whole);
+        tile(p, to, b, 1, vectors, form, whole);
     }
 }
 
 /* Full tiles; the last two share what is left, since a thin one has too few chains. */
-INLINED void panel(const struct rm_product *p, const uint32_t vectors, const bool columns,
+INLINED void panel(const struct rm_product *p, const uint32_t vectors, const enum form form,
                    const bool whole)
 {
     struct place to = {.c = p->c,
+                       .sums = p->sums,
                        .ldc = p->ldc,
                        .bias = p->bias,
                        .last = vec_first(p->m - (vectors - 1) * VEC_FLOATS),
                        .add = p->add,
                        .relu = p->relu};
-    const size_t step = columns ? 1 : p->ldb;
+    const size_t step = form != ROW_FORM ? 1 : p->ldb;
     const float *b = p->b;
     for (uint32_t left = p->n, rows; left; left -= rows) {
         rows = left <= ROWS ? left : left < 2 * ROWS ? (left + 1) / 2 : ROWS;
-        some_rows(p, &to, b, rows, vectors, columns, whole);
+        if (form == SUMMED_FORM)
+            to.rows = vec_first(rows);
+        if (form == SUMMED_FORM && left < VEC_FLOATS)
+            some_rows(p, &to, b, rows, vectors, SUMMED_END, whole);
+        else
+            some_rows(p, &to, b, rows, vectors, form, whole);
         b += rows * step;
+        if (form == SUMMED_FORM)
+            to.sums += rows;
         to.c += rows * to.ldc;
     }
 }
 
+#define PANEL(vectors, form, whole)                                                                \
+    static void panel_##vectors##_##form##_##whole(const struct rm_product *p)                     \
+    {                                                                                              \
+        panel(p, vectors, form, whole);                                                            \
+    }
+
 /* Masks cost nothing on AVX-512, so that every panel there may have one. */
 #if defined(__AVX512F__)
-#define WHOLE_TOO(vectors, columns) panel_##vectors##_##columns##_false
-#else
-#define WHOLE_TOO(vectors, columns) panel_##vectors##_##columns##_true
-#endif
-
-#define PANEL(vectors, columns, whole)                                                             \
-    static void panel_##vectors##_##columns##_##whole(const struct rm_product *p)                  \
+#define BOTH(vectors, form) PANEL(vectors, form, false)
+#define NAMES(vectors, form)                                                                       \
     {                                                                                              \
-        panel(p, vectors, columns, whole);                                                         \
+        panel_##vectors##_##form##_false, panel_##vectors##_##form##_false                         \
     }
-#if defined(__AVX512F__)
-#define PANELS(vectors) PANEL(vectors, false, false) PANEL(vectors, true, false)
 #else
-#define PANELS(vectors)                                                                            \
-    PANEL(vectors, false, false)                                                                   \
-    PANEL(vectors, true, false)                                                                    \
-    PANEL(vectors, false, true)                                                                    \
-    PANEL(vectors, true, true)
+#define BOTH(vectors, form) PANEL(vectors, form, false) PANEL(vectors, form, true)
+#define NAMES(vectors, form)                                                                       \
+    {                                                                                              \
+        panel_##vectors##_##form##_false, panel_##vectors##_##form##_true                          \
+    }
 #endif
+#define PANELS(vectors)                                                                            \
+    BOTH(vectors, ROW_FORM) BOTH(vectors, COLUMN_FORM) BOTH(vectors, SUMMED_FORM)
 #define ENTRY(vectors)                                                                             \
     {                                                                                              \
-        {panel_##vectors##_false_false, WHOLE_TOO(vectors, false)},                                \
-        {                                                                                          \
-            panel_##vectors##_true_false, WHOLE_TOO(vectors, true)                                 \
-        }                                                                                          \
+        NAMES(vectors, ROW_FORM), NAMES(vectors, COLUMN_FORM), NAMES(vectors, SUMMED_FORM)         \
     }
 
 PANELS(1)
@@ -185,8 +208,8 @@ PANELS(3)
 PANELS(4)
 #endif
 
-/* By vectors, B's form, and whether the last vector is whole. */
-static void (*const panels[VECTORS][2][2])(const struct rm_product *) = {
+/* By vectors, form, and whether the last vector is whole. */
+static void (*const panels[VECTORS][3][2])(const struct rm_product *) = {
     ENTRY(1),
     ENTRY(2),
 #if RM_PRODUCT_PANEL > 16 || !defined(__AVX2__)
@@ -198,5 +221,6 @@ static void (*const panels[VECTORS][2][2])(const struct rm_product *) = {
 void RM_ISA_NAME(product)(const struct rm_product *p)
 {
     const uint32_t vectors = (p->m + VEC_FLOATS - 1) / VEC_FLOATS;
-    panels[vectors - 1][p->columns][p->m % VEC_FLOATS == 0](p);
+    const enum form form = !p->columns ? ROW_FORM : p->sums ? SUMMED_FORM : COLUMN_FORM;
+    panels[vectors - 1][form][p->m % VEC_FLOATS == 0](p);
 }

@@ -1,5 +1,6 @@
 /* Products against one chain of multiply-adds for every element, to the bit: for every shape of
- * tile's end, either form of B, packed or not, alone, added, with bias and ReLU. Nothing outside of
+ * tile's end, either form of B, packed or not, alone, added, with
+ * bias and ReLU; and sums over columns. Nothing outside of
  * C is written, and nothing outside of A, B and the bias is read. */
 #include "learner/backend/kernels.h"
 #include "learner/backend/product.h"
@@ -48,7 +49,7 @@ static void fill(float *x, size_t n, uint32_t a)
 
 struct scene {
     const struct rm_kernels *kernels;
-    struct ending a, b, bias, c;
+    struct ending a, b, bias, sums, c;
     bool fused;
 };
 
@@ -72,6 +73,14 @@ static float chain(const struct scene *s, const struct rm_product *p, const floa
     return p->relu && sum < 0.0f ? 0.0f : sum;
 }
 
+static float column(const struct rm_product *p, float from, uint32_t j)
+{
+    volatile float sum = from;
+    for (uint32_t k = 0; k < p->k; k++)
+        sum = sum + p->b[k * p->ldb + j];
+    return sum;
+}
+
 static void compare(const struct scene *s, uint32_t n, uint32_t m, uint32_t k, uint32_t form)
 {
     struct rm_product p = {.n = n,
@@ -89,6 +98,7 @@ static void compare(const struct scene *s, uint32_t n, uint32_t m, uint32_t k, u
     float *a = last_of(&s->a, (k - 1) * p.lda + m),
           *b = last_of(&s->b, (b_rows - 1) * p.ldb + b_width);
     float *c = last_of(&s->c, (n - 1) * p.ldc + m), *bias = last_of(&s->bias, m);
+    float *sums = last_of(&s->sums, n), summed[256];
     float *had = malloc(((n - 1) * p.ldc + m) * sizeof *had), *packed = NULL;
     assert_non_null(had);
     fill(a, (k - 1) * p.lda + m, 1 + n);
@@ -100,6 +110,9 @@ static void compare(const struct scene *s, uint32_t n, uint32_t m, uint32_t k, u
     p.b = b;
     p.c = c;
     p.bias = p.add ? NULL : bias;
+    p.sums = p.columns && (n + m) % 2 ? sums : NULL;
+    fill(sums, n, 5);
+    memcpy(summed, sums, n * sizeof *sums);
     if (p.panels) {
         packed = aligned_alloc(64, (rm_product_panel_floats(m, k) * sizeof *packed + 63) / 64 * 64);
         assert_non_null(packed);
@@ -116,6 +129,12 @@ static void compare(const struct scene *s, uint32_t n, uint32_t m, uint32_t k, u
                 fail_msg("%s, %ux%ux%u, form %u: (%u, %u) is %a, wants %a", s->kernels->isa, n, m,
                          k, form, j, i, (double)c[at], (double)want);
         }
+    for (uint32_t j = 0; j < n; j++) {
+        const float want = p.sums ? column(&p, p.add ? summed[j] : 0.0f, j) : summed[j];
+        if (memcmp(&sums[j], &want, sizeof want) != 0)
+            fail_msg("%s, %ux%ux%u, form %u: sum %u is %a, wants %a", s->kernels->isa, n, m, k,
+                     form, j, (double)sums[j], (double)want);
+    }
     free(packed);
     free(had);
 }
@@ -137,15 +156,16 @@ typedef void (*look_fn)(const struct scene *s);
 
 static void on_levels(look_fn look)
 {
-    struct scene s = {
-        .a = make_ending(), .b = make_ending(), .bias = make_ending(), .c = make_ending()};
+    struct scene s;
+    struct ending *all[] = {&s.a, &s.b, &s.bias, &s.sums, &s.c};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        *all[i] = make_ending();
     for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
         s.kernels = levels[l];
         s.fused = l > 0;
         if (is_here(l))
             look(&s);
     }
-    struct ending *all[] = {&s.a, &s.b, &s.bias, &s.c};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         munmap(all[i]->map, all[i]->bytes + (size_t)sysconf(_SC_PAGESIZE));
 }

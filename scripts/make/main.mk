@@ -69,7 +69,7 @@ help:
 	@echo "make asan, ubsan, tsan   the tests under a sanitizer"
 	@echo "make lint       clang-format, cppcheck, clang-tidy, shellcheck"
 	@echo "make learn      learning table over seeds (long)"
-	@echo "make parity     compare networks with PyTorch (in a throw-away environment)"
+	@echo "make parity     compare networks and updates with PyTorch (in a throw-away environment)"
 	@echo "make formats    read policy files with other programs (in a throw-away environment)"
 	@echo "make fuzz       fuzz configuration, control protocol, checkpoints, ring attach (FUZZ_SECONDS=)"
 	@echo "make soak       two hours of real experiments; is memory flat? (SOAK_SECONDS=)"

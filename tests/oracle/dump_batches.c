@@ -99,7 +99,9 @@ static void draw_batch(struct rm_test_dump *d, uint64_t number, struct rm_batch 
         b->restart = chosen(d, number, 9, rows, 0.15f);
         b->valid = chosen(d, number, 10, n, 0.85f);
         b->ahead = calloc(n, sizeof *b->ahead);
-        for (size_t i = 0; b->ahead && i < n; i++)
+        if (!b->ahead)
+            rm_test_dump_fail("out of memory");
+        for (size_t i = 0; i < n; i++)
             b->ahead[i] = 1 + which[n + i] % b->tail;
     }
     if (weights) {

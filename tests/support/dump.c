@@ -3,7 +3,7 @@
 #include "config/config.h"
 #include "tests/support/session.h"
 
-void rm_test_dump_fail(const char *what)
+_Noreturn void rm_test_dump_fail(const char *what)
 {
     fprintf(stderr, "dump: %s\n", what);
     exit(1);

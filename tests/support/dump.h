@@ -41,7 +41,7 @@ struct rm_test_dump {
     FILE *file;
 };
 
-void rm_test_dump_fail(const char *what);
+_Noreturn void rm_test_dump_fail(const char *what);
 
 /* The corridor with masks and so many choices a step; and the files. */
 void rm_test_dump_open(struct rm_test_dump *d, const struct rm_test_dump_sample *sample,

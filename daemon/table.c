@@ -129,15 +129,12 @@ static int most_omissible(const struct rm_table *table, const int *widths)
 
 static void fit(const struct rm_table *table, int *widths, const struct rm_style *style)
 {
-    const int width = style->width;
-    int cut;
-    while (width > 0 && total_width(table, widths) > width) {
-        if (style->whole && (cut = most_omissible(table, widths)) >= 0)
-            widths[cut] = 0;
-        else if ((cut = widest_text(table, widths)) >= 0)
-            widths[cut]--;
-        else if ((cut = most_omissible(table, widths)) >= 0)
-            widths[cut] = 0;
+    while (style->width > 0 && total_width(table, widths) > style->width) {
+        const int column = most_omissible(table, widths), text = widest_text(table, widths);
+        if (column >= 0 && (style->whole || text < 0))
+            widths[column] = 0;
+        else if (text >= 0)
+            widths[text]--;
         else
             return;
     }

@@ -441,9 +441,10 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
     if (rc < 0)
         return rc == -EEXIST || rc == -EAGAIN ? RM_DAEMON_RUNNING : RM_DAEMON_RESOURCES;
     rm_config_hot_values(experiment, daemon->settings.file_hot);
-    if (rm_daemon_find_checkpoint(daemon, experiment, error) < 0) {
+    rc = rm_daemon_find_checkpoint(daemon, experiment, error);
+    if (rc < 0) {
         rm_place_leave(&daemon->place);
-        return RM_DAEMON_USAGE;
+        return rc == -ENOMEM ? RM_DAEMON_RESOURCES : RM_DAEMON_USAGE;
     }
     rc = allow_descriptors(plan, experiment, error);
     if (rc == 0)

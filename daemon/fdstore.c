@@ -28,6 +28,11 @@ static void close_all(int *fds, uint32_t count)
             close(fds[i]);
 }
 
+bool rm_fdstore_has_some(void)
+{
+    return sd_listen_fds(0) > 0;
+}
+
 uint32_t rm_fdstore_take(int *fds, uint32_t max)
 {
     char **names = NULL;
@@ -79,6 +84,11 @@ void rm_fdstore_forget(uint32_t count)
 }
 
 #else
+
+bool rm_fdstore_has_some(void)
+{
+    return false;
+}
 
 uint32_t rm_fdstore_take(int *fds, uint32_t max)
 {

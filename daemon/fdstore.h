@@ -13,6 +13,9 @@
 
 #define RM_FDSTORE_MAX 4096
 
+/* Does the service manager give anything back? It stays untouched. */
+bool rm_fdstore_has_some(void);
+
 /* What the service manager gives back at start, in the order in which it was kept. Returns how many
  * descriptors there are, 0 for none; they are the caller's, close-on-exec. */
 uint32_t rm_fdstore_take(int *fds, uint32_t max);

@@ -2,6 +2,7 @@
 
 #include "config/schema.h"
 #include "daemon/daemon.h"
+#include "daemon/fdstore.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 
@@ -96,8 +97,9 @@ static void pass_over(struct rm_daemon *daemon, const struct rm_error *why)
     fprintf(stderr, "ringmasterd: a checkpoint is damaged and passed over: %s\n", why->text);
 }
 
-/* The newest that is whole. */
-static bool choose(struct rm_daemon *daemon, const char *directory, struct rm_checkpoint_facts *f)
+/* The newest that is whole; *any: whether there was one at all. */
+static bool choose(struct rm_daemon *daemon, const char *directory, struct rm_checkpoint_facts *f,
+                   bool *any)
 {
     uint64_t *numbers = calloc(RM_CHECKPOINTS_MAX, sizeof *numbers);
     const size_t n = numbers ? rm_checkpoint_list(directory, numbers, RM_CHECKPOINTS_MAX) : 0;
@@ -114,6 +116,7 @@ static bool choose(struct rm_daemon *daemon, const char *directory, struct rm_ch
             pass_over(daemon, &why);
         }
     }
+    *any = n > 0;
     free(numbers);
     return found;
 }
@@ -136,8 +139,15 @@ static bool longer_now(const struct rm_daemon *daemon)
     return strstr(daemon->resume_changes, "run.steps ") != NULL;
 }
 
-static int nothing(const struct rm_daemon *daemon, const char *above, struct rm_error *error)
+/* A run that has checkpoints, and none that is whole, is not left behind without a word. */
+static int nothing(const struct rm_daemon *daemon, const char *above, bool any,
+                   struct rm_error *error)
 {
+    if (any && !rm_fdstore_has_some()) /* what a killed daemon left is newer */
+        return rm_fail(error, -EBADMSG,
+                       "cannot go on: no checkpoint of %s/latest is whole; put one back, or begin "
+                       "anew with --fresh: %s",
+                       above, daemon->not_resumed);
     if (daemon->options.resume != RM_RESUME_MUST)
         return 0;
     return rm_fail(error, -ENOENT, "--resume: %s/latest has no checkpoint that is whole%s%s", above,
@@ -149,14 +159,15 @@ int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experime
 {
     char above[PATH_MAX], link[PATH_MAX], directory[PATH_MAX];
     struct rm_checkpoint_facts facts;
+    uint64_t evaluations;
+    bool any = false;
     if (daemon->options.resume == RM_RESUME_NEVER)
         return 0;
     snprintf(above, sizeof above, "%s/%s", experiment->run.directory, experiment->name);
     if (snprintf(link, sizeof link, "%s/latest", above) >= (int)sizeof link ||
         !realpath(link, directory) || strlen(directory) >= sizeof daemon->directory.path ||
-        !choose(daemon, directory, &facts))
-        return nothing(daemon, above, error);
-    uint64_t evaluations;
+        !choose(daemon, directory, &facts, &any))
+        return nothing(daemon, above, any && !over(directory, &evaluations), error);
     const bool ended = over(directory, &evaluations);
     int rc = compare(daemon, daemon->resume, facts.config, experiment, error);
     if (ended && !longer_now(daemon) && daemon->options.resume != RM_RESUME_MUST) {

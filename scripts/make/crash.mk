@@ -4,3 +4,9 @@ $(BUILD)/tests/crash/slow_disk.so: tests/crash/data/slow_disk.c tests/crash/slow
 	@echo "  SHIM    $@"
 	@$(CC) -std=c11 -D_GNU_SOURCE -I. -O1 -g $(WARN) -fPIC -shared -o $@ $<
 $(BUILD)/tests/crash/test_slow_disk $(BUILD)/tests/protocol/test_held_disk: $(BUILD)/tests/crash/slow_disk.so
+
+# Whole runs killed at every fault site, in a build that has them.
+.PHONY: faults
+faults: deps
+	$(REMAKE) FAULT=1 BUILD=$(BUILD)/fault binaries
+	@BUILD=$(BUILD)/fault tests/crash/fault-matrix $(SITES)

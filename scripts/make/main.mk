@@ -73,6 +73,7 @@ help:
 	@echo "make formats    read policy files with other programs (in a throw-away environment)"
 	@echo "make fuzz       fuzz configuration, control protocol, checkpoints, ring attach (FUZZ_SECONDS=)"
 	@echo "make soak       two hours of real experiments; is memory flat? (SOAK_SECONDS=)"
+	@echo "make faults     kill whole runs at every fault site; are they resumed to the bit? (SITES=)"
 	@echo "make kill-soak  kill random processes of real experiments (KILLS=); is it harmless?"
 	@echo "make generated  man pages, completion and reference, after a table has changed"
 	@echo "make install    DESTDIR= PREFIX=/usr/local"

@@ -46,6 +46,13 @@ static bool trusted(const char *directory)
     return lstat(directory, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
 }
 
+/* What cannot be looked at may well be one: that of a service, whose directory is its group's. */
+static bool is_socket(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 ? S_ISSOCK(info.st_mode) : errno == EACCES;
+}
+
 static int scan(struct list *list, const char *directory)
 {
     DIR *stream = trusted(directory) ? opendir(directory) : NULL;
@@ -56,9 +63,7 @@ static int scan(struct list *list, const char *directory)
      */
     for (struct dirent *entry; rc == 0 && (entry = readdir(stream));) {
         char path[RM_SOCKET_PATH_MAX];
-        struct stat info;
-        if (rm_socket_path_in(path, directory, entry->d_name, NULL) == 0 &&
-            stat(path, &info) == 0 && S_ISSOCK(info.st_mode))
+        if (rm_socket_path_in(path, directory, entry->d_name, NULL) == 0 && is_socket(path))
             rc = append(list, entry->d_name, path);
     }
     closedir(stream);

@@ -1,6 +1,7 @@
 /* Who may do what on the control socket: root and the daemon's own user all, members of its group
  * operate, whether that is their first group or one that they were added to; whoever else can
  * connect sees. Clients of other users are processes that give up being root. */
+#include "daemon/ctl/find.h"
 #include "daemon/place.h"
 #include "tests/support/daemon.h"
 #include "tests/support/fake_worker.h"
@@ -109,6 +110,34 @@ static void others_see(void **state)
     assert_int_equal(levels(STRANGER, STRANGER, many, MANY), 1);
 }
 
+/* As a service has it: the directory with the socket is the group's. */
+static void those_of_others_are_found_all_the_same(void **state)
+{
+    (void)state;
+    char sockets[128], own[192];
+    int status;
+    snprintf(sockets, sizeof sockets, "%s/sockets", d.home);
+    snprintf(own, sizeof own, "%s/%s", sockets, d.name);
+    assert_int_equal(chmod(own, 0750), 0);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct rm_found *found = NULL;
+        struct rm_error error = {""};
+        if (setenv("RINGMASTER_RUNTIME_DIR", sockets, 1) < 0 || setgroups(0, NULL) < 0 ||
+            setgid(STRANGER) < 0 || setuid(STRANGER) < 0)
+            _exit(8);
+        const int count = rm_find_sockets(&found, &error);
+        _exit(count != 1 || strcmp(found[0].name, d.name) != 0 ? 1
+              : !rm_find_alive(found[0].socket)                ? 2
+                                                               : 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(chmod(own, 0755), 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* Below /tmp anybody may have made the directory first: its owner, or root, must be trusted. */
 static int takes_a_place_below(const char *path)
 {
@@ -158,6 +187,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(root_administers),
         cmocka_unit_test(members_operate),
         cmocka_unit_test(others_see),
+        cmocka_unit_test(those_of_others_are_found_all_the_same),
         cmocka_unit_test(directories_of_root_are_trusted),
     };
     return cmocka_run_group_tests(tests, start, end);

@@ -5,16 +5,24 @@
 #include "learner/backend/isa.h"
 #include "learner/backend/kernels.h"
 
-/* Columns of a panel of a product, and rows of it that the first or second cache holds. */
+/* Columns of a panel of a product, rows of it that the first or second cache holds, and columns at
+ * once for a row alone. */
 #if defined(__AVX512F__)
 #define RM_PRODUCT_PANEL 64u
 #define RM_PRODUCT_DEPTH 512u
+#define RM_PRODUCT_ALONE 128u
+#elif defined(__AVX2__)
+#define RM_PRODUCT_PANEL 16u
+#define RM_PRODUCT_DEPTH 256u
+#define RM_PRODUCT_ALONE 64u
 #else
 #define RM_PRODUCT_PANEL 16u
 #define RM_PRODUCT_DEPTH 256u
+#define RM_PRODUCT_ALONE 32u
 #endif
 
 void RM_ISA_NAME(product)(const struct rm_product *p);
+void RM_ISA_NAME(product_alone)(const struct rm_product *p, size_t step);
 void RM_ISA_NAME(bias_act)(const float *c, size_t ldc, uint32_t rows, uint32_t cols,
                            const float *bias, enum rm_activation act, float *y, size_t ldy);
 void RM_ISA_NAME(narrow)(const float *x, const float *w, const float *bias, uint32_t rows,

@@ -26,6 +26,9 @@ struct rm_kernels {
 
     /* product.h: one panel, m at most product_panel; k at once */
     void (*product)(const struct rm_product *p);
+    /* n = 1, m = product_columns, all of k; `step` floats from one panel of A to the next */
+    void (*product_alone)(const struct rm_product *p, size_t step);
+    uint32_t product_columns;
     uint32_t product_panel;
     uint32_t product_depth; /* so much of k that a panel of A stays in the cache */
 

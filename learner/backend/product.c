@@ -22,10 +22,9 @@ static uint32_t pad(uint32_t m)
  * panel of them is gone when the next rows of C want it; packing pays with enough of those. */
 bool rm_product_wants_panels(const struct rm_kernels *kernels, uint32_t n, uint32_t m, uint32_t k)
 {
-    if (kernels->product_panel <= PACKED_PANEL && m % 8 != 0)
-        return true;
-    const bool narrow = kernels->product_panel <= PACKED_PANEL;
-    return m % 64 == 0 && n >= (narrow ? 192 : 512) && (size_t)m * k >= (narrow ? 8192 : 49152);
+    if (kernels->product_panel > PACKED_PANEL)
+        return m % 64 == 0 && n >= 512 && (size_t)m * k >= 49152;
+    return n >= 192 && (m % 8 != 0 || (m % 64 == 0 && (size_t)m * k >= 8192));
 }
 
 uint32_t rm_product_panels(const struct rm_kernels *kernels, uint32_t m)
@@ -75,9 +74,9 @@ void rm_product_pack(const struct rm_kernels *kernels, const float *a, uint32_t 
  * them is gone when the next rows of C want it. */
 static bool pays_to_pack(const struct rm_kernels *kernels, const struct rm_product *p)
 {
-    if (p->panels || kernels->product_panel > PACKED_PANEL || p->n < 16)
+    if (p->panels || kernels->product_panel > PACKED_PANEL || p->n < 128)
         return false;
-    return p->lda % 8 != 0 || (p->lda >= 128 && p->n >= 128 && p->k >= 128);
+    return p->lda % 8 != 0 || (p->lda >= 128 && p->k >= 128);
 }
 
 /* Columns from m0 on, by rows of A from k0 on. */
@@ -87,7 +86,6 @@ static struct rm_product part_of(const struct rm_kernels *kernels, const struct 
     struct rm_product q = *p;
     q.m = least(p->m - m0, kernels->product_panel);
     q.k = least(p->k - k0, kernels->product_depth);
-    const bool last = k0 + q.k == p->k;
     if (p->panels) {
         q.lda = pad(q.m);
         q.a += (size_t)m0 * p->k + k0 * q.lda;
@@ -97,8 +95,8 @@ static struct rm_product part_of(const struct rm_kernels *kernels, const struct 
     q.b += p->columns ? k0 * p->ldb : k0;
     q.c += m0;
     q.sums = m0 == 0 ? p->sums : NULL;
-    q.bias = p->bias && last ? p->bias + m0 : NULL;
-    q.relu = p->relu && last;
+    q.bias = p->bias && k0 == 0 ? p->bias + m0 : NULL;
+    q.relu = p->relu && k0 + q.k == p->k;
     q.add = p->add || k0 > 0;
     return q;
 }
@@ -121,6 +119,22 @@ static void pack_and_run(const struct rm_kernels *kernels, const struct rm_produ
     kernels->product(&q);
 }
 
+/* Returns how many columns of one row are done. */
+static uint32_t run_alone(const struct rm_kernels *kernels, const struct rm_product *p)
+{
+    uint32_t m = 0;
+    for (; m + kernels->product_columns <= p->m; m += kernels->product_columns) {
+        struct rm_product q = *p;
+        q.a += p->panels ? (size_t)m * p->k : m;
+        q.lda = p->panels ? kernels->product_panel : p->lda;
+        q.c += m;
+        q.bias = p->bias ? p->bias + m : NULL;
+        kernels->product_alone(&q, p->panels ? (size_t)kernels->product_panel * p->k
+                                             : kernels->product_panel);
+    }
+    return m;
+}
+
 /* Rows go through all of k for a panel, whose tile of C is small then. Columns go through all
  * panels for a part of k: it is B that is large then. */
 void rm_product(const struct rm_kernels *kernels, const struct rm_product *p)
@@ -134,7 +148,7 @@ void rm_product(const struct rm_kernels *kernels, const struct rm_product *p)
                 part(kernels, p, m, k);
         return;
     }
-    for (uint32_t m = 0; m < p->m; m += panel)
+    for (uint32_t m = p->n == 1 ? run_alone(kernels, p) : 0; m < p->m; m += panel)
         for (uint32_t k = 0; k < p->k; k += depth)
             part(kernels, p, m, k);
 }

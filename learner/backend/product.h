@@ -19,7 +19,7 @@ struct rm_kernels;
 
 struct rm_product {
     const float *a, *b;
-    const float *bias;    /* m floats that are added to every row, or NULL */
+    const float *bias;    /* m floats that every row begins with, or NULL */
     float *sums;          /* columns: n sums over B's columns, each a chain too, or NULL */
     float *c;             /* not where a or b is */
     size_t lda, ldb, ldc; /* floats between rows */

@@ -43,15 +43,6 @@ INLINED vec load_part(const float *at, const uint32_t i, const uint32_t vectors,
 INLINED void finish(const struct place *to, vec (*sum)[VECTORS], const uint32_t rows,
                     const uint32_t vectors, const bool whole)
 {
-    if (to->bias) {
-        UNROLLED
-        for (uint32_t i = 0; i < vectors; i++) {
-            const vec bias = load_part(to->bias, i, vectors, whole, to->last);
-            UNROLLED
-            for (uint32_t j = 0; j < rows; j++)
-                sum[j][i] = vec_add(sum[j][i], bias);
-        }
-    }
     if (to->relu) {
         UNROLLED
         for (uint32_t j = 0; j < rows; j++) {
@@ -91,11 +82,12 @@ INLINED void tile(const struct rm_product *p, const struct place *to, const floa
     vec total = SUMMED(form) && to->add ? vec_load_first(to->sums, to->rows) : vec_zero();
     vec sum[ROWS][VECTORS];
     UNROLLED
-    for (uint32_t j = 0; j < rows; j++) {
+    for (uint32_t i = 0; i < vectors; i++) {
+        const vec start = to->bias ? load_part(to->bias, i, vectors, whole, to->last) : vec_zero();
         UNROLLED
-        for (uint32_t i = 0; i < vectors; i++)
+        for (uint32_t j = 0; j < rows; j++)
             sum[j][i] =
-                to->add ? load_part(to->c + j * to->ldc, i, vectors, whole, to->last) : vec_zero();
+                to->add ? load_part(to->c + j * to->ldc, i, vectors, whole, to->last) : start;
     }
     for (uint32_t k = p->k; k; k--, a += lda, b += columns ? ldb : 1) {
         vec x[VECTORS];
@@ -217,6 +209,31 @@ static void (*const panels[VECTORS][3][2])(const struct rm_product *) = {
     ENTRY(4),
 #endif
 };
+
+/* A row alone is short of chains, and waits for weights: more panels at once, all of k. */
+#define ALONE (RM_PRODUCT_ALONE / VEC_FLOATS)
+
+void RM_ISA_NAME(product_alone)(const struct rm_product *p, size_t step)
+{
+    const float *a = p->a;
+    vec sum[ALONE];
+    UNROLLED
+    for (uint32_t i = 0; i < ALONE; i++)
+        sum[i] = p->add    ? vec_load(p->c + i * VEC_FLOATS)
+                 : p->bias ? vec_load(p->bias + i * VEC_FLOATS)
+                           : vec_zero();
+    for (uint32_t k = 0; k < p->k; k++, a += p->lda) {
+        const vec y = vec_all(p->b[k]);
+        UNROLLED
+        for (uint32_t i = 0; i < ALONE; i++) {
+            const float *at = a + i / VECTORS * step + i % VECTORS * VEC_FLOATS;
+            sum[i] = vec_fma(vec_load(at), y, sum[i]);
+        }
+    }
+    UNROLLED
+    for (uint32_t i = 0; i < ALONE; i++)
+        vec_store(p->c + i * VEC_FLOATS, p->relu ? vec_max(vec_zero(), sum[i]) : sum[i]);
+}
 
 void RM_ISA_NAME(product)(const struct rm_product *p)
 {

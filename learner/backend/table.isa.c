@@ -6,6 +6,8 @@
 const struct rm_kernels RM_ISA_NAME(kernels) = {
     .isa = "x86-64-" RM_STRING(RM_ISA),
     .product = RM_ISA_NAME(product),
+    .product_alone = RM_ISA_NAME(product_alone),
+    .product_columns = RM_PRODUCT_ALONE,
     .product_panel = RM_PRODUCT_PANEL,
     .product_depth = RM_PRODUCT_DEPTH,
     .bias_act = RM_ISA_NAME(bias_act),

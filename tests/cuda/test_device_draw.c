@@ -135,8 +135,8 @@ static void words_that_are_drawn_again_move_the_others(void **state)
     } asked = {.turn.longest = LONGEST};
     for (uint32_t i = 0; i < RM_DRAWS_RINGS; i++)
         asked.spans[i] = (struct rm_row_span){rm_ring_committed(&b.rings[i]), LONGEST, LONGEST};
-    rm_test_draws_send((void *)(uintptr_t)b.draw.knobs, &knobs, sizeof knobs);
-    rm_test_draws_send((void *)(uintptr_t)b.draw.turn, &asked, sizeof asked);
+    rm_test_draws_send((void *)b.draw.knobs, &knobs, sizeof knobs);
+    rm_test_draws_send((void *)b.draw.turn, &asked, sizeof asked);
     rm_test_draws_device->device->feed->draw(rm_test_draws_device, &b.draw);
     rm_test_draws_fetch(d.picks, b.draw.picks, sizeof d.picks);
     struct rm_rng rng = rm_rng_at(5, RM_STREAM_SAMPLE, 2, 7);

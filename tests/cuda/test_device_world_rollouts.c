@@ -67,7 +67,7 @@ static void rollouts_are_linked_and_ordered(void **state)
         assert_int_equal(passes->entries, samples);
         assert_int_equal(passes->parts, 3);
         for (int pass = 0; pass < 2; pass++) {
-            uint8_t *met = calloc(n, 1);
+            uint8_t *met = calloc(n ? n : 1, 1);
             uint32_t moved = 0;
             for (uint32_t i = 0; i < samples; i++) {
                 const uint32_t row = order[pass * n + i];

@@ -81,8 +81,8 @@ static void draw_batch(struct rm_test_dump *d, uint64_t number, struct rm_batch 
     b->ret = drawn(d, number, 2, n, -2, 2);
     b->mask = chosen(d, number, 3, rows * b->actions, 0.7f);
     uint8_t *ends = chosen(d, number, 4, n, 0.25f), *which = chosen(d, number, 5, 2 * n, 0.5f);
-    b->discount = calloc(n, sizeof *b->discount);
-    b->action = calloc(n, sizeof *b->action);
+    b->discount = calloc(n + 1, sizeof *b->discount);
+    b->action = calloc(n + 1, sizeof *b->action);
     if (!b->discount || !b->action)
         rm_test_dump_fail("out of memory");
     for (size_t i = 0; i < n; i++) {
@@ -98,7 +98,7 @@ static void draw_batch(struct rm_test_dump *d, uint64_t number, struct rm_batch 
         b->state = drawn(d, number, 8, b->size * b->state_floats, -1, 1);
         b->restart = chosen(d, number, 9, rows, 0.15f);
         b->valid = chosen(d, number, 10, n, 0.85f);
-        b->ahead = calloc(n, sizeof *b->ahead);
+        b->ahead = calloc(n + 1, sizeof *b->ahead);
         if (!b->ahead)
             rm_test_dump_fail("out of memory");
         for (size_t i = 0; i < n; i++)
@@ -106,7 +106,7 @@ static void draw_batch(struct rm_test_dump *d, uint64_t number, struct rm_batch 
     }
     if (weights) {
         b->weight = drawn(d, number, 11, b->size, 0.3f, 1);
-        b->error = calloc(b->size, sizeof *b->error);
+        b->error = calloc(b->size + 1u, sizeof *b->error);
     }
     free(ends);
     free(which);

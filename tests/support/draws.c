@@ -138,7 +138,7 @@ void rm_test_draws_leave(struct rm_test_draws *b)
                           b->draw.weight, b->draw.leaf,   b->error};
     rm_test_draws_device->device->finish(rm_test_draws_device);
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)
-        rm_test_draws_device->ops->release(rm_test_draws_device, (float *)(uintptr_t)made[i]);
+        rm_test_draws_device->ops->release(rm_test_draws_device, (float *)made[i]);
     rm_feed_destroy(b->feed);
     memset(&b->draw, 0, sizeof b->draw);
     b->error = NULL;
@@ -189,8 +189,8 @@ void rm_test_draws_there(struct rm_test_draws *b, uint64_t update, double beta,
         uint8_t turn[sizeof(struct rm_device_turn) + RM_DRAWS_RINGS * sizeof(struct rm_row_span)];
     rm_feed_bring(b->feed, b->there.sampler);
     rm_feed_turn(b->feed, b->there.sampler, beta, (void *)turn);
-    rm_test_draws_send((void *)(uintptr_t)b->draw.knobs, &knobs, sizeof knobs);
-    rm_test_draws_send((void *)(uintptr_t)b->draw.turn, turn, sizeof turn);
+    rm_test_draws_send((void *)b->draw.knobs, &knobs, sizeof knobs);
+    rm_test_draws_send((void *)b->draw.turn, turn, sizeof turn);
     rm_test_draws_device->device->finish(rm_test_draws_device); /* rows have arrived */
     rm_test_draws_device->device->feed->draw(rm_test_draws_device, &b->draw);
     rm_test_draws_fetch(d->picks, b->draw.picks, sizeof d->picks);

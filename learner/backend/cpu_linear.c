@@ -111,6 +111,18 @@ void rm_cpu_pack(struct rm_backend *b, const float *w, uint32_t out, uint32_t in
     rm_cpu_run(cpu, pack_panel, &p, rm_product_panels(cpu->kernels, out), (double)in * out);
 }
 
+/* Some columns of rows of m. */
+static void activate(const struct rm_kernels *kernels, enum rm_activation act, uint32_t rows,
+                     uint32_t columns, uint32_t m, float *c)
+{
+    if (columns == m) {
+        kernels->activate(act, c, (size_t)rows * m, c);
+        return;
+    }
+    for (uint32_t r = 0; r < rows; r++, c += m)
+        kernels->activate(act, c, columns, c);
+}
+
 /* Rows by weights: some rows by some columns; columns run fastest, so that rows stay near. */
 static void rows_tile(const struct product *p, uint32_t m, uint32_t k, uint32_t index)
 {
@@ -132,8 +144,7 @@ static void rows_tile(const struct product *p, uint32_t m, uint32_t k, uint32_t 
                                              .panels = p->panels,
                                              .relu = p->act == RM_ACT_RELU});
     if (p->act != RM_ACT_NONE && p->act != RM_ACT_RELU)
-        for (uint32_t r = 0; r < rows; r++)
-            kernels->activate(p->act, c + (size_t)r * m, columns, c + (size_t)r * m);
+        activate(kernels, p->act, rows, columns, m, c);
 }
 
 static void run_rows(struct product *p, rm_pool_fn tile, uint32_t m)

@@ -225,8 +225,11 @@ static void rates_are_of_the_last_seconds(void **state)
 static uint64_t rows_within(double interval_s, double time_s)
 {
     uint64_t rows = 0;
-    for (double now = 0; now < time_s; now += rm_metrics_interval_s(interval_s, now))
+    double now_s = 0;
+    while (now_s < time_s) {
+        now_s += rm_metrics_interval_s(interval_s, now_s);
         rows++;
+    }
     return rows;
 }
 

@@ -15,6 +15,13 @@
 
 enum { MOST = 1 << 19, MARGIN = 3 };
 
+static uint32_t bits(float x)
+{
+    uint32_t word;
+    memcpy(&word, &x, sizeof word);
+    return word;
+}
+
 /* Numbers that end where memory does, so that a read or write past them is caught. */
 struct ending {
     char *map;
@@ -121,13 +128,13 @@ static void compare(const struct scene *s, uint32_t n, uint32_t m, uint32_t k, u
         for (uint32_t i = 0; i < p.ldc && j * p.ldc + i < (n - 1) * p.ldc + m; i++) {
             const size_t at = j * p.ldc + i;
             const float want = i < m ? chain(s, &p, a, p.add ? had[at] : bias[i], j, i) : had[at];
-            if (memcmp(&c[at], &want, sizeof want) != 0)
+            if (bits(c[at]) != bits(want))
                 fail_msg("%s, %ux%ux%u, form %u: (%u, %u) is %a, wants %a", s->kernels->isa, n, m,
                          k, form, j, i, (double)c[at], (double)want);
         }
     for (uint32_t j = 0; j < n; j++) {
         const float want = p.sums ? column(&p, p.add ? summed[j] : 0.0f, j) : summed[j];
-        if (memcmp(&sums[j], &want, sizeof want) != 0)
+        if (bits(sums[j]) != bits(want))
             fail_msg("%s, %ux%ux%u, form %u: sum %u is %a, wants %a", s->kernels->isa, n, m, k,
                      form, j, (double)sums[j], (double)want);
     }

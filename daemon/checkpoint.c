@@ -255,6 +255,19 @@ static const char *missing(struct rm_daemon *daemon, bool *soon)
     return NULL;
 }
 
+/* Who has an earlier one, which was given up, still in hand: it could not write its part of another
+ * now. NULL: nobody. */
+static const char *writing(struct rm_daemon *daemon)
+{
+    for (uint32_t i = 0; i < participants(daemon); i++) {
+        const struct rm_board_worker *slot = &daemon->session.board.workers[i];
+        if (rm_daemon_has_process(daemon, i) &&
+            RM_PEEK(&slot->checkpoint_held) > RM_SEE(&slot->checkpoint_written))
+            return slot->name;
+    }
+    return NULL;
+}
+
 /* Of the processes that take part. Another number later: one has died meanwhile, with its part. */
 static uint64_t starts(const struct rm_daemon *daemon)
 {
@@ -466,6 +479,10 @@ int rm_daemon_checkpoint(struct rm_daemon *daemon, uint64_t *number, struct rm_e
     if (why)
         return rm_fail(error, soon && daemon->life <= RM_LIFE_TRAINING ? -EAGAIN : -ENODATA, "%s",
                        why);
+    /* The last one of a run is worth waiting for, as long as a stop may take. */
+    const char *writer = c->then_stop && c->stage == RM_CHECKPOINT_IDLE ? writing(daemon) : NULL;
+    if (writer)
+        return rm_fail(error, -EAGAIN, "%s still writes its part of an earlier one", writer);
     *number = c->number + 1;
     if (c->stage == RM_CHECKPOINT_IDLE)
         begin(daemon);

@@ -9,6 +9,7 @@
 
 struct slow_disk {
     atomic_int held;        /* fsync does not return before this is 0 again */
+    atomic_int only;        /* the one process whose fsync that is, or 0: everybody's */
     atomic_int waiting;     /* how many do not */
     atomic_int all_held;    /* nor does whatever changes a file or a folder, or a process's fsync */
     atomic_int all_held_in; /* calls that do not */

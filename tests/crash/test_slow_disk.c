@@ -19,6 +19,7 @@ static int end(void **state)
 {
     (void)state;
     atomic_store(&rm_test_disk->held, 0);
+    atomic_store(&rm_test_disk->only, 0);
     rm_test_daemon_end(&d);
     return 0;
 }
@@ -158,12 +159,33 @@ static void a_stop_does_not_wait_for_ever(void **state)
     close(fd);
 }
 
+/* A worker dies, so the checkpoint is given up while an actor still writes its part of it. The last
+ * one, which a stop asks for then, is made when that is done. */
+static void a_stop_waits_for_what_is_written(void **state)
+{
+    (void)state;
+    const int fd = begin(",\"supervisor\":{\"stop_grace_s\":300}");
+    atomic_store(&rm_test_disk->only, (int)now(fd, "workers.0.pid"));
+    atomic_store(&rm_test_disk->held, 1);
+    json_decref(ask_for_one(fd, 1));
+    until_waiting(1);
+    rm_test_kill_worker(fd, 2);
+    kill(d.pid, SIGTERM);
+    assert_true(rm_test_until_file(&d, "log.txt", "still writes its part of an earlier one"));
+    atomic_store(&rm_test_disk->held, 0);
+    assert_int_equal(rm_test_daemon_wait(&d, RM_TEST_PATIENCE_S), 0);
+    if (!is_whole(2))
+        fail_msg("no checkpoint 2: %s", rm_test_daemon_output(&d));
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(nobody_waits_for_the_disk, end),
         cmocka_unit_test_teardown(what_is_given_up_holds_nobody, end),
         cmocka_unit_test_teardown(a_stop_does_not_wait_for_ever, end),
+        cmocka_unit_test_teardown(a_stop_waits_for_what_is_written, end),
     };
     alarm(900); /* a test that hangs has failed */
     return cmocka_run_group_tests(tests, rm_test_disk_make, rm_test_disk_remove);

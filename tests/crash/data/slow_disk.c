@@ -67,7 +67,8 @@ static int is_file(int fd)
 
 int fsync(int fd)
 {
-    if (disk)
+    const int only = disk ? atomic_load(&disk->only) : 0;
+    if (disk && (only == 0 || only == getpid()))
         wait_while(&disk->held, &disk->waiting);
     return before_change() ? -1 : (int)syscall(SYS_fsync, fd);
 }

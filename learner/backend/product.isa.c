@@ -80,14 +80,16 @@ INLINED void tile(const struct rm_product *p, const struct place *to, const floa
     const size_t lda = p->lda, ldb = p->ldb;
     const float *a = p->a;
     vec total = SUMMED(form) && to->add ? vec_load_first(to->sums, to->rows) : vec_zero();
-    vec sum[ROWS][VECTORS];
+    vec sum[ROWS][VECTORS], start[VECTORS];
     UNROLLED
-    for (uint32_t i = 0; i < vectors; i++) {
-        const vec start = to->bias ? load_part(to->bias, i, vectors, whole, to->last) : vec_zero();
+    for (uint32_t i = 0; i < vectors; i++)
+        start[i] = to->bias ? load_part(to->bias, i, vectors, whole, to->last) : vec_zero();
+    UNROLLED
+    for (uint32_t j = 0; j < rows; j++) {
         UNROLLED
-        for (uint32_t j = 0; j < rows; j++)
+        for (uint32_t i = 0; i < vectors; i++)
             sum[j][i] =
-                to->add ? load_part(to->c + j * to->ldc, i, vectors, whole, to->last) : start;
+                to->add ? load_part(to->c + j * to->ldc, i, vectors, whole, to->last) : start[i];
     }
     for (uint32_t k = p->k; k; k--, a += lda, b += columns ? ldb : 1) {
         vec x[VECTORS];

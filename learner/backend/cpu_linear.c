@@ -292,9 +292,15 @@ static void turned_tile(const struct product *p, uint32_t index)
  * one that comes late has less to do. */
 static void cut_outer(struct product *p)
 {
-    const uint32_t threads = rm_pool_threads(p->cpu->pool), wanted = threads == 1 ? 1 : 2 * threads;
+    const uint32_t threads = rm_pool_threads(p->cpu->pool), wanted = 2 * threads;
     if (turned(p->in, p->out)) {
         p->product_tiles = pieces(p->out, OUTER_COLUMNS);
+        return;
+    }
+    if (threads == 1) {
+        p->width = p->in;
+        p->height = p->out;
+        p->product_tiles = 1;
         return;
     }
     const uint32_t stretches = pieces(p->in, OUTER_COLUMNS);

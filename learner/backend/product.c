@@ -76,7 +76,8 @@ static bool pays_to_pack(const struct rm_kernels *kernels, const struct rm_produ
 {
     if (p->panels || kernels->product_panel > PACKED_PANEL || p->n < 128)
         return false;
-    return p->lda % 8 != 0 || (p->lda >= 128 && p->k >= 128);
+    return p->lda % 8 != 0 || (p->lda >= 128 && p->k >= 128) ||
+           (p->lda >= 64 && p->n >= 192 && p->k >= 512);
 }
 
 /* Columns from m0 on, by rows of A from k0 on. */
@@ -137,18 +138,46 @@ static uint32_t run_alone(const struct rm_kernels *kernels, const struct rm_prod
 
 /* Rows go through all of k for a panel, whose tile of C is small then. Columns go through all
  * panels for a part of k: it is B that is large then. */
+/* All of k at once, from column m0 on: what most products are, so with little to do in between. */
+static void run_panels(const struct rm_kernels *kernels, const struct rm_product *p, uint32_t m0)
+{
+    const uint32_t panel = kernels->product_panel;
+    const size_t step = p->panels ? (size_t)panel * p->k : panel;
+    struct rm_product q = part_of(kernels, p, m0, 0);
+    for (uint32_t m = m0;; m += panel) {
+        kernels->product(&q);
+        if (p->m - m <= panel)
+            return;
+        q.m = least(p->m - m - panel, panel);
+        if (p->panels)
+            q.lda = pad(q.m);
+        q.a += step;
+        q.c += panel;
+        q.sums = NULL;
+        if (q.bias)
+            q.bias += panel;
+    }
+}
+
 void rm_product(const struct rm_kernels *kernels, const struct rm_product *p)
 {
-    void (*part)(const struct rm_kernels *, const struct rm_product *, uint32_t, uint32_t) =
-        pays_to_pack(kernels, p) ? pack_and_run : run;
     const uint32_t panel = kernels->product_panel, depth = kernels->product_depth;
+    const uint32_t first = p->n == 1 && !p->columns ? run_alone(kernels, p) : 0;
+    const bool packs = pays_to_pack(kernels, p);
+    void (*part)(const struct rm_kernels *, const struct rm_product *, uint32_t, uint32_t) =
+        packs ? pack_and_run : run;
+    if (!packs && p->k <= depth) {
+        if (first < p->m)
+            run_panels(kernels, p, first);
+        return;
+    }
     if (p->columns) {
         for (uint32_t k = 0; k < p->k; k += depth)
             for (uint32_t m = 0; m < p->m; m += panel)
                 part(kernels, p, m, k);
         return;
     }
-    for (uint32_t m = p->n == 1 ? run_alone(kernels, p) : 0; m < p->m; m += panel)
+    for (uint32_t m = first; m < p->m; m += panel)
         for (uint32_t k = 0; k < p->k; k += depth)
             part(kernels, p, m, k);
 }

@@ -166,7 +166,8 @@ static void prepare_slot(struct rm_board_worker *slot, uint64_t generation, bool
     RM_POKE(&slot->generation, generation);
     RM_POKE(&slot->started_ns, rm_now_ns());
     RM_POKE(&slot->heartbeat_ns, 0);
-    RM_POKE(&slot->checkpoint_written, RM_PEEK(&slot->checkpoint_held)); /* it writes nothing */
+    /* It has nothing in hand; what its predecessor had is not written. */
+    RM_POKE(&slot->checkpoint_held, RM_PEEK(&slot->checkpoint_written));
     RM_POKE(&slot->inspect, debugger ? RM_INSPECT_OFFERED : RM_INSPECT_NONE);
     RM_POKE(&slot->wake.sleeping, 0); /* its predecessor may have died asleep */
     memset(slot->error, 0, sizeof slot->error);

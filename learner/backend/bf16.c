@@ -2,6 +2,7 @@
 
 #include "learner/backend/bf16_kernels.h"
 #include "learner/backend/cpu.h"
+#include "learner/backend/pieces.h"
 
 /* Rows of a tile, and its columns at most: what was rounded serves them all. */
 #define TILE_ROWS    32u
@@ -16,24 +17,9 @@
 #define OUTER      128u
 #define OUTER_ROWS 128u
 
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint32_t pad(uint32_t columns)
-{
-    return (columns + 15) / 16 * 16;
-}
-
 static uint32_t words_of(uint32_t n)
 {
     return (n + 1) / 2;
-}
-
-static uint32_t pieces(uint32_t n, uint32_t per)
-{
-    return (n + per - 1) / per;
 }
 
 static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
@@ -59,8 +45,8 @@ static const uint32_t *words_at(const float *packed)
     return (const uint32_t *)(const void *)packed;
 }
 
-/* A panel of up to RM_BF16_PANEL columns from m0 on has `words` rows of pad(columns) words; panels
- * before it are whole. */
+/* A panel of up to RM_BF16_PANEL columns from m0 on has `words` rows of rm_pad_columns(columns)
+ * words; panels before it are whole. */
 static size_t panel_at(uint32_t m0, uint32_t words)
 {
     return (size_t)m0 * words;
@@ -69,19 +55,19 @@ static size_t panel_at(uint32_t m0, uint32_t words)
 /* Panel `index` of a matrix (k, m). */
 static void round_panel(const float *a, uint32_t k, uint32_t m, uint32_t index, float *rounded)
 {
-    const uint32_t m0 = index * RM_BF16_PANEL, columns = least(m - m0, RM_BF16_PANEL);
+    const uint32_t m0 = index * RM_BF16_PANEL, columns = rm_least(m - m0, RM_BF16_PANEL);
     float *to = rounded + panel_at(m0, words_of(k));
-    rm_bf16_round_columns(a + m0, m, k, columns, words_in(to), pad(columns));
+    rm_bf16_round_columns(a + m0, m, k, columns, words_in(to), rm_pad_columns(columns));
 }
 
 size_t rm_bf16_rounded_floats(uint32_t k, uint32_t m)
 {
-    return (size_t)pad(m) * words_of(k);
+    return (size_t)rm_pad_columns(m) * words_of(k);
 }
 
 void rm_bf16_round_matrix(const float *a, uint32_t k, uint32_t m, float *rounded)
 {
-    for (uint32_t i = 0; i < pieces(m, RM_BF16_PANEL); i++)
+    for (uint32_t i = 0; i < rm_pieces(m, RM_BF16_PANEL); i++)
         round_panel(a, k, m, i, rounded);
 }
 
@@ -95,13 +81,14 @@ struct packing {
 static void pack_panel(void *work, uint32_t index)
 {
     const struct packing *p = work;
-    const uint32_t m0 = index * RM_BF16_PANEL, m = least(p->out - m0, RM_BF16_PANEL);
+    const uint32_t m0 = index * RM_BF16_PANEL, m = rm_least(p->out - m0, RM_BF16_PANEL);
     float *to = p->to + panel_at(m0, words_of(p->in));
     _Alignas(64) float rounded[RM_BF16_PANEL * PART_WORDS];
     for (uint32_t k = 0; k < p->in; k += PART) {
-        const uint32_t n = least(p->in - k, PART), words = words_of(n);
+        const uint32_t n = rm_least(p->in - k, PART), words = words_of(n);
         rm_bf16_round(p->w + (size_t)m0 * p->in + k, p->in, m, n, words_in(rounded), words);
-        p->cpu->kernels->transpose(rounded, m, words, to + (size_t)k / 2 * pad(m), pad(m));
+        p->cpu->kernels->transpose(rounded, m, words, to + (size_t)k / 2 * rm_pad_columns(m),
+                                   rm_pad_columns(m));
     }
 }
 
@@ -124,13 +111,13 @@ size_t rm_bf16_packed_dx_floats(uint32_t out, uint32_t in)
 void rm_bf16_pack(struct rm_cpu *cpu, const float *w, uint32_t out, uint32_t in, float *wt)
 {
     struct packing p = {cpu, w, wt, out, in};
-    rm_cpu_run(cpu, pack_panel, &p, pieces(out, RM_BF16_PANEL), (double)in * out);
+    rm_cpu_run(cpu, pack_panel, &p, rm_pieces(out, RM_BF16_PANEL), (double)in * out);
 }
 
 void rm_bf16_pack_dx(struct rm_cpu *cpu, const float *w, uint32_t out, uint32_t in, float *wt)
 {
     struct packing p = {cpu, w, wt, out, in};
-    rm_cpu_run(cpu, pack_dx_panel, &p, pieces(in, RM_BF16_PANEL), (double)in * out);
+    rm_cpu_run(cpu, pack_dx_panel, &p, rm_pieces(in, RM_BF16_PANEL), (double)in * out);
 }
 
 /* --- rows by weights ------------------------------------------------------------------------- */
@@ -150,8 +137,8 @@ static void add_part(const struct product *p, struct rm_bf16_part part, uint32_t
 {
     const uint32_t *packed = words_at(p->packed);
     for (uint32_t m0 = from; m0 < to; m0 += RM_BF16_PANEL) {
-        part.columns = least(to - m0, RM_BF16_PANEL);
-        part.lda = pad(part.columns);
+        part.columns = rm_least(to - m0, RM_BF16_PANEL);
+        part.lda = rm_pad_columns(part.columns);
         part.a = packed + panel_at(m0, words_of(p->k)) + (size_t)k0 / 2 * part.lda;
         part.c = y + m0;
         part.bias = p->bias ? p->bias + m0 : NULL;
@@ -162,15 +149,15 @@ static void add_part(const struct product *p, struct rm_bf16_part part, uint32_t
 static void product_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
-    const uint32_t row_tiles = pieces(p->rows, TILE_ROWS);
-    const uint32_t row = index % row_tiles * TILE_ROWS, rows = least(p->rows - row, TILE_ROWS);
+    const uint32_t row_tiles = rm_pieces(p->rows, TILE_ROWS);
+    const uint32_t row = index % row_tiles * TILE_ROWS, rows = rm_least(p->rows - row, TILE_ROWS);
     const uint32_t from = index / row_tiles * TILE_COLUMNS;
-    const uint32_t columns = least(p->m - from, TILE_COLUMNS);
+    const uint32_t columns = rm_least(p->m - from, TILE_COLUMNS);
     const float *x = p->x + (size_t)row * p->k;
     float *y = p->y + (size_t)row * p->m;
     _Alignas(64) uint32_t words[TILE_ROWS * PART_WORDS];
     for (uint32_t k = 0; k < p->k; k += PART) {
-        const uint32_t n = least(p->k - k, PART);
+        const uint32_t n = rm_least(p->k - k, PART);
         const struct rm_bf16_part part = {.b = words,
                                           .ldb = words_of(n),
                                           .ldc = p->m,
@@ -188,7 +175,7 @@ static void product_tile(void *work, uint32_t index)
 
 static uint32_t product_tiles(uint32_t rows, uint32_t m)
 {
-    return pieces(rows, TILE_ROWS) * pieces(m, TILE_COLUMNS);
+    return rm_pieces(rows, TILE_ROWS) * rm_pieces(m, TILE_COLUMNS);
 }
 
 static void run_product(struct product *p)
@@ -221,18 +208,19 @@ void rm_bf16_linear_dx(struct rm_cpu *cpu, const float *dy, const float *wt, uin
 
 uint32_t rm_bf16_dw_tiles(uint32_t in, uint32_t out)
 {
-    return pieces(in, OUTER) * pieces(out, OUTER);
+    return rm_pieces(in, OUTER) * rm_pieces(out, OUTER);
 }
 
 void rm_bf16_dw_tile(const float *dy, const float *x, uint32_t rows, uint32_t in, uint32_t out,
                      bool add, float *dw, uint32_t tile)
 {
-    const uint32_t i0 = tile % pieces(in, OUTER) * OUTER, o0 = tile / pieces(in, OUTER) * OUTER;
-    const uint32_t width = least(in - i0, OUTER), height = least(out - o0, OUTER);
+    const uint32_t i0 = tile % rm_pieces(in, OUTER) * OUTER,
+                   o0 = tile / rm_pieces(in, OUTER) * OUTER;
+    const uint32_t width = rm_least(in - i0, OUTER), height = rm_least(out - o0, OUTER);
     _Alignas(64) uint32_t xs[OUTER * OUTER_ROWS / 2], dys[OUTER * OUTER_ROWS / 2];
     float *to = dw + (size_t)o0 * in + i0;
     for (uint32_t row = 0; row < rows; row += OUTER_ROWS) {
-        const uint32_t n = least(rows - row, OUTER_ROWS);
+        const uint32_t n = rm_least(rows - row, OUTER_ROWS);
         struct rm_bf16_part part = {.b = dys,
                                     .lda = OUTER,
                                     .ldb = OUTER,
@@ -245,7 +233,7 @@ void rm_bf16_dw_tile(const float *dy, const float *x, uint32_t rows, uint32_t in
         for (uint32_t i = 0; i < width; i += RM_BF16_PANEL) {
             part.a = xs + i;
             part.c = to + i;
-            part.columns = least(width - i, RM_BF16_PANEL);
+            part.columns = rm_least(width - i, RM_BF16_PANEL);
             rm_bf16_columns(&part);
         }
     }

@@ -30,7 +30,6 @@ static int make_view(struct rm_backend *b, struct rm_backend **view)
     cpu->backend.self = cpu;
     cpu->panels = NULL;
     cpu->panel_floats = 0;
-    cpu->view = true;
     if (rm_pool_create(&cpu->pool, 1, &ignored)) {
         free(cpu);
         return -ENOMEM;

@@ -20,7 +20,6 @@ struct rm_cpu {
     struct rm_pool *pool;
     float *panels; /* weights that the gradient of an input loads */
     size_t panel_floats;
-    bool view; /* pool of one thread, the rest of it another's */
     bool bf16; /* products as in bf16.h */
     double partials[RM_CPU_PARTIALS];
 };

@@ -2,6 +2,7 @@
  * (product.h), so that cuts may follow the number of threads. */
 #include "learner/backend/bf16.h"
 #include "learner/backend/cpu.h"
+#include "learner/backend/pieces.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,16 +29,6 @@ struct product {
     bool add;    /* to what is in c and in sums */
     bool bf16;   /* by bf16.h */
 };
-
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint32_t pieces(uint32_t n, uint32_t per)
-{
-    return (n + per - 1) / (per ? per : 1);
-}
 
 static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
 {
@@ -127,9 +118,10 @@ static void activate(const struct rm_kernels *kernels, enum rm_activation act, u
 static void rows_tile(const struct product *p, uint32_t m, uint32_t k, uint32_t index)
 {
     const struct rm_kernels *kernels = p->cpu->kernels;
-    const uint32_t across = pieces(m, TILE_COLUMNS), m0 = index % across * TILE_COLUMNS;
-    const uint32_t row = index / across * p->tile_rows, rows = least(p->rows - row, p->tile_rows);
-    const uint32_t columns = least(m - m0, TILE_COLUMNS);
+    const uint32_t across = rm_pieces(m, TILE_COLUMNS), m0 = index % across * TILE_COLUMNS;
+    const uint32_t row = index / across * p->tile_rows,
+                   rows = rm_least(p->rows - row, p->tile_rows);
+    const uint32_t columns = rm_least(m - m0, TILE_COLUMNS);
     float *c = p->c + (size_t)row * m + m0;
     rm_product(kernels, &(struct rm_product){.a = p->a + (p->panels ? (size_t)m0 * k : m0),
                                              .b = p->b + (size_t)row * k,
@@ -150,7 +142,7 @@ static void rows_tile(const struct product *p, uint32_t m, uint32_t k, uint32_t 
 static void run_rows(struct product *p, rm_pool_fn tile, uint32_t m)
 {
     p->tile_rows = rm_pool_threads(p->cpu->pool) == 1 ? ROWS_ALONE : TILE_ROWS;
-    rm_cpu_run(p->cpu, tile, p, pieces(p->rows, p->tile_rows) * pieces(m, TILE_COLUMNS),
+    rm_cpu_run(p->cpu, tile, p, rm_pieces(p->rows, p->tile_rows) * rm_pieces(m, TILE_COLUMNS),
                cost_of(p->rows, p->in, p->out));
 }
 
@@ -163,7 +155,7 @@ static void forward_tile(void *work, uint32_t index)
 static void narrow_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
-    uint32_t from = index * TILE_ROWS, n = least(p->rows - from, TILE_ROWS);
+    uint32_t from = index * TILE_ROWS, n = rm_least(p->rows - from, TILE_ROWS);
     p->cpu->kernels->narrow(p->b + (size_t)from * p->in, p->a, p->bias, n, p->in, p->out, p->act,
                             p->c + (size_t)from * p->out);
 }
@@ -187,7 +179,7 @@ void rm_cpu_linear(struct rm_backend *b, const float *x, const float *wt, const 
         return;
     }
     if (out <= RM_NARROW_MAX) {
-        rm_cpu_run(cpu, narrow_tile, &p, pieces(batch, TILE_ROWS), cost_of(batch, in, out));
+        rm_cpu_run(cpu, narrow_tile, &p, rm_pieces(batch, TILE_ROWS), cost_of(batch, in, out));
         return;
     }
     run_rows(&p, forward_tile, out);
@@ -202,7 +194,7 @@ static void dx_tile(void *work, uint32_t index)
 static void narrow_dx_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
-    uint32_t from = index * TILE_ROWS, n = least(p->rows - from, TILE_ROWS);
+    uint32_t from = index * TILE_ROWS, n = rm_least(p->rows - from, TILE_ROWS);
     p->cpu->kernels->narrow_dx(p->b + (size_t)from * p->out, p->a, n, p->in, p->out,
                                p->c + (size_t)from * p->in);
 }
@@ -218,7 +210,7 @@ void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uin
         return;
     }
     if (in <= RM_NARROW_MAX) {
-        rm_cpu_run(cpu, narrow_dx_tile, &p, pieces(batch, TILE_ROWS), cost_of(batch, in, out));
+        rm_cpu_run(cpu, narrow_dx_tile, &p, rm_pieces(batch, TILE_ROWS), cost_of(batch, in, out));
         return;
     }
     if (rm_product_wants_panels(cpu->kernels, batch, in, out) &&
@@ -251,7 +243,7 @@ void rm_cpu_linear_dx_packed(struct rm_backend *b, const float *dy, const float 
 /* Tile `index` of the gradient of weights. */
 static void outer_tile(const struct product *p, uint32_t index)
 {
-    const uint32_t down = pieces(p->out, p->height);
+    const uint32_t down = rm_pieces(p->out, p->height);
     const uint32_t i0 = index / down * p->width, o0 = index % down * p->height;
     rm_product(p->cpu->kernels, &(struct rm_product){.a = p->x + i0,
                                                      .b = p->dy + o0,
@@ -260,8 +252,8 @@ static void outer_tile(const struct product *p, uint32_t index)
                                                      .lda = p->in,
                                                      .ldb = p->out,
                                                      .ldc = p->in,
-                                                     .n = least(p->out - o0, p->height),
-                                                     .m = least(p->in - i0, p->width),
+                                                     .n = rm_least(p->out - o0, p->height),
+                                                     .m = rm_least(p->in - i0, p->width),
                                                      .k = p->rows,
                                                      .columns = true,
                                                      .add = p->add});
@@ -270,7 +262,7 @@ static void outer_tile(const struct product *p, uint32_t index)
 /* The same where there are few inputs: C(in, some of out), then put where its transpose belongs. */
 static void turned_tile(const struct product *p, uint32_t index)
 {
-    const uint32_t o0 = index * OUTER_COLUMNS, n = least(p->out - o0, OUTER_COLUMNS);
+    const uint32_t o0 = index * OUTER_COLUMNS, n = rm_least(p->out - o0, OUTER_COLUMNS);
     _Alignas(64) float buffer[RM_NARROW_MAX * OUTER_COLUMNS];
     float *to = p->c + (size_t)o0 * p->in;
     rm_product(p->cpu->kernels, &(struct rm_product){.a = p->dy + o0,
@@ -294,7 +286,7 @@ static void cut_outer(struct product *p)
 {
     const uint32_t threads = rm_pool_threads(p->cpu->pool), wanted = 2 * threads;
     if (turned(p->in, p->out)) {
-        p->product_tiles = pieces(p->out, OUTER_COLUMNS);
+        p->product_tiles = rm_pieces(p->out, OUTER_COLUMNS);
         return;
     }
     if (threads == 1) {
@@ -303,11 +295,11 @@ static void cut_outer(struct product *p)
         p->product_tiles = 1;
         return;
     }
-    const uint32_t stretches = pieces(p->in, OUTER_COLUMNS);
-    const uint32_t across = least(stretches, wanted), down = pieces(wanted, across);
-    p->width = pieces(stretches, across) * OUTER_COLUMNS;
-    p->height = pieces(pieces(p->out, 6), down) * 6; /* rows of a kernel's tile */
-    p->product_tiles = pieces(p->in, p->width) * pieces(p->out, p->height);
+    const uint32_t stretches = rm_pieces(p->in, OUTER_COLUMNS);
+    const uint32_t across = rm_least(stretches, wanted), down = rm_pieces(wanted, across);
+    p->width = rm_pieces(stretches, across) * OUTER_COLUMNS;
+    p->height = rm_pieces(rm_pieces(p->out, 6), down) * 6; /* rows of a kernel's tile */
+    p->product_tiles = rm_pieces(p->in, p->width) * rm_pieces(p->out, p->height);
 }
 
 #define SUM_COLUMNS 64u
@@ -354,7 +346,7 @@ static void linear_dw(struct rm_backend *b, const float *dy, const float *x, uin
     else
         cut_outer(&p);
     const bool apart = db && (p.bf16 || turned(in, out));
-    const uint32_t sums = apart ? pieces(out, SUM_COLUMNS) : 0;
+    const uint32_t sums = apart ? rm_pieces(out, SUM_COLUMNS) : 0;
     rm_cpu_run(cpu, dw_tile, &p, p.product_tiles + sums, cost_of(batch, in, out));
 }
 

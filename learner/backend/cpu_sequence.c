@@ -1,5 +1,6 @@
 /* Recurrent cells, attention and tokens, cut into fixed groups of lanes, heads or samples. */
 #include "learner/backend/cpu.h"
+#include "learner/backend/pieces.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,11 +11,6 @@
 struct cut {
     uint32_t from, n;
 };
-
-static uint32_t pieces(uint32_t n, uint32_t per)
-{
-    return (n + per - 1) / per;
-}
 
 static struct cut piece(uint32_t n, uint32_t per, uint32_t index)
 {
@@ -36,7 +32,7 @@ static void run_cell(struct rm_backend *b, struct cell *w, rm_pool_fn fn)
     struct rm_cpu *cpu = rm_cpu_of(b);
     w->k = cpu->sequence;
     /* four of tanh's polynomials an element */
-    rm_cpu_run(cpu, fn, w, pieces(w->lanes, LANES_PER_TILE), 8.0 * w->lanes * w->n);
+    rm_cpu_run(cpu, fn, w, rm_pieces(w->lanes, LANES_PER_TILE), 8.0 * w->lanes * w->n);
 }
 
 static void gru_tile(void *work, uint32_t index)
@@ -239,7 +235,7 @@ static void run_spans(struct rm_backend *b, struct spans *w, rm_pool_fn fn)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
     w->k = cpu->sequence;
-    rm_cpu_run(cpu, fn, w, pieces(w->batch, SAMPLES_PER_TILE),
+    rm_cpu_run(cpu, fn, w, rm_pieces(w->batch, SAMPLES_PER_TILE),
                (double)(w->spans[w->batch] - w->spans[0]) * w->n);
 }
 
@@ -351,7 +347,7 @@ void rm_cpu_relate(struct rm_backend *b, const struct rm_relations *e, const int
                           .table = table,
                           .y = y,
                           .rows = rows};
-    rm_cpu_run(cpu, relate_tile, &w, pieces(rows, SAMPLES_PER_TILE),
+    rm_cpu_run(cpu, relate_tile, &w, rm_pieces(rows, SAMPLES_PER_TILE),
                (double)rows * e->numbers * e->units / 2.0);
 }
 
@@ -385,7 +381,7 @@ void rm_cpu_relate_dw(struct rm_backend *b, const struct rm_relations *e, const 
                           .d_first = d_first,
                           .d_table = d_table,
                           .rows = rows};
-    rm_cpu_run(cpu, relate_dw_tile, &w, pieces(e->units, UNITS_PER_TILE),
+    rm_cpu_run(cpu, relate_dw_tile, &w, rm_pieces(e->units, UNITS_PER_TILE),
                ((double)rows * e->numbers + e->codes) * e->units);
 }
 

@@ -1,21 +1,12 @@
 #include "learner/backend/product.h"
 
 #include "learner/backend/kernels.h"
+#include "learner/backend/pieces.h"
 
 #include <string.h>
 
 /* Panels are packed on the way, where that pays, into this: a panel of the smaller levels. */
 enum { PACKED_PANEL = 16, PACKED_DEPTH = 256 };
-
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint32_t pad(uint32_t m)
-{
-    return (m + 15) / 16 * 16;
-}
 
 /* Vectors of half a cache line: a row of A that begins within one costs two lines every second
  * time. And rows that lie a large power of two apart share a few places of the caches, so that a
@@ -34,15 +25,15 @@ uint32_t rm_product_panels(const struct rm_kernels *kernels, uint32_t m)
 
 size_t rm_product_panel_floats(uint32_t m, uint32_t k)
 {
-    return (size_t)pad(m) * k;
+    return (size_t)rm_pad_columns(m) * k;
 }
 
 struct rm_product_panel rm_product_panel(const struct rm_kernels *kernels, uint32_t m, uint32_t k,
                                          uint32_t index)
 {
     const uint32_t m0 = index * kernels->product_panel;
-    const uint32_t columns = least(m - m0, kernels->product_panel);
-    return (struct rm_product_panel){m0, columns, pad(columns), (size_t)m0 * k};
+    const uint32_t columns = rm_least(m - m0, kernels->product_panel);
+    return (struct rm_product_panel){m0, columns, rm_pad_columns(columns), (size_t)m0 * k};
 }
 
 static void pack_rows(const float *a, size_t lda, uint32_t m, uint32_t k, uint32_t stride,
@@ -85,10 +76,10 @@ static struct rm_product part_of(const struct rm_kernels *kernels, const struct 
                                  uint32_t m0, uint32_t k0)
 {
     struct rm_product q = *p;
-    q.m = least(p->m - m0, kernels->product_panel);
-    q.k = least(p->k - k0, kernels->product_depth);
+    q.m = rm_least(p->m - m0, kernels->product_panel);
+    q.k = rm_least(p->k - k0, kernels->product_depth);
     if (p->panels) {
-        q.lda = pad(q.m);
+        q.lda = rm_pad_columns(q.m);
         q.a += (size_t)m0 * p->k + k0 * q.lda;
     } else {
         q.a += k0 * p->lda + m0;
@@ -148,9 +139,9 @@ static void run_panels(const struct rm_kernels *kernels, const struct rm_product
         kernels->product(&q);
         if (p->m - m <= panel)
             return;
-        q.m = least(p->m - m - panel, panel);
+        q.m = rm_least(p->m - m - panel, panel);
         if (p->panels)
-            q.lda = pad(q.m);
+            q.lda = rm_pad_columns(q.m);
         q.a += step;
         q.c += panel;
         q.sums = NULL;

@@ -1,0 +1,24 @@
+/* pieces: sizes of what products are cut into. */
+#ifndef RM_LEARNER_BACKEND_PIECES_H
+#define RM_LEARNER_BACKEND_PIECES_H
+
+#include <stdint.h>
+
+static inline uint32_t rm_least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Pieces of `per` that n has, the last one maybe smaller. */
+static inline uint32_t rm_pieces(uint32_t n, uint32_t per)
+{
+    return (n + per - 1) / per;
+}
+
+/* Columns of a panel as they lie in memory: whole cache lines of floats. */
+static inline uint32_t rm_pad_columns(uint32_t columns)
+{
+    return (columns + 15) / 16 * 16;
+}
+
+#endif

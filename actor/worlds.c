@@ -184,6 +184,7 @@ void rm_world_close(struct rm_world *world)
 
 /* --- create ----------------------------------------------------------------------------------- */
 
+/* What is wrong with an option by the world's table; 0 when nothing is. */
 static int check_option(const struct rm_env_ops *ops, const struct rm_world_option_value *option,
                         struct rm_error *error)
 {
@@ -204,22 +205,66 @@ static int check_option(const struct rm_env_ops *ops, const struct rm_world_opti
     return 0;
 }
 
+static struct rm_env *make(const struct rm_env_ops *ops, const struct rm_env_config *batch,
+                           char *message, size_t bytes)
+{
+    const struct rm_watch watch = {.world = ops->name,
+                                   .seed = batch->seed,
+                                   .first_world = batch->first_world,
+                                   .worlds = batch->worlds};
+    message[0] = 0;
+    rm_watch_enter(&watch, RM_WATCH_CREATE);
+    struct rm_env *env = ops->create(batch, message, bytes);
+    rm_watch_leave();
+    return env;
+}
+
+/* What the world itself has against an option that its table allows, with all others at their
+ * defaults. Only whole numbers are asked for beyond the table, so only others are tried. */
+static int try_option(const struct rm_env_ops *ops, const struct rm_world_option_value *option,
+                      struct rm_error *error)
+{
+    const struct rm_env_option one = {option->key, option->value};
+    const struct rm_env_config batch = {
+        .struct_size = sizeof(batch), .worlds = 1, .options = &one, .option_count = 1};
+    char message[512];
+    if (option->value == floor(option->value))
+        return 0;
+    struct rm_env *env = make(ops, &batch, message, sizeof(message));
+    if (!env)
+        return rm_fail(error, -EINVAL, "world '%s' refuses: %s", ops->name, message);
+    ops->close(env);
+    return 0;
+}
+
+/* A line for each option that is wrong, in the order in which they stand. */
 static int check_options(const struct rm_env_ops *ops, const struct rm_world_config *config,
                          struct rm_error *error)
 {
+    char lines[RM_ERROR_TEXT] = "";
+    size_t used = 0;
+    int first = 0;
     if (config->option_count > RM_WORLD_OPTIONS_MAX)
         return rm_fail(error, -EINVAL, "world.options: %u options, at most %u are possible",
                        config->option_count, RM_WORLD_OPTIONS_MAX);
-    for (uint32_t i = 0; i < config->option_count; i++) {
-        int rc = check_option(ops, &config->options[i], error);
-        if (rc < 0)
-            return rc;
-        for (uint32_t j = 0; j < i; j++)
+    for (uint32_t i = 0; i < config->option_count && first == 0; i++) {
+        first = check_option(ops, &config->options[i], error);
+        for (uint32_t j = 0; j < i && first == 0; j++)
             if (strcmp(config->options[i].key, config->options[j].key) == 0)
                 return rm_fail(error, -EINVAL, "world.options.%s is given twice",
                                config->options[i].key);
     }
-    return 0;
+    for (uint32_t i = 0; i < config->option_count && first; i++) {
+        struct rm_error one;
+        if (check_option(ops, &config->options[i], &one) == 0 &&
+            try_option(ops, &config->options[i], &one) == 0)
+            continue;
+        used += (size_t)snprintf(lines + used, sizeof(lines) - used, "%s%s", used ? "\n" : "",
+                                 one.text);
+        if (used >= sizeof(lines))
+            break;
+    }
+    return first ? rm_fail(error, first, "%s", lines) : 0;
 }
 
 static size_t dtype_bytes(uint32_t dtype)
@@ -346,12 +391,8 @@ int rm_world_create(const struct rm_world *world, const struct rm_world_config *
         .options = options,
         .option_count = config->option_count,
     };
-    char message[512] = "";
-    const struct rm_watch watch = {
-        .world = ops->name, .seed = seed, .first_world = first_world, .worlds = worlds};
-    rm_watch_enter(&watch, RM_WATCH_CREATE);
-    struct rm_env *made = ops->create(&batch, message, sizeof(message));
-    rm_watch_leave();
+    char message[512];
+    struct rm_env *made = make(ops, &batch, message, sizeof(message));
     if (!made)
         return rm_fail(error, -EINVAL, "world '%s' refuses: %s", ops->name,
                        message[0] ? message : "create() gave no reason");

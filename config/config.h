@@ -62,6 +62,12 @@ json_t *rm_config_get(const struct rm_experiment *experiment, const char *path,
 int rm_config_set(struct rm_experiment *experiment, const char *path, const json_t *value,
                   struct rm_error *error);
 
+/* Keys that are set to something else than their default and are not looked at by algorithm.name:
+ * calls `each` with the path of each and with words: "has no effect with algorithm.name ppo; it is
+ * for dqn, sac". Which are: the table in config/unused.c. Returns how many there are. */
+typedef void (*rm_config_unused_fn)(void *user, const char *path, const char *words);
+int rm_config_unused(const struct rm_experiment *experiment, rm_config_unused_fn each, void *user);
+
 /* --- hot-reloadable numbers ---------------------------------------------------------------- */
 
 /* Every hot key has an index into run->settings[] of the board. The order is the schema's. */

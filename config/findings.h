@@ -11,7 +11,7 @@
 struct rm_finding {
     uint32_t line, column;      /* 0: no place; UINT32_MAX: an override, `column` says which */
     char path[RM_KEY_PATH_MAX]; /* "" = the whole file */
-    char text[320];             /* what is wrong; what would be right */
+    char text[640];             /* what is wrong; what would be right */
 };
 
 struct rm_findings {

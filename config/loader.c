@@ -155,12 +155,11 @@ json_t *rm_config_get(const struct rm_experiment *experiment, const char *path,
     if (!root) {
         rm_fail(error, -ENOMEM, "%.100s: out of memory", path);
     } else if (!value) {
-        const char *near = rm_tree_nearest(path);
-        char quoted[101];
+        char quoted[101], words[320];
         snprintf(quoted, sizeof(quoted), "%s", path);
         rm_utf8_repair(quoted);
-        rm_fail(error, -ENOENT, "%s: unknown key%s%s%s", quoted, near ? "; did you mean \"" : "",
-                near ? near : "", near ? "\"?" : "");
+        rm_tree_unknown_words(path, words, sizeof(words));
+        rm_fail(error, -ENOENT, "%s: %s", quoted, words);
     }
     return value;
 }

@@ -1,4 +1,5 @@
 #include "config/tree.h"
+#include "config/synonyms.h"
 #include "config/value.h"
 
 #include <stdio.h>
@@ -139,43 +140,68 @@ static const char *leaf(const char *path)
     return dot ? dot + 1 : path;
 }
 
-const char *rm_tree_nearest(const char *path)
-{
-    enum { MOST = 160 };
-    const char *paths[MOST], *leaves[MOST + 1], *near;
-    size_t count = 0, siblings = 0;
-    const char *sibling[MOST];
-    size_t prefix = (size_t)(leaf(path) - path);
+enum { PATHS_MOST = 192 };
 
-    for (size_t i = 0; i < rm_key_count && count < MOST - 1; i++)
+/* Of all keys and sections; ends with NULL. */
+static void list_paths(const char *paths[PATHS_MOST])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < rm_key_count && count < PATHS_MOST - 1; i++)
         paths[count++] = rm_keys[i].path;
-    for (size_t i = 0; i < rm_section_count && count < MOST - 1; i++)
+    for (size_t i = 0; i < rm_section_count && count < PATHS_MOST - 1; i++)
         paths[count++] = rm_sections[i].path;
     paths[count] = NULL;
+}
 
-    /* A slip within its own section. */
-    for (size_t i = 0; i < count; i++)
-        if ((size_t)(leaf(paths[i]) - paths[i]) == prefix && !strncmp(paths[i], path, prefix)) {
-            sibling[siblings] = paths[i];
-            leaves[siblings++] = leaf(paths[i]);
+/* A slip within its own section, or NULL. */
+static const char *nearest_sibling(const char *path, const char *const *paths)
+{
+    const char *siblings[PATHS_MOST], *leaves[PATHS_MOST];
+    const size_t prefix = (size_t)(leaf(path) - path);
+    size_t count = 0;
+    for (; *paths; paths++)
+        if ((size_t)(leaf(*paths) - *paths) == prefix && !strncmp(*paths, path, prefix)) {
+            siblings[count] = *paths;
+            leaves[count++] = leaf(*paths);
         }
-    leaves[siblings] = NULL;
-    near = rm_nearest(leaf(path), leaves);
-    for (size_t i = 0; near && i < siblings; i++)
+    leaves[count] = NULL;
+    const char *near = rm_nearest(leaf(path), leaves);
+    for (size_t i = 0; near && i < count; i++)
         if (leaves[i] == near)
-            return sibling[i];
-    /* The right word in the wrong place. */
-    for (size_t i = 0; i < count; i++)
+            return siblings[i];
+    return NULL;
+}
+
+/* A slip in a key, or the right word in the wrong place; NULL: neither. */
+static const char *nearest_key(const char *path, const char *const *paths)
+{
+    const char *near = nearest_sibling(path, paths);
+    for (size_t i = 0; !near && paths[i]; i++)
         if (!strcmp(leaf(paths[i]), leaf(path)))
-            return paths[i];
-    return rm_nearest(path, paths);
+            near = paths[i];
+    return near ? near : rm_nearest(path, paths);
+}
+
+void rm_tree_unknown_words(const char *path, char *text, size_t bytes)
+{
+    const char *paths[PATHS_MOST], *near;
+    const struct rm_synonym *synonym = rm_synonym_of_key(leaf(path));
+
+    list_paths(paths);
+    /* In a section a slip is likelier than another library's name; around it there are few keys. */
+    if (synonym && (leaf(path) == path || !nearest_sibling(path, paths)))
+        snprintf(text, bytes, "unknown key; what other libraries call %s is \"%s\" here%s%s%s",
+                 synonym->theirs, synonym->ours, synonym->note ? " (" : "",
+                 synonym->note ? synonym->note : "", synonym->note ? ")" : "");
+    else if ((near = nearest_key(path, paths)))
+        snprintf(text, bytes, "unknown key; did you mean \"%s\"?", near);
+    else
+        snprintf(text, bytes, "unknown key");
 }
 
 void rm_tree_unknown(const char *path, struct rm_findings *findings)
 {
-    const char *near = rm_tree_nearest(path);
-    if (near)
-        rm_find(findings, path, true, "unknown key; did you mean \"%s\"?", near);
-    else
-        rm_find(findings, path, true, "unknown key");
+    char text[320];
+    rm_tree_unknown_words(path, text, sizeof(text));
+    rm_find(findings, path, true, "%s", text);
 }

@@ -17,7 +17,7 @@ void rm_tree_override(json_t *root, const char *text, struct rm_findings *findin
 /* Says that a key is unknown, with the one that was probably meant. */
 void rm_tree_unknown(const char *path, struct rm_findings *findings);
 
-/* Names the key that `path` was probably meant to be; NULL if none is near. */
-const char *rm_tree_nearest(const char *path);
+/* The words for it. */
+void rm_tree_unknown_words(const char *path, char *text, size_t bytes);
 
 #endif

@@ -1,4 +1,5 @@
 #include "config/value.h"
+#include "config/synonyms.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -183,7 +184,7 @@ static void list_names(const char *const *names, char *text, size_t bytes)
 int rm_value_name(const json_t *value, const char *path, const char *const *names,
                   struct rm_findings *findings)
 {
-    char is[64], all[160];
+    char is[64], all[480];
     const char *word = json_string_value(value), *near;
 
     list_names(names, all, sizeof(all));
@@ -195,8 +196,12 @@ int rm_value_name(const json_t *value, const char *path, const char *const *name
     for (int i = 0; names[i]; i++)
         if (!strcmp(names[i], word))
             return i;
+    const struct rm_synonym *synonym = rm_synonym_of_name(word, names);
     near = rm_nearest(word, names);
-    if (near)
+    if (synonym)
+        rm_find(findings, path, false, "%s is not one of %s; here it is \"%s\"%s%s", is, all,
+                synonym->ours, synonym->note ? ", " : "", synonym->note ? synonym->note : "");
+    else if (near)
         rm_find(findings, path, false, "%s is not one of %s; did you mean \"%s\"?", is, all, near);
     else
         rm_find(findings, path, false, "%s is not one of %s", is, all);

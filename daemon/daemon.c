@@ -350,6 +350,12 @@ static void start_threads(struct rm_daemon *daemon)
     uv_queue_work(&daemon->loop, &first, nothing, NULL);
 }
 
+static void tell_unused(void *user, const char *path, const char *words)
+{
+    struct rm_daemon *daemon = user;
+    rm_log(&daemon->log, RM_LOG_NOTICE, "%s %s", path, words);
+}
+
 static int run(struct rm_daemon *daemon, struct rm_error *error)
 {
     const struct rm_experiment *e = &daemon->session.experiment;
@@ -366,6 +372,7 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
                    rm_plural(policies, "policy", "policies"), actors,
                    rm_plural(actors, "actor", "actors"), daemon->directory.path);
     daemon->watchdog_ns = rm_notify_watchdog_ns();
+    rm_config_unused(e, tell_unused, daemon);
     rm_daemon_keep_session(daemon);
     rm_daemon_restore_settings(daemon);
     rm_daemon_open_checkpoints(daemon);

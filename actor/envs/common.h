@@ -39,23 +39,25 @@ static inline uint32_t rm_env_option_u32(const struct rm_env_config *config,
     return (uint32_t)rm_env_option(config, docs, key);
 }
 
-/* Refuses an option that is not a whole number, for all options but those named in `real` (ends
- * with NULL, or is NULL). 0, or -1 with a message. */
+/* Refuses options that are not whole numbers, all but those named in `real` (ends with NULL, or is
+ * NULL). 0, or -1 with a line for each in `error`. */
 static inline int rm_env_check_whole(const struct rm_env_config *config, const char *const *real,
                                      char *error, size_t error_size)
 {
+    size_t used = 0;
     for (uint32_t i = 0; i < config->option_count; i++) {
         const struct rm_env_option *option = &config->options[i];
         const char *const *exempt = real;
         while (exempt && *exempt && strcmp(*exempt, option->key) != 0)
             exempt++;
-        if ((exempt && *exempt) || option->value == (double)(int64_t)option->value)
+        if ((exempt && *exempt) || option->value == (double)(int64_t)option->value ||
+            used >= error_size)
             continue;
-        snprintf(error, error_size, "world.options.%s is %g, must be a whole number", option->key,
-                 option->value);
-        return -1;
+        used += (size_t)snprintf(error + used, error_size - used,
+                                 "%sworld.options.%s is %g, must be a whole number",
+                                 used ? "\n" : "", option->key, option->value);
     }
-    return 0;
+    return used ? -1 : 0;
 }
 
 /* Entry w of a strided buffer. */

@@ -90,6 +90,19 @@ static void print_summary(const char *file, const struct rm_experiment *experime
     print_policies(experiment, plan);
 }
 
+/* A line each, with the file before it. */
+static void print_errors(const char *file, char *text)
+{
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        fprintf(stderr, "%s: %s\n", file, line);
+}
+
+static void print_unused(void *user, const char *path, const char *words)
+{
+    fprintf(user, "%s %s\n", path, words);
+}
+
 int rm_ctl_validate(const struct rm_ctl_arguments *given)
 {
     struct rm_override overrides[RM_CTL_GIVEN_MAX];
@@ -107,7 +120,7 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
         rc = RM_CTL_BAD_CONFIGURATION;
     } else if (rm_probe_world(experiment, RM_PROBE_PATIENCE_S, NULL, &error) ||
                rm_plan_make(plan, experiment, &error)) {
-        fprintf(stderr, "%s: %s\n", file, error.text);
+        print_errors(file, error.text);
         rc = RM_CTL_BAD_CONFIGURATION;
     } else if (rm_ctl_flag(given, "json")) {
         json_t *resolved = rm_config_to_json(experiment);
@@ -117,6 +130,8 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
     } else {
         print_summary(file, experiment, plan);
     }
+    if (rc == RM_CTL_OK)
+        rm_config_unused(experiment, print_unused, stderr);
     if (experiment)
         rm_probe_forget(experiment);
     free(experiment);

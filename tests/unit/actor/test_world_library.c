@@ -86,6 +86,19 @@ static void test_options(void **unused)
     assert_int_equal(create_with("turns=20 spawn=0.5 turns=30"), -EINVAL);
     says("twice");
 
+    /* All that is wrong at once, and nothing else: a line for each. */
+    assert_int_equal(create_with("turns=1.5 turn=3 size=99 spawn=0.5 agents=2.5 spawn_=1"),
+                     -EINVAL);
+    says("world.options.turns is 1.5, must be a whole number\n");
+    says("\nworld.options.turn: the world 'treasurehunt' has no such option");
+    says("\nworld.options.size is 99, must be 4..10");
+    says("world.options.agents is 2.5, must be a whole number\n");
+    says("\nworld.options.spawn_: the world");
+    assert_null(strstr(error.text, "options.spawn is"));
+    assert_int_equal(create_with("turns=1.5 spawn=0.5 agents=2.5"), -EINVAL);
+    says("world.options.turns is 1.5, must be a whole number\n");
+    says("\nworld.options.agents is 2.5, must be a whole number");
+
     struct rm_world world;
     struct rm_world_config config;
     struct rm_env *env;

@@ -158,6 +158,24 @@ static const struct rm_refusal cases[] = {
     {WITH("\"network\": {\"layers\": [{\"type\": \"linear\", \"unit\": 3}]}"),
      {"t.json:2:43: network.layers[0].unit: unknown key; did you mean \"units\"?"}},
 
+    /* All types are named, whatever their number. */
+    {WITH("\"network\": {\"layers\": [{\"type\": \"zzzzzzzz\"}]}"),
+     {"\"zzzzzzzz\" is not one of linear, noisy_linear, ",
+      ", lstm, attention, mean_pool, pointer"}},
+
+    /* --- what other libraries call it --- */
+    {WITH("\"n_envs\": 8"), {"t.json:2:1: n_envs: unknown key", "\"actor.worlds\" here"}},
+    {WITH("\"total_timesteps\": 8"), {"total_timesteps: unknown", "\"run.steps\" here (of each"}},
+    {WITH("\"optimizer\": {\"lr\": 1}"),
+     {"t.json:2:15: optimizer.lr: ", "\"optimizer.learning_rate\" here"}},
+    {WITH("\"Num-Envs\": 8"), {"t.json:2:1: Num-Envs: unknown key", "\"actor.worlds\" here"}},
+    {WITH("\"rainbow\": true"), {"\"algorithm.name\" here (\"qr-dqn\" with network.head.dueling"}},
+    {WITH("\"algorithm\": {\"name\": \"rainbow\"}"),
+     {"\"rainbow\" is not one of dqn, ", "here it is \"qr-dqn\", with network.head.dueling"}},
+    {WITH("\"algorithm\": {\"name\": \"IMPALA\"}"), {"here it is \"vtrace\""}},
+    /* In a section a slip is likelier. */
+    {WITH("\"sample\": {\"n_steps\": 3}"), {"did you mean \"sample.n_step\"?"}},
+
     /* --- the command line --- */
     {WITH("\"seed\": 1"), {"--set seed: should be key=value", SET "seed"}},
     {WITH("\"seed\": 1"), {"--set =3: should be key=value", SET "=3"}},

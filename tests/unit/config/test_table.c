@@ -1,6 +1,7 @@
 /* The table is sound: defaults in range, every field of the struct has a key, hot keys are
  * complete. */
 #include "config/schema.h"
+#include "config/synonyms.h"
 #include "config/value.h"
 
 #include <setjmp.h>
@@ -313,6 +314,45 @@ static void nearest_word(void **state)
     assert_null(rm_nearest(lengthy, words));
 }
 
+/* A synonym names a key or section that is there, and is none itself; each is there once. */
+static void synonyms_name_keys(void **state)
+{
+    (void)state;
+    for (const struct rm_synonym *s = rm_key_synonyms; s->theirs; s++) {
+        if (!rm_key_find(s->ours))
+            fail_msg("%s: %s is no key", s->theirs, s->ours);
+        if (rm_key_find(s->theirs) || rm_key_is_section(s->theirs))
+            fail_msg("%s is a key here", s->theirs);
+        assert_ptr_equal(rm_synonym_of_key(s->theirs), s);
+    }
+}
+
+static bool is_name(const char *word)
+{
+    for (size_t i = 0; i < rm_key_count; i++)
+        for (const char *const *name = rm_keys[i].names; name && *name; name++)
+            if (!strcmp(*name, word))
+                return true;
+    for (size_t i = 0; i < RM_LAYER_TYPE_COUNT; i++)
+        if (!strcmp(rm_layer_rows[i].type, word))
+            return true;
+    return false;
+}
+
+static void synonyms_name_names(void **state)
+{
+    (void)state;
+    for (const struct rm_synonym *s = rm_name_synonyms; s->theirs; s++) {
+        const char *const names[] = {s->ours, NULL}, *const others[] = {"free", NULL};
+        if (!is_name(s->ours))
+            fail_msg("%s: %s is no name", s->theirs, s->ours);
+        if (is_name(s->theirs))
+            fail_msg("%s is a name here", s->theirs);
+        assert_ptr_equal(rm_synonym_of_name(s->theirs, names), s);
+        assert_null(rm_synonym_of_name(s->theirs, others));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +365,8 @@ int main(void)
         cmocka_unit_test(keys_that_may_change_later_are_sound),
         cmocka_unit_test(ends_of_ranges_are_honoured),
         cmocka_unit_test(nearest_word),
+        cmocka_unit_test(synonyms_name_keys),
+        cmocka_unit_test(synonyms_name_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,120 @@
+/* unused: keys that only some algorithms look at. What contradicts the algorithm is refused
+ * (check_learning.c); what it merely ignores is told. */
+#include "config/schema.h"
+#include "config/findings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BIT(name) (1u << RM_ALGORITHM_##name)
+#define QUANTILES (BIT(QR_DQN) | BIT(IQN))
+#define VALUES    (BIT(DQN) | QUANTILES | BIT(R2D2))
+#define REPLAY    (VALUES | BIT(SAC))
+#define VTRACE    (BIT(APPO) | BIT(VTRACE))
+#define ROLLOUTS  (BIT(PPO) | VTRACE)
+#define CLIPPED   (BIT(PPO) | BIT(APPO))
+
+static const struct used {
+    const char *path;    /* of a key, or of a section for all of its keys */
+    unsigned algorithms; /* that look at it */
+} rows[] = {
+    {"actor.quantiles", BIT(IQN)},
+    {"evaluation.quantiles", BIT(IQN)},
+    {"evaluation.answer", ROLLOUTS | BIT(SAC)},
+    {"epsilon", VALUES},
+    {"ring", REPLAY},
+    {"sample.batch", REPLAY},
+    {"sample.n_step", REPLAY},
+    {"sample.min_fill", REPLAY},
+    {"sample.sequence", BIT(R2D2)},
+    {"sample.burn_in", BIT(R2D2)},
+    {"sample.period", BIT(R2D2)},
+    {"priority.max_share", BIT(R2D2)},
+    {"priority", REPLAY},
+    {"rollout.max_policy_lag", BIT(PPO)},
+    {"rollout.staleness_max", VTRACE},
+    {"rollout.queue", VTRACE},
+    {"rollout", ROLLOUTS},
+    {"limiter.updates_per_step", REPLAY},
+    {"limiter.slack_updates", REPLAY},
+    {"algorithm.double_q", VALUES},
+    {"algorithm.quantiles", QUANTILES},
+    {"algorithm.target_quantiles", BIT(IQN)},
+    {"algorithm.kappa", VALUES},
+    {"algorithm.target", REPLAY},
+    {"algorithm.gae_lambda", ROLLOUTS},
+    {"algorithm.clip", CLIPPED},
+    {"algorithm.value_clip", ROLLOUTS},
+    {"algorithm.entropy_coefficient", ROLLOUTS},
+    {"algorithm.value_coefficient", ROLLOUTS},
+    {"algorithm.epochs", CLIPPED},
+    {"algorithm.minibatches", ROLLOUTS},
+    {"algorithm.normalize_advantages", ROLLOUTS},
+    {"algorithm.target_kl", CLIPPED},
+    {"algorithm.rho_max", VTRACE},
+    {"algorithm.c_max", VTRACE},
+    {"algorithm.reward_clip", ROLLOUTS},
+    {"algorithm.popart_beta", ROLLOUTS},
+    {"algorithm.popart_deviation", ROLLOUTS},
+    {"algorithm.temperature", BIT(SAC)},
+    {"algorithm.tune_temperature", BIT(SAC)},
+    {"algorithm.target_entropy_ratio", BIT(SAC)},
+    {"algorithm.value_rescale", BIT(R2D2)},
+    {"network.noise", VALUES},
+    {"network.sigma0", VALUES},
+    {"network.policy_gain", ROLLOUTS | BIT(SAC)},
+    {"network.trunk", ROLLOUTS},
+    {"network.value_layers", ROLLOUTS},
+    {"optimizer.clip_apart", ROLLOUTS},
+    {"publish", REPLAY},
+    {"learner.feed", BIT(DQN) | QUANTILES},
+};
+
+static const struct used *row_of(const char *path)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rm_path_within(path, rows[i].path))
+            return &rows[i];
+    return NULL;
+}
+
+static void say(const char *path, const struct used *row, enum rm_algorithm algorithm,
+                rm_config_unused_fn each, void *user)
+{
+    char words[160];
+    size_t used =
+        (size_t)snprintf(words, sizeof(words), "has no effect with algorithm.name %s; it is for",
+                         rm_algorithm_names[algorithm]);
+    const char *between = " ";
+    for (int a = 0; a < RM_ALGORITHM_COUNT; a++)
+        if (row->algorithms >> a & 1 && used < sizeof(words)) {
+            used += (size_t)snprintf(words + used, sizeof(words) - used, "%s%s", between,
+                                     rm_algorithm_names[a]);
+            between = ", ";
+        }
+    each(user, path, words);
+}
+
+int rm_config_unused(const struct rm_experiment *experiment, rm_config_unused_fn each, void *user)
+{
+    const enum rm_algorithm algorithm = experiment->algorithm.name;
+    struct rm_experiment *defaults = malloc(sizeof(*defaults));
+    int count = 0;
+    if (!defaults || rm_config_defaults(defaults)) {
+        free(defaults);
+        return 0; /* nobody is the worse for not being told */
+    }
+    for (size_t i = 0; i < rm_key_count; i++) {
+        const struct rm_key *key = &rm_keys[i];
+        const struct used *row = row_of(key->path);
+        if (!row || row->algorithms >> algorithm & 1 ||
+            !memcmp((const char *)experiment + key->offset, (const char *)defaults + key->offset,
+                    key->bytes))
+            continue;
+        say(key->path, row, algorithm, each, user);
+        count++;
+    }
+    free(defaults);
+    return count;
+}

@@ -1,16 +1,16 @@
-# Learning tests: minutes long, so not in the default suite. Results: docs/learning.md.
-LEARN := $(BUILD)/tests/learning/learn
-$(LEARN): $(BUILD)/obj/tests/learning/learn.o $(LINK_ALL)
-	@mkdir -p $(@D)
-	@echo "  LINK    $@"
-	@$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $< -Wl,--start-group $(LINK_ALL) -Wl,--end-group $(LIBS)
+# Learning tests: minutes long, so not in the default suite. docs/figures/learning.json keeps every seed, and `make
+# figures` writes docs/learning.md from it. What is there already is not run again: delete it to begin anew.
 
-# The whole table; LEARN_ARGS='--only cartpole --seeds 2' for a part of it. The results are committed.
+# LEARN_ARGS='--only cartpole --seeds 1-20 --mode free' for a part of the table, which is printed and not kept.
 LEARN_ARGS ?=
-.PHONY: learn
-learn: $(LEARN)
-	@tests/learning/run-table $(LEARN) $(LEARN_ARGS) \
-	    $(if $(LEARN_ARGS),,--json docs/learning.json --markdown docs/learning.md)
+LEARN_KEPT := $(if $(LEARN_ARGS),,--results docs/figures/learning.json)
+.PHONY: learn learn-long
+learn: binaries
+	@BUILD=$(BUILD) tests/learning/run-table $(LEARN_ARGS) $(LEARN_KEPT)
+
+# The rows that take half an hour a seed.
+learn-long: binaries
+	@BUILD=$(BUILD) tests/learning/run-table --long $(LEARN_ARGS) $(LEARN_KEPT)
 
 # Policy files against the library of their format and NumPy, in a throw-away environment.
 .PHONY: formats

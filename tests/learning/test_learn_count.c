@@ -32,6 +32,7 @@ static double greedy_score(const char *algorithm, const char *layers, const char
              " \"actor\": {\"count\": 2, \"worlds\": 4, \"quantiles\": 8},"
              " \"epsilon\": {\"start\": 1, \"end\": 0.1, \"span\": 3000},"
              " \"ring\": {\"capacity\": 4096},"
+             " \"rollout\": {\"steps\": 16},"
              " \"sample\": {\"batch\": 32, \"n_step\": 2, \"gamma\": 0.95, \"min_fill\": 128,"
              "              \"sequence\": 6, \"burn_in\": 2, \"period\": 3},"
              " \"limiter\": {\"updates_per_step\": 0.25},"
@@ -134,13 +135,28 @@ static void r2d2_walks_straight(void **state)
     priorities = "uniform";
 }
 
+/* Their policy answers greedily here, too: one that explores still may have learned. */
+static void policy_gradients_walk_straight(void **state)
+{
+    (void)state;
+    static const char *const algorithms[] = {
+        "ppo\", \"entropy_coefficient\": 0.01",
+        "appo\", \"entropy_coefficient\": 0.01",
+        "vtrace\", \"entropy_coefficient\": 0.01, \"epochs\": 1, \"minibatches\": 1",
+    };
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+        assert_true(fabs(greedy_score(algorithms[i], HIDDEN, "") - best) < 1e-5);
+        assert_true(fabs(greedy_score(algorithms[i], HIDDEN, ", \"mask\": 1") - best) < 1e-5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dqn_walks_straight),     cmocka_unit_test(qr_dqn_walks_straight),
         cmocka_unit_test(iqn_walks_straight),     cmocka_unit_test(masks_are_heeded),
         cmocka_unit_test(rainbow_walks_straight), cmocka_unit_test(sac_walks_straight),
-        cmocka_unit_test(r2d2_walks_straight),
+        cmocka_unit_test(r2d2_walks_straight),    cmocka_unit_test(policy_gradients_walk_straight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,19 @@ void rm_tabular_add(struct rm_tabular_move *move, double probability, uint32_t n
     };
 }
 
+struct rm_tabular *rm_tabular_alloc(char *error, size_t error_size)
+{
+    struct rm_tabular *table = calloc(1, sizeof(*table));
+    if (!table)
+        snprintf(error, error_size, "no memory for a table");
+    return table;
+}
+
+static uint32_t all_states(const struct rm_tabular *table)
+{
+    return table->twins > 0 ? 2 * table->states : table->states;
+}
+
 /* --- scores ----------------------------------------------------------------------------------- */
 
 struct value {
@@ -70,17 +83,22 @@ void rm_tabular_solve(const struct rm_tabular *table, uint32_t max_steps,
 {
     struct value buffers[2][RM_TABULAR_STATES] = {{{0}}}, *next = buffers[0], *now = buffers[1];
     for (uint32_t t = 0; t < max_steps; t++) {
-        for (uint32_t s = 0; s < table->states; s++)
+        for (uint32_t s = 0; s < all_states(table); s++)
             now[s] = look_ahead(table, s, next);
         struct value *swap = now;
         now = next;
         next = swap;
     }
     *scores = (struct rm_tabular_scores){.low = 1e300, .high = -1e300};
-    for (uint32_t i = 0; i < table->starts; i++) {
-        const struct value *value = &next[table->start[i]];
-        scores->random += value->random / table->starts;
-        scores->best += value->best / table->starts;
+    for (uint32_t i = 0; i < 2 * table->starts; i++) {
+        const bool twin = i >= table->starts;
+        const double share = (twin ? table->twins : 1 - table->twins) / table->starts;
+        if (share <= 0)
+            continue;
+        const struct value *value =
+            &next[twin ? table->states + table->start[i - table->starts] : table->start[i]];
+        scores->random += value->random * share;
+        scores->best += value->best * share;
         scores->low = value->low < scores->low ? value->low : scores->low;
         scores->high = value->high > scores->high ? value->high : scores->high;
     }
@@ -94,6 +112,8 @@ static void begin(const struct rm_env *env, uint32_t w, void *of)
     (void)w;
     uint32_t pick = env->table.starts > 1 ? rm_rng_below(&world->head.rng, env->table.starts) : 0;
     world->state = env->table.start[pick];
+    if (env->table.twins > 0 && rm_rng_double(&world->head.rng) < env->table.twins)
+        world->state = (uint16_t)(world->state + env->table.states);
 }
 
 static int play(struct rm_env *env, uint32_t w, void *of, int32_t action, float *reward)
@@ -116,7 +136,7 @@ static int play(struct rm_env *env, uint32_t w, void *of, int32_t action, float 
 
 static void observe(const struct rm_env *env, const void *of, void *obs)
 {
-    uint16_t state = ((const struct world *)of)->state;
+    uint16_t state = (uint16_t)(((const struct world *)of)->state % env->table.states);
     if (env->wide)
         memcpy(obs, &state, sizeof(state));
     else
@@ -146,7 +166,8 @@ int rm_tabular_step(struct rm_env *env, uint32_t phase, const int32_t *const *ac
 
 static const char *fault(const struct rm_env *env, const void *of)
 {
-    return ((const struct world *)of)->state < env->table.states ? NULL : "there is no such state";
+    return ((const struct world *)of)->state < all_states(&env->table) ? NULL
+                                                                       : "there is no such state";
 }
 
 struct rm_env *rm_tabular_create(const struct rm_env_config *config, const char *name,

@@ -1,6 +1,7 @@
 /* tabular: worlds whose rules are a table of transitions over numbered states, as Gymnasium's toy
  * problems are. A world fills the table; stepping, masks, and the exact scores that go into the
- * spec follow from it. An observation is the number of the state, for an embedding layer.
+ * spec follow from it. An observation is the number of the state, for an embedding layer. States
+ * may have twins, which look alike and go on otherwise: what a world remembers and does not show.
  *
  * Scores are solved by backward induction over max_steps steps, averaged over the first states:
  * that of a policy that picks each legal action with equal probability, that of the best policy,
@@ -10,9 +11,9 @@
 
 #include "actor/env.h"
 
-#define RM_TABULAR_STATES   512
+#define RM_TABULAR_STATES   1000
 #define RM_TABULAR_ACTIONS  6
-#define RM_TABULAR_OUTCOMES 3
+#define RM_TABULAR_OUTCOMES 9
 
 struct rm_tabular_outcome {
     double probability;
@@ -28,8 +29,10 @@ struct rm_tabular_move {
 };
 
 struct rm_tabular {
-    uint32_t states, actions;
-    uint32_t starts; /* first states, equally likely */
+    uint32_t states, actions; /* states that look different: the twin of s is s + states */
+    double twins;             /* probability that an episode begins in its first state's twin; 0:
+                                 there are none */
+    uint32_t starts;          /* first states, equally likely */
     uint16_t start[RM_TABULAR_STATES];
     struct rm_tabular_move move[RM_TABULAR_STATES][RM_TABULAR_ACTIONS];
     uint32_t has_mask;
@@ -47,6 +50,9 @@ void rm_tabular_add(struct rm_tabular_move *move, double probability, uint32_t n
 
 void rm_tabular_solve(const struct rm_tabular *table, uint32_t max_steps,
                       struct rm_tabular_scores *scores);
+
+/* An empty table, freed by the caller; NULL with a message. */
+struct rm_tabular *rm_tabular_alloc(char *error, size_t error_size);
 
 /* A batch over `table`, which is copied. The observation is RM_ENV_U8 if the states fit a byte,
  * else RM_ENV_I16. */

@@ -1,12 +1,15 @@
-/* taxi: Gymnasium's Taxi-v3 (the same as its later Taxi-v4; Dietterich 2000, "Hierarchical
- * reinforcement learning with the MAXQ value function decomposition"). A taxi in a 5 x 5 town with
- * walls fetches a passenger from one of four stands and brings them to another.
+/* taxi: Gymnasium's Taxi-v4 (Dietterich 2000, "Hierarchical reinforcement learning with the MAXQ
+ * value function decomposition"). A taxi in a 5 x 5 town with walls fetches a passenger from one of
+ * four stands and brings them to another. In dry weather, and with passengers who know what they
+ * want, Taxi-v3 is the same.
  *
  * State: ((row * 5 + column) * 5 + passenger) * 4 + destination; passenger 4 is in the taxi.
  * Actions: 0 down, 1 up, 2 right, 3 left, 4 pick up, 5 drop off. -1 a step, +20 for the right
  * drop-off, which ends the episode, -10 for picking up or dropping off where that can't be done. In
- * rain a move goes astray to its left or right with probability 0.1 each; where the way ahead is
- * blocked nothing moves. */
+ * rain a move goes ahead with probability `rainy_probability`, else to its left or right; where the
+ * way ahead is blocked nothing moves. With probability `fickle_probability` the passenger of an
+ * episode is fickle, and wants to go to one of the three other stands once the taxi has moved with
+ * them aboard for the first time: until then the state is its twin. */
 #include "actor/envs/single.h"
 #include "actor/envs/tabular.h"
 
@@ -15,6 +18,7 @@
 #include <stdlib.h>
 
 enum { SIDE = 5, STANDS = 4, ABOARD = 4, ACTIONS = 6, PICK_UP = 4, DROP_OFF = 5 };
+enum { STATES = SIDE * SIDE * 5 * STANDS };
 enum { DOWN = 0, UP, RIGHT, LEFT };
 
 /* Gymnasium's 8 is more than the best policy's mean, 7.93: that no mean of many episodes reaches.
@@ -36,9 +40,17 @@ static const uint8_t wall_east[SIDE] = {1 << 1, 1 << 1, 0, 1 << 0 | 1 << 2, 1 <<
 
 static const struct rm_env_option_doc options[] = {
     {"mask", 1, 0, 1, "0: all actions are allowed, and impossible ones do nothing at a price"},
-    {"rain", 0, 0, 1, "1: moves go astray, with probability 0.2"},
+    {"rain", 0, 0, 1, "1: moves may go astray"},
+    {"rainy_probability", 0.8, 0, 1, "in rain, probability of going ahead; else left or right"},
+    {"fickle_passenger", 0, 0, 1, "1: passengers may change their mind on the way"},
+    {"fickle_probability", 0.3, 0, 1, "probability that the passenger of an episode does"},
     {"max_steps", 200, 1, 1e6, "steps after which the episode is truncated"},
     {NULL, 0, 0, 0, NULL},
+};
+
+struct weather {
+    bool rain;
+    double ahead; /* in rain: probability of going where one wants to */
 };
 
 static uint32_t encode(struct place at, uint32_t passenger, uint32_t destination)
@@ -79,28 +91,29 @@ static uint32_t stand_at(struct place at)
 }
 
 static void fill_move(struct rm_tabular_move *move, struct place at, uint32_t passenger,
-                      uint32_t destination, uint32_t direction, bool rain)
+                      uint32_t destination, uint32_t direction, const struct weather *weather)
 {
-    if (!rain) {
+    if (!weather->rain) {
         rm_tabular_add(move, 1, encode(go(at, direction), passenger, destination), -1, 0);
         return;
     }
     bool open = open_way(at, direction);
     struct place left = open ? go(at, left_of[direction]) : at;
     struct place right = open ? go(at, right_of[direction]) : at;
-    rm_tabular_add(move, 0.8, encode(go(at, direction), passenger, destination), -1, 0);
-    rm_tabular_add(move, 0.1, encode(left, passenger, destination), -1, 0);
-    rm_tabular_add(move, 0.1, encode(right, passenger, destination), -1, 0);
+    const double ahead = weather->ahead, aside = (1 - ahead) / 2;
+    rm_tabular_add(move, ahead, encode(go(at, direction), passenger, destination), -1, 0);
+    rm_tabular_add(move, aside, encode(left, passenger, destination), -1, 0);
+    rm_tabular_add(move, aside, encode(right, passenger, destination), -1, 0);
 }
 
 static void fill_state(struct rm_tabular *table, struct place at, uint32_t passenger,
-                       uint32_t destination, bool rain)
+                       uint32_t destination, const struct weather *weather)
 {
     uint32_t state = encode(at, passenger, destination), here = stand_at(at);
     bool can_pick_up = passenger < ABOARD && here == passenger;
     bool can_drop_off = passenger == ABOARD && here < STANDS;
     for (uint32_t d = 0; d < 4; d++) {
-        fill_move(&table->move[state][d], at, passenger, destination, d, rain);
+        fill_move(&table->move[state][d], at, passenger, destination, d, weather);
         table->legal[state][d] = !table->has_mask || open_way(at, d);
     }
     table->legal[state][PICK_UP] = !table->has_mask || can_pick_up;
@@ -119,33 +132,69 @@ static void fill_state(struct rm_tabular *table, struct place at, uint32_t passe
         table->start[table->starts++] = (uint16_t)state;
 }
 
-static void fill(struct rm_tabular *table, bool rain)
+static void fill(struct rm_tabular *table, const struct weather *weather)
 {
-    table->states = SIDE * SIDE * 5 * STANDS;
+    table->states = STATES;
     table->actions = ACTIONS;
     for (struct place at = {0, 0}; at.row < SIDE; at.row++)
         for (at.column = 0; at.column < SIDE; at.column++)
             for (uint32_t passenger = 0; passenger <= ABOARD; passenger++)
                 for (uint32_t destination = 0; destination < STANDS; destination++)
-                    fill_state(table, at, passenger, destination, rain);
+                    fill_state(table, at, passenger, destination, weather);
+}
+
+/* The twin of a move: whoever is driven for the first time wants to go elsewhere from now on. */
+static void fill_fickle_move(struct rm_tabular_move *twin, const struct rm_tabular_move *move,
+                             uint32_t state)
+{
+    const uint32_t place = state / (5 * STANDS), destination = state % STANDS;
+    const bool aboard = state / STANDS % 5 == ABOARD;
+    for (uint32_t o = 0; o < move->outcomes; o++) {
+        const struct rm_tabular_outcome *out = &move->outcome[o];
+        if (!aboard || out->next / (5 * STANDS) == place) {
+            rm_tabular_add(twin, out->probability, out->next + STATES, (double)out->reward,
+                           out->terminated);
+            continue;
+        }
+        for (uint32_t d = 0; d < STANDS; d++)
+            if (d != destination)
+                rm_tabular_add(twin, out->probability / (STANDS - 1), out->next - destination + d,
+                               (double)out->reward, 0);
+    }
+}
+
+static void fill_fickle(struct rm_tabular *table, double probability)
+{
+    table->twins = probability;
+    for (uint32_t s = 0; s < STATES; s++)
+        for (uint32_t a = 0; a < ACTIONS; a++) {
+            fill_fickle_move(&table->move[STATES + s][a], &table->move[s][a], s);
+            table->legal[STATES + s][a] = table->legal[s][a];
+        }
 }
 
 static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
 {
-    if (rm_env_check_whole(config, NULL, error, error_size) < 0)
+    static const char *const real[] = {"rainy_probability", "fickle_probability", NULL};
+    if (rm_env_check_whole(config, real, error, error_size) < 0)
         return NULL;
     uint32_t max_steps = rm_env_option_u32(config, options, "max_steps");
-    bool rain = rm_env_option(config, options, "rain") != 0;
-    struct rm_tabular *table = calloc(1, sizeof(*table));
-    if (!table) {
-        snprintf(error, error_size, "no memory for a table");
+    const struct weather weather = {
+        .rain = rm_env_option(config, options, "rain") != 0,
+        .ahead = rm_env_option(config, options, "rainy_probability"),
+    };
+    const bool fickle = rm_env_option(config, options, "fickle_passenger") != 0;
+    struct rm_tabular *table = rm_tabular_alloc(error, error_size);
+    if (!table)
         return NULL;
-    }
     table->has_mask = rm_env_option_u32(config, options, "mask");
-    fill(table, rain);
+    fill(table, &weather);
+    if (fickle)
+        fill_fickle(table, rm_env_option(config, options, "fickle_probability"));
+    const bool plain = !weather.rain && !fickle && max_steps == 200;
     struct rm_env *env = rm_tabular_create(
-        config, "taxi", "fetch a passenger and bring them where they want to go (Taxi-v3)", table,
-        max_steps, !rain && max_steps == 200 ? SOLVED : NAN, error, error_size);
+        config, "taxi", "fetch a passenger and bring them where they want to go (Taxi-v4)", table,
+        max_steps, plain ? SOLVED : NAN, error, error_size);
     free(table);
     return env;
 }

@@ -29,6 +29,8 @@ static const struct subject {
     {"frozenlake", "size=8 slippery=0", FIXED},
     {"taxi", NULL, CHANCE},
     {"taxi", "rain=1 mask=0 max_steps=30", CHANCE},
+    {"taxi", "fickle_passenger=1 fickle_probability=0.9", CHANCE},
+    {"frozenlake", "row_1=12232 row_2=23124 row_3=42221 reward_ice=-0.25", CHANCE},
     {"goodhart", "max_steps=60", CHANCE},
     {"goodhart", "mode=1 compat=1 t0_stagger=1 food_min=4000 food_max=4000 max_steps=200", CHANCE},
     {"darkroom", NULL, FIXED},

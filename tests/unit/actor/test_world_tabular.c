@@ -19,19 +19,20 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define TABLE(name)                                                                                \
-    .probabilities = name##_probabilities, .states = name##_states, .moves = name##_moves,         \
-    .starts = name##_starts, .masks = name##_masks, .max_steps = name##_max_steps,                 \
-    .best = &name##_best, .state_count = COUNT(name##_states), .move_words = COUNT(name##_moves),  \
-    .start_count = COUNT(name##_starts)
+    .probabilities = name##_probabilities, .rewards = name##_rewards, .states = name##_states,     \
+    .moves = name##_moves, .twins = &name##_twins, .starts = name##_starts, .masks = name##_masks, \
+    .max_steps = name##_max_steps, .best = &name##_best, .state_count = COUNT(name##_states),      \
+    .move_words = COUNT(name##_moves), .start_count = COUNT(name##_starts)
 
 static const struct problem {
     const char *name, *options;
-    const double *probabilities;
+    const double *probabilities, *rewards;
     const int16_t *states, *moves, *starts, *masks;
     uint32_t max_steps;
     size_t state_count, move_words, start_count;
     const double *threshold; /* where Gymnasium has one that can be reached */
     const double *best;      /* mean score of the best policy */
+    const double *twins;     /* probability that an episode begins in a twin */
 } problems[] = {
     {"frozenlake", NULL, TABLE(frozenlake_4), .threshold = &frozenlake_4_threshold},
     {"frozenlake", "size=8", TABLE(frozenlake_8), .threshold = &frozenlake_8_threshold},
@@ -39,7 +40,14 @@ static const struct problem {
     {"frozenlake", "success=0.75", TABLE(frozenlake_likely)},
     {"taxi", "mask=0", TABLE(taxi)},
     {"taxi", NULL, TABLE(taxi)},
+    {"frozenlake",
+     "row_1=12232 row_2=23124 row_3=42221 reward_goal=3.5 reward_hole=-2 reward_ice=-0.25",
+     TABLE(frozenlake_own)},
+    {"frozenlake", "row_1=32122224 slippery=0 reward_hole=-1", TABLE(frozenlake_row)},
     {"taxi", "rain=1", TABLE(taxi_rain)},
+    {"taxi", "rain=1 rainy_probability=0.35", TABLE(taxi_storm)},
+    {"taxi", "fickle_passenger=1", TABLE(taxi_fickle)},
+    {"taxi", "rain=1 fickle_passenger=1 fickle_probability=0.9", TABLE(taxi_moody)},
 };
 
 /* --- the tables ------------------------------------------------------------------------------- */
@@ -54,7 +62,7 @@ static void check_move(const struct problem *p, const struct rm_tabular_move *mo
         const int16_t *expected = words + 1 + 4 * o;
         assert_float_equal(out->probability, p->probabilities[expected[0]], 1e-15);
         assert_int_equal(out->next, expected[1]);
-        assert_float_equal(out->reward, expected[2], 0);
+        assert_float_equal(out->reward, p->rewards[expected[2]], 0);
         assert_int_equal(out->terminated, expected[3]);
     }
 }
@@ -85,6 +93,7 @@ static void test_tables(void **unused)
         assert_int_equal(table->starts, p->start_count);
         for (uint32_t s = 0; s < table->starts; s++)
             assert_int_equal(table->start[s], p->starts[s]);
+        assert_float_equal(table->twins, *p->twins, 0);
         assert_int_equal(batch.spec->max_steps, p->max_steps);
         if (p->threshold)
             assert_float_equal(batch.spec->score_solved, *p->threshold, 0);
@@ -124,13 +133,16 @@ static void count_outcomes(struct rm_test_batch *batch, void *saved, const struc
     }
     assert_int_equal(batch->world.ops->load_state(batch->env, saved), 0);
     rm_test_batch_step(batch, 0);
+    batch->world.ops->save_state(batch->env, saved);
     for (uint32_t w = 0; w < n; w++) {
+        const uint32_t next = *rm_tabular_state(saved, w);
         uint32_t o = 0;
-        while (o < move->outcomes && move->outcome[o].next != observed(batch, w))
+        while (o < move->outcomes && move->outcome[o].next != next)
             o++;
         if (o == move->outcomes)
-            fail_msg("%s: state %u, action %u leads to %u", p->name, state, action,
-                     observed(batch, w));
+            fail_msg("%s: state %u, action %u leads to %u", p->name, state, action, next);
+        /* A twin looks like its state. */
+        assert_int_equal(observed(batch, w), next % rm_tabular_table(batch->env)->states);
         assert_float_equal(batch->out[0].reward[w], move->outcome[o].reward, 0);
         assert_int_equal(batch->out[0].flags[w],
                          move->outcome[o].terminated ? RM_ENV_TERMINATED : 0);
@@ -162,7 +174,9 @@ static void test_steps(void **unused)
     for (size_t i = 0; i < COUNT(problems); i++) {
         const struct problem *p = &problems[i];
         struct rm_test_batch batch;
-        int random = p->moves[0] > 1;
+        int random = 0;
+        for (size_t at = 0; at < p->move_words; at += 1 + 4 * (size_t)p->moves[at])
+            random |= p->moves[at] > 1;
         rm_test_batch_open(&batch, p->name, NULL, p->options, 17, 0, random ? 2000 : 2);
         const struct rm_tabular *table = rm_tabular_table(batch.env);
         void *saved = calloc(1, batch.world.ops->state_size(batch.env));
@@ -173,6 +187,27 @@ static void test_steps(void **unused)
         free(saved);
         rm_test_batch_close(&batch);
     }
+}
+
+/* As many episodes begin in a twin as should. */
+static void test_twins(void **unused)
+{
+    (void)unused;
+    enum { N = 20000 };
+    struct rm_test_batch batch;
+    uint32_t twins = 0;
+    rm_test_batch_open(&batch, "taxi", NULL, "fickle_passenger=1 fickle_probability=0.9", 3, 0, N);
+    rm_test_batch_reset(&batch);
+    void *saved = calloc(1, batch.world.ops->state_size(batch.env));
+    assert_int_equal(batch.world.ops->save_state(batch.env, saved), 0);
+    for (uint32_t w = 0; w < N; w++) {
+        const uint32_t state = *rm_tabular_state(saved, w);
+        twins += state >= 500;
+        assert_int_equal(observed(&batch, w), state % 500);
+    }
+    assert_float_equal((double)twins / N, 0.9, 5 * sqrt(0.9 * 0.1 / N));
+    free(saved);
+    rm_test_batch_close(&batch);
 }
 
 /* First states are equally likely. */
@@ -219,14 +254,29 @@ static void test_refusals(void **unused)
                         "action 6 in world 40: must be 0..5");
     rm_test_batch_close(&batch);
 
-    struct rm_world world;
-    struct rm_world_config config;
-    struct rm_env *env;
-    struct rm_error error;
-    assert_int_equal(rm_world_open(&world, "frozenlake", NULL, &error), 0);
-    rm_test_world_config(&config, "frozenlake", "size=5");
-    assert_true(rm_world_create(&world, &config, 1, 0, 1, &env, &error) < 0);
-    assert_non_null(strstr(error.text, "must be 4 or 8"));
+    static const struct {
+        const char *options, *words;
+    } refused[] = {
+        {"size=5", "must be 4 or 8"},
+        {"row_1=1222 row_3=2224", "row_3 is 2224, but row_2 is not there"},
+        {"row_2=1224", "row_2 is 1224, but row_1 is not there"},
+        {"row_1=1222 row_2=224", "row_2 is 224, must be digits"},
+        {"row_1=1252", "row_1 is 1252, must be digits 1 (start)"},
+        {"row_1=1202", "row_1 is 1202, must be digits"},
+        {"row_1=2222 row_2=2224", "row_1 to row_2 have no start"},
+        {"row_1=12.5", "must be a whole number"},
+    };
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        struct rm_world world;
+        struct rm_world_config config;
+        struct rm_env *env;
+        struct rm_error error;
+        assert_int_equal(rm_world_open(&world, "frozenlake", NULL, &error), 0);
+        rm_test_world_config(&config, "frozenlake", refused[i].options);
+        assert_true(rm_world_create(&world, &config, 1, 0, 1, &env, &error) < 0);
+        if (!strstr(error.text, refused[i].words))
+            fail_msg("%s: %s", refused[i].options, error.text);
+    }
 }
 
 /* --- scores ----------------------------------------------------------------------------------- */
@@ -297,9 +347,10 @@ static void test_known_scores(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_first_states),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_random_scores), cmocka_unit_test(test_known_scores),
+        cmocka_unit_test(test_tables),       cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_first_states), cmocka_unit_test(test_twins),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_random_scores),
+        cmocka_unit_test(test_known_scores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,12 +150,26 @@ static void read_settings(struct rm_actor *actor)
 static void wake_evaluator(struct rm_actor *actor)
 {
     struct rm_session *s = actor->session;
+    const uint64_t awaited = rm_atomic_awaited_count(&actor->evaluator.word->threshold);
     uint64_t steps = 0;
 
     for (uint32_t a = 0; a < s->objects.actors; a++)
         steps += RM_PEEK(&s->board.workers[rm_worker_actor(&s->objects, a)].steps);
-    if (steps >= RM_PEEK(&actor->evaluator.word->threshold))
+    if (steps >= awaited)
         rm_wake_signal(&actor->evaluator);
+}
+
+/* Has this policy's learner what it waits for: a rollout's last row, or as many transitions as it
+ * said? The threshold is the learner's own; the wake is its process's. */
+static bool learner_is_due(const struct rm_actor *actor, uint32_t p)
+{
+    const struct rm_session *s = actor->session;
+    const uint32_t learner = rm_worker_learner(&s->objects, p);
+
+    if (actor->rollout_rows)
+        return rm_actor_rows(actor, p) % actor->rollout_rows == 0;
+    return rm_atomic_awaited_count(&s->board.workers[learner].wake.threshold) <=
+           RM_PEEK(&s->board.policies[p].limiter.inserted);
 }
 
 /* What was committed is counted, and whoever waits for it is woken. */
@@ -170,13 +184,8 @@ static void account(struct rm_actor *actor)
         RM_ADD(&board->env_steps, stepping->policies[p].counted);
         RM_POKE(&board->epsilon, stepping->rate);
         rm_limiter_inserted(&board->limiter, stepping->policies[p].counted);
-        /* In rounds learners wait for the round, not for rows; else for a rollout's last row, or
-         * for as many transitions as they said. */
-        if (actor->in_rounds)
-            continue;
-        if (actor->rollout_rows
-                ? rm_actor_rows(actor, p) % actor->rollout_rows == 0
-                : RM_PEEK(&board->limiter.inserted) >= RM_PEEK(&actor->learner[p].word->threshold))
+        /* In rounds learners wait for the round, not for rows. */
+        if (!actor->in_rounds && learner_is_due(actor, p))
             rm_wake_signal(&actor->learner[p]);
     }
     wake_evaluator(actor);

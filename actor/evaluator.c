@@ -96,7 +96,7 @@ static void set_next(struct rm_evaluator *e, uint64_t steps)
     uint64_t every = interval(e->session);
 
     e->next_at = every ? (steps / every + 1) * every : UINT64_MAX;
-    RM_POKE(&e->wake.word->threshold, e->next_at);
+    rm_atomic_await_count(&e->wake.word->threshold, e->next_at);
 }
 
 static bool read_weights(struct rm_evaluator *e)
@@ -126,8 +126,10 @@ static bool begin(struct rm_evaluator *e)
     uint64_t requests = RM_SEE(&s->board.run->evaluate_request), steps = rm_session_steps(s);
     bool asked = requests != e->requests;
 
-    if (!asked && (interval(s) == 0) != (e->next_at == UINT64_MAX))
+    if (!asked && (interval(s) == 0) != (e->next_at == UINT64_MAX)) {
         set_next(e, steps); /* switched on or off while running */
+        steps = rm_session_steps(s);
+    }
     if (!asked && steps < e->next_at)
         return false;
     if (!read_weights(e))

@@ -127,7 +127,8 @@ static void count_steps(struct native *n)
         count_told(n, n->worlds.part[i].told);
     RM_ADD(&n->on.counters->lag_count, n->on.experiment->rollout.steps);
     n->on.publisher->env_steps = n->on.env_steps;
-    if (rm_session_steps(n->on.session) >= RM_PEEK(&n->evaluator.word->threshold))
+    const uint64_t awaited = rm_atomic_awaited_count(&n->evaluator.word->threshold);
+    if (rm_session_steps(n->on.session) >= awaited)
         rm_wake_signal(&n->evaluator);
 }
 

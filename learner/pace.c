@@ -62,28 +62,27 @@ static bool actors_done(const struct rm_pace *pace)
     return true;
 }
 
-/* Actors signal from this many insertions on. */
-static enum rm_turn wait_for(const struct rm_pace *pace, uint64_t missing)
+/* Actors signal once so many items are inserted. The count follows from what was seen: one that is
+ * made of a later look may be more than the limiter lets actors insert before an update. */
+static enum rm_turn wait_for(const struct rm_pace *pace, uint64_t count)
 {
-    struct rm_limiter *l = limiter(pace);
-    const uint64_t threshold = RM_PEEK(&l->inserted) + missing;
-    RM_POKE(&pace->session->board.workers[pace->who].wake.threshold, threshold);
-    return RM_TURN_WAIT;
+    rm_atomic_await_count(&pace->session->board.workers[pace->who].wake.threshold, count);
+    return RM_PEEK(&limiter(pace)->inserted) < count ? RM_TURN_WAIT : RM_TURN_AGAIN;
 }
 
 static enum rm_turn next_free(struct rm_pace *pace)
 {
-    const uint32_t batch = experiment(pace)->sample.batch;
     struct rm_limiter *l = limiter(pace);
-    const bool done = actors_done(pace); /* before looking at what they inserted */
-    const uint64_t inserted = RM_PEEK(&l->inserted);
+    pace->done = actors_done(pace); /* before looking at what they inserted */
+    pace->seen = rm_atomic_limiter_counted(&l->inserted);
     rm_sampler_window_free(pace->sampler);
-    if (done)
-        return inserted >= RM_PEEK(&l->min_inserted) && pace->attempts < due_after(pace, inserted)
+    if (pace->done)
+        return pace->seen >= RM_PEEK(&l->min_inserted) &&
+                       pace->attempts < due_after(pace, pace->seen)
                    ? RM_TURN_UPDATE
                    : RM_TURN_FINISHED;
-    const uint64_t missing = rm_limiter_missing(l, batch);
-    return missing ? wait_for(pace, missing) : RM_TURN_UPDATE;
+    const uint64_t needed = rm_limiter_needed(l, experiment(pace)->sample.batch);
+    return needed ? wait_for(pace, needed) : RM_TURN_UPDATE;
 }
 
 /* --- rounds ---------------------------------------------------------------------------------- */
@@ -154,7 +153,7 @@ enum rm_turn rm_pace_too_few(struct rm_pace *pace)
 {
     if (pace->rounds)
         return pace->last_round ? RM_TURN_FINISHED : RM_TURN_ROUND_END;
-    return actors_done(pace) ? RM_TURN_FINISHED : wait_for(pace, 1);
+    return pace->done ? RM_TURN_FINISHED : wait_for(pace, pace->seen + 1);
 }
 
 void rm_pace_arrive(struct rm_pace *pace, bool leave)

@@ -14,6 +14,7 @@
 
 enum rm_turn {
     RM_TURN_WAIT,      /* nothing to do until somebody signals the wake */
+    RM_TURN_AGAIN,     /* rows came meanwhile: ask again */
     RM_TURN_UPDATE,    /* make an update; the sampler's windows are set */
     RM_TURN_ROUND_END, /* this round's updates are made: publish, then rm_pace_arrive() */
     RM_TURN_FINISHED,  /* no update is owed any more and none will be */
@@ -27,6 +28,8 @@ struct rm_pace {
     bool rounds;             /* lockstep or sequential */
     double updates_per_step; /* hot */
     uint64_t attempts;       /* updates made or skipped: batches drawn */
+    uint64_t seen;           /* free: items that were inserted before the windows were set */
+    bool done;               /* free: the actors were done before that */
     uint64_t due_base,
         inserted_base; /* due = due_base + floor((inserted - inserted_base) * rate) */
 

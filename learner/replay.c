@@ -222,13 +222,15 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
     enum rm_turn turn = rm_pace_next(&r->pace);
     if (turn == RM_TURN_UPDATE && !update(r, &rc, error))
         turn = rm_pace_too_few(&r->pace);
-    if (!rc && turn != RM_TURN_UPDATE)
+    if (!rc && turn != RM_TURN_UPDATE && turn != RM_TURN_AGAIN)
         rc = rm_replay_settle(r, error);
     rm_count_waiting(r->counters, &r->blocked_since_ns, turn == RM_TURN_WAIT && !r->pace.rounds);
     *did = RM_METHOD_WORKED;
     switch (turn) {
     case RM_TURN_WAIT:
         *did = RM_METHOD_WAIT;
+        break;
+    case RM_TURN_AGAIN:
         break;
     case RM_TURN_UPDATE:
         if (rc || r->pace.rounds)

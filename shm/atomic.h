@@ -5,7 +5,7 @@
  *   P  publication of a region        version
  *   R  ring                           reserved, committed, consumed
  *   W  weights                        slot sequence, latest
- *   S  sleep and wake                 sleeping
+ *   S  sleep and wake                 sleeping, threshold
  *   L  limiter                        inserted, sampled
  *   B  barrier of rounds              arrived, current
  *   N  counters and settings          no order, or a plain hand-over
@@ -212,6 +212,23 @@ static inline void rm_atomic_sleeper_signalled(_Atomic uint32_t *sleeping, uint3
 {
     atomic_compare_exchange_strong_explicit(sleeping, &ticket, ticket + 1, memory_order_relaxed,
                                             memory_order_relaxed); /* S4 */
+}
+
+/* Sleeper that is to be signalled from a count on (the wake's threshold): says which, then looks
+ * once more at the count. Waker: counts, then looks at what the sleeper said.
+ * S5 then S6 pair with S7 then S8, as S0 to S3: at least one of the two sees the other. S1 does not
+ * make up for S6: the last look before a sleep comes after S1, and may say a lower count than the
+ * one before it, when a setting has changed in between. */
+static inline void rm_atomic_await_count(_Atomic uint64_t *threshold, uint64_t count)
+{
+    atomic_store_explicit(threshold, count, memory_order_relaxed); /* S5 */
+    atomic_thread_fence(memory_order_seq_cst);                     /* S6 */
+}
+
+static inline uint64_t rm_atomic_awaited_count(const _Atomic uint64_t *threshold)
+{
+    atomic_thread_fence(memory_order_seq_cst);                    /* S7 */
+    return atomic_load_explicit(threshold, memory_order_relaxed); /* S8 */
 }
 
 /* --- L: limiter ------------------------------------------------------------------------------ */

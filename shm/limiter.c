@@ -69,7 +69,7 @@ void rm_limiter_sampled(struct rm_limiter *limiter, uint64_t n)
     rm_atomic_limiter_count(&limiter->sampled, n);
 }
 
-uint64_t rm_limiter_missing(const struct rm_limiter *limiter, uint64_t n)
+uint64_t rm_limiter_needed(const struct rm_limiter *limiter, uint64_t n)
 {
     uint64_t inserted = rm_atomic_limiter_counted(&limiter->inserted);
     if (may_sample_with(limiter, inserted, n))
@@ -90,5 +90,5 @@ uint64_t rm_limiter_missing(const struct rm_limiter *limiter, uint64_t n)
         wanted--;
     while (!may_sample_with(limiter, wanted, n))
         wanted++;
-    return wanted - inserted;
+    return wanted;
 }

@@ -43,9 +43,10 @@ bool rm_limiter_may_sample(const struct rm_limiter *limiter, uint64_t n);
 void rm_limiter_inserted(struct rm_limiter *limiter, uint64_t n);
 void rm_limiter_sampled(struct rm_limiter *limiter, uint64_t n);
 
-/* How many more items must be inserted before `n` may be sampled; 0 = now. The learner writes
- * inserted + this into its wake's threshold before sleeping, so that actors do not wake it for
- * every row: an actor signals only when inserted >= threshold. */
-uint64_t rm_limiter_missing(const struct rm_limiter *limiter, uint64_t n);
+/* How many items must be inserted in all before `n` may be sampled; 0: now. The learner writes it
+ * into its wake's threshold before it sleeps, so that actors do not wake it for every row: an actor
+ * signals only when inserted >= threshold. A count and not a difference: rows that are counted
+ * after this has looked at `inserted` must not raise the threshold. */
+uint64_t rm_limiter_needed(const struct rm_limiter *limiter, uint64_t n);
 
 #endif

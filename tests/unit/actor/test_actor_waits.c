@@ -188,6 +188,31 @@ static void a_learner_is_woken_at_its_threshold(void **state)
     close_fixture(f);
 }
 
+/* Learners of one process sleep on one wake, each until a count of its own. */
+static void learners_of_one_process_have_thresholds_of_their_own(void **state)
+{
+    struct fixture *f = open_fixture("\"limiter\": {\"updates_per_step\": 0},"
+                                     "\"learner\": {\"processes\": \"one\"},"
+                                     "\"actor\": {\"count\": 1, \"worlds\": 2}");
+
+    (void)state;
+    rm_test_publish_action(&f->session, 0, 0, 0, 0);
+    rm_test_publish_action(&f->session, 1, 0, 0, 0);
+    for (uint32_t waits = 0; waits < 2; waits++) {
+        struct rm_wake learners = sleeper(f, rm_worker_learner(&f->session.objects, 0));
+        for (uint32_t p = 0; p < 2; p++) {
+            struct rm_board_worker *slot =
+                &f->session.board.workers[rm_worker_learner(&f->session.objects, p)];
+            RM_POKE(&slot->wake.threshold,
+                    p == waits ? RM_PEEK(&f->session.board.policies[p].limiter.inserted) + 1
+                               : UINT64_MAX);
+        }
+        assert_int_equal(rm_test_turn(&f->duty[0]), 1);
+        assert_true(was_woken(&learners));
+    }
+    close_fixture(f);
+}
+
 static void a_rollout_ring_gives_credit(void **state)
 {
     struct fixture *f = open_mode("\"limiter\": {\"updates_per_step\": 0},"
@@ -335,6 +360,7 @@ int main(void)
         cmocka_unit_test(the_limiter_holds_the_actor),
         cmocka_unit_test(a_wide_row_passes_a_narrow_limiter),
         cmocka_unit_test(a_learner_is_woken_at_its_threshold),
+        cmocka_unit_test(learners_of_one_process_have_thresholds_of_their_own),
         cmocka_unit_test(a_rollout_ring_gives_credit),
         cmocka_unit_test(an_actor_is_done_with_its_share),
         cmocka_unit_test(rounds_have_exactly_their_rows),

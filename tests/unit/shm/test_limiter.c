@@ -37,12 +37,12 @@ static void minimum_comes_first(void **state)
     while (limiter.inserted < 100) {
         assert_true(rm_limiter_may_insert(&limiter, 1));
         assert_false(rm_limiter_may_sample(&limiter, 1));
-        assert_int_equal(rm_limiter_missing(&limiter, 1), 100 - limiter.inserted);
+        assert_int_equal(rm_limiter_needed(&limiter, 1), 100);
         rm_limiter_inserted(&limiter, 1);
     }
     assert_false(rm_limiter_may_insert(&limiter, 1));
     assert_true(rm_limiter_may_sample(&limiter, 1));
-    assert_int_equal(rm_limiter_missing(&limiter, 1), 0);
+    assert_int_equal(rm_limiter_needed(&limiter, 1), 0);
     rm_limiter_sampled(&limiter, 97);
     assert_true(rm_limiter_may_insert(&limiter, 1));
 }
@@ -52,14 +52,14 @@ static void zero_is_off(void **state)
     (void)state;
     rm_limiter_init(&limiter, 0.0, 0.0, 0.0, 10);
     assert_false(rm_limiter_may_sample(&limiter, 1));
-    assert_int_equal(rm_limiter_missing(&limiter, 1), 10);
+    assert_int_equal(rm_limiter_needed(&limiter, 1), 10);
     rm_limiter_inserted(&limiter, 10);
     assert_true(rm_limiter_may_sample(&limiter, UINT32_MAX));
     assert_true(rm_limiter_may_insert(&limiter, UINT32_MAX));
-    assert_int_equal(rm_limiter_missing(&limiter, 1), 0);
+    assert_int_equal(rm_limiter_needed(&limiter, 1), 0);
 }
 
-static void missing_is_exact(void **state)
+static void needed_is_exact(void **state)
 {
     (void)state;
     struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, 0, 0);
@@ -70,11 +70,11 @@ static void missing_is_exact(void **state)
         rm_limiter_inserted(&limiter, rm_rng_below(&rng, 4000));
         rm_limiter_sampled(&limiter, rm_rng_below(&rng, 4000));
         uint64_t n = rm_rng_below(&rng, 600) + 1;
-        uint64_t missing = rm_limiter_missing(&limiter, n);
-        assert_int_equal(missing == 0, rm_limiter_may_sample(&limiter, n));
-        if (missing == 0)
+        uint64_t needed = rm_limiter_needed(&limiter, n);
+        assert_int_equal(needed == 0, rm_limiter_may_sample(&limiter, n));
+        if (needed == 0)
             continue;
-        rm_limiter_inserted(&limiter, missing - 1);
+        rm_limiter_inserted(&limiter, needed - 1 - limiter.inserted);
         assert_false(rm_limiter_may_sample(&limiter, n));
         rm_limiter_inserted(&limiter, 1);
         assert_true(rm_limiter_may_sample(&limiter, n));
@@ -149,7 +149,7 @@ int main(void)
         cmocka_unit_test(bounds),
         cmocka_unit_test(minimum_comes_first),
         cmocka_unit_test(zero_is_off),
-        cmocka_unit_test(missing_is_exact),
+        cmocka_unit_test(needed_is_exact),
         cmocka_unit_test(sides_in_turn_keep_the_ratio),
         cmocka_unit_test(a_change_holds_from_now_on),
     };

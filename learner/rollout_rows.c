@@ -254,14 +254,17 @@ static void copy_row(struct rm_rollout *r, uint32_t actor, uint32_t t, const str
 }
 
 /* An offered row belongs to its writer until it is committed: when that dies, its successor may
- * fill it anew while it is copied. Then it is nobody's successor. */
+ * fill it anew, before or while it is copied. Then it is nobody's successor, whatever generation
+ * was read in it: the ring's generation, looked at last, is no longer that of the rollout's last
+ * row. */
 static void copy_successor(struct rm_rollout *r, uint32_t actor, uint64_t index)
 {
     struct rm_ring *ring = ring_of(r, actor);
     const struct rm_row row = rm_ring_row(ring, index);
-    const uint64_t before = RM_PEEK(&ring->shared->generation);
+    const bool committed = rm_ring_committed(ring) != index;
+    const uint64_t *own = r->writer + (size_t)(r->steps - 1) * r->actors + actor;
     copy_row(r, actor, r->steps, &row);
-    if (!rm_ring_intact(ring, index) || RM_PEEK(&ring->shared->generation) != before)
+    if (!committed && (!rm_ring_intact(ring, index) || RM_PEEK(&ring->shared->generation) != *own))
         r->writer[(size_t)r->steps * r->actors + actor] = 0;
 }
 

@@ -96,10 +96,12 @@ static inline uint32_t rm_atomic_region_version(const _Atomic uint32_t *version)
 /* Writer, before it touches row `reserved - 1`.
  * R0 then R1 pair with R4 then R5: a reader that copied anything written after R1 sees, in its load
  * R5, this value of `reserved` or a later one, and so knows that its copy is spoiled. A release
- * *store* of R0 would not do: it orders what is before it, and the row's stores come after. */
+ * *store* of R0 alone would not do: it orders what is before it, and the row's stores come after.
+ * R0 pairs with RM_SEE() of `reserved`: who attaches and finds this row reserved finds the one
+ * before it committed. */
 static inline void rm_atomic_ring_reserve(_Atomic uint64_t *reserved, uint64_t value)
 {
-    atomic_store_explicit(reserved, value, memory_order_relaxed); /* R0 */
+    atomic_store_explicit(reserved, value, memory_order_release); /* R0 */
     atomic_thread_fence(memory_order_release);                    /* R1 */
 }
 
@@ -148,11 +150,13 @@ static inline uint64_t rm_atomic_ring_credit(const _Atomic uint64_t *consumed)
 
 /* Writer, before it fills a slot: the sequence becomes odd. `q | 1`, not `q + 1`: a writer that
  * died here left it odd, and adding one would call the torn slot whole.
- * W0 then W1 pair with W4 then W5, as R0 and R1 with R4 and R5. */
+ * W0 then W1 pair with W4 then W5, as R0 and R1 with R4 and R5.
+ * W0 pairs with W3: who attaches and finds a slot being filled finds the version before it named.
+ */
 static inline uint64_t rm_atomic_weights_begin(_Atomic uint64_t *sequence)
 {
     uint64_t odd = atomic_load_explicit(sequence, memory_order_relaxed) | 1;
-    atomic_store_explicit(sequence, odd, memory_order_relaxed); /* W0 */
+    atomic_store_explicit(sequence, odd, memory_order_release); /* W0 */
     atomic_thread_fence(memory_order_release);                  /* W1 */
     return odd;
 }

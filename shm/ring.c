@@ -160,7 +160,9 @@ static bool fit(const struct rm_ring_spec *spec, uint64_t reserved, uint64_t com
 }
 
 /* Do its indices fit together? A writer or consumer at work changes them while they are looked at:
- * then they are alive, and looked at again. */
+ * then they are alive, and looked at again. In this order: a row that is reserved has the one
+ * before it committed (R0); one that is committed has itself reserved (R2) and its credit given
+ * (R7), so that those two, looked at anew, differ. */
 static bool indices_fit(const struct rm_ring *ring)
 {
     const struct rm_ring_shared *shared = ring->shared;

@@ -31,7 +31,9 @@ uint64_t rm_round_current(const struct rm_round *round);
 bool rm_round_arrive(struct rm_round *round, uint32_t who);
 
 /* A participant leaves for good (its work is done): it counts as arrived in every later round.
- * Returns true if that advanced the round; the last one to leave does not. */
+ * Returns true if that advanced the round; the last one to leave does not. Of the caller: it leaves
+ * instead of arriving, so the round cannot advance meanwhile; what others read of its work stands
+ * already; it never arrives again; and where this returns true it wakes everybody. */
 bool rm_round_leave(struct rm_round *round, uint32_t who);
 
 /* Has it left? A successor of one that left has nothing to do. */
@@ -42,7 +44,9 @@ bool rm_round_left(const struct rm_round *round, uint32_t who);
 void rm_round_come_back(struct rm_round *round, uint32_t who, bool arrived);
 
 /* Advances the round if all have arrived in it: for the supervisor, when a participant died between
- * arriving and advancing. Nobody arrives by this. Returns true if it advanced. */
+ * arriving and advancing. Nobody arrives by this. Returns true if it advanced. Of the caller: the
+ * kernel has said that the participant is dead (waitpid()), so that all it stored is seen; and it
+ * wakes everybody whatever this returns, since the dead one may have advanced and told nobody. */
 bool rm_round_settle(struct rm_round *round);
 
 #endif

@@ -48,12 +48,13 @@ int rm_weights_create(struct rm_weights *weights, uint32_t policy, uint64_t coun
 }
 
 /* The latest version and the one before stand in their slots, whatever a writer that died was doing
- * with the third. False too in the moment in which one at work gets two versions further. */
+ * with the third. False too in the moment in which one at work gets two versions further: who then
+ * looks at `latest` anew sees it changed, by W0 and, as its version comes after W1, by RM_SEE(). */
 static bool versions_stand(const struct rm_weights_shared *shared, uint64_t latest)
 {
     for (uint64_t version = latest; version > 0 && latest - version < 2; version--) {
         const struct rm_weights_slot *slot = &shared->slot[version % RM_WEIGHTS_SLOTS];
-        if ((rm_atomic_weights_sequence(&slot->sequence) & 1) || RM_PEEK(&slot->version) != version)
+        if ((rm_atomic_weights_sequence(&slot->sequence) & 1) || RM_SEE(&slot->version) != version)
             return false;
     }
     return true;

@@ -1,25 +1,23 @@
 #include "learner/algo/algo.h"
 
-#include "learner/algo/loss.h"
-
 #include <assert.h>
 
 /* DQN and QR-DQN: (batch, actions * quantiles). */
-static struct rm_algo_layout layout_actions(uint32_t actions, uint32_t quantiles)
+static struct rm_value_layout layout_actions(uint32_t actions, uint32_t quantiles)
 {
-    return (struct rm_algo_layout){actions, quantiles, (size_t)actions * quantiles, quantiles, 1};
+    return (struct rm_value_layout){actions, quantiles, (size_t)actions * quantiles, quantiles, 1};
 }
 
 /* IQN: (batch, quantiles, actions). */
-static struct rm_algo_layout layout_quantiles(uint32_t actions, uint32_t quantiles)
+static struct rm_value_layout layout_quantiles(uint32_t actions, uint32_t quantiles)
 {
-    return (struct rm_algo_layout){actions, quantiles, (size_t)actions * quantiles, 1, actions};
+    return (struct rm_value_layout){actions, quantiles, (size_t)actions * quantiles, 1, actions};
 }
 
 static const struct rm_algo algorithms[] = {
-    [RM_ALGORITHM_DQN] = {"dqn", false, false, rm_loss_huber, layout_actions},
-    [RM_ALGORITHM_QR_DQN] = {"qr-dqn", false, true, rm_loss_quantile_huber, layout_actions},
-    [RM_ALGORITHM_IQN] = {"iqn", true, false, rm_loss_quantile_huber, layout_quantiles},
+    [RM_ALGORITHM_DQN] = {"dqn", false, false, RM_LOSS_HUBER, layout_actions},
+    [RM_ALGORITHM_QR_DQN] = {"qr-dqn", false, true, RM_LOSS_QUANTILE_HUBER, layout_actions},
+    [RM_ALGORITHM_IQN] = {"iqn", true, false, RM_LOSS_QUANTILE_HUBER, layout_quantiles},
 };
 static_assert(sizeof algorithms / sizeof *algorithms == RM_ALGORITHM_IQN + 1,
               "a row for every algorithm");
@@ -50,7 +48,7 @@ void rm_algo_midpoints(uint32_t batch, uint32_t n, float *tau)
             tau[(size_t)b * n + i] = (float)((2.0 * i + 1.0) / (2.0 * n));
 }
 
-static double mean_of(const float *row, const struct rm_algo_layout *layout, uint32_t action)
+static double mean_of(const float *row, const struct rm_value_layout *layout, uint32_t action)
 {
     const float *q = row + action * layout->action;
     double sum = 0;
@@ -59,7 +57,7 @@ static double mean_of(const float *row, const struct rm_algo_layout *layout, uin
     return sum / layout->quantiles;
 }
 
-void rm_algo_greedy(const float *q, const struct rm_algo_layout *layout, uint32_t batch,
+void rm_algo_greedy(const float *q, const struct rm_value_layout *layout, uint32_t batch,
                     const uint8_t *mask, int32_t *action)
 {
     for (uint32_t b = 0; b < batch; b++, q += layout->sample) {
@@ -82,7 +80,7 @@ void rm_algo_greedy(const float *q, const struct rm_algo_layout *layout, uint32_
     }
 }
 
-void rm_algo_targets(const float *q, const struct rm_algo_layout *layout, uint32_t batch,
+void rm_algo_targets(const float *q, const struct rm_value_layout *layout, uint32_t batch,
                      const int32_t *action, const float *ret, const float *discount, float *y)
 {
     for (uint32_t b = 0; b < batch; b++, y += layout->quantiles) {
@@ -92,7 +90,7 @@ void rm_algo_targets(const float *q, const struct rm_algo_layout *layout, uint32
     }
 }
 
-double rm_algo_mean_q(const float *q, const struct rm_algo_layout *layout, uint32_t batch,
+double rm_algo_mean_q(const float *q, const struct rm_value_layout *layout, uint32_t batch,
                       const int32_t *action)
 {
     double sum = 0;

@@ -11,43 +11,19 @@
 #define RM_LEARNER_ALGO_ALGO_H
 
 #include "config/experiment.h"
+#include "learner/backend/value_ops.h"
 #include "learner/batch.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where q(b, a, j) stands in a network's output: base[b * sample + a * action + j * quantile]. */
-struct rm_algo_layout {
-    uint32_t actions, quantiles;
-    size_t sample, action, quantile;
-};
-
-/* What a loss is made of. */
-struct rm_algo_loss_input {
-    uint32_t batch; /* rows given */
-    uint32_t of;    /* rows that the loss is a mean over, these among them; 0: these */
-    const float *q; /* online network on obs, by `layout` */
-    struct rm_algo_layout layout;
-    const int32_t *action; /* (batch) */
-    const float *target;   /* (batch, targets): y_j = R + g q_target(s', a*, j) */
-    uint32_t targets;
-    const float *tau; /* (batch, quantiles): fractions of q, NULL for DQN */
-    float kappa;
-    bool mean_over_quantiles; /* compat: mean over i too, where the paper sums */
-    const float *weight;      /* (batch) of each sample's loss; NULL: all 1 */
-    float *error;             /* (batch) out, may be NULL: |y - q| of a sample; with quantiles the
-                                 mean over i and j of rho, unweighted */
-};
-
 struct rm_algo {
     const char *name;     /* as in algorithm.name */
     bool drawn_fractions; /* IQN: the network takes tau */
     bool fixed_fractions; /* QR-DQN: midpoints */
-    /* These rows' part of the loss averaged over the batch. d_q has the network output's layout and
-     * size and must be zero but for what this writes: entries of the actions taken. */
-    double (*loss)(const struct rm_algo_loss_input *in, float *d_q);
-    struct rm_algo_layout (*layout)(uint32_t actions, uint32_t quantiles);
+    enum rm_value_loss_kind loss;
+    struct rm_value_layout (*layout)(uint32_t actions, uint32_t quantiles);
 };
 
 /* By enum rm_algorithm; NULL for those that are no row of the table. */
@@ -63,16 +39,16 @@ void rm_algo_midpoints(uint32_t batch, uint32_t n, float *tau);
 /* argmax over legal actions of the mean over quantiles, the first of equals. mask (batch, actions)
  * or NULL. A row with nothing legal is treated as if all were (its value does not matter: a world
  * that says so was refused by the actor, or the row is the end of an episode). */
-void rm_algo_greedy(const float *q, const struct rm_algo_layout *layout, uint32_t batch,
+void rm_algo_greedy(const float *q, const struct rm_value_layout *layout, uint32_t batch,
                     const uint8_t *mask, int32_t *action);
 
 /* y(batch, quantiles) = ret + discount * q(b, action[b], j). Where discount is 0, y = ret whatever
  * q is. */
-void rm_algo_targets(const float *q, const struct rm_algo_layout *layout, uint32_t batch,
+void rm_algo_targets(const float *q, const struct rm_value_layout *layout, uint32_t batch,
                      const int32_t *action, const float *ret, const float *discount, float *y);
 
 /* Mean over batch and quantiles of q(b, action[b], .). */
-double rm_algo_mean_q(const float *q, const struct rm_algo_layout *layout, uint32_t batch,
+double rm_algo_mean_q(const float *q, const struct rm_value_layout *layout, uint32_t batch,
                       const int32_t *action);
 
 #endif

@@ -1,247 +1,195 @@
-/* dqn: the trainer of the value-based algorithms of the table in algo.h. An update is three forward
+/* dqn: updates of the value-based algorithms of the table in algo.h. An update is three forward
  * passes, each with its own noise and fractions (online on s' to choose a*, target on s' for its
  * value, online on s), the loss, one backward pass, the gradient's norm, the optimizer and the
  * target network. */
-#include "learner/algo/dqn_private.h"
+#include "learner/algo/algo.h"
+#include "learner/algo/updates.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
+
+/* The passes of an update, which key noise and fractions: pass p of update n has key
+ * n * PASS_COUNT + p. */
+enum pass { PASS_CHOOSE, PASS_TARGET, PASS_ONLINE, PASS_COUNT };
 
 struct dqn {
-    struct rm_dqn d; /* first */
+    struct rm_updates u; /* first */
+    const struct rm_algo *algo;
+    uint32_t batch, actions;
+    uint32_t quantiles, target_quantiles; /* of the outputs; DQN: 1 */
 
     /* The backend's memory. */
-    float *obs, *next_obs; /* (batch, inputs) */
-    float *noise;          /* (noise_count), NULL when the network has no noisy layer */
-    float *tau;            /* (batch, max quantiles), NULL unless fractions are drawn */
-
-    /* Host memory. */
-    float *host_q;   /* (batch, target_quantiles * actions): a copy of a network's output */
-    float *host_tau; /* (batch, quantiles): drawn or fixed fractions */
-    float *y;        /* (batch, target_quantiles) */
-    int32_t *best;   /* (batch): a* */
+    float *tau;       /* (all replicas' batch, most quantiles) drawn, or fixed; NULL: none */
+    float *y;         /* (batch, target_quantiles) */
+    int32_t *best;    /* (batch): a* */
+    double *partials; /* (2 * batch) */
 };
 
-static struct dqn *of(struct rm_trainer *trainer)
+/* Fixed fractions are the same in every row and update. */
+static int make_midpoints(struct dqn *t, struct rm_error *error)
 {
-    return (struct dqn *)trainer;
-}
-
-static void enter(struct rm_phase_clock *clock, enum rm_phase phase)
-{
-    if (clock)
-        rm_phase_enter(clock, phase);
+    struct rm_backend *b = t->u.backend;
+    const size_t n = (size_t)t->batch * t->quantiles;
+    float *tau = malloc(n * sizeof *tau);
+    if (!tau)
+        return rm_fail(error, -ENOMEM, "no memory for %zu fractions", n);
+    rm_algo_midpoints(t->batch, t->quantiles, tau);
+    b->ops->upload(b, t->tau, tau, n);
+    free(tau);
+    return 0;
 }
 
 static int make_buffers(struct dqn *t, struct rm_error *error)
 {
-    struct rm_backend *b = t->d.f.backend;
-    const size_t most_quantiles = rm_dqn_most_quantiles(&t->d);
-    const size_t rows = t->d.batch, noise = rm_net_noise_count(t->d.f.net);
-    struct {
-        float **at;
-        size_t floats;
-    } device[] = {
-        {&t->obs, rows * t->d.inputs},
-        {&t->next_obs, rows * t->d.inputs},
-        {&t->noise, noise},
-        {&t->tau, t->d.algo->drawn_fractions ? rows * most_quantiles : 0},
-    };
-    for (size_t i = 0; i < sizeof device / sizeof *device; i++)
-        if (device[i].floats && !(*device[i].at = b->ops->alloc(b, device[i].floats)))
-            return rm_fail(error, -ENOMEM, "backend %s: no memory for %zu floats", b->name,
-                           device[i].floats);
-    t->host_q = calloc(rows * t->d.target_quantiles * t->d.actions, sizeof *t->host_q);
-    t->host_tau = calloc(rows * t->d.quantiles, sizeof *t->host_tau);
-    t->y = calloc(rows * t->d.target_quantiles, sizeof *t->y);
-    t->best = calloc(rows, sizeof *t->best);
-    if (!t->host_q || !t->host_tau || !t->y || !t->best)
-        return rm_fail(error, -ENOMEM, "no memory for a batch of %u", t->d.batch);
-    return 0;
+    const bool fixed = t->algo->fixed_fractions;
+    const uint32_t most = t->quantiles > t->target_quantiles ? t->quantiles : t->target_quantiles;
+    const size_t rows = t->batch, all = rows * t->u.replicas; /* fractions are drawn for all */
+    const size_t fractions = fixed || t->algo->drawn_fractions ? all * most : 0;
+    int rc = rm_updates_alloc(&t->u, &t->tau, fractions * sizeof *t->tau, error);
+    if (!rc)
+        rc = rm_updates_alloc(&t->u, &t->y, rows * t->target_quantiles * sizeof *t->y, error);
+    if (!rc)
+        rc = rm_updates_alloc(&t->u, &t->best, rows * sizeof *t->best, error);
+    if (!rc)
+        rc = rm_updates_alloc(&t->u, &t->partials, 2 * rows * sizeof *t->partials, error);
+    return rc || !fixed ? rc : make_midpoints(t, error);
 }
 
-static void dqn_destroy(struct rm_trainer *trainer)
+static int dqn_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
+                    struct rm_error *error)
 {
-    struct dqn *t = of(trainer);
-    float *device[] = {t->obs, t->next_obs, t->noise, t->tau};
-    for (size_t i = 0; i < sizeof device / sizeof *device; i++)
-        if (device[i])
-            t->d.f.backend->ops->release(t->d.f.backend, device[i]);
-    rm_followed_close(&t->d.f);
-    free(t->host_q);
-    free(t->host_tau);
-    free(t->y);
-    free(t->best);
-    free(t);
+    struct dqn *t = (struct dqn *)u;
+    const struct rm_experiment *e = spec->experiment;
+    t->algo = rm_algo_of(e->algorithm.name);
+    const bool drawn = t->algo->drawn_fractions;
+    if (rm_net_uses_quantiles(u->net) != drawn)
+        return rm_fail(error, -EINVAL,
+                       drawn ? "network.layers: algorithm.name %s needs a cosine_embedding layer"
+                             : "network.layers: algorithm.name %s takes no cosine_embedding layer",
+                       t->algo->name);
+    t->batch = u->rows = e->sample.batch / u->replicas;
+    t->actions = spec->shape.actions;
+    t->quantiles = rm_algo_quantiles(e);
+    t->target_quantiles = rm_algo_target_quantiles(e);
+    u->quantiles = drawn ? t->quantiles : 0;
+    u->target_quantiles = drawn ? t->target_quantiles : 0;
+    u->observations = e->sample.batch;
+    return make_buffers(t, error);
+}
+
+/* This device's part of fractions that are drawn for the whole batch; fixed ones are the same for
+ * all rows. */
+static float *own_tau(const struct dqn *t, uint32_t quantiles)
+{
+    const size_t before = (size_t)t->u.replica * t->batch * quantiles;
+    return t->algo->drawn_fractions ? t->tau + before : t->tau;
 }
 
 /* Rows, noise and fractions of one pass. */
-static struct rm_net_input input_of(struct dqn *t, enum rm_dqn_pass pass, uint64_t number,
-                                    const float *x)
+static struct rm_net_input input_of(struct dqn *t, enum pass pass, const struct rm_update *update)
 {
-    struct rm_backend *b = t->d.f.backend;
-    const uint64_t seed = t->d.f.experiment->seed, key = number * RM_DQN_COUNT + pass;
-    const uint32_t quantiles = pass == RM_DQN_ONLINE ? t->d.quantiles : t->d.target_quantiles;
-    struct rm_net_input in = {.x = x, .batch = t->d.batch};
-    if (t->tau) {
-        const size_t n = (size_t)t->d.batch * quantiles;
-        b->ops->uniforms(b, seed, RM_STREAM_TAU, t->d.f.policy, key, n, t->tau);
-        in.tau = t->tau;
-        in.quantiles = quantiles;
+    struct rm_backend *b = t->u.backend;
+    const struct rm_experiment *e = t->u.experiment;
+    const bool online = pass == PASS_ONLINE;
+    struct rm_net_input in = {.x = online ? update->batch->obs : update->batch->next_obs,
+                              .batch = t->batch};
+    if (t->algo->drawn_fractions) {
+        in.quantiles = online ? t->quantiles : t->target_quantiles;
+        in.tau = own_tau(t, in.quantiles);
+        b->ops->uniforms(b, e->seed, RM_STREAM_TAU, t->u.policy,
+                         rm_updates_key(&t->u, update, PASS_COUNT, pass),
+                         (size_t)t->batch * t->u.replicas * in.quantiles, t->tau);
     }
     /* Compat: the original's parallel form trains against a noiseless target network. */
-    if (t->noise &&
-        !(pass == RM_DQN_TARGET && t->d.f.experiment->algorithm.form == RM_FORM_SORREL_MP)) {
-        b->ops->normals(b, seed, RM_STREAM_NOISE, t->d.f.policy, key,
-                        rm_net_noise_count(t->d.f.net), t->noise);
-        in.noise = t->noise;
-    }
-    if (pass == RM_DQN_ONLINE) { /* what is trained drops; what it is compared with is whole */
-        in.dropout_seed = seed;
-        in.dropout_update = number;
-    }
+    if (!(pass == PASS_TARGET && e->algorithm.form == RM_FORM_SORREL_MP))
+        rm_updates_draw_noise(&t->u, update, PASS_COUNT, pass, &in);
+    if (online) /* what is trained drops; what it is compared with is whole */
+        rm_updates_draw_dropout(&t->u, update, &in);
     return in;
-}
-
-/* What a network says of s', into host_q. */
-static void judge(struct dqn *t, enum rm_dqn_pass pass, uint64_t number)
-{
-    const bool target = pass == RM_DQN_TARGET;
-    const struct rm_net_input in = input_of(t, pass, number, t->next_obs);
-    const float *q = rm_net_infer(target ? t->d.f.target_space : t->d.f.online_space,
-                                  target ? t->d.f.target : t->d.f.params, &in);
-    t->d.f.backend->ops->download(t->d.f.backend, t->host_q, q,
-                                  (size_t)t->d.batch * t->d.target_quantiles * t->d.actions);
 }
 
 /* y: the target network's value of the action that the online network (double Q) or the target
  * network itself prefers in s'. */
-static void make_targets(struct dqn *t, const struct rm_batch *batch, uint64_t number)
+static void put_targets(struct dqn *t, const struct rm_update *update)
 {
-    const struct rm_algo_layout layout = t->d.algo->layout(t->d.actions, t->d.target_quantiles);
-    if (t->d.f.experiment->algorithm.double_q) {
-        judge(t, RM_DQN_CHOOSE, number);
-        rm_algo_greedy(t->host_q, &layout, t->d.batch, batch->next_mask, t->best);
+    struct rm_value_targets targets = {
+        .batch = t->batch,
+        .layout = t->algo->layout(t->actions, t->target_quantiles),
+        .mask = update->batch->next_mask,
+        .ret = update->batch->ret,
+        .discount = update->batch->discount,
+        .y = t->y,
+        .best = t->best,
+    };
+    if (t->u.experiment->algorithm.double_q) {
+        const struct rm_net_input in = input_of(t, PASS_CHOOSE, update);
+        targets.choose = rm_net_infer(t->u.online_space, t->u.params, &in);
     }
-    judge(t, RM_DQN_TARGET, number);
-    if (!t->d.f.experiment->algorithm.double_q)
-        rm_algo_greedy(t->host_q, &layout, t->d.batch, batch->next_mask, t->best);
-    rm_algo_targets(t->host_q, &layout, t->d.batch, t->best, batch->ret, batch->discount, t->y);
+    const struct rm_net_input in = input_of(t, PASS_TARGET, update);
+    targets.value = rm_net_infer(t->u.target_space, t->u.target, &in);
+    if (!targets.choose)
+        targets.choose = targets.value;
+    rm_value_ops_of(t->u.backend)->targets(t->u.backend, &targets);
 }
 
 /* A loss of rows of the batch, for rm_net_learn(). */
 struct row_loss {
     const struct dqn *trainer;
     const struct rm_batch *batch;
-    struct rm_algo_layout layout;
 };
 
-enum { SUM_LOSS, SUM_Q }; /* what it adds up */
-
-static void loss_rows(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
-                      double sums[RM_NET_SUMS])
+static void put_loss(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                     double sums[RM_NET_SUMS])
 {
     const struct row_loss *of = self;
     const struct dqn *t = of->trainer;
     const struct rm_batch *batch = of->batch;
-    const struct rm_algo_loss_input loss = {
+    const struct rm_value_loss loss = {
+        .kind = t->algo->loss,
         .batch = rows,
-        .of = t->d.batch,
+        .of = t->batch,
+        .layout = t->algo->layout(t->actions, t->quantiles),
         .q = out,
-        .layout = of->layout,
         .action = batch->action + first,
-        .target = t->y + (size_t)first * t->d.target_quantiles,
-        .targets = t->d.target_quantiles,
-        .tau = t->host_tau + (size_t)first * t->d.quantiles,
-        .kappa = (float)t->d.f.experiment->algorithm.kappa,
-        .mean_over_quantiles = t->d.f.experiment->algorithm.form != RM_FORM_PAPER,
+        .target = t->y + (size_t)first * t->target_quantiles,
+        .targets = t->target_quantiles,
+        .tau = t->tau ? own_tau(t, t->quantiles) + (size_t)first * t->quantiles : NULL,
+        .kappa = (float)t->u.experiment->algorithm.kappa,
+        .mean_over_quantiles = t->u.experiment->algorithm.form != RM_FORM_PAPER,
         .weight = batch->weight ? batch->weight + first : NULL,
         .error = batch->error ? batch->error + first : NULL,
+        .d_q = d_out,
+        .partials = t->partials,
+        .figures = t->u.figures,
     };
-    memset(d_out, 0, rows * of->layout.sample * sizeof *d_out);
-    sums[SUM_LOSS] += t->d.algo->loss(&loss, d_out);
-    sums[SUM_Q] += rows * rm_algo_mean_q(out, &of->layout, rows, loss.action);
+    rm_value_ops_of(t->u.backend)->loss(t->u.backend, &loss, sums);
 }
 
-static struct rm_trainer_result dqn_gradient(struct rm_trainer *trainer,
-                                             const struct rm_batch *batch, uint64_t number,
-                                             struct rm_phase_clock *clock)
+static void dqn_put_gradient(struct rm_updates *u, const struct rm_update *update)
 {
-    struct dqn *t = of(trainer);
-    struct rm_backend *b = t->d.f.backend;
-    const size_t inputs = (size_t)t->d.batch * t->d.inputs;
-    struct row_loss loss = {t, batch, t->d.algo->layout(t->d.actions, t->d.quantiles)};
-    const struct rm_net_loss rows = {loss_rows, &loss};
-    struct rm_trainer_result result = {0};
-    double sums[RM_NET_SUMS];
-
-    enter(clock, RM_PHASE_UPLOAD);
-    b->ops->upload(b, t->obs, batch->obs, inputs);
-    b->ops->upload(b, t->next_obs, batch->next_obs, inputs);
-
-    enter(clock, RM_PHASE_FORWARD);
-    make_targets(t, batch, number);
-
-    enter(clock, RM_PHASE_BACKWARD);
-    const struct rm_net_input in = input_of(t, RM_DQN_ONLINE, number, t->obs);
-    if (t->tau)
-        b->ops->download(b, t->host_tau, t->tau, (size_t)t->d.batch * t->d.quantiles);
-    rm_net_learn(t->d.f.online_space, t->d.f.params, &in, &rows, t->d.f.grads, sums);
-    result.loss = sums[SUM_LOSS];
-    result.q_mean = sums[SUM_Q] / t->d.batch;
-    result.grad_norm = rm_optimizer_norm(t->d.f.optimizer, t->d.f.grads);
-    result.skipped = !isfinite(result.loss) || !isfinite(result.grad_norm);
-    if (rm_finite_due(&t->d.f.finite, number, result.skipped)) {
-        rm_net_forward(t->d.f.online_space, t->d.f.params, &in); /* learning need not keep rows */
-        rm_finite_look(&t->d.f.finite, number, t->d.f.online_space, t->d.f.params, &in,
-                       t->d.f.grads);
-    }
-    return result;
+    struct dqn *t = (struct dqn *)u;
+    struct row_loss loss = {t, update->batch};
+    const struct rm_net_loss rows = {put_loss, &loss};
+    put_targets(t, update);
+    rm_update_phase(update, RM_PHASE_BACKWARD);
+    const struct rm_net_input in = input_of(t, PASS_ONLINE, update);
+    rm_updates_learn(u, &in, &rows, t->batch);
 }
 
-static struct rm_trainer_result dqn_update(struct rm_trainer *trainer, const struct rm_batch *batch,
-                                           uint64_t number, struct rm_phase_clock *clock)
+static double dqn_flops(const struct rm_updates *u)
 {
-    struct dqn *t = of(trainer);
-    struct rm_trainer_result result = dqn_gradient(trainer, batch, number, clock);
-    if (result.skipped)
-        return result;
-    enter(clock, RM_PHASE_OPTIMIZER);
-    rm_followed_move(&t->d.f, &result, number);
-    rm_normaliser_add(&t->d.f.normaliser, batch->obs, t->d.batch);
-    rm_normaliser_write(&t->d.f.normaliser, t->d.f.params);
-    rm_followed_follow(&t->d.f, number);
-    return result;
+    const struct dqn *t = (const struct dqn *)u;
+    const double online = rm_net_forward_flops(u->net, t->batch, u->quantiles) +
+                          rm_net_backward_flops(u->net, t->batch, u->quantiles);
+    const double next = rm_net_forward_flops(u->net, t->batch, u->target_quantiles);
+    return (u->experiment->algorithm.double_q ? 2 : 1) * next + online;
 }
 
-static int dqn_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
-                      struct rm_error *error)
-{
-    struct dqn *t = calloc(1, sizeof *t);
-    if (!t)
-        return rm_fail(error, -ENOMEM, "no memory for a trainer");
-    t->d.f.trainer.ops = &rm_dqn_trainer;
-    int rc = rm_dqn_open(&t->d, spec, error);
-    if (!rc)
-        rc = make_buffers(t, error);
-    if (rc) {
-        dqn_destroy(&t->d.f.trainer);
-        return rc;
-    }
-    if (t->d.algo->fixed_fractions)
-        rm_algo_midpoints(t->d.batch, t->d.quantiles, t->host_tau);
-    rm_followed_init(&t->d.f);
-    *trainer = &t->d.f.trainer;
-    return 0;
-}
-
-const struct rm_trainer_ops rm_dqn_trainer = {
-    .create = dqn_create,
-    .destroy = dqn_destroy,
-    .update = dqn_update,
-    .gradient = dqn_gradient,
-    RM_FOLLOWED_OPS,
-    .update_flops = rm_dqn_update_flops,
+const struct rm_update_ops rm_dqn_updates = {
+    .bytes = sizeof(struct dqn),
+    .on_devices = true,
+    .on_several_devices = true,
+    .open = dqn_open,
+    .put_gradient = dqn_put_gradient,
+    .flops = dqn_flops,
 };

@@ -1,6 +1,9 @@
 #include "learner/algo/loss.h"
 
+#include "learner/algo/learning.h"
+
 #include <math.h>
+#include <string.h>
 
 /* Huber_kappa(u) = c (u - c / 2) with c = clamp(u, -kappa, kappa), and its derivative is c: no
  * branch, so loops over it vectorise. NaN fails every comparison, so it passes through and shows in
@@ -16,12 +19,12 @@ static inline float huber(float u, float c)
     return c * (u - 0.5f * c);
 }
 
-static uint32_t mean_over(const struct rm_algo_loss_input *in)
+static uint32_t mean_over(const struct rm_value_loss *in)
 {
     return in->of ? in->of : in->batch;
 }
 
-double rm_loss_huber(const struct rm_algo_loss_input *in, float *d_q)
+static double huber_loss(const struct rm_value_loss *in, float *d_q)
 {
     const float scale = 1.0f / (float)mean_over(in);
     double loss = 0;
@@ -54,9 +57,9 @@ static float against_targets(const float *y, uint32_t n, float q, float tau, flo
     return (gradient[0] + gradient[1]) + (gradient[2] + gradient[3]);
 }
 
-double rm_loss_quantile_huber(const struct rm_algo_loss_input *in, float *d_q)
+static double quantile_huber_loss(const struct rm_value_loss *in, float *d_q)
 {
-    const struct rm_algo_layout *layout = &in->layout;
+    const struct rm_value_layout *layout = &in->layout;
     const double terms = (double)mean_over(in) * in->targets * (double)in->kappa *
                          (in->mean_over_quantiles ? layout->quantiles : 1);
     const float scale = (float)(1.0 / terms);
@@ -80,4 +83,37 @@ double rm_loss_quantile_huber(const struct rm_algo_loss_input *in, float *d_q)
                 (float)(own / ((double)in->targets * layout->quantiles * (double)in->kappa));
     }
     return loss / terms;
+}
+
+double rm_loss_rows(const struct rm_value_loss *in, float *d_q)
+{
+    static double (*const losses[])(const struct rm_value_loss *in, float *d_q) = {
+        [RM_LOSS_HUBER] = huber_loss,
+        [RM_LOSS_QUANTILE_HUBER] = quantile_huber_loss,
+    };
+    return losses[in->kind](in, d_q);
+}
+
+/* --- operations of the backend --------------------------------------------------------------- */
+
+static void targets(struct rm_backend *b, const struct rm_value_targets *t)
+{
+    (void)b;
+    rm_algo_greedy(t->choose, &t->layout, t->batch, t->mask, t->best);
+    rm_algo_targets(t->value, &t->layout, t->batch, t->best, t->ret, t->discount, t->y);
+}
+
+static void loss(struct rm_backend *b, const struct rm_value_loss *in, double *sums)
+{
+    (void)b;
+    memset(in->d_q, 0, in->batch * in->layout.sample * sizeof *in->d_q);
+    sums[0] += rm_loss_rows(in, in->d_q);
+    sums[1 + RM_SUM_OF_Q] += in->batch * rm_algo_mean_q(in->q, &in->layout, in->batch, in->action);
+}
+
+static const struct rm_value_ops cpu_values = {.targets = targets, .loss = loss};
+
+const struct rm_value_ops *rm_value_ops_of(const struct rm_backend *b)
+{
+    return b->device ? b->device->values : &cpu_values;
 }

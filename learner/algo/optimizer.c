@@ -1,6 +1,7 @@
 #include "learner/algo/optimizer_private.h"
 
 #include "learner/algo/schedule.h"
+#include "learner/algo/target.h"
 
 #include <errno.h>
 #include <math.h>
@@ -174,6 +175,8 @@ int rm_optimizer_create(struct rm_optimizer **optimizer, struct rm_backend *back
                 !(o->v = backend->ops->alloc(backend, o->count))))
         rc = rm_fail(error, -ENOMEM, "backend %s: no memory for the moments of %zu parameters",
                      backend->name, o->count);
+    if (!rc && !(o->figures = (void *)backend->ops->alloc(backend, sizeof *o->figures / 4)))
+        rc = rm_fail(error, -ENOMEM, "backend %s: no memory for an optimizer", backend->name);
     if (!rc && backend->device)
         rc = rm_optimizer_device_create(o, error);
     if (rc) {
@@ -192,6 +195,8 @@ void rm_optimizer_destroy(struct rm_optimizer *o)
         o->backend->ops->release(o->backend, o->m);
     if (o->v)
         o->backend->ops->release(o->backend, o->v);
+    if (o->figures)
+        o->backend->ops->release(o->backend, (float *)(void *)o->figures);
     if (o->muon.backend)
         rm_muon_destroy(&o->muon);
     if (o->backend->device)
@@ -228,29 +233,33 @@ static double clipping(const struct rm_optimizer *o, double norm)
     return o->grad_clip > 0 && norm > o->grad_clip ? o->grad_clip / norm : 1.0;
 }
 
-struct rm_optimizer_result
-rm_optimizer_apply(struct rm_optimizer *o, const struct rm_optimizer_input *input, double grad_norm)
+/* Moves everything by a gradient of this norm. Returns what it was multiplied by. */
+static double move_all(struct rm_optimizer *o, struct move move, double norm)
 {
-    struct rm_optimizer_result result = {
-        .grad_norm = grad_norm,
-        .scale = clipping(o, grad_norm),
-        .learning_rate = rm_optimizer_rate(o, input->update, input->progress),
-        .skipped = !isfinite(input->loss) || !isfinite(grad_norm),
-    };
-    if (result.skipped)
-        return result;
-    struct move move = {
-        .learning_rate = result.learning_rate,
-        .scale = (float)result.scale,
-        .params = input->params,
-        .grads = input->grads,
-    };
+    const double scale = clipping(o, norm);
+    move.scale = (float)scale;
     o->steps++;
     for (uint32_t i = 0; i < o->range_count; i++) {
         if (o->experiment->optimizer.clip_apart)
             move.scale = (float)clipping(o, sqrt(o->squares[o->ranges[i].apart]));
         o->kind->move(o, &o->ranges[i], &move);
     }
+    return scale;
+}
+
+struct rm_optimizer_result
+rm_optimizer_apply(struct rm_optimizer *o, const struct rm_optimizer_input *input, double grad_norm)
+{
+    struct rm_optimizer_result result = {
+        .grad_norm = grad_norm,
+        .scale = 1.0,
+        .learning_rate = rm_optimizer_rate(o, input->update, input->progress),
+        .skipped = !isfinite(input->loss) || !isfinite(grad_norm),
+    };
+    const struct move move = {
+        .learning_rate = result.learning_rate, .params = input->params, .grads = input->grads};
+    if (!result.skipped)
+        result.scale = move_all(o, move, grad_norm);
     return result;
 }
 
@@ -258,6 +267,40 @@ struct rm_optimizer_result rm_optimizer_step(struct rm_optimizer *o,
                                              const struct rm_optimizer_input *input)
 {
     return rm_optimizer_apply(o, input, rm_optimizer_norm(o, input->grads));
+}
+
+static void put_at_once(struct rm_optimizer *o, const struct rm_optimizer_put *put)
+{
+    struct rm_device_figures *f = o->figures;
+    const struct move move = {
+        .learning_rate = put->knobs->learning_rate, .params = put->params, .grads = put->grads};
+    f->last_grad_norm = rm_optimizer_norm(o, put->grads);
+    f->skip = !isfinite(f->last_loss) || !isfinite(f->last_grad_norm);
+    if (f->skip)
+        return;
+    move_all(o, move, f->last_grad_norm);
+    if (put->target)
+        rm_target_move(o->backend, put->knobs->target_tau, put->params, o->count, put->target);
+}
+
+void rm_optimizer_put(struct rm_optimizer *o, const struct rm_optimizer_put *put)
+{
+    if (o->backend->device)
+        rm_optimizer_device_put(o, put);
+    else
+        put_at_once(o, put);
+}
+
+struct rm_device_figures *rm_optimizer_figures(const struct rm_optimizer *o)
+{
+    return o->figures;
+}
+
+void rm_optimizer_knobs(const struct rm_optimizer *o, uint64_t update, double progress,
+                        struct rm_device_knobs *knobs)
+{
+    knobs->learning_rate = rm_optimizer_rate(o, update, progress);
+    knobs->grad_clip = (float)o->grad_clip;
 }
 
 /* --- state ----------------------------------------------------------------------------------- */

@@ -71,15 +71,17 @@ struct rm_optimizer_result rm_optimizer_apply(struct rm_optimizer *optimizer,
 /* The learning rate of this update, by the schedule. */
 double rm_optimizer_rate(const struct rm_optimizer *optimizer, uint64_t update, double progress);
 
-/* On a device (backend->device) a step is put on the COMPUTE stream, to be captured or run: what
- * the passes above return goes to the figures, in device memory, which the optimizer owns; its
- * count of steps is there, not here. */
+/* Both passes as an operation of the backend. The loss has left its numbers in the figures, which
+ * the optimizer owns; what comes of the update goes there too. All of it is the backend's memory:
+ * on a device the step is put on the COMPUTE stream, to be captured or run, and the count of steps
+ * is there too. */
 struct rm_optimizer_put {
     float *params;
     const float *grads;
     float *target; /* follows by the knobs' target_tau; NULL: none does */
     const struct rm_device_knobs *knobs;
-    struct rm_device_figures *copy; /* of the figures once the update is judged; NULL: none */
+    struct rm_device_figures *copy; /* a device's: of the figures once the update is judged; NULL:
+                                       none */
 };
 void rm_optimizer_put(struct rm_optimizer *optimizer, const struct rm_optimizer_put *put);
 

@@ -87,8 +87,7 @@ int rm_optimizer_device_create(struct rm_optimizer *o, struct rm_error *error)
     d->partials = b->device->alloc(b, d->chunk_count * sizeof *d->partials, error);
     d->matrix_partials =
         b->device->alloc(b, (RM_DEVICE_PARTIALS + 1) * sizeof *d->matrix_partials, error);
-    d->figures = b->device->alloc(b, sizeof *d->figures, error);
-    if (!d->partials || !d->matrix_partials || !d->figures)
+    if (!d->partials || !d->matrix_partials)
         return -ENOMEM;
     const struct rm_loss_scale first = {RM_DEVICE_SCALE_FIRST, 0};
     if (rm_optimizer_scales(o))
@@ -99,7 +98,7 @@ int rm_optimizer_device_create(struct rm_optimizer *o, struct rm_error *error)
 void rm_optimizer_device_destroy(struct rm_optimizer *o)
 {
     struct rm_optimizer_device *d = &o->device;
-    void *all[] = {d->chunks, d->partials, d->matrix_partials, d->figures};
+    void *all[] = {d->chunks, d->partials, d->matrix_partials};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])
             o->backend->ops->release(o->backend, all[i]);
@@ -113,40 +112,28 @@ bool rm_optimizer_scales(const struct rm_optimizer *o)
 struct rm_loss_scale rm_optimizer_loss_scale(const struct rm_optimizer *o)
 {
     struct rm_loss_scale scale;
-    o->backend->ops->download(o->backend, (float *)(void *)&scale, &o->device.figures->loss_scale,
+    o->backend->ops->download(o->backend, (float *)(void *)&scale, &o->figures->loss_scale,
                               sizeof scale / sizeof(float));
     return scale;
 }
 
 void rm_optimizer_set_loss_scale(struct rm_optimizer *o, struct rm_loss_scale scale)
 {
-    send(o->backend, &o->device.figures->loss_scale, &scale, sizeof scale);
-}
-
-struct rm_device_figures *rm_optimizer_figures(const struct rm_optimizer *o)
-{
-    return o->device.figures;
+    send(o->backend, &o->figures->loss_scale, &scale, sizeof scale);
 }
 
 uint64_t rm_optimizer_device_steps(const struct rm_optimizer *o)
 {
     uint64_t steps;
     o->backend->ops->download(o->backend, (float *)(void *)&steps,
-                              (const float *)(const void *)&o->device.figures->steps,
+                              (const float *)(const void *)&o->figures->steps,
                               sizeof steps / sizeof(float));
     return steps;
 }
 
 void rm_optimizer_device_resume(struct rm_optimizer *o, uint64_t steps)
 {
-    send(o->backend, &o->device.figures->steps, &steps, sizeof steps);
-}
-
-void rm_optimizer_knobs(const struct rm_optimizer *o, uint64_t update, double progress,
-                        struct rm_device_knobs *knobs)
-{
-    knobs->learning_rate = rm_optimizer_rate(o, update, progress);
-    knobs->grad_clip = (float)o->grad_clip;
+    send(o->backend, &o->figures->steps, &steps, sizeof steps);
 }
 
 /* One matrix of Muon's. */
@@ -168,7 +155,7 @@ static void put_matrix(struct rm_optimizer *o, const struct rm_device_step *step
     ops->muon_end(o->backend, &o->device.rule, step, &matrix);
 }
 
-void rm_optimizer_put(struct rm_optimizer *o, const struct rm_optimizer_put *put)
+void rm_optimizer_device_put(struct rm_optimizer *o, const struct rm_optimizer_put *put)
 {
     const struct rm_device_optimizer_ops *ops = o->backend->device->optimizer;
     const struct rm_optimizer_device *d = &o->device;
@@ -181,7 +168,7 @@ void rm_optimizer_put(struct rm_optimizer *o, const struct rm_optimizer_put *put
         .v = o->v,
         .target = put->target,
         .knobs = put->knobs,
-        .figures = d->figures,
+        .figures = o->figures,
         .copy = put->copy,
         .partials = d->partials,
     };

@@ -21,7 +21,6 @@ struct rm_optimizer_device {
     uint32_t chunk_count;
     double *partials;        /* (chunk_count) */
     double *matrix_partials; /* (RM_DEVICE_PARTIALS + 1) */
-    struct rm_device_figures *figures;
 };
 
 struct rm_optimizer {
@@ -36,12 +35,14 @@ struct rm_optimizer {
     struct rm_optimizer_range *ranges;
     uint32_t range_count;
     struct rm_muon muon;
+    struct rm_device_figures *figures; /* the backend's memory */
     struct rm_optimizer_device device; /* zeros on the CPU */
 };
 
 /* optimizer_device.c; after the ranges, moments and Muon's buffers are made. */
 int rm_optimizer_device_create(struct rm_optimizer *o, struct rm_error *error);
 void rm_optimizer_device_destroy(struct rm_optimizer *o);
+void rm_optimizer_device_put(struct rm_optimizer *o, const struct rm_optimizer_put *put);
 uint64_t rm_optimizer_device_steps(const struct rm_optimizer *o);
 void rm_optimizer_device_resume(struct rm_optimizer *o, uint64_t steps);
 

@@ -1,6 +1,7 @@
 #include "learner/algo/parallel.h"
 
 #include "learner/algo/record.h"
+#include "learner/algo/updates_staged.h"
 #include "learner/backend/device_collective.h"
 #include "shm/base/state.h"
 #include "shm/base/said.h"
@@ -20,7 +21,7 @@ struct parallel {
     struct rm_trainer trainer; /* first */
     uint32_t count, rows;      /* replicas, and rows of each */
     const char *name;
-    struct rm_recorded replica[RM_DEVICE_MEMBERS];
+    struct rm_updates *replica[RM_DEVICE_MEMBERS];
     struct whole whole[RM_TRAINER_DEPTH];
 };
 
@@ -31,7 +32,7 @@ static struct parallel *of(struct rm_trainer *trainer)
 
 static struct rm_trainer *nth(const struct parallel *p, uint32_t i)
 {
-    return p->replica[i].trainer;
+    return &p->replica[i]->trainer;
 }
 
 static struct rm_trainer *first(const struct rm_trainer *trainer)
@@ -94,7 +95,8 @@ static void free_batch(struct rm_batch *b)
         free(parts[i]);
 }
 
-static int make(struct parallel *p, const struct rm_trainer_spec *spec, struct rm_error *error)
+static int make(struct parallel *p, const struct rm_update_ops *ops,
+                const struct rm_trainer_spec *spec, struct rm_error *error)
 {
     const struct rm_experiment *e = spec->experiment;
     struct rm_backend *members[RM_DEVICE_MEMBERS];
@@ -110,10 +112,11 @@ static int make(struct parallel *p, const struct rm_trainer_spec *spec, struct r
         return rm_fail(error, -ENOTSUP,
                        "debug.check_finite and network.normalize_observations are for one device");
     for (; p->count < own.replicas && !rc; p->count += !rc) {
-        struct rm_recorded *r = &p->replica[p->count];
-        own.backend = r->backend = members[p->count];
+        struct rm_trainer *replica;
+        own.backend = members[p->count];
         own.replica = p->count;
-        rc = rm_trainer_alone(e->algorithm.name)->create(&r->trainer, &own, error);
+        rc = rm_updates_staged_create(&replica, ops, &own, error);
+        p->replica[p->count] = rc ? NULL : (struct rm_updates *)replica;
     }
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH && !rc; i++)
         rc = make_batch(&p->whole[i].batch, spec, error);
@@ -128,22 +131,6 @@ static void destroy(struct rm_trainer *trainer)
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++)
         free_batch(&p->whole[i].batch);
     free(p);
-}
-
-static int create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
-                  struct rm_error *error)
-{
-    struct parallel *p = calloc(1, sizeof *p);
-    if (!p)
-        return rm_fail(error, -ENOMEM, "no memory for a trainer");
-    p->trainer.ops = &rm_parallel_trainer;
-    const int rc = make(p, spec, error);
-    if (rc) {
-        destroy(&p->trainer);
-        return rc;
-    }
-    *trainer = &p->trainer;
-    return 0;
 }
 
 /* --- updates --------------------------------------------------------------------------------- */
@@ -215,7 +202,7 @@ static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struc
         rm_trainer_gradient(nth(p, i), &part, number, clock);
     }
     rm_record_mean(p->replica, p->count);
-    return nth(p, 0)->ops->recorded->look(nth(p, 0));
+    return rm_staged_gradient_result(p->replica[0]);
 }
 
 /* --- what came of them ----------------------------------------------------------------------- */
@@ -335,8 +322,7 @@ static double update_flops(const struct rm_trainer *trainer)
     return p->count * rm_trainer_update_flops(nth(p, 0));
 }
 
-const struct rm_trainer_ops rm_parallel_trainer = {
-    .create = create,
+static const struct rm_trainer_ops parallel_trainer = {
     .destroy = destroy,
     .update = update,
     .gradient = gradient,
@@ -356,3 +342,19 @@ const struct rm_trainer_ops rm_parallel_trainer = {
     .net = net,
     .update_flops = update_flops,
 };
+
+int rm_parallel_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,
+                       const struct rm_trainer_spec *spec, struct rm_error *error)
+{
+    struct parallel *p = calloc(1, sizeof *p);
+    if (!p)
+        return rm_fail(error, -ENOMEM, "no memory for a trainer");
+    p->trainer.ops = &parallel_trainer;
+    const int rc = make(p, ops, spec, error);
+    if (rc) {
+        destroy(&p->trainer);
+        return rc;
+    }
+    *trainer = &p->trainer;
+    return 0;
+}

@@ -18,8 +18,9 @@
 /* Of the devices joined with this one: 0 and 1 is one. */
 uint32_t rm_parallel_devices(struct rm_backend *backend);
 
-/* trainer.c: the replicas' own trainer. */
-const struct rm_trainer_ops *rm_trainer_alone(enum rm_algorithm name);
+struct rm_update_ops;
+int rm_parallel_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,
+                       const struct rm_trainer_spec *spec, struct rm_error *error);
 
 /* For tests: replica `i`. */
 struct rm_trainer *rm_parallel_replica(struct rm_trainer *trainer, uint32_t i);

@@ -1,5 +1,7 @@
 #include "learner/algo/r2d2_loss.h"
 
+#include "learner/algo/learning.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -93,4 +95,30 @@ struct rm_r2d2_sums rm_r2d2_loss(const struct rm_batch *b, const struct rm_r2d2_
                                   (1 - in->max_share) * (valid ? total / valid : 0));
     }
     return sums;
+}
+
+/* --- operations of the backend --------------------------------------------------------------- */
+
+static void targets(struct rm_backend *b, const struct rm_sequence_targets *t)
+{
+    (void)b;
+    rm_r2d2_targets(&t->batch, t->choose, t->value, t->rescale, t->y);
+}
+
+static void loss(struct rm_backend *b, const struct rm_sequence_loss *in)
+{
+    const struct rm_r2d2_loss loss = {
+        .q = in->q, .y = in->y, .kappa = in->kappa, .max_share = in->max_share};
+    const struct rm_r2d2_sums sums = rm_r2d2_loss(&in->batch, &loss, in->d_q);
+    (void)b;
+    in->figures->last_loss = sums.loss;
+    in->figures->now_sums[RM_SUM_OF_Q] = in->rescale ? rm_value_unscale(sums.q_mean) : sums.q_mean;
+    in->figures->now_samples = 1.0;
+}
+
+static const struct rm_sequence_ops cpu_sequences = {.targets = targets, .loss = loss};
+
+const struct rm_sequence_ops *rm_sequence_ops_of(const struct rm_backend *b)
+{
+    return b->device ? b->device->sequences : &cpu_sequences;
 }

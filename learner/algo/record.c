@@ -1,67 +1,129 @@
 #include "learner/algo/record.h"
 
+#include "learner/algo/updates_staged.h"
 #include "learner/backend/device_collective.h"
 
 #include <errno.h>
+#include <stddef.h>
 
-static const struct rm_recorded_ops *ops_of(const struct rm_recorded *r)
+/* --- what an update changes ------------------------------------------------------------------ */
+
+#define KEPT_MOST (RM_UPDATES_BUFFERS + 2 + RM_OPTIMIZER_ARENAS)
+
+struct kept {
+    void *at, *copy;
+    size_t bytes;
+};
+
+static uint32_t list_kept(struct rm_updates *t, struct kept kept[KEPT_MOST])
 {
-    return r->trainer->ops->recorded;
+    const struct rm_staging *staging = &t->staged->staging;
+    const size_t bytes = t->count * sizeof(float);
+    struct rm_optimizer_arena arenas[RM_OPTIMIZER_ARENAS];
+    const size_t arena_count = rm_optimizer_arenas(t->optimizer, arenas);
+    uint32_t n = 0;
+    kept[n++] = (struct kept){t->params, NULL, bytes};
+    kept[n++] = (struct kept){t->target, NULL, bytes};
+    kept[n++] = (struct kept){t->grads, NULL, bytes};
+    kept[n++] = (struct kept){t->figures, NULL, sizeof *t->figures};
+    if (staging->draw.batch)
+        kept[n++] = (struct kept){staging->draw.drawn, NULL, sizeof *staging->draw.drawn};
+    for (size_t i = 0; i < arena_count; i++)
+        kept[n++] = (struct kept){arenas[i].data, NULL, arenas[i].count * sizeof(float)};
+    return n;
 }
 
-void rm_record_mean(const struct rm_recorded *all, uint32_t count)
+static int copy_aside(struct rm_updates *t, struct kept kept[KEPT_MOST], struct rm_error *error)
 {
-    struct rm_backend *first = all->backend;
+    struct rm_backend *b = t->backend;
+    const uint32_t n = list_kept(t, kept);
+    for (uint32_t i = 0; i < n; i++) {
+        kept[i].copy = b->device->alloc(b, kept[i].bytes, error);
+        if (!kept[i].copy)
+            return -ENOMEM;
+        b->device->copy(b, RM_STREAM_COMPUTE, kept[i].copy, kept[i].at, kept[i].bytes);
+    }
+    return 0;
+}
+
+static void put_back(struct rm_updates *t, struct kept kept[KEPT_MOST])
+{
+    struct rm_backend *b = t->backend;
+    for (uint32_t i = 0; i < KEPT_MOST; i++)
+        if (kept[i].copy)
+            b->device->copy(b, RM_STREAM_COMPUTE, kept[i].at, kept[i].copy, kept[i].bytes);
+    b->device->finish(b);
+    for (uint32_t i = 0; i < KEPT_MOST; i++)
+        if (kept[i].copy)
+            b->ops->release(b, kept[i].copy);
+}
+
+/* --- an update ------------------------------------------------------------------------------- */
+
+/* From last_loss on: the loss, by which updates are judged, a norm that is not yet there, and the
+ * sums of the update under way with what they are over. */
+#define AVERAGED                                                                                   \
+    (offsetof(struct rm_device_figures, skip) - offsetof(struct rm_device_figures, last_loss))
+_Static_assert(AVERAGED == 11 * sizeof(double), "numbers of an update stand together");
+
+void rm_record_mean(struct rm_updates *const *all, uint32_t count)
+{
+    struct rm_backend *first = all[0]->backend;
     if (count < 2)
         return;
     first->device->collective->begin(first);
-    for (uint32_t i = 0; i < count; i++)
-        ops_of(&all[i])->put_mean(all[i].trainer);
+    for (uint32_t i = 0; i < count; i++) {
+        struct rm_updates *t = all[i];
+        const struct rm_device_collective_ops *ops = t->backend->device->collective;
+        ops->mean(t->backend, t->grads, t->count, RM_DEVICE_FLOAT);
+        ops->mean(t->backend, &t->figures->last_loss, AVERAGED / sizeof(double), RM_DEVICE_DOUBLE);
+    }
     first->device->collective->end(first);
 }
 
-static void put_update(const struct rm_recorded *all, uint32_t count, uint32_t slot)
+static void put_update(struct rm_updates *const *all, uint32_t count, uint32_t slot)
 {
     for (uint32_t i = 0; i < count; i++)
-        ops_of(&all[i])->put_gradient(all[i].trainer, slot);
+        rm_staged_put_gradient(all[i], slot);
     rm_record_mean(all, count);
     for (uint32_t i = 0; i < count; i++)
-        ops_of(&all[i])->put_step(all[i].trainer, slot);
+        rm_staged_put_step(all[i], slot);
 }
 
-static int warm_up(const struct rm_recorded *all, uint32_t count, struct rm_error *error)
+static int warm_up(struct rm_updates *const *all, uint32_t count, struct rm_error *error)
 {
+    struct kept kept[RM_DEVICE_MEMBERS][KEPT_MOST] = {0};
     int rc = 0;
     for (uint32_t i = 0; i < count && !rc; i++)
-        rc = ops_of(&all[i])->keep(all[i].trainer, error);
+        rc = copy_aside(all[i], kept[i], error);
     if (!rc)
         put_update(all, count, 0);
     for (uint32_t i = 0; i < count; i++)
-        ops_of(&all[i])->put_back(all[i].trainer);
-    return rc ? rc : all->backend->device->failed(all->backend, error) ? -EIO : 0;
+        put_back(all[i], kept[i]);
+    return rc ? rc : all[0]->backend->device->failed(all[0]->backend, error) ? -EIO : 0;
 }
 
 /* Captures of all devices stand open at the same time, as what they average together asks. */
-static int capture(const struct rm_recorded *all, uint32_t count, uint32_t slot,
+static int capture(struct rm_updates *const *all, uint32_t count, uint32_t slot,
                    struct rm_error *error)
 {
     uint32_t open = 0;
     int rc = 0;
     for (; open < count && !rc; open += !rc)
-        rc = all[open].backend->device->capture(all[open].backend, error);
+        rc = all[open]->backend->device->capture(all[open]->backend, error);
     if (!rc)
         put_update(all, count, slot);
     for (uint32_t i = 0; i < open; i++) {
+        struct rm_backend *b = all[i]->backend;
         struct rm_device_graph *graph = NULL;
-        const int ended =
-            all[i].backend->device->captured(all[i].backend, &graph, rc ? NULL : error);
+        const int ended = b->device->captured(b, &graph, rc ? NULL : error);
         rc = rc ? rc : ended;
-        ops_of(&all[i])->take_graph(all[i].trainer, slot, graph);
+        all[i]->staged->staging.slots[slot].graph = graph;
     }
     return rc;
 }
 
-int rm_record(const struct rm_recorded *all, uint32_t count, bool graphs, struct rm_error *error)
+int rm_record(struct rm_updates *const *all, uint32_t count, bool graphs, struct rm_error *error)
 {
     int rc = warm_up(all, count, error);
     for (uint32_t slot = 0; slot < RM_TRAINER_DEPTH && !rc && graphs; slot++)

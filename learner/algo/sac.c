@@ -373,9 +373,9 @@ static struct rm_trainer_result sac_update(struct rm_trainer *trainer, const str
     for (uint32_t i = 0; i < CRITICS; i++) {
         struct rm_trained *c = &t->critic[i];
         move_part(t, c, result.loss, number);
-        if (rm_target_follow(t->experiment, t->backend, t->settings.target_tau, number, c->params,
-                             c->count, t->target[i], t->host_params))
-            rm_net_prepare(t->target_space[i], t->target[i]);
+        rm_target_move(t->backend, rm_target_part(t->experiment, t->settings.target_tau, number),
+                       c->params, c->count, t->target[i]);
+        rm_net_prepare(t->target_space[i], t->target[i]);
     }
     rm_temperature_move(&t->temperature, t->experiment, result.learning_rate, t->gap);
     return result;
@@ -392,14 +392,31 @@ static double sac_update_flops(const struct rm_trainer *trainer)
                       rm_net_backward_flops(critic, t->batch, 0));
 }
 
-static int sac_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
-                      struct rm_error *error)
+static const struct rm_trainer_ops sac_ops = {
+    .destroy = sac_destroy,
+    .update = sac_update,
+    .gradient = sac_gradient,
+    .set = sac_set,
+    .progress = sac_progress,
+    .load = sac_load,
+    .guarded = sac_guarded,
+    .restored = sac_restored,
+    .state = sac_state,
+    .params = sac_params,
+    .target = sac_target,
+    .grads = sac_grads,
+    .net = sac_net,
+    .update_flops = sac_update_flops,
+};
+
+int rm_sac_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
+                  struct rm_error *error)
 {
     struct sac *t = calloc(1, sizeof *t);
     if (!t)
         return rm_fail(error, -ENOMEM, "no memory for a trainer");
     const struct rm_experiment *e = spec->experiment;
-    t->trainer.ops = &rm_sac_trainer;
+    t->trainer.ops = &sac_ops;
     t->experiment = e;
     t->backend = spec->backend;
     t->policy = spec->policy;
@@ -422,21 +439,3 @@ static int sac_create(struct rm_trainer **trainer, const struct rm_trainer_spec 
     *trainer = &t->trainer;
     return 0;
 }
-
-const struct rm_trainer_ops rm_sac_trainer = {
-    .create = sac_create,
-    .destroy = sac_destroy,
-    .update = sac_update,
-    .gradient = sac_gradient,
-    .set = sac_set,
-    .progress = sac_progress,
-    .load = sac_load,
-    .guarded = sac_guarded,
-    .restored = sac_restored,
-    .state = sac_state,
-    .params = sac_params,
-    .target = sac_target,
-    .grads = sac_grads,
-    .net = sac_net,
-    .update_flops = sac_update_flops,
-};

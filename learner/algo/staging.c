@@ -15,9 +15,39 @@ enum part {
     PART_RET,
     PART_DISCOUNT,
     PART_WEIGHT,
+    PART_MASK,
     PART_NEXT_MASK,
+    PART_STATE,
+    PART_RESTART,
+    PART_VALID,
+    PART_AHEAD,
     PART_COUNT
 };
+
+#define MEMBER(name) offsetof(struct rm_batch, name)
+static const size_t members[PART_COUNT] = {
+    [PART_TURN] = MEMBER(turn),         [PART_PICKS] = MEMBER(picks),
+    [PART_OBS] = MEMBER(obs),           [PART_NEXT_OBS] = MEMBER(next_obs),
+    [PART_ACTION] = MEMBER(action),     [PART_RET] = MEMBER(ret),
+    [PART_DISCOUNT] = MEMBER(discount), [PART_WEIGHT] = MEMBER(weight),
+    [PART_MASK] = MEMBER(mask),         [PART_NEXT_MASK] = MEMBER(next_mask),
+    [PART_STATE] = MEMBER(state),       [PART_RESTART] = MEMBER(restart),
+    [PART_VALID] = MEMBER(valid),       [PART_AHEAD] = MEMBER(ahead),
+};
+
+static void *member(const struct rm_batch *batch, enum part part)
+{
+    void *p;
+    memcpy(&p, (const char *)batch + members[part], sizeof p);
+    return p;
+}
+
+static void set_member(struct rm_batch *batch, enum part part, void *p)
+{
+    memcpy((char *)batch + members[part], &p, sizeof p);
+}
+
+_Static_assert(PART_COUNT == RM_STAGING_PARTS, "bytes of each");
 
 struct layout {
     size_t at[PART_COUNT], bytes[PART_COUNT], all;
@@ -25,22 +55,32 @@ struct layout {
 
 static struct layout lay_out(const struct rm_staging_spec *spec)
 {
-    const size_t rows = spec->batch, row = (size_t)spec->inputs * sizeof(float);
+    const struct rm_batch *shape = &spec->shape;
+    const size_t size = shape->size, sequences = shape->trace;
+    const size_t rows = size * (sequences ? rm_batch_rows(shape) : 1); /* of observations */
+    const size_t n = size * (sequences ? sequences : 1);               /* of transitions */
+    const size_t row = (size_t)shape->inputs * sizeof(float);
     const bool whole = !spec->gather, sent = !spec->draw; /* the host draws */
+    const bool masks = whole && (sequences ? spec->masks : spec->own_masks);
     const uint32_t sources = spec->draw ? spec->draw->source_count : 0;
     struct layout l = {
         .bytes =
             {
                 [PART_KNOBS] = sizeof(struct rm_device_knobs),
                 [PART_TURN] = sent ? 0 : rm_device_turn_bytes(sources),
-                [PART_PICKS] = whole || !sent ? 0 : rows * sizeof(struct rm_device_pick),
+                [PART_PICKS] = whole || !sent ? 0 : n * sizeof(struct rm_device_pick),
                 [PART_OBS] = whole ? rows * row : 0,
-                [PART_NEXT_OBS] = whole ? rows * row : 0,
-                [PART_ACTION] = sent ? rows * sizeof(int32_t) : 0,
-                [PART_RET] = sent ? rows * sizeof(float) : 0,
-                [PART_DISCOUNT] = sent ? rows * sizeof(float) : 0,
-                [PART_WEIGHT] = sent && spec->priorities ? rows * sizeof(float) : 0,
-                [PART_NEXT_MASK] = whole && spec->masks ? rows * spec->actions : 0,
+                [PART_NEXT_OBS] = whole && !sequences ? rows * row : 0,
+                [PART_ACTION] = sent ? n * sizeof(int32_t) : 0,
+                [PART_RET] = sent ? n * sizeof(float) : 0,
+                [PART_DISCOUNT] = sent ? n * sizeof(float) : 0,
+                [PART_WEIGHT] = sent && spec->priorities ? size * sizeof(float) : 0,
+                [PART_MASK] = masks ? rows * shape->actions : 0,
+                [PART_NEXT_MASK] = whole && spec->masks && !sequences ? n * shape->actions : 0,
+                [PART_STATE] = sequences ? size * shape->state_floats * sizeof(float) : 0,
+                [PART_RESTART] = sequences ? rows : 0,
+                [PART_VALID] = sequences ? n : 0,
+                [PART_AHEAD] = sequences ? n * sizeof(uint32_t) : 0,
             },
     };
     for (int i = 0; i < PART_COUNT; i++) {
@@ -50,45 +90,21 @@ static struct layout lay_out(const struct rm_staging_spec *spec)
     return l;
 }
 
-static void *part_of(uint8_t *block, const struct layout *l, enum part part)
-{
-    return l->bytes[part] ? block + l->at[part] : NULL;
-}
-
 static void name_parts(struct rm_staging_slot *s, const struct rm_staging_spec *spec,
                        const struct layout *l)
 {
-    s->knobs = part_of(s->pinned, l, PART_KNOBS);
-    s->figures = (const struct rm_device_figures *)(const void *)s->back;
-    s->host.size = spec->batch;
-    s->host.inputs = spec->inputs;
-    s->host.actions = spec->actions;
-    s->host.codes = spec->codes;
-    s->host.turn = part_of(s->pinned, l, PART_TURN);
-    s->host.picks = part_of(s->pinned, l, PART_PICKS);
-    s->host.obs = part_of(s->pinned, l, PART_OBS);
-    s->host.next_obs = part_of(s->pinned, l, PART_NEXT_OBS);
-    s->host.action = part_of(s->pinned, l, PART_ACTION);
-    s->host.ret = part_of(s->pinned, l, PART_RET);
-    s->host.discount = part_of(s->pinned, l, PART_DISCOUNT);
-    s->host.weight = part_of(s->pinned, l, PART_WEIGHT);
-    s->host.next_mask = part_of(s->pinned, l, PART_NEXT_MASK);
-    s->device = (struct rm_staged_batch){
-        .knobs = part_of(s->block, l, PART_KNOBS),
-        .turn = part_of(s->block, l, PART_TURN),
-        .picks = part_of(s->block, l, PART_PICKS),
-        .obs = part_of(s->block, l, PART_OBS),
-        .next_obs = part_of(s->block, l, PART_NEXT_OBS),
-        .action = part_of(s->block, l, PART_ACTION),
-        .ret = part_of(s->block, l, PART_RET),
-        .discount = part_of(s->block, l, PART_DISCOUNT),
-        .weight = part_of(s->block, l, PART_WEIGHT),
-        .next_mask = part_of(s->block, l, PART_NEXT_MASK),
-        .figures = (struct rm_device_figures *)(void *)s->result,
-    };
+    s->knobs = (void *)s->pinned;
+    s->device_knobs = (const void *)s->block;
+    s->figures = (const void *)s->back;
+    s->device_figures = (void *)s->result;
+    s->host = s->device = spec->shape;
+    for (enum part i = PART_KNOBS + 1; i < PART_COUNT; i++) {
+        set_member(&s->host, i, l->bytes[i] ? s->pinned + l->at[i] : NULL);
+        set_member(&s->device, i, l->bytes[i] ? s->block + l->at[i] : NULL);
+    }
     if (spec->draw) {
         s->drawn = (const void *)(s->back + sizeof(struct rm_device_figures));
-        s->device.drawn = (void *)(s->result + sizeof(struct rm_device_figures));
+        s->device_drawn = (void *)(s->result + sizeof(struct rm_device_figures));
     } else if (spec->priorities) {
         s->host.error = (float *)(void *)(s->back + sizeof(struct rm_device_figures));
         s->device.error = (float *)(void *)(s->result + sizeof(struct rm_device_figures));
@@ -119,13 +135,13 @@ static bool makes_weights(const struct rm_staging_spec *spec)
 static int make_room(struct rm_staging *t, const struct rm_staging_spec *spec,
                      void *made[MADE_COUNT], struct rm_error *error)
 {
-    const size_t rows = spec->batch, row = rows * spec->inputs * sizeof(float);
+    const size_t rows = spec->shape.size, row = rows * spec->shape.inputs * sizeof(float);
     const size_t drawn = spec->draw ? rows : 0, by_priority = spec->priorities ? drawn : 0;
     const size_t bytes[MADE_COUNT] = {
         [MADE_OBS] = row,
         [MADE_NEXT_OBS] = row,
         [MADE_WEIGHT] = makes_weights(spec) ? rows * sizeof(float) : 0,
-        [MADE_NEXT_MASK] = spec->masks ? rows * spec->actions : 0,
+        [MADE_NEXT_MASK] = spec->masks ? rows * spec->shape.actions : 0,
         [MADE_PICKS] = drawn * sizeof(struct rm_device_pick),
         [MADE_ACTION] = drawn * sizeof(int32_t),
         [MADE_RET] = drawn * sizeof(float),
@@ -152,7 +168,7 @@ static int make_gather(struct rm_staging *t, const struct rm_staging_spec *spec,
     if (rc)
         return rc;
     t->gather = *spec->gather;
-    t->gather.batch = spec->batch;
+    t->gather.batch = spec->shape.size;
     t->gather.obs = made[MADE_OBS];
     t->gather.next_obs = made[MADE_NEXT_OBS];
     t->gather.next_mask = made[MADE_NEXT_MASK];
@@ -161,7 +177,7 @@ static int make_gather(struct rm_staging *t, const struct rm_staging_spec *spec,
         return 0;
     }
     t->draw = *spec->draw;
-    t->draw.batch = spec->batch;
+    t->draw.batch = spec->shape.size;
     t->draw.figures = spec->figures;
     t->draw.picks = made[MADE_PICKS];
     t->draw.action = made[MADE_ACTION];
@@ -196,9 +212,9 @@ static void use_gather(const struct rm_staging *t, struct rm_staging_slot *s)
 static struct rm_device_sampler draw_of(const struct rm_staging *t, const struct rm_staging_slot *s)
 {
     struct rm_device_sampler draw = t->draw;
-    draw.knobs = s->device.knobs;
+    draw.knobs = s->device_knobs;
     draw.turn = s->device.turn;
-    draw.told = s->device.drawn;
+    draw.told = s->device_drawn;
     return draw;
 }
 
@@ -238,8 +254,8 @@ static int make_slot(struct rm_staging *t, struct rm_staging_slot *s,
     name_parts(s, spec, l);
     if (spec->gather)
         use_gather(t, s);
-    if (t->errors && !(s->host.leaf = calloc(spec->batch, sizeof *s->host.leaf)))
-        return rm_fail(error, -ENOMEM, "no memory for a batch of %u", spec->batch);
+    if (t->errors && !(s->host.leaf = calloc(spec->shape.size, sizeof *s->host.leaf)))
+        return rm_fail(error, -ENOMEM, "no memory for a batch of %u", spec->shape.size);
     int rc = b->device->mark_create(b, &s->in, error);
     if (!rc)
         rc = b->device->mark_create(b, &s->computed, error);
@@ -251,12 +267,13 @@ int rm_staging_create(struct rm_staging *t, struct rm_backend *backend,
 {
     const struct layout l = lay_out(spec);
     *t = (struct rm_staging){.backend = backend, .bytes_in = l.all};
+    memcpy(t->part_bytes, l.bytes, sizeof l.bytes);
     t->errors = spec->priorities && !spec->draw;
     t->bytes_back = sizeof(struct rm_device_figures);
     if (spec->draw)
         t->bytes_back += sizeof(struct rm_device_drawn);
     if (t->errors)
-        t->bytes_back += spec->batch * sizeof(float);
+        t->bytes_back += spec->shape.size * sizeof(float);
     int rc = spec->gather ? make_gather(t, spec, error) : 0;
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH && !rc; i++)
         rc = make_slot(t, &t->slots[i], spec, &l, error);
@@ -304,22 +321,27 @@ struct rm_staging_slot *rm_staging_slot(struct rm_staging *t)
     return &t->slots[t->next];
 }
 
-void rm_staging_fill(struct rm_staging_slot *s, const struct rm_batch *from)
+/* Importance and legality of a batch that comes without are those of all. */
+static void fill_default(struct rm_staging_slot *s, enum part part, size_t bytes)
 {
-    const size_t n = s->host.size, features = n * s->host.inputs;
+    if (part == PART_MASK || part == PART_NEXT_MASK)
+        memset(member(&s->host, part), 1, bytes);
+    for (size_t i = 0; part == PART_WEIGHT && i < s->host.size; i++)
+        s->host.weight[i] = 1.0f;
+}
+
+void rm_staging_fill(const struct rm_staging *t, struct rm_staging_slot *s,
+                     const struct rm_batch *from)
+{
     if (from == &s->host || s->host.turn)
         return;
-    memcpy(s->host.obs, from->obs, features * sizeof *from->obs);
-    memcpy(s->host.next_obs, from->next_obs, features * sizeof *from->next_obs);
-    memcpy(s->host.action, from->action, n * sizeof *from->action);
-    memcpy(s->host.ret, from->ret, n * sizeof *from->ret);
-    memcpy(s->host.discount, from->discount, n * sizeof *from->discount);
-    for (size_t i = 0; s->host.weight && i < n; i++)
-        s->host.weight[i] = from->weight ? from->weight[i] : 1.0f;
-    if (s->host.next_mask && from->next_mask)
-        memcpy(s->host.next_mask, from->next_mask, n * s->host.actions);
-    else if (s->host.next_mask)
-        memset(s->host.next_mask, 1, n * s->host.actions);
+    for (enum part i = PART_KNOBS + 1; i < PART_COUNT; i++) {
+        void *to = member(&s->host, i);
+        if (to && member(from, i))
+            memcpy(to, member(from, i), t->part_bytes[i]);
+        else if (to)
+            fill_default(s, i, t->part_bytes[i]);
+    }
 }
 
 void rm_staging_send(struct rm_staging *t, struct rm_staging_slot *s)

@@ -15,28 +15,19 @@
 #include "learner/backend/device_draw.h"
 #include "learner/backend/device_feed.h"
 
-/* A batch in device memory. What the host's has not is NULL. With picks, observations and masks are
- * made of them on the device, in buffers that all slots share; where the device draws for itself,
- * so is everything but knobs and turn. */
-struct rm_staged_batch {
-    const struct rm_device_knobs *knobs;
-    const struct rm_device_turn *turn;
-    const struct rm_device_pick *picks;
-    const float *obs, *next_obs;
-    const int32_t *action;
-    const float *ret, *discount, *weight;
-    const uint8_t *next_mask;
-    struct rm_device_figures *figures; /* as this update leaves them */
-    struct rm_device_drawn *drawn;     /* as its draw does; NULL: the host draws */
-    float *error;
-};
-
 struct rm_staging_slot {
     struct rm_batch host;                    /* pinned memory */
     struct rm_device_knobs *knobs;           /* pinned memory */
     const struct rm_device_figures *figures; /* pinned memory: come back */
     const struct rm_device_drawn *drawn;     /* with them; NULL: the host draws */
-    struct rm_staged_batch device;
+    /* The same in device memory. What the host's has not is NULL. With picks, observations and
+     * masks are made of them on the device, in buffers that all slots share; where the device draws
+     * for itself, so is everything but knobs and turn. */
+    struct rm_batch device;
+    const struct rm_device_knobs *device_knobs;
+    struct rm_device_figures *device_figures; /* as this update leaves them */
+    struct rm_device_drawn *device_drawn;     /* as its draw does; NULL: the host draws */
+
     struct rm_device_graph *graph; /* the user's, destroyed with the slot; NULL: none */
     uint64_t number;               /* of the update */
     double learning_rate;          /* and its learning rate, for the user */
@@ -50,6 +41,8 @@ struct rm_staging_slot {
     struct rm_device_mark *in, *computed, *over;
 };
 
+#define RM_STAGING_PARTS 15u
+
 struct rm_staging {
     struct rm_backend *backend;
     struct rm_staging_slot slots[RM_TRAINER_DEPTH];
@@ -58,18 +51,19 @@ struct rm_staging {
     uint8_t *made;                  /* device: what it makes */
     float *error;                   /* there, where it draws by priority; else NULL */
     size_t bytes_in, bytes_back;
+    size_t part_bytes[RM_STAGING_PARTS];
     bool errors;   /* samples' errors come back from every update */
     uint32_t next; /* slot */
 };
 
 struct rm_staging_spec {
-    uint32_t batch, inputs, actions;
+    struct rm_batch shape;                 /* sizes, codes, and those of sequences; no arrays */
     const struct rm_device_gather *gather; /* batches are made by it, outlives staging; NULL: they
                                               come whole */
     const struct rm_device_sampler *draw;  /* with gather: the device draws by it; NULL: the host */
     struct rm_device_figures *figures;     /* with draw: those that stop updates */
-    bool codes;                            /* observations are int32 codes */
-    bool masks;                            /* with next_mask */
+    bool masks;                            /* with next_mask; sequences: with mask */
+    bool own_masks;                        /* transitions: with mask too */
     bool priorities;                       /* with weight, error and leaf */
 };
 
@@ -83,7 +77,8 @@ void rm_staging_destroy(struct rm_staging *staging);
 struct rm_staging_slot *rm_staging_slot(struct rm_staging *staging);
 
 /* Fills it from a batch that was drawn elsewhere; does nothing where it is its own. */
-void rm_staging_fill(struct rm_staging_slot *slot, const struct rm_batch *batch);
+void rm_staging_fill(const struct rm_staging *staging, struct rm_staging_slot *slot,
+                     const struct rm_batch *batch);
 
 /* COMPUTE goes on when the batch has arrived. */
 void rm_staging_send(struct rm_staging *staging, struct rm_staging_slot *slot);

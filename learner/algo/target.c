@@ -1,5 +1,7 @@
 #include "learner/algo/target.h"
 
+#include "learner/backend/device.h"
+
 /* Whether it becomes a copy after this update. */
 static bool copied(const struct rm_experiment *e, uint64_t number)
 {
@@ -21,17 +23,13 @@ double rm_target_part(const struct rm_experiment *e, double tau, uint64_t number
     return e->algorithm.target.update == RM_TARGET_SOFT ? tau : 0.0;
 }
 
-bool rm_target_follow(const struct rm_experiment *e, struct rm_backend *b, double tau,
-                      uint64_t number, const float *params, size_t count, float *target,
-                      float *host)
+void rm_target_move(struct rm_backend *b, double part, const float *params, size_t count,
+                    float *target)
 {
-    if (copied(e, number)) {
-        b->ops->download(b, host, params, count);
-        b->ops->upload(b, target, host, count);
-        return true;
-    }
-    if (e->algorithm.target.update != RM_TARGET_SOFT)
-        return false;
-    b->ops->lerp(b, (float)tau, params, count, target);
-    return true;
+    if (part == 1.0 && b->device)
+        b->device->copy(b, RM_STREAM_COMPUTE, target, params, count * sizeof *params);
+    else if (part == 1.0)
+        b->ops->download(b, target, params, count);
+    else if (part > 0.0)
+        b->ops->lerp(b, (float)part, params, count, target);
 }

@@ -11,14 +11,11 @@
 #include <stdint.h>
 
 /* How far the target goes towards the parameters after update `number` (from 1): 0 where it stays,
- * 1 where it becomes a copy, else tau. */
+ * 1 where it becomes a copy, else tau, which may be changed while running. */
 double rm_target_part(const struct rm_experiment *experiment, double tau, uint64_t number);
 
-/* After update `number` (from 1): moves `target` towards `params` where it is due. Both (count),
- * the backend's memory; host (count) is scratch. tau: of a soft update, which may be changed while
- * running. Returns whether target changed. */
-bool rm_target_follow(const struct rm_experiment *experiment, struct rm_backend *backend,
-                      double tau, uint64_t number, const float *params, size_t count, float *target,
-                      float *host);
+/* Moves `target` by that part towards `params`; both (count), the backend's memory. */
+void rm_target_move(struct rm_backend *backend, double part, const float *params, size_t count,
+                    float *target);
 
 #endif

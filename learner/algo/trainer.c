@@ -1,45 +1,36 @@
 #include "learner/algo/trainer.h"
 
-#include "config/traits.h"
 #include "learner/algo/parallel.h"
+#include "learner/algo/updates.h"
 #include "shm/base/state.h"
 
 #include <assert.h>
 #include <errno.h>
 
 /* By algorithm; NULL: learns from rollouts, which is another method's business. */
-static const struct rm_trainer_ops *const trainers[] = {
-    [RM_ALGORITHM_DQN] = &rm_dqn_trainer, [RM_ALGORITHM_QR_DQN] = &rm_dqn_trainer,
-    [RM_ALGORITHM_IQN] = &rm_dqn_trainer, [RM_ALGORITHM_R2D2] = &rm_r2d2_trainer,
-    [RM_ALGORITHM_SAC] = &rm_sac_trainer, [RM_ALGORITHM_VTRACE] = NULL,
+static const struct rm_update_ops *const updates[] = {
+    [RM_ALGORITHM_DQN] = &rm_dqn_updates, [RM_ALGORITHM_QR_DQN] = &rm_dqn_updates,
+    [RM_ALGORITHM_IQN] = &rm_dqn_updates, [RM_ALGORITHM_R2D2] = &rm_r2d2_updates,
+    [RM_ALGORITHM_VTRACE] = NULL,
 };
-static_assert(sizeof trainers == RM_ALGORITHM_COUNT * sizeof(void *), "a row per algorithm");
-
-/* The same where the backend is a device's; NULL: not there. */
-static const struct rm_trainer_ops *const on_device[RM_ALGORITHM_COUNT] = {
-    [RM_ALGORITHM_DQN] = &rm_dqn_device_trainer,
-    [RM_ALGORITHM_QR_DQN] = &rm_dqn_device_trainer,
-    [RM_ALGORITHM_IQN] = &rm_dqn_device_trainer,
-};
-
-const struct rm_trainer_ops *rm_trainer_alone(enum rm_algorithm name)
-{
-    return on_device[name];
-}
+static_assert(sizeof updates == RM_ALGORITHM_COUNT * sizeof(void *), "a row per algorithm");
 
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
                       struct rm_error *error)
 {
-    const bool device = spec->backend->device;
-    const struct rm_trainer_ops *ops =
-        (device ? on_device : trainers)[spec->experiment->algorithm.name];
-    if (ops && ops->recorded && rm_parallel_devices(spec->backend) > 1)
-        ops = &rm_parallel_trainer;
+    const struct rm_update_ops *ops = updates[spec->experiment->algorithm.name];
+    const bool device = spec->backend->device, several = rm_parallel_devices(spec->backend) > 1;
     *trainer = NULL;
-    if (!ops)
+    if (!device && spec->experiment->algorithm.name == RM_ALGORITHM_SAC)
+        return rm_sac_create(trainer, spec, error);
+    if (!ops || (device && !ops->on_devices) || (several && !ops->on_several_devices))
         return rm_fail(error, -ENOTSUP, "algorithm.name: no trainer learns it from replay%s",
-                       device ? " on a device" : "");
-    return ops->create(trainer, spec, error);
+                       several  ? " on several devices"
+                       : device ? " on a device"
+                                : "");
+    return several  ? rm_parallel_create(trainer, ops, spec, error)
+           : device ? rm_updates_staged_create(trainer, ops, spec, error)
+                    : rm_updates_at_once_create(trainer, ops, spec, error);
 }
 
 void rm_trainer_destroy(struct rm_trainer *trainer)

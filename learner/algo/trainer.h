@@ -1,6 +1,6 @@
 /* trainer: one policy's networks, optimizer state and target networks, and the update that moves
- * them. One table of functions per family of algorithms: dqn.c (dqn, qr-dqn, iqn), sac.c, r2d2.c.
- * The functions below call through it, so replay knows no algorithm by name.
+ * them. What an algorithm is stands in a struct rm_update_ops (updates.h): dqn.c (dqn, qr-dqn,
+ * iqn), sac.c, r2d2.c. Replay knows none by name.
  *
  * All randomness is a function of (seed, policy, update, pass), so an update is a function of
  * parameters, moments and batch. Belongs to one thread; nothing is allocated after create. */
@@ -23,7 +23,6 @@ struct rm_trainer;
 struct rm_device_gather;
 struct rm_guard;
 struct rm_state;
-struct rm_recorded_ops; /* record.h */
 
 struct rm_trainer_spec {
     const struct rm_experiment *experiment; /* outlives the trainer */
@@ -75,8 +74,6 @@ struct rm_trainer_report {
 };
 
 struct rm_trainer_ops {
-    int (*create)(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
-                  struct rm_error *error);
     void (*destroy)(struct rm_trainer *trainer);
     struct rm_trainer_result (*update)(struct rm_trainer *trainer, const struct rm_batch *batch,
                                        uint64_t number, struct rm_phase_clock *clock);
@@ -98,8 +95,6 @@ struct rm_trainer_ops {
     const float *(*grads)(const struct rm_trainer *trainer);
     const struct rm_net *(*net)(const struct rm_trainer *trainer);
     double (*update_flops)(const struct rm_trainer *trainer);
-    /* Its updates in parts, where it can be one of several; else NULL. */
-    const struct rm_recorded_ops *recorded;
 };
 
 /* What every trainer begins with. */
@@ -107,8 +102,8 @@ struct rm_trainer {
     const struct rm_trainer_ops *ops;
 };
 
-extern const struct rm_trainer_ops rm_dqn_trainer, rm_r2d2_trainer, rm_sac_trainer;
-extern const struct rm_trainer_ops rm_dqn_device_trainer, rm_parallel_trainer;
+int rm_sac_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
+                  struct rm_error *error);
 
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
                       struct rm_error *error);

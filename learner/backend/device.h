@@ -28,7 +28,8 @@
 struct rm_backend;
 struct rm_device_mark;
 struct rm_device_graph;
-struct rm_device_value_ops;      /* device_values.h */
+struct rm_value_ops;             /* value_ops.h */
+struct rm_sequence_ops;          /* sequence_ops.h */
 struct rm_device_policy_ops;     /* device_policy.h */
 struct rm_device_optimizer_ops;  /* device_optimizer.h */
 struct rm_device_feed_ops;       /* device_feed.h */
@@ -70,7 +71,7 @@ struct rm_device_figures {
     uint64_t steps;          /* of the optimizer: for bias correction; not cleared */
     uint64_t reports;        /* updates in the sums below */
     double loss, grad_norm;  /* sums over these */
-    double sums[8];          /* of the losses' own: see device_values.h, device_policy.h */
+    double sums[8];          /* of the losses' own: see value_ops.h, device_policy.h */
     double samples;          /* sums[] are over */
     double last_loss;        /* of the latest update, skipped or not: its loss sets it */
     double last_grad_norm;   /* norm() of device_optimizer.h does */
@@ -144,7 +145,8 @@ struct rm_device_ops {
     const char *(*shortage)(struct rm_backend *b);
     void (*counts)(struct rm_backend *b, struct rm_device_counts *counts);
 
-    const struct rm_device_value_ops *values;
+    const struct rm_value_ops *values;
+    const struct rm_sequence_ops *sequences;
     const struct rm_device_policy_ops *policies;
     const struct rm_device_optimizer_ops *optimizer;
     const struct rm_device_feed_ops *feed;

@@ -1,6 +1,6 @@
 /* Choices, targets and losses of the value-based algorithms on a device, against the CPU's. */
 #include "learner/algo/loss.h"
-#include "learner/backend/device_values.h"
+#include "learner/backend/value_ops.h"
 #include "shm/base/rng.h"
 #include "tests/support/emulated.h"
 #include "tests/support/unit.h"
@@ -60,11 +60,6 @@ static float *normals(struct rm_rng *rng, size_t n, float size)
     return x;
 }
 
-static struct rm_device_layout layout_of(const struct rm_algo_layout *l)
-{
-    return (struct rm_device_layout){l->actions, l->quantiles, l->sample, l->action, l->quantile};
-}
-
 static void assert_near(const float *x, const float *y, size_t n, double relative)
 {
     for (size_t i = 0; i < n; i++)
@@ -86,7 +81,7 @@ static void draw_masks(struct rm_rng *rng, float *q, size_t n, uint8_t *mask, si
 static void check_targets(const struct shape *s, bool masked, bool other_chooses)
 {
     struct rm_rng rng = rm_rng_at(3, RM_STREAM_TEST, s->batch, masked);
-    const struct rm_algo_layout layout = rm_algo_of(s->name)->layout(s->actions, s->targets);
+    const struct rm_value_layout layout = rm_algo_of(s->name)->layout(s->actions, s->targets);
     const size_t rows = s->batch, n = rows * layout.sample, m = rows * s->targets;
     float *choose = normals(&rng, n, 3), *value = normals(&rng, n, 1);
     float *ret = normals(&rng, rows, 1), *discount = normals(&rng, rows, 1);
@@ -104,9 +99,9 @@ static void check_targets(const struct shape *s, bool masked, bool other_chooses
                   on_device(ret, rows * 4),           on_device(discount, rows * 4),
                   on_device(mask, rows * s->actions), on_device(NULL, m * 4),
                   on_device(NULL, rows * 4)};
-    const struct rm_device_targets t = {
+    const struct rm_value_targets t = {
         .batch = s->batch,
-        .layout = layout_of(&layout),
+        .layout = layout,
         .choose = in[other_chooses ? 0 : 1],
         .value = in[1],
         .ret = in[2],
@@ -178,7 +173,7 @@ struct seen {
 };
 
 static struct seen lose(const struct shape *s, const struct drawn *d,
-                        const struct rm_algo_loss_input *in, size_t n)
+                        const struct rm_value_loss *in, size_t n)
 {
     const size_t rows = s->batch;
     void *buffers[] = {on_device(d->q, n * 4),
@@ -190,10 +185,10 @@ static struct seen lose(const struct shape *s, const struct drawn *d,
                        on_device(NULL, n * 4),
                        on_device(NULL, 2 * rows * sizeof(double)),
                        on_device(NULL, sizeof(struct rm_device_figures))};
-    const struct rm_device_value_loss loss = {
-        .kind = s->name == RM_ALGORITHM_DQN ? RM_DEVICE_HUBER : RM_DEVICE_QUANTILE_HUBER,
+    const struct rm_value_loss loss = {
+        .kind = s->name == RM_ALGORITHM_DQN ? RM_LOSS_HUBER : RM_LOSS_QUANTILE_HUBER,
         .batch = s->batch,
-        .layout = layout_of(&in->layout),
+        .layout = in->layout,
         .q = buffers[0],
         .action = buffers[1],
         .target = buffers[2],
@@ -209,7 +204,7 @@ static struct seen lose(const struct shape *s, const struct drawn *d,
     };
     struct seen seen = {.d_q = calloc(n, sizeof(float)), .error = calloc(rows, sizeof(float))};
     assert_true(seen.d_q && seen.error);
-    device->device->values->loss(device, &loss);
+    device->device->values->loss(device, &loss, NULL);
     device->ops->download(device, seen.d_q, loss.d_q, n);
     device->ops->download(device, seen.error, buffers[5], rows);
     device->ops->download(device, (float *)(void *)&seen.figures, buffers[8],
@@ -228,7 +223,8 @@ static void check_loss(const struct shape *s, bool weighted, bool mean)
     const size_t rows = s->batch, n = rows * s->actions * s->quantiles;
     float *d_q = calloc(n, sizeof *d_q), *error = calloc(rows, sizeof *error);
     assert_true(d_q && error);
-    const struct rm_algo_loss_input in = {
+    const struct rm_value_loss in = {
+        .kind = algo->loss,
         .batch = s->batch,
         .q = d.q,
         .layout = algo->layout(s->actions, s->quantiles),
@@ -241,13 +237,13 @@ static void check_loss(const struct shape *s, bool weighted, bool mean)
         .weight = weighted ? d.weight : NULL,
         .error = weighted ? error : NULL,
     };
-    const double loss = algo->loss(&in, d_q);
+    const double loss = rm_loss_rows(&in, d_q);
     const double q_sum = rows * rm_algo_mean_q(d.q, &in.layout, s->batch, d.action);
     struct seen seen = lose(s, &d, &in, n);
     assert_near(d_q, seen.d_q, n, 1e-5);
     assert_near(error, seen.error, rows, 1e-5);
     assert_true(fabs(loss - seen.figures.last_loss) <= 1e-6 * fabs(loss));
-    assert_true(fabs(q_sum - seen.figures.now_sums[RM_DEVICE_SUM_Q]) <= 1e-5 * (1 + fabs(q_sum)));
+    assert_true(fabs(q_sum - seen.figures.now_sums[RM_SUM_OF_Q]) <= 1e-5 * (1 + fabs(q_sum)));
     assert_true(seen.figures.now_samples == (double)s->batch);
     free(seen.d_q);
     free(seen.error);
@@ -273,7 +269,7 @@ static void order_does_not_matter(void **state)
     struct drawn d = draw(s, &rng);
     const size_t rows = s->batch, n = rows * s->actions * s->quantiles;
     float error[512];
-    const struct rm_algo_loss_input in = {
+    const struct rm_value_loss in = {
         .layout = rm_algo_of(s->name)->layout(s->actions, s->quantiles),
         .kappa = 1,
         .weight = d.weight,
@@ -301,8 +297,8 @@ static void what_is_not_finite_shows(void **state)
     const struct shape s = {RM_ALGORITHM_IQN, 4, 2, 5, 5};
     struct rm_rng rng = rm_rng_at(6, RM_STREAM_TEST, 0, 0);
     struct drawn d = draw(&s, &rng);
-    const struct rm_algo_loss_input in = {
-        .layout = rm_algo_of(s.name)->layout(s.actions, s.quantiles), .kappa = 1};
+    const struct rm_value_loss in = {.layout = rm_algo_of(s.name)->layout(s.actions, s.quantiles),
+                                     .kappa = 1};
     (void)state;
     d.target[7] = NAN;
     struct seen seen = lose(&s, &d, &in, 4 * 2 * 5);

@@ -1,4 +1,4 @@
-/* Targets and losses of DQN, QR-DQN and IQN (device_values.h), in the order of the CPU's sums where
+/* Targets and losses of DQN, QR-DQN and IQN (value_ops.h), in the order of the CPU's sums where
  * one thread makes them. */
 #include "learner/backend/cuda/values.h"
 
@@ -8,7 +8,7 @@
 #define WARPS   (THREADS / RM_WARP)
 #define ALL     0xffffffffu
 
-static __device__ double mean_of(const float *row, const struct rm_device_layout &layout,
+static __device__ double mean_of(const float *row, const struct rm_value_layout &layout,
                                  uint32_t action)
 {
     const float *q = row + action * layout.action;
@@ -21,7 +21,7 @@ static __device__ double mean_of(const float *row, const struct rm_device_layout
 /* --- targets --------------------------------------------------------------------------------- */
 
 /* One warp looks through the actions of a row; every lane gets the best. */
-static __device__ int best_of(const struct rm_device_targets &t, uint32_t row)
+static __device__ int best_of(const struct rm_value_targets &t, uint32_t row)
 {
     const uint32_t lane = threadIdx.x % RM_WARP, actions = t.layout.actions;
     const float *q = t.choose + row * t.layout.sample;
@@ -53,7 +53,7 @@ static __device__ int best_of(const struct rm_device_targets &t, uint32_t row)
 }
 
 /* A warp per row. */
-static __global__ void targets_rows(struct rm_device_targets t)
+static __global__ void targets_rows(struct rm_value_targets t)
 {
     const uint32_t row = blockIdx.x * WARPS + threadIdx.x / RM_WARP;
     const uint32_t lane = threadIdx.x % RM_WARP;
@@ -69,7 +69,7 @@ static __global__ void targets_rows(struct rm_device_targets t)
         t.best[row] = best;
 }
 
-static void targets(struct rm_backend *b, const struct rm_device_targets *t)
+static void targets(struct rm_backend *b, const struct rm_value_targets *t)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     RM_RUN(c, targets_rows, (t->batch + WARPS - 1) / WARPS, THREADS, *t);
@@ -90,7 +90,7 @@ static __device__ float huber(float u, float c)
 }
 
 /* Gradients of actions that were not taken. */
-static __device__ void clear_others(const struct rm_device_value_loss &in, float *d_q,
+static __device__ void clear_others(const struct rm_value_loss &in, float *d_q,
                                     uint32_t action, uint32_t first, uint32_t stride)
 {
     for (uint32_t e = first; e < in.layout.sample; e += stride)
@@ -99,7 +99,7 @@ static __device__ void clear_others(const struct rm_device_value_loss &in, float
 }
 
 /* A warp per row. */
-static __global__ void huber_rows(struct rm_device_value_loss in)
+static __global__ void huber_rows(struct rm_value_loss in)
 {
     const uint32_t row = blockIdx.x * WARPS + threadIdx.x / RM_WARP;
     const uint32_t lane = threadIdx.x % RM_WARP;
@@ -139,7 +139,7 @@ static __device__ float against_targets(const float *y, uint32_t n, float q, flo
 }
 
 /* A block per row. */
-static __global__ void quantile_rows(struct rm_device_value_loss in, float scale)
+static __global__ void quantile_rows(struct rm_value_loss in, float scale)
 {
     RM_SHARED(double, scratch);
     float *y = reinterpret_cast<float *>(scratch + RM_WARP); /* (targets) */
@@ -173,7 +173,7 @@ static __global__ void quantile_rows(struct rm_device_value_loss in, float scale
 }
 
 /* One block: rows become the loss. */
-static __global__ void loss_total(struct rm_device_value_loss in, double terms)
+static __global__ void loss_total(struct rm_value_loss in, double terms)
 {
     RM_SHARED(double, scratch);
     double loss = 0.0, q = 0.0;
@@ -188,7 +188,7 @@ static __global__ void loss_total(struct rm_device_value_loss in, double terms)
     in.figures->last_loss = loss / terms;
     for (int i = 0; i < 8; i++)
         in.figures->now_sums[i] = 0.0;
-    in.figures->now_sums[RM_DEVICE_SUM_Q] = q;
+    in.figures->now_sums[RM_SUM_OF_Q] = q;
     in.figures->now_samples = in.batch;
 }
 
@@ -198,11 +198,11 @@ static unsigned threads_for(uint32_t quantiles)
     return threads < 256 ? threads : 256;
 }
 
-static void loss(struct rm_backend *b, const struct rm_device_value_loss *in)
+static void loss(struct rm_backend *b, const struct rm_value_loss *in, double *)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     double terms = in->batch;
-    if (in->kind == RM_DEVICE_HUBER) {
+    if (in->kind == RM_LOSS_HUBER) {
         RM_RUN(c, huber_rows, (in->batch + WARPS - 1) / WARPS, THREADS, *in);
     } else {
         terms *= (double)in->targets * (double)in->kappa;
@@ -213,12 +213,12 @@ static void loss(struct rm_backend *b, const struct rm_device_value_loss *in)
     RM_RUN_SHARED(c, loss_total, 1, 256, RM_BLOCK_SUM_BYTES, *in, terms);
 }
 
-static struct rm_device_value_ops table()
+static struct rm_value_ops table()
 {
-    struct rm_device_value_ops t = {};
+    struct rm_value_ops t = {};
     t.targets = targets;
     t.loss = loss;
     return t;
 }
 
-const struct rm_device_value_ops rm_cuda_values = table();
+const struct rm_value_ops rm_cuda_values = table();

@@ -1,6 +1,6 @@
 /* Losses, targets and greedy actions against a slow implementation in double, and against numbers
  * worked out by hand. */
-#include "learner/algo/algo.h"
+#include "learner/algo/loss.h"
 #include "shm/base/rng.h"
 
 #include <math.h>
@@ -20,8 +20,7 @@ static double huber(double u, double kappa)
     return fabs(u) <= kappa ? u * u / 2 : kappa * (fabs(u) - kappa / 2);
 }
 
-static double slow_loss(enum rm_algorithm name, const struct rm_algo_loss_input *in,
-                        const double *q)
+static double slow_loss(enum rm_algorithm name, const struct rm_value_loss *in, const double *q)
 {
     double total = 0;
     for (uint32_t b = 0; b < in->batch; b++)
@@ -48,7 +47,7 @@ static double slow_loss(enum rm_algorithm name, const struct rm_algo_loss_input 
 /* --- random cases ---------------------------------------------------------------------------- */
 
 struct problem {
-    struct rm_algo_loss_input in;
+    struct rm_value_loss in;
     float q[MOST], target[MOST], tau[MOST], d_q[MOST], weight[64], error[64];
     double wide[MOST];
     int32_t action[64];
@@ -60,7 +59,8 @@ static void make(struct problem *p, enum rm_algorithm name, uint32_t batch, uint
     struct rm_rng rng = rm_rng_at(11, RM_STREAM_TEST, number, 0);
     const struct rm_algo *algo = rm_algo_of(name);
     memset(p, 0, sizeof *p);
-    p->in = (struct rm_algo_loss_input){
+    p->in = (struct rm_value_loss){
+        .kind = algo->loss,
         .batch = batch,
         .q = p->q,
         .layout = algo->layout(actions, quantiles),
@@ -108,7 +108,7 @@ static void losses_are_the_printed_ones(void **state)
         make(&p, cases[c].name, cases[c].batch, cases[c].actions, cases[c].quantiles,
              cases[c].targets, cases[c].kappa, cases[c].mean, c);
         const double want = slow_loss(cases[c].name, &p.in, p.wide);
-        const double got = rm_algo_of(cases[c].name)->loss(&p.in, p.d_q);
+        const double got = rm_loss_rows(&p.in, p.d_q);
         assert_true(fabs(got - want) <= 1e-5 * fabs(want) + 1e-7);
     }
 }
@@ -121,7 +121,7 @@ static void gradients_are_their_differences(void **state)
     for (uint32_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         make(&p, cases[c].name, cases[c].batch, cases[c].actions, cases[c].quantiles,
              cases[c].targets, cases[c].kappa, cases[c].mean, c);
-        rm_algo_of(cases[c].name)->loss(&p.in, p.d_q);
+        rm_loss_rows(&p.in, p.d_q);
         for (uint32_t i = 0; i < p.in.batch * p.in.layout.sample; i++) {
             const double at = p.wide[i], eps = 1e-6;
             p.wide[i] = at + eps;
@@ -144,7 +144,7 @@ static void errors_are_those_of_each_sample(void **state)
     for (uint32_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         make(&p, cases[c].name, cases[c].batch, cases[c].actions, cases[c].quantiles,
              cases[c].targets, cases[c].kappa, cases[c].mean, c);
-        rm_algo_of(cases[c].name)->loss(&p.in, p.d_q);
+        rm_loss_rows(&p.in, p.d_q);
         for (uint32_t b = 0; b < p.in.batch; b++) {
             double want;
             if (cases[c].name == RM_ALGORITHM_DQN) {
@@ -154,7 +154,7 @@ static void errors_are_those_of_each_sample(void **state)
             } else { /* everybody else's weight 0 */
                 float only[64] = {0};
                 only[b] = (float)p.in.batch / (cases[c].mean ? 1.0f : (float)cases[c].quantiles);
-                struct rm_algo_loss_input in = p.in;
+                struct rm_value_loss in = p.in;
                 in.weight = only;
                 want = slow_loss(cases[c].name, &in, p.wide);
             }
@@ -170,7 +170,8 @@ static void numbers_done_by_hand(void **state)
     const float q[] = {1, 2}, y[] = {1.5f, 4}, tau[] = {0.25f, 0.75f};
     const int32_t action[] = {0};
     float d[2] = {0};
-    struct rm_algo_loss_input in = {
+    struct rm_value_loss in = {
+        .kind = RM_LOSS_QUANTILE_HUBER,
         .batch = 1,
         .q = q,
         .layout = rm_algo_of(RM_ALGORITHM_IQN)->layout(1, 2),
@@ -181,16 +182,16 @@ static void numbers_done_by_hand(void **state)
         .kappa = 1,
     };
     const struct rm_algo *iqn = rm_algo_of(RM_ALGORITHM_IQN);
-    assert_true(fabs(iqn->loss(&in, d) - 0.90625) < 1e-7);
+    assert_true(fabs(rm_loss_rows(&in, d) - 0.90625) < 1e-7);
     in.mean_over_quantiles = true;
-    assert_true(fabs(iqn->loss(&in, d) - 0.453125) < 1e-7);
+    assert_true(fabs(rm_loss_rows(&in, d) - 0.453125) < 1e-7);
     /* Rows one by one, as quantiles of their own. */
     in.mean_over_quantiles = false;
     in.layout = iqn->layout(1, 1);
-    assert_true(fabs(iqn->loss(&in, d) - (0.03125 + 0.625) / 2) < 1e-7);
+    assert_true(fabs(rm_loss_rows(&in, d) - (0.03125 + 0.625) / 2) < 1e-7);
     in.q = q + 1;
     in.tau = tau + 1;
-    assert_true(fabs(iqn->loss(&in, d) - (0.03125 + 1.125) / 2) < 1e-7);
+    assert_true(fabs(rm_loss_rows(&in, d) - (0.03125 + 1.125) / 2) < 1e-7);
 }
 
 static void targets_by_hand(void **state)
@@ -198,7 +199,7 @@ static void targets_by_hand(void **state)
     (void)state;
     const float q[] = {2, 7, NAN, 1}; /* (2, 2): the value of a terminal state is never looked at */
     const int32_t best[] = {0, 0};
-    const struct rm_algo_layout layout = rm_algo_of(RM_ALGORITHM_DQN)->layout(2, 1);
+    const struct rm_value_layout layout = rm_algo_of(RM_ALGORITHM_DQN)->layout(2, 1);
     const float g = (float)pow(0.99, 3);
     float y[2];
     rm_algo_targets(q, &layout, 2, best, (float[]){10, 10}, (float[]){g, 0}, y);
@@ -212,8 +213,8 @@ static void targets_by_hand(void **state)
 static void the_greedy_action_is_the_first_best_legal_one(void **state)
 {
     (void)state;
-    const struct rm_algo_layout qr = rm_algo_of(RM_ALGORITHM_QR_DQN)->layout(3, 2);
-    const struct rm_algo_layout iqn = rm_algo_of(RM_ALGORITHM_IQN)->layout(3, 2);
+    const struct rm_value_layout qr = rm_algo_of(RM_ALGORITHM_QR_DQN)->layout(3, 2);
+    const struct rm_value_layout iqn = rm_algo_of(RM_ALGORITHM_IQN)->layout(3, 2);
     /* Means 2, 5, 5: as (action, quantile) and as (quantile, action). */
     const float by_action[] = {1, 3, 9, 1, 5, 5}, by_quantile[] = {1, 9, 5, 3, 1, 5};
     int32_t action;
@@ -250,7 +251,7 @@ static void what_is_not_finite_shows(void **state)
         make(&p, cases[c].name, cases[c].batch, cases[c].actions, cases[c].quantiles,
              cases[c].targets, cases[c].kappa, cases[c].mean, c);
         p.target[0] = NAN;
-        assert_true(isnan(rm_algo_of(cases[c].name)->loss(&p.in, p.d_q)));
+        assert_true(isnan(rm_loss_rows(&p.in, p.d_q)));
     }
 }
 

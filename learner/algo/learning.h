@@ -1,0 +1,14 @@
+/* learning: the operations of updates, beside those of networks (learner/backend/backend.h) and of
+ * the optimizer (optimizer.h), that every backend has: targets and losses. The CPU's are complete
+ * when they return; a device's are put on its COMPUTE stream. */
+#ifndef RM_LEARNER_ALGO_LEARNING_H
+#define RM_LEARNER_ALGO_LEARNING_H
+
+#include "learner/backend/backend.h"
+#include "learner/backend/sequence_ops.h"
+#include "learner/backend/value_ops.h"
+
+const struct rm_value_ops *rm_value_ops_of(const struct rm_backend *backend);
+const struct rm_sequence_ops *rm_sequence_ops_of(const struct rm_backend *backend);
+
+#endif

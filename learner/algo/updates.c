@@ -1,0 +1,342 @@
+#include "learner/algo/updates.h"
+
+#include "learner/algo/guard.h"
+#include "learner/algo/parts_state.h"
+#include "learner/algo/target.h"
+#include "learner/backend/device.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct rm_updates *updates_of(struct rm_trainer *trainer)
+{
+    return (struct rm_updates *)trainer;
+}
+
+static const struct rm_updates *updates_of_const(const struct rm_trainer *trainer)
+{
+    return (const struct rm_updates *)trainer;
+}
+
+/* --- making ---------------------------------------------------------------------------------- */
+
+int rm_updates_alloc(struct rm_updates *t, void *at, size_t bytes, struct rm_error *error)
+{
+    struct rm_backend *b = t->backend;
+    const size_t floats = (bytes + sizeof(float) - 1) / sizeof(float);
+    void *p = NULL;
+    if (bytes) {
+        if (t->buffer_count == RM_UPDATES_BUFFERS)
+            return rm_fail(error, -ENOMEM, "trainer: more than %u buffers", RM_UPDATES_BUFFERS);
+        if (b->device)
+            p = b->device->alloc(b, bytes, error);
+        else if (!(p = b->ops->alloc(b, floats)))
+            rm_fail(error, -ENOMEM, "backend %s: no memory for %zu floats", b->name, floats);
+        if (!p)
+            return -ENOMEM;
+        t->buffers[t->buffer_count++] = p;
+    }
+    memcpy(at, &p, sizeof p);
+    return 0;
+}
+
+static int make_network(struct rm_updates *t, struct rm_error *error)
+{
+    struct rm_backend *b = t->backend;
+    const uint32_t most = t->quantiles > t->target_quantiles ? t->quantiles : t->target_quantiles;
+    int rc =
+        rm_net_workspace_create(&t->online_space, t->net, b, t->rows, most, RM_NET_TRAIN, error);
+    if (!rc)
+        rc = rm_net_workspace_create(&t->target_space, t->net, b, t->rows, t->target_quantiles,
+                                     RM_NET_INFER, error);
+    if (!rc)
+        rc = rm_optimizer_create(&t->optimizer, b, t->experiment, t->net, error);
+    if (!rc)
+        rc = rm_normaliser_create(&t->normaliser, b, rm_net_inputs(t->net),
+                                  rm_net_input_mean_at(t->net), rm_net_input_scale_at(t->net),
+                                  error);
+    return rc;
+}
+
+static int make_parameters(struct rm_updates *t, struct rm_error *error)
+{
+    const size_t bytes = t->count * sizeof(float);
+    int rc = rm_updates_alloc(t, &t->params, bytes, error);
+    if (!rc)
+        rc = rm_updates_alloc(t, &t->target, bytes, error);
+    if (!rc)
+        rc = rm_updates_alloc(t, &t->grads, bytes, error);
+    if (!rc)
+        rc = rm_updates_alloc(t, &t->noise, rm_net_noise_count(t->net) * sizeof(float), error);
+    if (rc)
+        return rc;
+    t->host_params = calloc(t->count, sizeof *t->host_params);
+    t->observed =
+        calloc((size_t)t->experiment->sample.batch * rm_net_inputs(t->net), sizeof *t->observed);
+    return t->host_params && t->observed
+               ? 0
+               : rm_fail(error, -ENOMEM, "no memory for %zu parameters", t->count);
+}
+
+int rm_updates_create(struct rm_updates **updates, const struct rm_update_ops *ops,
+                      const struct rm_trainer_spec *spec, struct rm_error *error)
+{
+    const struct rm_experiment *e = spec->experiment;
+    struct rm_updates *t = *updates = calloc(1, ops->bytes);
+    if (!t)
+        return rm_fail(error, -ENOMEM, "no memory for a trainer");
+    t->ops = ops;
+    t->experiment = e;
+    t->backend = spec->backend;
+    t->policy = spec->policy;
+    t->replica = spec->replica;
+    t->replicas = spec->replicas ? spec->replicas : 1;
+    t->settings = (struct rm_trainer_settings){e->optimizer.learning_rate, e->optimizer.grad_clip,
+                                               e->algorithm.target.tau, 1};
+    t->watched = e->debug.check_finite != RM_CHECK_FINITE_OFF;
+    t->finite = rm_finite_of(e, spec->name);
+    int rc = rm_net_compile(&t->net, &e->network, &spec->shape, error);
+    if (!rc)
+        rc = ops->open(t, spec, error);
+    if (rc)
+        return rc;
+    t->count = rm_net_param_count(t->net);
+    t->normalise = rm_net_input_mean_at(t->net) != SIZE_MAX;
+    t->rows_before = (double)spec->updates * t->observations;
+    rc = make_network(t, error);
+    if (rc)
+        return rc;
+    t->figures = rm_optimizer_figures(t->optimizer);
+    return make_parameters(t, error);
+}
+
+void rm_updates_destroy(struct rm_updates *t)
+{
+    if (!t)
+        return;
+    for (uint32_t i = 0; i < t->buffer_count; i++)
+        t->backend->ops->release(t->backend, t->buffers[i]);
+    if (t->online_space)
+        rm_net_workspace_destroy(t->online_space);
+    if (t->target_space)
+        rm_net_workspace_destroy(t->target_space);
+    rm_optimizer_destroy(t->optimizer);
+    rm_normaliser_destroy(&t->normaliser);
+    if (t->net)
+        rm_net_destroy(t->net);
+    free(t->host_params);
+    free(t->observed);
+    free(t);
+}
+
+void rm_updates_init(struct rm_updates *t)
+{
+    rm_net_init(t->net, t->host_params,
+                rm_rng_at(t->experiment->seed, RM_STREAM_INIT, t->policy, 0));
+    rm_updates_load(&t->trainer, t->host_params);
+}
+
+/* --- what algorithms put --------------------------------------------------------------------- */
+
+uint64_t rm_updates_key(struct rm_updates *t, const struct rm_update *u, uint64_t times,
+                        uint64_t pass)
+{
+    if (!t->backend->device)
+        return times * (u->knobs->before + 1) + pass;
+    t->backend->device->draws(t->backend, &u->knobs->before, times);
+    return times + pass;
+}
+
+void rm_updates_draw_noise(struct rm_updates *t, const struct rm_update *u, uint64_t passes,
+                           uint64_t pass, struct rm_net_input *in)
+{
+    struct rm_backend *b = t->backend;
+    if (!t->noise)
+        return;
+    b->ops->normals(b, t->experiment->seed, RM_STREAM_NOISE, t->policy,
+                    rm_updates_key(t, u, passes, pass), rm_net_noise_count(t->net), t->noise);
+    in->noise = t->noise;
+}
+
+void rm_updates_draw_dropout(struct rm_updates *t, const struct rm_update *u,
+                             struct rm_net_input *in)
+{
+    in->dropout_seed = t->experiment->seed;
+    in->dropout_update = rm_updates_key(t, u, 1, 0);
+    in->rows_before = t->replica * t->rows;
+}
+
+void rm_updates_learn(struct rm_updates *t, const struct rm_net_input *in,
+                      const struct rm_net_loss *loss, double samples)
+{
+    struct rm_device_figures *f = t->figures;
+    double sums[RM_NET_SUMS];
+    t->trained_on = *in;
+    rm_net_learn(t->online_space, t->params, in, loss, t->grads, sums);
+    if (t->backend->device)
+        return;
+    f->last_loss = sums[0];
+    memcpy(f->now_sums, sums + 1, (RM_NET_SUMS - 1) * sizeof *sums);
+    f->now_samples = samples;
+}
+
+void rm_updates_backward(struct rm_updates *t, const struct rm_net_input *in, const float *d_out)
+{
+    t->trained_on = *in;
+    rm_net_backward(t->online_space, t->params, in, d_out, t->grads);
+}
+
+/* --- what runs them -------------------------------------------------------------------------- */
+
+void rm_updates_set_knobs(const struct rm_updates *t, uint64_t number,
+                          struct rm_device_knobs *knobs)
+{
+    knobs->before = number - 1;
+    knobs->target_tau = (float)rm_target_part(t->experiment, t->settings.target_tau, number);
+    rm_optimizer_knobs(t->optimizer, number, t->progress, knobs);
+}
+
+void rm_updates_put_step(struct rm_updates *t, const struct rm_update *u,
+                         struct rm_device_figures *copy)
+{
+    const struct rm_optimizer_put put = {
+        .params = t->params,
+        .grads = t->grads,
+        .target = t->normalise ? NULL : t->target,
+        .knobs = u->knobs,
+        .copy = copy,
+    };
+    rm_optimizer_put(t->optimizer, &put);
+}
+
+/* Rows of a trace at which a transition starts: padding was never seen. */
+static void add_sequences(struct rm_updates *t, const struct rm_batch *batch)
+{
+    const size_t inputs = batch->inputs;
+    for (uint32_t step = 0; step < batch->trace; step++) {
+        float *kept = t->observed;
+        for (uint32_t i = 0; i < batch->size; i++) {
+            const size_t at = (size_t)step * batch->size + i;
+            const size_t from = at + (size_t)batch->burn_in * batch->size;
+            if (!batch->valid[at])
+                continue;
+            memcpy(kept, batch->obs + from * inputs, inputs * sizeof *kept);
+            kept += inputs;
+        }
+        if (kept > t->observed)
+            rm_normaliser_add(&t->normaliser, t->observed, (size_t)(kept - t->observed) / inputs);
+    }
+}
+
+void rm_updates_add_moments(struct rm_updates *t, const struct rm_batch *batch, double part)
+{
+    if (batch->trace)
+        add_sequences(t, batch);
+    else
+        rm_normaliser_add(&t->normaliser, batch->obs, batch->size);
+    rm_normaliser_write(&t->normaliser, t->params);
+    rm_target_move(t->backend, part, t->params, t->count, t->target);
+}
+
+struct rm_trainer_result rm_updates_result(const struct rm_device_figures *f, double grad_norm)
+{
+    return (struct rm_trainer_result){
+        .loss = f->last_loss,
+        .grad_norm = grad_norm,
+        .q_mean = f->now_sums[RM_SUM_OF_Q] / f->now_samples,
+        .skipped = !isfinite(f->last_loss) || !isfinite(grad_norm),
+    };
+}
+
+void rm_updates_look(struct rm_updates *t, uint64_t number, bool skipped)
+{
+    if (!rm_finite_due(&t->finite, number, skipped))
+        return;
+    if (!t->backend->device) /* learning need not keep rows */
+        rm_net_forward(t->online_space, t->params, &t->trained_on);
+    rm_finite_look(&t->finite, number, t->online_space, t->params, &t->trained_on, t->grads);
+}
+
+/* --- settings and parameters ----------------------------------------------------------------- */
+
+void rm_updates_set(struct rm_trainer *trainer, const struct rm_trainer_settings *settings)
+{
+    struct rm_updates *t = updates_of(trainer);
+    t->settings = *settings;
+    rm_optimizer_set(t->optimizer, settings->learning_rate, settings->grad_clip);
+}
+
+void rm_updates_progress(struct rm_trainer *trainer, double progress)
+{
+    updates_of(trainer)->progress = progress;
+}
+
+static void prepare(struct rm_updates *t)
+{
+    rm_net_prepare(t->online_space, t->params);
+    rm_net_prepare(t->target_space, t->target);
+}
+
+void rm_updates_load(struct rm_trainer *trainer, const float *params)
+{
+    struct rm_updates *t = updates_of(trainer);
+    struct rm_backend *b = t->backend;
+    b->ops->upload(b, t->params, params, t->count);
+    b->ops->upload(b, t->target, params, t->count);
+    rm_optimizer_reset(t->optimizer);
+    rm_normaliser_resume(&t->normaliser, params, t->rows_before);
+    prepare(t);
+}
+
+void rm_updates_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
+{
+    struct rm_updates *t = updates_of(trainer);
+    rm_guard_floats(guard, t->params, t->count);
+    rm_guard_floats(guard, t->target, t->count);
+    rm_guard_optimizer(guard, t->optimizer);
+}
+
+void rm_updates_restored(struct rm_trainer *trainer)
+{
+    struct rm_updates *t = updates_of(trainer);
+    prepare(t);
+    if (t->backend->device)
+        t->backend->device->clear(t->backend, RM_STREAM_COMPUTE, &t->figures->skipped_in_row,
+                                  sizeof t->figures->skipped_in_row);
+}
+
+void rm_updates_state(struct rm_trainer *trainer, struct rm_state *s)
+{
+    struct rm_updates *t = updates_of(trainer);
+    rm_device_state(s, t->backend, "params", t->params, t->count);
+    rm_device_state(s, t->backend, "target", t->target, t->count);
+    rm_optimizer_state(t->optimizer, t->backend, "optimizer", s);
+    rm_normaliser_state(&t->normaliser, s);
+}
+
+const float *rm_updates_params(const struct rm_trainer *trainer)
+{
+    return updates_of_const(trainer)->params;
+}
+
+const float *rm_updates_target(const struct rm_trainer *trainer)
+{
+    return updates_of_const(trainer)->target;
+}
+
+const float *rm_updates_grads(const struct rm_trainer *trainer)
+{
+    return updates_of_const(trainer)->grads;
+}
+
+const struct rm_net *rm_updates_net(const struct rm_trainer *trainer)
+{
+    return updates_of_const(trainer)->net;
+}
+
+double rm_updates_flops(const struct rm_trainer *trainer)
+{
+    return updates_of_const(trainer)->ops->flops(updates_of_const(trainer));
+}

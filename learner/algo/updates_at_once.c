@@ -1,0 +1,77 @@
+/* Updates where memory is the host's: over when they return. */
+#include "learner/algo/updates.h"
+
+static struct rm_updates *updates_of(struct rm_trainer *trainer)
+{
+    return (struct rm_updates *)trainer;
+}
+
+static void put_gradient(struct rm_updates *t, const struct rm_update *update)
+{
+    rm_update_phase(update, RM_PHASE_FORWARD);
+    t->ops->put_gradient(t, update);
+}
+
+static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struct rm_batch *batch,
+                                         uint64_t number, struct rm_phase_clock *clock)
+{
+    struct rm_updates *t = updates_of(trainer);
+    struct rm_device_knobs knobs = {0};
+    const struct rm_update update = {.batch = batch, .knobs = &knobs, .clock = clock};
+    rm_updates_set_knobs(t, number, &knobs);
+    put_gradient(t, &update);
+    return rm_updates_result(t->figures, rm_optimizer_norm(t->optimizer, t->grads));
+}
+
+static struct rm_trainer_result update(struct rm_trainer *trainer, const struct rm_batch *batch,
+                                       uint64_t number, struct rm_phase_clock *clock)
+{
+    struct rm_updates *t = updates_of(trainer);
+    struct rm_device_knobs knobs = {0};
+    const struct rm_update update = {.batch = batch, .knobs = &knobs, .clock = clock};
+    rm_updates_set_knobs(t, number, &knobs);
+    put_gradient(t, &update);
+    if (t->watched) {
+        const double norm = rm_optimizer_norm(t->optimizer, t->grads);
+        rm_updates_look(t, number, rm_updates_result(t->figures, norm).skipped);
+    }
+    rm_update_phase(&update, RM_PHASE_OPTIMIZER);
+    rm_updates_put_step(t, &update, NULL);
+    struct rm_trainer_result result = rm_updates_result(t->figures, t->figures->last_grad_norm);
+    if (result.skipped)
+        return result;
+    result.learning_rate = knobs.learning_rate;
+    if (t->normalise)
+        rm_updates_add_moments(t, batch, (double)knobs.target_tau);
+    rm_net_prepare(t->online_space, t->params);
+    if (knobs.target_tau > 0.0f)
+        rm_net_prepare(t->target_space, t->target);
+    return result;
+}
+
+static void destroy(struct rm_trainer *trainer)
+{
+    rm_updates_destroy(updates_of(trainer));
+}
+
+static const struct rm_trainer_ops at_once = {
+    .destroy = destroy,
+    .update = update,
+    .gradient = gradient,
+    RM_UPDATES_OPS,
+};
+
+int rm_updates_at_once_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,
+                              const struct rm_trainer_spec *spec, struct rm_error *error)
+{
+    struct rm_updates *t;
+    const int rc = rm_updates_create(&t, ops, spec, error);
+    if (rc) {
+        rm_updates_destroy(t);
+        return rc;
+    }
+    t->trainer.ops = &at_once;
+    rm_updates_init(t);
+    *trainer = &t->trainer;
+    return 0;
+}

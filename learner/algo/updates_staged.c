@@ -1,0 +1,317 @@
+#include "learner/algo/updates_staged.h"
+
+#include "learner/algo/record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct rm_updates *updates_of(struct rm_trainer *trainer)
+{
+    return (struct rm_updates *)trainer;
+}
+
+static void enter(struct rm_phase_clock *clock, enum rm_phase phase)
+{
+    if (clock)
+        rm_phase_enter(clock, phase);
+}
+
+/* --- what is put on the device --------------------------------------------------------------- */
+
+static struct rm_update update_of(const struct rm_staging_slot *slot)
+{
+    return (struct rm_update){.batch = &slot->device, .knobs = slot->device_knobs};
+}
+
+/* Weights are packed anew in every update. */
+void rm_staged_put_gradient(struct rm_updates *t, uint32_t i)
+{
+    const struct rm_staging_slot *slot = &t->staged->staging.slots[i];
+    const struct rm_update update = update_of(slot);
+    rm_staging_gather(&t->staged->staging, slot);
+    rm_net_prepare(t->online_space, t->params);
+    rm_net_prepare(t->target_space, t->target);
+    t->ops->put_gradient(t, &update);
+    t->backend->device->draws(t->backend, NULL, 0);
+}
+
+void rm_staged_put_step(struct rm_updates *t, uint32_t i)
+{
+    const struct rm_staging_slot *slot = &t->staged->staging.slots[i];
+    const struct rm_update update = update_of(slot);
+    rm_updates_put_step(t, &update, slot->device_figures);
+    rm_staging_learned(&t->staged->staging, slot);
+}
+
+/* --- an update ------------------------------------------------------------------------------- */
+
+static struct rm_staged_figures fetch_figures(struct rm_updates *t)
+{
+    struct rm_backend *b = t->backend;
+    struct rm_staged_figures *pinned = t->staged->pinned;
+    const struct rm_device_sampler *draw = &t->staged->staging.draw;
+    b->device->copy_out(b, RM_STREAM_COMPUTE, &pinned->figures, t->figures, sizeof pinned->figures);
+    if (draw->batch)
+        b->device->copy_out(b, RM_STREAM_COMPUTE, &pinned->drawn, draw->drawn,
+                            sizeof pinned->drawn);
+    b->device->finish(b);
+    return *pinned;
+}
+
+struct rm_trainer_result rm_staged_gradient_result(struct rm_updates *t)
+{
+    const struct rm_device_figures f = fetch_figures(t).figures;
+    return rm_updates_result(&f, rm_optimizer_norm(t->optimizer, t->grads));
+}
+
+static void run(struct rm_updates *t, struct rm_staging_slot *slot)
+{
+    const uint32_t i = (uint32_t)(slot - t->staged->staging.slots);
+    if (!t->watched) {
+        t->backend->device->launch(t->backend, slot->graph);
+        return;
+    }
+    rm_staged_put_gradient(t, i);
+    rm_updates_look(t, slot->number, rm_staged_gradient_result(t).skipped);
+    rm_staged_put_step(t, i);
+}
+
+static void add_drawn(struct rm_staged_updates *s, const struct rm_device_drawn *drawn)
+{
+    struct rm_device_drawn *to = &s->unreported.drawn;
+    to->rejected += drawn->rejected - s->drawn.rejected;
+    to->age_sum += drawn->age_sum - s->drawn.age_sum;
+    to->age_count += drawn->age_count - s->drawn.age_count;
+    to->dry += drawn->dry - s->drawn.dry;
+    s->drawn = *drawn;
+}
+
+/* Figures as they were after update `number`, whose sums begin after those that came before. */
+static void add_figures(struct rm_staged_updates *s, const struct rm_device_figures *f,
+                        const struct rm_device_drawn *drawn, uint64_t number, double learning_rate)
+{
+    struct rm_trainer_report *r = &s->unreported;
+    if (drawn)
+        add_drawn(s, drawn);
+    r->made += f->made - s->made;
+    r->skipped += f->skipped - s->skipped;
+    r->skipped_in_row = f->skipped_in_row;
+    r->through = number;
+    r->last_loss = f->last_loss;
+    r->last_grad_norm = f->last_grad_norm;
+    r->mean.loss += f->loss;
+    r->mean.grad_norm += f->grad_norm;
+    r->mean.q_mean += f->sums[RM_SUM_OF_Q];
+    r->mean.learning_rate = learning_rate;
+    s->samples += f->samples;
+    s->made = f->made;
+    s->skipped = f->skipped;
+}
+
+static void await_slot(struct rm_staged_updates *s, struct rm_staging_slot *slot)
+{
+    rm_staging_wait(&s->staging, slot);
+    if (slot->told)
+        add_figures(s, slot->figures, slot->drawn, slot->number, slot->learning_rate);
+    slot->told = false;
+}
+
+static struct rm_batch *batch(struct rm_trainer *trainer)
+{
+    struct rm_staged_updates *s = updates_of(trainer)->staged;
+    struct rm_staging_slot *slot = rm_staging_slot(&s->staging);
+    await_slot(s, slot);
+    return &slot->host;
+}
+
+static struct rm_staging_slot *filled_slot(struct rm_updates *t, const struct rm_batch *from,
+                                           uint64_t number)
+{
+    struct rm_staged_updates *s = t->staged;
+    struct rm_staging_slot *slot = rm_staging_slot(&s->staging);
+    await_slot(s, slot);
+    rm_staging_fill(&s->staging, slot, from);
+    slot->number = number;
+    slot->learnable = false;
+    rm_updates_set_knobs(t, number, slot->knobs);
+    slot->learning_rate = slot->knobs->learning_rate;
+    slot->knobs->afresh = s->afresh;
+    return slot;
+}
+
+static struct rm_trainer_result update(struct rm_trainer *trainer, const struct rm_batch *from,
+                                       uint64_t number, struct rm_phase_clock *clock)
+{
+    struct rm_updates *t = updates_of(trainer);
+    struct rm_staged_updates *s = t->staged;
+    const uint32_t every = t->settings.report ? t->settings.report : 1;
+    enter(clock, RM_PHASE_UPLOAD);
+    struct rm_staging_slot *slot = filled_slot(t, from, number);
+    rm_staging_send(&s->staging, slot);
+    enter(clock, RM_PHASE_FORWARD);
+    run(t, slot);
+    s->afresh = t->normalise || number % every == 0;
+    rm_staging_sent(&s->staging, slot, s->afresh);
+    s->launched = number;
+    if (t->normalise) {
+        rm_staging_wait(&s->staging, slot);
+        if (!slot->figures->skip)
+            rm_updates_add_moments(t, &slot->host, (double)slot->knobs->target_tau);
+    }
+    return (struct rm_trainer_result){.learning_rate = slot->learning_rate, .late = true};
+}
+
+static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struct rm_batch *from,
+                                         uint64_t number, struct rm_phase_clock *clock)
+{
+    struct rm_updates *t = updates_of(trainer);
+    struct rm_staging_slot *slot = filled_slot(t, from, number);
+    (void)clock;
+    rm_staging_send(&t->staged->staging, slot);
+    rm_staged_put_gradient(t, (uint32_t)(slot - t->staged->staging.slots));
+    return rm_staged_gradient_result(t);
+}
+
+/* --- what came of updates -------------------------------------------------------------------- */
+
+static struct rm_batch *learned(struct rm_trainer *trainer)
+{
+    struct rm_staging *staging = &updates_of(trainer)->staged->staging;
+    for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++) {
+        struct rm_staging_slot *slot = rm_staging_oldest(staging, i);
+        if (!slot->learnable)
+            continue;
+        slot->learnable = false;
+        return &slot->host;
+    }
+    return NULL;
+}
+
+/* Everything that was begun ends, and its figures come back. */
+static void end_all(struct rm_updates *t)
+{
+    struct rm_staged_updates *s = t->staged;
+    double learning_rate = 0.0;
+    for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++) {
+        struct rm_staging_slot *slot = rm_staging_oldest(&s->staging, i);
+        await_slot(s, slot);
+        if (slot->number == s->launched)
+            learning_rate = slot->learning_rate;
+    }
+    if (s->unreported.through == s->launched)
+        return;
+    const struct rm_staged_figures now = fetch_figures(t);
+    add_figures(s, &now.figures, &now.drawn, s->launched, learning_rate);
+    s->afresh = true;
+}
+
+/* Draws were dry: what was begun behind them is so too, and ends; then updates may go on. */
+static void take_back(struct rm_updates *t)
+{
+    struct rm_staged_updates *s = t->staged;
+    struct rm_backend *b = t->backend;
+    end_all(t);
+    b->device->clear(b, RM_STREAM_COMPUTE, &t->figures->stop, sizeof t->figures->stop);
+    s->launched -= s->unreported.drawn.dry;
+    s->unreported.through = s->launched;
+}
+
+static bool report(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *out)
+{
+    struct rm_updates *t = updates_of(trainer);
+    struct rm_staged_updates *s = t->staged;
+    struct rm_trainer_report *r = &s->unreported;
+    if (wait)
+        end_all(t);
+    if (r->drawn.dry)
+        take_back(t);
+    if (r->through == s->reported_through && !r->drawn.dry)
+        return false;
+    if (r->made > 0) {
+        r->mean.loss /= (double)r->made;
+        r->mean.grad_norm /= (double)r->made;
+        r->mean.q_mean /= s->samples;
+    }
+    *out = *r;
+    *r = (struct rm_trainer_report){.through = r->through};
+    s->samples = 0.0;
+    s->reported_through = r->through;
+    return true;
+}
+
+static const uint64_t *made(const struct rm_trainer *trainer)
+{
+    return &((const struct rm_updates *)trainer)->figures->made;
+}
+
+/* --- making ---------------------------------------------------------------------------------- */
+
+static void destroy(struct rm_trainer *trainer)
+{
+    struct rm_updates *t = updates_of(trainer);
+    if (t->staged) {
+        rm_staging_destroy(&t->staged->staging);
+        if (t->staged->pinned)
+            t->backend->device->release_host(t->backend, t->staged->pinned);
+        free(t->staged);
+    }
+    rm_updates_destroy(t);
+}
+
+static const struct rm_trainer_ops staged = {
+    .destroy = destroy,
+    .update = update,
+    .gradient = gradient,
+    .batch = batch,
+    .learned = learned,
+    .report = report,
+    .made = made,
+    RM_UPDATES_OPS,
+};
+
+static int make_staged(struct rm_updates *t, const struct rm_trainer_spec *spec,
+                       struct rm_error *error)
+{
+    const struct rm_experiment *e = spec->experiment;
+    struct rm_backend *b = t->backend;
+    const struct rm_staging_spec staging = {
+        .shape =
+            {
+                .size = e->sample.batch / t->replicas,
+                .inputs = spec->shape.inputs,
+                .actions = spec->shape.actions,
+                .codes = rm_net_takes_codes(t->net),
+            },
+        .gather = spec->gather,
+        .draw = spec->draw,
+        .figures = t->figures,
+        .masks = spec->masks,
+        .priorities = e->priority.kind == RM_PRIORITY_PROPORTIONAL,
+    };
+    t->staged = calloc(1, sizeof *t->staged);
+    if (!t->staged)
+        return rm_fail(error, -ENOMEM, "no memory for a trainer");
+    t->staged->pinned = b->device->alloc_host(b, sizeof *t->staged->pinned, error);
+    return t->staged->pinned ? rm_staging_create(&t->staged->staging, b, &staging, error) : -ENOMEM;
+}
+
+int rm_updates_staged_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,
+                             const struct rm_trainer_spec *spec, struct rm_error *error)
+{
+    struct rm_updates *t;
+    int rc = rm_updates_create(&t, ops, spec, error);
+    if (!rc)
+        rc = make_staged(t, spec, error);
+    if (!rc) {
+        rm_updates_init(t);
+        rc = t->replicas > 1 ? 0 : rm_record(&t, 1, !t->watched, error);
+    }
+    if (rc) {
+        if (t)
+            destroy(&t->trainer);
+        return rc;
+    }
+    t->trainer.ops = &staged;
+    *trainer = &t->trainer;
+    return 0;
+}

@@ -1,0 +1,63 @@
+/* value_ops: targets and losses of the value-based algorithms, operations that every backend has
+ * (learner/algo/learning.h). Equations are those of learner/algo/algo.h and loss.h. Pointers are
+ * the backend's memory where nothing else is said. */
+#ifndef RM_LEARNER_BACKEND_VALUE_OPS_H
+#define RM_LEARNER_BACKEND_VALUE_OPS_H
+
+#include "learner/backend/device.h"
+
+/* Where q(b, a, j) stands: base[b * sample + a * action + j * quantile]. */
+struct rm_value_layout {
+    uint32_t actions, quantiles;
+    size_t sample, action, quantile;
+};
+
+/* y(batch, quantiles) = ret + discount * value(b, a*, j), a* the argmax over legal actions of the
+ * mean over quantiles of `choose`, the first of equals. Where discount is 0, y = ret whatever the
+ * values are. A row with nothing legal is treated as if all were. */
+struct rm_value_targets {
+    uint32_t batch;
+    struct rm_value_layout layout; /* of both */
+    const float *choose;           /* network output on s' that chooses */
+    const float *value;            /* network output on s' whose values count; may be the same */
+    const uint8_t *mask;           /* (batch, actions) or NULL */
+    const float *ret, *discount;   /* (batch) */
+    float *y;                      /* (batch, quantiles) */
+    int32_t *best;                 /* (batch): a* */
+};
+
+enum rm_value_loss_kind { RM_LOSS_HUBER = 0, RM_LOSS_QUANTILE_HUBER };
+
+/* The loss of some rows of a batch, for rm_net_learn(). */
+struct rm_value_loss {
+    enum rm_value_loss_kind kind;
+    uint32_t batch; /* rows given: on a device all */
+    uint32_t of;    /* rows that the loss is a mean over, these among them; 0: these */
+    struct rm_value_layout layout;
+    const float *q;           /* (batch) network output on s, by `layout` */
+    const int32_t *action;    /* (batch) */
+    const float *target;      /* (batch, targets): y_j */
+    uint32_t targets;         /* Huber: 1 */
+    const float *tau;         /* (batch, quantiles): fractions of q; Huber: NULL */
+    float kappa;              /* Huber's threshold */
+    bool mean_over_quantiles; /* the form of the originals: mean over i too, where papers sum */
+    const float *weight;      /* (batch) of each sample's loss; NULL: all 1 */
+    float *error;             /* (batch) out, may be NULL: |y - q| of a sample; with quantiles the
+                                 mean over i and j of rho, unweighted */
+    float *d_q;               /* as q: written all over */
+    /* A device's: */
+    double *partials; /* (2 * batch) scratch */
+    struct rm_device_figures *figures;
+};
+
+/* figures->sums of updates that learn from replay, over figures->samples. */
+enum { RM_SUM_OF_Q = 0 }; /* mean over quantiles of q(s, action) */
+
+struct rm_value_ops {
+    void (*targets)(struct rm_backend *b, const struct rm_value_targets *targets);
+    /* The CPU adds to sums[] (rm_net_learn) the loss and, from [1] on, what now_sums of the figures
+     * are. A device takes two launches, and sets last_loss, now_sums and now_samples. */
+    void (*loss)(struct rm_backend *b, const struct rm_value_loss *loss, double *sums);
+};
+
+#endif

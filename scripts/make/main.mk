@@ -38,6 +38,14 @@ bench: deps
 	$(REMAKE) all benches
 	@BUILD=$(BUILD) scripts/bench/run $(ONLY)
 
+# README and docs from what bench, bench-peers and learn measured; the first two leave it in build/.
+.PHONY: figures
+figures:
+	@mkdir -p docs/figures
+	@for file in bench.json bench-peers.json; do \
+	    if [ -e $(BUILD)/$$file ]; then cp $(BUILD)/$$file docs/figures/; fi; done
+	@scripts/bench/figures
+
 # tests/model/*.h are Spin's, not C.
 SOURCES_C = $(filter-out tests/model/%,$(sort $(shell git ls-files '*.c' '*.h' 2>/dev/null)))
 LINT_FLAGS := -std=c11 -D_GNU_SOURCE -I. -Iactor -DRM_ISA=v3 -DRM_HAVE_SYSTEMD -DRM_HAVE_SECCOMP -DRM_VERSION='"0"'
@@ -65,10 +73,11 @@ help:
 	@echo "make test       install packages, build, run every test"
 	@echo "make            build everything into $(BUILD)/"
 	@echo "make bench      benchmarks into $(BUILD)/bench.json (ONLY=name for one)"
+	@echo "make figures    README and docs from what bench, bench-peers and learn measured"
 	@echo "make models     model-check the shared-memory protocols"
 	@echo "make asan, ubsan, tsan   the tests under a sanitizer"
 	@echo "make lint       clang-format, cppcheck, clang-tidy, shellcheck"
-	@echo "make learn      learning table over seeds (long)"
+	@echo "make learn      learning table over seeds, in free and sequential mode (hours); learn-long: its longest rows"
 	@echo "make parity     compare networks and updates with PyTorch (in a throw-away environment)"
 	@echo "make formats    read policy files with other programs (in a throw-away environment)"
 	@echo "make fuzz       fuzz configuration, control protocol, checkpoints, ring attach (FUZZ_SECONDS=)"

@@ -8,17 +8,18 @@ import subprocess
 TABLE = pathlib.Path(__file__).with_name("table.json")
 MODES = ("free", "sequential")
 ACTORS = 2
-FIRST, LAST = 101, 110  # seeds that nobody looked at while settings were chosen
+FIRST, COUNT = 101, 10  # seeds that nobody looked at while settings were chosen
 CHOSEN_WITH = "1 to 20"
 
 
 def rows(path=TABLE):
     """Every row with what it leaves out filled in."""
     found = []
-    for row in json.loads(path.read_text())["rows"]:
-        count = row.get("seeds", {})
-        found.append({"set": [], "episodes": 100, "never": False, "long": False, **row, "seeds": {
-            mode: range(FIRST, FIRST + count.get(mode, LAST - FIRST + 1)) for mode in MODES}})
+    for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
+        row = {"set": [], "episodes": 100, "never": False, "long": False, "first": FIRST, "seeds": {}, **row}
+        counts = row["seeds"]
+        row["seeds"] = {mode: range(row["first"], row["first"] + counts.get(mode, COUNT)) for mode in MODES}
+        found.append(row)
     return found
 
 
@@ -72,3 +73,29 @@ def figures(row, runs, seeds):
 def verdict(row, mode, f):
     rule = "none may" if row["never"] else f"{needed(row, f['seeds'])} must"
     return f"{row['world']}, {row['algorithm']}, {mode}: {f['there']} of {f['seeds']} seeds at {row['score']} ({rule})"
+
+
+def span(seeds):
+    return f"{seeds[0]} to {seeds[-1]}"
+
+
+def markdown(found):
+    """The table's lines. found: (row, its figures with "mode" and "runs") in turn."""
+    others = sorted({(span(r["seeds"][f["mode"]]), r["algorithm"] + " on " + r["world"]) for r, f in found
+                     if r["first"] != FIRST})
+    lines = [
+        f"Settings were chosen with seeds {CHOSEN_WITH}, in free mode. The table's seeds count from {FIRST}: nobody had "
+        "looked at them." + "".join(f" {what}: seeds {seeds}." for seeds, what in others), "",
+        "| world | algorithm | mode | score | seeds there at the end | there at some time | last two, median (least) "
+        "| best, median | median steps to it | of | seconds a seed | experiment |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    for r, f in found:
+        rule = "none may" if r["never"] else f"{needed(r, f['seeds'])} must"
+        if len(f["runs"]) < f["seeds"]:
+            rule += f", {len(f['runs'])} run"
+        lines.append(
+            f"| {r['world']} | {r['algorithm']} | {f['mode']} | {r['score']:g} | {f['there']} of {f['seeds']} ({rule}) | "
+            f"{f['once']} | {statistics.median(f['last_two']):.4g} ({min(f['last_two']):.4g}) | "
+            f"{statistics.median(f['best']):.4g} | {'' if f['steps'] is None else round(f['steps'])} | {f['budget']} | "
+            f"{f['seconds']:.3g} | `{r['experiment']}`{''.join(f', `{s}`' for s in r['set'])} |")
+    return lines

@@ -21,11 +21,16 @@ def arguments(tasks):
     parser.add_argument("task", choices=tasks)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1, help="of the library's own arithmetic")
-    parser.add_argument("--steps", type=int, default=50_000, help="stop after so many")
-    parser.add_argument("--seconds", type=float, default=60, help="or after so much training, compiling not counted")
-    parser.add_argument("--enough", type=int, default=0, help="or after so many, once 475 is reached")
+    parser.add_argument("--steps", type=int, help="stop after so many, instead of the task's")
+    parser.add_argument("--learning-rate", type=float, help="instead of the task's")
+    parser.add_argument("--seconds", type=float, default=4, help="of stepping and of the ring, which have no steps")
     parser.add_argument("--no-evaluation", action="store_true", help="steps/s only")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.no_evaluation |= args.task not in settings.EVERY
+    args.steps = args.steps or settings.STEPS.get(args.task)
+    if args.learning_rate:
+        settings.TASKS[args.task]["learning_rate"] = args.learning_rate
+    return args
 
 
 def emit(name, packages, task, **figures):
@@ -61,7 +66,7 @@ class Watch:
     def __init__(self, args):
         self.args = args
         self.start()
-        self.next = settings.EVERY[args.task]
+        self.next = settings.EVERY.get(args.task)
         self.warm = self.last = None      # (steps, seconds)
         self.reached = None
         self.scores = []
@@ -85,27 +90,28 @@ class Watch:
         self.last = (steps, now)
         if self.warm is None and steps >= settings.WARM[self.args.task]:
             self.warm = self.last
-        if steps >= self.next and not self.reached and not self.args.no_evaluation:
+        if not self.args.no_evaluation and steps >= self.next and not self.reached:
             self.next += settings.EVERY[self.args.task]
             with self.standing_still():
                 score = greedy_score(act, steps)
             self.scores.append(score)
             if score >= settings.SOLVED:
                 self.reached = self.last
-        if self.reached and self.args.enough and steps >= self.args.enough and steps > self.warm[0]:
-            return False
-        if self.warm and now - self.warm[1] > self.args.seconds:
+        if self.reached and steps >= settings.ENOUGH[self.args.task]:
             return False
         return steps < self.args.steps
 
     def figures(self):
         warm = self.warm or self.last
         steps, seconds = (self.last[i] - warm[i] for i in (0, 1))
-        return {
-            "seed": self.args.seed, "threads": self.args.threads, "steps": self.last[0],
-            "seconds": self.last[1], "steps_per_s": steps / seconds if seconds > 0 else None,
+        looked = {} if self.args.no_evaluation else {
             "to_475_s": self.reached and self.reached[1], "to_475_steps": self.reached and self.reached[0],
             "scores": self.scores,
+        }
+        return {
+            "seed": self.args.seed, "threads": self.args.threads, "steps": self.last[0],
+            "learning_rate": settings.TASKS[self.args.task]["learning_rate"],
+            "seconds": self.last[1], "steps_per_s": steps / seconds if seconds > 0 else None, **looked,
         }
 
 

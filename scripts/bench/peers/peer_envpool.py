@@ -10,7 +10,7 @@ import envpool  # noqa: E402
 import numpy as np  # noqa: E402
 
 THREADS = 2
-SIZES = ((256, 256), (1024, 1024), (4096, 4096), (1024, 512), (4096, 2048))  # worlds, answered at once
+SIZES = ((256, 256), (1024, 1024), (4096, 4096), (1024, 512), (1024, 256), (4096, 2048))  # worlds, answered at once
 
 
 def rate(worlds, batch, seconds):

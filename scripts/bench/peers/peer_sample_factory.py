@@ -8,7 +8,7 @@ import tempfile
 
 import common
 
-args = common.arguments(["ppo", "ppo64"])
+args = common.arguments(["ppo", "ppo40", "ppo64"])
 parallel = args.threads > 1
 args.no_evaluation |= parallel
 torch = common.torch_threads(1)

@@ -13,8 +13,12 @@ PPO = {
     "layers": [64, 64], "learning_rate": 1e-3, "gamma": 0.98, "gae_lambda": 0.8, "clip": 0.2,
     "entropy": 0.0, "value": 0.5, "grad_clip": 0.5, "adam_epsilon": 1e-5,
 }
+# Both are tried, by every library; the better of the two counts.
+LEARNING_RATES = (2.5e-4, 1e-3)
 # The same with 64 worlds: rollouts of 4096 transitions, minibatches of 1024. For throughput.
 PPO_WIDE = dict(PPO, worlds=64, rollout=64, batch=1024)
+# 20 worlds to each of two workers, as Sample Factory is used: 20 minibatches of 256.
+PPO_40 = dict(PPO, worlds=40, minibatches=20)
 
 DQN = {
     "worlds": 1, "steps_per_burst": 256, "updates_per_burst": 128, "batch": 64, "layers": [256, 256],
@@ -28,9 +32,14 @@ DQN = {
 # policy and value.
 PUFFER = dict(PPO, worlds=8192, rollout=64, epochs=1, minibatches=16, batch=32768, layers=[128])
 
-TASKS = {"ppo": PPO, "ppo64": PPO_WIDE, "dqn": DQN, "puffer-mlp": PUFFER, "puffer-lstm": PUFFER}
+TASKS = {"ppo": PPO, "ppo40": PPO_40, "ppo64": PPO_WIDE, "dqn": DQN, "puffer-mlp": PUFFER, "puffer-lstm": PUFFER}
 
-# Steps between greedy evaluations, and after how many steps the clock for steps/s starts: by then all is
-# compiled and training.
-EVERY = {"ppo": 4096, "ppo64": 8192, "dqn": 2048, "puffer-mlp": 1 << 62, "puffer-lstm": 1 << 62}
-WARM = {"ppo": 2048, "ppo64": 8192, "dqn": 2048, "puffer-mlp": 1, "puffer-lstm": 1}
+# What a run of either side is over after, and nothing else ends it. PufferLib's: six rollouts, and with an LSTM three.
+STEPS = {"ppo": 100_000, "ppo40": 100_000, "ppo64": 100_000, "dqn": 50_000, "puffer-mlp": 6 << 19,
+         "puffer-lstm": 3 << 19}
+# Once 475 is reached, a run goes on to so many steps for its steps/s.
+ENOUGH = {"ppo": 20_000, "dqn": 20_000}
+# Steps between greedy evaluations, where there are any; and after how many steps the clock for steps/s starts: by
+# then all is compiled and training.
+EVERY = {"ppo": 4096, "dqn": 2048}
+WARM = {"ppo": 2048, "ppo40": 10240, "ppo64": 8192, "dqn": 2048, "puffer-mlp": 1, "puffer-lstm": 1}

@@ -1,13 +1,15 @@
-"""The results as Markdown."""
+"""The results as Markdown, and what README quotes of them."""
 import statistics
+import subprocess
 
 FIGURES = ("steps_per_s", "to_475_s", "acting_steps_per_s", "items_per_s", "inserts_per_s", "samples_per_s")
 TITLES = {
     "ppo": "CartPole by PPO, 8 worlds, minibatches of 256",
     "ppo64": "CartPole by PPO, 64 worlds, minibatches of 1024",
-    "dqn": "CartPole by DQN",
     "puffer-mlp": "CartPole by PPO, 8192 worlds, one epoch, 1,027 parameters",
     "puffer-lstm": "CartPole by PPO, 8192 worlds, one epoch, 128-wide LSTM",
+    "dqn": "CartPole by DQN",
+    "ppo40": "CartPole by PPO, 40 worlds, 20 for each worker of Sample Factory, minibatches of 256",
     "stepping": "Stepping CartPole",
     "ring": "Items of 4 KiB",
 }
@@ -17,21 +19,30 @@ HEADS = {
 }
 
 
+def commit():
+    return subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True,
+                          check=False).stdout.strip() or "unknown"
+
+
 def number(value):
     if value >= 1e6:
         return f"{value / 1e6:.3g} M"
     return f"{value / 1e3:.3g} k" if value >= 1e4 else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-def cell(rows, figure):
-    values = [r[figure] for r in rows if r.get(figure) is not None]
-    if not values:
-        return "not reached" if figure == "to_475_s" and any(figure in r for r in rows) else ""
-    text = number(statistics.median(values))
-    if len(values) > 1:
-        text += f" ({number(min(values))} to {number(max(values))})"
-    missed = len(rows) - len(values)
-    return text + (f", {missed} of {len(rows)} not" if missed and figure == "to_475_s" else "")
+def of(result, task, peer):
+    """The rows of one library at one task that count: those of its better learning rate, by which more of its runs
+    reach 475, and sooner."""
+    rows = [r for r in result["results"] if (r["task"], r["peer"]) == (task, peer)]
+    if not any("to_475_s" in r for r in rows):
+        return rows
+
+    def merit(rate):
+        times = [r["to_475_s"] for r in rows if r["learning_rate"] == rate]
+        reached = [t for t in times if t is not None]
+        return len(reached) / len(times), -statistics.median(reached) if reached else 0
+    best = max({r["learning_rate"] for r in rows}, key=merit)
+    return [r for r in rows if r["learning_rate"] == best]
 
 
 def median(rows, figure):
@@ -39,53 +50,65 @@ def median(rows, figure):
     return statistics.median(values) if values else None
 
 
-def setting(row):
+def cell(rows, figure):
+    looked = [r for r in rows if figure in r]
+    values = [r[figure] for r in looked if r[figure] is not None]
+    if not values:
+        return "not reached" if looked and figure == "to_475_s" else ""
+    text = number(statistics.median(values))
+    if len(values) > 1:
+        text += f" ({number(min(values))} to {number(max(values))})"
+    missed = len(looked) - len(values)
+    return text + (f", {missed} of {len(looked)} not" if missed and figure == "to_475_s" else "")
+
+
+def setting(row, several_rates):
     if isinstance(row.get("setting"), dict):
-        return ", ".join(f"{k} {v}" for k, v in row["setting"].items()) or "one learner thread"
-    parts = [row["setting"]] if row.get("setting") else []
-    if row.get("mode"):
-        parts.append(row["mode"])
-    elif row.get("threads"):
-        parts.append(f"{row['threads']} thread{'s' * (row['threads'] > 1)}")
+        parts = [f"{k} {v}" for k, v in row["setting"].items()] or ["one learner thread"]
+    else:
+        parts = [row["setting"]] if row.get("setting") else []
+        if row.get("mode"):
+            parts.append(row["mode"])
+        elif row.get("threads"):
+            parts.append(f"{row['threads']} thread{'s' * (row['threads'] > 1)}")
+    if several_rates:
+        parts.append(f"learning rate {row['learning_rate']:g}")
     return ", ".join(parts)
 
 
-def versions(row):
-    return ", ".join(f"{k} {v}" for k, v in row.get("versions", {}).items())
-
-
-def task_table(task, rows):
-    names = list(dict.fromkeys(r["peer"] for r in rows))
-    by = {n: [r for r in rows if r["peer"] == n] for n in names}
+def task_table(result, task):
+    rows = [r for r in result["results"] if r["task"] == task]
+    names = sorted({r["peer"] for r in rows}, key=lambda n: (not n.startswith("Ringmaster"),
+                                                             [r["peer"] for r in rows].index(n)))
+    by = {n: of(result, task, n) for n in names}
+    several = len({r.get("learning_rate") for r in rows}) > 1
     figures = [f for f in FIGURES if any(f in r for r in rows)]
-    own = by.get("Ringmaster")
-    print(f"\n**{TITLES[task]}**\n")
-    print("| | " + " | ".join(HEADS[f] for f in figures) + " | Ringmaster's steps/s by this | setting | runs |")
-    print("|---|" + "---|" * (len(figures) + 3))
+    compared = "Ringmaster" in by and any(median(by[n], "steps_per_s") for n in names if n != "Ringmaster")
+    lines = [f"**{TITLES[task]}**", "",
+             "| | " + " | ".join(HEADS[f] for f in figures) +
+             (" | Ringmaster's steps/s by this" if compared else "") + " | setting | runs |",
+             "|---|" + "---|" * (len(figures) + 2 + compared)]
     for name in names:
-        a = own and median(own, "steps_per_s")
-        b = median(by[name], "steps_per_s")
-        ratio = f"{a / b:.3g} x" if a and b and not name.startswith("Ringmaster") else ""
-        for other in by if ratio else ():
-            c = other.startswith("Ringmaster, ") and median(by[other], "steps_per_s")
-            ratio += f" ({other.removeprefix('Ringmaster, ')} {c / b:.3g} x)" if c else ""
-        print(f"| {name} | " + " | ".join(cell(by[name], f) for f in figures) +
-              f" | {ratio} | {setting(by[name][-1])} | {len(by[name])} |")
+        ratio = ""
+        if compared and not name.startswith("Ringmaster"):
+            b = median(by[name], "steps_per_s")
+            for own in names:
+                a = own.startswith("Ringmaster") and median(by[own], "steps_per_s")
+                if a and b:
+                    text = f"{a / b:.3g} x"
+                    ratio += f" ({own.removeprefix('Ringmaster, ')} {text})" if ratio else text
+        lines.append(f"| {name} | " + " | ".join(cell(by[name], f) for f in figures) +
+                     (f" | {ratio}" if compared else "") +
+                     f" | {setting(by[name][-1], several)} | {len(by[name])} |")
+    return lines
 
 
-def show(result):
-    print(f"\n{result['date']}, {result['cpu']}, {result['cores']} cores, pinned to {result['pinned_to']}; load "
-          f"before the first run {result['load_before']:.2f}{'; quick' if result['quick'] else ''}.")
-    for task in TITLES:
-        rows = [r for r in result["results"] if r["task"] == task]
-        if rows:
-            task_table(task, rows)
-    latest = {r["peer"]: r for r in result["results"] if r.get("versions")}
-    if latest:
-        print("\nVersions:\n")
-        for name, row in latest.items():
-            print(f"- {name}: {versions(row)}")
+def tables(result):
+    lines = [line for task in TITLES if any(r["task"] == task for r in result["results"])
+             for line in [*task_table(result, task), ""]]
+    latest = {r["peer"]: r["versions"] for r in result["results"] if r.get("versions")}
+    lines += ["Versions: " + "; ".join(f"{name}: " + ", ".join(f"{k} {v}" for k, v in versions.items())
+                                       for name, versions in latest.items()) + "."]
     if result["failures"]:
-        print("\nNot measured:\n")
-        for what, why in result["failures"].items():
-            print(f"- {what}: {why}")
+        lines += ["", "Not measured:", ""] + [f"- {what}: {why}" for what, why in result["failures"].items()]
+    return "\n".join(lines) + "\n"

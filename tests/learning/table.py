@@ -8,7 +8,8 @@ import subprocess
 TABLE = pathlib.Path(__file__).with_name("table.json")
 MODES = ("free", "sequential")
 ACTORS = 2
-FIRST, COUNT = 101, 10  # seeds that nobody looked at while settings were chosen
+FIRST = 101  # seeds that nobody looked at while settings were chosen
+COUNT = {"free": 10, "sequential": 5}
 CHOSEN_WITH = "1 to 20"
 
 
@@ -18,7 +19,7 @@ def rows(path=TABLE):
     for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
         row = {"set": [], "episodes": 100, "never": False, "long": False, "first": FIRST, "seeds": {}, **row}
         counts = row["seeds"]
-        row["seeds"] = {mode: range(row["first"], row["first"] + counts.get(mode, COUNT)) for mode in MODES}
+        row["seeds"] = {mode: range(row["first"], row["first"] + counts.get(mode, COUNT[mode])) for mode in MODES}
         found.append(row)
     return found
 

@@ -13,14 +13,16 @@
  *                        writing the run directory. One run per seed, 1 to 10; a seed that does not
  *                        get there counts as an hour.
  * dqn.cartpole.steps     environment steps a second of DQN with a 256x256 ReLU network, batch 64,
- * one update every two steps, the target copied every ten updates: the widely used settings for
- * CartPole; 20,000 steps. Two learner threads. Ceiling: the FMA peak of two cores over the
- * arithmetic of half an update: four forward passes of 64 rows, two of them the gradients', but for
- * the observation's. w3.train               steps a second of config/goodhart-ppo.json (a
- * convolutional network of 4 million parameters, 192 worlds, 4 epochs of one minibatch), with
- * rollouts of 16 steps instead of 128, from the first vector step to the last update. Ceiling: the
- * FMA peak of two cores over 281 MFLOP: a forward pass to act, four times three to learn without
- * the gradient of the observation. */
+ *                        one update every two steps, the target copied every ten updates: the
+ *                        widely used settings for CartPole; 20,000 steps. Two learner threads.
+ *                        Ceiling: the FMA peak of two cores over the arithmetic of half an update:
+ *                        four forward passes of 64 rows, two of them the gradients', but for the
+ *                        observation's.
+ * w3.train               steps a second of config/goodhart-ppo.json (a convolutional network of 4
+ *                        million parameters, 192 worlds, 4 epochs of one minibatch), with rollouts
+ *                        of 16 steps instead of 128, from the first vector step to the last update.
+ *                        Ceiling: the FMA peak of two cores over 281 MFLOP: a forward pass to act,
+ *                        four times three to learn without the gradient of the observation. */
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"
 

@@ -193,6 +193,7 @@ int rm_session_config_text(struct rm_session *session, struct rm_error *error)
         if (description)
             memcpy(to + bytes, description, more);
         rm_region_publish(&session->config);
+        r = rm_region_freeze(&session->config, error); /* what workers are told is decided */
     }
     free(text);
     return r;
@@ -324,6 +325,11 @@ int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *er
                                       RM_FD_CONFIG)
                      : rm_fail(error, -EAGAIN, "descriptor %d: configuration not complete",
                                RM_FD_CONFIG);
+    if (!rm_region_frozen(RM_FD_CONFIG)) {
+        rm_region_close(&region);
+        return rm_fail(error, -EPROTO, "descriptor %d: the configuration can still be written",
+                       RM_FD_CONFIG);
+    }
     const char *text = (const char *)region.base + sizeof(struct rm_region_header);
     const size_t room = region.bytes - sizeof(struct rm_region_header), bytes = strnlen(text, room);
     r = rm_config_parse(experiment, "inherited configuration", text, bytes, NULL, 0, error);

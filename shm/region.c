@@ -114,11 +114,30 @@ static int check_room(const char *name, size_t bytes, struct rm_error *error)
     return 0;
 }
 
+/* A descriptor of the same file that cannot write. What is mapped through one that can is made
+ * writable by a single mprotect(), also by code that was given no descriptor. */
+static int open_read_only(const char *name, int fd, struct rm_error *error)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const int reading = open(path, O_RDONLY | O_CLOEXEC);
+    return reading < 0 ? rm_fail(error, -errno, "region %s: cannot open %s for reading: %s", name,
+                                 path, strerror(errno))
+                       : reading;
+}
+
 static int map(struct rm_region *region, const char *name, int fd, size_t bytes, bool writable,
                struct rm_error *error)
 {
     int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    void *base = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+    const int from = writable ? fd : open_read_only(name, fd, error);
+    if (from < 0)
+        return from;
+    void *base = mmap(NULL, bytes, protection, MAP_SHARED, from, 0);
+    const int why = errno;
+    if (!writable)
+        close(from);
+    errno = why;
     if (base == MAP_FAILED)
         return rm_fail(error, -errno, "region %s: cannot map %zu bytes (%.1f MiB) %s: %s", name,
                        bytes, (double)bytes / MIB, writable ? "writable" : "read-only",
@@ -181,6 +200,28 @@ void rm_region_publish(struct rm_region *region)
     RM_FAULT("region.publish.before");
     rm_atomic_region_publish(&header->version, RM_LAYOUT_VERSION);
     RM_FAULT("region.publish.after");
+}
+
+int rm_region_freeze(struct rm_region *region, struct rm_error *error)
+{
+    char name[RM_REGION_NAME_MAX];
+    snprintf(name, sizeof name, "%s", ((struct rm_region_header *)region->base)->name);
+    munmap(region->base, region->bytes); /* the kernel refuses while somebody could write */
+    int rc = fcntl(region->fd, F_ADD_SEALS, F_SEAL_WRITE) == 0
+                 ? map(region, name, region->fd, region->bytes, false, error)
+                 : rm_fail(error, -errno, "region %s: cannot be sealed against writing: %s", name,
+                           strerror(errno));
+    if (rc < 0) {
+        close(region->fd);
+        *region = (struct rm_region){.fd = -1};
+    }
+    return rc;
+}
+
+bool rm_region_frozen(int fd)
+{
+    const int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_WRITE);
 }
 
 /* The header against what this process was built for. */

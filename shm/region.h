@@ -45,9 +45,15 @@ int rm_region_create(struct rm_region *region, enum rm_region_kind kind, const c
 /* Stores the version with release. Call once the object is complete. */
 void rm_region_publish(struct rm_region *region);
 
-/* Maps an existing region. `writable` false maps it read-only. Takes no ownership of fd.
- * Returns RM_ATTACH_OK, RM_ATTACH_AWAITING_VERSION, or a negative errno: -EPROTO for a wrong magic,
- * kind, size or layout hash (the message says which, with both values). */
+/* Published, and never to be written again by any process: its mapping is read-only from here on,
+ * and the kernel gives nobody another (F_SEAL_WRITE). */
+int rm_region_freeze(struct rm_region *region, struct rm_error *error);
+bool rm_region_frozen(int fd);
+
+/* Maps an existing region. `writable` false maps it read-only for good: through a description of
+ * its own that cannot write, so that no later mprotect() makes it writable. Takes no ownership of
+ * fd. Returns RM_ATTACH_OK, RM_ATTACH_AWAITING_VERSION, or a negative errno: -EPROTO for a wrong
+ * magic, kind, size or layout hash (the message says which, with both values). */
 int rm_region_attach(struct rm_region *region, int fd, enum rm_region_kind kind, bool writable,
                      struct rm_error *error);
 

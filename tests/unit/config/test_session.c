@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,26 @@ static void worlds_are_split_without_gap(void **state)
             }
             assert_int_equal(next, e.actor.worlds);
         }
+}
+
+/* Nobody who is given the configuration can change it: not by a write, not by a mapping. */
+static void the_configuration_is_decided(void **state)
+{
+    static struct rm_session s;
+    char path[32];
+    (void)state;
+
+    assert_int_equal(rm_test_session_file(&s, "config/treasurehunt.json", hunt), 0);
+    const int fd = s.config.fd;
+    assert_true(rm_region_frozen(fd));
+    assert_int_equal(pwrite(fd, "x", 1, 200), -1);
+    assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const int again = open(path, O_RDWR);
+    assert_int_equal(pwrite(again, "x", 1, 200), -1);
+    assert_int_equal(mprotect(s.config.base, 4096, PROT_READ | PROT_WRITE), -1);
+    close(again);
+    rm_session_close(&s);
 }
 
 static void shape_follows_experiment(void **state)
@@ -248,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worlds_are_split_without_gap),
+        cmocka_unit_test(the_configuration_is_decided),
         cmocka_unit_test(shape_follows_experiment),
         cmocka_unit_test(another_process_attaches),
         cmocka_unit_test(another_process_finds_the_priorities),

@@ -1,9 +1,13 @@
 #include "actor/sandbox.h"
+
+#include "actor/ambient.h"
 #include "shm/base/said.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/landlock.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -20,8 +24,16 @@
     (FS_WRITING | LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR |                      \
      LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | \
      LANDLOCK_ACCESS_FS_MAKE_SYM)
-#define FS_REFER    (UINT64_C(1) << 13) /* version 2 */
-#define FS_TRUNCATE (UINT64_C(1) << 14) /* version 3 */
+#define FS_REFER     (UINT64_C(1) << 13) /* version 2 */
+#define FS_TRUNCATE  (UINT64_C(1) << 14) /* version 3 */
+#define FS_IOCTL_DEV (UINT64_C(1) << 15) /* version 5 */
+#define NET_TCP      UINT64_C(3)         /* version 4: bind() and connect() */
+#define SCOPES       UINT64_C(3)         /* version 6: abstract sockets and signals of others */
+
+/* What is ruled on, as the newest version here knows it; the system's header may be older. */
+struct ruleset {
+    uint64_t files, net, scoped;
+};
 
 static int allow_below(int rules, const char *path, uint64_t rights, struct rm_error *error)
 {
@@ -37,14 +49,22 @@ static int allow_below(int rules, const char *path, uint64_t rights, struct rm_e
 
 int rm_sandbox_files(const char *directory, struct rm_error *error)
 {
-    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    const long version =
+        syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < 1)
         return 0;
     const uint64_t truncate = version >= 3 ? FS_TRUNCATE : 0;
-    const struct landlock_ruleset_attr handled = {
-        .handled_access_fs = FS_VERSION_1 | (version >= 2 ? FS_REFER : 0) | truncate};
-    /* The structure has grown since; this much of it every version knows. */
-    long rules = syscall(SYS_landlock_create_ruleset, &handled, sizeof(uint64_t), 0);
+    const struct ruleset handled = {
+        .files = FS_VERSION_1 | (version >= 2 ? FS_REFER : 0) | truncate |
+                 (version >= 5 ? FS_IOCTL_DEV : 0),
+        .net = NET_TCP,
+        .scoped = SCOPES,
+    };
+    /* As much of it as this version knows: the kernel refuses more. */
+    const size_t known = version >= 6   ? sizeof handled
+                         : version >= 4 ? offsetof(struct ruleset, scoped)
+                                        : offsetof(struct ruleset, net);
+    long rules = syscall(SYS_landlock_create_ruleset, &handled, known, 0);
     if (rules < 0)
         return rm_fail(error, -errno, "sandbox: landlock_create_ruleset: %s", strerror(errno));
     int rc = directory ? allow_below((int)rules, directory, FS_WRITING | truncate, error) : 0;
@@ -55,6 +75,24 @@ int rm_sandbox_files(const char *directory, struct rm_error *error)
         rc = rm_fail(error, -errno, "sandbox: landlock_restrict_self: %s", strerror(errno));
     close((int)rules);
     return rc < 0 ? rc : 1;
+}
+
+/* A root daemon's worlds are not root's: of its capabilities they keep what opens its files. */
+static int drop_capabilities(struct rm_error *error)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct now[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    if (syscall(SYS_capget, &head, now) < 0)
+        return rm_fail(error, -errno, "sandbox: capget: %s", strerror(errno));
+    const uint32_t kept = UINT32_C(1) << CAP_DAC_OVERRIDE | UINT32_C(1) << CAP_DAC_READ_SEARCH;
+    for (size_t i = 0; i < sizeof now / sizeof *now; i++) {
+        now[i].permitted &= i == 0 ? kept : 0;
+        now[i].effective &= now[i].permitted;
+        now[i].inheritable = 0;
+    }
+    return syscall(SYS_capset, &head, now) < 0
+               ? rm_fail(error, -errno, "sandbox: capset: %s", strerror(errno))
+               : 0;
 }
 
 int rm_sandbox_memory(uint64_t bytes, struct rm_error *error)
@@ -84,6 +122,8 @@ int rm_sandbox_enter(const struct rm_experiment *e, const char *directory, struc
         return rc < 0 ? rc : 0;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return rm_fail(error, -errno, "sandbox: PR_SET_NO_NEW_PRIVS: %s", strerror(errno));
+    if ((rc = drop_capabilities(error)) < 0)
+        return rc;
     int confined = rm_sandbox_files(directory, error);
     if (confined == 0 && directory)
         confined = without(e,
@@ -96,6 +136,8 @@ int rm_sandbox_enter(const struct rm_experiment *e, const char *directory, struc
                           : confined > 0 || directory   ? RM_SANDBOX_WRITES
                                                         : RM_SANDBOX_READS,
                           error);
+    if (rc == 1)
+        rm_ambient_confined();
     return rc == 0
                ? without(e, "system calls are not filtered (no libseccomp, or a sanitizer)", error)
            : rc < 0 ? rc

@@ -3,7 +3,7 @@
  * back. A call that is not on the list ends the process with a report (actor/watch.h).
  *
  * Left are: memory, threads, time, reading files, what is open already, and files below one
- * directory. */
+ * directory. No call names another process, and no signal reaches one. */
 #ifndef RM_ACTOR_SANDBOX_H
 #define RM_ACTOR_SANDBOX_H
 
@@ -22,7 +22,8 @@ int rm_sandbox_enter(const struct rm_experiment *experiment, const char *directo
 /* Its parts. 1: done; 0: the kernel or this build cannot; negative errno: failed. */
 
 /* Files: written, made and removed only below `directory` (NULL: nowhere), programs not started at
- * all; else -EACCES to who tries. By Landlock. */
+ * all; else -EACCES to who tries. Other processes: not traced, nor looked into through /proc; not
+ * signalled, nor reached by abstract sockets, from version 6. By Landlock. */
 int rm_sandbox_files(const char *directory, struct rm_error *error);
 
 /* What may be done with files, as far as rm_sandbox_files() left it. */

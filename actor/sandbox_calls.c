@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,36 +34,39 @@
 #define PR_VMA        0x53564d41 /* names a range of memory */
 #define CLONE_THREADS ((scmp_datum_t)CLONE_THREAD)
 
-/* With any arguments. */
+/* With any arguments: none of them names another process, or it is only read. */
 static const char *const allowed[] = {
-    /* memory */
-    "brk", "mmap", "munmap", "mprotect", "mremap", "madvise", "mincore", "msync", "mlock",
-    "munlock", "membarrier", "get_mempolicy", "memfd_create",
-    /* what is open, and reading */
+    /* Memory: malloc, stacks of threads, code that is loaded later. What is mapped is bounded by
+     * actor.memory_limit, by what is open, and by how it was opened. */
+    "brk", "mmap", "munmap", "mprotect", "madvise", "mincore", "msync", "munlock", "membarrier",
+    "get_mempolicy", "memfd_create",
+    /* Files and pipes: of its own, those that it opened (add_opening()), standard error. */
     "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "lseek",
-    "close", "close_range", "fstat", "newfstatat", "stat", "lstat", "statx", "fstatfs", "statfs",
-    "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64", "getcwd", "fcntl",
-    "dup", "dup2", "dup3", "pipe", "pipe2", "fsync", "fdatasync", "ftruncate", "fallocate",
-    "fadvise64", "sync_file_range",
-    /* waiting */
+    "close", "close_range", "dup", "dup2", "dup3", "pipe", "pipe2", "fsync", "fdatasync",
+    "ftruncate", "fallocate", "fadvise64", "sync_file_range",
+    /* What there is: by name, as far as permissions let it read. */
+    "fstat", "newfstatat", "stat", "lstat", "statx", "fstatfs", "statfs", "access", "faccessat",
+    "faccessat2", "readlink", "readlinkat", "getdents64", "getcwd",
+    /* Waiting, for its own descriptors and words. */
     "poll", "ppoll", "select", "pselect6", "epoll_create1", "epoll_ctl", "epoll_wait",
     "epoll_pwait", "eventfd2", "futex", "futex_waitv", "pause", "nanosleep", "clock_nanosleep",
     "restart_syscall", "sched_yield",
-    /* time */
+    /* Time. Alarms are its own. */
     "clock_gettime", "clock_getres", "gettimeofday", "time", "times", "alarm", "setitimer",
     "getitimer", "getrusage",
-    /* threads and processors */
-    "set_robust_list", "get_robust_list", "rseq", "set_tid_address", "arch_prctl", "gettid",
-    "sched_getaffinity", "sched_setaffinity", "sched_getparam", "sched_getscheduler",
-    "sched_get_priority_max", "sched_get_priority_min", "getcpu", "exit", "exit_group",
-    /* signals */
+    /* Threads of its own. Affinity and policy of anybody may be read: the C library asks by a
+     * thread's number. */
+    "set_robust_list", "rseq", "set_tid_address", "arch_prctl", "gettid", "sched_getaffinity",
+    "sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min",
+    "getcpu", "exit", "exit_group",
+    /* Its own signals: handlers, masks, their stack. */
     "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait",
     "rt_sigsuspend", "sigaltstack",
-    /* who and where */
-    "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getpriority", "getrlimit",
-    "sysinfo", "uname", "getrandom"};
+    /* Who and where. */
+    "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrlimit", "sysinfo", "uname",
+    "getrandom"};
 
-/* Where learners work in the same process. */
+/* Where learners work in the same process: folders and names of checkpoints. */
 static const char *const making[] = {"mkdir",     "mkdirat", "rename",   "renameat",
                                      "renameat2", "unlink",  "unlinkat", "rmdir"};
 
@@ -70,15 +74,58 @@ static const char *const making[] = {"mkdir",     "mkdirat", "rename",   "rename
 static const struct {
     const char *name;
     int error;
-} refused[] = {{"clone3", ENOSYS},
-               {"openat2", ENOSYS},
-               {"ioctl", ENOTTY},
-               {"mbind", EPERM},
-               {"setpriority", EPERM}};
+} refused[] = {{"clone3", ENOSYS}, /* its flags stand in memory, where no filter looks */
+               {"openat2", ENOSYS},    {"ioctl", ENOTTY}, /* FIOSETOWN, FIOASYNC, TIOCSTI */
+               {"mremap", ENOMEM}, /* it would grow a slot of the board over its neighbours */
+               {"mlock", EPERM},       {"mbind", EPERM},
+               {"setpriority", EPERM}, {"getpriority", EPERM}};
 
-/* What may be asked of prctl(). */
-static const int controls[] = {PR_SET_NAME,      PR_GET_NAME,         PR_SET_PDEATHSIG,
-                               PR_GET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_VMA};
+/* Allowed with these arguments alone, compared below a mask. Several rows: one of them. */
+#define WHOLE_WORD ((scmp_datum_t)UINT32_MAX)
+#define ANY                                                                                        \
+    {                                                                                              \
+        0, 0, 0                                                                                    \
+    }
+#define SELF (~(scmp_datum_t)0) /* stands for the process's own number */
+static const struct condition {
+    const char *name;
+    struct {
+        unsigned argument;
+        scmp_datum_t mask, value;
+    } is[2];
+} conditions[] = {
+    /* Threads, no processes. */
+    {"clone", {{0, CLONE_THREADS, CLONE_THREADS}, ANY}},
+    /* abort() and raise(); a thread's cancellation. */
+    {"tgkill", {{0, WHOLE_WORD, SELF}, ANY}},
+    {"kill", {{0, WHOLE_WORD, SELF}, ANY}},
+    /* getrlimit(): of itself, and sets none. */
+    {"prlimit64", {{0, WHOLE_WORD, 0}, {2, ~(scmp_datum_t)0, 0}}},
+    /* actor.pin, and libraries that pin the thread that calls. */
+    {"sched_setaffinity", {{0, WHOLE_WORD, 0}, ANY}},
+    /* Numbers and flags of descriptors; with O_ASYNC, F_SETOWN and F_SETSIG the kernel would send
+     * signals to any process of the same user. */
+    {"fcntl", {{1, WHOLE_WORD, F_DUPFD}, ANY}},
+    {"fcntl", {{1, WHOLE_WORD, F_DUPFD_CLOEXEC}, ANY}},
+    {"fcntl", {{1, WHOLE_WORD, F_GETFD}, ANY}},
+    {"fcntl", {{1, WHOLE_WORD, F_SETFD}, ANY}},
+    {"fcntl", {{1, WHOLE_WORD, F_GETFL}, ANY}},
+    {"fcntl", {{1, WHOLE_WORD, F_SETFL}, {2, O_ASYNC, 0}}},
+    /* The evaluator's rings are its own: made, sealed and checked like shared ones. */
+    {"fcntl", {{1, WHOLE_WORD, F_GET_SEALS}, ANY}},
+    {"fcntl", {{1, WHOLE_WORD, F_ADD_SEALS}, {2, WHOLE_WORD, F_SEAL_SHRINK | F_SEAL_GROW}}},
+    /* Names of threads and of memory, for those who look. */
+    {"prctl", {{0, WHOLE_WORD, PR_SET_NAME}, ANY}},
+    {"prctl", {{0, WHOLE_WORD, PR_GET_NAME}, ANY}},
+    {"prctl", {{0, WHOLE_WORD, PR_VMA}, ANY}},
+    /* It dies with the daemon: that can be set, and not be taken back. */
+    {"prctl", {{0, WHOLE_WORD, PR_SET_PDEATHSIG}, {1, WHOLE_WORD, SIGKILL}}},
+    {"prctl", {{0, WHOLE_WORD, PR_GET_PDEATHSIG}, ANY}},
+    {"prctl", {{0, WHOLE_WORD, PR_SET_NO_NEW_PRIVS}, ANY}},
+};
+
+/* As `conditions` say otherwise, refused without a report: libraries pin all their threads. */
+#define PINS_OTHERS "sched_setaffinity"
 
 static char names[CALLS_MAX][NAME_BYTES];
 
@@ -138,21 +185,27 @@ static int add_opening(scmp_filter_ctx filter, bool write)
     return rc;
 }
 
-/* Calls that depend on what they are called with: threads but no processes, signals to itself,
- * limits read but not set. */
+/* Calls that depend on what they are called with. */
 static int add_conditions(scmp_filter_ctx filter)
 {
-    const scmp_datum_t self = (scmp_datum_t)getpid(), all = ~(scmp_datum_t)0, word = UINT32_MAX;
-    int rc = rule(filter, SCMP_ACT_ALLOW, "clone", 0, CLONE_THREADS, CLONE_THREADS);
+    int rc = 0;
 
-    if (rc == 0)
-        rc = rule(filter, SCMP_ACT_ALLOW, "tgkill", 0, word, self);
-    if (rc == 0)
-        rc = rule(filter, SCMP_ACT_ALLOW, "kill", 0, word, self);
-    if (rc == 0)
-        rc = rule(filter, SCMP_ACT_ALLOW, "prlimit64", 2, all, 0);
-    for (size_t i = 0; rc == 0 && i < sizeof controls / sizeof *controls; i++)
-        rc = rule(filter, SCMP_ACT_ALLOW, "prctl", 0, word, (scmp_datum_t)controls[i]);
+    for (size_t i = 0; rc == 0 && i < sizeof conditions / sizeof *conditions; i++) {
+        const struct condition *c = &conditions[i];
+        struct scmp_arg_cmp match[2];
+        unsigned n = 0;
+        for (; n < 2 && c->is[n].mask; n++)
+            match[n] = (struct scmp_arg_cmp){
+                .arg = c->is[n].argument,
+                .op = SCMP_CMP_MASKED_EQ,
+                .datum_a = c->is[n].mask,
+                .datum_b = c->is[n].value == SELF ? (scmp_datum_t)getpid() : c->is[n].value};
+        rc = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, seccomp_syscall_resolve_name(c->name),
+                                    n, match);
+    }
+    for (unsigned bit = 0; rc == 0 && bit < 32; bit++)
+        rc = rule(filter, SCMP_ACT_ERRNO(EPERM), PINS_OTHERS, 0, (scmp_datum_t)1 << bit,
+                  (scmp_datum_t)1 << bit);
     return rc;
 }
 

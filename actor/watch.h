@@ -1,6 +1,7 @@
 /* watch: where a process is among the calls into its worlds, and the report that says so when a
- * world crashes it or never returns. Entering and leaving a call are two relaxed stores; the rest
- * is read by the handler of the signal.
+ * world crashes it or never returns. Entering and leaving a call are some relaxed stores and a look
+ * at what the world may have changed (actor/ambient.h); the rest is read by the handler of the
+ * signal.
  *
  * The report goes to standard error, with the stack, and in short to the worker's slot on the
  * board: signal, call, worlds, seed, vector step, and of each world the episode and the step in it,
@@ -11,6 +12,7 @@
 #ifndef RM_ACTOR_WATCH_H
 #define RM_ACTOR_WATCH_H
 
+#include "actor/ambient.h"
 #include "actor/arrivals.h"
 #include "shm/board.h"
 
@@ -46,6 +48,8 @@ extern struct rm_watch_place rm_watch_place;
 
 static inline void rm_watch_enter(const struct rm_watch *watch, enum rm_watch_call call)
 {
+    if (call != RM_WATCH_STEP)
+        rm_ambient_note();
     atomic_store_explicit(&rm_watch_place.watch, watch, memory_order_relaxed);
     atomic_store_explicit(&rm_watch_place.call, call, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst); /* before the world's own code */
@@ -54,6 +58,8 @@ static inline void rm_watch_enter(const struct rm_watch *watch, enum rm_watch_ca
 static inline void rm_watch_leave(void)
 {
     atomic_signal_fence(memory_order_seq_cst);
+    rm_ambient_restore(atomic_load_explicit(&rm_watch_place.call, memory_order_relaxed) ==
+                       RM_WATCH_STEP);
     atomic_store_explicit(&rm_watch_place.call, RM_WATCH_NONE, memory_order_relaxed);
 }
 

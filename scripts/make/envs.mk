@@ -16,7 +16,8 @@ $(BUILD)/tests/unit/actor/test_world_connect: $(EXAMPLES)
 $(BUILD)/tests/worlds/rogue.so: tests/unit/actor/data/rogue_world.c actor/env.h
 	@mkdir -p $(@D)
 	@echo "  WORLD   $@"
-	@$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -fPIC -shared -Iactor -pthread -o $@ $<
-$(BUILD)/tests/crash/test_worlds $(BUILD)/tests/unit/actor/test_sandbox $(BUILD)/tests/unit/daemon/test_probe: $(BUILD)/tests/worlds/rogue.so
+	@$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -fPIC -shared -Iactor -pthread -o $@ $< -lm
+$(BUILD)/tests/crash/test_worlds $(BUILD)/tests/unit/actor/test_sandbox $(BUILD)/tests/unit/daemon/test_probe \
+$(BUILD)/tests/unit/actor/test_ambient: $(BUILD)/tests/worlds/rogue.so
 $(BUILD)/tests/unit/actor/test_described: $(EXAMPLES)
 tests: $(BUILD)/tests/worlds/rogue.so

@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +24,7 @@
 
 /* As numbered in data/rogue_world.c. */
 enum { NOTHING, THREAD, READ, WRITE, MEMORY, LIMIT, FAULT, FORK, SOCKET, PROGRAM, KILL };
+enum { CONFIG = 17, OWNER, ASYNC, LEASE, OUTLIVE, PIN, LOOK, GROW, UMASK, LEAVE };
 
 enum { WELL = 0, SAYS = 3 }; /* how a child ends that is not killed */
 
@@ -123,7 +126,9 @@ static void other_calls_are_named_and_deadly(void **state)
     static const struct {
         int which;
         const char *name;
-    } cases[] = {{FORK, "clone"}, {SOCKET, "socket"}, {PROGRAM, "execve"}, {KILL, "kill"}};
+    } cases[] = {{FORK, "clone"},     {SOCKET, "socket"}, {PROGRAM, "execve"}, {KILL, "kill"},
+                 {OWNER, "fcntl"},    {ASYNC, "fcntl"},   {LEASE, "fcntl"},    {OUTLIVE, "prctl"},
+                 {LOOK, "prlimit64"}, {UMASK, "umask"},   {LEAVE, "chdir"}};
     (void)state;
     SKIP_UNLESS_FILTERED();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -133,6 +138,52 @@ static void other_calls_are_named_and_deadly(void **state)
         says(words);
     }
     assert_int_equal(act(LIMIT, RM_SANDBOX_AUTO, 0, NULL), 128 + SIGSYS);
+}
+
+/* What libraries try and do without is refused without a report. */
+static void some_calls_are_quietly_refused(void **state)
+{
+    (void)state;
+    SKIP_UNLESS_FILTERED();
+    assert_int_equal(act(PIN, RM_SANDBOX_AUTO, 0, NULL), SAYS);
+    says("sched_setaffinity: Operation not permitted");
+    assert_int_equal(act(GROW, RM_SANDBOX_AUTO, 0, NULL), SAYS);
+    says("mremap: Cannot allocate memory");
+}
+
+/* With Landlock of version 6 no signal gets out, whatever sends it; root's rights are gone. */
+static void nothing_of_root_is_left(void **state)
+{
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        static struct rm_experiment e;
+        struct rm_error error = {""};
+        e.actor.sandbox = RM_SANDBOX_ON;
+        snprintf(e.world.library, sizeof e.world.library, "x");
+        const long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
+        if (rm_sandbox_files(NULL, &error) < 0)
+            _exit(2);
+        if (version >= 6 && (kill(getppid(), 0) == 0 || errno != EPERM))
+            _exit(3);
+        if (version >= 1 && (open("/proc/1/environ", O_RDONLY) >= 0 ||
+                             ptrace(PTRACE_ATTACH, getppid(), NULL, NULL) == 0))
+            _exit(4);
+        dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+        e.actor.sandbox = RM_SANDBOX_AUTO;
+        if (rm_sandbox_enter(&e, NULL, &error) < 0)
+            _exit(5);
+        char line[128];
+        FILE *in = fopen("/proc/self/status", "r");
+        unsigned long long effective = ~0ull;
+        while (in && fgets(line, sizeof line, in))
+            sscanf(line, "CapEff: %llx", &effective);
+        _exit(effective & ~6ull ? 6 : 0); /* reading and writing files is left */
+    }
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void a_fault_is_named_in_a_sandbox_too(void **state)
@@ -233,6 +284,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worlds_do_what_worlds_do),
         cmocka_unit_test(other_calls_are_named_and_deadly),
+        cmocka_unit_test(some_calls_are_quietly_refused),
+        cmocka_unit_test(nothing_of_root_is_left),
         cmocka_unit_test(a_fault_is_named_in_a_sandbox_too),
         cmocka_unit_test(files_are_written_where_they_may_be),
         cmocka_unit_test(the_filter_alone_keeps_files_from_being_written),

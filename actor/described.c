@@ -1,6 +1,8 @@
 #include "actor/described.h"
 
 #include "config/json_memory.h"
+#include "config/utf8.h"
+#include "shm/board.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -142,6 +144,19 @@ char *rm_described_write(const struct rm_world *world, const struct rm_env_spec 
 
 /* --- reading --------------------------------------------------------------------------------- */
 
+/* What a world says of itself, for people: one line that changes nothing but what it says. */
+static const char *take_line(json_t *from, const char *name)
+{
+    char line[1024];
+    const char *said = json_string_value(json_object_get(from, name));
+    if (!said)
+        return NULL;
+    snprintf(line, sizeof line, "%s", said);
+    rm_utf8_line(line);
+    json_object_set_new(from, name, json_string(line));
+    return json_string_value(json_object_get(from, name));
+}
+
 static bool take_members(const json_t *from, const struct member *members, size_t n, void *to)
 {
     for (size_t i = 0; i < n; i++) {
@@ -216,10 +231,10 @@ static bool take_options(struct rm_described *d, const json_t *list)
         return false;
     d->options = calloc(n + 1, sizeof *d->options);
     for (size_t i = 0; d->options && i < n; i++) {
-        const json_t *from = json_array_get(list, i);
+        json_t *from = json_array_get(list, i);
         d->options[i].key = json_string_value(json_object_get(from, "key"));
-        d->options[i].doc = json_string_value(json_object_get(from, "doc"));
-        if (!d->options[i].key ||
+        d->options[i].doc = take_line(from, "doc");
+        if (!d->options[i].key || !rm_name_valid(d->options[i].key) ||
             !take_members(from, option_members, COUNT(option_members), &d->options[i]))
             return false;
     }
@@ -231,8 +246,8 @@ static bool take_all(struct rm_described *d)
     const json_t *agents = json_object_get(d->text, "agents");
     const size_t n = json_array_size(agents);
     d->spec.name = json_string_value(json_object_get(d->text, "name"));
-    d->spec.doc = json_string_value(json_object_get(d->text, "doc"));
-    if (!d->spec.name || n > 65536 ||
+    d->spec.doc = take_line(d->text, "doc");
+    if (!d->spec.name || !rm_name_valid(d->spec.name) || n > 65536 ||
         !take_members(d->text, spec_members, COUNT(spec_members), &d->spec))
         return false;
     d->agent = calloc(n ? n : 1, sizeof *d->agent);

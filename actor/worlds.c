@@ -1,6 +1,8 @@
 #include "actor/worlds.h"
 
 #include "actor/watch.h"
+#include "config/utf8.h"
+#include "shm/board.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -98,6 +100,13 @@ static int check_ops(const struct rm_env_ops *ops, const char *library, struct r
                            "%s: rm_env_ops.%s is NULL; a world must set every member (state_size "
                            "may return 0)",
                            library, required[i].name);
+    if (!rm_name_valid(ops->name))
+        return rm_fail(error, -EPROTO, "%s: rm_env_ops.name cannot be a name: " RM_NAME_RULE,
+                       library);
+    for (uint32_t i = 0; ops->options && ops->options[i].key; i++)
+        if (!rm_name_valid(ops->options[i].key))
+            return rm_fail(error, -EPROTO,
+                           "%s: the key of option %u cannot be a name: " RM_NAME_RULE, library, i);
     return 0;
 }
 
@@ -216,6 +225,8 @@ static struct rm_env *make(const struct rm_env_ops *ops, const struct rm_env_con
     rm_watch_enter(&watch, RM_WATCH_CREATE);
     struct rm_env *env = ops->create(batch, message, bytes);
     rm_watch_leave();
+    message[bytes - 1] = 0;
+    rm_utf8_repair(message);
     return env;
 }
 
@@ -297,8 +308,8 @@ static const char *agent_fault(const struct rm_env_agent *agent, uint32_t phases
 {
     if (!agent->name || !agent->name[0])
         return "has no name";
-    if (strlen(agent->name) >= NAME_MAX_LENGTH)
-        return "has a name of 64 characters or more";
+    if (!rm_name_valid(agent->name))
+        return "has a name that cannot be one: " RM_NAME_RULE;
     if (agent->phase >= phases)
         return "acts in a phase that the world does not have";
     if (dtype_bytes(agent->dtype) == 0)
@@ -344,6 +355,10 @@ int rm_world_check_spec(const char *name, const struct rm_env_spec *spec, struct
                        "and %zu",
                        name, spec->abi_version, spec->struct_size, RM_ENV_ABI_VERSION,
                        sizeof(*spec));
+    if (!spec->name || !rm_name_valid(spec->name))
+        return rm_fail(
+            error, -EPROTO,
+            "world '%s': its description has no name, or one that cannot be: " RM_NAME_RULE, name);
     if (spec->agents < 1 || spec->agents > AGENTS_MAX || !spec->agent)
         return rm_fail(error, -EPROTO, "world '%s': %u agents, must be 1 to %d", name, spec->agents,
                        AGENTS_MAX);
@@ -355,6 +370,12 @@ int rm_world_check_spec(const char *name, const struct rm_env_spec *spec, struct
         const char *fault = agent_fault(&spec->agent[a], spec->phases);
         if (fault)
             return rm_fail(error, -EPROTO, "world '%s': agent %u %s", name, a, fault);
+        for (uint32_t b = 0; b < a; b++)
+            if (strcmp(spec->agent[a].name, spec->agent[b].name) == 0)
+                return rm_fail(error, -EPROTO,
+                               "world '%s': agents %u and %u are both called '%s'; their policies "
+                               "and figures need names of their own",
+                               name, b, a, spec->agent[a].name);
     }
     for (uint32_t phase = 0; phase < spec->phases; phase++) {
         uint32_t a = 0;

@@ -4,6 +4,7 @@
 #ifndef RM_CONFIG_SOURCE_H
 #define RM_CONFIG_SOURCE_H
 
+#include "config/utf8.h"
 #include "config/config.h"
 
 #include <stdbool.h>
@@ -52,12 +53,5 @@ void rm_source_close(struct rm_source *source);
  * of the nearest object around it. false when there is no text at all. */
 bool rm_source_find(const struct rm_source *source, const char *path, bool key,
                     struct rm_place *place);
-
-/* Length of the well-formed UTF-8 sequence at `text` (RFC 3629), 0 if there is none. */
-size_t rm_utf8_length(const char *text, size_t left);
-
-/* Replaces what is not printable UTF-8 by '?', but line breaks: messages quote what they were
- * given, and cut it anywhere. */
-void rm_utf8_repair(char *text);
 
 #endif

@@ -1,6 +1,6 @@
-/* utf8: what is text and what is not. */
-#include "config/source.h"
+#include "config/utf8.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 size_t rm_utf8_length(const char *text, size_t left)
@@ -32,11 +32,23 @@ void rm_utf8_repair(char *text)
     while (left) {
         size_t n = rm_utf8_length(text, left);
         unsigned char c = (unsigned char)*text;
-        if (n == 0 || (c < 0x20 && c != '\n') || c == 0x7f) {
-            *text = '?';
-            n = 1;
+        /* C1 too: U+009B begins what ESC and '[' do. */
+        const bool control = c < 0x20 || c == 0x7f ||
+                             (n == 2 && c == 0xc2 && ((unsigned char)text[1] & 0xe0) == 0x80);
+        if (n == 0 || (control && c != '\n')) {
+            if (n == 0)
+                n = 1;
+            memset(text, '?', n);
         }
         text += n;
         left -= n;
     }
+}
+
+void rm_utf8_line(char *text)
+{
+    rm_utf8_repair(text);
+    for (; *text; text++)
+        if (*text == '\n')
+            *text = ';';
 }

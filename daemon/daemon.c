@@ -80,7 +80,7 @@ static int load(struct rm_experiment *experiment, const struct rm_daemon_options
             snprintf(texts[i].to, texts[i].room, "%s", texts[i].value) >= (int)texts[i].room)
             return rm_fail(error, -ENAMETOOLONG, "%s: longer than %zu bytes", texts[i].option,
                            texts[i].room - 1);
-    if (!rm_socket_name_valid(experiment->name))
+    if (!rm_name_valid(experiment->name))
         return rm_fail(
             error, -EINVAL,
             "name: \"%s\" cannot be a name: letters, digits, '.', '_' and '-', beginning "

@@ -1,5 +1,6 @@
 #include "daemon/log.h"
 
+#include "config/utf8.h"
 #include "shm/base/clock.h"
 #include "shm/base/plural.h"
 
@@ -216,16 +217,6 @@ static bool may_write(struct rm_log *log, struct rm_log_pace *pace, enum rm_mess
     return true;
 }
 
-/* One entry is one line, whatever a worker or a client sent. */
-static void make_line(char *text)
-{
-    for (char *c = text; *c; c++)
-        if (*c == '\n')
-            *c = ';';
-        else if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
-}
-
 __attribute__((format(printf, 5, 0))) static void
 log_list(struct rm_log *log, enum rm_log_level level, enum rm_message message,
          const struct rm_log_fields *fields, const char *format, va_list list)
@@ -234,7 +225,7 @@ log_list(struct rm_log *log, enum rm_log_level level, enum rm_message message,
     if (!may_write(log, &log->pace[message], message, &RM_LOG_NO_FIELDS, ""))
         return;
     vsnprintf(text, sizeof text, format, list);
-    make_line(text);
+    rm_utf8_line(text);
     write_line(log, level, message, fields, text);
 }
 
@@ -246,7 +237,7 @@ void rm_log_paced(struct rm_log *log, struct rm_log_pace *pace, enum rm_log_leve
     if (!may_write(log, pace, message, fields, who))
         return;
     snprintf(text, sizeof text, "%s: %s", who, said);
-    make_line(text);
+    rm_utf8_line(text);
     write_line(log, level, message, fields, text);
 }
 

@@ -1,6 +1,7 @@
 #include "daemon/probe.h"
 
 #include "config/session.h"
+#include "config/utf8.h"
 #include "daemon/libexec.h"
 #include "shm/duty.h"
 
@@ -91,6 +92,7 @@ static void read_report(int said, char *text, size_t size)
     const char *line = strstr(all, program);
     line = line ? line + strlen(program) : all;
     snprintf(text, size, "%.*s", (int)strcspn(line, "\n"), line);
+    rm_utf8_line(text);
 }
 
 /* What it answered, or NULL. */
@@ -124,6 +126,7 @@ static int hear(const char *library, int answer, char **description, struct rm_e
     const json_int_t code = json_integer_value(json_object_get(words, "code"));
     const char *why = json_string_value(json_object_get(words, "error"));
     int rc = rm_fail(error, code < 0 && code > -4096 ? (int)code : -EPROTO, "%s", why ? why : "?");
+    rm_utf8_line(error->text); /* the process that wrote it had loaded the world */
     json_decref(words);
     free(text);
     return rc;

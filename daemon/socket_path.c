@@ -1,25 +1,14 @@
 #include "daemon/socket_path.h"
 
-#include <ctype.h>
+#include "shm/board.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define NAME_MAX_BYTES   47 /* a name on the board (RM_NAME_MAX), less the NUL */
 #define SYSTEM_DIRECTORY "/run/ringmaster"
-
-bool rm_socket_name_valid(const char *name)
-{
-    size_t length = strlen(name);
-    if (length == 0 || length > NAME_MAX_BYTES || !isalnum((unsigned char)name[0]))
-        return false;
-    for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)name[i]) && !strchr("._-", name[i]))
-            return false;
-    return true;
-}
 
 static void add(struct rm_socket_directories *directories, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -67,11 +56,11 @@ void rm_socket_directories(struct rm_socket_directories *directories)
 
 int rm_socket_path_in(char *path, const char *directory, const char *name, struct rm_error *error)
 {
-    if (!rm_socket_name_valid(name))
+    if (!rm_name_valid(name))
         return rm_fail(error, -EINVAL,
                        "\"%s\" cannot be an experiment's name: use letters, digits, '.', '_' and "
                        "'-', at most %d, beginning with a letter or a digit",
-                       name, NAME_MAX_BYTES);
+                       name, RM_NAME_MAX - 1);
     int n = snprintf(path, RM_SOCKET_PATH_MAX, "%s/%s/" RM_SOCKET_FILE, directory, name);
     if (n < 0 || n >= RM_SOCKET_PATH_MAX)
         return rm_fail(error, -ENAMETOOLONG,

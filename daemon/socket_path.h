@@ -23,10 +23,6 @@ struct rm_socket_directories {
     char path[RM_SOCKET_DIRECTORIES_MAX][RM_SOCKET_PATH_MAX];
 };
 
-/* A name that can be a directory: letters, digits, '.', '_' and '-', at most 47, beginning with a
- * letter or a digit. */
-bool rm_socket_name_valid(const char *name);
-
 /* The directories that may hold NAME/control.sock: the one of this user first, then those of others
  * that it may be allowed to reach. Places too long for a socket are left out. */
 void rm_socket_directories(struct rm_socket_directories *directories);

@@ -5,6 +5,8 @@
 #include "daemon/daemon.h"
 #include "daemon/libexec.h"
 
+#include "config/utf8.h"
+
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 #include "shm/duty.h"
@@ -128,6 +130,7 @@ static void on_process_exit(struct rm_child *child, int64_t status, int signal, 
     report.done = RM_PEEK(&slot->state) == RM_WORKER_DONE;
     memcpy(words, slot->error, sizeof words);
     words[sizeof words - 1] = '\0';
+    rm_utf8_line(words);
     rm_daemon_leave_group(daemon, &daemon->session.experiment, &process->group, signal, words,
                           sizeof words);
     if (exec_errno) {

@@ -1,5 +1,7 @@
 #include "daemon/table.h"
 
+#include "config/utf8.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,13 +66,6 @@ void rm_table_begin(struct rm_table *table, const struct rm_column *columns, siz
 }
 
 /* What comes from elsewhere may hold control characters; a terminal would obey them. */
-static void make_printable(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
-}
-
 void rm_table_cell(struct rm_table *table, const char *format, ...)
 {
     if (table->cell_count == table->room) {
@@ -93,7 +88,7 @@ void rm_table_cell(struct rm_table *table, const char *format, ...)
         table->failed = true;
         return;
     }
-    make_printable(text);
+    rm_utf8_line(text);
     table->cells[table->cell_count++] = text;
 }
 

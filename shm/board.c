@@ -4,6 +4,23 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
+
+static bool alphanumeric(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+bool rm_name_valid(const char *name)
+{
+    const size_t length = strnlen(name, RM_NAME_MAX);
+    if (length == 0 || length == RM_NAME_MAX || !alphanumeric(name[0]))
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (!alphanumeric(name[i]) && !strchr("._-", name[i]))
+            return false;
+    return true;
+}
 
 static size_t board_bytes(const struct rm_board *b)
 {

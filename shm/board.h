@@ -14,6 +14,7 @@
 #include "shm/wake.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define RM_NAME_MAX          48  /* bytes of a name on the board, NUL included */
@@ -199,6 +200,13 @@ void rm_scores_add(struct rm_scores *scores, double score);
 /* Mean over the first / last window. Returns how many episodes it stands on (0: *mean = NAN). */
 uint32_t rm_scores_first(const struct rm_scores *scores, double *mean);
 uint32_t rm_scores_last(const struct rm_scores *scores, double *mean);
+
+/* Can this be the name of an experiment, a world, an agent or a figure? Letters of ASCII, digits,
+ * '.', '_' and '-', beginning with a letter or a digit, of less than RM_NAME_MAX bytes: so names
+ * may be parts of paths, columns and lines on a terminal. */
+bool rm_name_valid(const char *name);
+#define RM_NAME_RULE                                                                               \
+    "letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 47"
 
 /* Names, for files, tables and docs. */
 const char *rm_phase_name(enum rm_phase phase);

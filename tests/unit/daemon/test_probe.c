@@ -1,4 +1,5 @@
 /* Worlds that crash, hang or leave while they are made, before anybody depends on them. */
+#include "actor/described.h"
 #include "config/config.h"
 #include "daemon/probe.h"
 #include "tests/support/batch.h"
@@ -16,27 +17,76 @@
 #include <cmocka.h>
 
 /* As numbered in unit/actor/data/rogue_world.c. */
-enum { NOTHING = 0, WRITE = 3, FAULT = 6, SOCKET = 8, ABORT = 11, EXIT, HANG };
+enum {
+    NOTHING = 0,
+    WRITE = 3,
+    FAULT = 6,
+    SOCKET = 8,
+    ABORT = 11,
+    EXIT,
+    HANG,
+    OWNER = 18,
+    SPEAK = 38
+};
 
 static char config[1024];
 
-static void describe(int act)
+static void describe(int act, int names)
 {
     snprintf(config, sizeof config,
              "{\"name\":\"x\",\"seed\":7,\"world\":{\"name\":\"rogue\",\"library\":\"%s\","
-             "\"options\":{\"create\":%d}},\"actor\":{\"worlds\":1}}",
-             rm_test_build_path("tests/worlds/rogue.so"), act);
+             "\"options\":{\"create\":%d,\"names\":%d}},\"actor\":{\"worlds\":1}}",
+             rm_test_build_path("tests/worlds/rogue.so"), act, names);
 }
 
-static int probe(int act, double patience_s, struct rm_error *error)
+static int probe_named(int act, int names, double patience_s, struct rm_error *error)
 {
     static struct rm_experiment experiment;
-    describe(act);
+    describe(act, names);
     assert_int_equal(rm_config_parse(&experiment, "t", config, strlen(config), NULL, 0, error), 0);
     const int rc = rm_probe_world(&experiment, patience_s, NULL, error);
     assert_true((rc == 0) == (experiment.world.description != NULL));
     rm_probe_forget(&experiment);
     return rc;
+}
+
+static int probe(int act, double patience_s, struct rm_error *error)
+{
+    return probe_named(act, 0, patience_s, error);
+}
+
+/* Names become paths, columns and lines on a terminal. */
+static void names_that_cannot_be_are_refused(void **state)
+{
+    struct rm_error error;
+    (void)state;
+    for (int names = 1; names <= 5; names++) {
+        error.text[0] = '\0';
+        assert_true(probe_named(NOTHING, names, 30, &error) < 0);
+        if (!strstr(error.text, names == 4 ? "agents 0 and 1 are both called 'twin'"
+                                           : "letters, digits, '.', '_' and '-'"))
+            fail_msg("%d: %s", names, error.text);
+        for (const char *c = error.text; *c; c++)
+            assert_true((unsigned char)*c >= ' ');
+    }
+}
+
+static void what_it_says_moves_no_cursor(void **state)
+{
+    struct rm_error error = {""};
+    char *description;
+    (void)state;
+    assert_int_equal(probe(SPEAK, 30, &error), -EINVAL);
+    if (!strstr(error.text, "refuses: ?]0;mine? ?? 2J;ringctl: all is well"))
+        fail_msg("%s", error.text);
+    assert_int_equal(
+        rm_probe_library(rm_test_build_path("tests/worlds/rogue.so"), 30, &description, &error), 0);
+    struct rm_world_config world = {.description = description};
+    struct rm_world_spec spec;
+    assert_int_equal(rm_world_spec_open(&spec, &world, 1, &error), 0);
+    assert_string_equal(spec.spec->doc, "mis?]behaves");
+    rm_world_spec_close(&spec);
+    free(description);
 }
 
 static void worlds_that_can_be_made_pass(void **state)
@@ -69,7 +119,7 @@ static void the_group_is_entered_first(void **state)
     (void)state;
     const int fd = mkstemp(path); /* stands for the kernel's file */
     assert_true(fd >= 0);
-    describe(NOTHING);
+    describe(NOTHING, 0);
     assert_int_equal(rm_config_parse(&experiment, "t", config, strlen(config), NULL, 0, &error), 0);
     assert_int_equal(rm_probe_world(&experiment, 30, path, &error), 0);
     rm_probe_forget(&experiment);
@@ -77,7 +127,7 @@ static void the_group_is_entered_first(void **state)
     assert_string_equal(got, "0");
     close(fd);
     unlink(path);
-    describe(ABORT);
+    describe(ABORT, 0);
     assert_int_equal(rm_config_parse(&experiment, "t", config, strlen(config), NULL, 0, &error), 0);
     assert_int_equal(rm_probe_world(&experiment, 30, "/nowhere/cgroup.procs", &error), -ENOENT);
     if (!strstr(error.text, "/nowhere/cgroup.procs: No such file"))
@@ -115,7 +165,7 @@ static void validate_outlives_the_world(void **state)
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
-        describe(acts[i]);
+        describe(acts[i], 0);
         assert_int_equal(ftruncate(fd, 0), 0);
         assert_int_equal(pwrite(fd, config, strlen(config), 0), (ssize_t)strlen(config));
         snprintf(command, sizeof command, "%s validate %s 2>&1", rm_test_build_path("bin/ringctl"),
@@ -142,6 +192,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worlds_that_can_be_made_pass),
+        cmocka_unit_test(names_that_cannot_be_are_refused),
+        cmocka_unit_test(what_it_says_moves_no_cursor),
         cmocka_unit_test(the_group_is_entered_first),
         cmocka_unit_test(a_refusal_is_passed_on),
         cmocka_unit_test(a_crash_is_told),

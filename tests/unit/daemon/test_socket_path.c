@@ -1,5 +1,6 @@
 /* Where control sockets are. */
 #include "daemon/socket_path.h"
+#include "shm/board.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -19,16 +20,16 @@ static void names_are_safe_directories(void **state)
     static const char *const bad[] = {"",    ".",    "..",       ".hidden", "a/b", "-rf",
                                       "a b", "a\nb", "\xc3\xa4", "a:b",     "_a"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-        assert_true(rm_socket_name_valid(good[i]));
+        assert_true(rm_name_valid(good[i]));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_false(rm_socket_name_valid(bad[i]));
+        assert_false(rm_name_valid(bad[i]));
     char name[64];
     memset(name, 'a', sizeof name);
     name[47] = '\0';
-    assert_true(rm_socket_name_valid(name));
+    assert_true(rm_name_valid(name));
     name[47] = 'a';
     name[48] = '\0';
-    assert_false(rm_socket_name_valid(name));
+    assert_false(rm_name_valid(name));
 }
 
 static void the_environment_decides(void **state)

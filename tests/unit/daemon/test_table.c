@@ -146,7 +146,7 @@ static void control_characters_are_not_printed(void **state)
     rm_table_cell(&table, "a\033[2Jb\nc");
     rm_table_end(&table, out, &style);
     fclose(out);
-    assert_string_equal(text, "NAME\na?[2Jb?c\n");
+    assert_string_equal(text, "NAME\na?[2Jb;c\n");
     free(text);
 }
 

@@ -5,6 +5,7 @@
 #include "actor/evaluator.h"
 #include "actor/plan.h"
 #include "actor/sandbox.h"
+#include "actor/trial.h"
 #include "actor/watch.h"
 #include "config/session.h"
 #include "shm/duty.h"
@@ -21,7 +22,7 @@
 #include <unistd.h>
 
 struct options {
-    bool evaluator, actor, probe;
+    bool evaluator, actor, probe, check;
     uint32_t index;
     int parent;
     const char *directory, *resume, *describe, *group;
@@ -30,7 +31,7 @@ struct options {
 static const char usage[] =
     "usage: ringmaster-actor --actor I [--run-directory DIR] [--resume DIR] [--parent PID]\n"
     "       ringmaster-actor --evaluator [--parent PID]\n"
-    "       ringmaster-actor --probe [--group FILE] | --describe LIBRARY\n"
+    "       ringmaster-actor --probe [--group FILE] | --describe LIBRARY | --check STEPS\n"
     "\n"
     "Steps worlds for the learners of a run, or evaluates their policies. Started by ringmasterd,\n"
     "which passes the shared memory of the run as open descriptors.\n"
@@ -40,6 +41,8 @@ static const char usage[] =
     "  --probe        only make the world and describe it on descriptor 3\n"
     "  --describe LIBRARY\n"
     "                 the same, without a configuration, for a shared object\n"
+    "  --check STEPS  play the world of the configuration that long (0: as it takes), and answer\n"
+    "                 which rules it keeps\n"
     "  --group FILE   enter the control group whose members FILE lists, first\n"
     "  --run-directory DIR\n"
     "                 where checkpoints/ is\n"
@@ -71,6 +74,7 @@ static int parse(int argc, char **argv, struct options *options)
         {"evaluator", no_argument, NULL, 'e'},
         {"probe", no_argument, NULL, 't'},
         {"describe", required_argument, NULL, 'l'},
+        {"check", required_argument, NULL, 'c'},
         {"group", required_argument, NULL, 'g'},
         {"run-directory", required_argument, NULL, 'd'},
         {"resume", required_argument, NULL, 'r'},
@@ -104,7 +108,7 @@ static int parse(int argc, char **argv, struct options *options)
                          : &options->group) = optarg;
             continue;
         }
-        uint32_t *number = c == 'a' ? &options->index : &parent;
+        uint32_t *number = c == 'p' ? &parent : &options->index;
         if (c != 'e' && c != 't' && parse_number(optarg, number) < 0) {
             fprintf(stderr, "ringmaster-actor: \"%s\" is not a number from 0 to %d\n", optarg,
                     INT_MAX);
@@ -112,7 +116,8 @@ static int parse(int argc, char **argv, struct options *options)
         }
         options->actor |= c == 'a';
         options->evaluator |= c == 'e';
-        options->probe |= c == 't';
+        options->check |= c == 'c';
+        options->probe |= c == 't' || c == 'c';
     }
     options->parent = (int)parent;
     if (options->actor + options->evaluator + options->probe != 1 || optind < argc) {
@@ -228,6 +233,30 @@ static int enter_group(const char *path, struct rm_error *error)
     return entered ? 0 : rm_fail(error, -errno, "%s: %s", path, strerror(errno));
 }
 
+/* Plays the world. A shared object's is whatever it calls itself. */
+static char *check(struct rm_experiment *experiment, uint32_t steps, struct rm_error *error)
+{
+    static struct rm_trial trial;
+    struct rm_world world;
+    struct rm_env *env = NULL;
+    char *text = NULL;
+
+    if (experiment->world.library[0])
+        experiment->world.name[0] = '\0';
+    int rc = rm_world_open(&world, experiment->world.name, experiment->world.library, error);
+    if (rc < 0)
+        return refusal(rc, error);
+    rc = rm_trial_run(&trial, &world, &experiment->world, experiment->seed, steps, error);
+    if (rc == 0)
+        rc = rm_world_create(&world, &experiment->world, experiment->seed, 0, 1, &env, error);
+    if (rc == 0) {
+        text = rm_trial_write(&trial, world.ops->describe(env));
+        world.ops->close(env);
+    }
+    rm_world_close(&world);
+    return rc < 0 ? refusal(rc, error) : text;
+}
+
 /* What the world says of itself, or why not. */
 static int probe(struct rm_experiment *experiment, const struct options *options)
 {
@@ -238,8 +267,11 @@ static int probe(struct rm_experiment *experiment, const struct options *options
     if ((rc = rm_watch_install("ringmaster-actor", &error)) < 0 ||
         (rc = configure(experiment, options, &error)) < 0 ||
         (rc = enter_group(options->group, &error)) < 0 ||
-        (rc = rm_sandbox_enter(experiment, NULL, &error)) < 0 ||
-        (rc = rm_world_spec_open(&world, &experiment->world, experiment->seed, &error)) < 0)
+        (rc = rm_sandbox_enter(experiment, NULL, &error)) < 0)
+        return answer(refusal(rc, &error));
+    if (options->check)
+        return answer(check(experiment, options->index, &error));
+    if ((rc = rm_world_spec_open(&world, &experiment->world, experiment->seed, &error)) < 0)
         return answer(refusal(rc, &error));
     char *text = rm_described_write(&world.world, world.spec);
     rm_world_spec_close(&world);

@@ -109,15 +109,18 @@ static char *read_answer(int answer)
     return text;
 }
 
+/* What is tried: a key of the configuration and its value. */
+struct subject {
+    const char *key, *value;
+};
+
 /* A refusal in words, or the description. */
-static int hear(const char *library, int answer, char **description, struct rm_error *error)
+static int hear(const struct subject *of, int answer, char **description, struct rm_error *error)
 {
     char *text = read_answer(answer);
     if (!text)
-        return rm_fail(error, -EPROTO,
-                       "world.library: \"%s\": tried in a process of its own: it "
-                       "said nothing",
-                       library);
+        return rm_fail(error, -EPROTO, "%s: \"%s\": tried in a process of its own: it said nothing",
+                       of->key, of->value);
     if (strncmp(text, REFUSAL, sizeof REFUSAL - 1) != 0) {
         *description = text;
         return 0;
@@ -132,13 +135,13 @@ static int hear(const char *library, int answer, char **description, struct rm_e
     return rc;
 }
 
-static int judge(const char *library, int status, bool hung, const struct channels *c,
+static int judge(const struct subject *of, int status, bool hung, const struct channels *c,
                  char **description, struct rm_error *error)
 {
     char report[1024], how[96];
 
     if (WIFEXITED(status) && WEXITSTATUS(status) == RM_EXIT_PROBED)
-        return hear(library, c->answer, description, error);
+        return hear(of, c->answer, description, error);
     read_report(c->said, report, sizeof report);
     if (hung)
         snprintf(how, sizeof how, "it did not return");
@@ -147,8 +150,8 @@ static int judge(const char *library, int status, bool hung, const struct channe
                  strsignal(WTERMSIG(status)));
     else
         snprintf(how, sizeof how, "it ended the process with exit code %d", WEXITSTATUS(status));
-    return rm_fail(error, -EPROTO, "world.library: \"%s\": tried in a process of its own: %s%s%s",
-                   library, how, report[0] ? ": " : "", report);
+    return rm_fail(error, -EPROTO, "%s: \"%s\": tried in a process of its own: %s%s%s", of->key,
+                   of->value, how, report[0] ? ": " : "", report);
 }
 
 /* A memory file whose number is not among those that the process is given. */
@@ -162,14 +165,12 @@ static int open_channel(void)
     return above;
 }
 
-/* By the configuration behind `config`, or by `library` alone. */
-static int probe(const char *library, int config, double patience_s, const char *group,
+/* `arguments`: of ringmaster-actor, the first one left for its path. `config`: a descriptor, or -1.
+ */
+static int probe(const struct subject *of, char **arguments, int config, double patience_s,
                  char **description, struct rm_error *error)
 {
     char folder[PATH_MAX], program[PATH_MAX + 32];
-    char *by_config[] = {program, (char *)"--probe", group ? (char *)"--group" : NULL,
-                         (char *)group, NULL};
-    char *by_library[] = {program, (char *)"--describe", (char *)library, NULL};
     bool hung = false;
     pid_t pid = -1;
 
@@ -177,6 +178,7 @@ static int probe(const char *library, int config, double patience_s, const char 
     if (rc < 0)
         return rc;
     snprintf(program, sizeof program, "%s/ringmaster-actor", folder);
+    arguments[0] = program;
     const struct channels c = {.said = open_channel(),
                                .answer = open_channel(),
                                .config =
@@ -184,12 +186,13 @@ static int probe(const char *library, int config, double patience_s, const char 
     if (c.said < 0 || c.answer < 0 || (config >= 0 && c.config < 0)) {
         rc = rm_fail(error, -ENOMEM, "the world cannot be tried: no memory");
     } else {
-        rc = start(program, config >= 0 ? by_config : by_library, &c, &pid, error);
+        rc = start(program, arguments, &c, &pid, error);
         if (rc == 0) {
             const int status = wait_for(pid, patience_s, &hung);
-            rc = judge(library, status, hung, &c, description, error);
+            rc = judge(of, status, hung, &c, description, error);
         }
     }
+    arguments[0] = NULL;
     const int fds[] = {c.said, c.answer, c.config};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
@@ -200,17 +203,19 @@ static int probe(const char *library, int config, double patience_s, const char 
 int rm_probe_library(const char *library, double patience_s, char **description,
                      struct rm_error *error)
 {
+    const struct subject of = {"world.library", library};
+    char *arguments[] = {NULL, (char *)"--describe", (char *)library, NULL};
     *description = NULL;
-    return probe(library, -1, patience_s, NULL, description, error);
+    return probe(&of, arguments, -1, patience_s, description, error);
 }
 
-int rm_probe_world(struct rm_experiment *experiment, double patience_s, const char *group,
-                   struct rm_error *error)
+/* With the experiment's configuration. */
+static int probe_experiment(const struct rm_experiment *experiment, char **arguments,
+                            double patience_s, char **description, struct rm_error *error)
 {
-    char *description = NULL;
-
-    if (!experiment->world.library[0])
-        return 0;
+    const bool library = experiment->world.library[0];
+    const struct subject of = {library ? "world.library" : "world.name",
+                               library ? experiment->world.library : experiment->world.name};
     struct rm_session *session = calloc(1, sizeof *session); /* for its text alone */
     if (!session)
         return rm_fail(error, -ENOMEM, "the world cannot be tried: no memory");
@@ -218,13 +223,36 @@ int rm_probe_world(struct rm_experiment *experiment, double patience_s, const ch
     session->experiment.world.description = NULL;
     int rc = rm_session_config_text(session, error);
     if (rc == 0) {
-        rc = probe(experiment->world.library, session->config.fd, patience_s, group, &description,
-                   error);
+        rc = probe(&of, arguments, session->config.fd, patience_s, description, error);
         rm_region_close(&session->config);
     }
     free(session);
+    return rc;
+}
+
+int rm_probe_world(struct rm_experiment *experiment, double patience_s, const char *group,
+                   struct rm_error *error)
+{
+    char *description = NULL;
+    char *arguments[] = {NULL, (char *)"--probe", group ? (char *)"--group" : NULL, (char *)group,
+                         NULL};
+
+    if (!experiment->world.library[0])
+        return 0;
+    int rc = probe_experiment(experiment, arguments, patience_s, &description, error);
     experiment->world.description = description;
     return rc;
+}
+
+int rm_probe_check(const struct rm_experiment *experiment, uint32_t steps, double patience_s,
+                   char **report, struct rm_error *error)
+{
+    char number[16];
+    char *arguments[] = {NULL, (char *)"--check", number, NULL};
+
+    snprintf(number, sizeof number, "%u", steps);
+    *report = NULL;
+    return probe_experiment(experiment, arguments, patience_s, report, error);
 }
 
 void rm_probe_forget(struct rm_experiment *experiment)

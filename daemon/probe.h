@@ -23,4 +23,10 @@ void rm_probe_forget(struct rm_experiment *experiment);
 int rm_probe_library(const char *library, double patience_s, char **description,
                      struct rm_error *error);
 
+/* Plays the experiment's world, a built-in one too, in such a process: `steps` of them, 0 for as
+ * many as it takes. *report is what rm_trial_write() made of it (actor/trial.h), the caller's to
+ * free. */
+int rm_probe_check(const struct rm_experiment *experiment, uint32_t steps, double patience_s,
+                   char **report, struct rm_error *error);
+
 #endif

@@ -179,13 +179,12 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     }
     if (draw(&lake, is_own ? own : size == 4 ? map_4 : map_8, error, error_size) < 0)
         return NULL;
-    double solved = size == 4 ? 0.7 : 0.85;
-    if (is_own || lake.goal != 1 || lake.hole != 0 || lake.ice != 0)
-        solved = NAN;
-    else if (!lake.slippery)
+    const bool usual = !is_own && lake.goal == 1 && lake.hole == 0 && lake.ice == 0;
+    double solved = NAN;
+    if (usual && !lake.slippery)
         solved = 1;
-    else if (lake.success != 1.0 / 3 || max_steps)
-        solved = NAN;
+    else if (usual && lake.success == 1.0 / 3 && !max_steps)
+        solved = size == 4 ? 0.7 : 0.85;
     if (!max_steps)
         max_steps = size == 4 ? 100 : 200;
     struct rm_tabular *table = rm_tabular_alloc(error, error_size);

@@ -56,6 +56,19 @@ static const struct rm_ctl_option envs_options[] = {
     END,
 };
 
+static const struct rm_ctl_option check_world_options[] = {
+    {"set", "KEY=VALUE",
+     "Sets a key as in an experiment's file, such as world.options.turns=5 or seed=7; may be given "
+     "again.",
+     RM_COMPLETE_SETTING, true},
+    {"steps", "N", "Plays that many steps in every try, not as many as episodes take.",
+     RM_COMPLETE_NOTHING, false},
+    {"timeout", "SECONDS", "Ends a try that takes longer, 600 unless told.", RM_COMPLETE_NOTHING,
+     false},
+    {"json", NULL, "Prints JSON, for programs.", RM_COMPLETE_NOTHING, false},
+    END,
+};
+
 static const struct rm_ctl_option list_options[] = {
     {"timeout", "SECONDS", "Waits that long for each experiment, 2 unless told.",
      RM_COMPLETE_NOTHING, false},
@@ -118,6 +131,18 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .arguments = {{"NAME", true, RM_COMPLETE_WORLD}},
      .options = envs_options,
      .run = rm_ctl_envs},
+    {.name = "check-world",
+     .summary = "look whether a world keeps the rules",
+     .text =
+         "WORLD is the path of a shared object or the name of a built-in world. Plays batches of "
+         "it with random legal actions, in processes of its own that are confined as an actor "
+         "is, and prints the rules of docs/worlds.md, which of them were tried, and where the "
+         "first row is that breaks one: order and flags of rows, values and masks, what is not "
+         "written, draws that do not come from the seed, batches that are cut otherwise, saved "
+         "states. Exits with 4 when a rule is broken.",
+     .arguments = {{"WORLD", false, RM_COMPLETE_WORLD}},
+     .options = check_world_options,
+     .run = rm_ctl_check_world},
     {.name = "list",
      .summary = "list the running experiments",
      .text = "Looks for control sockets where this user's experiments and those of the host have "

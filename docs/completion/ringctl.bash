@@ -40,7 +40,7 @@ _ringctl() {
         before=${COMP_WORDS[COMP_CWORD - 2]}
         [[ $before == --* ]] || return
     fi
-    _ringctl_commands='run validate schema envs list status metrics get set pause resume checkpoint evaluate stop events top query-schema completion help'
+    _ringctl_commands='run validate schema envs check-world list status metrics get set pause resume checkpoint evaluate stop events top query-schema completion help'
     if ((COMP_CWORD == 1)); then
         mapfile -t COMPREPLY < <(compgen -W "$_ringctl_commands --help --version" -- "$typed")
         return
@@ -65,6 +65,11 @@ _ringctl() {
         options=' --library --json --help'
         values=' --library=file'
         arguments=(world+)
+        ;;
+    check-world)
+        options=' --set --steps --timeout --json --help'
+        values=' --set=setting --steps=nothing --timeout=nothing'
+        arguments=(world)
         ;;
     list)
         options=' --timeout --json --help'

@@ -20,4 +20,11 @@ $(BUILD)/tests/worlds/rogue.so: tests/unit/actor/data/rogue_world.c actor/env.h
 $(BUILD)/tests/crash/test_worlds $(BUILD)/tests/unit/actor/test_sandbox $(BUILD)/tests/unit/daemon/test_probe \
 $(BUILD)/tests/unit/actor/test_ambient: $(BUILD)/tests/worlds/rogue.so
 $(BUILD)/tests/unit/actor/test_described: $(EXAMPLES)
+
+# A world that breaks one rule of docs/worlds.md at a time.
+$(BUILD)/tests/worlds/unruly.so: tests/unit/actor/data/unruly_world.c actor/env.h
+	@mkdir -p $(@D)
+	@echo "  WORLD   $@"
+	@$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -fPIC -shared -Iactor -o $@ $<
+$(BUILD)/tests/unit/actor/test_trial: $(BUILD)/tests/worlds/unruly.so $(EXAMPLES)
 tests: $(BUILD)/tests/worlds/rogue.so

@@ -1,6 +1,7 @@
 /* What every world promises (actor/env.h): rows that are in order, results that depend on the seed,
  * the world id and the actions but not on the batch, and states that go on as if nothing had
  * happened. The worked example outside the tree is tried as well. */
+#include "actor/trial.h"
 #include "tests/support/batch.h"
 
 #include <setjmp.h>
@@ -137,109 +138,28 @@ static void test_seeds_and_worlds_differ(void **unused)
     }
 }
 
-/* A state saved at any step, loaded into a new batch, goes on identically; and saving changes
- * nothing. Every offset within an episode or so is tried. */
-static void test_states(void **unused)
+/* What `ringctl check-world` tries: order and flags of rows, batches, saved states, reset(). */
+static void test_rules_are_kept(void **unused)
 {
     (void)unused;
     for (int s = 0; s < SUBJECTS; s++) {
-        for (int at = 0; at < 70; at += at < 12 ? 1 : 19) {
-            struct rm_test_batch batch, copy;
-            uint64_t before[4] = {0}, after[4] = {0}, again[4] = {0};
-            open_subject(&batch, &subjects[s], 7, 50, 4);
-            open_subject(&copy, &subjects[s], 7, 50, 4);
-            rm_test_batch_reset(&batch);
-            rm_test_batch_reset(&copy);
-            play(&batch, 50, 0, at, before);
-            size_t bytes = batch.world.ops->state_size(batch.env);
-            assert_true(bytes > 0);
-            assert_int_equal(bytes, copy.world.ops->state_size(copy.env));
-            void *state = calloc(1, bytes + 1), *twice = calloc(1, bytes + 1);
-            assert_int_equal(batch.world.ops->save_state(batch.env, state), 0);
-            assert_int_equal(copy.world.ops->load_state(copy.env, state), 0);
-            assert_int_equal(copy.world.ops->save_state(copy.env, twice), 0);
-            assert_memory_equal(state, twice, bytes);
-
-            /* What phase 0 was given belongs to the caller, not to the state. */
-            for (uint32_t a = 0; a < batch.spec->agents; a++) {
-                memcpy(copy.out[a].obs, batch.out[a].obs, 4 * (size_t)batch.out[a].obs_stride);
-                memcpy(copy.out[a].reward, batch.out[a].reward, 4 * sizeof(float));
-                memcpy(copy.out[a].flags, batch.out[a].flags, 4);
-                if (batch.out[a].mask)
-                    memcpy(copy.out[a].mask, batch.out[a].mask,
-                           4 * (size_t)batch.out[a].mask_stride);
-            }
-            play(&batch, 50, (uint64_t)at, 120, after);
-            play(&copy, 50, (uint64_t)at, 120, again);
-            assert_memory_equal(after, again, sizeof(after));
-            free(state);
-            free(twice);
-            rm_test_batch_close(&batch);
-            rm_test_batch_close(&copy);
-        }
-    }
-}
-
-/* FIRST, then any number of plain rows, then one last row, then FIRST again; all agents get their
- * last row in the same step; no reward comes with FIRST; episodes are as long as the spec says. */
-static void test_order_of_rows(void **unused)
-{
-    (void)unused;
-    const uint8_t last = RM_ENV_TERMINATED | RM_ENV_TRUNCATED;
-    for (int s = 0; s < SUBJECTS; s++) {
-        enum { WORLDS = 6 };
-        struct rm_test_batch batch;
-        open_subject(&batch, &subjects[s], 3, 0, WORLDS);
-        rm_test_batch_reset(&batch);
-        uint32_t length[WORLDS][64] = {{0}}, ends = 0;
-        for (int t = 0; t < 700; t++) {
-            uint32_t in_last[WORLDS] = {0};
-            for (uint32_t phase = 0; phase < batch.spec->phases; phase++) {
-                for (uint32_t a = 0; a < batch.spec->agents; a++) {
-                    if (batch.spec->agent[a].phase != phase)
-                        continue;
-                    for (uint32_t w = 0; w < WORLDS; w++) {
-                        uint8_t flags = batch.out[a].flags[w];
-                        int first = (flags & RM_ENV_FIRST) != 0;
-                        assert_int_equal(first, length[w][a] == 0);
-                        assert_false(first && (flags & last));
-                        assert_int_not_equal(flags & last, last);
-                        assert_false((flags & RM_ENV_VOID) && !(flags & RM_ENV_TRUNCATED));
-                        if (first)
-                            assert_float_equal(batch.out[a].reward[w], 0, 0);
-                        length[w][a] = flags & last ? 0 : length[w][a] + 1;
-                        in_last[w] += (flags & last) != 0;
-                        ends += (flags & last) != 0;
-                        if (batch.spec->max_steps)
-                            assert_true(length[w][a] <= batch.spec->max_steps);
-                    }
-                }
-                rm_test_batch_draw(&batch, 4, 0, phase, (uint64_t)t);
-                rm_test_batch_step(&batch, phase);
-            }
-            for (uint32_t w = 0; w < WORLDS; w++)
-                assert_true(in_last[w] == 0 || in_last[w] == batch.spec->agents);
-        }
-        assert_true(ends > 0);
-        rm_test_batch_close(&batch);
-    }
-}
-
-/* reset() after any number of steps is the beginning again. */
-static void test_reset_is_the_beginning(void **unused)
-{
-    (void)unused;
-    for (int s = 0; s < SUBJECTS; s++) {
-        struct rm_test_batch batch;
-        uint64_t first[3] = {0}, ignored[3] = {0}, second[3] = {0};
-        open_subject(&batch, &subjects[s], 8, 5, 3);
-        rm_test_batch_reset(&batch);
-        play(&batch, 5, 0, 90, first);
-        play(&batch, 5, 90, 13, ignored);
-        rm_test_batch_reset(&batch);
-        play(&batch, 5, 0, 90, second);
-        assert_memory_equal(first, second, sizeof(first));
-        rm_test_batch_close(&batch);
+        static struct rm_trial trial;
+        struct rm_world world;
+        struct rm_world_config config;
+        struct rm_error error = {""};
+        const char *library =
+            subjects[s].kind & LIBRARY ? rm_test_build_path("examples/tictactoe.so") : NULL;
+        rm_test_world_config(&config, subjects[s].name, subjects[s].options);
+        if (rm_world_open(&world, subjects[s].name, library, &error) < 0 ||
+            rm_trial_run(&trial, &world, &config, 7, 0, &error) < 0)
+            fail_msg("%s: %s", subjects[s].name, error.text);
+        for (int r = 0; r < RM_RULE_COUNT; r++)
+            if (trial.rule[r].tried != (r != RM_RULE_PROCESS) || trial.rule[r].times)
+                fail_msg("%s %s: %s: %s", subjects[s].name,
+                         subjects[s].options ? subjects[s].options : "", rm_rule_words[r],
+                         trial.rule[r].text);
+        assert_true(trial.episodes > 0);
+        rm_world_close(&world);
     }
 }
 
@@ -248,9 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_seeds_and_worlds_differ),
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_order_of_rows),
-        cmocka_unit_test(test_reset_is_the_beginning),
+        cmocka_unit_test(test_rules_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,209 @@
+/* check-world: has two processes play a world by its rules (actor/trial.h) and prints what came of
+ * it. */
+#include "daemon/ctl/command.h"
+
+#include "actor/trial.h"
+#include "config/config.h"
+#include "daemon/ctl/exit_code.h"
+#include "daemon/probe.h"
+#include "daemon/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PATIENCE_S 600.0
+#define STEPS_MAX  1000000
+
+/* A number of an option, within 0 .. most; unchanged when it is not given. */
+static int number_of(const struct rm_ctl_arguments *given, const char *option, double most,
+                     double *number)
+{
+    const char *text = rm_ctl_value(given, option);
+    char *end;
+    if (!text)
+        return 0;
+    *number = strtod(text, &end);
+    if (end != text && !*end && *number >= 0 && *number <= most)
+        return 0;
+    rm_ctl_complain(RM_CTL_USAGE, "--%s %s: should be a number from 0 to %.0f", option, text, most);
+    return -EINVAL;
+}
+
+/* What ends in .so or has a slash is a path. */
+static bool is_path(const char *world)
+{
+    const size_t n = strlen(world);
+    return strchr(world, '/') || (n > 3 && !strcmp(world + n - 3, ".so"));
+}
+
+static int configure(const struct rm_ctl_arguments *given, struct rm_experiment *experiment,
+                     struct rm_error *error)
+{
+    struct rm_override overrides[RM_CTL_GIVEN_MAX];
+    const char *world = given->argument[0];
+    size_t count = 0;
+    for (size_t i = 0; i < given->given_count; i++)
+        if (!strcmp(given->given[i].option->name, "set"))
+            overrides[count++].text = given->given[i].value;
+    json_t *file = is_path(world)
+                       ? json_pack("{s:{s:s, s:s}}", "world", "name", "checked", "library", world)
+                       : json_pack("{s:{s:s}}", "world", "name", world);
+    char *text = file ? json_dumps(file, JSON_COMPACT) : NULL;
+    int rc = text ? rm_config_parse(experiment, "check-world", text, strlen(text), overrides, count,
+                                    error)
+                  : rm_fail(error, -EINVAL, "%s: is not UTF-8 text", world);
+    free(text);
+    json_decref(file);
+    return rc;
+}
+
+/* One process's report; NULL with an error. */
+static json_t *play(const struct rm_experiment *experiment, uint32_t steps, double patience_s,
+                    struct rm_error *error)
+{
+    char *text = NULL;
+    if (rm_probe_check(experiment, steps, patience_s, &text, error))
+        return NULL;
+    json_t *report = json_loads(text, 0, NULL);
+    free(text);
+    if (!report || json_array_size(json_object_get(report, "rules")) != RM_RULE_COUNT) {
+        json_decref(report);
+        report = NULL;
+        rm_fail(error, -EPROTO, "%s: what the process said is no report",
+                experiment->world.library);
+    }
+    return report;
+}
+
+static bool same_text(const json_t *a, const json_t *b, const char *key)
+{
+    const char *x = json_string_value(json_object_get(a, key));
+    const char *y = json_string_value(json_object_get(b, key));
+    return x && y && !strcmp(x, y);
+}
+
+/* Waits until the clock shows another second, so that draws from it show. */
+static void wait_for_next_second(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const struct timespec until = {.tv_sec = now.tv_sec + 1, .tv_nsec = 1000000};
+    while (clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
+}
+
+/* The reports of two processes, one after the other. */
+static int play_twice(const struct rm_experiment *experiment, uint32_t steps, double patience_s,
+                      json_t *reports[2], struct rm_error *error)
+{
+    if (!(reports[0] = play(experiment, steps, patience_s, error)))
+        return -EPROTO;
+    wait_for_next_second();
+    return (reports[1] = play(experiment, steps, patience_s, error)) ? 0 : -EPROTO;
+}
+
+/* Enters what only two processes can tell. */
+static void compare(json_t *report, const json_t *second)
+{
+    json_t *rules = json_object_get(report, "rules");
+    json_t *rule = json_array_get(rules, RM_RULE_PROCESS);
+    if (json_integer_value(json_object_get(json_array_get(rules, RM_RULE_SEED), "broken")))
+        return;
+    const bool same = same_text(report, second, "digest");
+    json_object_set_new(rule, "tried", json_true());
+    json_object_set_new(rule, "broken", json_integer(!same));
+    if (!same)
+        json_object_set_new(rule, "text",
+                            json_string("its rows differ: something of the process or of "
+                                        "the clock is drawn from"));
+}
+
+/* The report for people. */
+static void print(const json_t *report)
+{
+    static const struct rm_column columns[] = {{"RULE", true, 0}, {"RESULT", true, 0}};
+    const json_t *rules = json_object_get(report, "rules"), *rule;
+    struct rm_style style = rm_style_of(stdout);
+    struct rm_table table;
+    size_t i;
+    const json_int_t agents = json_integer_value(json_object_get(report, "agents"));
+    const json_int_t phases = json_integer_value(json_object_get(report, "phases"));
+
+    printf("%s: %lld agent%s in %lld phase%s; %lld worlds, %lld steps, %lld episodes, again and "
+           "again\n\n",
+           json_string_value(json_object_get(report, "world")), (long long)agents,
+           agents == 1 ? "" : "s", (long long)phases, phases == 1 ? "" : "s",
+           (long long)json_integer_value(json_object_get(report, "worlds")),
+           (long long)json_integer_value(json_object_get(report, "steps")),
+           (long long)json_integer_value(json_object_get(report, "episodes")));
+    rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
+    json_array_foreach(rules, i, rule)
+    {
+        const json_int_t times = json_integer_value(json_object_get(rule, "broken"));
+        rm_table_cell(&table, "%s", rm_rule_words[i]);
+        if (times)
+            rm_table_cell(&table, "BROKEN");
+        else
+            rm_table_cell(&table, "%s",
+                          json_is_true(json_object_get(rule, "tried")) ? "kept" : "not tried");
+    }
+    style.width = 0; /* rules are sentences */
+    rm_table_end(&table, stdout, &style);
+    json_array_foreach(rules, i, rule)
+    {
+        const json_int_t times = json_integer_value(json_object_get(rule, "broken"));
+        const char *text = json_string_value(json_object_get(rule, "text"));
+        if (!text || !text[0])
+            continue;
+        printf("\n%s: %s\n", rm_rule_words[i], text);
+        if (times > 1)
+            printf("(%lld times)\n", (long long)times);
+    }
+    if (!json_integer_value(json_object_get(report, "episodes")))
+        printf("\nNo episode ended: nothing is known about last rows. More steps: --steps\n");
+}
+
+static size_t count_broken(const json_t *report)
+{
+    const json_t *rules = json_object_get(report, "rules"), *rule;
+    size_t i, broken = 0;
+    json_array_foreach(rules, i, rule) broken +=
+        json_integer_value(json_object_get(rule, "broken")) != 0;
+    return broken;
+}
+
+int rm_ctl_check_world(const struct rm_ctl_arguments *given)
+{
+    double patience_s = PATIENCE_S, steps = 0;
+    struct rm_error error = {""};
+    json_t *reports[2] = {NULL, NULL};
+    int rc = RM_CTL_OK;
+
+    if (number_of(given, "steps", STEPS_MAX, &steps) ||
+        number_of(given, "timeout", 86400, &patience_s))
+        return RM_CTL_USAGE;
+    struct rm_experiment *experiment = calloc(1, sizeof *experiment);
+    if (!experiment)
+        return rm_ctl_complain(RM_CTL_FAILED, "no memory");
+    if (configure(given, experiment, &error) ||
+        play_twice(experiment, (uint32_t)steps, patience_s, reports, &error)) {
+        fprintf(stderr, "%s\n", error.text);
+        rc = RM_CTL_BAD_CONFIGURATION;
+    } else {
+        compare(reports[0], reports[1]);
+        if (rm_ctl_flag(given, "json")) {
+            json_dumpf(reports[0], stdout, JSON_INDENT(2));
+            putchar('\n');
+        } else {
+            print(reports[0]);
+        }
+        if (count_broken(reports[0]))
+            rc = RM_CTL_BAD_CONFIGURATION;
+    }
+    json_decref(reports[0]);
+    json_decref(reports[1]);
+    free(experiment);
+    return rc;
+}

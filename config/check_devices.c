@@ -16,9 +16,11 @@ typedef const struct rm_experiment experiment_t;
 
 static bool algorithm(experiment_t *e, char *text, size_t bytes)
 {
-    return SEVERAL(e) && !rm_algorithm_traits(e->algorithm.name)->device &&
-           SAY("%u GPUs: algorithm.name \"%s\" has no GPU form", DEVICES(e),
-               rm_algorithm_names[e->algorithm.name]);
+    const struct rm_algorithm_traits *traits = rm_algorithm_traits(e->algorithm.name);
+    return SEVERAL(e) && !traits->devices &&
+           SAY("%u GPUs: algorithm.name \"%s\" %s", DEVICES(e),
+               rm_algorithm_names[e->algorithm.name],
+               traits->device ? "learns on one GPU" : "has no GPU form");
 }
 
 static bool device(experiment_t *e, char *text, size_t bytes)
@@ -70,7 +72,7 @@ static bool processes(experiment_t *e, char *text, size_t bytes)
 static const struct rm_check rows[] = {
     {{"learner.devices", "algorithm.name"},
      algorithm,
-     "GPUs that train together run an algorithm that runs on a GPU."},
+     "GPUs that train together run an algorithm that can divide its batches."},
     {{"learner.devices", "learner.device"}, device, "GPUs that train together can be told."},
     {{"sample.batch", "learner.devices"}, batch, "Every GPU has an equal part of a batch."},
     {{"debug.check_finite", "learner.devices"},

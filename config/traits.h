@@ -13,7 +13,8 @@ struct rm_algorithm_traits {
     bool value;       /* the network has a state value beside the logits, for training only */
     bool logp;        /* rows keep the behaviour's log-probability */
     bool sequences;   /* trains on sequences from stored recurrent states */
-    bool device;      /* can be trained on a GPU, and on several together */
+    bool device;      /* can be trained on a GPU */
+    bool devices;     /* and on several together (learner.devices) */
     bool quantiles;   /* outputs_per_action = algorithm.quantiles */
 };
 

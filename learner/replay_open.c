@@ -28,6 +28,8 @@ static const char *staged_because(const struct rm_experiment *e, struct rm_backe
         return "learner.devices: the host divides a batch among them";
     if (e->algorithm.form != RM_FORM_PAPER)
         return "algorithm.form sorrel-* has stacks that run over ends of episodes";
+    if (rm_algorithm_traits(e->algorithm.name)->sequences)
+        return "sequences are made on the host";
     if (e->network.normalize_observations)
         return "network.normalize_observations: the moments are made on the host";
     return NULL;

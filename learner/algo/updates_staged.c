@@ -1,5 +1,6 @@
 #include "learner/algo/updates_staged.h"
 
+#include "config/traits.h"
 #include "learner/algo/record.h"
 
 #include <errno.h>
@@ -274,6 +275,7 @@ static int make_staged(struct rm_updates *t, const struct rm_trainer_spec *spec,
 {
     const struct rm_experiment *e = spec->experiment;
     struct rm_backend *b = t->backend;
+    const bool sequences = rm_algorithm_traits(e->algorithm.name)->sequences;
     const struct rm_staging_spec staging = {
         .shape =
             {
@@ -281,6 +283,10 @@ static int make_staged(struct rm_updates *t, const struct rm_trainer_spec *spec,
                 .inputs = spec->shape.inputs,
                 .actions = spec->shape.actions,
                 .codes = rm_net_takes_codes(t->net),
+                .burn_in = sequences ? e->sample.burn_in : 0,
+                .trace = sequences ? e->sample.sequence : 0,
+                .tail = sequences ? e->sample.n_step : 0,
+                .state_floats = rm_net_state_count(t->net),
             },
         .gather = spec->gather,
         .draw = spec->draw,

@@ -7,6 +7,7 @@
 #include "learner/backend/cuda/policy.h"
 #include "learner/backend/cuda/product.h"
 #include "learner/backend/cuda/sums.h"
+#include "learner/backend/cuda/sequences.h"
 #include "learner/backend/cuda/values.h"
 #include "learner/backend/cuda/worlds.h"
 
@@ -213,6 +214,7 @@ static struct rm_device_ops device_table(void)
     d.policies = &rm_cuda_policies;
     d.worlds = &rm_cuda_worlds;
     d.values = &rm_cuda_values;
+    d.sequences = &rm_cuda_sequences;
     d.optimizer = &rm_cuda_optimizer;
     d.feed = &rm_cuda_feed;
     d.collective = &rm_cuda_collective;

@@ -129,6 +129,8 @@ static const struct rm_refusal cases[] = {
     /* --- several devices --- */
     {WITH("\"algorithm\": {\"name\": \"sac\"}, \"learner\": {\"devices\": 2}"),
      {"learner.devices: 2 GPUs", "\"sac\" has no GPU form"}},
+    {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"learner\": {\"devices\": 2}"),
+     {"learner.devices: 2 GPUs", "\"r2d2\" learns on one GPU"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"actor\": {\"device\": \"cuda\", \"worlds\": "
           "2}, \"learner\": {\"devices\": 3}"),
      {"actor.worlds: 2 worlds on 3 GPUs"}},

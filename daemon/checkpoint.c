@@ -472,7 +472,8 @@ static void begin(struct rm_daemon *daemon)
 int rm_daemon_checkpoint(struct rm_daemon *daemon, uint64_t *number, struct rm_error *error)
 {
     struct rm_checkpointer *c = of(daemon);
-    bool soon = daemon->adopted; /* a killed daemon has done something */
+    /* A killed daemon has done something; a signal's is made of the first that there is. */
+    bool soon = daemon->adopted || c->wanted;
     const char *why = daemon->life == RM_LIFE_STARTING   ? "nothing has been done yet"
                       : daemon->life == RM_LIFE_TRAINING ? missing(daemon, &soon)
                                                          : "the run is ending";

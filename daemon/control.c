@@ -288,7 +288,7 @@ int rm_control_open(struct rm_control **out, uv_loop_t *loop, int listen_fd,
     if (rc < 0)
         close(listen_fd);
     else
-        rc = uv_listen((uv_stream_t *)&control->listener, 16, on_connection);
+        rc = uv_listen((uv_stream_t *)&control->listener, RM_CONTROL_BACKLOG, on_connection);
     if (rc < 0) {
         rm_control_close(control);
         return rm_fail(error, rc, "control: cannot listen: %s", uv_strerror(rc));

@@ -19,6 +19,7 @@
 #include <uv.h>
 
 #define RM_CONTROL_CLIENTS_MAX   256
+#define RM_CONTROL_BACKLOG       1024       /* connections that wait to be accepted */
 #define RM_CONTROL_OUTPUT_HIGH   262144     /* queued bytes from which a client is not read from */
 #define RM_CONTROL_EVENTS_QUEUED 131072     /* queued bytes from which its events are dropped */
 #define RM_CONTROL_TURN_NS       2000000ull /* requests are answered for that long at a stretch */

@@ -4,20 +4,38 @@
 
 #include "actor/plan.h"
 #include "daemon/loop_memory.h"
+#include "daemon/pool.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 #include "shm/base/plural.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define INTERRUPTS_APART_NS (300 * RM_NS_PER_MS)
+
+static const int signal_numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+#define SIGNALS (sizeof signal_numbers / sizeof signal_numbers[0])
+_Static_assert(SIGNALS == sizeof((struct rm_daemon *)0)->signals / sizeof(uv_signal_t),
+               "a handle per signal");
+
+void rm_daemon_hold_signals(bool hold)
+{
+    sigset_t answered;
+    sigemptyset(&answered);
+    for (size_t i = 0; i < SIGNALS; i++)
+        sigaddset(&answered, signal_numbers[i]);
+    pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &answered, NULL);
+}
 
 /* SIGINT and SIGTERM stop in good order; the second one kills. */
 static void on_signal(uv_signal_t *handle, int number)
@@ -58,10 +76,27 @@ static void clear_console(void *user)
     rm_console_clear(user);
 }
 
+/* Nobody may ever write into a pipe that is read here: until then a stop ends the program. */
+static int load_file(struct rm_experiment *experiment, const struct rm_daemon_options *o,
+                     struct rm_error *error)
+{
+    struct stat about;
+    sigset_t stops, before;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGTERM);
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    if (stat(o->file, &about) == 0 && !S_ISREG(about.st_mode))
+        pthread_sigmask(SIG_UNBLOCK, &stops, NULL);
+    const int rc = rm_config_load(experiment, o->file, o->overrides, o->override_count, error);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
 static int load(struct rm_experiment *experiment, const struct rm_daemon_options *o,
                 struct rm_error *error)
 {
-    int rc = rm_config_load(experiment, o->file, o->overrides, o->override_count, error);
+    int rc = load_file(experiment, o, error);
     if (rc < 0)
         return rc;
     const struct {
@@ -75,11 +110,16 @@ static int load(struct rm_experiment *experiment, const struct rm_daemon_options
          "--run-directory"},
         {o->socket, experiment->control.socket, sizeof experiment->control.socket, "--socket"},
     };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (texts[i].value &&
-            snprintf(texts[i].to, texts[i].room, "%s", texts[i].value) >= (int)texts[i].room)
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        const char *value = texts[i].value;
+        if (value && snprintf(texts[i].to, texts[i].room, "%s", value) >= (int)texts[i].room)
             return rm_fail(error, -ENAMETOOLONG, "%s: longer than %zu bytes", texts[i].option,
                            texts[i].room - 1);
+        for (; value && *value; value++) /* as in the file */
+            if (iscntrl((unsigned char)*value))
+                return rm_fail(error, -EINVAL, "%s: has a control character (byte 0x%02x)",
+                               texts[i].option, (unsigned char)*value);
+    }
     if (!rm_name_valid(experiment->name))
         return rm_fail(
             error, -EINVAL,
@@ -180,6 +220,7 @@ static int take_place(struct rm_daemon *daemon, const struct rm_experiment *expe
 #define QUEUED_ROWS  4
 #define COLUMN_BYTES 128 /* of a row, for TensorBoard and for metrics.csv together */
 #define QUEUED_ECHO  131072
+#define WRITERS      2
 
 static void no_column(void *user, const char *name, double value, bool integer)
 {
@@ -239,7 +280,6 @@ static void on_bell(uv_poll_t *bell, int status, int events)
 
 static int open_loop(struct rm_daemon *daemon, struct rm_error *error)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     int rc = 0;
     rm_stall_watch(&daemon->stall, &daemon->loop);
     uv_timer_init(&daemon->loop, &daemon->tick);
@@ -248,12 +288,12 @@ static int open_loop(struct rm_daemon *daemon, struct rm_error *error)
     uv_timer_init(&daemon->loop, &daemon->checkpoint.timer);
     daemon->tick.data = daemon->due.data = daemon->sample.data = daemon;
     signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (size_t i = 0; i < SIGNALS; i++) {
         uv_signal_t *handle = &daemon->signals[i];
         rc = uv_signal_init(&daemon->loop, handle);
         handle->data = daemon;
         if (rc == 0)
-            rc = uv_signal_start(handle, on_signal, numbers[i]);
+            rc = uv_signal_start(handle, on_signal, signal_numbers[i]);
         if (rc < 0)
             return rm_fail(error, rc, "cannot take signals: %s", uv_strerror(rc));
     }
@@ -305,6 +345,7 @@ static void close_handle(uv_handle_t *handle, void *unused)
 /* Everything that has a name in the file system goes first. */
 static void close_all(struct rm_daemon *daemon)
 {
+    rm_daemon_hold_signals(true);    /* nobody answers them any more */
     rm_writer_flush(&daemon->files); /* whoever waits for the disk hears what came of it */
     rm_sweeper_dismiss(&daemon->sweeper);
     rm_place_leave(&daemon->place);
@@ -337,19 +378,6 @@ static void write_summary(struct rm_daemon *daemon)
         rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
 }
 
-static void nothing(uv_work_t *work)
-{
-    (void)work;
-}
-
-/* The threads that do what may wait for the disk. Who asks for the first one waits for all of them
- * to be there: not in the middle of a run. */
-static void start_threads(struct rm_daemon *daemon)
-{
-    static uv_work_t first;
-    uv_queue_work(&daemon->loop, &first, nothing, NULL);
-}
-
 static void tell_unused(void *user, const char *path, const char *words)
 {
     struct rm_daemon *daemon = user;
@@ -376,9 +404,9 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     rm_daemon_keep_session(daemon);
     rm_daemon_restore_settings(daemon);
     rm_daemon_open_checkpoints(daemon);
-    start_threads(daemon);
     rm_daemon_start_workers(daemon);
     rm_daemon_arm(daemon);
+    rm_daemon_hold_signals(false); /* now they find everything in its place */
     while (daemon->life != RM_LIFE_OVER)
         uv_run(&daemon->loop, UV_RUN_DEFAULT);
     rm_daemon_end_inspections(daemon);
@@ -469,8 +497,8 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
         return RM_DAEMON_RESOURCES;
     }
     int code = RM_DAEMON_RESOURCES;
-    if (open_loop(daemon, error) == 0 && open_files(daemon, error) == 0 &&
-        serve(daemon, error) == 0)
+    if (open_loop(daemon, error) == 0 && rm_pool_start(&daemon->loop, WRITERS, error) == 0 &&
+        open_files(daemon, error) == 0 && serve(daemon, error) == 0)
         code = run(daemon, error);
     close_all(daemon);
     return code;

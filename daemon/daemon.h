@@ -131,6 +131,10 @@ struct rm_daemon {
     uint64_t woken_ns[RM_BOARD_WORKERS];
 };
 
+/* Holds back the signals that the daemon answers, or lets them through. Those that come meanwhile
+ * are answered then: by the event loop, once it runs. First thing in main. */
+void rm_daemon_hold_signals(bool hold);
+
 /* Runs an experiment to its end. Returns an enum rm_daemon_exit; `error` says what went wrong. */
 int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *error);
 

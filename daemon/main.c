@@ -1,5 +1,6 @@
 #include "daemon/daemon.h"
 #include "daemon/heap.h"
+#include "shm/base/file.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -90,6 +91,8 @@ int main(int argc, char **argv)
     struct rm_daemon_options options = {.resume = RM_RESUME_MAY};
     bool check = false;
     int option;
+    rm_daemon_hold_signals(true); /* until the loop takes them */
+    rm_file_hold_standard();
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
         switch (option) {
         case OPT_FOREGROUND:
@@ -133,6 +136,8 @@ int main(int argc, char **argv)
         return wrong(optind == argc ? "no configuration file given" : "more than one file given");
     options.file = argv[optind];
 
+    if (check) /* nothing is started, so there is nothing to end in good order */
+        rm_daemon_hold_signals(false);
     (void)rm_heap_share(); /* without, it only keeps more */
     struct rm_error error = {.text = ""};
     int code = check ? rm_daemon_check(&options, &error) : rm_daemon_run(&options, &error);

@@ -1,5 +1,6 @@
 #include "daemon/place.h"
 
+#include "daemon/control.h"
 #include "daemon/holder.h"
 
 #include <errno.h>
@@ -12,8 +13,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#define BACKLOG 16
 
 /* Makes one directory. In a sticky, world-writable parent somebody else may have made it first. */
 static int make_directory(const char *path, bool shared_parent, struct rm_error *error)
@@ -153,7 +152,7 @@ int rm_place_listen(struct rm_place *place, struct rm_error *error)
     int rc = bind(fd, (struct sockaddr *)&address, sizeof address);
     int reason = errno;
     umask(before);
-    if (rc == 0 && listen(fd, BACKLOG) < 0) {
+    if (rc == 0 && listen(fd, RM_CONTROL_BACKLOG) < 0) {
         rc = -1;
         reason = errno;
         unlink(place->socket);

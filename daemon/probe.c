@@ -23,6 +23,7 @@
 
 #define ANSWER_MAX (64 << 20)
 #define REFUSAL    "{\"error\":"
+#define WAIT_MS    100
 #define REPORT_MS  4000 /* longer than a report may take (actor/watch.c) */
 
 extern char **environ;
@@ -36,31 +37,42 @@ static int start(const char *program, char **arguments, const struct channels *c
                  struct rm_error *error)
 {
     posix_spawn_file_actions_t files;
+    posix_spawnattr_t manner; /* what the daemon holds back until its loop runs may end this one */
+    sigset_t none;
 
+    sigemptyset(&none);
     int rc = posix_spawn_file_actions_init(&files);
+    if (rc == 0 && (rc = posix_spawnattr_init(&manner)) != 0)
+        posix_spawn_file_actions_destroy(&files);
     if (rc == 0) {
+        posix_spawnattr_setsigmask(&manner, &none);
+        posix_spawnattr_setflags(&manner, POSIX_SPAWN_SETSIGMASK);
         posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
         posix_spawn_file_actions_adddup2(&files, c->said, STDOUT_FILENO);
         posix_spawn_file_actions_adddup2(&files, c->said, STDERR_FILENO);
         posix_spawn_file_actions_adddup2(&files, c->answer, RM_FD_ANSWER);
         if (c->config >= 0)
             posix_spawn_file_actions_adddup2(&files, c->config, RM_FD_CONFIG);
-        rc = posix_spawn(pid, program, &files, NULL, arguments, environ);
+        rc = posix_spawn(pid, program, &files, &manner, arguments, environ);
+        posix_spawnattr_destroy(&manner);
         posix_spawn_file_actions_destroy(&files);
     }
     return rc ? rm_fail(error, -rc, "the world cannot be tried: %s: %s", program, strerror(rc)) : 0;
 }
 
-/* Has it ended within so many milliseconds? */
+/* Has it ended within so many milliseconds? Counted a short wait at a time, so that a moment in
+ * which both of them were frozen counts as one of those. */
 static bool ended(int process, int milliseconds)
 {
     struct pollfd one = {.fd = process, .events = POLLIN};
-    int n;
-
-    do
-        n = poll(&one, 1, milliseconds);
-    while (n < 0 && errno == EINTR);
-    return n > 0;
+    for (int left = milliseconds; left > 0;) {
+        const int n = poll(&one, 1, left < WAIT_MS ? left : WAIT_MS);
+        if (n > 0)
+            return true;
+        if (n == 0 || errno != EINTR)
+            left -= WAIT_MS;
+    }
+    return false;
 }
 
 /* Waits; a silent one is asked where it is, and killed. *hung: it was silent. */

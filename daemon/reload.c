@@ -4,12 +4,19 @@
 #include "daemon/daemon.h"
 
 #include "config/schema.h"
+#include "shm/base/clock.h"
 #include "shm/base/plural.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define READINGS_MAX 8   /* threads that have not come back: no more are made */
+#define SLOW_S       5.0 /* a reading that takes longer is worth a word */
 
 /* --- after a restart ------------------------------------------------------------------------- */
 
@@ -146,61 +153,147 @@ static void apply_file(struct rm_daemon *daemon, struct rm_experiment *wanted)
                    rm_plural(c.hot_count, "key", "keys"), c.cold_count);
 }
 
+/* One reading of the file. The thread's until it is handed over, then the loop's. */
+struct rm_reading {
+    struct rm_experiment experiment;
+    const char *file;
+    struct rm_override overrides[RM_OVERRIDES_MAX];
+    size_t override_count;
+    uint64_t number; /* in the order in which they began */
+    int rc;
+    struct rm_error error;
+    int to; /* where it is handed over */
+};
+
 void rm_settings_apply_file(struct rm_daemon *daemon)
 {
     struct rm_settings *s = &daemon->settings;
-    if (!s->read || s->first || s->reloading)
+    if (!s->read || s->first)
         return;
-    if (s->read_rc < 0)
-        rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: %s", s->read_error.text);
-    else
-        apply_file(daemon, s->read);
+    apply_file(daemon, &s->read->experiment);
     free(s->read);
     s->read = NULL;
 }
 
-/* By a thread: the file may be on a disk that is busy, or on another host. */
-static void read_file(uv_work_t *work)
+/* The file may be a pipe that nobody writes into, or on a file system that hangs: then this never
+ * comes back. So it is no thread of the pool, touches nothing of the daemon, and nobody waits. */
+static void *read_file(void *reading)
 {
-    struct rm_daemon *daemon = work->data;
-    const struct rm_daemon_options *o = &daemon->options;
-    struct rm_settings *s = &daemon->settings;
-    s->read_rc = rm_config_load(s->read, o->file, o->overrides, o->override_count, &s->read_error);
+    struct rm_reading *r = reading;
+    r->rc = rm_config_load(&r->experiment, r->file, r->overrides, r->override_count, &r->error);
+    ssize_t n;
+    do
+        n = write(r->to, &r, sizeof r);
+    while (n < 0 && errno == EINTR);
+    return NULL;
 }
 
-static void file_read(uv_work_t *work, int status)
+static void take_reading(struct rm_daemon *daemon, struct rm_reading *r)
 {
-    struct rm_daemon *daemon = work->data;
     struct rm_settings *s = &daemon->settings;
+    if (r->rc < 0)
+        rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: %s", r->error.text);
+    if (r->rc < 0 || r->number < s->taken) { /* one that began later is newer */
+        free(r);
+        return;
+    }
+    s->taken = r->number;
+    free(s->read);
+    s->read = r;
+    rm_settings_apply_file(daemon);
+}
+
+static void on_read(uv_poll_t *bell, int status, int events)
+{
+    struct rm_daemon *daemon = bell->data;
+    struct rm_settings *s = &daemon->settings;
+    struct rm_reading *r;
     (void)status;
-    s->reloading = false;
-    if (s->again && daemon->life < RM_LIFE_OVER) { /* it may have been changed meanwhile */
+    (void)events;
+    while (read(s->read_fds[0], &r, sizeof r) == sizeof r) {
+        s->readings--;
+        if (daemon->life < RM_LIFE_OVER)
+            take_reading(daemon, r);
+        else
+            free(r);
+    }
+    if (s->again && daemon->life < RM_LIFE_OVER) {
         s->again = false;
         rm_daemon_reload(daemon);
-    } else if (daemon->life < RM_LIFE_OVER) {
-        rm_settings_apply_file(daemon);
     }
+}
+
+static int open_bell(struct rm_daemon *daemon)
+{
+    struct rm_settings *s = &daemon->settings;
+    if (s->read_fds[0] >= 0)
+        return 0;
+    if (pipe2(s->read_fds, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    int rc = uv_poll_init(&daemon->loop, &s->read_bell, s->read_fds[0]);
+    if (rc == 0) {
+        s->read_bell.data = daemon;
+        rc = uv_poll_start(&s->read_bell, UV_READABLE, on_read);
+        uv_unref((uv_handle_t *)&s->read_bell);
+    }
+    return rc;
+}
+
+/* Its thread, which takes no signal and which nobody joins. */
+static int begin_reading(struct rm_reading *r)
+{
+    pthread_attr_t detached;
+    sigset_t all, before;
+    pthread_t thread;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int rc = pthread_create(&thread, &detached, read_file, r);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&detached);
+    return -rc;
+}
+
+/* Says of earlier readings that they take long. False: there are so many that it has to wait. */
+static bool may_begin(struct rm_daemon *daemon)
+{
+    struct rm_settings *s = &daemon->settings;
+    const double waited_s = (double)(rm_now_ns() - s->begun_ns) / 1e9;
+    if (s->readings == 0 || (waited_s < SLOW_S && s->readings < READINGS_MAX))
+        return true;
+    s->again = s->readings >= READINGS_MAX;
+    rm_log(
+        &daemon->log, RM_LOG_WARNING,
+        "reload: %s has not been read for %.0f s (a pipe without a writer, or a file system that "
+        "hangs?); it is read once more%s",
+        daemon->options.file, waited_s, s->again ? " when an earlier reading is over" : "");
+    return !s->again;
 }
 
 void rm_daemon_reload(struct rm_daemon *daemon)
 {
+    const struct rm_daemon_options *o = &daemon->options;
     struct rm_settings *s = &daemon->settings;
-    if (s->reloading) {
-        s->again = true;
+    if (!may_begin(daemon))
         return;
-    }
     rm_notify("STATUS=reloading");
-    if (!s->read)
-        s->read = malloc(sizeof *s->read);
-    if (!s->read) {
-        rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: out of memory");
+    struct rm_reading *r = calloc(1, sizeof *r);
+    int rc = r ? open_bell(daemon) : -ENOMEM;
+    if (rc == 0) {
+        r->file = o->file;
+        r->override_count = o->override_count;
+        r->number = s->begun + 1;
+        r->to = s->read_fds[1];
+        memcpy(r->overrides, o->overrides, sizeof r->overrides);
+        rc = begin_reading(r);
+    }
+    if (rc < 0) {
+        free(r);
+        rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: %s", strerror(-rc));
         return;
     }
-    s->reloading = true;
-    s->read_error.text[0] = '\0';
-    s->reading.data = daemon;
-    if (uv_queue_work(&daemon->loop, &s->reading, read_file, file_read) < 0) {
-        read_file(&s->reading);
-        file_read(&s->reading, 0);
-    }
+    s->begun++;
+    s->begun_ns = rm_now_ns();
+    s->readings++;
 }

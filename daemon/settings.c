@@ -34,6 +34,7 @@ void rm_settings_init(struct rm_settings *settings)
     memset(settings, 0, sizeof *settings);
     rm_kept_init(&settings->kept);
     settings->end = &settings->first;
+    settings->read_fds[0] = settings->read_fds[1] = -1;
 }
 
 /* --- what follows from a change -------------------------------------------------------------- */
@@ -247,6 +248,9 @@ void rm_settings_close(struct rm_settings *settings)
         forget(s);
     }
     free(settings->read);
+    for (int i = 0; i < 2; i++) /* a thread that has not come back would write into another file */
+        if (settings->read_fds[i] >= 0 && settings->readings == 0)
+            close(settings->read_fds[i]);
     rm_kept_close(&settings->kept);
     rm_settings_init(settings);
 }

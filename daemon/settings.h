@@ -14,6 +14,7 @@
 #include <uv.h>
 
 struct rm_daemon;
+struct rm_reading;
 struct rm_setting_change;
 
 struct rm_settings {
@@ -21,12 +22,14 @@ struct rm_settings {
     struct rm_setting_change *first; /* in line; the first one waits for the disk */
     struct rm_setting_change **end;
     double file_hot[RM_HOT_COUNT]; /* hot keys as the file has them, whatever was set since */
-    /* Reading the file anew, in a thread. */
-    uv_work_t reading;
-    bool reloading, again;      /* it is under way; and was asked for once more */
-    struct rm_experiment *read; /* what was read, until its turn comes; NULL = nothing */
-    int read_rc;
-    struct rm_error read_error;
+    /* Reading the file anew, each time in a thread of its own (reload.c). */
+    uv_poll_t read_bell;
+    int read_fds[2];         /* by which threads hand over what they have read; -1 = none */
+    uint32_t readings;       /* threads that have not come back */
+    uint64_t begun, taken;   /* numbers: of the latest reading, of the latest that was read whole */
+    uint64_t begun_ns;       /* when the latest began */
+    bool again;              /* the file is read once more when a thread comes back */
+    struct rm_reading *read; /* what was read, until its turn comes; NULL = nothing */
 };
 
 void rm_settings_init(struct rm_settings *settings);

@@ -11,7 +11,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
+
+#define PAUSE_NS (10 * RM_NS_PER_MS) /* between attempts, at first */
 
 int rm_ctl_client_exit_code(int rc)
 {
@@ -131,28 +134,70 @@ static int send_all(struct rm_ctl_client *client, const char *text, size_t bytes
     return 0;
 }
 
-static int greet(struct rm_ctl_client *client, struct rm_error *error)
+static const char *text_of(const json_t *object, const char *key, const char *fallback)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : fallback;
+}
+
+/* Does it say that it has too many clients, or something else that passes? */
+static bool not_now(const json_t *message)
+{
+    const char *name =
+        json_string_value(json_object_get(json_object_get(message, "error"), "class"));
+    return name && strcmp(name, "not-now") == 0;
+}
+
+static int greet(struct rm_ctl_client *client, uint64_t deadline, struct rm_error *error)
 {
     json_t *message = NULL;
-    int rc = receive(client, deadline_after(client->timeout_ns), &message, error);
+    int rc = receive(client, deadline, &message, error);
     if (rc)
         return rc;
     json_t *ringmaster = json_object_get(message, "ringmaster");
     json_t *protocol = json_object_get(ringmaster, "protocol");
-    if (!json_is_integer(protocol))
+    if (not_now(message))
+        rc = rm_fail(error, -EAGAIN, "%s",
+                     text_of(json_object_get(message, "error"), "desc", "it has no time"));
+    else if (!json_is_integer(protocol))
         rc = rm_fail(error, -EPROTO, "this is no experiment: it does not greet as one");
     else if (json_integer_value(protocol) != RM_CTL_CLIENT_PROTOCOL)
         rc = rm_fail(error, -EPROTO,
                      "the experiment speaks protocol %lld (version %s), this ringctl speaks %d",
                      (long long)json_integer_value(protocol),
-                     json_string_value(json_object_get(ringmaster, "version"))
-                         ? json_string_value(json_object_get(ringmaster, "version"))
-                         : "unknown",
-                     RM_CTL_CLIENT_PROTOCOL);
+                     text_of(ringmaster, "version", "unknown"), RM_CTL_CLIENT_PROTOCOL);
     else
         client->greeting = json_incref(ringmaster);
     json_decref(message);
     return rc;
+}
+
+/* One attempt. -EAGAIN: it is there, and has no room for another client now. */
+static int attempt(struct rm_ctl_client *client, const struct sockaddr_un *address,
+                   uint64_t deadline, struct rm_error *error)
+{
+    client->used = 0;
+    client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (client->fd < 0)
+        return rm_fail(error, -errno, "socket: %s", strerror(errno));
+    /* EAGAIN on a Unix socket: its backlog is full. */
+    if (connect(client->fd, (const struct sockaddr *)address, sizeof *address) < 0)
+        return errno == EAGAIN ? rm_fail(error, -EAGAIN, "it accepts no connections")
+                               : rm_fail(error, -errno, "cannot connect: %s", strerror(errno));
+    return greet(client, deadline, error);
+}
+
+/* Before the next attempt: longer each time, and not the same for all who wait. False: it is over.
+ */
+static bool pause_until(uint64_t deadline, unsigned attempts)
+{
+    const uint64_t now = rm_now_ns(), step = (attempts < 8 ? attempts + 1 : 8) * PAUSE_NS;
+    const uint64_t ns = step + (now / 1000 + (uint64_t)getpid() * 7919) % step;
+    if (deadline && now + ns >= deadline)
+        return false;
+    const struct timespec pause = {(time_t)(ns / RM_NS_PER_S), (long)(ns % RM_NS_PER_S)};
+    nanosleep(&pause, NULL);
+    return true;
 }
 
 int rm_ctl_client_open(struct rm_ctl_client *client, const char *path, uint64_t timeout_ns,
@@ -164,21 +209,23 @@ int rm_ctl_client_open(struct rm_ctl_client *client, const char *path, uint64_t 
         return rm_fail(error, -ENAMETOOLONG, "%s: longer than the %zu bytes of a socket address",
                        path, sizeof address.sun_path - 1);
     memcpy(address.sun_path, path, strlen(path) + 1);
-    client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (client->fd < 0)
-        return rm_fail(error, -errno, "socket: %s", strerror(errno));
-    int rc = 0;
-    if (connect(client->fd, (const struct sockaddr *)&address, sizeof address) < 0) {
-        /* EAGAIN on a Unix socket: its backlog is full, so the daemon accepts nobody. */
-        rc = errno == EAGAIN ? rm_fail(error, -ETIMEDOUT, "it accepts no connections")
-                             : rm_fail(error, -errno, "cannot connect: %s", strerror(errno));
-    }
     client->events = json_array();
     client->line = malloc(RM_CTL_CLIENT_LINE_MAX);
-    if (rc == 0 && (!client->line || !client->events))
-        rc = rm_fail(error, -ENOMEM, "no memory for a connection");
-    if (rc == 0)
-        rc = greet(client, error);
+    int rc =
+        client->line && client->events ? 0 : rm_fail(error, -ENOMEM, "no memory for a connection");
+    const uint64_t deadline = deadline_after(timeout_ns);
+    for (unsigned attempts = 0; rc == 0; attempts++) {
+        rc = attempt(client, &address, deadline, error);
+        if (rc != -EAGAIN)
+            break;
+        if (!pause_until(deadline, attempts)) {
+            rc = -ETIMEDOUT;
+            break;
+        }
+        close(client->fd);
+        client->fd = -1;
+        rc = 0;
+    }
     if (rc) {
         rm_ctl_client_close(client);
         return rm_fail_within(error, rc, "%s", path);
@@ -206,12 +253,6 @@ static void keep_event(struct rm_ctl_client *client, json_t *event)
         client->dropped++;
         json_decref(event);
     }
-}
-
-static const char *text_of(const json_t *object, const char *key, const char *fallback)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : fallback;
 }
 
 static int take_reply(json_t *message, json_t **reply, struct rm_error *error)

@@ -27,7 +27,8 @@ struct rm_ctl_client {
 
 /* Connects and reads the greeting. On errors the client is closed and
  * -ENOENT, -ECONNREFUSED, -EACCES ..: cannot connect; -EPROTO: not this protocol, or not this
- * version; -ETIMEDOUT; -ECONNRESET: closed in the middle. */
+ * version; -ETIMEDOUT; -ECONNRESET: closed in the middle. One that is there and has no room for
+ * another client is tried again until the time is over. */
 int rm_ctl_client_open(struct rm_ctl_client *client, const char *path, uint64_t timeout_ns,
                        struct rm_error *error);
 void rm_ctl_client_close(struct rm_ctl_client *client);

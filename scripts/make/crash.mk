@@ -5,6 +5,13 @@ $(BUILD)/tests/crash/slow_disk.so: tests/crash/data/slow_disk.c tests/crash/slow
 	@$(CC) -std=c11 -D_GNU_SOURCE -I. -O1 -g $(WARN) -fPIC -shared -o $@ $<
 $(BUILD)/tests/crash/test_slow_disk $(BUILD)/tests/protocol/test_held_disk: $(BUILD)/tests/crash/slow_disk.so
 
+# A limit of threads, by a test's own word.
+$(BUILD)/tests/crash/few_threads.so: tests/crash/data/few_threads.c
+	@mkdir -p $(@D)
+	@echo "  SHIM    $@"
+	@$(CC) -std=c11 -D_GNU_SOURCE -I. -O1 -g $(WARN) -fPIC -shared -o $@ $<
+tests: $(BUILD)/tests/crash/few_threads.so
+
 # Whole runs killed at every fault site, in a build that has them.
 .PHONY: faults
 faults: deps

@@ -22,6 +22,15 @@ int rm_file_write_all(int fd, const void *data, size_t bytes)
     return 0;
 }
 
+void rm_file_hold_standard(void)
+{
+    static const int ways[] = {O_RDONLY, O_RDONLY, O_RDWR};
+    /* Descriptors are given out from below, so each of these gets the number that is looked for. */
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", ways[fd]) < 0)
+            return;
+}
+
 int rm_file_sync_folder(const char *folder, struct rm_error *error)
 {
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

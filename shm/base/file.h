@@ -15,4 +15,9 @@ int rm_file_sync_folder(const char *folder, struct rm_error *error);
 /* The same for the folder that `path` is in. */
 int rm_file_sync_above(const char *path, struct rm_error *error);
 
+/* Opens /dev/null in the place of descriptors 0, 1 and 2 that are closed, so that nothing else gets
+ * their numbers and is written to instead. Printing to a standard output that was closed still
+ * fails; what goes to standard error is lost. */
+void rm_file_hold_standard(void);
+
 #endif

@@ -103,6 +103,9 @@ void rm_daemon_abandon_checkpoint(struct rm_daemon *daemon);
 /* Once a second: by interval. */
 void rm_daemon_checkpoint_tick(struct rm_daemon *daemon, uint64_t now_ns);
 
+/* The daemon was away for so long: what has a limit of time has so much more. */
+void rm_daemon_delay_checkpoint(struct rm_daemon *daemon, uint64_t away_ns);
+
 /* The run ends: what is in hand is given up. */
 void rm_daemon_cancel_checkpoint(struct rm_daemon *daemon, const char *why);
 

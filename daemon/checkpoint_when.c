@@ -82,6 +82,13 @@ void rm_daemon_checkpoint_and_evaluate(struct rm_daemon *daemon)
     rm_daemon_evaluate_last(daemon);
 }
 
+void rm_daemon_delay_checkpoint(struct rm_daemon *daemon, uint64_t away_ns)
+{
+    struct rm_checkpointer *c = of(daemon);
+    c->asked_ns += away_ns;
+    c->stop_by_ns += away_ns;
+}
+
 void rm_daemon_score_last_checkpoint(struct rm_daemon *daemon)
 {
     struct rm_checkpointer *c = of(daemon);

@@ -341,6 +341,12 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
     }
 }
 
+void rm_control_away(struct rm_control *control, uint64_t away_ns)
+{
+    for (struct rm_client *client = control->clients; client; client = client->next)
+        client->moved_ns += away_ns;
+}
+
 void rm_control_expire(struct rm_control *control, uint64_t now_ns)
 {
     struct rm_client *next;

@@ -63,6 +63,9 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
  * rm_control_counts().clients > 0. */
 void rm_control_expire(struct rm_control *control, uint64_t now_ns);
 
+/* The daemon was away for so long: whoever does not read has so much more time. */
+void rm_control_away(struct rm_control *control, uint64_t away_ns);
+
 struct rm_control_counts rm_control_counts(const struct rm_control *control);
 
 /* Called by a command that is not over when it returns: its reply comes by rm_control_answer(), and

@@ -282,6 +282,7 @@ static int open_loop(struct rm_daemon *daemon, struct rm_error *error)
 {
     int rc = 0;
     rm_stall_watch(&daemon->stall, &daemon->loop);
+    rm_presence_open(&daemon->presence, &daemon->loop, rm_daemon_away, daemon);
     uv_timer_init(&daemon->loop, &daemon->tick);
     uv_timer_init(&daemon->loop, &daemon->due);
     uv_timer_init(&daemon->loop, &daemon->sample);

@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "config/session.h"
+#include "daemon/presence.h"
 #include "daemon/cgroup.h"
 #include "daemon/checkpoint.h"
 #include "daemon/console.h"
@@ -107,7 +108,8 @@ struct rm_daemon {
     uv_timer_t tick, due, sample;
     uv_poll_t bell; /* rung by workers */
     uv_signal_t signals[4];
-    struct rm_stall stall; /* how long it kept others waiting */
+    struct rm_stall stall;       /* how long it kept others waiting */
+    struct rm_presence presence; /* whether it was there to see what it judges */
 
     enum rm_life life;
     bool finished; /* the budget is spent and all is done */
@@ -161,6 +163,7 @@ void rm_daemon_follow_evaluations(struct rm_daemon *daemon);
 
 void rm_daemon_start_workers(struct rm_daemon *daemon);
 void rm_daemon_tick(struct rm_daemon *daemon);
+void rm_daemon_away(void *daemon, uint64_t away_ns, uint64_t now_ns); /* it was (presence.h) */
 void rm_daemon_rung(struct rm_daemon *daemon); /* an evaluation or somebody's share is finished */
 void rm_daemon_note_running(struct rm_daemon *daemon); /* the first step has been made */
 void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_supervised before,

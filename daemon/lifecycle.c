@@ -215,9 +215,26 @@ static enum rm_worker_state count_woken(struct rm_daemon *daemon, uint32_t index
     return RM_WORKER_BUSY;
 }
 
-/* Deaths, hangs and readiness, from what the board says. */
-static void observe(struct rm_daemon *daemon, uint64_t now_ns)
+void rm_daemon_away(void *user, uint64_t away_ns, uint64_t now_ns)
 {
+    struct rm_daemon *daemon = user;
+    const bool graced = rm_supervisor_away(&daemon->supervisor, away_ns, now_ns);
+    rm_daemon_delay_checkpoint(daemon, away_ns);
+    if (daemon->control)
+        rm_control_away(daemon->control, away_ns);
+    if (graced && daemon->life < RM_LIFE_OVER)
+        rm_log(
+            &daemon->log, RM_LOG_NOTICE,
+            "this process was away for %.1f s (stopped, frozen, or the host asleep): what workers "
+            "were silent for meanwhile does not count",
+            (double)away_ns / 1e9);
+}
+
+/* Deaths, hangs and readiness, from what the board says. */
+static void observe(struct rm_daemon *daemon)
+{
+    rm_presence_note(&daemon->presence);
+    const uint64_t now_ns = rm_now_ns();
     for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
         uint64_t heartbeat_ns;
         if (!rm_daemon_has_process(daemon, i))
@@ -251,7 +268,7 @@ static void tell_service_manager(struct rm_daemon *daemon, uint64_t now)
 
 void rm_daemon_rung(struct rm_daemon *daemon)
 {
-    observe(daemon, rm_now_ns());
+    observe(daemon);
     rm_daemon_inspect(daemon);
     rm_daemon_follow_evaluations(daemon);
     rm_daemon_end_training(daemon);
@@ -262,7 +279,7 @@ void rm_daemon_tick(struct rm_daemon *daemon)
 {
     uint64_t now = rm_now_ns();
     bool paused = RM_PEEK(&run_of(daemon)->pause) != 0;
-    observe(daemon, now);
+    observe(daemon);
     rm_daemon_inspect(daemon);
     RM_POKE(&run_of(daemon)->rows_counted, rm_session_rows(&daemon->session));
     if (!paused) {
@@ -387,7 +404,12 @@ static uint64_t tick_ms(const struct rm_daemon *daemon)
     bool short_wait = starting || (checkpoints_s > 0 && checkpoints_s * 1000 < TICK_MS) ||
                       daemon->life == RM_LIFE_STARTING || daemon->life == RM_LIFE_EVALUATING ||
                       daemon->life == RM_LIFE_STOPPING;
-    return short_wait ? TICK_FAST_MS : TICK_MS;
+    /* While workers work they are looked at often enough to tell their silence from the daemon's.
+     */
+    const uint64_t look_ms =
+        daemon->supervisor.limits.heartbeat_ns / RM_SUPERVISOR_LOOKS / RM_NS_PER_MS;
+    const uint64_t ms = short_wait ? TICK_FAST_MS : TICK_MS;
+    return look_ms < ms ? look_ms : ms;
 }
 
 static void keep_repeating(uv_timer_t *timer, uv_timer_cb callback, uint64_t ms)

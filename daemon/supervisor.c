@@ -357,8 +357,23 @@ void rm_supervisor_observe(struct rm_supervisor *supervisor, uint32_t index,
         return;
     /* The heartbeat may be its predecessor's, or a little in the future of `now`. */
     uint64_t since = heartbeat_ns > w->started_ns ? heartbeat_ns : w->started_ns;
+    if (since < w->graced_ns)
+        since = w->graced_ns;
     if (now_ns > since && now_ns - since > supervisor->limits.heartbeat_ns)
         handle(supervisor, index, RM_EVENT_HUNG, now_ns);
+}
+
+bool rm_supervisor_away(struct rm_supervisor *supervisor, uint64_t away_ns, uint64_t now_ns)
+{
+    const bool graced = away_ns >= supervisor->limits.heartbeat_ns / RM_SUPERVISOR_LOOKS;
+    for (uint32_t i = 0; i < supervisor->count; i++) {
+        struct rm_supervised_worker *w = &supervisor->workers[i];
+        if (w->due_ns)
+            w->due_ns += away_ns;
+        if (graced)
+            w->graced_ns = now_ns;
+    }
+    return graced;
 }
 
 uint64_t rm_supervisor_due(const struct rm_supervisor *supervisor)

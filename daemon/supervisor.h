@@ -51,6 +51,7 @@ struct rm_supervisor_limits {
     uint32_t deaths_max; /* this many deaths in the window fail the worker */
 };
 
+#define RM_SUPERVISOR_LOOKS  4    /* within limits.heartbeat_ns, at least */
 #define RM_DEATHS_REMEMBERED 1024 /* most that deaths_max can mean */
 
 /* Why a process is gone, for the log: filled by the reaper. */
@@ -69,6 +70,7 @@ struct rm_supervised_worker {
     uint64_t deaths;     /* in all */
     uint64_t started_ns;
     uint64_t due_ns;                        /* when RM_EVENT_TIMER is due, 0 = never */
+    uint64_t graced_ns;                     /* what it was silent before does not count */
     uint64_t died_ns[RM_DEATHS_REMEMBERED]; /* the latest deaths, a ring at deaths % size */
     char reason[320];                       /* why it died or failed last */
 };
@@ -114,6 +116,11 @@ void rm_supervisor_exited(struct rm_supervisor *supervisor, uint32_t index,
  * too long; one that waits writes no heartbeat. */
 void rm_supervisor_observe(struct rm_supervisor *supervisor, uint32_t index,
                            enum rm_worker_state state, uint64_t heartbeat_ns, uint64_t now_ns);
+
+/* The supervisor itself was away for so long, until now: stopped, frozen, or without a processor.
+ * What is due is due so much later. When that was a quarter of limits.heartbeat_ns or more, silence
+ * counts from now on: workers may have been away as well. Returns whether it was. */
+bool rm_supervisor_away(struct rm_supervisor *supervisor, uint64_t away_ns, uint64_t now_ns);
 
 /* Runs timers that are due. Returns when the next one is, 0 = none. */
 uint64_t rm_supervisor_tick(struct rm_supervisor *supervisor, uint64_t now_ns);

@@ -112,6 +112,43 @@ static void a_worker_comes_up_and_finishes(void **state)
     assert_int_equal(did.spawns, 1);
 }
 
+static void after_an_absence_workers_have_a_new_grace(void **state)
+{
+    (void)state;
+    bring_up(10 * S);
+    /* Everybody was frozen from 15 s to 80 s: its last word is of 14 s. */
+    assert_true(rm_supervisor_away(&supervisor, 65 * S, 80 * S));
+    rm_supervisor_observe(&supervisor, 0, RM_WORKER_BUSY, 14 * S, 80 * S);
+    rm_supervisor_observe(&supervisor, 0, RM_WORKER_BUSY, 14 * S, 90 * S);
+    assert_int_equal(did.asks + did.kills, 0);
+    rm_supervisor_observe(&supervisor, 0, RM_WORKER_BUSY, 14 * S, 91 * S);
+    assert_int_equal(did.asks, 1); /* one that hangs is still found */
+}
+
+static void a_short_absence_is_no_excuse(void **state)
+{
+    (void)state;
+    bring_up(10 * S);
+    for (uint64_t now = 12 * S; now <= 20 * S; now += 2 * S) {
+        assert_false(rm_supervisor_away(&supervisor, 2 * S, now));
+        rm_supervisor_observe(&supervisor, 0, RM_WORKER_BUSY, 10 * S, now);
+    }
+    rm_supervisor_observe(&supervisor, 0, RM_WORKER_BUSY, 10 * S, 21 * S);
+    assert_int_equal(did.asks, 1);
+}
+
+static void what_is_due_waits_for_who_was_away(void **state)
+{
+    (void)state;
+    bring_up(10 * S);
+    rm_supervisor_stop(&supervisor, 0, 11 * S); /* to be killed at 14 s */
+    rm_supervisor_away(&supervisor, 1 * S, 13 * S);
+    rm_supervisor_tick(&supervisor, 14 * S);
+    assert_int_equal(did.kills, 0);
+    rm_supervisor_tick(&supervisor, 15 * S);
+    assert_int_equal(did.kills, 1);
+}
+
 static void starting_twice_makes_one_process(void **state)
 {
     (void)state;
@@ -444,6 +481,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_worker_comes_up_and_finishes),
+        T(after_an_absence_workers_have_a_new_grace),
+        T(a_short_absence_is_no_excuse),
+        T(what_is_due_waits_for_who_was_away),
         T(starting_twice_makes_one_process),
         T(a_killed_worker_is_back_at_once),
         T(a_death_right_after_the_start_waits_for_the_floor),

@@ -188,8 +188,18 @@ static void seal(uv_work_t *work)
 {
     struct rm_checkpointer *c = &((struct rm_daemon *)work->data)->checkpoint;
     c->rc = rm_checkpoint_seal(c->run_directory, &c->facts, &c->error);
+    c->missing.text[0] = '\0';
     if (c->rc == 0)
-        rm_checkpoint_prune(c->run_directory, c->keep, c->keep_best);
+        rm_checkpoint_prune(c->run_directory, c->keep, c->keep_best, &c->missing);
+}
+
+/* Once about each. */
+static void tell_missing(struct rm_daemon *daemon)
+{
+    struct rm_checkpointer *c = of(daemon);
+    if (c->missing.text[0] && strcmp(c->missing.text, c->missed.text) != 0)
+        rm_log(&daemon->log, RM_LOG_WARNING, "a checkpoint counts as none: %s", c->missing.text);
+    c->missed = c->missing;
 }
 
 static void worked(uv_work_t *work, int status)
@@ -200,9 +210,10 @@ static void worked(uv_work_t *work, int status)
     c->working = false;
     if (c->rc)
         give_up(daemon, c->error.text);
-    else if (c->stage == RM_CHECKPOINT_SEALING)
+    else if (c->stage == RM_CHECKPOINT_SEALING) {
+        tell_missing(daemon);
         finish(daemon, "");
-    else if (c->cancelled)
+    } else if (c->cancelled)
         give_up(daemon, c->cancel_why);
     else if (c->stage == RM_CHECKPOINT_BEGINNING)
         hold(daemon);

@@ -59,6 +59,7 @@ struct rm_checkpointer {
     char cancel_why[96];
     int rc;
     struct rm_error error;
+    struct rm_error missing, missed; /* of a checkpoint that is not whole: now, and said already */
     uv_work_t work;
     uv_work_t removal;                      /* of what is left of those that were given up */
     uint64_t remove_first, remove_last;     /* their numbers, and of others that are made */

@@ -20,6 +20,11 @@
 static void remove_tree(const char *path)
 {
     char below[PATH_MAX];
+    struct stat about;
+    if (lstat(path, &about) < 0 || !S_ISDIR(about.st_mode)) { /* a link leads to somebody else's */
+        unlink(path);
+        return;
+    }
     snprintf(below, sizeof below, "%s/" RM_MANIFEST_NAME, path);
     unlink(below);
     DIR *folder = opendir(path);
@@ -71,6 +76,23 @@ static size_t list(const char *run_directory, bool unfinished, uint64_t *numbers
     return n;
 }
 
+int rm_checkpoints_readable(const char *run_directory, struct rm_error *error)
+{
+    char path[PATH_MAX];
+    struct stat about;
+    snprintf(path, sizeof path, "%s/checkpoints", run_directory);
+    if (lstat(path, &about) < 0 && errno == ENOENT)
+        return 0;
+    DIR *folder = opendir(path);
+    if (!folder)
+        return rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+    closedir(folder);
+    if (!S_ISDIR(about.st_mode) || about.st_uid != geteuid())
+        return rm_fail(error, -EPERM, "%s: is no directory of user %u, who runs this", path,
+                       (unsigned)geteuid());
+    return 0;
+}
+
 size_t rm_checkpoint_list(const char *run_directory, uint64_t *numbers, size_t max)
 {
     return list(run_directory, false, numbers, max);
@@ -85,9 +107,15 @@ void rm_checkpoint_abandon(const char *run_directory, uint64_t number)
 
 static int make(const char *path, struct rm_error *error)
 {
-    return mkdir(path, 0755) < 0 && errno != EEXIST
-               ? rm_fail(error, -errno, "cannot make %s: %s", path, strerror(errno))
-               : 0;
+    struct stat about;
+    if (mkdir(path, 0755) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return rm_fail(error, -errno, "cannot make %s: %s", path, strerror(errno));
+    if (lstat(path, &about) < 0 || !S_ISDIR(about.st_mode) || about.st_uid != geteuid())
+        return rm_fail(error, -EEXIST, "%s: is no directory of user %u, who runs this", path,
+                       (unsigned)geteuid());
+    return 0;
 }
 
 int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_error *error)
@@ -145,16 +173,27 @@ int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_fac
 
 /* --- pruning --------------------------------------------------------------------------------- */
 
-static uint64_t best_of(const char *run_directory, const uint64_t *numbers, size_t n)
+/* Of those that are whole: the one with the best score, 0 = none, and the keep-th newest, 0 = there
+ * are fewer. `missing` has words about the newest that is not whole. */
+static uint64_t look_through(const char *run_directory, const uint64_t *numbers, size_t n,
+                             uint32_t keep, uint64_t *oldest_kept, struct rm_error *missing)
 {
     char folder[RM_SESSION_PATH_MAX];
-    struct rm_checkpoint_facts facts = {0};
     double best = -INFINITY;
     uint64_t number = 0;
+    uint32_t whole = 0;
+    *oldest_kept = 0;
     for (size_t i = 0; i < n; i++) {
+        struct rm_checkpoint_facts facts = {0};
+        struct rm_error why = {""};
         if (rm_session_checkpoint_folder(run_directory, numbers[i], false, folder, NULL) ||
-            rm_checkpoint_check(folder, false, &facts, NULL))
+            rm_checkpoint_check(folder, false, &facts, &why)) {
+            if (missing && !missing->text[0])
+                *missing = why;
             continue;
+        }
+        if (++whole == keep)
+            *oldest_kept = numbers[i];
         if (facts.score > best) {
             best = facts.score;
             number = numbers[i];
@@ -164,7 +203,8 @@ static uint64_t best_of(const char *run_directory, const uint64_t *numbers, size
     return number;
 }
 
-void rm_checkpoint_prune(const char *run_directory, uint32_t keep, bool best)
+void rm_checkpoint_prune(const char *run_directory, uint32_t keep, bool best,
+                         struct rm_error *missing)
 {
     static const bool kinds[] = {false, true};
     uint64_t *numbers = calloc(RM_CHECKPOINTS_MAX, sizeof *numbers);
@@ -172,9 +212,11 @@ void rm_checkpoint_prune(const char *run_directory, uint32_t keep, bool best)
     for (size_t k = 0; numbers && k < 2; k++) {
         const bool unfinished = kinds[k];
         const size_t n = list(run_directory, unfinished, numbers, RM_CHECKPOINTS_MAX);
-        const uint64_t spared = best && !unfinished ? best_of(run_directory, numbers, n) : 0;
-        for (size_t i = unfinished ? 0 : keep; i < n; i++)
-            if (numbers[i] != spared &&
+        uint64_t oldest_kept = UINT64_MAX;
+        const uint64_t the_best =
+            unfinished ? 0 : look_through(run_directory, numbers, n, keep, &oldest_kept, missing);
+        for (size_t i = 0; i < n; i++)
+            if (numbers[i] < oldest_kept && !(best && numbers[i] == the_best) &&
                 rm_session_checkpoint_folder(run_directory, numbers[i], unfinished, folder, NULL) ==
                     0) {
                 RM_FAULT("checkpoint.prune.before");

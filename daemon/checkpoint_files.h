@@ -40,7 +40,12 @@ int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_fac
 void rm_checkpoint_abandon(const char *run_directory, uint64_t number);
 
 /* Removes all but the `keep` newest and, with `best`, the one of the highest score, and whatever
- * was begun and not finished. */
-void rm_checkpoint_prune(const char *run_directory, uint32_t keep, bool best);
+ * was begun and not finished. Only those that are whole count: one that lacks a file takes the
+ * place of none. `missing`, which may be NULL, then has words about the newest such. */
+void rm_checkpoint_prune(const char *run_directory, uint32_t keep, bool best,
+                         struct rm_error *missing);
+
+/* Can the run's checkpoints be looked at? That there are none is fine. */
+int rm_checkpoints_readable(const char *run_directory, struct rm_error *error);
 
 #endif

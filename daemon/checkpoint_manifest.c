@@ -33,14 +33,12 @@ static int hash_file(const char *path, uint64_t *bytes, uint64_t *hash, struct r
 {
     uint8_t *buffer = malloc(HASH_BUFFER);
     XXH3_state_t *state = XXH3_createState();
-    struct stat about;
-    /* Nothing that never ends, and no waiting for whoever would write into a pipe. */
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    int rc = fd < 0 || fstat(fd, &about) < 0 ? -errno : S_ISREG(about.st_mode) ? 0 : -EINVAL;
+    const int fd = rm_file_open(path, O_RDONLY, 0, error); /* nothing that never ends */
+    int rc = fd < 0 ? fd : 0;
     *bytes = 0;
-    if (!buffer || !state)
+    if (fd >= 0 && (!buffer || !state))
         rc = -ENOMEM;
-    else
+    else if (fd >= 0)
         XXH3_64bits_reset(state);
     while (rc == 0) {
         const ssize_t n = read(fd, buffer, HASH_BUFFER);
@@ -59,7 +57,7 @@ static int hash_file(const char *path, uint64_t *bytes, uint64_t *hash, struct r
         close(fd);
     XXH3_freeState(state);
     free(buffer);
-    return rc ? rm_fail(error, rc, "%s: %s", path, strerror(-rc)) : 0;
+    return rc && fd >= 0 ? rm_fail(error, rc, "%s: %s", path, strerror(-rc)) : rc;
 }
 
 static void hex_of(uint64_t hash, char text[17])
@@ -134,8 +132,8 @@ static json_t *manifest_of(const struct rm_checkpoint_facts *f, json_t *files)
 
 static int write_text(const char *path, const char *text, struct rm_error *error)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    int rc = fd < 0 ? -errno : rm_file_write_all(fd, text, strlen(text));
+    const int fd = rm_file_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644, error);
+    int rc = fd < 0 ? fd : rm_file_write_all(fd, text, strlen(text));
     RM_FAULT("checkpoint.manifest.written");
     if (rc == 0 && fsync(fd) < 0)
         rc = -errno;
@@ -213,20 +211,42 @@ static bool stands_within(const char *name)
     }
 }
 
-static int check_file(const char *folder, json_t *file, struct rm_error *error)
+/* Not what was written, or not there: damage. What may not be read is none. */
+static int unread(int rc, struct rm_error *error)
+{
+    const bool forbidden = rc == -EACCES || rc == -EPERM || rc == -ELOOP;
+    return rm_fail_within(error,
+                          forbidden       ? -EACCES
+                          : rc == -ENOMEM ? rc
+                                          : -EBADMSG,
+                          "%s",
+                          rc == -ENOENT ? "not whole: a file of it was removed" : "cannot be read");
+}
+
+/* `whole`: its bytes as well; else it is there, and as long as it was. */
+static int check_file(const char *folder, json_t *file, bool whole, struct rm_error *error)
 {
     const char *name, *hex;
     char path[PATH_MAX], now[17];
     json_int_t bytes;
     uint64_t have = 0, hash = 0;
+    struct stat about;
+    int rc;
     if (json_unpack(file, "{s:s,s:I,s:s}", "name", &name, "bytes", &bytes, "xxh3", &hex) < 0)
         return damaged(folder, "its manifest lists a file without name, size or hash", error);
     if (!stands_within(name))
         return damaged(folder, "its manifest lists a file that is not within it", error);
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
         return damaged(folder, "its manifest lists a file of too long a name", error);
-    if (hash_file(path, &have, &hash, error))
-        return rm_fail_within(error, -EBADMSG, "damaged");
+    if (!whole) {
+        rc = lstat(path, &about) < 0 ? -errno : 0;
+        if (rc == 0 && (!S_ISREG(about.st_mode) || about.st_size != bytes))
+            return rm_fail(error, -EBADMSG, "%s: is not the file that was written", path);
+        return rc ? unread(rm_fail(error, rc, "%s: %s", path, strerror(-rc)), error) : 0;
+    }
+    rc = hash_file(path, &have, &hash, error);
+    if (rc)
+        return unread(rc, error);
     hex_of(hash, now);
     return have == (uint64_t)bytes && strcmp(now, hex) == 0
                ? 0
@@ -264,30 +284,41 @@ static int read_facts(const char *folder, json_t *m, struct rm_checkpoint_facts 
     return 0;
 }
 
+/* NULL: it is damaged, or `*rc` says why it cannot be read. */
+static json_t *read_manifest(const char *folder, int *rc, struct rm_error *error)
+{
+    char path[PATH_MAX];
+    struct stat about;
+    snprintf(path, sizeof path, "%s/" RM_MANIFEST_NAME, folder);
+    const int fd = rm_file_open(path, O_RDONLY, 0, error);
+    *rc = fd < 0 ? unread(fd, error) : 0;
+    if (fd < 0)
+        return NULL;
+    json_t *outer =
+        fstat(fd, &about) == 0 && about.st_size <= MANIFEST_MAX ? json_loadfd(fd, 0, NULL) : NULL;
+    close(fd);
+    return outer;
+}
+
 int rm_checkpoint_check(const char *folder, bool whole, struct rm_checkpoint_facts *facts,
                         struct rm_error *error)
 {
-    char path[PATH_MAX], hex[17];
-    json_error_t where;
-    struct stat about;
-    snprintf(path, sizeof path, "%s/" RM_MANIFEST_NAME, folder);
-    if (stat(path, &about) < 0)
-        return rm_fail(error, -EBADMSG, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(about.st_mode))
-        return damaged(folder, "its manifest is no file", error);
-    json_t *outer = about.st_size <= MANIFEST_MAX ? json_load_file(path, 0, &where) : NULL;
+    char hex[17];
+    int rc;
+    json_t *outer = read_manifest(folder, &rc, error);
     json_t *m = json_object_get(outer, "manifest");
     const char *stated = json_string_value(json_object_get(outer, "xxh3"));
-    int rc = 0;
     const json_t *files = json_object_get(m, "files");
+    if (rc)
+        return rc;
     if (!m || !stated || hash_json(m, hex) || strcmp(hex, stated) != 0)
         rc = damaged(folder, "its manifest is damaged", error);
     else if (json_array_size(files) == 0)
         rc = damaged(folder, "its manifest lists no files", error);
     else
         rc = read_facts(folder, m, facts, error);
-    for (size_t i = 0; rc == 0 && whole && i < json_array_size(files); i++) {
-        rc = check_file(folder, json_array_get(files, i), error);
+    for (size_t i = 0; rc == 0 && i < json_array_size(files); i++) {
+        rc = check_file(folder, json_array_get(files, i), whole, error);
         if (rc)
             rm_checkpoint_facts_free(facts);
     }

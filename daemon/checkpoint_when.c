@@ -96,6 +96,13 @@ void rm_daemon_score_last_checkpoint(struct rm_daemon *daemon)
     const double score = RM_PEEK(&daemon->session.board.run->eval_score_mean);
     char folder[RM_SESSION_PATH_MAX];
     struct rm_error error = {""};
+    struct rm_checkpoint_facts facts = {0};
+    if (c->last &&
+        (rm_session_checkpoint_folder(c->run_directory, c->last, false, folder, &error) ||
+         rm_checkpoint_check(folder, false, &facts, &error)))
+        rm_log(&daemon->log, RM_LOG_WARNING, "the last checkpoint, %llu, is not there any more: %s",
+               (unsigned long long)c->last, error.text);
+    rm_checkpoint_facts_free(&facts);
     if (!daemon->finished || e->evaluation.final_episodes == 0 || !c->last ||
         c->step != rm_daemon_steps(daemon) || c->updates != rm_daemon_updates(daemon))
         return;
@@ -104,7 +111,7 @@ void rm_daemon_score_last_checkpoint(struct rm_daemon *daemon)
         rm_log(&daemon->log, RM_LOG_WARNING, "checkpoint %llu has not the final score: %s",
                (unsigned long long)c->last, error.text);
     else if (!c->working && !c->removing_first)
-        rm_checkpoint_prune(c->run_directory, e->checkpoint.keep, e->checkpoint.keep_best);
+        rm_checkpoint_prune(c->run_directory, e->checkpoint.keep, e->checkpoint.keep_best, NULL);
 }
 
 void rm_daemon_checkpoint_tick(struct rm_daemon *daemon, uint64_t now_ns)

@@ -215,6 +215,17 @@ static int take_place(struct rm_daemon *daemon, const struct rm_experiment *expe
     return rc < 0 ? rc : rm_place_await(&daemon->place, path, &patience, error);
 }
 
+int rm_daemon_hold_run(struct rm_daemon *daemon, const char *directory, struct rm_error *error)
+{
+    int rc;
+    for (unsigned turn = 0;
+         (rc = rm_run_lock_take(&daemon->run_lock, directory, error)) == -EAGAIN &&
+         turn < PLACE_TURNS;
+         turn++)
+        pause_a_moment(NULL);
+    return rc;
+}
+
 /* A kill loses no more than this: lines, and some rows of metrics. */
 #define QUEUED_LINES 262144
 #define QUEUED_ROWS  4
@@ -251,8 +262,9 @@ static int open_files(struct rm_daemon *daemon, struct rm_error *error)
 {
     const struct rm_experiment *e = &daemon->session.experiment;
     int rc = daemon->directory.path[0] /* that of the run that goes on */
-                 ? 0
-                 : rm_run_directory_create(&daemon->directory, e->run.directory, e->name, error);
+                 ? rm_daemon_hold_run(daemon, daemon->directory.path, error)
+                 : rm_run_directory_create(&daemon->directory, e->run.directory, e->name,
+                                           &daemon->run_lock, error);
     if (rc < 0)
         return rc;
     daemon->log.fd = rm_run_directory_open(&daemon->directory, "log.txt", error);
@@ -438,7 +450,7 @@ static struct rm_daemon *create(const struct rm_daemon_options *options, struct 
     }
     daemon->options = *options;
     rm_settings_init(&daemon->settings);
-    daemon->place.lock_fd = daemon->place.listen_fd = -1;
+    daemon->place.lock_fd = daemon->place.listen_fd = daemon->run_lock.fd = -1;
     daemon->metrics.csv_fd = daemon->metrics.board.fd = -1;
     daemon->log = (struct rm_log){.fd = -1,
                                   .echo_fd = STDERR_FILENO,
@@ -480,7 +492,9 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
     rc = rm_daemon_find_checkpoint(daemon, experiment, error);
     if (rc < 0) {
         rm_place_leave(&daemon->place);
-        return rc == -ENOMEM ? RM_DAEMON_RESOURCES : RM_DAEMON_USAGE;
+        return rc == -ENOMEM                    ? RM_DAEMON_RESOURCES
+               : rc == -EEXIST || rc == -EAGAIN ? RM_DAEMON_RUNNING
+                                                : RM_DAEMON_USAGE;
     }
     rc = allow_descriptors(plan, experiment, error);
     if (rc == 0)
@@ -515,6 +529,8 @@ int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *erro
         rm_fail(error, -ENOMEM, "out of memory");
     else
         code = start(daemon, experiment, plan, error);
+    if (daemon) /* nobody writes there any more */
+        rm_run_lock_leave(&daemon->run_lock);
     if (experiment)
         rm_probe_forget(experiment);
     free(plan);

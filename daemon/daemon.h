@@ -21,6 +21,7 @@
 #include "daemon/rate.h"
 #include "daemon/resume.h"
 #include "daemon/run_directory.h"
+#include "daemon/run_lock.h"
 #include "daemon/settings.h"
 #include "daemon/stall.h"
 #include "daemon/supervisor.h"
@@ -79,6 +80,7 @@ struct rm_daemon {
     struct rm_world_facts world;
     struct rm_place place;
     struct rm_run_directory directory;
+    struct rm_run_lock run_lock; /* of that directory, or of the one that is looked at */
     struct rm_log log;
     struct rm_writer files;  /* of the run directory, but for checkpoints */
     struct rm_writer echoes; /* standard output and error, or the journal */
@@ -142,6 +144,9 @@ int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *erro
 
 /* Loads, checks and plans without starting anything. */
 int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *error);
+
+/* Holds the lock of a run directory (run_lock.h); waits for a daemon that is ending. */
+int rm_daemon_hold_run(struct rm_daemon *daemon, const char *directory, struct rm_error *error);
 
 /* --- session.c ------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 #include "daemon/child.h"
 #include "daemon/daemon.h"
 #include "shm/atomic.h"
+#include "shm/base/file.h"
 #include "shm/base/clock.h"
 #include "shm/base/plural.h"
 
@@ -188,8 +189,10 @@ static void open_file(uv_work_t *work)
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%.*s/stacks", PATH_MAX - 128, i->daemon->directory.path);
     if (mkdir(folder, 0755) == 0 || errno == EEXIST)
-        i->out = open(i->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    i->rc = i->out < 0 ? -errno : 0;
+        i->out = rm_file_open(i->path, O_WRONLY | O_CREAT | O_APPEND, 0644, NULL);
+    else
+        i->out = -errno;
+    i->rc = i->out < 0 ? i->out : 0;
 }
 
 static void file_opened(uv_work_t *work, int status)

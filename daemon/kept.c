@@ -1,6 +1,7 @@
 #include "daemon/kept.h"
 
 #include "config/json_memory.h"
+#include "shm/base/file.h"
 #include "shm/base/plural.h"
 
 #include <errno.h>
@@ -54,14 +55,15 @@ int rm_kept_open(struct rm_kept *kept, const char *directory, struct rm_error *e
 
     rm_kept_close(kept);
     snprintf(path, sizeof path, "%.*s/" FILE_NAME, PATH_MAX - 64, directory);
-    FILE *in = fopen(path, "re");
+    const int there = rm_file_open(path, O_RDONLY, 0, NULL);
+    FILE *in = there < 0 ? NULL : fdopen(there, "r");
     while (in && fgets(line, sizeof line, in))
         damaged += line[0] != '\n' && !take_line(kept, line);
     if (in)
         fclose(in);
-    kept->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    kept->fd = rm_file_open(path, O_RDWR | O_CREAT | O_APPEND, 0644, error);
     if (kept->fd < 0)
-        return rm_fail(error, -errno, "cannot open %s: %s", path, strerror(errno));
+        return rm_fail_within(error, kept->fd, "cannot open");
     return damaged ? rm_fail(error, -EPROTO, "%s: %u %s damaged and %s as nothing", path, damaged,
                              rm_plural(damaged, "line is", "lines are"),
                              rm_plural(damaged, "counts", "count"))

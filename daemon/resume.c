@@ -6,11 +6,15 @@
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 
+#include "shm/base/file.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- what may change ------------------------------------------------------------------------- */
 
@@ -94,24 +98,29 @@ static void pass_over(struct rm_daemon *daemon, const struct rm_error *why)
     const size_t used = strlen(daemon->not_resumed);
     snprintf(daemon->not_resumed + used, sizeof daemon->not_resumed - used, "%s%s",
              used ? "; " : "", why->text);
-    fprintf(stderr, "ringmasterd: a checkpoint is damaged and passed over: %s\n", why->text);
+    fprintf(stderr, "ringmasterd: a checkpoint is passed over: %s\n", why->text);
 }
 
-/* The newest that is whole; *any: whether there was one at all. */
-static bool choose(struct rm_daemon *daemon, const char *directory, struct rm_checkpoint_facts *f,
-                   bool *any)
+/* The newest that is whole: 1; 0: none. *any: whether there was one at all. Negative: one may not
+ * be read, and an older one is no substitute for it. */
+static int choose(struct rm_daemon *daemon, const char *directory, struct rm_checkpoint_facts *f,
+                  bool *any, struct rm_error *error)
 {
     uint64_t *numbers = calloc(RM_CHECKPOINTS_MAX, sizeof *numbers);
     const size_t n = numbers ? rm_checkpoint_list(directory, numbers, RM_CHECKPOINTS_MAX) : 0;
-    bool found = false;
-    for (size_t i = 0; i < n && !found; i++) {
+    int found = 0;
+    for (size_t i = 0; i < n && found == 0; i++) {
         struct rm_error why = {""};
         char folder[RM_SESSION_PATH_MAX];
-        if (rm_session_checkpoint_folder(directory, numbers[i], false, folder, &why) == 0 &&
-            rm_checkpoint_check(folder, true, f, &why) == 0) {
+        int rc = rm_session_checkpoint_folder(directory, numbers[i], false, folder, &why);
+        if (rc == 0)
+            rc = rm_checkpoint_check(folder, true, f, &why);
+        if (rc == 0) {
             snprintf(daemon->resume, sizeof daemon->resume, "%.*s", (int)sizeof daemon->resume - 1,
                      folder);
-            found = true;
+            found = 1;
+        } else if (rc == -EACCES) {
+            found = rm_fail(error, rc, "cannot go on: %s", why.text);
         } else {
             pass_over(daemon, &why);
         }
@@ -126,7 +135,10 @@ static bool over(const char *directory, uint64_t *evaluations)
 {
     char path[PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/summary.json", directory);
-    json_t *summary = json_load_file(path, 0, NULL);
+    const int fd = rm_file_open(path, O_RDONLY, 0, NULL);
+    json_t *summary = fd < 0 ? NULL : json_loadfd(fd, 0, NULL);
+    if (fd >= 0)
+        close(fd);
     const bool finished = json_is_true(json_object_get(summary, "finished"));
     *evaluations = (uint64_t)json_integer_value(
         json_object_get(json_object_get(summary, "evaluation"), "count"));
@@ -154,22 +166,42 @@ static int nothing(const struct rm_daemon *daemon, const char *above, bool any,
                    daemon->not_resumed[0] ? ": " : "", daemon->not_resumed);
 }
 
+/* The latest run's directory, held by this daemon from now on; 1: there is none. */
+static int hold_latest(struct rm_daemon *daemon, const struct rm_experiment *e,
+                       struct rm_run_directory *latest, struct rm_error *error)
+{
+    int rc = rm_run_directory_latest(latest, e->run.directory, e->name, error);
+    if (rc == 1 && error->text[0]) {
+        pass_over(daemon, error);
+        error->text[0] = '\0';
+    }
+    if (rc == 0)
+        rc = rm_daemon_hold_run(daemon, latest->path, error);
+    return rc == 0 ? rm_checkpoints_readable(latest->path, error) : rc;
+}
+
 int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experiment *experiment,
                               struct rm_error *error)
 {
-    char above[PATH_MAX], link[PATH_MAX], directory[PATH_MAX];
+    char above[PATH_MAX];
+    struct rm_run_directory latest;
     struct rm_checkpoint_facts facts;
     uint64_t evaluations;
     bool any = false;
     if (daemon->options.resume == RM_RESUME_NEVER)
         return 0;
     snprintf(above, sizeof above, "%s/%s", experiment->run.directory, experiment->name);
-    if (snprintf(link, sizeof link, "%s/latest", above) >= (int)sizeof link ||
-        !realpath(link, directory) || strlen(directory) >= sizeof daemon->directory.path ||
-        !choose(daemon, directory, &facts, &any))
+    int rc = hold_latest(daemon, experiment, &latest, error);
+    if (rc < 0)
+        return rc;
+    const char *directory = latest.path;
+    const int found = rc == 0 ? choose(daemon, directory, &facts, &any, error) : 0;
+    if (found < 0)
+        return found;
+    if (!found)
         return nothing(daemon, above, any && !over(directory, &evaluations), error);
     const bool ended = over(directory, &evaluations);
-    int rc = compare(daemon, daemon->resume, facts.config, experiment, error);
+    rc = compare(daemon, daemon->resume, facts.config, experiment, error);
     if (ended && !longer_now(daemon) && daemon->options.resume != RM_RESUME_MUST) {
         snprintf(daemon->not_resumed, sizeof daemon->not_resumed,
                  "%.900s came to its end, so this is another run", directory);

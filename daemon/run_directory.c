@@ -45,13 +45,89 @@ static void link_latest(const char *above, const char *leaf)
         unlink(fresh);
 }
 
-int rm_run_directory_create(struct rm_run_directory *directory, const char *parent,
+/* 1: there is no `latest`. */
+static int check_latest(const char *above, struct rm_error *error)
+{
+    char link[RM_PATH_TEXT_MAX + 160];
+    struct stat about;
+    snprintf(link, sizeof link, "%s/latest", above);
+    if (lstat(link, &about) < 0)
+        return errno == ENOENT ? 1 : rm_fail(error, -errno, "%s: %s", link, strerror(errno));
+    if (!S_ISLNK(about.st_mode))
+        return rm_fail(error, -EISDIR,
+                       "%s is no link to a run, but %s (of a copy?): move it away, and let it be a "
+                       "link: mv latest NAME && ln -s NAME latest",
+                       link, S_ISDIR(about.st_mode) ? "a directory itself" : "a file");
+    if (about.st_uid != geteuid() && about.st_uid != 0)
+        return rm_fail(error, -EPERM, "%s is a link of user %u, and this runs as user %u", link,
+                       (unsigned)about.st_uid, (unsigned)geteuid());
+    return 0;
+}
+
+/* Links above the run directory are this user's own, or root's: nobody else says where it writes.
+ */
+static int check_links(const char *path, struct rm_error *error)
+{
+    char part[RM_PATH_TEXT_MAX + 96];
+    struct stat about;
+    snprintf(part, sizeof part, "%s", path);
+    for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
+        if (slash)
+            *slash = '\0';
+        if (lstat(part, &about) == 0 && S_ISLNK(about.st_mode) && about.st_uid != geteuid() &&
+            about.st_uid != 0)
+            return rm_fail(error, -EPERM,
+                           "run.directory: %s is a link of user %u, and this runs as user %u", part,
+                           (unsigned)about.st_uid, (unsigned)geteuid());
+        if (!slash)
+            return 0;
+        *slash = '/';
+    }
+}
+
+int rm_run_directory_latest(struct rm_run_directory *directory, const char *parent,
                             const char *name, struct rm_error *error)
+{
+    char above[RM_PATH_TEXT_MAX + 96], link[sizeof above + 16], real[PATH_MAX];
+    struct stat about;
+    if (snprintf(above, sizeof above, "%s/%s", parent, name) >= (int)sizeof above)
+        return rm_fail(error, -ENAMETOOLONG, "run.directory: %.100s... is too long", parent);
+    snprintf(link, sizeof link, "%s/latest", above);
+    int rc = check_links(above, error);
+    if (rc == 0)
+        rc = check_latest(above, error);
+    if (rc)
+        return rc;
+    if (!realpath(link, real)) {
+        if (errno != ENOENT)
+            return rm_fail(error, -errno, "%s: %s", link, strerror(errno));
+        rm_fail(error, -ENOENT, "%s leads to what is not there", link);
+        return 1;
+    }
+    if (strlen(real) >= sizeof directory->path)
+        return rm_fail(error, -ENAMETOOLONG, "%.100s...: path too long", real);
+    if (stat(real, &about) < 0 || access(real, R_OK | W_OK | X_OK) < 0)
+        return rm_fail(error, -errno, "%s: %s", real, strerror(errno));
+    if (!S_ISDIR(about.st_mode))
+        return rm_fail(error, -ENOTDIR, "%s: leads to %s, which is no directory", link, real);
+    if (about.st_uid != geteuid())
+        return rm_fail(error, -EPERM, "%s: belongs to user %u, and this runs as user %u", real,
+                       (unsigned)about.st_uid, (unsigned)geteuid());
+    memcpy(directory->path, real, strlen(real) + 1);
+    return 0;
+}
+
+int rm_run_directory_create(struct rm_run_directory *directory, const char *parent,
+                            const char *name, struct rm_run_lock *lock, struct rm_error *error)
 {
     char above[RM_PATH_TEXT_MAX + 96], real[PATH_MAX];
     if (snprintf(above, sizeof above, "%s/%s", parent, name) >= (int)sizeof above)
         return rm_fail(error, -ENAMETOOLONG, "run.directory: %.100s... is too long", parent);
-    int rc = make_path(above, error);
+    int rc = check_links(above, error);
+    if (rc == 0)
+        rc = make_path(above, error);
+    if (rc == 0)
+        rc = check_latest(above, error);
     if (rc < 0)
         return rc;
     if (!realpath(above, real) || strlen(real) > sizeof directory->path - 32)
@@ -70,6 +146,10 @@ int rm_run_directory_create(struct rm_run_directory *directory, const char *pare
         snprintf(directory->path, sizeof directory->path, "%.*s/%s",
                  (int)sizeof directory->path - 50, real, leaf);
         if (mkdir(directory->path, 0755) == 0) {
+            rc = rm_run_lock_take(lock, directory->path, error); /* before others can find it */
+            if (rc < 0)
+                return rc;
+            (void)rm_file_sync_folder(real, NULL); /* or power fails, and the link leads nowhere */
             link_latest(real, leaf);
             /* A checkpoint lasts only if all folders above it do. */
             (void)rm_file_sync_folder(real, NULL);
@@ -87,10 +167,8 @@ int rm_run_directory_open(const struct rm_run_directory *directory, const char *
 {
     char path[sizeof directory->path + 64];
     snprintf(path, sizeof path, "%s/%s", directory->path, file);
-    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return rm_fail(error, -errno, "cannot open %s: %s", path, strerror(errno));
-    return fd;
+    const int fd = rm_file_open(path, O_RDWR | O_CREAT | O_APPEND, 0644, error);
+    return fd < 0 ? rm_fail_within(error, fd, "cannot open") : fd;
 }
 
 int rm_run_directory_json(const struct rm_run_directory *directory, const char *file,
@@ -102,16 +180,17 @@ int rm_run_directory_json(const struct rm_run_directory *directory, const char *
     char *text = rm_json_dump(value, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     if (!text)
         return rm_fail(error, -ENOMEM, "%s: out of memory", path);
-    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    int rc = fd < 0 ? -errno : 0;
-    if (rc == 0)
-        rc = rm_file_write_all(fd, text, strlen(text));
+    const int fd = rm_file_open(fresh, O_WRONLY | O_CREAT | O_TRUNC, 0644, error);
+    if (fd < 0) {
+        free(text);
+        return rm_fail_within(error, fd, "cannot write");
+    }
+    int rc = rm_file_write_all(fd, text, strlen(text));
     if (rc == 0)
         rc = rm_file_write_all(fd, "\n", 1);
     if (rc == 0 && fsync(fd) < 0)
         rc = -errno;
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     if (rc == 0 && rename(fresh, path) < 0)
         rc = -errno;
     free(text);

@@ -8,11 +8,13 @@
  *     metrics.csv                    a row every metrics.interval_s
  *     events.out.tfevents...         the same for TensorBoard
  *     summary.json                   how it ended
- *     policies/, checkpoints/        by the learners */
+ *     policies/, checkpoints/        by the learners
+ *     lock                           of the daemon that runs it (run_lock.h) */
 #ifndef RM_DAEMON_RUN_DIRECTORY_H
 #define RM_DAEMON_RUN_DIRECTORY_H
 
 #include "config/experiment.h"
+#include "daemon/run_lock.h"
 #include "shm/base/error.h"
 
 #include <jansson.h>
@@ -21,8 +23,15 @@ struct rm_run_directory {
     char path[RM_PATH_TEXT_MAX + 128]; /* absolute */
 };
 
-/* Makes the directory (a suffix -2, -3 .. when two start in one second) and the link. */
+/* Makes the directory (a suffix -2, -3 .. when two start in one second), locks it, and then makes
+ * the link. -EISDIR: `latest` is no link, so it would go on naming another run. */
 int rm_run_directory_create(struct rm_run_directory *directory, const char *parent,
+                            const char *name, struct rm_run_lock *lock, struct rm_error *error);
+
+/* Where PARENT/NAME/latest leads: 0; 1: there is none, or what it names is gone, of which
+ * error->text has words then. Refused in words: a `latest` that is no link, or another user's, a
+ * directory that cannot be read or is another user's. */
+int rm_run_directory_latest(struct rm_run_directory *directory, const char *parent,
                             const char *name, struct rm_error *error);
 
 /* Opens PATH/file for appending, close-on-exec. Descriptor or negative errno. */

@@ -13,13 +13,12 @@
 /* The killed one was the last to begin a run of that name. */
 static void go_on_in_latest(struct rm_daemon *daemon, const struct rm_experiment *e)
 {
-    char link[PATH_MAX], directory[PATH_MAX];
-    if (daemon->directory.path[0] ||
-        snprintf(link, sizeof link, "%s/%s/latest", e->run.directory, e->name) >=
-            (int)sizeof link ||
-        !realpath(link, directory) || strlen(directory) >= sizeof daemon->directory.path)
-        return;
-    memcpy(daemon->directory.path, directory, strlen(directory) + 1);
+    struct rm_run_directory latest;
+    struct rm_error why = {""};
+    if (!daemon->directory.path[0] &&
+        rm_run_directory_latest(&latest, e->run.directory, e->name, &why) == 0 &&
+        rm_daemon_hold_run(daemon, latest.path, &why) == 0)
+        daemon->directory = latest;
 }
 
 /* What a killed predecessor left with the service manager, or a new session. */
@@ -83,6 +82,8 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
             rm_log(&daemon->log, RM_LOG_NOTICE, "changed since that checkpoint: %s",
                    daemon->resume_changes);
     }
+    if (daemon->run_lock.left[0])
+        rm_log(&daemon->log, RM_LOG_NOTICE, "this run was left by %s", daemon->run_lock.left);
     if (daemon->not_resumed[0])
         rm_log(&daemon->log, RM_LOG_WARNING, "%s: %s",
                daemon->resume[0] ? "passed over" : "begins anew", daemon->not_resumed);

@@ -92,10 +92,8 @@ int rm_safetensors_write(const char *path, const struct rm_tensor *tensors, size
     char *header = make_header(tensors, count, metadata, &length);
     if (!header)
         return rm_fail(error, -ENOMEM, "%s: no memory for its header", path);
-    int rc = 0;
-    const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0)
-        rc = -errno;
+    const int fd = rm_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0644, NULL);
+    int rc = fd < 0 ? fd : 0;
     if (!rc)
         rc = write_file(fd, header, length, tensors, count);
     if (fd >= 0 && close(fd) && !rc)

@@ -91,9 +91,9 @@ int rm_archive_create(struct rm_archive_writer **writer, const char *path, struc
     if (!w)
         return rm_fail(error, -ENOMEM, "%s: no memory to write it", path);
     snprintf(w->path, sizeof w->path, "%s", path);
-    w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    w->fd = rm_file_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0640, error);
     if (w->fd < 0) {
-        int rc = rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+        int rc = w->fd;
         free(w);
         return rc;
     }
@@ -206,9 +206,12 @@ int rm_archive_open(struct rm_archive_reader **reader, const char *path, struct 
     if (!r)
         return rm_fail(error, -ENOMEM, "%s: no memory to read it", path);
     snprintf(r->path, sizeof r->path, "%s", path);
-    r->file = fopen(path, "rbe");
+    const int fd = rm_file_open(path, O_RDONLY, 0, error);
+    r->file = fd < 0 ? NULL : fdopen(fd, "rb");
     if (!r->file) {
-        int rc = rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+        int rc = fd < 0 ? fd : rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
         free(r);
         return rc;
     }

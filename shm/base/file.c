@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int rm_file_write_all(int fd, const void *data, size_t bytes)
@@ -20,6 +21,27 @@ int rm_file_write_all(int fd, const void *data, size_t bytes)
         bytes -= (size_t)n;
     }
     return 0;
+}
+
+int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *error)
+{
+    struct stat about;
+    /* O_NONBLOCK: no waiting for whoever would write into a pipe. It says nothing to a file. */
+    const int fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
+    if (fd < 0 && errno == ELOOP)
+        return rm_fail(error, -ELOOP, "%s: is a symbolic link", path);
+    if (fd < 0)
+        return rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+    int rc = fstat(fd, &about) < 0 ? rm_fail(error, -errno, "%s: %s", path, strerror(errno)) : 0;
+    if (rc == 0 && !S_ISREG(about.st_mode))
+        rc = rm_fail(error, -EINVAL, "%s: is not a regular file", path);
+    if (rc == 0 && about.st_uid != geteuid())
+        rc = rm_fail(error, -EPERM, "%s: belongs to user %u, and this runs as user %u", path,
+                     (unsigned)about.st_uid, (unsigned)geteuid());
+    if (rc == 0)
+        return fd;
+    close(fd);
+    return rc;
 }
 
 void rm_file_hold_standard(void)

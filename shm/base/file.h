@@ -5,9 +5,15 @@
 #include "shm/base/error.h"
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /* All of it, however much the system takes at a time. 0 or negative errno. */
 int rm_file_write_all(int fd, const void *data, size_t bytes);
+
+/* Opens a file of this user's own, close-on-exec: not through a symbolic link in its place, nothing
+ * that is no regular file, and nobody else's. Descriptor, or negative errno and words: -ELOOP: it
+ * is a link; -EPERM: it is another user's; -EINVAL: it is no file. */
+int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *error);
 
 /* What was made, renamed or removed in this folder lasts from now on. */
 int rm_file_sync_folder(const char *folder, struct rm_error *error);

@@ -47,13 +47,15 @@ static void make_all(void)
     struct rm_error error = {""};
     json_t *config = rm_config_to_json(&experiment);
     snprintf(runs, sizeof runs, "%s/runs", root);
-    if (rm_run_directory_create(&made, runs, "t", &error))
+    struct rm_run_lock lock = {.fd = -1};
+    if (rm_run_directory_create(&made, runs, "t", &lock, &error))
         fail_msg("%s", error.text);
     for (uint64_t i = 1; i <= CHECKPOINTS; i++) {
         assert_int_equal(small_make(made.path, i, config), 0);
         done_by[i] = record_count;
     }
     json_decref(config);
+    rm_run_lock_leave(&lock);
 }
 
 static void empty_found(void)
@@ -69,8 +71,10 @@ static uint64_t resumed(void)
     snprintf(experiment.run.directory, sizeof experiment.run.directory, "%s/runs", found);
     looking.resume[0] = looking.not_resumed[0] = looking.resume_changes[0] = '\0';
     looking.options.resume = RM_RESUME_MAY;
+    looking.run_lock.fd = -1;
     if (rm_daemon_find_checkpoint(&looking, &experiment, &error))
         fail_msg("%s", error.text);
+    rm_run_lock_leave(&looking.run_lock);
     if (!looking.resume[0])
         return 0;
     const uint64_t number = strtoull(strrchr(looking.resume, '/') + 1, NULL, 10);

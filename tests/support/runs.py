@@ -23,7 +23,7 @@ class Home:
     def __init__(self, path, file="config/cartpole-dqn.json", settings=None):
         self.path, self.file = path, file
         self.settings = SETTINGS if settings is None else settings
-        self.process = None
+        self.process, self.user = None, None
 
     def start(self, *options, environment=None, file=None, socket=None, name="t", **settings):
         command = [f"{BUILD}/bin/ringmasterd", "--name", name, "--run-directory", self.path, "--socket",
@@ -32,7 +32,8 @@ class Home:
             command += ["--set", f"{key}={value}"]
         self.process = subprocess.Popen([*command, file or self.file], stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})},
-                                        start_new_session=True)
+                                        start_new_session=True, user=self.user,
+                                        group=self.user, extra_groups=None if self.user is None else [])
         return self.process
 
     def ask(self, *words):

@@ -191,7 +191,7 @@ static void old_ones_go(void **state)
     make(10, 3);
     assert_int_equal(rm_checkpoint_begin(run, 11, NULL), 0);
     put(11, "shared-0.state", "half");
-    rm_checkpoint_prune(run, 2, true);
+    rm_checkpoint_prune(run, 2, true, NULL);
     assert_int_equal(rm_checkpoint_list(run, numbers, 16), 3);
     assert_int_equal(numbers[0], 10);
     assert_int_equal(numbers[1], 5);
@@ -199,9 +199,55 @@ static void old_ones_go(void **state)
     char path[RM_SESSION_PATH_MAX];
     rm_session_checkpoint_folder(run, 11, true, path, NULL);
     assert_int_equal(access(path, F_OK), -1);
-    rm_checkpoint_prune(run, 1, false);
+    rm_checkpoint_prune(run, 1, false, NULL);
     assert_int_equal(rm_checkpoint_list(run, numbers, 16), 1);
     assert_int_equal(numbers[0], 10);
+}
+
+/* What another process removes of one is said, and it is not counted as one that is kept. */
+static void one_that_lacks_a_file_counts_as_none(void **state)
+{
+    char path[RM_SESSION_PATH_MAX + 64];
+    uint64_t numbers[16];
+    struct rm_checkpoint_facts facts;
+    struct rm_error error = {""};
+    (void)state;
+    make(1, 1);
+    make(2, 1);
+    make(3, 9);
+    snprintf(path, sizeof path, "%s/shared-0.state", folder_of(3));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rm_checkpoint_check(folder_of(3), false, &facts, &error), -EBADMSG);
+    assert_non_null(strstr(error.text, "a file of it was removed"));
+    assert_non_null(strstr(error.text, "shared-0.state"));
+    error.text[0] = '\0';
+    rm_checkpoint_prune(run, 1, true, &error);
+    assert_non_null(strstr(error.text, "shared-0.state"));
+    assert_int_equal(rm_checkpoint_list(run, numbers, 16), 2);
+    assert_int_equal(numbers[1], 2);
+}
+
+/* Not through a link in its place, nor what is another user's. */
+static void what_may_not_be_read_is_not_damaged(void **state)
+{
+    char path[RM_SESSION_PATH_MAX + 64], elsewhere[sizeof path + 8];
+    struct rm_checkpoint_facts facts;
+    struct rm_error error = {""};
+    (void)state;
+    make(1, 1);
+    snprintf(path, sizeof path, "%s/manifest.json", folder_of(1));
+    snprintf(elsewhere, sizeof elsewhere, "%s.moved", path);
+    assert_int_equal(rename(path, elsewhere), 0);
+    assert_int_equal(symlink(elsewhere, path), 0);
+    assert_int_equal(rm_checkpoint_check(folder_of(1), true, &facts, &error), -EACCES);
+    assert_non_null(strstr(error.text, "cannot be read: "));
+    assert_non_null(strstr(error.text, "is a symbolic link"));
+    assert_int_equal(rename(elsewhere, path), 0);
+    if (geteuid() != 0)
+        return;
+    assert_int_equal(chown(path, 65534, 65534), 0);
+    assert_int_equal(rm_checkpoint_check(folder_of(1), true, &facts, &error), -EACCES);
+    assert_non_null(strstr(error.text, "belongs to user 65534"));
 }
 
 /* An evaluation that comes after a checkpoint says more about it than the one before. */
@@ -225,7 +271,7 @@ static void a_later_score_counts(void **state)
     assert_true(json_equal(after.config, before.config));
     rm_checkpoint_facts_free(&before);
     rm_checkpoint_facts_free(&after);
-    rm_checkpoint_prune(run, 1, true);
+    rm_checkpoint_prune(run, 1, true, NULL);
     assert_int_equal(rm_checkpoint_list(run, numbers, 16), 2);
     assert_int_equal(numbers[0], 4);
     assert_int_equal(numbers[1], 2);
@@ -248,6 +294,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_damaged_is_refused, make_run, remove_run),
         cmocka_unit_test_setup_teardown(what_is_claimed_is_checked, make_run, remove_run),
         cmocka_unit_test_setup_teardown(old_ones_go, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(one_that_lacks_a_file_counts_as_none, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(what_may_not_be_read_is_not_damaged, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_later_score_counts, make_run, remove_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

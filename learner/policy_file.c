@@ -66,6 +66,15 @@ static json_t *observation(const struct rm_env_agent *agent)
     return o;
 }
 
+/* Actions of each choice, where an agent makes several in one step; else empty. */
+static json_t *choices(const struct rm_env_agent *agent)
+{
+    json_t *list = json_array();
+    for (uint32_t c = 0; c < agent->choices && agent->choices > 1; c++)
+        json_array_append_new(list, json_integer(agent->choice_actions[c]));
+    return list;
+}
+
 static json_t *make_metadata(const struct rm_policy_file *p)
 {
     const struct rm_experiment *e = p->experiment;
@@ -81,6 +90,7 @@ static json_t *make_metadata(const struct rm_policy_file *p)
     set_number(m, "acting_quantiles", e->actor.quantiles);
     set_number(m, "frame_stack", e->sample.frame_stack);
     set_number(m, "actions", p->agent->actions);
+    set_json(m, "choices", choices(p->agent));
     set_number(m, "masks", p->agent->has_mask);
     set_number(m, "seed", e->seed);
     set_number(m, "updates", p->updates);

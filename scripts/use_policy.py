@@ -2,13 +2,12 @@
 """Loads a policy that Ringmaster trained and uses it, with nothing but NumPy.
 
 A policy is one safetensors file: parameters by name, and metadata that says which network they belong
-to, how an observation becomes its input and how its output becomes an action. Works for networks of linear,
-noisy and cosine layers with their activations, whichever algorithm trained them; others (recurrent,
-convolutions, attention) it refuses by name.
+to, how an observation becomes its input and how its output becomes an action. Runs every type of layer, whichever
+algorithm trained it, without the noise and the dropout of training; a file with others it refuses by name.
 
   use_policy.py POLICY.safetensors                  says what it is, and acts on random observations
   use_policy.py POLICY.safetensors --play 10        plays episodes (world cartpole only)
-  use_policy.py POLICY.safetensors --inputs X --outputs Q [--tau T]
+  use_policy.py POLICY.safetensors --inputs X --outputs Q [--tau T] [--steps N]
                                                     runs the network on raw float32 files
 
 In a program of your own:
@@ -16,7 +15,7 @@ In a program of your own:
   from use_policy import Policy
   policy = Policy.load("runs/.../policies/agent_0.safetensors")
   state = policy.new_state()
-  action = policy.act(observation, state)           # greedy; `state` holds the frame stack
+  action = policy.act(observation, state)           # greedy; `state` holds frames and memory
 """
 import argparse
 import json
@@ -59,6 +58,40 @@ def layer_norm(x, gain, offset):
     return (x - mean) / np.sqrt(variance + 1e-5) * gain + offset
 
 
+def sigmoid(x):
+    return np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))))
+
+
+ACTIVATIONS = {
+    "relu": lambda x: np.maximum(x, 0),
+    "tanh": np.tanh,
+    "gelu": gelu,
+    "silu": lambda x: x * sigmoid(x),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "leaky_relu": lambda x: np.where(x > 0, x, np.float32(0.01) * x),
+    "sigmoid": sigmoid,
+    "dropout": lambda x: x,  # for training
+}
+LOOK_ACROSS = ("attention", "mean_pool", "pointer")  # layers that need to know which numbers make a token
+
+
+class Walk:
+    """What goes from layer to layer. `x` is (B, ..., features); with tokens (B, tokens, features), of which those
+    that are not `there` are padding."""
+
+    def __init__(self, x, tau, memory, there=None, image=None):
+        self.x, self.tau, self.memory, self.there, self.image = x, tau, memory, there, image
+        self.tokens = there is not None
+        self.before = []  # x of every layer, for residuals
+
+
+class State:
+    """Of an episode: the frames seen last, and what recurrent layers remember, by layer."""
+
+    def __init__(self, frames):
+        self.frames, self.memory = frames, {}
+
+
 class Policy:
     def __init__(self, tensors, metadata):
         if metadata.get("format") != "ringmaster-policy-1":
@@ -67,12 +100,21 @@ class Policy:
         self.metadata = metadata
         self.algorithm = metadata["algorithm"]
         self.network = json.loads(metadata["network"])
+        self.layers = self.network["layers"]
         self.observation = json.loads(metadata["observation"])
         self.actions = int(metadata["actions"])
+        self.choices = json.loads(metadata.get("choices", "[]")) or [self.actions]
         self.quantiles = int(metadata["quantiles"])
         self.acting_quantiles = int(metadata["acting_quantiles"])
         self.frame_stack = int(metadata["frame_stack"])
-        self.inputs = self.observation["features"] * self.frame_stack
+        for i, layer in enumerate(self.layers):
+            if layer["type"] not in ACTIVATIONS and layer["type"] not in self.RUN:
+                raise ValueError("layer %d is of type %r, which this program does not run; it runs %s"
+                                 % (i, layer["type"], ", ".join(sorted([*ACTIVATIONS, *self.RUN]))))
+        # A network that begins with an embedding takes whole numbers as they are.
+        self.codes = bool(self.layers) and self.layers[0]["type"] == "embedding"
+        self.features = math.prod(self.observation["shape"]) if self.codes else self.observation["features"]
+        self.inputs = self.features * self.frame_stack
 
     @classmethod
     def load(cls, path):
@@ -84,47 +126,153 @@ class Policy:
         """One observation, in the world's own type, as the network's floats."""
         dtype = OBSERVATION_DTYPES[self.observation["dtype"]]
         flat = np.asarray(observation, dtype=dtype).reshape(-1)
-        if self.observation["dtype"] != "code8":
+        if self.observation["dtype"] != "code8" or self.codes:
             return flat.astype(np.float32)
         codebook = np.array(self.observation["codebook"], dtype=np.float32)
         return codebook[flat].T.reshape(-1)  # channel by channel
 
     def new_state(self):
-        """Frames at the start of an episode: those before its first are zeros."""
-        return np.zeros((self.frame_stack, self.observation["features"]), dtype=np.float32)
+        """At the start of an episode: frames before its first are zeros, and nothing is remembered."""
+        return State(np.zeros((self.frame_stack, self.features), dtype=np.float32))
+
+    def shape(self):
+        """How a row of inputs is laid out; frames of a stack come before everything."""
+        shape = list(self.observation["shape"])
+        if self.observation["dtype"] == "code8" and not self.codes and len(shape) == 2:
+            shape = [self.observation["channels"], *shape]
+        if len(shape) == 2 and self.frame_stack > 1:
+            shape = [1, *shape]
+        return [shape[0] * self.frame_stack, *shape[1:]]
 
     # --- the network ---------------------------------------------------------------------------
 
     def linear(self, name, x):
         return x @ self.tensors[name + ".weight"].T + self.tensors[name + ".bias"]
 
-    def outputs(self, x, tau=None):
-        """x (B, inputs), tau (B, N) for iqn -> (B, [N,] actions * outputs per action)."""
-        x = np.asarray(x, dtype=np.float32)
+    def run_linear(self, walk, name, layer):  # a noisy one too: noise is for training
+        walk.x = self.linear(name, walk.x)
+
+    def run_layer_norm(self, walk, name, layer):
+        walk.x = layer_norm(walk.x, self.tensors[name + ".weight"], self.tensors[name + ".bias"])
+
+    def run_cosine_embedding(self, walk, name, layer):
+        n = np.arange(1, self.tensors[name + ".weight"].shape[1] + 1, dtype=np.float32)
+        cosines = np.cos(np.float32(math.pi) * n * walk.tau[:, :, None])
+        walk.x = walk.x[:, None, :] * np.maximum(self.linear(name, cosines), 0)
+
+    def run_embedding(self, walk, name, layer):
+        table = self.tensors[name + ".weight"]
+        numbers = walk.x.astype(np.int64)
+        if layer["columns"]:  # sums over groups of numbers, zeros where there is none
+            columns = np.arange(numbers.shape[-1]) % layer["columns"]
+            rows = table[numbers]
+            if layer["first_codes"]:
+                first = self.tensors[name + ".first"]
+                rows = np.where((columns == 0)[:, None], first[np.where(columns == 0, numbers, 0)],
+                                table[np.where(columns == 0, 0, numbers)])
+            signs = np.where((columns + 1 == layer["columns"]) & layer["difference"], -1, 1).astype(np.float32)
+            walk.x = (rows * (signs * (numbers != 0))[..., None]).sum(axis=-2)
+            return
+        low = 0 if self.observation["dtype"] == "code8" else int(self.observation["low"])
+        codes = numbers - low
+        codes = np.where((codes >= 0) & (codes < len(table)), codes, 0)
+        shape = self.shape()
+        group = shape[-1] if len(shape) > 1 else 1
+        walk.x = table[codes.reshape(len(codes), -1, group)].sum(axis=2)
+        walk.tokens = True
+
+    def run_conv2d(self, walk, name, layer):
+        kernel, stride, pad = layer["kernel"], layer["stride"], layer["padding"]
+        images = np.pad(walk.x.reshape(-1, *walk.image), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+        windows = np.lib.stride_tricks.sliding_window_view(images, (kernel, kernel), axis=(2, 3))
+        windows = windows[:, :, ::stride, ::stride].transpose(0, 2, 3, 1, 4, 5)  # (B, H, W, channels, k, k)
+        y = windows.reshape(*windows.shape[:3], -1) @ self.tensors[name + ".weight"].reshape(layer["units"], -1).T
+        y = (y + self.tensors[name + ".bias"]).transpose(0, 3, 1, 2)
+        walk.image = y.shape[1:]
+        walk.x = y.reshape(len(y), -1)
+
+    def run_residual(self, walk, name, layer):
+        walk.x = walk.x + walk.before[len(walk.before) - 1 - layer["span"]]
+
+    def gates(self, walk, name, h, count):
+        x = self.linear(name + ".ih", walk.x), self.linear(name + ".hh", h)
+        return [part.reshape(len(h), count, -1).transpose(1, 0, 2) for part in x]
+
+    def run_gru(self, walk, name, layer):
+        h = walk.memory.get(name, np.zeros((len(walk.x), layer["units"]), dtype=np.float32))
+        x, own = self.gates(walk, name, h, 3)
+        reset, update = sigmoid(x[0] + own[0]), sigmoid(x[1] + own[1])
+        walk.x = (1 - update) * np.tanh(x[2] + reset * own[2]) + update * h
+        walk.memory[name] = walk.x
+
+    def run_lstm(self, walk, name, layer):
+        zeros = np.zeros((len(walk.x), layer["units"]), dtype=np.float32)
+        h, c = walk.memory.get(name, (zeros, zeros))
+        x, own = self.gates(walk, name, h, 4)
+        c = sigmoid(x[1] + own[1]) * c + sigmoid(x[0] + own[0]) * np.tanh(x[2] + own[2])
+        walk.x = sigmoid(x[3] + own[3]) * np.tanh(c)
+        walk.memory[name] = walk.x, c
+
+    def run_attention(self, walk, name, layer):
+        batch, tokens, _ = walk.x.shape
+        parts = self.linear(name + ".qkv", walk.x).reshape(batch, tokens, 3, layer["heads"], -1)
+        q, k, v = parts.transpose(2, 0, 3, 1, 4)  # (B, heads, tokens, width) each
+        scores = q @ k.transpose(0, 1, 3, 2) / np.float32(math.sqrt(q.shape[-1]))
+        sees = np.broadcast_to(walk.there[:, None, None, :], scores.shape)
+        if layer["causal"]:
+            sees = sees & np.tri(tokens, dtype=bool)
+        scores = np.where(sees, scores, np.float32(-1e30))
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True)) * sees
+        weights /= np.maximum(weights.sum(axis=-1, keepdims=True), np.float32(1e-30))
+        mixed = (weights @ v).transpose(0, 2, 1, 3).reshape(batch, tokens, -1)
+        walk.x = self.linear(name + ".out", mixed)
+
+    def run_mean_pool(self, walk, name, layer):
+        count = np.maximum(walk.there.sum(axis=1), 1)[:, None].astype(np.float32)
+        walk.x = (walk.x * walk.there[:, :, None]).sum(axis=1) / count
+        walk.tokens = False
+
+    def run_pointer(self, walk, name, layer):
+        f = self.linear(name, walk.x)
+        scores = (f[:, 1:] @ f[:, 0, :, None])[:, :, 0] / np.float32(math.sqrt(layer["units"]))
+        walk.x = np.where(walk.there[:, 1:], scores, 0)
+        walk.tokens = False
+
+    RUN = {"linear": run_linear, "noisy_linear": run_linear, "layer_norm": run_layer_norm,
+           "cosine_embedding": run_cosine_embedding, "embedding": run_embedding, "conv2d": run_conv2d,
+           "residual": run_residual, "gru": run_gru, "lstm": run_lstm, "attention": run_attention,
+           "mean_pool": run_mean_pool, "pointer": run_pointer}
+
+    def begin(self, x, tau, memory):
+        shape, there, image = self.shape(), None, None
+        types = {layer["type"] for layer in [*self.layers, *self.network["value_layers"]]}
+        if types & set(LOOK_ACROSS):
+            there = (x.reshape(len(x), shape[0], -1) != 0).any(axis=2)
+            if self.layers[-1]["type"] == "pointer":
+                there[:, 0] = True
+        if len(shape) in (2, 3):
+            image = [1] * (3 - len(shape)) + shape
         if self.network["normalize_observations"]:
             clip = self.network["observation_clip"]
-            x = (x - self.tensors["normalizer.mean"]) * self.tensors["normalizer.scale"]
-            x = np.clip(x, -clip, clip)
-        for i, layer in enumerate(self.network["layers"]):
-            name = "layers.%d" % i
-            kind = layer["type"]
-            if kind in ("linear", "noisy_linear"):  # noise is for training
-                x = self.linear(name, x)
-            elif kind == "relu":
-                x = np.maximum(x, 0)
-            elif kind == "tanh":
-                x = np.tanh(x)
-            elif kind == "gelu":
-                x = gelu(x)
-            elif kind == "layer_norm":
-                x = layer_norm(x, self.tensors[name + ".weight"], self.tensors[name + ".bias"])
-            elif kind == "cosine_embedding":
-                n = np.arange(1, self.tensors[name + ".weight"].shape[1] + 1, dtype=np.float32)
-                cosines = np.cos(np.float32(math.pi) * n * tau[:, :, None])
-                phi = np.maximum(self.linear(name, cosines), 0)
-                x = x[:, None, :] * phi
+            x = np.clip((x - self.tensors["normalizer.mean"]) * self.tensors["normalizer.scale"], -clip, clip)
+        return Walk(x if there is None else x.reshape(len(x), shape[0], -1), tau, memory, there, image)
+
+    def outputs(self, x, tau=None, memory=None):
+        """x (B, inputs), tau (B, N) for iqn -> (B, [N,] actions * outputs per action): what the policy acts by,
+        values of actions or logits. `memory` is that of a State, and goes on with it."""
+        walk = self.begin(np.asarray(x, dtype=np.float32), tau, {} if memory is None else memory)
+        for i, layer in enumerate(self.layers):
+            walk.before.append(walk.x)
+            if layer["type"] in ACTIVATIONS:
+                walk.x = ACTIVATIONS[layer["type"]](walk.x)
             else:
-                raise ValueError("layer %d: unknown type %r" % (i, kind))
+                self.RUN[layer["type"]](self, walk, "layers.%d" % i, layer)
+        if self.layers and self.layers[-1]["type"] == "pointer":
+            return walk.x
+        x = walk.x
+        if walk.tokens:  # side by side
+            x = x if walk.there is None else x * walk.there[:, :, None]
+            x = x.reshape(len(x), -1)
         x = self.linear("head", x)
         if self.network["head"]["dueling"]:
             per_action = x.shape[-1] // (self.actions + 1)
@@ -134,22 +282,24 @@ class Policy:
             x = x.reshape(x.shape[:-2] + (-1,))
         return x
 
-    def q(self, x, rng=None):
-        """x (B, inputs) -> expected return of every action (B, actions)."""
+    def q(self, x, rng=None, memory=None):
+        """x (B, inputs) -> expected return, or logit, of every action (B, actions)."""
         if self.algorithm == "iqn":
             rng = rng or np.random.default_rng()
             tau = rng.random((len(x), self.acting_quantiles), dtype=np.float32)
             return self.outputs(x, tau).mean(axis=1)
-        return self.outputs(x).reshape(len(x), self.actions, -1).mean(axis=2)
+        return self.outputs(x, memory=memory).reshape(len(x), self.actions, -1).mean(axis=2)
 
     def act(self, observation, state, mask=None, rng=None):
-        """The greedy action; `state` (from new_state) is moved on by one frame."""
-        state[:-1] = state[1:]
-        state[-1] = self.frame(observation)
-        q = self.q(state.reshape(1, -1), rng)[0]
+        """The greedy action, or a list of them where an agent makes several choices; `state` (from new_state) is
+        moved on by one step."""
+        state.frames[:-1] = state.frames[1:]
+        state.frames[-1] = self.frame(observation)
+        q = self.q(state.frames.reshape(1, -1), rng, state.memory)[0]
         if mask is not None:
-            q = np.where(np.asarray(mask) == 1, q, -np.inf)
-        return int(np.argmax(q))
+            q = np.where(np.asarray(mask) != 0, q, -np.inf)
+        best = [int(np.argmax(part)) for part in np.split(q, np.cumsum(self.choices)[:-1])]
+        return best if len(best) > 1 else best[0]
 
 
 # --- trying it out -----------------------------------------------------------------------------
@@ -169,7 +319,7 @@ def act_at_random(policy, count, rng):
             observation = rng.normal(size=shape)
         else:
             high = policy.observation["codes"] if dtype == "code8" else policy.observation["high"] + 1
-            observation = rng.integers(0, max(1, min(high, 127)), size=shape)
+            observation = rng.integers(0, max(1, min(int(high), 127)), size=shape)
         print("action", policy.act(observation, policy.new_state(), rng=rng))
 
 
@@ -212,10 +362,15 @@ def play(policy, episodes, rng):
     print("mean %g" % np.mean(scores))
 
 
-def run_files(policy, inputs, tau, outputs):
+def run_files(policy, inputs, tau, steps, outputs):
     x = np.fromfile(inputs, dtype="<f4").reshape(-1, policy.inputs)
     t = np.fromfile(tau, dtype="<f4").reshape(len(x), -1) if tau else None
-    policy.outputs(x, t).astype("<f4").tofile(outputs)
+    memory = {}
+    rows = len(x) // steps  # of a step: recurrent layers remember from one to the next
+    with open(outputs, "wb") as file:
+        for at in range(0, len(x), rows):
+            part = policy.outputs(x[at:at + rows], None if t is None else t[at:at + rows], memory)
+            file.write(part.astype("<f4").tobytes())
 
 
 def main():
@@ -226,6 +381,7 @@ def main():
     parser.add_argument("--play", type=int, metavar="EPISODES")
     parser.add_argument("--inputs", help="raw float32 (rows, inputs)")
     parser.add_argument("--tau", help="raw float32 (rows, quantiles), for iqn")
+    parser.add_argument("--steps", type=int, default=1, help="rows are (steps, lanes), for recurrent layers")
     parser.add_argument("--outputs", help="where the network's outputs go, raw float32")
     arguments = parser.parse_args()
     try:
@@ -234,7 +390,7 @@ def main():
         sys.exit("use_policy.py: %s" % error)
     rng = np.random.default_rng(arguments.seed)
     if arguments.inputs:
-        run_files(policy, arguments.inputs, arguments.tau, arguments.outputs)
+        run_files(policy, arguments.inputs, arguments.tau, arguments.steps, arguments.outputs)
     elif arguments.play:
         play(policy, arguments.play, rng)
     else:

@@ -32,7 +32,7 @@ static void fill_tables(const struct rm_feed *f, const struct rm_sampler_source 
     for (uint32_t i = 0; i < f->sampler.source_count; i++) {
         const struct rm_ring *ring = sources[i].ring;
         lanes[i] = (struct rm_device_lanes){
-            .view = rm_rows_of(ring),
+            .view = rm_rows_of(ring, f->sampler.agent->actions),
             .first_index = ring->spec.first_index,
             .lanes = ring->spec.lanes,
             .worlds = sources[i].worlds,

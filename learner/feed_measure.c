@@ -188,7 +188,7 @@ static void run_choice(struct rm_backend *b, void *self)
     (void)b;
     for (uint32_t i = 0; i < f->sampler.batch; i++) {
         const struct rm_ring *ring = f->sources[i % f->sampler.source_count].ring;
-        const struct rm_row_view view = rm_rows_of(ring);
+        const struct rm_row_view view = rm_rows_of(ring, f->sampler.agent->actions);
         const struct rm_row_span span = {ring->spec.first_index + ring->spec.rows, ring->spec.rows,
                                          ring->spec.rows};
         struct rm_transition_found ignored;

@@ -4,6 +4,7 @@
 #include "config/traits.h"
 #include "learner/backend/device.h"
 #include "learner/net/features.h"
+#include "learner/transition.h"
 #include "shm/atomic.h"
 #include "shm/layout.h"
 
@@ -220,6 +221,16 @@ static void copy_obs(const struct rm_rollout *r, const struct rm_ring *ring,
     }
 }
 
+/* As far as there are such: they are indices, and a world may have written over them. */
+static void copy_actions(const struct rm_rollout *r, const int32_t *from, uint32_t worlds,
+                         int32_t *to)
+{
+    const struct rm_categorical *d = &r->distribution;
+    for (uint32_t i = 0; i < worlds * r->words; i++)
+        to[i] =
+            rm_row_action(from[i], d->choices > 1 ? d->choice_actions[i % r->words] : d->actions);
+}
+
 /* What arrived in row t of one ring; its answers too unless it is the successor. */
 static void copy_row(struct rm_rollout *r, uint32_t actor, uint32_t t, const struct rm_row *row)
 {
@@ -246,8 +257,7 @@ static void copy_row(struct rm_rollout *r, uint32_t actor, uint32_t t, const str
         if (r->mask)
             memcpy(r->mask + to * r->mask_bytes, row->mask + (size_t)lane * r->mask_bytes,
                    (size_t)worlds * r->mask_bytes);
-        memcpy(r->action + to * r->words, row->action + (size_t)lane * r->words,
-               (size_t)worlds * r->words * sizeof *r->action);
+        copy_actions(r, row->action + (size_t)lane * r->words, worlds, r->action + to * r->words);
         memcpy(r->logp + to, row->logp + lane, worlds * sizeof *r->logp);
     }
     r->writer[(size_t)t * r->actors + actor] = *row->generation;

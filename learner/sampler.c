@@ -72,7 +72,7 @@ static int open_windows(struct rm_sampler *s, struct rm_error *error)
             return rm_fail(error, -EPROTO, "ring %u has %u lanes, %u agents in %u worlds need %u",
                            i, ring->lanes, spec->agents, source->worlds,
                            spec->agents * source->worlds);
-        rm_window_open(&s->windows[i], source);
+        rm_window_open(&s->windows[i], source, spec->agent->actions);
         for (uint32_t w = 0; w < source->worlds; w++)
             s->source_of_world[source->first_world + w] = i;
     }

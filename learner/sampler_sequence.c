@@ -106,7 +106,7 @@ static uint32_t put_transitions(struct rm_sampler *s, const struct rm_window *wi
                                     generation, &step);
         b->valid[place] = within;
         b->action[place] =
-            within ? row.action[(size_t)lane * window->source.ring->spec.action_words] : 0;
+            within ? rm_view_action(&window->view, window->end - distance + t, lane) : 0;
         b->ret[place] = within ? step.ret : 0;
         b->discount[place] = within ? step.discount : 0;
         b->ahead[place] = within ? step.steps : 0;

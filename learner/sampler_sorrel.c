@@ -90,7 +90,7 @@ static bool take(struct rm_sampler *s, uint32_t i, uint32_t b, struct rm_batch *
     batch->ret[b] = 0;
     if (written) {
         const struct rm_row answered = rm_ring_row(ring, row), arrived = rm_ring_row(ring, row + 1);
-        batch->action[b] = answered.action[0];
+        batch->action[b] = rm_row_action(answered.action[0], s->spec.agent->actions);
         if (*answered.generation == *arrived.generation && !(arrived.flags[0] & RM_FLAG_FIRST))
             batch->ret[b] = arrived.reward[0];
     }

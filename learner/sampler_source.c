@@ -14,7 +14,7 @@ static struct rm_row_span span_of(const struct rm_window *window)
     return (struct rm_row_span){window->end, window->held, window->starts};
 }
 
-struct rm_row_view rm_rows_of(const struct rm_ring *ring)
+struct rm_row_view rm_rows_of(const struct rm_ring *ring, uint32_t actions)
 {
     return (struct rm_row_view){
         .rows = ring->data,
@@ -25,14 +25,16 @@ struct rm_row_view rm_rows_of(const struct rm_ring *ring)
         .flags_at = (uint32_t)ring->flags_at,
         .action_at = (uint32_t)ring->action_at,
         .action_words = ring->spec.action_words,
+        .actions = actions,
     };
 }
 
-void rm_window_open(struct rm_window *window, const struct rm_sampler_source *source)
+void rm_window_open(struct rm_window *window, const struct rm_sampler_source *source,
+                    uint32_t actions)
 {
     memset(window, 0, sizeof *window);
     window->source = *source;
-    window->view = rm_rows_of(source->ring);
+    window->view = rm_rows_of(source->ring, actions);
     window->end = window->counted = source->ring->spec.first_index;
 }
 
@@ -122,7 +124,6 @@ enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distanc
     uint64_t oldest;
     if (!look(window, distance, lane, rule, out, &oldest))
         return RM_TAKE_INVALID;
-    const struct rm_row start = rm_ring_row(ring, window->end - distance);
 
     const size_t bytes = ring->spec.obs_bytes;
     uint8_t *to = out->frames;
@@ -135,7 +136,7 @@ enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distanc
                              row.mask + (size_t)lane * ring->spec.mask_bytes,
                              ring->spec.mask_bytes);
     }
-    out->action = start.action[(size_t)lane * ring->spec.action_words];
+    out->action = rm_view_action(&window->view, window->end - distance, lane);
     return rm_ring_intact(ring, window->end - oldest) ? RM_TAKE_OK : RM_TAKE_TORN;
 }
 
@@ -146,7 +147,6 @@ enum rm_take rm_transition_pick(const struct rm_window *window, uint64_t distanc
     uint64_t oldest;
     if (!look(window, distance, lane, rule, out, &oldest))
         return RM_TAKE_INVALID;
-    const struct rm_row start = rm_ring_row(ring, window->end - distance);
-    out->action = start.action[(size_t)lane * ring->spec.action_words];
+    out->action = rm_view_action(&window->view, window->end - distance, lane);
     return rm_ring_intact(ring, window->end - oldest) ? RM_TAKE_OK : RM_TAKE_TORN;
 }

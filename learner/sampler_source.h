@@ -16,9 +16,10 @@ struct rm_window {
 };
 
 /* A ring's rows where they stand. */
-struct rm_row_view rm_rows_of(const struct rm_ring *ring);
+struct rm_row_view rm_rows_of(const struct rm_ring *ring, uint32_t actions);
 
-void rm_window_open(struct rm_window *window, const struct rm_sampler_source *source);
+void rm_window_open(struct rm_window *window, const struct rm_sampler_source *source,
+                    uint32_t actions);
 /* Everything readable now. */
 void rm_window_free(struct rm_window *window, uint64_t capacity_rows);
 /* What was committed before round `round` and is safe from the writer while it lasts. */

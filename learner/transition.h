@@ -20,6 +20,7 @@ struct rm_row_view {
     uint32_t reward_at;     /* float per lane */
     uint32_t flags_at;      /* byte per lane */
     uint32_t action_at, action_words;
+    uint32_t actions; /* that there are */
 };
 
 /* Rows that may be looked at: those at distances 1 .. held before `end`; items start at 1 ..
@@ -63,11 +64,20 @@ RM_BOTH float rm_view_reward(const struct rm_row_view *v, uint64_t row, uint32_t
     return ((const float *)(const void *)(rm_view_row(v, row) + v->reward_at))[lane];
 }
 
+/* Of `actions`, the one that a row says. A world may have written over it, and it is an index to
+ * whoever learns from it: one that there is not counts as the first. */
+RM_BOTH int32_t rm_row_action(int32_t word, uint32_t actions)
+{
+    return (uint32_t)word < actions ? word : 0;
+}
+
 /* The first word of its action. */
 RM_BOTH int32_t rm_view_action(const struct rm_row_view *v, uint64_t row, uint32_t lane)
 {
-    return ((const int32_t *)(const void *)(rm_view_row(v, row) +
-                                            v->action_at))[(uint64_t)lane * v->action_words];
+    return rm_row_action(
+        ((const int32_t *)(const void *)(rm_view_row(v, row) +
+                                         v->action_at))[(uint64_t)lane * v->action_words],
+        v->actions);
 }
 
 /* How many rows before `distance` belong to the same episode and writer, `most` at most. Negative

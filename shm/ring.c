@@ -320,6 +320,9 @@ void rm_ring_window(const struct rm_ring *ring, uint64_t *first, uint64_t *end)
     /* A writer may have run on between the two loads; then there is nothing to promise below. */
     if (*end - origin < *first - origin)
         *first = *end;
+    /* Nor more than there are, whatever a process with somebody's world wrote there. */
+    if (*end - *first > ring->spec.rows)
+        *first = *end - ring->spec.rows;
 }
 
 bool rm_ring_intact(const struct rm_ring *ring, uint64_t index)

@@ -145,7 +145,7 @@ static void words_that_are_drawn_again_move_the_others(void **state)
         struct rm_transition_found found;
         const uint64_t distance = 1 + (uint64_t)rm_rng_below(&rng, LONGEST);
         const uint32_t world = rm_rng_below(&rng, RM_DRAWS_WORLDS), source = world > 0;
-        const struct rm_row_view view = rm_rows_of(&b.rings[source]);
+        const struct rm_row_view view = rm_rows_of(&b.rings[source], UINT32_MAX);
         if (!rm_view_look(&view, &asked.spans[source], distance, world - source, &rule, &found))
             continue;
         assert_true(d.picks[i].row == asked.spans[source].end - distance);

@@ -8,6 +8,7 @@
 #include "actor/trial.h"
 #include "actor/watch.h"
 #include "config/session.h"
+#include "config/traits.h"
 #include "shm/duty.h"
 
 #include <errno.h>
@@ -278,6 +279,16 @@ static int probe(struct rm_experiment *experiment, const struct options *options
     return answer(text);
 }
 
+/* Checkpoints are all that it writes, into folders that the daemon makes. */
+static const char *written_below(const struct options *options)
+{
+    static char path[PATH_MAX];
+    const char *directory = options->directory;
+    if (!directory || snprintf(path, sizeof path, "%s/checkpoints", directory) >= (int)sizeof path)
+        return NULL;
+    return access(path, F_OK) == 0 ? path : NULL;
+}
+
 int main(int argc, char **argv)
 {
     static struct rm_experiment experiment;
@@ -294,8 +305,7 @@ int main(int argc, char **argv)
         return probe(&experiment, &options);
     if ((rc = rm_watch_install("ringmaster-actor", &error)) < 0 ||
         (rc = rm_session_read_config(&experiment, &error)) < 0 ||
-        /* Checkpoints are all that it writes. */
-        (rc = rm_sandbox_enter(&experiment, options.directory, &error)) < 0 ||
+        (rc = rm_sandbox_enter(&experiment, written_below(&options), &error)) < 0 ||
         (rc = rm_plan_make(&plan, &experiment, &error)) < 0)
         return failed(NULL, rc, &error);
     if (options.actor && options.index >= experiment.actor.count) {
@@ -304,11 +314,15 @@ int main(int argc, char **argv)
         failed(NULL, -EINVAL, &error);
         return RM_EXIT_USAGE;
     }
-    if ((rc = rm_session_attach(&session, &experiment, &plan, &error)) < 0)
+    const struct rm_objects objects = {.policies = plan.policies,
+                                       .actors = rm_actor_processes(&experiment)};
+    const uint32_t worker = options.evaluator ? rm_worker_evaluator(&objects)
+                                              : rm_worker_actor(&objects, options.index);
+    if ((rc = rm_session_attach_as(&session, &experiment, &plan,
+                                   options.evaluator ? RM_ROLE_EVALUATOR : RM_ROLE_ACTOR, worker,
+                                   &error)) < 0)
         return failed(NULL, rc, &error);
     rm_session_place(&session, options.directory, options.resume);
-    uint32_t worker = options.evaluator ? rm_worker_evaluator(&session.objects)
-                                        : rm_worker_actor(&session.objects, options.index);
     rm_watch_tell(&session.board.workers[worker], session.wake_fds[session.objects.workers]);
     snprintf(name, sizeof name, "rm-%.12s", session.board.workers[worker].name);
     prctl(PR_SET_NAME, name);

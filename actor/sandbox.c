@@ -117,8 +117,7 @@ static int without(const struct rm_experiment *e, const char *what, struct rm_er
 int rm_sandbox_enter(const struct rm_experiment *e, const char *directory, struct rm_error *error)
 {
     int rc = rm_sandbox_memory(e->actor.memory_limit, error);
-    if (rc < 0 || e->actor.sandbox == RM_SANDBOX_OFF ||
-        (e->actor.sandbox == RM_SANDBOX_AUTO && !e->world.library[0]))
+    if (rc < 0 || !rm_experiment_confines(e))
         return rc < 0 ? rc : 0;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return rm_fail(error, -errno, "sandbox: PR_SET_NO_NEW_PRIVS: %s", strerror(errno));

@@ -349,4 +349,11 @@ struct rm_experiment {
     } debug;
 };
 
+/* Are processes that step its worlds confined: all worlds, or those of a shared object? */
+static inline bool rm_experiment_confines(const struct rm_experiment *e)
+{
+    return e->actor.sandbox == RM_SANDBOX_ON ||
+           (e->actor.sandbox == RM_SANDBOX_AUTO && e->world.library[0]);
+}
+
 #endif

@@ -343,45 +343,100 @@ int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *er
     return r;
 }
 
-int rm_session_attach(struct rm_session *session, const struct rm_experiment *experiment,
-                      const struct rm_plan *plan, struct rm_error *error)
-{
-    int r = rm_session_shape(session, experiment, plan, error);
-    if (r < 0)
-        return r;
+/* What a process maps of the session. */
+struct share {
+    enum rm_role role; /* RM_ROLE_LEARNER: everything, to be written */
+    uint32_t worker;   /* which, where the role has a share of its own */
+};
 
+static int attach_board(struct rm_session *session, const struct share *share,
+                        struct rm_error *error)
+{
     const struct rm_objects *o = &session->objects;
-    r = rm_board_attach(&session->board, RM_FD_BOARD, true, error);
-    if (r == 0 &&
-        (session->board.run->policies != plan->policies ||
-         session->board.run->agents != plan->agents || session->board.run->workers != o->workers))
-        r = rm_fail(error, -EPROTO,
-                    "board: %u policies, %u agents, %u workers; this process counts %u, %u, %u",
-                    session->board.run->policies, session->board.run->agents,
-                    session->board.run->workers, plan->policies, plan->agents, o->workers);
+    const uint32_t policies = o->policies, agents = session->plan.agents;
+    const int r =
+        share->role == RM_ROLE_LEARNER
+            ? rm_board_attach(&session->board, RM_FD_BOARD, true, error)
+            : rm_board_attach_as(&session->board, RM_FD_BOARD, share->role, share->worker, error);
+    if (r != 0)
+        return r;
+    const struct rm_board_run *run = session->board.run;
+    if (run->policies != policies || run->agents != agents || run->workers != o->workers)
+        return rm_fail(error, -EPROTO,
+                       "board: %u policies, %u agents, %u workers; this process counts %u, %u, %u",
+                       run->policies, run->agents, run->workers, policies, agents, o->workers);
+    return 0;
+}
+
+static int attach_wakes(struct rm_session *session, struct rm_error *error)
+{
+    const struct rm_objects *o = &session->objects;
+    for (uint32_t i = 0; i <= o->workers; i++) {
+        session->wake_fds[i] = fcntl(rm_fd_wake(o, i), F_DUPFD_CLOEXEC, rm_fd_end(o));
+        if (session->wake_fds[i] < 0)
+            return rm_fail(error, -errno, "wake of worker %u: descriptor %d: %s", i,
+                           rm_fd_wake(o, i), strerror(errno));
+    }
+    return 0;
+}
+
+static int attach(struct rm_session *session, const struct share *share, struct rm_error *error)
+{
+    const struct rm_objects *o = &session->objects;
+    const struct rm_plan *plan = &session->plan;
+    const bool learns = share->role == RM_ROLE_LEARNER || share->role == RM_ROLE_SOLO;
+    int r = attach_board(session, share, error);
+
     for (uint32_t p = 0; r == 0 && p < o->policies; p++) {
-        r = rm_weights_attach(&session->weights[p], rm_fd_weights(o, p), true, error);
+        r = rm_weights_attach(&session->weights[p], rm_fd_weights(o, p), learns, error);
         if (r == 0 && session->weights[p].count != plan->policy[p].param_count)
             r = rm_fail(error, -EPROTO, "weights of policy %u: %llu floats; the network has %llu",
                         p, (unsigned long long)session->weights[p].count,
                         (unsigned long long)plan->policy[p].param_count);
     }
     for (uint32_t i = 0; r == 0 && i < o->actors * o->policies; i++)
-        r = rm_ring_attach(&session->rings[i], rm_fd_ring(o, i / o->policies, i % o->policies),
-                           true, error);
-    for (uint32_t i = 0; r == 0 && i <= o->workers; i++) {
-        session->wake_fds[i] = fcntl(rm_fd_wake(o, i), F_DUPFD_CLOEXEC, rm_fd_end(o));
-        if (session->wake_fds[i] < 0)
-            r = rm_fail(error, -errno, "wake of worker %u: descriptor %d: %s", i, rm_fd_wake(o, i),
-                        strerror(errno));
-    }
-    for (uint32_t p = 0; r == 0 && p < o->priorities; p++)
+        if (learns || (share->role == RM_ROLE_ACTOR && i / o->policies == share->worker))
+            r = rm_ring_attach(&session->rings[i], rm_fd_ring(o, i / o->policies, i % o->policies),
+                               true, error);
+    if (r == 0)
+        r = attach_wakes(session, error);
+    for (uint32_t p = 0; r == 0 && learns && p < o->priorities; p++)
         r = rm_priorities_attach(&session->priorities[p], rm_fd_priorities(o, p), true, error);
+    return r;
+}
+
+static int attach_share(struct rm_session *session, const struct rm_experiment *experiment,
+                        const struct rm_plan *plan, const struct share *share,
+                        struct rm_error *error)
+{
+    int r = rm_session_shape(session, experiment, plan, error);
+    if (r < 0)
+        return r;
+    r = attach(session, share, error);
     if (r != 0) {
         rm_session_close(session);
         return r < 0 ? r : rm_fail(error, -EAGAIN, "session: an object is not complete");
     }
     return 0;
+}
+
+int rm_session_attach(struct rm_session *session, const struct rm_experiment *experiment,
+                      const struct rm_plan *plan, struct rm_error *error)
+{
+    const struct share all = {.role = RM_ROLE_LEARNER};
+    return attach_share(session, experiment, plan, &all, error);
+}
+
+int rm_session_attach_as(struct rm_session *session, const struct rm_experiment *experiment,
+                         const struct rm_plan *plan, enum rm_role role, uint32_t worker,
+                         struct rm_error *error)
+{
+    const struct share share = {role, worker};
+    const int r = attach_share(session, experiment, plan, &share, error);
+    /* With a descriptor all of an object can be mapped, writable. */
+    for (int fd = RM_FD_BOARD; r == 0 && fd < rm_fd_end(&session->objects); fd++)
+        close(fd);
+    return r;
 }
 
 void rm_session_close(struct rm_session *session)

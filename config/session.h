@@ -99,6 +99,13 @@ int rm_session_config_text(struct rm_session *session, struct rm_error *error);
 int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *error);
 int rm_session_attach(struct rm_session *session, const struct rm_experiment *experiment,
                       const struct rm_plan *plan, struct rm_error *error);
+
+/* The same for a process that is about to run somebody's world, as worker `worker` of that role:
+ * nothing is writable but what it writes itself, other actors' rings are not there, and no
+ * descriptor of shared memory is open any more. */
+int rm_session_attach_as(struct rm_session *session, const struct rm_experiment *experiment,
+                         const struct rm_plan *plan, enum rm_role role, uint32_t worker,
+                         struct rm_error *error);
 void rm_session_close(struct rm_session *session);
 
 /* Where checkpoints are written, and the one that this process goes on from; either may be NULL. */

@@ -53,13 +53,45 @@ static void come_back(struct rm_session *session)
 
 static void round_state(struct rm_round *round, struct rm_state *s)
 {
-    const uint32_t participants = RM_PEEK(&round->participants);
-    RM_STATE(s, "round", *round);
-    if (RM_PEEK(&round->participants) != participants) {
-        rm_state_fail(s, -EPROTO, "round: %u take part there, %u here",
-                      RM_PEEK(&round->participants), participants);
-        RM_POKE(&round->participants, participants);
+    uint32_t participants = RM_PEEK(&round->participants);
+    RM_STATE(s, "participants", participants);
+    RM_STATE(s, "current", round->current);
+    rm_state_bytes(s, "arrived", round->arrived, sizeof round->arrived);
+    if (RM_PEEK(&round->participants) != participants)
+        rm_state_fail(s, -EPROTO, "round: %u take part there, %u here", participants,
+                      RM_PEEK(&round->participants));
+}
+
+/* What of a block is counted; between it there is nothing but the ends of pages. */
+struct counted {
+    const char *name;
+    size_t from, to;
+};
+
+#define FROM_TO(name, type, first, last)                                                           \
+    {                                                                                              \
+        name, offsetof(struct type, first),                                                        \
+            offsetof(struct type, last) + sizeof(((struct type *)NULL)->last)                      \
     }
+
+static const struct counted policy_counted[] = {
+    FROM_TO("sampled", rm_board_policy, limiter.sampled, limiter.min_inserted),
+    FROM_TO("inserted", rm_board_policy, limiter.inserted, limiter.inserted),
+    FROM_TO("actors", rm_board_policy, env_steps, epsilon),
+    FROM_TO("learner", rm_board_policy, updates, reward_scale),
+    FROM_TO("evaluator", rm_board_policy, eval_seq, eval_version),
+};
+static const struct counted agent_counted[] = {
+    FROM_TO("scores", rm_board_agent, scores, scores),
+    FROM_TO("evaluator", rm_board_agent, eval_mean, eval_stderr),
+};
+#define COUNT(a) (sizeof(a) / sizeof(a)[0])
+
+static void block_state(void *block, const struct counted *counted, size_t n, struct rm_state *s)
+{
+    for (size_t i = 0; i < n; i++)
+        rm_state_bytes(s, counted[i].name, (uint8_t *)block + counted[i].from,
+                       counted[i].to - counted[i].from);
 }
 
 static void board_state(struct rm_board_view *board, struct rm_state *s)
@@ -68,12 +100,12 @@ static void board_state(struct rm_board_view *board, struct rm_state *s)
     round_state(board->round, s);
     for (uint32_t i = 0; i < board->run->policies; i++) {
         enter(s, "policy", i);
-        RM_STATE(s, "counters", board->policies[i]);
+        block_state(&board->policies[i], policy_counted, COUNT(policy_counted), s);
         rm_state_leave(s);
     }
     for (uint32_t i = 0; i < board->run->agents; i++) {
         enter(s, "agent", i);
-        RM_STATE(s, "counters", board->agents[i]);
+        block_state(&board->agents[i], agent_counted, COUNT(agent_counted), s);
         rm_state_leave(s);
     }
     for (uint32_t i = 0; i < board->run->workers; i++) {

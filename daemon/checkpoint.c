@@ -33,12 +33,17 @@ static struct rm_board_run *run_of(struct rm_daemon *daemon)
 
 void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
 {
+    struct rm_error error = {""};
     struct rm_checkpointer *c = of(daemon);
     uint64_t *numbers = calloc(RM_CHECKPOINTS_MAX, sizeof *numbers);
     snprintf(c->run_directory, sizeof c->run_directory, "%s", daemon->directory.path);
     if (numbers && rm_checkpoint_list(c->run_directory, numbers, RM_CHECKPOINTS_MAX))
         c->number = c->last = numbers[0];
     free(numbers);
+    /* Confined actors may write below it, and nowhere else: so it is there before them. */
+    if (rm_experiment_confines(&daemon->session.experiment) &&
+        rm_checkpoint_parent(c->run_directory, &error) < 0)
+        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
     /* The board may be that of a daemon that was killed in the middle of one. */
     if (RM_PEEK(&run_of(daemon)->checkpoint_request) > c->number)
         c->number = RM_PEEK(&run_of(daemon)->checkpoint_request);

@@ -118,11 +118,17 @@ static int make(const char *path, struct rm_error *error)
     return 0;
 }
 
+int rm_checkpoint_parent(const char *run_directory, struct rm_error *error)
+{
+    char path[RM_SESSION_PATH_MAX];
+    snprintf(path, sizeof path, "%s/checkpoints", run_directory);
+    return make(path, error);
+}
+
 int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_error *error)
 {
     char path[RM_SESSION_PATH_MAX], policies[RM_SESSION_PATH_MAX];
-    snprintf(policies, sizeof policies, "%s/checkpoints", run_directory);
-    int rc = make(policies, error);
+    int rc = rm_checkpoint_parent(run_directory, error);
     if (rc == 0)
         rc = rm_session_checkpoint_folder(run_directory, number, true, path, error);
     if (rc)

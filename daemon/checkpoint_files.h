@@ -29,6 +29,9 @@
 #define RM_CHECKPOINTS_MAX 4096 /* more than checkpoint.keep allows */
 size_t rm_checkpoint_list(const char *run_directory, uint64_t *numbers, size_t max);
 
+/* Makes the folder that all of them are in, unless it is there. */
+int rm_checkpoint_parent(const char *run_directory, struct rm_error *error);
+
 /* Makes the folder that number `number` is written to, empty. */
 int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_error *error);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static bool alphanumeric(char c)
 {
@@ -114,6 +115,98 @@ int rm_board_attach(struct rm_board_view *view, int fd, bool writable, struct rm
     }
     adopt(view, &placed);
     return RM_ATTACH_OK;
+}
+
+/* --- writable by who writes it --------------------------------------------------------------- */
+
+#define BIT(role)  (1u << (role))
+#define ACTORS     (BIT(RM_ROLE_ACTOR) | BIT(RM_ROLE_SOLO))
+#define EVALUATORS (BIT(RM_ROLE_EVALUATOR) | BIT(RM_ROLE_SOLO))
+#define LEARNERS   (BIT(RM_ROLE_LEARNER) | BIT(RM_ROLE_SOLO))
+#define EVERYBODY  (ACTORS | EVALUATORS | LEARNERS)
+
+enum block { RUN, ROUND, POLICY, AGENT, WORKER };
+
+/* Pages [from, to) of every block of a kind. */
+static const struct piece {
+    enum block block;
+    size_t from, to;
+    unsigned roles; /* who writes all of them */
+    unsigned own;   /* who writes those of its own slot */
+} pieces[] = {
+    {RUN, offsetof(struct rm_board_run, evaluations), offsetof(struct rm_board_run, scores),
+     EVALUATORS, 0},
+    {RUN, offsetof(struct rm_board_run, scores), sizeof(struct rm_board_run), ACTORS, 0},
+    {ROUND, offsetof(struct rm_round, current), sizeof(struct rm_round), ACTORS | LEARNERS, 0},
+    {POLICY, offsetof(struct rm_board_policy, limiter.sampled),
+     offsetof(struct rm_board_policy, limiter.inserted), LEARNERS, 0},
+    {POLICY, offsetof(struct rm_board_policy, limiter.inserted),
+     offsetof(struct rm_board_policy, updates), ACTORS, 0},
+    {POLICY, offsetof(struct rm_board_policy, updates), offsetof(struct rm_board_policy, eval_seq),
+     LEARNERS, 0},
+    {POLICY, offsetof(struct rm_board_policy, eval_seq), sizeof(struct rm_board_policy), EVALUATORS,
+     0},
+    {AGENT, offsetof(struct rm_board_agent, scores), offsetof(struct rm_board_agent, eval_mean),
+     ACTORS, 0},
+    {AGENT, offsetof(struct rm_board_agent, eval_mean), sizeof(struct rm_board_agent), EVALUATORS,
+     0},
+    {WORKER, offsetof(struct rm_board_worker, state), offsetof(struct rm_board_worker, wake),
+     BIT(RM_ROLE_SOLO), EVERYBODY},
+    {WORKER, offsetof(struct rm_board_worker, wake), sizeof(struct rm_board_worker),
+     ACTORS | LEARNERS, EVERYBODY},
+};
+
+/* Where the blocks of a kind stand in the region, how far apart, and how many. */
+static size_t place_of(const struct rm_board *b, enum block block, size_t *stride, uint32_t *count)
+{
+    const struct {
+        size_t at, stride;
+        uint32_t count;
+    } blocks[] = {
+        [RUN] = {offsetof(struct rm_board, run), sizeof(struct rm_board_run), 1},
+        [ROUND] = {offsetof(struct rm_board, round), sizeof(struct rm_round), 1},
+        [POLICY] = {b->policies_at, sizeof(struct rm_board_policy), b->policies},
+        [AGENT] = {b->agents_at, sizeof(struct rm_board_agent), b->agents},
+        [WORKER] = {b->workers_at, sizeof(struct rm_board_worker), b->workers},
+    };
+    *stride = blocks[block].stride;
+    *count = blocks[block].count;
+    return blocks[block].at;
+}
+
+/* Over the read-only mapping, at the same addresses. */
+static int open_pages(const struct rm_board_view *view, int fd, size_t from, size_t to,
+                      struct rm_error *error)
+{
+    void *at = (uint8_t *)view->region.base + from;
+    return mmap(at, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)from) ==
+                   MAP_FAILED
+               ? rm_fail(error, -errno, "board: bytes %zu to %zu cannot be mapped writable: %s",
+                         from, to, strerror(errno))
+               : 0;
+}
+
+int rm_board_attach_as(struct rm_board_view *view, int fd, enum rm_role role, uint32_t worker,
+                       struct rm_error *error)
+{
+    int rc = rm_board_attach(view, fd, false, error);
+    if (rc != RM_ATTACH_OK)
+        return rc;
+    struct rm_board placed = {0};
+    place(&placed, view->run->policies, view->run->agents, view->run->workers);
+    for (size_t i = 0; rc == 0 && i < sizeof pieces / sizeof pieces[0]; i++) {
+        const struct piece *p = &pieces[i];
+        size_t stride;
+        uint32_t count;
+        const size_t at = place_of(&placed, p->block, &stride, &count);
+        for (uint32_t n = 0; rc == 0 && n < count; n++)
+            if ((p->roles | (n == worker ? p->own : 0)) & BIT(role))
+                rc =
+                    open_pages(view, fd, at + n * stride + p->from, at + n * stride + p->to, error);
+    }
+    if (rc < 0)
+        rm_board_close(view);
+    return rc;
 }
 
 void rm_board_close(struct rm_board_view *view)

@@ -3,7 +3,10 @@
  * those said to be added to by several) and read by anybody, so any tool can map it and read
  * without asking the daemon. Names, units and docs of all counters are in the tables at the end.
  *
- * The daemon creates it and owns the run block; a worker owns its slot. */
+ * The daemon creates it and owns the run block; a worker owns its slot. What different sides write
+ * stands in pages of their own, so that a process which runs somebody's world has no more of them
+ * writable than it writes itself (rm_board_attach_as()). What such a process can write, whoever has
+ * more rights than it takes for figures: bounded, never followed, never a name. */
 #ifndef RM_SHM_BOARD_H
 #define RM_SHM_BOARD_H
 
@@ -73,14 +76,17 @@ struct rm_scores {
 };
 
 struct rm_board_policy {
-    char name[RM_NAME_MAX];
+    char name[RM_NAME_MAX]; /* of the daemon */
+    /* Of the limiter the bounds and `sampled` are the daemon's and the learner's, `inserted`, which
+     * comes last, the actors', as is what follows. */
     struct rm_limiter limiter;
-    _Alignas(128) _Atomic uint64_t env_steps;     /* agent steps taken, added by actors */
+    _Alignas(RM_PAGE) _Atomic uint64_t env_steps; /* agent steps taken, added by actors */
     _Atomic uint64_t rows_lost;                   /* reserved by a writer that died */
     _Atomic uint64_t lag_sum, lag_count, lag_max; /* policy lag while acting, in learner updates,
                                                      one entry per vector step; added by actors */
     _Atomic uint64_t insert_blocked_ns;           /* actors asleep on the limiter */
-    _Alignas(128) _Atomic uint64_t updates;       /* optimizer steps */
+    _Atomic double epsilon;                       /* latest exploration rate */
+    _Alignas(RM_PAGE) _Atomic uint64_t updates;   /* of the learner: optimizer steps */
     _Atomic uint64_t updates_skipped;             /* non-finite, skipped */
     _Atomic uint64_t samples;                     /* transitions sampled */
     _Atomic uint64_t samples_torn;       /* drawn again because the writer lapped the copy */
@@ -91,7 +97,6 @@ struct rm_board_policy {
     _Atomic uint64_t replay_rows, replay_capacity;         /* transitions held, and most */
     _Atomic double loss, grad_norm, q_mean, learning_rate; /* latest */
     _Atomic double publish_change; /* relative change at the last publication */
-    _Atomic double epsilon;        /* latest exploration rate, by actors */
     /* Its learner's device: bytes that crossed to it and back, times it was waited for. */
     _Atomic uint64_t device_bytes_in, device_bytes_out, device_waits;
     /* Policy gradients, means over the latest rollout's updates. */
@@ -101,19 +106,20 @@ struct rm_board_policy {
     _Atomic uint64_t lag_min_rollout, lag_max_rollout; /* of the rows of the latest rollout */
     _Atomic double lag_mean_rollout;
     _Atomic double policy_loss, value_loss, entropy, kl, clip_fraction, explained_variance;
-    _Atomic double value_mean, value_deviation; /* PopArt: mu, sigma */
-    _Atomic double temperature;                 /* sac */
-    _Atomic double priority_max;                /* proportional replay */
-    _Atomic double reward_scale;                /* what rewards are divided by */
-    _Alignas(128) _Atomic uint64_t eval_seq;    /* evaluations finished */
-    _Atomic uint64_t eval_version;              /* weights version evaluated */
+    _Atomic double value_mean, value_deviation;  /* PopArt: mu, sigma */
+    _Atomic double temperature;                  /* sac */
+    _Atomic double priority_max;                 /* proportional replay */
+    _Atomic double reward_scale;                 /* what rewards are divided by */
+    _Alignas(RM_PAGE) _Atomic uint64_t eval_seq; /* of the evaluator: evaluations finished */
+    _Atomic uint64_t eval_version;               /* weights version evaluated */
 };
 
 struct rm_board_agent {
-    char name[RM_NAME_MAX];
+    char name[RM_NAME_MAX]; /* of the daemon */
     _Atomic uint32_t policy;
-    struct rm_scores scores; /* undiscounted episode return of this agent while training */
-    _Alignas(128) _Atomic double eval_mean; /* greedy, last evaluation */
+    /* Of the actors: undiscounted episode return of this agent while training. */
+    _Alignas(RM_PAGE) struct rm_scores scores;
+    _Alignas(RM_PAGE) _Atomic double eval_mean; /* of the evaluator: greedy, last evaluation */
     _Atomic double eval_stderr;
 };
 
@@ -127,17 +133,19 @@ enum rm_inspect {
 };
 
 struct rm_board_worker {
-    _Alignas(128) char name[RM_NAME_MAX]; /* "actor-0", "learner-agent_3" */
-    _Atomic uint32_t role;                /* enum rm_role */
-    _Atomic uint32_t index;               /* which of its role */
-    _Atomic uint32_t pid;                 /* 0 = none */
-    _Atomic uint32_t state;               /* enum rm_worker_state */
-    _Atomic uint64_t generation; /* 1 for the first process, +1 per respawn; set by the daemon */
+    /* Of the daemon. */
+    _Alignas(RM_PAGE) char name[RM_NAME_MAX]; /* "actor-0", "learner-agent_3" */
+    _Atomic uint32_t role;                    /* enum rm_role */
+    _Atomic uint32_t index;                   /* which of its role */
+    _Atomic uint32_t pid;                     /* 0 = none */
+    _Atomic uint64_t generation;              /* 1 for the first process, +1 per respawn */
     _Atomic uint64_t started_ns;
-    _Atomic uint32_t inspect;                    /* enum rm_inspect */
-    _Alignas(128) _Atomic uint64_t heartbeat_ns; /* rm_now_ns() at the last do_work */
-    _Atomic uint64_t turns;                      /* do_work calls that did something */
-    _Atomic uint64_t sleeps;                     /* waits on the wake */
+    /* Of the worker, and of the daemon while it has no process. */
+    _Alignas(RM_PAGE) _Atomic uint32_t state; /* enum rm_worker_state */
+    _Atomic uint32_t inspect;                 /* enum rm_inspect */
+    _Atomic uint64_t heartbeat_ns;            /* rm_now_ns() at the last do_work */
+    _Atomic uint64_t turns;                   /* do_work calls that did something */
+    _Atomic uint64_t sleeps;                  /* waits on the wake */
     _Atomic uint64_t phase_ns[RM_PHASE_COUNT];
     _Atomic uint64_t rss_bytes;
     _Atomic uint64_t steps;       /* actors, and learners that have the worlds: agent steps of
@@ -148,8 +156,8 @@ struct rm_board_worker {
     _Atomic uint64_t checkpoint_written; /* its files are written, or not */
     _Atomic uint64_t checkpoint_failed;  /* that could not be; its log says why */
     char device[RM_DEVICE_NAME_MAX];     /* learners: "cpu", or the UUID of the GPU it trains on */
-    struct rm_wake_word wake;
-    char error[256]; /* why it failed; written once before state = FAILED */
+    char error[256];                     /* why it failed; written once before state = FAILED */
+    _Alignas(RM_PAGE) struct rm_wake_word wake; /* of who sleeps on it and all that wake it */
 };
 
 struct rm_board_run {
@@ -157,6 +165,7 @@ struct rm_board_run {
     uint32_t policies, agents, workers; /* how many of the arrays below are used */
     uint32_t mode;                      /* enum rm_mode of config/experiment.h */
     uint64_t started_ns;
+    /* Of the daemon. */
     _Alignas(128) _Atomic uint32_t state;       /* enum rm_run_state */
     _Atomic uint32_t stop;                      /* 1: finish the current turn and exit 0 */
     _Atomic uint32_t pause;                     /* 1: do nothing, sleep */
@@ -166,16 +175,18 @@ struct rm_board_run {
     _Atomic uint64_t evaluate_request;          /* the evaluator runs when it advances */
     _Atomic uint64_t evaluate_episodes;         /* for that request; 0 = evaluation.episodes */
     _Atomic uint64_t env_steps_budget;          /* steps per agent, over all worlds; 0 = no end */
-    _Atomic uint64_t evaluations;               /* finished */
+    _Atomic uint64_t checkpoint_released;       /* all may go on after this checkpoint */
+    _Atomic uint64_t rows_counted;              /* in all rings, as the supervisor saw it last */
+    _Atomic uint32_t quarantined; /* GPUs below that learners leave alone; only grows */
+    char quarantine[RM_BOARD_QUARANTINED][RM_DEVICE_NAME_MAX];
+    /* Of the evaluator. */
+    _Alignas(RM_PAGE) _Atomic uint64_t evaluations;    /* finished */
     _Atomic double eval_score_mean, eval_score_stderr; /* sum over agents per episode */
     _Atomic uint64_t eval_episodes;
-    _Atomic uint64_t eval_request;        /* the latest that was asked for before it began, as
-                                             evaluate_request counts them; 0 = none */
-    _Atomic uint64_t checkpoint_released; /* all may go on after this checkpoint */
-    _Atomic uint64_t rows_counted;        /* in all rings, as the supervisor saw it last */
-    _Atomic uint32_t quarantined;         /* GPUs below that learners leave alone; only grows */
-    char quarantine[RM_BOARD_QUARANTINED][RM_DEVICE_NAME_MAX];
-    struct rm_scores scores; /* per world episode: sum over its agents */
+    _Atomic uint64_t eval_request; /* the latest that was asked for before it began, as
+                                      evaluate_request counts them; 0 = none */
+    /* Of the actors: per world episode, sum over its agents. */
+    _Alignas(RM_PAGE) struct rm_scores scores;
 };
 
 struct rm_board; /* layout.h: header, run, round, policies[], agents[], workers[] */
@@ -192,6 +203,13 @@ struct rm_board_view {
 int rm_board_create(struct rm_board_view *view, uint32_t policies, uint32_t agents,
                     uint32_t workers, struct rm_error *error);
 int rm_board_attach(struct rm_board_view *view, int fd, bool writable, struct rm_error *error);
+
+/* For a process that runs somebody's world: read-only for good, but for what it writes in its role.
+ * An actor: its own slot, what actors count, rounds, and the words that others sleep on. The
+ * evaluator: its own slot, its own word, its results. The one process of sequential mode: all but
+ * what is the daemon's. The descriptor is to be closed before the world is loaded. */
+int rm_board_attach_as(struct rm_board_view *view, int fd, enum rm_role role, uint32_t worker,
+                       struct rm_error *error);
 void rm_board_close(struct rm_board_view *view);
 
 /* Adds a finished episode's score. */

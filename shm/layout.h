@@ -1,6 +1,7 @@
 /* layout: every struct that lies in shared memory, or an assertion on it. Words written by
  * different sides are 128 bytes apart: a cache line, and the one that the prefetcher fetches with
- * it. docs/shared-memory.md draws the bytes. Any change of size, order or meaning must raise
+ * it; on the board they are in different pages where one of the sides runs somebody's world.
+ * docs/shared-memory.md draws the bytes. Any change of size, order or meaning must raise
  * RM_LAYOUT_VERSION; changes of size are refused by the layout hash even where that was forgotten.
  */
 #ifndef RM_SHM_LAYOUT_H
@@ -17,7 +18,7 @@
 #include <stddef.h>
 
 #define RM_LINE            128                   /* bytes between words of different writers */
-#define RM_LAYOUT_VERSION  3u                    /* never 0: 0 means not yet published */
+#define RM_LAYOUT_VERSION  4u                    /* never 0: 0 means not yet published */
 #define RM_LAYOUT_MAGIC    0x3152454d474e4952ull /* "RINGMER1", little-endian */
 #define RM_REGION_NAME_MAX 48
 
@@ -137,48 +138,51 @@ static_assert(sizeof(struct rm_wake_word) == RM_LINE, "wake word");
 static_assert(offsetof(struct rm_wake_word, signals) == 4, "wake word");
 static_assert(offsetof(struct rm_wake_word, threshold) == 8, "wake word");
 
-static_assert(sizeof(struct rm_limiter) == 3 * RM_LINE, "limiter");
-static_assert(offsetof(struct rm_limiter, sampled) == RM_LINE, "limiter");
-static_assert(offsetof(struct rm_limiter, samples_per_insert) == 2 * RM_LINE, "limiter");
+static_assert(offsetof(struct rm_limiter, samples_per_insert) == RM_LINE, "limiter");
+static_assert(offsetof(struct rm_limiter, inserted) == RM_PAGE, "limiter");
+static_assert(sizeof(struct rm_limiter) == 2 * RM_PAGE, "limiter");
 
-static_assert(offsetof(struct rm_round, arrived) == RM_LINE, "round");
-static_assert(sizeof(struct rm_round) == RM_LINE + 8 * RM_ROUND_MAX, "round");
+static_assert(offsetof(struct rm_round, current) == RM_PAGE, "round");
+static_assert(offsetof(struct rm_round, arrived) == RM_PAGE + RM_LINE, "round");
+static_assert(sizeof(struct rm_round) == 2 * RM_PAGE, "round");
 
 static_assert(sizeof(struct rm_scores) == 896, "scores");
 static_assert(offsetof(struct rm_scores, first) == 16, "scores");
 static_assert(offsetof(struct rm_scores, last) == 416, "scores");
 
-static_assert(offsetof(struct rm_board_policy, limiter) == 128, "board policy");
-static_assert(offsetof(struct rm_board_policy, env_steps) == 512, "board policy");
-static_assert(offsetof(struct rm_board_policy, updates) == 640, "board policy");
-static_assert(offsetof(struct rm_board_policy, rollouts) == 896, "board policy");
-static_assert(offsetof(struct rm_board_policy, eval_seq) == 1152, "board policy");
-static_assert(sizeof(struct rm_board_policy) == 1280, "board policy");
+static_assert(offsetof(struct rm_board_policy, limiter) == RM_PAGE, "board policy");
+static_assert(offsetof(struct rm_board_policy, env_steps) == 3 * RM_PAGE, "board policy");
+static_assert(offsetof(struct rm_board_policy, updates) == 4 * RM_PAGE, "board policy");
+static_assert(offsetof(struct rm_board_policy, rollouts) == 4 * RM_PAGE + 2 * RM_LINE,
+              "board policy");
+static_assert(offsetof(struct rm_board_policy, eval_seq) == 5 * RM_PAGE, "board policy");
+static_assert(sizeof(struct rm_board_policy) == 6 * RM_PAGE, "board policy");
 
-static_assert(offsetof(struct rm_board_agent, scores) == 128, "board agent");
-static_assert(offsetof(struct rm_board_agent, eval_mean) == 1024, "board agent");
-static_assert(sizeof(struct rm_board_agent) == 1152, "board agent");
+static_assert(offsetof(struct rm_board_agent, scores) == RM_PAGE, "board agent");
+static_assert(offsetof(struct rm_board_agent, eval_mean) == 2 * RM_PAGE, "board agent");
+static_assert(sizeof(struct rm_board_agent) == 3 * RM_PAGE, "board agent");
 
-static_assert(offsetof(struct rm_board_worker, heartbeat_ns) == 128, "board worker");
-static_assert(offsetof(struct rm_board_worker, wake) == 384, "board worker");
-static_assert(offsetof(struct rm_board_worker, error) == 512, "board worker");
-static_assert(sizeof(struct rm_board_worker) == 768, "board worker");
+static_assert(offsetof(struct rm_board_worker, state) == RM_PAGE, "board worker");
+static_assert(offsetof(struct rm_board_worker, heartbeat_ns) == RM_PAGE + 8, "board worker");
+static_assert(offsetof(struct rm_board_worker, wake) == 2 * RM_PAGE, "board worker");
+static_assert(sizeof(struct rm_board_worker) == 3 * RM_PAGE, "board worker");
 
 static_assert(offsetof(struct rm_board_run, state) == 128, "board run");
 static_assert(offsetof(struct rm_board_run, settings) == 152, "board run");
-static_assert(offsetof(struct rm_board_run, scores) == 1536, "board run");
-static_assert(sizeof(struct rm_board_run) == 2432, "board run");
+static_assert(offsetof(struct rm_board_run, evaluations) == RM_PAGE, "board run");
+static_assert(offsetof(struct rm_board_run, scores) == 2 * RM_PAGE, "board run");
+static_assert(sizeof(struct rm_board_run) == 3 * RM_PAGE, "board run");
 
 /* The region of a board: this, then policies[], agents[], workers[] at the offsets given. */
 struct rm_board {
     struct rm_region_header header;
     uint64_t policies_at, agents_at, workers_at; /* offsets in the region */
     uint32_t policies, agents, workers;
-    _Alignas(RM_LINE) struct rm_board_run run;
+    struct rm_board_run run;
     struct rm_round round;
 };
-static_assert(offsetof(struct rm_board, run) == 256, "board");
-static_assert(offsetof(struct rm_board, round) % RM_LINE == 0, "board");
-static_assert(sizeof(struct rm_board) % RM_LINE == 0, "board");
+static_assert(offsetof(struct rm_board, run) == RM_PAGE, "board");
+static_assert(offsetof(struct rm_board, round) == 4 * RM_PAGE, "board");
+static_assert(sizeof(struct rm_board) == 6 * RM_PAGE, "board");
 
 #endif

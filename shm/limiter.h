@@ -18,12 +18,12 @@
 
 /* In shared memory. Doubles are written by the daemon before start (and by hot reload) only. */
 struct rm_limiter {
-    _Alignas(128) _Atomic uint64_t inserted; /* by the actors */
-    _Alignas(128) _Atomic uint64_t sampled;  /* by the learner */
+    _Alignas(RM_PAGE) _Atomic uint64_t sampled; /* by the learner */
     _Alignas(128) _Atomic double samples_per_insert;
     _Atomic double min_error;
     _Atomic double max_error;
     _Atomic uint64_t min_inserted;
+    _Alignas(RM_PAGE) _Atomic uint64_t inserted; /* by the actors, who can write nothing else */
 };
 
 void rm_limiter_init(struct rm_limiter *limiter, double samples_per_insert, double min_error,

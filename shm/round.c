@@ -3,6 +3,8 @@
 #include "shm/atomic.h"
 #include "shm/base/fault.h"
 
+#include <errno.h>
+
 #define LEFT UINT64_MAX /* arrived in every round there will be */
 
 void rm_round_init(struct rm_round *round, uint32_t participants)
@@ -62,6 +64,19 @@ void rm_round_come_back(struct rm_round *round, uint32_t who, bool arrived)
     const uint64_t current = rm_atomic_round_current(&round->current);
     if (RM_PEEK(&round->arrived[who]) == LEFT)
         RM_POKE(&round->arrived[who], arrived ? current : current - 1);
+}
+
+int rm_round_check(const struct rm_round *round, uint32_t *who)
+{
+    const uint64_t current = rm_atomic_round_current(&round->current);
+    const uint32_t participants = RM_PEEK(&round->participants);
+    for (*who = 0; *who < participants && *who < RM_ROUND_MAX; ++*who) {
+        const uint64_t arrived = rm_atomic_round_arrived(&round->arrived[*who]);
+        if (arrived == LEFT || (arrived <= current && current - arrived <= 1))
+            continue;
+        return rm_atomic_round_current(&round->current) == current ? -EPROTO : -EAGAIN;
+    }
+    return 0;
 }
 
 bool rm_round_settle(struct rm_round *round)

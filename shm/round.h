@@ -9,6 +9,8 @@
 #ifndef RM_SHM_ROUND_H
 #define RM_SHM_ROUND_H
 
+#include "shm/wake.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,8 +18,8 @@
 
 /* In shared memory. arrived[i] = the last round participant i finished. Rounds count from 1. */
 struct rm_round {
-    _Alignas(128) _Atomic uint64_t current;
-    _Atomic uint32_t participants;
+    _Alignas(RM_PAGE) _Atomic uint32_t participants; /* fixed at creation */
+    _Alignas(RM_PAGE) _Atomic uint64_t current;      /* by participants, as is what follows */
     _Alignas(128) _Atomic uint64_t arrived[RM_ROUND_MAX];
 };
 
@@ -48,5 +50,9 @@ void rm_round_come_back(struct rm_round *round, uint32_t who, bool arrived);
  * kernel has said that the participant is dead (waitpid()), so that all it stored is seen; and it
  * wakes everybody whatever this returns, since the dead one may have advanced and told nobody. */
 bool rm_round_settle(struct rm_round *round);
+
+/* Can its words have come about? Participants are in the current round or have finished it. Looked
+ * at while they work: -EAGAIN when it advanced meanwhile; -EPROTO, and which of them, when not. */
+int rm_round_check(const struct rm_round *round, uint32_t *who);
 
 #endif

@@ -15,6 +15,19 @@
  * signalled, so one that dies in between leaves the sleeper either woken or still marked as
  * sleeping. */
 
+static _Atomic bool closed; /* of this process, which shares its descriptors with a world */
+
+static void note_closed(int fd)
+{
+    if (fd >= 0 && errno == EBADF)
+        RM_POKE(&closed, true);
+}
+
+bool rm_wake_closed(void)
+{
+    return RM_PEEK(&closed);
+}
+
 int rm_wake_create_fd(struct rm_error *error)
 {
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -47,8 +60,12 @@ void rm_wake_drain(int fd)
 {
     uint64_t count;
     /* Nothing to read is fine: a cancelled sleep or a time-out. */
-    while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
-        ;
+    ssize_t n;
+    do
+        n = read(fd, &count, sizeof count);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        note_closed(fd);
 }
 
 int rm_wake_wait(struct rm_wake *wake, uint64_t timeout_ns)
@@ -75,8 +92,12 @@ void rm_wake_ring(int fd)
 {
     const uint64_t one = 1;
     /* Full at 2^64 - 2 unread signals: the sleeper has its wake-up then too. */
-    while (write(fd, &one, sizeof one) < 0 && errno == EINTR)
-        ;
+    ssize_t n;
+    do
+        n = write(fd, &one, sizeof one);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        note_closed(fd);
 }
 
 static void ring_bell(struct rm_wake *wake)

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define RM_PAGE 4096 /* bytes between what one process may write and another may not */
+
 /* In shared memory (the board). Two cache lines, so that neighbours never share one. */
 struct rm_wake_word {
     _Alignas(128) _Atomic uint32_t sleeping; /* odd from prepare to wake-up, but for those
@@ -47,6 +49,10 @@ void rm_wake_force(struct rm_wake *wake);
  * makes it silent again, before looking at what there is to see. */
 void rm_wake_ring(int fd);
 void rm_wake_drain(int fd);
+
+/* Has this process found the descriptor of a wake closed? A world can do that to the process that
+ * runs it: then nobody is woken any more. */
+bool rm_wake_closed(void);
 
 /* For a supervisor: has the sleeper's latest sleep been answered by a signal, or ended? It should
  * then be up in a moment. False while it sleeps unsignalled, and before its first sleep. Forced

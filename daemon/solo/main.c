@@ -76,7 +76,7 @@ static int run(const char *run_directory, const char *resume, const char *newest
     if (r == 0)
         r = rm_plan_make(&plan, &experiment, error);
     if (r == 0)
-        r = rm_session_attach(&solo.session, &experiment, &plan, error);
+        r = rm_session_attach_as(&solo.session, &experiment, &plan, RM_ROLE_SOLO, 0, error);
     if (r < 0)
         return RM_EXIT_NEVER;
     uint32_t self = rm_worker_solo(&solo.session.objects);

@@ -13,10 +13,10 @@ $(BUILD)/tests/unit/actor/test_world_all $(BUILD)/tests/unit/actor/test_world_ex
 $(BUILD)/tests/unit/actor/test_world_connect: $(EXAMPLES)
 
 # A world that crashes, hangs or reaches for what it is not to have.
-$(BUILD)/tests/worlds/rogue.so: tests/unit/actor/data/rogue_world.c actor/env.h
+$(BUILD)/tests/worlds/rogue.so: tests/unit/actor/data/rogue_world.c actor/env.h shm/layout.h shm/board.h
 	@mkdir -p $(@D)
 	@echo "  WORLD   $@"
-	@$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -fPIC -shared -Iactor -pthread -o $@ $< -lm
+	@$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -fPIC -shared -Iactor -I. -pthread -o $@ $< -lm
 $(BUILD)/tests/crash/test_worlds $(BUILD)/tests/unit/actor/test_sandbox $(BUILD)/tests/unit/daemon/test_probe \
 $(BUILD)/tests/unit/actor/test_ambient: $(BUILD)/tests/worlds/rogue.so
 $(BUILD)/tests/unit/actor/test_described: $(EXAMPLES)

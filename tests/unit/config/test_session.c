@@ -143,6 +143,117 @@ static void another_process_attaches(void **state)
     rm_session_close(&s);
 }
 
+static bool writable(const void *word)
+{
+    const int fd = open("/dev/zero", O_RDONLY);
+    char kept[8];
+    memcpy(kept, word, sizeof kept);
+    /* The kernel says so instead of a signal. */
+    const bool can = read(fd, (void *)(uintptr_t)word, sizeof kept) == (ssize_t)sizeof kept;
+    if (can)
+        memcpy((void *)(uintptr_t)word, kept, sizeof kept);
+    close(fd);
+    return can;
+}
+
+/* Which words of a session a process has writable in its role, and that it can make none so. */
+static int look_as(struct rm_session *creator, enum rm_role role, uint32_t index)
+{
+    static struct rm_experiment experiment;
+    static struct rm_plan plan;
+    static struct rm_session s;
+    struct rm_error error = {""};
+    int fds[64], high[64];
+    const uint32_t n = rm_session_fds(creator, fds, 64);
+    for (uint32_t i = 0; i < n; i++)
+        high[i] = fcntl(fds[i], F_DUPFD, 300);
+    for (uint32_t i = 0; i < n; i++)
+        dup2(high[i], RM_FD_BOARD + (int)i);
+    closefrom(300);
+    if (rm_session_read_config(&experiment, &error) < 0 ||
+        rm_plan_make(&plan, &experiment, &error) < 0 ||
+        rm_session_attach_as(&s, &experiment, &plan, role, index, &error) < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        return 9;
+    }
+    const bool acts = role == RM_ROLE_ACTOR, solo = role == RM_ROLE_SOLO;
+    const struct rm_board_view *b = &s.board;
+    const uint32_t other = index ? 0 : 1;
+    const struct {
+        const void *word;
+        bool may;
+    } words[] = {
+        {b->region.base, false},
+        {&b->run->policies, false},
+        {&b->run->stop, false},
+        {&b->run->settings[3], false},
+        {&b->run->checkpoint_released, false},
+        {&b->run->quarantined, false},
+        {&b->run->evaluations, !acts},
+        {&b->run->scores.episodes, role != RM_ROLE_EVALUATOR},
+        {&b->round->participants, false},
+        {&b->round->current, role != RM_ROLE_EVALUATOR},
+        {b->policies[2].name, false},
+        {&b->policies[2].limiter.sampled, solo},
+        {&b->policies[2].limiter.max_error, solo},
+        {&b->policies[2].limiter.inserted, role != RM_ROLE_EVALUATOR},
+        {&b->policies[2].epsilon, role != RM_ROLE_EVALUATOR},
+        {&b->policies[2].updates, solo},
+        {&b->policies[2].reward_scale, solo},
+        {&b->policies[2].eval_version, !acts},
+        {b->agents[1].name, false},
+        {&b->agents[1].scores.last[99], role != RM_ROLE_EVALUATOR},
+        {&b->agents[1].eval_stderr, !acts},
+        {&b->workers[index].pid, false},
+        {b->workers[index].name, false},
+        {&b->workers[index].state, true},
+        {b->workers[index].error, true},
+        {&b->workers[index].wake.sleeping, true},
+        {&b->workers[other].role, false},
+        {&b->workers[other].heartbeat_ns, solo},
+        {&b->workers[other].wake.sleeping, role != RM_ROLE_EVALUATOR},
+        {s.weights[1].region.base, solo},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (writable(words[i].word) != words[i].may)
+            return 10 + (int)i;
+        void *page = (void *)((uintptr_t)words[i].word & ~(uintptr_t)4095);
+        if (!words[i].may && mprotect(page, 4096, PROT_READ | PROT_WRITE) == 0)
+            return 50 + (int)i;
+    }
+    for (uint32_t a = 0; a < 2; a++) {
+        const void *ring = rm_session_ring(&s, a, 3)->region.base;
+        if ((ring != NULL) != (solo || (acts && a == index)) || (ring && !writable(ring)))
+            return 90 + (int)a;
+    }
+    /* No way back by a descriptor. */
+    for (int fd = RM_FD_BOARD; fd < 300; fd++)
+        if (fcntl(fd, F_GET_SEALS) >= 0)
+            return 100;
+    return 0;
+}
+
+static void whoever_runs_a_world_writes_its_own_alone(void **state)
+{
+    static const struct {
+        enum rm_role role;
+        uint32_t index;
+    } cases[] = {{RM_ROLE_ACTOR, 0}, {RM_ROLE_ACTOR, 1}, {RM_ROLE_EVALUATOR, 7}, {RM_ROLE_SOLO, 0}};
+    static struct rm_session s;
+    (void)state;
+    assert_int_equal(rm_test_session_file(&s, "config/treasurehunt.json", hunt), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int status;
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(look_as(&s, cases[i].role, cases[i].index));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+    rm_session_close(&s);
+}
+
 static void another_process_finds_the_priorities(void **state)
 {
     static const char *const set[] = {"priority.kind=proportional", "actor.worlds=5", NULL};
@@ -270,6 +381,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worlds_are_split_without_gap),
         cmocka_unit_test(the_configuration_is_decided),
+        cmocka_unit_test(whoever_runs_a_world_writes_its_own_alone),
         cmocka_unit_test(shape_follows_experiment),
         cmocka_unit_test(another_process_attaches),
         cmocka_unit_test(another_process_finds_the_priorities),

@@ -26,7 +26,7 @@ enum {
     EXIT,
     HANG,
     OWNER = 18,
-    SPEAK = 38
+    SPEAK = 100
 };
 
 static char config[1024];

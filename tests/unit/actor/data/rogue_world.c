@@ -1,6 +1,8 @@
 /* A world that misbehaves as its options ask, to see what becomes of the process. */
 #include "env.h"
 
+#include "shm/layout.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
@@ -27,7 +29,7 @@
 struct rm_env {
     uint32_t worlds;
     int create, act;
-    uint64_t at, step;
+    uint64_t at, step, seed, words;
     struct rm_env_agent agent[2];
     struct rm_env_spec spec;
     const struct rm_env_buffers *out; /* of the step that is being made */
@@ -396,19 +398,270 @@ static int do_pause(struct rm_env *env)
     return usleep(2000);
 }
 
+/* --- what is shared -------------------------------------------------------------------------- */
+
+struct mapping {
+    uint8_t *from, *to;
+    bool writable;
+};
+
+/* Mappings of regions whose name begins so. */
+static size_t mappings_of(const char *name, struct mapping *found, size_t most)
+{
+    char line[512], rights[8], path[256];
+    FILE *in = fopen("/proc/self/maps", "r");
+    size_t n = 0;
+    while (in && n < most && fgets(line, sizeof line, in)) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %255s", &from, &to, rights, path) == 4 &&
+            strncmp(path, "/memfd:", 7) == 0 && strncmp(path + 7, name, strlen(name)) == 0)
+            found[n++] = (struct mapping){(uint8_t *)from, (uint8_t *)to, rights[1] == 'w'};
+    }
+    if (in)
+        fclose(in);
+    return n;
+}
+
+static struct rm_board *board(void)
+{
+    struct mapping found[1];
+    return mappings_of("rm-board", found, 1) ? (struct rm_board *)(void *)found[0].from : NULL;
+}
+
+static struct rm_board_worker *workers(struct rm_board *b)
+{
+    return (struct rm_board_worker *)(void *)((uint8_t *)b + b->workers_at);
+}
+
+/* What is not its own, by any way. */
+static int write_all_of(struct rm_env *env, const char *name)
+{
+    struct mapping found[64];
+    size_t bytes;
+    const size_t n = mappings_of(name, found, 64);
+    bool written = map_region(name, &bytes) != NULL;
+    for (size_t i = 0; i < n && !written; i++)
+        written =
+            !found[i].writable && mprotect(found[i].from, (size_t)(found[i].to - found[i].from),
+                                           PROT_READ | PROT_WRITE) == 0;
+    if (written || n == 0) {
+        *nowhere = 1;
+        return 0;
+    }
+    snprintf(env->error, sizeof env->error, "no region %s can be written", name);
+    return -EACCES;
+}
+
+static int do_weights(struct rm_env *env)
+{
+    return write_all_of(env, "rm-weights");
+}
+
+static int do_board(struct rm_env *env)
+{
+    return write_all_of(env, "rm-board");
+}
+
+/* Another worker's slot: its process's number, say. */
+static int do_neighbours(struct rm_env *env)
+{
+    struct rm_board *b = board();
+    if (!b)
+        return failed(env, "no board");
+    for (uint32_t w = 0; w < b->workers; w++)
+        atomic_store(&workers(b)[w].pid, (uint32_t)getppid());
+    return 0;
+}
+
+/* A thread that does so again and again. */
+static int again(struct rm_env *env, void *(*what)(void *))
+{
+    pthread_t thread;
+    errno = pthread_create(&thread, NULL, what, env);
+    return errno ? failed(env, "pthread_create") : pthread_detach(thread);
+}
+
+static void *confuse_sleepers(void *env)
+{
+    struct rm_board *b = board();
+    for (uint32_t i = 0; b; i += 2) {
+        for (uint32_t w = 0; w < b->workers; w++) {
+            atomic_store(&workers(b)[w].wake.sleeping, i);
+            atomic_store(&workers(b)[w].wake.threshold, UINT64_MAX);
+        }
+        usleep(1000);
+    }
+    return env;
+}
+
+static int do_sleepers(struct rm_env *env)
+{
+    return again(env, confuse_sleepers);
+}
+
+/* Nobody ever arrives. */
+static void *forget_arrivals(void *env)
+{
+    struct rm_board *b = board();
+    while (b) {
+        for (uint32_t i = 0; i < RM_ROUND_MAX; i++)
+            atomic_store(&b->round.arrived[i], 0);
+        usleep(50);
+    }
+    return env;
+}
+
+static int do_rounds(struct rm_env *env)
+{
+    return again(env, forget_arrivals);
+}
+
+static void *drain(void *env)
+{
+    while (true) {
+        for (int fd = 3; fd < 128; fd++) {
+            uint64_t count;
+            char path[64], target[64];
+            snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+            const ssize_t n = readlink(path, target, sizeof target);
+            if (n > 10 && memmem(target, (size_t)n, "[eventfd]", 9))
+                (void)!read(fd, &count, sizeof count);
+        }
+        usleep(200);
+    }
+    return env;
+}
+
+static int do_drain(struct rm_env *env)
+{
+    return again(env, drain);
+}
+
+static void *want_debugger(void *env)
+{
+    struct rm_board *b = board();
+    while (b) {
+        atomic_store(&workers(b)[0].inspect, RM_INSPECT_WANTED);
+        usleep(1000);
+    }
+    return env;
+}
+
+static int do_inspect(struct rm_env *env)
+{
+    return again(env, want_debugger);
+}
+
+static size_t columns(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* Answers that there are not, in every row of its rings. */
+static void *spoil_actions(void *env)
+{
+    struct mapping found[8];
+    const size_t n = mappings_of("rm-ring", found, 8);
+    while (n > 0) {
+        for (size_t i = 0; i < n; i++) {
+            const struct rm_ring_shared *ring = (void *)found[i].from;
+            const struct rm_ring_spec *s = &ring->spec;
+            const size_t lanes = s->lanes;
+            const size_t at = sizeof(struct rm_row_head) + columns(lanes * s->obs_bytes) +
+                              columns(lanes * s->mask_bytes) + columns(lanes * sizeof(float)) +
+                              columns(lanes);
+            for (uint32_t r = 0; found[i].writable && r < s->rows; r++) {
+                int32_t *action =
+                    (void *)(found[i].from + ring->data_at + r * ring->row_bytes + at);
+                for (size_t a = 0; a < lanes * s->action_words; a++)
+                    action[a] = a % 2 ? 1 << 30 : -(1 << 30);
+            }
+        }
+        usleep(500);
+    }
+    return env;
+}
+
+static int do_actions(struct rm_env *env)
+{
+    return again(env, spoil_actions);
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+/* Random words, and such as do more harm than those: small ones, large ones, other places' own. */
+static uint64_t some_word(uint64_t *state, const struct mapping *m)
+{
+    const uint64_t bytes = (uint64_t)(m->to - m->from);
+    switch (next_random(state) % 6) {
+    case 0:
+        return 0;
+    case 1:
+        return UINT64_MAX;
+    case 2:
+        return next_random(state) % 300;
+    case 3:
+        return UINT64_C(1) << next_random(state) % 64;
+    case 4: {
+        uint64_t word;
+        memcpy(&word, m->from + next_random(state) % (bytes / 8) * 8, sizeof word);
+        return word;
+    }
+    default:
+        return next_random(state);
+    }
+}
+
+static void *scribble(void *self)
+{
+    const struct rm_env *env = self;
+    struct mapping found[64];
+    uint64_t state = (env->seed + (uint64_t)getpid()) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    const size_t n = mappings_of("rm-", found, 64);
+    while (n > 0) {
+        usleep(10000);
+        for (uint64_t i = 0; i < env->words; i++) {
+            const struct mapping *m = &found[next_random(&state) % n];
+            const uint64_t bytes = (uint64_t)(m->to - m->from);
+            /* Heads are where most of what is believed stands. */
+            const uint64_t within = next_random(&state) % 2 && bytes > 8192 ? 8192 : bytes;
+            const uint64_t word = some_word(&state, m);
+            if (m->writable)
+                memcpy(m->from + next_random(&state) % (within / 8) * 8, &word, sizeof word);
+        }
+    }
+    return NULL;
+}
+
+static int do_scribble(struct rm_env *env)
+{
+    return again(env, scribble);
+}
+
 static int (*const acts[])(struct rm_env *) = {
-    NULL,       do_thread,  do_read,  do_write,   do_memory, do_limit,   do_fault,      do_fork,
-    do_socket,  do_program, do_kill,  do_abort,   do_exit,   do_hang,    do_share,      do_crowd,
-    do_threads, do_config,  do_owner, do_async,   do_lease,  do_outlive, do_pin,        do_look,
-    do_grow,    do_umask,   do_leave, do_block,   do_close,  do_stack,   do_end_thread, do_jump,
-    do_unmap,   do_alarm,   do_stop,  do_numbers, do_locale, do_pause};
-#define ACTS ((int)(sizeof acts / sizeof *acts))
+    NULL,       do_thread, do_read,       do_write,      do_memory,  do_limit, do_fault,
+    do_fork,    do_socket, do_program,    do_kill,       do_abort,   do_exit,  do_hang,
+    do_share,   do_crowd,  do_threads,    do_config,     do_owner,   do_async, do_lease,
+    do_outlive, do_pin,    do_look,       do_grow,       do_umask,   do_leave, do_block,
+    do_close,   do_stack,  do_end_thread, do_jump,       do_unmap,   do_alarm, do_stop,
+    do_numbers, do_locale, do_pause,      do_neighbours, do_weights, do_board, do_sleepers,
+    do_rounds,  do_drain,  do_inspect,    do_actions,    do_scribble};
+#define SPEAKS 100 /* in create(): what a terminal would obey */
+#define ACTS   ((int)(sizeof acts / sizeof *acts))
 
 static const struct rm_env_option_doc options[] = {
     {"create", 0, 0, 100, "which act in create()"},
     {"act", 0, 0, 100, "which act in step()"},
     {"at", 1, 0, 1e9, "at which step of the batch"},
     {"names", 0, 0, 5, "which names it has"},
+    {"seed", 1, 0, 1e9, "of what it writes at random"},
+    {"words", 10, 0, 1e6, "that it writes in a hundredth of a second"},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -438,6 +691,8 @@ static struct rm_env *rogue_create(const struct rm_env_config *config, char *err
     env->worlds = config->worlds;
     env->act = (int)option(config, "act", 0);
     env->at = (uint64_t)option(config, "at", 1);
+    env->seed = (uint64_t)option(config, "seed", 1);
+    env->words = (uint64_t)option(config, "words", 10);
     const int names = (int)option(config, "names", 0);
     for (int a = 0; a < 2; a++)
         env->agent[a] = (struct rm_env_agent){.name = names_of_agents[names][a],
@@ -457,7 +712,7 @@ static struct rm_env *rogue_create(const struct rm_env_config *config, char *err
                                      .score_high = NAN,
                                      .score_random = NAN,
                                      .score_solved = NAN};
-    if (option(config, "create", 0) == ACTS) { /* what a terminal would obey */
+    if (option(config, "create", 0) == SPEAKS) {
         snprintf(error, size, "\033]0;mine\007 \302\233 2J\nringctl: all is well");
         free(env);
         return NULL;

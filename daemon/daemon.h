@@ -24,6 +24,7 @@
 #include "daemon/run_lock.h"
 #include "daemon/settings.h"
 #include "daemon/stall.h"
+#include "daemon/standstill.h"
 #include "daemon/supervisor.h"
 #include "daemon/sweeper.h"
 #include "daemon/unwritten.h"
@@ -100,11 +101,12 @@ struct rm_daemon {
     struct rm_rate steps_rate, updates_rate;
     struct rm_control *control;
     struct rm_sweeper sweeper;
-    struct rm_cgroup cgroup;             /* where workers' own groups are made */
-    char no_groups[512];                 /* or why there are none, "" = none are wanted */
-    struct rm_inspection *inspections;   /* under way */
-    char debugger[RM_PATH_TEXT_MAX + 8]; /* "" = there is none */
-    char libexec[RM_PATH_TEXT_MAX];      /* where the workers' executables are */
+    struct rm_cgroup cgroup;              /* where workers' own groups are made */
+    char no_groups[512];                  /* or why there are none, "" = none are wanted */
+    struct rm_inspection *inspections;    /* under way */
+    uint64_t inspected[RM_BOARD_WORKERS]; /* generation that was looked at, 0 = none */
+    char debugger[RM_PATH_TEXT_MAX + 8];  /* "" = there is none */
+    char libexec[RM_PATH_TEXT_MAX];       /* where the workers' executables are */
 
     uv_loop_t loop;
     uv_timer_t tick, due, sample;
@@ -112,6 +114,7 @@ struct rm_daemon {
     uv_signal_t signals[4];
     struct rm_stall stall;       /* how long it kept others waiting */
     struct rm_presence presence; /* whether it was there to see what it judges */
+    struct rm_standstill standstill;
 
     enum rm_life life;
     bool finished; /* the budget is spent and all is done */

@@ -199,8 +199,9 @@ static void file_opened(uv_work_t *work, int status)
 {
     struct rm_inspection *i = work->data;
     struct rm_daemon *daemon = i->daemon;
-    const struct rm_board_worker *slot = &daemon->session.board.workers[i->worker];
-    const uint32_t pid = RM_PEEK(&slot->generation) == i->generation ? RM_PEEK(&slot->pid) : 0;
+    /* As the daemon itself knows it. */
+    const struct rm_supervised_worker *w = &daemon->supervisor.workers[i->worker];
+    const uint32_t pid = w->generation == i->generation && w->pid > 0 ? (uint32_t)w->pid : 0;
     struct rm_error error = {""};
     int rc = i->rc;
     (void)status;
@@ -234,7 +235,7 @@ static int begin(struct rm_daemon *daemon, uint32_t worker, struct rm_error *err
         return rm_fail(error, -ENOMEM, "no memory to look at %s", slot->name);
     i->daemon = daemon;
     i->worker = worker;
-    i->generation = RM_PEEK(&slot->generation);
+    i->generation = daemon->supervisor.workers[worker].generation;
     i->child.user = i;
     i->child.on_exit = on_exit_of;
     i->child.on_closed = on_child_closed;
@@ -251,13 +252,30 @@ static int begin(struct rm_daemon *daemon, uint32_t worker, struct rm_error *err
 
 /* --- all of them ----------------------------------------------------------------------------- */
 
+/* Once for each process: the word is the worker's own. */
+static bool wanted(const struct rm_daemon *daemon, uint32_t worker)
+{
+    const struct rm_supervised_worker *w = &daemon->supervisor.workers[worker];
+    return w->pid > 0 && daemon->inspected[worker] != w->generation &&
+           RM_SEE(&daemon->session.board.workers[worker].inspect) == RM_INSPECT_WANTED;
+}
+
+bool rm_daemon_inspecting(const struct rm_daemon *daemon, uint32_t worker)
+{
+    for (const struct rm_inspection *i = daemon->inspections; i; i = i->next)
+        if (i->worker == worker && i->generation == daemon->supervisor.workers[worker].generation)
+            return true;
+    return wanted(daemon, worker);
+}
+
 void rm_daemon_inspect(struct rm_daemon *daemon)
 {
     struct rm_error error = {""};
     for (uint32_t w = 0; w < daemon->session.objects.workers; w++) {
         struct rm_board_worker *slot = &daemon->session.board.workers[w];
-        if (RM_SEE(&slot->inspect) != RM_INSPECT_WANTED || RM_PEEK(&slot->pid) == 0)
+        if (!wanted(daemon, w))
             continue;
+        daemon->inspected[w] = daemon->supervisor.workers[w].generation;
         RM_RAISE(&slot->inspect, RM_INSPECT_BEGUN);
         if (begin(daemon, w, &error) < 0) {
             RM_RAISE(&slot->inspect, RM_INSPECT_DONE);

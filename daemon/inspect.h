@@ -5,6 +5,7 @@
 #ifndef RM_DAEMON_INSPECT_H
 #define RM_DAEMON_INSPECT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct rm_daemon;
@@ -16,8 +17,11 @@ struct rm_inspection;
  */
 void rm_daemon_find_debugger(struct rm_daemon *daemon);
 
-/* Starts it for workers that wait for it. */
+/* Starts it for workers that wait for it, once for each process. */
 void rm_daemon_inspect(struct rm_daemon *daemon);
+
+/* Is this worker being looked at, or about to be? It is silent meanwhile. */
+bool rm_daemon_inspecting(const struct rm_daemon *daemon, uint32_t worker);
 
 /* Ends all that are under way. */
 void rm_daemon_end_inspections(struct rm_daemon *daemon);

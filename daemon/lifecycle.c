@@ -220,6 +220,7 @@ void rm_daemon_away(void *user, uint64_t away_ns, uint64_t now_ns)
     struct rm_daemon *daemon = user;
     const bool graced = rm_supervisor_away(&daemon->supervisor, away_ns, now_ns);
     rm_daemon_delay_checkpoint(daemon, away_ns);
+    daemon->standstill.since_ns = 0;
     if (daemon->control)
         rm_control_away(daemon->control, away_ns);
     if (graced && daemon->life < RM_LIFE_OVER)
@@ -242,7 +243,7 @@ static void observe(struct rm_daemon *daemon)
         enum rm_worker_state word = rm_daemon_word_of(daemon, i, &heartbeat_ns);
         word = count_woken(daemon, i, word, &heartbeat_ns, now_ns);
         /* It has crashed, and is looked at: it ends by itself. */
-        if (RM_SEE(&daemon->session.board.workers[i].inspect) >= RM_INSPECT_WANTED)
+        if (rm_daemon_inspecting(daemon, i))
             heartbeat_ns = now_ns;
         rm_supervisor_observe(&daemon->supervisor, i, word, heartbeat_ns, now_ns);
     }
@@ -290,6 +291,7 @@ void rm_daemon_tick(struct rm_daemon *daemon)
     if (stepped(daemon))
         rm_daemon_note_running(daemon);
     rm_daemon_end_training(daemon);
+    rm_standstill_look(daemon, now);
     if (daemon->control)
         rm_control_expire(daemon->control, now);
     rm_daemon_checkpoint_tick(daemon, now);

@@ -2,6 +2,7 @@
 
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
+#include "shm/base/said.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -111,10 +112,29 @@ static bool asked_to_stop(const struct rm_duty *duty)
     return stop_signal || RM_PEEK(&duty->run->stop);
 }
 
-/* Sleeps until there may be something to do. Ready means: somebody should look again. */
-static void sleep_on(struct rm_duty *duty)
+#define LOST_MOST 10 /* in a row: one may be under way when the time is over */
+
+/* It looked by itself: was there work that nobody had woken it for? */
+static void count_lost(bool looked, bool worked)
+{
+    static uint32_t lost;
+    if (!looked)
+        lost = 0;
+    else if (worked && ++lost == LOST_MOST)
+        fprintf(
+            stderr,
+            RM_SAID_WARNING
+            "wake-ups are lost: there was work that nobody had woken it for, %d times in a row; "
+            "a process that runs the world damaged the board or reads its descriptor\n",
+            LOST_MOST);
+}
+
+/* Sleeps until there may be something to do. Ready means: somebody should look again. True when it
+ * looks by itself. */
+static bool sleep_on(struct rm_duty *duty)
 {
     enum rm_phase before = RM_PHASE_OTHER;
+    bool looks = false;
 
     if (duty->clock)
         before = rm_phase_enter(duty->clock, RM_PHASE_WAITING);
@@ -124,12 +144,13 @@ static void sleep_on(struct rm_duty *duty)
         rm_wake_cancel(&duty->wake);
         usleep(duty->poll_us);
     } else {
-        rm_wake_wait(&duty->wake, 0);
+        looks = rm_wake_wait(&duty->wake, RM_PEEK(&duty->run->pause) ? 0 : duty->look_ns) == 0;
     }
     RM_POKE(&duty->slot->heartbeat_ns, rm_now_ns());
     RM_RAISE(&duty->slot->state, RM_WORKER_BUSY);
     if (duty->clock)
         rm_phase_enter(duty->clock, before);
+    return looks;
 }
 
 void rm_duty_hold_all(struct rm_board_run *run, uint64_t number)
@@ -215,26 +236,34 @@ static void linger(struct rm_duty *duties, size_t n)
         if (asked_to_stop(duties))
             rm_wake_cancel(&duties->wake);
         else
-            rm_wake_wait(&duties->wake, 0);
+            rm_wake_wait(&duties->wake, duties->look_ns);
     }
 }
 
 int rm_duty_run(struct rm_duty *duty, struct rm_error *error)
 {
     uint64_t memory_due_ns = 0;
+    bool looked = false;
 
     RM_RAISE(&duty->slot->state, RM_WORKER_BUSY);
     for (;;) {
         beat(duty, &memory_due_ns);
         if (asked_to_stop(duty))
             return finish(duty, 0, error);
-        int n = turn(duty, error);
+        int n = rm_wake_closed() ? rm_fail(error, -EBADF,
+                                           "the descriptors of its wake-ups were closed, by the "
+                                           "world if not by somebody else: nobody can be woken")
+                                 : turn(duty, error);
+        if (duty->look_ns) {
+            count_lost(looked, n > 0);
+            looked = false;
+        }
         if (n == 0) {
             /* Say that we sleep, then look once more: what came in between is not missed. */
             rm_wake_prepare(&duty->wake);
             n = asked_to_stop(duty) ? 1 : turn(duty, error);
             if (n == 0)
-                sleep_on(duty);
+                looked = sleep_on(duty);
             else
                 rm_wake_cancel(&duty->wake);
         }

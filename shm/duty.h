@@ -16,6 +16,9 @@
  * (actor/watch.h) and dies of it; any other just dies of it. */
 #define RM_DUTY_REPORT SIGQUIT
 
+/* How often duties look by themselves in a run whose worlds may be anybody's. */
+#define RM_DUTY_LOOK_NS UINT64_C(50000000)
+
 #define RM_DUTY_DONE (-0x7fff) /* do_work: my share of the run is finished */
 
 /* Exit codes of a worker. */
@@ -54,8 +57,10 @@ struct rm_duty {
     struct rm_board_worker *slot; /* heartbeat, state, phases */
     struct rm_wake wake;          /* what it sleeps on */
     struct rm_phase_clock *clock; /* the duty's own stopwatch; the runner books waiting to it */
-    uint32_t poll_us;             /* 0: sleep on the wake; else sleep this long and look again
-                                     (limiter.wake "poll", to compare with) */
+    uint64_t look_ns; /* 0: sleeps until it is woken; else it looks by itself that often,
+                         because others may lose its wake-ups: who runs a world */
+    uint32_t poll_us; /* 0: sleep on the wake; else sleep this long and look again
+                         (limiter.wake "poll", to compare with) */
 };
 
 /* Runs one duty until it is done (or longer: lingers), fails or is asked to stop (run->stop,

@@ -17,3 +17,10 @@ tests: $(BUILD)/tests/crash/few_threads.so
 faults: deps
 	$(REMAKE) FAULT=1 BUILD=$(BUILD)/fault binaries
 	@BUILD=$(BUILD)/fault tests/crash/fault-matrix $(SITES)
+
+# Worlds that write random words over all that they can, for ten minutes under AddressSanitizer (WORLDS_SECONDS=).
+WORLDS_SECONDS ?= 600
+.PHONY: fuzz-worlds
+fuzz-worlds: deps
+	$(REMAKE) BUILD=$(BUILD)/asan SANITIZE='$(SAN_asan)' CFLAGS='-O1 -g' binaries $(BUILD)/asan/tests/worlds/rogue.so
+	@BUILD=$(BUILD)/asan tests/crash/check-fuzz-worlds --seconds $(WORLDS_SECONDS)

@@ -1,0 +1,87 @@
+#include "daemon/standstill.h"
+
+#include "daemon/daemon.h"
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define PATIENCE 3 /* times that a worker may be silent */
+#define DAMAGED  3 /* looks in a row: one may fall between two words of a worker */
+
+/* Who may have written what the board says: all that run somebody's world. */
+static void suspects(const struct rm_daemon *daemon, char *text, size_t size)
+{
+    const uint32_t actors = daemon->session.objects.actors;
+    if (daemon->session.experiment.mode == RM_MODE_SEQUENTIAL)
+        snprintf(text, size, "solo");
+    else if (actors == 1)
+        snprintf(text, size, "actor-0");
+    else
+        snprintf(text, size, "one of actor-0 to actor-%u", actors - 1);
+}
+
+static void end_damaged(struct rm_daemon *daemon, const char *how)
+{
+    char who[64], why[256];
+    suspects(daemon, who, sizeof who);
+    snprintf(why, sizeof why, "the board was damaged by %s: %s", who, how);
+    rm_daemon_fail(daemon, why);
+}
+
+/* What a round is can be told from its words alone. */
+static bool rounds_damaged(struct rm_daemon *daemon)
+{
+    struct rm_standstill *s = &daemon->standstill;
+    const struct rm_round *round = daemon->session.board.round;
+    char how[128];
+    uint32_t who;
+    if (daemon->session.experiment.mode == RM_MODE_FREE || rm_round_check(round, &who) != -EPROTO) {
+        s->damaged = 0;
+        return false;
+    }
+    if (++s->damaged < DAMAGED)
+        return false;
+    snprintf(how, sizeof how, "round %llu, and participant %u is said to have finished round %llu",
+             (unsigned long long)RM_PEEK(&round->current), who,
+             (unsigned long long)RM_PEEK(&round->arrived[who]));
+    end_damaged(daemon, how);
+    return true;
+}
+
+/* Is every worker there and could work, and is nobody asked not to? */
+static bool all_could_work(struct rm_daemon *daemon)
+{
+    if (daemon->life != RM_LIFE_TRAINING || RM_PEEK(&daemon->session.board.run->pause) ||
+        daemon->checkpoint.stage != RM_CHECKPOINT_IDLE)
+        return false;
+    for (uint32_t i = 0; i < daemon->session.objects.workers; i++)
+        if (rm_daemon_has_process(daemon, i) &&
+            daemon->supervisor.workers[i].state != RM_SUPERVISED_UP)
+            return false;
+    return true;
+}
+
+static uint64_t turns_of_all(const struct rm_daemon *daemon)
+{
+    uint64_t turns = 0;
+    for (uint32_t i = 0; i < daemon->session.objects.workers; i++)
+        turns += RM_PEEK(&daemon->session.board.workers[i].turns);
+    return turns;
+}
+
+void rm_standstill_look(struct rm_daemon *daemon, uint64_t now_ns)
+{
+    struct rm_standstill *s = &daemon->standstill;
+    const uint64_t turns = turns_of_all(daemon), patience = daemon->supervisor.limits.heartbeat_ns;
+    if (!daemon->session.experiment.world.library[0] || daemon->life >= RM_LIFE_STOPPING ||
+        rounds_damaged(daemon))
+        return;
+    if (!all_could_work(daemon) || turns != s->turns || s->since_ns == 0) {
+        s->turns = turns;
+        s->since_ns = all_could_work(daemon) ? now_ns : 0;
+    } else if (now_ns - s->since_ns > PATIENCE * patience) {
+        end_damaged(daemon, "nobody works, and all are there");
+    }
+}

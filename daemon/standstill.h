@@ -1,0 +1,23 @@
+/* standstill: nobody does anything although everybody could, or rounds are in a state that cannot
+ * be. Workers wait for each other by words that a process with somebody's world can write too, so
+ * one that means harm can leave all of them waiting for good: then the run ends and says so. Where
+ * worlds are the program's own, nothing is looked at.
+ *
+ * Of the event loop's thread. */
+#ifndef RM_DAEMON_STANDSTILL_H
+#define RM_DAEMON_STANDSTILL_H
+
+#include <stdint.h>
+
+struct rm_daemon;
+
+struct rm_standstill {
+    uint64_t turns;    /* of all workers, when they were last seen to grow */
+    uint64_t since_ns; /* 0: they may stand still */
+    uint32_t damaged;  /* looks in a row that found words which cannot be */
+};
+
+/* Once a tick. May end the run. */
+void rm_standstill_look(struct rm_daemon *daemon, uint64_t now_ns);
+
+#endif

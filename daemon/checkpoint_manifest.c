@@ -35,7 +35,7 @@ static int hash_file(const char *path, uint64_t *bytes, uint64_t *hash, struct r
     XXH3_state_t *state = XXH3_createState();
     const int fd = rm_file_open(path, O_RDONLY, 0, error); /* nothing that never ends */
     int rc = fd < 0 ? fd : 0;
-    *bytes = 0;
+    *bytes = *hash = 0;
     if (fd >= 0 && (!buffer || !state))
         rc = -ENOMEM;
     else if (fd >= 0)

@@ -181,9 +181,10 @@ static void *read_file(void *reading)
 {
     struct rm_reading *r = reading;
     r->rc = rm_config_load(&r->experiment, r->file, r->overrides, r->override_count, &r->error);
+    void *const self = r;
     ssize_t n;
     do
-        n = write(r->to, &r, sizeof r);
+        n = write(r->to, &self, sizeof self);
     while (n < 0 && errno == EINTR);
     return NULL;
 }
@@ -207,10 +208,11 @@ static void on_read(uv_poll_t *bell, int status, int events)
 {
     struct rm_daemon *daemon = bell->data;
     struct rm_settings *s = &daemon->settings;
-    struct rm_reading *r;
+    void *reading;
     (void)status;
     (void)events;
-    while (read(s->read_fds[0], &r, sizeof r) == sizeof r) {
+    while (read(s->read_fds[0], &reading, sizeof reading) == sizeof reading) {
+        struct rm_reading *r = reading;
         s->readings--;
         if (daemon->life < RM_LIFE_OVER)
             take_reading(daemon, r);
@@ -288,7 +290,7 @@ void rm_daemon_reload(struct rm_daemon *daemon)
         memcpy(r->overrides, o->overrides, sizeof r->overrides);
         rc = begin_reading(r);
     }
-    if (rc < 0) {
+    if (rc != 0) {
         free(r);
         rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: %s", strerror(-rc));
         return;

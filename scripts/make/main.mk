@@ -84,6 +84,7 @@ help:
 	@echo "make soak       two hours of real experiments; is memory flat? (SOAK_SECONDS=)"
 	@echo "make faults     kill whole runs at every fault site; are they resumed to the bit? (SITES=)"
 	@echo "make kill-soak  kill random processes of real experiments (KILLS=); is it harmless?"
+	@echo "make chaos      disturb runs in lockstep at random (CHAOS_SECONDS=); do they end with the same bits?"
 	@echo "make generated  man pages, completion and reference, after a table has changed"
 	@echo "make install    DESTDIR= PREFIX=/usr/local"
 	@echo "make deb        a Debian package of what is committed"

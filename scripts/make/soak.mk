@@ -11,3 +11,10 @@ KILLS ?= 200
 kill-soak: deps
 	$(REMAKE) binaries
 	@BUILD=$(BUILD) tests/soak/kill-soak --kills $(KILLS) --out $(BUILD)/kill-soak $(SOAK_ARGS)
+
+# Runs in lockstep disturbed at random, to the bits of undisturbed ones; `tests/soak/chaos --help` says by what.
+CHAOS_SECONDS ?= 600
+.PHONY: chaos
+chaos: deps
+	$(REMAKE) binaries
+	@BUILD=$(BUILD) tests/soak/chaos --seconds $(CHAOS_SECONDS) $(CHAOS_ARGS)

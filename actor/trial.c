@@ -1,7 +1,7 @@
 #include "actor/trial.h"
 
 #include "actor/watch.h"
-#include "config/source.h"
+#include "config/utf8.h"
 #include "shm/base/rng.h"
 
 #include <errno.h>
@@ -52,7 +52,8 @@ struct batch {
     const struct rm_world *world;
     struct rm_env *env;
     const struct rm_env_spec *spec;
-    uint64_t seed, first_world, step;
+    uint64_t first_world, step;
+    uint64_t draws; /* seed of the actions */
     uint32_t worlds;
     struct way way;
     struct rm_watch watch;
@@ -75,10 +76,7 @@ __attribute__((format(printf, 3, 4))) static void broken(struct rm_trial *trial,
     va_start(args, format);
     vsnprintf(trial->rule[rule].text, sizeof trial->rule[rule].text, format, args);
     va_end(args);
-    for (char *c = trial->rule[rule].text; *c; c++) /* a world's own words may be anything */
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = ' ';
-    rm_utf8_repair(trial->rule[rule].text);
+    rm_utf8_line(trial->rule[rule].text); /* a world's own words may be anything */
 }
 
 /* "world 3, agent_0, step 17" */
@@ -190,7 +188,7 @@ static int batch_open(struct batch *b, struct rm_trial *trial, const struct rm_w
 {
     *b = (struct batch){.trial = trial,
                         .world = world,
-                        .seed = seed,
+                        .draws = seed,
                         .first_world = first_world,
                         .worlds = worlds,
                         .way = way};
@@ -411,7 +409,7 @@ static void draw_actions(struct batch *b, uint32_t a)
     for (uint32_t w = 0; w < b->worlds; w++) {
         const bool last = (b->out[a].flags[w] & (RM_ENV_TERMINATED | RM_ENV_TRUNCATED)) != 0;
         const bool other = last && b->way.last_differ;
-        struct rm_rng rng = rm_rng_at(b->seed + other, RM_STREAM_TEST,
+        struct rm_rng rng = rm_rng_at(b->draws + other, RM_STREAM_TEST,
                                       (uint32_t)(b->first_world + w), b->step * 64 + a);
         const uint8_t *mask = other ? NULL : mask_at(b, a, w);
         for (uint32_t c = 0; c < choices; c++) {
@@ -620,6 +618,23 @@ static int try_states(const struct tried *t, struct rm_error *error)
     return 0;
 }
 
+/* The same actions with another seed. A world in which nothing is random may give the same rows. */
+static int try_another_seed(const struct tried *t, struct rm_error *error)
+{
+    struct rm_trial other = {.steps = 0};
+    struct batch b;
+    const int rc =
+        batch_open(&b, &other, t->world, t->config, t->seed + 1, 0, WORLDS, plain, error);
+    if (rc < 0)
+        return rc;
+    b.draws = t->seed;
+    batch_reset(&b);
+    play(&b, t->record.seen, &t->record, false, RM_RULE_SEED, "");
+    t->trial->seedless = !other.rule[RM_RULE_SEED].times && !b.failed;
+    batch_close(&b);
+    return 0;
+}
+
 static uint64_t enough_steps(const struct rm_env_spec *spec, uint64_t asked)
 {
     uint64_t steps = spec->max_steps ? 5 * (uint64_t)spec->max_steps / 2 : 2000;
@@ -664,7 +679,7 @@ static int try_all(struct tried *t, struct batch *first, struct rm_error *error)
         (rc = again(t, halves, plain, RM_RULE_BATCH, "between batches of 8 and of 4", error)) < 0 ||
         (rc = again(t, pieces, plain, RM_RULE_BATCH, "between batches of 8 and of 1, 2 and 5",
                     error)) < 0 ||
-        (rc = try_reset(t, error)) < 0)
+        (rc = try_reset(t, error)) < 0 || (rc = try_another_seed(t, error)) < 0)
         return rc;
     return try_states(t, error);
 }
@@ -699,10 +714,11 @@ char *rm_trial_write(const struct rm_trial *trial, const struct rm_env_spec *spe
                                                "tried", trial->rule[r].tried, "broken",
                                                (json_int_t)trial->rule[r].times, "text",
                                                trial->rule[r].text, strlen(trial->rule[r].text)));
-    json_t *all = json_pack("{s:s, s:i, s:i, s:i, s:I, s:I, s:s, s:o}", "world", spec->name,
-                            "agents", (int)spec->agents, "phases", (int)spec->phases, "worlds",
-                            WORLDS, "steps", (json_int_t)trial->steps, "episodes",
-                            (json_int_t)trial->episodes, "digest", digest, "rules", rules);
+    json_t *all =
+        json_pack("{s:s, s:i, s:i, s:i, s:I, s:I, s:s, s:b, s:o}", "world", spec->name, "agents",
+                  (int)spec->agents, "phases", (int)spec->phases, "worlds", WORLDS, "steps",
+                  (json_int_t)trial->steps, "episodes", (json_int_t)trial->episodes, "digest",
+                  digest, "seedless", trial->seedless, "rules", rules);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);
     return text;

@@ -32,6 +32,7 @@ extern const char *const rm_rule_words[];
 struct rm_trial {
     uint64_t steps, episodes; /* of the first batch */
     uint64_t digest;          /* of all its rows */
+    bool seedless;            /* another seed gives the same rows */
     struct {
         bool tried;
         uint64_t times; /* broken */

@@ -4,6 +4,7 @@
 
 #include "actor/trial.h"
 #include "config/config.h"
+#include "config/utf8.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/probe.h"
 #include "daemon/table.h"
@@ -120,6 +121,20 @@ static void compare(json_t *report, const json_t *second)
                                         "the clock is drawn from"));
 }
 
+/* A text of the report as one harmless line: the process that wrote it had loaded the world. */
+struct line {
+    char text[400];
+};
+
+static struct line plain(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    struct line line;
+    snprintf(line.text, sizeof line.text, "%s", text ? text : "");
+    rm_utf8_line(line.text);
+    return line;
+}
+
 /* The report for people. */
 static void print(const json_t *report)
 {
@@ -133,8 +148,8 @@ static void print(const json_t *report)
 
     printf("%s: %lld agent%s in %lld phase%s; %lld worlds, %lld steps, %lld episodes, again and "
            "again\n\n",
-           json_string_value(json_object_get(report, "world")), (long long)agents,
-           agents == 1 ? "" : "s", (long long)phases, phases == 1 ? "" : "s",
+           plain(report, "world").text, (long long)agents, agents == 1 ? "" : "s",
+           (long long)phases, phases == 1 ? "" : "s",
            (long long)json_integer_value(json_object_get(report, "worlds")),
            (long long)json_integer_value(json_object_get(report, "steps")),
            (long long)json_integer_value(json_object_get(report, "episodes")));
@@ -154,13 +169,17 @@ static void print(const json_t *report)
     json_array_foreach(rules, i, rule)
     {
         const json_int_t times = json_integer_value(json_object_get(rule, "broken"));
-        const char *text = json_string_value(json_object_get(rule, "text"));
-        if (!text || !text[0])
+        const struct line line = plain(rule, "text");
+        if (!line.text[0])
             continue;
-        printf("\n%s: %s\n", rm_rule_words[i], text);
+        printf("\n%s: %s\n", rm_rule_words[i], line.text);
         if (times > 1)
             printf("(%lld times)\n", (long long)times);
     }
+    if (json_is_true(json_object_get(report, "seedless")))
+        printf(
+            "\nAnother seed gives the same rows: nothing is random here, or what is does not come "
+            "from the seed.\n");
     if (!json_integer_value(json_object_get(report, "episodes")))
         printf("\nNo episode ended: nothing is known about last rows. More steps: --steps\n");
 }

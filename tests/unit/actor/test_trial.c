@@ -45,11 +45,19 @@ static const struct breach {
     {BIT(RESET), "world 0, guesser, step 0: the row differs after a reset()"},
     {BIT(SAVED), "the row differs after load_state()"},
     {BIT(SAVED), "the row differs after "},
-    {BIT(RETURNS), "step 4: step() returned -1: it  [31mwill not"},
+    {BIT(RETURNS), "step 4: step() returned -1: it ?[31mwill not"},
     {0, "state_size() is 0"},
 };
 enum { BREACHES = sizeof breaches / sizeof breaches[0] };
-enum { CLOCK = 8, PROCESS = 9, STATELESS = 25, CRASHES = 26, HANGS = 27 };
+enum {
+    CLOCK = 8,
+    PROCESS = 9,
+    REFUSES = 24,
+    STATELESS = 25,
+    CRASHES = 26,
+    HANGS = 27,
+    NO_SEED = 28
+};
 
 static unsigned run(struct rm_trial *trial, int breaks, unsigned *tried)
 {
@@ -154,7 +162,10 @@ static void the_command_says_what_it_tried(void **state)
     unruly(0, "", 0, "another process, a second later, gives the same rows");
     unruly(1, "", 4, "step 6: TERMINATED and TRUNCATED");
     unruly(STATELESS, "", 0, "state_size() is 0");
+    unruly(REFUSES, "", 4, "step() returned -1: it ?[31mwill not");
     unruly(1, "--json", 4, "\"broken\": ");
+    unruly(NO_SEED, "", 0, "Another seed gives the same rows");
+    unruly(0, "--json", 0, "\"seedless\": false");
 }
 
 static void two_processes_tell_more(void **state)

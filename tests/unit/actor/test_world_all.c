@@ -159,6 +159,7 @@ static void test_rules_are_kept(void **unused)
                          subjects[s].options ? subjects[s].options : "", rm_rule_words[r],
                          trial.rule[r].text);
         assert_true(trial.episodes > 0);
+        assert_int_equal(trial.seedless, (subjects[s].kind & FIXED) != 0);
         rm_world_close(&world);
     }
 }

@@ -131,7 +131,7 @@ static void copy_words(struct rm_native_worlds *n, struct rm_backend *b, bool lo
 static void column_state(struct rm_native_worlds *n, struct rm_state *s, const char *name,
                          size_t member, size_t each)
 {
-    char *at = rm_state_part(s, name, RM_STATE_BYTES, (n->worlds * each + 3) / 4 * 4);
+    char *at = rm_state_part(s, name, RM_STATE_BYTES, n->worlds * each);
     for (uint32_t i = 0; i < n->count && at; i++) {
         struct rm_native_part *p = &n->part[i];
         const size_t bytes = p->on.worlds * each;

@@ -188,6 +188,40 @@ static void resumes_to_the_bit(void **state)
     }
 }
 
+/* Leaves `byte` in memory that small parts of a state are made of. */
+static void litter(int byte)
+{
+    void *made[256];
+    void *(*volatile fill)(void *, int, size_t) = memset; /* before a free(): not left out */
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        made[i] = malloc(20);
+        assert_non_null(made[i]);
+        fill(made[i], byte, 20);
+    }
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        free(made[i]);
+}
+
+/* What nobody wrote differs from one time to the next: a state of it would too. */
+static void what_is_saved_was_written(void **state)
+{
+    struct rm_test_world_learner a;
+    struct rm_state *saved[2];
+    (void)state;
+    rm_test_world_session(&session, "cartpole", "", 19, 5); /* flags of 19 bytes: no whole words */
+    rm_test_world_learner_open(&a, &session, device);
+    rm_test_world_learner_turn(&a);
+    for (int i = 0; i < 2; i++) {
+        litter(i ? 0x11 : 0xe7);
+        saved[i] = rm_test_world_learner_state(&a);
+    }
+    rm_test_states_same(saved[0], saved[1]);
+    for (int i = 0; i < 2; i++)
+        rm_state_destroy(saved[i]);
+    rm_test_world_learner_close(&a);
+    rm_session_close(&session);
+}
+
 /* What no world can be in is refused. */
 static void damaged_states_are_refused(void **state)
 {
@@ -238,6 +272,7 @@ int main(void)
         cmocka_unit_test(few_samples_are_minibatches_each),
         cmocka_unit_test(nobody_waits_and_nothing_is_allocated),
         cmocka_unit_test(resumes_to_the_bit),
+        cmocka_unit_test(what_is_saved_was_written),
         cmocka_unit_test(damaged_states_are_refused),
         cmocka_unit_test(order_of_threads_changes_nothing),
     };

@@ -1,5 +1,6 @@
 /* A grid's blocks, one after another; a block's threads, each until it waits. A thread that never
- * waits is a plain call: the fiber it ran on takes the next thread. */
+ * waits is a plain call: the fiber it ran on takes the next thread. So a fiber is entered once, and
+ * what sanitizers know of its stack does not grow; but one that a thread gave up on begins anew. */
 #include "shared.h"
 #include "state.h"
 #include "switch.h"
@@ -63,6 +64,7 @@ std::vector<context *> &stacks = *new std::vector<context *>; /* that no thread 
 void enter(unsigned t)
 {
     now.current = t;
+    now.threads[t].state = READY;
     threadIdx = now.threads[t].index;
 }
 
@@ -81,8 +83,7 @@ void fiber()
             continue;
         }
         stacks.push_back(on);
-        switch_to(on, &host);
-        abort(); /* prepared anew before it is used */
+        switch_to(on, &host); /* until resume() has another thread for it */
     }
 }
 
@@ -94,6 +95,7 @@ context *a_stack()
             fprintf(stderr, "emulated device: no memory for the stacks of a block\n");
             abort();
         }
+        prepare(c, fiber);
         return c;
     }
     context *c = stacks.back();
@@ -153,11 +155,8 @@ void wait()
 void resume(unsigned t)
 {
     thread &th = now.threads[t];
-    if (th.state == FRESH) {
+    if (th.state == FRESH)
         th.on = a_stack();
-        prepare(th.on, fiber);
-    }
-    th.state = READY;
     enter(t);
     switch_to(&host, th.on);
 }
@@ -247,8 +246,10 @@ void run_threads()
     }
     if (now.failed)
         for (thread &t : now.threads)
-            if (t.state != FRESH && t.state != DONE)
-                stacks.push_back(t.on); /* left where it stood */
+            if (t.state != FRESH && t.state != DONE) {
+                prepare(t.on, fiber); /* left where it stood */
+                stacks.push_back(t.on);
+            }
 }
 
 void start_block()

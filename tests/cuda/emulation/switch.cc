@@ -73,9 +73,6 @@ int make_stack(context *c)
     mprotect(p, guard, PROT_NONE);
     c->stack = static_cast<char *>(p) + guard;
     c->stack_bytes = STACK_BYTES;
-#ifdef RM_TSAN
-    c->fiber = __tsan_create_fiber(0);
-#endif
     return 0;
 }
 
@@ -85,6 +82,11 @@ void prepare(context *c, void (*entry)())
     __asan_unpoison_memory_region(c->stack, c->stack_bytes);
     c->fake = nullptr;
 #endif
+#ifdef RM_TSAN
+    if (c->fiber)
+        __tsan_destroy_fiber(c->fiber);
+    c->fiber = __tsan_create_fiber(0);
+#endif
     /* As after a call: the address of entry() for `ret`, above it one that it never returns to. */
     void **top = reinterpret_cast<void **>(c->stack + c->stack_bytes) - 2;
     top[1] = nullptr;
@@ -93,6 +95,21 @@ void prepare(context *c, void (*entry)())
     memset(top, 0, 6 * sizeof *top);
     c->stack_pointer = top;
 }
+
+#ifdef RM_ASAN
+/* Who is back, or there for the first time, after a switch from `left`, whose stack only it can
+ * tell if it is the host thread's own. */
+static void finished(void *fake, context *left)
+{
+    const void *bottom = nullptr;
+    size_t bytes = 0;
+    __sanitizer_finish_switch_fiber(fake, &bottom, &bytes);
+    if (!left->stack_bytes) {
+        left->stack = static_cast<char *>(const_cast<void *>(bottom));
+        left->stack_bytes = bytes;
+    }
+}
+#endif
 
 void switch_to(context *from, context *to)
 {
@@ -106,20 +123,14 @@ void switch_to(context *from, context *to)
 #endif
     rm_emulated_switch(&from->stack_pointer, to->stack_pointer);
 #ifdef RM_ASAN
-    __sanitizer_finish_switch_fiber(from->fake, nullptr, nullptr);
+    finished(from->fake, to);
 #endif
 }
 
 void arrived(context *from)
 {
 #ifdef RM_ASAN
-    const void *bottom = nullptr;
-    size_t bytes = 0;
-    __sanitizer_finish_switch_fiber(nullptr, &bottom, &bytes);
-    if (!from->stack_bytes) { /* the host thread's own: only it can tell */
-        from->stack = static_cast<char *>(const_cast<void *>(bottom));
-        from->stack_bytes = bytes;
-    }
+    finished(nullptr, from);
 #else
     (void)from;
 #endif

@@ -208,7 +208,8 @@ static int capture_step(struct rm_native_part *n, bool first, struct rm_device_g
     if (rc)
         return rc;
     put_step(n, first);
-    return b->device->captured(b, graph, error);
+    const int ended = b->device->captured(b, graph, error);
+    return ended ? ended : b->device->instantiate(b, *graph, error);
 }
 
 /* Before there are worlds to disturb; then what it left is wiped out. */

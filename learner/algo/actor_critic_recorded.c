@@ -135,7 +135,8 @@ static int warm_up(struct rm_device_actor_critic *d, struct rm_error *error)
     return d->ac.backend->device->failed(d->ac.backend, error) ? -EIO : 0;
 }
 
-/* Captures of all devices stand open at the same time, as what they add up together asks. */
+/* Captures of all devices stand open at the same time, as what they add up together asks; all are
+ * ended before the first graph is instantiated. */
 static int capture(struct rm_device_actor_critic *d, enum rm_device_recording which,
                    struct rm_error *error)
 {
@@ -149,6 +150,10 @@ static int capture(struct rm_device_actor_critic *d, enum rm_device_recording wh
         struct rm_backend *b = d->all[i]->ac.backend;
         const int ended = b->device->captured(b, &d->all[i]->graphs[which], rc ? NULL : error);
         rc = rc ? rc : ended;
+    }
+    for (uint32_t i = 0; i < open && !rc; i++) {
+        struct rm_backend *b = d->all[i]->ac.backend;
+        rc = b->device->instantiate(b, d->all[i]->graphs[which], error);
     }
     return rc;
 }

@@ -103,10 +103,12 @@ static int warm_up(struct rm_updates *const *all, uint32_t count, struct rm_erro
     return rc ? rc : all[0]->backend->device->failed(all[0]->backend, error) ? -EIO : 0;
 }
 
-/* Captures of all devices stand open at the same time, as what they average together asks. */
+/* Captures of all devices stand open at the same time, as what they average together asks; all are
+ * ended before the first graph is instantiated. */
 static int capture(struct rm_updates *const *all, uint32_t count, uint32_t slot,
                    struct rm_error *error)
 {
+    struct rm_device_graph *graph[RM_DEVICE_MEMBERS] = {NULL};
     uint32_t open = 0;
     int rc = 0;
     for (; open < count && !rc; open += !rc)
@@ -115,11 +117,12 @@ static int capture(struct rm_updates *const *all, uint32_t count, uint32_t slot,
         put_update(all, count, slot);
     for (uint32_t i = 0; i < open; i++) {
         struct rm_backend *b = all[i]->backend;
-        struct rm_device_graph *graph = NULL;
-        const int ended = b->device->captured(b, &graph, rc ? NULL : error);
+        const int ended = b->device->captured(b, &graph[i], rc ? NULL : error);
         rc = rc ? rc : ended;
-        all[i]->staged->staging.slots[slot].graph = graph;
+        all[i]->staged->staging.slots[slot].graph = graph[i];
     }
+    for (uint32_t i = 0; i < open && !rc; i++)
+        rc = all[i]->backend->device->instantiate(all[i]->backend, graph[i], error);
     return rc;
 }
 

@@ -7,9 +7,10 @@
  * count as synchronizations) and must not be used inside an update.
  *
  * CAPTURE. Between capture() and captured() whatever is put on COMPUTE is recorded instead of run;
- * launch() runs the record. So a captured update must read whatever changes from one update to the
- * next from the device's memory: batches from fixed buffers, numbers from struct rm_device_knobs.
- * Marks of other streams may not be recorded or followed inside.
+ * instantiate() makes the record fit
+ * for launch(), which runs it. So a captured update must read whatever changes from one update to
+ * the next from the device's memory: batches from fixed buffers, numbers from struct
+ * rm_device_knobs. Marks of other streams may not be recorded or followed inside.
  *
  * ERRORS. Nothing here returns device errors one by one: the first one is kept (it is sticky: the
  * context is lost), everything after it does nothing, and failed() tells. Whoever gets it ends the
@@ -132,6 +133,8 @@ struct rm_device_ops {
 
     int (*capture)(struct rm_backend *b, struct rm_error *error);
     int (*captured)(struct rm_backend *b, struct rm_device_graph **graph, struct rm_error *error);
+    /* Makes it fit to be launched; while no capture of this thread is open, of any device. */
+    int (*instantiate)(struct rm_backend *b, struct rm_device_graph *graph, struct rm_error *error);
     void (*launch)(struct rm_backend *b, struct rm_device_graph *graph);
     void (*graph_destroy)(struct rm_backend *b, struct rm_device_graph *graph);
 

@@ -17,7 +17,7 @@
 
 /* Goes up with every change of backend.h or device.h that a plugin can see; the tables' sizes are
  * compared besides. */
-#define RM_PLUGIN_API    1u
+#define RM_PLUGIN_API    2u
 #define RM_PLUGIN_LAYOUT (sizeof(struct rm_backend_ops) << 16 | sizeof(struct rm_device_ops))
 #define RM_PLUGIN_SYMBOL "ringmaster_backend_plugin"
 
@@ -36,6 +36,8 @@ struct rm_device_spec {
     enum rm_compute compute;
     uint32_t threads; /* of the host, for what runs there */
     bool plain;       /* without what some shapes have kernels of their own for: to compare */
+    bool small;       /* convolutions by few blocks and in small pieces, as if images were many: to
+                         compare */
 };
 
 /* What the object exports under RM_PLUGIN_SYMBOL. */

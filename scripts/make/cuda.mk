@@ -1,10 +1,12 @@
 # The CUDA plugin, ringmaster-cuda.so, where nvcc is there: `make cuda`; `make run`, `make install` and
 # `make test` have it made as well, CUDA=0 does without. All of it takes about three minutes of one processor, and
 # through ccache, where there is one, that once; `make` alone leaves it out for that. CUDA_ARCH: compute
-# capabilities to compile for; the last one goes in as PTX too, for devices that come later.
+# capabilities to compile for, those of the list that this nvcc knows; the last one goes in as PTX too, for devices
+# that come later.
 NVCC ?= $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 NVCC_RUN := $(shell command -v ccache 2>/dev/null) $(NVCC)
-CUDA_ARCH ?= 80 90 100
+CUDA_ARCH ?= $(eval CUDA_ARCH := $$(cuda_known))$(CUDA_ARCH)
+cuda_known = $(filter $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)),80 90 100 120)
 CUDA_SOURCES := $(sort $(wildcard learner/backend/cuda/*.cu))
 CUDA_PLUGIN  := $(BUILD)/lib/ringmaster-cuda.so
 # What the plugin links of the rest: errors and numbers, nothing that knows of processes.

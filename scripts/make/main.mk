@@ -1,10 +1,12 @@
 # The targets people type.
-.PHONY: deps deps-test deps-lint run test bench asan tsan ubsan lint format clean help
+.PHONY: deps deps-test deps-memory deps-lint run test bench asan tsan ubsan valgrind lint format clean help
 
 deps:
 	@scripts/install-packages run
 deps-test:
 	@scripts/install-packages test
+deps-memory:
+	@scripts/install-packages memory
 deps-lint:
 	@scripts/install-packages lint
 
@@ -32,6 +34,17 @@ asan ubsan tsan: deps-test
 	@BUILD=build/$@ TSAN_OPTIONS='halt_on_error=1 suppressions=$(CURDIR)/scripts/tsan-suppressions' \
 	    RM_TEST_STEPS=12000 scripts/run-tests --jobs 2 --timeout 1800 \
 	    $(patsubst $(BUILD)/%,build/$@/%,$(TEST_BINARIES))
+
+# Reads of what nobody wrote, which no sanitizer of gcc's finds: the same programs under valgrind, whose processor has
+# AVX2 and no more, so that every one is held to it. The emulated device may be touched by anybody: what it keeps the
+# host from is valgrind's to say here.
+VALGRIND := valgrind --quiet --error-exitcode=99 --exit-on-first-error=no --max-threads=2000
+VALGRIND_TESTS = $(filter-out $(VALGRIND_WITHOUT:%=$(BUILD)/tests/%), \
+                 $(filter $(BUILD)/tests/unit/% $(BUILD)/tests/memory/% $(BUILD)/tests/cuda/%,$(TEST_BINARIES)))
+valgrind: deps-memory
+	$(REMAKE) all tests
+	@BUILD=$(BUILD) RM_EMULATED_GUARD=0 RM_TEST_STEPS=12000 \
+	    scripts/run-tests --jobs $(JOBS) --timeout 1800 --under '$(VALGRIND)' $(VALGRIND_TESTS)
 
 # One at a time, pinned: `make bench ONLY=ring.bandwidth`, or a prefix: ONLY='ring.*'.
 bench: deps
@@ -76,6 +89,7 @@ help:
 	@echo "make figures    README and docs from what bench, bench-peers and learn measured"
 	@echo "make models     model-check the shared-memory protocols"
 	@echo "make asan, ubsan, tsan   the tests under a sanitizer"
+	@echo "make valgrind   those of units, memory and the emulated device under valgrind"
 	@echo "make lint       clang-format, cppcheck, clang-tidy, shellcheck"
 	@echo "make learn      learning table over seeds, in free and sequential mode (hours); learn-long: its longest rows"
 	@echo "make parity     compare networks and updates with PyTorch (in a throw-away environment)"
@@ -91,6 +105,6 @@ help:
 	@echo "make test-systemd   the package under a real systemd, in a container (needs root)"
 	@echo "make test-vm    the same on a machine of its own, in qemu, with control groups of version 2 (needs root)"
 	@echo "make bench-peers    the same tasks with other libraries (in a throw-away environment)"
-	@echo "make cuda       the CUDA plugin (needs nvcc; NVCC= its path, CUDA_ARCH='80 90 100')"
+	@echo "make cuda       the CUDA plugin (needs nvcc; NVCC= its path, CUDA_ARCH='80 90 100 120')"
 	@echo "make cuda-emulated  the same sources on an emulation of CUDA, for tests (needs no GPU, no nvcc)"
 	@echo "                scripts/gpu-check tries all of it on a GPU"

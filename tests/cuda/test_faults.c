@@ -36,6 +36,7 @@ static int teardown(void **state)
     unsetenv("RM_EMULATED_FAULT");
     unsetenv("RM_EMULATED_DEVICES");
     unsetenv("RM_EMULATED_MEMORY");
+    unsetenv("RM_EMULATED_CAPABILITY");
     rm_test_daemon_end(&d);
     return 0;
 }
@@ -124,6 +125,23 @@ static void what_is_missing_at_the_start_is_said(void **state)
     said("learner of agent_0: cpu: system not yet initialized");
 }
 
+static void devices_that_are_too_old_are_said(void **state)
+{
+    static const char words[] =
+        "cuda:0 Emulated device has compute capability 7.5; 8.0 or newer is needed";
+    (void)state;
+    setenv("RM_EMULATED_CAPABILITY", "75", 1);
+    home("old", "auto");
+    assert_int_equal(run_it(), 0);
+    said("learner of agent_0: cpu: cuda:0 Emulated device has compute capability 7.5");
+    rm_test_daemon_end(&d);
+
+    home("old-named", "cuda:0");
+    assert_int_equal(run_it(), 1);
+    said(words);
+    assert_int_equal(times_said("starting (generation 2"), 0);
+}
+
 static void too_little_memory_is_said(void **state)
 {
     (void)state;
@@ -154,6 +172,7 @@ int main(void)
         cmocka_unit_test_teardown(a_device_that_goes_on_failing_is_left_alone, teardown),
         cmocka_unit_test_teardown(one_asked_for_by_name_ends_the_run, teardown),
         cmocka_unit_test_teardown(what_is_missing_at_the_start_is_said, teardown),
+        cmocka_unit_test_teardown(devices_that_are_too_old_are_said, teardown),
         cmocka_unit_test_teardown(too_little_memory_is_said, teardown),
         cmocka_unit_test_teardown(too_little_memory_where_it_is_named_ends_the_run, teardown),
     };

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,12 +250,32 @@ static void order_of_threads_does_not_matter(void **state)
     free(params[1]);
 }
 
+/* As nvidia-smi numbers them, so that "cuda:1" means the same to both. */
+static void devices_are_numbered_by_their_bus(void **state)
+{
+    const struct rm_backend_plugin *plugin;
+    struct rm_device_info info[DEVICES];
+    struct rm_error error = {""};
+    uint32_t n = 0;
+    (void)state;
+    rm_test_several_need_emulation();
+    assert_int_equal(rm_plugin_open(&plugin, &error), 0);
+    assert_int_equal(plugin->devices(info, DEVICES, &n, &error), 0);
+    assert_int_equal(n, DEVICES);
+    for (uint32_t i = 0; i < DEVICES; i++) {
+        char end[4];
+        snprintf(end, sizeof end, "%02x", i);
+        assert_string_equal(info[i].uuid + strlen(info[i].uuid) - 2, end);
+    }
+}
+
 /* --- what goes wrong ------------------------------------------------------------------------- */
 
 static void a_missing_library_is_said(void **state)
 {
     struct rm_error error = {""};
     (void)state;
+    rm_test_several_need_emulation();
     for (uint32_t i = 0; i < 2; i++)
         device[i] = rm_test_several_open(i);
     setenv("RINGMASTER_NCCL", "/nowhere/libnccl.so.2", 1);
@@ -284,6 +305,7 @@ static void errors_of_making_are_said(void **state)
     static const char *const faults[] = {"ncclAllReduce:5@1", "ncclAllReduce:5@4",
                                          "ncclGroupEnd:1@1", "ncclGroupEnd:1@2"};
     (void)state;
+    rm_test_several_need_emulation();
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         struct rm_trainer_spec s = spec;
         struct rm_trainer *t;
@@ -319,6 +341,7 @@ static void one_that_fails_ends_all(void **state)
     struct rm_error error = {""};
     struct rm_device_counts before, after;
     (void)state;
+    rm_test_several_need_emulation();
     rm_test_several_join(device, 2);
     struct rm_trainer *t = rm_test_updates_trainer(&e, device[0]);
     rm_test_updates_draw(&u, &e, 1);
@@ -364,11 +387,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_missing_library_is_said), /* before it is there, which lasts */
-        TEST(updates_are_one_devices),          TEST(errors_of_samples_come_in_order),
-        TEST(gradients_are_one_devices),        TEST(updates_allocate_nothing_and_wait_for_nothing),
-        TEST(all_skip_what_one_would),          TEST(what_is_put_back_is_put_back_on_all),
-        TEST(order_of_threads_does_not_matter), TEST(batches_that_cannot_be_divided_are_refused),
-        TEST(errors_of_making_are_said),        TEST(one_that_fails_ends_all),
+        TEST(devices_are_numbered_by_their_bus),
+        TEST(updates_are_one_devices),
+        TEST(errors_of_samples_come_in_order),
+        TEST(gradients_are_one_devices),
+        TEST(updates_allocate_nothing_and_wait_for_nothing),
+        TEST(all_skip_what_one_would),
+        TEST(what_is_put_back_is_put_back_on_all),
+        TEST(order_of_threads_does_not_matter),
+        TEST(batches_that_cannot_be_divided_are_refused),
+        TEST(errors_of_making_are_said),
+        TEST(one_that_fails_ends_all),
     };
     rm_test_several_use(DEVICES);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 enum { N = 96, PATIENCE = 1000 };
 
@@ -98,7 +101,6 @@ static void work(struct life *l)
     struct rm_error error = {""};
     for (int i = 0; i < N; i++)
         l->pinned[i] = (float)i;
-    d->finish(b); /* what alloc() clears is put on COMPUTE */
     d->copy_in(b, RM_STREAM_IN, l->x, l->pinned, N * sizeof(float));
     d->mark(b, RM_STREAM_IN, l->arrived);
     d->follow(b, RM_STREAM_COMPUTE, l->arrived);
@@ -109,6 +111,8 @@ static void work(struct life *l)
         hear(l, &error);
     b->ops->add(b, l->x, l->y, N, l->y);
     if (d->captured(b, l->graph ? &second : &l->graph, &error))
+        hear(l, &error);
+    else if (d->instantiate(b, l->graph, &error))
         hear(l, &error);
     assert_null(second); /* only asked for after an error */
     for (int i = 0; i < 2 && l->graph; i++)
@@ -311,6 +315,193 @@ static void devices_that_cannot_be_had_are_said(void **state)
     reset();
 }
 
+/* --- what the library and the driver are like ------------------------------------------------- */
+
+enum { IN = 8, OUT = 6, ROWS = 5 };
+
+/* y = x w' + bias, small whole numbers: exact in any order. `off`: floats that the bias is moved by
+ * from where memory begins. */
+static void run_linear(struct rm_backend *b, size_t off, float y[ROWS * OUT])
+{
+    float x[ROWS * IN], w[OUT * IN], bias[OUT];
+    float *on[4];
+    const size_t floats[4] = {ROWS * IN, OUT * IN, OUT + off, ROWS * OUT};
+    for (size_t i = 0; i < ROWS * IN; i++)
+        x[i] = (float)(i % 7) - 3;
+    for (size_t i = 0; i < OUT * IN; i++)
+        w[i] = (float)(i % 5) - 2;
+    for (size_t i = 0; i < OUT; i++)
+        bias[i] = (float)i;
+    for (size_t i = 0; i < 4; i++)
+        assert_non_null(on[i] = b->ops->alloc(b, floats[i]));
+    b->ops->upload(b, on[0], x, floats[0]);
+    b->ops->upload(b, on[1], w, floats[1]);
+    b->ops->upload(b, on[2] + off, bias, OUT);
+    b->ops->linear(b, on[0], on[1], on[2] + off, ROWS, IN, OUT, RM_ACT_NONE, on[3]);
+    b->ops->download(b, y, on[3], floats[3]);
+    for (size_t i = 0; i < 4; i++)
+        b->ops->release(b, on[i]);
+    for (size_t r = 0; r < ROWS; r++)
+        for (size_t o = 0; o < OUT; o++) {
+            float sum = bias[o];
+            for (size_t k = 0; k < IN; k++)
+                sum += x[r * IN + k] * w[o * IN + k];
+            assert_true(y[r * OUT + o] == sum);
+        }
+}
+
+static struct rm_backend *open_for(enum rm_compute compute)
+{
+    const struct rm_device_spec spec = {.index = 0, .compute = compute, .threads = 1};
+    struct rm_backend *b = NULL;
+    struct rm_error error = {""};
+    reset();
+    if (plugin->create(&b, &spec, &error))
+        fail_msg("%s", error.text);
+    return b;
+}
+
+/* The library refuses an algorithm that its heuristics gave (15, 7), or gives none: others are
+ * tried, then kernels; nothing is lost, and no later call meets the error. */
+static void what_the_library_refuses_is_done_otherwise(void **state)
+{
+    static const struct {
+        const char *fault;
+        uint64_t products; /* that the library makes */
+    } cases[] = {{"cublasLtMatmul:15@1", 1},
+                 {"cublasLtMatmul:7@1", 1},
+                 {"cublasLtMatmul:15@1+", 0},
+                 {"cublasLtMatmulAlgoGetHeuristic:7@1+", 0},
+                 {"cublasLtMatmulAlgoGetHeuristic:15@1+", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rm_backend *b = open_for(RM_COMPUTE_FP32);
+        struct rm_emulated_counts n;
+        float y[ROWS * OUT];
+        assert_int_equal(set_fault(cases[i].fault), 0);
+        run_linear(b, 0, y);
+        count(&n);
+        assert_int_equal(n.products, cases[i].products);
+        rm_test_device_fine(b);
+        rm_backend_destroy(b);
+    }
+}
+
+static void biases_may_stand_anywhere(void **state)
+{
+    struct rm_backend *b = open_for(RM_COMPUTE_FP32);
+    (void)state;
+    for (size_t off = 0; off < 5; off++) {
+        float y[ROWS * OUT];
+        run_linear(b, off, y);
+        rm_test_device_fine(b);
+    }
+    rm_backend_destroy(b);
+}
+
+/* More rows than a grid has tiles for. */
+static void rows_may_be_very_many(void **state)
+{
+    const uint32_t rows = 1100000;
+    struct rm_backend *b = open_for(RM_COMPUTE_FP32);
+    float *x = b->ops->alloc(b, rows), *y = b->ops->alloc(b, rows), *w = b->ops->alloc(b, 2);
+    float *host = malloc(rows * sizeof *host);
+    (void)state;
+    assert_true(x && y && w && host);
+    for (uint32_t i = 0; i < rows; i++)
+        host[i] = (float)(i % 1000);
+    b->ops->upload(b, x, host, rows);
+    b->ops->fill(b, 3.0f, 1, w);
+    b->ops->linear(b, x, w, w, rows, 1, 1, RM_ACT_RELU, y);
+    b->ops->download(b, host, y, rows);
+    rm_test_device_fine(b);
+    for (uint32_t i = 0; i < rows; i++)
+        assert_true(host[i] == 3.0f * (float)(i % 1000) + 3.0f);
+    free(host);
+    b->ops->release(b, x);
+    b->ops->release(b, y);
+    b->ops->release(b, w);
+    rm_backend_destroy(b);
+}
+
+/* What operations need besides is a shortage like any: the device is as good as before. */
+static void scratch_that_is_not_there_is_said(void **state)
+{
+    struct rm_backend *b = open_for(RM_COMPUTE_BF16);
+    const struct rm_conv large = {8, 200, 200, 3, 1, 1, 8, 200, 200, false, false};
+    struct rm_error error = {""};
+    (void)state;
+    assert_int_equal(b->ops->reserve(b, 1u << 30, 4096, 4096, true), -ENOMEM);
+    assert_non_null(strstr(b->device->shortage(b), "bytes asked for"));
+    set_fault("cudaMalloc:2@1+");
+    assert_int_equal(b->ops->conv2d_reserve(b, &large, 100, true), -ENOMEM);
+    set_fault("");
+    assert_non_null(strstr(b->device->shortage(b), "out of memory"));
+    if (b->device->failed(b, &error))
+        fail_msg("%s", error.text);
+    rm_backend_destroy(b);
+}
+
+/* Whoever has memory may write there on any stream. */
+static void memory_is_clear_when_it_is_there(void **state)
+{
+    const size_t bytes = N * sizeof(float);
+    (void)state;
+    for (unsigned seed = 0; seed < 30; seed++) {
+        struct rm_backend *b = open_for(RM_COMPUTE_FP32);
+        const struct rm_device_ops *d = b->device;
+        struct rm_error error = {""};
+        float *pinned = d->alloc_host(b, bytes, &error), host[N];
+        char order[32];
+        snprintf(order, sizeof order, "random:%u", seed);
+        rm_test_emulated_order(order);
+        assert_non_null(pinned);
+        for (int i = 0; i < N; i++)
+            pinned[i] = (float)(i + 1);
+        float *x = d->alloc(b, bytes, &error);
+        assert_non_null(x);
+        d->copy_in(b, RM_STREAM_IN, x, pinned, bytes);
+        d->finish(b);
+        b->ops->download(b, host, x, N);
+        assert_memory_equal(host, pinned, bytes);
+        b->ops->release(b, x);
+        d->release_host(b, pinned);
+        rm_backend_destroy(b);
+    }
+    rm_test_emulated_order("forward");
+}
+
+static bool under_mps(void)
+{
+    struct rm_device_info info;
+    struct rm_error error = {""};
+    uint32_t n = 0;
+    assert_int_equal(plugin->devices(&info, 1, &n, &error), 0);
+    return info.mps;
+}
+
+/* Its daemon listens on a socket; what a dead one left does not answer. */
+static void mps_is_seen_where_it_listens(void **state)
+{
+    char folder[] = "/tmp/mps-XXXXXX";
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    (void)state;
+    reset();
+    assert_non_null(mkdtemp(folder));
+    setenv("CUDA_MPS_PIPE_DIRECTORY", folder, 1);
+    assert_false(under_mps());
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/control", folder);
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(fd, 4), 0);
+    assert_true(under_mps());
+    close(fd);
+    assert_false(under_mps());
+    unlink(at.sun_path);
+    rmdir(folder);
+    unsetenv("CUDA_MPS_PIPE_DIRECTORY");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +510,12 @@ int main(void)
         cmocka_unit_test_setup(any_error_at_any_call_is_told, setup),
         cmocka_unit_test_setup(memory_that_is_not_there_is_said, setup),
         cmocka_unit_test_setup(devices_that_cannot_be_had_are_said, setup),
+        cmocka_unit_test_setup(what_the_library_refuses_is_done_otherwise, setup),
+        cmocka_unit_test_setup(biases_may_stand_anywhere, setup),
+        cmocka_unit_test_setup(rows_may_be_very_many, setup),
+        cmocka_unit_test_setup(scratch_that_is_not_there_is_said, setup),
+        cmocka_unit_test_setup(memory_is_clear_when_it_is_there, setup),
+        cmocka_unit_test_setup(mps_is_seen_where_it_listens, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

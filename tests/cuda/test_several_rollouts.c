@@ -370,6 +370,7 @@ static void errors_of_making_are_said(void **state)
     static const char *const faults[] = {"ncclAllReduce:5@1", "ncclAllReduce:5@7",
                                          "ncclGroupEnd:1@1", "ncclGroupEnd:1@8"};
     (void)state;
+    rm_test_several_need_emulation();
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         struct rm_error error = {""};
         struct rm_rollout rows;
@@ -407,6 +408,7 @@ static void one_that_fails_ends_all(void **state)
     struct rm_error error = {""};
     struct rm_actor_critic_update u;
     (void)state;
+    rm_test_several_need_emulation();
     rm_test_several_join(device, 3);
     rm_test_corridor_open(&t, "\"name\": \"ppo\", \"epochs\": 2, \"minibatches\": 2", PLAIN);
     rm_test_learner_open(&d, &t, device[0]);

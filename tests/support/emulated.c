@@ -33,7 +33,8 @@ struct rm_backend *rm_test_device_open(void)
 struct rm_backend *rm_test_device_open_for(enum rm_compute compute)
 {
     const struct rm_backend_plugin *plugin = open_plugin();
-    const struct rm_device_spec spec = {.index = 0, .compute = compute, .threads = 1};
+    const struct rm_device_spec spec = {
+        .index = 0, .compute = compute, .threads = 1, .small = true};
     struct rm_device_info info;
     struct rm_error error = {""};
     struct rm_backend *backend;

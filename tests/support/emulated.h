@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-/* A backend on device 0, computing in float32. Skips the test where a plugin of another kind has no
- * device. Destroyed with rm_backend_destroy(). */
+/* A backend on device 0, computing in float32, convolutions in small pieces. Skips the test where a
+ * plugin of another kind has no device. Destroyed with rm_backend_destroy(). */
 struct rm_backend *rm_test_device_open(void);
 /* With products computed otherwise. */
 struct rm_backend *rm_test_device_open_for(enum rm_compute compute);

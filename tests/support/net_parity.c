@@ -184,7 +184,7 @@ static bool same_captured(struct side *s, const struct sizes *z, const float *co
     if (d && d->capture(s->b, &error))
         return false;
     pass(s, out);
-    if (d && d->captured(s->b, &graph, &error))
+    if (d && (d->captured(s->b, &graph, &error) || d->instantiate(s->b, graph, &error)))
         return false;
     if (d)
         d->launch(s->b, graph);

@@ -16,10 +16,12 @@ struct rm_backend *rm_test_several_open(uint32_t index);
 void rm_test_several_join(struct rm_backend *device[], uint32_t count);
 void rm_test_several_close(struct rm_backend *device[], uint32_t count);
 
-/* Before and after each test: skips it where the plugin is not the emulated one; no errors, threads
- * forward. */
+/* Before and after each test: skips it where the plugin is not the emulated one, unless
+ * RM_TEST_SEVERAL is set (scripts/gpu-check: real devices and NCCL); no errors, threads forward. */
 int rm_test_several_begin(void **state);
 int rm_test_several_end(void **state);
+/* For tests that give errors: skips them with real devices. */
+void rm_test_several_need_emulation(void);
 
 /* In between: a backend of device 0 by itself, to compare with. */
 extern struct rm_backend *rm_test_alone;

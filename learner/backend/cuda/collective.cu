@@ -7,6 +7,7 @@
  * for a member looks after all of them. */
 #include "learner/backend/cuda/collective.h"
 
+#include "learner/backend/cuda/memory.h"
 #include "learner/backend/cuda/nccl.h"
 
 #include <errno.h>
@@ -81,7 +82,7 @@ static bool look_after(struct rm_cuda *c)
     for (uint32_t i = 0; i < g->count && !g->failed; i++) {
         struct rm_cuda *m = g->member[i];
         rm_cuda_use(m);
-        const cudaError_t rc = cudaStreamQuery(rm_cuda_stream(m));
+        const cudaError_t rc = rm_cuda_asked(cudaStreamQuery(rm_cuda_stream(m)));
         if (rc != cudaErrorNotReady)
             rm_cuda_ok(m, rc, "cudaStreamQuery");
     }
@@ -103,7 +104,8 @@ void rm_cuda_await_stream(struct rm_cuda *c, enum rm_device_stream stream)
         return;
     }
     cudaError_t rc;
-    while ((rc = cudaStreamQuery(c->streams[stream])) == cudaErrorNotReady && !look_after(c))
+    while ((rc = rm_cuda_asked(cudaStreamQuery(c->streams[stream]))) == cudaErrorNotReady &&
+           !look_after(c))
         between_looks();
     if (rc != cudaErrorNotReady)
         rm_cuda_ok(c, rc, "cudaStreamQuery");
@@ -116,7 +118,7 @@ void rm_cuda_await_event(struct rm_cuda *c, cudaEvent_t event)
         return;
     }
     cudaError_t rc;
-    while ((rc = cudaEventQuery(event)) == cudaErrorNotReady && !look_after(c))
+    while ((rc = rm_cuda_asked(cudaEventQuery(event))) == cudaErrorNotReady && !look_after(c))
         between_looks();
     if (rc != cudaErrorNotReady)
         rm_cuda_ok(c, rc, "cudaEventQuery");
@@ -222,6 +224,10 @@ void rm_cuda_abandon(struct rm_cuda *c)
     if (!g || !g->failed || g->aborted)
         return;
     g->aborted = true;
+    for (uint32_t i = 0; i < g->count; i++) { /* abort() waits until no graph refers to it */
+        rm_cuda_use(g->member[i]);
+        rm_cuda_graphs_drop(g->member[i]);
+    }
     for (uint32_t i = 0; i < g->count; i++)
         if (g->comm[i])
             g->nccl->abort(g->comm[i]);

@@ -75,13 +75,13 @@ int rm_cuda_conv2d_reserve(struct rm_backend *b, const struct rm_conv *conv, uin
     struct rm_images g;
     bool patches = !by_images(c, RESULTS, conv, &g);
     if (training && by_images(c, GRADIENTS, conv, &g)) {
-        if (!rm_cuda_scratch(c, RM_SCRATCH_A, packed_bytes(g)))
+        if (!rm_cuda_scratch_reserve(c, RM_SCRATCH_A, packed_bytes(g)))
             return -ENOMEM;
     } else if (training) {
         patches = true;
     }
     if (training && by_images(c, OF_WEIGHTS, conv, &g)) {
-        if (!rm_cuda_scratch(c, RM_SCRATCH_PARTS, rm_images_part_bytes(g, batch)))
+        if (!rm_cuda_scratch_reserve(c, RM_SCRATCH_PARTS, rm_images_part_bytes(c, g, batch)))
             return -ENOMEM;
     } else if (training) {
         patches = true;
@@ -138,8 +138,8 @@ void rm_cuda_conv2d_dw(struct rm_backend *b, const struct rm_conv *conv, const f
         rm_patches_convolve_dw(b, conv, dy, x, batch, dw, db);
         return;
     }
-    float *parts =
-        static_cast<float *>(rm_cuda_scratch(c, RM_SCRATCH_PARTS, rm_images_part_bytes(g, batch)));
+    float *parts = static_cast<float *>(
+        rm_cuda_scratch(c, RM_SCRATCH_PARTS, rm_images_part_bytes(c, g, batch)));
     if (parts)
         rm_images_back(c, g, dy, x, batch, parts, dw, db);
 }

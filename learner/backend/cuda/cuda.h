@@ -28,11 +28,14 @@ extern "C" {
 struct rm_cuda_products; /* product.cu: plans of cublasLt and their workspace */
 struct rm_cuda_group;    /* collective.cu: devices that average together */
 
+#define RM_CUDA_ROOMY 16u
+
 struct rm_cuda {
     struct rm_backend backend; /* first */
     struct rm_device_info info;
     struct rm_device_spec spec;
-    size_t shared_most; /* bytes of shared memory that a block may ask for */
+    size_t shared_most;               /* bytes of shared memory that a block may ask for */
+    const void *roomy[RM_CUDA_ROOMY]; /* kernels that were told of it */
     cudaStream_t streams[RM_DEVICE_STREAMS];
     bool capturing;
     uint64_t allocations_at_capture;
@@ -49,13 +52,18 @@ struct rm_cuda {
     uint64_t times;
 
     struct rm_cuda_products *products;
-    struct rm_cuda_group *group; /* NULL: alone */
-    float *partials;             /* (RM_CUDA_PARTIALS, sums.h) of sums over rows */
-    double *sums;                /* (RM_CUDA_SUMS) partial sums of reductions */
-    double *host_sums;           /* pinned: what sum_squares() fetches */
+    struct rm_cuda_group *group;    /* NULL: alone */
+    struct rm_device_graph *graphs; /* that there are */
+    float *partials;                /* (RM_CUDA_PARTIALS, sums.h) of sums over rows */
+    double *sums;                   /* (RM_CUDA_SUMS) partial sums of reductions */
+    double *host_sums;              /* pinned: what sum_squares() fetches */
 };
 
 #define RM_CUDA_SUMS 4096u
+
+/* Allows launches of the kernel all the shared memory that a block may have, once and for good:
+ * less would hold for launches that are recorded already, too. */
+bool rm_cuda_roomy(struct rm_cuda *c, const void *kernel);
 
 /* Whether backends of several devices were made in this process. Then a thread's current device is
  * the one it used last, and every function of the tables begins by using its own. */
@@ -80,6 +88,14 @@ bool rm_cuda_ok(struct rm_cuda *c, cudaError_t error, const char *call);
 bool rm_cuda_blas_ok(struct rm_cuda *c, cublasStatus_t status, const char *call);
 bool rm_cuda_fails(struct rm_cuda *c, cudaError_t error, const char *call, const char *words);
 #define RM_CUDA(c, call) rm_cuda_ok((c), (call), #call)
+
+/* What a query answered: that something is not ready is no error, so none that is met later. */
+static inline cudaError_t rm_cuda_asked(cudaError_t answer)
+{
+    if (answer == cudaErrorNotReady)
+        cudaGetLastError();
+    return answer;
+}
 
 /* Before a launch: false when a former one failed. After it: counts it and sees whether it could
  * start. */

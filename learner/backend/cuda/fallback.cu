@@ -88,28 +88,16 @@ __global__ void multiply_tiles(struct rm_cuda_product p)
     }
 }
 
-#define MOST_ACROSS 32768u /* blocks of a launch that way */
-
 } // namespace
 
-void rm_cuda_fallback_product(struct rm_cuda *c, const struct rm_cuda_product *product)
+void rm_cuda_fallback_product(struct rm_cuda *c, const struct rm_cuda_product *p)
 {
     const size_t shared = 2 * SIDE * (SIDE + 1) * sizeof(float);
-    const size_t element = rm_cuda_reduced(product->compute) ? sizeof(uint16_t) : sizeof(float);
-    struct rm_cuda_product p = *product;
-    for (uint32_t at = 0; at < product->n; at += MOST_ACROSS * SIDE) {
-        const size_t b_step = (size_t)at * (p.b_turned ? 1 : p.ldb);
-        p.n = product->n - at < MOST_ACROSS * SIDE ? product->n - at : MOST_ACROSS * SIDE;
-        p.b = static_cast<const char *>(product->b) + b_step * element;
-        p.d =
-            reinterpret_cast<float *>(reinterpret_cast<char *>(product->d) +
-                                      (size_t)at * p.ldd * (p.d_reduced ? element : sizeof(float)));
-        const dim3 grid((p.m + SIDE - 1) / SIDE, (p.n + SIDE - 1) / SIDE), block(SIDE, SIDE);
-        if (p.compute == RM_COMPUTE_BF16)
-            RM_RUN_SHARED(c, multiply_tiles<from_bf16>, grid, block, shared, p);
-        else if (p.compute == RM_COMPUTE_FP16)
-            RM_RUN_SHARED(c, multiply_tiles<from_fp16>, grid, block, shared, p);
-        else
-            RM_RUN_SHARED(c, multiply_tiles<from_float>, grid, block, shared, p);
-    }
+    const dim3 grid((p->m + SIDE - 1) / SIDE, (p->n + SIDE - 1) / SIDE), block(SIDE, SIDE);
+    if (p->compute == RM_COMPUTE_BF16)
+        RM_RUN_SHARED(c, multiply_tiles<from_bf16>, grid, block, shared, *p);
+    else if (p->compute == RM_COMPUTE_FP16)
+        RM_RUN_SHARED(c, multiply_tiles<from_fp16>, grid, block, shared, *p);
+    else
+        RM_RUN_SHARED(c, multiply_tiles<from_float>, grid, block, shared, *p);
 }

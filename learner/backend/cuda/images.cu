@@ -258,12 +258,9 @@ void run(struct rm_cuda *c, const struct rm_images &g, const void *x, const uint
          const float *bias, bool relu, uint32_t images, void *y)
 {
     const uint32_t units = (images + g.together - 1) / g.together;
-    const uint32_t most = c->info.processors < RM_BLOCKS_MOST ? c->info.processors : RM_BLOCKS_MOST;
+    const uint32_t most = c->spec.small ? RM_BLOCKS_SMALL : c->info.processors;
     const dim3 grid(units < most ? units : most, (g.c.out_channels + g.wide_out - 1) / g.wide_out);
-    if (rm_cuda_ready(c) &&
-        RM_CUDA(c,
-                cudaFuncSetAttribute(convolve_images<As, NT>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)g.shared)))
+    if (rm_cuda_roomy(c, reinterpret_cast<const void *>(convolve_images<As, NT>)))
         RM_RUN_SHARED(c, (convolve_images<As, NT>), grid, RM_GROUP * g.groups, g.shared, g, x, w,
                       bias, relu, images, y);
 }

@@ -20,14 +20,11 @@
 #define RM_GROUP       128u /* threads that make results of a unit together */
 #define RM_GROUPS_MOST 4u
 #define RM_BACK_BLOCK  512u /* threads that make gradients of weights */
-/* Blocks: of results, for each multiprocessor's share of the images; and those whose gradients of
- * weights are added up. Tests have fewer, so that each has many units. */
-#ifndef RM_PARTS_MOST
-#define RM_PARTS_MOST 128u
-#endif
-#ifndef RM_BLOCKS_MOST
-#define RM_BLOCKS_MOST UINT32_MAX
-#endif
+/* Blocks: of results, one for each multiprocessor; and those whose gradients of weights are added
+ * up. */
+#define RM_PARTS_MOST   128u
+#define RM_BLOCKS_SMALL 1u /* where the device's description says `small`: each has many units */
+#define RM_PARTS_SMALL  2u
 
 /* How a convolution is cut. */
 struct rm_images {
@@ -76,7 +73,7 @@ void rm_images_pack(struct rm_cuda *c, const struct rm_images &g, const float *w
 void rm_images_convolve(struct rm_cuda *c, const struct rm_images &g, const void *x,
                         const uint16_t *w, const float *bias, bool relu, uint32_t images, void *y);
 /* Bytes of parts for so many images. */
-size_t rm_images_part_bytes(const struct rm_images &g, uint32_t images);
+size_t rm_images_part_bytes(const struct rm_cuda *c, const struct rm_images &g, uint32_t images);
 void rm_images_back(struct rm_cuda *c, const struct rm_images &g, const void *dy, const void *x,
                     uint32_t images, float *parts, float *dw, float *db);
 

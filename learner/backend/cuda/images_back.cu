@@ -43,10 +43,11 @@ __host__ __device__ size_t part_of(const struct rm_images &g)
     return ((size_t)g.c.out_channels * (g.chunks * 8 + 1) + 1) / 2 * 2;
 }
 
-uint32_t blocks_for(const struct rm_images &g, uint32_t images)
+uint32_t blocks_for(const struct rm_cuda *c, const struct rm_images &g, uint32_t images)
 {
+    const uint32_t most = c->spec.small ? RM_PARTS_SMALL : RM_PARTS_MOST;
     const uint32_t units = (images + g.together - 1) / g.together;
-    return units < RM_PARTS_MOST ? units : RM_PARTS_MOST;
+    return units < most ? units : most;
 }
 
 struct tables {
@@ -252,12 +253,9 @@ void run(struct rm_cuda *c, const struct rm_images &g, const void *dy, const voi
          uint32_t images, float *parts)
 {
     const uint32_t across = WARPS / warps_high(g) * TILES;
-    const dim3 grid(blocks_for(g, images), (g.chunks + across - 1) / across,
+    const dim3 grid(blocks_for(c, g, images), (g.chunks + across - 1) / across,
                     (g.c.out_channels + g.wide_out - 1) / g.wide_out);
-    if (rm_cuda_ready(c) &&
-        RM_CUDA(c,
-                cudaFuncSetAttribute(sum_patches<As, TILES>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)g.shared)))
+    if (rm_cuda_roomy(c, reinterpret_cast<const void *>(sum_patches<As, TILES>)))
         RM_RUN_SHARED(c, (sum_patches<As, TILES>), grid, RM_BACK_BLOCK, g.shared, g, warps_high(g),
                       dy, x, images, parts);
 }
@@ -305,9 +303,9 @@ bool rm_images_cut_back(struct rm_images *g, const struct rm_conv *c, size_t sha
     return true;
 }
 
-size_t rm_images_part_bytes(const struct rm_images &g, uint32_t images)
+size_t rm_images_part_bytes(const struct rm_cuda *c, const struct rm_images &g, uint32_t images)
 {
-    return blocks_for(g, images) * part_of(g) * sizeof(float);
+    return blocks_for(c, g, images) * part_of(g) * sizeof(float);
 }
 
 void rm_images_back(struct rm_cuda *c, const struct rm_images &g, const void *dy, const void *x,
@@ -317,6 +315,6 @@ void rm_images_back(struct rm_cuda *c, const struct rm_images &g, const void *dy
         run_tiles<rm_in_bf16>(c, g, dy, x, images, parts);
     else
         run_tiles<rm_in_fp16>(c, g, dy, x, images, parts);
-    RM_RUN(c, add_parts, rm_cuda_blocks(c, part_of(g), 128), 128, g, parts, blocks_for(g, images),
-           dw, db);
+    RM_RUN(c, add_parts, rm_cuda_blocks(c, part_of(g), 128), 128, g, parts,
+           blocks_for(c, g, images), dw, db);
 }

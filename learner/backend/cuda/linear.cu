@@ -103,8 +103,8 @@ int rm_cuda_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t 
         first = larger(out * wide_in, batch * wide_in); /* W or x */
         second = larger(second, batch * wide_out);      /* x or dy */
     }
-    return (!first || rm_cuda_scratch(c, RM_SCRATCH_A, first * sizeof(uint16_t))) &&
-                   rm_cuda_scratch(c, RM_SCRATCH_B, second * sizeof(uint16_t))
+    return (!first || rm_cuda_scratch_reserve(c, RM_SCRATCH_A, first * sizeof(uint16_t))) &&
+                   rm_cuda_scratch_reserve(c, RM_SCRATCH_B, second * sizeof(uint16_t))
                ? 0
                : -ENOMEM;
 }
@@ -123,33 +123,65 @@ void rm_cuda_pack(struct rm_backend *b, const float *w, uint32_t out, uint32_t i
         rm_cuda_reduce(c, w, out, in, wt);
 }
 
+#define COLUMNS_MOST (32768u * 16u)
+
+uint32_t rm_cuda_product_part(const struct rm_cuda_product *whole, uint32_t at,
+                              struct rm_cuda_product *part)
+{
+    const size_t element = rm_cuda_reduced(whole->compute) ? sizeof(uint16_t) : sizeof(float);
+    const size_t result = whole->d_reduced ? element : sizeof(float);
+    const uint32_t n = whole->n - at < COLUMNS_MOST ? whole->n - at : COLUMNS_MOST;
+    *part = *whole;
+    part->n = n;
+    part->b = static_cast<const char *>(whole->b) +
+              (size_t)at * (whole->b_turned ? 1 : whole->ldb) * element;
+    part->d = reinterpret_cast<float *>(reinterpret_cast<char *>(whole->d) +
+                                        (size_t)at * whole->ldd * result);
+    return at + n;
+}
+
 void rm_cuda_product_plain(struct rm_cuda *c, struct rm_cuda_product p)
 {
+    struct rm_cuda_product part;
     p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     p.bias = NULL;
-    if (!rm_cuda_run_product(c, &p) && rm_cuda_ready(c))
-        rm_cuda_fallback_product(c, &p);
+    for (uint32_t at = 0; at < p.n;) {
+        at = rm_cuda_product_part(&p, at, &part);
+        if (!rm_cuda_run_product(c, &part) && rm_cuda_ready(c))
+            rm_cuda_fallback_product(c, &part);
+    }
+}
+
+/* Epilogues read and write what belongs to a bias by 16 bytes, whatever they are told of it: a lost
+ * device otherwise. */
+static bool fit_for_epilogue(const float *bias)
+{
+    return (uintptr_t)bias % 16 == 0;
 }
 
 void rm_cuda_product_biased(struct rm_cuda *c, struct rm_cuda_product p, const float *bias,
                             enum rm_activation act)
 {
+    struct rm_cuda_product part;
     p.epilogue = act == RM_ACT_RELU ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
     p.bias = const_cast<float *>(bias);
-    if (rm_cuda_run_product(c, &p)) {
-        if (act != RM_ACT_NONE && act != RM_ACT_RELU)
-            rm_cuda_activate(&c->backend, act, p.d, (size_t)p.n * p.m, p.d);
-        return;
+    for (uint32_t at = 0; at < p.n;) {
+        at = rm_cuda_product_part(&p, at, &part);
+        if (fit_for_epilogue(bias) && rm_cuda_run_product(c, &part)) {
+            if (act != RM_ACT_NONE && act != RM_ACT_RELU)
+                rm_cuda_activate(&c->backend, act, part.d, (size_t)part.n * p.m, part.d);
+            continue;
+        }
+        rm_cuda_product_plain(c, part);
+        rm_map(c, "bias", biasing{bias, act, p.m, part.d}, (size_t)part.n, p.m);
     }
-    rm_cuda_product_plain(c, p);
-    rm_map(c, "bias", biasing{bias, act, p.m, p.d}, (size_t)p.n, p.m);
 }
 
 bool rm_cuda_product_summed(struct rm_cuda *c, struct rm_cuda_product p, float *sums)
 {
     p.epilogue = CUBLASLT_EPILOGUE_BGRADB;
     p.bias = sums;
-    if (rm_cuda_run_product(c, &p))
+    if (rm_cuda_reduced(p.compute) && fit_for_epilogue(sums) && rm_cuda_run_product(c, &p))
         return true;
     rm_cuda_product_plain(c, p);
     return false;

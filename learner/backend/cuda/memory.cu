@@ -23,8 +23,8 @@ void *rm_cuda_alloc(struct rm_backend *b, size_t bytes, struct rm_error *error)
     const cudaError_t rc = cudaMalloc(&p, size);
     if (rc != cudaSuccess) {
         size_t free = 0, all = 0;
-        cudaGetLastError(); /* not sticky: the next call is to have its own */
         cudaMemGetInfo(&free, &all);
+        cudaGetLastError(); /* not sticky: the next call is to have its own */
         rm_fail(&c->shortage, -ENOMEM, "%s (%s): %zu bytes asked for, %zu of %zu free: %s",
                 c->info.name, c->info.uuid, size, free, all, cudaGetErrorString(rc));
         rm_fail(error, -ENOMEM, "%s", c->shortage.text);
@@ -32,6 +32,8 @@ void *rm_cuda_alloc(struct rm_backend *b, size_t bytes, struct rm_error *error)
     }
     c->counts.allocations++;
     rm_cuda_clear(b, RM_STREAM_COMPUTE, p, size);
+    if (rm_cuda_ready(c)) /* whoever writes first may do so on another stream */
+        rm_cuda_await_stream(c, RM_STREAM_COMPUTE);
     return p;
 }
 

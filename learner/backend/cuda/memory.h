@@ -35,7 +35,11 @@ void rm_cuda_wait(struct rm_backend *b, struct rm_device_mark *mark);
 void rm_cuda_finish(struct rm_backend *b);
 int rm_cuda_capture(struct rm_backend *b, struct rm_error *error);
 int rm_cuda_captured(struct rm_backend *b, struct rm_device_graph **graph, struct rm_error *error);
+int rm_cuda_instantiate(struct rm_backend *b, struct rm_device_graph *graph,
+                        struct rm_error *error);
 void rm_cuda_launch(struct rm_backend *b, struct rm_device_graph *graph);
 void rm_cuda_graph_destroy(struct rm_backend *b, struct rm_device_graph *graph);
+/* What the graphs refer to is let go; they cannot be launched any more. */
+void rm_cuda_graphs_drop(struct rm_cuda *c);
 
 #endif

@@ -18,10 +18,9 @@
 namespace
 {
 
-/* Bytes of patches at a time, if one image's are no more. Tests have less. */
-#ifndef RM_CONV_PATCH_BYTES
-#define RM_CONV_PATCH_BYTES ((size_t)512 << 20)
-#endif
+/* Bytes of patches at a time, if one image's are no more. */
+#define PATCH_BYTES       ((size_t)512 << 20)
+#define PATCH_BYTES_SMALL ((size_t)20000)
 
 #define TOGETHER  8u  /* numbers of a patch for a thread */
 #define TURN      32u /* sides of what is turned at a time */
@@ -199,7 +198,8 @@ struct plan plan_of(struct rm_backend *b, const struct rm_conv *conv)
     p.out_stride = reduced ? rm_cuda_reduced_stride(p.out) : p.out;
     p.element = reduced ? sizeof(uint16_t) : sizeof(float);
     const size_t bytes = (size_t)p.places * p.patch * sizeof(float);
-    p.images = bytes < RM_CONV_PATCH_BYTES ? (uint32_t)(RM_CONV_PATCH_BYTES / bytes) : 1;
+    const size_t most = p.c->spec.small ? PATCH_BYTES_SMALL : PATCH_BYTES;
+    p.images = bytes < most ? (uint32_t)(most / bytes) : 1;
     return p;
 }
 
@@ -285,11 +285,11 @@ int rm_patches_reserve(struct rm_backend *b, const struct rm_conv *conv, uint32_
 {
     const struct plan p = plan_of(b, conv);
     const size_t weights = (size_t)p.out * p.patch_stride * p.element;
-    return rm_cuda_scratch(p.c, RM_SCRATCH_PATCHES, patch_bytes(p, batch, training)) &&
-                   rm_cuda_scratch(p.c, RM_SCRATCH_RESULTS, result_bytes(p, batch)) &&
-                   (!training || rm_cuda_scratch(p.c, RM_SCRATCH_A, weights)) &&
-                   (!training ||
-                    rm_cuda_scratch(p.c, RM_SCRATCH_B, (size_t)batch * p.out * sizeof(float)))
+    return rm_cuda_scratch_reserve(p.c, RM_SCRATCH_PATCHES, patch_bytes(p, batch, training)) &&
+                   rm_cuda_scratch_reserve(p.c, RM_SCRATCH_RESULTS, result_bytes(p, batch)) &&
+                   (!training || rm_cuda_scratch_reserve(p.c, RM_SCRATCH_A, weights)) &&
+                   (!training || rm_cuda_scratch_reserve(p.c, RM_SCRATCH_B,
+                                                         (size_t)batch * p.out * sizeof(float)))
                ? 0
                : -ENOMEM;
 }

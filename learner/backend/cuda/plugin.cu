@@ -15,6 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 /* --- errors ---------------------------------------------------------------------------------- */
 
@@ -98,24 +101,40 @@ static void write_uuid(const cudaDeviceProp *p, char out[48])
              u[14], u[15]);
 }
 
-/* MPS is in use where its control daemon has a pipe directory that this process would use. */
+/* MPS is in use where its control daemon listens in the directory that this process would use. */
 static bool under_mps(void)
 {
     const char *told = getenv("CUDA_MPS_PIPE_DIRECTORY");
-    char path[512];
-    snprintf(path, sizeof path, "%s/control", told && *told ? told : "/tmp/nvidia-mps");
-    FILE *f = fopen(path, "re");
-    if (f)
-        fclose(f);
-    return f != NULL;
+    struct sockaddr_un at = {};
+    at.sun_family = AF_UNIX;
+    const int length = snprintf(at.sun_path, sizeof at.sun_path, "%s/control",
+                                told && *told ? told : "/tmp/nvidia-mps");
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool there = fd >= 0 && length < (int)sizeof at.sun_path &&
+                       connect(fd, reinterpret_cast<const sockaddr *>(&at), sizeof at) == 0;
+    if (fd >= 0)
+        close(fd);
+    return there;
 }
+
+/* Devices are numbered as nvidia-smi has them, unless the environment says otherwise: before the
+ * first call of the runtime. */
+__attribute__((constructor)) static void number_by_bus(void)
+{
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
+}
+
+/* What the kernels are made of: bf16 products and asynchronous copies. */
+#define OLDEST_MAJOR 8u
 
 static int describe(uint32_t index, struct rm_device_info *info, struct rm_error *error)
 {
     cudaDeviceProp p;
     const cudaError_t rc = cudaGetDeviceProperties(&p, (int)index);
-    if (rc != cudaSuccess)
+    if (rc != cudaSuccess) {
+        cudaGetLastError();
         return rm_fail(error, -EIO, "device %u: %s", index, cudaGetErrorString(rc));
+    }
     memset(info, 0, sizeof *info);
     info->index = index;
     snprintf(info->name, sizeof info->name, "%s", p.name);
@@ -134,10 +153,11 @@ static int devices(struct rm_device_info *out, uint32_t room, uint32_t *count,
     int n = 0;
     *count = 0;
     const cudaError_t rc = cudaGetDeviceCount(&n);
+    if (rc != cudaSuccess)
+        cudaGetLastError();
     if (rc == cudaErrorNoDevice)
         return 0;
     if (rc != cudaSuccess) {
-        cudaGetLastError();
         return rm_fail(error, rc == cudaErrorInsufficientDriver ? -ENOTSUP : -ENODEV, "%s (%s)",
                        cudaGetErrorString(rc), cudaGetErrorName(rc));
     }
@@ -205,6 +225,7 @@ static struct rm_device_ops device_table(void)
     d.finish = rm_cuda_finish;
     d.capture = rm_cuda_capture;
     d.captured = rm_cuda_captured;
+    d.instantiate = rm_cuda_instantiate;
     d.launch = rm_cuda_launch;
     d.graph_destroy = rm_cuda_graph_destroy;
     d.draws = draws;
@@ -257,6 +278,22 @@ static bool limits(struct rm_cuda *c)
     return true;
 }
 
+bool rm_cuda_roomy(struct rm_cuda *c, const void *kernel)
+{
+    unsigned i = 0;
+    while (i < RM_CUDA_ROOMY && c->roomy[i] && c->roomy[i] != kernel)
+        i++;
+    if (i < RM_CUDA_ROOMY && c->roomy[i])
+        return rm_cuda_ready(c);
+    if (!rm_cuda_ready(c) ||
+        !RM_CUDA(c, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         (int)c->shared_most)))
+        return false;
+    if (i < RM_CUDA_ROOMY)
+        c->roomy[i] = kernel;
+    return true;
+}
+
 static int create(struct rm_backend **backend, const struct rm_device_spec *spec,
                   struct rm_error *error)
 {
@@ -272,6 +309,10 @@ static int create(struct rm_backend **backend, const struct rm_device_spec *spec
     c->backend.device = &device_ops;
     c->backend.self = c;
     int rc = describe(spec->index, &c->info, error);
+    if (!rc && c->info.major < OLDEST_MAJOR)
+        rc = rm_fail(error, -ENOTSUP,
+                     "cuda:%u %.40s has compute capability %u.%u; %u.0 or newer is needed",
+                     c->info.index, c->info.name, c->info.major, c->info.minor, OLDEST_MAJOR);
     if (!rc) {
         take_note(spec->index);
         bool made = RM_CUDA(c, cudaSetDevice((int)spec->index));

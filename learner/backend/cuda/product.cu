@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define BUCKETS          256u
+#define ALGORITHMS       8u                 /* that the heuristics are asked for */
 #define WORKSPACE_HOPPER ((size_t)32 << 20) /* what NVIDIA advises */
 #define WORKSPACE        ((size_t)8 << 20)
 
@@ -22,8 +23,8 @@ struct plan {
     struct shape shape;
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t a, b, d;
-    cublasLtMatmulAlgo_t algorithm;
-    bool found;
+    cublasLtMatmulAlgo_t algorithm[ALGORITHMS]; /* tried in turn */
+    uint32_t at, found;
     struct plan *next;
 };
 
@@ -122,7 +123,17 @@ bool set_bias(struct rm_cuda *c, const struct plan *p, float *bias)
                                                               &pointer, sizeof pointer));
 }
 
-/* What the heuristics like best; p->found tells whether there is anything. */
+/* The library has no way to do this: ask for less. An error of the runtime that it left is not
+ * anybody's. */
+bool refused(cublasStatus_t status)
+{
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
+        return false;
+    cudaGetLastError();
+    return true;
+}
+
+/* What the heuristics like, best first; p->found tells how many. */
 bool choose(struct rm_cuda *c, struct plan *p)
 {
     const struct {
@@ -136,7 +147,7 @@ bool choose(struct rm_cuda *c, struct plan *p)
     };
     const uint64_t workspace = c->products->workspace_bytes;
     cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t result;
+    cublasLtMatmulHeuristicResult_t result[ALGORITHMS];
     int count = 0;
     if (!RM_BLAS(c, cublasLtMatmulPreferenceCreate(&preference)))
         return false;
@@ -150,13 +161,11 @@ bool choose(struct rm_cuda *c, struct plan *p)
     if (good) {
         const cublasStatus_t rc =
             cublasLtMatmulAlgoGetHeuristic(c->products->library, p->operation, p->a, p->b, p->d,
-                                           p->d, preference, 1, &result, &count);
-        p->found =
-            rc == CUBLAS_STATUS_SUCCESS && count > 0 && result.state == CUBLAS_STATUS_SUCCESS;
-        if (p->found)
-            p->algorithm = result.algo;
-        else if (rc != CUBLAS_STATUS_SUCCESS && rc != CUBLAS_STATUS_NOT_SUPPORTED)
-            good = rm_cuda_blas_ok(c, rc, "cublasLtMatmulAlgoGetHeuristic");
+                                           p->d, preference, (int)ALGORITHMS, result, &count);
+        for (int i = 0; i < count && rc == CUBLAS_STATUS_SUCCESS; i++)
+            if (result[i].state == CUBLAS_STATUS_SUCCESS)
+                p->algorithm[p->found++] = result[i].algo;
+        good = refused(rc) || rm_cuda_blas_ok(c, rc, "cublasLtMatmulAlgoGetHeuristic");
     }
     cublasLtMatmulPreferenceDestroy(preference);
     return good;
@@ -205,22 +214,23 @@ bool rm_cuda_run_product(struct rm_cuda *c, const struct rm_cuda_product *produc
     if (!rm_cuda_ready(c))
         return false;
     struct plan *p = plan_of(c, product);
-    if (!p || !p->found || !set_bias(c, p, product->bias))
+    if (!p || !set_bias(c, p, product->bias))
         return false;
     const struct rm_cuda_products *k = c->products;
-    const cublasStatus_t rc =
-        cublasLtMatmul(k->library, p->operation, &one, product->a, p->a, product->b, p->b,
-                       product->add ? &one : &zero, product->d, p->d, product->d, p->d,
-                       &p->algorithm, k->workspace, k->workspace_bytes, rm_cuda_stream(c));
-    if (rc == CUBLAS_STATUS_NOT_SUPPORTED || rc == CUBLAS_STATUS_INVALID_VALUE) {
-        p->found = false; /* the heuristics had thought otherwise; nothing was started */
-        return false;
+    for (; p->at < p->found; p->at++) { /* one that is refused was not started, and never will be */
+        const cublasStatus_t rc = cublasLtMatmul(
+            k->library, p->operation, &one, product->a, p->a, product->b, p->b,
+            product->add ? &one : &zero, product->d, p->d, product->d, p->d, &p->algorithm[p->at],
+            k->workspace, k->workspace_bytes, rm_cuda_stream(c));
+        if (refused(rc))
+            continue;
+        if (!rm_cuda_blas_ok(c, rc, "cublasLtMatmul"))
+            return false;
+        if (!c->capturing)
+            c->counts.launches++;
+        return true;
     }
-    if (!rm_cuda_blas_ok(c, rc, "cublasLtMatmul"))
-        return false;
-    if (!c->capturing)
-        c->counts.launches++;
-    return true;
+    return false;
 }
 
 /* --- memory ---------------------------------------------------------------------------------- */
@@ -262,26 +272,28 @@ void rm_cuda_products_destroy(struct rm_cuda *c)
     c->products = NULL;
 }
 
-void *rm_cuda_scratch(struct rm_cuda *c, enum rm_cuda_scratch which, size_t bytes)
+bool rm_cuda_scratch_reserve(struct rm_cuda *c, enum rm_cuda_scratch which, size_t bytes)
 {
     struct rm_cuda_products *p = c->products;
-    void *memory = NULL;
     if (bytes <= p->scratch_bytes[which])
-        return p->scratch[which];
-    if (c->capturing) {
-        rm_cuda_ok(c, cudaErrorStreamCaptureUnsupported, "scratch of an operation");
-        return NULL;
-    }
+        return true;
     struct kept *old = static_cast<struct kept *>(calloc(1, sizeof *old));
-    if (!old || !RM_CUDA(c, cudaMalloc(&memory, bytes))) {
+    void *memory = old ? rm_cuda_alloc(&c->backend, bytes, NULL) : NULL;
+    if (!memory) {
         free(old);
-        rm_cuda_ok(c, cudaErrorMemoryAllocation, "scratch of an operation");
-        return NULL;
+        return false;
     }
-    c->counts.allocations++;
     *old = {p->scratch[which], p->old};
     p->old = old;
     p->scratch[which] = memory;
     p->scratch_bytes[which] = bytes;
-    return memory;
+    return true;
+}
+
+void *rm_cuda_scratch(struct rm_cuda *c, enum rm_cuda_scratch which, size_t bytes)
+{
+    if (rm_cuda_scratch_reserve(c, which, bytes))
+        return c->products->scratch[which];
+    rm_cuda_ok(c, cudaErrorMemoryAllocation, "scratch of an operation");
+    return NULL;
 }

@@ -34,7 +34,12 @@ void rm_cuda_product_biased(struct rm_cuda *c, struct rm_cuda_product p, const f
 bool rm_cuda_product_summed(struct rm_cuda *c, struct rm_cuda_product p, float *sums);
 void rm_cuda_product_plain(struct rm_cuda *c, struct rm_cuda_product p);
 
-/* Without the library: any shape, format and alignment; no epilogue. */
+/* Columns of D are made so many at a time: beyond it there is no grid. Makes *part the product of
+ * those from `at` on, and returns where the next one begins. */
+uint32_t rm_cuda_product_part(const struct rm_cuda_product *whole, uint32_t at,
+                              struct rm_cuda_product *part);
+
+/* Without the library: any shape, format and alignment, up to so many columns; no epilogue. */
 void rm_cuda_fallback_product(struct rm_cuda *c, const struct rm_cuda_product *p);
 
 /* Library, workspace and the device memory below. False when there is an error, which is kept. */
@@ -42,8 +47,7 @@ bool rm_cuda_products_create(struct rm_cuda *c);
 void rm_cuda_products_destroy(struct rm_cuda *c);
 
 /* Device memory that operations use while they run. What had been there before it grew stays until
- * the end: captured updates may hold it. NULL when there is no memory, or when a capture is under
- * way and there is not enough: both are errors that are kept. */
+ * the end: captured updates may hold it. */
 enum rm_cuda_scratch {
     RM_SCRATCH_A = 0, /* operands in 16 bits */
     RM_SCRATCH_B,
@@ -52,6 +56,10 @@ enum rm_cuda_scratch {
     RM_SCRATCH_PARTS, /* sums of parts of the rows */
     RM_SCRATCH_COUNT
 };
+/* So that there is as much when an operation asks: false where there is no memory (shortage()). */
+bool rm_cuda_scratch_reserve(struct rm_cuda *c, enum rm_cuda_scratch which, size_t bytes);
+/* In an operation: NULL where there is not as much and no memory, or a capture under way; an error
+ * that is kept. */
 void *rm_cuda_scratch(struct rm_cuda *c, enum rm_cuda_scratch which, size_t bytes);
 
 static inline bool rm_cuda_reduced(enum rm_compute compute)

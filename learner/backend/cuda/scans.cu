@@ -1,6 +1,7 @@
 /* Scans over a rollout, and what is known of its returns after them. A thread goes through the
  * steps of one lane from the last to the first, with the operations of gae.c and vtrace.c in their
- * order; this file is compiled without fused multiply-adds, so the numbers are the same. */
+ * order; this file is compiled without fused multiply-adds, so the numbers are the same, but for
+ * the ratios of V-trace: expf() is not the host's. */
 #include "learner/backend/cuda/policy.h"
 
 #define SCAN_THREADS 64u

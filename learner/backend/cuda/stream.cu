@@ -13,6 +13,7 @@ struct rm_device_mark {
 struct rm_device_graph {
     cudaGraph_t graph;
     cudaGraphExec_t exec;
+    struct rm_device_graph *next; /* of the backend's */
 };
 
 int rm_cuda_mark_create(struct rm_backend *b, struct rm_device_mark **mark, struct rm_error *error)
@@ -58,7 +59,7 @@ bool rm_cuda_passed(struct rm_backend *b, struct rm_device_mark *mark)
     struct rm_cuda *c = rm_cuda_of(b);
     if (!rm_cuda_ready(c) || !mark->set)
         return true;
-    const cudaError_t rc = cudaEventQuery(mark->event);
+    const cudaError_t rc = rm_cuda_asked(cudaEventQuery(mark->event));
     if (rc == cudaErrorNotReady)
         return false;
     rm_cuda_ok(c, rc, "cudaEventQuery");
@@ -102,14 +103,24 @@ int rm_cuda_captured(struct rm_backend *b, struct rm_device_graph **graph, struc
     c->capturing = false; /* ended after errors too: other backends of the thread go on */
     if (!g)
         return rm_fail(error, -ENOMEM, "no memory for a graph");
+    g->next = c->graphs;
+    c->graphs = g;
     const cudaError_t ended = cudaStreamEndCapture(rm_cuda_stream(c), &g->graph);
-    if (rm_cuda_ready(c) && rm_cuda_ok(c, ended, "cudaStreamEndCapture") &&
-        RM_CUDA(c, cudaGraphInstantiate(&g->exec, g->graph, 0)) &&
-        RM_CUDA(c, cudaGraphUpload(g->exec, rm_cuda_stream(c)))) {
+    if (rm_cuda_ready(c) && rm_cuda_ok(c, ended, "cudaStreamEndCapture")) {
         *graph = g;
         return 0;
     }
     rm_cuda_graph_destroy(b, g);
+    c->backend.device->failed(b, error);
+    return -EIO;
+}
+
+int rm_cuda_instantiate(struct rm_backend *b, struct rm_device_graph *g, struct rm_error *error)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    if (rm_cuda_ready(c) && RM_CUDA(c, cudaGraphInstantiate(&g->exec, g->graph, 0)) &&
+        RM_CUDA(c, cudaGraphUpload(g->exec, rm_cuda_stream(c))))
+        return 0;
     c->backend.device->failed(b, error);
     return -EIO;
 }
@@ -121,15 +132,32 @@ void rm_cuda_launch(struct rm_backend *b, struct rm_device_graph *graph)
         c->counts.graph_launches++;
 }
 
+static void drop(struct rm_cuda *c, struct rm_device_graph *g)
+{
+    if (g->exec)
+        RM_CUDA(c, cudaGraphExecDestroy(g->exec));
+    if (g->graph)
+        RM_CUDA(c, cudaGraphDestroy(g->graph));
+    g->exec = NULL;
+    g->graph = NULL;
+}
+
+void rm_cuda_graphs_drop(struct rm_cuda *c)
+{
+    for (struct rm_device_graph *g = c->graphs; g; g = g->next)
+        drop(c, g);
+}
+
 void rm_cuda_graph_destroy(struct rm_backend *b, struct rm_device_graph *graph)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     if (!graph)
         return;
     rm_cuda_abandon(c);
-    if (graph->exec)
-        RM_CUDA(c, cudaGraphExecDestroy(graph->exec));
-    if (graph->graph)
-        RM_CUDA(c, cudaGraphDestroy(graph->graph));
+    drop(c, graph);
+    struct rm_device_graph **at = &c->graphs;
+    while (*at != graph)
+        at = &(*at)->next;
+    *at = graph->next;
     free(graph);
 }

@@ -25,10 +25,12 @@ class blas_call
                 lose((cudaError_t)code, std::string(name) + ": injected");
             here_.gives((cudaError_t)code);
             status = CUBLAS_STATUS_EXECUTION_FAILED;
-        } else
+        } else if (code) {
+            mine().last = cudaErrorInvalidValue; /* the library leaves what it met */
             status = (cublasStatus_t)code;
+        }
     }
-    cublasStatus_t status;
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 
   private:
     const call here_;
@@ -40,7 +42,7 @@ class blas_call
 
 cublasStatus_t refuse(cublasStatus_t status, const std::string &why)
 {
-    complain(cudaErrorInvalidValue, "cublasLt: " + why);
+    mine().last = complain(cudaErrorInvalidValue, "cublasLt: " + why);
     return status;
 }
 
@@ -240,8 +242,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     const std::string w = wrong_shape(p);
     if (!w.empty())
         return refuse(CUBLAS_STATUS_INVALID_VALUE, w);
-    if (!unsupported(p).empty())
-        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!unsupported(p).empty()) { /* which of the two is the library's whim */
+        mine().last = cudaErrorInvalidValue;
+        return p.op.epilogue & (256 | 512) ? CUBLAS_STATUS_INVALID_VALUE
+                                           : CUBLAS_STATUS_NOT_SUPPORTED;
+    }
     const uint64_t workspace = preference->workspace >= RM_BLAS_WORKSPACE ? RM_BLAS_WORKSPACE : 0;
     for (int i = 0; i < asked && i < 3; i++) {
         cublasLtMatmulHeuristicResult_t *r = &results[i];
@@ -303,6 +308,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     w = unsupported(p);
     if (!w.empty())
         return refuse(CUBLAS_STATUS_NOT_SUPPORTED, w);
+    if (p.n() > RM_BLAS_COLUMNS) {
+        mine().last = complain(cudaErrorInvalidConfiguration,
+                               format("cublasLtMatmul: a grid for %zu columns", p.n()));
+        return CUBLAS_STATUS_EXECUTION_FAILED;
+    }
     if (!capturing(*s))
         counts.products++;
     return put(stream, [p] { run(p); }) == cudaSuccess ? CUBLAS_STATUS_SUCCESS

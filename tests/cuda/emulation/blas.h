@@ -6,7 +6,8 @@
 #include "cublasLt.h"
 #include "state.h"
 
-#define RM_BLAS_WORKSPACE 4096u /* bytes that a product asks for, where it may */
+#define RM_BLAS_WORKSPACE 4096u          /* bytes that a product asks for, where it may */
+#define RM_BLAS_COLUMNS   (65535u * 16u) /* of a product: tiles of 16 along a grid's second side */
 
 struct rm_blas_handle {
     int device;

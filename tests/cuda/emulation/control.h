@@ -5,6 +5,7 @@
  *   RM_EMULATED_ORDER    forward (default), reverse, or random[:SEED]: the order of a block's
  * threads and of a grid's blocks; with random, streams interleave at random as well
  *   RM_EMULATED_DEVICES  how many devices there are (1)
+ *   RM_EMULATED_CAPABILITY  their compute capability, tenfold (90)
  *   RM_EMULATED_MEMORY   bytes of each (4294967296)
  *   RM_EMULATED_POISON   hexadecimal word that fresh memory is filled with (7fc0dead, a NaN)
  *   RM_EMULATED_GUARD    0: the host may touch the device's memory (it gets SIGSEGV else)
@@ -50,8 +51,10 @@ const char *rm_emulated_complaint(void);
 uint64_t rm_emulated_reset(void);
 
 /* For doubles of other libraries (tests/cuda/nccl). Puts run(data) on the stream, or into the graph
- * that it is captured into; 0 or the runtime's error. */
-int rm_emulated_enqueue(void *stream, void (*run)(void *), void *data);
+ * that it is captured into; 0 or the runtime's error. In a graph, kept(data, 1) is called, and
+ * kept(data, -1) when it and all that was made of it are gone. */
+int rm_emulated_enqueue(void *stream, void (*run)(void *), void *data,
+                        void (*kept)(void *data, int by));
 /* Within such a function: what is wrong with `bytes` at p as memory of the stream's device; NULL if
  * nothing. Valid until the next call. */
 const char *rm_emulated_wrong(void *stream, const void *p, uint64_t bytes);

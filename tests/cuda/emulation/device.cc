@@ -1,6 +1,8 @@
 #include "shared.h"
 #include "state.h"
 
+#include <stdlib.h>
+
 using namespace rm_emulated;
 
 namespace
@@ -82,6 +84,14 @@ const name &look(cudaError_t error)
 }
 
 #define PROCESSORS 4 /* few, so that threads have several elements */
+
+/* Devices are numbered by their places on the bus if the driver is told to; else by its own mind,
+ * which is the other way around here. */
+int place_of(int device)
+{
+    const char *order = getenv("CUDA_DEVICE_ORDER");
+    return order && strcmp(order, "PCI_BUS_ID") == 0 ? device : (int)set().devices - 1 - device;
+}
 } // namespace
 
 const char *cudaGetErrorString(cudaError_t error)
@@ -123,7 +133,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
     *p = cudaDeviceProp{};
     snprintf(p->name, sizeof p->name, "Emulated device");
     for (int i = 0; i < 16; i++)
-        p->uuid.bytes[i] = (char)(i == 15 ? device : 0xe0 + i);
+        p->uuid.bytes[i] = (char)(i == 15 ? place_of(device) : 0xe0 + i);
     p->totalGlobalMem = set().memory;
     p->sharedMemPerBlock = 48u << 10;
     p->sharedMemPerBlockOptin = RM_SHARED_MOST;
@@ -137,7 +147,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
     p->maxThreadsPerMultiProcessor = 2048;
     p->maxBlocksPerMultiProcessor = 32;
     p->totalConstMem = 65536;
-    p->major = 9;
+    p->major = (int)set().capability / 10;
+    p->minor = (int)set().capability % 10;
     p->multiProcessorCount = PROCESSORS;
     p->canMapHostMemory = p->concurrentKernels = p->unifiedAddressing = 1;
     p->asyncEngineCount = 3;
@@ -146,7 +157,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
     p->canUseHostPointerForRegisteredMem = 1;
     p->l2CacheSize = 50 << 20;
     p->memoryBusWidth = 5120;
-    p->pciBusID = device + 1;
+    p->pciBusID = place_of(device) + 1;
     return cudaSuccess;
 }
 
@@ -188,7 +199,7 @@ cudaError_t cudaDeviceGetPCIBusId(char *out, int length, int device)
     RM_CALL("cudaDeviceGetPCIBusId");
     if (device < 0 || (unsigned)device >= set().devices)
         return here.gives(cudaErrorInvalidDevice);
-    snprintf(out, (size_t)length, "0000:%02x:00.0", device + 1);
+    snprintf(out, (size_t)length, "0000:%02x:00.0", place_of(device) + 1);
     return cudaSuccess;
 }
 

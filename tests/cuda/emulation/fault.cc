@@ -137,7 +137,7 @@ call::call(const char *name) : lock_(lock()), error_(cudaSuccess)
 
 cudaError_t call::gives(cudaError_t error) const
 {
-    if (error != cudaSuccess && error != cudaErrorNotReady)
+    if (error != cudaSuccess)
         mine().last = error;
     return error;
 }

@@ -252,6 +252,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     RM_CALL("cudaGraphInstantiate");
     if (!graphs().count(graph))
         return here.gives(cudaErrorInvalidValue);
+    if (const cudaError_t rc = unsafe_in_capture()) /* it allocates */
+        return here.gives(rc);
     *exec = new CUgraphExec_st{std::make_shared<CUgraph_st>(*graph)};
     execs().insert(*exec);
     return cudaSuccess;

@@ -89,13 +89,17 @@ void launch(kernel_launch &&l, cudaStream_t stream)
     }
     if (!capturing(*s))
         counts.launches++;
+    const bool recorded = capturing(*s);
     const auto kept = std::make_shared<kernel_launch>(std::move(l));
-    here.gives(put(stream, [kept, device] {
+    here.gives(put(stream, [kept, device, recorded] {
         const std::string bad = wrong_pointer(*kept, device);
-        if (bad.empty())
-            run_grid(*kept);
-        else
+        const std::string less = recorded ? wrong(*kept) : ""; /* allowed since */
+        if (!bad.empty())
             lose(cudaErrorIllegalAddress, bad);
+        else if (!less.empty())
+            lose(cudaErrorLaunchFailure, format("kernel %s, of a graph: ", kept->name) + less);
+        else
+            run_grid(*kept);
     }));
 }
 } // namespace rm_emulated

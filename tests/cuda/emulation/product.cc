@@ -97,7 +97,7 @@ matrix view(const rm_blas_layout &l, int32_t turn, const void *at, unsigned batc
 
 std::string wrong_memory(const product &p)
 {
-    const bool biased = p.op.epilogue & (4 | 16 | 256);
+    const bool biased = p.op.epilogue & (4 | 16 | 256 | 512);
     const struct {
         const char *name;
         bool wanted;
@@ -108,13 +108,15 @@ std::string wrong_memory(const product &p)
         {"B", true, p.b, extent(p.lb)},
         {"C", p.beta != 0, p.c, extent(p.lc)},
         {"D", true, p.d, extent(p.ld)},
-        {"bias", biased, p.op.bias, p.m() * 2},
+        {"bias", biased, p.op.bias, (p.op.epilogue & 512 ? p.n() : p.m()) * 2},
         {"workspace", p.workspace_bytes > 0, p.workspace, p.workspace_bytes},
     };
     for (size_t i = 0; i < 2; i++)
         if (static_cast<const char *>(parts[i].at) < static_cast<char *>(p.d) + parts[3].bytes &&
             static_cast<char *>(p.d) < static_cast<const char *>(parts[i].at) + parts[i].bytes)
             return std::string("cublasLtMatmul: D overlaps ") + parts[i].name;
+    if (biased && (uintptr_t)p.op.bias % 16)
+        return format("cublasLtMatmul: an epilogue reads bias at %p by 16 bytes", p.op.bias);
     for (const auto &part : parts) {
         if (!part.wanted)
             continue;

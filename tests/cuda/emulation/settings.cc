@@ -33,6 +33,8 @@ settings from_environment()
                 getenv("RM_EMULATED_ORDER"));
     if (const char *v = getenv("RM_EMULATED_DEVICES"))
         s.devices = (unsigned)strtoul(v, nullptr, 10);
+    if (const char *v = getenv("RM_EMULATED_CAPABILITY"))
+        s.capability = (unsigned)strtoul(v, nullptr, 10);
     if (const char *v = getenv("RM_EMULATED_MEMORY"))
         s.memory = strtoull(v, nullptr, 10);
     if (const char *v = getenv("RM_EMULATED_POISON"))
@@ -103,10 +105,18 @@ RM_EXPORT uint64_t rm_emulated_reset(void)
     return left;
 }
 
-RM_EXPORT int rm_emulated_enqueue(void *stream, void (*run)(void *), void *data)
+RM_EXPORT int rm_emulated_enqueue(void *stream, void (*run)(void *), void *data,
+                                  void (*kept)(void *, int))
 {
     const call here(nullptr);
-    return here.gives(put(static_cast<cudaStream_t>(stream), [run, data] { run(data); }));
+    const auto s = stream_of(static_cast<cudaStream_t>(stream));
+    std::shared_ptr<void> reference; /* shared by the copies of a graph's node */
+    if (s && capturing(*s)) {
+        kept(data, 1);
+        reference = std::shared_ptr<void>(data, [kept](void *d) { kept(d, -1); });
+    }
+    return here.gives(
+        put(static_cast<cudaStream_t>(stream), [run, data, reference] { run(data); }));
 }
 
 RM_EXPORT const char *rm_emulated_wrong(void *stream, const void *p, uint64_t bytes)

@@ -26,7 +26,7 @@ struct settings {
     enum order order = FORWARD;
     uint64_t random = 1; /* state of the generator */
     uint32_t poison = 0x7fc0deadu;
-    unsigned devices = 1;
+    unsigned devices = 1, capability = 90;
     uint64_t memory = 4ull << 30;
     bool guard = true;
 };

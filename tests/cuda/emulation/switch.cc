@@ -32,6 +32,13 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+/* Without the package all the rest is the same: it says nothing when valgrind is not there. */
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#else
+#define VALGRIND_STACK_REGISTER(lowest, highest) 0
+#endif
+
 #ifndef __x86_64__
 #error "the emulation switches contexts on x86-64 only"
 #endif
@@ -73,6 +80,7 @@ int make_stack(context *c)
     mprotect(p, guard, PROT_NONE);
     c->stack = static_cast<char *>(p) + guard;
     c->stack_bytes = STACK_BYTES;
+    (void)VALGRIND_STACK_REGISTER(c->stack, c->stack + STACK_BYTES);
     return 0;
 }
 

@@ -82,6 +82,7 @@ struct ncclComm {
     std::atomic<uint64_t> sequence;
     std::atomic<int> error;
     std::atomic<bool> aborted;
+    std::atomic<int> graphs; /* pieces of work in graphs that refer to it */
     std::vector<job *> jobs;
 };
 
@@ -102,7 +103,7 @@ struct job {
 };
 
 struct emulation {
-    int (*enqueue)(void *, void (*)(void *), void *);
+    int (*enqueue)(void *, void (*)(void *), void *, void (*)(void *, int));
     const char *(*wrong)(void *, const void *, uint64_t);
     int (*wait)(int (*)(void *), void *);
     void (*lose)(int, const char *);
@@ -355,6 +356,23 @@ void run(void *data)
     }
 }
 
+/* A communicator is referred to by the graphs that its work was captured into. */
+void keep(void *data, int by)
+{
+    static_cast<job *>(data)->comm->graphs += by;
+}
+
+/* The library waits here until no graph refers to it: for ever, since who calls is who has them. */
+int reclaim(ncclComm *c, const char *call)
+{
+    if (!c->graphs)
+        return SUCCESS;
+    plugin()->lose(CUDA_LAUNCH_FAILURE, (std::string("NCCL: ") + call + " waits for " +
+                                         std::to_string(c->graphs) + " graphs for ever")
+                                            .c_str());
+    return INTERNAL;
+}
+
 thread_local int groups;
 thread_local std::vector<job *> *grouped;
 
@@ -364,7 +382,7 @@ int put(job *j)
         grouped->push_back(j);
         return SUCCESS;
     }
-    return plugin()->enqueue(j->stream, run, j) ? UNHANDLED : SUCCESS;
+    return plugin()->enqueue(j->stream, run, j, keep) ? UNHANDLED : SUCCESS;
 }
 
 /* One piece of work for each communicator, of all that it was told. */
@@ -384,7 +402,7 @@ int enqueue_grouped()
             *end = j;
     }
     for (job *j : first)
-        rc = plugin()->enqueue(j->stream, run, j) ? UNHANDLED : rc;
+        rc = plugin()->enqueue(j->stream, run, j, keep) ? UNHANDLED : rc;
     return rc;
 }
 
@@ -464,6 +482,7 @@ EXPORT int ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int ra
     c->sequence = 0;
     c->error = 0;
     c->aborted = false;
+    c->graphs = 0;
     *comm = c;
     return SUCCESS;
 }
@@ -489,6 +508,7 @@ EXPORT int ncclCommInitAll(ncclComm_t *comms, int ranks, const int *devices)
         c->sequence = 0;
         c->error = 0;
         c->aborted = false;
+        c->graphs = 0;
         comms[i] = c;
     }
     return SUCCESS;
@@ -496,6 +516,8 @@ EXPORT int ncclCommInitAll(ncclComm_t *comms, int ranks, const int *devices)
 
 EXPORT int ncclCommDestroy(ncclComm_t c)
 {
+    if (const int rc = reclaim(c, "ncclCommDestroy"))
+        return rc;
     for (job *j : c->jobs)
         delete j;
     delete c;
@@ -508,7 +530,7 @@ EXPORT int ncclCommAbort(ncclComm_t c)
     static std::vector<ncclComm *> *kept = new std::vector<ncclComm *>;
     c->aborted = true;
     kept->push_back(c);
-    return SUCCESS;
+    return reclaim(c, "ncclCommAbort");
 }
 
 EXPORT int ncclCommGetAsyncError(ncclComm_t c, int *error)

@@ -38,12 +38,12 @@ asan ubsan tsan: deps-test
 # Reads of what nobody wrote, which no sanitizer of gcc's finds: the same programs under valgrind, whose processor has
 # AVX2 and no more, so that every one is held to it. The emulated device may be touched by anybody: what it keeps the
 # host from is valgrind's to say here.
-VALGRIND := valgrind --quiet --error-exitcode=99 --exit-on-first-error=no --max-threads=2000
+VALGRIND := valgrind --quiet --error-exitcode=99 --exit-on-first-error=no --max-threads=2000 --soname-synonyms=somalloc=nouserintercepts
 VALGRIND_TESTS = $(filter-out $(VALGRIND_WITHOUT:%=$(BUILD)/tests/%), \
                  $(filter $(BUILD)/tests/unit/% $(BUILD)/tests/memory/% $(BUILD)/tests/cuda/%,$(TEST_BINARIES)))
 valgrind: deps-memory
 	$(REMAKE) all tests
-	@BUILD=$(BUILD) RM_EMULATED_GUARD=0 RM_TEST_STEPS=12000 \
+	@BUILD=$(BUILD) RM_EMULATED_GUARD=0 RM_TEST_STEPS=12000 RM_TEST_STRIDE=61 \
 	    scripts/run-tests --jobs $(JOBS) --timeout 1800 --under '$(VALGRIND)' $(VALGRIND_TESTS)
 
 # One at a time, pinned: `make bench ONLY=ring.bandwidth`, or a prefix: ONLY='ring.*'.

@@ -320,6 +320,7 @@ static void errors_of_making_are_said(void **state)
         assert_non_null(strstr(error.text, "GPU-"));
         assert_true(device[1]->device->failed(device[1], NULL));
         rm_test_emulated_fault("");
+        assert_string_equal(rm_test_emulated_complaint(), "");
         rm_test_several_close(device, 2);
     }
     struct rm_error error = {""};
@@ -359,6 +360,7 @@ static void one_that_fails_ends_all(void **state)
     device[0]->device->counts(device[0], &after);
     assert_int_equal(after.graph_launches, before.graph_launches);
     rm_trainer_destroy(t);
+    assert_string_equal(rm_test_emulated_complaint(), ""); /* graphs were let go before */
     rm_test_several_close(device, 2);
 }
 

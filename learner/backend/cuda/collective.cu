@@ -223,6 +223,9 @@ void rm_cuda_abandon(struct rm_cuda *c)
     struct rm_cuda_group *g = c->group;
     if (!g || !g->failed || g->aborted)
         return;
+    for (uint32_t i = 0; i < g->count; i++)
+        if (g->member[i]->capturing) /* the last one to end comes here again */
+            return;
     g->aborted = true;
     for (uint32_t i = 0; i < g->count; i++) { /* abort() waits until no graph refers to it */
         rm_cuda_use(g->member[i]);

@@ -35,9 +35,10 @@ static void what_the_library_refuses_is_refused(void **state)
     assert_int_equal((int)out[3], 7); /* invalid value */
     assert_int_equal((int)out[4], 7);
     assert_int_equal((int)out[5], 7);
-    assert_int_equal((int)out[6], 15); /* not supported */
+    assert_int_equal((int)out[6], 7);
     assert_int_equal((int)out[7], 0);
     assert_int_equal((int)out[8], 7);
+    assert_int_equal((int)out[9], 1);
     probe_fails("product_in_place", ILLEGAL_ADDRESS, "cublasLtMatmul", "D overlaps A");
 }
 

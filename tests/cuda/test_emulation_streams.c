@@ -46,7 +46,7 @@ static void queries_are_not_ready_at_first(void **state)
             assert_true(out[0] == NOT_READY);
         assert_true(out[1] == 0 && out[2] == 0);
         if (i < 2)
-            assert_true(out[3] == NOT_READY);
+            assert_true(out[3] == NOT_READY && out[7] == NOT_READY);
         assert_true(out[4] == 0 && out[5] == 1 && out[6] == 0);
     }
 }

@@ -118,7 +118,7 @@ static void without_the_library_auto_takes_one(void **state)
 static void an_error_ends_the_process(void **state)
 {
     (void)state;
-    setenv("RM_EMULATED_FAULT", "ncclCommGetAsyncError:6@1000", 1);
+    setenv("RM_EMULATED_FAULT", "ncclCommGetAsyncError:6@60", 1);
     home("error", "\"device\":\"auto\",\"devices\":2,\"device_faults\":1");
     assert_int_equal(run_it(), 0);
     said("exited with 70: CUDA error 999 (NCCL error 6");

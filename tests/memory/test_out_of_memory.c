@@ -306,8 +306,8 @@ static void serve_anew(void)
 
 static void every_allocation(const struct attempt *a)
 {
-    const char *text = getenv("RM_TEST_STRIDE"); /* not every one: for where all is slow */
-    const uint64_t stride = text ? strtoull(text, NULL, 10) : 1;
+    const char *told = getenv("RM_TEST_STRIDE"); /* not every one: for where all is slow */
+    const uint64_t stride = told ? strtoull(told, NULL, 10) : 1;
     uint64_t refused = 0, n = 0;
     char *whole = NULL, *result = NULL;
     struct rm_error error = {.text = ""};

@@ -122,6 +122,7 @@ PROBE(queries)
     out[4] = (float)cudaEventElapsedTime(&ms, e, later);
     out[5] = ms >= 0;
     out[6] = (float)cudaStreamQuery(s);
+    out[7] = (float)cudaGetLastError(); /* what the queries left */
     cudaEventDestroy(e);
     cudaEventDestroy(never);
     cudaEventDestroy(later);

@@ -345,7 +345,6 @@ struct rm_experiment {
         uint32_t check_every;              /* sampled: updates between checks */
         uint32_t finite_patience; /* non-finite updates in a row before the learner rolls back */
         uint32_t rollbacks_max;   /* roll-backs before it gives up */
-        uint32_t hang_step;       /* test worlds only */
     } debug;
 };
 

@@ -476,7 +476,5 @@ const struct rm_key rm_keys[] = {
         "last good weights; each is skipped and counted."),
     U32("debug.rollbacks_max", ANY, debug.rollbacks_max, 0, 1000, 3, "roll-backs",
         "Roll-backs before the learner gives up."),
-    U32("debug.hang_step", ANY, debug.hang_step, 0, 4294967295.0, 0, "steps",
-        "Test worlds only: the step at which the world hangs; 0: never."),
 };
 const size_t rm_key_count = sizeof(rm_keys) / sizeof(rm_keys[0]);

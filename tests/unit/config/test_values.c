@@ -71,7 +71,7 @@ static const char full[] =
     " \"metrics\": {\"interval_s\": 0.25, \"csv\": false, \"tensorboard\": false},"
     " \"checkpoint\": {\"at_end\": false, \"interval_s\": 30, \"keep\": 5, \"keep_best\": false},"
     " \"debug\": {\"check_finite\": \"sampled\", \"check_every\": 7, \"rollbacks_max\": 1, "
-    "\"finite_patience\": 4, \"hang_step\": 9}}";
+    "\"finite_patience\": 4}}";
 
 static void parse(struct rm_experiment *experiment, const char *text)
 {

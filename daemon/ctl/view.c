@@ -4,8 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#define PATH_BYTES 256
-
 /* A terminal would obey control characters in what workers or files say. */
 static void print_plain(FILE *out, const char *text)
 {
@@ -34,48 +32,6 @@ static char *value_text(const json_t *value)
     rm_view_value(memory, value);
     fclose(memory);
     return text;
-}
-
-/* Rows of two cells per leaf: dotted path, value. Lists of objects go by their "name". */
-static void flatten(struct rm_table *table, const json_t *value, const char *path)
-{
-    char below[PATH_BYTES];
-    const char *key;
-    json_t *member;
-    size_t index;
-    if (json_is_object(value)) {
-        json_object_foreach((json_t *)value, key, member)
-        {
-            snprintf(below, sizeof below, "%s%s%s", path, *path ? "." : "", key);
-            flatten(table, member, below);
-        }
-        return;
-    }
-    if (json_is_array(value) && json_is_object(json_array_get(value, 0))) {
-        json_array_foreach(value, index, member)
-        {
-            const char *name = json_string_value(json_object_get(member, "name"));
-            if (name)
-                snprintf(below, sizeof below, "%s%s%s", path, *path ? "." : "", name);
-            else
-                snprintf(below, sizeof below, "%s[%zu]", path, index);
-            flatten(table, member, below);
-        }
-        return;
-    }
-    char *text = value_text(value);
-    rm_table_cell(table, "%s", path);
-    rm_table_cell(table, "%s", text ? text : "?");
-    free(text);
-}
-
-void rm_view_object(FILE *out, const json_t *object, const struct rm_style *style)
-{
-    static const struct rm_column columns[] = {{"KEY", true, 0}, {"VALUE", true, 0}};
-    struct rm_table table;
-    rm_table_begin(&table, columns, 2);
-    flatten(&table, object, "");
-    rm_table_end(&table, out, style);
 }
 
 /* Values of one policy or worker, by the definitions' order where there are some. */

@@ -12,9 +12,6 @@ void rm_view_schema(FILE *out, const json_t *reply, const struct rm_style *style
 /* One line: time, name and data of an event, and a line before it if some were lost. */
 void rm_view_event(FILE *out, const json_t *event, const struct rm_style *style);
 
-/* "key  value" lines of an object, nested objects with dotted keys. */
-void rm_view_object(FILE *out, const json_t *object, const struct rm_style *style);
-
 /* A JSON value on one line, strings without quotes. */
 void rm_view_value(FILE *out, const json_t *value);
 

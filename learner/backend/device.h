@@ -14,7 +14,7 @@
  *
  * ERRORS. Nothing here returns device errors one by one: the first one is kept (it is sticky: the
  * context is lost), everything after it does nothing, and failed() tells. Whoever gets it ends the
- * process (RM_EXIT_DEVICE): a new context takes a new process.
+ * process (RM_EXIT_CUDA): a new context takes a new process.
  *
  * Belongs to one thread. */
 #ifndef RM_LEARNER_BACKEND_DEVICE_H

@@ -127,8 +127,6 @@ static uint32_t run_alone(const struct rm_kernels *kernels, const struct rm_prod
     return m;
 }
 
-/* Rows go through all of k for a panel, whose tile of C is small then. Columns go through all
- * panels for a part of k: it is B that is large then. */
 /* All of k at once, from column m0 on: what most products are, so with little to do in between. */
 static void run_panels(const struct rm_kernels *kernels, const struct rm_product *p, uint32_t m0)
 {

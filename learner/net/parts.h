@@ -349,7 +349,6 @@ int rm_workspace_make(struct rm_net_workspace **out, const struct rm_net *net,
                       struct rm_backend *backend, uint32_t max_batch, uint32_t max_quantiles,
                       enum rm_net_use use, bool tiles, struct rm_error *error);
 
-/* workspace.c. `rows_held`: rows of this form that a kept[] buffer of step s must have. */
 /* Floats of a lane's row of states: those of the value are left out where only the others act. */
 static inline size_t rm_workspace_states(const struct rm_net_workspace *w)
 {
@@ -357,6 +356,7 @@ static inline size_t rm_workspace_states(const struct rm_net_workspace *w)
                                 : (size_t)w->net->act_state + w->net->value_state;
 }
 
+/* workspace.c. `rows_held`: rows of this form that a kept[] buffer of step s must have. */
 bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_t floats);
 size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_step *s,
                               const struct rm_row_form *form);

@@ -52,19 +52,6 @@ void rm_rng_fill_u32(struct rm_rng *rng, uint32_t *out, uint32_t n)
         *out++ = rm_rng_u32(rng);
 }
 
-void rm_rng_fill_float(struct rm_rng *rng, float *out, uint32_t n)
-{
-    uint32_t words[256];
-    while (n > 0) {
-        uint32_t part = n < 256 ? n : 256;
-        rm_rng_fill_u32(rng, words, part);
-        for (uint32_t i = 0; i < part; i++)
-            out[i] = rm_float_from_u32(words[i]);
-        out += part;
-        n -= part;
-    }
-}
-
 float rm_rng_float(struct rm_rng *rng)
 {
     return rm_float_from_u32(rm_rng_u32(rng));

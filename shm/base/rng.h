@@ -53,9 +53,8 @@ uint32_t rm_rng_u32(struct rm_rng *rng);
 /* Uniform in [0, 1): 24 bits of a word, every value exactly representable. */
 float rm_rng_float(struct rm_rng *rng);
 
-/* The next n words, or floats: what n calls of the above would give, but faster. */
+/* The next n words: what n calls would give, but faster. */
 void rm_rng_fill_u32(struct rm_rng *rng, uint32_t *out, uint32_t n);
-void rm_rng_fill_float(struct rm_rng *rng, float *out, uint32_t n);
 
 /* Uniform in [0, 1): 53 bits. */
 double rm_rng_double(struct rm_rng *rng);

@@ -17,8 +17,8 @@ int rm_compile_dropout(struct rm_compiler *c, const struct rm_layer_config *laye
 int rm_compile_attention(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_mean_pool(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_pointer(struct rm_compiler *c, const struct rm_layer_config *layer);
-/* Around layers: see tokens.c. */
-/* Tokens of an observation of whole numbers for an embedding. */
+/* Around layers: see tokens.c. `codes`: tokens of an observation of whole numbers for an embedding.
+ */
 uint32_t rm_tokens_of_codes(const struct rm_layer_config *layer, const struct rm_net_shape *shape);
 void rm_compile_tokens(struct rm_compiler *c);
 void rm_compile_spread(struct rm_compiler *c);

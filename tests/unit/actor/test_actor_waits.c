@@ -144,8 +144,8 @@ static void the_limiter_holds_the_actor(void **state)
     close_fixture(f);
 }
 
-/* A row of more lanes than the limiter's bounds have room for must not wait for ever. */
-/* Two rows of it have to be there for an update, whatever the limiter says. */
+/* A row of more lanes than the limiter's bounds have room for must not wait for ever: two rows of
+ * it have to be there for an update, whatever the limiter says. */
 static void a_wide_row_passes_a_narrow_limiter(void **state)
 {
     struct fixture *f =

@@ -59,10 +59,6 @@ static void filling_is_drawing(void **state)
         rm_rng_fill_u32(&many, words, parts[p]);
         for (uint32_t i = 0; i < parts[p]; i++)
             assert_int_equal(words[i], rm_rng_u32(&one));
-        float floats[777];
-        rm_rng_fill_float(&many, floats, parts[p]);
-        for (uint32_t i = 0; i < parts[p]; i++)
-            assert_true(floats[i] == rm_rng_float(&one));
     }
 }
 

@@ -394,10 +394,11 @@ static int attach(struct rm_session *session, const struct share *share, struct 
                         p, (unsigned long long)session->weights[p].count,
                         (unsigned long long)plan->policy[p].param_count);
     }
-    for (uint32_t i = 0; r == 0 && i < o->actors * o->policies; i++)
-        if (learns || (share->role == RM_ROLE_ACTOR && i / o->policies == share->worker))
-            r = rm_ring_attach(&session->rings[i], rm_fd_ring(o, i / o->policies, i % o->policies),
-                               true, error);
+    for (uint32_t a = 0; a < o->actors; a++)
+        for (uint32_t p = 0; r == 0 && p < o->policies; p++)
+            if (learns || (share->role == RM_ROLE_ACTOR && a == share->worker))
+                r = rm_ring_attach(rm_session_ring(session, a, p), rm_fd_ring(o, a, p), true,
+                                   error);
     if (r == 0)
         r = attach_wakes(session, error);
     for (uint32_t p = 0; r == 0 && learns && p < o->priorities; p++)

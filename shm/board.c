@@ -119,15 +119,14 @@ int rm_board_attach(struct rm_board_view *view, int fd, bool writable, struct rm
 
 /* --- writable by who writes it --------------------------------------------------------------- */
 
-#define BIT(role)  (1u << (role))
-#define ACTORS     (BIT(RM_ROLE_ACTOR) | BIT(RM_ROLE_SOLO))
-#define EVALUATORS (BIT(RM_ROLE_EVALUATOR) | BIT(RM_ROLE_SOLO))
-#define LEARNERS   (BIT(RM_ROLE_LEARNER) | BIT(RM_ROLE_SOLO))
+#define ACTORS     (1u << RM_ROLE_ACTOR)
+#define EVALUATORS (1u << RM_ROLE_EVALUATOR)
+#define LEARNERS   (1u << RM_ROLE_LEARNER)
 #define EVERYBODY  (ACTORS | EVALUATORS | LEARNERS)
 
 enum block { RUN, ROUND, POLICY, AGENT, WORKER };
 
-/* Pages [from, to) of every block of a kind. */
+/* Pages [from, to) of every block of a kind. Sequential mode's process is all of them in one. */
 static const struct piece {
     enum block block;
     size_t from, to;
@@ -150,8 +149,8 @@ static const struct piece {
      ACTORS, 0},
     {AGENT, offsetof(struct rm_board_agent, eval_mean), sizeof(struct rm_board_agent), EVALUATORS,
      0},
-    {WORKER, offsetof(struct rm_board_worker, state), offsetof(struct rm_board_worker, wake),
-     BIT(RM_ROLE_SOLO), EVERYBODY},
+    {WORKER, offsetof(struct rm_board_worker, state), offsetof(struct rm_board_worker, wake), 0,
+     EVERYBODY},
     {WORKER, offsetof(struct rm_board_worker, wake), sizeof(struct rm_board_worker),
      ACTORS | LEARNERS, EVERYBODY},
 };
@@ -179,8 +178,9 @@ static int open_pages(const struct rm_board_view *view, int fd, size_t from, siz
                       struct rm_error *error)
 {
     void *at = (uint8_t *)view->region.base + from;
-    return mmap(at, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)from) ==
-                   MAP_FAILED
+    const void *opened =
+        mmap(at, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)from);
+    return opened == MAP_FAILED
                ? rm_fail(error, -errno, "board: bytes %zu to %zu cannot be mapped writable: %s",
                          from, to, strerror(errno))
                : 0;
@@ -200,7 +200,7 @@ int rm_board_attach_as(struct rm_board_view *view, int fd, enum rm_role role, ui
         uint32_t count;
         const size_t at = place_of(&placed, p->block, &stride, &count);
         for (uint32_t n = 0; rc == 0 && n < count; n++)
-            if ((p->roles | (n == worker ? p->own : 0)) & BIT(role))
+            if (role == RM_ROLE_SOLO || ((p->roles | (n == worker ? p->own : 0)) & 1u << role))
                 rc =
                     open_pages(view, fd, at + n * stride + p->from, at + n * stride + p->to, error);
     }

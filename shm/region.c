@@ -114,16 +114,20 @@ static int check_room(const char *name, size_t bytes, struct rm_error *error)
     return 0;
 }
 
-/* A descriptor of the same file that cannot write. What is mapped through one that can is made
- * writable by a single mprotect(), also by code that was given no descriptor. */
+/* A descriptor of the same file that cannot write, or -1 with errno. What is mapped through one
+ * that can is made writable by a single mprotect(), also by code that was given no descriptor. */
 static int open_read_only(const char *name, int fd, struct rm_error *error)
 {
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     const int reading = open(path, O_RDONLY | O_CLOEXEC);
-    return reading < 0 ? rm_fail(error, -errno, "region %s: cannot open %s for reading: %s", name,
-                                 path, strerror(errno))
-                       : reading;
+    if (reading < 0) {
+        const int why = errno;
+        rm_fail(error, -why, "region %s: cannot open %s for reading: %s", name, path,
+                strerror(why));
+        errno = why;
+    }
+    return reading;
 }
 
 static int map(struct rm_region *region, const char *name, int fd, size_t bytes, bool writable,
@@ -132,7 +136,7 @@ static int map(struct rm_region *region, const char *name, int fd, size_t bytes,
     int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
     const int from = writable ? fd : open_read_only(name, fd, error);
     if (from < 0)
-        return from;
+        return -errno;
     void *base = mmap(NULL, bytes, protection, MAP_SHARED, from, 0);
     const int why = errno;
     if (!writable)

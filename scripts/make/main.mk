@@ -97,6 +97,7 @@ help:
 	@echo "make fuzz       fuzz configuration, control protocol, checkpoints, ring attach (FUZZ_SECONDS=)"
 	@echo "make soak       two hours of real experiments; is memory flat? (SOAK_SECONDS=)"
 	@echo "make faults     kill whole runs at every fault site; are they resumed to the bit? (SITES=)"
+	@echo "make fuzz-worlds  worlds that write random words, under AddressSanitizer (WORLDS_SECONDS=)"
 	@echo "make kill-soak  kill random processes of real experiments (KILLS=); is it harmless?"
 	@echo "make chaos      disturb runs in lockstep at random (CHAOS_SECONDS=); do they end with the same bits?"
 	@echo "make generated  man pages, completion and reference, after a table has changed"

@@ -277,6 +277,7 @@ static int do_look(struct rm_env *env)
 /* Beyond what is its own of a mapping. */
 static int do_grow(struct rm_env *env)
 {
+    /* cppcheck-suppress invalidFunctionArg ; -1 is what an anonymous mapping takes */
     void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return mremap(p, 4096, 8192, MREMAP_MAYMOVE) == MAP_FAILED ? failed(env, "mremap") : 0;
 }
@@ -484,7 +485,9 @@ static int again(struct rm_env *env, void *(*what)(void *))
 static void *confuse_sleepers(void *env)
 {
     struct rm_board *b = board();
-    for (uint32_t i = 0; b; i += 2) {
+    if (!b)
+        return env;
+    for (uint32_t i = 0;; i += 2) {
         for (uint32_t w = 0; w < b->workers; w++) {
             atomic_store(&workers(b)[w].wake.sleeping, i);
             atomic_store(&workers(b)[w].wake.threshold, UINT64_MAX);

@@ -2,6 +2,7 @@
 
 #include "actor/watch.h"
 #include "config/utf8.h"
+#include "shm/base/file.h"
 #include "shm/board.h"
 
 #include <dlfcn.h>
@@ -155,9 +156,12 @@ static int open_library(struct rm_world *world, const char *name, const char *li
     rm_watch_enter(&watch, RM_WATCH_LOAD);
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     rm_watch_leave();
-    if (!handle)
-        return rm_fail(error, -ENOENT, "world.library '%s' cannot be loaded: %s", library,
-                       dlerror());
+    if (!handle) {
+        const char *why = dlerror();
+        char start[RM_PATH_TEXT_MAX];
+        return rm_fail(error, -ENOENT, "world.library '%s' cannot be loaded: %s%s", library, why,
+                       rm_file_start(library, start, sizeof start));
+    }
 
     int rc = 0;
     rm_watch_enter(&watch, RM_WATCH_LOAD);

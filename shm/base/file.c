@@ -69,3 +69,12 @@ int rm_file_sync_above(const char *path, struct rm_error *error)
         return rm_fail(error, -ENAMETOOLONG, "%.100s...: path too long", path);
     return rm_file_sync_folder(dirname(copy), error);
 }
+
+const char *rm_file_start(const char *path, char *text, size_t size)
+{
+    char here[PATH_MAX];
+    text[0] = '\0';
+    if (path[0] != '/' && getcwd(here, sizeof here))
+        snprintf(text, size, " (relative paths start at the working directory, %s)", here);
+    return text;
+}

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -178,8 +179,13 @@ static void test_paths(void **unused)
     struct rm_world world;
     assert_int_equal(rm_world_open(&world, "x", "/no/such/file.so", &error), -ENOENT);
     says("/no/such/file.so");
+    assert_null(strstr(error.text, "working directory"));
     /* Not a library of the system: a name without a slash is a file here. */
     assert_int_equal(rm_world_open(&world, "x", "libm.so.6", &error), -ENOENT);
+    char here[PATH_MAX];
+    assert_non_null(getcwd(here, sizeof here));
+    says("(relative paths start at the working directory, /");
+    says(here);
     const char *path = rm_test_build_path("examples/tictactoe.so");
     assert_int_equal(rm_world_open(&world, "chess", path, &error), -ENOENT);
     says("holds the world 'tictactoe'");

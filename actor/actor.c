@@ -23,12 +23,13 @@ static void agent_finished(void *self, uint32_t agent, uint32_t world, double sc
     rm_scores_add(&actor->session->board.agents[agent].scores, score);
 }
 
-static void world_finished(void *self, uint32_t world, double score)
+static void world_finished(void *self, uint32_t world, double score, uint64_t steps)
 {
     struct rm_actor *actor = self;
 
     (void)world;
     rm_scores_add(&actor->session->board.run->scores, score);
+    rm_scores_add(&actor->session->board.run->lengths, (double)steps);
 }
 
 /* --- weights --------------------------------------------------------------------------------- */
@@ -147,7 +148,8 @@ static void read_settings(struct rm_actor *actor)
 
 /* --- one vector step ------------------------------------------------------------------------- */
 
-static void wake_evaluator(struct rm_actor *actor)
+/* The evaluator and the daemon, which want to be woken at so many steps of all actors. */
+static void tell_steps(struct rm_actor *actor)
 {
     struct rm_session *s = actor->session;
     const uint64_t awaited = rm_atomic_awaited_count(&actor->evaluator.word->threshold);
@@ -157,6 +159,7 @@ static void wake_evaluator(struct rm_actor *actor)
         steps += RM_PEEK(&s->board.workers[rm_worker_actor(&s->objects, a)].steps);
     if (steps >= awaited)
         rm_wake_signal(&actor->evaluator);
+    rm_session_ring_at(s, steps);
 }
 
 /* Has this policy's learner what it waits for: a rollout's last row, or as many transitions as it
@@ -178,7 +181,9 @@ static void account(struct rm_actor *actor)
     struct rm_session *s = actor->session;
     struct rm_stepping *stepping = &actor->stepping;
 
-    RM_ADD_OWN(&actor->slot->steps, stepping->agent0_counted);
+    RM_ADD_OWN(&actor->slot->steps, stepping->agent_counted[0]);
+    for (uint32_t a = 0; a < s->plan.agents; a++)
+        RM_ADD(&s->board.agents[a].env_steps, stepping->agent_counted[a]);
     for (uint32_t p = 0; p < s->plan.policies; p++) {
         struct rm_board_policy *board = &s->board.policies[p];
         RM_ADD(&board->env_steps, stepping->policies[p].counted);
@@ -188,7 +193,7 @@ static void account(struct rm_actor *actor)
         if (!actor->in_rounds && learner_is_due(actor, p))
             rm_wake_signal(&actor->learner[p]);
     }
-    wake_evaluator(actor);
+    tell_steps(actor);
 }
 
 int rm_actor_step(struct rm_actor *actor, struct rm_error *error)

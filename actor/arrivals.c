@@ -129,7 +129,7 @@ static int turn_lane(struct rm_arrivals *a, uint32_t agent, uint32_t w, uint64_t
             a->total[w] = 0;
             a->episodes[w]++;
             a->finished++;
-            a->sink.world(a->sink.self, w, total);
+            a->sink.world(a->sink.self, w, total, step - a->began[w]);
         }
     }
     return 0;

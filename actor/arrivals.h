@@ -18,7 +18,8 @@
 struct rm_episode_sink {
     void *self;
     void (*agent)(void *self, uint32_t agent, uint32_t world, double score);
-    void (*world)(void *self, uint32_t world, double score); /* sum over its agents */
+    /* `score`: sum over its agents; `steps`: vector steps from its first row to its last */
+    void (*world)(void *self, uint32_t world, double score, uint64_t steps);
 };
 
 struct rm_arrivals {

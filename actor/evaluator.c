@@ -2,13 +2,17 @@
 
 #include "actor/stepping.h"
 #include "config/config.h"
+#include "learner/policy_file.h"
 #include "shm/atomic.h"
 #include "shm/base/rng.h"
+#include "shm/base/said.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Running mean and sum of squared deviations (Welford 1962). */
 struct tally {
@@ -24,9 +28,13 @@ struct rm_evaluator {
     struct rm_ring ring[RM_BOARD_POLICIES]; /* its own, unshared: memory for stacks of frames */
     struct rm_wake wake;
     uint64_t version[RM_BOARD_POLICIES];
+    float *kept[RM_BOARD_POLICIES]; /* the whole weights being played, for a file; NULL: none is
+                                       wanted */
+    uint64_t env_steps[RM_BOARD_POLICIES]; /* that they were trained on */
     bool running;
     uint64_t requests; /* answered, or being answered */
     uint64_t next_at;  /* agent steps at which the next evaluation is due */
+    uint64_t steps;    /* agent steps when this one began */
     uint64_t wanted;   /* episodes of this evaluation */
     uint64_t *played;  /* (worlds) */
     uint64_t missing;  /* episodes still to be played */
@@ -70,10 +78,11 @@ static void agent_finished(void *self, uint32_t agent, uint32_t world, double sc
         add(&e->agent[agent], score);
 }
 
-static void world_finished(void *self, uint32_t world, double score)
+static void world_finished(void *self, uint32_t world, double score, uint64_t steps)
 {
     struct rm_evaluator *e = self;
 
+    (void)steps;
     if (!counts(e, world))
         return;
     add(&e->world, score);
@@ -99,6 +108,20 @@ static void set_next(struct rm_evaluator *e, uint64_t steps)
     rm_atomic_await_count(&e->wake.word->threshold, e->next_at);
 }
 
+/* What it takes to act, and all of a policy that may go into a file. */
+static bool read_policy(struct rm_evaluator *e, uint32_t p, struct rm_weights_stamp *stamp)
+{
+    const struct rm_weights *weights = &e->session->weights[p];
+    float *params = e->stepping.policies[p].acting.params;
+
+    if (!e->kept[p])
+        return rm_weights_read(weights, params, weights->act_count, stamp, NULL);
+    if (!rm_weights_read(weights, e->kept[p], weights->count, stamp, NULL))
+        return false;
+    memcpy(params, e->kept[p], weights->act_count * sizeof *params);
+    return true;
+}
+
 static bool read_weights(struct rm_evaluator *e)
 {
     struct rm_session *s = e->session;
@@ -109,10 +132,10 @@ static bool read_weights(struct rm_evaluator *e)
     for (uint32_t p = 0; p < s->plan.policies; p++) {
         struct rm_stepping_policy *policy = &e->stepping.policies[p];
         struct rm_weights_stamp stamp;
-        if (!rm_weights_read(&s->weights[p], policy->acting.params, s->weights[p].act_count, &stamp,
-                             NULL))
+        if (!read_policy(e, p, &stamp))
             return false;
         e->version[p] = stamp.version;
+        e->env_steps[p] = stamp.env_steps;
         policy->updates = stamp.updates;
         rm_acting_prepare(&policy->acting);
     }
@@ -142,6 +165,7 @@ static bool begin(struct rm_evaluator *e)
         e->requests = requests;
     }
     set_next(e, steps);
+    e->steps = steps;
     e->missing = e->wanted;
     for (uint32_t w = 0; w < e->stepping.worlds; w++)
         e->played[w] = 0;
@@ -153,10 +177,38 @@ static bool begin(struct rm_evaluator *e)
     return true;
 }
 
+/* The policies that were played, beside those of the run's end. */
+static void write_best(const struct rm_evaluator *e)
+{
+    const struct rm_session *s = e->session;
+    char directory[RM_SESSION_PATH_MAX];
+    struct rm_error error = {""};
+
+    snprintf(directory, sizeof directory, "%.*s/policies/best", RM_SESSION_DIRECTORY_MAX,
+             s->directory);
+    for (uint32_t p = 0; p < s->plan.policies; p++) {
+        const struct rm_stepping_policy *policy = &e->stepping.policies[p];
+        const struct rm_policy_file file = {
+            .experiment = &s->experiment,
+            .policy = s->plan.policy[p].name,
+            .agent = policy->kind,
+            .net = policy->acting.net,
+            .params = e->kept[p],
+            .updates = policy->updates,
+            .env_steps = e->env_steps[p],
+        };
+        if (e->kept[p] && rm_policy_file_write(&file, directory, &error) < 0)
+            fprintf(stderr, RM_SAID_WARNING "the best policy so far is not on disk: %s\n",
+                    error.text);
+    }
+}
+
 static void publish(struct rm_evaluator *e)
 {
     struct rm_session *s = e->session;
     struct rm_board_run *run = s->board.run;
+    const double best = RM_PEEK(&run->eval_best);
+    const bool better = e->world.n && !(e->world.mean <= best);
 
     for (uint32_t a = 0; a < s->plan.agents; a++) {
         RM_POKE(&s->board.agents[a].eval_mean, e->agent[a].n ? e->agent[a].mean : NAN);
@@ -166,6 +218,11 @@ static void publish(struct rm_evaluator *e)
     RM_POKE(&run->eval_score_stderr, standard_error(&e->world));
     RM_POKE(&run->eval_episodes, e->world.n);
     RM_POKE(&run->eval_request, e->requests);
+    RM_POKE(&run->eval_steps, e->steps);
+    if (better) {
+        RM_POKE(&run->eval_best, e->world.mean);
+        write_best(e);
+    }
     for (uint32_t p = 0; p < s->plan.policies; p++) {
         struct rm_board_policy *board = &s->board.policies[p];
         RM_POKE(&board->eval_version, e->version[p]);
@@ -186,7 +243,7 @@ static int do_work(void *self, struct rm_error *error)
         return rm_fail_within(error, rc, "evaluation");
     if ((rc = rm_stepping_step(&e->stepping, error)) < 0)
         return rm_fail_within(error, rc, "evaluation");
-    RM_ADD_OWN(&e->slot->steps, e->stepping.agent0_counted);
+    RM_ADD_OWN(&e->slot->steps, e->stepping.agent_counted[0]);
     if (e->missing == 0) {
         publish(e);
         e->running = false;
@@ -258,6 +315,23 @@ static int create(struct rm_evaluator *e, struct rm_error *error)
     return rm_stepping_create(&e->stepping, &s->experiment, &s->plan, &options, error);
 }
 
+/* Whole weights are taken along where a file may be wanted of them. */
+static int keep_weights(struct rm_evaluator *e, struct rm_error *error)
+{
+    const struct rm_session *s = e->session;
+
+    for (uint32_t p = 0;
+         s->experiment.checkpoint.keep_best && s->directory[0] && p < s->plan.policies; p++) {
+        if (s->plan.policy[p].frozen)
+            continue;
+        const uint64_t count = s->weights[p].count;
+        e->kept[p] = malloc(count * sizeof *e->kept[p]);
+        if (!e->kept[p])
+            return rm_fail(error, -ENOMEM, "no memory for %" PRIu64 " parameters", count);
+    }
+    return 0;
+}
+
 int rm_evaluator_create(struct rm_evaluator **evaluator, struct rm_session *session,
                         struct rm_duty *duty, struct rm_error *error)
 {
@@ -273,6 +347,8 @@ int rm_evaluator_create(struct rm_evaluator **evaluator, struct rm_session *sess
         e->ring[p].region.fd = -1;
     rm_phase_start(&e->clock, e->slot);
     int rc = create(e, error);
+    if (rc == 0)
+        rc = keep_weights(e, error);
     if (rc < 0) {
         rm_evaluator_destroy(e);
         return rm_fail_within(error, rc, "evaluator");
@@ -297,8 +373,10 @@ void rm_evaluator_destroy(struct rm_evaluator *evaluator)
         return;
     if (evaluator->stepping.experiment)
         rm_stepping_destroy(&evaluator->stepping);
-    for (uint32_t p = 0; p < RM_BOARD_POLICIES; p++)
+    for (uint32_t p = 0; p < RM_BOARD_POLICIES; p++) {
         rm_ring_close(&evaluator->ring[p]);
+        free(evaluator->kept[p]);
+    }
     free(evaluator->played);
     free(evaluator);
 }

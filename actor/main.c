@@ -31,7 +31,7 @@ struct options {
 
 static const char usage[] =
     "usage: ringmaster-actor --actor I [--run-directory DIR] [--resume DIR] [--parent PID]\n"
-    "       ringmaster-actor --evaluator [--parent PID]\n"
+    "       ringmaster-actor --evaluator [--run-directory DIR] [--parent PID]\n"
     "       ringmaster-actor --probe [--group FILE] | --describe LIBRARY | --check STEPS\n"
     "\n"
     "Steps worlds for the learners of a run, or evaluates their policies. Started by ringmasterd,\n"
@@ -46,7 +46,7 @@ static const char usage[] =
     "                 which rules it keeps\n"
     "  --group FILE   enter the control group whose members FILE lists, first\n"
     "  --run-directory DIR\n"
-    "                 where checkpoints/ is\n"
+    "                 where checkpoints/ is, and an evaluator's policies/best/\n"
     "  --resume DIR   a checkpoint: begin with what it has of this actor\n"
     "  --parent PID   end when process PID does\n"
     "  --help         show this text\n"
@@ -279,12 +279,14 @@ static int probe(struct rm_experiment *experiment, const struct options *options
     return answer(text);
 }
 
-/* Checkpoints are all that it writes, into folders that the daemon makes. */
+/* Checkpoints are all that an actor writes, and policies all that an evaluator does, into folders
+ * that the daemon makes. */
 static const char *written_below(const struct options *options)
 {
     static char path[PATH_MAX];
     const char *directory = options->directory;
-    if (!directory || snprintf(path, sizeof path, "%s/checkpoints", directory) >= (int)sizeof path)
+    const char *folder = options->evaluator ? "policies/best" : "checkpoints";
+    if (!directory || snprintf(path, sizeof path, "%s/%s", directory, folder) >= (int)sizeof path)
         return NULL;
     return access(path, F_OK) == 0 ? path : NULL;
 }

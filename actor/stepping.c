@@ -405,8 +405,7 @@ static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, stru
         if (rc < 0)
             return rc;
         p->counted += counted;
-        if (a == 0)
-            s->agent0_counted = counted;
+        s->agent_counted[a] = counted;
         s->actions[a] =
             p->row.action + (size_t)s->plan->agent_slot[a] * s->worlds * p->ring->spec.action_words;
         if (p->acting.draws)

@@ -65,7 +65,7 @@ struct rm_stepping {
     bool shared; /* rows are reserved and committed for readers */
     bool started;
     uint64_t steps;          /* vector steps made */
-    uint32_t agent0_counted; /* last vector step: agent 0's lanes whose answer counts */
+    uint32_t *agent_counted; /* (agents) last vector step: their lanes whose answer counts */
     struct rm_stepping_policy *policies;
     struct rm_env_buffers *buffers; /* (agents) */
     const int32_t **actions;        /* (agents) */

@@ -101,12 +101,13 @@ static int create_buffers(struct rm_stepping *s, struct rm_error *error)
     s->policies = calloc(s->plan->policies, sizeof *s->policies);
     s->buffers = calloc(agents, sizeof *s->buffers);
     s->actions = calloc(agents, sizeof *s->actions);
+    s->agent_counted = calloc(agents, sizeof *s->agent_counted);
     s->lane_ids = calloc(agents * s->worlds, sizeof *s->lane_ids);
     s->explored = calloc(s->worlds, sizeof *s->explored);
     s->bound = calloc(s->worlds, sizeof *s->bound);
     s->bound_episodes = calloc(s->worlds, sizeof *s->bound_episodes);
-    if (!s->policies || !s->buffers || !s->actions || !s->lane_ids || !s->explored || !s->bound ||
-        !s->bound_episodes)
+    if (!s->policies || !s->buffers || !s->actions || !s->agent_counted || !s->lane_ids ||
+        !s->explored || !s->bound || !s->bound_episodes)
         return rm_fail(error, -ENOMEM, "no memory for %u worlds of %zu agents", s->worlds, agents);
     for (size_t a = 0; a < agents; a++)
         for (uint32_t w = 0; w < s->worlds; w++)
@@ -222,6 +223,7 @@ void rm_stepping_destroy(struct rm_stepping *s)
     free(s->policies);
     free(s->buffers);
     free(s->actions);
+    free(s->agent_counted);
     free(s->lane_ids);
     free(s->explored);
     free(s->bound);

@@ -23,6 +23,7 @@ enum rm_mode { RM_MODE_FREE = 0, RM_MODE_LOCKSTEP, RM_MODE_SEQUENTIAL };
 enum rm_map { RM_MAP_INDEPENDENT = 0, RM_MAP_SHARED, RM_MAP_LIST };
 enum rm_decay { RM_DECAY_LINEAR = 0, RM_DECAY_EXPONENTIAL };
 enum rm_decay_unit { RM_DECAY_STEPS = 0, RM_DECAY_EPISODES };
+enum rm_tensorboard_tags { RM_TENSORBOARD_OFF = 0, RM_TENSORBOARD_MAIN, RM_TENSORBOARD_ALL };
 enum rm_algorithm {
     RM_ALGORITHM_DQN = 0,
     RM_ALGORITHM_QR_DQN,
@@ -336,8 +337,10 @@ struct rm_experiment {
     } checkpoint;
 
     struct {
-        double interval_s; /* between rows of metrics */
-        bool csv, tensorboard;
+        double interval_s;       /* between rows of metrics */
+        uint64_t interval_steps; /* between further ones, 0 = see daemon/metrics.h */
+        bool csv;
+        enum rm_tensorboard_tags tensorboard;
     } metrics;
 
     struct {

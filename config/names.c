@@ -12,6 +12,7 @@ NAMES(rm_mode_names, RM_MODE_SEQUENTIAL + 1, "free", "lockstep", "sequential");
 NAMES(rm_map_names, RM_MAP_LIST, "independent", "shared"); /* a list is written as a list */
 NAMES(rm_decay_names, RM_DECAY_EXPONENTIAL + 1, "linear", "exponential");
 NAMES(rm_decay_unit_names, RM_DECAY_EPISODES + 1, "steps", "episodes");
+NAMES(rm_tensorboard_tags_names, RM_TENSORBOARD_ALL + 1, "off", "main", "all");
 NAMES(rm_algorithm_names, RM_ALGORITHM_COUNT, "dqn", "qr-dqn", "iqn", "r2d2", "sac", "ppo", "appo",
       "vtrace");
 NAMES(rm_normalise_names, RM_NORMALISE_BATCH + 1, "off", "minibatch", "batch");

@@ -9,6 +9,7 @@ extern const char *const rm_mode_names[];
 extern const char *const rm_map_names[];
 extern const char *const rm_decay_names[];
 extern const char *const rm_decay_unit_names[];
+extern const char *const rm_tensorboard_tags_names[];
 extern const char *const rm_algorithm_names[];
 extern const char *const rm_normalise_names[];
 extern const char *const rm_trunk_names[];

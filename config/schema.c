@@ -81,7 +81,9 @@ const struct rm_key rm_keys[] = {
      .doc = "Which world: a built-in one (`ringctl envs` lists them), or a name for that of "
             "`world.library`."},
     TEXT("world.library", SAME, world.library, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
-         "Path of a shared object that exports the world; empty: built in."),
+         "Path of a shared object that exports the world; empty: built in. Relative paths start at "
+         "the "
+         "working directory."),
     COMPOUND(
         "world.options", SAME, RM_KEY_OPTIONS, world.option_count, world.options, "{}",
         "Numbers and booleans for the world, by name. The world itself says which it takes and "
@@ -449,9 +451,20 @@ const struct rm_key rm_keys[] = {
         "Time between rows of metrics; doubled whenever the run has taken 10000 times as long, so "
         "that "
         "files of a run of months stay small."),
+    U64("metrics.interval_steps", ANY, metrics.interval_steps, 0, 1e15, 0, "steps",
+        "Steps per agent between further rows, so that a run of less than a second has a curve; "
+        "at most a hundred rows a second, and in long runs fewer, as with `metrics.interval_s`. 0: "
+        "a "
+        "200th of `run.steps`, or where there is no end no row by steps. Every evaluation adds a "
+        "row "
+        "too."),
     BOOL("metrics.csv", ANY, metrics.csv, 1, "Writes metrics as CSV into the run directory."),
-    BOOL("metrics.tensorboard", ANY, metrics.tensorboard, 1,
-         "Writes TensorBoard event files into the run directory."),
+    ENUM(
+        "metrics.tensorboard", ANY, metrics.tensorboard, rm_tensorboard_tags_names,
+        RM_TENSORBOARD_MAIN,
+        "What is written for TensorBoard, into `tensorboard/` beside the run directories: nothing, "
+        "the main numbers (returns, lengths of episodes, evaluations, losses, rates, policy lag), "
+        "or every column of metrics.csv."),
 
     HOT("checkpoint.interval_s", ANY, checkpoint.interval_s, RM_KEY_F64, 0, 1e7, 600, "seconds",
         RM_HOT_CHECKPOINT_INTERVAL,
@@ -463,7 +476,8 @@ const struct rm_key rm_keys[] = {
     U32("checkpoint.keep", ANY, checkpoint.keep, 1, 1000, 3, "checkpoints",
         "How many of the newest are kept."),
     BOOL("checkpoint.keep_best", ANY, checkpoint.keep_best, 1,
-         "Keeps the one of the highest evaluation too."),
+         "Keeps the one of the highest evaluation too, and writes that evaluation's policies into "
+         "`policies/best/`."),
 
     ENUM("debug.check_finite", ANY, debug.check_finite, rm_check_finite_names, RM_CHECK_FINITE_OFF,
          "Whether everything an update makes is looked through for non-finite numbers, to name the "

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,6 +237,8 @@ static void fill_board(struct rm_session *session)
     for (int i = 0; i < RM_HOT_COUNT; i++)
         b->run->settings[i] = hot[i];
     b->run->settings_version = 1;
+    b->run->eval_best = NAN;
+    b->run->bell_at = UINT64_MAX;
 
     for (uint32_t p = 0; p < session->plan.policies; p++) {
         const struct rm_policy_plan *policy = &session->plan.policy[p];
@@ -531,6 +534,14 @@ struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker)
 void rm_session_ring_bell(const struct rm_session *session)
 {
     rm_wake_ring(session->wake_fds[session->objects.workers]);
+}
+
+void rm_session_ring_at(const struct rm_session *session, uint64_t steps)
+{
+    _Atomic uint64_t *at = &session->board.run->bell_at;
+
+    if (steps >= RM_PEEK(at) && RM_TAKE(at, UINT64_MAX) != UINT64_MAX)
+        rm_session_ring_bell(session);
 }
 
 void rm_session_wake_all(struct rm_session *session)

@@ -170,6 +170,10 @@ struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker);
 /* The daemon looks at the board now, not when it would next: a system call. */
 void rm_session_ring_bell(const struct rm_session *session);
 
+/* The same if `steps`, those of all actors, are as many as the daemon waits for (board.h, bell_at):
+ * the first to say so rings. */
+void rm_session_ring_at(const struct rm_session *session, uint64_t steps);
+
 /* Signals every worker that sleeps; every actor. */
 void rm_session_wake_all(struct rm_session *session);
 void rm_session_wake_actors(struct rm_session *session);

@@ -24,7 +24,10 @@ static void run_state(struct rm_board_run *run, struct rm_state *s)
     RM_STATE(s, "eval_score_mean", run->eval_score_mean);
     RM_STATE(s, "eval_score_stderr", run->eval_score_stderr);
     RM_STATE(s, "eval_episodes", run->eval_episodes);
+    RM_STATE(s, "eval_steps", run->eval_steps);
+    RM_STATE(s, "eval_best", run->eval_best);
     RM_STATE(s, "scores", run->scores);
+    RM_STATE(s, "lengths", run->lengths);
     rm_state_leave(s);
     if (rm_state_loading(s))
         RM_ADD_OWN(&run->settings_version, 1);
@@ -82,7 +85,7 @@ static const struct counted policy_counted[] = {
     FROM_TO("evaluator", rm_board_policy, eval_seq, eval_version),
 };
 static const struct counted agent_counted[] = {
-    FROM_TO("scores", rm_board_agent, scores, scores),
+    FROM_TO("actors", rm_board_agent, scores, env_steps),
     FROM_TO("evaluator", rm_board_agent, eval_mean, eval_stderr),
 };
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])

@@ -138,9 +138,11 @@ COMMAND(evaluate)
     /* Read before asking: the evaluator may be quick. */
     uint64_t finished = RM_PEEK(&daemon->session.board.run->evaluations);
     rm_daemon_request_evaluation(daemon, (uint32_t)n);
-    *reply = json_pack("{s:I,s:I}", "request",
+    const bool paused = RM_PEEK(&daemon->session.board.run->pause) != 0;
+    *reply = json_pack("{s:I,s:I,s:s}", "request",
                        (json_int_t)RM_PEEK(&daemon->session.board.run->evaluate_request),
-                       "finished", (json_int_t)finished);
+                       "finished", (json_int_t)finished, "waits",
+                       paused ? "the run is paused: it is played after 'ringctl resume'" : "");
     return RM_REFUSED_NOT;
 }
 
@@ -197,7 +199,8 @@ static const struct rm_field status_fields[] = {
     {"evaluation", RM_FIELD_OBJECT, true,
      "latest greedy evaluation: count, episodes, mean, stderr; random, solved, low, high of the "
      "world"},
-    {"agents", RM_FIELD_ARRAY, true, "per agent: name, policy, reward (as score), evaluation"},
+    {"agents", RM_FIELD_ARRAY, true,
+     "per agent: name, policy, env_steps, reward (as score), evaluation"},
     {"policies", RM_FIELD_ARRAY, true,
      "per policy: steps, updates, versions, replay, lag, sample age, loss, time blocked"},
     {"workers", RM_FIELD_ARRAY, true,
@@ -251,6 +254,7 @@ static const struct rm_field evaluate_arguments[] = {
 static const struct rm_field evaluate_fields[] = {
     {"request", RM_FIELD_INTEGER, true, "number of this request"},
     {"finished", RM_FIELD_INTEGER, true, "evaluations finished before it"},
+    {"waits", RM_FIELD_STRING, true, "\"\", or that the run is paused"},
     FIELDS_END};
 
 static const struct rm_field events_arguments[] = {

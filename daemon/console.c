@@ -1,6 +1,7 @@
 #include "daemon/console.h"
 
 #include "daemon/daemon.h"
+#include "daemon/format.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 #include "shm/base/plural.h"
@@ -21,14 +22,14 @@
 /* How the live line is written: as long as the terminal allows. */
 struct style {
     int bar_cells;
-    int decimals;             /* of rewards */
+    int digits;               /* of rewards; 0: those of rm_format_measure() */
     const char *per_s, *left; /* words after the rate and the time */
     const char *of;           /* what is evaluated */
 };
 static const struct style styles[] = {
-    {16, 1, " steps/s  ", " left", " of the last weights"},
-    {8, 0, " steps/s  ", " left", ""},
-    {5, 0, "/s ", "", ""},
+    {16, 0, " steps/s  ", " left", " of the last weights"},
+    {8, 3, " steps/s  ", " left", ""},
+    {5, 3, "/s ", "", ""},
 };
 #define STYLES (sizeof styles / sizeof styles[0])
 
@@ -87,7 +88,7 @@ static void add_bar(struct text *t, double fraction, int cells)
     add(t, "] %3.0f%%", 100 * fraction);
 }
 
-static void add_rewards(struct text *t, const struct rm_board_view *board, int decimals)
+static void add_rewards(struct text *t, const struct rm_board_view *board, int digits)
 {
     double sum = 0, mean;
     uint32_t with = 0;
@@ -98,13 +99,13 @@ static void add_rewards(struct text *t, const struct rm_board_view *board, int d
         with += n > 0;
         if (board->run->agents > SHOWN_AGENTS)
             continue;
-        if (n)
-            add(t, " %.*f", decimals, mean);
+        if (n && digits)
+            add(t, " %.*g", digits, mean);
         else
-            add(t, " -");
+            add(t, " %s", rm_format_measure(n ? mean : NAN).s);
     }
     if (board->run->agents > SHOWN_AGENTS && with)
-        add(t, " %.1f (mean of %u agents)", sum / with, with);
+        add(t, " %s (mean of %u agents)", rm_format_measure(sum / with).s, with);
 }
 
 /* Learning from rollouts: how sure the policies still are not, and how far a rollout moved them.
@@ -188,7 +189,7 @@ static void add_line(struct text *t, const struct rm_daemon *daemon, const struc
         add(t, "%s  ", rm_run_state_name(state));
     if (!add_ending(t, daemon, style))
         add_progress(t, daemon, style);
-    add_rewards(t, board, style->decimals);
+    add_rewards(t, board, style->digits);
     add_replay(t, board);
 }
 

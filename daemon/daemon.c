@@ -233,9 +233,9 @@ int rm_daemon_hold_run(struct rm_daemon *daemon, const char *directory, struct r
 #define QUEUED_ECHO  131072
 #define WRITERS      2
 
-static void no_column(void *user, const char *name, double value, bool integer)
+static void no_column(void *user, const struct rm_metrics_column *column)
 {
-    (void)user, (void)name, (void)value, (void)integer;
+    (void)user, (void)column;
 }
 
 static void on_unwritten(void *daemon)
@@ -246,7 +246,8 @@ static void on_unwritten(void *daemon)
 /* From here on files and standard error are written by threads. */
 static int open_writers(struct rm_daemon *daemon, struct rm_error *error)
 {
-    const size_t columns = rm_metrics_columns(&daemon->session.board, 0, 0, no_column, NULL);
+    const struct rm_metrics_row none = {.time_s = 0};
+    const size_t columns = rm_metrics_columns(&daemon->session.board, &none, no_column, NULL);
     int rc = rm_writer_open(&daemon->files, &daemon->loop,
                             QUEUED_LINES + QUEUED_ROWS * COLUMN_BYTES * columns, on_unwritten,
                             daemon, error);
@@ -275,8 +276,7 @@ static int open_files(struct rm_daemon *daemon, struct rm_error *error)
     json_decref(config);
     if (rc < 0)
         return rc;
-    rc = rm_metrics_open(&daemon->metrics, &daemon->directory, &daemon->session.board,
-                         e->metrics.csv, e->metrics.tensorboard, error);
+    rc = rm_metrics_open(&daemon->metrics, &daemon->directory, &daemon->session.board, e, error);
     return rc < 0 ? rc : open_writers(daemon, error);
 }
 
@@ -381,8 +381,7 @@ static void close_all(struct rm_daemon *daemon)
 static void write_summary(struct rm_daemon *daemon)
 {
     struct rm_error error = {.text = ""};
-    double time_s = (double)(rm_now_ns() - daemon->started_ns) / 1e9;
-    rm_metrics_write(&daemon->metrics, &daemon->session.board, time_s, rm_daemon_steps(daemon));
+    rm_daemon_write_row(daemon, false);
     json_t *summary = rm_daemon_status(daemon);
     json_object_set_new(summary, "finished", json_boolean(daemon->finished));
     int rc = rm_run_directory_json(&daemon->directory, "summary.json", summary, &error);

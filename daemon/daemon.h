@@ -131,8 +131,9 @@ struct rm_daemon {
     uint64_t left_rows;      /* of replay, as the killed one counted last */
     uint64_t adopted_rows;   /* as this one found them, before its workers started */
     uint64_t adopted_step;
-    char not_adopted[512]; /* or why it could not, "" = there was nothing */
-    uint64_t told_ns;      /* when it was last told how it goes */
+    uint64_t agent_steps_before, updates_before; /* of predecessors, that this one goes on from */
+    char not_adopted[512];                       /* or why it could not, "" = there was nothing */
+    uint64_t told_ns;                            /* when it was last told how it goes */
     uint64_t evaluations_seen;
     /* Per worker: since when it is seen to wait although it was woken; 0 = it is not. */
     uint64_t woken_ns[RM_BOARD_WORKERS];
@@ -172,7 +173,10 @@ void rm_daemon_follow_evaluations(struct rm_daemon *daemon);
 void rm_daemon_start_workers(struct rm_daemon *daemon);
 void rm_daemon_tick(struct rm_daemon *daemon);
 void rm_daemon_away(void *daemon, uint64_t away_ns, uint64_t now_ns); /* it was (presence.h) */
-void rm_daemon_rung(struct rm_daemon *daemon); /* an evaluation or somebody's share is finished */
+/* An evaluation or somebody's share is finished, or a row of metrics is due. */
+void rm_daemon_rung(struct rm_daemon *daemon);
+/* A row of metrics, with the numbers of an evaluation that has just been finished or without. */
+void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation);
 void rm_daemon_note_running(struct rm_daemon *daemon); /* the first step has been made */
 void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_supervised before,
                               const struct rm_supervised_worker *worker);
@@ -249,6 +253,12 @@ uint64_t rm_daemon_steps(const struct rm_daemon *daemon);
 /* Agent steps of all agents, and updates of all policies, so far. */
 uint64_t rm_daemon_agent_steps(const struct rm_daemon *daemon);
 uint64_t rm_daemon_updates(const struct rm_daemon *daemon);
+/* Per second, of all agents and policies: over the last seconds, and when training has ended over
+ * all that this daemon trained. */
+struct rm_daemon_rates {
+    double steps_per_s, updates_per_s;
+};
+struct rm_daemon_rates rm_daemon_rates(const struct rm_daemon *daemon);
 /* Seconds until the budget is spent at the present pace; negative when unknown. */
 double rm_daemon_time_left(const struct rm_daemon *daemon);
 

@@ -3,6 +3,7 @@
 #include "daemon/daemon.h"
 
 #include "config/traits.h"
+#include "daemon/format.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 #include "shm/base/plural.h"
@@ -95,15 +96,17 @@ static bool note_evaluations(struct rm_daemon *daemon)
     if (finished == daemon->evaluations_seen)
         return false;
     daemon->evaluations_seen = finished;
+    rm_daemon_write_row(daemon, true);
     double mean = RM_PEEK(&run->eval_score_mean), error = RM_PEEK(&run->eval_score_stderr);
     uint64_t episodes = RM_PEEK(&run->eval_episodes);
     struct rm_log_fields fields = RM_LOG_NO_FIELDS;
     fields.step = (int64_t)rm_daemon_steps(daemon);
     rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_EVALUATED, &fields,
-                   "evaluation %llu: %s score %.2f +- %.2f over %llu %s",
+                   "evaluation %llu: %s score %s +- %s over %llu %s%s",
                    (unsigned long long)finished, rm_evaluation_word(&daemon->session.experiment),
-                   mean, error, (unsigned long long)episodes,
-                   rm_plural(episodes, "episode", "episodes"));
+                   rm_format_number(mean).s, rm_format_number(error).s,
+                   (unsigned long long)episodes, rm_plural(episodes, "episode", "episodes"),
+                   mean >= RM_PEEK(&run->eval_best) ? ", none was better so far" : "");
     rm_daemon_event(daemon, "evaluation",
                     json_pack("{s:I,s:I,s:f,s:f,s:I}", "count", (json_int_t)finished, "request",
                               (json_int_t)RM_PEEK(&run->eval_request), "mean",

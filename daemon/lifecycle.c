@@ -72,6 +72,10 @@ void rm_daemon_start_workers(struct rm_daemon *daemon)
 {
     daemon->started_ns = rm_now_ns();
     run_of(daemon)->started_ns = daemon->started_ns;
+    daemon->agent_steps_before = rm_daemon_agent_steps(daemon);
+    daemon->updates_before = rm_daemon_updates(daemon);
+    rm_metrics_begin_steps(&daemon->metrics, rm_daemon_steps(daemon), daemon->started_ns);
+    RM_POKE(&run_of(daemon)->bell_at, daemon->metrics.next_at);
     /* One that cannot be started fails the run: then the rest is not wanted any more. */
     for (uint32_t i = 0; i < daemon->session.objects.workers && !daemon->failed; i++)
         if (rm_daemon_has_process(daemon, i))
@@ -267,9 +271,43 @@ static void tell_service_manager(struct rm_daemon *daemon, uint64_t now)
               (unsigned long long)rm_daemon_steps(daemon), end);
 }
 
+static void note_rates(struct rm_daemon *daemon, uint64_t now_ns)
+{
+    rm_rate_add(&daemon->steps_rate, now_ns, rm_daemon_agent_steps(daemon));
+    rm_rate_add(&daemon->updates_rate, now_ns, rm_daemon_updates(daemon));
+}
+
+void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation)
+{
+    const uint64_t now = rm_now_ns();
+    if (!daemon->trained_ns && !RM_PEEK(&run_of(daemon)->pause))
+        note_rates(daemon, now);
+    const struct rm_daemon_rates rates = rm_daemon_rates(daemon);
+    const struct rm_metrics_row row = {.time_s = (double)(now - daemon->started_ns) / 1e9,
+                                       .steps = rm_daemon_steps(daemon),
+                                       .steps_per_s = rates.steps_per_s,
+                                       .updates_per_s = rates.updates_per_s,
+                                       .evaluation = evaluation};
+    int rc = rm_metrics_write(&daemon->metrics, &daemon->session.board, &row);
+    if (rc == -ENOMEM && daemon->metrics.failures == 1)
+        rm_log(&daemon->log, RM_LOG_WARNING, "no memory for a row of metrics; training goes on");
+}
+
+/* A row by steps, if one is due; and who steps rings when the next one is. */
+static void write_row_by_steps(struct rm_daemon *daemon)
+{
+    const uint64_t steps = rm_daemon_steps(daemon);
+    if (!rm_metrics_due(&daemon->metrics, steps))
+        return;
+    rm_daemon_write_row(daemon, false);
+    rm_metrics_next(&daemon->metrics, steps, rm_now_ns());
+    RM_POKE(&run_of(daemon)->bell_at, daemon->metrics.next_at);
+}
+
 void rm_daemon_rung(struct rm_daemon *daemon)
 {
     observe(daemon);
+    write_row_by_steps(daemon);
     rm_daemon_inspect(daemon);
     rm_daemon_follow_evaluations(daemon);
     rm_daemon_end_training(daemon);
@@ -283,10 +321,9 @@ void rm_daemon_tick(struct rm_daemon *daemon)
     observe(daemon);
     rm_daemon_inspect(daemon);
     RM_POKE(&run_of(daemon)->rows_counted, rm_session_rows(&daemon->session));
-    if (!paused) {
-        rm_rate_add(&daemon->steps_rate, now, rm_daemon_agent_steps(daemon));
-        rm_rate_add(&daemon->updates_rate, now, rm_daemon_updates(daemon));
-    }
+    if (!paused)
+        note_rates(daemon, now);
+    write_row_by_steps(daemon);
     rm_daemon_follow_evaluations(daemon);
     if (stepped(daemon))
         rm_daemon_note_running(daemon);
@@ -315,34 +352,34 @@ void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_
 {
     const char *name = daemon->session.board.workers[index].name;
     bool died = worker->state == RM_SUPERVISED_BACKING_OFF || worker->state == RM_SUPERVISED_FAILED;
+    const char *why = worker->state == RM_SUPERVISED_FAILED ? worker->failure : worker->reason;
     enum rm_log_level level = died ? RM_LOG_WARNING : RM_LOG_INFO;
     char process[32] = "";
     if (worker->pid > 0)
         snprintf(process, sizeof process, ", process %d", worker->pid);
     struct rm_log_fields fields = fields_now(daemon);
     fields.worker = name;
-    fields.error = died ? worker->reason : NULL;
+    fields.error = died ? why : NULL;
     if (daemon->session.board.workers[index].role == RM_ROLE_LEARNER)
         fields.agent = daemon->session.plan.policy[daemon->session.board.workers[index].index].name;
-    rm_log_message(&daemon->log, level, died ? RM_MESSAGE_WORKER_DIED : RM_MESSAGE_WORKER, &fields,
-                   "%s: %s%s%s (generation %llu%s)", name,
-                   worker->finished && worker->state == RM_SUPERVISED_DOWN
-                       ? "finished"
-                       : rm_supervised_name(worker->state),
-                   died ? ": " : "", died ? worker->reason : "",
-                   (unsigned long long)worker->generation, process);
+    rm_log_message(
+        &daemon->log, level, died ? RM_MESSAGE_WORKER_DIED : RM_MESSAGE_WORKER, &fields,
+        "%s: %s%s%s (generation %llu%s)", name,
+        worker->finished && worker->state == RM_SUPERVISED_DOWN ? "finished"
+                                                                : rm_supervised_name(worker->state),
+        died ? ": " : "", died ? why : "", (unsigned long long)worker->generation, process);
     rm_daemon_event(daemon, "worker",
                     json_pack("{s:s,s:s,s:s,s:I,s:I,s:i,s:s}", "name", name, "state",
                               rm_supervised_name(worker->state), "before",
                               rm_supervised_name(before), "generation",
                               (json_int_t)worker->generation, "deaths", (json_int_t)worker->deaths,
-                              "pid", worker->pid, "reason", died ? worker->reason : ""));
+                              "pid", worker->pid, "reason", died ? why : ""));
     if (died)
         settle_debts(daemon);
     if (worker->state == RM_SUPERVISED_FAILED) {
-        char why[512];
-        snprintf(why, sizeof why, "%s: %s", name, worker->reason);
-        rm_daemon_fail(daemon, why);
+        char failure[512];
+        snprintf(failure, sizeof failure, "%s: %s", name, why);
+        rm_daemon_fail(daemon, failure);
     } else if (worker->state == RM_SUPERVISED_UP && worker->generation > 1 &&
                daemon->life == RM_LIFE_EVALUATING) {
         /* The final evaluation died with the evaluator: the new one begins again. */
@@ -370,12 +407,7 @@ static void on_due(uv_timer_t *timer)
 
 static void on_sample(uv_timer_t *timer)
 {
-    struct rm_daemon *daemon = timer->data;
-    double time_s = (double)(rm_now_ns() - daemon->started_ns) / 1e9;
-    int rc =
-        rm_metrics_write(&daemon->metrics, &daemon->session.board, time_s, rm_daemon_steps(daemon));
-    if (rc == -ENOMEM && daemon->metrics.failures == 1)
-        rm_log(&daemon->log, RM_LOG_WARNING, "no memory for a row of metrics; training goes on");
+    rm_daemon_write_row(timer->data, false);
 }
 
 /* Paused, everybody asleep and nobody connected: nothing changes, so nothing is looked at. */
@@ -433,7 +465,7 @@ void rm_daemon_arm(struct rm_daemon *daemon)
     const double so_far_s =
         daemon->metrics.before_s + (double)(rm_now_ns() - daemon->started_ns) / 1e9;
     const double interval_s =
-        rm_metrics_interval_s(daemon->session.experiment.metrics.interval_s, so_far_s);
+        rm_metrics_interval(daemon->session.experiment.metrics.interval_s, so_far_s);
     keep_repeating(&daemon->sample, on_sample, sampling ? (uint64_t)(interval_s * 1000) : 0);
 
     uint64_t due = rm_supervisor_due(&daemon->supervisor), now = rm_now_ns();

@@ -16,26 +16,29 @@ struct columns {
     size_t count;
 };
 
-static void column(struct columns *c, double value, bool integer, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+static void column(struct columns *c, struct rm_metrics_column column, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-static void column(struct columns *c, double value, bool integer, const char *format, ...)
+static void column(struct columns *c, struct rm_metrics_column column, const char *format, ...)
 {
     char name[160];
     va_list list;
     va_start(list, format);
     vsnprintf(name, sizeof name, format, list);
     va_end(list);
-    c->each(c->user, name, value, integer);
+    column.name = name;
+    c->each(c->user, &column);
     c->count++;
 }
 
-static void scores(struct columns *c, const char *what, const struct rm_scores *s)
+#define COLUMN(...) ((struct rm_metrics_column){__VA_ARGS__})
+
+static void scores(struct columns *c, const char *what, const struct rm_scores *s, bool main)
 {
     double last = NAN;
     rm_scores_last(s, &last);
-    column(c, last, false, "%s_last", what);
-    column(c, (double)RM_PEEK(&s->episodes), true, "%s_episodes", what);
+    column(c, COLUMN(.value = last, .main = main), "%s_last", what);
+    column(c, COLUMN(.value = (double)RM_PEEK(&s->episodes), .integer = true), "%s_episodes", what);
 }
 
 static double load(const _Atomic double *value)
@@ -44,36 +47,83 @@ static double load(const _Atomic double *value)
 }
 
 static void table(struct columns *c, const char *kind, const char *name,
-                  const struct rm_metric *metrics, size_t count, const void *block)
+                  const struct rm_metric *metrics, size_t count, const void *block,
+                  bool (*is_main)(const char *metric, const void *block))
 {
     for (size_t i = 0; i < count; i++)
-        column(c, rm_metric_value(&metrics[i], block), metrics[i].type == RM_METRIC_U64, "%s.%s.%s",
-               kind, name, metrics[i].name);
+        column(c,
+               COLUMN(.value = rm_metric_value(&metrics[i], block),
+                      .integer = metrics[i].type == RM_METRIC_U64,
+                      .main = is_main && is_main(metrics[i].name, block)),
+               "%s.%s.%s", kind, name, metrics[i].name);
 }
 
-size_t rm_metrics_columns(const struct rm_board_view *board, double time_s, uint64_t steps,
+/* Losses, of policies that have them. */
+static bool is_main(const char *metric, const void *block)
+{
+    const struct rm_board_policy *policy = block;
+    if (!strcmp(metric, "loss"))
+        return RM_PEEK(&policy->updates) > 0;
+    static const char *const of_rollouts[] = {"policy_loss", "value_loss", "entropy"};
+    for (size_t i = 0; i < sizeof of_rollouts / sizeof of_rollouts[0]; i++)
+        if (!strcmp(metric, of_rollouts[i]))
+            return RM_PEEK(&policy->rollouts) > 0;
+    return false;
+}
+
+static void run_columns(struct columns *c, const struct rm_board_run *run,
+                        const struct rm_metrics_row *row)
+{
+    double length = NAN;
+    rm_scores_last(&run->lengths, &length);
+    column(c, COLUMN(.value = row->time_s), "time_s");
+    column(c, COLUMN(.value = (double)row->steps, .integer = true), "steps");
+    column(c, COLUMN(.value = row->steps_per_s, .main = true), "steps_per_s");
+    column(c, COLUMN(.value = row->updates_per_s, .main = true), "updates_per_s");
+    scores(c, "score", &run->scores, true);
+    column(c, COLUMN(.value = length, .main = true), "episode_length_last");
+    column(c,
+           COLUMN(.value = row->evaluation ? (double)RM_PEEK(&run->eval_steps) : NAN,
+                  .integer = true, .evaluation = true),
+           "evaluation_steps");
+    column(c,
+           COLUMN(.value = row->evaluation ? load(&run->eval_score_mean) : NAN, .main = true,
+                  .evaluation = true),
+           "evaluation_score");
+}
+
+size_t rm_metrics_columns(const struct rm_board_view *board, const struct rm_metrics_row *row,
                           rm_metrics_column_fn each, void *user)
 {
     struct columns c = {.each = each, .user = user};
     const struct rm_board_run *run = board->run;
-    bool evaluated = RM_PEEK(&run->evaluations) > 0;
-    column(&c, time_s, false, "time_s");
-    column(&c, (double)steps, true, "steps");
-    scores(&c, "score", &run->scores);
-    column(&c, evaluated ? load(&run->eval_score_mean) : NAN, false, "evaluation_score");
+    const bool several = run->agents > 1; /* else its numbers are the run's */
+    run_columns(&c, run, row);
     for (uint32_t a = 0; a < run->agents; a++) {
+        const struct rm_board_agent *agent = &board->agents[a];
         char what[RM_NAME_MAX + 24];
-        snprintf(what, sizeof what, "agent.%s.reward", board->agents[a].name);
-        scores(&c, what, &board->agents[a].scores);
-        column(&c, evaluated ? load(&board->agents[a].eval_mean) : NAN, false,
-               "agent.%s.evaluation", board->agents[a].name);
+        snprintf(what, sizeof what, "agent.%s.reward", agent->name);
+        column(&c, COLUMN(.value = (double)RM_PEEK(&agent->env_steps), .integer = true),
+               "agent.%s.env_steps", agent->name);
+        scores(&c, what, &agent->scores, several);
+        column(&c,
+               COLUMN(.value = row->evaluation ? load(&agent->eval_mean) : NAN, .main = several,
+                      .evaluation = true),
+               "agent.%s.evaluation", agent->name);
     }
-    for (uint32_t p = 0; p < run->policies; p++)
-        table(&c, "policy", board->policies[p].name, rm_policy_metrics, rm_policy_metric_count,
-              &board->policies[p]);
+    for (uint32_t p = 0; p < run->policies; p++) {
+        const struct rm_board_policy *policy = &board->policies[p];
+        const uint64_t lags = RM_PEEK(&policy->lag_count);
+        table(&c, "policy", policy->name, rm_policy_metrics, rm_policy_metric_count, policy,
+              is_main);
+        column(&c,
+               COLUMN(.value = lags ? (double)RM_PEEK(&policy->lag_sum) / (double)lags : NAN,
+                      .main = true),
+               "policy.%s.lag_mean", policy->name);
+    }
     for (uint32_t w = 0; w < run->workers; w++)
         table(&c, "worker", board->workers[w].name, rm_worker_metrics, rm_worker_metric_count,
-              &board->workers[w]);
+              &board->workers[w], NULL);
     return c.count;
 }
 
@@ -82,16 +132,16 @@ struct csv {
     bool first, names;
 };
 
-static void csv_field(void *user, const char *name, double value, bool integer)
+static void csv_field(void *user, const struct rm_metrics_column *column)
 {
     struct csv *csv = user;
     if (!csv->first)
         fputc(',', csv->file);
     csv->first = false;
     if (csv->names)
-        fputs(name, csv->file);
-    else if (isfinite(value))
-        fprintf(csv->file, integer ? "%.0f" : "%.9g", value);
+        fputs(column->name, csv->file);
+    else if (isfinite(column->value))
+        fprintf(csv->file, column->integer ? "%.0f" : "%.9g", column->value);
 }
 
 /* Whole rows only: of one that does not fit on the disk nothing stays. */
@@ -104,14 +154,14 @@ static int append(struct rm_writer *files, int fd, const char *text, size_t byte
 }
 
 static int csv_row(struct rm_writer *files, int fd, const struct rm_board_view *board,
-                   double time_s, uint64_t steps, bool names)
+                   const struct rm_metrics_row *row, bool names)
 {
     char *text = NULL;
     size_t bytes = 0;
     struct csv csv = {.file = open_memstream(&text, &bytes), .first = true, .names = names};
     if (!csv.file)
         return -ENOMEM;
-    rm_metrics_columns(board, time_s, steps, csv_field, &csv);
+    rm_metrics_columns(board, row, csv_field, &csv);
     fputc('\n', csv.file);
     int rc = fclose(csv.file) == 0 ? append(files, fd, text, bytes) : -ENOMEM;
     free(text);
@@ -151,59 +201,85 @@ static int go_on(struct rm_metrics *m, off_t bytes)
 }
 
 int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *directory,
-                    const struct rm_board_view *board, bool csv, bool tensorboard,
+                    const struct rm_board_view *board, const struct rm_experiment *experiment,
                     struct rm_error *error)
 {
+    const struct rm_metrics_row none = {.time_s = 0};
+    struct rm_run_directory events;
     memset(metrics, 0, sizeof *metrics);
     metrics->csv_fd = metrics->board.fd = -1;
+    metrics->next_at = UINT64_MAX;
+    metrics->tags = experiment->metrics.tensorboard;
+    metrics->interval_steps = experiment->metrics.interval_steps;
+    if (!metrics->interval_steps)
+        metrics->interval_steps = (experiment->run.steps + RM_METRICS_SHARE - 1) / RM_METRICS_SHARE;
     int rc = 0;
-    if (csv) {
+    if (experiment->metrics.csv) {
         metrics->csv_fd = rm_run_directory_open(directory, "metrics.csv", error);
         if (metrics->csv_fd < 0)
             return metrics->csv_fd;
         rc = go_on(metrics, lseek(metrics->csv_fd, 0, SEEK_END));
         /* A run that goes on has its names already. */
         if (rc == 0 && lseek(metrics->csv_fd, 0, SEEK_END) == 0)
-            rc = csv_row(NULL, metrics->csv_fd, board, 0, 0, true);
+            rc = csv_row(NULL, metrics->csv_fd, board, &none, true);
         if (rc < 0)
             rm_fail(error, rc, "cannot write metrics.csv: %s", strerror(-rc));
     }
-    if (rc == 0 && tensorboard)
-        rc = rm_tensorboard_open(&metrics->board, directory, error);
+    if (rc == 0 && metrics->tags != RM_TENSORBOARD_OFF) {
+        rc = rm_run_directory_beside(&events, directory, "tensorboard", error);
+        if (rc == 0)
+            rc = rm_tensorboard_open(&metrics->board, &events, error);
+    }
     if (rc < 0)
         rm_metrics_close(metrics);
     return rc;
 }
 
-static void tensorboard_field(void *user, const char *name, double value, bool integer)
+struct tags {
+    struct rm_tensorboard *board;
+    bool all, evaluation;
+};
+
+static void tensorboard_field(void *user, const struct rm_metrics_column *column)
 {
-    struct rm_tensorboard *board = user;
-    char tag[160];
-    (void)integer;
-    if (!isfinite(value) || strcmp(name, "steps") == 0)
+    const struct tags *tags = user;
+    char tag[176];
+    if (!isfinite(column->value) || column->evaluation != tags->evaluation ||
+        !(column->main || tags->all) || !strcmp(column->name, "steps") ||
+        !strcmp(column->name, "evaluation_steps"))
         return;
-    snprintf(tag, sizeof tag, "%s", name); /* TensorBoard groups by what stands before a slash */
+    /* TensorBoard groups by what stands before a slash. */
+    snprintf(tag, sizeof tag, "%s%s", strchr(column->name, '.') ? "" : "run/", column->name);
     for (char *c = tag; *c; c++)
         if (*c == '.')
             *c = '/';
-    rm_tensorboard_scalar(board, tag, (float)value);
+    rm_tensorboard_scalar(tags->board, tag, (float)column->value);
 }
 
-int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *board, double time_s,
-                     uint64_t steps)
+static int tensorboard_record(struct rm_metrics *metrics, const struct rm_board_view *board,
+                              const struct rm_metrics_row *row, bool evaluation)
 {
+    struct tags tags = {&metrics->board, metrics->tags == RM_TENSORBOARD_ALL, evaluation};
+    struct timespec now;
+    metrics->board.files = metrics->files;
+    clock_gettime(CLOCK_REALTIME, &now);
+    rm_tensorboard_begin(&metrics->board, (double)now.tv_sec + (double)now.tv_nsec * 1e-9,
+                         evaluation ? RM_PEEK(&board->run->eval_steps) : row->steps);
+    rm_metrics_columns(board, row, tensorboard_field, &tags);
+    return rm_tensorboard_end(&metrics->board);
+}
+
+int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *board,
+                     const struct rm_metrics_row *row)
+{
+    struct rm_metrics_row whole = *row;
     int rc = 0;
-    time_s += metrics->before_s;
+    whole.time_s += metrics->before_s;
     if (metrics->csv_fd >= 0)
-        rc = csv_row(metrics->files, metrics->csv_fd, board, time_s, steps, false);
-    if (metrics->board.fd >= 0) {
-        struct timespec now;
-        metrics->board.files = metrics->files;
-        clock_gettime(CLOCK_REALTIME, &now);
-        rm_tensorboard_begin(&metrics->board, (double)now.tv_sec + (double)now.tv_nsec * 1e-9,
-                             steps);
-        rm_metrics_columns(board, time_s, steps, tensorboard_field, &metrics->board);
-        int written = rm_tensorboard_end(&metrics->board);
+        rc = csv_row(metrics->files, metrics->csv_fd, board, &whole, false);
+    for (int evaluation = 0; metrics->board.fd >= 0 && evaluation <= row->evaluation;
+         evaluation++) {
+        int written = tensorboard_record(metrics, board, &whole, evaluation);
         rc = rc < 0 ? rc : written;
     }
     metrics->rows++;
@@ -212,11 +288,36 @@ int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *boa
     return rc;
 }
 
-double rm_metrics_interval_s(double interval_s, double time_s)
+double rm_metrics_interval(double interval, double so_far)
 {
-    while (interval_s > 0 && interval_s * RM_METRICS_ROWS <= time_s)
-        interval_s *= 2;
-    return interval_s;
+    while (interval > 0 && interval * RM_METRICS_ROWS <= so_far)
+        interval *= 2;
+    return interval;
+}
+
+/* --- rows by steps --------------------------------------------------------------------------- */
+
+void rm_metrics_begin_steps(struct rm_metrics *m, uint64_t steps, uint64_t now_ns)
+{
+    const bool written = m->csv_fd >= 0 || m->board.fd >= 0;
+    m->began_at = steps;
+    m->began_ns = now_ns;
+    m->next_at = written && m->interval_steps ? (steps / m->interval_steps + 1) * m->interval_steps
+                                              : UINT64_MAX;
+}
+
+bool rm_metrics_due(const struct rm_metrics *m, uint64_t steps)
+{
+    return m->interval_steps && steps >= m->next_at;
+}
+
+void rm_metrics_next(struct rm_metrics *m, uint64_t steps, uint64_t now_ns)
+{
+    const double taken_ns = (double)(now_ns - m->began_ns);
+    const double pace = taken_ns > 0 ? (double)(steps - m->began_at) / taken_ns : 0;
+    const uint64_t every = (uint64_t)rm_metrics_interval((double)m->interval_steps, (double)steps);
+    const uint64_t least = (uint64_t)(pace * RM_METRICS_APART_NS);
+    m->next_at = (steps + (least > every ? least : every)) / every * every;
 }
 
 void rm_metrics_close(struct rm_metrics *metrics)

@@ -1,19 +1,27 @@
-/* metrics: what is written down while a run goes on: one row of metrics.csv and one set of
- * TensorBoard scalars every metrics.interval_s (less often in long runs), made from the tables of
- * shm/board.h. The columns of the CSV are those of rm_metrics_columns(), fixed for a run:
+/* metrics: what is written down while a run goes on: rows of metrics.csv and records of TensorBoard
+ * scalars every metrics.interval_s, every metrics.interval_steps (both less often in long runs) and
+ * for every evaluation, made from the tables of shm/board.h. The columns of the CSV are those of
+ * rm_metrics_columns(), fixed for a run:
  *
  *   time_s                         that the run has taken, predecessors' included
  *   steps                          per agent, over all worlds
+ *   steps_per_s, updates_per_s     of all agents and policies, over the last seconds
  *   score_last, score_episodes     of whole episodes
+ *   episode_length_last            in vector steps, of the same episodes
+ *   evaluation_steps, evaluation_score
  *   agent.NAME.reward_last ..      per agent
- *   policy.NAME.METRIC             rm_policy_metrics
+ *   policy.NAME.METRIC             rm_policy_metrics, and lag_mean
  *   worker.NAME.METRIC             rm_worker_metrics
  *
  * A number that is not there (no episode yet) is an empty field in the CSV and absent for
- * TensorBoard. */
+ * TensorBoard. Numbers of an evaluation are in that evaluation's row alone, evaluation_steps being
+ * the steps of the weights it played; for TensorBoard they are a record at that step.
+ *
+ * TensorBoard's tags are the names with slashes for dots, those without a dot below "run/". */
 #ifndef RM_DAEMON_METRICS_H
 #define RM_DAEMON_METRICS_H
 
+#include "config/experiment.h"
 #include "daemon/run_directory.h"
 #include "daemon/tensorboard.h"
 #include "daemon/writer.h"
@@ -24,37 +32,67 @@
 #include <stdint.h>
 
 struct rm_metrics {
-    int csv_fd;                  /* -1 = off */
+    int csv_fd; /* -1 = off */
+    enum rm_tensorboard_tags tags;
     struct rm_tensorboard board; /* fd -1 = off */
     struct rm_writer *files;     /* writes rows; NULL = at once, set by who opened them */
     double before_s; /* what a predecessor in the same run directory had taken by its last row */
     uint64_t rows;
     uint64_t failures; /* rows that could not be written whole, as far as known here */
+    /* Rows by steps. */
+    uint64_t interval_steps;     /* 0 = none */
+    uint64_t next_at;            /* steps at which one is due, UINT64_MAX = never */
+    uint64_t began_at, began_ns; /* steps and time when this process began to train */
 };
 
-/* Goes on with the file that is there. */
+/* What the board does not say. */
+struct rm_metrics_row {
+    double time_s;  /* since this process began to train */
+    uint64_t steps; /* per agent */
+    double steps_per_s, updates_per_s;
+    bool evaluation; /* one has just been finished: its numbers are in this row */
+};
+
+/* Goes on with the file that is there. Event files are PARENT/NAME/tensorboard/DATE-TIME/..: beside
+ * the run directories, because TensorBoard follows `latest` and would list a run twice. */
 int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *directory,
-                    const struct rm_board_view *board, bool csv, bool tensorboard,
+                    const struct rm_board_view *board, const struct rm_experiment *experiment,
                     struct rm_error *error);
 
-/* Writes a row. `time_s`: since this process began to train; `steps` is the step of the TensorBoard
- * scalars. Returns 0 or negative errno, e.g. for a full disk; the run goes on without the row. With
- * a thread that writes, 0 means that it has the row: what became of it the thread's counts say. */
-int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *board, double time_s,
-                     uint64_t steps);
+/* Writes a row. Returns 0 or negative errno, e.g. for a full disk; the run goes on without the row.
+ * With a thread that writes, 0 means that it has the row: what became of it the thread's counts
+ * say. */
+int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *board,
+                     const struct rm_metrics_row *row);
 
-/* Time to the next row of a run that has taken `time_s`: metrics.interval_s, doubled whenever the
- * run has taken RM_METRICS_ROWS times as long. A row of a treasure hunt takes 17 kB, so a row a
- * second would fill a disk in months; this way a year has some 70,000 rows. */
+/* What lies between two rows of a run that has come `so_far`, in seconds or in steps: `interval`,
+ * doubled whenever the run is RM_METRICS_ROWS times as far. A row of a treasure hunt takes 17 kB
+ * with every tag, so a row a second would fill a disk in months; this way a year has some 70,000
+ * rows. */
 #define RM_METRICS_ROWS 10000
-double rm_metrics_interval_s(double interval_s, double time_s);
+double rm_metrics_interval(double interval, double so_far);
+
+/* Rows by steps: of a run that begins at `steps`, whether one is due, and after it was written when
+ * the next one is (next_at). Not more than one in RM_METRICS_APART_NS, at the pace so far. */
+#define RM_METRICS_SHARE    200 /* rows of a run whose metrics.interval_steps is 0 */
+#define RM_METRICS_APART_NS 10000000u
+void rm_metrics_begin_steps(struct rm_metrics *metrics, uint64_t steps, uint64_t now_ns);
+bool rm_metrics_due(const struct rm_metrics *metrics, uint64_t steps);
+void rm_metrics_next(struct rm_metrics *metrics, uint64_t steps, uint64_t now_ns);
 
 void rm_metrics_close(struct rm_metrics *metrics);
 
-/* Calls `each` for every column in order with its name and present value (NaN: not there). Returns
- * the number of columns. */
-typedef void (*rm_metrics_column_fn)(void *user, const char *name, double value, bool integer);
-size_t rm_metrics_columns(const struct rm_board_view *board, double time_s, uint64_t steps,
+struct rm_metrics_column {
+    const char *name;
+    double value; /* NaN: not there */
+    bool integer;
+    bool main;       /* for TensorBoard unless metrics.tensorboard is "all" */
+    bool evaluation; /* of an evaluation */
+};
+
+/* Calls `each` for every column in order. Returns the number of columns. */
+typedef void (*rm_metrics_column_fn)(void *user, const struct rm_metrics_column *column);
+size_t rm_metrics_columns(const struct rm_board_view *board, const struct rm_metrics_row *row,
                           rm_metrics_column_fn each, void *user);
 
 #endif

@@ -15,6 +15,13 @@
 
 #define SAME_SECOND_MAX 100
 
+static int cannot_make(const char *path, int why, struct rm_error *error)
+{
+    char start[RM_PATH_TEXT_MAX];
+    return rm_fail(error, -why, "run.directory: cannot make %s: %s%s", path, strerror(why),
+                   rm_file_start(path, start, sizeof start));
+}
+
 static int make_path(const char *path, struct rm_error *error)
 {
     char part[sizeof((struct rm_run_directory *)0)->path];
@@ -26,8 +33,7 @@ static int make_path(const char *path, struct rm_error *error)
         if (mkdir(part, 0755) == 0)
             (void)rm_file_sync_above(part, NULL);
         else if (errno != EEXIST)
-            return rm_fail(error, -errno, "run.directory: cannot make %s: %s", part,
-                           strerror(errno));
+            return cannot_make(part, errno, error);
         if (!slash)
             return 0;
         *slash = '/';
@@ -160,6 +166,19 @@ int rm_run_directory_create(struct rm_run_directory *directory, const char *pare
     }
     return rm_fail(error, -errno, "run.directory: cannot make %s: %s", directory->path,
                    strerror(errno));
+}
+
+int rm_run_directory_beside(struct rm_run_directory *beside,
+                            const struct rm_run_directory *directory, const char *folder,
+                            struct rm_error *error)
+{
+    const char *leaf = strrchr(directory->path, '/') + 1;
+    const int above = (int)(leaf - directory->path);
+    if (snprintf(beside->path, sizeof beside->path, "%.*s%s/%s", above, directory->path, folder,
+                 leaf) >= (int)sizeof beside->path)
+        return rm_fail(error, -ENAMETOOLONG, "run.directory: %.100s... is too long",
+                       directory->path);
+    return make_path(beside->path, error);
 }
 
 int rm_run_directory_open(const struct rm_run_directory *directory, const char *file,

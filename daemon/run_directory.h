@@ -5,11 +5,12 @@
  *     log.txt                        the journal, and what workers print
  *     settings.jsonl                 what was set since (kept.h)
  *     stacks/                        of workers that crashed or hung (inspect.h)
- *     metrics.csv                    a row every metrics.interval_s
- *     events.out.tfevents...         the same for TensorBoard
+ *     metrics.csv                    rows by time, by steps and for evaluations (metrics.h)
  *     summary.json                   how it ended
  *     policies/, checkpoints/        by the learners
- *     lock                           of the daemon that runs it (run_lock.h) */
+ *     lock                           of the daemon that runs it (run_lock.h)
+ *   PARENT/NAME/tensorboard/20260131-235959/
+ *     events.out.tfevents...         metrics for TensorBoard */
 #ifndef RM_DAEMON_RUN_DIRECTORY_H
 #define RM_DAEMON_RUN_DIRECTORY_H
 
@@ -33,6 +34,11 @@ int rm_run_directory_create(struct rm_run_directory *directory, const char *pare
  * directory that cannot be read or is another user's. */
 int rm_run_directory_latest(struct rm_run_directory *directory, const char *parent,
                             const char *name, struct rm_error *error);
+
+/* PARENT/NAME/FOLDER/20260131-235959, made if it is not there. */
+int rm_run_directory_beside(struct rm_run_directory *beside,
+                            const struct rm_run_directory *directory, const char *folder,
+                            struct rm_error *error);
 
 /* Opens PATH/file for appending, close-on-exec. Descriptor or negative errno. */
 int rm_run_directory_open(const struct rm_run_directory *directory, const char *file,

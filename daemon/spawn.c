@@ -30,7 +30,7 @@ static const struct {
 } roles[] = {
     [RM_ROLE_ACTOR] = {"ringmaster-actor", "--actor", NULL, true},
     [RM_ROLE_LEARNER] = {"ringmaster-learner", "--policy", NULL, true},
-    [RM_ROLE_EVALUATOR] = {"ringmaster-actor", NULL, "--evaluator", false},
+    [RM_ROLE_EVALUATOR] = {"ringmaster-actor", NULL, "--evaluator", true},
     [RM_ROLE_SOLO] = {"ringmaster-solo", NULL, NULL, true},
 };
 _Static_assert(sizeof roles / sizeof roles[0] == RM_ROLE_COUNT, "a program per role");
@@ -247,7 +247,7 @@ static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_erro
         arguments[n++] = (char *)"--run-directory";
         arguments[n++] = daemon->directory.path;
         /* One that was started anew goes on from what is in shared memory, which is newer. */
-        if (daemon->resume[0] && generation == 1) {
+        if (daemon->resume[0] && generation == 1 && role != RM_ROLE_EVALUATOR) {
             arguments[n++] = (char *)"--resume";
             arguments[n++] = daemon->resume;
         } else if (learns(role) && newest_checkpoint(daemon, newest)) {

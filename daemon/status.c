@@ -68,6 +68,17 @@ uint64_t rm_daemon_updates(const struct rm_daemon *daemon)
     return updates;
 }
 
+struct rm_daemon_rates rm_daemon_rates(const struct rm_daemon *daemon)
+{
+    if (daemon->trained_ns <= daemon->started_ns)
+        return (struct rm_daemon_rates){rm_rate_per_s(&daemon->steps_rate),
+                                        rm_rate_per_s(&daemon->updates_rate)};
+    const double trained = seconds(daemon->trained_ns - daemon->started_ns);
+    return (struct rm_daemon_rates){
+        (double)(rm_daemon_agent_steps(daemon) - daemon->agent_steps_before) / trained,
+        (double)(rm_daemon_updates(daemon) - daemon->updates_before) / trained};
+}
+
 double rm_daemon_time_left(const struct rm_daemon *daemon)
 {
     uint64_t budget = daemon->session.board.run->env_steps_budget;
@@ -94,8 +105,9 @@ static json_t *agent(const struct rm_daemon *daemon, uint32_t a)
     const struct rm_board_agent *block = &daemon->session.board.agents[a];
     bool evaluated = RM_PEEK(&daemon->session.board.run->evaluations) > 0;
     uint32_t policy = RM_PEEK(&block->policy);
-    return json_pack("{s:s,s:s,s:o,s:{s:o,s:o}}", "name", block->name, "policy",
-                     daemon->session.board.policies[policy].name, "reward", scores(&block->scores),
+    return json_pack("{s:s,s:s,s:o,s:o,s:{s:o,s:o}}", "name", block->name, "policy",
+                     daemon->session.board.policies[policy].name, "env_steps",
+                     count(RM_PEEK(&block->env_steps)), "reward", scores(&block->scores),
                      "evaluation", "mean", number(evaluated ? RM_PEEK(&block->eval_mean) : NAN),
                      "stderr", number(evaluated ? RM_PEEK(&block->eval_stderr) : NAN));
 }
@@ -311,6 +323,7 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
     const uint64_t mark = rm_json_failures();
     uint64_t now = rm_now_ns();
     uint64_t end = daemon->trained_ns ? daemon->trained_ns : now;
+    const struct rm_daemon_rates rates = rm_daemon_rates(daemon);
     json_t *agents = json_array(), *policies = json_array(), *workers = json_array();
     json_t *o = json_object();
 
@@ -329,8 +342,8 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
     json_object_set_new(o, "adopted", adopted(daemon));
     json_object_set_new(o, "progress", progress(daemon));
     json_object_set_new(o, "rates",
-                        json_pack("{s:f,s:f}", "steps_per_s", rm_rate_per_s(&daemon->steps_rate),
-                                  "updates_per_s", rm_rate_per_s(&daemon->updates_rate)));
+                        json_pack("{s:f,s:f}", "steps_per_s", rates.steps_per_s, "updates_per_s",
+                                  rates.updates_per_s));
     json_object_set_new(o, "score", scores(&board->run->scores));
     json_object_set_new(o, "evaluation", evaluation(daemon));
     for (uint32_t a = 0; a < board->run->agents; a++)

@@ -3,6 +3,7 @@
 
 #include "config/traits.h"
 #include "daemon/daemon.h"
+#include "daemon/format.h"
 #include "daemon/table.h"
 #include "shm/atomic.h"
 #include "shm/base/plural.h"
@@ -23,6 +24,12 @@ static void cell(struct rm_table *table, int decimals, double value)
         rm_table_cell(table, "-");
 }
 
+/* A score or a lag, to as many digits as tell 0.96 from 1. */
+static void measure(struct rm_table *table, double value)
+{
+    rm_table_cell(table, "%s", rm_format_measure(value).s);
+}
+
 static void agent_row(struct rm_table *table, const struct rm_board_view *board, uint32_t a)
 {
     const struct rm_board_agent *agent = &board->agents[a];
@@ -32,14 +39,14 @@ static void agent_row(struct rm_table *table, const struct rm_board_view *board,
     rm_scores_first(&agent->scores, &first);
     rm_scores_last(&agent->scores, &last);
     rm_table_cell(table, "%s", agent->name);
-    cell(table, 1, first);
-    cell(table, 1, last);
-    cell(table, 0, (double)RM_PEEK(&policy->env_steps));
+    measure(table, first);
+    measure(table, last);
+    cell(table, 0, (double)RM_PEEK(&agent->env_steps));
     cell(table, 0, (double)RM_PEEK(&policy->updates));
     cell(table, 0, (double)RM_PEEK(&policy->published));
     cell(table, 0, (double)RM_PEEK(&policy->lag_max));
     cell(table, 2, lags ? (double)RM_PEEK(&policy->lag_sum) / (double)lags : NAN);
-    cell(table, 1, RM_PEEK(&board->run->evaluations) > 0 ? RM_PEEK(&agent->eval_mean) : NAN);
+    measure(table, RM_PEEK(&board->run->evaluations) > 0 ? RM_PEEK(&agent->eval_mean) : NAN);
 }
 
 static void agents_table(FILE *out, const struct rm_board_view *board, const struct rm_style *style)
@@ -59,8 +66,8 @@ static void agents_table(FILE *out, const struct rm_board_view *board, const str
         rm_scores_first(&board->run->scores, &first);
         rm_scores_last(&board->run->scores, &last);
         rm_table_cell(&table, "together");
-        cell(&table, 1, first);
-        cell(&table, 1, last);
+        measure(&table, first);
+        measure(&table, last);
         for (int c = 3; c < COLUMNS; c++)
             rm_table_cell(&table, "-");
     }
@@ -74,14 +81,15 @@ static void greedy_score(FILE *out, const struct rm_daemon *daemon)
     if (RM_PEEK(&run->evaluations) == 0)
         return;
     const uint64_t episodes = RM_PEEK(&run->eval_episodes);
-    fprintf(out, "\n%s score %.1f +- %.1f over %llu %s",
-            rm_evaluation_word(&daemon->session.experiment), RM_PEEK(&run->eval_score_mean),
-            RM_PEEK(&run->eval_score_stderr), (unsigned long long)episodes,
+    fprintf(out, "\n%s score %s +- %s over %llu %s",
+            rm_evaluation_word(&daemon->session.experiment),
+            rm_format_number(RM_PEEK(&run->eval_score_mean)).s,
+            rm_format_number(RM_PEEK(&run->eval_score_stderr)).s, (unsigned long long)episodes,
             rm_plural(episodes, "episode", "episodes"));
     if (isfinite(daemon->world.score_random))
-        fprintf(out, "; a random policy scores %.1f", daemon->world.score_random);
+        fprintf(out, "; a random policy scores %s", rm_format_number(daemon->world.score_random).s);
     if (isfinite(daemon->world.score_solved))
-        fprintf(out, ", solved is %.1f", daemon->world.score_solved);
+        fprintf(out, ", solved is %s", rm_format_number(daemon->world.score_solved).s);
     fputc('\n', out);
 }
 
@@ -159,13 +167,20 @@ void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon)
     double trained = daemon->trained_ns > daemon->started_ns
                          ? (double)(daemon->trained_ns - daemon->started_ns) / 1e9
                          : 0;
-    uint64_t steps = rm_daemon_agent_steps(daemon), updates = rm_daemon_updates(daemon);
+    const struct rm_daemon_rates rates = rm_daemon_rates(daemon);
+    const uint64_t before = daemon->agent_steps_before;
+    const uint64_t steps = rm_daemon_agent_steps(daemon) - before;
+    const uint64_t updates = rm_daemon_updates(daemon) - daemon->updates_before;
     agents_table(out, &daemon->session.board, &style);
     greedy_score(out, daemon);
     fprintf(out, "trained %.1f s: %llu agent %s (%.0f/s), %llu %s (%.0f/s)\n", trained,
             (unsigned long long)steps, rm_plural(steps, "step", "steps"),
-            trained > 0 ? (double)steps / trained : 0.0, (unsigned long long)updates,
-            rm_plural(updates, "update", "updates"), trained > 0 ? (double)updates / trained : 0.0);
+            trained > 0 ? rates.steps_per_s : 0.0, (unsigned long long)updates,
+            rm_plural(updates, "update", "updates"), trained > 0 ? rates.updates_per_s : 0.0);
+    if (before)
+        fprintf(out, "with those before it went on: %llu agent steps, %llu updates\n",
+                (unsigned long long)(steps + before),
+                (unsigned long long)rm_daemon_updates(daemon));
     phases_table(out, &daemon->session.board, &style);
     fputc('\n', out);
     deaths(out, daemon);

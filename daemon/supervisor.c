@@ -216,11 +216,9 @@ static enum rm_supervised mourn(struct rm_supervisor *s, struct rm_supervised_wo
     w->deaths++;
     uint32_t recent = recent_deaths(&s->limits, w, now_ns);
     if (recent >= s->limits.deaths_max) {
-        char why[sizeof w->reason];
-        snprintf(why, sizeof why, "%s", w->reason);
-        snprintf(w->reason, sizeof w->reason, "died %u %s within %.0f s; the last time: %.240s",
+        snprintf(w->failure, sizeof w->failure, "died %u %s within %.0f s; the last time: %s",
                  recent, rm_plural(recent, "time", "times"),
-                 (double)s->limits.deaths_window_ns / 1e9, why);
+                 (double)s->limits.deaths_window_ns / 1e9, w->reason);
         w->due_ns = 0;
         return RM_SUPERVISED_FAILED;
     }
@@ -270,6 +268,7 @@ static void handle(struct rm_supervisor *s, uint32_t index, enum rm_supervisor_e
         w->pid = 0;
         w->due_ns = 0;
         w->deaths++;
+        memcpy(w->failure, w->reason, sizeof w->reason);
         break;
     case ACT_TERM:
         w->due_ns = now_ns + s->limits.stop_grace_ns;

@@ -72,7 +72,8 @@ struct rm_supervised_worker {
     uint64_t due_ns;                        /* when RM_EVENT_TIMER is due, 0 = never */
     uint64_t graced_ns;                     /* what it was silent before does not count */
     uint64_t died_ns[RM_DEATHS_REMEMBERED]; /* the latest deaths, a ring at deaths % size */
-    char reason[320];                       /* why it died or failed last */
+    char reason[320];                       /* why it died last */
+    char failure[400]; /* why it is not started again; "" unless RM_SUPERVISED_FAILED */
 };
 
 /* What transitions do to the world. */

@@ -117,6 +117,7 @@ static void count_told(struct native *n, const struct rm_device_stage *told)
         RM_ADD(&scores[s]->episodes, lost);
     }
     RM_ADD(&c->env_steps, told->answers);
+    RM_ADD(&board->agents[n->on.plan->agent[0]].env_steps, told->answers);
     RM_ADD_OWN(&n->slot->steps, told->answers);
     n->on.env_steps += told->answers;
 }
@@ -128,8 +129,10 @@ static void count_steps(struct native *n)
     RM_ADD(&n->on.counters->lag_count, n->on.experiment->rollout.steps);
     n->on.publisher->env_steps = n->on.env_steps;
     const uint64_t awaited = rm_atomic_awaited_count(&n->evaluator.word->threshold);
-    if (rm_session_steps(n->on.session) >= awaited)
+    const uint64_t steps = rm_session_steps(n->on.session);
+    if (steps >= awaited)
         rm_wake_signal(&n->evaluator);
+    rm_session_ring_at(n->on.session, steps);
 }
 
 static int finish(struct native *n, struct rm_error *error)

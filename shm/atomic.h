@@ -62,6 +62,10 @@ static inline void rm_atomic_max(_Atomic uint64_t *word, uint64_t value)
         ;
 }
 
+/* N6: a number that several see and one takes, leaving `value`. Ordered with nothing. Gives what
+ * was there. */
+#define RM_TAKE(word, value) atomic_exchange_explicit((word), (value), memory_order_relaxed)
+
 /* --- T: words of the thread pool ---------------------------------------------------------------
  */
 

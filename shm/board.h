@@ -117,8 +117,10 @@ struct rm_board_policy {
 struct rm_board_agent {
     char name[RM_NAME_MAX]; /* of the daemon */
     _Atomic uint32_t policy;
-    /* Of the actors: undiscounted episode return of this agent while training. */
+    /* Of the actors: undiscounted episode return of this agent while training, and the steps that
+     * it took itself, over all worlds. */
     _Alignas(RM_PAGE) struct rm_scores scores;
+    _Atomic uint64_t env_steps;
     _Alignas(RM_PAGE) _Atomic double eval_mean; /* of the evaluator: greedy, last evaluation */
     _Atomic double eval_stderr;
 };
@@ -185,8 +187,13 @@ struct rm_board_run {
     _Atomic uint64_t eval_episodes;
     _Atomic uint64_t eval_request; /* the latest that was asked for before it began, as
                                       evaluate_request counts them; 0 = none */
-    /* Of the actors: per world episode, sum over its agents. */
+    _Atomic uint64_t eval_steps;   /* steps per agent when it took its weights */
+    _Atomic double eval_best;      /* highest eval_score_mean so far, NAN: none yet */
+    /* Of the actors: per world episode, sum over its agents; and its length in vector steps. */
     _Alignas(RM_PAGE) struct rm_scores scores;
+    struct rm_scores lengths;
+    _Alignas(128) _Atomic uint64_t bell_at; /* whoever sees so many steps per agent first rings the
+                                               daemon's bell; UINT64_MAX: nobody */
 };
 
 struct rm_board; /* layout.h: header, run, round, policies[], agents[], workers[] */

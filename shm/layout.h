@@ -18,7 +18,7 @@
 #include <stddef.h>
 
 #define RM_LINE            128                   /* bytes between words of different writers */
-#define RM_LAYOUT_VERSION  4u                    /* never 0: 0 means not yet published */
+#define RM_LAYOUT_VERSION  5u                    /* never 0: 0 means not yet published */
 #define RM_LAYOUT_MAGIC    0x3152454d474e4952ull /* "RINGMER1", little-endian */
 #define RM_REGION_NAME_MAX 48
 
@@ -159,6 +159,7 @@ static_assert(offsetof(struct rm_board_policy, eval_seq) == 5 * RM_PAGE, "board 
 static_assert(sizeof(struct rm_board_policy) == 6 * RM_PAGE, "board policy");
 
 static_assert(offsetof(struct rm_board_agent, scores) == RM_PAGE, "board agent");
+static_assert(offsetof(struct rm_board_agent, env_steps) == RM_PAGE + 7 * RM_LINE, "board agent");
 static_assert(offsetof(struct rm_board_agent, eval_mean) == 2 * RM_PAGE, "board agent");
 static_assert(sizeof(struct rm_board_agent) == 3 * RM_PAGE, "board agent");
 
@@ -171,6 +172,8 @@ static_assert(offsetof(struct rm_board_run, state) == 128, "board run");
 static_assert(offsetof(struct rm_board_run, settings) == 152, "board run");
 static_assert(offsetof(struct rm_board_run, evaluations) == RM_PAGE, "board run");
 static_assert(offsetof(struct rm_board_run, scores) == 2 * RM_PAGE, "board run");
+static_assert(offsetof(struct rm_board_run, lengths) == 2 * RM_PAGE + 7 * RM_LINE, "board run");
+static_assert(offsetof(struct rm_board_run, bell_at) == 2 * RM_PAGE + 14 * RM_LINE, "board run");
 static_assert(sizeof(struct rm_board_run) == 3 * RM_PAGE, "board run");
 
 /* The region of a board: this, then policies[], agents[], workers[] at the offsets given. */

@@ -3,7 +3,7 @@
 
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/find.h"
-#include "daemon/ctl/format.h"
+#include "daemon/format.h"
 #include "daemon/ctl/view.h"
 #include "shm/base/clock.h"
 
@@ -95,10 +95,19 @@ static void show_change(const json_t *reply, const struct rm_style *style)
     putchar('\n');
 }
 
+/* What has to happen before that which was asked for does. */
+static void say_waits(const json_t *reply)
+{
+    const char *waits = json_string_value(json_object_get(reply, "waits"));
+    if (waits && waits[0])
+        fprintf(stderr, "%s\n", waits);
+}
+
 /* {"request": N, ...} */
 static void show_request(const json_t *reply, const struct rm_style *style)
 {
     (void)style;
+    say_waits(reply);
     printf("request %lld\n", (long long)json_integer_value(json_object_get(reply, "request")));
 }
 
@@ -220,6 +229,8 @@ static int evaluate_and_wait(struct rm_ctl_client *client, json_t *arguments, ui
     if (rc == 0)
         rc = ask(client, "evaluate", json_incref(arguments), &reply);
     if (rc == 0)
+        say_waits(reply);
+    if (rc == 0)
         rc = await(client, "evaluation", "request",
                    json_integer_value(json_object_get(reply, "request")), limit, event);
     json_decref(arguments);
@@ -284,9 +295,8 @@ static int checkpoint_and_wait(struct rm_ctl_client *client, uint64_t limit, jso
     int rc = ask(client, "events", NULL, &subscribed);
     if (rc == 0)
         rc = ask(client, "checkpoint", NULL, &reply);
-    const char *waits = json_string_value(json_object_get(reply, "waits"));
-    if (rc == 0 && waits && waits[0])
-        fprintf(stderr, "%s\n", waits);
+    if (rc == 0)
+        say_waits(reply);
     if (rc == 0)
         rc = await(client, "checkpoint", "count",
                    json_integer_value(json_object_get(reply, "number")), limit, event);

@@ -2,7 +2,7 @@
 
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/find.h"
-#include "daemon/ctl/format.h"
+#include "daemon/format.h"
 #include "daemon/ctl/view.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "config/traits.h"
 #include "config/config.h"
 #include "daemon/ctl/exit_code.h"
-#include "daemon/ctl/format.h"
+#include "daemon/format.h"
 #include "daemon/table.h"
 #include "daemon/probe.h"
 

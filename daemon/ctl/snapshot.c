@@ -43,6 +43,7 @@ static const struct field run_fields[] = {
 static const struct field agent_fields[] = {
     {"name", TEXT, AT(rm_snapshot_agent, name)},
     {"policy", TEXT, AT(rm_snapshot_agent, policy)},
+    {"env_steps", NUMBER, AT(rm_snapshot_agent, env_steps)},
     {"reward.episodes", NUMBER, AT(rm_snapshot_agent, episodes)},
     {"reward.first", NUMBER, AT(rm_snapshot_agent, first)},
     {"reward.last", NUMBER, AT(rm_snapshot_agent, last)},

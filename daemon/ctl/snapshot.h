@@ -11,6 +11,7 @@
 
 struct rm_snapshot_agent {
     char name[RM_NAME_MAX], policy[RM_NAME_MAX];
+    double env_steps;             /* that it took itself */
     double episodes, first, last; /* mean reward per episode: first and last window */
     double eval_mean, eval_stderr;
 };

@@ -2,7 +2,7 @@
  * size of terminal is safe, ncurses clips. */
 #include "daemon/ctl/top.h"
 
-#include "daemon/ctl/format.h"
+#include "daemon/format.h"
 #include "shm/base/plural.h"
 
 #include <math.h>
@@ -102,6 +102,20 @@ static int put(int y, int x, attr_t how, const char *format, ...)
     return x + (int)strlen(text);
 }
 
+/* The same if all of it fits, else nothing: half a number is another number. */
+static int put_whole(int y, int x, attr_t how, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static int put_whole(int y, int x, attr_t how, const char *format, ...)
+{
+    char text[256];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    return x + (int)strlen(text) <= COLS ? put(y, x, how, "%s", text) : x;
+}
+
 static void draw_progress(int y, const struct rm_snapshot *s)
 {
     double progress = rm_snapshot_progress(s);
@@ -131,23 +145,24 @@ static int draw_head(const struct rm_top *top)
     x = put(0, x + 2, top->ended ? paint(PAIR_BAD) | A_BOLD : state_paint(s->state), "%s",
             top->ended ? "ended" : s->state);
     if (s->mode[0])
-        x = put(0, x + 2, A_NORMAL, "mode %s", s->mode);
-    x = put(0, x + 2, A_NORMAL, "up %s", rm_format_duration(s->uptime_s).s);
-    x = put(0, x + 2, A_BOLD, "%s steps/s", rm_format_count(rm_top_speed(top)).s);
+        x = put_whole(0, x + 2, A_NORMAL, "mode %s", s->mode);
+    x = put_whole(0, x + 2, A_NORMAL, "up %s", rm_format_duration(s->uptime_s).s);
+    x = put_whole(0, x + 2, A_BOLD, "%s steps/s", rm_format_count(rm_top_speed(top)).s);
     if (!isnan(s->rss_bytes))
-        put(0, x + 2, A_NORMAL, "%s in workers", rm_format_bytes(s->rss_bytes).s);
+        put_whole(0, x + 2, A_NORMAL, "%s in workers", rm_format_bytes(s->rss_bytes).s);
     draw_progress(1, s);
     int y = 2;
     if (s->episodes > 0) {
-        x = put(y, 0, A_NORMAL, "score  first %s  last ", rm_format_measure(s->score_first).s);
-        x = put(y, x, A_BOLD, "%s", rm_format_measure(s->score_last).s);
-        x = put(y, x, A_NORMAL, "  over %s %s", rm_format_count(s->episodes).s,
-                rm_plural((uint64_t)s->episodes, "episode", "episodes"));
+        x = put_whole(y, 0, A_NORMAL, "score  first %s  last ",
+                      rm_format_measure(s->score_first).s);
+        x = put_whole(y, x, A_BOLD, "%s", rm_format_measure(s->score_last).s);
+        x = put_whole(y, x, A_NORMAL, "  over %s %s", rm_format_count(s->episodes).s,
+                      rm_plural((uint64_t)s->episodes, "episode", "episodes"));
         if (s->evaluations > 0)
-            x = put(y, x, A_NORMAL, "   greedy %s +- %s", rm_format_measure(s->eval_mean).s,
-                    rm_format_measure(s->eval_stderr).s);
+            x = put_whole(y, x, A_NORMAL, "   greedy %s +- %s", rm_format_measure(s->eval_mean).s,
+                          rm_format_measure(s->eval_stderr).s);
         if (!isnan(s->score_random))
-            put(y, x, A_NORMAL, "   random play %s", rm_format_measure(s->score_random).s);
+            put_whole(y, x, A_NORMAL, "   random play %s", rm_format_measure(s->score_random).s);
         y++;
     }
     if (s->error[0])
@@ -173,36 +188,89 @@ static bool has_rollouts(const struct rm_snapshot *s)
     return false;
 }
 
+/* Columns of the agents, and which give way first in a narrow terminal; 0: never. */
+struct agent_column {
+    const char *title;
+    int width, omit;
+};
+enum { AGENT_COLUMNS = 11 };
+
+static int agent_columns(struct agent_column *columns, bool rollouts)
+{
+    const struct agent_column all[] = {{"AGENT", 14, 0},
+                                       {"FIRST", 8, 5},
+                                       {"LAST", 8, 0},
+                                       {"GREEDY", 8, 0},
+                                       {"STEPS", 8, 4},
+                                       {"UPDATES", 8, 6},
+                                       {rollouts ? "ENTROPY" : "REPLAY", 7, 8},
+                                       {"RATIO", 7, 9},
+                                       {"LAG", 7, 7},
+                                       {rollouts ? "KL" : "EPSILON", 8, 10},
+                                       {"LOSS", 9, 3}};
+    _Static_assert(sizeof all / sizeof all[0] == AGENT_COLUMNS, "the columns of draw_agent()");
+    int width = 0;
+    for (int c = 0; c < AGENT_COLUMNS; c++)
+        width += (columns[c] = all[c]).width + (c > 0);
+    while (width > COLS) {
+        int first = 0;
+        for (int c = 1; c < AGENT_COLUMNS; c++)
+            if (columns[c].width && columns[c].omit > columns[first].omit)
+                first = c;
+        if (!columns[first].omit)
+            break;
+        width -= columns[first].width + 1;
+        columns[first] = (struct agent_column){NULL, 0, 0};
+    }
+    return width;
+}
+
+static void draw_agent(int y, const struct agent_column *columns, const struct rm_snapshot *s,
+                       const struct rm_snapshot_agent *a, bool rollouts)
+{
+    const struct rm_snapshot_policy none = {.name = "",
+                                            .env_steps = NAN,
+                                            .updates = NAN,
+                                            .replay_fill = NAN,
+                                            .replay_ratio = NAN,
+                                            .lag_mean = NAN,
+                                            .epsilon = NAN,
+                                            .entropy = NAN,
+                                            .kl = NAN,
+                                            .loss = NAN};
+    const struct rm_snapshot_policy *p = policy_of(s, a);
+    if (!p)
+        p = &none;
+    const struct rm_text cells[AGENT_COLUMNS] = {
+        {""},
+        rm_format_measure(a->first),
+        rm_format_measure(a->last),
+        rm_format_measure(a->eval_mean),
+        rm_format_count(a->env_steps),
+        rm_format_count(p->updates),
+        rollouts ? rm_format_measure(p->entropy) : rm_format_percent(p->replay_fill),
+        rm_format_measure(p->replay_ratio),
+        rm_format_measure(p->lag_mean),
+        rollouts ? rm_format_measure(p->kl) : rm_format_number(p->epsilon),
+        rm_format_measure(p->loss)};
+    int x = put(y, 0, A_NORMAL, "%-*.*s", columns[0].width, columns[0].width, a->name);
+    for (int c = 1; c < AGENT_COLUMNS; c++)
+        if (columns[c].width)
+            x = put(y, x, c == 2 ? A_BOLD : A_NORMAL, " %*s", columns[c].width, cells[c].s);
+}
+
 static int draw_agents(int y, int most, const struct rm_snapshot *s)
 {
     const bool rollouts = has_rollouts(s);
-    put(y++, 0, A_REVERSE, "%-14s %8s %8s %8s %8s %8s %7s %7s %7s %8s %9s%*s", "AGENT", "FIRST",
-        "LAST", "GREEDY", "STEPS", "UPDATES", rollouts ? "ENTROPY" : "REPLAY", "RATIO", "LAG",
-        rollouts ? "KL" : "EPSILON", "LOSS", COLS > 106 ? COLS - 106 : 0, "");
-    for (unsigned i = 0; i < s->agents && most-- > 0; i++) {
-        const struct rm_snapshot_agent *a = &s->agent[i];
-        const struct rm_snapshot_policy none = {.name = "",
-                                                .env_steps = NAN,
-                                                .updates = NAN,
-                                                .replay_fill = NAN,
-                                                .replay_ratio = NAN,
-                                                .lag_mean = NAN,
-                                                .epsilon = NAN,
-                                                .entropy = NAN,
-                                                .kl = NAN,
-                                                .loss = NAN};
-        const struct rm_snapshot_policy *p = policy_of(s, a);
-        if (!p)
-            p = &none;
-        int x = put(y, 0, A_NORMAL, "%-14.14s %8s ", a->name, rm_format_measure(a->first).s);
-        x = put(y, x, A_BOLD, "%8s", rm_format_measure(a->last).s);
-        put(y++, x, A_NORMAL, " %8s %8s %8s %7s %7s %7s %8s %9s", rm_format_measure(a->eval_mean).s,
-            rm_format_count(p->env_steps).s, rm_format_count(p->updates).s,
-            rollouts ? rm_format_measure(p->entropy).s : rm_format_percent(p->replay_fill).s,
-            rm_format_measure(p->replay_ratio).s, rm_format_measure(p->lag_mean).s,
-            rollouts ? rm_format_measure(p->kl).s : rm_format_number(p->epsilon).s,
-            rm_format_measure(p->loss).s);
-    }
+    struct agent_column columns[AGENT_COLUMNS];
+    const int width = agent_columns(columns, rollouts);
+    int x = put(y, 0, A_REVERSE, "%-*s", columns[0].width, columns[0].title);
+    for (int c = 1; c < AGENT_COLUMNS; c++)
+        if (columns[c].width)
+            x = put(y, x, A_REVERSE, " %*s", columns[c].width, columns[c].title);
+    put(y++, x, A_REVERSE, "%*s", COLS > width ? COLS - width : 0, "");
+    for (unsigned i = 0; i < s->agents && most-- > 0; i++)
+        draw_agent(y++, columns, s, &s->agent[i], rollouts);
     return y + 1;
 }
 
@@ -256,8 +324,11 @@ static void draw_legend(int y, const struct rm_snapshot *s)
             seen = seen || s->worker[w].phase[p] >= 0.0005;
         if (!seen)
             continue;
+        const char *name = rm_phase_name((enum rm_phase)p);
+        if (x + 2 + (int)strlen(name) > COLS)
+            break;
         x = put(y, x, paint(PAIR_PHASE + p), "%c", rm_top_phase_letter(p));
-        x = put(y, x, A_NORMAL, " %s  ", rm_phase_name((enum rm_phase)p));
+        x = put(y, x, A_NORMAL, " %s  ", name);
     }
 }
 
@@ -290,6 +361,11 @@ static void draw_foot(const struct rm_top *top)
     int x =
         put(LINES - 1, 0, A_REVERSE, " q quit  p %s  s order: %s  e evaluate  ? help ",
             !strcmp(top->now->state, "paused") ? "resume" : "pause", rm_top_order_name(top->order));
+    if (x + 1 + (int)strlen(top->message) > COLS) { /* what was said counts more than the keys */
+        move(LINES - 1, 0);
+        clrtoeol();
+        x = -1;
+    }
     put(LINES - 1, x + 1, top->ended ? paint(PAIR_BAD) | A_BOLD : A_BOLD, "%s", top->message);
 }
 

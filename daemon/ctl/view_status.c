@@ -1,4 +1,4 @@
-#include "daemon/ctl/format.h"
+#include "daemon/format.h"
 #include "daemon/ctl/view.h"
 #include "shm/base/plural.h"
 
@@ -64,8 +64,8 @@ static void print_head(FILE *out, const struct rm_snapshot *s, const struct rm_s
 static void print_agents(FILE *out, const struct rm_snapshot *s, const struct rm_style *style)
 {
     static const struct rm_column columns[] = {
-        {"AGENT", true, 0}, {"POLICY", true, 2},  {"EPISODES", false, 3}, {"FIRST", false, 1},
-        {"LAST", false, 0}, {"GREEDY", false, 0}, {"+-", false, 4},
+        {"AGENT", true, 0},  {"POLICY", true, 2}, {"STEPS", false, 4},  {"EPISODES", false, 3},
+        {"FIRST", false, 1}, {"LAST", false, 0},  {"GREEDY", false, 0}, {"+-", false, 5},
     };
     struct rm_table table;
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
@@ -73,6 +73,7 @@ static void print_agents(FILE *out, const struct rm_snapshot *s, const struct rm
         const struct rm_snapshot_agent *a = &s->agent[i];
         rm_table_cell(&table, "%s", a->name);
         rm_table_cell(&table, "%s", a->policy);
+        rm_table_cell(&table, "%s", rm_format_count(a->env_steps).s);
         rm_table_cell(&table, "%s", rm_format_count(a->episodes).s);
         rm_table_cell(&table, "%s", rm_format_measure(a->first).s);
         rm_table_cell(&table, "%s", rm_format_measure(a->last).s);

@@ -1,6 +1,6 @@
 #include "daemon/ctl/world_view.h"
 
-#include "daemon/ctl/format.h"
+#include "daemon/format.h"
 #include "daemon/probe.h"
 
 #include <errno.h>

@@ -253,6 +253,9 @@ static void pause_and_resume(void **state)
     json_decref(one);
     json_decref(two);
     json_decref(get("pause", NULL)); /* twice is once */
+    reply = get("evaluate", NULL);
+    assert_non_null(strstr(json_string_value(json_object_get(reply, "waits")), "paused"));
+    json_decref(reply);
     json_decref(get("resume", NULL));
     assert_true(rm_test_until_text(fd, "state", "running"));
     assert_true(rm_test_until_at_least(fd, "progress.steps", steps + 1));
@@ -263,6 +266,7 @@ static void evaluate_on_command(void **state)
     (void)state;
     json_t *reply = get("evaluate", "{\"episodes\":7}");
     double finished = json_number_value(json_object_get(reply, "finished"));
+    assert_string_equal(json_string_value(json_object_get(reply, "waits")), "");
     json_decref(reply);
     assert_true(rm_test_until_at_least(fd, "evaluation.count", finished + 1));
     json_t *status = get("status", NULL);

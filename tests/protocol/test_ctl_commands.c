@@ -114,9 +114,9 @@ static void status_is_a_page(void **state)
         "greedy     505.5 +- 11.25 over 20 episodes, evaluation 2; random play 257.6\n"
         "results    /tmp/runs/treasurehunt/20260102-030405\n"
         "\n"
-        "AGENT    POLICY   EPISODES  FIRST   LAST  GREEDY     +-\n"
-        "agent_0  agent_0       432  52.30  95.50   101.5  2.250\n"
-        "agent_1  agent_1       432  51.00  93.25       -      -\n"
+        "AGENT    POLICY   STEPS  EPISODES  FIRST   LAST  GREEDY     +-\n"
+        "agent_0  agent_0  10.7k       432  52.30  95.50   101.5  2.250\n"
+        "agent_1  agent_1  10.9k       432  51.00  93.25       -      -\n"
         "\n"
         "POLICY   STEPS  UPDATES  SKIPPED  VERSIONS  REPLAY  RATIO    LAG  WORST  EPSILON    LOSS"
         "     RATE\n"
@@ -324,6 +324,14 @@ static void evaluations_are_waited_for(void **state)
          "\"stderr\":6.5,\"episodes\":100}}\n",
          false},
         {NULL, NULL, false}};
+    static const struct rm_fake_rule paused[] = {
+        SUBSCRIBED,
+        {"evaluate",
+         "{\"return\":{\"request\":2,\"finished\":4,\"waits\":\"the run is paused\"},\"id\":$id}\n"
+         "{\"event\":\"evaluation\",\"data\":{\"count\":5,\"request\":2,\"mean\":1,\"stderr\":1,"
+         "\"episodes\":1}}\n",
+         false},
+        {NULL, NULL, false}};
     static const struct rm_fake_rule never[] = {
         SUBSCRIBED,
         {"evaluate", "{\"return\":{\"request\":1,\"finished\":4},\"id\":$id}\n", false},
@@ -335,6 +343,8 @@ static void evaluations_are_waited_for(void **state)
     (void)state;
     assert_int_equal(AGAINST(busy, "evaluate", "--wait", "--episodes", "100"), 0);
     assert_string_equal(program.out, "greedy score 515.2 +- 6.500 over 100 episodes\n");
+    assert_int_equal(AGAINST(paused, "evaluate", "--wait"), 0);
+    assert_string_equal(program.err, "the run is paused\n");
     assert_int_equal(AGAINST(never, "evaluate", "--wait", "--timeout", "0.2"), RM_CTL_TIMED_OUT);
     assert_int_equal(AGAINST(dies, "evaluate", "--wait"), RM_CTL_PROTOCOL);
     assert_int_equal(AGAINST(never, "evaluate"), 0);

@@ -52,9 +52,9 @@ static char *status_rule(void)
     return status_rule_of(NULL);
 }
 
-static void start(const char *type)
+static void start_wide(const char *type, unsigned short columns)
 {
-    struct winsize size = {.ws_row = 24, .ws_col = 110};
+    struct winsize size = {.ws_row = 24, .ws_col = columns};
     char path[1024];
     rm_program_path(path, sizeof path, "ringctl");
     memset(&terminal, 0, sizeof terminal);
@@ -65,6 +65,11 @@ static void start(const char *type)
         execl(path, "ringctl", "top", (char *)NULL);
         _exit(127);
     }
+}
+
+static void start(const char *type)
+{
+    start_wide(type, 110);
 }
 
 /* Reads until `text` has been written since the last call that found something. */
@@ -112,6 +117,26 @@ static int finish(void)
     close(terminal.fd);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
+}
+
+/* What does not fit is left out whole: neither half a number nor a title of none. */
+static void on_80_columns_every_number_is_whole(void **state)
+{
+    char *line = status_rule();
+    const struct rm_fake_rule rules[] = {{"status", line, false}, {NULL, NULL, false}};
+    struct rm_fake fake;
+    (void)state;
+    assert_int_equal(rm_fake_start(&fake, "hunt", NULL, rules), 0);
+    start_wide("vt100", 80);
+    await("greedy 505.5 +- 11.25");
+    await("      LOSS");
+    await("   10.7k");
+    await("   0.0421");
+    type("q");
+    assert_int_equal(finish(), 0);
+    assert_null(strstr(terminal.seen, "random play"));
+    rm_fake_stop(&fake);
+    free(line);
 }
 
 static void it_shows_and_obeys(void **state)
@@ -227,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_shows_and_obeys),
+        cmocka_unit_test(on_80_columns_every_number_is_whole),
         cmocka_unit_test(it_shows_rollouts_where_there_is_no_replay),
         cmocka_unit_test(any_size_will_do),
         cmocka_unit_test(it_outlives_the_experiment),

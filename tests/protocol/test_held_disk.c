@@ -52,7 +52,7 @@ static const char config[] =
 static int begin(bool metrics)
 {
     static const char *const none[] = {"--set", "metrics.csv=false", "--set",
-                                       "metrics.tensorboard=false", NULL};
+                                       "metrics.tensorboard=off", NULL};
     assert_int_equal(rm_test_daemon_home(&d, "held", config), 0);
     assert_int_equal(rm_test_daemon_start(&d, metrics ? NULL : none, false, 0), 0);
     const int fd = rm_test_connect(&d);

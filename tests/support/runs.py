@@ -13,7 +13,7 @@ BUILD = os.environ.get("BUILD", "build")
 PATIENCE_S = 300
 ALREADY_RUNNING = 3
 SETTINGS = {"mode": "free", "run.steps": 0, "actor.worlds": 4, "evaluation.interval": 0,
-            "evaluation.final_episodes": 0, "metrics.tensorboard": "false"}
+            "evaluation.final_episodes": 0, "metrics.tensorboard": "off"}
 SHARED = ("ring", "priorities", "weights")  # and no counters
 
 

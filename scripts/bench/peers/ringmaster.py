@@ -103,7 +103,7 @@ MAKERS = {"ppo": ppo, "ppo40": ppo, "ppo64": ppo, "dqn": dqn, "puffer-mlp": lamb
 def experiment(task, seed, steps, interval):
     base = {
         "name": f"peers-{os.getpid()}", "seed": seed, "mode": "free", "run": {"steps": steps},
-        "world": {"name": "cartpole"}, "metrics": {"tensorboard": False, "interval_s": METRICS_S if interval else 10},
+        "world": {"name": "cartpole"}, "metrics": {"tensorboard": "off", "interval_s": METRICS_S if interval else 10},
         "evaluation": {"interval": interval, "episodes": settings.EPISODES, "final_episodes": 0,
                        "worlds": settings.EPISODES},
     }

@@ -21,6 +21,7 @@ static const struct rm_env_spec spec = {
 struct seen {
     uint32_t agent_episodes[2], world_episodes[WORLDS];
     double agent_score[2], world_score;
+    uint64_t world_steps;
 };
 
 static struct seen seen;
@@ -36,11 +37,12 @@ static void on_agent(void *self, uint32_t agent, uint32_t world, double score)
     s->agent_score[agent] = score;
 }
 
-static void on_world(void *self, uint32_t world, double score)
+static void on_world(void *self, uint32_t world, double score, uint64_t steps)
 {
     struct seen *s = self;
     s->world_episodes[world]++;
     s->world_score = score;
+    s->world_steps = steps;
 }
 
 static int setup(void **state)

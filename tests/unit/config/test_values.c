@@ -68,7 +68,8 @@ static const char full[] =
     " \"supervisor\": {\"heartbeat_s\": 1.5, \"respawn_floor_s\": 0.5, \"backoff_max_s\": 4,"
     "   \"deaths_max\": 3, \"deaths_window_s\": 99, \"stop_grace_s\": 2},"
     " \"control\": {\"socket\": \"/run/x.sock\"},"
-    " \"metrics\": {\"interval_s\": 0.25, \"csv\": false, \"tensorboard\": false},"
+    " \"metrics\": {\"interval_s\": 0.25, \"interval_steps\": 77, \"csv\": false, \"tensorboard\": "
+    "\"off\"},"
     " \"checkpoint\": {\"at_end\": false, \"interval_s\": 30, \"keep\": 5, \"keep_best\": false},"
     " \"debug\": {\"check_finite\": \"sampled\", \"check_every\": 7, \"rollbacks_max\": 1, "
     "\"finite_patience\": 4}}";

@@ -67,7 +67,7 @@ static void the_line_says_what_counts(void **state)
     char line[512];
     rm_console_line(line, sizeof line, daemon_, 500);
     /* 400 agent steps a second are 200 of each of two agents; 600 are left: 3 seconds. */
-    assert_string_equal(line, "400 steps/s  [######----------]  40% 0:03 left  reward 10.0 20.0  "
+    assert_string_equal(line, "400 steps/s  [######----------]  40% 0:03 left  reward 10.00 20.00  "
                               "replay 25%  ratio 2.50  lag 1.50");
     RM_POKE(&daemon_->session.board.run->state, RM_RUN_PAUSED);
     rm_console_line(line, sizeof line, daemon_, 500);
@@ -82,11 +82,11 @@ static void after_the_last_step_the_line_says_what_goes_on(void **state)
     daemon_->session.experiment.evaluation.final_episodes = 50;
     daemon_->trained_ns = 1;
     rm_console_line(line, sizeof line, daemon_, 500);
-    assert_string_equal(line, "writing the last checkpoint  reward 10.0 20.0  replay 25%  "
+    assert_string_equal(line, "writing the last checkpoint  reward 10.00 20.00  replay 25%  "
                               "ratio 2.50  lag 1.50");
     daemon_->life = RM_LIFE_EVALUATING;
     rm_console_line(line, sizeof line, daemon_, 500);
-    assert_string_equal(line, "evaluating: 50 episodes of the last weights  reward 10.0 20.0  "
+    assert_string_equal(line, "evaluating: 50 episodes of the last weights  reward 10.00 20.00  "
                               "replay 25%  ratio 2.50  lag 1.50");
     rm_console_line(line, sizeof line, daemon_, 75);
     assert_string_equal(line, "evaluating: 50 episodes  reward 10 20  replay 25%  ratio 2.50  "
@@ -257,12 +257,16 @@ static void a_file_gets_plain_lines_and_the_tables(void **state)
     RM_POKE(&run->eval_score_mean, 512.34);
     RM_POKE(&run->eval_score_stderr, 6.05);
     RM_POKE(&run->eval_episodes, 100);
+    RM_POKE(&daemon_->session.board.agents[0].eval_mean, 0.96);
     RM_POKE(&daemon_->session.board.agents[1].eval_mean, 77.25);
+    RM_POKE(&daemon_->session.board.agents[1].env_steps, 150);
     RM_POKE(&daemon_->session.board.workers[3].phase_ns[RM_PHASE_FORWARD], 750);
     RM_POKE(&daemon_->session.board.workers[3].phase_ns[RM_PHASE_WAITING], 250);
     daemon_->world = (struct rm_world_facts){257.7, NAN, NAN, NAN};
     daemon_->supervisor.count = 5;
     daemon_->supervisor.workers[2].deaths = 3;
+    snprintf(daemon_->supervisor.workers[2].reason, 64, "exited with 4");
+    snprintf(daemon_->supervisor.workers[2].failure, 64, "died 3 times within 9 s");
     snprintf(daemon_->directory.path, sizeof daemon_->directory.path, "/runs/here");
     rm_console_summary(&console, daemon_);
     rewind(out);
@@ -274,12 +278,13 @@ static void a_file_gets_plain_lines_and_the_tables(void **state)
         lines++;
     assert_int_equal(lines, 2);
     static const char *const there[] = {
-        "greedy score 512.3 +- 6.0 over 100 episodes; a random policy scores 257.7\n",
+        "greedy score 512.3 +- 6.05 over 100 episodes; a random policy scores 257.7\n",
         "agent     first 100  last 100  env steps ",
-        "\nagent_1        20.0      20.0        400 ",
-        "    77.2\n",
+        "\nagent_1       20.00     20.00        150 ", /* its own steps, not its policy's */
+        "  0.9600\n",                                  /* not 1.0 */
+        "   77.25\n",
         "\nworker-3            25.0     75.0\n",
-        "worker-2 died 3 times",
+        "worker-2 died 3 times, the last time: exited with 4\n",
         "run directory: /runs/here\n",
     };
     for (size_t i = 0; i < sizeof there / sizeof there[0]; i++) {

@@ -38,7 +38,7 @@ static void a_run_ends_with_its_tables_and_files(void **state)
     rm_test_run_ends(&d, 0);
     rm_test_run_says(&d, "first 100");
     rm_test_run_says(&d, "agent_0");
-    rm_test_run_says(&d, "greedy score 42.0 +- 0.5 over 9 episodes");
+    rm_test_run_says(&d, "greedy score 42 +- 0.5 over 9 episodes");
     rm_test_run_says(&d, "run directory: ");
     assert_null(strstr(rm_test_daemon_output(&d), "\033")); /* not a terminal */
 
@@ -55,7 +55,7 @@ static void a_run_ends_with_its_tables_and_files(void **state)
     json_decref(config);
 
     const char *csv = rm_test_daemon_file(&d, "metrics.csv");
-    assert_int_equal(strncmp(csv, "time_s,steps,score_last,", 24), 0);
+    assert_int_equal(strncmp(csv, "time_s,steps,steps_per_s,", 25), 0);
     size_t columns = columns_of(csv), rows = 0;
     for (const char *line = strchr(csv, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
         assert_int_equal(columns_of(line + 1), columns);
@@ -88,10 +88,11 @@ static void a_worker_that_keeps_dying_fails_the_run(void **state)
                          ",\"supervisor\":{\"deaths_max\":3,\"respawn_floor_s\":0.01}"),
         0);
     setenv("RM_FAKE", "actor:exit=4", 1);
-    rm_test_run_start(&d, NULL);
+    static const char *const arguments[] = {"--foreground", NULL};
+    rm_test_run_start(&d, arguments);
     rm_test_run_ends(&d, 1);
     rm_test_run_says(&d, "died 3 times within");
-    rm_test_run_says(&d, "exited with 4");
+    rm_test_run_says(&d, "actor-0 died 3 times, the last time: exited with 4");
 }
 
 static void a_hung_worker_is_replaced_and_the_run_ends(void **state)

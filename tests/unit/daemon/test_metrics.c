@@ -93,18 +93,32 @@ static const char *cell(const char *name)
     return "";
 }
 
+static int open_csv(struct rm_metrics *metrics)
+{
+    static struct rm_experiment experiment;
+    experiment.metrics.csv = true;
+    experiment.metrics.tensorboard = RM_TENSORBOARD_OFF;
+    return rm_metrics_open(metrics, &directory, &board, &experiment, NULL);
+}
+
+static int put_row(struct rm_metrics *metrics, double time_s, uint64_t steps)
+{
+    const struct rm_metrics_row row = {.time_s = time_s, .steps = steps};
+    return rm_metrics_write(metrics, &board, &row);
+}
+
 static void rows_say_what_the_board_says(void **state)
 {
     (void)state;
     struct rm_metrics metrics;
-    assert_int_equal(rm_metrics_open(&metrics, &directory, &board, true, false, NULL), 0);
-    assert_int_equal(rm_metrics_write(&metrics, &board, 0, 0), 0);
+    assert_int_equal(open_csv(&metrics), 0);
+    assert_int_equal(put_row(&metrics, 0, 0), 0);
     RM_POKE(&board.policies[1].updates, 123456789012345ull);
     RM_POKE(&board.policies[0].loss, 0.125);
     RM_POKE(&board.policies[1].loss, NAN);
     rm_scores_add(&board.agents[1].scores, 3);
     rm_scores_add(&board.agents[1].scores, 4);
-    assert_int_equal(rm_metrics_write(&metrics, &board, 1.5, 77), 0);
+    assert_int_equal(put_row(&metrics, 1.5, 77), 0);
     rm_metrics_close(&metrics);
     read_csv();
     assert_string_equal(cell("time_s"), "1.5");
@@ -139,8 +153,8 @@ static void a_row_is_written_whole_or_not_at_all(void **state)
     struct rlimit before, tight;
     char path[sizeof directory.path + 32];
     struct stat file;
-    assert_int_equal(rm_metrics_open(&metrics, &directory, &board, true, false, NULL), 0);
-    assert_int_equal(rm_metrics_write(&metrics, &board, 1, 11), 0);
+    assert_int_equal(open_csv(&metrics), 0);
+    assert_int_equal(put_row(&metrics, 1, 11), 0);
     snprintf(path, sizeof path, "%s/metrics.csv", directory.path);
     assert_int_equal(stat(path, &file), 0);
     off_t bytes = file.st_size;
@@ -150,14 +164,14 @@ static void a_row_is_written_whole_or_not_at_all(void **state)
     tight.rlim_cur = (rlim_t)bytes + 10;
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
-    int half = rm_metrics_write(&metrics, &board, 2, 22);
+    int half = put_row(&metrics, 2, 22);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     assert_true(half < 0);
     assert_int_equal(metrics.failures, 1);
     assert_int_equal(stat(path, &file), 0);
     assert_int_equal(file.st_size, bytes);
 
-    assert_int_equal(rm_metrics_write(&metrics, &board, 3, 33), 0);
+    assert_int_equal(put_row(&metrics, 3, 33), 0);
     rm_metrics_close(&metrics);
     read_csv();
     assert_string_equal(cell("steps"), "33");
@@ -172,10 +186,10 @@ static void time_goes_on_where_a_predecessor_left_it(void **state)
     static const char *const times[] = {"10", "12.5", "15", "17.5"};
     snprintf(path, sizeof path, "%s/metrics.csv", directory.path);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(rm_metrics_open(&metrics, &directory, &board, true, false, NULL), 0);
+        assert_int_equal(open_csv(&metrics), 0);
         if (i == 0)
-            assert_int_equal(rm_metrics_write(&metrics, &board, 7.5, 1), 0);
-        assert_int_equal(rm_metrics_write(&metrics, &board, i == 0 ? 10 : 2.5, 77), 0);
+            assert_int_equal(put_row(&metrics, 7.5, 1), 0);
+        assert_int_equal(put_row(&metrics, i == 0 ? 10 : 2.5, 77), 0);
         rm_metrics_close(&metrics);
         read_csv();
         assert_string_equal(cell("time_s"), times[i]);
@@ -191,13 +205,77 @@ static void time_goes_on_where_a_predecessor_left_it(void **state)
 static void both_off_writes_nothing(void **state)
 {
     (void)state;
+    static const struct rm_experiment neither = {.run = {.steps = 1000}};
     struct rm_metrics metrics;
-    assert_int_equal(rm_metrics_open(&metrics, &directory, &board, false, false, NULL), 0);
-    assert_int_equal(rm_metrics_write(&metrics, &board, 1, 1), 0);
+    assert_int_equal(rm_metrics_open(&metrics, &directory, &board, &neither, NULL), 0);
+    assert_int_equal(put_row(&metrics, 1, 1), 0);
     rm_metrics_close(&metrics);
 }
 
+/* Its numbers are not repeated in rows that have nothing to do with it. */
+static void an_evaluation_is_in_its_own_row(void **state)
+{
+    (void)state;
+    struct rm_metrics metrics;
+    const struct rm_metrics_row row = {
+        .time_s = 2, .steps = 90, .steps_per_s = 45, .evaluation = true};
+    assert_int_equal(open_csv(&metrics), 0);
+    RM_POKE(&board.run->evaluations, 1);
+    RM_POKE(&board.run->eval_steps, 80);
+    RM_POKE(&board.run->eval_score_mean, 7.5);
+    RM_POKE(&board.agents[1].eval_mean, 2.5);
+    assert_int_equal(rm_metrics_write(&metrics, &board, &row), 0);
+    read_csv();
+    assert_string_equal(cell("steps"), "90");
+    assert_string_equal(cell("steps_per_s"), "45");
+    assert_string_equal(cell("evaluation_steps"), "80");
+    assert_string_equal(cell("evaluation_score"), "7.5");
+    assert_string_equal(cell("agent.b.evaluation"), "2.5");
+    assert_int_equal(put_row(&metrics, 3, 95), 0);
+    rm_metrics_close(&metrics);
+    read_csv();
+    assert_string_equal(cell("steps"), "95");
+    assert_string_equal(cell("evaluation_steps"), "");
+    assert_string_equal(cell("evaluation_score"), "");
+    assert_string_equal(cell("agent.b.evaluation"), "");
+}
+
 #define S 1000000000ull
+
+/* A run that steps `steps` in `took_ns`, seen after each of its `looks`. */
+static uint64_t rows_by_steps(uint64_t interval, uint64_t budget, uint64_t took_ns, int looks)
+{
+    struct rm_experiment experiment = {.run = {.steps = budget}};
+    struct rm_metrics metrics;
+    uint64_t rows = 0;
+    experiment.metrics.csv = true;
+    experiment.metrics.interval_steps = interval;
+    assert_int_equal(rm_metrics_open(&metrics, &directory, &board, &experiment, NULL), 0);
+    rm_metrics_begin_steps(&metrics, 0, 0);
+    for (int i = 1; i <= looks; i++) {
+        const uint64_t steps = 100000ull * (uint64_t)i / (uint64_t)looks;
+        if (!rm_metrics_due(&metrics, steps))
+            continue;
+        rm_metrics_next(&metrics, steps, took_ns / (uint64_t)looks * (uint64_t)i);
+        assert_true(metrics.next_at > steps);
+        rows++;
+    }
+    rm_metrics_close(&metrics);
+    return rows;
+}
+
+static void a_short_run_has_a_curve(void **state)
+{
+    (void)state;
+    assert_int_equal(rows_by_steps(0, 100000, 100 * S, 100000), 200);
+    assert_int_equal(rows_by_steps(10000, 0, 100 * S, 100000), 10);
+    /* Faster than a hundred rows a second they are further apart. */
+    assert_in_range(rows_by_steps(0, 100000, S / 2, 100000), 25, 50);
+    assert_in_range(rows_by_steps(1, 100000, S, 100000), 50, 101);
+    /* Nobody looks for half of the run. */
+    assert_int_equal(rows_by_steps(0, 100000, 100 * S, 2), 2);
+    assert_int_equal(rows_by_steps(0, 0, 100 * S, 100000), 0);
+}
 
 static void rates_are_of_the_last_seconds(void **state)
 {
@@ -227,7 +305,7 @@ static uint64_t rows_within(double interval_s, double time_s)
     uint64_t rows = 0;
     double now_s = 0;
     while (now_s < time_s) {
-        now_s += rm_metrics_interval_s(interval_s, now_s);
+        now_s += rm_metrics_interval(interval_s, now_s);
         rows++;
     }
     return rows;
@@ -237,12 +315,12 @@ static void long_runs_have_rows_further_apart(void **state)
 {
     (void)state;
     const double day_s = 86400;
-    assert_true(rm_metrics_interval_s(1, 0) == 1);
-    assert_true(rm_metrics_interval_s(1, 9999) == 1);
-    assert_true(rm_metrics_interval_s(1, 10000) == 2);
-    assert_true(rm_metrics_interval_s(1, 19999) == 2);
-    assert_true(rm_metrics_interval_s(0.01, 99) == 0.01);
-    assert_true(rm_metrics_interval_s(60, 6 * day_s) == 60);
+    assert_true(rm_metrics_interval(1, 0) == 1);
+    assert_true(rm_metrics_interval(1, 9999) == 1);
+    assert_true(rm_metrics_interval(1, 10000) == 2);
+    assert_true(rm_metrics_interval(1, 19999) == 2);
+    assert_true(rm_metrics_interval(0.01, 99) == 0.01);
+    assert_true(rm_metrics_interval(60, 6 * day_s) == 60);
     assert_int_equal(rows_within(1, 9000), 9000);
     assert_in_range(rows_within(1, 30 * day_s), 40000, 60000);
     assert_in_range(rows_within(1, 365 * day_s), 60000, 80000);
@@ -258,6 +336,8 @@ int main(void)
         T(a_row_is_written_whole_or_not_at_all),
         T(time_goes_on_where_a_predecessor_left_it),
         T(both_off_writes_nothing),
+        T(an_evaluation_is_in_its_own_row),
+        T(a_short_run_has_a_curve),
         cmocka_unit_test(long_runs_have_rows_further_apart),
         cmocka_unit_test(rates_are_of_the_last_seconds),
     };

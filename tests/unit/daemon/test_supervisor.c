@@ -221,7 +221,8 @@ static void too_many_deaths_fail_it(void **state)
     }
     assert_int_equal(w()->state, RM_SUPERVISED_FAILED);
     assert_int_equal(rm_supervisor_failed(&supervisor), 0);
-    assert_string_equal(w()->reason,
+    assert_string_equal(w()->reason, "exited with 1: no world");
+    assert_string_equal(w()->failure,
                         "died 6 times within 60 s; the last time: exited with 1: no world");
     rm_supervisor_tick(&supervisor, now + 1000 * S);
     rm_supervisor_start(&supervisor, 0, now);
@@ -252,6 +253,7 @@ static void exit_never_is_not_restarted(void **state)
     rm_supervisor_exited(&supervisor, 0, &report, "the library is gone", 11 * S);
     assert_int_equal(w()->state, RM_SUPERVISED_FAILED);
     assert_string_equal(w()->reason, "exited with 125: the library is gone");
+    assert_string_equal(w()->failure, w()->reason);
     assert_int_equal(did.spawns, 1);
 }
 

@@ -1,5 +1,5 @@
 /* Numbers and tables as people read them. */
-#include "daemon/ctl/format.h"
+#include "daemon/format.h"
 #include "daemon/table.h"
 
 #include <math.h>

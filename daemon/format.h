@@ -1,7 +1,7 @@
 /* format: numbers as people read them. Each writes into the caller's buffer and returns it, so that
  * calls fit into an argument list. NAN, what is not known, gives "-". */
-#ifndef RM_DAEMON_CTL_FORMAT_H
-#define RM_DAEMON_CTL_FORMAT_H
+#ifndef RM_DAEMON_FORMAT_H
+#define RM_DAEMON_FORMAT_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/ctl/format.h"
+#include "daemon/format.h"
 
 #include <math.h>
 #include <stdint.h>

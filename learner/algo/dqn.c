@@ -62,7 +62,7 @@ static int dqn_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
     const struct rm_experiment *e = spec->experiment;
     t->algo = rm_algo_of(e->algorithm.name);
     const bool drawn = t->algo->drawn_fractions;
-    if (rm_net_uses_quantiles(u->net) != drawn)
+    if (rm_net_uses_quantiles(u->nets[0].net) != drawn)
         return rm_fail(error, -EINVAL,
                        drawn ? "network.layers: algorithm.name %s needs a cosine_embedding layer"
                              : "network.layers: algorithm.name %s takes no cosine_embedding layer",
@@ -123,10 +123,10 @@ static void put_targets(struct dqn *t, const struct rm_update *update)
     };
     if (t->u.experiment->algorithm.double_q) {
         const struct rm_net_input in = input_of(t, PASS_CHOOSE, update);
-        targets.choose = rm_net_infer(t->u.online_space, t->u.params, &in);
+        targets.choose = rm_net_infer(t->u.nets[0].online, t->u.params, &in);
     }
     const struct rm_net_input in = input_of(t, PASS_TARGET, update);
-    targets.value = rm_net_infer(t->u.target_space, t->u.target, &in);
+    targets.value = rm_net_infer(t->u.nets[0].target, t->u.target, &in);
     if (!targets.choose)
         targets.choose = targets.value;
     rm_value_ops_of(t->u.backend)->targets(t->u.backend, &targets);
@@ -179,9 +179,9 @@ static void dqn_put_gradient(struct rm_updates *u, const struct rm_update *updat
 static double dqn_flops(const struct rm_updates *u)
 {
     const struct dqn *t = (const struct dqn *)u;
-    const double online = rm_net_forward_flops(u->net, t->batch, u->quantiles) +
-                          rm_net_backward_flops(u->net, t->batch, u->quantiles);
-    const double next = rm_net_forward_flops(u->net, t->batch, u->target_quantiles);
+    const double online = rm_net_forward_flops(u->nets[0].net, t->batch, u->quantiles) +
+                          rm_net_backward_flops(u->nets[0].net, t->batch, u->quantiles);
+    const double next = rm_net_forward_flops(u->nets[0].net, t->batch, u->target_quantiles);
     return (u->experiment->algorithm.double_q ? 2 : 1) * next + online;
 }
 

@@ -82,15 +82,24 @@ _Static_assert(sizeof kinds / sizeof *kinds == RM_OPTIMIZER_COUNT, "a row per op
 
 /* --- making ---------------------------------------------------------------------------------- */
 
+/* Arenas of networks begin where the backend's kernels like best. */
+#define ALIGNED 64u
+
+size_t rm_optimizer_room(const struct rm_net *net)
+{
+    return (rm_net_param_count(net) + ALIGNED - 1) / ALIGNED * ALIGNED;
+}
+
 static struct rm_optimizer_range range_of(const struct rm_optimizer *o,
-                                          const struct rm_net_tensor *t)
+                                          const struct rm_net_tensor *t, size_t at, uint32_t group)
 {
     const bool matrix = t->flags & RM_TENSOR_MATRIX;
-    struct rm_optimizer_range r = {.at = t->offset, .n = t->shape[0]};
+    struct rm_optimizer_range r = {.at = at + t->offset, .n = t->shape[0], .group = group};
     for (uint32_t d = 1; d < t->dims; d++)
         r.n *= t->shape[d];
-    r.apart = o->experiment->optimizer.clip_apart &&
-              strncmp(t->name, VALUE_PREFIX, sizeof VALUE_PREFIX - 1) == 0;
+    if (o->experiment->optimizer.clip_apart &&
+        strncmp(t->name, VALUE_PREFIX, sizeof VALUE_PREFIX - 1) == 0)
+        r.group = 1;
     r.decayed = matrix && o->kind->decays && o->experiment->optimizer.weight_decay > 0;
     if (matrix && o->kind->takes_matrices) {
         r.rows = t->shape[0];
@@ -112,7 +121,7 @@ static void join_neighbours(struct rm_optimizer *o)
         const struct rm_optimizer_range r = o->ranges[i];
         struct rm_optimizer_range *last = kept ? &o->ranges[kept - 1] : NULL;
         if (last && !last->rows && !r.rows && last->decayed == r.decayed &&
-            last->apart == r.apart && last->at + last->n == r.at)
+            last->group == r.group && last->at + last->n == r.at)
             last->n += r.n;
         else
             o->ranges[kept++] = r;
@@ -120,16 +129,23 @@ static void join_neighbours(struct rm_optimizer *o)
     o->range_count = kept;
 }
 
-static int find_ranges(struct rm_optimizer *o, const struct rm_net *net, struct rm_error *error)
+static int find_ranges(struct rm_optimizer *o, const struct rm_net *const *nets, uint32_t net_count,
+                       struct rm_error *error)
 {
     const struct rm_net_tensor *tensors;
-    const size_t count = rm_net_tensors(net, &tensors);
-    o->ranges = calloc(count ? count : 1, sizeof *o->ranges);
+    size_t most = 1;
+    for (uint32_t net = 0; net < net_count; net++)
+        most += rm_net_tensors(nets[net], &tensors);
+    o->ranges = calloc(most, sizeof *o->ranges);
     if (!o->ranges)
-        return rm_fail(error, -ENOMEM, "optimizer: no memory for %zu tensors", count);
-    for (size_t i = 0; i < count; i++)
-        if (tensors[i].flags & RM_TENSOR_TRAINED)
-            o->ranges[o->range_count++] = range_of(o, &tensors[i]);
+        return rm_fail(error, -ENOMEM, "optimizer: no memory for %zu tensors", most);
+    for (uint32_t net = 0; net < net_count; net++) {
+        const size_t count = rm_net_tensors(nets[net], &tensors);
+        for (size_t i = 0; i < count; i++)
+            if (tensors[i].flags & RM_TENSOR_TRAINED)
+                o->ranges[o->range_count++] = range_of(o, &tensors[i], o->count, net);
+        o->count += net_count > 1 ? rm_optimizer_room(nets[net]) : rm_net_param_count(nets[net]);
+    }
     qsort(o->ranges, o->range_count, sizeof *o->ranges, by_place);
     join_neighbours(o);
     return 0;
@@ -159,15 +175,23 @@ int rm_optimizer_create(struct rm_optimizer **optimizer, struct rm_backend *back
                         const struct rm_experiment *experiment, const struct rm_net *net,
                         struct rm_error *error)
 {
+    return rm_optimizer_create_joint(optimizer, backend, experiment, &net, 1, error);
+}
+
+int rm_optimizer_create_joint(struct rm_optimizer **optimizer, struct rm_backend *backend,
+                              const struct rm_experiment *experiment,
+                              const struct rm_net *const *nets, uint32_t count,
+                              struct rm_error *error)
+{
     struct rm_optimizer *o = calloc(1, sizeof *o);
     if (!o)
         return rm_fail(error, -ENOMEM, "no memory for an optimizer");
     o->experiment = experiment;
     o->kind = &kinds[experiment->optimizer.name];
     o->backend = backend;
-    o->count = rm_net_param_count(net);
+    o->by_group = experiment->optimizer.clip_apart || count > 1;
     rm_optimizer_set(o, experiment->optimizer.learning_rate, experiment->optimizer.grad_clip);
-    int rc = find_ranges(o, net, error);
+    int rc = find_ranges(o, nets, count, error);
     if (!rc && o->kind->takes_matrices)
         rc = make_muon(o, error);
     const bool first = !o->kind->momentum_optional || experiment->optimizer.momentum > 0;
@@ -220,11 +244,14 @@ double rm_optimizer_rate(const struct rm_optimizer *o, uint64_t update, double p
 
 double rm_optimizer_norm(struct rm_optimizer *o, const float *grads)
 {
-    o->squares[0] = o->squares[1] = 0.0;
+    double all = 0.0;
+    memset(o->squares, 0, sizeof o->squares);
     for (uint32_t i = 0; i < o->range_count; i++)
-        o->squares[o->ranges[i].apart] +=
+        o->squares[o->ranges[i].group] +=
             o->backend->ops->sum_squares(o->backend, grads + o->ranges[i].at, o->ranges[i].n);
-    return sqrt(o->squares[0] + o->squares[1]);
+    for (uint32_t group = 0; group < RM_OPTIMIZER_GROUPS; group++)
+        all += o->squares[group];
+    return sqrt(all);
 }
 
 /* What a gradient of this norm is multiplied by. */
@@ -240,8 +267,8 @@ static double move_all(struct rm_optimizer *o, struct move move, double norm)
     move.scale = (float)scale;
     o->steps++;
     for (uint32_t i = 0; i < o->range_count; i++) {
-        if (o->experiment->optimizer.clip_apart)
-            move.scale = (float)clipping(o, sqrt(o->squares[o->ranges[i].apart]));
+        if (o->by_group)
+            move.scale = (float)clipping(o, sqrt(o->squares[o->ranges[i].group]));
         o->kind->move(o, &o->ranges[i], &move);
     }
     return scale;

@@ -35,6 +35,16 @@ struct rm_device_knobs;
 int rm_optimizer_create(struct rm_optimizer **optimizer, struct rm_backend *backend,
                         const struct rm_experiment *experiment, const struct rm_net *net,
                         struct rm_error *error);
+
+/* Of several networks in one arena, each at a place of its own behind the one
+ * before (rm_optimizer_room) and clipped by a norm of its own; at most RM_OPTIMIZER_GROUPS. They
+ * are moved together, or not at all. */
+#define RM_OPTIMIZER_GROUPS 3u
+size_t rm_optimizer_room(const struct rm_net *net); /* floats that it takes of the arena */
+int rm_optimizer_create_joint(struct rm_optimizer **optimizer, struct rm_backend *backend,
+                              const struct rm_experiment *experiment,
+                              const struct rm_net *const *nets, uint32_t count,
+                              struct rm_error *error);
 void rm_optimizer_destroy(struct rm_optimizer *optimizer);
 
 /* Numbers that may change while running; from the experiment at first. The rate is what schedules

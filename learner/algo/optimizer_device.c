@@ -38,7 +38,7 @@ static size_t cut_all(const struct rm_optimizer *o, struct rm_device_chunk *to)
     for (uint32_t i = 0; i < o->range_count; i++) {
         const struct rm_optimizer_range *r = &o->ranges[i];
         const uint32_t flags = RM_DEVICE_TRAINED | (r->decayed ? RM_DEVICE_DECAYED : 0u) |
-                               (r->rows ? RM_DEVICE_APART : 0u) | (r->apart ? RM_DEVICE_VALUE : 0u);
+                               (r->rows ? RM_DEVICE_APART : 0u) | (r->group ? RM_DEVICE_VALUE : 0u);
         count += cut(at, r->at - at, 0, to ? to + count : NULL);
         count += cut(r->at, r->n, flags, to ? to + count : NULL);
         at = r->at + r->n;
@@ -145,7 +145,7 @@ static void put_matrix(struct rm_optimizer *o, const struct rm_device_step *step
         .at = r->at,
         .rows = r->rows,
         .columns = r->columns,
-        .flags = r->apart ? RM_DEVICE_VALUE : 0u,
+        .flags = r->group ? RM_DEVICE_VALUE : 0u,
         .reach = rm_muon_reach(r->rows, r->columns),
         .x = o->muon.x,
         .partials = o->device.matrix_partials,

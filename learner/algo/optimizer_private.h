@@ -11,7 +11,7 @@ struct rm_optimizer_range {
     size_t at, n;
     uint32_t rows, columns; /* of a single matrix; 0 otherwise */
     bool decayed;
-    bool apart; /* clipped with the value, not with the rest: optimizer.clip_apart */
+    uint32_t group; /* clipped by its norm */
 };
 
 /* What a device needs; all pointers are its memory. */
@@ -28,10 +28,12 @@ struct rm_optimizer {
     const struct rm_optimizer_method *kind;
     struct rm_backend *backend;
     double learning_rate, grad_clip;
-    double squares[2]; /* of the gradient, by `apart`, as rm_optimizer_norm() last found them */
+    double
+        squares[RM_OPTIMIZER_GROUPS]; /* of the gradient, as rm_optimizer_norm() last found them */
     uint64_t steps;
-    size_t count; /* floats of the arena */
-    float *m, *v; /* (count); NULL where the kind has none */
+    bool by_group; /* groups are clipped by norms of their own */
+    size_t count;  /* floats of the arena */
+    float *m, *v;  /* (count); NULL where the kind has none */
     struct rm_optimizer_range *ranges;
     uint32_t range_count;
     struct rm_muon muon;

@@ -30,7 +30,7 @@ static int r2d2_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
     t->inputs = spec->shape.inputs;
     u->rows = (t->burn_in > t->rows ? t->burn_in : t->rows) * t->batch;
     u->observations = (double)e->sample.batch * e->sample.sequence;
-    const size_t state = (size_t)t->batch * rm_net_state_count(u->net);
+    const size_t state = (size_t)t->batch * rm_net_state_count(u->nets[0].net);
     const size_t outputs = (size_t)t->rows * t->batch * spec->shape.actions;
     int rc = rm_updates_alloc(u, &t->state, state * sizeof *t->state, error);
     if (!rc)
@@ -49,7 +49,7 @@ static const float *unroll(struct r2d2 *t, enum pass pass, const struct rm_updat
 {
     const struct rm_batch *batch = update->batch;
     const bool target = pass == PASS_TARGET;
-    struct rm_net_workspace *space = target ? t->u.target_space : t->u.online_space;
+    struct rm_net_workspace *space = target ? t->u.nets[0].target : t->u.nets[0].online;
     const float *params = target ? t->u.target : t->u.params;
     *in = (struct rm_net_input){
         .x = batch->obs,
@@ -103,16 +103,16 @@ static void r2d2_put_gradient(struct rm_updates *u, const struct rm_update *upda
         .figures = u->figures,
     };
     ops->loss(u->backend, &loss);
-    rm_updates_backward(u, &in, t->d_q);
+    rm_updates_backward(u, 0, &in, t->d_q);
 }
 
 /* Both networks over all rows, and a backward pass over trace and tail. */
 static double r2d2_flops(const struct rm_updates *u)
 {
     const struct r2d2 *t = (const struct r2d2 *)u;
-    const double burn_in = rm_net_forward_flops(u->net, t->burn_in * t->batch, 0);
-    const double rows = rm_net_forward_flops(u->net, t->rows * t->batch, 0);
-    return 2 * burn_in + 2 * rows + rm_net_backward_flops(u->net, t->rows * t->batch, 0);
+    const double burn_in = rm_net_forward_flops(u->nets[0].net, t->burn_in * t->batch, 0);
+    const double rows = rm_net_forward_flops(u->nets[0].net, t->rows * t->batch, 0);
+    return 2 * burn_in + 2 * rows + rm_net_backward_flops(u->nets[0].net, t->rows * t->batch, 0);
 }
 
 const struct rm_update_ops rm_r2d2_updates = {

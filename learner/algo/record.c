@@ -8,7 +8,7 @@
 
 /* --- what an update changes ------------------------------------------------------------------ */
 
-#define KEPT_MOST (RM_UPDATES_BUFFERS + 2 + RM_OPTIMIZER_ARENAS)
+#define KEPT_MOST (6 + RM_OPTIMIZER_ARENAS)
 
 struct kept {
     void *at, *copy;
@@ -28,6 +28,8 @@ static uint32_t list_kept(struct rm_updates *t, struct kept kept[KEPT_MOST])
     kept[n++] = (struct kept){t->figures, NULL, sizeof *t->figures};
     if (staging->draw.batch)
         kept[n++] = (struct kept){staging->draw.drawn, NULL, sizeof *staging->draw.drawn};
+    if (t->kept)
+        kept[n++] = (struct kept){t->kept, NULL, t->kept_floats * sizeof(float)};
     for (size_t i = 0; i < arena_count; i++)
         kept[n++] = (struct kept){arenas[i].data, NULL, arenas[i].count * sizeof(float)};
     return n;

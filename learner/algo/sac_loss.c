@@ -1,8 +1,12 @@
 #include "learner/algo/sac_loss.h"
 
+#include "learner/algo/learning.h"
+#include "learner/algo/temperature.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 static bool any_legal(const uint8_t *mask, uint32_t actions)
 {
@@ -110,4 +114,75 @@ struct rm_sac_policy_loss rm_sac_policy_loss(const struct rm_sac_view *v, float 
     sum.value /= v->batch;
     sum.gap /= v->batch;
     return sum;
+}
+
+/* --- operations of the backend --------------------------------------------------------------- */
+
+static struct rm_sac_view view_of(const struct rm_soft_states *s)
+{
+    rm_sac_policy(s->logits, s->mask, s->batch, s->actions, s->p, s->logp);
+    return (struct rm_sac_view){
+        .batch = s->batch,
+        .actions = s->actions,
+        .p = s->p,
+        .logp = s->logp,
+        .q1 = s->q1,
+        .q2 = s->q2,
+        .alpha = rm_temperature_alpha(s->temperature),
+        .mask = s->mask,
+    };
+}
+
+static void targets(struct rm_backend *b, const struct rm_soft_states *next, const float *ret,
+                    const float *discount, float *y)
+{
+    const struct rm_sac_view view = view_of(next);
+    (void)b;
+    rm_sac_targets(&view, ret, discount, y);
+}
+
+static void critic_loss(struct rm_backend *b, const struct rm_soft_critic_loss *in)
+{
+    (void)b;
+    if (in->critic == 0)
+        in->figures->last_loss = 0;
+    if (in->critic == 0 && in->error)
+        memset(in->error, 0, in->batch * sizeof *in->error);
+    memset(in->d_q, 0, (size_t)in->batch * in->actions * sizeof *in->d_q);
+    in->figures->last_loss += rm_sac_critic_loss(in->q, in->batch, in->actions, in->action, in->y,
+                                                 in->weight, in->d_q, in->error);
+}
+
+static void policy_loss(struct rm_backend *b, const struct rm_soft_policy_loss *in)
+{
+    struct rm_device_figures *f = in->figures;
+    struct rm_sac_view view = view_of(&in->states);
+    (void)b;
+    view.weight = in->weight;
+    view.target_ratio = in->target_ratio;
+    const struct rm_sac_policy_loss loss = rm_sac_policy_loss(&view, in->d_logits);
+    f->last_loss += loss.loss;
+    f->now_sums[RM_SUM_OF_Q] = loss.value;
+    f->now_sums[RM_SUM_OF_ENTROPY] = loss.entropy;
+    f->now_sums[RM_SUM_OF_TEMPERATURE] = view.alpha;
+    f->now_sums[RM_SUM_OF_GAP] = loss.gap;
+    f->now_samples = 1.0;
+}
+
+static void temperature(struct rm_backend *b, const struct rm_soft_step *step)
+{
+    (void)b;
+    if (!step->figures->skip)
+        rm_temperature_move(step->temperature, step, step->knobs->learning_rate,
+                            step->figures->now_sums[RM_SUM_OF_GAP]);
+}
+
+static const struct rm_soft_ops cpu_soft = {.targets = targets,
+                                            .critic_loss = critic_loss,
+                                            .policy_loss = policy_loss,
+                                            .temperature = temperature};
+
+const struct rm_soft_ops *rm_soft_ops_of(const struct rm_backend *b)
+{
+    return b->device ? b->device->soft : &cpu_soft;
 }

@@ -4,15 +4,10 @@
 #ifndef RM_LEARNER_ALGO_TEMPERATURE_H
 #define RM_LEARNER_ALGO_TEMPERATURE_H
 
-#include "config/experiment.h"
+#include "learner/backend/soft_ops.h"
 
 #include <math.h>
 #include <stdint.h>
-
-struct rm_temperature {
-    double log, m, v; /* with Adam's moments */
-    uint64_t steps;
-};
 
 static inline struct rm_temperature rm_temperature_of(double alpha)
 {
@@ -24,8 +19,8 @@ static inline double rm_temperature_alpha(const struct rm_temperature *temperatu
     return exp(temperature->log);
 }
 
-/* One step; gap = target - H. Does nothing unless algorithm.tune_temperature. */
-void rm_temperature_move(struct rm_temperature *temperature, const struct rm_experiment *experiment,
+/* One step of Adam's; gap = target - H. */
+void rm_temperature_move(struct rm_temperature *temperature, const struct rm_soft_step *step,
                          double learning_rate, double gap);
 
 #endif

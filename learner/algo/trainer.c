@@ -11,7 +11,7 @@
 static const struct rm_update_ops *const updates[] = {
     [RM_ALGORITHM_DQN] = &rm_dqn_updates, [RM_ALGORITHM_QR_DQN] = &rm_dqn_updates,
     [RM_ALGORITHM_IQN] = &rm_dqn_updates, [RM_ALGORITHM_R2D2] = &rm_r2d2_updates,
-    [RM_ALGORITHM_VTRACE] = NULL,
+    [RM_ALGORITHM_SAC] = &rm_sac_updates, [RM_ALGORITHM_VTRACE] = NULL,
 };
 static_assert(sizeof updates == RM_ALGORITHM_COUNT * sizeof(void *), "a row per algorithm");
 
@@ -21,8 +21,6 @@ int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec 
     const struct rm_update_ops *ops = updates[spec->experiment->algorithm.name];
     const bool device = spec->backend->device, several = rm_parallel_devices(spec->backend) > 1;
     *trainer = NULL;
-    if (!device && spec->experiment->algorithm.name == RM_ALGORITHM_SAC)
-        return rm_sac_create(trainer, spec, error);
     if (!ops || (device && !ops->on_devices) || (several && !ops->on_several_devices))
         return rm_fail(error, -ENOTSUP, "algorithm.name: no trainer learns it from replay%s",
                        several  ? " on several devices"

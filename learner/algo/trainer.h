@@ -102,9 +102,6 @@ struct rm_trainer {
     const struct rm_trainer_ops *ops;
 };
 
-int rm_sac_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
-                  struct rm_error *error);
-
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
                       struct rm_error *error);
 void rm_trainer_destroy(struct rm_trainer *trainer);

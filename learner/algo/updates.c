@@ -42,39 +42,80 @@ int rm_updates_alloc(struct rm_updates *t, void *at, size_t bytes, struct rm_err
     return 0;
 }
 
-static int make_network(struct rm_updates *t, struct rm_error *error)
+int rm_updates_alloc_kept(struct rm_updates *t, const char *name, void *at, size_t bytes,
+                          struct rm_error *error)
 {
-    struct rm_backend *b = t->backend;
+    const int rc = rm_updates_alloc(t, &t->kept, bytes, error);
+    t->kept_name = name;
+    t->kept_floats = bytes / sizeof(float);
+    memcpy(at, &t->kept, sizeof t->kept);
+    return rc;
+}
+
+/* Critics see what the policy does, and have values where it has logits. */
+static int compile(struct rm_updates *t, const struct rm_net_shape *shape, struct rm_error *error)
+{
+    const struct rm_network_config *config = &t->experiment->network;
+    struct rm_net_shape values = *shape;
+    int rc = 0;
+    values.head = RM_HEAD_VALUES;
+    for (uint32_t i = 0; i <= t->ops->critics && !rc; i++) {
+        rc = rm_net_compile(&t->nets[i].net, config, i ? &values : shape, error);
+        t->net_count += !rc;
+    }
+    return rc;
+}
+
+static int make_spaces(struct rm_updates *t, struct rm_update_net *n, bool target,
+                       struct rm_error *error)
+{
     const uint32_t most = t->quantiles > t->target_quantiles ? t->quantiles : t->target_quantiles;
     int rc =
-        rm_net_workspace_create(&t->online_space, t->net, b, t->rows, most, RM_NET_TRAIN, error);
-    if (!rc)
-        rc = rm_net_workspace_create(&t->target_space, t->net, b, t->rows, t->target_quantiles,
+        rm_net_workspace_create(&n->online, n->net, t->backend, t->rows, most, RM_NET_TRAIN, error);
+    if (!rc && target)
+        rc = rm_net_workspace_create(&n->target, n->net, t->backend, t->rows, t->target_quantiles,
                                      RM_NET_INFER, error);
+    return rc;
+}
+
+static int make_networks(struct rm_updates *t, struct rm_error *error)
+{
+    const struct rm_net *nets[RM_OPTIMIZER_GROUPS];
+    const struct rm_net *acts = t->nets[0].net;
+    int rc = 0;
+    for (uint32_t i = 0; i < t->net_count && !rc; i++) {
+        struct rm_update_net *n = &t->nets[i];
+        nets[i] = n->net;
+        n->at = t->count;
+        n->count = rm_net_param_count(n->net);
+        t->count += t->net_count > 1 ? rm_optimizer_room(n->net) : n->count;
+        rc = make_spaces(t, n, i > 0 || t->net_count == 1, error);
+    }
     if (!rc)
-        rc = rm_optimizer_create(&t->optimizer, b, t->experiment, t->net, error);
+        rc = rm_optimizer_create_joint(&t->optimizer, t->backend, t->experiment, nets, t->net_count,
+                                       error);
     if (!rc)
-        rc = rm_normaliser_create(&t->normaliser, b, rm_net_inputs(t->net),
-                                  rm_net_input_mean_at(t->net), rm_net_input_scale_at(t->net),
-                                  error);
+        rc = rm_normaliser_create(&t->normaliser, t->backend, rm_net_inputs(acts),
+                                  rm_net_input_mean_at(acts), rm_net_input_scale_at(acts), error);
     return rc;
 }
 
 static int make_parameters(struct rm_updates *t, struct rm_error *error)
 {
     const size_t bytes = t->count * sizeof(float);
+    const struct rm_net *acts = t->nets[0].net;
     int rc = rm_updates_alloc(t, &t->params, bytes, error);
     if (!rc)
         rc = rm_updates_alloc(t, &t->target, bytes, error);
     if (!rc)
         rc = rm_updates_alloc(t, &t->grads, bytes, error);
     if (!rc)
-        rc = rm_updates_alloc(t, &t->noise, rm_net_noise_count(t->net) * sizeof(float), error);
+        rc = rm_updates_alloc(t, &t->noise, rm_net_noise_count(acts) * sizeof(float), error);
     if (rc)
         return rc;
     t->host_params = calloc(t->count, sizeof *t->host_params);
     t->observed =
-        calloc((size_t)t->experiment->sample.batch * rm_net_inputs(t->net), sizeof *t->observed);
+        calloc((size_t)t->experiment->sample.batch * rm_net_inputs(acts), sizeof *t->observed);
     return t->host_params && t->observed
                ? 0
                : rm_fail(error, -ENOMEM, "no memory for %zu parameters", t->count);
@@ -97,15 +138,14 @@ int rm_updates_create(struct rm_updates **updates, const struct rm_update_ops *o
                                                e->algorithm.target.tau, 1};
     t->watched = e->debug.check_finite != RM_CHECK_FINITE_OFF;
     t->finite = rm_finite_of(e, spec->name);
-    int rc = rm_net_compile(&t->net, &e->network, &spec->shape, error);
+    int rc = compile(t, &spec->shape, error);
     if (!rc)
         rc = ops->open(t, spec, error);
     if (rc)
         return rc;
-    t->count = rm_net_param_count(t->net);
-    t->normalise = rm_net_input_mean_at(t->net) != SIZE_MAX;
+    t->normalise = rm_net_input_mean_at(t->nets[0].net) != SIZE_MAX;
     t->rows_before = (double)spec->updates * t->observations;
-    rc = make_network(t, error);
+    rc = make_networks(t, error);
     if (rc)
         return rc;
     t->figures = rm_optimizer_figures(t->optimizer);
@@ -118,14 +158,14 @@ void rm_updates_destroy(struct rm_updates *t)
         return;
     for (uint32_t i = 0; i < t->buffer_count; i++)
         t->backend->ops->release(t->backend, t->buffers[i]);
-    if (t->online_space)
-        rm_net_workspace_destroy(t->online_space);
-    if (t->target_space)
-        rm_net_workspace_destroy(t->target_space);
+    for (uint32_t i = 0; i < t->net_count; i++) {
+        rm_net_workspace_destroy(t->nets[i].online);
+        rm_net_workspace_destroy(t->nets[i].target);
+    }
     rm_optimizer_destroy(t->optimizer);
     rm_normaliser_destroy(&t->normaliser);
-    if (t->net)
-        rm_net_destroy(t->net);
+    for (uint32_t i = 0; i < t->net_count; i++)
+        rm_net_destroy(t->nets[i].net);
     free(t->host_params);
     free(t->observed);
     free(t);
@@ -133,7 +173,7 @@ void rm_updates_destroy(struct rm_updates *t)
 
 void rm_updates_init(struct rm_updates *t)
 {
-    rm_net_init(t->net, t->host_params,
+    rm_net_init(t->nets[0].net, t->host_params,
                 rm_rng_at(t->experiment->seed, RM_STREAM_INIT, t->policy, 0));
     rm_updates_load(&t->trainer, t->host_params);
 }
@@ -156,7 +196,8 @@ void rm_updates_draw_noise(struct rm_updates *t, const struct rm_update *u, uint
     if (!t->noise)
         return;
     b->ops->normals(b, t->experiment->seed, RM_STREAM_NOISE, t->policy,
-                    rm_updates_key(t, u, passes, pass), rm_net_noise_count(t->net), t->noise);
+                    rm_updates_key(t, u, passes, pass), rm_net_noise_count(t->nets[0].net),
+                    t->noise);
     in->noise = t->noise;
 }
 
@@ -173,8 +214,8 @@ void rm_updates_learn(struct rm_updates *t, const struct rm_net_input *in,
 {
     struct rm_device_figures *f = t->figures;
     double sums[RM_NET_SUMS];
-    t->trained_on = *in;
-    rm_net_learn(t->online_space, t->params, in, loss, t->grads, sums);
+    t->nets[0].trained_on = *in;
+    rm_net_learn(t->nets[0].online, t->params, in, loss, t->grads, sums);
     if (t->backend->device)
         return;
     f->last_loss = sums[0];
@@ -182,10 +223,12 @@ void rm_updates_learn(struct rm_updates *t, const struct rm_net_input *in,
     f->now_samples = samples;
 }
 
-void rm_updates_backward(struct rm_updates *t, const struct rm_net_input *in, const float *d_out)
+void rm_updates_backward(struct rm_updates *t, uint32_t net, const struct rm_net_input *in,
+                         const float *d_out)
 {
-    t->trained_on = *in;
-    rm_net_backward(t->online_space, t->params, in, d_out, t->grads);
+    struct rm_update_net *n = &t->nets[net];
+    n->trained_on = *in;
+    rm_net_backward(n->online, t->params + n->at, in, d_out, t->grads + n->at);
 }
 
 /* --- what runs them -------------------------------------------------------------------------- */
@@ -209,6 +252,19 @@ void rm_updates_put_step(struct rm_updates *t, const struct rm_update *u,
         .copy = copy,
     };
     rm_optimizer_put(t->optimizer, &put);
+    if (t->ops->put_step)
+        t->ops->put_step(t, u);
+}
+
+/* All networks see inputs alike, but have moments at places of their own. */
+static void write_moments(struct rm_updates *t, uint32_t first, float *arena)
+{
+    for (uint32_t i = first; i < t->net_count; i++) {
+        struct rm_normaliser view = t->normaliser;
+        view.mean_at = rm_net_input_mean_at(t->nets[i].net);
+        view.scale_at = rm_net_input_scale_at(t->nets[i].net);
+        rm_normaliser_write(&view, arena + t->nets[i].at);
+    }
 }
 
 /* Rows of a trace at which a transition starts: padding was never seen. */
@@ -236,7 +292,7 @@ void rm_updates_add_moments(struct rm_updates *t, const struct rm_batch *batch, 
         add_sequences(t, batch);
     else
         rm_normaliser_add(&t->normaliser, batch->obs, batch->size);
-    rm_normaliser_write(&t->normaliser, t->params);
+    write_moments(t, 0, t->params);
     rm_target_move(t->backend, part, t->params, t->count, t->target);
 }
 
@@ -246,6 +302,8 @@ struct rm_trainer_result rm_updates_result(const struct rm_device_figures *f, do
         .loss = f->last_loss,
         .grad_norm = grad_norm,
         .q_mean = f->now_sums[RM_SUM_OF_Q] / f->now_samples,
+        .entropy = f->now_sums[RM_SUM_OF_ENTROPY] / f->now_samples,
+        .temperature = f->now_sums[RM_SUM_OF_TEMPERATURE] / f->now_samples,
         .skipped = !isfinite(f->last_loss) || !isfinite(grad_norm),
     };
 }
@@ -254,9 +312,25 @@ void rm_updates_look(struct rm_updates *t, uint64_t number, bool skipped)
 {
     if (!rm_finite_due(&t->finite, number, skipped))
         return;
-    if (!t->backend->device) /* learning need not keep rows */
-        rm_net_forward(t->online_space, t->params, &t->trained_on);
-    rm_finite_look(&t->finite, number, t->online_space, t->params, &t->trained_on, t->grads);
+    for (uint32_t i = 0; i < t->net_count; i++) {
+        const struct rm_update_net *n = &t->nets[i];
+        if (!t->backend->device) /* learning need not keep rows */
+            rm_net_forward(n->online, t->params + n->at, &n->trained_on);
+        if (rm_finite_look(&t->finite, number, n->online, t->params + n->at, &n->trained_on,
+                           t->grads + n->at))
+            return;
+    }
+}
+
+void rm_updates_prepare(struct rm_updates *t, bool online, bool target)
+{
+    for (uint32_t i = 0; i < t->net_count; i++) {
+        const struct rm_update_net *n = &t->nets[i];
+        if (online)
+            rm_net_prepare(n->online, t->params + n->at);
+        if (target && n->target)
+            rm_net_prepare(n->target, t->target + n->at);
+    }
 }
 
 /* --- settings and parameters ----------------------------------------------------------------- */
@@ -273,21 +347,26 @@ void rm_updates_progress(struct rm_trainer *trainer, double progress)
     updates_of(trainer)->progress = progress;
 }
 
-static void prepare(struct rm_updates *t)
-{
-    rm_net_prepare(t->online_space, t->params);
-    rm_net_prepare(t->target_space, t->target);
-}
-
 void rm_updates_load(struct rm_trainer *trainer, const float *params)
 {
     struct rm_updates *t = updates_of(trainer);
     struct rm_backend *b = t->backend;
-    b->ops->upload(b, t->params, params, t->count);
-    b->ops->upload(b, t->target, params, t->count);
+    for (uint32_t i = 0; i < t->net_count; i++) {
+        const struct rm_update_net *n = &t->nets[i];
+        if (i)
+            rm_net_init(n->net, t->host_params,
+                        rm_rng_at(t->experiment->seed, RM_STREAM_INIT, t->policy, i));
+        else
+            rm_normaliser_resume(&t->normaliser, params, t->rows_before);
+        b->ops->upload(b, t->params + n->at, i ? t->host_params : params, n->count);
+        b->ops->upload(b, t->target + n->at, i ? t->host_params : params, n->count);
+    }
+    write_moments(t, 1, t->params);
+    write_moments(t, 1, t->target);
     rm_optimizer_reset(t->optimizer);
-    rm_normaliser_resume(&t->normaliser, params, t->rows_before);
-    prepare(t);
+    if (t->ops->reset)
+        t->ops->reset(t);
+    rm_updates_prepare(t, true, true);
 }
 
 void rm_updates_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
@@ -296,12 +375,14 @@ void rm_updates_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
     rm_guard_floats(guard, t->params, t->count);
     rm_guard_floats(guard, t->target, t->count);
     rm_guard_optimizer(guard, t->optimizer);
+    if (t->kept)
+        rm_guard_floats(guard, t->kept, t->kept_floats);
 }
 
 void rm_updates_restored(struct rm_trainer *trainer)
 {
     struct rm_updates *t = updates_of(trainer);
-    prepare(t);
+    rm_updates_prepare(t, true, true);
     if (t->backend->device)
         t->backend->device->clear(t->backend, RM_STREAM_COMPUTE, &t->figures->skipped_in_row,
                                   sizeof t->figures->skipped_in_row);
@@ -314,6 +395,8 @@ void rm_updates_state(struct rm_trainer *trainer, struct rm_state *s)
     rm_device_state(s, t->backend, "target", t->target, t->count);
     rm_optimizer_state(t->optimizer, t->backend, "optimizer", s);
     rm_normaliser_state(&t->normaliser, s);
+    if (t->kept)
+        rm_device_state(s, t->backend, t->kept_name, t->kept, t->kept_floats);
 }
 
 const float *rm_updates_params(const struct rm_trainer *trainer)
@@ -323,7 +406,8 @@ const float *rm_updates_params(const struct rm_trainer *trainer)
 
 const float *rm_updates_target(const struct rm_trainer *trainer)
 {
-    return updates_of_const(trainer)->target;
+    const struct rm_updates *t = updates_of_const(trainer);
+    return t->nets[0].target ? t->target : NULL;
 }
 
 const float *rm_updates_grads(const struct rm_trainer *trainer)
@@ -333,7 +417,7 @@ const float *rm_updates_grads(const struct rm_trainer *trainer)
 
 const struct rm_net *rm_updates_net(const struct rm_trainer *trainer)
 {
-    return updates_of_const(trainer)->net;
+    return updates_of_const(trainer)->nets[0].net;
 }
 
 double rm_updates_flops(const struct rm_trainer *trainer)

@@ -35,6 +35,8 @@ struct rm_update {
 struct rm_update_ops {
     size_t bytes; /* of the trainer, which begins with its struct rm_updates and else is zeros */
     bool on_devices, on_several_devices;
+    uint32_t critics; /* networks of values beside the one that acts; the target networks are then
+                         theirs */
 
     /* Sizes, checks and buffers (rm_updates_alloc), once the network is compiled; sets `rows`,
      * `quantiles`, `target_quantiles` and `observations`. */
@@ -43,10 +45,21 @@ struct rm_update_ops {
     /* Loss and gradient: what is learned from in `grads`, its numbers in `figures`. Ends with
      * rm_updates_learn() or rm_updates_backward(). */
     void (*put_gradient)(struct rm_updates *updates, const struct rm_update *update);
+    /* Either may be NULL. What the algorithm moves besides, where the figures say that the update
+     * is not skipped; and as it is with new parameters. */
+    void (*put_step)(struct rm_updates *updates, const struct rm_update *update);
+    void (*reset)(struct rm_updates *updates);
     double (*flops)(const struct rm_updates *updates); /* of one */
 };
 
-#define RM_UPDATES_BUFFERS 12u
+#define RM_UPDATES_BUFFERS 16u
+
+struct rm_update_net {
+    struct rm_net *net;
+    struct rm_net_workspace *online, *target; /* target NULL: it has none */
+    size_t at, count;                         /* of the arenas: floats */
+    struct rm_net_input trained_on;           /* of the last pass that was trained */
+};
 
 struct rm_updates {
     struct rm_trainer trainer; /* first */
@@ -58,16 +71,15 @@ struct rm_updates {
     struct rm_trainer_settings settings;
     double progress; /* of the run */
 
-    struct rm_net *net;
+    struct rm_update_net nets[RM_OPTIMIZER_GROUPS]; /* the one that acts, then critics */
+    uint32_t net_count;
     uint32_t rows, quantiles, target_quantiles; /* of the largest pass; quantiles 0: none */
-    struct rm_net_workspace *online_space, *target_space;
     struct rm_optimizer *optimizer;
     size_t count;                      /* parameters */
     float *params, *target, *grads;    /* (count), the backend's memory */
     struct rm_device_figures *figures; /* the backend's memory */
     float *noise;                      /* (noise_count), NULL when no layer is noisy */
     float *host_params;                /* (count), host memory */
-    struct rm_net_input trained_on;    /* of the last pass that was trained */
 
     bool normalise; /* network.normalize_observations: moments are made on the host */
     struct rm_normaliser normaliser;
@@ -80,12 +92,19 @@ struct rm_updates {
     struct rm_staged_updates *staged; /* NULL: at once */
     void *buffers[RM_UPDATES_BUFFERS];
     uint32_t buffer_count;
+    const char *kept_name; /* NULL: nothing */
+    float *kept; /* the backend's memory: goes into checkpoints and back with parameters */
+    size_t kept_floats;
 };
 
 /* --- for algorithms -------------------------------------------------------------------------- */
 
 /* `bytes` of the backend's memory, zeroed, released with the trainer; 0 bytes: *at is NULL. */
 int rm_updates_alloc(struct rm_updates *updates, void *at, size_t bytes, struct rm_error *error);
+
+/* The same, for what updates change beside parameters. At most one. */
+int rm_updates_alloc_kept(struct rm_updates *updates, const char *name, void *at, size_t bytes,
+                          struct rm_error *error);
 
 /* The key of draws of this update, times * number + pass, in the form that the backend takes: on a
  * device it holds until the next call. */
@@ -102,8 +121,8 @@ void rm_updates_draw_dropout(struct rm_updates *updates, const struct rm_update 
  * `samples` are what the loss is over. */
 void rm_updates_learn(struct rm_updates *updates, const struct rm_net_input *input,
                       const struct rm_net_loss *loss, double samples);
-/* Backward alone, of the online network's last forward pass; the loss has written the figures. */
-void rm_updates_backward(struct rm_updates *updates, const struct rm_net_input *input,
+/* Backward alone, of the last forward pass of a network; the loss writes the figures. */
+void rm_updates_backward(struct rm_updates *updates, uint32_t net, const struct rm_net_input *input,
                          const float *d_out);
 
 static inline void rm_update_phase(const struct rm_update *update, enum rm_phase phase)
@@ -130,6 +149,9 @@ void rm_updates_set_knobs(const struct rm_updates *updates, uint64_t number,
 /* The step along the gradient. `copy`: as in struct rm_optimizer_put. */
 void rm_updates_put_step(struct rm_updates *updates, const struct rm_update *update,
                          struct rm_device_figures *copy);
+
+/* Weights are packed anew: online where they were moved, and target networks. */
+void rm_updates_prepare(struct rm_updates *updates, bool online, bool target);
 
 /* What the host adds to an update that was made, with network.normalize_observations: moments, from
  * a batch in its memory, and behind them the target network. */
@@ -160,7 +182,7 @@ double rm_updates_flops(const struct rm_trainer *trainer);
     .params = rm_updates_params, .target = rm_updates_target, .grads = rm_updates_grads,           \
     .net = rm_updates_net, .update_flops = rm_updates_flops
 
-extern const struct rm_update_ops rm_dqn_updates, rm_r2d2_updates; /* dqn.c, r2d2.c */
+extern const struct rm_update_ops rm_dqn_updates, rm_r2d2_updates, rm_sac_updates;
 
 /* Trainers of such updates, by the backend. */
 int rm_updates_at_once_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,

@@ -43,9 +43,7 @@ static struct rm_trainer_result update(struct rm_trainer *trainer, const struct 
     result.learning_rate = knobs.learning_rate;
     if (t->normalise)
         rm_updates_add_moments(t, batch, (double)knobs.target_tau);
-    rm_net_prepare(t->online_space, t->params);
-    if (knobs.target_tau > 0.0f)
-        rm_net_prepare(t->target_space, t->target);
+    rm_updates_prepare(t, true, knobs.target_tau > 0.0f);
     return result;
 }
 

@@ -30,8 +30,7 @@ void rm_staged_put_gradient(struct rm_updates *t, uint32_t i)
     const struct rm_staging_slot *slot = &t->staged->staging.slots[i];
     const struct rm_update update = update_of(slot);
     rm_staging_gather(&t->staged->staging, slot);
-    rm_net_prepare(t->online_space, t->params);
-    rm_net_prepare(t->target_space, t->target);
+    rm_updates_prepare(t, true, true);
     t->ops->put_gradient(t, &update);
     t->backend->device->draws(t->backend, NULL, 0);
 }
@@ -282,16 +281,17 @@ static int make_staged(struct rm_updates *t, const struct rm_trainer_spec *spec,
                 .size = e->sample.batch / t->replicas,
                 .inputs = spec->shape.inputs,
                 .actions = spec->shape.actions,
-                .codes = rm_net_takes_codes(t->net),
+                .codes = rm_net_takes_codes(t->nets[0].net),
                 .burn_in = sequences ? e->sample.burn_in : 0,
                 .trace = sequences ? e->sample.sequence : 0,
                 .tail = sequences ? e->sample.n_step : 0,
-                .state_floats = rm_net_state_count(t->net),
+                .state_floats = rm_net_state_count(t->nets[0].net),
             },
         .gather = spec->gather,
         .draw = spec->draw,
         .figures = t->figures,
         .masks = spec->masks,
+        .own_masks = spec->masks && t->ops->critics > 0,
         .priorities = e->priority.kind == RM_PRIORITY_PROPORTIONAL,
     };
     t->staged = calloc(1, sizeof *t->staged);

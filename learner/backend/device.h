@@ -31,6 +31,7 @@ struct rm_device_mark;
 struct rm_device_graph;
 struct rm_value_ops;             /* value_ops.h */
 struct rm_sequence_ops;          /* sequence_ops.h */
+struct rm_soft_ops;              /* soft_ops.h */
 struct rm_device_policy_ops;     /* device_policy.h */
 struct rm_device_optimizer_ops;  /* device_optimizer.h */
 struct rm_device_feed_ops;       /* device_feed.h */
@@ -150,6 +151,7 @@ struct rm_device_ops {
 
     const struct rm_value_ops *values;
     const struct rm_sequence_ops *sequences;
+    const struct rm_soft_ops *soft;
     const struct rm_device_policy_ops *policies;
     const struct rm_device_optimizer_ops *optimizer;
     const struct rm_device_feed_ops *feed;

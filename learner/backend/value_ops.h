@@ -51,7 +51,12 @@ struct rm_value_loss {
 };
 
 /* figures->sums of updates that learn from replay, over figures->samples. */
-enum { RM_SUM_OF_Q = 0 }; /* mean over quantiles of q(s, action) */
+enum rm_value_sum {
+    RM_SUM_OF_Q = 0,   /* mean over quantiles of q(s, action); SAC: expected value */
+    RM_SUM_OF_ENTROPY, /* SAC alone, and so the next two */
+    RM_SUM_OF_TEMPERATURE,
+    RM_SUM_OF_GAP, /* target entropy - entropy */
+};
 
 struct rm_value_ops {
     void (*targets)(struct rm_backend *b, const struct rm_value_targets *targets);

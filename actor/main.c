@@ -279,14 +279,12 @@ static int probe(struct rm_experiment *experiment, const struct options *options
     return answer(text);
 }
 
-/* Checkpoints are all that an actor writes, and policies all that an evaluator does, into folders
- * that the daemon makes. */
+/* Checkpoints are all that it writes, into folders that the daemon makes. */
 static const char *written_below(const struct options *options)
 {
     static char path[PATH_MAX];
     const char *directory = options->directory;
-    const char *folder = options->evaluator ? "policies/best" : "checkpoints";
-    if (!directory || snprintf(path, sizeof path, "%s/%s", directory, folder) >= (int)sizeof path)
+    if (!directory || snprintf(path, sizeof path, "%s/checkpoints", directory) >= (int)sizeof path)
         return NULL;
     return access(path, F_OK) == 0 ? path : NULL;
 }

@@ -40,11 +40,9 @@ void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
     if (numbers && rm_checkpoint_list(c->run_directory, numbers, RM_CHECKPOINTS_MAX))
         c->number = c->last = numbers[0];
     free(numbers);
-    /* Confined workers may write below them, and nowhere else: so they are there before them. */
+    /* Confined actors may write below it, and nowhere else: so it is there before them. */
     if (rm_experiment_confines(&daemon->session.experiment) &&
-        (rm_checkpoint_parent(c->run_directory, &error) < 0 ||
-         (daemon->session.experiment.checkpoint.keep_best &&
-          rm_checkpoint_best(c->run_directory, &error) < 0)))
+        rm_checkpoint_parent(c->run_directory, &error) < 0)
         rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
     /* The board may be that of a daemon that was killed in the middle of one. */
     if (RM_PEEK(&run_of(daemon)->checkpoint_request) > c->number)

@@ -125,18 +125,6 @@ int rm_checkpoint_parent(const char *run_directory, struct rm_error *error)
     return make(path, error);
 }
 
-int rm_checkpoint_best(const char *run_directory, struct rm_error *error)
-{
-    static const char *const folders[] = {"policies", "policies/best"};
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < 2; i++) {
-        char path[RM_SESSION_PATH_MAX];
-        snprintf(path, sizeof path, "%s/%s", run_directory, folders[i]);
-        rc = make(path, error);
-    }
-    return rc;
-}
-
 int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_error *error)
 {
     char path[RM_SESSION_PATH_MAX], policies[RM_SESSION_PATH_MAX];

@@ -32,9 +32,6 @@ size_t rm_checkpoint_list(const char *run_directory, uint64_t *numbers, size_t m
 /* Makes the folder that all of them are in, unless it is there. */
 int rm_checkpoint_parent(const char *run_directory, struct rm_error *error);
 
-/* The same for policies/best. */
-int rm_checkpoint_best(const char *run_directory, struct rm_error *error);
-
 /* Makes the folder that number `number` is written to, empty. */
 int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_error *error);
 

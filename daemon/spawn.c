@@ -243,7 +243,9 @@ static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_erro
     }
     if (roles[role].plain)
         arguments[n++] = (char *)roles[role].plain;
-    if (roles[role].run_directory) {
+    /* The evaluator of somebody's world writes nothing. */
+    if (roles[role].run_directory &&
+        !(role == RM_ROLE_EVALUATOR && rm_experiment_confines(&daemon->session.experiment))) {
         arguments[n++] = (char *)"--run-directory";
         arguments[n++] = daemon->directory.path;
         /* One that was started anew goes on from what is in shared memory, which is newer. */

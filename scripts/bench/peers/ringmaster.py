@@ -28,7 +28,6 @@ VARIANTS = {
 BESIDE = {"puffer-lstm": {"Ringmaster, bf16": {"learner.compute": "bf16"}}}
 STARTING = re.compile(r": starting \(generation 1")
 LIMIT_S = float(os.environ.get("RM_PEERS_LIMIT_S", 900))  # of one run; also of the peers'
-METRICS_S = 0.01  # evaluations are read from rows of metrics, so seen that much late at most
 
 
 class Run:
@@ -103,7 +102,7 @@ MAKERS = {"ppo": ppo, "ppo40": ppo, "ppo64": ppo, "dqn": dqn, "puffer-mlp": lamb
 def experiment(task, seed, steps, interval):
     base = {
         "name": f"peers-{os.getpid()}", "seed": seed, "mode": "free", "run": {"steps": steps},
-        "world": {"name": "cartpole"}, "metrics": {"tensorboard": "off", "interval_s": METRICS_S if interval else 10},
+        "world": {"name": "cartpole"}, "metrics": {"tensorboard": "off", "interval_s": 10},
         "evaluation": {"interval": interval, "episodes": settings.EPISODES, "final_episodes": 0,
                        "worlds": settings.EPISODES},
     }

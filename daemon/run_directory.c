@@ -58,7 +58,9 @@ static int check_latest(const char *above, struct rm_error *error)
     struct stat about;
     snprintf(link, sizeof link, "%s/latest", above);
     if (lstat(link, &about) < 0)
-        return errno == ENOENT ? 1 : rm_fail(error, -errno, "%s: %s", link, strerror(errno));
+        return errno == ENOENT || errno == ENOTDIR
+                   ? 1 /* making one says what is in its way */
+                   : rm_fail(error, -errno, "%s: %s", link, strerror(errno));
     if (!S_ISLNK(about.st_mode))
         return rm_fail(error, -EISDIR,
                        "%s is no link to a run, but %s (of a copy?): move it away, and let it be a "

@@ -9,7 +9,7 @@ void rm_presence_note(struct rm_presence *presence)
     const uint64_t now = rm_now_ns(), expected = presence->expected_ns;
     if (expected && now > expected && now - expected > LATE_NS)
         presence->away(presence->user, now - expected, now);
-    if (expected < now)
+    if (expected && expected < now)
         presence->expected_ns = now;
 }
 

@@ -27,7 +27,7 @@ int rm_file_sync_above(const char *path, struct rm_error *error);
 void rm_file_hold_standard(void);
 
 /* For a message about a path that was given: " (relative paths start at the working directory,
- * /home/me)", or "" for an absolute one. Writes `text` and returns it. */
+ * /srv/rl)", or "" for an absolute one. Writes `text` and returns it. */
 const char *rm_file_start(const char *path, char *text, size_t size);
 
 #endif

@@ -123,10 +123,13 @@ class Home:
             time.sleep(0.05)
 
     def results(self):
-        """Hashes by name: of policies, and of what the last checkpoint is made of."""
+        """Hashes by name: of policies, and of what the last checkpoint is made of. Not of the best policy: a run that is
+        resumed does not play an evaluation again."""
         latest = f"{self.path}/t/latest"
         folder = f"{latest}/checkpoints/{max(n for n in os.listdir(f'{latest}/checkpoints') if n.isdigit())}"
-        found = {f"policies/{name}": hashed(f"{latest}/policies/{name}") for name in os.listdir(f"{latest}/policies")}
+        found = {
+            f"policies/{entry.name}": hashed(entry.path) for entry in os.scandir(f"{latest}/policies") if entry.is_file()
+        }
         found |= {n: hashed(f"{folder}/{n}") for n in os.listdir(folder) if n.startswith(("actor", "learner"))}
         for name, data in archive.streams(f"{folder}/shared-0.state").items():
             if name.startswith(SHARED):

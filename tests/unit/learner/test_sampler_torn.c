@@ -18,7 +18,7 @@
 #define BATCH 16
 
 static struct rm_env_agent wide = {
-    .name = "agent_0", .dtype = RM_ENV_I32, .dims = 1, .shape = {WORDS}, .actions = 2};
+    .name = "agent_0", .dtype = RM_ENV_I32, .dims = 1, .shape = {WORDS}, .actions = INT32_MAX};
 
 static struct rm_sampler *make(const struct rm_sampler_source *source,
                                const struct rm_env_agent *agent, uint32_t batch)

@@ -3,9 +3,11 @@
 #include "tests/support/unit.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -165,20 +167,34 @@ static void every_cut_is_noticed(void **state)
     free(all);
 }
 
-static void a_full_disk_is_said_at_the_end(void **state)
+static void a_file_that_cannot_grow_is_said_at_the_end(void **state)
 {
     struct rm_archive_writer *w;
+    struct rlimit before;
     uint64_t bytes;
     (void)state;
-    if (access("/dev/full", W_OK) < 0)
-        return;
-    assert_int_equal(rm_archive_create(&w, "/dev/full", &error), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, before.rlim_max}), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(rm_archive_create(&w, path, &error), 0);
     rm_archive_begin(w, "x");
-    assert_int_equal(rm_archive_put(w, noise, LONG), -ENOSPC);
-    assert_int_equal(rm_archive_close(w, &bytes, &error), -ENOSPC);
-    assert_non_null(strstr(error.text, "/dev/full"));
+    const int put = rm_archive_put(w, noise, LONG), closed = rm_archive_close(w, &bytes, &error);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(put, -EFBIG);
+    assert_int_equal(closed, -EFBIG);
+    assert_non_null(strstr(error.text, path));
+}
+
+/* Archives are files, and their own: what is written to follows no link and is no device. */
+static void what_is_no_file_is_refused(void **state)
+{
+    struct rm_archive_writer *w;
+    (void)state;
     assert_int_equal(rm_archive_create(&w, "/nonexistent/x", &error), -ENOENT);
     assert_null(w);
+    assert_int_equal(rm_archive_create(&w, "/dev/full", &error), -EINVAL);
+    assert_null(w);
+    assert_non_null(strstr(error.text, "/dev/full"));
 }
 
 int main(void)
@@ -188,7 +204,8 @@ int main(void)
         cmocka_unit_test(streams_can_be_skipped_and_end),
         cmocka_unit_test(every_changed_byte_is_noticed),
         cmocka_unit_test(every_cut_is_noticed),
-        cmocka_unit_test(a_full_disk_is_said_at_the_end),
+        cmocka_unit_test(a_file_that_cannot_grow_is_said_at_the_end),
+        cmocka_unit_test(what_is_no_file_is_refused),
     };
     return cmocka_run_group_tests(tests, make_noise, drop_noise);
 }

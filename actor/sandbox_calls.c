@@ -110,7 +110,7 @@ static const struct condition {
     {"fcntl", {{1, WHOLE_WORD, F_GETFD}, ANY}},
     {"fcntl", {{1, WHOLE_WORD, F_SETFD}, ANY}},
     {"fcntl", {{1, WHOLE_WORD, F_GETFL}, ANY}},
-    {"fcntl", {{1, WHOLE_WORD, F_SETFL}, {2, O_ASYNC, 0}}},
+    {"fcntl", {{1, WHOLE_WORD, F_SETFL}, {2, O_ASYNC | O_NONBLOCK, O_NONBLOCK}}},
     /* The evaluator's rings are its own: made, sealed and checked like shared ones. */
     {"fcntl", {{1, WHOLE_WORD, F_GET_SEALS}, ANY}},
     {"fcntl", {{1, WHOLE_WORD, F_ADD_SEALS}, {2, WHOLE_WORD, F_SEAL_SHRINK | F_SEAL_GROW}}},
@@ -126,6 +126,9 @@ static const struct condition {
 
 /* As `conditions` say otherwise, refused without a report: libraries pin all their threads. */
 #define PINS_OTHERS "sched_setaffinity"
+/* Likewise without O_NONBLOCK. That is shared by all who have the descriptor: the daemon, which
+ * rings eventfds, would wait for ever at one that is full. */
+#define BLOCKS "fcntl"
 
 static char names[CALLS_MAX][NAME_BYTES];
 
@@ -206,7 +209,11 @@ static int add_conditions(scmp_filter_ctx filter)
     for (unsigned bit = 0; rc == 0 && bit < 32; bit++)
         rc = rule(filter, SCMP_ACT_ERRNO(EPERM), PINS_OTHERS, 0, (scmp_datum_t)1 << bit,
                   (scmp_datum_t)1 << bit);
-    return rc;
+    return rc ? rc
+              : seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM),
+                                 seccomp_syscall_resolve_name(BLOCKS), 2,
+                                 SCMP_A1(SCMP_CMP_MASKED_EQ, WHOLE_WORD, F_SETFL),
+                                 SCMP_A2(SCMP_CMP_MASKED_EQ, O_ASYNC | O_NONBLOCK, 0));
 }
 
 static int add_rules(scmp_filter_ctx filter, enum rm_sandbox_rights rights)

@@ -383,6 +383,22 @@ static int attach_wakes(struct rm_session *session, struct rm_error *error)
     return 0;
 }
 
+/* A ring's head stands in what its actor can write: its shape is the configuration's. */
+static int attach_ring(struct rm_session *session, uint32_t actor, uint32_t policy,
+                       struct rm_error *error)
+{
+    const struct rm_policy_plan *plan = &session->plan.policy[policy];
+    const struct rm_ring_spec want =
+        rm_session_ring_spec(&session->experiment, plan, actor, policy);
+    struct rm_ring *ring = rm_session_ring(session, actor, policy);
+    const int r = rm_ring_attach(ring, rm_fd_ring(&session->objects, actor, policy), true, error);
+    if (r == 0 && memcmp(&ring->spec, &want, sizeof want) != 0)
+        return rm_fail(error, -EPROTO,
+                       "the ring for policy %s was damaged by actor-%u: it has another shape",
+                       plan->name, actor);
+    return r;
+}
+
 static int attach(struct rm_session *session, const struct share *share, struct rm_error *error)
 {
     const struct rm_objects *o = &session->objects;
@@ -400,8 +416,7 @@ static int attach(struct rm_session *session, const struct share *share, struct 
     for (uint32_t a = 0; a < o->actors; a++)
         for (uint32_t p = 0; r == 0 && p < o->policies; p++)
             if (learns || (share->role == RM_ROLE_ACTOR && a == share->worker))
-                r = rm_ring_attach(rm_session_ring(session, a, p), rm_fd_ring(o, a, p), true,
-                                   error);
+                r = attach_ring(session, a, p, error);
     if (r == 0)
         r = attach_wakes(session, error);
     for (uint32_t p = 0; r == 0 && learns && p < o->priorities; p++)

@@ -1,5 +1,6 @@
 #include "daemon/checkpoint_manifest.h"
 
+#include "config/utf8.h"
 #include "shm/base/fault.h"
 #include "shm/base/file.h"
 
@@ -323,5 +324,7 @@ int rm_checkpoint_check(const char *folder, bool whole, struct rm_checkpoint_fac
             rm_checkpoint_facts_free(facts);
     }
     json_decref(outer);
+    if (rc && error)
+        rm_utf8_line(error->text); /* a world may have written what it quotes */
     return rc;
 }

@@ -1,6 +1,7 @@
 #include "daemon/resume.h"
 
 #include "config/schema.h"
+#include "config/utf8.h"
 #include "daemon/daemon.h"
 #include "daemon/fdstore.h"
 #include "shm/atomic.h"
@@ -87,6 +88,8 @@ static int compare(struct rm_daemon *daemon, const char *folder, const json_t *c
                      "cannot go on from %s: the configuration has changed: %s; put that back, or "
                      "begin anew with --fresh",
                      folder, c.refused.text);
+    rm_utf8_line(error->text); /* as in rm_checkpoint_check() */
+    rm_utf8_line(daemon->resume_changes);
     free(before);
     return rc;
 }

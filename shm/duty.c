@@ -144,7 +144,7 @@ static bool sleep_on(struct rm_duty *duty)
         rm_wake_cancel(&duty->wake);
         usleep(duty->poll_us);
     } else {
-        looks = rm_wake_wait(&duty->wake, RM_PEEK(&duty->run->pause) ? 0 : duty->look_ns) == 0;
+        looks = rm_wake_wait(&duty->wake, duty->look_ns) == 0; /* paused too: resume is a wake-up */
     }
     RM_POKE(&duty->slot->heartbeat_ns, rm_now_ns());
     RM_RAISE(&duty->slot->state, RM_WORKER_BUSY);

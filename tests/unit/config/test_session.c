@@ -1,4 +1,5 @@
 /* A session has the shape its experiment implies, and a second process sees the same. */
+#include "shm/layout.h"
 #include "tests/support/session.h"
 
 #include "actor/plan.h"
@@ -254,6 +255,25 @@ static void whoever_runs_a_world_writes_its_own_alone(void **state)
     rm_session_close(&s);
 }
 
+/* As large as it was made. */
+static void a_ring_of_another_shape_is_refused(void **state)
+{
+    static struct rm_session s;
+    int status;
+    (void)state;
+    assert_int_equal(rm_test_session_file(&s, "config/treasurehunt.json", hunt), 0);
+    s.rings[7].shared->spec.mode = RM_RING_ROLLOUT;
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+        _exit(attach_as_worker(&s));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 10);
+    rm_session_close(&s);
+}
+
 static void another_process_finds_the_priorities(void **state)
 {
     static const char *const set[] = {"priority.kind=proportional", "actor.worlds=5", NULL};
@@ -382,6 +402,7 @@ int main(void)
         cmocka_unit_test(worlds_are_split_without_gap),
         cmocka_unit_test(the_configuration_is_decided),
         cmocka_unit_test(whoever_runs_a_world_writes_its_own_alone),
+        cmocka_unit_test(a_ring_of_another_shape_is_refused),
         cmocka_unit_test(shape_follows_experiment),
         cmocka_unit_test(another_process_attaches),
         cmocka_unit_test(another_process_finds_the_priorities),

@@ -160,6 +160,8 @@ static void what_is_claimed_is_checked(void **state)
         {"files", "[{\"name\": \"policies\", \"bytes\": 0, \"xxh3\": \"0\"}]", "policies"},
         {"files", "[{\"name\": \"pipe\", \"bytes\": 0, \"xxh3\": \"0\"}]", "pipe"},
         {"format", "\"ringmaster-checkpoint-0\"", "its format is"},
+        {"format", "\"\\u001b]0;mine\\u0007\\nall is well\"",
+         "its format is \"?]0;mine?;all is well\""},
         {"step", "-1", "numbers that cannot be"},
         {"number", "0", "numbers that cannot be"},
         {"config", NULL, "lacks something"},

@@ -136,6 +136,26 @@ static void pause_holds_and_stop_ends(void **state)
     assert_int_equal(f->duty.slot->state, RM_WORKER_NONE);
 }
 
+/* A world can lose the wake-up with which a pause ends, and say of a sleeper that it was woken. */
+static void who_looks_by_itself_looks_while_paused(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+    f->duty.look_ns = 1000000;
+    f->board.run->pause = 1;
+    f->probe.work = f->probe.finish_after = 7;
+    assert_int_equal(pthread_create(&thread, NULL, run, f), 0);
+    wait_for(f, RM_WORKER_WAITING);
+    const uint64_t beat = f->duty.slot->heartbeat_ns;
+    for (int i = 0; i < 240000 && f->duty.slot->heartbeat_ns == beat; i++)
+        usleep(1000);
+    assert_true(f->duty.slot->heartbeat_ns > beat);
+    assert_int_equal(f->probe.done, 0);
+    f->board.run->pause = 0;
+    pthread_join(thread, NULL);
+    assert_int_equal(f->probe.done, 7);
+}
+
 /* A process as the daemon starts it, with SIGTERM held, which gets one before it has a handler:
  * of its parent, or of somebody else. Returns how many turns it took of the 10 that it has. */
 static int turns_after(struct fixture *f, bool by_parent)
@@ -281,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(works_sleeps_and_wakes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_looks_by_itself_looks_while_paused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pause_holds_and_stop_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stop_that_came_too_early_counts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_the_whole_group_got_is_the_daemons, set_up, tear_down),

@@ -540,6 +540,23 @@ static int do_drain(struct rm_env *env)
     return again(env, drain);
 }
 
+/* Who rings for it is to wait for ever: every eventfd is full, and nobody reads them any more. */
+static int do_plug(struct rm_env *env)
+{
+    const uint64_t most = UINT64_MAX - 1;
+    for (int fd = 3; fd < 128; fd++) {
+        char path[64], target[64];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        const ssize_t n = readlink(path, target, sizeof target);
+        if (n <= 10 || !memmem(target, (size_t)n, "[eventfd]", 9))
+            continue;
+        (void)!write(fd, &most, sizeof most);
+        if (fcntl(fd, F_SETFL, 0) < 0)
+            return failed(env, "fcntl");
+    }
+    return do_fault(env);
+}
+
 static void *want_debugger(void *env)
 {
     struct rm_board *b = board();
@@ -560,11 +577,11 @@ static size_t columns(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Answers that there are not, in every row of its rings. */
+/* Answers that there are not, in every row of its ring for the first policy. */
 static void *spoil_actions(void *env)
 {
     struct mapping found[8];
-    const size_t n = mappings_of("rm-ring", found, 8);
+    const size_t n = mappings_of("rm-ring-a0-p0", found, 8);
     while (n > 0) {
         for (size_t i = 0; i < n; i++) {
             const struct rm_ring_shared *ring = (void *)found[i].from;
@@ -648,13 +665,13 @@ static int do_scribble(struct rm_env *env)
 }
 
 static int (*const acts[])(struct rm_env *) = {
-    NULL,       do_thread, do_read,       do_write,      do_memory,  do_limit, do_fault,
-    do_fork,    do_socket, do_program,    do_kill,       do_abort,   do_exit,  do_hang,
-    do_share,   do_crowd,  do_threads,    do_config,     do_owner,   do_async, do_lease,
-    do_outlive, do_pin,    do_look,       do_grow,       do_umask,   do_leave, do_block,
-    do_close,   do_stack,  do_end_thread, do_jump,       do_unmap,   do_alarm, do_stop,
-    do_numbers, do_locale, do_pause,      do_neighbours, do_weights, do_board, do_sleepers,
-    do_rounds,  do_drain,  do_inspect,    do_actions,    do_scribble};
+    NULL,       do_thread, do_read,       do_write,      do_memory,   do_limit, do_fault,
+    do_fork,    do_socket, do_program,    do_kill,       do_abort,    do_exit,  do_hang,
+    do_share,   do_crowd,  do_threads,    do_config,     do_owner,    do_async, do_lease,
+    do_outlive, do_pin,    do_look,       do_grow,       do_umask,    do_leave, do_block,
+    do_close,   do_stack,  do_end_thread, do_jump,       do_unmap,    do_alarm, do_stop,
+    do_numbers, do_locale, do_pause,      do_neighbours, do_weights,  do_board, do_sleepers,
+    do_rounds,  do_drain,  do_inspect,    do_actions,    do_scribble, do_plug};
 #define SPEAKS 100 /* in create(): what a terminal would obey */
 #define ACTS   ((int)(sizeof acts / sizeof *acts))
 
@@ -662,7 +679,7 @@ static const struct rm_env_option_doc options[] = {
     {"create", 0, 0, 100, "which act in create()"},
     {"act", 0, 0, 100, "which act in step()"},
     {"at", 1, 0, 1e9, "at which step of the batch"},
-    {"names", 0, 0, 5, "which names it has"},
+    {"names", 0, 0, 6, "which names it has"},
     {"seed", 1, 0, 1e9, "of what it writes at random"},
     {"words", 10, 0, 1e6, "that it writes in a hundredth of a second"},
     {NULL, 0, 0, 0, NULL},
@@ -682,9 +699,9 @@ static int act(struct rm_env *env, int which)
 }
 
 /* Agents' names; NULL: there is no second one. */
-static const char *const names_of_agents[][2] = {{"agent", NULL},    {"../../../../pwn", NULL},
-                                                 {"a\033[2J", NULL}, {"a\nb", NULL},
-                                                 {"twin", "twin"},   {"agent", NULL}};
+static const char *const names_of_agents[][2] = {
+    {"agent", NULL},  {"../../../../pwn", NULL}, {"a\033[2J", NULL}, {"a\nb", NULL},
+    {"twin", "twin"}, {"agent", NULL},           {"left", "right"}};
 
 static struct rm_env *rogue_create(const struct rm_env_config *config, char *error, size_t size)
 {
@@ -738,9 +755,11 @@ static void show(const struct rm_env *env, const struct rm_env_buffers *out)
     const uint64_t row = env->step % (LENGTH + 1);
     for (uint32_t w = 0; w < env->worlds; w++) {
         const float place = (float)row / LENGTH;
-        memcpy((char *)out->obs + (ptrdiff_t)w * out->obs_stride, &place, sizeof place);
-        out->reward[w] = row > 0;
-        out->flags[w] = row == 0 ? RM_ENV_FIRST : row == LENGTH ? RM_ENV_TERMINATED : 0;
+        for (uint32_t a = 0; a < env->spec.agents; a++) {
+            memcpy((char *)out[a].obs + (ptrdiff_t)w * out[a].obs_stride, &place, sizeof place);
+            out[a].reward[w] = row > 0;
+            out[a].flags[w] = row == 0 ? RM_ENV_FIRST : row == LENGTH ? RM_ENV_TERMINATED : 0;
+        }
     }
 }
 

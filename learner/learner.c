@@ -195,21 +195,24 @@ static int resume(struct rm_learner *l, struct rm_error *error)
     return rc ? rm_fail_within(error, rc, "%s", l->session->resume) : 0;
 }
 
-/* The moments of a successor's optimizers, from the newest checkpoint: older than its weights, but
- * of the right size, where moments of zero would have the first updates go as far as the learning
- * rate lets them. Says what it goes on with. */
-static const char *take_optimizers(struct rm_learner *l)
+/* What a successor takes from the newest checkpoint, since weights that are published have no part
+ * of it. It is older than they are, but anything else would be worse: moments of zero have the
+ * first updates go as far as the learning rate lets them; a target network that is the policy's own
+ * copy has left out all that it was to follow slowly, and values run away; critics and a
+ * temperature would begin with nothing. Says what it goes on with. */
+static const char *take_rest(struct rm_learner *l)
 {
+    static const char *const rest[] = {"optimizer", "target", "critics", "temperature", NULL};
     struct rm_error error = {""};
     struct rm_state *state = NULL;
-    if (!l->session->newest[0] || !l->method->ops->takes_optimizers)
+    if (!l->session->newest[0] || !l->method->ops->takes_rest)
         return "starts afresh";
     int rc = rm_state_create(&state, &error);
     if (!rc)
         rc = rm_learner_state_read(state, l->session->newest, l->policy, &error);
     if (!rc) {
         rm_state_load(state);
-        rm_state_only(state, "optimizer");
+        rm_state_only(state, rest);
         rm_learner_state(l, state);
         rc = rm_state_end(state, &error);
     }
@@ -220,8 +223,7 @@ static const char *take_optimizers(struct rm_learner *l)
 }
 
 /* Publishes the first version, or goes on from what a predecessor published last: its parameters,
- * and its counts, which are on the board. What it learned since and its target network went with
- * it. */
+ * and its counts, which are on the board. What it learned since went with it. */
 static int begin(struct rm_learner *l, struct rm_error *error)
 {
     struct rm_weights_stamp stamp;
@@ -242,9 +244,9 @@ static int begin(struct rm_learner *l, struct rm_error *error)
         const uint64_t lost = l->method->ops->updates(l->method) - stamp.updates;
         fprintf(stderr,
                 RM_SAID_NOTICE "learner of %s: goes on from version %" PRIu64 " (update %" PRIu64
-                               "); %" PRIu64 " %s lost, the optimizer %s\n",
+                               "); %" PRIu64 " %s lost, the rest of its state %s\n",
                 l->plan->name, stamp.version, stamp.updates, lost,
-                rm_plural(lost, "update after it is", "updates after it are"), take_optimizers(l));
+                rm_plural(lost, "update after it is", "updates after it are"), take_rest(l));
     }
     return 0;
 }

@@ -58,9 +58,9 @@ struct rm_method_ops {
     const struct rm_net *(*net)(const struct rm_method *method);
     uint64_t (*updates)(const struct rm_method *method);
 
-    /* Goes on from these published parameters (host memory): the rest starts afresh. Whether its
-     * optimizers may be taken from a state after it, with rm_state_only(). */
-    bool takes_optimizers;
+    /* Goes on from these published parameters (host memory): the rest starts afresh. Whether
+     * optimizers and target network may be taken from a state after it, with rm_state_only(). */
+    bool takes_rest;
     void (*load)(struct rm_method *method, const float *params);
 
     /* Between two turns: may its state be saved? NULL: always. */

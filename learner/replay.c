@@ -321,7 +321,7 @@ const struct rm_method_ops rm_replay_method = {
     .net = replay_net,
     .updates = replay_updates,
     .load = replay_load,
-    .takes_optimizers = true,
+    .takes_rest = true,
     .state = replay_state,
     .leave = replay_leave,
 };

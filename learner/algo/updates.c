@@ -391,7 +391,10 @@ void rm_updates_restored(struct rm_trainer *trainer)
 void rm_updates_state(struct rm_trainer *trainer, struct rm_state *s)
 {
     struct rm_updates *t = updates_of(trainer);
-    rm_device_state(s, t->backend, "params", t->params, t->count);
+    const uint64_t policy = t->net_count > 1 ? t->nets[1].at : t->count;
+    rm_device_state(s, t->backend, "params", t->params, policy);
+    if (t->net_count > 1)
+        rm_device_state(s, t->backend, "critics", t->params + policy, t->count - policy);
     rm_device_state(s, t->backend, "target", t->target, t->count);
     rm_optimizer_state(t->optimizer, t->backend, "optimizer", s);
     rm_normaliser_state(&t->normaliser, s);

@@ -15,7 +15,7 @@ struct rm_state {
     size_t count, room;
     size_t next; /* loading: where the next part probably stands */
     bool loading;
-    const char *only; /* NULL: all parts */
+    const char *const *only; /* NULL: all parts */
     char prefix[RM_STATE_NAME_MAX];
     size_t prefix_bytes, outer[DEPTH_MAX]; /* lengths of the prefixes around */
     uint32_t depth;
@@ -64,9 +64,9 @@ void rm_state_fail(struct rm_state *s, int code, const char *format, ...)
     s->failed = rm_fail(&s->why, code, "%s", text);
 }
 
-void rm_state_only(struct rm_state *s, const char *noun)
+void rm_state_only(struct rm_state *s, const char *const *nouns)
 {
-    s->only = noun;
+    s->only = nouns;
 }
 
 /* --- names ----------------------------------------------------------------------------------- */
@@ -182,7 +182,10 @@ void *rm_state_part(struct rm_state *s, const char *name, enum rm_state_kind kin
     char full[RM_STATE_NAME_MAX];
     if (s->failed || !full_name(s, name, full))
         return NULL;
-    if (s->loading && s->only && !is_within(full, s->only))
+    bool wanted = !s->loading || !s->only;
+    for (const char *const *noun = s->only; !wanted && *noun; noun++)
+        wanted = is_within(full, *noun);
+    if (!wanted)
         return NULL;
     return s->loading ? part_to_load(s, full, bytes) : part_to_save(s, full, kind, bytes);
 }

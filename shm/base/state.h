@@ -49,10 +49,10 @@ void rm_state_destroy(struct rm_state *state);
 void rm_state_load(struct rm_state *state);
 bool rm_state_loading(const struct rm_state *state);
 
-/* Loading: of all parts only those are copied in that are called `noun`, or stand within one that
- * is: "optimizer" for "replay.optimizer.steps". Whatever else is asked for stays as it is, and
- * nothing is left over. `noun` stays the caller's. */
-void rm_state_only(struct rm_state *state, const char *noun);
+/* Loading: of all parts only those are copied in that are called as one of `nouns` (the last is
+ * NULL), or stand within one that is: "optimizer" for "replay.optimizer.steps". Whatever else is
+ * asked for stays as it is, and nothing is left over. `nouns` stay the caller's. */
+void rm_state_only(struct rm_state *state, const char *const *nouns);
 
 /* Names of the parts to come begin with `name` and a dot; to be left again. */
 void rm_state_enter(struct rm_state *state, const char *name);

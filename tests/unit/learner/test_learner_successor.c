@@ -80,54 +80,74 @@ static bool same_part(const struct rm_state *a, const struct rm_state *b, const 
     return x->bytes == y->bytes && memcmp(x->data, y->data, x->bytes) == 0;
 }
 
-/* With a checkpoint of it, its successor takes up the optimizer, and nothing else of that. */
-static void a_successor_takes_up_the_optimizer(void **state)
+static void go_on(struct rm_replay_run *r, int turns)
 {
-    static const char *const optimizer[] = {"replay.optimizer.first_moment",
-                                            "replay.optimizer.second_moment",
-                                            "replay.optimizer.steps"};
-    (void)state;
+    for (int i = 0; i < turns; i++) {
+        rm_test_turn(&r->duty[0]);
+        rm_replay_run_learn(r);
+    }
+}
+
+#define NOT_PUBLISHED_MAX 6
+
+/* With a checkpoint of it, its successor takes up what is not published, and nothing else of that.
+ * parts: the last is NULL. */
+static void takes_up(const char *kind, const char *const parts[NOT_PUBLISHED_MAX])
+{
     struct rm_replay_run r;
     char folder[] = "/tmp/rm-successor-XXXXXX";
     assert_non_null(mkdtemp(folder));
-    rm_replay_run_start(&r, RM_REPLAY_DQN, "free", RM_REPLAY_FREE "\"publish\": {\"interval\": 7}");
-    for (int i = 0; i < 20; i++) {
-        rm_test_turn(&r.duty[0]);
-        rm_replay_run_learn(&r);
-    }
+    rm_replay_run_start(&r, kind, "free", RM_REPLAY_FREE "\"publish\": {\"interval\": 7}");
+    go_on(&r, 40);
     struct rm_state *kept = state_of(r.learner);
     assert_int_equal(rm_learner_state_write(kept, folder, 0, NULL), 0);
-    for (int i = 0; i < 20; i++) {
-        rm_test_turn(&r.duty[0]);
-        rm_replay_run_learn(&r);
-    }
+    go_on(&r, 20);
     struct rm_state *later = state_of(r.learner);
-    for (size_t i = 0; i < 3; i++)
-        assert_false(same_part(kept, later, optimizer[i]));
+    for (size_t i = 0; parts[i]; i++)
+        assert_false(same_part(kept, later, parts[i]));
     rm_session_place_newest(&r.session, folder);
     rm_replay_run_succeed(&r);
     struct rm_state *after = state_of(r.learner);
-    for (size_t i = 0; i < 3; i++)
-        assert_true(same_part(kept, after, optimizer[i]));
+    for (size_t i = 0; parts[i]; i++)
+        assert_true(same_part(kept, after, parts[i]));
     assert_false(same_part(kept, after, "replay.params"));
     assert_true(same_part(later, after, "replay.updates"));
     assert_false(same_part(kept, after, "replay.updates"));
 
-    /* Where it cannot be read, the optimizer starts afresh. */
+    /* Where it cannot be read, that starts afresh. */
     rm_session_place_newest(&r.session, "/nowhere");
     rm_replay_run_succeed(&r);
     rm_state_destroy(after);
     after = state_of(r.learner);
-    assert_false(same_part(kept, after, "replay.optimizer.steps"));
-    for (int i = 0; i < 5; i++) {
-        rm_test_turn(&r.duty[0]);
-        rm_replay_run_learn(&r);
-    }
+    for (size_t i = 0; parts[i]; i++)
+        assert_false(same_part(kept, after, parts[i]));
+    go_on(&r, 5);
     rm_state_destroy(kept);
     rm_state_destroy(later);
     rm_state_destroy(after);
     rm_replay_run_stop(&r);
     rm_test_remove_tree(folder);
+}
+
+static void a_successor_takes_up_optimizer_and_target(void **state)
+{
+    (void)state;
+    takes_up("\"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 16}]}, "
+             "\"algorithm\": {\"name\": \"dqn\", "
+             "\"target\": {\"update\": \"soft\", \"tau\": 0.01}}",
+             (const char *const[NOT_PUBLISHED_MAX]){
+                 "replay.target", "replay.optimizer.first_moment", "replay.optimizer.second_moment",
+                 "replay.optimizer.steps"});
+}
+
+static void a_successor_takes_up_critics_and_temperature(void **state)
+{
+    (void)state;
+    takes_up("\"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 16}]}, "
+             "\"algorithm\": {\"name\": \"sac\"}",
+             (const char *const[NOT_PUBLISHED_MAX]){"replay.target", "replay.critics",
+                                                    "replay.temperature",
+                                                    "replay.optimizer.first_moment"});
 }
 
 /* Priorities outlive the learner: what its successor draws is not what came last, all alike. */
@@ -260,7 +280,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_successor_goes_on),
-        cmocka_unit_test(a_successor_takes_up_the_optimizer),
+        cmocka_unit_test(a_successor_takes_up_optimizer_and_target),
+        cmocka_unit_test(a_successor_takes_up_critics_and_temperature),
         cmocka_unit_test(a_successor_finds_the_priorities),
         cmocka_unit_test(a_successor_goes_on_in_rounds),
         cmocka_unit_test(what_stays_infinite_ends_it),

@@ -99,7 +99,7 @@ EMULATED_NCCL := $(BUILD)/lib/emulated/libnccl.so.2
 $(EMULATED_NCCL): $(BUILD)/emulated/tests/cuda/nccl/nccl.o
 	@mkdir -p $(@D)
 	@echo "  LINK    $@"
-	@$(CXX) -shared -Wl,-soname,libnccl.so.2 $(CFLAGS) $(SANITIZE) -o $@ $^ -ldl -lrt -lpthread
+	@$(CXX) -shared -Wl,-soname,libnccl.so.2 $(CFLAGS) $(SANITIZE) -o $@ $^ -ldl -lpthread
 cuda-emulated tests: $(EMULATED_NCCL)
 
 # Whoever builds a test that loads any of it has what is there brought up to date first, and `make` alone does so

@@ -1,8 +1,9 @@
 /* A double of NCCL, libnccl.so.2, for ranks that are threads or processes of one host on emulated
- * devices. Each collective is a file in shared memory, where every rank lays what it brings; when
- * all have, each sums in the order of ranks, so that all have the same bits. Ranks that ask for
- * different things, or do not come within a minute, are errors with words, not a process that
- * hangs.
+ * devices. A communicator's ranks share a file of memory (a memfd: it has no name, so that nothing
+ * is left of it whoever is killed), and each collective has a part of that, where every rank lays
+ * what it brings; when all have, each sums in the order of ranks, so that all have the same bits.
+ * Ranks that ask for different things, or do not come within a minute, are errors with words, not a
+ * process that hangs.
  *
  * Collectives run on the streams of the emulated plugin: the one that RINGMASTER_CUDA_PLUGIN names,
  * which the process must have opened. */
@@ -16,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ enum kind { ALL_REDUCE = 1, REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER };
 #define CUDA_LAUNCH_FAILURE  719
 #define CUDA_ILLEGAL_ADDRESS 700
 #define PATIENCE_S           60
-#define NAME                 96
+#define PAGE                 ((size_t)4096)
 
 struct ncclUniqueId {
     char internal[128];
@@ -68,18 +68,18 @@ struct header {
     std::atomic<uint64_t> what; /* of the first rank: kind, type, operation, root, count */
 };
 
-/* Of a communicator, for as long as ranks join. */
+/* The first page of a communicator's file. */
 struct meeting {
-    std::atomic<uint32_t> joined, left;
+    std::atomic<uint32_t> joined;
 };
 
 struct job;
 } // namespace
 
 struct ncclComm {
-    char name[64];
+    int file;
     int ranks, rank, device;
-    std::atomic<uint64_t> sequence;
+    std::atomic<size_t> used; /* bytes of the file, as all ranks count them */
     std::atomic<int> error;
     std::atomic<bool> aborted;
     std::atomic<int> graphs; /* pieces of work in graphs that refer to it */
@@ -89,10 +89,9 @@ struct ncclComm {
 namespace
 {
 struct job {
-    job *next; /* of the same group of calls and communicator */
-    header *h; /* from bring() to take() */
-    size_t all;
-    char name[NAME];
+    job *next;      /* of the same group of calls and communicator */
+    header *h;      /* from bring() to finish() */
+    size_t at, all; /* in the file */
     ncclComm *comm;
     kind what;
     const void *from;
@@ -217,15 +216,13 @@ void reduce(const std::vector<const char *> &parts, size_t count, int type, int 
 
 /* --- shared memory ---------------------------------------------------------------------------- */
 
-void *map(const char *name, size_t bytes)
+/* A part of a communicator's file, which is as long as who needs most of it has made it. */
+void *map(int file, size_t at, size_t bytes)
 {
-    const int fd = shm_open(name, O_RDWR | O_CREAT, 0600);
-    if (fd < 0)
-        return nullptr;
-    void *p = ftruncate(fd, (off_t)bytes) == 0
-                  ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-                  : MAP_FAILED;
-    close(fd);
+    while (fallocate(file, 0, (off_t)at, (off_t)bytes))
+        if (errno != EINTR)
+            return nullptr;
+    void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)at);
     return p == MAP_FAILED ? nullptr : p;
 }
 
@@ -292,15 +289,14 @@ bool bring(job *j)
     ncclComm *c = j->comm;
     const size_t bytes = brought(j) * size_of(j->type);
     const size_t part = (bytes + 63) / 64 * 64, all = 64 + part * (size_t)c->ranks;
+    const size_t at = c->used.fetch_add((all + PAGE - 1) / PAGE * PAGE);
     const bool writes = j->what != REDUCE || c->rank == j->root;
     const char *w = plugin()->wrong(j->stream, j->from, bytes);
     if (!w && writes)
         w = plugin()->wrong(j->stream, j->to, taken(j) * size_of(j->type));
     if (w)
         return fail(j, CUDA_ILLEGAL_ADDRESS, w);
-    char name[NAME];
-    snprintf(name, sizeof name, "%s-%llu", c->name, (unsigned long long)c->sequence++);
-    header *h = static_cast<header *>(map(name, all));
+    header *h = static_cast<header *>(map(c->file, at, all));
     if (!h)
         return fail(j, CUDA_LAUNCH_FAILURE, std::string("shared memory: ") + strerror(errno));
     const uint64_t what = (uint64_t)j->what << 56 | (uint64_t)(j->type & 15) << 52 |
@@ -308,13 +304,13 @@ bool bring(job *j)
                           (j->count & 0xffffffffffull);
     uint64_t first = 0;
     if (!h->what.compare_exchange_strong(first, what) && first != what) {
-        shm_unlink(name);
+        munmap(h, all);
         return fail(j, CUDA_LAUNCH_FAILURE, "ranks call different collectives");
     }
     memcpy(reinterpret_cast<char *>(h) + 64 + part * (size_t)c->rank, j->from, bytes);
     h->brought.fetch_add(1, std::memory_order_release);
-    memcpy(j->name, name, sizeof name);
     j->h = h;
+    j->at = at;
     j->all = all;
     return true;
 }
@@ -324,7 +320,6 @@ bool await(job *j)
     wait until = {j->h, (uint32_t)j->comm->ranks};
     if (!plugin()->wait(still_waiting, &until))
         return true;
-    shm_unlink(j->name);
     return fail(j, CUDA_LAUNCH_FAILURE, "other ranks do not come");
 }
 
@@ -335,9 +330,11 @@ void finish(job *j)
     for (int r = 0; r < j->comm->ranks; r++)
         every.push_back(reinterpret_cast<char *>(j->h) + 64 + part * (size_t)r);
     take(j, every);
-    if (j->h->taken.fetch_add(1) + 1 == (uint32_t)j->comm->ranks)
-        shm_unlink(j->name);
+    const bool last = j->h->taken.fetch_add(1) + 1 == (uint32_t)j->comm->ranks;
     munmap(j->h, j->all);
+    if (last)
+        fallocate(j->comm->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)j->at,
+                  (off_t)((j->all + PAGE - 1) / PAGE * PAGE));
 }
 
 /* What one group of calls has for a rank happens together: it waits once it has brought all. */
@@ -415,7 +412,7 @@ int start(ncclComm *c, kind what, const void *from, void *to, size_t count, int 
     if (c->error)
         return c->error;
     job *j =
-        new job{nullptr, nullptr, 0, {0}, c, what, from, to, count, type, operation, root, stream};
+        new job{nullptr, nullptr, 0, 0, c, what, from, to, count, type, operation, root, stream};
     c->jobs.push_back(j);
     return put(j);
 }
@@ -442,74 +439,77 @@ EXPORT const char *ncclGetLastError(ncclComm_t)
     return "";
 }
 
+/* Names the file by a descriptor of who asks, which has to be there until all ranks have joined. */
 EXPORT int ncclGetUniqueId(ncclUniqueId *id)
 {
-    static std::atomic<unsigned> number;
-    timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
+    const int file = memfd_create("nccl", MFD_CLOEXEC);
+    if (file < 0)
+        return SYSTEM;
     memset(id, 0, sizeof *id);
-    snprintf(id->internal, sizeof id->internal, "/rm-nccl-%lx-%lx-%x", (unsigned long)getpid(),
-             (unsigned long)t.tv_nsec, number++);
+    snprintf(id->internal, sizeof id->internal, "/proc/%d/fd/%d", (int)getpid(), file);
     return SUCCESS;
+}
+
+static ncclComm *made(int file, int ranks, int rank, int device)
+{
+    ncclComm *c = new ncclComm;
+    c->file = file;
+    c->ranks = ranks;
+    c->rank = rank;
+    c->device = device;
+    c->used = PAGE;
+    c->error = 0;
+    c->aborted = false;
+    c->graphs = 0;
+    return c;
 }
 
 /* Returns when all ranks have joined. */
 EXPORT int ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank)
 {
     *comm = nullptr;
-    if (ranks < 1 || rank < 0 || rank >= ranks || strncmp(id.internal, "/rm-nccl-", 9) != 0)
+    if (ranks < 1 || rank < 0 || rank >= ranks || strncmp(id.internal, "/proc/", 6) != 0)
         return INVALID_ARGUMENT;
     if (!plugin())
         return SYSTEM;
-    meeting *m = static_cast<meeting *>(map(id.internal, sizeof *m));
-    if (!m)
+    const int file = open(id.internal, O_RDWR | O_CLOEXEC);
+    meeting *m = file < 0 ? nullptr : static_cast<meeting *>(map(file, 0, PAGE));
+    if (!m) {
+        if (file >= 0)
+            close(file);
         return SYSTEM;
+    }
     const time_t begin = time(nullptr);
     m->joined++;
     while (m->joined < (uint32_t)ranks && time(nullptr) - begin <= PATIENCE_S)
         usleep(100);
     const bool all = m->joined >= (uint32_t)ranks;
-    if (!all || ++m->left == (uint32_t)ranks)
-        shm_unlink(id.internal);
-    munmap(m, sizeof *m);
-    if (!all)
+    munmap(m, PAGE);
+    if (!all) {
+        close(file);
         return SYSTEM;
-    ncclComm *c = new ncclComm;
-    snprintf(c->name, sizeof c->name, "%.60s", id.internal);
-    c->ranks = ranks;
-    c->rank = rank;
-    c->device = plugin()->device();
-    c->sequence = 0;
-    c->error = 0;
-    c->aborted = false;
-    c->graphs = 0;
-    *comm = c;
+    }
+    *comm = made(file, ranks, rank, plugin()->device());
     return SUCCESS;
 }
 
 /* All ranks are the calling thread's. */
 EXPORT int ncclCommInitAll(ncclComm_t *comms, int ranks, const int *devices)
 {
-    static std::atomic<unsigned> number;
     INJECTED("ncclCommInitAll");
     if (!plugin())
         return SYSTEM;
     if (ranks < 1)
         return INVALID_ARGUMENT;
-    const unsigned own = number++;
-    for (int i = 0; i < ranks; i++) {
+    for (int i = 0; i < ranks; i++)
         if (std::count(devices, devices + ranks, devices[i]) != 1)
             return INVALID_USAGE;
-        ncclComm *c = new ncclComm;
-        snprintf(c->name, sizeof c->name, "/rm-nccl-all-%lx-%x", (unsigned long)getpid(), own);
-        c->ranks = ranks;
-        c->rank = i;
-        c->device = devices[i];
-        c->sequence = 0;
-        c->error = 0;
-        c->aborted = false;
-        c->graphs = 0;
-        comms[i] = c;
+    int file = memfd_create("nccl", MFD_CLOEXEC);
+    for (int i = 0; i < ranks; i++) {
+        const int own = i ? fcntl(file, F_DUPFD_CLOEXEC, 0) : file;
+        if (own < 0)
+            return SYSTEM;
+        comms[i] = made(own, ranks, i, devices[i]);
     }
     return SUCCESS;
 }
@@ -520,6 +520,7 @@ EXPORT int ncclCommDestroy(ncclComm_t c)
         return rc;
     for (job *j : c->jobs)
         delete j;
+    close(c->file);
     delete c;
     return SUCCESS;
 }

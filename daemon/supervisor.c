@@ -216,9 +216,11 @@ static enum rm_supervised mourn(struct rm_supervisor *s, struct rm_supervised_wo
     w->deaths++;
     uint32_t recent = recent_deaths(&s->limits, w, now_ns);
     if (recent >= s->limits.deaths_max) {
+        char last[sizeof w->reason]; /* gcc with sanitizers takes the two for one place */
+        memcpy(last, w->reason, sizeof last);
         snprintf(w->failure, sizeof w->failure, "died %u %s within %.0f s; the last time: %s",
                  recent, rm_plural(recent, "time", "times"),
-                 (double)s->limits.deaths_window_ns / 1e9, w->reason);
+                 (double)s->limits.deaths_window_ns / 1e9, last);
         w->due_ns = 0;
         return RM_SUPERVISED_FAILED;
     }

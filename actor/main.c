@@ -16,6 +16,7 @@
 #include <jansson.h>
 #include <limits.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,6 +266,7 @@ static int probe(struct rm_experiment *experiment, const struct options *options
     struct rm_world_spec world;
     int rc;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* who asked may be killed, and would not hear the answer */
     if ((rc = rm_watch_install("ringmaster-actor", &error)) < 0 ||
         (rc = configure(experiment, options, &error)) < 0 ||
         (rc = enter_group(options->group, &error)) < 0 ||

@@ -7,10 +7,10 @@
  * count as synchronizations) and must not be used inside an update.
  *
  * CAPTURE. Between capture() and captured() whatever is put on COMPUTE is recorded instead of run;
- * instantiate() makes the record fit
- * for launch(), which runs it. So a captured update must read whatever changes from one update to
- * the next from the device's memory: batches from fixed buffers, numbers from struct
- * rm_device_knobs. Marks of other streams may not be recorded or followed inside.
+ * instantiate() makes the record fit for launch(), which runs it. So a captured update must read
+ * whatever changes from one update to the next from the device's memory: batches from fixed
+ * buffers, numbers from struct rm_device_knobs. Marks of other streams may not be recorded or
+ * followed inside.
  *
  * ERRORS. Nothing here returns device errors one by one: the first one is kept (it is sticky: the
  * context is lost), everything after it does nothing, and failed() tells. Whoever gets it ends the

@@ -348,6 +348,7 @@ static void one_that_fails_ends_all(void **state)
     rm_test_updates_draw(&u, &e, 1);
     rm_trainer_update(t, &u.batch, 1, NULL);
     assert_false(device[0]->device->failed(device[0], &error));
+    assert_same_bits(t, 2);                              /* collectives ran: the graphs have them */
     rm_test_emulated_fault("ncclCommGetAsyncError:6@2"); /* the second device's */
     assert_true(device[0]->device->failed(device[0], &error));
     assert_int_equal(device[0]->device->collective->culprit(device[0]), 1);

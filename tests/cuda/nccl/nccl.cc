@@ -571,10 +571,10 @@ EXPORT int ncclGroupEnd(void)
 {
     if (!groups)
         return INVALID_USAGE;
-    INJECTED("ncclGroupEnd");
-    int rc = SUCCESS;
-    if (--groups == 0) {
-        rc = enqueue_grouped();
+    int rc = plugin() ? plugin()->injected("ncclGroupEnd") : SUCCESS;
+    if (--groups == 0) { /* ended by an error, too */
+        if (!rc)
+            rc = enqueue_grouped();
         delete grouped;
         grouped = nullptr;
     }

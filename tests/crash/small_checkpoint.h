@@ -16,10 +16,11 @@
 #define SMALL_ROWS 300
 #define SMALL_KEEP 2
 
-/* A folder that is on no slow disk. */
+/* A folder that is on no slow disk; by its name one sees whether its process still runs. */
 static inline int small_folder(char path[64])
 {
-    snprintf(path, 64, "%s/rm-disk-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    snprintf(path, 64, "%s/rm-disk-%d-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp",
+             (int)getpid());
     return mkdtemp(path) ? 0 : -1;
 }
 

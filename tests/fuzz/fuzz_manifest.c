@@ -35,8 +35,8 @@ static void remove_folder(void)
 static void make_folder(void)
 {
     char path[128];
-    snprintf(folder, sizeof folder, "%s/rm-fuzz-XXXXXX",
-             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    snprintf(folder, sizeof folder, "%s/rm-fuzz-%d-XXXXXX",
+             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm", (int)getpid());
     demand(mkdtemp(folder) != NULL, "no folder");
     atexit(remove_folder);
     put("a", "rows", 4);

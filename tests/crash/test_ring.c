@@ -44,8 +44,10 @@ static struct scene *begin(enum rm_ring_mode mode)
                                 .action_words = 1,
                                 .columns = RM_COLUMN_VALUE,
                                 .first_index = UINT64_MAX - 20};
-    if (rm_ring_create(&s->ring, &spec, &failure))
+    if (rm_ring_create(&s->ring, &spec, &failure) || !s->ring.shared) {
         fail_msg("%s", failure.text);
+        abort(); /* cmocka does not say that it never comes here */
+    }
     s->writer = (struct rm_wake){&s->words[0], rm_wake_create_fd(&failure)};
     s->consumer = (struct rm_wake){&s->words[1], rm_wake_create_fd(&failure)};
     return s;

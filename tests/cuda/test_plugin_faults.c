@@ -110,9 +110,8 @@ static void work(struct life *l)
     if (d->capture(b, &error))
         hear(l, &error);
     b->ops->add(b, l->x, l->y, N, l->y);
-    if (d->captured(b, l->graph ? &second : &l->graph, &error))
-        hear(l, &error);
-    else if (d->instantiate(b, l->graph, &error))
+    if (d->captured(b, l->graph ? &second : &l->graph, &error) ||
+        d->instantiate(b, l->graph, &error))
         hear(l, &error);
     assert_null(second); /* only asked for after an error */
     for (int i = 0; i < 2 && l->graph; i++)

@@ -144,15 +144,15 @@ static void another_process_attaches(void **state)
     rm_session_close(&s);
 }
 
-static bool writable(const void *word)
+static bool writable(void *word)
 {
     const int fd = open("/dev/zero", O_RDONLY);
     char kept[8];
     memcpy(kept, word, sizeof kept);
     /* The kernel says so instead of a signal. */
-    const bool can = read(fd, (void *)(uintptr_t)word, sizeof kept) == (ssize_t)sizeof kept;
+    const bool can = read(fd, word, sizeof kept) == (ssize_t)sizeof kept;
     if (can)
-        memcpy((void *)(uintptr_t)word, kept, sizeof kept);
+        memcpy(word, kept, sizeof kept);
     close(fd);
     return can;
 }
@@ -181,7 +181,7 @@ static int look_as(struct rm_session *creator, enum rm_role role, uint32_t index
     const struct rm_board_view *b = &s.board;
     const uint32_t other = index ? 0 : 1;
     const struct {
-        const void *word;
+        void *word;
         bool may;
     } words[] = {
         {b->region.base, false},
@@ -218,12 +218,12 @@ static int look_as(struct rm_session *creator, enum rm_role role, uint32_t index
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (writable(words[i].word) != words[i].may)
             return 10 + (int)i;
-        void *page = (void *)((uintptr_t)words[i].word & ~(uintptr_t)4095);
+        uint8_t *word = words[i].word, *page = word - (uintptr_t)word % 4096;
         if (!words[i].may && mprotect(page, 4096, PROT_READ | PROT_WRITE) == 0)
             return 50 + (int)i;
     }
     for (uint32_t a = 0; a < 2; a++) {
-        const void *ring = rm_session_ring(&s, a, 3)->region.base;
+        void *ring = rm_session_ring(&s, a, 3)->region.base;
         if ((ring != NULL) != (solo || (acts && a == index)) || (ring && !writable(ring)))
             return 90 + (int)a;
     }

@@ -224,7 +224,7 @@ static int do_config(struct rm_env *env)
         snprintf(env->error, sizeof env->error, "the configuration cannot be written");
         return -EACCES;
     }
-    memcpy(key + 12, "off\", ", 6);
+    memcpy(key + 12, "off\", ", 6); /* NOLINT(bugprone-not-null-terminated-result): within a text */
     *nowhere = 1;
     return 0;
 }
@@ -351,7 +351,7 @@ static int do_jump(struct rm_env *env)
 
 static int do_unmap(struct rm_env *env)
 {
-    void *page = (void *)((uintptr_t)env->out->obs & ~(uintptr_t)4095);
+    uint8_t *obs = env->out->obs, *page = obs - (uintptr_t)obs % 4096;
     return munmap(page, 4096) < 0 ? failed(env, "munmap") : 0;
 }
 
@@ -416,6 +416,7 @@ static size_t mappings_of(const char *name, struct mapping *found, size_t most)
         unsigned long from, to;
         if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %255s", &from, &to, rights, path) == 4 &&
             strncmp(path, "/memfd:", 7) == 0 && strncmp(path + 7, name, strlen(name)) == 0)
+            /* NOLINTNEXTLINE(performance-no-int-to-ptr): addresses as the kernel writes them */
             found[n++] = (struct mapping){(uint8_t *)from, (uint8_t *)to, rights[1] == 'w'};
     }
     if (in)
@@ -582,7 +583,7 @@ static void *spoil_actions(void *env)
 {
     struct mapping found[8];
     const size_t n = mappings_of("rm-ring-a0-p0", found, 8);
-    while (n > 0) {
+    while (n > 0) { /* NOLINT(bugprone-infinite-loop): as long as its process */
         for (size_t i = 0; i < n; i++) {
             const struct rm_ring_shared *ring = (void *)found[i].from;
             const struct rm_ring_spec *s = &ring->spec;
@@ -644,7 +645,7 @@ static void *scribble(void *self)
     struct mapping found[64];
     uint64_t state = (env->seed + (uint64_t)getpid()) * UINT64_C(0x9e3779b97f4a7c15) | 1;
     const size_t n = mappings_of("rm-", found, 64);
-    while (n > 0) {
+    while (n > 0) { /* NOLINT(bugprone-infinite-loop): as long as its process */
         usleep(10000);
         for (uint64_t i = 0; i < env->words; i++) {
             const struct mapping *m = &found[next_random(&state) % n];

@@ -277,8 +277,8 @@ int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *boa
     whole.time_s += metrics->before_s;
     if (metrics->csv_fd >= 0)
         rc = csv_row(metrics->files, metrics->csv_fd, board, &whole, false);
-    for (int evaluation = 0; metrics->board.fd >= 0 && evaluation <= row->evaluation;
-         evaluation++) {
+    const int records = metrics->board.fd < 0 ? 0 : row->evaluation ? 2 : 1;
+    for (int evaluation = 0; evaluation < records; evaluation++) {
         int written = tensorboard_record(metrics, board, &whole, evaluation);
         rc = rc < 0 ? rc : written;
     }

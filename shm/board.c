@@ -178,12 +178,11 @@ static int open_pages(const struct rm_board_view *view, int fd, size_t from, siz
                       struct rm_error *error)
 {
     void *at = (uint8_t *)view->region.base + from;
-    const void *opened =
-        mmap(at, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)from);
-    return opened == MAP_FAILED
-               ? rm_fail(error, -errno, "board: bytes %zu to %zu cannot be mapped writable: %s",
-                         from, to, strerror(errno))
-               : 0;
+    if (mmap(at, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)from) ==
+        MAP_FAILED)
+        return rm_fail(error, -errno, "board: bytes %zu to %zu cannot be mapped writable: %s", from,
+                       to, strerror(errno));
+    return 0;
 }
 
 int rm_board_attach_as(struct rm_board_view *view, int fd, enum rm_role role, uint32_t worker,

@@ -100,18 +100,9 @@ static const char *const state_names[] = {"down",     "starting",    "up",
                                           "stopping", "backing off", "failed"};
 _Static_assert(sizeof state_names / sizeof state_names[0] == RM_SUPERVISED_COUNT, "names");
 
-static const char *const event_names[] = {"start",         "ready", "finished", "died",
-                                          "died for good", "hung",  "stop",     "timer"};
-_Static_assert(sizeof event_names / sizeof event_names[0] == RM_EVENT_COUNT, "names");
-
 const char *rm_supervised_name(enum rm_supervised state)
 {
     return (unsigned)state < RM_SUPERVISED_COUNT ? state_names[state] : "?";
-}
-
-const char *rm_supervisor_event_name(enum rm_supervisor_event event)
-{
-    return (unsigned)event < RM_EVENT_COUNT ? event_names[event] : "?";
 }
 
 static uint64_t from_seconds(double seconds)
@@ -407,12 +398,4 @@ uint32_t rm_supervisor_alive(const struct rm_supervisor *supervisor)
         alive += state != RM_SUPERVISED_DOWN && state != RM_SUPERVISED_FAILED;
     }
     return alive;
-}
-
-int rm_supervisor_failed(const struct rm_supervisor *supervisor)
-{
-    for (uint32_t i = 0; i < supervisor->count; i++)
-        if (supervisor->workers[i].state == RM_SUPERVISED_FAILED)
-            return (int)i;
-    return -1;
 }

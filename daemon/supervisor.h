@@ -130,14 +130,10 @@ uint64_t rm_supervisor_due(const struct rm_supervisor *supervisor);
 /* Workers that have a process or will have one again. */
 uint32_t rm_supervisor_alive(const struct rm_supervisor *supervisor);
 
-/* The first failed worker, or -1. */
-int rm_supervisor_failed(const struct rm_supervisor *supervisor);
-
 /* How long worker waits before its next start, given its deaths: pure, for tests and docs. */
 uint64_t rm_supervisor_backoff(const struct rm_supervisor_limits *limits,
                                const struct rm_supervised_worker *worker, uint64_t now_ns);
 
 const char *rm_supervised_name(enum rm_supervised state);
-const char *rm_supervisor_event_name(enum rm_supervisor_event event);
 
 #endif

@@ -173,12 +173,10 @@ static void known_networks(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* --- which way ---------------------------------------------------------------------------------
- */
-
-static struct rm_backend *open_plain(void)
+/* A device as it is: with all the blocks that it may have. */
+static struct rm_backend *open_large(bool plain)
 {
-    const struct rm_device_spec spec = {.compute = RM_COMPUTE_BF16, .threads = 1, .plain = true};
+    const struct rm_device_spec spec = {.compute = RM_COMPUTE_BF16, .threads = 1, .plain = plain};
     const struct rm_backend_plugin *plugin;
     struct rm_backend *device;
     struct rm_error error;
@@ -187,6 +185,34 @@ static struct rm_backend *open_plain(void)
     assert_int_equal(plugin->create(&device, &spec, &error), 0);
     return device;
 }
+
+/* Gradients of weights have RM_PARTS_MOST (images.h) parts, of an image at a time here: every part
+ * takes a second image, as blocks do for results, where the emulated device has four of them. With
+ * fewer, what is lost is less than rounding may change. */
+static const struct named_net many = {
+    "many",
+    {.layer_count = 5,
+     .layers = {CONV(8, 2, 1, 1), PLAIN(RELU), CONV(8, 2, 1, 0), PLAIN(RELU), LINEAR(4)},
+     .trunk = RM_TRUNK_SHARED},
+    IMAGE(8, 12, 12, 3),
+    257,
+    0,
+    false};
+
+static void blocks_take_a_second_image(void **state)
+{
+    struct rm_backend *device = open_large(false);
+    (void)state;
+    const struct net_parity r = net_check(&many, cpu, device, RM_COMPUTE_BF16, 3);
+    rm_test_device_fine(device);
+    rm_backend_destroy(device);
+    if (r.failed || !r.captured || r.result > r.result_allowed || r.gradient > r.gradient_allowed)
+        fail_msg("results deviate by %g of %g, gradients by %g of %g%s", r.result, r.result_allowed,
+                 r.gradient, r.gradient_allowed, r.captured ? "" : ", other bits when captured");
+}
+
+/* --- which way ---------------------------------------------------------------------------------
+ */
 
 /* Kernels and products of a convolution's results for 3 images. */
 static uint64_t launches_of(struct rm_backend *b, const struct rm_conv *c)
@@ -221,7 +247,7 @@ static void chosen_by_shape(void **state)
     const struct rm_conv stride = {8, 11, 11, 3, 2, 1, 8, 6, 6, true, true};
     const struct rm_conv large = {8, 200, 200, 3, 1, 1, 8, 200, 200, true, true};
     struct rm_conv floats = third;
-    struct rm_backend *device = rm_test_device_open_for(RM_COMPUTE_BF16), *plain = open_plain();
+    struct rm_backend *device = rm_test_device_open_for(RM_COMPUTE_BF16), *plain = open_large(true);
     struct rm_backend *exact = rm_test_device_open();
     (void)state;
     assert_true(device->ops->conv2d_compact(device, &first));
@@ -311,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drawn_shapes),
         cmocka_unit_test(known_networks),
+        cmocka_unit_test(blocks_take_a_second_image),
         cmocka_unit_test(chosen_by_shape),
         cmocka_unit_test(graphs_of_several_layers_stand_beside_each_other),
     };

@@ -1,5 +1,5 @@
 # The targets people type.
-.PHONY: deps deps-test deps-memory deps-lint run test bench asan tsan ubsan valgrind lint format clean help
+.PHONY: deps deps-test deps-memory deps-lint run test bench asan tsan ubsan valgrind lint release-check format clean help
 
 deps:
 	@scripts/install-packages run
@@ -38,6 +38,8 @@ asan ubsan tsan: deps-test
 # Reads of what nobody wrote, which no sanitizer of gcc's finds: the same programs under valgrind, whose processor has
 # AVX2 and no more, so that every one is held to it. The emulated device may be touched by anybody: what it keeps the
 # host from is valgrind's to say here.
+# Without the programs that need that.
+VALGRIND_WITHOUT := cuda/test_emulation_streams
 VALGRIND := valgrind --quiet --error-exitcode=99 --exit-on-first-error=no --max-threads=2000 --soname-synonyms=somalloc=nouserintercepts
 VALGRIND_TESTS = $(filter-out $(VALGRIND_WITHOUT:%=$(BUILD)/tests/%), \
                  $(filter $(BUILD)/tests/unit/% $(BUILD)/tests/memory/% $(BUILD)/tests/cuda/%,$(TEST_BINARIES)))
@@ -74,6 +76,12 @@ lint: deps-lint
 	@echo "shellcheck"; git ls-files scripts tests .ci | xargs grep -lE '^#!.*(ba)?sh$$' | xargs shellcheck -x
 	@echo "lint: clean"
 
+# What a release has passed, one after the other; the first that fails ends it.
+RELEASE_RUNS := lint test asan tsan valgrind
+release-check:
+	@for target in $(RELEASE_RUNS); do \
+	    echo "release-check: make $$target"; $(MAKE) --no-print-directory $$target || exit 1; done
+
 format:
 	@clang-format -i $(SOURCES_C)
 
@@ -91,6 +99,7 @@ help:
 	@echo "make asan, ubsan, tsan   the tests under a sanitizer"
 	@echo "make valgrind   those of units, memory and the emulated device under valgrind"
 	@echo "make lint       clang-format, cppcheck, clang-tidy, shellcheck"
+	@echo "make release-check   what a release has passed: lint, test, asan, tsan, valgrind (hours)"
 	@echo "make learn      learning table over seeds, in free and sequential mode (hours); learn-long: its longest rows"
 	@echo "make parity     compare networks and updates with PyTorch (in a throw-away environment)"
 	@echo "make formats    read policy files with other programs (in a throw-away environment)"

@@ -6,6 +6,7 @@
 #include "config/json_memory.h"
 #include "config/traits.h"
 #include "shm/atomic.h"
+#include "shm/duty.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -460,6 +461,7 @@ int rm_session_attach_as(struct rm_session *session, const struct rm_experiment 
 
 void rm_session_close(struct rm_session *session)
 {
+    rm_duty_signals_end();
     if (session->rings)
         for (uint32_t i = 0; i < session->objects.actors * session->objects.policies; i++)
             rm_ring_close(&session->rings[i]);

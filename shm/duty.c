@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t stop_signal;
-static struct rm_wake *signal_wake;
-static int heeded; /* only this process's SIGTERM stops; 0: anybody's */
+static struct rm_wake signal_wake;
+static volatile sig_atomic_t wakes; /* signal_wake is there */
+static int heeded;                  /* only this process's SIGTERM stops; 0: anybody's */
 
 /* A scheduler's SIGTERM goes to all processes of a job: what it means the supervisor decides. */
 static void on_stop(int number, siginfo_t *info, void *context)
@@ -24,16 +25,23 @@ static void on_stop(int number, siginfo_t *info, void *context)
     if (heeded && info->si_pid != heeded)
         return;
     stop_signal = number;
-    if (signal_wake)
-        rm_wake_force(signal_wake);
+    if (wakes)
+        rm_wake_force(&signal_wake);
     errno = saved;
 }
 
-int rm_duty_signals(struct rm_wake *wake, int parent, struct rm_error *error)
+void rm_duty_signals_end(void)
+{
+    wakes = 0;
+}
+
+int rm_duty_signals(const struct rm_wake *wake, int parent, struct rm_error *error)
 {
     struct sigaction action = {.sa_sigaction = on_stop, .sa_flags = SA_SIGINFO};
 
-    signal_wake = wake;
+    if (wake)
+        signal_wake = *wake;
+    wakes = wake != NULL;
     heeded = parent;
     sigemptyset(&action.sa_mask);
     if (sigaction(SIGTERM, &action, NULL) < 0 || (!parent && sigaction(SIGINT, &action, NULL) < 0))

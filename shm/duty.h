@@ -82,7 +82,10 @@ void rm_duty_failed(struct rm_board_worker *slot, const struct rm_error *error);
  * from there and SIGINT not at all, since both may be sent to all processes of a run; and
  * PR_SET_PDEATHSIG, with a getppid re-check. SIGTERM is unblocked: a daemon starts its workers with
  * it held, so that one that comes before this call comes after it. */
-int rm_duty_signals(struct rm_wake *wake, int parent, struct rm_error *error);
+int rm_duty_signals(const struct rm_wake *wake, int parent, struct rm_error *error);
+
+/* Signals wake nobody from now on: before the memory goes in which the wake's word stands. */
+void rm_duty_signals_end(void);
 
 /* For the daemon: asks all duties to hold for checkpoint `number`, and lets them go again. They
  * hold between two turns, each at its next one where it can, so what is shared stands still once

@@ -4,9 +4,11 @@
 
 #include "actor/plan.h"
 #include "config/config.h"
+#include "shm/duty.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -141,6 +143,29 @@ static void another_process_attaches(void **state)
     struct rm_wake wake = rm_session_wake(&s, 3);
     rm_wake_prepare(&wake);
     assert_int_equal(rm_wake_wait(&wake, 1000000000ull), 1);
+    rm_session_close(&s);
+}
+
+/* A stop may come while a worker leaves: nothing that has gone is touched. */
+static void a_stop_after_the_end_wakes_nobody(void **state)
+{
+    static struct rm_session s;
+    struct rm_error error = {""};
+    int status = 0;
+    (void)state;
+    assert_int_equal(rm_test_session_file(&s, "config/treasurehunt.json", hunt), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        struct rm_wake wake = rm_session_wake(&s, 3);
+        int bad = rm_duty_signals(&wake, 0, &error) < 0;
+        memset(&wake, 0, sizeof wake);
+        bad |= raise(SIGTERM);
+        rm_session_close(&s);
+        bad |= raise(SIGTERM);
+        _exit(bad);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
     rm_session_close(&s);
 }
 
@@ -405,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_ring_of_another_shape_is_refused),
         cmocka_unit_test(shape_follows_experiment),
         cmocka_unit_test(another_process_attaches),
+        cmocka_unit_test(a_stop_after_the_end_wakes_nobody),
         cmocka_unit_test(another_process_finds_the_priorities),
         cmocka_unit_test(plan_refuses_wrong_maps),
         cmocka_unit_test(plan_refuses_choices_of_values),

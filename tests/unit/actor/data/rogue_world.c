@@ -384,9 +384,12 @@ static int do_numbers(struct rm_env *env)
     return 0;
 }
 
+static locale_t other;
+
 static int do_locale(struct rm_env *env)
 {
-    const locale_t other = newlocale(LC_ALL_MASK, "C.UTF-8", (locale_t)0);
+    if (!other)
+        other = newlocale(LC_ALL_MASK, "C.UTF-8", (locale_t)0);
     if (!setlocale(LC_ALL, "C.UTF-8") || !other)
         return failed(env, "setlocale");
     uselocale(other);
@@ -806,6 +809,9 @@ static int rogue_save_state(const struct rm_env *env, void *state)
 
 static void rogue_close(struct rm_env *env)
 {
+    if (other)
+        freelocale(other);
+    other = (locale_t)0;
     free(env);
 }
 

@@ -178,6 +178,7 @@ static int open_pages(const struct rm_board_view *view, int fd, size_t from, siz
                       struct rm_error *error)
 {
     void *at = (uint8_t *)view->region.base + from;
+    /* cppcheck-suppress leakReturnValNotUsed ; it is where it was asked for */
     if (mmap(at, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)from) ==
         MAP_FAILED)
         return rm_fail(error, -errno, "board: bytes %zu to %zu cannot be mapped writable: %s", from,

@@ -85,12 +85,13 @@ static bool same_text(const json_t *a, const json_t *b, const char *key)
     return x && y && !strcmp(x, y);
 }
 
-/* Waits until the clock shows another second, so that draws from it show. */
+/* Waits until the clock shows another second, so that draws from it show: time() is read off a
+ * coarse clock, which may lag some ticks behind. */
 static void wait_for_next_second(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    const struct timespec until = {.tv_sec = now.tv_sec + 1, .tv_nsec = 1000000};
+    const struct timespec until = {.tv_sec = now.tv_sec + 1, .tv_nsec = 100000000};
     while (clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL) == EINTR)
         ;
 }

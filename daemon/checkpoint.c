@@ -100,7 +100,7 @@ static void finish(struct rm_daemon *daemon, const char *why)
     c->due_ns = rm_now_ns() + (c->lost ? RM_NS_PER_S : (uint64_t)(interval * 1e9));
     tell(daemon, made);
     rm_checkpoint_facts_free(&c->facts);
-    if (c->lost && (c->then_stop || c->then_sleep || c->wanted)) {
+    if (c->lost && (c->then_stop || c->then_sleep || c->then_evaluate || c->wanted)) {
         c->again = false;
         rm_daemon_await_checkpoint(daemon);
         return;
@@ -426,15 +426,17 @@ static void look_for_all(struct rm_daemon *daemon, uint64_t now)
     struct rm_error error = {""};
     uint64_t number;
     int rc = rm_daemon_checkpoint(daemon, &number, &error);
-    if (rc == 0 || (rc == -EAGAIN && (!c->then_sleep || now < c->stop_by_ns)))
+    const bool stop = c->then_stop, sleep = c->then_sleep, evaluate = c->then_evaluate;
+    if (rc == 0 || (rc == -EAGAIN && (!(sleep || evaluate) || now < c->stop_by_ns)))
         return;
-    const bool stop = c->then_stop, sleep = c->then_sleep;
     rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint: %s", error.text);
     rm_daemon_cancel_checkpoint(daemon, "");
     if (stop)
         rm_daemon_stop(daemon, c->stop_why);
     else if (sleep)
         rm_daemon_pause(daemon, true);
+    else if (evaluate)
+        rm_daemon_evaluate_last(daemon);
 }
 
 static void look(uv_timer_t *timer)

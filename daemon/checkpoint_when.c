@@ -5,6 +5,7 @@
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static struct rm_checkpointer *of(struct rm_daemon *daemon)
@@ -74,8 +75,15 @@ void rm_daemon_checkpoint_and_evaluate(struct rm_daemon *daemon)
                       c->step == rm_daemon_steps(daemon) && c->updates == rm_daemon_updates(daemon);
     if (daemon->session.experiment.checkpoint.at_end && !same) {
         c->then_evaluate = true;
-        if (rm_daemon_checkpoint(daemon, &number, &error) == 0)
+        c->stop_by_ns = rm_now_ns() + grace_ns(daemon);
+        const int rc = rm_daemon_checkpoint(daemon, &number, &error);
+        if (rc == 0)
             return; /* it may be over already */
+        if (rc == -EAGAIN) {
+            rm_log(&daemon->log, RM_LOG_NOTICE, "the last checkpoint waits: %s", error.text);
+            rm_daemon_await_checkpoint(daemon);
+            return;
+        }
         c->then_evaluate = false;
         rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint at the end: %s", error.text);
     }

@@ -36,13 +36,16 @@ LIBS    := -ljansson -luv -llz4 -lxxhash -lncursesw -ltinfo $(if $(HAVE_SYSTEMD)
 # --- rooms ---------------------------------------------------------------------------------------
 ROOM_shm     := shm shm/base
 ROOM_config  := config
+ROOM_session := shm/session
 ROOM_net     := learner/net learner/net/steps learner/backend
+ROOM_worlds  := actor/worlds actor/worlds/builtin actor/worlds/bridges
 ROOM_learner := learner learner/algo
-ROOM_actor   := actor actor/envs actor/bridges
+ROOM_actor   := actor
 ROOM_daemon  := daemon
 ROOM_ctl     := daemon/ctl
 ROOM_solo    := daemon/solo
-ROOMS := shm config net learner actor daemon ctl solo
+# Each stands on those behind it alone (scripts/rooms), which is their order for every link.
+ROOMS := ctl solo daemon actor learner worlds net session config shm
 
 find_sources = $(filter-out %/main.c,$(foreach d,$(1),$(sort $(wildcard $(d)/*.c))))
 objects_of = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %.isa.c,$(1))) \
@@ -66,8 +69,7 @@ $(call lib,$(1)): $$(call objects_of,$$(call find_sources,$$(ROOM_$(1))))
 endef
 $(foreach r,$(ROOMS),$(eval $(call room_rules,$(r))))
 
-# Static libraries in dependency order, for every link.
-LINK_ALL := $(foreach r,ctl daemon solo actor learner net config shm,$(call lib,$(r)))
+LINK_ALL := $(foreach r,$(ROOMS),$(call lib,$(r)))
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -85,7 +87,7 @@ $(BUILD)/obj/%.$(1).o: %.isa.c Makefile
 endef
 $(foreach isa,v2 v3 v4,$(eval $(call isa_rule,$(isa))))
 
-link = @mkdir -p $(@D); echo "  LINK    $@"; $(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(1) -Wl,--start-group $(LINK_ALL) -Wl,--end-group $(LIBS)
+link = @mkdir -p $(@D); echo "  LINK    $@"; $(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(1) $(LINK_ALL) $(LIBS)
 
 $(BUILD)/bin/ringmasterd: $(BUILD)/obj/daemon/main.o $(LINK_ALL)
 	$(call link,$<)
@@ -111,7 +113,7 @@ $(TEST_SUPPORT): $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard tests/support
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_SUPPORT) $(LINK_ALL)
 	@mkdir -p $(@D)
 	@echo "  LINK    $@"
-	@$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $< -Wl,--start-group $(TEST_SUPPORT) $(LINK_ALL) -Wl,--end-group -lcmocka $(LIBS)
+	@$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $< $(TEST_SUPPORT) $(LINK_ALL) -lcmocka $(LIBS)
 
 .PHONY: tests
 tests: $(TEST_BINARIES)
@@ -121,7 +123,7 @@ BENCH_BINARIES := $(patsubst scripts/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcar
 $(BUILD)/bench/%: $(BUILD)/obj/scripts/bench/%.o $(BUILD)/obj/scripts/bench/report.o $(LINK_ALL)
 	@mkdir -p $(@D)
 	@echo "  LINK    $@"
-	@$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $< $(BUILD)/obj/scripts/bench/report.o -Wl,--start-group $(LINK_ALL) -Wl,--end-group $(LIBS)
+	@$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $< $(BUILD)/obj/scripts/bench/report.o $(LINK_ALL) $(LIBS)
 
 .PHONY: benches
 benches: $(BENCH_BINARIES)

@@ -1,6 +1,6 @@
 #include "actor/acting.h"
 
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "config/traits.h"
 #include "shm/base/rng.h"
 

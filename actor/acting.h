@@ -8,7 +8,7 @@
 #ifndef RM_ACTOR_ACTING_H
 #define RM_ACTOR_ACTING_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "learner/net/categorical.h"
 #include "learner/net/net.h"
 

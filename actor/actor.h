@@ -4,7 +4,7 @@
 #ifndef RM_ACTOR_ACTOR_H
 #define RM_ACTOR_ACTOR_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "shm/duty.h"
 
 struct rm_actor;

@@ -4,7 +4,7 @@
 
 #include "actor/actor.h"
 #include "actor/stepping.h"
-#include "config/saver.h"
+#include "shm/session/saver.h"
 
 struct rm_actor {
     struct rm_session *session;

@@ -2,7 +2,7 @@
 
 #include "actor/stepping.h"
 #include "config/config.h"
-#include "learner/policy_file.h"
+#include "learner/net/policy_file.h"
 #include "shm/atomic.h"
 #include "shm/base/rng.h"
 #include "shm/base/said.h"

@@ -3,7 +3,7 @@
 #ifndef RM_ACTOR_EVALUATOR_H
 #define RM_ACTOR_EVALUATOR_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "shm/duty.h"
 
 struct rm_evaluator;

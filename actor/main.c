@@ -1,13 +1,13 @@
 /* ringmaster-actor: a worker process that steps worlds, for learners or to evaluate. Started by
  * ringmasterd, which passes the shared objects as descriptors (shm/objects.h). */
 #include "actor/actor.h"
-#include "actor/described.h"
+#include "actor/worlds/described.h"
 #include "actor/evaluator.h"
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "actor/sandbox.h"
-#include "actor/trial.h"
-#include "actor/watch.h"
-#include "config/session.h"
+#include "actor/worlds/trial.h"
+#include "actor/worlds/watch.h"
+#include "shm/session/session.h"
 #include "config/traits.h"
 #include "shm/duty.h"
 

@@ -1,6 +1,6 @@
 #include "actor/sandbox.h"
 
-#include "actor/ambient.h"
+#include "actor/worlds/ambient.h"
 #include "shm/base/said.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* The list of system calls that worlds, and the process around them, can do with. */
 #include "actor/sandbox.h"
-#include "actor/watch.h"
+#include "actor/worlds/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>

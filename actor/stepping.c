@@ -1,6 +1,6 @@
 #include "actor/stepping.h"
 
-#include "actor/scan.h"
+#include "actor/worlds/scan.h"
 #include "config/traits.h"
 #include "learner/net/features.h"
 

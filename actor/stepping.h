@@ -13,11 +13,11 @@
 #define RM_ACTOR_STEPPING_H
 
 #include "actor/acting.h"
-#include "actor/arrivals.h"
+#include "actor/worlds/arrivals.h"
 #include "actor/epsilon.h"
-#include "actor/watch.h"
-#include "actor/worlds.h"
-#include "config/session.h"
+#include "actor/worlds/watch.h"
+#include "actor/worlds/worlds.h"
+#include "shm/session/session.h"
 #include "learner/net/sorrel_slots.h"
 #include "shm/duty.h"
 

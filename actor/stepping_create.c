@@ -1,7 +1,7 @@
 /* Making and unmaking of a stepping: worlds, networks, buffers. */
 #include "actor/stepping.h"
 
-#include "actor/described.h"
+#include "actor/worlds/described.h"
 #include "config/traits.h"
 
 #include <errno.h>

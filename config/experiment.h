@@ -155,7 +155,7 @@ struct rm_world_config {
     char name[RM_TEXT_MAX];
     char library[RM_PATH_TEXT_MAX]; /* "" = built in */
     /* Not a key: what the world of `library` said of itself when it was tried in a process of its
-     * own (actor/described.h); NULL: it has not been asked. Whoever set it owns it. */
+     * own (actor/worlds/described.h); NULL: it has not been asked. Whoever set it owns it. */
     char *description;
     uint32_t option_count;
     struct rm_world_option_value options[RM_WORLD_OPTIONS_MAX];

@@ -1,5 +1,5 @@
 /* net_shape: what a world and an algorithm ask of a network: the layout of its input and what it
- * ends in. Made by rm_plan_net_shape() (actor/plan.h), part of the plan. Plain data. */
+ * ends in. Made by rm_plan_net_shape() (actor/worlds/plan.h), part of the plan. Plain data. */
 #ifndef RM_CONFIG_NET_SHAPE_H
 #define RM_CONFIG_NET_SHAPE_H
 

@@ -2,7 +2,7 @@
  * it cannot, a run would learn nothing or stand still for ever, actors and learner each waiting for
  * the other. Rules of one policy; how many agents it has only the world says, so that they are
  * asked twice: with one agent, when a file is checked (check_experience.c), and with as many as
- * there are, when a plan is made (actor/plan.h). */
+ * there are, when a plan is made (actor/worlds/plan.h). */
 #ifndef RM_CONFIG_SUPPLY_H
 #define RM_CONFIG_SUPPLY_H
 

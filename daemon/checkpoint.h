@@ -1,7 +1,7 @@
 /* checkpoint: has everybody write a checkpoint, without stopping training for the disk.
  *
  *   holding   actors and learners hold between two turns, each having copied its own state, which a
- *             thread of its own writes from then on (config/saver.h)
+ *             thread of its own writes from then on (shm/session/saver.h)
  *   writing   what is shared was copied and all go on; it is written by a thread of the daemon's
  *   sealing   everybody has written: hashes, manifest, rename (checkpoint_files.h), old ones
  * removed

@@ -16,7 +16,7 @@
 #ifndef RM_DAEMON_CHECKPOINT_FILES_H
 #define RM_DAEMON_CHECKPOINT_FILES_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "daemon/checkpoint_manifest.h"
 #include "shm/base/error.h"
 

@@ -6,7 +6,7 @@
 #ifndef RM_DAEMON_CHECKPOINT_MANIFEST_H
 #define RM_DAEMON_CHECKPOINT_MANIFEST_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "shm/base/error.h"
 
 #include <jansson.h>

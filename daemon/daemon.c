@@ -2,7 +2,7 @@
 #include "config/traits.h"
 #include "daemon/probe.h"
 
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "daemon/loop_memory.h"
 #include "daemon/pool.h"
 #include "shm/atomic.h"

@@ -5,7 +5,7 @@
 #define RM_DAEMON_DAEMON_H
 
 #include "config/config.h"
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "daemon/presence.h"
 #include "daemon/cgroup.h"
 #include "daemon/checkpoint.h"

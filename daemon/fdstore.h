@@ -6,7 +6,7 @@
 #ifndef RM_DAEMON_FDSTORE_H
 #define RM_DAEMON_FDSTORE_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 
 #include <stdbool.h>
 #include <stdint.h>

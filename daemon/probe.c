@@ -1,6 +1,6 @@
 #include "daemon/probe.h"
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "config/utf8.h"
 #include "daemon/libexec.h"
 #include "shm/duty.h"
@@ -24,7 +24,7 @@
 #define ANSWER_MAX (64 << 20)
 #define REFUSAL    "{\"error\":"
 #define WAIT_MS    100
-#define REPORT_MS  4000 /* longer than a report may take (actor/watch.c) */
+#define REPORT_MS  4000 /* longer than a report may take (actor/worlds/watch.c) */
 
 extern char **environ;
 

@@ -1,6 +1,6 @@
 /* probe: a world of a shared object is tried in a process of its own, confined as an actor is, and
  * says what it is. No other process but those that step worlds ever loads it: learners, the daemon
- * and ringctl go by that description (actor/described.h). */
+ * and ringctl go by that description (actor/worlds/described.h). */
 #ifndef RM_DAEMON_PROBE_H
 #define RM_DAEMON_PROBE_H
 
@@ -24,8 +24,8 @@ int rm_probe_library(const char *library, double patience_s, char **description,
                      struct rm_error *error);
 
 /* Plays the experiment's world, a built-in one too, in such a process: `steps` of them, 0 for as
- * many as it takes. *report is what rm_trial_write() made of it (actor/trial.h), the caller's to
- * free. */
+ * many as it takes. *report is what rm_trial_write() made of it (actor/worlds/trial.h), the
+ * caller's to free. */
 int rm_probe_check(const struct rm_experiment *experiment, uint32_t steps, double patience_s,
                    char **report, struct rm_error *error);
 

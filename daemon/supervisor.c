@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REPORT_NS (4 * RM_NS_PER_S) /* longer than a report may take (actor/watch.c) */
+#define REPORT_NS (4 * RM_NS_PER_S) /* longer than a report may take (actor/worlds/watch.c) */
 
 /* What a transition does, besides changing the state. */
 enum action {

@@ -1,6 +1,6 @@
 #include "daemon/world_facts.h"
 
-#include "actor/described.h"
+#include "actor/worlds/described.h"
 
 int rm_world_facts_read(struct rm_world_facts *facts, const struct rm_experiment *experiment,
                         struct rm_error *error)

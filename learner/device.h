@@ -2,7 +2,7 @@
 #ifndef RM_LEARNER_DEVICE_H
 #define RM_LEARNER_DEVICE_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "learner/backend/backend.h"
 #include "learner/backend/device_collective.h"
 #include "learner/backend/plugin.h"

@@ -4,7 +4,7 @@
 #ifndef RM_LEARNER_LEARNER_H
 #define RM_LEARNER_LEARNER_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "shm/duty.h"
 
 struct rm_learner;

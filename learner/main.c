@@ -1,6 +1,6 @@
 /* ringmaster-learner: trains one policy. Started by ringmasterd with the session's descriptors (see
  * shm/objects.h); exit codes are those of shm/duty.h. */
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "learner/learner.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #define RM_LEARNER_METHOD_H
 
 #include "actor/env.h"
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "learner/backend/backend.h"
 #include "learner/net/net.h"
 #include "learner/publisher.h"

@@ -1,6 +1,6 @@
 #include "learner/native_part.h"
 
-#include "actor/envs/common.h"
+#include "actor/worlds/builtin/common.h"
 #include "config/config.h"
 #include "learner/algo/actor_critic_device.h"
 #include "learner/net/features.h"

@@ -6,8 +6,8 @@
 #ifndef RM_LEARNER_NATIVE_PART_H
 #define RM_LEARNER_NATIVE_PART_H
 
-#include "actor/envs/native.h"
-#include "actor/worlds.h"
+#include "actor/worlds/builtin/native.h"
+#include "actor/worlds/worlds.h"
 #include "learner/algo/actor_critic.h"
 #include "learner/backend/device_worlds.h"
 #include "learner/rollout_rows.h"

@@ -6,7 +6,7 @@
 #ifndef RM_LEARNER_PACE_H
 #define RM_LEARNER_PACE_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "learner/sampler.h"
 
 #include <stdbool.h>

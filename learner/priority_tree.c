@@ -1,6 +1,6 @@
 #include "learner/priority_tree.h"
 
-#include "learner/priority_node.h"
+#include "learner/backend/priority_node.h"
 #include "shm/base/fault.h"
 
 #define FAN RM_PRIORITY_FAN

@@ -15,7 +15,7 @@
 #define RM_LEARNER_ROLLOUT_ROWS_H
 
 #include "actor/env.h"
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "learner/backend/backend.h"
 #include "learner/net/categorical.h"
 #include "learner/net/net.h"

@@ -38,8 +38,8 @@
 
 #include "actor/env.h"
 #include "config/experiment.h"
-#include "learner/batch.h"
-#include "learner/transition.h"
+#include "learner/backend/batch.h"
+#include "learner/backend/transition.h"
 #include "shm/base/error.h"
 #include "shm/priorities.h"
 #include "shm/ring.h"

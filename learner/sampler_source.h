@@ -3,7 +3,7 @@
 #define RM_LEARNER_SAMPLER_SOURCE_H
 
 #include "learner/sampler.h"
-#include "learner/transition.h"
+#include "learner/backend/transition.h"
 
 /* A source with its window. Distances count back from `end`, so indices may wrap: row end - d. */
 struct rm_window {

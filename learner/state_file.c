@@ -1,6 +1,6 @@
 #include "learner/state_file.h"
 
-#include "learner/safetensors.h"
+#include "learner/net/safetensors.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef RM_LEARNER_STATE_FILE_H
 #define RM_LEARNER_STATE_FILE_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "shm/base/state.h"
 
 int rm_learner_state_write(const struct rm_state *state, const char *folder, uint32_t policy,

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 /* To a worker that is silent for too long: one that steps worlds writes down in which call it is
- * (actor/watch.h) and dies of it; any other just dies of it. */
+ * (actor/worlds/watch.h) and dies of it; any other just dies of it. */
 #define RM_DUTY_REPORT SIGQUIT
 
 /* How often duties look by themselves in a run whose worlds may be anybody's. */

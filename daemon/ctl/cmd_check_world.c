@@ -1,8 +1,8 @@
-/* check-world: has two processes play a world by its rules (actor/trial.h) and prints what came of
- * it. */
+/* check-world: has two processes play a world by its rules (actor/worlds/trial.h) and prints what
+ * came of it. */
 #include "daemon/ctl/command.h"
 
-#include "actor/trial.h"
+#include "actor/worlds/trial.h"
 #include "config/config.h"
 #include "config/utf8.h"
 #include "daemon/ctl/exit_code.h"

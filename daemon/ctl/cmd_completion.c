@@ -2,7 +2,7 @@
  * for while completing, which depend on what runs and on the schema. */
 #include "daemon/ctl/command.h"
 
-#include "actor/worlds.h"
+#include "actor/worlds/worlds.h"
 #include "config/schema.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/find.h"

@@ -2,7 +2,7 @@
  */
 #include "daemon/ctl/command.h"
 
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "config/traits.h"
 #include "config/config.h"
 #include "daemon/ctl/exit_code.h"

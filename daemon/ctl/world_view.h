@@ -2,7 +2,7 @@
 #ifndef RM_DAEMON_CTL_WORLD_VIEW_H
 #define RM_DAEMON_CTL_WORLD_VIEW_H
 
-#include "actor/described.h"
+#include "actor/worlds/described.h"
 #include "daemon/table.h"
 
 #include <jansson.h>

@@ -3,9 +3,9 @@
  * debugger wants. Started by ringmasterd like any worker. */
 #include "actor/actor.h"
 #include "actor/evaluator.h"
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "actor/sandbox.h"
-#include "actor/watch.h"
+#include "actor/worlds/watch.h"
 #include "learner/learner.h"
 #include "shm/atomic.h"
 #include "shm/duty.h"

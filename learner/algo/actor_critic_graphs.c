@@ -2,8 +2,8 @@
  * several devices add up what they have. Here are those that value a rollout; minibatches are in
  * actor_critic_minibatch.c. Nothing here waits, sends or asks. */
 #include "learner/algo/actor_critic_device.h"
-#include "learner/algo/gae.h"
-#include "learner/algo/vtrace.h"
+#include "learner/backend/gae.h"
+#include "learner/backend/vtrace.h"
 #include "shm/layout.h"
 
 /* --- values ---------------------------------------------------------------------------------- */

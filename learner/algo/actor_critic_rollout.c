@@ -1,7 +1,7 @@
 /* Before a rollout is learned from: values, scaled rewards, advantages and targets. */
 #include "learner/algo/actor_critic_private.h"
-#include "learner/algo/gae.h"
-#include "learner/algo/vtrace.h"
+#include "learner/backend/gae.h"
+#include "learner/backend/vtrace.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Learning from a rollout: a minibatch, its loss and gradient, a step of the optimizer. */
 #include "learner/algo/actor_critic_private.h"
-#include "learner/algo/policy_loss.h"
+#include "learner/backend/policy_loss.h"
 
 #include <math.h>
 

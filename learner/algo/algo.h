@@ -12,7 +12,7 @@
 
 #include "config/experiment.h"
 #include "learner/backend/value_ops.h"
-#include "learner/batch.h"
+#include "learner/backend/batch.h"
 
 #include <stdbool.h>
 #include <stddef.h>

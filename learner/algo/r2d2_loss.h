@@ -4,7 +4,7 @@
 #ifndef RM_LEARNER_ALGO_R2D2_LOSS_H
 #define RM_LEARNER_ALGO_R2D2_LOSS_H
 
-#include "learner/batch.h"
+#include "learner/backend/batch.h"
 
 #include <stdbool.h>
 

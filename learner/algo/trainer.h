@@ -10,7 +10,7 @@
 #include "config/experiment.h"
 #include "learner/backend/backend.h"
 #include "learner/backend/device_draw.h"
-#include "learner/batch.h"
+#include "learner/backend/batch.h"
 #include "learner/net/net.h"
 #include "shm/base/error.h"
 #include "shm/duty.h"

@@ -8,7 +8,7 @@
 #define RM_LEARNER_BACKEND_DEVICE_DRAW_H
 
 #include "learner/backend/device_feed.h"
-#include "learner/transition.h"
+#include "learner/backend/transition.h"
 
 struct rm_device_knobs;
 struct rm_device_figures;

@@ -14,8 +14,8 @@
 #ifndef RM_LEARNER_BACKEND_DEVICE_POLICY_H
 #define RM_LEARNER_BACKEND_DEVICE_POLICY_H
 
-#include "learner/algo/policy_loss.h"
-#include "learner/algo/vtrace.h"
+#include "learner/backend/policy_loss.h"
+#include "learner/backend/vtrace.h"
 #include "learner/backend/device.h"
 
 #include <stdbool.h>

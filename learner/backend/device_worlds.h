@@ -5,10 +5,10 @@
  * then step(). Where it stands - the row of the rollout, the number of the step that keys the draws
  * - is in device memory, so one captured step serves all.
  *
- * The rules of a world are those of actor/envs, compiled again, and its state is what save_state()
- * of actor/env.h writes: transitions are bit for bit the CPU's. One agent, one phase, one frame.
- * Several devices share the run's worlds by their numbers (first_world): each steps its own, and
- * draws for them what one device would. */
+ * The rules of a world are those of actor/worlds/builtin, compiled again, and its state is what
+ * save_state() of actor/env.h writes: transitions are bit for bit the CPU's. One agent, one phase,
+ * one frame. Several devices share the run's worlds by their numbers (first_world): each steps its
+ * own, and draws for them what one device would. */
 #ifndef RM_LEARNER_BACKEND_DEVICE_WORLDS_H
 #define RM_LEARNER_BACKEND_DEVICE_WORLDS_H
 

@@ -5,7 +5,7 @@
 #define RM_LEARNER_BACKEND_SEQUENCE_OPS_H
 
 #include "learner/backend/device.h"
-#include "learner/batch.h"
+#include "learner/backend/batch.h"
 
 struct rm_sequence_targets {
     struct rm_batch batch;

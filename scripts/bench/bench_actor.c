@@ -7,7 +7,7 @@
  * an actor writes them for a learner, once into four private rows that nobody is told of;
  * alternating. */
 #include "actor/actor.h"
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "actor/stepping.h"
 #include "config/config.h"
 #include "scripts/bench/report.h"

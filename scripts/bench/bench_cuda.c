@@ -9,7 +9,7 @@
  * cuda.w3.device   environment steps/s of the Goodhart grid on the device: worlds, acting and PPO's
  *                  updates there, bf16 products, publishing included; 281 MFLOP a step
  * cuda.feed        GB/s that crossed to the device in those updates; ceiling: cuda.copy */
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "config/config.h"
 #include "learner/algo/trainer.h"
 #include "learner/backend/device.h"

@@ -4,7 +4,7 @@
  * iqn.update    GFLOP/s of whole updates, sampling and publishing included. Ceiling: this core's
  * FMA peak, measured between the runs. After it, a line that says where the time goes. */
 #include "actor/actor.h"
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "config/config.h"
 #include "learner/algo/trainer.h"
 #include "learner/learner.h"

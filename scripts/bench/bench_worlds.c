@@ -8,7 +8,7 @@
  * treasurehunt is its definition written down plainly too, with a draw and a look-up for every
  * cell. Both write the same observations, rewards and flags, and run in turn with what they are
  * compared with. The ceiling is copying what a step writes. */
-#include "actor/worlds.h"
+#include "actor/worlds/worlds.h"
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"
 #include "shm/base/rng.h"

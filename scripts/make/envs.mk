@@ -1,30 +1,30 @@
-# What the tests of actor/worlds.c load: the worked example, and shared objects each wrong in one way.
+# What the tests of actor/worlds/worlds.c load: the worked example, and shared objects each wrong in one way.
 BROKEN_WORLDS := no_entry null_table old_abi short_table no_step bad_dtype bad_phase idle_phase no_actions \
                  no_reason many_choices empty_choice short_choices
 BROKEN_WORLD_LIBRARIES := $(BROKEN_WORLDS:%=$(BUILD)/tests/worlds/%.so)
 
-$(BUILD)/tests/worlds/%.so: tests/unit/actor/data/broken_world.c actor/env.h
+$(BUILD)/tests/worlds/%.so: tests/unit/actor/worlds/data/broken_world.c actor/env.h
 	@mkdir -p $(@D)
 	@echo "  WORLD   $@"
 	@$(CC) -std=c11 -O1 -g $(WARN) -fPIC -shared -Iactor -DBROKEN_$* -o $@ $<
 
-$(BUILD)/tests/unit/actor/test_world_library: $(EXAMPLES) $(BROKEN_WORLD_LIBRARIES)
-$(BUILD)/tests/unit/actor/test_world_all $(BUILD)/tests/unit/actor/test_world_example \
-$(BUILD)/tests/unit/actor/test_world_connect: $(EXAMPLES)
+$(BUILD)/tests/unit/actor/worlds/test_world_library: $(EXAMPLES) $(BROKEN_WORLD_LIBRARIES)
+$(BUILD)/tests/unit/actor/worlds/test_world_all $(BUILD)/tests/unit/actor/worlds/test_world_example \
+$(BUILD)/tests/unit/actor/worlds/test_world_connect: $(EXAMPLES)
 
 # A world that crashes, hangs or reaches for what it is not to have.
-$(BUILD)/tests/worlds/rogue.so: tests/unit/actor/data/rogue_world.c actor/env.h shm/layout.h shm/board.h
+$(BUILD)/tests/worlds/rogue.so: tests/unit/actor/worlds/data/rogue_world.c actor/env.h shm/layout.h shm/board.h
 	@mkdir -p $(@D)
 	@echo "  WORLD   $@"
 	@$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -fPIC -shared -Iactor -I. -pthread -o $@ $< -lm
 $(BUILD)/tests/crash/test_worlds $(BUILD)/tests/unit/actor/test_sandbox $(BUILD)/tests/unit/daemon/test_probe \
-$(BUILD)/tests/unit/actor/test_ambient: $(BUILD)/tests/worlds/rogue.so
-$(BUILD)/tests/unit/actor/test_described: $(EXAMPLES)
+$(BUILD)/tests/unit/actor/worlds/test_ambient: $(BUILD)/tests/worlds/rogue.so
+$(BUILD)/tests/unit/actor/worlds/test_described: $(EXAMPLES)
 
 # A world that breaks one rule of docs/worlds.md at a time.
-$(BUILD)/tests/worlds/unruly.so: tests/unit/actor/data/unruly_world.c actor/env.h
+$(BUILD)/tests/worlds/unruly.so: tests/unit/actor/worlds/data/unruly_world.c actor/env.h
 	@mkdir -p $(@D)
 	@echo "  WORLD   $@"
 	@$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -fPIC -shared -Iactor -o $@ $<
-$(BUILD)/tests/unit/actor/test_trial: $(BUILD)/tests/worlds/unruly.so $(EXAMPLES)
+$(BUILD)/tests/unit/actor/worlds/test_trial: $(BUILD)/tests/worlds/unruly.so $(EXAMPLES)
 tests: $(BUILD)/tests/worlds/rogue.so

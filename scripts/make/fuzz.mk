@@ -6,14 +6,14 @@ FUZZ_SECONDS ?= 60
 FUZZ_CLANG      ?= clang
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 
-# Which rooms a target needs; all of them unless said here.
+# Which rooms a target needs, in the order of their link; all of them unless said here.
 FUZZ_ROOMS_config := config shm
 FUZZ_ALSO_config  := config
 FUZZ_ROOMS_control := daemon config shm
 FUZZ_ROOMS_archive := shm
 FUZZ_ROOMS_attach  := learner shm
-FUZZ_ROOMS_manifest := daemon config shm
-FUZZ_ROOMS_safetensors := learner config shm
+FUZZ_ROOMS_manifest := daemon session config shm
+FUZZ_ROOMS_safetensors := net config shm
 
 fuzz_libs = $(if $(FUZZ_ROOMS_$(1)),$(foreach r,$(FUZZ_ROOMS_$(1)),$(call lib,$(r))),$(LINK_ALL))
 
@@ -21,7 +21,7 @@ define fuzz_rules
 $(BUILD)/fuzz_$(1): $(BUILD)/obj/tests/fuzz/fuzz_$(1).o $(call fuzz_libs,$(1))
 	@mkdir -p $$(@D)
 	@echo "  LINK    $$@"
-	@$$(CC) $$(ALL_CFLAGS) -fsanitize=fuzzer -rdynamic -o $$@ $$< -Wl,--start-group $(call fuzz_libs,$(1)) -Wl,--end-group $$(LIBS)
+	@$$(CC) $$(ALL_CFLAGS) -fsanitize=fuzzer -rdynamic -o $$@ $$< $(call fuzz_libs,$(1)) $$(LIBS)
 
 .PHONY: fuzz-$(1)
 fuzz-$(1): deps-lint

@@ -14,5 +14,5 @@ learn-long: binaries
 
 # Policy files against the library of their format and NumPy, in a throw-away environment.
 .PHONY: formats
-formats: $(BUILD)/tests/unit/learner/test_learner_safetensors $(BUILD)/tests/unit/learner/test_learner_policy_file
+formats: $(BUILD)/tests/unit/learner/net/test_learner_safetensors $(BUILD)/tests/unit/learner/net/test_learner_policy_file
 	@BUILD=$(BUILD) tests/oracle/check-safetensors --install || { code=$$?; [ $$code -eq 77 ]; }

@@ -73,6 +73,7 @@ lint: deps-lint
 	    $(patsubst -std=%,--std=%,$(LINT_FLAGS)) $(filter %.c,$(SOURCES_C))
 	@echo "clang-tidy"; printf '%s\n' $(filter-out tests/fuzz/%,$(filter %.c,$(SOURCES_C))) | \
 	    xargs -P$(JOBS) -n4 scripts/tidy $(LINT_FLAGS) --
+	@echo "rooms"; scripts/rooms
 	@echo "shellcheck"; git ls-files scripts tests .ci | xargs grep -lE '^#!.*(ba)?sh$$' | xargs shellcheck -x
 	@echo "lint: clean"
 
@@ -98,7 +99,7 @@ help:
 	@echo "make models     model-check the shared-memory protocols"
 	@echo "make asan, ubsan, tsan   the tests under a sanitizer"
 	@echo "make valgrind   those of units, memory and the emulated device under valgrind"
-	@echo "make lint       clang-format, cppcheck, clang-tidy, shellcheck"
+	@echo "make lint       clang-format, cppcheck, clang-tidy, the order of the rooms, shellcheck"
 	@echo "make release-check   what a release has passed: lint, test, asan, tsan, valgrind (hours)"
 	@echo "make learn      learning table over seeds, in free and sequential mode (hours); learn-long: its longest rows"
 	@echo "make parity     compare networks and updates with PyTorch (in a throw-away environment)"

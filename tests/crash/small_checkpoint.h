@@ -3,9 +3,9 @@
 #ifndef RM_TESTS_CRASH_SMALL_CHECKPOINT_H
 #define RM_TESTS_CRASH_SMALL_CHECKPOINT_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "daemon/checkpoint_files.h"
-#include "learner/safetensors.h"
+#include "learner/net/safetensors.h"
 #include "learner/state_file.h"
 #include "shm/base/state.h"
 #include "tests/support/unit.h"

@@ -5,7 +5,7 @@
 #include "tests/support/crew.h"
 #include "tests/support/unit.h"
 
-#include "config/saver.c"
+#include "shm/session/saver.c"
 
 #include <stdlib.h>
 #include <string.h>

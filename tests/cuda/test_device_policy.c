@@ -1,9 +1,9 @@
 /* Scans over a rollout and the loss of actor-critic learners on a device, against the CPU's. */
-#include "learner/algo/gae.h"
+#include "learner/backend/gae.h"
 #include "learner/algo/moments.h"
-#include "learner/algo/policy_loss.h"
+#include "learner/backend/policy_loss.h"
 #include "learner/algo/value_head.h"
-#include "learner/algo/vtrace.h"
+#include "learner/backend/vtrace.h"
 #include "learner/backend/device_policy.h"
 #include "shm/base/rng.h"
 #include "tests/support/emulated.h"

@@ -1,6 +1,6 @@
 /* Any bytes as a safetensors file: refused with words, or tensors that lie one after another within
  * it, all of which can be read. The first byte chooses whether the header's length is right. */
-#include "learner/safetensors.h"
+#include "learner/net/safetensors.h"
 #include "tests/fuzz/file.h"
 
 #include <string.h>

@@ -4,9 +4,9 @@
  * The first byte chooses between a file - blocks whose lengths and checksums are made right, so
  * that what lies behind them is reached - and a whole state that is damaged here and there: part,
  * place, how many bytes, bytes. A place beyond the part's end changes its length. */
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "config/config.h"
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 #include "tests/fuzz/archive.h"

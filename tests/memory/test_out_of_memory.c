@@ -7,7 +7,7 @@
 #include "tests/memory/failing.h"
 #include "tests/support/unit.h"
 
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "config/config.h"
 #include "config/json_memory.h"
 #include "daemon/daemon.h"

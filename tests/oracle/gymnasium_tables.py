@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes the transition tables of Gymnasium's toy problems as C, for
-tests/unit/actor/test_world_tabular.c. Needs gymnasium and numpy; the tables are kept in the tree, so
+tests/unit/actor/worlds/test_world_tabular.c. Needs gymnasium and numpy; the tables are kept in the tree, so
 only who changes them needs them:
 
-    python3 tests/oracle/gymnasium_tables.py > tests/unit/actor/data/gymnasium_tables.h
+    python3 tests/oracle/gymnasium_tables.py > tests/unit/actor/worlds/data/gymnasium_tables.h
 
 Of Taxi in the rain only the states with a passenger at the first stand who goes to the second, and
 of those aboard who go to the last: where moves lead to depends on neither.

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes transitions of Gymnasium's classic control environments as a C table, for
-tests/unit/actor/test_world_classic.c. Needs gymnasium and numpy; the table is kept in the tree, so
+tests/unit/actor/worlds/test_world_classic.c. Needs gymnasium and numpy; the table is kept in the tree, so
 only who changes it needs them:
 
-    python3 tests/oracle/gymnasium_transitions.py > tests/unit/actor/data/gymnasium.h
+    python3 tests/oracle/gymnasium_transitions.py > tests/unit/actor/worlds/data/gymnasium.h
 """
 import gymnasium
 import numpy as np

@@ -2,7 +2,7 @@
 #ifndef RM_TESTS_SUPPORT_ACTING_H
 #define RM_TESTS_SUPPORT_ACTING_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "learner/net/net.h"
 
 /* The policy's network, compiled; NULL with a message on stderr. */

@@ -4,7 +4,7 @@
 #ifndef RM_TESTS_SUPPORT_BATCH_H
 #define RM_TESTS_SUPPORT_BATCH_H
 
-#include "actor/worlds.h"
+#include "actor/worlds/worlds.h"
 #include "shm/base/rng.h"
 
 struct rm_test_batch {

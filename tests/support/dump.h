@@ -5,8 +5,8 @@
 #ifndef RM_TESTS_SUPPORT_DUMP_H
 #define RM_TESTS_SUPPORT_DUMP_H
 
-#include "actor/worlds.h"
-#include "config/session.h"
+#include "actor/worlds/worlds.h"
+#include "shm/session/session.h"
 #include "learner/net/net.h"
 
 #include <jansson.h>

@@ -3,7 +3,7 @@
 #include "actor/actor.h"
 #include "config/config.h"
 #include "learner/learner.h"
-#include "learner/safetensors.h"
+#include "learner/net/safetensors.h"
 #include "tests/support/session.h"
 #include "tests/support/unit.h"
 

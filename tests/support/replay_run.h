@@ -4,7 +4,7 @@
 #ifndef RM_TESTS_SUPPORT_REPLAY_RUN_H
 #define RM_TESTS_SUPPORT_REPLAY_RUN_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "shm/duty.h"
 
 #include <stddef.h>

@@ -3,8 +3,8 @@
 #ifndef RM_TESTS_SUPPORT_ROLLOUT_LEARNER_H
 #define RM_TESTS_SUPPORT_ROLLOUT_LEARNER_H
 
-#include "actor/worlds.h"
-#include "config/session.h"
+#include "actor/worlds/worlds.h"
+#include "shm/session/session.h"
 #include "learner/algo/actor_critic.h"
 #include "shm/base/state.h"
 

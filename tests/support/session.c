@@ -1,6 +1,6 @@
 #include "tests/support/session.h"
 
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "config/config.h"
 
 #include <stdio.h>

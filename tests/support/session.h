@@ -2,7 +2,7 @@
 #ifndef RM_TESTS_SUPPORT_SESSION_H
 #define RM_TESTS_SUPPORT_SESSION_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "shm/duty.h"
 
 /* Parses `json`, makes the plan and the session. On failure prints the message and returns < 0. */

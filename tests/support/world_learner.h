@@ -3,7 +3,7 @@
 #ifndef RM_TESTS_SUPPORT_WORLD_LEARNER_H
 #define RM_TESTS_SUPPORT_WORLD_LEARNER_H
 
-#include "config/session.h"
+#include "shm/session/session.h"
 #include "learner/algo/actor_critic_device.h"
 #include "learner/native_worlds.h"
 #include "shm/base/state.h"

@@ -3,8 +3,8 @@
 #ifndef RM_TESTS_SUPPORT_WORLD_TWIN_H
 #define RM_TESTS_SUPPORT_WORLD_TWIN_H
 
-#include "actor/worlds.h"
-#include "config/session.h"
+#include "actor/worlds/worlds.h"
+#include "shm/session/session.h"
 #include "learner/native_part.h"
 
 struct rm_test_twin {

@@ -6,7 +6,7 @@
 
 extern "C" {
 #include "learner/backend/device_draw.h"
-#include "learner/priority_node.h"
+#include "learner/backend/priority_node.h"
 #include "shm/base/draw.h"
 }
 

@@ -3,9 +3,9 @@
 #include "learner/backend/cuda/worlds.h"
 
 extern "C" {
-#include "actor/envs/cartpole_rules.h"
-#include "actor/envs/classic_state.h"
-#include "actor/envs/goodhart_rules.h"
+#include "actor/worlds/builtin/cartpole_rules.h"
+#include "actor/worlds/builtin/classic_state.h"
+#include "actor/worlds/builtin/goodhart_rules.h"
 }
 
 #include <string.h>

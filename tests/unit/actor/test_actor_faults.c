@@ -1,6 +1,6 @@
 /* Worlds that misbehave, and actors that come back after a death. */
 #include "actor/actor.h"
-#include "actor/watch.h"
+#include "actor/worlds/watch.h"
 #include "config/config.h"
 #include "shm/atomic.h"
 #include "tests/support/acting.h"

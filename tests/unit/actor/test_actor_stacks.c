@@ -2,7 +2,7 @@
  * zeros before. The networks here are written by hand so that the actions tell what was seen. */
 #include "actor/actor.h"
 #include "actor/acting.h"
-#include "actor/worlds.h"
+#include "actor/worlds/worlds.h"
 #include "config/config.h"
 #include "learner/net/features.h"
 #include "shm/atomic.h"

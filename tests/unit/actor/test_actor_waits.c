@@ -1,6 +1,6 @@
 /* What an actor waits for, whom it wakes, and when it is done. */
 #include "actor/actor.h"
-#include "actor/plan.h"
+#include "actor/worlds/plan.h"
 #include "config/config.h"
 #include "shm/atomic.h"
 #include "tests/support/acting.h"

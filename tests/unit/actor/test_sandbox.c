@@ -1,7 +1,7 @@
 /* What a world of a shared object can and cannot do, each in a process that is given up for it. */
 #include "actor/sandbox.h"
-#include "actor/watch.h"
-#include "actor/worlds.h"
+#include "actor/worlds/watch.h"
+#include "actor/worlds/worlds.h"
 #include "tests/support/batch.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Learning from rollouts: which rows are samples, what is published when, what a successor finds,
  * what is too old. Actors and learner take turns in this process. */
 #include "actor/actor.h"
-#include "actor/worlds.h"
+#include "actor/worlds/worlds.h"
 #include "learner/learner.h"
 #include "learner/rollout_rows.h"
 #include "shm/atomic.h"

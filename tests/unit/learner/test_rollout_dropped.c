@@ -1,7 +1,7 @@
 /* Rollouts that are too old to be learned from, with a value that has a memory of its own: the
  * memory goes past them, so that the next rollout begins where this one ended. */
 #include "actor/actor.h"
-#include "actor/worlds.h"
+#include "actor/worlds/worlds.h"
 #include "learner/algo/actor_critic_private.h"
 #include "learner/learner.h"
 #include "learner/rollout_rows.h"

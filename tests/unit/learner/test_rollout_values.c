@@ -1,7 +1,7 @@
 /* A rollout whose values actors kept is learned from as if the learner had made them itself: the
  * same parameters to the bit. */
 #include "actor/actor.h"
-#include "actor/worlds.h"
+#include "actor/worlds/worlds.h"
 #include "learner/algo/actor_critic.h"
 #include "learner/rollout_rows.h"
 #include "shm/atomic.h"

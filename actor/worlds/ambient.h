@@ -1,0 +1,26 @@
+/* ambient: what a world's code may leave changed in the thread and the process that call it, and
+ * what this program's own code takes for granted: how floating-point numbers are rounded, which
+ * locale numbers are read and written in, which signals are let in. It is put back after every call
+ * into a world (actor/worlds/watch.h).
+ *
+ * Floating-point control, the x87 stack, the direction and alignment flags and the locale are
+ * looked at after every call, without a system call. The signal mask, the umask and the working
+ * directory need some: they are looked at after every call but step(), and after step() at most
+ * once in a millisecond. A confined world cannot change the latter two at all.
+ *
+ * One set per process; the thread that steps worlds. */
+#ifndef RM_ACTOR_WORLDS_AMBIENT_H
+#define RM_ACTOR_WORLDS_AMBIENT_H
+
+#include <stdbool.h>
+
+/* As it is now is how it is to be: before a call other than step(). */
+void rm_ambient_note(void);
+
+/* As it was noted. `step`: after a call that is made so often that it may not cost system calls. */
+void rm_ambient_restore(bool step);
+
+/* From here on the umask and the working directory cannot be changed: nobody looks. */
+void rm_ambient_confined(void);
+
+#endif

@@ -1,0 +1,244 @@
+#include "actor/worlds/arrivals.h"
+
+#include "actor/worlds/scan.h"
+#include "learner/net/features.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LAST        (RM_ENV_TERMINATED | RM_ENV_TRUNCATED)
+#define KNOWN       (RM_ENV_FIRST | LAST | RM_ENV_VOID | RM_ENV_DEAD)
+#define ALL_PLAYING UINT64_C(0x0101010101010101)
+
+int rm_arrivals_create(struct rm_arrivals *arrivals, const struct rm_env_spec *spec,
+                       uint64_t first_world, uint32_t worlds, struct rm_episode_sink sink,
+                       struct rm_error *error)
+{
+    size_t lanes = (size_t)spec->agents * worlds;
+
+    *arrivals = (struct rm_arrivals){
+        .spec = spec, .sink = sink, .first_world = first_world, .worlds = worlds};
+    arrivals->playing = calloc(lanes, sizeof *arrivals->playing);
+    arrivals->score = calloc(lanes, sizeof *arrivals->score);
+    arrivals->age = calloc(lanes, sizeof *arrivals->age);
+    arrivals->live = calloc(worlds, sizeof *arrivals->live);
+    arrivals->total = calloc(worlds, sizeof *arrivals->total);
+    arrivals->episodes = calloc(worlds, sizeof *arrivals->episodes);
+    arrivals->began = calloc(worlds, sizeof *arrivals->began);
+    if (!arrivals->playing || !arrivals->score || !arrivals->age || !arrivals->live ||
+        !arrivals->total || !arrivals->episodes || !arrivals->began) {
+        rm_arrivals_destroy(arrivals);
+        return rm_fail(error, -ENOMEM, "no memory to follow %u worlds of %u agents", worlds,
+                       spec->agents);
+    }
+    return 0;
+}
+
+void rm_arrivals_destroy(struct rm_arrivals *arrivals)
+{
+    free(arrivals->playing);
+    free(arrivals->score);
+    free(arrivals->age);
+    free(arrivals->live);
+    free(arrivals->total);
+    free(arrivals->episodes);
+    free(arrivals->began);
+    *arrivals = (struct rm_arrivals){0};
+}
+
+void rm_arrivals_reset(struct rm_arrivals *arrivals)
+{
+    size_t lanes = (size_t)arrivals->spec->agents * arrivals->worlds;
+
+    memset(arrivals->playing, 0, lanes * sizeof *arrivals->playing);
+    memset(arrivals->score, 0, lanes * sizeof *arrivals->score);
+    memset(arrivals->age, 0, lanes * sizeof *arrivals->age);
+    memset(arrivals->live, 0, arrivals->worlds * sizeof *arrivals->live);
+    memset(arrivals->total, 0, arrivals->worlds * sizeof *arrivals->total);
+}
+
+void rm_arrivals_place(const struct rm_arrivals *arrivals, uint32_t agent, uint32_t world,
+                       uint64_t step, char *text, size_t size)
+{
+    snprintf(text, size, "world %" PRIu64 " (%s), %s, episode %" PRIu64 ", step %" PRIu64,
+             arrivals->first_world + world, arrivals->spec->name, arrivals->spec->agent[agent].name,
+             arrivals->episodes[world], step - arrivals->began[world]);
+}
+
+static int refuse(const struct rm_arrivals *arrivals, uint32_t agent, uint32_t world, uint64_t step,
+                  struct rm_error *error, const char *what)
+{
+    char place[256];
+
+    rm_arrivals_place(arrivals, agent, world, step, place, sizeof place);
+    return rm_fail(error, -EBADMSG, "%s: %s", place, what);
+}
+
+/* Which flags cannot be, and why. NULL when they can. */
+static const char *nonsense(uint8_t flags, bool playing)
+{
+    if (flags & ~KNOWN)
+        return "unknown flag";
+    if (flags & RM_ENV_DEAD)
+        return flags != RM_ENV_DEAD ? "dead, and something else too" : NULL;
+    if ((flags & RM_ENV_VOID) && !(flags & RM_ENV_TRUNCATED))
+        return "void without truncated";
+    if ((flags & RM_ENV_FIRST) && (flags & LAST))
+        return "first and last observation in one";
+    if ((flags & RM_ENV_FIRST) && playing)
+        return "a first observation in the middle of an episode";
+    if (!(flags & RM_ENV_FIRST) && !playing)
+        return "an observation after the last one of its episode, without first";
+    return NULL;
+}
+
+/* An episode begins or ends, or something is wrong. */
+static int turn_lane(struct rm_arrivals *a, uint32_t agent, uint32_t w, uint64_t step,
+                     const struct rm_arrival *in, uint32_t *uncounted, struct rm_error *error)
+{
+    size_t lane = (size_t)agent * a->worlds + w;
+    uint8_t flags = in->flags[w];
+    const char *wrong = nonsense(flags, a->playing[lane]);
+
+    if (wrong) {
+        char text[128];
+        snprintf(text, sizeof text, "flags %#x: %s", flags, wrong);
+        return refuse(a, agent, w, step, error, text);
+    }
+    if (flags & RM_ENV_DEAD) {
+        a->score[lane] -= (double)in->reward[w]; /* nobody was there to receive it */
+        (*uncounted)++;
+    } else if (flags & RM_ENV_FIRST) {
+        a->playing[lane] = 1;
+        a->age[lane] = 0;
+        a->score[lane] = 0; /* whatever reward came with it is meaningless */
+        if (a->live[w]++ == 0)
+            a->began[w] = step;
+    } else if (flags & LAST) {
+        double score = a->score[lane];
+        (*uncounted)++;
+        a->playing[lane] = 0;
+        a->total[w] += score;
+        a->sink.agent(a->sink.self, agent, w, score);
+        if (--a->live[w] == 0) {
+            double total = a->total[w];
+            a->total[w] = 0;
+            a->episodes[w]++;
+            a->finished++;
+            a->sink.world(a->sink.self, w, total, step - a->began[w]);
+        }
+    }
+    return 0;
+}
+
+static int check_reward(const struct rm_arrivals *a, uint32_t agent, uint64_t step,
+                        const struct rm_arrival *in, struct rm_error *error)
+{
+    size_t w = rm_scan_nonfinite(in->reward, a->worlds);
+
+    if (w == a->worlds)
+        return 0;
+    char text[64];
+    snprintf(text, sizeof text, "reward is %f", (double)in->reward[w]);
+    return refuse(a, agent, (uint32_t)w, step, error, text);
+}
+
+static int check_obs(const struct rm_arrivals *a, uint32_t agent, uint64_t step,
+                     const struct rm_arrival *in, struct rm_error *error)
+{
+    const struct rm_env_agent *spec = &a->spec->agent[agent];
+    size_t elements = rm_features_elements(spec), n = elements * a->worlds, at = n;
+    char text[96];
+
+    if (spec->dtype == RM_ENV_F32) {
+        at = rm_scan_nonfinite((const float *)(const void *)in->obs, n);
+        if (at < n)
+            snprintf(text, sizeof text, "element %zu of the observation is %f", at % elements,
+                     (double)((const float *)(const void *)in->obs)[at]);
+    } else if (spec->dtype == RM_ENV_CODE8 && spec->codes < 256) {
+        at = rm_scan_above(in->obs, n, (uint8_t)(spec->codes - 1));
+        if (at < n)
+            snprintf(text, sizeof text,
+                     "element %zu of the observation is code %u; codes are 0..%u", at % elements,
+                     in->obs[at], spec->codes - 1);
+    }
+    return at < n ? refuse(a, agent, (uint32_t)(at / elements), step, error, text) : 0;
+}
+
+static bool any_of(const uint8_t *mask, uint32_t actions)
+{
+    uint8_t any = 0;
+
+    for (uint32_t i = 0; i < actions; i++)
+        any |= mask[i];
+    return any != 0;
+}
+
+/* The first of an agent's choices of which nothing is legal; `choices` when all have something. */
+static uint32_t barred_choice(const struct rm_env_agent *agent, uint32_t choices,
+                              const uint8_t *mask)
+{
+    for (uint32_t c = 0; c < choices; mask += agent->choice_actions[c++])
+        if (!any_of(mask, agent->choice_actions[c]))
+            return c;
+    return choices;
+}
+
+static int check_mask(const struct rm_arrivals *a, uint32_t agent, uint64_t step,
+                      const struct rm_arrival *in, struct rm_error *error)
+{
+    const struct rm_env_agent *spec = &a->spec->agent[agent];
+    uint32_t choices = spec->choices > 1 ? spec->choices : 0, barred = 0;
+
+    for (uint32_t w = 0; w < a->worlds; w++) {
+        const uint8_t *mask = in->mask + (size_t)w * spec->actions;
+        bool good = choices ? (barred = barred_choice(spec, choices, mask)) == choices
+                            : any_of(mask, spec->actions);
+        if (good || in->flags[w] & (LAST | RM_ENV_DEAD))
+            continue;
+        char text[80] = "the action mask leaves no legal action";
+        if (choices)
+            snprintf(text, sizeof text, "the action mask leaves no legal action of choice %u",
+                     barred);
+        return refuse(a, agent, w, step, error, text);
+    }
+    return 0;
+}
+
+int rm_arrivals_take(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step,
+                     const struct rm_arrival *in, uint32_t *counted, struct rm_error *error)
+{
+    struct rm_arrivals *a = arrivals;
+    size_t lane = (size_t)agent * a->worlds;
+    uint8_t *playing = a->playing + lane;
+    double *score = a->score + lane;
+    uint32_t *age = a->age + lane;
+    uint32_t uncounted = 0;
+    int rc;
+
+    if ((rc = check_reward(a, agent, step, in, error)) < 0 ||
+        (rc = check_obs(a, agent, step, in, error)) < 0 ||
+        (in->mask && (rc = check_mask(a, agent, step, in, error)) < 0))
+        return rc;
+    rm_scan_add(score, age, in->reward, a->worlds);
+    for (uint32_t w = 0; w < a->worlds; w += 8) {
+        uint32_t some = a->worlds - w < 8 ? a->worlds - w : 8;
+        if (some == 8) {
+            uint64_t flags, play;
+            memcpy(&flags, in->flags + w, 8);
+            memcpy(&play, playing + w, 8);
+            if (!(flags | (play ^ ALL_PLAYING)))
+                continue;
+        }
+        for (uint32_t i = w; i < w + some; i++)
+            if ((in->flags[i] | !playing[i]) &&
+                (rc = turn_lane(a, agent, i, step, in, &uncounted, error)) < 0)
+                return rc;
+    }
+    *counted = a->worlds - uncounted;
+    return 0;
+}

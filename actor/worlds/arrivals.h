@@ -1,0 +1,66 @@
+/* arrivals: what a batch of worlds gave, checked and counted before anybody acts on it. Follows
+ * each agent's and each world's episodes: their scores, their lengths, and whether flags make
+ * sense. A world that gives nonsense is an error that names world, agent, episode and step.
+ *
+ * The common case - nothing begins or ends, all numbers finite - costs a pass over the columns.
+ * Belongs to one thread; nothing is allocated after creation. */
+#ifndef RM_ACTOR_WORLDS_ARRIVALS_H
+#define RM_ACTOR_WORLDS_ARRIVALS_H
+
+#include "actor/env.h"
+#include "shm/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Who is told of finished episodes. A world's episode ends with the last of its agents'. */
+struct rm_episode_sink {
+    void *self;
+    void (*agent)(void *self, uint32_t agent, uint32_t world, double score);
+    /* `score`: sum over its agents; `steps`: vector steps from its first row to its last */
+    void (*world)(void *self, uint32_t world, double score, uint64_t steps);
+};
+
+struct rm_arrivals {
+    const struct rm_env_spec *spec;
+    struct rm_episode_sink sink;
+    uint64_t first_world; /* id of world 0, for messages */
+    uint32_t worlds;
+    uint8_t *playing;   /* (agents, worlds) 1 from a first row to a last one */
+    double *score;      /* (agents, worlds) of the episode so far */
+    uint32_t *age;      /* (agents, worlds) rows since the first one of the episode */
+    uint32_t *live;     /* (worlds) agents in play */
+    double *total;      /* (worlds) scores of the agents whose part of the episode is over */
+    uint64_t *episodes; /* (worlds) finished */
+    uint64_t *began;    /* (worlds) step at which the episode began */
+    uint64_t finished;  /* episodes of all worlds */
+};
+
+/* One agent's columns of a row; entry w belongs to world w. */
+struct rm_arrival {
+    const uint8_t *obs;   /* (worlds, obs_bytes), contiguous */
+    const uint8_t *mask;  /* (worlds, actions) or NULL */
+    const float *reward;  /* (worlds) */
+    const uint8_t *flags; /* (worlds) RM_ENV_* */
+};
+
+int rm_arrivals_create(struct rm_arrivals *arrivals, const struct rm_env_spec *spec,
+                       uint64_t first_world, uint32_t worlds, struct rm_episode_sink sink,
+                       struct rm_error *error);
+void rm_arrivals_destroy(struct rm_arrivals *arrivals);
+
+/* All worlds are about to begin anew: whatever was in progress is forgotten. */
+void rm_arrivals_reset(struct rm_arrivals *arrivals);
+
+/* Takes what `agent` was given at vector step `step`. *counted = lanes whose answer counts: neither
+ * last nor out of play. Errors: -EBADMSG for non-finite numbers, codes outside the codebook,
+ * impossible flags, and masks with nothing legal where an answer is due. */
+int rm_arrivals_take(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step,
+                     const struct rm_arrival *in, uint32_t *counted, struct rm_error *error);
+
+/* "world 12 (cartpole), agent_0, episode 3, step 17", for other messages. */
+void rm_arrivals_place(const struct rm_arrivals *arrivals, uint32_t agent, uint32_t world,
+                       uint64_t step, char *text, size_t size);
+
+#endif

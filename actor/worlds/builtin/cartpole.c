@@ -1,0 +1,57 @@
+/* cartpole: CartPole-v1. Its step is in cartpole_rules.h, a batch of them in cartpole_step.isa.c.
+ */
+#include "actor/worlds/builtin/cartpole_rules.h"
+#include "actor/worlds/builtin/classic.h"
+#include "actor/worlds/builtin/common.h"
+
+#include <stdbool.h>
+
+RM_CLASSIC_KERNELS(rm_cartpole_kernel);
+
+static const struct rm_env_option_doc options[] = {
+    {"max_steps", 500, 1, 1e9, "steps after which the episode is truncated"},
+    {"velocities", 1, 0, 1, "0: observe position and angle only"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static void begin(struct rm_rng *rng, double state[RM_CLASSIC_STATES])
+{
+    rm_cartpole_begin(rng, state);
+}
+
+static void observe(const double state[RM_CLASSIC_STATES], float frame[RM_CLASSIC_FRAME])
+{
+    for (int i = 0; i < 4; i++)
+        frame[i] = (float)state[i];
+}
+
+static const struct rm_classic_problem problem = {
+    .name = "cartpole",
+    .doc = "balance a pole on a cart (CartPole-v1)",
+    .options = options,
+    .kernel = {rm_cartpole_kernel_v2, rm_cartpole_kernel_v3, rm_cartpole_kernel_v4},
+    .actions = 2,
+    .low = -3.4028234663852886e38, /* velocities have no bound */
+    .high = 3.4028234663852886e38,
+    .begin = begin,
+    .observe = observe,
+    .score_per_step = 1,
+    .score_random = 22.2,
+    .score_solved = 475,
+};
+
+static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
+{
+    static const uint8_t all[] = {0, 1, 2, 3}, places[] = {0, 2};
+    bool velocities = rm_env_option(config, options, "velocities") != 0;
+    return rm_classic_create(&problem, config, velocities ? all : places, velocities ? 4 : 2, error,
+                             error_size);
+}
+
+extern const struct rm_env_ops rm_cartpole_ops;
+const struct rm_env_ops rm_cartpole_ops = {
+    RM_CLASSIC_OPS,
+    .name = "cartpole",
+    .options = options,
+    .create = create,
+};

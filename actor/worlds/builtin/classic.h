@@ -1,0 +1,85 @@
+/* classic: the batch that the classic control problems share (cartpole, acrobot, mountaincar): one
+ * agent, up to four state variables, float observations. States stand as struct of arrays, so a
+ * kernel steps many worlds in vector registers; what is rare - the end of an episode, the beginning
+ * of one - happens afterwards, world by world.
+ *
+ * Physics is in double precision, as in the environments' definitions; observations are rounded to
+ * float. Arrays are padded to whole groups of 16 worlds, and the pad is stepped too, so that every
+ * world takes the same path wherever it stands in a batch. */
+#ifndef RM_ACTOR_WORLDS_BUILTIN_CLASSIC_H
+#define RM_ACTOR_WORLDS_BUILTIN_CLASSIC_H
+
+#include "actor/env.h"
+#include "actor/worlds/builtin/classic_state.h"
+#include "actor/worlds/builtin/isa.h"
+#include "shm/base/rng.h"
+
+enum { RM_CLASSIC_FRAME = 6, RM_CLASSIC_GROUP = 16 };
+
+/* The arrays of a batch; each has `padded` entries. */
+struct rm_classic_arrays {
+    uint32_t padded; /* multiple of RM_CLASSIC_GROUP */
+    double *state[RM_CLASSIC_STATES];
+    float *frame[RM_CLASSIC_FRAME]; /* observation, element by element */
+    float *reward;
+    float *terminated; /* 0 or 1 */
+    int32_t *action;
+};
+
+/* One step of every world: state and action in; state, frame, reward and terminated out. */
+typedef void (*rm_classic_kernel)(const struct rm_classic_arrays *arrays);
+
+/* What makes one problem different from another. */
+struct rm_classic_problem {
+    const char *name, *doc;
+    const struct rm_env_option_doc *options; /* "max_steps" must be among them */
+    rm_classic_kernel kernel[RM_ENV_ISA_COUNT];
+    uint32_t actions;
+    double low, high; /* of an observation */
+    /* First state of an episode, and the observation of a state. */
+    void (*begin)(struct rm_rng *rng, double state[RM_CLASSIC_STATES]);
+    void (*observe)(const double state[RM_CLASSIC_STATES], float frame[RM_CLASSIC_FRAME]);
+    double score_per_step;             /* reward of a step that goes on */
+    double score_random, score_solved; /* with the default options */
+};
+
+/* For the tables of the problems. rm_classic_create keeps `kept` of the problem's elements: element
+ * i of an observation is element kept[i] of the frame. */
+struct rm_env *rm_classic_create(const struct rm_classic_problem *problem,
+                                 const struct rm_env_config *config, const uint8_t *kept,
+                                 uint32_t kept_count, char *error, size_t error_size);
+const struct rm_env_spec *rm_classic_describe(const struct rm_env *env);
+int rm_classic_reset(struct rm_env *env, const struct rm_env_buffers *out);
+int rm_classic_step(struct rm_env *env, uint32_t phase, const int32_t *const *actions,
+                    const struct rm_env_buffers *out);
+size_t rm_classic_state_size(const struct rm_env *env);
+int rm_classic_save_state(const struct rm_env *env, void *state);
+int rm_classic_load_state(struct rm_env *env, const void *state);
+void rm_classic_close(struct rm_env *env);
+const char *rm_classic_last_error(const struct rm_env *env);
+
+/* A problem's table of functions, but for its name, options and create. */
+#define RM_CLASSIC_OPS                                                                             \
+    .abi_version = RM_ENV_ABI_VERSION, .struct_size = sizeof(struct rm_env_ops),                   \
+    .describe = rm_classic_describe, .reset = rm_classic_reset, .step = rm_classic_step,           \
+    .state_size = rm_classic_state_size, .save_state = rm_classic_save_state,                      \
+    .load_state = rm_classic_load_state, .close = rm_classic_close,                                \
+    .last_error = rm_classic_last_error
+
+/* classic_rows.isa.c. rm_classic_flags: counts the step of every world and writes its flags (and
+ * pads); returns whether any world ended. rm_classic_rows: writes `elements` floats per world,
+ * taken from the arrays `frame`, `stride` bytes apart. */
+typedef int (*rm_classic_flags_fn)(uint32_t padded, uint32_t max_steps, const float *terminated,
+                                   uint32_t *step, uint8_t *flags);
+typedef void (*rm_classic_rows_fn)(uint32_t worlds, uint32_t elements, float *const *frame,
+                                   void *out, ptrdiff_t stride);
+extern const rm_classic_flags_fn rm_classic_flags[RM_ENV_ISA_COUNT];
+extern const rm_classic_rows_fn rm_classic_rows[RM_ENV_ISA_COUNT];
+
+/* Declares the three copies of a kernel. */
+#define RM_CLASSIC_KERNELS(name)                                                                   \
+    void name##_v2(const struct rm_classic_arrays *arrays);                                        \
+    void name##_v3(const struct rm_classic_arrays *arrays);                                        \
+    void name##_v4(const struct rm_classic_arrays *arrays)
+
+#endif

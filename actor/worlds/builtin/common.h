@@ -1,0 +1,80 @@
+/* common: what the built-in worlds share - their random streams, their options and their messages.
+ * Internal to actor/worlds/builtin; a user's world needs only actor/env.h. */
+#ifndef RM_ACTOR_WORLDS_BUILTIN_COMMON_H
+#define RM_ACTOR_WORLDS_BUILTIN_COMMON_H
+
+#include "actor/env.h"
+#include "shm/base/draw.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RM_ENV_ERROR_TEXT 256
+
+/* Every world of every batch draws from (seed, world id, episode) alone. */
+static inline struct rm_rng rm_env_rng(uint64_t seed, uint64_t world, uint64_t episode)
+{
+    struct rm_rng rng;
+    rm_draw_world(&rng, seed, world, episode);
+    return rng;
+}
+
+/* The value of option `key`: as configured, else the table's default. */
+static inline double rm_env_option(const struct rm_env_config *config,
+                                   const struct rm_env_option_doc *docs, const char *key)
+{
+    for (uint32_t i = 0; i < config->option_count; i++)
+        if (strcmp(config->options[i].key, key) == 0)
+            return config->options[i].value;
+    for (; docs->key; docs++)
+        if (strcmp(docs->key, key) == 0)
+            return docs->fallback;
+    return 0;
+}
+
+static inline uint32_t rm_env_option_u32(const struct rm_env_config *config,
+                                         const struct rm_env_option_doc *docs, const char *key)
+{
+    return (uint32_t)rm_env_option(config, docs, key);
+}
+
+/* Refuses options that are not whole numbers, all but those named in `real` (ends with NULL, or is
+ * NULL). 0, or -1 with a line for each in `error`. */
+static inline int rm_env_check_whole(const struct rm_env_config *config, const char *const *real,
+                                     char *error, size_t error_size)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < config->option_count; i++) {
+        const struct rm_env_option *option = &config->options[i];
+        const char *const *exempt = real;
+        while (exempt && *exempt && strcmp(*exempt, option->key) != 0)
+            exempt++;
+        if ((exempt && *exempt) || option->value == (double)(int64_t)option->value ||
+            used >= error_size)
+            continue;
+        used += (size_t)snprintf(error + used, error_size - used,
+                                 "%sworld.options.%s is %g, must be a whole number",
+                                 used ? "\n" : "", option->key, option->value);
+    }
+    return used ? -1 : 0;
+}
+
+/* Entry w of a strided buffer. */
+static inline void *rm_env_at(void *base, ptrdiff_t stride, uint32_t w)
+{
+    return (char *)base + (ptrdiff_t)w * stride;
+}
+
+/* Leaves a message and returns `code`, for `return rm_env_fail(...)`. */
+__attribute__((format(printf, 3, 4))) static inline int rm_env_fail(char *text, int code,
+                                                                    const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, RM_ENV_ERROR_TEXT, format, args);
+    va_end(args);
+    return code;
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* tabular: worlds whose rules are a table of transitions over numbered states, as Gymnasium's toy
+ * problems are. A world fills the table; stepping, masks, and the exact scores that go into the
+ * spec follow from it. An observation is the number of the state, for an embedding layer. States
+ * may have twins, which look alike and go on otherwise: what a world remembers and does not show.
+ *
+ * Scores are solved by backward induction over max_steps steps, averaged over the first states:
+ * that of a policy that picks each legal action with equal probability, that of the best policy,
+ * and the extremes that any sequence of actions and outcomes can reach. */
+#ifndef RM_ACTOR_WORLDS_BUILTIN_TABULAR_H
+#define RM_ACTOR_WORLDS_BUILTIN_TABULAR_H
+
+#include "actor/env.h"
+
+#define RM_TABULAR_STATES   1000
+#define RM_TABULAR_ACTIONS  6
+#define RM_TABULAR_OUTCOMES 9
+
+struct rm_tabular_outcome {
+    double probability;
+    float reward;
+    uint16_t next;
+    uint8_t terminated;
+};
+
+/* What an action can lead to in a state; probabilities add up to 1. */
+struct rm_tabular_move {
+    uint32_t outcomes;
+    struct rm_tabular_outcome outcome[RM_TABULAR_OUTCOMES];
+};
+
+struct rm_tabular {
+    uint32_t states, actions; /* states that look different: the twin of s is s + states */
+    double twins;             /* probability that an episode begins in its first state's twin; 0:
+                                 there are none */
+    uint32_t starts;          /* first states, equally likely */
+    uint16_t start[RM_TABULAR_STATES];
+    struct rm_tabular_move move[RM_TABULAR_STATES][RM_TABULAR_ACTIONS];
+    uint32_t has_mask;
+    uint8_t legal[RM_TABULAR_STATES][RM_TABULAR_ACTIONS]; /* all 1 without masks */
+};
+
+struct rm_tabular_scores {
+    double low, high, random;
+    double best; /* mean of a policy that knows the table */
+};
+
+/* Appends an outcome to a move. */
+void rm_tabular_add(struct rm_tabular_move *move, double probability, uint32_t next, double reward,
+                    int terminated);
+
+void rm_tabular_solve(const struct rm_tabular *table, uint32_t max_steps,
+                      struct rm_tabular_scores *scores);
+
+/* An empty table, freed by the caller; NULL with a message. */
+struct rm_tabular *rm_tabular_alloc(char *error, size_t error_size);
+
+/* A batch over `table`, which is copied. The observation is RM_ENV_U8 if the states fit a byte,
+ * else RM_ENV_I16. */
+struct rm_env *rm_tabular_create(const struct rm_env_config *config, const char *name,
+                                 const char *doc, const struct rm_tabular *table,
+                                 uint32_t max_steps, double score_solved, char *error,
+                                 size_t error_size);
+
+int rm_tabular_reset(struct rm_env *env, const struct rm_env_buffers *out);
+int rm_tabular_step(struct rm_env *env, uint32_t phase, const int32_t *const *actions,
+                    const struct rm_env_buffers *out);
+
+/* The table of a batch, and the state of one world in a saved state: for tests. */
+const struct rm_tabular *rm_tabular_table(const struct rm_env *env);
+uint16_t *rm_tabular_state(void *saved, uint32_t w);
+
+#endif

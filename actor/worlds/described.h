@@ -1,0 +1,46 @@
+/* described: what a world says of itself, as text: made in a confined process that has loaded it,
+ * read by those that need to know what worlds show and take but have no use for their code. Numbers
+ * are exact. Text from a world that means harm is refused or gives a description as sound as any
+ * that describe() may return (worlds.h). */
+#ifndef RM_ACTOR_WORLDS_DESCRIBED_H
+#define RM_ACTOR_WORLDS_DESCRIBED_H
+
+#include "actor/worlds/worlds.h"
+
+#include <stdbool.h>
+
+/* A description that was read. */
+struct rm_described;
+
+/* NUL-terminated text, freed by the caller; NULL when there is no memory. */
+char *rm_described_write(const struct rm_world *world, const struct rm_env_spec *spec);
+
+/* -EPROTO: the text is no description; -ENOMEM. */
+int rm_described_read(struct rm_described **described, const char *text, struct rm_error *error);
+void rm_described_free(struct rm_described *described);
+
+const struct rm_env_spec *rm_described_spec(const struct rm_described *described);
+/* Ends with key NULL; NULL: none. */
+const struct rm_env_option_doc *rm_described_options(const struct rm_described *described);
+
+/* Do two specs describe agents that see and do the same? */
+bool rm_described_alike(const struct rm_env_spec *a, const struct rm_env_spec *b);
+
+/* --- the spec of an experiment's world ---------------------------------------------------------
+ */
+
+/* From its description if there is one (config->description); else the world is opened and asked.
+ * A shared object without a description is loaded: only where that is wanted. */
+struct rm_world_spec {
+    struct rm_world world;
+    struct rm_env *env;
+    struct rm_described *described;
+    const struct rm_env_spec *spec;
+    const struct rm_env_option_doc *options;
+};
+
+int rm_world_spec_open(struct rm_world_spec *s, const struct rm_world_config *config, uint64_t seed,
+                       struct rm_error *error);
+void rm_world_spec_close(struct rm_world_spec *s);
+
+#endif

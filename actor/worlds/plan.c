@@ -1,0 +1,253 @@
+#include "actor/worlds/plan.h"
+
+#include "actor/worlds/builtin/native.h"
+#include "actor/worlds/described.h"
+#include "actor/worlds/worlds.h"
+#include "config/names.h"
+#include "config/supply.h"
+#include "config/traits.h"
+#include "learner/net/features.h"
+#include "learner/net/net.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+bool rm_plan_values(const struct rm_experiment *experiment)
+{
+    const struct rm_algorithm_traits *traits = rm_algorithm_traits(experiment->algorithm.name);
+
+    return traits->synchronous && traits->value && !experiment->rollout.max_policy_lag &&
+           experiment->network.trunk == RM_TRUNK_SHARED && !experiment->actor.noise;
+}
+
+size_t rm_plan_act_count(const struct rm_experiment *experiment, const struct rm_net *net)
+{
+    return experiment->actor.noise || rm_plan_values(experiment) ? rm_net_param_count(net)
+                                                                 : rm_net_act_count(net);
+}
+
+uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment)
+{
+    return rm_algorithm_traits(experiment->algorithm.name)->quantiles
+               ? experiment->algorithm.quantiles
+               : 1;
+}
+
+/* CODE8 becomes channels before the observation's own dimensions; frames of a stack come before
+ * everything and join the channels of an image. */
+struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
+                                      const struct rm_env_agent *agent)
+{
+    const struct rm_algorithm_traits *traits = rm_algorithm_traits(experiment->algorithm.name);
+    const uint32_t stack = experiment->sample.frame_stack;
+    const bool codes = rm_network_takes_codes(&experiment->network);
+    struct rm_net_shape shape = {
+        .inputs = rm_features_words(agent, codes) * stack,
+        .actions = agent->actions,
+        .outputs_per_action = rm_plan_outputs_per_action(experiment),
+        .head = !traits->policy ? RM_HEAD_VALUES
+                : traits->value ? RM_HEAD_ACTOR_CRITIC
+                                : RM_HEAD_LOGITS,
+        .choices = agent->choices,
+        .low = agent->low,
+        .high = agent->high,
+    };
+    for (uint32_t c = 0; c < RM_CHOICES_MAX; c++)
+        shape.choice_actions[c] = agent->choice_actions[c];
+    uint32_t dims = agent->dims;
+    for (uint32_t d = 0; d < dims; d++)
+        shape.dim[d] = agent->shape[d];
+    if (agent->dtype == RM_ENV_CODE8 && codes) {
+        shape.low = 0;
+        shape.high = agent->codes - 1.0;
+    } else if (agent->dtype == RM_ENV_CODE8 && dims == 2) {
+        shape.dim[2] = shape.dim[1];
+        shape.dim[1] = shape.dim[0];
+        shape.dim[0] = agent->channels;
+        dims = 3;
+    }
+    if (dims == 2 && stack > 1) { /* one channel a frame */
+        shape.dim[2] = shape.dim[1];
+        shape.dim[1] = shape.dim[0];
+        shape.dim[0] = 1;
+        dims = 3;
+    }
+    shape.dim[0] *= stack;
+    shape.dims = dims;
+    return shape;
+}
+
+static int map_agents(struct rm_plan *plan, const struct rm_experiment *e,
+                      const struct rm_env_spec *spec, struct rm_error *error)
+{
+    if (spec->agents > RM_BOARD_AGENTS)
+        return rm_fail(error, -E2BIG, "world.name: \"%s\" has %u agents; at most %d", spec->name,
+                       spec->agents, RM_BOARD_AGENTS);
+    if (e->policy.map == RM_MAP_LIST && e->policy.list_count != spec->agents)
+        return rm_fail(error, -EINVAL,
+                       "policy.map: lists %u agents; world \"%s\" has %u (one entry each)",
+                       e->policy.list_count, spec->name, spec->agents);
+    plan->agents = spec->agents;
+    plan->phases = spec->phases;
+    for (uint32_t a = 0; a < spec->agents; a++) {
+        uint32_t p = e->policy.map == RM_MAP_SHARED ? 0
+                     : e->policy.map == RM_MAP_LIST ? e->policy.list[a]
+                                                    : a;
+        if (p >= RM_BOARD_POLICIES)
+            return rm_fail(error, -E2BIG, "policy.map: agent %u uses policy %u; at most %d", a, p,
+                           RM_BOARD_POLICIES - 1);
+        snprintf(plan->agent_name[a], RM_NAME_MAX, "%.47s", spec->agent[a].name);
+        plan->agent_policy[a] = p;
+        plan->agent_slot[a] = plan->policy[p].agents;
+        plan->policy[p].agent[plan->policy[p].agents++] = a;
+        if (p + 1 > plan->policies)
+            plan->policies = p + 1;
+    }
+    for (uint32_t p = 0; p < plan->policies; p++)
+        if (plan->policy[p].agents == 0)
+            return rm_fail(
+                error, -EINVAL,
+                "policy.map: no agent uses policy %u; number policies from 0 without gaps", p);
+    return 0;
+}
+
+static bool alike(const struct rm_env_agent *a, const struct rm_env_agent *b)
+{
+    return a->dtype == b->dtype && a->actions == b->actions && a->has_mask == b->has_mask &&
+           rm_env_obs_bytes(a) == rm_env_obs_bytes(b) &&
+           rm_env_obs_features(a) == rm_env_obs_features(b) && a->choices == b->choices &&
+           memcmp(a->choice_actions, b->choice_actions, sizeof a->choice_actions) == 0;
+}
+
+static int size_policy(struct rm_policy_plan *policy, uint32_t index, const struct rm_plan *plan,
+                       const struct rm_experiment *e, const struct rm_env_spec *spec,
+                       struct rm_error *error)
+{
+    const struct rm_env_agent *first = &spec->agent[policy->agent[0]];
+
+    for (uint32_t i = 1; i < policy->agents; i++)
+        if (!alike(first, &spec->agent[policy->agent[i]]))
+            return rm_fail(
+                error, -EINVAL,
+                "policy.map: agents %s and %s share policy %u but differ in what they see "
+                "or do; give them a policy each",
+                first->name, spec->agent[policy->agent[i]].name, index);
+    if (e->policy.map == RM_MAP_INDEPENDENT)
+        memcpy(policy->name, plan->agent_name[policy->agent[0]], RM_NAME_MAX);
+    else if (plan->policies == 1)
+        snprintf(policy->name, RM_NAME_MAX, "shared");
+    else
+        snprintf(policy->name, RM_NAME_MAX, "policy_%u", index);
+    policy->obs_bytes = (uint32_t)rm_env_obs_bytes(first);
+    const bool codes = rm_network_takes_codes(&e->network);
+    if (codes && first->dtype == RM_ENV_F32)
+        return rm_fail(error, -EINVAL,
+                       "network.layers[0]: embedding: world \"%s\" shows agent %s real numbers; an "
+                       "embedding takes whole ones",
+                       spec->name, first->name);
+    policy->features = rm_features_words(first, codes);
+    policy->inputs = policy->features * e->sample.frame_stack;
+    policy->actions = first->actions;
+    policy->mask_bytes = first->has_mask ? first->actions : 0;
+
+    policy->action_words = first->choices > 1 ? first->choices : 1;
+    if (policy->action_words > 1 && !rm_algorithm_traits(e->algorithm.name)->rollout)
+        return rm_fail(error, -EINVAL,
+                       "world \"%s\": %u choices a step; algorithms that learn from replay take "
+                       "worlds of one choice, ppo, appo and vtrace take more",
+                       spec->name, policy->action_words);
+    policy->frozen = rm_frozen_policy(e, index) != NULL;
+    policy->shape = rm_plan_net_shape(e, first);
+    struct rm_net *net;
+    int r = rm_net_compile(&net, &e->network, &policy->shape, error);
+    if (r < 0)
+        return rm_fail_within(error, r, "policy %s", policy->name);
+    policy->param_count = rm_net_param_count(net);
+    policy->act_count = rm_plan_act_count(e, net);
+    policy->values = rm_plan_values(e) && !policy->frozen;
+    policy->state_floats = rm_net_state_count(net) - rm_net_value_state_count(net);
+    if (e->actor.device != RM_ACTOR_CPU && (codes || rm_net_is_recurrent(net)))
+        r = rm_fail(error, -EINVAL,
+                    "actor.device: \"%s\": networks that act in worlds on a device have no "
+                    "recurrent layers and no embedding of the observation",
+                    rm_actor_device_names[e->actor.device]);
+    rm_net_destroy(net);
+    return r;
+}
+
+/* What a policy's agents bring together is what its learner needs. */
+static int check_supply(const struct rm_policy_plan *policy, const struct rm_experiment *e,
+                        struct rm_error *error)
+{
+    char words[RM_ERROR_TEXT];
+    const struct rm_supply_rule *rule;
+
+    for (size_t i = 0; !policy->frozen && (rule = rm_supply_rule_at(i)); i++)
+        if (rule->wrong(e, policy->agents, words, sizeof words))
+            return rm_fail(error, -EINVAL, "%s: policy %s: %s", rule->key, policy->name, words);
+    return 0;
+}
+
+/* What two policies' agents see and do makes a snapshot of one fit the other. */
+static int check_frozen(const struct rm_plan *plan, const struct rm_experiment *e,
+                        const struct rm_env_spec *spec, struct rm_error *error)
+{
+    for (uint32_t i = 0; i < e->policy.frozen_count; i++) {
+        const struct rm_frozen_config *f = &e->policy.frozen[i];
+        if (f->policy >= plan->policies || f->of >= plan->policies)
+            return rm_fail(
+                error, -EINVAL, "policy.frozen: names policy %u; world \"%s\" has 0 to %u",
+                f->policy >= plan->policies ? f->policy : f->of, spec->name, plan->policies - 1);
+        const struct rm_policy_plan *own = &plan->policy[f->policy], *of = &plan->policy[f->of];
+        if (!alike(&spec->agent[own->agent[0]], &spec->agent[of->agent[0]]))
+            return rm_fail(error, -EINVAL,
+                           "policy.frozen: policy %s cannot take snapshots of %s: their agents "
+                           "differ in what they see or do",
+                           own->name, of->name);
+    }
+    return 0;
+}
+
+/* Worlds on a device are compiled for it, and so is acting in them. */
+static int check_native(const struct rm_experiment *e, struct rm_error *error)
+{
+    if (e->actor.device == RM_ACTOR_CPU)
+        return 0;
+    if (e->world.library[0] || !rm_native_world_of(e->world.name))
+        return rm_fail(error, -EINVAL,
+                       "actor.device: \"%s\": world \"%s\" is not compiled for a device; these "
+                       "are: %s",
+                       rm_actor_device_names[e->actor.device], e->world.name,
+                       rm_native_world_names());
+    return 0;
+}
+
+int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
+                 struct rm_error *error)
+{
+    struct rm_world_spec world;
+    int r = rm_world_spec_open(&world, &experiment->world, experiment->seed, error);
+
+    if (r < 0)
+        return r;
+    memset(plan, 0, sizeof *plan);
+    const struct rm_env_spec *spec = world.spec;
+    r = map_agents(plan, experiment, spec, error);
+    for (uint32_t p = 0; r == 0 && p < plan->policies; p++)
+        r = size_policy(&plan->policy[p], p, plan, experiment, spec, error);
+    for (uint32_t p = 0; r == 0 && p < plan->policies; p++)
+        r = check_supply(&plan->policy[p], experiment, error);
+    if (r == 0)
+        r = check_frozen(plan, experiment, spec, error);
+    if (r == 0)
+        r = check_native(experiment, error);
+    if (r == 0 && spec->phases > 1 && experiment->rollout.steps < 2 &&
+        rm_algorithm_traits(experiment->algorithm.name)->rollout)
+        r = rm_fail(error, -EINVAL,
+                    "rollout.steps: 1; world \"%s\" has %u phases, so the last step of a rollout "
+                    "only says what came of the one before: at least 2",
+                    spec->name, spec->phases);
+    rm_world_spec_close(&world);
+    return r;
+}

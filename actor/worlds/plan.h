@@ -1,0 +1,36 @@
+/* plan: what the world and the networks of an experiment imply - agents, policies, sizes. A pure
+ * function of the experiment: daemon and workers each make their own and must agree. */
+#ifndef RM_ACTOR_WORLDS_PLAN_H
+#define RM_ACTOR_WORLDS_PLAN_H
+
+#include "actor/env.h"
+#include "shm/session/session.h"
+#include "learner/net/net.h"
+
+/* Opens the world, maps agents to policies, compiles each policy's network for its size.
+ * Policies are named after their agent when independent ("agent_0"), else "shared" or "policy_N".
+ * Errors: what a world or network refuses; agents of one policy that differ in what they see or do,
+ * or bring less than its learner needs (config/supply.h).
+ */
+int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
+                 struct rm_error *error);
+
+/* The shape of the network of a policy whose agents are like `agent`: what it sees, does, and what
+ * the experiment's algorithm wants at its end. Plan, actors and learners compile with this. */
+struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
+                                      const struct rm_env_agent *agent);
+
+/* outputs per action of the experiment's algorithm: 1, or QR-DQN's quantiles. */
+uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment);
+
+/* Whether actors keep the state value of what they answer to. They do where that is the value which
+ * the learner would make of the row: the same trunk, the same weights (PPO that waits for them) and
+ * no noise. */
+bool rm_plan_values(const struct rm_experiment *experiment);
+
+/* Leading floats of the arena that actors and evaluators copy: what acts, with actor.noise the
+ * sigmas behind it, which are the rest of a network of values, and with rm_plan_values() the head
+ * of the value. */
+size_t rm_plan_act_count(const struct rm_experiment *experiment, const struct rm_net *net);
+
+#endif

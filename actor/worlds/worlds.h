@@ -1,0 +1,38 @@
+/* worlds: finds a world's table by name (built in) or in a shared object, and checks it.
+ * Used by actors and evaluators, and by `ringctl envs`, `validate` and the daemon, which need
+ * specs. */
+#ifndef RM_ACTOR_WORLDS_WORLDS_H
+#define RM_ACTOR_WORLDS_WORLDS_H
+
+#include "actor/env.h"
+#include "config/experiment.h"
+#include "shm/base/error.h"
+
+struct rm_world {
+    const struct rm_env_ops *ops;
+    void *library; /* dlopen handle, NULL when built in */
+};
+
+/* All built-in worlds, ends with NULL. */
+extern const struct rm_env_ops *const rm_builtin_worlds[];
+
+/* library "" means built in; else the path of a shared object exporting rm_env_entry.
+ * Checks ABI version, struct sizes and that required functions are there. -ENOENT names the nearest
+ * built-in world. */
+int rm_world_open(struct rm_world *world, const char *name, const char *library,
+                  struct rm_error *error);
+void rm_world_close(struct rm_world *world);
+
+/* Creates a batch, with options checked against the world's table (unknown, out of range). */
+int rm_world_create(const struct rm_world *world, const struct rm_world_config *config,
+                    uint64_t seed, uint64_t first_world, uint32_t worlds, struct rm_env **env,
+                    struct rm_error *error);
+
+/* What a world may say of itself: sizes, phases, bounds, a finite codebook. -EPROTO. */
+int rm_world_check_spec(const char *name, const struct rm_env_spec *spec, struct rm_error *error);
+
+/* Bytes of one observation in its compact type; number of network inputs of one frame. */
+size_t rm_env_obs_bytes(const struct rm_env_agent *agent);
+uint32_t rm_env_obs_features(const struct rm_env_agent *agent);
+
+#endif

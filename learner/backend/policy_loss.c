@@ -1,0 +1,16 @@
+#include "learner/backend/policy_loss.h"
+
+#include "learner/backend/policy_loss_kernels.h"
+#include "learner/backend/isa_level.h"
+
+static rm_policy_loss_kernel *const of_level[] = {
+    [RM_LEVEL_V2] = rm_isa_v2_policy_loss,
+    [RM_LEVEL_V3] = rm_isa_v3_policy_loss,
+    [RM_LEVEL_V4] = rm_isa_v4_policy_loss,
+};
+
+void rm_policy_loss_rows(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                         double sums[RM_NET_SUMS])
+{
+    of_level[rm_isa_level()](self, first, rows, out, d_out, sums);
+}

@@ -1,0 +1,54 @@
+/* policy_loss: the loss of actor-critic algorithms on samples of a rollout, as a loss of rows for
+ * rm_net_learn(). Over N samples, with ratio = pi(a) / pi_old(a):
+ *
+ *   policy   ppo, appo:  -1/N sum min(ratio A, clip(ratio, 1 - clip, 1 + clip) A)
+ *                        (Schulman 2017, eq. 7)
+ *            vtrace:     -1/N sum A ln pi(a)    (Espeholt 2018, section 4.2)
+ *   value    1/N sum 1/2 max((V - R)^2, (V_old + clip(V - V_old, +-value_clip) - R)^2);
+ *            with value_clip 0: 1/N sum 1/2 (V - R)^2
+ *   entropy  1/N sum H(pi)
+ *   loss = policy + value_coefficient value - entropy_coefficient entropy
+ *
+ * With several choices a step, ln pi(a) and H are sums over them. Where a bound holds, min and max
+ * have gradient 0 there. Beside the loss it adds up what is watched: KL ~ (ratio - 1) - ln ratio
+ * (Schulman 2020, "Approximating KL divergence", the estimator k3) and how many ratios were outside
+ * of the clip range. */
+#ifndef RM_LEARNER_BACKEND_POLICY_LOSS_H
+#define RM_LEARNER_BACKEND_POLICY_LOSS_H
+
+#include "learner/net/categorical.h"
+#include "learner/net/net.h"
+
+enum rm_policy_sum {
+    RM_SUM_POLICY = 0, /* each a sum over samples, to be divided by their number */
+    RM_SUM_VALUE,
+    RM_SUM_ENTROPY,
+    RM_SUM_KL,
+    RM_SUM_CLIPPED,
+    RM_SUM_COUNT
+};
+
+struct rm_policy_loss {
+    struct rm_categorical distribution;
+    uint32_t outputs; /* floats of an output row: the logits, then the value */
+    float advantage_mean, advantage_scale;
+    float scale;      /* 1 / number of samples of the batch: of the gradient, not of the sums */
+    float clip;       /* 0: plain policy gradient */
+    float value_clip; /* 0: none */
+    float value_coefficient, entropy_coefficient;
+    /* Row i of the batch is row index[i] of these; NULL: row i. */
+    const uint32_t *index;
+    const int32_t *action;  /* (rows, choices) */
+    const uint8_t *mask;    /* (rows, actions) or NULL */
+    const float *logp;      /* ln pi_old(a) */
+    const float *advantage; /* A = (advantage - advantage_mean) * advantage_scale */
+    const float *target;    /* R */
+    const float *value;     /* V_old */
+    const float *valid;     /* 1: a sample; 0: none, without loss and gradient */
+};
+
+/* The rows function of struct rm_net_loss; self is a struct rm_policy_loss. */
+void rm_policy_loss_rows(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                         double sums[RM_NET_SUMS]);
+
+#endif

@@ -1,0 +1,46 @@
+/* safetensors: named float32 tensors in one file, in the format of the same name: the header's
+ * length as u64 little-endian, a JSON header padded with spaces so that data starts at a multiple
+ * of 8, then the tensors' bytes without holes. Header: name -> {"dtype", "shape", "data_offsets":
+ * [begin, end)}, offsets from the first byte of data, and "__metadata__": strings by name. */
+#ifndef RM_LEARNER_NET_SAFETENSORS_H
+#define RM_LEARNER_NET_SAFETENSORS_H
+
+#include "shm/base/error.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RM_TENSOR_DIMS 4
+
+struct rm_tensor {
+    const char *name;
+    uint32_t dims;
+    uint64_t shape[RM_TENSOR_DIMS];
+    const float *data;
+};
+
+/* Writes the file whole or not at all: to a temporary name beside it, synced, renamed over `path`,
+ * the folder synced. metadata: a JSON object of strings, or NULL. The folder must exist. */
+int rm_safetensors_write(const char *path, const struct rm_tensor *tensors, size_t count,
+                         const json_t *metadata, struct rm_error *error);
+
+/* A file read into memory. Tensors point into it. */
+struct rm_safetensors {
+    uint8_t *bytes;
+    struct rm_tensor *tensors; /* in the order of their data */
+    size_t count;
+    json_t *header; /* owns the names; "__metadata__" is in it */
+};
+
+/* Errors: -EPROTO with what is wrong: a header that is too long or no JSON, a dtype other than F32,
+ * a name given twice, offsets that overlap, leave a hole, end elsewhere than the file or do not
+ * match the shape. */
+int rm_safetensors_read(struct rm_safetensors *file, const char *path, struct rm_error *error);
+void rm_safetensors_close(struct rm_safetensors *file);
+
+/* NULL when there is none of that name. */
+const struct rm_tensor *rm_safetensors_find(const struct rm_safetensors *file, const char *name);
+const char *rm_safetensors_metadata(const struct rm_safetensors *file, const char *key);
+
+#endif

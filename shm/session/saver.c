@@ -1,0 +1,93 @@
+#include "shm/session/saver.h"
+
+#include "shm/atomic.h"
+#include "shm/base/fault.h"
+#include "shm/base/said.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+/* What came of `number`, unless a later one has been given up meanwhile: the board says what came
+ * of the latest. */
+static void say(struct rm_saver *saver, uint64_t number, bool failed)
+{
+    pthread_mutex_lock(&saver->lock);
+    if (number >= saver->said) {
+        saver->said = number;
+        if (failed)
+            RM_POKE(&saver->slot->checkpoint_failed, number);
+        RM_RAISE(&saver->slot->checkpoint_written, number);
+    }
+    pthread_mutex_unlock(&saver->lock);
+}
+
+void rm_saver_give_up(struct rm_saver *saver, uint64_t number, const struct rm_error *error)
+{
+    fprintf(stderr, RM_SAID_WARNING "checkpoint %llu: %s: %s\n", (unsigned long long)number,
+            saver->slot->name, error->text);
+    say(saver, number, true);
+}
+
+bool rm_saver_is_free(struct rm_saver *saver, uint64_t number)
+{
+    struct rm_error error;
+    pthread_mutex_lock(&saver->lock);
+    const bool over = saver->over;
+    pthread_mutex_unlock(&saver->lock);
+    if (!saver->running || over)
+        return true;
+    rm_fail(&error, -EBUSY, "the disk still has checkpoint %llu in hand",
+            (unsigned long long)saver->number);
+    rm_saver_give_up(saver, number, &error);
+    return false;
+}
+
+static void *write_all(void *argument)
+{
+    struct rm_saver *saver = argument;
+    struct rm_error error = {""};
+    RM_FAULT("checkpoint.worker.before");
+    const int rc = saver->write(saver->self, saver->state, saver->folder, &error);
+    RM_FAULT("checkpoint.worker.after");
+    rm_state_destroy(saver->state);
+    saver->state = NULL;
+    if (rc)
+        rm_saver_give_up(saver, saver->number, &error);
+    else
+        say(saver, saver->number, false);
+    pthread_mutex_lock(&saver->lock);
+    saver->over = true;
+    pthread_mutex_unlock(&saver->lock);
+    return NULL;
+}
+
+void rm_saver_begin(struct rm_saver *saver, const struct rm_session *session, uint64_t number,
+                    struct rm_state *state)
+{
+    struct rm_error error = {""};
+    sigset_t all, before;
+    rm_saver_end(saver);
+    saver->number = number;
+    saver->state = state;
+    if (rm_session_checkpoint_folder(session->directory, number, true, saver->folder, &error)) {
+        rm_state_destroy(state);
+        rm_saver_give_up(saver, number, &error);
+        return;
+    }
+    /* Signals are for the worker's own thread, which sleeps where they must wake it. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    saver->over = false;
+    saver->running = pthread_create(&saver->thread, NULL, write_all, saver) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!saver->running)
+        write_all(saver); /* then the worker waits for the disk this once */
+}
+
+void rm_saver_end(struct rm_saver *saver)
+{
+    if (saver->running)
+        pthread_join(saver->thread, NULL);
+    saver->running = false;
+}

@@ -1,0 +1,282 @@
+/* The loss of actor-critic algorithms against its equations in double, its gradient against
+ * differences of these. */
+#include "learner/backend/policy_loss.h"
+#include "learner/backend/policy_loss_kernels.h"
+#include "learner/backend/isa_level.h"
+#include "shm/base/rng.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N       75 /* four blocks of sixteen and some */
+#define ROWS    100
+#define ACTIONS 9
+#define OUT     (ACTIONS + 1)
+
+struct problem {
+    struct rm_policy_loss loss;
+    uint32_t index[N];
+    int32_t action[ROWS * RM_CHOICES_MAX];
+    uint8_t mask[ROWS * ACTIONS];
+    float logp[ROWS], advantage[ROWS], target[ROWS], value[ROWS], valid[ROWS];
+    float out[N * OUT], d_out[N * OUT];
+    double wide[N * OUT];
+    double sums[RM_NET_SUMS];
+};
+
+static struct problem p;
+
+/* Actions of one choice that are legal. */
+static bool legal(const struct problem *q, uint32_t row, uint32_t action)
+{
+    return !q->loss.mask || q->mask[row * q->loss.distribution.actions + action];
+}
+
+static void make(uint32_t number, const uint32_t *choice, uint32_t choices, bool masks)
+{
+    struct rm_rng rng = rm_rng_at(8, RM_STREAM_TEST, number, 0);
+    memset(&p, 0, sizeof p);
+    struct rm_categorical *c = &p.loss.distribution;
+    c->choices = choices;
+    for (uint32_t i = 0; i < choices; i++)
+        c->actions += c->choice_actions[i] = choice[i];
+    p.loss.outputs = c->actions + 1;
+    p.loss.index = p.index;
+    p.loss.action = p.action;
+    p.loss.mask = masks ? p.mask : NULL;
+    p.loss.logp = p.logp;
+    p.loss.advantage = p.advantage;
+    p.loss.target = p.target;
+    p.loss.value = p.value;
+    p.loss.valid = p.valid;
+    p.loss.advantage_mean = .3f;
+    p.loss.advantage_scale = 1.7f;
+    p.loss.scale = 1.0f / N;
+    p.loss.clip = .2f;
+    p.loss.value_clip = .4f;
+    p.loss.value_coefficient = .6f;
+    p.loss.entropy_coefficient = .05f;
+    for (uint32_t i = 0; i < N; i++)
+        p.index[i] = (i * 37 + 5) % ROWS;
+    for (uint32_t i = 0; i < N * p.loss.outputs; i++)
+        p.out[i] = rm_rng_float(&rng) * 4 - 2;
+    for (uint32_t i = 0; i < ROWS; i++) {
+        for (uint32_t k = 0, at = 0; k < choices; at += choice[k++]) {
+            p.action[i * choices + k] = (int32_t)rm_rng_below(&rng, choice[k]);
+            for (uint32_t a = 0; a < choice[k]; a++)
+                p.mask[i * c->actions + at + a] = rm_rng_below(&rng, 3) > 0;
+            p.mask[i * c->actions + at + (uint32_t)p.action[i * choices + k]] = 1;
+        }
+        p.logp[i] = -rm_rng_float(&rng) * 2 * (float)choices;
+        p.advantage[i] = rm_rng_float(&rng) * 4 - 2;
+        p.target[i] = rm_rng_float(&rng) * 4 - 2;
+        p.value[i] = rm_rng_float(&rng) * 4 - 2;
+        p.valid[i] = rm_rng_below(&rng, 8) > 0;
+    }
+}
+
+/* What policy_loss.h says, of one sample; adds to sums and returns the loss. */
+static double slow(uint32_t i, const double *out, double sums[RM_SUM_COUNT])
+{
+    const struct rm_policy_loss *l = &p.loss;
+    const struct rm_categorical *c = &l->distribution;
+    const uint32_t row = p.index[i];
+    if (p.valid[row] == 0)
+        return 0;
+    double logp = 0, entropy = 0;
+    for (uint32_t k = 0, at = 0; k < c->choices; at += c->choice_actions[k++]) {
+        double sum = 0;
+        for (uint32_t a = 0; a < c->choice_actions[k]; a++)
+            sum += legal(&p, row, at + a) ? exp(out[at + a]) : 0;
+        for (uint32_t a = 0; a < c->choice_actions[k]; a++) {
+            const double ln = out[at + a] - log(sum);
+            if (legal(&p, row, at + a))
+                entropy -= exp(ln) * ln;
+            if (a == (uint32_t)p.action[row * c->choices + k])
+                logp += ln;
+        }
+    }
+    const double eps = (double)l->clip, most = (double)l->value_clip;
+    const double adv =
+        ((double)p.advantage[row] - (double)l->advantage_mean) * (double)l->advantage_scale;
+    const double ratio = exp(logp - (double)p.logp[row]);
+    const double policy =
+        eps > 0 ? -fmin(ratio * adv, fmin(fmax(ratio, 1 - eps), 1 + eps) * adv) : -adv * logp;
+    const double v = out[c->actions], target = (double)p.target[row], old = (double)p.value[row];
+    const double held = old + fmin(fmax(v - old, -most), most);
+    const double value =
+        most > 0 ? fmax(pow(v - target, 2), pow(held - target, 2)) / 2 : pow(v - target, 2) / 2;
+    sums[RM_SUM_POLICY] += policy;
+    sums[RM_SUM_VALUE] += value;
+    sums[RM_SUM_ENTROPY] += entropy;
+    sums[RM_SUM_KL] += ratio - 1 - (logp - (double)p.logp[row]);
+    sums[RM_SUM_CLIPPED] += eps > 0 && fabs(ratio - 1) > eps;
+    return (policy + (double)l->value_coefficient * value -
+            (double)l->entropy_coefficient * entropy) *
+           (double)l->scale;
+}
+
+static void near(double seen, double wanted)
+{
+    if (!(fabs(seen - wanted) <= 1e-5 + 1e-3 * fabs(wanted)))
+        fail_msg("%.9g instead of %.9g", seen, wanted);
+}
+
+/* Sums and gradient of the problem against slow(). */
+static void check(void)
+{
+    const uint32_t outputs = p.loss.outputs;
+    double sums[RM_SUM_COUNT] = {0};
+    memset(p.sums, 0, sizeof p.sums);
+    rm_policy_loss_rows(&p.loss, 0, N, p.out, p.d_out, p.sums);
+    for (uint32_t i = 0; i < N * outputs; i++)
+        p.wide[i] = (double)p.out[i];
+    for (uint32_t i = 0; i < N; i++)
+        slow(i, p.wide + (size_t)i * outputs, sums);
+    for (int s = 0; s < RM_SUM_COUNT; s++)
+        near(p.sums[s], sums[s]);
+    for (uint32_t i = 0; i < N; i++)
+        for (uint32_t j = 0; j < outputs; j++) {
+            double *x = &p.wide[(size_t)i * outputs + j], was = *x, ignored[RM_SUM_COUNT] = {0};
+            const double step = 1e-6;
+            *x = was + step;
+            const double above = slow(i, p.wide + (size_t)i * outputs, ignored);
+            *x = was - step;
+            const double below = slow(i, p.wide + (size_t)i * outputs, ignored);
+            *x = was;
+            /* Relative to one sample's share. */
+            near((double)p.d_out[(size_t)i * outputs + j] * N, (above - below) / (2 * step) * N);
+        }
+}
+
+static void clipped_ratios_and_values(void **state)
+{
+    const uint32_t one = 6;
+    (void)state;
+    make(1, &one, 1, false);
+    check();
+    assert_true(p.sums[RM_SUM_CLIPPED] > 10 && p.sums[RM_SUM_CLIPPED] < N);
+}
+
+static void illegal_actions_have_no_part(void **state)
+{
+    const uint32_t one = 8;
+    (void)state;
+    make(2, &one, 1, true);
+    check();
+    for (uint32_t i = 0; i < N; i++)
+        for (uint32_t a = 0; a < 8; a++)
+            if (!legal(&p, p.index[i], a))
+                assert_true(p.d_out[i * 9 + a] == 0);
+}
+
+static void several_choices(void **state)
+{
+    const uint32_t three[] = {2, 4, 3};
+    (void)state;
+    make(3, three, 3, false);
+    check();
+    make(4, three, 3, true);
+    check();
+}
+
+static void plain_policy_gradient(void **state)
+{
+    const uint32_t one = 3;
+    (void)state;
+    make(5, &one, 1, false);
+    p.loss.clip = p.loss.value_clip = 0;
+    check();
+    assert_true(p.sums[RM_SUM_CLIPPED] == 0);
+}
+
+/* Nothing moved yet: ratios are 1, nothing is clipped, and the gradient is that of -A ln pi. */
+static void the_policy_that_acted(void **state)
+{
+    const uint32_t one = 4;
+    (void)state;
+    make(6, &one, 1, false);
+    for (uint32_t i = 0; i < N; i++)
+        p.index[i] = i;
+    rm_categorical_logp(&p.loss.distribution, p.out, 5, NULL, N, p.action, p.logp);
+    check();
+    assert_true(p.sums[RM_SUM_KL] == 0 && p.sums[RM_SUM_CLIPPED] == 0);
+}
+
+/* Rows may be given in any parts: gradients are the same to the bit. */
+static void parts_do_not_matter(void **state)
+{
+    const uint32_t two[] = {2, 3};
+    float whole[N * OUT];
+    (void)state;
+    make(7, two, 2, true);
+    check();
+    memcpy(whole, p.d_out, sizeof whole);
+    memset(p.d_out, 0, sizeof p.d_out);
+    for (uint32_t at = 0, n; at < N; at += n) {
+        n = at + 23 < N ? 23 : N - at;
+        rm_policy_loss_rows(&p.loss, at, n, p.out + at * 6, p.d_out + at * 6, p.sums);
+    }
+    assert_memory_equal(whole, p.d_out, N * 6 * sizeof(float));
+}
+
+/* Logits of any size give finite numbers; a certain policy has entropy 0. */
+static void extreme_logits(void **state)
+{
+    const uint32_t one = 3;
+    (void)state;
+    make(9, &one, 1, false);
+    for (uint32_t i = 0; i < N; i++) {
+        p.out[i * 4] = 1e4f;
+        p.out[i * 4 + 1] = -1e4f;
+        p.action[p.index[i]] = (int32_t)(i % 3);
+    }
+    memset(p.sums, 0, sizeof p.sums);
+    rm_policy_loss_rows(&p.loss, 0, N, p.out, p.d_out, p.sums);
+    for (int s = 0; s < RM_SUM_COUNT; s++)
+        assert_true(isfinite(p.sums[s]));
+    assert_true(p.sums[RM_SUM_ENTROPY] == 0);
+    for (uint32_t i = 0; i < N * 4; i++)
+        assert_true(isfinite(p.d_out[i]));
+}
+
+/* The copies for other instruction sets that this host has. */
+static void all_levels_agree(void **state)
+{
+    rm_policy_loss_kernel *const level[] = {rm_isa_v2_policy_loss, rm_isa_v3_policy_loss,
+                                            rm_isa_v4_policy_loss};
+    const uint32_t two[] = {5, 3};
+    float other[N * OUT];
+    (void)state;
+    make(10, two, 2, true);
+    check();
+    for (uint32_t k = 0; k <= (uint32_t)rm_isa_level(); k++) {
+        double sums[RM_NET_SUMS] = {0};
+        level[k](&p.loss, 0, N, p.out, other, sums);
+        for (uint32_t i = 0; i < N * 9; i++)
+            near((double)other[i] * N, (double)p.d_out[i] * N);
+        for (int s = 0; s < RM_SUM_COUNT; s++)
+            near(sums[s], p.sums[s]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clipped_ratios_and_values),
+        cmocka_unit_test(illegal_actions_have_no_part),
+        cmocka_unit_test(several_choices),
+        cmocka_unit_test(plain_policy_gradient),
+        cmocka_unit_test(the_policy_that_acted),
+        cmocka_unit_test(parts_do_not_matter),
+        cmocka_unit_test(extreme_logits),
+        cmocka_unit_test(all_levels_agree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -384,7 +384,8 @@ static int attach_wakes(struct rm_session *session, struct rm_error *error)
     return 0;
 }
 
-/* A ring's head stands in what its actor can write: its shape is the configuration's. */
+/* A ring's head stands in what its actor can write: its shape is the configuration's, and it was
+ * complete before any worker was started. */
 static int attach_ring(struct rm_session *session, uint32_t actor, uint32_t policy,
                        struct rm_error *error)
 {
@@ -392,12 +393,14 @@ static int attach_ring(struct rm_session *session, uint32_t actor, uint32_t poli
     const struct rm_ring_spec want =
         rm_session_ring_spec(&session->experiment, plan, actor, policy);
     struct rm_ring *ring = rm_session_ring(session, actor, policy);
-    const int r = rm_ring_attach(ring, rm_fd_ring(&session->objects, actor, policy), true, error);
-    if (r == 0 && memcmp(&ring->spec, &want, sizeof want) != 0)
-        return rm_fail(error, -EPROTO,
-                       "the ring for policy %s was damaged by actor-%u: it has another shape",
-                       plan->name, actor);
-    return r;
+    int r = rm_ring_attach(ring, rm_fd_ring(&session->objects, actor, policy), true, error);
+    if (r == RM_ATTACH_AWAITING_VERSION)
+        r = rm_fail(error, -EPROTO, "it is not complete");
+    else if (r == RM_ATTACH_OK && memcmp(&ring->spec, &want, sizeof want) != 0)
+        r = rm_fail(error, -EPROTO, "it has another shape");
+    return r == -EPROTO ? rm_fail_within(error, r, "the ring for policy %s was damaged by actor-%u",
+                                         plan->name, actor)
+                        : r;
 }
 
 static int attach(struct rm_session *session, const struct share *share, struct rm_error *error)

@@ -280,22 +280,44 @@ static void whoever_runs_a_world_writes_its_own_alone(void **state)
     rm_session_close(&s);
 }
 
-/* As large as it was made. */
-static void a_ring_of_another_shape_is_refused(void **state)
+/* As large as it was made, and with a head that its actor has spoiled. */
+static void a_damaged_ring_names_its_actor(void **state)
 {
     static struct rm_session s;
-    int status;
+    static struct rm_ring_shared whole;
     (void)state;
     assert_int_equal(rm_test_session_file(&s, "config/treasurehunt.json", hunt), 0);
-    s.rings[7].shared->spec.mode = RM_RING_ROLLOUT;
-    const pid_t child = fork();
-    if (child == 0) {
-        dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
-        _exit(attach_as_worker(&s));
+    struct rm_ring_shared *ring = s.rings[7].shared;
+    memcpy(&whole, ring, sizeof whole);
+    for (int spoiled = 0; spoiled < 5; spoiled++) {
+        char words[1024] = "";
+        int status, ends[2];
+        memcpy(ring, &whole, sizeof whole);
+        if (spoiled == 0)
+            ring->spec.mode = RM_RING_ROLLOUT;
+        else if (spoiled == 1)
+            memset(&ring->header.version, 0, sizeof ring->header.version);
+        else if (spoiled == 2)
+            memset(&ring->header, 0, sizeof ring->header);
+        else if (spoiled == 3)
+            ring->header.bytes++;
+        else
+            ring->spec.lanes = 0;
+        assert_int_equal(pipe(ends), 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            dup2(ends[1], STDERR_FILENO);
+            _exit(attach_as_worker(&s));
+        }
+        close(ends[1]);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(read(ends[0], words, sizeof words - 1) >= 0);
+        close(ends[0]);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 10);
+        if (!strstr(words, "the ring for policy ") || !strstr(words, " was damaged by actor-1: "))
+            fail_msg("spoiled %d: %s", spoiled, words);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 10);
     rm_session_close(&s);
 }
 
@@ -427,7 +449,7 @@ int main(void)
         cmocka_unit_test(worlds_are_split_without_gap),
         cmocka_unit_test(the_configuration_is_decided),
         cmocka_unit_test(whoever_runs_a_world_writes_its_own_alone),
-        cmocka_unit_test(a_ring_of_another_shape_is_refused),
+        cmocka_unit_test(a_damaged_ring_names_its_actor),
         cmocka_unit_test(shape_follows_experiment),
         cmocka_unit_test(another_process_attaches),
         cmocka_unit_test(a_stop_after_the_end_wakes_nobody),

@@ -22,22 +22,24 @@ static void remove_tree(const char *path)
     char below[PATH_MAX];
     struct stat about;
     if (lstat(path, &about) < 0 || !S_ISDIR(about.st_mode)) { /* a link leads to somebody else's */
-        unlink(path);
+        (void)rm_file_remove(path);
         return;
     }
     snprintf(below, sizeof below, "%s/" RM_MANIFEST_NAME, path);
-    unlink(below);
-    DIR *folder = opendir(path);
+    (void)rm_file_remove(below);
+    DIR *folder;
+    (void)rm_file_list(path, &folder, NULL);
     for (struct dirent *e; folder && (e = readdir(folder));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
             snprintf(below, sizeof below, "%s/%s", path, e->d_name) >= (int)sizeof below)
             continue;
-        if (unlink(below) < 0 && (errno == EISDIR || errno == EPERM))
+        const int rc = rm_file_remove(below);
+        if (rc == -ENOTEMPTY || rc == -EEXIST)
             remove_tree(below);
     }
     if (folder)
         closedir(folder);
-    rmdir(path);
+    (void)rm_file_remove(path);
 }
 
 /* "000007", and with `unfinished` "000007.tmp"; 0: neither. */
@@ -63,7 +65,8 @@ static size_t list(const char *run_directory, bool unfinished, uint64_t *numbers
     char path[PATH_MAX];
     size_t n = 0;
     snprintf(path, sizeof path, "%s/checkpoints", run_directory);
-    DIR *folder = opendir(path);
+    DIR *folder;
+    (void)rm_file_list(path, &folder, NULL);
     for (struct dirent *e; folder && (e = readdir(folder));) {
         bool is_unfinished;
         const uint64_t number = number_of(e->d_name, &is_unfinished);
@@ -80,12 +83,13 @@ int rm_checkpoints_readable(const char *run_directory, struct rm_error *error)
 {
     char path[PATH_MAX];
     struct stat about;
+    DIR *folder;
     snprintf(path, sizeof path, "%s/checkpoints", run_directory);
     if (lstat(path, &about) < 0 && errno == ENOENT)
         return 0;
-    DIR *folder = opendir(path);
-    if (!folder)
-        return rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+    const int rc = rm_file_list(path, &folder, error);
+    if (rc < 0)
+        return rc;
     closedir(folder);
     if (!S_ISDIR(about.st_mode) || about.st_uid != geteuid())
         return rm_fail(error, -EPERM, "%s: is no directory of user %u, who runs this", path,
@@ -105,24 +109,11 @@ void rm_checkpoint_abandon(const char *run_directory, uint64_t number)
         remove_tree(path);
 }
 
-static int make(const char *path, struct rm_error *error)
-{
-    struct stat about;
-    if (mkdir(path, 0755) == 0)
-        return 0;
-    if (errno != EEXIST)
-        return rm_fail(error, -errno, "cannot make %s: %s", path, strerror(errno));
-    if (lstat(path, &about) < 0 || !S_ISDIR(about.st_mode) || about.st_uid != geteuid())
-        return rm_fail(error, -EEXIST, "%s: is no directory of user %u, who runs this", path,
-                       (unsigned)geteuid());
-    return 0;
-}
-
 int rm_checkpoint_parent(const char *run_directory, struct rm_error *error)
 {
     char path[RM_SESSION_PATH_MAX];
     snprintf(path, sizeof path, "%s/checkpoints", run_directory);
-    return make(path, error);
+    return rm_file_make_folder(path, error);
 }
 
 int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_error *error)
@@ -135,10 +126,10 @@ int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_er
         return rc;
     rm_checkpoint_abandon(run_directory, number); /* of one that was killed */
     RM_FAULT("checkpoint.begin.before");
-    rc = make(path, error);
+    rc = rm_file_make_folder(path, error);
     snprintf(policies, sizeof policies, "%.*s/policies", RM_SESSION_DIRECTORY_MAX, path);
     if (rc == 0)
-        rc = make(policies, error);
+        rc = rm_file_make_folder(policies, error);
     RM_FAULT("checkpoint.begin.after");
     return rc;
 }
@@ -165,8 +156,8 @@ int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_fac
     if (rc == 0)
         rc = rm_file_sync_folder(from, error);
     RM_FAULT("checkpoint.seal.synced");
-    if (rc == 0 && rename(from, to) < 0)
-        rc = rm_fail(error, -errno, "cannot rename %s: %s", from, strerror(errno));
+    if (rc == 0 && (rc = rm_file_rename(from, to)) < 0)
+        rm_fail(error, rc, "cannot rename %s: %s", from, strerror(-rc));
     RM_FAULT("checkpoint.seal.renamed");
     snprintf(above, sizeof above, "%s/checkpoints", run_directory);
     if (rc == 0)

@@ -82,11 +82,11 @@ static int hash_json(const json_t *value, char text[17])
 static int note_files(const char *folder, const char *within, json_t *files, struct rm_error *error)
 {
     char here[PATH_MAX], path[PATH_MAX], name[NAME_MAX * 2 + 2], hex[17];
-    int rc = 0;
+    DIR *entries;
     snprintf(here, sizeof here, "%s/%s", folder, within);
-    DIR *entries = opendir(here);
-    if (!entries)
-        return rm_fail(error, -errno, "%s: %s", here, strerror(errno));
+    int rc = rm_file_list(here, &entries, error);
+    if (rc < 0)
+        return rc;
     for (struct dirent *e; rc == 0 && (e = readdir(entries));) {
         struct stat about;
         uint64_t bytes, hash;
@@ -94,7 +94,7 @@ static int note_files(const char *folder, const char *within, json_t *files, str
             continue;
         snprintf(name, sizeof name, "%s%s%s", within, within[0] ? "/" : "", e->d_name);
         if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path ||
-            stat(path, &about) < 0)
+            fstatat(dirfd(entries), e->d_name, &about, AT_SYMLINK_NOFOLLOW) < 0)
             rc = rm_fail(error, -ENAMETOOLONG, "%s/%s: cannot be looked at", folder, name);
         else if (S_ISDIR(about.st_mode))
             rc = within[0] ? 0 : note_files(folder, e->d_name, files, error);
@@ -186,10 +186,10 @@ int rm_manifest_rescore(const char *folder, double score, struct rm_error *error
         return rm_fail(error, -ENOMEM, "%s: no memory to write it", path);
     }
     rc = write_manifest(fresh, manifest, error);
-    if (rc == 0 && rename(fresh, path) < 0)
-        rc = rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+    if (rc == 0 && (rc = rm_file_rename(fresh, path)) < 0)
+        rm_fail(error, rc, "%s: %s", path, strerror(-rc));
     if (rc < 0)
-        unlink(fresh);
+        (void)rm_file_remove(fresh);
     return rc ? rc : rm_file_sync_folder(folder, error);
 }
 

@@ -188,10 +188,9 @@ static void open_file(uv_work_t *work)
     struct rm_inspection *i = work->data;
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%.*s/stacks", PATH_MAX - 128, i->daemon->directory.path);
-    if (mkdir(folder, 0755) == 0 || errno == EEXIST)
+    i->out = rm_file_make_folder(folder, NULL);
+    if (i->out == 0)
         i->out = rm_file_open(i->path, O_WRONLY | O_CREAT | O_APPEND, 0644, NULL);
-    else
-        i->out = -errno;
     i->rc = i->out < 0 ? i->out : 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include "daemon/control.h"
 #include "daemon/holder.h"
+#include "shm/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,10 +33,18 @@ static int make_directory(const char *path, bool shared_parent, struct rm_error 
     return 0;
 }
 
-/* All directories above the socket. */
+/* All directories above the socket, of which none is reached by a link of another user. */
 static int make_parents(const char *socket_path, struct rm_error *error)
 {
     char path[RM_SOCKET_PATH_MAX];
+    struct rm_error why;
+    const char *last = strrchr(socket_path, '/');
+    snprintf(path, sizeof path, "%.*s", last ? (int)(last - socket_path) + 1 : 0, socket_path);
+    const int above = rm_file_folder(path, false, NULL, &why);
+    if (above == -EPERM)
+        return rm_fail(error, above, "control.socket: %s", why.text);
+    if (above >= 0)
+        close(above);
     snprintf(path, sizeof path, "%s", socket_path);
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';

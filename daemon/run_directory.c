@@ -15,46 +15,19 @@
 
 #define SAME_SECOND_MAX 100
 
-static int cannot_make(const char *path, int why, struct rm_error *error)
-{
-    char start[RM_PATH_TEXT_MAX];
-    return rm_fail(error, -why, "run.directory: cannot make %s: %s%s", path, strerror(why),
-                   rm_file_start(path, start, sizeof start));
-}
-
-static int make_path(const char *path, struct rm_error *error)
-{
-    char part[sizeof((struct rm_run_directory *)0)->path];
-    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
-        return rm_fail(error, -ENAMETOOLONG, "run.directory: %.100s... is too long", path);
-    for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
-        if (slash)
-            *slash = '\0';
-        if (mkdir(part, 0755) == 0)
-            (void)rm_file_sync_above(part, NULL);
-        else if (errno != EEXIST)
-            return cannot_make(part, errno, error);
-        if (!slash)
-            return 0;
-        *slash = '/';
-    }
-}
-
 /* PARENT/NAME/latest -> leaf, replaced in one step. A file system without links does without. */
-static void link_latest(const char *above, const char *leaf)
+static void link_latest(int above, const char *leaf)
 {
-    char link[RM_PATH_TEXT_MAX + 160], fresh[RM_PATH_TEXT_MAX + 192];
-    if (snprintf(link, sizeof link, "%s/latest", above) >= (int)sizeof link ||
-        snprintf(fresh, sizeof fresh, "%s/.latest-%d", above, (int)getpid()) >= (int)sizeof fresh)
-        return;
-    if (symlink(leaf, fresh) == 0 && rename(fresh, link) < 0)
-        unlink(fresh);
+    char fresh[32];
+    snprintf(fresh, sizeof fresh, ".latest-%d", (int)getpid());
+    if (symlinkat(leaf, above, fresh) == 0 && renameat(above, fresh, above, "latest") < 0)
+        unlinkat(above, fresh, 0);
 }
 
 /* 1: there is no `latest`. */
 static int check_latest(const char *above, struct rm_error *error)
 {
-    char link[RM_PATH_TEXT_MAX + 160];
+    char link[PATH_MAX + 16];
     struct stat about;
     snprintf(link, sizeof link, "%s/latest", above);
     if (lstat(link, &about) < 0)
@@ -72,27 +45,6 @@ static int check_latest(const char *above, struct rm_error *error)
     return 0;
 }
 
-/* Links above the run directory are this user's own, or root's: nobody else says where it writes.
- */
-static int check_links(const char *path, struct rm_error *error)
-{
-    char part[RM_PATH_TEXT_MAX + 96];
-    struct stat about;
-    snprintf(part, sizeof part, "%s", path);
-    for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
-        if (slash)
-            *slash = '\0';
-        if (lstat(part, &about) == 0 && S_ISLNK(about.st_mode) && about.st_uid != geteuid() &&
-            about.st_uid != 0)
-            return rm_fail(error, -EPERM,
-                           "run.directory: %s is a link of user %u, and this runs as user %u", part,
-                           (unsigned)about.st_uid, (unsigned)geteuid());
-        if (!slash)
-            return 0;
-        *slash = '/';
-    }
-}
-
 int rm_run_directory_latest(struct rm_run_directory *directory, const char *parent,
                             const char *name, struct rm_error *error)
 {
@@ -101,46 +53,33 @@ int rm_run_directory_latest(struct rm_run_directory *directory, const char *pare
     if (snprintf(above, sizeof above, "%s/%s", parent, name) >= (int)sizeof above)
         return rm_fail(error, -ENAMETOOLONG, "run.directory: %.100s... is too long", parent);
     snprintf(link, sizeof link, "%s/latest", above);
-    int rc = check_links(above, error);
-    if (rc == 0)
-        rc = check_latest(above, error);
+    int rc = check_latest(above, error);
     if (rc)
         return rc;
-    if (!realpath(link, real)) {
-        if (errno != ENOENT)
-            return rm_fail(error, -errno, "%s: %s", link, strerror(errno));
+    const int folder = rm_file_folder(link, false, real, error);
+    if (folder == -ENOENT) {
         rm_fail(error, -ENOENT, "%s leads to what is not there", link);
         return 1;
     }
+    if (folder < 0)
+        return rm_fail_within(error, folder, "run.directory: %s", link);
     if (strlen(real) >= sizeof directory->path)
-        return rm_fail(error, -ENAMETOOLONG, "%.100s...: path too long", real);
-    if (stat(real, &about) < 0 || access(real, R_OK | W_OK | X_OK) < 0)
-        return rm_fail(error, -errno, "%s: %s", real, strerror(errno));
-    if (!S_ISDIR(about.st_mode))
-        return rm_fail(error, -ENOTDIR, "%s: leads to %s, which is no directory", link, real);
-    if (about.st_uid != geteuid())
-        return rm_fail(error, -EPERM, "%s: belongs to user %u, and this runs as user %u", real,
-                       (unsigned)about.st_uid, (unsigned)geteuid());
-    memcpy(directory->path, real, strlen(real) + 1);
-    return 0;
+        rc = rm_fail(error, -ENAMETOOLONG, "%.100s...: path too long", real);
+    else if (fstat(folder, &about) < 0 || faccessat(folder, ".", R_OK | W_OK | X_OK, 0) < 0)
+        rc = rm_fail(error, -errno, "%s: %s", real, strerror(errno));
+    else if (about.st_uid != geteuid())
+        rc = rm_fail(error, -EPERM, "%s: belongs to user %u, and this runs as user %u", real,
+                     (unsigned)about.st_uid, (unsigned)geteuid());
+    close(folder);
+    if (rc == 0)
+        memcpy(directory->path, real, strlen(real) + 1);
+    return rc;
 }
 
-int rm_run_directory_create(struct rm_run_directory *directory, const char *parent,
-                            const char *name, struct rm_run_lock *lock, struct rm_error *error)
+/* Makes the run's folder in `above`, whose path is `real`. */
+static int make_run(struct rm_run_directory *directory, int above, const char *real,
+                    struct rm_run_lock *lock, struct rm_error *error)
 {
-    char above[RM_PATH_TEXT_MAX + 96], real[PATH_MAX];
-    if (snprintf(above, sizeof above, "%s/%s", parent, name) >= (int)sizeof above)
-        return rm_fail(error, -ENAMETOOLONG, "run.directory: %.100s... is too long", parent);
-    int rc = check_links(above, error);
-    if (rc == 0)
-        rc = make_path(above, error);
-    if (rc == 0)
-        rc = check_latest(above, error);
-    if (rc < 0)
-        return rc;
-    if (!realpath(above, real) || strlen(real) > sizeof directory->path - 32)
-        return rm_fail(error, -ENAMETOOLONG, "run.directory: cannot resolve %s", above);
-
     time_t now = time(NULL);
     struct tm local;
     char stamp[32], leaf[48];
@@ -153,12 +92,13 @@ int rm_run_directory_create(struct rm_run_directory *directory, const char *pare
             snprintf(leaf, sizeof leaf, "%s-%d", stamp, i);
         snprintf(directory->path, sizeof directory->path, "%.*s/%s",
                  (int)sizeof directory->path - 50, real, leaf);
-        if (mkdir(directory->path, 0755) == 0) {
-            rc = rm_run_lock_take(lock, directory->path, error); /* before others can find it */
+        if (mkdirat(above, leaf, 0755) == 0) {
+            /* Before others can find it. */
+            const int rc = rm_run_lock_take(lock, directory->path, error);
             if (rc < 0)
                 return rc;
             (void)rm_file_sync_folder(real, NULL); /* or power fails, and the link leads nowhere */
-            link_latest(real, leaf);
+            link_latest(above, leaf);
             /* A checkpoint lasts only if all folders above it do. */
             (void)rm_file_sync_folder(real, NULL);
             return 0;
@@ -168,6 +108,24 @@ int rm_run_directory_create(struct rm_run_directory *directory, const char *pare
     }
     return rm_fail(error, -errno, "run.directory: cannot make %s: %s", directory->path,
                    strerror(errno));
+}
+
+int rm_run_directory_create(struct rm_run_directory *directory, const char *parent,
+                            const char *name, struct rm_run_lock *lock, struct rm_error *error)
+{
+    char path[RM_PATH_TEXT_MAX + 96], real[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/%s", parent, name) >= (int)sizeof path)
+        return rm_fail(error, -ENAMETOOLONG, "run.directory: %.100s... is too long", parent);
+    const int above = rm_file_folder(path, true, real, error);
+    if (above < 0)
+        return rm_fail_within(error, above, "run.directory");
+    int rc = check_latest(real, error);
+    if (rc >= 0 && strlen(real) > sizeof directory->path - 50)
+        rc = rm_fail(error, -ENAMETOOLONG, "run.directory: %.100s... is too long", real);
+    if (rc >= 0)
+        rc = make_run(directory, above, real, lock, error);
+    close(above);
+    return rc;
 }
 
 int rm_run_directory_beside(struct rm_run_directory *beside,
@@ -180,7 +138,10 @@ int rm_run_directory_beside(struct rm_run_directory *beside,
                  leaf) >= (int)sizeof beside->path)
         return rm_fail(error, -ENAMETOOLONG, "run.directory: %.100s... is too long",
                        directory->path);
-    return make_path(beside->path, error);
+    const int made = rm_file_folder(beside->path, true, NULL, error);
+    if (made >= 0)
+        close(made);
+    return made < 0 ? rm_fail_within(error, made, "run.directory") : 0;
 }
 
 int rm_run_directory_open(const struct rm_run_directory *directory, const char *file,
@@ -212,11 +173,11 @@ int rm_run_directory_json(const struct rm_run_directory *directory, const char *
     if (rc == 0 && fsync(fd) < 0)
         rc = -errno;
     close(fd);
-    if (rc == 0 && rename(fresh, path) < 0)
-        rc = -errno;
+    if (rc == 0)
+        rc = rm_file_rename(fresh, path);
     free(text);
     if (rc < 0) {
-        unlink(fresh);
+        (void)rm_file_remove(fresh);
         return rm_fail(error, rc, "cannot write %s: %s", path, strerror(-rc));
     }
     (void)rm_file_sync_folder(directory->path, NULL);

@@ -165,6 +165,6 @@ void rm_run_lock_leave(struct rm_run_lock *lock)
 {
     if (lock->fd < 0)
         return;
-    unlink(lock->path);
+    (void)rm_file_remove(lock->path);
     let_go(lock);
 }

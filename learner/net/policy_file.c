@@ -6,6 +6,8 @@
 #include "config/traits.h"
 #include "learner/net/features.h"
 #include "learner/net/safetensors.h"
+#include "shm/base/file.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -13,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 static const char *const dtype_names[] = {
     [RM_ENV_U8] = "u8",   [RM_ENV_I8] = "i8",   [RM_ENV_I16] = "i16",
@@ -108,33 +110,16 @@ static json_t *make_metadata(const struct rm_policy_file *p)
     return m;
 }
 
-static int make_folders(const char *directory, struct rm_error *error)
-{
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s", directory) >= (int)sizeof path)
-        return rm_fail(error, -ENAMETOOLONG, "%s: path too long", directory);
-    for (char *p = path + 1;; p++) {
-        if (*p != '/' && *p != '\0')
-            continue;
-        const char was = *p;
-        *p = '\0';
-        if (mkdir(path, 0755) && errno != EEXIST)
-            return rm_fail(error, -errno, "%s: cannot make the folder: %s", path, strerror(errno));
-        *p = was;
-        if (!was)
-            return 0;
-    }
-}
-
 int rm_policy_file_write(const struct rm_policy_file *p, const char *directory,
                          struct rm_error *error)
 {
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%s.safetensors", directory, p->policy) >= (int)sizeof path)
         return rm_fail(error, -ENAMETOOLONG, "%s/%s: path too long", directory, p->policy);
-    int rc = make_folders(directory, error);
-    if (rc)
+    int rc = rm_file_folder(directory, true, NULL, error);
+    if (rc < 0)
         return rc;
+    close(rc);
     const struct rm_net_tensor *from;
     const size_t count = rm_net_tensors(p->net, &from);
     struct rm_tensor *tensors = calloc(count, sizeof *tensors);

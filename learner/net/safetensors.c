@@ -92,18 +92,20 @@ int rm_safetensors_write(const char *path, const struct rm_tensor *tensors, size
     char *header = make_header(tensors, count, metadata, &length);
     if (!header)
         return rm_fail(error, -ENOMEM, "%s: no memory for its header", path);
-    const int fd = rm_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0644, NULL);
-    int rc = fd < 0 ? fd : 0;
+    const int fd = rm_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0644, error);
+    if (fd < 0) {
+        free(header);
+        return rm_fail_within(error, fd, "cannot write");
+    }
+    int rc = write_file(fd, header, length, tensors, count);
+    if (close(fd) && !rc)
+        rc = -errno;
     if (!rc)
-        rc = write_file(fd, header, length, tensors, count);
-    if (fd >= 0 && close(fd) && !rc)
-        rc = -errno;
-    if (!rc && rename(temporary, path))
-        rc = -errno;
+        rc = rm_file_rename(temporary, path);
     if (!rc)
         rc = rm_file_sync_above(path, NULL);
-    if (rc && fd >= 0)
-        unlink(temporary);
+    if (rc)
+        (void)rm_file_remove(temporary);
     free(header);
     return rc ? rm_fail(error, rc, "%s: cannot write: %s", path, strerror(-rc)) : 0;
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,15 +22,177 @@ int rm_file_write_all(int fd, const void *data, size_t bytes)
     return 0;
 }
 
+/* --- on the way to a file -------------------------------------------------------------------- */
+
+#define LINKS_MAX 40 /* of one path, as the kernel has it */
+
+/* From folder to folder, each held open: what is renamed or replaced meanwhile leads nowhere else.
+ */
+struct walk {
+    int at;              /* the folder that was reached */
+    char real[PATH_MAX]; /* its path, without links; "" = the root */
+    char rest[PATH_MAX]; /* still to go */
+    unsigned links;
+};
+
+static int failed_at(const struct walk *w, const char *name, int why, struct rm_error *error)
+{
+    return rm_fail(error, -why, "%s/%s: %s", w->real, name, strerror(why));
+}
+
+static int begin(struct walk *w, struct rm_error *error)
+{
+    const bool root = w->rest[0] == '/';
+    if (w->at >= 0)
+        close(w->at);
+    w->at = open(root ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (w->at < 0 || (!root && !getcwd(w->real, sizeof w->real)))
+        return rm_fail(error, -errno, "%s: %s", root ? "/" : "working directory", strerror(errno));
+    if (root || strcmp(w->real, "/") == 0)
+        w->real[0] = '\0';
+    return 0;
+}
+
+/* Takes the next name of what is still to go. False: there is none. */
+static bool next(struct walk *w, char name[NAME_MAX + 1], int *rc, struct rm_error *error)
+{
+    const char *from = w->rest + strspn(w->rest, "/");
+    const size_t n = strcspn(from, "/");
+    if (n > NAME_MAX) {
+        *rc = rm_fail(error, -ENAMETOOLONG, "%.100s...: path too long", from);
+        return false;
+    }
+    memcpy(name, from, n);
+    name[n] = '\0';
+    memmove(w->rest, from + n, strlen(from + n) + 1);
+    return n > 0;
+}
+
+/* Goes on where a link leads. */
+static int follow(struct walk *w, int link, const char *name, const struct stat *about,
+                  struct rm_error *error)
+{
+    char target[PATH_MAX], rest[PATH_MAX];
+    if (about->st_uid != geteuid() && about->st_uid != 0)
+        return rm_fail(error, -EPERM, "%s/%s is a link of user %u, and this runs as user %u",
+                       w->real, name, (unsigned)about->st_uid, (unsigned)geteuid());
+    if (++w->links > LINKS_MAX)
+        return failed_at(w, name, ELOOP, error);
+    const ssize_t n = readlinkat(link, "", target, sizeof target - 1);
+    if (n < 0)
+        return failed_at(w, name, errno, error);
+    target[n] = '\0';
+    if (snprintf(rest, sizeof rest, "%s%s", target, w->rest) >= (int)sizeof rest)
+        return failed_at(w, name, ENAMETOOLONG, error);
+    memcpy(w->rest, rest, sizeof rest);
+    return rest[0] == '/' ? begin(w, error) : 0;
+}
+
+/* Into this folder. Takes `fd`. */
+static int enter(struct walk *w, int fd, const char *name, struct rm_error *error)
+{
+    const size_t length = strlen(w->real);
+    if (strcmp(name, "..") == 0) {
+        char *last = strrchr(w->real, '/');
+        if (last)
+            *last = '\0';
+    } else if (snprintf(w->real + length, sizeof w->real - length, "/%s", name) >=
+               (int)(sizeof w->real - length)) {
+        close(fd);
+        w->real[length] = '\0';
+        return failed_at(w, name, ENAMETOOLONG, error);
+    }
+    close(w->at);
+    w->at = fd;
+    return 0;
+}
+
+static int sync_at(int folder)
+{
+    const int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int rc = fd < 0 || fsync(fd) < 0 ? -errno : 0;
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static int make_at(const struct walk *w, const char *name, struct rm_error *error)
+{
+    if (mkdirat(w->at, name, 0755) < 0)
+        return errno == EEXIST ? 0
+                               : rm_fail(error, -errno, "cannot make %s/%s: %s", w->real, name,
+                                         strerror(errno));
+    (void)sync_at(w->at);
+    return 0;
+}
+
+static int step(struct walk *w, const char *name, bool make, struct rm_error *error)
+{
+    struct stat about = {0};
+    int fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT && make) {
+        const int rc = make_at(w, name, error);
+        if (rc < 0)
+            return rc;
+        fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    }
+    if (fd < 0)
+        return failed_at(w, name, errno, error);
+    if (fstat(fd, &about) == 0 && S_ISDIR(about.st_mode))
+        return enter(w, fd, name, error);
+    const int rc = S_ISLNK(about.st_mode) ? follow(w, fd, name, &about, error)
+                                          : failed_at(w, name, ENOTDIR, error);
+    close(fd);
+    return rc;
+}
+
+int rm_file_folder(const char *path, bool make, char real[PATH_MAX], struct rm_error *error)
+{
+    struct walk w = {.at = -1};
+    char name[NAME_MAX + 1];
+    if (snprintf(w.rest, sizeof w.rest, "%s", path) >= (int)sizeof w.rest)
+        return rm_fail(error, -ENAMETOOLONG, "%.100s...: path too long", path);
+    int rc = begin(&w, error);
+    while (rc == 0 && next(&w, name, &rc, error))
+        if (strcmp(name, ".") != 0)
+            rc = step(&w, name, make, error);
+    if (rc < 0 && w.at >= 0)
+        close(w.at);
+    if (rc == 0 && real)
+        snprintf(real, PATH_MAX, "%s", w.real[0] ? w.real : "/");
+    return rc < 0 ? rc : w.at;
+}
+
+/* The folder that `path` is in; *name: what it is called there. */
+static int folder_of(const char *path, const char **name, struct rm_error *error)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    *name = slash ? slash + 1 : path;
+    const size_t n = (size_t)(*name - path);
+    if (n >= sizeof folder)
+        return rm_fail(error, -ENAMETOOLONG, "%.100s...: path too long", path);
+    memcpy(folder, path, n);
+    folder[n] = '\0';
+    return rm_file_folder(folder, false, NULL, error);
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
 int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *error)
 {
     struct stat about;
+    const char *name;
+    const int folder = folder_of(path, &name, error);
+    if (folder < 0)
+        return folder;
     /* O_NONBLOCK: no waiting for whoever would write into a pipe. It says nothing to a file. */
-    const int fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
-    if (fd < 0 && errno == ELOOP)
-        return rm_fail(error, -ELOOP, "%s: is a symbolic link", path);
+    const int fd = openat(folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
+    const int why = errno;
+    close(folder);
     if (fd < 0)
-        return rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+        return rm_fail(error, -why, "%s: %s", path,
+                       why == ELOOP ? "is a symbolic link" : strerror(why));
     int rc = fstat(fd, &about) < 0 ? rm_fail(error, -errno, "%s: %s", path, strerror(errno)) : 0;
     if (rc == 0 && !S_ISREG(about.st_mode))
         rc = rm_fail(error, -EINVAL, "%s: is not a regular file", path);
@@ -44,21 +205,73 @@ int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *erro
     return rc;
 }
 
-void rm_file_hold_standard(void)
+int rm_file_rename(const char *from, const char *to)
 {
-    static const int ways[] = {O_RDONLY, O_RDONLY, O_RDWR};
-    /* Descriptors are given out from below, so each of these gets the number that is looked for. */
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", ways[fd]) < 0)
-            return;
+    const char *name;
+    const int folder = folder_of(from, &name, NULL);
+    if (folder < 0)
+        return folder;
+    const int rc = renameat(folder, name, folder, strrchr(to, '/') + 1) < 0 ? -errno : 0;
+    close(folder);
+    return rc;
+}
+
+int rm_file_remove(const char *path)
+{
+    struct stat about;
+    const char *name;
+    const int folder = folder_of(path, &name, NULL);
+    if (folder < 0)
+        return folder;
+    int rc = fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+    if (rc == 0 && unlinkat(folder, name, S_ISDIR(about.st_mode) ? AT_REMOVEDIR : 0) < 0)
+        rc = -errno;
+    close(folder);
+    return rc;
+}
+
+int rm_file_make_folder(const char *path, struct rm_error *error)
+{
+    struct stat about;
+    const char *name;
+    const int folder = folder_of(path, &name, error);
+    if (folder < 0)
+        return folder;
+    int rc = mkdirat(folder, name, 0755) < 0 ? -errno : 0;
+    if (rc < 0 && rc != -EEXIST)
+        rm_fail(error, rc, "cannot make %s: %s", path, strerror(-rc));
+    else if (rc < 0)
+        rc = fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(about.st_mode) &&
+                     about.st_uid == geteuid()
+                 ? 0
+                 : rm_fail(error, rc, "%s: is no directory of user %u, who runs this", path,
+                           (unsigned)geteuid());
+    close(folder);
+    return rc;
+}
+
+int rm_file_list(const char *path, DIR **names, struct rm_error *error)
+{
+    const int folder = rm_file_folder(path, false, NULL, error);
+    *names = NULL;
+    if (folder < 0)
+        return folder;
+    const int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *names = fd < 0 ? NULL : fdopendir(fd);
+    const int rc = *names ? 0 : rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+    if (rc < 0 && fd >= 0)
+        close(fd);
+    close(folder);
+    return rc;
 }
 
 int rm_file_sync_folder(const char *folder, struct rm_error *error)
 {
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const int rc = fd < 0 || fsync(fd) < 0 ? -errno : 0;
-    if (fd >= 0)
-        close(fd);
+    const int at = rm_file_folder(folder, false, NULL, error);
+    if (at < 0)
+        return at;
+    const int rc = sync_at(at);
+    close(at);
     return rc ? rm_fail(error, rc, "%s: %s", folder, strerror(-rc)) : 0;
 }
 
@@ -68,6 +281,15 @@ int rm_file_sync_above(const char *path, struct rm_error *error)
     if (snprintf(copy, sizeof copy, "%s", path) >= (int)sizeof copy)
         return rm_fail(error, -ENAMETOOLONG, "%.100s...: path too long", path);
     return rm_file_sync_folder(dirname(copy), error);
+}
+
+void rm_file_hold_standard(void)
+{
+    static const int ways[] = {O_RDONLY, O_RDONLY, O_RDWR};
+    /* Descriptors are given out from below, so each of these gets the number that is looked for. */
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", ways[fd]) < 0)
+            return;
 }
 
 const char *rm_file_start(const char *path, char *text, size_t size)

@@ -18,11 +18,15 @@ ssize_t write(int fd, const void *data, size_t bytes);
 int ftruncate(int fd, off_t bytes);
 int open(const char *path, int flags, ...);
 int open64(const char *path, int flags, ...);
+int openat(int folder, const char *path, int flags, ...);
+int openat64(int folder, const char *path, int flags, ...);
+int mkdirat(int folder, const char *path, mode_t mode);
+int renameat(int folder, const char *from, int other, const char *to);
+int unlinkat(int folder, const char *path, int flags);
+int symlinkat(const char *to, int folder, const char *path);
 int mkdir(const char *path, mode_t mode);
-int rename(const char *from, const char *to);
-int unlink(const char *path);
 int rmdir(const char *path);
-int symlink(const char *to, const char *path);
+int unlink(const char *path);
 
 static struct slow_disk *disk;
 
@@ -88,19 +92,19 @@ int ftruncate(int fd, off_t bytes)
     return is_file(fd) && before_change() ? -1 : (int)syscall(SYS_ftruncate, fd, bytes);
 }
 
-static int open_it(const char *path, int flags, va_list list)
+static int open_it(int folder, const char *path, int flags, va_list list)
 {
     const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
     if ((flags & O_CREAT) && before_change())
         return -1;
-    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    return (int)syscall(SYS_openat, folder, path, flags, mode);
 }
 
 int open(const char *path, int flags, ...)
 {
     va_list list;
     va_start(list, flags);
-    const int fd = open_it(path, flags, list);
+    const int fd = open_it(AT_FDCWD, path, flags, list);
     va_end(list);
     return fd;
 }
@@ -109,24 +113,53 @@ int open64(const char *path, int flags, ...)
 {
     va_list list;
     va_start(list, flags);
-    const int fd = open_it(path, flags, list);
+    const int fd = open_it(AT_FDCWD, path, flags, list);
     va_end(list);
     return fd;
 }
 
+int openat(int folder, const char *path, int flags, ...)
+{
+    va_list list;
+    va_start(list, flags);
+    const int fd = open_it(folder, path, flags, list);
+    va_end(list);
+    return fd;
+}
+
+int openat64(int folder, const char *path, int flags, ...)
+{
+    va_list list;
+    va_start(list, flags);
+    const int fd = open_it(folder, path, flags, list);
+    va_end(list);
+    return fd;
+}
+
+int mkdirat(int folder, const char *path, mode_t mode)
+{
+    return before_change() ? -1 : (int)syscall(SYS_mkdirat, folder, path, mode);
+}
+
+int renameat(int folder, const char *from, int other, const char *to)
+{
+    return before_change() ? -1 : (int)syscall(SYS_renameat, folder, from, other, to);
+}
+
+int unlinkat(int folder, const char *path, int flags)
+{
+    return before_change() ? -1 : (int)syscall(SYS_unlinkat, folder, path, flags);
+}
+
+int symlinkat(const char *to, int folder, const char *path)
+{
+    return before_change() ? -1 : (int)syscall(SYS_symlinkat, to, folder, path);
+}
+
+/* Of sockets and their folders; files of a run go by the calls above. */
 int mkdir(const char *path, mode_t mode)
 {
     return before_change() ? -1 : (int)syscall(SYS_mkdir, path, mode);
-}
-
-int rename(const char *from, const char *to)
-{
-    return before_change() ? -1 : (int)syscall(SYS_rename, from, to);
-}
-
-int unlink(const char *path)
-{
-    return before_change() ? -1 : (int)syscall(SYS_unlink, path);
 }
 
 int rmdir(const char *path)
@@ -134,7 +167,7 @@ int rmdir(const char *path)
     return before_change() ? -1 : (int)syscall(SYS_rmdir, path);
 }
 
-int symlink(const char *to, const char *path)
+int unlink(const char *path)
 {
-    return before_change() ? -1 : (int)syscall(SYS_symlink, to, path);
+    return before_change() ? -1 : (int)syscall(SYS_unlink, path);
 }

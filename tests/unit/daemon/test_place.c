@@ -209,6 +209,27 @@ static void a_sweeper_is_waited_for(void **state)
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
+static void a_place_behind_the_link_of_another_user_is_refused(void **state)
+{
+    struct rm_place place;
+    struct rm_error error = {""};
+    char target[128];
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* only root can make a link somebody else's */
+    snprintf(target, sizeof target, "%s/target", home);
+    assert_int_equal(mkdir(target, 0755), 0);
+    assert_int_equal(symlink(target, folder), 0);
+    assert_int_equal(rm_place_take(&place, socket_path, &error), 0);
+    rm_place_leave(&place);
+    assert_int_equal(lchown(folder, 65534, 65534), 0);
+    assert_int_equal(rm_place_take(&place, socket_path, &error), -EPERM);
+    assert_non_null(strstr(error.text, "control.socket: "));
+    assert_non_null(strstr(error.text, "run is a link of user 65534"));
+    assert_int_equal(rmdir(target), 0); /* nothing is in it */
+    assert_int_equal(unlink(folder), 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -220,6 +241,7 @@ int main(void)
         T(waiting_has_an_end),
         T(who_was_killed_is_waited_for),
         T(a_sweeper_is_waited_for),
+        T(a_place_behind_the_link_of_another_user_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

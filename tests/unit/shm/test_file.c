@@ -1,0 +1,141 @@
+/* On the way to a file every folder is held open, and links are followed only if they are this
+ * user's own or root's. */
+#include "shm/base/file.h"
+#include "tests/support/daemon.h"
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NOBODY 65534
+
+static char root[PATH_MAX];
+
+static int make_root(void **state)
+{
+    char path[] = "/tmp/rm-file-XXXXXX";
+    (void)state;
+    return mkdtemp(path) && realpath(path, root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+    (void)state;
+    rm_test_remove_tree(root);
+    return 0;
+}
+
+static const char *below(const char *name)
+{
+    static char paths[4][PATH_MAX + 64];
+    static unsigned turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", root, name);
+    return path;
+}
+
+/* What the folder is called without links, or the error. */
+static int real_of(const char *path, bool make, char real[PATH_MAX], struct rm_error *error)
+{
+    error->text[0] = '\0';
+    const int folder = rm_file_folder(path, make, real, error);
+    if (folder >= 0)
+        close(folder);
+    return folder < 0 ? folder : 0;
+}
+
+static void folders_have_one_path(void **state)
+{
+    static const struct {
+        const char *path, *real; /* NULL: it is not there */
+    } cases[] = {
+        {"a/b", "a/b"},      {"a//b/./", "a/b"},        {"a/b/../..", ""}, {"link", "a/b"},
+        {"link/c", "a/b/c"}, {"a/absolute/c", "a/b/c"}, {"a/up/a", "a"},   {"loop", NULL},
+        {"nothing", NULL},   {"a/file/b", NULL},
+    };
+    char real[PATH_MAX];
+    struct rm_error error;
+    (void)state;
+    assert_int_equal(real_of(below("a/b/c"), true, real, &error), 0);
+    assert_string_equal(real, below("a/b/c"));
+    assert_int_equal(symlink("a/b", below("link")), 0);
+    assert_int_equal(symlink(below("link"), below("a/absolute")), 0);
+    assert_int_equal(symlink("..", below("a/up")), 0);
+    assert_int_equal(symlink("loop", below("loop")), 0);
+    close(rm_file_open(below("a/file"), O_WRONLY | O_CREAT, 0644, NULL));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int rc = real_of(below(cases[i].path), false, real, &error);
+        if (!cases[i].real
+                ? rc >= 0 || !error.text[0]
+                : rc < 0 || strncmp(real, root, strlen(root)) != 0 ||
+                      strcmp(real + strlen(root) + (cases[i].real[0] != '\0'), cases[i].real) != 0)
+            fail_msg("%s: %d, %s; %s", cases[i].path, rc, real, error.text);
+    }
+    assert_int_equal(chdir(below("a")), 0);
+    assert_int_equal(real_of("b/c", false, real, &error), 0);
+    assert_string_equal(real, below("a/b/c"));
+    assert_int_equal(real_of("/", false, real, &error), 0);
+    assert_string_equal(real, "/");
+}
+
+static void a_folder_that_moves_is_still_the_same(void **state)
+{
+    struct stat was, is;
+    (void)state;
+    const int folder = rm_file_folder(below("moves/here"), true, NULL, NULL);
+    assert_true(folder >= 0);
+    assert_int_equal(fstat(folder, &was), 0);
+    assert_int_equal(rename(below("moves"), below("moved")), 0);
+    assert_int_equal(symlink("/", below("moves")), 0);
+    assert_int_equal(mkdirat(folder, "inside", 0755), 0);
+    assert_int_equal(stat(below("moved/here"), &is), 0);
+    assert_true(was.st_ino == is.st_ino);
+    assert_int_equal(access(below("moved/here/inside"), F_OK), 0);
+    close(folder);
+}
+
+/* Whatever it is that is wanted there. */
+static void links_of_others_lead_nowhere(void **state)
+{
+    char real[PATH_MAX];
+    struct rm_error error;
+    DIR *names;
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* only root can make a link somebody else's */
+    assert_int_equal(real_of(below("victim/run"), true, real, &error), 0);
+    close(rm_file_open(below("victim/run/file"), O_WRONLY | O_CREAT, 0644, NULL));
+    assert_int_equal(symlink("victim", below("theirs")), 0);
+    assert_int_equal(lchown(below("theirs"), NOBODY, NOBODY), 0);
+    assert_int_equal(real_of(below("theirs/run"), true, real, &error), -EPERM);
+    assert_non_null(strstr(error.text, "theirs is a link of user 65534"));
+    assert_int_equal(real_of(below("theirs"), false, real, &error), -EPERM);
+    assert_int_equal(real_of(below("theirs/fresh"), true, real, &error), -EPERM);
+    assert_int_equal(rm_file_open(below("theirs/run/file"), O_RDONLY, 0, &error), -EPERM);
+    assert_int_equal(rm_file_open(below("theirs/run/f"), O_WRONLY | O_CREAT, 0644, NULL), -EPERM);
+    assert_int_equal(rm_file_make_folder(below("theirs/run/g"), &error), -EPERM);
+    assert_int_equal(rm_file_rename(below("theirs/run/file"), below("theirs/run/h")), -EPERM);
+    assert_int_equal(rm_file_remove(below("theirs/run/file")), -EPERM);
+    assert_int_equal(rm_file_list(below("theirs/run"), &names, &error), -EPERM);
+    assert_null(names);
+    assert_int_equal(rm_file_sync_folder(below("theirs/run"), &error), -EPERM);
+    assert_int_equal(rm_file_remove(below("victim/run/file")), 0);
+    assert_int_equal(rm_file_remove(below("victim/run")), 0);
+    assert_int_equal(rm_file_remove(below("theirs")), 0); /* the link itself */
+    assert_int_equal(rm_file_remove(below("victim")), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folders_have_one_path),
+        cmocka_unit_test(a_folder_that_moves_is_still_the_same),
+        cmocka_unit_test(links_of_others_lead_nowhere),
+    };
+    return cmocka_run_group_tests(tests, make_root, remove_root);
+}

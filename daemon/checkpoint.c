@@ -362,15 +362,34 @@ static void copy_it(struct rm_daemon *daemon)
     have_done(daemon, copy_shared);
 }
 
-/* All of them have the number in this word. */
-static bool all_have(struct rm_daemon *daemon, size_t word)
+static bool all_hold(struct rm_daemon *daemon)
 {
-    for (uint32_t i = 0; i < participants(daemon); i++) {
-        const char *slot = (const char *)&daemon->session.board.workers[i];
-        if (RM_SEE((const _Atomic uint64_t *)(const void *)(slot + word)) != of(daemon)->number)
+    for (uint32_t i = 0; i < participants(daemon); i++)
+        if (RM_SEE(&daemon->session.board.workers[i].checkpoint_held) != of(daemon)->number)
             return false;
-    }
     return true;
+}
+
+/* Once a worker has said so it has, whatever its world writes there afterwards. False, with words
+ * in `damaged` (or ""): not all of them have. */
+static bool all_have_written(struct rm_daemon *daemon, char *damaged, size_t size)
+{
+    struct rm_checkpointer *c = of(daemon);
+    bool all = true;
+    damaged[0] = '\0';
+    for (uint32_t i = 0; i < participants(daemon); i++) {
+        const struct rm_board_worker *slot = &daemon->session.board.workers[i];
+        const uint64_t says = RM_SEE(&slot->checkpoint_written);
+        if (c->written[i] == c->number)
+            continue;
+        if (says < c->written[i] || says > c->number)
+            snprintf(damaged, size,
+                     "the board was damaged by %s: it says that it has written checkpoint %llu",
+                     slot->name, (unsigned long long)says);
+        c->written[i] = says;
+        all &= says == c->number;
+    }
+    return all;
 }
 
 static const char *who_failed(struct rm_daemon *daemon)
@@ -389,7 +408,7 @@ static void look_at_holding(struct rm_daemon *daemon, uint64_t now)
     const char *why = lost(daemon);
     if (why)
         give_up(daemon, why);
-    else if (all_have(daemon, offsetof(struct rm_board_worker, checkpoint_held)))
+    else if (all_hold(daemon))
         copy_it(daemon);
     else if (now - c->asked_ns > HOLD_MAX_NS)
         give_up(daemon, "not everybody came to the end of a turn");
@@ -401,10 +420,10 @@ static void look_at_writing(struct rm_daemon *daemon)
     char text[256];
     if (c->working)
         return;
-    if (!all_have(daemon, offsetof(struct rm_board_worker, checkpoint_written))) {
+    if (!all_have_written(daemon, text, sizeof text)) {
         const char *why = lost(daemon);
-        if (why)
-            give_up(daemon, why);
+        if (why || text[0])
+            give_up(daemon, why ? why : text);
         return;
     }
     const char *who = who_failed(daemon);
@@ -468,6 +487,7 @@ static void hold(struct rm_daemon *daemon)
     struct rm_checkpointer *c = of(daemon);
     c->asked_ns = rm_now_ns();
     c->starts = starts(daemon);
+    memset(c->written, 0, sizeof c->written);
     c->stage = RM_CHECKPOINT_HOLDING;
     rm_duty_hold_all(run_of(daemon), c->number);
     rm_daemon_wake_all(daemon);

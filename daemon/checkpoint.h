@@ -47,7 +47,8 @@ struct rm_checkpointer {
     uint64_t stop_by_ns; /* the stop, or the sleep, if it has not begun: not later */
     uint64_t due_ns;     /* the next one by interval; 0 = not known yet */
     uint64_t asked_ns, held_ns, released_ns;
-    uint64_t starts; /* of actors' and learners' processes, when it was begun */
+    uint64_t starts;                    /* of actors' and learners' processes, when it was begun */
+    uint64_t written[RM_BOARD_WORKERS]; /* which one each has written, as it was last seen */
 
     struct rm_state *shared;
     struct rm_checkpoint_facts facts;

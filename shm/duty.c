@@ -179,11 +179,11 @@ static enum hold hold(struct rm_duty *duty)
     const uint64_t asked = RM_SEE(&duty->run->checkpoint_request);
     if (!duty->checkpoint || RM_SEE(&duty->run->checkpoint_released) >= asked)
         return FREE;
-    if (RM_PEEK(&duty->slot->checkpoint_held) == asked)
-        return HELD;
-    if (!duty->checkpoint(duty->self, asked))
+    if (duty->held != asked && !duty->checkpoint(duty->self, asked))
         return SOON;
-    RM_RAISE(&duty->slot->checkpoint_held, asked);
+    if (duty->held != asked || RM_PEEK(&duty->slot->checkpoint_held) != asked)
+        RM_RAISE(&duty->slot->checkpoint_held, asked);
+    duty->held = asked;
     return HELD;
 }
 

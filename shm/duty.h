@@ -51,7 +51,9 @@ struct rm_duty {
      * or given up, which is on the board then; 0: not now, after another turn. NULL: it has none.
      */
     int (*checkpoint)(void *self, uint64_t number);
-    bool lingers; /* set by who runs it for a daemon: when its share is done, it stays for
+    uint64_t held; /* the checkpoint that it holds for, or held for last: its own word, where the
+                      slot's is one that a world can write */
+    bool lingers;  /* set by who runs it for a daemon: when its share is done, it stays for
                      checkpoints until it is asked to stop */
     struct rm_board_run *run;     /* stop, pause and checkpoint requests */
     struct rm_board_worker *slot; /* heartbeat, state, phases */

@@ -20,6 +20,7 @@ struct probe {
     _Atomic int work; /* turns available */
     _Atomic int done; /* turns taken */
     int finish_after; /* then RM_DUTY_DONE */
+    _Atomic int checkpoints;
     struct rm_phase_clock clock;
 };
 
@@ -134,6 +135,40 @@ static void pause_holds_and_stop_ends(void **state)
     pthread_join(thread, &result);
     assert_int_equal(*(int *)result, RM_EXIT_OK);
     assert_int_equal(f->duty.slot->state, RM_WORKER_NONE);
+}
+
+static int count_checkpoint(void *self, uint64_t number)
+{
+    struct probe *p = self;
+    (void)number;
+    p->checkpoints++;
+    return 1;
+}
+
+/* A world can write what its worker says of a checkpoint: it is said again, and not done again. */
+static void who_holds_says_so_again(void **state)
+{
+    struct fixture *f = *state;
+    _Atomic uint64_t *const held = &f->duty.slot->checkpoint_held;
+    pthread_t thread;
+    void *result;
+    f->duty.look_ns = 1000000;
+    f->duty.checkpoint = count_checkpoint;
+    f->probe.work = 1 << 20;
+    rm_duty_hold_all(f->board.run, 7);
+    assert_int_equal(pthread_create(&thread, NULL, run, f), 0);
+    for (uint64_t spoiled = 6; spoiled <= 9; spoiled++) {
+        for (int i = 0; i < 240000 && *held != 7; i++)
+            usleep(1000);
+        assert_int_equal(*held, 7);
+        *held = spoiled;
+    }
+    assert_int_equal(f->probe.checkpoints, 1);
+    assert_int_equal(f->probe.done, 0);
+    f->board.run->stop = 1;
+    rm_wake_force(&f->duty.wake);
+    pthread_join(thread, &result);
+    assert_int_equal(*(int *)result, RM_EXIT_OK);
 }
 
 /* A world can lose the wake-up with which a pause ends, and say of a sleeper that it was woken. */
@@ -302,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(works_sleeps_and_wakes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_looks_by_itself_looks_while_paused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_holds_says_so_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pause_holds_and_stop_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stop_that_came_too_early_counts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_the_whole_group_got_is_the_daemons, set_up, tear_down),

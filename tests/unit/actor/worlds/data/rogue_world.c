@@ -576,6 +576,22 @@ static int do_inspect(struct rm_env *env)
     return again(env, want_debugger);
 }
 
+/* Its part of a checkpoint is never the one that is waited for. */
+static void *deny_writing(void *env)
+{
+    struct rm_board *b = board();
+    while (b) {
+        atomic_store(&workers(b)[0].checkpoint_written, UINT64_MAX);
+        usleep(50);
+    }
+    return env;
+}
+
+static int do_deny(struct rm_env *env)
+{
+    return again(env, deny_writing);
+}
+
 static size_t columns(size_t bytes)
 {
     return (bytes + 63) / 64 * 64;
@@ -675,7 +691,7 @@ static int (*const acts[])(struct rm_env *) = {
     do_outlive, do_pin,    do_look,       do_grow,       do_umask,    do_leave, do_block,
     do_close,   do_stack,  do_end_thread, do_jump,       do_unmap,    do_alarm, do_stop,
     do_numbers, do_locale, do_pause,      do_neighbours, do_weights,  do_board, do_sleepers,
-    do_rounds,  do_drain,  do_inspect,    do_actions,    do_scribble, do_plug};
+    do_rounds,  do_drain,  do_inspect,    do_actions,    do_scribble, do_plug,  do_deny};
 #define SPEAKS 100 /* in create(): what a terminal would obey */
 #define ACTS   ((int)(sizeof acts / sizeof *acts))
 

@@ -1,4 +1,5 @@
 /* Worlds that crash, hang or leave while they are made, before anybody depends on them. */
+#include "actor/sandbox.h"
 #include "actor/worlds/described.h"
 #include "config/config.h"
 #include "daemon/probe.h"
@@ -22,10 +23,13 @@ enum {
     WRITE = 3,
     FAULT = 6,
     SOCKET = 8,
-    ABORT = 11,
+    KILL = 10,
+    ABORT,
     EXIT,
     HANG,
     OWNER = 18,
+    ASYNC,
+    OUTLIVE = 21,
     SPEAK = 100
 };
 
@@ -156,6 +160,34 @@ static void a_world_that_never_returns_is_told(void **state)
     words(HANG, 0.5, "it did not return", "silent in create() of rogue, world 0, seed 7");
 }
 
+/* Does this build filter system calls? */
+static bool filtered(void)
+{
+    int status;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(rm_sandbox_calls(RM_SANDBOX_READS, NULL) == 1 ? 1 : 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+/* While it is only tried, as by ringctl validate, who tries it is as safe as a daemon. */
+static void one_that_is_tried_is_confined(void **state)
+{
+    static const struct {
+        int act;
+        const char *call;
+    } cases[] = {
+        {SOCKET, "socket"}, {KILL, "kill"}, {OWNER, "fcntl"}, {ASYNC, "fcntl"}, {OUTLIVE, "prctl"}};
+    (void)state;
+    if (!filtered()) {
+        print_message("skipped: this build or kernel does not filter system calls\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        words(cases[i].act, 30, cases[i].call, "is not allowed) in create() of rogue");
+}
+
 /* ringctl says it too, with its exit code, and lives. */
 static void validate_outlives_the_world(void **state)
 {
@@ -198,6 +230,7 @@ int main(void)
         cmocka_unit_test(a_refusal_is_passed_on),
         cmocka_unit_test(a_crash_is_told),
         cmocka_unit_test(a_world_that_never_returns_is_told),
+        cmocka_unit_test(one_that_is_tried_is_confined),
         cmocka_unit_test(validate_outlives_the_world),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -35,10 +35,6 @@ int rm_config_defaults(struct rm_experiment *experiment);
  * json_decref. */
 json_t *rm_config_to_json(const struct rm_experiment *experiment);
 
-/* The same as indented text, numbers in their shortest exact form. Caller frees; NULL without
- * memory. */
-char *rm_config_to_text(const struct rm_experiment *experiment);
-
 /* JSON Schema (draft 2020-12) of the whole file, for editors. */
 json_t *rm_config_schema(void);
 

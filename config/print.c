@@ -106,7 +106,7 @@ char *rm_json_text(const json_t *value, bool lines)
     char *text = NULL;
     size_t bytes = 0;
     const uint64_t mark = rm_json_failures();
-    FILE *out = open_memstream(&text, &bytes);
+    FILE *out = value ? open_memstream(&text, &bytes) : NULL;
     if (!out)
         return NULL;
     rm_json_print(out, value, lines ? 0 : -1);
@@ -117,14 +117,6 @@ char *rm_json_text(const json_t *value, bool lines)
         free(text);
         return NULL;
     }
-    return text;
-}
-
-char *rm_config_to_text(const struct rm_experiment *experiment)
-{
-    json_t *root = rm_config_to_json(experiment);
-    char *text = root ? rm_json_text(root, true) : NULL;
-    json_decref(root);
     return text;
 }
 

@@ -1,6 +1,6 @@
 #include "daemon/run_directory.h"
 
-#include "config/json_memory.h"
+#include "config/print.h"
 #include "shm/base/file.h"
 
 #include <errno.h>
@@ -159,7 +159,7 @@ int rm_run_directory_json(const struct rm_run_directory *directory, const char *
     char path[sizeof directory->path + 64], fresh[sizeof directory->path + 80];
     snprintf(path, sizeof path, "%s/%s", directory->path, file);
     snprintf(fresh, sizeof fresh, "%s.new", path);
-    char *text = rm_json_dump(value, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    char *text = rm_json_text(value, true);
     if (!text)
         return rm_fail(error, -ENOMEM, "%s: out of memory", path);
     const int fd = rm_file_open(fresh, O_WRONLY | O_CREAT | O_TRUNC, 0644, error);
@@ -168,8 +168,6 @@ int rm_run_directory_json(const struct rm_run_directory *directory, const char *
         return rm_fail_within(error, fd, "cannot write");
     }
     int rc = rm_file_write_all(fd, text, strlen(text));
-    if (rc == 0)
-        rc = rm_file_write_all(fd, "\n", 1);
     if (rc == 0 && fsync(fd) < 0)
         rc = -errno;
     close(fd);

@@ -44,7 +44,8 @@ int rm_run_directory_beside(struct rm_run_directory *beside,
 int rm_run_directory_open(const struct rm_run_directory *directory, const char *file,
                           struct rm_error *error);
 
-/* Writes a JSON file whole: temporary file, fsync, rename, fsync of the directory. */
+/* Writes a JSON file whole: temporary file, fsync, rename, fsync of the directory. Numbers read
+ * back as the same numbers. */
 int rm_run_directory_json(const struct rm_run_directory *directory, const char *file,
                           const json_t *value, struct rm_error *error);
 

@@ -2,6 +2,7 @@
  * words or loaded; what is loaded reads back as the same experiment. */
 #include "config/config.h"
 #include "config/source.h"
+#include "tests/support/config_text.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ static void check_loaded(const struct rm_experiment *experiment)
     struct rm_experiment again;
     struct rm_error error = {{0}};
     double values[RM_HOT_COUNT];
-    char *text = rm_config_to_text(experiment);
+    char *text = rm_test_config_text(experiment);
 
     demand(text != NULL, "no text");
     demand(!rm_config_parse(&again, "again", text, strlen(text), NULL, 0, &error), error.text);

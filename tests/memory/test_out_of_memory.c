@@ -3,6 +3,7 @@
  * client gives them, in making a session and in starting a daemon. Each time what was asked for is
  * done whole or refused with words, nothing stays allocated or open, and the next attempt succeeds.
  */
+#include "tests/support/config_text.h"
 #include "tests/support/daemon.h"
 #include "tests/memory/failing.h"
 #include "tests/support/unit.h"
@@ -78,7 +79,7 @@ static int load(char **result, struct rm_error *error)
 
 static int print(char **result, struct rm_error *error)
 {
-    *result = rm_config_to_text(&experiment);
+    *result = rm_test_config_text(&experiment);
     return *result ? 0 : rm_fail(error, -ENOMEM, "NULL says so");
 }
 

@@ -2,6 +2,7 @@
  * back, always a message with a place. The damage is seeded, so a failure comes back. */
 #include "config/config.h"
 #include "shm/base/rng.h"
+#include "tests/support/config_text.h"
 
 #include <glob.h>
 #include <setjmp.h>
@@ -86,7 +87,7 @@ static void check(const char *text, size_t bytes, size_t *sound)
         return;
     }
     ++*sound;
-    char *written = rm_config_to_text(&experiment);
+    char *written = rm_test_config_text(&experiment);
     assert_non_null(written);
     if (rm_config_parse(&again, "again", written, strlen(written), NULL, 0, &error))
         fail_msg("does not read back: %s\n%s", error.text, written);

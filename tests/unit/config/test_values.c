@@ -2,6 +2,7 @@
 #include "config/config.h"
 #include "config/print.h"
 #include "config/schema.h"
+#include "tests/support/config_text.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -124,7 +125,7 @@ static void text_reads_back(void **state)
     (void)state;
 
     parse(&experiment, full);
-    char *text = rm_config_to_text(&experiment);
+    char *text = rm_test_config_text(&experiment);
     assert_non_null(text);
     parse(&again, text);
     assert_memory_equal(&experiment, &again, sizeof(again));
@@ -159,7 +160,7 @@ static void shipped_files_load(void **state)
         /* It is called after its file, so that runs can be told apart. */
         assert_int_equal(strncmp(base, experiment.name, strlen(experiment.name)), 0);
         assert_string_equal(base + strlen(experiment.name), ".json");
-        char *text = rm_config_to_text(&experiment);
+        char *text = rm_test_config_text(&experiment);
         parse(&again, text);
         assert_memory_equal(&experiment, &again, sizeof(again));
         free(text);

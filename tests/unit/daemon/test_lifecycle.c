@@ -31,7 +31,8 @@ static size_t columns_of(const char *line)
 static void a_run_ends_with_its_tables_and_files(void **state)
 {
     (void)state;
-    static const char *const arguments[] = {"--foreground", NULL};
+    static const char *const arguments[] = {"--foreground", "--set",
+                                            "limiter.updates_per_step=0.3333333333333333", NULL};
     assert_int_equal(rm_test_run_home(&d, "whole", 2000, ",\"evaluation\":{\"final_episodes\":9}"),
                      0);
     rm_test_run_start(&d, arguments);
@@ -52,6 +53,9 @@ static void a_run_ends_with_its_tables_and_files(void **state)
     json_t *config = json_loads(rm_test_daemon_file(&d, "config.json"), 0, NULL);
     assert_string_equal(json_string_value(rm_test_path(config, "name")), "whole");
     assert_int_equal(json_integer_value(rm_test_path(config, "run.steps")), 2000);
+    /* Every digit: running it again does the same. */
+    assert_true(json_number_value(rm_test_path(config, "limiter.updates_per_step")) ==
+                0.3333333333333333);
     json_decref(config);
 
     const char *csv = rm_test_daemon_file(&d, "metrics.csv");

@@ -1,7 +1,6 @@
 #include "daemon/client.h"
 
 #include "config/json_memory.h"
-#include "shm/base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -97,7 +96,7 @@ static void on_written(uv_write_t *request, int status)
         rm_client_close(client);
         return;
     }
-    client->moved_ns = rm_now_ns(); /* even if as much is queued again at once */
+    client->moved = true; /* even if as much is queued again at once */
     if (client->stalled && rm_client_queued(client) < RM_CONTROL_OUTPUT_HIGH / 2)
         rm_client_process(client);
     if (client->ended && !client->closing && rm_client_queued(client) == 0)
@@ -115,7 +114,7 @@ void rm_client_send(struct rm_client *client, char *line, size_t bytes)
     output->line = line;
     uv_buf_t buffer = uv_buf_init(line, (unsigned)bytes);
     if (rm_client_queued(client) == 0)
-        client->moved_ns = rm_now_ns();
+        client->moved = true;
     if (uv_write(&output->request, (uv_stream_t *)&client->pipe, &buffer, 1, on_written) < 0) {
         free(output->line);
         free(output);

@@ -21,8 +21,9 @@ struct rm_client {
     bool ended;         /* sent all it will send; closed once its output is out */
     bool closing;
     uint64_t lost;      /* events dropped since the last one sent */
-    uint64_t moved_ns;  /* when its output was last seen to shrink or be empty */
-    size_t queued_then; /* output queued at that time */
+    bool moved;         /* it took output since rm_control_expire() looked */
+    uint64_t moved_ns;  /* when rm_control_expire() last saw that it had, or that there was none */
+    size_t queued_then; /* output queued when it last looked */
     size_t used;        /* bytes of `in` */
     char in[RM_PROTOCOL_LINE_MAX];
 };

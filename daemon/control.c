@@ -352,9 +352,10 @@ void rm_control_expire(struct rm_control *control, uint64_t now_ns)
     struct rm_client *next;
     for (struct rm_client *client = control->clients; client; client = next) {
         next = client->next;
-        size_t out = rm_client_queued(client);
-        if (out == 0 || out < client->queued_then) {
+        const size_t out = rm_client_queued(client);
+        if (out == 0 || out < client->queued_then || client->moved) {
             client->moved_ns = now_ns;
+            client->moved = false;
         } else if (!client->closing && now_ns > client->moved_ns &&
                    now_ns - client->moved_ns > RM_CONTROL_PATIENCE_NS) {
             control->counts.slow_closed++;

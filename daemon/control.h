@@ -59,8 +59,9 @@ void rm_control_close(struct rm_control *control);
 /* An event to every subscriber. `data` is borrowed. */
 void rm_control_event(struct rm_control *control, const char *name, json_t *data);
 
-/* Closes clients that have let their output stand for too long. Call about once a second while
- * rm_control_counts().clients > 0. */
+/* Closes clients that have taken none of their output for more than RM_CONTROL_PATIENCE_NS between
+ * two calls of this. `now_ns` is the only clock that patience goes by. Call about once a second
+ * while rm_control_counts().clients > 0. */
 void rm_control_expire(struct rm_control *control, uint64_t now_ns);
 
 /* The daemon was away for so long: whoever does not read has so much more time. */

@@ -2,8 +2,6 @@
 #include "tests/support/daemon.h"
 #include "tests/support/fake_worker.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -248,118 +246,6 @@ static void many_requests_at_once_are_all_answered_in_order(void **state)
     close(fd);
 }
 
-/* Sends without reading until the daemon stops taking it: its memory must not grow with what a
- * client asks for, and others must not wait. */
-static void a_client_that_does_not_read_is_not_read_from(void **state)
-{
-    (void)state;
-    int fd = client();
-    static const char line[] = "{\"execute\":\"query-schema\"}\n";
-    size_t sent = 0;
-    for (int quiet = 0; quiet < 20;) {
-        ssize_t n = send(fd, line, sizeof line - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n > 0) {
-            sent += (size_t)n;
-            quiet = 0;
-        } else {
-            assert_true(errno == EAGAIN);
-            quiet++;
-            usleep(5000);
-        }
-        assert_true(sent < 64u << 20); /* it never stopped */
-    }
-    unharmed();
-    /* Reading on gets all the answers there are to what was sent whole. */
-    for (size_t i = 0; i < 50; i++) {
-        json_t *reply = rm_test_read(fd);
-        assert_non_null(rm_test_path(reply, "return.commands"));
-        json_decref(reply);
-    }
-    close(fd);
-    unharmed();
-}
-
-/* Many changes at a time, so that a client which reads none of their events is full before the
- * daemon has lost patience with it. */
-static void change_a_hundred_times(int fd)
-{
-    char requests[100 * 96];
-    size_t bytes = 0;
-    for (int k = 0; k < 100; k++)
-        bytes += (size_t)snprintf(requests + bytes, sizeof requests - bytes,
-                                  "{\"execute\":\"set\",\"arguments\":"
-                                  "{\"key\":\"publish.interval\",\"value\":%d}}\n",
-                                  1 + k % 50);
-    assert_int_equal(rm_test_send(fd, requests, bytes), 0);
-    for (int k = 0; k < 100; k++) {
-        json_t *reply = rm_test_read(fd);
-        assert_non_null(json_object_get(reply, "return"));
-        json_decref(reply);
-    }
-}
-
-static double count_of(int fd, const char *path)
-{
-    json_t *status = rm_test_ask(fd, "status", NULL);
-    json_t *number = rm_test_path(status, path);
-    assert_non_null(number);
-    const double count = json_number_value(number);
-    json_decref(status);
-    return count;
-}
-
-static double events_lost(int fd)
-{
-    return count_of(fd, "return.control.events_lost");
-}
-
-static double given_up(int fd)
-{
-    return count_of(fd, "return.control.slow_closed");
-}
-
-/* How many events a client that did not read is told to have lost; 0 where the daemon gave it up.
- */
-static json_int_t lost_by_one_who_does_not_read(int fd)
-{
-    int slow = client(), small = 4096;
-    json_int_t said = 0;
-    const double before = events_lost(fd), others = given_up(fd);
-    setsockopt(slow, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-    json_decref(rm_test_ask(slow, "events", NULL));
-    for (int i = 0; i < 200 && events_lost(fd) == before && given_up(fd) == others; i++)
-        change_a_hundred_times(fd);
-    assert_true(events_lost(fd) > before || given_up(fd) > others);
-    /* What was kept can be read; then the next event says how many were lost. */
-    for (int i = 0; i < 20000 && said == 0; i++) {
-        struct pollfd ready = {.fd = slow, .events = POLLIN};
-        if (poll(&ready, 1, 50) == 0) /* drained: one more event */
-            json_decref(rm_test_ask(fd, "set",
-                                    i % 2 ? "{\"key\":\"publish.interval\",\"value\":3}"
-                                          : "{\"key\":\"publish.interval\",\"value\":4}"));
-        json_t *event = rm_test_read(slow);
-        if (!event)
-            break;
-        said = json_integer_value(json_object_get(event, "lost"));
-        json_decref(event);
-    }
-    close(slow);
-    return said;
-}
-
-static void events_for_a_slow_reader_are_dropped_and_counted(void **state)
-{
-    (void)state;
-    int fd = client(), tries = 0;
-    json_int_t said = 0;
-    const double before = given_up(fd);
-    for (; tries < 5 && said == 0; tries++)
-        said = lost_by_one_who_does_not_read(fd);
-    assert_true(said > 0 || given_up(fd) == before + tries); /* by a host that takes so long */
-    close(fd);
-    unharmed();
-}
-
 static void many_clients_are_served_and_too_many_are_told(void **state)
 {
     (void)state;
@@ -450,8 +336,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_truncated_line_is_an_error),
         cmocka_unit_test(empty_lines_are_skipped),
         cmocka_unit_test(many_requests_at_once_are_all_answered_in_order),
-        cmocka_unit_test(a_client_that_does_not_read_is_not_read_from),
-        cmocka_unit_test(events_for_a_slow_reader_are_dropped_and_counted),
         cmocka_unit_test(many_clients_are_served_and_too_many_are_told),
         cmocka_unit_test(leaving_in_the_middle_of_a_reply_harms_nobody),
         cmocka_unit_test(a_closed_sending_side_still_gets_its_answers),

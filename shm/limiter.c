@@ -43,7 +43,7 @@ bool rm_limiter_may_insert(const struct rm_limiter *limiter, uint64_t n)
     return (double)(inserted + n) * ratio - sampled <= RM_PEEK(&limiter->max_error);
 }
 
-static bool may_sample_with(const struct rm_limiter *limiter, uint64_t inserted, uint64_t n)
+static bool may_sample(const struct rm_limiter *limiter, uint64_t inserted, uint64_t n)
 {
     if (inserted < RM_PEEK(&limiter->min_inserted))
         return false;
@@ -52,11 +52,6 @@ static bool may_sample_with(const struct rm_limiter *limiter, uint64_t inserted,
         return true;
     double sampled = (double)(RM_PEEK(&limiter->sampled) + n);
     return (double)inserted * ratio - sampled >= RM_PEEK(&limiter->min_error);
-}
-
-bool rm_limiter_may_sample(const struct rm_limiter *limiter, uint64_t n)
-{
-    return may_sample_with(limiter, rm_atomic_limiter_counted(&limiter->inserted), n);
 }
 
 void rm_limiter_inserted(struct rm_limiter *limiter, uint64_t n)
@@ -72,7 +67,7 @@ void rm_limiter_sampled(struct rm_limiter *limiter, uint64_t n)
 uint64_t rm_limiter_needed(const struct rm_limiter *limiter, uint64_t n)
 {
     uint64_t inserted = rm_atomic_limiter_counted(&limiter->inserted);
-    if (may_sample_with(limiter, inserted, n))
+    if (may_sample(limiter, inserted, n))
         return 0;
 
     uint64_t wanted = RM_PEEK(&limiter->min_inserted);
@@ -86,9 +81,9 @@ uint64_t rm_limiter_needed(const struct rm_limiter *limiter, uint64_t n)
     if (wanted <= inserted)
         wanted = inserted + 1;
     /* The division may have rounded; the test itself decides. */
-    while (wanted - 1 > inserted && may_sample_with(limiter, wanted - 1, n))
+    while (wanted - 1 > inserted && may_sample(limiter, wanted - 1, n))
         wanted--;
-    while (!may_sample_with(limiter, wanted, n))
+    while (!may_sample(limiter, wanted, n))
         wanted++;
     return wanted;
 }

@@ -35,11 +35,11 @@ void rm_limiter_init(struct rm_limiter *limiter, double samples_per_insert, doub
  * error may go either way. */
 void rm_limiter_change(struct rm_limiter *limiter, double samples_per_insert, double slack);
 
-/* May `n` more items be inserted / sampled now? No side effect. */
+/* May `n` more items be inserted now? No side effect. Whether `n` may be sampled:
+ * rm_limiter_needed(). */
 bool rm_limiter_may_insert(const struct rm_limiter *limiter, uint64_t n);
-bool rm_limiter_may_sample(const struct rm_limiter *limiter, uint64_t n);
 
-/* Counts them. Call after may_* said yes (several actors may overshoot by one row each). */
+/* Counts them. Call after asking (several actors may overshoot by one row each). */
 void rm_limiter_inserted(struct rm_limiter *limiter, uint64_t n);
 void rm_limiter_sampled(struct rm_limiter *limiter, uint64_t n);
 

@@ -75,8 +75,3 @@ int rm_plugin_open(const struct rm_backend_plugin **plugin, struct rm_error *err
     *plugin = open = p;
     return 0;
 }
-
-const char *rm_plugin_path(void)
-{
-    return found;
-}

@@ -59,7 +59,4 @@ struct rm_backend_plugin {
  * a library that it needs is missing, -EPROTO where it is of another version. */
 int rm_plugin_open(const struct rm_backend_plugin **plugin, struct rm_error *error);
 
-/* Where the plugin was found, after rm_plugin_open(); "" before. */
-const char *rm_plugin_path(void);
-
 #endif

@@ -91,35 +91,6 @@ uint32_t rm_features_count(const struct rm_env_agent *agent)
     return rm_features_elements(agent) * (agent->dtype == RM_ENV_CODE8 ? agent->channels : 1);
 }
 
-void rm_features_decode(const struct rm_env_agent *agent, const uint8_t *obs, float *out)
-{
-    if (known(agent))
-        dtypes[agent->dtype].decode(agent, obs, rm_features_elements(agent), out);
-}
-
-void rm_features_stack(const struct rm_env_agent *agent, const uint8_t *const *frames,
-                       uint32_t stack, float *out)
-{
-    const uint32_t features = rm_features_count(agent);
-    for (uint32_t i = 0; i < stack; i++, out += features) {
-        if (frames[i])
-            rm_features_decode(agent, frames[i], out);
-        else
-            memset(out, 0, features * sizeof *out);
-    }
-}
-
-void rm_features_push(const struct rm_env_agent *agent, const uint8_t *obs, bool first,
-                      uint32_t stack, float *stacked)
-{
-    const size_t features = rm_features_count(agent), older = features * (stack - 1);
-    if (first)
-        memset(stacked, 0, older * sizeof *stacked);
-    else
-        memmove(stacked, stacked + features, older * sizeof *stacked);
-    rm_features_decode(agent, obs, stacked + older);
-}
-
 uint32_t rm_features_words(const struct rm_env_agent *agent, bool codes)
 {
     return codes && known(agent) ? rm_features_elements(agent) : rm_features_count(agent);
@@ -127,10 +98,13 @@ uint32_t rm_features_words(const struct rm_env_agent *agent, bool codes)
 
 void rm_features_take(const struct rm_env_agent *agent, bool codes, const uint8_t *obs, void *out)
 {
-    if (!codes)
-        rm_features_decode(agent, obs, out);
-    else if (known(agent))
-        dtypes[agent->dtype].codes(obs, rm_features_elements(agent), out);
+    if (!known(agent))
+        return;
+    const uint32_t elements = rm_features_elements(agent);
+    if (codes)
+        dtypes[agent->dtype].codes(obs, elements, out);
+    else
+        dtypes[agent->dtype].decode(agent, obs, elements, out);
 }
 
 void rm_features_take_stack(const struct rm_env_agent *agent, bool codes,

@@ -21,26 +21,16 @@ uint32_t rm_features_elements(const struct rm_env_agent *agent);
 size_t rm_features_bytes(const struct rm_env_agent *agent);
 uint32_t rm_features_count(const struct rm_env_agent *agent);
 
-/* obs (rm_features_bytes), aligned for its element type, to out (rm_features_count). Integers
- * become floats of the same value; code k of element e becomes out[channel * elements + e] =
- * codebook[k * channels + channel]. A code outside the codebook counts as code 0. */
-void rm_features_decode(const struct rm_env_agent *agent, const uint8_t *obs, float *out);
-
-/* frames[stack] oldest first, NULL = a frame of zeros, to out (stack * rm_features_count). */
-void rm_features_stack(const struct rm_env_agent *agent, const uint8_t *const *frames,
-                       uint32_t stack, float *out);
-
-/* For acting: drops the oldest frame of stacked (stack * rm_features_count) and appends `obs`.
- * `first`: obs begins an episode, so all frames before it become zeros. */
-void rm_features_push(const struct rm_env_agent *agent, const uint8_t *obs, bool first,
-                      uint32_t stack, float *stacked);
-
-/* --- floats or codes ------------------------------------------------------------------------- */
-
-/* The same with `codes` false. With it, words are int32: every element's number as it is, for CODE8
- * the code itself, and a frame of zeros is zeros. Words per frame; a frame; a stack of them. */
+/* Words of one frame: rm_features_count() floats, or with `codes` an int32 for every element. */
 uint32_t rm_features_words(const struct rm_env_agent *agent, bool codes);
+
+/* obs (rm_features_bytes), aligned for its element type, to out (rm_features_words). Floats:
+ * integers become floats of the same value; code k of element e becomes out[channel * elements + e]
+ * = codebook[k * channels + channel]; a code outside the codebook counts as code 0. Codes: every
+ * element's number as it is, for CODE8 the code itself. */
 void rm_features_take(const struct rm_env_agent *agent, bool codes, const uint8_t *obs, void *out);
+
+/* frames[stack] oldest first, NULL = a frame of zeros, to out (stack * rm_features_words). */
 void rm_features_take_stack(const struct rm_env_agent *agent, bool codes,
                             const uint8_t *const *frames, uint32_t stack, void *out);
 

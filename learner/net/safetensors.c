@@ -261,16 +261,3 @@ void rm_safetensors_close(struct rm_safetensors *file)
     json_decref(file->header);
     memset(file, 0, sizeof *file);
 }
-
-const struct rm_tensor *rm_safetensors_find(const struct rm_safetensors *file, const char *name)
-{
-    for (size_t i = 0; i < file->count; i++)
-        if (!strcmp(file->tensors[i].name, name))
-            return &file->tensors[i];
-    return NULL;
-}
-
-const char *rm_safetensors_metadata(const struct rm_safetensors *file, const char *key)
-{
-    return json_string_value(json_object_get(json_object_get(file->header, METADATA_KEY), key));
-}

@@ -39,8 +39,4 @@ struct rm_safetensors {
 int rm_safetensors_read(struct rm_safetensors *file, const char *path, struct rm_error *error);
 void rm_safetensors_close(struct rm_safetensors *file);
 
-/* NULL when there is none of that name. */
-const struct rm_tensor *rm_safetensors_find(const struct rm_safetensors *file, const char *name);
-const char *rm_safetensors_metadata(const struct rm_safetensors *file, const char *key);
-
 #endif

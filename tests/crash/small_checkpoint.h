@@ -5,9 +5,9 @@
 
 #include "shm/session/session.h"
 #include "daemon/checkpoint_files.h"
-#include "learner/net/safetensors.h"
 #include "learner/state_file.h"
 #include "shm/base/state.h"
+#include "tests/support/tensors.h"
 #include "tests/support/unit.h"
 
 #include <stdlib.h>
@@ -136,7 +136,7 @@ static inline bool small_is(const char *folder, uint64_t number)
     if (rm_safetensors_read(&file, path, NULL))
         return false;
     small_rows(number, rows);
-    const struct rm_tensor *tensor = rm_safetensors_find(&file, "weight");
+    const struct rm_tensor *tensor = rm_test_tensor(&file, "weight");
     const bool good = tensor && memcmp(tensor->data, rows, sizeof rows) == 0;
     rm_safetensors_close(&file);
     return good;

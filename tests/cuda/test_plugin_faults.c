@@ -4,7 +4,6 @@
 #include "tests/support/emulated.h"
 #include "tests/support/unit.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,15 +19,6 @@ static int (*set_fault)(const char *faults);
 static uint64_t (*reset)(void);
 static void (*count)(struct rm_emulated_counts *out);
 
-static void *symbol(const char *name)
-{
-    void *object = dlopen(rm_plugin_path(), RTLD_NOW | RTLD_NOLOAD);
-    void *found = dlsym(object, name);
-    assert_non_null(found);
-    dlclose(object);
-    return found;
-}
-
 static int setup(void **state)
 {
     struct rm_error error = {""};
@@ -40,9 +30,10 @@ static int setup(void **state)
         print_message("skipped: the plugin is not the emulated one\n");
         skip();
     }
-    *(void **)&set_fault = symbol("rm_emulated_fault");
-    *(void **)&reset = symbol("rm_emulated_reset");
-    *(void **)&count = symbol("rm_emulated_counts");
+    *(void **)&set_fault = rm_test_emulated_symbol("rm_emulated_fault");
+    *(void **)&reset = rm_test_emulated_symbol("rm_emulated_reset");
+    *(void **)&count = rm_test_emulated_symbol("rm_emulated_counts");
+    assert_true(set_fault && reset && count);
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* Any bytes as a safetensors file: refused with words, or tensors that lie one after another within
  * it, all of which can be read. The first byte chooses whether the header's length is right. */
-#include "learner/net/safetensors.h"
 #include "tests/fuzz/file.h"
+#include "tests/support/tensors.h"
 
 #include <string.h>
 
@@ -25,10 +25,10 @@ static void read_all(const struct rm_safetensors *file, const uint8_t *end)
             memcpy(&bits, &tensor->data[k], sizeof bits);
             sum += bits;
         }
-        demand(rm_safetensors_find(file, tensor->name) == tensor, "a tensor is not found");
+        demand(rm_test_tensor(file, tensor->name) == tensor, "two tensors of one name");
     }
     demand(sum >= 0 && (!at || at == end), "tensors do not fill the file");
-    const char *format = rm_safetensors_metadata(file, "format");
+    const char *format = rm_test_metadata(file, "format");
     demand(!format || strlen(format) <= (size_t)(end - file->bytes), "metadata of no length");
 }
 

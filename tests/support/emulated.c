@@ -48,10 +48,10 @@ struct rm_backend *rm_test_device_open_for(enum rm_compute compute)
     return backend;
 }
 
-/* A symbol of the emulation, NULL where the plugin is another. */
-static void *symbol(const char *name)
+void *rm_test_emulated_symbol(const char *name)
 {
-    void *object = dlopen(rm_plugin_path(), RTLD_NOW | RTLD_NOLOAD);
+    const char *path = getenv(PLUGIN);
+    void *object = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
     void *found = object ? dlsym(object, name) : NULL;
     if (object)
         dlclose(object); /* the plugin itself stays */
@@ -60,13 +60,13 @@ static void *symbol(const char *name)
 
 bool rm_test_emulated(void)
 {
-    return symbol("rm_emulated_order");
+    return rm_test_emulated_symbol("rm_emulated_order");
 }
 
 static void tell(const char *name, const char *text)
 {
     int (*function)(const char *);
-    *(void **)&function = symbol(name);
+    *(void **)&function = rm_test_emulated_symbol(name);
     if (function)
         assert_int_equal(function(text), 0);
 }
@@ -84,7 +84,7 @@ void rm_test_emulated_fault(const char *faults)
 const char *rm_test_emulated_complaint(void)
 {
     const char *(*function)(void);
-    *(void **)&function = symbol("rm_emulated_complaint");
+    *(void **)&function = rm_test_emulated_symbol("rm_emulated_complaint");
     return function ? function() : "";
 }
 
@@ -102,7 +102,7 @@ uint64_t rm_test_emulated_waiting(void)
 {
     struct rm_emulated_counts counts = {0};
     void (*function)(struct rm_emulated_counts *);
-    *(void **)&function = symbol("rm_emulated_counts");
+    *(void **)&function = rm_test_emulated_symbol("rm_emulated_counts");
     if (function)
         function(&counts);
     return counts.waiting;

@@ -19,6 +19,9 @@ struct rm_backend *rm_test_device_open_for(enum rm_compute compute);
 /* Lets whoever is created from now on find the plugin, here and in processes started from here. */
 void rm_test_device_use(void);
 
+/* A symbol of the emulation; NULL where the plugin is another, or nobody has opened it yet. */
+void *rm_test_emulated_symbol(const char *name);
+
 /* Whether the plugin is the emulated one: the functions below do nothing else. */
 bool rm_test_emulated(void);
 

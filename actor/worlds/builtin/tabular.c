@@ -201,13 +201,3 @@ struct rm_env *rm_tabular_create(const struct rm_env_config *config, const char 
     single->batch.spec.score_solved = score_solved;
     return env;
 }
-
-const struct rm_tabular *rm_tabular_table(const struct rm_env *env)
-{
-    return &env->table;
-}
-
-uint16_t *rm_tabular_state(void *saved, uint32_t w)
-{
-    return &((struct world *)saved)[w].state;
-}

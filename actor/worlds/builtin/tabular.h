@@ -65,8 +65,4 @@ int rm_tabular_reset(struct rm_env *env, const struct rm_env_buffers *out);
 int rm_tabular_step(struct rm_env *env, uint32_t phase, const int32_t *const *actions,
                     const struct rm_env_buffers *out);
 
-/* The table of a batch, and the state of one world in a saved state: for tests. */
-const struct rm_tabular *rm_tabular_table(const struct rm_env *env);
-uint16_t *rm_tabular_state(void *saved, uint32_t w);
-
 #endif

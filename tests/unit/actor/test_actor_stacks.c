@@ -199,7 +199,7 @@ static uint32_t check_agent(uint32_t agent, bool sequential)
         age = row.flags[0] & RM_FLAG_FIRST ? 0 : age + 1;
         if (row.flags[0] & RM_FLAG_LAST)
             continue;
-        rm_features_decode(&world.ops->describe(env)->agent[agent], row.obs, frame);
+        rm_features_take(&world.ops->describe(env)->agent[agent], false, row.obs, frame);
         original_sees(original, frame, policy->features, age == 0, sequential, age, x);
         rm_acting_greedy(&acting, x, 1, &agent, t, NULL, &answer);
         other += answer != row.action[0];

@@ -160,7 +160,7 @@ static void a_wide_row_passes_a_narrow_limiter(void **state)
         while (rm_test_turn(&f->duty[0]) > 0)
             ;
         uint64_t before = rows(f, 0, 0);
-        while (rm_limiter_may_sample(&f->session.board.policies[0].limiter, 4))
+        while (rm_limiter_needed(&f->session.board.policies[0].limiter, 4) == 0)
             rm_limiter_sampled(&f->session.board.policies[0].limiter, 4);
         assert_int_equal(rm_test_turn(&f->duty[0]), 1);
         assert_int_equal(rows(f, 0, 0), before + 1);

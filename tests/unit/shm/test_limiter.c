@@ -1,5 +1,5 @@
-/* shm/limiter: the arithmetic of its bounds, and that missing() says exactly when sampling may go
- * on. */
+/* shm/limiter: the arithmetic of its bounds, and that rm_limiter_needed() says exactly when
+ * sampling may go on. */
 #include "tests/support/unit.h"
 
 #include "shm/base/rng.h"
@@ -9,18 +9,23 @@
 
 static struct rm_limiter limiter;
 
+static bool may_sample(uint64_t n)
+{
+    return rm_limiter_needed(&limiter, n) == 0;
+}
+
 static void bounds(void **state)
 {
     (void)state;
     rm_limiter_init(&limiter, 2.0, -8.0, 8.0, 0);
     assert_true(rm_limiter_may_insert(&limiter, 4));
     assert_false(rm_limiter_may_insert(&limiter, 5)); /* 5 * 2 - 0 > 8 */
-    assert_true(rm_limiter_may_sample(&limiter, 8));
-    assert_false(rm_limiter_may_sample(&limiter, 9));
+    assert_true(may_sample(8));
+    assert_false(may_sample(9));
     rm_limiter_inserted(&limiter, 4);
     assert_false(rm_limiter_may_insert(&limiter, 1));
-    assert_true(rm_limiter_may_sample(&limiter, 16));
-    assert_false(rm_limiter_may_sample(&limiter, 17));
+    assert_true(may_sample(16));
+    assert_false(may_sample(17));
     rm_limiter_sampled(&limiter, 2);
     assert_true(rm_limiter_may_insert(&limiter, 1)); /* 5 * 2 - 2 = 8 */
     assert_false(rm_limiter_may_insert(&limiter, 2));
@@ -36,12 +41,12 @@ static void minimum_comes_first(void **state)
     rm_limiter_init(&limiter, 1.0, -4.0, 4.0, 100);
     while (limiter.inserted < 100) {
         assert_true(rm_limiter_may_insert(&limiter, 1));
-        assert_false(rm_limiter_may_sample(&limiter, 1));
+        assert_false(may_sample(1));
         assert_int_equal(rm_limiter_needed(&limiter, 1), 100);
         rm_limiter_inserted(&limiter, 1);
     }
     assert_false(rm_limiter_may_insert(&limiter, 1));
-    assert_true(rm_limiter_may_sample(&limiter, 1));
+    assert_true(may_sample(1));
     assert_int_equal(rm_limiter_needed(&limiter, 1), 0);
     rm_limiter_sampled(&limiter, 97);
     assert_true(rm_limiter_may_insert(&limiter, 1));
@@ -51,10 +56,10 @@ static void zero_is_off(void **state)
 {
     (void)state;
     rm_limiter_init(&limiter, 0.0, 0.0, 0.0, 10);
-    assert_false(rm_limiter_may_sample(&limiter, 1));
+    assert_false(may_sample(1));
     assert_int_equal(rm_limiter_needed(&limiter, 1), 10);
     rm_limiter_inserted(&limiter, 10);
-    assert_true(rm_limiter_may_sample(&limiter, UINT32_MAX));
+    assert_true(may_sample(UINT32_MAX));
     assert_true(rm_limiter_may_insert(&limiter, UINT32_MAX));
     assert_int_equal(rm_limiter_needed(&limiter, 1), 0);
 }
@@ -71,13 +76,14 @@ static void needed_is_exact(void **state)
         rm_limiter_sampled(&limiter, rm_rng_below(&rng, 4000));
         uint64_t n = rm_rng_below(&rng, 600) + 1;
         uint64_t needed = rm_limiter_needed(&limiter, n);
-        assert_int_equal(needed == 0, rm_limiter_may_sample(&limiter, n));
+        const double error = (double)limiter.inserted * ratio - (double)(limiter.sampled + n);
+        assert_int_equal(needed == 0, limiter.inserted >= limiter.min_inserted && error >= -slack);
         if (needed == 0)
             continue;
         rm_limiter_inserted(&limiter, needed - 1 - limiter.inserted);
-        assert_false(rm_limiter_may_sample(&limiter, n));
+        assert_false(may_sample(n));
         rm_limiter_inserted(&limiter, 1);
-        assert_true(rm_limiter_may_sample(&limiter, n));
+        assert_true(may_sample(n));
     }
 }
 
@@ -88,7 +94,7 @@ static void sides_in_turn_keep_the_ratio(void **state)
     for (int i = 0; i < 100000; i++) {
         if (rm_limiter_may_insert(&limiter, 3))
             rm_limiter_inserted(&limiter, 3);
-        if (rm_limiter_may_sample(&limiter, 32))
+        if (may_sample(32))
             rm_limiter_sampled(&limiter, 32);
         double error = (double)limiter.inserted * 0.25 - (double)limiter.sampled;
         assert_true(limiter.inserted <= 503 || (error >= -64.0 && error <= 64.0));
@@ -101,12 +107,11 @@ static double pace(double slack)
 {
     uint64_t inserted = limiter.inserted, sampled = limiter.sampled;
     for (int i = 0; i < 20000; i++) {
-        bool may_insert = rm_limiter_may_insert(&limiter, 4);
-        bool may_sample = rm_limiter_may_sample(&limiter, 32);
-        assert_true(may_insert || may_sample);
-        if (may_insert)
+        const bool insert = rm_limiter_may_insert(&limiter, 4), sample = may_sample(32);
+        assert_true(insert || sample);
+        if (insert)
             rm_limiter_inserted(&limiter, 4);
-        if (may_sample)
+        if (sample)
             rm_limiter_sampled(&limiter, 32);
     }
     assert_true(limiter.max_error - limiter.min_error == 2 * slack);
@@ -134,8 +139,8 @@ static void a_change_holds_from_now_on(void **state)
         while (rm_limiter_may_insert(&limiter, 1))
             rm_limiter_inserted(&limiter, 1);
         assert_true((double)(limiter.inserted - inserted) * ratio <= before + slack + 32);
-        assert_true(rm_limiter_may_sample(&limiter, 32));
-        while (rm_limiter_may_sample(&limiter, 1))
+        assert_true(may_sample(32));
+        while (may_sample(1))
             rm_limiter_sampled(&limiter, 1);
         assert_true((double)(limiter.sampled - sampled) <= 2 * (before + slack) + 32);
         assert_true(fabs(pace(slack) / ratio - 1) < 0.1);

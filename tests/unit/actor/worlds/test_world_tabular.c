@@ -1,7 +1,7 @@
 /* frozenlake, taxi: every transition that Gymnasium's own tables have, with its probability; the
  * masks; the first states; what the batch then really does, counted; and the scores in the spec
  * against the mean of many episodes. */
-#include "actor/worlds/builtin/tabular.h"
+#include "actor/worlds/builtin/tabular.c" /* a batch's table, and the state of a saved world */
 #include "tests/support/batch.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static void test_tables(void **unused)
         const struct problem *p = &problems[i];
         struct rm_test_batch batch;
         rm_test_batch_open(&batch, p->name, NULL, p->options, 1, 0, 1);
-        const struct rm_tabular *table = rm_tabular_table(batch.env);
+        const struct rm_tabular *table = &batch.env->table;
         size_t at = 0;
         for (size_t s = 0; s < p->state_count; s++) {
             uint32_t legal = 0;
@@ -120,36 +120,36 @@ static uint32_t observed(const struct rm_test_batch *batch, uint32_t w)
 }
 
 /* Steps `n` worlds from one state with one action, and counts the outcomes. */
-static void count_outcomes(struct rm_test_batch *batch, void *saved, const struct problem *p,
-                           uint32_t state, uint32_t action)
+static void count_outcomes(struct rm_test_batch *batch, struct world *saved,
+                           const struct problem *p, uint32_t state, uint32_t action)
 {
-    const struct rm_tabular_move *move = &rm_tabular_table(batch->env)->move[state][action];
+    const struct rm_tabular_move *move = &batch->env->table.move[state][action];
     uint32_t seen[RM_TABULAR_OUTCOMES] = {0}, n = batch->worlds;
     rm_test_batch_reset(batch);
     batch->world.ops->save_state(batch->env, saved);
     for (uint32_t w = 0; w < n; w++) {
-        *rm_tabular_state(saved, w) = (uint16_t)state;
+        saved[w].state = (uint16_t)state;
         batch->actions[0][w] = (int32_t)action;
     }
     assert_int_equal(batch->world.ops->load_state(batch->env, saved), 0);
     rm_test_batch_step(batch, 0);
     batch->world.ops->save_state(batch->env, saved);
     for (uint32_t w = 0; w < n; w++) {
-        const uint32_t next = *rm_tabular_state(saved, w);
+        const uint32_t next = saved[w].state;
         uint32_t o = 0;
         while (o < move->outcomes && move->outcome[o].next != next)
             o++;
         if (o == move->outcomes)
             fail_msg("%s: state %u, action %u leads to %u", p->name, state, action, next);
         /* A twin looks like its state. */
-        assert_int_equal(observed(batch, w), next % rm_tabular_table(batch->env)->states);
+        assert_int_equal(observed(batch, w), next % batch->env->table.states);
         assert_float_equal(batch->out[0].reward[w], move->outcome[o].reward, 0);
         assert_int_equal(batch->out[0].flags[w],
                          move->outcome[o].terminated ? RM_ENV_TERMINATED : 0);
         seen[o]++;
         if (batch->out[0].mask)
             assert_memory_equal(rm_test_batch_mask(batch, 0, w),
-                                rm_tabular_table(batch->env)->legal[observed(batch, w)],
+                                batch->env->table.legal[observed(batch, w)],
                                 batch->spec->agent[0].actions);
     }
     for (uint32_t o = 0; o < move->outcomes; o++) {
@@ -178,8 +178,8 @@ static void test_steps(void **unused)
         for (size_t at = 0; at < p->move_words; at += 1 + 4 * (size_t)p->moves[at])
             random |= p->moves[at] > 1;
         rm_test_batch_open(&batch, p->name, NULL, p->options, 17, 0, random ? 2000 : 2);
-        const struct rm_tabular *table = rm_tabular_table(batch.env);
-        void *saved = calloc(1, batch.world.ops->state_size(batch.env));
+        const struct rm_tabular *table = &batch.env->table;
+        struct world *saved = calloc(1, batch.world.ops->state_size(batch.env));
         for (size_t s = 0; s < p->state_count; s++)
             for (uint32_t a = 0; a < table->actions; a++)
                 if (table->legal[p->states[s]][a])
@@ -198,10 +198,10 @@ static void test_twins(void **unused)
     uint32_t twins = 0;
     rm_test_batch_open(&batch, "taxi", NULL, "fickle_passenger=1 fickle_probability=0.9", 3, 0, N);
     rm_test_batch_reset(&batch);
-    void *saved = calloc(1, batch.world.ops->state_size(batch.env));
+    struct world *saved = calloc(1, batch.world.ops->state_size(batch.env));
     assert_int_equal(batch.world.ops->save_state(batch.env, saved), 0);
     for (uint32_t w = 0; w < N; w++) {
-        const uint32_t state = *rm_tabular_state(saved, w);
+        const uint32_t state = saved[w].state;
         twins += state >= 500;
         assert_int_equal(observed(&batch, w), state % 500);
     }

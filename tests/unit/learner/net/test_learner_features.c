@@ -47,7 +47,7 @@ static void every_type_keeps_its_values(void **state)
         float out[5] = {0, 0, 0, 0, 42};
         assert_int_equal(rm_features_bytes(&agent), types[t].bytes);
         assert_int_equal(rm_features_count(&agent), 4);
-        rm_features_decode(&agent, types[t].obs, out);
+        rm_features_take(&agent, false, types[t].obs, out);
         expect(out, types[t].want, 4);
         assert_true(out[4] == 42);
     }
@@ -62,7 +62,7 @@ static void codes_become_channels(void **state)
     float out[8];
     assert_int_equal(rm_features_bytes(&agent), 4);
     assert_int_equal(rm_features_count(&agent), 8);
-    rm_features_decode(&agent, codes, out);
+    rm_features_take(&agent, false, codes, out);
     expect(out, want, 8);
 }
 
@@ -71,17 +71,15 @@ static void stacks_begin_with_zeros(void **state)
     (void)state;
     const struct rm_env_agent agent = agent_of(RM_ENV_U8, 1, 2);
     const uint8_t episode[][2] = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
-    float pushed[6], stacked[6];
-    memset(pushed, 0x55, sizeof pushed); /* what the episode before left there */
+    float stacked[6];
+    memset(stacked, 0x55, sizeof stacked); /* what the episode before left there */
     for (int t = 0; t < 4; t++) {
         const uint8_t *frames[3];
         for (int k = 0; k < 3; k++)
             frames[k] = t - 2 + k >= 0 ? episode[t - 2 + k] : NULL;
-        rm_features_stack(&agent, frames, 3, stacked);
-        rm_features_push(&agent, episode[t], t == 0, 3, pushed);
-        expect(pushed, stacked, 6);
-        for (int k = 0; k < 3; k++)
-            assert_true(stacked[2 * k] == (frames[k] ? (float)frames[k][0] : 0));
+        rm_features_take_stack(&agent, false, frames, 3, stacked);
+        for (int k = 0; k < 6; k++)
+            assert_true(stacked[k] == (frames[k / 2] ? (float)frames[k / 2][k % 2] : 0));
     }
 }
 

@@ -4,8 +4,8 @@
 #include "actor/worlds/plan.h"
 #include "config/config.h"
 #include "config/schema.h"
-#include "learner/net/safetensors.h"
 #include "shm/base/rng.h"
+#include "tests/support/tensors.h"
 #include "tests/support/unit.h"
 
 #include <math.h>
@@ -251,11 +251,11 @@ static void the_file_says_what_it_takes(void **state)
             {"env_steps", "1234567890123"},
         };
         for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
-            assert_string_equal(rm_safetensors_metadata(&file, expected[i].key), expected[i].value);
-        assert_string_equal(rm_safetensors_metadata(&file, "algorithm"), cases[c].algorithm);
-        assert_string_equal(rm_safetensors_metadata(&file, "choices"),
+            assert_string_equal(rm_test_metadata(&file, expected[i].key), expected[i].value);
+        assert_string_equal(rm_test_metadata(&file, "algorithm"), cases[c].algorithm);
+        assert_string_equal(rm_test_metadata(&file, "choices"),
                             cases[c].agent->choices > 1 ? "[2,1]" : "[]");
-        json_t *observation = json_loads(rm_safetensors_metadata(&file, "observation"), 0, NULL);
+        json_t *observation = json_loads(rm_test_metadata(&file, "observation"), 0, NULL);
         if (cases[c].agent->dtype == RM_ENV_CODE8)
             assert_string_equal(json_string_value(json_object_get(observation, "dtype")), "code8");
         const json_t *book = json_object_get(observation, "codebook");
@@ -269,7 +269,7 @@ static void the_file_says_what_it_takes(void **state)
         const size_t count = rm_net_tensors(m.net, &tensors);
         assert_int_equal(file.count, count);
         for (size_t i = 0; i < count; i++) {
-            const struct rm_tensor *t = rm_safetensors_find(&file, tensors[i].name);
+            const struct rm_tensor *t = rm_test_tensor(&file, tensors[i].name);
             assert_non_null(t);
             size_t n = 1;
             for (uint32_t d = 0; d < t->dims; d++)

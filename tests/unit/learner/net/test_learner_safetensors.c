@@ -1,7 +1,7 @@
 /* Files of tensors: parsed by hand byte by byte, read back, and refused when anything is wrong with
  * them. With a path as argument, writes an example there and does nothing else (for tests/oracle).
  */
-#include "learner/net/safetensors.h"
+#include "tests/support/tensors.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -97,16 +97,16 @@ static void what_was_written_is_read(void **state)
     assert_int_equal(write_example(path, &error), 0);
     assert_int_equal(rm_safetensors_read(&file, path, &error), 0);
     assert_int_equal(file.count, 2);
-    const struct rm_tensor *w = rm_safetensors_find(&file, "layers.0.weight");
+    const struct rm_tensor *w = rm_test_tensor(&file, "layers.0.weight");
     assert_non_null(w);
     assert_int_equal(w->dims, 2);
     assert_int_equal(w->shape[1], 3);
     assert_memory_equal(w->data, weight, sizeof weight);
-    assert_memory_equal(rm_safetensors_find(&file, "layers.0.bias")->data, bias, sizeof bias);
-    assert_null(rm_safetensors_find(&file, "__metadata__"));
-    assert_null(rm_safetensors_find(&file, "layers.1.bias"));
-    assert_string_equal(rm_safetensors_metadata(&file, "quote"), "say \"1\" \xc3\xa9");
-    assert_null(rm_safetensors_metadata(&file, "nothing"));
+    assert_memory_equal(rm_test_tensor(&file, "layers.0.bias")->data, bias, sizeof bias);
+    assert_null(rm_test_tensor(&file, "__metadata__"));
+    assert_null(rm_test_tensor(&file, "layers.1.bias"));
+    assert_string_equal(rm_test_metadata(&file, "quote"), "say \"1\" \xc3\xa9");
+    assert_null(rm_test_metadata(&file, "nothing"));
     rm_safetensors_close(&file);
 }
 

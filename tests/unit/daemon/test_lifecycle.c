@@ -96,7 +96,7 @@ static void a_worker_that_keeps_dying_fails_the_run(void **state)
     rm_test_run_start(&d, arguments);
     rm_test_run_ends(&d, 1);
     rm_test_run_says(&d, "died 3 times within");
-    rm_test_run_says(&d, "actor-0 died 3 times, the last time: exited with 4");
+    rm_test_run_says(&d, "died 3 times, the last time: exited with 4");
 }
 
 static void a_hung_worker_is_replaced_and_the_run_ends(void **state)

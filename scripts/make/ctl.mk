@@ -1,5 +1,5 @@
 # What ringctl generates, and installing everything.
-.PHONY: man completion reference generated install
+.PHONY: man completion reference generated install uninstall
 
 GENERATED_PAGES := ringctl.1 ringmaster.json.5 ringmaster-worlds.7 ringmaster-metrics.7
 RINGCTL := $(BUILD)/bin/ringctl
@@ -54,3 +54,17 @@ install: binaries
 	for page in docs/man/*; do \
 	    directory=$(DESTDIR)$(DATADIR)/man/man$${page##*.}; \
 	    $(INSTALL) -d $$directory && $(INSTALL) -m 644 $$page $$directory || exit 1; done
+
+# With the PREFIX and DESTDIR of the installation. Runs, /etc/ringmaster and the user stay.
+OWN_FOLDERS := $(DOCDIR)/examples $(DOCDIR) $(LIBEXECDIR) $(PREFIX)/include/ringmaster
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(addprefix $(BINDIR)/,ringctl ringmasterd) \
+	    $(addprefix $(LIBEXECDIR)/,ringmaster-actor ringmaster-learner ringmaster-solo $(notdir $(CUDA_PLUGIN))) \
+	    $(addprefix $(SYSTEMDDIR)/,systemd/system/ringmaster@.service sysusers.d/ringmaster.conf \
+	        tmpfiles.d/ringmaster.conf) \
+	    $(addprefix $(DOCDIR)/,$(notdir $(wildcard docs/*.md))) \
+	    $(addprefix $(DOCDIR)/examples/,ringmaster-gpu.conf $(notdir $(wildcard config/*.json))) \
+	    $(PREFIX)/include/ringmaster/env.h $(DATADIR)/bash-completion/completions/ringctl \
+	    $(foreach page,$(notdir $(wildcard docs/man/*)),$(DATADIR)/man/man$(lastword $(subst ., ,$(page)))/$(page)))
+	for folder in $(addprefix $(DESTDIR),$(OWN_FOLDERS)); do \
+	    [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder || exit 1; done

@@ -111,7 +111,7 @@ help:
 	@echo "make kill-soak  kill random processes of real experiments (KILLS=); is it harmless?"
 	@echo "make chaos      disturb runs in lockstep at random (CHAOS_SECONDS=); do they end with the same bits?"
 	@echo "make generated  man pages, completion and reference, after a table has changed"
-	@echo "make install    DESTDIR= PREFIX=/usr/local"
+	@echo "make install, uninstall   DESTDIR= PREFIX=/usr/local"
 	@echo "make deb        a Debian package of what is committed"
 	@echo "make test-systemd   the package under a real systemd, in a container (needs root)"
 	@echo "make test-vm    the same on a machine of its own, in qemu, with control groups of version 2 (needs root)"

@@ -2,6 +2,7 @@
  * those of known networks; the same to the bit whatever the order of threads; against the plain way
  * too. */
 #include "learner/backend/device.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/net_parity.h"
 #include "tests/support/op_cases.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 #define MOST  8000u /* elements of an array */
-#define DRAWS 16u
+#define DRAWS rm_test_effort(16, 3)
 
 static const char *const orders[] = {"forward", "reverse", "random:5"};
 #define ORDERS (sizeof orders / sizeof *orders)
@@ -35,7 +36,7 @@ static bool check(const struct op_case *c, struct rm_backend *device, enum rm_co
 {
     uint64_t bits = 0;
     bool fine = true;
-    for (size_t k = 0; k < ORDERS; k++) {
+    for (size_t k = 0; k < ORDERS; k += rm_test_effort(1, 2)) {
         rm_test_emulated_order(orders[k]);
         const struct op_result r = op_check(c, cpu, device, DRAWS, MOST, 77);
         const bool same = k == 0 || r.bits == bits;
@@ -151,7 +152,7 @@ static void known_networks(void **state)
         if (!rm_test_emulated())
             net.batch = IMAGES_MANY;
         /* Threads in other orders are the emulation's; they say no more of the largest. */
-        for (size_t k = 0; k < (net.shape.inputs > 20000 ? 1 : ORDERS); k++) {
+        for (size_t k = 0; k < (net.shape.inputs > 20000 ? 1 : ORDERS); k += rm_test_effort(1, 2)) {
             rm_test_emulated_order(orders[k]);
             const struct net_parity r = net_check(&net, cpu, device, RM_COMPUTE_BF16, i);
             const bool same = k == 0 || r.bits == bits;

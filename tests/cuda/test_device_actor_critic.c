@@ -1,6 +1,7 @@
 /* Whole rollouts learned from on a device, beside the CPU's: a hundred minibatches of every
  * algorithm. */
 #include "tests/support/backends.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/rollout_learner.h"
 #include "tests/support/unit.h"
@@ -18,7 +19,7 @@ static void learn_alike(const char *algorithm, const char *network, uint32_t rol
     rm_test_learner_open(&d, &corridor, rm_test_device);
     rm_test_learner_open(&c, &corridor, rm_test_cpu);
     float *before = rm_test_learner_params(&c);
-    for (uint32_t i = 0; i < rollouts; i++) {
+    for (uint32_t i = 0; i < rm_test_effort(rollouts, 2); i++) {
         rm_test_learner_draw(&d, i);
         rm_test_learner_draw(&c, i);
         rm_test_learner_learn(&d, i);

@@ -1,6 +1,7 @@
 /* Whole updates of the value-based algorithms on a device: a hundred of them beside the CPU's, and
  * what they promise: no allocation, no waiting, no bit by the order of threads. */
 #include "tests/support/backends.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/unit.h"
 #include "tests/support/updates.h"
@@ -19,6 +20,11 @@ struct heard {
     uint64_t batches, made;
     double loss, grad_norm, q; /* sums */
 };
+
+static uint64_t updates(void)
+{
+    return rm_test_effort(UPDATES, 12);
+}
 
 static void hear_errors(struct heard *h, struct rm_trainer *t)
 {
@@ -59,7 +65,7 @@ static void compare(const char *what, struct rm_trainer *t, const float *on_devi
     assert_true(rm_test_updates_apart(y, before, n) > 1e-3); /* it has learned something */
     const double apart = rm_test_updates_apart(x, y, n);
     if (!(apart < 1e-4))
-        fail_msg("%s: %g apart after %d updates", what, apart, UPDATES);
+        fail_msg("%s: %g apart after %llu updates", what, apart, (unsigned long long)updates());
     free(x);
     free(y);
 }
@@ -74,7 +80,7 @@ static void compare_runs(const struct rm_experiment *e)
     struct rm_test_updates u;
     memset(&h, 0, sizeof h);
     assert_true(rm_trainer_is_late(t) && !rm_trainer_is_late(reference));
-    for (uint64_t number = 1; number <= UPDATES; number++) {
+    for (uint64_t number = 1; number <= updates(); number++) {
         rm_test_updates_draw(&u, e, number);
         rm_trainer_batch(t);
         hear(&h, t, false);
@@ -87,8 +93,8 @@ static void compare_runs(const struct rm_experiment *e)
     }
     hear(&h, t, true);
     rm_test_device_fine(rm_test_device);
-    assert_int_equal(h.made, UPDATES);
-    assert_int_equal(h.batches, u.batch.error ? UPDATES : 0);
+    assert_int_equal(h.made, updates());
+    assert_int_equal(h.batches, u.batch.error ? updates() : 0);
     assert_close("loss", h.loss, cpus.loss, 1e-3);
     assert_close("grad_norm", h.grad_norm, cpus.grad_norm, 1e-3);
     assert_close("q_mean", h.q, cpus.q, 1e-3);

@@ -4,6 +4,7 @@
 #include "learner/priority_tree.h"
 #include "learner/sampler_source.h"
 #include "tests/support/draws.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/unit.h"
 
@@ -28,7 +29,7 @@ static void draw_side_by_side(bool by_priority, uint32_t stack)
     struct rm_test_draws b;
     struct rm_rng rng = rm_rng_at(8, RM_STREAM_TEST, stack, by_priority);
     rm_test_draws_open(&b, by_priority, stack);
-    for (uint32_t round = 0; round < ROUNDS; round++) {
+    for (uint32_t round = 0; round < rm_test_effort(ROUNDS, 8); round++) {
         static struct rm_test_drawn d;
         static struct rm_test_chosen c;
         const double beta = 0.4 + 0.02 * round;
@@ -47,7 +48,7 @@ static void draw_side_by_side(bool by_priority, uint32_t stack)
 static void in_every_order(void (*run)(void))
 {
     static const char *const orders[] = {"forward", "reverse", "random:7"};
-    for (int i = 0; i < (rm_test_emulated() ? 3 : 1); i++) {
+    for (int i = 0; i < (rm_test_emulated() ? 3 : 1); i += (int)rm_test_effort(1, 2)) {
         rm_test_emulated_order(orders[i]);
         run();
     }

@@ -1,18 +1,11 @@
 /* Batches made on a device of the rows of replay: every kind of observation, stacks, masks and rows
  * that were overwritten, against what the host makes; and runs that are fed in every way. */
-/* ThreadSanitizer makes an emulated device a hundred times slower: fewer updates there. */
-#if defined(__SANITIZE_THREAD__)
-#define RM_REPLAY_STEPS "200"
-#define SLOW_STEPS      "60"
-#else
-#define SLOW_STEPS "240"
-#endif
-
 #include "actor/env.h"
 #include "learner/backend/device_feed.h"
 #include "learner/net/features.h"
 #include "shm/atomic.h"
 #include "shm/base/rng.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/replay_run.h"
 #include "tests/support/session.h"
@@ -270,10 +263,11 @@ static char *policy_of(const char *feed, const char *more, size_t *bytes)
 {
     struct rm_replay_run run;
     char json[512];
-    snprintf(json, sizeof json,
-             RM_REPLAY_LOCKSTEP ", \"learner\": {\"device\": \"cuda:0\", \"feed\": \"%s\"}, "
-                                "\"actor\": {\"count\": 2, \"worlds\": 3}%s",
-             feed, more);
+    snprintf(
+        json, sizeof json,
+        RM_REPLAY_LOCKSTEP_OF("%u") ", \"learner\": {\"device\": \"cuda:0\", \"feed\": \"%s\"}, "
+                                    "\"actor\": {\"count\": 2, \"worlds\": 3}%s",
+        rm_test_effort(2000, 200), feed, more);
     rm_replay_run_start(&run, RM_REPLAY_DQN, "sequential", json);
     rm_replay_run_to_its_end(&run);
     char *tensors = rm_replay_run_tensors(&run, bytes);
@@ -350,11 +344,10 @@ static struct outcome begin_slowly(const char *learner, const char *more)
     struct rm_replay_run run;
     char json[512];
     snprintf(json, sizeof json,
-             "\"run\": {\"steps\": " SLOW_STEPS
-             ", \"round_steps\": 2}, \"ring\": {\"capacity\": 512}, "
+             "\"run\": {\"steps\": %u, \"round_steps\": 2}, \"ring\": {\"capacity\": 512}, "
              "\"sample\": {\"batch\": 4, \"n_step\": 9, \"min_fill\": 4}, \"limiter\": "
              "{\"updates_per_step\": 1}, \"actor\": {\"worlds\": 2}, \"learner\": {%s}%s",
-             learner, more);
+             rm_test_effort(240, 60), learner, more);
     rm_replay_run_start(&run, RM_REPLAY_DQN, "sequential", json);
     rm_replay_run_to_its_end(&run);
     const struct rm_board_policy *board = &run.session.board.policies[0];

@@ -4,6 +4,7 @@
 #include "learner/backend/device_optimizer.h"
 #include "shm/base/rng.h"
 #include "tests/support/backends.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/unit.h"
 #include "tests/support/updates.h"
@@ -185,7 +186,7 @@ static void compare(struct rm_experiment e, double within)
 {
     struct pair p;
     open_pair(&p, e);
-    for (uint64_t number = 1; number <= STEPS; number++) {
+    for (uint64_t number = 1; number <= rm_test_effort(STEPS, 6); number++) {
         draw_gradient(&p, number);
         const struct rm_optimizer_result r = step_cpu(&p, number, 0.1f);
         const struct rm_device_figures f = step_device(&p, number, 0.1f);

@@ -6,6 +6,7 @@
 #include "learner/backend/vtrace.h"
 #include "learner/backend/device_policy.h"
 #include "shm/base/rng.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/unit.h"
 
@@ -405,7 +406,7 @@ static void losses_are_the_cpus(void **state)
     };
     (void)state;
     for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        for (uint32_t draw = 0; draw < 4; draw++)
+        for (uint32_t draw = 0; draw < rm_test_effort(4, 1); draw++)
             check_loss(&kinds[i], i * 4 + draw);
     rm_test_device_fine(device);
 }

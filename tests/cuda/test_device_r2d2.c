@@ -2,12 +2,14 @@
 #include "learner/algo/learning.h"
 #include "shm/atomic.h"
 #include "tests/support/backends.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/replay_run.h"
 #include "tests/support/unit.h"
 #include "tests/support/updates.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -240,6 +242,11 @@ static struct rm_trainer *trainer_of(const struct rm_experiment *e, struct rm_ba
     return rm_test_updates_make(&spec);
 }
 
+static uint64_t updates(void)
+{
+    return rm_test_effort(UPDATES, 10);
+}
+
 static void compare(const char *what, struct rm_trainer *t, const float *there,
                     struct rm_trainer *reference, const float *here)
 {
@@ -248,7 +255,7 @@ static void compare(const char *what, struct rm_trainer *t, const float *there,
     float *y = rm_test_updates_copy(reference, rm_test_cpu, here);
     const double apart = rm_test_updates_apart(x, y, n);
     if (!(apart < 1e-4))
-        fail_msg("%s: %g apart after %d updates", what, apart, UPDATES);
+        fail_msg("%s: %g apart after %llu updates", what, apart, (unsigned long long)updates());
     free(x);
     free(y);
 }
@@ -272,9 +279,9 @@ static void compare_updates(const struct rm_experiment *e)
     struct rm_trainer_report report;
     assert_true(rm_trainer_is_late(t));
     const struct rm_trainer_settings settings = {e->optimizer.learning_rate, e->optimizer.grad_clip,
-                                                 e->algorithm.target.tau, UPDATES};
+                                                 e->algorithm.target.tau, updates()};
     rm_trainer_set(t, &settings);
-    for (uint64_t number = 1; number <= UPDATES; number++) {
+    for (uint64_t number = 1; number <= updates(); number++) {
         draw(&s, priorities, number);
         rm_trainer_batch(t);
         for (struct rm_batch *b; (b = rm_trainer_learned(t));)
@@ -287,14 +294,16 @@ static void compare_updates(const struct rm_experiment *e)
         q += r.q_mean;
     }
     assert_true(rm_trainer_report(t, true, &report));
-    assert_int_equal(report.made, UPDATES);
-    if (!(fabs(report.mean.loss - loss / UPDATES) <= 1e-3 * (1e-3 + fabs(loss / UPDATES))))
-        fail_msg("loss %.9g on the device, %.9g on the CPU", report.mean.loss, loss / UPDATES);
-    if (!(fabs(report.mean.q_mean - q / UPDATES) <= 1e-3 * (1e-2 + fabs(q / UPDATES))))
-        fail_msg("q %.9g on the device, %.9g on the CPU", report.mean.q_mean, q / UPDATES);
+    assert_int_equal(report.made, updates());
+    loss /= (double)updates();
+    q /= (double)updates();
+    if (!(fabs(report.mean.loss - loss) <= 1e-3 * (1e-3 + fabs(loss))))
+        fail_msg("loss %.9g on the device, %.9g on the CPU", report.mean.loss, loss);
+    if (!(fabs(report.mean.q_mean - q) <= 1e-3 * (1e-2 + fabs(q))))
+        fail_msg("q %.9g on the device, %.9g on the CPU", report.mean.q_mean, q);
     for (struct rm_batch *b; (b = rm_trainer_learned(t));)
         assert_errors(errors[++batches], b->error);
-    assert_int_equal(batches, priorities ? UPDATES : 0);
+    assert_int_equal(batches, priorities ? updates() : 0);
     rm_test_device_fine(rm_test_device);
     compare("params", t, rm_trainer_params(t), reference, rm_trainer_params(reference));
     compare("target", t, rm_trainer_target(t), reference, rm_trainer_target(reference));
@@ -332,16 +341,19 @@ static void other_forms_are_the_cpus(void **state)
 static char *policy_of(size_t *bytes)
 {
     struct rm_replay_run run;
+    char json[512];
+    snprintf(json, sizeof json,
+             RM_REPLAY_LOCKSTEP_OF("%u") ", \"learner\": {\"device\": \"cuda:0\"}, "
+                                         "\"actor\": {\"count\": 2, \"worlds\": 3}",
+             rm_test_effort(2000, 400));
     rm_replay_run_start(&run,
                         "\"network\": {\"layers\": [{\"type\": \"gru\", \"units\": 16}]}, "
                         "\"algorithm\": {\"name\": \"r2d2\"}, "
                         "\"priority\": {\"kind\": \"proportional\"}",
-                        "sequential",
-                        RM_REPLAY_LOCKSTEP ", \"learner\": {\"device\": \"cuda:0\"}, "
-                                           "\"actor\": {\"count\": 2, \"worlds\": 3}");
+                        "sequential", json);
     rm_replay_run_to_its_end(&run);
     const struct rm_board_policy *board = &run.session.board.policies[0];
-    assert_true(RM_PEEK(&board->updates) > 100);
+    assert_true(RM_PEEK(&board->updates) > rm_test_effort(100, 10));
     assert_true(RM_PEEK(&board->updates_skipped) == 0);
     assert_true(isfinite(RM_PEEK(&board->loss)) && RM_PEEK(&board->grad_norm) > 0);
     assert_true(RM_PEEK(&board->priority_max) > 0);

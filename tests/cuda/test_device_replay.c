@@ -3,6 +3,7 @@
  * once, nothing is allocated, nothing waits, no bit depends on the order of threads. */
 #include "learner/priority_tree.h"
 #include "tests/support/backends.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/sides.h"
 #include "tests/support/unit.h"
@@ -113,7 +114,7 @@ static void compare_runs(struct rm_test_scene *s)
     open_both(s, &there, &here);
     float *before =
         rm_test_updates_copy(here.trainer, rm_test_cpu, rm_trainer_params(here.trainer));
-    uint64_t updates = update_both(s, &there, &here, RM_SIDES_UPDATES);
+    uint64_t updates = update_both(s, &there, &here, rm_test_effort(RM_SIDES_UPDATES, 52));
     if (!same_items(&there, &here)) {
         const uint64_t last = last_same(&there, &here);
         print_message("  other items after update %llu\n", (unsigned long long)last);

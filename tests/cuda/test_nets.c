@@ -1,6 +1,7 @@
 /* Whole networks on a device against the CPU's: results, gradients, states; alone and as a captured
  * graph; the same to the bit whatever the order of threads. */
 #include "learner/backend/device.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/net_parity.h"
 #include "tests/support/random_net.h"
@@ -33,7 +34,7 @@ static bool check(const struct named_net *of, uint64_t seed)
     static const char *const orders[] = {"forward", "reverse", "random:11"};
     uint64_t bits = 0;
     bool fine = true;
-    for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+    for (size_t k = 0; k < sizeof orders / sizeof *orders; k += rm_test_effort(1, 2)) {
         rm_test_emulated_order(orders[k]);
         const struct net_parity r = net_check(of, cpu, device, RM_COMPUTE_FP32, seed);
         const bool same = k == 0 || r.bits == bits;
@@ -64,7 +65,7 @@ static void drawn_networks(void **state)
 {
     size_t wrong = 0;
     (void)state;
-    for (uint32_t i = 0; i < DRAWN; i++) {
+    for (uint32_t i = 0; i < rm_test_effort(DRAWN, 4); i++) {
         struct random_net net;
         random_net_draw(i, &net);
         wrong += !check(&net.of, i);

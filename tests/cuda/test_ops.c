@@ -1,14 +1,15 @@
 /* Every operation of backend.h on a device against the CPU's, over shapes drawn at random, and the
  * same to the bit whatever the order of threads. */
 #include "learner/backend/device.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/unit.h"
 
 #include <string.h>
 
-#define MOST  6000u /* elements of an array */
-#define DRAWS 4u
+#define MOST  rm_test_effort(6000, 2000) /* elements of an array */
+#define DRAWS rm_test_effort(4, 1)
 
 static const char *const orders[] = {"forward", "reverse", "random:7"};
 
@@ -21,7 +22,7 @@ static void check(const struct op_case *cases, size_t count)
     for (size_t i = 0; i < count; i++) {
         const struct op_case *c = &cases[i];
         uint64_t bits = 0;
-        for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+        for (size_t k = 0; k < sizeof orders / sizeof *orders; k += rm_test_effort(1, 2)) {
             rm_test_emulated_order(orders[k]);
             const struct op_result r = op_check(c, cpu, device, DRAWS, MOST, i + 1);
             const bool same = k == 0 || r.bits == bits;

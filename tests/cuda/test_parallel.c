@@ -2,6 +2,7 @@
  * device, errors of samples in their order, and what becomes of all when one fails. */
 #include "learner/algo/parallel.h"
 #include "tests/support/batch.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/several.h"
 #include "tests/support/unit.h"
@@ -72,7 +73,7 @@ static void run_beside_one(const struct rm_experiment *e, uint32_t count)
     struct rm_trainer *one = rm_test_updates_trainer(e, rm_test_alone);
     struct rm_trainer_report x, y;
     uint64_t batches = 0;
-    for (uint64_t number = 1; number <= UPDATES; number++) {
+    for (uint64_t number = 1; number <= rm_test_effort(UPDATES, 10); number++) {
         struct rm_test_updates u;
         rm_trainer_batch(t);
         rm_trainer_batch(one);
@@ -83,7 +84,8 @@ static void run_beside_one(const struct rm_experiment *e, uint32_t count)
     }
     assert_true(rm_trainer_report(t, true, &x) && rm_trainer_report(one, true, &y));
     batches += compare_errors(t, one);
-    assert_int_equal(batches, e->priority.kind == RM_PRIORITY_PROPORTIONAL ? UPDATES : 0);
+    assert_int_equal(
+        batches, e->priority.kind == RM_PRIORITY_PROPORTIONAL ? rm_test_effort(UPDATES, 10) : 0);
     assert_int_equal(x.made, y.made);
     assert_float_equal(x.mean.loss, y.mean.loss, 1e-3 * fabs(y.mean.loss));
     assert_float_equal(x.mean.q_mean, y.mean.q_mean, 1e-3 * (0.1 + fabs(y.mean.q_mean)));

@@ -1,6 +1,7 @@
 /* What the CUDA plugin does with errors at any of its calls: it says which, ends quickly and does
  * nothing more. Each error is given at the first call, the second, ... until none is left. */
 #include "tests/cuda/emulation/control.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/unit.h"
 
@@ -441,7 +442,7 @@ static void memory_is_clear_when_it_is_there(void **state)
 {
     const size_t bytes = N * sizeof(float);
     (void)state;
-    for (unsigned seed = 0; seed < 30; seed++) {
+    for (unsigned seed = 0; seed < rm_test_effort(30, 5); seed++) {
         struct rm_backend *b = open_for(RM_COMPUTE_FP32);
         const struct rm_device_ops *d = b->device;
         struct rm_error error = {""};

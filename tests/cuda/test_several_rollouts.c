@@ -3,6 +3,7 @@
 #include "learner/algo/actor_critic_device.h"
 #include "learner/algo/guard.h"
 #include "shm/base/state.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/rollout_learner.h"
 #include "tests/support/several.h"
@@ -66,7 +67,7 @@ static void learn_alike(uint32_t count, const char *algorithm, const char *netwo
     rm_test_learner_open(&d, &t, device[0]);
     rm_test_learner_open(&one, &t, rm_test_alone);
     float *before = rm_test_learner_params(&one);
-    for (uint32_t i = 0; i < rollouts; i++) {
+    for (uint32_t i = 0; i < rm_test_effort(rollouts, 2); i++) {
         rm_test_learner_draw(&d, i);
         rm_test_learner_draw(&one, i);
         rm_test_learner_learn(&d, i);
@@ -81,7 +82,7 @@ static void learn_alike(uint32_t count, const char *algorithm, const char *netwo
     if (!(rm_test_updates_apart(x, y, n) < 1e-4))
         fail_msg("%s, %u devices: %g apart after %llu updates", algorithm, count,
                  rm_test_updates_apart(x, y, n), (unsigned long long)d.made);
-    assert_true(d.made >= least);
+    assert_true(rm_test_effort(d.made >= least, d.made > 0));
     free(before);
     free(x);
     free(y);

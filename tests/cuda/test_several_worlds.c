@@ -2,6 +2,7 @@
  * steps them, replicas stay equal, and what is learned of all rows at once is what one device would
  * learn of them. */
 #include "learner/algo/actor_critic_device.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/rollout_learner.h"
 #include "tests/support/several.h"
@@ -139,7 +140,7 @@ static void learning_of_all_rows_is_one_devices(void **state)
         rm_test_world_learner_open(&one, &session, rm_test_alone);
         const size_t n = session.plan.policy[0].param_count;
         float *before = params_of(one.ac, rm_test_alone);
-        for (int turn = 0; turn < 4; turn++) {
+        for (int turn = 0; turn < (int)rm_test_effort(4, 2); turn++) {
             rm_test_world_learner_turn(&r);
             rm_test_world_learner_turn(&one);
             assert_same_bits(&r);

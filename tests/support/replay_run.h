@@ -25,12 +25,9 @@ struct rm_replay_run {
     "\"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 16}, {\"type\": \"relu\"}]}, "   \
     "\"algorithm\": {\"name\": \"dqn\"}"
 /* ...and how it runs. In rounds; "actor" is the caller's, and so may the steps be. */
-#if !defined(RM_REPLAY_STEPS)
-#define RM_REPLAY_STEPS "2000"
-#endif
-#define RM_REPLAY_LOCKSTEP                                                                         \
-    "\"run\": {\"steps\": " RM_REPLAY_STEPS                                                        \
-    ", \"round_steps\": 8}, \"ring\": {\"capacity\": 512},"                                        \
+#define RM_REPLAY_LOCKSTEP RM_REPLAY_LOCKSTEP_OF("2000")
+#define RM_REPLAY_LOCKSTEP_OF(steps)                                                               \
+    "\"run\": {\"steps\": " steps ", \"round_steps\": 8}, \"ring\": {\"capacity\": 512},"          \
     "\"sample\": {\"batch\": 16, \"n_step\": 2, \"min_fill\": 64,"                                 \
     " \"sequence\": 6, \"burn_in\": 3, \"period\": 3},"                                            \
     "\"limiter\": {\"updates_per_step\": 0.25}, \"publish\": {\"interval\": 4}"

@@ -106,7 +106,9 @@ void copies_wait(unsigned but)
 
 void forget_copies()
 {
-    for (copies &c : now)
-        c = copies{};
+    for (copies &c : now) {
+        c.under_way.clear(); /* what it has room for stays: a new one would allocate */
+        c.closed = 0;
+    }
 }
 } // namespace rm_emulated

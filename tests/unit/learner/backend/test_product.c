@@ -5,6 +5,7 @@
 #include "learner/backend/kernels.h"
 #include "learner/backend/product.h"
 #include "shm/base/rng.h"
+#include "tests/support/effort.h"
 #include "tests/support/unit.h"
 
 #include <math.h>
@@ -182,9 +183,10 @@ static bool makes_sense(uint32_t form)
 static void small(const struct scene *s)
 {
     static const uint32_t depths[] = {1, 2, 7};
+    const uint32_t step = rm_test_effort(1, 3);
     for (uint32_t form = 0; form < 32; form++)
-        for (uint32_t n = 1; n <= 14 && makes_sense(form); n++)
-            for (uint32_t m = 1; m <= 70; m += m < 18 ? 1 : 15)
+        for (uint32_t n = 1; n <= 14 && makes_sense(form); n += step)
+            for (uint32_t m = 1; m <= 70; m += m < 18 ? step : 15)
                 for (size_t k = 0; k < sizeof depths / sizeof depths[0]; k++)
                     compare(s, n, m, depths[k], form);
 }
@@ -202,7 +204,8 @@ static void large(const struct scene *s)
                                          {17, 131, 600}, {1, 250, 625},   {200, 64, 1025},
                                          {64, 256, 256}};
     for (uint32_t form = 0; form < 32; form++)
-        for (size_t i = 0; i < sizeof shapes / sizeof shapes[0] && makes_sense(form); i++)
+        for (size_t i = form % rm_test_effort(1, 4);
+             i < sizeof shapes / sizeof shapes[0] && makes_sense(form); i += rm_test_effort(1, 4))
             compare(s, shapes[i][0], shapes[i][1], shapes[i][2], form);
 }
 

@@ -1,5 +1,6 @@
 /* learner/net against a slow network in double: forward, and every kind of gradient by central
  * differences of that network. */
+#include "tests/support/effort.h"
 #include "tests/support/levels.h"
 #include "tests/support/nets.h"
 #include "tests/support/random_net.h"
@@ -192,7 +193,7 @@ static void every_network(void **state)
         struct fixture f;
         make(&f, &test_nets[i], level->backend);
         check_forward(&f);
-        check_backward(&f, 1);
+        check_backward(&f, rm_test_effort(1, 7));
         unmake(&f);
     }
 }
@@ -211,7 +212,7 @@ static void random_networks(void **state)
         for (size_t k = 0; k < f.params_n; k++)
             f.params_d[k] = f.params[k] *= 0.4f;
         check_forward(&f);
-        check_backward(&f, 1 + f.params_n / 40);
+        check_backward(&f, 1 + f.params_n / rm_test_effort(40, 6));
         unmake(&f);
         for (uint32_t l = 0; l < net.of.config.layer_count; l++)
             seen[net.of.config.layers[l].type] = true;

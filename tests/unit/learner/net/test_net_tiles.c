@@ -1,5 +1,6 @@
 /* Learning in tiles: the same bits for every number of threads, and the same for a forward pass of
  * many rows. Learning in chunks: the same sums as all rows at once. */
+#include "tests/support/effort.h"
 #include "tests/support/levels.h"
 #include "tests/support/nets.h"
 
@@ -12,6 +13,11 @@
 
 static const uint32_t batches[] = {1, 31, 32, 64, 100, 512, 1024, BATCH_MAX};
 #define BATCHES (sizeof batches / sizeof batches[0])
+
+static size_t step(void)
+{
+    return rm_test_effort(1, 3);
+}
 
 struct squares {
     size_t row;
@@ -65,7 +71,7 @@ static void learn_with(const struct level_state *level, uint32_t threads,
         params[i] *= 0.2f;
     rm_net_prepare(train, params);
     rm_net_prepare(infer, params);
-    for (size_t k = 0; k < BATCHES; k++) {
+    for (size_t k = 0; k < BATCHES; k += step()) {
         struct squares squares = {outputs};
         const struct rm_net_loss loss = {square_rows, &squares};
         const struct rm_net_input input = {
@@ -91,7 +97,7 @@ static void learn_with(const struct level_state *level, uint32_t threads,
 
 static void discard(struct outcome *o)
 {
-    for (size_t k = 0; k < BATCHES; k++) {
+    for (size_t k = 0; k < BATCHES; k += step()) {
         free(o->grads[k]);
         free(o->out[k]);
     }
@@ -113,7 +119,7 @@ static void threads_do_not_matter(void **state)
         learn_with(level, 1, of, &one);
         for (uint32_t threads = 2; threads <= 5; threads += 3) {
             learn_with(level, threads, of, &some);
-            for (size_t k = 0; k < BATCHES; k++) {
+            for (size_t k = 0; k < BATCHES; k += step()) {
                 if (memcmp(one.grads[k], some.grads[k], n * sizeof(float)) != 0)
                     fail_msg("%s: gradients of %u rows differ with %u threads", of->name,
                              batches[k], threads);
@@ -160,7 +166,7 @@ static void chunks_add_up(void **state)
     float *whole_grads = normals(b, 3, n), *parts_grads = normals(b, 4, n);
     for (size_t i = 0; i < n; i++)
         params[i] *= 0.1f;
-    for (size_t k = 0; k < BATCHES; k++) {
+    for (size_t k = 0; k < BATCHES; k += step()) {
         struct squares squares = {outputs};
         const struct rm_net_loss loss = {square_rows, &squares};
         const struct rm_net_input input = {.x = x, .batch = batches[k]};

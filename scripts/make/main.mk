@@ -38,15 +38,15 @@ asan ubsan tsan: deps-test
 # Reads of what nobody wrote, which no sanitizer of gcc's finds: the same programs under valgrind, whose processor has
 # AVX2 and no more, so that every one is held to it. The emulated device may be touched by anybody: what it keeps the
 # host from is valgrind's to say here.
-# Without the programs that need that.
+# Without the programs that need that; with fewer repetitions (tests/support/effort.h).
 VALGRIND_WITHOUT := cuda/test_emulation_streams
 VALGRIND := valgrind --quiet --error-exitcode=99 --exit-on-first-error=no --max-threads=2000 --soname-synonyms=somalloc=nouserintercepts
 VALGRIND_TESTS = $(filter-out $(VALGRIND_WITHOUT:%=$(BUILD)/tests/%), \
                  $(filter $(BUILD)/tests/unit/% $(BUILD)/tests/memory/% $(BUILD)/tests/cuda/%,$(TEST_BINARIES)))
 valgrind: deps-memory
 	$(REMAKE) all tests
-	@BUILD=$(BUILD) RM_EMULATED_GUARD=0 RM_TEST_STEPS=12000 RM_TEST_STRIDE=61 \
-	    scripts/run-tests --jobs $(JOBS) --timeout 1800 --under '$(VALGRIND)' $(VALGRIND_TESTS)
+	@BUILD=$(BUILD) RM_EMULATED_GUARD=0 RM_TEST_LITTLE=1 RM_TEST_STEPS=12000 RM_TEST_STRIDE=61 \
+	    scripts/run-tests --jobs 2 --timeout 1800 --under '$(VALGRIND)' $(VALGRIND_TESTS)
 
 # One at a time, pinned: `make bench ONLY=ring.bandwidth`, or a prefix: ONLY='ring.*'.
 bench: deps
@@ -68,11 +68,12 @@ LINT_FLAGS := -std=c11 -D_GNU_SOURCE -I. -Iactor -DRM_ISA=v3 -DRM_HAVE_SYSTEMD -
 CPPCHECK_OFF := missingIncludeSystem readdirCalled
 lint: deps-lint
 	@echo "clang-format"; clang-format --dry-run -Werror $(SOURCES_C)
-	@echo "cppcheck"; cppcheck --quiet --error-exitcode=1 --inline-suppr -j$(JOBS) \
+	@echo "cppcheck"; mkdir -p $(BUILD)/cppcheck; \
+	    cppcheck --quiet --error-exitcode=1 --inline-suppr -j$(JOBS) --cppcheck-build-dir=$(BUILD)/cppcheck \
 	    --enable=warning,portability $(CPPCHECK_OFF:%=--suppress=%) --library=posix \
 	    $(patsubst -std=%,--std=%,$(LINT_FLAGS)) $(filter %.c,$(SOURCES_C))
 	@echo "clang-tidy"; printf '%s\n' $(filter-out tests/fuzz/%,$(filter %.c,$(SOURCES_C))) | \
-	    xargs -P$(JOBS) -n4 scripts/tidy $(LINT_FLAGS) --
+	    BUILD=$(BUILD) xargs -P$(JOBS) -n8 scripts/tidy $(LINT_FLAGS) --
 	@echo "rooms"; scripts/rooms
 	@echo "shellcheck"; git ls-files scripts tests .ci | xargs grep -lE '^#!.*(ba)?sh$$' | xargs shellcheck -x
 	@echo "lint: clean"

@@ -1,6 +1,6 @@
 #include "daemon/checkpoint.h"
 
-#include "daemon/daemon.h"
+#include "config/config.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 #include "shm/base/fault.h"
@@ -12,256 +12,160 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOLDING_MS  1  /* between looks, while everybody waits */
-#define WRITING_MS  20 /* while nobody does */
+#define HOLDING_MS  1  /* between looks, while workers hold */
+#define LOOK_MS     20 /* while they work */
 #define HOLD_MAX_NS (120 * RM_NS_PER_S)
 
-static void begin(struct rm_daemon *daemon);
-static void hold(struct rm_daemon *daemon);
-static void write_it(struct rm_daemon *daemon);
-static void look(uv_timer_t *timer);
+enum event {
+    EVENT_ASKED = 0, /* number `asked` is to be made */
+    EVENT_POSSIBLE,  /* nothing is in the way of it */
+    EVENT_THREAD,    /* the thread has done its part */
+    EVENT_WORKERS,   /* all workers hold, or have written their parts */
+    EVENT_FAILED,    /* the one in hand cannot be finished */
+    EVENT_CANCEL,    /* it is not wanted any more, or has taken too long */
+    EVENT_COUNT
+};
 
-static struct rm_checkpointer *of(struct rm_daemon *daemon)
+enum action {
+    ACT_NOTHING = 0,
+    ACT_LOOK,    /* can it be begun? */
+    ACT_BEGIN,   /* the folder, by a thread */
+    ACT_HOLD,    /* ask all workers to hold */
+    ACT_COPY,    /* what is shared, by a thread */
+    ACT_WRITE,   /* let workers go on; the copy is written by a thread */
+    ACT_SEAL,    /* by a thread */
+    ACT_FINISH,  /* it is made */
+    ACT_GIVE_UP, /* it will not be made */
+};
+
+struct transition {
+    unsigned char next;
+    unsigned char action;
+};
+
+enum {
+    IDLE = RM_CHECKPOINT_IDLE,
+    WAITING = RM_CHECKPOINT_WAITING,
+    BEGINNING = RM_CHECKPOINT_BEGINNING,
+    HOLDING = RM_CHECKPOINT_HOLDING,
+    COPYING = RM_CHECKPOINT_COPYING,
+    WRITING = RM_CHECKPOINT_WRITING,
+    AWAITING = RM_CHECKPOINT_AWAITING,
+    SEALING = RM_CHECKPOINT_SEALING,
+    ABANDONING = RM_CHECKPOINT_ABANDONING
+};
+
+/* Columns: asked, possible, thread, workers, failed, cancel. While one is in hand, another that is
+ * asked for is a higher number `asked`. */
+static const struct transition table[][EVENT_COUNT] = {
+    [IDLE] = {{WAITING, ACT_LOOK},
+              {IDLE, ACT_NOTHING},
+              {IDLE, ACT_NOTHING},
+              {IDLE, ACT_NOTHING},
+              {IDLE, ACT_NOTHING},
+              {IDLE, ACT_NOTHING}},
+    [WAITING] = {{WAITING, ACT_LOOK},
+                 {BEGINNING, ACT_BEGIN},
+                 {WAITING, ACT_NOTHING},
+                 {WAITING, ACT_NOTHING},
+                 {IDLE, ACT_NOTHING},
+                 {IDLE, ACT_NOTHING}},
+    [BEGINNING] = {{BEGINNING, ACT_NOTHING},
+                   {BEGINNING, ACT_NOTHING},
+                   {HOLDING, ACT_HOLD},
+                   {BEGINNING, ACT_NOTHING},
+                   {IDLE, ACT_GIVE_UP},
+                   {ABANDONING, ACT_NOTHING}},
+    [HOLDING] = {{HOLDING, ACT_NOTHING},
+                 {HOLDING, ACT_NOTHING},
+                 {HOLDING, ACT_NOTHING},
+                 {COPYING, ACT_COPY},
+                 {IDLE, ACT_GIVE_UP},
+                 {IDLE, ACT_GIVE_UP}},
+    [COPYING] = {{COPYING, ACT_NOTHING},
+                 {COPYING, ACT_NOTHING},
+                 {WRITING, ACT_WRITE},
+                 {COPYING, ACT_NOTHING},
+                 {IDLE, ACT_GIVE_UP},
+                 {ABANDONING, ACT_NOTHING}},
+    [WRITING] = {{WRITING, ACT_NOTHING},
+                 {WRITING, ACT_NOTHING},
+                 {AWAITING, ACT_NOTHING},
+                 {WRITING, ACT_NOTHING},
+                 {IDLE, ACT_GIVE_UP},
+                 {ABANDONING, ACT_NOTHING}},
+    [AWAITING] = {{AWAITING, ACT_NOTHING},
+                  {AWAITING, ACT_NOTHING},
+                  {AWAITING, ACT_NOTHING},
+                  {SEALING, ACT_SEAL},
+                  {IDLE, ACT_GIVE_UP},
+                  {IDLE, ACT_GIVE_UP}},
+    [SEALING] = {{SEALING, ACT_NOTHING},
+                 {SEALING, ACT_NOTHING},
+                 {IDLE, ACT_FINISH},
+                 {SEALING, ACT_NOTHING},
+                 {IDLE, ACT_GIVE_UP},
+                 {SEALING, ACT_NOTHING}}, /* one that is all but made stays */
+    [ABANDONING] = {{ABANDONING, ACT_NOTHING},
+                    {ABANDONING, ACT_NOTHING},
+                    {IDLE, ACT_GIVE_UP},
+                    {ABANDONING, ACT_NOTHING},
+                    {IDLE, ACT_GIVE_UP},
+                    {ABANDONING, ACT_NOTHING}},
+};
+_Static_assert(sizeof table / sizeof table[0] == RM_CHECKPOINT_STAGES, "a row per stage");
+_Static_assert(sizeof table[0] / sizeof table[0][0] == 6 && EVENT_COUNT == 6,
+               "a column per event; adding one means filling it in every row");
+
+static const char *const stage_names[] = {"idle",     "waiting", "beginning",
+                                          "holding",  "copying", "writing",
+                                          "awaiting", "sealing", "abandoning"};
+_Static_assert(sizeof stage_names / sizeof stage_names[0] == RM_CHECKPOINT_STAGES, "names");
+
+const char *rm_checkpoint_stage_name(enum rm_checkpoint_stage stage)
 {
-    return &daemon->checkpoint;
+    return (unsigned)stage < RM_CHECKPOINT_STAGES ? stage_names[stage] : "?";
 }
 
-static struct rm_board_run *run_of(struct rm_daemon *daemon)
+/* How what comes after a checkpoint goes with it. */
+static const struct {
+    const char *without; /* for the log: there is none */
+    enum rm_log_level level;
+    bool bounds; /* it is done when the grace is over, even if one is in hand */
+} afters[] = {
+    [RM_AFTER_CONTINUE] = {"no checkpoint", RM_LOG_NOTICE, false},
+    [RM_AFTER_PAUSE] = {"no checkpoint before the end", RM_LOG_NOTICE, false},
+    [RM_AFTER_EVALUATE] = {"no checkpoint at the end", RM_LOG_WARNING, false},
+    [RM_AFTER_STOP] = {"no checkpoint before the end", RM_LOG_NOTICE, true},
+};
+_Static_assert(sizeof afters / sizeof afters[0] == RM_AFTER_STOP + 1, "a row for each");
+
+static struct rm_board_run *run_of(const struct rm_checkpointer *c)
 {
-    return daemon->session.board.run;
+    return c->spec.session->board.run;
 }
 
-void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
-{
-    struct rm_error error = {""};
-    struct rm_checkpointer *c = of(daemon);
-    uint64_t *numbers = calloc(RM_CHECKPOINTS_MAX, sizeof *numbers);
-    snprintf(c->run_directory, sizeof c->run_directory, "%s", daemon->directory.path);
-    if (numbers && rm_checkpoint_list(c->run_directory, numbers, RM_CHECKPOINTS_MAX))
-        c->number = c->last = numbers[0];
-    free(numbers);
-    /* Confined actors may write below it, and nowhere else: so it is there before them. */
-    if (rm_experiment_confines(&daemon->session.experiment) &&
-        rm_checkpoint_parent(c->run_directory, &error) < 0)
-        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
-    /* The board may be that of a daemon that was killed in the middle of one. */
-    if (RM_PEEK(&run_of(daemon)->checkpoint_request) > c->number)
-        c->number = RM_PEEK(&run_of(daemon)->checkpoint_request);
-    RM_POKE(&run_of(daemon)->checkpoint_request, c->number);
-    rm_duty_release_all(run_of(daemon));
-    /* One daemon was killed: after the next ones the service manager may keep nothing any more. */
-    if (daemon->adopted)
-        c->due_ns = 1;
-}
-
-/* --- its end --------------------------------------------------------------------------------- */
-
-static void tell(struct rm_daemon *daemon, bool made)
-{
-    struct rm_checkpointer *c = of(daemon);
-    struct rm_log_fields fields = RM_LOG_NO_FIELDS;
-    fields.step = (int64_t)c->facts.step;
-    if (made) {
-        rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_CHECKPOINT, &fields,
-                       "checkpoint %llu: step %llu, update %llu; everybody held for %.1f ms, "
-                       "written %.1f s after",
-                       (unsigned long long)c->number, (unsigned long long)c->facts.step,
-                       (unsigned long long)c->facts.updates,
-                       (double)(c->released_ns - c->asked_ns) / 1e6,
-                       (double)(rm_now_ns() - c->released_ns) / 1e9);
-    } else {
-        fields.error = c->why;
-        rm_log_message(&daemon->log, RM_LOG_WARNING, RM_MESSAGE_CHECKPOINT, &fields,
-                       "checkpoint %llu was given up: %s", (unsigned long long)c->number, c->why);
-    }
-    rm_daemon_event(daemon, "checkpoint",
-                    json_pack("{s:I,s:b,s:I,s:s}", "count", (json_int_t)c->number, "made", made,
-                              "step", (json_int_t)c->facts.step, "reason", c->why));
-}
-
-static void finish(struct rm_daemon *daemon, const char *why)
-{
-    struct rm_checkpointer *c = of(daemon);
-    const double interval = daemon->session.experiment.checkpoint.interval_s;
-    const bool made = !why[0];
-    uv_timer_stop(&c->timer);
-    c->stage = RM_CHECKPOINT_IDLE;
-    snprintf(c->why, sizeof c->why, "%s", why);
-    if (made) {
-        c->made++;
-        c->last = c->number;
-        c->step = c->facts.step;
-        c->updates = c->facts.updates;
-    } else {
-        c->failed++;
-        rm_daemon_abandon_checkpoint(daemon);
-    }
-    c->lost &= !made;
-    c->due_ns = rm_now_ns() + (c->lost ? RM_NS_PER_S : (uint64_t)(interval * 1e9));
-    tell(daemon, made);
-    rm_checkpoint_facts_free(&c->facts);
-    if (c->lost && (c->then_stop || c->then_sleep || c->then_evaluate || c->wanted)) {
-        c->again = false;
-        rm_daemon_await_checkpoint(daemon);
-        return;
-    }
-    c->wanted &= c->again;
-    if (c->then_sleep)
-        rm_daemon_pause(daemon, true);
-    c->then_sleep = false;
-    if (c->then_stop && !(c->again && made)) {
-        c->then_stop = c->again = false;
-        rm_daemon_stop(daemon, c->stop_why);
-    } else if (c->again && daemon->life < RM_LIFE_STOPPING) {
-        c->again = false;
-        begin(daemon);
-    } else if (c->then_evaluate) {
-        c->then_evaluate = false;
-        rm_daemon_evaluate_last(daemon);
-    }
-}
-
-/* Everybody may go on. */
-static void release(struct rm_daemon *daemon)
-{
-    rm_duty_release_all(run_of(daemon));
-    rm_daemon_wake_all(daemon);
-    of(daemon)->released_ns = rm_now_ns();
-}
-
-static void give_up(struct rm_daemon *daemon, const char *why)
-{
-    struct rm_checkpointer *c = of(daemon);
-    if (c->stage == RM_CHECKPOINT_HOLDING || c->stage == RM_CHECKPOINT_COPYING)
-        release(daemon);
-    rm_state_destroy(c->shared);
-    c->shared = NULL;
-    finish(daemon, why);
-}
-
-void rm_daemon_cancel_checkpoint(struct rm_daemon *daemon, const char *why)
-{
-    struct rm_checkpointer *c = of(daemon);
-    c->then_stop = c->then_sleep = c->then_evaluate = c->again = c->wanted = false;
-    if (c->stage == RM_CHECKPOINT_IDLE) {
-        uv_timer_stop(&c->timer);
-    } else if (c->working) {
-        if (!c->cancelled)
-            snprintf(c->cancel_why, sizeof c->cancel_why, "%s", why);
-        c->cancelled = true; /* when the thread is back; one that it seals stays */
-    } else {
-        give_up(daemon, why);
-    }
-}
-
-/* --- threads --------------------------------------------------------------------------------- */
-
-static void make_folder(uv_work_t *work)
-{
-    struct rm_checkpointer *c = &((struct rm_daemon *)work->data)->checkpoint;
-    c->rc = rm_checkpoint_begin(c->run_directory, c->number, &c->error);
-}
-
-/* Rings have many megabytes, and what they are copied into is made by the page. */
-static void copy_shared(uv_work_t *work)
-{
-    struct rm_daemon *daemon = work->data;
-    struct rm_checkpointer *c = of(daemon);
-    c->rc = rm_state_create(&c->shared, &c->error);
-    if (c->rc == 0) {
-        rm_session_state(&daemon->session, c->shared);
-        c->rc = rm_state_end(c->shared, &c->error);
-    }
-}
-
-static void write_shared(uv_work_t *work)
-{
-    struct rm_checkpointer *c = &((struct rm_daemon *)work->data)->checkpoint;
-    char folder[RM_SESSION_PATH_MAX], path[RM_SESSION_PATH_MAX];
-    RM_FAULT("checkpoint.shared.before");
-    c->rc = rm_session_checkpoint_folder(c->run_directory, c->number, true, folder, &c->error);
-    if (c->rc == 0)
-        c->rc = rm_session_checkpoint_file(folder, "shared", 0, "state", path, &c->error);
-    if (c->rc == 0)
-        c->rc = rm_state_write(c->shared, path, RM_STATE_ALL, &c->error);
-    RM_FAULT("checkpoint.shared.after");
-    rm_state_destroy(c->shared);
-    c->shared = NULL;
-}
-
-static void seal(uv_work_t *work)
-{
-    struct rm_checkpointer *c = &((struct rm_daemon *)work->data)->checkpoint;
-    c->rc = rm_checkpoint_seal(c->run_directory, &c->facts, &c->error);
-    c->missing.text[0] = '\0';
-    if (c->rc == 0)
-        rm_checkpoint_prune(c->run_directory, c->keep, c->keep_best, &c->missing);
-}
-
-/* Once about each. */
-static void tell_missing(struct rm_daemon *daemon)
-{
-    struct rm_checkpointer *c = of(daemon);
-    if (c->missing.text[0] && strcmp(c->missing.text, c->missed.text) != 0)
-        rm_log(&daemon->log, RM_LOG_WARNING, "a checkpoint counts as none: %s", c->missing.text);
-    c->missed = c->missing;
-}
-
-static void worked(uv_work_t *work, int status)
-{
-    struct rm_daemon *daemon = work->data;
-    struct rm_checkpointer *c = of(daemon);
-    (void)status;
-    c->working = false;
-    if (c->rc)
-        give_up(daemon, c->error.text);
-    else if (c->stage == RM_CHECKPOINT_SEALING) {
-        tell_missing(daemon);
-        finish(daemon, "");
-    } else if (c->cancelled)
-        give_up(daemon, c->cancel_why);
-    else if (c->stage == RM_CHECKPOINT_BEGINNING)
-        hold(daemon);
-    else if (c->stage == RM_CHECKPOINT_COPYING)
-        write_it(daemon);
-    /* else the timer looks whether the workers have written theirs */
-}
-
-static void have_done(struct rm_daemon *daemon, uv_work_cb work)
-{
-    struct rm_checkpointer *c = of(daemon);
-    c->working = true;
-    c->rc = 0;
-    c->error.text[0] = '\0';
-    c->work.data = daemon;
-    if (uv_queue_work(&daemon->loop, &c->work, work, worked) < 0) {
-        work(&c->work);
-        worked(&c->work, 0);
-    }
-}
-
-/* --- stages ---------------------------------------------------------------------------------- */
+/* --- workers --------------------------------------------------------------------------------- */
 
 /* Actors and learners: they come first. */
-static uint32_t participants(const struct rm_daemon *daemon)
+static uint32_t participants(const struct rm_checkpointer *c)
 {
-    return rm_worker_evaluator(&daemon->session.objects);
+    return rm_worker_evaluator(&c->spec.session->objects);
 }
 
-/* Why there can be none with the workers as they are; NULL when there can. Those whose share is
- * done are still there where there is to be one at the end. *soon: it is a matter of a moment. */
-static const char *missing(struct rm_daemon *daemon, bool *soon)
+/* Why workers as they are can make none; NULL when they can. Those whose share is done are still
+ * there where there is to be one at the end. *soon: it is a matter of a moment. */
+static const char *missing_worker(const struct rm_checkpointer *c, bool *soon)
 {
     static char text[128];
-    *soon = false;
-    const bool stay = daemon->session.experiment.checkpoint.at_end;
-    for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
-        const struct rm_board_worker *slot = &daemon->session.board.workers[i];
-        const enum rm_role role = RM_PEEK(&slot->role);
-        if (!stay && i < participants(daemon) && RM_SEE(&slot->state) == RM_WORKER_DONE)
+    const struct rm_session *session = c->spec.session;
+    const bool stay = session->experiment.checkpoint.at_end;
+    for (uint32_t i = 0; i < session->objects.workers; i++) {
+        const struct rm_board_worker *slot = &session->board.workers[i];
+        if (!stay && i < participants(c) && RM_SEE(&slot->state) == RM_WORKER_DONE)
             return "the run is ending";
-        const enum rm_supervised state = daemon->supervisor.workers[i].state;
-        if (rm_daemon_has_process(daemon, i) && role != RM_ROLE_EVALUATOR &&
+        const enum rm_supervised state = c->spec.supervisor->workers[i].state;
+        if (rm_session_has_process(session, i) && RM_PEEK(&slot->role) != RM_ROLE_EVALUATOR &&
             state != RM_SUPERVISED_UP) {
             *soon = state == RM_SUPERVISED_STARTING || state == RM_SUPERVISED_BACKING_OFF;
             snprintf(text, sizeof text, "%s is %s", slot->name, rm_supervised_name(state));
@@ -271,114 +175,80 @@ static const char *missing(struct rm_daemon *daemon, bool *soon)
     return NULL;
 }
 
-/* Who has an earlier one, which was given up, still in hand: it could not write its part of another
- * now. NULL: nobody. */
-static const char *writing(struct rm_daemon *daemon)
+/* Who still writes an earlier one, which was given up: it could not write its part of another now.
+ * NULL: nobody. (A number that was not asked for is no worker's, but of a world that means harm.)
+ */
+static const char *who_writes(const struct rm_checkpointer *c)
 {
-    for (uint32_t i = 0; i < participants(daemon); i++) {
-        const struct rm_board_worker *slot = &daemon->session.board.workers[i];
-        if (rm_daemon_has_process(daemon, i) &&
-            RM_PEEK(&slot->checkpoint_held) > RM_SEE(&slot->checkpoint_written))
+    const struct rm_session *session = c->spec.session;
+    for (uint32_t i = 0; i < participants(c); i++) {
+        const struct rm_board_worker *slot = &session->board.workers[i];
+        const uint64_t held = RM_PEEK(&slot->checkpoint_held);
+        if (rm_session_has_process(session, i) && held <= c->number &&
+            held > RM_SEE(&slot->checkpoint_written))
             return slot->name;
     }
     return NULL;
 }
 
+/* 0: the run can have one. -EAGAIN: in a moment. -ENODATA: no more, or not yet. */
+static int able(const struct rm_checkpointer *c, struct rm_error *error)
+{
+    const enum rm_checkpoint_run where = c->spec.ops->where(c->spec.user);
+    /* A killed daemon has done something; a signal's is made of the first that there is. */
+    bool soon = where == RM_RUN_IS_STARTING && (c->spec.adopted || c->insists);
+    const char *why = where == RM_RUN_IS_STARTING   ? "nothing has been done yet"
+                      : where == RM_RUN_IS_TRAINING ? missing_worker(c, &soon)
+                                                    : "the run is ending";
+    return why ? rm_fail(error, soon ? -EAGAIN : -ENODATA, "%s", why) : 0;
+}
+
+/* The same for one to be begun now. */
+static int can_begin(const struct rm_checkpointer *c, struct rm_error *error)
+{
+    const int rc = able(c, error);
+    const char *who = rc ? NULL : who_writes(c);
+    return who ? rm_fail(error, -EAGAIN, "%s still writes its part of an earlier one", who) : rc;
+}
+
 /* Of the processes that take part. Another number later: one has died meanwhile, with its part. */
-static uint64_t starts(const struct rm_daemon *daemon)
+static uint64_t starts(const struct rm_checkpointer *c)
 {
     uint64_t all = 0;
-    for (uint32_t i = 0; i < daemon->session.objects.workers; i++)
-        if (RM_PEEK(&daemon->session.board.workers[i].role) != RM_ROLE_EVALUATOR)
-            all += daemon->supervisor.workers[i].generation;
+    for (uint32_t i = 0; i < c->spec.session->objects.workers; i++)
+        if (RM_PEEK(&c->spec.session->board.workers[i].role) != RM_ROLE_EVALUATOR)
+            all += c->spec.supervisor->workers[i].generation;
     return all;
 }
 
-/* Why the one in hand cannot be finished any more, or NULL. */
-static const char *lost(struct rm_daemon *daemon)
+/* Why workers cannot finish the one in hand any more, or NULL. *back: whoever it is for is back in
+ * a moment. */
+static const char *lost_worker(const struct rm_checkpointer *c, bool *back)
 {
-    struct rm_checkpointer *c = of(daemon);
-    const char *why = missing(daemon, &c->lost);
-    if (why || starts(daemon) == c->starts)
+    *back = false;
+    const char *why = missing_worker(c, back);
+    if (why || starts(c) == c->starts)
         return why;
-    c->lost = true;
-    return "a worker died and was started anew";
+    *back = true;
+    return "a worker died and was restarted";
 }
 
-/* As the file had it: what was set since is among the settings on the board. */
-static json_t *config_of(const struct rm_daemon *daemon)
+static bool all_hold(const struct rm_checkpointer *c)
 {
-    struct rm_experiment *e = malloc(sizeof *e);
-    if (!e)
-        return NULL;
-    *e = daemon->session.experiment;
-    rm_config_apply_hot(e, daemon->settings.file_hot);
-    json_t *config = rm_config_to_json(e);
-    free(e);
-    return config;
-}
-
-static void note_facts(struct rm_daemon *daemon)
-{
-    const struct rm_board_view *board = &daemon->session.board;
-    struct rm_checkpointer *c = of(daemon);
-    const uint64_t evaluations = RM_PEEK(&board->run->evaluations);
-    c->facts = (struct rm_checkpoint_facts){
-        .number = c->number,
-        .step = rm_daemon_steps(daemon),
-        .updates = rm_daemon_updates(daemon),
-        .round = rm_round_current(board->round),
-        .evaluations = evaluations,
-        .score = evaluations ? RM_PEEK(&board->run->eval_score_mean) : (double)NAN,
-        .config = config_of(daemon),
-    };
-    snprintf(c->facts.run, sizeof c->facts.run, "%.47s", daemon->session.experiment.name);
-}
-
-/* What a stop is asked for by now ends with: nobody goes on, so that nothing is learned that it has
- * not. A stop that comes later has another one made. */
-static void write_it(struct rm_daemon *daemon)
-{
-    struct rm_checkpointer *c = of(daemon);
-    if (c->then_stop) {
-        c->again = false;
-        c->released_ns = rm_now_ns();
-    } else {
-        release(daemon);
-    }
-    c->stage = RM_CHECKPOINT_WRITING;
-    uv_timer_start(&c->timer, look, WRITING_MS, WRITING_MS);
-    have_done(daemon, write_shared);
-}
-
-static void copy_it(struct rm_daemon *daemon)
-{
-    note_facts(daemon);
-    if (!of(daemon)->facts.config) {
-        give_up(daemon, "no memory for the configuration");
-        return;
-    }
-    of(daemon)->stage = RM_CHECKPOINT_COPYING;
-    have_done(daemon, copy_shared);
-}
-
-static bool all_hold(struct rm_daemon *daemon)
-{
-    for (uint32_t i = 0; i < participants(daemon); i++)
-        if (RM_SEE(&daemon->session.board.workers[i].checkpoint_held) != of(daemon)->number)
+    for (uint32_t i = 0; i < participants(c); i++)
+        if (RM_SEE(&c->spec.session->board.workers[i].checkpoint_held) != c->number)
             return false;
     return true;
 }
 
 /* Once a worker has said so it has, whatever its world writes there afterwards. False, with words
  * in `damaged` (or ""): not all of them have. */
-static bool all_have_written(struct rm_daemon *daemon, char *damaged, size_t size)
+static bool all_have_written(struct rm_checkpointer *c, char *damaged, size_t size)
 {
-    struct rm_checkpointer *c = of(daemon);
     bool all = true;
     damaged[0] = '\0';
-    for (uint32_t i = 0; i < participants(daemon); i++) {
-        const struct rm_board_worker *slot = &daemon->session.board.workers[i];
+    for (uint32_t i = 0; i < participants(c); i++) {
+        const struct rm_board_worker *slot = &c->spec.session->board.workers[i];
         const uint64_t says = RM_SEE(&slot->checkpoint_written);
         if (c->written[i] == c->number)
             continue;
@@ -392,140 +262,522 @@ static bool all_have_written(struct rm_daemon *daemon, char *damaged, size_t siz
     return all;
 }
 
-static const char *who_failed(struct rm_daemon *daemon)
+static const char *who_failed(const struct rm_checkpointer *c)
 {
-    for (uint32_t i = 0; i < participants(daemon); i++) {
-        const struct rm_board_worker *slot = &daemon->session.board.workers[i];
-        if (RM_PEEK(&slot->checkpoint_failed) == of(daemon)->number)
+    for (uint32_t i = 0; i < participants(c); i++) {
+        const struct rm_board_worker *slot = &c->spec.session->board.workers[i];
+        if (RM_PEEK(&slot->checkpoint_failed) == c->number)
             return slot->name;
     }
     return NULL;
 }
 
-static void look_at_holding(struct rm_daemon *daemon, uint64_t now)
+/* --- events ---------------------------------------------------------------------------------- */
+
+static void act(struct rm_checkpointer *c, enum action action);
+static void look(uv_timer_t *timer);
+
+static void fire(struct rm_checkpointer *c, enum event event)
 {
-    struct rm_checkpointer *c = of(daemon);
-    const char *why = lost(daemon);
-    if (why)
-        give_up(daemon, why);
-    else if (all_hold(daemon))
-        copy_it(daemon);
-    else if (now - c->asked_ns > HOLD_MAX_NS)
-        give_up(daemon, "not everybody came to the end of a turn");
+    const struct transition *t = &table[c->stage][event];
+    if (t->next != c->stage && t->next == IDLE)
+        uv_timer_stop(&c->timer);
+    else if (t->next != c->stage)
+        uv_timer_start(&c->timer, look, t->next == HOLDING ? HOLDING_MS : LOOK_MS,
+                       t->next == HOLDING ? HOLDING_MS : LOOK_MS);
+    c->stage = t->next;
+    act(c, t->action);
 }
 
-static void look_at_writing(struct rm_daemon *daemon)
+/* again: it is to be made once more. */
+static void give_up_because(struct rm_checkpointer *c, const char *why, bool again)
 {
-    struct rm_checkpointer *c = of(daemon);
-    char text[256];
-    if (c->working)
-        return;
-    if (!all_have_written(daemon, text, sizeof text)) {
-        const char *why = lost(daemon);
-        if (why || text[0])
-            give_up(daemon, why ? why : text);
-        return;
-    }
-    const char *who = who_failed(daemon);
-    if (who) {
-        snprintf(text, sizeof text, "%s could not write its part; the log says why", who);
-        give_up(daemon, text);
-        return;
-    }
-    c->stage = RM_CHECKPOINT_SEALING;
-    c->keep = daemon->session.experiment.checkpoint.keep;
-    c->keep_best = daemon->session.experiment.checkpoint.keep_best;
-    have_done(daemon, seal);
+    snprintf(c->why, sizeof c->why, "%s", why);
+    if (again)
+        c->asked = c->number + 1;
+    else if (afters[c->after].bounds) /* that the next one could be made is not likely */
+        c->asked = c->number;
+    fire(c, EVENT_FAILED);
 }
 
-/* Somebody was being started (anew) when one was asked for. */
-static void look_for_all(struct rm_daemon *daemon, uint64_t now)
+/* Gives up the one in hand if a worker has died, with its part. */
+static bool give_up_if_lost(struct rm_checkpointer *c, uint64_t now)
 {
-    struct rm_checkpointer *c = of(daemon);
+    bool back;
+    const char *why = lost_worker(c, &back);
+    if (!why)
+        return false;
+    give_up_because(c, why, back && (c->insists || c->after != RM_AFTER_CONTINUE));
+    if (back)
+        c->due_ns = now + RM_NS_PER_S;
+    return true;
+}
+
+static void announce(struct rm_checkpointer *c, uint64_t number, bool made)
+{
+    c->spec.ops->event(c->spec.user, "checkpoint",
+                       json_pack("{s:I,s:b,s:I,s:s}", "count", (json_int_t)number, "made", made,
+                                 "step", (json_int_t)c->facts.step, "reason", c->why));
+}
+
+/* To what comes after the latest. */
+static void go_on(struct rm_checkpointer *c)
+{
+    const enum rm_checkpoint_after after = c->after;
+    c->after = RM_AFTER_CONTINUE;
+    c->insists = false;
+    c->asked = c->number;
+    if (after != RM_AFTER_CONTINUE)
+        c->spec.ops->then(c->spec.user, after, c->end_why);
+}
+
+/* The one that is waited for will not be made. A client that was promised it is told so. */
+static void do_without(struct rm_checkpointer *c, const struct rm_error *error)
+{
+    fire(c, EVENT_FAILED);
+    if (c->after == RM_AFTER_CONTINUE || c->spec.ops->where(c->spec.user) != RM_RUN_IS_ENDING)
+        rm_log(c->spec.log, afters[c->after].level, "%s: %s", afters[c->after].without,
+               error->text);
+    if (c->after == RM_AFTER_CONTINUE && !c->insists) {
+        snprintf(c->why, sizeof c->why, "%s", error->text);
+        announce(c, c->asked, false);
+    }
+    go_on(c);
+}
+
+/* --- looks, by the timer --------------------------------------------------------------------- */
+
+static void look_at_waiting(struct rm_checkpointer *c, uint64_t now)
+{
     struct rm_error error = {""};
-    uint64_t number;
-    int rc = rm_daemon_checkpoint(daemon, &number, &error);
-    const bool stop = c->then_stop, sleep = c->then_sleep, evaluate = c->then_evaluate;
-    if (rc == 0 || (rc == -EAGAIN && (!(sleep || evaluate) || now < c->stop_by_ns)))
-        return;
-    rm_log(&daemon->log, RM_LOG_WARNING, "no checkpoint: %s", error.text);
-    rm_daemon_cancel_checkpoint(daemon, "");
-    if (stop)
-        rm_daemon_stop(daemon, c->stop_why);
-    else if (sleep)
-        rm_daemon_pause(daemon, true);
-    else if (evaluate)
-        rm_daemon_evaluate_last(daemon);
+    const int rc = can_begin(c, &error);
+    if (rc == 0)
+        fire(c, EVENT_POSSIBLE);
+    else if (rc != -EAGAIN || (c->after != RM_AFTER_CONTINUE && now >= c->end_by_ns))
+        do_without(c, &error);
 }
+
+static void look_at_holding(struct rm_checkpointer *c, uint64_t now)
+{
+    if (give_up_if_lost(c, now))
+        return;
+    if (all_hold(c))
+        fire(c, EVENT_WORKERS);
+    else if (now - c->held_from_ns > HOLD_MAX_NS)
+        give_up_because(c, "not all workers came to the end of a turn", false);
+}
+
+static void look_at_parts(struct rm_checkpointer *c, uint64_t now)
+{
+    char text[256];
+    if (!all_have_written(c, text, sizeof text)) {
+        if (!give_up_if_lost(c, now) && text[0])
+            give_up_because(c, text, false);
+        return;
+    }
+    const char *who = who_failed(c);
+    snprintf(text, sizeof text, "%s could not write its part; the log says why", who ? who : "");
+    if (who)
+        give_up_because(c, text, false);
+    else
+        fire(c, EVENT_WORKERS);
+}
+
+/* NULL: a thread has it in hand. */
+static void (*const looks[RM_CHECKPOINT_STAGES])(struct rm_checkpointer *c, uint64_t now) = {
+    [WAITING] = look_at_waiting,
+    [HOLDING] = look_at_holding,
+    [AWAITING] = look_at_parts,
+};
 
 static void look(uv_timer_t *timer)
 {
-    struct rm_daemon *daemon = timer->data;
-    struct rm_checkpointer *c = of(daemon);
+    struct rm_checkpointer *c = timer->data;
     const uint64_t now = rm_now_ns();
-    if (c->then_stop && now >= c->stop_by_ns) {
-        rm_daemon_cancel_checkpoint(daemon, "supervisor.stop_grace_s have passed");
-        rm_daemon_stop(daemon, c->stop_why);
-    } else if (c->stage == RM_CHECKPOINT_IDLE) {
-        look_for_all(daemon, now);
-    } else if (c->stage == RM_CHECKPOINT_HOLDING) {
-        look_at_holding(daemon, now);
-    } else if (c->stage == RM_CHECKPOINT_WRITING) {
-        look_at_writing(daemon);
+    if (afters[c->after].bounds && now >= c->end_by_ns) {
+        const enum rm_checkpoint_after after = c->after;
+        rm_checkpointer_cancel(c, "supervisor.stop_grace_s have passed");
+        c->spec.ops->then(c->spec.user, after, c->end_why);
+    } else if (looks[c->stage]) {
+        looks[c->stage](c, now);
     }
 }
 
-void rm_daemon_await_checkpoint(struct rm_daemon *daemon)
+/* --- threads --------------------------------------------------------------------------------- */
+
+static void make_folder(uv_work_t *work)
 {
-    of(daemon)->timer.data = daemon;
-    uv_timer_start(&of(daemon)->timer, look, WRITING_MS, WRITING_MS);
+    struct rm_checkpointer *c = work->data;
+    c->rc = rm_checkpoint_begin(c->spec.run_directory, c->number, &c->error);
 }
 
-/* Everybody comes to the end of a turn. */
-static void hold(struct rm_daemon *daemon)
+/* Rings have many megabytes, and what they are copied into is made by the page. */
+static void copy_shared(uv_work_t *work)
 {
-    struct rm_checkpointer *c = of(daemon);
-    c->asked_ns = rm_now_ns();
-    c->starts = starts(daemon);
-    memset(c->written, 0, sizeof c->written);
-    c->stage = RM_CHECKPOINT_HOLDING;
-    rm_duty_hold_all(run_of(daemon), c->number);
-    rm_daemon_wake_all(daemon);
-    uv_timer_start(&c->timer, look, HOLDING_MS, HOLDING_MS);
+    struct rm_checkpointer *c = work->data;
+    c->rc = rm_state_create(&c->shared, &c->error);
+    if (c->rc == 0) {
+        rm_session_state(c->spec.session, c->shared);
+        c->rc = rm_state_end(c->shared, &c->error);
+    }
 }
 
-static void begin(struct rm_daemon *daemon)
+static void write_shared(uv_work_t *work)
 {
-    struct rm_checkpointer *c = of(daemon);
+    struct rm_checkpointer *c = work->data;
+    char folder[RM_SESSION_PATH_MAX], path[RM_SESSION_PATH_MAX];
+    RM_FAULT("checkpoint.shared.before");
+    c->rc = rm_session_checkpoint_folder(c->spec.run_directory, c->number, true, folder, &c->error);
+    if (c->rc == 0)
+        c->rc = rm_session_checkpoint_file(folder, "shared", 0, "state", path, &c->error);
+    if (c->rc == 0)
+        c->rc = rm_state_write(c->shared, path, RM_STATE_ALL, &c->error);
+    RM_FAULT("checkpoint.shared.after");
+    rm_state_destroy(c->shared);
+    c->shared = NULL;
+}
+
+static void seal(uv_work_t *work)
+{
+    struct rm_checkpointer *c = work->data;
+    c->rc = rm_checkpoint_seal(c->spec.run_directory, &c->facts, &c->error);
+    c->missing.text[0] = '\0';
+    if (c->rc == 0)
+        rm_checkpoint_prune(c->spec.run_directory, c->keep, c->keep_best, &c->missing);
+}
+
+static void worked(uv_work_t *work, int status)
+{
+    struct rm_checkpointer *c = work->data;
+    (void)status;
+    if (c->rc)
+        give_up_because(c, c->error.text, false);
+    else
+        fire(c, EVENT_THREAD);
+}
+
+static void have_done(struct rm_checkpointer *c, uv_work_cb work)
+{
+    c->rc = 0;
+    c->error.text[0] = '\0';
+    c->work.data = c;
+    if (uv_queue_work(c->spec.loop, &c->work, work, worked) < 0) {
+        work(&c->work);
+        worked(&c->work, 0);
+    }
+}
+
+/* --- what is left of one that was given up: removing files may wait for the disk -------------- */
+
+struct removal {
+    uv_work_t work;
+    struct rm_checkpointer *checkpointer;
+    uint64_t number;
+};
+
+static void remove_files(uv_work_t *work)
+{
+    const struct removal *r = work->data;
+    rm_checkpoint_abandon(r->checkpointer->spec.run_directory, r->number);
+}
+
+static void removed(uv_work_t *work, int status)
+{
+    struct removal *r = work->data;
+    (void)status;
+    r->checkpointer->removals--;
+    free(r);
+}
+
+static void remove_abandoned(struct rm_checkpointer *c)
+{
+    struct removal *r = calloc(1, sizeof *r);
+    if (!r) { /* the next one that is made takes it along */
+        rm_log(c->spec.log, RM_LOG_WARNING, "no memory to remove what is left of checkpoint %llu",
+               (unsigned long long)c->number);
+        return;
+    }
+    *r = (struct removal){.work.data = r, .checkpointer = c, .number = c->number};
+    c->removals++;
+    if (uv_queue_work(c->spec.loop, &r->work, remove_files, removed) < 0) {
+        remove_files(&r->work);
+        removed(&r->work, 0);
+    }
+}
+
+/* --- actions --------------------------------------------------------------------------------- */
+
+static void look_now(struct rm_checkpointer *c)
+{
+    struct rm_error error = {""};
+    if (can_begin(c, &error) == -EAGAIN)
+        rm_log(c->spec.log, RM_LOG_NOTICE, "a checkpoint waits: %s", error.text);
+    look_at_waiting(c, rm_now_ns());
+}
+
+static void begin(struct rm_checkpointer *c)
+{
     c->number++;
-    c->cancelled = c->lost = false;
-    c->stage = RM_CHECKPOINT_BEGINNING;
-    c->timer.data = daemon;
-    uv_timer_start(&c->timer, look, WRITING_MS, WRITING_MS);
-    have_done(daemon, make_folder);
+    have_done(c, make_folder);
+}
+
+static void hold(struct rm_checkpointer *c)
+{
+    c->held_from_ns = rm_now_ns();
+    c->starts = starts(c);
+    memset(c->written, 0, sizeof c->written);
+    rm_duty_hold_all(run_of(c), c->number);
+    rm_session_wake_up(c->spec.session);
+}
+
+/* Workers may go on. */
+static void release(struct rm_checkpointer *c)
+{
+    rm_duty_release_all(run_of(c));
+    rm_session_wake_up(c->spec.session);
+}
+
+/* As the file had it: what was set since is among the settings on the board. */
+static json_t *config_of(const struct rm_checkpointer *c)
+{
+    struct rm_experiment *e = malloc(sizeof *e);
+    if (!e)
+        return NULL;
+    *e = c->spec.session->experiment;
+    rm_config_apply_hot(e, c->spec.file_hot);
+    json_t *config = rm_config_to_json(e);
+    free(e);
+    return config;
+}
+
+static void copy(struct rm_checkpointer *c)
+{
+    const struct rm_session *session = c->spec.session;
+    const uint64_t evaluations = RM_PEEK(&run_of(c)->evaluations);
+    c->facts = (struct rm_checkpoint_facts){
+        .number = c->number,
+        .step = rm_session_steps(session),
+        .updates = rm_session_updates(session),
+        .round = rm_round_current(session->board.round),
+        .evaluations = evaluations,
+        .score = evaluations ? RM_PEEK(&run_of(c)->eval_score_mean) : (double)NAN,
+        .config = config_of(c),
+    };
+    snprintf(c->facts.run, sizeof c->facts.run, "%.47s", session->experiment.name);
+    if (c->facts.config)
+        have_done(c, copy_shared);
+    else
+        give_up_because(c, "no memory for the configuration", false);
+}
+
+/* If a stop is pending, keep workers held, so that nothing is learned after this checkpoint. If a
+ * stop comes later, another one is made. */
+static void write_copy(struct rm_checkpointer *c)
+{
+    c->held_until_ns = rm_now_ns();
+    if (c->after == RM_AFTER_STOP)
+        c->asked = c->number;
+    else
+        release(c);
+    have_done(c, write_shared);
+}
+
+static void begin_seal(struct rm_checkpointer *c)
+{
+    c->keep = c->spec.session->experiment.checkpoint.keep;
+    c->keep_best = c->spec.session->experiment.checkpoint.keep_best;
+    have_done(c, seal);
+}
+
+/* Back at idle: on to the next one that was asked for, or to what comes after. */
+static void settle(struct rm_checkpointer *c, bool made)
+{
+    const double interval_s = c->spec.session->experiment.checkpoint.interval_s;
+    c->due_ns = rm_now_ns() + (uint64_t)(interval_s * 1e9);
+    announce(c, c->number, made);
+    rm_checkpoint_facts_free(&c->facts);
+    if (c->asked > c->number)
+        fire(c, EVENT_ASKED);
+    else
+        go_on(c);
+}
+
+static struct rm_log_fields fields_of(const struct rm_checkpointer *c)
+{
+    struct rm_log_fields fields = RM_LOG_NO_FIELDS;
+    fields.step = (int64_t)c->facts.step;
+    return fields;
+}
+
+static void finish(struct rm_checkpointer *c)
+{
+    const struct rm_log_fields fields = fields_of(c);
+    /* Once about each. */
+    if (c->missing.text[0] && strcmp(c->missing.text, c->missed.text) != 0)
+        rm_log(c->spec.log, RM_LOG_WARNING, "a checkpoint counts as none: %s", c->missing.text);
+    c->missed = c->missing;
+    c->why[0] = '\0';
+    c->made++;
+    c->last = c->number;
+    c->step = c->facts.step;
+    c->updates = c->facts.updates;
+    rm_log_message(c->spec.log, RM_LOG_INFO, RM_MESSAGE_CHECKPOINT, &fields,
+                   "checkpoint %llu: step %llu, update %llu; everybody held for %.1f ms, "
+                   "written %.1f s after",
+                   (unsigned long long)c->number, (unsigned long long)c->facts.step,
+                   (unsigned long long)c->facts.updates,
+                   (double)(c->held_until_ns - c->held_from_ns) / 1e6,
+                   (double)(rm_now_ns() - c->held_until_ns) / 1e9);
+    settle(c, true);
+}
+
+static void give_up(struct rm_checkpointer *c)
+{
+    struct rm_log_fields fields = fields_of(c);
+    release(c);
+    rm_state_destroy(c->shared);
+    c->shared = NULL;
+    c->failed++;
+    remove_abandoned(c);
+    fields.error = c->why;
+    rm_log_message(c->spec.log, RM_LOG_WARNING, RM_MESSAGE_CHECKPOINT, &fields,
+                   "checkpoint %llu was given up: %s", (unsigned long long)c->number, c->why);
+    settle(c, false);
+}
+
+static void act(struct rm_checkpointer *c, enum action action)
+{
+    static void (*const actions[])(struct rm_checkpointer * c) = {
+        [ACT_LOOK] = look_now, [ACT_BEGIN] = begin,      [ACT_HOLD] = hold,
+        [ACT_COPY] = copy,     [ACT_WRITE] = write_copy, [ACT_SEAL] = begin_seal,
+        [ACT_FINISH] = finish, [ACT_GIVE_UP] = give_up,
+    };
+    if (action != ACT_NOTHING)
+        actions[action](c);
 }
 
 /* --- asking ---------------------------------------------------------------------------------- */
 
-int rm_daemon_checkpoint(struct rm_daemon *daemon, uint64_t *number, struct rm_error *error)
+static bool in_hand(const struct rm_checkpointer *c)
 {
-    struct rm_checkpointer *c = of(daemon);
-    /* A killed daemon has done something; a signal's is made of the first that there is. */
-    bool soon = daemon->adopted || c->wanted;
-    const char *why = daemon->life == RM_LIFE_STARTING   ? "nothing has been done yet"
-                      : daemon->life == RM_LIFE_TRAINING ? missing(daemon, &soon)
-                                                         : "the run is ending";
-    if (why)
-        return rm_fail(error, soon && daemon->life <= RM_LIFE_TRAINING ? -EAGAIN : -ENODATA, "%s",
-                       why);
-    /* The last one of a run is worth waiting for, as long as a stop may take. */
-    const char *writer = c->then_stop && c->stage == RM_CHECKPOINT_IDLE ? writing(daemon) : NULL;
-    if (writer)
-        return rm_fail(error, -EAGAIN, "%s still writes its part of an earlier one", writer);
-    *number = c->number + 1;
-    if (c->stage == RM_CHECKPOINT_IDLE)
-        begin(daemon);
-    else
-        c->again = true;
+    return c->stage != RM_CHECKPOINT_IDLE && c->stage != RM_CHECKPOINT_WAITING;
+}
+
+int rm_checkpointer_ask(struct rm_checkpointer *c, uint64_t *number, struct rm_error *error)
+{
+    const int rc = in_hand(c) ? able(c, error) : can_begin(c, error);
+    if (rc)
+        return rc;
+    *number = c->asked = c->number + 1;
+    fire(c, EVENT_ASKED);
     return 0;
+}
+
+void rm_checkpointer_insist(struct rm_checkpointer *c)
+{
+    c->insists = true;
+    c->asked = c->number + 1;
+    fire(c, EVENT_ASKED);
+}
+
+void rm_checkpointer_end(struct rm_checkpointer *c, enum rm_checkpoint_after after, const char *why)
+{
+    if (after <= c->after)
+        return;
+    const double grace_s = c->spec.session->experiment.supervisor.stop_grace_s;
+    c->after = after;
+    snprintf(c->end_why, sizeof c->end_why, "%s", why);
+    c->end_by_ns = rm_now_ns() + (uint64_t)(grace_s * 1e9);
+    c->asked = c->number + 1;
+    fire(c, EVENT_ASKED);
+}
+
+void rm_checkpointer_cancel(struct rm_checkpointer *c, const char *why)
+{
+    c->after = RM_AFTER_CONTINUE;
+    c->insists = false;
+    c->asked = c->number;
+    if (in_hand(c) && c->stage != RM_CHECKPOINT_ABANDONING)
+        snprintf(c->why, sizeof c->why, "%s", why);
+    fire(c, EVENT_CANCEL);
+}
+
+bool rm_checkpointer_is_current(const struct rm_checkpointer *c)
+{
+    return c->made && c->step == rm_session_steps(c->spec.session) &&
+           c->updates == rm_session_updates(c->spec.session);
+}
+
+void rm_checkpointer_tick(struct rm_checkpointer *c, uint64_t now_ns)
+{
+    const double interval_s = c->spec.session->experiment.checkpoint.interval_s;
+    struct rm_error error;
+    uint64_t number;
+    if (c->spec.ops->where(c->spec.user) != RM_RUN_IS_TRAINING || !(interval_s > 0) ||
+        c->stage != RM_CHECKPOINT_IDLE)
+        return;
+    const uint64_t all_ns = (uint64_t)(interval_s * 1e9);
+    if (c->due_ns == 0 || c->due_ns > now_ns + all_ns)
+        c->due_ns = now_ns + all_ns; /* it was made shorter */
+    if (now_ns < c->due_ns || rm_session_steps(c->spec.session) == c->step)
+        return;
+    if (rm_checkpointer_ask(c, &number, &error))
+        c->due_ns = now_ns + RM_NS_PER_S; /* a worker is being restarted */
+}
+
+void rm_checkpointer_away(struct rm_checkpointer *c, uint64_t away_ns)
+{
+    c->held_from_ns += away_ns;
+    c->end_by_ns += away_ns;
+}
+
+/* --- the run's begin and end ----------------------------------------------------------------- */
+
+void rm_checkpointer_open(struct rm_checkpointer *c, const struct rm_checkpointer_spec *spec)
+{
+    struct rm_error error = {""};
+    uint64_t *numbers = calloc(RM_CHECKPOINTS_MAX, sizeof *numbers);
+    c->spec = *spec;
+    uv_timer_init(spec->loop, &c->timer);
+    c->timer.data = c;
+    if (numbers && rm_checkpoint_list(spec->run_directory, numbers, RM_CHECKPOINTS_MAX))
+        c->number = c->last = numbers[0];
+    free(numbers);
+    /* Confined actors may write below it, and nowhere else: so it is there before them. */
+    if (rm_experiment_confines(&spec->session->experiment) &&
+        rm_checkpoint_parent(spec->run_directory, &error) < 0)
+        rm_log(spec->log, RM_LOG_WARNING, "%s", error.text);
+    /* The board may be that of a daemon that was killed in the middle of one. */
+    if (RM_PEEK(&run_of(c)->checkpoint_request) > c->number)
+        c->number = RM_PEEK(&run_of(c)->checkpoint_request);
+    c->asked = c->number;
+    RM_POKE(&run_of(c)->checkpoint_request, c->number);
+    rm_duty_release_all(run_of(c));
+    /* One daemon was killed: after the next ones the service manager may keep nothing any more. */
+    if (spec->adopted)
+        c->due_ns = 1;
+}
+
+void rm_checkpointer_close(struct rm_checkpointer *c, bool evaluated)
+{
+    const struct rm_session *session = c->spec.session;
+    const struct rm_experiment *e = &session->experiment;
+    const double score = RM_PEEK(&session->board.run->eval_score_mean);
+    const char *directory = c->spec.run_directory;
+    char folder[RM_SESSION_PATH_MAX];
+    struct rm_error error = {""};
+    struct rm_checkpoint_facts facts = {0};
+    if (c->last && (rm_session_checkpoint_folder(directory, c->last, false, folder, &error) ||
+                    rm_checkpoint_check(folder, false, &facts, &error)))
+        rm_log(c->spec.log, RM_LOG_WARNING, "the last checkpoint, %llu, is not there any more: %s",
+               (unsigned long long)c->last, error.text);
+    rm_checkpoint_facts_free(&facts);
+    if (!evaluated || !rm_checkpointer_is_current(c))
+        return;
+    if (rm_session_checkpoint_folder(directory, c->last, false, folder, &error) < 0 ||
+        rm_manifest_rescore(folder, score, &error) < 0)
+        rm_log(c->spec.log, RM_LOG_WARNING, "checkpoint %llu has not the final score: %s",
+               (unsigned long long)c->last, error.text);
+    else if (!in_hand(c) && !c->removals)
+        rm_checkpoint_prune(directory, e->checkpoint.keep, e->checkpoint.keep_best, NULL);
 }

@@ -110,7 +110,7 @@ COMMAND(checkpoint)
     if (ending(daemon))
         return failed(RM_REFUSED_NOT_NOW, error, "checkpoint: the run is ending");
     uint64_t number = 0;
-    if (rm_daemon_checkpoint(daemon, &number, error))
+    if (rm_checkpointer_ask(&daemon->checkpoint, &number, error))
         return RM_REFUSED_NOT_NOW;
     char after[96] = "";
     if (daemon->checkpoint.stage != RM_CHECKPOINT_IDLE && daemon->checkpoint.number != number)
@@ -149,7 +149,7 @@ COMMAND(evaluate)
 COMMAND(stop)
 {
     UNUSED_HERE();
-    rm_daemon_checkpoint_and_stop(user, "asked to by a client");
+    rm_daemon_stop_after_checkpoint(user, "asked to by a client");
     *reply = state_reply(user);
     return RM_REFUSED_NOT;
 }

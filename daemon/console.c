@@ -146,7 +146,7 @@ static void add_replay(struct text *t, const struct rm_board_view *board)
 /* How fast, how far. */
 static void add_progress(struct text *t, const struct rm_daemon *daemon, const struct style *style)
 {
-    uint64_t steps = rm_daemon_steps(daemon);
+    uint64_t steps = rm_session_steps(&daemon->session);
     uint64_t budget = daemon->session.board.run->env_steps_budget;
 
     add_count(t, rm_rate_per_s(&daemon->steps_rate));

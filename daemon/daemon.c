@@ -47,7 +47,8 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     }
     if (number == SIGUSR1) {
-        rm_daemon_checkpoint_soon(daemon); /* a scheduler's word that the end may be near */
+        rm_checkpointer_insist(
+            &daemon->checkpoint); /* a scheduler's word that the end may be near */
         return;
     }
     /* One request may come twice: to the process and to its group. */
@@ -61,9 +62,9 @@ static void on_signal(uv_signal_t *handle, int number)
     if (preempted && !daemon->preempted) {
         daemon->interrupts = 0;
         daemon->preempted = number;
-        rm_daemon_checkpoint_and_sleep(daemon);
+        rm_checkpointer_end(&daemon->checkpoint, RM_AFTER_PAUSE, "");
     } else if (daemon->interrupts == 1) {
-        rm_daemon_checkpoint_and_stop(daemon, number == SIGINT ? "interrupted" : "terminated");
+        rm_daemon_stop_after_checkpoint(daemon, number == SIGINT ? "interrupted" : "terminated");
     } else {
         rm_log(&daemon->log, RM_LOG_WARNING, "interrupted again: killing all workers");
         rm_daemon_stop(daemon, "interrupted again");
@@ -135,11 +136,12 @@ static int probe_world(const struct rm_daemon *daemon, struct rm_experiment *exp
 {
     struct rm_worker_group group;
     char limits[256] = "";
-    int rc = rm_daemon_make_group(daemon, experiment, "probe", &group, error);
+    int rc = rm_groups_make(&daemon->groups, experiment, "probe", &group, error);
     if (rc < 0)
         return rc;
     rc = rm_probe_world(experiment, RM_PROBE_PATIENCE_S, group.name[0] ? group.procs : NULL, error);
-    rm_daemon_leave_group(daemon, experiment, &group, rc < 0 ? SIGKILL : 0, limits, sizeof limits);
+    rm_groups_leave(&daemon->groups, experiment, &group, rc < 0 ? SIGKILL : 0, limits,
+                    sizeof limits);
     if (rc < 0 && limits[0]) {
         const size_t n = strlen(error->text);
         snprintf(error->text + n, sizeof error->text - n, ": %s", limits);
@@ -153,7 +155,7 @@ static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, s
 {
     int rc = load(experiment, &daemon->options, error);
     if (rc == 0 && runs)
-        rm_daemon_open_groups(daemon, experiment);
+        rm_groups_open(&daemon->groups, experiment);
     if (rc == 0)
         rc = probe_world(daemon, experiment, error);
     if (rc == 0)
@@ -298,7 +300,6 @@ static int open_loop(struct rm_daemon *daemon, struct rm_error *error)
     uv_timer_init(&daemon->loop, &daemon->tick);
     uv_timer_init(&daemon->loop, &daemon->due);
     uv_timer_init(&daemon->loop, &daemon->sample);
-    uv_timer_init(&daemon->loop, &daemon->checkpoint.timer);
     daemon->tick.data = daemon->due.data = daemon->sample.data = daemon;
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < SIGNALS; i++) {
@@ -321,9 +322,15 @@ static int open_loop(struct rm_daemon *daemon, struct rm_error *error)
 static int serve(struct rm_daemon *daemon, struct rm_error *error)
 {
     struct rm_supervisor_limits limits = rm_supervisor_limits_of(&daemon->session.experiment);
-    rm_daemon_tell_groups(daemon);
-    rm_daemon_find_debugger(daemon);
-    if (daemon->debugger[0]) /* which looks at a silent worker before it is killed */
+    const struct rm_inspector_spec inspects = {.session = &daemon->session,
+                                               .supervisor = &daemon->supervisor,
+                                               .log = &daemon->log,
+                                               .loop = &daemon->loop,
+                                               .stall = &daemon->stall,
+                                               .run_directory = daemon->directory.path};
+    rm_groups_tell(&daemon->groups, &daemon->session.experiment, &daemon->log);
+    rm_inspector_open(&daemon->inspector, &inspects);
+    if (daemon->inspector.debugger[0]) /* which looks at a silent worker before it is killed */
         limits.report_ns += RM_INSPECT_S * RM_NS_PER_S;
     int rc = rm_supervisor_init(&daemon->supervisor, daemon->session.objects.workers, &limits,
                                 &rm_daemon_supervisor_ops, daemon, error);
@@ -421,9 +428,10 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     rm_daemon_hold_signals(false); /* now they find everything in its place */
     while (daemon->life != RM_LIFE_OVER)
         uv_run(&daemon->loop, UV_RUN_DEFAULT);
-    rm_daemon_end_inspections(daemon);
+    rm_inspector_end(&daemon->inspector);
     rm_fdstore_forget(rm_session_kept(&daemon->session, NULL, 0));
-    rm_daemon_score_last_checkpoint(daemon);
+    rm_checkpointer_close(&daemon->checkpoint,
+                          daemon->finished && e->evaluation.final_episodes > 0);
     write_summary(daemon);
     rm_writer_flush(&daemon->files);
     rm_writer_flush(&daemon->echoes);

@@ -7,14 +7,15 @@
 #include "config/config.h"
 #include "shm/session/session.h"
 #include "daemon/presence.h"
-#include "daemon/cgroup.h"
 #include "daemon/checkpoint.h"
 #include "daemon/console.h"
 #include "daemon/control.h"
 #include "daemon/fdstore.h"
+#include "daemon/groups.h"
 #include "daemon/inspect.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
+#include "daemon/notify.h"
 #include "daemon/place.h"
 #include "daemon/printed.h"
 #include "daemon/quarantine.h"
@@ -101,12 +102,9 @@ struct rm_daemon {
     struct rm_rate steps_rate, updates_rate;
     struct rm_control *control;
     struct rm_sweeper sweeper;
-    struct rm_cgroup cgroup;              /* where workers' own groups are made */
-    char no_groups[512];                  /* or why there are none, "" = none are wanted */
-    struct rm_inspection *inspections;    /* under way */
-    uint64_t inspected[RM_BOARD_WORKERS]; /* generation that was looked at, 0 = none */
-    char debugger[RM_PATH_TEXT_MAX + 8];  /* "" = there is none */
-    char libexec[RM_PATH_TEXT_MAX];       /* where the workers' executables are */
+    struct rm_groups groups;
+    struct rm_inspector inspector;
+    char libexec[RM_PATH_TEXT_MAX]; /* where the workers' executables are */
 
     uv_loop_t loop;
     uv_timer_t tick, due, sample;
@@ -160,16 +158,9 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
 /* Says what came back, and has it kept for the next time. */
 void rm_daemon_keep_session(struct rm_daemon *daemon);
 
-/* --- ending.c: how a run comes to its end ---------------------------------------------------- */
-
-/* When the budget is spent, once: the last checkpoint, and then the last evaluation. */
-void rm_daemon_end_training(struct rm_daemon *daemon);
-void rm_daemon_evaluate_last(struct rm_daemon *daemon);
-/* What evaluations say, and whether the last one is over. */
-void rm_daemon_follow_evaluations(struct rm_daemon *daemon);
-
 /* --- lifecycle.c: what happens when --------------------------------------------------------- */
 
+extern const struct rm_supervisor_ops rm_daemon_supervisor_ops;
 void rm_daemon_start_workers(struct rm_daemon *daemon);
 void rm_daemon_tick(struct rm_daemon *daemon);
 void rm_daemon_away(void *daemon, uint64_t away_ns, uint64_t now_ns); /* it was (presence.h) */
@@ -178,17 +169,13 @@ void rm_daemon_rung(struct rm_daemon *daemon);
 /* A row of metrics, with the numbers of an evaluation that has just been finished or without. */
 void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation);
 void rm_daemon_note_running(struct rm_daemon *daemon); /* the first step has been made */
-void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_supervised before,
-                              const struct rm_supervised_worker *worker);
 void rm_daemon_stop(struct rm_daemon *daemon, const char *why);
+/* The same once a checkpoint is made (checkpoint.h). */
+void rm_daemon_stop_after_checkpoint(struct rm_daemon *daemon, const char *why);
+void rm_daemon_open_checkpoints(struct rm_daemon *daemon);
 void rm_daemon_fail(struct rm_daemon *daemon, const char *why);
 void rm_daemon_pause(struct rm_daemon *daemon, bool pause);
 void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes);
-/* A process's word on itself: its worker's, or that of all duties in it together. */
-enum rm_worker_state rm_daemon_word_of(const struct rm_daemon *daemon, uint32_t index,
-                                       uint64_t *heartbeat_ns);
-/* Whatever the workers sleep on, they look again. */
-void rm_daemon_wake_all(struct rm_daemon *daemon);
 /* Sets timers to what the present state needs: none at all when paused and nobody watches. */
 void rm_daemon_arm(struct rm_daemon *daemon);
 /* Tells subscribers; takes `data`, which may be NULL. */
@@ -196,31 +183,10 @@ void rm_daemon_event(struct rm_daemon *daemon, const char *name, json_t *data);
 
 /* --- spawn.c: processes ---------------------------------------------------------------------- */
 
-extern const struct rm_supervisor_ops rm_daemon_supervisor_ops;
-/* Is worker `index` a process of its own in this mode? */
-bool rm_daemon_has_process(const struct rm_daemon *daemon, uint32_t index);
+/* For struct rm_supervisor_ops; `user` is the daemon. */
+int rm_daemon_spawn(void *user, uint32_t index, uint64_t generation, struct rm_error *error);
+void rm_daemon_signal(void *user, uint32_t index, int pid, int signal);
 int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error);
-
-/* --- groups.c: control groups of who steps worlds of a shared object -------------------------- */
-
-struct rm_worker_group {
-    char name[RM_NAME_MAX]; /* "" = it has none */
-    char procs[PATH_MAX];   /* the file to write "0" to, to be a member; "" = none */
-    struct rm_cgroup_events before;
-};
-
-/* Before there are processes beside this one. */
-void rm_daemon_open_groups(struct rm_daemon *daemon, const struct rm_experiment *e);
-/* Whether there are groups, or why not. */
-void rm_daemon_tell_groups(struct rm_daemon *daemon);
-/* For a process that is about to be started. 0 with an empty name: there are no groups. */
-int rm_daemon_make_group(const struct rm_daemon *daemon, const struct rm_experiment *e,
-                         const char *name, struct rm_worker_group *group, struct rm_error *error);
-/* After its end by `signal`, 0 = by itself: adds to `words` what the group had to do with it, and
- * kills whoever else it left there. */
-void rm_daemon_leave_group(const struct rm_daemon *daemon, const struct rm_experiment *e,
-                           const struct rm_worker_group *group, int signal, char *words,
-                           size_t size);
 
 /* --- settings.c: hot keys --------------------------------------------------------------------- */
 
@@ -248,11 +214,6 @@ void rm_daemon_reload(struct rm_daemon *daemon);
 json_t *rm_daemon_status(struct rm_daemon *daemon);
 json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe);
 
-/* Steps per agent so far, over all worlds; the run's budget counts these. */
-uint64_t rm_daemon_steps(const struct rm_daemon *daemon);
-/* Agent steps of all agents, and updates of all policies, so far. */
-uint64_t rm_daemon_agent_steps(const struct rm_daemon *daemon);
-uint64_t rm_daemon_updates(const struct rm_daemon *daemon);
 /* Per second, of all agents and policies: over the last seconds, and when training has ended over
  * all that this daemon trained. */
 struct rm_daemon_rates {
@@ -268,14 +229,5 @@ double rm_daemon_time_left(const struct rm_daemon *daemon);
 extern const struct rm_command rm_commands[];
 extern const size_t rm_command_count;
 extern const struct rm_control_ops rm_daemon_control_ops;
-
-/* --- notify.c: the service manager -------------------------------------------------------------
- */
-
-void rm_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
-uint64_t rm_notify_watchdog_ns(void);
-
-/* Stopping may take so long, whatever the unit says (TimeoutStopSec= bounds it otherwise). */
-void rm_notify_more_time(uint64_t ns);
 
 #endif

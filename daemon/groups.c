@@ -1,6 +1,4 @@
-/* Control groups of the processes that step worlds of a shared object: with which limits, and what
- * these have to do with a death. */
-#include "daemon/daemon.h"
+#include "daemon/groups.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -16,55 +14,53 @@ static bool wanted(const struct rm_experiment *e)
            (e->actor.memory_limit || e->actor.process_limit);
 }
 
-void rm_daemon_open_groups(struct rm_daemon *daemon, const struct rm_experiment *e)
+void rm_groups_open(struct rm_groups *groups, const struct rm_experiment *e)
 {
     struct rm_error why = {""};
-    if (wanted(e) && rm_cgroup_open_own(&daemon->cgroup, &why) < 0)
-        snprintf(daemon->no_groups, sizeof daemon->no_groups, "%.*s",
-                 (int)sizeof daemon->no_groups - 1, why.text);
+    if (wanted(e) && rm_cgroup_open_own(&groups->cgroup, &why) < 0)
+        snprintf(groups->none, sizeof groups->none, "%.*s", (int)sizeof groups->none - 1, why.text);
 }
 
-void rm_daemon_tell_groups(struct rm_daemon *daemon)
+void rm_groups_tell(const struct rm_groups *groups, const struct rm_experiment *e,
+                    struct rm_log *log)
 {
-    const struct rm_experiment *e = &daemon->session.experiment;
-    if (daemon->cgroup.path[0])
-        rm_log(&daemon->log, RM_LOG_INFO, "actors have control groups of their own below %s",
-               daemon->cgroup.path);
-    else if (daemon->no_groups[0])
-        rm_log(&daemon->log, RM_LOG_NOTICE, "actors have no control group of their own, so %s: %s",
+    if (groups->cgroup.path[0])
+        rm_log(log, RM_LOG_INFO, "actors have control groups of their own below %s",
+               groups->cgroup.path);
+    else if (groups->none[0])
+        rm_log(log, RM_LOG_NOTICE, "actors have no control group of their own, so %s: %s",
                e->actor.process_limit ? "actor.process_limit does not hold"
                                       : "actor.memory_limit bounds private memory alone",
-               daemon->no_groups);
+               groups->none);
 }
 
-int rm_daemon_make_group(const struct rm_daemon *daemon, const struct rm_experiment *e,
-                         const char *name, struct rm_worker_group *group, struct rm_error *error)
+int rm_groups_make(const struct rm_groups *groups, const struct rm_experiment *e, const char *name,
+                   struct rm_worker_group *group, struct rm_error *error)
 {
     const uint64_t memory = e->actor.memory_limit;
     memset(group, 0, sizeof *group);
-    if (!daemon->cgroup.path[0])
+    if (!groups->cgroup.path[0])
         return 0;
-    int rc = rm_cgroup_make(&daemon->cgroup, name, memory ? memory + (MORE_MIB << 20) : 0,
+    int rc = rm_cgroup_make(&groups->cgroup, name, memory ? memory + (MORE_MIB << 20) : 0,
                             e->actor.process_limit, group->procs, sizeof group->procs, error);
     if (rc < 0) {
         group->procs[0] = '\0';
         return rc;
     }
     snprintf(group->name, sizeof group->name, "%s", name);
-    rm_cgroup_read_events(&daemon->cgroup, name, &group->before);
+    rm_cgroup_read_events(&groups->cgroup, name, &group->before);
     return 0;
 }
 
-void rm_daemon_leave_group(const struct rm_daemon *daemon, const struct rm_experiment *e,
-                           const struct rm_worker_group *group, int signal, char *words,
-                           size_t size)
+void rm_groups_leave(const struct rm_groups *groups, const struct rm_experiment *e,
+                     const struct rm_worker_group *group, int signal, char *words, size_t size)
 {
     struct rm_cgroup_events now;
     const size_t n = strlen(words);
     const char *between = n > 0 ? "; " : "";
     if (!group->name[0])
         return;
-    rm_cgroup_read_events(&daemon->cgroup, group->name, &now);
+    rm_cgroup_read_events(&groups->cgroup, group->name, &now);
     if (signal == SIGKILL && now.oom_kill > group->before.oom_kill && now.oom > group->before.oom &&
         e->actor.memory_limit)
         snprintf(words + n, size - n,
@@ -81,5 +77,5 @@ void rm_daemon_leave_group(const struct rm_daemon *daemon, const struct rm_exper
                  "%sits control group refused it more processes or threads than %" PRIu64
                  " (actor.process_limit)",
                  between, e->actor.process_limit);
-    rm_cgroup_clear(&daemon->cgroup, group->name);
+    rm_cgroup_clear(&groups->cgroup, group->name);
 }

@@ -1,7 +1,6 @@
 #include "daemon/inspect.h"
 
 #include "daemon/child.h"
-#include "daemon/daemon.h"
 #include "shm/atomic.h"
 #include "shm/base/file.h"
 #include "shm/base/clock.h"
@@ -22,7 +21,7 @@
 struct rm_inspection {
     struct rm_child child;
     uv_timer_t limit;
-    struct rm_daemon *daemon;
+    struct rm_inspector *inspector;
     struct rm_inspection *next;
     uint32_t worker;
     uint64_t generation;
@@ -35,11 +34,12 @@ struct rm_inspection {
     char path[PATH_MAX];
 };
 
-void rm_daemon_find_debugger(struct rm_daemon *daemon)
+void rm_inspector_open(struct rm_inspector *inspector, const struct rm_inspector_spec *spec)
 {
     const char *told = getenv("RINGMASTER_GDB"), *at = getenv("PATH");
-    char *to = daemon->debugger;
-    const size_t size = sizeof daemon->debugger;
+    char *to = inspector->debugger;
+    const size_t size = sizeof inspector->debugger;
+    inspector->spec = *spec;
     snprintf(to, size, "%s", told ? told : "");
     for (; !told && at && !to[0]; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
         snprintf(to, size, "%.*s/gdb", (int)strcspn(at, ":"), at);
@@ -47,7 +47,7 @@ void rm_daemon_find_debugger(struct rm_daemon *daemon)
             to[0] = '\0';
     }
     if (!to[0])
-        rm_log(&daemon->log, RM_LOG_INFO,
+        rm_log(spec->log, RM_LOG_INFO,
                "there is no gdb: workers that crash or hang give their stack themselves");
 }
 
@@ -55,7 +55,7 @@ void rm_daemon_find_debugger(struct rm_daemon *daemon)
 
 static void unlink_from_list(struct rm_inspection *i)
 {
-    struct rm_inspection **at = &i->daemon->inspections;
+    struct rm_inspection **at = &i->inspector->first;
     while (*at && *at != i)
         at = &(*at)->next;
     if (*at)
@@ -109,16 +109,16 @@ static void read_file(uv_work_t *work)
 static void file_read(uv_work_t *work, int status)
 {
     struct rm_inspection *i = work->data;
-    const char *name = i->daemon->session.board.workers[i->worker].name;
+    const char *name = i->inspector->spec.session->board.workers[i->worker].name;
     struct rm_log_fields fields = RM_LOG_NO_FIELDS;
     (void)status;
     fields.worker = name;
     if (i->frames > 0)
-        rm_log_message(&i->daemon->log, RM_LOG_NOTICE, RM_MESSAGE_STACK, &fields,
+        rm_log_message(i->inspector->spec.log, RM_LOG_NOTICE, RM_MESSAGE_STACK, &fields,
                        "%s: stacks of all its threads by gdb, %u %s: %s", name, i->frames,
                        rm_plural(i->frames, "frame", "frames"), i->path);
     else
-        rm_log_message(&i->daemon->log, RM_LOG_WARNING, RM_MESSAGE_STACK, &fields,
+        rm_log_message(i->inspector->spec.log, RM_LOG_WARNING, RM_MESSAGE_STACK, &fields,
                        "%s: gdb gave no stack: %s", name,
                        i->exec_errno ? strerror(i->exec_errno)
                        : i->signal   ? "it took too long"
@@ -129,7 +129,7 @@ static void file_read(uv_work_t *work, int status)
 static void queue(struct rm_inspection *i, uv_work_cb work, uv_after_work_cb after)
 {
     i->work.data = i;
-    if (uv_queue_work(&i->daemon->loop, &i->work, work, after) < 0) {
+    if (uv_queue_work(i->inspector->spec.loop, &i->work, work, after) < 0) {
         work(&i->work);
         after(&i->work, 0);
     }
@@ -138,7 +138,7 @@ static void queue(struct rm_inspection *i, uv_work_cb work, uv_after_work_cb aft
 /* The worker goes on to its end. */
 static void let_go(const struct rm_inspection *i)
 {
-    struct rm_board_worker *slot = &i->daemon->session.board.workers[i->worker];
+    struct rm_board_worker *slot = &i->inspector->spec.session->board.workers[i->worker];
     if (RM_PEEK(&slot->generation) == i->generation)
         RM_RAISE(&slot->inspect, RM_INSPECT_DONE);
 }
@@ -147,7 +147,7 @@ static void on_exit_of(struct rm_child *child, int64_t status, int signal, int e
 {
     struct rm_inspection *i = child->user;
     (void)status;
-    rm_stall_interrupted(&i->daemon->stall);
+    rm_stall_interrupted(i->inspector->spec.stall);
     let_go(i);
     i->signal = signal;
     i->exec_errno = exec_errno;
@@ -163,9 +163,9 @@ static void too_long(uv_timer_t *limit)
 
 static int run_debugger(struct rm_inspection *i, uint32_t pid, struct rm_error *error)
 {
-    struct rm_daemon *daemon = i->daemon;
+    struct rm_inspector *inspector = i->inspector;
     char process[16];
-    char *arguments[] = {daemon->debugger,
+    char *arguments[] = {inspector->debugger,
                          (char *)"--batch",
                          (char *)"--nx",
                          (char *)"-iex",
@@ -179,7 +179,8 @@ static int run_debugger(struct rm_inspection *i, uint32_t pid, struct rm_error *
                          NULL};
     snprintf(process, sizeof process, "%u", pid);
     int fds[] = {-1, i->out, i->out};
-    return rm_child_start(&i->child, &daemon->loop, daemon->debugger, arguments, fds, 3, error);
+    return rm_child_start(&i->child, inspector->spec.loop, inspector->debugger, arguments, fds, 3,
+                          error);
 }
 
 /* By a thread: for its folder and the file the disk may have to be waited for. */
@@ -187,7 +188,8 @@ static void open_file(uv_work_t *work)
 {
     struct rm_inspection *i = work->data;
     char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%.*s/stacks", PATH_MAX - 128, i->daemon->directory.path);
+    snprintf(folder, sizeof folder, "%.*s/stacks", PATH_MAX - 128,
+             i->inspector->spec.run_directory);
     i->out = rm_file_make_folder(folder, NULL);
     if (i->out == 0)
         i->out = rm_file_open(i->path, O_WRONLY | O_CREAT | O_APPEND, 0644, NULL);
@@ -197,16 +199,16 @@ static void open_file(uv_work_t *work)
 static void file_opened(uv_work_t *work, int status)
 {
     struct rm_inspection *i = work->data;
-    struct rm_daemon *daemon = i->daemon;
+    const struct rm_inspector_spec *spec = &i->inspector->spec;
     /* As the daemon itself knows it. */
-    const struct rm_supervised_worker *w = &daemon->supervisor.workers[i->worker];
+    const struct rm_supervised_worker *w = &spec->supervisor->workers[i->worker];
     const uint32_t pid = w->generation == i->generation && w->pid > 0 ? (uint32_t)w->pid : 0;
     struct rm_error error = {""};
     int rc = i->rc;
     (void)status;
     if (rc < 0)
         rm_fail(&error, rc, "cannot open %s: %s", i->path, strerror(-rc));
-    else if (pid && daemon->life < RM_LIFE_OVER) /* it is still there */
+    else if (pid && !i->inspector->ending) /* it is still there */
         rc = run_debugger(i, pid, &error);
     else
         rc = 1;
@@ -214,7 +216,7 @@ static void file_opened(uv_work_t *work, int status)
         close(i->out);
     if (rc == 0) {
         i->limit.data = i;
-        uv_timer_init(&daemon->loop, &i->limit);
+        uv_timer_init(spec->loop, &i->limit);
         uv_timer_start(&i->limit, too_long, (RM_INSPECT_S - 1) * 1000, 0);
         i->open += 2;
     } else {
@@ -222,29 +224,29 @@ static void file_opened(uv_work_t *work, int status)
         let_go(i);
     }
     if (rc < 0)
-        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
+        rm_log(spec->log, RM_LOG_WARNING, "%s", error.text);
     count_closed(i);
 }
 
-static int begin(struct rm_daemon *daemon, uint32_t worker, struct rm_error *error)
+static int begin(struct rm_inspector *inspector, uint32_t worker, struct rm_error *error)
 {
-    struct rm_board_worker *slot = &daemon->session.board.workers[worker];
+    struct rm_board_worker *slot = &inspector->spec.session->board.workers[worker];
     struct rm_inspection *i = calloc(1, sizeof *i);
     if (!i)
         return rm_fail(error, -ENOMEM, "no memory to look at %s", slot->name);
-    i->daemon = daemon;
+    i->inspector = inspector;
     i->worker = worker;
-    i->generation = daemon->supervisor.workers[worker].generation;
+    i->generation = inspector->spec.supervisor->workers[worker].generation;
     i->child.user = i;
     i->child.on_exit = on_exit_of;
     i->child.on_closed = on_child_closed;
     i->child.pid = -1;
     i->out = -1;
     snprintf(i->path, sizeof i->path, "%.*s/stacks/%s-%llu.txt", PATH_MAX - 128,
-             daemon->directory.path, slot->name, (unsigned long long)i->generation);
+             inspector->spec.run_directory, slot->name, (unsigned long long)i->generation);
     i->open = 1;
-    i->next = daemon->inspections;
-    daemon->inspections = i;
+    i->next = inspector->first;
+    inspector->first = i;
     queue(i, open_file, file_opened);
     return 0;
 }
@@ -252,42 +254,44 @@ static int begin(struct rm_daemon *daemon, uint32_t worker, struct rm_error *err
 /* --- all of them ----------------------------------------------------------------------------- */
 
 /* Once for each process: the word is the worker's own. */
-static bool wanted(const struct rm_daemon *daemon, uint32_t worker)
+static bool wanted(const struct rm_inspector *inspector, uint32_t worker)
 {
-    const struct rm_supervised_worker *w = &daemon->supervisor.workers[worker];
-    return w->pid > 0 && daemon->inspected[worker] != w->generation &&
-           RM_SEE(&daemon->session.board.workers[worker].inspect) == RM_INSPECT_WANTED;
+    const struct rm_supervised_worker *w = &inspector->spec.supervisor->workers[worker];
+    return w->pid > 0 && inspector->inspected[worker] != w->generation &&
+           RM_SEE(&inspector->spec.session->board.workers[worker].inspect) == RM_INSPECT_WANTED;
 }
 
-bool rm_daemon_inspecting(const struct rm_daemon *daemon, uint32_t worker)
+bool rm_inspector_has(const struct rm_inspector *inspector, uint32_t worker)
 {
-    for (const struct rm_inspection *i = daemon->inspections; i; i = i->next)
-        if (i->worker == worker && i->generation == daemon->supervisor.workers[worker].generation)
+    for (const struct rm_inspection *i = inspector->first; i; i = i->next)
+        if (i->worker == worker &&
+            i->generation == inspector->spec.supervisor->workers[worker].generation)
             return true;
-    return wanted(daemon, worker);
+    return wanted(inspector, worker);
 }
 
-void rm_daemon_inspect(struct rm_daemon *daemon)
+void rm_inspector_look(struct rm_inspector *inspector)
 {
     struct rm_error error = {""};
-    for (uint32_t w = 0; w < daemon->session.objects.workers; w++) {
-        struct rm_board_worker *slot = &daemon->session.board.workers[w];
-        if (!wanted(daemon, w))
+    for (uint32_t w = 0; w < inspector->spec.session->objects.workers; w++) {
+        struct rm_board_worker *slot = &inspector->spec.session->board.workers[w];
+        if (!wanted(inspector, w))
             continue;
-        daemon->inspected[w] = daemon->supervisor.workers[w].generation;
+        inspector->inspected[w] = inspector->spec.supervisor->workers[w].generation;
         RM_RAISE(&slot->inspect, RM_INSPECT_BEGUN);
-        if (begin(daemon, w, &error) < 0) {
+        if (begin(inspector, w, &error) < 0) {
             RM_RAISE(&slot->inspect, RM_INSPECT_DONE);
-            rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
+            rm_log(inspector->spec.log, RM_LOG_WARNING, "%s", error.text);
         }
     }
 }
 
-void rm_daemon_end_inspections(struct rm_daemon *daemon)
+void rm_inspector_end(struct rm_inspector *inspector)
 {
-    for (struct rm_inspection *i = daemon->inspections; i; i = i->next)
+    inspector->ending = true;
+    for (struct rm_inspection *i = inspector->first; i; i = i->next)
         if (i->child.pid > 0)
             kill(i->child.pid, SIGKILL);
-    while (daemon->inspections)
-        uv_run(&daemon->loop, UV_RUN_ONCE);
+    while (inspector->first)
+        uv_run(inspector->spec.loop, UV_RUN_ONCE);
 }

@@ -3,8 +3,10 @@
 #include "daemon/daemon.h"
 
 #include "config/traits.h"
+#include "daemon/format.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
+#include "shm/base/plural.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,7 +24,7 @@ static struct rm_board_run *run_of(struct rm_daemon *daemon)
 static struct rm_log_fields fields_now(const struct rm_daemon *daemon)
 {
     struct rm_log_fields fields = RM_LOG_NO_FIELDS;
-    fields.step = (int64_t)rm_daemon_steps(daemon);
+    fields.step = (int64_t)rm_session_steps(&daemon->session);
     return fields;
 }
 
@@ -40,14 +42,6 @@ static void set_run_state(struct rm_daemon *daemon, enum rm_run_state state)
     rm_daemon_event(daemon, "state",
                     json_pack("{s:s,s:s}", "state", rm_run_state_name(state), "before",
                               rm_run_state_name(before)));
-}
-
-void rm_daemon_wake_all(struct rm_daemon *daemon)
-{
-    for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
-        struct rm_wake wake = rm_session_wake(&daemon->session, i);
-        rm_wake_force(&wake);
-    }
 }
 
 void rm_daemon_event(struct rm_daemon *daemon, const char *name, json_t *data)
@@ -72,13 +66,14 @@ void rm_daemon_start_workers(struct rm_daemon *daemon)
 {
     daemon->started_ns = rm_now_ns();
     run_of(daemon)->started_ns = daemon->started_ns;
-    daemon->agent_steps_before = rm_daemon_agent_steps(daemon);
-    daemon->updates_before = rm_daemon_updates(daemon);
-    rm_metrics_begin_steps(&daemon->metrics, rm_daemon_steps(daemon), daemon->started_ns);
+    daemon->agent_steps_before = rm_session_agent_steps(&daemon->session);
+    daemon->updates_before = rm_session_updates(&daemon->session);
+    rm_metrics_begin_steps(&daemon->metrics, rm_session_steps(&daemon->session),
+                           daemon->started_ns);
     RM_POKE(&run_of(daemon)->bell_at, daemon->metrics.next_at);
     /* One that cannot be started fails the run: then the rest is not wanted any more. */
     for (uint32_t i = 0; i < daemon->session.objects.workers && !daemon->failed; i++)
-        if (rm_daemon_has_process(daemon, i))
+        if (rm_session_has_process(&daemon->session, i))
             rm_supervisor_start(&daemon->supervisor, i, rm_now_ns());
 }
 
@@ -87,7 +82,7 @@ void rm_daemon_stop(struct rm_daemon *daemon, const char *why)
     if (daemon->life >= RM_LIFE_STOPPING)
         return;
     daemon->life = RM_LIFE_STOPPING;
-    rm_daemon_cancel_checkpoint(daemon, "the run is ending");
+    rm_checkpointer_cancel(&daemon->checkpoint, "the run is ending");
     if (daemon->trained_ns == 0)
         daemon->trained_ns = rm_now_ns();
     rm_log(&daemon->log, RM_LOG_INFO, "stopping: %s", why);
@@ -97,7 +92,7 @@ void rm_daemon_stop(struct rm_daemon *daemon, const char *why)
         set_run_state(daemon, RM_RUN_STOPPING);
     RM_RAISE(&run_of(daemon)->stop, 1);
     rm_supervisor_stop_all(&daemon->supervisor, rm_now_ns());
-    rm_daemon_wake_all(daemon);
+    rm_session_wake_up(&daemon->session);
     end_if_over(daemon); /* nobody may have been there to stop */
     rm_daemon_arm(daemon);
 }
@@ -127,7 +122,7 @@ void rm_daemon_pause(struct rm_daemon *daemon, bool pause)
     rm_rate_reset(&daemon->steps_rate);
     rm_rate_reset(&daemon->updates_rate);
     if (!pause)
-        rm_daemon_wake_all(daemon);
+        rm_session_wake_up(&daemon->session);
     rm_daemon_arm(daemon);
 }
 
@@ -135,12 +130,12 @@ void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes)
 {
     RM_POKE(&run_of(daemon)->evaluate_episodes, episodes);
     RM_RAISE(&run_of(daemon)->evaluate_request, RM_PEEK(&run_of(daemon)->evaluate_request) + 1);
-    rm_daemon_wake_all(daemon);
+    rm_session_wake_up(&daemon->session);
 }
 
 static bool stepped(struct rm_daemon *daemon)
 {
-    return rm_daemon_agent_steps(daemon) > 0;
+    return rm_session_agent_steps(&daemon->session) > 0;
 }
 
 void rm_daemon_note_running(struct rm_daemon *daemon)
@@ -151,52 +146,6 @@ void rm_daemon_note_running(struct rm_daemon *daemon)
     if (!RM_PEEK(&run_of(daemon)->pause))
         set_run_state(daemon, RM_RUN_RUNNING);
     rm_notify("READY=1");
-}
-
-/* Whether the process of this worker has other workers' duties too. */
-static bool has_others(const struct rm_daemon *daemon, uint32_t index)
-{
-    for (uint32_t i = 0; i < daemon->session.objects.workers; i++)
-        if (i != index && rm_session_process(&daemon->session, i) == index)
-            return true;
-    return false;
-}
-
-/* Of a process with several duties. It waits when one of them does, for all; it is as alive as the
- * liveliest. The solo process's own slot is no duty's. */
-static enum rm_worker_state word_of_all(const struct rm_daemon *daemon, uint32_t process,
-                                        uint64_t *heartbeat_ns)
-{
-    enum rm_worker_state word = RM_WORKER_DONE;
-    for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
-        const struct rm_board_worker *slot = &daemon->session.board.workers[i];
-        if (rm_session_process(&daemon->session, i) != process ||
-            RM_PEEK(&slot->role) == RM_ROLE_SOLO)
-            continue;
-        enum rm_worker_state state = RM_SEE(&slot->state);
-        uint64_t beat = RM_PEEK(&slot->heartbeat_ns);
-        if (beat > *heartbeat_ns)
-            *heartbeat_ns = beat;
-        if (state == RM_WORKER_WAITING)
-            return RM_WORKER_WAITING;
-        if (state != RM_WORKER_DONE)
-            word = RM_WORKER_BUSY;
-    }
-    return word;
-}
-
-enum rm_worker_state rm_daemon_word_of(const struct rm_daemon *daemon, uint32_t index,
-                                       uint64_t *heartbeat_ns)
-{
-    const struct rm_board_worker *slot = &daemon->session.board.workers[index];
-    enum rm_worker_state state = RM_SEE(&slot->state);
-    *heartbeat_ns = RM_PEEK(&slot->heartbeat_ns);
-    const bool at_work =
-        state == RM_WORKER_WAITING || (RM_PEEK(&slot->role) != RM_ROLE_SOLO &&
-                                       (state == RM_WORKER_BUSY || state == RM_WORKER_DONE));
-    if (!at_work || !has_others(daemon, index))
-        return state;
-    return word_of_all(daemon, index, heartbeat_ns);
 }
 
 /* A worker that waits and has been woken is up in a moment; from when the daemon first sees it so
@@ -223,7 +172,7 @@ void rm_daemon_away(void *user, uint64_t away_ns, uint64_t now_ns)
 {
     struct rm_daemon *daemon = user;
     const bool graced = rm_supervisor_away(&daemon->supervisor, away_ns, now_ns);
-    rm_daemon_delay_checkpoint(daemon, away_ns);
+    rm_checkpointer_away(&daemon->checkpoint, away_ns);
     daemon->standstill.since_ns = 0;
     if (daemon->control)
         rm_control_away(daemon->control, away_ns);
@@ -235,6 +184,177 @@ void rm_daemon_away(void *user, uint64_t away_ns, uint64_t now_ns)
             (double)away_ns / 1e9);
 }
 
+/* --- how a run comes to its end -------------------------------------------------------------- */
+
+/* All actors and learners have done their share, and those who do not stay for the last checkpoint
+ * are gone. */
+static bool trained(struct rm_daemon *daemon)
+{
+    const bool stay = daemon->session.experiment.checkpoint.at_end;
+    const struct rm_board_view *board = &daemon->session.board;
+    uint32_t trainers = rm_worker_evaluator(&daemon->session.objects);
+    for (uint32_t i = 0; i < trainers; i++) {
+        if (RM_PEEK(&board->workers[i].state) != RM_WORKER_DONE)
+            return false;
+        if (!stay && rm_session_has_process(&daemon->session, i) &&
+            !daemon->supervisor.workers[i].finished)
+            return false;
+    }
+    return true;
+}
+
+/* When the last of them was done: their last sign of life. The daemon may notice a second later. */
+static uint64_t trained_at(const struct rm_daemon *daemon)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    uint64_t last = daemon->started_ns;
+    for (uint32_t i = 0; i < rm_worker_evaluator(&daemon->session.objects); i++) {
+        uint64_t done = RM_PEEK(&board->workers[i].heartbeat_ns);
+        if (done > last)
+            last = done;
+    }
+    return last;
+}
+
+/* The final evaluation is over when one is finished that played the last version of every policy as
+ * often as it should: another one, by interval or on command, may have been in progress. */
+static bool evaluated(struct rm_daemon *daemon)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    if (RM_PEEK(&board->run->evaluations) <= daemon->final_before ||
+        RM_PEEK(&board->run->eval_episodes) < daemon->session.experiment.evaluation.final_episodes)
+        return false;
+    for (uint32_t p = 0; p < board->run->policies; p++)
+        if (RM_PEEK(&board->policies[p].eval_version) < RM_PEEK(&board->policies[p].published))
+            return false;
+    return true;
+}
+
+/* True when one has been finished since the last time. */
+static bool note_evaluations(struct rm_daemon *daemon)
+{
+    struct rm_board_run *run = run_of(daemon);
+    uint64_t finished = RM_PEEK(&run->evaluations);
+    if (finished == daemon->evaluations_seen)
+        return false;
+    daemon->evaluations_seen = finished;
+    rm_daemon_write_row(daemon, true);
+    double mean = RM_PEEK(&run->eval_score_mean), error = RM_PEEK(&run->eval_score_stderr);
+    uint64_t episodes = RM_PEEK(&run->eval_episodes);
+    struct rm_log_fields fields = RM_LOG_NO_FIELDS;
+    fields.step = (int64_t)rm_session_steps(&daemon->session);
+    rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_EVALUATED, &fields,
+                   "evaluation %llu: %s score %s +- %s over %llu %s%s",
+                   (unsigned long long)finished, rm_evaluation_word(&daemon->session.experiment),
+                   rm_format_number(mean).s, rm_format_number(error).s,
+                   (unsigned long long)episodes, rm_plural(episodes, "episode", "episodes"),
+                   mean >= RM_PEEK(&run->eval_best) ? ", none was better so far" : "");
+    rm_daemon_event(daemon, "evaluation",
+                    json_pack("{s:I,s:I,s:f,s:f,s:I}", "count", (json_int_t)finished, "request",
+                              (json_int_t)RM_PEEK(&run->eval_request), "mean",
+                              isfinite(mean) ? mean : 0.0, "stderr", isfinite(error) ? error : 0.0,
+                              "episodes", (json_int_t)episodes));
+    return true;
+}
+
+/* What evaluations say, and whether the last one is over. */
+static void follow_evaluations(struct rm_daemon *daemon)
+{
+    bool noted = note_evaluations(daemon);
+    if (daemon->life != RM_LIFE_EVALUATING)
+        return;
+    if (evaluated(daemon)) {
+        daemon->finished = true;
+        rm_daemon_stop(daemon, "finished");
+    } else if (noted)
+        /* That was another one. The request may have been taken for it: once more. */
+        rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
+}
+
+static void evaluate_last(struct rm_daemon *daemon)
+{
+    uint32_t episodes = daemon->session.experiment.evaluation.final_episodes;
+    for (uint32_t i = 0; i < rm_worker_evaluator(&daemon->session.objects); i++)
+        if (rm_session_has_process(&daemon->session, i)) /* it stayed for the checkpoint */
+            rm_supervisor_stop(&daemon->supervisor, i, rm_now_ns());
+    if (episodes == 0) {
+        daemon->finished = true;
+        rm_daemon_stop(daemon, "finished");
+        return;
+    }
+    daemon->life = RM_LIFE_EVALUATING;
+    daemon->final_before = RM_PEEK(&run_of(daemon)->evaluations);
+    rm_daemon_request_evaluation(daemon, episodes);
+    rm_notify("STATUS=evaluating: %u %s of the last weights", episodes,
+              rm_plural(episodes, "episode", "episodes"));
+    rm_daemon_arm(daemon);
+}
+
+/* When the budget is spent, once: the last checkpoint, and then the last evaluation. */
+static void end_training(struct rm_daemon *daemon)
+{
+    if (daemon->life > RM_LIFE_TRAINING || daemon->trained_ns != 0 || !trained(daemon))
+        return;
+    rm_daemon_note_running(daemon); /* a short run may be over before anybody looked */
+    daemon->trained_ns = trained_at(daemon);
+    rm_log(&daemon->log, RM_LOG_INFO, "the budget is spent after %.1f s",
+           (double)(daemon->trained_ns - daemon->started_ns) / 1e9);
+    if (daemon->session.experiment.checkpoint.at_end &&
+        !(daemon->checkpoint.stage == RM_CHECKPOINT_IDLE &&
+          rm_checkpointer_is_current(&daemon->checkpoint)))
+        rm_checkpointer_end(&daemon->checkpoint, RM_AFTER_EVALUATE, "");
+    else
+        evaluate_last(daemon);
+}
+
+static void after_checkpoint(void *user, enum rm_checkpoint_after after, const char *why)
+{
+    if (after == RM_AFTER_STOP)
+        rm_daemon_stop(user, why);
+    else if (after == RM_AFTER_PAUSE)
+        rm_daemon_pause(user, true);
+    else if (after == RM_AFTER_EVALUATE)
+        evaluate_last(user);
+}
+
+static enum rm_checkpoint_run where(void *user)
+{
+    const struct rm_daemon *daemon = user;
+    return daemon->life == RM_LIFE_STARTING   ? RM_RUN_IS_STARTING
+           : daemon->life == RM_LIFE_TRAINING ? RM_RUN_IS_TRAINING
+                                              : RM_RUN_IS_ENDING;
+}
+
+static void event(void *user, const char *name, json_t *data)
+{
+    rm_daemon_event(user, name, data);
+}
+
+void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
+{
+    static const struct rm_checkpointer_ops ops = {
+        .where = where, .then = after_checkpoint, .event = event};
+    const struct rm_checkpointer_spec spec = {
+        .session = &daemon->session,
+        .supervisor = &daemon->supervisor,
+        .log = &daemon->log,
+        .loop = &daemon->loop,
+        .run_directory = daemon->directory.path,
+        .file_hot = daemon->settings.file_hot,
+        .adopted = daemon->adopted,
+        .ops = &ops,
+        .user = daemon,
+    };
+    rm_checkpointer_open(&daemon->checkpoint, &spec);
+}
+
+void rm_daemon_stop_after_checkpoint(struct rm_daemon *daemon, const char *why)
+{
+    /* The checkpoint's, and that of the workers. */
+    rm_notify_more_time(2 * daemon->supervisor.limits.stop_grace_ns);
+    rm_checkpointer_end(&daemon->checkpoint, RM_AFTER_STOP, why);
+}
+
 /* Deaths, hangs and readiness, from what the board says. */
 static void observe(struct rm_daemon *daemon)
 {
@@ -242,12 +362,12 @@ static void observe(struct rm_daemon *daemon)
     const uint64_t now_ns = rm_now_ns();
     for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
         uint64_t heartbeat_ns;
-        if (!rm_daemon_has_process(daemon, i))
+        if (!rm_session_has_process(&daemon->session, i))
             continue;
-        enum rm_worker_state word = rm_daemon_word_of(daemon, i, &heartbeat_ns);
+        enum rm_worker_state word = rm_session_process_state(&daemon->session, i, &heartbeat_ns);
         word = count_woken(daemon, i, word, &heartbeat_ns, now_ns);
         /* It has crashed, and is looked at: it ends by itself. */
-        if (rm_daemon_inspecting(daemon, i))
+        if (rm_inspector_has(&daemon->inspector, i))
             heartbeat_ns = now_ns;
         rm_supervisor_observe(&daemon->supervisor, i, word, heartbeat_ns, now_ns);
     }
@@ -268,13 +388,13 @@ static void tell_service_manager(struct rm_daemon *daemon, uint64_t now)
     rm_notify("STATUS=%s: %.0f agent steps/s, %.1f updates/s, step %llu%s",
               rm_run_state_name(RM_PEEK(&run_of(daemon)->state)),
               rm_rate_per_s(&daemon->steps_rate), rm_rate_per_s(&daemon->updates_rate),
-              (unsigned long long)rm_daemon_steps(daemon), end);
+              (unsigned long long)rm_session_steps(&daemon->session), end);
 }
 
 static void note_rates(struct rm_daemon *daemon, uint64_t now_ns)
 {
-    rm_rate_add(&daemon->steps_rate, now_ns, rm_daemon_agent_steps(daemon));
-    rm_rate_add(&daemon->updates_rate, now_ns, rm_daemon_updates(daemon));
+    rm_rate_add(&daemon->steps_rate, now_ns, rm_session_agent_steps(&daemon->session));
+    rm_rate_add(&daemon->updates_rate, now_ns, rm_session_updates(&daemon->session));
 }
 
 void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation)
@@ -284,7 +404,7 @@ void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation)
         note_rates(daemon, now);
     const struct rm_daemon_rates rates = rm_daemon_rates(daemon);
     const struct rm_metrics_row row = {.time_s = (double)(now - daemon->started_ns) / 1e9,
-                                       .steps = rm_daemon_steps(daemon),
+                                       .steps = rm_session_steps(&daemon->session),
                                        .steps_per_s = rates.steps_per_s,
                                        .updates_per_s = rates.updates_per_s,
                                        .evaluation = evaluation};
@@ -296,7 +416,7 @@ void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation)
 /* A row by steps, if one is due; and who steps rings when the next one is. */
 static void write_row_by_steps(struct rm_daemon *daemon)
 {
-    const uint64_t steps = rm_daemon_steps(daemon);
+    const uint64_t steps = rm_session_steps(&daemon->session);
     if (!rm_metrics_due(&daemon->metrics, steps))
         return;
     rm_daemon_write_row(daemon, false);
@@ -308,9 +428,9 @@ void rm_daemon_rung(struct rm_daemon *daemon)
 {
     observe(daemon);
     write_row_by_steps(daemon);
-    rm_daemon_inspect(daemon);
-    rm_daemon_follow_evaluations(daemon);
-    rm_daemon_end_training(daemon);
+    rm_inspector_look(&daemon->inspector);
+    follow_evaluations(daemon);
+    end_training(daemon);
     rm_daemon_arm(daemon);
 }
 
@@ -319,19 +439,19 @@ void rm_daemon_tick(struct rm_daemon *daemon)
     uint64_t now = rm_now_ns();
     bool paused = RM_PEEK(&run_of(daemon)->pause) != 0;
     observe(daemon);
-    rm_daemon_inspect(daemon);
+    rm_inspector_look(&daemon->inspector);
     RM_POKE(&run_of(daemon)->rows_counted, rm_session_rows(&daemon->session));
     if (!paused)
         note_rates(daemon, now);
     write_row_by_steps(daemon);
-    rm_daemon_follow_evaluations(daemon);
+    follow_evaluations(daemon);
     if (stepped(daemon))
         rm_daemon_note_running(daemon);
-    rm_daemon_end_training(daemon);
+    end_training(daemon);
     rm_standstill_look(daemon, now);
     if (daemon->control)
         rm_control_expire(daemon->control, now);
-    rm_daemon_checkpoint_tick(daemon, now);
+    rm_checkpointer_tick(&daemon->checkpoint, now);
     tell_service_manager(daemon, now);
     rm_daemon_tell_unwritten(daemon);
     rm_console_live(&daemon->console, daemon, now);
@@ -344,12 +464,13 @@ static void settle_debts(struct rm_daemon *daemon)
 {
     if (daemon->session.experiment.mode == RM_MODE_LOCKSTEP)
         rm_round_settle(daemon->session.board.round);
-    rm_daemon_wake_all(daemon);
+    rm_session_wake_up(&daemon->session);
 }
 
-void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_supervised before,
-                              const struct rm_supervised_worker *worker)
+static void worker_changed(void *user, uint32_t index, enum rm_supervised before,
+                           const struct rm_supervised_worker *worker)
 {
+    struct rm_daemon *daemon = user;
     const char *name = daemon->session.board.workers[index].name;
     bool died = worker->state == RM_SUPERVISED_BACKING_OFF || worker->state == RM_SUPERVISED_FAILED;
     const char *why = worker->state == RM_SUPERVISED_FAILED ? worker->failure : worker->reason;
@@ -385,11 +506,14 @@ void rm_daemon_worker_changed(struct rm_daemon *daemon, uint32_t index, enum rm_
         /* The final evaluation died with the evaluator: the new one begins again. */
         rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
     } else if (worker->finished) {
-        rm_daemon_end_training(daemon);
+        end_training(daemon);
     }
     end_if_over(daemon);
     rm_daemon_arm(daemon);
 }
+
+const struct rm_supervisor_ops rm_daemon_supervisor_ops = {
+    .spawn = rm_daemon_spawn, .kill = rm_daemon_signal, .changed = worker_changed};
 
 /* --- timers ---------------------------------------------------------------------------------- */
 
@@ -421,7 +545,7 @@ static bool quiet(const struct rm_daemon *daemon)
     for (uint32_t i = 0; i < daemon->supervisor.count; i++) {
         enum rm_supervised state = daemon->supervisor.workers[i].state;
         uint64_t heartbeat_ns;
-        enum rm_worker_state word = rm_daemon_word_of(daemon, i, &heartbeat_ns);
+        enum rm_worker_state word = rm_session_process_state(&daemon->session, i, &heartbeat_ns);
         if (state == RM_SUPERVISED_STARTING ||
             (state == RM_SUPERVISED_UP && word != RM_WORKER_WAITING && word != RM_WORKER_DONE))
             return false;

@@ -1,8 +1,8 @@
-/* The service manager: readiness, status and watchdog, where there is one (NOTIFY_SOCKET). */
-#include "daemon/daemon.h"
+#include "daemon/notify.h"
 
 #include "shm/base/clock.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #ifdef RM_HAVE_SYSTEMD

@@ -27,7 +27,7 @@ static struct rm_log_fields fields_of(const struct rm_printed *p)
     const struct rm_board_worker *slot = &session->board.workers[p->worker];
     struct rm_log_fields fields = RM_LOG_NO_FIELDS;
     fields.worker = slot->name;
-    fields.step = (int64_t)rm_daemon_steps(p->daemon);
+    fields.step = (int64_t)rm_session_steps(&p->daemon->session);
     if (RM_PEEK(&slot->role) == RM_ROLE_LEARNER)
         fields.agent = session->plan.policy[RM_PEEK(&slot->index)].name;
     return fields;

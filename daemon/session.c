@@ -31,7 +31,7 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
     if (count && rm_session_adopt(&daemon->session, experiment, plan, fds, count, &why) == 0) {
         daemon->adopted = true;
         daemon->adopted_rows = rm_session_rows(&daemon->session);
-        daemon->adopted_step = rm_daemon_steps(daemon);
+        daemon->adopted_step = rm_session_steps(&daemon->session);
         daemon->left_rows = RM_PEEK(&daemon->session.board.run->rows_counted);
         daemon->resume[0] = '\0'; /* this is newer */
         go_on_in_latest(daemon, experiment);
@@ -56,14 +56,14 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
 {
     if (daemon->adopted) {
         struct rm_log_fields fields = RM_LOG_NO_FIELDS;
-        fields.step = (int64_t)rm_daemon_steps(daemon);
+        fields.step = (int64_t)rm_session_steps(&daemon->session);
         rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_ADOPTED, &fields,
                        "goes on where a daemon was killed: rows before %llu, after %llu; step "
                        "%llu, update %llu",
                        (unsigned long long)daemon->left_rows,
                        (unsigned long long)daemon->adopted_rows,
                        (unsigned long long)daemon->adopted_step,
-                       (unsigned long long)rm_daemon_updates(daemon));
+                       (unsigned long long)rm_session_updates(&daemon->session));
     } else if (daemon->not_adopted[0]) {
         rm_log(&daemon->log, RM_LOG_WARNING,
                "what a killed daemon left is of no use, so this run begins anew: %s",
@@ -72,12 +72,12 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
     if (daemon->resume[0]) {
         const uint64_t rows = rm_session_rows(&daemon->session);
         struct rm_log_fields fields = RM_LOG_NO_FIELDS;
-        fields.step = (int64_t)rm_daemon_steps(daemon);
+        fields.step = (int64_t)rm_session_steps(&daemon->session);
         rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_RESUMED, &fields,
                        "goes on from %s: step %llu, update %llu, %llu %s of replay", daemon->resume,
                        (unsigned long long)daemon->resumed_step,
-                       (unsigned long long)rm_daemon_updates(daemon), (unsigned long long)rows,
-                       rm_plural(rows, "row", "rows"));
+                       (unsigned long long)rm_session_updates(&daemon->session),
+                       (unsigned long long)rows, rm_plural(rows, "row", "rows"));
         if (daemon->resume_changes[0])
             rm_log(&daemon->log, RM_LOG_NOTICE, "changed since that checkpoint: %s",
                    daemon->resume_changes);

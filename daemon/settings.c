@@ -66,7 +66,7 @@ static void tell(const struct rm_setting_changes *c, const char *path, const cha
     const struct rm_log_fields fields = {.key = path,
                                          .before = before,
                                          .after = after,
-                                         .step = (int64_t)rm_daemon_steps(c->daemon),
+                                         .step = (int64_t)rm_session_steps(&c->daemon->session),
                                          .user = c->who};
     rm_log_message(&c->daemon->log, RM_LOG_NOTICE, RM_MESSAGE_SETTING, &fields,
                    "%s: %s -> %s (%s, user %u)", path, before, after, c->source, (unsigned)c->who);

@@ -46,11 +46,6 @@ struct process {
     uint32_t index;
 };
 
-bool rm_daemon_has_process(const struct rm_daemon *daemon, uint32_t index)
-{
-    return rm_session_process(&daemon->session, index) == index;
-}
-
 int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error)
 {
     return rm_libexec_find(daemon->libexec, sizeof daemon->libexec, error);
@@ -131,8 +126,8 @@ static void on_process_exit(struct rm_child *child, int64_t status, int signal, 
     memcpy(words, slot->error, sizeof words);
     words[sizeof words - 1] = '\0';
     rm_utf8_line(words);
-    rm_daemon_leave_group(daemon, &daemon->session.experiment, &process->group, signal, words,
-                          sizeof words);
+    rm_groups_leave(&daemon->groups, &daemon->session.experiment, &process->group, signal, words,
+                    sizeof words);
     if (exec_errno) {
         snprintf(words, sizeof words, "cannot be executed: %s", strerror(exec_errno));
         if (exec_errno == ENOENT || exec_errno == EACCES || exec_errno == ENOEXEC)
@@ -184,8 +179,8 @@ static void make_group(struct rm_daemon *daemon, struct process *process)
     struct rm_error error = {""};
     if (role != RM_ROLE_ACTOR && role != RM_ROLE_EVALUATOR)
         return;
-    if (rm_daemon_make_group(daemon, &daemon->session.experiment, slot->name, &process->group,
-                             &error) < 0)
+    if (rm_groups_make(&daemon->groups, &daemon->session.experiment, slot->name, &process->group,
+                       &error) < 0)
         rm_log(&daemon->log, RM_LOG_WARNING, "%s has no group of its own: %s", slot->name,
                error.text);
     process->child.group = process->group.procs[0] ? process->group.procs : NULL;
@@ -221,7 +216,7 @@ static bool newest_checkpoint(const struct rm_daemon *daemon, char *folder)
            rm_session_checkpoint_folder(daemon->directory.path, number, false, folder, NULL) == 0;
 }
 
-static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_error *error)
+int rm_daemon_spawn(void *user, uint32_t index, uint64_t generation, struct rm_error *error)
 {
     struct rm_daemon *daemon = user;
     struct rm_board_worker *slot = &daemon->session.board.workers[index];
@@ -272,7 +267,7 @@ static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_erro
     process->child.holds_stop = true;
     process->printed.user = process;
     process->printed.on_closed = on_printed_closed;
-    prepare_slot(slot, generation, daemon->debugger[0] != '\0');
+    prepare_slot(slot, generation, daemon->inspector.debugger[0] != '\0');
     const int out = rm_printed_open(&process->printed, daemon, index, error);
     if (out < 0) {
         free(process);
@@ -291,19 +286,10 @@ static int spawn(void *user, uint32_t index, uint64_t generation, struct rm_erro
     return process->child.pid;
 }
 
-static void send_signal(void *user, uint32_t index, int pid, int number)
+void rm_daemon_signal(void *user, uint32_t index, int pid, int number)
 {
     struct rm_daemon *daemon = user;
     (void)index;
     if (pid > 0 && uv_kill(pid, number) < 0)
         rm_log(&daemon->log, RM_LOG_WARNING, "cannot send signal %d to process %d", number, pid);
 }
-
-static void changed(void *user, uint32_t index, enum rm_supervised before,
-                    const struct rm_supervised_worker *worker)
-{
-    rm_daemon_worker_changed(user, index, before, worker);
-}
-
-const struct rm_supervisor_ops rm_daemon_supervisor_ops = {
-    .spawn = spawn, .kill = send_signal, .changed = changed};

@@ -57,7 +57,7 @@ static bool all_could_work(struct rm_daemon *daemon)
         daemon->checkpoint.stage != RM_CHECKPOINT_IDLE)
         return false;
     for (uint32_t i = 0; i < daemon->session.objects.workers; i++)
-        if (rm_daemon_has_process(daemon, i) &&
+        if (rm_session_has_process(&daemon->session, i) &&
             daemon->supervisor.workers[i].state != RM_SUPERVISED_UP)
             return false;
     return true;

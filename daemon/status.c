@@ -47,27 +47,6 @@ static double ratio(uint64_t a, uint64_t b)
     return b ? (double)a / (double)b : NAN;
 }
 
-uint64_t rm_daemon_steps(const struct rm_daemon *daemon)
-{
-    return rm_session_steps(&daemon->session);
-}
-
-uint64_t rm_daemon_agent_steps(const struct rm_daemon *daemon)
-{
-    uint64_t steps = 0;
-    for (uint32_t p = 0; p < daemon->session.board.run->policies; p++)
-        steps += RM_PEEK(&daemon->session.board.policies[p].env_steps);
-    return steps;
-}
-
-uint64_t rm_daemon_updates(const struct rm_daemon *daemon)
-{
-    uint64_t updates = 0;
-    for (uint32_t p = 0; p < daemon->session.board.run->policies; p++)
-        updates += RM_PEEK(&daemon->session.board.policies[p].updates);
-    return updates;
-}
-
 struct rm_daemon_rates rm_daemon_rates(const struct rm_daemon *daemon)
 {
     if (daemon->trained_ns <= daemon->started_ns)
@@ -75,14 +54,14 @@ struct rm_daemon_rates rm_daemon_rates(const struct rm_daemon *daemon)
                                         rm_rate_per_s(&daemon->updates_rate)};
     const double trained = seconds(daemon->trained_ns - daemon->started_ns);
     return (struct rm_daemon_rates){
-        (double)(rm_daemon_agent_steps(daemon) - daemon->agent_steps_before) / trained,
-        (double)(rm_daemon_updates(daemon) - daemon->updates_before) / trained};
+        (double)(rm_session_agent_steps(&daemon->session) - daemon->agent_steps_before) / trained,
+        (double)(rm_session_updates(&daemon->session) - daemon->updates_before) / trained};
 }
 
 double rm_daemon_time_left(const struct rm_daemon *daemon)
 {
     uint64_t budget = daemon->session.board.run->env_steps_budget;
-    uint64_t steps = rm_daemon_steps(daemon);
+    uint64_t steps = rm_session_steps(&daemon->session);
     double rate = rm_rate_per_s(&daemon->steps_rate) / (double)daemon->session.plan.agents;
     if (budget == 0 || rate <= 0)
         return -1;
@@ -206,7 +185,7 @@ static json_t *device_of(const struct rm_board_worker *slot)
 static json_t *memory_of(const struct rm_daemon *daemon, uint32_t w)
 {
     uint64_t most = 0;
-    if (!rm_daemon_has_process(daemon, w))
+    if (!rm_session_has_process(&daemon->session, w))
         return json_null();
     for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
         const uint64_t bytes = RM_PEEK(&daemon->session.board.workers[i].rss_bytes);
@@ -226,12 +205,12 @@ static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
     uint64_t heartbeat = RM_PEEK(&slot->heartbeat_ns);
     enum rm_worker_state state = RM_PEEK(&slot->state);
     if (RM_PEEK(&slot->role) == RM_ROLE_SOLO) /* it has no duty of its own */
-        state = rm_daemon_word_of(daemon, w, &heartbeat);
+        state = rm_session_process_state(&daemon->session, w, &heartbeat);
     json_t *o = json_object();
     json_object_set_new(o, "name", json_string(slot->name));
     json_object_set_new(o, "role", json_string(rm_role_name(RM_PEEK(&slot->role))));
     json_object_set_new(o, "index", count(RM_PEEK(&slot->index)));
-    json_object_set_new(o, "process", json_boolean(rm_daemon_has_process(daemon, w)));
+    json_object_set_new(o, "process", json_boolean(rm_session_has_process(&daemon->session, w)));
     json_object_set_new(o, "pid", count(RM_PEEK(&slot->pid)));
     json_object_set_new(o, "state", json_string(rm_worker_state_name(state)));
     json_object_set_new(o, "supervisor", json_string(rm_supervised_name(process->state)));
@@ -289,7 +268,7 @@ static json_t *adopted(const struct rm_daemon *daemon)
 
 static json_t *progress(const struct rm_daemon *daemon)
 {
-    uint64_t steps = rm_daemon_steps(daemon);
+    uint64_t steps = rm_session_steps(&daemon->session);
     uint64_t budget = daemon->session.board.run->env_steps_budget;
     double left = rm_daemon_time_left(daemon);
     double fraction = ratio(steps, budget);

@@ -169,8 +169,8 @@ void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon)
                          : 0;
     const struct rm_daemon_rates rates = rm_daemon_rates(daemon);
     const uint64_t before = daemon->agent_steps_before;
-    const uint64_t steps = rm_daemon_agent_steps(daemon) - before;
-    const uint64_t updates = rm_daemon_updates(daemon) - daemon->updates_before;
+    const uint64_t steps = rm_session_agent_steps(&daemon->session) - before;
+    const uint64_t updates = rm_session_updates(&daemon->session) - daemon->updates_before;
     agents_table(out, &daemon->session.board, &style);
     greedy_score(out, daemon);
     fprintf(out, "trained %.1f s: %llu agent %s (%.0f/s), %llu %s (%.0f/s)\n", trained,
@@ -180,7 +180,7 @@ void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon)
     if (before)
         fprintf(out, "with those before it went on: %llu agent steps, %llu updates\n",
                 (unsigned long long)(steps + before),
-                (unsigned long long)rm_daemon_updates(daemon));
+                (unsigned long long)rm_session_updates(&daemon->session));
     phases_table(out, &daemon->session.board, &style);
     fputc('\n', out);
     deaths(out, daemon);

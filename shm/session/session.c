@@ -520,6 +520,24 @@ uint64_t rm_session_steps(const struct rm_session *session)
     return steps;
 }
 
+uint64_t rm_session_agent_steps(const struct rm_session *session)
+{
+    uint64_t steps = 0;
+
+    for (uint32_t p = 0; p < session->board.run->policies; p++)
+        steps += RM_PEEK(&session->board.policies[p].env_steps);
+    return steps;
+}
+
+uint64_t rm_session_updates(const struct rm_session *session)
+{
+    uint64_t updates = 0;
+
+    for (uint32_t p = 0; p < session->board.run->policies; p++)
+        updates += RM_PEEK(&session->board.policies[p].updates);
+    return updates;
+}
+
 bool rm_session_budget_spent(const struct rm_session *session, uint64_t round)
 {
     const uint64_t budget = session->experiment.run.steps;
@@ -544,6 +562,55 @@ uint32_t rm_session_process(const struct rm_session *session, uint32_t worker)
     return worker;
 }
 
+bool rm_session_has_process(const struct rm_session *session, uint32_t worker)
+{
+    return rm_session_process(session, worker) == worker;
+}
+
+/* Whether the process of this worker has other workers' duties too. */
+static bool has_others(const struct rm_session *session, uint32_t index)
+{
+    for (uint32_t i = 0; i < session->objects.workers; i++)
+        if (i != index && rm_session_process(session, i) == index)
+            return true;
+    return false;
+}
+
+/* Of a process with several duties. The solo process's own slot is no duty's. */
+static enum rm_worker_state state_of_all(const struct rm_session *session, uint32_t process,
+                                         uint64_t *heartbeat_ns)
+{
+    enum rm_worker_state word = RM_WORKER_DONE;
+    for (uint32_t i = 0; i < session->objects.workers; i++) {
+        const struct rm_board_worker *slot = &session->board.workers[i];
+        if (rm_session_process(session, i) != process || RM_PEEK(&slot->role) == RM_ROLE_SOLO)
+            continue;
+        enum rm_worker_state state = RM_SEE(&slot->state);
+        uint64_t beat = RM_PEEK(&slot->heartbeat_ns);
+        if (beat > *heartbeat_ns)
+            *heartbeat_ns = beat;
+        if (state == RM_WORKER_WAITING)
+            return RM_WORKER_WAITING;
+        if (state != RM_WORKER_DONE)
+            word = RM_WORKER_BUSY;
+    }
+    return word;
+}
+
+enum rm_worker_state rm_session_process_state(const struct rm_session *session, uint32_t index,
+                                              uint64_t *heartbeat_ns)
+{
+    const struct rm_board_worker *slot = &session->board.workers[index];
+    enum rm_worker_state state = RM_SEE(&slot->state);
+    *heartbeat_ns = RM_PEEK(&slot->heartbeat_ns);
+    const bool at_work =
+        state == RM_WORKER_WAITING || (RM_PEEK(&slot->role) != RM_ROLE_SOLO &&
+                                       (state == RM_WORKER_BUSY || state == RM_WORKER_DONE));
+    if (!at_work || !has_others(session, index))
+        return state;
+    return state_of_all(session, index, heartbeat_ns);
+}
+
 struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker)
 {
     const uint32_t process = rm_session_process(session, worker);
@@ -562,6 +629,14 @@ void rm_session_ring_at(const struct rm_session *session, uint64_t steps)
 
     if (steps >= RM_PEEK(at) && RM_TAKE(at, UINT64_MAX) != UINT64_MAX)
         rm_session_ring_bell(session);
+}
+
+void rm_session_wake_up(struct rm_session *session)
+{
+    for (uint32_t i = 0; i < session->objects.workers; i++) {
+        struct rm_wake wake = rm_session_wake(session, i);
+        rm_wake_force(&wake);
+    }
 }
 
 void rm_session_wake_all(struct rm_session *session)

@@ -154,8 +154,11 @@ static inline struct rm_ring *rm_session_ring(struct rm_session *s, uint32_t act
     return &s->rings[actor * s->objects.policies + policy];
 }
 
-/* Steps of the run so far, of agent 0 in all worlds, wherever they are. */
+/* Steps of the run so far, of agent 0 in all worlds, wherever they are: the run's budget counts
+ * these. Steps of all agents; updates of all policies. */
 uint64_t rm_session_steps(const struct rm_session *session);
+uint64_t rm_session_agent_steps(const struct rm_session *session);
+uint64_t rm_session_updates(const struct rm_session *session);
 
 /* Rounds: is the run over at the start of `round`? Everybody sees the same, because what was made
  * by the end of the round before stands still during this one. */
@@ -164,6 +167,14 @@ bool rm_session_budget_spent(const struct rm_session *session, uint64_t round);
 /* The worker in whose process this worker's duty runs: itself, in sequential mode the solo process
  * for all, with learner.processes "one" the first learner for all learners. */
 uint32_t rm_session_process(const struct rm_session *session, uint32_t worker);
+
+/* Is worker `worker` a process of its own in this mode? */
+bool rm_session_has_process(const struct rm_session *session, uint32_t worker);
+
+/* What the board says of a process: its worker's state, or that of all duties in it together. It
+ * waits when one of them does, for all; it is as alive as the liveliest. */
+enum rm_worker_state rm_session_process_state(const struct rm_session *session, uint32_t process,
+                                              uint64_t *heartbeat_ns);
 
 /* What worker `worker` (objects.h) sleeps on, to sleep or to signal: that of its process. */
 struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker);
@@ -174,6 +185,9 @@ void rm_session_ring_bell(const struct rm_session *session);
 /* The same if `steps`, those of all actors, are as many as the daemon waits for (board.h, bell_at):
  * the first to say so rings. */
 void rm_session_ring_at(const struct rm_session *session, uint64_t steps);
+
+/* Whatever the workers sleep on, they look again. */
+void rm_session_wake_up(struct rm_session *session);
 
 /* Signals every worker that sleeps; every actor. */
 void rm_session_wake_all(struct rm_session *session);

@@ -15,14 +15,14 @@
 #include "shm/base/clock.h"
 
 static char run[64];
-static struct rm_daemon made;
+static struct rm_checkpointer made;
 
 /* Checkpoint *arg, then only the newest is kept. */
 static int writer(void *arg)
 {
     const uint64_t number = *(const uint64_t *)arg;
     struct rm_error error = {""};
-    struct rm_checkpointer *c = &made.checkpoint;
+    struct rm_checkpointer *c = &made;
     uint64_t rows = number * 1000;
     uv_work_t work = {.data = &made};
     struct rm_checkpoint_facts facts = {.run = "t",
@@ -30,7 +30,7 @@ static int writer(void *arg)
                                         .step = 100 * number,
                                         .score = (double)number,
                                         .config = json_pack("{s:i}", "seed", 1)};
-    snprintf(c->run_directory, sizeof c->run_directory, "%s", run);
+    c->spec.run_directory = run;
     c->number = number;
     if (rm_checkpoint_begin(run, number, &error) || rm_state_create(&c->shared, &error))
         return 1;

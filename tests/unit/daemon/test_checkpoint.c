@@ -1,0 +1,330 @@
+/* The table of a checkpoint's stages, over a session whose workers are this test. */
+#include "daemon/checkpoint.h"
+
+#include "config/config.h"
+#include "shm/atomic.h"
+#include "tests/support/daemon.h"
+#include "tests/support/session.h"
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct rm_session session;
+static struct rm_supervisor supervisor;
+static struct rm_log journal;
+static uv_loop_t loop;
+static struct rm_checkpointer c;
+static char directory[64];
+static double file_hot[RM_HOT_COUNT];
+static enum rm_checkpoint_run where_it_is;
+
+/* What the run did after checkpoints. */
+static struct {
+    unsigned times;
+    enum rm_checkpoint_after latest;
+    char why[64];
+} then;
+
+static enum rm_checkpoint_run where(void *user)
+{
+    (void)user;
+    return where_it_is;
+}
+
+static void do_then(void *user, enum rm_checkpoint_after after, const char *why)
+{
+    (void)user;
+    then.times++;
+    then.latest = after;
+    snprintf(then.why, sizeof then.why, "%s", why);
+    if (after == RM_AFTER_STOP)
+        rm_checkpointer_cancel(&c, "the run is ending");
+}
+
+static void drop_event(void *user, const char *name, json_t *data)
+{
+    (void)user, (void)name;
+    json_decref(data);
+}
+
+static const struct rm_checkpointer_ops ops = {where, do_then, drop_event};
+
+static uint32_t workers(void)
+{
+    return rm_worker_evaluator(&session.objects);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&then, 0, sizeof then);
+    memset(&c, 0, sizeof c);
+    memset(&supervisor, 0, sizeof supervisor);
+    where_it_is = RM_RUN_IS_TRAINING;
+    snprintf(directory, sizeof directory, "/tmp/rm-checkpoint-XXXXXX");
+    if (!mkdtemp(directory) ||
+        rm_test_session(&session, "{\"name\":\"x\",\"world\":{\"name\":\"count\"},"
+                                  "\"actor\":{\"count\":2,\"worlds\":2},"
+                                  "\"algorithm\":{\"name\":\"dqn\"},"
+                                  "\"network\":{\"layers\":[{\"type\":\"linear\",\"units\":4}]},"
+                                  "\"supervisor\":{\"stop_grace_s\":600}}") < 0)
+        return -1;
+    supervisor.count = session.objects.workers;
+    for (uint32_t i = 0; i < session.objects.workers; i++) {
+        supervisor.workers[i].state = RM_SUPERVISED_UP;
+        supervisor.workers[i].generation = 1;
+        RM_RAISE(&session.board.workers[i].state, RM_WORKER_BUSY);
+    }
+    journal = (struct rm_log){.fd = -1, .echo_fd = -1};
+    const struct rm_checkpointer_spec spec = {.session = &session,
+                                              .supervisor = &supervisor,
+                                              .log = &journal,
+                                              .loop = &loop,
+                                              .run_directory = directory,
+                                              .file_hot = file_hot,
+                                              .ops = &ops};
+    rm_config_hot_values(&session.experiment, file_hot);
+    uv_loop_init(&loop);
+    rm_checkpointer_open(&c, &spec);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rm_checkpointer_cancel(&c, "the test is over");
+    while (c.stage != RM_CHECKPOINT_IDLE)
+        uv_run(&loop, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&c.timer, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    rm_session_close(&session);
+    rm_test_remove_tree(directory);
+    return uv_loop_close(&loop);
+}
+
+/* Runs the loop until the checkpoint is there. */
+static void until(enum rm_checkpoint_stage stage)
+{
+    while (c.stage != stage)
+        uv_run(&loop, UV_RUN_ONCE);
+}
+
+static void hold(void)
+{
+    for (uint32_t i = 0; i < workers(); i++)
+        RM_RAISE(&session.board.workers[i].checkpoint_held, c.number);
+}
+
+static void write_parts(void)
+{
+    for (uint32_t i = 0; i < workers(); i++)
+        RM_RAISE(&session.board.workers[i].checkpoint_written, c.number);
+}
+
+static bool are_released(void)
+{
+    const struct rm_board_run *run = session.board.run;
+    return RM_PEEK(&run->checkpoint_released) >= RM_PEEK(&run->checkpoint_request);
+}
+
+static uint64_t ask(void)
+{
+    struct rm_error error = {""};
+    uint64_t number = 0;
+    if (rm_checkpointer_ask(&c, &number, &error))
+        fail_msg("%s", error.text);
+    return number;
+}
+
+/* From holding to the disk. */
+static void make(void)
+{
+    until(RM_CHECKPOINT_HOLDING);
+    hold();
+    until(RM_CHECKPOINT_AWAITING);
+    write_parts();
+}
+
+static void goes_through_its_stages(void **state)
+{
+    (void)state;
+    assert_int_equal(ask(), 1);
+    assert_int_equal(c.stage, RM_CHECKPOINT_BEGINNING);
+    until(RM_CHECKPOINT_HOLDING);
+    assert_false(are_released());
+    hold();
+    until(RM_CHECKPOINT_AWAITING);
+    assert_true(are_released());
+    assert_int_equal(ask(), 2); /* after this one */
+    write_parts();
+    until(RM_CHECKPOINT_SEALING);
+    until(RM_CHECKPOINT_BEGINNING);
+    assert_int_equal(c.last, 1);
+    make();
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(c.last, 2);
+    assert_int_equal(c.made, 2);
+    assert_int_equal(c.failed, 0);
+    assert_int_equal(then.times, 0);
+    assert_true(rm_checkpointer_is_current(&c));
+}
+
+/* Whatever comes after: who still writes its part of an earlier one could not write one of this. */
+static void who_still_writes_is_waited_for(void **state)
+{
+    static const enum rm_checkpoint_after all[] = {RM_AFTER_PAUSE, RM_AFTER_EVALUATE,
+                                                   RM_AFTER_STOP};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct rm_board_worker *slot = &session.board.workers[1];
+        struct rm_error error = {""};
+        uint64_t number;
+        RM_RAISE(&slot->checkpoint_held, ++c.number);
+        assert_int_equal(rm_checkpointer_ask(&c, &number, &error), -EAGAIN);
+        assert_non_null(strstr(error.text, "actor-1 still writes its part of an earlier one"));
+        rm_checkpointer_end(&c, all[i], "enough");
+        assert_int_equal(c.stage, RM_CHECKPOINT_WAITING);
+        uv_run(&loop, UV_RUN_ONCE); /* looks again */
+        assert_int_equal(c.stage, RM_CHECKPOINT_WAITING);
+        RM_RAISE(&slot->checkpoint_written, c.number);
+        make();
+        until(RM_CHECKPOINT_IDLE);
+        assert_int_equal(c.last, 2 * (i + 1));
+        assert_int_equal(then.times, i + 1);
+        assert_int_equal(then.latest, all[i]);
+    }
+    assert_string_equal(then.why, "enough");
+}
+
+static void a_death_gives_it_up(void **state)
+{
+    (void)state;
+    ask();
+    until(RM_CHECKPOINT_HOLDING);
+    supervisor.workers[0].generation++;
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(c.failed, 1);
+    assert_true(are_released());
+    assert_non_null(strstr(c.why, "died"));
+}
+
+/* For who cannot ask again another one is made, as soon as the worker is back. */
+static void a_death_has_the_last_one_made_again(void **state)
+{
+    (void)state;
+    rm_checkpointer_end(&c, RM_AFTER_STOP, "terminated");
+    until(RM_CHECKPOINT_HOLDING);
+    hold();
+    until(RM_CHECKPOINT_AWAITING);
+    assert_false(are_released()); /* nothing is learned after it */
+    supervisor.workers[2].state = RM_SUPERVISED_BACKING_OFF;
+    until(RM_CHECKPOINT_WAITING);
+    assert_true(are_released());
+    assert_int_equal(then.times, 0);
+    supervisor.workers[2].generation++;
+    supervisor.workers[2].state = RM_SUPERVISED_UP;
+    write_parts();
+    make();
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(c.last, 2);
+    assert_int_equal(then.times, 1);
+    assert_string_equal(then.why, "terminated");
+}
+
+/* A stop is content with the one in hand as long as nothing was learned after it. */
+static void a_stop_has_what_was_learned(void **state)
+{
+    (void)state;
+    ask();
+    until(RM_CHECKPOINT_HOLDING);
+    rm_checkpointer_end(&c, RM_AFTER_STOP, "early");
+    make();
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(c.last, 1);
+    assert_int_equal(then.times, 1);
+
+    ask();
+    until(RM_CHECKPOINT_HOLDING);
+    hold();
+    until(RM_CHECKPOINT_AWAITING);
+    rm_checkpointer_end(&c, RM_AFTER_STOP, "late");
+    write_parts();
+    until(RM_CHECKPOINT_BEGINNING);
+    make();
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(c.last, 3);
+    assert_int_equal(then.times, 2);
+    assert_string_equal(then.why, "late");
+}
+
+static void a_stop_ends_with_its_grace(void **state)
+{
+    (void)state;
+    session.experiment.supervisor.stop_grace_s = 0.01;
+    rm_checkpointer_end(&c, RM_AFTER_STOP, "terminated");
+    until(RM_CHECKPOINT_IDLE); /* nobody holds */
+    assert_int_equal(then.times, 1);
+    assert_int_equal(then.latest, RM_AFTER_STOP);
+    assert_string_equal(c.why, "supervisor.stop_grace_s have passed");
+    assert_int_equal(c.made, 0);
+}
+
+static void cancelled_it_ends_when_its_thread_is_back(void **state)
+{
+    (void)state;
+    ask();
+    ask();
+    assert_int_equal(c.stage, RM_CHECKPOINT_BEGINNING);
+    rm_checkpointer_cancel(&c, "first");
+    assert_int_equal(c.stage, RM_CHECKPOINT_ABANDONING);
+    rm_checkpointer_cancel(&c, "second");
+    until(RM_CHECKPOINT_IDLE);
+    assert_string_equal(c.why, "first");
+    assert_int_equal(c.number, 1); /* and no other is begun */
+    assert_int_equal(c.failed, 1);
+}
+
+static void where_there_can_be_none_it_goes_on_without(void **state)
+{
+    struct rm_error error = {""};
+    uint64_t number;
+    (void)state;
+    where_it_is = RM_RUN_IS_STARTING;
+    assert_int_equal(rm_checkpointer_ask(&c, &number, &error), -ENODATA);
+    rm_checkpointer_end(&c, RM_AFTER_PAUSE, "");
+    assert_int_equal(c.stage, RM_CHECKPOINT_IDLE);
+    assert_int_equal(then.latest, RM_AFTER_PAUSE);
+    rm_checkpointer_insist(&c); /* of the first step that there is */
+    assert_int_equal(c.stage, RM_CHECKPOINT_WAITING);
+    where_it_is = RM_RUN_IS_TRAINING;
+    make();
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(c.made, 1);
+    where_it_is = RM_RUN_IS_ENDING;
+    assert_int_equal(rm_checkpointer_ask(&c, &number, &error), -ENODATA);
+    rm_checkpointer_end(&c, RM_AFTER_STOP, "asked to");
+    assert_int_equal(then.times, 2);
+    assert_int_equal(c.made, 1);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(goes_through_its_stages),
+        T(who_still_writes_is_waited_for),
+        T(a_death_gives_it_up),
+        T(a_death_has_the_last_one_made_again),
+        T(a_stop_has_what_was_learned),
+        T(a_stop_ends_with_its_grace),
+        T(cancelled_it_ends_when_its_thread_is_back),
+        T(where_there_can_be_none_it_goes_on_without),
+    };
+    alarm(300); /* a test that hangs has failed */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -10,17 +10,24 @@
 #include "shm/base/said.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* --- scores ---------------------------------------------------------------------------------- */
 
-static void agent_finished(void *self, uint32_t agent, uint32_t world, double score)
+static void agent_finished(void *self, uint32_t agent, uint32_t world,
+                           const struct rm_episode *episode)
 {
     struct rm_actor *actor = self;
+    struct rm_board_agent *board = &actor->session->board.agents[agent];
 
     (void)world;
-    rm_scores_add(&actor->session->board.agents[agent].scores, score);
+    rm_scores_add(&board->scores, episode->score);
+    rm_scores_add(&board->lengths, episode->steps);
+    for (uint32_t f = 0; episode->figures && f < actor->session->plan.figures; f++)
+        if (!isnan(episode->figures[f]))
+            rm_scores_add(&board->figures[f], episode->figures[f]);
 }
 
 static void world_finished(void *self, uint32_t world, double score, uint64_t steps)

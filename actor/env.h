@@ -1,9 +1,11 @@
-/* env.h: the environment ABI, version 2. A world is a table of functions over batches of worlds.
+/* env.h: the environment ABI, version 3. A world is a table of functions over batches of worlds.
  * The same table serves built-in worlds and a user's shared object, which exports
  *
  *     const struct rm_env_ops *rm_env_entry(void);
  *
- * This header is self-contained: a world needs nothing else of Ringmaster to compile.
+ * This header is self-contained: a world needs nothing else of Ringmaster to compile. Shared
+ * objects that were compiled against version 2 of it go on working. Members that a world has no use
+ * for are 0.
  *
  * One `struct rm_env` object is a batch of `worlds` independent worlds, stepped together by one
  * thread. The caller owns every buffer and gives strides; the world writes observations, rewards
@@ -38,9 +40,11 @@
 extern "C" {
 #endif
 
-#define RM_ENV_ABI_VERSION 2
+#define RM_ENV_ABI_VERSION 3
 #define RM_ENV_MAX_DIMS    4
 #define RM_ENV_MAX_CHOICES 8
+#define RM_ENV_MAX_FIGURES 16
+#define RM_ENV_MAX_WORDS   16
 
 /* Equal to RM_FLAG_* of shm/ring.h, so that rows need no translation. */
 enum rm_env_flag {
@@ -65,8 +69,9 @@ enum rm_env_dtype {
 struct rm_env_agent {
     const char *name; /* "agent_0" */
     uint32_t phase;   /* in which phase it acts, < phases */
-    uint32_t dtype;   /* enum rm_env_dtype */
-    uint32_t dims;    /* 1 .. RM_ENV_MAX_DIMS */
+    /* What it sees: one observation. */
+    uint32_t dtype; /* enum rm_env_dtype */
+    uint32_t dims;  /* 1 .. RM_ENV_MAX_DIMS */
     uint32_t shape[RM_ENV_MAX_DIMS];
     double low, high;      /* bounds of every element (of the decoded value for CODE8) */
     uint32_t codes;        /* CODE8: number of codes, else 0 */
@@ -79,6 +84,33 @@ struct rm_env_agent {
     uint32_t choices;      /* independent choices made in one step; 0 and 1: one, of `actions` */
     uint32_t choice_actions[RM_ENV_MAX_CHOICES]; /* choices > 1: actions of each; a mask is theirs
                                                     one after another */
+    /* What it sees: several observations, each by a name. 0: the one above. */
+    uint32_t observations;
+    const struct rm_env_observation *observation; /* [observations] */
+    /* Real numbers that it chooses in every step, beside the choices or alone (`actions` 0). */
+    uint32_t boxes;
+    const struct rm_env_box *box; /* [boxes] */
+};
+
+/* One of an agent's several observations. Members mean what they mean in struct rm_env_agent. In an
+ * entry of the buffer they stand in their order, each at the next multiple of 4 bytes. */
+struct rm_env_observation {
+    const char *name; /* "board" */
+    uint32_t dtype, dims;
+    uint32_t shape[RM_ENV_MAX_DIMS];
+    double low, high;
+    uint32_t codes, channels;
+    const float *codebook;
+    uint32_t counted; /* 1: shape[0] is the most that there can be, and a uint32_t before the
+                         elements says how many there are: what lies behind them is not looked at */
+};
+
+/* Real numbers of an action. In the actions that step() is given each is a float in the bits of an
+ * int32, after the choices. */
+struct rm_env_box {
+    const char *name;        /* "torque" */
+    uint32_t values;         /* how many, >= 1 */
+    const float *low, *high; /* [values] */
 };
 
 struct rm_env_spec {
@@ -93,18 +125,50 @@ struct rm_env_spec {
     double score_low, score_high;     /* what an episode's score can be, for axes; NaN if unknown */
     double score_random;              /* mean score of a uniformly random policy, NaN if unknown */
     double score_solved;              /* when it counts as solved, NaN if there is no such number */
+    uint32_t figures;                 /* what episodes end with, beside return and length */
+    const struct rm_env_figure *figure; /* [figures], lives as long as the object */
 };
 
-/* An option of a world, as set under world.options in the configuration. */
-struct rm_env_option {
-    const char *key;
-    double value; /* booleans are 0 and 1 */
+/* What an agent's part of an episode came to, beside its length and its return: a number ("food")
+ * or one of a list of words ("cause_of_death"). Shown as means over episodes, words as the share of
+ * each. Names and words are letters, digits, '_' and '-'. */
+struct rm_env_figure {
+    const char *name;
+    const char *doc;          /* one line; may be NULL */
+    const char *const *words; /* ends with NULL, at most RM_ENV_MAX_WORDS; NULL: a number. The value
+                                 of a word is its place in the list, from 0. */
 };
 
+/* What an option is. */
+enum rm_env_option_type {
+    RM_ENV_NUMBER = 0, /* a number; true and false are 1 and 0 */
+    RM_ENV_WHOLE,      /* a whole number, the same */
+    RM_ENV_WORD,       /* a text */
+    RM_ENV_PATH /* a text: path of a file or folder. A relative one begins at the folder of the
+                   experiment file; the world is given the whole path. */
+};
+
+/* An option that a world takes. The table of them ends with key NULL. */
 struct rm_env_option_doc {
     const char *key;
-    double fallback, low, high; /* default and allowed range */
-    const char *doc;
+    double fallback, low, high; /* numbers: default, and range of every value */
+    const char *doc;            /* one line */
+    uint32_t type;              /* enum rm_env_option_type */
+    uint32_t most; /* 0: one value. Else a list of at most so many; it may be empty, as it
+                      is by default, and one value stands for a list of one. */
+    const char *const *words;  /* words: those that are allowed, ends with NULL; NULL: any */
+    const char *fallback_text; /* words and paths: default; NULL: none, the world is given no such
+                                  option */
+};
+
+/* An option as set under world.options in the configuration, checked against the table. */
+struct rm_env_option {
+    const char *key;
+    double value;             /* of a number */
+    const char *text;         /* of a word or path, else NULL */
+    uint32_t count;           /* values of a list, else 1 */
+    const double *values;     /* [count]: of a list of numbers, else NULL */
+    const char *const *texts; /* [count]: of a list of words or paths, else NULL */
 };
 
 struct rm_env_config {
@@ -114,6 +178,7 @@ struct rm_env_config {
     uint64_t first_world; /* id of world 0 of this batch */
     const struct rm_env_option *options;
     uint32_t option_count;
+    const struct rm_env_ops *ops; /* the table whose create() this is for */
 };
 
 /* Buffers of one agent: entry w belongs to world w. Element i of a buffer with stride s is at
@@ -123,8 +188,10 @@ struct rm_env_buffers {
     ptrdiff_t obs_stride;
     uint8_t *mask; /* NULL unless has_mask; mask_stride apart */
     ptrdiff_t mask_stride;
-    float *reward;  /* contiguous */
-    uint8_t *flags; /* contiguous, RM_ENV_* */
+    float *reward;   /* contiguous */
+    uint8_t *flags;  /* contiguous, RM_ENV_* */
+    double *figures; /* (worlds, figures), contiguous: all of a world's figures are written with its
+                        last row, and then alone; NaN: it has none. NULL: nobody asks. */
 };
 
 struct rm_env; /* the world's own */

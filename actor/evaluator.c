@@ -1,6 +1,7 @@
 #include "actor/evaluator.h"
 
 #include "actor/stepping.h"
+#include "actor/worlds/options.h"
 #include "config/config.h"
 #include "learner/net/policy_file.h"
 #include "shm/atomic.h"
@@ -24,6 +25,7 @@ struct rm_evaluator {
     struct rm_session *session;
     struct rm_board_worker *slot;
     struct rm_phase_clock clock;
+    struct rm_world_config world_config; /* with evaluation.options */
     struct rm_stepping stepping;
     struct rm_ring ring[RM_BOARD_POLICIES]; /* its own, unshared: memory for stacks of frames */
     struct rm_wake wake;
@@ -38,7 +40,8 @@ struct rm_evaluator {
     uint64_t wanted;   /* episodes of this evaluation */
     uint64_t *played;  /* (worlds) */
     uint64_t missing;  /* episodes still to be played */
-    struct tally agent[RM_BOARD_AGENTS];
+    struct tally agent[RM_BOARD_AGENTS], length[RM_BOARD_AGENTS];
+    struct tally figure[RM_BOARD_AGENTS][RM_BOARD_FIGURES][RM_BOARD_WORDS]; /* as on the board */
     struct tally world;
 };
 
@@ -51,6 +54,11 @@ static void add(struct tally *tally, double x)
     tally->n++;
     tally->mean += off / (double)tally->n;
     tally->squares += off * (x - tally->mean);
+}
+
+static double mean_of(const struct tally *tally)
+{
+    return tally->n ? tally->mean : NAN;
 }
 
 static double standard_error(const struct tally *tally)
@@ -70,12 +78,26 @@ static bool counts(const struct rm_evaluator *e, uint32_t world)
     return e->played[world] < each + (world < more);
 }
 
-static void agent_finished(void *self, uint32_t agent, uint32_t world, double score)
+static void agent_finished(void *self, uint32_t agent, uint32_t world,
+                           const struct rm_episode *episode)
 {
     struct rm_evaluator *e = self;
+    const struct rm_plan *plan = &e->session->plan;
 
-    if (counts(e, world))
-        add(&e->agent[agent], score);
+    if (!counts(e, world))
+        return;
+    add(&e->agent[agent], episode->score);
+    add(&e->length[agent], episode->steps);
+    for (uint32_t f = 0; episode->figures && f < plan->figures; f++) {
+        struct tally *figure = e->figure[agent][f];
+        const uint32_t words = plan->figure[f].words;
+        if (isnan(episode->figures[f]))
+            continue;
+        if (!words)
+            add(&figure[0], episode->figures[f]);
+        for (uint32_t word = 0; word < words; word++)
+            add(&figure[word], episode->figures[f] == word);
+    }
 }
 
 static void world_finished(void *self, uint32_t world, double score, uint64_t steps)
@@ -169,8 +191,9 @@ static bool begin(struct rm_evaluator *e)
     e->missing = e->wanted;
     for (uint32_t w = 0; w < e->stepping.worlds; w++)
         e->played[w] = 0;
-    for (uint32_t a = 0; a < s->plan.agents; a++)
-        e->agent[a] = (struct tally){0};
+    memset(e->agent, 0, sizeof e->agent);
+    memset(e->length, 0, sizeof e->length);
+    memset(e->figure, 0, sizeof e->figure);
     e->world = (struct tally){0};
     e->stepping.started = false;
     e->running = true;
@@ -211,10 +234,14 @@ static void publish(struct rm_evaluator *e)
     const bool better = e->world.n && !(e->world.mean <= best);
 
     for (uint32_t a = 0; a < s->plan.agents; a++) {
-        RM_POKE(&s->board.agents[a].eval_mean, e->agent[a].n ? e->agent[a].mean : NAN);
+        RM_POKE(&s->board.agents[a].eval_mean, mean_of(&e->agent[a]));
         RM_POKE(&s->board.agents[a].eval_stderr, standard_error(&e->agent[a]));
+        RM_POKE(&s->board.agents[a].eval_length, mean_of(&e->length[a]));
+        for (uint32_t f = 0; f < s->plan.figures; f++)
+            for (uint32_t k = 0; k < rm_board_figure_values(&s->plan.figure[f]); k++)
+                RM_POKE(&s->board.agents[a].eval_figures[f][k], mean_of(&e->figure[a][f][k]));
     }
-    RM_POKE(&run->eval_score_mean, e->world.n ? e->world.mean : NAN);
+    RM_POKE(&run->eval_score_mean, mean_of(&e->world));
     RM_POKE(&run->eval_score_stderr, standard_error(&e->world));
     RM_POKE(&run->eval_episodes, e->world.n);
     RM_POKE(&run->eval_request, e->requests);
@@ -302,7 +329,10 @@ static int create(struct rm_evaluator *e, struct rm_error *error)
         return rm_fail(error, -ENOMEM, "no memory for %u worlds", worlds);
     if ((rc = create_rings(e, worlds, rings, error)) < 0)
         return rc;
+    if ((rc = rm_options_evaluation_world(&s->experiment, &e->world_config)) < 0)
+        return rm_fail(error, rc, "evaluation.options: no memory");
     struct rm_stepping_options options = {
+        .world = &e->world_config,
         .seed = seed,
         .total_worlds = worlds,
         .worlds = worlds,

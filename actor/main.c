@@ -276,7 +276,8 @@ static int probe(struct rm_experiment *experiment, const struct options *options
         return answer(check(experiment, options->index, &error));
     if ((rc = rm_world_spec_open(&world, &experiment->world, experiment->seed, &error)) < 0)
         return answer(refusal(rc, &error));
-    char *text = rm_described_write(&world.world, world.spec);
+    rc = options->describe ? 0 : rm_world_check_evaluation(experiment, world.spec, &error);
+    char *text = rc < 0 ? refusal(rc, &error) : rm_described_write(&world.world, world.spec);
     rm_world_spec_close(&world);
     return answer(text);
 }

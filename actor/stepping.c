@@ -75,6 +75,7 @@ static int open_rows(struct rm_stepping *s, uint32_t phase, struct rm_error *err
             .mask_stride = spec->mask_bytes,
             .reward = p->row.reward + lane,
             .flags = p->row.flags + lane,
+            .figures = s->figures ? s->figures + (size_t)a * s->worlds * s->spec->figures : NULL,
         };
     }
     return 0;
@@ -399,7 +400,8 @@ static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, stru
         struct rm_arrival in = {.obs = s->buffers[a].obs,
                                 .mask = s->buffers[a].mask,
                                 .reward = s->buffers[a].reward,
-                                .flags = s->buffers[a].flags};
+                                .flags = s->buffers[a].flags,
+                                .figures = s->buffers[a].figures};
         uint32_t counted;
         int rc = rm_arrivals_take(&s->arrivals, a, s->steps, &in, &counted, error);
         if (rc < 0)

@@ -68,6 +68,7 @@ struct rm_stepping {
     uint32_t *agent_counted; /* (agents) last vector step: their lanes whose answer counts */
     struct rm_stepping_policy *policies;
     struct rm_env_buffers *buffers; /* (agents) */
+    double *figures;                /* (agents, worlds, figures) or NULL: of last rows */
     const int32_t **actions;        /* (agents) */
     uint32_t *lane_ids;             /* (agents, worlds) agent * total worlds + world id */
     int32_t *explored;              /* (worlds) */
@@ -82,9 +83,10 @@ struct rm_stepping {
 };
 
 struct rm_stepping_options {
-    uint64_t seed;         /* of worlds and of acting */
-    uint64_t first_world;  /* id of world 0 */
-    uint64_t total_worlds; /* of the run: makes lane ids */
+    const struct rm_world_config *world; /* NULL: the experiment's */
+    uint64_t seed;                       /* of worlds and of acting */
+    uint64_t first_world;                /* id of world 0 */
+    uint64_t total_worlds;               /* of the run: makes lane ids */
     uint32_t worlds;
     uint32_t quantiles; /* IQN: draws per decision */
     bool explore;

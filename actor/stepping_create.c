@@ -100,6 +100,8 @@ static int create_buffers(struct rm_stepping *s, struct rm_error *error)
 
     s->policies = calloc(s->plan->policies, sizeof *s->policies);
     s->buffers = calloc(agents, sizeof *s->buffers);
+    s->figures =
+        s->spec->figures ? calloc(agents * s->worlds * s->spec->figures, sizeof *s->figures) : NULL;
     s->actions = calloc(agents, sizeof *s->actions);
     s->agent_counted = calloc(agents, sizeof *s->agent_counted);
     s->lane_ids = calloc(agents * s->worlds, sizeof *s->lane_ids);
@@ -107,7 +109,7 @@ static int create_buffers(struct rm_stepping *s, struct rm_error *error)
     s->bound = calloc(s->worlds, sizeof *s->bound);
     s->bound_episodes = calloc(s->worlds, sizeof *s->bound_episodes);
     if (!s->policies || !s->buffers || !s->actions || !s->agent_counted || !s->lane_ids ||
-        !s->explored || !s->bound || !s->bound_episodes)
+        !s->explored || !s->bound || !s->bound_episodes || (s->spec->figures && !s->figures))
         return rm_fail(error, -ENOMEM, "no memory for %u worlds of %zu agents", s->worlds, agents);
     for (size_t a = 0; a < agents; a++)
         for (uint32_t w = 0; w < s->worlds; w++)
@@ -145,8 +147,8 @@ static int create(struct rm_stepping *s, const struct rm_stepping_options *o,
         return rm_fail(error, -EINVAL, "sample.frame_stack: %u; at most %u", s->stack,
                        RM_STEPPING_STACK_MAX);
     if ((rc = rm_world_open(&s->world, e->world.name, e->world.library, error)) < 0 ||
-        (rc = rm_world_create(&s->world, &e->world, o->seed, o->first_world, o->worlds, &s->env,
-                              error)) < 0)
+        (rc = rm_world_create(&s->world, o->world ? o->world : &e->world, o->seed, o->first_world,
+                              o->worlds, &s->env, error)) < 0)
         return rc;
     s->spec = s->world.ops->describe(s->env);
     s->watch = (struct rm_watch){.world = s->spec->name,
@@ -222,6 +224,7 @@ void rm_stepping_destroy(struct rm_stepping *s)
         destroy_policy(s, &s->policies[p], s->plan->policy[p].agents * s->worlds);
     free(s->policies);
     free(s->buffers);
+    free(s->figures);
     free(s->actions);
     free(s->agent_counted);
     free(s->lane_ids);

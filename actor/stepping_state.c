@@ -3,6 +3,7 @@
 #include "shm/base/state.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +34,16 @@ static void arrivals_state(struct rm_arrivals *a, struct rm_state *state)
     rm_state_bytes(state, "episodes", a->episodes, a->worlds * sizeof *a->episodes);
     rm_state_bytes(state, "began", a->began, a->worlds * sizeof *a->began);
     RM_STATE(state, "finished", a->finished);
+}
+
+/* Those of last rows wait for the next step. Checkpoints of former versions have none. */
+static void figures_state(struct rm_stepping *s, struct rm_state *state)
+{
+    const size_t count = (size_t)s->spec->agents * s->worlds * s->spec->figures;
+    if (s->figures && (!rm_state_loading(state) || rm_state_has(state, "figures")))
+        rm_state_bytes(state, "figures", s->figures, count * sizeof *s->figures);
+    for (size_t i = 0; rm_state_loading(state) && !rm_state_has(state, "figures") && i < count; i++)
+        s->figures[i] = NAN;
 }
 
 static void policy_state(struct rm_stepping_policy *p, struct rm_state *state)
@@ -66,6 +77,7 @@ void rm_stepping_state(struct rm_stepping *s, struct rm_state *state)
     rm_state_enter(state, "arrivals");
     arrivals_state(&s->arrivals, state);
     rm_state_leave(state);
+    figures_state(s, state);
     for (uint32_t i = 0; i < s->plan->policies; i++) {
         char name[32];
         snprintf(name, sizeof name, "policy%u", i);

@@ -1,74 +1,101 @@
 /* compound: the keys that hold more than one value: world.options, policy.map, policy.frozen.
  * Layers have a file of their own. */
+#include "config/print.h"
 #include "config/value.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define WHOLE_MAX 9007199254740991.0 /* 2^53 - 1 */
+
 /* --- world.options ------------------------------------------------------------------------- */
+
+/* Numbers that are whole are written as such, so that 2.0 and 2 are the same option. */
+static json_t *plain(const json_t *value)
+{
+    json_t *copy, *member;
+    const char *name;
+    size_t i;
+    switch (json_typeof(value)) {
+    case JSON_REAL:
+        if (json_real_value(value) == floor(json_real_value(value)) &&
+            fabs(json_real_value(value)) <= WHOLE_MAX)
+            return json_integer((json_int_t)json_real_value(value));
+        return json_real(json_real_value(value));
+    case JSON_ARRAY:
+        copy = json_array();
+        json_array_foreach((json_t *)value, i, member) json_array_append_new(copy, plain(member));
+        return copy;
+    case JSON_OBJECT:
+        copy = json_object();
+        json_object_foreach((json_t *)value, name, member)
+            json_object_set_new(copy, name, plain(member));
+        return copy;
+    default:
+        return json_deep_copy(value);
+    }
+}
+
+static char *text_of(const struct rm_key *key, const struct rm_experiment *experiment)
+{
+    return (char *)experiment + key->offset;
+}
 
 static void read_options(const struct rm_key *key, const json_t *value,
                          struct rm_experiment *experiment, struct rm_findings *findings)
 {
     char is[64], path[RM_KEY_PATH_MAX];
-    struct rm_world_config read = {.option_count = 0}, *world = &experiment->world;
+    const size_t found = findings->total;
     const char *name;
     json_t *member;
+    void *next;
 
     if (!json_is_object(value)) {
-        rm_find(findings, key->path, false, "should be an object of numbers, but is %s",
+        rm_find(findings, key->path, false, "should be an object, but is %s",
                 rm_value_brief(value, is, sizeof(is)));
         return;
     }
     json_object_foreach((json_t *)value, name, member)
     {
-        if (rm_key_is_comment(name))
-            continue;
         snprintf(path, sizeof(path), "%s.%s", key->path, name);
-        if (!json_is_number(member) && !json_is_boolean(member)) {
-            rm_find(findings, path, false,
-                    "should be a number or a boolean, as all world options, but is %s",
-                    rm_value_brief(member, is, sizeof(is)));
-        } else if (!*name || strlen(name) >= RM_TEXT_MAX) {
+        if (!*name || strlen(name) >= RM_TEXT_MAX)
             rm_find(findings, path, true, "the name of a world option has 1 to %d bytes",
                     RM_TEXT_MAX - 1);
-        } else if (read.option_count == RM_WORLD_OPTIONS_MAX) {
-            rm_find(findings, path, true, "more than %d world options", RM_WORLD_OPTIONS_MAX);
-            return;
-        } else {
-            struct rm_world_option_value *option = &read.options[read.option_count++];
-            snprintf(option->key, sizeof(option->key), "%s", name);
-            option->value =
-                json_is_number(member) ? json_number_value(member) + 0.0 : json_is_true(member);
-        }
     }
-    world->option_count = read.option_count;
-    memcpy(world->options, read.options, sizeof(read.options));
+    json_t *options = plain(value);
+    json_object_foreach_safe(options, next, name, member)
+    {
+        if (rm_key_is_comment(name))
+            json_object_del(options, name);
+    }
+    char *text = options ? rm_json_text(options, false) : NULL;
+    json_decref(options);
+    if (text && strlen(text) >= key->bytes)
+        rm_find(findings, key->path, false, "%zu bytes as JSON; at most %zu", strlen(text),
+                key->bytes - 1);
+    else if (text && findings->total == found)
+        snprintf(text_of(key, experiment), key->bytes, "%s", text);
+    free(text);
 }
 
 static json_t *write_options(const struct rm_key *key, const struct rm_experiment *experiment)
 {
-    json_t *object = json_object();
-    (void)key;
-    for (uint32_t i = 0; i < experiment->world.option_count; i++)
-        json_object_set_new(object, experiment->world.options[i].key,
-                            json_real(experiment->world.options[i].value));
-    return object;
+    json_t *options = json_loads(text_of(key, experiment), 0, NULL);
+    return options ? options : json_object();
 }
 
 static json_t *schema_options(const struct rm_key *key)
 {
     (void)key;
-    return json_pack("{s:s, s:i, s:{s:{}, s:{}}, s:{s:[s,s]}}", "type", "object", "maxProperties",
-                     RM_WORLD_OPTIONS_MAX + 2, "properties", "//", "comment",
-                     "additionalProperties", "type", "number", "boolean");
+    return json_pack("{s:s}", "type", "object");
 }
 
 static void allowed_options(const struct rm_key *key, char *text, size_t bytes)
 {
     (void)key;
-    snprintf(text, bytes, "%d options at most; the world knows which", RM_WORLD_OPTIONS_MAX);
+    snprintf(text, bytes, "numbers, booleans, texts and lists by name; the world knows which");
 }
 
 const struct rm_value_ops rm_options_ops = {read_options, write_options, schema_options,

@@ -9,12 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RM_TEXT_MAX          64
-#define RM_PATH_TEXT_MAX     1024
-#define RM_WORLD_OPTIONS_MAX 16
-#define RM_LAYERS_MAX        64
-#define RM_AGENT_MAP_MAX     64
-#define RM_FROZEN_MAX        16
+#define RM_TEXT_MAX         64
+#define RM_PATH_TEXT_MAX    1024
+#define RM_OPTIONS_TEXT_MAX 16384 /* bytes of world.options as JSON, NUL included */
+#define RM_LAYERS_MAX       64
+#define RM_AGENT_MAP_MAX    64
+#define RM_FROZEN_MAX       16
 
 /* Learners: a process each, or one for all. */
 enum rm_learner_processes { RM_LEARNERS_EACH = 0, RM_LEARNERS_ONE };
@@ -146,19 +146,14 @@ struct rm_frozen_config {
     uint32_t keep;   /* snapshots kept; one of them is drawn at every renewal */
 };
 
-struct rm_world_option_value {
-    char key[RM_TEXT_MAX];
-    double value;
-};
-
 struct rm_world_config {
     char name[RM_TEXT_MAX];
-    char library[RM_PATH_TEXT_MAX]; /* "" = built in */
+    char library[RM_PATH_TEXT_MAX];    /* "" = built in */
+    char directory[RM_PATH_TEXT_MAX];  /* where relative paths among options begin */
+    char options[RM_OPTIONS_TEXT_MAX]; /* a JSON object, as the world's own (actor/options.h) */
     /* Not a key: what the world of `library` said of itself when it was tried in a process of its
      * own (actor/worlds/described.h); NULL: it has not been asked. Whoever set it owns it. */
     char *description;
-    uint32_t option_count;
-    struct rm_world_option_value options[RM_WORLD_OPTIONS_MAX];
 };
 
 struct rm_experiment {
@@ -314,6 +309,7 @@ struct rm_experiment {
         uint32_t worlds;         /* run side by side */
         uint32_t quantiles;      /* IQN: draws per decision */
         enum rm_answer answer;   /* policies with probabilities: the likeliest action or a draw */
+        char options[RM_OPTIONS_TEXT_MAX]; /* instead of those of the same name in world.options */
     } evaluation;
 
     struct {

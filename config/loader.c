@@ -123,6 +123,21 @@ int rm_config_parse(struct rm_experiment *experiment, const char *name, const ch
     return rc;
 }
 
+/* Relative paths among the world's options begin where the file is. */
+static int place_world(struct rm_experiment *experiment, const char *path, struct rm_error *error)
+{
+    char *whole = experiment->world.directory[0] ? NULL : realpath(path, NULL);
+    if (!whole)
+        return 0;
+    const int bytes = (int)(strrchr(whole, '/') - whole);
+    const bool fits = bytes < (int)sizeof(experiment->world.directory);
+    if (fits)
+        snprintf(experiment->world.directory, sizeof(experiment->world.directory), "%.*s",
+                 bytes ? bytes : 1, whole);
+    free(whole);
+    return fits ? 0 : rm_fail(error, -ENAMETOOLONG, "%s: the path of its folder is too long", path);
+}
+
 int rm_config_load(struct rm_experiment *experiment, const char *path,
                    const struct rm_override *overrides, size_t override_count,
                    struct rm_error *error)
@@ -143,7 +158,7 @@ int rm_config_load(struct rm_experiment *experiment, const char *path,
             : rm_config_parse(experiment, path, text, bytes, overrides, override_count, error);
     free(text);
     fclose(in);
-    return rc;
+    return rc ? rc : place_world(experiment, path, error);
 }
 
 json_t *rm_config_get(const struct rm_experiment *experiment, const char *path,

@@ -2,6 +2,7 @@
 #include "config/config.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define WORD_MAX 96
@@ -34,6 +35,15 @@ static size_t distance(const char *a, size_t n, const char *b, size_t m)
     return row[m];
 }
 
+/* A word begun and not ended is one change away. */
+static bool begins(const char *word, size_t n, const char *candidate)
+{
+    size_t i = 0;
+    while (i < n && folded(word[i]) == folded(candidate[i]))
+        i++;
+    return n >= 3 && i == n;
+}
+
 const char *rm_nearest(const char *word, const char *const *candidates)
 {
     size_t n = strlen(word), best = SIZE_MAX;
@@ -44,7 +54,7 @@ const char *rm_nearest(const char *word, const char *const *candidates)
         size_t m = strlen(*candidates);
         if (m == 0 || m > WORD_MAX)
             continue;
-        size_t d = distance(word, n, *candidates, m);
+        size_t d = begins(word, n, *candidates) ? n < m : distance(word, n, *candidates, m);
         size_t longer = n > m ? n : m;
         /* Near: at most a third of the letters are wrong, and always fewer than all but one. */
         if (d <= (longer + 2) / 3 && d + 1 < longer + (d == 0) && d < best) {

@@ -84,10 +84,12 @@ const struct rm_key rm_keys[] = {
          "Path of a shared object that exports the world; empty: built in. Relative paths start at "
          "the "
          "working directory."),
-    COMPOUND(
-        "world.options", SAME, RM_KEY_OPTIONS, world.option_count, world.options, "{}",
-        "Numbers and booleans for the world, by name. The world itself says which it takes and "
-        "checks them."),
+    TEXT("world.directory", ANY, world.directory, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
+         "Where relative paths among the world's options begin; empty: the folder of the "
+         "experiment's file."),
+    COMPOUND("world.options", SAME, RM_KEY_OPTIONS, world.options, world.options, "{}",
+             "What the world is told, by name: numbers, booleans, texts, paths and lists of these. "
+             "The world itself says which it takes (`ringctl envs`) and checks them."),
 
     U32("actor.count", SAME, actor.count, 1, 128, 1, "processes", "Actor processes."),
     U32("actor.worlds", SAME, actor.worlds, 1, 65536, 8, "worlds",
@@ -425,6 +427,10 @@ const struct rm_key rm_keys[] = {
         "Worlds the evaluator runs side by side."),
     U32("evaluation.quantiles", ANY, evaluation.quantiles, 1, 1024, 32, "quantiles",
         "IQN: quantile draws averaged per evaluated decision."),
+    COMPOUND("evaluation.options", ANY, RM_KEY_OPTIONS, evaluation.options, evaluation.options,
+             "{}",
+             "Options of the worlds that evaluations play, in place of those of the same name in "
+             "`world.options`; what agents see and do must stay the same."),
     ENUM("evaluation.answer", ANY, evaluation.answer, rm_answer_names, RM_ANSWER_GREEDY,
          "ppo, appo, vtrace, sac: evaluated with the likeliest action, or with draws."),
 

@@ -200,7 +200,9 @@ static const struct rm_field status_fields[] = {
      "latest greedy evaluation: count, episodes, mean, stderr; random, solved, low, high of the "
      "world"},
     {"agents", RM_FIELD_ARRAY, true,
-     "per agent: name, policy, env_steps, reward (as score), evaluation"},
+     "per agent: name, policy, env_steps, reward (as score), figures (length and what the world "
+     "names: means over up to 100 episodes, of words the share of each), evaluation (mean, stderr, "
+     "figures)"},
     {"policies", RM_FIELD_ARRAY, true,
      "per policy: steps, updates, versions, replay, lag, sample age, loss, time blocked"},
     {"workers", RM_FIELD_ARRAY, true,

@@ -212,6 +212,8 @@ void rm_daemon_reload(struct rm_daemon *daemon);
 
 /* The whole state as one object (see status.c for its members). */
 json_t *rm_daemon_status(struct rm_daemon *daemon);
+/* What an agent's episodes came to, as in status. */
+json_t *rm_daemon_figures(const struct rm_daemon *daemon, uint32_t agent, bool evaluated);
 json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe);
 
 /* Per second, of all agents and policies: over the last seconds, and when training has ended over

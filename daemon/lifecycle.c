@@ -249,11 +249,16 @@ static bool note_evaluations(struct rm_daemon *daemon)
                    rm_format_number(mean).s, rm_format_number(error).s,
                    (unsigned long long)episodes, rm_plural(episodes, "episode", "episodes"),
                    mean >= RM_PEEK(&run->eval_best) ? ", none was better so far" : "");
+    json_t *agents = json_array();
+    for (uint32_t a = 0; a < run->agents; a++)
+        json_array_append_new(agents,
+                              json_pack("{s:s,s:o}", "name", daemon->session.board.agents[a].name,
+                                        "figures", rm_daemon_figures(daemon, a, true)));
     rm_daemon_event(daemon, "evaluation",
-                    json_pack("{s:I,s:I,s:f,s:f,s:I}", "count", (json_int_t)finished, "request",
+                    json_pack("{s:I,s:I,s:f,s:f,s:I,s:o}", "count", (json_int_t)finished, "request",
                               (json_int_t)RM_PEEK(&run->eval_request), "mean",
                               isfinite(mean) ? mean : 0.0, "stderr", isfinite(error) ? error : 0.0,
-                              "episodes", (json_int_t)episodes));
+                              "episodes", (json_int_t)episodes, "agents", agents));
     return true;
 }
 

@@ -21,7 +21,7 @@ static void column(struct columns *c, struct rm_metrics_column column, const cha
 
 static void column(struct columns *c, struct rm_metrics_column column, const char *format, ...)
 {
-    char name[160];
+    char name[256];
     va_list list;
     va_start(list, format);
     vsnprintf(name, sizeof name, format, list);
@@ -71,6 +71,50 @@ static bool is_main(const char *metric, const void *block)
     return false;
 }
 
+/* What the world has named, over the latest episodes or of the evaluation; NULL: not now. */
+typedef double (*figure_fn)(const struct rm_board_view *view, uint32_t agent, uint32_t figure,
+                            uint32_t value);
+
+static void figures(struct columns *c, const struct rm_board_view *board, uint32_t a,
+                    const char *what, figure_fn value_of, bool evaluation)
+{
+    for (uint32_t f = 0; f < board->run->figures; f++) {
+        const struct rm_board_figure *figure = &board->run->figure[f];
+        for (uint32_t k = 0; k < rm_board_figure_values(figure); k++)
+            column(c,
+                   COLUMN(.value = value_of ? value_of(board, a, f, k) : NAN, .main = true,
+                          .evaluation = evaluation),
+                   "agent.%s.%s.%s%s%s", board->agents[a].name, what, figure->name,
+                   figure->words ? "." : "", figure->words ? figure->word[k] : "");
+    }
+}
+
+static void agent_columns(struct columns *c, const struct rm_board_view *board, uint32_t a,
+                          const struct rm_metrics_row *row)
+{
+    const struct rm_board_agent *agent = &board->agents[a];
+    const bool several = board->run->agents > 1; /* else its numbers are the run's */
+    char what[RM_NAME_MAX + 24];
+    double length = NAN;
+    snprintf(what, sizeof what, "agent.%s.reward", agent->name);
+    column(c, COLUMN(.value = (double)RM_PEEK(&agent->env_steps), .integer = true),
+           "agent.%s.env_steps", agent->name);
+    scores(c, what, &agent->scores, several);
+    column(c,
+           COLUMN(.value = row->evaluation ? load(&agent->eval_mean) : NAN, .main = several,
+                  .evaluation = true),
+           "agent.%s.evaluation", agent->name);
+    rm_scores_last(&agent->lengths, &length);
+    column(c, COLUMN(.value = length, .main = several), "agent.%s.figures.length", agent->name);
+    figures(c, board, a, "figures", rm_board_figure_last, false);
+    column(c,
+           COLUMN(.value = row->evaluation ? load(&agent->eval_length) : NAN, .main = true,
+                  .evaluation = true),
+           "agent.%s.evaluation_figures.length", agent->name);
+    figures(c, board, a, "evaluation_figures", row->evaluation ? rm_board_figure_evaluated : NULL,
+            true);
+}
+
 static void run_columns(struct columns *c, const struct rm_board_run *run,
                         const struct rm_metrics_row *row)
 {
@@ -97,20 +141,9 @@ size_t rm_metrics_columns(const struct rm_board_view *board, const struct rm_met
 {
     struct columns c = {.each = each, .user = user};
     const struct rm_board_run *run = board->run;
-    const bool several = run->agents > 1; /* else its numbers are the run's */
     run_columns(&c, run, row);
-    for (uint32_t a = 0; a < run->agents; a++) {
-        const struct rm_board_agent *agent = &board->agents[a];
-        char what[RM_NAME_MAX + 24];
-        snprintf(what, sizeof what, "agent.%s.reward", agent->name);
-        column(&c, COLUMN(.value = (double)RM_PEEK(&agent->env_steps), .integer = true),
-               "agent.%s.env_steps", agent->name);
-        scores(&c, what, &agent->scores, several);
-        column(&c,
-               COLUMN(.value = row->evaluation ? load(&agent->eval_mean) : NAN, .main = several,
-                      .evaluation = true),
-               "agent.%s.evaluation", agent->name);
-    }
+    for (uint32_t a = 0; a < run->agents; a++)
+        agent_columns(&c, board, a, row);
     for (uint32_t p = 0; p < run->policies; p++) {
         const struct rm_board_policy *policy = &board->policies[p];
         const uint64_t lags = RM_PEEK(&policy->lag_count);
@@ -243,7 +276,7 @@ struct tags {
 static void tensorboard_field(void *user, const struct rm_metrics_column *column)
 {
     const struct tags *tags = user;
-    char tag[176];
+    char tag[272];
     if (!isfinite(column->value) || column->evaluation != tags->evaluation ||
         !(column->main || tags->all) || !strcmp(column->name, "steps") ||
         !strcmp(column->name, "evaluation_steps"))

@@ -10,6 +10,9 @@
  *   episode_length_last            in vector steps, of the same episodes
  *   evaluation_steps, evaluation_score
  *   agent.NAME.reward_last ..      per agent
+ *   agent.NAME.figures.FIGURE      over its latest episodes: length, and what the world has named,
+ *                                  a mean, or for words, FIGURE.WORD, the share of each
+ *   agent.NAME.evaluation_figures.FIGURE
  *   policy.NAME.METRIC             rm_policy_metrics, and lag_mean
  *   worker.NAME.METRIC             rm_worker_metrics
  *

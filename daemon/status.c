@@ -7,7 +7,8 @@
  *   rates             {steps_per_s, updates_per_s}: all agents, all policies, last seconds
  *   score             {episodes, first, first_episodes, last, last_episodes, latest}: sum over
  * agents evaluation        {count, episodes, mean, stderr, random, solved, low, high}: greedy
- *   agents[]          {name, policy, reward: as score, evaluation: {mean, stderr}}
+ *   agents[]          {name, policy, reward: as score, figures, evaluation: {mean, stderr,
+ * figures}}; figures: {length, FIGURE: mean over the latest episodes, or of words {WORD: share}}
  *   policies[]        {name, agents[], env_steps, updates, ..}: see policy()
  *   workers[]         {name, role, index, pid, state, supervisor, generation, deaths, ..}: see
  * worker() control           {clients, requests, refusals, slow_closed, events_lost}
@@ -79,16 +80,41 @@ static json_t *scores(const struct rm_scores *s)
                      number(episodes ? RM_PEEK(&s->last_score) : NAN));
 }
 
+json_t *rm_daemon_figures(const struct rm_daemon *daemon, uint32_t a, bool evaluated)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    json_t *figures = json_object();
+    double length = NAN;
+    if (!evaluated)
+        rm_scores_last(&board->agents[a].lengths, &length);
+    else if (RM_PEEK(&board->run->evaluations) > 0)
+        length = RM_PEEK(&board->agents[a].eval_length);
+    json_object_set_new(figures, "length", number(length));
+    for (uint32_t f = 0; f < board->run->figures; f++) {
+        const struct rm_board_figure *figure = &board->run->figure[f];
+        json_t *words = figure->words ? json_object() : NULL;
+        for (uint32_t k = 0; k < rm_board_figure_values(figure); k++)
+            json_object_set_new(words ? words : figures, words ? figure->word[k] : figure->name,
+                                number(evaluated ? rm_board_figure_evaluated(board, a, f, k)
+                                                 : rm_board_figure_last(board, a, f, k)));
+        if (words)
+            json_object_set_new(figures, figure->name, words);
+    }
+    return figures;
+}
+
 static json_t *agent(const struct rm_daemon *daemon, uint32_t a)
 {
     const struct rm_board_agent *block = &daemon->session.board.agents[a];
     bool evaluated = RM_PEEK(&daemon->session.board.run->evaluations) > 0;
     uint32_t policy = RM_PEEK(&block->policy);
-    return json_pack("{s:s,s:s,s:o,s:o,s:{s:o,s:o}}", "name", block->name, "policy",
+    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:{s:o,s:o,s:o}}", "name", block->name, "policy",
                      daemon->session.board.policies[policy].name, "env_steps",
-                     count(RM_PEEK(&block->env_steps)), "reward", scores(&block->scores),
-                     "evaluation", "mean", number(evaluated ? RM_PEEK(&block->eval_mean) : NAN),
-                     "stderr", number(evaluated ? RM_PEEK(&block->eval_stderr) : NAN));
+                     count(RM_PEEK(&block->env_steps)), "reward", scores(&block->scores), "figures",
+                     rm_daemon_figures(daemon, a, false), "evaluation", "mean",
+                     number(evaluated ? RM_PEEK(&block->eval_mean) : NAN), "stderr",
+                     number(evaluated ? RM_PEEK(&block->eval_stderr) : NAN), "figures",
+                     rm_daemon_figures(daemon, a, true));
 }
 
 /* What the latest rollout was like; null where there are none. */

@@ -75,6 +75,31 @@ static void agents_table(FILE *out, const struct rm_board_view *board, const str
     rm_table_end(&table, out, style);
 }
 
+/* What episodes came to beside rewards, where the world names something. */
+static void figures_table(FILE *out, const struct rm_board_view *board,
+                          const struct rm_style *style)
+{
+    static const struct rm_column columns[] = {
+        {"agent", true, 0}, {"figure", true, 0}, {"last 100", false, 0}, {"greedy", false, 0}};
+    struct rm_table table;
+    if (!board->run->figures)
+        return;
+    rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
+    for (uint32_t a = 0; a < board->run->agents; a++)
+        for (uint32_t f = 0; f < board->run->figures; f++) {
+            const struct rm_board_figure *figure = &board->run->figure[f];
+            for (uint32_t k = 0; k < rm_board_figure_values(figure); k++) {
+                rm_table_cell(&table, "%s", f + k == 0 ? board->agents[a].name : "");
+                rm_table_cell(&table, "%s%s%s", figure->name, figure->words ? ": " : "",
+                              figure->words ? figure->word[k] : "");
+                measure(&table, rm_board_figure_last(board, a, f, k));
+                measure(&table, rm_board_figure_evaluated(board, a, f, k));
+            }
+        }
+    fputc('\n', out);
+    rm_table_end(&table, out, style);
+}
+
 static void greedy_score(FILE *out, const struct rm_daemon *daemon)
 {
     const struct rm_board_run *run = daemon->session.board.run;
@@ -172,6 +197,7 @@ void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon)
     const uint64_t steps = rm_session_agent_steps(&daemon->session) - before;
     const uint64_t updates = rm_session_updates(&daemon->session) - daemon->updates_before;
     agents_table(out, &daemon->session.board, &style);
+    figures_table(out, &daemon->session.board, &style);
     greedy_score(out, daemon);
     fprintf(out, "trained %.1f s: %llu agent %s (%.0f/s), %llu %s (%.0f/s)\n", trained,
             (unsigned long long)steps, rm_plural(steps, "step", "steps"),

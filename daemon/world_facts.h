@@ -1,4 +1,5 @@
-/* world_facts: what the experiment's world says about its scores, for people to compare with. */
+/* world_facts: what the world that evaluations play says about its scores, for people to compare
+ * with. */
 #ifndef RM_DAEMON_WORLD_FACTS_H
 #define RM_DAEMON_WORLD_FACTS_H
 

@@ -85,8 +85,12 @@ int rm_board_create(struct rm_board_view *view, uint32_t policies, uint32_t agen
     view->run->agents = agents;
     view->run->workers = workers;
     init_scores(&view->run->scores);
-    for (uint32_t i = 0; i < agents; i++)
+    for (uint32_t i = 0; i < agents; i++) {
         init_scores(&view->agents[i].scores);
+        init_scores(&view->agents[i].lengths);
+        for (uint32_t f = 0; f < RM_BOARD_FIGURES; f++)
+            init_scores(&view->agents[i].figures[f]);
+    }
     rm_round_init(view->round, 0);
     rm_region_publish(&view->region);
     return 0;
@@ -104,6 +108,7 @@ int rm_board_attach(struct rm_board_view *view, int fd, bool writable, struct rm
         !place(&placed, board->policies, board->agents, board->workers) ||
         board_bytes(&placed) != view->region.bytes || board->run.policies != placed.policies ||
         board->run.agents != placed.agents || board->run.workers != placed.workers ||
+        board->run.figures > RM_BOARD_FIGURES ||
         RM_PEEK(&board->round.participants) > RM_ROUND_MAX) {
         rc = rm_fail(
             error, -EPROTO,
@@ -249,4 +254,40 @@ uint32_t rm_scores_first(const struct rm_scores *scores, double *mean)
 uint32_t rm_scores_last(const struct rm_scores *scores, double *mean)
 {
     return window_mean(scores, scores->last, mean);
+}
+
+double rm_scores_share(const struct rm_scores *scores, uint32_t word)
+{
+    const uint64_t episodes = RM_PEEK(&scores->episodes);
+    uint32_t n = 0, of_word = 0;
+    for (unsigned i = 0; i < RM_SCORE_WINDOW && i < episodes; i++) {
+        const float value = RM_PEEK(&scores->last[i]);
+        n += !isnan(value);
+        of_word += value == (float)word;
+    }
+    return n ? (double)of_word / n : NAN;
+}
+
+double rm_board_figure_last(const struct rm_board_view *view, uint32_t agent, uint32_t figure,
+                            uint32_t value)
+{
+    const struct rm_scores *scores = &view->agents[agent].figures[figure];
+    double mean = NAN;
+    if (view->run->figure[figure].words)
+        return rm_scores_share(scores, value);
+    rm_scores_last(scores, &mean);
+    return mean;
+}
+
+double rm_board_figure_evaluated(const struct rm_board_view *view, uint32_t agent, uint32_t figure,
+                                 uint32_t value)
+{
+    return RM_PEEK(&view->run->evaluations)
+               ? RM_PEEK(&view->agents[agent].eval_figures[figure][value])
+               : NAN;
+}
+
+uint32_t rm_board_figure_values(const struct rm_board_figure *figure)
+{
+    return figure->words ? figure->words : 1;
 }

@@ -28,6 +28,8 @@
 #define RM_DEVICE_NAME_MAX   48  /* bytes of a GPU's UUID, NUL included */
 #define RM_BOARD_QUARANTINED 16  /* most GPUs that a run can leave alone */
 #define RM_SCORE_WINDOW      100 /* episodes in the 'first' and 'last' windows */
+#define RM_BOARD_FIGURES     16  /* most figures of a world's episodes */
+#define RM_BOARD_WORDS       16  /* most words of one of them */
 
 enum rm_run_state {
     RM_RUN_STARTING = 0,
@@ -114,6 +116,14 @@ struct rm_board_policy {
     _Atomic uint64_t eval_version;               /* weights version evaluated */
 };
 
+/* What an agent's part of an episode came to, as the world has named it: a number, or one of a list
+ * of words, whose value is its place in the list. */
+struct rm_board_figure {
+    char name[RM_NAME_MAX];
+    uint32_t words; /* 0: a number */
+    char word[RM_BOARD_WORDS][RM_NAME_MAX];
+};
+
 struct rm_board_agent {
     char name[RM_NAME_MAX]; /* of the daemon */
     _Atomic uint32_t policy;
@@ -121,8 +131,13 @@ struct rm_board_agent {
      * it took itself, over all worlds. */
     _Alignas(RM_PAGE) struct rm_scores scores;
     _Atomic uint64_t env_steps;
+    struct rm_scores lengths;                   /* of its episodes, in its own steps */
+    struct rm_scores figures[RM_BOARD_FIGURES]; /* of episodes that have them */
     _Alignas(RM_PAGE) _Atomic double eval_mean; /* of the evaluator: greedy, last evaluation */
     _Atomic double eval_stderr;
+    _Atomic double eval_length;                                    /* mean */
+    _Atomic double eval_figures[RM_BOARD_FIGURES][RM_BOARD_WORDS]; /* a number's mean at 0; the
+                                                                      share of each word */
 };
 
 /* Whether a debugger looks at a worker that crashed or hangs, before it ends. */
@@ -181,6 +196,8 @@ struct rm_board_run {
     _Atomic uint64_t rows_counted;              /* in all rings, as the supervisor saw it last */
     _Atomic uint32_t quarantined; /* GPUs below that learners leave alone; only grows */
     char quarantine[RM_BOARD_QUARANTINED][RM_DEVICE_NAME_MAX];
+    uint32_t figures; /* how many of these are used; they stay as they are */
+    struct rm_board_figure figure[RM_BOARD_FIGURES];
     /* Of the evaluator. */
     _Alignas(RM_PAGE) _Atomic uint64_t evaluations;    /* finished */
     _Atomic double eval_score_mean, eval_score_stderr; /* sum over agents per episode */
@@ -225,6 +242,19 @@ void rm_scores_add(struct rm_scores *scores, double score);
 /* Mean over the first / last window. Returns how many episodes it stands on (0: *mean = NAN). */
 uint32_t rm_scores_first(const struct rm_scores *scores, double *mean);
 uint32_t rm_scores_last(const struct rm_scores *scores, double *mean);
+
+/* Share of the word with number `word` in the last window; NAN: no episode has one. */
+double rm_scores_share(const struct rm_scores *scores, uint32_t word);
+
+/* What figure f of an agent came to while training, over the latest episodes, and in the latest
+ * evaluation: value 0 of a number is its mean, value k of words is the share of word k. NAN: not
+ * known. */
+double rm_board_figure_last(const struct rm_board_view *view, uint32_t agent, uint32_t figure,
+                            uint32_t value);
+double rm_board_figure_evaluated(const struct rm_board_view *view, uint32_t agent, uint32_t figure,
+                                 uint32_t value);
+/* 1 for a number, else how many words there are. */
+uint32_t rm_board_figure_values(const struct rm_board_figure *figure);
 
 /* Can this be the name of an experiment, a world, an agent or a figure? Letters of ASCII, digits,
  * '.', '_' and '-', beginning with a letter or a digit, of less than RM_NAME_MAX bytes: so names

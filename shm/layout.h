@@ -18,7 +18,7 @@
 #include <stddef.h>
 
 #define RM_LINE            128                   /* bytes between words of different writers */
-#define RM_LAYOUT_VERSION  5u                    /* never 0: 0 means not yet published */
+#define RM_LAYOUT_VERSION  6u                    /* never 0: 0 means not yet published */
 #define RM_LAYOUT_MAGIC    0x3152454d474e4952ull /* "RINGMER1", little-endian */
 #define RM_REGION_NAME_MAX 48
 
@@ -160,8 +160,11 @@ static_assert(sizeof(struct rm_board_policy) == 6 * RM_PAGE, "board policy");
 
 static_assert(offsetof(struct rm_board_agent, scores) == RM_PAGE, "board agent");
 static_assert(offsetof(struct rm_board_agent, env_steps) == RM_PAGE + 7 * RM_LINE, "board agent");
-static_assert(offsetof(struct rm_board_agent, eval_mean) == 2 * RM_PAGE, "board agent");
-static_assert(sizeof(struct rm_board_agent) == 3 * RM_PAGE, "board agent");
+static_assert(offsetof(struct rm_board_agent, lengths) == RM_PAGE + 8 * RM_LINE, "board agent");
+static_assert(offsetof(struct rm_board_agent, figures) == RM_PAGE + 15 * RM_LINE, "board agent");
+static_assert(offsetof(struct rm_board_agent, eval_mean) == 5 * RM_PAGE, "board agent");
+static_assert(offsetof(struct rm_board_agent, eval_figures) == 5 * RM_PAGE + 24, "board agent");
+static_assert(sizeof(struct rm_board_agent) == 6 * RM_PAGE, "board agent");
 
 static_assert(offsetof(struct rm_board_worker, state) == RM_PAGE, "board worker");
 static_assert(offsetof(struct rm_board_worker, heartbeat_ns) == RM_PAGE + 8, "board worker");
@@ -170,11 +173,12 @@ static_assert(sizeof(struct rm_board_worker) == 3 * RM_PAGE, "board worker");
 
 static_assert(offsetof(struct rm_board_run, state) == 128, "board run");
 static_assert(offsetof(struct rm_board_run, settings) == 152, "board run");
-static_assert(offsetof(struct rm_board_run, evaluations) == RM_PAGE, "board run");
-static_assert(offsetof(struct rm_board_run, scores) == 2 * RM_PAGE, "board run");
-static_assert(offsetof(struct rm_board_run, lengths) == 2 * RM_PAGE + 7 * RM_LINE, "board run");
-static_assert(offsetof(struct rm_board_run, bell_at) == 2 * RM_PAGE + 14 * RM_LINE, "board run");
-static_assert(sizeof(struct rm_board_run) == 3 * RM_PAGE, "board run");
+static_assert(sizeof(struct rm_board_figure) == 820, "board figure");
+static_assert(offsetof(struct rm_board_run, evaluations) == 4 * RM_PAGE, "board run");
+static_assert(offsetof(struct rm_board_run, scores) == 5 * RM_PAGE, "board run");
+static_assert(offsetof(struct rm_board_run, lengths) == 5 * RM_PAGE + 7 * RM_LINE, "board run");
+static_assert(offsetof(struct rm_board_run, bell_at) == 5 * RM_PAGE + 14 * RM_LINE, "board run");
+static_assert(sizeof(struct rm_board_run) == 6 * RM_PAGE, "board run");
 
 /* The region of a board: this, then policies[], agents[], workers[] at the offsets given. */
 struct rm_board {
@@ -185,7 +189,7 @@ struct rm_board {
     struct rm_round round;
 };
 static_assert(offsetof(struct rm_board, run) == RM_PAGE, "board");
-static_assert(offsetof(struct rm_board, round) == 4 * RM_PAGE, "board");
-static_assert(sizeof(struct rm_board) == 6 * RM_PAGE, "board");
+static_assert(offsetof(struct rm_board, round) == 7 * RM_PAGE, "board");
+static_assert(sizeof(struct rm_board) == 9 * RM_PAGE, "board");
 
 #endif

@@ -96,6 +96,30 @@ static const char *nonsense(uint8_t flags, bool playing)
     return NULL;
 }
 
+/* Words by their places, numbers that can be summed up. */
+static int check_figures(const struct rm_arrivals *a, uint32_t agent, uint32_t w, uint64_t step,
+                         const double *figures, struct rm_error *error)
+{
+    for (uint32_t f = 0; f < a->spec->figures; f++) {
+        const struct rm_env_figure *figure = &a->spec->figure[f];
+        const double value = figures[f];
+        uint32_t words = 0;
+        char text[128];
+        while (figure->words && figure->words[words])
+            words++;
+        if (isnan(value) ||
+            (words ? value >= 0 && value < words && value == floor(value) : isfinite(value)))
+            continue;
+        if (words)
+            snprintf(text, sizeof text, "figure %s is %g; its words are 0..%u", figure->name, value,
+                     words - 1);
+        else
+            snprintf(text, sizeof text, "figure %s is %f", figure->name, value);
+        return refuse(a, agent, w, step, error, text);
+    }
+    return 0;
+}
+
 /* An episode begins or ends, or something is wrong. */
 static int turn_lane(struct rm_arrivals *a, uint32_t agent, uint32_t w, uint64_t step,
                      const struct rm_arrival *in, uint32_t *uncounted, struct rm_error *error)
@@ -119,11 +143,18 @@ static int turn_lane(struct rm_arrivals *a, uint32_t agent, uint32_t w, uint64_t
         if (a->live[w]++ == 0)
             a->began[w] = step;
     } else if (flags & LAST) {
-        double score = a->score[lane];
+        const struct rm_episode episode = {
+            .score = a->score[lane],
+            .steps = a->age[lane],
+            .figures = in->figures ? in->figures + (size_t)w * a->spec->figures : NULL,
+        };
+        int rc = episode.figures ? check_figures(a, agent, w, step, episode.figures, error) : 0;
+        if (rc < 0)
+            return rc;
         (*uncounted)++;
         a->playing[lane] = 0;
-        a->total[w] += score;
-        a->sink.agent(a->sink.self, agent, w, score);
+        a->total[w] += episode.score;
+        a->sink.agent(a->sink.self, agent, w, &episode);
         if (--a->live[w] == 0) {
             double total = a->total[w];
             a->total[w] = 0;

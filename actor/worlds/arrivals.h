@@ -14,10 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* An agent's part of a finished episode. */
+struct rm_episode {
+    double score;
+    uint32_t steps;        /* its own: rows after the first */
+    const double *figures; /* [spec->figures], NAN where it has none; NULL: the world has none */
+};
+
 /* Who is told of finished episodes. A world's episode ends with the last of its agents'. */
 struct rm_episode_sink {
     void *self;
-    void (*agent)(void *self, uint32_t agent, uint32_t world, double score);
+    void (*agent)(void *self, uint32_t agent, uint32_t world, const struct rm_episode *episode);
     /* `score`: sum over its agents; `steps`: vector steps from its first row to its last */
     void (*world)(void *self, uint32_t world, double score, uint64_t steps);
 };
@@ -39,10 +46,11 @@ struct rm_arrivals {
 
 /* One agent's columns of a row; entry w belongs to world w. */
 struct rm_arrival {
-    const uint8_t *obs;   /* (worlds, obs_bytes), contiguous */
-    const uint8_t *mask;  /* (worlds, actions) or NULL */
-    const float *reward;  /* (worlds) */
-    const uint8_t *flags; /* (worlds) RM_ENV_* */
+    const uint8_t *obs;    /* (worlds, obs_bytes), contiguous */
+    const uint8_t *mask;   /* (worlds, actions) or NULL */
+    const float *reward;   /* (worlds) */
+    const uint8_t *flags;  /* (worlds) RM_ENV_* */
+    const double *figures; /* (worlds, figures); NULL: none */
 };
 
 int rm_arrivals_create(struct rm_arrivals *arrivals, const struct rm_env_spec *spec,

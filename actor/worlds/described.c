@@ -1,5 +1,6 @@
 #include "actor/worlds/described.h"
 
+#include "actor/worlds/options.h"
 #include "config/json_memory.h"
 #include "config/utf8.h"
 #include "shm/board.h"
@@ -11,14 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTIONS_MAX 256
-
 struct rm_described {
     json_t *text; /* owns all strings */
     struct rm_env_spec spec;
     struct rm_env_agent *agent; /* [spec.agents] */
     float **codebook;           /* [spec.agents]: theirs, or NULL */
     struct rm_env_option_doc *options;
+    const char ***words; /* [options]: theirs, or NULL; ends with `options` */
+    size_t option_count;
+    struct rm_env_figure *figures; /* [spec.figures] */
+    const char ***figure_words;    /* [spec.figures]: theirs, or NULL */
 };
 
 /* Members that are numbers, as they are named in the text. */
@@ -51,9 +54,9 @@ static const struct member agent_members[] = {
     WHOLE_OF(rm_env_agent, has_mask), WHOLE_OF(rm_env_agent, choices),
 };
 static const struct member option_members[] = {
-    REAL_OF(rm_env_option_doc, fallback),
-    REAL_OF(rm_env_option_doc, low),
-    REAL_OF(rm_env_option_doc, high),
+    REAL_OF(rm_env_option_doc, fallback), REAL_OF(rm_env_option_doc, low),
+    REAL_OF(rm_env_option_doc, high),     WHOLE_OF(rm_env_option_doc, type),
+    WHOLE_OF(rm_env_option_doc, most),
 };
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
@@ -118,10 +121,19 @@ static json_t *agent_text(const struct rm_env_agent *agent)
     return o;
 }
 
+static json_t *texts(const char *const *from)
+{
+    json_t *list = json_array();
+    for (; *from; from++)
+        json_array_append_new(list, json_string(*from));
+    return list;
+}
+
 char *rm_described_write(const struct rm_world *world, const struct rm_env_spec *spec)
 {
     const uint64_t mark = rm_json_failures();
     json_t *o = json_object(), *agents = json_array(), *options = json_array();
+    json_t *figures = json_array();
     put_text(o, "name", spec->name);
     put_text(o, "doc", spec->doc);
     put_members(o, spec_members, COUNT(spec_members), spec);
@@ -131,11 +143,23 @@ char *rm_described_write(const struct rm_world *world, const struct rm_env_spec 
         json_t *option = json_object();
         put_text(option, "key", d->key);
         put_text(option, "doc", d->doc);
+        put_text(option, "fallback_text", d->fallback_text);
         put_members(option, option_members, COUNT(option_members), d);
+        if (d->words)
+            json_object_set_new(option, "words", texts(d->words));
         json_array_append_new(options, option);
+    }
+    for (uint32_t f = 0; f < spec->figures; f++) {
+        json_t *figure = json_object();
+        put_text(figure, "name", spec->figure[f].name);
+        put_text(figure, "doc", spec->figure[f].doc);
+        if (spec->figure[f].words)
+            json_object_set_new(figure, "words", texts(spec->figure[f].words));
+        json_array_append_new(figures, figure);
     }
     json_object_set_new(o, "agents", agents);
     json_object_set_new(o, "options", options);
+    json_object_set_new(o, "figures", figures);
     o = rm_json_whole(o, mark);
     char *text = o ? rm_json_dump(o, JSON_COMPACT) : NULL;
     json_decref(o);
@@ -224,21 +248,68 @@ static bool take_agent(const json_t *from, struct rm_env_agent *agent, float **c
            (agent->dtype != RM_ENV_CODE8 || take_codebook(from, agent, codebook));
 }
 
-static bool take_options(struct rm_described *d, const json_t *list)
+/* Texts of a list, ending with NULL, owned by the list; NULL: there are too many, one that is none,
+ * or no memory. */
+static const char **take_texts(const json_t *list, size_t most)
 {
     const size_t n = json_array_size(list);
-    if (n > OPTIONS_MAX)
+    const char **to = json_is_array(list) && n <= most ? calloc(n + 1, sizeof *to) : NULL;
+    for (size_t i = 0; to && i < n; i++) {
+        to[i] = json_string_value(json_array_get(list, i));
+        if (!to[i]) {
+            free(to);
+            return NULL;
+        }
+    }
+    return to;
+}
+
+static bool take_option(const json_t *from, struct rm_env_option_doc *option, const char ***words)
+{
+    json_t *list = json_object_get(from, "words");
+    option->key = json_string_value(json_object_get(from, "key"));
+    option->doc = take_line((json_t *)from, "doc");
+    option->fallback_text = take_line((json_t *)from, "fallback_text");
+    if (list && !(option->words = *words = take_texts(list, RM_OPTIONS_MAX)))
+        return false;
+    return option->key && take_members(from, option_members, COUNT(option_members), option);
+}
+
+static bool take_options(struct rm_described *d, const json_t *list)
+{
+    struct rm_error error;
+    const size_t n = json_array_size(list);
+    if (n > RM_OPTIONS_MAX)
         return false;
     d->options = calloc(n + 1, sizeof *d->options);
-    for (size_t i = 0; d->options && i < n; i++) {
-        json_t *from = json_array_get(list, i);
-        d->options[i].key = json_string_value(json_object_get(from, "key"));
-        d->options[i].doc = take_line(from, "doc");
-        if (!d->options[i].key || !rm_name_valid(d->options[i].key) ||
-            !take_members(from, option_members, COUNT(option_members), &d->options[i]))
+    d->words = calloc(n + 1, sizeof *d->words);
+    d->option_count = d->words ? n : 0;
+    for (size_t i = 0; d->options && d->words && i < n; i++)
+        if (!take_option(json_array_get(list, i), &d->options[i], &d->words[i]))
+            return false;
+    return d->options && d->words && rm_options_check_table("", d->options, &error) == 0;
+}
+
+static bool take_figures(struct rm_described *d, const json_t *list)
+{
+    const size_t n = json_array_size(list);
+    if (n > RM_ENV_MAX_FIGURES)
+        return false;
+    d->figures = calloc(n + 1, sizeof *d->figures);
+    d->figure_words = calloc(n + 1, sizeof *d->figure_words);
+    if (!d->figures || !d->figure_words)
+        return false;
+    d->spec.figures = (uint32_t)n;
+    d->spec.figure = d->figures;
+    for (size_t f = 0; f < n; f++) {
+        json_t *from = json_array_get(list, f), *words = json_object_get(from, "words");
+        d->figures[f].name = json_string_value(json_object_get(from, "name"));
+        d->figures[f].doc = take_line(from, "doc");
+        if (words &&
+            !(d->figures[f].words = d->figure_words[f] = take_texts(words, RM_ENV_MAX_WORDS)))
             return false;
     }
-    return d->options != NULL;
+    return true;
 }
 
 static bool take_all(struct rm_described *d)
@@ -259,7 +330,8 @@ static bool take_all(struct rm_described *d)
     for (size_t a = 0; a < n; a++)
         if (!take_agent(json_array_get(agents, a), &d->agent[a], &d->codebook[a]))
             return false;
-    return take_options(d, json_object_get(d->text, "options"));
+    return take_figures(d, json_object_get(d->text, "figures")) &&
+           take_options(d, json_object_get(d->text, "options"));
 }
 
 int rm_described_read(struct rm_described **described, const char *text, struct rm_error *error)
@@ -289,6 +361,13 @@ void rm_described_free(struct rm_described *d)
         return;
     for (uint32_t a = 0; d->codebook && a < d->spec.agents; a++)
         free(d->codebook[a]);
+    for (size_t i = 0; i < d->option_count; i++)
+        free(d->words[i]);
+    for (uint32_t f = 0; d->figure_words && f < d->spec.figures; f++)
+        free(d->figure_words[f]);
+    free(d->figures);
+    free(d->figure_words);
+    free(d->words);
     free(d->codebook);
     free(d->agent);
     free(d->options);
@@ -324,9 +403,20 @@ static bool agents_alike(const struct rm_env_agent *a, const struct rm_env_agent
            (a->dtype != RM_ENV_CODE8 || memcmp(a->codebook, b->codebook, book) == 0);
 }
 
+static bool figures_alike(const struct rm_env_figure *a, const struct rm_env_figure *b)
+{
+    const uint32_t words = rm_env_figure_words(a);
+    bool same = strcmp(a->name, b->name) == 0 && words == rm_env_figure_words(b);
+    for (uint32_t i = 0; same && i < words; i++)
+        same = strcmp(a->words[i], b->words[i]) == 0;
+    return same;
+}
+
 bool rm_described_alike(const struct rm_env_spec *a, const struct rm_env_spec *b)
 {
-    bool same = a->agents == b->agents && a->phases == b->phases;
+    bool same = a->agents == b->agents && a->phases == b->phases && a->figures == b->figures;
+    for (uint32_t f = 0; same && f < a->figures; f++)
+        same = figures_alike(&a->figure[f], &b->figure[f]);
     for (uint32_t i = 0; same && i < a->agents; i++)
         same = agents_alike(&a->agent[i], &b->agent[i]);
     return same;
@@ -366,4 +456,31 @@ void rm_world_spec_close(struct rm_world_spec *s)
         s->world.ops->close(s->env);
     rm_world_close(&s->world);
     *s = (struct rm_world_spec){.spec = NULL};
+}
+
+int rm_world_check_evaluation(const struct rm_experiment *experiment,
+                              const struct rm_env_spec *spec, struct rm_error *error)
+{
+    struct rm_world_config *config = malloc(sizeof *config);
+    struct rm_world_spec world;
+    int rc = config ? rm_options_evaluation_world(experiment, config) : -ENOMEM;
+    if (rc < 0) {
+        free(config);
+        return rm_fail(error, rc, "evaluation.options: no memory, or too long with world.options");
+    }
+    if (strcmp(config->options, experiment->world.options) != 0) {
+        config->description = NULL;
+        rc = rm_world_spec_open(&world, config, experiment->seed, error);
+        if (rc == 0 && !rm_described_alike(world.spec, spec))
+            rc = rm_fail(error, -EINVAL,
+                         "with them world '%s' shows or takes something else than the world that "
+                         "is trained in",
+                         spec->name);
+        if (rc < 0)
+            rm_fail_within(error, rc, "evaluation.options");
+        else
+            rm_world_spec_close(&world);
+    }
+    free(config);
+    return rc;
 }

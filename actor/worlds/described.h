@@ -23,7 +23,8 @@ const struct rm_env_spec *rm_described_spec(const struct rm_described *described
 /* Ends with key NULL; NULL: none. */
 const struct rm_env_option_doc *rm_described_options(const struct rm_described *described);
 
-/* Do two specs describe agents that see and do the same? */
+/* Do two specs describe agents that see and do the same, and episodes that end with the same
+ * figures? */
 bool rm_described_alike(const struct rm_env_spec *a, const struct rm_env_spec *b);
 
 /* --- the spec of an experiment's world ---------------------------------------------------------
@@ -42,5 +43,10 @@ struct rm_world_spec {
 int rm_world_spec_open(struct rm_world_spec *s, const struct rm_world_config *config, uint64_t seed,
                        struct rm_error *error);
 void rm_world_spec_close(struct rm_world_spec *s);
+
+/* With evaluation.options, does the world show and take what `spec` says? Makes it, so a shared
+ * object is loaded. -EINVAL. */
+int rm_world_check_evaluation(const struct rm_experiment *experiment,
+                              const struct rm_env_spec *spec, struct rm_error *error);
 
 #endif

@@ -78,6 +78,22 @@ struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
     return shape;
 }
 
+_Static_assert(RM_ENV_MAX_FIGURES == RM_BOARD_FIGURES && RM_ENV_MAX_WORDS == RM_BOARD_WORDS,
+               "figures of worlds fit on the board");
+
+static void take_figures(struct rm_plan *plan, const struct rm_env_spec *spec)
+{
+    plan->figures = spec->figures;
+    for (uint32_t f = 0; f < spec->figures; f++) {
+        const struct rm_env_figure *from = &spec->figure[f];
+        struct rm_board_figure *to = &plan->figure[f];
+        snprintf(to->name, sizeof to->name, "%s", from->name);
+        to->words = rm_env_figure_words(from);
+        for (uint32_t i = 0; i < to->words; i++)
+            snprintf(to->word[i], sizeof to->word[i], "%s", from->words[i]);
+    }
+}
+
 static int map_agents(struct rm_plan *plan, const struct rm_experiment *e,
                       const struct rm_env_spec *spec, struct rm_error *error)
 {
@@ -233,7 +249,10 @@ int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
         return r;
     memset(plan, 0, sizeof *plan);
     const struct rm_env_spec *spec = world.spec;
+    take_figures(plan, spec);
     r = map_agents(plan, experiment, spec, error);
+    if (r == 0 && !experiment->world.description) /* else whoever described it has looked */
+        r = rm_world_check_evaluation(experiment, spec, error);
     for (uint32_t p = 0; r == 0 && p < plan->policies; p++)
         r = size_policy(&plan->policy[p], p, plan, experiment, spec, error);
     for (uint32_t p = 0; r == 0 && p < plan->policies; p++)

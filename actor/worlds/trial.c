@@ -24,7 +24,9 @@ enum {
 
 const char *const rm_rule_words[] = {
     [RM_RULE_RETURNS] = "reset() and step() return 0 for legal actions",
-    [RM_RULE_WRITTEN] = "observation, mask, reward and flags are written in every row",
+    [RM_RULE_WRITTEN] =
+        "observation, mask, reward and flags are written in every row, figures with "
+        "last ones",
     [RM_RULE_BOUNDS] = "nothing is written behind an entry, or for agents of other phases",
     [RM_RULE_VALUES] = "values are finite and within the bounds of the description",
     [RM_RULE_FIRST] = "an episode begins with FIRST, without a reward, and has no other",
@@ -124,6 +126,11 @@ static size_t mask_block(const struct batch *b, uint32_t a)
     return b->out[a].mask ? (size_t)b->out[a].mask_stride * b->worlds : 0;
 }
 
+static size_t figure_block(const struct batch *b)
+{
+    return sizeof(double) * b->spec->figures * b->worlds;
+}
+
 static void poison(struct batch *b, uint32_t a)
 {
     memset(b->out[a].obs, b->way.poison, obs_block(b, a));
@@ -131,6 +138,7 @@ static void poison(struct batch *b, uint32_t a)
         memset(b->out[a].mask, b->way.poison, mask_block(b, a));
     memset(b->out[a].reward, 0xff, sizeof(float) * b->worlds); /* not a number */
     memset(b->out[a].flags, NO_FLAGS, b->worlds);
+    memset(b->out[a].figures, 0xff, figure_block(b)); /* not a number, and not the usual one */
 }
 
 static void batch_close(struct batch *b)
@@ -141,6 +149,7 @@ static void batch_close(struct batch *b)
             free(b->out[a].mask);
             free(b->out[a].reward);
             free(b->out[a].flags);
+            free(b->out[a].figures);
         }
         if (b->actions)
             free(b->actions[a]);
@@ -173,9 +182,10 @@ static int allocate(struct batch *b)
         out->mask = agent->has_mask ? malloc((size_t)out->mask_stride * b->worlds) : NULL;
         out->reward = malloc(sizeof(float) * b->worlds);
         out->flags = malloc(b->worlds);
+        out->figures = malloc(figure_block(b) + 1);
         b->actions[a] = calloc((size_t)b->worlds * choices_of(agent), sizeof(int32_t));
         if (!out->obs || (agent->has_mask && !out->mask) || !out->reward || !out->flags ||
-            !b->actions[a])
+            !out->figures || !b->actions[a])
             return -ENOMEM;
         poison(b, a);
     }
@@ -270,6 +280,28 @@ static void judge_mask(const struct batch *b, uint32_t a, uint32_t w)
     }
 }
 
+/* What a last row's episode came to; of others nothing is written. */
+static void judge_figures(const struct batch *b, uint32_t a, uint32_t w, bool last)
+{
+    const double *values = b->out[a].figures + (size_t)w * b->spec->figures;
+    for (uint32_t f = 0; f < b->spec->figures; f++) {
+        const char *name = b->spec->figure[f].name;
+        const uint32_t words = rm_env_figure_words(&b->spec->figure[f]);
+        uint64_t bits;
+        memcpy(&bits, &values[f], sizeof bits);
+        if ((bits == UINT64_MAX) == last)
+            broken(b->trial, RM_RULE_WRITTEN, "%s: figure %s is %s", where(b, a, w).text, name,
+                   last ? "not written in a last row" : "written, but this is no last row");
+        else if (last && words && !isnan(values[f]) &&
+                 !(values[f] >= 0 && values[f] < words && values[f] == floor(values[f])))
+            broken(b->trial, RM_RULE_VALUES, "%s: figure %s is %g; its words are 0..%u",
+                   where(b, a, w).text, name, values[f], words - 1);
+        else if (last && isinf(values[f]))
+            broken(b->trial, RM_RULE_VALUES, "%s: figure %s is %g", where(b, a, w).text, name,
+                   values[f]);
+    }
+}
+
 /* The rules of one agent's row, which its world has just written. Returns whether it is a last one.
  */
 static bool judge_row(const struct batch *b, uint32_t a, uint32_t w)
@@ -307,6 +339,7 @@ static bool judge_row(const struct batch *b, uint32_t a, uint32_t w)
                where(b, a, w).text, b->age[lane], b->spec->max_steps);
     judge_observation(b, a, w);
     judge_mask(b, a, w);
+    judge_figures(b, a, w, last);
 
     b->age[lane] = last ? 0 : b->age[lane] + 1;
     return last;
@@ -432,6 +465,7 @@ static uint64_t row_hash(const struct batch *b, uint32_t a, uint32_t w)
         {mask_at(b, a, w), agent->has_mask ? agent->actions : 0},
         {&b->out[a].reward[w], sizeof(float)},
         {&b->out[a].flags[w], 1},
+        {b->out[a].figures + (size_t)w * b->spec->figures, sizeof(double) * b->spec->figures},
     };
     uint64_t hash = 0xcbf29ce484222325u;
     for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++)
@@ -546,6 +580,7 @@ static void hand_over(const struct batch *from, struct batch *to)
             memcpy(to->out[a].mask, from->out[a].mask, mask_block(from, a));
         memcpy(to->out[a].reward, from->out[a].reward, sizeof(float) * from->worlds);
         memcpy(to->out[a].flags, from->out[a].flags, from->worlds);
+        memcpy(to->out[a].figures, from->out[a].figures, figure_block(from));
     }
     to->step = from->step;
 }

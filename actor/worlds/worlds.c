@@ -1,6 +1,9 @@
 #include "actor/worlds/worlds.h"
 
+#include "actor/worlds/env_v2.h"
+#include "actor/worlds/options.h"
 #include "actor/worlds/watch.h"
+#include "config/config.h"
 #include "config/utf8.h"
 #include "shm/base/file.h"
 #include "shm/board.h"
@@ -21,50 +24,7 @@ const struct rm_env_ops *const rm_builtin_worlds[] = {
     &rm_sokoban_ops,      &rm_connect_ops,  &rm_count_ops,    NULL,
 };
 
-enum { NAME_MAX_LENGTH = 64, AGENTS_MAX = 64, ACTIONS_MAX = 1 << 16 };
-
-/* --- nearest names ---------------------------------------------------------------------------- */
-
-/* Number of single-character changes from a to b (Levenshtein); texts are cut at 64 characters. A
- * name begun and not ended is one change away. */
-static unsigned edit_distance(const char *a, const char *b)
-{
-    unsigned row[NAME_MAX_LENGTH + 1];
-    if (strlen(a) >= 3 && strncmp(a, b, strlen(a)) == 0)
-        return b[strlen(a)] ? 1 : 0;
-    size_t n = strnlen(b, NAME_MAX_LENGTH);
-    for (size_t j = 0; j <= n; j++)
-        row[j] = (unsigned)j;
-    for (size_t i = 0; i < NAME_MAX_LENGTH && a[i]; i++) {
-        unsigned diagonal = row[0];
-        row[0] = (unsigned)i + 1;
-        for (size_t j = 0; j < n; j++) {
-            unsigned best = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            best = best < row[j] + 1 ? best : row[j] + 1;
-            row[j + 1] = best < diagonal + 1 ? best : diagonal + 1;
-        }
-    }
-    return row[n];
-}
-
-static const struct rm_env_ops *nearest_world(const char *name)
-{
-    const struct rm_env_ops *nearest = rm_builtin_worlds[0];
-    for (size_t i = 0; rm_builtin_worlds[i]; i++)
-        if (edit_distance(name, rm_builtin_worlds[i]->name) < edit_distance(name, nearest->name))
-            nearest = rm_builtin_worlds[i];
-    return nearest;
-}
-
-static const char *nearest_option(const char *key, const struct rm_env_option_doc *docs)
-{
-    const char *nearest = docs->key;
-    for (; docs->key; docs++)
-        if (edit_distance(key, docs->key) < edit_distance(key, nearest))
-            nearest = docs->key;
-    return nearest;
-}
+enum { AGENTS_MAX = 64, ACTIONS_MAX = 1 << 16 };
 
 /* --- open ------------------------------------------------------------------------------------- */
 
@@ -72,9 +32,9 @@ static int check_ops(const struct rm_env_ops *ops, const char *library, struct r
 {
     if (ops->abi_version != RM_ENV_ABI_VERSION)
         return rm_fail(error, -EPROTO,
-                       "%s: made for environment ABI %u, this program has %u; compile it against "
-                       "this version's actor/env.h",
-                       library, ops->abi_version, RM_ENV_ABI_VERSION);
+                       "%s: made for environment ABI %u, this program takes %u and %u; compile it "
+                       "against this version's actor/env.h",
+                       library, ops->abi_version, RM_ENV_V2, RM_ENV_ABI_VERSION);
     if (ops->struct_size != sizeof(*ops))
         return rm_fail(error, -EPROTO,
                        "%s: struct rm_env_ops has struct_size %u, must be sizeof(struct "
@@ -104,11 +64,7 @@ static int check_ops(const struct rm_env_ops *ops, const char *library, struct r
     if (!rm_name_valid(ops->name))
         return rm_fail(error, -EPROTO, "%s: rm_env_ops.name cannot be a name: " RM_NAME_RULE,
                        library);
-    for (uint32_t i = 0; ops->options && ops->options[i].key; i++)
-        if (!rm_name_valid(ops->options[i].key))
-            return rm_fail(error, -EPROTO,
-                           "%s: the key of option %u cannot be a name: " RM_NAME_RULE, library, i);
-    return 0;
+    return rm_options_check_table(library, ops->options, error);
 }
 
 static int open_builtin(struct rm_world *world, const char *name, struct rm_error *error)
@@ -119,31 +75,41 @@ static int open_builtin(struct rm_world *world, const char *name, struct rm_erro
             return 0;
         }
     }
-    return rm_fail(
-        error, -ENOENT,
-        "there is no built-in world '%s'; the nearest is '%s'. A world of your own needs "
-        "world.library, the path of its shared object",
-        name, nearest_world(name)->name);
+    const char *names[sizeof(rm_builtin_worlds) / sizeof(rm_builtin_worlds[0])] = {NULL};
+    for (size_t i = 0; rm_builtin_worlds[i]; i++)
+        names[i] = rm_builtin_worlds[i]->name;
+    const char *nearest = rm_nearest(name, names);
+    return rm_fail(error, -ENOENT,
+                   "there is no built-in world '%s'%s%s%s. A world of your own needs "
+                   "world.library, the path of its shared object",
+                   name, nearest ? "; the nearest is '" : "", nearest ? nearest : "",
+                   nearest ? "'" : "");
 }
 
-/* NULL, with *rc and a message, when there is no table that can be used. */
-static const struct rm_env_ops *find_table(void *handle, const char *library, int *rc,
-                                           struct rm_error *error)
+/* Takes the table that the library hands out, if it can be used. */
+static int find_table(struct rm_world *world, const char *library, struct rm_error *error)
 {
     rm_env_entry_fn entry;
-    *(void **)&entry = dlsym(handle, "rm_env_entry");
-    const struct rm_env_ops *ops = entry ? entry() : NULL;
+    int rc = 0;
+    *(void **)&entry = dlsym(world->library, "rm_env_entry");
     if (!entry)
-        *rc = rm_fail(error, -EPROTO,
-                      "%s: does not export rm_env_entry; define `const struct rm_env_ops "
-                      "*rm_env_entry(void)` with default visibility",
-                      library);
-    else if (!ops)
-        *rc = rm_fail(error, -EPROTO, "%s: rm_env_entry() returned NULL, must return its table",
-                      library);
-    else
-        *rc = check_ops(ops, library, error);
-    return *rc == 0 ? ops : NULL;
+        return rm_fail(error, -EPROTO,
+                       "%s: does not export rm_env_entry; define `const struct rm_env_ops "
+                       "*rm_env_entry(void)` with default visibility",
+                       library);
+    const struct rm_env_ops *ops = entry();
+    if (!ops)
+        return rm_fail(error, -EPROTO, "%s: rm_env_entry() returned NULL, must return its table",
+                       library);
+    if (ops->abi_version == RM_ENV_V2) {
+        ops = rm_env_v2_adapt(ops, library, &rc, error);
+        world->adapted = ops != NULL;
+    }
+    if (ops) {
+        world->ops = ops;
+        rc = check_ops(ops, library, error);
+    }
+    return rc;
 }
 
 static int open_library(struct rm_world *world, const char *name, const char *library,
@@ -154,30 +120,24 @@ static int open_library(struct rm_world *world, const char *name, const char *li
     snprintf(path, sizeof(path), "%s%s", strchr(library, '/') ? "" : "./", library);
     const struct rm_watch watch = {.world = path};
     rm_watch_enter(&watch, RM_WATCH_LOAD);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    world->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     rm_watch_leave();
-    if (!handle) {
+    if (!world->library) {
         const char *why = dlerror();
         char start[RM_PATH_TEXT_MAX];
         return rm_fail(error, -ENOENT, "world.library '%s' cannot be loaded: %s%s", library, why,
                        rm_file_start(library, start, sizeof start));
     }
 
-    int rc = 0;
     rm_watch_enter(&watch, RM_WATCH_LOAD);
-    const struct rm_env_ops *ops = find_table(handle, library, &rc, error);
+    int rc = find_table(world, library, error);
     rm_watch_leave();
-    if (ops && name[0] && strcmp(name, ops->name) != 0) {
+    if (rc == 0 && name[0] && strcmp(name, world->ops->name) != 0)
         rc = rm_fail(error, -ENOENT, "%s: holds the world '%s', but world.name is '%s'", library,
-                     ops->name, name);
-        ops = NULL;
-    }
-    if (!ops) {
-        dlclose(handle);
-        return rc;
-    }
-    *world = (struct rm_world){.ops = ops, .library = handle};
-    return 0;
+                     world->ops->name, name);
+    if (rc < 0)
+        rm_world_close(world);
+    return rc;
 }
 
 int rm_world_open(struct rm_world *world, const char *name, const char *library,
@@ -190,33 +150,14 @@ int rm_world_open(struct rm_world *world, const char *name, const char *library,
 
 void rm_world_close(struct rm_world *world)
 {
+    if (world->adapted)
+        rm_env_v2_forget(world->ops);
     if (world->library)
         dlclose(world->library);
     *world = (struct rm_world){0};
 }
 
 /* --- create ----------------------------------------------------------------------------------- */
-
-/* What is wrong with an option by the world's table; 0 when nothing is. */
-static int check_option(const struct rm_env_ops *ops, const struct rm_world_option_value *option,
-                        struct rm_error *error)
-{
-    const struct rm_env_option_doc *doc = ops->options;
-    while (doc && doc->key && strcmp(doc->key, option->key) != 0)
-        doc++;
-    if (!doc || !doc->key) {
-        if (!ops->options || !ops->options->key)
-            return rm_fail(error, -EINVAL, "world.options.%s: the world '%s' has no options",
-                           option->key, ops->name);
-        return rm_fail(error, -EINVAL,
-                       "world.options.%s: the world '%s' has no such option; the nearest is '%s'",
-                       option->key, ops->name, nearest_option(option->key, ops->options));
-    }
-    if (!(option->value >= doc->low && option->value <= doc->high))
-        return rm_fail(error, -ERANGE, "world.options.%s is %.17g, must be %.17g..%.17g (%s)",
-                       option->key, option->value, doc->low, doc->high, doc->doc ? doc->doc : "");
-    return 0;
-}
 
 static struct rm_env *make(const struct rm_env_ops *ops, const struct rm_env_config *batch,
                            char *message, size_t bytes)
@@ -232,54 +173,6 @@ static struct rm_env *make(const struct rm_env_ops *ops, const struct rm_env_con
     message[bytes - 1] = 0;
     rm_utf8_repair(message);
     return env;
-}
-
-/* What the world itself has against an option that its table allows, with all others at their
- * defaults. Only whole numbers are asked for beyond the table, so only others are tried. */
-static int try_option(const struct rm_env_ops *ops, const struct rm_world_option_value *option,
-                      struct rm_error *error)
-{
-    const struct rm_env_option one = {option->key, option->value};
-    const struct rm_env_config batch = {
-        .struct_size = sizeof(batch), .worlds = 1, .options = &one, .option_count = 1};
-    char message[512];
-    if (option->value == floor(option->value))
-        return 0;
-    struct rm_env *env = make(ops, &batch, message, sizeof(message));
-    if (!env)
-        return rm_fail(error, -EINVAL, "world '%s' refuses: %s", ops->name, message);
-    ops->close(env);
-    return 0;
-}
-
-/* A line for each option that is wrong, in the order in which they stand. */
-static int check_options(const struct rm_env_ops *ops, const struct rm_world_config *config,
-                         struct rm_error *error)
-{
-    char lines[RM_ERROR_TEXT] = "";
-    size_t used = 0;
-    int first = 0;
-    if (config->option_count > RM_WORLD_OPTIONS_MAX)
-        return rm_fail(error, -EINVAL, "world.options: %u options, at most %u are possible",
-                       config->option_count, RM_WORLD_OPTIONS_MAX);
-    for (uint32_t i = 0; i < config->option_count && first == 0; i++) {
-        first = check_option(ops, &config->options[i], error);
-        for (uint32_t j = 0; j < i && first == 0; j++)
-            if (strcmp(config->options[i].key, config->options[j].key) == 0)
-                return rm_fail(error, -EINVAL, "world.options.%s is given twice",
-                               config->options[i].key);
-    }
-    for (uint32_t i = 0; i < config->option_count && first; i++) {
-        struct rm_error one;
-        if (check_option(ops, &config->options[i], &one) == 0 &&
-            try_option(ops, &config->options[i], &one) == 0)
-            continue;
-        used += (size_t)snprintf(lines + used, sizeof(lines) - used, "%s%s", used ? "\n" : "",
-                                 one.text);
-        if (used >= sizeof(lines))
-            break;
-    }
-    return first ? rm_fail(error, first, "%s", lines) : 0;
 }
 
 static size_t dtype_bytes(uint32_t dtype)
@@ -316,6 +209,11 @@ static const char *agent_fault(const struct rm_env_agent *agent, uint32_t phases
         return "has a name that cannot be one: " RM_NAME_RULE;
     if (agent->phase >= phases)
         return "acts in a phase that the world does not have";
+    if (agent->observations)
+        return "lists several observations; networks take one, that of the agent's own dtype and "
+               "shape: put all that it sees into one array";
+    if (agent->boxes)
+        return "chooses real numbers; algorithms take discrete actions alone";
     if (dtype_bytes(agent->dtype) == 0)
         return "has an unknown dtype";
     if (agent->dims < 1 || agent->dims > RM_ENV_MAX_DIMS)
@@ -347,6 +245,43 @@ static const char *agent_fault(const struct rm_env_agent *agent, uint32_t phases
         if (!isfinite(agent->codebook[i]))
             return "has a value in its codebook that is not finite";
     return NULL;
+}
+
+/* A name that is part of others, between dots. */
+static bool part_valid(const char *name)
+{
+    return name && rm_name_valid(name) && !strchr(name, '.');
+}
+
+/* What is wrong with what episodes end with, or NULL. */
+static const char *figure_fault(const struct rm_env_spec *spec, uint32_t f)
+{
+    const struct rm_env_figure *figure = &spec->figure[f];
+    if (!part_valid(figure->name))
+        return "has no name, or one that cannot be: " RM_NAME_RULE ", without dots";
+    if (strcmp(figure->name, "length") == 0 || strcmp(figure->name, "return") == 0)
+        return "is called length or return, as what every episode has";
+    for (uint32_t g = 0; g < f; g++)
+        if (strcmp(spec->figure[g].name, figure->name) == 0)
+            return "has the name of another";
+    for (uint32_t i = 0; figure->words && figure->words[i]; i++) {
+        if (i == RM_ENV_MAX_WORDS)
+            return "has more than 16 words";
+        if (!part_valid(figure->words[i]))
+            return "has a word that cannot be a name: " RM_NAME_RULE ", without dots";
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(figure->words[i], figure->words[j]) == 0)
+                return "has a word twice";
+    }
+    return figure->words && !figure->words[0] ? "has an empty list of words" : NULL;
+}
+
+uint32_t rm_env_figure_words(const struct rm_env_figure *figure)
+{
+    uint32_t words = 0;
+    while (figure->words && figure->words[words])
+        words++;
+    return words;
 }
 
 int rm_world_check_spec(const char *name, const struct rm_env_spec *spec, struct rm_error *error)
@@ -381,6 +316,14 @@ int rm_world_check_spec(const char *name, const struct rm_env_spec *spec, struct
                                "and figures need names of their own",
                                name, b, a, spec->agent[a].name);
     }
+    if (spec->figures > RM_ENV_MAX_FIGURES || (spec->figures && !spec->figure))
+        return rm_fail(error, -EPROTO, "world '%s': %u figures, must be at most %d, and a list",
+                       name, spec->figures, RM_ENV_MAX_FIGURES);
+    for (uint32_t f = 0; f < spec->figures; f++) {
+        const char *fault = figure_fault(spec, f);
+        if (fault)
+            return rm_fail(error, -EPROTO, "world '%s': figure %u %s", name, f, fault);
+    }
     for (uint32_t phase = 0; phase < spec->phases; phase++) {
         uint32_t a = 0;
         while (a < spec->agents && spec->agent[a].phase != phase)
@@ -397,27 +340,26 @@ int rm_world_create(const struct rm_world *world, const struct rm_world_config *
                     struct rm_error *error)
 {
     const struct rm_env_ops *ops = world->ops;
+    struct rm_options options;
     *env = NULL;
-    int rc = check_options(ops, config, error);
+    int rc = rm_options_read(&options, ops->name, ops->options, config, error);
     if (rc < 0)
         return rc;
-    if (worlds == 0)
-        return rm_fail(error, -EINVAL, "world '%s': a batch of 0 worlds, must be 1 or more",
-                       ops->name);
-
-    struct rm_env_option options[RM_WORLD_OPTIONS_MAX];
-    for (uint32_t i = 0; i < config->option_count; i++)
-        options[i] = (struct rm_env_option){config->options[i].key, config->options[i].value};
     const struct rm_env_config batch = {
         .struct_size = sizeof(batch),
         .worlds = worlds,
         .seed = seed,
         .first_world = first_world,
-        .options = options,
-        .option_count = config->option_count,
+        .options = options.option,
+        .option_count = options.count,
+        .ops = ops,
     };
     char message[512];
-    struct rm_env *made = make(ops, &batch, message, sizeof(message));
+    struct rm_env *made = worlds ? make(ops, &batch, message, sizeof(message)) : NULL;
+    rm_options_free(&options);
+    if (!worlds)
+        return rm_fail(error, -EINVAL, "world '%s': a batch of 0 worlds, must be 1 or more",
+                       ops->name);
     if (!made)
         return rm_fail(error, -EINVAL, "world '%s' refuses: %s", ops->name,
                        message[0] ? message : "create() gave no reason");

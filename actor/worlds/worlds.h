@@ -1,4 +1,5 @@
-/* worlds: finds a world's table by name (built in) or in a shared object, and checks it.
+/* worlds: finds a world's table by name (built in) or in a shared object, and checks it. Whatever
+ * version a shared object was compiled against, its table is one of this version here.
  * Used by actors and evaluators, and by `ringctl envs`, `validate` and the daemon, which need
  * specs. */
 #ifndef RM_ACTOR_WORLDS_WORLDS_H
@@ -8,9 +9,12 @@
 #include "config/experiment.h"
 #include "shm/base/error.h"
 
+#include <stdbool.h>
+
 struct rm_world {
     const struct rm_env_ops *ops;
     void *library; /* dlopen handle, NULL when built in */
+    bool adapted;  /* `ops` stand for an older version's (actor/env_v2.h) */
 };
 
 /* All built-in worlds, ends with NULL. */
@@ -23,7 +27,7 @@ int rm_world_open(struct rm_world *world, const char *name, const char *library,
                   struct rm_error *error);
 void rm_world_close(struct rm_world *world);
 
-/* Creates a batch, with options checked against the world's table (unknown, out of range). */
+/* Creates a batch, with options checked against the world's table (actor/options.h). */
 int rm_world_create(const struct rm_world *world, const struct rm_world_config *config,
                     uint64_t seed, uint64_t first_world, uint32_t worlds, struct rm_env **env,
                     struct rm_error *error);
@@ -34,5 +38,8 @@ int rm_world_check_spec(const char *name, const struct rm_env_spec *spec, struct
 /* Bytes of one observation in its compact type; number of network inputs of one frame. */
 size_t rm_env_obs_bytes(const struct rm_env_agent *agent);
 uint32_t rm_env_obs_features(const struct rm_env_agent *agent);
+
+/* How many words a figure has; 0: it is a number. */
+uint32_t rm_env_figure_words(const struct rm_env_figure *figure);
 
 #endif

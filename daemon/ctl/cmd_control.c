@@ -118,6 +118,19 @@ static void show_evaluation(const json_t *data, const struct rm_style *style)
            rm_format_measure(json_number_value(json_object_get(data, "mean"))).s,
            rm_format_measure(json_number_value(json_object_get(data, "stderr"))).s,
            (long long)json_integer_value(json_object_get(data, "episodes")));
+    const json_t *agents = json_object_get(data, "agents"), *agent;
+    size_t a;
+    json_array_foreach((json_t *)agents, a, agent)
+    {
+        struct rm_snapshot_figure figure[RM_SNAPSHOT_FIGURES];
+        const unsigned n = rm_snapshot_figures(figure, RM_SNAPSHOT_FIGURES,
+                                               json_object_get(agent, "figures"), NULL);
+        const char *name = json_string_value(json_object_get(agent, "name"));
+        printf("%s:", name ? name : "?");
+        for (unsigned f = 0; f < n; f++)
+            printf("%s %s %s", f ? "," : "", figure[f].name, rm_format_measure(figure[f].last).s);
+        putchar('\n');
+    }
 }
 
 int rm_ctl_status(const struct rm_ctl_arguments *given)

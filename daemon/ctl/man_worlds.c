@@ -1,3 +1,4 @@
+#include "actor/worlds/options.h"
 #include "daemon/ctl/man_pages.h"
 #include "daemon/ctl/mdoc.h"
 #include "daemon/ctl/world_view.h"
@@ -41,10 +42,16 @@ static void write_options(FILE *out, const struct rm_env_option_doc *options)
     rm_mdoc_text(out, "Options:");
     rm_mdoc_line(out, ".Bl -tag -width Ds");
     for (; options->key; options++) {
-        char text[128];
+        char text[256], words[128], fallback[64];
         rm_mdoc_line(out, ".It Cm %s", options->key);
-        snprintf(text, sizeof text, "(%g to %g; default %g)", options->low, options->high,
-                 options->fallback);
+        rm_world_option_text(options, words, sizeof words);
+        rm_option_fallback_text(options, fallback, sizeof fallback);
+        if (rm_option_is_number(options))
+            snprintf(text, sizeof text, "(%g to %g; default %s)", options->low, options->high,
+                     fallback);
+        else
+            snprintf(text, sizeof text, "(%s%s; default %s)", rm_option_takes(options), words,
+                     fallback);
         rm_mdoc_text(out, text);
         rm_mdoc_line(out, ".br");
         rm_mdoc_text(out, options->doc ? options->doc : "");
@@ -56,10 +63,12 @@ void rm_man_worlds(FILE *out)
 {
     rm_mdoc_head(out, "ringmaster-worlds", "7", "built-in worlds and their options");
     rm_mdoc_line(out, ".Sh DESCRIPTION");
-    rm_mdoc_text(out, "The worlds that `world.name` of an experiment can name without "
-                      "`world.library`. Their options stand under `world.options`; booleans are 0 "
-                      "and 1. `ringctl envs` shows the same, and with `--library` also worlds of "
-                      "your own.");
+    rm_mdoc_text(
+        out,
+        "The worlds that `world.name` of an experiment can name without "
+        "`world.library`. Their options stand under `world.options`; true "
+        "and false are 1 and 0. `ringctl envs` shows the same, and with `--library` also worlds of "
+        "your own.");
     for (size_t i = 0; rm_builtin_worlds[i]; i++) {
         struct rm_world_view view;
         struct rm_error error;

@@ -128,12 +128,48 @@ static unsigned read_list(void *into, size_t stride, unsigned most, const struct
     return count;
 }
 
+unsigned rm_snapshot_figures(struct rm_snapshot_figure *figure, unsigned most, const json_t *last,
+                             const json_t *evaluated)
+{
+    const char *name, *word;
+    json_t *value, *share;
+    unsigned n = 0;
+    json_object_foreach((json_t *)last, name, value)
+    {
+        const json_t *other = json_object_get(evaluated, name);
+        if (!json_is_object(value)) {
+            if (n < most) {
+                figure[n] = (struct rm_snapshot_figure){"", number_of(value), number_of(other)};
+                snprintf(figure[n].name, sizeof figure[n].name, "%.47s", name);
+                n++;
+            }
+            continue;
+        }
+        json_object_foreach(value, word, share)
+        {
+            if (n == most)
+                break;
+            figure[n] = (struct rm_snapshot_figure){"", number_of(share),
+                                                    number_of(json_object_get(other, word))};
+            snprintf(figure[n].name, sizeof figure[n].name, "%.47s: %.47s", name, word);
+            n++;
+        }
+    }
+    return n;
+}
+
 void rm_snapshot_read(struct rm_snapshot *s, const json_t *reply)
 {
     memset(s, 0, sizeof *s);
     read_fields(s, run_fields, reply);
     s->agents = read_list(s->agent, sizeof s->agent[0], RM_BOARD_AGENTS, agent_fields,
                           json_object_get(reply, "agents"));
+    for (unsigned a = 0; a < s->agents; a++) {
+        const json_t *agent = json_array_get(json_object_get(reply, "agents"), a);
+        s->agent[a].figures = rm_snapshot_figures(s->agent[a].figure, RM_SNAPSHOT_FIGURES,
+                                                  json_object_get(agent, "figures"),
+                                                  by_path(agent, "evaluation.figures"));
+    }
     s->policies = read_list(s->policy, sizeof s->policy[0], RM_BOARD_POLICIES, policy_fields,
                             json_object_get(reply, "policies"));
     const json_t *workers = json_object_get(reply, "workers");

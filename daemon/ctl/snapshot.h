@@ -9,11 +9,20 @@
 
 #define RM_SNAPSHOT_TEXT 256
 
+/* What episodes came to: "food", "length", or of a list of words the share of one, "end: time". */
+struct rm_snapshot_figure {
+    char name[2 * RM_NAME_MAX + 2];
+    double last, evaluated; /* over the latest episodes; in the latest evaluation */
+};
+#define RM_SNAPSHOT_FIGURES 64 /* of an agent; more are not shown */
+
 struct rm_snapshot_agent {
     char name[RM_NAME_MAX], policy[RM_NAME_MAX];
     double env_steps;             /* that it took itself */
     double episodes, first, last; /* mean reward per episode: first and last window */
     double eval_mean, eval_stderr;
+    unsigned figures;
+    struct rm_snapshot_figure figure[RM_SNAPSHOT_FIGURES];
 };
 
 struct rm_snapshot_policy {
@@ -51,6 +60,11 @@ struct rm_snapshot {
 
 /* Reads a reply. Never fails: what is missing or of another type is unknown. */
 void rm_snapshot_read(struct rm_snapshot *snapshot, const json_t *reply);
+
+/* Reads an object of figures as replies have them, `evaluated` by the same names (NULL: none).
+ * Returns how many. */
+unsigned rm_snapshot_figures(struct rm_snapshot_figure *figure, unsigned most, const json_t *last,
+                             const json_t *evaluated);
 
 /* Share of the budget that is done, 0..1; NAN without a budget. */
 double rm_snapshot_progress(const struct rm_snapshot *snapshot);

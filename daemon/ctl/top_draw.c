@@ -17,6 +17,7 @@
 #define PAIR_BAD       (PAIR_GOOD + 2)
 #define PAIR_BAR       (PAIR_GOOD + 3)
 #define BAR_LEAST      12
+#define WORKERS_LEAST  6  /* lines that figures leave them */
 #define WORKER_COLUMNS 52 /* what stands before a worker's bar */
 
 static bool colours;
@@ -274,6 +275,24 @@ static int draw_agents(int y, int most, const struct rm_snapshot *s)
     return y + 1;
 }
 
+/* A line an agent: what its latest episodes came to, where the world names more than a length. */
+static int draw_figures(int y, int most, const struct rm_snapshot *s)
+{
+    const int before = y;
+    for (unsigned i = 0; i < s->agents && most-- > 0; i++) {
+        const struct rm_snapshot_agent *a = &s->agent[i];
+        int x = 14;
+        if (a->figures < 2)
+            continue;
+        put(y, 0, A_NORMAL, "%-13.13s", a->name);
+        for (unsigned f = 0; f < a->figures; f++)
+            x = put_whole(y, x, A_NORMAL, " %s %s ", a->figure[f].name,
+                          rm_format_measure(a->figure[f].last).s);
+        y++;
+    }
+    return y > before ? y + 1 : y;
+}
+
 static void draw_bar(int y, int x, int cells, const double *share)
 {
     int count[RM_PHASE_COUNT];
@@ -384,6 +403,9 @@ void rm_top_draw(const struct rm_top *top)
         int foot = LINES - 2, half = (foot - y) / 2;
         if (top->now->agents)
             y = draw_agents(y, half > 1 ? half - 1 : 1, top->now);
+        const int workers =
+            top->now->workers < WORKERS_LEAST ? (int)top->now->workers : WORKERS_LEAST;
+        y = draw_figures(y, foot - y - workers - 2, top->now);
         draw_workers(y, foot - 1, top);
         draw_legend(foot, top->now);
     }

@@ -84,6 +84,26 @@ static void print_agents(FILE *out, const struct rm_snapshot *s, const struct rm
     rm_table_end(&table, out, style);
 }
 
+/* What episodes came to, by agent. */
+static void print_figures(FILE *out, const struct rm_snapshot *s, const struct rm_style *style)
+{
+    static const struct rm_column columns[] = {
+        {"AGENT", true, 0}, {"FIGURE", true, 0}, {"LAST", false, 0}, {"GREEDY", false, 0}};
+    struct rm_table table;
+    unsigned rows = 0;
+    rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
+    for (unsigned i = 0; i < s->agents; i++)
+        for (unsigned f = 0; f < s->agent[i].figures; f++, rows++) {
+            const struct rm_snapshot_figure *figure = &s->agent[i].figure[f];
+            rm_table_cell(&table, "%s", f == 0 ? s->agent[i].name : "");
+            rm_table_cell(&table, "%s", figure->name);
+            rm_table_cell(&table, "%s", rm_format_measure(figure->last).s);
+            rm_table_cell(&table, "%s", rm_format_measure(figure->evaluated).s);
+        }
+    fputs(rows ? "\n" : "", out);
+    rm_table_end(&table, out, style);
+}
+
 static void print_policies(FILE *out, const struct rm_snapshot *s, const struct rm_style *style)
 {
     static const struct rm_column columns[] = {
@@ -202,6 +222,7 @@ void rm_view_status(FILE *out, const struct rm_snapshot *snapshot, const struct 
 {
     print_head(out, snapshot, style);
     print_agents(out, snapshot, style);
+    print_figures(out, snapshot, style);
     print_policies(out, snapshot, style);
     print_rollouts(out, snapshot, style);
     print_workers(out, snapshot, style);

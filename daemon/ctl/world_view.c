@@ -1,5 +1,6 @@
 #include "daemon/ctl/world_view.h"
 
+#include "actor/worlds/options.h"
 #include "daemon/format.h"
 #include "daemon/probe.h"
 
@@ -25,7 +26,7 @@ static int describe(struct rm_world_view *view, const char *name, const char *li
 int rm_world_view_open(struct rm_world_view *view, const char *name, const char *library,
                        struct rm_error *error)
 {
-    struct rm_world_config config = {.option_count = 0};
+    struct rm_world_config config = {.description = NULL};
     memset(view, 0, sizeof *view);
     snprintf(config.name, sizeof config.name, "%s", name);
     int rc = library[0] ? describe(view, name, library, error)
@@ -105,12 +106,29 @@ static void print_agents(FILE *out, const struct rm_env_spec *spec, const struct
     rm_table_end(&table, out, style);
 }
 
+void rm_world_option_text(const struct rm_env_option_doc *option, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; option->words && option->words[i] && used < size; i++)
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : ": ", option->words[i]);
+}
+
+static void range_cell(struct rm_table *table, const struct rm_env_option_doc *option, double end)
+{
+    if (rm_option_is_number(option))
+        rm_table_cell(table, "%g", end);
+    else
+        rm_table_cell(table, "-");
+}
+
 static void print_options(FILE *out, const struct rm_env_option_doc *options,
                           const struct rm_style *style)
 {
     static const struct rm_column columns[] = {
-        {"OPTION", true, 0}, {"DEFAULT", false, 0}, {"LEAST", false, 0},
-        {"MOST", false, 0},  {"MEANING", true, 0},
+        {"OPTION", true, 0}, {"TAKES", true, 1}, {"DEFAULT", false, 0},
+        {"LEAST", false, 0}, {"MOST", false, 0}, {"MEANING", true, 0},
     };
     struct rm_table table;
     if (!options || !options->key)
@@ -118,11 +136,15 @@ static void print_options(FILE *out, const struct rm_env_option_doc *options,
     fputc('\n', out);
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
     for (; options->key; options++) {
+        char text[64];
+        rm_option_fallback_text(options, text, sizeof text);
         rm_table_cell(&table, "%s", options->key);
-        rm_table_cell(&table, "%g", options->fallback);
-        rm_table_cell(&table, "%g", options->low);
-        rm_table_cell(&table, "%g", options->high);
-        rm_table_cell(&table, "%s", options->doc ? options->doc : "");
+        rm_table_cell(&table, "%s", rm_option_takes(options));
+        rm_table_cell(&table, "%s", text);
+        range_cell(&table, options, options->low);
+        range_cell(&table, options, options->high);
+        rm_world_option_text(options, text, sizeof text);
+        rm_table_cell(&table, "%s%s", options->doc ? options->doc : "", text);
     }
     rm_table_end(&table, out, style);
 }
@@ -170,6 +192,22 @@ static json_t *agent_json(const struct rm_env_agent *agent)
                      choices, "mask", (int)agent->has_mask);
 }
 
+static json_t *option_json(const struct rm_env_option_doc *o)
+{
+    const bool is_number = rm_option_is_number(o);
+    json_t *words = o->words ? json_array() : json_null();
+    json_t *fallback = o->most            ? json_array()
+                       : is_number        ? number(o->fallback)
+                       : o->fallback_text ? json_string(o->fallback_text)
+                                          : json_null();
+    for (uint32_t i = 0; o->words && o->words[i]; i++)
+        json_array_append_new(words, json_string(o->words[i]));
+    return json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:s}", "key", o->key, "takes",
+                     rm_option_takes(o), "most", (int)o->most, "default", fallback, "low",
+                     number(is_number ? o->low : NAN), "high", number(is_number ? o->high : NAN),
+                     "words", words, "doc", o->doc ? o->doc : "");
+}
+
 json_t *rm_world_view_json(const struct rm_world_view *view)
 {
     const struct rm_env_spec *spec = view->spec;
@@ -177,10 +215,7 @@ json_t *rm_world_view_json(const struct rm_world_view *view)
     for (uint32_t a = 0; a < spec->agents; a++)
         json_array_append_new(agents, agent_json(&spec->agent[a]));
     for (const struct rm_env_option_doc *o = view->world.options; o && o->key; o++)
-        json_array_append_new(options,
-                              json_pack("{s:s, s:o, s:o, s:o, s:s}", "key", o->key, "default",
-                                        number(o->fallback), "low", number(o->low), "high",
-                                        number(o->high), "doc", o->doc ? o->doc : ""));
+        json_array_append_new(options, option_json(o));
     return json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "name", spec->name,
                      "doc", spec->doc ? spec->doc : "", "phases", (int)spec->phases, "max_steps",
                      (int)spec->max_steps, "score_low", number(spec->score_low), "score_high",

@@ -24,6 +24,9 @@ void rm_world_observation_text(const struct rm_env_agent *agent, char *text, siz
 /* "4", or for several choices in one step what each has: "2 x 3 x 4". */
 void rm_world_actions_text(const struct rm_env_agent *agent, char *text, size_t size);
 
+/* ": red, green": the words that an option allows; "" where it allows any. */
+void rm_world_option_text(const struct rm_env_option_doc *option, char *text, size_t size);
+
 void rm_world_view_print(FILE *out, const struct rm_world_view *view, const struct rm_style *style);
 json_t *rm_world_view_json(const struct rm_world_view *view);
 

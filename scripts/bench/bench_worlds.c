@@ -139,7 +139,7 @@ struct subject {
 static int open_subject(struct subject *s, const char *name, uint32_t worlds)
 {
     struct rm_error error = {{0}};
-    struct rm_world_config config = {.option_count = 0};
+    struct rm_world_config config = {.description = NULL};
     struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, 0, 0);
     memset(s, 0, sizeof(*s));
     s->worlds = worlds;

@@ -48,10 +48,10 @@ static const float codebook[3][2] = {{0, 0}, {1, 0}, {0, 1}};
 static const uint16_t lines[8] = {0007, 0070, 0700, 0111, 0222, 0444, 0421, 0124};
 
 static const struct rm_env_option_doc options[] = {
-    {"win", 1, 0, 100, "reward for a win; a loss is its negative"},
-    {"draw", 0, -100, 100, "reward for a draw"},
-    {"opening", 0, 0, 1, "1: a random mark of each agent is on the board at the start"},
-    {NULL, 0, 0, 0, NULL},
+    {.key = "win", .fallback = 1, .low = 0, .high = 100, .doc = "reward for a win, a loss is -win"},
+    {.key = "draw", .fallback = 0, .low = -100, .high = 100, .doc = "reward for a draw"},
+    {.key = "opening", .fallback = 0, .low = 0, .high = 1, .doc = "1: a random mark of each agent"},
+    {.key = NULL},
 };
 
 /* A number for (seed, world id, episode, draw) and nothing else: so a game goes the same way in

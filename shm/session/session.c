@@ -252,6 +252,8 @@ static void fill_board(struct rm_session *session)
         if (!rm_algorithm_traits(e->algorithm.name)->rollout)
             b->policies[p].replay_capacity = e->ring.capacity;
     }
+    b->run->figures = session->plan.figures;
+    memcpy(b->run->figure, session->plan.figure, sizeof b->run->figure);
     for (uint32_t a = 0; a < session->plan.agents; a++) {
         memcpy(b->agents[a].name, session->plan.agent_name[a], sizeof b->agents[a].name);
         b->agents[a].policy = session->plan.agent_policy[a];

@@ -43,6 +43,8 @@ struct rm_plan {
     char agent_name[RM_BOARD_AGENTS][RM_NAME_MAX];
     uint32_t agent_policy[RM_BOARD_AGENTS];
     uint32_t agent_slot[RM_BOARD_AGENTS]; /* position among its policy's agents */
+    uint32_t figures;                     /* that episodes end with */
+    struct rm_board_figure figure[RM_BOARD_FIGURES];
     struct rm_policy_plan policy[RM_BOARD_POLICIES];
 };
 

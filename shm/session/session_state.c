@@ -69,12 +69,18 @@ static void round_state(struct rm_round *round, struct rm_state *s)
 struct counted {
     const char *name;
     size_t from, to;
+    bool later; /* checkpoints of former versions do not have it */
 };
 
 #define FROM_TO(name, type, first, last)                                                           \
     {                                                                                              \
         name, offsetof(struct type, first),                                                        \
-            offsetof(struct type, last) + sizeof(((struct type *)NULL)->last)                      \
+            offsetof(struct type, last) + sizeof(((struct type *)NULL)->last), false               \
+    }
+#define LATER(name, type, first, last)                                                             \
+    {                                                                                              \
+        name, offsetof(struct type, first),                                                        \
+            offsetof(struct type, last) + sizeof(((struct type *)NULL)->last), true                \
     }
 
 static const struct counted policy_counted[] = {
@@ -87,14 +93,17 @@ static const struct counted policy_counted[] = {
 static const struct counted agent_counted[] = {
     FROM_TO("actors", rm_board_agent, scores, env_steps),
     FROM_TO("evaluator", rm_board_agent, eval_mean, eval_stderr),
+    LATER("figures", rm_board_agent, lengths, figures),
+    LATER("eval_figures", rm_board_agent, eval_length, eval_figures),
 };
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
 static void block_state(void *block, const struct counted *counted, size_t n, struct rm_state *s)
 {
     for (size_t i = 0; i < n; i++)
-        rm_state_bytes(s, counted[i].name, (uint8_t *)block + counted[i].from,
-                       counted[i].to - counted[i].from);
+        if (!counted[i].later || !rm_state_loading(s) || rm_state_has(s, counted[i].name))
+            rm_state_bytes(s, counted[i].name, (uint8_t *)block + counted[i].from,
+                           counted[i].to - counted[i].from);
 }
 
 static void board_state(struct rm_board_view *board, struct rm_state *s)

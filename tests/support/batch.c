@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <jansson.h>
 
 enum { GUARD_BYTES = 4, GUARD = 0xA5 };
 
@@ -18,15 +19,21 @@ void rm_test_world_config(struct rm_world_config *config, const char *name, cons
     snprintf(config->name, sizeof(config->name), "%s", name);
     char text[512];
     snprintf(text, sizeof(text), "%s", options ? options : "");
+    json_t *object = json_object();
     char *rest = NULL;
     for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         char *equals = strchr(word, '=');
         assert_non_null(equals);
         *equals = 0;
-        struct rm_world_option_value *option = &config->options[config->option_count++];
-        snprintf(option->key, sizeof(option->key), "%.60s", word);
-        option->value = strtod(equals + 1, NULL);
+        json_t *value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
+        json_object_set_new(object, word, value ? value : json_string(equals + 1));
     }
+    char *json = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    assert_non_null(json);
+    assert_true(strlen(json) < sizeof(config->options));
+    snprintf(config->options, sizeof(config->options), "%s", json);
+    free(json);
+    json_decref(object);
 }
 
 uint32_t rm_test_batch_choices(const struct rm_env_agent *agent)
@@ -66,6 +73,7 @@ void rm_test_batch_open(struct rm_test_batch *batch, const char *name, const cha
         }
         out->reward = guarded(worlds * sizeof(float) + GUARD_BYTES);
         out->flags = guarded(worlds + GUARD_BYTES);
+        out->figures = guarded(worlds * batch->spec->figures * sizeof(double) + GUARD_BYTES);
         batch->actions[a] = calloc((size_t)worlds * rm_test_batch_choices(agent), sizeof(int32_t));
         batch->const_actions[a] = batch->actions[a];
     }
@@ -79,6 +87,7 @@ void rm_test_batch_close(struct rm_test_batch *batch)
         free(batch->out[a].mask);
         free(batch->out[a].reward);
         free(batch->out[a].flags);
+        free(batch->out[a].figures);
         free(batch->actions[a]);
     }
     batch->world.ops->close(batch->env);

@@ -6,8 +6,8 @@
 RM_CLASSIC_KERNELS(rm_acrobot_kernel);
 
 static const struct rm_env_option_doc options[] = {
-    {"max_steps", 500, 1, 1e9, "steps after which the episode is truncated"},
-    {NULL, 0, 0, 0, NULL},
+    RM_OPTION_WHOLE("max_steps", 500, 1, 1e9, "steps after which the episode is truncated"),
+    {.key = NULL},
 };
 
 /* The definition begins in single precision. */

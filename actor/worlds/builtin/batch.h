@@ -28,6 +28,9 @@ const struct rm_env_spec *rm_env_batch_describe(const struct rm_env *env);
 const char *rm_env_batch_last_error(const struct rm_env *env);
 void rm_env_batch_close(struct rm_env *env);
 
+/* What the spec says that episodes end with. */
+#define RM_ENV_FIGURES(list) .figures = sizeof(list) / sizeof((list)[0]), .figure = (list)
+
 /* The members of a rm_env_ops that are the same in all of them. */
 #define RM_ENV_BATCH_OPS                                                                           \
     .abi_version = RM_ENV_ABI_VERSION, .struct_size = sizeof(struct rm_env_ops),                   \

@@ -9,9 +9,9 @@
 RM_CLASSIC_KERNELS(rm_cartpole_kernel);
 
 static const struct rm_env_option_doc options[] = {
-    {"max_steps", 500, 1, 1e9, "steps after which the episode is truncated"},
-    {"velocities", 1, 0, 1, "0: observe position and angle only"},
-    {NULL, 0, 0, 0, NULL},
+    RM_OPTION_WHOLE("max_steps", 500, 1, 1e9, "steps after which the episode is truncated"),
+    RM_OPTION_WHOLE("velocities", 1, 0, 1, "0: observe position and angle only"),
+    {.key = NULL},
 };
 
 static void begin(struct rm_rng *rng, double state[RM_CLASSIC_STATES])

@@ -228,8 +228,6 @@ struct rm_env *rm_classic_create(const struct rm_classic_problem *problem,
                                  const struct rm_env_config *config, const uint8_t *kept,
                                  uint32_t kept_count, char *error, size_t error_size)
 {
-    if (rm_env_check_whole(config, NULL, error, error_size) < 0)
-        return NULL;
     struct rm_env *env = calloc(1, sizeof(*env));
     if (env) {
         env->arrays.padded =

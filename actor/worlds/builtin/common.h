@@ -20,13 +20,32 @@ static inline struct rm_rng rm_env_rng(uint64_t seed, uint64_t world, uint64_t e
     return rng;
 }
 
+/* Rows of a table of options. */
+#define RM_OPTION_OF(type_, key_, fallback_, low_, high_, doc_)                                    \
+    {                                                                                              \
+        .key = (key_), .fallback = (fallback_), .low = (low_), .high = (high_), .doc = (doc_),     \
+        .type = (type_)                                                                            \
+    }
+#define RM_OPTION_WHOLE(...)  RM_OPTION_OF(RM_ENV_WHOLE, __VA_ARGS__)
+#define RM_OPTION_NUMBER(...) RM_OPTION_OF(RM_ENV_NUMBER, __VA_ARGS__)
+
+/* Option `key` as configured; NULL: it is not. */
+static inline const struct rm_env_option *rm_env_find_option(const struct rm_env_config *config,
+                                                             const char *key)
+{
+    for (uint32_t i = 0; i < config->option_count; i++)
+        if (strcmp(config->options[i].key, key) == 0)
+            return &config->options[i];
+    return NULL;
+}
+
 /* The value of option `key`: as configured, else the table's default. */
 static inline double rm_env_option(const struct rm_env_config *config,
                                    const struct rm_env_option_doc *docs, const char *key)
 {
-    for (uint32_t i = 0; i < config->option_count; i++)
-        if (strcmp(config->options[i].key, key) == 0)
-            return config->options[i].value;
+    const struct rm_env_option *option = rm_env_find_option(config, key);
+    if (option)
+        return option->value;
     for (; docs->key; docs++)
         if (strcmp(docs->key, key) == 0)
             return docs->fallback;
@@ -37,27 +56,6 @@ static inline uint32_t rm_env_option_u32(const struct rm_env_config *config,
                                          const struct rm_env_option_doc *docs, const char *key)
 {
     return (uint32_t)rm_env_option(config, docs, key);
-}
-
-/* Refuses options that are not whole numbers, all but those named in `real` (ends with NULL, or is
- * NULL). 0, or -1 with a line for each in `error`. */
-static inline int rm_env_check_whole(const struct rm_env_config *config, const char *const *real,
-                                     char *error, size_t error_size)
-{
-    size_t used = 0;
-    for (uint32_t i = 0; i < config->option_count; i++) {
-        const struct rm_env_option *option = &config->options[i];
-        const char *const *exempt = real;
-        while (exempt && *exempt && strcmp(*exempt, option->key) != 0)
-            exempt++;
-        if ((exempt && *exempt) || option->value == (double)(int64_t)option->value ||
-            used >= error_size)
-            continue;
-        used += (size_t)snprintf(error + used, error_size - used,
-                                 "%sworld.options.%s is %g, must be a whole number",
-                                 used ? "\n" : "", option->key, option->value);
-    }
-    return used ? -1 : 0;
 }
 
 /* Entry w of a strided buffer. */

@@ -37,16 +37,18 @@ struct rm_env {
 static const float codebook[3][2] = {{0, 0}, {1, 0}, {0, 1}};
 
 static const struct rm_env_option_doc options[] = {
-    {"columns", 7, 3, SIDE_MAX, "columns of the board"},
-    {"rows", 6, 3, SIDE_MAX, "rows of the board"},
-    {"line", 4, 3, SIDE_MAX, "marks in a line that win"},
-    {"gravity", 1, 0, 1,
-     "1: marks fall to the bottom of a column; 0: they stay where they are put"},
-    {"draw", 0, -1, 1, "what a draw pays both"},
-    {"opening", 0, 0, 8, "marks of each player that are on the board at the start, at random"},
-    {"opponent", 0, 0, 1, "1: one agent, and the world plays the other side at random"},
-    {"second", 0, 0, 1, "with opponent 1, 1: the opponent begins"},
-    {NULL, 0, 0, 0, NULL},
+    RM_OPTION_WHOLE("columns", 7, 3, SIDE_MAX, "columns of the board"),
+    RM_OPTION_WHOLE("rows", 6, 3, SIDE_MAX, "rows of the board"),
+    RM_OPTION_WHOLE("line", 4, 3, SIDE_MAX, "marks in a line that win"),
+    RM_OPTION_WHOLE("gravity", 1, 0, 1,
+                    "1: marks fall to the bottom of a column; 0: they stay where they are put"),
+    RM_OPTION_NUMBER("draw", 0, -1, 1, "what a draw pays both"),
+    RM_OPTION_WHOLE("opening", 0, 0, 8,
+                    "marks of each player that are on the board at the start, at random"),
+    RM_OPTION_WHOLE("opponent", 0, 0, 1,
+                    "1: one agent, and the world plays the other side at random"),
+    RM_OPTION_WHOLE("second", 0, 0, 1, "with opponent 1, 1: the opponent begins"),
+    {.key = NULL},
 };
 
 /* --- the rules -------------------------------------------------------------------------------- */
@@ -134,6 +136,16 @@ static void begin(struct rm_env *env, uint32_t w, uint64_t episode)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
+static const char *const results[] = {"won", "lost", "drawn", NULL};
+static const struct rm_env_figure figures[] = {{"result", "of the game", results}};
+
+/* Place of the word for how the game ended for `player`. */
+static uint32_t result_of(const struct rm_env *env, const struct rm_connect_game *game,
+                          uint32_t player)
+{
+    return has_line(env, game->marks[player]) ? 0 : has_line(env, game->marks[!player]) ? 1 : 2;
+}
+
 /* Observation, mask, reward and flags of one agent, who plays `player`, for every world. */
 static void give(struct rm_env *env, uint32_t player, const struct rm_env_buffers *out)
 {
@@ -150,6 +162,8 @@ static void give(struct rm_env *env, uint32_t player, const struct rm_env_buffer
         for (uint32_t a = 0; a < env->actions; a++)
             mask[a] = game->over || target(env, game, a);
         out->flags[w] = game->last ? RM_ENV_TERMINATED : game->fresh[player] ? RM_ENV_FIRST : 0;
+        if (game->last && out->figures)
+            out->figures[w] = result_of(env, game, player);
         out->reward[w] = game->reward[player];
         game->reward[player] = 0;
         game->fresh[player] = 0;
@@ -285,6 +299,7 @@ static void describe_game(struct rm_env *env)
         .phases = env->agents,
         .agent = env->agent,
         .max_steps = (env->rows * env->columns + 1) / 2,
+        RM_ENV_FIGURES(figures),
     };
     fill_scores(env);
 }
@@ -305,9 +320,6 @@ static const char *options_fault(const struct rm_env *env)
 
 static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
 {
-    static const char *const real[] = {"draw", NULL};
-    if (rm_env_check_whole(config, real, error, error_size) < 0)
-        return NULL;
     struct rm_env *env = rm_env_batch_create(
         config, sizeof(*env) + config->worlds * sizeof(env->game[0]), error, error_size);
     if (!env)

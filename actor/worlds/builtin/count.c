@@ -51,20 +51,30 @@ struct rm_env {
 };
 
 static const struct rm_env_option_doc options[] = {
-    {"agents", 1, 1, AGENTS_MAX, "number of agents"},
-    {"phases", 1, 1, AGENTS_MAX, "phases; agent a acts in phase a * phases / agents"},
-    {"length", 5, 1, LENGTH_MAX, "moves to the end of the corridor"},
-    {"max_steps", 50, 1, 1e9, "steps after which the episode is truncated"},
-    {"choices", 1, 1, CHOICES_MAX, "choices in one step: the move, then answers that can be wrong"},
-    {"mask", 0, 0, 1, "1: give a legal-action mask; going back at 0 is illegal and refused"},
-    {"stamp", 0, 0, 1, "1: observe {world id, episode, step, agent} as int32"},
-    {"fault_world", 0, 0, 9e15, "id of the world that faults happen in"},
-    {"fail_step", 0, 0, 9e15, "step() returns an error"},
-    {"nan_step", 0, 0, 9e15, "the rewards of this step are not a number"},
-    {"illegal_mask_step", 0, 0, 9e15, "the masks after this step allow nothing (with mask 1)"},
-    {"hang_step", 0, 0, 9e15, "step() never returns"},
-    {"crash_step", 0, 0, 9e15, "the process dies of SIGSEGV"},
-    {NULL, 0, 0, 0, NULL},
+    RM_OPTION_WHOLE("agents", 1, 1, AGENTS_MAX, "number of agents"),
+    RM_OPTION_WHOLE("phases", 1, 1, AGENTS_MAX,
+                    "phases; agent a acts in phase a * phases / agents"),
+    RM_OPTION_WHOLE("length", 5, 1, LENGTH_MAX, "moves to the end of the corridor"),
+    RM_OPTION_WHOLE("max_steps", 50, 1, 1e9, "steps after which the episode is truncated"),
+    RM_OPTION_WHOLE("choices", 1, 1, CHOICES_MAX,
+                    "choices in one step: the move, then answers that can be wrong"),
+    RM_OPTION_WHOLE("mask", 0, 0, 1,
+                    "1: give a legal-action mask; going back at 0 is illegal and refused"),
+    RM_OPTION_WHOLE("stamp", 0, 0, 1, "1: observe {world id, episode, step, agent} as int32"),
+    RM_OPTION_WHOLE("fault_world", 0, 0, 9e15, "id of the world that faults happen in"),
+    RM_OPTION_WHOLE("fail_step", 0, 0, 9e15, "step() returns an error"),
+    RM_OPTION_WHOLE("nan_step", 0, 0, 9e15, "the rewards of this step are not a number"),
+    RM_OPTION_WHOLE("illegal_mask_step", 0, 0, 9e15,
+                    "the masks after this step allow nothing (with mask 1)"),
+    RM_OPTION_WHOLE("hang_step", 0, 0, 9e15, "step() never returns"),
+    RM_OPTION_WHOLE("crash_step", 0, 0, 9e15, "the process dies of SIGSEGV"),
+    {.key = NULL},
+};
+
+static const char *const ends[] = {"arrived", "time", NULL};
+static const struct rm_env_figure figures[] = {
+    {"place", "where the agent stands in the end", NULL},
+    {"end", "how its way ended", ends},
 };
 
 static struct walker *walkers(const struct rm_env *env, uint32_t w)
@@ -148,6 +158,10 @@ static void write_agent(const struct rm_env *env, uint32_t w, uint32_t a,
     }
     out->reward[w] = walker->reward;
     out->flags[w] = world->ended ? (uint8_t)world->ended : world->step == 0 ? RM_ENV_FIRST : 0;
+    if (world->ended && out->figures) {
+        out->figures[2 * w] = walker->place;
+        out->figures[2 * w + 1] = walker->place < env->length;
+    }
     if (env->mask)
         write_mask(env, w, walker->place, rm_env_at(out->mask, out->mask_stride, w));
 }
@@ -330,8 +344,6 @@ static void describe_agents(struct rm_env *env)
 
 static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
 {
-    if (rm_env_check_whole(config, NULL, error, error_size) < 0)
-        return NULL;
     struct rm_env *env = rm_env_batch_create(config, sizeof(*env), error, error_size);
     if (!env)
         return NULL;
@@ -360,6 +372,7 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
         .phases = env->phases,
         .agent = env->agent,
         .max_steps = env->max_steps,
+        RM_ENV_FIGURES(figures),
         .score_low = -(0.01 + 0.1 * (env->choices - 1)) * env->max_steps * env->agents,
         .score_high = best * env->agents,
         .score_random = NAN,

@@ -24,17 +24,18 @@ struct rm_env {
 };
 
 static const struct rm_env_option_doc options[] = {
-    {"goal", -1, -1, CELLS - 1, "cell 9 i + j of the goal in every world; -1: by the world's id"},
-    {"goals", 0, 0, 2,
-     "with goal -1, world id w has goal w modulo their number of: 0 all cells; "
-     "1 the 73 to train on; 2 the 8 to test with"},
-    {"max_steps", 20, 1, 1e6, "steps in an episode"},
-    {"truncate", 0, 0, 1,
-     "1: the last step truncates the episode; 0: it terminates it, since the "
-     "limit is part of the task"},
-    {"numbered", 0, 0, 1,
-     "1: observe the number of the cell, for an embedding; 0: both coordinates"},
-    {NULL, 0, 0, 0, NULL},
+    RM_OPTION_WHOLE("goal", -1, -1, CELLS - 1,
+                    "cell 9 i + j of the goal in every world; -1: by the world's id"),
+    RM_OPTION_WHOLE("goals", 0, 0, 2,
+                    "with goal -1, world id w has goal w modulo their number of: 0 all cells; "
+                    "1 the 73 to train on; 2 the 8 to test with"),
+    RM_OPTION_WHOLE("max_steps", 20, 1, 1e6, "steps in an episode"),
+    RM_OPTION_WHOLE("truncate", 0, 0, 1,
+                    "1: the last step truncates the episode; 0: it terminates it, since the "
+                    "limit is part of the task"),
+    RM_OPTION_WHOLE("numbered", 0, 0, 1,
+                    "1: observe the number of the cell, for an embedding; 0: both coordinates"),
+    {.key = NULL},
 };
 
 /* Where an action leads. */
@@ -154,8 +155,6 @@ static void fill_scores(struct rm_env *env)
 
 static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
 {
-    if (rm_env_check_whole(config, NULL, error, error_size) < 0)
-        return NULL;
     struct rm_env *env =
         rm_single_create(config, sizeof(*env), sizeof(struct rm_darkroom_world), error, error_size);
     if (!env)

@@ -2,9 +2,7 @@
  * numbered row by row from the top left, 0. Actions: 0 left, 1 down, 2 right, 3 up; at the border
  * one stays. On slippery ice the chosen direction is taken with probability `success`, and each of
  * the two at right angles to it with half of what is left. Arriving at the goal pays 1 and ends the
- * episode, a hole ends it.
- *
- * Options are numbers, so a map of one's own is a number per row, with a digit per cell. */
+ * episode, a hole ends it. */
 #include "actor/worlds/builtin/single.h"
 #include "actor/worlds/builtin/tabular.h"
 
@@ -16,38 +14,29 @@ enum { LEFT = 0, DOWN, RIGHT, UP, ACTIONS };
 
 enum { SIDE_MAX = 8 };
 
-/* The digits of a row's number: their letters in Gymnasium's `desc`. */
-static const char tiles[] = "?SFHG";
+/* Letters of a map: start, ice, hole, goal. */
+#define TILES "SFHG"
 
-static const uint32_t map_4[SIDE_MAX] = {1222, 2323, 2223, 3224};
-static const uint32_t map_8[SIDE_MAX] = {12222222, 22222222, 22232222, 22222322,
-                                         22232222, 23322232, 23223232, 22232224};
-
-#define ROW(number)                                                                                \
-    {                                                                                              \
-        "row_" number, 0, 0, 44444444, "the next row"                                              \
-    }
+static const char *const map_4[] = {"SFFF", "FHFH", "FFFH", "HFFG"};
+static const char *const map_8[] = {"SFFFFFFF", "FFFFFFFF", "FFFHFFFF", "FFFFFHFF",
+                                    "FFFHFFFF", "FHHFFFHF", "FHFFHFHF", "FFFHFFFG"};
 
 static const struct rm_env_option_doc options[] = {
-    {"size", 4, 4, 8, "side of the map: 4 or 8"},
-    {"slippery", 1, 0, 1, "0: one goes where one wants to"},
-    {"success", 1.0 / 3, 0, 1, "probability of going where one wants to, on slippery ice"},
-    {"max_steps", 0, 0, 1e6,
-     "steps after which the episode is truncated; 0: 100, or 200 at size 8"},
-    {"reward_goal", 1, -1e6, 1e6, "reward of arriving at a goal"},
-    {"reward_hole", 0, -1e6, 1e6, "reward of falling into a hole"},
-    {"reward_ice", 0, -1e6, 1e6, "reward of every other step"},
-    {"row_1", 0, 0, 44444444,
-     "a map of your own in place of `size`: its top row, a digit per cell: 1 start, 2 ice, 3 hole, "
-     "4 goal; 0: none"},
-    ROW("2"),
-    ROW("3"),
-    ROW("4"),
-    ROW("5"),
-    ROW("6"),
-    ROW("7"),
-    ROW("8"),
-    {NULL, 0, 0, 0, NULL},
+    RM_OPTION_WHOLE("size", 4, 4, 8, "side of the map: 4 or 8"),
+    RM_OPTION_WHOLE("slippery", 1, 0, 1, "0: one goes where one wants to"),
+    RM_OPTION_NUMBER("success", 1.0 / 3, 0, 1,
+                     "probability of going where one wants to, on slippery ice"),
+    RM_OPTION_WHOLE("max_steps", 0, 0, 1e6,
+                    "steps after which the episode is truncated; 0: 100, or 200 at size 8"),
+    RM_OPTION_NUMBER("reward_goal", 1, -1e6, 1e6, "reward of arriving at a goal"),
+    RM_OPTION_NUMBER("reward_hole", 0, -1e6, 1e6, "reward of falling into a hole"),
+    RM_OPTION_NUMBER("reward_ice", 0, -1e6, 1e6, "reward of every other step"),
+    {.key = "desc",
+     .doc = "a map of your own in place of `size`: its rows from the top, a letter per cell: S "
+            "start, F ice, H hole, G goal",
+     .type = RM_ENV_WORD,
+     .most = SIDE_MAX},
+    {.key = NULL},
 };
 
 struct lake {
@@ -85,8 +74,13 @@ static void add(struct rm_tabular_move *move, const struct lake *lake, uint32_t 
                    tile == 'G' || tile == 'H');
 }
 
+enum { AT_GOAL = 0, IN_HOLE };
+static const char *const ends[] = {"goal", "hole", "time", NULL};
+static const struct rm_env_figure end = {"end", "where the episode ended", ends};
+
 static void fill(struct rm_tabular *table, const struct lake *lake)
 {
+    table->end = &end;
     table->states = lake->rows * lake->columns;
     table->actions = ACTIONS;
     memset(table->legal, 1, sizeof(table->legal));
@@ -94,6 +88,7 @@ static void fill(struct rm_tabular *table, const struct lake *lake)
         char tile = lake->tile[cell / lake->columns][cell % lake->columns];
         if (tile == 'S')
             table->start[table->starts++] = (uint16_t)cell;
+        table->end_word[cell] = tile == 'G' ? AT_GOAL : IN_HOLE;
         for (uint32_t a = 0; a < ACTIONS; a++) {
             struct rm_tabular_move *move = &table->move[cell][a];
             const double aside = (1 - lake->success) / 2;
@@ -118,34 +113,25 @@ static bool has_start(const struct lake *lake)
     return false;
 }
 
-/* The map that the numbers of its rows say; rows end with the first 0. -1 with a message. */
-static int draw(struct lake *lake, const uint32_t *numbers, char *error, size_t error_size)
+/* Takes a map. -1 with a message. */
+static int draw(struct lake *lake, const char *const *rows, uint32_t count, char *error,
+                size_t error_size)
 {
-    for (uint32_t row = 0; row < SIDE_MAX; row++) {
-        char digits[12];
-        const uint32_t n = (uint32_t)snprintf(digits, sizeof(digits), "%u", numbers[row]);
-        if (numbers[row] == 0)
-            continue;
-        if (row > lake->rows) {
-            snprintf(error, error_size, "world.options.row_%u is %u, but row_%u is not there",
-                     row + 1, numbers[row], lake->rows + 1);
-            return -1;
-        }
-        if (strspn(digits, "1234") != n || (row > 0 && n != lake->columns)) {
+    lake->rows = count;
+    lake->columns = (uint32_t)strlen(rows[0]);
+    for (uint32_t row = 0; row < count; row++) {
+        const size_t n = strlen(rows[row]);
+        if (n < 1 || n > SIDE_MAX || strspn(rows[row], TILES) != n || n != lake->columns) {
             snprintf(error, error_size,
-                     "world.options.row_%u is %u, must be digits 1 (start), 2 (ice), 3 (hole) and "
-                     "4 (goal), as many in every row",
-                     row + 1, numbers[row]);
+                     "world.options.desc[%u] is \"%.20s\", must be 1 to %d letters S (start), F "
+                     "(ice), H (hole) and G (goal), as many in every row",
+                     row, rows[row], SIDE_MAX);
             return -1;
         }
-        lake->columns = n;
-        lake->rows = row + 1;
-        for (uint32_t column = 0; column < n; column++)
-            lake->tile[row][column] = tiles[digits[column] - '0'];
+        memcpy(lake->tile[row], rows[row], n);
     }
     if (!has_start(lake)) {
-        snprintf(error, error_size, "world.options.row_1 to row_%u have no start, the digit 1",
-                 lake->rows);
+        snprintf(error, error_size, "world.options.desc has no start, the letter S");
         return -1;
     }
     return 0;
@@ -153,9 +139,6 @@ static int draw(struct lake *lake, const uint32_t *numbers, char *error, size_t 
 
 static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
 {
-    static const char *const real[] = {"success", "reward_goal", "reward_hole", "reward_ice", NULL};
-    if (rm_env_check_whole(config, real, error, error_size) < 0)
-        return NULL;
     struct lake lake = {
         .slippery = rm_env_option(config, options, "slippery") != 0,
         .success = rm_env_option(config, options, "success"),
@@ -165,19 +148,14 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     };
     uint32_t size = rm_env_option_u32(config, options, "size");
     uint32_t max_steps = rm_env_option_u32(config, options, "max_steps");
-    uint32_t own[SIDE_MAX];
-    bool is_own = false;
-    for (uint32_t row = 0; row < SIDE_MAX; row++) {
-        char key[8];
-        snprintf(key, sizeof(key), "row_%u", row + 1);
-        own[row] = rm_env_option_u32(config, options, key);
-        is_own |= own[row] != 0;
-    }
+    const struct rm_env_option *desc = rm_env_find_option(config, "desc");
+    const bool is_own = desc && desc->count > 0;
     if (size != 4 && size != 8) {
         snprintf(error, error_size, "world.options.size is %u, must be 4 or 8", size);
         return NULL;
     }
-    if (draw(&lake, is_own ? own : size == 4 ? map_4 : map_8, error, error_size) < 0)
+    const char *const *map = is_own ? desc->texts : size == 4 ? map_4 : map_8;
+    if (draw(&lake, map, is_own ? desc->count : size, error, error_size) < 0)
         return NULL;
     const bool usual = !is_own && lake.goal == 1 && lake.hole == 0 && lake.ice == 0;
     double solved = NAN;

@@ -46,7 +46,7 @@ struct rm_goodhart_world {
     uint8_t y, x;
     uint8_t zero[2];
     uint32_t food, poison; /* eaten in this episode */
-    uint32_t lost;         /* things that did not come back, in all episodes */
+    uint32_t lost;         /* things that did not come back, in this episode */
     uint32_t zero2[11];
     uint64_t grid[RM_GOODHART_ROWS][4];
 };
@@ -140,7 +140,7 @@ RM_BOTH void rm_goodhart_begin(const struct rm_goodhart_rules *rules,
     world->y = (uint8_t)(cell / RM_GOODHART_SIDE);
     world->x = (uint8_t)(cell % RM_GOODHART_SIDE);
     world->energy = 50 * RM_GOODHART_UNITS;
-    world->food = world->poison = 0;
+    world->food = world->poison = world->lost = 0;
 }
 
 RM_BOTH float rm_goodhart_reward(const struct rm_goodhart_rules *rules, int32_t units)

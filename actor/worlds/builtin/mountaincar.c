@@ -5,8 +5,8 @@
 RM_CLASSIC_KERNELS(rm_mountaincar_kernel);
 
 static const struct rm_env_option_doc options[] = {
-    {"max_steps", 200, 1, 1e9, "steps after which the episode is truncated"},
-    {NULL, 0, 0, 0, NULL},
+    RM_OPTION_WHOLE("max_steps", 200, 1, 1e9, "steps after which the episode is truncated"),
+    {.key = NULL},
 };
 
 static void begin(struct rm_rng *rng, double state[RM_CLASSIC_STATES])

@@ -32,6 +32,8 @@ struct rm_single_rules {
     int (*play)(struct rm_env *env, uint32_t w, void *world, int32_t action, float *reward);
     void (*observe)(const struct rm_env *env, const void *world, void *obs);
     void (*mask)(const struct rm_env *env, const void *world, uint8_t *mask); /* may be NULL */
+    /* What the episode came to, whose last row is given out. May be NULL: the spec has none. */
+    void (*figures)(const struct rm_env *env, const void *world, double *figures);
 };
 
 /* Allocates env_bytes for the world's struct rm_env and world_bytes (a multiple of 8) for every
@@ -111,6 +113,8 @@ RM_SINGLE_INLINE int rm_single_step(struct rm_env *env, uint32_t phase,
         }
         out->reward[w] = reward;
         out->flags[w] = (uint8_t)flags;
+        if (world->last && rules->figures && out->figures)
+            rules->figures(env, world, out->figures + w * single->batch.spec.figures);
         rm_single_write(env, w, out, rules);
     }
     return 0;

@@ -24,13 +24,15 @@ static const float codebook[RM_SOKOBAN_CODES][CHANNELS] = {
 };
 
 static const struct rm_env_option_doc options[] = {
-    {"size", 7, 5, RM_SOKOBAN_INSIDE_MAX + 2, "side of the warehouse, outer wall included"},
-    {"boxes", 2, 1, RM_SOKOBAN_BOXES_MAX, "number of boxes, and of goals"},
-    {"walls", 0.1, 0, 0.5, "probability that a cell inside is wall"},
-    {"pulls", 12, 1, 1000, "backward moves by which a level is made"},
-    {"mask", 1, 0, 1, "0: all actions are allowed; those that move nothing only cost the step"},
-    {"max_steps", 100, 1, 1e9, "steps after which the episode is truncated"},
-    {NULL, 0, 0, 0, NULL},
+    RM_OPTION_WHOLE("size", 7, 5, RM_SOKOBAN_INSIDE_MAX + 2,
+                    "side of the warehouse, outer wall included"),
+    RM_OPTION_WHOLE("boxes", 2, 1, RM_SOKOBAN_BOXES_MAX, "number of boxes, and of goals"),
+    RM_OPTION_NUMBER("walls", 0.1, 0, 0.5, "probability that a cell inside is wall"),
+    RM_OPTION_WHOLE("pulls", 12, 1, 1000, "backward moves by which a level is made"),
+    RM_OPTION_WHOLE("mask", 1, 0, 1,
+                    "0: all actions are allowed; those that move nothing only cost the step"),
+    RM_OPTION_WHOLE("max_steps", 100, 1, 1e9, "steps after which the episode is truncated"),
+    {.key = NULL},
 };
 
 static void begin(const struct rm_env *env, uint32_t w, void *of)
@@ -78,8 +80,21 @@ static void write_mask(const struct rm_env *env, const void *of, uint8_t *mask)
     }
 }
 
+static const struct rm_env_figure figures[] = {
+    {"solved", "1: all boxes are on goals", NULL},
+    {"on_goals", "boxes on goals at the end", NULL},
+};
+
+static void write_figures(const struct rm_env *env, const void *of, double *out)
+{
+    const struct rm_sokoban_level *level = &((const struct rm_sokoban_world *)of)->level;
+    (void)env;
+    out[0] = level->boxes == level->goals;
+    out[1] = __builtin_popcountll(level->boxes & level->goals);
+}
+
 static const struct rm_single_rules rules = {
-    .begin = begin, .play = play, .observe = observe, .mask = write_mask};
+    .begin = begin, .play = play, .observe = observe, .mask = write_mask, .figures = write_figures};
 
 static int reset(struct rm_env *env, const struct rm_env_buffers *out)
 {
@@ -113,9 +128,6 @@ static const char *fault(const struct rm_env *env, const void *of)
 
 static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
 {
-    static const char *const real[] = {"walls", NULL};
-    if (rm_env_check_whole(config, real, error, error_size) < 0)
-        return NULL;
     const uint32_t side = rm_env_option_u32(config, options, "size");
     const struct rm_sokoban_making making = {
         .inside = side - 2,
@@ -150,6 +162,8 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     spec->name = "sokoban";
     spec->doc = "push boxes onto goals, in levels that can be solved";
     spec->max_steps = single->max_steps;
+    spec->figures = sizeof figures / sizeof figures[0];
+    spec->figure = figures;
     /* No box begins on a goal, so pushing adds up to what stands on goals in the end, and each box
      * takes a push at least. */
     spec->score_low = -0.1 * single->max_steps;

@@ -148,8 +148,18 @@ static void write_mask(const struct rm_env *env, const void *of, uint8_t *mask)
     memcpy(mask, env->table.legal[((const struct world *)of)->state], env->table.actions);
 }
 
+static void write_figures(const struct rm_env *env, const void *of, double *out)
+{
+    const struct world *world = of;
+    uint32_t word = env->table.end_word[world->state % env->table.states];
+    if (world->head.last == RM_ENV_TRUNCATED)
+        for (word = 0; env->table.end->words[word + 1];)
+            word++;
+    out[0] = word;
+}
+
 static const struct rm_single_rules rules = {
-    .begin = begin, .play = play, .observe = observe, .mask = write_mask};
+    .begin = begin, .play = play, .observe = observe, .mask = write_mask, .figures = write_figures};
 
 int rm_tabular_reset(struct rm_env *env, const struct rm_env_buffers *out)
 {
@@ -195,6 +205,8 @@ struct rm_env *rm_tabular_create(const struct rm_env_config *config, const char 
     single->batch.spec.name = name;
     single->batch.spec.doc = doc;
     single->batch.spec.max_steps = max_steps;
+    single->batch.spec.figures = 1;
+    single->batch.spec.figure = table->end;
     single->batch.spec.score_low = scores.low;
     single->batch.spec.score_high = scores.high;
     single->batch.spec.score_random = scores.random;

@@ -37,6 +37,8 @@ struct rm_tabular {
     struct rm_tabular_move move[RM_TABULAR_STATES][RM_TABULAR_ACTIONS];
     uint32_t has_mask;
     uint8_t legal[RM_TABULAR_STATES][RM_TABULAR_ACTIONS]; /* all 1 without masks */
+    const struct rm_env_figure *end; /* how an episode ended; its last word: it ran out of time */
+    uint8_t end_word[RM_TABULAR_STATES]; /* of an episode that terminates in this state */
 };
 
 struct rm_tabular_scores {

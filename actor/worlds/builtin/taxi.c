@@ -39,13 +39,16 @@ static const uint8_t left_of[4] = {RIGHT, LEFT, UP, DOWN}, right_of[4] = {LEFT, 
 static const uint8_t wall_east[SIDE] = {1 << 1, 1 << 1, 0, 1 << 0 | 1 << 2, 1 << 0 | 1 << 2};
 
 static const struct rm_env_option_doc options[] = {
-    {"mask", 1, 0, 1, "0: all actions are allowed, and impossible ones do nothing at a price"},
-    {"rain", 0, 0, 1, "1: moves may go astray"},
-    {"rainy_probability", 0.8, 0, 1, "in rain, probability of going ahead; else left or right"},
-    {"fickle_passenger", 0, 0, 1, "1: passengers may change their mind on the way"},
-    {"fickle_probability", 0.3, 0, 1, "probability that the passenger of an episode does"},
-    {"max_steps", 200, 1, 1e6, "steps after which the episode is truncated"},
-    {NULL, 0, 0, 0, NULL},
+    RM_OPTION_WHOLE("mask", 1, 0, 1,
+                    "0: all actions are allowed, and impossible ones do nothing at a price"),
+    RM_OPTION_WHOLE("rain", 0, 0, 1, "1: moves may go astray"),
+    RM_OPTION_NUMBER("rainy_probability", 0.8, 0, 1,
+                     "in rain, probability of going ahead; else left or right"),
+    RM_OPTION_WHOLE("fickle_passenger", 0, 0, 1, "1: passengers may change their mind on the way"),
+    RM_OPTION_NUMBER("fickle_probability", 0.3, 0, 1,
+                     "probability that the passenger of an episode does"),
+    RM_OPTION_WHOLE("max_steps", 200, 1, 1e6, "steps after which the episode is truncated"),
+    {.key = NULL},
 };
 
 struct weather {
@@ -132,8 +135,12 @@ static void fill_state(struct rm_tabular *table, struct place at, uint32_t passe
         table->start[table->starts++] = (uint16_t)state;
 }
 
+static const char *const ends[] = {"delivered", "time", NULL};
+static const struct rm_env_figure end = {"end", "what ended the episode", ends};
+
 static void fill(struct rm_tabular *table, const struct weather *weather)
 {
+    table->end = &end;
     table->states = STATES;
     table->actions = ACTIONS;
     for (struct place at = {0, 0}; at.row < SIDE; at.row++)
@@ -175,9 +182,6 @@ static void fill_fickle(struct rm_tabular *table, double probability)
 
 static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
 {
-    static const char *const real[] = {"rainy_probability", "fickle_probability", NULL};
-    if (rm_env_check_whole(config, real, error, error_size) < 0)
-        return NULL;
     uint32_t max_steps = rm_env_option_u32(config, options, "max_steps");
     const struct weather weather = {
         .rain = rm_env_option(config, options, "rain") != 0,

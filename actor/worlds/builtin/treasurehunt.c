@@ -24,6 +24,13 @@ struct world {
     uint8_t last;
     uint8_t at[RM_TREASUREHUNT_AGENTS_MAX]; /* index into map */
     int32_t reward[RM_TREASUREHUNT_AGENTS_MAX];
+    uint32_t collected[RM_TREASUREHUNT_AGENTS_MAX], bumps[RM_TREASUREHUNT_AGENTS_MAX];
+};
+
+enum { COLLECTED, BUMPS, FIGURES };
+static const struct rm_env_figure figures[FIGURES] = {
+    [COLLECTED] = {"gems", "collected", NULL},
+    [BUMPS] = {"bumps", "moves into a wall", NULL},
 };
 
 struct rm_env {
@@ -50,12 +57,13 @@ static const uint8_t may_enter[RM_TREASUREHUNT_CODES] = {1, 1, 0, 0, 0};
 static const int8_t delta[4] = {-STRIDE, STRIDE, -1, 1};
 
 static const struct rm_env_option_doc options[] = {
-    {"turns", 50, 1, 1e9, "turns in an episode"},
-    {"spawn", 0.02, 0, 1, "probability that an empty cell becomes a gem, per turn"},
-    {"agents", 5, 1, RM_TREASUREHUNT_AGENTS_MAX, "number of agents"},
-    {"size", 10, 4, RM_TREASUREHUNT_SIZE_MAX, "side of the map, walls included"},
-    {"final_observation", 0, 0, 1, "1: the last row is a true observation, not void"},
-    {NULL, 0, 0, 0, NULL},
+    RM_OPTION_WHOLE("turns", 50, 1, 1e9, "turns in an episode"),
+    RM_OPTION_NUMBER("spawn", 0.02, 0, 1, "probability that an empty cell becomes a gem, per turn"),
+    RM_OPTION_WHOLE("agents", 5, 1, RM_TREASUREHUNT_AGENTS_MAX, "number of agents"),
+    RM_OPTION_WHOLE("size", 10, 4, RM_TREASUREHUNT_SIZE_MAX, "side of the map, walls included"),
+    RM_OPTION_WHOLE("final_observation", 0, 0, 1,
+                    "1: the last row is a true observation, not void"),
+    {.key = NULL},
 };
 
 static void spawn(const struct rm_env *env, struct world *world)
@@ -100,6 +108,7 @@ static void begin_episode(const struct rm_env *env, uint32_t w, uint64_t episode
         world->at[a] = env->place[cell];
         world->map[world->at[a]] = RM_TREASUREHUNT_AGENT;
         world->reward[a] = 0;
+        world->collected[a] = world->bumps[a] = 0;
     }
     spawn(env, world);
 }
@@ -123,6 +132,8 @@ static void move(const struct rm_env *env, struct world *world, uint32_t a, int3
     uint32_t from = world->at[a], to = (uint32_t)((int32_t)from + delta[action]);
     uint32_t code = world->map[to];
     world->reward[a] = reward_of[code];
+    world->collected[a] += code == RM_TREASUREHUNT_GEM;
+    world->bumps[a] += reward_of[code] < 0;
     if (!may_enter[code])
         return;
     world->map[from] = RM_TREASUREHUNT_SAND;
@@ -149,6 +160,10 @@ static void write_out(const struct rm_env *env, uint32_t a, const struct rm_env_
         observe(world, a, rm_env_at(out->obs, out->obs_stride, w));
         out->reward[w] = (float)world->reward[a];
         out->flags[w] = world->last ? ending : world->turn == 0 ? RM_ENV_FIRST : 0;
+        if (world->last && out->figures) {
+            out->figures[FIGURES * w + COLLECTED] = world->collected[a];
+            out->figures[FIGURES * w + BUMPS] = world->bumps[a];
+        }
     }
 }
 
@@ -204,6 +219,8 @@ static int save_state(const struct rm_env *env, void *state)
             saved->y[a] = (uint8_t)(world->at[a] / STRIDE - 1);
             saved->x[a] = (uint8_t)(world->at[a] % STRIDE - 1);
             saved->reward[a] = world->reward[a];
+            saved->collected[a] = world->collected[a];
+            saved->bumps[a] = world->bumps[a];
         }
     }
     return 0;
@@ -247,6 +264,8 @@ static int load_world(struct rm_env *env, uint32_t w, const struct rm_treasurehu
         world->at[a] = env->place[(saved->y[a] - 1u) * env->side + saved->x[a] - 1u];
         world->map[world->at[a]] = RM_TREASUREHUNT_AGENT;
         world->reward[a] = saved->reward[a];
+        world->collected[a] = saved->collected[a];
+        world->bumps[a] = saved->bumps[a];
     }
     return 0;
 }
@@ -302,9 +321,6 @@ static void describe_agents(struct rm_env *env)
 
 static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
 {
-    static const char *const real[] = {"spawn", NULL};
-    if (rm_env_check_whole(config, real, error, error_size) < 0)
-        return NULL;
     uint32_t agents = rm_env_option_u32(config, options, "agents");
     uint32_t side = rm_env_option_u32(config, options, "size") - 2;
     double p = rm_env_option(config, options, "spawn");
@@ -337,6 +353,7 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
         .phases = agents,
         .agent = env->agent,
         .max_steps = env->turns,
+        RM_ENV_FIGURES(figures),
         .score_low = -(double)env->turns * agents,
         .score_high = 10.0 * p * (side * side - agents) * env->turns,
         .score_random = standard ? 257.65 : NAN,

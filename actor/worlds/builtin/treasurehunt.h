@@ -43,6 +43,7 @@ struct rm_treasurehunt_state {
     uint8_t zero[2];
     uint8_t y[RM_TREASUREHUNT_AGENTS_MAX], x[RM_TREASUREHUNT_AGENTS_MAX];
     int32_t reward[RM_TREASUREHUNT_AGENTS_MAX]; /* of each agent's last move */
+    uint32_t collected[RM_TREASUREHUNT_AGENTS_MAX], bumps[RM_TREASUREHUNT_AGENTS_MAX];
 };
 
 /* The pieces of a spawn. Uniforms have 24 bits; one spawns a gem iff it is below `spawn`, which is

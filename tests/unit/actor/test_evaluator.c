@@ -96,6 +96,15 @@ static void results_are_exact(void **state)
     assert_true(fabs(RM_PEEK(&run->eval_score_mean) - (1 - 0.13)) < 1e-6);
     assert_true(RM_PEEK(&session.board.agents[0].eval_stderr) < 1e-12);
     assert_true(RM_PEEK(&run->eval_score_stderr) < 1e-12);
+    /* What episodes came to, by agent: one arrived, the other stayed where it was. */
+    assert_string_equal(run->figure[0].name, "place");
+    assert_string_equal(run->figure[1].word[0], "arrived");
+    for (uint32_t a = 0; a < 2; a++) {
+        assert_true(RM_PEEK(&session.board.agents[a].eval_length) == 10);
+        assert_true(rm_board_figure_evaluated(&session.board, a, 0, 0) == (a == 0 ? 4 : 0));
+        assert_true(rm_board_figure_evaluated(&session.board, a, 1, 0) == (a == 0));
+        assert_true(rm_board_figure_evaluated(&session.board, a, 1, 1) == (a == 1));
+    }
     for (uint32_t p = 0; p < 2; p++) {
         assert_int_equal(RM_PEEK(&session.board.policies[p].eval_seq), 1);
         assert_int_equal(RM_PEEK(&session.board.policies[p].eval_version), p + 1);
@@ -123,6 +132,22 @@ static void the_latest_weights_count(void **state)
         double expected = i & 1 ? 0.97 : -0.1;
         assert_true(fabs(RM_PEEK(&session.board.agents[0].eval_mean) - expected) < 1e-6);
     }
+    close_evaluator();
+}
+
+/* The same world with other options: a shorter corridor's time runs out sooner. */
+static void evaluations_have_options_of_their_own(void **state)
+{
+    (void)state;
+    open_evaluator(CORRIDOR, "{\"interval\": 0, \"episodes\": 2, \"worlds\": 1,"
+                             " \"options\": {\"max_steps\": 3}}");
+    rm_test_publish_action(&session, 0, 1, 0, 0);
+    rm_test_publish_action(&session, 1, 1, 0, 0);
+    request(0);
+    work();
+    assert_true(RM_PEEK(&session.board.agents[0].eval_length) == 3);
+    assert_true(rm_board_figure_evaluated(&session.board, 0, 0, 0) == 3);
+    assert_true(rm_board_figure_evaluated(&session.board, 0, 1, 1) == 1);
     close_evaluator();
 }
 
@@ -226,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_exact),
         cmocka_unit_test(the_latest_weights_count),
+        cmocka_unit_test(evaluations_have_options_of_their_own),
         cmocka_unit_test(a_request_is_answered_by_what_begins_after_it),
         cmocka_unit_test(it_runs_by_interval),
         cmocka_unit_test(it_repeats_itself),

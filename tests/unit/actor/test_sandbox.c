@@ -43,9 +43,7 @@ static void step(const struct rm_experiment *e, int act)
     struct rm_env *env;
     struct rm_world_config config = e->world;
 
-    config.option_count = 1;
-    snprintf(config.options[0].key, sizeof config.options[0].key, "act");
-    config.options[0].value = act;
+    snprintf(config.options, sizeof config.options, "{\"act\": %d}", act);
     if (rm_world_open(&world, "rogue", e->world.library, &error) < 0 ||
         rm_world_create(&world, &config, 5, 0, 1, &env, &error) < 0) {
         snprintf(slot->error, sizeof slot->error, "%.200s", error.text);

@@ -46,6 +46,36 @@ static void bars_are_filled_exactly(void **state)
         assert_int_equal(count[p], 0);
 }
 
+/* Numbers and the shares of words become a list, with what the latest evaluation had. */
+static void figures_are_read_from_status(void **state)
+{
+    static const char reply[] =
+        "{\"agents\": [{\"name\": \"a\", \"figures\": {\"length\": 12, \"food\": null,"
+        " \"end\": {\"age\": 0.25, \"hunger\": 0.75}}, \"evaluation\": {\"figures\":"
+        " {\"food\": 3.5, \"end\": {\"hunger\": 1}}}}, {\"name\": \"b\"}]}";
+    static struct rm_snapshot s;
+    static const struct {
+        const char *name;
+        double last, evaluated;
+    } expected[] = {
+        {"length", 12, NAN}, {"food", NAN, 3.5}, {"end: age", 0.25, NAN}, {"end: hunger", 0.75, 1}};
+    json_t *json = json_loads(reply, 0, NULL);
+    (void)state;
+    assert_non_null(json);
+    rm_snapshot_read(&s, json);
+    json_decref(json);
+    assert_int_equal(s.agents, 2);
+    assert_int_equal(s.agent[0].figures, 4);
+    for (int i = 0; i < 4; i++) {
+        const struct rm_snapshot_figure *f = &s.agent[0].figure[i];
+        assert_string_equal(f->name, expected[i].name);
+        assert_true(f->last == expected[i].last || (isnan(f->last) && isnan(expected[i].last)));
+        assert_true(f->evaluated == expected[i].evaluated ||
+                    (isnan(f->evaluated) && isnan(expected[i].evaluated)));
+    }
+    assert_int_equal(s.agent[1].figures, 0);
+}
+
 static void letters_are_distinct(void **state)
 {
     (void)state;
@@ -125,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bars_are_filled_exactly),
+        cmocka_unit_test(figures_are_read_from_status),
         cmocka_unit_test(letters_are_distinct),
         cmocka_unit_test(shares_are_of_the_time_since_the_last_look),
         cmocka_unit_test(workers_are_sorted),

@@ -35,6 +35,10 @@ static int setup(void **state)
     snprintf(board.policies[1].name, RM_NAME_MAX, "p1");
     for (int w = 0; w < 3; w++)
         snprintf(board.workers[w].name, RM_NAME_MAX, "w%d", w);
+    board.run->figures = 2;
+    board.run->figure[0] = (struct rm_board_figure){.name = "food"};
+    board.run->figure[1] =
+        (struct rm_board_figure){.name = "cause", .words = 2, .word = {"hunger", "age"}};
     return 0;
 }
 
@@ -143,6 +147,37 @@ static void rows_say_what_the_board_says(void **state)
     for (size_t i = 0; i < t.columns; i++)
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(t.names[i], t.names[j]);
+}
+
+/* What the world has named, by agent; that of an evaluation in its row alone. */
+static void figures_are_means_and_shares(void **state)
+{
+    (void)state;
+    struct rm_metrics metrics;
+    assert_int_equal(open_csv(&metrics), 0);
+    rm_scores_add(&board.agents[1].lengths, 7);
+    rm_scores_add(&board.agents[1].figures[0], 2);
+    rm_scores_add(&board.agents[1].figures[0], 5);
+    for (int i = 0; i < 4; i++)
+        rm_scores_add(&board.agents[1].figures[1], i == 3);
+    RM_POKE(&board.agents[1].eval_length, 12.5);
+    RM_POKE(&board.agents[1].eval_figures[0][0], 6);
+    RM_POKE(&board.agents[1].eval_figures[1][1], 0.75);
+    RM_POKE(&board.run->evaluations, 1);
+    for (int evaluation = 0; evaluation < 2; evaluation++) {
+        const struct rm_metrics_row row = {.time_s = 1 + evaluation, .evaluation = evaluation};
+        assert_int_equal(rm_metrics_write(&metrics, &board, &row), 0);
+        read_csv();
+        assert_string_equal(cell("agent.b.figures.length"), "7");
+        assert_string_equal(cell("agent.b.figures.food"), "3.5");
+        assert_string_equal(cell("agent.b.figures.cause.hunger"), "0.75");
+        assert_string_equal(cell("agent.b.figures.cause.age"), "0.25");
+        assert_string_equal(cell("agent.a.figures.food"), "");
+        assert_string_equal(cell("agent.b.evaluation_figures.length"), evaluation ? "12.5" : "");
+        assert_string_equal(cell("agent.b.evaluation_figures.food"), evaluation ? "6" : "");
+        assert_string_equal(cell("agent.b.evaluation_figures.cause.age"), evaluation ? "0.75" : "");
+    }
+    rm_metrics_close(&metrics);
 }
 
 /* On a disk that fills up in the middle of a row: the row is missing, not half there. */
@@ -333,6 +368,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(rows_say_what_the_board_says),
+        T(figures_are_means_and_shares),
         T(a_row_is_written_whole_or_not_at_all),
         T(time_goes_on_where_a_predecessor_left_it),
         T(both_off_writes_nothing),

@@ -95,6 +95,42 @@ static void score_windows(void **state)
     rm_board_close(&board);
 }
 
+/* Numbers are means over the window, words the share of each; of what nobody could have written
+ * nothing is made. */
+static void test_figures(void **state)
+{
+    struct rm_board_view board;
+    (void)state;
+    assert_int_equal(rm_board_create(&board, 1, 2, 1, &error), 0);
+    board.run->figures = 2;
+    board.run->figure[0] = (struct rm_board_figure){.name = "food"};
+    board.run->figure[1] =
+        (struct rm_board_figure){.name = "cause", .words = 3, .word = {"hunger", "poison", "age"}};
+    assert_int_equal(rm_board_figure_values(&board.run->figure[0]), 1);
+    assert_int_equal(rm_board_figure_values(&board.run->figure[1]), 3);
+    struct rm_board_agent *agent = &board.agents[1];
+    assert_true(isnan(rm_board_figure_last(&board, 1, 0, 0)));
+    assert_true(isnan(rm_board_figure_last(&board, 1, 1, 2)));
+    for (int i = 0; i < 150; i++) { /* the last hundred: 50.. */
+        rm_scores_add(&agent->figures[0], i);
+        rm_scores_add(&agent->figures[1], i < 75 ? 0 : 2);
+    }
+    assert_true(rm_board_figure_last(&board, 1, 0, 0) == 99.5);
+    assert_true(rm_board_figure_last(&board, 1, 1, 0) == 0.25);
+    assert_true(rm_board_figure_last(&board, 1, 1, 1) == 0);
+    assert_true(rm_board_figure_last(&board, 1, 1, 2) == 0.75);
+    assert_true(isnan(rm_board_figure_last(&board, 0, 1, 0)));
+    for (int i = 0; i < 50; i++)
+        rm_scores_add(&agent->figures[1], i % 2 ? -1e30 : 7.5);
+    assert_true(rm_board_figure_last(&board, 1, 1, 0) == 0);
+    assert_true(rm_board_figure_last(&board, 1, 1, 2) == 0.5);
+    agent->eval_figures[1][1] = 0.375;
+    assert_true(isnan(rm_board_figure_evaluated(&board, 1, 1, 1))); /* there was none yet */
+    board.run->evaluations = 1;
+    assert_true(rm_board_figure_evaluated(&board, 1, 1, 1) == 0.375);
+    rm_board_close(&board);
+}
+
 static void check_metrics(const struct rm_metric *metrics, size_t n, size_t block_bytes)
 {
     assert_true(n > 0);
@@ -166,6 +202,7 @@ static void adding_helpers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_figures),
         cmocka_unit_test(blocks_do_not_overlap),
         cmocka_unit_test(refuses_what_is_out_of_range),
         cmocka_unit_test(score_windows),

@@ -28,12 +28,9 @@ static const struct rm_watch watch = {.world = "rogue", .worlds = 1, .seed = 5};
 /* A world that does this in its `at`-th step. */
 static void make(int act, int at)
 {
-    struct rm_world_config config = {.option_count = 2};
+    struct rm_world_config config = {.description = NULL};
     struct rm_error error = {""};
-    snprintf(config.options[0].key, sizeof config.options[0].key, "act");
-    snprintf(config.options[1].key, sizeof config.options[1].key, "at");
-    config.options[0].value = act;
-    config.options[1].value = at;
+    snprintf(config.options, sizeof config.options, "{\"act\": %d, \"at\": %d}", act, at);
     if (rm_world_open(&world, "rogue", rm_test_build_path("tests/worlds/rogue.so"), &error) < 0 ||
         rm_world_create(&world, &config, 5, 0, 1, &env, &error) < 0)
         fail_msg("%s", error.text);

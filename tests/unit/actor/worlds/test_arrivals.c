@@ -15,12 +15,17 @@ enum { WORLDS = 11, ELEMENTS = 3, ACTIONS = 4 };
 
 static const float codebook[5] = {0, 1, 2, 3, 4};
 static struct rm_env_agent agents[2];
+static const char *const causes[] = {"hunger", "poison", "age", NULL};
+static const struct rm_env_figure figures[] = {{.name = "food"},
+                                               {.name = "cause", .words = causes}};
 static const struct rm_env_spec spec = {
-    .name = "made_up", .agents = 2, .phases = 2, .agent = agents};
+    .name = "made_up", .agents = 2, .phases = 2, .agent = agents, .figures = 2, .figure = figures};
 
 struct seen {
     uint32_t agent_episodes[2], world_episodes[WORLDS];
     double agent_score[2], world_score;
+    double food, cause; /* of the last one */
+    uint32_t steps;
     uint64_t world_steps;
 };
 
@@ -28,13 +33,17 @@ static struct seen seen;
 static struct rm_arrivals arrivals;
 static float obs[WORLDS * ELEMENTS], reward[WORLDS];
 static uint8_t flags[WORLDS], mask[WORLDS * ACTIONS];
+static double came_to[WORLDS * 2];
 
-static void on_agent(void *self, uint32_t agent, uint32_t world, double score)
+static void on_agent(void *self, uint32_t agent, uint32_t world, const struct rm_episode *episode)
 {
     struct seen *s = self;
     (void)world;
     s->agent_episodes[agent]++;
-    s->agent_score[agent] = score;
+    s->agent_score[agent] = episode->score;
+    s->food = episode->figures[0];
+    s->cause = episode->figures[1];
+    s->steps = episode->steps;
 }
 
 static void on_world(void *self, uint32_t world, double score, uint64_t steps)
@@ -56,6 +65,7 @@ static int setup(void **state)
                                           .dims = 1,
                                           .shape = {ELEMENTS},
                                           .actions = ACTIONS};
+    memset(came_to, 0, sizeof came_to);
     memset(obs, 0, sizeof obs);
     memset(reward, 0, sizeof reward);
     memset(mask, 1, sizeof mask);
@@ -74,8 +84,11 @@ static int teardown(void **state)
 static int take_masked(uint32_t agent, uint64_t step, const uint8_t *legal, uint32_t *counted,
                        struct rm_error *error)
 {
-    struct rm_arrival in = {
-        .obs = (const uint8_t *)obs, .mask = legal, .reward = reward, .flags = flags};
+    struct rm_arrival in = {.obs = (const uint8_t *)obs,
+                            .mask = legal,
+                            .reward = reward,
+                            .flags = flags,
+                            .figures = came_to};
     return rm_arrivals_take(&arrivals, agent, step, &in, counted, error);
 }
 
@@ -131,6 +144,44 @@ static void scores_add_up_over_an_episode(void **state)
     assert_int_equal(arrivals.age[9], 0);
     assert_int_equal(arrivals.age[8], 3);
     assert_true(arrivals.score[9] == 0 && arrivals.score[8] == 24);
+}
+
+/* Figures of last rows are taken, and those of others are not looked at. */
+static void figures_come_with_last_rows(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * WORLDS; i++)
+        came_to[i] = INFINITY;
+    take(0, 0);
+    memset(flags, 0, sizeof flags);
+    take(0, 1);
+    take(0, 2);
+    flags[3] = RM_ENV_TERMINATED;
+    came_to[6] = 2.5;
+    came_to[7] = 2;
+    take(0, 3);
+    assert_true(seen.food == 2.5 && seen.cause == 2);
+    assert_int_equal(seen.steps, 3);
+    memset(flags, 0, sizeof flags);
+    flags[3] = RM_ENV_FIRST;
+    flags[5] = RM_ENV_TRUNCATED;
+    came_to[10] = came_to[11] = NAN; /* it has none */
+    take(0, 4);
+    assert_true(isnan(seen.food) && isnan(seen.cause));
+    memset(flags, 0, sizeof flags);
+    flags[5] = RM_ENV_FIRST;
+    take(0, 5);
+    memset(flags, 0, sizeof flags);
+    flags[5] = RM_ENV_TERMINATED;
+    static const double bad[] = {3, -1, 0.5, INFINITY};
+    came_to[10] = 0;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        came_to[11] = bad[i];
+        REFUSED(0, 6, NULL, "world 105", "figure cause is", "its words are 0..2");
+    }
+    came_to[10] = -INFINITY;
+    came_to[11] = 1;
+    REFUSED(0, 6, NULL, "figure food is -inf");
 }
 
 static void the_dead_neither_count_nor_earn(void **state)
@@ -265,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(scores_add_up_over_an_episode, setup, teardown),
+        cmocka_unit_test_setup_teardown(figures_come_with_last_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(the_dead_neither_count_nor_earn, setup, teardown),
         cmocka_unit_test_setup_teardown(impossible_flags_are_refused_by_name, setup, teardown),
         cmocka_unit_test_setup_teardown(numbers_that_are_none_are_refused_by_name, setup, teardown),

@@ -14,7 +14,7 @@
 
 static char *described(const char *name, const char *library, struct rm_world_spec *world)
 {
-    struct rm_world_config config = {.option_count = 0};
+    struct rm_world_config config = {.description = NULL};
     struct rm_error error = {""};
     snprintf(config.name, sizeof config.name, "%s", name);
     snprintf(config.library, sizeof config.library, "%s", library);
@@ -57,10 +57,17 @@ static void comes_back(const char *name, const char *library)
     const struct rm_env_option_doc *x = world.options, *y = rm_described_options(read);
     for (; x && x->key; x++, y++) {
         assert_true(same_text(x->key, y->key) && same_text(x->doc, y->doc));
+        assert_true(x->type == y->type && x->most == y->most &&
+                    same_text(x->fallback_text, y->fallback_text));
+        for (uint32_t i = 0; x->words && (x->words[i] || y->words[i]); i++)
+            assert_true(same_text(x->words[i], y->words[i]));
         assert_true(same_number(x->fallback, y->fallback) && same_number(x->low, y->low) &&
                     same_number(x->high, y->high));
     }
     assert_null(y->key);
+    assert_int_equal(a->figures, b->figures);
+    for (uint32_t f = 0; f < a->figures; f++)
+        assert_true(same_text(a->figure[f].doc, b->figure[f].doc));
     rm_described_free(read);
     rm_world_spec_close(&world);
     free(text);
@@ -72,6 +79,7 @@ static void every_world_comes_back(void **state)
     for (size_t i = 0; rm_builtin_worlds[i]; i++)
         comes_back(rm_builtin_worlds[i]->name, "");
     comes_back("", rm_test_build_path("examples/tictactoe.so"));
+    comes_back("", rm_test_build_path("tests/worlds/choosy.so"));
 }
 
 /* A plan made of the description alone is the plan made of the world. */
@@ -115,6 +123,14 @@ static void others_are_not_alike(void **state)
     agents[1].high += 1;
     assert_false(rm_described_alike(world.spec, &other));
     agents[1].high -= 1;
+    struct rm_env_figure figures[8];
+    assert_in_range(other.figures, 1, 8);
+    memcpy(figures, other.figure, other.figures * sizeof *figures);
+    other.figure = figures;
+    assert_true(rm_described_alike(world.spec, &other));
+    figures[0].name = "other";
+    assert_false(rm_described_alike(world.spec, &other));
+    other.figure = world.spec->figure;
     other.phases++;
     assert_false(rm_described_alike(world.spec, &other));
     rm_world_spec_close(&world);

@@ -49,6 +49,14 @@ static const struct breach {
     {0, "state_size() is 0"},
 };
 enum { BREACHES = sizeof breaches / sizeof breaches[0] };
+
+/* Of figures, numbered from FIGURES. */
+static const struct breach figure_breaches[] = {
+    {BIT(WRITTEN), "guesser, step 6: figure end is not written in a last row"},
+    {BIT(WRITTEN), "guesser, step 0: figure steps is written, but this is no last row"},
+    {BIT(VALUES), "guesser, step 6: figure end is 3; its words are 0..2"},
+    {BIT(VALUES), "guesser, step 6: figure steps is inf"},
+};
 enum {
     CLOCK = 8,
     PROCESS = 9,
@@ -56,7 +64,8 @@ enum {
     STATELESS = 25,
     CRASHES = 26,
     HANGS = 27,
-    NO_SEED = 28
+    NO_SEED = 28,
+    FIGURES = 29
 };
 
 static unsigned run(struct rm_trial *trial, int breaks, unsigned *tried)
@@ -107,6 +116,18 @@ static void every_breach_is_found(void **state)
                                                   : 0;
         assert_int_equal(tried, ALL_BUT_ONE & ~untried);
         assert_true(trial.episodes > 0 || broken & BIT(RETURNS));
+    }
+}
+
+static void breaches_of_figures_are_found(void **state)
+{
+    static struct rm_trial trial;
+    unsigned tried;
+    (void)state;
+    for (int i = 0; i < (int)(sizeof figure_breaches / sizeof figure_breaches[0]); i++) {
+        const unsigned broken = run(&trial, FIGURES + i, &tried);
+        if (broken != figure_breaches[i].broken || !says(&trial, figure_breaches[i].words))
+            fail_msg("%s: broken %#x", figure_breaches[i].words, broken);
     }
 }
 
@@ -192,6 +213,7 @@ static void worlds_are_named_or_paths(void **state)
     expect("cartpole", "--steps many", 2, "--steps many: should be a number");
     expect("./nothing.so", "", 4, "cannot be loaded");
     expect(rm_test_build_path("examples/tictactoe.so"), "", 0, "tictactoe: 2 agents in 2 phases");
+    expect(rm_test_build_path("tests/worlds/tictactoe_v2.so"), "", 0, "2 agents in 2 phases");
 }
 
 static int setup(void **state)
@@ -204,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_breach_is_found),
+        cmocka_unit_test(breaches_of_figures_are_found),
         cmocka_unit_test(digests_tell_rows_apart),
         cmocka_unit_test(the_command_says_what_it_tried),
         cmocka_unit_test(two_processes_tell_more),

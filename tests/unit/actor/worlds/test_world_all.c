@@ -31,7 +31,7 @@ static const struct subject {
     {"taxi", NULL, CHANCE},
     {"taxi", "rain=1 mask=0 max_steps=30", CHANCE},
     {"taxi", "fickle_passenger=1 fickle_probability=0.9", CHANCE},
-    {"frozenlake", "row_1=12232 row_2=23124 row_3=42221 reward_ice=-0.25", CHANCE},
+    {"frozenlake", "desc=[\"SFFHF\",\"FHSFG\",\"GFFFS\"] reward_ice=-0.25", CHANCE},
     {"goodhart", "max_steps=60", CHANCE},
     {"goodhart", "mode=1 compat=1 t0_stagger=1 food_min=4000 food_max=4000 max_steps=200", CHANCE},
     {"darkroom", NULL, FIXED},

@@ -41,9 +41,9 @@ static const struct problem {
     {"taxi", "mask=0", TABLE(taxi)},
     {"taxi", NULL, TABLE(taxi)},
     {"frozenlake",
-     "row_1=12232 row_2=23124 row_3=42221 reward_goal=3.5 reward_hole=-2 reward_ice=-0.25",
+     "desc=[\"SFFHF\",\"FHSFG\",\"GFFFS\"] reward_goal=3.5 reward_hole=-2 reward_ice=-0.25",
      TABLE(frozenlake_own)},
-    {"frozenlake", "row_1=32122224 slippery=0 reward_hole=-1", TABLE(frozenlake_row)},
+    {"frozenlake", "desc=[\"HFSFFFFG\"] slippery=0 reward_hole=-1", TABLE(frozenlake_row)},
     {"taxi", "rain=1", TABLE(taxi_rain)},
     {"taxi", "rain=1 rainy_probability=0.35", TABLE(taxi_storm)},
     {"taxi", "fickle_passenger=1", TABLE(taxi_fickle)},
@@ -258,13 +258,17 @@ static void test_refusals(void **unused)
         const char *options, *words;
     } refused[] = {
         {"size=5", "must be 4 or 8"},
-        {"row_1=1222 row_3=2224", "row_3 is 2224, but row_2 is not there"},
-        {"row_2=1224", "row_2 is 1224, but row_1 is not there"},
-        {"row_1=1222 row_2=224", "row_2 is 224, must be digits"},
-        {"row_1=1252", "row_1 is 1252, must be digits 1 (start)"},
-        {"row_1=1202", "row_1 is 1202, must be digits"},
-        {"row_1=2222 row_2=2224", "row_1 to row_2 have no start"},
-        {"row_1=12.5", "must be a whole number"},
+        {"desc=[\"SFFF\",\"FFG\"]", "world.options.desc[1] is \"FFG\", must be 1 to 8 letters"},
+        {"desc=[\"SFXF\"]", "desc[0] is \"SFXF\", must be 1 to 8 letters S (start)"},
+        {"desc=[\"SFFFFFFFG\"]", "desc[0] is \"SFFFFFFFG\", must be 1 to 8 letters"},
+        {"desc=[\"\"]", "desc[0] is \"\", must be 1 to 8 letters"},
+        {"desc=[\"FFFF\",\"FFFG\"]", "desc has no start"},
+        {"desc=[\"S\",\"F\",\"F\",\"F\",\"F\",\"F\",\"F\",\"F\",\"G\"]",
+         "desc has 9 values, must have at most 8"},
+        {"desc=[\"SF\",1222]", "desc[1] should be a text between quotes, but is 1222"},
+        {"slippery=\"no\"", "slippery should be a number, but is \"no\""},
+        {"size=[4]", "size should be one whole number, but is a list"},
+        {"row_1=1222", "'frozenlake' has no such option"},
     };
     for (size_t i = 0; i < COUNT(refused); i++) {
         struct rm_world world;

@@ -30,6 +30,12 @@ static const struct rm_env_agent agent[] = {{
 #ifdef BROKEN_many_choices
                                                 .choices = RM_ENV_MAX_CHOICES + 1,
 #endif
+#ifdef BROKEN_several_observations
+                                                .observations = 2,
+#endif
+#ifdef BROKEN_box
+                                                .boxes = 1,
+#endif
 #ifdef BROKEN_empty_choice
                                                 .choices = 2,
                                                 .choice_actions = {2, 0},
@@ -47,8 +53,35 @@ static const struct rm_env_agent agent[] = {{
                                                 .actions = 2,
                                             }};
 
+#ifdef RM_ENV_MAX_FIGURES /* since version 3 */
+static const char *const words[] = {
+#ifndef BROKEN_empty_words
+    "hunger",
+#endif
+    NULL};
+static const struct rm_env_figure figures[] = {
+#ifdef BROKEN_figure_name
+    {"../food", NULL, NULL},
+#else
+    {"food", NULL, NULL},
+#endif
+#ifdef BROKEN_figure_twice
+    {"food", NULL, NULL},
+#endif
+    {"cause", NULL, words},
+};
+#endif
+
 static const struct rm_env_spec spec = {
+#ifdef RM_ENV_MAX_FIGURES
+    .figures = sizeof figures / sizeof figures[0],
+    .figure = figures,
+#endif
+#ifdef BROKEN_old_spec
+    .abi_version = 1,
+#else
     .abi_version = RM_ENV_ABI_VERSION,
+#endif
     .struct_size = sizeof(struct rm_env_spec),
     .name = "broken",
     .doc = "",
@@ -123,7 +156,7 @@ static const char *last_error(const struct rm_env *env)
 
 static const struct rm_env_ops ops = {
 #ifdef BROKEN_old_abi
-    .abi_version = RM_ENV_ABI_VERSION - 1,
+    .abi_version = 1,
 #else
     .abi_version = RM_ENV_ABI_VERSION,
 #endif

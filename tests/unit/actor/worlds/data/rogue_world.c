@@ -696,13 +696,17 @@ static int (*const acts[])(struct rm_env *) = {
 #define ACTS   ((int)(sizeof acts / sizeof *acts))
 
 static const struct rm_env_option_doc options[] = {
-    {"create", 0, 0, 100, "which act in create()"},
-    {"act", 0, 0, 100, "which act in step()"},
-    {"at", 1, 0, 1e9, "at which step of the batch"},
-    {"names", 0, 0, 6, "which names it has"},
-    {"seed", 1, 0, 1e9, "of what it writes at random"},
-    {"words", 10, 0, 1e6, "that it writes in a hundredth of a second"},
-    {NULL, 0, 0, 0, NULL},
+    {.key = "create", .fallback = 0, .low = 0, .high = 100, .doc = "which act in create()"},
+    {.key = "act", .fallback = 0, .low = 0, .high = 100, .doc = "which act in step()"},
+    {.key = "at", .fallback = 1, .low = 0, .high = 1e9, .doc = "at which step of the batch"},
+    {.key = "names", .fallback = 0, .low = 0, .high = 6, .doc = "which names it has"},
+    {.key = "seed", .fallback = 1, .low = 0, .high = 1e9, .doc = "of what it writes at random"},
+    {.key = "words",
+     .fallback = 10,
+     .low = 0,
+     .high = 1e6,
+     .doc = "that it writes in a hundredth of a second"},
+    {.key = NULL},
 };
 
 static double option(const struct rm_env_config *config, const char *key, double fallback)

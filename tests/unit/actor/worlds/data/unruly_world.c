@@ -38,10 +38,17 @@ enum {
     STATELESS,      /* state_size() is 0: no rule is broken */
     CRASHES,
     HANGS,
-    NO_SEED, /* chance that is the same for every seed: told, as it may be meant */
+    NO_SEED,      /* chance that is the same for every seed: told, as it may be meant */
+    NO_FIGURE,    /* not written in last rows */
+    EARLY_FIGURE, /* written before them */
+    NO_SUCH_WORD, /* of a figure */
+    ENDLESS       /* a figure without bound */
 };
 
 enum { CELLS = 3, ACTIONS = 3, LENGTH = 6 };
+
+static const char *const ends[] = {"left", "middle", "right", NULL};
+static const struct rm_env_figure figures[] = {{"steps", NULL, NULL}, {"end", NULL, ends}};
 
 struct world {
     uint64_t episode;
@@ -59,8 +66,8 @@ struct rm_env {
 };
 
 static const struct rm_env_option_doc options[] = {
-    {"breaks", 0, 0, 100, "which rule"},
-    {NULL, 0, 0, 0, NULL},
+    {.key = "breaks", .fallback = 0, .low = 0, .high = 100, .doc = "which rule"},
+    {.key = NULL},
 };
 
 static const float codebook[] = {0, 1, 2};
@@ -127,6 +134,8 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
         .phases = 2,
         .agent = env->agent,
         .max_steps = LENGTH,
+        .figures = 2,
+        .figure = figures,
         .score_low = 0,
         .score_high = 2 * LENGTH,
     };
@@ -165,6 +174,11 @@ static void observe(struct rm_env *env, uint32_t w, uint32_t a, const struct rm_
     mask[world->place] = 0;
     if (breaks == EMPTY_MASK && last)
         memset(mask, 0, ACTIONS);
+    if (out->figures && (last || breaks == EARLY_FIGURE)) {
+        out->figures[2 * w] = breaks == ENDLESS ? 1.0 / 0.0 : world->step;
+        if (breaks != NO_FIGURE)
+            out->figures[2 * w + 1] = breaks == NO_SUCH_WORD ? 3 : world->place;
+    }
     if (!(breaks == NO_REWARD && last))
         out->reward[w] = first ? (breaks == FIRST_PAID ? 1 : 0) : world->reward;
     if (breaks == NOT_FINITE && world->step == 3)

@@ -1,0 +1,17 @@
+/* env_v2: worlds that were compiled against version 2 of the environment ABI, behind a table of
+ * version 3. This is the one place that knows version 2. */
+#ifndef RM_ACTOR_WORLDS_ENV_V2_H
+#define RM_ACTOR_WORLDS_ENV_V2_H
+
+#include "actor/env.h"
+#include "shm/base/error.h"
+
+#define RM_ENV_V2 2 /* its abi_version, the first word of every table */
+
+/* The table of version 3 of a world whose own is `table`; lives until rm_env_v2_forget(). NULL with
+ * *rc and a message. A member that is NULL in its own table is NULL in this one. */
+const struct rm_env_ops *rm_env_v2_adapt(const void *table, const char *library, int *rc,
+                                         struct rm_error *error);
+void rm_env_v2_forget(const struct rm_env_ops *adapted);
+
+#endif

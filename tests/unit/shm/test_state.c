@@ -84,7 +84,7 @@ static void says_what_does_not_fit(void **unused)
     s = saved();
     assert_int_equal(rm_state_add(s, "other", RM_STATE_BYTES, &count, 8, &error), 0);
     assert_int_equal(rm_state_add(s, "other", RM_STATE_BYTES, &count, 8, &error), -EEXIST);
-    refused(s, &t, -EPROTO, "other: belongs to nothing");
+    refused(s, &t, -EPROTO, "other: no object of this run has this part");
 }
 
 static void one_name_for_one_part(void **unused)

@@ -60,7 +60,7 @@ static int make(struct native *n, struct rm_backend *backend, struct rm_error *e
     int rc = rm_native_worlds_create(&n->worlds, &worlds, error);
     if (rc)
         return rc;
-    struct rm_actor_critic_spec learner = {
+    struct rm_trainer_spec learner = {
         .backend = backend,
         .rollout = n->worlds.rows[0],
         .others = rm_native_worlds_others(&n->worlds),

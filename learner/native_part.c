@@ -2,7 +2,7 @@
 
 #include "actor/worlds/builtin/common.h"
 #include "config/config.h"
-#include "learner/algo/actor_critic_device.h"
+#include "learner/algo/actor_critic.h"
 #include "learner/net/features.h"
 
 #include <errno.h>
@@ -231,11 +231,10 @@ static int capture(struct rm_native_part *n, struct rm_error *error)
 int rm_native_part_join(struct rm_native_part *n, struct rm_actor_critic *learner,
                         struct rm_error *error)
 {
-    const struct rm_device_sent there = rm_device_actor_critic_there(learner);
     n->net = rm_actor_critic_net(learner);
     n->params = rm_actor_critic_params(learner);
-    n->orders.order = there.order;
-    n->orders.passes = there.passes;
+    n->orders.order = rm_actor_critic_orders(learner);
+    n->orders.passes = rm_actor_critic_passes(learner);
     n->draw.distribution = n->rows.distribution;
     n->draw.outputs = rm_net_outputs(n->net);
     int rc = rm_net_workspace_create(&n->space, n->net, n->backend, n->on.worlds, 0, RM_NET_INFER,

@@ -1,6 +1,6 @@
 #include "learner/native_worlds.h"
 
-#include "learner/algo/actor_critic_device.h"
+#include "learner/algo/actor_critic.h"
 #include "learner/algo/parallel.h"
 #include "shm/base/state.h"
 
@@ -62,7 +62,7 @@ int rm_native_worlds_join(struct rm_native_worlds *n, struct rm_actor_critic *le
 {
     int rc = 0;
     for (uint32_t i = 0; i < n->count && !rc; i++)
-        rc = rm_native_part_join(&n->part[i], rm_device_actor_critic_replica(learner, i), error);
+        rc = rm_native_part_join(&n->part[i], rm_actor_critic_replica(learner, i), error);
     return rc;
 }
 

@@ -33,7 +33,7 @@ void rm_on_policy_begin(struct rm_on_policy *p, const struct rm_method_spec *spe
                         const struct rm_method_ops *ops);
 
 /* Makes the learner; what of `learner` is this method's own is filled in. */
-int rm_on_policy_learner(struct rm_on_policy *p, struct rm_actor_critic_spec *learner,
+int rm_on_policy_learner(struct rm_on_policy *p, struct rm_trainer_spec *learner,
                          struct rm_error *error);
 /* Its guard, behind it; and, where `late`, the publisher follows the device. */
 int rm_on_policy_guard(struct rm_on_policy *p, struct rm_backend *backend, struct rm_error *error);

@@ -80,7 +80,7 @@ static int rollout_create(struct rm_method **method, const struct rm_method_spec
         free(r);
         return rc;
     }
-    struct rm_actor_critic_spec learner = {.backend = spec->backend, .rollout = &r->rows};
+    struct rm_trainer_spec learner = {.backend = spec->backend, .rollout = &r->rows};
     rc = rm_on_policy_learner(&r->on, &learner, error);
     if (!rc)
         rc = rm_on_policy_guard(&r->on, spec->backend, error);

@@ -52,10 +52,9 @@ enum rm_check_finite { RM_CHECK_FINITE_OFF = 0, RM_CHECK_FINITE_SAMPLED, RM_CHEC
 enum rm_sandbox_mode { RM_SANDBOX_AUTO = 0, RM_SANDBOX_ON, RM_SANDBOX_OFF };
 enum rm_actor_device { RM_ACTOR_CPU = 0, RM_ACTOR_CUDA };
 enum rm_feed_kind {
-    RM_FEED_AUTO = 0,
-    RM_FEED_STAGED,     /* batches are made on the host and copied */
-    RM_FEED_RESIDENT,   /* rows of replay are copied once, batches are made on the device */
-    RM_FEED_REGISTERED, /* the device reads rows out of the shared ring */
+    RM_FEED_AUTO = 0, /* resident where the device has the memory, else staged */
+    RM_FEED_STAGED,   /* batches are made on the host and copied */
+    RM_FEED_RESIDENT, /* rows of replay are copied once, batches are made on the device */
     RM_FEED_COUNT
 };
 enum rm_answer { RM_ANSWER_GREEDY = 0, RM_ANSWER_SAMPLE };

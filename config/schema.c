@@ -401,10 +401,9 @@ const struct rm_key rm_keys[] = {
     ENUM("learner.feed", ANY, learner.feed, rm_feed_names, RM_FEED_AUTO,
          "GPUs: how batches of replay get there. `staged`: made on the host, one copy each. "
          "`resident`: every row crosses once, into a replay on the device, and batches are drawn "
-         "and made there. `registered`: the device takes rows out of the shared ring. `auto` "
-         "measures at start; the log says what it chose. Results do not depend on it, but with "
-         "priorities: then `resident` draws know of errors at once, the others up to three updates "
-         "later, and `auto` is `resident` where it can be had."),
+         "and made there. `auto` is `resident` wherever the device has the memory, else `staged`; "
+         "the log says which. Results do not depend on it, but with priorities: then a `resident` "
+         "draw knows of errors at once, a `staged` one up to three updates later."),
     ENUM("learner.processes", ANY, learner.processes, rm_learner_processes_names, RM_LEARNERS_EACH,
          "Whether each policy's learner has a process of its own, or `one` process has them all, "
          "in turn in one thread. On a GPU each learner has its own streams, so small updates of "

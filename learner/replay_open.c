@@ -39,11 +39,9 @@ static int open_feed(struct rm_replay *r, struct rm_backend *backend,
                      const struct rm_sampler_spec *sampler, struct rm_error *error)
 {
     const struct rm_experiment *e = r->experiment;
-    const double rate = e->limiter.updates_per_step;
     const struct rm_feed_spec spec = {
         .backend = backend,
         .sampler = sampler,
-        .steps_per_update = rate > 0 ? 1 / rate : 1,
         .kind = e->learner.feed,
         .cannot = staged_because(e, backend),
         .name = r->plan->name,

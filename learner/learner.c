@@ -438,7 +438,7 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
     if (!rc)
         rc = begin(l, error);
     if (!rc && l->backend->device)
-        l->backend->device->finish(l->backend); /* who is made next measures alone (feed.h) */
+        l->backend->device->finish(l->backend); /* nothing is under way yet */
     if (device_failed(l, error))
         rc = RM_LEARNER_DEVICE_FAILED;
     if (rc) {

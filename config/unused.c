@@ -79,8 +79,8 @@ static const struct used *row_of(const char *path)
     return NULL;
 }
 
-static void say(const char *path, const struct used *row, enum rm_algorithm algorithm,
-                rm_config_unused_fn each, void *user)
+static void report_unused(const char *path, const struct used *row, enum rm_algorithm algorithm,
+                          rm_config_unused_fn each, void *user)
 {
     char words[160];
     size_t used =
@@ -112,7 +112,7 @@ int rm_config_unused(const struct rm_experiment *experiment, rm_config_unused_fn
             !memcmp((const char *)experiment + key->offset, (const char *)defaults + key->offset,
                     key->bytes))
             continue;
-        say(key->path, row, algorithm, each, user);
+        report_unused(key->path, row, algorithm, each, user);
         count++;
     }
     free(defaults);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Blocks of pinned memory in which rows wait for their copy. */
+/* Number of blocks of pinned memory that hold rows until they are copied. */
 #define BLOCKS      4u
 #define BLOCK_BYTES ((size_t)1 << 20)
 
@@ -20,9 +20,10 @@
 struct source {
     const struct rm_ring *ring;
     uint8_t *copy;                   /* (rows, row_bytes), on the device */
-    uint64_t brought;                /* rows below this are on the device, or never will be */
-    uint64_t whole;                  /* rows below this were overwritten while they were copied, or
-                                        are older: nothing may be drawn that needs one */
+    uint64_t copied;                 /* rows below this were copied to the device, or are skipped
+                                      * for good */
+    uint64_t whole;                  /* rows below this were overwritten during the copy, or are
+                                      * older: no draw may use them */
     uint64_t lows[RM_TRAINER_DEPTH]; /* first rows of the last draws' windows, stacks included */
 };
 
@@ -52,15 +53,15 @@ const struct rm_device_sampler *rm_feed_draw(const struct rm_feed *feed)
     return &feed->draw;
 }
 
-/* The host's `bytes` (a multiple of 4) to device memory; waits. */
+/* Copies `bytes` (a multiple of 4) of the host to device memory, and waits. */
 static void send(struct rm_feed *f, void *to, const void *from, size_t bytes)
 {
     struct rm_backend *b = f->spec.backend;
     b->ops->upload(b, to, from, bytes / sizeof(float));
 }
 
-/* --- rows: each crosses once, whole, through blocks of pinned memory on the IN stream ----------
- */
+/* --- rows: each is copied once, whole, through blocks of pinned memory on the IN stream
+ * -------- */
 
 static int make_blocks(struct rm_feed *f, struct rm_error *error)
 {
@@ -80,7 +81,7 @@ static int make_copies(struct rm_feed *f, struct rm_error *error)
     for (uint32_t i = 0; i < f->sampler.source_count && !rc; i++) {
         struct source *s = &f->sources[i];
         s->copy = b->device->alloc(b, s->ring->row_bytes * s->ring->spec.rows, error);
-        s->brought = s->whole = s->ring->spec.first_index;
+        s->copied = s->whole = s->ring->spec.first_index;
         rc = s->copy ? 0 : -ENOMEM;
     }
     return rc;
@@ -99,8 +100,8 @@ static void free_copies(struct rm_feed *f)
     f->blocks = NULL;
 }
 
-/* Rows that their writer touched while they were copied: it is a whole ring ahead, and rows before
- * them are gone as well. */
+/* Skips rows that their writer overwrote during the copy: the writer is a whole ring ahead, so
+ * earlier rows are overwritten as well. */
 static void leave_out_torn(struct source *s, uint64_t from, uint64_t n)
 {
     uint64_t torn = 0;
@@ -110,8 +111,8 @@ static void leave_out_torn(struct source *s, uint64_t from, uint64_t n)
         s->whole = from + torn;
 }
 
-/* Rows [from, from + n) of one source, which do not go around its end, in the next block. */
-static void bring_block(struct rm_feed *f, struct source *s, uint64_t from, uint64_t n)
+/* Copies rows [from, from + n) of one source, which do not wrap, through the next block. */
+static void copy_block(struct rm_feed *f, struct source *s, uint64_t from, uint64_t n)
 {
     struct rm_backend *b = f->spec.backend;
     struct rm_device_mark *copied = f->copied[f->block];
@@ -126,7 +127,7 @@ static void bring_block(struct rm_feed *f, struct source *s, uint64_t from, uint
     f->block = (f->block + 1) % BLOCKS;
 }
 
-/* Whether row `end` - 1 takes the place of a row that an update under way may still read. */
+/* Would row `end` - 1 replace a row that an unfinished update may still read? */
 static bool in_use(const struct source *s, uint64_t end)
 {
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++)
@@ -135,27 +136,27 @@ static bool in_use(const struct source *s, uint64_t end)
     return false;
 }
 
-static void bring_rows(struct rm_feed *f, struct source *s, const struct rm_row_span *span)
+static void copy_rows(struct rm_feed *f, struct source *s, const struct rm_row_span *span)
 {
     struct rm_backend *b = f->spec.backend;
     const uint64_t most = f->block_bytes / s->ring->row_bytes;
-    if (span->end - s->brought > span->held) /* the writer is a whole ring ahead */
-        s->brought = span->end - span->held;
-    if (s->brought != span->end && in_use(s, span->end)) {
+    if (span->end - s->copied > span->held) /* the writer is a whole ring ahead */
+        s->copied = span->end - span->held;
+    if (s->copied != span->end && in_use(s, span->end)) {
         b->device->mark(b, RM_STREAM_COMPUTE, f->behind);
         b->device->follow(b, RM_STREAM_IN, f->behind);
     }
-    while (s->brought != span->end) {
-        uint64_t n = span->end - s->brought;
-        const uint64_t to_end = s->ring->spec.rows - (s->brought & s->ring->mask);
+    while (s->copied != span->end) {
+        uint64_t n = span->end - s->copied;
+        const uint64_t to_end = s->ring->spec.rows - (s->copied & s->ring->mask);
         n = n < most ? n : most;
         n = n < to_end ? n : to_end;
-        bring_block(f, s, s->brought, n);
-        s->brought += n;
+        copy_block(f, s, s->copied, n);
+        s->copied += n;
     }
 }
 
-void rm_feed_bring(struct rm_feed *f, const struct rm_sampler *sampler)
+void rm_feed_copy(struct rm_feed *f, const struct rm_sampler *sampler)
 {
     const uint32_t draw = f->draws++ % RM_TRAINER_DEPTH;
     for (uint32_t i = 0; i < f->sampler.source_count; i++) {
@@ -164,14 +165,14 @@ void rm_feed_bring(struct rm_feed *f, const struct rm_sampler *sampler)
         const uint64_t reach = span.starts + f->sampler.frame_stack;
         if (!s->copy)
             continue;
-        bring_rows(f, s, &span);
+        copy_rows(f, s, &span);
         s->lows[draw] = span.end - (reach < span.held ? reach : span.held);
     }
 }
 
 /* --- draws: tables of sources and worlds, and with priorities the tree, whose leaves the device
- * writes through to the region that a successor will find ---------------------------------------
- */
+ * writes through to shared memory for a restarted learner
+ * --------------------------------------- */
 
 static_assert(RM_DEVICE_LEVELS == RM_PRIORITY_LEVELS, "levels of a tree");
 
@@ -208,7 +209,7 @@ static void fill_tables(const struct rm_feed *f, const struct rm_sampler_source 
     }
 }
 
-/* Sources, worlds and what is counted, in one piece of memory. */
+/* Allocates sources, worlds and counters in one block. */
 static int make_tables(struct rm_feed *f, const struct rm_sampler_source *sources,
                        struct rm_error *error)
 {
@@ -236,7 +237,7 @@ static int make_tables(struct rm_feed *f, const struct rm_sampler_source *source
 
 /* --- the tree -------------------------------------------------------------------------------- */
 
-/* Where the device has it. */
+/* Allocates the device's levels. */
 static int make_levels(struct rm_feed *f, const struct rm_priorities *p, struct rm_error *error)
 {
     struct rm_backend *b = f->spec.backend;
@@ -268,8 +269,8 @@ static void *within(const struct rm_feed *f, const struct rm_priorities *p, cons
     return (uint8_t *)f->mapped + ((const uint8_t *)at - (const uint8_t *)p->region.base);
 }
 
-/* Leaves, how far rows have been entered and the largest priority go there, and from then on
- * everything that changes comes back by itself. */
+/* Copies leaves, numbers of entered rows and the largest priority to the device. From then on the
+ * device writes every change back to shared memory. */
 static int take_over(struct rm_feed *f, struct rm_priorities *p, struct rm_error *error)
 {
     struct rm_backend *b = f->spec.backend;
@@ -352,7 +353,7 @@ bool rm_feed_turn(const struct rm_feed *f, const struct rm_sampler *sampler, dou
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-/* Where the device finds the rows. */
+/* Sends the table of the rows' addresses to the device. */
 static int send_table(struct rm_feed *f, struct rm_error *error)
 {
     struct rm_device_source *table = calloc(f->sampler.source_count, sizeof *table);
@@ -460,10 +461,11 @@ int rm_feed_create(struct rm_feed **feed, const struct rm_feed_spec *spec, struc
         return rc ? rm_fail_within(error, rc, "learner.feed \"resident\"") : 0;
     }
     const bool made = make(feed, spec, &why) == 0;
-    fprintf(stderr, "learner of %s: %s%s\n", spec->name,
-            made ? "replay is resident: batches are drawn and made on the device"
-                 : "batches are staged on the host, because no replay fits on the device: ",
-            why.text);
+    fprintf(
+        stderr, "learner of %s: %s%s\n", spec->name,
+        made ? "replay is resident: batches are drawn and made on the device"
+             : "batches are staged on the host, because the device has no memory for the replay: ",
+        why.text);
     return 0;
 }
 

@@ -29,7 +29,7 @@ static void set_number(json_t *object, const char *key, uint64_t value)
     json_object_set_new(object, key, json_string(text));
 }
 
-/* Takes `value` over, as JSON text. */
+/* Consumes `value` and stores it as JSON text. */
 static void set_json(json_t *object, const char *key, json_t *value)
 {
     char *text = rm_json_dump(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -68,7 +68,7 @@ static json_t *observation(const struct rm_env_agent *agent)
     return o;
 }
 
-/* Actions of each choice, where an agent makes several in one step; else empty. */
+/* Actions of each choice of an agent with several choices; otherwise empty. */
 static json_t *choices(const struct rm_env_agent *agent)
 {
     json_t *list = json_array();

@@ -10,7 +10,7 @@
 
 /* Writes the result of checkpoint `number` to the board, unless a later one has failed meanwhile:
  * the board has the result of the latest. */
-static void say(struct rm_saver *saver, uint64_t number, bool failed)
+static void post_result(struct rm_saver *saver, uint64_t number, bool failed)
 {
     pthread_mutex_lock(&saver->lock);
     if (number >= saver->said) {
@@ -26,7 +26,7 @@ void rm_saver_give_up(struct rm_saver *saver, uint64_t number, const struct rm_e
 {
     fprintf(stderr, RM_SAID_WARNING "checkpoint %llu: %s: %s\n", (unsigned long long)number,
             saver->slot->name, error->text);
-    say(saver, number, true);
+    post_result(saver, number, true);
 }
 
 bool rm_saver_is_free(struct rm_saver *saver, uint64_t number)
@@ -55,7 +55,7 @@ static void *write_all(void *argument)
     if (rc)
         rm_saver_give_up(saver, saver->number, &error);
     else
-        say(saver, saver->number, false);
+        post_result(saver, saver->number, false);
     pthread_mutex_lock(&saver->lock);
     saver->over = true;
     pthread_mutex_unlock(&saver->lock);

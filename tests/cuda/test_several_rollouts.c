@@ -418,7 +418,7 @@ static void one_that_fails_ends_all(void **state)
     rm_actor_critic_step(d.ac, 1, 0, NULL);
     rm_test_emulated_fault("ncclCommGetAsyncError:6@3"); /* the third device's */
     assert_true(device[0]->device->failed(device[0], &error));
-    assert_int_equal(device[0]->device->collective->culprit(device[0]), 2);
+    assert_int_equal(device[0]->device->collective->failing_device(device[0]), 2);
     assert_non_null(strstr(error.text, "NCCL error 6"));
     assert_non_null(strstr(error.text, "cuda:2"));
     device[1]->device->counts(device[1], &before);

@@ -102,9 +102,6 @@ $(EMULATED_PROBES): $(patsubst %.cu,$(BUILD)/emulated/%.cu.o,$(sort $(wildcard t
 	@$(CXX) -shared $(CFLAGS) $(SANITIZE) -o $@ $^ -ldl -lm -lpthread
 tests: $(EMULATED_PROBES)
 
-# What tests/cuda/check-gpu-check rehearses with.
-tests: $(BUILD)/bench/bench_cuda $(BUILD)/bench/bench_cuda_kernels
-
 # NCCL's double, found by who is told LD_LIBRARY_PATH=$(BUILD)/lib/emulated.
 EMULATED_NCCL := $(BUILD)/lib/emulated/libnccl.so.2
 $(EMULATED_NCCL): $(BUILD)/emulated/tests/cuda/nccl/nccl.o

@@ -31,4 +31,12 @@ struct rm_policy_file {
 int rm_policy_file_write(const struct rm_policy_file *policy, const char *directory,
                          struct rm_error *error);
 
+/* The name of the policy in a file. -EPROTO: it is no policy's file. */
+int rm_policy_file_name(const char *path, char *name, size_t size, struct rm_error *error);
+
+/* Fills params (param_count of net) from a file. -EPROTO names the tensor that is not there, or of
+ * another shape. */
+int rm_policy_file_read(const struct rm_net *net, const char *path, float *params,
+                        struct rm_error *error);
+
 #endif

@@ -1,11 +1,11 @@
 /* ringmaster-actor: a worker process that steps worlds, for learners or to evaluate. Started by
  * ringmasterd, which passes the shared objects as descriptors (shm/objects.h). */
 #include "actor/actor.h"
+#include "actor/worlds/bridges/python.h"
 #include "actor/worlds/described.h"
 #include "actor/evaluator.h"
 #include "actor/worlds/plan.h"
-#include "actor/player.h"
-#include "actor/sandbox.h"
+#include "actor/worlds/sandbox.h"
 #include "actor/worlds/trial.h"
 #include "actor/worlds/watch.h"
 #include "shm/session/session.h"
@@ -25,10 +25,8 @@
 #include <unistd.h>
 
 struct options {
-    bool evaluator, actor, probe, check, play, picture;
-    uint32_t index; /* or how many steps, or episodes */
-    const char *policy[RM_BOARD_POLICIES];
-    uint32_t policies;
+    bool evaluator, actor, probe, check;
+    uint32_t index;
     int parent;
     const char *directory, *resume, *describe, *group;
 };
@@ -37,7 +35,6 @@ static const char usage[] =
     "usage: ringmaster-actor --actor I [--run-directory DIR] [--resume DIR] [--parent PID]\n"
     "       ringmaster-actor --evaluator [--run-directory DIR] [--parent PID]\n"
     "       ringmaster-actor --probe [--group FILE] | --describe LIBRARY | --check STEPS\n"
-    "       ringmaster-actor --play EPISODES [--picture] --policy FILE...\n"
     "\n"
     "Steps worlds for the learners of a run, or evaluates their policies. Started by ringmasterd,\n"
     "which passes the shared memory of the run as open descriptors.\n"
@@ -49,10 +46,6 @@ static const char usage[] =
     "                 the same, without a configuration, for a shared object\n"
     "  --check STEPS  play the world of the configuration that long (0: as it takes), and answer\n"
     "                 which rules it keeps\n"
-    "  --play EPISODES\n"
-    "                 play the world of the configuration and write frames to descriptor 3\n"
-    "  --picture      frames are pictures, not text\n"
-    "  --policy FILE  a policy to play with; as many as there are\n"
     "  --group FILE   enter the control group whose members FILE lists, first\n"
     "  --run-directory DIR\n"
     "                 where checkpoints/ is, and an evaluator's policies/best/\n"
@@ -86,9 +79,6 @@ static int parse(int argc, char **argv, struct options *options)
         {"describe", required_argument, NULL, 'l'},
         {"check", required_argument, NULL, 'c'},
         {"group", required_argument, NULL, 'g'},
-        {"play", required_argument, NULL, 'y'},
-        {"picture", no_argument, NULL, 'i'},
-        {"policy", required_argument, NULL, 'f'},
         {"run-directory", required_argument, NULL, 'd'},
         {"resume", required_argument, NULL, 'r'},
         {"parent", required_argument, NULL, 'p'},
@@ -115,12 +105,6 @@ static int parse(int argc, char **argv, struct options *options)
             options->probe = true;
             continue;
         }
-        if (c == 'f') {
-            if (options->policies == RM_BOARD_POLICIES)
-                return RM_EXIT_USAGE;
-            options->policy[options->policies++] = optarg;
-            continue;
-        }
         if (c == 'd' || c == 'r' || c == 'g') {
             *(c == 'd'   ? &options->directory
               : c == 'r' ? &options->resume
@@ -128,7 +112,7 @@ static int parse(int argc, char **argv, struct options *options)
             continue;
         }
         uint32_t *number = c == 'p' ? &parent : &options->index;
-        if (c != 'e' && c != 't' && c != 'i' && parse_number(optarg, number) < 0) {
+        if (c != 'e' && c != 't' && parse_number(optarg, number) < 0) {
             fprintf(stderr, "ringmaster-actor: \"%s\" is not a number from 0 to %d\n", optarg,
                     INT_MAX);
             return RM_EXIT_USAGE;
@@ -136,9 +120,7 @@ static int parse(int argc, char **argv, struct options *options)
         options->actor |= c == 'a';
         options->evaluator |= c == 'e';
         options->check |= c == 'c';
-        options->play |= c == 'y';
-        options->picture |= c == 'i';
-        options->probe |= c == 't' || c == 'c' || c == 'y';
+        options->probe |= c == 't' || c == 'c';
     }
     options->parent = (int)parent;
     if (options->actor + options->evaluator + options->probe != 1 || optind < argc) {
@@ -264,7 +246,7 @@ static char *check(struct rm_experiment *experiment, uint32_t steps, struct rm_e
 
     if (experiment->world.library[0])
         experiment->world.name[0] = '\0';
-    int rc = rm_world_open(&world, experiment->world.name, experiment->world.library, error);
+    int rc = rm_world_open_configured(&world, &experiment->world, error);
     if (rc < 0)
         return refusal(rc, error);
     rc = rm_trial_run(&trial, &world, &experiment->world, experiment->seed, steps, error);
@@ -291,16 +273,9 @@ static int probe(struct rm_experiment *experiment, const struct options *options
         (rc = enter_group(options->group, &error)) < 0 ||
         (rc = rm_sandbox_enter(experiment, NULL, &error)) < 0)
         return answer(refusal(rc, &error));
+    rm_python_place(experiment, NULL);
     if (options->check)
         return answer(check(experiment, options->index, &error));
-    if (options->play) {
-        const struct rm_player_options player = {.episodes = options->index,
-                                                 .picture = options->picture,
-                                                 .files = options->policy,
-                                                 .file_count = options->policies,
-                                                 .fd = RM_FD_ANSWER};
-        return rm_player_run(experiment, &player, &error) < 0 ? RM_EXIT_FAILED : RM_EXIT_PROBED;
-    }
     if ((rc = rm_world_spec_open(&world, &experiment->world, experiment->seed, &error)) < 0)
         return answer(refusal(rc, &error));
     rc = options->describe ? 0 : rm_world_check_evaluation(experiment, world.spec, &error);
@@ -338,6 +313,7 @@ int main(int argc, char **argv)
         (rc = rm_sandbox_enter(&experiment, written_below(&options), &error)) < 0 ||
         (rc = rm_plan_make(&plan, &experiment, &error)) < 0)
         return failed(NULL, rc, &error);
+    rm_python_place(&experiment, options.directory);
     if (options.actor && options.index >= experiment.actor.count) {
         rm_fail(&error, -EINVAL, "--actor %u: there are actors 0..%u", options.index,
                 experiment.actor.count - 1);

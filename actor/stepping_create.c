@@ -132,7 +132,9 @@ static int check_description(const struct rm_stepping *s, struct rm_error *error
         rc = rm_fail(error, -EPROTO,
                      "world %s: shows or takes something else now than when it was tried: %s has "
                      "changed; start the experiment anew",
-                     s->spec->name, s->experiment->world.library);
+                     s->spec->name,
+                     s->experiment->world.python[0] ? s->experiment->world.python
+                                                    : s->experiment->world.library);
     rm_described_free(described);
     return rc;
 }
@@ -146,9 +148,10 @@ static int create(struct rm_stepping *s, const struct rm_stepping_options *o,
     if (s->stack > RM_STEPPING_STACK_MAX)
         return rm_fail(error, -EINVAL, "sample.frame_stack: %u; at most %u", s->stack,
                        RM_STEPPING_STACK_MAX);
-    if ((rc = rm_world_open(&s->world, e->world.name, e->world.library, error)) < 0 ||
-        (rc = rm_world_create(&s->world, o->world ? o->world : &e->world, o->seed, o->first_world,
-                              o->worlds, &s->env, error)) < 0)
+    const struct rm_world_config *world = o->world ? o->world : &e->world;
+    if ((rc = rm_world_open_configured(&s->world, world, error)) < 0 ||
+        (rc = rm_world_create(&s->world, world, o->seed, o->first_world, o->worlds, &s->env,
+                              error)) < 0)
         return rc;
     s->spec = s->world.ops->describe(s->env);
     s->watch = (struct rm_watch){.world = s->spec->name,
@@ -243,31 +246,4 @@ void rm_stepping_destroy(struct rm_stepping *s)
     if (s->world.ops)
         rm_world_close(&s->world);
     *s = (struct rm_stepping){0};
-}
-
-int rm_stepping_own_rings(const struct rm_experiment *experiment, const struct rm_plan *plan,
-                          uint32_t worlds, struct rm_ring ring[RM_BOARD_POLICIES],
-                          struct rm_ring *rings[RM_BOARD_POLICIES], struct rm_error *error)
-{
-    uint32_t rows = 4;
-    while (rows <= experiment->sample.frame_stack)
-        rows *= 2;
-    for (uint32_t p = 0; p < plan->policies; p++) {
-        const struct rm_policy_plan *policy = &plan->policy[p];
-        const struct rm_ring_spec spec = {
-            .mode = RM_RING_REPLAY,
-            .rows = rows,
-            .lanes = policy->agents * worlds,
-            .obs_bytes = policy->obs_bytes,
-            .mask_bytes = policy->mask_bytes,
-            .action_words = policy->action_words,
-            .columns = policy->mask_bytes ? RM_COLUMN_MASK : 0,
-            .policy = p,
-        };
-        const int rc = rm_ring_create(&ring[p], &spec, error);
-        if (rc < 0)
-            return rc;
-        rings[p] = &ring[p];
-    }
-    return 0;
 }

@@ -1,6 +1,5 @@
-/* loader: from text to an experiment. Scan (positions, plain messages), jansson (values),
- * overrides, then every key through the schema, then the checks between keys. All findings are
- * reported together. */
+/* loader: from text to an experiment. Scan (places, plain words), jansson (values), overrides, then
+ * every key through the schema, then the checks between keys. All findings are reported at once. */
 #include "config/check.h"
 #include "config/config.h"
 #include "config/json_memory.h"
@@ -8,10 +7,13 @@
 #include "config/tree.h"
 #include "config/value.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define RM_NAME_BYTES_MAX 47 /* rm_name_valid() */
 
 int rm_config_defaults(struct rm_experiment *experiment)
 {
@@ -29,6 +31,23 @@ int rm_config_defaults(struct rm_experiment *experiment)
         json_decref(value);
     }
     return findings.total ? -EINVAL : 0;
+}
+
+/* A Python world need not be named: "gymnasium:ALE/Pong-v5" is ALE-Pong-v5. */
+static void name_python_world(struct rm_world_config *world)
+{
+    const char *from = world->python, *after = strrchr(from, ':');
+    size_t used = 0;
+    if (world->name[0])
+        return;
+    if (!strncmp(from, "gymnasium:", 10) && after)
+        from = after + 1;
+    for (; *from && used < RM_NAME_BYTES_MAX; from++) {
+        const bool fits = isalnum((unsigned char)*from) || (used > 0 && strchr("._-", *from));
+        if (fits || used > 0)
+            world->name[used++] = fits ? *from : '-';
+    }
+    world->name[used] = '\0';
 }
 
 static void read_object(const json_t *object, const char *prefix, struct rm_experiment *experiment,
@@ -49,7 +68,7 @@ static void read_object(const json_t *object, const char *prefix, struct rm_expe
         } else if (strchr(name, '.')) {
             if (key || rm_key_is_section(path))
                 rm_find(findings, path, true,
-                        "a key must not contain a dot: sections are objects, {\"%.*s\": {...}}",
+                        "a key within a key: sections are objects, {\"%.*s\": {...}}",
                         (int)strcspn(name, "."), name);
             else
                 rm_tree_unknown(path, findings);
@@ -66,16 +85,17 @@ static void read_object(const json_t *object, const char *prefix, struct rm_expe
     }
 }
 
-/* All steps after parsing. Changes *experiment only on success. If an allocation failed since
- * `mark`, the findings are meaningless. */
+/* Everything after parsing. *experiment is changed only on success; with memory missing since
+ * `mark`, what was found says nothing. */
 static int read_tree(struct rm_experiment *experiment, const json_t *root, uint64_t mark,
                      struct rm_findings *findings, struct rm_error *error)
 {
     struct rm_experiment fresh;
     int rc = rm_config_defaults(&fresh);
     if (rc)
-        return rm_fail(error, rc, "the default configuration could not be created");
+        return rm_fail(error, rc, "the default configuration could not be made");
     read_object(root, "", &fresh, findings);
+    name_python_world(&fresh.world);
     for (size_t i = 0; i < rm_key_count; i++) {
         const struct rm_key *key = &rm_keys[i];
         if (key->required && !*((const char *)&fresh + key->offset) &&
@@ -110,8 +130,8 @@ int rm_config_parse(struct rm_experiment *experiment, const char *name, const ch
         root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
         if (!root && rm_json_failures() != mark)
             rc = rm_fail(error, -ENOMEM, "%s: out of memory", name);
-        else if (!root) /* errors that only jansson finds: surrogates, \u0000, duplicate keys by
-                         * escapes */
+        else if (!root) /* what the scan leaves to jansson: surrogates, \u0000, duplicates by
+                           escapes */
             rc = rm_fail(error, -EINVAL, "%s:%d:%d: %s", name, why.line, why.column, why.text);
     }
     if (rc == 0) {

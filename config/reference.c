@@ -1,4 +1,4 @@
-/* reference: prints the table as a page for people, docs/configuration.md. */
+/* reference: the table as a page for people. docs/configuration.md is its output. */
 #include "config/check.h"
 #include "config/config.h"
 #include "config/print.h"

@@ -10,7 +10,7 @@
 
 static bool wanted(const struct rm_experiment *e)
 {
-    return e->world.library[0] && e->mode != RM_MODE_SEQUENTIAL &&
+    return rm_experiment_is_foreign(e) && e->mode != RM_MODE_SEQUENTIAL &&
            (e->actor.memory_limit || e->actor.process_limit);
 }
 

@@ -12,10 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENDED (RM_FLAG_LAST | RM_FLAG_DEAD)
-#define UNJOINED                                                                                   \
-    (RM_FLAG_FIRST | RM_FLAG_VOID | RM_FLAG_DEAD) /* flags of a row that is no                     \
-                                                   * successor of the row before it */
+#define ENDED    (RM_FLAG_LAST | RM_FLAG_DEAD)
+#define UNJOINED (RM_FLAG_FIRST | RM_FLAG_VOID | RM_FLAG_DEAD) /* of a row: no successor of any */
 
 static struct rm_ring *ring_of(const struct rm_rollout *r, uint32_t actor)
 {
@@ -32,7 +30,7 @@ struct piece {
     size_t bytes; /* 0: there is none */
 };
 
-/* Lists the arrays of a rollout, observations first. */
+/* What a rollout is made of, observations first. */
 static void list_pieces(struct rm_rollout *r, struct piece out[PIECES])
 {
     const struct rm_policy_plan *plan = r->plan;
@@ -158,7 +156,7 @@ bool rm_rollout_ready(const struct rm_rollout *r, uint64_t number)
     return true;
 }
 
-/* Number of earlier rows that stacks of frames need. */
+/* Rows that stacks of frames look back on are kept for them. */
 static uint64_t kept(const struct rm_rollout *r)
 {
     return r->stack - 1;
@@ -189,8 +187,7 @@ uint64_t rm_rollout_first_held(const struct rm_rollout *r)
 
 /* --- copying --------------------------------------------------------------------------------- */
 
-/* Frames of one lane, oldest first; NULL before the episode's first row and for rows of another
- * writer. */
+/* Frames of one lane, oldest first; NULL before the episode's first or another writer's. */
 static void stack_lane(const struct rm_rollout *r, const struct rm_ring *ring, uint64_t index,
                        uint32_t lane, float *x)
 {
@@ -224,7 +221,7 @@ static void copy_obs(const struct rm_rollout *r, const struct rm_ring *ring,
     }
 }
 
-/* Bounds the actions: they are used as indices, and a foreign world may have overwritten them. */
+/* As far as there are such: they are indices, and a world may have written over them. */
 static void copy_actions(const struct rm_rollout *r, const int32_t *from, uint32_t worlds,
                          int32_t *to)
 {
@@ -234,8 +231,7 @@ static void copy_actions(const struct rm_rollout *r, const int32_t *from, uint32
             rm_row_action(from[i], d->choices > 1 ? d->choice_actions[i % r->words] : d->actions);
 }
 
-/* Copies observation, mask, reward and flags of row t of one ring; also the action, except of the
- * successor. */
+/* What arrived in row t of one ring; its answers too unless it is the successor. */
 static void copy_row(struct rm_rollout *r, uint32_t actor, uint32_t t, const struct rm_row *row)
 {
     const struct rm_ring *ring = ring_of(r, actor);
@@ -267,10 +263,10 @@ static void copy_row(struct rm_rollout *r, uint32_t actor, uint32_t t, const str
     r->writer[(size_t)t * r->actors + actor] = *row->generation;
 }
 
-/* An offered row belongs to its writer until it is committed. If the writer dies, its own successor
- * may fill the row again, before or during the copy. Then the row is not the successor of the
- * rollout's last row, even if its generation matches: compare the ring's generation, read after the
- * copy, with that of the last row. */
+/* An offered row belongs to its writer until it is committed: when that dies, its successor may
+ * fill it anew, before or while it is copied. Then it is nobody's successor, whatever generation
+ * was read in it: the ring's generation, looked at last, is no longer that of the rollout's last
+ * row. */
 static void copy_successor(struct rm_rollout *r, uint32_t actor, uint64_t index)
 {
     struct rm_ring *ring = ring_of(r, actor);
@@ -282,7 +278,7 @@ static void copy_successor(struct rm_rollout *r, uint32_t actor, uint64_t index)
         r->writer[(size_t)r->steps * r->actors + actor] = 0;
 }
 
-/* Decides which rows are samples, and the discounts of their successors' values. */
+/* Which rows are samples, and what their successors' values count. */
 static void link_rows(struct rm_rollout *r)
 {
     const uint32_t agents = r->plan->agents, total = r->session->experiment.actor.worlds;

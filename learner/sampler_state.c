@@ -1,4 +1,4 @@
-/* The state of a sampler, without rows and shared priorities. */
+/* What a sampler is made of beside the rows and the priorities that stand in shared memory. */
 #include "learner/priority_tree.h"
 #include "learner/sampler_private.h"
 #include "shm/atomic.h"
@@ -9,7 +9,7 @@
 
 static void windows_state(struct rm_sampler *s, struct rm_state *state)
 {
-    /* In rounds the windows do not change during a round. */
+    /* In rounds they stay as they are for a whole round. */
     for (uint32_t i = 0; i < s->spec.source_count; i++) {
         char name[32];
         snprintf(name, sizeof name, "window%u", i);
@@ -31,7 +31,7 @@ static void slots_state(struct rm_sampler *s, struct rm_state *state)
     rm_state_bytes(state, "slots.row", s->slots.row, s->slots.capacity * sizeof *s->slots.row);
 }
 
-/* The sampler's own tree, for uniform draws of sequences. */
+/* A tree of its own: of sequences that are all alike. */
 static void tree_state(struct rm_sampler *s, struct rm_state *state)
 {
     rm_state_bytes(state, "leaves", s->own.level[0], s->own.nodes[0] * sizeof(double));

@@ -41,11 +41,10 @@ struct member {
     }
 
 static const struct member spec_members[] = {
-    WHOLE_OF(rm_env_spec, abi_version),   WHOLE_OF(rm_env_spec, struct_size),
-    WHOLE_OF(rm_env_spec, phases),        WHOLE_OF(rm_env_spec, max_steps),
-    REAL_OF(rm_env_spec, score_low),      REAL_OF(rm_env_spec, score_high),
-    REAL_OF(rm_env_spec, score_random),   REAL_OF(rm_env_spec, score_solved),
-    WHOLE_OF(rm_env_spec, picture_width), WHOLE_OF(rm_env_spec, picture_height),
+    WHOLE_OF(rm_env_spec, abi_version), WHOLE_OF(rm_env_spec, struct_size),
+    WHOLE_OF(rm_env_spec, phases),      WHOLE_OF(rm_env_spec, max_steps),
+    REAL_OF(rm_env_spec, score_low),    REAL_OF(rm_env_spec, score_high),
+    REAL_OF(rm_env_spec, score_random), REAL_OF(rm_env_spec, score_solved),
 };
 static const struct member agent_members[] = {
     WHOLE_OF(rm_env_agent, phase),    WHOLE_OF(rm_env_agent, dtype),
@@ -432,12 +431,14 @@ int rm_world_spec_open(struct rm_world_spec *s, const struct rm_world_config *co
     if (config->description) {
         int rc = rm_described_read(&s->described, config->description, error);
         if (rc < 0 || !s->described)
-            return rm_fail_within(error, rc, "world.library: \"%s\"", config->library);
+            return rm_fail_within(error, rc, "%s: \"%s\"",
+                                  config->python[0] ? "world.python" : "world.library",
+                                  config->python[0] ? config->python : config->library);
         s->spec = rm_described_spec(s->described);
         s->options = rm_described_options(s->described);
         return 0;
     }
-    int rc = rm_world_open(&s->world, config->name, config->library, error);
+    int rc = rm_world_open_configured(&s->world, config, error);
     if (rc < 0)
         return rc;
     rc = rm_world_create(&s->world, config, seed, 0, 1, &s->env, error);

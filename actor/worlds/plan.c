@@ -230,7 +230,7 @@ static int check_native(const struct rm_experiment *e, struct rm_error *error)
 {
     if (e->actor.device == RM_ACTOR_CPU)
         return 0;
-    if (e->world.library[0] || !rm_native_world_of(e->world.name))
+    if (rm_experiment_is_foreign(e) || !rm_native_world_of(e->world.name))
         return rm_fail(error, -EINVAL,
                        "actor.device: \"%s\": world \"%s\" is not compiled for a device; these "
                        "are: %s",

@@ -31,7 +31,9 @@ const char *const rm_rule_words[] = {
     [RM_RULE_VALUES] = "values are finite and within the bounds of the description",
     [RM_RULE_FIRST] = "an episode begins with FIRST, without a reward, and has no other",
     [RM_RULE_LAST] = "a last row is TERMINATED or TRUNCATED, never both; VOID is TRUNCATED",
-    [RM_RULE_TOGETHER] = "all agents get their last row in the same step",
+    [RM_RULE_TOGETHER] =
+        "all agents in play get their last row in the same step; who leaves before "
+        "is DEAD until then",
     [RM_RULE_LENGTH] = "episodes take at most max_steps",
     [RM_RULE_MASK] = "a mask allows an action of every choice, in last rows too",
     [RM_RULE_IGNORED] = "actions that answer a last row change nothing",
@@ -49,6 +51,9 @@ struct way {
     bool last_differ; /* last rows are answered with other actions, legal or not */
 };
 
+/* An agent's last row, as far as it matters for the others'. */
+enum lasts { NO_LAST = 0, LAST_NOW, LAST_BEFORE };
+
 struct batch {
     struct rm_trial *trial;
     const struct rm_world *world;
@@ -64,6 +69,7 @@ struct batch {
     bool failed;                /* step() or reset() said no: nothing more comes */
     bool judged;                /* rows are looked at by the rules */
     uint32_t *age;              /* (agents, worlds) rows of the episode; judged */
+    uint8_t *lasts;             /* (agents, worlds) enum lasts */
 };
 
 /* --- findings --------------------------------------------------------------------------------- */
@@ -157,6 +163,7 @@ static void batch_close(struct batch *b)
     free(b->out);
     free(b->actions);
     free(b->age);
+    free(b->lasts);
     if (b->env) {
         rm_watch_enter(&b->watch, RM_WATCH_CLOSE);
         b->world->ops->close(b->env);
@@ -171,7 +178,8 @@ static int allocate(struct batch *b)
     b->out = calloc(b->spec->agents, sizeof *b->out);
     b->actions = calloc(b->spec->agents, sizeof *b->actions);
     b->age = calloc(lanes, sizeof *b->age);
-    if (!b->out || !b->actions || !b->age)
+    b->lasts = calloc(lanes, sizeof *b->lasts);
+    if (!b->out || !b->actions || !b->age || !b->lasts)
         return -ENOMEM;
     for (uint32_t a = 0; a < b->spec->agents; a++) {
         const struct rm_env_agent *agent = &b->spec->agent[a];
@@ -302,9 +310,8 @@ static void judge_figures(const struct batch *b, uint32_t a, uint32_t w, bool la
     }
 }
 
-/* The rules of one agent's row, which its world has just written. Returns whether it is a last one.
- */
-static bool judge_row(const struct batch *b, uint32_t a, uint32_t w)
+/* The rules of one agent's row, which its world has just written. */
+static void judge_row(const struct batch *b, uint32_t a, uint32_t w)
 {
     const uint8_t both = RM_ENV_TERMINATED | RM_ENV_TRUNCATED, flags = b->out[a].flags[w];
     const float reward = b->out[a].reward[w];
@@ -315,7 +322,7 @@ static bool judge_row(const struct batch *b, uint32_t a, uint32_t w)
     memcpy(&unwritten, &reward, sizeof unwritten);
     if (flags == NO_FLAGS) {
         broken(b->trial, RM_RULE_WRITTEN, "%s: no flags are written", where(b, a, w).text);
-        return false;
+        return;
     }
     if (unwritten == UINT32_MAX)
         broken(b->trial, RM_RULE_WRITTEN, "%s: no reward is written", where(b, a, w).text);
@@ -325,6 +332,15 @@ static bool judge_row(const struct batch *b, uint32_t a, uint32_t w)
     else if (first && reward != 0)
         broken(b->trial, RM_RULE_FIRST, "%s: FIRST with a reward of %g", where(b, a, w).text,
                (double)reward);
+    if (flags & RM_ENV_DEAD) {
+        if (flags != RM_ENV_DEAD || b->age[lane] != 0)
+            broken(b->trial, RM_RULE_LAST, "%s: DEAD %s", where(b, a, w).text,
+                   flags != RM_ENV_DEAD ? "and something else too" : "without a last row before");
+        return;
+    }
+    if (b->lasts[lane] == LAST_BEFORE)
+        broken(b->trial, RM_RULE_TOGETHER,
+               "%s: is in play after a last row that not all agents got", where(b, a, w).text);
     if (first != (b->age[lane] == 0))
         broken(b->trial, RM_RULE_FIRST, "%s: %s", where(b, a, w).text,
                first ? "FIRST in the middle of an episode" : "an episode begins without FIRST");
@@ -342,25 +358,31 @@ static bool judge_row(const struct batch *b, uint32_t a, uint32_t w)
     judge_figures(b, a, w, last);
 
     b->age[lane] = last ? 0 : b->age[lane] + 1;
-    return last;
+    b->lasts[lane] = last ? LAST_NOW : NO_LAST;
 }
 
-/* What was given out in this phase. `lasts`: [worlds], of the whole step. */
-static void judge_phase(const struct batch *b, uint32_t phase, uint32_t *lasts)
+/* What was given out in this phase. */
+static void judge_phase(const struct batch *b, uint32_t phase)
 {
     for (uint32_t a = 0; a < b->spec->agents; a++)
         for (uint32_t w = 0; w < b->worlds && b->spec->agent[a].phase == phase; w++)
-            lasts[w] += judge_row(b, a, w);
+            judge_row(b, a, w);
 }
 
-static void judge_step(const struct batch *b, const uint32_t *lasts)
+/* A world's episode is over when nobody is in play any more. */
+static void judge_step(const struct batch *b)
 {
     for (uint32_t w = 0; w < b->worlds; w++) {
-        if (lasts[w] && lasts[w] != b->spec->agents)
-            broken(b->trial, RM_RULE_TOGETHER,
-                   "world %" PRIu64 ", step %" PRIu64 ": %u of %u agents got a last row",
-                   b->first_world + w, b->step, lasts[w], b->spec->agents);
-        b->trial->episodes += lasts[w] != 0;
+        bool playing = false, lasts = false;
+        for (uint32_t a = 0; a < b->spec->agents; a++) {
+            playing |= b->age[(size_t)a * b->worlds + w] > 0;
+            lasts |= b->lasts[(size_t)a * b->worlds + w] == LAST_NOW;
+        }
+        for (uint32_t a = 0; a < b->spec->agents; a++) {
+            uint8_t *last = &b->lasts[(size_t)a * b->worlds + w];
+            *last = playing && *last ? LAST_BEFORE : NO_LAST;
+        }
+        b->trial->episodes += lasts && !playing;
     }
 }
 
@@ -491,12 +513,10 @@ static uint64_t *entry(const struct record *r, uint64_t step, uint32_t a, uint64
 static void play(struct batch *b, uint64_t to, const struct record *record, bool write,
                  enum rm_rule rule, const char *what)
 {
-    uint32_t lasts[WORLDS];
     for (; b->step < to && !b->failed; b->step++) {
-        memset(lasts, 0, sizeof lasts);
         for (uint32_t phase = 0; phase < b->spec->phases && !b->failed; phase++) {
             if (b->judged)
-                judge_phase(b, phase, lasts);
+                judge_phase(b, phase);
             for (uint32_t a = 0; a < b->spec->agents; a++) {
                 if (b->spec->agent[a].phase != phase)
                     continue;
@@ -515,7 +535,7 @@ static void play(struct batch *b, uint64_t to, const struct record *record, bool
             call(b, phase, (phase + 1) % b->spec->phases, false);
         }
         if (b->judged && !b->failed)
-            judge_step(b, lasts);
+            judge_step(b);
     }
 }
 

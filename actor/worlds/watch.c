@@ -2,6 +2,7 @@
 
 #include "shm/atomic.h"
 #include "shm/duty.h"
+#include "shm/base/clock.h"
 #include "shm/base/said.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static const struct {
 #define SIGNALS (sizeof signals / sizeof *signals)
 
 static const char *const calls[] = {
-    "outside of worlds", "loading", "create()", "reset()", "step()", "state", "close()", "showing"};
+    "outside of worlds", "loading", "create()", "reset()", "step()", "state", "close()"};
 _Static_assert(sizeof calls / sizeof *calls == RM_WATCH_COUNT, "a name per call");
 
 /* --- text without stdio, which may be what was interrupted ------------------------------------ */
@@ -239,6 +240,12 @@ void rm_watch_tell(struct rm_board_worker *slot, int bell_fd)
 {
     told.slot = slot;
     told.bell_fd = bell_fd;
+}
+
+void rm_watch_beat(void)
+{
+    if (told.slot)
+        RM_POKE(&told.slot->heartbeat_ns, rm_now_ns());
 }
 
 void rm_watch_name_calls(const char *(*name)(int number))

@@ -28,7 +28,6 @@ enum rm_watch_call {
     RM_WATCH_STEP,
     RM_WATCH_STATE, /* saving or loading the state of the worlds */
     RM_WATCH_CLOSE,
-    RM_WATCH_SHOW,
     RM_WATCH_COUNT
 };
 
@@ -73,6 +72,9 @@ int rm_watch_install(const char *program, struct rm_error *error);
  * look at this process (enum rm_inspect): after the report it waits for that, ten seconds at most.
  */
 void rm_watch_tell(struct rm_board_worker *slot, int bell_fd);
+
+/* A sign of life from inside of a call that waits for another process, and ends by itself. */
+void rm_watch_beat(void);
 
 /* How a SIGSYS's system call is called: a function that is safe in a signal handler. */
 void rm_watch_name_calls(const char *(*name)(int number));

@@ -1,5 +1,6 @@
 #include "actor/worlds/worlds.h"
 
+#include "actor/worlds/bridges/python.h"
 #include "actor/worlds/env_v2.h"
 #include "actor/worlds/options.h"
 #include "actor/worlds/watch.h"
@@ -24,7 +25,7 @@ const struct rm_env_ops *const rm_builtin_worlds[] = {
     &rm_sokoban_ops,      &rm_connect_ops,  &rm_count_ops,    NULL,
 };
 
-enum { AGENTS_MAX = 64, ACTIONS_MAX = 1 << 16, PICTURE_MAX = 4096 };
+enum { AGENTS_MAX = 64, ACTIONS_MAX = 1 << 16 };
 
 /* --- open ------------------------------------------------------------------------------------- */
 
@@ -146,6 +147,15 @@ int rm_world_open(struct rm_world *world, const char *name, const char *library,
     *world = (struct rm_world){0};
     return library && library[0] ? open_library(world, name, library, error)
                                  : open_builtin(world, name, error);
+}
+
+int rm_world_open_configured(struct rm_world *world, const struct rm_world_config *config,
+                             struct rm_error *error)
+{
+    if (!config->python[0])
+        return rm_world_open(world, config->name, config->library, error);
+    *world = (struct rm_world){.ops = &rm_python_ops};
+    return 0;
 }
 
 void rm_world_close(struct rm_world *world)
@@ -324,9 +334,6 @@ int rm_world_check_spec(const char *name, const struct rm_env_spec *spec, struct
         if (fault)
             return rm_fail(error, -EPROTO, "world '%s': figure %u %s", name, f, fault);
     }
-    if (spec->picture_width > PICTURE_MAX || spec->picture_height > PICTURE_MAX)
-        return rm_fail(error, -EPROTO, "world '%s': a picture of %u x %u, must be at most %d x %d",
-                       name, spec->picture_width, spec->picture_height, PICTURE_MAX, PICTURE_MAX);
     for (uint32_t phase = 0; phase < spec->phases; phase++) {
         uint32_t a = 0;
         while (a < spec->agents && spec->agent[a].phase != phase)
@@ -344,6 +351,8 @@ int rm_world_create(const struct rm_world *world, const struct rm_world_config *
 {
     const struct rm_env_ops *ops = world->ops;
     struct rm_options options;
+    if (config->python[0])
+        return rm_python_create(config, seed, first_world, worlds, env, error);
     *env = NULL;
     int rc = rm_options_read(&options, ops->name, ops->options, config, error);
     if (rc < 0)

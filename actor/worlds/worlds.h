@@ -25,6 +25,10 @@ extern const struct rm_env_ops *const rm_builtin_worlds[];
  * built-in world. */
 int rm_world_open(struct rm_world *world, const char *name, const char *library,
                   struct rm_error *error);
+/* The same for the world of a configuration, which may be in Python
+ * (actor/worlds/bridges/python.h). */
+int rm_world_open_configured(struct rm_world *world, const struct rm_world_config *config,
+                             struct rm_error *error);
 void rm_world_close(struct rm_world *world);
 
 /* Creates a batch, with options checked against the world's table (actor/options.h). */

@@ -32,11 +32,17 @@ static int number_of(const struct rm_ctl_arguments *given, const char *option, d
     return -EINVAL;
 }
 
-/* What ends in .so or has a slash is a path. */
+/* What ends in .so or has a slash is a path, unless it is "module:name". */
 static bool is_path(const char *world)
 {
     const size_t n = strlen(world);
-    return strchr(world, '/') || (n > 3 && !strcmp(world + n - 3, ".so"));
+    return (strchr(world, '/') && !strchr(world, ':')) || (n > 3 && !strcmp(world + n - 3, ".so"));
+}
+
+static bool is_experiment(const char *world)
+{
+    const size_t n = strlen(world);
+    return n > 5 && !strcmp(world + n - 5, ".json");
 }
 
 static int configure(const struct rm_ctl_arguments *given, struct rm_experiment *experiment,
@@ -48,9 +54,12 @@ static int configure(const struct rm_ctl_arguments *given, struct rm_experiment 
     for (size_t i = 0; i < given->given_count; i++)
         if (!strcmp(given->given[i].option->name, "set"))
             overrides[count++].text = given->given[i].value;
-    json_t *file = is_path(world)
-                       ? json_pack("{s:{s:s, s:s}}", "world", "name", "checked", "library", world)
-                       : json_pack("{s:{s:s}}", "world", "name", world);
+    if (is_experiment(world))
+        return rm_config_load(experiment, world, overrides, count, error);
+    json_t *file =
+        is_path(world)
+            ? json_pack("{s:{s:s, s:s}}", "world", "name", "checked", "library", world)
+            : json_pack("{s:{s:s}}", "world", strchr(world, ':') ? "python" : "name", world);
     char *text = file ? json_dumps(file, JSON_COMPACT) : NULL;
     int rc = text ? rm_config_parse(experiment, "check-world", text, strlen(text), overrides, count,
                                     error)

@@ -76,11 +76,13 @@ static void print_summary(const char *file, const struct rm_experiment *experime
 {
     printf("%s: valid\n\n", file);
     printf("experiment  %s\n", experiment->name);
+    const char *from =
+        experiment->world.python[0] ? experiment->world.python : experiment->world.library;
     printf("world       %s%s%s, %u agent%s%s, %u world%s in %u actor%s\n", experiment->world.name,
-           experiment->world.library[0] ? " of " : "", experiment->world.library, plan->agents,
-           plural(plan->agents), plan->phases > 1 ? " that act in turn" : "",
-           experiment->actor.worlds, plural(experiment->actor.worlds),
-           rm_actor_processes(experiment), plural(rm_actor_processes(experiment)));
+           from[0] ? " of " : "", from, plan->agents, plural(plan->agents),
+           plan->phases > 1 ? " that act in turn" : "", experiment->actor.worlds,
+           plural(experiment->actor.worlds), rm_actor_processes(experiment),
+           plural(rm_actor_processes(experiment)));
     if (experiment->run.steps)
         printf("budget      %s steps per agent\n",
                rm_format_count((double)experiment->run.steps).s);

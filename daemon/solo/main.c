@@ -2,9 +2,10 @@
  * turn in one thread: the baseline that the separate processes are measured against, and what a
  * debugger wants. Started by ringmasterd like any worker. */
 #include "actor/actor.h"
+#include "actor/worlds/bridges/python.h"
 #include "actor/evaluator.h"
 #include "actor/worlds/plan.h"
-#include "actor/sandbox.h"
+#include "actor/worlds/sandbox.h"
 #include "actor/worlds/watch.h"
 #include "learner/learner.h"
 #include "shm/atomic.h"
@@ -73,6 +74,7 @@ static int run(const char *run_directory, const char *resume, const char *newest
         r = rm_session_read_config(&experiment, error);
     if (r == 0) /* with what it writes itself: policies and checkpoints */
         r = rm_sandbox_enter(&experiment, run_directory[0] ? run_directory : NULL, error);
+    rm_python_place(&experiment, run_directory[0] ? run_directory : NULL);
     if (r == 0)
         r = rm_plan_make(&plan, &experiment, error);
     if (r == 0)

@@ -16,8 +16,7 @@ void rm_fault_pass(const char *site)
 {
     static _Atomic unsigned long passed;
 
-    /* Read the variable every time: a test sets it after fork(), when static state is already
-     * initialised. */
+    /* Read every time: a test sets it after fork, when static state is already there. */
     const char *wanted = getenv("RM_FAULT");
     if (!wanted)
         return;

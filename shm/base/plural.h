@@ -1,4 +1,4 @@
-/* plural: singular or plural of a noun, by a count. */
+/* plural: the word for what was counted. */
 #ifndef RM_SHM_BASE_PLURAL_H
 #define RM_SHM_BASE_PLURAL_H
 

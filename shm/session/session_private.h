@@ -1,4 +1,4 @@
-/* Shared by the files of session. */
+/* For the files of session: making one in parts. */
 #ifndef RM_SHM_SESSION_SESSION_PRIVATE_H
 #define RM_SHM_SESSION_SESSION_PRIVATE_H
 

@@ -52,13 +52,22 @@ static void *guarded(size_t bytes)
 void rm_test_batch_open(struct rm_test_batch *batch, const char *name, const char *library,
                         const char *options, uint64_t seed, uint64_t first_world, uint32_t worlds)
 {
-    struct rm_error error = {{0}};
-    struct rm_world_config config;
-    memset(batch, 0, sizeof(*batch));
+    static struct rm_world_config config;
     rm_test_world_config(&config, name, options);
-    if (rm_world_open(&batch->world, name, library, &error) < 0 ||
-        rm_world_create(&batch->world, &config, seed, first_world, worlds, &batch->env, &error) < 0)
-        fail_msg("%s: %s", name, error.text);
+    if (library)
+        snprintf(config.library, sizeof(config.library), "%s", library);
+    rm_test_batch_open_configured(batch, &config, seed, first_world, worlds);
+}
+
+void rm_test_batch_open_configured(struct rm_test_batch *batch,
+                                   const struct rm_world_config *config, uint64_t seed,
+                                   uint64_t first_world, uint32_t worlds)
+{
+    struct rm_error error = {{0}};
+    memset(batch, 0, sizeof(*batch));
+    if (rm_world_open_configured(&batch->world, config, &error) < 0 ||
+        rm_world_create(&batch->world, config, seed, first_world, worlds, &batch->env, &error) < 0)
+        fail_msg("%s: %s", config->name, error.text);
     batch->spec = batch->world.ops->describe(batch->env);
     batch->worlds = worlds;
     for (uint32_t a = 0; a < batch->spec->agents; a++) {

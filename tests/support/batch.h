@@ -21,6 +21,10 @@ struct rm_test_batch {
 /* options: "key=1 other=0.5", or NULL. library: NULL for built in. Does not reset. */
 void rm_test_batch_open(struct rm_test_batch *batch, const char *name, const char *library,
                         const char *options, uint64_t seed, uint64_t first_world, uint32_t worlds);
+/* The same for the world of a configuration. */
+void rm_test_batch_open_configured(struct rm_test_batch *batch,
+                                   const struct rm_world_config *config, uint64_t seed,
+                                   uint64_t first_world, uint32_t worlds);
 void rm_test_batch_close(struct rm_test_batch *batch);
 
 /* Choices that an agent makes in one step, at least 1. */

@@ -1,5 +1,4 @@
-/* switch: contexts of threads, on stacks of their own. AddressSanitizer and valgrind are told of
- * them; ThreadSanitizer sees nothing that runs on one (scripts/make/cuda.mk). */
+/* switch: contexts of threads, on stacks of their own. */
 #ifndef RM_TESTS_CUDA_EMULATION_SWITCH_H
 #define RM_TESTS_CUDA_EMULATION_SWITCH_H
 
@@ -11,7 +10,8 @@ struct context {
     void *stack_pointer;
     char *stack; /* lowest byte; null for the host thread's own */
     size_t stack_bytes;
-    void *fake; /* of AddressSanitizer */
+    void *fake;  /* of AddressSanitizer */
+    void *fiber; /* of ThreadSanitizer */
 };
 
 /* A stack for it, once. 0 or -ENOMEM. */

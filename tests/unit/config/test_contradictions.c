@@ -14,17 +14,25 @@
     "\"ring\": {" ring "}, \"sample\": {\"min_fill\": 64}, \"actor\": {" actor "}"
 
 static const struct rm_refusal cases[] = {
+    {"{\"world\": {\"python\": \"gymnasium:CartPole-v1\", \"library\": \"x.so\"}}",
+     {"world.python: \"gymnasium:CartPole-v1\", and world.library is \"x.so\""}},
+    {"{\"world\": {\"python\": \"CartPole-v1\"}}",
+     {"t.json:1:22: world.python: \"CartPole-v1\" is no world: \"gymnasium:ID\" or"}},
+    {"{\"world\": {\"python\": \"games:\"}}", {"world.python: \"games:\" is no world"}},
+    {"{\"world\": {\"python\": \"a:b\"}, \"actor\": {\"device\": \"cuda\"},"
+     " \"algorithm\": {\"name\": \"ppo\"}}",
+     {"actor.device: \"cuda\": a Python world (world.python) is stepped by Python"}},
     {WITH("\"actor\": {\"count\": 4, \"worlds\": 3}"),
      {"t.json:2:33: actor.worlds: 3 worlds for 4 actors (actor.count)"}},
     {WITH("\"ring\": {\"capacity\": 100}, \"sample\": {\"batch\": 128, \"min_fill\": 100}"),
-     {"t.json:2:22: ring.capacity: 100 transitions are fewer than one batch (sample.batch 128)"}},
+     {"t.json:2:22: ring.capacity: 100 transitions hold less than one batch (sample.batch 128)"}},
     {WITH("\"ring\": {\"capacity\": 100}, \"sample\": {\"frame_stack\": 8, \"n_step\": 6, "
           "\"min_fill\": 64}"),
-     {"t.json:2:22: ring.capacity: ", "needs 14 rows", "at least 112"}},
+     {"t.json:2:22: ring.capacity: ", "spans 14 rows", "at least 112"}},
     {WITH("\"ring\": {\"capacity\": 500}"),
-     {"sample.min_fill: 1000 transitions do not fit: ring.capacity is 500"}},
+     {"sample.min_fill: 1000 transitions will never be there: ring.capacity is 500"}},
     {WITH("\"sample\": {\"min_fill\": 32}"),
-     {"t.json:2:24: sample.min_fill: 32 transitions are fewer than one batch (sample.batch 64)"}},
+     {"t.json:2:24: sample.min_fill: 32 transitions are less than one batch (sample.batch 64)"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\",\n\"minibatches\": 1025}"),
      {"t.json:3:16: algorithm.minibatches: 1025 parts of a rollout of 1024 rows"}},
     {WITH("\"run\": {\"steps\": 500}, \"algorithm\": {\"name\": \"r2d2\"}, \"sample\": "
@@ -43,7 +51,7 @@ static const struct rm_refusal cases[] = {
      {"t.json:2:30: limiter.slack_updates: 4 updates are less than one row", "8 worlds",
       "at least 8"}},
     {WITH("\"mode\": \"lockstep\", \"limiter\": {\"updates_per_step\": 0}"),
-     {"t.json:2:53: limiter.updates_per_step: 0 is free running, but in mode lockstep"}},
+     {"t.json:2:53: limiter.updates_per_step: 0 is free running, which mode lockstep cannot do"}},
     {WITH("\"mode\": \"sequential\", \"limiter\": {\"wake\": \"poll\"}"),
      {"t.json:2:43: limiter.wake: \"poll\" is for mode free"}},
     {WITH("\"epsilon\": {\"start\": 0.1, \"end\": 0.2}"),
@@ -55,11 +63,11 @@ static const struct rm_refusal cases[] = {
           "{\"type\": \"cosine_embedding\"}]}"),
      {"network.layers: 2 layers of type cosine_embedding; allowed is one"}},
     {WITH("\"network\": {\"layers\": [{\"type\": \"cosine_embedding\"}]}"),
-     {"t.json:2:23: network.layers: ", "needs algorithm.name iqn, but it is dqn"}},
+     {"t.json:2:23: network.layers: ", "needs algorithm.name iqn, but that is dqn"}},
     {WITH("\"network\": {\"head\": {\"noisy\": true}, \"sigma0\": 0}"),
-     {"t.json:2:48: network.sigma0: 0 removes the noise of noisy layers"}},
+     {"t.json:2:48: network.sigma0: 0 makes the noisy layers silent"}},
     {WITH("\"network\": {\"layers\": [{\"type\": \"noisy_linear\", \"units\": 4}], \"sigma0\": 0}"),
-     {"network.sigma0: 0 removes the noise of noisy layers"}},
+     {"network.sigma0: 0 makes the noisy layers silent"}},
     {WITH("\"algorithm\": {\"form\": \"sorrel-seq\"}, \"actor\": {\"worlds\": 1}, \"ring\": "
           "{\"capacity\": 1024}"),
      {"t.json:2:23: algorithm.form: sorrel-seq is a form of iqn, but algorithm.name is dqn"}},
@@ -67,7 +75,7 @@ static const struct rm_refusal cases[] = {
      {"priority.kind: \"proportional\" is for replay", "ppo"}},
     {WITH(SORREL("\"form\": \"sorrel-mp\"", "\"capacity\": 1024",
                  "\"worlds\": 1") ", \"priority\": {\"kind\": \"proportional\"}"),
-     {"priority.kind: \"proportional\": algorithm.form sorrel-mp draws uniformly"}},
+     {"priority.kind: \"proportional\"; algorithm.form sorrel-mp draws all alike"}},
     {WITH("\"algorithm\": {\"name\": \"sac\"}, \"network\": {\"head\": {\"noisy\": true}}"),
      {"network.layers: noisy layers are for", "sac draws its actions"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"network\": {\"layers\": [{\"type\": "
@@ -82,7 +90,7 @@ static const struct rm_refusal cases[] = {
      {"sample.frame_stack: 2 frames", "r2d2"}},
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"ring\": {\"capacity\": 600}, "
           "\"sample\": {\"min_fill\": 600}"),
-     {"ring.capacity: 600 transitions are 75 rows of 8 worlds", "needs 121 ",
+     {"ring.capacity: 600 transitions are 75 rows of 8 worlds", "have to be 121 ",
       "sample.sequence + sample.n_step + sample.period", "at least 968"}},
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"sample\": {\"min_fill\": 640}"),
      {"t.json:2:55: sample.min_fill: actors would wait for the first update after 80 rows of 8",
@@ -100,7 +108,7 @@ static const struct rm_refusal cases[] = {
     {WITH(SORREL("\"form\": \"sorrel-mp\"", "\"capacity\": 1024", "\"worlds\": 2")),
      {"actor.worlds: 2 worlds; algorithm.form sorrel-mp"}},
     {WITH(SORREL("\"form\": \"sorrel-seq\"", "\"capacity\": 1000", "\"worlds\": 1")),
-     {"ring.capacity: 1000 is not a power of two", "1024"}},
+     {"ring.capacity: 1000 is no power of two", "1024"}},
     {WITH(SORREL("\"form\": \"sorrel-seq\"", "\"capacity\": 64", "\"worlds\": 1")),
      {"ring.capacity: 64 slots", "at least 66"}},
     {WITH(SORREL("\"form\": \"sorrel-seq\", \"double_q\": false", "\"capacity\": 1024",
@@ -134,18 +142,17 @@ static const struct rm_refusal cases[] = {
     {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"actor\": {\"device\": \"cuda\", \"worlds\": "
           "2}, \"learner\": {\"devices\": 3}"),
      {"actor.worlds: 2 worlds on 3 GPUs"}},
-    {WITH("\"learner\": {\"device\": \"cuda:00\"}"),
-     {"learner.device: \"cuda:00\" is not a device"}},
+    {WITH("\"learner\": {\"device\": \"cuda:00\"}"), {"learner.device: \"cuda:00\" is no device"}},
     {WITH("\"learner\": {\"device\": \"cpu\", \"devices\": 2}"),
-     {"learner.devices: 2 GPUs", "\"cpu\" does not choose several"}},
+     {"learner.devices: 2 GPUs", "\"cpu\" does not say which"}},
     {WITH("\"sample\": {\"batch\": 64}, \"learner\": {\"devices\": 3}"),
-     {"sample.batch: 64 rows cannot be divided equally among 3 GPUs"}},
+     {"sample.batch: 64 rows are no equal parts for 3 GPUs"}},
     {WITH("\"debug\": {\"check_finite\": \"always\"}, \"learner\": {\"devices\": 2}"),
      {"debug.check_finite: \"always\"", "learner.devices is 2"}},
     {WITH("\"network\": {\"normalize_observations\": true}, \"learner\": {\"devices\": 2}"),
      {"network.normalize_observations: true", "learner.devices is 2"}},
     {WITH("\"learner\": {\"devices\": 2, \"processes\": \"one\"}"),
-     {"learner.processes: \"one\"", "2 GPUs (learner.devices)"}},
+     {"learner.processes: \"one\"", "learner.devices 2"}},
     {WITH("\"algorithm\": {\"normalize_rewards\": true}"),
      {"algorithm.normalize_rewards: rewards are normalised in rollouts"}},
     {WITH("\"run\": {\"steps\": 0}, \"optimizer\": {\"schedule\": {\"kind\": \"cosine\"}}"),
@@ -154,7 +161,7 @@ static const struct rm_refusal cases[] = {
      {"policy.frozen: policy.map \"shared\" has one policy"}},
     {WITH("\"policy\": {\"map\": [0, 1], \"frozen\": [{\"policy\": 1, \"of\": 0}, {\"policy\": 1, "
           "\"of\": 0}]}"),
-     {"policy.frozen: policy 1 is listed twice"}},
+     {"policy.frozen: policy 1 is there twice"}},
     {WITH("\"policy\": {\"map\": [0, 1], \"frozen\": [{\"policy\": 1, \"of\": 1}]}"),
      {"policy.frozen: policy 1 would take snapshots of itself"}},
     {WITH("\"policy\": {\"map\": [0, 1, 2], \"frozen\": [{\"policy\": 1, \"of\": 2}, {\"policy\": "
@@ -167,7 +174,7 @@ static const struct rm_refusal cases[] = {
     {WITH("\"supervisor\": {\"backoff_max_s\": 0.1}"),
      {"t.json:2:33: supervisor.backoff_max_s: 0.1 s is below supervisor.respawn_floor_s"}},
     {WITH("\"supervisor\": {\"deaths_max\": 1000}"),
-     {"supervisor.deaths_max: 1000 deaths cannot occur"}},
+     {"supervisor.deaths_max: 1000 deaths cannot happen"}},
 };
 
 static void contradictions_are_refused(void **state)

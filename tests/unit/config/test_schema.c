@@ -87,30 +87,13 @@ static bool object_fits(const json_t *rule, const json_t *value, const char *at)
 
 static bool valid(const json_t *rule, const json_t *value, const char *at)
 {
-    static const char *const known[] = {"type",
-                                        "enum",
-                                        "const",
-                                        "minimum",
-                                        "maximum",
-                                        "exclusiveMinimum",
-                                        "minLength",
-                                        "maxLength",
-                                        "pattern",
-                                        "minItems",
-                                        "maxItems",
-                                        "maxProperties",
-                                        "items",
-                                        "oneOf",
-                                        "properties",
-                                        "required",
-                                        "additionalProperties",
-                                        "description",
-                                        "default",
-                                        "title",
-                                        "$schema",
-                                        "x-hot", /* these two are for readers, and judge nothing */
-                                        "x-on-resume",
-                                        NULL};
+    static const char *const known[] = {
+        "type",        "enum",      "const",   "minimum",    "maximum",  "exclusiveMinimum",
+        "minLength",   "maxLength", "pattern", "minItems",   "maxItems", "maxProperties",
+        "items",       "oneOf",     "anyOf",   "properties", "required", "additionalProperties",
+        "description", "default",   "title",   "$schema",    "x-hot", /* these two are for readers,
+                                                                         and judge nothing */
+        "x-on-resume", NULL};
     const json_t *part, *one;
     const char *key;
     double number = json_number_value(value);
@@ -170,6 +153,15 @@ static bool valid(const json_t *rule, const json_t *value, const char *at)
         }
         if (fits != 1)
             return deny(at, "does not fit exactly one of the forms");
+    }
+    if ((part = json_object_get(rule, "anyOf"))) {
+        bool fits = false;
+        json_array_foreach(part, i, one)
+        {
+            fits = fits || valid(one, value, at);
+        }
+        if (!fits)
+            return deny(at, "fits none of the forms");
     }
     return !json_is_object(value) || object_fits(rule, value, at);
 }

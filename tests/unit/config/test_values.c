@@ -24,9 +24,11 @@ static const char full[] =
     "{\"name\": \"full\", \"seed\": 9007199254740991, \"mode\": \"sequential\","
     " \"run\": {\"steps\": 6e4, \"directory\": \"/tmp/\\u00e9 x\", \"round_steps\": 3},"
     " \"world\": {\"name\": \"mine\", \"library\": \"./mine.so\","
+    "   \"interpreter\": \"/opt/venv/bin/python\","
     "   \"directory\": \"/home\", \"options\": {\"speed\": 0.1, \"walls\": true, \"size\": 12.0,"
     "   \"rows\": [\"SF\", \"FG\"], \"colour\": \"red\", \"//\": \"as at home\"}},"
     " \"actor\": {\"count\": 2, \"worlds\": 7, \"quantiles\": 16, \"noise\": true, \"pin\": true,"
+    " \"python_workers\": 3, \"network\": true, \"step_deadline_s\": 2.5,"
     "   \"sandbox\": \"off\", \"memory_limit\": 1000000000, \"process_limit\": 17},"
     " \"epsilon\": {\"start\": 0.9, \"end\": 0.1, \"decay\": \"exponential\","
     "   \"unit\": \"episodes\", \"factor\": 0.9991, \"span\": 77},"
@@ -88,9 +90,9 @@ static void parse(struct rm_experiment *experiment, const char *text)
 }
 
 /* Keys whose other values contradict the rest. */
-static const char *const contradicts[] = {"limiter.wake",         "algorithm.form",
-                                          "algorithm.value_head", "algorithm.normalize_rewards",
-                                          "actor.device",         "learner.devices"};
+static const char *const contradicts[] = {
+    "limiter.wake", "algorithm.form",  "algorithm.value_head", "algorithm.normalize_rewards",
+    "actor.device", "learner.devices", "world.python"};
 
 /* Every key of `full` is away from its default, so nothing is left out unnoticed. */
 static void full_file_reaches_every_key(void **state)
@@ -204,6 +206,45 @@ static void overrides_apply_in_order(void **state)
     assert_true(e.optimizer.grad_clip == 0);
 }
 
+/* What a Python world takes is whatever its function does: it comes back as it was written. */
+static void options_of_python_worlds_are_any_json(void **state)
+{
+    static const struct {
+        const char *python, *name;
+    } names[] = {{"gymnasium:CartPole-v1", "CartPole-v1"},
+                 {"gymnasium:ALE/Pong-v5", "ALE-Pong-v5"},
+                 {"gymnasium:minigrid:MiniGrid-Empty-5x5-v0", "MiniGrid-Empty-5x5-v0"},
+                 {"my_games.cards:make", "my_games.cards-make"},
+                 {"_games:make", "games-make"}};
+    static const char options[] =
+        "{\"levels\":[1,2,\"three\"],\"deep\":{\"a\":null},\"rate\":1.5,\"word\":\"\"}";
+    static struct rm_experiment e, again;
+    struct rm_error error = {""};
+    char text[512];
+    (void)state;
+    /* options before python, as an editor that sorts keys has them */
+    snprintf(text, sizeof text, "{\"world\": {\"options\": %s, \"python\": \"a:b\"}}", options);
+    parse(&e, text);
+    assert_string_equal(e.world.options, options);
+    json_t *written = rm_config_to_json(&e);
+    char *whole = json_dumps(written, 0);
+    parse(&again, whole);
+    assert_memory_equal(&e, &again, sizeof e);
+    free(whole);
+    json_decref(written);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(text, sizeof text, "{\"world\": {\"python\": \"%s\"}}", names[i].python);
+        parse(&e, text);
+        assert_string_equal(e.world.name, names[i].name);
+    }
+    parse(&e, "{\"world\": {\"python\": \"a:b\", \"name\": \"mine\"}}");
+    assert_string_equal(e.world.name, "mine");
+    static const char bare[] = "{\"world\": {\"python\": \"a:b\"}}";
+    const struct rm_override level[] = {{"world.options.level=7"}};
+    assert_int_equal(rm_config_parse(&e, "t", bare, sizeof bare - 1, level, 1, &error), 0);
+    assert_string_equal(e.world.options, "{\"level\":7}");
+}
+
 static void remarks_are_ignored(void **state)
 {
     struct rm_experiment plain, remarked;
@@ -251,8 +292,8 @@ static void get_and_set_one_key(void **state)
         {"sample.batch", "\"x\"", "sample.batch: should be a whole number"},
         {"sample.bach", "1", "sample.bach: unknown key; did you mean \"sample.batch\"?"},
         {"sample..batch", "1", "sample..batch: is not the path of a key"},
-        {"sample.batch.x", "1", "its parent is not an object"},
-        {"ring.capacity", "16", "ring.capacity: 16 transitions are fewer than one batch"},
+        {"sample.batch.x", "1", "what is around it is no object"},
+        {"ring.capacity", "16", "ring.capacity: 16 transitions hold less than one batch"},
         {"epsilon.end", "0.95", "epsilon.end: 0.95 is above epsilon.start"},
         {"", "1", "is not the path of a key"},
     };
@@ -347,10 +388,15 @@ static void hot_values_travel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_file_reaches_every_key), cmocka_unit_test(text_reads_back),
-        cmocka_unit_test(shipped_files_load),          cmocka_unit_test(overrides_apply_in_order),
-        cmocka_unit_test(remarks_are_ignored),         cmocka_unit_test(get_and_set_one_key),
-        cmocka_unit_test(differences_are_named),       cmocka_unit_test(hot_values_travel),
+        cmocka_unit_test(full_file_reaches_every_key),
+        cmocka_unit_test(text_reads_back),
+        cmocka_unit_test(shipped_files_load),
+        cmocka_unit_test(overrides_apply_in_order),
+        cmocka_unit_test(options_of_python_worlds_are_any_json),
+        cmocka_unit_test(remarks_are_ignored),
+        cmocka_unit_test(get_and_set_one_key),
+        cmocka_unit_test(differences_are_named),
+        cmocka_unit_test(hot_values_travel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

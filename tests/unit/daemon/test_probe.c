@@ -1,5 +1,5 @@
 /* Worlds that crash, hang or leave while they are made, before anybody depends on them. */
-#include "actor/sandbox.h"
+#include "actor/worlds/sandbox.h"
 #include "actor/worlds/described.h"
 #include "config/config.h"
 #include "daemon/probe.h"

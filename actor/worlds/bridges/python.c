@@ -1,0 +1,687 @@
+#include "actor/worlds/bridges/python.h"
+
+#include "actor/worlds/bridges/python_launch.h"
+#include "actor/worlds/bridges/python_spec.h"
+#include "actor/worlds/watch.h"
+#include "actor/worlds/worlds.h"
+#include "shm/base/clock.h"
+#include "shm/base/rng.h"
+#include "shm/base/said.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define LAST          (RM_ENV_TERMINATED | RM_ENV_TRUNCATED)
+#define MAKING_TIMES  10 /* as long as a step may take, worlds may take to be made */
+#define DEATHS_MAX    64 /* of which times are kept */
+#define TRACEBACK_MAX 16384
+#define ALIGNED(n)    (((n) + 63) & ~(size_t)63)
+
+/* Where an agent's columns are in a worker's memory, from RM_PYTHON_COLUMNS_AT. */
+struct columns {
+    size_t obs, mask, reward, flags, actions;
+};
+
+/* A worker and its share of the worlds. */
+struct share {
+    struct rm_python_worker worker;
+    uint32_t first, count;   /* worlds of the batch */
+    struct columns *columns; /* (agents) */
+    size_t seeds, bytes;     /* of the columns, as above */
+    bool lost;               /* its worker is no more; once no episode is open it is replaced */
+};
+
+struct rm_env {
+    struct rm_world_config world;
+    struct rm_python_launching launching;
+    struct rm_python_spec *described;
+    const struct rm_env_spec *spec;
+    char *said; /* what the first worker said of its world */
+    uint64_t seed, first_world;
+    uint32_t worlds, shares;
+    struct share *share;
+    uint8_t *playing;              /* (agents, worlds) 1 from a first row to a last one */
+    uint32_t *live;                /* (worlds) agents in play */
+    uint64_t *episode;             /* (worlds) begun so far */
+    uint64_t *step;                /* (worlds) steps of the episode */
+    uint32_t *reset_seed;          /* (worlds) of the episode that is open */
+    const int32_t *const *actions; /* of the step that is made */
+    uint32_t phase;
+    uint64_t deaths[DEATHS_MAX];
+    uint32_t death_count;
+    char error[1100];
+};
+
+/* --- the place ------------------------------------------------------------------------------- */
+
+static struct {
+    uint32_t workers, deaths_max;
+    double deadline_s, deaths_window_s;
+    struct rm_python_manner manner;
+    char directory[PATH_MAX];
+} place = {.workers = 1,
+           .deaths_max = 5,
+           .deadline_s = 60,
+           .deaths_window_s = 60,
+           .manner = {.confined = true}};
+
+void rm_python_place(const struct rm_experiment *e, const char *directory)
+{
+    place.workers = e->actor.python_workers;
+    place.deaths_max = e->supervisor.deaths_max;
+    place.deaths_window_s = e->supervisor.deaths_window_s;
+    place.deadline_s = e->actor.step_deadline_s;
+    snprintf(place.directory, sizeof place.directory, "%s", directory ? directory : "");
+    place.manner = (struct rm_python_manner){
+        .directory = place.directory[0] ? place.directory : NULL,
+        .confined = e->actor.sandbox != RM_SANDBOX_OFF,
+        .must = e->actor.sandbox == RM_SANDBOX_ON,
+        .network = e->actor.network,
+        .memory_limit = e->actor.memory_limit,
+    };
+}
+
+static uint64_t deadline(double times)
+{
+    return rm_now_ns() + (uint64_t)(place.deadline_s * times * 1e9);
+}
+
+/* --- numbers --------------------------------------------------------------------------------- */
+
+static uint32_t choices_of(const struct rm_env_agent *agent)
+{
+    return agent->choices > 1 ? agent->choices : 1;
+}
+
+/* reset(seed=) of an episode: of the run's seed, the world's id and the episode, nothing else. */
+static uint32_t seed_of(const struct rm_env *env, uint32_t w, uint64_t episode)
+{
+    struct rm_rng rng =
+        rm_rng_at(env->seed, RM_STREAM_WORLD, (uint32_t)(env->first_world + w), episode);
+    return rm_rng_u32(&rng) >> 1;
+}
+
+static uint8_t *column(const struct share *share, size_t at)
+{
+    return share->worker.base + RM_PYTHON_COLUMNS_AT + at;
+}
+
+/* The worker has the seed of every world's next episode. */
+static void offer_seed(struct rm_env *env, struct share *share, uint32_t w)
+{
+    const uint32_t seed = seed_of(env, w, env->episode[w]);
+    memcpy(column(share, share->seeds) + (w - share->first) * sizeof seed, &seed, sizeof seed);
+}
+
+/* --- what went wrong ------------------------------------------------------------------------- */
+
+/* "world 3 (CartPole-v1), seed 7, reset seed 1234, episode 2, step 17, action 1" */
+static void place_of(const struct rm_env *env, const struct share *share, char *text, size_t size)
+{
+    uint32_t w = rm_python_head(&share->worker)->world;
+    w = share->first + (w < share->count ? w : 0);
+    const uint64_t begun = env->episode[w];
+    int used = snprintf(text, size,
+                        "world %" PRIu64 " (%s), seed %" PRIu64 ", reset seed %u, episode %" PRIu64
+                        ", step %" PRIu64,
+                        env->first_world + w, env->world.name, env->seed,
+                        env->live[w] ? env->reset_seed[w] : seed_of(env, w, begun),
+                        env->live[w] ? begun - 1 : begun, env->live[w] ? env->step[w] : 0);
+    for (uint32_t a = 0; env->actions && env->live[w] && a < env->spec->agents; a++) {
+        const struct rm_env_agent *agent = &env->spec->agent[a];
+        if (agent->phase != env->phase || !env->playing[(size_t)a * env->worlds + w])
+            continue;
+        for (uint32_t c = 0; c < choices_of(agent) && used < (int)size - 32; c++)
+            used += snprintf(text + used, size - (size_t)used, "%s%d", c ? " " : ", action ",
+                             env->actions[a][(size_t)w * choices_of(agent) + c]);
+    }
+}
+
+/* The first line of a text, and what follows it. */
+static char *cut_line(char *text)
+{
+    char *end = strchr(text, '\n');
+    if (!end)
+        return text + strlen(text);
+    *end = '\0';
+    return end + 1;
+}
+
+static void tell(const char *what, char *lines)
+{
+    fprintf(stderr, RM_SAID_ERROR "%s\n", what);
+    for (char *rest = NULL, *line = strtok_r(lines, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest))
+        fprintf(stderr, RM_SAID_ERROR "  %s\n", line);
+}
+
+/* Ends a worker that did not answer as it should (`rc`: of rm_python_worker_hear), and says why: a
+ * sentence, and what there is to see in lines. */
+static void end_worker(struct share *share, int rc, char *sentence, size_t size, char *lines,
+                       size_t room)
+{
+    if (rc == -EREMOTEIO) {
+        rm_python_worker_text(&share->worker, lines, room);
+        char *rest = cut_line(lines);
+        snprintf(sentence, size, "%s", lines);
+        memmove(lines, rest, strlen(rest) + 1);
+        rm_python_worker_end(&share->worker);
+        return;
+    }
+    if (rc == -ETIMEDOUT)
+        rm_python_worker_look(&share->worker);
+    const int status = rm_python_worker_kill(&share->worker);
+    rm_python_worker_report(&share->worker, lines, room);
+    if (rc == -ETIMEDOUT)
+        snprintf(sentence, size, "took longer than it may (actor.step_deadline_s %g)",
+                 place.deadline_s);
+    else if (WIFSIGNALED(status))
+        snprintf(sentence, size, "its process was ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(sentence, size, "its process ended with exit code %d", WEXITSTATUS(status));
+    rm_python_worker_end(&share->worker);
+}
+
+/* A worker is lost while it stepped worlds. Its episodes end void, in the rows that come next. */
+static void lose(struct rm_env *env, struct share *share, int rc)
+{
+    char where[512], sentence[512], what[sizeof where + sizeof sentence + 8];
+    static char lines[TRACEBACK_MAX];
+
+    place_of(env, share, where, sizeof where);
+    end_worker(share, rc, sentence, sizeof sentence, lines, sizeof lines);
+    snprintf(what, sizeof what, "%s: %s", where, sentence);
+    tell(what, lines);
+    snprintf(env->error, sizeof env->error, "%s", what);
+    share->lost = true;
+}
+
+/* It happens as often as actors may die: no replacement mends it. */
+static bool too_often(struct rm_env *env)
+{
+    const uint64_t now = rm_now_ns(), window = (uint64_t)(place.deaths_window_s * 1e9);
+    const uint32_t most = place.deaths_max < DEATHS_MAX ? place.deaths_max : DEATHS_MAX;
+    uint32_t recent = 0;
+    env->deaths[env->death_count++ % DEATHS_MAX] = now;
+    for (uint32_t i = 0; i < DEATHS_MAX && i < env->death_count; i++)
+        recent += now - env->deaths[i] < window;
+    return recent >= most;
+}
+
+/* --- starting -------------------------------------------------------------------------------- */
+
+/* What a worker is to make, as JSON. */
+static char *order_of(const struct rm_env *env, const struct share *share)
+{
+    json_t *options = json_loads(env->world.options[0] ? env->world.options : "{}", 0, NULL);
+    char seed[24];
+    snprintf(seed, sizeof seed, "%" PRIu64, env->seed);
+    json_t *order =
+        json_pack("{s:s, s:s, s:o, s:i, s:I, s:s, s:I}", "python", env->world.python, "name",
+                  env->world.name, "options", options, "worlds", (int)share->count, "first_world",
+                  (json_int_t)(env->first_world + share->first), "run_seed", seed, "seed",
+                  (json_int_t)seed_of(env, share->first, 0));
+    char *text = order ? json_dumps(order, JSON_COMPACT) : NULL;
+    json_decref(order);
+    return text;
+}
+
+static int start(struct rm_env *env, struct share *share, struct rm_error *error)
+{
+    char *order = order_of(env, share);
+    if (!order)
+        return rm_fail(error, -ENOMEM, "world.python: no memory for what a worker is told");
+    int rc = strlen(order) >= RM_PYTHON_TEXT_BYTES
+                 ? rm_fail(error, -EINVAL, "world.options: too long")
+                 : rm_python_worker_start(&share->worker, &env->launching.launch, order, error);
+    free(order);
+    return rc;
+}
+
+/* Waits for an answer while worlds are made. Errors: why there are none. */
+static int hear_making(struct rm_env *env, struct share *share, struct rm_error *error)
+{
+    char sentence[768];
+    static char lines[TRACEBACK_MAX];
+    const int rc = rm_python_worker_hear(&share->worker, deadline(MAKING_TIMES));
+    if (rc == 0)
+        return 0;
+    end_worker(share, rc, sentence, sizeof sentence, lines, sizeof lines);
+    if (rc == -EREMOTEIO) {
+        fputs(lines, stderr); /* the traceback, for the log */
+        return rm_fail(error, -EINVAL, "world.python: \"%s\": %s", env->world.python, sentence);
+    }
+    lines[strcspn(lines, "\n")] = '\0';
+    return rm_fail(error, -EINVAL, "world.python: \"%s\", made by %s: %s%s%s", env->world.python,
+                   env->launching.interpreter, sentence, lines[0] ? ": " : "", lines);
+}
+
+/* What the worker says of its world is what the first one said. */
+static int take_description(struct rm_env *env, struct share *share, struct rm_error *error)
+{
+    char *text = malloc(RM_PYTHON_TEXT_BYTES + 1);
+    int rc = text ? 0 : rm_fail(error, -ENOMEM, "world.python: no memory for a description");
+    if (rc == 0)
+        rm_python_worker_text(&share->worker, text, RM_PYTHON_TEXT_BYTES + 1);
+    if (rc == 0 && !env->said) {
+        rc = rm_python_spec_read(&env->described, env->world.name, text, error);
+        if (rc < 0)
+            rm_fail_within(error, rc, "world.python: \"%s\"", env->world.python);
+        else
+            env->spec = rm_python_spec(env->described);
+        env->said = text;
+        return rc;
+    }
+    if (rc == 0 && strcmp(env->said, text) != 0)
+        rc = rm_fail(error, -EINVAL,
+                     "world.python: \"%s\": shows or takes something else in another process: what "
+                     "it returns must not depend on chance or on the process",
+                     env->world.python);
+    free(text);
+    return rc;
+}
+
+/* Places for the columns of a share. */
+static int lay_out(struct rm_env *env, struct share *share, struct rm_error *error)
+{
+    const struct rm_env_spec *spec = env->spec;
+    const size_t n = share->count;
+    size_t at = 0;
+    if (!share->columns)
+        share->columns = calloc(spec->agents, sizeof *share->columns);
+    if (!share->columns)
+        return rm_fail(error, -ENOMEM, "world.python: no memory for %zu worlds", n);
+    for (uint32_t a = 0; a < spec->agents; a++) {
+        const struct rm_env_agent *agent = &spec->agent[a];
+        struct columns *c = &share->columns[a];
+        c->obs = at;
+        at = ALIGNED(at + rm_env_obs_bytes(agent) * n);
+        c->mask = at;
+        at = ALIGNED(at + (agent->has_mask ? agent->actions * n : 0));
+        c->reward = at;
+        at = ALIGNED(at + sizeof(float) * n);
+        c->flags = at;
+        at = ALIGNED(at + n);
+        c->actions = at;
+        at = ALIGNED(at + sizeof(int32_t) * choices_of(agent) * n);
+    }
+    share->seeds = at;
+    share->bytes = ALIGNED(at + sizeof(uint32_t) * n);
+    return 0;
+}
+
+static char *layout_text(const struct rm_env *env, const struct share *share)
+{
+    json_t *agents = json_array();
+    for (uint32_t a = 0; a < env->spec->agents; a++) {
+        const struct columns *c = &share->columns[a];
+        json_array_append_new(
+            agents, json_pack("{s:I, s:I, s:I, s:I, s:I}", "obs", (json_int_t)c->obs, "mask",
+                              (json_int_t)c->mask, "reward", (json_int_t)c->reward, "flags",
+                              (json_int_t)c->flags, "actions", (json_int_t)c->actions));
+    }
+    json_t *all = json_pack("{s:o, s:I, s:I}", "agents", agents, "seeds", (json_int_t)share->seeds,
+                            "bytes", (json_int_t)share->bytes);
+    char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    json_decref(all);
+    return text;
+}
+
+static int ask_layout(struct rm_env *env, struct share *share, struct rm_error *error)
+{
+    int rc = lay_out(env, share, error);
+    if (rc == 0)
+        rc = rm_python_worker_grow(&share->worker, share->bytes, error);
+    for (uint32_t w = 0; rc == 0 && w < share->count; w++)
+        offer_seed(env, share, share->first + w);
+    char *text = rc == 0 ? layout_text(env, share) : NULL;
+    if (rc == 0 && !text)
+        rc = rm_fail(error, -ENOMEM, "world.python: no memory for a layout");
+    if (rc == 0)
+        rm_python_worker_ask(&share->worker, RM_PYTHON_LAYOUT, 0, text);
+    free(text);
+    return rc;
+}
+
+/* Starts the workers of all shares that have none, side by side, until their worlds are made. */
+static int start_shares(struct rm_env *env, struct rm_error *error)
+{
+    int rc = 0;
+    bool started = false;
+    for (uint32_t i = 0; rc == 0 && i < env->shares; i++)
+        if (env->share[i].worker.pid == 0)
+            rc = start(env, &env->share[i], error), started = true;
+    if (!started)
+        return 0;
+    for (uint32_t i = 0; rc == 0 && i < env->shares; i++) {
+        struct share *share = &env->share[i];
+        if (share->worker.asked > RM_PYTHON_START)
+            continue;
+        if ((rc = hear_making(env, share, error)) == 0 &&
+            (rc = take_description(env, share, error)) == 0)
+            rc = ask_layout(env, share, error);
+    }
+    for (uint32_t i = 0; rc == 0 && i < env->shares; i++) {
+        struct share *share = &env->share[i];
+        if (share->worker.asked != RM_PYTHON_LAYOUT)
+            continue;
+        rc = hear_making(env, share, error);
+    }
+    return rc;
+}
+
+static void close_env(struct rm_env *env)
+{
+    if (!env)
+        return;
+    for (uint32_t i = 0; i < env->shares; i++) {
+        rm_python_worker_end(&env->share[i].worker);
+        free(env->share[i].columns);
+    }
+    free(env->share);
+    free(env->playing);
+    free(env->live);
+    free(env->episode);
+    free(env->step);
+    free(env->reset_seed);
+    free(env->said);
+    rm_python_spec_free(env->described);
+    rm_python_launching_free(&env->launching);
+    free(env);
+}
+
+static int allocate_worlds(struct rm_env *env, struct rm_error *error)
+{
+    const size_t lanes = (size_t)env->spec->agents * env->worlds;
+    env->playing = calloc(lanes, sizeof *env->playing);
+    return env->playing ? 0
+                        : rm_fail(error, -ENOMEM, "world.python: no memory for %zu lanes", lanes);
+}
+
+static int create_shares(struct rm_env *env, struct rm_error *error)
+{
+    env->shares = place.workers < env->worlds ? place.workers : env->worlds;
+    env->share = calloc(env->shares, sizeof *env->share);
+    env->live = calloc(env->worlds, sizeof *env->live);
+    env->episode = calloc(env->worlds, sizeof *env->episode);
+    env->step = calloc(env->worlds, sizeof *env->step);
+    env->reset_seed = calloc(env->worlds, sizeof *env->reset_seed);
+    if (!env->share || !env->live || !env->episode || !env->step || !env->reset_seed) {
+        env->shares = env->share ? env->shares : 0;
+        return rm_fail(error, -ENOMEM, "world.python: no memory for %u worlds", env->worlds);
+    }
+    for (uint32_t i = 0, first = 0; i < env->shares; i++) {
+        const uint32_t count = env->worlds / env->shares + (i < env->worlds % env->shares);
+        env->share[i] =
+            (struct share){.worker = RM_PYTHON_NO_WORKER, .first = first, .count = count};
+        first += count;
+    }
+    return 0;
+}
+
+int rm_python_create(const struct rm_world_config *config, uint64_t seed, uint64_t first_world,
+                     uint32_t worlds, struct rm_env **made, struct rm_error *error)
+{
+    struct rm_env *env = calloc(1, sizeof *env);
+    struct rm_python_manner manner = place.manner;
+
+    *made = NULL;
+    if (!env)
+        return rm_fail(error, -ENOMEM, "world.python: no memory");
+    env->world = *config;
+    env->world.description = NULL;
+    env->launching.sandbox.rules = -1;
+    env->seed = seed;
+    env->first_world = first_world;
+    env->worlds = worlds;
+    manner.interpreter = env->world.interpreter;
+    manner.modules = env->world.directory;
+    int rc = create_shares(env, error);
+    if (rc == 0)
+        rc = rm_python_launching_prepare(&env->launching, &manner, error);
+    if (rc == 0)
+        rc = start_shares(env, error);
+    if (rc == 0)
+        rc = allocate_worlds(env, error);
+    if (rc < 0)
+        close_env(env);
+    else
+        *made = env;
+    return rc;
+}
+
+/* --- rows ------------------------------------------------------------------------------------ */
+
+/* Follows an agent's part of an episode. true: an episode of its world begins. */
+static bool take_flags(struct rm_env *env, uint32_t a, uint32_t w, uint8_t flags)
+{
+    uint8_t *playing = &env->playing[(size_t)a * env->worlds + w];
+    if (flags & RM_ENV_FIRST && !*playing) {
+        *playing = 1;
+        if (env->live[w]++ == 0) {
+            env->reset_seed[w] = seed_of(env, w, env->episode[w]);
+            env->episode[w]++;
+            env->step[w] = 0;
+            return true;
+        }
+    } else if (flags & LAST && *playing) {
+        *playing = 0;
+        env->live[w]--;
+    }
+    return false;
+}
+
+/* One agent's rows of a share, out of what its worker wrote. */
+static void take_rows(struct rm_env *env, struct share *share, uint32_t a,
+                      const struct rm_env_buffers *out)
+{
+    const struct rm_env_agent *agent = &env->spec->agent[a];
+    const struct columns *c = &share->columns[a];
+    const size_t bytes = rm_env_obs_bytes(agent);
+    const uint32_t first = share->first, n = share->count;
+    const uint8_t *obs = column(share, c->obs), *mask = column(share, c->mask);
+
+    memcpy(out->reward + first, column(share, c->reward), n * sizeof(float));
+    memcpy(out->flags + first, column(share, c->flags), n);
+    for (uint32_t w = 0; w < n; w++)
+        memcpy((uint8_t *)out->obs + (ptrdiff_t)(first + w) * out->obs_stride, obs + w * bytes,
+               bytes);
+    for (uint32_t w = 0; out->mask && w < n; w++)
+        memcpy(out->mask + (ptrdiff_t)(first + w) * out->mask_stride, mask + w * agent->actions,
+               agent->actions);
+    for (uint32_t w = first; w < first + n; w++)
+        if (out->flags[w] && take_flags(env, a, w, out->flags[w]))
+            offer_seed(env, share, w);
+}
+
+/* Rows in place of those that a lost worker owes. */
+static void void_rows(struct rm_env *env, const struct share *share, uint32_t a,
+                      const struct rm_env_buffers *out)
+{
+    const struct rm_env_agent *agent = &env->spec->agent[a];
+    for (uint32_t w = share->first; w < share->first + share->count; w++) {
+        const bool open = env->playing[(size_t)a * env->worlds + w];
+        memset((uint8_t *)out->obs + (ptrdiff_t)w * out->obs_stride, 0, rm_env_obs_bytes(agent));
+        if (out->mask)
+            memset(out->mask + (ptrdiff_t)w * out->mask_stride, 1, agent->actions);
+        out->reward[w] = 0;
+        out->flags[w] = open ? RM_ENV_TRUNCATED | RM_ENV_VOID : RM_ENV_DEAD;
+        take_flags(env, a, w, out->flags[w]);
+    }
+}
+
+static void put_actions(struct rm_env *env, struct share *share, uint32_t phase,
+                        const int32_t *const *actions)
+{
+    for (uint32_t a = 0; a < env->spec->agents; a++) {
+        const size_t words = choices_of(&env->spec->agent[a]);
+        if (env->spec->agent[a].phase == phase)
+            memcpy(column(share, share->columns[a].actions), actions[a] + share->first * words,
+                   share->count * words * sizeof **actions);
+    }
+}
+
+static bool anybody_plays(const struct rm_env *env, const struct share *share)
+{
+    for (uint32_t w = share->first; w < share->first + share->count; w++)
+        if (env->live[w])
+            return true;
+    return false;
+}
+
+/* Every share whose worker is asked answers, or is lost; rows for the agents of phase `next`. */
+static int gather(struct rm_env *env, uint32_t next, const struct rm_env_buffers *out)
+{
+    const uint64_t until = deadline(1);
+    int failed = 0;
+    for (uint32_t i = 0; i < env->shares; i++) {
+        struct share *share = &env->share[i];
+        if (!share->lost) {
+            const int rc = rm_python_worker_hear(&share->worker, until);
+            if (rc < 0) {
+                lose(env, share, rc);
+                failed |= too_often(env);
+            }
+        }
+        for (uint32_t a = 0; a < env->spec->agents; a++) {
+            if (env->spec->agent[a].phase != next)
+                continue;
+            if (share->lost)
+                void_rows(env, share, a, &out[a]);
+            else
+                take_rows(env, share, a, &out[a]);
+        }
+    }
+    return failed ? -EIO : 0;
+}
+
+/* New workers for shares that lost theirs, once their episodes are over: they begin in this step.
+ */
+static int replace_lost(struct rm_env *env)
+{
+    struct rm_error error = {""};
+    bool any = false;
+    for (uint32_t i = 0; i < env->shares; i++) {
+        struct share *share = &env->share[i];
+        if (!share->lost || anybody_plays(env, share))
+            continue;
+        share->lost = false;
+        any = true;
+    }
+    if (any && start_shares(env, &error) < 0) {
+        snprintf(env->error, sizeof env->error, "%s", error.text);
+        return -EIO;
+    }
+    return 0;
+}
+
+static void ask_reset(struct share *share)
+{
+    rm_python_worker_ask(&share->worker, RM_PYTHON_RESET, 0, NULL);
+}
+
+static int reset_env(struct rm_env *env, const struct rm_env_buffers *out)
+{
+    memset(env->playing, 0, (size_t)env->spec->agents * env->worlds);
+    memset(env->live, 0, env->worlds * sizeof *env->live);
+    memset(env->episode, 0, env->worlds * sizeof *env->episode);
+    memset(env->step, 0, env->worlds * sizeof *env->step);
+    env->actions = NULL;
+    int rc = replace_lost(env);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < env->shares; i++) {
+        for (uint32_t w = 0; w < env->share[i].count; w++)
+            offer_seed(env, &env->share[i], env->share[i].first + w);
+        ask_reset(&env->share[i]);
+    }
+    return gather(env, 0, out);
+}
+
+static int step_env(struct rm_env *env, uint32_t phase, const int32_t *const *actions,
+                    const struct rm_env_buffers *out)
+{
+    const uint32_t next = (phase + 1) % env->spec->phases;
+    int rc = 0;
+    env->actions = actions;
+    env->phase = phase;
+    for (uint32_t w = 0; phase == 0 && w < env->worlds; w++)
+        env->step[w] += env->live[w] > 0;
+    for (uint32_t i = 0; i < env->shares; i++) {
+        struct share *share = &env->share[i];
+        if (share->lost)
+            continue;
+        put_actions(env, share, phase, actions);
+        rm_python_worker_ask(&share->worker, RM_PYTHON_STEP, phase, NULL);
+    }
+    /* Others step meanwhile. */
+    if (next == 0)
+        rc = replace_lost(env);
+    for (uint32_t i = 0; rc == 0 && i < env->shares; i++)
+        if (env->share[i].worker.asked == RM_PYTHON_LAYOUT)
+            ask_reset(&env->share[i]);
+    if (rc == 0)
+        rc = gather(env, next, out);
+    env->actions = NULL;
+    return rc;
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+static const struct rm_env_spec *describe(const struct rm_env *env)
+{
+    return env->spec;
+}
+
+static size_t state_size(const struct rm_env *env)
+{
+    (void)env;
+    return 0;
+}
+
+static int save_state(const struct rm_env *env, void *state)
+{
+    (void)env, (void)state;
+    return -ENOTSUP;
+}
+
+static int load_state(struct rm_env *env, const void *state)
+{
+    (void)env, (void)state;
+    return -ENOTSUP;
+}
+
+static const char *last_error(const struct rm_env *env)
+{
+    return env->error;
+}
+
+static struct rm_env *create_env(const struct rm_env_config *config, char *error, size_t size)
+{
+    (void)config;
+    snprintf(error, size, "a Python world is made by what world.python says");
+    return NULL;
+}
+
+const struct rm_env_ops rm_python_ops = {
+    .abi_version = RM_ENV_ABI_VERSION,
+    .struct_size = sizeof(struct rm_env_ops),
+    .name = "python",
+    .create = create_env,
+    .describe = describe,
+    .reset = reset_env,
+    .step = step_env,
+    .state_size = state_size,
+    .save_state = save_state,
+    .load_state = load_state,
+    .close = close_env,
+    .last_error = last_error,
+};

@@ -1,0 +1,28 @@
+/* python: worlds in Python, as worlds of C are (actor/env.h). A batch is dealt over worker
+ * processes of the user's interpreter (python_worker.h), each of which steps its share; what they
+ * show is copied into the caller's rows.
+ *
+ * A worker whose world raises, crashes, prints nonsense or takes longer than it may is replaced:
+ * the episodes of its worlds end TRUNCATED and VOID, and begin anew in the next step. What happened
+ * is told on standard error with world, seed, episode, step, action and the Python traceback. Only
+ * when that happens as often as an actor may die does step() fail. */
+#ifndef RM_ACTOR_WORLDS_BRIDGES_PYTHON_H
+#define RM_ACTOR_WORLDS_BRIDGES_PYTHON_H
+
+#include "actor/env.h"
+#include "config/experiment.h"
+#include "shm/base/error.h"
+
+/* The table of any Python world, but for create(): that is rm_python_create(). */
+extern const struct rm_env_ops rm_python_ops;
+
+/* What Python workers of this process may do and how many there are: keys of `experiment`, which
+ * stays. Their temporary files go below tmp/ of `directory` (NULL: of TMPDIR). Without this call
+ * they are confined, one a batch. */
+void rm_python_place(const struct rm_experiment *experiment, const char *directory);
+
+/* Makes the worlds of config->python, in workers. Errors: one sentence that says what to do. */
+int rm_python_create(const struct rm_world_config *config, uint64_t seed, uint64_t first_world,
+                     uint32_t worlds, struct rm_env **env, struct rm_error *error);
+
+#endif

@@ -1,0 +1,35 @@
+/* python_launch: with what a Python worker is started: interpreter, environment, and what it is
+ * confined to: the interpreter's own files, those of the system, the working directory and the
+ * folders of PYTHONPATH to read, a temporary folder to write. */
+#ifndef RM_ACTOR_WORLDS_BRIDGES_PYTHON_LAUNCH_H
+#define RM_ACTOR_WORLDS_BRIDGES_PYTHON_LAUNCH_H
+
+#include "actor/worlds/bridges/python_worker.h"
+
+#include <limits.h>
+#include <stdbool.h>
+
+struct rm_python_launching {
+    struct rm_python_launch launch;
+    struct rm_sandbox_program sandbox;
+    char interpreter[PATH_MAX];
+    char folder[PATH_MAX]; /* temporary, of this batch; removed at the end */
+    char above[PATH_MAX];  /* the run's, in which it is; "" where it is in TMPDIR */
+    char *arguments[4];
+    char **environment; /* ends with NULL; owned */
+};
+
+struct rm_python_manner {
+    const char *interpreter; /* "": that of VIRTUAL_ENV, else python3 on the PATH */
+    const char *modules;     /* a folder where modules are looked for, "": none */
+    const char *directory;   /* NULL: temporary files are below TMPDIR */
+    bool confined, must;     /* must: or it is an error */
+    bool network;
+    uint64_t memory_limit;
+};
+
+int rm_python_launching_prepare(struct rm_python_launching *launching,
+                                const struct rm_python_manner *manner, struct rm_error *error);
+void rm_python_launching_free(struct rm_python_launching *launching);
+
+#endif

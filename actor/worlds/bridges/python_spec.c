@@ -1,0 +1,151 @@
+#include "actor/worlds/bridges/python_spec.h"
+
+#include "actor/worlds/worlds.h"
+#include "config/utf8.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AGENTS_MAX 64
+
+struct rm_python_spec {
+    json_t *text; /* owns all strings */
+    struct rm_env_spec spec;
+    struct rm_env_agent agent[AGENTS_MAX];
+    char name[48], doc[256];
+};
+
+static const struct {
+    const char *name;
+    uint32_t dtype;
+} dtypes[] = {{"uint8", RM_ENV_U8},
+              {"int8", RM_ENV_I8},
+              {"int16", RM_ENV_I16},
+              {"int32", RM_ENV_I32},
+              {"float32", RM_ENV_F32}};
+
+static uint32_t dtype_of(const char *name)
+{
+    for (size_t i = 0; name && i < sizeof dtypes / sizeof *dtypes; i++)
+        if (strcmp(dtypes[i].name, name) == 0)
+            return dtypes[i].dtype;
+    return 0;
+}
+
+/* A whole number that is there and not above `most`. */
+static bool take_whole(const json_t *from, const char *name, uint32_t most, uint32_t *to)
+{
+    const json_t *value = json_object_get(from, name);
+    const json_int_t whole = json_integer_value(value);
+    *to = (uint32_t)whole;
+    return json_is_integer(value) && whole >= 0 && whole <= (json_int_t)most;
+}
+
+/* A number or, since JSON has none without end, "inf" and "-inf". */
+static bool take_real(const json_t *from, const char *name, double *to)
+{
+    const json_t *value = json_object_get(from, name);
+    const char *text = json_string_value(value);
+    if (json_is_number(value))
+        *to = json_number_value(value);
+    else if (text && strcmp(text, "inf") == 0)
+        *to = INFINITY;
+    else if (text && strcmp(text, "-inf") == 0)
+        *to = -INFINITY;
+    else
+        return false;
+    return true;
+}
+
+static bool take_list(const json_t *list, uint32_t most, uint32_t *values, uint32_t *count)
+{
+    if (!json_is_array(list) || json_array_size(list) > most)
+        return false;
+    *count = (uint32_t)json_array_size(list);
+    for (uint32_t i = 0; i < *count; i++) {
+        const json_int_t value = json_integer_value(json_array_get(list, i));
+        if (value < 1 || value > UINT32_MAX)
+            return false;
+        values[i] = (uint32_t)value;
+    }
+    return true;
+}
+
+static bool take_agent(const json_t *from, struct rm_env_agent *agent)
+{
+    agent->name = json_string_value(json_object_get(from, "name"));
+    agent->dtype = dtype_of(json_string_value(json_object_get(from, "dtype")));
+    return agent->name && agent->dtype && take_whole(from, "phase", AGENTS_MAX, &agent->phase) &&
+           take_list(json_object_get(from, "shape"), RM_ENV_MAX_DIMS, agent->shape, &agent->dims) &&
+           take_real(from, "low", &agent->low) && take_real(from, "high", &agent->high) &&
+           take_whole(from, "actions", UINT32_MAX, &agent->actions) &&
+           take_whole(from, "has_mask", 1, &agent->has_mask) &&
+           take_list(json_object_get(from, "choices"), RM_ENV_MAX_CHOICES, agent->choice_actions,
+                     &agent->choices);
+}
+
+static bool take_all(struct rm_python_spec *s, const char *name)
+{
+    const json_t *agents = json_object_get(s->text, "agents");
+    const char *doc = json_string_value(json_object_get(s->text, "doc"));
+    const size_t n = json_array_size(agents);
+    snprintf(s->name, sizeof s->name, "%s", name);
+    snprintf(s->doc, sizeof s->doc, "%s", doc ? doc : "");
+    rm_utf8_line(s->doc);
+    s->spec = (struct rm_env_spec){
+        .abi_version = RM_ENV_ABI_VERSION,
+        .struct_size = sizeof s->spec,
+        .name = s->name,
+        .doc = s->doc,
+        .agents = (uint32_t)n,
+        .agent = s->agent,
+        .score_low = NAN,
+        .score_high = NAN,
+        .score_random = NAN,
+        .score_solved = NAN,
+    };
+    if (n < 1 || n > AGENTS_MAX || !take_whole(s->text, "phases", AGENTS_MAX, &s->spec.phases) ||
+        !take_whole(s->text, "max_steps", UINT32_MAX, &s->spec.max_steps))
+        return false;
+    for (size_t a = 0; a < n; a++)
+        if (!take_agent(json_array_get(agents, a), &s->agent[a]))
+            return false;
+    return true;
+}
+
+int rm_python_spec_read(struct rm_python_spec **spec, const char *name, const char *text,
+                        struct rm_error *error)
+{
+    struct rm_python_spec *s = calloc(1, sizeof *s);
+    *spec = NULL;
+    if (!s)
+        return rm_fail(error, -ENOMEM, "no memory for the description of a world");
+    s->text = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    int rc = s->text && take_all(s, name)
+                 ? rm_world_check_spec(s->name, &s->spec, error)
+                 : rm_fail(error, -EPROTO, "what the worker says of the world is no description");
+    if (rc < 0) {
+        rm_python_spec_free(s);
+        return rc;
+    }
+    *spec = s;
+    return 0;
+}
+
+const struct rm_env_spec *rm_python_spec(const struct rm_python_spec *spec)
+{
+    return &spec->spec;
+}
+
+void rm_python_spec_free(struct rm_python_spec *spec)
+{
+    if (!spec)
+        return;
+    json_decref(spec->text);
+    free(spec);
+}

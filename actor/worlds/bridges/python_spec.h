@@ -1,0 +1,17 @@
+/* python_spec: what a Python worker says of its world, as text, as a description that is as sound
+ * as any that describe() may return (actor/worlds/worlds.h). The worker is believed nothing. */
+#ifndef RM_ACTOR_WORLDS_BRIDGES_PYTHON_SPEC_H
+#define RM_ACTOR_WORLDS_BRIDGES_PYTHON_SPEC_H
+
+#include "actor/env.h"
+#include "shm/base/error.h"
+
+struct rm_python_spec;
+
+/* `name`: of the world. -EPROTO: the text is none, or describes what cannot be. */
+int rm_python_spec_read(struct rm_python_spec **spec, const char *name, const char *text,
+                        struct rm_error *error);
+const struct rm_env_spec *rm_python_spec(const struct rm_python_spec *spec);
+void rm_python_spec_free(struct rm_python_spec *spec);
+
+#endif

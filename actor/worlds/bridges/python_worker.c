@@ -1,0 +1,340 @@
+#include "actor/worlds/bridges/python_worker.h"
+
+#include "actor/worlds/watch.h"
+#include "config/utf8.h"
+#include "shm/atomic.h"
+#include "shm/base/clock.h"
+#include "shm/wake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SPIN_NS        30000          /* less than a wake-up takes; longer only heats */
+#define LOOK_MS        1000           /* between signs of life of who waits */
+#define REPORT_BYTES   65536          /* what comes behind them is lost */
+#define STACKS_MS      1500           /* for a worker's own report */
+#define LOOK_STACKS_MS 150            /* two looks apart, a report that is under way has grown */
+#define STACKS         (SIGRTMAX - 3) /* what channel.py has faulthandler wait for */
+
+_Static_assert(offsetof(struct rm_python_head, request) == 8 &&
+                   offsetof(struct rm_python_head, starter_sleeps) == 20 &&
+                   offsetof(struct rm_python_head, reply) == 128 &&
+                   offsetof(struct rm_python_head, text_bytes) == 144 &&
+                   sizeof(struct rm_python_head) <= RM_PYTHON_HEAD_BYTES,
+               "python/ringmaster/channel.py has these offsets");
+
+/* --- starting -------------------------------------------------------------------------------- */
+
+/* Descriptors of the worker, from 3. */
+enum { FD_MEMORY = 3, FD_ASK, FD_ANSWER, FD_REPORT, FD_SAID, FD_END };
+#define FD_ABOVE 64 /* where they are on the way there */
+
+/* Why a child could not become the interpreter. */
+struct mishap {
+    int code;
+    char what[24];
+};
+
+static _Noreturn void give_up(int to, const char *what, int code)
+{
+    struct mishap mishap = {.code = code};
+    snprintf(mishap.what, sizeof mishap.what, "%s", what);
+    if (write(to, &mishap, sizeof mishap) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+/* Of the child, which has the memory of a process with threads: system calls alone. */
+static _Noreturn void become(const struct rm_python_worker *w, const struct rm_python_launch *l,
+                             pid_t parent, int mishaps)
+{
+    const int from[] = {w->memory, w->ask, w->answer, w->report, STDERR_FILENO};
+    int above[FD_END - FD_MEMORY], null;
+    const struct rlimit limit = {l->memory_limit, l->memory_limit};
+    struct rm_error error;
+    sigset_t none;
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+        _exit(126);
+    setpgid(0, 0);
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if ((mishaps = fcntl(mishaps, F_DUPFD_CLOEXEC, FD_ABOVE)) < 0)
+        _exit(126);
+    for (int i = 0; i < FD_END - FD_MEMORY; i++)
+        if ((above[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_ABOVE)) < 0)
+            give_up(mishaps, "fcntl", errno);
+    if ((null = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+        give_up(mishaps, "/dev/null", errno);
+    if (l->memory_limit && setrlimit(RLIMIT_DATA, &limit) < 0)
+        give_up(mishaps, "RLIMIT_DATA", errno);
+    error.text[0] = '\0';
+    if (l->sandbox && rm_sandbox_program_enter(l->sandbox, &error) < 0)
+        give_up(mishaps, "sandbox", errno);
+    dup2(null, STDIN_FILENO);
+    dup2(above[FD_REPORT - FD_MEMORY], STDOUT_FILENO);
+    dup2(above[FD_REPORT - FD_MEMORY], STDERR_FILENO);
+    for (int i = 0; i < FD_END - FD_MEMORY; i++)
+        if (dup2(above[i], FD_MEMORY + i) < 0)
+            give_up(mishaps, "dup2", errno);
+    /* Those of its starter are nothing to it, whatever their flags are. */
+    if (dup2(mishaps, FD_END) < 0 || fcntl(FD_END, F_SETFD, FD_CLOEXEC) < 0 ||
+        close_range(FD_END + 1, ~0u, 0) < 0)
+        give_up(mishaps, "close_range", errno);
+    execve(l->arguments[0], l->arguments, l->environment);
+    give_up(FD_END, "execve", errno);
+}
+
+static int map(struct rm_python_worker *w, size_t bytes, struct rm_error *error)
+{
+    if (w->base)
+        munmap(w->base, w->bytes);
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, w->memory, 0);
+    w->base = base == MAP_FAILED ? NULL : base;
+    w->bytes = bytes;
+    return w->base ? 0
+                   : rm_fail(error, -errno, "a Python worker's memory of %zu bytes: %s", bytes,
+                             strerror(errno));
+}
+
+static int resize(const struct rm_python_worker *w, size_t bytes, int seals, struct rm_error *error)
+{
+    int rc = posix_fallocate(w->memory, 0, (off_t)bytes);
+    if (rc == 0 && fcntl(w->memory, F_ADD_SEALS, seals) < 0)
+        rc = errno;
+    return rc ? rm_fail(error, -rc, "a Python worker's memory of %zu bytes: %s", bytes,
+                        strerror(rc))
+              : 0;
+}
+
+static int open_channel(struct rm_python_worker *w, struct rm_error *error)
+{
+    w->memory = memfd_create("ringmaster-python", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    w->report = memfd_create("ringmaster-python-report", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    w->ask = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    w->answer = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (w->memory < 0 || w->report < 0 || w->ask < 0 || w->answer < 0 ||
+        ftruncate(w->report, REPORT_BYTES) < 0 ||
+        fcntl(w->report, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+        return rm_fail(error, -errno, "a Python worker: no descriptors: %s%s", strerror(errno),
+                       errno == EMFILE ? " (raise ulimit -n)" : "");
+    int rc = resize(w, RM_PYTHON_COLUMNS_AT, F_SEAL_SHRINK, error);
+    if (rc == 0)
+        rc = map(w, RM_PYTHON_COLUMNS_AT, error);
+    if (rc == 0) {
+        struct rm_python_head *head = rm_python_head(w);
+        head->magic = RM_PYTHON_MAGIC;
+        head->version = RM_PYTHON_VERSION;
+    }
+    return rc;
+}
+
+/* The child is the interpreter, or says why not. */
+static int await_exec(const struct rm_python_launch *l, int mishaps, struct rm_error *error)
+{
+    struct mishap mishap;
+    ssize_t n;
+    do
+        n = read(mishaps, &mishap, sizeof mishap);
+    while (n < 0 && errno == EINTR);
+    if (n != sizeof mishap)
+        return 0;
+    mishap.what[sizeof mishap.what - 1] = '\0';
+    if (strcmp(mishap.what, "execve") == 0)
+        return rm_fail(error, -EINVAL, "world.interpreter: %s: %s", l->arguments[0],
+                       strerror(mishap.code));
+    return rm_fail(error, -mishap.code, "a Python worker cannot be started: %s: %s", mishap.what,
+                   strerror(mishap.code));
+}
+
+int rm_python_worker_start(struct rm_python_worker *w, const struct rm_python_launch *launch,
+                           const char *text, struct rm_error *error)
+{
+    int mishaps[2] = {-1, -1};
+
+    *w = RM_PYTHON_NO_WORKER;
+    int rc = open_channel(w, error);
+    if (rc == 0 && pipe2(mishaps, O_CLOEXEC) < 0)
+        rc = rm_fail(error, -errno, "a Python worker: no descriptors: %s", strerror(errno));
+    if (rc == 0) {
+        const pid_t parent = getpid();
+        rm_python_worker_ask(w, RM_PYTHON_START, 0, text);
+        w->pid = fork();
+        if (w->pid == 0)
+            become(w, launch, parent, mishaps[1]);
+        if (w->pid < 0) {
+            w->pid = 0;
+            rc = rm_fail(error, -errno, "a Python worker cannot be started: fork: %s",
+                         strerror(errno));
+        }
+    }
+    if (mishaps[1] >= 0)
+        close(mishaps[1]);
+    if (rc == 0) {
+        w->process = (int)syscall(SYS_pidfd_open, w->pid, 0);
+        rc = await_exec(launch, mishaps[0], error);
+    }
+    if (mishaps[0] >= 0)
+        close(mishaps[0]);
+    if (rc < 0)
+        rm_python_worker_end(w);
+    return rc;
+}
+
+int rm_python_worker_grow(struct rm_python_worker *w, size_t bytes, struct rm_error *error)
+{
+    int rc = resize(w, RM_PYTHON_COLUMNS_AT + bytes, F_SEAL_GROW, error);
+    return rc ? rc : map(w, RM_PYTHON_COLUMNS_AT + bytes, error);
+}
+
+/* --- asking ---------------------------------------------------------------------------------- */
+
+void rm_python_worker_ask(struct rm_python_worker *w, enum rm_python_command command,
+                          uint32_t phase, const char *text)
+{
+    struct rm_python_head *head = rm_python_head(w);
+    if (text)
+        snprintf((char *)w->base + RM_PYTHON_HEAD_BYTES, RM_PYTHON_TEXT_BYTES, "%s", text);
+    head->command = command;
+    head->phase = phase;
+    RM_RAISE(&head->request, ++w->asked);
+    if (rm_atomic_sleeper(&head->worker_sleeps))
+        rm_wake_ring(w->ask);
+}
+
+static bool answered(const struct rm_python_worker *w)
+{
+    return RM_SEE(&rm_python_head(w)->reply) == w->asked;
+}
+
+static int outcome(const struct rm_python_worker *w)
+{
+    return rm_python_head(w)->status ? -EREMOTEIO : 0;
+}
+
+static bool spin(const struct rm_python_worker *w)
+{
+    const uint64_t until = rm_now_ns() + SPIN_NS;
+    do
+        for (int i = 0; i < 64; i++) {
+            if (answered(w))
+                return true;
+            __builtin_ia32_pause();
+        }
+    while (rm_now_ns() < until);
+    return false;
+}
+
+/* Until the bell, the worker's end, or so many milliseconds. true: it has ended. */
+static bool sleep_on(struct rm_python_worker *w, int milliseconds)
+{
+    struct rm_python_head *head = rm_python_head(w);
+    struct pollfd fds[] = {{.fd = w->answer, .events = POLLIN},
+                           {.fd = w->process, .events = POLLIN}};
+
+    rm_atomic_sleep(&head->starter_sleeps, 1);
+    if (!answered(w))
+        poll(fds, 2, milliseconds);
+    RM_POKE(&head->starter_sleeps, 0);
+    if (fds[0].revents)
+        rm_wake_drain(w->answer);
+    if (w->process >= 0)
+        return fds[1].revents != 0;
+    siginfo_t info = {.si_pid = 0}; /* no pidfd here: look at it now and then */
+    return waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
+}
+
+int rm_python_worker_hear(struct rm_python_worker *w, uint64_t until_ns)
+{
+    if (spin(w))
+        return outcome(w);
+    for (;;) {
+        const uint64_t now = rm_now_ns();
+        const uint64_t left = until_ns > now ? (until_ns - now) / RM_NS_PER_MS + 1 : 0;
+        const bool over = sleep_on(w, left < LOOK_MS ? (int)left : LOOK_MS);
+        if (answered(w))
+            return outcome(w);
+        if (over)
+            return -ECHILD;
+        if (left == 0)
+            return -ETIMEDOUT;
+        rm_watch_beat();
+    }
+}
+
+/* --- what it says ---------------------------------------------------------------------------- */
+
+void rm_python_worker_text(const struct rm_python_worker *w, char *text, size_t size)
+{
+    size_t bytes = rm_python_head(w)->text_bytes;
+    if (bytes > RM_PYTHON_TEXT_BYTES)
+        bytes = RM_PYTHON_TEXT_BYTES;
+    if (bytes > size - 1)
+        bytes = size - 1;
+    memcpy(text, w->base + RM_PYTHON_HEAD_BYTES, bytes);
+    text[bytes] = '\0';
+    rm_utf8_repair(text);
+}
+
+void rm_python_worker_report(const struct rm_python_worker *w, char *text, size_t size)
+{
+    const ssize_t n = w->report >= 0 ? pread(w->report, text, size - 1, 0) : 0;
+    text[n > 0 ? n : 0] = '\0';
+    rm_utf8_repair(text);
+}
+
+void rm_python_worker_look(struct rm_python_worker *w)
+{
+    static char text[REPORT_BYTES];
+    struct pollfd end = {.fd = w->process, .events = POLLIN};
+    size_t before = 0, now = 0;
+    if (w->pid <= 0)
+        return;
+    kill(w->pid, STACKS);
+    for (int left = STACKS_MS; left > 0 && (now == 0 || now != before); left -= LOOK_STACKS_MS) {
+        if (poll(&end, w->process >= 0, LOOK_STACKS_MS) > 0)
+            return;
+        before = now;
+        rm_python_worker_report(w, text, sizeof text);
+        now = strlen(text);
+    }
+}
+
+int rm_python_worker_kill(struct rm_python_worker *w)
+{
+    int status = 0;
+    if (w->pid <= 0)
+        return 0;
+    kill(-w->pid, SIGKILL);
+    kill(w->pid, SIGKILL); /* it may not have come to a group of its own */
+    while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    w->pid = 0;
+    return status;
+}
+
+void rm_python_worker_end(struct rm_python_worker *w)
+{
+    (void)rm_python_worker_kill(w);
+    if (w->base)
+        munmap(w->base, w->bytes);
+    const int fds[] = {w->process, w->memory, w->ask, w->answer, w->report};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    *w = RM_PYTHON_NO_WORKER;
+}

@@ -1,0 +1,116 @@
+/* python_worker: one process of a Python interpreter that steps worlds
+ * (python/ringmaster/worker.py), and the memory that it shares with the process that started it.
+ *
+ * The memory is one memfd: a head, room for text, and behind it what worlds show and are told (made
+ * by python.c once the worker has said what its worlds are). The starter asks by a number that it
+ * raises, the worker answers by storing that number; each spins for a moment, then says that it
+ * sleeps and waits for an eventfd, the starter for the worker's death as well.
+ *
+ * Whoever starts a worker believes nothing of what it writes: numbers are bounded, text is
+ * repaired, columns are copied before they are looked at. Its size is sealed, so reading never
+ * faults.
+ *
+ * One thread, and the same one from start to end: the worker dies with the thread that started it.
+ */
+#ifndef RM_ACTOR_WORLDS_BRIDGES_PYTHON_WORKER_H
+#define RM_ACTOR_WORLDS_BRIDGES_PYTHON_WORKER_H
+
+#include "actor/worlds/sandbox.h"
+#include "shm/base/error.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define RM_PYTHON_MAGIC      0x59504d52u /* "RMPY" */
+#define RM_PYTHON_VERSION    1u
+#define RM_PYTHON_HEAD_BYTES 4096u
+#define RM_PYTHON_TEXT_BYTES (256u << 10)
+#define RM_PYTHON_COLUMNS_AT                                                                       \
+    (RM_PYTHON_HEAD_BYTES + RM_PYTHON_TEXT_BYTES) /* what follows the text */
+
+/* What a worker is asked to do. */
+enum rm_python_command {
+    RM_PYTHON_START = 1, /* text: what to make, as JSON; answered by what a world is */
+    RM_PYTHON_LAYOUT,    /* text: where its columns are, as JSON: make all worlds */
+    RM_PYTHON_RESET,     /* begin an episode in every world; write for phase 0 */
+    RM_PYTHON_STEP,      /* take the actions of `phase`; write for the next one */
+    RM_PYTHON_STOP,
+};
+
+/* The head; python/ringmaster/channel.py has the same offsets. */
+struct rm_python_head {
+    uint32_t magic, version;
+    _Atomic uint32_t request; /* raised after everything else of a request */
+    uint32_t command, phase;
+    _Atomic uint32_t starter_sleeps;
+    /* The worker's. */
+    _Alignas(128) _Atomic uint32_t reply; /* the request that is answered */
+    _Atomic uint32_t worker_sleeps;
+    uint32_t
+        status;     /* 0: done; 1: failed, `text` says why: a sentence, then lines of a traceback */
+    uint32_t world; /* in this worker, whose code runs or ran last */
+    uint32_t text_bytes; /* of what the worker wrote */
+};
+
+/* What a worker is started as. Lives as long as its workers. */
+struct rm_python_launch {
+    char *const *arguments, *const *environment;
+    const struct rm_sandbox_program *sandbox; /* NULL: not confined */
+    uint64_t memory_limit;                    /* bytes, 0: none */
+};
+
+struct rm_python_worker {
+    pid_t pid;       /* 0: none */
+    int process;     /* pidfd, or -1 */
+    int memory;      /* memfd */
+    int ask, answer; /* eventfds: the worker's and the starter's */
+    int report;      /* memfd: what it said before it could speak, stacks of a crash */
+    uint8_t *base;   /* the mapping */
+    size_t bytes;    /* of it */
+    uint32_t asked;  /* number of the latest request */
+};
+
+/* No worker, as rm_python_worker_end() leaves it. */
+#define RM_PYTHON_NO_WORKER                                                                        \
+    ((struct rm_python_worker){.process = -1, .memory = -1, .ask = -1, .answer = -1, .report = -1})
+
+static inline struct rm_python_head *rm_python_head(const struct rm_python_worker *worker)
+{
+    return (struct rm_python_head *)(void *)worker->base;
+}
+
+/* Starts it with `text`, which it is to be asked for first: RM_PYTHON_START. Returns before it
+ * answers. Errors: no descriptors, no memory, or the program cannot be run. */
+int rm_python_worker_start(struct rm_python_worker *worker, const struct rm_python_launch *launch,
+                           const char *text, struct rm_error *error);
+
+/* Room for `bytes` of columns behind the text, zero-filled. Once. */
+int rm_python_worker_grow(struct rm_python_worker *worker, size_t bytes, struct rm_error *error);
+
+/* Puts `text` (NULL: leaves it) where the worker reads it, and asks. */
+void rm_python_worker_ask(struct rm_python_worker *worker, enum rm_python_command command,
+                          uint32_t phase, const char *text);
+
+/* Waits for the answer, until rm_now_ns() is `until_ns`. 0: done; -EREMOTEIO: the worker says that
+ * it failed; -ECHILD: it has ended; -ETIMEDOUT. */
+int rm_python_worker_hear(struct rm_python_worker *worker, uint64_t until_ns);
+
+/* What it wrote, repaired, of at most size - 1 bytes. */
+void rm_python_worker_text(const struct rm_python_worker *worker, char *text, size_t size);
+
+/* The same of its report: crashes, stacks, what the interpreter said before the worker ran. */
+void rm_python_worker_report(const struct rm_python_worker *worker, char *text, size_t size);
+
+/* Has a worker that hangs write the stacks of its threads into its report; waits for that a moment.
+ */
+void rm_python_worker_look(struct rm_python_worker *worker);
+
+/* Ends it and whatever is in its process group. Returns what waitpid() said of it. */
+int rm_python_worker_kill(struct rm_python_worker *worker);
+
+/* The same, and frees all. Without a worker it does nothing. */
+void rm_python_worker_end(struct rm_python_worker *worker);
+
+#endif

@@ -1,0 +1,92 @@
+"""From "module:name" and options to environments, and what kind they are."""
+import importlib
+import sys
+
+from .spaces import LEGACY, Fault
+
+
+def load(spec, options):
+    """A function without arguments that makes one environment."""
+    module_name, _, name = spec.partition(":")
+    if module_name == "gymnasium":
+        return gymnasium_maker(name, options)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as why:
+        if why.name and (module_name == why.name or module_name.startswith(why.name + ".")):
+            raise Fault(f"there is no module {why.name!r}: it is looked for in the working directory, the folders of "
+                        f"PYTHONPATH and {sys.prefix}") from None
+        raise
+    make = module
+    for part in name.split("."):
+        if not hasattr(make, part):
+            raise Fault(f"module {module_name} has no {name!r}")
+        make = getattr(make, part)
+    if not callable(make):
+        raise Fault(f"{name!r} of module {module_name} is {type(make).__name__}: it has to be a function that returns an "
+                    "environment")
+
+    def made():
+        env = make(**options)
+        if env is None:
+            raise Fault(f"{name!r} of module {module_name} returned None: it has to return an environment")
+        return env
+    return made
+
+
+def gymnasium_maker(name, options):
+    try:
+        import gymnasium
+    except ModuleNotFoundError as why:
+        if why.name != "gymnasium":
+            raise
+        raise Fault(f"gymnasium is not installed for {sys.executable}: pip install gymnasium, or give "
+                    "world.interpreter the path of an interpreter that has it") from None
+    options = dict({"disable_env_checker": True}, **options)
+
+    def made():
+        try:
+            return gymnasium.make(name, **options)
+        except (gymnasium.error.Error, ModuleNotFoundError) as why:
+            raise Fault(f"gymnasium.make({name!r}): {' '.join(str(why).split())}") from None
+    return made
+
+
+def kind_of(env):
+    """"vector", "parallel", "aec" or "single"."""
+    modules = {cls.__module__.split(".")[0] for cls in type(env).__mro__}
+    if "gym" in modules:
+        raise Fault(f"{type(env).__name__} is an environment of gym, not of gymnasium: {LEGACY}")
+    if isinstance(env, type):
+        raise Fault(f"{env.__name__} is a class that was returned, not an environment: call it")
+    if hasattr(env, "num_envs") and hasattr(env, "single_observation_space"):
+        return "vector"
+    if hasattr(env, "possible_agents") or hasattr(env, "agents"):
+        return "aec" if hasattr(env, "last") else "parallel"
+    for name in ("reset", "step", "observation_space", "action_space"):
+        if getattr(env, name, None) is None:
+            raise Fault(f"{type(env).__name__} has no {name}: an environment is an Env or VectorEnv of Gymnasium, or a "
+                        "ParallelEnv or AECEnv of PettingZoo")
+    return "single"
+
+
+def check_rendering(env):
+    mode = getattr(env, "render_mode", None)
+    if mode == "human":
+        raise Fault("render_mode is \"human\", which opens a window for every world: leave render_mode out")
+
+
+DISPLAY = ("display", "xcb", "x server", "glx", "opengl", "egl", "video device")
+
+
+def hint(error):
+    """What to do about an exception that many have met; "" if nothing is known."""
+    words = f"{type(error).__name__}: {error}".lower()
+    if any(word in words for word in DISPLAY):
+        return " (it needs a display: leave rendering out, or run below xvfb-run)"
+    if isinstance(error, PermissionError):
+        return (" (actor.sandbox lets worlds read the interpreter's and the system's files, the working directory and "
+                "the folders of PYTHONPATH, and write below TMPDIR; \"off\" lifts it)")
+    if isinstance(error, TypeError) and "unexpected keyword argument" in words:
+        return " (world.options are given by name)"
+    return ""

@@ -1,0 +1,723 @@
+"""Environments as a batch of worlds: rows of observations, rewards and flags, as actor/env.h has them.
+
+An episode's last observation is a row of its own, after which the world begins anew with the next row: each kind of
+environment has an adapter that gives rows of that form.
+"""
+import random
+
+import numpy as np
+
+from .spaces import Action, Fault, Observation, shape_text, warn
+
+FIRST, TERMINATED, TRUNCATED, VOID, DEAD = 1, 2, 4, 8, 16
+LAST = TERMINATED | TRUNCATED
+TRIAL_STEPS = 8  # of a world before it is described
+OLD_API = ("the API of gym before 0.26; wrap the environment: gymnasium.make(\"GymV21Environment-v0\", env=env) "
+           "(pip install \"shimmy[gym-v21]\")")
+
+
+class Agent:
+    """One agent's columns over the worlds of a batch."""
+
+    def __init__(self, name, phase, observation_space, action_space, has_mask=False):
+        self.name, self.phase = name, phase
+        self.observation, self.action = Observation(observation_space), Action(action_space)
+        self.has_mask = has_mask or self.observation.masked
+        if not self.action.choices:
+            raise Fault(f"the action space of {name} has no choice")
+
+    def describe(self):
+        return {"name": self.name, "phase": self.phase, "has_mask": int(self.has_mask),
+                **self.observation.describe(), **self.action.describe()}
+
+    def attach(self, buffer, at, worlds):
+        def view(offset, dtype, *shape):
+            size = int(np.prod(shape))
+            return np.frombuffer(buffer, dtype, size, offset).reshape(shape)
+
+        total, choices = sum(self.action.choices), len(self.action.choices)
+        self.obs = view(at["obs"], self.observation.dtype, worlds, *self.observation.shape)
+        self.mask = view(at["mask"], np.uint8, worlds, total) if self.has_mask else None
+        self.reward = view(at["reward"], np.float32, worlds)
+        self.flags = view(at["flags"], np.uint8, worlds)
+        self.actions = view(at["actions"], np.int32, worlds, choices) if choices > 1 else \
+            view(at["actions"], np.int32, worlds)
+        self.put = self.observation.putter(self.obs)
+
+    def mask_of(self, obs, info):
+        """The mask that came with an observation; None: there was none."""
+        if self.observation.masked and isinstance(obs, dict) and "action_mask" in obs:
+            return obs["action_mask"]
+        return info.get("action_mask") if info else None
+
+    def put_mask(self, w, obs, info, last):
+        mask = self.mask_of(obs, info)
+        if mask is None or (last and not np.any(np.asarray(mask, dtype=object) if isinstance(mask, tuple) else mask)):
+            if mask is None and not last:
+                raise Fault("there is no action mask with this observation, but there was one with the first: it comes "
+                            "with every observation, as info[\"action_mask\"] or an entry of the observation")
+            self.mask[w] = 1
+            return
+        try:
+            self.action.put_mask(self.mask[w], mask, "the observation" if self.observation.masked else "info")
+        except Fault:
+            if not last:
+                raise
+            self.mask[w] = 1
+
+    def row(self, w, obs, info, reward, flags):
+        """Writes all of a row."""
+        self.put(w, obs)
+        if self.mask is not None:
+            self.put_mask(w, obs, info, flags & LAST)
+        self.reward[w] = reward
+        self.flags[w] = flags
+
+    def blank(self, w, flags):
+        self.obs[w] = 0
+        if self.mask is not None:
+            self.mask[w] = 1
+        self.reward[w] = 0
+        self.flags[w] = flags
+
+
+def check_mapping(info, call):
+    if not isinstance(info, dict):
+        raise Fault(f"the info that {call} returned is {type(info).__name__}, not a dict")
+
+
+def unpack_reset(result):
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise Fault(f"reset() returned {type(result).__name__} where (observation, info) is expected: {OLD_API}")
+    check_mapping(result[1], "reset()")
+    return result
+
+
+def unpack_step(result):
+    if not isinstance(result, tuple) or len(result) != 5:
+        count = f"{len(result)} values" if isinstance(result, tuple) else type(result).__name__
+        raise Fault(f"step() returned {count} where (observation, reward, terminated, truncated, info) is expected"
+                    + (f": {OLD_API}" if isinstance(result, tuple) and len(result) == 4 else ""))
+    return result
+
+
+def check_reward(reward):
+    try:
+        value = float(reward)
+    except (TypeError, ValueError):
+        raise Fault(f"the reward is {reward!r}, not a number") from None
+    if not np.isfinite(value):
+        raise Fault(f"the reward is {value}: learners need finite numbers")
+
+
+def check_flag(flag, name):
+    if not isinstance(flag, (bool, np.bool_)):
+        raise Fault(f"{name} is {flag!r}, not True or False")
+
+
+class Draws:
+    """The states of the generators that `random` and `np.random` share over a process: each world has its own, so that
+    what it draws does not depend on who else is in the process."""
+
+    def __init__(self):
+        self.states = {}
+
+    @staticmethod
+    def now():
+        return random.getstate(), np.random.get_state()
+
+    @staticmethod
+    def same(a, b):
+        return a[0] == b[0] and a[1][2] == b[1][2] and np.array_equal(a[1][1], b[1][1])
+
+    @staticmethod
+    def seed(seed):
+        random.seed(seed)
+        np.random.seed(seed)
+
+    def call(self, world, function, *arguments, **named):
+        state = self.states.get(world)
+        if state:
+            random.setstate(state[0])
+            np.random.set_state(state[1])
+        result = function(*arguments, **named)
+        self.states[world] = self.now()
+        return result
+
+
+class Batch:
+    """Worlds of one worker. `where(w)` says which of them runs, for whoever looks when it does not return."""
+
+    phases = 1
+
+    def __init__(self, order, make, where):
+        self.order, self.make, self.where = order, make, where
+        self.worlds, self.seed0 = order["worlds"], order["seed"]
+        self.draws = None
+        self.agents = []
+
+    def describe(self, env):
+        spec = getattr(env, "spec", None)
+        steps = getattr(spec, "max_episode_steps", None) or 0
+        doc = getattr(spec, "id", None) or type(env).__name__
+        return {"doc": str(doc), "phases": self.phases, "max_steps": int(steps) if 0 < steps < 2**31 else 0,
+                "agents": [agent.describe() for agent in self.agents]}
+
+    def try_out(self, steps):
+        """Plays a little, judging everything: a function of (random numbers) that makes a step. Finds out whether the
+        world draws from the generators of the process."""
+        Draws.seed(self.seed0)
+        before = Draws.now()
+        steps(random.Random(self.seed0))
+        if not Draws.same(before, Draws.now()):
+            self.draws = Draws()
+
+    def attach(self, buffer, layout):
+        for agent, at in zip(self.agents, layout["agents"]):
+            agent.attach(buffer, at, self.worlds)
+        self.seeds = np.frombuffer(buffer, np.uint32, self.worlds, layout["seeds"])
+
+    def call(self, world, function, *arguments, **named):
+        """A call of a world's, with generators of its own if it uses those of the process."""
+        if self.draws is None:
+            return function(*arguments, **named)
+        return self.draws.call(world, function, *arguments, **named)
+
+    def seed_world(self, w):
+        """The seed of a world's next episode, which the process's generators have too where the world uses them."""
+        seed = int(self.seeds[w])
+        if self.draws is not None:
+            Draws.seed(seed)
+            self.draws.states[w] = Draws.now()
+        return seed
+
+    def check_finite(self, phase):
+        """Numbers that are none end with the world that gave them."""
+        for agent in self.agents:
+            if agent.phase != phase:
+                continue
+            for column in (agent.obs, agent.reward):
+                if column.dtype.kind != "f" or np.isfinite(np.add.reduce(column, axis=None)):
+                    continue
+                wrong = np.argwhere(~np.isfinite(column))
+                if not len(wrong):
+                    continue  # finite, and their sum is not
+                at, value = tuple(map(int, wrong[0])), column[tuple(wrong[0])]
+                self.where(at[0])
+                what = f"the observation is {value} at {at[1:]}" if column is agent.obs else f"the reward is {value}"
+                raise Fault(f"{what}{' of ' + agent.name if len(self.agents) > 1 else ''}: learners need finite numbers")
+
+
+def random_action(agent, obs, info, rng):
+    """A legal action, as a row of choices."""
+    mask, row, at = agent.mask_of(obs, info) if agent.has_mask else None, [], 0
+    if mask is not None:
+        legal = np.zeros(sum(agent.action.choices), np.uint8)
+        agent.action.put_mask(legal, mask, "the observation" if agent.observation.masked else "info")
+    for count in agent.action.choices:
+        allowed = [a for a in range(count) if mask is None or legal[at + a]]
+        row.append(rng.choice(allowed))
+        at += count
+    return row
+
+
+# --- Gymnasium's Env -----------------------------------------------------------------------------
+
+
+class Single(Batch):
+    """Environments of one agent, one for every world."""
+
+    def __init__(self, order, env, make, where):
+        super().__init__(order, make, where)
+        self.env = env
+        self.agents = [Agent("agent_0", 0, env.observation_space, env.action_space)]
+        self.try_out(self._try)
+        self.description = self.describe(env)
+
+    def _try(self, rng):
+        env, agent = self.env, self.agents[0]
+        obs, info = unpack_reset(env.reset(seed=self.seed0))
+        agent.has_mask = agent.mask_of(obs, info) is not None
+        for _ in range(TRIAL_STEPS):
+            agent.observation.judge(obs)
+            action = agent.action.make(random_action(agent, obs, info, rng))
+            obs, reward, terminated, truncated, info = unpack_step(env.step(action))
+            check_reward(reward)
+            check_flag(terminated, "terminated")
+            check_flag(truncated, "truncated")
+            check_mapping(info, "step()")
+            if terminated or truncated:
+                agent.observation.judge(obs)
+                obs, info = unpack_reset(env.reset(seed=self.seed0))
+        agent.observation.judge(obs)
+
+    def attach(self, buffer, layout):
+        super().attach(buffer, layout)
+        self.envs = []
+        for w in range(self.worlds):
+            self.where(w)
+            self.envs.append(self.env if w == 0 else self.make())
+            space = self.envs[w].action_space
+            if hasattr(space, "seed"):
+                space.seed(int(self.seeds[w]))
+        self.over = [True] * self.worlds
+        self.steps = [env.step for env in self.envs] if self.draws is None else \
+            [lambda action, w=w, step=env.step: self.draws.call(w, step, action) for w, env in enumerate(self.envs)]
+
+    def begin(self, w):
+        seed = self.seed_world(w)
+        obs, info = unpack_reset(self.call(w, self.envs[w].reset, seed=seed))
+        self.over[w] = False
+        self.agents[0].row(w, obs, info, 0.0, FIRST)
+
+    def reset(self):
+        for w in range(self.worlds):
+            self.where(w)
+            self.begin(w)
+        self.check_finite(0)
+
+    def step(self, phase):
+        agent, over, where, steps = self.agents[0], self.over, self.where, self.steps
+        put, put_mask = agent.put, agent.put_mask if agent.mask is not None else None
+        rewards, flags, w = [], agent.flags, 0
+        flags[:] = 0
+        actions = agent.actions.tolist()
+        if not agent.action.plain:
+            make = agent.action.make if len(agent.action.choices) > 1 else lambda one: agent.action.make([one])
+            actions = [make(row) for row in actions]
+        for w, action in enumerate(actions):
+            where(w)
+            if over[w]:
+                self.begin(w)
+                rewards.append(0.0)
+                continue
+            result = steps[w](action)
+            if len(result) != 5:
+                unpack_step(result)
+            obs, reward, terminated, truncated, info = result
+            put(w, obs)
+            rewards.append(reward)
+            if terminated or truncated:
+                over[w] = True
+                flags[w] = TERMINATED if terminated else TRUNCATED
+            if put_mask:
+                put_mask(w, obs, info, over[w])
+        try:
+            agent.reward[:] = rewards
+        except (TypeError, ValueError):
+            for w, reward in enumerate(rewards):
+                where(w)
+                check_reward(reward)
+            agent.reward[:] = [float(reward) for reward in rewards]
+        self.check_finite(0)
+
+
+# --- Gymnasium's VectorEnv -----------------------------------------------------------------------
+
+
+def autoreset_mode(env):
+    """"next", "same" or "disabled"."""
+    mode = (getattr(env, "metadata", None) or {}).get("autoreset_mode")
+    name = getattr(mode, "name", mode)
+    modes = {"NEXT_STEP": "next", "SAME_STEP": "same", "DISABLED": "disabled", "NextStep": "next", "SameStep": "same",
+             "Disabled": "disabled"}
+    if name in modes:
+        return modes[name]
+    try:
+        import gymnasium
+        old = int(gymnasium.__version__.split(".")[0]) < 1
+    except (ImportError, ValueError):
+        old = False
+    if old:
+        return "same"
+    raise Fault(f"{type(env).__name__} does not say how its worlds begin anew: give it metadata[\"autoreset_mode\"], "
+                "gymnasium.vector.AutoresetMode.NEXT_STEP, SAME_STEP or DISABLED")
+
+
+class Vector(Batch):
+    """Vector environments: each is as many worlds as it has environments inside."""
+
+    def __init__(self, order, env, make, where):
+        super().__init__(order, make, where)
+        self.env, self.size = env, int(env.num_envs)
+        self.mode = autoreset_mode(env)
+        if self.size < 1 or self.worlds % self.size:
+            raise Fault(f"the vector environment has {self.size} environments, which does not divide the {self.worlds} "
+                        "worlds of this worker: make actor.worlds (and evaluation.worlds) divided by actor.count and "
+                        "actor.python_workers a multiple of it")
+        self.agents = [Agent("agent_0", 0, env.single_observation_space, env.single_action_space)]
+        self.try_out(self._try)
+        self.description = self.describe(env)
+
+    def part(self, value, i):
+        """Observation i of those of all: of Dicts and Tuples every member's."""
+        if isinstance(value, dict):
+            return {key: self.part(member, i) for key, member in value.items()}
+        if isinstance(value, tuple):
+            return tuple(self.part(member, i) for member in value)
+        return value[i]
+
+    def mask_info(self, infos, i):
+        mask = infos.get("action_mask") if self.agents[0].has_mask else None
+        return {} if mask is None else {"action_mask": self.part(mask, i)}
+
+    def actions_of(self, rows):
+        """What the environment takes, of rows of choices: its actions as it batches them."""
+        made = [self.agents[0].action.make(row if isinstance(row, list) else [row]) for row in rows]
+        return batch(made, getattr(self.env.single_action_space, "dtype", None))
+
+    def check_sizes(self, obs, rewards, terminated, truncated):
+        for name, value in (("rewards", rewards), ("terminated", terminated), ("truncated", truncated)):
+            if np.shape(value) != (self.size,):
+                raise Fault(f"{name} has {shape_text(np.shape(value))}; {self.size} environments give shape ({self.size},)")
+        if isinstance(obs, np.ndarray) and obs.shape[:1] != (self.size,):
+            raise Fault(f"the observation has {shape_text(obs.shape)}; {self.size} environments give {self.size} of them")
+
+    def _try(self, rng):
+        env, agent = self.env, self.agents[0]
+        obs, infos = unpack_reset(env.reset(seed=[self.seed0 + i for i in range(self.size)]))
+        agent.has_mask = agent.observation.masked or "action_mask" in infos
+        for i in range(self.size):
+            agent.observation.judge(self.part(obs, i))
+        for _ in range(1):
+            rows = [random_action(agent, self.part(obs, i), self.mask_info(infos, i), rng) for i in range(self.size)]
+            obs, rewards, terminated, truncated, infos = unpack_step(env.step(self.actions_of(rows)))
+            check_mapping(infos, "step()")
+            self.check_sizes(obs, rewards, terminated, truncated)
+            for i in range(self.size):
+                check_reward(rewards[i])
+                agent.observation.judge(self.part(obs, i))
+
+    def attach(self, buffer, layout):
+        super().attach(buffer, layout)
+        self.envs = [self.env] + [self.make() for _ in range(self.worlds // self.size - 1)]
+        self.over = np.ones(self.worlds, bool)
+
+    def reset(self):
+        agent = self.agents[0]
+        for g, env in enumerate(self.envs):
+            first = g * self.size
+            self.where(first)
+            obs, infos = unpack_reset(self.call(g, env.reset, seed=[int(s) for s in self.seeds[first:first + self.size]]))
+            for i in range(self.size):
+                agent.row(first + i, self.part(obs, i), self.mask_info(infos, i), 0.0, FIRST)
+        self.over[:] = False
+        self.check_finite(0)
+
+    def legal_row(self, w, row):
+        """The first legal action: where an environment that has begun anew is stepped on with the others, before anybody
+        could answer."""
+        agent, chosen, at = self.agents[0], [], 0
+        for count in agent.action.choices:
+            chosen.append(int(np.argmax(agent.mask[w, at:at + count])) if agent.mask is not None else 0)
+            at += count
+        return chosen if isinstance(row, list) else chosen[0]
+
+    def step(self, phase):
+        rows = self.agents[0].actions.tolist()
+        for g, env in enumerate(self.envs):
+            first = g * self.size
+            self.where(first)
+            self.step_group(g, env, first, rows[first:first + self.size])
+        self.check_finite(0)
+
+    def step_group(self, g, env, first, rows):
+        agent, size = self.agents[0], self.size
+        over = self.over[first:first + size].copy()
+        if self.mode != "next" and over.any():
+            if self.mode == "disabled":
+                seeds = [int(s) for s in self.seeds[first:first + size]]
+                self.call(g, env.reset, seed=seeds, options={"reset_mask": over.copy()})  # which is taken out of it
+            rows = [self.legal_row(first + i, row) if over[i] else row for i, row in enumerate(rows)]
+        obs, rewards, terminated, truncated, infos = unpack_step(self.call(g, env.step, self.actions_of(rows)))
+        self.check_sizes(obs, rewards, terminated, truncated)
+        finals = self.final_of(infos) if self.mode == "same" else None
+        plain = isinstance(obs, np.ndarray) and agent.observation.compact and agent.mask is None and finals is None
+        if plain and obs.dtype == agent.obs.dtype and obs.shape == (size,) + agent.obs.shape[1:]:
+            agent.obs[first:first + size] = obs
+        else:
+            plain = False
+        for i in range(size):
+            w, ended = first + i, bool(terminated[i] or truncated[i])
+            if over[i]:
+                flags, reward = FIRST, 0.0
+                if ended and self.mode == "next":
+                    raise Fault("an episode is over with its first observation")
+                ended = False  # a step that nobody answered for; it begins anew once more
+                seen = self.part(obs, i)
+            else:
+                flags = (TERMINATED if terminated[i] else TRUNCATED) if ended else 0
+                reward, seen = rewards[i], None if plain and not (ended and finals) else self.part(obs, i)
+                if ended and self.mode == "same":
+                    seen = self.final(finals, i)
+            if seen is not None:
+                agent.row(w, seen, self.mask_info(infos, i), reward, flags)
+            else:
+                agent.reward[w], agent.flags[w] = reward, flags
+            self.over[w] = ended
+
+    @staticmethod
+    def final_of(infos):
+        for name in ("final_obs", "final_observation"):
+            if name in infos:
+                return infos[name]
+        return None
+
+    def final(self, finals, i):
+        """The true last observation, which SAME_STEP has aside: an array of objects, or of members."""
+        value = None if finals is None else self.part(finals, i)
+        if value is None:
+            raise Fault("an episode is over, and infos have neither \"final_obs\" nor \"final_observation\": what is "
+                        "learned of an episode's end needs the last observation")
+        return value
+
+
+def batch(made, dtype=None):
+    """A list of actions as vector environments take them."""
+    if isinstance(made[0], dict):
+        return {key: batch([one[key] for one in made]) for key in made[0]}
+    if isinstance(made[0], tuple):
+        return tuple(batch([one[i] for one in made]) for i in range(len(made[0])))
+    return np.array(made, dtype=dtype)
+
+
+# --- PettingZoo ----------------------------------------------------------------------------------
+
+
+def names_of(env):
+    """Agents as they are known everywhere else: letters, digits, ".", "_" and "-", no two alike."""
+    agents = list(getattr(env, "possible_agents", None) or [])
+    if not agents:
+        raise Fault(f"{type(env).__name__} has no possible_agents: all agents that may ever be there have to be known")
+    if len(agents) > 64:
+        raise Fault(f"{type(env).__name__} has {len(agents)} possible agents; 64 are possible")
+    names = []
+    for agent in agents:
+        name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in str(agent))[:47].lstrip("._-")
+        name = name or f"agent_{len(names)}"
+        while name in names:
+            name = f"{name[:43]}_{len(names)}"
+        names.append(name)
+    return agents, names
+
+
+class Parallel(Batch):
+    """PettingZoo's parallel environments: agents that are not in play are DEAD."""
+
+    def __init__(self, order, env, make, where):
+        super().__init__(order, make, where)
+        self.env = env
+        self.keys, names = names_of(env)
+        self.agents = [Agent(name, 0, env.observation_space(key), env.action_space(key))
+                       for key, name in zip(self.keys, names)]
+        self.try_out(self._try)
+        self.description = self.describe(env)
+
+    def _try(self, rng):
+        env = self.env
+        obs, infos = self.begin_env(env, self.seed0)
+        for agent, key in zip(self.agents, self.keys):
+            agent.has_mask = agent.observation.masked or any(
+                agent.mask_of(obs[k], infos.get(k, {})) is not None for k in obs if k == key)
+        for _ in range(TRIAL_STEPS):
+            for agent, key in zip(self.agents, self.keys):
+                if key in obs:
+                    agent.observation.judge(obs[key])
+            if not env.agents:
+                obs, infos = self.begin_env(env, self.seed0)
+            actions = {key: agent.action.make(random_action(agent, obs[key], infos.get(key, {}), rng))
+                       for agent, key in zip(self.agents, self.keys) if key in env.agents}
+            obs, rewards, terminated, truncated, infos = unpack_step(env.step(actions))
+            for key in obs:
+                if key not in self.keys:
+                    raise Fault(f"agent {key!r} is not one of possible_agents")
+                check_reward(rewards.get(key, 0.0))
+
+    @staticmethod
+    def begin_env(env, seed):
+        result = env.reset(seed=seed)
+        if isinstance(result, dict):  # before PettingZoo 1.23
+            return result, {}
+        obs, infos = unpack_reset(result)
+        if not isinstance(obs, dict):
+            raise Fault(f"reset() returned {type(obs).__name__} for observations, not a dict by agent")
+        return obs, infos
+
+    def attach(self, buffer, layout):
+        super().attach(buffer, layout)
+        self.envs = [self.env] + [self.make() for _ in range(self.worlds - 1)]
+        self.playing = [[False] * len(self.agents) for _ in range(self.worlds)]
+
+    def begin(self, w):
+        obs, infos = self.call(w, self.begin_env, self.envs[w], self.seed_world(w))
+        present = set(self.envs[w].agents)
+        for a, (agent, key) in enumerate(zip(self.agents, self.keys)):
+            self.playing[w][a] = key in present and key in obs
+            if self.playing[w][a]:
+                agent.row(w, obs[key], infos.get(key, {}), 0.0, FIRST)
+            else:
+                agent.blank(w, DEAD)
+        if not any(self.playing[w]):
+            raise Fault("nobody is in play after reset(): env.agents is empty")
+
+    def reset(self):
+        for w in range(self.worlds):
+            self.where(w)
+            self.begin(w)
+        self.check_finite(0)
+
+    def step(self, phase):
+        rows = [agent.actions.tolist() for agent in self.agents]
+        for w, env in enumerate(self.envs):
+            self.where(w)
+            if not any(self.playing[w]):
+                self.begin(w)
+                continue
+            there = set(env.agents)
+            actions = {key: agent.action.make(rows[a][w] if len(agent.action.choices) > 1 else [rows[a][w]])
+                       for a, (agent, key) in enumerate(zip(self.agents, self.keys)) if key in there}
+            obs, rewards, terminated, truncated, infos = unpack_step(self.call(w, env.step, actions))
+            there = set(env.agents)
+            for a, (agent, key) in enumerate(zip(self.agents, self.keys)):
+                self.follow(w, a, agent, key, obs, rewards, terminated, truncated, infos, there)
+        self.check_finite(0)
+
+    def follow(self, w, a, agent, key, obs, rewards, terminated, truncated, infos, there):
+        playing = self.playing[w]
+        if key not in obs:
+            # Gone without a last observation: what it did is not learned from.
+            agent.blank(w, TRUNCATED | VOID if playing[a] else DEAD)
+            playing[a] = False
+            return
+        ended = bool(terminated.get(key) or truncated.get(key)) or key not in there
+        if not playing[a]:
+            if ended:
+                agent.blank(w, DEAD)
+                return
+            playing[a] = True
+            agent.row(w, obs[key], infos.get(key, {}), 0.0, FIRST)
+            return
+        flags = 0
+        if ended:
+            flags = TERMINATED if terminated.get(key) or not truncated.get(key) else TRUNCATED
+            playing[a] = False
+        agent.row(w, obs[key], infos.get(key, {}), rewards.get(key, 0.0), flags)
+
+
+class Aec(Batch):
+    """PettingZoo's AEC environments: agent a acts in phase a. One whose turn it is not, but who is in play, sees what there
+    is, and its answer has no effect; one that has had its last observation is DEAD until the next episode."""
+
+    def __init__(self, order, env, make, where):
+        super().__init__(order, make, where)
+        self.env = env
+        self.keys, names = names_of(env)
+        self.phases = len(self.keys)
+        self.agents = [Agent(name, a, env.observation_space(key), env.action_space(key))
+                       for a, (key, name) in enumerate(zip(self.keys, names))]
+        self.try_out(self._try)
+        self.description = self.describe(env)
+
+    def _try(self, rng):
+        env = self.env
+        env.reset(seed=self.seed0)
+        for agent, key in zip(self.agents, self.keys):
+            if key in env.agents:
+                seen = env.observe(key)
+                agent.has_mask = agent.mask_of(seen, env.infos.get(key, {})) is not None
+        for _ in range(TRIAL_STEPS * self.phases):
+            if not env.agents:
+                break
+            key = env.agent_selection
+            agent = self.agents[self.keys.index(key)]
+            obs, reward, terminated, truncated, info = env.last()
+            agent.observation.judge(obs)
+            check_reward(reward)
+            over = terminated or truncated
+            env.step(None if over else agent.action.make(random_action(agent, obs, info, rng)))
+
+    def attach(self, buffer, layout):
+        super().attach(buffer, layout)
+        self.envs = [self.env] + [self.make() for _ in range(self.worlds - 1)]
+        count = len(self.agents)
+        self.playing = [[False] * count for _ in range(self.worlds)]
+        self.lasts = [[None] * count for _ in range(self.worlds)]  # (observation, info, reward, flags) still to be shown
+
+    def begin(self, w):
+        seed = self.seed_world(w)
+        self.call(w, self.envs[w].reset, seed=seed)
+        if not self.envs[w].agents:
+            raise Fault("nobody is in play after reset(): env.agents is empty")
+
+    def reset(self):
+        for w in range(self.worlds):
+            self.where(w)
+            self.playing[w] = [False] * len(self.agents)
+            self.lasts[w] = [None] * len(self.agents)
+            self.begin(w)
+            self.show(w, 0)
+        self.check_finite(0)
+
+    def bury(self, w):
+        """Those whose turn it is and who are out of it leave; what they saw last is kept for their row."""
+        env = self.envs[w]
+        while env.agents:
+            key = env.agent_selection
+            if not (env.terminations[key] or env.truncations[key]):
+                return
+            a = self.keys.index(key)
+            obs, reward, terminated, _, info = env.last()
+            self.lasts[w][a] = (copied(obs), info, reward, TERMINATED if terminated else TRUNCATED)
+            self.call(w, env.step, None)
+
+    def step(self, phase):
+        agent, key = self.agents[phase], self.keys[phase]
+        rows, many = agent.actions.tolist(), len(agent.action.choices) > 1
+        following = (phase + 1) % self.phases
+        for w, env in enumerate(self.envs):
+            self.where(w)
+            shown = not agent.flags[w] & (LAST | DEAD)
+            if shown and env.agents and env.agent_selection == key and not self.lasts[w][phase]:
+                self.call(w, env.step, agent.action.make(rows[w] if many else [rows[w]]))
+                self.bury(w)
+            if following == 0 and not env.agents and not any(self.playing[w]):
+                self.lasts[w] = [None] * self.phases
+                self.begin(w)
+            self.show(w, following)
+        self.check_finite(following)
+
+    def show(self, w, a):
+        """Agent a's row."""
+        env, agent, key, playing = self.envs[w], self.agents[a], self.keys[a], self.playing[w]
+        if self.lasts[w][a] and playing[a]:
+            obs, info, reward, flags = self.lasts[w][a]
+            self.lasts[w][a] = None
+            playing[a] = False
+            agent.row(w, obs, info, reward, flags)
+        elif key not in env.agents:
+            agent.blank(w, TRUNCATED | VOID if playing[a] else DEAD)
+            playing[a] = False
+        elif env.agent_selection == key:
+            obs, reward, _, _, info = env.last()
+            agent.row(w, obs, info, reward if playing[a] else 0.0, 0 if playing[a] else FIRST)
+            playing[a] = True
+        elif playing[a]:
+            # Not its turn: it looks on.
+            agent.put(w, env.observe(key))
+            if agent.mask is not None:
+                agent.mask[w] = 1
+            agent.reward[w], agent.flags[w] = 0, 0
+        else:
+            agent.blank(w, DEAD)
+
+
+def copied(value):
+    """An observation that the environment cannot change any more."""
+    if isinstance(value, dict):
+        return {key: copied(member) for key, member in value.items()}
+    if isinstance(value, tuple):
+        return tuple(copied(member) for member in value)
+    return np.array(value)
+
+
+ADAPTERS = {"single": Single, "vector": Vector, "parallel": Parallel, "aec": Aec}

@@ -1,0 +1,411 @@
+"""Worlds for the tests of Python workers, with spaces of their own: NumPy is all that they need."""
+import ctypes
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from enum import Enum
+
+import numpy as np
+
+
+class Box:
+    def __init__(self, low, high, shape, dtype=np.float32):
+        self.shape, self.dtype = shape, np.dtype(dtype)
+        self.low, self.high = np.full(shape, low, dtype), np.full(shape, high, dtype)
+
+
+class Discrete:
+    def __init__(self, n, start=0):
+        self.n, self.start, self.shape, self.dtype = n, start, (), np.dtype(np.int64)
+
+
+class MultiDiscrete:
+    def __init__(self, nvec):
+        self.nvec, self.dtype = np.array(nvec), np.dtype(np.int64)
+        self.shape = self.nvec.shape
+
+
+class MultiBinary:
+    def __init__(self, n):
+        self.n, self.shape, self.dtype = n, (n,), np.dtype(np.int8)
+
+
+class Dict:
+    def __init__(self, **spaces):
+        self.spaces = spaces
+
+
+class Tuple:
+    def __init__(self, *spaces):
+        self.spaces = spaces
+
+
+class Text:
+    shape, dtype = (), np.dtype(str)
+
+
+class Sequence:
+    shape, dtype = None, None
+
+
+class Corridor:
+    """Action 1 goes on, 0 goes back. Shows (place, steps, episode's seed); the end pays 1, a step costs 0.5."""
+    observation_space = Box(0, 2**31, (3,))
+    action_space = Discrete(2)
+
+    def __init__(self, length=4, most=9):
+        self.length, self.most = length, most
+        self.seen = np.zeros(3, np.float32)  # the same array every time
+
+    def show(self):
+        self.seen[:] = self.place, self.time, self.seed % 1000
+        return self.seen
+
+    def reset(self, seed=None, options=None):
+        self.seed, self.place, self.time = seed, 0, 0
+        return self.show(), {}
+
+    def step(self, action):
+        self.time += 1
+        self.place = max(0, self.place + (1 if action else -1))
+        there = self.place == self.length
+        return self.show(), 1.0 if there else -0.5, there, self.time == self.most, {}
+
+
+corridor = Corridor
+
+
+class Drawing(Corridor):
+    """Draws from all generators that a process shares."""
+
+    def show(self):
+        self.seen[:] = random.randrange(1000), np.random.randint(1000), self.seed % 1000
+        return self.seen.copy()
+
+
+drawing = Drawing
+
+
+class Masked(Corridor):
+    """Going back at the start is illegal, by the info."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = True
+
+    def reset(self, seed=None, options=None):
+        return super().reset(seed)[0], {"action_mask": np.array([0, 1], np.int8)}
+
+    def step(self, action):
+        assert action or self.place > 0, "illegal"
+        obs, reward, terminated, truncated, _ = super().step(action)
+        return obs, reward, terminated, truncated, {"action_mask": np.array([self.place > 0, True])}
+
+
+masked = Masked
+
+
+class Several:
+    """Leaves of all kinds, side by side, with a mask among them; two choices."""
+    observation_space = Dict(cells=Box(0, 9, (2, 2), np.uint8), hand=Discrete(3, start=5),
+                             more=Tuple(MultiBinary(2), MultiDiscrete([2, 3])), action_mask=Box(0, 1, (5,), np.int8))
+    action_space = Tuple(Discrete(2, start=7), MultiDiscrete([3]))
+
+    def show(self):
+        return {"cells": np.array([[1, 2], [3, self.time]], np.uint8), "hand": 5 + self.time % 3,
+                "more": (np.array([1, 0], np.int8), np.array([1, 2])), "action_mask": np.array([1, 1, 0, 1, 1], np.int8)}
+
+    def reset(self, seed=None, options=None):
+        self.time = 0
+        return self.show(), {}
+
+    def step(self, action):
+        first, (second,) = action
+        assert first in (7, 8) and second in (1, 2)
+        self.time += 1
+        return self.show(), float(10 * first + second), False, self.time == 4, {}
+
+
+several = Several
+
+
+class Numbered(Corridor):
+    """One whole number."""
+    observation_space = Discrete(300)
+
+    def show(self):
+        return self.place
+
+
+numbered = Numbered
+
+
+class Faulty(Corridor):
+    """Does one thing that it should not, in step `at` of every episode of which the seed fits."""
+
+    def __init__(self, act, at=3, seeds=1):
+        super().__init__(length=100, most=100)
+        self.act, self.at, self.seeds = act, at, seeds
+
+    def step(self, action):
+        result = super().step(action)
+        if self.time == self.at and self.seed % self.seeds == 0 and not self.trying():
+            changed = getattr(self, self.act)(result)
+            return result if changed is None else changed
+        return result
+
+    @staticmethod
+    def trying():
+        """Is this the worker's own trial, before it knows its worlds?"""
+        frame = sys._getframe()
+        while frame:
+            if frame.f_code.co_name == "_try":
+                return True
+            frame = frame.f_back
+        return False
+
+    def raises(self, _):
+        raise ValueError("the treasure\nis gone")
+
+    def exits(self, _):
+        sys.exit(3)
+
+    def leaves(self, _):
+        os._exit(9)
+
+    def crashes(self, _):
+        ctypes.string_at(0)
+
+    def kills(self, _):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def hangs(self, _):
+        while True:
+            time.sleep(1)
+
+    def ignores(self, _):
+        for number in range(1, signal.NSIG):
+            try:
+                signal.signal(number, signal.SIG_IGN)
+            except (OSError, ValueError):
+                pass
+        while True:
+            pass
+
+    def vague(self, result):
+        return (np.array([1, np.nan, 2], np.float32),) + result[1:]
+
+    def worthless(self, result):
+        return result[0], float("inf"), False, False, {}
+
+    def wide(self, result):
+        return (np.zeros(4, np.float32),) + result[1:]
+
+    # What a world may do.
+
+    def prints(self, _):
+        print("a line of the world's", flush=True)
+        sys.stdout.write("\033[2J" * 10)
+        os.write(1, b"\0\1 raw")
+
+    def threads(self, _):
+        threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+
+    def handles(self, _):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGRTMAX - 3):
+            signal.signal(number, lambda *_: None)
+        os.umask(0)
+        os.chdir("/")
+
+
+faulty = Faulty
+
+
+class Prying(Corridor):
+    """Tries what a confined world cannot; shows in bits what it could."""
+
+    def __init__(self, pid, folder):
+        super().__init__()
+        self.pid, self.folder = pid, folder
+
+    def show(self):
+        return np.array([self.place, self.time, self.could()], np.float32)
+
+    def could(self):
+        def writes():
+            with open(os.path.join(self.folder, "written"), "w"):
+                pass
+
+        def reads():
+            with open(os.path.join(self.folder, "secret")):
+                pass
+
+        def connects():
+            socket.socket(socket.AF_INET, socket.SOCK_STREAM).close()
+
+        def unix():
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).close()
+
+        def starts():
+            subprocess.run(["/bin/true"], check=False)
+
+        def forks():
+            if os.fork() == 0:
+                os._exit(0)
+
+        def signals():
+            os.kill(self.pid, 0)
+
+        def temporary():
+            with open(os.path.join(os.environ["TMPDIR"], "own"), "w") as file:
+                file.write("x")
+            os.remove(os.path.join(os.environ["TMPDIR"], "own"))
+
+        bits = 0
+        for bit, attempt in enumerate((writes, reads, connects, unix, starts, forks, signals, temporary)):
+            try:
+                attempt()
+                bits |= 1 << bit
+            except OSError:
+                pass
+        return bits
+
+
+prying = Prying
+
+
+class AutoresetMode(Enum):
+    NEXT_STEP = "NextStep"
+    SAME_STEP = "SameStep"
+    DISABLED = "Disabled"
+
+
+class Corridors:
+    """The same corridor several times, as a vector environment, with any way to begin anew."""
+    single_observation_space, single_action_space = Corridor.observation_space, Corridor.action_space
+
+    def __init__(self, mode, num_envs=2, final="final_obs"):
+        self.num_envs, self.mode, self.final = num_envs, mode, final
+        self.metadata = {} if mode == "NONE" else {"autoreset_mode": AutoresetMode[mode]}
+        self.envs = [Corridor() for _ in range(num_envs)]
+        self.over = np.zeros(num_envs, bool)
+
+    def reset(self, seed=None, options=None):
+        mask = options.pop("reset_mask") if options else np.ones(self.num_envs, bool)
+        assert all(type(one) is int for one in seed)
+        for i, env in enumerate(self.envs):
+            if mask[i]:
+                env.reset(seed[i])
+        self.over[mask] = False
+        return np.array([env.show() for env in self.envs]), {}
+
+    def step(self, actions):
+        results, infos, finals = [], {}, np.full(self.num_envs, None, object)
+        for i, env in enumerate(self.envs):
+            if self.over[i] and self.mode == "NEXT_STEP":
+                results.append((env.reset(env.seed + 1)[0].copy(), 0.0, False, False))
+                self.over[i] = False
+                continue
+            assert not self.over[i], "stepped on after its end"
+            obs, reward, terminated, truncated, _ = env.step(actions[i])
+            obs, ended = obs.copy(), terminated or truncated
+            if ended and self.mode == "SAME_STEP":
+                finals[i] = obs
+                obs = env.reset(env.seed + 1)[0].copy()
+            elif ended:
+                self.over[i] = True
+            results.append((obs, reward, terminated, truncated))
+        if any(final is not None for final in finals):
+            infos = {self.final: finals, "_" + self.final: np.array([final is not None for final in finals])}
+        obs, rewards, terminated, truncated = zip(*results)
+        return np.array(obs), np.array(rewards), np.array(terminated), np.array(truncated), infos
+
+
+corridors = Corridors
+
+
+class Meeting:
+    """Three agents at once. `b` leaves after two steps, `c` comes after one; all is over after four."""
+    possible_agents = ["a", "b", "c c"]
+
+    def observation_space(self, agent):
+        return Box(0, 100, (2,))
+
+    def action_space(self, agent):
+        return Discrete(3)
+
+    def show(self):
+        return {agent: np.array([self.time, self.possible_agents.index(agent)], np.float32) for agent in self.agents}
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.time = ["a", "b"], 0
+        return self.show(), {agent: {} for agent in self.agents}
+
+    def step(self, actions):
+        assert set(actions) == set(self.agents)
+        self.time += 1
+        if self.time == 1:
+            self.agents.append("c c")
+        obs = self.show()
+        ends = {agent: agent == "b" and self.time == 2 for agent in self.agents}
+        cuts = {agent: self.time == 4 for agent in self.agents}
+        rewards = {agent: float(actions.get(agent, 0)) for agent in self.agents}
+        infos = {agent: {} for agent in self.agents}
+        self.agents = [agent for agent in self.agents if not (ends[agent] or cuts[agent])]
+        return obs, rewards, ends, cuts, infos
+
+
+meeting = Meeting
+
+
+class Nim:
+    """Three sticks; x and o take one or two in turn, and who takes the last wins. An AEC environment."""
+    possible_agents = ["x", "o"]
+
+    def observation_space(self, agent):
+        return Dict(observation=Box(0, 3, (1,), np.int8), action_mask=Box(0, 1, (2,), np.int8))
+
+    def action_space(self, agent):
+        return Discrete(2)
+
+    def observe(self, agent):
+        return {"observation": np.array([self.left], np.int8),
+                "action_mask": np.array([self.left >= 1, self.left >= 2], np.int8)}
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.left, self.agent_selection = ["x", "o"], 3, "x"
+        self.rewards = {"x": 0, "o": 0}
+        self.cumulated = {"x": 0, "o": 0}
+        self.terminations = {"x": False, "o": False}
+        self.truncations = {"x": False, "o": False}
+        self.infos = {"x": {}, "o": {}}
+
+    def last(self):
+        agent = self.agent_selection
+        return (self.observe(agent), self.cumulated[agent], self.terminations[agent], self.truncations[agent],
+                self.infos[agent])
+
+    def step(self, action):
+        agent = self.agent_selection
+        if self.terminations[agent]:
+            assert action is None
+            self.agents.remove(agent)
+            self.agent_selection = self.agents[0] if self.agents else None
+            return
+        other = "o" if agent == "x" else "x"
+        self.cumulated[agent] = 0
+        self.left -= 1 + action
+        assert self.left >= 0
+        if self.left == 0:
+            self.cumulated[agent] += 1
+            self.cumulated[other] -= 1
+            self.terminations = {"x": True, "o": True}
+        self.agent_selection = other
+
+
+nim = Nim

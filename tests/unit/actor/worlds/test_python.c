@@ -1,0 +1,302 @@
+/* Python worlds as batches of worlds: what they show, how they begin and end, in however many
+ * workers. */
+#include "tests/support/batch.h"
+#include "tests/support/python.h"
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct rm_test_batch batch;
+static struct rm_world_config config;
+
+static void open_world(const char *python, const char *options, uint32_t worlds, uint32_t workers)
+{
+    rm_test_python_place(workers, 60, RM_SANDBOX_AUTO);
+    rm_test_python_config(&config, python, options);
+    rm_test_batch_open_configured(&batch, &config, 7, 0, worlds);
+    rm_test_batch_reset(&batch);
+}
+
+static void step(uint32_t phase)
+{
+    rm_test_batch_step(&batch, phase);
+    rm_test_batch_guards(&batch);
+}
+
+static const float *floats(uint32_t agent, uint32_t world)
+{
+    return rm_test_batch_obs(&batch, agent, world);
+}
+
+#define ROW(agent, world, wanted, flag, paid)                                                      \
+    row(agent, world, (const float[])wanted, sizeof(float[]) wanted / sizeof(float), flag, paid)
+
+/* The seed is told by the world as the last number, and looked at elsewhere. */
+static void row(uint32_t agent, uint32_t world, const float *wanted, size_t n, uint8_t flags,
+                float reward)
+{
+    const float *obs = floats(agent, world);
+    for (size_t i = 0; i < n; i++)
+        if (obs[i] != wanted[i])
+            fail_msg("element %zu is %g, not %g", i, (double)obs[i], (double)wanted[i]);
+    assert_int_equal(batch.out[agent].flags[world], flags);
+    assert_true(batch.out[agent].reward[world] == reward);
+}
+
+#define SHOWN(...)                                                                                 \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+/* World 0 goes on, world 1 goes back and forth until its time is over. */
+static void rows_are_those_of_the_world(void **state)
+{
+    (void)state;
+    open_world("games:corridor", "{\"length\": 3, \"most\": 5}", 2, 1);
+    assert_int_equal(batch.spec->agents, 1);
+    assert_int_equal(batch.spec->agent[0].dtype, RM_ENV_F32);
+    assert_int_equal(batch.spec->agent[0].shape[0], 3);
+    assert_int_equal(batch.spec->agent[0].actions, 2);
+    assert_int_equal(batch.spec->agent[0].has_mask, 0);
+    ROW(0, 0, SHOWN(0, 0), RM_ENV_FIRST, 0);
+    ROW(0, 1, SHOWN(0, 0), RM_ENV_FIRST, 0);
+    const float begun = floats(0, 0)[2];
+    for (int t = 1; t <= 6; t++) {
+        batch.actions[0][0] = 1;
+        batch.actions[0][1] = 0;
+        step(0);
+        if (t <= 3)
+            ROW(0, 0, SHOWN((float)t, (float)t), t == 3 ? RM_ENV_TERMINATED : 0,
+                t == 3 ? 1.0f : -0.5f);
+        else
+            ROW(0, 0, SHOWN((float)(t - 4), (float)(t - 4)), t == 4 ? RM_ENV_FIRST : 0,
+                t == 4 ? 0.0f : -0.5f);
+        if (t <= 5)
+            ROW(0, 1, SHOWN(0, (float)t), t == 5 ? RM_ENV_TRUNCATED : 0, -0.5f);
+        else
+            ROW(0, 1, SHOWN(0, 0), RM_ENV_FIRST, 0);
+    }
+    assert_true(floats(0, 0)[2] != begun); /* another episode, another seed */
+    rm_test_batch_reset(&batch);
+    ROW(0, 0, SHOWN(0, 0, begun), RM_ENV_FIRST, 0);
+    rm_test_batch_close(&batch);
+}
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+/* A check sum of all rows of some steps with random actions. */
+static uint64_t play(const char *python, const char *options, uint64_t seed, uint32_t worlds,
+                     uint32_t workers)
+{
+    uint64_t hash = 0;
+    rm_test_python_place(workers, 60, RM_SANDBOX_AUTO);
+    rm_test_python_config(&config, python, options);
+    rm_test_batch_open_configured(&batch, &config, seed, 3, worlds);
+    rm_test_batch_reset(&batch);
+    for (uint64_t t = 0; t < 60; t++)
+        for (uint32_t phase = 0; phase < batch.spec->phases; phase++) {
+            for (uint32_t a = 0; a < batch.spec->agents; a++)
+                for (uint32_t w = 0; batch.spec->agent[a].phase == phase && w < worlds; w++) {
+                    hash = mix(hash, rm_test_batch_obs(&batch, a, w), batch.obs_bytes[a]);
+                    hash = mix(hash, &batch.out[a].reward[w], sizeof(float));
+                    hash = mix(hash, &batch.out[a].flags[w], 1);
+                }
+            rm_test_batch_draw(&batch, 5, 3, phase, t);
+            rm_test_batch_step(&batch, phase);
+        }
+    rm_test_batch_close(&batch);
+    return hash;
+}
+
+/* Whatever generator a world draws from, and wherever it is. */
+static void rows_depend_on_seed_and_world_alone(void **state)
+{
+    static const char *const worlds[] = {"games:corridor", "games:drawing", "games:masked",
+                                         "games:several",  "games:meeting", "games:nim"};
+    (void)state;
+    for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
+        const uint64_t one = play(worlds[i], NULL, 7, 5, 1);
+        for (uint32_t workers = 1; workers <= 5; workers += 2)
+            if (play(worlds[i], NULL, 7, 5, workers) != one)
+                fail_msg("%s: other rows with %u workers", worlds[i], workers);
+        if (i < 2 && play(worlds[i], NULL, 8, 5, 1) == one)
+            fail_msg("%s: the same rows with another seed", worlds[i]);
+    }
+}
+
+static void leaves_lie_side_by_side(void **state)
+{
+    static const float wanted[] = {1, 2, 3, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1};
+    (void)state;
+    open_world("games:several", NULL, 2, 1);
+    const struct rm_env_agent *agent = &batch.spec->agent[0];
+    assert_int_equal(agent->dtype, RM_ENV_F32);
+    assert_int_equal(agent->shape[0], sizeof wanted / sizeof *wanted);
+    assert_int_equal(agent->has_mask, 1);
+    assert_int_equal(agent->choices, 2);
+    assert_int_equal(agent->choice_actions[0], 2);
+    assert_int_equal(agent->choice_actions[1], 3);
+    row(0, 1, wanted, sizeof wanted / sizeof *wanted, RM_ENV_FIRST, 0);
+    assert_memory_equal(rm_test_batch_mask(&batch, 0, 1), "\1\1\0\1\1", 5);
+    for (uint32_t w = 0; w < 2; w++) {
+        batch.actions[0][2 * w] = 1;
+        batch.actions[0][2 * w + 1] = 1 + (int32_t)w;
+    }
+    step(0);
+    ROW(0, 0, SHOWN(1, 2, 3, 1, 0, 1, 0), 0, 81);
+    ROW(0, 1, SHOWN(1, 2, 3, 1, 0, 1, 0), 0, 82);
+    rm_test_batch_close(&batch);
+}
+
+static void small_types_are_kept(void **state)
+{
+    int16_t place;
+    (void)state;
+    open_world("games:numbered", NULL, 1, 1);
+    assert_int_equal(batch.spec->agent[0].dtype, RM_ENV_I16);
+    assert_int_equal(batch.spec->agent[0].shape[0], 1);
+    assert_true(batch.spec->agent[0].high == 299);
+    batch.actions[0][0] = 1;
+    step(0);
+    memcpy(&place, rm_test_batch_obs(&batch, 0, 0), sizeof place);
+    assert_int_equal(place, 1);
+    rm_test_batch_close(&batch);
+}
+
+static void masks_come_from_the_info(void **state)
+{
+    (void)state;
+    open_world("games:masked", NULL, 1, 1);
+    assert_memory_equal(rm_test_batch_mask(&batch, 0, 0), "\0\1", 2);
+    batch.actions[0][0] = 1;
+    step(0);
+    assert_memory_equal(rm_test_batch_mask(&batch, 0, 0), "\1\1", 2);
+    rm_test_batch_close(&batch);
+}
+
+/* --- vector environments ---------------------------------------------------------------------- */
+
+/* World 0 goes on and ends after 4 steps, world 1 stays and is cut off after 9; then both begin. */
+static void vector_worlds(const char *options, bool dummy_step)
+{
+    open_world("games:corridors", options, 4, 1);
+    for (int t = 1; t <= 11; t++) {
+        for (uint32_t w = 0; w < 4; w++)
+            batch.actions[0][w] = w % 2 == 0;
+        step(0);
+        for (uint32_t w = 0; w < 4; w += 2) {
+            /* where it has begun anew before anybody could answer, it went back at the start */
+            const int late = t > 4 && dummy_step;
+            const int place = t <= 4 ? t : t <= 5 ? 0 : t - 5;
+            if (t <= 8)
+                ROW(0, w, SHOWN((float)place, (float)(t <= 4 ? t : t - 5 + late)),
+                    t == 4   ? RM_ENV_TERMINATED
+                    : t == 5 ? RM_ENV_FIRST
+                             : 0,
+                    t == 4   ? 1.0f
+                    : t == 5 ? 0.0f
+                             : -0.5f);
+            if (t <= 9)
+                ROW(0, w + 1, SHOWN(0, (float)t), t == 9 ? RM_ENV_TRUNCATED : 0, -0.5f);
+            else
+                ROW(0, w + 1, SHOWN(0, (float)(t - 10 + dummy_step)), t == 10 ? RM_ENV_FIRST : 0,
+                    t == 10 ? 0 : -0.5f);
+        }
+    }
+    rm_test_batch_close(&batch);
+}
+
+static void vector_environments_are_several_worlds(void **state)
+{
+    (void)state;
+    vector_worlds("{\"mode\": \"NEXT_STEP\"}", false);
+    vector_worlds("{\"mode\": \"SAME_STEP\"}", true);
+    vector_worlds("{\"mode\": \"SAME_STEP\", \"final\": \"final_observation\"}", true);
+    vector_worlds("{\"mode\": \"DISABLED\"}", true);
+}
+
+/* --- PettingZoo ------------------------------------------------------------------------------- */
+
+static void agents_come_and_go(void **state)
+{
+    static const uint8_t flags[][3] = {
+        {RM_ENV_FIRST, RM_ENV_FIRST, RM_ENV_DEAD},
+        {0, 0, RM_ENV_FIRST},
+        {0, RM_ENV_TERMINATED, 0},
+        {0, RM_ENV_DEAD, 0},
+        {RM_ENV_TRUNCATED, RM_ENV_DEAD, RM_ENV_TRUNCATED},
+        {RM_ENV_FIRST, RM_ENV_FIRST, RM_ENV_DEAD},
+    };
+    (void)state;
+    open_world("games:meeting", NULL, 2, 2);
+    assert_int_equal(batch.spec->agents, 3);
+    assert_int_equal(batch.spec->phases, 1);
+    assert_string_equal(batch.spec->agent[2].name, "c_c");
+    for (size_t t = 0; t < sizeof flags / sizeof *flags; t++) {
+        for (uint32_t a = 0; a < 3; a++)
+            for (uint32_t w = 0; w < 2; w++) {
+                assert_int_equal(batch.out[a].flags[w], flags[t][a]);
+                if (!(flags[t][a] & RM_ENV_DEAD))
+                    ROW(a, w, SHOWN((float)(t % 5), (float)a), flags[t][a],
+                        flags[t][a] & RM_ENV_FIRST ? 0 : 2);
+                batch.actions[a][w] = 2;
+            }
+        step(0);
+    }
+    rm_test_batch_close(&batch);
+}
+
+/* x takes one stick, o two: o wins. Both see the end, and the next game begins. */
+static void turns_are_phases(void **state)
+{
+    (void)state;
+    open_world("games:nim", NULL, 1, 1);
+    assert_int_equal(batch.spec->phases, 2);
+    assert_int_equal(batch.spec->agent[1].phase, 1);
+    assert_int_equal(batch.spec->agent[0].dtype, RM_ENV_I8);
+    for (int game = 0; game < 2; game++) {
+        const int8_t *x = rm_test_batch_obs(&batch, 0, 0), *o = rm_test_batch_obs(&batch, 1, 0);
+        assert_int_equal(batch.out[0].flags[0], RM_ENV_FIRST);
+        assert_int_equal(*x, 3);
+        assert_memory_equal(rm_test_batch_mask(&batch, 0, 0), "\1\1", 2);
+        batch.actions[0][0] = 0;
+        step(0);
+        assert_int_equal(batch.out[1].flags[0], RM_ENV_FIRST);
+        assert_int_equal(*o, 2);
+        batch.actions[1][0] = 1;
+        step(1);
+        assert_int_equal(batch.out[0].flags[0], RM_ENV_TERMINATED);
+        assert_true(batch.out[0].reward[0] == -1);
+        assert_int_equal(*x, 0);
+        step(0);
+        assert_int_equal(batch.out[1].flags[0], RM_ENV_TERMINATED);
+        assert_true(batch.out[1].reward[0] == 1);
+        step(1);
+    }
+    rm_test_batch_close(&batch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_those_of_the_world),
+        cmocka_unit_test(rows_depend_on_seed_and_world_alone),
+        cmocka_unit_test(leaves_lie_side_by_side),
+        cmocka_unit_test(small_types_are_kept),
+        cmocka_unit_test(masks_come_from_the_info),
+        cmocka_unit_test(vector_environments_are_several_worlds),
+        cmocka_unit_test(agents_come_and_go),
+        cmocka_unit_test(turns_are_phases),
+    };
+    if (!rm_test_python()) {
+        puts("1..0 # SKIP /usr/bin/python3 has no NumPy");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,296 @@
+/* Python worlds that raise, crash, hang or pry: what is told, what goes on, what is left. */
+#include "tests/support/batch.h"
+#include "tests/support/daemon.h"
+#include "tests/support/python.h"
+#include "tests/support/unit.h"
+
+#include "actor/worlds/bridges/python.h"
+#include "actor/worlds/sandbox.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LAST (RM_ENV_TERMINATED | RM_ENV_TRUNCATED)
+
+static struct rm_test_batch batch;
+static struct rm_world_config config;
+
+static void open_faulty(const char *act, uint32_t workers, double deadline_s,
+                        enum rm_sandbox_mode sandbox)
+{
+    char options[128];
+    snprintf(options, sizeof options, "{\"act\": \"%s\", \"seeds\": 1}", act);
+    rm_test_python_place(workers, deadline_s, sandbox);
+    rm_test_python_config(&config, "games:faulty", options);
+    rm_test_batch_open_configured(&batch, &config, 7, 0, 4);
+    rm_test_batch_reset(&batch);
+    for (uint32_t w = 0; w < 4; w++)
+        batch.actions[0][w] = 1;
+}
+
+static void step(void)
+{
+    rm_test_batch_step(&batch, 0);
+    rm_test_batch_guards(&batch);
+}
+
+/* The third step goes wrong, in both workers' first worlds: their episodes end void, the next ones
+ * begin, and the report has every word. */
+static void goes_on_after(const char *act, int episodes, double deadline_s,
+                          const char *const *words)
+{
+    rm_test_said_begin();
+    open_faulty(act, 2, deadline_s, RM_SANDBOX_AUTO);
+    for (int episode = 0; episode < episodes; episode++) {
+        for (int t = 1; t <= 4; t++) {
+            step();
+            for (uint32_t w = 0; w < 4; w++) {
+                const uint8_t wanted = t == 3   ? RM_ENV_TRUNCATED | RM_ENV_VOID
+                                       : t == 4 ? RM_ENV_FIRST
+                                                : 0;
+                if (batch.out[0].flags[w] != wanted)
+                    fail_msg("%s: step %d, world %u: flags %#x", act, t, w, batch.out[0].flags[w]);
+            }
+        }
+    }
+    rm_test_batch_close(&batch);
+    const char *said = rm_test_said_end();
+    for (; *words; words++)
+        if (!strstr(said, *words))
+            fail_msg("%s: \"%s\" is not in:\n%s", act, *words, said);
+}
+#define GOES_ON_AFTER(act, ...) goes_on_after(act, 2, 60, (const char *const[]){__VA_ARGS__, NULL})
+
+static void an_exception_is_told_whole(void **state)
+{
+    (void)state;
+    GOES_ON_AFTER("raises", "<3>world 0 (test), seed 7, reset seed ",
+                  ", episode 0, step 3, action 1: ValueError: the treasure is gone (games.py:",
+                  "<3>world 2 (test), seed 7, ", "episode 1, step 3, action 1: ",
+                  "Traceback (most recent call last):", "raise ValueError(");
+    GOES_ON_AFTER("exits", "SystemExit: 3");
+    GOES_ON_AFTER("wide", "the observation has shape (4,); its space says shape (3,)");
+    GOES_ON_AFTER("vague", "the observation is nan at (1,): learners need finite numbers");
+    GOES_ON_AFTER("worthless", "the reward is inf: learners need finite numbers");
+}
+
+static void a_death_is_told_with_its_signal(void **state)
+{
+    (void)state;
+    GOES_ON_AFTER("leaves", "world 0 (test), seed 7, ", "its process ended with exit code 9");
+    GOES_ON_AFTER("kills", "its process was ended by signal 9 (Killed)");
+    GOES_ON_AFTER("crashes", "its process was ended by signal 11 (Segmentation fault)",
+                  "Fatal Python error: Segmentation fault", "in crashes");
+}
+
+static void a_hang_is_ended_with_its_stacks(void **state)
+{
+    (void)state;
+    static const char *const stacks[] = {"took longer than it may (actor.step_deadline_s 4)",
+                                         "in hangs", NULL};
+    goes_on_after("hangs", 1, 4, stacks);
+    goes_on_after("ignores", 1, 4, (const char *const[]){"took longer than it may", NULL});
+}
+
+/* What ordinary worlds do has no effect but in the log. */
+static void odd_habits_harm_nobody(void **state)
+{
+    static const char *const acts[] = {"prints", "threads", "handles"};
+    (void)state;
+    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
+        rm_test_said_begin();
+        open_faulty(acts[i], 2, 60, RM_SANDBOX_AUTO);
+        for (int t = 1; t <= 5; t++) {
+            step();
+            for (uint32_t w = 0; w < 4; w++)
+                assert_int_equal(batch.out[0].flags[w], 0);
+        }
+        rm_test_batch_close(&batch);
+        const char *said = rm_test_said_end();
+        assert_true((strstr(said, "a line of the world's") != NULL) == (i == 0));
+    }
+}
+
+/* No replacement mends a world that always fails: step() says so in the end. */
+static void what_fails_always_is_given_up(void **state)
+{
+    static struct rm_experiment experiment;
+    (void)state;
+    experiment.actor.python_workers = 1;
+    experiment.actor.step_deadline_s = 60;
+    experiment.supervisor.deaths_max = 3;
+    experiment.supervisor.deaths_window_s = 1000;
+    rm_test_said_begin();
+    open_faulty("raises", 1, 60, RM_SANDBOX_AUTO);
+    rm_python_place(&experiment, NULL);
+    int rc = 0, steps = 0;
+    while (rc == 0 && steps++ < 100)
+        rc = batch.world.ops->step(batch.env, 0, batch.const_actions, batch.out);
+    char error[512];
+    snprintf(error, sizeof error, "%s", batch.world.ops->last_error(batch.env));
+    rm_test_batch_close(&batch);
+    rm_test_said_end();
+    assert_true(rc < 0);
+    assert_int_equal(steps, 3 + 4 + 4);
+    if (!strstr(error, "ValueError: the treasure is gone"))
+        fail_msg("%s", error);
+}
+
+/* --- what it may do ----------------------------------------------------------------------------
+ */
+
+enum {
+    WRITES = 1,
+    READS = 2,
+    CONNECTS = 4,
+    UNIX = 8,
+    STARTS = 16,
+    FORKS = 32,
+    SIGNALS = 64,
+    OWN = 128
+};
+
+static unsigned pry(enum rm_sandbox_mode sandbox, bool network)
+{
+    static struct rm_experiment experiment;
+    char folder[] = "/tmp/rm-python-XXXXXX", options[256], path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/secret", folder);
+    close(open(path, O_CREAT | O_WRONLY, 0644));
+    snprintf(options, sizeof options, "{\"pid\": %d, \"folder\": \"%s\"}", getpid(), folder);
+    experiment.actor.python_workers = 1;
+    experiment.actor.step_deadline_s = 60;
+    experiment.actor.sandbox = sandbox;
+    experiment.actor.network = network;
+    experiment.supervisor.deaths_max = 5;
+    rm_python_place(&experiment, NULL);
+    rm_test_python_config(&config, "games:prying", options);
+    rm_test_batch_open_configured(&batch, &config, 7, 0, 1);
+    rm_test_batch_reset(&batch);
+    const unsigned could = (unsigned)((const float *)rm_test_batch_obs(&batch, 0, 0))[2];
+    rm_test_batch_close(&batch);
+    rm_test_remove_tree(folder);
+    return could;
+}
+
+static void a_confined_world_has_its_own_folder(void **state)
+{
+    (void)state;
+    assert_int_equal(pry(RM_SANDBOX_OFF, false),
+                     WRITES | READS | CONNECTS | UNIX | STARTS | FORKS | SIGNALS | OWN);
+    struct rm_error error = {""};
+    struct rm_sandbox_program program;
+    static const char *const nothing[] = {NULL};
+    const struct rm_sandbox_program_needs needs = {
+        .readable = nothing, .executable = nothing, .writable = "/tmp"};
+    const char *lacks;
+    assert_int_equal(rm_sandbox_program_prepare(&program, &needs, &lacks, &error), 0);
+    rm_sandbox_program_free(&program);
+    if (lacks) {
+        print_message("%s\n", lacks);
+        skip();
+    }
+    assert_int_equal(pry(RM_SANDBOX_AUTO, false), OWN);
+    assert_int_equal(pry(RM_SANDBOX_ON, true), OWN | CONNECTS);
+}
+
+/* --- what is left ------------------------------------------------------------------------------
+ */
+
+/* Processes whose parent is `pid`, and the number of files of the temporary folder. */
+static int children_of(pid_t pid, pid_t *found, int most)
+{
+    char path[64], text[512];
+    DIR *all = opendir("/proc");
+    int n = 0;
+    for (struct dirent *one; (one = readdir(all));) {
+        snprintf(path, sizeof path, "/proc/%.20s/stat", one->d_name);
+        const int fd = open(path, O_RDONLY | O_CLOEXEC);
+        const ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+        if (fd >= 0)
+            close(fd);
+        text[got > 0 ? got : 0] = '\0';
+        const char *after = strrchr(text, ')');
+        int parent = 0;
+        if (after && sscanf(after + 2, "%*c %d", &parent) == 1 && parent == pid && n < most)
+            found[n++] = atoi(one->d_name);
+    }
+    closedir(all);
+    return n;
+}
+
+static void nobody_survives_a_killed_actor(void **state)
+{
+    pid_t workers[4];
+    int ready[2], status;
+    char go;
+    (void)state;
+    assert_int_equal(pipe(ready), 0);
+    const pid_t actor = fork();
+    if (actor == 0) {
+        open_faulty("hangs", 2, 60, RM_SANDBOX_AUTO);
+        step();
+        (void)!write(ready[1], "x", 1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], &go, 1), 1);
+    assert_int_equal(children_of(actor, workers, 4), 2);
+    kill(actor, SIGKILL);
+    assert_int_equal(waitpid(actor, &status, 0), actor);
+    for (int i = 0; i < 2; i++)
+        for (int t = 0; rm_test_process_there(workers[i]); t++) {
+            assert_true(t < 6000);
+            usleep(10000);
+        }
+    close(ready[0]);
+    close(ready[1]);
+}
+
+static void temporary_files_are_gone(void **state)
+{
+    static struct rm_experiment experiment;
+    char run[] = "/tmp/rm-python-XXXXXX", path[64];
+    (void)state;
+    assert_non_null(mkdtemp(run));
+    snprintf(path, sizeof path, "%s/tmp", run);
+    experiment.actor.python_workers = 1;
+    experiment.actor.step_deadline_s = 60;
+    rm_python_place(&experiment, run);
+    rm_test_python_config(&config, "games:corridor", NULL);
+    rm_test_batch_open_configured(&batch, &config, 7, 0, 1);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_nlink, 3); /* one folder in it */
+    rm_test_batch_close(&batch);
+    assert_int_equal(stat(path, &st), -1);
+    assert_int_equal(rmdir(run), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_exception_is_told_whole),
+        cmocka_unit_test(a_death_is_told_with_its_signal),
+        cmocka_unit_test(a_hang_is_ended_with_its_stacks),
+        cmocka_unit_test(odd_habits_harm_nobody),
+        cmocka_unit_test(what_fails_always_is_given_up),
+        cmocka_unit_test(a_confined_world_has_its_own_folder),
+        cmocka_unit_test(nobody_survives_a_killed_actor),
+        cmocka_unit_test(temporary_files_are_gone),
+    };
+    if (!rm_test_python()) {
+        puts("1..0 # SKIP /usr/bin/python3 has no NumPy");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

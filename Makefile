@@ -127,6 +127,8 @@ $(BUILD)/bench/%: $(BUILD)/obj/scripts/bench/%.o $(BUILD)/obj/scripts/bench/repo
 
 .PHONY: benches
 benches: $(BENCH_BINARIES)
+# Tests build the benchmarks: one that no longer compiles fails there, and tests/cuda/check-gpu-check runs two.
+tests: benches
 
 # --- worked example: a user's world, built out of tree --------------------------------------------
 EXAMPLES := $(patsubst scripts/examples/%.c,$(BUILD)/examples/%.so,$(wildcard scripts/examples/*.c))

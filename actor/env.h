@@ -126,7 +126,8 @@ struct rm_env_spec {
     double score_random;              /* mean score of a uniformly random policy, NaN if unknown */
     double score_solved;              /* when it counts as solved, NaN if there is no such number */
     uint32_t figures;                 /* what episodes end with, beside return and length */
-    const struct rm_env_figure *figure; /* [figures], lives as long as the object */
+    const struct rm_env_figure *figure;     /* [figures], lives as long as the object */
+    uint32_t picture_width, picture_height; /* of show_picture(), in pixels; 0: there is none */
 };
 
 /* What an agent's part of an episode came to, beside its length and its return: a number ("food")
@@ -223,6 +224,14 @@ struct rm_env_ops {
 
     void (*close)(struct rm_env *env);
     const char *(*last_error)(const struct rm_env *env);
+
+    /* May be NULL: a world (< worlds) of the batch as it stands, for people, between steps (before
+     * phase 0's actions). As text: lines of UTF-8 that end with a line feed, as much as fits and a
+     * NUL; returns how many bytes it takes whole, without the NUL. As a picture: (picture_height,
+     * picture_width, 3) bytes, red, green and blue, from the top left; 0. Negative with
+     * last_error() set. */
+    int (*show_text)(const struct rm_env *env, uint32_t world, char *text, size_t size);
+    int (*show_picture)(const struct rm_env *env, uint32_t world, uint8_t *rgb);
 };
 
 typedef const struct rm_env_ops *(*rm_env_entry_fn)(void);

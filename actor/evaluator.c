@@ -280,40 +280,6 @@ static int do_work(void *self, struct rm_error *error)
 
 /* --- the duty -------------------------------------------------------------------------------- */
 
-static uint32_t rows_for(uint32_t stack)
-{
-    uint32_t rows = 4;
-
-    while (rows <= stack)
-        rows *= 2;
-    return rows;
-}
-
-static int create_rings(struct rm_evaluator *e, uint32_t worlds, struct rm_ring **rings,
-                        struct rm_error *error)
-{
-    const struct rm_session *s = e->session;
-
-    for (uint32_t p = 0; p < s->plan.policies; p++) {
-        const struct rm_policy_plan *policy = &s->plan.policy[p];
-        struct rm_ring_spec spec = {
-            .mode = RM_RING_REPLAY,
-            .rows = rows_for(s->experiment.sample.frame_stack),
-            .lanes = policy->agents * worlds,
-            .obs_bytes = policy->obs_bytes,
-            .mask_bytes = policy->mask_bytes,
-            .action_words = policy->action_words,
-            .columns = policy->mask_bytes ? RM_COLUMN_MASK : 0,
-            .policy = p,
-        };
-        int rc = rm_ring_create(&e->ring[p], &spec, error);
-        if (rc < 0)
-            return rc;
-        rings[p] = &e->ring[p];
-    }
-    return 0;
-}
-
 static int create(struct rm_evaluator *e, struct rm_error *error)
 {
     struct rm_session *s = e->session;
@@ -327,7 +293,7 @@ static int create(struct rm_evaluator *e, struct rm_error *error)
     e->played = calloc(worlds, sizeof *e->played);
     if (!e->played)
         return rm_fail(error, -ENOMEM, "no memory for %u worlds", worlds);
-    if ((rc = create_rings(e, worlds, rings, error)) < 0)
+    if ((rc = rm_stepping_own_rings(&s->experiment, &s->plan, worlds, e->ring, rings, error)) < 0)
         return rc;
     if ((rc = rm_options_evaluation_world(&s->experiment, &e->world_config)) < 0)
         return rm_fail(error, rc, "evaluation.options: no memory");

@@ -5,6 +5,7 @@
 #include "actor/worlds/described.h"
 #include "actor/evaluator.h"
 #include "actor/worlds/plan.h"
+#include "actor/player.h"
 #include "actor/worlds/sandbox.h"
 #include "actor/worlds/trial.h"
 #include "actor/worlds/watch.h"
@@ -25,8 +26,10 @@
 #include <unistd.h>
 
 struct options {
-    bool evaluator, actor, probe, check;
-    uint32_t index;
+    bool evaluator, actor, probe, check, play, picture;
+    uint32_t index; /* or how many steps, or episodes */
+    const char *policy[RM_BOARD_POLICIES];
+    uint32_t policies;
     int parent;
     const char *directory, *resume, *describe, *group;
 };
@@ -35,6 +38,7 @@ static const char usage[] =
     "usage: ringmaster-actor --actor I [--run-directory DIR] [--resume DIR] [--parent PID]\n"
     "       ringmaster-actor --evaluator [--run-directory DIR] [--parent PID]\n"
     "       ringmaster-actor --probe [--group FILE] | --describe LIBRARY | --check STEPS\n"
+    "       ringmaster-actor --play EPISODES [--picture] --policy FILE...\n"
     "\n"
     "Steps worlds for the learners of a run, or evaluates their policies. Started by ringmasterd,\n"
     "which passes the shared memory of the run as open descriptors.\n"
@@ -46,6 +50,10 @@ static const char usage[] =
     "                 the same, without a configuration, for a shared object\n"
     "  --check STEPS  play the world of the configuration that long (0: as it takes), and answer\n"
     "                 which rules it keeps\n"
+    "  --play EPISODES\n"
+    "                 play the world of the configuration and write frames to descriptor 3\n"
+    "  --picture      frames are pictures, not text\n"
+    "  --policy FILE  a policy to play with; as many as there are\n"
     "  --group FILE   enter the control group whose members FILE lists, first\n"
     "  --run-directory DIR\n"
     "                 where checkpoints/ is, and an evaluator's policies/best/\n"
@@ -79,6 +87,9 @@ static int parse(int argc, char **argv, struct options *options)
         {"describe", required_argument, NULL, 'l'},
         {"check", required_argument, NULL, 'c'},
         {"group", required_argument, NULL, 'g'},
+        {"play", required_argument, NULL, 'y'},
+        {"picture", no_argument, NULL, 'i'},
+        {"policy", required_argument, NULL, 'f'},
         {"run-directory", required_argument, NULL, 'd'},
         {"resume", required_argument, NULL, 'r'},
         {"parent", required_argument, NULL, 'p'},
@@ -105,6 +116,12 @@ static int parse(int argc, char **argv, struct options *options)
             options->probe = true;
             continue;
         }
+        if (c == 'f') {
+            if (options->policies == RM_BOARD_POLICIES)
+                return RM_EXIT_USAGE;
+            options->policy[options->policies++] = optarg;
+            continue;
+        }
         if (c == 'd' || c == 'r' || c == 'g') {
             *(c == 'd'   ? &options->directory
               : c == 'r' ? &options->resume
@@ -112,7 +129,7 @@ static int parse(int argc, char **argv, struct options *options)
             continue;
         }
         uint32_t *number = c == 'p' ? &parent : &options->index;
-        if (c != 'e' && c != 't' && parse_number(optarg, number) < 0) {
+        if (c != 'e' && c != 't' && c != 'i' && parse_number(optarg, number) < 0) {
             fprintf(stderr, "ringmaster-actor: \"%s\" is not a number from 0 to %d\n", optarg,
                     INT_MAX);
             return RM_EXIT_USAGE;
@@ -120,7 +137,9 @@ static int parse(int argc, char **argv, struct options *options)
         options->actor |= c == 'a';
         options->evaluator |= c == 'e';
         options->check |= c == 'c';
-        options->probe |= c == 't' || c == 'c';
+        options->play |= c == 'y';
+        options->picture |= c == 'i';
+        options->probe |= c == 't' || c == 'c' || c == 'y';
     }
     options->parent = (int)parent;
     if (options->actor + options->evaluator + options->probe != 1 || optind < argc) {
@@ -276,6 +295,14 @@ static int probe(struct rm_experiment *experiment, const struct options *options
     rm_python_place(experiment, NULL);
     if (options->check)
         return answer(check(experiment, options->index, &error));
+    if (options->play) {
+        const struct rm_player_options player = {.episodes = options->index,
+                                                 .picture = options->picture,
+                                                 .files = options->policy,
+                                                 .file_count = options->policies,
+                                                 .fd = RM_FD_ANSWER};
+        return rm_player_run(experiment, &player, &error) < 0 ? RM_EXIT_FAILED : RM_EXIT_PROBED;
+    }
     if ((rc = rm_world_spec_open(&world, &experiment->world, experiment->seed, &error)) < 0)
         return answer(refusal(rc, &error));
     rc = options->describe ? 0 : rm_world_check_evaluation(experiment, world.spec, &error);

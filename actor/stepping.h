@@ -101,6 +101,11 @@ struct rm_stepping_options {
 int rm_stepping_create(struct rm_stepping *stepping, const struct rm_experiment *experiment,
                        const struct rm_plan *plan, const struct rm_stepping_options *options,
                        struct rm_error *error);
+/* Rings for a stepping that nobody learns from: memory for stacks of frames. Closed by the caller,
+ * who has set the descriptors of all to -1, also where it failed. */
+int rm_stepping_own_rings(const struct rm_experiment *experiment, const struct rm_plan *plan,
+                          uint32_t worlds, struct rm_ring ring[RM_BOARD_POLICIES],
+                          struct rm_ring *rings[RM_BOARD_POLICIES], struct rm_error *error);
 void rm_stepping_destroy(struct rm_stepping *stepping);
 
 /* Every policy's ring has room for the row that the next vector step reserves. */

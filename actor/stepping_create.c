@@ -247,3 +247,30 @@ void rm_stepping_destroy(struct rm_stepping *s)
         rm_world_close(&s->world);
     *s = (struct rm_stepping){0};
 }
+
+int rm_stepping_own_rings(const struct rm_experiment *experiment, const struct rm_plan *plan,
+                          uint32_t worlds, struct rm_ring ring[RM_BOARD_POLICIES],
+                          struct rm_ring *rings[RM_BOARD_POLICIES], struct rm_error *error)
+{
+    uint32_t rows = 4;
+    while (rows <= experiment->sample.frame_stack)
+        rows *= 2;
+    for (uint32_t p = 0; p < plan->policies; p++) {
+        const struct rm_policy_plan *policy = &plan->policy[p];
+        const struct rm_ring_spec spec = {
+            .mode = RM_RING_REPLAY,
+            .rows = rows,
+            .lanes = policy->agents * worlds,
+            .obs_bytes = policy->obs_bytes,
+            .mask_bytes = policy->mask_bytes,
+            .action_words = policy->action_words,
+            .columns = policy->mask_bytes ? RM_COLUMN_MASK : 0,
+            .policy = p,
+        };
+        const int rc = rm_ring_create(&ring[p], &spec, error);
+        if (rc < 0)
+            return rc;
+        rings[p] = &ring[p];
+    }
+    return 0;
+}

@@ -19,7 +19,8 @@ const struct rm_check *rm_check_at(size_t index)
 
 void rm_check_all(const struct rm_experiment *experiment, struct rm_findings *findings)
 {
-    size_t own = findings->count; /* findings of single keys; contradictions do not hide others */
+    size_t own = findings->count; /* findings of single keys only, so that contradictions do not
+                                   * hide each other */
     const struct rm_check *check;
     for (size_t i = 0; (check = rm_check_at(i)); i++) {
         char text[sizeof(findings->list[0].text)];

@@ -8,9 +8,9 @@
 #define RM_CHECK_KEYS 8
 
 struct rm_check {
-    const char
-        *keys[RM_CHECK_KEYS]; /* those it compares; the first gets the blame; ends with NULL */
-    /* true and words when the experiment contradicts itself. */
+    const char *keys[RM_CHECK_KEYS]; /* the keys it compares; the first is named in the error; ends
+                                      * with NULL */
+    /* Returns true and writes a message when the experiment contradicts itself. */
     bool (*wrong)(const struct rm_experiment *experiment, char *text, size_t bytes);
     const char *doc; /* the rule, for the reference page */
 };

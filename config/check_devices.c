@@ -27,45 +27,43 @@ static bool device(experiment_t *e, char *text, size_t bytes)
 {
     const char *d = e->learner.device;
     return SEVERAL(e) && strcmp(d, "auto") != 0 && strncmp(d, "cuda:", 5) != 0 &&
-           SAY("%u GPUs: learner.device \"%s\" does not say which; \"auto\" or \"cuda:N\" does",
+           SAY("%u GPUs: learner.device \"%s\" does not choose several; use \"auto\" or \"cuda:N\"",
                DEVICES(e), d);
 }
 
 static bool batch(experiment_t *e, char *text, size_t bytes)
 {
     return SEVERAL(e) && !ROLLOUT(e) && e->sample.batch % DEVICES(e) &&
-           SAY("%u rows are no equal parts for %u GPUs (learner.devices)", e->sample.batch,
+           SAY("%u rows cannot be divided equally among %u GPUs (learner.devices)", e->sample.batch,
                DEVICES(e));
 }
 
 static bool finite(experiment_t *e, char *text, size_t bytes)
 {
     return SEVERAL(e) && e->debug.check_finite != RM_CHECK_FINITE_OFF &&
-           SAY("\"%s\" looks through one GPU's numbers in the middle of an update, and "
-               "learner.devices is %u",
+           SAY("\"%s\" works with one GPU only, but learner.devices is %u",
                rm_check_finite_names[e->debug.check_finite], DEVICES(e));
 }
 
 static bool observations(experiment_t *e, char *text, size_t bytes)
 {
     return SEVERAL(e) && !ROLLOUT(e) && e->network.normalize_observations &&
-           SAY("true: the moments of batches from replay are kept for one GPU, and learner.devices "
-               "is %u",
+           SAY("true: with replay this works with one GPU only, but learner.devices is %u",
                DEVICES(e));
 }
 
 static bool worlds(experiment_t *e, char *text, size_t bytes)
 {
     return SEVERAL(e) && e->actor.device != RM_ACTOR_CPU && e->actor.worlds < DEVICES(e) &&
-           SAY("%u worlds on %u GPUs (learner.devices): each steps one at least", e->actor.worlds,
-               DEVICES(e));
+           SAY("%u worlds on %u GPUs (learner.devices): every GPU needs at least one",
+               e->actor.worlds, DEVICES(e));
 }
 
 static bool processes(experiment_t *e, char *text, size_t bytes)
 {
     return SEVERAL(e) && e->learner.processes == RM_LEARNERS_ONE &&
-           SAY("\"one\": several policies in one process would wait for each other on each of "
-               "learner.devices %u GPUs",
+           SAY("\"one\": several policies in one process would wait for each other on all %u GPUs "
+               "(learner.devices)",
                DEVICES(e));
 }
 
@@ -73,19 +71,21 @@ static const struct rm_check rows[] = {
     {{"learner.devices", "algorithm.name"},
      algorithm,
      "GPUs that train together run an algorithm that can divide its batches."},
-    {{"learner.devices", "learner.device"}, device, "GPUs that train together can be told."},
+    {{"learner.devices", "learner.device"},
+     device,
+     "GPUs that train together are chosen by \"auto\" or \"cuda:N\"."},
     {{"sample.batch", "learner.devices"}, batch, "Every GPU has an equal part of a batch."},
     {{"debug.check_finite", "learner.devices"},
      finite,
-     "Numbers are looked through where one GPU has all of an update."},
+     "Checks for non-finite numbers need a single GPU."},
     {{"network.normalize_observations", "learner.devices"},
      observations,
-     "Observations are normalised where one GPU has all of a batch."},
+     "With replay, normalising observations needs a single GPU."},
     {{"actor.worlds", "learner.devices"},
      worlds,
-     "Every GPU has a world, where worlds are on GPUs."},
+     "With worlds on GPUs every GPU has at least one world."},
     {{"learner.processes", "learner.devices"},
      processes,
-     "GPUs that train together are one policy's at a time."},
+     "Several GPUs that train together need a process for each policy."},
 };
 const struct rm_check_table rm_checks_of_devices = {rows, sizeof(rows) / sizeof(rows[0])};

@@ -1,4 +1,4 @@
-/* implements: config/check.h, for experience: how it is made, kept and taken. */
+/* implements: config/check.h, for experience: acting, replay and sampling. */
 #include "config/check_tables.h"
 
 #include "config/supply.h"
@@ -22,11 +22,11 @@ static bool rollout(experiment_t *e)
 static bool ring_batch(experiment_t *e, char *text, size_t bytes)
 {
     return !rollout(e) && e->ring.capacity < e->sample.batch &&
-           SAY("%" PRIu64 " transitions hold less than one batch (sample.batch %u)",
+           SAY("%" PRIu64 " transitions are fewer than one batch (sample.batch %u)",
                e->ring.capacity, e->sample.batch);
 }
 
-/* Of one agent: with several, which the world says, a plan asks again. */
+/* For one agent. A plan checks again with the world's number of agents. */
 static bool ring_sample(experiment_t *e, char *text, size_t bytes)
 {
     return rm_supply_ring(e, 1, text, bytes);
@@ -35,14 +35,14 @@ static bool ring_sample(experiment_t *e, char *text, size_t bytes)
 static bool fill_capacity(experiment_t *e, char *text, size_t bytes)
 {
     return !rollout(e) && e->sample.min_fill > e->ring.capacity &&
-           SAY("%" PRIu64 " transitions will never be there: ring.capacity is %" PRIu64,
-               e->sample.min_fill, e->ring.capacity);
+           SAY("%" PRIu64 " transitions do not fit: ring.capacity is %" PRIu64, e->sample.min_fill,
+               e->ring.capacity);
 }
 
 static bool fill_batch(experiment_t *e, char *text, size_t bytes)
 {
     return !rollout(e) && e->sample.min_fill < e->sample.batch &&
-           SAY("%" PRIu64 " transitions are less than one batch (sample.batch %u)",
+           SAY("%" PRIu64 " transitions are fewer than one batch (sample.batch %u)",
                e->sample.min_fill, e->sample.batch);
 }
 
@@ -51,7 +51,7 @@ static bool fill_sample(experiment_t *e, char *text, size_t bytes)
     return rm_supply_first(e, 1, text, bytes);
 }
 
-/* Every agent of an independent policy brings run.steps transitions at most. */
+/* Each agent of an independent policy inserts at most run.steps transitions. */
 static bool fill_run(experiment_t *e, char *text, size_t bytes)
 {
     return e->policy.map == RM_MAP_INDEPENDENT && rm_supply_run(e, 1, text, bytes);
@@ -87,7 +87,7 @@ static bool slack_batch(experiment_t *e, char *text, size_t bytes)
 {
     return !rollout(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
            e->limiter.slack_updates < 1 &&
-           SAY("%g updates are less than one batch: the learner could never sample; at least 1",
+           SAY("%g updates are less than one batch: the learner could never sample; use at least 1",
                e->limiter.slack_updates);
 }
 
@@ -99,23 +99,22 @@ static bool slack_row(experiment_t *e, char *text, size_t bytes)
     return !rollout(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
            e->limiter.slack_updates < row &&
            SAY("%g updates are less than one row of an actor inserts (%u worlds x "
-               "limiter.updates_per_step %g = %g): the actor could never go on; at least %g",
+               "limiter.updates_per_step %g = %g): the actor could never continue; use at least %g",
                e->limiter.slack_updates, worlds, e->limiter.updates_per_step, row, ceil(row));
 }
 
 static bool lockstep_free(experiment_t *e, char *text, size_t bytes)
 {
     return !rollout(e) && e->mode != RM_MODE_FREE && e->limiter.updates_per_step == 0 &&
-           SAY("0 is free running, which mode %s cannot do: a round makes a fixed number of "
-               "updates; "
-               "above 0",
+           SAY("0 is free running, but in mode %s a round has a fixed number of updates; use a "
+               "value above 0",
                rm_mode_names[e->mode]);
 }
 
 static bool lockstep_poll(experiment_t *e, char *text, size_t bytes)
 {
     return e->mode != RM_MODE_FREE && e->limiter.wake == RM_WAKE_POLL &&
-           SAY("\"poll\" is for mode free; mode %s waits at the round's end only, by event",
+           SAY("\"poll\" is for mode free; mode %s waits only at the end of a round, by event",
                rm_mode_names[e->mode]);
 }
 
@@ -124,8 +123,8 @@ static bool lockstep_poll(experiment_t *e, char *text, size_t bytes)
 static bool epsilon_rises(experiment_t *e, char *text, size_t bytes)
 {
     return e->epsilon.end > e->epsilon.start &&
-           SAY("%g is above epsilon.start (%g): exploration falls, it does not rise",
-               e->epsilon.end, e->epsilon.start);
+           SAY("%g is above epsilon.start (%g): exploration must not rise", e->epsilon.end,
+               e->epsilon.start);
 }
 
 static const struct rm_check rows[] = {
@@ -133,18 +132,19 @@ static const struct rm_check rows[] = {
     {{"ring.capacity", "algorithm.name", "sample.frame_stack", "sample.n_step", "sample.sequence",
       "sample.period", "actor.worlds"},
      ring_sample,
-     "The ring holds, for every world and each agent of the policy, the rows one sample spans: its "
-     "frames and its n steps; of r2d2 those of a sequence and those until the next begins."},
+     "The ring holds, for every world and each agent of the policy, the rows of one sample: its "
+     "frames and its n steps; for r2d2 the rows of a sequence and those until the next one "
+     "begins."},
     {{"sample.min_fill", "ring.capacity"}, fill_capacity, "The first update's fill fits the ring."},
     {{"sample.min_fill", "sample.batch"}, fill_batch, "The first update has a batch to draw from."},
     {{"sample.min_fill", "algorithm.name", "sample.n_step", "sample.sequence", "actor.worlds",
       "limiter.updates_per_step", "limiter.slack_updates", "mode"},
      fill_sample,
-     "Free mode: when actors wait for the first update there is a whole sample of a lane for it: "
-     "its n steps, of r2d2 a sequence."},
+     "Free mode: when actors wait for the first update, the ring has a whole sample of a lane: its "
+     "n steps, for r2d2 a sequence."},
     {{"sample.min_fill", "run.steps", "policy.map"},
      fill_run,
-     "The run brings what the first update waits for."},
+     "The run has enough steps for sample.min_fill."},
     {{"run.steps", "algorithm.name", "sample.n_step", "sample.sequence", "actor.worlds"},
      run_length,
      "The run is long enough for a whole sample of a lane."},
@@ -153,7 +153,7 @@ static const struct rm_check rows[] = {
      "IQN: batch times quantiles is at most 4194304 rows."},
     {{"algorithm.minibatches", "algorithm.name", "rollout.steps", "actor.worlds", "policy.map"},
      rollout_minibatches,
-     "ppo, appo, vtrace: every minibatch has a row at least."},
+     "ppo, appo, vtrace: every minibatch has at least one row."},
     {{"limiter.slack_updates", "limiter.updates_per_step", "mode"},
      slack_batch,
      "Free mode: the limiter's slack is at least one batch."},

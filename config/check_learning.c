@@ -1,5 +1,4 @@
-/* implements: config/check.h, for what is learned: algorithm, network, priorities, rates,
- * opponents. */
+/* implements: config/check.h, for learning: algorithm, network, priorities, rates, opponents. */
 #include "config/check_tables.h"
 
 #include "config/traits.h"
@@ -30,21 +29,21 @@ static bool priority_algorithm(experiment_t *e, char *text, size_t bytes)
 {
     return e->priority.kind != RM_PRIORITY_UNIFORM &&
            rm_algorithm_traits(e->algorithm.name)->rollout &&
-           SAY("\"%s\" is for replay; algorithm.name %s takes every rollout once",
+           SAY("\"%s\" is for replay; algorithm.name %s trains on every rollout once",
                rm_priority_names[e->priority.kind], rm_algorithm_names[e->algorithm.name]);
 }
 
 static bool priority_form(experiment_t *e, char *text, size_t bytes)
 {
     return e->priority.kind != RM_PRIORITY_UNIFORM && sorrel(e) &&
-           SAY("\"%s\"; algorithm.form %s draws all alike", rm_priority_names[e->priority.kind],
-               rm_form_names[e->algorithm.form]);
+           SAY("\"%s\": algorithm.form %s draws uniformly; use \"uniform\"",
+               rm_priority_names[e->priority.kind], rm_form_names[e->algorithm.form]);
 }
 
 static bool beta_falls(experiment_t *e, char *text, size_t bytes)
 {
     return e->priority.beta_end < e->priority.beta_start &&
-           SAY("%g is below priority.beta_start (%g): the correction grows towards the end",
+           SAY("%g is below priority.beta_start (%g): the correction must not fall",
                e->priority.beta_end, e->priority.beta_start);
 }
 
@@ -66,7 +65,7 @@ static bool cosine_twice(experiment_t *e, char *text, size_t bytes)
 static bool cosine_stray(experiment_t *e, char *text, size_t bytes)
 {
     return e->algorithm.name != RM_ALGORITHM_IQN && layers_of(e, RM_LAYER_COSINE_EMBEDDING) &&
-           SAY("a layer of type cosine_embedding needs algorithm.name iqn, but that is %s",
+           SAY("a layer of type cosine_embedding needs algorithm.name iqn, but it is %s",
                rm_algorithm_names[e->algorithm.name]);
 }
 
@@ -84,11 +83,11 @@ static bool recurrent_stray(experiment_t *e, char *text, size_t bytes)
 static bool sequence_stack(experiment_t *e, char *text, size_t bytes)
 {
     return rm_algorithm_traits(e->algorithm.name)->sequences && e->sample.frame_stack > 1 &&
-           SAY("%u frames; algorithm.name %s remembers what it saw: 1", e->sample.frame_stack,
-               rm_algorithm_names[e->algorithm.name]);
+           SAY("%u frames: algorithm.name %s has a recurrent state and takes no stacks; use 1",
+               e->sample.frame_stack, rm_algorithm_names[e->algorithm.name]);
 }
 
-/* Nothing draws noise for a policy: its layers would be linear ones with sigmas that never move. */
+/* Policies draw no noise: their noisy layers would be linear ones with sigmas that never change. */
 static bool noise_policy(experiment_t *e, char *text, size_t bytes)
 {
     bool noisy = e->network.noisy_head || layers_of(e, RM_LAYER_NOISY_LINEAR);
@@ -104,7 +103,8 @@ static bool noise_without_sigma(experiment_t *e, char *text, size_t bytes)
 {
     return e->network.sigma0 == 0 &&
            (e->network.noisy_head || layers_of(e, RM_LAYER_NOISY_LINEAR)) &&
-           SAY("0 makes the noisy layers silent; above 0, or use linear layers and no noisy head");
+           SAY("0 removes the noise of noisy layers; use a value above 0, or linear layers and no "
+               "noisy head");
 }
 
 static bool actor_noise_stray(experiment_t *e, char *text, size_t bytes)
@@ -143,19 +143,19 @@ static bool form_policy(experiment_t *e, char *text, size_t bytes)
                rm_form_names[e->algorithm.form]);
 }
 
-/* It draws distinct starts from [0, size - frame_stack - 1). */
+/* The form draws distinct starts from [0, size - frame_stack - 1). */
 static bool form_capacity(experiment_t *e, char *text, size_t bytes)
 {
     uint64_t least = (uint64_t)e->sample.batch + e->sample.frame_stack + 1;
     if (!sorrel(e))
         return false;
     if (e->ring.capacity & (e->ring.capacity - 1))
-        return SAY("%" PRIu64 " is no power of two; algorithm.form %s addresses the ring by slots: "
-                   "1024 is its own figure",
+        return SAY("%" PRIu64 " is not a power of two; algorithm.form %s addresses the ring by "
+                   "slots (the original has 1024)",
                    e->ring.capacity, rm_form_names[e->algorithm.form]);
     return e->ring.capacity < least &&
-           SAY("%" PRIu64 " slots; algorithm.form %s draws %u distinct ones that have "
-               "sample.frame_stack + 1 followers: at least %" PRIu64,
+           SAY("%" PRIu64 " slots: algorithm.form %s draws %u distinct ones with "
+               "sample.frame_stack + 1 slots after them; use at least %" PRIu64,
                e->ring.capacity, rm_form_names[e->algorithm.form], e->sample.batch, least);
 }
 
@@ -180,8 +180,8 @@ static bool schedule_end(experiment_t *e, char *text, size_t bytes)
 {
     return e->optimizer.schedule.kind != RM_SCHEDULE_CONSTANT && !e->optimizer.schedule.span &&
            !e->run.steps &&
-           SAY("0 lets the rate fall over the run, which has no end (run.steps 0); say over how "
-               "many updates");
+           SAY("0 lets the rate fall over the run, which has no end (run.steps 0); set a number of "
+               "updates");
 }
 
 /* --- frozen opponents ---------------------------------------------------------------------- */
@@ -198,11 +198,11 @@ static bool frozen_twice(experiment_t *e, char *text, size_t bytes)
     for (uint32_t i = 0; i < e->policy.frozen_count; i++)
         for (uint32_t j = 0; j < i; j++)
             if (e->policy.frozen[i].policy == e->policy.frozen[j].policy)
-                return SAY("policy %u is there twice", e->policy.frozen[i].policy);
+                return SAY("policy %u is listed twice", e->policy.frozen[i].policy);
     return false;
 }
 
-/* Of itself, or of one that stands still as well. */
+/* The source policy is itself, or is frozen too. */
 static bool frozen_of_frozen(experiment_t *e, char *text, size_t bytes)
 {
     for (uint32_t i = 0; i < e->policy.frozen_count; i++) {
@@ -239,7 +239,7 @@ static const struct rm_check rows[] = {
     {{"priority.kind", "algorithm.form"}, priority_form, "The sorrel forms draw uniformly."},
     {{"priority.beta_end", "priority.beta_start"},
      beta_falls,
-     "The exponent of the importance weights does not fall."},
+     "The exponent of the importance weights must not fall."},
     {{"network.layers", "algorithm.name"}, cosine_missing, "IQN needs a cosine embedding."},
     {{"network.layers"}, cosine_twice, "There is at most one cosine embedding."},
     {{"network.layers", "algorithm.name"}, cosine_stray, "A cosine embedding is for IQN only."},
@@ -273,7 +273,7 @@ static const struct rm_check rows[] = {
      "Rewards are normalised in rollouts."},
     {{"optimizer.schedule.span", "optimizer.schedule.kind", "run.steps"},
      schedule_end,
-     "A rate that falls has an end, in updates or with the run."},
+     "A falling rate ends after a number of updates or with the run."},
     {{"policy.frozen", "policy.map"}, frozen_shared, "A frozen opponent has a policy of its own."},
     {{"policy.frozen"}, frozen_twice, "A policy is frozen once."},
     {{"policy.frozen"}, frozen_of_frozen, "A frozen opponent takes snapshots of a trained policy."},

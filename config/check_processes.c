@@ -61,7 +61,7 @@ static bool device_form(experiment_t *e, char *text, size_t bytes)
     const bool numbered = plain && d[5 + digits] == '\0';
     return strcmp(d, "auto") != 0 && strcmp(d, "cpu") != 0 && !numbered &&
            strncmp(d, "GPU-", 4) != 0 &&
-           SAY("\"%s\" is no device: \"auto\", \"cpu\", \"cuda:N\" or the UUID of a GPU "
+           SAY("\"%s\" is not a device; use \"auto\", \"cpu\", \"cuda:N\" or the UUID of a GPU "
                "(\"GPU-...\", "
                "as nvidia-smi -L shows it)",
                d);
@@ -72,7 +72,7 @@ static bool device_algorithm(experiment_t *e, char *text, size_t bytes)
     const char *d = e->learner.device;
     return strcmp(d, "auto") != 0 && strcmp(d, "cpu") != 0 &&
            !rm_algorithm_traits(e->algorithm.name)->device &&
-           SAY("\"%s\": algorithm.name \"%s\" has no GPU form; \"auto\" or \"cpu\"", d,
+           SAY("\"%s\": algorithm.name \"%s\" has no GPU form; use \"auto\" or \"cpu\"", d,
                rm_algorithm_names[e->algorithm.name]);
 }
 
@@ -83,40 +83,42 @@ static bool device_algorithm(experiment_t *e, char *text, size_t bytes)
 static bool native_algorithm(experiment_t *e, char *text, size_t bytes)
 {
     return NATIVE(e) && e->algorithm.name != RM_ALGORITHM_PPO &&
-           SAY("\"%s\": worlds on a device act with the weights that learn, as \"ppo\" asks; "
-               "algorithm.name is \"%s\"",
+           SAY("\"%s\": worlds on a device act with the learner's weights, which needs "
+               "algorithm.name \"ppo\"; it is \"%s\"",
                rm_actor_device_names[e->actor.device], rm_algorithm_names[e->algorithm.name]);
 }
 
 static bool native_learner(experiment_t *e, char *text, size_t bytes)
 {
     return NATIVE(e) && strcmp(e->learner.device, "cpu") == 0 &&
-           SAY("\"%s\": worlds are on the learner's device, and learner.device is \"cpu\"",
+           SAY("\"%s\": worlds are on the learner's device, but learner.device is \"cpu\"",
                rm_actor_device_names[e->actor.device]);
 }
 
 static bool native_frames(experiment_t *e, char *text, size_t bytes)
 {
     return NATIVE(e) && e->sample.frame_stack > 1 &&
-           SAY("%u frames: worlds on a device (actor.device) show one", e->sample.frame_stack);
+           SAY("%u frames: worlds on a device (actor.device) have no frame stacks; use 1",
+               e->sample.frame_stack);
 }
 
 static bool native_rewards(experiment_t *e, char *text, size_t bytes)
 {
     return NATIVE(e) && e->algorithm.normalize_rewards &&
-           SAY("true: rewards of worlds on a device (actor.device) are taken as they are; PopArt "
-               "(algorithm.value_head) needs no scale");
+           SAY("true: worlds on a device (actor.device) do not support scaled rewards; use false, "
+               "or PopArt (algorithm.value_head)");
 }
 
 static bool native_observations(experiment_t *e, char *text, size_t bytes)
 {
     return NATIVE(e) && e->network.normalize_observations &&
-           SAY("true: observations of worlds on a device (actor.device) are taken as they are");
+           SAY("true: worlds on a device (actor.device) do not support normalised observations; "
+               "use false");
 }
 
 /* --- evaluation ---------------------------------------------------------------------------- */
 
-/* Episodes are shared out evenly over the worlds. */
+/* Episodes are divided evenly among the worlds. */
 static bool evaluation_worlds(experiment_t *e, char *text, size_t bytes)
 {
     uint32_t most = e->evaluation.episodes > e->evaluation.final_episodes
@@ -141,7 +143,7 @@ static bool deaths(experiment_t *e, char *text, size_t bytes)
 {
     double least = e->supervisor.deaths_max * e->supervisor.respawn_floor_s;
     return least > e->supervisor.deaths_window_s &&
-           SAY("%u deaths cannot happen within supervisor.deaths_window_s (%g s) when starts are "
+           SAY("%u deaths cannot occur within supervisor.deaths_window_s (%g s) when starts are "
                "supervisor.respawn_floor_s (%g s) apart",
                e->supervisor.deaths_max, e->supervisor.deaths_window_s,
                e->supervisor.respawn_floor_s);
@@ -151,18 +153,20 @@ static const struct rm_check rows[] = {
     {{"world.python", "world.library"}, python_or_library, "A world is of C or in Python."},
     {{"world.python"}, python_form, "A Python world is a module and what makes it."},
     {{"actor.device", "world.python"}, python_device, "Python worlds are on the CPU."},
-    {{"actor.worlds", "actor.count"}, worlds_per_actor, "Every actor has a world at least."},
-    {{"learner.device"}, device_form, "It names a device, or how one is found."},
+    {{"actor.worlds", "actor.count"}, worlds_per_actor, "Every actor has at least one world."},
+    {{"learner.device"}, device_form, "learner.device is \"auto\", \"cpu\" or the name of a GPU."},
     {{"learner.device", "algorithm.name"},
      device_algorithm,
-     "A GPU asked for by name is one that the algorithm can use."},
+     "A GPU given by name needs an algorithm with a GPU form."},
     {{"actor.device", "algorithm.name"},
      native_algorithm,
-     "Worlds on a device are for an algorithm whose actors have the learner's weights."},
+     "Worlds on a device need an algorithm that acts with the learner's weights."},
     {{"actor.device", "learner.device"},
      native_learner,
      "Worlds on a device are on the learner's."},
-    {{"sample.frame_stack", "actor.device"}, native_frames, "Worlds on a device show one frame."},
+    {{"sample.frame_stack", "actor.device"},
+     native_frames,
+     "Worlds on a device have no frame stacks."},
     {{"algorithm.normalize_rewards", "actor.device"},
      native_rewards,
      "Rewards that stay on a device are not scaled."},
@@ -175,9 +179,9 @@ static const struct rm_check rows[] = {
      "Every world of the evaluator has an episode to play."},
     {{"supervisor.backoff_max_s", "supervisor.respawn_floor_s"},
      backoff,
-     "The longest wait is no shorter than the shortest."},
+     "The longest delay is at least the floor."},
     {{"supervisor.deaths_max", "supervisor.deaths_window_s", "supervisor.respawn_floor_s"},
      deaths,
-     "The death tally can be reached within its window."},
+     "deaths_max deaths can occur within the window."},
 };
 const struct rm_check_table rm_checks_of_processes = {rows, sizeof(rows) / sizeof(rows[0])};

@@ -1,4 +1,4 @@
-/* check_tables: the rules that check.c runs, in one table per subject, each in a file of its own:
+/* check_tables: the rules that check.c runs, one table per subject, each in its own file:
  * check_processes.c, check_devices.c, check_experience.c, check_learning.c. To add a rule: a
  * function and a row there. */
 #ifndef RM_CONFIG_CHECK_TABLES_H

@@ -1,5 +1,5 @@
 /* compound: the keys that hold more than one value: world.options, policy.map, policy.frozen.
- * Layers have a file of their own. */
+ * Layers are in layers.c. */
 #include "config/print.h"
 #include "config/value.h"
 
@@ -112,8 +112,9 @@ static void read_list(const struct rm_key *key, const json_t *value,
     bool whole = true;
 
     if (count == 0 || count > RM_AGENT_MAP_MAX) {
-        rm_find(findings, key->path, false, "a list of %zu policies; it has one per agent, 1 to %d",
-                count, RM_AGENT_MAP_MAX);
+        rm_find(findings, key->path, false,
+                "a list of %zu policies; it must have one per agent, 1 to %d", count,
+                RM_AGENT_MAP_MAX);
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -133,10 +134,10 @@ static void read_list(const struct rm_key *key, const json_t *value,
         return;
     for (uint32_t p = 0; p < highest; p++)
         if (!(seen >> p & 1)) {
-            rm_find(findings, key->path, false,
-                    "policy %u is there but policy %u is not; policies are numbered from 0 without "
-                    "gaps",
-                    highest, p);
+            rm_find(
+                findings, key->path, false,
+                "policy %u is used but policy %u is not; policies are numbered from 0 without gaps",
+                highest, p);
             return;
         }
     experiment->policy.map = RM_MAP_LIST;

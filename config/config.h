@@ -1,5 +1,5 @@
-/* config: loads, checks, prints and compares experiments. Everything is driven by the table in
- * config/schema.c. Callable from any thread; no global state. */
+/* config: loads, checks, prints and compares experiments, all by the table in config/schema.c.
+ * Callable from any thread; no global state. */
 #ifndef RM_CONFIG_CONFIG_H
 #define RM_CONFIG_CONFIG_H
 
@@ -14,16 +14,15 @@ struct rm_override {
     const char *text;
 };
 
-/* Reads FILE (JSON), applies overrides, fills defaults, checks ranges and cross-checks.
- * Errors: message "FILE:LINE:COLUMN: key.path: what is wrong; what would be right", with the
- * nearest valid key for an unknown one. Every error found is listed, one a line, up to what fits.
- */
+/* Reads FILE (JSON), applies overrides, fills defaults, checks ranges and cross-checks. Errors:
+ * message "FILE:LINE:COLUMN: key.path: what is wrong; what would be right", with the nearest valid
+ * key for an unknown one. Lists all errors, one a line, as many as fit. */
 int rm_config_load(struct rm_experiment *experiment, const char *path,
                    const struct rm_override *overrides, size_t override_count,
                    struct rm_error *error);
 
-/* The same from text (e.g. the region that workers inherit). `name` stands for the file in errors.
- */
+/* The same from text (for example the region that workers inherit). Errors show `name` as the
+ * file. */
 int rm_config_parse(struct rm_experiment *experiment, const char *name, const char *text,
                     size_t bytes, const struct rm_override *overrides, size_t override_count,
                     struct rm_error *error);
@@ -41,9 +40,8 @@ json_t *rm_config_schema(void);
 /* The reference page, in Markdown, to a stream. Returns 0 or negative errno. */
 int rm_config_reference(FILE *out);
 
-/* Compares two experiments. Calls `each` per differing key with its path, both values as JSON text
- * and whether it is hot-reloadable. Returns the number of differences, or -ENOMEM when memory was
- * missing for some of them. */
+/* Compares two experiments. Calls `each` for every differing key with its path, both values as JSON
+ * text and whether it is hot. Returns the number of differences, or -ENOMEM. */
 typedef void (*rm_config_diff_fn)(void *user, const char *path, const char *before,
                                   const char *after, bool hot);
 int rm_config_diff(const struct rm_experiment *before, const struct rm_experiment *after,
@@ -58,9 +56,9 @@ json_t *rm_config_get(const struct rm_experiment *experiment, const char *path,
 int rm_config_set(struct rm_experiment *experiment, const char *path, const json_t *value,
                   struct rm_error *error);
 
-/* Keys that are set to something else than their default and are not looked at by algorithm.name:
- * calls `each` with the path of each and with words: "has no effect with algorithm.name ppo; it is
- * for dqn, sac". Which are: the table in config/unused.c. Returns how many there are. */
+/* Lists keys without effect: those that differ from their default but that algorithm.name does not
+ * read (the table in config/unused.c). Calls `each` with the path and a message: "has no effect
+ * with algorithm.name ppo; it is for dqn, sac". Returns their number. */
 typedef void (*rm_config_unused_fn)(void *user, const char *path, const char *words);
 int rm_config_unused(const struct rm_experiment *experiment, rm_config_unused_fn each, void *user);
 

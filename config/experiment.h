@@ -1,6 +1,6 @@
 /* experiment: a resolved configuration, as every process reads it. Filled by config/loader from the
- * schema table (config/schema.c), which is where keys, defaults, ranges and docs stand; each field
- * here is the key of the same path. Plain data: copyable, no pointers. */
+ * schema table (config/schema.c), which has keys, defaults, ranges and docs. Each field here is the
+ * key of the same path. Plain data: copyable, no pointers. */
 #ifndef RM_CONFIG_EXPERIMENT_H
 #define RM_CONFIG_EXPERIMENT_H
 
@@ -52,10 +52,9 @@ enum rm_check_finite { RM_CHECK_FINITE_OFF = 0, RM_CHECK_FINITE_SAMPLED, RM_CHEC
 enum rm_sandbox_mode { RM_SANDBOX_AUTO = 0, RM_SANDBOX_ON, RM_SANDBOX_OFF };
 enum rm_actor_device { RM_ACTOR_CPU = 0, RM_ACTOR_CUDA };
 enum rm_feed_kind {
-    RM_FEED_AUTO = 0,
-    RM_FEED_STAGED,     /* batches are made on the host and copied */
-    RM_FEED_RESIDENT,   /* rows of replay are copied once, batches are made of them on the device */
-    RM_FEED_REGISTERED, /* the device takes what it needs out of the shared ring */
+    RM_FEED_AUTO = 0, /* resident where the device has the memory, else staged */
+    RM_FEED_STAGED,   /* batches are made on the host and copied */
+    RM_FEED_RESIDENT, /* rows of replay are copied once, batches are made on the device */
     RM_FEED_COUNT
 };
 enum rm_answer { RM_ANSWER_GREEDY = 0, RM_ANSWER_SAMPLE };
@@ -77,7 +76,7 @@ enum rm_layer_type {
     RM_LAYER_SIGMOID,
     RM_LAYER_EMBEDDING, /* first only: integer observations, a row of `units` floats each */
     RM_LAYER_CONV2D,
-    RM_LAYER_RESIDUAL, /* adds what went into the `span` layers before it */
+    RM_LAYER_RESIDUAL, /* adds the input of the `span` layers before it */
     RM_LAYER_DROPOUT,
     RM_LAYER_GRU,
     RM_LAYER_LSTM,
@@ -98,8 +97,8 @@ enum rm_init {
     RM_INIT_COUNT
 };
 
-/* One layer of network.layers. Which fields a type has, with their ranges and defaults, stands in
- * rm_layer_rows (config/layers.c). */
+/* One layer of network.layers. rm_layer_rows (config/layers.c) has the fields of each type, with
+ * ranges and defaults. */
 struct rm_layer_config {
     enum rm_layer_type type;
     uint32_t units;   /* linear, noisy_linear: outputs; embedding: floats per token; conv2d: output
@@ -140,10 +139,10 @@ struct rm_network_config {
 
 /* policy.frozen: an opponent that is not trained. */
 struct rm_frozen_config {
-    uint32_t policy; /* which is frozen */
-    uint32_t of;     /* whose snapshots it plays */
+    uint32_t policy; /* the frozen policy */
+    uint32_t of;     /* the source policy, whose snapshots it plays */
     uint64_t every;  /* updates of `of` between snapshots */
-    uint32_t keep;   /* snapshots kept; one of them is drawn at every renewal */
+    uint32_t keep;   /* snapshots kept; every new one, one of them is drawn */
 };
 
 struct rm_world_config {
@@ -153,8 +152,8 @@ struct rm_world_config {
     char interpreter[RM_PATH_TEXT_MAX]; /* "" = the one that is found */
     char directory[RM_PATH_TEXT_MAX];   /* where relative paths among options begin */
     char options[RM_OPTIONS_TEXT_MAX];  /* a JSON object, as the world's own (actor/options.h) */
-    /* Not a key: what the world of `library` said of itself when it was tried in a process of its
-     * own (actor/worlds/described.h); NULL: it has not been asked. Whoever set it owns it. */
+    /* Not a key: the description of the world of `library`, from a probe in a separate process
+     * (actor/worlds/described.h); NULL: not probed. Belongs to the code that set it. */
     char *description;
 };
 
@@ -173,10 +172,10 @@ struct rm_experiment {
 
     struct {
         uint32_t count;              /* actor processes */
-        uint32_t worlds;             /* worlds in all, split over the actors as evenly as can be */
+        uint32_t worlds;             /* worlds of all actors, split as evenly as possible */
         uint32_t quantiles;          /* IQN: quantile draws per acting decision */
         bool noise;                  /* values: explore by the noise of noisy layers too */
-        enum rm_actor_device device; /* where worlds are: with the actors, or with the learner */
+        enum rm_actor_device device; /* where worlds are stepped: by actors, or by the learner */
         bool pin;                    /* pin workers to cores */
         enum rm_sandbox_mode sandbox;
         uint64_t process_limit;  /* processes and threads of an actor's own group; 0: none */
@@ -198,7 +197,7 @@ struct rm_experiment {
         enum rm_map map;
         uint32_t list_count;
         uint32_t list[RM_AGENT_MAP_MAX]; /* agent -> policy */
-        /* Frozen opponents: policies that are not trained but take snapshots of another one. */
+        /* Frozen opponents: policies that are not trained but play snapshots of another one. */
         uint32_t frozen_count;
         struct rm_frozen_config frozen[RM_FROZEN_MAX];
     } policy;
@@ -304,7 +303,7 @@ struct rm_experiment {
         enum rm_compute compute;
         enum rm_feed_kind feed;
         enum rm_learner_processes processes;
-        uint32_t device_faults; /* errors of a device before it is left alone */
+        uint32_t device_faults; /* errors of a device before it is not used any more */
     } learner;
 
     struct {
@@ -345,7 +344,8 @@ struct rm_experiment {
     } metrics;
 
     struct {
-        enum rm_check_finite check_finite; /* beyond loss and gradient norm: what flows inside */
+        enum rm_check_finite check_finite; /* beyond loss and gradient norm: all results of an
+                                            * update */
         uint32_t check_every;              /* sampled: updates between checks */
         uint32_t finite_patience; /* non-finite updates in a row before the learner rolls back */
         uint32_t rollbacks_max;   /* roll-backs before it gives up */
@@ -358,8 +358,9 @@ static inline bool rm_experiment_is_foreign(const struct rm_experiment *e)
     return e->world.library[0] || e->world.python[0];
 }
 
-/* Are processes that step its worlds confined: all worlds, or those of a shared object? Those of
- * Python worlds are not: their workers are (actor/worlds/bridges/python.h). */
+/* Are processes that step the experiment's worlds confined? With `on` always, with `auto` for
+ * worlds from a shared object. Processes of Python worlds are not: their workers are
+ * (actor/worlds/bridges/python.h). */
 static inline bool rm_experiment_confines(const struct rm_experiment *e)
 {
     return !e->world.python[0] && (e->actor.sandbox == RM_SANDBOX_ON ||

@@ -11,7 +11,7 @@ bool rm_path_within(const char *path, const char *other)
     return !strncmp(path, other, n) && (!path[n] || path[n] == '.' || path[n] == '[' || n == 0);
 }
 
-/* The override that set `path`: the last one, as that is the one in force. -1: none. */
+/* The override that set `path`: the last one, which takes effect. -1: none. */
 static int override_of(const struct rm_source *source, const char *path)
 {
     for (size_t i = source->override_count; i-- > 0;) {
@@ -88,7 +88,7 @@ int rm_findings_report(struct rm_findings *findings, struct rm_error *error)
                      f->column);
         int n = snprintf(line, sizeof(line), "%s%s%s%s%s", shown ? "\n" : "", place, f->path,
                          f->path[0] ? ": " : "", f->text);
-        /* The first is shown even if it has to be cut; the rest leave room for the tail. */
+        /* Show the first finding even if it has to be cut; later ones leave room for the tail. */
         if (shown > 0 && used + (size_t)n + sizeof(tail) > sizeof(text))
             break;
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s", line);

@@ -1,15 +1,15 @@
-/* findings: everything found wrong with a configuration, in the order of the file. One lives on the
- * stack of whoever loads; nothing is allocated. */
+/* findings: all errors found in a configuration, in the order of the file. The loading code has one
+ * on its stack; nothing is allocated. */
 #ifndef RM_CONFIG_FINDINGS_H
 #define RM_CONFIG_FINDINGS_H
 
 #include "config/schema.h"
 #include "config/source.h"
 
-#define RM_FINDINGS_MAX 48 /* kept; more are counted */
+#define RM_FINDINGS_MAX 48 /* findings kept; further ones are counted */
 
 struct rm_finding {
-    uint32_t line, column;      /* 0: no place; UINT32_MAX: an override, `column` says which */
+    uint32_t line, column;      /* 0: unknown; UINT32_MAX: an override, `column` is its index */
     char path[RM_KEY_PATH_MAX]; /* "" = the whole file */
     char text[640];             /* what is wrong; what would be right */
 };
@@ -20,12 +20,13 @@ struct rm_findings {
     struct rm_finding list[RM_FINDINGS_MAX];
 };
 
-/* Notes something wrong with the value (or, with `key`, the key) at `path`. NULL: with no key, so
- * that the words stand alone. */
+/* Records an error of the value (or, with `key`, of the key) at `path`. NULL: of no key; the
+ * message stands alone. */
 void rm_find(struct rm_findings *findings, const char *path, bool key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Is one of the first `count` findings about this path, or within it, or around it? */
+/* Is one of the first `count` findings about this path, a path within it, or a path that contains
+ * it? */
 bool rm_findings_touch(const struct rm_findings *findings, size_t count, const char *path);
 
 /* 0 when nothing was found, else -EINVAL with a line per finding, as many as fit. */

@@ -24,7 +24,7 @@ void rm_config_apply_hot(struct rm_experiment *experiment, const double *values)
         void *at = (char *)experiment + key->offset;
         if (key->hot == RM_COLD)
             continue;
-        /* Values come from an experiment; what is out of range was never there. */
+        /* Values come from an experiment, so those out of range were never set. */
         double value = values[key->hot];
         if (!(value >= key->low && value <= key->high))
             continue;

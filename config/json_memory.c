@@ -12,7 +12,7 @@ static void *watched_malloc(size_t bytes)
     return p;
 }
 
-/* Before main(), because jansson wants it before anything was allocated. */
+/* Before main(), because jansson requires it before its first allocation. */
 __attribute__((constructor)) static void watch(void)
 {
     json_set_alloc_funcs(watched_malloc, free);

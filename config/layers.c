@@ -1,4 +1,4 @@
-/* layers: the types of network layers, what each takes, and how a list of them is read. */
+/* layers: the types of network layers, their members, and the reading of a list of layers. */
 #include "config/value.h"
 
 #include <math.h>
@@ -14,13 +14,13 @@
 
 const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_LINEAR] = {"linear",
-                         "fully connected, with bias; of tokens, each by itself",
+                         "fully connected, with bias; applies to each token alone",
                          {UNITS("outputs")}},
     [RM_LAYER_NOISY_LINEAR] =
         {"noisy_linear",
-         "fully connected, weights and biases with trained noise, drawn for every pass of "
-         "an update, and, with actor.noise, for every vector step of an actor; else, and in "
-         "evaluations, acts by the means",
+         "fully connected, weights and biases with trained noise, drawn for every pass of an "
+         "update, and, with actor.noise, for every vector step of an actor; otherwise, and in "
+         "evaluations, the means of the weights act",
          {UNITS("outputs")}},
     [RM_LAYER_RELU] = {"relu", "max(x, 0)", {{0}}},
     [RM_LAYER_TANH] = {"tanh", "hyperbolic tangent", {{0}}},
@@ -42,30 +42,30 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
          "of n numbers becomes n tokens",
          {UNITS("floats per token"),
           MEMBER("codes", RM_MEMBER_U32, codes, 0, 1 << 24, 0,
-                 "rows of the table; 0: as the world's bounds say"),
+                 "rows of the table; 0: as many as the world's bounds need"),
+          MEMBER("columns", RM_MEMBER_U32, columns, 0, 64, 0,
+                 "numbers come in groups of this size, and a token is the sum over the groups of a "
+                 "row of the observation; a number 0 adds nothing"),
           MEMBER(
-              "columns", RM_MEMBER_U32, columns, 0, 64, 0,
-              "numbers come in groups of so many, a token being the sum over the groups of a row "
-              "of the observation; 0 adds nothing then"),
-          MEMBER("first_codes", RM_MEMBER_U32, first_codes, 0, 1 << 24, 0,
-                 "with columns: the first has a table of its own with so many rows; 0: it has not"),
+              "first_codes", RM_MEMBER_U32, first_codes, 0, 1 << 24, 0,
+              "with columns: rows of a separate table for the first column; 0: no separate table"),
           MEMBER("difference", RM_MEMBER_BOOL, difference, 0, 1, 0,
-                 "with columns: the last is subtracted")}},
-    [RM_LAYER_CONV2D] =
-        {"conv2d",
-         "convolution over an observation of (channels, height, width), or of (height, width), "
-         "or over what another made",
-         {UNITS("output channels"),
-          MEMBER("kernel", RM_MEMBER_U32, kernel, 1, 64, 3, "height and width"),
-          MEMBER("stride", RM_MEMBER_U32, stride, 1, 64, 1, "step"),
-          MEMBER("padding", RM_MEMBER_U32, padding, 0, 63, 0, "zeros on every side")}},
+                 "with columns: the last column is subtracted")}},
+    [RM_LAYER_CONV2D] = {"conv2d",
+                         "convolution over an observation of (channels, height, width) or (height, "
+                         "width), or over the result of another convolution",
+                         {UNITS("output channels"),
+                          MEMBER("kernel", RM_MEMBER_U32, kernel, 1, 64, 3, "height and width"),
+                          MEMBER("stride", RM_MEMBER_U32, stride, 1, 64, 1, "step"),
+                          MEMBER("padding", RM_MEMBER_U32, padding, 0, 63, 0,
+                                 "zeros on every side")}},
     [RM_LAYER_RESIDUAL] =
         {"residual",
-         "adds what went into the layers before it, which must be as wide (He 2016)",
+         "adds the input of the layers before it, which must have the same width (He 2016)",
          {MEMBER("span", RM_MEMBER_U32, span, 1, RM_LAYERS_MAX - 1, NAN,
-                 "how many layers it bridges")}},
+                 "number of layers that it bridges")}},
     [RM_LAYER_DROPOUT] = {"dropout",
-                          "in training, zeros with this probability and scales the rest up",
+                          "probability of zero in training; the other numbers are scaled up",
                           {MEMBER("rate", RM_MEMBER_F64, rate, 0, 0.99, 0.1, "probability")}},
     [RM_LAYER_GRU] = {"gru", "gated recurrent unit (Cho 2014)", {UNITS("hidden units")}},
     [RM_LAYER_LSTM] = {"lstm", "long short-term memory (Hochreiter 1997)", {UNITS("hidden units")}},
@@ -75,11 +75,11 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
                              MEMBER("units", RM_MEMBER_U32, units, 0, RM_LAYER_UNITS_MAX, 0,
                                     "width of queries, keys and values; 0: as its input"),
                              MEMBER("causal", RM_MEMBER_BOOL, causal, 0, 1, 0,
-                                    "a token sees itself and those before it")}},
+                                    "a token attends only to itself and to tokens before it")}},
     [RM_LAYER_MEAN_POOL] = {"mean_pool", "mean over tokens, padding left out", {{0}}},
     [RM_LAYER_POINTER] = {"pointer",
-                          "last layer: an action per token, scored by the product of its embedding "
-                          "with that of the first token",
+                          "last layer: one action per token, scored by the product of the token's "
+                          "embedding with that of the first token",
                           {UNITS("width of the product")}},
 };
 
@@ -102,7 +102,7 @@ static double load(const struct rm_layer_config *layer, const struct rm_layer_me
     return m->type == RM_MEMBER_BOOL ? *(const bool *)at : *(const uint32_t *)at;
 }
 
-/* False with words in findings. */
+/* Returns false after recording a finding. */
 static bool read_member(const char *path, const json_t *value, const struct rm_layer_member *m,
                         struct rm_layer_config *layer, struct rm_findings *findings)
 {

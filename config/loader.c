@@ -1,5 +1,6 @@
-/* loader: from text to an experiment. Scan (places, plain words), jansson (values), overrides, then
- * every key through the schema, then the checks between keys. All findings are reported at once. */
+/* loader: from text to an experiment. Scan (positions, plain messages), jansson (values),
+ * overrides, then every key through the schema, then the checks between keys. All findings are
+ * reported together. */
 #include "config/check.h"
 #include "config/config.h"
 #include "config/json_memory.h"
@@ -68,7 +69,7 @@ static void read_object(const json_t *object, const char *prefix, struct rm_expe
         } else if (strchr(name, '.')) {
             if (key || rm_key_is_section(path))
                 rm_find(findings, path, true,
-                        "a key within a key: sections are objects, {\"%.*s\": {...}}",
+                        "a key must not contain a dot: sections are objects, {\"%.*s\": {...}}",
                         (int)strcspn(name, "."), name);
             else
                 rm_tree_unknown(path, findings);
@@ -85,15 +86,15 @@ static void read_object(const json_t *object, const char *prefix, struct rm_expe
     }
 }
 
-/* Everything after parsing. *experiment is changed only on success; with memory missing since
- * `mark`, what was found says nothing. */
+/* All steps after parsing. Changes *experiment only on success. If an allocation failed since
+ * `mark`, the findings are meaningless. */
 static int read_tree(struct rm_experiment *experiment, const json_t *root, uint64_t mark,
                      struct rm_findings *findings, struct rm_error *error)
 {
     struct rm_experiment fresh;
     int rc = rm_config_defaults(&fresh);
     if (rc)
-        return rm_fail(error, rc, "the default configuration could not be made");
+        return rm_fail(error, rc, "the default configuration could not be created");
     read_object(root, "", &fresh, findings);
     name_python_world(&fresh.world);
     for (size_t i = 0; i < rm_key_count; i++) {
@@ -130,8 +131,8 @@ int rm_config_parse(struct rm_experiment *experiment, const char *name, const ch
         root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
         if (!root && rm_json_failures() != mark)
             rc = rm_fail(error, -ENOMEM, "%s: out of memory", name);
-        else if (!root) /* what the scan leaves to jansson: surrogates, \u0000, duplicates by
-                           escapes */
+        else if (!root) /* errors that only jansson finds: surrogates, \u0000, duplicate keys by
+                         * escapes */
             rc = rm_fail(error, -EINVAL, "%s:%d:%d: %s", name, why.line, why.column, why.text);
     }
     if (rc == 0) {

@@ -24,7 +24,7 @@ NAMES(rm_optimizer_names, RM_OPTIMIZER_COUNT, "adam", "adamw", "rmsprop", "muon"
 NAMES(rm_schedule_names, RM_SCHEDULE_COSINE + 1, "constant", "linear", "cosine");
 NAMES(rm_check_finite_names, RM_CHECK_FINITE_ALWAYS + 1, "off", "sampled", "always");
 NAMES(rm_learner_processes_names, RM_LEARNERS_ONE + 1, "each", "one");
-NAMES(rm_feed_names, RM_FEED_COUNT, "auto", "staged", "resident", "registered");
+NAMES(rm_feed_names, RM_FEED_COUNT, "auto", "staged", "resident");
 NAMES(rm_compute_names, RM_COMPUTE_COUNT, "fp32", "tf32", "bf16", "fp16");
 NAMES(rm_actor_device_names, RM_ACTOR_CUDA + 1, "cpu", "cuda");
 NAMES(rm_sandbox_names, RM_SANDBOX_OFF + 1, "auto", "on", "off");

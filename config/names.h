@@ -1,5 +1,5 @@
-/* names: what the values of an enum of experiment.h are called in files, messages and metrics.
- * Index = enum value; every list ends with NULL.
+/* names: the names of enum values of experiment.h in files, messages and metrics. Index = enum
+ * value; every list ends with NULL.
  *
  * Read-only data; any thread. */
 #ifndef RM_CONFIG_NAMES_H

@@ -1,4 +1,4 @@
-/* nearest: what somebody who mistyped a word probably meant. */
+/* nearest: the word that a mistyped word probably means. */
 #include "config/config.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@
 
 #define WORD_MAX 96
 
-/* Letters are compared without case, '-' and '_' are the same. */
+/* Ignores case; '-' and '_' are equal. */
 static char folded(char c)
 {
     return c == '-' ? '_' : (char)tolower((unsigned char)c);
@@ -56,7 +56,7 @@ const char *rm_nearest(const char *word, const char *const *candidates)
             continue;
         size_t d = begins(word, n, *candidates) ? n < m : distance(word, n, *candidates, m);
         size_t longer = n > m ? n : m;
-        /* Near: at most a third of the letters are wrong, and always fewer than all but one. */
+        /* Near: at most a third of the letters differ, and at least two are right. */
         if (d <= (longer + 2) / 3 && d + 1 < longer + (d == 0) && d < best) {
             best = d;
             found = *candidates;

@@ -1,5 +1,5 @@
-/* net_shape: what a world and an algorithm ask of a network: the layout of its input and what it
- * ends in. Made by rm_plan_net_shape() (actor/worlds/plan.h), part of the plan. Plain data. */
+/* net_shape: what a world and an algorithm require of a network: the layout of its input and its
+ * head. Filled by rm_plan_net_shape() (actor/worlds/plan.h), part of the plan. Plain data. */
 #ifndef RM_CONFIG_NET_SHAPE_H
 #define RM_CONFIG_NET_SHAPE_H
 
@@ -7,25 +7,25 @@
 
 #define RM_CHOICES_MAX 8
 
-/* What a network ends in. */
+/* The head of a network. */
 enum rm_net_head {
     RM_HEAD_VALUES = 0,   /* a value per action (times outputs_per_action), maybe dueling */
     RM_HEAD_LOGITS,       /* a logit per action, initial gain network.policy_gain */
     RM_HEAD_ACTOR_CRITIC, /* logits, then one state value: outputs = actions + 1. The value has the
-                             trunk of the policy or its own (network.trunk) and comes after
-                             act_count in the arena, so who acts needs none of it */
+                           * trunk of the policy or its own (network.trunk) and comes after
+                           * act_count in the arena, so acting needs none of it */
 };
 
 struct rm_net_shape {
     uint32_t inputs; /* features of one input row (frame stack included) */
     uint32_t actions;
     uint32_t outputs_per_action; /* 1; QR-DQN: number of quantiles */
-    uint32_t choices;            /* independent choices of a step, actions being those of each, one
-                                    after another; 0 and 1: one choice, of `actions` */
+    uint32_t choices;            /* independent choices of a step; `actions` is the sum over
+                                  * choices. 0 and 1: one choice, of `actions` */
     uint32_t choice_actions[RM_CHOICES_MAX]; /* choices > 1 */
     enum rm_net_head head;
-    /* How a row is laid out, for layers that care; dims 0: a vector. conv2d: (channels, height,
-     * width), frames of a stack being channels. Tokens (attention, pointer): (tokens, features);
+    /* Layout of a row, for layers that use it; dims 0: a vector. conv2d: (channels, height, width),
+     * where frames of a stack are channels. Tokens (attention, pointer): (tokens, features);
      * embedding: one token per number, or (tokens, numbers) summed within the token. */
     uint32_t dims;
     uint32_t dim[4];

@@ -26,7 +26,7 @@ json_t *rm_config_to_json(const struct rm_experiment *experiment)
     return rm_json_whole(root, mark);
 }
 
-/* A list or object without lists or objects in it goes on one line. */
+/* A list or object without lists or objects in it is printed on one line. */
 static bool is_flat(const json_t *value)
 {
     const char *key;
@@ -78,7 +78,7 @@ void rm_json_print(FILE *out, const json_t *value, int indent)
             put_break(out, indent, false);
         fputc(']', out);
     } else if (json_is_object(value)) {
-        /* Elements of lists are short; sections take a line per key. */
+        /* Elements of lists are short; sections have one line per key. */
         bool flat = is_flat(value) && json_object_size(value) <= 3;
         fputc('{', out);
         json_object_foreach((json_t *)value, key, member)

@@ -1,5 +1,4 @@
-/* print: JSON as text that is pleasant to read: numbers in their shortest exact form, short lists
- * on one line. */
+/* print: readable JSON: numbers in their shortest exact form, short lists on one line. */
 #ifndef RM_CONFIG_PRINT_H
 #define RM_CONFIG_PRINT_H
 

@@ -1,4 +1,4 @@
-/* reference: the table as a page for people. docs/configuration.md is its output. */
+/* reference: prints the table as a page for people, docs/configuration.md. */
 #include "config/check.h"
 #include "config/config.h"
 #include "config/print.h"

@@ -1,6 +1,7 @@
 #include "config/schema.h"
 
-/* Initialisers, not expressions: parentheses around a string or a type would be in the way. */
+/* These macros expand to initialisers, in which parentheses around a string or a type are
+ * errors. */
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define FIELD_BYTES(field) sizeof(((struct rm_experiment *)0)->field)
 #define AT(field)          .offset = offsetof(struct rm_experiment, field), .bytes = FIELD_BYTES(field)
@@ -54,7 +55,8 @@
 
 const struct rm_key rm_keys[] = {
     TEXT("name", ANY, name, RM_KEY_NAME, 1, 47, "experiment",
-         "What the experiment is called: part of the run directory, the control socket and logs."),
+         "Name of the experiment: part of the run directory's path, of the control socket's path "
+         "and of log entries."),
     U64("seed", SAME, seed, 0, SAFE_INTEGER, 1, "",
         "Seed of every random stream: worlds, exploration, initial weights, sampling, noise."),
     ENUM("mode", SAME, mode, rm_mode_names, RM_MODE_FREE,
@@ -66,7 +68,8 @@ const struct rm_key rm_keys[] = {
     U64("run.steps", MORE, run.steps, 0, 1e15, 50000, "steps",
         "Steps each agent takes, over all worlds together; 0 runs until stopped."),
     TEXT("run.directory", ANY, run.directory, RM_KEY_TEXT, 1, RM_PATH_TEXT_MAX - 1, "runs",
-         "Where run directories are made. Relative paths start at the working directory."),
+         "Folder in which run directories are created. Relative paths start at the working "
+         "directory."),
     U32("run.round_steps", SAME, run.round_steps, 1, 1000000, 64, "vector steps",
         "Lockstep and sequential: vector steps every actor takes per round."),
 
@@ -78,8 +81,9 @@ const struct rm_key rm_keys[] = {
      .required = true,
      .unit = "",
      .hot = RM_COLD,
-     .doc = "Which world: a built-in one (`ringctl envs` lists them), or a name for that of "
-            "`world.library` or `world.python`; of `world.python` there is one if none is given."},
+     .doc = "Name of the world: a built-in one (`ringctl envs` lists them), or a name for the "
+            "world of `world.library` or `world.python`; of `world.python` there is one if none is "
+            "given."},
     TEXT("world.library", SAME, world.library, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
          "Path of a shared object that exports the world; empty: built in. Relative paths start at "
          "the "
@@ -101,34 +105,32 @@ const struct rm_key rm_keys[] = {
 
     U32("actor.count", SAME, actor.count, 1, 128, 1, "processes", "Actor processes."),
     U32("actor.worlds", SAME, actor.worlds, 1, 65536, 8, "worlds",
-        "Worlds in all, split over the actors as evenly as can be. An actor steps its worlds "
-        "together, with one batched forward pass."),
+        "Worlds of all actors together, split over the actors as evenly as possible. An actor "
+        "steps its worlds together, with one batched forward pass."),
     U32("actor.quantiles", SAME, actor.quantiles, 1, 1024, 32, "quantiles",
         "IQN: quantile draws averaged per acting decision."),
     BOOL("actor.noise", SAME, actor.noise, 0,
-         "Networks with noisy layers: actors explore by their noise (Fortunato 2018), drawn anew "
-         "for "
-         "every vector step, along with epsilon. Else they take the means, as evaluations do."),
-    ENUM(
-        "actor.device", SAME, actor.device, rm_actor_device_names, RM_ACTOR_CPU,
-        "Where worlds are stepped. `cpu`: by actor processes. `cuda`: on the learner's GPU, where "
-        "the policy acts in them and learns from them without a transfer but of figures; there are "
-        "no actors then. For ppo, in worlds that are compiled for it: goodhart and cartpole."),
+         "Networks with noisy layers: actors explore by the layers' noise (Fortunato 2018), drawn "
+         "for every vector step, in addition to epsilon. If false, actors use the means of the "
+         "weights, as evaluations do."),
+    ENUM("actor.device", SAME, actor.device, rm_actor_device_names, RM_ACTOR_CPU,
+         "Where worlds are stepped. `cpu`: by actor processes. `cuda`: on the learner's GPU, which "
+         "also acts and learns, so that only figures are copied; there are no actor processes. "
+         "Only for ppo, in worlds that have a GPU form: goodhart and cartpole."),
     BOOL("actor.pin", ANY, actor.pin, 0, "Pins each worker to a core."),
     ENUM("actor.sandbox", ANY, actor.sandbox, rm_sandbox_names, RM_SANDBOX_AUTO,
-         "What processes that step worlds may do besides. `auto`: worlds of `world.library` can "
-         "read files, but neither write them, but for those of the run, nor open sockets or start "
-         "processes, as far as the kernel can see to it. `on`: the same for all worlds, or the run "
-         "fails. `off`: whatever the daemon may."),
+         "Confinement of processes that step worlds. `auto`: worlds of `world.library` can read "
+         "files, but can write only files of the run and cannot open sockets or start processes, "
+         "as far as the kernel supports it. `on`: the same for all worlds; if the kernel does not "
+         "support it, the run fails. `off`: no confinement."),
     U64("actor.process_limit", ANY, actor.process_limit, 0, 4194304, 64, "processes",
-        "Most processes and threads of each actor and of the evaluator, in worlds of "
-        "`world.library`, where the host lets them have a control group of their own; 0: no "
-        "limit."),
+        "Most processes and threads of each actor and of the evaluator, with a world of "
+        "`world.library` and on hosts where they have control groups of their own; 0: no limit."),
     U64("actor.memory_limit", ANY, actor.memory_limit, 0, 1e15, 0, "bytes",
-        "Most private memory of each actor and of the evaluator, stacks of threads included, "
-        "shared rings not; in sequential mode of the one process; 0: no limit. Where actors "
-        "have a control group of their own, 64 MiB more bound all memory that they make use of "
-        "first. Python workers have the same bound each."),
+        "Most private memory of each actor and of the evaluator, including stacks of threads, "
+        "without shared rings; in sequential mode of the one process; 0: no limit. In a control "
+        "group of its own, an actor's memory of all kinds is limited to 64 MiB more. "
+        "Each Python worker has the same limit."),
     U32("actor.python_workers", SAME, actor.python_workers, 1, 256, 1, "processes",
         "Python processes of each actor, and of the evaluator, over which its Python worlds are "
         "dealt."),
@@ -141,26 +143,25 @@ const struct rm_key rm_keys[] = {
     F64("epsilon.start", SAME, epsilon.start, 0, 1, 1.0, "",
         "Probability of a uniformly random action at the start."),
     HOT("epsilon.end", ANY, epsilon.end, RM_KEY_F64, 0, 1, 0.05, "", RM_HOT_EPSILON_END,
-        "Least probability of a random action: where the decay ends."),
+        "Least probability of a random action, at the end of the decay."),
     ENUM("epsilon.decay", SAME, epsilon.decay, rm_decay_names, RM_DECAY_LINEAR,
          "`linear`: from start to end over `epsilon.span` units. `exponential`: times "
          "`epsilon.factor` each unit, down to the end."),
     ENUM("epsilon.unit", SAME, epsilon.unit, rm_decay_unit_names, RM_DECAY_STEPS,
-         "What the decay counts: steps of an agent over all worlds, or episodes over all worlds."),
+         "Unit of the decay: steps of an agent over all worlds, or episodes over all worlds."),
     ABOVE("epsilon.factor", SAME, epsilon.factor, 0, 1, 0.999, "per unit", RM_COLD,
           "Exponential decay: the factor per unit."),
     U64("epsilon.span", SAME, epsilon.span, 1, 1e15, 10000, "units",
         "Linear decay: units from start to end."),
 
     COMPOUND("policy.map", SAME, RM_KEY_MAP, policy.map, policy.list, "\"independent\"",
-             "Which agent is served by which policy. `\"independent\"`: one policy each. "
-             "`\"shared\"`: one for all. A list such as `[0, 1, 1]`: agent i is served by policy "
-             "list[i]; policies are numbered from 0 without gaps."),
-    COMPOUND(
-        "policy.frozen", SAME, RM_KEY_FROZEN, policy.frozen_count, policy.frozen, "[]",
-        "Opponents for self-play: `[{\"policy\": 1, \"of\": 0, \"every\": 1000, \"keep\": "
-        "8}]` does not train policy 1; every 1000 updates of policy 0 it takes one of its last "
-        "8 snapshots."),
+             "The policy of each agent. `\"independent\"`: one policy each. `\"shared\"`: one for "
+             "all. A list such as `[0, 1, 1]`: agent i has policy list[i]; policies are numbered "
+             "from 0 without gaps."),
+    COMPOUND("policy.frozen", SAME, RM_KEY_FROZEN, policy.frozen_count, policy.frozen, "[]",
+             "Opponents for self-play: `[{\"policy\": 1, \"of\": 0, \"every\": 1000, \"keep\": "
+             "8}]` does not train policy 1; every 1000 updates of policy 0, policy 1 takes one of "
+             "the last 8 snapshots of policy 0."),
 
     U64("ring.capacity", SAME, ring.capacity, 16, 1073741824, 50000, "transitions",
         "Transitions kept per policy, over all actors; rounded up to whole rows and powers of "
@@ -168,38 +169,39 @@ const struct rm_key rm_keys[] = {
 
     U32("sample.batch", SAME, sample.batch, 1, 65536, 64, "transitions", "Transitions per update."),
     U32("sample.n_step", SAME, sample.n_step, 1, 64, 1, "steps",
-        "Rewards summed before bootstrapping; shorter where an episode ends."),
+        "Rewards summed before bootstrapping; fewer at the end of an episode."),
     F64("sample.gamma", SAME, sample.gamma, 0, 1, 0.99, "per step", "Discount."),
     U32("sample.frame_stack", SAME, sample.frame_stack, 1, 64, 1, "frames",
-        "Observations given to the network at once, oldest first, zeros before an episode's first; "
+        "Observations in one input of the network, oldest first, zeros before an episode's first; "
         "1: only the current one."),
     U64("sample.min_fill", SAME, sample.min_fill, 1, 1073741824, 1000, "transitions",
         "Transitions in the ring before the first update."),
     U32("sample.sequence", SAME, sample.sequence, 1, 4096, 80, "steps",
-        "R2D2: steps of a sequence that are trained on."),
+        "R2D2: trained steps of a sequence."),
     U32("sample.burn_in", SAME, sample.burn_in, 0, 4096, 40, "steps",
-        "R2D2: steps before them that only warm up the recurrent state."),
+        "R2D2: steps before the trained ones that only warm up the recurrent state."),
     U32("sample.period", SAME, sample.period, 1, 4096, 40, "steps",
         "R2D2: steps between the starts of two sequences of a lane."),
 
     ENUM("priority.kind", SAME, priority.kind, rm_priority_names, RM_PRIORITY_UNIFORM,
-         "How transitions are drawn from replay: all alike, or `proportional` to their priority "
+         "How transitions are drawn from replay: `uniform`, or `proportional` to their priority "
          "(Schaul 2016)."),
     F64("priority.alpha", SAME, priority.alpha, 0, 1, 0.6, "",
         "Exponent of the priority: 0 is uniform."),
     ABOVE("priority.epsilon", SAME, priority.epsilon, 0, 1, 1e-6, "", RM_COLD,
-          "Added to the absolute error, so that nothing is never drawn."),
+          "Added to the absolute error, so that every transition may be drawn."),
     F64("priority.beta_start", SAME, priority.beta_start, 0, 1, 0.4, "",
         "Exponent of the importance weights at the first update."),
-    F64("priority.beta_end", SAME, priority.beta_end, 0, 1, 1, "", "Where that exponent ends."),
+    F64("priority.beta_end", SAME, priority.beta_end, 0, 1, 1, "",
+        "Exponent of the importance weights at the end."),
     U64("priority.beta_span", SAME, priority.beta_span, 0, 1e15, 0, "updates",
-        "Updates from start to end; 0: over the whole run."),
+        "Updates from the first exponent to the last; 0: over the whole run."),
     F64("priority.max_share", SAME, priority.max_share, 0, 1, 0.9, "",
         "R2D2: a sequence's priority is this share of its largest error plus the rest of its mean "
         "error."),
 
     U32("rollout.steps", SAME, rollout.steps, 1, 65536, 128, "vector steps",
-        "ppo, appo, vtrace: vector steps of a rollout. Every world brings that many rows."),
+        "ppo, appo, vtrace: vector steps of a rollout, which has that many rows of every world."),
     U32("rollout.max_policy_lag", SAME, rollout.max_policy_lag, 0, 1, 0, "rollouts",
         "ppo: 0, actors wait for the new weights after every rollout; 1, they act one rollout "
         "ahead while the learner trains."),
@@ -207,22 +209,19 @@ const struct rm_key rm_keys[] = {
         "appo, vtrace: a rollout whose weights are more updates old than this is dropped and "
         "counted; 0: none is."),
     U32("rollout.queue", SAME, rollout.queue, 2, 64, 2, "rollouts",
-        "appo, vtrace: rollouts that an actor may be ahead of what the learner has taken; then it "
-        "waits."),
+        "appo, vtrace: rollouts that an actor may be ahead of the learner before it waits."),
 
     HOT("limiter.updates_per_step", ANY, limiter.updates_per_step, RM_KEY_F64, 0, 1000, 0.25,
         "updates", RM_HOT_UPDATES_PER_STEP,
-        "Optimizer steps per agent step of the policy. Whichever side is ahead sleeps. 0: free "
+        "Optimizer steps per agent step of the policy. The side that is ahead sleeps. 0: free "
         "running, as many updates as the learner can make."),
     HOT("limiter.slack_updates", ANY, limiter.slack_updates, RM_KEY_F64, 0, 1e9, 8, "updates",
-        RM_HOT_SLACK_UPDATES,
-        "How far actors and learner may drift apart before one sleeps, either way."),
-    ENUM(
-        "limiter.wake", ANY, limiter.wake, rm_wake_kind_names, RM_WAKE_EVENT,
-        "`event`: a sleeper is woken by an eventfd. `poll`: it looks every `limiter.poll_us`, as a "
-        "baseline to compare with."),
+        RM_HOT_SLACK_UPDATES, "How far actors or learner may get ahead before they sleep."),
+    ENUM("limiter.wake", ANY, limiter.wake, rm_wake_kind_names, RM_WAKE_EVENT,
+         "`event`: an eventfd wakes a sleeping worker. `poll`: the worker checks every "
+         "`limiter.poll_us`, as a baseline for comparison."),
     U32("limiter.poll_us", ANY, limiter.poll_us, 1, 1000000, 1000, "microseconds",
-        "Time between looks when polling."),
+        "Time between two checks when polling."),
 
     ENUM("algorithm.name", SAME, algorithm.name, rm_algorithm_names, RM_ALGORITHM_DQN,
          "Learning from replay: `dqn` (Mnih 2015; double: Hasselt 2016), `qr-dqn` (Dabney 2018a), "
@@ -230,8 +229,8 @@ const struct rm_key rm_keys[] = {
          "From rollouts: `ppo` (Schulman 2017), `appo` (PPO's clipping over V-trace), `vtrace` "
          "(Espeholt 2018)."),
     ENUM("algorithm.form", SAME, algorithm.form, rm_form_names, RM_FORM_PAPER,
-         "`paper`: as published. `sorrel-seq`, `sorrel-mp`: IQN with the peculiarities of the "
-         "treasurehunt programs of Sorrel, for comparison with them."),
+         "`paper`: as published. `sorrel-seq`, `sorrel-mp`: IQN as in the treasurehunt programs of "
+         "Sorrel, for comparison with them."),
     BOOL("algorithm.double_q", SAME, algorithm.double_q, 1,
          "The online network chooses the next action, the target network values it."),
     U32("algorithm.quantiles", SAME, algorithm.quantiles, 1, 1024, 32, "quantiles",
@@ -239,7 +238,7 @@ const struct rm_key rm_keys[] = {
     U32("algorithm.target_quantiles", SAME, algorithm.target_quantiles, 1, 1024, 32, "quantiles",
         "IQN: draws N' for the target network per update."),
     ABOVE("algorithm.kappa", SAME, algorithm.kappa, 0, 1e6, 1, "", RM_COLD,
-          "Where the Huber loss turns from quadratic to linear."),
+          "Error at which the Huber loss changes from quadratic to linear."),
     ENUM(
         "algorithm.target.update", SAME, algorithm.target.update, rm_target_update_names,
         RM_TARGET_SOFT,
@@ -248,8 +247,8 @@ const struct rm_key rm_keys[] = {
     ABOVE("algorithm.target.tau", ANY, algorithm.target.tau, 0, 1, 0.005, "per update",
           RM_HOT_TARGET_TAU, "Soft update: the fraction moved."),
     U64("algorithm.target.interval", SAME, algorithm.target.interval, 1, 1e12, 1000, "updates",
-        "Hard update: updates between copies. The form `sorrel-seq` copies that often besides "
-        "moving softly, as the original does (every 200)."),
+        "Hard update: updates between copies. The form `sorrel-seq` has both soft updates and "
+        "copies at this interval, as the original does (every 200)."),
     F64("algorithm.gae_lambda", SAME, algorithm.gae_lambda, 0, 1, 0.95, "",
         "ppo: lambda of generalised advantage estimation (Schulman 2016). appo, vtrace: lambda of "
         "V-trace."),
@@ -266,16 +265,16 @@ const struct rm_key rm_keys[] = {
     U32("algorithm.epochs", SAME, algorithm.epochs, 1, 1000, 4, "passes",
         "ppo, appo: passes over a rollout."),
     U32("algorithm.minibatches", SAME, algorithm.minibatches, 1, 65536, 4, "parts",
-        "ppo, appo, vtrace: parts that a rollout is cut into; one optimizer step each. Recurrent "
-        "networks: each has whole lanes, so there are no more parts than those."),
-    ENUM(
-        "algorithm.normalize_advantages", SAME, algorithm.normalize_advantages, rm_normalise_names,
-        RM_NORMALISE_MINIBATCH,
-        "ppo, appo, vtrace: to mean 0 and deviation 1 over each minibatch, over the whole rollout, "
-        "or not."),
+        "ppo, appo, vtrace: number of parts of a rollout, with one optimizer step each. With "
+        "recurrent networks a part has whole lanes, so there are at most as many parts as lanes."),
+    ENUM("algorithm.normalize_advantages", SAME, algorithm.normalize_advantages, rm_normalise_names,
+         RM_NORMALISE_MINIBATCH,
+         "ppo, appo, vtrace: advantages are normalised to mean 0 and deviation 1 over each "
+         "minibatch, over the whole rollout, or not."),
     F64("algorithm.target_kl", SAME, algorithm.target_kl, 0, 1e9, 0, "nats",
-        "ppo, appo: the rest of a rollout's passes is skipped once a pass's estimated divergence "
-        "from the policy that it began with is larger (ppo: the one that acted); 0: never."),
+        "ppo, appo: the remaining passes over a rollout are skipped after a pass with a larger "
+        "estimated divergence from the policy at the rollout's first pass (ppo: from the policy "
+        "that acted); 0: never."),
     ABOVE("algorithm.rho_max", SAME, algorithm.rho_max, 0, 1e9, 1, "", RM_COLD,
           "V-trace: bound of rho, the weight of an error."),
     ABOVE("algorithm.c_max", SAME, algorithm.c_max, 0, 1e9, 1, "", RM_COLD,
@@ -296,7 +295,7 @@ const struct rm_key rm_keys[] = {
          "the returns, as published; `averaged`, its square is the running mean of the batches' "
          "variances, as in the original of the Goodhart grid."),
     ABOVE("algorithm.temperature", SAME, algorithm.temperature, 0, 1e6, 1, "", RM_COLD,
-          "sac: weight of the entropy; where it starts if it is tuned."),
+          "sac: weight of the entropy; the initial weight if it is tuned."),
     BOOL("algorithm.tune_temperature", SAME, algorithm.tune_temperature, 1,
          "sac: the temperature follows the target entropy."),
     F64("algorithm.target_entropy_ratio", SAME, algorithm.target_entropy_ratio, 0, 1, 0.98, "",
@@ -308,8 +307,8 @@ const struct rm_key rm_keys[] = {
              "[{\"type\": \"linear\", \"units\": 128}, {\"type\": \"relu\"},"
              " {\"type\": \"linear\", \"units\": 128}, {\"type\": \"relu\"}]",
              "Layers between the observation and the head, in order, at most 64. The head is added "
-             "by itself: a value or a logit per action, over all tokens side by side where there "
-             "are some."),
+             "automatically: a value or a logit per action; its input is all tokens side by side "
+             "if there are tokens."),
     BOOL("network.head.dueling", SAME, network.dueling, 0,
          "Dueling head (Wang 2016): Q = V + A - mean A."),
     BOOL("network.head.noisy", SAME, network.noisy_head, 0, "The layers of the head are noisy."),
@@ -317,18 +316,19 @@ const struct rm_key rm_keys[] = {
          "Of all noisy layers (Fortunato 2018): `factorised` or `independent` Gaussian noise."),
     F64("network.sigma0", SAME, network.sigma0, 0, 10, 0.5, "",
         "Initial sigma of noisy layers: as it is for independent noise; divided by sqrt(inputs of "
-        "the layer) for factorised noise. Their weights begin uniform within sqrt(3/inputs), or "
-        "1/sqrt(inputs) for factorised noise, whatever `network.init` says (Fortunato 2018)."),
+        "the layer) for factorised noise. `network.init` does not apply to their weights, which "
+        "begin uniform within sqrt(3/inputs), or 1/sqrt(inputs) for factorised noise (Fortunato "
+        "2018)."),
     ENUM("network.init", SAME, network.init, rm_init_names, RM_INIT_DEFAULT,
          "Initial weights: `default`, uniform within 1/sqrt(inputs), biases too; the others have "
          "biases 0: `orthogonal` (Saxe 2014), `xavier_uniform`, `xavier_normal` (Glorot 2010), "
          "`kaiming_uniform`, `kaiming_normal` (He 2015)."),
     ABOVE("network.gain", SAME, network.gain, 0, 100, 1.4142135623730951, "", RM_COLD,
-          "Gain of initial weights of layers, but for `default`."),
+          "Gain of initial weights of layers, except with `default`."),
     ABOVE("network.policy_gain", SAME, network.policy_gain, 0, 100, 0.01, "", RM_COLD,
-          "The same of the policy's head."),
+          "Gain of initial weights of the policy's head."),
     ABOVE("network.value_gain", SAME, network.value_gain, 0, 100, 1, "", RM_COLD,
-          "The same of the value's head."),
+          "Gain of initial weights of the value's head."),
     ENUM("network.trunk", SAME, network.trunk, rm_trunk_names, RM_TRUNK_SEPARATE,
          "ppo, appo, vtrace: whether policy and value share the layers or have their own."),
     COMPOUND("network.value_layers", SAME, RM_KEY_LAYERS, network.value_layer_count,
@@ -337,7 +337,7 @@ const struct rm_key rm_keys[] = {
              "weights of their own."),
     BOOL("network.normalize_observations", SAME, network.normalize_observations, 0,
          "Inputs are normalised by their running mean and deviation, which are part of the policy "
-         "and the same for actors and learner."),
+         "and equal in actors and learner."),
     ABOVE("network.observation_clip", SAME, network.observation_clip, 0, 1e9, 10, "", RM_COLD,
           "Bound of normalised inputs."),
 
@@ -354,7 +354,7 @@ const struct rm_key rm_keys[] = {
      .fallback = 2.5e-4,
      .unit = "",
      .hot = RM_HOT_LEARNING_RATE,
-     .doc = "Step size; where schedules start from."},
+     .doc = "Step size; the full rate of schedules."},
     F64("optimizer.beta1", SAME, optimizer.beta1, 0, 0.999999, 0.9, "",
         "Decay of the mean of gradients."),
     F64("optimizer.beta2", SAME, optimizer.beta2, 0, 0.99999999, 0.999, "",
@@ -364,8 +364,9 @@ const struct rm_key rm_keys[] = {
     HOT("optimizer.grad_clip", ANY, optimizer.grad_clip, RM_KEY_F64, 0, 1e9, 10, "",
         RM_HOT_GRAD_CLIP, "Largest norm of the whole gradient; 0: no clipping."),
     BOOL("optimizer.clip_apart", SAME, optimizer.clip_apart, 0,
-         "ppo, appo, vtrace: the state value's own parameters (its head; with a separate trunk all "
-         "of it) and the rest are clipped to `optimizer.grad_clip` each, by norms of their own."),
+         "ppo, appo, vtrace: the state value's parameters (its head; with a separate trunk its "
+         "trunk too) and all others are clipped to `optimizer.grad_clip` separately, each by its "
+         "own norm."),
     F64("optimizer.momentum", SAME, optimizer.momentum, 0, 0.999999, 0, "",
         "rmsprop, muon: momentum. Muon's own figure is 0.95."),
     F64("optimizer.weight_decay", SAME, optimizer.weight_decay, 0, 1, 0, "",
@@ -376,7 +377,7 @@ const struct rm_key rm_keys[] = {
     U64("optimizer.schedule.warmup", SAME, optimizer.schedule.warmup, 0, 1e12, 0, "updates",
         "Updates over which the rate rises linearly to the full one."),
     U64("optimizer.schedule.span", SAME, optimizer.schedule.span, 0, 1e15, 0, "updates",
-        "Updates over which it falls; 0: over the run, by agent steps of `run.steps`."),
+        "Updates over which the rate falls; 0: over the run, by agent steps of `run.steps`."),
     F64("optimizer.schedule.end", SAME, optimizer.schedule.end, 0, 1, 0, "",
         "Fraction of the rate at the end."),
 
@@ -398,39 +399,38 @@ const struct rm_key rm_keys[] = {
      .fallback_text = "auto",
      .unit = "",
      .hot = RM_COLD,
-     .doc = "Instruction set of the kernels: `auto` takes the best of this machine."},
+     .doc = "Instruction set of the kernels: `auto` takes the best that the processor has."},
     TEXT("learner.device", ANY, learner.device, RM_KEY_TEXT, 3, RM_TEXT_MAX - 1, "auto",
          "Where policies are trained: `cpu`, `cuda:N` (the N-th GPU, from 0), a GPU by its UUID "
-         "(`GPU-...`, or enough of it), or `auto`: a GPU where there is one, the algorithm can use "
-         "it and an update is large enough to be worth it, else the CPU; the log says which and "
-         "why. With several GPUs `auto` gives policies one each in turn."),
+         "(`GPU-...`, or its first characters), or `auto`: a GPU if there is one, the algorithm "
+         "has a GPU form and an update is large enough, otherwise the CPU; the log says which and "
+         "why. With several GPUs `auto` assigns GPUs to policies in turn."),
     U32("learner.devices", ANY, learner.devices, 1, 16, 1, "GPUs",
-        "GPUs on which one process trains each policy together, from `cuda:N` on or as `auto` "
-        "finds them: each learns from its part of every batch, and gradients are put together by "
-        "NCCL. An update is that of one GPU, but for rounding; with `actor.device` \"cuda\" each "
-        "steps "
-        "its part of the worlds and learns from that."),
+        "Number of GPUs on which one process trains each policy, from `cuda:N` on or those that "
+        "`auto` finds: each learns from its part of every batch, and NCCL adds up gradients. An "
+        "update equals that of one GPU except for rounding; with `actor.device` \"cuda\" each GPU "
+        "steps its part of the worlds and learns from it."),
     ENUM("learner.compute", SAME, learner.compute, rm_compute_names, RM_COMPUTE_FP32,
          "How products are computed, in learning and in acting. Parameters, optimizer and sums are "
-         "float32 always. On the CPU `bf16` needs AVX512_BF16, and `fp32` takes the place of what "
-         "it has not got; the log says which. Layers of up to 16 inputs or outputs are `fp32` "
+         "always float32. On the CPU `bf16` needs AVX512_BF16; `fp32` replaces the values that the "
+         "CPU does not support, and the log says so. Layers of up to 16 inputs or outputs are "
+         "`fp32` "
          "there."),
     ENUM("learner.feed", ANY, learner.feed, rm_feed_names, RM_FEED_AUTO,
          "GPUs: how batches of replay get there. `staged`: made on the host, one copy each. "
          "`resident`: every row crosses once, into a replay on the device, and batches are drawn "
-         "and made there. `registered`: the device takes rows out of the shared ring. `auto` "
-         "measures at start; the log says what it chose. Results do not depend on it, but with "
-         "priorities: then `resident` draws know of errors at once, the others up to three updates "
-         "later, and `auto` is `resident` where it can be had."),
+         "and made there. `auto` is `resident` wherever the device has the memory, else `staged`; "
+         "the log says which. Results do not depend on it, but with priorities: then a `resident` "
+         "draw knows of errors at once, a `staged` one up to three updates later."),
     ENUM("learner.processes", ANY, learner.processes, rm_learner_processes_names, RM_LEARNERS_EACH,
-         "Whether every policy's learner has a process of its own, or `one` has them all, in turn "
-         "in one thread. On a GPU each keeps streams of its own, so small updates of several "
-         "policies run side by side in one context; when that process dies, all of them begin "
-         "anew."),
+         "Whether each policy's learner has a process of its own, or `one` process has them all, "
+         "in turn in one thread. On a GPU each learner has its own streams, so small updates of "
+         "several policies run side by side in one context; when that process dies, all learners "
+         "are restarted."),
     U32("learner.device_faults", ANY, learner.device_faults, 1, 1000, 3, "faults",
-        "Errors of one GPU, each of which cost a learner its process, after which that GPU is left "
-        "alone for the rest of the run: `auto` goes on elsewhere, a GPU asked for by name fails "
-        "the run."),
+        "Number of errors of one GPU that each ended a learner's process, after which the GPU is "
+        "not used for the rest of the run: `auto` takes another GPU or the CPU; with a GPU given "
+        "by name the run fails."),
 
     HOT("evaluation.interval", ANY, evaluation.interval, RM_KEY_U64, 0, 1e15, 0, "steps",
         RM_HOT_EVALUATION_INTERVAL,
@@ -448,69 +448,64 @@ const struct rm_key rm_keys[] = {
              "Options of the worlds that evaluations play, in place of those of the same name in "
              "`world.options`; what agents see and do must stay the same."),
     ENUM("evaluation.answer", ANY, evaluation.answer, rm_answer_names, RM_ANSWER_GREEDY,
-         "ppo, appo, vtrace, sac: evaluated with the likeliest action, or with draws."),
+         "ppo, appo, vtrace, sac: evaluations take the likeliest action, or draw actions."),
 
     F64("supervisor.heartbeat_s", ANY, supervisor.heartbeat_s, 0.1, 86400, 30, "seconds",
-        "A busy worker silent for longer is killed and started anew."),
+        "A busy worker without a heartbeat for longer is killed and restarted."),
     F64("supervisor.respawn_floor_s", ANY, supervisor.respawn_floor_s, 0.01, 3600, 0.25, "seconds",
-        "Least time between two starts of a worker; doubled at every death in a row."),
+        "Least time between two starts of a worker; doubled after every consecutive death."),
     F64("supervisor.backoff_max_s", ANY, supervisor.backoff_max_s, 0.01, 86400, 30, "seconds",
-        "Longest wait before a worker is started anew."),
+        "Longest delay before a worker is restarted."),
     U32("supervisor.deaths_max", ANY, supervisor.deaths_max, 1, 100000, 10, "deaths",
         "Deaths of one worker within `supervisor.deaths_window_s` before the run fails."),
     F64("supervisor.deaths_window_s", ANY, supervisor.deaths_window_s, 0.1, 604800, 120, "seconds",
-        "Over which deaths are counted."),
+        "Window in which deaths are counted."),
     F64("supervisor.stop_grace_s", ANY, supervisor.stop_grace_s, 0.1, 3600, 10, "seconds",
-        "When the run is stopped: how long its last checkpoint may take, and after that workers, "
-        "from "
-        "SIGTERM to SIGKILL."),
+        "When the run is stopped: longest time for its last checkpoint, and after that for "
+        "workers, from SIGTERM to SIGKILL."),
 
     TEXT("control.socket", ANY, control.socket, RM_KEY_TEXT, 0, 107, "",
-         "Path of the control socket; empty: the default place."),
+         "Path of the control socket; empty: the default path."),
 
     HOT("metrics.interval_s", ANY, metrics.interval_s, RM_KEY_F64, 0.01, 86400, 1, "seconds",
         RM_HOT_METRICS_INTERVAL,
-        "Time between rows of metrics; doubled whenever the run has taken 10000 times as long, so "
-        "that "
-        "files of a run of months stay small."),
+        "Time between rows of metrics. It doubles whenever the run has lasted 10000 times as long, "
+        "so that the files of a long run stay small."),
     U64("metrics.interval_steps", ANY, metrics.interval_steps, 0, 1e15, 0, "steps",
-        "Steps per agent between further rows, so that a run of less than a second has a curve; "
-        "at most a hundred rows a second, and in long runs fewer, as with `metrics.interval_s`. 0: "
-        "a "
-        "200th of `run.steps`, or where there is no end no row by steps. Every evaluation adds a "
-        "row "
-        "too."),
+        "Steps per agent between further rows, so that a run of less than a second has a curve; at "
+        "most a hundred rows a second, and in long runs fewer, as with `metrics.interval_s`. 0: a "
+        "200th of `run.steps`, or no rows by steps if the run has no end. Every evaluation adds a "
+        "row too."),
     BOOL("metrics.csv", ANY, metrics.csv, 1, "Writes metrics as CSV into the run directory."),
     ENUM(
         "metrics.tensorboard", ANY, metrics.tensorboard, rm_tensorboard_tags_names,
         RM_TENSORBOARD_MAIN,
-        "What is written for TensorBoard, into `tensorboard/` beside the run directories: nothing, "
+        "Content of the files for TensorBoard, in `tensorboard/` beside the run directories: none, "
         "the main numbers (returns, lengths of episodes, evaluations, losses, rates, policy lag), "
         "or every column of metrics.csv."),
 
     HOT("checkpoint.interval_s", ANY, checkpoint.interval_s, RM_KEY_F64, 0, 1e7, 600, "seconds",
         RM_HOT_CHECKPOINT_INTERVAL,
-        "Time between checkpoints; 0: only when asked for, and before the run is stopped."),
+        "Time between checkpoints; 0: only on request, and before the run is stopped."),
     BOOL("checkpoint.at_end", ANY, checkpoint.at_end, 1,
-         "Makes one when the budget is spent, before the final evaluation: from it the run goes on "
-         "when "
-         "`run.steps` is raised."),
+         "Makes a checkpoint when the budget is spent, before the final evaluation: the run is "
+         "resumed from it when `run.steps` is raised."),
     U32("checkpoint.keep", ANY, checkpoint.keep, 1, 1000, 3, "checkpoints",
-        "How many of the newest are kept."),
+        "Number of newest checkpoints that are kept."),
     BOOL("checkpoint.keep_best", ANY, checkpoint.keep_best, 1,
-         "Keeps the one of the highest evaluation too, and writes that evaluation's policies into "
-         "`policies/best/`."),
+         "Also keeps the checkpoint with the highest evaluation, and writes that evaluation's "
+         "policies into `policies/best/`."),
 
     ENUM("debug.check_finite", ANY, debug.check_finite, rm_check_finite_names, RM_CHECK_FINITE_OFF,
-         "Whether everything an update makes is looked through for non-finite numbers, to name the "
-         "first: never, every `debug.check_every` updates, or always. The loss and the norm of the "
-         "gradient are checked in any case."),
+         "Whether all results of an update are searched for non-finite numbers, to log the first "
+         "one: never, every `debug.check_every` updates, or always. The loss and the norm of the "
+         "gradient are always checked."),
     U32("debug.check_every", ANY, debug.check_every, 1, 1000000000, 1000, "updates",
-        "Updates between two such checks when they are `sampled`."),
+        "Updates between two such checks with `sampled`."),
     U32("debug.finite_patience", ANY, debug.finite_patience, 1, 1000000, 10, "updates",
-        "Updates with a non-finite loss or gradient in a row before the learner goes back to its "
-        "last good weights; each is skipped and counted."),
+        "Consecutive updates with a non-finite loss or gradient before the learner rolls back to "
+        "its last good weights; each is skipped and counted."),
     U32("debug.rollbacks_max", ANY, debug.rollbacks_max, 0, 1000, 3, "roll-backs",
-        "Roll-backs before the learner gives up."),
+        "Roll-backs before the learner fails."),
 };
 const size_t rm_key_count = sizeof(rm_keys) / sizeof(rm_keys[0]);

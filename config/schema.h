@@ -1,7 +1,7 @@
 /* schema: the table of configuration keys. One row per key drives the loader, the defaults, the
  * range checks, printing, comparing, the JSON Schema, the reference page and hot reload. To add a
- * key: a field in experiment.h and a row in schema.c, and in names.c what its values are called if
- * it is an enum.
+ * key: a field in experiment.h and a row in schema.c; for an enum also the names of its values in
+ * names.c.
  *
  * Read-only data; any thread. */
 #ifndef RM_CONFIG_SCHEMA_H
@@ -16,15 +16,15 @@
 /* Bytes of a key path in messages, NUL included; longer ones are cut. */
 #define RM_KEY_PATH_MAX 192
 
-/* What a key holds; config/value.c has the functions of each type. */
+/* Type of a key; config/value.c has the functions of each type. */
 enum rm_key_type {
     RM_KEY_BOOL = 0, /* bool */
     RM_KEY_U32,      /* uint32_t */
     RM_KEY_U64,      /* uint64_t, at most 2^53 - 1 so that every JSON tool keeps it */
     RM_KEY_F64,      /* double */
-    RM_KEY_ENUM,     /* an enum whose values index `names` */
+    RM_KEY_ENUM,     /* an enum; its values index `names` */
     RM_KEY_TEXT,     /* char[]; low and high bound its length in bytes */
-    RM_KEY_NAME,     /* char[]; letters, digits, '.', '_' and '-', as file names go */
+    RM_KEY_NAME,     /* char[]; letters, digits, '.', '_' and '-': safe as a file name */
     RM_KEY_CHOICE,   /* char[]; one of `names` */
     RM_KEY_OPTIONS,  /* world.options, evaluation.options: an object */
     RM_KEY_MAP,      /* policy.map: "independent", "shared" or a list of policy numbers */
@@ -35,20 +35,20 @@ enum rm_key_type {
 
 #define RM_COLD (-1) /* not hot-reloadable */
 
-/* May the key be another one when a run goes on from its checkpoint? What is learned, and from
- * what, must be the same; what only says how long, where and how a run is looked after need not.
- * Hot keys may always. */
+/* May the key have another value when a run is resumed? Keys that affect learning or its data must
+ * be the same; keys on the run's length, its device and its supervision may change. Hot keys may
+ * always change. */
 enum rm_on_resume {
-    RM_ON_RESUME_SAME = 0, /* no: that would be another run */
+    RM_ON_RESUME_SAME = 0, /* no */
     RM_ON_RESUME_ANY,
-    RM_ON_RESUME_MORE, /* larger, or 0, which is without end */
+    RM_ON_RESUME_MORE, /* only to a larger value, or to 0 (no end) */
 };
 
 struct rm_key {
     const char *path; /* "sample.batch" */
     enum rm_key_type type;
     size_t offset, bytes;      /* the field in struct rm_experiment */
-    double low, high;          /* allowed, both ends included unless low_open */
+    double low, high;          /* allowed range, both ends included unless low_open */
     bool low_open;             /* low itself is not allowed */
     bool required;             /* no default: the file must set it */
     double fallback;           /* default of numbers, booleans and enums */
@@ -63,7 +63,7 @@ struct rm_key {
 extern const struct rm_key rm_keys[];
 extern const size_t rm_key_count;
 
-/* Sections ("sample", "algorithm.target") and what they are about, in order: config/sections.c. */
+/* Sections ("sample", "algorithm.target") with their descriptions, in order: config/sections.c. */
 struct rm_section {
     const char *path;
     const char *doc;
@@ -71,7 +71,7 @@ struct rm_section {
 extern const struct rm_section rm_sections[];
 extern const size_t rm_section_count;
 
-/* What each type of network layer takes: config/layers.c. */
+/* Members of each type of network layer: config/layers.c. */
 enum rm_layer_member_type { RM_MEMBER_U32, RM_MEMBER_BOOL, RM_MEMBER_F64 };
 struct rm_layer_member {
     const char *name; /* "units" */
@@ -92,10 +92,11 @@ extern const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT];
 /* The key of this path, or NULL. */
 const struct rm_key *rm_key_find(const char *path);
 
-/* Is `path` a section, that is: is it the beginning of some key's path? */
+/* Is `path` a section, the beginning of some key's path? */
 bool rm_key_is_section(const char *path);
 
-/* Keys that are ignored wherever they stand, so that files can hold remarks. */
+/* Is `name` a key that is ignored in every object ("//", "comment"), so that files can have
+ * remarks? */
 bool rm_key_is_comment(const char *name);
 
 #endif

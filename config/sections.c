@@ -3,32 +3,31 @@
 #include <string.h>
 
 const struct rm_section rm_sections[] = {
-    {"run", "How long, and where it leaves its files."},
-    {"world", "What the agents live in."},
+    {"run", "Length of the run, and the folder of its files."},
+    {"world", "The environment of the agents."},
     {"actor", "The processes that step worlds and act."},
-    {"epsilon",
-     "Exploration: how often an agent acts at random. dqn, qr-dqn, iqn, r2d2; the others draw "
-     "their actions from the policy."},
+    {"epsilon", "Exploration: how often an agent acts at random. For dqn, qr-dqn, iqn and r2d2; "
+                "other algorithms draw their actions from the policy."},
     {"policy", "Which agents share a policy. Every policy has a learner process of its own."},
     {"ring", "The experience kept in shared memory."},
-    {"sample", "What a batch is made of."},
+    {"sample", "The contents of a batch."},
     {"priority", "Which transitions are drawn from replay more often."},
-    {"rollout", "What actor-critic algorithms learn from."},
-    {"limiter", "Holds acting and learning from replay in proportion."},
+    {"rollout", "Rollouts, from which actor-critic algorithms learn."},
+    {"limiter", "Keeps acting and learning from replay in proportion."},
     {"algorithm", "The loss and its targets."},
     {"algorithm.target", "How the target network follows the online network."},
     {"network", "The network of every policy."},
-    {"network.head", "Its last layers."},
-    {"optimizer", "How a gradient becomes a change of weights."},
+    {"network.head", "The last layers of the network."},
+    {"optimizer", "How a gradient changes the weights."},
     {"optimizer.schedule", "How the learning rate changes."},
-    {"publish", "When new weights go to the actors."},
+    {"publish", "When the learner publishes new weights to the actors."},
     {"learner", "How a learner process runs."},
-    {"evaluation", "Greedy episodes, played by a process of their own."},
-    {"supervisor", "What happens to workers that die or hang."},
+    {"evaluation", "Greedy episodes, played by a separate process."},
+    {"supervisor", "Restarting workers that die or hang."},
     {"control", "The control socket."},
-    {"metrics", "What is recorded."},
-    {"checkpoint", "What is kept on disk to go on from."},
-    {"debug", "For finding faults."},
+    {"metrics", "Recorded time series."},
+    {"checkpoint", "Checkpoints, from which a run is resumed."},
+    {"debug", "Checks for non-finite numbers, and rollbacks."},
 };
 const size_t rm_section_count = sizeof(rm_sections) / sizeof(rm_sections[0]);
 

@@ -20,7 +20,7 @@ static const unsigned char *here(const struct scanner *s)
     return (const unsigned char *)s->source->text + s->at;
 }
 
-/* The character at hand, -1 at the end. */
+/* The current character, -1 at the end. */
 static int peek(const struct scanner *s)
 {
     return s->at < s->source->bytes ? *here(s) : -1;
@@ -51,7 +51,7 @@ static void skip_space(struct scanner *s)
         step(s);
 }
 
-/* Encoding first, so that everything after may count characters. */
+/* Check the encoding first, so that later code can count characters. */
 static int check_encoding(struct scanner *s)
 {
     const unsigned char *text = (const unsigned char *)s->source->text;
@@ -82,7 +82,7 @@ static int check_encoding(struct scanner *s)
 
 static int scan_value(struct scanner *s, int mark);
 
-/* From the opening quote to behind the closing one. */
+/* Scans from the opening quote to after the closing one. */
 static int scan_string(struct scanner *s)
 {
     struct rm_place open = s->place;
@@ -172,7 +172,7 @@ static int scan_number(struct scanner *s)
     return 0;
 }
 
-/* true, false, null; and clear words for what other notations have. */
+/* true, false, null; with clear messages for the words of other notations. */
 static int scan_word(struct scanner *s)
 {
     static const char *const valid[] = {"true", "false", "null", NULL};
@@ -248,8 +248,7 @@ static int scan_key(struct scanner *s, struct rm_mark *mark, int last)
         if (other->key_bytes == mark->key_bytes &&
             !memcmp(s->source->text + other->key_at, s->source->text + mark->key_at,
                     mark->key_bytes)) {
-            snprintf(what, sizeof(what),
-                     "\"%.*s\": the same key stands already at line %u, column %u",
+            snprintf(what, sizeof(what), "\"%.*s\": the same key is already at line %u, column %u",
                      (int)mark->key_bytes, s->source->text + mark->key_at, other->key.line,
                      other->key.column);
             return refuse(s, mark->key, what);
@@ -376,7 +375,7 @@ void rm_source_close(struct rm_source *source)
     source->mark_count = source->mark_room = 0;
 }
 
-/* Does mark `m` stand for the path component at *path? Then *path moves behind it. */
+/* Is mark `m` the path component at *path? Then moves *path behind it. */
 static bool takes(const struct rm_source *source, const struct rm_mark *m, const char **path)
 {
     const char *p = *path;
@@ -406,8 +405,8 @@ bool rm_source_find(const struct rm_source *source, const char *path, bool key,
         return false;
     *place = source->root;
     int parent = -1;
-    /* Members follow their object in the list of marks, so one pass forward goes all the way down.
-     */
+    /* Members follow their object in the list of marks, so one forward pass resolves the whole
+     * path. */
     for (size_t i = 0; i < source->mark_count && *path; i++) {
         const struct rm_mark *m = &source->marks[i];
         if (m->parent == parent && takes(source, m, &path)) {

@@ -1,6 +1,6 @@
-/* source: where a configuration comes from: the text of a file and the overrides of a command line.
- * Scanning checks the text as JSON, in plain words, and remembers where every key and value stands;
- * jansson, which makes the values, gives no positions. The text stays the caller's. */
+/* source: the source of a configuration: the text of a file and the overrides of a command line.
+ * Scanning checks the JSON syntax with plain messages and records the position of every key and
+ * value; jansson, which builds the values, reports no positions. The text belongs to the caller. */
 #ifndef RM_CONFIG_SOURCE_H
 #define RM_CONFIG_SOURCE_H
 
@@ -33,7 +33,7 @@ struct rm_mark {
 };
 
 struct rm_source {
-    const char *name; /* of the file, as errors say it; NULL: errors have no place */
+    const char *name; /* name of the file in errors; NULL: errors have no position */
     const char *text;
     size_t bytes;
     const struct rm_override *overrides;
@@ -49,8 +49,8 @@ struct rm_source {
 int rm_source_scan(struct rm_source *source, struct rm_error *error);
 void rm_source_close(struct rm_source *source);
 
-/* Where the value (or, with `key`, the key) of this path stands; if the text has no such path, that
- * of the nearest object around it. false when there is no text at all. */
+/* Position of the value (or, with `key`, of the key) at this path; if the text has no such path, of
+ * the nearest enclosing object. Returns false when there is no text. */
 bool rm_source_find(const struct rm_source *source, const char *path, bool key,
                     struct rm_place *place);
 

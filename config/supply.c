@@ -41,17 +41,16 @@ static struct words lanes_in_words(experiment_t *e, uint32_t agents)
     return w;
 }
 
-/* A transition spans its frames and n_step rows after the last of them; a row more than one
- * frame's, because none begins in the row that ends an episode, and all lanes may be there at once.
- */
+/* A transition spans its frames and n_step rows after the last frame. At least two rows of frames:
+ * no transition begins in the row that ends an episode, and all lanes may be there at once. */
 static bool ring_of_transitions(experiment_t *e, uint32_t agents, char *text, size_t bytes)
 {
     const uint32_t frames = e->sample.frame_stack > 2 ? e->sample.frame_stack : 2;
     const uint64_t lanes = lanes_of(e, agents), rows = (uint64_t)frames + e->sample.n_step;
     const uint64_t held = e->ring.capacity / lanes;
     return held < rows &&
-           SAY("%" PRIu64 " transitions are %" PRIu64 " %s of %s; one sample spans %" PRIu64
-               " rows (sample.frame_stack, at least 2, + sample.n_step), so at least %" PRIu64,
+           SAY("%" PRIu64 " transitions are %" PRIu64 " %s of %s; one sample needs %" PRIu64
+               " rows (sample.frame_stack, at least 2, + sample.n_step), so use at least %" PRIu64,
                e->ring.capacity, held, rm_plural(held, "row", "rows"), lanes_in_words(e, agents).s,
                rows, rows * lanes);
 }
@@ -64,9 +63,8 @@ static bool ring_of_sequences(experiment_t *e, uint32_t agents, char *text, size
     const uint64_t rows = (uint64_t)e->sample.sequence + e->sample.n_step + e->sample.period;
     const uint64_t held = e->ring.capacity / lanes;
     return held < rows &&
-           SAY("%" PRIu64 " transitions are %" PRIu64 " %s of %s; for a whole sequence to be "
-               "among them there have to be %" PRIu64
-               " (sample.sequence + sample.n_step + sample.period), so at least %" PRIu64,
+           SAY("%" PRIu64 " transitions are %" PRIu64 " %s of %s; a whole sequence needs %" PRIu64
+               " (sample.sequence + sample.n_step + sample.period), so use at least %" PRIu64,
                e->ring.capacity, held, rm_plural(held, "row", "rows"), lanes_in_words(e, agents).s,
                rows, rows * lanes);
 }
@@ -79,7 +77,7 @@ bool rm_supply_ring(experiment_t *e, uint32_t agents, char *text, size_t bytes)
                         : ring_of_transitions(e, agents, text, bytes);
 }
 
-/* Rows of a lane from a sample's first to the last that it looks at. */
+/* Rows of a lane from a sample's first row to its last. */
 static uint64_t sample_rows(experiment_t *e)
 {
     return (uint64_t)(sequences(e) ? e->sample.sequence : 1) + e->sample.n_step;
@@ -90,7 +88,7 @@ static const char *sample_in_words(experiment_t *e)
     return sequences(e) ? "sample.sequence + sample.n_step" : "sample.n_step + 1";
 }
 
-/* What an actor asks the limiter for: a row, or where that is never granted one lane of it
+/* Items that an actor asks the limiter for: a row, or one lane of it if a row is never granted
  * (actor/actor.c). */
 static double asked_for(experiment_t *e, uint32_t agents)
 {
@@ -99,8 +97,8 @@ static double asked_for(experiment_t *e, uint32_t agents)
     return row * e->limiter.updates_per_step <= 2 * e->limiter.slack_updates - 1 ? row : 1;
 }
 
-/* Rows that a lane of one actor at least has when all of them wait: they go on while min_fill is
- * not there, and as far as the limiter's slack goes. */
+/* Least number of rows of a lane when all actors wait: they insert until min_fill is reached, and
+ * then as far as the limiter's slack allows. */
 static uint64_t rows_before_first(experiment_t *e, uint32_t agents)
 {
     const uint64_t lanes = lanes_of(e, agents), fill = (e->sample.min_fill + lanes - 1) / lanes;
@@ -110,7 +108,7 @@ static uint64_t rows_before_first(experiment_t *e, uint32_t agents)
     return slack > (double)fill ? (uint64_t)fmin(slack, 1e18) : fill;
 }
 
-/* Without a limiter, and in rounds, actors wait for nobody. */
+/* Without a limiter, and in rounds, actors do not wait for the learner. */
 bool rm_supply_first(experiment_t *e, uint32_t agents, char *text, size_t bytes)
 {
     if (rollout(e) || e->algorithm.form != RM_FORM_PAPER || e->mode != RM_MODE_FREE ||
@@ -136,7 +134,8 @@ bool rm_supply_run(experiment_t *e, uint32_t agents, char *text, size_t bytes)
                e->sample.min_fill, e->run.steps, of.s);
 }
 
-/* A step is one of a world; the last one of an actor's may go over, and is followed by a row. */
+/* A step is a step of one world. An actor's last vector step may exceed run.steps, and one more row
+ * follows it. */
 bool rm_supply_length(experiment_t *e, uint32_t agents, char *text, size_t bytes)
 {
     const uint64_t rows = (e->run.steps + e->actor.worlds - 1) / e->actor.worlds + 1;

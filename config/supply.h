@@ -1,8 +1,8 @@
-/* supply: whether what the actors of a policy bring can ever be what its learner waits for. Where
- * it cannot, a run would learn nothing or stand still for ever, actors and learner each waiting for
- * the other. Rules of one policy; how many agents it has only the world says, so that they are
- * asked twice: with one agent, when a file is checked (check_experience.c), and with as many as
- * there are, when a plan is made (actor/worlds/plan.h). */
+/* supply: checks that the actors of a policy insert enough rows for its learner. Otherwise a run
+ * would learn nothing, or actors and learner would wait for each other for ever. The rules are
+ * about one policy. Only the world has the number of agents, so the rules are checked twice: with
+ * one agent when a file is checked (check_experience.c), and with all agents when a plan is made
+ * (actor/worlds/plan.h). */
 #ifndef RM_CONFIG_SUPPLY_H
 #define RM_CONFIG_SUPPLY_H
 
@@ -13,21 +13,22 @@
 #include <stdint.h>
 
 struct rm_supply_rule {
-    const char *key; /* that gets the blame */
-    /* true and words when a policy of `agents` (>= 1) agents would not get what it needs. */
+    const char *key; /* the key that an error names */
+    /* Returns true and writes a message when a policy with `agents` (>= 1) agents would not get
+     * enough rows. */
     bool (*wrong)(const struct rm_experiment *experiment, uint32_t agents, char *text,
                   size_t bytes);
 };
 
-/* Replay: a lane of the ring holds all rows that a sample spans; of sequences also a start. */
+/* Replay: a lane of the ring holds all rows of a sample; for sequences also a start. */
 bool rm_supply_ring(const struct rm_experiment *experiment, uint32_t agents, char *text,
                     size_t bytes);
 
-/* Replay: what actors insert before they wait for the first update has a sample in it. */
+/* Replay: the rows that actors insert before they wait for the first update include a sample. */
 bool rm_supply_first(const struct rm_experiment *experiment, uint32_t agents, char *text,
                      size_t bytes);
 
-/* Replay: the run brings what the first update waits for. */
+/* Replay: the run has enough steps for sample.min_fill. */
 bool rm_supply_run(const struct rm_experiment *experiment, uint32_t agents, char *text,
                    size_t bytes);
 
@@ -39,7 +40,7 @@ bool rm_supply_length(const struct rm_experiment *experiment, uint32_t agents, c
 bool rm_supply_minibatches(const struct rm_experiment *experiment, uint32_t agents, char *text,
                            size_t bytes);
 
-/* All of them, from 0; NULL past the last. */
+/* All rules, from 0; NULL past the last. */
 const struct rm_supply_rule *rm_supply_rule_at(size_t index);
 
 #endif

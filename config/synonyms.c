@@ -23,7 +23,7 @@ const struct rm_synonym rm_key_synonyms[] = {
     {"log_dir", "run.directory", NULL},
     {"data_dir", "run.directory", NULL},
 
-    /* worlds and who steps them */
+    /* worlds and actors */
     {"env", "world.name", NULL},
     {"env_id", "world.name", NULL},
     {"env_name", "world.name", NULL},
@@ -174,7 +174,7 @@ const struct rm_synonym rm_name_synonyms[] = {
     {"qrdqn", "qr-dqn", NULL},
     {"recurrent_ppo", "ppo", "with a layer of type \"lstm\" or \"gru\""},
     {"recurrentppo", "ppo", "with a layer of type \"lstm\" or \"gru\""},
-    {"a2c", "vtrace", "from one actor whose weights are those of now it is A2C's gradient"},
+    {"a2c", "vtrace", "with one actor and current weights this is A2C's gradient"},
     {"a3c", "vtrace", NULL},
     {"impala", "vtrace", NULL},
     {"impact", "appo", NULL},
@@ -191,7 +191,7 @@ const struct rm_synonym rm_name_synonyms[] = {
     {NULL, NULL, NULL},
 };
 
-/* Letters without case, '-' and '_' the same. */
+/* Ignores case; '-' and '_' are equal. */
 static bool same_word(const char *a, const char *b)
 {
     for (; *a && *b; a++, b++) {

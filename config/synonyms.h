@@ -1,12 +1,12 @@
-/* synonyms: what stable-baselines3, CleanRL, RLlib and PufferLib call what has another name here.
- * Who writes one of their names is told ours. Read-only data; any thread. */
+/* synonyms: names of stable-baselines3, CleanRL, RLlib and PufferLib for keys and values that have
+ * other names here. An error about such a name suggests ours. Read-only data; any thread. */
 #ifndef RM_CONFIG_SYNONYMS_H
 #define RM_CONFIG_SYNONYMS_H
 
 struct rm_synonym {
     const char *theirs; /* "n_envs"; case, and '-' or '_', do not matter */
     const char *ours;   /* "actor.worlds"; of a name: one of a key's names, "vtrace" */
-    const char *note;   /* what is different about ours; NULL: nothing */
+    const char *note;   /* how ours differs; NULL: not at all */
 };
 
 extern const struct rm_synonym rm_key_synonyms[];  /* of keys and sections; ends with NULL */

@@ -13,7 +13,7 @@ struct component {
     size_t index;
 };
 
-/* Takes the next component off *path. false when it is malformed or at the end. */
+/* Removes the next component from *path. False when it is malformed or at the end. */
 static bool next_component(const char **path, bool first, struct component *c)
 {
     const char *p = *path;
@@ -55,16 +55,17 @@ json_t *rm_tree_get(json_t *root, const char *path)
     return root;
 }
 
-/* Words for a step down that cannot be made; NULL when it can. */
+/* A message if `node` has no child `c`; NULL if it has. */
 static const char *obstacle(const json_t *node, const struct component *c)
 {
     if (c->element)
-        return json_is_array(node) && c->index < json_array_size(node) ? NULL
-                                                                       : "there is no such element";
-    return json_is_object(node) ? NULL : "what is around it is no object";
+        return json_is_array(node) && c->index < json_array_size(node)
+                   ? NULL
+                   : "the list has no such element";
+    return json_is_object(node) ? NULL : "its parent is not an object";
 }
 
-/* The child to go on from, made if it is not there. */
+/* The child `c` of `node`, created if it does not exist. */
 static json_t *descend(json_t *node, const struct component *c, const char *path, size_t bytes)
 {
     char whole[RM_KEY_PATH_MAX];
@@ -91,7 +92,7 @@ void rm_tree_set(json_t *root, const char *path, json_t *value, struct rm_findin
         if ((wrong = obstacle(root, &c)))
             break;
         if (!*p) {
-            /* Both take the value over, and refuse a name that is not UTF-8. */
+            /* Both functions consume the value, and refuse a name that is not UTF-8. */
             if (c.element ? json_array_set_new(root, c.index, value)
                           : json_object_set_new(root, c.name, value))
                 rm_find(findings, path, true, "%s", no_path);
@@ -110,7 +111,7 @@ void rm_tree_override(json_t *root, const char *text, struct rm_findings *findin
     size_t n = strcspn(text, "=");
 
     if (text[n] != '=' || n == 0 || n >= sizeof(path)) {
-        rm_find(findings, NULL, false, "--set %.100s: should be key=value, such as sample.batch=32",
+        rm_find(findings, NULL, false, "--set %.100s: must be key=value, such as sample.batch=32",
                 text);
         return;
     }
@@ -153,7 +154,7 @@ static void list_paths(const char *paths[PATHS_MOST])
     paths[count] = NULL;
 }
 
-/* A slip within its own section, or NULL. */
+/* The nearest key in the same section, or NULL. */
 static const char *nearest_sibling(const char *path, const char *const *paths)
 {
     const char *siblings[PATHS_MOST], *leaves[PATHS_MOST];
@@ -172,7 +173,7 @@ static const char *nearest_sibling(const char *path, const char *const *paths)
     return NULL;
 }
 
-/* A slip in a key, or the right word in the wrong place; NULL: neither. */
+/* The nearest key, or a key with the same last part in another section; or NULL. */
 static const char *nearest_key(const char *path, const char *const *paths)
 {
     const char *near = nearest_sibling(path, paths);
@@ -188,7 +189,7 @@ void rm_tree_unknown_words(const char *path, char *text, size_t bytes)
     const struct rm_synonym *synonym = rm_synonym_of_key(leaf(path));
 
     list_paths(paths);
-    /* In a section a slip is likelier than another library's name; around it there are few keys. */
+    /* In a section a typing error is likelier than another library's name. */
     if (synonym && (leaf(path) == path || !nearest_sibling(path, paths)))
         snprintf(text, bytes, "unknown key; what other libraries call %s is \"%s\" here%s%s%s",
                  synonym->theirs, synonym->ours, synonym->note ? " (" : "",

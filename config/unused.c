@@ -1,5 +1,5 @@
-/* unused: keys that only some algorithms look at. What contradicts the algorithm is refused
- * (check_learning.c); what it merely ignores is told. */
+/* unused: keys that only some algorithms read. A key that contradicts the algorithm is an error
+ * (check_learning.c); a key that the algorithm ignores is only reported. */
 #include "config/schema.h"
 #include "config/findings.h"
 
@@ -16,8 +16,8 @@
 #define CLIPPED   (BIT(PPO) | BIT(APPO))
 
 static const struct used {
-    const char *path;    /* of a key, or of a section for all of its keys */
-    unsigned algorithms; /* that look at it */
+    const char *path;    /* path of a key, or of a section for all of its keys */
+    unsigned algorithms; /* algorithms that read it */
 } rows[] = {
     {"actor.quantiles", BIT(IQN)},
     {"evaluation.quantiles", BIT(IQN)},
@@ -79,8 +79,8 @@ static const struct used *row_of(const char *path)
     return NULL;
 }
 
-static void say(const char *path, const struct used *row, enum rm_algorithm algorithm,
-                rm_config_unused_fn each, void *user)
+static void report_unused(const char *path, const struct used *row, enum rm_algorithm algorithm,
+                          rm_config_unused_fn each, void *user)
 {
     char words[160];
     size_t used =
@@ -103,7 +103,7 @@ int rm_config_unused(const struct rm_experiment *experiment, rm_config_unused_fn
     int count = 0;
     if (!defaults || rm_config_defaults(defaults)) {
         free(defaults);
-        return 0; /* nobody is the worse for not being told */
+        return 0; /* no report without memory: it is only information */
     }
     for (size_t i = 0; i < rm_key_count; i++) {
         const struct rm_key *key = &rm_keys[i];
@@ -112,7 +112,7 @@ int rm_config_unused(const struct rm_experiment *experiment, rm_config_unused_fn
             !memcmp((const char *)experiment + key->offset, (const char *)defaults + key->offset,
                     key->bytes))
             continue;
-        say(key->path, row, algorithm, each, user);
+        report_unused(key->path, row, algorithm, each, user);
         count++;
     }
     free(defaults);

@@ -199,8 +199,8 @@ int rm_value_name(const json_t *value, const char *path, const char *const *name
     const struct rm_synonym *synonym = rm_synonym_of_name(word, names);
     near = rm_nearest(word, names);
     if (synonym)
-        rm_find(findings, path, false, "%s is not one of %s; here it is \"%s\"%s%s", is, all,
-                synonym->ours, synonym->note ? ", " : "", synonym->note ? synonym->note : "");
+        rm_find(findings, path, false, "%s is not one of %s; Ringmaster calls it \"%s\"%s%s", is,
+                all, synonym->ours, synonym->note ? ", " : "", synonym->note ? synonym->note : "");
     else if (near)
         rm_find(findings, path, false, "%s is not one of %s; did you mean \"%s\"?", is, all, near);
     else

@@ -146,6 +146,15 @@ COMMAND(evaluate)
     return RM_REFUSED_NOT;
 }
 
+COMMAND(policies)
+{
+    UNUSED_HERE();
+    if (rm_daemon_write_policies(user, rm_client_number(client), error) < 0)
+        return RM_REFUSED_NOT_NOW;
+    rm_client_defer(client);
+    return RM_REFUSED_NOT;
+}
+
 COMMAND(stop)
 {
     UNUSED_HERE();
@@ -259,6 +268,11 @@ static const struct rm_field evaluate_fields[] = {
     {"waits", RM_FIELD_STRING, true, "\"\", or that the run is paused"},
     FIELDS_END};
 
+static const struct rm_field policies_fields[] = {
+    {"directory", RM_FIELD_STRING, true, "where NAME.safetensors of each policy is"},
+    {"versions", RM_FIELD_OBJECT, true, "by policy: which of its published weights these are"},
+    FIELDS_END};
+
 static const struct rm_field events_arguments[] = {
     {"subscribe", RM_FIELD_BOOLEAN, false, "false: no more; without: true"}, FIELDS_END};
 static const struct rm_field events_fields[] = {
@@ -283,6 +297,8 @@ const struct rm_command rm_commands[] = {
      "Writes a checkpoint: all that is needed to go on from here.", checkpoint},
     {"evaluate", RM_ACCESS_OPERATE, evaluate_arguments, evaluate_fields,
      "Plays greedy episodes with the latest weights.", evaluate},
+    {"policies", RM_ACCESS_OPERATE, nothing, policies_fields,
+     "Writes the latest weights of all policies as files.", policies},
     {"stop", RM_ACCESS_OPERATE, nothing, state_fields,
      "Ends the run in good order; the daemon exits with 0.", stop},
     {"events", RM_ACCESS_SEE, events_arguments, events_fields,

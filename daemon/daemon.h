@@ -101,6 +101,7 @@ struct rm_daemon {
     struct rm_console console;
     struct rm_rate steps_rate, updates_rate;
     struct rm_control *control;
+    struct rm_policies_job *policies_job; /* being written for a client, or NULL */
     struct rm_sweeper sweeper;
     struct rm_groups groups;
     struct rm_inspector inspector;
@@ -212,6 +213,10 @@ void rm_daemon_reload(struct rm_daemon *daemon);
 
 /* The whole state as one object (see status.c for its members). */
 json_t *rm_daemon_status(struct rm_daemon *daemon);
+/* The latest weights as files in policies/newest/; the client is answered later. -EAGAIN: others
+ * are being written. */
+int rm_daemon_write_policies(struct rm_daemon *daemon, uint64_t client, struct rm_error *error);
+
 /* What an agent's episodes came to, as in status. */
 json_t *rm_daemon_figures(const struct rm_daemon *daemon, uint32_t agent, bool evaluated);
 json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe);

@@ -19,22 +19,22 @@ const struct rm_message_row rm_messages[RM_MESSAGE_COUNT] = {
     [RM_MESSAGE_RELOADED] = {"reloaded", "3d82f61c9b0e47d5a1c46f2e8b973a05",
                              "the configuration was read again"},
     [RM_MESSAGE_COMMAND] = {"command", "58a1c7e3d90b4f26b8e20c5d6f4a7193",
-                            "a command that changes something came in; USER"},
+                            "a client gave a command that changes something; USER"},
     [RM_MESSAGE_SUPPRESSED] = {"suppressed", "fd07b3a2e6c84915a4d91e7c3b5f8206",
-                               "entries of one kind came too fast and were left out"},
-    [RM_MESSAGE_ADOPTED] =
-        {"adopted", "7be2049d1f6c4a83b05de8a93c27f164",
-         "replay and weights of a killed daemon were taken over: rows of replay as "
-         "that one counted them last, and as they were found"},
+                               "entries of one kind came too fast and were dropped"},
+    [RM_MESSAGE_ADOPTED] = {"adopted", "7be2049d1f6c4a83b05de8a93c27f164",
+                            "replay and weights of a killed daemon were taken over: rows of replay "
+                            "by its last count, and as found"},
     [RM_MESSAGE_CHECKPOINT] = {"checkpoint", "4c9d17e2b8a35f604de1937a2f0b86c5",
-                               "a checkpoint was made, or given up; ERROR says why"},
+                               "a checkpoint was made, or failed; ERROR says why"},
     [RM_MESSAGE_RESUMED] = {"resumed", "a26f80c53d1e49b7b8047cd5e1392f6a",
-                            "the run goes on from a checkpoint"},
-    [RM_MESSAGE_DEVICE] = {"device", "296486a775f2473dab5019cab0386980",
-                           "a GPU failed too often and is left alone; its UUID is in the text"},
-    [RM_MESSAGE_STACK] = {"stack", "d15b7c08e94a4f3f9a26c37b80d1e652",
-                          "gdb looked at a worker that crashed or hangs; the entry says where the "
-                          "stacks are"},
+                            "the run was resumed from a checkpoint"},
+    [RM_MESSAGE_DEVICE] =
+        {"device", "296486a775f2473dab5019cab0386980",
+         "a GPU failed too often and is not used any more; its UUID is in the text"},
+    [RM_MESSAGE_STACK] =
+        {"stack", "d15b7c08e94a4f3f9a26c37b80d1e652",
+         "gdb inspected a worker that crashed or hangs; the entry says where the stacks are"},
     [RM_MESSAGE_PRINTED] = {"printed", "e502f2c2ea47457e8e557c8f619311b6",
                             "a worker, or a library or world in it, printed a line; WORKER"},
     [RM_MESSAGE_UNWRITTEN] = {"unwritten", "8a8822c20bb74732b3f45cba16017057",

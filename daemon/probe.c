@@ -147,14 +147,13 @@ static int hear(const struct subject *of, int answer, char **description, struct
     return rc;
 }
 
-static int judge(const struct subject *of, int status, bool hung, const struct channels *c,
-                 char **description, struct rm_error *error)
+/* How it ended that was not to, with the first line of its report. */
+static int ended_badly(const struct subject *of, int status, bool hung, int said,
+                       struct rm_error *error)
 {
     char report[1024], how[96];
 
-    if (WIFEXITED(status) && WEXITSTATUS(status) == RM_EXIT_PROBED)
-        return hear(of, c->answer, description, error);
-    read_report(c->said, report, sizeof report);
+    read_report(said, report, sizeof report);
     if (hung)
         snprintf(how, sizeof how, "it did not return");
     else if (WIFSIGNALED(status))
@@ -164,6 +163,14 @@ static int judge(const struct subject *of, int status, bool hung, const struct c
         snprintf(how, sizeof how, "it ended the process with exit code %d", WEXITSTATUS(status));
     return rm_fail(error, -EPROTO, "%s: \"%s\": tried in a process of its own: %s%s%s", of->key,
                    of->value, how, report[0] ? ": " : "", report);
+}
+
+static int judge(const struct subject *of, int status, bool hung, const struct channels *c,
+                 char **description, struct rm_error *error)
+{
+    if (WIFEXITED(status) && WEXITSTATUS(status) == RM_EXIT_PROBED)
+        return hear(of, c->answer, description, error);
+    return ended_badly(of, status, hung, c->said, error);
 }
 
 /* A memory file whose number is not among those that the process is given. */
@@ -221,20 +228,33 @@ int rm_probe_library(const char *library, double patience_s, char **description,
     return probe(&of, arguments, -1, patience_s, description, error);
 }
 
+static struct subject world_of(const struct rm_experiment *experiment)
+{
+    const struct rm_world_config *w = &experiment->world;
+    return w->python[0]    ? (struct subject){"world.python", w->python}
+           : w->library[0] ? (struct subject){"world.library", w->library}
+                           : (struct subject){"world.name", w->name};
+}
+
+/* A session with the experiment's text alone, for the process to read; freed by the caller. */
+static int config_text(struct rm_session **session, const struct rm_experiment *experiment,
+                       struct rm_error *error)
+{
+    *session = calloc(1, sizeof **session);
+    if (!*session)
+        return rm_fail(error, -ENOMEM, "the world cannot be tried: no memory");
+    (*session)->experiment = *experiment;
+    (*session)->experiment.world.description = NULL;
+    return rm_session_config_text(*session, error);
+}
+
 /* With the experiment's configuration. */
 static int probe_experiment(const struct rm_experiment *experiment, char **arguments,
                             double patience_s, char **description, struct rm_error *error)
 {
-    const struct rm_world_config *w = &experiment->world;
-    const struct subject of = w->python[0]    ? (struct subject){"world.python", w->python}
-                              : w->library[0] ? (struct subject){"world.library", w->library}
-                                              : (struct subject){"world.name", w->name};
-    struct rm_session *session = calloc(1, sizeof *session); /* for its text alone */
-    if (!session)
-        return rm_fail(error, -ENOMEM, "the world cannot be tried: no memory");
-    session->experiment = *experiment;
-    session->experiment.world.description = NULL;
-    int rc = rm_session_config_text(session, error);
+    const struct subject of = world_of(experiment);
+    struct rm_session *session;
+    int rc = config_text(&session, experiment, error);
     if (rc == 0) {
         rc = probe(&of, arguments, session->config.fd, patience_s, description, error);
         rm_region_close(&session->config);
@@ -266,6 +286,100 @@ int rm_probe_check(const struct rm_experiment *experiment, uint32_t steps, doubl
     snprintf(number, sizeof number, "%u", steps);
     *report = NULL;
     return probe_experiment(experiment, arguments, patience_s, report, error);
+}
+
+/* Both ends of a pipe, above the numbers that the process is given. */
+static int open_pipe(int ends[2])
+{
+    int low[2];
+    if (pipe2(low, O_CLOEXEC) < 0)
+        return -errno;
+    for (int i = 0; i < 2; i++) {
+        ends[i] = fcntl(low[i], F_DUPFD_CLOEXEC, RM_FD_FIRST);
+        close(low[i]);
+    }
+    return ends[0] < 0 || ends[1] < 0 ? -EMFILE : 0;
+}
+
+static int start_player(struct rm_probe_player *player, const struct rm_session *session,
+                        char **arguments, struct rm_error *error)
+{
+    char folder[PATH_MAX], program[PATH_MAX + 32];
+    int ends[2] = {-1, -1};
+    int rc = rm_libexec_find(folder, sizeof folder, error);
+    if (rc < 0)
+        return rc;
+    snprintf(program, sizeof program, "%s/ringmaster-actor", folder);
+    arguments[0] = program;
+    player->said = open_channel();
+    const int config = fcntl(session->config.fd, F_DUPFD_CLOEXEC, RM_FD_FIRST);
+    if (open_pipe(ends) < 0 || player->said < 0 || config < 0) {
+        rc = rm_fail(error, -EMFILE, "nothing can be played: no descriptors");
+    } else {
+        const struct channels c = {.said = player->said, .answer = ends[1], .config = config};
+        rc = start(program, arguments, &c, &player->pid, error);
+    }
+    player->frames = ends[0];
+    if (ends[1] >= 0)
+        close(ends[1]);
+    if (config >= 0)
+        close(config);
+    return rc;
+}
+
+int rm_probe_play(struct rm_probe_player *player, const struct rm_experiment *experiment,
+                  uint32_t episodes, bool picture, const char *const *files, uint32_t count,
+                  struct rm_error *error)
+{
+    struct rm_session *session;
+    char number[16];
+    size_t n = 1;
+    *player = (struct rm_probe_player){.experiment = experiment, .frames = -1, .said = -1};
+    char **arguments = calloc(2 * (size_t)count + 5, sizeof *arguments);
+    int rc = config_text(&session, experiment, error);
+    const bool made = rc == 0;
+    snprintf(number, sizeof number, "%u", episodes);
+    if (rc == 0 && arguments) {
+        arguments[n++] = (char *)"--play";
+        arguments[n++] = number;
+        if (picture)
+            arguments[n++] = (char *)"--picture";
+        for (uint32_t i = 0; i < count; i++) {
+            arguments[n++] = (char *)"--policy";
+            arguments[n++] = (char *)files[i];
+        }
+        rc = start_player(player, session, arguments, error);
+    }
+    if (rc == 0 && !arguments)
+        rc = rm_fail(error, -ENOMEM, "nothing can be played: no memory");
+    if (made)
+        rm_region_close(&session->config);
+    free(session);
+    free(arguments);
+    if (rc < 0)
+        rm_probe_play_end(player, false, NULL);
+    return rc;
+}
+
+int rm_probe_play_end(struct rm_probe_player *player, bool over, struct rm_error *error)
+{
+    const struct subject of = world_of(player->experiment);
+    int rc = 0;
+    if (player->frames >= 0)
+        close(player->frames);
+    if (player->pid > 0) {
+        bool hung = false;
+        if (!over)
+            kill(player->pid, SIGKILL);
+        const int status = wait_for(player->pid, RM_PROBE_PATIENCE_S, &hung);
+        if (over && !(WIFEXITED(status) && (WEXITSTATUS(status) == RM_EXIT_PROBED ||
+                                            WEXITSTATUS(status) == RM_EXIT_FAILED)))
+            rc = ended_badly(&of, status, hung, player->said, error);
+    }
+    if (player->said >= 0)
+        close(player->said);
+    *player = (struct rm_probe_player){.experiment = player->experiment, .frames = -1, .said = -1};
+    return rc;
 }
 
 void rm_probe_forget(struct rm_experiment *experiment)

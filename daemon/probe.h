@@ -7,6 +7,9 @@
 #include "config/experiment.h"
 #include "shm/base/error.h"
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 #define RM_PROBE_PATIENCE_S 60.0 /* for a world to be made */
 
 /* Does nothing for built-in worlds. 0: a process made the world, and experiment->world.description
@@ -28,5 +31,19 @@ int rm_probe_library(const char *library, double patience_s, char **description,
  * caller's to free. */
 int rm_probe_check(const struct rm_experiment *experiment, uint32_t steps, double patience_s,
                    char **report, struct rm_error *error);
+
+/* A process that plays the experiment's world with policies of files, as actor/player.h has it. */
+struct rm_probe_player {
+    const struct rm_experiment *experiment;
+    pid_t pid;
+    int frames; /* where they come from */
+    int said;
+};
+
+int rm_probe_play(struct rm_probe_player *player, const struct rm_experiment *experiment,
+                  uint32_t episodes, bool picture, const char *const *files, uint32_t count,
+                  struct rm_error *error);
+/* Waits until it has ended, `over`, or ends it. -EPROTO: it ended as it was not to. */
+int rm_probe_play_end(struct rm_probe_player *player, bool over, struct rm_error *error);
 
 #endif

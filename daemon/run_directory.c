@@ -40,8 +40,8 @@ static int check_latest(const char *above, struct rm_error *error)
                        "link: mv latest NAME && ln -s NAME latest",
                        link, S_ISDIR(about.st_mode) ? "a directory itself" : "a file");
     if (about.st_uid != geteuid() && about.st_uid != 0)
-        return rm_fail(error, -EPERM, "%s is a link of user %u, and this runs as user %u", link,
-                       (unsigned)about.st_uid, (unsigned)geteuid());
+        return rm_fail(error, -EPERM, "%s is a link of user %u, but this process runs as user %u",
+                       link, (unsigned)about.st_uid, (unsigned)geteuid());
     return 0;
 }
 
@@ -68,8 +68,8 @@ int rm_run_directory_latest(struct rm_run_directory *directory, const char *pare
     else if (fstat(folder, &about) < 0 || faccessat(folder, ".", R_OK | W_OK | X_OK, 0) < 0)
         rc = rm_fail(error, -errno, "%s: %s", real, strerror(errno));
     else if (about.st_uid != geteuid())
-        rc = rm_fail(error, -EPERM, "%s: belongs to user %u, and this runs as user %u", real,
-                     (unsigned)about.st_uid, (unsigned)geteuid());
+        rc = rm_fail(error, -EPERM, "%s: belongs to user %u, but this process runs as user %u",
+                     real, (unsigned)about.st_uid, (unsigned)geteuid());
     close(folder);
     if (rc == 0)
         memcpy(directory->path, real, strlen(real) + 1);

@@ -77,7 +77,7 @@ void rm_count_rollout(struct rm_board_policy *counters, const struct rm_actor_cr
 void rm_take_settings(struct rm_actor_critic *learner, struct rm_board_policy *counters,
                       const struct rm_board_run *run)
 {
-    const struct rm_actor_critic_settings settings = {
+    const struct rm_trainer_settings settings = {
         .learning_rate = RM_PEEK(&run->settings[RM_HOT_LEARNING_RATE]),
         .grad_clip = RM_PEEK(&run->settings[RM_HOT_GRAD_CLIP]),
         .entropy_coefficient = RM_PEEK(&run->settings[RM_HOT_ENTROPY_COEFFICIENT]),

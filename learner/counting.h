@@ -1,5 +1,5 @@
-/* counting: what methods that learn put on their policy's board in the same way, and what they take
- * from it. Belongs to the learner's thread. */
+/* counting: what all training methods write to their policy's block of the board and read from it.
+ * Belongs to the learner's thread. */
 #ifndef RM_LEARNER_COUNTING_H
 #define RM_LEARNER_COUNTING_H
 
@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The time that it waits for actors, counted when that is over. *since_ns: when it began to, 0 = it
- * does not. */
+/* Counts the time that the learner waits for actors, when the wait is over. *since_ns: start of the
+ * wait, 0 = not waiting. */
 void rm_count_waiting(struct rm_board_policy *counters, uint64_t *since_ns, bool waits);
 
 struct rm_counted_update {
@@ -20,42 +20,43 @@ struct rm_counted_update {
     double loss, grad_norm, learning_rate;
 };
 
-/* Judges an update; a good one is counted, in *updates as well. Returns the guard's verdict. */
+/* Passes an update to the guard and counts it if it is good, also in *updates. Returns the guard's
+ * verdict. */
 int rm_count_update(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
                     const struct rm_counted_update *update, struct rm_error *error);
 
-/* Several, of which one hears at once. */
+/* Updates that are reported together. */
 struct rm_counted_updates {
     uint32_t made;
-    uint32_t skipped, skipped_last;        /* and of these, after the last that was made */
+    uint32_t skipped, skipped_last;        /* of these, those after the last good update */
     double loss, grad_norm, learning_rate; /* of the latest */
 };
 
-/* As if they were judged one by one; those that were skipped before the last good one are counted
- * alone, because they were not the end of anything. */
+/* As if the guard judged them one by one. Updates skipped before the last good one are only
+ * counted, because the good one ended their series. */
 int rm_count_updates(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
                      const struct rm_counted_updates *all, struct rm_error *error);
 
-/* What a report says of updates that were made some time ago; `report->updates` is filled in.
- * `mean` is of those made, if any. */
+/* Counts a late report; fills in `report->updates`. `mean` is the mean over the updates made, if
+ * any. */
 int rm_count_late(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
                   const struct rm_counted_update *mean, struct rm_guard_report *report,
                   struct rm_error *error);
 
-/* A rollout was learned from, and came to this. */
+/* Counts a finished rollout with its figures. */
 void rm_count_rollout(struct rm_board_policy *counters,
                       const struct rm_actor_critic_figures *figures);
 
-/* An actor-critic learner's settings are the board's now. */
+/* Copies the board's settings to an actor-critic learner. */
 void rm_take_settings(struct rm_actor_critic *learner, struct rm_board_policy *counters,
                       const struct rm_board_run *run);
 
-/* It goes on from these parameters (host memory) and from what its predecessor left on the board;
- * `rows` were learned from by then. */
+/* The learner continues with these parameters (host memory) and its predecessor's words on the
+ * board; `rows`: rows trained on so far. */
 void rm_take_over(struct rm_actor_critic *learner, const struct rm_board_policy *counters,
                   const float *params, uint64_t rows);
 
-/* `had` of `all`: 0 to 1; 0 of a run without an end (all 0). */
+/* `had` / `all`: 0 to 1; 0 in a run without an end (all 0). */
 double rm_share_of_run(uint64_t had, uint64_t all);
 
 #endif

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what there is --------------------------------------------------------------------------- */
+/* --- finding devices ------------------------------------------------------------------------- */
 
 struct devices {
     struct rm_device_info info[RM_DEVICES_MAX];
@@ -53,26 +53,26 @@ static bool is_called(const struct rm_device_info *info, const char *name)
 
 /* --- choosing -------------------------------------------------------------------------------- */
 
-/* What becomes of learner.compute on the CPU. */
-static const char *computed(const struct rm_device_wish *wish)
+/* How the CPU computes products with this learner.compute, for the log. */
+static const char *computed(const struct rm_device_request *request)
 {
-    if (wish->compute == RM_COMPUTE_FP32)
+    if (request->compute == RM_COMPUTE_FP32)
         return "";
-    if (wish->compute != RM_COMPUTE_BF16)
-        return "; products are fp32: learner.compute is a GPU's";
-    return rm_backend_cpu_has_bf16(wish->isa)
+    if (request->compute != RM_COMPUTE_BF16)
+        return "; products are fp32: this learner.compute needs a GPU";
+    return rm_backend_cpu_has_bf16(request->isa)
                ? "; products are bf16"
-               : "; products are fp32: there is no AVX512_BF16 here for learner.compute \"bf16\"";
+               : "; products are fp32: learner.compute \"bf16\" needs a processor with AVX512_BF16";
 }
 
-static int take_cpu(struct rm_device_choice *choice, const struct rm_device_wish *wish,
+static int take_cpu(struct rm_device_choice *choice, const struct rm_device_request *request,
                     const char *why)
 {
-    snprintf(choice->why, sizeof choice->why, "cpu: %.400s%s", why, computed(wish));
+    snprintf(choice->why, sizeof choice->why, "cpu: %.400s%s", why, computed(request));
     return 0;
 }
 
-/* " with cuda:1, cuda:2 (NCCL)", where there are several. */
+/* Writes " with cuda:1, cuda:2 (NCCL)" if there are several devices. */
 static void name_others(const struct rm_device_choice *choice, char *text, size_t room)
 {
     size_t at = 0;
@@ -84,9 +84,9 @@ static void name_others(const struct rm_device_choice *choice, char *text, size_
         snprintf(text + at, room - at, " (NCCL)");
 }
 
-/* The device at `first` and those after it, around: `count` of them. */
-static int take(struct rm_device_choice *choice, const struct devices *among, uint32_t first,
-                uint32_t count, const char *why)
+/* Chooses `count` devices: the one at `first` and those after it, cyclically. */
+static int choose_from(struct rm_device_choice *choice, const struct devices *among, uint32_t first,
+                       uint32_t count, const char *why)
 {
     const struct rm_device_info *info = &among->info[first];
     char others[160];
@@ -100,100 +100,103 @@ static int take(struct rm_device_choice *choice, const struct devices *among, ui
     return 0;
 }
 
-static uint32_t devices_of(const struct rm_device_wish *wish)
+static uint32_t devices_of(const struct rm_device_request *request)
 {
-    return wish->devices && !wish->alone ? wish->devices : 1;
+    return request->devices && !request->alone ? request->devices : 1;
 }
 
-/* All of those asked for, or none. */
+/* Chooses the named devices, or fails if one is missing. */
 static int take_named(struct rm_device_choice *choice, const struct devices *found, uint32_t first,
-                      const struct rm_device_wish *wish, struct rm_error *error)
+                      const struct rm_device_request *request, struct rm_error *error)
 {
-    const uint32_t count = devices_of(wish);
+    const uint32_t count = devices_of(request);
     if (count > found->count - first || count > RM_DEVICE_MEMBERS)
         return rm_fail(error, -ENODEV,
-                       "learner.device \"%s\", learner.devices %u: of %u GPU%s here %u follow",
-                       wish->device, count, found->count, found->count == 1 ? "" : "s",
+                       "learner.device \"%s\", learner.devices %u: of the %u GPU%s of this host "
+                       "only %u follow",
+                       request->device, count, found->count, found->count == 1 ? "" : "s",
                        found->count - first - 1);
     for (uint32_t i = first; i < first + count; i++)
-        if (in_quarantine(wish->run, found->info[i].uuid))
+        if (in_quarantine(request->run, found->info[i].uuid))
             return rm_fail(error, -EHOSTDOWN,
                            "learner.device \"%s\": %s failed learner.device_faults times and is "
-                           "left alone; \"auto\" would go on without it",
-                           wish->device, found->info[i].uuid);
-    return take(choice, found, first, count, "asked for");
+                           "not used any more; \"auto\" would continue without it",
+                           request->device, found->info[i].uuid);
+    return choose_from(choice, found, first, count, "asked for");
 }
 
-static int choose_by_name(struct rm_device_choice *choice, const struct rm_device_wish *wish,
+static int choose_by_name(struct rm_device_choice *choice, const struct rm_device_request *request,
                           struct rm_error *error)
 {
     struct devices found;
     choice->asked_for = true;
-    if (wish->cannot)
-        return rm_fail(error, -ENOTSUP, "learner.device \"%s\": %s", wish->device, wish->cannot);
+    if (request->cannot)
+        return rm_fail(error, -ENOTSUP, "learner.device \"%s\": %s", request->device,
+                       request->cannot);
     const int rc = find_devices(&found, error);
     if (rc)
-        return rm_fail_within(error, rc, "learner.device \"%s\"", wish->device);
+        return rm_fail_within(error, rc, "learner.device \"%s\"", request->device);
     for (uint32_t i = 0; i < found.count; i++)
-        if (is_called(&found.info[i], wish->device))
-            return take_named(choice, &found, i, wish, error);
+        if (is_called(&found.info[i], request->device))
+            return take_named(choice, &found, i, request, error);
     return rm_fail(error, -ENODEV,
-                   "learner.device \"%s\": there is no such GPU; here %s cuda:0 (%s)%s",
-                   wish->device, found.count == 1 ? "is only" : "are", found.info[0].uuid,
+                   "learner.device \"%s\": no such GPU; this host has %scuda:0 (%s)%s",
+                   request->device, found.count == 1 ? "only " : "", found.info[0].uuid,
                    found.count == 1 ? "" : " and more (nvidia-smi -L)");
 }
 
-/* Of the devices asked for, as many as there are and share the batch evenly: results do not depend
- * on it, but for rounding. */
-static uint32_t as_many(const struct rm_device_wish *wish, uint32_t usable)
+/* The largest number of usable devices, up to the requested one, that divides the batch evenly.
+ * Results do not depend on it, except for rounding. */
+static uint32_t as_many(const struct rm_device_request *request, uint32_t usable)
 {
-    uint32_t count = devices_of(wish);
+    uint32_t count = devices_of(request);
     count = count < usable ? count : usable;
     count = count < RM_DEVICE_MEMBERS ? count : RM_DEVICE_MEMBERS;
-    while (count > 1 && wish->batch % count)
+    while (count > 1 && request->batch % count)
         count--;
     return count;
 }
 
-static int choose(struct rm_device_choice *choice, const struct rm_device_wish *wish)
+static int choose(struct rm_device_choice *choice, const struct rm_device_request *request)
 {
     struct devices found;
     struct rm_error error = {""};
     char why[256];
     uint32_t usable = 0;
-    if (wish->cannot)
-        return take_cpu(choice, wish, wish->cannot);
-    if (wish->flops < RM_DEVICE_WORTH_FLOPS) {
+    if (request->cannot)
+        return take_cpu(choice, request, request->cannot);
+    if (request->flops < RM_DEVICE_WORTH_FLOPS) {
         snprintf(why, sizeof why, "an update is %.3g Mflop, too short for a GPU (from %.3g on)",
-                 wish->flops / 1e6, RM_DEVICE_WORTH_FLOPS / 1e6);
-        return take_cpu(choice, wish, why);
+                 request->flops / 1e6, RM_DEVICE_WORTH_FLOPS / 1e6);
+        return take_cpu(choice, request, why);
     }
     if (find_devices(&found, &error))
-        return take_cpu(choice, wish, error.text);
+        return take_cpu(choice, request, error.text);
     for (uint32_t i = 0; i < found.count; i++)
-        if (!in_quarantine(wish->run, found.info[i].uuid))
+        if (!in_quarantine(request->run, found.info[i].uuid))
             found.info[usable++] = found.info[i];
     if (!usable)
-        return take_cpu(choice, wish, "every GPU here failed too often and is left alone");
+        return take_cpu(choice, request,
+                        "every GPU of this host failed too often and is not used any more");
     found.count = usable;
-    const uint32_t wanted = devices_of(wish), count = as_many(wish, usable);
-    int at = snprintf(why, sizeof why, "an update is %.3g Mflop", wish->flops / 1e6);
-    if (wish->alone)
-        snprintf(why + at, sizeof why - (size_t)at, "; one after all: %.150s", wish->alone);
+    const uint32_t wanted = devices_of(request), count = as_many(request, usable);
+    int at = snprintf(why, sizeof why, "an update is %.3g Mflop", request->flops / 1e6);
+    if (request->alone)
+        snprintf(why + at, sizeof why - (size_t)at, "; only one: %.150s", request->alone);
     else if (count < wanted)
         snprintf(why + at, sizeof why - (size_t)at, "; %u of learner.devices %u", count, wanted);
-    return take(choice, &found, wish->policy * wanted % usable, count, why);
+    return choose_from(choice, &found, request->policy * wanted % usable, count, why);
 }
 
-int rm_device_choose(struct rm_device_choice *choice, const struct rm_device_wish *wish,
+int rm_device_choose(struct rm_device_choice *choice, const struct rm_device_request *request,
                      struct rm_error *error)
 {
     *choice = (struct rm_device_choice){0};
-    if (strcmp(wish->device, "cpu") == 0)
-        return take_cpu(choice, wish, "asked for");
-    if (strcmp(wish->device, "auto") == 0)
-        return choose(choice, wish);
-    return choose_by_name(choice, wish, error);
+    if (strcmp(request->device, "cpu") == 0)
+        return take_cpu(choice, request, "asked for");
+    if (strcmp(request->device, "auto") == 0)
+        return choose(choice, request);
+    return choose_by_name(choice, request, error);
 }
 
 bool rm_device_hopeless(int code)
@@ -218,7 +221,7 @@ static uint64_t rows_of(const struct rm_session *session, uint32_t policy)
     return lanes * e->rollout.steps / (e->algorithm.minibatches ? e->algorithm.minibatches : 1);
 }
 
-/* Forward and twice that back; what else passes through the network is not counted. */
+/* The forward pass, and twice that for the backward pass; other passes are not counted. */
 static double update_flops(const struct rm_session *session, uint32_t policy)
 {
     const struct rm_experiment *e = &session->experiment;
@@ -226,7 +229,7 @@ static double update_flops(const struct rm_session *session, uint32_t policy)
     struct rm_error ignored;
     struct rm_net *net;
     if (rm_net_compile(&net, &e->network, &session->plan.policy[policy].shape, &ignored))
-        return 0; /* the learner says why when it compiles it */
+        return 0; /* the learner fails with the reason when it compiles the network */
     const uint32_t quantiles = rm_net_uses_quantiles(net) ? rm_algo_quantiles(e) : 0;
     const uint32_t batch = rows < UINT32_MAX ? (uint32_t)rows : UINT32_MAX;
     const double flops = 3 * rm_net_forward_flops(net, batch, quantiles);
@@ -234,11 +237,11 @@ static double update_flops(const struct rm_session *session, uint32_t policy)
     return flops;
 }
 
-struct rm_device_wish rm_device_wish_of(const struct rm_session *session, uint32_t policy)
+struct rm_device_request rm_device_request_of(const struct rm_session *session, uint32_t policy)
 {
     const struct rm_experiment *e = &session->experiment;
     const struct rm_algorithm_traits *traits = rm_algorithm_traits(e->algorithm.name);
-    struct rm_device_wish wish = {
+    struct rm_device_request request = {
         .device = e->learner.device,
         .compute = e->learner.compute,
         .isa = e->learner.isa,
@@ -249,26 +252,27 @@ struct rm_device_wish rm_device_wish_of(const struct rm_session *session, uint32
         .flops = update_flops(session, policy),
         .run = session->board.run,
     };
-    if (e->actor.device != RM_ACTOR_CPU && strcmp(wish.device, "auto") == 0)
-        wish.device = "cuda:0"; /* its worlds are nowhere else */
+    if (e->actor.device != RM_ACTOR_CPU && strcmp(request.device, "auto") == 0)
+        request.device = "cuda:0"; /* worlds on a device need the GPU */
     if (rm_frozen_policy(e, policy))
-        wish.cannot = "a frozen opponent trains nothing";
+        request.cannot = "a frozen opponent trains nothing";
     else if (!traits->device)
-        wish.cannot = "the algorithm has no GPU form";
-    return wish;
+        request.cannot = "the algorithm has no GPU form";
+    return request;
 }
 
-/* A backend for each device; several are joined. None is left on failure. */
+/* Opens a backend for each device and joins several. On failure none stays open. */
 static int open_all(struct rm_backend **backend, const struct rm_backend_plugin *plugin,
-                    const struct rm_device_choice *choice, const struct rm_device_wish *wish,
+                    const struct rm_device_choice *choice, const struct rm_device_request *request,
                     struct rm_error *error)
 {
     struct rm_backend *all[RM_DEVICE_MEMBERS] = {NULL};
     uint32_t open = 0;
     int rc = 0;
     for (; open < choice->count && !rc; open += !rc) {
-        const struct rm_device_spec spec = {
-            .index = choice->info[open].index, .compute = wish->compute, .threads = wish->threads};
+        const struct rm_device_spec spec = {.index = choice->info[open].index,
+                                            .compute = request->compute,
+                                            .threads = request->threads};
         rc = plugin->create(&all[open], &spec, error);
     }
     if (!rc && open > 1)
@@ -280,17 +284,17 @@ static int open_all(struct rm_backend **backend, const struct rm_backend_plugin 
 }
 
 int rm_device_open(struct rm_backend **backend, const struct rm_device_choice *choice,
-                   const struct rm_device_wish *wish, struct rm_error *error)
+                   const struct rm_device_request *request, struct rm_error *error)
 {
     const struct rm_backend_plugin *plugin;
     *backend = NULL;
     if (!choice->device) {
-        const int rc =
-            rm_backend_cpu_create_for(backend, wish->threads, wish->isa, wish->compute, error);
-        return rc ? rm_fail_within(error, rc, "learner.isa \"%s\"", wish->isa) : 0;
+        const int rc = rm_backend_cpu_create_for(backend, request->threads, request->isa,
+                                                 request->compute, error);
+        return rc ? rm_fail_within(error, rc, "learner.isa \"%s\"", request->isa) : 0;
     }
     const int rc = rm_plugin_open(&plugin, error);
-    return rc ? rc : open_all(backend, plugin, choice, wish, error);
+    return rc ? rc : open_all(backend, plugin, choice, request, error);
 }
 
 void rm_device_close(struct rm_backend *backend)
@@ -322,14 +326,15 @@ const char *rm_device_shortage(struct rm_backend *backend, uint32_t *which)
     return words;
 }
 
-void rm_device_tell(struct rm_board_worker *slot, const struct rm_device_choice *choice,
-                    uint32_t which)
+void rm_device_report(struct rm_board_worker *slot, const struct rm_device_choice *choice,
+                      uint32_t which)
 {
     snprintf(slot->device, sizeof slot->device, "%s",
              choice->device ? choice->info[which].uuid : "cpu");
 }
 
-uint32_t rm_device_culprit(struct rm_backend *backend)
+uint32_t rm_device_failing(struct rm_backend *backend)
 {
-    return rm_parallel_devices(backend) > 1 ? backend->device->collective->culprit(backend) : 0;
+    return rm_parallel_devices(backend) > 1 ? backend->device->collective->failing_device(backend)
+                                            : 0;
 }

@@ -1,4 +1,4 @@
-/* device: which backend a learner computes with, by learner.device, and why. */
+/* device: chooses a learner's backend by learner.device, and says why. */
 #ifndef RM_LEARNER_DEVICE_H
 #define RM_LEARNER_DEVICE_H
 
@@ -10,57 +10,58 @@
 
 #define RM_DEVICES_MAX 64
 
-/* An update below so many floating-point operations is left to the CPU by "auto": its kernels are
- * too short for what it takes to launch them. Not yet measured on a GPU. */
+/* "auto" leaves an update with fewer floating-point operations to the CPU: launching its kernels
+ * would take longer than the kernels. Not yet measured on a GPU. */
 #define RM_DEVICE_WORTH_FLOPS 2e7
 
-struct rm_device_wish {
+struct rm_device_request {
     const char *device; /* learner.device */
     enum rm_compute compute;
     const char *isa;
     uint32_t threads;
-    uint32_t policy;                /* spreads policies over GPUs */
+    uint32_t policy;                /* index of the policy, which spreads policies over GPUs */
     uint32_t devices;               /* learner.devices; 0 counts as 1 */
-    uint32_t batch;                 /* that they share evenly; 0: in any parts */
-    const char *alone;              /* why it is one all the same, NULL: it need not be */
-    const char *cannot;             /* why no GPU can be used, NULL: one can */
+    uint32_t batch;                 /* rows that they divide evenly; 0: in any parts */
+    const char *alone;              /* why only one device can be used, NULL: several can */
+    const char *cannot;             /* why no GPU can be used, NULL: a GPU can */
     double flops;                   /* of an update */
-    const struct rm_board_run *run; /* GPUs in quarantine; NULL: none */
+    const struct rm_board_run *run; /* has the GPUs in quarantine; NULL: none */
 };
 
 struct rm_device_choice {
-    bool device;    /* a GPU; else the CPU */
-    bool asked_for; /* by name: nothing else will do */
-    uint32_t count; /* of GPUs; they train together where there are several */
+    bool device;    /* true: a GPU; false: the CPU */
+    bool asked_for; /* true: by name, so no other device may be used */
+    uint32_t count; /* number of GPUs; several train together */
     struct rm_device_info info[RM_DEVICE_MEMBERS];
-    char why[512]; /* in words: "cpu: ..." or "cuda:0 NVIDIA ...: ..." */
+    char why[512]; /* reason for the log: "cpu: ..." or "cuda:0 NVIDIA ...: ..." */
 };
 
-/* Chooses, and makes nothing. Errors, all in words: a device asked for by name is missing (-ENODEV,
- * -ENOENT, -ENOTSUP, -ELIBACC, -EPROTO) or in quarantine (-EHOSTDOWN). */
-int rm_device_choose(struct rm_device_choice *choice, const struct rm_device_wish *wish,
+/* Chooses a device without opening it. Errors: a device given by name is missing (-ENODEV, -ENOENT,
+ * -ENOTSUP, -ELIBACC, -EPROTO) or in quarantine (-EHOSTDOWN). */
+int rm_device_choose(struct rm_device_choice *choice, const struct rm_device_request *request,
                      struct rm_error *error);
 
-/* The wish of the learner of `policy`. */
-struct rm_device_wish rm_device_wish_of(const struct rm_session *session, uint32_t policy);
+/* The request of the learner of `policy`. */
+struct rm_device_request rm_device_request_of(const struct rm_session *session, uint32_t policy);
 
-/* The backend that was chosen: of several, joined, the first. It goes with rm_device_close(). */
+/* Opens the chosen backend; of several joined ones returns the first. Close it with
+ * rm_device_close(). */
 int rm_device_open(struct rm_backend **backend, const struct rm_device_choice *choice,
-                   const struct rm_device_wish *wish, struct rm_error *error);
+                   const struct rm_device_request *request, struct rm_error *error);
 
 void rm_device_close(struct rm_backend *backend);
 
-/* Puts a device on the learner's slot of the board, which is what the supervisor tallies faults by:
- * of several the first, and when they have failed the one that did. */
-void rm_device_tell(struct rm_board_worker *slot, const struct rm_device_choice *choice,
-                    uint32_t which);
-uint32_t rm_device_culprit(struct rm_backend *backend);
+/* Writes a device to the learner's slot on the board, by which the supervisor counts faults: the
+ * first of several, and after a failure the one that failed. */
+void rm_device_report(struct rm_board_worker *slot, const struct rm_device_choice *choice,
+                      uint32_t which);
+uint32_t rm_device_failing(struct rm_backend *backend);
 
-/* What the last allocation that failed asked for, and what was free, "" if none did; of several
- * devices, of which. */
+/* Requested and free size of the last failed allocation, "" if none failed; *which: the device, if
+ * there are several. */
 const char *rm_device_shortage(struct rm_backend *backend, uint32_t *which);
 
-/* Whether starting the learner anew cannot mend this error of the functions above. */
+/* True if restarting the learner cannot repair this error of the functions above. */
 bool rm_device_hopeless(int code);
 
 #endif

@@ -1,9 +1,9 @@
-/* An opponent that is not trained (policy.frozen): it plays snapshots of another policy. Every
- * `every` updates of that policy it keeps a copy of what was published last, the latest `keep` of
- * them, and publishes one of these drawn at random - a pure function of (seed, policy, how many
- * snapshots were taken). The first snapshot is that policy's initial weights.
+/* An opponent that is not trained (policy.frozen): it plays snapshots of another policy, the source
+ * policy. Every `every` updates of the source policy it copies the source's latest published
+ * weights. It keeps the latest `keep` snapshots and publishes one of them drawn at random, by
+ * (seed, policy, number of snapshots). The first snapshot is the source policy's initial weights.
  *
- * When it looks, so that results depend on the seed alone where they must:
+ * When it checks the source policy, so that results depend only on the seed where they must:
  *
  *   free          whenever the other policy has published
  *   rounds        once a round, at what was published before the round; what it publishes is
@@ -11,7 +11,7 @@
  *   synchronous   in lockstep and sequential mode every version of the other policy has a version
  *   rollouts      of this one with the same number, renewed or not: actors ask for both by number
  *
- * Nobody reads its rings. It ends when the actors have, or with the last round. */
+ * No learner reads its rings. It ends when the actors have, or with the last round. */
 #include "config/traits.h"
 #include "learner/algo/parts_state.h"
 #include "learner/method.h"
@@ -34,18 +34,18 @@ struct frozen {
 
     struct rm_net *net;
     size_t count;
-    float *params;       /* (count), the backend's: what is played */
+    float *params;       /* (count), in the backend's memory: the snapshot that is played */
     float *snapshots;    /* (keep, count), host */
-    uint64_t taken;      /* snapshots in all; the k-th stands at k % keep */
-    uint64_t due;        /* updates of the other policy at which the next is taken */
-    uint64_t *of_update; /* (keep) of each snapshot */
-    uint64_t updates;    /* of the other policy when it was as it is played now */
-    uint64_t version;    /* by_number: the last one that has its like */
-    uint64_t round;      /* the one in hand, 0 before the first */
+    uint64_t taken;      /* number of snapshots so far; the k-th is at k % keep */
+    uint64_t due;        /* updates of the source policy at which the next snapshot is due */
+    uint64_t *of_update; /* (keep): the source policy's updates at each snapshot */
+    uint64_t updates;    /* of the source policy at the snapshot that is played */
+    uint64_t version;    /* by_number: the source's last version that has a version here */
+    uint64_t round;      /* the current round, 0 before the first */
     bool arrived, last_round;
 };
 
-static struct frozen *of(struct rm_method *method)
+static struct frozen *frozen_of(struct rm_method *method)
 {
     return (struct frozen *)method;
 }
@@ -59,7 +59,7 @@ static const struct frozen *of_const(const struct rm_method *method)
 
 static void frozen_destroy(struct rm_method *method)
 {
-    struct frozen *f = of(method);
+    struct frozen *f = frozen_of(method);
     if (!f)
         return;
     if (f->params)
@@ -92,7 +92,7 @@ static int make_buffers(struct frozen *f, const struct rm_experiment *e, struct 
     return 0;
 }
 
-/* Where it stands before the other policy has learned anything, and with what that began. */
+/* Initial state: the source policy's initial weights, with no snapshot taken. */
 static void begin(struct frozen *f, const struct rm_experiment *e)
 {
     rm_net_init(f->net, f->snapshots, rm_rng_at(e->seed, RM_STREAM_INIT, f->config->of, 0));
@@ -126,26 +126,26 @@ static int frozen_create(struct rm_method **method, const struct rm_method_spec 
         return rc;
     }
     begin(f, e);
-    /* Whom it follows wakes it; what actors insert is nothing to it. */
+    /* The source policy's learner wakes it; actors' inserts do not. */
     RM_POKE(&spec->session->board.workers[f->who].wake.threshold, UINT64_MAX);
     *method = &f->method;
     return 0;
 }
 
-/* --- following ------------------------------------------------------------------------------- */
+/* --- the source policy ----------------------------------------------------------------------- */
 
-static const struct rm_weights *followed(const struct frozen *f)
+static const struct rm_weights *source_weights(const struct frozen *f)
 {
     return &f->session->weights[f->config->of];
 }
 
-/* Takes a snapshot of this version if one is due, and then one of those kept to play. */
+/* Takes a snapshot of this version if one is due, then draws one of the kept snapshots to play. */
 static void renew(struct frozen *f, const struct rm_weights_stamp *stamp)
 {
     struct rm_weights_stamp read;
     if (stamp->updates < f->due ||
-        !rm_weights_read_version(followed(f), stamp->version, snapshot_at(f, f->taken), f->count,
-                                 &read))
+        !rm_weights_read_version(source_weights(f), stamp->version, snapshot_at(f, f->taken),
+                                 f->count, &read))
         return;
     f->of_update[f->taken % f->config->keep] = read.updates;
     f->taken++;
@@ -175,8 +175,8 @@ static bool actors_done(const struct frozen *f)
 
 static enum rm_method_turn turn_free(struct frozen *f)
 {
-    const bool done = actors_done(f); /* before looking at what was published for them */
-    const struct rm_weights_stamp stamp = rm_weights_latest(followed(f));
+    const bool done = actors_done(f); /* read before the published versions */
+    const struct rm_weights_stamp stamp = rm_weights_latest(source_weights(f));
     const uint64_t taken = f->taken;
     renew(f, &stamp);
     if (f->taken != taken) {
@@ -186,13 +186,13 @@ static enum rm_method_turn turn_free(struct frozen *f)
     return done ? RM_METHOD_FINISHED : RM_METHOD_WAIT;
 }
 
-/* The other policy is at most two versions ahead: it needs rollouts whose actors wait for these. So
- * its version is still there. */
+/* The source policy is at most two versions ahead: it needs rollouts whose actors wait for these
+ * versions. So its version is still kept. */
 static enum rm_method_turn turn_by_number(struct frozen *f)
 {
     const bool done = actors_done(f);
     struct rm_weights_stamp stamp;
-    if (!rm_weights_read_version(followed(f), f->version + 1, NULL, 0, &stamp))
+    if (!rm_weights_read_version(source_weights(f), f->version + 1, NULL, 0, &stamp))
         return done ? RM_METHOD_FINISHED : RM_METHOD_WAIT;
     renew(f, &stamp);
     publish(f, &stamp, 0);
@@ -217,9 +217,10 @@ static enum rm_method_turn turn_in_rounds(struct frozen *f)
     const uint64_t round = rm_round_current(board), taken = f->taken;
     struct rm_weights_stamp stamp;
     if (rm_round_left(board, f->who))
-        return RM_METHOD_FINISHED; /* before the checkpoint that this goes on from, or its death */
+        return RM_METHOD_FINISHED; /* before the checkpoint that this learner resumed from, or
+                                    * before its predecessor died */
     if (f->round == 0 && RM_PEEK(&board->arrived[f->who]) >= round)
-        return RM_METHOD_WAIT; /* a predecessor arrived before it died */
+        return RM_METHOD_WAIT; /* a predecessor arrived in this round before it died */
     if (round != f->round) {
         f->round = round;
         f->arrived = false;
@@ -227,8 +228,9 @@ static enum rm_method_turn turn_in_rounds(struct frozen *f)
     }
     if (f->arrived)
         return RM_METHOD_WAIT;
-    /* Before the first round's end there may be no version yet, and no snapshot is due. */
-    if (rm_weights_read_before(followed(f), round, NULL, 0, &stamp))
+    /* Before the end of the first round the source may have no version yet, and no snapshot is
+     * due. */
+    if (rm_weights_read_before(source_weights(f), round, NULL, 0, &stamp))
         renew(f, &stamp);
     if (f->taken != taken)
         publish(f, &stamp, round);
@@ -240,7 +242,7 @@ static enum rm_method_turn turn_in_rounds(struct frozen *f)
 
 static int frozen_turn(struct rm_method *method, enum rm_method_turn *did, struct rm_error *error)
 {
-    struct frozen *f = of(method);
+    struct frozen *f = frozen_of(method);
     (void)error;
     *did = f->rounds ? turn_in_rounds(f) : f->by_number ? turn_by_number(f) : turn_free(f);
     return 0;
@@ -269,23 +271,23 @@ static uint64_t frozen_updates(const struct rm_method *method)
     return of_const(method)->updates;
 }
 
-/* What a predecessor played is all that is left of its snapshots. */
+/* Of a predecessor's snapshots only the played one is left. */
 static void frozen_load(struct rm_method *method, const float *params)
 {
-    struct frozen *f = of(method);
+    struct frozen *f = frozen_of(method);
     const struct rm_weights_stamp own = rm_weights_latest(&f->session->weights[f->policy]);
     memcpy(snapshot_at(f, 0), params, f->count * sizeof *params);
     f->backend->ops->upload(f->backend, f->params, params, f->count);
     f->taken = 1;
     f->of_update[0] = f->updates = own.updates;
-    f->due = rm_weights_latest(followed(f)).updates / f->config->every * f->config->every +
+    f->due = rm_weights_latest(source_weights(f)).updates / f->config->every * f->config->every +
              f->config->every;
     f->version = own.version;
 }
 
 static void frozen_state(struct rm_method *method, struct rm_state *s)
 {
-    struct frozen *f = of(method);
+    struct frozen *f = frozen_of(method);
     const uint32_t keep = f->config->keep;
     RM_STATE(s, "taken", f->taken);
     RM_STATE(s, "due", f->due);
@@ -301,7 +303,7 @@ static void frozen_state(struct rm_method *method, struct rm_state *s)
 
 static void frozen_leave(struct rm_method *method)
 {
-    arrive(of(method), true);
+    arrive(frozen_of(method), true);
 }
 
 const struct rm_method_ops rm_frozen_method = {

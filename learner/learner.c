@@ -30,12 +30,12 @@ struct rm_learner {
     struct rm_board_worker *slot;
     char directory[PATH_MAX]; /* of the run; "" = no files */
 
-    struct rm_world_spec world; /* held for its description */
+    struct rm_world_spec world; /* kept open for its description */
     const struct rm_env_agent *agent;
 
     struct rm_device_choice choice;
     struct rm_backend *backend;
-    struct rm_device_counts device; /* of it, as the board has them */
+    struct rm_device_counts device; /* the backend's counts that are already on the board */
     struct rm_publisher publisher;
     struct rm_method *method;
     struct rm_phase_clock clock;
@@ -49,7 +49,7 @@ struct rm_learner {
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-/* Of the world only what agents see and do is of use here: a shared object's own word is enough. */
+/* The learner needs only the world's description: with a shared object, the one from the probe. */
 static int open_world(struct rm_learner *l, struct rm_error *error)
 {
     const struct rm_experiment *e = l->experiment;
@@ -60,12 +60,13 @@ static int open_world(struct rm_learner *l, struct rm_error *error)
     return 0;
 }
 
-/* A device error that only a new process leaves behind: then it is in *error. */
+/* Has a device failed so that only a new process can recover? Then *error has the device's
+ * error. */
 static bool device_failed(const struct rm_learner *l, struct rm_error *error)
 {
     if (!l->backend || !l->backend->device || !l->backend->device->failed(l->backend, error))
         return false;
-    rm_device_tell(l->slot, &l->choice, rm_device_culprit(l->backend));
+    rm_device_report(l->slot, &l->choice, rm_device_failing(l->backend));
     return true;
 }
 
@@ -80,12 +81,12 @@ static void close_method(struct rm_learner *l)
     l->backend = NULL;
 }
 
-static int open_backend(struct rm_learner *l, const struct rm_device_wish *wish,
+static int open_backend(struct rm_learner *l, const struct rm_device_request *request,
                         struct rm_error *error)
 {
     fprintf(stderr, "learner of %s: %s\n", l->plan->name, l->choice.why);
-    rm_device_tell(l->slot, &l->choice, 0);
-    return rm_device_open(&l->backend, &l->choice, wish, error);
+    rm_device_report(l->slot, &l->choice, 0);
+    return rm_device_open(&l->backend, &l->choice, request, error);
 }
 
 static int make_method(struct rm_learner *l, struct rm_error *error)
@@ -114,36 +115,36 @@ static int make_method(struct rm_learner *l, struct rm_error *error)
     const char *shortage = rm_device_shortage(l->backend, &which);
     if (!shortage[0])
         return rc;
-    rm_device_tell(l->slot, &l->choice, which);
+    rm_device_report(l->slot, &l->choice, which);
     rm_fail(error, -ENOMEM, "%s", shortage);
     return -ENOMEM;
 }
 
-static int try_method(struct rm_learner *l, const struct rm_device_wish *wish,
+static int try_method(struct rm_learner *l, const struct rm_device_request *request,
                       struct rm_error *error)
 {
-    int rc = rm_device_choose(&l->choice, wish, error);
+    int rc = rm_device_choose(&l->choice, request, error);
     if (!rc)
-        rc = open_backend(l, wish, error);
+        rc = open_backend(l, request, error);
     return rc ? rc : make_method(l, error);
 }
 
-/* What "auto" chose and cannot be had after all is done without: several devices, then any. */
+/* If "auto" chose devices that fail to open, tries one device, then the CPU. */
 static int open_method(struct rm_learner *l, struct rm_error *error)
 {
-    struct rm_device_wish wish = rm_device_wish_of(l->session, l->policy);
+    struct rm_device_request request = rm_device_request_of(l->session, l->policy);
     struct rm_error why[2];
-    int rc = try_method(l, &wish, error);
+    int rc = try_method(l, &request, error);
     if ((rc == -EIO || rc == -ENOMEM) && l->choice.device && l->choice.asked_for)
-        return RM_LEARNER_DEVICE_FAILED; /* so often and no more: learner.device_faults */
+        return RM_LEARNER_DEVICE_FAILED; /* at most learner.device_faults times */
     for (int i = 0; i < 2 && rc && l->choice.device && !l->choice.asked_for; i++) {
         close_method(l);
         why[i] = *error;
         if (l->choice.count > 1)
-            wish.alone = why[i].text;
+            request.alone = why[i].text;
         else
-            wish.cannot = why[i].text;
-        rc = try_method(l, &wish, error);
+            request.cannot = why[i].text;
+        rc = try_method(l, &request, error);
     }
     return rc;
 }
@@ -160,7 +161,7 @@ bool rm_learner_settled(const struct rm_learner *l)
 
 void rm_learner_state(struct rm_learner *l, struct rm_state *s)
 {
-    rm_publisher_end(&l->publisher); /* what it is about to give counts as given */
+    rm_publisher_end(&l->publisher); /* a copy in progress counts as published */
     rm_state_enter(s, "publisher");
     RM_STATE(s, "due_at", l->publisher.due_at);
     RM_STATE(s, "stamped", l->publisher.stamped);
@@ -171,7 +172,7 @@ void rm_learner_state(struct rm_learner *l, struct rm_state *s)
     rm_state_leave(s);
 }
 
-/* Goes on from a checkpoint, as if it had never gone. What was published last is in the weights. */
+/* Resumes from a checkpoint. The weights region has the last published version. */
 static int resume(struct rm_learner *l, struct rm_error *error)
 {
     const struct rm_weights *weights = &l->session->weights[l->policy];
@@ -195,11 +196,11 @@ static int resume(struct rm_learner *l, struct rm_error *error)
     return rc ? rm_fail_within(error, rc, "%s", l->session->resume) : 0;
 }
 
-/* What a successor takes from the newest checkpoint, since weights that are published have no part
- * of it. It is older than they are, but anything else would be worse: moments of zero have the
- * first updates go as far as the learning rate lets them; a target network that is the policy's own
- * copy has left out all that it was to follow slowly, and values run away; critics and a
- * temperature would begin with nothing. Says what it goes on with. */
+/* A restarted learner loads its unpublished state from the newest checkpoint. That state is older
+ * than the published weights, but better than none: with zero moments the first updates would be as
+ * large as the learning rate allows; a target network copied from the policy would not follow it
+ * slowly, and values would diverge; critics and temperature would start from nothing. Returns a
+ * phrase for the log. */
 static const char *take_rest(struct rm_learner *l)
 {
     static const char *const rest[] = {"optimizer", "target", "critics", "temperature", NULL};
@@ -222,8 +223,8 @@ static const char *take_rest(struct rm_learner *l)
     return rc ? "starts afresh" : "is that of the newest checkpoint";
 }
 
-/* Publishes the first version, or goes on from what a predecessor published last: its parameters,
- * and its counts, which are on the board. What it learned since went with it. */
+/* Publishes the first version, or continues with a predecessor's last published parameters and its
+ * counts on the board. The predecessor's later updates are lost. */
 static int begin(struct rm_learner *l, struct rm_error *error)
 {
     struct rm_weights_stamp stamp;
@@ -291,8 +292,8 @@ static int write_policy(struct rm_learner *l, struct rm_error *error)
     return rm_policy_file_write(&file, directory, error);
 }
 
-/* In the saver's thread. What a policy file says is fixed but for the parameters, of which it has a
- * copy. */
+/* Runs in the saver's thread. The content of a policy file is fixed except for the parameters, of
+ * which the saver has a copy. */
 static int write_state(void *self, const struct rm_state *state, const char *folder,
                        struct rm_error *error)
 {
@@ -306,7 +307,7 @@ static int write_state(void *self, const struct rm_state *state, const char *fol
 static int copy_policy(struct rm_learner *l, struct rm_error *error)
 {
     const uint64_t count = l->session->weights[l->policy].count;
-    rm_saver_end(&l->saver); /* which may still be reading the copy before */
+    rm_saver_end(&l->saver); /* it may still be reading the previous copy */
     if (!l->copy && !(l->copy = malloc(count * sizeof *l->copy)))
         return rm_fail(error, -ENOMEM, "no memory for a copy of %" PRIu64 " parameters", count);
     l->backend->ops->download(l->backend, l->copy, params(l), count);
@@ -363,7 +364,7 @@ static int finish(struct rm_learner *l, struct rm_error *error)
     return RM_DUTY_DONE;
 }
 
-/* Frozen opponents take snapshots of what is published. */
+/* Frozen opponents of this policy take snapshots of published versions. */
 static void wake_followers(struct rm_learner *l)
 {
     for (uint32_t i = 0; i < l->experiment->policy.frozen_count; i++) {
@@ -376,7 +377,7 @@ static void wake_followers(struct rm_learner *l)
     }
 }
 
-/* Counters of the board grow over learners, those of a device begin with it. */
+/* The board's counters add up over restarts; a device's counters begin with its process. */
 static void count_device(struct rm_learner *l)
 {
     struct rm_device_counts now;
@@ -438,7 +439,7 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
     if (!rc)
         rc = begin(l, error);
     if (!rc && l->backend->device)
-        l->backend->device->finish(l->backend); /* who is made next measures alone (feed.h) */
+        l->backend->device->finish(l->backend); /* a new learner has no work in progress */
     if (device_failed(l, error))
         rc = RM_LEARNER_DEVICE_FAILED;
     if (rc) {
@@ -468,7 +469,7 @@ int rm_learner_exit(int rc, bool resumed)
 {
     if (rc == RM_LEARNER_DEVICE_FAILED)
         return RM_EXIT_CUDA;
-    /* Those that are resumed fail rather than begin anew unasked. */
+    /* A resumed learner must not start from scratch, so it is not restarted. */
     return resumed || rm_device_hopeless(rc) ? RM_EXIT_NEVER : RM_EXIT_FAILED;
 }
 

@@ -15,13 +15,13 @@ static const char usage[] =
     "                          [--parent PID]\n"
     "\n"
     "Trains policy P of the experiment whose descriptors it inherits, or all of them. ringmasterd\n"
-    "starts it; there is nothing to run by hand.\n"
+    "starts it; do not run it by hand.\n"
     "\n"
     "  --policy P           number of the policy, from 0; \"all\": every one, in turn\n"
     "  --run-directory DIR  where policies/ and checkpoints/ are written\n"
-    "  --resume DIR         a checkpoint: begin with what it has of this policy\n"
-    "  --newest DIR         a checkpoint: after a death, take up its optimizers\n"
-    "  --parent PID         exit when this process, its parent, is gone\n"
+    "  --resume DIR         a checkpoint: load this policy's state from it\n"
+    "  --newest DIR         a checkpoint: after a death, load its optimizers\n"
+    "  --parent PID         exit when this process, its parent, has ended\n"
     "  --help, --version\n"
     "\n"
     "Exit codes: 0 finished or stopped, 1 failed, 2 wrong command line, 70 device error, 125 do "
@@ -36,7 +36,7 @@ struct arguments {
     int parent;
 };
 
-/* A whole number from 0 to `most`, or -1. */
+/* Parses a whole number from 0 to `most`; -1 if it is none. */
 static long number(const char *text, long most)
 {
     char *end;
@@ -45,7 +45,7 @@ static long number(const char *text, long most)
     return errno || end == text || *end || value < 0 || value > most ? -1 : value;
 }
 
-/* 0 to go on, else 1 + the exit code. */
+/* 0 to continue, else 1 + the exit code. */
 static int parse(int argc, char **argv, struct arguments *out)
 {
     static const struct option options[] = {
@@ -101,7 +101,7 @@ struct learners {
     struct rm_duty duty[RM_BOARD_POLICIES];
 };
 
-/* On the board too, for those who look there. */
+/* Writes the error to the board too. */
 static int cannot_make(struct rm_session *session, uint32_t policy, int rc,
                        const struct rm_error *error)
 {
@@ -131,12 +131,12 @@ static int run_learners(struct learners *l, struct rm_error *error)
             code = RM_EXIT_FAILED;
     for (uint32_t i = 0; code == RM_EXIT_FAILED && i < l->count; i++)
         if (rm_learner_device_failed(l->learner[i]))
-            return RM_EXIT_CUDA; /* its context is lost: nothing of it can be taken down */
+            return RM_EXIT_CUDA; /* its context is lost, so nothing can be freed */
     return code;
 }
 
-/* What ps and top call this process and the threads that it makes: they show fifteen letters, in
- * which the programs' names are all alike, and so are policies'. */
+/* Sets the name that ps and top show for this process and its threads. They show fifteen
+ * characters, in which the names of all programs and policies begin alike. */
 static void take_name(const struct learners *l)
 {
     char name[32] = "rm-learners";
@@ -178,7 +178,7 @@ int main(int argc, char **argv)
     const int stop = parse(argc, argv, &arguments);
     if (stop)
         return stop - 1;
-    int code = RM_EXIT_NEVER; /* what fails here fails the next time as well */
+    int code = RM_EXIT_NEVER; /* a failure here would occur again after a restart */
     if (!rm_session_read_config(&experiment, &error) && !rm_plan_make(&plan, &experiment, &error) &&
         !rm_session_attach(&session, &experiment, &plan, &error)) {
         rm_session_place(&session, arguments.directory, arguments.resume);

@@ -1,8 +1,7 @@
-/* method: how a policy learns. The learner duty (learner.c) owns the session's side - settings,
- * publishing, checkpoints, phases - and leaves the rest to the method of the experiment's
- * algorithm: replay.c for those that sample transitions or sequences, rollout.c for those that
- * consume rollouts, native.c for those that make them on a device, frozen.c for opponents that only
- * follow another policy.
+/* method: how a policy learns. The learner duty (learner.c) handles settings, publishing,
+ * checkpoints and phases, and leaves the rest to the method of the experiment's algorithm: replay.c
+ * samples transitions or sequences, rollout.c consumes rollouts, native.c makes rollouts on a
+ * device, frozen.c plays snapshots of a source policy.
  *
  * A method belongs to one learner's thread. Nothing is allocated after create. */
 #ifndef RM_LEARNER_METHOD_H
@@ -29,15 +28,15 @@ struct rm_method_spec {
     struct rm_backend *backend;
     struct rm_publisher *publisher;
     struct rm_phase_clock *clock;
-    uint64_t updates;  /* that predecessors made */
-    uint64_t attempts; /* and skipped: batches drawn */
+    uint64_t updates;  /* updates made by predecessors */
+    uint64_t attempts; /* updates made or skipped by predecessors: batches drawn */
 };
 
-/* What came of a turn. */
+/* Results of a turn. */
 enum rm_method_turn {
-    RM_METHOD_WAIT = 0, /* nothing to do until somebody signals the wake */
+    RM_METHOD_WAIT = 0, /* nothing to do until the wake is signalled */
     RM_METHOD_WORKED,
-    RM_METHOD_FINISHED, /* no update is owed any more and none will be */
+    RM_METHOD_FINISHED, /* no update is due, and none will be */
 };
 
 struct rm_method_ops {
@@ -46,31 +45,32 @@ struct rm_method_ops {
                   struct rm_error *error);
     void (*destroy)(struct rm_method *method);
 
-    /* One turn: at most one optimizer step, publishing by its own rule. Sets *turn. Counts on the
-     * board what it did. Errors end the learner. */
+    /* One turn: at most one optimizer step; publishes by the method's own rule. Sets *turn. Counts
+     * on the board. Errors end the learner. */
     int (*turn)(struct rm_method *method, enum rm_method_turn *turn, struct rm_error *error);
 
-    /* Settings on the board changed (rm_hot). */
+    /* Called when settings on the board (rm_hot) have changed. */
     void (*settings)(struct rm_method *method, const struct rm_board_run *run);
 
-    /* The parameters that are published, in the backend's memory, and their network. */
+    /* The published parameters, in the backend's memory, and their network. */
     const float *(*params)(const struct rm_method *method);
     const struct rm_net *(*net)(const struct rm_method *method);
     uint64_t (*updates)(const struct rm_method *method);
 
-    /* Goes on from these published parameters (host memory): the rest starts afresh. Whether
-     * optimizers and target network may be taken from a state after it, with rm_state_only(). */
+    /* load(): continues with these published parameters (host memory); other state starts from
+     * scratch. takes_rest: optimizers and target network may be loaded after it, with
+     * rm_state_only(). */
     bool takes_rest;
     void (*load)(struct rm_method *method, const float *params);
 
-    /* Between two turns: may its state be saved? NULL: always. */
+    /* Between two turns: may the state be saved? NULL: always. */
     bool (*settled)(const struct rm_method *method);
 
-    /* Everything that the next turns depend on but what stands in shared memory, for checkpoints
-     * (shm/base/state.h). Loading is done before the first turn. */
+    /* The state that the next turns depend on, without shared memory, for checkpoints
+     * (shm/base/state.h). It is loaded before the first turn. */
     void (*state)(struct rm_method *method, struct rm_state *state);
 
-    /* The last act: arrives for good where rounds are kept. */
+    /* Called last: leaves the rounds for good, in modes with rounds. */
     void (*leave)(struct rm_method *method);
 };
 

@@ -1,12 +1,11 @@
-/* Learning in worlds that are on the device (actor.device "cuda"): ppo. A turn is a rollout made
- * and begun to be learned from, or one minibatch of it; none of them waits for the device. It is
- * waited for once a rollout, after the last minibatch, and then told how many steps it was, whose
- * episodes ended, and what came of the updates; then weights are published, for the evaluator and
- * whoever looks.
+/* Learning in worlds that are on the device (actor.device "cuda"): ppo. A turn makes a rollout and
+ * begins to train on it, or trains on one minibatch; no turn waits for the device. Once a rollout,
+ * after the last minibatch, the learner waits for the device and reads the number of steps, the
+ * ended episodes and the results of the updates; then it publishes weights for the evaluator.
  *
  * In free mode weights are published behind the rollouts that follow, without waiting.
  *
- * There are no actors, no rings and no rounds: what the actors count, this does. */
+ * There are no actors, no rings and no rounds; this method counts what actors would. */
 #include "learner/counting.h"
 #include "learner/native_worlds.h"
 #include "learner/on_policy.h"
@@ -24,7 +23,7 @@ struct native {
     struct rm_native_worlds worlds;
 };
 
-static struct native *of(struct rm_method *method)
+static struct native *native_of(struct rm_method *method)
 {
     return (struct native *)method;
 }
@@ -33,7 +32,7 @@ static struct native *of(struct rm_method *method)
 
 static void native_destroy(struct rm_method *method)
 {
-    struct native *n = of(method);
+    struct native *n = native_of(method);
     if (!n)
         return;
     rm_guard_destroy(n->on.guard);
@@ -42,7 +41,7 @@ static void native_destroy(struct rm_method *method)
     free(n);
 }
 
-/* Worlds of a successor must not play the episodes again that its predecessor's played. */
+/* Worlds of a restarted learner must not repeat its predecessor's episodes. */
 static uint64_t seed_of(const struct native *n)
 {
     const uint64_t seed = n->on.experiment->seed, generation = RM_PEEK(&n->slot->generation);
@@ -60,7 +59,7 @@ static int make(struct native *n, struct rm_backend *backend, struct rm_error *e
     int rc = rm_native_worlds_create(&n->worlds, &worlds, error);
     if (rc)
         return rc;
-    struct rm_actor_critic_spec learner = {
+    struct rm_trainer_spec learner = {
         .backend = backend,
         .rollout = n->worlds.rows[0],
         .others = rm_native_worlds_others(&n->worlds),
@@ -103,7 +102,7 @@ static void begin(struct native *n)
     n->on.in_hand = true;
 }
 
-/* What actors put on the board. */
+/* Writes to the board what actors would write. */
 static void count_told(struct native *n, const struct rm_device_stage *told)
 {
     struct rm_board_policy *c = n->on.counters;
@@ -148,7 +147,7 @@ static int finish(struct native *n, struct rm_error *error)
 
 static int native_turn(struct rm_method *method, enum rm_method_turn *did, struct rm_error *error)
 {
-    struct native *n = of(method);
+    struct native *n = native_of(method);
     const uint64_t all = n->on.experiment->run.steps;
     *did = RM_METHOD_WORKED;
     if (!n->on.in_hand && all && n->on.env_steps >= all) {
@@ -169,14 +168,14 @@ static int native_turn(struct rm_method *method, enum rm_method_turn *did, struc
 
 static void native_load(struct rm_method *method, const float *params)
 {
-    struct native *n = of(method);
+    struct native *n = native_of(method);
     rm_take_over(n->on.learner, n->on.counters, params, n->on.env_steps);
     rm_guard_renew(n->on.guard);
 }
 
 static void native_state(struct rm_method *method, struct rm_state *s)
 {
-    struct native *n = of(method);
+    struct native *n = native_of(method);
     rm_on_policy_state_counts(&n->on, s);
     rm_native_worlds_state(&n->worlds, s);
     rm_on_policy_state_learner(&n->on, s);
@@ -184,7 +183,7 @@ static void native_state(struct rm_method *method, struct rm_state *s)
 
 static void native_leave(struct rm_method *method)
 {
-    (void)method; /* nobody waits for it */
+    (void)method; /* no learner waits for this one in rounds */
 }
 
 const struct rm_method_ops rm_native_method = {

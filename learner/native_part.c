@@ -2,7 +2,7 @@
 
 #include "actor/worlds/builtin/common.h"
 #include "config/config.h"
-#include "learner/algo/actor_critic_device.h"
+#include "learner/algo/actor_critic.h"
 #include "learner/net/features.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-/* Device memory that lives as long as this; zeroed. */
-static void *take(struct rm_native_part *n, size_t bytes, struct rm_error *error)
+/* Zeroed device memory with the part's lifetime. */
+static void *alloc_zeroed(struct rm_native_part *n, size_t bytes, struct rm_error *error)
 {
     void *p = n->owned_count < sizeof n->owned / sizeof *n->owned
                   ? n->backend->device->alloc(n->backend, (bytes + 3) / 4 * 4, error)
@@ -57,17 +57,17 @@ static int make_rows(struct rm_native_part *n, const struct rm_native_part_spec 
         .successors = true,
         .gamma = (float)e->sample.gamma,
         .distribution = rm_categorical_of(&plan->shape),
-        .samples = (uint32_t)rows, /* at most; the device knows how many */
+        .samples = (uint32_t)rows, /* the maximum; the device has the actual number */
     };
-    r->x = take(n, more * r->inputs * sizeof *r->x, error);
-    r->value = take(n, rows * sizeof *r->value, error);
-    r->action = take(n, rows * r->words * sizeof *r->action, error);
-    r->logp = take(n, rows * sizeof *r->logp, error);
-    r->reward = take(n, more * sizeof *r->reward, error);
-    r->flags = take(n, more, error);
-    r->discount = take(n, rows * sizeof *r->discount, error);
-    r->valid = take(n, rows * sizeof *r->valid, error);
-    r->sample = take(n, rows * sizeof *r->sample, error);
+    r->x = alloc_zeroed(n, more * r->inputs * sizeof *r->x, error);
+    r->value = alloc_zeroed(n, rows * sizeof *r->value, error);
+    r->action = alloc_zeroed(n, rows * r->words * sizeof *r->action, error);
+    r->logp = alloc_zeroed(n, rows * sizeof *r->logp, error);
+    r->reward = alloc_zeroed(n, more * sizeof *r->reward, error);
+    r->flags = alloc_zeroed(n, more, error);
+    r->discount = alloc_zeroed(n, rows * sizeof *r->discount, error);
+    r->valid = alloc_zeroed(n, rows * sizeof *r->valid, error);
+    r->sample = alloc_zeroed(n, rows * sizeof *r->sample, error);
     return r->x && r->value && r->action && r->logp && r->reward && r->flags && r->discount &&
                    r->valid && r->sample
                ? 0
@@ -86,15 +86,15 @@ static int make_hand(struct rm_native_part *n, const struct rm_native_part_spec 
         .seed = spec->seed,
         .first_world = spec->first,
         .worlds = r->lanes,
-        .state = take(n, n->state_bytes, error),
+        .state = alloc_zeroed(n, n->state_bytes, error),
         .obs_bytes = (uint32_t)rm_features_bytes(agent),
         .elements = rm_features_elements(agent),
         .channels = coded ? agent->channels : 0,
         .inputs = r->inputs,
-        .x = take(n, (size_t)r->lanes * r->inputs * sizeof *on->x, error),
-        .reward = take(n, r->lanes * sizeof *on->reward, error),
-        .flags = take(n, r->lanes, error),
-        .score = take(n, r->lanes * sizeof *on->score, error),
+        .x = alloc_zeroed(n, (size_t)r->lanes * r->inputs * sizeof *on->x, error),
+        .reward = alloc_zeroed(n, r->lanes * sizeof *on->reward, error),
+        .flags = alloc_zeroed(n, r->lanes, error),
+        .score = alloc_zeroed(n, r->lanes * sizeof *on->score, error),
         .steps = r->steps,
         .gamma = r->gamma,
         .to_x = r->x,
@@ -106,11 +106,11 @@ static int make_hand(struct rm_native_part *n, const struct rm_native_part_spec 
         .discount = r->discount,
         .valid = r->valid,
         .sample = r->sample,
-        .ended = take(n, (size_t)r->steps * r->lanes * sizeof *on->ended, error),
-        .stage = take(n, sizeof *on->stage, error),
+        .ended = alloc_zeroed(n, (size_t)r->steps * r->lanes * sizeof *on->ended, error),
+        .stage = alloc_zeroed(n, sizeof *on->stage, error),
     };
-    on->obs = take(n, (size_t)r->lanes * on->obs_bytes, error);
-    float *codebook = coded ? take(n, book, error) : NULL;
+    on->obs = alloc_zeroed(n, (size_t)r->lanes * on->obs_bytes, error);
+    float *codebook = coded ? alloc_zeroed(n, book, error) : NULL;
     n->told = n->backend->device->alloc_host(n->backend, sizeof *n->told, error);
     if (!on->state || !on->x || !on->reward || !on->flags || !on->score || !on->ended ||
         !on->stage || !on->obs || (coded && !codebook) || !n->told)
@@ -152,7 +152,7 @@ int rm_native_part_create(struct rm_native_part *n, const struct rm_native_part_
 
 /* --- acting ---------------------------------------------------------------------------------- */
 
-/* `first`: with weights that have changed since the step before. */
+/* `first`: the weights have changed since the step before. */
 static void put_step(struct rm_native_part *n, bool first)
 {
     const struct rm_device_world_ops *worlds = n->backend->device->worlds;
@@ -171,7 +171,7 @@ static void send_state(struct rm_native_part *n)
     n->backend->device->worlds->look(n->backend, &n->on);
 }
 
-/* All worlds begin their first episode, as actors' do. */
+/* Begins the first episode of all worlds, as actors do. */
 static int begin_episodes(struct rm_native_part *n, struct rm_error *error)
 {
     const uint32_t worlds = n->on.worlds;
@@ -212,7 +212,7 @@ static int capture_step(struct rm_native_part *n, bool first, struct rm_device_g
     return ended ? ended : b->device->instantiate(b, *graph, error);
 }
 
-/* Before there are worlds to disturb; then what it left is wiped out. */
+/* Captures the graphs before the worlds begin, then clears what the capture wrote. */
 static int capture(struct rm_native_part *n, struct rm_error *error)
 {
     struct rm_backend *b = n->backend;
@@ -231,11 +231,10 @@ static int capture(struct rm_native_part *n, struct rm_error *error)
 int rm_native_part_join(struct rm_native_part *n, struct rm_actor_critic *learner,
                         struct rm_error *error)
 {
-    const struct rm_device_sent there = rm_device_actor_critic_there(learner);
     n->net = rm_actor_critic_net(learner);
     n->params = rm_actor_critic_params(learner);
-    n->orders.order = there.order;
-    n->orders.passes = there.passes;
+    n->orders.order = rm_actor_critic_orders(learner);
+    n->orders.passes = rm_actor_critic_passes(learner);
     n->draw.distribution = n->rows.distribution;
     n->draw.outputs = rm_net_outputs(n->net);
     int rc = rm_net_workspace_create(&n->space, n->net, n->backend, n->on.worlds, 0, RM_NET_INFER,

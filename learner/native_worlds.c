@@ -1,6 +1,6 @@
 #include "learner/native_worlds.h"
 
-#include "learner/algo/actor_critic_device.h"
+#include "learner/algo/actor_critic.h"
 #include "learner/algo/parallel.h"
 #include "shm/base/state.h"
 
@@ -62,7 +62,7 @@ int rm_native_worlds_join(struct rm_native_worlds *n, struct rm_actor_critic *le
 {
     int rc = 0;
     for (uint32_t i = 0; i < n->count && !rc; i++)
-        rc = rm_native_part_join(&n->part[i], rm_device_actor_critic_replica(learner, i), error);
+        rc = rm_native_part_join(&n->part[i], rm_actor_critic_replica(learner, i), error);
     return rc;
 }
 
@@ -104,7 +104,7 @@ static void worlds_state(struct rm_native_worlds *n, struct rm_state *s)
             rm_native_part_fetch(&n->part[i]);
     }
     rm_state_bytes(s, "worlds", n->host, bytes);
-    /* Where only other parts are loaded, it is those of the beginning still. */
+    /* If rm_state_only() leaves the worlds out, their initial state is copied back. */
     for (uint32_t i = 0; i < n->count && rm_state_loading(s); i++) {
         struct rm_error error = {""};
         const int rc = rm_native_part_send(&n->part[i], &error);
@@ -127,7 +127,7 @@ static void copy_words(struct rm_native_worlds *n, struct rm_backend *b, bool lo
     memcpy(at, n->scratch, bytes);
 }
 
-/* What a member of struct rm_device_worlds points to, `each` bytes of a world, of all worlds. */
+/* The array of a member of struct rm_device_worlds: `each` bytes of every world. */
 static void column_state(struct rm_native_worlds *n, struct rm_state *s, const char *name,
                          size_t member, size_t each)
 {

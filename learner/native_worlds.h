@@ -1,9 +1,9 @@
 /* native_worlds: a policy's worlds on its learner's devices (actor.device "cuda"): each device has
- * a part of them (native_part.h), in the order of their numbers, and makes rollouts of it that it
- * alone learns from.
+ * a part of them (native_part.h), in the order of their numbers, and trains on rollouts of that
+ * part only.
  *
- * What happens in a world does not depend on how many devices there are, but through the weights; a
- * checkpoint of some goes on on others.
+ * With given weights, a world behaves the same on any number of devices; a checkpoint can be
+ * resumed on another number of devices.
  *
  * Belongs to one learner's thread; nothing is allocated after create. */
 #ifndef RM_LEARNER_NATIVE_WORLDS_H
@@ -16,8 +16,9 @@ struct rm_native_worlds {
     uint32_t count; /* of devices */
     uint32_t worlds;
     struct rm_native_part part[RM_DEVICE_MEMBERS];
-    const struct rm_rollout *rows[RM_DEVICE_MEMBERS]; /* each one's: what the learner is given */
-    char *host;                                       /* (worlds) states, in the host's form */
+    const struct rm_rollout *rows[RM_DEVICE_MEMBERS]; /* each device's rollout, that the learner
+                                                       * trains on */
+    char *host;                                       /* (worlds) states, in the host's format */
     float *scratch;                                   /* (worlds + 1, 2) */
 };
 
@@ -28,9 +29,9 @@ struct rm_native_worlds_spec {
     struct rm_backend *backend; /* joined with others: all of them */
 };
 
-/* In two steps, because the learner is made of the rows and acting of the learner: after the first
- * `rows` can be given to a learner, after the second rollouts can be made. On failure of either
- * destroy() takes what there is. */
+/* Creation in two steps, because the learner needs the rows, and acting needs the learner: after
+ * rm_native_worlds_create() `rows` can be passed to a learner, after rm_native_worlds_join()
+ * rollouts can be made. After a failure of either call rm_native_worlds_destroy(). */
 int rm_native_worlds_create(struct rm_native_worlds *worlds,
                             const struct rm_native_worlds_spec *spec, struct rm_error *error);
 int rm_native_worlds_join(struct rm_native_worlds *worlds, struct rm_actor_critic *learner,
@@ -41,12 +42,11 @@ void rm_native_worlds_destroy(struct rm_native_worlds *worlds);
  */
 const struct rm_rollout *const *rm_native_worlds_others(const struct rm_native_worlds *worlds);
 
-/* Puts a whole rollout on the devices' streams, and the news of it behind. Waits for nothing; what
- * the parts were `told` then is there once anything that was put behind it is
- * (rm_actor_critic_collect()). */
+/* Puts a whole rollout and the copy of its results on the devices' streams. Does not wait; the
+ * results are there when later work on the streams is done (rm_actor_critic_collect()). */
 void rm_native_worlds_make(struct rm_native_worlds *worlds);
 
-/* Between rollouts, for checkpoints. */
+/* The worlds' state, for checkpoints. Call between rollouts. */
 void rm_native_worlds_state(struct rm_native_worlds *worlds, struct rm_state *state);
 
 #endif

@@ -27,7 +27,7 @@ void rm_on_policy_begin(struct rm_on_policy *p, const struct rm_method_spec *spe
     p->attempts = spec->updates + spec->attempts;
 }
 
-int rm_on_policy_learner(struct rm_on_policy *p, struct rm_actor_critic_spec *learner,
+int rm_on_policy_learner(struct rm_on_policy *p, struct rm_trainer_spec *learner,
                          struct rm_error *error)
 {
     learner->experiment = p->experiment;

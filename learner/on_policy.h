@@ -1,6 +1,6 @@
-/* on_policy: what methods have in common that learn from rollouts, wherever these are made
- * (rollout.c, native.c): an actor-critic learner and its guard, what is counted of its updates, and
- * the weights that are published after each rollout. The first member of such a method. */
+/* on_policy: the common part of methods that learn from rollouts (rollout.c, native.c): an
+ * actor-critic learner and its guard, the counts of its updates, and publishing weights after each
+ * rollout. The first member of such a method. */
 #ifndef RM_LEARNER_ON_POLICY_H
 #define RM_LEARNER_ON_POLICY_H
 
@@ -20,44 +20,46 @@ struct rm_on_policy {
     struct rm_actor_critic *learner;
     struct rm_guard *guard;
 
-    uint64_t number;    /* of the rollout in hand, or the next */
-    bool in_hand;       /* it is there, or being made, and updates are due */
+    uint64_t number;    /* of the current rollout, or the next */
+    bool in_hand;       /* a rollout is there or being made, and updates are due */
     uint64_t env_steps; /* predecessors' included */
-    uint64_t updates;   /* made, predecessors' included */
-    uint64_t attempts;  /* and skipped */
+    uint64_t updates;   /* made, including predecessors' */
+    uint64_t attempts;  /* made or skipped */
     bool late;          /* weights are published without waiting for the device */
 };
 
-/* Of a method that is all zeros. */
+/* Initialises a zeroed method. */
 void rm_on_policy_begin(struct rm_on_policy *p, const struct rm_method_spec *spec,
                         const struct rm_method_ops *ops);
 
 /* Makes the learner; what of `learner` is this method's own is filled in. */
-int rm_on_policy_learner(struct rm_on_policy *p, struct rm_actor_critic_spec *learner,
+int rm_on_policy_learner(struct rm_on_policy *p, struct rm_trainer_spec *learner,
                          struct rm_error *error);
-/* Its guard, behind it; and, where `late`, the publisher follows the device. */
+/* Creates the guard, after the learner; with `late` the publisher copies from the device without
+ * waiting. */
 int rm_on_policy_guard(struct rm_on_policy *p, struct rm_backend *backend, struct rm_error *error);
 
-/* Either may not be there. */
+/* Destroys learner and guard; either may be missing. */
 void rm_on_policy_end(struct rm_on_policy *p);
 
-/* What came of the latest update, or of all of a rollout's. Negative: the guard gives up. */
+/* Counts the result of the latest update, or of all updates of a rollout. Negative: the guard fails
+ * the learner. */
 int rm_on_policy_count(struct rm_on_policy *p, const struct rm_actor_critic_update *update,
                        struct rm_error *error);
 
-/* The rollout in hand was learned from: its figures go to the board, its weights to the actors, in
- * `round` (0 outside of rounds). */
+/* Ends the current rollout: writes its figures to the board and publishes the weights, in `round`
+ * (0 outside of rounds). */
 void rm_on_policy_publish(struct rm_on_policy *p, uint64_t round);
 
-/* The last weights are published whatever else was. */
+/* Publishes the last weights in any case. */
 void rm_on_policy_finish(struct rm_on_policy *p);
 
-/* Parts of its state: those before a method's own and those behind. */
+/* Parts of the state: those before the method's own parts and those after them. */
 void rm_on_policy_state_counts(struct rm_on_policy *p, struct rm_state *s);
 void rm_on_policy_state_learner(struct rm_on_policy *p, struct rm_state *s);
 
-/* Members of rm_method_ops. A rollout in hand is learned from to its end before state is taken: it
- * is not part of that. */
+/* Members of rm_method_ops. The state is saved only between rollouts, so it has no part of a
+ * rollout. */
 void rm_on_policy_settings(struct rm_method *method, const struct rm_board_run *run);
 const float *rm_on_policy_params(const struct rm_method *method);
 const struct rm_net *rm_on_policy_net(const struct rm_method *method);

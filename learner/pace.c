@@ -62,8 +62,8 @@ static bool actors_done(const struct rm_pace *pace)
     return true;
 }
 
-/* Actors signal once so many items are inserted. The count follows from what was seen: one that is
- * made of a later look may be more than the limiter lets actors insert before an update. */
+/* Actors signal when `count` items are inserted. The count is based on the items seen before: a
+ * count from a later read may exceed what the limiter lets actors insert before an update. */
 static enum rm_turn wait_for(const struct rm_pace *pace, uint64_t count)
 {
     rm_atomic_await_count(&pace->session->board.workers[pace->who].wake.threshold, count);
@@ -73,7 +73,7 @@ static enum rm_turn wait_for(const struct rm_pace *pace, uint64_t count)
 static enum rm_turn next_free(struct rm_pace *pace)
 {
     struct rm_limiter *l = limiter(pace);
-    pace->done = actors_done(pace); /* before looking at what they inserted */
+    pace->done = actors_done(pace); /* read before the number of inserted items */
     pace->seen = rm_atomic_limiter_counted(&l->inserted);
     rm_sampler_window_free(pace->sampler);
     if (pace->done)
@@ -87,8 +87,8 @@ static enum rm_turn next_free(struct rm_pace *pace)
 
 /* --- rounds ---------------------------------------------------------------------------------- */
 
-/* Updates that fell due while there was too little to sample from: the original's sequential form
- * drops them, everybody else makes up for them. */
+/* Updates that fell due while there were too few rows: the original's sequential form drops them,
+ * all other forms make them later. */
 static uint64_t dropped(const struct rm_pace *pace)
 {
     const struct rm_experiment *e = experiment(pace);
@@ -102,7 +102,7 @@ static void begin_round(struct rm_pace *pace, uint64_t round)
     const struct rm_experiment *e = experiment(pace);
     rm_sampler_window_round(pace->sampler, round, e->run.round_steps);
     const uint64_t fresh = rm_sampler_count_new(pace->sampler);
-    /* Rows before a successor came were its predecessor's to train on. */
+    /* Earlier rows belonged to the predecessor. */
     if (!pace->successor || pace->round > 0)
         pace->inserted += fresh;
     pace->round = round;
@@ -120,9 +120,10 @@ static enum rm_turn next_in_rounds(struct rm_pace *pace)
 {
     const uint64_t round = rm_round_current(pace->session->board.round);
     if (rm_round_left(pace->session->board.round, pace->who))
-        return RM_TURN_FINISHED; /* before the checkpoint that this goes on from, or its death */
+        return RM_TURN_FINISHED; /* before the checkpoint that this learner resumed from, or before
+                                  * its predecessor died */
     if (pace->round == 0 && RM_PEEK(&pace->session->board.round->arrived[pace->who]) >= round)
-        return RM_TURN_WAIT; /* a predecessor arrived before it died */
+        return RM_TURN_WAIT; /* a predecessor arrived in this round before it died */
     if (round != pace->round)
         begin_round(pace, round);
     if (pace->arrived)

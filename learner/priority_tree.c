@@ -5,12 +5,13 @@
 
 #define FAN RM_PRIORITY_FAN
 _Static_assert(FAN == RM_PRIORITY_CHILDREN, "a node is a line");
-/* Descents or climbs side by side: as many as cache misses that a core has open at a time. */
+/* Number of descents or climbs side by side: the number of cache misses that a core can have
+ * open. */
 #define SIDE_BY_SIDE 16u
 
 void rm_priority_rebuild(struct rm_priorities *p)
 {
-    /* What fills levels up to whole lines stands for nothing, and must never be drawn. */
+    /* Padding of levels to whole lines must never be drawn. */
     for (uint64_t i = p->spec.slots * p->spec.lanes; i < p->nodes[0]; i++)
         p->level[0][i] = 0;
     for (uint32_t l = 0; l + 1 < p->levels; l++) {
@@ -58,7 +59,7 @@ static int64_t set_some(struct rm_priorities *p, const uint64_t *leaf, const dou
     return more;
 }
 
-/* The lines that set_some() will want of the two or three levels that are too large for the first
+/* Prefetches the lines that set_some() needs of the two or three levels that exceed the first-level
  * cache. */
 static void fetch(const struct rm_priorities *p, const uint64_t *leaf, uint32_t n)
 {

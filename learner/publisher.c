@@ -28,7 +28,7 @@ void rm_publisher_close(struct rm_publisher *p)
     if (p->last)
         p->backend->ops->release(p->backend, p->last);
     if (p->late.staged)
-        rm_publisher_late_close(p); /* of which host is a part then */
+        rm_publisher_late_close(p); /* which frees `host` too */
     else
         free(p->host);
     memset(p, 0, sizeof *p);
@@ -47,7 +47,7 @@ static double moved_by(const struct rm_publisher *p, const float *params)
     return p->backend->ops->sum_squares_diff(p->backend, params, p->last, p->weights->count);
 }
 
-/* Relative to what was published; infinite when that was all zeros. */
+/* Relative to the published parameters; infinite if those are all zeros. */
 static double change(const struct rm_publisher *p, double moved)
 {
     return sqrt(moved / p->backend->ops->sum_squares(p->backend, p->last, p->weights->count));

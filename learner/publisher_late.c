@@ -1,5 +1,5 @@
-/* Publishing from a device without waiting for it: parameters are copied aside between two updates,
- * from there to pinned memory on the OUT stream, and written to the weights when that is over. */
+/* Publishes from a device without waiting for it: parameters are copied to a second buffer between
+ * two updates, from there to pinned memory on the OUT stream, and then written to the weights. */
 #include "learner/backend/device_optimizer.h"
 #include "learner/publisher_private.h"
 
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the device says of the parameters that it copies. */
+/* The device's figures of the copied parameters. */
 struct rm_publisher_found {
-    double change[2]; /* sums of squares: of what they moved by, and of the last ones */
+    double change[2]; /* sums of squares: of the change, and of the last published parameters */
     uint64_t made;    /* updates */
 };
 

@@ -1,5 +1,5 @@
-/* Learning from replay: batches drawn from the policy's rings, an update each, published by
- * interval. */
+/* Learning from replay: draws batches from the policy's rings, makes an update of each, publishes
+ * by interval. */
 #include "config/config.h"
 #include "learner/counting.h"
 #include "learner/replay_private.h"
@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Updates between reports where these are late; fewer where weights are published more often. */
+/* Updates between late reports; fewer if weights are published more often. */
 #define REPORT 16u
 
-static struct rm_replay *of(struct rm_method *method)
+static struct rm_replay *replay_of(struct rm_method *method)
 {
     return (struct rm_replay *)method;
 }
@@ -68,8 +68,8 @@ static int count_update(struct rm_replay *r, const struct rm_trainer_result *res
     return 0;
 }
 
-/* Of the run's steps, how many were taken when the batch was drawn; in rounds by the end of the
- * round before. */
+/* Share of the run's steps taken when the batch was drawn; in rounds by the end of the round
+ * before. */
 static double progress(const struct rm_replay *r)
 {
     const uint64_t all = r->experiment->run.steps * r->plan->agents;
@@ -103,15 +103,15 @@ static struct rm_batch *next_batch(struct rm_replay *r, int *rc, struct rm_error
         return rm_sampler_batch(r->sampler);
     rm_phase_enter(r->clock, RM_PHASE_FORWARD);
     struct rm_batch *batch = rm_trainer_batch(r->trainer);
-    *rc = rm_replay_hear(r, false, error);
+    *rc = rm_replay_poll(r, false, error);
     return batch;
 }
 
-/* Here, or by saying what the device is to draw from. */
+/* Draws on the host, or prepares the device's draw. */
 static bool draw(struct rm_replay *r, struct rm_batch *batch)
 {
     if (r->feed)
-        rm_feed_bring(r->feed, r->sampler);
+        rm_feed_copy(r->feed, r->sampler);
     if (batch->turn)
         return rm_feed_turn(r->feed, r->sampler, beta(r), batch->turn);
     rm_sampler_set_beta(r->sampler, beta(r));
@@ -131,7 +131,7 @@ static bool update(struct rm_replay *r, int *rc, struct rm_error *error)
     rm_pace_drawn(&r->pace);
     count_samples(r);
     if (!r->pace.rounds)
-        rm_session_wake_actors(r->session); /* what was sampled may let them insert */
+        rm_session_wake_actors(r->session); /* the samples may let actors insert */
     rm_trainer_progress(r->trainer, progress(r));
     const struct rm_trainer_result result =
         rm_trainer_update(r->trainer, batch, r->pace.attempts, r->clock);
@@ -154,7 +154,7 @@ static int open_guard(struct rm_replay *r, struct rm_backend *backend, struct rm
 
 static void replay_destroy(struct rm_method *method)
 {
-    struct rm_replay *r = of(method);
+    struct rm_replay *r = replay_of(method);
     if (!r)
         return;
     rm_guard_destroy(r->guard);
@@ -192,8 +192,8 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
     int rc = 0;
     if (r->plan->action_words > 1)
         rc = rm_fail(error, -EINVAL,
-                     "policy %s: %u choices a step; algorithms that learn from replay take worlds "
-                     "of one choice, ppo, appo and vtrace take more",
+                     "policy %s: %u choices a step; algorithms that learn from replay support only "
+                     "one choice; use ppo, appo or vtrace",
                      r->plan->name, r->plan->action_words);
     if (!rc)
         rc = rm_replay_open_sampler(r, spec->backend, error);
@@ -216,7 +216,7 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
 
 static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struct rm_error *error)
 {
-    struct rm_replay *r = of(method);
+    struct rm_replay *r = replay_of(method);
     const float *params = rm_trainer_params(r->trainer);
     int rc = 0;
     enum rm_turn turn = rm_pace_next(&r->pace);
@@ -256,7 +256,7 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
 
 static void replay_settings(struct rm_method *method, const struct rm_board_run *run)
 {
-    struct rm_replay *r = of(method);
+    struct rm_replay *r = replay_of(method);
     const struct rm_trainer_settings settings = {
         .learning_rate = RM_PEEK(&run->settings[RM_HOT_LEARNING_RATE]),
         .grad_clip = RM_PEEK(&run->settings[RM_HOT_GRAD_CLIP]),
@@ -285,18 +285,18 @@ static uint64_t replay_updates(const struct rm_method *method)
 
 static void replay_load(struct rm_method *method, const float *params)
 {
-    rm_trainer_load(of(method)->trainer, params);
-    rm_guard_renew(of(method)->guard);
+    rm_trainer_load(replay_of(method)->trainer, params);
+    rm_guard_renew(replay_of(method)->guard);
 }
 
 static void replay_state(struct rm_method *method, struct rm_state *s)
 {
-    struct rm_replay *r = of(method);
+    struct rm_replay *r = replay_of(method);
     struct rm_error error = {""};
     if (!rm_state_loading(s) && rm_replay_settle(r, &error))
         fprintf(stderr, RM_SAID_WARNING "learner of %s: %s\n", r->plan->name, error.text);
     RM_STATE(s, "updates", r->updates);
-    if (rm_state_loading(s)) { /* the board may have been saved before they were told */
+    if (rm_state_loading(s)) { /* the board may have been saved before these results arrived */
         RM_POKE(&r->counters->updates, r->updates);
         r->publisher->late.before = r->updates;
     }
@@ -308,7 +308,7 @@ static void replay_state(struct rm_method *method, struct rm_state *s)
 
 static void replay_leave(struct rm_method *method)
 {
-    rm_pace_arrive(&of(method)->pace, true);
+    rm_pace_arrive(&replay_of(method)->pace, true);
 }
 
 const struct rm_method_ops rm_replay_method = {

@@ -1,10 +1,10 @@
-/* Results that are told late (algo/trainer.h): reports and errors of updates made some time ago. */
+/* Late results (algo/trainer.h): reports and errors of earlier updates. */
 #include "learner/counting.h"
 #include "learner/replay_private.h"
 #include "shm/atomic.h"
 
-/* Too many skipped in a row: what is under way is of the same parameters, and is waited for, so
- * that nothing of it follows the way back. */
+/* Too many consecutive skips: waits for updates in progress, which have the same parameters, so
+ * that none of them follows the rollback. */
 static void await_rest(struct rm_replay *r, struct rm_trainer_report *report)
 {
     struct rm_trainer_report rest;
@@ -22,7 +22,7 @@ static void await_rest(struct rm_replay *r, struct rm_trainer_report *report)
     *report = rest;
 }
 
-/* What the device drew. Draws that were dry are taken back: they were counted when begun. */
+/* Counts the device's draws. Dry draws are taken back, since they were counted when they began. */
 static void count_drawn(struct rm_replay *r, const struct rm_device_drawn *drawn)
 {
     const struct rm_sampler_counts counts = {
@@ -64,7 +64,7 @@ static int count_report(struct rm_replay *r, struct rm_trainer_report *report,
     return verdict < 0 ? verdict : 0;
 }
 
-int rm_replay_hear(struct rm_replay *r, bool wait, struct rm_error *error)
+int rm_replay_poll(struct rm_replay *r, bool wait, struct rm_error *error)
 {
     struct rm_trainer_report report;
     struct rm_batch *batch;
@@ -80,7 +80,7 @@ int rm_replay_hear(struct rm_replay *r, bool wait, struct rm_error *error)
 
 int rm_replay_settle(struct rm_replay *r, struct rm_error *error)
 {
-    const int rc = rm_replay_hear(r, true, error);
+    const int rc = rm_replay_poll(r, true, error);
     rm_publisher_end(r->publisher);
     return rc;
 }

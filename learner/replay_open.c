@@ -1,5 +1,4 @@
-/* What batches come from: the policy's rings, the sampler that draws from them, and how what it
- * drew gets to a device. */
+/* Opens the policy's rings, the sampler, and the feed to a device. */
 #include "config/traits.h"
 #include "learner/algo/parallel.h"
 #include "learner/replay_private.h"
@@ -21,17 +20,17 @@ static struct rm_sampler_source *make_sources(const struct rm_replay *r, struct 
     return sources;
 }
 
-/* Why batches have to be made on the host. */
+/* Why batches must be made on the host; NULL: they need not. */
 static const char *staged_because(const struct rm_experiment *e, struct rm_backend *backend)
 {
     if (rm_parallel_devices(backend) > 1)
-        return "learner.devices: the host divides a batch among them";
+        return "learner.devices: the host divides a batch among the devices";
     if (e->algorithm.form != RM_FORM_PAPER)
-        return "algorithm.form sorrel-* has stacks that run over ends of episodes";
+        return "algorithm.form sorrel-* has stacks across episodes";
     if (rm_algorithm_traits(e->algorithm.name)->sequences)
         return "sequences are made on the host";
     if (e->network.normalize_observations)
-        return "network.normalize_observations: the moments are made on the host";
+        return "network.normalize_observations: the host computes the moments";
     return NULL;
 }
 
@@ -39,17 +38,15 @@ static int open_feed(struct rm_replay *r, struct rm_backend *backend,
                      const struct rm_sampler_spec *sampler, struct rm_error *error)
 {
     const struct rm_experiment *e = r->experiment;
-    const double rate = e->limiter.updates_per_step;
     const struct rm_feed_spec spec = {
         .backend = backend,
         .sampler = sampler,
-        .steps_per_update = rate > 0 ? 1 / rate : 1,
         .kind = e->learner.feed,
         .cannot = staged_because(e, backend),
         .name = r->plan->name,
     };
     const int rc = backend->device ? rm_feed_create(&r->feed, &spec, error) : 0;
-    rm_sampler_elsewhere(r->sampler, r->feed && rm_feed_draw(r->feed));
+    rm_sampler_device_draws(r->sampler, r->feed && rm_feed_draw(r->feed));
     return rc;
 }
 
@@ -102,7 +99,7 @@ int rm_replay_open_trainer(struct rm_replay *r, struct rm_trainer_spec *spec,
             error->text);
     rm_feed_destroy(r->feed);
     r->feed = NULL;
-    rm_sampler_elsewhere(r->sampler, false);
+    rm_sampler_device_draws(r->sampler, false);
     spec->gather = NULL;
     spec->draw = NULL;
     return rm_trainer_create(&r->trainer, spec, error);

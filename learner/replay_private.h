@@ -27,32 +27,33 @@ struct rm_replay {
     struct rm_pace pace;
 
     bool late;            /* the trainer's results are */
-    bool dry;             /* draws of the device found too little, as was just heard */
-    uint64_t updates;     /* made, predecessors' included; late: as far as told */
+    bool dry;             /* the latest results have draws of the device that found too few rows */
+    uint64_t updates;     /* made, including predecessors'; with late results: those that have
+                           * arrived */
     uint64_t torn_before; /* counts already on the board */
     uint64_t age_sum_before, age_count_before;
-    uint64_t blocked_since_ns; /* when the limiter held it up; 0 = it does not */
+    uint64_t blocked_since_ns; /* since when the limiter blocks the learner; 0 = it does not */
 };
 
 /* replay_open.c: sampler and feed, then the trainer. */
 int rm_replay_open_sampler(struct rm_replay *r, struct rm_backend *backend, struct rm_error *error);
 
-/* With the feed's batches; where `auto` chose a feed that leaves the trainer too little memory of
- * the device, with batches that are staged. */
+/* Creates the trainer for the feed's batches; if a feed chosen by `auto` leaves it too little
+ * device memory, for staged batches. */
 int rm_replay_open_trainer(struct rm_replay *r, struct rm_trainer_spec *spec,
                            struct rm_error *error);
 
-/* The errors of a batch that was learned from become priorities. */
+/* Errors of a trained batch become priorities. */
 void rm_replay_learned(struct rm_replay *r, const struct rm_batch *batch);
 
-/* What the sampler has counted since, to the board. */
+/* Adds the sampler's new counts to the board. */
 void rm_replay_count_draws(struct rm_replay *r);
 
-/* replay_late.c: hears what has been told; with `wait`, of everything that was begun. Nothing where
- * results are not late. */
-int rm_replay_hear(struct rm_replay *r, bool wait, struct rm_error *error);
+/* replay_late.c: counts results that have arrived; with `wait` waits for those of all updates. Does
+ * nothing if results are not late. */
+int rm_replay_poll(struct rm_replay *r, bool wait, struct rm_error *error);
 
-/* Before it rests, publishes at once or is saved: nothing is under way any more. */
+/* Waits for all results, before the learner sleeps, publishes at once or is saved. */
 int rm_replay_settle(struct rm_replay *r, struct rm_error *error);
 
 #endif

@@ -1,12 +1,13 @@
 /* Learning from rollouts, each once: ppo, appo, vtrace.
  *
- * Synchronous (ppo): rollout r is trained on when every actor has made it, then version r + 2 is
- * published, which they wait for or will (actor/actor_rollouts.c). Its rows are given back after
- * that: a learner that dies in between has a successor that finds them and trains on them again.
+ * Synchronous (ppo): the learner trains on rollout r when every actor has made it, then publishes
+ * version r + 2, for which the actors wait (actor/actor_rollouts.c). Then it returns the rows'
+ * credit: if the learner dies before, its successor finds the rows and trains on them again.
  *
- * Asynchronous (appo, vtrace): actors go on with what weights there are until their rings are full,
- * so rows are given back as soon as they are copied. In lockstep and sequential mode a round is a
- * rollout: in round k actors make rollout k - 1 and the learner trains on rollout k - 2. */
+ * Asynchronous (appo, vtrace): actors act with the newest weights until their rings are full, so
+ * the learner returns the credit of rows as soon as it has copied them. In lockstep and sequential
+ * mode a round is a rollout: in round k actors make rollout k - 1 and the learner trains on rollout
+ * k - 2. */
 #include "config/traits.h"
 #include "learner/counting.h"
 #include "learner/on_policy.h"
@@ -24,18 +25,18 @@ struct rollout {
     struct rm_rollout rows;
     uint64_t round; /* the one in hand, 0 before the first */
     bool arrived, last_round;
-    uint64_t blocked_since_ns; /* when it began to wait for rows; 0 = it does not */
+    uint64_t blocked_since_ns; /* since when it waits for rows; 0 = it does not */
 };
 
-static struct rollout *of(struct rm_method *method)
+static struct rollout *rollout_of(struct rm_method *method)
 {
     return (struct rollout *)method;
 }
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-/* A successor goes on with the rollout after the one that its predecessor published last; where
- * rows were given back before, with the first that is still there. */
+/* A restarted learner continues with the rollout after the one that its predecessor published last;
+ * if rows were returned before, with the first rollout that is still there. */
 static void resume(struct rollout *r)
 {
     const struct rm_weights_stamp stamp = rm_weights_latest(&r->on.session->weights[r->on.policy]);
@@ -50,7 +51,7 @@ static void resume(struct rollout *r)
 
 static void rollout_destroy(struct rm_method *method)
 {
-    struct rollout *r = of(method);
+    struct rollout *r = rollout_of(method);
     if (!r)
         return;
     rm_on_policy_end(&r->on);
@@ -80,7 +81,7 @@ static int rollout_create(struct rm_method **method, const struct rm_method_spec
         free(r);
         return rc;
     }
-    struct rm_actor_critic_spec learner = {.backend = spec->backend, .rollout = &r->rows};
+    struct rm_trainer_spec learner = {.backend = spec->backend, .rollout = &r->rows};
     rc = rm_on_policy_learner(&r->on, &learner, error);
     if (!rc)
         rc = rm_on_policy_guard(&r->on, spec->backend, error);
@@ -105,10 +106,10 @@ static bool actors_done(const struct rollout *r)
 
 enum next { WAIT, TRAIN, ROUND_END, OVER };
 
-/* Actors come to an end at the end of a rollout, after which there is none. */
+/* Actors end at the end of a rollout. */
 static enum next next_free(struct rollout *r)
 {
-    const bool done = actors_done(r); /* before looking at what they made */
+    const bool done = actors_done(r); /* read before the number of rollouts */
     if (rm_rollout_ready(&r->rows, r->on.number))
         return TRAIN;
     return done ? OVER : WAIT;
@@ -129,7 +130,7 @@ static enum next next_in_rounds(struct rollout *r)
     }
     if (r->arrived)
         return WAIT;
-    /* Rounds count from 1, rollouts from 0: what was complete before this round. */
+    /* Rounds count from 1, rollouts from 0: the rollouts that were complete before this round. */
     if (r->on.number + 2 <= round && rm_rollout_ready(&r->rows, r->on.number))
         return TRAIN;
     return r->last_round ? OVER : ROUND_END;
@@ -153,8 +154,8 @@ static bool too_stale(const struct rollout *r)
     return !r->synchronous && most > 0 && r->rows.lag_max > most;
 }
 
-/* Takes the rollout in hand. False when it is too old to be learned from. */
-static bool take(struct rollout *r)
+/* Copies the current rollout. False when it is too stale to train on. */
+static bool copy_current(struct rollout *r)
 {
     struct rm_board_policy *c = r->on.counters;
     rm_phase_enter(r->on.clock, RM_PHASE_SAMPLING);
@@ -186,7 +187,7 @@ static int count_update(struct rollout *r, const struct rm_actor_critic_update *
     return rm_on_policy_count(&r->on, u, error);
 }
 
-/* Of the run, when the rollout in hand was begun: the same in all modes. */
+/* Share of the run at the beginning of the current rollout: the same in all modes. */
 static double progress(const struct rollout *r)
 {
     const uint64_t all = r->on.experiment->run.steps, had = r->on.env_steps - r->rows.env_steps;
@@ -202,7 +203,7 @@ static void finish_rollout(struct rollout *r)
         rm_session_wake_actors(r->on.session);
 }
 
-/* One update of the rollout in hand; after the last, the new weights. */
+/* Makes one update of the current rollout; after the last one publishes the new weights. */
 static int train(struct rollout *r, struct rm_error *error)
 {
     struct rm_actor_critic_update u;
@@ -222,7 +223,7 @@ static int train(struct rollout *r, struct rm_error *error)
 
 static int rollout_turn(struct rm_method *method, enum rm_method_turn *did, struct rm_error *error)
 {
-    struct rollout *r = of(method);
+    struct rollout *r = rollout_of(method);
     *did = RM_METHOD_WORKED;
     rm_publisher_poll(r->on.publisher);
     if (r->on.in_hand)
@@ -232,10 +233,11 @@ static int rollout_turn(struct rm_method *method, enum rm_method_turn *did, stru
     switch (next) {
     case WAIT:
         *did = RM_METHOD_WAIT;
-        rm_publisher_end(r->on.publisher); /* nobody looks at it while this sleeps */
+        rm_publisher_end(r->on.publisher); /* rm_publisher_poll() is not called while the learner
+                                            * sleeps */
         break;
     case TRAIN:
-        return take(r) ? train(r, error) : 0;
+        return copy_current(r) ? train(r, error) : 0;
     case ROUND_END:
         arrive(r, false);
         break;
@@ -251,14 +253,14 @@ static int rollout_turn(struct rm_method *method, enum rm_method_turn *did, stru
 
 static void rollout_load(struct rm_method *method, const float *params)
 {
-    struct rollout *r = of(method);
+    struct rollout *r = rollout_of(method);
     rm_take_over(r->on.learner, r->on.counters, params, r->on.env_steps * r->on.plan->agents);
     rm_guard_renew(r->on.guard);
 }
 
 static void rollout_state(struct rm_method *method, struct rm_state *s)
 {
-    struct rollout *r = of(method);
+    struct rollout *r = rollout_of(method);
     rm_on_policy_state_counts(&r->on, s);
     RM_STATE(s, "round", r->round);
     RM_STATE(s, "arrived", r->arrived);
@@ -268,7 +270,7 @@ static void rollout_state(struct rm_method *method, struct rm_state *s)
 
 static void rollout_leave(struct rm_method *method)
 {
-    arrive(of(method), true);
+    arrive(rollout_of(method), true);
 }
 
 const struct rm_method_ops rm_rollout_method = {

@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENDED    (RM_FLAG_LAST | RM_FLAG_DEAD)
-#define UNJOINED (RM_FLAG_FIRST | RM_FLAG_VOID | RM_FLAG_DEAD) /* of a row: no successor of any */
+#define ENDED (RM_FLAG_LAST | RM_FLAG_DEAD)
+#define UNJOINED                                                                                   \
+    (RM_FLAG_FIRST | RM_FLAG_VOID | RM_FLAG_DEAD) /* flags of a row that is no                     \
+                                                   * successor of the row before it */
 
 static struct rm_ring *ring_of(const struct rm_rollout *r, uint32_t actor)
 {
@@ -30,7 +32,7 @@ struct piece {
     size_t bytes; /* 0: there is none */
 };
 
-/* What a rollout is made of, observations first. */
+/* Lists the arrays of a rollout, observations first. */
 static void list_pieces(struct rm_rollout *r, struct piece out[PIECES])
 {
     const struct rm_policy_plan *plan = r->plan;
@@ -156,7 +158,7 @@ bool rm_rollout_ready(const struct rm_rollout *r, uint64_t number)
     return true;
 }
 
-/* Rows that stacks of frames look back on are kept for them. */
+/* Number of earlier rows that stacks of frames need. */
 static uint64_t kept(const struct rm_rollout *r)
 {
     return r->stack - 1;
@@ -187,7 +189,8 @@ uint64_t rm_rollout_first_held(const struct rm_rollout *r)
 
 /* --- copying --------------------------------------------------------------------------------- */
 
-/* Frames of one lane, oldest first; NULL before the episode's first or another writer's. */
+/* Frames of one lane, oldest first; NULL before the episode's first row and for rows of another
+ * writer. */
 static void stack_lane(const struct rm_rollout *r, const struct rm_ring *ring, uint64_t index,
                        uint32_t lane, float *x)
 {
@@ -221,7 +224,7 @@ static void copy_obs(const struct rm_rollout *r, const struct rm_ring *ring,
     }
 }
 
-/* As far as there are such: they are indices, and a world may have written over them. */
+/* Bounds the actions: they are used as indices, and a foreign world may have overwritten them. */
 static void copy_actions(const struct rm_rollout *r, const int32_t *from, uint32_t worlds,
                          int32_t *to)
 {
@@ -231,7 +234,8 @@ static void copy_actions(const struct rm_rollout *r, const int32_t *from, uint32
             rm_row_action(from[i], d->choices > 1 ? d->choice_actions[i % r->words] : d->actions);
 }
 
-/* What arrived in row t of one ring; its answers too unless it is the successor. */
+/* Copies observation, mask, reward and flags of row t of one ring; also the action, except of the
+ * successor. */
 static void copy_row(struct rm_rollout *r, uint32_t actor, uint32_t t, const struct rm_row *row)
 {
     const struct rm_ring *ring = ring_of(r, actor);
@@ -263,10 +267,10 @@ static void copy_row(struct rm_rollout *r, uint32_t actor, uint32_t t, const str
     r->writer[(size_t)t * r->actors + actor] = *row->generation;
 }
 
-/* An offered row belongs to its writer until it is committed: when that dies, its successor may
- * fill it anew, before or while it is copied. Then it is nobody's successor, whatever generation
- * was read in it: the ring's generation, looked at last, is no longer that of the rollout's last
- * row. */
+/* An offered row belongs to its writer until it is committed. If the writer dies, its own successor
+ * may fill the row again, before or during the copy. Then the row is not the successor of the
+ * rollout's last row, even if its generation matches: compare the ring's generation, read after the
+ * copy, with that of the last row. */
 static void copy_successor(struct rm_rollout *r, uint32_t actor, uint64_t index)
 {
     struct rm_ring *ring = ring_of(r, actor);
@@ -278,7 +282,7 @@ static void copy_successor(struct rm_rollout *r, uint32_t actor, uint64_t index)
         r->writer[(size_t)r->steps * r->actors + actor] = 0;
 }
 
-/* Which rows are samples, and what their successors' values count. */
+/* Decides which rows are samples, and the discounts of their successors' values. */
 static void link_rows(struct rm_rollout *r)
 {
     const uint32_t agents = r->plan->agents, total = r->session->experiment.actor.worlds;

@@ -24,7 +24,7 @@ static int make_buffers(struct rm_sampler *s, struct rm_error *error)
     batch->inputs = s->features * spec->frame_stack;
     batch->actions = spec->agent->actions;
     batch->codes = spec->codes;
-    if (spec->sequence.trace) { /* rows, and those before and after them that have no transition */
+    if (spec->sequence.trace) { /* rows of the sequence, and rows before and after it */
         batch->burn_in = spec->sequence.burn_in;
         batch->trace = spec->sequence.trace;
         batch->tail = spec->n_step;
@@ -66,7 +66,7 @@ static int open_windows(struct rm_sampler *s, struct rm_error *error)
         const struct rm_ring_spec *ring = &source->ring->spec;
         if (ring->obs_bytes != s->obs_bytes)
             return rm_fail(error, -EPROTO,
-                           "ring %u holds observations of %u bytes, the world's are %zu", i,
+                           "ring %u has observations of %u bytes, the world's have %zu", i,
                            ring->obs_bytes, s->obs_bytes);
         if (ring->lanes != spec->agents * source->worlds)
             return rm_fail(error, -EPROTO, "ring %u has %u lanes, %u agents in %u worlds need %u",
@@ -105,8 +105,8 @@ static int set_up(struct rm_sampler *s, struct rm_error *error)
         s->reach += spec->sequence.trace - 1;
     if (!s->lanes || !spec->batch || !spec->n_step || !spec->frame_stack || !s->features)
         return rm_fail(error, -EINVAL,
-                       "a sampler needs at least one lane, batch, step, frame and feature: it got "
-                       "%u, %u, %u, %u, %u",
+                       "sampler: %u lanes, %u of a batch, %u steps, %u frames, %u features; each "
+                       "must be at least 1",
                        s->lanes, spec->batch, spec->n_step, spec->frame_stack, s->features);
     s->capacity_rows = rm_sampler_capacity_rows(spec);
     int rc = make_buffers(s, error);
@@ -129,7 +129,7 @@ int rm_sampler_create(struct rm_sampler **sampler, const struct rm_sampler_spec 
         return rm_fail(error, -ENOMEM, "no memory for a sampler");
     s->spec = *spec;
     const int rc = set_up(s, error);
-    s->spec.sources = NULL; /* the windows hold copies */
+    s->spec.sources = NULL; /* the windows have copies */
     if (rc) {
         rm_sampler_destroy(s);
         return rm_fail_within(error, rc, "sampler of policy %u", spec->policy);
@@ -170,7 +170,7 @@ static void windows_changed(struct rm_sampler *s)
             s->longest = s->windows[i].starts;
     if (s->spec.form != RM_FORM_PAPER)
         rm_sampler_sorrel_scan(s);
-    if (s->tree && !s->elsewhere)
+    if (s->tree && !s->device_draws)
         rm_sampler_priority_scan(s);
 }
 
@@ -196,7 +196,7 @@ uint64_t rm_sampler_count_new(struct rm_sampler *s)
     return steps;
 }
 
-/* Frame `offset` rows from the transition's start, or NULL before the episode's first. */
+/* The frame `offset` rows from the transition's start, or NULL before the episode's first row. */
 static const uint8_t *frame_at(const struct rm_sampler *s, int offset)
 {
     const int at = offset + (int)s->scratch.before;
@@ -211,7 +211,7 @@ static void decode(struct rm_sampler *s, int newest, float *out)
     rm_features_take_stack(s->spec.agent, s->spec.codes, s->frames, s->spec.frame_stack, out);
 }
 
-static void put(struct rm_sampler *s, uint32_t i, struct rm_batch *batch)
+static void put_copy(struct rm_sampler *s, uint32_t i, struct rm_batch *batch)
 {
     const struct rm_transition *t = &s->scratch;
     decode(s, 0, batch->obs + (size_t)i * batch->inputs);
@@ -225,7 +225,7 @@ static void put(struct rm_sampler *s, uint32_t i, struct rm_batch *batch)
         memcpy(batch->next_mask + (size_t)i * batch->actions, t->mask, batch->actions);
 }
 
-/* What put() does, for rows that stay where they are. */
+/* Like put_copy(), for rows that are not copied. */
 static void put_pick(const struct rm_sampler *s, const struct rm_window *window, uint64_t distance,
                      uint32_t lane, uint32_t i, struct rm_batch *batch)
 {
@@ -242,8 +242,8 @@ static void put_pick(const struct rm_sampler *s, const struct rm_window *window,
     batch->discount[i] = t->discount;
 }
 
-static enum rm_take take(struct rm_sampler *s, const struct rm_window *window, uint64_t distance,
-                         uint32_t lane, uint32_t i, struct rm_batch *batch)
+static enum rm_take copy_item(struct rm_sampler *s, const struct rm_window *window,
+                              uint64_t distance, uint32_t lane, uint32_t i, struct rm_batch *batch)
 {
     if (s->spec.sequence.trace)
         return rm_sampler_sequence_take(s, window, distance, lane, i, batch);
@@ -255,7 +255,7 @@ static enum rm_take take(struct rm_sampler *s, const struct rm_window *window, u
     if (batch->picks)
         put_pick(s, window, distance, lane, i, batch);
     else
-        put(s, i, batch);
+        put_copy(s, i, batch);
     return took;
 }
 
@@ -270,7 +270,7 @@ const struct rm_window *rm_sampler_lane(const struct rm_sampler *s, uint32_t glo
 enum rm_take rm_sampler_take(struct rm_sampler *s, const struct rm_window *window,
                              uint64_t distance, uint32_t lane, uint32_t i, struct rm_batch *batch)
 {
-    const enum rm_take took = take(s, window, distance, lane, i, batch);
+    const enum rm_take took = copy_item(s, window, distance, lane, i, batch);
     if (took == RM_TAKE_TORN)
         s->counts.torn++;
     else if (took == RM_TAKE_INVALID)
@@ -282,7 +282,7 @@ enum rm_take rm_sampler_take(struct rm_sampler *s, const struct rm_window *windo
     return took;
 }
 
-/* One valid transition, drawn until found. */
+/* Draws until it finds a valid transition. */
 static bool draw_one(struct rm_sampler *s, struct rm_rng *rng, uint32_t i, struct rm_batch *batch)
 {
     for (uint32_t tries = 0; tries < RM_SAMPLER_TRIES; tries++) {
@@ -315,9 +315,9 @@ struct rm_batch *rm_sampler_batch(struct rm_sampler *s)
     return &s->batch;
 }
 
-void rm_sampler_elsewhere(struct rm_sampler *s, bool elsewhere)
+void rm_sampler_device_draws(struct rm_sampler *s, bool device_draws)
 {
-    s->elsewhere = elsewhere;
+    s->device_draws = device_draws;
 }
 
 void rm_sampler_drawn(struct rm_sampler *s, const struct rm_sampler_counts *counts)

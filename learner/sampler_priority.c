@@ -1,5 +1,5 @@
-/* Draws in proportion to priorities: what enters the tree and leaves it, the draws, their weights,
- * and the new priorities. */
+/* Draws in proportion to priorities: items enter and leave the tree, draws, weights, and new
+ * priorities. */
 #include "learner/priority_tree.h"
 #include "learner/sampler_private.h"
 #include "shm/base/fault.h"
@@ -28,11 +28,11 @@ int rm_sampler_priority_create(struct rm_sampler *s, struct rm_error *error)
     const struct rm_priorities_spec *tree = &s->tree->spec;
     if (tree->slots != s->capacity_rows || tree->lanes != s->lanes ||
         tree->sources != spec->source_count)
-        return rm_fail(error, -EPROTO,
-                       "priorities of %llu rows of %u lanes from %u rings; the sampler has %llu, "
-                       "%u, %u",
-                       (unsigned long long)tree->slots, tree->lanes, tree->sources,
-                       (unsigned long long)s->capacity_rows, s->lanes, spec->source_count);
+        return rm_fail(
+            error, -EPROTO,
+            "priorities have %llu rows of %u lanes from %u rings; the sampler has %llu, %u, %u",
+            (unsigned long long)tree->slots, tree->lanes, tree->sources,
+            (unsigned long long)s->capacity_rows, s->lanes, spec->source_count);
     s->beta = 1;
     s->at = calloc(spec->batch, sizeof *s->at);
     s->leaf = calloc(spec->batch, sizeof *s->leaf);
@@ -96,9 +96,8 @@ static bool starts(struct rm_sampler *s, const struct rm_window *window, uint64_
     return rm_transition_there(window, distance, lane, &s->rule);
 }
 
-/* Row `row`, counted from the ring's first, was committed: it takes the place of the row that is
- * older by the capacity, and is the last that the item which starts `reach` rows before it waited
- * for. */
+/* Enters row `row`, counted from the ring's first: removes the items of the row that it replaces,
+ * and enters the items that start `reach` rows before it, which are complete now. */
 static void enter_row(struct rm_sampler *s, const struct rm_window *window, uint64_t row)
 {
     const struct rm_sampler_source *source = &window->source;
@@ -136,8 +135,8 @@ void rm_sampler_priority_scan(struct rm_sampler *s)
 
 /* --- draws ----------------------------------------------------------------------------------- */
 
-/* Takes what `leaf` stands for; what is not there any more leaves the tree. */
-static bool take(struct rm_sampler *s, uint64_t leaf, uint32_t i, struct rm_batch *batch)
+/* Copies the item of `leaf` into the batch. An item whose rows are overwritten leaves the tree. */
+static bool copy_leaf(struct rm_sampler *s, uint64_t leaf, uint32_t i, struct rm_batch *batch)
 {
     const uint64_t slot = leaf / s->lanes;
     uint32_t lane;
@@ -154,7 +153,7 @@ static bool take(struct rm_sampler *s, uint64_t leaf, uint32_t i, struct rm_batc
     return false;
 }
 
-/* Where a batch's leaves are kept. */
+/* The array of a batch's leaves. */
 static uint64_t *leaves_of(const struct rm_sampler *s, const struct rm_batch *batch)
 {
     return batch->leaf ? batch->leaf : s->leaf;
@@ -166,7 +165,7 @@ static bool draw_again(struct rm_sampler *s, struct rm_rng *rng, uint32_t i, str
     for (uint32_t tries = 0; tries < RM_SAMPLER_TRIES && s->items > 0; tries++) {
         const double at = rm_rng_double(rng) * rm_priority_total(s->tree);
         rm_priority_find(s->tree, &at, 1, leaf);
-        if (take(s, *leaf, i, batch))
+        if (copy_leaf(s, *leaf, i, batch))
             return true;
     }
     return false;
@@ -195,14 +194,14 @@ int rm_sampler_priority_draw(struct rm_sampler *s, struct rm_rng *rng, struct rm
         s->at[i] = (i + rm_rng_double(rng)) * part;
     rm_priority_find(s->tree, s->at, n, leaf);
     for (uint32_t i = 0; i < n; i++)
-        if (!take(s, leaf[i], i, batch) && !draw_again(s, rng, i, batch))
+        if (!copy_leaf(s, leaf[i], i, batch) && !draw_again(s, rng, i, batch))
             return 0;
     if (!s->alike)
         weigh(s, batch);
     return 1;
 }
 
-/* --- what was learned ------------------------------------------------------------------------ */
+/* --- new priorities -------------------------------------------------------------------------- */
 
 void rm_sampler_set_beta(struct rm_sampler *s, double beta)
 {
@@ -221,7 +220,7 @@ void rm_sampler_learned(struct rm_sampler *s, const struct rm_batch *batch)
         s->value[i] = isfinite(p) ? p : largest;
         largest = fmax(largest, s->value[i]);
         if (batch->leaf && rm_priority_at(s->tree, leaf[i]) == 0)
-            s->value[i] = 0; /* it has left the tree since it was drawn */
+            s->value[i] = 0; /* the item has left the tree since it was drawn */
     }
     change(s, leaf, s->value, s->spec.batch);
     RM_FAULT("priorities.learned.before");

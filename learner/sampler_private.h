@@ -21,19 +21,19 @@ struct rm_sampler {
     struct rm_batch batch;
     struct rm_sampler_counts counts;
     struct rm_transition_rule rule;
-    bool elsewhere; /* rm_sampler_elsewhere() */
-    uint32_t reach; /* rows after its first that an item needs before it is there */
+    bool device_draws; /* rm_sampler_device_draws() */
+    uint32_t reach;    /* rows after an item's first that must be committed before it enters */
 
     /* Priorities; tree NULL: uniform draws. */
     struct rm_priorities *tree;
-    struct rm_priorities own; /* the tree where nobody gave one: sequences, all alike */
+    struct rm_priorities own; /* the sampler's own tree, for uniform draws of sequences */
     bool alike;
-    uint32_t *age; /* [lanes]: sequences: rows since the episode's first, of the last row looked at;
-                      UINT32_MAX: not known */
+    uint32_t *age;  /* [lanes]: sequences: rows since the episode's first, at the last row read;
+                     * UINT32_MAX: unknown */
     uint64_t items; /* leaves that are not 0 */
     double beta;
     double *at;         /* [batch]: draws */
-    uint64_t *leaf;     /* [batch]: what was drawn */
+    uint64_t *leaf;     /* [batch]: drawn leaves */
     double *value;      /* [batch]: new priorities */
     uint64_t *new_leaf; /* [RM_SAMPLER_ENTRIES]: rows being entered */
     double *new_value;
@@ -47,7 +47,7 @@ struct rm_sampler {
 
 #define RM_SAMPLER_ENTRIES 1024u
 
-/* Takes the item of `lane` that starts in row end - distance into place i of the batch. */
+/* Copies the item of `lane` that starts in row end - distance to position i of the batch. */
 enum rm_take rm_sampler_take(struct rm_sampler *s, const struct rm_window *window,
                              uint64_t distance, uint32_t lane, uint32_t i, struct rm_batch *batch);
 
@@ -58,7 +58,7 @@ const struct rm_window *rm_sampler_lane(const struct rm_sampler *s, uint32_t glo
 /* Sequences (sampler_sequence.c). */
 int rm_sampler_sequence_create(struct rm_sampler *s, struct rm_error *error);
 void rm_sampler_sequence_destroy(struct rm_sampler *s);
-/* Does a sequence of `lane` start in row end - distance? To be asked of every row in turn. */
+/* Does a sequence of `lane` start in row end - distance? Call for every row in order. */
 bool rm_sampler_sequence_starts(struct rm_sampler *s, const struct rm_window *window,
                                 uint64_t distance, uint32_t lane, uint32_t global);
 enum rm_take rm_sampler_sequence_take(struct rm_sampler *s, const struct rm_window *window,

@@ -1,4 +1,4 @@
-/* Sequences of a recurrent policy, out of the rows of a ring. */
+/* Sequences of a recurrent policy, from the rows of a ring. */
 #include "learner/net/features.h"
 #include "learner/sampler_private.h"
 
@@ -13,14 +13,14 @@ int rm_sampler_sequence_create(struct rm_sampler *s, struct rm_error *error)
     const size_t n = (size_t)spec->batch * b->trace;
     if (!spec->sequence.period || spec->frame_stack != 1)
         return rm_fail(error, -EINVAL,
-                       "sequences: a period of %u rows and stacks of %u frames; at "
-                       "least 1, and 1",
+                       "sequences: a period of %u rows and stacks of %u frames; the period must be "
+                       "at least 1, and frames 1",
                        spec->sequence.period, spec->frame_stack);
     for (uint32_t i = 0; i < spec->source_count; i++)
         if (s->windows[i].source.ring->spec.state_floats != spec->sequence.state_floats)
-            return rm_fail(
-                error, -EPROTO, "ring %u holds states of %u floats, the network's have %u", i,
-                s->windows[i].source.ring->spec.state_floats, spec->sequence.state_floats);
+            return rm_fail(error, -EPROTO, "ring %u has states of %u floats, the network's have %u",
+                           i, s->windows[i].source.ring->spec.state_floats,
+                           spec->sequence.state_floats);
     b->state = calloc((size_t)spec->batch * spec->sequence.state_floats + 1, sizeof *b->state);
     b->restart = calloc((size_t)spec->batch * rm_batch_rows(b), 1);
     b->valid = calloc(n, 1);
@@ -43,7 +43,7 @@ void rm_sampler_sequence_destroy(struct rm_sampler *s)
     free(s->age);
 }
 
-/* Rows since the episode's first, as far back as the ring holds. */
+/* Rows since the episode's first, as far back as the ring has rows. */
 static uint32_t age_by_walking(const struct rm_window *window, uint64_t distance, uint32_t lane)
 {
     const struct rm_row row = rm_ring_row(window->source.ring, window->end - distance);
@@ -88,7 +88,8 @@ static void clear_row(uint32_t at, uint32_t i, struct rm_batch *b)
         memset(b->mask + place * b->actions, 0, b->actions);
 }
 
-/* Transitions of the trace. Returns how many rows from its first on they look at. */
+/* Fills the transitions of the trace. Returns the number of rows that they use, from the trace's
+ * first on. */
 static uint32_t put_transitions(struct rm_sampler *s, const struct rm_window *window,
                                 uint64_t distance, uint32_t lane, uint64_t generation, uint32_t i,
                                 struct rm_batch *b)
@@ -140,8 +141,8 @@ enum rm_take rm_sampler_sequence_take(struct rm_sampler *s, const struct rm_wind
         const struct rm_row row = rm_ring_row(ring, window->end - distance - b->burn_in + at);
         put_row(s, &row, lane, at, i, b);
     }
-    /* With fewer rows than burn_in before it the episode's first is among them, whose state is
-     * zeros; else the state that was stored. */
+    /* With fewer than burn_in rows before the trace, the rows begin with the episode's first, whose
+     * state is zeros; otherwise take the stored state. */
     const struct rm_row warm = rm_ring_row(ring, window->end - distance - (uint32_t)before);
     memset(b->state + i * floats, 0, floats * sizeof(float));
     if (first > 0)

@@ -1,8 +1,8 @@
-/* Sampling as Sorrel's treasure hunt does it: a batch is `batch` distinct start slots i from
- * [0, size - S - 1), S the frame stack; s is slots i .. i+S-1, s' is slots i+1 .. i+S, action and
- * one-step reward are those of slot i+S-1. The value of s' is discounted by gamma^n and nothing is
- * ever done. Slots never written are zero frames with action 0 and reward 0. Stacks run over ends
- * of episodes and over the write index. */
+/* Sampling as Sorrel's treasure hunt does it: a batch is `batch` distinct start slots i from [0,
+ * size - S - 1), S the frame stack; s is slots i .. i+S-1, s' is slots i+1 .. i+S, action and
+ * one-step reward are those of slot i+S-1. The value of s' is discounted by gamma^n, and no
+ * transition is terminal. Slots never written are zero frames with action 0 and reward 0. Stacks
+ * run over ends of episodes and over the write index. */
 #include "learner/sampler_private.h"
 
 #include "learner/net/features.h"
@@ -17,11 +17,10 @@ int rm_sampler_sorrel_create(struct rm_sampler *s, struct rm_error *error)
 {
     const uint32_t jump = s->spec.form == RM_FORM_SORREL_SEQ ? RM_SORREL_JUMP : 0;
     if (s->lanes != 1)
-        return rm_fail(
-            error, -EINVAL,
-            "algorithm.form sorrel-*: the original has one world and a policy per agent; "
-            "here a policy has %u lanes",
-            s->lanes);
+        return rm_fail(error, -EINVAL,
+                       "algorithm.form sorrel-*: %u lanes for one policy; the original has one "
+                       "world and a policy per agent",
+                       s->lanes);
     if (s->spec.capacity < s->spec.batch + s->spec.frame_stack + 1)
         return rm_fail(error, -EINVAL, "ring.capacity: %llu slots are too few for a batch of %u",
                        (unsigned long long)s->spec.capacity, s->spec.batch);
@@ -40,7 +39,7 @@ int rm_sampler_sorrel_create(struct rm_sampler *s, struct rm_error *error)
     return rm_sorrel_slots_create(&s->slots, (uint32_t)s->spec.capacity, jump, error);
 }
 
-/* Pushes the rows that are complete: those whose reward, which stands in the next row, is there. */
+/* Pushes complete rows: those whose reward, which is in the next row, is there. */
 void rm_sampler_sorrel_scan(struct rm_sampler *s)
 {
     const struct rm_window *window = &s->windows[0];
@@ -53,7 +52,7 @@ void rm_sampler_sorrel_scan(struct rm_sampler *s)
     }
 }
 
-/* Slots hold indices counted from the ring's first, which never come near RM_SORREL_NEVER. */
+/* Slots have indices counted from the ring's first, which never reach RM_SORREL_NEVER. */
 static bool row_of(const struct rm_sampler *s, uint32_t slot, uint64_t *row)
 {
     if (s->slots.row[slot] == RM_SORREL_NEVER)
@@ -62,8 +61,8 @@ static bool row_of(const struct rm_sampler *s, uint32_t slot, uint64_t *row)
     return true;
 }
 
-/* Copies slots i .. i+S to the scratch frames; NULL in s->frames for a zero frame. Keeps the
- * greatest distance from the window's end in *oldest. */
+/* Copies slots i .. i+S to the scratch frames; NULL in s->frames for a zero frame. *oldest: the
+ * greatest distance from the window's end. */
 static void copy_frames(struct rm_sampler *s, uint32_t i, uint64_t *oldest)
 {
     const struct rm_window *window = &s->windows[0];
@@ -80,7 +79,7 @@ static void copy_frames(struct rm_sampler *s, uint32_t i, uint64_t *oldest)
     }
 }
 
-static bool take(struct rm_sampler *s, uint32_t i, uint32_t b, struct rm_batch *batch)
+static bool copy_item(struct rm_sampler *s, uint32_t i, uint32_t b, struct rm_batch *batch)
 {
     const struct rm_window *window = &s->windows[0];
     const struct rm_ring *ring = window->source.ring;
@@ -120,7 +119,7 @@ int rm_sampler_sorrel_draw(struct rm_sampler *s, struct rm_rng *rng, struct rm_b
     for (uint32_t i = 0; i < starts && drawn < s->spec.batch; i++) {
         const uint32_t j = i + rm_rng_below(rng, starts - i), start = s->order[j];
         s->order[j] = s->order[i];
-        if (take(s, start, drawn, batch))
+        if (copy_item(s, start, drawn, batch))
             drawn++;
         else
             s->counts.torn++;

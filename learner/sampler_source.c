@@ -50,10 +50,9 @@ void rm_window_round(struct rm_window *window, uint64_t round, uint32_t round_st
                      uint64_t capacity_rows)
 {
     const struct rm_ring_spec *spec = &window->source.ring->spec;
-    const uint64_t written = (round - 1) * round_steps; /* before this round */
+    const uint64_t written = (round - 1) * round_steps; /* committed before this round */
     window->end = spec->first_index + written;
-    /* During the round the writer claims round_steps rows more: those take the place of the oldest.
-     */
+    /* During the round the writer reserves round_steps more rows, which replace the oldest. */
     const uint64_t safe = spec->rows > round_steps ? spec->rows - round_steps : 0;
     window->held = least(written, safe);
     window->starts = least(window->held, capacity_rows);
@@ -93,9 +92,10 @@ bool rm_transition_walk(const struct rm_window *window, uint64_t distance, uint3
     return there;
 }
 
-/* Everything but the copies. *oldest: the greatest distance that was looked at. */
-static bool look(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                 const struct rm_transition_rule *rule, struct rm_transition *out, uint64_t *oldest)
+/* Finds a transition without copying it. *oldest: the greatest distance that was read. */
+static bool find_transition(const struct rm_window *window, uint64_t distance, uint32_t lane,
+                            const struct rm_transition_rule *rule, struct rm_transition *out,
+                            uint64_t *oldest)
 {
     const struct rm_row_span span = span_of(window);
     struct rm_transition_found found;
@@ -122,7 +122,7 @@ enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distanc
 {
     const struct rm_ring *ring = window->source.ring;
     uint64_t oldest;
-    if (!look(window, distance, lane, rule, out, &oldest))
+    if (!find_transition(window, distance, lane, rule, out, &oldest))
         return RM_TAKE_INVALID;
 
     const size_t bytes = ring->spec.obs_bytes;
@@ -145,7 +145,7 @@ enum rm_take rm_transition_pick(const struct rm_window *window, uint64_t distanc
 {
     const struct rm_ring *ring = window->source.ring;
     uint64_t oldest;
-    if (!look(window, distance, lane, rule, out, &oldest))
+    if (!find_transition(window, distance, lane, rule, out, &oldest))
         return RM_TAKE_INVALID;
     out->action = rm_view_action(&window->view, window->end - distance, lane);
     return rm_ring_intact(ring, window->end - oldest) ? RM_TAKE_OK : RM_TAKE_TORN;

@@ -1,4 +1,4 @@
-/* Private to the sampler: windows over rings, and one transition taken out of a ring's rows. */
+/* Private to the sampler: windows over rings, and reading one transition from a ring's rows. */
 #ifndef RM_LEARNER_SAMPLER_SOURCE_H
 #define RM_LEARNER_SAMPLER_SOURCE_H
 
@@ -15,20 +15,20 @@ struct rm_window {
     struct rm_row_view view;
 };
 
-/* A ring's rows where they stand. */
+/* A view of a ring's rows in place. */
 struct rm_row_view rm_rows_of(const struct rm_ring *ring, uint32_t actions);
 
 void rm_window_open(struct rm_window *window, const struct rm_sampler_source *source,
                     uint32_t actions);
-/* Everything readable now. */
+/* All rows readable now. */
 void rm_window_free(struct rm_window *window, uint64_t capacity_rows);
-/* What was committed before round `round` and is safe from the writer while it lasts. */
+/* Rows committed before round `round` that the writer cannot overwrite during it. */
 void rm_window_round(struct rm_window *window, uint64_t round, uint32_t round_steps,
                      uint64_t capacity_rows);
 /* Agent steps in rows not counted before. */
 uint64_t rm_window_count_new(struct rm_window *window);
 
-/* Raw copies of what one transition is made of, checked after copying. */
+/* Raw copies of one transition's rows, checked after copying. */
 struct rm_transition {
     uint32_t steps;      /* m */
     uint32_t before;     /* frames of the episode before the first row that a stack needs */
@@ -49,8 +49,8 @@ int rm_window_before(const struct rm_window *window, uint64_t distance, uint32_t
 bool rm_transition_walk(const struct rm_window *window, uint64_t distance, uint32_t lane,
                         uint32_t n_step, double gamma, uint64_t generation,
                         struct rm_transition *out);
-/* Is there a transition of `lane` that starts in row end - distance? As far as rows tell that have
- * not been checked: they may have been overwritten meanwhile. */
+/* Is there a transition of `lane` that starts in row end - distance? The rows are not checked: they
+ * may have been overwritten meanwhile. */
 bool rm_transition_there(const struct rm_window *window, uint64_t distance, uint32_t lane,
                          const struct rm_transition_rule *rule);
 
@@ -58,7 +58,7 @@ bool rm_transition_there(const struct rm_window *window, uint64_t distance, uint
 enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distance, uint32_t lane,
                                 const struct rm_transition_rule *rule, struct rm_transition *out);
 
-/* The same without copies: observations and masks stay where they are. */
+/* The same without copying observations and masks. */
 enum rm_take rm_transition_pick(const struct rm_window *window, uint64_t distance, uint32_t lane,
                                 const struct rm_transition_rule *rule, struct rm_transition *out);
 

@@ -1,4 +1,4 @@
-/* What a sampler is made of beside the rows and the priorities that stand in shared memory. */
+/* The state of a sampler, without rows and shared priorities. */
 #include "learner/priority_tree.h"
 #include "learner/sampler_private.h"
 #include "shm/atomic.h"
@@ -9,7 +9,7 @@
 
 static void windows_state(struct rm_sampler *s, struct rm_state *state)
 {
-    /* In rounds they stay as they are for a whole round. */
+    /* In rounds the windows do not change during a round. */
     for (uint32_t i = 0; i < s->spec.source_count; i++) {
         char name[32];
         snprintf(name, sizeof name, "window%u", i);
@@ -31,7 +31,7 @@ static void slots_state(struct rm_sampler *s, struct rm_state *state)
     rm_state_bytes(state, "slots.row", s->slots.row, s->slots.capacity * sizeof *s->slots.row);
 }
 
-/* A tree of its own: of sequences that are all alike. */
+/* The sampler's own tree, for uniform draws of sequences. */
 static void tree_state(struct rm_sampler *s, struct rm_state *state)
 {
     rm_state_bytes(state, "leaves", s->own.level[0], s->own.nodes[0] * sizeof(double));

@@ -1,5 +1,5 @@
 /* state_file: a learner's state in two files: its arrays of floats by name in BASE.safetensors, for
- * any tool to look at, and all else in BASE.state, an archive (shm/base/archive.h). */
+ * any tool, and all other parts in BASE.state, an archive (shm/base/archive.h). */
 #ifndef RM_LEARNER_STATE_FILE_H
 #define RM_LEARNER_STATE_FILE_H
 
@@ -9,7 +9,7 @@
 int rm_learner_state_write(const struct rm_state *state, const char *folder, uint32_t policy,
                            struct rm_error *error);
 
-/* Adds the parts of both files. Errors: what files can have; -EPROTO, -EBADMSG when damaged. */
+/* Adds the parts of both files. Errors: those of files; -EPROTO or -EBADMSG when damaged. */
 int rm_learner_state_read(struct rm_state *state, const char *folder, uint32_t policy,
                           struct rm_error *error);
 

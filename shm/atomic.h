@@ -11,8 +11,8 @@
  *   N  counters and settings          no order, or a plain hand-over
  *   T  thread pool of one process     one order of all accesses
  *
- * On x86-64 all of these but the full fences are plain moves: what they forbid is the compiler's
- * reordering there, and the machine's elsewhere. No weaker order is correct in C11. */
+ * On x86-64 all of these but the full fences are plain moves and restrain only the compiler. On
+ * other processors they restrain the machine as well. No weaker order is correct in C11. */
 #ifndef RM_SHM_ATOMIC_H
 #define RM_SHM_ATOMIC_H
 
@@ -20,8 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* gcc's ThreadSanitizer does not model fences and says so. What it then misses are orders that make
- * data visible, never one that makes it race: racing data is copied by copy.h. */
+/* gcc's ThreadSanitizer does not model fences and warns about them. It then misses orders that make
+ * data visible, but reports no false race: data that may race is copied by copy.h. */
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wtsan"
 #endif
@@ -36,24 +36,25 @@ _Static_assert(sizeof(_Atomic float) == 4 && __atomic_always_lock_free(sizeof(fl
 
 /* --- N: numbers that are watched ------------------------------------------------------------- */
 
-/* N0: a number by itself, read or written whole, ordered with nothing. Any _Atomic type. */
+/* N0: a single number, read or written whole, ordered with nothing. Any _Atomic type. */
 #define RM_PEEK(word)        atomic_load_explicit((word), memory_order_relaxed)
 #define RM_POKE(word, value) atomic_store_explicit((word), (value), memory_order_relaxed)
 
-/* N1: a counter that several add to. Ordered with nothing. Gives the value before. */
+/* N1: a counter with several writers. Ordered with nothing. Returns the value before the
+ * addition. */
 #define RM_ADD(word, n) atomic_fetch_add_explicit((word), (n), memory_order_relaxed)
 
-/* N2: a counter that only the caller writes: a load and a store, without a bus lock. */
+/* N2: a counter with one writer, the caller: a load and a store, without a bus lock. */
 #define RM_ADD_OWN(word, n)                                                                        \
     atomic_store_explicit((word), atomic_load_explicit((word), memory_order_relaxed) + (n),        \
                           memory_order_relaxed)
 
-/* N3 pairs with N4: a flag or version that says 'what I wrote before this is there': a worker's
- * state after its error text, settings_version after settings[], a request after its arguments. */
+/* N3 pairs with N4: a flag or version that is stored after the data it announces: a worker's state
+ * after its error text, settings_version after settings[], a request after its arguments. */
 #define RM_RAISE(word, value) atomic_store_explicit((word), (value), memory_order_release)
 #define RM_SEE(word)          atomic_load_explicit((word), memory_order_acquire)
 
-/* N5: a maximum that several raise. Ordered with nothing. */
+/* N5: a maximum with several writers. Ordered with nothing. */
 static inline void rm_atomic_max(_Atomic uint64_t *word, uint64_t value)
 {
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
@@ -62,16 +63,16 @@ static inline void rm_atomic_max(_Atomic uint64_t *word, uint64_t value)
         ;
 }
 
-/* N6: a number that several see and one takes, leaving `value`. Ordered with nothing. Gives what
- * was there. */
+/* N6: a number that several processes read and one exchanges for `value`. Ordered with nothing.
+ * Returns the old number. */
 #define RM_TAKE(word, value) atomic_exchange_explicit((word), (value), memory_order_relaxed)
 
 /* --- T: words of the thread pool ---------------------------------------------------------------
  */
 
-/* T0: all accesses by these stand in one order that every thread agrees on. That is the dearest
- * order, and the one that needs no partner: for a few words per tile of a matrix product, not for
- * rows. Any _Atomic type. */
+/* T0: every thread sees all accesses by these in one total order. This is the most expensive order
+ * and needs no partner. Use it for a few words per tile of a matrix product, not for rows. Any
+ * _Atomic type. */
 #define RM_TOTAL_LOAD(word)         atomic_load_explicit((word), memory_order_seq_cst)
 #define RM_TOTAL_STORE(word, value) atomic_store_explicit((word), (value), memory_order_seq_cst)
 #define RM_TOTAL_ADD(word, n)       atomic_fetch_add_explicit((word), (n), memory_order_seq_cst)
@@ -97,19 +98,18 @@ static inline uint32_t rm_atomic_region_version(const _Atomic uint32_t *version)
 
 /* --- R: ring --------------------------------------------------------------------------------- */
 
-/* Writer, before it touches row `reserved - 1`.
- * R0 then R1 pair with R4 then R5: a reader that copied anything written after R1 sees, in its load
- * R5, this value of `reserved` or a later one, and so knows that its copy is spoiled. A release
- * *store* of R0 alone would not do: it orders what is before it, and the row's stores come after.
- * R0 pairs with RM_SEE() of `reserved`: who attaches and finds this row reserved finds the one
- * before it committed. */
+/* Writer, before it touches row `reserved - 1`. R0 then R1 pair with R4 then R5: a reader that
+ * copied anything written after R1 reads this value of `reserved` or a later one in R5, and drops
+ * its copy. The release store R0 is not enough: it orders the stores before it, and the row's
+ * stores come after it. R0 pairs with RM_SEE() of `reserved`: a process that attaches and sees this
+ * row reserved sees the row before it committed. */
 static inline void rm_atomic_ring_reserve(_Atomic uint64_t *reserved, uint64_t value)
 {
     atomic_store_explicit(reserved, value, memory_order_release); /* R0 */
     atomic_thread_fence(memory_order_release);                    /* R1 */
 }
 
-/* R2 pairs with R3: the row is complete for whoever sees it committed. */
+/* R2 pairs with R3: a reader that sees the row committed sees the whole row. */
 static inline void rm_atomic_ring_commit(_Atomic uint64_t *committed, uint64_t value)
 {
     atomic_store_explicit(committed, value, memory_order_release); /* R2 */
@@ -127,7 +127,8 @@ static inline uint64_t rm_atomic_ring_recheck(const _Atomic uint64_t *reserved)
     return atomic_load_explicit(reserved, memory_order_relaxed); /* R5 */
 }
 
-/* R8 pairs with R9 (rollout): what arrived in the row is complete for whoever sees it offered. */
+/* R8 pairs with R9 (rollout): a reader that sees the row offered sees its observation, mask, reward
+ * and flags. */
 static inline void rm_atomic_ring_offer(_Atomic uint64_t *offered, uint64_t value)
 {
     atomic_store_explicit(offered, value, memory_order_release); /* R8 */
@@ -138,8 +139,8 @@ static inline uint64_t rm_atomic_ring_offered(const _Atomic uint64_t *offered)
     return atomic_load_explicit(offered, memory_order_acquire); /* R9 */
 }
 
-/* R6 pairs with R7 (rollout): the consumer's reads of a row end before the writer, who sees the
- * credit, writes over it. */
+/* R6 pairs with R7 (rollout): the consumer's reads of a row end before the writer, which sees the
+ * credit, overwrites it. */
 static inline void rm_atomic_ring_consume(_Atomic uint64_t *consumed, uint64_t value)
 {
     atomic_store_explicit(consumed, value, memory_order_release); /* R6 */
@@ -153,10 +154,9 @@ static inline uint64_t rm_atomic_ring_credit(const _Atomic uint64_t *consumed)
 /* --- W: weights ------------------------------------------------------------------------------ */
 
 /* Writer, before it fills a slot: the sequence becomes odd. `q | 1`, not `q + 1`: a writer that
- * died here left it odd, and adding one would call the torn slot whole.
- * W0 then W1 pair with W4 then W5, as R0 and R1 with R4 and R5.
- * W0 pairs with W3: who attaches and finds a slot being filled finds the version before it named.
- */
+ * died here left it odd, and adding one would mark the torn slot as complete. W0 then W1 pair with
+ * W4 then W5, as R0 and R1 with R4 and R5. W0 pairs with W3: a process that attaches and sees a
+ * slot being filled sees `latest` name the version before it. */
 static inline uint64_t rm_atomic_weights_begin(_Atomic uint64_t *sequence)
 {
     uint64_t odd = atomic_load_explicit(sequence, memory_order_relaxed) | 1;
@@ -165,7 +165,7 @@ static inline uint64_t rm_atomic_weights_begin(_Atomic uint64_t *sequence)
     return odd;
 }
 
-/* W2 pairs with W3: a reader that finds the sequence even finds the slot filled. */
+/* W2 pairs with W3: a reader that sees the sequence even sees the slot complete. */
 static inline void rm_atomic_weights_end(_Atomic uint64_t *sequence, uint64_t odd)
 {
     atomic_store_explicit(sequence, odd + 1, memory_order_release); /* W2 */
@@ -183,8 +183,8 @@ static inline uint64_t rm_atomic_weights_recheck(const _Atomic uint64_t *sequenc
     return atomic_load_explicit(sequence, memory_order_relaxed); /* W5 */
 }
 
-/* W6 pairs with W7: the slot that `latest` names has its even sequence before it is named, so a
- * reader promised a version finds it unless the writer has lapped it. */
+/* W6 pairs with W7: a slot has its even sequence before `latest` names it, so a reader finds the
+ * version that `latest` names unless the writer has lapped it. */
 static inline void rm_atomic_weights_name(_Atomic uint64_t *latest, uint64_t version)
 {
     atomic_store_explicit(latest, version, memory_order_release); /* W6 */
@@ -197,10 +197,10 @@ static inline uint64_t rm_atomic_weights_named(const _Atomic uint64_t *latest)
 
 /* --- S: sleep and wake ----------------------------------------------------------------------- */
 
-/* Sleeper: says that it will sleep, then looks once more for work.
- * S0 then S1 pair with S2 then S3: of two sides that each store and then load what the other
- * stored, a full fence on *both* makes at least one see the other. With one fence missing both
- * loads may pass their stores, on x86 too, and the wake-up is lost. */
+/* Sleeper: announces that it will sleep, then checks once more for work. S0 then S1 pair with S2
+ * then S3: of two sides that each store and then load what the other stored, a full fence on *both*
+ * makes at least one see the other. With one fence missing both loads may pass their stores, on x86
+ * too, and the wake-up is lost. */
 static inline void rm_atomic_sleep(_Atomic uint32_t *sleeping, uint32_t ticket)
 {
     atomic_store_explicit(sleeping, ticket, memory_order_relaxed); /* S0 */
@@ -214,19 +214,19 @@ static inline uint32_t rm_atomic_sleeper(const _Atomic uint32_t *sleeping)
     return atomic_load_explicit(sleeping, memory_order_relaxed); /* S3 */
 }
 
-/* S4: 'the sleeper of this ticket has been signalled'. Only spares further system calls; it fails
- * when the sleeper has gone to sleep anew, so no order is needed. */
+/* S4: marks the sleeper of this ticket as signalled. This only spares further system calls. It
+ * fails when the sleeper sleeps with another ticket, so no order is needed. */
 static inline void rm_atomic_sleeper_signalled(_Atomic uint32_t *sleeping, uint32_t ticket)
 {
     atomic_compare_exchange_strong_explicit(sleeping, &ticket, ticket + 1, memory_order_relaxed,
                                             memory_order_relaxed); /* S4 */
 }
 
-/* Sleeper that is to be signalled from a count on (the wake's threshold): says which, then looks
- * once more at the count. Waker: counts, then looks at what the sleeper said.
- * S5 then S6 pair with S7 then S8, as S0 to S3: at least one of the two sees the other. S1 does not
- * make up for S6: the last look before a sleep comes after S1, and may say a lower count than the
- * one before it, when a setting has changed in between. */
+/* For a sleeper that waits for a count (the wake's threshold). Sleeper: stores the threshold, then
+ * reads the count once more. Waker: counts, then reads the threshold. S5 then S6 pair with S7 then
+ * S8, as S0 to S3: at least one of the two sees the other. S1 does not replace S6: the last check
+ * before a sleep comes after S1 and may store a lower threshold than the check before it, when a
+ * setting has changed in between. */
 static inline void rm_atomic_await_count(_Atomic uint64_t *threshold, uint64_t count)
 {
     atomic_store_explicit(threshold, count, memory_order_relaxed); /* S5 */
@@ -241,8 +241,8 @@ static inline uint64_t rm_atomic_awaited_count(const _Atomic uint64_t *threshold
 
 /* --- L: limiter ------------------------------------------------------------------------------ */
 
-/* L0 pairs with L1: items are committed before they are counted, and samples are taken before
- * theirs are, so whoever acts on a count acts on what is there. */
+/* L0 pairs with L1: items are committed before they are counted as inserted, and drawn before they
+ * are counted as sampled, so every counted item is there. */
 static inline void rm_atomic_limiter_count(_Atomic uint64_t *word, uint64_t n)
 {
     atomic_fetch_add_explicit(word, n, memory_order_release); /* L0 */
@@ -255,9 +255,9 @@ static inline uint64_t rm_atomic_limiter_counted(const _Atomic uint64_t *word)
 
 /* --- B: barrier of rounds -------------------------------------------------------------------- */
 
-/* B0 pairs with B2: a participant's work is visible to whoever finds it arrived.
- * B1, a full fence between storing one's own arrival and looking at the others': of two that arrive
- * last together at least one sees both (as S1 and S2); without it the round never advances. */
+/* B0 pairs with B2: a process that sees a participant arrived sees its work. B1 is a full fence
+ * between storing the participant's own arrival and reading the others': of two that arrive last
+ * together at least one sees both (as S1 and S2). Without B1 the round might never advance. */
 static inline void rm_atomic_round_arrive(_Atomic uint64_t *arrived, uint64_t round)
 {
     atomic_store_explicit(arrived, round, memory_order_release); /* B0 */
@@ -269,8 +269,8 @@ static inline uint64_t rm_atomic_round_arrived(const _Atomic uint64_t *arrived)
     return atomic_load_explicit(arrived, memory_order_acquire); /* B2 */
 }
 
-/* B3 pairs with B4: who sees the new round sees the work of all who arrived in the old one.
- * The exchange picks one of several that saw everybody there. */
+/* B3 pairs with B4: a process that sees the new round sees the work of all participants of the old
+ * one. Several may see that all have arrived; the exchange picks one of them. */
 static inline bool rm_atomic_round_advance(_Atomic uint64_t *current, uint64_t round)
 {
     return atomic_compare_exchange_strong_explicit(current, &round, round + 1,

@@ -54,8 +54,8 @@ static void adopt(struct rm_board_view *view, const struct rm_board *placed)
     view->workers = (struct rm_board_worker *)(base + placed->workers_at);
 }
 
-/* A window entry is not a number until its episode's score is in: between claiming an episode and
- * storing its score a worker may die. */
+/* A window entry is NAN until its episode's score is stored: a worker may die between claiming an
+ * episode and storing its score. */
 static void init_scores(struct rm_scores *scores)
 {
     for (unsigned i = 0; i < RM_SCORE_WINDOW; i++) {
@@ -71,7 +71,8 @@ int rm_board_create(struct rm_board_view *view, uint32_t policies, uint32_t agen
     struct rm_board placed = {0};
     if (!place(&placed, policies, agents, workers))
         return rm_fail(error, -EINVAL,
-                       "board: %u policies, %u agents, %u workers; possible are 1 to %u, %u and %u",
+                       "board: %u policies, %u agents, %u workers; each must be at least 1 and at "
+                       "most %u, %u and %u",
                        policies, agents, workers, RM_BOARD_POLICIES, RM_BOARD_AGENTS,
                        RM_BOARD_WORKERS);
     int rc =
@@ -110,11 +111,10 @@ int rm_board_attach(struct rm_board_view *view, int fd, bool writable, struct rm
         board->run.agents != placed.agents || board->run.workers != placed.workers ||
         board->run.figures > RM_BOARD_FIGURES ||
         RM_PEEK(&board->round.participants) > RM_ROUND_MAX) {
-        rc = rm_fail(
-            error, -EPROTO,
-            "board: %zu bytes do not hold the policies, agents, workers and participants that "
-            "it claims",
-            view->region.bytes);
+        rc = rm_fail(error, -EPROTO,
+                     "board: its size of %zu bytes does not match the numbers of policies, agents, "
+                     "workers and participants in its header",
+                     view->region.bytes);
         rm_board_close(view);
         return rc;
     }
@@ -122,7 +122,7 @@ int rm_board_attach(struct rm_board_view *view, int fd, bool writable, struct rm
     return RM_ATTACH_OK;
 }
 
-/* --- writable by who writes it --------------------------------------------------------------- */
+/* --- which role may write which pages -------------------------------------------------------- */
 
 #define ACTORS     (1u << RM_ROLE_ACTOR)
 #define EVALUATORS (1u << RM_ROLE_EVALUATOR)
@@ -131,12 +131,13 @@ int rm_board_attach(struct rm_board_view *view, int fd, bool writable, struct rm
 
 enum block { RUN, ROUND, POLICY, AGENT, WORKER };
 
-/* Pages [from, to) of every block of a kind. Sequential mode's process is all of them in one. */
+/* Pages [from, to) of every block of a kind. The process of sequential mode has all roles at
+ * once. */
 static const struct piece {
     enum block block;
     size_t from, to;
-    unsigned roles; /* who writes all of them */
-    unsigned own;   /* who writes those of its own slot */
+    unsigned roles; /* roles that write these pages of every block */
+    unsigned own;   /* roles that write them in their own slot only */
 } pieces[] = {
     {RUN, offsetof(struct rm_board_run, evaluations), offsetof(struct rm_board_run, scores),
      EVALUATORS, 0},
@@ -160,7 +161,8 @@ static const struct piece {
      ACTORS | LEARNERS, EVERYBODY},
 };
 
-/* Where the blocks of a kind stand in the region, how far apart, and how many. */
+/* Offset of the first block of a kind in the region, the distance between blocks, and their
+ * number. */
 static size_t place_of(const struct rm_board *b, enum block block, size_t *stride, uint32_t *count)
 {
     const struct {
@@ -178,7 +180,7 @@ static size_t place_of(const struct rm_board *b, enum block block, size_t *strid
     return blocks[block].at;
 }
 
-/* Over the read-only mapping, at the same addresses. */
+/* Maps these pages writable over the read-only mapping, at the same addresses. */
 static int open_pages(const struct rm_board_view *view, int fd, size_t from, size_t to,
                       struct rm_error *error)
 {

@@ -1,12 +1,12 @@
 /* board: everything that is watched. One region per experiment: a run block, a block per policy, a
- * block per agent, a slot per worker. Every field is an atomic word written by one side (but for
- * those said to be added to by several) and read by anybody, so any tool can map it and read
- * without asking the daemon. Names, units and docs of all counters are in the tables at the end.
+ * block per agent, a slot per worker. Every field is an atomic word with one writer (or, where
+ * noted, several that add to it) and any number of readers, so any tool can map the board and read
+ * it without asking the daemon. Names, units and docs of all counters are in the tables at the end.
  *
- * The daemon creates it and owns the run block; a worker owns its slot. What different sides write
- * stands in pages of their own, so that a process which runs somebody's world has no more of them
- * writable than it writes itself (rm_board_attach_as()). What such a process can write, whoever has
- * more rights than it takes for figures: bounded, never followed, never a name. */
+ * The daemon creates the board and owns the run block; a worker owns its slot. Words of different
+ * writers stand in different pages, so that a process that runs a foreign world maps only its own
+ * pages writable (rm_board_attach_as()). Processes with more rights treat these pages as untrusted
+ * numbers: they check bounds and never use them as pointers or names. */
 #ifndef RM_SHM_BOARD_H
 #define RM_SHM_BOARD_H
 
@@ -26,7 +26,7 @@
 #define RM_BOARD_WORKERS     256 /* most workers */
 #define RM_BOARD_SETTINGS    64  /* most hot-reloadable numbers */
 #define RM_DEVICE_NAME_MAX   48  /* bytes of a GPU's UUID, NUL included */
-#define RM_BOARD_QUARANTINED 16  /* most GPUs that a run can leave alone */
+#define RM_BOARD_QUARANTINED 16  /* most GPUs that a run can exclude */
 #define RM_SCORE_WINDOW      100 /* episodes in the 'first' and 'last' windows */
 #define RM_BOARD_FIGURES     16  /* most figures of a world's episodes */
 #define RM_BOARD_WORDS       16  /* most words of one of them */
@@ -42,7 +42,7 @@ enum rm_run_state {
 
 enum rm_role { RM_ROLE_ACTOR = 0, RM_ROLE_LEARNER, RM_ROLE_EVALUATOR, RM_ROLE_SOLO, RM_ROLE_COUNT };
 
-/* A worker's own word on itself. The supervisor's view of it is separate (daemon/). */
+/* What a worker reports of itself. The supervisor's view of it is separate (daemon/). */
 enum rm_worker_state {
     RM_WORKER_NONE = 0, /* no process */
     RM_WORKER_STARTING, /* attached, building */
@@ -52,7 +52,7 @@ enum rm_worker_state {
     RM_WORKER_FAILED,   /* `error` says why */
 };
 
-/* Where a duty's time goes. ns[phase] adds up to the time since start. */
+/* Where a duty spends its time. The sum of ns[phase] is the time since start. */
 enum rm_phase {
     RM_PHASE_OTHER = 0,
     RM_PHASE_ENVIRONMENT, /* stepping worlds */
@@ -79,8 +79,8 @@ struct rm_scores {
 
 struct rm_board_policy {
     char name[RM_NAME_MAX]; /* of the daemon */
-    /* Of the limiter the bounds and `sampled` are the daemon's and the learner's, `inserted`, which
-     * comes last, the actors', as is what follows. */
+    /* The daemon writes the limiter's bounds, the learner `sampled`, the actors `inserted`, which
+     * comes last, and the fields after it. */
     struct rm_limiter limiter;
     _Alignas(RM_PAGE) _Atomic uint64_t env_steps; /* agent steps taken, added by actors */
     _Atomic uint64_t rows_lost;                   /* reserved by a writer that died */
@@ -91,7 +91,8 @@ struct rm_board_policy {
     _Alignas(RM_PAGE) _Atomic uint64_t updates;   /* of the learner: optimizer steps */
     _Atomic uint64_t updates_skipped;             /* non-finite, skipped */
     _Atomic uint64_t samples;                     /* transitions sampled */
-    _Atomic uint64_t samples_torn;       /* drawn again because the writer lapped the copy */
+    _Atomic uint64_t samples_torn;       /* drawn again: the writer overwrote them during the
+                                          * copy */
     _Atomic uint64_t published;          /* versions */
     _Atomic uint64_t publish_skipped;    /* due, but changed too little or exploded */
     _Atomic uint64_t sample_blocked_ns;  /* learner asleep on the limiter */
@@ -99,7 +100,7 @@ struct rm_board_policy {
     _Atomic uint64_t replay_rows, replay_capacity;         /* transitions held, and most */
     _Atomic double loss, grad_norm, q_mean, learning_rate; /* latest */
     _Atomic double publish_change; /* relative change at the last publication */
-    /* Its learner's device: bytes that crossed to it and back, times it was waited for. */
+    /* The learner's device: bytes copied to it and back, times the learner waited for it. */
     _Atomic uint64_t device_bytes_in, device_bytes_out, device_waits;
     /* Policy gradients, means over the latest rollout's updates. */
     _Alignas(128) _Atomic uint64_t rollouts;           /* consumed */
@@ -127,8 +128,8 @@ struct rm_board_figure {
 struct rm_board_agent {
     char name[RM_NAME_MAX]; /* of the daemon */
     _Atomic uint32_t policy;
-    /* Of the actors: undiscounted episode return of this agent while training, and the steps that
-     * it took itself, over all worlds. */
+    /* Of the actors: undiscounted episode returns of this agent while training, and its steps over
+     * all worlds. */
     _Alignas(RM_PAGE) struct rm_scores scores;
     _Atomic uint64_t env_steps;
     struct rm_scores lengths;                   /* of its episodes, in its own steps */
@@ -140,13 +141,13 @@ struct rm_board_agent {
                                                                       share of each word */
 };
 
-/* Whether a debugger looks at a worker that crashed or hangs, before it ends. */
+/* Whether a debugger inspects a worker that crashed or hangs, before it ends. */
 enum rm_inspect {
     RM_INSPECT_NONE = 0,
-    RM_INSPECT_OFFERED, /* by the daemon: there is one */
+    RM_INSPECT_OFFERED, /* by the daemon: a debugger is installed */
     RM_INSPECT_WANTED,  /* by the worker, which waits */
     RM_INSPECT_BEGUN,   /* by the daemon */
-    RM_INSPECT_DONE,    /* by the daemon: it need not wait any more */
+    RM_INSPECT_DONE,    /* by the daemon: the worker may end */
 };
 
 struct rm_board_worker {
@@ -157,7 +158,7 @@ struct rm_board_worker {
     _Atomic uint32_t pid;                     /* 0 = none */
     _Atomic uint64_t generation;              /* 1 for the first process, +1 per respawn */
     _Atomic uint64_t started_ns;
-    /* Of the worker, and of the daemon while it has no process. */
+    /* Of the worker; of the daemon while the worker has no process. */
     _Alignas(RM_PAGE) _Atomic uint32_t state; /* enum rm_worker_state */
     _Atomic uint32_t inspect;                 /* enum rm_inspect */
     _Atomic uint64_t heartbeat_ns;            /* rm_now_ns() at the last do_work */
@@ -169,12 +170,13 @@ struct rm_board_worker {
                                      agent 0, all its worlds */
     _Atomic uint64_t steps_at[2]; /* lockstep: `steps` at the end of round r, at [r & 1] */
     /* Checkpoints, by number. */
-    _Atomic uint64_t checkpoint_held;    /* its state is copied, and it waits to be let go */
-    _Atomic uint64_t checkpoint_written; /* its files are written, or not */
-    _Atomic uint64_t checkpoint_failed;  /* that could not be; its log says why */
+    _Atomic uint64_t checkpoint_held;    /* its state is copied, and it waits for
+                                          * checkpoint_released */
+    _Atomic uint64_t checkpoint_written; /* its files are written, or have failed */
+    _Atomic uint64_t checkpoint_failed;  /* its files could not be written; its log says why */
     char device[RM_DEVICE_NAME_MAX];     /* learners: "cpu", or the UUID of the GPU it trains on */
     char error[256];                     /* why it failed; written once before state = FAILED */
-    _Alignas(RM_PAGE) struct rm_wake_word wake; /* of who sleeps on it and all that wake it */
+    _Alignas(RM_PAGE) struct rm_wake_word wake; /* written by the sleeper and its wakers */
 };
 
 struct rm_board_run {
@@ -192,9 +194,9 @@ struct rm_board_run {
     _Atomic uint64_t evaluate_request;          /* the evaluator runs when it advances */
     _Atomic uint64_t evaluate_episodes;         /* for that request; 0 = evaluation.episodes */
     _Atomic uint64_t env_steps_budget;          /* steps per agent, over all worlds; 0 = no end */
-    _Atomic uint64_t checkpoint_released;       /* all may go on after this checkpoint */
-    _Atomic uint64_t rows_counted;              /* in all rings, as the supervisor saw it last */
-    _Atomic uint32_t quarantined; /* GPUs below that learners leave alone; only grows */
+    _Atomic uint64_t checkpoint_released;       /* workers may continue after this checkpoint */
+    _Atomic uint64_t rows_counted;              /* in all rings, when the supervisor last counted */
+    _Atomic uint32_t quarantined; /* GPUs below that learners must not use; only grows */
     char quarantine[RM_BOARD_QUARANTINED][RM_DEVICE_NAME_MAX];
     uint32_t figures; /* how many of these are used; they stay as they are */
     struct rm_board_figure figure[RM_BOARD_FIGURES];
@@ -202,15 +204,15 @@ struct rm_board_run {
     _Alignas(RM_PAGE) _Atomic uint64_t evaluations;    /* finished */
     _Atomic double eval_score_mean, eval_score_stderr; /* sum over agents per episode */
     _Atomic uint64_t eval_episodes;
-    _Atomic uint64_t eval_request; /* the latest that was asked for before it began, as
-                                      evaluate_request counts them; 0 = none */
+    _Atomic uint64_t eval_request; /* the latest request before this evaluation began, as
+                                    * evaluate_request counts them; 0 = none */
     _Atomic uint64_t eval_steps;   /* steps per agent when it took its weights */
     _Atomic double eval_best;      /* highest eval_score_mean so far, NAN: none yet */
     /* Of the actors: per world episode, sum over its agents; and its length in vector steps. */
     _Alignas(RM_PAGE) struct rm_scores scores;
     struct rm_scores lengths;
-    _Alignas(128) _Atomic uint64_t bell_at; /* whoever sees so many steps per agent first rings the
-                                               daemon's bell; UINT64_MAX: nobody */
+    _Alignas(128) _Atomic uint64_t bell_at; /* the actor that first counts so many steps per agent
+                                             * rings the daemon's bell; UINT64_MAX: none */
 };
 
 struct rm_board; /* layout.h: header, run, round, policies[], agents[], workers[] */
@@ -228,10 +230,11 @@ int rm_board_create(struct rm_board_view *view, uint32_t policies, uint32_t agen
                     uint32_t workers, struct rm_error *error);
 int rm_board_attach(struct rm_board_view *view, int fd, bool writable, struct rm_error *error);
 
-/* For a process that runs somebody's world: read-only for good, but for what it writes in its role.
- * An actor: its own slot, what actors count, rounds, and the words that others sleep on. The
- * evaluator: its own slot, its own word, its results. The one process of sequential mode: all but
- * what is the daemon's. The descriptor is to be closed before the world is loaded. */
+/* For a process that runs a foreign world: maps the board read-only for good, except for the pages
+ * that its role writes. An actor writes its own slot, the actors' counters, rounds, and the words
+ * that other workers sleep on. The evaluator writes its own slot, its own wake word and its
+ * results. The one process of sequential mode writes all pages but the daemon's. The caller must
+ * close the descriptor before it loads the world. */
 int rm_board_attach_as(struct rm_board_view *view, int fd, enum rm_role role, uint32_t worker,
                        struct rm_error *error);
 void rm_board_close(struct rm_board_view *view);
@@ -239,7 +242,7 @@ void rm_board_close(struct rm_board_view *view);
 /* Adds a finished episode's score. */
 void rm_scores_add(struct rm_scores *scores, double score);
 
-/* Mean over the first / last window. Returns how many episodes it stands on (0: *mean = NAN). */
+/* Mean over the first / last window. Returns the number of episodes in it (0: *mean = NAN). */
 uint32_t rm_scores_first(const struct rm_scores *scores, double *mean);
 uint32_t rm_scores_last(const struct rm_scores *scores, double *mean);
 
@@ -256,9 +259,9 @@ double rm_board_figure_evaluated(const struct rm_board_view *view, uint32_t agen
 /* 1 for a number, else how many words there are. */
 uint32_t rm_board_figure_values(const struct rm_board_figure *figure);
 
-/* Can this be the name of an experiment, a world, an agent or a figure? Letters of ASCII, digits,
- * '.', '_' and '-', beginning with a letter or a digit, of less than RM_NAME_MAX bytes: so names
- * may be parts of paths, columns and lines on a terminal. */
+/* Is this a valid name of an experiment, a world, an agent or a figure? Valid are ASCII letters,
+ * digits, '.', '_' and '-', beginning with a letter or a digit, in fewer than RM_NAME_MAX bytes.
+ * Such names are safe as parts of paths, as columns and on a terminal. */
 bool rm_name_valid(const char *name);
 #define RM_NAME_RULE                                                                               \
     "letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 47"

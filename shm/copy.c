@@ -18,9 +18,8 @@
 
 #if defined(__x86_64__)
 
-/* Vector moves, not the string instruction: of data that another core has just written or holds,
- * that one is measured to be about half as fast. The wide ones are worth their check from here on.
- */
+/* Vector moves, not the string instruction, which measured about half as fast for data that another
+ * core holds or has just written. From this size on the wide moves are worth the check for AVX. */
 #define WIDE_BYTES 256
 
 static inline size_t copy_wide(unsigned char *t, const unsigned char *f, size_t bytes)
@@ -38,7 +37,7 @@ static inline size_t copy_wide(unsigned char *t, const unsigned char *f, size_t 
                          :
                          : "r"(t + done), "r"(f + done)
                          : "memory", "xmm0", "xmm1", "xmm2", "xmm3");
-    /* The code around is not compiled for AVX and would pay for dirty upper halves. */
+    /* The surrounding code is not compiled for AVX and would be slowed by dirty upper halves. */
     __asm__ volatile("vzeroupper" : : : "memory");
     return done;
 }

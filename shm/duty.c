@@ -14,10 +14,11 @@
 
 static volatile sig_atomic_t stop_signal;
 static struct rm_wake signal_wake;
-static volatile sig_atomic_t wakes; /* signal_wake is there */
-static int heeded;                  /* only this process's SIGTERM stops; 0: anybody's */
+static volatile sig_atomic_t wakes; /* signal_wake is valid */
+static int heeded;                  /* only SIGTERM from this process stops the duty; 0: from any
+                                     * process */
 
-/* A scheduler's SIGTERM goes to all processes of a job: what it means the supervisor decides. */
+/* A batch scheduler sends SIGTERM to all processes of a job; the supervisor decides what to do. */
 static void on_stop(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
@@ -46,12 +47,14 @@ int rm_duty_signals(const struct rm_wake *wake, int parent, struct rm_error *err
     sigemptyset(&action.sa_mask);
     if (sigaction(SIGTERM, &action, NULL) < 0 || (!parent && sigaction(SIGINT, &action, NULL) < 0))
         return rm_fail(error, -errno, "sigaction: %s", strerror(errno));
-    /* Held since this process was made: one that came before there was a handler comes now. */
+    /* Blocked since the daemon started this process: a SIGTERM that arrived before is delivered
+     * now. */
     sigset_t stop;
     sigemptyset(&stop);
     sigaddset(&stop, SIGTERM);
     sigprocmask(SIG_UNBLOCK, &stop, NULL);
-    /* Ctrl-C goes to the whole foreground group, SIGUSR1 may too: the supervisor's. */
+    /* Ctrl-C goes to the whole foreground process group, SIGUSR1 may too: both are for the
+     * supervisor. */
     if (parent)
         signal(SIGINT, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
@@ -85,7 +88,7 @@ enum rm_phase rm_phase_enter(struct rm_phase_clock *clock, enum rm_phase phase)
     return old;
 }
 
-/* Once a second: what the process holds. Reads /proc without allocating. */
+/* Once a second: writes the resident memory to the board. Reads /proc without allocating. */
 static void note_memory(struct rm_board_worker *slot)
 {
     char text[64];
@@ -103,7 +106,7 @@ static void note_memory(struct rm_board_worker *slot)
         RM_POKE(&slot->rss_bytes, pages_resident * (unsigned long long)sysconf(_SC_PAGESIZE));
 }
 
-/* A sign of life, and now and then the memory. */
+/* Writes the heartbeat, and once a second the memory. */
 static void beat(struct rm_duty *duty, uint64_t *memory_due_ns)
 {
     uint64_t now = rm_now_ns();
@@ -120,25 +123,24 @@ static bool asked_to_stop(const struct rm_duty *duty)
     return stop_signal || RM_PEEK(&duty->run->stop);
 }
 
-#define LOST_MOST 10 /* in a row: one may be under way when the time is over */
+#define LOST_MOST 10 /* in a row: a single one may be on its way when the time is over */
 
-/* It looked by itself: was there work that nobody had woken it for? */
+/* After a check without a wake-up: counts lost wake-ups, which are turns with work that no one
+ * signalled. */
 static void count_lost(bool looked, bool worked)
 {
     static uint32_t lost;
     if (!looked)
         lost = 0;
     else if (worked && ++lost == LOST_MOST)
-        fprintf(
-            stderr,
-            RM_SAID_WARNING
-            "wake-ups are lost: there was work that nobody had woken it for, %d times in a row; "
-            "a process that runs the world damaged the board or reads its descriptor\n",
-            LOST_MOST);
+        fprintf(stderr,
+                RM_SAID_WARNING
+                "wake-ups are lost: this worker found work without a wake-up %d times in a row; a "
+                "process that runs the world damaged the board or reads the wake's descriptor\n",
+                LOST_MOST);
 }
 
-/* Sleeps until there may be something to do. Ready means: somebody should look again. True when it
- * looks by itself. */
+/* Sleeps until there may be work. Returns true when it woke by its own timer. */
 static bool sleep_on(struct rm_duty *duty)
 {
     enum rm_phase before = RM_PHASE_OTHER;
@@ -152,7 +154,8 @@ static bool sleep_on(struct rm_duty *duty)
         rm_wake_cancel(&duty->wake);
         usleep(duty->poll_us);
     } else {
-        looks = rm_wake_wait(&duty->wake, duty->look_ns) == 0; /* paused too: resume is a wake-up */
+        /* Also while paused: resume sends a wake-up. */
+        looks = rm_wake_wait(&duty->wake, duty->look_ns) == 0;
     }
     RM_POKE(&duty->slot->heartbeat_ns, rm_now_ns());
     RM_RAISE(&duty->slot->state, RM_WORKER_BUSY);
@@ -173,7 +176,7 @@ void rm_duty_release_all(struct rm_board_run *run)
 
 enum hold { FREE, HELD, SOON };
 
-/* Where it stands with the checkpoint that is asked for. SOON: another turn first. */
+/* The duty's state in the requested checkpoint. SOON: the duty needs another turn first. */
 static enum hold hold(struct rm_duty *duty)
 {
     const uint64_t asked = RM_SEE(&duty->run->checkpoint_request);
@@ -219,8 +222,8 @@ static int finish(struct rm_duty *duty, int result, const struct rm_error *error
     return RM_EXIT_FAILED;
 }
 
-/* Those that stay hold when asked to. False when there is none, or one that cannot: it has no turn
- * any more to come to. */
+/* Finished duties that linger hold for a checkpoint. False when none lingers, or when one cannot
+ * hold: it has no turns any more. */
 static bool hold_lingering(struct rm_duty *duties, size_t n)
 {
     bool any = false;
@@ -234,8 +237,8 @@ static bool hold_lingering(struct rm_duty *duties, size_t n)
     return any;
 }
 
-/* Their shares are done and everybody knows: they have no state any more but that of a checkpoint.
- * They sleep on the first one's wake. */
+/* Runs finished duties that linger: they only answer checkpoint requests and sleep on the first
+ * duty's wake. */
 static void linger(struct rm_duty *duties, size_t n)
 {
     while (hold_lingering(duties, n) && !asked_to_stop(duties)) {
@@ -259,15 +262,15 @@ int rm_duty_run(struct rm_duty *duty, struct rm_error *error)
         if (asked_to_stop(duty))
             return finish(duty, 0, error);
         int n = rm_wake_closed() ? rm_fail(error, -EBADF,
-                                           "the descriptors of its wake-ups were closed, by the "
-                                           "world if not by somebody else: nobody can be woken")
+                                           "the descriptors of wake-ups were closed, probably by "
+                                           "the world: this worker cannot wake others")
                                  : turn(duty, error);
         if (duty->look_ns) {
             count_lost(looked, n > 0);
             looked = false;
         }
         if (n == 0) {
-            /* Say that we sleep, then look once more: what came in between is not missed. */
+            /* Announce the sleep, then check once more, so that no work in between is missed. */
             rm_wake_prepare(&duty->wake);
             n = asked_to_stop(duty) ? 1 : turn(duty, error);
             if (n == 0)
@@ -284,17 +287,17 @@ int rm_duty_run(struct rm_duty *duty, struct rm_error *error)
     }
 }
 
-/* In turn, nobody sleeps while another has something to do. The turn of one is not the time of the
- * others: their stopwatches stand still. */
+/* No duty sleeps while another has work. During the turn of one duty the stopwatches of the others
+ * stand still. */
 int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error)
 {
     bool done[RM_ROUND_MAX] = {false};
-    bool prepared = false; /* the wake knows that we are about to sleep */
+    bool prepared = false; /* the sleep is announced on the wake */
     size_t left = n;
     uint64_t memory_due_ns = 0;
 
     if (n == 0 || n > RM_ROUND_MAX)
-        return rm_fail(error, -EINVAL, "duties: %zu in turn; 1 to %d", n, RM_ROUND_MAX);
+        return rm_fail(error, -EINVAL, "duties: %zu in turn; must be 1 to %d", n, RM_ROUND_MAX);
     for (size_t i = 0; i < n; i++)
         RM_RAISE(&duties[i].slot->state, RM_WORKER_BUSY);
     while (left > 0) {
@@ -329,12 +332,12 @@ int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error
                 rm_wake_cancel(&duties[0].wake);
             prepared = false;
         } else if (left > 0 && !prepared) {
-            /* Say that we sleep, then look once more at everything. */
+            /* Announce the sleep, then check all duties once more. */
             rm_wake_prepare(&duties[0].wake);
             prepared = true;
         } else if (left > 0) {
-            /* Nobody else can bring work but the daemon: a request, a resume, a stop. One that is
-             * not done sleeps for all, so that the state of those that are stays. */
+            /* Only the daemon can make work now: a request, a resume, a stop. A duty that is not
+             * done sleeps for all, so that the state of finished duties does not change. */
             size_t awake = 0;
             while (done[awake])
                 awake++;

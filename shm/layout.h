@@ -1,9 +1,8 @@
 /* layout: every struct that lies in shared memory, or an assertion on it. Words written by
  * different sides are 128 bytes apart: a cache line, and the one that the prefetcher fetches with
- * it; on the board they are in different pages where one of the sides runs somebody's world.
+ * it. On the board they are in different pages where one of the sides runs a foreign world.
  * docs/shared-memory.md draws the bytes. Any change of size, order or meaning must raise
- * RM_LAYOUT_VERSION; changes of size are refused by the layout hash even where that was forgotten.
- */
+ * RM_LAYOUT_VERSION. The layout hash refuses a change of size even without that. */
 #ifndef RM_SHM_LAYOUT_H
 #define RM_SHM_LAYOUT_H
 
@@ -39,8 +38,8 @@ static_assert(offsetof(struct rm_region_header, kind) == 24, "header");
 static_assert(offsetof(struct rm_region_header, version) == 28, "header");
 static_assert(offsetof(struct rm_region_header, name) == 32, "header");
 
-/* Folds the size of every shared struct, the line and the build's options: processes built
- * differently refuse to share. The same value in every process of one build. */
+/* A hash of the size of every shared struct, the line size and the build's options: processes of
+ * different builds refuse to share. All processes of one build compute the same value. */
 uint64_t rm_layout_hash(void);
 
 /* What follows the header in a text region. */
@@ -59,14 +58,14 @@ static inline size_t rm_region_payload_bytes(const struct rm_region *region)
 struct rm_ring_shared {
     struct rm_region_header header;
     struct rm_ring_spec spec; /* fixed at creation */
-    uint64_t row_bytes;       /* stride of rows, for those who read without this header */
+    uint64_t row_bytes;       /* stride of rows, for programs that read without this header */
     uint64_t data_at;         /* offset of row 0 in the region */
 
-    /* Written by the writer. One line: readers want both. */
+    /* Written by the writer. On one line, since readers read both. */
     _Alignas(RM_LINE) _Atomic uint64_t reserved; /* rows below this may have been touched */
     _Atomic uint64_t committed;                  /* rows below this are complete */
     _Atomic uint64_t generation;                 /* of the writer: 1 for the first */
-    _Atomic uint64_t offered; /* rollout: rows below this are complete but for the answer */
+    _Atomic uint64_t offered; /* rollout: rows below this are complete except for the action */
 
     /* Written by the consumer (rollout). */
     _Alignas(RM_LINE) _Atomic uint64_t consumed; /* rows below this may be overwritten */
@@ -106,7 +105,7 @@ struct rm_weights_shared {
     uint64_t slot_bytes;       /* stride between arenas */
     uint64_t data_at;          /* offset of slot 0's arena in the region */
     uint32_t policy;
-    _Alignas(RM_LINE) _Atomic uint64_t latest; /* version; it stands in slot latest % 3 */
+    _Alignas(RM_LINE) _Atomic uint64_t latest; /* version; its slot is latest % 3 */
     struct rm_weights_slot slot[RM_WEIGHTS_SLOTS];
 };
 static_assert(offsetof(struct rm_weights_shared, count) == 128, "weights");
@@ -124,7 +123,7 @@ struct rm_priorities_shared {
     struct rm_region_header header;
     struct rm_priorities_spec spec;           /* fixed at creation */
     uint64_t tree_at;                         /* offset of the leaves in the region */
-    _Alignas(RM_LINE) _Atomic double largest; /* priority so far, of what was ever a leaf */
+    _Alignas(RM_LINE) _Atomic double largest; /* largest priority that any leaf ever had */
 };
 static_assert(sizeof(struct rm_priorities_spec) == 24, "priorities spec");
 static_assert(offsetof(struct rm_priorities_shared, spec) == 128, "priorities");

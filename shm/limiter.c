@@ -21,7 +21,7 @@ void rm_limiter_change(struct rm_limiter *limiter, double samples_per_insert, do
     double middle = (RM_PEEK(&limiter->min_error) + RM_PEEK(&limiter->max_error)) / 2;
     double inserted = (double)rm_atomic_limiter_counted(&limiter->inserted);
     double sampled = (double)rm_atomic_limiter_counted(&limiter->sampled);
-    /* What the new ratio makes of the old items moves the bounds, not the error between them. */
+    /* The change of ratio moves the error of the old items; move the bounds by the same amount. */
     if (before <= 0)
         middle = inserted * samples_per_insert - sampled;
     else if (samples_per_insert > 0)
@@ -35,8 +35,8 @@ bool rm_limiter_may_insert(const struct rm_limiter *limiter, uint64_t n)
 {
     double ratio = RM_PEEK(&limiter->samples_per_insert);
     uint64_t inserted = rm_atomic_limiter_counted(&limiter->inserted);
-    /* Below the minimum nobody may sample, so nobody would ever lower the error: what is inserted
-     * now may step over the minimum, but must not have to hit it exactly. */
+    /* Below the minimum the learner may not sample, so the error cannot fall. Let an insert step
+     * over the minimum, so that it need not hit it exactly. */
     if (ratio <= 0 || inserted < RM_PEEK(&limiter->min_inserted))
         return true;
     double sampled = (double)rm_atomic_limiter_counted(&limiter->sampled);
@@ -80,7 +80,7 @@ uint64_t rm_limiter_needed(const struct rm_limiter *limiter, uint64_t n)
     }
     if (wanted <= inserted)
         wanted = inserted + 1;
-    /* The division may have rounded; the test itself decides. */
+    /* The division may have rounded: repeat the test itself. */
     while (wanted - 1 > inserted && may_sample(limiter, wanted - 1, n))
         wanted--;
     while (!may_sample(limiter, wanted, n))

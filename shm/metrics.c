@@ -10,7 +10,7 @@
     const char *function(type value)                                                               \
     {                                                                                              \
         static const char *const names[] = {__VA_ARGS__};                                          \
-        static_assert(COUNT(names) == (count), "a name for each, and no more");                    \
+        static_assert(COUNT(names) == (count), "one name for each phase");                         \
         return (unsigned)value < COUNT(names) ? names[value] : "unknown";                          \
     }
 
@@ -43,7 +43,7 @@ NAMES(rm_run_state_name, enum rm_run_state, RM_RUN_FAILED + 1, [RM_RUN_STARTING]
 
 const struct rm_metric rm_policy_metrics[] = {
     POLICY(COUNTER, U64, "env_steps", env_steps, "steps",
-           "agent steps taken: observations answered with an action that counts"),
+           "agent steps taken: observations for which the agent chose an action that counts"),
     POLICY(COUNTER, U64, "inserted", limiter.inserted, "transitions",
            "transitions that the limiter counts as inserted"),
     POLICY(COUNTER, U64, "sampled", limiter.sampled, "transitions",
@@ -52,7 +52,7 @@ const struct rm_metric rm_policy_metrics[] = {
            "rows reserved by an actor that died before committing them"),
     POLICY(COUNTER, U64, "lag_sum", lag_sum, "updates",
            "policy lag while acting, summed over vector steps"),
-    POLICY(COUNTER, U64, "lag_count", lag_count, "steps", "vector steps that lag_sum stands on"),
+    POLICY(COUNTER, U64, "lag_count", lag_count, "steps", "vector steps in lag_sum"),
     POLICY(GAUGE, U64, "lag_max", lag_max, "updates", "largest policy lag while acting"),
     POLICY(COUNTER, U64, "insert_blocked_ns", insert_blocked_ns, "nanoseconds",
            "time that actors slept because the limiter held them back"),
@@ -75,8 +75,7 @@ const struct rm_metric rm_policy_metrics[] = {
            "time that the learner slept because the limiter held it back"),
     POLICY(COUNTER, U64, "age_sum", age_sum, "steps",
            "age of sampled transitions in env steps of the policy, summed"),
-    POLICY(COUNTER, U64, "age_count", age_count, "transitions",
-           "transitions that age_sum stands on"),
+    POLICY(COUNTER, U64, "age_count", age_count, "transitions", "transitions in age_sum"),
     POLICY(GAUGE, U64, "replay_rows", replay_rows, "transitions", "transitions held"),
     POLICY(GAUGE, U64, "replay_capacity", replay_capacity, "transitions",
            "most transitions that can be held"),
@@ -92,7 +91,7 @@ const struct rm_metric rm_policy_metrics[] = {
     POLICY(COUNTER, U64, "rollouts_dropped", rollouts_dropped, "rollouts",
            "rollouts dropped because the weights they acted with were too old"),
     POLICY(COUNTER, U64, "rollbacks", rollbacks, "roll-backs",
-           "times the learner went back to its last good weights"),
+           "rollbacks of the learner to its last good weights"),
     POLICY(GAUGE, U64, "lag_min_rollout", lag_min_rollout, "updates",
            "smallest policy lag of the latest rollout's rows when training on it began"),
     POLICY(GAUGE, F64, "lag_mean_rollout", lag_mean_rollout, "updates", "its mean"),
@@ -126,11 +125,11 @@ const size_t rm_policy_metric_count = COUNT(rm_policy_metrics);
 
 const struct rm_metric rm_worker_metrics[] = {
     WORKER(COUNTER, U64, "generation", generation, "processes",
-           "processes that have had this slot, the present one included"),
+           "processes that have had this slot, the current one included"),
     WORKER(GAUGE, U64, "heartbeat_ns", heartbeat_ns, "nanoseconds",
            "monotonic time of the latest turn"),
     WORKER(COUNTER, U64, "turns", turns, "turns", "turns that did something"),
-    WORKER(COUNTER, U64, "sleeps", sleeps, "sleeps", "times it slept until woken"),
+    WORKER(COUNTER, U64, "sleeps", sleeps, "sleeps", "times the worker slept until woken"),
     WORKER(GAUGE, U64, "rss_bytes", rss_bytes, "bytes", "resident memory"),
     WORKER(COUNTER, U64, "steps", steps, "steps",
            "actors: steps of agent 0 over all worlds of the actor"),

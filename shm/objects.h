@@ -1,5 +1,5 @@
-/* objects: which inherited descriptor is what. The daemon passes every worker the same descriptors
- * under the same numbers, in an order that follows from four counts, so no table travels:
+/* objects: the numbers of inherited descriptors. The daemon passes every worker the same
+ * descriptors under the same numbers. Their order follows from four counts, so no table is passed:
  *
  *   3      board
  *   4      resolved configuration (JSON text region)
@@ -9,9 +9,8 @@
  *   then   priorities, one per policy, where replay is prioritised (objects.priorities)
  *
  * Workers are numbered in a fixed order as well: actors, learners, the evaluator, and in sequential
- * mode the process that runs all of them in turn. In that mode the others have slots on the board
- * but no process.
- */
+ * mode the process that runs all of them in turn. In sequential mode the others have slots on the
+ * board but no process. */
 #ifndef RM_SHM_OBJECTS_H
 #define RM_SHM_OBJECTS_H
 
@@ -20,7 +19,7 @@
 #define RM_FD_BOARD  3
 #define RM_FD_CONFIG 4
 #define RM_FD_FIRST  5
-/* Of a process that only tries a world: what the world says of itself. */
+/* In a process that only probes a world: the world's description. */
 #define RM_FD_ANSWER RM_FD_BOARD
 
 struct rm_objects {
@@ -44,7 +43,7 @@ static inline int rm_fd_wake(const struct rm_objects *o, uint32_t worker)
     return RM_FD_FIRST + (int)(o->policies + o->actors * o->policies + worker);
 }
 
-/* What a worker rings when something happened that the daemon should see at once. */
+/* The eventfd that a worker rings when the daemon should look at the board at once. */
 static inline int rm_fd_bell(const struct rm_objects *o)
 {
     return rm_fd_wake(o, o->workers);

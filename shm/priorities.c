@@ -25,7 +25,7 @@ static bool in_range(const struct rm_priorities_spec *spec)
            spec->sources <= SOURCES_MAX && spec->slots <= LEAVES_MAX / spec->lanes;
 }
 
-/* Where levels stand in the region, as offsets. Returns its bytes. */
+/* Computes the offsets of the levels in the region. Returns its bytes. */
 static size_t place(const struct rm_priorities_spec *spec, uint32_t *levels, uint64_t *nodes,
                     size_t *at)
 {
@@ -95,7 +95,8 @@ int rm_priorities_attach(struct rm_priorities *p, int fd, bool writable, struct 
     if (rc != RM_ATTACH_OK)
         return rc;
     if (p->region.bytes < sizeof(struct rm_priorities_shared)) {
-        rc = rm_fail(error, -EPROTO, "priorities: %zu bytes do not hold their %zu-byte header",
+        rc = rm_fail(error, -EPROTO,
+                     "priorities: a region of %zu bytes is too small for the %zu-byte header",
                      p->region.bytes, sizeof(struct rm_priorities_shared));
         rm_priorities_close(p);
         return rc;
@@ -104,7 +105,7 @@ int rm_priorities_attach(struct rm_priorities *p, int fd, bool writable, struct 
     const size_t bytes = rm_priorities_bytes(&spec);
     if (bytes != p->region.bytes) {
         rc = rm_fail(error, -EPROTO,
-                     "priorities of policy %u: their spec asks for %zu bytes, the region has %zu",
+                     "priorities of policy %u: the spec needs %zu bytes, the region has %zu",
                      spec.policy, bytes, p->region.bytes);
         rm_priorities_close(p);
         return rc;

@@ -1,18 +1,18 @@
-/* priorities: the sum tree of one policy's replay, in a region of its own so that it survives the
- * learner that keeps it. One process at a time writes and reads it: the policy's learner.
+/* priorities: the sum tree of one policy's replay. It has a region of its own, so that it survives
+ * a restart of the learner. Only the policy's learner reads and writes it.
  *
  * A LEAF is where an item may start: leaf = slot * lanes + lane, with slot = the ring row, counted
  * from the ring's first, modulo slots, and lane = the global lane (agent slot * the experiment's
- * worlds + world id). So the order of leaves does not depend on how worlds are split over actors.
- * A leaf's value is its priority, p^alpha; 0: nothing there may be drawn.
+ * worlds + world id). So the order of leaves does not depend on how worlds are split over actors. A
+ * leaf's value is its priority, p^alpha; a leaf with 0 is never drawn.
  *
  * A NODE is the sum of eight neighbours of the level below, one cache line, added up in pairs,
  * pairs of pairs and halves. Levels go up until one line is left. So sums are a function of the
- * leaves alone, whatever the order of updates, and what a learner that died in the middle of one
- * left behind is made right by adding up again.
+ * leaves alone, in any order of updates. After a learner died in the middle of an update, adding up
+ * again repairs the tree.
  *
- * Beside the tree stands what a successor needs: the largest priority so far, and per source (a
- * ring) how far its rows have been entered. */
+ * The region also has what a restarted learner needs: the largest priority so far, and for each
+ * source (a ring) how far its rows have been entered. */
 #ifndef RM_SHM_PRIORITIES_H
 #define RM_SHM_PRIORITIES_H
 
@@ -39,13 +39,13 @@ struct rm_priorities {
     struct rm_priorities_shared *shared; /* layout.h */
     struct rm_priorities_spec spec;
     _Atomic uint64_t
-        *entered; /* (sources) rows below this, counted from the ring's first, are in */
+        *entered; /* (sources) rows below this, counted from the ring's first, are entered */
     uint32_t levels;
     uint64_t nodes[RM_PRIORITY_LEVELS]; /* of each level, multiples of 8; [0]: leaves */
     double *level[RM_PRIORITY_LEVELS];  /* [0]: leaves; the last has 8 nodes */
 };
 
-/* Bytes the region of this spec takes. 0 when the spec is out of range. */
+/* Bytes of a region of this spec. 0 when the spec is out of range. */
 size_t rm_priorities_bytes(const struct rm_priorities_spec *spec);
 
 /* All leaves 0, the largest priority 1. */
@@ -55,8 +55,8 @@ int rm_priorities_attach(struct rm_priorities *priorities, int fd, bool writable
                          struct rm_error *error);
 void rm_priorities_close(struct rm_priorities *priorities);
 
-/* Leaves and what stands beside them, for checkpoints (shm/base/state.h); sums are added up by
- * whoever uses them next. Nobody may change them meanwhile. */
+/* The leaves, the largest priority and the sources' counts, for checkpoints (shm/base/state.h). The
+ * next user adds up the sums. The region must not change during the call. */
 struct rm_state;
 void rm_priorities_state(struct rm_priorities *priorities, struct rm_state *state);
 

@@ -55,7 +55,7 @@ uint64_t rm_layout_hash(void)
         RM_SCORE_WINDOW,
         RM_PHASE_COUNT,
 #ifdef RM_FAULT_SITES
-        1, /* a build that can be told to kill itself shares with none that cannot */
+        1, /* a build with fault sites does not share with one without */
 #else
         0,
 #endif
@@ -67,7 +67,7 @@ uint64_t rm_layout_hash(void)
     return hash;
 }
 
-/* Bytes that could still be had, by the kernel's estimate; 0 when it does not say. */
+/* Bytes of free memory by the kernel's estimate; 0 when it gives none. */
 static uint64_t memory_available(void)
 {
     FILE *file = fopen("/proc/meminfo", "re");
@@ -82,11 +82,11 @@ static uint64_t memory_available(void)
     return (uint64_t)kib * 1024;
 }
 
-/* Refuses in words what the kernel would answer with a signal, with the memory killer, or not at
- * all. */
+/* Refuses with a message what the kernel would punish with a signal or the memory killer, or accept
+ * silently. */
 static int check_room(const char *name, size_t bytes, struct rm_error *error)
 {
-    /* Past this limit the kernel sends SIGXFSZ, which ends the process without a word. */
+    /* Beyond this limit the kernel sends SIGXFSZ, which ends the process without a message. */
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         bytes > limit.rlim_cur)
@@ -102,8 +102,8 @@ static int check_room(const char *name, size_t bytes, struct rm_error *error)
                        "of memory are free; use smaller rings",
                        name, bytes, (double)bytes / MIB, (double)available / MIB);
 
-    /* A memfd does not count against /dev/shm, so its size is no limit to us (in containers it is
-     * often tiny); but one filled to its last page means that the host's shared memory is spent. */
+    /* A memfd does not count against /dev/shm, whose size (often tiny in containers) is therefore
+     * no limit. But a full /dev/shm means that the host's shared memory is used up. */
     struct statvfs shm;
     if (statvfs("/dev/shm", &shm) == 0 && shm.f_blocks > 0 && shm.f_bavail == 0)
         return rm_fail(error, -ENOSPC,
@@ -114,8 +114,8 @@ static int check_room(const char *name, size_t bytes, struct rm_error *error)
     return 0;
 }
 
-/* A descriptor of the same file that cannot write, or -1 with errno. What is mapped through one
- * that can is made writable by a single mprotect(), also by code that was given no descriptor. */
+/* A read-only descriptor of the same file, or -1 with errno. A mapping through a writable
+ * descriptor could be made writable by mprotect(), even by code that has no descriptor. */
 static int open_read_only(const char *name, int fd, struct rm_error *error)
 {
     char path[32];
@@ -156,8 +156,8 @@ int rm_region_create(struct rm_region *region, enum rm_region_kind kind, const c
 {
     *region = (struct rm_region){.fd = -1};
     if (bytes < sizeof(struct rm_region_header))
-        return rm_fail(error, -EINVAL, "region %s: %zu bytes do not hold its %zu-byte header", name,
-                       bytes, sizeof(struct rm_region_header));
+        return rm_fail(error, -EINVAL, "region %s: %zu bytes are too few for its %zu-byte header",
+                       name, bytes, sizeof(struct rm_region_header));
     int rc = check_room(name, bytes, error);
     if (rc)
         return rc;
@@ -210,7 +210,8 @@ int rm_region_freeze(struct rm_region *region, struct rm_error *error)
 {
     char name[RM_REGION_NAME_MAX];
     snprintf(name, sizeof name, "%s", ((struct rm_region_header *)region->base)->name);
-    munmap(region->base, region->bytes); /* the kernel refuses while somebody could write */
+    munmap(region->base, region->bytes); /* the kernel refuses the seal while a writable mapping
+                                          * exists */
     int rc = fcntl(region->fd, F_ADD_SEALS, F_SEAL_WRITE) == 0
                  ? map(region, name, region->fd, region->bytes, false, error)
                  : rm_fail(error, -errno, "region %s: cannot be sealed against writing: %s", name,
@@ -228,7 +229,7 @@ bool rm_region_frozen(int fd)
     return seals >= 0 && (seals & F_SEAL_WRITE);
 }
 
-/* The header against what this process was built for. */
+/* Checks the header against this build. */
 static int check_header(const struct rm_region_header *header, size_t bytes,
                         enum rm_region_kind kind, struct rm_error *error)
 {
@@ -236,7 +237,7 @@ static int check_header(const struct rm_region_header *header, size_t bytes,
     uint32_t version = rm_atomic_region_version(&header->version);
     if (magic != RM_LAYOUT_MAGIC && (magic != 0 || version != 0))
         return rm_fail(
-            error, -EPROTO, "%s region: magic is %#llx, not %#llx: not a region of Ringmaster",
+            error, -EPROTO, "%s region: magic is %#llx; a region of Ringmaster has %#llx",
             kind_name(kind), (unsigned long long)magic, (unsigned long long)RM_LAYOUT_MAGIC);
     if (version == 0)
         return RM_ATTACH_AWAITING_VERSION;
@@ -254,7 +255,7 @@ static int check_header(const struct rm_region_header *header, size_t bytes,
                        (unsigned long long)header->layout_hash,
                        (unsigned long long)rm_layout_hash());
     if (header->kind != (uint32_t)kind)
-        return rm_fail(error, -EPROTO, "region %.*s: kind is %s (%u), wanted %s (%u)",
+        return rm_fail(error, -EPROTO, "region %.*s: kind is %s (%u), expected %s (%u)",
                        RM_REGION_NAME_MAX, header->name, kind_name(header->kind), header->kind,
                        kind_name(kind), (unsigned)kind);
     if (header->bytes != bytes)
@@ -276,11 +277,12 @@ int rm_region_attach(struct rm_region *region, int fd, enum rm_region_kind kind,
         return rm_fail(
             error, -EPROTO, "%s region: descriptor %d holds %lld bytes, a header has %zu",
             kind_name(kind), fd, (long long)file.st_size, sizeof(struct rm_region_header));
-    /* Without the seal whoever holds the descriptor could shrink it under us: SIGBUS. */
+    /* Without the seal any holder of the descriptor could shrink the file, and reading would raise
+     * SIGBUS. */
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SEALS) != SEALS)
         return rm_fail(error, -EPROTO,
-                       "%s region: descriptor %d is not a sealed memfd (seals %#x, wanted %#x)",
+                       "%s region: descriptor %d is not a sealed memfd (seals %#x, expected %#x)",
                        kind_name(kind), fd, seals < 0 ? 0u : (unsigned)seals, (unsigned)SEALS);
 
     int rc = map(region, kind_name(kind), fd, (size_t)file.st_size, writable, error);

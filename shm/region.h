@@ -3,10 +3,10 @@
  * Lifetime: the daemon creates regions and keeps their descriptors; workers inherit the descriptors
  * over exec and attach. The memory lives until the last descriptor and mapping are gone, so nothing
  * is left behind after a crash. Pages are allocated at creation (posix_fallocate), so a full memory
- * file system is refused at start and never becomes SIGBUS later.
+ * file system is an error at start and never a SIGBUS later.
  *
- * A region starts with struct rm_region_header (layout.h); its version is stored last, with
- * release, so whoever sees the version sees a complete object. */
+ * A region starts with struct rm_region_header (layout.h). Its version is stored last, with
+ * release, so a process that sees the version sees a complete object. */
 #ifndef RM_SHM_REGION_H
 #define RM_SHM_REGION_H
 
@@ -30,34 +30,34 @@ struct rm_region {
     int fd;       /* the memfd, -1 when this mapping does not own one */
 };
 
-/* What attaching found. Waiting states are not errors: the creator may not be done. */
+/* Results of attaching. A waiting state is not an error: the creator may not be done yet. */
 enum rm_attach {
     RM_ATTACH_OK = 0,
     RM_ATTACH_AWAITING_VERSION = 1, /* header there, not yet published */
 };
 
-/* Creates, allocates, seals (shrink, grow) and maps a region; zero-filled but for its header.
- * The object is not visible to attachers until rm_region_publish().
- * Errors: -ENOSPC or -ENOMEM with the size asked for and what is free. */
+/* Creates, allocates, seals (shrink, grow) and maps a region; zero-filled except for its header.
+ * The object is not visible to attachers until rm_region_publish(). Errors: -ENOSPC or -ENOMEM; the
+ * message has the requested and the free size. */
 int rm_region_create(struct rm_region *region, enum rm_region_kind kind, const char *name,
                      size_t bytes, struct rm_error *error);
 
 /* Stores the version with release. Call once the object is complete. */
 void rm_region_publish(struct rm_region *region);
 
-/* Published, and never to be written again by any process: its mapping is read-only from here on,
- * and the kernel gives nobody another (F_SEAL_WRITE). */
+/* Makes a published region read-only for all processes: remaps it read-only, and the kernel refuses
+ * new writable mappings (F_SEAL_WRITE). */
 int rm_region_freeze(struct rm_region *region, struct rm_error *error);
 bool rm_region_frozen(int fd);
 
-/* Maps an existing region. `writable` false maps it read-only for good: through a description of
- * its own that cannot write, so that no later mprotect() makes it writable. Takes no ownership of
- * fd. Returns RM_ATTACH_OK, RM_ATTACH_AWAITING_VERSION, or a negative errno: -EPROTO for a wrong
- * magic, kind, size or layout hash (the message says which, with both values). */
+/* Maps an existing region. `writable` false maps it read-only for good: through a separate open
+ * file description without write access, so that no later mprotect() makes it writable. Takes no
+ * ownership of fd. Returns RM_ATTACH_OK, RM_ATTACH_AWAITING_VERSION, or a negative errno: -EPROTO
+ * for a wrong magic, kind, size or layout hash (the message says which, with both values). */
 int rm_region_attach(struct rm_region *region, int fd, enum rm_region_kind kind, bool writable,
                      struct rm_error *error);
 
-/* Unmaps, and closes the descriptor where the region owns it. Harmless on a closed region. */
+/* Unmaps, and closes the descriptor if the region owns it. Does nothing to a closed region. */
 void rm_region_close(struct rm_region *region);
 
 #endif

@@ -12,14 +12,14 @@
 #define COLUMN_ALIGN   64u
 #define ROWS_MIN       4u
 #define ROWS_MAX       (1u << 30)
-#define RING_BYTES_MAX (1ull << 46) /* more than any host has; keeps the sums from overflowing */
+#define RING_BYTES_MAX (1ull << 46) /* more than any host has, so that sums do not overflow */
 
 static size_t aligned(size_t bytes, size_t to)
 {
     return (bytes + to - 1) / to * to;
 }
 
-/* Says what is wrong with a spec, or NULL. */
+/* What is wrong with a spec, or NULL. */
 static const char *refusal(const struct rm_ring_spec *spec)
 {
     if (spec->mode != RM_RING_REPLAY && spec->mode != RM_RING_ROLLOUT)
@@ -42,24 +42,26 @@ static const char *refusal(const struct rm_ring_spec *spec)
     return NULL;
 }
 
-/* Slots for states that stand behind the rows: of any `rows` rows in a row, and as many again as
- * may be one more for where they begin. */
+/* Number of slots for states behind the rows: enough for any `rows` consecutive rows, wherever they
+ * begin. */
 static uint64_t state_slots(const struct rm_ring_spec *spec)
 {
     return spec->rows / spec->state_every + 2;
 }
 
-/* 0: they stand in the rows. */
+/* 0: the states are in the rows. */
 static uint64_t states_behind(const struct rm_ring_spec *spec)
 {
     return spec->state_floats && spec->state_every > 1 ? state_slots(spec) : 0;
 }
 
-/* Where the columns of a row stand. Returns the stride, 0 when rows would be absurdly large. */
+/* Computes the offsets of a row's columns. Returns the stride; 0 when rows would be absurdly
+ * large. */
 static size_t place_columns(struct rm_ring *ring, const struct rm_ring_spec *spec)
 {
     const uint64_t lanes = spec->lanes;
-    /* Each of these is at most 2^32: more than that of a lane cannot be multiplied without care. */
+    /* Each factor is below 2^32, so a product of two does not overflow; the products below need
+     * this bound. */
     if (lanes * spec->action_words > RING_BYTES_MAX || lanes * spec->state_floats > RING_BYTES_MAX)
         return 0;
     const struct {
@@ -150,7 +152,7 @@ int rm_ring_create(struct rm_ring *ring, const struct rm_ring_spec *spec, struct
     return 0;
 }
 
-/* Could these have come about? Below the first index there is nothing. */
+/* Are these indices possible? No row is below the first index. */
 static bool fit(const struct rm_ring_spec *spec, uint64_t reserved, uint64_t committed,
                 uint64_t consumed)
 {
@@ -159,10 +161,10 @@ static bool fit(const struct rm_ring_spec *spec, uint64_t reserved, uint64_t com
            (spec->mode != RM_RING_ROLLOUT || committed - consumed <= spec->rows);
 }
 
-/* Do its indices fit together? A writer or consumer at work changes them while they are looked at:
- * then they are alive, and looked at again. In this order: a row that is reserved has the one
- * before it committed (R0); one that is committed has itself reserved (R2) and its credit given
- * (R7), so that those two, looked at anew, differ. */
+/* Do the ring's indices fit together? A working writer or consumer may change them between the
+ * reads; then the indices differ on a second read and are read again. The order of the reads
+ * matters: a row that is reserved has the row before it committed (R0); a row that is committed is
+ * reserved (R2) and has its credit (R7). */
 static bool indices_fit(const struct rm_ring *ring)
 {
     const struct rm_ring_shared *shared = ring->shared;
@@ -184,21 +186,21 @@ int rm_ring_attach(struct rm_ring *ring, int fd, bool writable, struct rm_error 
     if (rc != RM_ATTACH_OK)
         return rc;
     if (ring->region.bytes < sizeof(struct rm_ring_shared)) {
-        rc = rm_fail(error, -EPROTO, "ring: %zu bytes do not hold its %zu-byte header",
+        rc = rm_fail(error, -EPROTO,
+                     "ring: a region of %zu bytes is too small for the %zu-byte header",
                      ring->region.bytes, sizeof(struct rm_ring_shared));
         rm_ring_close(ring);
         return rc;
     }
-    /* A copy: from here on nothing is taken from shared memory that could change. */
+    /* A copy, so that the spec cannot change after it was checked. */
     const struct rm_ring_spec spec = ((struct rm_ring_shared *)ring->region.base)->spec;
     size_t bytes = ring_bytes(ring, &spec);
     if (bytes == 0 || bytes != ring->region.bytes) {
         const char *why = refusal(&spec);
-        rc = rm_fail(error, -EPROTO,
-                     "ring of actor %u, policy %u: its spec asks for %zu bytes, the region has "
-                     "%zu%s%s",
-                     spec.actor, spec.policy, bytes, ring->region.bytes, why ? ": " : "",
-                     why ? why : "");
+        rc = rm_fail(
+            error, -EPROTO,
+            "ring of actor %u, policy %u: its spec needs %zu bytes, the region has %zu%s%s",
+            spec.actor, spec.policy, bytes, ring->region.bytes, why ? ": " : "", why ? why : "");
         rm_ring_close(ring);
         return rc;
     }
@@ -258,8 +260,9 @@ uint64_t rm_ring_writer_open(struct rm_ring *ring)
     ring->consumed_seen = rm_atomic_ring_credit(&shared->consumed);
     rm_atomic_ring_offer(&shared->offered, RM_PEEK(&shared->committed));
     RM_FAULT("ring.open.after");
-    /* `reserved` stays where the dead writer put it: the row that it touched held an old row, which
-     * readers must go on taking for overwritten. The next reserve claims that same row again. */
+    /* `reserved` stays where the dead writer put it: the dead writer may have overwritten part of
+     * the old row there, so readers must still treat that row as overwritten. The next reserve
+     * claims the same row again. */
     return RM_PEEK(&shared->reserved) - RM_PEEK(&shared->committed);
 }
 
@@ -277,7 +280,8 @@ int rm_ring_reserve(struct rm_ring *ring, struct rm_row *row)
     const uint64_t index = RM_PEEK(&shared->committed);
     RM_FAULT("ring.reserve.before");
     if (ring->spec.mode == RM_RING_ROLLOUT && index - ring->consumed_seen >= ring->spec.rows) {
-        /* Looked at only when what was seen is used up, to leave the consumer's line alone. */
+        /* Read `consumed` only when the known credit is used up, to spare the consumer's cache
+         * line. */
         ring->consumed_seen = rm_atomic_ring_credit(&shared->consumed);
         if (index - ring->consumed_seen >= ring->spec.rows)
             return 0;
@@ -317,10 +321,10 @@ void rm_ring_window(const struct rm_ring *ring, uint64_t *first, uint64_t *end)
     uint64_t reserved = RM_PEEK(&ring->shared->reserved);
     /* Differences, not comparisons: indices wrap. */
     *first = reserved - origin > ring->spec.rows ? reserved - ring->spec.rows : origin;
-    /* A writer may have run on between the two loads; then there is nothing to promise below. */
+    /* The writer may have moved on between the two loads. Then no row is certain to be readable. */
     if (*end - origin < *first - origin)
         *first = *end;
-    /* Nor more than there are, whatever a process with somebody's world wrote there. */
+    /* Never more rows than the ring has, even if a foreign world damaged the indices. */
     if (*end - *first > ring->spec.rows)
         *first = *end - ring->spec.rows;
 }
@@ -352,7 +356,7 @@ void rm_ring_consume(struct rm_ring *ring, uint64_t index)
     RM_FAULT("ring.consume.after");
 }
 
-/* Rows [end - n, end), oldest first, to or from where they stand one after another. */
+/* Copies rows [end - n, end), oldest first, to or from a contiguous buffer. */
 static void transfer_rows(struct rm_ring *ring, uint64_t end, uint64_t n, uint8_t *part, bool load)
 {
     for (uint64_t i = 0; i < n; i++) {
@@ -362,7 +366,7 @@ static void transfer_rows(struct rm_ring *ring, uint64_t end, uint64_t n, uint8_
     }
 }
 
-/* Nobody may be able to make of a file what could not have come about. */
+/* Refuse indices from a file that no run could have produced. */
 static void check_loaded(const struct rm_ring *ring, uint64_t reserved, struct rm_state *s)
 {
     const struct rm_ring_shared *shared = ring->shared;

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#define LEFT UINT64_MAX /* arrived in every round there will be */
+#define LEFT UINT64_MAX /* arrived in every later round */
 
 void rm_round_init(struct rm_round *round, uint32_t participants)
 {
@@ -20,7 +20,7 @@ uint64_t rm_round_current(const struct rm_round *round)
     return rm_atomic_round_current(&round->current);
 }
 
-/* Where all have left, the last round stays the last: there is nobody to go on. */
+/* When all have left, the round does not advance any more. */
 static bool advance_if_all(struct rm_round *round, uint64_t current)
 {
     uint32_t participants = RM_PEEK(&round->participants), left = 0;

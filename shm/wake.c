@@ -15,7 +15,7 @@
  * signalled, so one that dies in between leaves the sleeper either woken or still marked as
  * sleeping. */
 
-static _Atomic bool closed; /* of this process, which shares its descriptors with a world */
+static _Atomic bool closed; /* in this process, which shares its descriptors with a world */
 
 static void note_closed(int fd)
 {
@@ -59,7 +59,7 @@ void rm_wake_cancel(struct rm_wake *wake)
 void rm_wake_drain(int fd)
 {
     uint64_t count;
-    /* Nothing to read is fine: a cancelled sleep or a time-out. */
+    /* An empty eventfd is not an error: the sleep was cancelled or timed out. */
     ssize_t n;
     do
         n = read(fd, &count, sizeof count);
@@ -78,8 +78,8 @@ int rm_wake_wait(struct rm_wake *wake, uint64_t timeout_ns)
     int failed = errno;
     RM_FAULT("wake.wait.woken");
 
-    /* Awake before draining: a signal that comes between the two is then at worst one wake-up too
-     * many, the other way round it would be lost. */
+    /* Mark the sleeper awake before draining: then a signal between the two causes at most one
+     * spurious wake-up. In the other order it would be lost. */
     awake(wake);
     if (ready < 0)
         return -failed;
@@ -91,7 +91,7 @@ int rm_wake_wait(struct rm_wake *wake, uint64_t timeout_ns)
 void rm_wake_ring(int fd)
 {
     const uint64_t one = 1;
-    /* Full at 2^64 - 2 unread signals: the sleeper has its wake-up then too. */
+    /* EAGAIN means 2^64 - 2 unread signals: the sleeper is woken anyway. */
     ssize_t n;
     do
         n = write(fd, &one, sizeof one);

@@ -28,8 +28,8 @@ int rm_weights_create(struct rm_weights *weights, uint32_t policy, uint64_t coun
     *weights = (struct rm_weights){.region.fd = -1};
     if (count == 0 || count > COUNT_MAX || act_count > count)
         return rm_fail(error, -EINVAL,
-                       "weights of policy %u: %llu floats, %llu of them to act, must be 1 to 2^40 "
-                       "and not more to act than there are",
+                       "weights of policy %u: %llu floats, %llu of them to act; the number of "
+                       "floats must be 1 to 2^40, and of those to act not larger",
                        policy, (unsigned long long)count, (unsigned long long)act_count);
     char name[RM_REGION_NAME_MAX];
     snprintf(name, sizeof name, "rm-weights-p%u", policy);
@@ -47,9 +47,9 @@ int rm_weights_create(struct rm_weights *weights, uint32_t policy, uint64_t coun
     return 0;
 }
 
-/* The latest version and the one before stand in their slots, whatever a writer that died was doing
- * with the third. False too in the moment in which one at work gets two versions further: who then
- * looks at `latest` anew sees it changed, by W0 and, as its version comes after W1, by RM_SEE(). */
+/* The latest version and the one before are in their slots, even if a writer died while it filled
+ * the third. May also be false while a writer publishes two more versions; a caller that then reads
+ * `latest` again sees it changed, by W0 and, as its version comes after W1, by RM_SEE(). */
 static bool versions_stand(const struct rm_weights_shared *shared, uint64_t latest)
 {
     for (uint64_t version = latest; version > 0 && latest - version < 2; version--) {
@@ -86,16 +86,17 @@ int rm_weights_attach(struct rm_weights *weights, int fd, bool writable, struct 
         bytes = data_at() + RM_WEIGHTS_SLOTS * arena_bytes(count);
     }
     if (count == 0 || count > COUNT_MAX || act_count > count || bytes != weights->region.bytes) {
-        rc = rm_fail(error, -EPROTO,
-                     "weights: %llu floats, %llu to act, ask for %llu bytes, the region has %zu",
-                     (unsigned long long)count, (unsigned long long)act_count,
-                     (unsigned long long)bytes, weights->region.bytes);
+        rc = rm_fail(
+            error, -EPROTO,
+            "weights: %llu floats, %llu of them to act, need %llu bytes, the region has %zu",
+            (unsigned long long)count, (unsigned long long)act_count, (unsigned long long)bytes,
+            weights->region.bytes);
         rm_weights_close(weights);
         return rc;
     }
     if (!versions_fit(shared)) {
         rc = rm_fail(error, -EPROTO,
-                     "weights: version %llu is said to be the latest, but the slots hold others",
+                     "weights: `latest` names version %llu, but the slots have other versions",
                      (unsigned long long)RM_PEEK(&shared->latest));
         rm_weights_close(weights);
         return rc;
@@ -126,8 +127,8 @@ static void *arena_of(const struct rm_weights *weights, uint64_t version)
 uint64_t rm_weights_publish(struct rm_weights *weights, const float *params,
                             struct rm_weights_stamp stamp)
 {
-    /* After a writer that died, `latest` still names the last whole version, and the slot after it
-     * is the one that it may have torn: so that is filled anew. */
+    /* After a writer died, `latest` still names the last complete version, and the slot after it
+     * may be torn. This call fills that slot. */
     const uint64_t version = RM_PEEK(&weights->shared->latest) + 1;
     struct rm_weights_slot *slot = slot_of(weights, version);
     uint8_t *arena = arena_of(weights, version);
@@ -153,8 +154,8 @@ uint64_t rm_weights_publish(struct rm_weights *weights, const float *params,
     return version;
 }
 
-/* Copies version `version` and its stamp. False when its slot holds another one, is being filled,
- * or was filled anew while it was copied. */
+/* Copies version `version` and its stamp. False when its slot has another version, is being filled,
+ * or was filled during the copy. */
 static bool read_version(const struct rm_weights *weights, uint64_t version, float *params,
                          uint64_t n, struct rm_weights_stamp *stamp)
 {
@@ -231,8 +232,9 @@ int rm_weights_read_before(const struct rm_weights *weights, uint64_t round, flo
             break;
         }
         if (version < oldest || latest - version == RM_WEIGHTS_SLOTS - 1) {
-            /* All that are kept are of this round or later, or the oldest, which might have been
-             * early enough, is being overwritten. The newer two cannot be unless `latest` moved. */
+            /* All kept versions are of this round or later, or the oldest, which may be of an
+             * earlier round, is being overwritten. The newer two are not overwritten unless
+             * `latest` moved. */
             *stamp = (struct rm_weights_stamp){0};
             return 0;
         }
@@ -252,7 +254,7 @@ static void slot_state(struct rm_weights *weights, uint32_t i, struct rm_state *
         rm_state_floats(s, "params", arena_of(weights, i), weights->count);
     rm_state_leave(s);
     if (rm_state_loading(s))
-        RM_POKE(&slot->time_ns, rm_now_ns()); /* the clock of then may not be that of now */
+        RM_POKE(&slot->time_ns, rm_now_ns()); /* the saved time may be of another boot */
 }
 
 void rm_weights_state(struct rm_weights *weights, struct rm_state *s)
@@ -261,7 +263,6 @@ void rm_weights_state(struct rm_weights *weights, struct rm_state *s)
         slot_state(weights, i, s);
     RM_STATE(s, "latest", weights->shared->latest);
     if (rm_state_loading(s) && !versions_stand(weights->shared, RM_PEEK(&weights->shared->latest)))
-        rm_state_fail(s, -EPROTO,
-                      "version %llu is said to be the latest, but the slots hold others",
+        rm_state_fail(s, -EPROTO, "the latest version is %llu, but the slots have other versions",
                       (unsigned long long)RM_PEEK(&weights->shared->latest));
 }

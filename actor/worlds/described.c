@@ -41,10 +41,11 @@ struct member {
     }
 
 static const struct member spec_members[] = {
-    WHOLE_OF(rm_env_spec, abi_version), WHOLE_OF(rm_env_spec, struct_size),
-    WHOLE_OF(rm_env_spec, phases),      WHOLE_OF(rm_env_spec, max_steps),
-    REAL_OF(rm_env_spec, score_low),    REAL_OF(rm_env_spec, score_high),
-    REAL_OF(rm_env_spec, score_random), REAL_OF(rm_env_spec, score_solved),
+    WHOLE_OF(rm_env_spec, abi_version),   WHOLE_OF(rm_env_spec, struct_size),
+    WHOLE_OF(rm_env_spec, phases),        WHOLE_OF(rm_env_spec, max_steps),
+    REAL_OF(rm_env_spec, score_low),      REAL_OF(rm_env_spec, score_high),
+    REAL_OF(rm_env_spec, score_random),   REAL_OF(rm_env_spec, score_solved),
+    WHOLE_OF(rm_env_spec, picture_width), WHOLE_OF(rm_env_spec, picture_height),
 };
 static const struct member agent_members[] = {
     WHOLE_OF(rm_env_agent, phase),    WHOLE_OF(rm_env_agent, dtype),

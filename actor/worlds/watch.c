@@ -43,7 +43,7 @@ static const struct {
 #define SIGNALS (sizeof signals / sizeof *signals)
 
 static const char *const calls[] = {
-    "outside of worlds", "loading", "create()", "reset()", "step()", "state", "close()"};
+    "outside of worlds", "loading", "create()", "reset()", "step()", "state", "close()", "showing"};
 _Static_assert(sizeof calls / sizeof *calls == RM_WATCH_COUNT, "a name per call");
 
 /* --- text without stdio, which may be what was interrupted ------------------------------------ */

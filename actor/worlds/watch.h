@@ -28,6 +28,7 @@ enum rm_watch_call {
     RM_WATCH_STEP,
     RM_WATCH_STATE, /* saving or loading the state of the worlds */
     RM_WATCH_CLOSE,
+    RM_WATCH_SHOW,
     RM_WATCH_COUNT
 };
 

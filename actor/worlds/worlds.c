@@ -25,7 +25,7 @@ const struct rm_env_ops *const rm_builtin_worlds[] = {
     &rm_sokoban_ops,      &rm_connect_ops,  &rm_count_ops,    NULL,
 };
 
-enum { AGENTS_MAX = 64, ACTIONS_MAX = 1 << 16 };
+enum { AGENTS_MAX = 64, ACTIONS_MAX = 1 << 16, PICTURE_MAX = 4096 };
 
 /* --- open ------------------------------------------------------------------------------------- */
 
@@ -334,6 +334,9 @@ int rm_world_check_spec(const char *name, const struct rm_env_spec *spec, struct
         if (fault)
             return rm_fail(error, -EPROTO, "world '%s': figure %u %s", name, f, fault);
     }
+    if (spec->picture_width > PICTURE_MAX || spec->picture_height > PICTURE_MAX)
+        return rm_fail(error, -EPROTO, "world '%s': a picture of %u x %u, must be at most %d x %d",
+                       name, spec->picture_width, spec->picture_height, PICTURE_MAX, PICTURE_MAX);
     for (uint32_t phase = 0; phase < spec->phases; phase++) {
         uint32_t a = 0;
         while (a < spec->agents && spec->agent[a].phase != phase)

@@ -69,6 +69,34 @@ static const struct rm_ctl_option check_world_options[] = {
     END,
 };
 
+#define FPS_OPTION                                                                                 \
+    {                                                                                              \
+        "fps", "N",                                                                                \
+            "Shows so many states a second, 8 unless told; 0, as outside of a terminal: as fast "  \
+            "as they come.",                                                                       \
+            RM_COMPLETE_NOTHING, false                                                             \
+    }
+
+static const struct rm_ctl_option play_options[] = {
+    SET_OPTION,
+    {"policy", "PATH",
+     "Plays this policy, a file of a run's policies/, or all those of a folder; may be given "
+     "again. "
+     "Without it, those of the latest run.",
+     RM_COMPLETE_FILE, true},
+    {"episodes", "N", "Plays that many episodes, 1 unless told.", RM_COMPLETE_NOTHING, false},
+    FPS_OPTION,
+    {"record", "FILE", "Writes a film, FILE.gif or FILE.mp4, instead of showing text.",
+     RM_COMPLETE_FILE, false},
+    END,
+};
+
+static const struct rm_ctl_option watch_options[] = {
+    {"episodes", "N", "Ends after that many episodes.", RM_COMPLETE_NOTHING, false},
+    FPS_OPTION,
+    END,
+};
+
 static const struct rm_ctl_option list_options[] = {
     {"timeout", "SECONDS", "Waits that long for each experiment, 2 unless told.",
      RM_COMPLETE_NOTHING, false},
@@ -144,6 +172,14 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .arguments = {{"WORLD", false, RM_COMPLETE_WORLD}},
      .options = check_world_options,
      .run = rm_ctl_check_world},
+    {.name = "play",
+     .summary = "show how policies play",
+     .text = "Plays the experiment's world with policies of files, in the world of its evaluations "
+             "and with their answers, in a process that is confined as an evaluator is, and shows "
+             "every state: as text, or as a film, which ffmpeg writes, or python3 with imageio.",
+     .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
+     .options = play_options,
+     .run = rm_ctl_play},
     {.name = "list",
      .summary = "list the running experiments",
      .text = "Looks for control sockets where this user's experiments and those of the host have "
@@ -207,6 +243,15 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .options = evaluate_options,
      .group = rm_ctl_connection_options,
      .run = rm_ctl_evaluate},
+    {.name = "watch",
+     .summary = "show how the newest policies play",
+     .text = "Plays one episode after another with the weights of now, in a process of its own, "
+             "until it is interrupted or the experiment ends. Nothing of the experiment waits for "
+             "it. The weights are in the run directory, in policies/newest/.",
+     .arguments = {NAME_ARGUMENT},
+     .options = watch_options,
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_watch},
     {.name = "stop",
      .summary = "end an experiment in good order",
      .text = "Workers finish what they are at and policies are written.",

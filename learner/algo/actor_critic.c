@@ -1,275 +1,623 @@
-/* What actor-critic learners have in common wherever they compute, and which of the two it is: the
- * CPU's (actor_critic_host.c) or a device's (actor_critic_device.c). */
+/* What updates from a rollout are: its values, its advantages and returns, and a minibatch. */
 #include "learner/algo/actor_critic_private.h"
-#include "learner/algo/guard.h"
 #include "learner/algo/parts_state.h"
-#include "learner/backend/device.h"
-#include "shm/base/rng.h"
+#include "shm/layout.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+
+/* Rows of one forward pass over a rollout. The CPU's: activations of small networks stay in the
+ * second-level cache. */
+#define FORWARD_ROWS        512u
+#define DEVICE_FORWARD_ROWS 8192u
+
+static const struct rm_policy_ops *policies(const struct rm_actor_critic *ac)
+{
+    return rm_policy_ops_of(ac->u.backend);
+}
 
 /* --- making ---------------------------------------------------------------------------------- */
 
 static int make_minibatches(struct rm_actor_critic *ac, struct rm_error *error)
 {
-    const struct rm_experiment *e = ac->experiment;
+    const struct rm_experiment *e = ac->u.experiment;
     const struct rm_rollout *r = ac->rollout;
-    const bool recurrent = rm_net_is_recurrent(ac->net);
     const struct rm_minibatches_spec minibatches = {
-        .rows = recurrent ? r->lanes : r->steps * r->lanes,
+        .rows = ac->recurrent ? r->lanes : r->steps * r->lanes,
         .parts = e->algorithm.minibatches,
         .seed = e->seed,
-        .policy = ac->policy,
+        .policy = ac->u.policy,
         .shuffled = ac->epochs > 1 || e->algorithm.minibatches > 1,
     };
-    if (recurrent) {
-        ac->order = calloc(r->lanes, sizeof *ac->order);
-        if (!ac->order)
-            return rm_fail(error, -ENOMEM, "no memory for %u lanes", r->lanes);
-        for (uint32_t i = 0; i < r->lanes; i++)
-            ac->order[i] = i;
-    }
+    ac->lane = calloc(r->lanes, sizeof *ac->lane);
+    ac->lanes = calloc(r->lanes, sizeof *ac->lanes);
+    if (!ac->lane || !ac->lanes)
+        return rm_fail(error, -ENOMEM, "no memory for %u lanes", r->lanes);
+    for (uint32_t i = 0; i < r->lanes; i++)
+        ac->lanes[i] = i;
     return rm_minibatches_create(&ac->minibatches, &minibatches, error);
 }
 
-static int make_network(struct rm_actor_critic *ac, const struct rm_net_shape *shape,
-                        struct rm_error *error)
+/* The first device's rollout as it lies on this one, which nobody fills here. */
+static int copy_rollout(struct rm_actor_critic *ac, struct rm_error *error)
 {
-    const struct rm_rollout *r = ac->rollout;
-    struct rm_backend *b = ac->backend;
-    int rc = rm_net_compile(&ac->net, &ac->experiment->network, shape, error);
-    if (!rc)
-        rc = make_minibatches(ac, error);
-    if (!rc)
-        rc = rm_optimizer_create(&ac->optimizer, b, ac->experiment, ac->net, error);
-    if (!rc)
-        rc = rm_normaliser_create(&ac->normaliser, b, r->inputs, rm_net_input_mean_at(ac->net),
-                                  rm_net_input_scale_at(ac->net), error);
-    if (!rc)
-        rc = rm_reward_scale_create(&ac->reward_scale, ac->experiment, r->lanes, error);
+    ac->copy = *ac->rollout;
+    ac->copy.backend = ac->u.backend;
+    ac->rollout = &ac->copy;
+    return rm_updates_alloc(&ac->u, &ac->copy.there, ac->copy.bytes, error);
+}
+
+static void lay_out(struct rm_rollout_said *s, char *block)
+{
+    s->passes = (void *)block;
+    s->knobs = (void *)(block + s->knobs_at);
+    s->order = (void *)(block + s->order_at);
+}
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+/* The first device's host says it, from pinned memory. */
+static int make_said(struct rm_actor_critic *ac, struct rm_error *error)
+{
+    struct rm_backend *b = ac->u.backend;
+    struct rm_rollout_said *s = &ac->there;
+    char *there, *here;
+    s->knobs_at = aligned(sizeof *s->passes);
+    s->order_at =
+        s->knobs_at + aligned((size_t)ac->epochs * ac->minibatches.spec.parts * sizeof *s->knobs);
+    s->bytes = s->order_at + (size_t)ac->epochs * ac->entries * sizeof *s->order;
+    const int rc = rm_updates_alloc(&ac->u, &there, s->bytes, error);
     if (rc)
         return rc;
-    rm_value_head_create(&ac->value_head, ac->experiment, b, rm_net_value_output(ac->net));
-    ac->count = rm_net_param_count(ac->net);
-    ac->params = b->ops->alloc(b, ac->count);
-    ac->grads = b->ops->alloc(b, ac->count);
-    ac->lane = calloc(r->lanes, 1);
-    if (!ac->params || !ac->grads || !ac->lane)
-        return rm_fail(error, -ENOMEM, "no memory for %zu parameters", ac->count);
+    lay_out(s, there);
+    ac->here = *s;
+    if (!b->device || ac->u.replica)
+        return 0;
+    here = b->device->alloc_host(b, s->bytes, error);
+    if (!here)
+        return -ENOMEM;
+    lay_out(&ac->here, here);
     return 0;
 }
 
-static int init(struct rm_actor_critic *ac, struct rm_error *error)
+static int make_buffers(struct rm_actor_critic *ac, struct rm_error *error)
 {
-    float *initial = calloc(ac->count, sizeof *initial);
-    if (!initial)
-        return rm_fail(error, -ENOMEM, "no memory for %zu parameters", ac->count);
-    rm_net_init(ac->net, initial, rm_rng_at(ac->experiment->seed, RM_STREAM_INIT, ac->policy, 0));
-    ac->backend->ops->upload(ac->backend, ac->params, initial, ac->count);
-    free(initial);
-    return 0;
+    const struct rm_rollout *r = ac->rollout;
+    const bool recurrent = ac->recurrent, device = ac->u.backend->device;
+    const bool several = ac->u.replicas > 1;
+    const size_t rows = (size_t)r->steps * r->lanes, more = rows + r->lanes, f = sizeof(float);
+    const size_t states = recurrent ? ac->floats * f : 0, batch = ac->batch;
+    const struct {
+        void *at;
+        size_t bytes; /* 0: not there */
+    } wants[] = {
+        {&ac->value, more * f},
+        {&ac->advantage, rows * f},
+        {&ac->target, rows * f},
+        {&ac->logp, ac->off_policy ? rows * f : 0},
+        {&ac->head, device ? sizeof *ac->head : 0},
+        {&ac->first, ac->own_floats ? r->lanes * states : 0},
+        {&ac->now, r->lanes * states},
+        {&ac->value_now, (size_t)r->lanes * ac->own_floats * f},
+        {&ac->restart, recurrent ? more : 0},
+        {&ac->index, batch * sizeof *ac->index},
+        {&ac->entry, recurrent ? ac->most * sizeof *ac->entry : 0},
+        {&ac->state, ac->most * states},
+        {&ac->restarts, recurrent ? batch : 0},
+        {&ac->knobs, sizeof *ac->knobs},
+        {&ac->weight, device ? batch * f : 0},
+        {&ac->part, device ? RM_SUM_COUNT * batch * f : 0},
+        {&ac->sums, several ? RM_SUM_COUNT * sizeof *ac->sums : 0},
+        {&ac->slots, ac->apart ? ac->u.replicas * RM_DEVICE_SLOT * sizeof *ac->slots : 0},
+    };
+    int rc = 0;
+    for (size_t i = 0; i < sizeof wants / sizeof *wants && !rc; i++)
+        rc = rm_updates_alloc(&ac->u, wants[i].at, wants[i].bytes, error);
+    if (!ac->head)
+        ac->head = &ac->value_head.state;
+    return rc;
 }
 
-int rm_actor_critic_create_by(struct rm_actor_critic **out, const struct rm_actor_critic_ops *ops,
-                              const struct rm_actor_critic_spec *spec, struct rm_error *error)
+/* Steps of all lanes in one forward pass of a recurrent network over a rollout. */
+static uint32_t forward_steps(const struct rm_actor_critic *ac)
 {
+    const struct rm_rollout *r = ac->rollout;
+    const uint32_t steps = ac->u.backend->device ? r->steps : FORWARD_ROWS / r->lanes;
+    return steps == 0 ? 1 : MIN(steps, r->steps);
+}
+
+static uint32_t forward_rows(const struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const uint32_t most = ac->u.backend->device ? DEVICE_FORWARD_ROWS : FORWARD_ROWS;
+    if (ac->recurrent)
+        return (r->value ? 1 : forward_steps(ac)) * r->lanes;
+    return MIN((r->value ? 1 : r->steps) * r->lanes, most);
+}
+
+static int actor_critic_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
+                             struct rm_error *error)
+{
+    struct rm_actor_critic *ac = rm_actor_critic_of(u);
     const struct rm_experiment *e = spec->experiment;
-    struct rm_actor_critic *ac = calloc(1, ops->bytes);
-    if (!ac)
-        return rm_fail(error, -ENOMEM, "no memory for an actor-critic learner");
-    ac->ops = ops;
-    ac->experiment = e;
-    ac->rollout = spec->rollout;
-    ac->others = spec->others;
-    ac->backend = spec->backend;
-    ac->policy = spec->policy;
-    ac->finite = rm_finite_of(e, spec->name);
+    const bool vtrace = e->algorithm.name == RM_ALGORITHM_VTRACE;
+    struct rm_net *net = u->nets[0].net;
+    ac->apart = spec->others;
+    ac->rollout = ac->apart && u->replica ? spec->others[u->replica - 1] : spec->rollout;
     ac->off_policy = e->algorithm.name != RM_ALGORITHM_PPO;
-    ac->clip = e->algorithm.name == RM_ALGORITHM_VTRACE ? 0 : (float)e->algorithm.clip;
-    ac->epochs = e->algorithm.name == RM_ALGORITHM_VTRACE ? 1 : e->algorithm.epochs;
-    ac->settings = (struct rm_actor_critic_settings){
-        e->optimizer.learning_rate, e->optimizer.grad_clip, e->algorithm.entropy_coefficient};
-    int rc = make_network(ac, &spec->shape, error);
+    ac->recurrent = rm_net_is_recurrent(net);
+    ac->clip = vtrace ? 0 : (float)e->algorithm.clip;
+    ac->epochs = vtrace ? 1 : e->algorithm.epochs;
+    rm_value_head_create(&ac->value_head, e, rm_net_value_output(net));
+    int rc = rm_reward_scale_create(&ac->reward_scale, e, ac->rollout->lanes, error);
     if (!rc)
-        rc = init(ac, error);
-    if (!rc)
-        rc = ops->make(ac, error);
-    if (rc) {
-        rm_actor_critic_destroy(ac);
+        rc = make_minibatches(ac, error);
+    if (rc)
         return rc;
-    }
-    *out = ac;
-    return 0;
+    const uint32_t shares = ac->apart ? 1 : u->replicas;
+    ac->whole = rm_minibatches_most(&ac->minibatches);
+    ac->most = (ac->whole + shares - 1) / shares;
+    ac->batch = u->rows = ac->most * (ac->recurrent ? ac->rollout->steps : 1);
+    ac->entries = ac->minibatches.spec.rows;
+    ac->floats = rm_net_state_count(net);
+    ac->own_floats = rm_net_value_state_count(net);
+    if (u->replica && !ac->apart)
+        rc = copy_rollout(ac, error);
+    if (!rc)
+        rc = rm_net_workspace_create(&ac->value_space, net, u->backend, forward_rows(ac), 0,
+                                     ac->off_policy ? RM_NET_INFER : RM_NET_VALUE, error);
+    if (!rc)
+        rc = make_said(ac, error);
+    return rc ? rc : make_buffers(ac, error);
 }
 
-int rm_actor_critic_create(struct rm_actor_critic **out, const struct rm_actor_critic_spec *spec,
-                           struct rm_error *error)
+void rm_actor_critic_free(struct rm_actor_critic *ac)
 {
-    return rm_actor_critic_create_by(
-        out, spec->backend->device ? &rm_device_actor_critic : &rm_host_actor_critic, spec, error);
-}
-
-void rm_actor_critic_destroy(struct rm_actor_critic *ac)
-{
-    if (!ac)
-        return;
-    ac->ops->unmake(ac);
-    if (ac->params)
-        ac->backend->ops->release(ac->backend, ac->params);
-    if (ac->grads)
-        ac->backend->ops->release(ac->backend, ac->grads);
-    rm_optimizer_destroy(ac->optimizer);
-    if (ac->net)
-        rm_net_destroy(ac->net);
+    if (ac->value_space)
+        rm_net_workspace_destroy(ac->value_space);
     rm_minibatches_destroy(&ac->minibatches);
-    rm_normaliser_destroy(&ac->normaliser);
     rm_reward_scale_destroy(&ac->reward_scale);
-    free(ac->order);
     free(ac->lane);
-    free(ac);
+    free(ac->lanes);
 }
 
-/* --- a rollout ------------------------------------------------------------------------------- */
-
-void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
-                           struct rm_phase_clock *clock)
+/* What checkpoints keep beside what all updates have. */
+void rm_actor_critic_parts(struct rm_actor_critic *ac, struct rm_state *s)
 {
-    ac->ops->begin(ac, number, clock);
-}
-
-void rm_actor_critic_pass_by(struct rm_actor_critic *ac)
-{
-    ac->ops->pass_by(ac);
-}
-
-bool rm_actor_critic_due(const struct rm_actor_critic *ac)
-{
-    return !ac->stopped && ac->pass < ac->epochs;
-}
-
-struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
-                                                   double progress, struct rm_phase_clock *clock)
-{
-    return ac->ops->step(ac, update, progress, clock);
-}
-
-bool rm_actor_critic_collect(struct rm_actor_critic *ac, struct rm_actor_critic_update *update,
-                             struct rm_phase_clock *clock)
-{
-    return ac->ops->collect && ac->ops->collect(ac, update, clock);
-}
-
-/* Runs of samples, in their order, which does not depend on how worlds are split. */
-void rm_actor_critic_end(struct rm_actor_critic *ac, struct rm_phase_clock *clock)
-{
-    const struct rm_rollout *r = ac->rollout;
-    if (ac->normaliser.mean_at == SIZE_MAX)
-        return;
-    rm_actor_critic_enter(clock, RM_PHASE_SAMPLING);
-    for (uint32_t from = 0, to; from < r->samples; from = to) {
-        for (to = from + 1; to < r->samples && r->sample[to] == r->sample[to - 1] + 1;)
-            to++;
-        rm_normaliser_add(&ac->normaliser, r->x + (size_t)r->sample[from] * r->inputs, to - from);
-    }
-    rm_normaliser_write(&ac->normaliser, ac->params);
-    ac->ops->normalised(ac);
-}
-
-struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_critic *ac)
-{
-    struct rm_actor_critic_figures f = ac->figures;
-    const double n = ac->samples > 0 ? ac->samples : 1;
-    f.policy_loss /= n;
-    f.value_loss /= n;
-    f.entropy /= n;
-    f.clip_fraction /= n;
-    f.value_mean = ac->value_head.state.mean;
-    f.value_deviation = ac->value_head.state.deviation;
-    f.reward_scale = rm_reward_scale_divisor(&ac->reward_scale);
-    return f;
-}
-
-/* Rewards came with the rows after the samples that they are for. In worlds of several phases the
- * last row's successor is not there yet. */
-void rm_actor_critic_scale(struct rm_actor_critic *ac, float *reward)
-{
-    const struct rm_rollout *r = ac->rollout;
-    const uint32_t steps = r->successors ? r->steps : r->steps - 1;
-    uint8_t *lane = ac->lane;
-    if (!ac->reward_scale.on)
-        return;
-    for (uint32_t t = 0; t < steps; t++) {
-        const size_t at = (size_t)t * r->lanes;
-        for (uint32_t i = 0; i < r->lanes; i++)
-            lane[i] = r->valid[at + i] > 0 ? RM_REWARD_GOES_ON : RM_REWARD_ABSENT;
-        rm_reward_scale_add(&ac->reward_scale, reward + at + r->lanes, lane);
-    }
-    rm_reward_scale_apply(&ac->reward_scale, reward, (size_t)(r->steps + 1) * r->lanes);
-}
-
-/* --- from outside ---------------------------------------------------------------------------- */
-
-void rm_actor_critic_set(struct rm_actor_critic *ac,
-                         const struct rm_actor_critic_settings *settings)
-{
-    ac->settings = *settings;
-    rm_optimizer_set(ac->optimizer, settings->learning_rate, settings->grad_clip);
-}
-
-void rm_actor_critic_load(struct rm_actor_critic *ac, const float *params)
-{
-    ac->backend->ops->upload(ac->backend, ac->params, params, ac->count);
-    rm_optimizer_reset(ac->optimizer);
-    ac->ops->renewed(ac);
-}
-
-void rm_actor_critic_resume(struct rm_actor_critic *ac, const struct rm_actor_critic_figures *left,
-                            const float *params, uint64_t rows, uint64_t rollouts)
-{
-    rm_value_head_resume(&ac->value_head,
-                         rm_value_head_left(left->value_mean, left->value_deviation, rollouts));
-    rm_reward_scale_resume(&ac->reward_scale, left->reward_scale, (double)rows);
-    rm_normaliser_resume(&ac->normaliser, params, (double)rows);
-    ac->ops->renewed(ac);
-}
-
-void rm_actor_critic_guarded(struct rm_actor_critic *ac, struct rm_guard *guard)
-{
-    rm_guard_floats(guard, ac->params, ac->count);
-    rm_guard_bytes(guard, &ac->value_head.state, sizeof ac->value_head.state);
-    rm_guard_optimizer(guard, ac->optimizer);
-}
-
-void rm_actor_critic_restored(struct rm_actor_critic *ac)
-{
-    ac->ops->renewed(ac);
-    ac->stopped = true; /* its targets are in units of a value head that is no more */
-}
-
-void rm_actor_critic_state(struct rm_actor_critic *ac, struct rm_state *s)
-{
-    rm_device_state(s, ac->backend, "params", ac->params, ac->count);
-    rm_optimizer_state(ac->optimizer, ac->backend, "optimizer", s);
-    rm_normaliser_state(&ac->normaliser, s);
     rm_reward_scale_state(&ac->reward_scale, s);
     rm_value_head_state(&ac->value_head, s);
-    ac->ops->value_state(ac, s);
-    if (rm_state_loading(s))
-        rm_actor_critic_restored(ac);
+    if (ac->own_floats)
+        rm_device_state(s, ac->u.backend, "value_state", ac->value_now,
+                        (size_t)ac->rollout->lanes * ac->own_floats);
 }
 
-const uint64_t *rm_actor_critic_made(const struct rm_actor_critic *ac)
+/* --- values ---------------------------------------------------------------------------------- */
+
+/* Rows [at, at + rows) of the rollout, from what the network says of them. */
+static void keep_values(struct rm_actor_critic *ac, uint32_t at, uint32_t rows, const float *out,
+                        uint32_t outputs)
 {
-    return ac->backend->device ? &rm_optimizer_figures(ac->optimizer)->made : NULL;
+    const struct rm_rollout *r = ac->rollout;
+    const bool answered = ac->logp && at < r->steps * r->lanes;
+    const uint8_t *mask = RM_ROLLOUT_THERE(mask);
+    const int32_t *action = RM_ROLLOUT_THERE(action);
+    const struct rm_policy_values values = {
+        .out = out,
+        .rows = rows,
+        .outputs = outputs,
+        .head = ac->head,
+        .value = ac->value + at,
+        .answered = answered ? rows : 0,
+        .distribution = r->distribution,
+        .mask = mask ? mask + (size_t)at * r->mask_bytes : NULL,
+        .action = action + (size_t)at * r->words,
+        .logp = answered ? ac->logp + at : NULL,
+    };
+    policies(ac)->values(ac->u.backend, &values);
 }
 
-const float *rm_actor_critic_params(const struct rm_actor_critic *ac)
+static void evaluate(struct rm_actor_critic *ac, uint32_t at, uint32_t rows,
+                     struct rm_net_input *in)
 {
-    return ac->params;
+    const struct rm_rollout *r = ac->rollout;
+    const float *x = RM_ROLLOUT_THERE(x);
+    in->x = x + (size_t)at * r->inputs;
+    in->batch = rows;
+    keep_values(ac, at, rows, rm_net_forward(ac->value_space, ac->u.params, in),
+                rm_net_workspace_outputs(ac->value_space));
 }
 
-const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac)
+/* Whether each of several devices makes its share of the values, and they are added up. */
+static bool shares_values(const struct rm_actor_critic *ac)
 {
-    return ac->net;
+    return ac->u.replicas > 1 && !ac->apart && !ac->recurrent && !ac->rollout->value;
 }
+
+/* Rows [from, to), or this device's share of them, as many at a time as there are buffers for. */
+static void evaluate_rows(struct rm_actor_critic *ac, uint32_t from, uint32_t to)
+{
+    const uint64_t rows = to - from;
+    if (shares_values(ac)) {
+        to = from + (uint32_t)(rows * (ac->u.replica + 1) / ac->u.replicas);
+        from += (uint32_t)(rows * ac->u.replica / ac->u.replicas);
+    }
+    for (uint32_t at = from, n; at < to; at += n) {
+        struct rm_net_input in = {0};
+        n = MIN(to - at, forward_rows(ac));
+        evaluate(ac, at, n, &in);
+    }
+}
+
+/* What the other devices make is added to zeros. */
+static void clear_values(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    struct rm_backend *b = ac->u.backend;
+    const size_t rows = (size_t)r->steps * r->lanes;
+    b->device->clear(b, RM_STREAM_COMPUTE, ac->value, (rows + r->lanes) * sizeof *ac->value);
+    if (ac->logp)
+        b->device->clear(b, RM_STREAM_COMPUTE, ac->logp, rows * sizeof *ac->logp);
+}
+
+/* A pass has answers to all of its rows or none. */
+static void evaluate_all(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const uint32_t answered = r->steps * r->lanes;
+    if (shares_values(ac))
+        clear_values(ac);
+    evaluate_rows(ac, 0, answered);
+    evaluate_rows(ac, answered, answered + r->lanes);
+}
+
+static void copy_floats(struct rm_backend *b, float *to, const float *from, size_t n)
+{
+    if (b->device)
+        b->device->copy(b, RM_STREAM_COMPUTE, to, from, n * sizeof *to);
+    else
+        memcpy(to, from, n * sizeof *to);
+}
+
+/* The states before the rollout: the policy's layers as the actor kept them, the value's own as the
+ * rollout before left them. */
+static const float *first_states(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    struct rm_backend *b = ac->u.backend;
+    const uint32_t acts = ac->floats - ac->own_floats;
+    if (!ac->own_floats)
+        return RM_ROLLOUT_THERE(state);
+    if (acts)
+        b->ops->join(b, RM_ROLLOUT_THERE(state), ac->value_now, r->lanes, acts, ac->own_floats,
+                     ac->first);
+    else
+        copy_floats(b, ac->first, ac->value_now, (size_t)r->lanes * ac->own_floats);
+    return ac->first;
+}
+
+static void keep_value_states(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    struct rm_backend *b = ac->u.backend;
+    const uint32_t acts = ac->floats - ac->own_floats;
+    if (ac->own_floats && acts)
+        b->ops->split(b, ac->now, r->lanes, acts, ac->own_floats, NULL, ac->value_now);
+    else if (ac->own_floats)
+        copy_floats(b, ac->value_now, ac->now, (size_t)r->lanes * ac->own_floats);
+}
+
+/* One step of all lanes from these states. */
+static void evaluate_successors(struct rm_actor_critic *ac, const float *state)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const uint32_t rows = r->steps * r->lanes;
+    struct rm_net_input in = {
+        .steps = 1, .state = state, .next_state = ac->now, .restart = ac->restart + rows};
+    evaluate(ac, rows, r->lanes, &in);
+}
+
+static void evaluate_sequences(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const float *state = first_states(ac);
+    for (uint32_t step = 0, n; step < r->steps; step += n, state = ac->now) {
+        n = MIN(forward_steps(ac), r->steps - step);
+        struct rm_net_input in = {.steps = n,
+                                  .state = state,
+                                  .next_state = ac->now,
+                                  .restart = ac->restart + (size_t)step * r->lanes};
+        evaluate(ac, step * r->lanes, n * r->lanes, &in);
+    }
+    keep_value_states(ac);
+    evaluate_successors(ac, ac->now);
+}
+
+/* Actors kept the values of all rows but the successors', made by the weights of now. */
+static void take_values(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const uint32_t rows = r->steps * r->lanes;
+    keep_values(ac, 0, rows, RM_ROLLOUT_THERE(value), 1);
+    if (!r->successors)
+        return;
+    if (ac->recurrent)
+        evaluate_successors(ac, RM_ROLLOUT_THERE(after));
+    else
+        evaluate_rows(ac, rows, rows + r->lanes);
+}
+
+static void put_values(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    rm_net_prepare(ac->value_space, ac->u.params);
+    if (ac->recurrent)
+        policies(ac)->restarts(ac->u.backend, RM_ROLLOUT_THERE(flags), RM_FLAG_FIRST,
+                               (size_t)(r->steps + 1) * r->lanes, ac->restart);
+    if (r->value)
+        take_values(ac);
+    else if (ac->recurrent)
+        evaluate_sequences(ac);
+    else
+        evaluate_all(ac);
+}
+
+static void sum_values(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    struct rm_backend *b = ac->u.backend;
+    const size_t rows = (size_t)r->steps * r->lanes;
+    if (!shares_values(ac))
+        return;
+    b->device->collective->sum(b, ac->value, rows + r->lanes, RM_DEVICE_FLOAT);
+    if (ac->logp)
+        b->device->collective->sum(b, ac->logp, rows, RM_DEVICE_FLOAT);
+}
+
+/* --- returns --------------------------------------------------------------------------------- */
+
+static void put_scan(struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const struct rm_experiment *e = ac->u.experiment;
+    const struct rm_rollout_rows rows = {
+        .steps = r->steps,
+        .lanes = r->lanes,
+        .reward = RM_ROLLOUT_THERE(reward),
+        .value = ac->value,
+        .discount = RM_ROLLOUT_THERE(discount),
+        .valid = RM_ROLLOUT_THERE(valid),
+    };
+    const struct rm_vtrace vtrace = {
+        .lambda = (float)e->algorithm.gae_lambda,
+        .rho_max = (float)e->algorithm.rho_max,
+        .c_max = (float)e->algorithm.c_max,
+    };
+    if (ac->off_policy)
+        policies(ac)->vtrace(ac->u.backend, &rows, &vtrace, ac->logp, RM_ROLLOUT_THERE(logp),
+                             ac->advantage, ac->target);
+    else
+        policies(ac)->gae(ac->u.backend, &rows, vtrace.lambda, ac->advantage, ac->target);
+}
+
+/* What this device knows of rows of its own; none where it has all. */
+static struct rm_device_slots slots_of(const struct rm_actor_critic *ac)
+{
+    return (struct rm_device_slots){ac->slots, ac->u.replica, ac->u.replicas};
+}
+
+static void sum_slots(struct rm_actor_critic *ac)
+{
+    struct rm_backend *b = ac->u.backend;
+    if (ac->slots)
+        b->device->collective->sum(b, ac->slots, (size_t)ac->u.replicas * RM_DEVICE_SLOT,
+                                   RM_DEVICE_DOUBLE);
+}
+
+static struct rm_policy_returns returns_of(const struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    return (struct rm_policy_returns){
+        .rows = r->steps * r->lanes,
+        .normalise = ac->u.experiment->algorithm.normalize_advantages == RM_NORMALISE_BATCH,
+        .sample = RM_ROLLOUT_THERE(sample),
+        .valid = RM_ROLLOUT_THERE(valid),
+        .advantage = ac->advantage,
+        .value = ac->value,
+        .target = ac->target,
+        .room = RM_ROLLOUT_THERE(reward), /* rewards have done their part */
+        .head = rm_value_head_step(&ac->value_head, ac->head, ac->u.params),
+        .passes = ac->there.passes,
+        .figures = ac->u.figures,
+        .slots = slots_of(ac),
+    };
+}
+
+static void put_returns(struct rm_actor_critic *ac)
+{
+    const struct rm_policy_returns returns = returns_of(ac);
+    put_scan(ac);
+    policies(ac)->returns(ac->u.backend, &returns);
+}
+
+static void put_returned(struct rm_actor_critic *ac)
+{
+    const struct rm_policy_returns returns = returns_of(ac);
+    if (ac->slots)
+        policies(ac)->returned(ac->u.backend, &returns);
+}
+
+/* --- a minibatch ----------------------------------------------------------------------------- */
+
+static struct rm_minibatch_take take_of(const struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const struct rm_experiment *e = ac->u.experiment;
+    return (struct rm_minibatch_take){
+        .order = ac->there.order,
+        .stride = ac->entries,
+        .share = ac->apart ? 0 : ac->u.replica,
+        .shares = ac->apart ? 1 : ac->u.replicas,
+        .most = ac->most,
+        .whole = ac->whole,
+        .steps = ac->recurrent ? r->steps : 1,
+        .lanes = ac->recurrent ? r->lanes : 1,
+        .first_flag = RM_FLAG_FIRST,
+        .normalise = e->algorithm.normalize_advantages == RM_NORMALISE_MINIBATCH,
+        .knobs_stride = ac->minibatches.spec.parts,
+        .valid = RM_ROLLOUT_THERE(valid),
+        .flags = RM_ROLLOUT_THERE(flags),
+        .advantage = ac->advantage,
+        .knobs_of = ac->there.knobs,
+        .index = ac->index,
+        .weight = ac->weight,
+        .entry = ac->entry,
+        .restart = ac->restarts,
+        .knobs = ac->knobs,
+        .passes = ac->there.passes,
+        .slots = slots_of(ac),
+    };
+}
+
+static struct rm_update update_of(const struct rm_actor_critic *ac)
+{
+    return (struct rm_update){.knobs = ac->knobs, .clock = ac->clock};
+}
+
+static void put_take(struct rm_actor_critic *ac)
+{
+    const struct rm_minibatch_take take = take_of(ac);
+    const struct rm_update update = update_of(ac);
+    rm_update_phase(&update, RM_PHASE_SAMPLING);
+    ac->rows = policies(ac)->take(ac->u.backend, &take);
+}
+
+static struct rm_minibatch_loss loss_of(const struct rm_actor_critic *ac)
+{
+    const struct rm_rollout *r = ac->rollout;
+    const struct rm_experiment *e = ac->u.experiment;
+    return (struct rm_minibatch_loss){
+        .loss = {.distribution = r->distribution,
+                 .outputs = rm_net_outputs(ac->u.nets[0].net),
+                 .index = ac->index,
+                 .action = RM_ROLLOUT_THERE(action),
+                 .mask = RM_ROLLOUT_THERE(mask),
+                 .logp = ac->off_policy ? ac->logp : RM_ROLLOUT_THERE(logp),
+                 .advantage = ac->advantage,
+                 .target = ac->target,
+                 .value = ac->value,
+                 .valid = RM_ROLLOUT_THERE(valid),
+                 .clip = ac->clip,
+                 .value_clip = (float)e->algorithm.value_clip,
+                 .value_coefficient = (float)e->algorithm.value_coefficient},
+        .rows = ac->rows,
+        .value_coefficient = e->algorithm.value_coefficient,
+        .weight = ac->weight,
+        .part = ac->part,
+        .own = ac->sums,
+        .knobs = ac->knobs,
+        .passes = ac->there.passes,
+        .figures = ac->u.figures,
+    };
+}
+
+/* For rm_net_learn(). */
+static void put_loss(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                     double sums[RM_NET_SUMS])
+{
+    const struct rm_actor_critic *ac = self;
+    struct rm_minibatch_loss loss = loss_of(ac);
+    loss.first = first;
+    loss.rows = rows;
+    loss.out = out;
+    loss.d_out = d_out;
+    policies(ac)->loss(ac->u.backend, &loss, sums);
+}
+
+static void put_gradient(struct rm_updates *u, const struct rm_update *update)
+{
+    struct rm_actor_critic *ac = rm_actor_critic_of(u);
+    const struct rm_rollout *r = ac->rollout;
+    struct rm_backend *b = u->backend;
+    const struct rm_net_loss loss = {put_loss, ac};
+    struct rm_net_input in = {.x = RM_ROLLOUT_THERE(x),
+                              .index = ac->index,
+                              .batch = ac->rows,
+                              .steps = ac->recurrent ? r->steps : 0,
+                              .state = ac->state,
+                              .restart = ac->restarts};
+    if (ac->recurrent)
+        b->ops->gather(b, ac->own_floats ? ac->first : RM_ROLLOUT_THERE(state), ac->entry,
+                       ac->rows / r->steps, ac->floats, ac->state);
+    rm_updates_draw_dropout(u, update, &in);
+    rm_update_phase(update, RM_PHASE_BACKWARD);
+    rm_updates_prepare(u, true, false);
+    rm_updates_learn(u, &in, &loss, 0);
+}
+
+static void put_step(struct rm_updates *u, const struct rm_update *update)
+{
+    struct rm_actor_critic *ac = rm_actor_critic_of(u);
+    (void)update;
+    policies(ac)->passed(u->backend, u->experiment->algorithm.target_kl, ac->there.passes,
+                         u->figures);
+}
+
+/* Which rows it has; up to the gradient, which is added up; and from its norm on. */
+static void gradient_piece(struct rm_actor_critic *ac)
+{
+    struct rm_backend *b = ac->u.backend;
+    const struct rm_minibatch_take take = take_of(ac);
+    const struct rm_update update = update_of(ac);
+    if (ac->slots)
+        policies(ac)->taken(b, &take);
+    put_gradient(&ac->u, &update);
+    if (b->device)
+        b->device->draws(b, NULL, 0);
+}
+
+static void sum_gradient(struct rm_actor_critic *ac)
+{
+    struct rm_backend *b = ac->u.backend;
+    b->device->collective->sum(b, ac->u.grads, ac->u.count, RM_DEVICE_FLOAT);
+    b->device->collective->sum(b, ac->sums, RM_SUM_COUNT, RM_DEVICE_DOUBLE);
+}
+
+static void put_lost(struct rm_actor_critic *ac)
+{
+    const struct rm_minibatch_loss loss = loss_of(ac);
+    policies(ac)->lost(ac->u.backend, &loss);
+}
+
+static void step_piece(struct rm_actor_critic *ac)
+{
+    const struct rm_update update = update_of(ac);
+    rm_update_phase(&update, RM_PHASE_OPTIMIZER);
+    rm_updates_put_step(&ac->u, &update, NULL);
+}
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
+const struct rm_rollout_piece rm_rollout_pieces[RM_ROLLOUT_PARTS][RM_ROLLOUT_PIECES] = {
+    [RM_ROLLOUT_VALUES] = {{put_values, sum_values}},
+    [RM_ROLLOUT_RETURNS] = {{put_returns, sum_slots}, {put_returned, NULL}},
+    [RM_ROLLOUT_MINIBATCH] = {[RM_PIECE_TAKE] = {put_take, sum_slots},
+                              [RM_PIECE_GRADIENT] = {gradient_piece, sum_gradient},
+                              [RM_PIECE_LOST] = {put_lost, NULL},
+                              [RM_PIECE_STEP] = {step_piece, NULL}},
+};
+
+const struct rm_update_ops rm_actor_critic_updates = {
+    .bytes = sizeof(struct rm_actor_critic),
+    .on_devices = true,
+    .on_several_devices = true,
+    .from_rollouts = true,
+    .open = actor_critic_open,
+    .put_gradient = put_gradient,
+    .put_step = put_step,
+};

@@ -10,42 +10,19 @@
  * (reward_scale.h), observations are normalised by what end() writes into the parameters
  * (normaliser.h): each where the experiment asks for it.
  *
+ * What an update is stands in actor_critic.c, as operations of the backend; how updates of a
+ * rollout run is the backend's side (actor_critic_run.c).
+ *
  * All randomness is a function of (seed, policy, rollout, pass). Belongs to one thread; nothing is
  * allocated after create. */
 #ifndef RM_LEARNER_ALGO_ACTOR_CRITIC_H
 #define RM_LEARNER_ALGO_ACTOR_CRITIC_H
 
-#include "config/experiment.h"
-#include "learner/backend/backend.h"
-#include "learner/net/net.h"
+#include "learner/algo/trainer.h"
 #include "learner/rollout_rows.h"
-#include "shm/base/error.h"
-#include "shm/duty.h"
-
-#include <stdbool.h>
-#include <stdint.h>
 
 struct rm_actor_critic;
-struct rm_guard;
-struct rm_state;
-
-struct rm_actor_critic_spec {
-    const struct rm_experiment *experiment; /* outlive it */
-    struct rm_backend *backend;       /* joined with others (device_collective.h): all learn, this
-                                         one tells */
-    const struct rm_rollout *rollout; /* its buffers: what begin() and update() read */
-    /* Where rollouts are made on several devices, the rollout of each but the first, by parts of
-     * the worlds; else NULL: all devices learn from the one. */
-    const struct rm_rollout *const *others;
-    uint32_t policy;
-    struct rm_net_shape shape;
-    const char *name; /* of the policy, for the log */
-};
-
-/* Numbers that may change while running; from the experiment at first. */
-struct rm_actor_critic_settings {
-    double learning_rate, grad_clip, entropy_coefficient;
-};
+struct rm_rollout_passes;
 
 /* What came of one update, or on a device of all of a rollout. */
 struct rm_actor_critic_update {
@@ -65,12 +42,12 @@ struct rm_actor_critic_figures {
     uint32_t passes;                    /* made; fewer than algorithm.epochs when kl stopped them */
 };
 
-int rm_actor_critic_create(struct rm_actor_critic **ac, const struct rm_actor_critic_spec *spec,
+int rm_actor_critic_create(struct rm_actor_critic **ac, const struct rm_trainer_spec *spec,
                            struct rm_error *error);
 void rm_actor_critic_destroy(struct rm_actor_critic *ac);
 
-/* Values, advantages and the first shuffle of the rollout that was copied; `number` is its. Books
- * time on `clock` (NULL: nowhere). */
+/* Values and advantages of the rollout that was copied, whose rewards are scaled in place, and the
+ * orders of its passes; `number` is its. Books time on `clock` (NULL: nowhere). */
 void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
                            struct rm_phase_clock *clock);
 
@@ -82,8 +59,9 @@ void rm_actor_critic_pass_by(struct rm_actor_critic *ac);
 bool rm_actor_critic_due(const struct rm_actor_critic *ac);
 
 /* One minibatch. `update` counts from 1, predecessors' and skipped ones included; `progress` of the
- * run, 0 to 1. On a device it is only begun: then nothing is made or skipped yet, `update` counts
- * those that are known, and collect() tells the rest. */
+ * run, 0 to 1. Both, and the settings, are those of a rollout's first for all of it. On a device it
+ * is only begun: then nothing is made or skipped yet, `update` counts those that are known, and
+ * collect() tells the rest. */
 struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
                                                    double progress, struct rm_phase_clock *clock);
 
@@ -97,8 +75,7 @@ void rm_actor_critic_end(struct rm_actor_critic *ac, struct rm_phase_clock *cloc
 
 struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_critic *ac);
 
-void rm_actor_critic_set(struct rm_actor_critic *ac,
-                         const struct rm_actor_critic_settings *settings);
+void rm_actor_critic_set(struct rm_actor_critic *ac, const struct rm_trainer_settings *settings);
 
 /* Replaces the parameters, from host memory; the optimizer starts afresh. */
 void rm_actor_critic_load(struct rm_actor_critic *ac, const float *params);
@@ -121,5 +98,11 @@ const uint64_t *rm_actor_critic_made(const struct rm_actor_critic *ac);
 
 const float *rm_actor_critic_params(const struct rm_actor_critic *ac);
 const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac);
+
+/* That of device i of several that are one learner: what worlds on that device act with and lay the
+ * orders of their rollouts' passes for. */
+struct rm_actor_critic *rm_actor_critic_replica(struct rm_actor_critic *ac, uint32_t i);
+uint32_t *rm_actor_critic_orders(struct rm_actor_critic *ac); /* (epochs, steps * lanes) */
+struct rm_rollout_passes *rm_actor_critic_passes(struct rm_actor_critic *ac);
 
 #endif

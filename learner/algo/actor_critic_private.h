@@ -1,126 +1,150 @@
-/* actor_critic_private: what the files of the actor-critic learner share. actor_critic.c makes it
- * and has what is the same wherever it computes; the rest is a table. On the CPU:
- * actor_critic_host.c, actor_critic_rollout.c values a rollout, actor_critic_step.c learns from it.
- * On a device, or on several: actor_critic_device.h. */
+/* actor_critic_private: what the two files of the actor-critic learner share.
+ *
+ *   actor_critic.c      what a rollout's updates are: pieces, of operations that every backend has
+ *   actor_critic_run.c  how they run. On the CPU a piece is over when the call returns. On a device
+ *                       pieces are recorded in three graphs: values, returns, and one minibatch,
+ *                       launched once for each. The device counts which minibatch it is, so nothing
+ *                       is sent in between and nobody waits; results come back once a rollout.
+ *
+ * SEVERAL DEVICES (learner.devices) each have networks, optimizer and value head, which stay equal
+ * to the bit. Every device has the whole rollout, its advantages and returns, and learns from its
+ * share of each minibatch (struct rm_minibatch_take); a minibatch's moments are made of all of it
+ * everywhere, and gradients and sums of the loss are added up among the devices before the norm is
+ * taken. So an update is that of one device, but for the rounding of sums. Where values are made by
+ * a forward pass over rows that do not depend on each other, each device makes its share of those
+ * too. Rollouts that are made on the devices stay there: each device learns from its own worlds'
+ * rows, a minibatch is its part of each, and what is needed of all rows (how many, their moments)
+ * is added up as well. What is told, saved and looked at is the first device's; what changes it
+ * from outside changes the others after it. */
 #ifndef RM_LEARNER_ALGO_ACTOR_CRITIC_PRIVATE_H
 #define RM_LEARNER_ALGO_ACTOR_CRITIC_PRIVATE_H
 
 #include "learner/algo/actor_critic.h"
-#include "learner/algo/finite.h"
 #include "learner/algo/minibatch.h"
-#include "learner/algo/normaliser.h"
-#include "learner/algo/optimizer.h"
 #include "learner/algo/reward_scale.h"
-#include "learner/algo/sequences.h"
+#include "learner/algo/updates.h"
 #include "learner/algo/value_head.h"
+#include "learner/backend/device_collective.h"
 
-/* Rows of one forward pass over a rollout: activations of small networks stay in the second-level
- * cache. */
-#define FORWARD_ROWS 512u
-
-/* How advantages are normalised: (A - mean) * scale. */
-struct rm_moments_of_batch {
-    float mean, scale;
+/* What the host says of a rollout: passes, then (epochs, parts) knobs, then (epochs, entries)
+ * orders, in one block. */
+struct rm_rollout_said {
+    struct rm_rollout_passes *passes;
+    struct rm_device_knobs *knobs;
+    uint32_t *order;
+    size_t bytes, knobs_at, order_at;
 };
 
-struct rm_actor_critic_ops {
-    size_t bytes; /* of its struct, which begins with struct rm_actor_critic */
-    /* The rest of it; the network, parameters and optimizer are made. unmake() takes a part of it
-     * too. */
-    int (*make)(struct rm_actor_critic *ac, struct rm_error *error);
-    void (*unmake)(struct rm_actor_critic *ac);
-    /* Parameters, moments or the value head were replaced from outside. */
-    void (*renewed)(struct rm_actor_critic *ac);
-    /* The normaliser was written into the parameters. */
-    void (*normalised)(struct rm_actor_critic *ac);
-    void (*begin)(struct rm_actor_critic *ac, uint64_t number, struct rm_phase_clock *clock);
-    void (*pass_by)(struct rm_actor_critic *ac);
-    struct rm_actor_critic_update (*step)(struct rm_actor_critic *ac, uint64_t update,
-                                          double progress, struct rm_phase_clock *clock);
-    bool (*collect)(struct rm_actor_critic *ac, struct rm_actor_critic_update *update,
-                    struct rm_phase_clock *clock); /* NULL: step() tells all */
-    /* Of the value's own recurrent layers. */
-    void (*value_state)(struct rm_actor_critic *ac, struct rm_state *state);
+/* What comes back of it, in pinned memory. */
+struct rm_rollout_told {
+    struct rm_rollout_passes passes;
+    struct rm_value_head_state head;
+    struct rm_device_figures figures;
+    uint32_t stop[2]; /* after every other pass */
 };
 
-extern const struct rm_actor_critic_ops rm_host_actor_critic, rm_device_actor_critic;
+/* What is put, and recorded, as a whole. */
+enum rm_rollout_part {
+    RM_ROLLOUT_VALUES = 0,
+    RM_ROLLOUT_RETURNS,
+    RM_ROLLOUT_MINIBATCH,
+    RM_ROLLOUT_PARTS
+};
 
-/* What both have. The CPU's has nothing more. */
 struct rm_actor_critic {
-    const struct rm_actor_critic_ops *ops;
-    const struct rm_experiment *experiment;
-    const struct rm_rollout *rollout;
-    const struct rm_rollout *const *others;
-    struct rm_backend *backend;
-    uint32_t policy;
-    struct rm_actor_critic_settings settings;
-    bool off_policy; /* V-trace */
-    float clip;      /* of the ratio; 0: plain policy gradient */
+    struct rm_updates u;              /* first */
+    const struct rm_rollout *rollout; /* the backend's side of it: RM_ROLLOUT_THERE() */
+    struct rm_rollout copy;           /* of the first device's rollout as it lies on this one */
+    bool apart;                       /* one of several, whose rollouts are its own worlds' */
+    bool off_policy;                  /* V-trace */
+    bool recurrent;
+    float clip; /* of the ratio; 0: plain policy gradient */
     uint32_t epochs;
 
-    struct rm_net *net;
-    struct rm_net_workspace *value_space, *learn_space;
-    struct rm_optimizer *optimizer;
+    struct rm_net_workspace *value_space;
     struct rm_value_head value_head;
     struct rm_reward_scale reward_scale;
-    struct rm_normaliser normaliser;
-    struct rm_finite finite;
-    size_t count;          /* parameters */
-    float *params, *grads; /* the backend's */
-
-    /* Of the rollout in hand, (steps, lanes). */
-    float *value;  /* (steps + 1, lanes) */
-    float *reward; /* (steps + 1, lanes) scaled */
-    uint8_t *lane; /* (lanes): enum rm_reward_lane */
-    float *advantage;
-    float *target;
-    float *logp;  /* V-trace: of the policy at the rollout's start; else NULL */
-    float *ratio; /* V-trace: that to the behaviour's; else NULL */
+    uint8_t *lane;                     /* (lanes): enum rm_reward_lane */
+    uint32_t *lanes;                   /* (lanes): 0, 1, 2 ... */
     struct rm_minibatches minibatches; /* of samples; recurrent: of lanes */
-    struct rm_sequences sequences;
-    uint32_t *order;                  /* recurrent: 0, 1, 2 ...; else NULL */
-    struct rm_moments_of_batch whole; /* of all advantages */
+
+    uint32_t whole;              /* entries of the largest minibatch */
+    uint32_t most;               /* of the largest share of one */
+    uint32_t batch;              /* rows of that */
+    uint32_t rows;               /* of the batch in hand; on a device always the largest */
+    uint32_t entries;            /* of a pass at most */
+    uint32_t floats, own_floats; /* of a lane's recurrent state; the value's own, its last */
+
+    struct rm_rollout_said here, there; /* there: the backend's memory; the CPU's are the same */
+
+    /* The backend's memory. Of the rollout: */
+    float *value;              /* (steps + 1, lanes) */
+    float *advantage, *target; /* (steps, lanes) */
+    float *logp; /* (steps, lanes) V-trace: of the policy at the rollout's start; else NULL */
+    struct rm_value_head_state *head;
+    float *first;     /* (lanes, floats) states before the rollout, where the value has own ones */
+    float *now;       /* (lanes, floats) of the pass over it */
+    float *value_now; /* (lanes, own_floats) after it, for the next rollout */
+    uint8_t *restart; /* (steps + 1, lanes) */
+    /* Of a minibatch: */
+    uint32_t *index;   /* (batch) rows of the rollout */
+    uint32_t *entry;   /* (most) lanes */
+    float *state;      /* (most, floats) */
+    uint8_t *restarts; /* (batch) */
+    struct rm_device_knobs *knobs;
+    float *weight, *part; /* a device's: of rm_minibatch_take and rm_minibatch_loss */
+    double *sums;         /* (RM_SUM_COUNT) of the loss, where devices are several */
+    double *slots;        /* (replicas, RM_DEVICE_SLOT) where they are apart */
 
     uint64_t number;
-    uint32_t pass, part;
-    bool stopped; /* by kl */
-    double pass_kl, pass_samples;
-    struct rm_actor_critic_figures figures; /* sums over updates until they are asked for */
+    uint32_t pass, part_of_pass;
+    uint64_t begun;                         /* minibatches of the rollout, and of these */
+    uint64_t known;                         /* those of which the host knows what came of them */
+    bool stopped;                           /* by kl, or from outside */
+    struct rm_phase_clock *clock;           /* of the call under way; NULL: nobody asks */
+    uint64_t made, skipped;                 /* of all rollouts, as far as known */
+    double seen;                            /* samples of the rollout, likewise */
+    double learning_rate;                   /* of the latest update */
+    struct rm_actor_critic_figures figures; /* sums, until they are asked for */
     double samples;                         /* that these sums are over */
+
+    /* Devices; the first has the list, of itself and the others, and the others have none. */
+    uint32_t count;
+    struct rm_updates *all[RM_DEVICE_MEMBERS];
+    struct rm_rollout_told *told;
+    struct rm_device_mark *over, *passed[2];
+    struct rm_device_graph *graphs[RM_ROLLOUT_PARTS];
 };
 
-static inline void rm_actor_critic_enter(struct rm_phase_clock *clock, enum rm_phase phase)
+static inline struct rm_actor_critic *rm_actor_critic_of(struct rm_updates *updates)
 {
-    if (clock)
-        rm_phase_enter(clock, phase);
+    return (struct rm_actor_critic *)updates;
 }
 
-/* Steps of all lanes in one forward pass of a recurrent network. */
-static inline uint32_t rm_actor_critic_pass_rows(const struct rm_actor_critic *ac)
-{
-    const struct rm_rollout *r = ac->rollout;
-    const uint32_t steps = FORWARD_ROWS / r->lanes;
-    return steps == 0 ? 1 : steps < r->steps ? steps : r->steps;
-}
+#define RM_ROLLOUT_THERE(member) rm_rollout_there(r, r->member)
 
-/* actor_critic.c. One that is made as the table says. */
-int rm_actor_critic_create_by(struct rm_actor_critic **ac, const struct rm_actor_critic_ops *ops,
-                              const struct rm_actor_critic_spec *spec, struct rm_error *error);
+/* --- actor_critic.c -------------------------------------------------------------------------- */
 
-/* Divides the rollout's rewards, (steps + 1, lanes), by their running scale, in
- * place. */
-void rm_actor_critic_scale(struct rm_actor_critic *ac, float *reward);
+extern const struct rm_update_ops rm_actor_critic_updates;
 
-/* The CPU's functions. */
-void rm_host_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
-                                struct rm_phase_clock *clock);
-void rm_host_actor_critic_pass_by(struct rm_actor_critic *ac);
-struct rm_actor_critic_update rm_host_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
-                                                        double progress,
-                                                        struct rm_phase_clock *clock);
+/* Pieces of each part, in order; between them several devices add up what `sum` puts (NULL: nothing
+ * of it is all devices'). Nothing here waits, sends or asks. */
+struct rm_rollout_piece {
+    void (*put)(struct rm_actor_critic *ac);
+    void (*sum)(struct rm_actor_critic *ac);
+};
 
-/* Of these rows, which are samples: to mean 0 and deviation 1. */
-struct rm_moments_of_batch rm_actor_critic_normal(const struct rm_actor_critic *ac,
-                                                  const uint32_t *row, uint32_t n);
+enum rm_minibatch_piece {
+    RM_PIECE_TAKE = 0,
+    RM_PIECE_GRADIENT,
+    RM_PIECE_LOST,
+    RM_PIECE_STEP,
+    RM_ROLLOUT_PIECES
+};
+extern const struct rm_rollout_piece rm_rollout_pieces[RM_ROLLOUT_PARTS][RM_ROLLOUT_PIECES];
+
+/* Of one device, but for what all have in common. */
+void rm_actor_critic_free(struct rm_actor_critic *ac);
+void rm_actor_critic_parts(struct rm_actor_critic *ac, struct rm_state *state);
 
 #endif

@@ -5,6 +5,7 @@
 #define RM_LEARNER_ALGO_LEARNING_H
 
 #include "learner/backend/backend.h"
+#include "learner/backend/policy_ops.h"
 #include "learner/backend/sequence_ops.h"
 #include "learner/backend/soft_ops.h"
 #include "learner/backend/value_ops.h"
@@ -12,5 +13,6 @@
 const struct rm_value_ops *rm_value_ops_of(const struct rm_backend *backend);
 const struct rm_sequence_ops *rm_sequence_ops_of(const struct rm_backend *backend);
 const struct rm_soft_ops *rm_soft_ops_of(const struct rm_backend *backend);
+const struct rm_policy_ops *rm_policy_ops_of(const struct rm_backend *backend);
 
 #endif

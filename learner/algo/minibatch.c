@@ -48,10 +48,3 @@ void rm_minibatches_shuffle(struct rm_minibatches *m, uint64_t pass)
         m->row[j] = row;
     }
 }
-
-struct rm_minibatch rm_minibatches_part(const struct rm_minibatches *m, uint32_t part)
-{
-    const uint32_t parts = m->samples < m->spec.parts ? m->samples : m->spec.parts;
-    const uint64_t n = m->samples, from = n * part / parts, to = n * (part + 1) / parts;
-    return (struct rm_minibatch){m->row + from, (uint32_t)(to - from), parts};
-}

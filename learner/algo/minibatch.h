@@ -1,5 +1,6 @@
-/* minibatch: the samples of a rollout, shuffled anew for every pass and cut into parts whose sizes
- * differ by one at most. The order is a function of (seed, policy, pass number) and of the samples.
+/* minibatch: the samples of a rollout, shuffled anew for every pass, whose parts are minibatches
+ * (rm_passes_part(), learner/backend/policy_ops.h). The order is a function of (seed, policy, pass
+ * number) and of the samples.
  *
  * Belongs to one thread; nothing is allocated after create. */
 #ifndef RM_LEARNER_ALGO_MINIBATCH_H
@@ -25,12 +26,6 @@ struct rm_minibatches {
     uint32_t samples;
 };
 
-struct rm_minibatch {
-    const uint32_t *row; /* (rows) which rows of the rollout */
-    uint32_t rows;
-    uint32_t parts; /* of this pass */
-};
-
 int rm_minibatches_create(struct rm_minibatches *m, const struct rm_minibatches_spec *spec,
                           struct rm_error *error);
 void rm_minibatches_destroy(struct rm_minibatches *m);
@@ -43,7 +38,5 @@ void rm_minibatches_begin(struct rm_minibatches *m, const uint32_t *row, uint32_
 
 /* Before a pass. A permutation of the order before, uniform but for 2^-32 of a place. */
 void rm_minibatches_shuffle(struct rm_minibatches *m, uint64_t pass);
-
-struct rm_minibatch rm_minibatches_part(const struct rm_minibatches *m, uint32_t part);
 
 #endif

@@ -301,10 +301,16 @@ static void put_at_once(struct rm_optimizer *o, const struct rm_optimizer_put *p
     struct rm_device_figures *f = o->figures;
     const struct move move = {
         .learning_rate = put->knobs->learning_rate, .params = put->params, .grads = put->grads};
+    if (put->knobs->afresh)
+        rm_figures_clear(f);
     f->last_grad_norm = rm_optimizer_norm(o, put->grads);
     f->skip = !isfinite(f->last_loss) || !isfinite(f->last_grad_norm);
-    if (f->skip)
+    if (f->skip) {
+        f->skipped++;
+        f->skipped_in_row++;
         return;
+    }
+    rm_figures_add(f);
     move_all(o, move, f->last_grad_norm);
     if (put->target)
         rm_target_move(o->backend, put->knobs->target_tau, put->params, o->count, put->target);

@@ -20,7 +20,6 @@ struct whole {
 struct parallel {
     struct rm_trainer trainer; /* first */
     uint32_t count, rows;      /* replicas, and rows of each */
-    const char *name;
     struct rm_updates *replica[RM_DEVICE_MEMBERS];
     struct whole whole[RM_TRAINER_DEPTH];
 };
@@ -104,7 +103,6 @@ static int make(struct parallel *p, const struct rm_update_ops *ops,
     int rc = 0;
     own.replicas = spec->backend->device->collective->members(spec->backend, members);
     p->rows = e->sample.batch / own.replicas;
-    p->name = spec->name;
     if (e->sample.batch % own.replicas || p->rows == 0)
         return rm_fail(error, -EINVAL, "sample.batch: %u is no multiple of %u devices",
                        e->sample.batch, own.replicas);
@@ -261,34 +259,46 @@ static void guarded(struct rm_trainer *trainer, struct rm_guard *guard)
     rm_trainer_guarded(first(trainer), guard);
 }
 
-/* Through the host: by what a checkpoint would have. */
-static int make_equal(struct rm_trainer *from, struct rm_trainer *to, struct rm_error *error)
+static int copy_state(struct rm_updates *from, struct rm_updates *to,
+                      void (*state)(struct rm_updates *updates, struct rm_state *state),
+                      struct rm_error *error)
 {
-    struct rm_state *state;
-    int rc = rm_state_create(&state, error);
+    struct rm_state *s;
+    int rc = rm_state_create(&s, error);
     if (rc)
         return rc;
-    rm_trainer_state(from, state);
-    rc = rm_state_end(state, error);
+    state(from, s);
+    rc = rm_state_end(s, error);
     if (!rc) {
-        rm_state_load(state);
-        rm_trainer_state(to, state);
-        rc = rm_state_end(state, error);
+        rm_state_load(s);
+        state(to, s);
+        rc = rm_state_end(s, error);
     }
-    rm_state_destroy(state);
+    rm_state_destroy(s);
     return rc;
+}
+
+void rm_parallel_make_equal(struct rm_updates *const *all, uint32_t count,
+                            void (*state)(struct rm_updates *updates, struct rm_state *state))
+{
+    struct rm_error error = {""};
+    for (uint32_t i = 1; i < count; i++)
+        if (copy_state(all[0], all[i], state, &error))
+            fprintf(stderr,
+                    RM_SAID_WARNING "learner of %s: device %u of %u is not like the first: %s\n",
+                    all[0]->finite.name, i + 1, count, error.text);
+}
+
+static void one_state(struct rm_updates *u, struct rm_state *s)
+{
+    rm_updates_state(&u->trainer, s);
 }
 
 static void restored(struct rm_trainer *trainer)
 {
     struct parallel *p = of(trainer);
-    struct rm_error error = {""};
-    nth(p, 0)->ops->restored(nth(p, 0));
-    for (uint32_t i = 1; i < p->count; i++)
-        if (make_equal(nth(p, 0), nth(p, i), &error))
-            fprintf(stderr,
-                    RM_SAID_WARNING "learner of %s: device %u of %u is not like the first: %s\n",
-                    p->name, i + 1, p->count, error.text);
+    rm_updates_restored(nth(p, 0));
+    rm_parallel_make_equal(p->replica, p->count, one_state);
 }
 
 static void state(struct rm_trainer *trainer, struct rm_state *s)

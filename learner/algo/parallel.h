@@ -19,8 +19,14 @@
 uint32_t rm_parallel_devices(struct rm_backend *backend);
 
 struct rm_update_ops;
+struct rm_updates;
 int rm_parallel_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,
                        const struct rm_trainer_spec *spec, struct rm_error *error);
+
+/* Makes the others equal to the first, through the host: by what a checkpoint would have, which is
+ * what state() puts. */
+void rm_parallel_make_equal(struct rm_updates *const *all, uint32_t count,
+                            void (*state)(struct rm_updates *updates, struct rm_state *state));
 
 /* For tests: replica `i`. */
 struct rm_trainer *rm_parallel_replica(struct rm_trainer *trainer, uint32_t i);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 /* --- what an update changes ------------------------------------------------------------------ */
 
@@ -107,21 +108,20 @@ static int warm_up(struct rm_updates *const *all, uint32_t count, struct rm_erro
 
 /* Captures of all devices stand open at the same time, as what they average together asks; all are
  * ended before the first graph is instantiated. */
-static int capture(struct rm_updates *const *all, uint32_t count, uint32_t slot,
-                   struct rm_error *error)
+int rm_record_graph(struct rm_updates *const *all, uint32_t count, rm_record_put *put,
+                    uint32_t part, struct rm_device_graph **graph, struct rm_error *error)
 {
-    struct rm_device_graph *graph[RM_DEVICE_MEMBERS] = {NULL};
     uint32_t open = 0;
     int rc = 0;
+    memset(graph, 0, count * sizeof(struct rm_device_graph *));
     for (; open < count && !rc; open += !rc)
         rc = all[open]->backend->device->capture(all[open]->backend, error);
     if (!rc)
-        put_update(all, count, slot);
+        put(all, count, part);
     for (uint32_t i = 0; i < open; i++) {
         struct rm_backend *b = all[i]->backend;
         const int ended = b->device->captured(b, &graph[i], rc ? NULL : error);
         rc = rc ? rc : ended;
-        all[i]->staged->staging.slots[slot].graph = graph[i];
     }
     for (uint32_t i = 0; i < open && !rc; i++)
         rc = all[i]->backend->device->instantiate(all[i]->backend, graph[i], error);
@@ -130,8 +130,12 @@ static int capture(struct rm_updates *const *all, uint32_t count, uint32_t slot,
 
 int rm_record(struct rm_updates *const *all, uint32_t count, bool graphs, struct rm_error *error)
 {
+    struct rm_device_graph *graph[RM_DEVICE_MEMBERS];
     int rc = warm_up(all, count, error);
-    for (uint32_t slot = 0; slot < RM_TRAINER_DEPTH && !rc && graphs; slot++)
-        rc = capture(all, count, slot, error);
+    for (uint32_t slot = 0; slot < RM_TRAINER_DEPTH && !rc && graphs; slot++) {
+        rc = rm_record_graph(all, count, put_update, slot, graph, error);
+        for (uint32_t i = 0; i < count; i++)
+            all[i]->staged->staging.slots[slot].graph = graph[i];
+    }
     return rc;
 }

@@ -1,6 +1,6 @@
 /* trainer: one policy's networks, optimizer state and target networks, and the update that moves
- * them. What an algorithm is stands in a struct rm_update_ops (updates.h): dqn.c (dqn, qr-dqn,
- * iqn), sac.c, r2d2.c. Replay knows none by name.
+ * them, by batches from replay. What an algorithm is stands in a struct rm_update_ops (updates.h):
+ * dqn.c (dqn, qr-dqn, iqn), sac.c, r2d2.c. Replay knows none by name.
  *
  * All randomness is a function of (seed, policy, update, pass), so an update is a function of
  * parameters, moments and batch. Belongs to one thread; nothing is allocated after create. */
@@ -22,6 +22,7 @@
 struct rm_trainer;
 struct rm_device_gather;
 struct rm_guard;
+struct rm_rollout;
 struct rm_state;
 
 struct rm_trainer_spec {
@@ -40,12 +41,18 @@ struct rm_trainer_spec {
      * each batch, the replica-th, and is recorded with the others. 0: it has all of it. */
     uint32_t replica, replicas;
     const struct rm_device_sampler *draw; /* with gather: drawn there as well, by this; NULL: not */
+    /* Of algorithms that learn from rollouts (actor_critic.h), else NULL: the buffers that hold the
+     * rollout in hand; and where rollouts are made on several devices, that of each but the first,
+     * by parts of the worlds (NULL: all devices learn from the one). */
+    const struct rm_rollout *rollout;
+    const struct rm_rollout *const *others;
 };
 
 /* Numbers that may change while running; from the experiment at first. */
 struct rm_trainer_settings {
     double learning_rate, grad_clip, target_tau;
     uint32_t report; /* updates between reports, at least 1, where they are late; 0 counts as 1 */
+    double entropy_coefficient; /* from rollouts */
 };
 
 struct rm_trainer_result {

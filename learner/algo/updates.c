@@ -70,8 +70,8 @@ static int make_spaces(struct rm_updates *t, struct rm_update_net *n, bool targe
                        struct rm_error *error)
 {
     const uint32_t most = t->quantiles > t->target_quantiles ? t->quantiles : t->target_quantiles;
-    int rc =
-        rm_net_workspace_create(&n->online, n->net, t->backend, t->rows, most, RM_NET_TRAIN, error);
+    const enum rm_net_use use = t->ops->from_rollouts ? RM_NET_LEARN : RM_NET_TRAIN;
+    int rc = rm_net_workspace_create(&n->online, n->net, t->backend, t->rows, most, use, error);
     if (!rc && target)
         rc = rm_net_workspace_create(&n->target, n->net, t->backend, t->rows, t->target_quantiles,
                                      RM_NET_INFER, error);
@@ -89,7 +89,7 @@ static int make_networks(struct rm_updates *t, struct rm_error *error)
         n->at = t->count;
         n->count = rm_net_param_count(n->net);
         t->count += t->net_count > 1 ? rm_optimizer_room(n->net) : n->count;
-        rc = make_spaces(t, n, i > 0 || t->net_count == 1, error);
+        rc = make_spaces(t, n, !t->ops->from_rollouts && (i > 0 || t->net_count == 1), error);
     }
     if (!rc)
         rc = rm_optimizer_create_joint(&t->optimizer, t->backend, t->experiment, nets, t->net_count,
@@ -105,7 +105,7 @@ static int make_parameters(struct rm_updates *t, struct rm_error *error)
     const size_t bytes = t->count * sizeof(float);
     const struct rm_net *acts = t->nets[0].net;
     int rc = rm_updates_alloc(t, &t->params, bytes, error);
-    if (!rc)
+    if (!rc && !t->ops->from_rollouts)
         rc = rm_updates_alloc(t, &t->target, bytes, error);
     if (!rc)
         rc = rm_updates_alloc(t, &t->grads, bytes, error);
@@ -114,9 +114,10 @@ static int make_parameters(struct rm_updates *t, struct rm_error *error)
     if (rc)
         return rc;
     t->host_params = calloc(t->count, sizeof *t->host_params);
-    t->observed =
-        calloc((size_t)t->experiment->sample.batch * rm_net_inputs(acts), sizeof *t->observed);
-    return t->host_params && t->observed
+    if (!t->ops->from_rollouts)
+        t->observed =
+            calloc((size_t)t->experiment->sample.batch * rm_net_inputs(acts), sizeof *t->observed);
+    return t->host_params && (t->observed || t->ops->from_rollouts)
                ? 0
                : rm_fail(error, -ENOMEM, "no memory for %zu parameters", t->count);
 }
@@ -134,8 +135,13 @@ int rm_updates_create(struct rm_updates **updates, const struct rm_update_ops *o
     t->policy = spec->policy;
     t->replica = spec->replica;
     t->replicas = spec->replicas ? spec->replicas : 1;
-    t->settings = (struct rm_trainer_settings){e->optimizer.learning_rate, e->optimizer.grad_clip,
-                                               e->algorithm.target.tau, 1};
+    t->settings = (struct rm_trainer_settings){
+        .learning_rate = e->optimizer.learning_rate,
+        .grad_clip = e->optimizer.grad_clip,
+        .target_tau = e->algorithm.target.tau,
+        .report = 1,
+        .entropy_coefficient = e->algorithm.entropy_coefficient,
+    };
     t->watched = e->debug.check_finite != RM_CHECK_FINITE_OFF;
     t->finite = rm_finite_of(e, spec->name);
     int rc = compile(t, &spec->shape, error);
@@ -238,6 +244,7 @@ void rm_updates_set_knobs(const struct rm_updates *t, uint64_t number,
 {
     knobs->before = number - 1;
     knobs->target_tau = (float)rm_target_part(t->experiment, t->settings.target_tau, number);
+    knobs->entropy_coefficient = t->settings.entropy_coefficient;
     rm_optimizer_knobs(t->optimizer, number, t->progress, knobs);
 }
 
@@ -359,7 +366,8 @@ void rm_updates_load(struct rm_trainer *trainer, const float *params)
         else
             rm_normaliser_resume(&t->normaliser, params, t->rows_before);
         b->ops->upload(b, t->params + n->at, i ? t->host_params : params, n->count);
-        b->ops->upload(b, t->target + n->at, i ? t->host_params : params, n->count);
+        if (t->target)
+            b->ops->upload(b, t->target + n->at, i ? t->host_params : params, n->count);
     }
     write_moments(t, 1, t->params);
     write_moments(t, 1, t->target);
@@ -373,7 +381,8 @@ void rm_updates_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
 {
     struct rm_updates *t = updates_of(trainer);
     rm_guard_floats(guard, t->params, t->count);
-    rm_guard_floats(guard, t->target, t->count);
+    if (t->target)
+        rm_guard_floats(guard, t->target, t->count);
     rm_guard_optimizer(guard, t->optimizer);
     if (t->kept)
         rm_guard_floats(guard, t->kept, t->kept_floats);
@@ -395,7 +404,8 @@ void rm_updates_state(struct rm_trainer *trainer, struct rm_state *s)
     rm_device_state(s, t->backend, "params", t->params, policy);
     if (t->net_count > 1)
         rm_device_state(s, t->backend, "critics", t->params + policy, t->count - policy);
-    rm_device_state(s, t->backend, "target", t->target, t->count);
+    if (t->target)
+        rm_device_state(s, t->backend, "target", t->target, t->count);
     rm_optimizer_state(t->optimizer, t->backend, "optimizer", s);
     rm_normaliser_state(&t->normaliser, s);
     if (t->kept)

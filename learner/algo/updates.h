@@ -35,8 +35,9 @@ struct rm_update {
 struct rm_update_ops {
     size_t bytes; /* of the trainer, which begins with its struct rm_updates and else is zeros */
     bool on_devices, on_several_devices;
-    uint32_t critics; /* networks of values beside the one that acts; the target networks are then
-                         theirs */
+    bool from_rollouts; /* no batches and no target networks (actor_critic.h) */
+    uint32_t critics;   /* networks of values beside the one that acts; the target networks are then
+                           theirs */
 
     /* Sizes, checks and buffers (rm_updates_alloc), once the network is compiled; sets `rows`,
      * `quantiles`, `target_quantiles` and `observations`. */
@@ -52,7 +53,7 @@ struct rm_update_ops {
     double (*flops)(const struct rm_updates *updates); /* of one */
 };
 
-#define RM_UPDATES_BUFFERS 16u
+#define RM_UPDATES_BUFFERS 32u
 
 struct rm_update_net {
     struct rm_net *net;
@@ -76,14 +77,15 @@ struct rm_updates {
     uint32_t rows, quantiles, target_quantiles; /* of the largest pass; quantiles 0: none */
     struct rm_optimizer *optimizer;
     size_t count;                      /* parameters */
-    float *params, *target, *grads;    /* (count), the backend's memory */
+    float *params, *grads;             /* (count), the backend's memory */
+    float *target;                     /* the same; NULL: no network has one */
     struct rm_device_figures *figures; /* the backend's memory */
     float *noise;                      /* (noise_count), NULL when no layer is noisy */
     float *host_params;                /* (count), host memory */
 
     bool normalise; /* network.normalize_observations: moments are made on the host */
     struct rm_normaliser normaliser;
-    float *observed;     /* (batch, inputs), host memory: rows of sequences that count */
+    float *observed; /* (batch, inputs), host memory: rows of sequences that count; NULL: none */
     double observations; /* in an update, that go into the moments */
     double rows_before;  /* that predecessors' moments stand for */
     bool watched;        /* debug.check_finite */

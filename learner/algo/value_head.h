@@ -21,57 +21,48 @@
 
 #include "config/experiment.h"
 #include "learner/algo/moments.h"
-#include "learner/backend/backend.h"
+#include "learner/backend/policy_ops.h"
 #include "learner/net/net.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a checkpoint keeps. */
-struct rm_value_head_state {
-    double mean, deviation;
-    double second;    /* nu */
-    uint64_t updates; /* made: k - 1 of the next one */
-};
-
 struct rm_value_head {
-    struct rm_value_head_state state;
-    const struct rm_value_head_ops *ops; /* plain or PopArt */
-    struct rm_backend *backend;
+    struct rm_value_head_state state; /* what a checkpoint keeps */
+    enum rm_value_follow follow;      /* nothing, or PopArt's */
     struct rm_net_value_output output;
     double beta_least;
 };
 
-/* output: rm_net_value_output() of the network. The backend outlives the head. Cannot fail; nothing
- * to destroy. */
+/* output: rm_net_value_output() of the network. Cannot fail; nothing to destroy. */
 void rm_value_head_create(struct rm_value_head *head, const struct rm_experiment *experiment,
-                          struct rm_backend *backend, struct rm_net_value_output output);
+                          struct rm_net_value_output output);
 
-/* Follows the returns of which these are the moments and moves the head's weights and bias in
- * `params` (the backend's memory) so that values stay what they were. Call it once per rollout,
- * before the gradient steps, and if it returns true, rm_net_prepare() after it. No returns, or
- * some that are not finite, change nothing. */
-bool rm_value_head_update(struct rm_value_head *head, struct rm_moments returns, float *params);
+/* How it follows returns, for backends: the state may be a copy in a device's memory. */
+struct rm_value_head_step rm_value_head_step(const struct rm_value_head *head,
+                                             struct rm_value_head_state *state, float *params);
+
+/* The CPU's: follows the returns of which these are the moments and moves the head's weights and
+ * bias so that values stay what they were. Once per rollout, before the gradient steps. Returns
+ * whether it did: no returns, or some that are not finite, change nothing. */
+bool rm_value_head_follow(struct rm_backend *cpu, const struct rm_value_head_step *step,
+                          struct rm_moments returns);
 
 /* Goes on from a checkpoint, or from the mean and deviation that a predecessor left on the board.
  * deviation 0 (it left none) changes nothing. */
 void rm_value_head_resume(struct rm_value_head *head, struct rm_value_head_state state);
 struct rm_value_head_state rm_value_head_left(double mean, double deviation, uint64_t updates);
 
-static inline float rm_value_of(const struct rm_value_head *head, float z)
+static inline float rm_value_of(const struct rm_value_head_state *state, float z)
 {
-    return (float)(head->state.mean + head->state.deviation * (double)z);
+    return (float)(state->mean + state->deviation * (double)z);
 }
 
 /* And back: what z should be where the value is v. */
-static inline float rm_value_target(const struct rm_value_head *head, float v)
+static inline float rm_value_target(const struct rm_value_head_state *state, float v)
 {
-    return (float)(((double)v - head->state.mean) / head->state.deviation);
+    return (float)(((double)v - state->mean) / state->deviation);
 }
-
-/* The same of n numbers; `to` may be `from`. */
-void rm_values_of(const struct rm_value_head *head, const float *from, size_t n, float *to);
-void rm_value_targets(const struct rm_value_head *head, const float *from, size_t n, float *to);
 
 #endif

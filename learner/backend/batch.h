@@ -1,11 +1,10 @@
-/* batch: transitions, or sequences of them, as an algorithm wants them. Filled by the sampler in
- * host memory; arrays belong to whoever made the batch and are reused for every update.
+/* batch: the transitions, or sequences of transitions, of one update. The sampler fills it in host
+ * memory; the arrays belong to the code that created the batch and are reused for every update.
  *
- * SEQUENCES (R2D2): B lanes of consecutive rows of an episode each, time first. `burn_in` rows only
- * warm up the recurrent state, then come `trace` rows that are trained on, then `tail` rows that
- * are only bootstrapped from: burn_in + trace + tail = rows. Where an episode is shorter, before or
- * after, rows are zeros: `restart` says where a lane begins, `valid` which of its trace rows count.
- */
+ * SEQUENCES (R2D2): B lanes, each with consecutive rows of an episode, time first. `burn_in` rows
+ * only warm up the recurrent state, then follow `trace` trained rows, then `tail` rows for
+ * bootstrapping: burn_in + trace + tail = rows. Rows before the episode's first and after its last
+ * are zeros: `restart` marks where a lane begins, `valid` which of its trace rows count. */
 #ifndef RM_LEARNER_BACKEND_BATCH_H
 #define RM_LEARNER_BACKEND_BATCH_H
 
@@ -27,16 +26,16 @@ struct rm_batch {
     uint8_t *next_mask; /* (B, actions): legal in next_obs; NULL when the world gives no masks, and
                            for sequences */
     float *weight;      /* (B): importance weights, at most 1; NULL: all 1 */
-    float *error;       /* (B): what the update leaves, the size of each sample's error, from which
-                           its priority follows; NULL: nobody asks */
-    struct rm_device_pick *picks; /* (B): where the rows of these are (backend/device_feed.h),
-                                     instead of copies of them: obs, next_obs and masks are not
-                                     filled; NULL: they are */
-    struct rm_device_turn *turn;  /* what the host says where the device draws for itself
-                                     (backend/device_draw.h): nothing else is filled; NULL: it does
-                                     not */
-    uint64_t *leaf; /* (B): which items these are, for the sampler; NULL: it knows of the batch
-                       drawn     last, and no other is learned from */
+    float *error;       /* (B): written by the update: the size of each sample's error, for its
+                         * priority; NULL: not needed */
+    struct rm_device_pick *picks; /* (B): positions of the rows (backend/device_feed.h) instead of
+                                   * copies: obs, next_obs and masks are not filled; NULL: they are
+                                   * filled */
+    struct rm_device_turn *turn;  /* where the device draws, the host's part of the draw
+                                   * (backend/device_draw.h): nothing else is filled; NULL: the host
+                                   * draws */
+    uint64_t *leaf; /* (B): leaves of the items, for the sampler; NULL: only the batch drawn last is
+                     * trained on */
     /* Sequences; trace 0: transitions. */
     uint32_t burn_in, trace, tail;
     uint32_t state_floats;

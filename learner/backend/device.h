@@ -20,6 +20,7 @@
 #ifndef RM_LEARNER_BACKEND_DEVICE_H
 #define RM_LEARNER_BACKEND_DEVICE_H
 
+#include "shm/base/both.h"
 #include "shm/base/error.h"
 
 #include <stdbool.h>
@@ -32,7 +33,7 @@ struct rm_device_graph;
 struct rm_value_ops;             /* value_ops.h */
 struct rm_sequence_ops;          /* sequence_ops.h */
 struct rm_soft_ops;              /* soft_ops.h */
-struct rm_device_policy_ops;     /* device_policy.h */
+struct rm_policy_ops;            /* policy_ops.h */
 struct rm_device_optimizer_ops;  /* device_optimizer.h */
 struct rm_device_feed_ops;       /* device_feed.h */
 struct rm_device_collective_ops; /* device_collective.h */
@@ -56,13 +57,14 @@ struct rm_device_counts {
 /* What the host knows of an update before it begins, in device memory: copied there from pinned
  * memory ahead of each launch, read by the operations of a captured update. */
 struct rm_device_knobs {
-    uint64_t before;           /* updates attempted before this one: keys its draws */
-    double learning_rate;      /* of this update: by the schedule */
-    float grad_clip;           /* 0: none */
-    float target_tau;          /* target += tau (params - target) after this update; 0 does not, 1
-                                  makes them equal to the bit */
-    float entropy_coefficient; /* actor-critic */
-    uint32_t afresh;           /* 1: sums of the figures begin anew with this update */
+    uint64_t before;            /* updates attempted before this one: keys its draws */
+    double learning_rate;       /* of this update: by the schedule */
+    double entropy_coefficient; /* actor-critic */
+    float grad_clip;            /* 0: none */
+    float target_tau;           /* target += tau (params - target) after this update; 0 does not, 1
+                                   makes them equal to the bit */
+    uint32_t afresh;            /* 1: sums of the figures begin anew with this update */
+    uint32_t unused;
 };
 
 /* What comes of updates, in device memory: sums since they were begun anew, fetched once per
@@ -73,7 +75,7 @@ struct rm_device_figures {
     uint64_t steps;          /* of the optimizer: for bias correction; not cleared */
     uint64_t reports;        /* updates in the sums below */
     double loss, grad_norm;  /* sums over these */
-    double sums[8];          /* of the losses' own: see value_ops.h, device_policy.h */
+    double sums[8];          /* of the losses' own: see value_ops.h, policy_ops.h */
     double samples;          /* sums[] are over */
     double last_loss;        /* of the latest update, skipped or not: its loss sets it */
     double last_grad_norm;   /* norm() of device_optimizer.h does */
@@ -93,6 +95,28 @@ struct rm_device_figures {
     float loss_scale;
     uint32_t loss_scale_good; /* updates since it changed */
 };
+
+/* The sums of the report begin anew. */
+RM_BOTH void rm_figures_clear(struct rm_device_figures *f)
+{
+    f->reports = 0;
+    f->loss = f->grad_norm = f->samples = 0;
+    for (uint32_t i = 0; i < sizeof f->sums / sizeof *f->sums; i++)
+        f->sums[i] = 0;
+}
+
+/* A finite update is counted, and its numbers added to the sums. */
+RM_BOTH void rm_figures_add(struct rm_device_figures *f)
+{
+    f->made++;
+    f->skipped_in_row = 0;
+    f->reports++;
+    f->loss += f->last_loss;
+    f->grad_norm += f->last_grad_norm;
+    for (uint32_t i = 0; i < sizeof f->sums / sizeof *f->sums; i++)
+        f->sums[i] += f->now_sums[i];
+    f->samples += f->now_samples;
+}
 
 #define RM_DEVICE_SCALE_FIRST    65536.0f
 #define RM_DEVICE_SCALE_MOST     16777216.0f
@@ -152,7 +176,7 @@ struct rm_device_ops {
     const struct rm_value_ops *values;
     const struct rm_sequence_ops *sequences;
     const struct rm_soft_ops *soft;
-    const struct rm_device_policy_ops *policies;
+    const struct rm_policy_ops *policies;
     const struct rm_device_optimizer_ops *optimizer;
     const struct rm_device_feed_ops *feed;
     const struct rm_device_world_ops *worlds;

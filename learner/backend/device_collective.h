@@ -42,7 +42,7 @@ struct rm_device_collective_ops {
     void (*end)(struct rm_backend *b);
 
     /* Which of the members, in that order, had the error of failed(). */
-    uint32_t (*culprit)(struct rm_backend *b);
+    uint32_t (*failing_device)(struct rm_backend *b);
 };
 
 #endif

@@ -13,7 +13,7 @@
 #define RM_LEARNER_BACKEND_DEVICE_WORLDS_H
 
 #include "learner/backend/device.h"
-#include "learner/backend/device_policy.h"
+#include "learner/backend/policy_ops.h"
 #include "learner/net/categorical.h"
 
 #include <stddef.h>
@@ -84,7 +84,7 @@ struct rm_device_orders {
     uint32_t shuffled;
     uint32_t device, unused; /* which of those that share the worlds, from 0 */
     uint32_t *order;         /* (epochs, steps * worlds) */
-    struct rm_device_passes *passes;
+    struct rm_rollout_passes *passes;
 };
 
 struct rm_device_world_ops {

@@ -1,6 +1,6 @@
 /* priority_node: one node of a sum tree (shm/priorities.h): how its eight children add up, and how
- * a draw goes down through them. Written once for both sides (shm/base/both.h), so that a tree of a
- * device adds up to the bits of the host's and draws find the same leaves. */
+ * a draw descends through them. Written once for host and device (shm/base/both.h), so that a
+ * device's tree has the bits of the host's and draws find the same leaves. */
 #ifndef RM_LEARNER_BACKEND_PRIORITY_NODE_H
 #define RM_LEARNER_BACKEND_PRIORITY_NODE_H
 
@@ -11,13 +11,13 @@
 
 #define RM_PRIORITY_CHILDREN 8u /* RM_PRIORITY_FAN */
 
-/* In the order in which rm_priority_child() takes it apart. */
+/* In the order in which rm_priority_child() subtracts. */
 RM_BOTH double rm_priority_sum(const double *c)
 {
     return ((c[0] + c[1]) + (c[2] + c[3])) + ((c[4] + c[5]) + (c[6] + c[7]));
 }
 
-/* yes or no as one of two numbers, by masks: a branch would be mispredicted every other time. */
+/* Selects one of two numbers by masks: a branch would be mispredicted half of the time. */
 RM_BOTH double rm_priority_pick(uint64_t which, double yes, double no)
 {
     uint64_t y, n, mask = 0 - which;
@@ -29,9 +29,9 @@ RM_BOTH double rm_priority_pick(uint64_t which, double yes, double no)
     return picked;
 }
 
-/* Which of eight neighbours, by three halvings: right where the left half is passed, but never into
- * nothing, so that rounding (u - left may come out as large as right) cannot lead to a leaf of 0.
- */
+/* Chooses one of eight neighbours by three halvings: the right half if *u is past the left sum, but
+ * never a half with sum 0, so that rounding (u - left may become as large as right) cannot lead to
+ * a leaf of 0. */
 RM_BOTH uint64_t rm_priority_child(const double *c, double *u)
 {
     const double s01 = c[0] + c[1], s23 = c[2] + c[3], s45 = c[4] + c[5], s67 = c[6] + c[7];

@@ -1,7 +1,6 @@
-/* transition: which rows of a ring make a transition, and what it returns. Written once for both
- * sides (shm/base/both.h): the sampler asks it of the rings, a device's draws of its copies of
- * them, so both find the same transitions, to the bit of their returns. The rules stand in
- * sampler.h. */
+/* transition: finds a transition in the rows of a ring, and computes its return. Written once for
+ * host and device (shm/base/both.h): the sampler applies it to the rings, a device's draws to its
+ * copies, so both find the same transitions with the same bits. sampler.h has the rules. */
 #ifndef RM_LEARNER_BACKEND_TRANSITION_H
 #define RM_LEARNER_BACKEND_TRANSITION_H
 
@@ -11,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Rows as they stand in a ring or a copy of one: row r at rows + (r & row_mask) * stride, columns
- * at their offsets in it. */
+/* Rows in a ring or in a copy of one: row r at rows + (r & row_mask) * stride, columns at their
+ * offsets in it. */
 struct rm_row_view {
     const uint8_t *rows;
     uint64_t stride, row_mask;
@@ -20,23 +19,21 @@ struct rm_row_view {
     uint32_t reward_at;     /* float per lane */
     uint32_t flags_at;      /* byte per lane */
     uint32_t action_at, action_words;
-    uint32_t actions; /* that there are */
+    uint32_t actions; /* number of actions */
 };
 
-/* Rows that may be looked at: those at distances 1 .. held before `end`; items start at 1 ..
- * starts.
- */
+/* Rows that may be read: those at distances 1 .. held before `end`; items start at 1 .. starts. */
 struct rm_row_span {
     uint64_t end, held, starts;
 };
 
-/* How rows make a transition. */
+/* Parameters of a transition. */
 struct rm_transition_rule {
     uint32_t n_step, frame_stack;
     double gamma;
 };
 
-/* What the rows say of one. */
+/* A transition that was found. */
 struct rm_transition_found {
     uint32_t steps;      /* m */
     uint32_t before;     /* frames of the episode before the first row that a stack needs */
@@ -64,14 +61,14 @@ RM_BOTH float rm_view_reward(const struct rm_row_view *v, uint64_t row, uint32_t
     return ((const float *)(const void *)(rm_view_row(v, row) + v->reward_at))[lane];
 }
 
-/* Of `actions`, the one that a row says. A world may have written over it, and it is an index to
- * whoever learns from it: one that there is not counts as the first. */
+/* The action in a row, bounded by `actions`. It is used as an index, and a foreign world may have
+ * overwritten it: an impossible action counts as the first. */
 RM_BOTH int32_t rm_row_action(int32_t word, uint32_t actions)
 {
     return (uint32_t)word < actions ? word : 0;
 }
 
-/* The first word of its action. */
+/* The first word of a row's action. */
 RM_BOTH int32_t rm_view_action(const struct rm_row_view *v, uint64_t row, uint32_t lane)
 {
     return rm_row_action(
@@ -80,9 +77,8 @@ RM_BOTH int32_t rm_view_action(const struct rm_row_view *v, uint64_t row, uint32
         v->actions);
 }
 
-/* How many rows before `distance` belong to the same episode and writer, `most` at most. Negative
- * when a row that would be needed to tell is not held any more. *oldest is raised to the greatest
- * distance that was looked at. */
+/* Number of rows before `distance` of the same episode and writer, at most `most`. Negative when a
+ * needed row is overwritten. Raises *oldest to the greatest distance that was read. */
 RM_BOTH int rm_view_before(const struct rm_row_view *v, const struct rm_row_span *span,
                            uint64_t distance, uint32_t lane, uint32_t most, uint64_t generation,
                            uint64_t *oldest)
@@ -102,8 +98,8 @@ RM_BOTH int rm_view_before(const struct rm_row_view *v, const struct rm_row_span
     return (int)most;
 }
 
-/* Walks up to n rows on from `distance`, to steps, ret and discount; false when they have not all
- * been written, or when nothing follows. */
+/* Walks up to n rows forward from `distance` and sets steps, ret and discount; false when a needed
+ * row is not written yet, or when no row follows. */
 RM_BOTH bool rm_view_walk(const struct rm_row_view *v, uint64_t end, uint64_t distance,
                           uint32_t lane, uint32_t n, double gamma, uint64_t generation,
                           struct rm_transition_found *found)

@@ -29,7 +29,7 @@ static void set_number(json_t *object, const char *key, uint64_t value)
     json_object_set_new(object, key, json_string(text));
 }
 
-/* Takes `value` over, as JSON text. */
+/* Consumes `value` and stores it as JSON text. */
 static void set_json(json_t *object, const char *key, json_t *value)
 {
     char *text = rm_json_dump(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -68,7 +68,7 @@ static json_t *observation(const struct rm_env_agent *agent)
     return o;
 }
 
-/* Actions of each choice, where an agent makes several in one step; else empty. */
+/* Actions of each choice of an agent with several choices; otherwise empty. */
 static json_t *choices(const struct rm_env_agent *agent)
 {
     json_t *list = json_array();
@@ -136,5 +136,88 @@ int rm_policy_file_write(const struct rm_policy_file *p, const char *directory,
     rc = rm_safetensors_write(path, tensors, count, metadata, error);
     json_decref(metadata);
     free(tensors);
+    return rc;
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+static int open_policy(struct rm_safetensors *file, const char *path, struct rm_error *error)
+{
+    int rc = rm_safetensors_read(file, path, error);
+    if (rc)
+        return rc;
+    const json_t *metadata = json_object_get(file->header, "__metadata__");
+    const char *format = json_string_value(json_object_get(metadata, "format"));
+    if (format && !strcmp(format, RM_POLICY_FORMAT))
+        return 0;
+    rm_safetensors_close(file);
+    return rm_fail(error, -EPROTO, "%s: is no policy's file: its format is not " RM_POLICY_FORMAT,
+                   path);
+}
+
+int rm_policy_file_name(const char *path, char *name, size_t size, struct rm_error *error)
+{
+    struct rm_safetensors file;
+    int rc = open_policy(&file, path, error);
+    if (rc)
+        return rc;
+    const json_t *metadata = json_object_get(file.header, "__metadata__");
+    const char *policy = json_string_value(json_object_get(metadata, "policy"));
+    snprintf(name, size, "%s", policy ? policy : "");
+    rm_safetensors_close(&file);
+    return 0;
+}
+
+/* "(64, 4)" */
+static void shape_text(char *text, size_t size, const uint64_t *shape, uint32_t dims)
+{
+    size_t used = (size_t)snprintf(text, size, "(");
+    for (uint32_t d = 0; d < dims && used < size; d++)
+        used += (size_t)snprintf(text + used, size - used, "%s%" PRIu64, d ? ", " : "", shape[d]);
+    if (used < size)
+        snprintf(text + used, size - used, ")");
+}
+
+static int read_tensor(const struct rm_safetensors *file, const char *path,
+                       const struct rm_net_tensor *wanted, float *params, struct rm_error *error)
+{
+    const struct rm_tensor *found = NULL;
+    uint64_t shape[RM_TENSOR_DIMS] = {0}, count = 1;
+    char has[96], needs[96];
+    bool same = true;
+    for (size_t i = 0; !found && i < file->count; i++)
+        if (!strcmp(file->tensors[i].name, wanted->name))
+            found = &file->tensors[i];
+    for (uint32_t d = 0; d < wanted->dims; d++) {
+        shape[d] = wanted->shape[d];
+        count *= shape[d];
+        same = same && found && d < found->dims && found->shape[d] == shape[d];
+    }
+    if (found && same && found->dims == wanted->dims) {
+        memcpy(params + wanted->offset, found->data, count * sizeof *params);
+        return 0;
+    }
+    shape_text(needs, sizeof needs, shape, wanted->dims);
+    if (!found)
+        return rm_fail(error, -EPROTO,
+                       "%s: has no tensor %s, which the experiment's network has with shape %s",
+                       path, wanted->name, needs);
+    shape_text(has, sizeof has, found->shape, found->dims);
+    return rm_fail(error, -EPROTO, "%s: tensor %s has shape %s; the experiment's network needs %s",
+                   path, wanted->name, has, needs);
+}
+
+int rm_policy_file_read(const struct rm_net *net, const char *path, float *params,
+                        struct rm_error *error)
+{
+    const struct rm_net_tensor *wanted;
+    struct rm_safetensors file;
+    const size_t count = rm_net_tensors(net, &wanted);
+    int rc = open_policy(&file, path, error);
+    if (rc)
+        return rc;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = read_tensor(&file, path, &wanted[i], params, error);
+    rm_safetensors_close(&file);
     return rc;
 }

@@ -1,7 +1,7 @@
-/* policy_file: a policy on disk, with all that is needed to use it elsewhere. A safetensors file:
- * the tensors are the network's parameters by name, the metadata (strings, some of them JSON) says
- * what network they belong to, how an observation becomes its input and how its output becomes an
- * action.
+/* policy_file: a policy on disk, with the metadata for using it in other programs. A safetensors
+ * file: the tensors are the network's parameters by name, the metadata (strings, some of them JSON)
+ * says what network they belong to, how an observation becomes its input and how its output becomes
+ * an action.
  *
  * Metadata: format ("ringmaster-policy-1"), experiment, policy, world (JSON), algorithm, quantiles,
  * acting_quantiles, network (JSON), observation (JSON: dtype, shape, low, high, features, and for
@@ -27,8 +27,16 @@ struct rm_policy_file {
     uint64_t updates, env_steps;
 };
 
-/* Writes DIRECTORY/NAME.safetensors, making the folder and those above it as needed. */
+/* Writes DIRECTORY/NAME.safetensors; creates missing folders. */
 int rm_policy_file_write(const struct rm_policy_file *policy, const char *directory,
                          struct rm_error *error);
+
+/* The name of the policy in a file. -EPROTO: it is no policy's file. */
+int rm_policy_file_name(const char *path, char *name, size_t size, struct rm_error *error);
+
+/* Fills params (param_count of net) from a file. -EPROTO names the tensor that is not there, or of
+ * another shape. */
+int rm_policy_file_read(const struct rm_net *net, const char *path, float *params,
+                        struct rm_error *error);
 
 #endif

@@ -139,7 +139,8 @@ static bool whole(const json_t *value, uint64_t *out)
     return true;
 }
 
-/* One header entry to a tensor whose `data` is, for now, its offset. NULL or what is wrong. */
+/* Parses one header entry to a tensor; `data` is its offset for now. Returns NULL or an error
+ * text. */
 static const char *parse_tensor(const char *name, const json_t *entry, uint64_t data_bytes,
                                 struct rm_tensor *out, uint64_t *begin, uint64_t *end)
 {
@@ -151,19 +152,19 @@ static const char *parse_tensor(const char *name, const json_t *entry, uint64_t 
     if (!dtype || strcmp(dtype, "F32") != 0)
         return "dtype is not F32";
     if (!json_is_array(shape) || json_array_size(shape) > RM_TENSOR_DIMS)
-        return "shape is no array of at most 4 sizes";
+        return "shape is not an array of at most 4 sizes";
     out->dims = (uint32_t)json_array_size(shape);
     uint64_t elements = 1;
     for (uint32_t d = 0; d < out->dims; d++) {
         if (!whole(json_array_get(shape, d), &out->shape[d]) || out->shape[d] > data_bytes)
-            return "shape holds a size that cannot be";
+            return "shape has an impossible size";
         if (out->shape[d] && elements > data_bytes / out->shape[d])
             return "shape is larger than the file";
         elements *= out->shape[d];
     }
     if (json_array_size(offsets) != 2 || !whole(json_array_get(offsets, 0), begin) ||
         !whole(json_array_get(offsets, 1), end))
-        return "data_offsets is no pair of offsets";
+        return "data_offsets is not a pair of offsets";
     if (*begin > *end || *end > data_bytes || *end - *begin != elements * sizeof(float))
         return "data_offsets do not match shape and file";
     return NULL;
@@ -226,7 +227,8 @@ static int parse(struct rm_safetensors *file, const char *path, uint64_t size,
 {
     uint64_t length;
     if (size < sizeof length)
-        return rm_fail(error, -EPROTO, "%s: %" PRIu64 " bytes are no safetensors file", path, size);
+        return rm_fail(error, -EPROTO, "%s: %" PRIu64 " bytes are not a safetensors file", path,
+                       size);
     memcpy(&length, file->bytes, sizeof length);
     length = le64toh(length);
     if (length > HEADER_MAX || length > size - sizeof length || length % sizeof(float))

@@ -20,8 +20,9 @@ struct rm_tensor {
     const float *data;
 };
 
-/* Writes the file whole or not at all: to a temporary name beside it, synced, renamed over `path`,
- * the folder synced. metadata: a JSON object of strings, or NULL. The folder must exist. */
+/* Writes the complete file or none: writes and syncs a temporary file beside it, renames it to
+ * `path`, and syncs the folder. metadata: a JSON object of strings, or NULL. The folder must
+ * exist. */
 int rm_safetensors_write(const char *path, const struct rm_tensor *tensors, size_t count,
                          const json_t *metadata, struct rm_error *error);
 
@@ -33,9 +34,9 @@ struct rm_safetensors {
     json_t *header; /* owns the names; "__metadata__" is in it */
 };
 
-/* Errors: -EPROTO with what is wrong: a header that is too long or no JSON, a dtype other than F32,
- * a name given twice, offsets that overlap, leave a hole, end elsewhere than the file or do not
- * match the shape. */
+/* Errors: -EPROTO with what is wrong: a header that is too long or not JSON, a dtype other than
+ * F32, a duplicate name, offsets that overlap, leave a hole, do not end at the end of the file or
+ * do not match the shape. */
 int rm_safetensors_read(struct rm_safetensors *file, const char *path, struct rm_error *error);
 void rm_safetensors_close(struct rm_safetensors *file);
 

@@ -137,9 +137,9 @@ static void nobody_agent(void *self, uint32_t agent, uint32_t world, double scor
     (void)self, (void)agent, (void)world, (void)score;
 }
 
-static void nobody_world(void *self, uint32_t world, double score)
+static void nobody_world(void *self, uint32_t world, double score, uint64_t steps)
 {
-    (void)self, (void)world, (void)score;
+    (void)self, (void)world, (void)score, (void)steps;
 }
 
 static void bench_ring_share(struct rm_duty *duty)

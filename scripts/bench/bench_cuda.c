@@ -127,11 +127,11 @@ static void update_all(struct bench_learner *l, uint32_t learners, uint32_t time
  */
 
 static struct rm_backend *open_device(const struct rm_device_choice *choice,
-                                      const struct rm_device_wish *wish)
+                                      const struct rm_device_request *request)
 {
     struct rm_backend *backend;
     struct rm_error error = {""};
-    if (rm_device_open(&backend, choice, wish, &error))
+    if (rm_device_open(&backend, choice, request, &error))
         fail(&error);
     return backend;
 }
@@ -159,7 +159,8 @@ static double copy_rate(struct rm_backend *b)
     return rm_bench_median(values, RUNS);
 }
 
-static void bench_mlp(const struct rm_device_choice *choice, const struct rm_device_wish *wish)
+static void bench_mlp(const struct rm_device_choice *choice,
+                      const struct rm_device_request *request)
 {
     static const struct rm_override set[] = {
         {"network.layers=[{\"type\":\"linear\",\"units\":128},{\"type\":\"relu\"},"
@@ -167,7 +168,7 @@ static void bench_mlp(const struct rm_device_choice *choice, const struct rm_dev
         {"sample.batch=1024"},
         {"sample.min_fill=1024"},
     };
-    struct rm_backend *backend = open_device(choice, wish);
+    struct rm_backend *backend = open_device(choice, request);
     struct rm_device_counts before, after;
     struct bench_learner learner;
     double values[RUNS];
@@ -200,7 +201,7 @@ static double cpu_rate(struct bench_learner *l)
 }
 
 /* Five learners of a backend, so streams, each. */
-static void bench_w1(const struct rm_device_choice *choice, const struct rm_device_wish *wish,
+static void bench_w1(const struct rm_device_choice *choice, const struct rm_device_request *request,
                      double copied)
 {
     static const char file[] = "config/treasurehunt.json";
@@ -210,7 +211,8 @@ static void bench_w1(const struct rm_device_choice *choice, const struct rm_devi
     struct rm_error error = {""};
     double values[RUNS], fed[RUNS], baseline[RUNS];
     for (int i = 0; i < LEARNERS; i++)
-        open_learner(&learners[i], file, NULL, 0, open_device(choice, wish), 1 + 10 * (uint64_t)i);
+        open_learner(&learners[i], file, NULL, 0, open_device(choice, request),
+                     1 + 10 * (uint64_t)i);
     if (rm_backend_cpu_create(&backend, 1, "auto", &error))
         fail(&error);
     open_learner(&cpu, file, NULL, 0, backend, 1);
@@ -297,7 +299,7 @@ static void bench_w3(void)
 
 int main(int argc, char **argv)
 {
-    const struct rm_device_wish wish = {.device = "cuda:0", .isa = "auto", .threads = 1};
+    const struct rm_device_request request = {.device = "cuda:0", .isa = "auto", .threads = 1};
     struct rm_device_choice choice;
     struct rm_error error = {""};
     const char *fewer = getenv("RM_BENCH_UPDATES");
@@ -309,18 +311,18 @@ int main(int argc, char **argv)
         return 0;
     if (fewer)
         updates = (uint32_t)strtoul(fewer, NULL, 10), warm_up = 4;
-    if (rm_device_choose(&choice, &wish, &error)) {
+    if (rm_device_choose(&choice, &request, &error)) {
         printf("cuda.*: skipped: %s\n", error.text);
         return 77;
     }
     printf("cuda.*: %s\n", choice.why);
-    struct rm_backend *backend = open_device(&choice, &wish);
+    struct rm_backend *backend = open_device(&choice, &request);
     const double copied = copy_rate(backend);
     rm_backend_destroy(backend);
     if (mlp)
-        bench_mlp(&choice, &wish);
+        bench_mlp(&choice, &request);
     if (w1)
-        bench_w1(&choice, &wish, copied);
+        bench_w1(&choice, &request, copied);
     if (w3)
         bench_w3();
     return 0;

@@ -1,28 +1,25 @@
 # What ringctl generates, and installing everything.
-.PHONY: man completion reference generated install uninstall
+.PHONY: generated install uninstall
 
-GENERATED_PAGES := ringctl.1 ringmaster.json.5 ringmaster-worlds.7 ringmaster-metrics.7
 RINGCTL := $(BUILD)/bin/ringctl
 
 # Through a file beside it: a generator that fails leaves the page as it was.
-generate = @$(RINGCTL) $(1) > $(2).new && mv $(2).new $(2)
+generate = @mkdir -p $(@D); $(RINGCTL) $(1) > $(2).new && mv $(2).new $(2)
 
-man: $(RINGCTL)
-	$(foreach page,$(GENERATED_PAGES),$(call generate,man $(page),docs/man/$(page))$(newline))
+# Man pages and completion are built. Those written by hand are in docs/man.
+GENERATED_PAGES := $(addprefix $(BUILD)/man/,ringctl.1 ringmaster.json.5 ringmaster-worlds.7 ringmaster-metrics.7)
+COMPLETION := $(BUILD)/completion/ringctl.bash
+all: $(GENERATED_PAGES) $(COMPLETION)
 
-completion: $(RINGCTL)
-	$(call generate,completion bash,docs/completion/ringctl.bash)
+$(GENERATED_PAGES): $(RINGCTL)
+	$(call generate,man $(@F),$@)
 
-reference: $(RINGCTL)
+$(COMPLETION): $(RINGCTL)
+	$(call generate,completion bash,$@)
+
+# The reference of all keys is in the tree, so that it can be read without a build; a test compares it with the table.
+generated: $(RINGCTL)
 	$(call generate,schema --markdown,docs/configuration.md)
-
-# Everything that a table or a reader of the command line would notice: run it after changing one.
-generated: man completion reference
-
-define newline
-
-
-endef
 
 BINDIR  ?= $(PREFIX)/bin
 LIBEXECDIR ?= $(PREFIX)/libexec/ringmaster
@@ -34,7 +31,7 @@ PYTHONDIR ?= $(DATADIR)/ringmaster/python/ringmaster
 INSTALL ?= install
 
 # Worlds of one's own need actor/env.h and nothing else.
-install: binaries
+install: binaries $(GENERATED_PAGES) $(COMPLETION)
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBEXECDIR) $(PREFIX)/include/ringmaster $(PYTHONDIR) \
 	    $(DOCDIR)/examples $(DATADIR)/bash-completion/completions $(SYSTEMDDIR)/systemd/system \
 	    $(SYSTEMDDIR)/sysusers.d $(SYSTEMDDIR)/tmpfiles.d)
@@ -51,11 +48,11 @@ install: binaries
 	$(INSTALL) -m 644 systemd/ringmaster-python.conf $(DESTDIR)$(DOCDIR)/examples
 	$(INSTALL) -m 644 $(wildcard python/ringmaster/*.py) $(DESTDIR)$(PYTHONDIR)
 	$(INSTALL) -m 644 actor/env.h $(DESTDIR)$(PREFIX)/include/ringmaster
-	$(INSTALL) -m 644 docs/completion/ringctl.bash \
+	$(INSTALL) -m 644 $(COMPLETION) \
 	    $(DESTDIR)$(DATADIR)/bash-completion/completions/ringctl
 	$(INSTALL) -m 644 $(wildcard config/*.json) $(DESTDIR)$(DOCDIR)/examples
 	$(INSTALL) -m 644 $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)
-	for page in docs/man/*; do \
+	for page in docs/man/* $(GENERATED_PAGES); do \
 	    directory=$(DESTDIR)$(DATADIR)/man/man$${page##*.}; \
 	    $(INSTALL) -d $$directory && $(INSTALL) -m 644 $$page $$directory || exit 1; done
 
@@ -70,7 +67,7 @@ uninstall:
 	    $(addprefix $(DOCDIR)/examples/,ringmaster-gpu.conf ringmaster-python.conf $(notdir $(wildcard config/*.json))) \
 	    $(addprefix $(PYTHONDIR)/,$(notdir $(wildcard python/ringmaster/*.py))) \
 	    $(PREFIX)/include/ringmaster/env.h $(DATADIR)/bash-completion/completions/ringctl \
-	    $(foreach page,$(notdir $(wildcard docs/man/*)),$(DATADIR)/man/man$(lastword $(subst ., ,$(page)))/$(page)))
+	    $(foreach page,$(notdir $(wildcard docs/man/*) $(GENERATED_PAGES)),$(DATADIR)/man/man$(lastword $(subst ., ,$(page)))/$(page)))
 	rm -rf $(DESTDIR)$(PYTHONDIR)/__pycache__
 	for folder in $(addprefix $(DESTDIR),$(OWN_FOLDERS)); do \
 	    [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder || exit 1; done

@@ -60,7 +60,15 @@ EMULATED_FLAGS = -std=c++17 -I$(EMULATION) -I. -Wall -Wextra -Werror -Wno-unknow
                  -Wno-missing-field-initializers -Wno-unknown-warning-option \
                  -Wno-format-truncation -fno-strict-aliasing \
                  -fno-math-errno -ffp-contract=off -pthread -fPIC -fvisibility=hidden -D_GNU_SOURCE \
-                 -DRM_VERSION='"$(VERSION)"' $(CFLAGS) $(SANITIZE)
+                 -DRM_VERSION='"$(VERSION)"' $(CFLAGS) $(if $(SANITIZE),-O2) $(EMULATED_SANITIZE)
+# Threads of a device take turns on one thread of the host's, which holds the emulation's lock: there is no race between
+# them that ThreadSanitizer could see, and its looking makes each of their steps a hundred. So it is not told of
+# what they run, nor of their stacks; that grids do not run at once it sees in launch.cc.
+EMULATED_SANITIZE = $(SANITIZE)
+DEVICE_CODE := $(shell grep -lE '__device__|__global__|rm_map' $(CUDA_SOURCES) tests/cuda/probes/*.cu) \
+               $(patsubst %,$(EMULATION)/%.cc,block switch shared tensor gemm)
+$(patsubst %.cc,$(BUILD)/emulated/%.o,$(DEVICE_CODE:%.cu=$(BUILD)/emulated/%.cu.o)): \
+    EMULATED_SANITIZE = $(filter-out -fsanitize=thread,$(SANITIZE))
 
 $(BUILD)/emulated/%.cu.o: %.cu scripts/make/cuda.mk
 	@mkdir -p $(@D)
@@ -93,9 +101,6 @@ $(EMULATED_PROBES): $(patsubst %.cu,$(BUILD)/emulated/%.cu.o,$(sort $(wildcard t
 	@echo "  LINK    $@"
 	@$(CXX) -shared $(CFLAGS) $(SANITIZE) -o $@ $^ -ldl -lm -lpthread
 tests: $(EMULATED_PROBES)
-
-# What tests/cuda/check-gpu-check rehearses with.
-tests: $(BUILD)/bench/bench_cuda $(BUILD)/bench/bench_cuda_kernels
 
 # NCCL's double, found by who is told LD_LIBRARY_PATH=$(BUILD)/lib/emulated.
 EMULATED_NCCL := $(BUILD)/lib/emulated/libnccl.so.2

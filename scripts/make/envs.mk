@@ -48,4 +48,4 @@ $(BUILD)/tests/worlds/unruly.so: tests/unit/actor/worlds/data/unruly_world.c act
 	@echo "  WORLD   $@"
 	@$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -fPIC -shared -Iactor -o $@ $<
 $(BUILD)/tests/unit/actor/worlds/test_trial: $(BUILD)/tests/worlds/unruly.so $(EXAMPLES)
-tests: $(BUILD)/tests/worlds/rogue.so
+tests: $(BUILD)/tests/worlds/rogue.so $(BUILD)/tests/worlds/unruly.so

@@ -111,7 +111,7 @@ help:
 	@echo "make fuzz-worlds  worlds that write random words, under AddressSanitizer (WORLDS_SECONDS=)"
 	@echo "make kill-soak  kill random processes of real experiments (KILLS=); is it harmless?"
 	@echo "make chaos      disturb runs in lockstep at random (CHAOS_SECONDS=); do they end with the same bits?"
-	@echo "make generated  man pages, completion and reference, after a table has changed"
+	@echo "make generated  docs/configuration.md, after a table has changed"
 	@echo "make install, uninstall   DESTDIR= PREFIX=/usr/local"
 	@echo "make deb        a Debian package of what is committed"
 	@echo "make test-systemd   the package under a real systemd, in a container (needs root)"

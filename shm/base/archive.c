@@ -161,7 +161,7 @@ struct rm_archive_reader {
     char path[4096];
     uint64_t blocks;
     bool in_stream;
-    uint32_t held, used; /* bytes in raw[], and taken */
+    uint32_t held, used; /* bytes in raw[], and how many of them were read */
     uint8_t raw[RM_ARCHIVE_BLOCK];
     uint8_t block[HEAD_BYTES + RM_ARCHIVE_BLOCK];
 };
@@ -191,7 +191,7 @@ static int read_block(struct rm_archive_reader *r, struct rm_error *error)
              (int)h.raw)
         return broken(r, "does not unpack", error);
     if (h.kind < BLOCK_BEGIN || h.kind > BLOCK_END)
-        return broken(r, "is of no known kind", error);
+        return broken(r, "is of an unknown kind", error);
     r->blocks++;
     r->held = h.raw;
     r->used = 0;
@@ -235,7 +235,7 @@ int rm_archive_next(struct rm_archive_reader *r, char name[RM_ARCHIVE_NAME_MAX],
         if (kind == BLOCK_STREAM_END)
             r->in_stream = false;
         else if (kind != BLOCK_DATA)
-            return broken(r, "stands where a stream goes on", error);
+            return broken(r, "is not a part of the stream before it", error);
     }
     kind = read_block(r, error);
     if (kind < 0)

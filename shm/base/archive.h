@@ -1,5 +1,5 @@
-/* archive: named byte streams in one file, compressed and checked block by block. What checkpoints
- * keep of replay and worlds.
+/* archive: named byte streams in one file, compressed and checked block by block. Checkpoints store
+ * replay and worlds in archives.
  *
  *   file    "RMARCH01", then blocks, the last of which is an end block
  *   block   u64 XXH3 of all that follows in the block, seeded with the block's number
@@ -7,8 +7,8 @@
  *           u32 raw bytes, u32 stored bytes: equal when the data is stored as it is
  *           stored bytes: LZ4 block format
  *
- * All numbers little-endian. Whatever bit of such a file changes, reading says -EBADMSG at the
- * block it is in; a file cut short says so too. Streams come back in the order in which they were
+ * All numbers are little-endian. If any bit of the file changes, or if the file is cut short,
+ * reading fails with -EBADMSG at that block. Streams are read in the order in which they were
  * written.
  *
  * A writer or reader belongs to one thread. */
@@ -27,26 +27,26 @@
 struct rm_archive_writer;
 struct rm_archive_reader;
 
-/* Makes `path` anew. Every call returns 0 or negative errno; after an error the writer only counts
- * it, and close returns the first one. */
+/* Creates `path`, or truncates it. Every call returns 0 or negative errno. After an error the
+ * writer writes nothing more, and close returns the first error. */
 int rm_archive_create(struct rm_archive_writer **writer, const char *path, struct rm_error *error);
 int rm_archive_begin(struct rm_archive_writer *writer, const char *name);
 int rm_archive_put(struct rm_archive_writer *writer, const void *data, size_t bytes);
 int rm_archive_end(struct rm_archive_writer *writer);
 
-/* Writes the end, syncs and closes. *bytes: of the file. Frees the writer in any case; a file that
- * could not be written whole is left for the caller to remove. */
+/* Writes the end block, syncs and closes. *bytes: the size of the file. Frees the writer in any
+ * case. After an error the caller removes the incomplete file. */
 int rm_archive_close(struct rm_archive_writer *writer, uint64_t *bytes, struct rm_error *error);
 
 /* Errors: -ENOENT and the like of open(); -EBADMSG: not an archive. */
 int rm_archive_open(struct rm_archive_reader **reader, const char *path, struct rm_error *error);
 
-/* The next stream: 1 with its name, 0 at the end, negative errno. What is left of the one before is
- * skipped, and checked. */
+/* Begins the next stream: 1 with its name, 0 at the end, or negative errno. Skips and checks the
+ * rest of the stream before. */
 int rm_archive_next(struct rm_archive_reader *reader, char name[RM_ARCHIVE_NAME_MAX],
                     struct rm_error *error);
 
-/* Exactly `bytes` of the stream; -ENODATA when it has fewer left. */
+/* Reads exactly `bytes` of the stream; -ENODATA when fewer are left. */
 int rm_archive_get(struct rm_archive_reader *reader, void *data, size_t bytes,
                    struct rm_error *error);
 

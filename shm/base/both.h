@@ -1,6 +1,6 @@
-/* both: code that is written once and runs on both sides, in a process and in a CUDA kernel. Such
- * code is in headers, plain C11 that is C++17 as well: no state but what it is given, no libc but
- * memcpy() and memset(), no tables outside of functions, no compound literals. */
+/* both: marks code that is compiled twice, for processes and for CUDA kernels. Such code is in
+ * headers and is both C11 and C++17: no state besides its arguments, no libc besides memcpy() and
+ * memset(), no tables outside of functions, no compound literals. */
 #ifndef RM_SHM_BASE_BOTH_H
 #define RM_SHM_BASE_BOTH_H
 

@@ -1,5 +1,5 @@
-/* Monotonic time. Nothing in Ringmaster measures or waits by the wall clock, so a clock that jumps
- * changes nothing; only file names and the journal carry calendar time. */
+/* Monotonic time. Ringmaster never measures or waits by the wall clock, so a jump of that clock has
+ * no effect. Only file names and the journal have calendar time. */
 #ifndef RM_SHM_BASE_CLOCK_H
 #define RM_SHM_BASE_CLOCK_H
 

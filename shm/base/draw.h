@@ -1,5 +1,5 @@
-/* draw: the random numbers of rng.h, written once for both sides (both.h). rng.c is made of these;
- * worlds that run in kernels too, and kernels, use them as they are. */
+/* draw: the random numbers of rng.h, written once for processes and kernels (both.h). rng.c wraps
+ * these functions; kernels, and worlds that also run in kernels, call them directly. */
 #ifndef RM_SHM_BASE_DRAW_H
 #define RM_SHM_BASE_DRAW_H
 
@@ -7,7 +7,7 @@
 #include "shm/base/philox.h"
 #include "shm/base/rng.h"
 
-/* rm_philox() */
+/* See rm_philox(). */
 RM_BOTH void rm_draw_block(uint64_t key, const uint32_t counter[4], uint32_t out[4])
 {
     uint32_t x0 = counter[0], x1 = counter[1], x2 = counter[2], x3 = counter[3];
@@ -28,7 +28,7 @@ RM_BOTH void rm_draw_block(uint64_t key, const uint32_t counter[4], uint32_t out
     out[3] = x3;
 }
 
-/* rm_rng_at() */
+/* See rm_rng_at(). */
 RM_BOTH void rm_draw_at(struct rm_rng *rng, uint64_t seed, enum rm_rng_stream stream, uint32_t a,
                         uint64_t b)
 {
@@ -45,14 +45,14 @@ RM_BOTH void rm_draw_at(struct rm_rng *rng, uint64_t seed, enum rm_rng_stream st
     rng->used = 4;
 }
 
-/* The stream of an episode of a world, whose ids above 2^32 use the high bits of the second
- * coordinate, where no episode number gets to. */
+/* The stream of an episode of a world. The high word of a world id goes into the high bits of the
+ * second coordinate, which no episode number reaches. */
 RM_BOTH void rm_draw_world(struct rm_rng *rng, uint64_t seed, uint64_t world, uint64_t episode)
 {
     rm_draw_at(rng, seed, RM_STREAM_WORLD, (uint32_t)world, episode + ((world >> 32) << 40));
 }
 
-/* rm_rng_u32() */
+/* See rm_rng_u32(). */
 RM_BOTH uint32_t rm_draw_u32(struct rm_rng *rng)
 {
     if (rng->used >= 4) {
@@ -63,14 +63,14 @@ RM_BOTH uint32_t rm_draw_u32(struct rm_rng *rng)
     return rng->block[rng->used++];
 }
 
-/* rm_rng_double() */
+/* See rm_rng_double(). */
 RM_BOTH double rm_draw_double(struct rm_rng *rng)
 {
     const uint64_t high = rm_draw_u32(rng), low = rm_draw_u32(rng);
     return (double)((high << 32 | low) >> 11) * 0x1p-53;
 }
 
-/* rm_rng_below() */
+/* See rm_rng_below(). */
 RM_BOTH uint32_t rm_draw_below(struct rm_rng *rng, uint32_t n)
 {
     /* The high half of word * n; words whose low half falls under 2^32 mod n are over-represented

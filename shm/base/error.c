@@ -6,7 +6,7 @@
 int rm_fail(struct rm_error *error, int code, const char *format, ...)
 {
     if (error) {
-        /* Formatted aside first: the arguments may point into the message that is replaced. */
+        /* Format into a buffer first: the arguments may point into the old message. */
         char text[RM_ERROR_TEXT];
         va_list args;
         va_start(args, format);

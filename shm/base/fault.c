@@ -16,7 +16,8 @@ void rm_fault_pass(const char *site)
 {
     static _Atomic unsigned long passed;
 
-    /* Read every time: a test sets it after fork, when static state is already there. */
+    /* Read the variable every time: a test sets it after fork(), when static state is already
+     * initialised. */
     const char *wanted = getenv("RM_FAULT");
     if (!wanted)
         return;

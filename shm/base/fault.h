@@ -1,10 +1,10 @@
 /* fault: named places at which a test can have the process killed. In the usual build RM_FAULT() is
- * nothing at all. In a build with RM_FAULT_SITES, the environment variable RM_FAULT=site[:n] raises
- * SIGKILL when the named site is passed for the n-th time (from 1), which is what a power cut or
- * the kernel's memory killer looks like to the others. RM_FAULT_LOG names a file to which the sites
- * are added at which a process ended so.
+ * empty. In a build with RM_FAULT_SITES, the environment variable RM_FAULT=site[:n] raises SIGKILL
+ * when the process passes the named site for the n-th time (from 1). To other processes that looks
+ * like the kernel's memory killer. RM_FAULT_LOG names a file to which such a process appends the
+ * site.
  *
- * Sites are named "noun.operation.where": "ring.commit.before". Callable from any thread. */
+ * Sites are named "noun.operation.where": "ring.commit.before". Callable from any thread.  */
 #ifndef RM_SHM_BASE_FAULT_H
 #define RM_SHM_BASE_FAULT_H
 

@@ -26,10 +26,10 @@ int rm_file_write_all(int fd, const void *data, size_t bytes)
 
 #define LINKS_MAX 40 /* of one path, as the kernel has it */
 
-/* From folder to folder, each held open: what is renamed or replaced meanwhile leads nowhere else.
- */
+/* Walks a path from folder to folder and holds each open, so that renaming or replacing a folder
+ * meanwhile does not change the result. */
 struct walk {
-    int at;              /* the folder that was reached */
+    int at;              /* the current folder */
     char real[PATH_MAX]; /* its path, without links; "" = the root */
     char rest[PATH_MAX]; /* still to go */
     unsigned links;
@@ -53,7 +53,7 @@ static int begin(struct walk *w, struct rm_error *error)
     return 0;
 }
 
-/* Takes the next name of what is still to go. False: there is none. */
+/* Removes the next name from `rest`. False: there is none. */
 static bool next(struct walk *w, char name[NAME_MAX + 1], int *rc, struct rm_error *error)
 {
     const char *from = w->rest + strspn(w->rest, "/");
@@ -68,14 +68,15 @@ static bool next(struct walk *w, char name[NAME_MAX + 1], int *rc, struct rm_err
     return n > 0;
 }
 
-/* Goes on where a link leads. */
+/* Follows a link. */
 static int follow(struct walk *w, int link, const char *name, const struct stat *about,
                   struct rm_error *error)
 {
     char target[PATH_MAX], rest[PATH_MAX];
     if (about->st_uid != geteuid() && about->st_uid != 0)
-        return rm_fail(error, -EPERM, "%s/%s is a link of user %u, and this runs as user %u",
-                       w->real, name, (unsigned)about->st_uid, (unsigned)geteuid());
+        return rm_fail(error, -EPERM,
+                       "%s/%s is a link of user %u, but this process runs as user %u", w->real,
+                       name, (unsigned)about->st_uid, (unsigned)geteuid());
     if (++w->links > LINKS_MAX)
         return failed_at(w, name, ELOOP, error);
     const ssize_t n = readlinkat(link, "", target, sizeof target - 1);
@@ -88,7 +89,7 @@ static int follow(struct walk *w, int link, const char *name, const struct stat 
     return rest[0] == '/' ? begin(w, error) : 0;
 }
 
-/* Into this folder. Takes `fd`. */
+/* Enters this folder. Takes ownership of `fd`. */
 static int enter(struct walk *w, int fd, const char *name, struct rm_error *error)
 {
     const size_t length = strlen(w->real);
@@ -163,7 +164,7 @@ int rm_file_folder(const char *path, bool make, char real[PATH_MAX], struct rm_e
     return rc < 0 ? rc : w.at;
 }
 
-/* The folder that `path` is in; *name: what it is called there. */
+/* The folder that `path` is in; *name: its name there. */
 static int folder_of(const char *path, const char **name, struct rm_error *error)
 {
     char folder[PATH_MAX];
@@ -186,7 +187,7 @@ int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *erro
     const int folder = folder_of(path, &name, error);
     if (folder < 0)
         return folder;
-    /* O_NONBLOCK: no waiting for whoever would write into a pipe. It says nothing to a file. */
+    /* O_NONBLOCK: do not wait for the writer of a pipe. It has no effect on regular files. */
     const int fd = openat(folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
     const int why = errno;
     close(folder);
@@ -197,8 +198,8 @@ int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *erro
     if (rc == 0 && !S_ISREG(about.st_mode))
         rc = rm_fail(error, -EINVAL, "%s: is not a regular file", path);
     if (rc == 0 && about.st_uid != geteuid())
-        rc = rm_fail(error, -EPERM, "%s: belongs to user %u, and this runs as user %u", path,
-                     (unsigned)about.st_uid, (unsigned)geteuid());
+        rc = rm_fail(error, -EPERM, "%s: belongs to user %u, but this process runs as user %u",
+                     path, (unsigned)about.st_uid, (unsigned)geteuid());
     if (rc == 0)
         return fd;
     close(fd);
@@ -244,8 +245,8 @@ int rm_file_make_folder(const char *path, struct rm_error *error)
         rc = fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(about.st_mode) &&
                      about.st_uid == geteuid()
                  ? 0
-                 : rm_fail(error, rc, "%s: is no directory of user %u, who runs this", path,
-                           (unsigned)geteuid());
+                 : rm_fail(error, rc, "%s: is not a directory of user %u, who runs this process",
+                           path, (unsigned)geteuid());
     close(folder);
     return rc;
 }
@@ -286,7 +287,7 @@ int rm_file_sync_above(const char *path, struct rm_error *error)
 void rm_file_hold_standard(void)
 {
     static const int ways[] = {O_RDONLY, O_RDONLY, O_RDWR};
-    /* Descriptors are given out from below, so each of these gets the number that is looked for. */
+    /* open() returns the lowest free number, so each call fills the gap that the loop found. */
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", ways[fd]) < 0)
             return;

@@ -1,4 +1,4 @@
-/* file: what everybody who writes files that must last does alike. Any thread. */
+/* file: helpers for writing files that must survive a crash. Any thread. */
 #ifndef RM_SHM_BASE_FILE_H
 #define RM_SHM_BASE_FILE_H
 
@@ -10,46 +10,46 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* All of it, however much the system takes at a time. 0 or negative errno. */
+/* Writes all bytes, with as many calls of write() as needed. 0 or negative errno. */
 int rm_file_write_all(int fd, const void *data, size_t bytes);
 
-/* Holds the folder at `path` open (O_PATH): name by name, so that nobody who moves folders
- * meanwhile leads it elsewhere, and through no link but this user's own and root's. `make`: with
- * what is missing of it. `real`, if not NULL: its path without links. Descriptor, or negative errno
- * and words: -EPERM: a link on the way is another user's. All functions below go this way. */
+/* Opens the folder at `path` (O_PATH), name by name, so that moving a folder meanwhile does not
+ * change the result, and only through links of this user or root. `make`: creates missing folders.
+ * `real`, if not NULL: the path without links. Returns the descriptor or a negative errno: -EPERM:
+ * a link on the way belongs to another user. All functions below resolve paths in this way. */
 int rm_file_folder(const char *path, bool make, char real[PATH_MAX], struct rm_error *error);
 
-/* Opens a file of this user's own, close-on-exec: not through a symbolic link in its place, nothing
- * that is no regular file, and nobody else's. Descriptor, or negative errno and words: -ELOOP: it
- * is a link; -EPERM: it is another user's, or as for rm_file_folder(); -EINVAL: it is no file. */
+/* Opens a regular file that belongs to this user, close-on-exec; does not follow a symbolic link at
+ * `path`. Returns the descriptor or a negative errno: -ELOOP: a symbolic link; -EPERM: a file of
+ * another user, or as for rm_file_folder(); -EINVAL: not a regular file. */
 int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *error);
 
-/* Within one folder. 0 or negative errno. */
+/* Renames within one folder. 0 or negative errno. */
 int rm_file_rename(const char *from, const char *to);
 
-/* A file, a link, or an empty folder. 0 or negative errno. */
+/* Removes a file, a link, or an empty folder. 0 or negative errno. */
 int rm_file_remove(const char *path);
 
-/* Makes one folder, unless there is one of this user's own. 0, or negative errno and words. */
+/* Creates one folder, unless there is one that belongs to this user. 0 or negative errno. */
 int rm_file_make_folder(const char *path, struct rm_error *error);
 
-/* The names in a folder, for the caller to close; NULL after an error. 0, or negative errno and
- * words. */
+/* Lists the names in a folder; the caller closes *names, which is NULL after an error. 0 or
+ * negative errno. */
 int rm_file_list(const char *path, DIR **names, struct rm_error *error);
 
-/* What was made, renamed or removed in this folder lasts from now on. */
+/* Syncs a folder: files created, renamed or removed in it stay so after a power cut. */
 int rm_file_sync_folder(const char *folder, struct rm_error *error);
 
 /* The same for the folder that `path` is in. */
 int rm_file_sync_above(const char *path, struct rm_error *error);
 
-/* Opens /dev/null in the place of descriptors 0, 1 and 2 that are closed, so that nothing else gets
- * their numbers and is written to instead. Printing to a standard output that was closed still
- * fails; what goes to standard error is lost. */
+/* Opens /dev/null for those of descriptors 0, 1 and 2 that are closed, so that no other file gets
+ * their numbers and is printed to. Printing to a closed standard output still fails; what is
+ * printed to a closed standard error is lost. */
 void rm_file_hold_standard(void);
 
-/* For a message about a path that was given: " (relative paths start at the working directory,
- * /srv/rl)", or "" for an absolute one. Writes `text` and returns it. */
+/* A note for messages about `path`: " (relative paths start at the working directory, /srv/rl)", or
+ * "" for an absolute path. Writes `text` and returns it. */
 const char *rm_file_start(const char *path, char *text, size_t size);
 
 #endif

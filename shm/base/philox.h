@@ -1,5 +1,5 @@
 /* philox: the constants of Philox4x32-10 (Salmon et al., 2011, table 2 and section 3.3) and its
- * vector forms, for rng.c and draw.h alone; others use those. */
+ * vector forms, for rng.c and draw.h only; other code uses rng.h. */
 #ifndef RM_SHM_BASE_PHILOX_H
 #define RM_SHM_BASE_PHILOX_H
 

@@ -1,4 +1,4 @@
-/* plural: the word for what was counted. */
+/* plural: singular or plural of a noun, by a count. */
 #ifndef RM_SHM_BASE_PLURAL_H
 #define RM_SHM_BASE_PLURAL_H
 

@@ -1,9 +1,9 @@
 /* Counter-based random numbers: Philox4x32-10 (Salmon et al., 2011, "Parallel random numbers: as
  * easy as 1, 2, 3"). A draw is a pure function of (seed, stream, a, b, c), so sequential, lockstep
- * and free-running runs can draw the same numbers whatever the scheduling or the number of
+ * and free-running runs can draw the same numbers under any scheduling and with any number of
  * processes.
  *
- * Callable from any thread; nothing is shared. */
+ * Callable from any thread; nothing is shared.  */
 #ifndef RM_SHM_BASE_RNG_H
 #define RM_SHM_BASE_RNG_H
 
@@ -24,7 +24,7 @@ enum rm_rng_stream {
     RM_STREAM_SHUFFLE,   /* minibatches of a rollout: a = policy, b = pass */
     RM_STREAM_DROPOUT,   /* dropout: a = layer, b = update */
     RM_STREAM_FROZEN,    /* which snapshot an opponent plays: a = policy, b = snapshots taken */
-    RM_STREAM_ACT_NOISE, /* noisy layers of who acts: a = policy, b = step */
+    RM_STREAM_ACT_NOISE, /* noisy layers while acting: a = policy, b = step */
 };
 
 /* One block: 128 random bits for (key, counter). */
@@ -53,7 +53,7 @@ uint32_t rm_rng_u32(struct rm_rng *rng);
 /* Uniform in [0, 1): 24 bits of a word, every value exactly representable. */
 float rm_rng_float(struct rm_rng *rng);
 
-/* The next n words: what n calls would give, but faster. */
+/* The next n words: the same as n calls of rm_rng_u32(), but faster. */
 void rm_rng_fill_u32(struct rm_rng *rng, uint32_t *out, uint32_t n);
 
 /* Uniform in [0, 1): 53 bits. */

@@ -1,6 +1,6 @@
-/* said: what a worker prints on standard error goes to the journal of its run, a line an entry
- * (daemon/printed.h). A line may begin with how grave it is, as services tell systemd's journal;
- * one that does not counts as information. */
+/* said: severities of a worker's messages. Each line that a worker prints on standard error becomes
+ * an entry in the journal of its run (daemon/printed.h). A line may begin with a severity, as in
+ * sd-daemon(3); a line without one is informational. */
 #ifndef RM_SHM_BASE_SAID_H
 #define RM_SHM_BASE_SAID_H
 

@@ -13,11 +13,11 @@
 struct rm_state {
     struct rm_state_part *parts;
     size_t count, room;
-    size_t next; /* loading: where the next part probably stands */
+    size_t next; /* loading: index at which to look for the next part first */
     bool loading;
     const char *const *only; /* NULL: all parts */
     char prefix[RM_STATE_NAME_MAX];
-    size_t prefix_bytes, outer[DEPTH_MAX]; /* lengths of the prefixes around */
+    size_t prefix_bytes, outer[DEPTH_MAX]; /* lengths of the enclosing prefixes */
     uint32_t depth;
     int failed;
     struct rm_error why;
@@ -156,7 +156,7 @@ static void *part_to_load(struct rm_state *s, const char *name, size_t bytes)
         return NULL;
     }
     if (p->bytes != bytes) {
-        rm_state_fail(s, -EPROTO, "%s: has %zu bytes; %zu are needed here", name, p->bytes, bytes);
+        rm_state_fail(s, -EPROTO, "%s: has %zu bytes; this run needs %zu", name, p->bytes, bytes);
         return NULL;
     }
     p->taken = true;
@@ -164,7 +164,7 @@ static void *part_to_load(struct rm_state *s, const char *name, size_t bytes)
     return p->data;
 }
 
-/* Is one of the words between the dots of `name` the noun? */
+/* Is `noun` one of the words between the dots of `name`? */
 static bool is_within(const char *name, const char *noun)
 {
     const size_t n = strlen(noun);
@@ -212,7 +212,7 @@ void rm_state_floats(struct rm_state *s, const char *name, float *data, size_t c
     transfer(s, name, RM_STATE_FLOATS, data, count * sizeof *data);
 }
 
-static const struct rm_state_part *look(const struct rm_state *s, const char *name)
+static const struct rm_state_part *find_prefixed(const struct rm_state *s, const char *name)
 {
     char full[RM_STATE_NAME_MAX];
     if (snprintf(full, sizeof full, "%s%s", s->prefix, name) >= (int)sizeof full)
@@ -222,12 +222,12 @@ static const struct rm_state_part *look(const struct rm_state *s, const char *na
 
 bool rm_state_has(const struct rm_state *s, const char *name)
 {
-    return look(s, name) != NULL;
+    return find_prefixed(s, name) != NULL;
 }
 
 size_t rm_state_bytes_of(const struct rm_state *s, const char *name)
 {
-    const struct rm_state_part *p = look(s, name);
+    const struct rm_state_part *p = find_prefixed(s, name);
     return p ? p->bytes : 0;
 }
 
@@ -235,7 +235,7 @@ int rm_state_end(struct rm_state *s, struct rm_error *error)
 {
     for (size_t i = 0; s->loading && !s->only && i < s->count; i++)
         if (!s->parts[i].taken)
-            rm_state_fail(s, -EPROTO, "%s: belongs to nothing that is here", s->parts[i].name);
+            rm_state_fail(s, -EPROTO, "%s: no object of this run has this part", s->parts[i].name);
     return s->failed ? rm_fail(error, s->failed, "%s", s->why.text) : 0;
 }
 
@@ -292,7 +292,7 @@ int rm_state_write(const struct rm_state *s, const char *path, unsigned kinds,
     return rm_archive_close(writer, &bytes, error);
 }
 
-/* Room is made as bytes come, so that nobody believes a length that the file does not have. */
+/* Grow the buffer as bytes arrive, so that a wrong length in the file cannot allocate too much. */
 static int fill(struct rm_state_part *p, uint64_t bytes, struct rm_archive_reader *reader,
                 struct rm_error *error)
 {
@@ -318,7 +318,7 @@ static int read_part(struct rm_state *s, struct rm_archive_reader *reader, const
     if (rc)
         return rc;
     if ((head.kind != RM_STATE_BYTES && head.kind != RM_STATE_FLOATS) || head.bytes > SIZE_MAX / 2)
-        return rm_fail(error, -EPROTO, "%s: of kind %llu with %llu bytes", name,
+        return rm_fail(error, -EPROTO, "%s: kind %llu with %llu bytes is invalid", name,
                        (unsigned long long)head.kind, (unsigned long long)head.bytes);
     if (find(s, name, 0))
         return rm_fail(error, -EPROTO, "%s: two parts of one name", name);

@@ -8,9 +8,9 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* What came of `number`, unless a later one has been given up meanwhile: the board says what came
- * of the latest. */
-static void say(struct rm_saver *saver, uint64_t number, bool failed)
+/* Writes the result of checkpoint `number` to the board, unless a later one has failed meanwhile:
+ * the board has the result of the latest. */
+static void post_result(struct rm_saver *saver, uint64_t number, bool failed)
 {
     pthread_mutex_lock(&saver->lock);
     if (number >= saver->said) {
@@ -26,7 +26,7 @@ void rm_saver_give_up(struct rm_saver *saver, uint64_t number, const struct rm_e
 {
     fprintf(stderr, RM_SAID_WARNING "checkpoint %llu: %s: %s\n", (unsigned long long)number,
             saver->slot->name, error->text);
-    say(saver, number, true);
+    post_result(saver, number, true);
 }
 
 bool rm_saver_is_free(struct rm_saver *saver, uint64_t number)
@@ -37,7 +37,7 @@ bool rm_saver_is_free(struct rm_saver *saver, uint64_t number)
     pthread_mutex_unlock(&saver->lock);
     if (!saver->running || over)
         return true;
-    rm_fail(&error, -EBUSY, "the disk still has checkpoint %llu in hand",
+    rm_fail(&error, -EBUSY, "checkpoint %llu is still being written to the disk",
             (unsigned long long)saver->number);
     rm_saver_give_up(saver, number, &error);
     return false;
@@ -55,7 +55,7 @@ static void *write_all(void *argument)
     if (rc)
         rm_saver_give_up(saver, saver->number, &error);
     else
-        say(saver, saver->number, false);
+        post_result(saver, saver->number, false);
     pthread_mutex_lock(&saver->lock);
     saver->over = true;
     pthread_mutex_unlock(&saver->lock);
@@ -75,14 +75,14 @@ void rm_saver_begin(struct rm_saver *saver, const struct rm_session *session, ui
         rm_saver_give_up(saver, number, &error);
         return;
     }
-    /* Signals are for the worker's own thread, which sleeps where they must wake it. */
+    /* Block all signals here: they must wake the worker's own thread. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     saver->over = false;
     saver->running = pthread_create(&saver->thread, NULL, write_all, saver) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!saver->running)
-        write_all(saver); /* then the worker waits for the disk this once */
+        write_all(saver); /* without a thread the worker itself writes, and waits for the disk */
 }
 
 void rm_saver_end(struct rm_saver *saver)

@@ -1,4 +1,4 @@
-/* saver: writes a worker's part of a checkpoint in a thread of its own, so that the worker goes on
+/* saver: writes a worker's part of a checkpoint in a separate thread, so that the worker continues
  * as soon as its state is copied. Belongs to one duty; one checkpoint at a time. */
 #ifndef RM_SHM_SESSION_SAVER_H
 #define RM_SHM_SESSION_SAVER_H
@@ -10,35 +10,35 @@
 #include <stdbool.h>
 
 struct rm_saver {
-    struct rm_board_worker *slot; /* where it says what came of it */
-    /* Called in the thread: writes into `folder`, which is there. */
+    struct rm_board_worker *slot; /* the slot on the board that gets the result */
+    /* Called in the thread: writes into `folder`, which exists. */
     int (*write)(void *self, const struct rm_state *state, const char *folder,
                  struct rm_error *error);
     void *self;
 
-    pthread_mutex_t lock; /* of the two below; all zeros is PTHREAD_MUTEX_INITIALIZER */
-    uint64_t said;        /* the latest checkpoint of which something stands on the board */
-    bool over;            /* the thread has written and said all */
+    pthread_mutex_t lock; /* protects the next two fields; all zeros is PTHREAD_MUTEX_INITIALIZER */
+    uint64_t said;        /* the latest checkpoint with a result on the board */
+    bool over;            /* the thread has written its files and results */
     pthread_t thread;
-    bool running; /* to be joined */
+    bool running; /* the thread must be joined */
     uint64_t number;
     struct rm_state *state;
     char folder[RM_SESSION_PATH_MAX];
 };
 
-/* May checkpoint `number` be begun? Where the one before it, given up by others, is still on its
- * way to the disk, this one is given up too: nobody waits for a disk. */
+/* May checkpoint `number` begin? If the one before, which others have given up, is still being
+ * written, this one fails too, so that the worker does not wait for the disk. */
 bool rm_saver_is_free(struct rm_saver *saver, uint64_t number);
 
-/* Takes the state over and begins to write it for checkpoint `number` of the run, once the one
- * before is written. Says on the board when it is written, and when it cannot be. */
+/* Takes ownership of the state and begins to write it for checkpoint `number`. Writes the result,
+ * success or failure, to the board. */
 void rm_saver_begin(struct rm_saver *saver, const struct rm_session *session, uint64_t number,
                     struct rm_state *state);
 
-/* There is nothing to write: `error` says why. */
+/* Fails checkpoint `number`: there is nothing to write, `error` says why. */
 void rm_saver_give_up(struct rm_saver *saver, uint64_t number, const struct rm_error *error);
 
-/* Waits until what was begun is written. */
+/* Waits until the current checkpoint is written. */
 void rm_saver_end(struct rm_saver *saver);
 
 #endif

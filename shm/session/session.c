@@ -17,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Rows beyond the capacity: what a writer may be filling, and what a stack or an n-step return
- * looks back on while the oldest rows are being overwritten. */
+/* Rows beyond the capacity: the one being written, and those that a stack or an n-step return reads
+ * while the oldest rows are being overwritten. */
 #define SLACK_ROWS 16
 
 void rm_session_worlds(const struct rm_experiment *experiment, uint32_t actor, uint64_t *first,
@@ -62,13 +62,13 @@ uint32_t rm_session_capacity_rows(const struct rm_experiment *experiment,
         rows = (uint64_t)held * experiment->rollout.steps;
     }
     if (policy->frozen)
-        rows = 1; /* nobody reads them */
+        rows = 1; /* no learner reads them */
     rows += SLACK_ROWS + experiment->sample.frame_stack + experiment->sample.n_step;
     if (rm_algorithm_traits(experiment->algorithm.name)->sequences)
         rows += (uint64_t)experiment->sample.burn_in + experiment->sample.sequence;
     if (experiment->mode != RM_MODE_FREE)
         rows += experiment->run.round_steps;
-    /* The original's slots hold what was written up to three laps ago. */
+    /* The original's slots have rows of up to three laps ago. */
     if (experiment->algorithm.form != RM_FORM_PAPER)
         rows += 3 * experiment->ring.capacity;
     rows = power_of_two_at_least(rows);
@@ -92,7 +92,7 @@ struct rm_ring_spec rm_session_ring_spec(const struct rm_experiment *experiment,
         columns |= RM_COLUMN_VALUE;
     rm_session_worlds(experiment, actor, &first, &worlds);
     return (struct rm_ring_spec){
-        /* Nobody learns from what frozen opponents see. */
+        /* No learner trains on the rows of frozen opponents. */
         .mode = traits->rollout && !policy->frozen ? RM_RING_ROLLOUT : RM_RING_REPLAY,
         .rows = rm_session_capacity_rows(experiment, policy),
         .lanes = worlds * policy->agents,
@@ -175,7 +175,7 @@ int rm_session_shape(struct rm_session *session, const struct rm_experiment *exp
     return 0;
 }
 
-/* The configuration, and behind it what the world has said of itself, if it was asked. */
+/* The configuration, and after it the world's description, if the world was probed. */
 int rm_session_config_text(struct rm_session *session, struct rm_error *error)
 {
     const char *description = session->experiment.world.description;
@@ -195,7 +195,7 @@ int rm_session_config_text(struct rm_session *session, struct rm_error *error)
         if (description)
             memcpy(to + bytes, description, more);
         rm_region_publish(&session->config);
-        r = rm_region_freeze(&session->config, error); /* what workers are told is decided */
+        r = rm_region_freeze(&session->config, error); /* no process can change it any more */
     }
     free(text);
     return r;
@@ -243,7 +243,7 @@ static void fill_board(struct rm_session *session)
 
     for (uint32_t p = 0; p < session->plan.policies; p++) {
         const struct rm_policy_plan *policy = &session->plan.policy[p];
-        /* What frozen opponents see is never sampled: nothing to hold in proportion. */
+        /* The rows of frozen opponents are never sampled, so their limiter is off. */
         double per_insert = policy->frozen ? 0 : e->limiter.updates_per_step * e->sample.batch;
         double slack = e->limiter.slack_updates * e->sample.batch;
 
@@ -259,7 +259,7 @@ static void fill_board(struct rm_session *session)
         b->agents[a].policy = session->plan.agent_policy[a];
     }
     name_workers(session);
-    /* The evaluator takes no part in rounds: what it measures changes nothing. */
+    /* The evaluator takes no part in rounds: evaluations do not affect training. */
     rm_round_init(b->round, session->objects.actors + session->objects.policies);
 }
 
@@ -269,7 +269,7 @@ static int create_objects(struct rm_session *session, struct rm_error *error)
     int r;
 
     if (o->workers > RM_BOARD_WORKERS)
-        return rm_fail(error, -E2BIG, "session: %u workers; at most %d", o->workers,
+        return rm_fail(error, -E2BIG, "session: %u workers; must be at most %d", o->workers,
                        RM_BOARD_WORKERS);
     r = rm_board_create(&session->board, session->plan.policies, session->plan.agents, o->workers,
                         error);
@@ -329,11 +329,12 @@ int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *er
         return r < 0 ? rm_fail_within(error, r,
                                       "descriptor %d (this program is started by ringmasterd)",
                                       RM_FD_CONFIG)
-                     : rm_fail(error, -EAGAIN, "descriptor %d: configuration not complete",
+                     : rm_fail(error, -EAGAIN, "descriptor %d: the configuration is not complete",
                                RM_FD_CONFIG);
     if (!rm_region_frozen(RM_FD_CONFIG)) {
         rm_region_close(&region);
-        return rm_fail(error, -EPROTO, "descriptor %d: the configuration can still be written",
+        return rm_fail(error, -EPROTO,
+                       "descriptor %d: the configuration is not sealed against writing",
                        RM_FD_CONFIG);
     }
     const char *text = (const char *)region.base + sizeof(struct rm_region_header);
@@ -349,10 +350,10 @@ int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *er
     return r;
 }
 
-/* What a process maps of the session. */
+/* The part of the session that a process maps. */
 struct share {
-    enum rm_role role; /* RM_ROLE_LEARNER: everything, to be written */
-    uint32_t worker;   /* which, where the role has a share of its own */
+    enum rm_role role; /* RM_ROLE_LEARNER: everything, writable */
+    uint32_t worker;   /* its index, if the role has pages of its own */
 };
 
 static int attach_board(struct rm_session *session, const struct share *share,
@@ -369,7 +370,7 @@ static int attach_board(struct rm_session *session, const struct share *share,
     const struct rm_board_run *run = session->board.run;
     if (run->policies != policies || run->agents != agents || run->workers != o->workers)
         return rm_fail(error, -EPROTO,
-                       "board: %u policies, %u agents, %u workers; this process counts %u, %u, %u",
+                       "board: %u policies, %u agents, %u workers; this process expects %u, %u, %u",
                        run->policies, run->agents, run->workers, policies, agents, o->workers);
     return 0;
 }
@@ -386,8 +387,8 @@ static int attach_wakes(struct rm_session *session, struct rm_error *error)
     return 0;
 }
 
-/* A ring's head stands in what its actor can write: its shape is the configuration's, and it was
- * complete before any worker was started. */
+/* The actor can write the ring's header, so take the ring's shape from the configuration. The ring
+ * was complete before any worker was started. */
 static int attach_ring(struct rm_session *session, uint32_t actor, uint32_t policy,
                        struct rm_error *error)
 {
@@ -458,7 +459,7 @@ int rm_session_attach_as(struct rm_session *session, const struct rm_experiment 
 {
     const struct share share = {role, worker};
     const int r = attach_share(session, experiment, plan, &share, error);
-    /* With a descriptor all of an object can be mapped, writable. */
+    /* With a descriptor the whole object could be mapped writable. */
     for (int fd = RM_FD_BOARD; r == 0 && fd < rm_fd_end(&session->objects); fd++)
         close(fd);
     return r;

@@ -1,9 +1,9 @@
-/* session: every shared object of one experiment in one process: the board, the rings, the weights,
- * the wakes and the resolved configuration. The daemon creates a session and keeps its descriptors;
- * workers attach to the inherited ones; sequential mode and tests create one and use it at once.
+/* session: the shared objects of one experiment as one process maps them: the board, the rings, the
+ * weights, the wakes and the resolved configuration. The daemon creates a session and keeps its
+ * descriptors; workers attach to the inherited ones; sequential mode and tests create and use one
+ * in the same process.
  *
- * A process has one session; rings it may write are mapped writable for everybody, weights only
- * where asked for. */
+ * A process has one session. */
 #ifndef RM_SHM_SESSION_SESSION_H
 #define RM_SHM_SESSION_SESSION_H
 
@@ -18,21 +18,21 @@
 #define RM_SESSION_DIRECTORY_MAX (RM_PATH_TEXT_MAX + 160)
 #define RM_SESSION_PATH_MAX      (RM_SESSION_DIRECTORY_MAX + 160)
 
-/* What the world and the networks imply, per policy. Made by rm_plan_make() (actor/worlds/plan.h).
- */
+/* Sizes that follow from the world and the networks, for each policy. Filled by rm_plan_make()
+ * (actor/worlds/plan.h). */
 struct rm_policy_plan {
     char name[RM_NAME_MAX];
-    uint32_t agents;                 /* agent slots served by this policy */
-    uint32_t agent[RM_BOARD_AGENTS]; /* which; slot order = agent order */
+    uint32_t agents;                 /* number of agents with this policy */
+    uint32_t agent[RM_BOARD_AGENTS]; /* these agents; slot order = agent order */
     uint32_t obs_bytes;              /* one observation, compact */
     uint32_t features;               /* network inputs of one frame */
     uint32_t inputs;                 /* features * frame stack */
     uint32_t actions;
-    uint32_t mask_bytes;   /* actions when the world gives masks, else 0 */
+    uint32_t mask_bytes;   /* number of actions when the world has masks, else 0 */
     uint32_t action_words; /* independent choices per step; 1 for a plain discrete action */
     uint32_t state_floats; /* of the network's recurrent state, 0 if none */
-    bool values;           /* actors keep the state value beside the answer: it costs them next to
-                              nothing, and the learner has the same weights */
+    bool values;           /* actors store the state value beside the action: it costs little, and
+                            * the learner has the same weights */
     bool frozen;           /* an opponent that is not trained */
     uint64_t param_count, act_count;
     struct rm_net_shape shape; /* of the policy's network */
@@ -54,14 +54,15 @@ struct rm_session {
     struct rm_objects objects;
     struct rm_board_view board;
     struct rm_region config;                      /* the text */
-    struct rm_weights weights[RM_BOARD_POLICIES]; /* region.base NULL where not attached */
+    struct rm_weights weights[RM_BOARD_POLICIES]; /* region.base is NULL if not attached */
     struct rm_ring *rings;                        /* [actors * policies], actor-major */
-    int *wake_fds;                                /* [workers + 1]: the daemon's bell is the last */
+    int *wake_fds;                                /* [workers + 1]: the last is the daemon's bell */
     struct rm_priorities *priorities; /* [policies] where replay is prioritised, else NULL */
     char directory[RM_SESSION_DIRECTORY_MAX]; /* of the run; "": no files */
-    char resume[RM_SESSION_DIRECTORY_MAX]; /* folder of the checkpoint whose shared part was loaded:
-                                      the first workers load theirs. "": none */
-    char newest[RM_SESSION_DIRECTORY_MAX]; /* for later ones. "": none */
+    char resume[RM_SESSION_DIRECTORY_MAX]; /* folder of the checkpoint whose shared part was loaded;
+                                            * the first workers load their parts. "": none */
+    char newest[RM_SESSION_DIRECTORY_MAX]; /* the newest checkpoint, for restarted workers. "":
+                                            * none */
 };
 
 /* Worlds of actor `actor`: [*first, *first + *count) of the experiment's worlds. */
@@ -71,7 +72,8 @@ void rm_session_worlds(const struct rm_experiment *experiment, uint32_t actor, u
 /* The first policy that is trained. */
 uint32_t rm_plan_first_trained(const struct rm_plan *plan);
 
-/* Rows a policy's rings need: capacity in rows, rounded up for what lockstep and stacks add. */
+/* Rows of each of a policy's rings: the capacity, and the rows that lockstep and stacks need,
+ * rounded up. */
 uint32_t rm_session_capacity_rows(const struct rm_experiment *experiment,
                                   const struct rm_policy_plan *policy);
 
@@ -93,62 +95,61 @@ uint64_t rm_session_replay_rows(const struct rm_experiment *experiment,
 int rm_session_create(struct rm_session *session, const struct rm_experiment *experiment,
                       const struct rm_plan *plan, struct rm_error *error);
 
-/* Makes the region that tells workers the configuration, from the experiment alone. Part of
+/* Creates the region with the configuration for workers, from the experiment. Part of
  * rm_session_create(). */
 int rm_session_config_text(struct rm_session *session, struct rm_error *error);
 
-/* Attaches to inherited descriptors (objects.h). The plan is made anew by the caller first, from
- * the experiment that rm_session_read_config() returns. */
+/* Attaches to inherited descriptors (objects.h). The caller first makes the plan from the
+ * experiment that rm_session_read_config() returns. */
 int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *error);
 int rm_session_attach(struct rm_session *session, const struct rm_experiment *experiment,
                       const struct rm_plan *plan, struct rm_error *error);
 
-/* The same for a process that is about to run somebody's world, as worker `worker` of that role:
- * nothing is writable but what it writes itself, other actors' rings are not there, and no
- * descriptor of shared memory is open any more. */
+/* The same for a process that will run a foreign world, as worker `worker` of that role: only the
+ * pages that it writes itself are writable, other actors' rings are not mapped, and all descriptors
+ * of shared memory are closed. */
 int rm_session_attach_as(struct rm_session *session, const struct rm_experiment *experiment,
                          const struct rm_plan *plan, enum rm_role role, uint32_t worker,
                          struct rm_error *error);
 void rm_session_close(struct rm_session *session);
 
-/* Where checkpoints are written, and the one that this process goes on from; either may be NULL. */
+/* Sets the run directory and the folder of the checkpoint to resume from; either may be NULL. */
 void rm_session_place(struct rm_session *session, const char *directory, const char *resume);
 
-/* The newest checkpoint, from which a learner that follows on one that died takes its optimizers.
- */
+/* Sets the newest checkpoint, from which a restarted learner loads its optimizers. */
 void rm_session_place_newest(struct rm_session *session, const char *folder);
 
-/* Takes over what a daemon left that was killed: its descriptors, in the order of
- * rm_session_kept(). Replay, weights, counters and limiters go on; eventfds and the configuration
- * are made anew, and no worker has a process. Owns the descriptors when it succeeds, and only then.
- * Errors: -EPROTO when something does not fit this experiment or this build. */
+/* Takes over the session of a killed daemon from its descriptors, in the order of
+ * rm_session_kept(). Replay, weights, counters and limiters keep their contents; eventfds and the
+ * configuration are created again, and no worker has a process. Takes ownership of the descriptors
+ * only on success. Errors: -EPROTO when an object does not match this experiment or this build. */
 int rm_session_adopt(struct rm_session *session, const struct rm_experiment *experiment,
                      const struct rm_plan *plan, const int *fds, uint32_t count,
                      struct rm_error *error);
 
-/* Descriptors worth keeping beyond the daemon's life: configuration, board, weights, rings,
- * priorities. Returns how many there are; stores at most `max`. */
+/* Descriptors to keep beyond the daemon's life: configuration, board, weights, rings, priorities.
+ * Returns their number; stores at most `max`. */
 uint32_t rm_session_kept(const struct rm_session *session, int *fds, uint32_t max);
 
-/* Everything shared that a run depends on - counters, rounds, limiters, settings, weights, rows,
- * priorities - for checkpoints (shm/base/state.h). Between the turns of all workers. */
+/* All shared state of a run, for checkpoints (shm/base/state.h): counters, rounds, limiters,
+ * settings, weights, rows, priorities. Call while all workers hold. */
 struct rm_state;
 void rm_session_state(struct rm_session *session, struct rm_state *state);
 
-/* Where checkpoint `number` of a run stands: "DIRECTORY/checkpoints/000007", and while it is being
- * written, the same with ".tmp". -ENAMETOOLONG */
+/* Path of checkpoint `number` of a run: "DIRECTORY/checkpoints/000007", with ".tmp" while it is
+ * being written. 0 or -ENAMETOOLONG. */
 int rm_session_checkpoint_folder(const char *directory, uint64_t number, bool unfinished,
                                  char *path, struct rm_error *error);
 
-/* A file of a checkpoint: "FOLDER/actor-3.state" and the like. `path` has RM_SESSION_PATH_MAX
- * bytes. -ENAMETOOLONG */
+/* Path of a file of a checkpoint, such as "FOLDER/actor-3.state". `path` has RM_SESSION_PATH_MAX
+ * bytes. 0 or -ENAMETOOLONG. */
 int rm_session_checkpoint_file(const char *folder, const char *part, uint32_t index,
                                const char *ending, char *path, struct rm_error *error);
 
-/* Rows of replay in all rings, and the newest weights version of all policies. */
+/* Number of rows of replay in all rings. */
 uint64_t rm_session_rows(const struct rm_session *session);
 
-/* Lists the descriptors in the order of objects.h, from RM_FD_BOARD on. Returns how many. */
+/* Lists the descriptors in the order of objects.h, from RM_FD_BOARD on. Returns their number. */
 uint32_t rm_session_fds(const struct rm_session *session, int *fds, uint32_t max);
 
 static inline struct rm_ring *rm_session_ring(struct rm_session *s, uint32_t actor, uint32_t policy)
@@ -162,8 +163,8 @@ uint64_t rm_session_steps(const struct rm_session *session);
 uint64_t rm_session_agent_steps(const struct rm_session *session);
 uint64_t rm_session_updates(const struct rm_session *session);
 
-/* Rounds: is the run over at the start of `round`? Everybody sees the same, because what was made
- * by the end of the round before stands still during this one. */
+/* Rounds: is the run over at the start of `round`? All participants get the same answer, because
+ * the counts at the end of the round before do not change during this one. */
 bool rm_session_budget_spent(const struct rm_session *session, uint64_t round);
 
 /* The worker in whose process this worker's duty runs: itself, in sequential mode the solo process
@@ -178,20 +179,20 @@ bool rm_session_has_process(const struct rm_session *session, uint32_t worker);
 enum rm_worker_state rm_session_process_state(const struct rm_session *session, uint32_t process,
                                               uint64_t *heartbeat_ns);
 
-/* What worker `worker` (objects.h) sleeps on, to sleep or to signal: that of its process. */
+/* The wake of worker `worker` (objects.h), to sleep or to signal: that of its process. */
 struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker);
 
-/* The daemon looks at the board now, not when it would next: a system call. */
+/* Makes the daemon read the board at once, not at its next tick: a system call. */
 void rm_session_ring_bell(const struct rm_session *session);
 
-/* The same if `steps`, those of all actors, are as many as the daemon waits for (board.h, bell_at):
- * the first to say so rings. */
+/* The same if `steps`, those of all actors, have reached the number that the daemon waits for
+ * (board.h, bell_at); only the first caller rings. */
 void rm_session_ring_at(const struct rm_session *session, uint64_t steps);
 
 /* Whatever the workers sleep on, they look again. */
 void rm_session_wake_up(struct rm_session *session);
 
-/* Signals every worker that sleeps; every actor. */
+/* Signals all sleeping workers; all sleeping actors. */
 void rm_session_wake_all(struct rm_session *session);
 void rm_session_wake_actors(struct rm_session *session);
 

@@ -1,4 +1,4 @@
-/* Taking over a session whose daemon was killed. */
+/* Takes over a session whose daemon was killed. */
 #include "config/config.h"
 #include "shm/session/session_private.h"
 #include "shm/atomic.h"
@@ -56,7 +56,7 @@ static void note_cold(void *user, const char *path, const char *before, const ch
         snprintf(d->cold + used, sizeof d->cold - used, "%s%s", used ? ", " : "", path);
 }
 
-/* What was left must be of the same experiment, but for keys that may change while it runs. */
+/* The kept configuration must equal this experiment's, except for hot keys. */
 static int check_config(int fd, const struct rm_experiment *experiment, struct rm_error *error)
 {
     struct rm_region region;
@@ -66,14 +66,14 @@ static int check_config(int fd, const struct rm_experiment *experiment, struct r
     if (rc != RM_ATTACH_OK)
         return rc < 0 ? rc : rm_fail(error, -EPROTO, "its configuration is not complete");
     const char *text = rm_region_payload(&region);
-    rc = rm_config_parse(&before, "configuration that was left", text,
+    rc = rm_config_parse(&before, "kept configuration", text,
                          strnlen(text, rm_region_payload_bytes(&region)), NULL, 0, error);
     rm_region_close(&region);
     if (rc)
         return rc;
     rc = rm_config_diff(&before, experiment, note_cold, &difference);
     if (rc < 0)
-        return rm_fail(error, rc, "no memory to compare the configuration with that of before");
+        return rm_fail(error, rc, "no memory to compare the kept configuration with the new one");
     return difference.cold[0]
                ? rm_fail(error, -EPROTO, "the configuration has changed since: %s", difference.cold)
                : 0;
@@ -88,7 +88,7 @@ static int attach_all(struct rm_session *session, const int *fds, struct rm_erro
     if (rc == 0 &&
         (session->board.run->policies != plan->policies ||
          session->board.run->agents != plan->agents || session->board.run->workers != o->workers))
-        rc = rm_fail(error, -EPROTO, "its board is of other policies, agents or workers");
+        rc = rm_fail(error, -EPROTO, "its board has other numbers of policies, agents or workers");
     for (uint32_t p = 0; rc == 0 && p < o->policies; p++) {
         rc = rm_weights_attach(&session->weights[p], fds[n++], true, error);
         if (rc == 0 && session->weights[p].count != plan->policy[p].param_count)
@@ -109,7 +109,7 @@ static int attach_all(struct rm_session *session, const int *fds, struct rm_erro
     return rc > 0 ? rm_fail(error, -EPROTO, "one of its objects is not complete") : rc;
 }
 
-/* From here on the regions own their descriptors. */
+/* Gives the descriptors to the regions. */
 static void own(struct rm_session *session, const int *fds)
 {
     const struct rm_objects *o = &session->objects;
@@ -123,7 +123,7 @@ static void own(struct rm_session *session, const int *fds)
         session->priorities[p].region.fd = fds[n++];
 }
 
-/* The workers that the board speaks of are gone, and so is what they were asked to do. */
+/* Clears workers and requests of the killed daemon from the board. */
 static void reset_board(struct rm_session *session)
 {
     struct rm_board_view *b = &session->board;
@@ -142,7 +142,8 @@ static void reset_board(struct rm_session *session)
     RM_POKE(&b->run->stop, 0);
     RM_POKE(&b->run->pause, 0);
     RM_RAISE(&b->run->state, RM_RUN_STARTING);
-    rm_round_settle(b->round); /* whoever arrived last may have died before it advanced */
+    rm_round_settle(b->round); /* the last participant to arrive may have died before it advanced
+                                * the round */
 }
 
 int rm_session_adopt(struct rm_session *session, const struct rm_experiment *experiment,
@@ -154,7 +155,7 @@ int rm_session_adopt(struct rm_session *session, const struct rm_experiment *exp
         return rc;
     const uint32_t want = rm_session_kept(session, NULL, 0);
     if (count != want)
-        rc = rm_fail(error, -EPROTO, "%u descriptors were kept; this experiment has %u", count,
+        rc = rm_fail(error, -EPROTO, "%u descriptors were kept; this experiment needs %u", count,
                      want);
     if (rc == 0)
         rc = check_config(fds[0], experiment, error);
@@ -172,7 +173,7 @@ int rm_session_adopt(struct rm_session *session, const struct rm_experiment *exp
         return rc;
     }
     own(session, fds);
-    close(fds[0]); /* the configuration was made anew */
+    close(fds[0]); /* the configuration's region was created again */
     reset_board(session);
     return 0;
 }

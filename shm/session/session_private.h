@@ -1,4 +1,4 @@
-/* For the files of session: making one in parts. */
+/* Shared by the files of session. */
 #ifndef RM_SHM_SESSION_SESSION_PRIVATE_H
 #define RM_SHM_SESSION_SESSION_PRIVATE_H
 

@@ -1,6 +1,6 @@
-/* What of the shared objects goes into a checkpoint. Each object says itself what it is made of;
- * the board is here: its counters, but not its words on processes, times and requests, which are
- * those of the daemon that looks after them. */
+/* The state of the shared objects in a checkpoint. Each object has its own function; the board's is
+ * here. It saves the board's counters, but not processes, times and requests, which belong to one
+ * daemon. */
 #include "shm/session/session.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
@@ -42,9 +42,9 @@ static void worker_state(struct rm_board_worker *w, struct rm_state *s)
     rm_state_bytes(s, "steps_at", w->steps_at, sizeof w->steps_at);
 }
 
-/* A run that had come to its end and has a larger budget now goes on in the round in which all
- * left: learners had done their share of it, actors had not begun. With the budget that it had, its
- * end is what it was. */
+/* A finished run with a larger budget continues in the round in which all participants left:
+ * learners had done their share of it, actors had not begun. With the old budget the run stays
+ * finished. */
 static void come_back(struct rm_session *session)
 {
     struct rm_round *round = session->board.round;
@@ -61,11 +61,11 @@ static void round_state(struct rm_round *round, struct rm_state *s)
     RM_STATE(s, "current", round->current);
     rm_state_bytes(s, "arrived", round->arrived, sizeof round->arrived);
     if (RM_PEEK(&round->participants) != participants)
-        rm_state_fail(s, -EPROTO, "round: %u take part there, %u here", participants,
-                      RM_PEEK(&round->participants));
+        rm_state_fail(s, -EPROTO, "round: the checkpoint has %u participants, this run has %u",
+                      participants, RM_PEEK(&round->participants));
 }
 
-/* What of a block is counted; between it there is nothing but the ends of pages. */
+/* The counters of a block; the bytes between them are padding of pages. */
 struct counted {
     const char *name;
     size_t from, to;

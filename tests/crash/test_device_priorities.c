@@ -36,7 +36,7 @@ static int take_over(struct scene *s, struct learner *l)
     if (rm_sampler_create(&l->sampler, &spec, &failure) ||
         rm_feed_create(&l->feed, &feed, &failure))
         return 1;
-    rm_sampler_elsewhere(l->sampler, true);
+    rm_sampler_device_draws(l->sampler, true);
     l->draw = *rm_feed_draw(l->feed);
     l->draw.knobs = on_device(l, sizeof *l->draw.knobs);
     l->draw.turn = on_device(l, rm_device_turn_bytes(1));
@@ -66,7 +66,7 @@ static void one_update(struct scene *s, struct learner *l)
     for (uint32_t i = 0; i < BATCH; i++)
         error[i] = (float)((u * 7 + i * 3) % 29);
     rm_sampler_window_free(l->sampler);
-    rm_feed_bring(l->feed, l->sampler);
+    rm_feed_copy(l->feed, l->sampler);
     rm_feed_turn(l->feed, l->sampler, 1, (void *)turn);
     send(l, l->draw.knobs, &knobs, sizeof knobs);
     send(l, l->draw.turn, turn, sizeof turn);

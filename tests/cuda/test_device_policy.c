@@ -1,11 +1,8 @@
-/* Scans over a rollout and the loss of actor-critic learners on a device, against the CPU's. */
-#include "learner/backend/gae.h"
-#include "learner/algo/moments.h"
-#include "learner/backend/policy_loss.h"
+/* The operations of actor-critic learners one by one, on a device and on the CPU. */
+#include "learner/algo/learning.h"
 #include "learner/algo/value_head.h"
-#include "learner/backend/vtrace.h"
-#include "learner/backend/device_policy.h"
 #include "shm/base/rng.h"
+#include "shm/layout.h"
 #include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/unit.h"
@@ -14,20 +11,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct rm_backend *device;
+static struct rm_backend *device, *cpu;
+static const struct rm_policy_ops *there_ops, *here_ops;
 static struct rm_rng rng;
 
-static int open_device(void **state)
+static int open_both(void **state)
 {
+    struct rm_error error = {""};
     (void)state;
     device = rm_test_device_open();
+    there_ops = rm_policy_ops_of(device);
+    if (rm_backend_cpu_create(&cpu, 1, "auto", &error))
+        return -1;
+    here_ops = rm_policy_ops_of(cpu);
     return 0;
 }
 
-static int close_device(void **state)
+static int close_both(void **state)
 {
     (void)state;
     rm_backend_destroy(device);
+    rm_backend_destroy(cpu);
     return 0;
 }
 
@@ -66,7 +70,7 @@ static void fetch(void *to, const void *from, size_t bytes)
 #define ROWS_MAX 6000u
 
 static float reward[ROWS_MAX], value[ROWS_MAX], discount[ROWS_MAX], valid[ROWS_MAX];
-static float logp_now[ROWS_MAX], logp_then[ROWS_MAX], ratio[ROWS_MAX];
+static float logp_now[ROWS_MAX], logp_then[ROWS_MAX];
 static float advantage[ROWS_MAX], target[ROWS_MAX], seen_advantage[ROWS_MAX], seen_target[ROWS_MAX];
 static uint32_t sample[ROWS_MAX], samples;
 
@@ -85,7 +89,6 @@ static struct rm_rollout_rows draw_rollout(uint32_t steps, uint32_t lanes)
         logp_then[i] = -rm_rng_float(&rng) * 3;
         valid[i] = rm_rng_below(&rng, 9) > 0;
         discount[i] = valid[i] > 0 && rm_rng_below(&rng, 9) > 0 ? 0.97f : 0;
-        ratio[i] = expf(logp_now[i] - logp_then[i]);
         sample[samples] = i;
         samples += i < steps * lanes && valid[i] > 0;
     }
@@ -136,8 +139,8 @@ static void gae_is_the_cpus(void **state)
         const struct rm_rollout_rows there = sent(&here);
         const size_t rows = (size_t)here.steps * here.lanes;
         float *a = on_device(NULL, rows * 4), *t = on_device(NULL, rows * 4);
-        rm_gae(&here, 0.95f, advantage, target);
-        device->device->policies->gae(device, &there, 0.95f, a, t);
+        here_ops->gae(cpu, &here, 0.95f, advantage, target);
+        there_ops->gae(device, &there, 0.95f, a, t);
         same(rows, a, t);
         release_all();
     }
@@ -152,11 +155,11 @@ static void vtrace_is_the_cpus(void **state)
         const struct rm_rollout_rows here = draw_rollout(rollouts[i].steps, rollouts[i].lanes);
         const struct rm_rollout_rows there = sent(&here);
         const size_t rows = (size_t)here.steps * here.lanes;
-        const struct rm_vtrace v = {.lambda = 0.9f, .rho_max = 1.1f, .c_max = 0.8f, .ratio = ratio};
+        const struct rm_vtrace v = {.lambda = 0.9f, .rho_max = 1.1f, .c_max = 0.8f};
         float *a = on_device(NULL, rows * 4), *t = on_device(NULL, rows * 4);
-        rm_vtrace(&here, &v, advantage, target);
-        device->device->policies->vtrace(device, &there, &v, on_device(logp_now, rows * 4),
-                                         on_device(logp_then, rows * 4), a, t);
+        here_ops->vtrace(cpu, &here, &v, logp_now, logp_then, advantage, target);
+        there_ops->vtrace(device, &there, &v, on_device(logp_now, rows * 4),
+                          on_device(logp_then, rows * 4), a, t);
         close_by(rows, a, t);
         release_all();
     }
@@ -171,95 +174,92 @@ static void assert_close(const char *what, double x, double y, double within)
         fail_msg("%s: %.9g on the device, %.9g on the CPU", what, x, y);
 }
 
-/* value_head.c's step by the same returns, on a network of `weights` and a bias. */
-static struct rm_value_head followed(enum rm_device_follow follow, struct rm_backend *cpu,
-                                     struct rm_experiment *e, float *params, uint32_t weights)
+enum { WEIGHTS = 37 };
+
+/* What returns() changes, in the host's memory. */
+struct returned {
+    float params[WEIGHTS + 1], value[ROWS_MAX], target[ROWS_MAX];
+    struct rm_value_head_state head;
+    struct rm_rollout_passes passes;
+    struct rm_device_figures figures;
+};
+static struct returned on_cpu, seen;
+
+static void compare_returned(uint32_t rows)
 {
-    struct rm_value_head head;
-    float returns[ROWS_MAX];
-    memset(e, 0, sizeof *e);
-    e->algorithm.value_head = follow == RM_FOLLOW_NOTHING ? RM_VALUE_PLAIN : RM_VALUE_POPART;
-    e->algorithm.popart_deviation =
-        follow == RM_FOLLOW_AVERAGED ? RM_POPART_AVERAGED : RM_POPART_MOMENTS;
-    e->algorithm.popart_beta = 0.01;
-    rm_value_head_create(&head, e, cpu, (struct rm_net_value_output){0, weights, weights});
-    if (follow != RM_FOLLOW_NOTHING)
-        rm_value_head_resume(&head, (struct rm_value_head_state){0.5, 2, 4.25, 3});
-    for (uint32_t i = 0; i < samples; i++)
-        returns[i] = target[sample[i]];
-    rm_value_head_update(&head, rm_moments_of(returns, samples), params);
-    return head;
+    const struct returned *d = &seen, *c = &on_cpu;
+    assert_close("mean", d->head.mean, c->head.mean, 1e-9);
+    assert_close("deviation", d->head.deviation, c->head.deviation, 1e-9);
+    assert_close("second", d->head.second, c->head.second, 1e-9);
+    assert_int_equal(d->head.updates, c->head.updates);
+    assert_int_equal(d->figures.stop, c->figures.stop);
+    assert_true(d->figures.loss == 0 && c->figures.loss == 0);
+    assert_close("mean", (double)d->passes.whole_mean, (double)c->passes.whole_mean, 1e-5);
+    assert_close("scale", (double)d->passes.whole_scale, (double)c->passes.whole_scale, 1e-6);
+    assert_close("variance", d->passes.explained_variance, c->passes.explained_variance, 1e-6);
+    for (uint32_t i = 0; i <= WEIGHTS; i++)
+        assert_close("weight", (double)d->params[i], (double)c->params[i], 1e-6);
+    for (uint32_t i = 0; i < rows; i++) {
+        assert_close("value", (double)d->value[i], (double)c->value[i], 1e-6);
+        assert_close("target", (double)d->target[i], (double)c->target[i], 1e-6);
+    }
 }
 
-static void check_returns(enum rm_device_follow follow, bool normalise, size_t which)
+static void check_returns(enum rm_value_follow follow, bool normalise, size_t which)
 {
-    enum { WEIGHTS = 37 };
-    struct rm_error error = {""};
-    struct rm_backend *cpu;
-    struct rm_experiment e;
+    static float room[ROWS_MAX];
+    struct returned *c = &on_cpu;
     rng = rm_rng_at(1, RM_STREAM_TEST, 2, which);
     const struct rm_rollout_rows here = draw_rollout(rollouts[which].steps, rollouts[which].lanes);
     const uint32_t rows = here.steps * here.lanes;
-    float params[WEIGHTS + 1], seen[WEIGHTS + 1];
+    here_ops->gae(cpu, &here, 0.95f, advantage, target);
     for (uint32_t i = 0; i <= WEIGHTS; i++)
-        params[i] = drawn(1);
-    rm_gae(&here, 0.95f, advantage, target);
-    const struct rm_device_value_head before = follow
-                                                   ? (struct rm_device_value_head){0.5, 2, 4.25, 3}
-                                                   : (struct rm_device_value_head){0, 1, 1, 0};
-    const struct rm_device_passes passes = {.samples = samples};
-    float *there = on_device(params, sizeof params);
-    const struct rm_device_returns r = {
+        c->params[i] = drawn(1);
+    memcpy(c->value, value, rows * sizeof *value);
+    memcpy(c->target, target, rows * sizeof *target);
+    c->head = follow ? (struct rm_value_head_state){0.5, 2, 4.25, 3}
+                     : (struct rm_value_head_state){0, 1, 1, 0};
+    c->passes = (struct rm_rollout_passes){.samples = samples};
+    c->figures = (struct rm_device_figures){.loss = 3, .stop = 1};
+    struct rm_policy_returns r = {
         .rows = rows,
-        .sample = on_device(sample, sizeof *sample * rows),
-        .advantage = on_device(advantage, rows * 4),
-        .value = on_device(value, rows * 4),
-        .target = on_device(target, rows * 4),
-        .follow = follow,
-        .beta_least = 0.01,
-        .weight = there,
-        .bias = there + WEIGHTS,
-        .weights = WEIGHTS,
         .normalise = normalise,
-        .head = on_device(&before, sizeof before),
-        .passes = on_device(&passes, sizeof passes),
-        .figures = on_device(NULL, sizeof(struct rm_device_figures)),
+        .sample = sample,
+        .valid = valid,
+        .advantage = advantage,
+        .value = c->value,
+        .target = c->target,
+        .room = room,
+        .head = {.follow = follow,
+                 .weights = WEIGHTS,
+                 .beta_least = 0.01,
+                 .weight = c->params,
+                 .bias = c->params + WEIGHTS,
+                 .state = &c->head},
+        .passes = &c->passes,
+        .figures = &c->figures,
     };
-    device->device->policies->returns(device, &r);
-
-    assert_int_equal(rm_backend_cpu_create(&cpu, 1, "auto", &error), 0);
-    const struct rm_value_head head = followed(follow, cpu, &e, params, WEIGHTS);
-    struct rm_device_value_head after;
-    struct rm_device_passes told;
-    struct rm_device_figures figures;
-    fetch(&after, r.head, sizeof after);
-    fetch(&told, r.passes, sizeof told);
-    fetch(&figures, r.figures, sizeof figures);
-    fetch(seen, there, sizeof seen);
-    fetch(seen_target, r.target, rows * 4);
-    assert_close("mean", after.mean, head.state.mean, 1e-9);
-    assert_close("deviation", after.deviation, head.state.deviation, 1e-9);
-    assert_close("second", after.second, head.state.second, 1e-9);
-    assert_int_equal(after.updates, head.state.updates);
-    assert_int_equal(figures.stop, samples == 0);
-    for (uint32_t i = 0; i <= WEIGHTS; i++)
-        assert_close("weight", (double)seen[i], (double)params[i], 1e-6);
-    for (uint32_t i = 0; i < rows; i++)
-        assert_close("target", (double)seen_target[i], (double)rm_value_target(&head, target[i]),
-                     1e-6);
-    if (normalise && samples > 1) {
-        double mean = 0, square = 0;
-        for (uint32_t i = 0; i < samples; i++)
-            mean += (double)advantage[sample[i]] / samples;
-        for (uint32_t i = 0; i < samples; i++)
-            square += pow((double)advantage[sample[i]] - mean, 2);
-        assert_close("mean", (double)told.whole_mean, mean, 1e-5);
-        assert_close("scale", (double)told.whole_scale, 1 / (sqrt(square / (samples - 1)) + 1e-8),
-                     1e-6);
-    } else if (!normalise) {
-        assert_close("scale", (double)told.whole_scale, 1 / head.state.deviation, 1e-6);
-    }
-    rm_backend_destroy(cpu);
+    const struct rm_policy_returns on_host = r;
+    r.room = NULL;
+    r.sample = on_device(sample, sizeof *sample * rows);
+    r.valid = on_device(valid, rows * 4);
+    r.advantage = on_device(advantage, rows * 4);
+    r.value = on_device(value, rows * 4);
+    r.target = on_device(target, rows * 4);
+    r.head.weight = on_device(c->params, sizeof c->params);
+    r.head.bias = r.head.weight + WEIGHTS;
+    r.head.state = on_device(&c->head, sizeof c->head);
+    r.passes = on_device(&c->passes, sizeof c->passes);
+    r.figures = on_device(&c->figures, sizeof c->figures);
+    here_ops->returns(cpu, &on_host);
+    there_ops->returns(device, &r);
+    fetch(seen.params, r.head.weight, sizeof seen.params);
+    fetch(seen.value, r.value, rows * 4);
+    fetch(seen.target, r.target, rows * 4);
+    fetch(&seen.head, r.head.state, sizeof seen.head);
+    fetch(&seen.passes, r.passes, sizeof seen.passes);
+    fetch(&seen.figures, r.figures, sizeof seen.figures);
+    compare_returned(rows);
     release_all();
 }
 
@@ -269,7 +269,122 @@ static void returns_are_the_cpus(void **state)
     for (size_t i = 0; i < ROLLOUTS; i++)
         for (int follow = 0; follow <= RM_FOLLOW_AVERAGED; follow++)
             for (int normalise = 0; normalise < 2; normalise++)
-                check_returns((enum rm_device_follow)follow, normalise, i);
+                check_returns((enum rm_value_follow)follow, normalise, i);
+    rm_test_device_fine(device);
+}
+
+/* --- minibatches ----------------------------------------------------------------------------- */
+
+/* A rollout's minibatches from the first to beyond the last: the same rows, moments and knobs, and
+ * an end after as many. Rows of a device's batch beyond the last have weight 0. */
+static void check_minibatches(uint32_t steps, uint32_t lanes, uint32_t parts, bool recurrent,
+                              bool normalise)
+{
+    enum { EPOCHS = 3, ENTRIES = 300, MOST = 3000 };
+    static uint32_t order[EPOCHS * ENTRIES], index[2][MOST], entry[2][ENTRIES];
+    static uint8_t flags[ROWS_MAX], restart[2][MOST];
+    static float weights[MOST];
+    struct rm_device_knobs knobs_of[EPOCHS * 8], knobs[2] = {{0}};
+    rng = rm_rng_at(1, RM_STREAM_TEST, 4, steps * 7 + parts);
+    draw_rollout(steps, lanes);
+    const uint32_t rows = steps * lanes, stride = recurrent ? lanes : rows;
+    const uint32_t entries = recurrent ? lanes : samples, most = (stride + parts - 1) / parts;
+    const uint32_t batch = most * (recurrent ? steps : 1);
+    for (uint32_t i = 0; i < rows; i++) {
+        advantage[i] = drawn(2);
+        flags[i] = rm_rng_below(&rng, 5) == 0 ? RM_FLAG_FIRST : 0;
+    }
+    for (uint32_t i = 0; i < EPOCHS * entries; i++) /* any will do */
+        order[i / entries * stride + i % entries] =
+            recurrent ? rm_rng_below(&rng, lanes) : sample[rm_rng_below(&rng, samples)];
+    for (uint32_t i = 0; i < EPOCHS * parts; i++)
+        knobs_of[i] = (struct rm_device_knobs){.before = 50 + i};
+    struct rm_rollout_passes passes[2] = {{.samples = samples,
+                                           .entries = entries,
+                                           .parts = entries < parts ? entries : parts,
+                                           .epochs = EPOCHS,
+                                           .whole_mean = 0.25f,
+                                           .whole_scale = 3}};
+    struct rm_device_figures figures[2] = {{.now_sums = {[RM_SUM_KL] = 2}}};
+    const struct rm_minibatch_take here = {
+        .order = order,
+        .stride = stride,
+        .most = most,
+        .whole = most,
+        .steps = recurrent ? steps : 1,
+        .lanes = recurrent ? lanes : 1,
+        .first_flag = RM_FLAG_FIRST,
+        .normalise = normalise,
+        .knobs_stride = parts,
+        .valid = valid,
+        .flags = recurrent ? flags : NULL,
+        .advantage = advantage,
+        .knobs_of = knobs_of,
+        .index = index[0],
+        .entry = recurrent ? entry[0] : NULL,
+        .restart = recurrent ? restart[0] : NULL,
+        .knobs = &knobs[0],
+        .passes = &passes[0],
+    };
+    struct rm_minibatch_take there = here;
+    there.order = on_device(order, sizeof order);
+    there.valid = on_device(valid, rows * 4);
+    there.flags = recurrent ? on_device(flags, rows) : NULL;
+    there.advantage = on_device(advantage, rows * 4);
+    there.knobs_of = on_device(knobs_of, EPOCHS * parts * sizeof *knobs_of);
+    there.index = on_device(NULL, sizeof index[1]);
+    there.weight = on_device(NULL, sizeof weights);
+    there.entry = recurrent ? on_device(NULL, sizeof entry[1]) : NULL;
+    there.restart = recurrent ? on_device(NULL, sizeof restart[1]) : NULL;
+    there.knobs = on_device(NULL, sizeof knobs[1]);
+    there.passes = on_device(&passes[0], sizeof passes[0]);
+    struct rm_device_figures *told = on_device(&figures[0], sizeof figures[0]);
+    for (uint32_t made = 0; !figures[0].stop; made++) {
+        const uint32_t n = here_ops->take(cpu, &here);
+        assert_int_equal(there_ops->take(device, &there), batch);
+        fetch(index[1], there.index, sizeof index[1]);
+        fetch(weights, there.weight, sizeof weights);
+        fetch(&knobs[1], there.knobs, sizeof knobs[1]);
+        fetch(&passes[1], there.passes, sizeof passes[1]);
+        if (recurrent)
+            fetch(restart[1], there.restart, sizeof restart[1]);
+        const uint32_t own = n / here.steps;
+        for (uint32_t i = 0; i < batch; i++) {
+            const uint32_t t = i / most, j = i % most, at = t * own + j;
+            const bool is = j < own;
+            assert_true(weights[i] == (is && valid[index[0][at]] > 0 ? 1.0f : 0.0f));
+            if (is)
+                assert_int_equal(index[1][i], index[0][at]);
+            if (is && recurrent)
+                assert_int_equal(restart[1][i], restart[0][at]);
+        }
+        assert_int_equal(knobs[1].before, knobs[0].before);
+        assert_int_equal(passes[1].batch, passes[0].batch);
+        assert_close("mean", (double)passes[1].mean, (double)passes[0].mean, 1e-6);
+        assert_close("scale", (double)passes[1].scale, (double)passes[0].scale, 1e-6);
+        here_ops->passed(cpu, 0, &passes[0], &figures[0]);
+        there_ops->passed(device, 0, there.passes, told);
+        fetch(&figures[1], told, sizeof figures[1]);
+        fetch(&passes[1], there.passes, sizeof passes[1]);
+        assert_int_equal(figures[1].stop, figures[0].stop);
+        assert_int_equal(passes[1].pass, passes[0].pass);
+        assert_true(passes[1].seen == passes[0].seen && passes[1].kl == passes[0].kl);
+        assert_true(made < EPOCHS * parts);
+    }
+    assert_int_equal(passes[0].pass, EPOCHS);
+    release_all();
+}
+
+static void minibatches_are_the_cpus(void **state)
+{
+    (void)state;
+    for (int normalise = 0; normalise < 2; normalise++) {
+        check_minibatches(10, 6, 4, false, normalise);
+        check_minibatches(16, 16, 7, false, normalise);
+        check_minibatches(2, 2, 8, false, normalise); /* fewer samples than parts */
+        check_minibatches(10, 6, 4, true, normalise);
+        check_minibatches(5, 20, 3, true, normalise);
+    }
     rm_test_device_fine(device);
 }
 
@@ -301,12 +416,9 @@ static struct rm_policy_loss draw_loss(const struct kind *k, uint32_t rows)
         .target = target,
         .value = value,
         .valid = valid,
-        .advantage_mean = 0.3f,
-        .advantage_scale = 1.7f,
         .clip = k->clip,
         .value_clip = k->value_clip,
         .value_coefficient = 0.6f,
-        .entropy_coefficient = 0.05f,
     };
     struct rm_categorical *c = &l.distribution;
     c->choices = k->choices;
@@ -349,7 +461,7 @@ static struct rm_policy_loss sent_loss(const struct rm_policy_loss *l, uint32_t 
     t.target = on_device(target, rows * 4);
     t.value = on_device(value, rows * 4);
     t.valid = on_device(valid, rows * 4);
-    t.advantage_mean = t.advantage_scale = t.scale = t.entropy_coefficient = NAN; /* not read */
+    t.advantage_mean = t.advantage_scale = t.scale = t.entropy_coefficient = NAN; /* passed over */
     return t;
 }
 
@@ -360,24 +472,44 @@ static void check_loss(const struct kind *k, uint32_t number)
     const struct rm_policy_loss here = draw_loss(k, ROWS);
     const size_t all = (size_t)N * here.outputs * 4;
     double sums[RM_NET_SUMS] = {0};
-    rm_policy_loss_rows((void *)&here, 0, N, out, d_out, sums);
-
-    const struct rm_device_knobs knobs = {.entropy_coefficient = here.entropy_coefficient};
-    const struct rm_device_passes passes = {.batch = (uint32_t)lroundf(1 / here.scale),
-                                            .mean = here.advantage_mean,
-                                            .scale = here.advantage_scale};
-    const struct rm_device_policy_loss there = {
-        .loss = sent_loss(&here, ROWS),
+    struct rm_device_knobs knobs = {.entropy_coefficient = 0.05};
+    struct rm_rollout_passes passes = {
+        .batch = (uint32_t)lroundf(1 / here.scale), .mean = 0.3f, .scale = 1.7f};
+    struct rm_device_figures figures = {0};
+    const struct rm_minibatch_loss whole = {
+        .loss = here,
         .rows = N,
-        .weight = on_device(weight, sizeof weight),
-        .out = on_device(out, all),
-        .d_out = on_device(NULL, all),
-        .part = on_device(NULL, sizeof(float) * RM_SUM_COUNT * N),
-        .knobs = on_device(&knobs, sizeof knobs),
-        .passes = on_device(&passes, sizeof passes),
-        .figures = on_device(NULL, sizeof(struct rm_device_figures)),
+        .value_coefficient = 0.6,
+        .out = out,
+        .d_out = d_out,
+        .knobs = &knobs,
+        .passes = &passes,
+        .figures = &figures,
     };
-    device->device->policies->loss(device, &there);
+    /* In two parts, as rm_net_learn() may have them. */
+    struct rm_minibatch_loss part = whole;
+    part.rows = N / 3;
+    here_ops->loss(cpu, &part, sums);
+    part.first = N / 3;
+    part.rows = N - N / 3;
+    part.out += (size_t)part.first * here.outputs;
+    part.d_out += (size_t)part.first * here.outputs;
+    here_ops->loss(cpu, &part, sums);
+    memcpy(figures.now_sums, sums + 1, RM_SUM_COUNT * sizeof *sums);
+    here_ops->lost(cpu, &whole);
+
+    struct rm_minibatch_loss there = whole;
+    there.loss = sent_loss(&here, ROWS);
+    there.weight = on_device(weight, sizeof weight);
+    there.out = on_device(out, all);
+    there.d_out = on_device(NULL, all);
+    there.part = on_device(NULL, sizeof(float) * RM_SUM_COUNT * N);
+    there.knobs = on_device(&knobs, sizeof knobs);
+    there.passes = on_device(&passes, sizeof passes);
+    there.figures = on_device(NULL, sizeof figures);
+    there.figures = on_device(NULL, sizeof figures);
+    there_ops->loss(device, &there, NULL);
+    there_ops->lost(device, &there);
     struct rm_device_figures told;
     fetch(seen_d, there.d_out, all);
     fetch(&told, there.figures, sizeof told);
@@ -386,13 +518,9 @@ static void check_loss(const struct kind *k, uint32_t number)
             fail_msg("gradient %zu: %.9g on the device, %.9g", i, (double)seen_d[i],
                      (double)d_out[i]);
     for (int i = 0; i < RM_SUM_COUNT; i++)
-        assert_close("sum", told.now_sums[i], sums[i], 1e-5);
-    assert_close("samples", told.now_samples, passes.batch, 0);
-    assert_close("loss", told.last_loss,
-                 (sums[RM_SUM_POLICY] + (double)here.value_coefficient * sums[RM_SUM_VALUE] -
-                  (double)here.entropy_coefficient * sums[RM_SUM_ENTROPY]) /
-                     passes.batch,
-                 1e-5);
+        assert_close("sum", told.now_sums[i], figures.now_sums[i], 1e-5);
+    assert_true(told.now_samples == passes.batch && figures.now_samples == passes.batch);
+    assert_close("loss", told.last_loss, figures.last_loss, 1e-5);
     release_all();
 }
 
@@ -408,6 +536,48 @@ static void losses_are_the_cpus(void **state)
     for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (uint32_t draw = 0; draw < rm_test_effort(4, 1); draw++)
             check_loss(&kinds[i], i * 4 + draw);
+    rm_test_device_fine(device);
+}
+
+/* --- values ---------------------------------------------------------------------------------- */
+
+static void values_are_the_cpus(void **state)
+{
+    static const struct kind kinds[] = {{1, {5}, false, 0, 0}, {3, {4, 16, 17}, true, 0, 0}};
+    (void)state;
+    for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        static float made[2][N], logp[2][N];
+        const struct rm_value_head_state head = {0.5, 2, 4.25, 3};
+        rng = rm_rng_at(1, RM_STREAM_TEST, 5, i);
+        const struct rm_policy_loss l = draw_loss(&kinds[i], N);
+        struct rm_policy_values v = {
+            .out = out,
+            .rows = N,
+            .outputs = l.outputs,
+            .head = &head,
+            .value = made[0],
+            .answered = N,
+            .distribution = l.distribution,
+            .mask = l.mask,
+            .action = action,
+            .logp = logp[0],
+        };
+        here_ops->values(cpu, &v);
+        assert_true(made[0][3] == (float)(0.5 + 2 * (double)out[4 * l.outputs - 1]));
+        v.out = on_device(out, (size_t)N * l.outputs * 4);
+        v.head = on_device(&head, sizeof head);
+        v.value = on_device(NULL, sizeof made[1]);
+        v.mask = l.mask ? on_device(mask, (size_t)N * l.distribution.actions) : NULL;
+        v.action = on_device(action, sizeof(int32_t) * N * l.distribution.choices);
+        v.logp = on_device(NULL, sizeof logp[1]);
+        there_ops->values(device, &v);
+        fetch(made[1], v.value, sizeof made[1]);
+        fetch(logp[1], v.logp, sizeof logp[1]);
+        assert_memory_equal(made[1], made[0], sizeof made[0]);
+        for (uint32_t k = 0; k < N; k++)
+            assert_close("logp", (double)logp[1][k], (double)logp[0][k], 1e-5);
+        release_all();
+    }
     rm_test_device_fine(device);
 }
 
@@ -434,8 +604,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gae_is_the_cpus),       cmocka_unit_test(vtrace_is_the_cpus),
-        cmocka_unit_test(returns_are_the_cpus),  cmocka_unit_test(losses_are_the_cpus),
+        cmocka_unit_test(returns_are_the_cpus),  cmocka_unit_test(minibatches_are_the_cpus),
+        cmocka_unit_test(losses_are_the_cpus),   cmocka_unit_test(values_are_the_cpus),
         cmocka_unit_test(order_changes_nothing),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, open_both, close_both);
 }

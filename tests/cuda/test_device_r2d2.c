@@ -279,7 +279,7 @@ static void compare_updates(const struct rm_experiment *e)
     struct rm_trainer_report report;
     assert_true(rm_trainer_is_late(t));
     const struct rm_trainer_settings settings = {e->optimizer.learning_rate, e->optimizer.grad_clip,
-                                                 e->algorithm.target.tau, updates()};
+                                                 e->algorithm.target.tau, updates(), 0};
     rm_trainer_set(t, &settings);
     for (uint64_t number = 1; number <= updates(); number++) {
         draw(&s, priorities, number);

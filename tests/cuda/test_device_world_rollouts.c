@@ -47,7 +47,7 @@ static void rollouts_are_linked_and_ordered(void **state)
               *discount = rm_test_device_fetch(device, rows->discount, n * 4);
         uint32_t *sample = rm_test_device_fetch(device, rows->sample, n * 4);
         uint32_t *order = rm_test_device_fetch(device, r.worlds.part[0].orders.order, 2 * n * 4);
-        struct rm_device_passes *passes =
+        struct rm_rollout_passes *passes =
             rm_test_device_fetch(device, r.worlds.part[0].orders.passes, sizeof *passes);
         uint32_t samples = 0, answers = 0;
         for (size_t i = 0; i < n; i++) {

@@ -353,7 +353,7 @@ static void one_that_fails_ends_all(void **state)
     assert_same_bits(t, 2);                              /* collectives ran: the graphs have them */
     rm_test_emulated_fault("ncclCommGetAsyncError:6@2"); /* the second device's */
     assert_true(device[0]->device->failed(device[0], &error));
-    assert_int_equal(device[0]->device->collective->culprit(device[0]), 1);
+    assert_int_equal(device[0]->device->collective->failing_device(device[0]), 1);
     assert_non_null(strstr(error.text, "NCCL error 6"));
     assert_non_null(strstr(error.text, "cuda:1"));
     device[0]->device->counts(device[0], &before);

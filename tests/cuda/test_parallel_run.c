@@ -106,7 +106,7 @@ static void without_the_library_auto_takes_one(void **state)
     setenv("RINGMASTER_NCCL", "/nowhere/libnccl.so.2", 1);
     home("alone", "\"device\":\"auto\",\"devices\":2");
     assert_int_equal(run_it(), 0);
-    said("one after all: several devices for one agent (learner.devices) need NCCL");
+    said("only one: several devices for one agent (learner.devices) need NCCL");
     rm_test_daemon_end(&d);
     home("refused", "\"device\":\"cuda:0\",\"devices\":2");
     assert_int_equal(run_it(), 1);

@@ -1,6 +1,6 @@
 /* One actor-critic learner on several devices, on the emulation: replicas equal to the bit, updates
  * those of one device, and what becomes of all when one fails. */
-#include "learner/algo/actor_critic_device.h"
+#include "learner/algo/actor_critic_private.h"
 #include "learner/algo/guard.h"
 #include "shm/base/state.h"
 #include "tests/support/effort.h"
@@ -31,13 +31,13 @@ static void assert_same_bits(struct rm_test_learner *l, uint32_t count)
 {
     struct rm_state *first = rm_test_learner_state(l);
     for (uint32_t i = 1; i < count; i++) {
-        struct rm_actor_critic *ac = rm_device_actor_critic_replica(l->ac, i);
+        struct rm_actor_critic *ac = rm_actor_critic_replica(l->ac, i);
         struct rm_state *other = rm_test_actor_critic_state(ac);
-        const struct rm_device_figures *f = rm_optimizer_figures(ac->optimizer);
+        const struct rm_device_figures *f = rm_optimizer_figures(ac->u.optimizer);
         struct rm_device_figures figures[2];
         device[i]->ops->download(device[i], (float *)(void *)&figures[1],
                                  (const float *)(const void *)f, sizeof *f / sizeof(float));
-        f = rm_optimizer_figures(l->ac->optimizer);
+        f = rm_optimizer_figures(l->ac->u.optimizer);
         device[0]->ops->download(device[0], (float *)(void *)&figures[0],
                                  (const float *)(const void *)f, sizeof *f / sizeof(float));
         for (size_t k = 0; k < rm_state_count(first); k++) {
@@ -382,11 +382,11 @@ static void errors_of_making_are_said(void **state)
                                              .agent = &t.world.ops->describe(t.env)->agent[0],
                                              .backend = device[0]};
         assert_int_equal(rm_rollout_create(&rows, &spec, &error), 0);
-        const struct rm_actor_critic_spec learner = {.experiment = &t.session.experiment,
-                                                     .backend = device[0],
-                                                     .rollout = &rows,
-                                                     .shape = t.session.plan.policy[0].shape,
-                                                     .name = "a"};
+        const struct rm_trainer_spec learner = {.experiment = &t.session.experiment,
+                                                .backend = device[0],
+                                                .rollout = &rows,
+                                                .shape = t.session.plan.policy[0].shape,
+                                                .name = "a"};
         rm_test_emulated_fault(faults[i]);
         assert_int_equal(rm_actor_critic_create(&ac, &learner, &error), -EIO);
         assert_non_null(strstr(error.text, strchr(faults[i], ':')[1] == '5'
@@ -418,7 +418,7 @@ static void one_that_fails_ends_all(void **state)
     rm_actor_critic_step(d.ac, 1, 0, NULL);
     rm_test_emulated_fault("ncclCommGetAsyncError:6@3"); /* the third device's */
     assert_true(device[0]->device->failed(device[0], &error));
-    assert_int_equal(device[0]->device->collective->culprit(device[0]), 2);
+    assert_int_equal(device[0]->device->collective->failing_device(device[0]), 2);
     assert_non_null(strstr(error.text, "NCCL error 6"));
     assert_non_null(strstr(error.text, "cuda:2"));
     device[1]->device->counts(device[1], &before);

@@ -1,7 +1,7 @@
 /* Worlds that several devices share, on the emulation: transitions are the CPU's to the bit whoever
  * steps them, replicas stay equal, and what is learned of all rows at once is what one device would
  * learn of them. */
-#include "learner/algo/actor_critic_device.h"
+#include "learner/algo/actor_critic.h"
 #include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/rollout_learner.h"
@@ -31,8 +31,7 @@ static void assert_same_bits(struct rm_test_world_learner *r)
 {
     struct rm_state *first = rm_test_actor_critic_state(r->ac);
     for (uint32_t i = 1; i < r->worlds.count; i++) {
-        struct rm_state *other =
-            rm_test_actor_critic_state(rm_device_actor_critic_replica(r->ac, i));
+        struct rm_state *other = rm_test_actor_critic_state(rm_actor_critic_replica(r->ac, i));
         for (size_t k = 0; k < rm_state_count(first); k++) {
             const struct rm_state_part *x = rm_state_at(first, k), *y = rm_state_at(other, k);
             if ((strstr(x->name, "params") || strstr(x->name, "optimizer")) &&

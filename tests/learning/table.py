@@ -3,7 +3,6 @@ import hashlib
 import json
 import pathlib
 import statistics
-import subprocess
 
 TABLE = pathlib.Path(__file__).with_name("table.json")
 MODES = ("free", "sequential")
@@ -22,18 +21,6 @@ def rows(path=TABLE):
         row["seeds"] = {mode: range(row["first"], row["first"] + counts.get(mode, COUNT[mode])) for mode in MODES}
         found.append(row)
     return found
-
-
-def cpu():
-    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "unknown"
-
-
-def commit():
-    return subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True,
-                          check=False).stdout.strip() or "unknown"
 
 
 def key(row):

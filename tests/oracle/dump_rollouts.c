@@ -106,11 +106,11 @@ static void dump(struct rm_test_dump *d, const struct rm_test_dump_sample *s, co
     const struct rm_rollout_spec rows = {.session = &d->session,
                                          .agent = &d->world.ops->describe(d->env)->agent[0],
                                          .backend = d->backend};
-    const struct rm_actor_critic_spec spec = {.experiment = &d->session.experiment,
-                                              .backend = d->backend,
-                                              .rollout = &l.rows,
-                                              .shape = d->session.plan.policy[0].shape,
-                                              .name = "a"};
+    const struct rm_trainer_spec spec = {.experiment = &d->session.experiment,
+                                         .backend = d->backend,
+                                         .rollout = &l.rows,
+                                         .shape = d->session.plan.policy[0].shape,
+                                         .name = "a"};
     if (rm_rollout_create(&l.rows, &rows, &error) || rm_actor_critic_create(&l.ac, &spec, &error))
         rm_test_dump_fail(error.text);
     const struct rm_net *net = rm_actor_critic_net(l.ac);

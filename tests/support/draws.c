@@ -95,7 +95,7 @@ void rm_test_draws_feed(struct rm_test_draws *b)
     if (rm_feed_create(&b->feed, &feed, &failure))
         fail_msg("%s", failure.text);
     assert_non_null(rm_feed_draw(b->feed));
-    rm_sampler_elsewhere(b->there.sampler, true);
+    rm_sampler_device_draws(b->there.sampler, true);
     b->draw = *rm_feed_draw(b->feed);
     b->draw.knobs = on_device(sizeof *b->draw.knobs);
     b->draw.turn = on_device(rm_device_turn_bytes(RM_DRAWS_RINGS));
@@ -187,7 +187,7 @@ void rm_test_draws_there(struct rm_test_draws *b, uint64_t update, double beta,
     const struct rm_device_knobs knobs = {.before = update - 1};
     _Alignas(8)
         uint8_t turn[sizeof(struct rm_device_turn) + RM_DRAWS_RINGS * sizeof(struct rm_row_span)];
-    rm_feed_bring(b->feed, b->there.sampler);
+    rm_feed_copy(b->feed, b->there.sampler);
     rm_feed_turn(b->feed, b->there.sampler, beta, (void *)turn);
     rm_test_draws_send((void *)b->draw.knobs, &knobs, sizeof knobs);
     rm_test_draws_send((void *)b->draw.turn, turn, sizeof turn);

@@ -46,11 +46,11 @@ void rm_test_learner_open(struct rm_test_learner *l, struct rm_test_corridor *c,
                                          .backend = backend};
     if (rm_rollout_create(&l->rows, &rows, &error))
         fail_msg("%s", error.text);
-    const struct rm_actor_critic_spec spec = {.experiment = &c->session.experiment,
-                                              .backend = backend,
-                                              .rollout = &l->rows,
-                                              .shape = c->session.plan.policy[0].shape,
-                                              .name = "a"};
+    const struct rm_trainer_spec spec = {.experiment = &c->session.experiment,
+                                         .backend = backend,
+                                         .rollout = &l->rows,
+                                         .shape = c->session.plan.policy[0].shape,
+                                         .name = "a"};
     if (rm_actor_critic_create(&l->ac, &spec, &error))
         fail_msg("%s", error.text);
 }

@@ -138,7 +138,7 @@ void rm_test_side_open(struct rm_test_side *side, const struct rm_test_scene *s,
     if (rm_sampler_create(&side->sampler, &sampler, &failure) ||
         (on_device && rm_feed_create(&side->feed, &feed, &failure)))
         fail_msg("%s", failure.text);
-    rm_sampler_elsewhere(side->sampler, on_device);
+    rm_sampler_device_draws(side->sampler, on_device);
     open_trainer(side, e);
 }
 
@@ -192,7 +192,7 @@ void rm_test_side_hear(struct rm_test_side *side, bool wait)
 void rm_test_side_launch(struct rm_test_side *side, struct rm_batch *b, uint64_t number)
 {
     rm_sampler_window_free(side->sampler);
-    rm_feed_bring(side->feed, side->sampler);
+    rm_feed_copy(side->feed, side->sampler);
     assert_true(rm_feed_turn(side->feed, side->sampler, beta_of(number), b->turn));
     assert_true(rm_trainer_update(side->trainer, b, number, NULL).late);
 }

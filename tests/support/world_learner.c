@@ -38,12 +38,12 @@ void rm_test_world_learner_open(struct rm_test_world_learner *l, struct rm_sessi
         .session = session, .seed = session->experiment.seed, .backend = device};
     if (rm_native_worlds_create(&l->worlds, &spec, &error))
         fail_msg("%s", error.text);
-    const struct rm_actor_critic_spec learner = {.experiment = &session->experiment,
-                                                 .backend = device,
-                                                 .rollout = l->worlds.rows[0],
-                                                 .others = rm_native_worlds_others(&l->worlds),
-                                                 .shape = session->plan.policy[0].shape,
-                                                 .name = "a"};
+    const struct rm_trainer_spec learner = {.experiment = &session->experiment,
+                                            .backend = device,
+                                            .rollout = l->worlds.rows[0],
+                                            .others = rm_native_worlds_others(&l->worlds),
+                                            .shape = session->plan.policy[0].shape,
+                                            .name = "a"};
     if (rm_actor_critic_create(&l->ac, &learner, &error) ||
         rm_native_worlds_join(&l->worlds, l->ac, &error))
         fail_msg("%s", error.text);

@@ -3,8 +3,8 @@
 #ifndef RM_TESTS_SUPPORT_WORLD_LEARNER_H
 #define RM_TESTS_SUPPORT_WORLD_LEARNER_H
 
+#include "learner/algo/actor_critic.h"
 #include "shm/session/session.h"
-#include "learner/algo/actor_critic_device.h"
 #include "learner/native_worlds.h"
 #include "shm/base/state.h"
 

@@ -13,6 +13,7 @@
  * 0, so that lines do not run on over the side. */
 #include "actor/worlds/builtin/connect.h"
 #include "actor/worlds/builtin/batch.h"
+#include "actor/worlds/builtin/grid.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -214,6 +215,39 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
     return 0;
 }
 
+/* --- showing ---------------------------------------------------------------------------------- */
+
+static const struct rm_grid_look *look(const struct rm_env *env, const void *of, uint32_t row,
+                                       uint32_t column)
+{
+    static const struct rm_grid_look none = {".", {236, 236, 240}}, x = {"x", {214, 69, 65}},
+                                     o = {"o", {240, 190, 40}};
+    const struct rm_connect_game *game = of;
+    const uint64_t bit = env->cell_bit[row * env->columns + column];
+    return game->marks[0] & bit ? &x : game->marks[1] & bit ? &o : &none;
+}
+
+static struct rm_grid grid_of(const struct rm_env *env, uint32_t w)
+{
+    return (struct rm_grid){.rows = env->rows,
+                            .columns = env->columns,
+                            .look = look,
+                            .env = env,
+                            .world = &env->game[w]};
+}
+
+static int show_text(const struct rm_env *env, uint32_t w, char *text, size_t size)
+{
+    const struct rm_grid grid = grid_of(env, w);
+    return rm_grid_text(&grid, NULL, text, size);
+}
+
+static int show_picture(const struct rm_env *env, uint32_t w, uint8_t *rgb)
+{
+    const struct rm_grid grid = grid_of(env, w);
+    return rm_grid_picture(&grid, rgb);
+}
+
 /* --- a batch ---------------------------------------------------------------------------------- */
 
 static size_t state_size(const struct rm_env *env)
@@ -301,6 +335,8 @@ static void describe_game(struct rm_env *env)
         .max_steps = (env->rows * env->columns + 1) / 2,
         RM_ENV_FIGURES(figures),
     };
+    const struct rm_grid grid = grid_of(env, 0);
+    rm_grid_describe(&grid, &env->batch.spec);
     fill_scores(env);
 }
 
@@ -353,4 +389,5 @@ const struct rm_env_ops rm_connect_ops = {
     .reset = reset,           .step = step,
     .state_size = state_size, .save_state = save_state,
     .load_state = load_state, .close = rm_env_batch_close,
+    .show_text = show_text,   .show_picture = show_picture,
 };

@@ -74,6 +74,21 @@ static void add(struct rm_tabular_move *move, const struct lake *lake, uint32_t 
                    tile == 'G' || tile == 'H');
 }
 
+static const struct rm_grid_look *look(const struct rm_tabular *table, uint32_t state, uint32_t row,
+                                       uint32_t column)
+{
+    static const struct rm_grid_look start = {"S", {200, 220, 200}}, ice = {"F", {214, 234, 248}},
+                                     hole = {"H", {40, 60, 110}}, goal = {"G", {240, 200, 60}},
+                                     agent = {"@", {214, 69, 65}};
+    const uint32_t cell = row * table->columns + column;
+    const char tile = table->tile[cell];
+    return state == cell ? &agent
+           : tile == 'S' ? &start
+           : tile == 'H' ? &hole
+           : tile == 'G' ? &goal
+                         : &ice;
+}
+
 enum { AT_GOAL = 0, IN_HOLE };
 static const char *const ends[] = {"goal", "hole", "time", NULL};
 static const struct rm_env_figure end = {"end", "where the episode ended", ends};
@@ -81,6 +96,9 @@ static const struct rm_env_figure end = {"end", "where the episode ended", ends}
 static void fill(struct rm_tabular *table, const struct lake *lake)
 {
     table->end = &end;
+    table->rows = lake->rows;
+    table->columns = lake->columns;
+    table->look = look;
     table->states = lake->rows * lake->columns;
     table->actions = ACTIONS;
     memset(table->legal, 1, sizeof(table->legal));
@@ -88,6 +106,7 @@ static void fill(struct rm_tabular *table, const struct lake *lake)
         char tile = lake->tile[cell / lake->columns][cell % lake->columns];
         if (tile == 'S')
             table->start[table->starts++] = (uint16_t)cell;
+        table->tile[cell] = tile;
         table->end_word[cell] = tile == 'G' ? AT_GOAL : IN_HOLE;
         for (uint32_t a = 0; a < ACTIONS; a++) {
             struct rm_tabular_move *move = &table->move[cell][a];
@@ -178,6 +197,12 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
 
 extern const struct rm_env_ops rm_frozenlake_ops;
 const struct rm_env_ops rm_frozenlake_ops = {
-    RM_SINGLE_OPS,    .name = "frozenlake",      .options = options,
-    .create = create, .reset = rm_tabular_reset, .step = rm_tabular_step,
+    RM_SINGLE_OPS,
+    .name = "frozenlake",
+    .options = options,
+    .create = create,
+    .reset = rm_tabular_reset,
+    .step = rm_tabular_step,
+    .show_text = rm_tabular_show_text,
+    .show_picture = rm_tabular_show_picture,
 };

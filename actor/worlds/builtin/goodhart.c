@@ -1,4 +1,5 @@
 #include "actor/worlds/builtin/goodhart.h"
+#include "actor/worlds/builtin/grid.h"
 
 #include <math.h>
 
@@ -96,6 +97,65 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
     return rm_single_step(env, phase, actions, out, &rules);
 }
 
+/* --- showing ---------------------------------------------------------------------------------- */
+
+enum { SHOWN_ROWS = 21, SHOWN_COLUMNS = 31 }; /* as text: around the agent */
+
+static const struct rm_grid_look *look_at(const struct rm_goodhart_world *world, uint32_t y,
+                                          uint32_t x)
+{
+    static const struct rm_grid_look looks[RM_GOODHART_CODES] = {
+        {".", {238, 238, 230}}, {"+", {46, 139, 87}}, {"x", {148, 0, 211}}, {"@", {220, 50, 32}}};
+    const bool here = y == world->y && x == world->x;
+    return &looks[here ? RM_GOODHART_SELF : rm_goodhart_at(world, y, x)];
+}
+
+static const struct rm_grid_look *look(const struct rm_env *env, const void *of, uint32_t row,
+                                       uint32_t column)
+{
+    (void)env;
+    return look_at(of, row, column);
+}
+
+static const struct rm_grid_look *look_around(const struct rm_env *env, const void *of,
+                                              uint32_t row, uint32_t column)
+{
+    const struct rm_goodhart_world *world = of;
+    (void)env;
+    return look_at(world, (world->y + SIDE + row - SHOWN_ROWS / 2) % SIDE,
+                   (world->x + SIDE + column - SHOWN_COLUMNS / 2) % SIDE);
+}
+
+static int show_text(const struct rm_env *env, uint32_t w, char *text, size_t size)
+{
+    const struct rm_goodhart_world *world = rm_single_world_at(env, w);
+    const struct rm_grid grid = {.rows = SHOWN_ROWS,
+                                 .columns = SHOWN_COLUMNS,
+                                 .look = look_around,
+                                 .env = env,
+                                 .world = world};
+    char below[96];
+    snprintf(below, sizeof(below), "energy %.2f, food %u, poison %u",
+             (double)world->energy / RM_GOODHART_UNITS, world->food, world->poison);
+    return rm_grid_text(&grid, below, text, size);
+}
+
+static struct rm_grid whole(const struct rm_env *env, uint32_t w)
+{
+    return (struct rm_grid){.rows = SIDE,
+                            .columns = SIDE,
+                            .look = look,
+                            .env = env,
+                            .world = rm_single_world_at(env, w),
+                            .pixels = 4};
+}
+
+static int show_picture(const struct rm_env *env, uint32_t w, uint8_t *rgb)
+{
+    const struct rm_grid grid = whole(env, w);
+    return rm_grid_picture(&grid, rgb);
+}
+
 /* --- a batch ---------------------------------------------------------------------------------- */
 
 static const char *fault(const struct rm_env *env, const void *of)
@@ -180,12 +240,14 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     single->batch.spec.max_steps = single->max_steps;
     single->batch.spec.figures = sizeof figures / sizeof figures[0];
     single->batch.spec.figure = figures;
+    const struct rm_grid grid = whole(env, 0);
+    rm_grid_describe(&grid, &single->batch.spec);
     fill_scores(env);
     return env;
 }
 
 extern const struct rm_env_ops rm_goodhart_ops;
 const struct rm_env_ops rm_goodhart_ops = {
-    RM_SINGLE_OPS,    .name = "goodhart", .options = options,
-    .create = create, .reset = reset,     .step = step,
+    RM_SINGLE_OPS,  .name = "goodhart", .options = options,     .create = create,
+    .reset = reset, .step = step,       .show_text = show_text, .show_picture = show_picture,
 };

@@ -46,6 +46,13 @@ int rm_single_save_state(const struct rm_env *env, void *state);
 int rm_single_load_state(struct rm_env *env, const void *state);
 void rm_single_close(struct rm_env *env);
 
+/* The own struct of a world of the batch. */
+static inline const void *rm_single_world_at(const struct rm_env *env, uint32_t w)
+{
+    const struct rm_single *single = (const struct rm_single *)env;
+    return single->world + w * single->world_bytes;
+}
+
 /* The members of a rm_env_ops that are the same in all of them. */
 #define RM_SINGLE_OPS                                                                              \
     RM_ENV_BATCH_OPS, .state_size = rm_single_state_size, .save_state = rm_single_save_state,      \

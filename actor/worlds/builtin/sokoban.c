@@ -3,6 +3,7 @@
  * one pushed off it costs 1; with all boxes on goals the episode ends, which pays 10 (the rewards
  * of Weber et al. 2017, "Imagination-augmented agents for deep reinforcement learning"). */
 #include "actor/worlds/builtin/sokoban.h"
+#include "actor/worlds/builtin/grid.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -107,6 +108,47 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
     return rm_single_step(env, phase, actions, out, &rules);
 }
 
+/* --- showing ---------------------------------------------------------------------------------- */
+
+/* As levels are written: # wall, . goal, $ box, * box on goal, @ keeper, + keeper on goal. */
+static const struct rm_grid_look *look(const struct rm_env *env, const void *of, uint32_t row,
+                                       uint32_t column)
+{
+    static const struct rm_grid_look looks[RM_SOKOBAN_CODES] = {
+        [RM_SOKOBAN_FLOOR] = {" ", {240, 234, 214}},
+        [RM_SOKOBAN_GOAL] = {".", {250, 180, 160}},
+        [RM_SOKOBAN_BOX] = {"$", {190, 130, 60}},
+        [RM_SOKOBAN_BOX_ON_GOAL] = {"*", {60, 160, 70}},
+        [RM_SOKOBAN_KEEPER] = {"@", {40, 90, 190}},
+        [RM_SOKOBAN_KEEPER_ON_GOAL] = {"+", {90, 60, 190}},
+        [RM_SOKOBAN_WALL] = {"#", {80, 80, 90}},
+    };
+    uint8_t cells[(RM_SOKOBAN_INSIDE_MAX + 2) * (RM_SOKOBAN_INSIDE_MAX + 2)];
+    observe(env, of, cells);
+    return &looks[cells[row * env->side + column]];
+}
+
+static struct rm_grid grid_of(const struct rm_env *env, uint32_t w)
+{
+    return (struct rm_grid){.rows = env->side,
+                            .columns = env->side,
+                            .look = look,
+                            .env = env,
+                            .world = rm_single_world_at(env, w)};
+}
+
+static int show_text(const struct rm_env *env, uint32_t w, char *text, size_t size)
+{
+    const struct rm_grid grid = grid_of(env, w);
+    return rm_grid_text(&grid, NULL, text, size);
+}
+
+static int show_picture(const struct rm_env *env, uint32_t w, uint8_t *rgb)
+{
+    const struct rm_grid grid = grid_of(env, w);
+    return rm_grid_picture(&grid, rgb);
+}
+
 /* --- a batch ---------------------------------------------------------------------------------- */
 
 static const char *fault(const struct rm_env *env, const void *of)
@@ -164,6 +206,8 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     spec->max_steps = single->max_steps;
     spec->figures = sizeof figures / sizeof figures[0];
     spec->figure = figures;
+    const struct rm_grid grid = grid_of(env, 0);
+    rm_grid_describe(&grid, spec);
     /* No box begins on a goal, so pushing adds up to what stands on goals in the end, and each box
      * takes a push at least. */
     spec->score_low = -0.1 * single->max_steps;
@@ -179,6 +223,6 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
 
 extern const struct rm_env_ops rm_sokoban_ops;
 const struct rm_env_ops rm_sokoban_ops = {
-    RM_SINGLE_OPS,    .name = "sokoban", .options = options,
-    .create = create, .reset = reset,    .step = step,
+    RM_SINGLE_OPS,  .name = "sokoban", .options = options,     .create = create,
+    .reset = reset, .step = step,      .show_text = show_text, .show_picture = show_picture,
 };

@@ -172,6 +172,43 @@ int rm_tabular_step(struct rm_env *env, uint32_t phase, const int32_t *const *ac
     return rm_single_step(env, phase, actions, out, &rules);
 }
 
+/* --- showing ---------------------------------------------------------------------------------- */
+
+static uint32_t shown_state(const struct rm_env *env, const void *world)
+{
+    return ((const struct world *)world)->state % env->table.states;
+}
+
+static const struct rm_grid_look *look(const struct rm_env *env, const void *world, uint32_t row,
+                                       uint32_t column)
+{
+    return env->table.look(&env->table, shown_state(env, world), row, column);
+}
+
+static struct rm_grid grid_of(const struct rm_env *env, uint32_t w)
+{
+    return (struct rm_grid){.rows = env->table.rows,
+                            .columns = env->table.columns,
+                            .look = look,
+                            .env = env,
+                            .world = rm_single_world_at(env, w)};
+}
+
+int rm_tabular_show_text(const struct rm_env *env, uint32_t w, char *text, size_t size)
+{
+    const struct rm_grid grid = grid_of(env, w);
+    char below[80];
+    if (env->table.below)
+        env->table.below(shown_state(env, grid.world), below, sizeof(below));
+    return rm_grid_text(&grid, env->table.below ? below : NULL, text, size);
+}
+
+int rm_tabular_show_picture(const struct rm_env *env, uint32_t w, uint8_t *rgb)
+{
+    const struct rm_grid grid = grid_of(env, w);
+    return rm_grid_picture(&grid, rgb);
+}
+
 /* --- a batch ---------------------------------------------------------------------------------- */
 
 static const char *fault(const struct rm_env *env, const void *of)
@@ -207,6 +244,8 @@ struct rm_env *rm_tabular_create(const struct rm_env_config *config, const char 
     single->batch.spec.max_steps = max_steps;
     single->batch.spec.figures = 1;
     single->batch.spec.figure = table->end;
+    const struct rm_grid grid = grid_of(env, 0);
+    rm_grid_describe(&grid, &single->batch.spec);
     single->batch.spec.score_low = scores.low;
     single->batch.spec.score_high = scores.high;
     single->batch.spec.score_random = scores.random;

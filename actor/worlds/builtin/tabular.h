@@ -9,7 +9,7 @@
 #ifndef RM_ACTOR_WORLDS_BUILTIN_TABULAR_H
 #define RM_ACTOR_WORLDS_BUILTIN_TABULAR_H
 
-#include "actor/env.h"
+#include "actor/worlds/builtin/grid.h"
 
 #define RM_TABULAR_STATES   1000
 #define RM_TABULAR_ACTIONS  6
@@ -39,6 +39,12 @@ struct rm_tabular {
     uint8_t legal[RM_TABULAR_STATES][RM_TABULAR_ACTIONS]; /* all 1 without masks */
     const struct rm_env_figure *end; /* how an episode ended; its last word: it ran out of time */
     uint8_t end_word[RM_TABULAR_STATES]; /* of an episode that terminates in this state */
+    /* How it is shown in a state: what a cell looks like, and a line below (NULL: none). */
+    uint32_t rows, columns;
+    const struct rm_grid_look *(*look)(const struct rm_tabular *table, uint32_t state, uint32_t row,
+                                       uint32_t column);
+    void (*below)(uint32_t state, char *text, size_t size);
+    char tile[RM_TABULAR_STATES]; /* the world's own, for its look */
 };
 
 struct rm_tabular_scores {
@@ -66,5 +72,7 @@ struct rm_env *rm_tabular_create(const struct rm_env_config *config, const char 
 int rm_tabular_reset(struct rm_env *env, const struct rm_env_buffers *out);
 int rm_tabular_step(struct rm_env *env, uint32_t phase, const int32_t *const *actions,
                     const struct rm_env_buffers *out);
+int rm_tabular_show_text(const struct rm_env *env, uint32_t w, char *text, size_t size);
+int rm_tabular_show_picture(const struct rm_env *env, uint32_t w, uint8_t *rgb);
 
 #endif

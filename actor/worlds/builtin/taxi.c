@@ -15,6 +15,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { SIDE = 5, STANDS = 4, ABOARD = 4, ACTIONS = 6, PICK_UP = 4, DROP_OFF = 5 };
@@ -135,12 +136,53 @@ static void fill_state(struct rm_tabular *table, struct place at, uint32_t passe
         table->start[table->starts++] = (uint16_t)state;
 }
 
+/* Cells stand in odd columns, walls and open ways between them in even ones. */
+static const struct rm_grid_look *look(const struct rm_tabular *table, uint32_t state, uint32_t row,
+                                       uint32_t column)
+{
+    static const struct rm_grid_look wall = {"|", {90, 90, 96}}, way = {":", {226, 226, 226}},
+                                     road = {" ", {226, 226, 226}}, taxi = {"@", {245, 200, 40}},
+                                     full = {"#", {60, 150, 70}}, waiting = {"p", {50, 90, 200}},
+                                     wanted = {"!", {200, 60, 170}};
+    static const struct rm_grid_look names[STANDS] = {{"R", {250, 190, 190}},
+                                                      {"G", {190, 240, 190}},
+                                                      {"Y", {245, 240, 180}},
+                                                      {"B", {190, 205, 250}}};
+    const uint32_t passenger = state / STANDS % 5, destination = state % STANDS;
+    const struct place here = {(int)row, (int)column / 2};
+    (void)table;
+    if (column % 2 == 0)
+        return column == 0 || column == 2 * SIDE || (wall_east[row] >> (column / 2 - 1) & 1) ? &wall
+                                                                                             : &way;
+    const uint32_t stand = stand_at(here);
+    if (state / (5 * STANDS) == row * SIDE + column / 2)
+        return passenger == ABOARD ? &full : &taxi;
+    return stand == STANDS        ? &road
+           : stand == passenger   ? &waiting
+           : stand == destination ? &wanted
+                                  : &names[stand];
+}
+
+static void below(uint32_t state, char *text, size_t size)
+{
+    static const char names[] = "RGYB";
+    const uint32_t passenger = state / STANDS % 5;
+    if (passenger == ABOARD)
+        snprintf(text, size, "passenger aboard, to %c", names[state % STANDS]);
+    else
+        snprintf(text, size, "passenger at %c, to %c", names[passenger], names[state % STANDS]);
+}
+
 static const char *const ends[] = {"delivered", "time", NULL};
 static const struct rm_env_figure end = {"end", "what ended the episode", ends};
 
 static void fill(struct rm_tabular *table, const struct weather *weather)
 {
     table->end = &end;
+    table->rows = SIDE;
+    table->columns = 2 * SIDE + 1;
+    table->look = look;
+    table->below = below;
     table->states = STATES;
     table->actions = ACTIONS;
     for (struct place at = {0, 0}; at.row < SIDE; at.row++)
@@ -211,4 +253,6 @@ const struct rm_env_ops rm_taxi_ops = {
     .create = create,
     .reset = rm_tabular_reset,
     .step = rm_tabular_step,
+    .show_text = rm_tabular_show_text,
+    .show_picture = rm_tabular_show_picture,
 };

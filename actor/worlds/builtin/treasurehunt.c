@@ -1,5 +1,6 @@
 #include "actor/worlds/builtin/treasurehunt.h"
 #include "actor/worlds/builtin/batch.h"
+#include "actor/worlds/builtin/grid.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -299,6 +300,50 @@ static void draw_map(struct rm_env *env)
     }
 }
 
+/* --- showing ---------------------------------------------------------------------------------- */
+
+static const struct rm_grid_look *look(const struct rm_env *env, const void *of, uint32_t row,
+                                       uint32_t column)
+{
+    static const struct rm_grid_look sand = {".", {236, 222, 184}}, gem = {"*", {32, 178, 120}},
+                                     wall = {"#", {92, 84, 76}};
+    static const struct rm_grid_look agents[RM_TREASUREHUNT_AGENTS_MAX] = {
+        {"0", {214, 69, 65}}, {"1", {31, 119, 180}},  {"2", {255, 140, 0}}, {"3", {148, 103, 189}},
+        {"4", {23, 60, 120}}, {"5", {227, 119, 194}}, {"6", {60, 60, 60}},  {"7", {140, 86, 75}},
+    };
+    const struct world *world = of;
+    const uint32_t at = (row + 1) * STRIDE + column + 1;
+    for (uint32_t a = 0; a < env->agents; a++)
+        if (world->at[a] == at)
+            return &agents[a];
+    return world->map[at] == RM_TREASUREHUNT_GEM    ? &gem
+           : world->map[at] == RM_TREASUREHUNT_SAND ? &sand
+                                                    : &wall;
+}
+
+static struct rm_grid grid_of(const struct rm_env *env, uint32_t w)
+{
+    return (struct rm_grid){.rows = env->side + 2,
+                            .columns = env->side + 2,
+                            .look = look,
+                            .env = env,
+                            .world = &env->world[w]};
+}
+
+static int show_text(const struct rm_env *env, uint32_t w, char *text, size_t size)
+{
+    const struct rm_grid grid = grid_of(env, w);
+    char below[48];
+    snprintf(below, sizeof(below), "turn %u of %u", env->world[w].turn, env->turns);
+    return rm_grid_text(&grid, below, text, size);
+}
+
+static int show_picture(const struct rm_env *env, uint32_t w, uint8_t *rgb)
+{
+    const struct rm_grid grid = grid_of(env, w);
+    return rm_grid_picture(&grid, rgb);
+}
+
 static void describe_agents(struct rm_env *env)
 {
     for (uint32_t a = 0; a < env->agents; a++) {
@@ -359,6 +404,8 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
         .score_random = standard ? 257.65 : NAN,
         .score_solved = NAN,
     };
+    const struct rm_grid grid = grid_of(env, 0);
+    rm_grid_describe(&grid, &env->batch.spec);
     return env;
 }
 
@@ -369,4 +416,5 @@ const struct rm_env_ops rm_treasurehunt_ops = {
     .reset = reset,           .step = step,
     .state_size = state_size, .save_state = save_state,
     .load_state = load_state, .close = rm_env_batch_close,
+    .show_text = show_text,   .show_picture = show_picture,
 };

@@ -20,7 +20,7 @@
 
 struct rm_cuda_group {
     const struct rm_nccl *nccl;
-    uint32_t count, culprit;
+    uint32_t count, failing_device;
     bool failed, aborted;
     struct rm_cuda *member[RM_DEVICE_MEMBERS];
     rm_nccl_comm comm[RM_DEVICE_MEMBERS];
@@ -52,15 +52,15 @@ void rm_cuda_members_fail(struct rm_cuda *c)
     if (!g || g->failed)
         return;
     g->failed = true;
-    g->culprit = rank_of(c);
+    g->failing_device = rank_of(c);
     for (uint32_t i = 0; i < g->count; i++)
         if (g->member[i]->error == cudaSuccess)
             g->member[i]->error = c->error;
 }
 
-const struct rm_cuda *rm_cuda_culprit(const struct rm_cuda *c)
+const struct rm_cuda *rm_cuda_failing(const struct rm_cuda *c)
 {
-    return c->group && c->group->failed ? c->group->member[c->group->culprit] : c;
+    return c->group && c->group->failed ? c->group->member[c->group->failing_device] : c;
 }
 
 void rm_cuda_members_look(struct rm_cuda *c)
@@ -210,10 +210,10 @@ static void end(struct rm_backend *b)
     rm_cuda_use(c);
 }
 
-static uint32_t culprit(struct rm_backend *b)
+static uint32_t failing_device(struct rm_backend *b)
 {
     const struct rm_cuda_group *g = rm_cuda_of(b)->group;
-    return g ? g->culprit : 0;
+    return g ? g->failing_device : 0;
 }
 
 /* --- ends ------------------------------------------------------------------------------------ */
@@ -262,7 +262,7 @@ static struct rm_device_collective_ops table()
     t.mean = mean;
     t.sum = sum;
     t.end = end;
-    t.culprit = culprit;
+    t.failing_device = failing_device;
     return t;
 }
 

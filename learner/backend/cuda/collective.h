@@ -22,7 +22,7 @@ void rm_cuda_members_fail(struct rm_cuda *c);
 void rm_cuda_members_look(struct rm_cuda *c);
 
 /* Whose error it is: c itself where it is alone. */
-const struct rm_cuda *rm_cuda_culprit(const struct rm_cuda *c);
+const struct rm_cuda *rm_cuda_failing(const struct rm_cuda *c);
 
 /* Before something of c is taken down: after an error, what waits for other members ends. */
 void rm_cuda_abandon(struct rm_cuda *c);

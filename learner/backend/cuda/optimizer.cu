@@ -60,15 +60,8 @@ static __device__ void take(const struct rm_device_rule &rule, const struct rm_d
                             struct rm_device_figures *f, const struct norms &norms)
 {
     const double rate = (double)(float)knobs->learning_rate, clip = (double)knobs->grad_clip;
-    f->made++;
-    f->skipped_in_row = 0;
+    rm_figures_add(f);
     f->steps++;
-    f->reports++;
-    f->loss += f->last_loss;
-    f->grad_norm += norms.all;
-    for (int i = 0; i < 8; i++)
-        f->sums[i] += f->now_sums[i];
-    f->samples += f->now_samples;
     f->scale = (float)(clipping(clip, norms.rest) / rm_loss_scale(f));
     f->value_scale =
         rule.clip_apart ? (float)(clipping(clip, norms.value) / rm_loss_scale(f)) : f->scale;
@@ -76,14 +69,6 @@ static __device__ void take(const struct rm_device_rule &rule, const struct rm_d
     f->adam_step = (float)(rate / (1.0 - pow((double)rule.beta1, t)));
     f->adam_root = (float)(1.0 / sqrt(1.0 - pow((double)rule.beta2, t)));
     f->adam_decay = (float)rate * rule.weight_decay;
-}
-
-static __device__ void clear_sums(struct rm_device_figures *f)
-{
-    f->reports = 0;
-    f->loss = f->grad_norm = f->samples = 0.0;
-    for (int i = 0; i < 8; i++)
-        f->sums[i] = 0.0;
 }
 
 /* fp16: the scale of the next loss. True when the gradient was infinite for the scale's sake. */
@@ -105,7 +90,7 @@ static __device__ void judge(const struct rm_device_rule &rule, const struct rm_
                              struct rm_device_figures *f, const struct norms &norms)
 {
     if (knobs->afresh)
-        clear_sums(f);
+        rm_figures_clear(f);
     f->skip = 1;
     if (f->stop)
         return;

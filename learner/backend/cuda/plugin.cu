@@ -65,7 +65,7 @@ static bool failed(struct rm_backend *b, struct rm_error *error)
     rm_cuda_members_look(own);
     if (own->error == cudaSuccess)
         return false;
-    const struct rm_cuda *c = rm_cuda_culprit(own);
+    const struct rm_cuda *c = rm_cuda_failing(own);
     rm_fail(error, -EIO, "CUDA error %d (%s) on %s, cuda:%u %.40s, in %s", (int)c->error, c->words,
             c->info.uuid, c->info.index, c->info.name, c->call);
     return true;

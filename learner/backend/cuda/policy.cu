@@ -6,38 +6,19 @@
 
 /* --- the next minibatch ---------------------------------------------------------------------- */
 
-struct part {
-    uint32_t from, entries;
-};
-
-/* Whoever launches need not know how many there are: what is beyond the last is empty. */
-__device__ static bool over(const struct rm_device_passes *p)
-{
-    return p->pass >= p->epochs;
-}
-
-__device__ static struct part part_of(const struct rm_device_passes *p)
-{
-    const uint64_t n = over(p) ? 0 : p->entries, parts = p->parts ? p->parts : 1;
-    const uint64_t part = p->part < parts ? p->part : parts;
-    const uint64_t next = part < parts ? part + 1 : parts;
-    const struct part at = {(uint32_t)(n * part / parts),
-                            (uint32_t)(n * next / parts - n * part / parts)};
-    return at;
-}
-
 /* This device's part of it. */
-__device__ static struct part share_of(const struct rm_device_take *k, struct part whole)
+__device__ static struct rm_pass_part share_of(const struct rm_minibatch_take *k,
+                                               struct rm_pass_part whole)
 {
     const uint64_t n = whole.entries, shares = k->shares > 1 ? k->shares : 1;
     const uint64_t from = n * k->share / shares, to = n * (k->share + 1) / shares;
-    const struct part own = {whole.from + (uint32_t)from, (uint32_t)(to - from)};
+    const struct rm_pass_part own = {whole.from + (uint32_t)from, (uint32_t)(to - from)};
     return own;
 }
 
-__global__ static void pick_rows(struct rm_device_take k)
+__global__ static void pick_rows(struct rm_minibatch_take k)
 {
-    const struct part at = share_of(&k, part_of(k.passes));
+    const struct rm_pass_part at = share_of(&k, rm_passes_part(k.passes));
     const uint32_t *order = k.order + (size_t)k.passes->pass * k.stride + at.from;
     RM_EACH(i, (size_t)k.steps * k.most)
     {
@@ -57,9 +38,9 @@ __global__ static void pick_rows(struct rm_device_take k)
 /* A sum over the whole minibatch's samples of what `of` makes of a row, in an order that does not
  * depend on who shares it. */
 template <typename F>
-__device__ static double over_minibatch(const struct rm_device_take *k, double *room, F of)
+__device__ static double over_minibatch(const struct rm_minibatch_take *k, double *room, F of)
 {
-    const struct part at = part_of(k->passes);
+    const struct rm_pass_part at = rm_passes_part(k->passes);
     const uint32_t *order = k->order + (size_t)k->passes->pass * k->stride + at.from;
     double sum = 0;
     for (uint32_t i = threadIdx.x; i < k->steps * k->whole; i += RM_SUM_THREADS) {
@@ -71,24 +52,24 @@ __device__ static double over_minibatch(const struct rm_device_take *k, double *
 }
 
 /* One thread. */
-__device__ static void weighed(const struct rm_device_take *k, struct rm_moments m)
+__device__ static void weighed(const struct rm_minibatch_take *k, struct rm_slot_moments m)
 {
-    struct rm_device_passes *p = k->passes;
+    struct rm_rollout_passes *p = k->passes;
     p->batch = (uint32_t)m.n;
     p->mean = k->normalise ? (m.n > 1 ? (float)m.mean : 0) : p->whole_mean;
     p->scale = !k->normalise ? p->whole_scale
                : m.n > 1     ? (float)(1 / (sqrt(m.square / (m.n - 1)) + 1e-8))
                              : 1;
-    if (!over(p))
+    if (!rm_passes_over(p))
         *k->knobs = k->knobs_of[(size_t)p->pass * k->knobs_stride + p->part];
 }
 
 /* One block: how many are samples, and the moments of their advantages. */
-__global__ static void weigh_rows(struct rm_device_take k)
+__global__ static void weigh_rows(struct rm_minibatch_take k)
 {
     __shared__ double room[RM_WARP];
     const float *advantage = k.advantage;
-    struct rm_moments m = {over_minibatch(&k, room, [](uint32_t) { return 1.0; }), 0, 0};
+    struct rm_slot_moments m = {over_minibatch(&k, room, [](uint32_t) { return 1.0; }), 0, 0};
     if (k.normalise) {
         const double mean =
             over_minibatch(&k, room, [=](uint32_t row) { return (double)advantage[row]; }) /
@@ -105,20 +86,21 @@ __global__ static void weigh_rows(struct rm_device_take k)
         weighed(&k, m);
 }
 
-__global__ static void weigh_all(struct rm_device_take k)
+__global__ static void weigh_all(struct rm_minibatch_take k)
 {
     weighed(&k, rm_merge_slots(&k.slots, 1, 2));
 }
 
-static void take(struct rm_backend *b, const struct rm_device_take *k)
+static uint32_t take(struct rm_backend *b, const struct rm_minibatch_take *k)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     const size_t rows = (size_t)k->steps * k->most;
     RM_RUN(c, pick_rows, rm_cuda_blocks(c, rows, ROW_THREADS), ROW_THREADS, *k);
     RM_RUN(c, weigh_rows, 1, RM_SUM_THREADS, *k);
+    return k->steps * k->most;
 }
 
-static void taken(struct rm_backend *b, const struct rm_device_take *k)
+static void taken(struct rm_backend *b, const struct rm_minibatch_take *k)
 {
     if (k->slots.at)
         RM_RUN(rm_cuda_of(b), weigh_all, 1, 1, *k);
@@ -126,32 +108,13 @@ static void taken(struct rm_backend *b, const struct rm_device_take *k)
 
 /* --- after it -------------------------------------------------------------------------------- */
 
-__device__ static void end_pass(double target_kl, struct rm_device_passes *p,
-                                struct rm_device_figures *figures)
-{
-    p->kl = p->pass_samples > 0 ? p->pass_kl / p->pass_samples : 0;
-    p->pass_kl = p->pass_samples = 0;
-    p->part = 0;
-    p->pass++;
-    if (over(p) || (target_kl > 0 && p->kl > target_kl))
-        figures->stop = 1;
-}
-
-__global__ static void book(double target_kl, struct rm_device_passes *p,
+__global__ static void book(double target_kl, struct rm_rollout_passes *p,
                             struct rm_device_figures *figures)
 {
-    if (figures->stop)
-        return;
-    p->seen += p->batch;
-    if (!figures->skip) {
-        p->pass_kl += figures->now_sums[RM_SUM_KL];
-        p->pass_samples += p->batch;
-    }
-    if (++p->part >= p->parts)
-        end_pass(target_kl, p, figures);
+    rm_passes_book(target_kl, p, figures);
 }
 
-static void passed(struct rm_backend *b, double target_kl, struct rm_device_passes *passes,
+static void passed(struct rm_backend *b, double target_kl, struct rm_rollout_passes *passes,
                    struct rm_device_figures *figures)
 {
     RM_RUN(rm_cuda_of(b), book, 1, 1, target_kl, passes, figures);
@@ -174,9 +137,9 @@ static void restarts(struct rm_backend *b, const uint8_t *flags, uint32_t first_
            out);
 }
 
-static struct rm_device_policy_ops table()
+static struct rm_policy_ops table()
 {
-    struct rm_device_policy_ops o = {};
+    struct rm_policy_ops o = {};
     o.values = rm_cuda_policy_values;
     o.gae = rm_cuda_gae;
     o.vtrace = rm_cuda_vtrace;
@@ -191,4 +154,4 @@ static struct rm_device_policy_ops table()
     return o;
 }
 
-const struct rm_device_policy_ops rm_cuda_policies = table();
+const struct rm_policy_ops rm_cuda_policies = table();

@@ -1,4 +1,4 @@
-/* policy: what device_policy.h asks for, function by function. */
+/* policy: what policy_ops.h asks for, function by function. */
 #ifndef RM_LEARNER_BACKEND_CUDA_POLICY_H
 #define RM_LEARNER_BACKEND_CUDA_POLICY_H
 
@@ -6,11 +6,11 @@
 #include "learner/backend/cuda/cuda.h"
 
 extern "C" {
-#include "learner/backend/device_policy.h"
+#include "learner/backend/policy_ops.h"
 }
 
 /* The table, for plugin.cu. */
-extern const struct rm_device_policy_ops rm_cuda_policies;
+extern const struct rm_policy_ops rm_cuda_policies;
 
 /* scans.cu */
 void rm_cuda_gae(struct rm_backend *b, const struct rm_rollout_rows *rows, float lambda,
@@ -18,13 +18,13 @@ void rm_cuda_gae(struct rm_backend *b, const struct rm_rollout_rows *rows, float
 void rm_cuda_vtrace(struct rm_backend *b, const struct rm_rollout_rows *rows,
                     const struct rm_vtrace *vtrace, const float *logp_now, const float *logp_then,
                     float *advantage, float *target);
-void rm_cuda_returns(struct rm_backend *b, const struct rm_device_returns *returns);
-void rm_cuda_returned(struct rm_backend *b, const struct rm_device_returns *returns);
+void rm_cuda_returns(struct rm_backend *b, const struct rm_policy_returns *returns);
+void rm_cuda_returned(struct rm_backend *b, const struct rm_policy_returns *returns);
 
 /* softmax.cu */
-void rm_cuda_policy_values(struct rm_backend *b, const struct rm_device_values *values);
-void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_device_policy_loss *loss);
-void rm_cuda_policy_lost(struct rm_backend *b, const struct rm_device_policy_loss *loss);
+void rm_cuda_policy_values(struct rm_backend *b, const struct rm_policy_values *values);
+void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_minibatch_loss *loss, double *sums);
+void rm_cuda_policy_lost(struct rm_backend *b, const struct rm_minibatch_loss *loss);
 
 /* This device's line of the slots is `line`, the others are zeros; of one block. */
 __device__ static inline void rm_fill_slots(const struct rm_device_slots *slots,
@@ -36,14 +36,14 @@ __device__ static inline void rm_fill_slots(const struct rm_device_slots *slots,
 
 /* Mean and sum of squared deviations of all lines' rows: a line has their number at 0, and these
  * two at `mean` and `square`. */
-struct rm_moments {
+struct rm_slot_moments {
     double n, mean, square;
 };
 
-__device__ static inline struct rm_moments rm_merge_slots(const struct rm_device_slots *slots,
-                                                          uint32_t mean, uint32_t square)
+__device__ static inline struct rm_slot_moments rm_merge_slots(const struct rm_device_slots *slots,
+                                                               uint32_t mean, uint32_t square)
 {
-    struct rm_moments all = {0, 0, 0};
+    struct rm_slot_moments all = {0, 0, 0};
     for (uint32_t d = 0; d < slots->count; d++) {
         const double *line = slots->at + d * RM_DEVICE_SLOT;
         all.n += line[0];

@@ -142,7 +142,7 @@ __global__ static void link_rows(struct rm_device_worlds d, struct rm_device_ord
     }
     if (threadIdx.x != 0)
         return;
-    struct rm_device_passes passes = {};
+    struct rm_rollout_passes passes = {};
     passes.samples = passes.entries = samples;
     passes.parts = samples < k.parts ? samples : k.parts;
     passes.epochs = k.epochs;

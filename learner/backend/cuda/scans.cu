@@ -79,7 +79,7 @@ void rm_cuda_vtrace(struct rm_backend *b, const struct rm_rollout_rows *rows,
 
 /* A sum over the rollout's samples of what `of` makes of a row. */
 template <typename F>
-__device__ static double over_samples(const struct rm_device_returns *r, double *room, F of)
+__device__ static double over_samples(const struct rm_policy_returns *r, double *room, F of)
 {
     double sum = 0;
     for (uint32_t i = threadIdx.x; i < r->passes->samples; i += RM_SUM_THREADS)
@@ -96,15 +96,15 @@ __device__ static double within(double x, double least, double most)
 #define DEVIATION_LEAST 1e-4
 #define DEVIATION_MOST  1e6
 
-__device__ static struct rm_device_value_head followed(const struct rm_device_returns *r,
-                                                       struct rm_device_value_head now, double mean,
-                                                       double m2, double count)
+__device__ static struct rm_value_head_state followed(const struct rm_policy_returns *r,
+                                                      struct rm_value_head_state now, double mean,
+                                                      double m2, double count)
 {
-    struct rm_device_value_head next = now;
+    struct rm_value_head_state next = now;
     const double k = (double)now.updates + 1.0;
-    const double beta = 1.0 / k > r->beta_least ? 1.0 / k : r->beta_least;
+    const double beta = 1.0 / k > r->head.beta_least ? 1.0 / k : r->head.beta_least;
     next.mean += beta * (mean - next.mean);
-    if (r->follow == RM_FOLLOW_MOMENTS) {
+    if (r->head.follow == RM_FOLLOW_MOMENTS) {
         next.second += beta * (m2 / count + mean * mean - next.second);
         const double variance = next.second - next.mean * next.mean;
         next.deviation = variance > 0 ? within(sqrt(variance), DEVIATION_LEAST, DEVIATION_MOST)
@@ -120,23 +120,24 @@ __device__ static struct rm_device_value_head followed(const struct rm_device_re
 }
 
 /* Moves the value's last product so that values stay what they were. */
-__device__ static void rescale(const struct rm_device_returns *r, struct rm_device_value_head now,
-                               struct rm_device_value_head next)
+__device__ static void rescale(const struct rm_policy_returns *r, struct rm_value_head_state now,
+                               struct rm_value_head_state next)
 {
     const float factor = (float)(now.deviation / next.deviation);
-    for (uint32_t i = threadIdx.x; i < r->weights; i += RM_SUM_THREADS)
-        r->weight[i] *= factor;
+    for (uint32_t i = threadIdx.x; i < r->head.weights; i += RM_SUM_THREADS)
+        r->head.weight[i] *= factor;
     if (threadIdx.x == 0)
-        *r->bias = (float)((now.deviation * *r->bias + now.mean - next.mean) / next.deviation);
+        *r->head.bias =
+            (float)((now.deviation * *r->head.bias + now.mean - next.mean) / next.deviation);
 }
 
 /* What is known of the samples' returns, how far values are off them, and advantages. */
 struct known {
-    struct rm_moments returns, off, advantages;
+    struct rm_slot_moments returns, off, advantages;
 };
 
 /* By one block. */
-__device__ static struct known over_own(const struct rm_device_returns *r, double *room)
+__device__ static struct known over_own(const struct rm_policy_returns *r, double *room)
 {
     const double samples = r->passes->samples, n = samples > 0 ? samples : 1;
     const float *target = r->target, *value = r->value, *advantage = r->advantage;
@@ -163,12 +164,12 @@ __device__ static struct known over_own(const struct rm_device_returns *r, doubl
 }
 
 /* One thread: what the rest of the rollout goes by. */
-__device__ static void tell(const struct rm_device_returns *r, const struct known *k,
-                            const struct rm_device_value_head *head, uint32_t parts)
+__device__ static void tell(const struct rm_policy_returns *r, const struct known *k,
+                            const struct rm_value_head_state *head, uint32_t parts)
 {
-    struct rm_device_passes *p = r->passes;
+    struct rm_rollout_passes *p = r->passes;
     const double samples = k->returns.n;
-    *r->head = *head;
+    *r->head.state = *head;
     p->parts = parts;
     p->explained_variance = k->returns.square > 0 ? 1 - k->off.square / k->returns.square : 0;
     p->whole_mean = r->normalise && samples > 1 ? (float)k->advantages.mean : 0;
@@ -176,31 +177,27 @@ __device__ static void tell(const struct rm_device_returns *r, const struct know
                      : samples > 1
                          ? (float)(1 / (sqrt(k->advantages.square / (samples - 1)) + 1e-8))
                          : 1;
-    struct rm_device_figures *f = r->figures;
-    f->reports = 0;
-    f->loss = f->grad_norm = f->samples = 0;
-    for (uint32_t i = 0; i < sizeof f->sums / sizeof *f->sums; i++)
-        f->sums[i] = 0;
-    f->stop = !(samples > 0) || (r->slots.at && parts == 0);
+    rm_figures_clear(r->figures);
+    r->figures->stop = !(samples > 0) || (r->slots.at && parts == 0);
 }
 
 /* By one block. */
-__device__ static void know(const struct rm_device_returns *r, const struct known *k,
+__device__ static void know(const struct rm_policy_returns *r, const struct known *k,
                             uint32_t parts)
 {
     const double samples = k->returns.n, square = k->returns.square;
-    const struct rm_device_value_head now = *r->head;
-    struct rm_device_value_head next = now;
-    if (r->follow != RM_FOLLOW_NOTHING && samples > 0 && isfinite(square)) {
+    const struct rm_value_head_state now = *r->head.state;
+    struct rm_value_head_state next = now;
+    if (r->head.follow != RM_FOLLOW_NOTHING && samples > 0 && isfinite(square)) {
         next = followed(r, now, k->returns.mean, square, samples);
         rescale(r, now, next);
     }
-    __syncthreads(); /* all have read *r->head */
+    __syncthreads(); /* all have read *r->head.state */
     if (threadIdx.x == 0)
         tell(r, k, &next, parts);
 }
 
-__global__ static void know_returns(struct rm_device_returns r)
+__global__ static void know_returns(struct rm_policy_returns r)
 {
     __shared__ double room[RM_WARP];
     const struct known k = over_own(&r, room);
@@ -215,7 +212,7 @@ __global__ static void know_returns(struct rm_device_returns r)
 }
 
 /* No minibatch is without a sample on any device. */
-__device__ static uint32_t common_parts(const struct rm_device_returns *r)
+__device__ static uint32_t common_parts(const struct rm_policy_returns *r)
 {
     double parts = r->passes->parts;
     for (uint32_t d = 0; d < r->slots.count; d++) {
@@ -225,15 +222,15 @@ __device__ static uint32_t common_parts(const struct rm_device_returns *r)
     return (uint32_t)parts;
 }
 
-__global__ static void know_all_returns(struct rm_device_returns r)
+__global__ static void know_all_returns(struct rm_policy_returns r)
 {
     const struct known k = {rm_merge_slots(&r.slots, 1, 2), rm_merge_slots(&r.slots, 3, 4),
                             rm_merge_slots(&r.slots, 5, 6)};
     know(&r, &k, common_parts(&r));
 }
 
-__global__ static void to_units(const struct rm_device_value_head *head, uint32_t rows,
-                                float *value, float *target)
+__global__ static void to_units(const struct rm_value_head_state *head, uint32_t rows, float *value,
+                                float *target)
 {
     RM_EACH(i, rows)
     {
@@ -242,13 +239,13 @@ __global__ static void to_units(const struct rm_device_value_head *head, uint32_
     }
 }
 
-static void units(struct rm_cuda *c, const struct rm_device_returns *r)
+static void units(struct rm_cuda *c, const struct rm_policy_returns *r)
 {
-    RM_RUN(c, to_units, rm_cuda_blocks(c, r->rows, ROW_THREADS), ROW_THREADS, r->head, r->rows,
-           r->value, r->target);
+    RM_RUN(c, to_units, rm_cuda_blocks(c, r->rows, ROW_THREADS), ROW_THREADS, r->head.state,
+           r->rows, r->value, r->target);
 }
 
-void rm_cuda_returns(struct rm_backend *b, const struct rm_device_returns *r)
+void rm_cuda_returns(struct rm_backend *b, const struct rm_policy_returns *r)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     RM_RUN(c, know_returns, 1, RM_SUM_THREADS, *r);
@@ -256,7 +253,7 @@ void rm_cuda_returns(struct rm_backend *b, const struct rm_device_returns *r)
         units(c, r);
 }
 
-void rm_cuda_returned(struct rm_backend *b, const struct rm_device_returns *r)
+void rm_cuda_returned(struct rm_backend *b, const struct rm_policy_returns *r)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     if (!r->slots.at)

@@ -7,7 +7,7 @@
 
 /* --- values ---------------------------------------------------------------------------------- */
 
-__device__ static float logp_of_row(const struct rm_device_values *v, size_t row)
+__device__ static float logp_of_row(const struct rm_policy_values *v, size_t row)
 {
     const struct rm_categorical *d = &v->distribution;
     float logp = 0;
@@ -21,7 +21,7 @@ __device__ static float logp_of_row(const struct rm_device_values *v, size_t row
     return logp;
 }
 
-__global__ static void take_values(struct rm_device_values v)
+__global__ static void take_values(struct rm_policy_values v)
 {
     RM_EACH(row, v.rows)
     {
@@ -32,7 +32,7 @@ __global__ static void take_values(struct rm_device_values v)
     }
 }
 
-void rm_cuda_policy_values(struct rm_backend *b, const struct rm_device_values *values)
+void rm_cuda_policy_values(struct rm_backend *b, const struct rm_policy_values *values)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     RM_RUN(c, take_values, rm_cuda_blocks(c, values->rows, ROW_THREADS), ROW_THREADS, *values);
@@ -46,8 +46,8 @@ struct sample {
     float logp, entropy, d_logp;
 };
 
-__device__ static struct choice open_choice(const struct rm_device_policy_loss *l, size_t i,
-                                            size_t row, uint32_t choice, uint32_t offset)
+__device__ static struct choice open_choice(const struct rm_minibatch_loss *l, size_t i, size_t row,
+                                            uint32_t choice, uint32_t offset)
 {
     const struct rm_policy_loss *p = &l->loss;
     const struct choice c = {l->out + i * p->outputs + offset,
@@ -66,7 +66,7 @@ __device__ static float entropy_of(const struct choice *c, const struct softmax 
     return s->log_sum - mean / s->sum;
 }
 
-__device__ static void weigh(const struct rm_device_policy_loss *l, size_t i, struct sample *s)
+__device__ static void weigh(const struct rm_minibatch_loss *l, size_t i, struct sample *s)
 {
     const struct rm_categorical *d = &l->loss.distribution;
     for (uint32_t k = 0, offset = 0; k < d->choices; offset += d->choice_actions[k++]) {
@@ -77,13 +77,13 @@ __device__ static void weigh(const struct rm_device_policy_loss *l, size_t i, st
     }
 }
 
-__device__ static void keep(const struct rm_device_policy_loss *l, size_t i, enum rm_policy_sum sum,
+__device__ static void keep(const struct rm_minibatch_loss *l, size_t i, enum rm_policy_sum sum,
                             float x, float weight)
 {
     l->part[(size_t)sum * l->rows + i] = x * weight;
 }
 
-__device__ static void surrogate(const struct rm_device_policy_loss *l, size_t i, struct sample *s)
+__device__ static void surrogate(const struct rm_minibatch_loss *l, size_t i, struct sample *s)
 {
     const struct rm_policy_loss *p = &l->loss;
     const float log_ratio = s->logp - p->logp[s->row];
@@ -102,7 +102,7 @@ __device__ static void surrogate(const struct rm_device_policy_loss *l, size_t i
     keep(l, i, RM_SUM_ENTROPY, s->entropy, s->weight);
 }
 
-__device__ static void value_part(const struct rm_device_policy_loss *l, size_t i,
+__device__ static void value_part(const struct rm_minibatch_loss *l, size_t i,
                                   const struct sample *s)
 {
     const struct rm_policy_loss *p = &l->loss;
@@ -118,12 +118,12 @@ __device__ static void value_part(const struct rm_device_policy_loss *l, size_t 
     l->d_out[at] = (free >= other ? off : 0) * (s->scale * p->value_coefficient) * s->weight;
 }
 
-__device__ static void logits_part(const struct rm_device_policy_loss *l, size_t i,
+__device__ static void logits_part(const struct rm_minibatch_loss *l, size_t i,
                                    const struct sample *s)
 {
     const struct rm_policy_loss *p = &l->loss;
     const struct rm_categorical *d = &p->distribution;
-    const float bonus = s->scale * l->knobs->entropy_coefficient * s->weight;
+    const float bonus = s->scale * (float)l->knobs->entropy_coefficient * s->weight;
     for (uint32_t k = 0, offset = 0; k < d->choices; offset += d->choice_actions[k++]) {
         const struct choice c = open_choice(l, i, s->row, k, offset);
         const struct softmax soft = softmax_of(&c);
@@ -139,7 +139,7 @@ __device__ static void logits_part(const struct rm_device_policy_loss *l, size_t
     }
 }
 
-__global__ static void rows_of_loss(struct rm_device_policy_loss l)
+__global__ static void rows_of_loss(struct rm_minibatch_loss l)
 {
     const uint32_t batch = l.passes->batch;
     RM_EACH(i, l.rows)
@@ -157,7 +157,7 @@ __global__ static void rows_of_loss(struct rm_device_policy_loss l)
 }
 
 /* One thread. */
-__device__ static void end_loss(const struct rm_device_policy_loss *l, const double *sums)
+__device__ static void end_loss(const struct rm_minibatch_loss *l, const double *sums)
 {
     const uint32_t batch = l->passes->batch;
     if (l->figures->stop) /* the last loss is that of the last minibatch that counted */
@@ -165,19 +165,18 @@ __device__ static void end_loss(const struct rm_device_policy_loss *l, const dou
     for (uint32_t k = 0; k < RM_SUM_COUNT; k++)
         l->figures->now_sums[k] = sums[k];
     l->figures->now_samples = batch;
-    l->figures->last_loss =
-        (sums[RM_SUM_POLICY] + (double)l->loss.value_coefficient * sums[RM_SUM_VALUE] -
-         (double)l->knobs->entropy_coefficient * sums[RM_SUM_ENTROPY]) /
-        (batch ? batch : 1);
+    l->figures->last_loss = (sums[RM_SUM_POLICY] + l->value_coefficient * sums[RM_SUM_VALUE] -
+                             l->knobs->entropy_coefficient * sums[RM_SUM_ENTROPY]) /
+                            (batch ? batch : 1);
 }
 
-__global__ static void end_all_loss(struct rm_device_policy_loss l)
+__global__ static void end_all_loss(struct rm_minibatch_loss l)
 {
     end_loss(&l, l.own);
 }
 
 /* One block: the sums in one order, and the loss. */
-__global__ static void sum_loss(struct rm_device_policy_loss l)
+__global__ static void sum_loss(struct rm_minibatch_loss l)
 {
     __shared__ double room[RM_WARP];
     double sums[RM_SUM_COUNT];
@@ -197,14 +196,15 @@ __global__ static void sum_loss(struct rm_device_policy_loss l)
         end_loss(&l, sums);
 }
 
-void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_device_policy_loss *loss)
+void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_minibatch_loss *loss, double *sums)
 {
     struct rm_cuda *c = rm_cuda_of(b);
+    (void)sums;
     RM_RUN(c, rows_of_loss, rm_cuda_blocks(c, loss->rows, ROW_THREADS), ROW_THREADS, *loss);
     RM_RUN(c, sum_loss, 1, RM_SUM_THREADS, *loss);
 }
 
-void rm_cuda_policy_lost(struct rm_backend *b, const struct rm_device_policy_loss *loss)
+void rm_cuda_policy_lost(struct rm_backend *b, const struct rm_minibatch_loss *loss)
 {
     if (loss->own)
         RM_RUN(rm_cuda_of(b), end_all_loss, 1, 1, *loss);

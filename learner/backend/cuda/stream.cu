@@ -22,6 +22,7 @@ int rm_cuda_mark_create(struct rm_backend *b, struct rm_device_mark **mark, stru
     *mark = NULL;
     if (!m)
         return rm_fail(error, -ENOMEM, "no memory for a mark");
+    rm_cuda_use(rm_cuda_of(b)); /* an event is its device's */
     if (!RM_CUDA(rm_cuda_of(b), cudaEventCreateWithFlags(&m->event, cudaEventDisableTiming |
                                                                         cudaEventBlockingSync))) {
         free(m);

@@ -47,8 +47,8 @@ void rm_compile_tokens(struct rm_compiler *c)
     rm_compile_step(c, RM_STEP_TOKENS, out);
 }
 
-static void take(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                 const struct rm_rows *rows)
+static void leave_out(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                      const struct rm_rows *rows)
 {
     (void)b;
     p->ops->spread_dx(p->b, rows->x, spans_of(p), slots_of(p), p->states,
@@ -56,8 +56,8 @@ static void take(const struct rm_pass *p, const struct rm_step *s, struct rm_ste
 }
 
 /* Nobody asks for the input's gradient, nor for that of its moments. */
-static void take_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                      const struct rm_rows *rows)
+static void leave_out_back(const struct rm_pass *p, const struct rm_step *s,
+                           struct rm_step_buffers *b, const struct rm_rows *rows)
 {
     (void)p;
     (void)s;
@@ -66,7 +66,7 @@ static void take_back(const struct rm_pass *p, const struct rm_step *s, struct r
 }
 
 const struct rm_step_ops rm_tokens_step = {
-    .name = "tokens", .forward = take, .backward = take_back};
+    .name = "tokens", .forward = leave_out, .backward = leave_out_back};
 
 /* --- side by side again, zeros for padding --------------------------------------------------- */
 

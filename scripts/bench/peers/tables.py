@@ -1,6 +1,5 @@
 """The results as Markdown, and what README quotes of them."""
 import statistics
-import subprocess
 
 FIGURES = ("steps_per_s", "to_475_s", "acting_steps_per_s", "items_per_s", "inserts_per_s", "samples_per_s")
 TITLES = {
@@ -19,13 +18,8 @@ HEADS = {
 }
 
 
-def commit():
-    return subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True,
-                          check=False).stdout.strip() or "unknown"
-
-
 def number(value):
-    if value >= 1e6:
+    if value >= 999.5e3:  # or three digits of thousands would read 1e+03
         return f"{value / 1e6:.3g} M"
     return f"{value / 1e3:.3g} k" if value >= 1e4 else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 

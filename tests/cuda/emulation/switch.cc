@@ -13,13 +13,6 @@
 #define RM_ASAN 1
 #endif
 #endif
-#if defined(__SANITIZE_THREAD__)
-#define RM_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define RM_TSAN 1
-#endif
-#endif
 
 #ifdef RM_ASAN
 #include <sanitizer/asan_interface.h>
@@ -27,9 +20,6 @@
 #define STACK_BYTES (512u << 10)
 #else
 #define STACK_BYTES (128u << 10)
-#endif
-#ifdef RM_TSAN
-#include <sanitizer/tsan_interface.h>
 #endif
 
 /* Without the package all the rest is the same: it says nothing when valgrind is not there. */
@@ -90,11 +80,6 @@ void prepare(context *c, void (*entry)())
     __asan_unpoison_memory_region(c->stack, c->stack_bytes);
     c->fake = nullptr;
 #endif
-#ifdef RM_TSAN
-    if (c->fiber)
-        __tsan_destroy_fiber(c->fiber);
-    c->fiber = __tsan_create_fiber(0);
-#endif
     /* As after a call: the address of entry() for `ret`, above it one that it never returns to. */
     void **top = reinterpret_cast<void **>(c->stack + c->stack_bytes) - 2;
     top[1] = nullptr;
@@ -123,11 +108,6 @@ void switch_to(context *from, context *to)
 {
 #ifdef RM_ASAN
     __sanitizer_start_switch_fiber(&from->fake, to->stack, to->stack_bytes);
-#endif
-#ifdef RM_TSAN
-    if (!from->stack)
-        from->fiber = __tsan_get_current_fiber();
-    __tsan_switch_to_fiber(to->fiber, 0);
 #endif
     rm_emulated_switch(&from->stack_pointer, to->stack_pointer);
 #ifdef RM_ASAN

@@ -1,4 +1,5 @@
-/* switch: contexts of threads, on stacks of their own. */
+/* switch: contexts of threads, on stacks of their own. AddressSanitizer and valgrind are told of
+ * them; ThreadSanitizer sees nothing that runs on one (scripts/make/cuda.mk). */
 #ifndef RM_TESTS_CUDA_EMULATION_SWITCH_H
 #define RM_TESTS_CUDA_EMULATION_SWITCH_H
 
@@ -10,8 +11,7 @@ struct context {
     void *stack_pointer;
     char *stack; /* lowest byte; null for the host thread's own */
     size_t stack_bytes;
-    void *fake;  /* of AddressSanitizer */
-    void *fiber; /* of ThreadSanitizer */
+    void *fake; /* of AddressSanitizer */
 };
 
 /* A stack for it, once. 0 or -ENOMEM. */

@@ -94,7 +94,7 @@ static void committed_page_is_current(void **state)
     size_t n = fread(text, 1, page_bytes + 1, in);
     fclose(in);
     if (n != page_bytes || memcmp(text, page, page_bytes) != 0)
-        fail_msg("docs/configuration.md is not what the table says: run `make docs-config`");
+        fail_msg("docs/configuration.md is not what the table says: run `make generated`");
     free(text);
 }
 

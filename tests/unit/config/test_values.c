@@ -292,8 +292,8 @@ static void get_and_set_one_key(void **state)
         {"sample.batch", "\"x\"", "sample.batch: should be a whole number"},
         {"sample.bach", "1", "sample.bach: unknown key; did you mean \"sample.batch\"?"},
         {"sample..batch", "1", "sample..batch: is not the path of a key"},
-        {"sample.batch.x", "1", "what is around it is no object"},
-        {"ring.capacity", "16", "ring.capacity: 16 transitions hold less than one batch"},
+        {"sample.batch.x", "1", "its parent is not an object"},
+        {"ring.capacity", "16", "ring.capacity: 16 transitions are fewer than one batch"},
         {"epsilon.end", "0.95", "epsilon.end: 0.95 is above epsilon.start"},
         {"", "1", "is not the path of a key"},
     };

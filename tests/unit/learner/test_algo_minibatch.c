@@ -1,6 +1,7 @@
 /* Minibatches: every sample once a pass, in an order that is anybody's guess but always the same.
  */
 #include "learner/algo/minibatch.h"
+#include "learner/backend/policy_ops.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -26,17 +27,17 @@ static struct rm_minibatches open_minibatches(uint32_t parts, uint64_t seed)
 /* Counts of each row over all parts of a pass; the parts' sizes differ by one at most. */
 static void count(struct rm_minibatches *m, uint32_t samples, uint32_t counts[3 * ROWS])
 {
-    uint32_t least = UINT32_MAX, most = 0, parts = 1;
-    for (uint32_t p = 0; p < parts; p++) {
-        const struct rm_minibatch part = rm_minibatches_part(m, p);
-        parts = part.parts;
-        least = part.rows < least ? part.rows : least;
-        most = part.rows > most ? part.rows : most;
-        for (uint32_t i = 0; i < part.rows; i++)
-            counts[part.row[i]]++;
+    uint32_t least = UINT32_MAX, most = 0;
+    struct rm_rollout_passes p = {.entries = samples, .parts = m->spec.parts, .epochs = 1};
+    p.parts = samples < p.parts ? samples : p.parts;
+    for (; p.part < p.parts; p.part++) {
+        const struct rm_pass_part part = rm_passes_part(&p);
+        least = part.entries < least ? part.entries : least;
+        most = part.entries > most ? part.entries : most;
+        for (uint32_t i = 0; i < part.entries; i++)
+            counts[m->row[part.from + i]]++;
     }
     assert_true(least > 0 && most - least <= 1 && most <= rm_minibatches_most(m));
-    assert_int_equal(parts, samples < m->spec.parts ? samples : m->spec.parts);
 }
 
 static void every_sample_once_a_pass(void **state)
@@ -70,9 +71,8 @@ static void places_are_uniform(void **state)
     for (uint32_t pass = 0; pass < PASSES; pass++) {
         rm_minibatches_begin(&m, row, N);
         rm_minibatches_shuffle(&m, pass);
-        const struct rm_minibatch all = rm_minibatches_part(&m, 0);
         for (uint32_t i = 0; i < N; i++)
-            seen[i] += all.row[i] == 0;
+            seen[i] += m.row[i] == 0;
     }
     for (uint32_t i = 0; i < N; i++)
         square += pow(seen[i] - (double)PASSES / N, 2) / ((double)PASSES / N);
@@ -91,7 +91,7 @@ static void orders_are_functions_of_seed_and_pass(void **state)
         struct rm_minibatches m = open_minibatches(1, seed[k]);
         rm_minibatches_begin(&m, row, ROWS);
         rm_minibatches_shuffle(&m, 9);
-        memcpy(order[k], rm_minibatches_part(&m, 0).row, sizeof order[k]);
+        memcpy(order[k], m.row, sizeof order[k]);
         rm_minibatches_destroy(&m);
     }
     assert_memory_equal(order[0], order[1], sizeof order[0]);

@@ -105,7 +105,7 @@ static struct rm_trainer *trained(const struct rm_experiment *e, const struct rm
     struct rm_trainer *t = trainer_of(e);
     struct rm_sampler *s = story_sampler(&source);
     for (uint64_t u = 1; u <= 3000; u++) {
-        const struct rm_trainer_settings settings = {u < 2000 ? 0.01 : 0.0005, 0, 0, 1};
+        const struct rm_trainer_settings settings = {u < 2000 ? 0.01 : 0.0005, 0, 0, 1, 0};
         rm_trainer_set(t, &settings);
         assert_int_equal(rm_sampler_draw(s, u, rm_sampler_batch(s)), 1);
         assert_false(rm_trainer_update(t, rm_sampler_batch(s), u, NULL).skipped);

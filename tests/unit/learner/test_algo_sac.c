@@ -295,7 +295,7 @@ static struct rm_trainer_result train(struct rm_trainer *t, struct rm_sampler *s
                                       uint64_t to, double rate)
 {
     struct rm_trainer_result r = {0};
-    const struct rm_trainer_settings settings = {rate, 0, 0.02, 1};
+    const struct rm_trainer_settings settings = {rate, 0, 0.02, 1, 0};
     rm_trainer_set(t, &settings);
     for (uint64_t u = from; u < to; u++) {
         assert_int_equal(rm_sampler_draw(s, u, rm_sampler_batch(s)), 1);

@@ -221,7 +221,7 @@ static void two_states_come_out_as_solved_by_hand(void **state)
         rm_sampler_window_free(s);
         for (uint64_t u = 1; u <= 6000; u++) {
             /* Smaller steps at the end, to settle. */
-            const struct rm_trainer_settings settings = {u < 4000 ? 0.01 : 0.0005, 0, 0, 1};
+            const struct rm_trainer_settings settings = {u < 4000 ? 0.01 : 0.0005, 0, 0, 1, 0};
             rm_trainer_set(t, &settings);
             assert_int_equal(rm_sampler_draw(s, u, rm_sampler_batch(s)), 1);
             assert_false(rm_trainer_update(t, rm_sampler_batch(s), u, NULL).skipped);

@@ -36,8 +36,14 @@ static struct rm_value_head head_of(enum rm_value_head_kind kind,
     e.algorithm.popart_beta = beta;
     e.algorithm.popart_deviation = deviation;
     const struct rm_net_value_output at = {.weight = 0, .bias = BIAS, .weights = WEIGHTS};
-    rm_value_head_create(&head, &e, backend, at);
+    rm_value_head_create(&head, &e, at);
     return head;
+}
+
+static bool follow(struct rm_value_head *head, struct rm_moments returns, float *params)
+{
+    const struct rm_value_head_step step = rm_value_head_step(head, &head->state, params);
+    return rm_value_head_follow(backend, &step, returns);
 }
 
 /* A batch of this mean and unbiased deviation. */
@@ -59,24 +65,24 @@ static void goodhart(void **state)
     (void)state;
     float params[PARAMS] = {[0] = 0.1f, [BIAS] = 0.2f};
     struct rm_value_head head = head_of(RM_VALUE_POPART, RM_POPART_AVERAGED, 0.01);
-    assert_true(rm_value_head_update(&head, batch_of(2, 4), params)); /* k = 1: beta is 1 */
+    assert_true(follow(&head, batch_of(2, 4), params)); /* k = 1: beta is 1 */
     near(params[0], 0.025, 1e-7);
     near(params[BIAS], -0.45, 1e-7);
     near(head.state.mean, 2, 1e-12);
     near(head.state.deviation, 4, 1e-12);
-    near(rm_value_of(&head, 3 * params[0] + params[BIAS]), 0.5, 1e-6);
+    near(rm_value_of(&head.state, 3 * params[0] + params[BIAS]), 0.5, 1e-6);
 
     memset(params, 0, sizeof params);
     params[0] = 0.1f;
     params[BIAS] = 0.2f;
     head = head_of(RM_VALUE_POPART, RM_POPART_AVERAGED, 0.01);
     head.state.updates = 1; /* k = 2: beta is 1/2, still from 0 and 1 */
-    rm_value_head_update(&head, batch_of(2, 4), params);
+    follow(&head, batch_of(2, 4), params);
     near(head.state.mean, 1, 1e-12);
     near(head.state.deviation, 2.915476, 1e-6);
     near(params[0], 0.0343, 1e-6);
     near(params[BIAS], -0.274398, 1e-6);
-    near(rm_value_of(&head, 3 * params[0] + params[BIAS]), 0.5, 1e-6);
+    near(rm_value_of(&head.state, 3 * params[0] + params[BIAS]), 0.5, 1e-6);
 }
 
 /* Returns 1, 3 and then 5, 5: mu 2, nu 5, sigma 1; with beta 1/2 mu 3.5, nu 15, sigma sqrt(2.75).
@@ -87,15 +93,15 @@ static void published(void **state)
     const float first[] = {1, 3}, second[] = {5, 5}, third[] = {4, 4, 4};
     float params[PARAMS] = {[0] = 1, [BIAS] = 0};
     struct rm_value_head head = head_of(RM_VALUE_POPART, RM_POPART_MOMENTS, 0.4);
-    rm_value_head_update(&head, rm_moments_of(first, 2), params);
+    follow(&head, rm_moments_of(first, 2), params);
     near(head.state.mean, 2, 1e-12);
     near(head.state.second, 5, 1e-12);
     near(head.state.deviation, 1, 1e-12);
-    rm_value_head_update(&head, rm_moments_of(second, 2), params);
+    follow(&head, rm_moments_of(second, 2), params);
     near(head.state.mean, 3.5, 1e-12);
     near(head.state.second, 15, 1e-12);
     near(head.state.deviation, sqrt(2.75), 1e-12);
-    rm_value_head_update(&head, rm_moments_of(third, 3), params); /* not 1/3 but .4 */
+    follow(&head, rm_moments_of(third, 3), params); /* not 1/3 but .4 */
     near(head.state.mean, 0.6 * 3.5 + 0.4 * 4, 1e-12);
     near(head.state.second, 0.6 * 15 + 0.4 * 16, 1e-12);
     assert_int_equal(head.state.updates, 3);
@@ -107,11 +113,11 @@ static void plain_changes_nothing(void **state)
     float params[PARAMS] = {[0] = 0.1f, [BIAS] = 0.2f}, before[PARAMS];
     struct rm_value_head head = head_of(RM_VALUE_PLAIN, RM_POPART_MOMENTS, 0.01);
     memcpy(before, params, sizeof before);
-    assert_false(rm_value_head_update(&head, batch_of(20, 4), params));
+    assert_false(follow(&head, batch_of(20, 4), params));
     rm_value_head_resume(&head, rm_value_head_left(3, 2, 7));
     assert_memory_equal(before, params, sizeof before);
-    assert_true(rm_value_of(&head, 1.25f) == 1.25f);
-    assert_true(rm_value_target(&head, 1.25f) == 1.25f);
+    assert_true(rm_value_of(&head.state, 1.25f) == 1.25f);
+    assert_true(rm_value_target(&head.state, 1.25f) == 1.25f);
 }
 
 static double output(const float *params, const float *x)
@@ -139,7 +145,7 @@ static void outputs_stay(void **state)
             for (int i = 0; i < 128; i++)
                 returns[i] = scale * (k % 10 == 9 ? 1.0f : rm_rng_float(&rng) + 3.0f);
             const double before = head.state.mean + head.state.deviation * output(params, x);
-            assert_true(rm_value_head_update(&head, rm_moments_of(returns, 128), params));
+            assert_true(follow(&head, rm_moments_of(returns, 128), params));
             const double after = head.state.mean + head.state.deviation * output(params, x);
             near(after, before, 1e-5 * fmax(1.0, fabs(before)));
         }
@@ -150,16 +156,13 @@ static void there_and_back(void **state)
 {
     (void)state;
     struct rm_value_head head = head_of(RM_VALUE_POPART, RM_POPART_MOMENTS, 0.01);
-    float values[100], targets[100], back[100];
     rm_value_head_resume(&head, rm_value_head_left(3, 3, 1));
-    near(rm_value_of(&head, 1), 6, 1e-6);
+    near(rm_value_of(&head.state, 1), 6, 1e-6);
     struct rm_rng rng = rm_rng_at(4, RM_STREAM_TEST, 1, 0);
-    for (int i = 0; i < 100; i++)
-        values[i] = 20 * rm_rng_float(&rng) - 10;
-    rm_value_targets(&head, values, 100, targets);
-    rm_values_of(&head, targets, 100, back);
-    for (int i = 0; i < 100; i++)
-        near(back[i], values[i], 1e-5);
+    for (int i = 0; i < 100; i++) {
+        const float value = 20 * rm_rng_float(&rng) - 10;
+        near(rm_value_of(&head.state, rm_value_target(&head.state, value)), value, 1e-5);
+    }
 }
 
 static void mean_and_deviation_are_learned(void **state)
@@ -170,7 +173,7 @@ static void mean_and_deviation_are_learned(void **state)
     float params[PARAMS] = {[0] = 1};
     head.state.updates = 1000; /* beta is .1 all along */
     for (int k = 0; k < 80; k++)
-        rm_value_head_update(&head, rm_moments_of(returns, 3), params);
+        follow(&head, rm_moments_of(returns, 3), params);
     near(head.state.mean, -2, 0.01);
     near(head.state.deviation, sqrt(2.0 / 3.0), 0.01);
 }
@@ -183,8 +186,8 @@ static void larger_steps_go_further(void **state)
     struct rm_value_head fast = head_of(RM_VALUE_POPART, RM_POPART_MOMENTS, 0.1);
     float params[PARAMS] = {[0] = 1};
     slow.state.updates = fast.state.updates = 1000;
-    rm_value_head_update(&slow, rm_moments_of(returns, 3), params);
-    rm_value_head_update(&fast, rm_moments_of(returns, 3), params);
+    follow(&slow, rm_moments_of(returns, 3), params);
+    follow(&fast, rm_moments_of(returns, 3), params);
     assert_true(slow.state.mean < fast.state.mean);
     assert_true(slow.state.deviation < fast.state.deviation);
 }
@@ -196,15 +199,15 @@ static void the_deviation_is_bounded(void **state)
         struct rm_value_head head = head_of(RM_VALUE_POPART, (enum rm_popart_deviation)way, 1);
         const float alike[] = {7, 7, 7, 7}, one[] = {7};
         float params[PARAMS] = {[0] = 1, [BIAS] = 1};
-        rm_value_head_update(&head, rm_moments_of(alike, 4), params);
+        follow(&head, rm_moments_of(alike, 4), params);
         near(head.state.deviation, 1e-4, 1e-15);
-        rm_value_head_update(&head, rm_moments_of(one, 1), params);
+        follow(&head, rm_moments_of(one, 1), params);
         near(head.state.deviation, 1e-4, 1e-15);
         assert_true(isfinite(params[0]) && isfinite(params[BIAS]));
         const struct rm_value_head_state before = head.state;
-        assert_false(rm_value_head_update(&head, rm_moments_of(one, 0), params));
+        assert_false(follow(&head, rm_moments_of(one, 0), params));
         const float broken[] = {1, NAN};
-        assert_false(rm_value_head_update(&head, rm_moments_of(broken, 2), params));
+        assert_false(follow(&head, rm_moments_of(broken, 2), params));
         assert_memory_equal(&before, &head.state, sizeof before);
     }
 }
@@ -215,12 +218,12 @@ static void state_that_is_carried_over_goes_on(void **state)
     struct rm_value_head one = head_of(RM_VALUE_POPART, RM_POPART_MOMENTS, 0.01);
     struct rm_value_head two = head_of(RM_VALUE_POPART, RM_POPART_MOMENTS, 0.01);
     float a[PARAMS] = {[0] = 1}, b[PARAMS];
-    rm_value_head_update(&one, batch_of(2, 4), a);
-    rm_value_head_update(&one, batch_of(9, 1), a);
+    follow(&one, batch_of(2, 4), a);
+    follow(&one, batch_of(9, 1), a);
     rm_value_head_resume(&two, one.state);
     memcpy(b, a, sizeof b);
-    rm_value_head_update(&one, batch_of(-3, 8), a);
-    rm_value_head_update(&two, batch_of(-3, 8), b);
+    follow(&one, batch_of(-3, 8), a);
+    follow(&two, batch_of(-3, 8), b);
     assert_memory_equal(a, b, sizeof a);
     assert_memory_equal(&one.state, &two.state, sizeof one.state);
     /* What the board keeps is enough for a successor. */

@@ -8,28 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct rm_device_wish wish_of(const char *device)
+static struct rm_device_request request_of(const char *device)
 {
-    return (struct rm_device_wish){
+    return (struct rm_device_request){
         .device = device, .isa = "auto", .threads = 1, .flops = 10 * RM_DEVICE_WORTH_FLOPS};
 }
 
 static void auto_takes_the_cpu_and_says_why(void **state)
 {
-    struct rm_device_wish wish = wish_of("auto");
+    struct rm_device_request request = request_of("auto");
     struct rm_device_choice choice;
     struct rm_error error = {""};
     (void)state;
-    assert_int_equal(rm_device_choose(&choice, &wish, &error), 0);
+    assert_int_equal(rm_device_choose(&choice, &request, &error), 0);
     assert_false(choice.device);
     assert_non_null(strstr(choice.why, "cpu: RINGMASTER_CUDA_PLUGIN: /nowhere/plugin.so"));
 
-    wish.flops = RM_DEVICE_WORTH_FLOPS / 2;
-    assert_int_equal(rm_device_choose(&choice, &wish, &error), 0);
+    request.flops = RM_DEVICE_WORTH_FLOPS / 2;
+    assert_int_equal(rm_device_choose(&choice, &request, &error), 0);
     assert_non_null(strstr(choice.why, "an update is 10 Mflop, too short for a GPU"));
 
-    wish.cannot = "the algorithm has no GPU form";
-    assert_int_equal(rm_device_choose(&choice, &wish, &error), 0);
+    request.cannot = "the algorithm has no GPU form";
+    assert_int_equal(rm_device_choose(&choice, &request, &error), 0);
     assert_string_equal(choice.why, "cpu: the algorithm has no GPU form");
 }
 
@@ -39,9 +39,9 @@ static void a_device_asked_for_by_name_is_refused(void **state)
     struct rm_device_choice choice;
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct rm_device_wish wish = wish_of(names[i]);
+        struct rm_device_request request = request_of(names[i]);
         struct rm_error error = {""};
-        const int rc = rm_device_choose(&choice, &wish, &error);
+        const int rc = rm_device_choose(&choice, &request, &error);
         assert_int_equal(rc, -ENOENT);
         assert_true(rm_device_hopeless(rc));
         assert_non_null(strstr(error.text, "learner.device"));
@@ -51,14 +51,14 @@ static void a_device_asked_for_by_name_is_refused(void **state)
 
 static void the_cpu_asked_for_is_not_argued_with(void **state)
 {
-    const struct rm_device_wish wish = wish_of("cpu");
+    const struct rm_device_request request = request_of("cpu");
     struct rm_device_choice choice;
     struct rm_error error = {""};
     struct rm_backend *backend;
     (void)state;
-    assert_int_equal(rm_device_choose(&choice, &wish, &error), 0);
+    assert_int_equal(rm_device_choose(&choice, &request, &error), 0);
     assert_string_equal(choice.why, "cpu: asked for");
-    assert_int_equal(rm_device_open(&backend, &choice, &wish, &error), 0);
+    assert_int_equal(rm_device_open(&backend, &choice, &request, &error), 0);
     assert_string_equal(backend->name, "cpu");
     assert_null(backend->device);
     rm_backend_destroy(backend);
@@ -75,15 +75,15 @@ static void the_cpu_says_how_it_computes(void **state)
                  {RM_COMPUTE_FP16, "auto"},      {RM_COMPUTE_FP32, "auto"}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct rm_device_wish wish = wish_of("cpu");
+        struct rm_device_request request = request_of("cpu");
         struct rm_device_choice choice;
         struct rm_error error = {""};
         struct rm_backend *backend;
-        wish.compute = cases[i].compute;
-        wish.isa = cases[i].isa;
-        assert_int_equal(rm_device_choose(&choice, &wish, &error), 0);
-        const int rc = rm_device_open(&backend, &choice, &wish, &error);
-        if (rc && strcmp(wish.isa, "x86-64-v3") == 0 && !__builtin_cpu_supports("avx2"))
+        request.compute = cases[i].compute;
+        request.isa = cases[i].isa;
+        assert_int_equal(rm_device_choose(&choice, &request, &error), 0);
+        const int rc = rm_device_open(&backend, &choice, &request, &error);
+        if (rc && strcmp(request.isa, "x86-64-v3") == 0 && !__builtin_cpu_supports("avx2"))
             continue; /* an older host */
         if (rc)
             fail_msg("case %zu: %s", i, error.text);
@@ -91,8 +91,8 @@ static void the_cpu_says_how_it_computes(void **state)
         const bool says = strstr(choice.why, "products are bf16");
         const bool instead = strstr(choice.why, "products are fp32");
         assert_int_equal(does, says);
-        assert_int_equal(instead, !does && wish.compute != RM_COMPUTE_FP32);
-        assert_false(does && strcmp(wish.isa, "auto") != 0);
+        assert_int_equal(instead, !does && request.compute != RM_COMPUTE_FP32);
+        assert_false(does && strcmp(request.isa, "auto") != 0);
         rm_backend_destroy(backend);
     }
 }

@@ -439,7 +439,7 @@ static void another_network_is_refused(void **state)
     rm_session_place(&b.session, NULL, folder);
     assert_true(rm_learner_create(&b.learners[0], &b.session, 0, "", &duty, &error) < 0);
     b.learners[0] = NULL;
-    if (!strstr(error.text, "params: has") || !strstr(error.text, "are needed here"))
+    if (!strstr(error.text, "params: has") || !strstr(error.text, "this run needs"))
         fail_msg("%s", error.text);
     forget(&cut);
     close_run(&a);

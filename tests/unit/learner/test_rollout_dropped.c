@@ -61,7 +61,7 @@ static void follow(struct rm_actor_critic *ac, struct rm_rollout *rows, float *a
 {
     rm_rollout_copy(rows, 0, 0);
     rm_actor_critic_begin(ac, 0, NULL);
-    memcpy(after_first, ac->sequences.value, STATE * sizeof *after_first);
+    memcpy(after_first, ac->value_now, STATE * sizeof *after_first);
     load_newest(ac);
     for (uint64_t r = 1; r < 3; r++) {
         rm_rollout_copy(rows, r, 0);
@@ -92,11 +92,11 @@ static void the_values_memory_goes_past_them(void **state)
     assert_int_equal(rm_backend_cpu_create(&backend, 1, "auto", &error), 0);
     const struct rm_rollout_spec what = {&session, 0, &world.ops->describe(env)->agent[0], backend};
     assert_int_equal(rm_rollout_create(&rows, &what, &error), 0);
-    const struct rm_actor_critic_spec spec = {.experiment = &session.experiment,
-                                              .backend = backend,
-                                              .rollout = &rows,
-                                              .shape = session.plan.policy[0].shape,
-                                              .name = "by hand"};
+    const struct rm_trainer_spec spec = {.experiment = &session.experiment,
+                                         .backend = backend,
+                                         .rollout = &rows,
+                                         .shape = session.plan.policy[0].shape,
+                                         .name = "by hand"};
     assert_int_equal(rm_actor_critic_create(&ac, &spec, &error), 0);
 
     while (rm_test_turn(&act) > 0)
@@ -108,7 +108,7 @@ static void the_values_memory_goes_past_them(void **state)
     assert_int_equal(RM_PEEK(&board->rollouts_dropped), 2);
     memory_of(learner, got);
     follow(ac, &rows, first);
-    assert_memory_equal(got, ac->sequences.value, sizeof got);
+    assert_memory_equal(got, ac->value_now, sizeof got);
     assert_memory_not_equal(got, first, sizeof got);
 
     rm_actor_critic_destroy(ac);

@@ -69,7 +69,7 @@ static float *learned(struct rm_backend *backend, bool kept,
     assert_true(rm_weights_read_version(&session.weights[0], 1, params, plan->param_count, &stamp));
     float *values = rows.value;
     rows.value = kept ? values : NULL;
-    const struct rm_actor_critic_spec spec = {
+    const struct rm_trainer_spec spec = {
         .experiment = e, .backend = backend, .rollout = &rows, .shape = plan->shape, .name = "a"};
     assert_int_equal(rm_actor_critic_create(&ac, &spec, &error), 0);
     rm_actor_critic_load(ac, params);

@@ -121,7 +121,7 @@ static void refuses_foreign_headers(void **state)
     expect_refusal(spoil_version, RM_REGION_TEXT, words);
     expect_refusal(spoil_hash, RM_REGION_TEXT, "layout hash");
     expect_refusal(spoil_bytes, RM_REGION_TEXT, "header says 8192 bytes, the file has 4096");
-    expect_refusal(NULL, RM_REGION_RING, "kind is text (4), wanted ring (2)");
+    expect_refusal(NULL, RM_REGION_RING, "kind is text (4), expected ring (2)");
 }
 
 static void refuses_foreign_descriptors(void **state)

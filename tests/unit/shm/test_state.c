@@ -78,13 +78,13 @@ static void says_what_does_not_fit(void **unused)
 
     assert_int_equal(rm_state_create(&s, &error), 0);
     assert_int_equal(rm_state_add(s, "thing.count", RM_STATE_BYTES, &count, 4, &error), 0);
-    refused(s, &t, -EPROTO, "thing.count: has 4 bytes; 8 are needed");
+    refused(s, &t, -EPROTO, "thing.count: has 4 bytes; this run needs 8");
     assert_int_equal(t.count, 0);
 
     s = saved();
     assert_int_equal(rm_state_add(s, "other", RM_STATE_BYTES, &count, 8, &error), 0);
     assert_int_equal(rm_state_add(s, "other", RM_STATE_BYTES, &count, 8, &error), -EEXIST);
-    refused(s, &t, -EPROTO, "other: belongs to nothing");
+    refused(s, &t, -EPROTO, "other: no object of this run has this part");
 }
 
 static void one_name_for_one_part(void **unused)

@@ -42,7 +42,8 @@ enum {
     NO_FIGURE,    /* not written in last rows */
     EARLY_FIGURE, /* written before them */
     NO_SUCH_WORD, /* of a figure */
-    ENDLESS       /* a figure without bound */
+    ENDLESS,      /* a figure without bound */
+    SHOWN         /* crashes when it is to be shown */
 };
 
 enum { CELLS = 3, ACTIONS = 3, LENGTH = 6 };
@@ -285,6 +286,13 @@ static const char *last_error(const struct rm_env *env)
     return "it \033[31mwill not";
 }
 
+static int show_text(const struct rm_env *env, uint32_t world, char *text, size_t size)
+{
+    if (env->breaks == SHOWN)
+        abort();
+    return snprintf(text, size, "\033[2J\033[31mplace %u\n", env->world[world].place);
+}
+
 static const struct rm_env_ops ops = {
     .abi_version = RM_ENV_ABI_VERSION,
     .struct_size = sizeof(struct rm_env_ops),
@@ -299,6 +307,7 @@ static const struct rm_env_ops ops = {
     .load_state = load_state,
     .close = close_env,
     .last_error = last_error,
+    .show_text = show_text,
 };
 
 const struct rm_env_ops *rm_env_entry(void);

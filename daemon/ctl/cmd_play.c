@@ -1,0 +1,374 @@
+/* play, watch: show how policies play: on the terminal, or as a film. Frames come from a confined
+ * process (actor/player.h), so nothing in them is believed: sizes are bounded, text is made
+ * printable. */
+#include "daemon/ctl/command.h"
+
+#include "actor/player.h"
+#include "config/config.h"
+#include "config/utf8.h"
+#include "daemon/ctl/exit_code.h"
+#include "daemon/ctl/film.h"
+#include "daemon/ctl/find.h"
+#include "daemon/format.h"
+#include "daemon/probe.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FPS_SHOWN    8.0
+#define EPISODES_MAX 1000000
+#define ASK_AGAIN_NS 50000000
+
+struct show {
+    bool terminal;
+    double fps; /* 0: as fast as they come */
+    const char *record;
+    struct rm_film film;
+    struct rm_player_head head;
+    char text[RM_PLAYER_TEXT_MAX + 1];
+    uint8_t *rgb; /* of the largest picture so far */
+    size_t rgb_bytes;
+};
+
+/* --- frames ---------------------------------------------------------------------------------- */
+
+/* As many bytes as there are, at most `bytes`. */
+static size_t take(int fd, void *to, size_t bytes)
+{
+    size_t got = 0;
+    while (got < bytes) {
+        const ssize_t n = read(fd, (char *)to + got, bytes - got);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        got += (size_t)n;
+    }
+    return got;
+}
+
+/* What a process says that could not even begin: JSON with an error. */
+static int refused_early(struct show *s, int fd, size_t got, struct rm_error *error)
+{
+    memcpy(s->text, &s->head, got);
+    got += take(fd, s->text + got, RM_PLAYER_TEXT_MAX - got);
+    s->text[got] = '\0';
+    json_t *words = json_loads(s->text, 0, NULL);
+    const char *why = json_string_value(json_object_get(words, "error"));
+    const int rc = rm_fail(error, -EINVAL, "%s", why ? why : "what was played is no frame");
+    rm_utf8_repair(error->text);
+    json_decref(words);
+    return rc;
+}
+
+/* The next frame: 1; 0: there is no more; negative: it is none, or says why nothing is played. */
+static int take_frame(struct show *s, int fd, struct rm_error *error)
+{
+    struct rm_player_head *h = &s->head;
+    const size_t got = take(fd, h, sizeof *h);
+    if (got == 0)
+        return 0;
+    if (got < sizeof *h || h->magic != RM_PLAYER_MAGIC)
+        return refused_early(s, fd, got, error);
+    const size_t bytes = (size_t)h->width * h->height * 3;
+    if (h->text_bytes > RM_PLAYER_TEXT_MAX || h->width > RM_PLAYER_PICTURE_MAX ||
+        h->height > RM_PLAYER_PICTURE_MAX)
+        return rm_fail(error, -EPROTO, "a frame of %u bytes of text and %u x %u pixels",
+                       h->text_bytes, h->width, h->height);
+    if (bytes > s->rgb_bytes) {
+        uint8_t *more = realloc(s->rgb, bytes);
+        if (!more)
+            return rm_fail(error, -ENOMEM, "no memory for a picture");
+        s->rgb = more;
+        s->rgb_bytes = bytes;
+    }
+    if (take(fd, s->text, h->text_bytes) < h->text_bytes || take(fd, s->rgb, bytes) < bytes)
+        return rm_fail(error, -EPROTO, "a frame that is cut short");
+    s->text[h->text_bytes] = '\0';
+    rm_utf8_repair(s->text);
+    if (h->kind == RM_PLAYER_REFUSED)
+        return rm_fail(error, -EINVAL, "%s", s->text);
+    return 1;
+}
+
+static void wait_a_frame(const struct show *s)
+{
+    if (s->fps <= 0)
+        return;
+    const double seconds = 1 / s->fps;
+    const struct timespec pause = {(time_t)seconds,
+                                   (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&pause, NULL);
+}
+
+static void draw(const struct show *s, const char *name)
+{
+    const struct rm_player_head *h = &s->head;
+    printf("%s%s  episode %u  step %u  score %s\n%s%s", s->terminal ? "\033[H\033[J" : "", name,
+           h->episode, h->step, rm_format_measure(h->score).s, s->text, s->terminal ? "" : "\n");
+    fflush(stdout);
+    wait_a_frame(s);
+}
+
+/* Shows all episodes of a player. */
+static int show_all(struct show *s, const char *name, int fd, struct rm_error *error)
+{
+    int rc;
+    while ((rc = take_frame(s, fd, error)) == 1) {
+        if (s->head.kind == RM_PLAYER_END)
+            printf("episode %u: %u steps, score %s\n", s->head.episode, s->head.step,
+                   rm_format_measure(s->head.score).s);
+        else if (!s->record)
+            draw(s, name);
+        else if ((rc = rm_film_add(&s->film, s->record, s->fps, s->rgb, s->head.width,
+                                   s->head.height, error)) < 0)
+            break;
+    }
+    fflush(stdout);
+    return rc;
+}
+
+static int play(struct show *s, const struct rm_experiment *experiment, const char *name,
+                uint32_t episodes, const char *const *files, uint32_t count)
+{
+    struct rm_probe_player player;
+    struct rm_error error = {""}, why = {""};
+    int rc = rm_probe_play(&player, experiment, episodes, s->record != NULL, files, count, &error);
+    if (rc == 0) {
+        rc = show_all(s, name, player.frames, &error);
+        const int ended = rm_probe_play_end(&player, rc == 0, &why);
+        if (rc == 0 && ended < 0) {
+            error = why;
+            rc = ended;
+        }
+    }
+    return rc < 0 ? rm_ctl_complain(RM_CTL_FAILED, "%s", error.text) : 0;
+}
+
+/* --- policies -------------------------------------------------------------------------------- */
+
+struct files {
+    char path[RM_BOARD_POLICIES][PATH_MAX];
+    const char *list[RM_BOARD_POLICIES];
+    uint32_t count;
+};
+
+static int add_file(struct files *files, const char *folder, const char *name)
+{
+    if (files->count == RM_BOARD_POLICIES)
+        return rm_ctl_complain(RM_CTL_USAGE, "more than %d policies", RM_BOARD_POLICIES);
+    char *to = files->path[files->count];
+    snprintf(to, PATH_MAX, "%s%s%s", folder, *folder ? "/" : "", name);
+    files->list[files->count++] = to;
+    return 0;
+}
+
+/* A file, or all policies of a folder. */
+static int add_policy(struct files *files, const char *path)
+{
+    static const char end[] = ".safetensors";
+    DIR *folder = opendir(path);
+    const uint32_t before = files->count;
+    int rc = 0;
+    if (!folder)
+        return add_file(files, "", path);
+    for (struct dirent *d; rc == 0 && (d = readdir(folder));) {
+        const size_t n = strlen(d->d_name);
+        if (n > sizeof end - 1 && !strcmp(d->d_name + n - (sizeof end - 1), end))
+            rc = add_file(files, path, d->d_name);
+    }
+    closedir(folder);
+    if (rc == 0 && files->count == before)
+        rc = rm_ctl_complain(RM_CTL_FAILED, "%s: there is no policy in it", path);
+    return rc;
+}
+
+/* --- the commands ---------------------------------------------------------------------------- */
+
+/* A number of an option, within low .. most; unchanged when it is not given. */
+static int number_of(const struct rm_ctl_arguments *given, const char *option, double low,
+                     double most, double *number)
+{
+    const char *text = rm_ctl_value(given, option);
+    char *end;
+    if (!text)
+        return 0;
+    *number = strtod(text, &end);
+    if (end != text && !*end && *number >= low && *number <= most)
+        return 0;
+    return rm_ctl_complain(RM_CTL_USAGE, "--%s %s: should be a number from %g to %g", option, text,
+                           low, most);
+}
+
+static struct show *begin_show(const struct rm_ctl_arguments *given, double *episodes, int *rc)
+{
+    struct show *s = calloc(1, sizeof *s);
+    if (!s) {
+        *rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
+        return NULL;
+    }
+    s->terminal = isatty(STDOUT_FILENO);
+    s->fps = s->terminal || rm_ctl_value(given, "record") ? FPS_SHOWN : 0;
+    s->film.to = -1;
+    if ((*rc = number_of(given, "fps", 0, 240, &s->fps)) == 0)
+        *rc = number_of(given, "episodes", 1, EPISODES_MAX, episodes);
+    return s;
+}
+
+static void end_show(struct show *s)
+{
+    if (s)
+        free(s->rgb);
+    free(s);
+}
+
+static int load(const struct rm_ctl_arguments *given, struct rm_experiment *experiment)
+{
+    struct rm_override overrides[RM_CTL_GIVEN_MAX];
+    struct rm_error error = {""};
+    size_t count = 0;
+    for (size_t i = 0; i < given->given_count; i++)
+        if (!strcmp(given->given[i].option->name, "set"))
+            overrides[count++].text = given->given[i].value;
+    if (rm_config_load(experiment, given->argument[0], overrides, count, &error) == 0)
+        return 0;
+    fprintf(stderr, "%s\n", error.text);
+    return RM_CTL_BAD_CONFIGURATION;
+}
+
+/* Those of --policy, or of the latest run. */
+static int find_policies(const struct rm_ctl_arguments *given, const struct rm_experiment *e,
+                         struct files *files)
+{
+    char latest[PATH_MAX];
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < given->given_count; i++)
+        if (!strcmp(given->given[i].option->name, "policy"))
+            rc = add_policy(files, given->given[i].value);
+    if (rc || files->count)
+        return rc;
+    snprintf(latest, sizeof latest, "%s/%s/latest/policies", e->run.directory, e->name);
+    if (access(latest, R_OK) < 0)
+        return rm_ctl_complain(RM_CTL_USAGE,
+                               "play needs a --policy: there is no run of %s in %s to take them "
+                               "from",
+                               e->name, e->run.directory);
+    return add_policy(files, latest);
+}
+
+int rm_ctl_play(const struct rm_ctl_arguments *given)
+{
+    struct rm_experiment *experiment = calloc(1, sizeof *experiment);
+    struct files *files = calloc(1, sizeof *files);
+    struct rm_error error = {""};
+    double episodes = 1;
+    int rc = 0;
+    struct show *s = begin_show(given, &episodes, &rc);
+    if (rc == 0 && (!experiment || !files))
+        rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
+    if (rc == 0)
+        rc = load(given, experiment);
+    if (rc == 0)
+        rc = find_policies(given, experiment, files);
+    if (rc == 0)
+        s->record = rm_ctl_value(given, "record");
+    if (rc == 0 && s->record && s->fps <= 0)
+        rc = rm_ctl_complain(RM_CTL_USAGE, "--fps 0: a film needs a rate above 0");
+    if (rc == 0 && s->record && rm_film_check(s->record, &error) < 0)
+        rc = rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
+    if (rc == 0)
+        rc = play(s, experiment, experiment->name, (uint32_t)episodes, files->list, files->count);
+    if (s && rm_film_end(&s->film, &error) < 0 && rc == 0)
+        rc = rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
+    end_show(s);
+    free(experiment);
+    free(files);
+    return rc;
+}
+
+/* The experiment as it runs. */
+static int fetch(struct rm_ctl_client *client, struct rm_experiment *experiment)
+{
+    struct rm_error error = {""};
+    json_t *reply = NULL, *status = NULL;
+    int rc = rm_ctl_client_call(client, "get", NULL, &reply, &error);
+    if (rc == 0)
+        rc = rm_ctl_client_call(client, "status", NULL, &status, &error);
+    char *text = rc ? NULL : json_dumps(json_object_get(reply, "value"), JSON_COMPACT);
+    if (rc == 0 && !text)
+        rc = rm_fail(&error, -EPROTO, "get: the reply has no configuration");
+    if (rc == 0)
+        rc = rm_config_parse(experiment, "get", text, strlen(text), NULL, 0, &error);
+    /* A library by a relative path is the daemon's. */
+    const json_int_t pid = json_integer_value(json_object_get(status, "pid"));
+    char link[64], place[PATH_MAX], whole[sizeof experiment->world.library];
+    snprintf(link, sizeof link, "/proc/%lld/cwd", (long long)pid);
+    const char *library = experiment->world.library;
+    const ssize_t n =
+        rc == 0 && library[0] && library[0] != '/' ? readlink(link, place, sizeof place - 1) : -1;
+    if (n > 0 &&
+        snprintf(whole, sizeof whole, "%.*s/%s", (int)n, place, library) < (int)sizeof whole)
+        memcpy(experiment->world.library, whole, sizeof whole);
+    free(text);
+    json_decref(reply);
+    json_decref(status);
+    return rc ? rm_ctl_complain(rm_ctl_client_exit_code(rc), "watch: %s", error.text) : 0;
+}
+
+/* The newest policies as files. 0; 1: the experiment is gone; else an exit code, told. */
+static int ask_for_policies(struct rm_ctl_client *client, struct files *files)
+{
+    const struct timespec again = {0, ASK_AGAIN_NS};
+    struct rm_error error = {""};
+    json_t *reply = NULL;
+    int rc = rm_ctl_client_call(client, "policies", NULL, &reply, &error);
+    for (int tries = 0; rc == -EREMOTEIO && strstr(error.text, "ask again") && tries < 100;
+         tries++) {
+        nanosleep(&again, NULL);
+        rc = rm_ctl_client_call(client, "policies", NULL, &reply, &error);
+    }
+    if (rc == -ECONNRESET)
+        return 1;
+    if (rc)
+        return rm_ctl_complain(rm_ctl_client_exit_code(rc), "policies: %s", error.text);
+    const char *directory = json_string_value(json_object_get(reply, "directory"));
+    files->count = 0;
+    rc = directory ? add_policy(files, directory)
+                   : rm_ctl_complain(RM_CTL_FAILED, "policies: the reply names no folder");
+    json_decref(reply);
+    return rc;
+}
+
+int rm_ctl_watch(const struct rm_ctl_arguments *given)
+{
+    struct rm_experiment *experiment = calloc(1, sizeof *experiment);
+    struct files *files = calloc(1, sizeof *files);
+    struct rm_ctl_client client;
+    double episodes = EPISODES_MAX;
+    int rc = 0;
+    struct show *s = begin_show(given, &episodes, &rc);
+    if (rc == 0 && (!experiment || !files))
+        rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
+    if (rc == 0 && (rc = rm_find_open(&client, given)) == 0) {
+        rc = fetch(&client, experiment);
+        for (double n = 0; rc == 0 && n < episodes; n++) {
+            const int asked = ask_for_policies(&client, files);
+            if (asked == 1)
+                break;
+            experiment->seed++; /* other episodes than before */
+            rc =
+                asked ? asked : play(s, experiment, experiment->name, 1, files->list, files->count);
+        }
+        rm_ctl_client_close(&client);
+    }
+    end_show(s);
+    free(experiment);
+    free(files);
+    return rc;
+}

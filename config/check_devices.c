@@ -18,9 +18,8 @@ static bool algorithm(experiment_t *e, char *text, size_t bytes)
 {
     const struct rm_algorithm_traits *traits = rm_algorithm_traits(e->algorithm.name);
     return SEVERAL(e) && !traits->devices &&
-           SAY("%u GPUs: algorithm.name \"%s\" %s", DEVICES(e),
-               rm_algorithm_names[e->algorithm.name],
-               traits->device ? "learns on one GPU" : "has no GPU form");
+           SAY("%u GPUs: algorithm.name \"%s\" learns on one GPU", DEVICES(e),
+               rm_algorithm_names[e->algorithm.name]);
 }
 
 static bool device(experiment_t *e, char *text, size_t bytes)

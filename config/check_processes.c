@@ -67,15 +67,6 @@ static bool device_form(experiment_t *e, char *text, size_t bytes)
                d);
 }
 
-static bool device_algorithm(experiment_t *e, char *text, size_t bytes)
-{
-    const char *d = e->learner.device;
-    return strcmp(d, "auto") != 0 && strcmp(d, "cpu") != 0 &&
-           !rm_algorithm_traits(e->algorithm.name)->device &&
-           SAY("\"%s\": algorithm.name \"%s\" has no GPU form; use \"auto\" or \"cpu\"", d,
-               rm_algorithm_names[e->algorithm.name]);
-}
-
 /* --- worlds on a device -------------------------------------------------------------------- */
 
 #define NATIVE(e) ((e)->actor.device != RM_ACTOR_CPU)
@@ -155,9 +146,6 @@ static const struct rm_check rows[] = {
     {{"actor.device", "world.python"}, python_device, "Python worlds are on the CPU."},
     {{"actor.worlds", "actor.count"}, worlds_per_actor, "Every actor has at least one world."},
     {{"learner.device"}, device_form, "learner.device is \"auto\", \"cpu\" or the name of a GPU."},
-    {{"learner.device", "algorithm.name"},
-     device_algorithm,
-     "A GPU given by name needs an algorithm with a GPU form."},
     {{"actor.device", "algorithm.name"},
      native_algorithm,
      "Worlds on a device need an algorithm that acts with the learner's weights."},

@@ -402,9 +402,9 @@ const struct rm_key rm_keys[] = {
      .doc = "Instruction set of the kernels: `auto` takes the best that the processor has."},
     TEXT("learner.device", ANY, learner.device, RM_KEY_TEXT, 3, RM_TEXT_MAX - 1, "auto",
          "Where policies are trained: `cpu`, `cuda:N` (the N-th GPU, from 0), a GPU by its UUID "
-         "(`GPU-...`, or its first characters), or `auto`: a GPU if there is one, the algorithm "
-         "has a GPU form and an update is large enough, otherwise the CPU; the log says which and "
-         "why. With several GPUs `auto` assigns GPUs to policies in turn."),
+         "(`GPU-...`, or its first characters), or `auto`: a GPU if there is one and an update is "
+         "large enough, otherwise the CPU; the log says which and why. With several GPUs `auto` "
+         "assigns GPUs to policies in turn."),
     U32("learner.devices", ANY, learner.devices, 1, 16, 1, "GPUs",
         "Number of GPUs on which one process trains each policy, from `cuda:N` on or those that "
         "`auto` finds: each learns from its part of every batch, and NCCL adds up gradients. An "

@@ -4,30 +4,21 @@
 #include <stddef.h>
 
 static const struct rm_algorithm_traits traits[] = {
-    [RM_ALGORITHM_DQN] = {.device = true, .devices = true},
-    [RM_ALGORITHM_QR_DQN] = {.device = true, .devices = true, .quantiles = true},
-    [RM_ALGORITHM_IQN] = {.device = true, .devices = true},
-    [RM_ALGORITHM_R2D2] = {.sequences = true, .device = true},
+    [RM_ALGORITHM_DQN] = {.devices = true},
+    [RM_ALGORITHM_QR_DQN] = {.devices = true, .quantiles = true},
+    [RM_ALGORITHM_IQN] = {.devices = true},
+    [RM_ALGORITHM_R2D2] = {.sequences = true},
     [RM_ALGORITHM_SAC] = {.policy = true},
     [RM_ALGORITHM_PPO] = {.rollout = true,
                           .synchronous = true,
                           .policy = true,
                           .value = true,
                           .logp = true,
-                          .device = true,
                           .devices = true},
-    [RM_ALGORITHM_APPO] = {.rollout = true,
-                           .policy = true,
-                           .value = true,
-                           .logp = true,
-                           .device = true,
-                           .devices = true},
-    [RM_ALGORITHM_VTRACE] = {.rollout = true,
-                             .policy = true,
-                             .value = true,
-                             .logp = true,
-                             .device = true,
-                             .devices = true},
+    [RM_ALGORITHM_APPO] =
+        {.rollout = true, .policy = true, .value = true, .logp = true, .devices = true},
+    [RM_ALGORITHM_VTRACE] =
+        {.rollout = true, .policy = true, .value = true, .logp = true, .devices = true},
 };
 static_assert(sizeof traits / sizeof traits[0] == RM_ALGORITHM_COUNT, "a row per algorithm");
 

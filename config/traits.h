@@ -14,7 +14,6 @@ struct rm_algorithm_traits {
     bool value;       /* the network has a state value beside the logits, for training only */
     bool logp;        /* rows keep the behaviour's log-probability */
     bool sequences;   /* trains on sequences from stored recurrent states */
-    bool device;      /* can be trained on a GPU */
     bool devices;     /* can be trained on several GPUs together (learner.devices) */
     bool quantiles;   /* outputs_per_action = algorithm.quantiles */
 };

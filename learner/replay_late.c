@@ -59,8 +59,11 @@ static int count_report(struct rm_replay *r, struct rm_trainer_report *report,
     const int verdict = rm_count_late(c, r->guard, &r->updates, &mean, &judged, error);
     if (verdict == RM_GUARD_BACK)
         rm_trainer_restored(r->trainer);
-    if (report->made)
+    if (report->made) {
         RM_POKE(&c->q_mean, report->mean.q_mean);
+        RM_POKE(&c->entropy, report->mean.entropy);
+        RM_POKE(&c->temperature, report->mean.temperature);
+    }
     return verdict < 0 ? verdict : 0;
 }
 

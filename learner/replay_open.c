@@ -21,14 +21,17 @@ static struct rm_sampler_source *make_sources(const struct rm_replay *r, struct 
 }
 
 /* Why batches must be made on the host; NULL: they need not. */
-static const char *staged_because(const struct rm_experiment *e, struct rm_backend *backend)
+static const char *staged_because(const struct rm_replay *r, struct rm_backend *backend)
 {
+    const struct rm_experiment *e = r->experiment;
     if (rm_parallel_devices(backend) > 1)
         return "learner.devices: the host divides a batch among the devices";
     if (e->algorithm.form != RM_FORM_PAPER)
         return "algorithm.form sorrel-* has stacks across episodes";
     if (rm_algorithm_traits(e->algorithm.name)->sequences)
         return "sequences are made on the host";
+    if (e->algorithm.name == RM_ALGORITHM_SAC && r->agent->has_mask)
+        return "algorithm.name sac: the host has the legal actions of both states";
     if (e->network.normalize_observations)
         return "network.normalize_observations: the host computes the moments";
     return NULL;
@@ -42,7 +45,7 @@ static int open_feed(struct rm_replay *r, struct rm_backend *backend,
         .backend = backend,
         .sampler = sampler,
         .kind = e->learner.feed,
-        .cannot = staged_because(e, backend),
+        .cannot = staged_because(r, backend),
         .name = r->plan->name,
     };
     const int rc = backend->device ? rm_feed_create(&r->feed, &spec, error) : 0;

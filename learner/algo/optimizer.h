@@ -39,7 +39,7 @@ int rm_optimizer_create(struct rm_optimizer **optimizer, struct rm_backend *back
 /* Of several networks in one arena, each at a place of its own behind the one
  * before (rm_optimizer_room) and clipped by a norm of its own; at most RM_OPTIMIZER_GROUPS. They
  * are moved together, or not at all. */
-#define RM_OPTIMIZER_GROUPS 3u
+#define RM_OPTIMIZER_GROUPS RM_DEVICE_GROUPS
 size_t rm_optimizer_room(const struct rm_net *net); /* floats that it takes of the arena */
 int rm_optimizer_create_joint(struct rm_optimizer **optimizer, struct rm_backend *backend,
                               const struct rm_experiment *experiment,

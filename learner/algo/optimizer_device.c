@@ -20,13 +20,14 @@ static size_t chunks_in(size_t n)
 }
 
 /* [at, at + n) in chunks, to `to` unless it is NULL. Returns their number. */
-static size_t cut(size_t at, size_t n, uint32_t flags, struct rm_device_chunk *to)
+static size_t cut(size_t at, size_t n, uint32_t flags, uint32_t group, struct rm_device_chunk *to)
 {
     const size_t count = chunks_in(n);
     for (size_t i = 0; to && i < count; i++) {
         const size_t before = i * RM_DEVICE_CHUNK, left = n - before;
         to[i] = (struct rm_device_chunk){
-            at + before, (uint32_t)(left < RM_DEVICE_CHUNK ? left : RM_DEVICE_CHUNK), flags};
+            at + before, (uint32_t)(left < RM_DEVICE_CHUNK ? left : RM_DEVICE_CHUNK),
+            (uint16_t)flags, (uint16_t)group};
     }
     return count;
 }
@@ -38,12 +39,12 @@ static size_t cut_all(const struct rm_optimizer *o, struct rm_device_chunk *to)
     for (uint32_t i = 0; i < o->range_count; i++) {
         const struct rm_optimizer_range *r = &o->ranges[i];
         const uint32_t flags = RM_DEVICE_TRAINED | (r->decayed ? RM_DEVICE_DECAYED : 0u) |
-                               (r->rows ? RM_DEVICE_APART : 0u) | (r->group ? RM_DEVICE_VALUE : 0u);
-        count += cut(at, r->at - at, 0, to ? to + count : NULL);
-        count += cut(r->at, r->n, flags, to ? to + count : NULL);
+                               (r->rows ? RM_DEVICE_APART : 0u);
+        count += cut(at, r->at - at, 0, 0, to ? to + count : NULL);
+        count += cut(r->at, r->n, flags, r->group, to ? to + count : NULL);
         at = r->at + r->n;
     }
-    return count + cut(at, o->count - at, 0, to ? to + count : NULL);
+    return count + cut(at, o->count - at, 0, 0, to ? to + count : NULL);
 }
 
 static void send(struct rm_backend *b, void *to, const void *from, size_t bytes)
@@ -79,7 +80,7 @@ int rm_optimizer_device_create(struct rm_optimizer *o, struct rm_error *error)
         .epsilon = (float)e->optimizer.epsilon,
         .weight_decay = (float)e->optimizer.weight_decay,
         .momentum = (float)e->optimizer.momentum,
-        .clip_apart = e->optimizer.clip_apart,
+        .groups = o->by_group ? RM_OPTIMIZER_GROUPS : 1,
     };
     const int rc = make_table(o, error);
     if (rc)
@@ -145,7 +146,7 @@ static void put_matrix(struct rm_optimizer *o, const struct rm_device_step *step
         .at = r->at,
         .rows = r->rows,
         .columns = r->columns,
-        .flags = r->group ? RM_DEVICE_VALUE : 0u,
+        .group = r->group,
         .reach = rm_muon_reach(r->rows, r->columns),
         .x = o->muon.x,
         .partials = o->device.matrix_partials,

@@ -117,7 +117,6 @@ static double r2d2_flops(const struct rm_updates *u)
 
 const struct rm_update_ops rm_r2d2_updates = {
     .bytes = sizeof(struct r2d2),
-    .on_devices = true,
     .open = r2d2_open,
     .put_gradient = r2d2_put_gradient,
     .flops = r2d2_flops,

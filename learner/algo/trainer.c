@@ -21,11 +21,9 @@ int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec 
     const struct rm_update_ops *ops = updates[spec->experiment->algorithm.name];
     const bool device = spec->backend->device, several = rm_parallel_devices(spec->backend) > 1;
     *trainer = NULL;
-    if (!ops || (device && !ops->on_devices) || (several && !ops->on_several_devices))
+    if (!ops || (several && !ops->on_several_devices))
         return rm_fail(error, -ENOTSUP, "algorithm.name: no trainer learns it from replay%s",
-                       several  ? " on several devices"
-                       : device ? " on a device"
-                                : "");
+                       several ? " on several devices" : "");
     return several  ? rm_parallel_create(trainer, ops, spec, error)
            : device ? rm_updates_staged_create(trainer, ops, spec, error)
                     : rm_updates_at_once_create(trainer, ops, spec, error);

@@ -34,7 +34,7 @@ struct rm_update {
 
 struct rm_update_ops {
     size_t bytes; /* of the trainer, which begins with its struct rm_updates and else is zeros */
-    bool on_devices, on_several_devices;
+    bool on_several_devices;
     bool from_rollouts; /* no batches and no target networks (actor_critic.h) */
     uint32_t critics;   /* networks of values beside the one that acts; the target networks are then
                            theirs */

@@ -102,6 +102,8 @@ static void add_figures(struct rm_staged_updates *s, const struct rm_device_figu
     r->mean.loss += f->loss;
     r->mean.grad_norm += f->grad_norm;
     r->mean.q_mean += f->sums[RM_SUM_OF_Q];
+    r->mean.entropy += f->sums[RM_SUM_OF_ENTROPY];
+    r->mean.temperature += f->sums[RM_SUM_OF_TEMPERATURE];
     r->mean.learning_rate = learning_rate;
     s->samples += f->samples;
     s->made = f->made;
@@ -231,6 +233,8 @@ static bool report(struct rm_trainer *trainer, bool wait, struct rm_trainer_repo
         r->mean.loss /= (double)r->made;
         r->mean.grad_norm /= (double)r->made;
         r->mean.q_mean /= s->samples;
+        r->mean.entropy /= s->samples;
+        r->mean.temperature /= s->samples;
     }
     *out = *r;
     *r = (struct rm_trainer_report){.through = r->through};

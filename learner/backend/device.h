@@ -67,6 +67,9 @@ struct rm_device_knobs {
     uint32_t unused;
 };
 
+/* Of parameters that are clipped by norms of their own. */
+#define RM_DEVICE_GROUPS 3u
+
 /* What comes of updates, in device memory: sums since they were begun anew, fetched once per
  * report. A skipped update adds to `skipped` and `skipped_in_row` only. */
 struct rm_device_figures {
@@ -81,13 +84,12 @@ struct rm_device_figures {
     double last_grad_norm;   /* norm() of device_optimizer.h does */
     /* Sums of the update under way: its loss sets them, norm() adds them to the above. */
     double now_sums[8], now_samples;
-    uint32_t skip;     /* 1: norm() has found that this update changes nothing */
-    uint32_t stop;     /* 1: updates do nothing and are not counted, until it is cleared (KL) */
-    float scale;       /* of the gradient, by its norm */
-    float value_scale; /* of what is clipped apart (optimizer.clip_apart); else the same */
-    float adam_step;   /* learning rate / (1 - beta1^steps) */
-    float adam_root;   /* 1 / sqrt(1 - beta2^steps) */
-    float adam_decay;  /* learning rate * weight decay */
+    uint32_t skip; /* 1: norm() has found that this update changes nothing */
+    uint32_t stop; /* 1: updates do nothing and are not counted, until it is cleared (KL) */
+    float scale[RM_DEVICE_GROUPS]; /* of the gradient, by the norm of each group */
+    float adam_step;               /* learning rate / (1 - beta1^steps) */
+    float adam_root;               /* 1 / sqrt(1 - beta2^steps) */
+    float adam_decay;              /* learning rate * weight decay */
     /* fp16: losses multiply their gradients by loss_scale (0: by 1) and norm() divides again, so
      * that small ones survive 16 bits. One that is too large makes the gradient infinite: such an
      * update is skipped, without being `in a row`, and the scale halved; after

@@ -19,12 +19,12 @@ enum rm_device_chunk_flag {
     RM_DEVICE_TRAINED = 1, /* part of the norm, and moved */
     RM_DEVICE_DECAYED = 2, /* by weight decay */
     RM_DEVICE_APART = 4,   /* moved by muon(): step() only lets the target follow */
-    RM_DEVICE_VALUE = 8,   /* with clip_apart: clipped by the norm of all such chunks */
 };
 struct rm_device_chunk {
     uint64_t at; /* floats into the arena */
     uint32_t n;  /* at most RM_DEVICE_CHUNK */
-    uint32_t flags;
+    uint16_t flags;
+    uint16_t group; /* clipped by the norm of all chunks of it; below rm_device_rule.groups */
 };
 
 enum rm_device_rule_kind { RM_DEVICE_ADAM = 0, RM_DEVICE_RMSPROP };
@@ -35,7 +35,7 @@ struct rm_device_rule {
     float beta1, beta2; /* RMSProp: beta2 is alpha */
     float epsilon, weight_decay;
     float momentum;  /* RMSProp, Muon */
-    bool clip_apart; /* optimizer.clip_apart: RM_DEVICE_VALUE has a norm of its own */
+    uint32_t groups; /* 1 to RM_DEVICE_GROUPS: how many have norms of their own */
 };
 
 /* Everything in device memory. */
@@ -56,7 +56,7 @@ struct rm_device_step {
 struct rm_device_matrix {
     uint64_t at; /* floats into the arena */
     uint32_t rows, columns;
-    uint32_t flags;   /* of its chunks */
+    uint32_t group;   /* of its chunks */
     float reach;      /* of a step: 0.2 sqrt(max(rows, columns)) */
     float *x;         /* (rows, columns) scratch */
     double *partials; /* (RM_DEVICE_PARTIALS + 1) scratch; the last is the sum */

@@ -192,7 +192,7 @@ static void compare(struct rm_experiment e, double within)
         const struct rm_device_figures f = step_device(&p, number, 0.1f);
         assert_true(fabs(f.last_grad_norm - r.grad_norm) < 1e-6 * r.grad_norm);
         if (!e.optimizer.clip_apart)
-            assert_true(fabs((double)f.scale - r.scale) < 1e-6 * r.scale);
+            assert_true(fabs((double)f.scale[0] - r.scale) < 1e-6 * r.scale);
         assert_int_equal(f.made, number);
         assert_true(f.sums[3] == 7.0 * (double)number && f.samples == 2.0 * (double)number);
     }

@@ -36,18 +36,18 @@ static __device__ double partials_sum(const double *partials, uint32_t n, double
     return rm_block_sum(sum, scratch);
 }
 
-/* Of the chunks with RM_DEVICE_VALUE, or of those without. */
-static __device__ double chunks_sum(const struct rm_device_step &s, bool value, double *scratch)
+/* Of the chunks of a group. */
+static __device__ double chunks_sum(const struct rm_device_step &s, uint32_t group, double *scratch)
 {
     double sum = 0.0;
     for (uint32_t i = threadIdx.x; i < s.chunk_count; i += blockDim.x)
-        sum += ((s.chunks[i].flags & RM_DEVICE_VALUE) != 0) == value ? s.partials[i] : 0.0;
+        sum += s.chunks[i].group == group ? s.partials[i] : 0.0;
     return rm_block_sum(sum, scratch);
 }
 
 /* Norms of a gradient, the losses' scale taken out again. */
 struct norms {
-    double all, rest, value; /* without clip_apart: rest = all */
+    double all, group[RM_DEVICE_GROUPS];
 };
 
 static __device__ double clipping(double clip, double norm)
@@ -62,9 +62,8 @@ static __device__ void take(const struct rm_device_rule &rule, const struct rm_d
     const double rate = (double)(float)knobs->learning_rate, clip = (double)knobs->grad_clip;
     rm_figures_add(f);
     f->steps++;
-    f->scale = (float)(clipping(clip, norms.rest) / rm_loss_scale(f));
-    f->value_scale =
-        rule.clip_apart ? (float)(clipping(clip, norms.value) / rm_loss_scale(f)) : f->scale;
+    for (uint32_t i = 0; i < rule.groups; i++)
+        f->scale[i] = (float)(clipping(clip, norms.group[i]) / rm_loss_scale(f));
     const double t = (double)f->steps;
     f->adam_step = (float)(rate / (1.0 - pow((double)rule.beta1, t)));
     f->adam_root = (float)(1.0 / sqrt(1.0 - pow((double)rule.beta2, t)));
@@ -111,12 +110,16 @@ static __global__ void norm_judge(struct rm_device_rule rule, struct rm_device_s
 {
     RM_SHARED(double, scratch);
     struct rm_device_figures *f = s.figures;
-    const double rest = chunks_sum(s, false, scratch);
-    const double value = rule.clip_apart ? chunks_sum(s, true, scratch) : 0.0;
+    const double by = rm_loss_scale(f);
+    struct norms norms = {};
+    for (uint32_t i = 0; i < rule.groups; i++) {
+        const double squares = chunks_sum(s, i, scratch);
+        norms.group[i] = sqrt(squares) / by;
+        norms.all += squares;
+    }
     if (threadIdx.x != 0)
         return;
-    const double by = rm_loss_scale(f);
-    const struct norms norms = {sqrt(rest + value) / by, sqrt(rest) / by, sqrt(value) / by};
+    norms.all = sqrt(norms.all) / by;
     judge(rule, s.knobs, f, norms);
     if (s.copy)
         *s.copy = *f;
@@ -139,16 +142,12 @@ static __device__ float flushed(float x)
     return fabsf(x) < 1e-35f ? 0.0f : x;
 }
 
-static __device__ float scale_of(const struct rm_device_figures &f, uint32_t flags)
-{
-    return flags & RM_DEVICE_VALUE ? f.value_scale : f.scale;
-}
-
 static __device__ float move_adam(const struct rm_device_rule &rule, const struct rm_device_step &s,
-                                  const struct rm_device_figures &f, uint32_t flags, size_t i)
+                                  const struct rm_device_figures &f,
+                                  const struct rm_device_chunk &chunk, size_t i)
 {
-    const float g = s.grads[i] * scale_of(f, flags), p = s.params[i];
-    const bool decayed = (flags & RM_DEVICE_DECAYED) != 0;
+    const float g = s.grads[i] * f.scale[chunk.group], p = s.params[i];
+    const bool decayed = (chunk.flags & RM_DEVICE_DECAYED) != 0;
     const float rest1 = 1.0f - rule.beta1, rest2 = 1.0f - rule.beta2;
     const float m = flushed(fmaf(rest1, g, rule.beta1 * s.m[i]));
     const float v = flushed(fmaf(rest2 * g, g, rule.beta2 * s.v[i]));
@@ -160,10 +159,10 @@ static __device__ float move_adam(const struct rm_device_rule &rule, const struc
 
 static __device__ float move_rmsprop(const struct rm_device_rule &rule,
                                      const struct rm_device_step &s,
-                                     const struct rm_device_figures &f, float rate, uint32_t flags,
-                                     size_t i)
+                                     const struct rm_device_figures &f, float rate,
+                                     const struct rm_device_chunk &chunk, size_t i)
 {
-    const float g = s.grads[i] * scale_of(f, flags);
+    const float g = s.grads[i] * f.scale[chunk.group];
     const float v = fmaf((1.0f - rule.beta2) * g, g, rule.beta2 * s.v[i]);
     float d = g / (sqrtf(v) + rule.epsilon);
     s.v[i] = v;
@@ -196,8 +195,8 @@ static __global__ void step_chunks(struct rm_device_rule rule, struct rm_device_
             const size_t i = chunk.at + j;
             float p = s.params[i];
             if (moved) {
-                p = rule.kind == RM_DEVICE_RMSPROP ? move_rmsprop(rule, s, f, rate, chunk.flags, i)
-                                                   : move_adam(rule, s, f, chunk.flags, i);
+                p = rule.kind == RM_DEVICE_RMSPROP ? move_rmsprop(rule, s, f, rate, chunk, i)
+                                                   : move_adam(rule, s, f, chunk, i);
                 s.params[i] = p;
             }
             if (s.target)
@@ -225,7 +224,7 @@ static __global__ void muon_momentum(struct rm_device_rule rule, struct rm_devic
                                      struct rm_device_matrix matrix)
 {
     RM_SHARED(double, scratch);
-    const float mu = rule.momentum, fresh = (1.0f - mu) * scale_of(*s.figures, matrix.flags);
+    const float mu = rule.momentum, fresh = (1.0f - mu) * s.figures->scale[matrix.group];
     const bool skip = s.figures->skip;
     const size_t n = skip ? 0 : size_of(matrix);
     double sum = 0.0;

@@ -8,6 +8,7 @@
 #include "learner/backend/cuda/product.h"
 #include "learner/backend/cuda/sums.h"
 #include "learner/backend/cuda/sequences.h"
+#include "learner/backend/cuda/soft.h"
 #include "learner/backend/cuda/values.h"
 #include "learner/backend/cuda/worlds.h"
 
@@ -236,6 +237,7 @@ static struct rm_device_ops device_table(void)
     d.worlds = &rm_cuda_worlds;
     d.values = &rm_cuda_values;
     d.sequences = &rm_cuda_sequences;
+    d.soft = &rm_cuda_soft;
     d.optimizer = &rm_cuda_optimizer;
     d.feed = &rm_cuda_feed;
     d.collective = &rm_cuda_collective;

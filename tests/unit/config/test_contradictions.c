@@ -136,7 +136,7 @@ static const struct rm_refusal cases[] = {
      {"network.normalize_observations: true", "actor.device"}},
     /* --- several devices --- */
     {WITH("\"algorithm\": {\"name\": \"sac\"}, \"learner\": {\"devices\": 2}"),
-     {"learner.devices: 2 GPUs", "\"sac\" has no GPU form"}},
+     {"learner.devices: 2 GPUs", "\"sac\" learns on one GPU"}},
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"learner\": {\"devices\": 2}"),
      {"learner.devices: 2 GPUs", "\"r2d2\" learns on one GPU"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"actor\": {\"device\": \"cuda\", \"worlds\": "

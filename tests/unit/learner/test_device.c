@@ -28,9 +28,9 @@ static void auto_takes_the_cpu_and_says_why(void **state)
     assert_int_equal(rm_device_choose(&choice, &request, &error), 0);
     assert_non_null(strstr(choice.why, "an update is 10 Mflop, too short for a GPU"));
 
-    request.cannot = "the algorithm has no GPU form";
+    request.cannot = "a frozen opponent trains nothing";
     assert_int_equal(rm_device_choose(&choice, &request, &error), 0);
-    assert_string_equal(choice.why, "cpu: the algorithm has no GPU form");
+    assert_string_equal(choice.why, "cpu: a frozen opponent trains nothing");
 }
 
 static void a_device_asked_for_by_name_is_refused(void **state)

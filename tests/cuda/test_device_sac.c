@@ -1,0 +1,469 @@
+/* Discrete SAC on a device: its operations and whole updates beside the CPU's, and whole runs. */
+#include "learner/algo/learning.h"
+#include "learner/algo/temperature.h"
+#include "shm/atomic.h"
+#include "shm/base/state.h"
+#include "tests/support/backends.h"
+#include "tests/support/emulated.h"
+#include "tests/support/replay_run.h"
+#include "tests/support/unit.h"
+#include "tests/support/updates.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZE = 24, INPUTS = 7, ACTIONS = 5, OUTPUTS = SIZE * ACTIONS, UPDATES = 60 };
+
+/* --- batches of random numbers --------------------------------------------------------------- */
+
+struct transitions {
+    struct rm_batch batch;
+    float obs[SIZE * INPUTS], next_obs[SIZE * INPUTS];
+    int32_t action[SIZE];
+    float ret[SIZE], discount[SIZE], weight[SIZE], error[SIZE];
+    uint8_t mask[OUTPUTS], next_mask[OUTPUTS];
+};
+
+static void draw(struct transitions *s, bool masks, bool priorities, uint64_t number)
+{
+    struct rm_rng rng = rm_rng_at(7, RM_STREAM_TEST, 1, number);
+    s->batch = (struct rm_batch){
+        .size = SIZE,
+        .inputs = INPUTS,
+        .actions = ACTIONS,
+        .obs = s->obs,
+        .next_obs = s->next_obs,
+        .action = s->action,
+        .ret = s->ret,
+        .discount = s->discount,
+        .mask = masks ? s->mask : NULL,
+        .next_mask = masks ? s->next_mask : NULL,
+        .weight = priorities ? s->weight : NULL,
+        .error = priorities ? s->error : NULL,
+    };
+    for (uint32_t i = 0; i < SIZE * INPUTS; i++) {
+        s->obs[i] = 2 * rm_rng_float(&rng) - 1;
+        s->next_obs[i] = 2 * rm_rng_float(&rng) - 1;
+    }
+    for (uint32_t i = 0; i < OUTPUTS; i++) {
+        s->mask[i] = i >= ACTIONS && rm_rng_below(&rng, 3) > 0; /* nothing legal in the first */
+        s->next_mask[i] = rm_rng_below(&rng, 3) > 0;
+    }
+    for (uint32_t i = 0; i < SIZE; i++) {
+        s->action[i] = (int32_t)rm_rng_below(&rng, ACTIONS);
+        s->ret[i] = 4 * rm_rng_float(&rng) - 2;
+        s->discount[i] = rm_rng_below(&rng, 4) ? 0.9f : 0.0f;
+        s->weight[i] = 0.5f + 0.5f * rm_rng_float(&rng);
+    }
+}
+
+/* --- operations ------------------------------------------------------------------------------ */
+
+static void *copies[32];
+static uint32_t copy_count;
+
+static void *on_device(const void *from, size_t bytes)
+{
+    const size_t words = bytes / 4 + 1;
+    float *padded = calloc(words, sizeof *padded);
+    void *to = rm_test_device->device->alloc(rm_test_device, words * 4, NULL);
+    assert_true(padded && to && copy_count < 32);
+    if (from)
+        memcpy(padded, from, bytes);
+    rm_test_device->ops->upload(rm_test_device, to, padded, words);
+    free(padded);
+    copies[copy_count++] = to;
+    return to;
+}
+
+static void fetch(void *to, const void *from, size_t bytes)
+{
+    rm_test_device->ops->download(rm_test_device, to, from, bytes / 4);
+}
+
+static void assert_near(const char *what, const float *x, const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)x[i] - (double)y[i]) <= 1e-5 * (1e-2 + fabs((double)x[i]))))
+            fail_msg("%s[%zu]: %.9g, on the device %.9g", what, i, (double)x[i], (double)y[i]);
+}
+
+static void assert_figure(const char *what, double here, double there)
+{
+    if (!(fabs(here - there) <= 1e-6 * (1e-3 + fabs(here))))
+        fail_msg("%s: %.12g, on the device %.12g", what, here, there);
+}
+
+/* What the operations leave, in the host's memory. */
+struct left {
+    float y[SIZE], d_q[2][OUTPUTS], d_logits[OUTPUTS], error[SIZE];
+    struct rm_device_figures figures;
+    struct rm_temperature temperature;
+};
+
+/* The operations of an update in their order, on buffers of the backend. */
+struct problem {
+    struct rm_batch batch;
+    const float *logits, *q1, *q2;
+    float *p, *logp, *y, *d_q[2], *d_logits;
+    struct rm_device_figures *figures;
+    struct rm_temperature *temperature;
+    const struct rm_device_knobs *knobs;
+};
+
+static void put(struct rm_backend *b, const struct problem *p)
+{
+    const struct rm_soft_ops *ops = rm_soft_ops_of(b);
+    struct rm_soft_states states = {
+        .batch = SIZE,
+        .actions = ACTIONS,
+        .logits = p->logits,
+        .q1 = p->q1,
+        .q2 = p->q2,
+        .mask = p->batch.next_mask,
+        .temperature = p->temperature,
+        .p = p->p,
+        .logp = p->logp,
+    };
+    ops->targets(b, &states, p->batch.ret, p->batch.discount, p->y);
+    for (uint32_t critic = 0; critic < 2; critic++) {
+        const struct rm_soft_critic_loss loss = {
+            .batch = SIZE,
+            .actions = ACTIONS,
+            .critic = critic,
+            .q = critic ? p->q2 : p->q1,
+            .action = p->batch.action,
+            .y = p->y,
+            .weight = p->batch.weight,
+            .error = p->batch.error,
+            .d_q = p->d_q[critic],
+            .figures = p->figures,
+        };
+        ops->critic_loss(b, &loss);
+    }
+    states.mask = p->batch.mask;
+    const struct rm_soft_policy_loss loss = {
+        .states = states,
+        .weight = p->batch.weight,
+        .target_ratio = 0.6,
+        .d_logits = p->d_logits,
+        .figures = p->figures,
+    };
+    ops->policy_loss(b, &loss);
+    const struct rm_soft_step step = {
+        .beta1 = 0.9,
+        .beta2 = 0.99,
+        .epsilon = 1e-6,
+        .knobs = p->knobs,
+        .figures = p->figures,
+        .temperature = p->temperature,
+    };
+    ops->temperature(b, &step);
+}
+
+static void compare_left(const struct left *here, const struct left *there, bool errors)
+{
+    assert_near("y", here->y, there->y, SIZE);
+    assert_near("d_q", here->d_q[0], there->d_q[0], 2 * OUTPUTS);
+    assert_near("d_logits", here->d_logits, there->d_logits, OUTPUTS);
+    if (errors)
+        assert_near("error", here->error, there->error, SIZE);
+    assert_figure("loss", here->figures.last_loss, there->figures.last_loss);
+    for (int i = RM_SUM_OF_Q; i <= RM_SUM_OF_GAP; i++)
+        assert_figure("sum", here->figures.now_sums[i], there->figures.now_sums[i]);
+    assert_true(there->figures.now_samples == 1.0);
+    assert_figure("temperature", here->temperature.log, there->temperature.log);
+    assert_figure("second moment", here->temperature.v, there->temperature.v);
+    assert_true(here->temperature.steps == there->temperature.steps);
+}
+
+static void check_operations(struct transitions *s, uint64_t number, bool skipped)
+{
+    static struct left here, there;
+    struct rm_rng rng = rm_rng_at(8, RM_STREAM_TEST, 2, number);
+    float logits[OUTPUTS], q1[OUTPUTS], q2[OUTPUTS], p[OUTPUTS], logp[OUTPUTS];
+    const struct rm_device_knobs knobs = {.learning_rate = 0.01};
+    for (uint32_t i = 0; i < OUTPUTS; i++) {
+        logits[i] = 4 * rm_rng_float(&rng) - 2;
+        q1[i] = 4 * rm_rng_float(&rng) - 2;
+        q2[i] = 4 * rm_rng_float(&rng) - 2;
+    }
+    here = (struct left){.figures = {.last_loss = 9, .skip = skipped},
+                         .temperature = rm_temperature_of(0.3)};
+    struct problem on_cpu = {
+        .batch = s->batch,
+        .logits = logits,
+        .q1 = q1,
+        .q2 = q2,
+        .p = p,
+        .logp = logp,
+        .y = here.y,
+        .d_q = {here.d_q[0], here.d_q[1]},
+        .d_logits = here.d_logits,
+        .figures = &here.figures,
+        .temperature = &here.temperature,
+        .knobs = &knobs,
+    };
+    struct problem d = on_cpu;
+    d.batch.action = on_device(s->action, sizeof s->action);
+    d.batch.ret = on_device(s->ret, sizeof s->ret);
+    d.batch.discount = on_device(s->discount, sizeof s->discount);
+    d.batch.mask = s->batch.mask ? on_device(s->mask, sizeof s->mask) : NULL;
+    d.batch.next_mask = s->batch.mask ? on_device(s->next_mask, sizeof s->next_mask) : NULL;
+    d.batch.weight = s->batch.weight ? on_device(s->weight, sizeof s->weight) : NULL;
+    d.batch.error = s->batch.error ? on_device(NULL, sizeof s->error) : NULL;
+    d.logits = on_device(logits, sizeof logits);
+    d.q1 = on_device(q1, sizeof q1);
+    d.q2 = on_device(q2, sizeof q2);
+    d.p = on_device(NULL, sizeof p);
+    d.logp = on_device(NULL, sizeof logp);
+    d.y = on_device(NULL, sizeof here.y);
+    d.d_q[0] = on_device(NULL, sizeof here.d_q[0]);
+    d.d_q[1] = on_device(NULL, sizeof here.d_q[1]);
+    d.d_logits = on_device(NULL, sizeof here.d_logits);
+    d.figures = on_device(&here.figures, sizeof here.figures);
+    d.temperature = on_device(&here.temperature, sizeof here.temperature);
+    d.knobs = on_device(&knobs, sizeof knobs);
+    put(rm_test_cpu, &on_cpu);
+    put(rm_test_device, &d);
+    fetch(there.y, d.y, sizeof there.y);
+    fetch(there.d_q[0], d.d_q[0], sizeof there.d_q[0]);
+    fetch(there.d_q[1], d.d_q[1], sizeof there.d_q[1]);
+    fetch(there.d_logits, d.d_logits, sizeof there.d_logits);
+    fetch(&there.figures, d.figures, sizeof there.figures);
+    fetch(&there.temperature, d.temperature, sizeof there.temperature);
+    if (d.batch.error) {
+        memcpy(here.error, s->error, sizeof here.error);
+        fetch(there.error, d.batch.error, sizeof there.error);
+    }
+    compare_left(&here, &there, d.batch.error);
+    assert_true(there.temperature.steps == !skipped);
+    rm_test_device_fine(rm_test_device);
+    while (copy_count)
+        rm_test_device->ops->release(rm_test_device, copies[--copy_count]);
+}
+
+static void operations_are_the_cpus(void **state)
+{
+    static struct transitions s;
+    (void)state;
+    for (uint64_t i = 0; i < 16; i++) {
+        draw(&s, i & 1, i & 2, i);
+        check_operations(&s, i, i & 4);
+    }
+}
+
+/* --- whole updates --------------------------------------------------------------------------- */
+
+static struct rm_experiment experiment_of(bool priorities, bool dropout, bool tuned)
+{
+    struct rm_experiment e = rm_test_updates_settings(RM_ALGORITHM_SAC);
+    e.sample.batch = SIZE;
+    e.sample.n_step = 1;
+    e.algorithm.target.tau = 0.1;
+    e.algorithm.temperature = 0.2;
+    e.algorithm.tune_temperature = tuned;
+    e.algorithm.target_entropy_ratio = 0.7;
+    e.priority.kind = priorities ? RM_PRIORITY_PROPORTIONAL : RM_PRIORITY_UNIFORM;
+    e.optimizer.epsilon = 1e-5;
+    e.optimizer.grad_clip = 0.5;
+    e.debug.finite_patience = 3;
+    e.network.gain = e.network.value_gain = e.network.policy_gain = 1;
+    rm_test_updates_layer(&e, RM_LAYER_LINEAR, 16, 0);
+    rm_test_updates_layer(&e, RM_LAYER_TANH, 0, 0);
+    if (dropout)
+        rm_test_updates_layer(&e, RM_LAYER_DROPOUT, 0, 0);
+    rm_test_updates_layer(&e, RM_LAYER_LINEAR, 12, 0);
+    rm_test_updates_layer(&e, RM_LAYER_RELU, 0, 0);
+    return e;
+}
+
+static struct rm_trainer *trainer_of(const struct rm_experiment *e, struct rm_backend *b,
+                                     bool masks)
+{
+    const struct rm_trainer_spec spec = {
+        .experiment = e,
+        .backend = b,
+        .policy = 2,
+        .shape = {.inputs = INPUTS,
+                  .actions = ACTIONS,
+                  .outputs_per_action = 1,
+                  .head = RM_HEAD_LOGITS},
+        .name = "policy",
+        .masks = masks,
+    };
+    return rm_test_updates_make(&spec);
+}
+
+static struct rm_state *state_of(struct rm_trainer *t)
+{
+    struct rm_error error = {""};
+    struct rm_state *s;
+    assert_int_equal(rm_state_create(&s, &error), 0);
+    rm_trainer_state(t, s);
+    assert_int_equal(rm_state_end(s, &error), 0);
+    return s;
+}
+
+/* All that a checkpoint has: networks, critics, their target networks, moments, temperature. */
+static void compare_states(struct rm_trainer *t, struct rm_trainer *reference)
+{
+    struct rm_state *x = state_of(t), *y = state_of(reference);
+    assert_int_equal(rm_state_count(x), rm_state_count(y));
+    for (size_t i = 0; i < rm_state_count(x); i++) {
+        const struct rm_state_part *p = rm_state_at(x, i), *q = rm_state_at(y, i);
+        assert_string_equal(p->name, q->name);
+        assert_int_equal(p->bytes, q->bytes);
+        if (strcmp(p->name, "params") && strcmp(p->name, "critics") && strcmp(p->name, "target"))
+            continue;
+        const double apart = rm_test_updates_apart(p->data, q->data, p->bytes / sizeof(float));
+        if (!(apart < 1e-4))
+            fail_msg("%s: %g apart after %d updates", p->name, apart, UPDATES);
+    }
+    rm_state_destroy(x);
+    rm_state_destroy(y);
+}
+
+static void assert_mean(const char *what, double there, double sum)
+{
+    const double here = sum / UPDATES;
+    if (!(fabs(there - here) <= 1e-3 * (1e-2 + fabs(here))))
+        fail_msg("%s %.9g on the device, %.9g on the CPU", what, there, here);
+}
+
+static void assert_errors(const float *here, const float *there)
+{
+    for (uint32_t i = 0; i < SIZE; i++)
+        if (!(fabsf(here[i] - there[i]) <= 2e-3f * (0.1f + here[i])))
+            fail_msg("error %g, the CPU's is %g", (double)there[i], (double)here[i]);
+}
+
+static void compare_updates(const struct rm_experiment *e, bool masks)
+{
+    struct rm_trainer *t = trainer_of(e, rm_test_device, masks);
+    struct rm_trainer *reference = trainer_of(e, rm_test_cpu, masks);
+    const bool priorities = e->priority.kind == RM_PRIORITY_PROPORTIONAL;
+    const struct rm_trainer_settings settings = {
+        .learning_rate = e->optimizer.learning_rate,
+        .grad_clip = e->optimizer.grad_clip,
+        .target_tau = e->algorithm.target.tau,
+        .report = UPDATES,
+    };
+    static struct transitions s;
+    static float errors[UPDATES + 1][SIZE];
+    struct rm_trainer_result sum = {0};
+    uint64_t batches = 0;
+    struct rm_trainer_report report;
+    assert_true(rm_trainer_is_late(t));
+    rm_trainer_set(t, &settings);
+    for (uint64_t number = 1; number <= UPDATES; number++) {
+        draw(&s, masks, priorities, number);
+        rm_trainer_batch(t);
+        for (struct rm_batch *b; (b = rm_trainer_learned(t));)
+            assert_errors(errors[++batches], b->error);
+        assert_true(rm_trainer_update(t, &s.batch, number, NULL).late);
+        const struct rm_trainer_result r = rm_trainer_update(reference, &s.batch, number, NULL);
+        assert_false(r.skipped);
+        memcpy(errors[number], s.error, sizeof s.error);
+        sum.loss += r.loss;
+        sum.q_mean += r.q_mean;
+        sum.entropy += r.entropy;
+        sum.temperature += r.temperature;
+        sum.grad_norm += r.grad_norm;
+    }
+    assert_true(rm_trainer_report(t, true, &report));
+    assert_int_equal(report.made, UPDATES);
+    assert_mean("loss", report.mean.loss, sum.loss);
+    assert_mean("q", report.mean.q_mean, sum.q_mean);
+    assert_mean("entropy", report.mean.entropy, sum.entropy);
+    assert_mean("temperature", report.mean.temperature, sum.temperature);
+    assert_mean("norm", report.mean.grad_norm, sum.grad_norm);
+    for (struct rm_batch *b; (b = rm_trainer_learned(t));)
+        assert_errors(errors[++batches], b->error);
+    assert_int_equal(batches, priorities ? UPDATES : 0);
+    rm_test_device_fine(rm_test_device);
+    compare_states(t, reference);
+    rm_trainer_destroy(t);
+    rm_trainer_destroy(reference);
+}
+
+static void updates_are_the_cpus(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        const struct rm_experiment e = experiment_of(i & 1, i & 2, !(i & 4));
+        compare_updates(&e, i & 4 || i & 1);
+    }
+}
+
+static void other_forms_are_the_cpus(void **state)
+{
+    (void)state;
+    struct rm_experiment e = experiment_of(true, false, true);
+    e.network.normalize_observations = true;
+    e.network.observation_clip = 5;
+    compare_updates(&e, true);
+    e = experiment_of(false, true, true);
+    e.algorithm.target.update = RM_TARGET_HARD;
+    e.algorithm.target.interval = 7;
+    e.debug.check_finite = RM_CHECK_FINITE_ALWAYS;
+    e.debug.check_every = 1;
+    compare_updates(&e, false);
+}
+
+/* --- whole runs ------------------------------------------------------------------------------ */
+
+static char *policy_of(const char *feed, size_t *bytes)
+{
+    struct rm_replay_run run;
+    char learner[1024];
+    snprintf(learner, sizeof learner,
+             RM_REPLAY_LOCKSTEP ", \"learner\": {\"device\": \"cuda:0\", \"feed\": \"%s\"}, "
+                                "\"actor\": {\"count\": 2, \"worlds\": 3}",
+             feed);
+    rm_replay_run_start(&run,
+                        "\"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 16}, "
+                        "{\"type\": \"tanh\"}]}, \"algorithm\": {\"name\": \"sac\"}",
+                        "sequential", learner);
+    rm_replay_run_to_its_end(&run);
+    const struct rm_board_policy *board = &run.session.board.policies[0];
+    assert_true(RM_PEEK(&board->updates) > 100);
+    assert_true(RM_PEEK(&board->updates_skipped) == 0);
+    assert_true(isfinite(RM_PEEK(&board->loss)) && RM_PEEK(&board->grad_norm) > 0);
+    assert_true(RM_PEEK(&board->entropy) > 0 && RM_PEEK(&board->temperature) > 0);
+    assert_true(RM_PEEK(&board->device_bytes_in) > 0);
+    char *tensors = rm_replay_run_tensors(&run, bytes);
+    rm_replay_run_stop(&run);
+    return tensors;
+}
+
+static void runs_repeat_to_the_bit(void **state)
+{
+    static const char *const feeds[] = {"staged", "resident"};
+    (void)state;
+    rm_test_device_use();
+    for (int i = 0; i < 2; i++) {
+        size_t bytes, other_bytes;
+        char *policy = policy_of(feeds[i], &bytes), *other = policy_of(feeds[i], &other_bytes);
+        assert_int_equal(bytes, other_bytes);
+        assert_memory_equal(policy, other, bytes);
+        free(policy);
+        free(other);
+    }
+}
+
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, rm_test_backends_open, rm_test_backends_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(operations_are_the_cpus),
+        TEST(updates_are_the_cpus),
+        TEST(other_forms_are_the_cpus),
+        cmocka_unit_test(runs_repeat_to_the_bit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

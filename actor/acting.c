@@ -100,7 +100,8 @@ void rm_acting_prepare(struct rm_acting *acting)
     rm_net_prepare(acting->workspace, acting->params);
 }
 
-/* First maximum among the legal. With nothing legal, 0: whoever filled the mask has been told. */
+/* First maximum among the legal actions. With none legal, 0: the error about the mask was reported
+ * before. */
 static int32_t first_maximum(const float *value, uint32_t actions, const uint8_t *mask)
 {
     int32_t best = -1;

@@ -52,7 +52,7 @@ void rm_actor_use_weights(struct rm_actor *actor, uint32_t p, const struct rm_we
     rm_acting_prepare(&policy->acting);
 }
 
-/* Takes whatever is newest. False while some policy has published nothing. */
+/* Reads the newest weights. False while a policy has published none. */
 static bool refresh_weights(struct rm_actor *actor)
 {
     struct rm_session *s = actor->session;
@@ -104,7 +104,7 @@ static void count_lag(struct rm_actor *actor)
 
 /* --- waiting --------------------------------------------------------------------------------- */
 
-/* May every policy take another row? Books the time in which one could not. */
+/* May every policy take another row? Counts the time in which one could not. */
 static bool limiter_allows(struct rm_actor *actor)
 {
     struct rm_session *s = actor->session;
@@ -125,9 +125,9 @@ static bool limiter_allows(struct rm_actor *actor)
     return allowed;
 }
 
-/* The limiter is asked for a whole row. Where a row is more than it can ever grant, because the
- * learner's batch and the row do not fit between its bounds together, it is asked for one lane: the
- * bound is then overshot by a row, and nobody waits for ever. */
+/* The limiter is asked for a whole row. If a row is more than it can ever grant, because the
+ * learner's batch and the row do not fit between its bounds together, the actor asks for one lane:
+ * the bound is then overshot by a row, and the actor does not wait for ever. */
 static uint32_t lanes_to_ask(const struct rm_actor *actor, uint32_t p)
 {
     const struct rm_limiter *limiter = &actor->session->board.policies[p].limiter;
@@ -155,7 +155,7 @@ static void read_settings(struct rm_actor *actor)
 
 /* --- one vector step ------------------------------------------------------------------------- */
 
-/* The evaluator and the daemon, which want to be woken at so many steps of all actors. */
+/* Wakes the evaluator and the daemon at the number of steps that they wait for. */
 static void tell_steps(struct rm_actor *actor)
 {
     struct rm_session *s = actor->session;
@@ -169,8 +169,8 @@ static void tell_steps(struct rm_actor *actor)
     rm_session_ring_at(s, steps);
 }
 
-/* Has this policy's learner what it waits for: a rollout's last row, or as many transitions as it
- * said? The threshold is the learner's own; the wake is its process's. */
+/* Has this policy's learner the rows that it waits for: a rollout's last row, or the number of
+ * transitions in its threshold? The threshold is the learner's own; the wake is its process's. */
 static bool learner_is_due(const struct rm_actor *actor, uint32_t p)
 {
     const struct rm_session *s = actor->session;
@@ -182,7 +182,7 @@ static bool learner_is_due(const struct rm_actor *actor, uint32_t p)
            RM_PEEK(&s->board.policies[p].limiter.inserted);
 }
 
-/* What was committed is counted, and whoever waits for it is woken. */
+/* Counts committed rows and wakes the learners that wait for them. */
 static void account(struct rm_actor *actor)
 {
     struct rm_session *s = actor->session;
@@ -217,7 +217,7 @@ int rm_actor_step(struct rm_actor *actor, struct rm_error *error)
     return 1;
 }
 
-/* The last word to the others: they may be waiting for this actor to end. */
+/* Wakes the others: they may be waiting for this actor to end. */
 int rm_actor_finish(struct rm_actor *actor)
 {
     RM_RAISE(&actor->slot->state, RM_WORKER_DONE);
@@ -232,11 +232,11 @@ int rm_actor_finish(struct rm_actor *actor)
 
 static int work_free(struct rm_actor *actor, struct rm_error *error)
 {
-    /* Rollouts are made to their end: a part of one is of no use to anybody. */
+    /* Rollouts are always completed: a learner cannot use a part of one. */
     if (actor->budget && RM_PEEK(&actor->slot->steps) >= actor->budget &&
         (!actor->rollout_rows || rm_actor_rows(actor, 0) % actor->rollout_rows == 0))
         return rm_actor_finish(actor);
-    /* Nothing may change before all of these say yes. */
+    /* Change nothing before all of these are true. */
     if ((!actor->rollout_rows && !limiter_allows(actor)) ||
         !rm_stepping_has_credit(&actor->stepping) || !refresh_weights(actor))
         return 0;
@@ -245,7 +245,7 @@ static int work_free(struct rm_actor *actor, struct rm_error *error)
 
 /* --- rounds ---------------------------------------------------------------------------------- */
 
-/* A respawned actor finds part of the round's rows written by its predecessor. */
+/* The predecessor of a restarted actor may have written part of the round's rows. */
 static uint32_t steps_made(const struct rm_actor *actor, uint64_t round)
 {
     uint64_t before = (round - 1) * actor->round_rows, made = UINT64_MAX;
@@ -306,8 +306,8 @@ static int do_work(void *self, struct rm_error *error)
                               : work_free(actor, error);
 }
 
-/* Worlds of a respawned actor must not play the episodes again that its predecessor played: their
- * seed is that of the run for the first process only. */
+/* Worlds of a restarted actor must not repeat its predecessor's episodes: only the first process
+ * uses the run's seed. */
 static uint64_t seed_of(uint64_t seed, uint64_t generation, uint32_t index)
 {
     if (generation <= 1)
@@ -324,8 +324,8 @@ void rm_actor_state(struct rm_actor *actor, struct rm_state *state)
     rm_stepping_state(&actor->stepping, state);
 }
 
-/* What the checkpoint has of this actor; NULL where it begins anew: there is none, or its worlds
- * could not be saved. */
+/* This actor's state in the checkpoint; NULL if there is none, or if its worlds could not be
+ * saved. */
 static int read_state(const struct rm_actor *actor, struct rm_state **state, struct rm_error *error)
 {
     const char *folder = actor->session->resume;
@@ -346,12 +346,12 @@ static int read_state(const struct rm_actor *actor, struct rm_state **state, str
     if (rc == 0)
         fprintf(stderr,
                 RM_SAID_NOTICE
-                "actor %u: its worlds cannot save their state: their episodes begin anew\n",
+                "actor %u: its worlds cannot save their state, so new episodes begin\n",
                 actor->index);
     return rc;
 }
 
-/* Writes are the saver's thread's. */
+/* Runs in the saver's thread. */
 static int write_state(void *self, const struct rm_state *state, const char *folder,
                        struct rm_error *error)
 {
@@ -393,7 +393,7 @@ static int load_state(struct rm_actor *actor, struct rm_state *state, struct rm_
     return rm_state_end(state, error);
 }
 
-/* The rings are this actor's now: as they were left, or in a new generation. */
+/* Opens the rings as their writer: in the same generation (resumed), or in a new one. */
 static uint64_t take_rings(struct rm_actor *actor, bool resumes)
 {
     struct rm_session *s = actor->session;

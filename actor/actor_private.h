@@ -17,7 +17,7 @@ struct rm_actor {
     struct rm_wake evaluator;
     uint64_t version[RM_BOARD_POLICIES];       /* of the weights in use, 0 = none */
     uint32_t ask[RM_BOARD_POLICIES];           /* lanes that the limiter is asked for */
-    uint64_t blocked_since[RM_BOARD_POLICIES]; /* by the limiter; 0 = not */
+    uint64_t blocked_since[RM_BOARD_POLICIES]; /* by the limiter since then; 0 = not blocked */
     bool in_rounds;                            /* lockstep and sequential mode */
     bool in_round;                             /* this round's weights are read */
     uint64_t round;
@@ -31,7 +31,7 @@ struct rm_actor {
     struct rm_saver saver;
 };
 
-/* Rows of policy p that this actor and its predecessors have answered. */
+/* Rows of policy p in which this actor and its predecessors have acted. */
 static inline uint64_t rm_actor_rows(const struct rm_actor *actor, uint32_t p)
 {
     return rm_ring_committed(actor->rings[p]) - actor->rings[p]->spec.first_index;
@@ -40,7 +40,7 @@ static inline uint64_t rm_actor_rows(const struct rm_actor *actor, uint32_t p)
 /* actor.c. The parameters of this stamp are in place. */
 void rm_actor_use_weights(struct rm_actor *actor, uint32_t p, const struct rm_weights_stamp *stamp);
 
-/* One vector step, counted, and whoever waits for it woken. */
+/* Makes and counts one vector step, and wakes the learners that wait for it. */
 int rm_actor_step(struct rm_actor *actor, struct rm_error *error);
 
 /* The last turn. */

@@ -1,17 +1,18 @@
-/* Synchronous rollouts: which weights an actor answers with, and when it is done. In all modes; the
- * rule takes the place of rounds.
+/* Synchronous rollouts: the weights with which an actor acts, and when it is done. In all modes;
+ * the rule replaces rounds.
  *
  * Row i belongs to rollout r = i / rollout.steps. After training on rollout r the learner publishes
- * version r + 2, version 1 being the initial one. So answers in rollout r have seen all rollouts
- * before it with version r + 1, and may do with version r + 1 - rollout.max_policy_lag. In lockstep
- * and sequential mode it is that version exactly, in free mode the newest at the rollout's start.
+ * version r + 2, version 1 being the initial one. So version r + 1 was trained on all rollouts
+ * before rollout r. Actors act in rollout r with at least version r + 1 - rollout.max_policy_lag:
+ * in lockstep and sequential mode exactly with that version, in free mode with the newest at the
+ * rollout's start.
  *
- * The run is over at the start of a rollout when the version that it asks for was made of run.steps
- * steps. All actors ask the same version, so they end alike. */
+ * The run is over at the start of a rollout when the version that it needs was trained on run.steps
+ * steps. All actors check the same version, so they end at the same rollout. */
 #include "actor/actor_private.h"
 #include "shm/atomic.h"
 
-/* The oldest version that may answer in this rollout. */
+/* The oldest version that may act in this rollout. */
 static uint64_t version_asked(const struct rm_actor *actor, uint64_t rollout)
 {
     const uint64_t lag = actor->session->experiment.rollout.max_policy_lag;
@@ -19,13 +20,13 @@ static uint64_t version_asked(const struct rm_actor *actor, uint64_t rollout)
     return rollout > lag ? rollout + 1 - lag : 1;
 }
 
-/* Takes the weights of the rollout in hand. False while they are not there. */
+/* Reads the weights of the current rollout. False while they are not published. */
 static bool take_weights(struct rm_actor *actor, uint32_t p)
 {
     struct rm_session *s = actor->session;
     const struct rm_weights *weights = &s->weights[p];
     const uint64_t rollout = rm_actor_rows(actor, p) / actor->rollout_rows;
-    /* Makes no rollouts: whatever there is will do, but for the same bits in the same run. */
+    /* A frozen opponent makes no rollouts: in free mode any version will do. */
     const bool any = s->plan.policy[p].frozen && s->experiment.mode == RM_MODE_FREE;
     struct rm_weights_stamp stamp;
 
@@ -47,7 +48,7 @@ static bool take_weights(struct rm_actor *actor, uint32_t p)
     return true;
 }
 
-/* At the start of a rollout: was enough learned from? */
+/* At the start of a rollout: were enough steps trained on? */
 static bool budget_spent(const struct rm_actor *actor)
 {
     const struct rm_session *s = actor->session;
@@ -66,8 +67,8 @@ int rm_actor_work_rollouts(struct rm_actor *actor, struct rm_error *error)
     struct rm_session *s = actor->session;
     int rc;
 
-    /* The learners take the values of what the first rollout begins with, or ends with, from rows
-     * that are offered before there are weights to answer them. */
+    /* Offer the first rows before there are weights: learners compute the values of the first
+     * rollout from them. */
     if (!actor->stepping.started) {
         if (!rm_stepping_has_credit(&actor->stepping))
             return 0;

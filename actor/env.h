@@ -192,7 +192,7 @@ struct rm_env_buffers {
     float *reward;   /* contiguous */
     uint8_t *flags;  /* contiguous, RM_ENV_* */
     double *figures; /* (worlds, figures), contiguous: all of a world's figures are written with its
-                        last row, and then alone; NaN: it has none. NULL: nobody asks. */
+                        last row, and then alone; NaN: it has none. NULL: not needed. */
 };
 
 struct rm_env; /* the world's own */

@@ -189,7 +189,7 @@ static int run(struct rm_session *session, const struct options *options, uint32
     if (rc == 0)
         rc = options->evaluator ? rm_evaluator_create(&evaluator, session, &duty, error)
                                 : rm_actor_create(&actor, session, options->index, &duty, error);
-    if (rc < 0) /* one that cannot resume does not begin anew unasked */
+    if (rc < 0) /* an actor that cannot resume must not start from scratch */
         return failed(slot, session->resume[0] ? -EINVAL : rc, error);
     duty.lingers = options->actor && options->parent && session->experiment.checkpoint.at_end;
     int status = rm_duty_run(&duty, error);
@@ -286,7 +286,7 @@ static int probe(struct rm_experiment *experiment, const struct options *options
     struct rm_world_spec world;
     int rc;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* who asked may be killed, and would not hear the answer */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the daemon may be killed before this process answers */
     if ((rc = rm_watch_install("ringmaster-actor", &error)) < 0 ||
         (rc = configure(experiment, options, &error)) < 0 ||
         (rc = enter_group(options->group, &error)) < 0 ||

@@ -51,7 +51,7 @@ static int put_frame(struct player *p, enum rm_player_kind kind, struct rm_error
         rc = put(p->options->fd, p->text, p->head.text_bytes);
     if (rc == 0)
         rc = put(p->options->fd, p->rgb, (size_t)p->head.width * p->head.height * 3);
-    return rc < 0 ? rm_fail(error, rc, "nobody looks any more") : 0;
+    return rc < 0 ? rm_fail(error, rc, "the reader of the pictures has closed the pipe") : 0;
 }
 
 static int shown(const struct player *p, int rc, struct rm_error *error)

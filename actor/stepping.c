@@ -24,9 +24,9 @@ static void enter(struct rm_stepping *s, enum rm_phase phase)
         rm_phase_enter(s->clock, phase);
 }
 
-/* Rows that a ring takes before its learner gives some back: rollout.queue whole rollouts, the rows
- * that stacks of frames look back on, and the arrival that says what came of the last row. A ring
- * may have more, its size being a power of two. Whoever waits for weights needs no other bound. */
+/* Rows that a ring takes before its learner returns credit: rollout.queue whole rollouts, the rows
+ * that stacks of frames need, and the row that completes the last one. A ring may have more, its
+ * size being a power of two. An actor that waits for weights needs no other bound. */
 static uint64_t credit_of(const struct rm_stepping *s, const struct rm_ring *ring)
 {
     const struct rm_experiment *e = s->experiment;
@@ -239,7 +239,7 @@ static void gather_lane(struct rm_stepping *s, struct rm_stepping_policy *p,
         answer_gathered(s, p);
 }
 
-/* Explorers have their action in explored[], the others -1 there; NULL: nobody explores. */
+/* Explorers have their action in explored[], the others -1 there; NULL: none explores. */
 static void act_gathering(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t agent,
                           const int32_t *explored)
 {

@@ -6,7 +6,7 @@
  * phases fill up over these. Because step(phase) writes what the agents of the next phase see, a
  * policy's row is reserved before the world is stepped into the first phase of its agents: between
  * two vector steps the rows of the agents of phase 0 stand reserved, with observations and without
- * actions. Whoever stops there never commits them.
+ * actions. A process that stops there never commits them.
  *
  * One thread. Nothing is allocated after creation. */
 #ifndef RM_ACTOR_STEPPING_H
@@ -91,7 +91,7 @@ struct rm_stepping_options {
     uint32_t quantiles; /* IQN: draws per decision */
     bool explore;
     bool greedy; /* of distributions the likeliest action */
-    bool shared; /* false: rings are only memory for the last few rows, nobody reads */
+    bool shared; /* false: rings are only memory for the last few rows, without readers */
     uint64_t steps_before, episodes_before;
     struct rm_ring *const *rings; /* (policies) */
     struct rm_phase_clock *clock; /* may be NULL */
@@ -101,8 +101,8 @@ struct rm_stepping_options {
 int rm_stepping_create(struct rm_stepping *stepping, const struct rm_experiment *experiment,
                        const struct rm_plan *plan, const struct rm_stepping_options *options,
                        struct rm_error *error);
-/* Rings for a stepping that nobody learns from: memory for stacks of frames. Closed by the caller,
- * who has set the descriptors of all to -1, also where it failed. */
+/* Rings without a learner, as memory for stacks of frames. The caller has set all descriptors to -1
+ * and closes the rings, also after a failure. */
 int rm_stepping_own_rings(const struct rm_experiment *experiment, const struct rm_plan *plan,
                           uint32_t worlds, struct rm_ring ring[RM_BOARD_POLICIES],
                           struct rm_ring *rings[RM_BOARD_POLICIES], struct rm_error *error);
@@ -117,7 +117,7 @@ int rm_stepping_begin(struct rm_stepping *stepping, struct rm_error *error);
 /* Everything that the next steps depend on but the rows and the weights, between two vector steps,
  * for checkpoints (shm/base/state.h). To be loaded into a stepping that has not begun, over rings
  * that were loaded before; `error` is the world's. A world that cannot save its state has none in
- * it (rm_stepping_state_whole()): then its episodes begin anew. */
+ * it (rm_stepping_state_whole()): then new episodes begin. */
 struct rm_state;
 void rm_stepping_state(struct rm_stepping *stepping, struct rm_state *state);
 bool rm_stepping_state_whole(const struct rm_state *state);

@@ -130,8 +130,8 @@ static int check_description(const struct rm_stepping *s, struct rm_error *error
         return rc;
     if (!rm_described_alike(rm_described_spec(described), s->spec))
         rc = rm_fail(error, -EPROTO,
-                     "world %s: shows or takes something else now than when it was tried: %s has "
-                     "changed; start the experiment anew",
+                     "world %s: it does not match its description any more: %s has changed; "
+                     "restart the experiment",
                      s->spec->name,
                      s->experiment->world.python[0] ? s->experiment->world.python
                                                     : s->experiment->world.library);

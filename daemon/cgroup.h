@@ -1,8 +1,8 @@
 /* cgroup: groups of their own for processes that step worlds, with limits of memory and of
  * processes, where the host lets the daemon make them: control groups of version 2, this daemon's
- * delegated to it with both controllers (Delegate= of its unit), and nobody else in it. The daemon
- * moves into a group below its own, for a group with members cannot have limited ones beside them.
- */
+ * delegated to it with both controllers (Delegate= of its unit), and no other process in it. The
+ * daemon moves into a group below its own, for a group with members cannot have limited ones beside
+ * them. */
 #ifndef RM_DAEMON_CGROUP_H
 #define RM_DAEMON_CGROUP_H
 
@@ -43,7 +43,7 @@ struct rm_cgroup_events {
 void rm_cgroup_read_events(const struct rm_cgroup *cgroup, const char *name,
                            struct rm_cgroup_events *events);
 
-/* Kills whoever is in the group; kernels before 5.14 cannot. */
+/* Kills all processes in the group; kernels before 5.14 cannot. */
 void rm_cgroup_clear(const struct rm_cgroup *cgroup, const char *name);
 
 #endif

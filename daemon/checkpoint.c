@@ -176,8 +176,7 @@ static const char *missing_worker(const struct rm_checkpointer *c, bool *soon)
 }
 
 /* Who still writes an earlier one, which was given up: it could not write its part of another now.
- * NULL: nobody. (A number that was not asked for is no worker's, but of a world that means harm.)
- */
+ * NULL: none. (An unrequested number comes from a hostile world, not from a worker.) */
 static const char *who_writes(const struct rm_checkpointer *c)
 {
     const struct rm_session *session = c->spec.session;
@@ -221,8 +220,8 @@ static uint64_t starts(const struct rm_checkpointer *c)
     return all;
 }
 
-/* Why workers cannot finish the one in hand any more, or NULL. *back: whoever it is for is back in
- * a moment. */
+/* Why workers cannot finish the current checkpoint any more, or NULL. *back: the worker will be
+ * restarted in a moment. */
 static const char *lost_worker(const struct rm_checkpointer *c, bool *back)
 {
     *back = false;
@@ -241,8 +240,8 @@ static bool all_hold(const struct rm_checkpointer *c)
     return true;
 }
 
-/* Once a worker has said so it has, whatever its world writes there afterwards. False, with words
- * in `damaged` (or ""): not all of them have. */
+/* Have all workers written their parts? A worker that reported it once counts, even if its world
+ * changes the word afterwards. On false, `damaged` has a message or "". */
 static bool all_have_written(struct rm_checkpointer *c, char *damaged, size_t size)
 {
     bool all = true;
@@ -275,7 +274,7 @@ static const char *who_failed(const struct rm_checkpointer *c)
 /* --- events ---------------------------------------------------------------------------------- */
 
 static void act(struct rm_checkpointer *c, enum action action);
-static void look(uv_timer_t *timer);
+static void check_deadlines(uv_timer_t *timer);
 
 static void fire(struct rm_checkpointer *c, enum event event)
 {
@@ -283,7 +282,7 @@ static void fire(struct rm_checkpointer *c, enum event event)
     if (t->next != c->stage && t->next == IDLE)
         uv_timer_stop(&c->timer);
     else if (t->next != c->stage)
-        uv_timer_start(&c->timer, look, t->next == HOLDING ? HOLDING_MS : LOOK_MS,
+        uv_timer_start(&c->timer, check_deadlines, t->next == HOLDING ? HOLDING_MS : LOOK_MS,
                        t->next == HOLDING ? HOLDING_MS : LOOK_MS);
     c->stage = t->next;
     act(c, t->action);
@@ -390,7 +389,7 @@ static void (*const looks[RM_CHECKPOINT_STAGES])(struct rm_checkpointer *c, uint
     [AWAITING] = look_at_parts,
 };
 
-static void look(uv_timer_t *timer)
+static void check_deadlines(uv_timer_t *timer)
 {
     struct rm_checkpointer *c = timer->data;
     const uint64_t now = rm_now_ns();
@@ -622,7 +621,7 @@ static void finish(struct rm_checkpointer *c)
     c->step = c->facts.step;
     c->updates = c->facts.updates;
     rm_log_message(c->spec.log, RM_LOG_INFO, RM_MESSAGE_CHECKPOINT, &fields,
-                   "checkpoint %llu: step %llu, update %llu; everybody held for %.1f ms, "
+                   "checkpoint %llu: step %llu, update %llu; workers held for %.1f ms, "
                    "written %.1f s after",
                    (unsigned long long)c->number, (unsigned long long)c->facts.step,
                    (unsigned long long)c->facts.updates,

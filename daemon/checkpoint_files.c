@@ -21,7 +21,8 @@ static void remove_tree(const char *path)
 {
     char below[PATH_MAX];
     struct stat about;
-    if (lstat(path, &about) < 0 || !S_ISDIR(about.st_mode)) { /* a link leads to somebody else's */
+    if (lstat(path, &about) < 0 || !S_ISDIR(about.st_mode)) { /* a link may lead to files of another
+                                                               * user */
         (void)rm_file_remove(path);
         return;
     }

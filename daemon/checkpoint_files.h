@@ -6,7 +6,7 @@
  *     actor-A.state              worlds, episodes and recurrent states of actor A
  *     learner-P.safetensors      parameters and moments of policy P, by name
  *     learner-P.state            the rest of its learner
- *     policies/NAME.safetensors  the policy, to be used elsewhere
+ *     policies/NAME.safetensors  the policy, for use in other programs
  *
  * that is written under the name 000007.tmp: files, each synced, then the manifest, then the
  * folder, then it is renamed and the folders above synced. So whatever is called 000007 is whole,

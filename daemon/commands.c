@@ -254,8 +254,7 @@ static const struct rm_field set_fields[] = {
     FIELDS_END};
 
 static const struct rm_field checkpoint_fields[] = {
-    {"number", RM_FIELD_INTEGER, true,
-     "of the checkpoint; the event of that name says what came of it"},
+    {"number", RM_FIELD_INTEGER, true, "of the checkpoint; the event of that name has the result"},
     {"directory", RM_FIELD_STRING, true, "the run directory that it is written under"},
     {"waits", RM_FIELD_STRING, true, "\"\", or that the one before is still being written"},
     FIELDS_END};
@@ -291,7 +290,7 @@ const struct rm_command rm_commands[] = {
     {"set", RM_ACCESS_ADMINISTER, set_arguments, set_fields,
      "Changes a key that may change while the experiment runs.", set},
     {"pause", RM_ACCESS_OPERATE, nothing, state_fields,
-     "Everybody finishes the current turn and sleeps.", pause_run},
+     "All workers finish the current turn and sleep.", pause_run},
     {"resume", RM_ACCESS_OPERATE, nothing, state_fields, "Goes on after a pause.", resume},
     {"checkpoint", RM_ACCESS_OPERATE, nothing, checkpoint_fields,
      "Writes a checkpoint: all that is needed to go on from here.", checkpoint},

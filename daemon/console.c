@@ -15,7 +15,7 @@
 
 #define LINE_MAX_BYTES 512
 #define WIDTH_UNKNOWN  80
-#define PLAIN_EVERY_NS (5 * RM_NS_PER_S) /* lines of a file nobody watches need not be many */
+#define PLAIN_EVERY_NS (5 * RM_NS_PER_S) /* a file needs fewer lines than a terminal */
 #define BAR_CELLS      16
 #define SHOWN_AGENTS   8 /* rewards in the live line; beyond that their mean */
 

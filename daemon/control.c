@@ -98,7 +98,7 @@ static void on_turn(uv_prepare_t *turn)
     control->turn_ends_ns = 0;
 }
 
-/* Is there time left in this turn? Whoever comes while others wait in line waits as well. */
+/* Is there time left in this turn? A client that sends while others wait must wait as well. */
 static bool my_turn(struct rm_client *client)
 {
     struct rm_control *control = client->control;
@@ -120,7 +120,7 @@ static struct rm_client *longest_waiting(const struct rm_control *control)
     return first;
 }
 
-/* Once a turn while anybody waits in line. */
+/* Once a turn while a client waits. */
 static void on_later(uv_idle_t *later)
 {
     struct rm_control *control = later->data;
@@ -200,7 +200,7 @@ static bool among(gid_t group, const gid_t *groups, size_t bytes)
     return false;
 }
 
-/* Is the peer in this group besides its first one? So is whoever was added to it. */
+/* Is the group a supplementary group of the peer? */
 static bool peer_is_in(int fd, gid_t group)
 {
     gid_t few[64];

@@ -44,7 +44,7 @@ struct rm_control_ops {
     enum rm_refusal (*execute)(void *user, struct rm_client *client,
                                const struct rm_request *request, json_t **reply,
                                struct rm_error *error);
-    /* A client came or went: whoever ticks may have to start or stop. May be NULL. */
+    /* A client connected or left: timers may have to start or stop. May be NULL. */
     void (*watched)(void *user, bool watched);
 };
 
@@ -64,7 +64,7 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
  * while rm_control_counts().clients > 0. */
 void rm_control_expire(struct rm_control *control, uint64_t now_ns);
 
-/* The daemon was away for so long: whoever does not read has so much more time. */
+/* The daemon was away for so long: gives clients that do not read as much more time. */
 void rm_control_away(struct rm_control *control, uint64_t away_ns);
 
 struct rm_control_counts rm_control_counts(const struct rm_control *control);

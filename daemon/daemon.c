@@ -77,7 +77,7 @@ static void clear_console(void *user)
     rm_console_clear(user);
 }
 
-/* Nobody may ever write into a pipe that is read here: until then a stop ends the program. */
+/* A pipe that is read here may never get data: until then a stop ends the program. */
 static int load_file(struct rm_experiment *experiment, const struct rm_daemon_options *o,
                      struct rm_error *error)
 {
@@ -365,8 +365,8 @@ static void close_handle(uv_handle_t *handle, void *unused)
 /* Everything that has a name in the file system goes first. */
 static void close_all(struct rm_daemon *daemon)
 {
-    rm_daemon_hold_signals(true);    /* nobody answers them any more */
-    rm_writer_flush(&daemon->files); /* whoever waits for the disk hears what came of it */
+    rm_daemon_hold_signals(true);    /* the loop does not answer them any more */
+    rm_writer_flush(&daemon->files); /* clients that wait for the disk get their result */
     rm_sweeper_dismiss(&daemon->sweeper);
     rm_place_leave(&daemon->place);
     rm_control_close(daemon->control);
@@ -536,7 +536,7 @@ int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *erro
         rm_fail(error, -ENOMEM, "out of memory");
     else
         code = start(daemon, experiment, plan, error);
-    if (daemon) /* nobody writes there any more */
+    if (daemon) /* no worker writes there any more */
         rm_run_lock_leave(&daemon->run_lock);
     if (experiment)
         rm_probe_forget(experiment);

@@ -51,7 +51,7 @@ enum rm_daemon_exit {
 #define RM_OVERRIDES_MAX 256
 
 enum rm_resume {
-    RM_RESUME_NEVER = 0, /* begins anew */
+    RM_RESUME_NEVER = 0, /* starts a new run */
     RM_RESUME_MAY,       /* goes on from what there is */
     RM_RESUME_MUST,      /* and fails if there is nothing */
 };
@@ -125,7 +125,7 @@ struct rm_daemon {
     uint64_t started_ns;     /* of the run */
     uint64_t trained_ns;     /* when training ended; 0 = not yet */
     uint64_t final_before;   /* evaluations finished when the final one was asked for */
-    uint64_t watchdog_ns;    /* the service manager wants to hear that often, 0 = never */
+    uint64_t watchdog_ns;    /* interval of the service manager's watchdog, 0 = none */
     bool adopted;            /* what a killed daemon left goes on here */
     uint64_t left_rows;      /* of replay, as the killed one counted last */
     uint64_t adopted_rows;   /* as this one found them, before its workers started */
@@ -165,7 +165,7 @@ extern const struct rm_supervisor_ops rm_daemon_supervisor_ops;
 void rm_daemon_start_workers(struct rm_daemon *daemon);
 void rm_daemon_tick(struct rm_daemon *daemon);
 void rm_daemon_away(void *daemon, uint64_t away_ns, uint64_t now_ns); /* it was (presence.h) */
-/* An evaluation or somebody's share is finished, or a row of metrics is due. */
+/* An evaluation or a worker's share is finished, or a row of metrics is due. */
 void rm_daemon_rung(struct rm_daemon *daemon);
 /* A row of metrics, with the numbers of an evaluation that has just been finished or without. */
 void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation);
@@ -177,7 +177,7 @@ void rm_daemon_open_checkpoints(struct rm_daemon *daemon);
 void rm_daemon_fail(struct rm_daemon *daemon, const char *why);
 void rm_daemon_pause(struct rm_daemon *daemon, bool pause);
 void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes);
-/* Sets timers to what the present state needs: none at all when paused and nobody watches. */
+/* Sets timers for the current state: none when paused without clients. */
 void rm_daemon_arm(struct rm_daemon *daemon);
 /* Tells subscribers; takes `data`, which may be NULL. */
 void rm_daemon_event(struct rm_daemon *daemon, const char *name, json_t *data);

@@ -33,7 +33,7 @@ int rm_groups_make(const struct rm_groups *groups, const struct rm_experiment *e
                    struct rm_worker_group *group, struct rm_error *error);
 
 /* After its end by `signal`, 0 = by itself: adds to `words` what the group had to do with it, and
- * kills whoever else it left there. */
+ * kills all other processes that it left there. */
 void rm_groups_leave(const struct rm_groups *groups, const struct rm_experiment *e,
                      const struct rm_worker_group *group, int signal, char *words, size_t size);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* What of a file of /proc/PID fits into `text`, and a NUL. Returns its length, 0: none. */
-static size_t take(int pid, const char *name, char *text, size_t size)
+static size_t read_proc(int pid, const char *name, char *text, size_t size)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
@@ -24,14 +24,15 @@ static size_t take(int pid, const char *name, char *text, size_t size)
 static bool killed(int pid)
 {
     char text[4096];
-    const char *pending = take(pid, "status", text, sizeof text) ? strstr(text, "\nShdPnd:") : NULL;
+    const char *pending =
+        read_proc(pid, "status", text, sizeof text) ? strstr(text, "\nShdPnd:") : NULL;
     return pending && strtoull(pending + strlen("\nShdPnd:"), NULL, 16) >> (SIGKILL - 1) & 1;
 }
 
 enum rm_holder rm_holder_of(int pid)
 {
     char line[512];
-    const size_t n = take(pid, "cmdline", line, sizeof line);
+    const size_t n = read_proc(pid, "cmdline", line, sizeof line);
     if (n == 0 || killed(pid)) /* the dead have no command line */
         return RM_HOLDER_ENDS;
     const char *second = memchr(line, '\0', n);

@@ -9,8 +9,8 @@ enum rm_holder {
     RM_HOLDER_SWEEPS, /* a sweeper */
 };
 
-/* Of process `pid`. One that cannot be looked at counts as ended: whoever waits for it waits in
- * vain, and for so long as it would have waited anyway. */
+/* Of process `pid`. One that cannot be looked at counts as ended: a wait for it would be in vain,
+ * and for so long as it would have waited anyway. */
 enum rm_holder rm_holder_of(int pid);
 
 #endif

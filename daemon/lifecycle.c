@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TICK_MS      1000 /* while somebody may be watching or work goes on */
+#define TICK_MS      1000 /* while a client may be watching or work continues */
 #define TICK_FAST_MS 50   /* while something short is waited for */
 
 static struct rm_board_run *run_of(struct rm_daemon *daemon)
@@ -93,7 +93,7 @@ void rm_daemon_stop(struct rm_daemon *daemon, const char *why)
     RM_RAISE(&run_of(daemon)->stop, 1);
     rm_supervisor_stop_all(&daemon->supervisor, rm_now_ns());
     rm_session_wake_up(&daemon->session);
-    end_if_over(daemon); /* nobody may have been there to stop */
+    end_if_over(daemon); /* there may have been no worker to stop */
     rm_daemon_arm(daemon);
 }
 
@@ -300,7 +300,7 @@ static void end_training(struct rm_daemon *daemon)
 {
     if (daemon->life > RM_LIFE_TRAINING || daemon->trained_ns != 0 || !trained(daemon))
         return;
-    rm_daemon_note_running(daemon); /* a short run may be over before anybody looked */
+    rm_daemon_note_running(daemon); /* a short run may be over before the first tick */
     daemon->trained_ns = trained_at(daemon);
     rm_log(&daemon->log, RM_LOG_INFO, "the budget is spent after %.1f s",
            (double)(daemon->trained_ns - daemon->started_ns) / 1e9);
@@ -464,7 +464,7 @@ void rm_daemon_tick(struct rm_daemon *daemon)
 }
 
 /* What a worker that died may still have owed the others: it may have arrived and not advanced the
- * round, advanced it and not said so, or made work visible without waking who waits for it. */
+ * round, advanced it without waking others, or made work visible without waking its sleeper. */
 static void settle_debts(struct rm_daemon *daemon)
 {
     if (daemon->session.experiment.mode == RM_MODE_LOCKSTEP)
@@ -539,7 +539,7 @@ static void on_sample(uv_timer_t *timer)
     rm_daemon_write_row(timer->data, false);
 }
 
-/* Paused, everybody asleep and nobody connected: nothing changes, so nothing is looked at. */
+/* Paused, all workers asleep and no client connected: nothing changes, so no timer is needed. */
 static bool quiet(const struct rm_daemon *daemon)
 {
     if (!RM_PEEK(&daemon->session.board.run->pause) || daemon->life >= RM_LIFE_STOPPING ||

@@ -44,7 +44,7 @@ bool rm_log_stderr_is_journal(void)
     return strcmp(stream, own) == 0;
 }
 
-/* A log that cannot be written has nobody to tell. */
+/* A log that cannot be written cannot report that. */
 static void put(struct rm_writer *writer, rm_write_fn how, int fd, const char *text, size_t bytes)
 {
     if (writer)

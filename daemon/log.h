@@ -65,7 +65,7 @@ void rm_log_message(struct rm_log *log, enum rm_log_level level, enum rm_message
                     const struct rm_log_fields *fields, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* The same with a pace of the caller's own instead of that of the kind: for what somebody else
+/* The same with a pace of the caller's own instead of that of the kind: for what another process
  * says, who may say much. rm_log_pace_end() says what was left out, if anything was: for when no
  * more can come. `who` begins these lines. */
 void rm_log_paced(struct rm_log *log, struct rm_log_pace *pace, enum rm_log_level level,

@@ -15,7 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Makes one directory. In a sticky, world-writable parent somebody else may have made it first. */
+/* Creates one directory. In a sticky, world-writable parent another user may have created it
+ * first. */
 static int make_directory(const char *path, bool shared_parent, struct rm_error *error)
 {
     if (mkdir(path, shared_parent ? 0700 : 0755) == 0)
@@ -28,7 +29,7 @@ static int make_directory(const char *path, bool shared_parent, struct rm_error 
     if (shared_parent && (!S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0)))
         return rm_fail(error, -EPERM,
                        "%s is not a directory of user %u or root: remove it, or have the control "
-                       "socket elsewhere (control.socket, RINGMASTER_RUNTIME_DIR)",
+                       "socket in another directory (control.socket, RINGMASTER_RUNTIME_DIR)",
                        path, (unsigned)geteuid());
     return 0;
 }
@@ -119,7 +120,7 @@ int rm_place_take(struct rm_place *place, const char *socket, struct rm_error *e
     int rc = make_parents(place->socket, error);
     if (rc == 0)
         rc = lock(place, error);
-    if (rc < 0) /* whoever gave the place back may have removed a directory meanwhile */
+    if (rc < 0) /* the former owner may have removed a directory meanwhile */
         return rc == -ENOENT ? -EAGAIN : rc;
     place->lock_fd = rc;
     char pid[24];

@@ -20,8 +20,8 @@ struct rm_place {
 };
 
 /* Makes the directories (mode 0755, below /tmp 0700 and checked to be ours), takes the lock.
- * -EEXIST: another daemon holds it; the message has its pid. -EAGAIN: whoever holds it is about to
- * let go: it was killed, or sweeps up behind one that was. */
+ * -EEXIST: another daemon holds it; the message has its pid. -EAGAIN: its owner is about to let go:
+ * it was killed, or sweeps up behind one that was. */
 int rm_place_take(struct rm_place *place, const char *socket, struct rm_error *error);
 
 /* How long -EAGAIN is waited out: so many pauses. */

@@ -1,5 +1,5 @@
-/* The policies as they are now, as files, for `ringctl watch` and whoever else asks: read from
- * shared memory and written below the run directory by a thread, one request at a time. */
+/* The current policies as files, for `ringctl watch` and other clients: read from shared memory and
+ * written below the run directory by a thread, one request at a time. */
 #include "daemon/daemon.h"
 
 #include "actor/worlds/described.h"

@@ -10,7 +10,7 @@
 struct rm_presence {
     uv_prepare_t before;
     uv_check_t after;
-    uint64_t expected_ns; /* when the loop is back at the latest; 0 = nobody knows */
+    uint64_t expected_ns; /* when the loop is back at the latest; 0 = unknown */
     void (*away)(void *user, uint64_t away_ns, uint64_t now_ns);
     void *user;
 };
@@ -20,7 +20,7 @@ struct rm_presence {
 void rm_presence_open(struct rm_presence *presence, uv_loop_t *loop,
                       void (*away)(void *user, uint64_t away_ns, uint64_t now_ns), void *user);
 
-/* For callbacks that judge somebody by the clock: they may be the first to run after an absence. */
+/* For callbacks that check deadlines: they may be the first to run after an absence. */
 void rm_presence_note(struct rm_presence *presence);
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define READ_BYTES 16384 /* in one turn of the loop, of a process */
-#define LAST_READS 8     /* at its end: a pipe holds no more, unless somebody goes on writing */
+#define LAST_READS 8     /* at its end: a pipe holds no more, unless a process keeps writing */
 
 enum rm_log_level rm_printed_level(const char *line, const char **text)
 {
@@ -46,7 +46,7 @@ static void say_line(struct rm_printed *p)
     p->used = 0;
 }
 
-static void take(struct rm_printed *p, const char *bytes, size_t n)
+static void add_bytes(struct rm_printed *p, const char *bytes, size_t n)
 {
     while (n > 0) {
         const char *newline = memchr(bytes, '\n', n);
@@ -71,7 +71,7 @@ static size_t take_some(struct rm_printed *p, bool *over)
     const ssize_t n = read(p->fd, bytes, sizeof bytes);
     *over = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
     if (n > 0)
-        take(p, bytes, (size_t)n);
+        add_bytes(p, bytes, (size_t)n);
     return n > 0 ? (size_t)n : 0;
 }
 
@@ -82,7 +82,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     (void)events;
     if (!over)
         (void)take_some(p, &over);
-    if (over) /* nobody has the other end any more, though the process may go on */
+    if (over) /* no process has the other end any more, though the worker may still run */
         uv_poll_stop(poll);
 }
 

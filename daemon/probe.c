@@ -126,8 +126,9 @@ struct subject {
     const char *key, *value;
 };
 
-/* A refusal in words, or the description. */
-static int hear(const struct subject *of, int answer, char **description, struct rm_error *error)
+/* A refusal with a message, or the description. */
+static int read_description(const struct subject *of, int answer, char **description,
+                            struct rm_error *error)
 {
     char *text = read_answer(answer);
     if (!text)
@@ -169,7 +170,7 @@ static int judge(const struct subject *of, int status, bool hung, const struct c
                  char **description, struct rm_error *error)
 {
     if (WIFEXITED(status) && WEXITSTATUS(status) == RM_EXIT_PROBED)
-        return hear(of, c->answer, description, error);
+        return read_description(of, c->answer, description, error);
     return ended_badly(of, status, hung, c->said, error);
 }
 

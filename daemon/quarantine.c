@@ -15,7 +15,7 @@ bool rm_quarantine_fault(struct rm_quarantine *q, struct rm_board_run *run, cons
     while (i < q->count && strcmp(q->device[i].uuid, uuid) != 0)
         i++;
     if (i == RM_BOARD_QUARANTINED)
-        return false; /* more GPUs than anybody has in a host */
+        return false; /* more GPUs than any host has */
     if (i == q->count) {
         snprintf(q->device[i].uuid, sizeof q->device[i].uuid, "%s", uuid);
         q->count++;

@@ -1,6 +1,6 @@
 /* quarantine: GPUs whose errors cost learners their process, by UUID. One that did so
  * learner.device_faults times is put on the board, where learners look before they choose: it is
- * left alone for the rest of the run. One thread, the daemon's. */
+ * not used for the rest of the run. One thread, the daemon's. */
 #ifndef RM_DAEMON_QUARANTINE_H
 #define RM_DAEMON_QUARANTINE_H
 

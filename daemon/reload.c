@@ -1,4 +1,4 @@
-/* What is set again after a restart, and what a configuration that is read anew changes. */
+/* Settings that are set again after a restart, and changes by a reloaded configuration. */
 #include "daemon/settings.h"
 
 #include "daemon/daemon.h"
@@ -47,7 +47,8 @@ static bool set_again(struct rm_daemon *daemon, const char *path, const json_t *
     return true;
 }
 
-/* Notes what is gone. Nobody waits for that to be on the disk: it would be gone again. */
+/* Records dropped settings, without waiting for the disk: if the record is lost, they are dropped
+ * again. */
 static void drop(struct rm_daemon *daemon, struct rm_kept_change *dropped, int rc,
                  struct rm_error *error)
 {
@@ -175,8 +176,9 @@ void rm_settings_apply_file(struct rm_daemon *daemon)
     s->read = NULL;
 }
 
-/* The file may be a pipe that nobody writes into, or on a file system that hangs: then this never
- * comes back. So it is no thread of the pool, touches nothing of the daemon, and nobody waits. */
+/* The file may be a pipe without a writer, or on a file system that hangs: then this never returns.
+ * So it runs in a thread outside of the pool, touches no state of the daemon, and no other thread
+ * waits for it. */
 static void *read_file(void *reading)
 {
     struct rm_reading *r = reading;
@@ -241,7 +243,7 @@ static int open_bell(struct rm_daemon *daemon)
     return rc;
 }
 
-/* Its thread, which takes no signal and which nobody joins. */
+/* Its thread, which blocks all signals and is detached. */
 static int begin_reading(struct rm_reading *r)
 {
     pthread_attr_t detached;

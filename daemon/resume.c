@@ -73,7 +73,7 @@ static int parse_config(const json_t *config, struct rm_experiment *before, stru
     return rc;
 }
 
-/* Refuses in words what would make it another run. */
+/* Refuses changes of keys that a resumed run may not have, with a message. */
 static int compare(struct rm_daemon *daemon, const char *folder, const json_t *config,
                    const struct rm_experiment *after, struct rm_error *error)
 {
@@ -85,8 +85,8 @@ static int compare(struct rm_daemon *daemon, const char *folder, const json_t *c
         rc = rm_fail(error, -ENOMEM, "no memory to compare configurations");
     if (rc == 0 && c.refused.text[0])
         rc = rm_fail(error, -EINVAL,
-                     "cannot go on from %s: the configuration has changed: %s; put that back, or "
-                     "begin anew with --fresh",
+                     "cannot resume from %s: the configuration has changed: %s; undo that, or "
+                     "start a new run with --fresh",
                      folder, c.refused.text);
     rm_utf8_line(error->text); /* as in rm_checkpoint_check() */
     rm_utf8_line(daemon->resume_changes);
@@ -123,7 +123,7 @@ static int choose(struct rm_daemon *daemon, const char *directory, struct rm_che
                      folder);
             found = 1;
         } else if (rc == -EACCES) {
-            found = rm_fail(error, rc, "cannot go on: %s", why.text);
+            found = rm_fail(error, rc, "cannot resume: %s", why.text);
         } else {
             pass_over(daemon, &why);
         }
@@ -159,13 +159,14 @@ static int nothing(const struct rm_daemon *daemon, const char *above, bool any,
                    struct rm_error *error)
 {
     if (any && !rm_fdstore_has_some()) /* what a killed daemon left is newer */
-        return rm_fail(error, -EBADMSG,
-                       "cannot go on: no checkpoint of %s/latest is whole; put one back, or begin "
-                       "anew with --fresh: %s",
-                       above, daemon->not_resumed);
+        return rm_fail(
+            error, -EBADMSG,
+            "cannot resume: no checkpoint of %s/latest is complete; restore one, or start "
+            "a new run with --fresh: %s",
+            above, daemon->not_resumed);
     if (daemon->options.resume != RM_RESUME_MUST)
         return 0;
-    return rm_fail(error, -ENOENT, "--resume: %s/latest has no checkpoint that is whole%s%s", above,
+    return rm_fail(error, -ENOENT, "--resume: %s/latest has no complete checkpoint%s%s", above,
                    daemon->not_resumed[0] ? ": " : "", daemon->not_resumed);
 }
 
@@ -272,5 +273,5 @@ int rm_daemon_load_shared(struct rm_daemon *daemon, struct rm_error *error)
         RM_POKE(&run->evaluations, daemon->resumed_evaluations);
     if (rc == 0)
         take_settings(daemon);
-    return rc ? rm_fail_within(error, rc, "cannot go on from %s", daemon->resume) : 0;
+    return rc ? rm_fail_within(error, rc, "cannot resume from %s", daemon->resume) : 0;
 }

@@ -12,7 +12,7 @@ struct rm_daemon;
 struct rm_session;
 
 /* Looks for what there is to go on from and checks it, as the options say. Sets daemon->resume and
- * the run directory, or leaves both alone: then the run begins anew, and daemon->not_resumed says
+ * the run directory, or leaves both alone: then a new run is started, and daemon->not_resumed says
  * why where that is not plain. Errors: -EINVAL: there is something, and it cannot be gone on from
  * with this configuration; -EBADMSG: there is nothing but damage, and nothing that the service
  * manager kept; -ENOENT: there is nothing, and it was asked for; -ENOMEM. */

@@ -30,8 +30,8 @@ int rm_run_directory_create(struct rm_run_directory *directory, const char *pare
                             const char *name, struct rm_run_lock *lock, struct rm_error *error);
 
 /* Where PARENT/NAME/latest leads: 0; 1: there is none, or what it names is gone, of which
- * error->text has words then. Refused in words: a `latest` that is no link, or another user's, a
- * directory that cannot be read or is another user's. */
+ * error->text has a message then. Refused with a message: a `latest` that is no link, or another
+ * user's, a directory that cannot be read or is another user's. */
 int rm_run_directory_latest(struct rm_run_directory *directory, const char *parent,
                             const char *name, struct rm_error *error);
 

@@ -55,7 +55,7 @@ static int lock_record(int fd)
     return errno;
 }
 
-/* Somebody has it. Takes `fd`. */
+/* Another process has it. Takes ownership of `fd`. */
 static int refuse(int fd, const char *directory, struct rm_error *error)
 {
     static const char advice[] =
@@ -100,7 +100,7 @@ static int judge(struct rm_run_lock *lock, bool blind, const char *directory,
                        "has no locks, so if that process is gone, remove %s",
                        directory, holder.pid, holder.host, lock->path);
     snprintf(lock->left, sizeof lock->left, "process %d on host %s%s", holder.pid, holder.host,
-             where == RM_HELD_BEFORE      ? ", before that host was started anew"
+             where == RM_HELD_BEFORE      ? ", before that host was rebooted"
              : where == RM_HELD_ELSEWHERE ? ", whose lock is given back"
                                           : ", which was killed");
     return 0;

@@ -17,7 +17,7 @@
 struct rm_run_lock {
     int fd; /* -1 = not held */
     char path[RM_PATH_TEXT_MAX + 160];
-    char left[256]; /* by whom the lock was left that was taken over, "" = by nobody */
+    char left[256]; /* former holder of a lock that was taken over, "" = none */
 };
 
 /* Holds the lock of `directory`, and lets go of another one. -EEXIST: a daemon that runs holds it;

@@ -66,7 +66,7 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
                        (unsigned long long)rm_session_updates(&daemon->session));
     } else if (daemon->not_adopted[0]) {
         rm_log(&daemon->log, RM_LOG_WARNING,
-               "what a killed daemon left is of no use, so this run begins anew: %s",
+               "the memory of a killed daemon cannot be used, so this run starts from scratch: %s",
                daemon->not_adopted);
     }
     if (daemon->resume[0]) {
@@ -74,7 +74,7 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
         struct rm_log_fields fields = RM_LOG_NO_FIELDS;
         fields.step = (int64_t)rm_session_steps(&daemon->session);
         rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_RESUMED, &fields,
-                       "goes on from %s: step %llu, update %llu, %llu %s of replay", daemon->resume,
+                       "resumed from %s: step %llu, update %llu, %llu %s of replay", daemon->resume,
                        (unsigned long long)daemon->resumed_step,
                        (unsigned long long)rm_session_updates(&daemon->session),
                        (unsigned long long)rows, rm_plural(rows, "row", "rows"));
@@ -86,6 +86,6 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
         rm_log(&daemon->log, RM_LOG_NOTICE, "this run was left by %s", daemon->run_lock.left);
     if (daemon->not_resumed[0])
         rm_log(&daemon->log, RM_LOG_WARNING, "%s: %s",
-               daemon->resume[0] ? "passed over" : "begins anew", daemon->not_resumed);
+               daemon->resume[0] ? "passed over" : "starts a new run", daemon->not_resumed);
     rm_fdstore_keep(&daemon->session);
 }

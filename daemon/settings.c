@@ -60,8 +60,8 @@ void rm_settings_apply(struct rm_daemon *daemon)
     rm_daemon_arm(daemon);
 }
 
-static void tell(const struct rm_setting_changes *c, const char *path, const char *before,
-                 const char *after)
+static void log_change(const struct rm_setting_changes *c, const char *path, const char *before,
+                       const char *after)
 {
     const struct rm_log_fields fields = {.key = path,
                                          .before = before,
@@ -87,7 +87,7 @@ static void each_change(void *user, const char *path, const char *before, const 
     }
     c->hot_count++;
     if (c->tell)
-        tell(c, path, before, after);
+        log_change(c, path, before, after);
 }
 
 int rm_settings_compare(struct rm_setting_changes *changes, const struct rm_experiment *before,
@@ -134,7 +134,7 @@ static int note_one(struct rm_setting_change *s, const char *path, struct rm_err
 
 /* Prepares notes of all hot keys of s->key, for after a restart; *lasts: whether any of them was to
  * be kept until now, or is. */
-static int note(struct rm_setting_change *s, bool *lasts, struct rm_error *error)
+static int record(struct rm_setting_change *s, bool *lasts, struct rm_error *error)
 {
     const struct rm_kept *kept = &s->daemon->settings.kept;
     struct rm_kept_setting before;
@@ -219,7 +219,7 @@ static int begin(struct rm_setting_change *s, struct rm_error *error)
     if (rc < 0)
         return rc;
     /* Even the same value again: it may be kept from now on, or not any more. */
-    rc = note(s, &lasts, &why);
+    rc = record(s, &lasts, &why);
     s->write = (struct rm_write){.done = written, .user = s};
     if (rc == 0)
         rc = rm_kept_write(&daemon->settings.kept, &daemon->files, &s->kept,
@@ -269,7 +269,7 @@ static enum rm_refusal refusal_of(int rc)
                           : RM_REFUSED_INVALID_ARGUMENT;
 }
 
-/* The first one is made or refused: its client hears so, and the next ones have their turn. */
+/* The first one is made or refused: its client gets the reply, and the next change is made. */
 static void go_on(struct rm_daemon *daemon, int rc, struct rm_error *error)
 {
     struct rm_settings *line = &daemon->settings;

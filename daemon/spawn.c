@@ -91,8 +91,8 @@ static void count_fault(struct rm_daemon *daemon, uint32_t index)
     struct rm_log_fields fields = RM_LOG_NO_FIELDS;
     fields.worker = slot->name;
     rm_log_message(&daemon->log, RM_LOG_WARNING, RM_MESSAGE_DEVICE, &fields,
-                   "%s failed %u %s (learner.device_faults) and is left alone from now on", uuid,
-                   faults, rm_plural(faults, "time", "times"));
+                   "%s failed %u %s (learner.device_faults) and is not used any more", uuid, faults,
+                   rm_plural(faults, "time", "times"));
 }
 
 /* A device took its learner along: any of those in the process, so all of them, if they have
@@ -121,7 +121,7 @@ static void on_process_exit(struct rm_child *child, int64_t status, int signal, 
 
     rm_stall_interrupted(&daemon->stall); /* by SIGCHLD */
     rm_printed_end(&process->printed);    /* its last words */
-    /* The slot is nobody's now. */
+    /* The slot has no process now. */
     report.done = RM_PEEK(&slot->state) == RM_WORKER_DONE;
     memcpy(words, slot->error, sizeof words);
     words[sizeof words - 1] = '\0';
@@ -238,12 +238,12 @@ int rm_daemon_spawn(void *user, uint32_t index, uint64_t generation, struct rm_e
     }
     if (roles[role].plain)
         arguments[n++] = (char *)roles[role].plain;
-    /* The evaluator of somebody's world writes nothing. */
+    /* The evaluator of a foreign world writes no files. */
     if (roles[role].run_directory &&
         !(role == RM_ROLE_EVALUATOR && rm_experiment_confines(&daemon->session.experiment))) {
         arguments[n++] = (char *)"--run-directory";
         arguments[n++] = daemon->directory.path;
-        /* One that was started anew goes on from what is in shared memory, which is newer. */
+        /* A restarted worker continues from shared memory, which is newer. */
         if (daemon->resume[0] && generation == 1 && role != RM_ROLE_EVALUATOR) {
             arguments[n++] = (char *)"--resume";
             arguments[n++] = daemon->resume;

@@ -1,5 +1,5 @@
 /* stall: how long the event loop was away from waiting, at most. A turn is what happens between two
- * waits: while it lasts nobody is answered.
+ * waits: while it lasts no client is answered.
  *
  * On a busy host the clock says little about the daemon: in the middle of a turn others may have
  * had the processor. A turn that never slept in a call took, of itself, the processor time that it

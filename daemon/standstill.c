@@ -10,7 +10,7 @@
 #define PATIENCE 3 /* times that a worker may be silent */
 #define DAMAGED  3 /* looks in a row: one may fall between two words of a worker */
 
-/* Who may have written what the board says: all that run somebody's world. */
+/* The workers that may have damaged the board: all that run a foreign world. */
 static void suspects(const struct rm_daemon *daemon, char *text, size_t size)
 {
     const uint32_t actors = daemon->session.objects.actors;
@@ -50,7 +50,7 @@ static bool rounds_damaged(struct rm_daemon *daemon)
     return true;
 }
 
-/* Is every worker there and could work, and is nobody asked not to? */
+/* Does every worker run, and is none paused, held or stopped? */
 static bool all_could_work(struct rm_daemon *daemon)
 {
     if (daemon->life != RM_LIFE_TRAINING || RM_PEEK(&daemon->session.board.run->pause) ||
@@ -82,6 +82,6 @@ void rm_standstill_look(struct rm_daemon *daemon, uint64_t now_ns)
         s->turns = turns;
         s->since_ns = all_could_work(daemon) ? now_ns : 0;
     } else if (now_ns - s->since_ns > PATIENCE * patience) {
-        end_damaged(daemon, "nobody works, and all are there");
+        end_damaged(daemon, "no worker works, but all run");
     }
 }

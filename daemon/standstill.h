@@ -1,6 +1,6 @@
-/* standstill: nobody does anything although everybody could, or rounds are in a state that cannot
- * be. Workers wait for each other by words that a process with somebody's world can write too, so
- * one that means harm can leave all of them waiting for good: then the run ends and says so. Where
+/* standstill: no worker does anything although all could, or rounds are in an impossible state.
+ * Workers wait for each other by words that a process with a foreign world can write too, so one
+ * that means harm can leave all of them waiting for good: then the run ends and says so. Where
  * worlds are the program's own, nothing is looked at.
  *
  * Of the event loop's thread. */

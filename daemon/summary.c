@@ -122,7 +122,7 @@ static void greedy_score(FILE *out, const struct rm_daemon *daemon)
 
 struct shares {
     double of[RM_BOARD_WORKERS][RM_PHASE_COUNT]; /* percent of the time booked; NAN: none */
-    double most[RM_PHASE_COUNT];                 /* that anybody spent in it */
+    double most[RM_PHASE_COUNT];                 /* that any worker spent in it */
 };
 
 static void take_shares(struct shares *shares, const struct rm_board_view *board)
@@ -140,7 +140,7 @@ static void take_shares(struct shares *shares, const struct rm_board_view *board
     }
 }
 
-/* Columns only for phases that somebody spent some time in; in a narrow terminal those stay in
+/* Columns only for phases in which a worker spent some time; in a narrow terminal those stay in
  * which most was spent. */
 static void phases_table(FILE *out, const struct rm_board_view *board, const struct rm_style *style)
 {
@@ -211,7 +211,7 @@ void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon)
     fputc('\n', out);
     deaths(out, daemon);
     fprintf(out, "run directory: %s\n", daemon->directory.path);
-    /* Whoever read it and has gone wants no more; anything else is the caller's to complain of. */
+    /* A reader that has gone is not an error; the caller reports other errors. */
     if (fflush(out) && errno == EPIPE) {
         __fpurge(out);
         clearerr(out);

@@ -2,10 +2,10 @@
  * transition does goes through three callbacks and the time is passed in, so that all of it runs in
  * a test without a process or a sleep.
  *
- * Deaths are reported by whoever reaps the processes; hangs are seen here, from what workers write
- * on the board. The first respawn waits for nothing but the floor between two starts; each further
- * death within the window doubles the delay, up to a limit; too many deaths within the window, or
- * an exit with RM_EXIT_NEVER, fail the worker for good.
+ * The code that reaps processes reports deaths; hangs are seen here, from what workers write on the
+ * board. The first respawn waits for nothing but the floor between two starts; each further death
+ * within the window doubles the delay, up to a limit; too many deaths within the window, or an exit
+ * with RM_EXIT_NEVER, fail the worker for good.
  *
  * One thread. No allocation. */
 #ifndef RM_DAEMON_SUPERVISOR_H

@@ -65,7 +65,7 @@ void rm_table_begin(struct rm_table *table, const struct rm_column *columns, siz
                                    count < RM_TABLE_COLUMNS_MAX ? count : RM_TABLE_COLUMNS_MAX};
 }
 
-/* What comes from elsewhere may hold control characters; a terminal would obey them. */
+/* Text of other processes may have control characters, which a terminal would obey. */
 void rm_table_cell(struct rm_table *table, const char *format, ...)
 {
     if (table->cell_count == table->room) {

@@ -33,7 +33,7 @@ int rm_write_through(int fd, const void *data, size_t bytes)
         if (n >= 0) {
             at += n;
             bytes -= (size_t)n;
-        } else if (errno == EAGAIN) { /* somebody who shares it made it so */
+        } else if (errno == EAGAIN) { /* another process that shares it set O_NONBLOCK */
             struct pollfd ready = {.fd = fd, .events = POLLOUT};
             (void)poll(&ready, 1, -1);
         } else if (errno != EINTR) {
@@ -114,10 +114,11 @@ static void *work(void *self)
             if (piece->how)
                 write_piece(w, piece);
             head += UNIT + ROUND_UP(piece->bytes);
-            RM_RAISE(&w->head, head); /* now its room is somebody else's */
+            RM_RAISE(&w->head, head); /* now its space is free */
             continue;
         }
-        /* Asked for after the last piece was put, so whoever sees that sees the piece. */
+        /* Requested after the last piece was put, so a reader that sees the request sees the
+         * piece. */
         const bool stop = RM_SEE(&w->stop), flush = RM_SEE(&w->flush);
         if (head != RM_SEE(&w->tail))
             continue;

@@ -1,7 +1,7 @@
 /* writer: writes to descriptors in a thread of its own, so that the event loop never waits for a
- * disk, a pipe that nobody reads or a journal that is busy. What is handed over is copied into a
- * queue of fixed size and written in that order; what does not fit is left out and counted. Nothing
- * is allocated after rm_writer_open(), by the thread never.
+ * disk, an unread pipe or a journal that is busy. What is handed over is copied into a queue of
+ * fixed size and written in that order; what does not fit is left out and counted. Nothing is
+ * allocated after rm_writer_open(), by the thread never.
  *
  * Handed over and counted by the event loop's thread only: the queue has one writer and one reader,
  * and no lock that a process made meanwhile could find taken. Of a process that is killed what
@@ -21,7 +21,7 @@
 /* How bytes go to a descriptor. 0 or negative errno. Called by the thread. */
 typedef int (*rm_write_fn)(int fd, const void *data, size_t bytes);
 
-/* To the end of a file that nobody else writes: all of it, or nothing stays of it. */
+/* Appends to a file that no other process writes: all of it, or nothing. */
 int rm_write_append(int fd, const void *data, size_t bytes);
 /* The same, and it is on the disk when this returns. */
 int rm_write_durably(int fd, const void *data, size_t bytes);

@@ -207,7 +207,7 @@ static const char *take_rest(struct rm_learner *l)
     struct rm_error error = {""};
     struct rm_state *state = NULL;
     if (!l->session->newest[0] || !l->method->ops->takes_rest)
-        return "starts afresh";
+        return "starts from zero";
     int rc = rm_state_create(&state, &error);
     if (!rc)
         rc = rm_learner_state_read(state, l->session->newest, l->policy, &error);
@@ -220,7 +220,7 @@ static const char *take_rest(struct rm_learner *l)
     rm_state_destroy(state);
     if (rc)
         fprintf(stderr, RM_SAID_WARNING "learner of %s: %s\n", l->plan->name, error.text);
-    return rc ? "starts afresh" : "is that of the newest checkpoint";
+    return rc ? "starts from zero" : "is that of the newest checkpoint";
 }
 
 /* Publishes the first version, or continues with a predecessor's last published parameters and its
@@ -244,8 +244,8 @@ static int begin(struct rm_learner *l, struct rm_error *error)
         free(published);
         const uint64_t lost = l->method->ops->updates(l->method) - stamp.updates;
         fprintf(stderr,
-                RM_SAID_NOTICE "learner of %s: goes on from version %" PRIu64 " (update %" PRIu64
-                               "); %" PRIu64 " %s lost, the rest of its state %s\n",
+                RM_SAID_NOTICE "learner of %s: continues from version %" PRIu64 " (update %" PRIu64
+                               "); %" PRIu64 " %s lost, its unpublished state %s\n",
                 l->plan->name, stamp.version, stamp.updates, lost,
                 rm_plural(lost, "update after it is", "updates after it are"), take_rest(l));
     }

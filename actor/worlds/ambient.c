@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define APART_NS 1000000 /* of looks that cost system calls, after steps */
+#define APART_NS 1000000 /* least time between checks with system calls, after steps */
 
 static struct {
     bool noted, confined;
@@ -80,7 +80,7 @@ static void restore_numbers(void)
 
 #endif
 
-/* Numbers are read and written as in "C" everywhere; no program of ours sets another. */
+/* All numbers are read and written in the "C" locale; no program of Ringmaster sets another. */
 static void restore_locale(void)
 {
     if (uselocale((locale_t)0) != LC_GLOBAL_LOCALE)
@@ -93,7 +93,7 @@ static void note_place(void)
 {
     was.umask = umask(0);
     umask(was.umask);
-    if (!was.noted) /* this program never leaves it */
+    if (!was.noted) /* this program never changes it */
         was.directory = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
@@ -101,7 +101,8 @@ static void restore_place(void)
 {
     umask(was.umask);
     if (was.directory >= 0 && fchdir(was.directory) < 0)
-        was.directory = -1; /* it may not be entered any more: so nobody could have left it */
+        was.directory = -1; /* the directory cannot be entered any more, so it cannot be left
+                             * either */
 }
 
 static int64_t coarse_ns(void)

@@ -1,6 +1,6 @@
 /* ambient: what a world's code may leave changed in the thread and the process that call it, and
  * what this program's own code takes for granted: how floating-point numbers are rounded, which
- * locale numbers are read and written in, which signals are let in. It is put back after every call
+ * locale numbers are read and written in, which signals are let in. It is restored after every call
  * into a world (actor/worlds/watch.h).
  *
  * Floating-point control, the x87 stack, the direction and alignment flags and the locale are
@@ -14,13 +14,14 @@
 
 #include <stdbool.h>
 
-/* As it is now is how it is to be: before a call other than step(). */
+/* Records the current state, before a call other than step(). */
 void rm_ambient_note(void);
 
-/* As it was noted. `step`: after a call that is made so often that it may not cost system calls. */
+/* Restores the recorded state. `step`: after step(), which is called too often for system calls. */
 void rm_ambient_restore(bool step);
 
-/* From here on the umask and the working directory cannot be changed: nobody looks. */
+/* From here on the umask and the working directory cannot be changed and are not checked any
+ * more. */
 void rm_ambient_confined(void);
 
 #endif

@@ -78,7 +78,7 @@ static int refuse(const struct rm_arrivals *arrivals, uint32_t agent, uint32_t w
     return rm_fail(error, -EBADMSG, "%s: %s", place, what);
 }
 
-/* Which flags cannot be, and why. NULL when they can. */
+/* Why these flags are impossible; NULL if they are possible. */
 static const char *nonsense(uint8_t flags, bool playing)
 {
     if (flags & ~KNOWN)
@@ -134,12 +134,12 @@ static int turn_lane(struct rm_arrivals *a, uint32_t agent, uint32_t w, uint64_t
         return refuse(a, agent, w, step, error, text);
     }
     if (flags & RM_ENV_DEAD) {
-        a->score[lane] -= (double)in->reward[w]; /* nobody was there to receive it */
+        a->score[lane] -= (double)in->reward[w]; /* the agent was not in play to receive it */
         (*uncounted)++;
     } else if (flags & RM_ENV_FIRST) {
         a->playing[lane] = 1;
         a->age[lane] = 0;
-        a->score[lane] = 0; /* whatever reward came with it is meaningless */
+        a->score[lane] = 0; /* the reward of a first row is meaningless */
         if (a->live[w]++ == 0)
             a->began[w] = step;
     } else if (flags & LAST) {

@@ -1,4 +1,4 @@
-/* arrivals: what a batch of worlds gave, checked and counted before anybody acts on it. Follows
+/* arrivals: checks and counts the output of a batch of worlds before the actor acts on it. Follows
  * each agent's and each world's episodes: their scores, their lengths, and whether flags make
  * sense. A world that gives nonsense is an error that names world, agent, episode and step.
  *
@@ -58,7 +58,7 @@ int rm_arrivals_create(struct rm_arrivals *arrivals, const struct rm_env_spec *s
                        struct rm_error *error);
 void rm_arrivals_destroy(struct rm_arrivals *arrivals);
 
-/* All worlds are about to begin anew: whatever was in progress is forgotten. */
+/* All worlds will be reset: forgets the episodes in progress. */
 void rm_arrivals_reset(struct rm_arrivals *arrivals);
 
 /* Takes what `agent` was given at vector step `step`. *counted = lanes whose answer counts: neither

@@ -93,7 +93,7 @@ struct rm_env {
     struct buffers_v2 *out;     /* [spec.agents] */
 };
 
-enum { AGENTS_MAX = 64 }; /* more are refused by whoever reads the spec */
+enum { AGENTS_MAX = 64 }; /* more are refused when the spec is read */
 
 static void take_agent(struct rm_env_agent *to, const struct agent_v2 *from)
 {

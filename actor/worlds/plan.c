@@ -251,7 +251,7 @@ int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
     const struct rm_env_spec *spec = world.spec;
     take_figures(plan, spec);
     r = map_agents(plan, experiment, spec, error);
-    if (r == 0 && !experiment->world.description) /* else whoever described it has looked */
+    if (r == 0 && !experiment->world.description) /* otherwise the probe has checked it */
         r = rm_world_check_evaluation(experiment, spec, error);
     for (uint32_t p = 0; r == 0 && p < plan->policies; p++)
         r = size_policy(&plan->policy[p], p, plan, experiment, spec, error);
@@ -265,7 +265,7 @@ int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
         rm_algorithm_traits(experiment->algorithm.name)->rollout)
         r = rm_fail(error, -EINVAL,
                     "rollout.steps: 1; world \"%s\" has %u phases, so the last step of a rollout "
-                    "only says what came of the one before: at least 2",
+                    "only completes the one before: use at least 2",
                     spec->name, spec->phases);
     rm_world_spec_close(&world);
     return r;

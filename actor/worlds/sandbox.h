@@ -1,6 +1,7 @@
-/* sandbox: a process that steps somebody's worlds gives up what worlds do not need: new privileges,
- * every system call that is not on a list, files to write, memory beyond a limit. There is no way
- * back. A call that is not on the list ends the process with a report (actor/worlds/watch.h).
+/* sandbox: a process that steps foreign worlds gives up rights that worlds do not need: new
+ * privileges, every system call that is not on a list, files to write, memory beyond a limit. There
+ * is no way back. A call that is not on the list ends the process with a report
+ * (actor/worlds/watch.h).
  *
  * Left are: memory, threads, time, reading files, what is open already, and files below one
  * directory. No call names another process, and no signal reaches one. */

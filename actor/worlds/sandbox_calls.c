@@ -58,7 +58,7 @@ static const char *const allowed[] = {
     /* Time. Alarms are its own. */
     "clock_gettime", "clock_getres", "gettimeofday", "time", "times", "alarm", "setitimer",
     "getitimer", "getrusage",
-    /* Threads of its own. Affinity and policy of anybody may be read: the C library asks by a
+    /* Threads of its own. Affinity and policy of any process may be read: the C library asks by a
      * thread's number. */
     "set_robust_list", "rseq", "set_tid_address", "arch_prctl", "gettid", "sched_getaffinity",
     "sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min",

@@ -369,7 +369,7 @@ static void judge_phase(const struct batch *b, uint32_t phase)
             judge_row(b, a, w);
 }
 
-/* A world's episode is over when nobody is in play any more. */
+/* A world's episode is over when no agent is in play any more. */
 static void judge_step(const struct batch *b)
 {
     for (uint32_t w = 0; w < b->worlds; w++) {
@@ -432,7 +432,7 @@ static void call(struct batch *b, uint32_t phase, uint32_t next, bool reset)
     else if (untouched(b, next) != before)
         broken(b->trial, RM_RULE_BOUNDS,
                "step %" PRIu64
-               ", on writing for phase %u: bytes that belong to nobody or to agents of "
+               ", on writing for phase %u: bytes outside of all buffers or of agents of "
                "another phase are others now",
                b->step, next);
 }
@@ -657,7 +657,7 @@ static int try_states(const struct tried *t, struct rm_error *error)
         if (bytes == 0) {
             t->trial->rule[RM_RULE_SAVED].tried = false;
             snprintf(t->trial->rule[RM_RULE_SAVED].text, sizeof t->trial->rule[RM_RULE_SAVED].text,
-                     "state_size() is 0: runs of this world begin its episodes anew when they go "
+                     "state_size() is 0: runs of this world begin new episodes when they go "
                      "on from a checkpoint");
         } else if (state && !b.failed && b.step == at[i]) {
             go_on(&b, &copy, t, bytes, state);

@@ -26,7 +26,7 @@ enum rm_rule {
     RM_RULE_COUNT
 };
 
-/* What each rule asks for, in words; [RM_RULE_COUNT]. */
+/* The text of each rule; [RM_RULE_COUNT]. */
 extern const char *const rm_rule_words[];
 
 struct rm_trial {

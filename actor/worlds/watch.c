@@ -222,7 +222,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     size_t used = strlen(line);
     line[used] = '\n';
     line[used + 1] = '\0';
-    if (told.slot) /* the journal hears it */
+    if (told.slot) /* the journal gets it too */
         write_all(RM_SAID_ERROR);
     write_all(told.program);
     write_all(": ");

@@ -1,5 +1,5 @@
-/* check-world: has two processes play a world by its rules (actor/worlds/trial.h) and prints what
- * came of it. */
+/* check-world: has two processes play a world by its rules (actor/worlds/trial.h) and prints the
+ * result. */
 #include "daemon/ctl/command.h"
 
 #include "actor/worlds/trial.h"

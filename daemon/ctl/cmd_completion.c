@@ -87,7 +87,7 @@ static const char head[] =
     "    local options='' values='' arguments=() i position=0 entry\n"
     "    _ringctl_program=${COMP_WORDS[0]}\n"
     "    COMPREPLY=()\n"
-    "    # --option=VALUE is three words. After KEY= comes a value that nobody but the user "
+    "    # --option=VALUE is three words. After KEY= comes a value that only the user "
     "knows.\n"
     "    if [[ $typed == '=' ]]; then\n"
     "        typed=''\n"

@@ -395,7 +395,7 @@ int rm_ctl_events(const struct rm_ctl_arguments *given)
             rm_view_event(stdout, event, &style);
         }
         json_decref(event);
-        /* A reader of a pipe wants each line as it comes; nobody reads a closed one. */
+        /* Flush each line for the reader of a pipe; stop when the pipe is closed. */
         if (fflush(stdout))
             break;
     }

@@ -1,5 +1,5 @@
 /* run: becomes ringmasterd --foreground. Its own program, not a child: signals, the terminal and
- * the exit code are then the daemon's without anybody in between. */
+ * the exit code are then the daemon's without a process in between. */
 #include "daemon/ctl/command.h"
 
 #include "daemon/ctl/exit_code.h"
@@ -52,7 +52,7 @@ int rm_ctl_run(const struct rm_ctl_arguments *given)
     line[n++] = (char *)given->argument[0];
     char path[PATH_MAX + sizeof DAEMON];
     beside(path, sizeof path);
-    /* Installed elsewhere by a distribution: then by PATH. */
+    /* A distribution may install it in another folder: then look in PATH. */
     if (path[0])
         execv(path, line);
     else

@@ -34,7 +34,8 @@ static const struct rm_ctl_option run_options[] = {
     {"socket", "PATH", "Listens there instead of in the default place.", RM_COMPLETE_FILE, false},
     {"resume", NULL, "Goes on from the latest run's newest checkpoint, or fails.",
      RM_COMPLETE_NOTHING, false},
-    {"fresh", NULL, "Begins anew, whatever there is to go on from.", RM_COMPLETE_NOTHING, false},
+    {"fresh", NULL, "Starts a new run, even if a run could be resumed.", RM_COMPLETE_NOTHING,
+     false},
     END,
 };
 
@@ -183,8 +184,8 @@ const struct rm_ctl_command rm_ctl_commands[] = {
     {.name = "list",
      .summary = "list the running experiments",
      .text = "Looks for control sockets where this user's experiments and those of the host have "
-             "them. Sockets that nobody listens on are left out. An experiment whose "
-             "control.socket is elsewhere is reached with --socket.",
+             "them. Sockets without a daemon are left out. An experiment whose "
+             "control.socket is another path is reached with --socket.",
      .options = list_options,
      .run = rm_ctl_list},
     {.name = "status",

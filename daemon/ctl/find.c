@@ -36,8 +36,8 @@ static int append(struct list *list, const char *name, const char *socket)
     return 0;
 }
 
-/* /tmp is everybody's: a directory there that bears this user's number may be somebody else's trap.
- */
+/* All users can write to /tmp: a directory there with this user's number may be another user's
+ * trap. */
 static bool trusted(const char *directory)
 {
     struct stat info;
@@ -57,7 +57,7 @@ static int scan(struct list *list, const char *directory)
 {
     DIR *stream = trusted(directory) ? opendir(directory) : NULL;
     if (!stream)
-        return 0; /* nobody ever ran an experiment there, or it is not ours to read */
+        return 0; /* no experiment ever ran there, or the directory is not readable */
     int rc = 0;
     /* cppcheck-suppress readdirCalled ; one thread, and glibc's is safe with a stream of one's own
      */

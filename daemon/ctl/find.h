@@ -15,7 +15,7 @@ struct rm_found {
  * The caller frees *found. Returns how many, or negative errno. */
 int rm_find_sockets(struct rm_found **found, struct rm_error *error);
 
-/* Does anybody listen there? Connects and closes. */
+/* Does a daemon listen there? Connects and closes. */
 bool rm_find_alive(const char *socket);
 
 /* Opens the experiment that the command line means: --socket, NAME, or the only one running.

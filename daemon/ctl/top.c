@@ -24,7 +24,7 @@ struct view {
     bool quit;
 };
 
-static void say(struct view *view, const char *text)
+static void show_message(struct view *view, const char *text)
 {
     snprintf(view->top.message, sizeof view->top.message, "%s", text);
     view->said_ns = rm_now_ns();
@@ -38,15 +38,15 @@ static int ask(struct view *view, const char *command, json_t **reply)
         return -ECONNRESET;
     int rc = rm_ctl_client_call(&view->client, command, NULL, reply, &error);
     if (rc == -ETIMEDOUT || rc == -EREMOTEIO) {
-        say(view, error.text);
+        show_message(view, error.text);
     } else if (rc) {
         view->top.ended = true;
-        say(view, rc == -EPROTO ? error.text : "the experiment has ended; q quits");
+        show_message(view, rc == -EPROTO ? error.text : "the experiment has ended; q quits");
     }
     return rc;
 }
 
-static void look(struct view *view)
+static void refresh_view(struct view *view)
 {
     struct rm_top *top = &view->top;
     json_t *reply = NULL;
@@ -59,7 +59,7 @@ static void look(struct view *view)
     view->now_ns = rm_now_ns();
     top->seconds_between = (double)(view->now_ns - view->before_ns) / (double)RM_NS_PER_S;
     if (!top->have_now)
-        say(view, "");
+        show_message(view, "");
     top->have_before = top->have_now;
     top->have_now = true;
     rm_snapshot_read(top->now, reply);
@@ -70,8 +70,8 @@ static void command_key(struct view *view, const char *command, const char *done
 {
     json_t *reply = NULL;
     if (ask(view, command, &reply) == 0) {
-        say(view, done);
-        look(view);
+        show_message(view, done);
+        refresh_view(view);
     }
     json_decref(reply);
 }
@@ -133,11 +133,11 @@ static void loop(struct view *view)
     while (!view->quit) {
         uint64_t now = rm_now_ns();
         if (now >= due) {
-            look(view);
+            refresh_view(view);
             due = now + INTERVAL_NS;
         }
         if (!view->top.ended && now - view->said_ns > MESSAGE_NS)
-            say(view, "");
+            show_message(view, "");
         rm_top_draw(&view->top);
         now = rm_now_ns();
         /* After the end there is nothing to look at: only a key can come. */
@@ -167,7 +167,7 @@ int rm_ctl_top(const struct rm_ctl_arguments *given)
     if (rc == 0) {
         if (view->client.timeout_ns == 0 || view->client.timeout_ns > ANSWER_NS)
             view->client.timeout_ns = ANSWER_NS;
-        say(view, "waiting for the experiment's status");
+        show_message(view, "waiting for the experiment's status");
         setlocale(LC_CTYPE, "");
         SCREEN *screen = rm_top_terminal_known() ? newterm(NULL, stdout, stdin) : NULL;
         if (!screen) {

@@ -41,7 +41,7 @@ static int make_minibatches(struct rm_actor_critic *ac, struct rm_error *error)
     return rm_minibatches_create(&ac->minibatches, &minibatches, error);
 }
 
-/* The first device's rollout as it lies on this one, which nobody fills here. */
+/* The first device's rollout as copied to this one; the host does not fill it here. */
 static int copy_rollout(struct rm_actor_critic *ac, struct rm_error *error)
 {
     ac->copy = *ac->rollout;

@@ -24,7 +24,7 @@
 struct rm_actor_critic;
 struct rm_rollout_passes;
 
-/* What came of one update, or on a device of all of a rollout. */
+/* The result of one update, or on a device of all updates of a rollout. */
 struct rm_actor_critic_update {
     double loss, grad_norm, learning_rate; /* of the latest */
     uint32_t made;
@@ -65,8 +65,8 @@ bool rm_actor_critic_due(const struct rm_actor_critic *ac);
 struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
                                                    double progress, struct rm_phase_clock *clock);
 
-/* After the last update of a rollout: waits for what is under way and tells what came of it; false
- * where step() has told everything. */
+/* After the last update of a rollout: waits for unfinished updates and returns their result; false
+ * if step() has returned all results. */
 bool rm_actor_critic_collect(struct rm_actor_critic *ac, struct rm_actor_critic_update *update,
                              struct rm_phase_clock *clock);
 

@@ -3,8 +3,8 @@
  *   actor_critic.c      what a rollout's updates are: pieces, of operations that every backend has
  *   actor_critic_run.c  how they run. On the CPU a piece is over when the call returns. On a device
  *                       pieces are recorded in three graphs: values, returns, and one minibatch,
- *                       launched once for each. The device counts which minibatch it is, so nothing
- *                       is sent in between and nobody waits; results come back once a rollout.
+ *                       launched once for each. The device counts which minibatch it is, so the
+ * host sends nothing in between and does not wait; results come back once a rollout.
  *
  * SEVERAL DEVICES (learner.devices) each have networks, optimizer and value head, which stay equal
  * to the bit. Every device has the whole rollout, its advantages and returns, and learns from its
@@ -99,9 +99,9 @@ struct rm_actor_critic {
     uint64_t number;
     uint32_t pass, part_of_pass;
     uint64_t begun;                         /* minibatches of the rollout, and of these */
-    uint64_t known;                         /* those of which the host knows what came of them */
+    uint64_t known;                         /* updates whose results the host has */
     bool stopped;                           /* by kl, or from outside */
-    struct rm_phase_clock *clock;           /* of the call under way; NULL: nobody asks */
+    struct rm_phase_clock *clock;           /* of the current call; NULL: not measured */
     uint64_t made, skipped;                 /* of all rollouts, as far as known */
     double seen;                            /* samples of the rollout, likewise */
     double learning_rate;                   /* of the latest update */

@@ -378,7 +378,7 @@ static void end_pass(struct rm_actor_critic *ac)
     }
 }
 
-/* What came of the updates of which nothing was known yet. */
+/* Collects the results of updates that are not counted yet. */
 static struct rm_actor_critic_update news(struct rm_actor_critic *ac,
                                           const struct rm_rollout_passes *passes,
                                           const struct rm_device_figures *f)

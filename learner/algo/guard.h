@@ -1,4 +1,4 @@
-/* guard: what becomes of updates that were not finite. Whoever updates says after each one whether
+/* guard: what becomes of updates that were not finite. The trainer reports after each one whether
  * its loss and the norm of its gradient were finite - both are computed anyway, so this costs
  * nothing. One that was not is skipped by the optimizer and counted here (updates_skipped); after
  * debug.finite_patience of them in a row everything that was declared goes back to the last good
@@ -49,7 +49,7 @@ enum rm_guard_verdict {
     RM_GUARD_GOOD = 0,
     RM_GUARD_SKIPPED, /* nothing was changed */
     RM_GUARD_BACK,    /* everything declared is the last good copy again: networks need
-                         rm_net_prepare(), what is derived from it must be derived anew */
+                       * rm_net_prepare(), derived data must be computed again */
 };
 
 /* For checkpoints (shm/base/state.h): how often it has gone back, and what it counts. What was
@@ -68,7 +68,7 @@ struct rm_guard_report {
     uint64_t made, skipped;  /* since the report before */
     uint64_t skipped_in_row; /* at its end; all updates before are over where there are too many */
     uint64_t through;        /* number of its last update, skipped ones counted */
-    uint64_t launched;       /* updates begun by now, counted likewise */
+    uint64_t launched;       /* updates begun so far, counted likewise */
     uint64_t updates;        /* good ones so far */
     double loss, grad_norm;  /* of its last update */
 };

@@ -1,4 +1,4 @@
-/* minibatch: the samples of a rollout, shuffled anew for every pass, whose parts are minibatches
+/* minibatch: the samples of a rollout, shuffled again for every pass, whose parts are minibatches
  * (rm_passes_part(), learner/backend/policy_ops.h). The order is a function of (seed, policy, pass
  * number) and of the samples.
  *

@@ -8,7 +8,7 @@
  *   muon     Jordan 2024: matrices move along their orthogonalised momentum (muon.h), the rest by
  *            AdamW without decay
  *
- * Tensors that are not trained (RM_TENSOR_TRAINED) are left alone and not part of the norm. With
+ * Tensors that are not trained (RM_TENSOR_TRAINED) are not changed and not part of the norm. With
  * optimizer.clip_apart the state value's own parameters and the rest are clipped by norms of their
  * own; the norm that is returned is of both together, and so is the scale.
  *

@@ -177,7 +177,7 @@ static struct rm_batch *batch(struct rm_trainer *trainer)
     return &w->batch;
 }
 
-/* A batch that was drawn elsewhere is not ours to remember, but for what its errors belong to. */
+/* A batch from another source is not kept, except for the leaves of its errors. */
 static struct rm_trainer_result update(struct rm_trainer *trainer, const struct rm_batch *whole,
                                        uint64_t number, struct rm_phase_clock *clock)
 {
@@ -203,7 +203,7 @@ static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struc
     return rm_staged_gradient_result(p->replica[0]);
 }
 
-/* --- what came of them ----------------------------------------------------------------------- */
+/* --- results --------------------------------------------------------------------------------- */
 
 static struct rm_batch *learned(struct rm_trainer *trainer)
 {

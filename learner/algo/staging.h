@@ -3,9 +3,9 @@
  * to a block of device memory by one copy on the IN stream while the updates before it compute;
  * figures and errors of samples come back on the OUT stream.
  *
- * A slot's life: rm_staging_slot() waits for its last update to be over; whoever draws the batch
- * fills `host` and the knobs; rm_staging_send() starts the copy, behind which the update is put on
- * COMPUTE; rm_staging_sent() says that it is there. Belongs to one thread; nothing is allocated
+ * A slot's life: rm_staging_slot() waits for its last update to be over; the caller draws the batch
+ * and fills `host` and the knobs; rm_staging_send() starts the copy, behind which the update is put
+ * on COMPUTE; rm_staging_sent() says that it is there. Belongs to one thread; nothing is allocated
  * after create. */
 #ifndef RM_LEARNER_ALGO_STAGING_H
 #define RM_LEARNER_ALGO_STAGING_H
@@ -32,7 +32,7 @@ struct rm_staging_slot {
     uint64_t number;               /* of the update */
     double learning_rate;          /* and its learning rate, for the user */
     bool told;                     /* its figures come back, or are there */
-    bool learnable;                /* its errors are there, and nobody has taken them */
+    bool learnable;                /* its errors have arrived and were not taken yet */
     /* Private. */
     bool sent;
     const float *weight_in;  /* device: as they came, where the device makes its own */
@@ -76,7 +76,7 @@ void rm_staging_destroy(struct rm_staging *staging);
 /* The slot of the next update, which is over with the one before. */
 struct rm_staging_slot *rm_staging_slot(struct rm_staging *staging);
 
-/* Fills it from a batch that was drawn elsewhere; does nothing where it is its own. */
+/* Fills the slot from another batch; does nothing for its own batch. */
 void rm_staging_fill(const struct rm_staging *staging, struct rm_staging_slot *slot,
                      const struct rm_batch *batch);
 

@@ -64,8 +64,8 @@ struct rm_trainer_result {
 };
 
 /* LATE RESULTS. On a device an update goes on when rm_trainer_update() has returned, and up to
- * RM_TRAINER_DEPTH of them are under way at a time: what came of them is told by reports, in which
- * the numbers of the result are means over the updates made since the report before, and errors of
+ * RM_TRAINER_DEPTH of them are under way at a time: reports have their results, in which the
+ * numbers of the result are means over the updates made since the report before, and errors of
  * samples come out batch by batch. When something is told depends on the number of updates alone,
  * not on how fast the device is. */
 #define RM_TRAINER_DEPTH 3
@@ -122,8 +122,8 @@ struct rm_trainer_result rm_trainer_update(struct rm_trainer *trainer, const str
 bool rm_trainer_is_late(const struct rm_trainer *trainer);
 
 /* The batch for the next update, in memory that the device reads: drawing into it saves a copy.
- * Waits where RM_TRAINER_DEPTH updates are under way, until the first of them is over. What
- * rm_trainer_learned() has to say must be heard before it is drawn into. */
+ * Waits where RM_TRAINER_DEPTH updates are under way, until the first of them is over. Call
+ * rm_trainer_learned() before drawing into it. */
 struct rm_batch *rm_trainer_batch(struct rm_trainer *trainer);
 
 /* The next batch, in the order of updates, that was learned from and whose errors are in
@@ -134,8 +134,8 @@ struct rm_batch *rm_trainer_learned(struct rm_trainer *trainer);
  * that there were. */
 bool rm_trainer_report(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *report);
 
-/* Updates made since create, in the device's memory: whoever copies it behind parameters knows of
- * how many they come. */
+/* Updates made since create, in the device's memory: a copy of it after a copy of the parameters
+ * gives the number of their updates. */
 const uint64_t *rm_trainer_made(const struct rm_trainer *trainer);
 
 /* Its first half: loss and gradient of the batch, nothing changed. */

@@ -8,8 +8,8 @@
  *   updates_at_once.c   the CPU: an update is over when the call returns, and its batch is read
  *                       where it was drawn
  *   updates_staged.c    a device: batches are copied there (staging.h), the two calls are recorded
- *                       once for each slot (record.h) and launched from then on; what came of an
- *                       update is reported late (trainer.h)
+ *                       once for each slot (record.h) and launched from then on; the result of an
+ * update is reported late (trainer.h)
  *
  * What an update needs of the host is in its knobs, what comes of it in the figures (device.h),
  * both in the backend's memory. Belongs to one thread; nothing is allocated after create. */
@@ -29,7 +29,7 @@ struct rm_updates;
 struct rm_update {
     const struct rm_batch *batch; /* the struct itself is the host's */
     const struct rm_device_knobs *knobs;
-    struct rm_phase_clock *clock; /* NULL: nobody asks */
+    struct rm_phase_clock *clock; /* NULL: not measured */
 };
 
 struct rm_update_ops {
@@ -152,7 +152,7 @@ void rm_updates_set_knobs(const struct rm_updates *updates, uint64_t number,
 void rm_updates_put_step(struct rm_updates *updates, const struct rm_update *update,
                          struct rm_device_figures *copy);
 
-/* Weights are packed anew: online where they were moved, and target networks. */
+/* Packs the weights again: of the online network if they changed, and of target networks. */
 void rm_updates_prepare(struct rm_updates *updates, bool online, bool target);
 
 /* What the host adds to an update that was made, with network.normalize_observations: moments, from

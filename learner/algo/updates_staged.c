@@ -24,7 +24,7 @@ static struct rm_update update_of(const struct rm_staging_slot *slot)
     return (struct rm_update){.batch = &slot->device, .knobs = slot->device_knobs};
 }
 
-/* Weights are packed anew in every update. */
+/* Weights are packed again in every update. */
 void rm_staged_put_gradient(struct rm_updates *t, uint32_t i)
 {
     const struct rm_staging_slot *slot = &t->staged->staging.slots[i];
@@ -174,7 +174,7 @@ static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struc
     return rm_staged_gradient_result(t);
 }
 
-/* --- what came of updates -------------------------------------------------------------------- */
+/* --- results of updates ---------------------------------------------------------------------- */
 
 static struct rm_batch *learned(struct rm_trainer *trainer)
 {

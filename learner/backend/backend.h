@@ -298,7 +298,8 @@ struct rm_backend_ops {
                        uint32_t n, float *y);
     void (*span_first_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
                           uint32_t batch, uint32_t rows, uint32_t n, float *dx);
-    /* y(batch, places, n): row r of sample i at its place slots[r], zeros elsewhere; and back. */
+    /* y(batch, places, n): row r of sample i at its place slots[r], zeros in other places; and
+     * back. */
     void (*spread)(struct rm_backend *b, const float *x, const uint32_t *spans,
                    const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y);
     void (*spread_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,

@@ -2,9 +2,9 @@
  * sums in float32, by AVX512_BF16's VDPBF16PS, and the roundings that they need. To be called only
  * where rm_bf16_supported().
  *
- * VDPBF16PS adds the products of two neighbours to a sum, so everything comes in words of two
- * numbers, those of an even k in the lower half. Where k is odd a zero goes with the last one. It
- * takes denormal numbers as zeros, and so does the rounding, to the nearest, ties to even.
+ * VDPBF16PS adds the products of two neighbours to a sum, so operands are words of two numbers,
+ * those of an even k in the lower half. Where k is odd a zero goes with the last one. It takes
+ * denormal numbers as zeros, and so does the rounding, to the nearest, ties to even.
  *
  * Pointers need no alignment. None allocates or knows of threads. */
 #ifndef RM_LEARNER_BACKEND_BF16_KERNELS_H

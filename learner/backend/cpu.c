@@ -51,8 +51,8 @@ struct given {
 };
 _Static_assert(sizeof(struct given) == 64, "alignment of buffers");
 
-/* From here on buffers are mapped by themselves: pages that nobody uses cost nothing then, and huge
- * ones, where the host gives them on request, spare the walks through page tables. */
+/* From here on buffers are mapped by themselves: unused pages cost nothing then, and huge ones,
+ * where the host gives them on request, spare the walks through page tables. */
 #define MAPPED_BYTES ((size_t)1 << 20)
 #define HUGE_BYTES   ((size_t)1 << 21)
 

@@ -13,7 +13,7 @@
  * followed inside.
  *
  * ERRORS. Nothing here returns device errors one by one: the first one is kept (it is sticky: the
- * context is lost), everything after it does nothing, and failed() tells. Whoever gets it ends the
+ * context is lost), everything after it does nothing, and failed() tells. The caller then ends the
  * process (RM_EXIT_CUDA): a new context takes a new process.
  *
  * Belongs to one thread. */
@@ -63,15 +63,15 @@ struct rm_device_knobs {
     float grad_clip;            /* 0: none */
     float target_tau;           /* target += tau (params - target) after this update; 0 does not, 1
                                    makes them equal to the bit */
-    uint32_t afresh;            /* 1: sums of the figures begin anew with this update */
+    uint32_t afresh;            /* 1: sums of the figures restart with this update */
     uint32_t unused;
 };
 
-/* Of parameters that are clipped by norms of their own. */
+/* Number of groups of parameters that are clipped by norms of their own. */
 #define RM_DEVICE_GROUPS 3u
 
-/* What comes of updates, in device memory: sums since they were begun anew, fetched once per
- * report. A skipped update adds to `skipped` and `skipped_in_row` only. */
+/* Results of updates, in device memory: sums since the last restart, fetched once per report. A
+ * skipped update adds to `skipped` and `skipped_in_row` only. */
 struct rm_device_figures {
     uint64_t made, skipped;  /* updates; not cleared */
     uint64_t skipped_in_row; /* at the moment; not cleared */
@@ -98,7 +98,7 @@ struct rm_device_figures {
     uint32_t loss_scale_good; /* updates since it changed */
 };
 
-/* The sums of the report begin anew. */
+/* Restarts the sums of the report. */
 RM_BOTH void rm_figures_clear(struct rm_device_figures *f)
 {
     f->reports = 0;

@@ -34,7 +34,7 @@ static inline size_t rm_device_turn_bytes(uint32_t sources)
     return sizeof(struct rm_device_turn) + sources * sizeof(struct rm_row_span);
 }
 
-/* What came of draws since the device was given them. */
+/* Counts of draws since the last report. */
 struct rm_device_drawn {
     uint64_t rejected, age_sum, age_count; /* struct rm_sampler_counts */
     uint64_t dry;                          /* draws that found too little: see below */
@@ -81,7 +81,7 @@ struct rm_device_sampler {
 };
 
 /* DRY. Where the host's draw would fail, the device sets figures->stop: this update and those after
- * it change nothing, count nothing, and count as dry, until the host has heard of it, takes them
- * back and clears `stop`. So what is made is what the host would have made. */
+ * it change nothing, count nothing, and count as dry, until the host reads that, takes them back
+ * and clears `stop`. So what is made is what the host would have made. */
 
 #endif

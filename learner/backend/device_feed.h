@@ -18,8 +18,7 @@ struct rm_device_source {
     uint64_t stride, row_mask;      /* bytes; rows - 1 */
     uint64_t mask_at;               /* from a row's observations to its masks; 0: none */
     const volatile uint64_t *claim; /* registered: rows below this may have been touched by the
-                                       writer, who has (row_mask + 1) of them; NULL: nobody
-                                       writes meanwhile */
+                                     * writer, who has (row_mask + 1) of them; NULL: no writer */
 };
 
 /* One transition: m = steps rows after `row`, and as many rows before it as a stack may have. */
@@ -50,8 +49,8 @@ struct rm_device_gather {
     /* Made: */
     void *obs, *next_obs; /* (batch, stack * words) of 4 bytes */
     uint8_t *next_mask;   /* (batch, actions), NULL: none */
-    float *weight; /* (batch): weight_in, and 0 for rows that were overwritten while they were
-                      read; NULL: nobody asks */
+    float *weight; /* (batch): weight_in, and 0 for rows that were overwritten while they were read;
+                    * NULL: not needed */
 };
 
 struct rm_device_sampler; /* device_draw.h */

@@ -48,7 +48,7 @@ struct rm_device_step {
     float *target; /* NULL: none follows */
     const struct rm_device_knobs *knobs;
     struct rm_device_figures *figures;
-    struct rm_device_figures *copy; /* of the figures as norm() leaves them; NULL: nobody asks */
+    struct rm_device_figures *copy; /* of the figures after norm(); NULL: not needed */
     double *partials;               /* (chunk_count) scratch */
 };
 

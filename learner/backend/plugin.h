@@ -48,7 +48,8 @@ struct rm_backend_plugin {
     const char *name; /* "cuda 13.0" */
 
     /* Fills up to `room` devices and says in *count how many there are. 0 with none too; an error
-     * in words where there is no driver or it is too old: -ENODEV, -ENOTSUP. Makes no context. */
+     * with a message if there is no driver or it is too old: -ENODEV, -ENOTSUP. Makes no
+     * context. */
     int (*devices)(struct rm_device_info *devices, uint32_t room, uint32_t *count,
                    struct rm_error *error);
     int (*create)(struct rm_backend **backend, const struct rm_device_spec *spec,

@@ -181,7 +181,7 @@ struct rm_pass_part {
     uint32_t from, entries;
 };
 
-/* Whoever begins an update need not know how many there are: what is beyond the last is empty. */
+/* The caller that begins an update need not know their number: those beyond the last are empty. */
 RM_BOTH bool rm_passes_over(const struct rm_rollout_passes *p)
 {
     return p->pass >= p->epochs;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 /* Long enough to bridge the scalar work between two products, far shorter than a waiting learner's
- * nap: an idle helper is asleep before anybody can measure it. */
+ * nap: an idle helper sleeps before it could be measured. */
 #define SPIN_NS 50000u
 
 /* Pauses before taking tiles that are another thread's, who may have begun a little later: what it
@@ -22,11 +22,11 @@
  * time: what it wrote in one job is still in its own cache for the next. Who is done with his own
  * stretch takes from the others'.
  *
- * A stretch's `ticket` is (job number << 32 | next tile). A thread takes a tile by
- * compare-and-swap on it: that fails if the job is another by now, and while a tile of a job is
- * untaken or not reported done the job cannot end, so what was read of it before a successful swap
- * was that job's. Every access has its place in one order (T0): these are a few operations per tile
- * of thousands of multiply-adds. */
+ * A stretch's `ticket` is (job number << 32 | next tile). A thread takes a tile by compare-and-swap
+ * on it: that fails if the job has changed, and while a tile of a job is untaken or not reported
+ * done the job cannot end, so what was read of it before a successful swap was that job's. Every
+ * access has its place in one order (T0): these are a few operations per tile of thousands of
+ * multiply-adds. */
 struct stretch {
     _Atomic uint64_t ticket;
     char pad[120];
@@ -149,7 +149,7 @@ void rm_pool_run(struct rm_pool *pool, rm_pool_fn fn, void *work, uint32_t tiles
             fn(work, i);
         return;
     }
-    /* Every tile of the last job is done; its number with this high a tile takes nobody anywhere
+    /* Every tile of the last job is done; its number with such a high tile gives no thread a tile
      * while the description changes. */
     uint64_t job = RM_TOTAL_LOAD(&pool->job) + 1;
     for (uint32_t i = 0; i < pool->threads; i++)

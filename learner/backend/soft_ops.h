@@ -23,12 +23,12 @@ struct rm_soft_states {
 
 struct rm_soft_critic_loss {
     uint32_t batch, actions;
-    uint32_t critic; /* 0: the first, whose loss and errors begin anew */
+    uint32_t critic; /* 0: the first, which resets loss and errors */
     const float *q;
     const int32_t *action; /* (batch) */
     const float *y;        /* (batch) */
     const float *weight;   /* (batch), NULL: all 1 */
-    float *error;          /* (batch), NULL: nobody asks: the mean over critics of |y - q| */
+    float *error;          /* (batch): the mean over critics of |y - q|; NULL: not needed */
     float *d_q;            /* written all over */
     struct rm_device_figures *figures; /* last_loss */
 };

@@ -3,11 +3,11 @@
 
 struct back {
     struct rm_pass pass;
-    bool written[RM_STEPS_MAX]; /* the gradient of this step's result holds somebody's part */
+    bool written[RM_STEPS_MAX]; /* the gradient of this step's result has a part already */
 };
 
 /* Where a step is to write the gradient of what step `index` made: there, or to scratch if another
- * reader's part is there already. NULL if nobody needs it. */
+ * reader's part is there already. NULL if no step needs it. */
 static float *gradient_of(const struct back *k, uint32_t index, size_t which)
 {
     const struct rm_net_workspace *w = k->pass.w;

@@ -3,8 +3,8 @@
  * observation, so their log-probabilities and entropies add up.
  *
  * Illegal actions: their logits become a large negative number before the softmax (Huang and
- * Ontanon 2020), so that they have probability 0 and no gradient. With everything illegal all are
- * as likely; nobody uses the answer then.
+ * Ontanon 2020), so that they have probability 0 and no gradient. With no legal action all are
+ * equally likely; the result is not used then.
  *
  * Pure functions, callable from any thread. A row's result does not depend on the rows around it,
  * and actor and learner get the same bits from the same logits. */

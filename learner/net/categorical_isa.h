@@ -14,8 +14,8 @@
 #define BLOCK_ROWS    16u
 #define ILLEGAL_LOGIT (-1e30f)
 
-/* Actions of one choice whose logits and weights a block keeps at hand, side by side; those of
- * choices with more are made anew whenever they are asked for. */
+/* Actions of one choice whose logits and weights a block keeps at hand, side by side; for choices
+ * with more actions they are computed again at each use. */
 #define BLOCK_ACTIONS 16u
 
 /* One choice of a block of rows. A block with fewer rows repeats its last. */

@@ -49,7 +49,7 @@ CODE_DECODER(codes_i8, int8_t)
 CODE_DECODER(codes_i16, int16_t)
 CODE_DECODER(codes_i32, int32_t)
 
-/* Real numbers are no codes: whoever plans the network refuses them. */
+/* Real numbers are not codes: the plan of the network refuses them. */
 static void codes_none(const void *from, uint32_t n, int32_t *to)
 {
     (void)from;

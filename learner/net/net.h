@@ -152,8 +152,8 @@ void rm_net_learn(struct rm_net_workspace *workspace, const float *params,
                   double sums[RM_NET_SUMS]);
 
 /* Running normalisation of inputs (network.normalize_observations): two vectors of the arena, mean
- * and 1 / deviation, (inputs) each, that gradients leave alone: they are zeros there, and whoever
- * keeps the moments writes them into params. x becomes clip((x - mean) * scale,
+ * and 1 / deviation, (inputs) each, that gradients do not change: they are zeros there, and the
+ * owner of the moments writes them into params. x becomes clip((x - mean) * scale,
  * +-observation_clip). SIZE_MAX where there are none. */
 size_t rm_net_input_mean_at(const struct rm_net *net);
 size_t rm_net_input_scale_at(const struct rm_net *net);

@@ -227,7 +227,7 @@ struct rm_pass {
     uint32_t first, states;
 };
 
-/* Rows of a step at hand. `dx` and `d_other` are NULL where nobody needs them. */
+/* Rows of a step at hand. `dx` and `d_other` are NULL if not needed. */
 struct rm_rows {
     const float *x, *other; /* what it reads; int32 codes where the network takes them */
     float *y;
@@ -316,7 +316,7 @@ static inline size_t rm_kept_at(const struct rm_pass *p, const struct rm_row_for
     return p->w->training ? rm_rows_before(p, form) : 0;
 }
 
-/* Whether somebody needs the gradient of what step s reads from `from`. */
+/* Is the gradient of the input that step s reads from `from` needed? */
 static inline bool rm_step_needs_dx(const struct rm_net *net, const struct rm_step *s)
 {
     return s->from < net->step_count && net->steps[s->from].trains;

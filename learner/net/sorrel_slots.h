@@ -2,8 +2,8 @@
  * the compat forms of it. The original is an array of `capacity` slots with a write index; in its
  * sequential form the index jumps by 4 at the start of every episode without writing, so slots in
  * the gap hold what was there a lap (or two) before, or nothing on the first laps. Here slots hold
- * ring row indices in place of copies. Fed with rows in order by whoever needs the view: the
- * learner to sample, the actor for the stacks of an episode's first turns.
+ * ring row indices in place of copies. Its user pushes the rows in order: the learner to sample,
+ * the actor for the stacks of an episode's first turns.
  *
  * A row that a slot names can be up to three laps old: the ring needs 3 * capacity rows.
  *

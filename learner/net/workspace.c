@@ -98,7 +98,7 @@ static bool make_slots(struct rm_net_workspace *w, struct slots *slots)
     return true;
 }
 
-/* Who reads step `index` last; the steps of later groups begin anew, so what they read from before
+/* Who reads step `index` last; the steps of later groups start over, so what they read from before
  * the quantiles stays for good. */
 static uint32_t last_reader(const struct rm_net_workspace *w, uint32_t index)
 {

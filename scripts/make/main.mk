@@ -75,6 +75,7 @@ lint: deps-lint
 	@echo "clang-tidy"; printf '%s\n' $(filter-out tests/fuzz/%,$(filter %.c,$(SOURCES_C))) | \
 	    BUILD=$(BUILD) xargs -P$(JOBS) -n8 scripts/tidy $(LINT_FLAGS) --
 	@echo "rooms"; scripts/rooms
+	@echo "words"; scripts/words
 	@echo "shellcheck"; git ls-files scripts tests .ci | xargs grep -lE '^#!.*(ba)?sh$$' | xargs shellcheck -x
 	@echo "lint: clean"
 

@@ -86,7 +86,7 @@ static void a_device_that_goes_on_failing_is_left_alone(void **state)
         assert_int_equal(run_it(), 0);
         said(words);
         assert_int_equal(times_said(words), 3);
-        said("failed 3 times (learner.device_faults) and is left alone from now on");
+        said("failed 3 times (learner.device_faults) and is not used any more");
         said("learner of agent_0: cpu: every GPU of this host failed too often and is not used any "
              "more");
         rm_test_daemon_end(&d);

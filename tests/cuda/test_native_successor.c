@@ -53,13 +53,13 @@ static void a_successor_takes_up_the_optimizer(void **state)
     (void)state;
     const int fd = begin();
     kill_the_learner(fd); /* before there is a checkpoint */
-    assert_true(rm_test_until_file(&d, "log.txt", "lost, the rest of its state starts afresh"));
+    assert_true(rm_test_until_file(&d, "log.txt", "lost, its unpublished state starts from zero"));
     assert_null(strstr(rm_test_daemon_file(&d, "log.txt"), "the optimizer is that of the newest"));
     json_decref(rm_test_ask(fd, "checkpoint", NULL));
     assert_true(rm_test_until_file(&d, "log.txt", "checkpoint 1: step "));
     kill_the_learner(fd);
     assert_true(rm_test_until_file(&d, "log.txt",
-                                   "lost, the rest of its state is that of the newest checkpoint"));
+                                   "lost, its unpublished state is that of the newest checkpoint"));
     json_decref(rm_test_ask(fd, "stop", NULL));
     close(fd);
     assert_int_equal(rm_test_daemon_wait(&d, RM_TEST_PATIENCE_S), 0);

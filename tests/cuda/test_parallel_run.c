@@ -122,7 +122,7 @@ static void an_error_ends_the_process(void **state)
     home("error", "\"device\":\"auto\",\"devices\":2,\"device_faults\":1");
     assert_int_equal(run_it(), 0);
     said("exited with 70: CUDA error 999 (NCCL error 6");
-    said("left alone from now on");
+    said("is not used any more");
 }
 
 static void rollouts_are_learned_from_together(void **state)
@@ -163,7 +163,7 @@ static void all_begin_again_together(void **state)
         assert_int_equal(run_it(), 0);
         said("exited with 70: CUDA error 719");
         assert_int_equal(times_said(" with cuda:1 (NCCL): asked for"), 2);
-        assert_int_equal(times_said("goes on from version"), 1);
+        assert_int_equal(times_said("continues from version"), 1);
         rm_test_daemon_end(&d);
     }
 }

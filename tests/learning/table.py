@@ -72,8 +72,8 @@ def markdown(found):
     others = sorted({(span(r["seeds"][f["mode"]]), r["algorithm"] + " on " + r["world"]) for r, f in found
                      if r["first"] != FIRST})
     lines = [
-        f"Settings were chosen with seeds {CHOSEN_WITH}, in free mode. The table's seeds count from {FIRST}: nobody had "
-        "looked at them." + "".join(f" {what}: seeds {seeds}." for seeds, what in others), "",
+        f"Settings were chosen with seeds {CHOSEN_WITH}, in free mode. The table's seeds count from {FIRST}: no setting was "
+        "chosen with them." + "".join(f" {what}: seeds {seeds}." for seeds, what in others), "",
         "| world | algorithm | mode | score | seeds there at the end | there at some time | last two, median (least) "
         "| best, median | median steps to it | of | seconds a seed | experiment |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|"]

@@ -3,9 +3,9 @@
  * show is copied into the caller's rows.
  *
  * A worker whose world raises, crashes, prints nonsense or takes longer than it may is replaced:
- * the episodes of its worlds end TRUNCATED and VOID, and begin anew in the next step. What happened
- * is told on standard error with world, seed, episode, step, action and the Python traceback. Only
- * when that happens as often as an actor may die does step() fail. */
+ * the episodes of its worlds end TRUNCATED and VOID, and new ones begin in the next step. Standard
+ * error has the reason with world, seed, episode, step, action and the Python traceback. Only when
+ * that happens as often as an actor may die does step() fail. */
 #ifndef RM_ACTOR_WORLDS_BRIDGES_PYTHON_H
 #define RM_ACTOR_WORLDS_BRIDGES_PYTHON_H
 

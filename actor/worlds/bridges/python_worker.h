@@ -6,12 +6,12 @@
  * raises, the worker answers by storing that number; each spins for a moment, then says that it
  * sleeps and waits for an eventfd, the starter for the worker's death as well.
  *
- * Whoever starts a worker believes nothing of what it writes: numbers are bounded, text is
- * repaired, columns are copied before they are looked at. Its size is sealed, so reading never
+ * The process that starts a worker does not trust what the worker writes: it bounds numbers,
+ * repairs text, and copies columns before it reads them. Its size is sealed, so reading never
  * faults.
  *
- * One thread, and the same one from start to end: the worker dies with the thread that started it.
- */
+ * One thread, and the same one from start to end: the worker dies with the thread that started
+ * it. */
 #ifndef RM_ACTOR_WORLDS_BRIDGES_PYTHON_WORKER_H
 #define RM_ACTOR_WORLDS_BRIDGES_PYTHON_WORKER_H
 

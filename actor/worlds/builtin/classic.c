@@ -119,7 +119,7 @@ int rm_classic_step(struct rm_env *env, uint32_t phase, const int32_t *const *ac
     env->kernel(&env->arrays);
     int any = env->write_flags(env->arrays.padded, env->max_steps, env->arrays.terminated,
                                env->step, env->flags);
-    /* Worlds that had ended were stepped with the rest, to no effect: here they begin anew. */
+    /* Ended worlds were stepped with the rest, without effect; begin their next episode here. */
     for (uint32_t i = 0; i < env->ended_count; i++)
         begin_episode(env, env->ended[i], env->episode[env->ended[i]] + 1);
     env->ended_count = 0;

@@ -121,7 +121,7 @@ static void begin(struct rm_env *env, uint32_t w, uint64_t episode)
     game->episode = episode;
     game->rng = rm_env_rng(env->batch.seed, env->batch.first_world + w, episode);
     game->fresh[0] = game->fresh[1] = 1;
-    /* An opening that ends the game is drawn anew; after some tries the board stays empty. */
+    /* An opening that ends the game is drawn again; after some tries the board stays empty. */
     for (int tries = 0; tries < OPENING_TRIES; tries++) {
         clear(game);
         for (uint32_t ply = 0; ply < 2 * env->opening && !game->over; ply++)

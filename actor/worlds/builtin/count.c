@@ -130,7 +130,7 @@ static int inject(struct rm_env *env, uint32_t w)
 static void write_mask(const struct rm_env *env, uint32_t w, uint32_t place, uint8_t *mask)
 {
     const struct world *world = &env->world[w];
-    /* total_steps has counted the step by now */
+    /* total_steps has already counted the step */
     bool none = env->illegal_mask_step && world->total_steps == env->illegal_mask_step &&
                 env->batch.first_world + w == env->fault_world;
     mask[0] = !none && place > 0;

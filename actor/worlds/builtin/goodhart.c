@@ -64,7 +64,7 @@ static const char *const ends[] = {"starved", "time", NULL};
 static const struct rm_env_figure figures[] = {
     {"food", "eaten", NULL},
     {"poison", "eaten", NULL},
-    {"lost", "things that were eaten and did not appear anew", NULL},
+    {"lost", "eaten items that did not reappear", NULL},
     {"end", "what ended the episode", ends},
 };
 

@@ -108,8 +108,8 @@ RM_BOTH void rm_goodhart_scatter(struct rm_goodhart_world *world, uint32_t code,
     }
 }
 
-/* What was eaten appears anew, or is lost. The agent's cell is empty by now, but no place for it:
- * in the original it is one, where the agent's own mark then replaces what appeared. */
+/* An eaten item reappears or is lost. It must not reappear in the agent's cell, which is empty
+ * already. In the original it may, and the agent's mark then replaces it. */
 RM_BOTH void rm_goodhart_respawn(const struct rm_goodhart_rules *rules,
                                  struct rm_goodhart_world *world, uint32_t code)
 {

@@ -192,7 +192,8 @@ static void fill(struct rm_tabular *table, const struct weather *weather)
                     fill_state(table, at, passenger, destination, weather);
 }
 
-/* The twin of a move: whoever is driven for the first time wants to go elsewhere from now on. */
+/* The fickle twin of a move: a passenger who is driven for the first time changes the
+ * destination. */
 static void fill_fickle_move(struct rm_tabular_move *twin, const struct rm_tabular_move *move,
                              uint32_t state)
 {

@@ -11,7 +11,7 @@
  *
  * Every agent gets one last row, which carries the reward of its last move. By default it is VOID:
  * the world stands as the turn left it, which no agent would have seen next. With final_observation
- * it is what all agents would see after the next spawn, before anybody moves, and not VOID. */
+ * it is what all agents would see after the next spawn, before any agent moves, and not VOID. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_TREASUREHUNT_H
 #define RM_ACTOR_WORLDS_BUILTIN_TREASUREHUNT_H
 

@@ -4,8 +4,8 @@
  * A block has a head of a sample. Its warps own some rows each (queries; for the gradients of keys
  * and values: keys) and go through the rows of the other side 32 at a time: these stand in shared
  * memory, one for each lane when products are made, and one after another when rows are summed up
- * with what came of them. Every sum has one order; gradients of queries and of keys are two passes,
- * not one with atomics. */
+ * with the results. Every sum has one order; gradients of queries and of keys are two passes, not
+ * one with atomics. */
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/ops.h"
 #include "learner/backend/cuda/spans.h"
@@ -72,7 +72,7 @@ __device__ void load_rows(const float *from, uint32_t stride, uint32_t first, ui
     }
 }
 
-/* The block's tile of 32 rows; nobody still reads the former one when this has come back. */
+/* The block's tile of 32 rows; no thread still reads the former one when this returns. */
 __device__ void load_tile(const float *from, uint32_t stride, uint32_t first, const struct head &h,
                           float *tile)
 {

@@ -3,8 +3,8 @@
  * are told one after the other would wait for each other).
  *
  * One that is on a stream waits there for the other members. So a member whose context is lost
- * leaves the others waiting for ever, with nothing in their own streams to show it: whoever waits
- * for a member looks after all of them. */
+ * leaves the others waiting for ever, with nothing in their own streams to show it: a wait for a
+ * member looks after all of them. */
 #include "learner/backend/cuda/collective.h"
 
 #include "learner/backend/cuda/memory.h"
@@ -126,7 +126,7 @@ void rm_cuda_await_event(struct rm_cuda *c, cudaEvent_t event)
 
 /* --- the table ------------------------------------------------------------------------------- */
 
-/* What join() does before it can: the group is there, so that errors are everybody's. */
+/* The first part of join(): the group exists, so that an error affects all devices. */
 static int init(struct rm_cuda_group *g, struct rm_error *error)
 {
     int list[RM_DEVICE_MEMBERS];

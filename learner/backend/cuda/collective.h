@@ -27,7 +27,7 @@ const struct rm_cuda *rm_cuda_failing(const struct rm_cuda *c);
 /* Before something of c is taken down: after an error, what waits for other members ends. */
 void rm_cuda_abandon(struct rm_cuda *c);
 
-/* c is about to go: nobody averages any more. */
+/* c will be destroyed: no device averages any more. */
 void rm_cuda_leave(struct rm_cuda *c);
 
 #endif

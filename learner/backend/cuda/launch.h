@@ -1,4 +1,4 @@
-/* launch: how kernels are started and get shared memory, in words that nvcc and the emulation of
+/* launch: how kernels are started and get shared memory, by names that nvcc and the emulation of
  * tests/cuda/emulation both understand. Kernels are written in plain CUDA C++ otherwise; what the
  * emulation has of it stands in its cuda_runtime.h. */
 #ifndef RM_LEARNER_BACKEND_CUDA_LAUNCH_H

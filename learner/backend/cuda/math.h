@@ -1,6 +1,6 @@
 /* math: elementary functions in kernels that the CPU's isa_math.h has too. Where draws depend on
  * them (logarithm, sine and cosine of a turn) they are the same series, so that the draws agree to
- * the last bit or nearly; elsewhere CUDA's own. */
+ * the last bit or nearly; the other functions are CUDA's own. */
 #ifndef RM_LEARNER_BACKEND_CUDA_MATH_H
 #define RM_LEARNER_BACKEND_CUDA_MATH_H
 
@@ -160,7 +160,7 @@ RM_INLINE float rm_warp_max(float x)
     return x;
 }
 
-/* The sum over a block of whole warps, in every thread. shared: (32) of it, of which nobody else
+/* The sum over a block of whole warps, in every thread. shared: (32) of it, which no other code
  * makes use until all have come back; all threads call. */
 template <class T>
 RM_INLINE T rm_block_sum(T x, T *shared)

@@ -32,7 +32,7 @@ void *rm_cuda_alloc(struct rm_backend *b, size_t bytes, struct rm_error *error)
     }
     c->counts.allocations++;
     rm_cuda_clear(b, RM_STREAM_COMPUTE, p, size);
-    if (rm_cuda_ready(c)) /* whoever writes first may do so on another stream */
+    if (rm_cuda_ready(c)) /* the first write may be on another stream */
         RM_CUDA(c, cudaStreamSynchronize(c->streams[RM_STREAM_COMPUTE]));
     return p;
 }

@@ -1,6 +1,6 @@
-/* nccl: what is used of NCCL 2, in words of our own: it is loaded when several devices train one
- * agent, and neither needed to build nor by anybody else. Numbers are those of its interface, which
- * have not changed since 2.10. */
+/* nccl: the part of NCCL 2 that is used, declared here: the library is loaded when several devices
+ * train one agent, and is not needed for building or for anything else. Numbers are those of its
+ * interface, which have not changed since 2.10. */
 #ifndef RM_LEARNER_BACKEND_CUDA_NCCL_H
 #define RM_LEARNER_BACKEND_CUDA_NCCL_H
 

@@ -319,7 +319,7 @@ static int create(struct rm_backend **backend, const struct rm_device_spec *spec
         take_note(spec->index);
         bool made = RM_CUDA(c, cudaSetDevice((int)spec->index));
         if (made && cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess)
-            cudaGetLastError(); /* set by whoever had the device before: waits may spin, no more */
+            cudaGetLastError(); /* set by an earlier user of the device: only lets waits spin */
         for (int i = 0; i < RM_DEVICE_STREAMS && made; i++)
             made = RM_CUDA(c, cudaStreamCreateWithFlags(&c->streams[i], cudaStreamNonBlocking));
         made = made && limits(c) && rm_cuda_products_create(c) && make_sums(c);

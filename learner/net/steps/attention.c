@@ -1,6 +1,6 @@
 /* Multi-head self-attention over the tokens of a state (Vaswani et al., 2017), with a projection in
  * (queries, keys and values in one product, as PyTorch's in_proj) and one out. Padding has no rows
- * here, so nobody attends to it. */
+ * here, so no token attends to it. */
 #include "learner/backend/kernels_sequence.h"
 #include "learner/net/steps/steps.h"
 

@@ -55,7 +55,7 @@ static void leave_out(const struct rm_pass *p, const struct rm_step *s, struct r
                       (uint32_t)rm_rows_of(p, &s->out), s->out.tokens, s->out.features, rows->y);
 }
 
-/* Nobody asks for the input's gradient, nor for that of its moments. */
+/* The gradients of the input and of its moments are not needed. */
 static void leave_out_back(const struct rm_pass *p, const struct rm_step *s,
                            struct rm_step_buffers *b, const struct rm_rows *rows)
 {

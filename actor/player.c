@@ -123,8 +123,10 @@ static int read_policy(struct player *p, uint32_t index, struct rm_error *error)
     struct rm_acting *acting = &p->stepping.policies[index].acting;
     const struct rm_policy_plan *plan = &p->plan.policy[index];
     float *all = calloc(plan->param_count, sizeof *all);
-    int rc = all ? 0 : rm_fail(error, -ENOMEM, "policy %s: no memory", plan->name);
+    int rc = 0;
     bool found = false;
+    if (!all)
+        return rm_fail(error, -ENOMEM, "policy %s: no memory", plan->name);
 
     for (uint32_t i = 0; rc == 0 && !found && i < p->options->file_count; i++) {
         char name[RM_NAME_MAX];

@@ -42,8 +42,9 @@ static void figures_state(struct rm_stepping *s, struct rm_state *state)
     const size_t count = (size_t)s->spec->agents * s->worlds * s->spec->figures;
     if (s->figures && (!rm_state_loading(state) || rm_state_has(state, "figures")))
         rm_state_bytes(state, "figures", s->figures, count * sizeof *s->figures);
-    for (size_t i = 0; rm_state_loading(state) && !rm_state_has(state, "figures") && i < count; i++)
-        s->figures[i] = NAN;
+    else if (s->figures)
+        for (size_t i = 0; i < count; i++)
+            s->figures[i] = NAN;
 }
 
 static void policy_state(struct rm_stepping_policy *p, struct rm_state *state)

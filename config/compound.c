@@ -17,7 +17,6 @@ static json_t *plain(const json_t *value)
 {
     json_t *copy, *member;
     const char *name;
-    size_t i;
     switch (json_typeof(value)) {
     case JSON_REAL:
         if (json_real_value(value) == floor(json_real_value(value)) &&
@@ -26,12 +25,15 @@ static json_t *plain(const json_t *value)
         return json_real(json_real_value(value));
     case JSON_ARRAY:
         copy = json_array();
-        json_array_foreach((json_t *)value, i, member) json_array_append_new(copy, plain(member));
+        for (size_t i = 0; i < json_array_size(value); i++)
+            json_array_append_new(copy, plain(json_array_get(value, i)));
         return copy;
     case JSON_OBJECT:
         copy = json_object();
         json_object_foreach((json_t *)value, name, member)
+        {
             json_object_set_new(copy, name, plain(member));
+        }
         return copy;
     default:
         return json_deep_copy(value);

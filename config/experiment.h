@@ -151,7 +151,8 @@ struct rm_world_config {
     char python[RM_PATH_TEXT_MAX];      /* "module:name"; "" = a world of C */
     char interpreter[RM_PATH_TEXT_MAX]; /* "" = the one that is found */
     char directory[RM_PATH_TEXT_MAX];   /* where relative paths among options begin */
-    char options[RM_OPTIONS_TEXT_MAX];  /* a JSON object, as the world's own (actor/options.h) */
+    char options[RM_OPTIONS_TEXT_MAX]; /* a JSON object, as the world's own (actor/worlds/options.h)
+                                        */
     /* Not a key: the description of the world of `library`, from a probe in a separate process
      * (actor/worlds/described.h); NULL: not probed. Belongs to the code that set it. */
     char *description;

@@ -6,7 +6,7 @@
 #include "actor/env.h"
 #include "shm/base/error.h"
 
-#define RM_ENV_V2 2 /* its abi_version, the first word of every table */
+#define RM_ENV_V2 2u /* its abi_version, the first word of every table */
 
 /* The table of version 3 of a world whose own is `table`; lives until rm_env_v2_forget(). NULL with
  * *rc and a message. A member that is NULL in its own table is NULL in this one. */

@@ -24,9 +24,7 @@ enum {
 
 const char *const rm_rule_words[] = {
     [RM_RULE_RETURNS] = "reset() and step() return 0 for legal actions",
-    [RM_RULE_WRITTEN] =
-        "observation, mask, reward and flags are written in every row, figures with "
-        "last ones",
+    [RM_RULE_WRITTEN] = "rows are written whole, and figures with last ones",
     [RM_RULE_BOUNDS] = "nothing is written behind an entry, or for agents of other phases",
     [RM_RULE_VALUES] = "values are finite and within the bounds of the description",
     [RM_RULE_FIRST] = "an episode begins with FIRST, without a reward, and has no other",

@@ -14,7 +14,7 @@
 struct rm_world {
     const struct rm_env_ops *ops;
     void *library; /* dlopen handle, NULL when built in */
-    bool adapted;  /* `ops` stand for an older version's (actor/env_v2.h) */
+    bool adapted;  /* `ops` stand for an older version's (actor/worlds/env_v2.h) */
 };
 
 /* All built-in worlds, ends with NULL. */
@@ -31,7 +31,7 @@ int rm_world_open_configured(struct rm_world *world, const struct rm_world_confi
                              struct rm_error *error);
 void rm_world_close(struct rm_world *world);
 
-/* Creates a batch, with options checked against the world's table (actor/options.h). */
+/* Creates a batch, with options checked against the world's table (actor/worlds/options.h). */
 int rm_world_create(const struct rm_world *world, const struct rm_world_config *config,
                     uint64_t seed, uint64_t first_world, uint32_t worlds, struct rm_env **env,
                     struct rm_error *error);

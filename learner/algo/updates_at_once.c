@@ -6,10 +6,16 @@ static struct rm_updates *updates_of(struct rm_trainer *trainer)
     return (struct rm_updates *)trainer;
 }
 
-static void put_gradient(struct rm_updates *t, const struct rm_update *update)
+/* Loss and gradient of update `number`, whose knobs are set. */
+static struct rm_update put_gradient(struct rm_updates *t, const struct rm_batch *batch,
+                                     uint64_t number, struct rm_device_knobs *knobs,
+                                     struct rm_phase_clock *clock)
 {
-    rm_update_phase(update, RM_PHASE_FORWARD);
-    t->ops->put_gradient(t, update);
+    const struct rm_update update = {.batch = batch, .knobs = knobs, .clock = clock};
+    rm_updates_set_knobs(t, number, knobs);
+    rm_update_phase(&update, RM_PHASE_FORWARD);
+    t->ops->put_gradient(t, &update);
+    return update;
 }
 
 static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struct rm_batch *batch,
@@ -17,9 +23,7 @@ static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struc
 {
     struct rm_updates *t = updates_of(trainer);
     struct rm_device_knobs knobs = {0};
-    const struct rm_update update = {.batch = batch, .knobs = &knobs, .clock = clock};
-    rm_updates_set_knobs(t, number, &knobs);
-    put_gradient(t, &update);
+    put_gradient(t, batch, number, &knobs, clock);
     return rm_updates_result(t->figures, rm_optimizer_norm(t->optimizer, t->grads));
 }
 
@@ -28,9 +32,7 @@ static struct rm_trainer_result update(struct rm_trainer *trainer, const struct 
 {
     struct rm_updates *t = updates_of(trainer);
     struct rm_device_knobs knobs = {0};
-    const struct rm_update update = {.batch = batch, .knobs = &knobs, .clock = clock};
-    rm_updates_set_knobs(t, number, &knobs);
-    put_gradient(t, &update);
+    const struct rm_update update = put_gradient(t, batch, number, &knobs, clock);
     if (t->watched) {
         const double norm = rm_optimizer_norm(t->optimizer, t->grads);
         rm_updates_look(t, number, rm_updates_result(t->figures, norm).skipped);

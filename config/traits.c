@@ -8,7 +8,7 @@ static const struct rm_algorithm_traits traits[] = {
     [RM_ALGORITHM_QR_DQN] = {.devices = true, .quantiles = true},
     [RM_ALGORITHM_IQN] = {.devices = true},
     [RM_ALGORITHM_R2D2] = {.sequences = true},
-    [RM_ALGORITHM_SAC] = {.policy = true},
+    [RM_ALGORITHM_SAC] = {.policy = true, .devices = true},
     [RM_ALGORITHM_PPO] = {.rollout = true,
                           .synchronous = true,
                           .policy = true,

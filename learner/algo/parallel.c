@@ -54,8 +54,8 @@ struct rm_trainer *rm_parallel_replica(struct rm_trainer *trainer, uint32_t i)
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-static int make_batch(struct rm_batch *b, const struct rm_trainer_spec *spec,
-                      struct rm_error *error)
+static int make_batch(struct rm_batch *b, const struct rm_update_ops *ops,
+                      const struct rm_trainer_spec *spec, struct rm_error *error)
 {
     const struct rm_experiment *e = spec->experiment;
     const size_t rows = e->sample.batch, inputs = spec->shape.inputs;
@@ -69,6 +69,7 @@ static int make_batch(struct rm_batch *b, const struct rm_trainer_spec *spec,
         {&b->action, rows * sizeof *b->action},
         {&b->ret, rows * sizeof *b->ret},
         {&b->discount, rows * sizeof *b->discount},
+        {&b->mask, spec->masks && ops->critics ? rows * spec->shape.actions : 0},
         {&b->next_mask, spec->masks ? rows * spec->shape.actions : 0},
         {&b->weight, priorities ? rows * sizeof *b->weight : 0},
         {&b->error, priorities ? rows * sizeof *b->error : 0},
@@ -88,8 +89,8 @@ static int make_batch(struct rm_batch *b, const struct rm_trainer_spec *spec,
 
 static void free_batch(struct rm_batch *b)
 {
-    void *parts[] = {b->obs,       b->next_obs, b->action, b->ret, b->discount,
-                     b->next_mask, b->weight,   b->error,  b->leaf};
+    void *parts[] = {b->obs,  b->next_obs,  b->action, b->ret,   b->discount,
+                     b->mask, b->next_mask, b->weight, b->error, b->leaf};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);
 }
@@ -117,7 +118,7 @@ static int make(struct parallel *p, const struct rm_update_ops *ops,
         p->replica[p->count] = rc ? NULL : (struct rm_updates *)replica;
     }
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH && !rc; i++)
-        rc = make_batch(&p->whole[i].batch, spec, error);
+        rc = make_batch(&p->whole[i].batch, ops, spec, error);
     return rc ? rc : rm_record(p->replica, p->count, true, error);
 }
 
@@ -144,6 +145,8 @@ static struct rm_batch part_of(const struct parallel *p, const struct rm_batch *
     part.action += before;
     part.ret += before;
     part.discount += before;
+    if (whole->mask)
+        part.mask += before * whole->actions;
     if (whole->next_mask)
         part.next_mask += before * whole->actions;
     if (whole->weight)

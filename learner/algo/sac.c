@@ -20,9 +20,9 @@ static int sac_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
                     struct rm_error *error)
 {
     struct sac *t = (struct sac *)u;
-    t->batch = u->rows = spec->experiment->sample.batch;
+    t->batch = u->rows = spec->experiment->sample.batch / u->replicas;
     t->actions = spec->shape.actions;
-    u->observations = t->batch;
+    u->observations = spec->experiment->sample.batch;
     const size_t outputs = (size_t)t->batch * t->actions * sizeof(float);
     int rc = rm_updates_alloc(u, &t->p, outputs, error);
     if (!rc)
@@ -54,6 +54,7 @@ static const float *forward(struct sac *t, uint32_t net, const struct rm_update 
         .batch = t->batch,
         .dropout_seed = t->u.experiment->seed,
         .dropout_update = rm_updates_key(&t->u, update, 1 + CRITICS, net),
+        .rows_before = t->u.replica * t->batch,
     };
     return rm_net_forward(n->online, t->u.params + n->at, in);
 }
@@ -154,6 +155,7 @@ static double sac_flops(const struct rm_updates *u)
 
 const struct rm_update_ops rm_sac_updates = {
     .bytes = sizeof(struct sac),
+    .on_several_devices = true,
     .critics = CRITICS,
     .open = sac_open,
     .put_gradient = sac_put_gradient,

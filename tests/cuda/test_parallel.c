@@ -1,10 +1,12 @@
 /* One agent on several devices, on the emulation: replicas equal to the bit, updates those of one
  * device, errors of samples in their order, and what becomes of all when one fails. */
 #include "learner/algo/parallel.h"
+#include "shm/base/state.h"
 #include "tests/support/batch.h"
 #include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/several.h"
+#include "tests/support/states.h"
 #include "tests/support/unit.h"
 #include "tests/support/updates.h"
 
@@ -109,6 +111,79 @@ static void updates_are_one_devices(void **state)
             if (count == 2 || name == RM_ALGORITHM_IQN)
                 run_beside_one(&e, count);
         }
+}
+
+/* Policy, critics, their target networks, all moments and the temperature. */
+static void states_are_the_firsts(struct rm_trainer *t, uint32_t count)
+{
+    struct rm_state *s[2];
+    struct rm_error error = {""};
+    for (uint32_t i = 1; i < count; i++) {
+        for (uint32_t k = 0; k < 2; k++) {
+            assert_int_equal(rm_state_create(&s[k], &error), 0);
+            rm_trainer_state(rm_parallel_replica(t, k * i), s[k]);
+            assert_int_equal(rm_state_end(s[k], &error), 0);
+        }
+        rm_test_states_same(s[0], s[1]);
+        rm_state_destroy(s[0]);
+        rm_state_destroy(s[1]);
+    }
+}
+
+static struct rm_trainer *sac_of(const struct rm_experiment *e, struct rm_backend *b)
+{
+    const struct rm_trainer_spec spec = {
+        .experiment = e,
+        .backend = b,
+        .shape = {.inputs = RM_UPDATES_INPUTS,
+                  .actions = RM_UPDATES_ACTIONS,
+                  .outputs_per_action = 1,
+                  .head = RM_HEAD_LOGITS},
+        .name = "policy",
+        .masks = true,
+    };
+    return rm_test_updates_make(&spec);
+}
+
+/* Legal actions of both states are those of each device's rows. */
+static void sac_is_one_devices(void **state)
+{
+    struct rm_experiment e = rm_test_updates_settings(RM_ALGORITHM_SAC);
+    struct rm_trainer_report x, y;
+    (void)state;
+    e.algorithm.target.tau = 0.1;
+    e.algorithm.temperature = 0.2;
+    e.algorithm.tune_temperature = true;
+    e.algorithm.target_entropy_ratio = 0.7;
+    e.optimizer.grad_clip = 0.5;
+    rm_test_updates_layer(&e, RM_LAYER_LINEAR, 16, 0);
+    rm_test_updates_layer(&e, RM_LAYER_TANH, 0, 0);
+    rm_test_updates_layer(&e, RM_LAYER_DROPOUT, 0, 0);
+    rm_test_several_join(device, 2);
+    struct rm_trainer *t = sac_of(&e, device[0]), *one = sac_of(&e, rm_test_alone);
+    for (uint64_t number = 1; number <= rm_test_effort(UPDATES, 10); number++) {
+        struct rm_test_updates u;
+        uint8_t mask[sizeof u.next_mask];
+        rm_test_updates_draw(&u, &e, number);
+        for (size_t i = 0; i < sizeof mask; i++)
+            mask[i] = u.next_mask[sizeof mask - 1 - i];
+        u.batch.mask = mask;
+        rm_trainer_batch(t);
+        rm_trainer_batch(one);
+        rm_trainer_update(t, &u.batch, number, NULL);
+        rm_trainer_update(one, &u.batch, number, NULL);
+    }
+    assert_true(rm_trainer_report(t, true, &x) && rm_trainer_report(one, true, &y));
+    assert_int_equal(x.made, y.made);
+    assert_float_equal(x.mean.loss, y.mean.loss, 1e-3 * (0.1 + fabs(y.mean.loss)));
+    assert_float_equal(x.mean.entropy, y.mean.entropy, 1e-4);
+    assert_float_equal(x.mean.temperature, y.mean.temperature, 1e-5);
+    states_are_the_firsts(t, 2);
+    assert_close_to_one(t, one);
+    rm_test_device_fine(device[0]);
+    rm_trainer_destroy(t);
+    rm_trainer_destroy(one);
+    rm_test_several_close(device, 2);
 }
 
 static void errors_of_samples_come_in_order(void **state)
@@ -394,6 +469,7 @@ int main(void)
         TEST(a_missing_library_is_said), /* before it is there, which lasts */
         TEST(devices_are_numbered_by_their_bus),
         TEST(updates_are_one_devices),
+        TEST(sac_is_one_devices),
         TEST(errors_of_samples_come_in_order),
         TEST(gradients_are_one_devices),
         TEST(updates_allocate_nothing_and_wait_for_nothing),

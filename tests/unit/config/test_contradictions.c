@@ -135,8 +135,6 @@ static const struct rm_refusal cases[] = {
           "{\"normalize_observations\": true}"),
      {"network.normalize_observations: true", "actor.device"}},
     /* --- several devices --- */
-    {WITH("\"algorithm\": {\"name\": \"sac\"}, \"learner\": {\"devices\": 2}"),
-     {"learner.devices: 2 GPUs", "\"sac\" learns on one GPU"}},
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"learner\": {\"devices\": 2}"),
      {"learner.devices: 2 GPUs", "\"r2d2\" learns on one GPU"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"actor\": {\"device\": \"cuda\", \"worlds\": "

@@ -260,40 +260,18 @@ static double clipping(const struct rm_optimizer *o, double norm)
     return o->grad_clip > 0 && norm > o->grad_clip ? o->grad_clip / norm : 1.0;
 }
 
-/* Moves everything by a gradient of this norm. Returns what it was multiplied by. */
-static double move_all(struct rm_optimizer *o, struct move move, double norm)
+/* Moves everything by a gradient whose norm was found. */
+static void move_all(struct rm_optimizer *o, struct move move)
 {
-    const double scale = clipping(o, norm);
-    move.scale = (float)scale;
+    struct rm_device_figures *f = o->figures;
+    for (uint32_t group = 0; group < RM_OPTIMIZER_GROUPS; group++)
+        f->scale[group] =
+            (float)clipping(o, o->by_group ? sqrt(o->squares[group]) : f->last_grad_norm);
     o->steps++;
     for (uint32_t i = 0; i < o->range_count; i++) {
-        if (o->by_group)
-            move.scale = (float)clipping(o, sqrt(o->squares[o->ranges[i].group]));
+        move.scale = f->scale[o->ranges[i].group];
         o->kind->move(o, &o->ranges[i], &move);
     }
-    return scale;
-}
-
-struct rm_optimizer_result
-rm_optimizer_apply(struct rm_optimizer *o, const struct rm_optimizer_input *input, double grad_norm)
-{
-    struct rm_optimizer_result result = {
-        .grad_norm = grad_norm,
-        .scale = 1.0,
-        .learning_rate = rm_optimizer_rate(o, input->update, input->progress),
-        .skipped = !isfinite(input->loss) || !isfinite(grad_norm),
-    };
-    const struct move move = {
-        .learning_rate = result.learning_rate, .params = input->params, .grads = input->grads};
-    if (!result.skipped)
-        result.scale = move_all(o, move, grad_norm);
-    return result;
-}
-
-struct rm_optimizer_result rm_optimizer_step(struct rm_optimizer *o,
-                                             const struct rm_optimizer_input *input)
-{
-    return rm_optimizer_apply(o, input, rm_optimizer_norm(o, input->grads));
 }
 
 static void put_at_once(struct rm_optimizer *o, const struct rm_optimizer_put *put)
@@ -311,7 +289,7 @@ static void put_at_once(struct rm_optimizer *o, const struct rm_optimizer_put *p
         return;
     }
     rm_figures_add(f);
-    move_all(o, move, f->last_grad_norm);
+    move_all(o, move);
     if (put->target)
         rm_target_move(o->backend, put->knobs->target_tau, put->params, o->count, put->target);
 }

@@ -51,40 +51,16 @@ void rm_optimizer_destroy(struct rm_optimizer *optimizer);
  * start from; grad_clip 0 does not clip. */
 void rm_optimizer_set(struct rm_optimizer *optimizer, double learning_rate, double grad_clip);
 
-struct rm_optimizer_input {
-    float *params;      /* param_count floats each, the backend's memory */
-    const float *grads; /* not changed */
-    double loss;        /* not finite: the update is skipped */
-    uint64_t update;    /* of this policy, from 1, predecessors' and skipped ones included */
-    double progress;    /* of the run, 0 to 1: steps learned from before this one / all steps; 0
-                           where the run has no end */
-};
-
-struct rm_optimizer_result {
-    double grad_norm;     /* before clipping */
-    double scale;         /* what the gradient was multiplied by: 1, or grad_clip / grad_norm */
-    double learning_rate; /* of this update */
-    bool skipped;         /* loss or norm was not finite: nothing was changed */
-};
-
-/* Both passes. */
-struct rm_optimizer_result rm_optimizer_step(struct rm_optimizer *optimizer,
-                                             const struct rm_optimizer_input *input);
-
-/* The passes one by one: the norm of the trained part of the gradient, and the move by a gradient
- * whose norm that is. */
+/* The norm of the trained part of the gradient. */
 double rm_optimizer_norm(struct rm_optimizer *optimizer, const float *grads);
-struct rm_optimizer_result rm_optimizer_apply(struct rm_optimizer *optimizer,
-                                              const struct rm_optimizer_input *input,
-                                              double grad_norm);
 
 /* The learning rate of this update, by the schedule. */
 double rm_optimizer_rate(const struct rm_optimizer *optimizer, uint64_t update, double progress);
 
-/* Both passes as an operation of the backend. The loss has left its numbers in the figures, which
- * the optimizer owns; what comes of the update goes there too. All of it is the backend's memory:
- * on a device the step is put on the COMPUTE stream, to be captured or run, and the count of steps
- * is there too. */
+/* A step as an operation of the backend: both passes. The loss has left its numbers in the figures,
+ * which the optimizer owns; what comes of the update goes there too. All of it is the backend's
+ * memory: on a device the step is put on the COMPUTE stream, to be captured or run, and the count
+ * of steps is there too. */
 struct rm_optimizer_put {
     float *params;
     const float *grads;

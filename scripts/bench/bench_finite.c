@@ -9,6 +9,7 @@
 #include "learner/algo/finite.h"
 #include "learner/algo/guard.h"
 #include "learner/algo/optimizer.h"
+#include "learner/backend/device.h"
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"
 
@@ -124,16 +125,21 @@ static void update(void)
     double sums[RM_NET_SUMS];
     struct rm_error error;
     rm_net_learn(s.workspace, s.params, &s.input, &s.loss, s.grads, sums);
-    const struct rm_optimizer_input step = {
-        .params = s.params, .grads = s.grads, .loss = sums[0], .update = ++s.updates};
-    const double norm = rm_optimizer_norm(s.optimizer, s.grads);
-    if (rm_finite_due(&s.finite, s.updates, !isfinite(step.loss) || !isfinite(norm))) {
-        rm_net_forward(s.workspace, s.params, &s.input);
-        rm_finite_look(&s.finite, s.updates, s.workspace, s.params, &s.input, s.grads);
+    struct rm_device_figures *f = rm_optimizer_figures(s.optimizer);
+    struct rm_device_knobs knobs = {0};
+    const struct rm_optimizer_put step = {.params = s.params, .grads = s.grads, .knobs = &knobs};
+    rm_optimizer_knobs(s.optimizer, ++s.updates, 0, &knobs);
+    f->last_loss = sums[0];
+    if (s.finite.check != RM_CHECK_FINITE_OFF) {
+        const double norm = rm_optimizer_norm(s.optimizer, s.grads);
+        if (rm_finite_due(&s.finite, s.updates, !isfinite(f->last_loss) || !isfinite(norm))) {
+            rm_net_forward(s.workspace, s.params, &s.input);
+            rm_finite_look(&s.finite, s.updates, s.workspace, s.params, &s.input, s.grads);
+        }
     }
-    const struct rm_optimizer_result done = rm_optimizer_apply(s.optimizer, &step, norm);
+    rm_optimizer_put(s.optimizer, &step);
     rm_net_prepare(s.workspace, s.params);
-    if (rm_guard_judge(s.guard, !done.skipped, step.loss, norm, s.updates, &error))
+    if (rm_guard_judge(s.guard, !f->skip, f->last_loss, f->last_grad_norm, s.updates, &error))
         fail(&error);
 }
 

@@ -6,6 +6,7 @@
 #include "tests/support/backends.h"
 #include "tests/support/effort.h"
 #include "tests/support/emulated.h"
+#include "tests/support/optimizer_step.h"
 #include "tests/support/unit.h"
 #include "tests/support/updates.h"
 
@@ -125,13 +126,13 @@ static struct rm_device_figures figures_of(const struct side *s)
     return f;
 }
 
-static struct rm_optimizer_result step_cpu(struct pair *p, uint64_t number, float tau)
+static struct rm_test_stepped step_cpu(struct pair *p, uint64_t number, float tau)
 {
     struct side *s = &p->cpu;
     memcpy(s->grads, p->grads, p->n * sizeof *s->grads);
-    const struct rm_optimizer_input input = {
+    const struct rm_test_step input = {
         .params = s->params, .grads = s->grads, .loss = 0.5, .update = number};
-    const struct rm_optimizer_result result = rm_optimizer_step(s->optimizer, &input);
+    const struct rm_test_stepped result = rm_test_optimizer_step(s->optimizer, &input);
     if (!result.skipped)
         rm_test_cpu->ops->lerp(rm_test_cpu, tau, s->params, p->n, s->target);
     return result;
@@ -188,11 +189,11 @@ static void compare(struct rm_experiment e, double within)
     open_pair(&p, e);
     for (uint64_t number = 1; number <= rm_test_effort(STEPS, 6); number++) {
         draw_gradient(&p, number);
-        const struct rm_optimizer_result r = step_cpu(&p, number, 0.1f);
+        const struct rm_test_stepped r = step_cpu(&p, number, 0.1f);
         const struct rm_device_figures f = step_device(&p, number, 0.1f);
         assert_true(fabs(f.last_grad_norm - r.grad_norm) < 1e-6 * r.grad_norm);
         if (!e.optimizer.clip_apart)
-            assert_true(fabs((double)f.scale[0] - r.scale) < 1e-6 * r.scale);
+            assert_true(fabsf(f.scale[0] - r.scale) < 1e-6f * r.scale);
         assert_int_equal(f.made, number);
         assert_true(f.sums[3] == 7.0 * (double)number && f.samples == 2.0 * (double)number);
     }

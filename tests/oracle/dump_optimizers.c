@@ -4,6 +4,7 @@
  * parameters. */
 #include "config/schema.h"
 #include "learner/algo/optimizer.h"
+#include "tests/support/optimizer_step.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -114,9 +115,8 @@ static void dump(struct rm_backend *b, const struct sample *s, const char *direc
         for (size_t i = 0; i < n; i++)
             grads[i] = (grads[i] + 0.3f) * (i % 7 == 0 ? 1e-4f : 0.1f);
         put(file, grads, n);
-        const struct rm_optimizer_input step = {
-            .params = params, .grads = grads, .loss = 1, .update = k};
-        rm_optimizer_step(optimizer, &step);
+        const struct rm_test_step step = {.params = params, .grads = grads, .loss = 1, .update = k};
+        rm_test_optimizer_step(optimizer, &step);
     }
     put(file, params, n);
     if (fclose(file))

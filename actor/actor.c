@@ -1,4 +1,6 @@
-#include "actor/actor_private.h"
+#include "actor/actor.h"
+
+#include "actor/stepping.h"
 #include "config/config.h"
 #include "config/traits.h"
 #include "shm/atomic.h"
@@ -8,11 +10,43 @@
 #include "shm/layout.h"
 #include "shm/limiter.h"
 #include "shm/base/said.h"
+#include "shm/session/saver.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+struct rm_actor {
+    struct rm_session *session;
+    uint32_t index, worker;
+    struct rm_board_worker *slot;
+    struct rm_phase_clock clock;
+    struct rm_stepping stepping;
+    struct rm_ring *rings[RM_BOARD_POLICIES];
+    struct rm_wake learner[RM_BOARD_POLICIES];
+    struct rm_wake evaluator;
+    uint64_t version[RM_BOARD_POLICIES];       /* of the weights in use, 0 = none */
+    uint32_t ask[RM_BOARD_POLICIES];           /* lanes that the limiter is asked for */
+    uint64_t blocked_since[RM_BOARD_POLICIES]; /* by the limiter since then; 0 = not blocked */
+    bool in_rounds;                            /* lockstep and sequential mode */
+    bool in_round;                             /* this round's weights are read */
+    uint64_t round;
+    uint32_t round_rows;               /* rows of a round */
+    uint32_t round_steps;              /* made in this round */
+    uint32_t rollout_rows;             /* rows of a rollout; 0: the learners sample from replay */
+    bool synchronous;                  /* rollouts wait for weights */
+    uint64_t ready[RM_BOARD_POLICIES]; /* 1 + the rollout whose weights are in use */
+    uint64_t budget; /* free mode: of agent 0, over this actor's worlds; 0 = no end */
+    uint64_t settings_version;
+    struct rm_saver saver;
+};
+
+/* Rows of policy p in which this actor and its predecessors have acted. */
+static uint64_t rows_answered(const struct rm_actor *actor, uint32_t p)
+{
+    return rm_ring_committed(actor->rings[p]) - actor->rings[p]->spec.first_index;
+}
 
 /* --- scores ---------------------------------------------------------------------------------- */
 
@@ -41,7 +75,8 @@ static void world_finished(void *self, uint32_t world, double score, uint64_t st
 
 /* --- weights --------------------------------------------------------------------------------- */
 
-void rm_actor_use_weights(struct rm_actor *actor, uint32_t p, const struct rm_weights_stamp *stamp)
+/* The parameters of this stamp are in place. */
+static void use_weights(struct rm_actor *actor, uint32_t p, const struct rm_weights_stamp *stamp)
 {
     struct rm_stepping_policy *policy = &actor->stepping.policies[p];
 
@@ -66,7 +101,7 @@ static bool refresh_weights(struct rm_actor *actor)
         if (!rm_weights_read(&s->weights[p], actor->stepping.policies[p].acting.params,
                              s->weights[p].act_count, &stamp, NULL))
             return false;
-        rm_actor_use_weights(actor, p, &stamp);
+        use_weights(actor, p, &stamp);
     }
     return true;
 }
@@ -82,7 +117,7 @@ static bool refresh_weights_before(struct rm_actor *actor, uint64_t round)
                                     actor->stepping.policies[p].acting.params,
                                     s->weights[p].act_count, &stamp))
             return false;
-        rm_actor_use_weights(actor, p, &stamp);
+        use_weights(actor, p, &stamp);
     }
     return true;
 }
@@ -177,7 +212,7 @@ static bool learner_is_due(const struct rm_actor *actor, uint32_t p)
     const uint32_t learner = rm_worker_learner(&s->objects, p);
 
     if (actor->rollout_rows)
-        return rm_actor_rows(actor, p) % actor->rollout_rows == 0;
+        return rows_answered(actor, p) % actor->rollout_rows == 0;
     return rm_atomic_awaited_count(&s->board.workers[learner].wake.threshold) <=
            RM_PEEK(&s->board.policies[p].limiter.inserted);
 }
@@ -203,7 +238,7 @@ static void account(struct rm_actor *actor)
     tell_steps(actor);
 }
 
-int rm_actor_step(struct rm_actor *actor, struct rm_error *error)
+static int make_step(struct rm_actor *actor, struct rm_error *error)
 {
     struct rm_stepping *stepping = &actor->stepping;
     int rc;
@@ -218,7 +253,7 @@ int rm_actor_step(struct rm_actor *actor, struct rm_error *error)
 }
 
 /* Wakes the others: they may be waiting for this actor to end. */
-int rm_actor_finish(struct rm_actor *actor)
+static int finish(struct rm_actor *actor)
 {
     RM_RAISE(&actor->slot->state, RM_WORKER_DONE);
     if (actor->in_rounds)
@@ -234,13 +269,13 @@ static int work_free(struct rm_actor *actor, struct rm_error *error)
 {
     /* Rollouts are always completed: a learner cannot use a part of one. */
     if (actor->budget && RM_PEEK(&actor->slot->steps) >= actor->budget &&
-        (!actor->rollout_rows || rm_actor_rows(actor, 0) % actor->rollout_rows == 0))
-        return rm_actor_finish(actor);
+        (!actor->rollout_rows || rows_answered(actor, 0) % actor->rollout_rows == 0))
+        return finish(actor);
     /* Change nothing before all of these are true. */
     if ((!actor->rollout_rows && !limiter_allows(actor)) ||
         !rm_stepping_has_credit(&actor->stepping) || !refresh_weights(actor))
         return 0;
-    return rm_actor_step(actor, error);
+    return make_step(actor, error);
 }
 
 /* --- rounds ---------------------------------------------------------------------------------- */
@@ -251,7 +286,7 @@ static uint32_t steps_made(const struct rm_actor *actor, uint64_t round)
     uint64_t before = (round - 1) * actor->round_rows, made = UINT64_MAX;
 
     for (uint32_t p = 0; p < actor->session->plan.policies; p++) {
-        uint64_t rows = rm_actor_rows(actor, p);
+        uint64_t rows = rows_answered(actor, p);
         uint64_t own = rows > before ? rows - before : 0;
         if (own < made)
             made = own;
@@ -266,11 +301,11 @@ static int work_round(struct rm_actor *actor, struct rm_error *error)
 
     if (!actor->in_round) {
         if (rm_round_left(s->board.round, actor->worker))
-            return rm_actor_finish(actor);
+            return finish(actor);
         if (rm_atomic_round_arrived(&s->board.round->arrived[actor->worker]) >= round)
             return 0;
         if (rm_session_budget_spent(s, round))
-            return rm_actor_finish(actor);
+            return finish(actor);
         if (!refresh_weights_before(actor, round))
             return 0;
         actor->in_round = true;
@@ -280,7 +315,7 @@ static int work_round(struct rm_actor *actor, struct rm_error *error)
     if (actor->round_steps < actor->round_rows) {
         if (!rm_stepping_has_credit(&actor->stepping))
             return 0;
-        int rc = rm_actor_step(actor, error);
+        int rc = make_step(actor, error);
         if (rc < 0)
             return rc;
         actor->round_steps++;
@@ -294,6 +329,94 @@ static int work_round(struct rm_actor *actor, struct rm_error *error)
     return 1;
 }
 
+/* --- synchronous rollouts ------------------------------------------------------------------ */
+
+/* Synchronous rollouts: the weights with which an actor acts, and when it is done. In all modes;
+ * the rule replaces rounds.
+ *
+ * Row i belongs to rollout r = i / rollout.steps. After training on rollout r the learner publishes
+ * version r + 2, version 1 being the initial one. So version r + 1 was trained on all rollouts
+ * before rollout r. Actors act in rollout r with at least version r + 1 - rollout.max_policy_lag:
+ * in lockstep and sequential mode exactly with that version, in free mode with the newest at the
+ * rollout's start.
+ *
+ * The run is over at the start of a rollout when the version that it needs was trained on run.steps
+ * steps. All actors check the same version, so they end at the same rollout. */
+
+/* The oldest version that may act in this rollout. */
+static uint64_t version_asked(const struct rm_actor *actor, uint64_t rollout)
+{
+    const uint64_t lag = actor->session->experiment.rollout.max_policy_lag;
+
+    return rollout > lag ? rollout + 1 - lag : 1;
+}
+
+/* Reads the weights of the current rollout. False while they are not published. */
+static bool take_weights(struct rm_actor *actor, uint32_t p)
+{
+    struct rm_session *s = actor->session;
+    const struct rm_weights *weights = &s->weights[p];
+    const uint64_t rollout = rows_answered(actor, p) / actor->rollout_rows;
+    /* A frozen opponent makes no rollouts: in free mode any version will do. */
+    const bool any = s->plan.policy[p].frozen && s->experiment.mode == RM_MODE_FREE;
+    struct rm_weights_stamp stamp;
+
+    if (actor->ready[p] == rollout + 1)
+        return true;
+    uint64_t version = any ? 1 : version_asked(actor, rollout);
+    const uint64_t newest = rm_weights_latest(weights).version;
+    if (newest < version)
+        return false;
+    if (s->experiment.mode == RM_MODE_FREE)
+        version = newest;
+    if (version != actor->version[p]) {
+        if (!rm_weights_read_version(weights, version, actor->stepping.policies[p].acting.params,
+                                     weights->act_count, &stamp))
+            return false;
+        use_weights(actor, p, &stamp);
+    }
+    actor->ready[p] = rollout + 1;
+    return true;
+}
+
+/* At the start of a rollout: were enough steps trained on? */
+static bool budget_spent(const struct rm_actor *actor)
+{
+    const struct rm_session *s = actor->session;
+    const uint32_t p = rm_plan_first_trained(&s->plan);
+    const uint64_t rows = rows_answered(actor, p);
+    struct rm_weights_stamp stamp;
+
+    return s->experiment.run.steps && rows % actor->rollout_rows == 0 &&
+           rm_weights_read_version(&s->weights[p], version_asked(actor, rows / actor->rollout_rows),
+                                   NULL, 0, &stamp) &&
+           stamp.env_steps >= s->experiment.run.steps;
+}
+
+/* A turn of an actor whose learners' rollouts are synchronous. */
+static int work_rollouts(struct rm_actor *actor, struct rm_error *error)
+{
+    struct rm_session *s = actor->session;
+    int rc;
+
+    /* Offer the first rows before there are weights: learners compute the values of the first
+     * rollout from them. */
+    if (!actor->stepping.started) {
+        if (!rm_stepping_has_credit(&actor->stepping))
+            return 0;
+        if ((rc = rm_stepping_begin(&actor->stepping, error)) < 0)
+            return rc;
+        for (uint32_t p = 0; p < s->plan.policies; p++)
+            rm_wake_signal(&actor->learner[p]);
+    }
+    for (uint32_t p = 0; p < s->plan.policies; p++)
+        if (!take_weights(actor, p))
+            return 0;
+    if (budget_spent(actor))
+        return finish(actor);
+    return rm_stepping_has_credit(&actor->stepping) ? make_step(actor, error) : 0;
+}
+
 /* --- the duty -------------------------------------------------------------------------------- */
 
 static int do_work(void *self, struct rm_error *error)
@@ -301,7 +424,7 @@ static int do_work(void *self, struct rm_error *error)
     struct rm_actor *actor = self;
 
     read_settings(actor);
-    return actor->synchronous ? rm_actor_work_rollouts(actor, error)
+    return actor->synchronous ? work_rollouts(actor, error)
            : actor->in_rounds ? work_round(actor, error)
                               : work_free(actor, error);
 }

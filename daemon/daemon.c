@@ -217,17 +217,6 @@ static int take_place(struct rm_daemon *daemon, const struct rm_experiment *expe
     return rc < 0 ? rc : rm_place_await(&daemon->place, path, &patience, error);
 }
 
-int rm_daemon_hold_run(struct rm_daemon *daemon, const char *directory, struct rm_error *error)
-{
-    int rc;
-    for (unsigned turn = 0;
-         (rc = rm_run_lock_take(&daemon->run_lock, directory, error)) == -EAGAIN &&
-         turn < PLACE_TURNS;
-         turn++)
-        pause_a_moment(NULL);
-    return rc;
-}
-
 /* A kill loses no more than this: lines, and some rows of metrics. */
 #define QUEUED_LINES 262144
 #define QUEUED_ROWS  4
@@ -265,7 +254,7 @@ static int open_files(struct rm_daemon *daemon, struct rm_error *error)
 {
     const struct rm_experiment *e = &daemon->session.experiment;
     int rc = daemon->directory.path[0] /* that of the run that goes on */
-                 ? rm_daemon_hold_run(daemon, daemon->directory.path, error)
+                 ? rm_run_lock_await(&daemon->run_lock, daemon->directory.path, error)
                  : rm_run_directory_create(&daemon->directory, e->run.directory, e->name,
                                            &daemon->run_lock, error);
     if (rc < 0)

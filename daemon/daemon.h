@@ -148,9 +148,6 @@ int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *erro
 /* Loads, checks and plans without starting anything. */
 int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *error);
 
-/* Holds the lock of a run directory (run_lock.h); waits for a daemon that is ending. */
-int rm_daemon_hold_run(struct rm_daemon *daemon, const char *directory, struct rm_error *error);
-
 /* --- session.c ------------------------------------------------------------------------------- */
 
 /* Takes over what the service manager kept, if that fits; else creates a session. */

@@ -441,6 +441,7 @@ void rm_daemon_rung(struct rm_daemon *daemon)
 
 void rm_daemon_tick(struct rm_daemon *daemon)
 {
+    char why[256];
     uint64_t now = rm_now_ns();
     bool paused = RM_PEEK(&run_of(daemon)->pause) != 0;
     observe(daemon);
@@ -453,7 +454,8 @@ void rm_daemon_tick(struct rm_daemon *daemon)
     if (stepped(daemon))
         rm_daemon_note_running(daemon);
     end_training(daemon);
-    rm_standstill_look(daemon, now);
+    if (rm_standstill_look(&daemon->standstill, daemon, now, why, sizeof why))
+        rm_daemon_fail(daemon, why);
     if (daemon->control)
         rm_control_expire(daemon->control, now);
     rm_checkpointer_tick(&daemon->checkpoint, now);

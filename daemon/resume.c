@@ -180,7 +180,7 @@ static int hold_latest(struct rm_daemon *daemon, const struct rm_experiment *e,
         error->text[0] = '\0';
     }
     if (rc == 0)
-        rc = rm_daemon_hold_run(daemon, latest->path, error);
+        rc = rm_run_lock_await(&daemon->run_lock, latest->path, error);
     return rc == 0 ? rm_checkpoints_readable(latest->path, error) : rc;
 }
 

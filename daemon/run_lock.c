@@ -11,8 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BOOT_FILE "/proc/sys/kernel/random/boot_id"
-#define TEXT_MAX  256
+#define AWAIT_TURNS 400 /* 10 s */
+#define AWAIT_US    25000
+#define BOOT_FILE   "/proc/sys/kernel/random/boot_id"
+#define TEXT_MAX    256
 
 void rm_run_holder_self(struct rm_run_holder *self)
 {
@@ -159,6 +161,15 @@ int rm_run_lock_take(struct rm_run_lock *lock, const char *directory, struct rm_
         }
         let_go(lock);
     }
+}
+
+int rm_run_lock_await(struct rm_run_lock *lock, const char *directory, struct rm_error *error)
+{
+    int rc;
+    for (unsigned turn = 0;
+         (rc = rm_run_lock_take(lock, directory, error)) == -EAGAIN && turn < AWAIT_TURNS; turn++)
+        usleep(AWAIT_US);
+    return rc;
 }
 
 void rm_run_lock_leave(struct rm_run_lock *lock)

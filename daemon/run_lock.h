@@ -24,6 +24,9 @@ struct rm_run_lock {
  * -EAGAIN: one that is ending. The message has its process and host. */
 int rm_run_lock_take(struct rm_run_lock *lock, const char *directory, struct rm_error *error);
 
+/* The same, and waits up to ten seconds for a daemon that is ending. */
+int rm_run_lock_await(struct rm_run_lock *lock, const char *directory, struct rm_error *error);
+
 /* Removes the file and lets go. Harmless when nothing is held. */
 void rm_run_lock_leave(struct rm_run_lock *lock);
 

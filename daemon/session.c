@@ -17,7 +17,7 @@ static void go_on_in_latest(struct rm_daemon *daemon, const struct rm_experiment
     struct rm_error why = {""};
     if (!daemon->directory.path[0] &&
         rm_run_directory_latest(&latest, e->run.directory, e->name, &why) == 0 &&
-        rm_daemon_hold_run(daemon, latest.path, &why) == 0)
+        rm_run_lock_await(&daemon->run_lock, latest.path, &why) == 0)
         daemon->directory = latest;
 }
 

@@ -22,18 +22,17 @@ static void suspects(const struct rm_daemon *daemon, char *text, size_t size)
         snprintf(text, size, "one of actor-0 to actor-%u", actors - 1);
 }
 
-static void end_damaged(struct rm_daemon *daemon, const char *how)
+static void name_damage(const struct rm_daemon *daemon, const char *how, char *why, size_t size)
 {
-    char who[64], why[256];
+    char who[64];
     suspects(daemon, who, sizeof who);
-    snprintf(why, sizeof why, "the board was damaged by %s: %s", who, how);
-    rm_daemon_fail(daemon, why);
+    snprintf(why, size, "the board was damaged by %s: %s", who, how);
 }
 
 /* What a round is can be told from its words alone. */
-static bool rounds_damaged(struct rm_daemon *daemon)
+static bool rounds_damaged(struct rm_standstill *s, const struct rm_daemon *daemon, char *why,
+                           size_t size)
 {
-    struct rm_standstill *s = &daemon->standstill;
     const struct rm_round *round = daemon->session.board.round;
     char how[128];
     uint32_t who;
@@ -46,12 +45,12 @@ static bool rounds_damaged(struct rm_daemon *daemon)
     snprintf(how, sizeof how, "round %llu, and participant %u is said to have finished round %llu",
              (unsigned long long)RM_PEEK(&round->current), who,
              (unsigned long long)RM_PEEK(&round->arrived[who]));
-    end_damaged(daemon, how);
+    name_damage(daemon, how, why, size);
     return true;
 }
 
 /* Does every worker run, and is none paused, held or stopped? */
-static bool all_could_work(struct rm_daemon *daemon)
+static bool all_could_work(const struct rm_daemon *daemon)
 {
     if (daemon->life != RM_LIFE_TRAINING || RM_PEEK(&daemon->session.board.run->pause) ||
         daemon->checkpoint.stage != RM_CHECKPOINT_IDLE)
@@ -71,17 +70,21 @@ static uint64_t turns_of_all(const struct rm_daemon *daemon)
     return turns;
 }
 
-void rm_standstill_look(struct rm_daemon *daemon, uint64_t now_ns)
+bool rm_standstill_look(struct rm_standstill *s, const struct rm_daemon *daemon, uint64_t now_ns,
+                        char *why, size_t size)
 {
-    struct rm_standstill *s = &daemon->standstill;
     const uint64_t turns = turns_of_all(daemon), patience = daemon->supervisor.limits.heartbeat_ns;
-    if (!daemon->session.experiment.world.library[0] || daemon->life >= RM_LIFE_STOPPING ||
-        rounds_damaged(daemon))
-        return;
+    if (!daemon->session.experiment.world.library[0] || daemon->life >= RM_LIFE_STOPPING)
+        return false;
+    if (rounds_damaged(s, daemon, why, size))
+        return true;
     if (!all_could_work(daemon) || turns != s->turns || s->since_ns == 0) {
         s->turns = turns;
         s->since_ns = all_could_work(daemon) ? now_ns : 0;
-    } else if (now_ns - s->since_ns > PATIENCE * patience) {
-        end_damaged(daemon, "no worker works, but all run");
+        return false;
     }
+    if (now_ns - s->since_ns <= PATIENCE * patience)
+        return false;
+    name_damage(daemon, "no worker works, but all run", why, size);
+    return true;
 }

@@ -7,6 +7,8 @@
 #ifndef RM_DAEMON_STANDSTILL_H
 #define RM_DAEMON_STANDSTILL_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct rm_daemon;
@@ -17,7 +19,8 @@ struct rm_standstill {
     uint32_t damaged;  /* looks in a row that found words which cannot be */
 };
 
-/* Once a tick. May end the run. */
-void rm_standstill_look(struct rm_daemon *daemon, uint64_t now_ns);
+/* Once a tick. True, with words: the run cannot go on. */
+bool rm_standstill_look(struct rm_standstill *standstill, const struct rm_daemon *daemon,
+                        uint64_t now_ns, char *why, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* Learning from rollouts, each once: ppo, appo, vtrace.
  *
  * Synchronous (ppo): the learner trains on rollout r when every actor has made it, then publishes
- * version r + 2, for which the actors wait (actor/actor_rollouts.c). Then it returns the rows'
+ * version r + 2, for which the actors wait (actor/actor.c). Then it returns the rows'
  * credit: if the learner dies before, its successor finds the rows and trains on them again.
  *
  * Asynchronous (appo, vtrace): actors act with the newest weights until their rings are full, so

@@ -1,6 +1,7 @@
 #include "actor/stepping.h"
 
 #include "actor/worlds/scan.h"
+#include "config/forms.h"
 #include "config/traits.h"
 #include "learner/net/features.h"
 #include "actor/worlds/described.h"
@@ -214,9 +215,8 @@ static void stack_frames(const struct rm_stepping *s, const struct rm_stepping_p
         if (back == 0 || (!p->slots && back <= age)) {
             frame = rows[back] + at;
         } else if (p->slots) {
-            uint64_t index = rm_sorrel_slots_back(&p->slots[lane], back, flags);
-            if (index != RM_SORREL_NEVER)
-                frame = rm_ring_row(p->ring, index + p->ring->spec.first_index).obs + at;
+            const uint8_t *row = rm_slot_stacks_row(p->slots, p->ring, lane, back, flags);
+            frame = row ? row + at : NULL;
         }
         frames[s->stack - 1 - back] = frame;
     }
@@ -385,16 +385,6 @@ static void act(struct rm_stepping *s, uint32_t agent, bool exploring)
     rm_scan_clear(p->row.action + lane, p->row.flags + lane, ENDED, s->worlds);
 }
 
-/* Slots count rows from the ring's first, so that no index is RM_SORREL_NEVER. */
-static void push_slots(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t agent)
-{
-    size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
-
-    for (uint32_t w = 0; w < s->worlds; w++)
-        rm_sorrel_slots_push(&p->slots[lane + w], p->row.index - p->ring->spec.first_index,
-                             p->row.flags[lane + w]);
-}
-
 /* Takes what the agents of `phase` were given and writes their answers into the rows. */
 static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, struct rm_error *error)
 {
@@ -420,7 +410,8 @@ static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, stru
         else
             act(s, a, exploring);
         if (p->slots)
-            push_slots(s, p, a);
+            rm_slot_stacks_push(p->slots, p->ring, &p->row,
+                                (size_t)s->plan->agent_slot[a] * s->worlds, s->worlds);
     }
     for (uint32_t i = 0; i < s->plan->policies; i++)
         answer_gathered(s, &s->policies[i]);
@@ -463,25 +454,6 @@ int rm_stepping_step(struct rm_stepping *s, struct rm_error *error)
 }
 
 /* --- making: worlds, networks, buffers ----------------------------------------------------- */
-
-static int create_slots(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t lanes,
-                        struct rm_error *error)
-{
-    uint64_t capacity = s->experiment->ring.capacity;
-
-    if (capacity > UINT32_MAX)
-        return rm_fail(error, -EINVAL, "ring.capacity: %" PRIu64 " is too many for the compat form",
-                       capacity);
-    p->slots = calloc(lanes, sizeof *p->slots);
-    if (!p->slots)
-        return rm_fail(error, -ENOMEM, "no memory for %u replay views", lanes);
-    for (uint32_t i = 0; i < lanes; i++) {
-        int rc = rm_sorrel_slots_create(&p->slots[i], (uint32_t)capacity, RM_SORREL_JUMP, error);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
 
 /* What a policy needs that answers for all lanes at once, being a distribution or recurrent: a
  * place for decoded observations, unless they are the network's input as they stand, and its
@@ -545,8 +517,10 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
     p->to = calloc(chunk, sizeof *p->to);
     if (!p->x || (plan->mask_bytes && !p->mask) || !p->lane || !p->answer || !p->to)
         return rm_fail(error, -ENOMEM, "policy %s: no memory for batches of %u", plan->name, chunk);
-    if (options->shared && s->experiment->algorithm.form == RM_FORM_SORREL_SEQ)
-        return create_slots(s, p, lanes, error);
+    const struct rm_form_traits *form = rm_form_traits(s->experiment->algorithm.form);
+    if (options->shared && form->stacks_of_slots)
+        return rm_slot_stacks_create(&p->slots, s->experiment->ring.capacity, form->jump, lanes,
+                                     error);
     return 0;
 }
 
@@ -660,11 +634,9 @@ int rm_stepping_create(struct rm_stepping *stepping, const struct rm_experiment 
     return rc;
 }
 
-static void destroy_policy(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t lanes)
+static void destroy_policy(struct rm_stepping *s, struct rm_stepping_policy *p)
 {
-    for (uint32_t i = 0; p->slots && i < lanes; i++)
-        rm_sorrel_slots_destroy(&p->slots[i]);
-    free(p->slots);
+    rm_slot_stacks_destroy(p->slots);
     float *device[] = {p->x, p->state};
     for (size_t i = 0; i < sizeof device / sizeof *device; i++)
         if (device[i])
@@ -680,7 +652,7 @@ static void destroy_policy(struct rm_stepping *s, struct rm_stepping_policy *p, 
 void rm_stepping_destroy(struct rm_stepping *s)
 {
     for (uint32_t p = 0; s->policies && p < s->plan->policies; p++)
-        destroy_policy(s, &s->policies[p], s->plan->policy[p].agents * s->worlds);
+        destroy_policy(s, &s->policies[p]);
     free(s->policies);
     free(s->buffers);
     free(s->figures);
@@ -780,16 +752,8 @@ static void policy_state(struct rm_stepping_policy *p, struct rm_state *state)
     RM_STATE(state, "next", p->next);
     if (p->state)
         rm_state_floats(state, "state", p->state, lanes * p->acting.state_floats);
-    for (size_t i = 0; p->slots && i < lanes; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "slots%zu", i);
-        rm_state_enter(state, name);
-        RM_STATE(state, "head", p->slots[i].head);
-        RM_STATE(state, "written", p->slots[i].written);
-        rm_state_bytes(state, "row", p->slots[i].row,
-                       p->slots[i].capacity * sizeof *p->slots[i].row);
-        rm_state_leave(state);
-    }
+    if (p->slots)
+        rm_slot_stacks_state(p->slots, state);
 }
 
 void rm_stepping_state(struct rm_stepping *s, struct rm_state *state)

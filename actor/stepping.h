@@ -15,10 +15,10 @@
 #include "actor/acting.h"
 #include "actor/worlds/arrivals.h"
 #include "actor/epsilon.h"
+#include "actor/slot_stacks.h"
 #include "actor/worlds/watch.h"
 #include "actor/worlds/worlds.h"
 #include "shm/session/session.h"
-#include "learner/net/sorrel_slots.h"
 #include "shm/duty.h"
 
 #define RM_STEPPING_STACK_MAX 64u /* most frames in a stack */
@@ -45,9 +45,7 @@ struct rm_stepping_policy {
     /* policies that are distributions */
     bool in_place; /* observations are the network's input as they stand */
     float *state;  /* (lanes, state_floats) that the next answer begins with; NULL: none */
-    /* compat forms of the treasure hunt: one view of the original's replay per lane, NULL otherwise
-     */
-    struct rm_sorrel_slots *slots;
+    struct rm_slot_stacks *slots; /* frames come from slots; NULL: from the rows before */
 };
 
 struct rm_stepping {

@@ -1,5 +1,6 @@
 #include "config/supply.h"
 
+#include "config/forms.h"
 #include "config/traits.h"
 #include "shm/base/plural.h"
 
@@ -111,7 +112,7 @@ static uint64_t rows_before_first(experiment_t *e, uint32_t agents)
 /* Without a limiter, and in rounds, actors do not wait for the learner. */
 bool rm_supply_first(experiment_t *e, uint32_t agents, char *text, size_t bytes)
 {
-    if (rollout(e) || e->algorithm.form != RM_FORM_PAPER || e->mode != RM_MODE_FREE ||
+    if (rollout(e) || rm_form_traits(e->algorithm.form)->slots || e->mode != RM_MODE_FREE ||
         e->limiter.updates_per_step <= 0)
         return false;
     const uint64_t there = rows_before_first(e, agents), needed = sample_rows(e);
@@ -140,7 +141,7 @@ bool rm_supply_length(experiment_t *e, uint32_t agents, char *text, size_t bytes
 {
     const uint64_t rows = (e->run.steps + e->actor.worlds - 1) / e->actor.worlds + 1;
     (void)agents;
-    return !rollout(e) && e->algorithm.form == RM_FORM_PAPER && e->run.steps &&
+    return !rollout(e) && !rm_form_traits(e->algorithm.form)->slots && e->run.steps &&
            rows < sample_rows(e) &&
            SAY("%" PRIu64 " steps are %" PRIu64 " rows of %s, and a sample spans %" PRIu64
                " (%s): nothing would be learned; at least %" PRIu64,

@@ -1,5 +1,6 @@
 #include "learner/pace.h"
 
+#include "config/forms.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 
@@ -87,12 +88,13 @@ static enum rm_turn next_free(struct rm_pace *pace)
 
 /* --- rounds ---------------------------------------------------------------------------------- */
 
-/* Updates that fell due while there were too few rows: the original's sequential form drops them,
- * all other forms make them later. */
+/* Updates that fell due while there were too few rows: a form may drop them (config/forms.h), the
+ * others make them later. */
 static uint64_t dropped(const struct rm_pace *pace)
 {
     const struct rm_experiment *e = experiment(pace);
-    if (e->algorithm.form != RM_FORM_SORREL_SEQ || pace->successor || e->sample.min_fill == 0)
+    if (!rm_form_traits(e->algorithm.form)->drops_first_updates || pace->successor ||
+        e->sample.min_fill == 0)
         return 0;
     return (uint64_t)floor((double)(e->sample.min_fill - 1) * pace->updates_per_step + 1e-9);
 }

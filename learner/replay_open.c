@@ -1,4 +1,5 @@
 /* Opens the policy's rings, the sampler, and the feed to a device. */
+#include "config/forms.h"
 #include "config/traits.h"
 #include "learner/algo/parallel.h"
 #include "learner/replay_private.h"
@@ -26,8 +27,8 @@ static const char *staged_because(const struct rm_replay *r, struct rm_backend *
     const struct rm_experiment *e = r->experiment;
     if (rm_parallel_devices(backend) > 1)
         return "learner.devices: the host divides a batch among the devices";
-    if (e->algorithm.form != RM_FORM_PAPER)
-        return "algorithm.form sorrel-* has stacks across episodes";
+    if (rm_form_traits(e->algorithm.form)->slots)
+        return "algorithm.form has stacks across episodes";
     if (rm_algorithm_traits(e->algorithm.name)->sequences)
         return "sequences are made on the host";
     if (e->algorithm.name == RM_ALGORITHM_SAC && r->agent->has_mask)

@@ -2,8 +2,13 @@
 
 #include "learner/backend/device_feed.h"
 #include "learner/net/features.h"
+#include "learner/priority_tree.h"
+#include "shm/atomic.h"
+#include "shm/base/state.h"
+#include "shm/layout.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,8 +117,8 @@ static int set_up(struct rm_sampler *s, struct rm_error *error)
     int rc = make_buffers(s, error);
     if (!rc)
         rc = open_windows(s, error);
-    if (!rc && spec->form != RM_FORM_PAPER)
-        rc = rm_sampler_sorrel_create(s, error);
+    if (!rc && s->way)
+        rc = s->way->create(s, error);
     if (!rc && spec->sequence.trace)
         rc = rm_sampler_sequence_create(s, error);
     if (!rc && (spec->priorities || spec->sequence.trace))
@@ -128,6 +133,7 @@ int rm_sampler_create(struct rm_sampler **sampler, const struct rm_sampler_spec 
     if (!s)
         return rm_fail(error, -ENOMEM, "no memory for a sampler");
     s->spec = *spec;
+    s->way = rm_sampler_way_of(spec->form);
     const int rc = set_up(s, error);
     s->spec.sources = NULL; /* the windows have copies */
     if (rc) {
@@ -142,7 +148,8 @@ void rm_sampler_destroy(struct rm_sampler *s)
 {
     if (!s)
         return;
-    rm_sorrel_slots_destroy(&s->slots);
+    if (s->way)
+        s->way->destroy(s);
     rm_sampler_priority_destroy(s);
     rm_sampler_sequence_destroy(s);
     free(s->batch.obs);
@@ -157,7 +164,6 @@ void rm_sampler_destroy(struct rm_sampler *s)
     free(s->scratch.first_mask);
     free(s->frames);
     free(s->source_of_world);
-    free(s->order);
     free(s->windows);
     free(s);
 }
@@ -168,8 +174,8 @@ static void windows_changed(struct rm_sampler *s)
     for (uint32_t i = 0; i < s->spec.source_count; i++)
         if (s->windows[i].starts > s->longest)
             s->longest = s->windows[i].starts;
-    if (s->spec.form != RM_FORM_PAPER)
-        rm_sampler_sorrel_scan(s);
+    if (s->way)
+        s->way->scan(s);
     if (s->tree && !s->device_draws)
         rm_sampler_priority_scan(s);
 }
@@ -298,8 +304,8 @@ static bool draw_one(struct rm_sampler *s, struct rm_rng *rng, uint32_t i, struc
 int rm_sampler_draw(struct rm_sampler *s, uint64_t update, struct rm_batch *batch)
 {
     struct rm_rng rng = rm_rng_at(s->spec.seed, RM_STREAM_SAMPLE, s->spec.policy, update);
-    if (s->spec.form != RM_FORM_PAPER)
-        return rm_sampler_sorrel_draw(s, &rng, batch);
+    if (s->way)
+        return s->way->draw(s, &rng, batch);
     if (s->longest < 2)
         return 0;
     if (s->tree)
@@ -336,8 +342,8 @@ struct rm_row_span rm_sampler_span(const struct rm_sampler *s, uint32_t source)
 
 uint64_t rm_sampler_held(const struct rm_sampler *s)
 {
-    if (s->spec.form != RM_FORM_PAPER)
-        return rm_sorrel_slots_size(&s->slots);
+    if (s->way)
+        return s->way->held(s);
     uint64_t held = 0;
     for (uint32_t i = 0; i < s->spec.source_count; i++)
         held += s->windows[i].starts * s->spec.agents * s->windows[i].source.worlds;
@@ -346,10 +352,53 @@ uint64_t rm_sampler_held(const struct rm_sampler *s)
 
 uint64_t rm_sampler_capacity(const struct rm_sampler *s)
 {
-    return s->spec.form != RM_FORM_PAPER ? s->spec.capacity : s->capacity_rows * s->lanes;
+    return s->way ? s->spec.capacity : s->capacity_rows * s->lanes;
 }
 
 struct rm_sampler_counts rm_sampler_counts(const struct rm_sampler *s)
 {
     return s->counts;
+}
+
+/* --- the state of a sampler, without rows and shared priorities ------------------------------ */
+
+static void windows_state(struct rm_sampler *s, struct rm_state *state)
+{
+    /* In rounds the windows do not change during a round. */
+    for (uint32_t i = 0; i < s->spec.source_count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "window%u", i);
+        rm_state_enter(state, name);
+        RM_STATE(state, "end", s->windows[i].end);
+        RM_STATE(state, "held", s->windows[i].held);
+        RM_STATE(state, "starts", s->windows[i].starts);
+        RM_STATE(state, "counted", s->windows[i].counted);
+        rm_state_leave(state);
+    }
+    RM_STATE(state, "longest", s->longest);
+}
+
+/* The sampler's own tree, for uniform draws of sequences. */
+static void tree_state(struct rm_sampler *s, struct rm_state *state)
+{
+    rm_state_bytes(state, "leaves", s->own.level[0], s->own.nodes[0] * sizeof(double));
+    rm_state_bytes(state, "entered", s->own.entered, s->own.spec.sources * sizeof(uint64_t));
+    RM_STATE(state, "largest", s->own.shared->largest);
+    if (!rm_state_loading(state))
+        return;
+    rm_priority_rebuild(&s->own);
+    s->items = rm_priority_count(&s->own);
+}
+
+void rm_sampler_state(struct rm_sampler *s, struct rm_state *state)
+{
+    rm_state_enter(state, "sampler");
+    windows_state(s, state);
+    if (s->way)
+        s->way->state(s, state);
+    if (s->age)
+        rm_state_bytes(state, "age", s->age, s->lanes * sizeof *s->age);
+    if (s->tree && s->alike)
+        tree_state(s, state);
+    rm_state_leave(state);
 }

@@ -2,7 +2,6 @@
 #ifndef RM_LEARNER_SAMPLER_PRIVATE_H
 #define RM_LEARNER_SAMPLER_PRIVATE_H
 
-#include "learner/net/sorrel_slots.h"
 #include "learner/sampler.h"
 #include "learner/sampler_source.h"
 #include "shm/base/rng.h"
@@ -39,11 +38,22 @@ struct rm_sampler {
     double *new_value;
     uint32_t entries;
 
-    /* Forms sorrel-*: the original's buffer. */
-    struct rm_sorrel_slots slots;
-    uint64_t scanned; /* index of the next row to push */
-    uint32_t *order;  /* [capacity]: a permutation of start slots */
+    const struct rm_sampler_way *way; /* NULL: by age, or by priority where there is a tree */
+    void *way_own;                    /* what it needs of its own */
 };
+
+/* A way to draw of its own, with what it needs beside the windows. */
+struct rm_sampler_way {
+    int (*create)(struct rm_sampler *s, struct rm_error *error); /* sets s->way_own */
+    void (*destroy)(struct rm_sampler *s);
+    void (*scan)(struct rm_sampler *s); /* the windows have changed */
+    int (*draw)(struct rm_sampler *s, struct rm_rng *rng, struct rm_batch *batch);
+    uint64_t (*held)(const struct rm_sampler *s);
+    void (*state)(struct rm_sampler *s, struct rm_state *state);
+};
+
+/* That of a form (config/forms.h); NULL: it has none. */
+const struct rm_sampler_way *rm_sampler_way_of(enum rm_form form);
 
 #define RM_SAMPLER_ENTRIES 1024u
 
@@ -70,10 +80,5 @@ int rm_sampler_priority_create(struct rm_sampler *s, struct rm_error *error);
 void rm_sampler_priority_destroy(struct rm_sampler *s);
 void rm_sampler_priority_scan(struct rm_sampler *s);
 int rm_sampler_priority_draw(struct rm_sampler *s, struct rm_rng *rng, struct rm_batch *batch);
-
-/* The original's buffer over the single ring of a single world (sampler_sorrel.c). */
-int rm_sampler_sorrel_create(struct rm_sampler *s, struct rm_error *error);
-void rm_sampler_sorrel_scan(struct rm_sampler *s);
-int rm_sampler_sorrel_draw(struct rm_sampler *s, struct rm_rng *rng, struct rm_batch *batch);
 
 #endif

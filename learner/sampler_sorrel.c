@@ -3,9 +3,11 @@
  * one-step reward are those of slot i+S-1. The value of s' is discounted by gamma^n, and no
  * transition is terminal. Slots never written are zero frames with action 0 and reward 0. Stacks
  * run over ends of episodes and over the write index. */
-#include "learner/sampler_private.h"
-
+#include "actor/worlds/sorrel_slots.h"
+#include "config/forms.h"
 #include "learner/net/features.h"
+#include "learner/sampler_private.h"
+#include "shm/base/state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,9 +15,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-int rm_sampler_sorrel_create(struct rm_sampler *s, struct rm_error *error)
+/* The original's buffer over the single ring of a single world. */
+struct sorrel {
+    struct rm_sorrel_slots slots;
+    uint64_t scanned; /* index of the next row to push */
+    uint32_t order[]; /* [capacity]: a permutation of start slots */
+};
+
+static struct sorrel *own(const struct rm_sampler *s)
 {
-    const uint32_t jump = s->spec.form == RM_FORM_SORREL_SEQ ? RM_SORREL_JUMP : 0;
+    return s->way_own;
+}
+
+static int create(struct rm_sampler *s, struct rm_error *error)
+{
+    const struct rm_form_traits *form = rm_form_traits(s->spec.form);
     if (s->lanes != 1)
         return rm_fail(error, -EINVAL,
                        "algorithm.form sorrel-*: %u lanes for one policy; the original has one "
@@ -25,39 +39,47 @@ int rm_sampler_sorrel_create(struct rm_sampler *s, struct rm_error *error)
         return rm_fail(error, -EINVAL, "ring.capacity: %llu slots are too few for a batch of %u",
                        (unsigned long long)s->spec.capacity, s->spec.batch);
     const struct rm_ring *ring = s->windows[0].source.ring;
-    const uint64_t laps = jump ? 3 : 1;
+    const uint64_t laps = form->laps;
     if (ring->spec.rows < laps * s->spec.capacity)
         return rm_fail(error, -EINVAL,
                        "ring of %u rows: algorithm.form sorrel-* refers to rows up to %" PRIu64
                        " old",
                        ring->spec.rows, laps * s->spec.capacity);
-    s->scanned = ring->spec.first_index;
-    s->order = calloc(s->spec.capacity, sizeof *s->order);
-    if (!s->order)
+    struct sorrel *o = s->way_own = calloc(1, sizeof *o + s->spec.capacity * sizeof o->order[0]);
+    if (!o)
         return rm_fail(error, -ENOMEM, "no memory for %llu slots",
                        (unsigned long long)s->spec.capacity);
-    return rm_sorrel_slots_create(&s->slots, (uint32_t)s->spec.capacity, jump, error);
+    o->scanned = ring->spec.first_index;
+    return rm_sorrel_slots_create(&o->slots, (uint32_t)s->spec.capacity, form->jump, error);
+}
+
+static void destroy(struct rm_sampler *s)
+{
+    if (s->way_own)
+        rm_sorrel_slots_destroy(&own(s)->slots);
+    free(s->way_own);
 }
 
 /* Pushes complete rows: those whose reward, which is in the next row, is there. */
-void rm_sampler_sorrel_scan(struct rm_sampler *s)
+static void scan(struct rm_sampler *s)
 {
+    struct sorrel *o = own(s);
     const struct rm_window *window = &s->windows[0];
-    if (window->end - s->scanned > window->held) /* the writer is a whole ring ahead */
-        s->scanned = window->end - window->held;
-    while (window->end - s->scanned > 1) {
-        rm_sorrel_slots_push(&s->slots, s->scanned - window->source.ring->spec.first_index,
-                             rm_ring_row(window->source.ring, s->scanned).flags[0]);
-        s->scanned++;
+    if (window->end - o->scanned > window->held) /* the writer is a whole ring ahead */
+        o->scanned = window->end - window->held;
+    while (window->end - o->scanned > 1) {
+        rm_sorrel_slots_push(&o->slots, o->scanned - window->source.ring->spec.first_index,
+                             rm_ring_row(window->source.ring, o->scanned).flags[0]);
+        o->scanned++;
     }
 }
 
 /* Slots have indices counted from the ring's first, which never reach RM_SORREL_NEVER. */
 static bool row_of(const struct rm_sampler *s, uint32_t slot, uint64_t *row)
 {
-    if (s->slots.row[slot] == RM_SORREL_NEVER)
+    if (own(s)->slots.row[slot] == RM_SORREL_NEVER)
         return false;
-    *row = s->slots.row[slot] + s->windows[0].source.ring->spec.first_index;
+    *row = own(s)->slots.row[slot] + s->windows[0].source.ring->spec.first_index;
     return true;
 }
 
@@ -107,22 +129,44 @@ static bool copy_item(struct rm_sampler *s, uint32_t i, uint32_t b, struct rm_ba
     return true;
 }
 
-int rm_sampler_sorrel_draw(struct rm_sampler *s, struct rm_rng *rng, struct rm_batch *batch)
+static int draw(struct rm_sampler *s, struct rm_rng *rng, struct rm_batch *batch)
 {
-    const uint32_t size = rm_sorrel_slots_size(&s->slots), reach = s->spec.frame_stack + 1;
+    struct sorrel *o = own(s);
+    const uint32_t size = rm_sorrel_slots_size(&o->slots), reach = s->spec.frame_stack + 1;
     if (size < reach + s->spec.batch)
         return 0;
     const uint32_t starts = size - reach;
     for (uint32_t i = 0; i < starts; i++)
-        s->order[i] = i;
+        o->order[i] = i;
     uint32_t drawn = 0;
     for (uint32_t i = 0; i < starts && drawn < s->spec.batch; i++) {
-        const uint32_t j = i + rm_rng_below(rng, starts - i), start = s->order[j];
-        s->order[j] = s->order[i];
+        const uint32_t j = i + rm_rng_below(rng, starts - i), start = o->order[j];
+        o->order[j] = o->order[i];
         if (copy_item(s, start, drawn, batch))
             drawn++;
         else
             s->counts.torn++;
     }
     return drawn == s->spec.batch;
+}
+
+static uint64_t held(const struct rm_sampler *s)
+{
+    return rm_sorrel_slots_size(&own(s)->slots);
+}
+
+static void slots_state(struct rm_sampler *s, struct rm_state *state)
+{
+    struct sorrel *o = own(s);
+    RM_STATE(state, "scanned", o->scanned);
+    RM_STATE(state, "slots.head", o->slots.head);
+    RM_STATE(state, "slots.written", o->slots.written);
+    rm_state_bytes(state, "slots.row", o->slots.row, o->slots.capacity * sizeof *o->slots.row);
+}
+
+static const struct rm_sampler_way way = {create, destroy, scan, draw, held, slots_state};
+
+const struct rm_sampler_way *rm_sampler_way_of(enum rm_form form)
+{
+    return rm_form_traits(form)->slots ? &way : NULL;
 }

@@ -3,6 +3,8 @@
  * value, online on s), the loss, one backward pass, the gradient's norm, the optimizer and the
  * target network. */
 #include "learner/algo/algo.h"
+
+#include "config/forms.h"
 #include "learner/algo/updates.h"
 
 #include <errno.h>
@@ -100,8 +102,7 @@ static struct rm_net_input input_of(struct dqn *t, enum pass pass, const struct 
                          rm_updates_key(&t->u, update, PASS_COUNT, pass),
                          (size_t)t->batch * t->u.replicas * in.quantiles, t->tau);
     }
-    /* Compat: the original's parallel form trains against a noiseless target network. */
-    if (!(pass == PASS_TARGET && e->algorithm.form == RM_FORM_SORREL_MP))
+    if (!(pass == PASS_TARGET && rm_form_traits(e->algorithm.form)->noiseless_target))
         rm_updates_draw_noise(&t->u, update, PASS_COUNT, pass, &in);
     if (online) /* what is trained drops; what it is compared with is whole */
         rm_updates_draw_dropout(&t->u, update, &in);
@@ -155,7 +156,7 @@ static void put_loss(void *self, uint32_t first, uint32_t rows, const float *out
         .targets = t->target_quantiles,
         .tau = t->tau ? own_tau(t, t->quantiles) + (size_t)first * t->quantiles : NULL,
         .kappa = (float)t->u.experiment->algorithm.kappa,
-        .mean_over_quantiles = t->u.experiment->algorithm.form != RM_FORM_PAPER,
+        .mean_over_quantiles = rm_form_traits(t->u.experiment->algorithm.form)->mean_over_quantiles,
         .weight = batch->weight ? batch->weight + first : NULL,
         .error = batch->error ? batch->error + first : NULL,
         .d_q = d_out,

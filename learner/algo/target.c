@@ -1,5 +1,6 @@
 #include "learner/algo/target.h"
 
+#include "config/forms.h"
 #include "learner/backend/device.h"
 
 /* Whether it becomes a copy after this update. */
@@ -10,10 +11,9 @@ static bool copied(const struct rm_experiment *e, uint64_t number)
         return false;
     if (e->algorithm.target.update == RM_TARGET_HARD)
         return number % interval == 0;
-    /* The original's sequential form copies at the start of every interval-th epoch, besides moving
-     * the target softly. It makes one update after every epoch but the first, so that is after
-     * update interval - 1. */
-    return e->algorithm.form == RM_FORM_SORREL_SEQ && (number + 1) % interval == 0;
+    /* A form that copies at the start of every interval-th epoch makes one update after every epoch
+     * but the first, so that is after update interval - 1. */
+    return rm_form_traits(e->algorithm.form)->copies_target && (number + 1) % interval == 0;
 }
 
 double rm_target_part(const struct rm_experiment *e, double tau, uint64_t number)

@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 #include "config/json_memory.h"
+#include "config/forms.h"
 #include "config/traits.h"
 #include "shm/atomic.h"
 #include "shm/duty.h"
@@ -66,9 +67,8 @@ uint32_t rm_session_capacity_rows(const struct rm_experiment *experiment,
         rows += (uint64_t)experiment->sample.burn_in + experiment->sample.sequence;
     if (experiment->mode != RM_MODE_FREE)
         rows += experiment->run.round_steps;
-    /* The original's slots have rows of up to three laps ago. */
-    if (experiment->algorithm.form != RM_FORM_PAPER)
-        rows += 3 * experiment->ring.capacity;
+    if (rm_form_traits(experiment->algorithm.form)->slots)
+        rows += 3 * experiment->ring.capacity; /* slots name rows of up to three laps ago */
     rows = power_of_two_at_least(rows);
     return rows > (1u << 30) ? 1u << 30 : (uint32_t)rows;
 }

@@ -1,6 +1,6 @@
 /* The compat forms against a replay buffer that is what the original's is: arrays of frames,
  * actions and rewards that are copied into, with a write index that jumps. */
-#include "learner/net/sorrel_slots.h"
+#include "actor/worlds/sorrel_slots.h"
 #include "learner/sampler.h"
 #include "tests/support/rows.h"
 
@@ -157,12 +157,12 @@ static void acting_stacks_are_the_original(void **state)
     uint32_t zeros = 0, stale = 0;
     memset(&original, 0, sizeof original);
     rm_test_rows_fill(&rows, 1, RM_TEST_ROWS, length, end);
-    assert_int_equal(rm_sorrel_slots_create(&slots, SLOTS, RM_SORREL_JUMP, &error), 0);
+    assert_int_equal(rm_sorrel_slots_create(&slots, SLOTS, 4, &error), 0);
     for (uint32_t i = 0; i < 78 * (EPOCH + 1); i++) {
         const struct rm_test_cell *c = &rows.cell[0][i];
         if (c->step < EPOCH) {
             if (c->step == 0)
-                original_jump(RM_SORREL_JUMP);
+                original_jump(4);
             for (uint32_t back = 1; back < STACK; back++) {
                 const float *want = original.frame[(original.index + SLOTS - back) % SLOTS];
                 const uint64_t row = rm_sorrel_slots_back(&slots, back, c->flags);

@@ -1,4 +1,4 @@
-#include "learner/net/sorrel_slots.h"
+#include "actor/worlds/sorrel_slots.h"
 
 #include "shm/ring.h"
 

@@ -8,20 +8,19 @@
  * A row that a slot names can be up to three laps old: the ring needs 3 * capacity rows.
  *
  * One world, one agent. Belongs to one thread. */
-#ifndef RM_LEARNER_NET_SORREL_SLOTS_H
-#define RM_LEARNER_NET_SORREL_SLOTS_H
+#ifndef RM_ACTOR_WORLDS_SORREL_SLOTS_H
+#define RM_ACTOR_WORLDS_SORREL_SLOTS_H
 
 #include "shm/base/error.h"
 
 #include <stdint.h>
 
-#define RM_SORREL_JUMP  4          /* frame stack of 5, less the current one */
 #define RM_SORREL_NEVER UINT64_MAX /* a slot that was never written: zero frame, action, reward */
 
 struct rm_sorrel_slots {
     uint64_t *row; /* [capacity] */
     uint32_t capacity;
-    uint32_t jump;    /* slots skipped at the start of an episode: RM_SORREL_JUMP (seq), 0 (mp) */
+    uint32_t jump;    /* slots skipped at the start of an episode: 4 (sorrel-seq), 0 (sorrel-mp) */
     uint32_t head;    /* where the next row goes */
     uint64_t written; /* rows written in all */
 };

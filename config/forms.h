@@ -1,0 +1,25 @@
+/* forms: what follows from algorithm.form for everybody else: the paper's algorithm, or that of the
+ * program that the treasure hunt comes from, step by step (compat). One row per form. Read-only
+ * data; any thread. */
+#ifndef RM_CONFIG_FORMS_H
+#define RM_CONFIG_FORMS_H
+
+#include "config/experiment.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rm_form_traits {
+    bool slots;               /* replay is an array of ring.capacity slots with a write index */
+    uint32_t jump;            /* slots that the index skips when an episode begins */
+    uint32_t laps;            /* rows that slots name may be so many ring.capacity old */
+    bool stacks_of_slots;     /* frames to act on come from the slots before the write index */
+    bool drops_first_updates; /* updates that fall due before sample.min_fill are never made */
+    bool noiseless_target;
+    bool copies_target; /* at the start of every target.interval-th epoch, besides moving softly */
+    bool mean_over_quantiles; /* the loss is a mean over the online quantiles, not their sum */
+};
+
+const struct rm_form_traits *rm_form_traits(enum rm_form form);
+
+#endif

@@ -18,7 +18,13 @@ struct rm_check {
 /* The rules, from 0; NULL past the last. */
 const struct rm_check *rm_check_at(size_t index);
 
-/* Runs every check whose keys have nothing wrong on their own. */
+/* Runs every check whose keys have nothing wrong on their own. How many agents a policy has is not
+ * known yet: at least one, and exactly one where policies are independent. */
 void rm_check_all(const struct rm_experiment *experiment, struct rm_findings *findings);
+
+/* Runs the checks of a policy, which has so many agents. Returns the key of the first that fails,
+ * with a message, or NULL. */
+const char *rm_check_policy(const struct rm_experiment *experiment, uint32_t agents, char *text,
+                            size_t bytes);
 
 #endif

@@ -1,7 +1,6 @@
 /* implements: config/check.h, for experience: acting, replay and sampling. */
 #include "config/check_tables.h"
 
-#include "config/supply.h"
 #include "config/traits.h"
 
 #include <inttypes.h>
@@ -26,12 +25,6 @@ static bool ring_batch(experiment_t *e, char *text, size_t bytes)
                e->ring.capacity, e->sample.batch);
 }
 
-/* For one agent. A plan checks again with the world's number of agents. */
-static bool ring_sample(experiment_t *e, char *text, size_t bytes)
-{
-    return rm_supply_ring(e, 1, text, bytes);
-}
-
 static bool fill_capacity(experiment_t *e, char *text, size_t bytes)
 {
     return !rollout(e) && e->sample.min_fill > e->ring.capacity &&
@@ -46,22 +39,6 @@ static bool fill_batch(experiment_t *e, char *text, size_t bytes)
                e->sample.min_fill, e->sample.batch);
 }
 
-static bool fill_sample(experiment_t *e, char *text, size_t bytes)
-{
-    return rm_supply_first(e, 1, text, bytes);
-}
-
-/* Each agent of an independent policy inserts at most run.steps transitions. */
-static bool fill_run(experiment_t *e, char *text, size_t bytes)
-{
-    return e->policy.map == RM_MAP_INDEPENDENT && rm_supply_run(e, 1, text, bytes);
-}
-
-static bool run_length(experiment_t *e, char *text, size_t bytes)
-{
-    return rm_supply_length(e, 1, text, bytes);
-}
-
 static bool batch_rows(experiment_t *e, char *text, size_t bytes)
 {
     uint32_t n = e->algorithm.quantiles > e->algorithm.target_quantiles
@@ -72,13 +49,6 @@ static bool batch_rows(experiment_t *e, char *text, size_t bytes)
            SAY("%u transitions with %u quantiles each are %" PRIu64
                " rows of a batch; allowed are at most %u",
                e->sample.batch, n, rows, 1u << 22);
-}
-
-/* --- rollouts ------------------------------------------------------------------------------ */
-
-static bool rollout_minibatches(experiment_t *e, char *text, size_t bytes)
-{
-    return e->policy.map == RM_MAP_INDEPENDENT && rm_supply_minibatches(e, 1, text, bytes);
 }
 
 /* --- limiter ------------------------------------------------------------------------------- */
@@ -129,31 +99,11 @@ static bool epsilon_rises(experiment_t *e, char *text, size_t bytes)
 
 static const struct rm_check rows[] = {
     {{"ring.capacity", "sample.batch"}, ring_batch, "The ring holds a batch."},
-    {{"ring.capacity", "algorithm.name", "sample.frame_stack", "sample.n_step", "sample.sequence",
-      "sample.period", "actor.worlds"},
-     ring_sample,
-     "The ring holds, for every world and each agent of the policy, the rows of one sample: its "
-     "frames and its n steps; for r2d2 the rows of a sequence and those until the next one "
-     "begins."},
     {{"sample.min_fill", "ring.capacity"}, fill_capacity, "The first update's fill fits the ring."},
     {{"sample.min_fill", "sample.batch"}, fill_batch, "The first update has a batch to draw from."},
-    {{"sample.min_fill", "algorithm.name", "sample.n_step", "sample.sequence", "actor.worlds",
-      "limiter.updates_per_step", "limiter.slack_updates", "mode"},
-     fill_sample,
-     "Free mode: when actors wait for the first update, the ring has a whole sample of a lane: its "
-     "n steps, for r2d2 a sequence."},
-    {{"sample.min_fill", "run.steps", "policy.map"},
-     fill_run,
-     "The run has enough steps for sample.min_fill."},
-    {{"run.steps", "algorithm.name", "sample.n_step", "sample.sequence", "actor.worlds"},
-     run_length,
-     "The run is long enough for a whole sample of a lane."},
     {{"sample.batch", "algorithm.name", "algorithm.quantiles", "algorithm.target_quantiles"},
      batch_rows,
      "IQN: batch times quantiles is at most 4194304 rows."},
-    {{"algorithm.minibatches", "algorithm.name", "rollout.steps", "actor.worlds", "policy.map"},
-     rollout_minibatches,
-     "ppo, appo, vtrace: every minibatch has at least one row."},
     {{"limiter.slack_updates", "limiter.updates_per_step", "mode"},
      slack_batch,
      "Free mode: the limiter's slack is at least one batch."},

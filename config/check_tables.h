@@ -1,6 +1,6 @@
 /* check_tables: the rules that check.c runs, one table per subject, each in its own file:
- * check_processes.c, check_devices.c, check_experience.c, check_learning.c. To add a rule: a
- * function and a row there. */
+ * check_processes.c, check_devices.c, check_experience.c, check_supply.c, check_learning.c. To add
+ * a rule: a function and a row there. */
 #ifndef RM_CONFIG_CHECK_TABLES_H
 #define RM_CONFIG_CHECK_TABLES_H
 
@@ -12,5 +12,15 @@ struct rm_check_table {
 };
 extern const struct rm_check_table rm_checks_of_processes, rm_checks_of_devices,
     rm_checks_of_experience, rm_checks_of_learning;
+
+/* A rule about a policy, by its number of agents (>= 1); check.wrong is NULL. */
+struct rm_policy_check {
+    struct rm_check check;
+    bool (*wrong)(const struct rm_experiment *experiment, uint32_t agents, char *text,
+                  size_t bytes);
+    bool more_agents_help; /* what is wrong for one agent need not be for several */
+};
+extern const struct rm_policy_check rm_checks_of_supply[];
+extern const size_t rm_checks_of_supply_count;
 
 #endif

@@ -3,8 +3,8 @@
 #include "actor/worlds/builtin/native.h"
 #include "actor/worlds/described.h"
 #include "actor/worlds/worlds.h"
+#include "config/check.h"
 #include "config/names.h"
-#include "config/supply.h"
 #include "config/traits.h"
 #include "learner/net/features.h"
 #include "learner/net/net.h"
@@ -197,12 +197,9 @@ static int check_supply(const struct rm_policy_plan *policy, const struct rm_exp
                         struct rm_error *error)
 {
     char words[RM_ERROR_TEXT];
-    const struct rm_supply_rule *rule;
-
-    for (size_t i = 0; !policy->frozen && (rule = rm_supply_rule_at(i)); i++)
-        if (rule->wrong(e, policy->agents, words, sizeof words))
-            return rm_fail(error, -EINVAL, "%s: policy %s: %s", rule->key, policy->name, words);
-    return 0;
+    const char *key =
+        policy->frozen ? NULL : rm_check_policy(e, policy->agents, words, sizeof words);
+    return key ? rm_fail(error, -EINVAL, "%s: policy %s: %s", key, policy->name, words) : 0;
 }
 
 /* What two policies' agents see and do makes a snapshot of one fit the other. */

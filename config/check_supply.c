@@ -1,4 +1,8 @@
-#include "config/supply.h"
+/* implements: config/check.h, for what the actors of a policy insert and its learner waits for.
+ * Where one of these rules is broken, a run would learn nothing, or actors and learner would wait
+ * for each other for ever. They depend on the policy's number of agents, which only the world says,
+ * so a plan checks them again (actor/worlds/plan.h). */
+#include "config/check_tables.h"
 
 #include "config/forms.h"
 #include "config/traits.h"
@@ -70,7 +74,7 @@ static bool ring_of_sequences(experiment_t *e, uint32_t agents, char *text, size
                rows, rows * lanes);
 }
 
-bool rm_supply_ring(experiment_t *e, uint32_t agents, char *text, size_t bytes)
+static bool ring_sample(experiment_t *e, uint32_t agents, char *text, size_t bytes)
 {
     if (rollout(e))
         return false;
@@ -110,7 +114,7 @@ static uint64_t rows_before_first(experiment_t *e, uint32_t agents)
 }
 
 /* Without a limiter, and in rounds, actors do not wait for the learner. */
-bool rm_supply_first(experiment_t *e, uint32_t agents, char *text, size_t bytes)
+static bool fill_sample(experiment_t *e, uint32_t agents, char *text, size_t bytes)
 {
     if (rollout(e) || rm_form_traits(e->algorithm.form)->slots || e->mode != RM_MODE_FREE ||
         e->limiter.updates_per_step <= 0)
@@ -123,7 +127,7 @@ bool rm_supply_first(experiment_t *e, uint32_t agents, char *text, size_t bytes)
                sample_in_words(e), (needed - 1) * lanes_of(e, agents) + 1);
 }
 
-bool rm_supply_run(experiment_t *e, uint32_t agents, char *text, size_t bytes)
+static bool fill_run(experiment_t *e, uint32_t agents, char *text, size_t bytes)
 {
     struct words of = {""};
     if (agents > 1)
@@ -137,7 +141,7 @@ bool rm_supply_run(experiment_t *e, uint32_t agents, char *text, size_t bytes)
 
 /* A step is a step of one world. An actor's last vector step may exceed run.steps, and one more row
  * follows it. */
-bool rm_supply_length(experiment_t *e, uint32_t agents, char *text, size_t bytes)
+static bool run_length(experiment_t *e, uint32_t agents, char *text, size_t bytes)
 {
     const uint64_t rows = (e->run.steps + e->actor.worlds - 1) / e->actor.worlds + 1;
     (void)agents;
@@ -149,7 +153,7 @@ bool rm_supply_length(experiment_t *e, uint32_t agents, char *text, size_t bytes
                (sample_rows(e) - 1) * e->actor.worlds);
 }
 
-bool rm_supply_minibatches(experiment_t *e, uint32_t agents, char *text, size_t bytes)
+static bool minibatch_rows(experiment_t *e, uint32_t agents, char *text, size_t bytes)
 {
     const uint64_t rows = e->rollout.steps * lanes_of(e, agents);
     return rollout(e) && e->algorithm.minibatches > rows &&
@@ -158,15 +162,32 @@ bool rm_supply_minibatches(experiment_t *e, uint32_t agents, char *text, size_t 
                e->algorithm.minibatches, rows, e->rollout.steps, lanes_in_words(e, agents).s);
 }
 
-static const struct rm_supply_rule rules[] = {
-    {"ring.capacity", rm_supply_ring},
-    {"sample.min_fill", rm_supply_first},
-    {"sample.min_fill", rm_supply_run},
-    {"run.steps", rm_supply_length},
-    {"algorithm.minibatches", rm_supply_minibatches},
+const struct rm_policy_check rm_checks_of_supply[] = {
+    {.check = {.keys = {"ring.capacity", "algorithm.name", "sample.frame_stack", "sample.n_step",
+                        "sample.sequence", "sample.period", "actor.worlds"},
+               .doc = "The ring holds, for every world and each agent of the policy, the rows of "
+                      "one sample: its frames and its n steps; for r2d2 the rows of a sequence and "
+                      "those until the next one begins."},
+     .wrong = ring_sample},
+    {.check = {.keys = {"sample.min_fill", "algorithm.name", "sample.n_step", "sample.sequence",
+                        "actor.worlds", "limiter.updates_per_step", "limiter.slack_updates",
+                        "mode"},
+               .doc = "Free mode: when actors wait for the first update, the ring has a whole "
+                      "sample of a lane: its n steps, for r2d2 a sequence."},
+     .wrong = fill_sample},
+    {.check = {.keys = {"sample.min_fill", "run.steps", "policy.map"},
+               .doc = "The run has enough steps for sample.min_fill."},
+     .wrong = fill_run,
+     .more_agents_help = true},
+    {.check = {.keys = {"run.steps", "algorithm.name", "sample.n_step", "sample.sequence",
+                        "actor.worlds"},
+               .doc = "The run is long enough for a whole sample of a lane."},
+     .wrong = run_length},
+    {.check = {.keys = {"algorithm.minibatches", "algorithm.name", "rollout.steps", "actor.worlds",
+                        "policy.map"},
+               .doc = "ppo, appo, vtrace: every minibatch has at least one row."},
+     .wrong = minibatch_rows,
+     .more_agents_help = true},
 };
-
-const struct rm_supply_rule *rm_supply_rule_at(size_t index)
-{
-    return index < sizeof rules / sizeof rules[0] ? &rules[index] : NULL;
-}
+const size_t rm_checks_of_supply_count =
+    sizeof(rm_checks_of_supply) / sizeof(rm_checks_of_supply[0]);

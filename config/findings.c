@@ -34,11 +34,11 @@ void rm_find(struct rm_findings *findings, const char *path, bool key, const cha
     if (findings->count == RM_FINDINGS_MAX)
         return;
     struct rm_finding *f = &findings->list[findings->count++];
-    struct rm_place place = {0, 0};
+    struct rm_text_place place = {0, 0};
     int override = path ? override_of(findings->source, path) : -1;
 
     if (override >= 0)
-        place = (struct rm_place){UINT32_MAX, (uint32_t) override};
+        place = (struct rm_text_place){UINT32_MAX, (uint32_t) override};
     else if (path)
         rm_source_find(findings->source, path, key, &place);
     f->line = place.line;

@@ -10,7 +10,7 @@
 struct scanner {
     struct rm_source *source;
     size_t at;
-    struct rm_place place; /* of `at` */
+    struct rm_text_place place; /* of `at` */
     int depth;
     struct rm_error *error;
 };
@@ -38,7 +38,7 @@ static void step(struct scanner *s)
     }
 }
 
-static int refuse(struct scanner *s, struct rm_place place, const char *what)
+static int refuse(struct scanner *s, struct rm_text_place place, const char *what)
 {
     return rm_fail(s->error, -EINVAL, "%s:%u:%u: %s", s->source->name, place.line, place.column,
                    what);
@@ -56,7 +56,7 @@ static int check_encoding(struct scanner *s)
 {
     const unsigned char *text = (const unsigned char *)s->source->text;
     size_t bytes = s->source->bytes;
-    struct rm_place place = {1, 1};
+    struct rm_text_place place = {1, 1};
 
     if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
         return refuse(s, place,
@@ -85,7 +85,7 @@ static int scan_value(struct scanner *s, int mark);
 /* Scans from the opening quote to after the closing one. */
 static int scan_string(struct scanner *s)
 {
-    struct rm_place open = s->place;
+    struct rm_text_place open = s->place;
     step(s);
     for (;;) {
         int c = peek(s);
@@ -100,7 +100,7 @@ static int scan_string(struct scanner *s)
             return 0;
         }
         if (c == '\\') {
-            struct rm_place slash = s->place;
+            struct rm_text_place slash = s->place;
             step(s);
             c = peek(s);
             if (c < 0 || !strchr("\"\\/bfnrtu", c))
@@ -123,7 +123,7 @@ static void skip_digits(struct scanner *s, size_t *count)
 
 static int scan_number(struct scanner *s)
 {
-    struct rm_place start = s->place;
+    struct rm_text_place start = s->place;
     size_t from = s->at, digits, more;
     bool integer = true;
 
@@ -187,7 +187,7 @@ static int scan_word(struct scanner *s)
         {"False", "False is not JSON; write false"},
         {"None", "None is not JSON; write null, or leave the key out"},
     };
-    struct rm_place start = s->place;
+    struct rm_text_place start = s->place;
     size_t from = s->at;
     int c;
 
@@ -270,7 +270,7 @@ static int scan_key(struct scanner *s, struct rm_mark *mark, int last)
 /* An object or list; `self` is its mark. */
 static int scan_group(struct scanner *s, int self, char close)
 {
-    struct rm_place open = s->place;
+    struct rm_text_place open = s->place;
     bool element = close == ']';
     int last = -1, rc;
 
@@ -399,7 +399,7 @@ static bool takes(const struct rm_source *source, const struct rm_mark *m, const
 }
 
 bool rm_source_find(const struct rm_source *source, const char *path, bool key,
-                    struct rm_place *place)
+                    struct rm_text_place *place)
 {
     if (!source->name)
         return false;

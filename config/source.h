@@ -17,7 +17,7 @@
 #define RM_SOURCE_KEY_BYTES 64           /* of one key, as written */
 
 /* Lines and columns count from 1, columns in characters. */
-struct rm_place {
+struct rm_text_place {
     uint32_t line, column;
 };
 
@@ -29,7 +29,7 @@ struct rm_mark {
     uint32_t key_bytes; /* members: its length; */
     uint32_t index;     /* elements: place in the list */
     bool element;       /* of a list, else a member of an object */
-    struct rm_place key, value;
+    struct rm_text_place key, value;
 };
 
 struct rm_source {
@@ -40,7 +40,7 @@ struct rm_source {
     size_t override_count;
     struct rm_mark *marks;
     size_t mark_count, mark_room;
-    struct rm_place root;
+    struct rm_text_place root;
 };
 
 /* Scans source->text. -EINVAL with "NAME:LINE:COLUMN: what is wrong" for anything that is not a
@@ -52,6 +52,6 @@ void rm_source_close(struct rm_source *source);
 /* Position of the value (or, with `key`, of the key) at this path; if the text has no such path, of
  * the nearest enclosing object. Returns false when there is no text. */
 bool rm_source_find(const struct rm_source *source, const char *path, bool key,
-                    struct rm_place *place);
+                    struct rm_text_place *place);
 
 #endif

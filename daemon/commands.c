@@ -24,7 +24,7 @@ static bool ending(const struct rm_daemon *daemon)
 }
 
 #define COMMAND(name)                                                                              \
-    static enum rm_refusal name(void *user, struct rm_client *client, json_t *arguments,           \
+    static enum rm_refusal name(void *user, struct rm_connection *client, json_t *arguments,       \
                                 json_t **reply, struct rm_error *error)
 #define UNUSED_HERE() (void)user, (void)client, (void)arguments, (void)reply, (void)error
 
@@ -71,13 +71,13 @@ COMMAND(set)
     const struct rm_setting setting = {.key = key,
                                        .value = json_object_get(arguments, "value"),
                                        .keep = json_is_true(json_object_get(arguments, "keep")),
-                                       .who = rm_client_uid(client),
-                                       .client = rm_client_number(client)};
+                                       .who = rm_connection_uid(client),
+                                       .client = rm_connection_number(client)};
     const int rc = rm_daemon_set(daemon, &setting, reply, error);
     if (rc < 0)
         return rc == -EPERM ? RM_REFUSED_NOT_NOW : RM_REFUSED_INVALID_ARGUMENT;
     if (rc == 1)
-        rm_client_defer(client);
+        rm_connection_defer(client);
     return RM_REFUSED_NOT;
 }
 
@@ -149,9 +149,9 @@ COMMAND(evaluate)
 COMMAND(policies)
 {
     UNUSED_HERE();
-    if (rm_daemon_write_policies(user, rm_client_number(client), error) < 0)
+    if (rm_daemon_write_policies(user, rm_connection_number(client), error) < 0)
         return RM_REFUSED_NOT_NOW;
-    rm_client_defer(client);
+    rm_connection_defer(client);
     return RM_REFUSED_NOT;
 }
 
@@ -168,7 +168,7 @@ COMMAND(events)
     UNUSED_HERE();
     json_t *on = json_object_get(arguments, "subscribe");
     bool subscribe = !on || json_is_true(on);
-    rm_client_subscribe(client, subscribe);
+    rm_connection_subscribe(client, subscribe);
     *reply = json_pack("{s:b}", "subscribed", subscribe);
     return RM_REFUSED_NOT;
 }
@@ -307,22 +307,22 @@ const struct rm_command rm_commands[] = {
 };
 const size_t rm_command_count = sizeof rm_commands / sizeof rm_commands[0];
 
-static enum rm_refusal execute(void *user, struct rm_client *client,
+static enum rm_refusal execute(void *user, struct rm_connection *client,
                                const struct rm_request *request, json_t **reply,
                                struct rm_error *error)
 {
     struct rm_daemon *daemon = user;
     const struct rm_command *command;
     enum rm_refusal refusal = rm_command_check(rm_commands, rm_command_count, request,
-                                               rm_client_access(client), &command, error);
+                                               rm_connection_access(client), &command, error);
     if (refusal == RM_REFUSED_NOT)
         refusal = command->run(user, client, request->arguments, reply, error);
     if (refusal == RM_REFUSED_NOT && command->access > RM_ACCESS_SEE) {
         struct rm_log_fields fields = RM_LOG_NO_FIELDS;
-        fields.user = rm_client_uid(client);
+        fields.user = rm_connection_uid(client);
         rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_COMMAND, &fields,
-                       "%s by user %u, process %d", command->name, (unsigned)rm_client_uid(client),
-                       (int)rm_client_pid(client));
+                       "%s by user %u, process %d", command->name,
+                       (unsigned)rm_connection_uid(client), (int)rm_connection_pid(client));
     }
     return refusal;
 }

@@ -1,4 +1,4 @@
-#include "daemon/client.h"
+#include "daemon/connection.h"
 
 #include "config/json_memory.h"
 #include "shm/base/clock.h"
@@ -15,7 +15,7 @@ struct rm_control_counts rm_control_counts(const struct rm_control *control)
     return control->counts;
 }
 
-static void answer(struct rm_client *client, const char *line, size_t bytes)
+static void answer(struct rm_connection *client, const char *line, size_t bytes)
 {
     struct rm_control *control = client->control;
     struct rm_error error = {.text = ""};
@@ -29,14 +29,14 @@ static void answer(struct rm_client *client, const char *line, size_t bytes)
     if (client->deferred)
         client->deferred_id = json_incref(request.id);
     else
-        rm_client_send_answer(client, refusal, reply, request.id, mark, &error);
+        rm_connection_send_answer(client, refusal, reply, request.id, mark, &error);
     rm_request_free(&request);
 }
 
 void rm_control_answer(struct rm_control *control, uint64_t number, enum rm_refusal refusal,
                        json_t *reply, const struct rm_error *error)
 {
-    struct rm_client *client = control->clients;
+    struct rm_connection *client = control->clients;
     while (client && client->number != number)
         client = client->next;
     if (!client || client->closing || !client->deferred) {
@@ -45,10 +45,10 @@ void rm_control_answer(struct rm_control *control, uint64_t number, enum rm_refu
     }
     const uint64_t mark = rm_json_failures() - (refusal == RM_REFUSED_NOT && !reply);
     client->deferred = false;
-    rm_client_send_answer(client, refusal, reply, client->deferred_id, mark, error);
+    rm_connection_send_answer(client, refusal, reply, client->deferred_id, mark, error);
     json_decref(client->deferred_id);
     client->deferred_id = NULL;
-    rm_client_process(client); /* what it asked since, and it is read from again */
+    rm_connection_process(client); /* what it asked since, and it is read from again */
 }
 
 static bool blank(const char *line, size_t bytes)
@@ -61,27 +61,27 @@ static bool blank(const char *line, size_t bytes)
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
-    struct rm_client *client = handle->data;
+    struct rm_connection *client = handle->data;
     (void)suggested;
     *buffer = uv_buf_init(client->in + client->used, (unsigned)(sizeof client->in - client->used));
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 {
-    struct rm_client *client = stream->data;
+    struct rm_connection *client = stream->data;
     (void)buffer;
     if (client->closing || n == 0)
         return;
     if (n < 0) {
         if (n == UV_EOF && client->used > 0 && !client->discarding)
-            rm_client_refuse(
+            rm_connection_refuse(
                 client, RM_REFUSED_BAD_REQUEST,
                 "the input ends in the middle of a line; a request ends with a newline", NULL);
         if (client->closing)
             return;
         /* What it asked before is still answered when it only closed its sending side. */
-        if (n != UV_EOF || rm_client_queued(client) == 0) {
-            rm_client_close(client);
+        if (n != UV_EOF || rm_connection_queued(client) == 0) {
+            rm_connection_close(client);
         } else {
             client->ended = true;
             uv_read_stop(stream);
@@ -89,7 +89,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
         return;
     }
     client->used += (size_t)n;
-    rm_client_process(client);
+    rm_connection_process(client);
 }
 
 static void on_turn(uv_prepare_t *turn)
@@ -99,7 +99,7 @@ static void on_turn(uv_prepare_t *turn)
 }
 
 /* Is there time left in this turn? A client that sends while others wait must wait as well. */
-static bool my_turn(struct rm_client *client)
+static bool my_turn(struct rm_connection *client)
 {
     struct rm_control *control = client->control;
     if (!client->queued_as && uv_is_active((uv_handle_t *)&control->later))
@@ -110,10 +110,10 @@ static bool my_turn(struct rm_client *client)
     return now < control->turn_ends_ns;
 }
 
-static struct rm_client *longest_waiting(const struct rm_control *control)
+static struct rm_connection *longest_waiting(const struct rm_control *control)
 {
-    struct rm_client *first = NULL;
-    for (struct rm_client *client = control->clients; client; client = client->next)
+    struct rm_connection *first = NULL;
+    for (struct rm_connection *client = control->clients; client; client = client->next)
         if (client->queued_as && !client->closing &&
             (!first || client->queued_as < first->queued_as))
             first = client;
@@ -124,16 +124,16 @@ static struct rm_client *longest_waiting(const struct rm_control *control)
 static void on_later(uv_idle_t *later)
 {
     struct rm_control *control = later->data;
-    struct rm_client *client;
+    struct rm_connection *client;
     while ((client = longest_waiting(control)) != NULL) {
         if (!my_turn(client))
             return;
-        rm_client_process(client);
+        rm_connection_process(client);
     }
     uv_idle_stop(later);
 }
 
-static void wait_in_line(struct rm_client *client)
+static void wait_in_line(struct rm_connection *client)
 {
     struct rm_control *control = client->control;
     client->queued_as = ++control->last_queued;
@@ -142,12 +142,12 @@ static void wait_in_line(struct rm_client *client)
 
 /* Answers the complete lines in the buffer for as long as the client takes the answers and the turn
  * lasts. */
-void rm_client_process(struct rm_client *client)
+void rm_connection_process(struct rm_connection *client)
 {
     size_t at = 0;
     bool full = false, later = false;
     while (!client->closing && at < client->used) {
-        if (client->deferred || rm_client_queued(client) >= RM_CONTROL_OUTPUT_HIGH) {
+        if (client->deferred || rm_connection_queued(client) >= RM_CONTROL_OUTPUT_HIGH) {
             full = true;
             break;
         }
@@ -179,7 +179,7 @@ void rm_client_process(struct rm_client *client)
     } else if (client->used == sizeof client->in && !full) {
         client->discarding = true;
         client->used = 0;
-        rm_client_refuse(client, RM_REFUSED_TOO_LONG, "a line is at most 65536 bytes", NULL);
+        rm_connection_refuse(client, RM_REFUSED_TOO_LONG, "a line is at most 65536 bytes", NULL);
         if (client->closing)
             return;
     }
@@ -214,7 +214,7 @@ static bool peer_is_in(int fd, gid_t group)
     return in;
 }
 
-static int identify(struct rm_client *client)
+static int identify(struct rm_connection *client)
 {
     uv_os_fd_t fd;
     socklen_t size = sizeof client->peer;
@@ -234,10 +234,10 @@ static void on_connection(uv_stream_t *listener, int status)
     struct rm_control *control = listener->data;
     if (status < 0 || control->closing)
         return;
-    struct rm_client *client = malloc(sizeof *client);
+    struct rm_connection *client = malloc(sizeof *client);
     if (!client)
         return; /* stays in the backlog until there is memory or it gives up */
-    memset(client, 0, offsetof(struct rm_client, in));
+    memset(client, 0, offsetof(struct rm_connection, in));
     client->control = control;
     client->number = ++control->numbered;
     uv_pipe_init(listener->loop, &client->pipe, 0);
@@ -246,7 +246,7 @@ static void on_connection(uv_stream_t *listener, int status)
     control->clients = client;
     control->counts.clients++;
     if (uv_accept(listener, (uv_stream_t *)&client->pipe) < 0 || identify(client) < 0) {
-        rm_client_close(client);
+        rm_connection_close(client);
         return;
     }
     control->counts.accepted++;
@@ -256,13 +256,13 @@ static void on_connection(uv_stream_t *listener, int status)
         char *line =
             rm_refusal_line(RM_REFUSED_NOT_NOW, "too many clients: try again later", NULL, &bytes);
         client->ended = true;
-        rm_client_send(client, line, bytes);
+        rm_connection_send(client, line, bytes);
         return;
     }
     if (control->ops->watched && control->counts.clients == 1)
         control->ops->watched(control->user, true);
     char *line = rm_greeting_line(&bytes);
-    rm_client_send(client, line, bytes);
+    rm_connection_send(client, line, bytes);
     if (!client->closing)
         uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read);
 }
@@ -309,10 +309,10 @@ void rm_control_close(struct rm_control *control)
     if (!control || control->closing)
         return;
     control->closing = true;
-    struct rm_client *next;
-    for (struct rm_client *client = control->clients; client; client = next) {
+    struct rm_connection *next;
+    for (struct rm_connection *client = control->clients; client; client = next) {
         next = client->next;
-        rm_client_close(client);
+        rm_connection_close(client);
     }
     uv_close((uv_handle_t *)&control->listener, on_own_closed);
     uv_close((uv_handle_t *)&control->turn, on_own_closed);
@@ -324,12 +324,12 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     double time = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-    struct rm_client *next;
-    for (struct rm_client *client = control->clients; client; client = next) {
+    struct rm_connection *next;
+    for (struct rm_connection *client = control->clients; client; client = next) {
         next = client->next;
         if (!client->subscribed || client->closing)
             continue;
-        if (rm_client_queued(client) >= RM_CONTROL_EVENTS_QUEUED) {
+        if (rm_connection_queued(client) >= RM_CONTROL_EVENTS_QUEUED) {
             client->lost++;
             control->counts.events_lost++;
             continue;
@@ -337,29 +337,29 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
         size_t bytes = 0;
         char *line = rm_event_line(name, time, data, client->lost, &bytes);
         client->lost = 0;
-        rm_client_send(client, line, bytes);
+        rm_connection_send(client, line, bytes);
     }
 }
 
 void rm_control_away(struct rm_control *control, uint64_t away_ns)
 {
-    for (struct rm_client *client = control->clients; client; client = client->next)
+    for (struct rm_connection *client = control->clients; client; client = client->next)
         client->moved_ns += away_ns;
 }
 
 void rm_control_expire(struct rm_control *control, uint64_t now_ns)
 {
-    struct rm_client *next;
-    for (struct rm_client *client = control->clients; client; client = next) {
+    struct rm_connection *next;
+    for (struct rm_connection *client = control->clients; client; client = next) {
         next = client->next;
-        const size_t out = rm_client_queued(client);
+        const size_t out = rm_connection_queued(client);
         if (out == 0 || out < client->queued_then || client->moved) {
             client->moved_ns = now_ns;
             client->moved = false;
         } else if (!client->closing && now_ns > client->moved_ns &&
                    now_ns - client->moved_ns > RM_CONTROL_PATIENCE_NS) {
             control->counts.slow_closed++;
-            rm_client_close(client);
+            rm_connection_close(client);
             continue;
         }
         client->queued_then = out;

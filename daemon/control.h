@@ -25,7 +25,7 @@
 #define RM_CONTROL_TURN_NS       2000000ull /* requests are answered for that long at a stretch */
 #define RM_CONTROL_PATIENCE_NS   10000000000ull
 
-struct rm_client;
+struct rm_connection;
 struct rm_control;
 
 struct rm_control_counts {
@@ -40,8 +40,8 @@ struct rm_control_counts {
 
 struct rm_control_ops {
     /* The reply for a parsed request. *reply is a new reference; nothing is sent after
-     * rm_client_defer(). */
-    enum rm_refusal (*execute)(void *user, struct rm_client *client,
+     * rm_connection_defer(). */
+    enum rm_refusal (*execute)(void *user, struct rm_connection *client,
                                const struct rm_request *request, json_t **reply,
                                struct rm_error *error);
     /* A client connected or left: timers may have to start or stop. May be NULL. */
@@ -71,8 +71,9 @@ struct rm_control_counts rm_control_counts(const struct rm_control *control);
 
 /* Called by a command that is not over when it returns: its reply comes by rm_control_answer(), and
  * no other request of this client is looked at before that. */
-void rm_client_defer(struct rm_client *client);
-uint64_t rm_client_number(const struct rm_client *client); /* from 1, of no other client ever */
+void rm_connection_defer(struct rm_connection *client);
+uint64_t
+rm_connection_number(const struct rm_connection *client); /* from 1, of no other client ever */
 
 /* The reply to a deferred request. Takes `reply`; `error` says why it was refused. A client that is
  * gone misses it. */
@@ -80,10 +81,10 @@ void rm_control_answer(struct rm_control *control, uint64_t client, enum rm_refu
                        json_t *reply, const struct rm_error *error);
 
 /* Who it is: for access checks and the journal. */
-enum rm_access rm_client_access(const struct rm_client *client);
-uid_t rm_client_uid(const struct rm_client *client);
-pid_t rm_client_pid(const struct rm_client *client);
-void rm_client_subscribe(struct rm_client *client, bool on);
+enum rm_access rm_connection_access(const struct rm_connection *client);
+uid_t rm_connection_uid(const struct rm_connection *client);
+pid_t rm_connection_pid(const struct rm_connection *client);
+void rm_connection_subscribe(struct rm_connection *client, bool on);
 
 /* Level of a peer by its credentials: root and the daemon's own user administer, members of the
  * daemon's group operate, others see. */

@@ -77,7 +77,7 @@ struct rm_field {
     const char *doc;
 };
 
-struct rm_client;
+struct rm_connection;
 
 struct rm_command {
     const char *name;
@@ -86,8 +86,8 @@ struct rm_command {
     const struct rm_field *reply;
     const char *doc;
     /* Runs with checked arguments. Fills *reply (a new reference), or refuses with a message. */
-    enum rm_refusal (*run)(void *user, struct rm_client *client, json_t *arguments, json_t **reply,
-                           struct rm_error *error);
+    enum rm_refusal (*run)(void *user, struct rm_connection *client, json_t *arguments,
+                           json_t **reply, struct rm_error *error);
 };
 
 /* Finds the command of a request and checks access and arguments; no side effect. */

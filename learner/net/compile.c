@@ -52,7 +52,7 @@ struct rm_step *rm_compile_step(struct rm_compiler *c, enum rm_step_kind kind,
     s->number = c->layer + (c->value ? RM_LAYERS_MAX : 0);
     if (c->layer < c->layer_count)
         s->layer = c->layers[c->layer];
-    c->place = (struct rm_place){net->step_count++, out};
+    c->place = (struct rm_net_place){net->step_count++, out};
     return s;
 }
 
@@ -87,15 +87,15 @@ uint32_t rm_compile_product(struct rm_compiler *c, struct rm_step *s, const char
                             uint32_t in, uint32_t out, bool noisy)
 {
     struct rm_net *net = c->net;
-    struct rm_product *m = &s->product[s->product_count];
+    struct rm_net_product *m = &s->product[s->product_count];
     char part[32];
-    *m = (struct rm_product){.in = in,
-                             .out = out,
-                             .noisy = noisy,
-                             .gain = net->config.gain,
-                             .sigma_weight = RM_NO_OFFSET,
-                             .sigma_bias = RM_NO_OFFSET,
-                             .noise = RM_NO_OFFSET};
+    *m = (struct rm_net_product){.in = in,
+                                 .out = out,
+                                 .noisy = noisy,
+                                 .gain = net->config.gain,
+                                 .sigma_weight = RM_NO_OFFSET,
+                                 .sigma_bias = RM_NO_OFFSET,
+                                 .noise = RM_NO_OFFSET};
     snprintf(part, sizeof part, "%sweight", prefix);
     m->weight = rm_compile_tensor(c, part, RM_TENSOR_TRAINED | RM_TENSOR_MATRIX, 2,
                                   (const uint32_t[]){out, in});
@@ -262,11 +262,11 @@ static bool shares_embedding(const struct rm_network_config *config)
 
 /* The state value and, beside the logits, the whole output. `input`: where the first layer began;
  * `trunk`: where the last one ended. */
-static int add_value(struct rm_compiler *c, struct rm_place input, struct rm_place trunk)
+static int add_value(struct rm_compiler *c, struct rm_net_place input, struct rm_net_place trunk)
 {
     struct rm_net *net = c->net;
     const struct rm_network_config *config = &net->config;
-    const struct rm_place logits = c->place;
+    const struct rm_net_place logits = c->place;
     int code = 0;
     c->value = true;
     c->place = trunk;
@@ -304,7 +304,7 @@ static void add_sigmas(struct rm_net *net)
 {
     for (uint32_t i = 0; i < net->step_count; i++)
         for (uint32_t j = 0; j < net->steps[i].product_count; j++) {
-            struct rm_product *m = &net->steps[i].product[j];
+            struct rm_net_product *m = &net->steps[i].product[j];
             if (!m->noisy)
                 continue;
             size_t mu = 0;
@@ -389,10 +389,10 @@ int rm_net_compile(struct rm_net **out, const struct rm_network_config *config,
         add_normalizer(&c);
     if (!code)
         add_tokens(&c);
-    const struct rm_place input = c.place;
+    const struct rm_net_place input = c.place;
     if (!code)
         code = add_layers(&c, config->layers, config->layer_count);
-    const struct rm_place trunk = c.place;
+    const struct rm_net_place trunk = c.place;
     if (!code)
         code = add_action_head(&c);
     net->act_count = net->param_count;

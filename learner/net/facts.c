@@ -71,7 +71,7 @@ struct rm_net_value_output rm_net_value_output(const struct rm_net *net)
 {
     if (net->value_result == RM_FROM_NOTHING)
         return (struct rm_net_value_output){SIZE_MAX, SIZE_MAX, 0};
-    const struct rm_product *m = &net->steps[net->value_result].product[0];
+    const struct rm_net_product *m = &net->steps[net->value_result].product[0];
     return (struct rm_net_value_output){m->weight, m->bias, m->in};
 }
 

@@ -72,7 +72,7 @@ void rm_net_ready(struct rm_net_workspace *w, const float *params, const struct 
         if (!w->needed[i])
             continue;
         for (uint32_t j = 0; j < s->product_count; j++)
-            rm_product_ready(&p, &s->product[j], &w->steps[i].product[j]);
+            rm_net_product_ready(&p, &s->product[j], &w->steps[i].product[j]);
         if (rm_step_ops[s->kind]->prepare)
             rm_step_ops[s->kind]->prepare(&p, s, &w->steps[i]);
     }

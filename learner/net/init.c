@@ -100,7 +100,7 @@ void rm_init_biases(const struct rm_net *net, float *p, uint32_t n, uint32_t fan
         rm_init_fill(p, n, 0.0);
 }
 
-static void init_product(const struct rm_net *net, const struct rm_product *m, float *params,
+static void init_product(const struct rm_net *net, const struct rm_net_product *m, float *params,
                          struct rm_rng *rng)
 {
     size_t weights = (size_t)m->in * m->out;

@@ -13,7 +13,8 @@
  *     rm_compile_tensor();
  *   - `const struct rm_step_ops rm_NAME_step`, whose functions are described below.
  * Products with weights (packing, noise, gradients, initial values, flops, memory) are taken care
- * of by product.c: a step declares them and calls rm_product_forward() and rm_product_backward().
+ * of by product.c: a step declares them and calls rm_net_product_forward() and
+ * rm_net_product_backward().
  */
 #ifndef RM_LEARNER_NET_PARTS_H
 #define RM_LEARNER_NET_PARTS_H
@@ -47,12 +48,12 @@ enum rm_step_kind {
     RM_STEP_COUNT,
 };
 
-#define RM_NO_OFFSET    SIZE_MAX
-#define RM_FROM_INPUT   UINT32_MAX /* as `from` */
-#define RM_FROM_NOTHING (UINT32_MAX - 1)
-#define RM_PRODUCTS_MAX 4
-#define RM_KEPT_MAX     12
-#define RM_UNITS_MAX    65536u
+#define RM_NO_OFFSET        SIZE_MAX
+#define RM_FROM_INPUT       UINT32_MAX /* as `from` */
+#define RM_FROM_NOTHING     (UINT32_MAX - 1)
+#define RM_NET_PRODUCTS_MAX 4
+#define RM_KEPT_MAX         12
+#define RM_UNITS_MAX        65536u
 
 /* What rows look like between steps. A state (an observation) has `tokens` rows of `features`,
  * times the number of quantiles behind a cosine embedding. `padded`: it has as many of them as are
@@ -66,7 +67,7 @@ struct rm_row_form {
 };
 
 /* A matrix product with bias within a step: (rows, in) to (rows, out). */
-struct rm_product {
+struct rm_net_product {
     uint32_t in, out;
     bool noisy;
     double gain;                     /* of its initial weights */
@@ -85,7 +86,7 @@ struct rm_step {
     bool value;                   /* not needed to act */
     bool trains;                  /* has trained parameters, or one behind which it stands has */
     uint32_t product_count;
-    struct rm_product product[RM_PRODUCTS_MAX];
+    struct rm_net_product product[RM_NET_PRODUCTS_MAX];
     size_t weight, bias; /* parameters besides: floats into the arena, RM_NO_OFFSET if none */
     uint32_t state;      /* recurrent: floats into a lane's row of states */
 };
@@ -114,7 +115,7 @@ struct rm_net {
 
 /* --- compiling ------------------------------------------------------------------------------- */
 
-struct rm_place { /* where compiling stands: which rows the next step reads */
+struct rm_net_place { /* where compiling stands: which rows the next step reads */
     uint32_t at;
     struct rm_row_form form;
 };
@@ -122,12 +123,12 @@ struct rm_place { /* where compiling stands: which rows the next step reads */
 struct rm_compiler {
     struct rm_net *net;
     struct rm_error *error;
-    struct rm_place place;
+    struct rm_net_place place;
     const struct rm_layer_config *layers; /* the list being compiled */
     uint32_t layer_count;
-    uint32_t layer;                        /* of them; layer_count = the head */
-    bool value;                            /* the value's own layers or head */
-    struct rm_place before[RM_LAYERS_MAX]; /* what went into each layer of the list */
+    uint32_t layer;                            /* of them; layer_count = the head */
+    bool value;                                /* the value's own layers or head */
+    struct rm_net_place before[RM_LAYERS_MAX]; /* what went into each layer of the list */
     bool kept[RM_LAYERS_MAX + 1]; /* what goes into this layer is read by another step too: it must
                                      exist, so nothing is fused into the step that makes it */
 };
@@ -164,7 +165,7 @@ static inline struct rm_row_form rm_vector_form(struct rm_row_form like, uint32_
 
 /* --- running --------------------------------------------------------------------------------- */
 
-struct rm_product_buffers {
+struct rm_net_product_buffers {
     float *packed;  /* mean weights, packed */
     float *noisy_w; /* effective weights (out, in) of the last noisy forward */
     float *noisy_b;
@@ -188,7 +189,7 @@ struct rm_step_buffers {
     float *pre;               /* training: what an activation that needs it was applied to */
     float *kept[RM_KEPT_MAX]; /* each kind's own: see its file */
     bool fresh;               /* kept[] that depend on parameters alone are of these parameters */
-    struct rm_product_buffers product[RM_PRODUCTS_MAX];
+    struct rm_net_product_buffers product[RM_NET_PRODUCTS_MAX];
 };
 
 struct rm_net_workspace {
@@ -368,27 +369,27 @@ uint32_t rm_spans_group(const struct rm_net_workspace *w, uint32_t first, uint32
                         uint32_t most);
 
 /* product.c */
-bool rm_product_buffers(struct rm_net_workspace *w, const struct rm_product *m, size_t rows,
-                        struct rm_product_buffers *b);
-void rm_product_ready(const struct rm_pass *p, const struct rm_product *m,
-                      struct rm_product_buffers *b);
-void rm_product_forward(const struct rm_pass *p, const struct rm_product *m,
-                        const struct rm_product_buffers *b, const float *x, size_t rows,
-                        enum rm_activation act, float *y);
+bool rm_net_product_buffers(struct rm_net_workspace *w, const struct rm_net_product *m, size_t rows,
+                            struct rm_net_product_buffers *b);
+void rm_net_product_ready(const struct rm_pass *p, const struct rm_net_product *m,
+                          struct rm_net_product_buffers *b);
+void rm_net_product_forward(const struct rm_pass *p, const struct rm_net_product *m,
+                            const struct rm_net_product_buffers *b, const float *x, size_t rows,
+                            enum rm_activation act, float *y);
 /* Floats of rm_net_workspace.part that this product needs. */
-size_t rm_product_part_floats(const struct rm_product *m);
+size_t rm_net_product_part_floats(const struct rm_net_product *m);
 /* Of a product without noise, some of whose rows' gradients are added to those of weights and, if
  * `biases`, of biases; dx unless it is NULL. Only where the backend has linear_dw_add(). */
-void rm_product_backward_more(const struct rm_pass *p, const struct rm_product *m,
-                              struct rm_product_buffers *b, const float *x, const float *dy,
-                              size_t rows, bool biases, float *dx);
+void rm_net_product_backward_more(const struct rm_pass *p, const struct rm_net_product *m,
+                                  struct rm_net_product_buffers *b, const float *x, const float *dy,
+                                  size_t rows, bool biases, float *dx);
 /* Writes dx alone. */
-void rm_product_dx(const struct rm_pass *p, const struct rm_product *m,
-                   struct rm_product_buffers *b, const float *dy, size_t rows, float *dx);
+void rm_net_product_dx(const struct rm_pass *p, const struct rm_net_product *m,
+                       struct rm_net_product_buffers *b, const float *dy, size_t rows, float *dx);
 /* Writes the gradients of weights, biases and sigmas, and dx unless it is NULL. */
-void rm_product_backward(const struct rm_pass *p, const struct rm_product *m,
-                         struct rm_product_buffers *b, const float *x, const float *dy, size_t rows,
-                         float *dx);
+void rm_net_product_backward(const struct rm_pass *p, const struct rm_net_product *m,
+                             struct rm_net_product_buffers *b, const float *x, const float *dy,
+                             size_t rows, float *dx);
 /* dy becomes the gradient before s->act, in place. */
 void rm_step_through_activation(const struct rm_pass *p, const struct rm_step *s,
                                 const struct rm_step_buffers *b, float *dy);

@@ -9,13 +9,13 @@
 static const uint32_t part_rows[] = {256, 128, 64, 32};
 #define PARTS (sizeof part_rows / sizeof part_rows[0])
 
-size_t rm_product_part_floats(const struct rm_product *m)
+size_t rm_net_product_part_floats(const struct rm_net_product *m)
 {
     size_t row = (size_t)m->in + m->out;
     return (size_t)m->in * m->out + m->out + part_rows[PARTS - 1] * row;
 }
 
-static bool reserve(struct rm_net_workspace *w, uint32_t rows, const struct rm_product *m)
+static bool reserve(struct rm_net_workspace *w, uint32_t rows, const struct rm_net_product *m)
 {
     const struct rm_backend_ops *ops = w->backend->ops;
     for (size_t i = 0; i < PARTS && w->training && rm_rows_vary(w); i++)
@@ -24,8 +24,8 @@ static bool reserve(struct rm_net_workspace *w, uint32_t rows, const struct rm_p
     return ops->reserve(w->backend, rows, m->in, m->out, w->training) == 0;
 }
 
-bool rm_product_buffers(struct rm_net_workspace *w, const struct rm_product *m, size_t rows,
-                        struct rm_product_buffers *b)
+bool rm_net_product_buffers(struct rm_net_workspace *w, const struct rm_net_product *m, size_t rows,
+                            struct rm_net_product_buffers *b)
 {
     const struct rm_backend_ops *ops = w->backend->ops;
     size_t weights = (size_t)m->in * m->out, packed = ops->packed_floats(w->backend, m->out, m->in);
@@ -42,8 +42,8 @@ bool rm_product_buffers(struct rm_net_workspace *w, const struct rm_product *m, 
 }
 
 /* The packed weights and the bias for this pass: as they are, or with noise. */
-void rm_product_ready(const struct rm_pass *p, const struct rm_product *m,
-                      struct rm_product_buffers *b)
+void rm_net_product_ready(const struct rm_pass *p, const struct rm_net_product *m,
+                          struct rm_net_product_buffers *b)
 {
     size_t weights = (size_t)m->in * m->out;
     const bool noisy = m->noisy && p->input->noise;
@@ -77,16 +77,16 @@ void rm_product_ready(const struct rm_pass *p, const struct rm_product *m,
     b->now_bias = b->noisy_b;
 }
 
-static struct rm_image_rows images_of(const struct rm_product_buffers *b, size_t rows)
+static struct rm_image_rows images_of(const struct rm_net_product_buffers *b, size_t rows)
 {
     struct rm_image_rows images = b->images;
     images.batch = (uint32_t)rows;
     return images;
 }
 
-void rm_product_forward(const struct rm_pass *p, const struct rm_product *m,
-                        const struct rm_product_buffers *b, const float *x, size_t rows,
-                        enum rm_activation act, float *y)
+void rm_net_product_forward(const struct rm_pass *p, const struct rm_net_product *m,
+                            const struct rm_net_product_buffers *b, const float *x, size_t rows,
+                            enum rm_activation act, float *y)
 {
     const struct rm_image_rows images = images_of(b, rows);
     if (images.channels)
@@ -96,8 +96,8 @@ void rm_product_forward(const struct rm_pass *p, const struct rm_product *m,
 }
 
 /* dmu = dw, dsigma = dw eps; without noise sigma had no part. */
-static void sigma_gradients(const struct rm_pass *p, const struct rm_product *m,
-                            const struct rm_product_buffers *b)
+static void sigma_gradients(const struct rm_pass *p, const struct rm_net_product *m,
+                            const struct rm_net_product_buffers *b)
 {
     size_t weights = (size_t)m->in * m->out;
     float *dw = p->grads + m->sigma_weight, *db = p->grads + m->sigma_bias;
@@ -110,7 +110,7 @@ static void sigma_gradients(const struct rm_pass *p, const struct rm_product *m,
     }
 }
 
-static void weight_gradient(const struct rm_pass *p, const struct rm_product *m, const float *x,
+static void weight_gradient(const struct rm_pass *p, const struct rm_net_product *m, const float *x,
                             const float *dy, size_t rows)
 {
     const struct rm_backend_ops *ops = p->ops;
@@ -143,9 +143,9 @@ static void weight_gradient(const struct rm_pass *p, const struct rm_product *m,
         }
 }
 
-void rm_product_backward(const struct rm_pass *p, const struct rm_product *m,
-                         struct rm_product_buffers *b, const float *x, const float *dy, size_t rows,
-                         float *dx)
+void rm_net_product_backward(const struct rm_pass *p, const struct rm_net_product *m,
+                             struct rm_net_product_buffers *b, const float *x, const float *dy,
+                             size_t rows, float *dx)
 {
     const struct rm_image_rows images = images_of(b, rows);
     if (images.channels) {
@@ -159,12 +159,12 @@ void rm_product_backward(const struct rm_pass *p, const struct rm_product *m,
     if (m->noisy)
         sigma_gradients(p, m, b);
     if (dx)
-        rm_product_dx(p, m, b, dy, rows, dx);
+        rm_net_product_dx(p, m, b, dy, rows, dx);
 }
 
 /* Weights are packed by the first gradient that wants them: many products have none. */
-void rm_product_dx(const struct rm_pass *p, const struct rm_product *m,
-                   struct rm_product_buffers *b, const float *dy, size_t rows, float *dx)
+void rm_net_product_dx(const struct rm_pass *p, const struct rm_net_product *m,
+                       struct rm_net_product_buffers *b, const float *dy, size_t rows, float *dx)
 {
     const float *weights = b->last_noisy ? b->noisy_w : p->params + m->weight;
     if (!b->packed_dx) {
@@ -177,14 +177,14 @@ void rm_product_dx(const struct rm_pass *p, const struct rm_product *m,
     p->ops->linear_dx_packed(p->b, dy, b->packed_dx, (uint32_t)rows, m->in, m->out, dx);
 }
 
-void rm_product_backward_more(const struct rm_pass *p, const struct rm_product *m,
-                              struct rm_product_buffers *b, const float *x, const float *dy,
-                              size_t rows, bool biases, float *dx)
+void rm_net_product_backward_more(const struct rm_pass *p, const struct rm_net_product *m,
+                                  struct rm_net_product_buffers *b, const float *x, const float *dy,
+                                  size_t rows, bool biases, float *dx)
 {
     p->ops->linear_dw_add(p->b, dy, x, (uint32_t)rows, m->in, m->out, p->grads + m->weight,
                           biases ? p->grads + m->bias : NULL);
     if (dx)
-        rm_product_dx(p, m, b, dy, rows, dx);
+        rm_net_product_dx(p, m, b, dy, rows, dx);
 }
 
 void rm_step_through_activation(const struct rm_pass *p, const struct rm_step *s,

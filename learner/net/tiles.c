@@ -111,7 +111,7 @@ static bool reserve_rests(struct rm_backend *b, const struct rm_net *net, bool t
     for (uint32_t i = 0; i < net->step_count; i++)
         for (uint32_t j = 0; j < net->steps[i].product_count; j++)
             for (uint32_t rows = TILE_STEP; rows < TILE_ROWS; rows += TILE_STEP) {
-                const struct rm_product *m = &net->steps[i].product[j];
+                const struct rm_net_product *m = &net->steps[i].product[j];
                 if (b->ops->reserve(b, rows, m->in, m->out, training))
                     return false;
             }
@@ -123,7 +123,7 @@ static bool reserve_sequence(struct rm_backend *b, const struct rm_net *net, uin
 {
     for (uint32_t i = 0; i < net->step_count; i++)
         for (uint32_t j = 0; j < net->steps[i].product_count; j++) {
-            const struct rm_product *m = &net->steps[i].product[j];
+            const struct rm_net_product *m = &net->steps[i].product[j];
             if (b->ops->reserve(b, rows, m->in, m->out, true))
                 return false;
         }

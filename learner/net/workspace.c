@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OWNED_MAX (RM_STEPS_MAX * (RM_KEPT_MAX + 7 * RM_PRODUCTS_MAX + 3) + 8)
+#define OWNED_MAX (RM_STEPS_MAX * (RM_KEPT_MAX + 7 * RM_NET_PRODUCTS_MAX + 3) + 8)
 
 bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_t floats)
 {
@@ -180,7 +180,7 @@ static bool take_step(struct rm_net_workspace *w, const struct rm_step *s,
     const struct rm_step_ops *ops = rm_step_ops[s->kind];
     const struct rm_row_form *form = s->kind == RM_STEP_COSINE ? &s->out : &s->in;
     for (uint32_t i = 0; i < s->product_count; i++)
-        if (!rm_product_buffers(w, &s->product[i], rows_of(w, form), &b->product[i]))
+        if (!rm_net_product_buffers(w, &s->product[i], rows_of(w, form), &b->product[i]))
             return false;
     bool pre = w->training && ops->pre && rm_activation_reads_input(s->act);
     return rm_workspace_want(w, pre, &b->pre, rows_of(w, &s->out) * s->out.features) &&
@@ -223,7 +223,7 @@ static bool take_spans(struct rm_net_workspace *w)
     w->slots = calloc((size_t)w->max_batch * net->input_tokens, sizeof *w->slots);
     for (uint32_t i = 0; i < net->step_count; i++)
         for (uint32_t j = 0; j < net->steps[i].product_count; j++) {
-            size_t floats = rm_product_part_floats(&net->steps[i].product[j]);
+            size_t floats = rm_net_product_part_floats(&net->steps[i].product[j]);
             part = floats > part ? floats : part;
         }
     return w->spans && w->slots && rm_workspace_want(w, w->training, &w->part, part);
@@ -346,7 +346,7 @@ void rm_net_prepare(struct rm_net_workspace *w, const float *params)
         rm_net_tiles_prepare(w->tiles);
     for (uint32_t i = 0; i < w->net->step_count; i++) {
         w->steps[i].fresh = false;
-        for (uint32_t j = 0; j < RM_PRODUCTS_MAX; j++)
+        for (uint32_t j = 0; j < RM_NET_PRODUCTS_MAX; j++)
             w->steps[i].product[j].fresh = w->steps[i].product[j].fresh_dx = false;
     }
 }

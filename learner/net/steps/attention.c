@@ -56,11 +56,11 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
     const struct rm_attention a = attention_of(p, s);
     size_t n = rm_rows_of(p, &s->in), at = rm_kept_at(p, &s->in);
     float *qkv = b->kept[QKV] + at * 3 * a.units, *o = b->kept[O] + at * a.units;
-    rm_product_forward(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x, n,
-                       RM_ACT_NONE, qkv);
+    rm_net_product_forward(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x, n,
+                           RM_ACT_NONE, qkv);
     p->ops->attention(p->b, &a, qkv, o, b->kept[STATS] + at * 2 * a.heads);
-    rm_product_forward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], o, n, RM_ACT_NONE,
-                       rows->y);
+    rm_net_product_forward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], o, n, RM_ACT_NONE,
+                           rows->y);
 }
 
 static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
@@ -68,12 +68,12 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm
 {
     const struct rm_attention a = attention_of(p, s);
     size_t n = rm_rows_of(p, &s->in);
-    rm_product_backward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], b->kept[O], rows->dy,
-                        n, b->kept[D_O]);
+    rm_net_product_backward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], b->kept[O],
+                            rows->dy, n, b->kept[D_O]);
     p->ops->attention_dx(p->b, &a, b->kept[QKV], b->kept[O], b->kept[STATS], b->kept[D_O],
                          b->kept[D_QKV]);
-    rm_product_backward(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x,
-                        b->kept[D_QKV], n, rows->dx);
+    rm_net_product_backward(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x,
+                            b->kept[D_QKV], n, rows->dx);
 }
 
 /* Scores and sums of values, with no padding. */

@@ -44,7 +44,7 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
     size_t many = rm_rows_of(p, &s->out), kept = rm_kept_at(p, &s->out);
     float *cosines = b->kept[COSINES] + kept * n, *phi = b->kept[PHI] + kept * s->out.features;
     p->ops->cosines(p->b, p->input->tau + (size_t)p->first * q, many, n, cosines);
-    rm_product_forward(p, &s->product[0], &b->product[0], cosines, many, RM_ACT_RELU, phi);
+    rm_net_product_forward(p, &s->product[0], &b->product[0], cosines, many, RM_ACT_RELU, phi);
     p->ops->broadcast_mul(p->b, rows->x, phi, p->states, q, s->out.features, rows->y);
 }
 
@@ -54,8 +54,8 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm
     p->ops->broadcast_mul_dx(p->b, rows->x, b->kept[PHI], rows->dy, p->states, p->input->quantiles,
                              s->out.features, rows->dx ? rows->dx : b->kept[UNASKED],
                              b->kept[PHI_GRADIENT]);
-    rm_product_backward(p, &s->product[0], &b->product[0], b->kept[COSINES], b->kept[PHI_GRADIENT],
-                        rm_rows_of(p, &s->out), NULL);
+    rm_net_product_backward(p, &s->product[0], &b->product[0], b->kept[COSINES],
+                            b->kept[PHI_GRADIENT], rm_rows_of(p, &s->out), NULL);
 }
 
 const struct rm_step_ops rm_cosine_step = {

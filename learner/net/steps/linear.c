@@ -15,14 +15,14 @@ int rm_compile_linear(struct rm_compiler *c, const struct rm_layer_config *layer
 static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
                     const struct rm_rows *rows)
 {
-    const struct rm_product *m = &s->product[0];
+    const struct rm_net_product *m = &s->product[0];
     size_t n = rm_rows_of(p, &s->out);
     if (!b->pre) {
-        rm_product_forward(p, m, &b->product[0], rows->x, n, s->act, rows->y);
+        rm_net_product_forward(p, m, &b->product[0], rows->x, n, s->act, rows->y);
         return;
     }
     float *pre = b->pre + rm_kept_at(p, &s->out) * s->out.features;
-    rm_product_forward(p, m, &b->product[0], rows->x, n, RM_ACT_NONE, pre);
+    rm_net_product_forward(p, m, &b->product[0], rows->x, n, RM_ACT_NONE, pre);
     p->ops->activate(p->b, s->act, pre, n * m->out, rows->y);
 }
 
@@ -30,8 +30,8 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm
                      const struct rm_rows *rows)
 {
     rm_step_through_activation(p, s, b, rows->dy);
-    rm_product_backward(p, &s->product[0], &b->product[0], rows->x, rows->dy,
-                        rm_rows_of(p, &s->out), rows->dx);
+    rm_net_product_backward(p, &s->product[0], &b->product[0], rows->x, rows->dy,
+                            rm_rows_of(p, &s->out), rows->dx);
 }
 
 const struct rm_step_ops rm_linear_step = {

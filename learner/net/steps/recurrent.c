@@ -144,12 +144,12 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
         const float *gx = b->kept[GX] + (size_t)(t % some) * lanes * n * gates;
         const float *gh = b->kept[GH];
         if (t % some == 0)
-            rm_product_forward(
+            rm_net_product_forward(
                 p, &s->product[IH], &b->product[IH], rows->x + row * s->product[IH].in,
                 (size_t)(steps - t < some ? steps - t : some) * lanes, RM_ACT_NONE, b->kept[GX]);
         state_before(p, t, lanes, n, s->state, y, b->kept[H]);
-        rm_product_forward(p, &s->product[HH], &b->product[HH], b->kept[H] + at, lanes, RM_ACT_NONE,
-                           b->kept[GH]);
+        rm_net_product_forward(p, &s->product[HH], &b->product[HH], b->kept[H] + at, lanes,
+                               RM_ACT_NONE, b->kept[GH]);
         if (lstm) {
             state_before(p, t, lanes, n, s->state + n, b->kept[NEXT_C], b->kept[C]);
             p->ops->lstm(p->b, gx, gh, b->kept[C] + at, lanes, n, b->kept[GATES] + at * kept,
@@ -184,7 +184,8 @@ static void step_back(const struct rm_pass *p, const struct rm_step *s, struct r
         p->ops->gru_dx(p->b, kept, b->kept[H] + at, dy, lanes, n, d_gx, d_gh, b->kept[D_H]);
     if (t == 0)
         return;
-    rm_product_dx(p, &s->product[HH], &b->product[HH], d_gh, lanes, lstm ? b->kept[D_H] : through);
+    rm_net_product_dx(p, &s->product[HH], &b->product[HH], d_gh, lanes,
+                      lstm ? b->kept[D_H] : through);
     if (!lstm)
         p->ops->add(p->b, b->kept[D_H], through, floats, b->kept[D_H]);
     if (!restart)
@@ -201,15 +202,15 @@ static void weights_back(const struct rm_pass *p, const struct rm_step *s,
                          struct rm_step_buffers *b, const struct rm_rows *rows, uint32_t first,
                          uint32_t count, uint32_t lanes)
 {
-    const struct rm_product *ih = &s->product[IH], *hh = &s->product[HH];
+    const struct rm_net_product *ih = &s->product[IH], *hh = &s->product[HH];
     const bool lstm = s->kind == RM_STEP_LSTM;
     const size_t row = (size_t)first * lanes, n = (size_t)count * lanes;
     const float *x = rows->x + row * ih->in, *h = b->kept[H] + row * hh->in;
     const float *d_gh = b->kept[lstm ? D_GX : D_GH];
     float *dx = rows->dx ? rows->dx + row * ih->in : NULL;
     if (n == p->input->batch) {
-        rm_product_backward(p, ih, &b->product[IH], x, b->kept[D_GX], n, dx);
-        rm_product_backward(p, hh, &b->product[HH], h, d_gh, n, NULL);
+        rm_net_product_backward(p, ih, &b->product[IH], x, b->kept[D_GX], n, dx);
+        rm_net_product_backward(p, hh, &b->product[HH], h, d_gh, n, NULL);
         return;
     }
     if (n + row == p->input->batch) { /* the first to come back */
@@ -218,8 +219,8 @@ static void weights_back(const struct rm_pass *p, const struct rm_step *s,
         p->ops->fill(p->b, 0.0f, (size_t)hh->in * hh->out, p->grads + hh->weight);
         p->ops->fill(p->b, 0.0f, hh->out, p->grads + hh->bias);
     }
-    rm_product_backward_more(p, ih, &b->product[IH], x, b->kept[D_GX], n, true, dx);
-    rm_product_backward_more(p, hh, &b->product[HH], h, d_gh, n, !lstm, NULL);
+    rm_net_product_backward_more(p, ih, &b->product[IH], x, b->kept[D_GX], n, true, dx);
+    rm_net_product_backward_more(p, hh, &b->product[HH], h, d_gh, n, !lstm, NULL);
     if (lstm && first == 0)
         memcpy(p->grads + hh->bias, p->grads + ih->bias, ih->out * sizeof *p->grads);
 }
@@ -250,7 +251,7 @@ static void init(const struct rm_net *net, const struct rm_step *s, float *param
                  struct rm_rng *rng)
 {
     for (uint32_t i = 0; i < s->product_count && net->config.init == RM_INIT_DEFAULT; i++) {
-        const struct rm_product *m = &s->product[i];
+        const struct rm_net_product *m = &s->product[i];
         rm_init_weights(net, params + m->weight, m->out, m->in, s->out.features, m->out, 1.0, rng);
         rm_init_biases(net, params + m->bias, m->out, s->out.features, rng);
     }

@@ -6,7 +6,7 @@ int rm_compile_residual(struct rm_compiler *c, const struct rm_layer_config *lay
     if (layer->span == 0 || layer->span > c->layer)
         return rm_compile_refuse(c, "cannot bridge %u layers; before it there are %u", layer->span,
                                  c->layer);
-    const struct rm_place from = c->before[c->layer - layer->span];
+    const struct rm_net_place from = c->before[c->layer - layer->span];
     const struct rm_row_form *now = &c->place.form, *then = &from.form;
     if (c->net->takes_codes && c->layer == layer->span && c->layers[0].type == RM_LAYER_EMBEDDING)
         return rm_compile_refuse(c, "cannot bridge an embedding: codes are nothing to add to");

@@ -210,8 +210,8 @@ static void point(const struct rm_pass *p, const struct rm_step *s, struct rm_st
 {
     const struct rm_pointer pointer = pointer_of(p, s);
     float *items = b->kept[ITEMS] + rm_kept_at(p, &s->in) * pointer.units;
-    rm_product_forward(p, &s->product[0], &b->product[0], rows->x, rm_rows_of(p, &s->in),
-                       RM_ACT_NONE, items);
+    rm_net_product_forward(p, &s->product[0], &b->product[0], rows->x, rm_rows_of(p, &s->in),
+                           RM_ACT_NONE, items);
     p->ops->pointer(p->b, &pointer, items, rows->y);
 }
 
@@ -220,8 +220,8 @@ static void point_back(const struct rm_pass *p, const struct rm_step *s, struct 
 {
     const struct rm_pointer pointer = pointer_of(p, s);
     p->ops->pointer_dx(p->b, &pointer, b->kept[ITEMS], rows->dy, b->kept[D_ITEMS]);
-    rm_product_backward(p, &s->product[0], &b->product[0], rows->x, b->kept[D_ITEMS],
-                        rm_rows_of(p, &s->in), rows->dx);
+    rm_net_product_backward(p, &s->product[0], &b->product[0], rows->x, b->kept[D_ITEMS],
+                            rm_rows_of(p, &s->in), rows->dx);
 }
 
 const struct rm_step_ops rm_pointer_step = {

@@ -50,7 +50,7 @@ static void everything_is_found(void **state)
 
     assert_int_equal(rm_source_scan(&source, &error), 0);
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        struct rm_place key, value;
+        struct rm_text_place key, value;
         assert_true(rm_source_find(&source, places[i].path, true, &key));
         assert_true(rm_source_find(&source, places[i].path, false, &value));
         if (key.line != places[i].key_line || key.column != places[i].key_column)
@@ -60,7 +60,7 @@ static void everything_is_found(void **state)
     }
     rm_source_close(&source);
     source.name = NULL;
-    struct rm_place place;
+    struct rm_text_place place;
     assert_false(rm_source_find(&source, "name", true, &place));
 }
 

@@ -33,13 +33,13 @@ static socklen_t address_bytes;
 static char big_text[BIG];
 
 /* "events" subscribes; "big" is answered with many bytes, everything else with few. */
-static enum rm_refusal execute(void *user, struct rm_client *client,
+static enum rm_refusal execute(void *user, struct rm_connection *client,
                                const struct rm_request *request, json_t **reply,
                                struct rm_error *error)
 {
     (void)user, (void)error;
     if (strcmp(request->execute, "events") == 0)
-        rm_client_subscribe(client, true);
+        rm_connection_subscribe(client, true);
     *reply = json_stringn(big_text, strcmp(request->execute, "big") == 0 ? BIG : 1);
     return RM_REFUSED_NOT;
 }

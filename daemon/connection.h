@@ -1,14 +1,14 @@
-/* client: one connection of the control socket (control.h), and what is sent to it. For control.c
- * and client.c alone. */
-#ifndef RM_DAEMON_CLIENT_H
-#define RM_DAEMON_CLIENT_H
+/* connection: one client of the control socket (control.h), and what is sent to it. For control.c
+ * and connection.c alone. */
+#ifndef RM_DAEMON_CONNECTION_H
+#define RM_DAEMON_CONNECTION_H
 
 #include "daemon/control.h"
 
-struct rm_client {
+struct rm_connection {
     uv_pipe_t pipe;
     struct rm_control *control;
-    struct rm_client *next;
+    struct rm_connection *next;
     struct ucred peer;
     enum rm_access access;
     bool subscribed;
@@ -32,7 +32,7 @@ struct rm_control {
     uv_pipe_t listener;
     const struct rm_control_ops *ops;
     void *user;
-    struct rm_client *clients;
+    struct rm_connection *clients;
     struct rm_control_counts counts;
     bool closing;
     /* A turn of the loop answers for RM_CONTROL_TURN_NS; what is left waits in line. */
@@ -44,22 +44,22 @@ struct rm_control {
     uint32_t handles;  /* of its own that are not closed yet */
 };
 
-size_t rm_client_queued(const struct rm_client *client); /* bytes that were not taken yet */
+size_t rm_connection_queued(const struct rm_connection *client); /* bytes that were not taken yet */
 
 /* Takes `line`, which may be NULL (no memory): the client is closed then. */
-void rm_client_send(struct rm_client *client, char *line, size_t bytes);
-void rm_client_refuse(struct rm_client *client, enum rm_refusal refusal, const char *text,
-                      json_t *id);
+void rm_connection_send(struct rm_connection *client, char *line, size_t bytes);
+void rm_connection_refuse(struct rm_connection *client, enum rm_refusal refusal, const char *text,
+                          json_t *id);
 
 /* The answer to a request. Takes `reply`. `mark`: of jansson's failures (config/json_memory.h),
  * before any of it was made. */
-void rm_client_send_answer(struct rm_client *client, enum rm_refusal refusal, json_t *reply,
-                           json_t *id, uint64_t mark, const struct rm_error *why);
+void rm_connection_send_answer(struct rm_connection *client, enum rm_refusal refusal, json_t *reply,
+                               json_t *id, uint64_t mark, const struct rm_error *why);
 
-void rm_client_close(struct rm_client *client);
+void rm_connection_close(struct rm_connection *client);
 
 /* Looks at what it has sent (control.c): it takes answers again, or has the one it waited for. */
-void rm_client_process(struct rm_client *client);
+void rm_connection_process(struct rm_connection *client);
 
 /* The last of its clients and handles is gone. */
 void rm_control_free_if_over(struct rm_control *control);

@@ -1,4 +1,4 @@
-#include "daemon/client.h"
+#include "daemon/connection.h"
 
 #include "config/json_memory.h"
 
@@ -17,32 +17,32 @@ enum rm_access rm_access_of(uid_t peer_uid, gid_t peer_gid, uid_t own_uid, gid_t
     return peer_gid == own_gid ? RM_ACCESS_OPERATE : RM_ACCESS_SEE;
 }
 
-enum rm_access rm_client_access(const struct rm_client *client)
+enum rm_access rm_connection_access(const struct rm_connection *client)
 {
     return client->access;
 }
 
-uid_t rm_client_uid(const struct rm_client *client)
+uid_t rm_connection_uid(const struct rm_connection *client)
 {
     return client->peer.uid;
 }
 
-pid_t rm_client_pid(const struct rm_client *client)
+pid_t rm_connection_pid(const struct rm_connection *client)
 {
     return client->peer.pid;
 }
 
-uint64_t rm_client_number(const struct rm_client *client)
+uint64_t rm_connection_number(const struct rm_connection *client)
 {
     return client->number;
 }
 
-void rm_client_defer(struct rm_client *client)
+void rm_connection_defer(struct rm_connection *client)
 {
     client->deferred = true;
 }
 
-void rm_client_subscribe(struct rm_client *client, bool on)
+void rm_connection_subscribe(struct rm_connection *client, bool on)
 {
     client->subscribed = on;
 }
@@ -55,9 +55,9 @@ void rm_control_free_if_over(struct rm_control *control)
 
 static void on_client_closed(uv_handle_t *handle)
 {
-    struct rm_client *client = handle->data;
+    struct rm_connection *client = handle->data;
     struct rm_control *control = client->control;
-    for (struct rm_client **at = &control->clients; *at; at = &(*at)->next)
+    for (struct rm_connection **at = &control->clients; *at; at = &(*at)->next)
         if (*at == client) {
             *at = client->next;
             break;
@@ -67,7 +67,7 @@ static void on_client_closed(uv_handle_t *handle)
     rm_control_free_if_over(control);
 }
 
-void rm_client_close(struct rm_client *client)
+void rm_connection_close(struct rm_connection *client)
 {
     if (client->closing)
         return;
@@ -79,7 +79,7 @@ void rm_client_close(struct rm_client *client)
         control->ops->watched(control->user, false);
 }
 
-size_t rm_client_queued(const struct rm_client *client)
+size_t rm_connection_queued(const struct rm_connection *client)
 {
     return uv_stream_get_write_queue_size((const uv_stream_t *)&client->pipe);
 }
@@ -87,52 +87,52 @@ size_t rm_client_queued(const struct rm_client *client)
 static void on_written(uv_write_t *request, int status)
 {
     struct output *output = (struct output *)request;
-    struct rm_client *client = request->handle->data;
+    struct rm_connection *client = request->handle->data;
     free(output->line);
     free(output);
     if (client->closing)
         return;
     if (status < 0) {
-        rm_client_close(client);
+        rm_connection_close(client);
         return;
     }
     client->moved = true; /* even if as much is queued again at once */
-    if (client->stalled && rm_client_queued(client) < RM_CONTROL_OUTPUT_HIGH / 2)
-        rm_client_process(client);
-    if (client->ended && !client->closing && rm_client_queued(client) == 0)
-        rm_client_close(client);
+    if (client->stalled && rm_connection_queued(client) < RM_CONTROL_OUTPUT_HIGH / 2)
+        rm_connection_process(client);
+    if (client->ended && !client->closing && rm_connection_queued(client) == 0)
+        rm_connection_close(client);
 }
 
-void rm_client_send(struct rm_client *client, char *line, size_t bytes)
+void rm_connection_send(struct rm_connection *client, char *line, size_t bytes)
 {
     struct output *output = line && !client->closing ? malloc(sizeof *output) : NULL;
     if (!output) {
         free(line);
-        rm_client_close(client);
+        rm_connection_close(client);
         return;
     }
     output->line = line;
     uv_buf_t buffer = uv_buf_init(line, (unsigned)bytes);
-    if (rm_client_queued(client) == 0)
+    if (rm_connection_queued(client) == 0)
         client->moved = true;
     if (uv_write(&output->request, (uv_stream_t *)&client->pipe, &buffer, 1, on_written) < 0) {
         free(output->line);
         free(output);
-        rm_client_close(client);
+        rm_connection_close(client);
     }
 }
 
-void rm_client_refuse(struct rm_client *client, enum rm_refusal refusal, const char *text,
-                      json_t *id)
+void rm_connection_refuse(struct rm_connection *client, enum rm_refusal refusal, const char *text,
+                          json_t *id)
 {
     size_t bytes = 0;
     client->control->counts.refusals++;
     char *line = rm_refusal_line(refusal, text, id, &bytes);
-    rm_client_send(client, line, bytes);
+    rm_connection_send(client, line, bytes);
 }
 
-void rm_client_send_answer(struct rm_client *client, enum rm_refusal refusal, json_t *reply,
-                           json_t *id, uint64_t mark, const struct rm_error *why)
+void rm_connection_send_answer(struct rm_connection *client, enum rm_refusal refusal, json_t *reply,
+                               json_t *id, uint64_t mark, const struct rm_error *why)
 {
     struct rm_error error = *why;
     if (rm_json_failures() != mark) {
@@ -142,10 +142,10 @@ void rm_client_send_answer(struct rm_client *client, enum rm_refusal refusal, js
     }
     if (refusal != RM_REFUSED_NOT) {
         json_decref(reply);
-        rm_client_refuse(client, refusal, error.text, id);
+        rm_connection_refuse(client, refusal, error.text, id);
     } else {
         size_t size = 0;
         char *text = rm_reply_line(reply, id, &size);
-        rm_client_send(client, text, size);
+        rm_connection_send(client, text, size);
     }
 }

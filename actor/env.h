@@ -21,8 +21,8 @@
  * with RM_ENV_FIRST. When an episode ends, every agent is given its last observation once, with
  * TERMINATED or TRUNCATED, in its own phase; the actions passed for agents that got a last
  * observation are ignored. At the agent's next phase the world has begun a new episode and gives
- * FIRST (autoreset on the next step, as Gymnasium 1.x does by default). A world with several phases
- * gives all agents their last observation in the same step.
+ * FIRST (autoreset on the next step, as Gymnasium 1.x does by default). All agents in play are
+ * given their last observation in the same step; one that leaves before is DEAD until then.
  *
  * REWARD. `reward` is what the agent received since its previous observation, on arriving at this
  * one. 0 with FIRST.

@@ -29,9 +29,11 @@ def kind_of(space, what):
         if cls.__name__ in KINDS:
             return cls.__name__
     raise Fault(f"the {what} is {type(space).__name__}, which is no space that is known here: Discrete, MultiDiscrete, "
-                "MultiBinary, Box, or a Dict or Tuple of them")
+                f"MultiBinary, Box, or a Dict or Tuple of them; {WRAP}")
 
 
+WRAP = ("wrap the environment so that it shows arrays (gymnasium.wrappers.TransformObservation or FilterObservation, "
+        "minigrid.wrappers.ImgObsWrapper)")
 LEGACY = ('return gymnasium.make("GymV26Environment-v0", env=env) of it instead '
           '(pip install "shimmy[gym-v26]"; "GymV21Environment-v0" for versions before 0.26)')
 
@@ -133,8 +135,8 @@ class Leaf:
 def leaves_of(space, path, without):
     kind = kind_of(space, f"observation space{' of ' + path if path else ''}")
     if kind in ("Text", "Sequence", "Graph", "OneOf"):
-        raise Fault(f"{'observation' + path if path else 'the observation'} is a space of kind {kind}, which has no fixed number of numbers: wrap the "
-                    "environment so that it shows arrays (gymnasium.wrappers.TransformObservation or FilterObservation)")
+        raise Fault(f"{'observation' + path if path else 'the observation'} is a space of kind {kind}, which has no fixed number of numbers: "
+                    f"{WRAP}")
     if kind not in ("Dict", "Tuple"):
         return [Leaf(path, space, kind)]
     found = []
@@ -221,20 +223,14 @@ class Observation:
                 row[at:at + size] = array.ravel()
             at += size
 
-    def putter(self, column):
-        """put(w, value) for a column (worlds, *shape). The common case, an array as it should be, is short."""
-        put = self.put
-        if not self.compact or self.paths[0] or self.leaves[0].codes is not None or \
-                self.leaves[0].dtype != self.dtype or column.shape[1:] != self.leaves[0].shape:
-            return lambda w, value: put(column[w], value)
-        dtype, shape, array = self.dtype, self.leaves[0].shape, np.ndarray
-
-        def put_array(w, value):
-            if value.__class__ is array and value.dtype is dtype and value.shape == shape:
-                column[w] = value
-            else:
-                put(column[w], value)
-        return put_array
+    def plain(self, column):
+        """(dtype, number of values) of an observation that is written into a row of `column` as it stands; (None, 0): none
+        is."""
+        leaf = self.leaves[0]
+        if not self.compact or self.paths[0] or leaf.codes is not None or leaf.dtype != self.dtype or \
+                column.shape[1:] != leaf.shape:
+            return None, 0
+        return np.dtype(leaf.dtype.name), math.prod(leaf.shape)
 
     def describe(self):
         return {"dtype": self.dtype.name, "shape": list(self.shape), "low": number(self.low), "high": number(self.high)}

@@ -31,9 +31,6 @@ class Worker:
         self.channel, self.words = channel, channel.words
         self.batch = None
 
-    def where(self, w):
-        self.words[channels.W_WORLD] = w
-
     def start(self, _):
         try:
             import numpy  # noqa: F401
@@ -44,7 +41,7 @@ class Worker:
             raise SystemExit(0) from None
         from . import making, worlds
         order = json.loads(self.channel.text())
-        self.where(0)
+        self.words[channels.W_WORLD] = 0
         worlds.Draws.seed(order["seed"])
         make = making.load(order["python"], order["options"])
 
@@ -53,7 +50,7 @@ class Worker:
             making.check_rendering(env)
             return env
         env = made()
-        self.batch = worlds.ADAPTERS[making.kind_of(env)](order, env, made, self.where)
+        self.batch = worlds.ADAPTERS[making.kind_of(env)](order, env, made, self.words)
         return json.dumps(self.batch.description)
 
     def layout(self, _):

@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 
+from .channel import W_WORLD
 from .spaces import Action, Fault, Observation, shape_text, warn
 
 FIRST, TERMINATED, TRUNCATED, VOID, DEAD = 1, 2, 4, 8, 16
@@ -42,7 +43,11 @@ class Agent:
         self.flags = view(at["flags"], np.uint8, worlds)
         self.actions = view(at["actions"], np.int32, worlds, choices) if choices > 1 else \
             view(at["actions"], np.int32, worlds)
-        self.put = self.observation.putter(self.obs)
+        self.plain_dtype, self.plain_size = self.observation.plain(self.obs)
+
+    def put(self, w, value):
+        """Writes an observation, whatever it came as."""
+        self.observation.put(self.obs[w], value)
 
     def mask_of(self, obs, info):
         """The mask that came with an observation; None: there was none."""
@@ -146,15 +151,19 @@ class Draws:
 
 
 class Batch:
-    """Worlds of one worker. `where(w)` says which of them runs, for whoever looks when it does not return."""
+    """Worlds of one worker. `words` are the head's; where(w) says which world runs, for whoever looks when it does not
+    return."""
 
     phases = 1
 
-    def __init__(self, order, make, where):
-        self.order, self.make, self.where = order, make, where
+    def __init__(self, order, make, words):
+        self.order, self.make, self.words = order, make, words
         self.worlds, self.seed0 = order["worlds"], order["seed"]
         self.draws = None
         self.agents = []
+
+    def where(self, w):
+        self.words[W_WORLD] = w
 
     def describe(self, env):
         spec = getattr(env, "spec", None)
@@ -227,8 +236,8 @@ def random_action(agent, obs, info, rng):
 class Single(Batch):
     """Environments of one agent, one for every world."""
 
-    def __init__(self, order, env, make, where):
-        super().__init__(order, make, where)
+    def __init__(self, order, env, make, words):
+        super().__init__(order, make, words)
         self.env = env
         self.agents = [Agent("agent_0", 0, env.observation_space, env.action_space)]
         self.try_out(self._try)
@@ -277,25 +286,27 @@ class Single(Batch):
         self.check_finite(0)
 
     def step(self, phase):
-        agent, over, where, steps = self.agents[0], self.over, self.where, self.steps
-        put, put_mask = agent.put, agent.put_mask if agent.mask is not None else None
-        rewards, flags, w = [], agent.flags, 0
+        agent, over, steps, words = self.agents[0], self.over, self.steps, self.words
+        column, put, array, dtype, size = agent.obs, agent.put, np.ndarray, agent.plain_dtype, agent.plain_size
+        put_mask = agent.put_mask if agent.mask is not None else None
+        rewards, flags = [], agent.flags
         flags[:] = 0
         actions = agent.actions.tolist()
         if not agent.action.plain:
             make = agent.action.make if len(agent.action.choices) > 1 else lambda one: agent.action.make([one])
             actions = [make(row) for row in actions]
         for w, action in enumerate(actions):
-            where(w)
+            words[W_WORLD] = w
             if over[w]:
                 self.begin(w)
                 rewards.append(0.0)
                 continue
-            result = steps[w](action)
-            if len(result) != 5:
-                unpack_step(result)
-            obs, reward, terminated, truncated, info = result
-            put(w, obs)
+            obs, reward, terminated, truncated, info = steps[w](action)
+            # The common case without a call: an array of the type and the number of values that there should be.
+            if obs.__class__ is array and obs.dtype is dtype and obs.size == size:
+                column[w] = obs
+            else:
+                put(w, obs)
             rewards.append(reward)
             if terminated or truncated:
                 over[w] = True
@@ -335,16 +346,13 @@ def autoreset_mode(env):
 
 
 class Vector(Batch):
-    """Vector environments: each is as many worlds as it has environments inside."""
+    """Vector environments: each is as many worlds as it has environments inside. What the last one has too many does what its
+    last world does, of the same seed, and is not looked at."""
 
-    def __init__(self, order, env, make, where):
-        super().__init__(order, make, where)
+    def __init__(self, order, env, make, words):
+        super().__init__(order, make, words)
         self.env, self.size = env, int(env.num_envs)
         self.mode = autoreset_mode(env)
-        if self.size < 1 or self.worlds % self.size:
-            raise Fault(f"the vector environment has {self.size} environments, which does not divide the {self.worlds} "
-                        "worlds of this worker: make actor.worlds (and evaluation.worlds) divided by actor.count and "
-                        "actor.python_workers a multiple of it")
         self.agents = [Agent("agent_0", 0, env.single_observation_space, env.single_action_space)]
         self.try_out(self._try)
         self.description = self.describe(env)
@@ -390,16 +398,22 @@ class Vector(Batch):
 
     def attach(self, buffer, layout):
         super().attach(buffer, layout)
-        self.envs = [self.env] + [self.make() for _ in range(self.worlds // self.size - 1)]
+        self.envs = [self.env] + [self.make() for _ in range((self.worlds - 1) // self.size)]
         self.over = np.ones(self.worlds, bool)
+
+    def used(self, first):
+        """How many environments of the one that has world `first` are worlds, and one for each: its world."""
+        count = min(self.size, self.worlds - first)
+        return count, [first + min(i, count - 1) for i in range(self.size)]
 
     def reset(self):
         agent = self.agents[0]
         for g, env in enumerate(self.envs):
             first = g * self.size
             self.where(first)
-            obs, infos = unpack_reset(self.call(g, env.reset, seed=[int(s) for s in self.seeds[first:first + self.size]]))
-            for i in range(self.size):
+            count, worlds = self.used(first)
+            obs, infos = unpack_reset(self.call(g, env.reset, seed=[int(self.seeds[w]) for w in worlds]))
+            for i in range(count):
                 agent.row(first + i, self.part(obs, i), self.mask_info(infos, i), 0.0, FIRST)
         self.over[:] = False
         self.check_finite(0)
@@ -418,26 +432,27 @@ class Vector(Batch):
         for g, env in enumerate(self.envs):
             first = g * self.size
             self.where(first)
-            self.step_group(g, env, first, rows[first:first + self.size])
+            self.step_group(g, env, first, rows)
         self.check_finite(0)
 
     def step_group(self, g, env, first, rows):
         agent, size = self.agents[0], self.size
-        over = self.over[first:first + size].copy()
+        count, worlds = self.used(first)
+        over, rows = self.over[worlds], [rows[w] for w in worlds]
         if self.mode != "next" and over.any():
             if self.mode == "disabled":
-                seeds = [int(s) for s in self.seeds[first:first + size]]
+                seeds = [int(self.seeds[w]) for w in worlds]
                 self.call(g, env.reset, seed=seeds, options={"reset_mask": over.copy()})  # which is taken out of it
-            rows = [self.legal_row(first + i, row) if over[i] else row for i, row in enumerate(rows)]
+            rows = [self.legal_row(w, row) if over[i] else row for i, (w, row) in enumerate(zip(worlds, rows))]
         obs, rewards, terminated, truncated, infos = unpack_step(self.call(g, env.step, self.actions_of(rows)))
         self.check_sizes(obs, rewards, terminated, truncated)
         finals = self.final_of(infos) if self.mode == "same" else None
         plain = isinstance(obs, np.ndarray) and agent.observation.compact and agent.mask is None and finals is None
         if plain and obs.dtype == agent.obs.dtype and obs.shape == (size,) + agent.obs.shape[1:]:
-            agent.obs[first:first + size] = obs
+            agent.obs[first:first + count] = obs[:count]
         else:
             plain = False
-        for i in range(size):
+        for i in range(count):
             w, ended = first + i, bool(terminated[i] or truncated[i])
             if over[i]:
                 flags, reward = FIRST, 0.0
@@ -504,8 +519,8 @@ def names_of(env):
 class Parallel(Batch):
     """PettingZoo's parallel environments: agents that are not in play are DEAD."""
 
-    def __init__(self, order, env, make, where):
-        super().__init__(order, make, where)
+    def __init__(self, order, env, make, words):
+        super().__init__(order, make, words)
         self.env = env
         self.keys, names = names_of(env)
         self.agents = [Agent(name, 0, env.observation_space(key), env.action_space(key))
@@ -608,8 +623,8 @@ class Aec(Batch):
     """PettingZoo's AEC environments: agent a acts in phase a. One whose turn it is not, but who is in play, sees what there
     is, and its answer has no effect; one that has had its last observation is DEAD until the next episode."""
 
-    def __init__(self, order, env, make, where):
-        super().__init__(order, make, where)
+    def __init__(self, order, env, make, words):
+        super().__init__(order, make, words)
         self.env = env
         self.keys, names = names_of(env)
         self.phases = len(self.keys)

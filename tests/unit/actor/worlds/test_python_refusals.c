@@ -63,7 +63,6 @@ static const struct refused cases[] = {
     {"refused:no_action", NULL, {"the action mask in info leaves no legal action"}},
     {"refused:long_mask", NULL, {"the action mask in info has shape (3,)", "2 actions"}},
     {"refused:undeclared", NULL, {"metadata[\"autoreset_mode\"]", "NEXT_STEP"}},
-    {"refused:three", NULL, {"3 environments, which does not divide the 1 worlds", "multiple"}},
     {"refused:no_agents", NULL, {"Nim has no possible_agents"}},
     {"refused:many_agents", NULL, {"65 possible agents; 64"}},
     {"refused:old", NULL, {"Old is an environment of gym", "GymV26Environment-v0"}},

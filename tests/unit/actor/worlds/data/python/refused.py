@@ -204,10 +204,6 @@ def undeclared():
     return Corridors("NONE")
 
 
-def three():
-    return Corridors("NEXT_STEP", 3)
-
-
 def no_agents():
     game = Nim()
     game.possible_agents = []

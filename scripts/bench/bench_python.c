@@ -1,0 +1,63 @@
+/* Steps the world of an experiment's file with actions drawn beforehand and prints the steps of all
+ * its worlds a second: what scripts/bench/measure-python compares with other loops.
+ *
+ * usage: bench_python FILE WORLDS STEPS */
+#include "actor/worlds/bridges/python.h"
+#include "actor/worlds/worlds.h"
+#include "config/config.h"
+#include "shm/base/clock.h"
+#include "shm/base/rng.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WARM = 50, WORLDS_MAX = 1024, ACTION_SETS = 16, OBS_MAX = 64 };
+
+static struct rm_experiment experiment;
+static uint8_t obs[WORLDS_MAX * OBS_MAX], flags[WORLDS_MAX];
+static float reward[WORLDS_MAX];
+static int32_t actions[ACTION_SETS][WORLDS_MAX];
+
+int main(int argc, char **argv)
+{
+    struct rm_error error = {""};
+    struct rm_world world;
+    struct rm_env *env;
+
+    if (argc != 4 ||
+        !strstr(argv[1], ".json")) /* as one of all benchmarks: measured by measure-python */
+        return 77;
+    const uint32_t worlds = (uint32_t)atoi(argv[2]), steps = (uint32_t)atoi(argv[3]) / worlds;
+    if (rm_config_load(&experiment, argv[1], NULL, 0, &error) < 0)
+        return fprintf(stderr, "%s\n", error.text), 1;
+    rm_python_place(&experiment, NULL);
+    if (worlds > WORLDS_MAX || rm_world_open_configured(&world, &experiment.world, &error) < 0 ||
+        rm_world_create(&world, &experiment.world, 1, 0, worlds, &env, &error) < 0)
+        return fprintf(stderr, "%s\n", error.text), 1;
+    const struct rm_env_agent *agent = world.ops->describe(env)->agent;
+    const size_t bytes = rm_env_obs_bytes(agent);
+    struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, 0, 0);
+    for (uint32_t i = 0; i < ACTION_SETS * WORLDS_MAX; i++)
+        actions[i / WORLDS_MAX][i % WORLDS_MAX] = (int32_t)rm_rng_below(&rng, agent->actions);
+    if (bytes > OBS_MAX || agent->has_mask)
+        return fprintf(stderr, "only worlds of few numbers without masks\n"), 1;
+    const struct rm_env_buffers out = {
+        .obs = obs, .obs_stride = (ptrdiff_t)bytes, .reward = reward, .flags = flags};
+    uint64_t start = 0;
+    int rc = world.ops->reset(env, &out);
+    for (uint32_t t = 0; rc == 0 && t < WARM + steps; t++) {
+        const int32_t *const chosen[] = {actions[t % ACTION_SETS]};
+        if (t == WARM)
+            start = rm_now_ns();
+        rc = world.ops->step(env, 0, chosen, &out);
+    }
+    const double seconds = (double)(rm_now_ns() - start) * 1e-9;
+    if (rc == 0)
+        printf("%.1f\n", (double)steps * worlds / seconds);
+    else
+        fprintf(stderr, "%s\n", world.ops->last_error(env));
+    world.ops->close(env);
+    rm_world_close(&world);
+    return rc != 0;
+}

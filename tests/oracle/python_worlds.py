@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Plays environments that nobody here wrote beside themselves: every row of 10,000 steps in a worker equals what the bare
+environment gives for the same seeds and actions. Run by check-python-worlds, by an interpreter that has the packages.
+
+usage: python_worlds.py DUMP_WORLDS [NAME]...
+"""
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import gymnasium
+import numpy as np
+
+STEPS, DRAWN_STEPS, EPISODES = 10000, 1600, 64  # the second: of worlds that draw pictures
+FIRST, TERMINATED, TRUNCATED, VOID, DEAD = 1, 2, 4, 8, 16
+LAST = TERMINATED | TRUNCATED
+# (world, options): one agent; then several.
+SINGLE = [
+    ("gymnasium:CartPole-v1", {}), ("gymnasium:Acrobot-v1", {}), ("gymnasium:MountainCar-v0", {}),
+    ("gymnasium:FrozenLake-v1", {}), ("gymnasium:FrozenLake-v1", {"map_name": "8x8"}), ("gymnasium:Taxi-v3", {}),
+    ("gymnasium:Blackjack-v1", {}), ("gymnasium:CliffWalking-v1", {"max_episode_steps": 50}),
+    ("gymnasium:LunarLander-v3", {}),
+    ("worlds_for_oracle:minigrid", {"name": "MiniGrid-Empty-Random-5x5-v0"}),
+    ("worlds_for_oracle:minigrid", {"name": "MiniGrid-DoorKey-5x5-v0"}),
+    ("worlds_for_oracle:ale", {"name": "ALE/Pong-v5", "obs_type": "ram", "max_episode_steps": 300}),
+    ("worlds_for_oracle:ale", {"name": "ALE/Breakout-v5", "max_episode_steps": 60}),
+]
+PARALLEL = [("pettingzoo.butterfly.knights_archers_zombies_v10:parallel_env", {"max_cycles": 60}),
+            ("pettingzoo.butterfly.cooperative_pong_v5:parallel_env", {"max_cycles": 60})]
+AEC = [("pettingzoo.classic.tictactoe_v3:env", {}), ("pettingzoo.classic.connect_four_v3:env", {}),
+       ("pettingzoo.classic.rps_v2:env", {}), ("pettingzoo.classic.texas_holdem_v4:env", {}),
+       ("pettingzoo.classic.leduc_holdem_v4:env", {})]
+FUNCTIONS = '''
+import gymnasium
+
+
+def minigrid(name):
+    import minigrid
+    from minigrid.wrappers import ImgObsWrapper
+    return ImgObsWrapper(gymnasium.make(name))
+
+
+def ale(name, **options):
+    import ale_py
+    gymnasium.register_envs(ale_py)
+    return gymnasium.make(name, **options)
+'''
+
+
+class Missing(Exception):
+    """A package is not there."""
+
+
+def make(world, options):
+    module, _, name = world.partition(":")
+    try:
+        if module == "gymnasium":
+            return gymnasium.make(name, **options)
+        return getattr(importlib.import_module(module), name)(**options)
+    except (ImportError, gymnasium.error.DependencyNotInstalled) as why:
+        raise Missing(str(why)) from None
+
+
+class Rows:
+    """What the worker's worlds showed: next(a, w), in the order of the dump."""
+
+    def __init__(self, dump, folder, world, options, worlds, steps):
+        path = f"{folder}/world.json"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"world": {"python": world, "interpreter": sys.executable, "options": options}}, file)
+        done = subprocess.run([dump, path, str(worlds), str(steps), "7"], capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode() + done.stdout[:500].decode(errors="replace")
+        head, _, self.data = done.stdout.partition(b"\n")
+        self.head, self.at = json.loads(head), 0
+        self.seeds = np.array(self.head["seeds"]).reshape(worlds, EPISODES)
+
+    def take(self, dtype, count):
+        array = np.frombuffer(self.data, dtype, count, self.at)
+        self.at += array.nbytes
+        return array
+
+    def next(self, a):
+        agent = self.head["agents"][a]
+        row = {"flags": int(self.take(np.uint8, 1)[0]), "reward": self.take(np.float32, 1)[0],
+               "obs": self.take(np.uint8, agent["bytes"]), "mask": self.take(np.uint8, agent["mask"])}
+        row["actions"] = self.take(np.int32, agent["choices"])
+        return row
+
+
+def stripped(space, obs):
+    """Without the mask."""
+    if isinstance(space, gymnasium.spaces.Dict) and "action_mask" in space.spaces:
+        rest = {key: value for key, value in space.spaces.items() if key != "action_mask"}
+        if len(rest) == 1:
+            key = next(iter(rest))
+            return rest[key], obs[key]
+        return gymnasium.spaces.Dict(rest), {key: obs[key] for key in rest}
+    return space, obs
+
+
+def seen(space, obs, size):
+    """The bytes that an observation becomes; Gymnasium itself says how leaves lie side by side."""
+    space, obs = stripped(space, obs)
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return np.array(obs - space.start, {1: np.uint8, 2: np.int16, 4: np.int32}[size]).tobytes()
+    if isinstance(space, gymnasium.spaces.Box):
+        array = np.asarray(obs)
+        if array.dtype == np.float64 or space.dtype == np.float64:
+            array = array.astype(np.float32)
+        elif array.dtype == bool or space.dtype == bool:
+            array = array.astype(np.uint8)
+        elif array.dtype == np.int64:
+            array = array.astype({1: np.int8, 4: np.int32}[size // array.size])
+        return array.tobytes()
+    return gymnasium.spaces.flatten(space, obs).astype(np.float32).tobytes()
+
+
+def compare(row, space, obs, reward, flags, where, mask=None):
+    assert row["flags"] == flags, f"{where}: flags {row['flags']}, not {flags}"
+    if flags & DEAD:
+        return
+    assert row["reward"] == np.float32(reward), f"{where}: reward {row['reward']}, not {reward}"
+    assert row["obs"].tobytes() == seen(space, obs, row["obs"].nbytes), f"{where}: another observation"
+    if mask is not None and row["mask"].size and not flags & LAST:
+        assert np.array_equal(row["mask"] != 0, np.asarray(mask) != 0), f"{where}: another mask"
+
+
+def mask_of(obs, info):
+    return obs["action_mask"] if isinstance(obs, dict) and "action_mask" in obs else info.get("action_mask")
+
+
+def play_single(rows, make_one, worlds, steps):
+    envs = [make_one() for _ in range(worlds)]
+    over, episode, actions = [True] * worlds, [0] * worlds, [None] * worlds
+    for t in range(steps):
+        for w, env in enumerate(envs):
+            row = rows.next(0)
+            if over[w]:
+                obs, info = env.reset(seed=int(rows.seeds[w][episode[w]]))
+                episode[w] += 1
+                reward, flags, over[w] = 0, FIRST, False
+            else:
+                obs, reward, terminated, truncated, info = env.step(int(actions[w][0]))
+                flags = TERMINATED if terminated else TRUNCATED if truncated else 0
+                over[w] = flags != 0
+            compare(row, env.observation_space, obs, reward, flags, f"step {t}, world {w}", mask_of(obs, info))
+            actions[w] = row["actions"]
+            if episode[w] == EPISODES and over[w]:
+                return
+
+
+def play_parallel(rows, make_one, worlds, steps):
+    envs = [make_one() for _ in range(worlds)]
+    keys, episode = envs[0].possible_agents, [0] * worlds
+    playing, actions = [set() for _ in range(worlds)], [{} for _ in range(worlds)]
+    for t in range(steps):
+        shown = [[rows.next(a) for _ in range(worlds)] for a in range(len(keys))]
+        for w, env in enumerate(envs):
+            if playing[w]:
+                obs, rewards, ends, cuts, infos = env.step({key: actions[w][key] for key in env.agents})
+            else:
+                obs, infos = env.reset(seed=int(rows.seeds[w][episode[w]]))
+                episode[w] += 1
+            for a, key in enumerate(keys):
+                row, where = shown[a][w], f"step {t}, world {w}, {key}"
+                if key not in obs or (key not in playing[w] and key not in env.agents):
+                    assert row["flags"] == DEAD, where
+                    continue
+                first = key not in playing[w]
+                flags = FIRST if first else TERMINATED if ends[key] else TRUNCATED if cuts[key] else 0
+                compare(row, env.observation_space(key), obs[key], 0 if first else rewards[key], flags, where,
+                        mask_of(obs[key], infos.get(key, {})))
+                actions[w][key] = int(row["actions"][0])
+                (playing[w].discard if flags & LAST else playing[w].add)(key)
+        if max(episode) == EPISODES:
+            return
+
+
+def play_aec(rows, make_one, worlds, steps):
+    """Only rows of agents whose turn it is, and their last ones, are the environment's; the others say so by flags or look
+    on."""
+    envs = [make_one() for _ in range(worlds)]
+    keys, episode, turns = envs[0].possible_agents, [0] * worlds, 0
+    playing, lasts = [set() for _ in range(worlds)], [{} for _ in range(worlds)]
+    for t in range(steps):
+        for a, key in enumerate(keys):
+            for w, env in enumerate(envs):
+                row, where = rows.next(a), f"step {t}, world {w}, {key}"
+                if a == 0 and not playing[w] and not getattr(env, "agents", None):
+                    env.reset(seed=int(rows.seeds[w][episode[w]]))
+                    episode[w] += 1
+                    lasts[w] = {}
+                if key in lasts[w] and key in playing[w]:
+                    obs, reward, flags = lasts[w].pop(key)
+                    compare(row, env.observation_space(key), obs, reward, flags, where)
+                    playing[w].discard(key)
+                elif env.agents and env.agent_selection == key:
+                    obs, reward, _, _, info = env.last()
+                    first = key not in playing[w]
+                    compare(row, env.observation_space(key), obs, 0 if first else reward, FIRST if first else 0, where,
+                            mask_of(obs, info))
+                    playing[w].add(key)
+                    env.step(int(row["actions"][0]))
+                    turns += 1
+                    while env.agents and (env.terminations[env.agent_selection] or env.truncations[env.agent_selection]):
+                        obs, reward, terminated, _, _ = env.last()
+                        lasts[w][env.agent_selection] = (obs, reward, TERMINATED if terminated else TRUNCATED)
+                        env.step(None)
+                else:
+                    assert row["flags"] == (0 if key in playing[w] else DEAD), where
+        if max(episode) == EPISODES:
+            break
+    assert turns > worlds, "nobody had a turn"
+
+
+def main():
+    dump, wanted = sys.argv[1], sys.argv[2:]
+    tests = [(play, world, options) for play, cases in ((play_single, SINGLE), (play_parallel, PARALLEL), (play_aec, AEC))
+             for world, options in cases]
+    tests = [test for test in tests if not wanted or any(word in test[1] + str(test[2]) for word in wanted)]
+    print(f"1..{len(tests)}")
+    failed = 0
+    for play, world, options in tests:
+        name = f"{world} {json.dumps(options) if options else ''}".strip()
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/worlds_for_oracle.py", "w", encoding="utf-8") as file:
+                file.write(FUNCTIONS)
+            sys.path.insert(0, folder)
+            os.environ["PYTHONPATH"] = folder
+            worlds, all_steps = 8, DRAWN_STEPS if "butterfly" in world else STEPS
+            try:
+                make_one = lambda: make(world, options)
+                make_one()
+                rows = Rows(dump, folder, world, options, worlds, all_steps // worlds)
+                play(rows, make_one, worlds, all_steps // worlds)
+                print("ok", name, flush=True)
+            except Missing as why:
+                print(f"ok {name} # SKIP {why}", flush=True)
+            except AssertionError as why:
+                failed += 1
+                print("not ok", name)
+                print("#", str(why).replace("\n", "\n# "), flush=True)
+            sys.path.remove(folder)
+            sys.modules.pop("worlds_for_oracle", None)
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

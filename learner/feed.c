@@ -122,8 +122,8 @@ static void copy_block(struct rm_feed *f, struct source *s, uint64_t from, uint6
         b->device->wait(b, copied);
     rm_ring_copy_out(block, s->ring->data + at, bytes);
     leave_out_torn(s, from, n);
-    b->device->copy_in(b, RM_STREAM_IN, s->copy + at, block, bytes);
-    b->device->mark(b, RM_STREAM_IN, copied);
+    b->device->copy_in(b, RM_DEVICE_STREAM_IN, s->copy + at, block, bytes);
+    b->device->mark(b, RM_DEVICE_STREAM_IN, copied);
     f->block = (f->block + 1) % BLOCKS;
 }
 
@@ -143,8 +143,8 @@ static void copy_rows(struct rm_feed *f, struct source *s, const struct rm_row_s
     if (span->end - s->copied > span->held) /* the writer is a whole ring ahead */
         s->copied = span->end - span->held;
     if (s->copied != span->end && in_use(s, span->end)) {
-        b->device->mark(b, RM_STREAM_COMPUTE, f->behind);
-        b->device->follow(b, RM_STREAM_IN, f->behind);
+        b->device->mark(b, RM_DEVICE_STREAM_COMPUTE, f->behind);
+        b->device->follow(b, RM_DEVICE_STREAM_IN, f->behind);
     }
     while (s->copied != span->end) {
         uint64_t n = span->end - s->copied;

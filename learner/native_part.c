@@ -218,9 +218,9 @@ static int capture(struct rm_native_part *n, struct rm_error *error)
     struct rm_backend *b = n->backend;
     put_step(n, true);
     b->device->worlds->end(b, &n->on, &n->orders);
-    b->device->clear(b, RM_STREAM_COMPUTE, n->orders.passes, sizeof *n->orders.passes);
-    b->device->clear(b, RM_STREAM_COMPUTE, n->on.stage, sizeof *n->on.stage);
-    b->device->clear(b, RM_STREAM_COMPUTE, n->on.score, n->on.worlds * sizeof *n->on.score);
+    b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, n->orders.passes, sizeof *n->orders.passes);
+    b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, n->on.stage, sizeof *n->on.stage);
+    b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, n->on.score, n->on.worlds * sizeof *n->on.score);
     b->device->finish(b);
     if (b->device->failed(b, error))
         return -EIO;
@@ -281,7 +281,7 @@ void rm_native_part_end(struct rm_native_part *n)
 {
     struct rm_backend *b = n->backend;
     b->device->worlds->end(b, &n->on, &n->orders);
-    b->device->copy_out(b, RM_STREAM_COMPUTE, n->told, n->on.stage, sizeof *n->told);
+    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, n->told, n->on.stage, sizeof *n->told);
 }
 
 /* --- state ----------------------------------------------------------------------------------- */

@@ -198,13 +198,13 @@ static void start(struct rm_publisher *p)
     const struct rm_device_ops *d = b->device;
     const size_t count = p->weights->count, bytes = count * sizeof(float);
     d->optimizer->change(b, l->params, p->last, count, l->partials, l->found->change);
-    d->copy(b, RM_STREAM_COMPUTE, &l->found->made, l->made, sizeof *l->made);
-    d->copy(b, RM_STREAM_COMPUTE, l->next, l->params, bytes);
-    d->mark(b, RM_STREAM_COMPUTE, l->begun);
-    d->follow(b, RM_STREAM_OUT, l->begun);
-    d->copy_out(b, RM_STREAM_OUT, l->told, l->found, sizeof *l->told);
-    d->copy_out(b, RM_STREAM_OUT, l->staged, l->next, bytes);
-    d->mark(b, RM_STREAM_OUT, l->over);
+    d->copy(b, RM_DEVICE_STREAM_COMPUTE, &l->found->made, l->made, sizeof *l->made);
+    d->copy(b, RM_DEVICE_STREAM_COMPUTE, l->next, l->params, bytes);
+    d->mark(b, RM_DEVICE_STREAM_COMPUTE, l->begun);
+    d->follow(b, RM_DEVICE_STREAM_OUT, l->begun);
+    d->copy_out(b, RM_DEVICE_STREAM_OUT, l->told, l->found, sizeof *l->told);
+    d->copy_out(b, RM_DEVICE_STREAM_OUT, l->staged, l->next, bytes);
+    d->mark(b, RM_DEVICE_STREAM_OUT, l->over);
     l->under_way = true;
     l->again = false;
 }

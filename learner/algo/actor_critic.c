@@ -260,9 +260,9 @@ static void clear_values(struct rm_actor_critic *ac)
     const struct rm_rollout *r = ac->rollout;
     struct rm_backend *b = ac->u.backend;
     const size_t rows = (size_t)r->steps * r->lanes;
-    b->device->clear(b, RM_STREAM_COMPUTE, ac->value, (rows + r->lanes) * sizeof *ac->value);
+    b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, ac->value, (rows + r->lanes) * sizeof *ac->value);
     if (ac->logp)
-        b->device->clear(b, RM_STREAM_COMPUTE, ac->logp, rows * sizeof *ac->logp);
+        b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, ac->logp, rows * sizeof *ac->logp);
 }
 
 /* A pass has answers to all of its rows or none. */
@@ -279,7 +279,7 @@ static void evaluate_all(struct rm_actor_critic *ac)
 static void copy_floats(struct rm_backend *b, float *to, const float *from, size_t n)
 {
     if (b->device)
-        b->device->copy(b, RM_STREAM_COMPUTE, to, from, n * sizeof *to);
+        b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, to, from, n * sizeof *to);
     else
         memcpy(to, from, n * sizeof *to);
 }

@@ -73,7 +73,7 @@ static void run_watched(struct rm_actor_critic *ac, uint64_t update)
     for (int i = 0; i < RM_PIECE_STEP; i++)
         put_piece(ac->all, ac->count, &rm_rollout_pieces[RM_ROLLOUT_MINIBATCH][i]);
     if (on_device(ac)) {
-        b->device->copy_out(b, RM_STREAM_COMPUTE, &ac->told->figures, f, sizeof *f);
+        b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &ac->told->figures, f, sizeof *f);
         f = &ac->told->figures;
     }
     const double norm = rm_optimizer_norm(ac->u.optimizer, ac->u.grads); /* waits */
@@ -114,7 +114,7 @@ static int warm_up(struct rm_actor_critic *ac, struct rm_error *error)
     for (uint32_t i = 0; i < ac->count; i++) {
         struct rm_actor_critic *m = rm_actor_critic_of(ac->all[i]);
         struct rm_backend *b = m->u.backend;
-        b->device->clear(b, RM_STREAM_COMPUTE, m->value_now,
+        b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, m->value_now,
                          (size_t)m->rollout->lanes * m->own_floats * sizeof *m->value_now);
     }
     for (uint32_t i = 0; i < ac->count; i++)
@@ -253,8 +253,8 @@ static void send_rollout(struct rm_actor_critic *ac)
     const struct rm_rollout *r = ac->rollout;
     for (uint32_t i = 0; r->pinned && i < ac->count; i++) {
         struct rm_backend *b = ac->all[i]->backend;
-        b->device->copy_in(b, RM_STREAM_COMPUTE, rm_actor_critic_of(ac->all[i])->rollout->there,
-                           r->pinned, r->bytes);
+        b->device->copy_in(b, RM_DEVICE_STREAM_COMPUTE,
+                           rm_actor_critic_of(ac->all[i])->rollout->there, r->pinned, r->bytes);
     }
 }
 
@@ -264,7 +264,8 @@ static void send_said(struct rm_actor_critic *ac, size_t at, size_t bytes)
     for (uint32_t i = 0; on_device(ac) && i < ac->count; i++) {
         struct rm_backend *b = ac->all[i]->backend;
         char *there = (char *)rm_actor_critic_of(ac->all[i])->there.passes;
-        b->device->copy_in(b, RM_STREAM_COMPUTE, there + at, (char *)ac->here.passes + at, bytes);
+        b->device->copy_in(b, RM_DEVICE_STREAM_COMPUTE, there + at, (char *)ac->here.passes + at,
+                           bytes);
     }
 }
 
@@ -326,7 +327,7 @@ static void wait_for_all(struct rm_actor_critic *ac)
 {
     for (uint32_t i = 0; i < ac->count; i++) {
         struct rm_backend *b = ac->all[i]->backend;
-        b->device->mark(b, RM_STREAM_COMPUTE, rm_actor_critic_of(ac->all[i])->over);
+        b->device->mark(b, RM_DEVICE_STREAM_COMPUTE, rm_actor_critic_of(ac->all[i])->over);
     }
     for (uint32_t i = 0; i < ac->count; i++) {
         struct rm_backend *b = ac->all[i]->backend;
@@ -372,9 +373,9 @@ static void end_pass(struct rm_actor_critic *ac)
     if (!on_device(ac)) {
         ac->stopped = ac->u.figures->stop;
     } else if (ac->u.experiment->algorithm.target_kl > 0) {
-        b->device->copy_out(b, RM_STREAM_COMPUTE, &ac->told->stop[slot], &ac->u.figures->stop,
-                            sizeof ac->u.figures->stop);
-        b->device->mark(b, RM_STREAM_COMPUTE, ac->passed[slot]);
+        b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &ac->told->stop[slot],
+                            &ac->u.figures->stop, sizeof ac->u.figures->stop);
+        b->device->mark(b, RM_DEVICE_STREAM_COMPUTE, ac->passed[slot]);
     }
 }
 
@@ -446,9 +447,10 @@ bool rm_actor_critic_collect(struct rm_actor_critic *ac, struct rm_actor_critic_
     if (!on_device(ac))
         return false;
     enter(clock, RM_PHASE_BACKWARD);
-    b->device->copy_out(b, RM_STREAM_COMPUTE, &t->passes, ac->there.passes, sizeof t->passes);
-    b->device->copy_out(b, RM_STREAM_COMPUTE, &t->head, ac->head, sizeof t->head);
-    b->device->copy_out(b, RM_STREAM_COMPUTE, &t->figures, ac->u.figures, sizeof t->figures);
+    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &t->passes, ac->there.passes,
+                        sizeof t->passes);
+    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &t->head, ac->head, sizeof t->head);
+    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &t->figures, ac->u.figures, sizeof t->figures);
     wait_for_all(ac);
     ac->value_head.state = t->head;
     *u = news(ac, &t->passes, &t->figures);

@@ -125,7 +125,7 @@ static void take_part(struct rm_guard *g, const struct part *p, const struct cop
 {
     struct rm_backend *b = g->backend;
     if (p->device)
-        b->device->copy(b, RM_STREAM_COMPUTE, to->device + p->at, p->data, p->bytes);
+        b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, to->device + p->at, p->data, p->bytes);
     else if (p->floats)
         b->ops->download(b, (float *)(void *)(to->host + p->at), p->data, p->bytes / sizeof(float));
     else
@@ -136,7 +136,7 @@ static void give_part(struct rm_guard *g, const struct part *p, const struct cop
 {
     struct rm_backend *b = g->backend;
     if (p->device)
-        b->device->copy(b, RM_STREAM_COMPUTE, p->data, from->device + p->at, p->bytes);
+        b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, p->data, from->device + p->at, p->bytes);
     else if (p->floats)
         b->ops->upload(b, p->data, (const float *)(const void *)(from->host + p->at),
                        p->bytes / sizeof(float));

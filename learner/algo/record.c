@@ -44,7 +44,7 @@ static int copy_aside(struct rm_updates *t, struct kept kept[KEPT_MOST], struct 
         kept[i].copy = b->device->alloc(b, kept[i].bytes, error);
         if (!kept[i].copy)
             return -ENOMEM;
-        b->device->copy(b, RM_STREAM_COMPUTE, kept[i].copy, kept[i].at, kept[i].bytes);
+        b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, kept[i].copy, kept[i].at, kept[i].bytes);
     }
     return 0;
 }
@@ -54,7 +54,7 @@ static void put_back(struct rm_updates *t, struct kept kept[KEPT_MOST])
     struct rm_backend *b = t->backend;
     for (uint32_t i = 0; i < KEPT_MOST; i++)
         if (kept[i].copy)
-            b->device->copy(b, RM_STREAM_COMPUTE, kept[i].at, kept[i].copy, kept[i].bytes);
+            b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, kept[i].at, kept[i].copy, kept[i].bytes);
     b->device->finish(b);
     for (uint32_t i = 0; i < KEPT_MOST; i++)
         if (kept[i].copy)

@@ -347,9 +347,9 @@ void rm_staging_fill(const struct rm_staging *t, struct rm_staging_slot *s,
 void rm_staging_send(struct rm_staging *t, struct rm_staging_slot *s)
 {
     struct rm_backend *b = t->backend;
-    b->device->copy_in(b, RM_STREAM_IN, s->block, s->pinned, t->bytes_in);
-    b->device->mark(b, RM_STREAM_IN, s->in);
-    b->device->follow(b, RM_STREAM_COMPUTE, s->in);
+    b->device->copy_in(b, RM_DEVICE_STREAM_IN, s->block, s->pinned, t->bytes_in);
+    b->device->mark(b, RM_DEVICE_STREAM_IN, s->in);
+    b->device->follow(b, RM_DEVICE_STREAM_COMPUTE, s->in);
 }
 
 void rm_staging_sent(struct rm_staging *t, struct rm_staging_slot *s, bool tell)
@@ -357,11 +357,11 @@ void rm_staging_sent(struct rm_staging *t, struct rm_staging_slot *s, bool tell)
     struct rm_backend *b = t->backend;
     const size_t bytes = t->errors || tell ? t->bytes_back : 0;
     if (bytes) {
-        b->device->mark(b, RM_STREAM_COMPUTE, s->computed);
-        b->device->follow(b, RM_STREAM_OUT, s->computed);
-        b->device->copy_out(b, RM_STREAM_OUT, s->back, s->result, bytes);
+        b->device->mark(b, RM_DEVICE_STREAM_COMPUTE, s->computed);
+        b->device->follow(b, RM_DEVICE_STREAM_OUT, s->computed);
+        b->device->copy_out(b, RM_DEVICE_STREAM_OUT, s->back, s->result, bytes);
     }
-    b->device->mark(b, bytes ? RM_STREAM_OUT : RM_STREAM_COMPUTE, s->over);
+    b->device->mark(b, bytes ? RM_DEVICE_STREAM_OUT : RM_DEVICE_STREAM_COMPUTE, s->over);
     s->told = tell;
     s->sent = true;
     t->next = (t->next + 1) % RM_TRAINER_DEPTH;

@@ -27,7 +27,7 @@ void rm_target_move(struct rm_backend *b, double part, const float *params, size
                     float *target)
 {
     if (part == 1.0 && b->device)
-        b->device->copy(b, RM_STREAM_COMPUTE, target, params, count * sizeof *params);
+        b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, target, params, count * sizeof *params);
     else if (part == 1.0)
         b->ops->download(b, target, params, count);
     else if (part > 0.0)

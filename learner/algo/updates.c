@@ -393,7 +393,7 @@ void rm_updates_restored(struct rm_trainer *trainer)
     struct rm_updates *t = updates_of(trainer);
     rm_updates_prepare(t, true, true);
     if (t->backend->device)
-        t->backend->device->clear(t->backend, RM_STREAM_COMPUTE, &t->figures->skipped_in_row,
+        t->backend->device->clear(t->backend, RM_DEVICE_STREAM_COMPUTE, &t->figures->skipped_in_row,
                                   sizeof t->figures->skipped_in_row);
 }
 

@@ -50,9 +50,10 @@ static struct rm_staged_figures fetch_figures(struct rm_updates *t)
     struct rm_backend *b = t->backend;
     struct rm_staged_figures *pinned = t->staged->pinned;
     const struct rm_device_sampler *draw = &t->staged->staging.draw;
-    b->device->copy_out(b, RM_STREAM_COMPUTE, &pinned->figures, t->figures, sizeof pinned->figures);
+    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &pinned->figures, t->figures,
+                        sizeof pinned->figures);
     if (draw->batch)
-        b->device->copy_out(b, RM_STREAM_COMPUTE, &pinned->drawn, draw->drawn,
+        b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &pinned->drawn, draw->drawn,
                             sizeof pinned->drawn);
     b->device->finish(b);
     return *pinned;
@@ -213,7 +214,7 @@ static void take_back(struct rm_updates *t)
     struct rm_staged_updates *s = t->staged;
     struct rm_backend *b = t->backend;
     end_all(t);
-    b->device->clear(b, RM_STREAM_COMPUTE, &t->figures->stop, sizeof t->figures->stop);
+    b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, &t->figures->stop, sizeof t->figures->stop);
     s->launched -= s->unreported.drawn.dry;
     s->unreported.through = s->launched;
 }

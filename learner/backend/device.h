@@ -40,9 +40,9 @@ struct rm_device_collective_ops; /* device_collective.h */
 struct rm_device_world_ops;      /* device_worlds.h */
 
 enum rm_device_stream {
-    RM_STREAM_COMPUTE = 0,
-    RM_STREAM_IN,  /* host to device */
-    RM_STREAM_OUT, /* device to host */
+    RM_DEVICE_STREAM_COMPUTE = 0,
+    RM_DEVICE_STREAM_IN,  /* host to device */
+    RM_DEVICE_STREAM_OUT, /* device to host */
     RM_DEVICE_STREAMS
 };
 

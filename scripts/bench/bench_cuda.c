@@ -147,7 +147,7 @@ static double copy_rate(struct rm_backend *b)
     for (int r = -1; r < RUNS; r++) { /* the first is not counted */
         const uint64_t start = rm_now_ns();
         for (int i = 0; i < 8; i++)
-            b->device->copy_in(b, RM_STREAM_IN, to, from, COPY_BYTES);
+            b->device->copy_in(b, RM_DEVICE_STREAM_IN, to, from, COPY_BYTES);
         b->device->finish(b);
         if (r >= 0)
             values[r] = 8.0 * COPY_BYTES / (double)(rm_now_ns() - start);

@@ -80,7 +80,7 @@ static float *random_numbers(struct rm_backend *b, size_t floats, bool compact)
     b->ops->upload(b, p, (const float *)(const void *)block, first);
     for (size_t at = first, n; at < floats; at += n) {
         n = floats - at < first ? floats - at : first;
-        b->device->copy(b, RM_STREAM_COMPUTE, p + at, p, n * sizeof *p);
+        b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, p + at, p, n * sizeof *p);
     }
     finish(b);
     return p;
@@ -117,7 +117,7 @@ static void multiply(struct rm_backend *b, void *of)
 static void copy(struct rm_backend *b, void *of)
 {
     const struct operands *o = of;
-    b->device->copy(b, RM_STREAM_COMPUTE, o->y, o->x, copied);
+    b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, o->y, o->x, copied);
 }
 
 static void release(struct rm_backend *b, struct operands *o)

@@ -41,7 +41,7 @@ static void update(struct bench *b, float x, uint64_t made)
     b->device->ops->fill(b->device, x, COUNT, b->params);
     float *at = b->staged + b->used;
     memcpy(at, &made, sizeof made);
-    b->device->device->copy_in(b->device, RM_STREAM_COMPUTE, b->made, at, sizeof made);
+    b->device->device->copy_in(b->device, RM_DEVICE_STREAM_COMPUTE, b->made, at, sizeof made);
     b->used += sizeof made / sizeof(float);
 }
 

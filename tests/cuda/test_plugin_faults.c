@@ -93,9 +93,9 @@ static void work(struct life *l)
     struct rm_error error = {""};
     for (int i = 0; i < N; i++)
         l->pinned[i] = (float)i;
-    d->copy_in(b, RM_STREAM_IN, l->x, l->pinned, N * sizeof(float));
-    d->mark(b, RM_STREAM_IN, l->arrived);
-    d->follow(b, RM_STREAM_COMPUTE, l->arrived);
+    d->copy_in(b, RM_DEVICE_STREAM_IN, l->x, l->pinned, N * sizeof(float));
+    d->mark(b, RM_DEVICE_STREAM_IN, l->arrived);
+    d->follow(b, RM_DEVICE_STREAM_COMPUTE, l->arrived);
     b->ops->linear(b, l->x, l->w, l->w, 8, 12, 8, RM_ACT_NONE, l->y);
     b->ops->fill(b, 1.0f, N, l->y);
     b->ops->add(b, l->x, l->y, N, l->y);
@@ -108,10 +108,10 @@ static void work(struct life *l)
     assert_null(second); /* only asked for after an error */
     for (int i = 0; i < 2 && l->graph; i++)
         d->launch(b, l->graph);
-    d->mark(b, RM_STREAM_COMPUTE, l->arrived);
-    d->follow(b, RM_STREAM_OUT, l->arrived);
-    d->copy_out(b, RM_STREAM_OUT, l->pinned, l->y, N * sizeof(float));
-    d->mark(b, RM_STREAM_OUT, l->arrived);
+    d->mark(b, RM_DEVICE_STREAM_COMPUTE, l->arrived);
+    d->follow(b, RM_DEVICE_STREAM_OUT, l->arrived);
+    d->copy_out(b, RM_DEVICE_STREAM_OUT, l->pinned, l->y, N * sizeof(float));
+    d->mark(b, RM_DEVICE_STREAM_OUT, l->arrived);
     for (int i = 0; !d->passed(b, l->arrived); i++)
         if (i > PATIENCE)
             fail_msg("a mark is never passed");
@@ -455,7 +455,7 @@ static void memory_is_clear_when_it_is_there(void **state)
             pinned[i] = (float)(i + 1);
         float *x = d->alloc(b, bytes, &error);
         assert_non_null(x);
-        d->copy_in(b, RM_STREAM_IN, x, pinned, bytes);
+        d->copy_in(b, RM_DEVICE_STREAM_IN, x, pinned, bytes);
         d->finish(b);
         b->ops->download(b, host, x, N);
         assert_memory_equal(host, pinned, bytes);

@@ -104,17 +104,19 @@ __device__ void products(const float *own, const float *tile, uint32_t width, fl
     }
 }
 
-/* sum[i][u] += weight[i] of lane j times tile row j, column lane + 32 u, for all j < n. */
+/* sum[i][u] += weight[i] of warp lane j times tile row j, column warp lane + 32 u, for all j < n.
+ */
 template <unsigned UNITS, unsigned OWN>
 __device__ void add_rows(const float weight[OWN], const float *tile, uint32_t width, uint32_t n,
                          float sum[OWN][UNITS])
 {
-    const uint32_t lane = threadIdx.x % 32;
+    const uint32_t warp_lane = threadIdx.x % 32;
     for (uint32_t j = 0; j < n; j++) {
         float row[UNITS];
 #pragma unroll
         for (unsigned u = 0; u < UNITS; u++)
-            row[u] = lane + 32 * u < width ? tile[j * tile_stride(width) + lane + 32 * u] : 0.0f;
+            row[u] = warp_lane + 32 * u < width ? tile[j * tile_stride(width) + warp_lane + 32 * u]
+                                                : 0.0f;
 #pragma unroll
         for (unsigned i = 0; i < OWN; i++) {
             const float w = __shfl_sync(0xffffffffu, weight[i], (int)j);
@@ -153,7 +155,7 @@ __global__ void attend(struct heads all)
 {
     RM_SHARED(float, tile);
     const struct head h = head_of(all);
-    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, units = all.a.units;
+    const uint32_t warp_lane = threadIdx.x % 32, warp = threadIdx.x / 32, units = all.a.units;
     float *own = own_rows(tile, h.width, OWN, 1);
     for (uint32_t block = blockIdx.y * WARPS * OWN; block < h.rows;
          block += gridDim.y * WARPS * OWN) {
@@ -165,12 +167,12 @@ __global__ void attend(struct heads all)
             total[i] = 0.0f;
         }
         __syncwarp();
-        load_rows(h.q, h.stride, first, h.rows, h.width, OWN, fours(h.width), own, lane, 32);
+        load_rows(h.q, h.stride, first, h.rows, h.width, OWN, fours(h.width), own, warp_lane, 32);
         for (uint32_t at = 0; at < end; at += ROWS) {
             load_tile(h.k, h.stride, at, h, tile);
             products<OWN>(own, tile, h.width, score);
             for (unsigned i = 0; i < OWN; i++) {
-                const uint32_t key = at + lane;
+                const uint32_t key = at + warp_lane;
                 const bool seen = key < h.rows && (!all.a.causal || key <= first + i);
                 const float s = seen ? all.scale * score[i] : -INFINITY;
                 const float now = fmaxf(most[i], rm_warp_max(s));
@@ -185,7 +187,7 @@ __global__ void attend(struct heads all)
             add_rows<UNITS, OWN>(score, tile, h.width, less(ROWS, h.rows - at), sum);
         }
         for (unsigned i = 0; i < OWN; i++) {
-            if (lane == 0 && first + i < h.rows)
+            if (warp_lane == 0 && first + i < h.rows)
                 h.stats[(size_t)(first + i) * 2 * all.a.heads] = most[i] + logf(total[i]);
             total[i] = 1.0f / total[i];
         }
@@ -196,28 +198,28 @@ __global__ void attend(struct heads all)
 /* <o, d_o> of each query, beside the logarithm of its sum: a warp for a row and head. */
 __global__ void weigh(struct heads all, uint32_t rows)
 {
-    const uint32_t lane = threadIdx.x % 32, heads = all.a.heads;
+    const uint32_t warp_lane = threadIdx.x % 32, heads = all.a.heads;
     const size_t count = (size_t)rows * heads;
     for (size_t i = blockIdx.x * (size_t)WARPS + threadIdx.x / 32; i < count;
          i += (size_t)gridDim.x * WARPS) {
         const size_t at = i / heads * all.a.units + i % heads * all.width;
         float sum = 0.0f;
-        for (uint32_t c = lane; c < all.width; c += 32)
+        for (uint32_t c = warp_lane; c < all.width; c += 32)
             sum = fmaf(all.o[at + c], all.d_o[at + c], sum);
         sum = rm_warp_sum(sum);
-        if (lane == 0)
+        if (warp_lane == 0)
             all.stats[2 * i + 1] = sum;
     }
 }
 
 /* With P the weights, dP = dO V^T and dS = P (dP - <dO, O>) scale: dQ = dS K; and for keys (where
- * rows and lanes change sides) dK = dS^T Q, dV = P^T dO. */
+ * rows and warp lanes change sides) dK = dS^T Q, dV = P^T dO. */
 template <unsigned UNITS, unsigned OWN, bool keys>
 __global__ void attend_back(struct heads all)
 {
     RM_SHARED(float, tile);
     const struct head h = head_of(all);
-    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, units = all.a.units;
+    const uint32_t warp_lane = threadIdx.x % 32, warp = threadIdx.x / 32, units = all.a.units;
     const float *d_o = all.d_o + h.o_at;
     /* What the warps own, and what comes by. */
     const float *own1_at = keys ? h.k : h.q, *own2_at = keys ? h.v : d_o;
@@ -234,9 +236,10 @@ __global__ void attend_back(struct heads all)
         const uint32_t begin = all.a.causal && keys ? block / ROWS * ROWS : 0;
         float sum1[OWN][UNITS] = {}, sum2[OWN][UNITS] = {}, p[OWN], d[OWN];
         __syncwarp();
-        load_rows(own1_at, h.stride, first, h.rows, h.width, OWN, fours(h.width), own1, lane, 32);
-        load_rows(own2_at, own2_stride, first, h.rows, h.width, OWN, fours(h.width), own2, lane,
+        load_rows(own1_at, h.stride, first, h.rows, h.width, OWN, fours(h.width), own1, warp_lane,
                   32);
+        load_rows(own2_at, own2_stride, first, h.rows, h.width, OWN, fours(h.width), own2,
+                  warp_lane, 32);
         for (uint32_t at = begin; at < end; at += ROWS) {
             const uint32_t n = less(ROWS, h.rows - at);
             load_tile(tile1, h.stride, at, h, tile);
@@ -244,8 +247,8 @@ __global__ void attend_back(struct heads all)
             load_tile(tile2, tile2_stride, at, h, tile);
             products<OWN>(own2, tile, h.width, d);
             for (unsigned i = 0; i < OWN; i++) {
-                const uint32_t query = keys ? at + lane : first + i;
-                const uint32_t key = keys ? first + i : at + lane;
+                const uint32_t query = keys ? at + warp_lane : first + i;
+                const uint32_t key = keys ? first + i : at + warp_lane;
                 const bool seen = query < h.rows && key < h.rows && (!all.a.causal || key <= query);
                 const float *of = h.stats + (size_t)query * 2 * all.a.heads;
                 p[i] = seen ? expf(fmaf(all.scale, p[i], -of[0])) : 0.0f;

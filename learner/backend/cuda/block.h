@@ -12,10 +12,10 @@
  * The block is a multiple of a warp. scratch (RM_WARP) may be used again at once. */
 static __device__ inline double rm_block_sum(double x, double *scratch)
 {
-    const unsigned lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;
+    const unsigned warp_lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;
     for (unsigned apart = RM_WARP / 2; apart; apart /= 2)
         x += __shfl_down_sync(0xffffffffu, x, apart);
-    if (lane == 0)
+    if (warp_lane == 0)
         scratch[warp] = x;
     __syncthreads();
     double sum = 0.0;

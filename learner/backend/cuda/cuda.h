@@ -80,7 +80,7 @@ static inline struct rm_cuda *rm_cuda_of(struct rm_backend *b)
 
 static inline cudaStream_t rm_cuda_stream(struct rm_cuda *c)
 {
-    return c->streams[RM_STREAM_COMPUTE];
+    return c->streams[RM_DEVICE_STREAM_COMPUTE];
 }
 
 /* Keeps the first error. Returns whether there is none; rm_cuda_fails() false. */

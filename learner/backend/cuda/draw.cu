@@ -133,12 +133,12 @@ static __device__ struct item try_at(const struct rm_device_sampler &d, uint64_t
 /* How many tries before this thread's found something; *all: of the whole block. */
 static __device__ uint32_t rank_of(bool there, struct round *r, uint32_t *all)
 {
-    const unsigned lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;
+    const unsigned warp_lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;
     const unsigned votes = __ballot_sync(0xffffffffu, there);
-    if (lane == 0)
+    if (warp_lane == 0)
         r->found[warp] = (uint32_t)__popc(votes);
     __syncthreads();
-    uint32_t before = (uint32_t)__popc(votes & ((1u << lane) - 1));
+    uint32_t before = (uint32_t)__popc(votes & ((1u << warp_lane) - 1));
     *all = 0;
     for (unsigned w = 0; w < blockDim.x / RM_WARP; w++) {
         before += w < warp ? r->found[w] : 0;
@@ -278,10 +278,10 @@ static __device__ void mend(const struct rm_device_sampler &d, struct drawn *s)
 
 static __device__ double block_least(double x, double *scratch)
 {
-    const unsigned lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;
+    const unsigned warp_lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;
     for (unsigned apart = RM_WARP / 2; apart; apart /= 2)
         x = fmin(x, __shfl_down_sync(0xffffffffu, x, apart));
-    if (lane == 0)
+    if (warp_lane == 0)
         scratch[warp] = x;
     __syncthreads();
     for (unsigned w = 0; w < blockDim.x / RM_WARP; w++)

@@ -85,15 +85,16 @@ __device__ void fill_parts(const struct rm_images &g, const shared_parts &p, con
         p.positions[i] = rm_position_at(g, i);
 }
 
-/* Sums of two tiles of rows and NT of eight columns. row: where this lane's row of each tile
+/* Sums of two tiles of rows and NT of eight columns. row: where this warp lane's row of each tile
  * begins. */
 template <class As, unsigned NT>
 __device__ void multiply_rows(const struct rm_images &g, const uint16_t *const row[2],
                               const uint16_t *weights, const uint32_t *chunks, float sum[2][NT][4])
 {
-    const uint32_t lane = threadIdx.x % 32, pitch = rm_images_shared_row(g);
-    const uint16_t *column = weights + (lane / 16 * 8 + lane % 8) * pitch + lane / 8 % 2 * 8;
-    const uint32_t *chunk = chunks + lane / 16;
+    const uint32_t warp_lane = threadIdx.x % 32, pitch = rm_images_shared_row(g);
+    const uint16_t *column =
+        weights + (warp_lane / 16 * 8 + warp_lane % 8) * pitch + warp_lane / 8 % 2 * 8;
+    const uint32_t *chunk = chunks + warp_lane / 16;
 #pragma unroll 2
     for (uint32_t s = 0; s < g.steps; s++) {
         const uint32_t at = chunk[2 * s];

@@ -104,10 +104,10 @@ __device__ void multiply_unit(const struct rm_images &g, const tables &t, const 
                               uint32_t channel, const uint32_t at[(TILES + 1) / 2],
                               float sum[2][TILES][4])
 {
-    const uint32_t lane = threadIdx.x % 32, pitch = row_of_dy(g), rows = rows_of(g);
-    const uint16_t *dy =
-        unit + g.unit + (lane / 16 * 8 + lane % 8) * pitch + channel + lane / 8 % 2 * 8;
-    const uint32_t *row = t.rows + lane / 8 % 2 * 8 + lane % 8;
+    const uint32_t warp_lane = threadIdx.x % 32, pitch = row_of_dy(g), rows = rows_of(g);
+    const uint16_t *dy = unit + g.unit + (warp_lane / 16 * 8 + warp_lane % 8) * pitch + channel +
+                         warp_lane / 8 % 2 * 8;
+    const uint32_t *row = t.rows + warp_lane / 8 % 2 * 8 + warp_lane % 8;
     for (uint32_t k = 0; k < rows; k += TILE) {
         const uint16_t *patch = unit + row[k];
         uint32_t a[2][4];
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(RM_BACK_BLOCK, 1)
 {
     RM_SHARED(uint16_t, shared);
     const tables t = tables_of(g, shared);
-    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const uint32_t warp_lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const uint32_t channel = warp % high * 32;
     const uint32_t chunk = (blockIdx.y * (WARPS / high) + warp / high) * TILES;
     const uint32_t units = (images + g.together - 1) / g.together;
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(RM_BACK_BLOCK, 1)
     uint32_t at[(TILES + 1) / 2], stage = 0;
 #pragma unroll
     for (unsigned n = 0; n < TILES; n += 2)
-        at[n / 2] = rm_chunk_at(g, chunk + n + lane / 16);
+        at[n / 2] = rm_chunk_at(g, chunk + n + warp_lane / 16);
     fill_shared(g, t, shared);
     __syncthreads();
     take_unit<As>(g, t, dy, x, images, blockIdx.x, shared);
@@ -214,8 +214,9 @@ __global__ void __launch_bounds__(RM_BACK_BLOCK, 1)
     for (unsigned j = 0; j < 2; j++)
 #pragma unroll
         for (unsigned half = 0; half < 2; half++) {
-            const uint32_t row = blockIdx.z * g.wide_out + channel + j * TILE + half * 8 + lane / 4;
-            float *to = part + (size_t)row * g.chunks * 8 + chunk * 8 + lane % 4 * 2;
+            const uint32_t row =
+                blockIdx.z * g.wide_out + channel + j * TILE + half * 8 + warp_lane / 4;
+            float *to = part + (size_t)row * g.chunks * 8 + chunk * 8 + warp_lane % 4 * 2;
 #pragma unroll
             for (unsigned n = 0; n < TILES; n++)
                 if (row < g.c.out_channels && chunk + n < g.chunks) {

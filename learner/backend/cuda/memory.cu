@@ -31,9 +31,9 @@ void *rm_cuda_alloc(struct rm_backend *b, size_t bytes, struct rm_error *error)
         return NULL;
     }
     c->counts.allocations++;
-    rm_cuda_clear(b, RM_STREAM_COMPUTE, p, size);
+    rm_cuda_clear(b, RM_DEVICE_STREAM_COMPUTE, p, size);
     if (rm_cuda_ready(c)) /* the first write may be on another stream */
-        RM_CUDA(c, cudaStreamSynchronize(c->streams[RM_STREAM_COMPUTE]));
+        RM_CUDA(c, cudaStreamSynchronize(c->streams[RM_DEVICE_STREAM_COMPUTE]));
     return p;
 }
 
@@ -144,19 +144,19 @@ static void wait_for(struct rm_cuda *c)
     if (!rm_cuda_ready(c))
         return;
     c->counts.synchronizations++;
-    rm_cuda_await_stream(c, RM_STREAM_COMPUTE);
+    rm_cuda_await_stream(c, RM_DEVICE_STREAM_COMPUTE);
 }
 
 void rm_cuda_upload(struct rm_backend *b, float *to, const float *from, size_t floats)
 {
-    rm_cuda_copy_in(b, RM_STREAM_COMPUTE, to, from, floats * sizeof(float));
+    rm_cuda_copy_in(b, RM_DEVICE_STREAM_COMPUTE, to, from, floats * sizeof(float));
     wait_for(rm_cuda_of(b));
 }
 
 void rm_cuda_download(struct rm_backend *b, float *to, const float *from, size_t floats)
 {
     struct rm_cuda *c = rm_cuda_of(b);
-    rm_cuda_copy_out(b, RM_STREAM_COMPUTE, to, from, floats * sizeof(float));
+    rm_cuda_copy_out(b, RM_DEVICE_STREAM_COMPUTE, to, from, floats * sizeof(float));
     wait_for(c);
     if (!rm_cuda_ready(c)) /* nothing that looks like data */
         memset(to, 0xff, floats * sizeof(float));

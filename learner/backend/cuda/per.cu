@@ -123,10 +123,10 @@ void rm_cuda_enter(struct rm_cuda *c, const struct rm_device_sampler *d)
 /* The largest x of the block, which are at least 0; every thread gets it. */
 static __device__ double block_most(double x, double *scratch)
 {
-    const unsigned lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;
+    const unsigned warp_lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;
     for (unsigned apart = RM_WARP / 2; apart; apart /= 2)
         x = fmax(x, __shfl_down_sync(0xffffffffu, x, apart));
-    if (lane == 0)
+    if (warp_lane == 0)
         scratch[warp] = x;
     __syncthreads();
     double most = 0.0;

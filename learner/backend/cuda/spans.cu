@@ -34,13 +34,13 @@ struct tokens {
 /* A warp for a sample. counts: how many tokens are kept. */
 __global__ void count_tokens(struct tokens t, uint32_t *counts)
 {
-    const uint32_t sample = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+    const uint32_t sample = blockIdx.x * WARPS + threadIdx.x / 32, warp_lane = threadIdx.x % 32;
     uint32_t count = 0;
     if (sample >= t.batch)
         return;
     for (uint32_t at = 0; at < t.tokens; at += 32)
-        count += (uint32_t)__popc(__ballot_sync(0xffffffffu, t.kept(sample, at + lane)));
-    if (lane == 0)
+        count += (uint32_t)__popc(__ballot_sync(0xffffffffu, t.kept(sample, at + warp_lane)));
+    if (warp_lane == 0)
         counts[sample] = count;
 }
 
@@ -70,15 +70,15 @@ __global__ void sum_counts(uint32_t *spans, uint32_t batch)
 
 __global__ void write_slots(struct tokens t, const uint32_t *spans, uint32_t *slots)
 {
-    const uint32_t sample = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+    const uint32_t sample = blockIdx.x * WARPS + threadIdx.x / 32, warp_lane = threadIdx.x % 32;
     if (sample >= t.batch)
         return;
     uint32_t *to = slots + spans[sample];
     for (uint32_t at = 0; at < t.tokens; at += 32) {
-        const bool kept = t.kept(sample, at + lane);
+        const bool kept = t.kept(sample, at + warp_lane);
         const uint32_t all = __ballot_sync(0xffffffffu, kept);
         if (kept)
-            to[__popc(all & ((1u << lane) - 1u))] = at + lane;
+            to[__popc(all & ((1u << warp_lane) - 1u))] = at + warp_lane;
         to += __popc(all);
     }
 }
@@ -170,7 +170,7 @@ struct spreading_back {
 /* A warp for a row; y was zeros. */
 __global__ void score_rows(struct rm_pointer p, uint32_t rows, const float *x, float *y)
 {
-    const uint32_t lane = threadIdx.x % 32;
+    const uint32_t warp_lane = threadIdx.x % 32;
     for (size_t r = blockIdx.x * (size_t)WARPS + threadIdx.x / 32; r < rows;
          r += (size_t)gridDim.x * WARPS) {
         const struct rm_span s = rm_span_of_row(p.spans, p.batch, r);
@@ -178,10 +178,10 @@ __global__ void score_rows(struct rm_pointer p, uint32_t rows, const float *x, f
             continue;
         const float *first = x + (size_t)s.from * p.units, *row = x + r * p.units;
         float sum = 0.0f;
-        for (uint32_t i = lane; i < p.units; i += 32)
+        for (uint32_t i = warp_lane; i < p.units; i += 32)
             sum = fmaf(first[i], row[i], sum);
         sum = rm_warp_sum(sum);
-        if (lane == 0)
+        if (warp_lane == 0)
             y[(size_t)s.sample * p.outputs + p.slots[r] - 1] = p.scale * sum;
     }
 }

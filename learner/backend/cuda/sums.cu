@@ -191,20 +191,20 @@ __global__ void normalize_rows(const float *x, const float *gamma, const float *
 {
     RM_SHARED(float, shared);
     const uint32_t wide = whole ? blockDim.x : 32u, high = blockDim.x / wide;
-    const uint32_t lane = threadIdx.x % wide;
+    const uint32_t warp_lane = threadIdx.x % wide;
     for (size_t r = blockIdx.x * (size_t)high + threadIdx.x / wide; r < rows;
          r += (size_t)gridDim.x * high) {
         const float *from = x + r * n;
         float sum = 0.0f, squares = 0.0f;
-        for (uint32_t i = lane; i < n; i += wide)
+        for (uint32_t i = warp_lane; i < n; i += wide)
             sum += from[i];
         const float mu = row_sum<whole>(sum, shared) / (float)n;
-        for (uint32_t i = lane; i < n; i += wide)
+        for (uint32_t i = warp_lane; i < n; i += wide)
             squares = fmaf(from[i] - mu, from[i] - mu, squares);
         const float rs = 1.0f / sqrtf(row_sum<whole>(squares, shared) / (float)n + EPSILON);
-        for (uint32_t i = lane; i < n; i += wide)
+        for (uint32_t i = warp_lane; i < n; i += wide)
             y[r * n + i] = fmaf((from[i] - mu) * rs, gamma[i], beta[i]);
-        if (lane == 0) {
+        if (warp_lane == 0) {
             mean[r] = mu;
             rstd[r] = rs;
         }
@@ -219,19 +219,19 @@ __global__ void normalize_rows_back(const float *x, const float *gamma, const fl
 {
     RM_SHARED(float, shared);
     const uint32_t wide = whole ? blockDim.x : 32u, high = blockDim.x / wide;
-    const uint32_t lane = threadIdx.x % wide;
+    const uint32_t warp_lane = threadIdx.x % wide;
     for (size_t r = blockIdx.x * (size_t)high + threadIdx.x / wide; r < rows;
          r += (size_t)gridDim.x * high) {
         const float mu = mean[r], rs = rstd[r], *xr = x + r * n, *dr = dy + r * n;
         float g = 0.0f, gh = 0.0f;
-        for (uint32_t i = lane; i < n; i += wide) {
+        for (uint32_t i = warp_lane; i < n; i += wide) {
             const float d = dr[i] * gamma[i];
             g += d;
             gh = fmaf(d, (xr[i] - mu) * rs, gh);
         }
         g = row_sum<whole>(g, shared) / (float)n;
         gh = row_sum<whole>(gh, shared) / (float)n;
-        for (uint32_t i = lane; i < n; i += wide)
+        for (uint32_t i = warp_lane; i < n; i += wide)
             dx[r * n + i] = rs * (dr[i] * gamma[i] - g - (xr[i] - mu) * rs * gh);
     }
 }
@@ -252,11 +252,11 @@ double rm_cuda_sum_squares_diff(struct rm_backend *b, const float *x, const floa
     RM_RUN_SHARED(c, sum_of_squares, blocks, SQUARES_BLOCK, shared, x, y, n, c->sums);
     if (blocks > 1)
         RM_RUN_SHARED(c, sum_of_partials, 1, SQUARES_BLOCK, shared, c->sums, blocks);
-    rm_cuda_copy_out(b, RM_STREAM_COMPUTE, c->host_sums, c->sums, sizeof *c->sums);
+    rm_cuda_copy_out(b, RM_DEVICE_STREAM_COMPUTE, c->host_sums, c->sums, sizeof *c->sums);
     if (!rm_cuda_ready(c))
         return NAN;
     c->counts.synchronizations++;
-    rm_cuda_await_stream(c, RM_STREAM_COMPUTE);
+    rm_cuda_await_stream(c, RM_DEVICE_STREAM_COMPUTE);
     return rm_cuda_ready(c) ? c->host_sums[0] : NAN;
 }
 

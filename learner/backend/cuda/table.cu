@@ -88,9 +88,9 @@ template <class Of>
 __global__ void find_rows(Of of, struct gradients g)
 {
     RM_SHARED(uint32_t, targets); /* (TILE) */
-    const uint32_t wide = (g.units + 31) / 32, lane = threadIdx.x % 32;
+    const uint32_t wide = (g.units + 31) / 32, warp_lane = threadIdx.x % 32;
     const size_t mine = blockIdx.x * (size_t)WARPS + threadIdx.x / 32;
-    const uint32_t row = (uint32_t)(mine / wide), unit = (uint32_t)(mine % wide) * 32 + lane;
+    const uint32_t row = (uint32_t)(mine / wide), unit = (uint32_t)(mine % wide) * 32 + warp_lane;
     const size_t begin = blockIdx.y * g.per_part;
     const size_t end = g.count - begin < g.per_part ? g.count : begin + g.per_part;
     float sum = 0.0f;
@@ -101,7 +101,7 @@ __global__ void find_rows(Of of, struct gradients g)
             targets[i] = i < n ? of.target(at + i) : NOBODY;
         __syncthreads();
         for (uint32_t i = 0; i < n; i += 32) {
-            const uint32_t t = targets[i + lane];
+            const uint32_t t = targets[i + warp_lane];
             uint32_t found = __ballot_sync(0xffffffffu, t != NOBODY && (t & ~NEGATIVE) == row);
             while (found) {
                 const uint32_t k = (uint32_t)__ffs((int)found) - 1;

@@ -20,19 +20,19 @@ static __device__ double mean_of(const float *row, const struct rm_value_layout 
 
 /* --- targets --------------------------------------------------------------------------------- */
 
-/* One warp looks through the actions of a row; every lane gets the best. */
+/* One warp looks through the actions of a row; every warp lane gets the best. */
 static __device__ int best_of(const struct rm_value_targets &t, uint32_t row)
 {
-    const uint32_t lane = threadIdx.x % RM_WARP, actions = t.layout.actions;
+    const uint32_t warp_lane = threadIdx.x % RM_WARP, actions = t.layout.actions;
     const float *q = t.choose + row * t.layout.sample;
     const uint8_t *legal = t.mask ? t.mask + (size_t)row * actions : NULL;
     bool any = false;
-    for (uint32_t a = lane; legal && a < actions; a += RM_WARP)
+    for (uint32_t a = warp_lane; legal && a < actions; a += RM_WARP)
         any |= legal[a] != 0;
     any = __any_sync(ALL, any) != 0;
     int best = -1;
     double most = 0.0;
-    for (uint32_t a = lane; a < actions; a += RM_WARP) {
+    for (uint32_t a = warp_lane; a < actions; a += RM_WARP) {
         if (any && !legal[a])
             continue;
         const double value = mean_of(q, t.layout, a);
@@ -56,16 +56,16 @@ static __device__ int best_of(const struct rm_value_targets &t, uint32_t row)
 static __global__ void targets_rows(struct rm_value_targets t)
 {
     const uint32_t row = blockIdx.x * WARPS + threadIdx.x / RM_WARP;
-    const uint32_t lane = threadIdx.x % RM_WARP;
+    const uint32_t warp_lane = threadIdx.x % RM_WARP;
     if (row >= t.batch)
         return;
     const int best = best_of(t, row);
     const float *value = t.value + row * t.layout.sample + (size_t)best * t.layout.action;
     const float ret = t.ret[row], discount = t.discount[row];
-    for (uint32_t j = lane; j < t.layout.quantiles; j += RM_WARP)
+    for (uint32_t j = warp_lane; j < t.layout.quantiles; j += RM_WARP)
         t.y[(size_t)row * t.layout.quantiles + j] =
             discount == 0.0f ? ret : ret + discount * value[j * t.layout.quantile];
-    if (t.best && lane == 0)
+    if (t.best && warp_lane == 0)
         t.best[row] = best;
 }
 
@@ -90,8 +90,8 @@ static __device__ float huber(float u, float c)
 }
 
 /* Gradients of actions that were not taken. */
-static __device__ void clear_others(const struct rm_value_loss &in, float *d_q,
-                                    uint32_t action, uint32_t first, uint32_t stride)
+static __device__ void clear_others(const struct rm_value_loss &in, float *d_q, uint32_t action,
+                                    uint32_t first, uint32_t stride)
 {
     for (uint32_t e = first; e < in.layout.sample; e += stride)
         if (e / (uint32_t)in.layout.action % in.layout.actions != action)
@@ -102,13 +102,13 @@ static __device__ void clear_others(const struct rm_value_loss &in, float *d_q,
 static __global__ void huber_rows(struct rm_value_loss in)
 {
     const uint32_t row = blockIdx.x * WARPS + threadIdx.x / RM_WARP;
-    const uint32_t lane = threadIdx.x % RM_WARP;
+    const uint32_t warp_lane = threadIdx.x % RM_WARP;
     if (row >= in.batch)
         return;
     const uint32_t action = (uint32_t)in.action[row];
     const size_t at = row * in.layout.sample, taken = at + action * in.layout.action;
-    clear_others(in, in.d_q + at, action, lane, RM_WARP);
-    if (lane != 0)
+    clear_others(in, in.d_q + at, action, warp_lane, RM_WARP);
+    if (warp_lane != 0)
         return;
     const float u = in.target[(size_t)row * in.targets] - in.q[taken];
     const float c = clamped(u, in.kappa), weight = in.weight ? in.weight[row] : 1.0f;

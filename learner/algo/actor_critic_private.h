@@ -30,7 +30,7 @@
  * orders, in one block. */
 struct rm_rollout_said {
     struct rm_rollout_passes *passes;
-    struct rm_device_knobs *knobs;
+    struct rm_update_knobs *knobs;
     uint32_t *order;
     size_t bytes, knobs_at, order_at;
 };
@@ -39,7 +39,7 @@ struct rm_rollout_said {
 struct rm_rollout_told {
     struct rm_rollout_passes passes;
     struct rm_value_head_state head;
-    struct rm_device_figures figures;
+    struct rm_update_figures figures;
     uint32_t stop[2]; /* after every other pass */
 };
 
@@ -91,7 +91,7 @@ struct rm_actor_critic {
     uint32_t *entry;   /* (most) lanes */
     float *state;      /* (most, floats) */
     uint8_t *restarts; /* (batch) */
-    struct rm_device_knobs *knobs;
+    struct rm_update_knobs *knobs;
     float *weight, *part; /* a device's: of rm_minibatch_take and rm_minibatch_loss */
     double *sums;         /* (RM_SUM_COUNT) of the loss, where devices are several */
     double *slots;        /* (replicas, RM_DEVICE_SLOT) where they are apart */

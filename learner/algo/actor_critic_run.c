@@ -69,7 +69,7 @@ static void run(struct rm_actor_critic *ac, enum rm_rollout_part part)
 static void run_watched(struct rm_actor_critic *ac, uint64_t update)
 {
     struct rm_backend *b = ac->u.backend;
-    const struct rm_device_figures *f = ac->u.figures;
+    const struct rm_update_figures *f = ac->u.figures;
     for (int i = 0; i < RM_PIECE_STEP; i++)
         put_piece(ac->all, ac->count, &rm_rollout_pieces[RM_ROLLOUT_MINIBATCH][i]);
     if (on_device(ac)) {
@@ -382,7 +382,7 @@ static void end_pass(struct rm_actor_critic *ac)
 /* Collects the results of updates that are not counted yet. */
 static struct rm_actor_critic_update news(struct rm_actor_critic *ac,
                                           const struct rm_rollout_passes *passes,
-                                          const struct rm_device_figures *f)
+                                          const struct rm_update_figures *f)
 {
     const uint32_t stride = ac->minibatches.spec.parts, parts = ac->here.passes->parts;
     struct rm_actor_critic_update u = {

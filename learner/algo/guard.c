@@ -113,7 +113,7 @@ void rm_guard_optimizer(struct rm_guard *g, struct rm_optimizer *optimizer)
     for (size_t i = 0; i < n; i++)
         rm_guard_floats(g, arenas[i].data, arenas[i].count);
     if (g->backend->device) { /* its steps are counted there */
-        struct rm_device_figures *figures = rm_optimizer_figures(optimizer);
+        struct rm_update_figures *figures = rm_optimizer_figures(optimizer);
         declare(g, &figures->steps, sizeof figures->steps, true);
         return;
     }

@@ -263,7 +263,7 @@ static double clipping(const struct rm_optimizer *o, double norm)
 /* Moves everything by a gradient whose norm was found. */
 static void move_all(struct rm_optimizer *o, struct move move)
 {
-    struct rm_device_figures *f = o->figures;
+    struct rm_update_figures *f = o->figures;
     for (uint32_t group = 0; group < RM_OPTIMIZER_GROUPS; group++)
         f->scale[group] =
             (float)clipping(o, o->by_group ? sqrt(o->squares[group]) : f->last_grad_norm);
@@ -276,7 +276,7 @@ static void move_all(struct rm_optimizer *o, struct move move)
 
 static void put_at_once(struct rm_optimizer *o, const struct rm_optimizer_put *put)
 {
-    struct rm_device_figures *f = o->figures;
+    struct rm_update_figures *f = o->figures;
     const struct move move = {
         .learning_rate = put->knobs->learning_rate, .params = put->params, .grads = put->grads};
     if (put->knobs->afresh)
@@ -302,13 +302,13 @@ void rm_optimizer_put(struct rm_optimizer *o, const struct rm_optimizer_put *put
         put_at_once(o, put);
 }
 
-struct rm_device_figures *rm_optimizer_figures(const struct rm_optimizer *o)
+struct rm_update_figures *rm_optimizer_figures(const struct rm_optimizer *o)
 {
     return o->figures;
 }
 
 void rm_optimizer_knobs(const struct rm_optimizer *o, uint64_t update, double progress,
-                        struct rm_device_knobs *knobs)
+                        struct rm_update_knobs *knobs)
 {
     knobs->learning_rate = rm_optimizer_rate(o, update, progress);
     knobs->grad_clip = (float)o->grad_clip;

@@ -28,8 +28,8 @@
 #include <stdint.h>
 
 struct rm_optimizer;
-struct rm_device_figures;
-struct rm_device_knobs;
+struct rm_update_figures;
+struct rm_update_knobs;
 
 /* All three outlive the optimizer. */
 int rm_optimizer_create(struct rm_optimizer **optimizer, struct rm_backend *backend,
@@ -65,26 +65,26 @@ struct rm_optimizer_put {
     float *params;
     const float *grads;
     float *target; /* follows by the knobs' target_tau; NULL: none does */
-    const struct rm_device_knobs *knobs;
-    struct rm_device_figures *copy; /* a device's: of the figures once the update is judged; NULL:
+    const struct rm_update_knobs *knobs;
+    struct rm_update_figures *copy; /* a device's: of the figures once the update is judged; NULL:
                                        none */
 };
 void rm_optimizer_put(struct rm_optimizer *optimizer, const struct rm_optimizer_put *put);
 
 /* Whether losses are scaled (learner.compute "fp16" on a device), and by what: for checkpoints. */
 struct rm_loss_scale {
-    float scale; /* loss_scale and loss_scale_good of struct rm_device_figures */
+    float scale; /* loss_scale and loss_scale_good of struct rm_update_figures */
     uint32_t good;
 };
 bool rm_optimizer_scales(const struct rm_optimizer *optimizer);
 struct rm_loss_scale rm_optimizer_loss_scale(const struct rm_optimizer *optimizer);
 void rm_optimizer_set_loss_scale(struct rm_optimizer *optimizer, struct rm_loss_scale scale);
 
-struct rm_device_figures *rm_optimizer_figures(const struct rm_optimizer *optimizer);
+struct rm_update_figures *rm_optimizer_figures(const struct rm_optimizer *optimizer);
 
 /* What the host says of an update: rate and clipping, as set and scheduled. */
 void rm_optimizer_knobs(const struct rm_optimizer *optimizer, uint64_t update, double progress,
-                        struct rm_device_knobs *knobs);
+                        struct rm_update_knobs *knobs);
 
 /* What the next steps depend on, for checkpoints: arenas of the layout of the parameters, in the
  * backend's memory, and the number of steps made (bias correction). */

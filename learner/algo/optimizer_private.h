@@ -37,7 +37,7 @@ struct rm_optimizer {
     struct rm_optimizer_range *ranges;
     uint32_t range_count;
     struct rm_muon muon;
-    struct rm_device_figures *figures; /* the backend's memory */
+    struct rm_update_figures *figures; /* the backend's memory */
     struct rm_optimizer_device device; /* zeros on the CPU */
 };
 

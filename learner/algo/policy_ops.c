@@ -154,7 +154,7 @@ static void loss(struct rm_backend *b, const struct rm_minibatch_loss *l, double
 
 static void lost(struct rm_backend *b, const struct rm_minibatch_loss *l)
 {
-    struct rm_device_figures *f = l->figures;
+    struct rm_update_figures *f = l->figures;
     const uint32_t batch = l->passes->batch;
     const double total = f->now_sums[RM_SUM_POLICY] +
                          l->value_coefficient * f->now_sums[RM_SUM_VALUE] -
@@ -165,7 +165,7 @@ static void lost(struct rm_backend *b, const struct rm_minibatch_loss *l)
 }
 
 static void passed(struct rm_backend *b, double target_kl, struct rm_rollout_passes *p,
-                   struct rm_device_figures *figures)
+                   struct rm_update_figures *figures)
 {
     (void)b;
     rm_passes_book(target_kl, p, figures);

@@ -66,7 +66,7 @@ static void put_back(struct rm_updates *t, struct kept kept[KEPT_MOST])
 /* From last_loss on: the loss, by which updates are judged, a norm that is not yet there, and the
  * sums of the update under way with what they are over. */
 #define AVERAGED                                                                                   \
-    (offsetof(struct rm_device_figures, skip) - offsetof(struct rm_device_figures, last_loss))
+    (offsetof(struct rm_update_figures, skip) - offsetof(struct rm_update_figures, last_loss))
 _Static_assert(AVERAGED == 11 * sizeof(double), "numbers of an update stand together");
 
 void rm_record_mean(struct rm_updates *const *all, uint32_t count)

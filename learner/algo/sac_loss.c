@@ -155,7 +155,7 @@ static void critic_loss(struct rm_backend *b, const struct rm_soft_critic_loss *
 
 static void policy_loss(struct rm_backend *b, const struct rm_soft_policy_loss *in)
 {
-    struct rm_device_figures *f = in->figures;
+    struct rm_update_figures *f = in->figures;
     struct rm_sac_view view = view_of(&in->states);
     (void)b;
     view.weight = in->weight;

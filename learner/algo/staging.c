@@ -66,7 +66,7 @@ static struct layout lay_out(const struct rm_staging_spec *spec)
     struct layout l = {
         .bytes =
             {
-                [PART_KNOBS] = sizeof(struct rm_device_knobs),
+                [PART_KNOBS] = sizeof(struct rm_update_knobs),
                 [PART_TURN] = sent ? 0 : rm_device_turn_bytes(sources),
                 [PART_PICKS] = whole || !sent ? 0 : n * sizeof(struct rm_device_pick),
                 [PART_OBS] = whole ? rows * row : 0,
@@ -103,11 +103,11 @@ static void name_parts(struct rm_staging_slot *s, const struct rm_staging_spec *
         set_member(&s->device, i, l->bytes[i] ? s->block + l->at[i] : NULL);
     }
     if (spec->draw) {
-        s->drawn = (const void *)(s->back + sizeof(struct rm_device_figures));
-        s->device_drawn = (void *)(s->result + sizeof(struct rm_device_figures));
+        s->drawn = (const void *)(s->back + sizeof(struct rm_update_figures));
+        s->device_drawn = (void *)(s->result + sizeof(struct rm_update_figures));
     } else if (spec->priorities) {
-        s->host.error = (float *)(void *)(s->back + sizeof(struct rm_device_figures));
-        s->device.error = (float *)(void *)(s->result + sizeof(struct rm_device_figures));
+        s->host.error = (float *)(void *)(s->back + sizeof(struct rm_update_figures));
+        s->device.error = (float *)(void *)(s->result + sizeof(struct rm_update_figures));
     }
 }
 
@@ -269,7 +269,7 @@ int rm_staging_create(struct rm_staging *t, struct rm_backend *backend,
     *t = (struct rm_staging){.backend = backend, .bytes_in = l.all};
     memcpy(t->part_bytes, l.bytes, sizeof l.bytes);
     t->errors = spec->priorities && !spec->draw;
-    t->bytes_back = sizeof(struct rm_device_figures);
+    t->bytes_back = sizeof(struct rm_update_figures);
     if (spec->draw)
         t->bytes_back += sizeof(struct rm_device_drawn);
     if (t->errors)

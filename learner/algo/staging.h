@@ -17,15 +17,15 @@
 
 struct rm_staging_slot {
     struct rm_batch host;                    /* pinned memory */
-    struct rm_device_knobs *knobs;           /* pinned memory */
-    const struct rm_device_figures *figures; /* pinned memory: come back */
+    struct rm_update_knobs *knobs;           /* pinned memory */
+    const struct rm_update_figures *figures; /* pinned memory: come back */
     const struct rm_device_drawn *drawn;     /* with them; NULL: the host draws */
     /* The same in device memory. What the host's has not is NULL. With picks, observations and
      * masks are made of them on the device, in buffers that all slots share; where the device draws
      * for itself, so is everything but knobs and turn. */
     struct rm_batch device;
-    const struct rm_device_knobs *device_knobs;
-    struct rm_device_figures *device_figures; /* as this update leaves them */
+    const struct rm_update_knobs *device_knobs;
+    struct rm_update_figures *device_figures; /* as this update leaves them */
     struct rm_device_drawn *device_drawn;     /* as its draw does; NULL: the host draws */
 
     struct rm_device_graph *graph; /* the user's, destroyed with the slot; NULL: none */
@@ -61,7 +61,7 @@ struct rm_staging_spec {
     const struct rm_device_gather *gather; /* batches are made by it, outlives staging; NULL: they
                                               come whole */
     const struct rm_device_sampler *draw;  /* with gather: the device draws by it; NULL: the host */
-    struct rm_device_figures *figures;     /* with draw: those that stop updates */
+    struct rm_update_figures *figures;     /* with draw: those that stop updates */
     bool masks;                            /* with next_mask; sequences: with mask */
     bool own_masks;                        /* transitions: with mask too */
     bool priorities;                       /* with weight, error and leaf */

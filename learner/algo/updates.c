@@ -218,7 +218,7 @@ void rm_updates_draw_dropout(struct rm_updates *t, const struct rm_update *u,
 void rm_updates_learn(struct rm_updates *t, const struct rm_net_input *in,
                       const struct rm_net_loss *loss, double samples)
 {
-    struct rm_device_figures *f = t->figures;
+    struct rm_update_figures *f = t->figures;
     double sums[RM_NET_SUMS];
     t->nets[0].trained_on = *in;
     rm_net_learn(t->nets[0].online, t->params, in, loss, t->grads, sums);
@@ -240,7 +240,7 @@ void rm_updates_backward(struct rm_updates *t, uint32_t net, const struct rm_net
 /* --- what runs them -------------------------------------------------------------------------- */
 
 void rm_updates_set_knobs(const struct rm_updates *t, uint64_t number,
-                          struct rm_device_knobs *knobs)
+                          struct rm_update_knobs *knobs)
 {
     knobs->before = number - 1;
     knobs->target_tau = (float)rm_target_part(t->experiment, t->settings.target_tau, number);
@@ -249,7 +249,7 @@ void rm_updates_set_knobs(const struct rm_updates *t, uint64_t number,
 }
 
 void rm_updates_put_step(struct rm_updates *t, const struct rm_update *u,
-                         struct rm_device_figures *copy)
+                         struct rm_update_figures *copy)
 {
     const struct rm_optimizer_put put = {
         .params = t->params,
@@ -303,7 +303,7 @@ void rm_updates_add_moments(struct rm_updates *t, const struct rm_batch *batch, 
     rm_target_move(t->backend, part, t->params, t->count, t->target);
 }
 
-struct rm_trainer_result rm_updates_result(const struct rm_device_figures *f, double grad_norm)
+struct rm_trainer_result rm_updates_result(const struct rm_update_figures *f, double grad_norm)
 {
     return (struct rm_trainer_result){
         .loss = f->last_loss,

@@ -28,7 +28,7 @@ struct rm_updates;
 /* One update; pointers are the backend's memory. */
 struct rm_update {
     const struct rm_batch *batch; /* the struct itself is the host's */
-    const struct rm_device_knobs *knobs;
+    const struct rm_update_knobs *knobs;
     struct rm_phase_clock *clock; /* NULL: not measured */
 };
 
@@ -79,7 +79,7 @@ struct rm_updates {
     size_t count;                      /* parameters */
     float *params, *grads;             /* (count), the backend's memory */
     float *target;                     /* the same; NULL: no network has one */
-    struct rm_device_figures *figures; /* the backend's memory */
+    struct rm_update_figures *figures; /* the backend's memory */
     float *noise;                      /* (noise_count), NULL when no layer is noisy */
     float *host_params;                /* (count), host memory */
 
@@ -146,11 +146,11 @@ void rm_updates_init(struct rm_updates *updates);
 
 /* What the host says of update `number`. */
 void rm_updates_set_knobs(const struct rm_updates *updates, uint64_t number,
-                          struct rm_device_knobs *knobs);
+                          struct rm_update_knobs *knobs);
 
 /* The step along the gradient. `copy`: as in struct rm_optimizer_put. */
 void rm_updates_put_step(struct rm_updates *updates, const struct rm_update *update,
-                         struct rm_device_figures *copy);
+                         struct rm_update_figures *copy);
 
 /* Packs the weights again: of the online network if they changed, and of target networks. */
 void rm_updates_prepare(struct rm_updates *updates, bool online, bool target);
@@ -160,7 +160,7 @@ void rm_updates_prepare(struct rm_updates *updates, bool online, bool target);
 void rm_updates_add_moments(struct rm_updates *updates, const struct rm_batch *batch, double part);
 
 /* Numbers of the update that these figures were copied after; not yet judged: by this norm. */
-struct rm_trainer_result rm_updates_result(const struct rm_device_figures *figures,
+struct rm_trainer_result rm_updates_result(const struct rm_update_figures *figures,
                                            double grad_norm);
 
 /* Whether the gradient is to be looked through, and does so. */

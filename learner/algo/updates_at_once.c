@@ -8,7 +8,7 @@ static struct rm_updates *updates_of(struct rm_trainer *trainer)
 
 /* Loss and gradient of update `number`, whose knobs are set. */
 static struct rm_update put_gradient(struct rm_updates *t, const struct rm_batch *batch,
-                                     uint64_t number, struct rm_device_knobs *knobs,
+                                     uint64_t number, struct rm_update_knobs *knobs,
                                      struct rm_phase_clock *clock)
 {
     const struct rm_update update = {.batch = batch, .knobs = knobs, .clock = clock};
@@ -22,7 +22,7 @@ static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struc
                                          uint64_t number, struct rm_phase_clock *clock)
 {
     struct rm_updates *t = updates_of(trainer);
-    struct rm_device_knobs knobs = {0};
+    struct rm_update_knobs knobs = {0};
     put_gradient(t, batch, number, &knobs, clock);
     return rm_updates_result(t->figures, rm_optimizer_norm(t->optimizer, t->grads));
 }
@@ -31,7 +31,7 @@ static struct rm_trainer_result update(struct rm_trainer *trainer, const struct 
                                        uint64_t number, struct rm_phase_clock *clock)
 {
     struct rm_updates *t = updates_of(trainer);
-    struct rm_device_knobs knobs = {0};
+    struct rm_update_knobs knobs = {0};
     const struct rm_update update = put_gradient(t, batch, number, &knobs, clock);
     if (t->watched) {
         const double norm = rm_optimizer_norm(t->optimizer, t->grads);

@@ -61,7 +61,7 @@ static struct rm_staged_figures fetch_figures(struct rm_updates *t)
 
 struct rm_trainer_result rm_staged_gradient_result(struct rm_updates *t)
 {
-    const struct rm_device_figures f = fetch_figures(t).figures;
+    const struct rm_update_figures f = fetch_figures(t).figures;
     return rm_updates_result(&f, rm_optimizer_norm(t->optimizer, t->grads));
 }
 
@@ -88,7 +88,7 @@ static void add_drawn(struct rm_staged_updates *s, const struct rm_device_drawn 
 }
 
 /* Figures as they were after update `number`, whose sums begin after those that came before. */
-static void add_figures(struct rm_staged_updates *s, const struct rm_device_figures *f,
+static void add_figures(struct rm_staged_updates *s, const struct rm_update_figures *f,
                         const struct rm_device_drawn *drawn, uint64_t number, double learning_rate)
 {
     struct rm_trainer_report *r = &s->unreported;

@@ -12,7 +12,7 @@
 
 /* What comes back of updates. */
 struct rm_staged_figures {
-    struct rm_device_figures figures;
+    struct rm_update_figures figures;
     struct rm_device_drawn drawn; /* zeros where the host draws */
 };
 

@@ -9,7 +9,7 @@
  * CAPTURE. Between capture() and captured() whatever is put on COMPUTE is recorded instead of run;
  * instantiate() makes the record fit for launch(), which runs it. So a captured update must read
  * whatever changes from one update to the next from the device's memory: batches from fixed
- * buffers, numbers from struct rm_device_knobs. Marks of other streams may not be recorded or
+ * buffers, numbers from struct rm_update_knobs. Marks of other streams may not be recorded or
  * followed inside.
  *
  * ERRORS. Nothing here returns device errors one by one: the first one is kept (it is sticky: the
@@ -54,9 +54,9 @@ struct rm_device_counts {
     uint64_t graph_launches;
 };
 
-/* What the host knows of an update before it begins, in device memory: copied there from pinned
- * memory ahead of each launch, read by the operations of a captured update. */
-struct rm_device_knobs {
+/* What the host knows of an update before it begins, in the backend's memory. A device's is copied
+ * there from pinned memory ahead of each launch and read by the operations of a captured update. */
+struct rm_update_knobs {
     uint64_t before;            /* updates attempted before this one: keys its draws */
     double learning_rate;       /* of this update: by the schedule */
     double entropy_coefficient; /* actor-critic */
@@ -72,7 +72,7 @@ struct rm_device_knobs {
 
 /* Results of updates, in device memory: sums since the last restart, fetched once per report. A
  * skipped update adds to `skipped` and `skipped_in_row` only. */
-struct rm_device_figures {
+struct rm_update_figures {
     uint64_t made, skipped;  /* updates; not cleared */
     uint64_t skipped_in_row; /* at the moment; not cleared */
     uint64_t steps;          /* of the optimizer: for bias correction; not cleared */
@@ -99,7 +99,7 @@ struct rm_device_figures {
 };
 
 /* Restarts the sums of the report. */
-RM_BOTH void rm_figures_clear(struct rm_device_figures *f)
+RM_BOTH void rm_figures_clear(struct rm_update_figures *f)
 {
     f->reports = 0;
     f->loss = f->grad_norm = f->samples = 0;
@@ -108,7 +108,7 @@ RM_BOTH void rm_figures_clear(struct rm_device_figures *f)
 }
 
 /* A finite update is counted, and its numbers added to the sums. */
-RM_BOTH void rm_figures_add(struct rm_device_figures *f)
+RM_BOTH void rm_figures_add(struct rm_update_figures *f)
 {
     f->made++;
     f->skipped_in_row = 0;

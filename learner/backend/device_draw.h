@@ -10,8 +10,8 @@
 #include "learner/backend/device_feed.h"
 #include "learner/backend/transition.h"
 
-struct rm_device_knobs;
-struct rm_device_figures;
+struct rm_update_knobs;
+struct rm_update_figures;
 
 #define RM_DEVICE_LEVELS 14u /* RM_PRIORITY_LEVELS */
 
@@ -68,9 +68,9 @@ struct rm_device_sampler {
     struct rm_device_tree tree;
     struct rm_device_drawn *drawn;
     /* Of one update. */
-    const struct rm_device_knobs *knobs; /* `before` keys the draw */
+    const struct rm_update_knobs *knobs; /* `before` keys the draw */
     const struct rm_device_turn *turn;
-    struct rm_device_figures *figures; /* `stop` is set where the draw is dry */
+    struct rm_update_figures *figures; /* `stop` is set where the draw is dry */
     struct rm_device_drawn *told;      /* a copy of *drawn as this draw leaves it */
     /* Made, (batch) each. */
     struct rm_device_pick *picks;

@@ -46,9 +46,9 @@ struct rm_device_step {
     const float *grads;
     float *m, *v;  /* m NULL: RMSProp without momentum */
     float *target; /* NULL: none follows */
-    const struct rm_device_knobs *knobs;
-    struct rm_device_figures *figures;
-    struct rm_device_figures *copy; /* of the figures after norm(); NULL: not needed */
+    const struct rm_update_knobs *knobs;
+    struct rm_update_figures *figures;
+    struct rm_update_figures *copy; /* of the figures after norm(); NULL: not needed */
     double *partials;               /* (chunk_count) scratch */
 };
 

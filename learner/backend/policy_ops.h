@@ -95,7 +95,7 @@ struct rm_policy_returns {
     float *room;            /* (rows) the CPU's scratch */
     struct rm_value_head_step head;
     struct rm_rollout_passes *passes;
-    struct rm_device_figures *figures; /* the report's sums are cleared; `stop` is set where there
+    struct rm_update_figures *figures; /* the report's sums are cleared; `stop` is set where there
                                           is no sample, else cleared too */
     struct rm_device_slots slots;
 };
@@ -116,13 +116,13 @@ struct rm_minibatch_take {
     const float *valid;   /* of the rollout's rows */
     const uint8_t *flags; /* recurrent: of the rollout's rows, RM_FLAG_*; else NULL */
     const float *advantage;
-    const struct rm_device_knobs *knobs_of; /* (epochs, knobs_stride) of each update */
+    const struct rm_update_knobs *knobs_of; /* (epochs, knobs_stride) of each update */
     /* Made: */
     uint32_t *index;  /* (steps, most) rows of the rollout */
     float *weight;    /* (steps, most) 1: a sample; 0: none. A device's */
     uint32_t *entry;  /* (most) recurrent: lanes; else NULL */
     uint8_t *restart; /* (steps, most) recurrent; else NULL */
-    struct rm_device_knobs *knobs;
+    struct rm_update_knobs *knobs;
     struct rm_rollout_passes *passes;
     struct rm_device_slots slots;
 };
@@ -141,9 +141,9 @@ struct rm_minibatch_loss {
     float *part;         /* (RM_SUM_COUNT, rows) room */
     double *own;         /* (RM_SUM_COUNT) NULL: one device has all rows; else sums over this
                             one's, to be added up among all */
-    const struct rm_device_knobs *knobs;
+    const struct rm_update_knobs *knobs;
     struct rm_rollout_passes *passes;
-    struct rm_device_figures *figures; /* last_loss, now_sums (enum rm_policy_sum), now_samples */
+    struct rm_update_figures *figures; /* last_loss, now_sums (enum rm_policy_sum), now_samples */
 };
 
 struct rm_policy_ops {
@@ -171,7 +171,7 @@ struct rm_policy_ops {
     void (*taken)(struct rm_backend *b, const struct rm_minibatch_take *take);
     /* After the optimizer's step: rm_passes_book(). */
     void (*passed)(struct rm_backend *b, double target_kl, struct rm_rollout_passes *passes,
-                   struct rm_device_figures *figures);
+                   struct rm_update_figures *figures);
 };
 
 /* --- of both sides --------------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ RM_BOTH struct rm_pass_part rm_passes_part(const struct rm_rollout_passes *p)
 /* Books the minibatch unless it was skipped, goes to the next one, and sets figures->stop after a
  * pass whose KL is above target_kl (0: none), or after the last. */
 RM_BOTH void rm_passes_book(double target_kl, struct rm_rollout_passes *p,
-                            struct rm_device_figures *figures)
+                            struct rm_update_figures *figures)
 {
     if (figures->stop)
         return;

@@ -26,7 +26,7 @@ struct rm_sequence_loss {
     double *partials; /* a device's: (3 * B) scratch */
     /* last_loss; now_sums[RM_SUM_OF_Q] is the mean of q(s, action) over what counts, not rescaled,
      * and now_samples is 1. */
-    struct rm_device_figures *figures;
+    struct rm_update_figures *figures;
 };
 
 struct rm_sequence_ops {

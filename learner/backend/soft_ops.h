@@ -30,7 +30,7 @@ struct rm_soft_critic_loss {
     const float *weight;   /* (batch), NULL: all 1 */
     float *error;          /* (batch): the mean over critics of |y - q|; NULL: not needed */
     float *d_q;            /* written all over */
-    struct rm_device_figures *figures; /* last_loss */
+    struct rm_update_figures *figures; /* last_loss */
 };
 
 struct rm_soft_policy_loss {
@@ -38,14 +38,14 @@ struct rm_soft_policy_loss {
     const float *weight;               /* (batch), NULL: all 1 */
     double target_ratio;               /* target entropy, as a fraction of ln(legal actions) */
     float *d_logits;                   /* written all over */
-    struct rm_device_figures *figures; /* added to last_loss; now_sums, enum rm_value_sum, of one
+    struct rm_update_figures *figures; /* added to last_loss; now_sums, enum rm_value_sum, of one
                                           sample */
 };
 
 struct rm_soft_step {
     double beta1, beta2, epsilon;
-    const struct rm_device_knobs *knobs;     /* the learning rate */
-    const struct rm_device_figures *figures; /* the gap; nothing is moved where it is skipped */
+    const struct rm_update_knobs *knobs;     /* the learning rate */
+    const struct rm_update_figures *figures; /* the gap; nothing is moved where it is skipped */
     struct rm_temperature *temperature;
 };
 

@@ -47,7 +47,7 @@ struct rm_value_loss {
     float *d_q;               /* as q: written all over */
     /* A device's: */
     double *partials; /* (2 * batch) scratch */
-    struct rm_device_figures *figures;
+    struct rm_update_figures *figures;
 };
 
 /* figures->sums of updates that learn from replay, over figures->samples. */

@@ -125,8 +125,8 @@ static void update(void)
     double sums[RM_NET_SUMS];
     struct rm_error error;
     rm_net_learn(s.workspace, s.params, &s.input, &s.loss, s.grads, sums);
-    struct rm_device_figures *f = rm_optimizer_figures(s.optimizer);
-    struct rm_device_knobs knobs = {0};
+    struct rm_update_figures *f = rm_optimizer_figures(s.optimizer);
+    struct rm_update_knobs knobs = {0};
     const struct rm_optimizer_put step = {.params = s.params, .grads = s.grads, .knobs = &knobs};
     rm_optimizer_knobs(s.optimizer, ++s.updates, 0, &knobs);
     f->last_loss = sums[0];

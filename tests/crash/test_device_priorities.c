@@ -60,7 +60,7 @@ static void send(struct learner *l, const void *to, const void *from, size_t byt
 static void one_update(struct scene *s, struct learner *l)
 {
     const uint64_t u = RM_PEEK(&s->updates) + 1;
-    const struct rm_device_knobs knobs = {.before = u - 1};
+    const struct rm_update_knobs knobs = {.before = u - 1};
     _Alignas(8) uint8_t turn[sizeof(struct rm_device_turn) + sizeof(struct rm_row_span)];
     float error[BATCH];
     for (uint32_t i = 0; i < BATCH; i++)

@@ -129,7 +129,7 @@ static void words_that_are_drawn_again_move_the_others(void **state)
     rm_test_draws_open(&b, false, 1);
     rm_test_draws_write(&b, RM_DRAWS_RING_ROWS);
     rm_test_draws_there(&b, 1, 1, &d);
-    const struct rm_device_knobs knobs = {.before = 6};
+    const struct rm_update_knobs knobs = {.before = 6};
     struct {
         struct rm_device_turn turn;
         struct rm_row_span spans[RM_DRAWS_RINGS];

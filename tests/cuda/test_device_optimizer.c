@@ -21,7 +21,7 @@ struct side {
     struct rm_backend *backend;
     struct rm_optimizer *optimizer;
     float *params, *grads, *target;
-    struct rm_device_knobs *knobs; /* on a device */
+    struct rm_update_knobs *knobs; /* on a device */
 };
 
 struct pair {
@@ -117,9 +117,9 @@ static void draw_gradient(struct pair *p, uint64_t step)
         p->grads[i] = (rm_rng_float(&rng) - 0.4f) * (i % 7 == 0 ? 1e-4f : size);
 }
 
-static struct rm_device_figures figures_of(const struct side *s)
+static struct rm_update_figures figures_of(const struct side *s)
 {
-    struct rm_device_figures f;
+    struct rm_update_figures f;
     s->backend->ops->download(s->backend, (float *)(void *)&f,
                               (float *)(void *)rm_optimizer_figures(s->optimizer),
                               sizeof f / sizeof(float));
@@ -140,7 +140,7 @@ static struct rm_test_stepped step_cpu(struct pair *p, uint64_t number, float ta
 
 static void set_figures(const struct side *s, double loss)
 {
-    struct rm_device_figures f = figures_of(s);
+    struct rm_update_figures f = figures_of(s);
     f.last_loss = loss;
     f.now_sums[3] = 7;
     f.now_samples = 2;
@@ -148,10 +148,10 @@ static void set_figures(const struct side *s, double loss)
                                 (float *)(void *)&f, sizeof f / sizeof(float));
 }
 
-static struct rm_device_figures step_device(struct pair *p, uint64_t number, float tau)
+static struct rm_update_figures step_device(struct pair *p, uint64_t number, float tau)
 {
     struct side *s = &p->device;
-    struct rm_device_knobs knobs = {.target_tau = tau};
+    struct rm_update_knobs knobs = {.target_tau = tau};
     rm_optimizer_knobs(s->optimizer, number, 0, &knobs);
     rm_test_device->ops->upload(rm_test_device, (float *)(void *)s->knobs, (float *)(void *)&knobs,
                                 sizeof knobs / sizeof(float));
@@ -190,7 +190,7 @@ static void compare(struct rm_experiment e, double within)
     for (uint64_t number = 1; number <= rm_test_effort(STEPS, 6); number++) {
         draw_gradient(&p, number);
         const struct rm_test_stepped r = step_cpu(&p, number, 0.1f);
-        const struct rm_device_figures f = step_device(&p, number, 0.1f);
+        const struct rm_update_figures f = step_device(&p, number, 0.1f);
         assert_true(fabs(f.last_grad_norm - r.grad_norm) < 1e-6 * r.grad_norm);
         if (!e.optimizer.clip_apart)
             assert_true(fabsf(f.scale[0] - r.scale) < 1e-6f * r.scale);
@@ -239,7 +239,7 @@ static void steps_that_are_not_finite_change_nothing(void **state)
             if (number == 3 || number == 4)
                 p.grads[p.n - 2] = number == 3 ? NAN : INFINITY;
             step_cpu(&p, number, 0.1f);
-            const struct rm_device_figures f = step_device(&p, number, 0.1f);
+            const struct rm_update_figures f = step_device(&p, number, 0.1f);
             assert_int_equal(f.skipped_in_row, number == 3 ? 1 : number == 4 ? 2 : 0);
             assert_int_equal(f.skipped, number < 3 ? 0 : number == 3 ? 1 : 2);
         }

@@ -181,7 +181,7 @@ struct returned {
     float params[WEIGHTS + 1], value[ROWS_MAX], target[ROWS_MAX];
     struct rm_value_head_state head;
     struct rm_rollout_passes passes;
-    struct rm_device_figures figures;
+    struct rm_update_figures figures;
 };
 static struct returned on_cpu, seen;
 
@@ -220,7 +220,7 @@ static void check_returns(enum rm_value_follow follow, bool normalise, size_t wh
     c->head = follow ? (struct rm_value_head_state){0.5, 2, 4.25, 3}
                      : (struct rm_value_head_state){0, 1, 1, 0};
     c->passes = (struct rm_rollout_passes){.samples = samples};
-    c->figures = (struct rm_device_figures){.loss = 3, .stop = 1};
+    c->figures = (struct rm_update_figures){.loss = 3, .stop = 1};
     struct rm_policy_returns r = {
         .rows = rows,
         .normalise = normalise,
@@ -284,7 +284,7 @@ static void check_minibatches(uint32_t steps, uint32_t lanes, uint32_t parts, bo
     static uint32_t order[EPOCHS * ENTRIES], index[2][MOST], entry[2][ENTRIES];
     static uint8_t flags[ROWS_MAX], restart[2][MOST];
     static float weights[MOST];
-    struct rm_device_knobs knobs_of[EPOCHS * 8], knobs[2] = {{0}};
+    struct rm_update_knobs knobs_of[EPOCHS * 8], knobs[2] = {{0}};
     rng = rm_rng_at(1, RM_STREAM_TEST, 4, steps * 7 + parts);
     draw_rollout(steps, lanes);
     const uint32_t rows = steps * lanes, stride = recurrent ? lanes : rows;
@@ -298,14 +298,14 @@ static void check_minibatches(uint32_t steps, uint32_t lanes, uint32_t parts, bo
         order[i / entries * stride + i % entries] =
             recurrent ? rm_rng_below(&rng, lanes) : sample[rm_rng_below(&rng, samples)];
     for (uint32_t i = 0; i < EPOCHS * parts; i++)
-        knobs_of[i] = (struct rm_device_knobs){.before = 50 + i};
+        knobs_of[i] = (struct rm_update_knobs){.before = 50 + i};
     struct rm_rollout_passes passes[2] = {{.samples = samples,
                                            .entries = entries,
                                            .parts = entries < parts ? entries : parts,
                                            .epochs = EPOCHS,
                                            .whole_mean = 0.25f,
                                            .whole_scale = 3}};
-    struct rm_device_figures figures[2] = {{.now_sums = {[RM_SUM_KL] = 2}}};
+    struct rm_update_figures figures[2] = {{.now_sums = {[RM_SUM_KL] = 2}}};
     const struct rm_minibatch_take here = {
         .order = order,
         .stride = stride,
@@ -338,7 +338,7 @@ static void check_minibatches(uint32_t steps, uint32_t lanes, uint32_t parts, bo
     there.restart = recurrent ? on_device(NULL, sizeof restart[1]) : NULL;
     there.knobs = on_device(NULL, sizeof knobs[1]);
     there.passes = on_device(&passes[0], sizeof passes[0]);
-    struct rm_device_figures *told = on_device(&figures[0], sizeof figures[0]);
+    struct rm_update_figures *told = on_device(&figures[0], sizeof figures[0]);
     for (uint32_t made = 0; !figures[0].stop; made++) {
         const uint32_t n = here_ops->take(cpu, &here);
         assert_int_equal(there_ops->take(device, &there), batch);
@@ -472,10 +472,10 @@ static void check_loss(const struct kind *k, uint32_t number)
     const struct rm_policy_loss here = draw_loss(k, ROWS);
     const size_t all = (size_t)N * here.outputs * 4;
     double sums[RM_NET_SUMS] = {0};
-    struct rm_device_knobs knobs = {.entropy_coefficient = 0.05};
+    struct rm_update_knobs knobs = {.entropy_coefficient = 0.05};
     struct rm_rollout_passes passes = {
         .batch = (uint32_t)lroundf(1 / here.scale), .mean = 0.3f, .scale = 1.7f};
-    struct rm_device_figures figures = {0};
+    struct rm_update_figures figures = {0};
     const struct rm_minibatch_loss whole = {
         .loss = here,
         .rows = N,
@@ -510,7 +510,7 @@ static void check_loss(const struct kind *k, uint32_t number)
     there.figures = on_device(NULL, sizeof figures);
     there_ops->loss(device, &there, NULL);
     there_ops->lost(device, &there);
-    struct rm_device_figures told;
+    struct rm_update_figures told;
     fetch(seen_d, there.d_out, all);
     fetch(&told, there.figures, sizeof told);
     for (size_t i = 0; i < (size_t)N * here.outputs; i++)

@@ -129,7 +129,7 @@ static void check_operations(struct sequences *s, bool rescale, bool other_choos
     struct rm_rng rng = rm_rng_at(8, RM_STREAM_TEST, rescale, other_chooses);
     float choose[OUTPUTS], value[OUTPUTS], y[TRACE * SIZE], y_there[TRACE * SIZE];
     float d_q[OUTPUTS], d_there[OUTPUTS], error[SIZE];
-    struct rm_device_figures here = {0}, there;
+    struct rm_update_figures here = {0}, there;
     for (uint32_t i = 0; i < OUTPUTS; i++) {
         choose[i] = roundf(4 * rm_rng_float(&rng));
         value[i] = 4 * rm_rng_float(&rng) - 2;

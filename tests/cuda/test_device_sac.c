@@ -99,7 +99,7 @@ static void assert_figure(const char *what, double here, double there)
 /* What the operations leave, in the host's memory. */
 struct left {
     float y[SIZE], d_q[2][OUTPUTS], d_logits[OUTPUTS], error[SIZE];
-    struct rm_device_figures figures;
+    struct rm_update_figures figures;
     struct rm_temperature temperature;
 };
 
@@ -108,9 +108,9 @@ struct problem {
     struct rm_batch batch;
     const float *logits, *q1, *q2;
     float *p, *logp, *y, *d_q[2], *d_logits;
-    struct rm_device_figures *figures;
+    struct rm_update_figures *figures;
     struct rm_temperature *temperature;
-    const struct rm_device_knobs *knobs;
+    const struct rm_update_knobs *knobs;
 };
 
 static void put(struct rm_backend *b, const struct problem *p)
@@ -184,7 +184,7 @@ static void check_operations(struct transitions *s, uint64_t number, bool skippe
     static struct left here, there;
     struct rm_rng rng = rm_rng_at(8, RM_STREAM_TEST, 2, number);
     float logits[OUTPUTS], q1[OUTPUTS], q2[OUTPUTS], p[OUTPUTS], logp[OUTPUTS];
-    const struct rm_device_knobs knobs = {.learning_rate = 0.01};
+    const struct rm_update_knobs knobs = {.learning_rate = 0.01};
     for (uint32_t i = 0; i < OUTPUTS; i++) {
         logits[i] = 4 * rm_rng_float(&rng) - 2;
         q1[i] = 4 * rm_rng_float(&rng) - 2;

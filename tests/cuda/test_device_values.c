@@ -169,7 +169,7 @@ static void release(struct drawn *d)
 
 struct seen {
     float *d_q, *error;
-    struct rm_device_figures figures;
+    struct rm_update_figures figures;
 };
 
 static struct seen lose(const struct shape *s, const struct drawn *d,
@@ -184,7 +184,7 @@ static struct seen lose(const struct shape *s, const struct drawn *d,
                        on_device(NULL, rows * 4),
                        on_device(NULL, n * 4),
                        on_device(NULL, 2 * rows * sizeof(double)),
-                       on_device(NULL, sizeof(struct rm_device_figures))};
+                       on_device(NULL, sizeof(struct rm_update_figures))};
     const struct rm_value_loss loss = {
         .kind = s->name == RM_ALGORITHM_DQN ? RM_LOSS_HUBER : RM_LOSS_QUANTILE_HUBER,
         .batch = s->batch,

@@ -16,7 +16,7 @@ struct side {
     struct rm_experiment experiment;
     struct rm_net *net;
     struct rm_optimizer *optimizer;
-    struct rm_device_knobs *knobs;
+    struct rm_update_knobs *knobs;
     float *params, *grads;
     size_t count;
 };
@@ -41,7 +41,7 @@ static void open_side(struct side *s, enum rm_compute compute)
     s->grads = b->ops->alloc(b, s->count);
     s->knobs = b->device->alloc(b, sizeof *s->knobs, &error);
     assert_true(s->params && s->grads && s->knobs);
-    const struct rm_device_knobs knobs = {.learning_rate = 0.01, .grad_clip = 1};
+    const struct rm_update_knobs knobs = {.learning_rate = 0.01, .grad_clip = 1};
     b->ops->upload(b, (float *)(void *)s->knobs, (const float *)(const void *)&knobs,
                    sizeof knobs / sizeof(float));
 }
@@ -56,9 +56,9 @@ static void close_side(struct side *s)
 }
 
 /* An update whose loss left gradients of `size` times `scale`. */
-static struct rm_device_figures update(struct side *s, float size, float scale)
+static struct rm_update_figures update(struct side *s, float size, float scale)
 {
-    struct rm_device_figures figures;
+    struct rm_update_figures figures;
     float grads[256];
     assert_true(s->count <= sizeof grads / sizeof *grads);
     for (size_t i = 0; i < s->count; i++)
@@ -98,8 +98,8 @@ static void a_scaled_step_is_the_same_step(void **state)
     assert_true(rm_optimizer_scales(scaled.optimizer));
     for (int i = 1; i <= 5; i++) {
         const float size = i % 2 ? 0.01f : 3.0f; /* below and above the clip */
-        const struct rm_device_figures one = update(&plain, size, 1);
-        const struct rm_device_figures two = update(&scaled, size, RM_DEVICE_SCALE_FIRST);
+        const struct rm_update_figures one = update(&plain, size, 1);
+        const struct rm_update_figures two = update(&scaled, size, RM_DEVICE_SCALE_FIRST);
         assert_int_equal(two.made, i);
         assert_float_equal(two.last_grad_norm, one.last_grad_norm, 1e-6 * one.last_grad_norm);
     }
@@ -119,7 +119,7 @@ static void an_infinite_gradient_halves_the_scale(void **state)
     open_side(&s, RM_COMPUTE_FP16);
     update(&s, 0.01f, RM_DEVICE_SCALE_FIRST);
     b->ops->download(b, before, s.params, s.count);
-    const struct rm_device_figures f = update(&s, INFINITY, 1);
+    const struct rm_update_figures f = update(&s, INFINITY, 1);
     assert_float_equal(f.loss_scale, RM_DEVICE_SCALE_FIRST / 2, 0);
     assert_int_equal(f.made, 1);
     assert_int_equal(f.skipped, 1);
@@ -136,7 +136,7 @@ static void it_ends_at_one(void **state)
     (void)state;
     open_side(&s, RM_COMPUTE_FP16);
     rm_optimizer_set_loss_scale(s.optimizer, (struct rm_loss_scale){1, 0});
-    const struct rm_device_figures f = update(&s, INFINITY, 1);
+    const struct rm_update_figures f = update(&s, INFINITY, 1);
     assert_float_equal(f.loss_scale, 1, 0);
     assert_int_equal(f.skipped_in_row, 1); /* the gradient itself is at fault */
     close_side(&s);

@@ -33,8 +33,8 @@ static void assert_same_bits(struct rm_test_learner *l, uint32_t count)
     for (uint32_t i = 1; i < count; i++) {
         struct rm_actor_critic *ac = rm_actor_critic_replica(l->ac, i);
         struct rm_state *other = rm_test_actor_critic_state(ac);
-        const struct rm_device_figures *f = rm_optimizer_figures(ac->u.optimizer);
-        struct rm_device_figures figures[2];
+        const struct rm_update_figures *f = rm_optimizer_figures(ac->u.optimizer);
+        struct rm_update_figures figures[2];
         device[i]->ops->download(device[i], (float *)(void *)&figures[1],
                                  (const float *)(const void *)f, sizeof *f / sizeof(float));
         f = rm_optimizer_figures(l->ac->u.optimizer);

@@ -184,7 +184,7 @@ void rm_test_draws_write_dead(struct rm_test_draws *b, uint32_t count)
 void rm_test_draws_there(struct rm_test_draws *b, uint64_t update, double beta,
                          struct rm_test_drawn *d)
 {
-    const struct rm_device_knobs knobs = {.before = update - 1};
+    const struct rm_update_knobs knobs = {.before = update - 1};
     _Alignas(8)
         uint8_t turn[sizeof(struct rm_device_turn) + RM_DRAWS_RINGS * sizeof(struct rm_row_span)];
     rm_feed_copy(b->feed, b->there.sampler);

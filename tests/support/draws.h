@@ -40,7 +40,7 @@ struct rm_test_drawn {
     int32_t action[RM_DRAWS_BATCH];
     float ret[RM_DRAWS_BATCH], discount[RM_DRAWS_BATCH], weight[RM_DRAWS_BATCH];
     uint64_t leaf[RM_DRAWS_BATCH];
-    struct rm_device_figures figures;
+    struct rm_update_figures figures;
     struct rm_device_drawn told;
 };
 

@@ -21,8 +21,8 @@ struct rm_test_stepped {
 static inline struct rm_test_stepped rm_test_optimizer_step(struct rm_optimizer *optimizer,
                                                             const struct rm_test_step *step)
 {
-    struct rm_device_figures *f = rm_optimizer_figures(optimizer);
-    struct rm_device_knobs knobs = {0};
+    struct rm_update_figures *f = rm_optimizer_figures(optimizer);
+    struct rm_update_knobs knobs = {0};
     const struct rm_optimizer_put put = {
         .params = step->params, .grads = step->grads, .knobs = &knobs};
     rm_optimizer_knobs(optimizer, step->update, 0, &knobs);

@@ -130,7 +130,7 @@ static inline unsigned rm_cuda_blocks(const struct rm_cuda *c, size_t n, unsigne
          i += (size_t)gridDim.x * blockDim.x)
 
 /* What losses multiply their gradients by. */
-static inline __device__ float rm_loss_scale(const struct rm_device_figures *f)
+static inline __device__ float rm_loss_scale(const struct rm_update_figures *f)
 {
     return f->loss_scale > 0.0f ? f->loss_scale : 1.0f;
 }

@@ -56,8 +56,8 @@ static __device__ double clipping(double clip, double norm)
 }
 
 /* Counts an update that is made, and what its step needs. */
-static __device__ void take(const struct rm_device_rule &rule, const struct rm_device_knobs *knobs,
-                            struct rm_device_figures *f, const struct norms &norms)
+static __device__ void take(const struct rm_device_rule &rule, const struct rm_update_knobs *knobs,
+                            struct rm_update_figures *f, const struct norms &norms)
 {
     const double rate = (double)(float)knobs->learning_rate, clip = (double)knobs->grad_clip;
     rm_figures_add(f);
@@ -71,7 +71,7 @@ static __device__ void take(const struct rm_device_rule &rule, const struct rm_d
 }
 
 /* fp16: the scale of the next loss. True when the gradient was infinite for the scale's sake. */
-static __device__ bool rescale(struct rm_device_figures *f, bool finite)
+static __device__ bool rescale(struct rm_update_figures *f, bool finite)
 {
     if (f->loss_scale <= 0.0f)
         return false;
@@ -85,8 +85,8 @@ static __device__ bool rescale(struct rm_device_figures *f, bool finite)
     return !finite && may && isfinite(f->last_loss);
 }
 
-static __device__ void judge(const struct rm_device_rule &rule, const struct rm_device_knobs *knobs,
-                             struct rm_device_figures *f, const struct norms &norms)
+static __device__ void judge(const struct rm_device_rule &rule, const struct rm_update_knobs *knobs,
+                             struct rm_update_figures *f, const struct norms &norms)
 {
     if (knobs->afresh)
         rm_figures_clear(f);
@@ -109,7 +109,7 @@ static __device__ void judge(const struct rm_device_rule &rule, const struct rm_
 static __global__ void norm_judge(struct rm_device_rule rule, struct rm_device_step s)
 {
     RM_SHARED(double, scratch);
-    struct rm_device_figures *f = s.figures;
+    struct rm_update_figures *f = s.figures;
     const double by = rm_loss_scale(f);
     struct norms norms = {};
     for (uint32_t i = 0; i < rule.groups; i++) {
@@ -143,7 +143,7 @@ static __device__ float flushed(float x)
 }
 
 static __device__ float move_adam(const struct rm_device_rule &rule, const struct rm_device_step &s,
-                                  const struct rm_device_figures &f,
+                                  const struct rm_update_figures &f,
                                   const struct rm_device_chunk &chunk, size_t i)
 {
     const float g = s.grads[i] * f.scale[chunk.group], p = s.params[i];
@@ -159,7 +159,7 @@ static __device__ float move_adam(const struct rm_device_rule &rule, const struc
 
 static __device__ float move_rmsprop(const struct rm_device_rule &rule,
                                      const struct rm_device_step &s,
-                                     const struct rm_device_figures &f, float rate,
+                                     const struct rm_update_figures &f, float rate,
                                      const struct rm_device_chunk &chunk, size_t i)
 {
     const float g = s.grads[i] * f.scale[chunk.group];
@@ -181,7 +181,7 @@ static __device__ void follow(const struct rm_device_step &s, float tau, float p
 
 static __global__ void step_chunks(struct rm_device_rule rule, struct rm_device_step s)
 {
-    const struct rm_device_figures f = *s.figures;
+    const struct rm_update_figures f = *s.figures;
     const float rate = (float)s.knobs->learning_rate, tau = s.knobs->target_tau;
     if (f.skip)
         return;

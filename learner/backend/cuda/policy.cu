@@ -109,13 +109,13 @@ static void taken(struct rm_backend *b, const struct rm_minibatch_take *k)
 /* --- after it -------------------------------------------------------------------------------- */
 
 __global__ static void book(double target_kl, struct rm_rollout_passes *p,
-                            struct rm_device_figures *figures)
+                            struct rm_update_figures *figures)
 {
     rm_passes_book(target_kl, p, figures);
 }
 
 static void passed(struct rm_backend *b, double target_kl, struct rm_rollout_passes *passes,
-                   struct rm_device_figures *figures)
+                   struct rm_update_figures *figures)
 {
     RM_RUN(rm_cuda_of(b), book, 1, 1, target_kl, passes, figures);
 }

@@ -98,7 +98,7 @@ struct sequence_loss {
     const float *q, *y;
     float *d_q;
     double *partials; /* (size) losses, (size) values of actions, then how many places count */
-    struct rm_device_figures *figures;
+    struct rm_update_figures *figures;
     double max_share, kappa;
 };
 

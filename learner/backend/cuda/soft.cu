@@ -163,7 +163,7 @@ static __global__ void policy_rows(struct rm_soft_policy_loss in)
     const double entropy = rm_block_sum(sums.entropy, scratch);
     const double value = rm_block_sum(sums.value, scratch);
     const double gap = rm_block_sum(sums.gap, scratch);
-    struct rm_device_figures *f = in.figures;
+    struct rm_update_figures *f = in.figures;
     if (threadIdx.x != 0)
         return;
     f->last_loss += loss / in.states.batch;

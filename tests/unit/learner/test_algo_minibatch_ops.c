@@ -25,7 +25,7 @@ static int close_backend(void **state)
 }
 
 /* Two minibatches of a pass, whose updates have numbers from 8 on. */
-static const struct rm_device_knobs knobs_of[] = {{.before = 7}, {.before = 8}};
+static const struct rm_update_knobs knobs_of[] = {{.before = 7}, {.before = 8}};
 
 static void a_minibatch_is_some_lanes_whole(void **state)
 {
@@ -36,7 +36,7 @@ static void a_minibatch_is_some_lanes_whole(void **state)
     float valid[ROWS], advantage[ROWS];
     uint32_t index[2 * STEPS], entry[2];
     uint8_t restarts[2 * STEPS];
-    struct rm_device_knobs knobs;
+    struct rm_update_knobs knobs;
     struct rm_rollout_passes passes = {.entries = 3, .parts = 2, .epochs = 1, .part = 1};
     (void)state;
     for (uint32_t i = 0; i < ROWS; i++) {
@@ -86,7 +86,7 @@ static void a_minibatch_is_a_part_of_the_order(void **state)
     const uint32_t order[2 * 5] = {9, 8, 7, 6, 5, 0, 3, 1, 4, 2};
     const float valid[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, advantage[10] = {0};
     uint32_t index[5];
-    struct rm_device_knobs knobs;
+    struct rm_update_knobs knobs;
     struct rm_rollout_passes passes = {.entries = 5,
                                        .parts = 2,
                                        .epochs = 2,
@@ -94,7 +94,7 @@ static void a_minibatch_is_a_part_of_the_order(void **state)
                                        .part = 1,
                                        .whole_mean = 3,
                                        .whole_scale = 2};
-    const struct rm_device_knobs all[] = {{0}, {0}, {0}, {.before = 41}};
+    const struct rm_update_knobs all[] = {{0}, {0}, {0}, {.before = 41}};
     const struct rm_minibatch_take take = {
         .order = order,
         .stride = 5,
@@ -123,7 +123,7 @@ static void passes_end(void **state)
 {
     const struct rm_policy_ops *ops = rm_policy_ops_of(backend);
     struct rm_rollout_passes p = {.parts = 2, .epochs = 3, .batch = 4};
-    struct rm_device_figures f = {.now_sums = {[RM_SUM_KL] = 1}};
+    struct rm_update_figures f = {.now_sums = {[RM_SUM_KL] = 1}};
     (void)state;
     ops->passed(backend, 0.5, &p, &f);
     assert_true(p.part == 1 && p.pass == 0 && p.seen == 4);

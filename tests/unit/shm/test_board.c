@@ -124,6 +124,10 @@ static void test_figures(void **state)
         rm_scores_add(&agent->figures[1], i % 2 ? -1e30 : 7.5);
     assert_true(rm_board_figure_last(&board, 1, 1, 0) == 0);
     assert_true(rm_board_figure_last(&board, 1, 1, 2) == 0.5);
+    /* One that was claimed by an actor that died is left out. */
+    rm_scores_add(&board.agents[0].figures[1], 2);
+    RM_ADD(&board.agents[0].figures[1].episodes, 1);
+    assert_true(rm_board_figure_last(&board, 0, 1, 2) == 1);
     agent->eval_figures[1][1] = 0.375;
     assert_true(isnan(rm_board_figure_evaluated(&board, 1, 1, 1))); /* there was none yet */
     board.run->evaluations = 1;

@@ -1,10 +1,10 @@
-/* acting: answers of one policy to a batch of observations. Owns the policy's network, the copy of
- * its acting parameters and the workspace of the forward pass; one thread uses it. Nothing is
- * allocated after creation.
+/* acting: chooses actions of one policy for a batch of observations. Owns the policy's network, the
+ * copy of its acting parameters and the workspace of the forward pass; belongs to one thread.
+ * Nothing is allocated after creation.
  *
- * The answer to an observation depends on the parameters, the observation, where it is drawn or
- * stands on quantile draws, on the coordinates (seed, lane, step) and, where it explores by noise,
- * on (seed, policy, step): never on the batch it is in. */
+ * The action for an observation depends on the parameters and the observation; if it is drawn or
+ * uses quantile draws, on the coordinates (seed, lane, step); and with exploration by noise on
+ * (seed, policy, step). It never depends on the batch. */
 #ifndef RM_ACTOR_ACTING_H
 #define RM_ACTOR_ACTING_H
 
@@ -24,12 +24,13 @@ struct rm_acting {
     uint32_t *word;             /* (chunk, choices) of draws; NULL when actions are values' */
     struct rm_categorical distribution;
     uint32_t inputs, actions;
-    uint32_t outputs;            /* of a row: where the policy keeps values, the last is that */
+    uint32_t outputs;            /* outputs of a row; if the policy stores values, the last is the
+                                  * value */
     uint32_t state_floats;       /* of a lane's recurrent state */
     uint32_t outputs_per_action; /* QR-DQN: its quantiles, else 1 */
     uint32_t quantiles;          /* IQN: draws per decision, else 0 */
     uint32_t chunk;              /* rows of one forward pass */
-    bool draws;                  /* the network gives logits, not values of actions */
+    bool draws;                  /* the network computes logits, not values of actions */
     uint64_t seed;
 };
 
@@ -39,16 +40,16 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
                      uint32_t quantiles, uint64_t seed, struct rm_error *error);
 void rm_acting_destroy(struct rm_acting *acting);
 
-/* Explores by the noise of its layers, if it has noisy ones, from the first draw on: one for all
- * that it answers to until the next, a function of (seed, policy, step). Needs params with sigmas:
- * actor.noise of the experiment is set. */
+/* Explores by the noise of noisy layers, if the network has them, from the first draw on: one draw
+ * for all actions until the next draw, a function of (seed, policy, step). Needs params with
+ * sigmas: actor.noise of the experiment is set. */
 int rm_acting_make_noisy(struct rm_acting *acting, uint32_t policy, struct rm_error *error);
 void rm_acting_draw_noise(struct rm_acting *acting, uint64_t step);
 
-/* Call after params changed, before the next answer. */
+/* Call after params changed, before the next action. */
 void rm_acting_prepare(struct rm_acting *acting);
 
-/* Greedy answers to n observations.
+/* Greedy actions for n observations.
  *   x       (n, inputs)
  *   lane    (n) lane ids over the whole run, coordinates of the quantile draws
  *   step    of those lanes
@@ -57,8 +58,8 @@ void rm_acting_prepare(struct rm_acting *acting);
 void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, const uint32_t *lane,
                       uint64_t step, const uint8_t *mask, int32_t *action);
 
-/* Rows of a vector step, as the three below take them.
- * Answers of a policy that is a distribution (categorical.h): `draws` is set.
+/* Rows of a vector step, for the three functions below. For policies that are distributions
+ * (categorical.h): `draws` is set.
  *   x           (n, inputs), floats or codes
  *   state       (n, state_floats) before this step, and next_state after it, which may be the same
  *               memory; NULL where the network has none
@@ -79,10 +80,10 @@ struct rm_acting_rows {
 };
 void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
-/* Answers of a policy of values whose network has recurrent states, greedily; logp is not made. */
+/* Greedy actions of a policy of values with a recurrent network; logp is not computed. */
 void rm_acting_best(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
-/* The likeliest action of every choice instead of a draw; logp is not made. */
+/* The likeliest action of every choice instead of a draw; logp is not computed. */
 void rm_acting_likeliest(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
 /* Explorers among `n` lanes with consecutive ids from first_lane, at `step`: lane i explores with

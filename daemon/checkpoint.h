@@ -1,19 +1,23 @@
+/* clang-format off: the table keeps its lines */
 /* checkpoint: has every worker write its part of a checkpoint, without stopping training for the
  * disk. One stage and one table of stage by event.
  *
- * clang-format off
- *   waiting     one is asked for, and cannot be begun yet: a worker is being started, or still
- * writes its part of an earlier one beginning   a thread makes the folder holding     actors and
- * learners come to the end of a turn, copy their own state and hold; a thread of each writes the
- * copy from then on (shm/session/saver.h) copying     a thread copies what is shared writing     a
- * thread writes the copy; workers go on awaiting    the daemon's part is written, those of some
- * workers are not sealing     a thread adds hashes and manifest, renames the folder
- * (checkpoint_files.h) and removes old checkpoints abandoning  it is given up, and a thread has not
- * come back yet clang-format on
+ *   waiting     requested, but cannot begin yet: a worker is being started, or still writes its
+ *               part of an earlier checkpoint
+ *   beginning   a thread creates the folder
+ *   holding     actors and learners reach the end of a turn, copy their own state and hold; then a
+ *               thread of each writes the copy (shm/session/saver.h)
+ *   copying     a thread copies the shared state
+ *   writing     a thread writes that copy; workers continue
+ *   awaiting    the daemon's part is written, those of some workers are not
+ *   sealing     a thread adds hashes and manifest, renames the folder (checkpoint_files.h) and
+ *               removes old checkpoints
+ *   abandoning  the checkpoint has failed, and a thread has not finished yet
  *
- * All workers hold at once, so a checkpoint is a state that the whole run was in, in every mode. A
- * checkpoint that fails (a worker dies, the disk is full) is given up, with a line in the log, and
- * training goes on. Used by the event loop's thread. */
+ * All workers hold at once, so a checkpoint is one state of the whole run, in every mode. If a
+ * worker dies or the disk is full, the checkpoint fails with a line in the log, and training
+ * continues. Used by the event loop's thread. */
+/* clang-format on */
 #ifndef RM_DAEMON_CHECKPOINT_H
 #define RM_DAEMON_CHECKPOINT_H
 
@@ -41,7 +45,8 @@ enum rm_checkpoint_stage {
     RM_CHECKPOINT_STAGES
 };
 
-/* What the run does once the checkpoint is made, or cannot be. The highest that was asked for. */
+/* What the run does after the checkpoint is made or has failed. The highest requested value
+ * counts. */
 enum rm_checkpoint_after {
     RM_AFTER_CONTINUE = 0,
     RM_AFTER_PAUSE,    /* put all workers to sleep */
@@ -49,13 +54,13 @@ enum rm_checkpoint_after {
     RM_AFTER_STOP
 };
 
-/* Where the run is. */
+/* The phase of the run. */
 enum rm_checkpoint_run { RM_RUN_IS_STARTING = 0, RM_RUN_IS_TRAINING, RM_RUN_IS_ENDING };
 
-/* What a checkpointer needs of the run around it. */
+/* Callbacks to the run. */
 struct rm_checkpointer_ops {
     enum rm_checkpoint_run (*where)(void *user);
-    /* For RM_AFTER_PAUSE and above: `why` is what rm_checkpointer_end() was given. */
+    /* For RM_AFTER_PAUSE and above: `why` is the argument of rm_checkpointer_end(). */
     void (*then)(void *user, enum rm_checkpoint_after after, const char *why);
     /* For subscribers; takes `data`, which may be NULL. */
     void (*event)(void *user, const char *name, json_t *data);
@@ -69,7 +74,7 @@ struct rm_checkpointer_spec {
     uv_loop_t *loop;
     const char *run_directory;
     const double *file_hot; /* [RM_HOT_COUNT] hot keys as the file has them */
-    bool adopted;           /* a daemon was killed: the run goes on where that one was */
+    bool adopted;           /* the session was taken over from a killed daemon */
     const struct rm_checkpointer_ops *ops;
     void *user;
 };
@@ -77,69 +82,69 @@ struct rm_checkpointer_spec {
 struct rm_checkpointer {
     struct rm_checkpointer_spec spec;
     enum rm_checkpoint_stage stage;
-    uint64_t number;         /* of the one in hand, or of the latest */
-    uint64_t asked;          /* the highest number that was asked for */
+    uint64_t number;         /* of the current checkpoint, or of the latest */
+    uint64_t asked;          /* the highest requested number */
     uint64_t made, failed;   /* by this daemon */
-    uint64_t last;           /* number of the latest that was made, 0 = none */
-    uint64_t step, updates;  /* of the latest that was made */
-    char why[RM_ERROR_TEXT]; /* the latest one was given up; "" = it was not */
+    uint64_t last;           /* number of the latest finished checkpoint, 0 = none */
+    uint64_t step, updates;  /* of the latest finished checkpoint */
+    char why[RM_ERROR_TEXT]; /* why the latest one failed; "" = it did not */
     enum rm_checkpoint_after after;
-    bool insists; /* who asked cannot ask again: one that is lost with a worker is made again */
+    bool insists; /* requested by a signal: if it fails because of a worker, it is made again */
     char end_why[64];
-    uint64_t end_by_ns; /* when what comes after it is done without it */
-    uint64_t due_ns;    /* the next one by interval; 0 = not known yet */
+    uint64_t end_by_ns; /* deadline after which `after` is done without it */
+    uint64_t due_ns;    /* time of the next one by interval; 0 = unknown */
     uint64_t held_from_ns, held_until_ns;
-    uint64_t starts;                    /* of actors' and learners' processes, when it was begun */
-    uint64_t written[RM_BOARD_WORKERS]; /* which one each has written, as it was last seen */
+    uint64_t starts;                    /* starts of actors' and learners' processes when it
+                                         * began */
+    uint64_t written[RM_BOARD_WORKERS]; /* the latest number that each worker has written */
 
     struct rm_state *shared;
     struct rm_checkpoint_facts facts;
     uint32_t keep;
     bool keep_best;
-    int rc; /* the thread's, and its words */
+    int rc; /* the thread's result and message */
     struct rm_error error;
-    struct rm_error missing,
-        missed; /* of a checkpoint that is not whole: now, and logged already */
+    struct rm_error missing, missed; /* missing files of a checkpoint: now, and already logged */
     uv_work_t work;
-    uint32_t removals; /* threads that remove what was given up */
+    uint32_t removals; /* threads that remove failed checkpoints */
     uv_timer_t timer;
 };
 
-/* At the beginning of a run: numbers go on after those that are there. */
+/* At the beginning of a run: numbers continue after the existing checkpoints. */
 void rm_checkpointer_open(struct rm_checkpointer *checkpointer,
                           const struct rm_checkpointer_spec *spec);
 
-/* Asks for one; one that is in hand is finished first. *number: which it will be; the event
+/* Requests a checkpoint; a current one is finished first. *number: its number; the event
  * "checkpoint" says whether it was made. Errors: -EAGAIN: a worker is being started, or still
- * writes its part of an earlier one, so there can be one in a moment; -ENODATA: there is nothing to
- * save yet, or any more. */
+ * writes its part of an earlier one, so try again in a moment; -ENODATA: there is nothing to save
+ * yet, or any more. */
 int rm_checkpointer_ask(struct rm_checkpointer *checkpointer, uint64_t *number,
                         struct rm_error *error);
 
-/* Asks for one on behalf of a signal: it is made as soon as there can be one. */
+/* Requests a checkpoint for a signal: it is made as soon as possible. */
 void rm_checkpointer_insist(struct rm_checkpointer *checkpointer);
 
-/* Asks for one and does `after` (not RM_AFTER_CONTINUE) once it is made, or at once if there can be
- * none. It waits for a moment in which there can be one as long as supervisor.stop_grace_s;
- * RM_AFTER_STOP is done by then even if a checkpoint is in hand. `why` is for RM_AFTER_STOP. */
+/* Requests a checkpoint and does `after` (not RM_AFTER_CONTINUE) when it is made, or at once if
+ * none is possible. Waits for workers at most supervisor.stop_grace_s; RM_AFTER_STOP is done then
+ * even during a checkpoint. `why` is for RM_AFTER_STOP. */
 void rm_checkpointer_end(struct rm_checkpointer *checkpointer, enum rm_checkpoint_after after,
                          const char *why);
 
-/* Is the latest that this daemon made the state that the run is in? */
+/* Is the latest checkpoint of this daemon the current state of the run? */
 bool rm_checkpointer_is_current(const struct rm_checkpointer *checkpointer);
 
-/* When the run is over: warns if the newest checkpoint has lost files; if the final evaluation was
- * of its weights (`evaluated`), it gets its score, so that it may be the best one. May wait for the
- * disk. */
+/* When the run is over: warns if files of the newest checkpoint are missing; if the final
+ * evaluation was of its weights (`evaluated`), writes the score into it, so that it may be the best
+ * one. May wait for the disk. */
 void rm_checkpointer_close(struct rm_checkpointer *checkpointer, bool evaluated);
 
-/* Once a second: by interval. */
+/* Call once a second: begins checkpoints by interval. */
 void rm_checkpointer_tick(struct rm_checkpointer *checkpointer, uint64_t now_ns);
 
-/* The daemon was away for so long: limits of time are so much later. */
+/* The daemon was away for so long: moves all deadlines. */
 void rm_checkpointer_away(struct rm_checkpointer *checkpointer, uint64_t away_ns);
 
-/* The run ends: what is in hand is given up, and nothing comes after it. */
+/* The run ends: cancels the current checkpoint and its `after`. */
 void rm_checkpointer_cancel(struct rm_checkpointer *checkpointer, const char *why);
 
 const char *rm_checkpoint_stage_name(enum rm_checkpoint_stage stage);

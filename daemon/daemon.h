@@ -1,6 +1,7 @@
-/* daemon: one experiment being run. Everything ringmasterd knows, in one struct, and the functions
- * of the rooms' files that work on it. Created and destroyed by rm_daemon_run(); used by the event
- * loop's thread only. It never touches CUDA and never computes: it starts, watches, answers. */
+/* daemon: one running experiment. The state of ringmasterd in one struct, and the functions of this
+ * room's files that work on it. Created and destroyed by rm_daemon_run(); used by the event loop's
+ * thread only. The daemon uses no CUDA and does not compute: it starts and supervises workers and
+ * answers clients. */
 #ifndef RM_DAEMON_DAEMON_H
 #define RM_DAEMON_DAEMON_H
 
@@ -52,8 +53,8 @@ enum rm_daemon_exit {
 
 enum rm_resume {
     RM_RESUME_NEVER = 0, /* starts a new run */
-    RM_RESUME_MAY,       /* goes on from what there is */
-    RM_RESUME_MUST,      /* and fails if there is nothing */
+    RM_RESUME_MAY,       /* resumes a run if there is one */
+    RM_RESUME_MUST,      /* resumes a run, and fails if there is none */
 };
 
 struct rm_daemon_options {
@@ -84,7 +85,7 @@ struct rm_daemon {
     struct rm_run_directory directory;
     struct rm_run_lock run_lock; /* of that directory, or of the one that is looked at */
     struct rm_log log;
-    struct rm_writer files;  /* of the run directory, but for checkpoints */
+    struct rm_writer files;  /* of the run directory, except checkpoints */
     struct rm_writer echoes; /* standard output and error, or the journal */
     struct rm_unwritten unwritten;
     struct rm_printed_pace printed[RM_BOARD_WORKERS];
@@ -93,11 +94,12 @@ struct rm_daemon {
     struct rm_metrics metrics;
     struct rm_checkpointer checkpoint;
     struct rm_settings settings;
-    char resume[RM_SESSION_DIRECTORY_MAX]; /* the checkpoint that it goes on from; "" = none */
+    char resume[RM_SESSION_DIRECTORY_MAX]; /* the checkpoint to resume from; "" = none */
     char resume_changes[1024];             /* keys that differ from its, "" = none */
     uint64_t resumed_step;                 /* where it was */
     uint64_t resumed_evaluations;          /* of a run that had come to its end, 0 = unknown */
-    char not_resumed[1024];                /* why not, or what was passed over */
+    char not_resumed[1024];                /* why the run was not resumed, or which checkpoints were
+                                            * skipped */
     struct rm_console console;
     struct rm_rate steps_rate, updates_rate;
     struct rm_control *control;
@@ -111,8 +113,8 @@ struct rm_daemon {
     uv_timer_t tick, due, sample;
     uv_poll_t bell; /* rung by workers */
     uv_signal_t signals[4];
-    struct rm_stall stall;       /* how long it kept others waiting */
-    struct rm_presence presence; /* whether it was there to see what it judges */
+    struct rm_stall stall;       /* duration of the loop's turns */
+    struct rm_presence presence; /* absences of the daemon */
     struct rm_standstill standstill;
 
     enum rm_life life;
@@ -126,20 +128,22 @@ struct rm_daemon {
     uint64_t trained_ns;     /* when training ended; 0 = not yet */
     uint64_t final_before;   /* evaluations finished when the final one was asked for */
     uint64_t watchdog_ns;    /* interval of the service manager's watchdog, 0 = none */
-    bool adopted;            /* what a killed daemon left goes on here */
-    uint64_t left_rows;      /* of replay, as the killed one counted last */
-    uint64_t adopted_rows;   /* as this one found them, before its workers started */
+    bool adopted;            /* the session was taken over from a killed daemon */
+    uint64_t left_rows;      /* rows of replay by the killed daemon's last count */
+    uint64_t adopted_rows;   /* rows found, before this daemon's workers started */
     uint64_t adopted_step;
-    uint64_t agent_steps_before, updates_before; /* of predecessors, that this one goes on from */
-    char not_adopted[512];                       /* or why it could not, "" = there was nothing */
-    uint64_t told_ns;                            /* when it was last told how it goes */
+    uint64_t agent_steps_before, updates_before; /* of predecessors of this daemon */
+    char not_adopted[512];                       /* why it could not be taken over, "" = there was
+                                                  * none */
+    uint64_t told_ns;                            /* when the last status was sent to the service
+                                                  * manager */
     uint64_t evaluations_seen;
-    /* Per worker: since when it is seen to wait although it was woken; 0 = it is not. */
+    /* Per worker: since when it waits although it was woken; 0 = it does not. */
     uint64_t woken_ns[RM_BOARD_WORKERS];
 };
 
-/* Holds back the signals that the daemon answers, or lets them through. Those that come meanwhile
- * are answered then: by the event loop, once it runs. First thing in main. */
+/* Blocks or unblocks the signals that the daemon handles. The event loop handles blocked ones once
+ * it runs. Call first in main. */
 void rm_daemon_hold_signals(bool hold);
 
 /* Runs an experiment to its end. Returns an enum rm_daemon_exit; `error` says what went wrong. */
@@ -150,13 +154,14 @@ int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *er
 
 /* --- session.c ------------------------------------------------------------------------------- */
 
-/* Takes over what the service manager kept, if that fits; else creates a session. */
+/* Takes over the session that the service manager kept, if it matches; otherwise creates one. */
 int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment *experiment,
                            const struct rm_plan *plan, struct rm_error *error);
-/* Says what came back, and has it kept for the next time. */
+/* Logs what was resumed or taken over, and gives the session to the service manager to keep. */
 void rm_daemon_keep_session(struct rm_daemon *daemon);
 
-/* --- lifecycle.c: what happens when --------------------------------------------------------- */
+/* --- lifecycle.c: events and transitions
+ * --------------------------------------------------------- */
 
 extern const struct rm_supervisor_ops rm_daemon_supervisor_ops;
 void rm_daemon_start_workers(struct rm_daemon *daemon);
@@ -200,9 +205,9 @@ struct rm_setting {
  * is answered later (rm_control_answer()); negative: refused. */
 int rm_daemon_set(struct rm_daemon *daemon, const struct rm_setting *setting, json_t **reply,
                   struct rm_error *error);
-/* Before workers start: sets again what a daemon before this one was to keep. */
+/* Before workers start: applies settings kept from an earlier daemon. */
 void rm_daemon_restore_settings(struct rm_daemon *daemon);
-/* Reads the file again, in a thread, and applies what may be applied. */
+/* Reads the file again, in a thread, and applies changes of hot keys. */
 void rm_daemon_reload(struct rm_daemon *daemon);
 
 /* --- status.c ----------------------------------------------------------------------------------
@@ -214,7 +219,7 @@ json_t *rm_daemon_status(struct rm_daemon *daemon);
  * are being written. */
 int rm_daemon_write_policies(struct rm_daemon *daemon, uint64_t client, struct rm_error *error);
 
-/* What an agent's episodes came to, as in status. */
+/* Figures of an agent's episodes, as in status. */
 json_t *rm_daemon_figures(const struct rm_daemon *daemon, uint32_t agent, bool evaluated);
 json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe);
 

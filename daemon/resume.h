@@ -1,7 +1,6 @@
-/* resume: goes on from a checkpoint of the latest run of that name, in its run directory. The
- * newest one that is whole is taken; those that are damaged are passed over, loudly. Keys that
- * decide what the run is must be those of the checkpoint; which ones may have changed is a column
- * of the table of keys (config/schema.h). */
+/* resume: resumes the latest run of that name from a checkpoint, in its run directory. Takes the
+ * newest complete checkpoint; damaged ones are skipped with a warning. A column of the table of
+ * keys (config/schema.h) says which keys may differ from the checkpoint's. */
 #ifndef RM_DAEMON_RESUME_H
 #define RM_DAEMON_RESUME_H
 
@@ -11,16 +10,16 @@
 struct rm_daemon;
 struct rm_session;
 
-/* Looks for what there is to go on from and checks it, as the options say. Sets daemon->resume and
- * the run directory, or leaves both alone: then a new run is started, and daemon->not_resumed says
- * why where that is not plain. Errors: -EINVAL: there is something, and it cannot be gone on from
- * with this configuration; -EBADMSG: there is nothing but damage, and nothing that the service
- * manager kept; -ENOENT: there is nothing, and it was asked for; -ENOMEM. */
+/* Finds and checks a checkpoint, by the options. Sets daemon->resume and the run directory, or
+ * changes neither: then a new run is started, and daemon->not_resumed may have the reason. Errors:
+ * -EINVAL: the configuration does not match the checkpoint; -EBADMSG: all checkpoints are damaged,
+ * and the service manager kept no session; -ENOENT: no checkpoint, but the options require one;
+ * -ENOMEM. */
 int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experiment *experiment,
                               struct rm_error *error);
 
-/* Loads what is shared into a session that was just created, and the settings that were changed
- * while it ran into its experiment. */
+/* Loads the shared part into a new session, and the settings that were changed during the run into
+ * its experiment. */
 int rm_daemon_load_shared(struct rm_daemon *daemon, struct rm_error *error);
 
 #endif

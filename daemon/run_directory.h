@@ -1,4 +1,4 @@
-/* run_directory: where a run leaves its files.
+/* run_directory: the files of a run.
  *
  *   PARENT/NAME/20260131-235959/     and PARENT/NAME/latest -> it
  *     config.json                    the resolved configuration
@@ -25,17 +25,17 @@ struct rm_run_directory {
 };
 
 /* Makes the directory (a suffix -2, -3 .. when two start in one second), locks it, and then makes
- * the link. -EISDIR: `latest` is no link, so it would go on naming another run. */
+ * the link. -EISDIR: `latest` is not a link, so it cannot name this run. */
 int rm_run_directory_create(struct rm_run_directory *directory, const char *parent,
                             const char *name, struct rm_run_lock *lock, struct rm_error *error);
 
-/* Where PARENT/NAME/latest leads: 0; 1: there is none, or what it names is gone, of which
- * error->text has a message then. Refused with a message: a `latest` that is no link, or another
- * user's, a directory that cannot be read or is another user's. */
+/* The run directory that PARENT/NAME/latest names. 0; 1: there is no link, or its target is gone,
+ * and error->text says so. Errors: `latest` is not a link or belongs to another user, or the
+ * directory cannot be read or belongs to another user. */
 int rm_run_directory_latest(struct rm_run_directory *directory, const char *parent,
                             const char *name, struct rm_error *error);
 
-/* PARENT/NAME/FOLDER/20260131-235959, made if it is not there. */
+/* PARENT/NAME/FOLDER/20260131-235959, created if missing. */
 int rm_run_directory_beside(struct rm_run_directory *beside,
                             const struct rm_run_directory *directory, const char *folder,
                             struct rm_error *error);

@@ -1,11 +1,11 @@
-/* supervisor: keeps workers alive. One state per worker and one table of state by event; what a
- * transition does goes through three callbacks and the time is passed in, so that all of it runs in
- * a test without a process or a sleep.
+/* supervisor: keeps workers alive. One state per worker and one table of state by event;
+ * transitions act through three callbacks, and the time is an argument, so that tests need no
+ * processes and no sleeps.
  *
- * The code that reaps processes reports deaths; hangs are seen here, from what workers write on the
- * board. The first respawn waits for nothing but the floor between two starts; each further death
- * within the window doubles the delay, up to a limit; too many deaths within the window, or an exit
- * with RM_EXIT_NEVER, fail the worker for good.
+ * The code that reaps processes reports deaths; the supervisor detects hangs from the board. The
+ * first restart waits only for the floor between two starts; each further death within the window
+ * doubles the delay, up to a limit; too many deaths within the window, or an exit with
+ * RM_EXIT_NEVER, fail the worker for good.
  *
  * One thread. No allocation. */
 #ifndef RM_DAEMON_SUPERVISOR_H
@@ -20,30 +20,30 @@
 
 enum rm_supervised {
     RM_SUPERVISED_DOWN = 0,    /* no process: not started, finished, or stopped */
-    RM_SUPERVISED_STARTING,    /* process there, not yet at work */
-    RM_SUPERVISED_UP,          /* it has been at work */
+    RM_SUPERVISED_STARTING,    /* the process runs, but does not work yet */
+    RM_SUPERVISED_UP,          /* it has worked */
     RM_SUPERVISED_STOPPING,    /* asked to stop; killed when the grace is over */
-    RM_SUPERVISED_BACKING_OFF, /* dead, waits for its next start */
-    RM_SUPERVISED_FAILED,      /* will not be started again */
+    RM_SUPERVISED_BACKING_OFF, /* dead, waiting for its restart */
+    RM_SUPERVISED_FAILED,      /* will not be restarted */
     RM_SUPERVISED_COUNT
 };
 
 enum rm_supervisor_event {
     RM_EVENT_START = 0,     /* wanted */
-    RM_EVENT_READY,         /* the board says that it works or waits */
+    RM_EVENT_READY,         /* by the board it works or waits */
     RM_EVENT_FINISHED,      /* exited 0, its share done */
-    RM_EVENT_DIED,          /* any other exit, or the process could not be made */
+    RM_EVENT_DIED,          /* any other exit, or the process could not be started */
     RM_EVENT_DIED_FOR_GOOD, /* RM_EXIT_NEVER, or there is no such program */
-    RM_EVENT_HUNG,          /* silent for too long */
+    RM_EVENT_HUNG,          /* no heartbeat for too long */
     RM_EVENT_STOP,          /* not wanted any more */
     RM_EVENT_TIMER,         /* its due time passed */
     RM_EVENT_COUNT
 };
 
 struct rm_supervisor_limits {
-    uint64_t heartbeat_ns;     /* most silence of a busy worker */
+    uint64_t heartbeat_ns;     /* longest time without a heartbeat of a busy worker */
     uint64_t start_ns;         /* most time from start to ready */
-    uint64_t report_ns;        /* for a silent worker to say where it is, before SIGKILL */
+    uint64_t report_ns;        /* time for a hung worker's report, before SIGKILL */
     uint64_t respawn_floor_ns; /* least time between two starts */
     uint64_t backoff_max_ns;
     uint64_t deaths_window_ns;
@@ -70,18 +70,18 @@ struct rm_supervised_worker {
     uint64_t deaths;     /* in all */
     uint64_t started_ns;
     uint64_t due_ns;                        /* when RM_EVENT_TIMER is due, 0 = never */
-    uint64_t graced_ns;                     /* what it was silent before does not count */
+    uint64_t graced_ns;                     /* silence before this time does not count */
     uint64_t died_ns[RM_DEATHS_REMEMBERED]; /* the latest deaths, a ring at deaths % size */
     char reason[320];                       /* why it died last */
     char failure[400]; /* why it is not started again; "" unless RM_SUPERVISED_FAILED */
 };
 
-/* What transitions do to the world. */
+/* Effects of transitions. */
 struct rm_supervisor_ops {
     /* Starts worker `index` as its generation-th process. Returns its pid or a negative errno. */
     int (*spawn)(void *user, uint32_t index, uint64_t generation, struct rm_error *error);
     void (*kill)(void *user, uint32_t index, int pid, int signal);
-    /* Told after each change of state. `worker` holds until the call returns. */
+    /* Called after each change of state. `worker` is valid until the call returns. */
     void (*changed)(void *user, uint32_t index, enum rm_supervised before,
                     const struct rm_supervised_worker *worker);
 };
@@ -106,20 +106,20 @@ void rm_supervisor_start(struct rm_supervisor *supervisor, uint32_t index, uint6
 void rm_supervisor_stop(struct rm_supervisor *supervisor, uint32_t index, uint64_t now_ns);
 void rm_supervisor_stop_all(struct rm_supervisor *supervisor, uint64_t now_ns);
 
-/* SIGKILL to every process that there is, now. */
+/* Sends SIGKILL to all processes now. */
 void rm_supervisor_kill_all(struct rm_supervisor *supervisor);
 
 /* The process of `index` is gone. `words` is the worker's own last error, "" if none. */
 void rm_supervisor_exited(struct rm_supervisor *supervisor, uint32_t index,
                           const struct rm_exit_report *report, const char *words, uint64_t now_ns);
 
-/* What the board says about `index`: becomes READY or HUNG. Only a busy worker can be silent for
- * too long; one that waits writes no heartbeat. */
+/* Evaluates the board's words of `index`: raises READY or HUNG. Only a busy worker can hang; a
+ * waiting one writes no heartbeat. */
 void rm_supervisor_observe(struct rm_supervisor *supervisor, uint32_t index,
                            enum rm_worker_state state, uint64_t heartbeat_ns, uint64_t now_ns);
 
 /* The supervisor itself was away for so long, until now: stopped, frozen, or without a processor.
- * What is due is due so much later. When that was a quarter of limits.heartbeat_ns or more, silence
+ * Moves all deadlines by that time. When that was a quarter of limits.heartbeat_ns or more, silence
  * counts from now on: workers may have been away as well. Returns whether it was. */
 bool rm_supervisor_away(struct rm_supervisor *supervisor, uint64_t away_ns, uint64_t now_ns);
 

@@ -1,7 +1,6 @@
-/* ambient: what a world's code may leave changed in the thread and the process that call it, and
- * what this program's own code takes for granted: how floating-point numbers are rounded, which
- * locale numbers are read and written in, which signals are let in. It is restored after every call
- * into a world (actor/worlds/watch.h).
+/* ambient: state of the thread and the process that a world's code may change and that this program
+ * relies on: rounding of floating-point numbers, the locale of numbers, the signal mask. It is
+ * restored after every call into a world (actor/worlds/watch.h).
  *
  * Floating-point control, the x87 stack, the direction and alignment flags and the locale are
  * looked at after every call, without a system call. The signal mask, the umask and the working

@@ -1,6 +1,6 @@
-/* arrivals: checks and counts the output of a batch of worlds before the actor acts on it. Follows
- * each agent's and each world's episodes: their scores, their lengths, and whether flags make
- * sense. A world that gives nonsense is an error that names world, agent, episode and step.
+/* arrivals: checks and counts the output of a batch of worlds before the actor acts on it. Tracks
+ * the episodes of each agent and each world: scores, lengths, and valid flags. Invalid output is an
+ * error that names world, agent, episode and step.
  *
  * The common case - nothing begins or ends, all numbers finite - costs a pass over the columns.
  * Belongs to one thread; nothing is allocated after creation. */
@@ -61,9 +61,9 @@ void rm_arrivals_destroy(struct rm_arrivals *arrivals);
 /* All worlds will be reset: forgets the episodes in progress. */
 void rm_arrivals_reset(struct rm_arrivals *arrivals);
 
-/* Takes what `agent` was given at vector step `step`. *counted = lanes whose answer counts: neither
- * last nor out of play. Errors: -EBADMSG for non-finite numbers, codes outside the codebook,
- * impossible flags, and masks with nothing legal where an answer is due. */
+/* Checks and counts the output for `agent` at vector step `step`. *counted = lanes whose action
+ * counts: neither last nor out of play. Errors: -EBADMSG for non-finite numbers, codes outside the
+ * codebook, impossible flags, and masks with nothing legal where an answer is due. */
 int rm_arrivals_take(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step,
                      const struct rm_arrival *in, uint32_t *counted, struct rm_error *error);
 

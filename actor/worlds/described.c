@@ -169,7 +169,7 @@ char *rm_described_write(const struct rm_world *world, const struct rm_env_spec 
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* What a world says of itself, for people: one line that changes nothing but what it says. */
+/* A text of the world for people, as one printable line. */
 static const char *take_line(json_t *from, const char *name)
 {
     char line[1024];

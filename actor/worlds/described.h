@@ -1,7 +1,7 @@
-/* described: what a world says of itself, as text: made in a confined process that has loaded it,
- * read by those that need to know what worlds show and take but have no use for their code. Numbers
- * are exact. Text from a world that means harm is refused or gives a description as sound as any
- * that describe() may return (worlds.h). */
+/* described: a world's description as text. A confined process that has loaded the world writes it;
+ * processes that need the world's observations and actions, but not its code, read it. Numbers are
+ * exact. Text from a hostile world is refused, or gives a valid description, as describe() may
+ * return (worlds.h). */
 #ifndef RM_ACTOR_WORLDS_DESCRIBED_H
 #define RM_ACTOR_WORLDS_DESCRIBED_H
 
@@ -9,13 +9,13 @@
 
 #include <stdbool.h>
 
-/* A description that was read. */
+/* A parsed description. */
 struct rm_described;
 
 /* NUL-terminated text, freed by the caller; NULL when there is no memory. */
 char *rm_described_write(const struct rm_world *world, const struct rm_env_spec *spec);
 
-/* -EPROTO: the text is no description; -ENOMEM. */
+/* -EPROTO: the text is not a description; -ENOMEM. */
 int rm_described_read(struct rm_described **described, const char *text, struct rm_error *error);
 void rm_described_free(struct rm_described *described);
 
@@ -30,8 +30,9 @@ bool rm_described_alike(const struct rm_env_spec *a, const struct rm_env_spec *b
 /* --- the spec of an experiment's world ---------------------------------------------------------
  */
 
-/* From its description if there is one (config->description); else the world is opened and asked.
- * A shared object without a description is loaded: only where that is wanted. */
+/* The spec from the description if there is one (config->description); otherwise the world is
+ * opened. A shared object without a description is loaded, so call this only where that is
+ * intended. */
 struct rm_world_spec {
     struct rm_world world;
     struct rm_env *env;

@@ -1,6 +1,6 @@
 /* backend: a vtable of the operations a network and an optimizer are made of. The CPU one is built
- * in; CUDA is a plugin (plugin.h) with the same table and what device.h adds. Pointers are the
- * backend's (device) memory where nothing else is said.
+ * in; CUDA is a plugin (plugin.h) with the same table and what device.h adds. Pointers are to the
+ * backend's (device) memory unless noted.
  *
  * One backend object per learner or actor: it owns its threads. Every operation is complete when it
  * returns on the CPU; in order of calls on a device.
@@ -108,11 +108,11 @@ struct rm_backend {
 struct rm_backend_ops {
     void (*destroy)(struct rm_backend *b);
 
-    /* For work that is cut above single operations; both NULL where a backend has no use for it.
-     * A view is a backend of one thread with the kernels of b, which outlives it: whichever thread
-     * of b runs a tile may call one. What reserve() made for it is shared, and all must be made
-     * before run(). run() calls fn(work, 0 .. tiles - 1), each once, by all threads of b; results
-     * must not depend on which one. */
+    /* For work divided above single operations; both are NULL in backends that do not need it. A
+     * view is a backend of one thread with the kernels of b, which outlives it: whichever thread of
+     * b runs a tile may call one. Its memory from reserve() is shared; create all views before
+     * run(). run() calls fn(work, 0 .. tiles - 1), each once, by all threads of b; results must not
+     * depend on which one. */
     int (*view)(struct rm_backend *b, struct rm_backend **view); /* 0 or -ENOMEM */
     void (*run)(struct rm_backend *b, void (*fn)(void *work, uint32_t tile), void *work,
                 uint32_t tiles);
@@ -123,8 +123,8 @@ struct rm_backend_ops {
     void (*upload)(struct rm_backend *b, float *to, const float *from, size_t floats);
     void (*download)(struct rm_backend *b, float *to, const float *from, size_t floats);
 
-    /* Makes what the linear operations need for up to `batch` rows of this shape, so that they
-     * allocate nothing later; `training` for the gradients too. Optional to call. Returns 0 or
+    /* Allocates the memory of the linear operations for up to `batch` rows of this shape, so that
+     * they allocate nothing later; `training` for the gradients too. Optional to call. Returns 0 or
      * -ENOMEM. */
     int (*reserve)(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t out, bool training);
 
@@ -140,7 +140,7 @@ struct rm_backend_ops {
     void (*linear_dx)(struct rm_backend *b, const float *dy, const float *w, uint32_t batch,
                       uint32_t in, uint32_t out, float *dx);
     /* The same with W as pack_dx() left it, for a W that serves several calls. The three are NULL
-     * where a backend gains nothing by it; packed_dx_floats() is 0 for shapes where it does not. */
+     * in backends without a gain; packed_dx_floats() is 0 for shapes without one. */
     size_t (*packed_dx_floats)(struct rm_backend *b, uint32_t out, uint32_t in);
     void (*pack_dx)(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt);
     void (*linear_dx_packed)(struct rm_backend *b, const float *dy, const float *wt, uint32_t batch,
@@ -234,7 +234,7 @@ struct rm_backend_ops {
     void (*dropout)(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
                     float rate, size_t first, size_t n, const float *x, float *y);
 
-    /* y(rows, n): row r is row index[r] of x(.., n). Words of 32 bits, whatever they mean. */
+    /* y(rows, n): row r is row index[r] of x(.., n). Words of 32 bits of any type. */
     void (*gather)(struct rm_backend *b, const void *x, const uint32_t *index, uint32_t rows,
                    uint32_t n, void *y);
     /* y(rows, n) = (x - mean(n)) * scale(n), within +-bound */
@@ -281,9 +281,9 @@ struct rm_backend_ops {
     void (*attention_dx)(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
                          const float *o, float *stats, const float *d_o, float *d_qkv);
 
-    /* Where the host cannot see what padding is: spans(batch + 1) and slots of x(batch, tokens,
-     * numbers), of the tokens that are not all zeros (`codes`: int32), and of the first of each
-     * sample as well where `first` says so. NULL on the CPU: see learner/net/spans.c. */
+    /* Where the host cannot see the padding: computes spans(batch + 1) and slots of x(batch,
+     * tokens, numbers), for the tokens that are not all zeros (`codes`: int32), and with `first`
+     * for the first token of each sample as well. NULL on the CPU: see learner/net/spans.c. */
     void (*find_spans)(struct rm_backend *b, const void *x, uint32_t batch, uint32_t tokens,
                        uint32_t numbers, bool codes, bool first, uint32_t *spans, uint32_t *slots);
     /* y(batch, n): means over the rows of each sample, 0 where there are none. Back, dx has `rows`
@@ -343,8 +343,8 @@ struct rm_backend_ops {
 /* isa: "auto" or a name of x86-64-v2/v3/v4; refuses what the host lacks. */
 int rm_backend_cpu_create(struct rm_backend **backend, uint32_t threads, const char *isa,
                           struct rm_error *error);
-/* The same with products as `compute` says: bf16 where the host has an instruction for it, else,
- * and for tf32 and fp16, which are GPUs', fp32. The description says which. */
+/* The same with products in `compute`: bf16 if the host has an instruction for it; fp32 for the
+ * other values (tf32 and fp16 need a GPU). The description says which. */
 int rm_backend_cpu_create_for(struct rm_backend **backend, uint32_t threads, const char *isa,
                               enum rm_compute compute, struct rm_error *error);
 /* Whether that is bf16 for this isa on this host. */

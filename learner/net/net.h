@@ -1,18 +1,17 @@
 /* net: a network compiled from its configuration into one flat parameter arena and a plan of
  * buffers. Forward and backward, batched, float32, row-major (B, features).
  *
- * The arena: the first `act_count` floats suffice to act (moments of inputs, weights, biases); then
- * what only training needs (the state value of an actor-critic network, sigmas of noisy layers).
- * The learner keeps parameters, gradients and Adam moments as
- * arenas of equal layout; the shared weights region holds one; the actor copies the first act_count
- * floats.
+ * The arena: acting needs the first `act_count` floats (moments of inputs, weights, biases); only
+ * training needs the rest (the state value of an actor-critic network, sigmas of noisy layers). The
+ * learner keeps parameters, gradients and Adam moments as arenas of equal layout; the shared
+ * weights region holds one; the actor copies the first act_count floats.
  *
  * A net is immutable and may be shared by threads; a workspace belongs to one thread (its backend
  * may use more inside). No allocation after rm_net_workspace_create().
  *
  * Results do not depend on the batch a row is in, nor on the number of threads: every output
- * element is one chain of fused multiply-adds over k in a fixed order. Tests hold this to the bit.
- */
+ * element is one chain of fused multiply-adds over k in a fixed order. Tests hold this to the
+ * bit. */
 #ifndef RM_LEARNER_NET_NET_H
 #define RM_LEARNER_NET_NET_H
 
@@ -65,15 +64,15 @@ size_t rm_net_tensors(const struct rm_net *net, const struct rm_net_tensor **ten
  */
 void rm_net_init(const struct rm_net *net, float *params, struct rm_rng rng);
 
-/* What a workspace is for. The first two are as good as false and true. */
+/* The use of a workspace. */
 enum rm_net_use {
     RM_NET_INFER = 0, /* the whole output */
     RM_NET_TRAIN,     /* the same, and backward */
-    RM_NET_ACT,       /* logits or values of actions alone: reads act_count floats of params */
-    RM_NET_VALUE,     /* the state value alone; actor-critic only */
-    RM_NET_LEARN,     /* rm_net_learn() alone: where the network is large, rows go through it in
-                         chunks, and buffers are those of a chunk. rm_net_forward() takes the first
-                         rows only, as many as there are buffers for */
+    RM_NET_ACT,       /* only logits or values of actions: reads act_count floats of params */
+    RM_NET_VALUE,     /* only the state value; actor-critic only */
+    RM_NET_LEARN,     /* only rm_net_learn(): a large network processes rows in chunks, with buffers
+                       * for one chunk. rm_net_forward() takes only as many rows as the buffers
+                       * hold */
 };
 
 /* Buffers for up to `max_batch` rows (times `max_quantiles` where the net uses them). */
@@ -85,12 +84,12 @@ uint32_t rm_net_workspace_outputs(const struct rm_net_workspace *workspace);
 void rm_net_workspace_destroy(struct rm_net_workspace *workspace);
 size_t rm_net_workspace_bytes(const struct rm_net_workspace *workspace);
 
-/* Tells the workspace that `params` changed (it caches packed, transposed or noise-free effective
- * weights). Must be called before the first forward and after every change of params; on a device,
- * where an update is captured, inside it, so that what is packed is packed in every one. */
+/* Packs the weights again after a change of `params` (the workspace caches packed, transposed or
+ * noise-free effective weights). Call it before the first forward and after every change of params;
+ * on a device, where an update is captured, inside the capture, so that every update packs. */
 void rm_net_prepare(struct rm_net_workspace *workspace, const float *params);
 
-/* Everything that is pointed to is the backend's memory. */
+/* All pointers are to the backend's memory. */
 struct rm_net_input {
     const void *x; /* (batch, inputs) float, or int32 where rm_net_takes_codes(); with `index`,
                       (anything, inputs) */
@@ -133,20 +132,20 @@ struct rm_net_loss {
 const float *rm_net_forward(struct rm_net_workspace *workspace, const float *params,
                             const struct rm_net_input *input);
 
-/* The same, for the result alone: rm_net_backward() must not follow. Free to go through the rows in
- * tiles in workspaces for training too, with the weights that rm_net_learn() has at hand. */
+/* The same, for the result alone: rm_net_backward() must not follow. May process the rows in tiles
+ * in workspaces for training too, with the packed weights of rm_net_learn(). */
 const float *rm_net_infer(struct rm_net_workspace *workspace, const float *params,
                           const struct rm_net_input *input);
 
 /* Gradients of the last forward (same params and input, which must still be in place): `d_out` has
- * the shape of its result; `grads` (param_count) is overwritten. The input's gradient is not made.
- */
+ * the shape of its result; `grads` (param_count) is overwritten. The input's gradient is not
+ * computed. */
 void rm_net_backward(struct rm_net_workspace *workspace, const float *params,
                      const struct rm_net_input *input, const float *d_out, float *grads);
 
-/* Forward, loss and backward in one: what the two above do with the loss between, but free to go
- * through the rows in parts that fit a cache and to use all threads at once. The workspace must be
- * one for training. grads (param_count) is overwritten, sums[] set. */
+/* Forward, loss and backward in one: the same as the two calls above with the loss between, but may
+ * process the rows in parts that fit a cache and use all threads at once. The workspace must be one
+ * for training. grads (param_count) is overwritten, sums[] set. */
 void rm_net_learn(struct rm_net_workspace *workspace, const float *params,
                   const struct rm_net_input *input, const struct rm_net_loss *loss, float *grads,
                   double sums[RM_NET_SUMS]);

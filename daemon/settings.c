@@ -17,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The differences of two configurations: what may not change is listed, what may is counted, and
- * told to the journal and to subscribers if `tell`. */
+/* Compares two configurations: lists changes that are not allowed, counts allowed ones, and with
+ * `tell` reports these to the journal and to subscribers. */
 struct changes {
     struct rm_daemon *daemon;
     uid_t who;
@@ -28,19 +28,19 @@ struct changes {
     unsigned hot_count, cold_count;
 };
 
-/* Nobody waits in line: what was read of the file may be applied now. */
+/* No change is pending: a read file may be applied now. */
 static void apply_reading(struct rm_daemon *daemon);
 
-/* One that a client asked for. */
+/* A client's change. */
 struct rm_setting_change {
     struct rm_setting_change *next;
     struct rm_daemon *daemon;
     struct rm_write write;
     char *key;
     json_t *value;
-    json_t *before; /* what the key had when its turn came */
+    json_t *before; /* the key's value before the change */
     bool keep, back;
-    bool must_last; /* it is made only if it can be written down */
+    bool must_last; /* it is made only if it can be recorded on the disk */
     uid_t who;
     uint64_t client;
     struct rm_kept_change kept;

@@ -292,6 +292,19 @@ int rm_ctl_play(const struct rm_ctl_arguments *given)
     return rc;
 }
 
+/* A library by a relative path is where the daemon, process `pid`, was started. */
+static void place_library(struct rm_world_config *world, json_int_t pid)
+{
+    char link[64], place[PATH_MAX], whole[sizeof world->library];
+    if (!world->library[0] || world->library[0] == '/')
+        return;
+    snprintf(link, sizeof link, "/proc/%lld/cwd", (long long)pid);
+    const ssize_t n = readlink(link, place, sizeof place - 1);
+    if (n > 0 &&
+        snprintf(whole, sizeof whole, "%.*s/%s", (int)n, place, world->library) < (int)sizeof whole)
+        memcpy(world->library, whole, sizeof whole);
+}
+
 /* The experiment as it runs. */
 static int fetch(struct rm_ctl_client *client, struct rm_experiment *experiment)
 {
@@ -305,16 +318,8 @@ static int fetch(struct rm_ctl_client *client, struct rm_experiment *experiment)
         rc = rm_fail(&error, -EPROTO, "get: the reply has no configuration");
     if (rc == 0)
         rc = rm_config_parse(experiment, "get", text, strlen(text), NULL, 0, &error);
-    /* A library by a relative path is the daemon's. */
-    const json_int_t pid = json_integer_value(json_object_get(status, "pid"));
-    char link[64], place[PATH_MAX], whole[sizeof experiment->world.library];
-    snprintf(link, sizeof link, "/proc/%lld/cwd", (long long)pid);
-    const char *library = experiment->world.library;
-    const ssize_t n =
-        rc == 0 && library[0] && library[0] != '/' ? readlink(link, place, sizeof place - 1) : -1;
-    if (n > 0 &&
-        snprintf(whole, sizeof whole, "%.*s/%s", (int)n, place, library) < (int)sizeof whole)
-        memcpy(experiment->world.library, whole, sizeof whole);
+    if (rc == 0)
+        place_library(&experiment->world, json_integer_value(json_object_get(status, "pid")));
     free(text);
     json_decref(reply);
     json_decref(status);

@@ -69,7 +69,7 @@ static void every_type_arrives(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        float shown[SHOWN];
+        float shown[SHOWN] = {0};
         struct rm_error error;
         if (make(cases[i].options, shown, &error) < 0)
             fail_msg("%s: %s", cases[i].options, error.text);

@@ -29,9 +29,7 @@ const char *const rm_rule_words[] = {
     [RM_RULE_VALUES] = "values are finite and within the bounds of the description",
     [RM_RULE_FIRST] = "an episode begins with FIRST, without a reward, and has no other",
     [RM_RULE_LAST] = "a last row is TERMINATED or TRUNCATED, never both; VOID is TRUNCATED",
-    [RM_RULE_TOGETHER] =
-        "all agents in play get their last row in the same step; who leaves before "
-        "is DEAD until then",
+    [RM_RULE_TOGETHER] = "all agents in play get their last row in the same step",
     [RM_RULE_LENGTH] = "episodes take at most max_steps",
     [RM_RULE_MASK] = "a mask allows an action of every choice, in last rows too",
     [RM_RULE_IGNORED] = "actions that answer a last row change nothing",

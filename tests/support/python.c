@@ -14,16 +14,14 @@
 
 bool rm_test_python(void)
 {
-    static char folder[1024], package[1024];
-    const char *build = rm_test_build_path("");
-    /* From the build folder to the sources, wherever that is: tests are started from these. */
-    (void)build;
-    if (!getcwd(folder, sizeof folder - 64))
+    char here[1024], path[sizeof here + 64];
+    /* Tests are started from the folder of the sources. */
+    if (!getcwd(here, sizeof here))
         return false;
-    snprintf(package, sizeof package, "%.900s/python", folder);
-    strcat(folder, "/tests/unit/actor/worlds/data/python");
-    setenv("PYTHONPATH", folder, 1);
-    setenv("RINGMASTER_PYTHON", package, 1);
+    snprintf(path, sizeof path, "%s/tests/unit/actor/worlds/data/python", here);
+    setenv("PYTHONPATH", path, 1);
+    snprintf(path, sizeof path, "%s/python", here);
+    setenv("RINGMASTER_PYTHON", path, 1);
     unsetenv("VIRTUAL_ENV");
     return system(INTERPRETER " -c 'import numpy' 2>/dev/null") == 0;
 }

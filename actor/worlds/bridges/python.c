@@ -227,7 +227,7 @@ static char *order_of(const struct rm_env *env, const struct share *share)
     json_t *order =
         json_pack("{s:s, s:s, s:o, s:i, s:I, s:s, s:I}", "python", env->world.python, "name",
                   env->world.name, "options", options, "worlds", (int)share->count, "first_world",
-                  (json_int_t)(env->first_world + share->first), "run_seed", seed, "seed",
+                  (json_int_t)env->first_world + (json_int_t)share->first, "run_seed", seed, "seed",
                   (json_int_t)seed_of(env, share->first, 0));
     char *text = order ? json_dumps(order, JSON_COMPACT) : NULL;
     json_decref(order);
@@ -268,10 +268,11 @@ static int hear_making(struct rm_env *env, struct share *share, struct rm_error 
 static int take_description(struct rm_env *env, struct share *share, struct rm_error *error)
 {
     char *text = malloc(RM_PYTHON_TEXT_BYTES + 1);
-    int rc = text ? 0 : rm_fail(error, -ENOMEM, "world.python: no memory for a description");
-    if (rc == 0)
-        rm_python_worker_text(&share->worker, text, RM_PYTHON_TEXT_BYTES + 1);
-    if (rc == 0 && !env->said) {
+    int rc = 0;
+    if (!text)
+        return rm_fail(error, -ENOMEM, "world.python: no memory for a description");
+    rm_python_worker_text(&share->worker, text, RM_PYTHON_TEXT_BYTES + 1);
+    if (!env->said) {
         rc = rm_python_spec_read(&env->described, env->world.name, text, error);
         if (rc < 0)
             rm_fail_within(error, rc, "world.python: \"%s\"", env->world.python);
@@ -280,7 +281,7 @@ static int take_description(struct rm_env *env, struct share *share, struct rm_e
         env->said = text;
         return rc;
     }
-    if (rc == 0 && strcmp(env->said, text) != 0)
+    if (strcmp(env->said, text) != 0)
         rc = rm_fail(error, -EINVAL,
                      "world.python: \"%s\": shows or takes something else in another process: what "
                      "it returns must not depend on chance or on the process",

@@ -103,12 +103,13 @@ static int map(struct rm_python_worker *w, size_t bytes, struct rm_error *error)
 {
     if (w->base)
         munmap(w->base, w->bytes);
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, w->memory, 0);
-    w->base = base == MAP_FAILED ? NULL : base;
     w->bytes = bytes;
-    return w->base ? 0
-                   : rm_fail(error, -errno, "a Python worker's memory of %zu bytes: %s", bytes,
-                             strerror(errno));
+    w->base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, w->memory, 0);
+    if (w->base != MAP_FAILED)
+        return 0;
+    w->base = NULL;
+    return rm_fail(error, -errno, "a Python worker's memory of %zu bytes: %s", bytes,
+                   strerror(errno));
 }
 
 static int resize(const struct rm_python_worker *w, size_t bytes, int seals, struct rm_error *error)

@@ -29,8 +29,11 @@ static const float *floats(uint32_t agent, uint32_t world)
     return rm_test_batch_obs(&batch, agent, world);
 }
 
-#define ROW(agent, world, wanted, flag, paid)                                                      \
-    row(agent, world, (const float[])wanted, sizeof(float[]) wanted / sizeof(float), flag, paid)
+/* NOLINTBEGIN(bugprone-macro-parentheses): lists, not expressions */
+#define ROW(agent, world, flag, paid, ...)                                                         \
+    row(agent, world, (const float[]){__VA_ARGS__},                                                \
+        sizeof((float[]){__VA_ARGS__}) / sizeof(float), flag, paid)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* The seed is told by the world as the last number, and looked at elsewhere. */
 static void row(uint32_t agent, uint32_t world, const float *wanted, size_t n, uint8_t flags,
@@ -44,11 +47,6 @@ static void row(uint32_t agent, uint32_t world, const float *wanted, size_t n, u
     assert_true(batch.out[agent].reward[world] == reward);
 }
 
-#define SHOWN(...)                                                                                 \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-
 /* World 0 goes on, world 1 goes back and forth until its time is over. */
 static void rows_are_those_of_the_world(void **state)
 {
@@ -59,27 +57,26 @@ static void rows_are_those_of_the_world(void **state)
     assert_int_equal(batch.spec->agent[0].shape[0], 3);
     assert_int_equal(batch.spec->agent[0].actions, 2);
     assert_int_equal(batch.spec->agent[0].has_mask, 0);
-    ROW(0, 0, SHOWN(0, 0), RM_ENV_FIRST, 0);
-    ROW(0, 1, SHOWN(0, 0), RM_ENV_FIRST, 0);
+    ROW(0, 0, RM_ENV_FIRST, 0, 0, 0);
+    ROW(0, 1, RM_ENV_FIRST, 0, 0, 0);
     const float begun = floats(0, 0)[2];
     for (int t = 1; t <= 6; t++) {
         batch.actions[0][0] = 1;
         batch.actions[0][1] = 0;
         step(0);
         if (t <= 3)
-            ROW(0, 0, SHOWN((float)t, (float)t), t == 3 ? RM_ENV_TERMINATED : 0,
-                t == 3 ? 1.0f : -0.5f);
+            ROW(0, 0, t == 3 ? RM_ENV_TERMINATED : 0, t == 3 ? 1.0f : -0.5f, (float)t, (float)t);
         else
-            ROW(0, 0, SHOWN((float)(t - 4), (float)(t - 4)), t == 4 ? RM_ENV_FIRST : 0,
-                t == 4 ? 0.0f : -0.5f);
+            ROW(0, 0, t == 4 ? RM_ENV_FIRST : 0, t == 4 ? 0.0f : -0.5f, (float)(t - 4),
+                (float)(t - 4));
         if (t <= 5)
-            ROW(0, 1, SHOWN(0, (float)t), t == 5 ? RM_ENV_TRUNCATED : 0, -0.5f);
+            ROW(0, 1, t == 5 ? RM_ENV_TRUNCATED : 0, -0.5f, 0, (float)t);
         else
-            ROW(0, 1, SHOWN(0, 0), RM_ENV_FIRST, 0);
+            ROW(0, 1, RM_ENV_FIRST, 0, 0, 0);
     }
     assert_true(floats(0, 0)[2] != begun); /* another episode, another seed */
     rm_test_batch_reset(&batch);
-    ROW(0, 0, SHOWN(0, 0, begun), RM_ENV_FIRST, 0);
+    ROW(0, 0, RM_ENV_FIRST, 0, 0, 0, begun);
     rm_test_batch_close(&batch);
 }
 
@@ -149,8 +146,8 @@ static void leaves_lie_side_by_side(void **state)
         batch.actions[0][2 * w + 1] = 1 + (int32_t)w;
     }
     step(0);
-    ROW(0, 0, SHOWN(1, 2, 3, 1, 0, 1, 0), 0, 81);
-    ROW(0, 1, SHOWN(1, 2, 3, 1, 0, 1, 0), 0, 82);
+    ROW(0, 0, 0, 81, 1, 2, 3, 1, 0, 1, 0);
+    ROW(0, 1, 0, 82, 1, 2, 3, 1, 0, 1, 0);
     rm_test_batch_close(&batch);
 }
 
@@ -196,20 +193,21 @@ static void vector_worlds(const char *options, bool dummy_step)
             const int late = t > 4 && dummy_step;
             const int place = t <= 4 ? t : t <= 5 ? 0 : t - 5;
             if (t <= 8)
-                ROW(0, w, SHOWN((float)place, (float)(t <= 4 ? t : t - 5 + late)),
+                ROW(0, w,
                     t == 4   ? RM_ENV_TERMINATED
                     : t == 5 ? RM_ENV_FIRST
                              : 0,
                     t == 4   ? 1.0f
                     : t == 5 ? 0.0f
-                             : -0.5f);
+                             : -0.5f,
+                    (float)place, (float)(t <= 4 ? t : t - 5 + late));
             if (w + 1 == 3)
                 continue;
             if (t <= 9)
-                ROW(0, w + 1, SHOWN(0, (float)t), t == 9 ? RM_ENV_TRUNCATED : 0, -0.5f);
+                ROW(0, w + 1, t == 9 ? RM_ENV_TRUNCATED : 0, -0.5f, 0, (float)t);
             else
-                ROW(0, w + 1, SHOWN(0, (float)(t - 10 + dummy_step)), t == 10 ? RM_ENV_FIRST : 0,
-                    t == 10 ? 0 : -0.5f);
+                ROW(0, w + 1, t == 10 ? RM_ENV_FIRST : 0, t == 10 ? 0 : -0.5f, 0,
+                    (float)(t - 10 + dummy_step));
         }
     }
     rm_test_batch_close(&batch);
@@ -246,8 +244,8 @@ static void agents_come_and_go(void **state)
             for (uint32_t w = 0; w < 2; w++) {
                 assert_int_equal(batch.out[a].flags[w], flags[t][a]);
                 if (!(flags[t][a] & RM_ENV_DEAD))
-                    ROW(a, w, SHOWN((float)(t % 5), (float)a), flags[t][a],
-                        flags[t][a] & RM_ENV_FIRST ? 0 : 2);
+                    ROW(a, w, flags[t][a], flags[t][a] & RM_ENV_FIRST ? 0 : 2, (float)(t % 5),
+                        (float)a);
                 batch.actions[a][w] = 2;
             }
         step(0);

@@ -212,6 +212,7 @@ static int children_of(pid_t pid, pid_t *found, int most)
     char path[64], text[512];
     DIR *all = opendir("/proc");
     int n = 0;
+    assert_non_null(all);
     for (struct dirent *one; (one = readdir(all));) {
         snprintf(path, sizeof path, "/proc/%.20s/stat", one->d_name);
         const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -230,7 +231,7 @@ static int children_of(pid_t pid, pid_t *found, int most)
 
 static void nobody_survives_a_killed_actor(void **state)
 {
-    pid_t workers[4];
+    pid_t workers[4] = {0};
     int ready[2], status;
     char go;
     (void)state;

@@ -153,16 +153,19 @@ static void an_interpreter_without_numpy_is_told(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/numpy.py", folder);
     FILE *file = fopen(path, "w");
+    if (!file)
+        fail_msg("%s cannot be written", path);
     fputs("raise ImportError('not here')\n", file);
     fclose(file);
-    char *before = strdup(getenv("PYTHONPATH"));
+    const char *set = getenv("PYTHONPATH");
+    char before[2048];
+    snprintf(before, sizeof before, "%s", set ? set : "");
     snprintf(both, sizeof both, "%s:%s", folder, before);
     setenv("PYTHONPATH", both, 1);
     rm_test_python_place(1, 60, RM_SANDBOX_AUTO);
     rm_test_python_config(&config, "games:corridor", NULL);
     is_refused(&config, words, 2);
     setenv("PYTHONPATH", before, 1);
-    free(before);
     unlink(path);
     rmdir(folder);
     assert_int_equal(wrong, 0);

@@ -1,13 +1,16 @@
+/* clang-format off: the table keeps its lines */
 /* Matrix products and the networks made of them, on one core.
  *
  * gemm.forward.ROWSxINxOUT, gemm.input_gradient..., gemm.weight_gradient...
  *                    the treasure hunt's products and the narrow ones at the ends of small networks
  *                    (bench_gemm.c has wide ones); bias and ReLU included forward, the sums for the
  *                    biases in the weights' gradient. Ceiling: the core's FMA peak.
- * iqn.kernels        all that an update of treasurehunt's learner computes but its loss, batch 64
- * by 12 quantiles: three noisy forward passes, one backward, norm, Adam, soft update; then where
- * the time goes, a line per operation. net.act            rows a second of a 4-64-64-2 network, for
- * 64 and 256 rows. noise.normals      normals a second. */
+ * iqn.kernels        all computation of an update of treasurehunt's learner except its loss, batch
+ *                    64 by 12 quantiles: three noisy forward passes, one backward, norm, Adam, soft
+ *                    update; then the time of each operation, one a line.
+ * net.act            rows a second of a 4-64-64-2 network, for 64 and 256 rows.
+ * noise.normals      normals a second. */
+/* clang-format on */
 #include "learner/net/net.h"
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"

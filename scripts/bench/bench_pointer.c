@@ -1,13 +1,20 @@
+/* clang-format off: the table keeps its lines */
 /* Networks over tokens and sequences, on one core.
  *
- * w0.pointer       forward pass of the knowledge-graph prover's policy (sizes L: 256 floats an
- * atom, trunk of 128 and eight residual blocks, 20 candidates of which 4.44 are there on average)
- * over a batch of 256 states, counted in the arithmetic that those candidates need. Ceiling: the
- * core's FMA peak. w0.pointer.small: sizes S. w0.pointer.update: forward and backward, three times
- * that arithmetic. attention.TOKENSxHEADSxWIDTH       softmax(q k^T) v alone, and
- * attention.gradient. recurrent.gru, recurrent.lstm      forward and backward of 128 units, 64
- * steps of 64 lanes. recurrent.gru.bf16, recurrent.lstm.bf16: the same with learner.compute "bf16",
- * in turns with float32, which is the baseline; ceiling: the core's peak with products of bf16. */
+ * w0.pointer         forward pass of the knowledge-graph prover's policy (sizes L: 256 floats an
+ *                    atom, trunk of 128 and eight residual blocks, 20 candidates, 4.44 of them
+ *                    present on average) over a batch of 256 states, counted in the arithmetic that
+ *                    those candidates need. Ceiling: the core's FMA peak.
+ * w0.pointer.small   sizes S.
+ * w0.pointer.update  forward and backward, three times that arithmetic.
+ * attention.TOKENSxHEADSxWIDTH
+ *                    softmax(q k^T) v alone; attention.gradient: its gradient.
+ * recurrent.gru, recurrent.lstm
+ *                    forward and backward of 128 units, 64 steps of 64 lanes.
+ * recurrent.gru.bf16, recurrent.lstm.bf16
+ *                    the same with learner.compute "bf16", in turns with float32, which is the
+ *                    baseline; ceiling: the core's peak with products of bf16. */
+/* clang-format on */
 #include "learner/net/net.h"
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"

@@ -206,26 +206,13 @@ static int number_of(const struct rm_ctl_arguments *given, const char *option, d
                            low, most);
 }
 
-static struct show *begin_show(const struct rm_ctl_arguments *given, double *episodes, int *rc)
+static int begin_show(const struct rm_ctl_arguments *given, struct show *s, double *episodes)
 {
-    struct show *s = calloc(1, sizeof *s);
-    if (!s) {
-        *rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
-        return NULL;
-    }
     s->terminal = isatty(STDOUT_FILENO);
     s->fps = s->terminal || rm_ctl_value(given, "record") ? FPS_SHOWN : 0;
     s->film.to = -1;
-    if ((*rc = number_of(given, "fps", 0, 240, &s->fps)) == 0)
-        *rc = number_of(given, "episodes", 1, EPISODES_MAX, episodes);
-    return s;
-}
-
-static void end_show(struct show *s)
-{
-    if (s)
-        free(s->rgb);
-    free(s);
+    const int rc = number_of(given, "fps", 0, 240, &s->fps);
+    return rc ? rc : number_of(given, "episodes", 1, EPISODES_MAX, episodes);
 }
 
 static int load(const struct rm_ctl_arguments *given, struct rm_experiment *experiment)
@@ -262,33 +249,23 @@ static int find_policies(const struct rm_ctl_arguments *given, const struct rm_e
     return add_policy(files, latest);
 }
 
-int rm_ctl_play(const struct rm_ctl_arguments *given)
+static int play_files(const struct rm_ctl_arguments *given, struct show *s,
+                      struct rm_experiment *experiment, struct files *files, uint32_t episodes)
 {
-    struct rm_experiment *experiment = calloc(1, sizeof *experiment);
-    struct files *files = calloc(1, sizeof *files);
     struct rm_error error = {""};
-    double episodes = 1;
-    int rc = 0;
-    struct show *s = begin_show(given, &episodes, &rc);
-    if (rc == 0 && (!experiment || !files))
-        rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
-    if (rc == 0)
-        rc = load(given, experiment);
+    int rc = load(given, experiment);
     if (rc == 0)
         rc = find_policies(given, experiment, files);
-    if (rc == 0)
-        s->record = rm_ctl_value(given, "record");
-    if (rc == 0 && s->record && s->fps <= 0)
-        rc = rm_ctl_complain(RM_CTL_USAGE, "--fps 0: a film needs a rate above 0");
-    if (rc == 0 && s->record && rm_film_check(s->record, &error) < 0)
+    if (rc)
+        return rc;
+    s->record = rm_ctl_value(given, "record");
+    if (s->record && s->fps <= 0)
+        return rm_ctl_complain(RM_CTL_USAGE, "--fps 0: a film needs a rate above 0");
+    if (s->record && rm_film_check(s->record, &error) < 0)
+        return rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
+    rc = play(s, experiment, experiment->name, episodes, files->list, files->count);
+    if (rm_film_end(&s->film, &error) < 0 && rc == 0)
         rc = rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
-    if (rc == 0)
-        rc = play(s, experiment, experiment->name, (uint32_t)episodes, files->list, files->count);
-    if (s && rm_film_end(&s->film, &error) < 0 && rc == 0)
-        rc = rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
-    end_show(s);
-    free(experiment);
-    free(files);
     return rc;
 }
 
@@ -316,7 +293,7 @@ static int fetch(struct rm_ctl_client *client, struct rm_experiment *experiment)
     char *text = rc ? NULL : json_dumps(json_object_get(reply, "value"), JSON_COMPACT);
     if (rc == 0 && !text)
         rc = rm_fail(&error, -EPROTO, "get: the reply has no configuration");
-    if (rc == 0)
+    else if (text)
         rc = rm_config_parse(experiment, "get", text, strlen(text), NULL, 0, &error);
     if (rc == 0)
         place_library(&experiment->world, json_integer_value(json_object_get(status, "pid")));
@@ -350,30 +327,55 @@ static int ask_for_policies(struct rm_ctl_client *client, struct files *files)
     return rc;
 }
 
-int rm_ctl_watch(const struct rm_ctl_arguments *given)
+static int watch(const struct rm_ctl_arguments *given, struct show *s,
+                 struct rm_experiment *experiment, struct files *files, uint32_t episodes)
+{
+    struct rm_ctl_client client;
+    int rc = rm_find_open(&client, given);
+    if (rc)
+        return rc;
+    rc = fetch(&client, experiment);
+    for (uint32_t n = 0; rc == 0 && n < episodes; n++) {
+        const int asked = ask_for_policies(&client, files);
+        if (asked == 1)
+            break;
+        experiment->seed++; /* other episodes than before */
+        rc = asked ? asked : play(s, experiment, experiment->name, 1, files->list, files->count);
+    }
+    rm_ctl_client_close(&client);
+    return rc;
+}
+
+typedef int (*show_fn)(const struct rm_ctl_arguments *given, struct show *s,
+                       struct rm_experiment *experiment, struct files *files, uint32_t episodes);
+
+/* With memory for what they need, and their common options. */
+static int with_show(const struct rm_ctl_arguments *given, double episodes, show_fn run)
 {
     struct rm_experiment *experiment = calloc(1, sizeof *experiment);
     struct files *files = calloc(1, sizeof *files);
-    struct rm_ctl_client client;
-    double episodes = EPISODES_MAX;
-    int rc = 0;
-    struct show *s = begin_show(given, &episodes, &rc);
-    if (rc == 0 && (!experiment || !files))
-        rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
-    if (rc == 0 && (rc = rm_find_open(&client, given)) == 0) {
-        rc = fetch(&client, experiment);
-        for (double n = 0; rc == 0 && n < episodes; n++) {
-            const int asked = ask_for_policies(&client, files);
-            if (asked == 1)
-                break;
-            experiment->seed++; /* other episodes than before */
-            rc =
-                asked ? asked : play(s, experiment, experiment->name, 1, files->list, files->count);
-        }
-        rm_ctl_client_close(&client);
+    struct show *s = calloc(1, sizeof *s);
+    int rc = RM_CTL_FAILED;
+    if (experiment && files && s) {
+        rc = begin_show(given, s, &episodes);
+        if (rc == 0)
+            rc = run(given, s, experiment, files, (uint32_t)episodes);
+        free(s->rgb);
+    } else {
+        rm_ctl_complain(rc, "no memory");
     }
-    end_show(s);
-    free(experiment);
+    free(s);
     free(files);
+    free(experiment);
     return rc;
+}
+
+int rm_ctl_play(const struct rm_ctl_arguments *given)
+{
+    return with_show(given, 1, play_files);
+}
+
+int rm_ctl_watch(const struct rm_ctl_arguments *given)
+{
+    return with_show(given, EPISODES_MAX, watch);
 }

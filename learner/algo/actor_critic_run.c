@@ -72,7 +72,7 @@ static void run_watched(struct rm_actor_critic *ac, uint64_t update)
     const struct rm_update_figures *f = ac->u.figures;
     for (int i = 0; i < RM_PIECE_STEP; i++)
         put_piece(ac->all, ac->count, &rm_rollout_pieces[RM_ROLLOUT_MINIBATCH][i]);
-    if (on_device(ac)) {
+    if (b->device) {
         b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &ac->told->figures, f, sizeof *f);
         f = &ac->told->figures;
     }
@@ -147,18 +147,24 @@ static int make_told(struct rm_actor_critic *ac, struct rm_error *error)
     return rc;
 }
 
-static void destroy_one(struct rm_actor_critic *ac)
+static void destroy_recorded(struct rm_actor_critic *ac)
 {
     struct rm_backend *b = ac->u.backend;
     struct rm_device_mark *marks[] = {ac->over, ac->passed[0], ac->passed[1]};
-    for (size_t i = 0; on_device(ac) && i < RM_ROLLOUT_PARTS; i++)
+    for (size_t i = 0; i < RM_ROLLOUT_PARTS; i++)
         b->device->graph_destroy(b, ac->graphs[i]);
-    for (size_t i = 0; on_device(ac) && i < sizeof marks / sizeof *marks; i++)
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
         b->device->mark_destroy(b, marks[i]);
     if (ac->here.passes && ac->here.passes != ac->there.passes)
         b->device->release_host(b, ac->here.passes);
     if (ac->told)
         b->device->release_host(b, ac->told);
+}
+
+static void destroy_one(struct rm_actor_critic *ac)
+{
+    if (on_device(ac))
+        destroy_recorded(ac);
     rm_actor_critic_free(ac);
     rm_updates_destroy(&ac->u);
 }
@@ -187,10 +193,11 @@ static int make_all(struct rm_actor_critic **out, const struct rm_trainer_spec *
         own.backend = members[i];
         own.replica = i;
         rc = rm_updates_create(&u, &rm_actor_critic_updates, &own, error);
+        if (!u)
+            return rc;
         if (i == 0)
-            *out = u ? rm_actor_critic_of(u) : NULL;
-        if (u)
-            (*out)->all[(*out)->count++] = u;
+            *out = rm_actor_critic_of(u);
+        (*out)->all[(*out)->count++] = u;
     }
     return rc;
 }
@@ -200,9 +207,11 @@ static int make(struct rm_actor_critic **out, const struct rm_trainer_spec *spec
 {
     int rc = make_all(out, spec, error);
     struct rm_actor_critic *ac = *out;
-    if (!rc && ac->count > 1 && ac->u.watched)
-        rc = rm_fail(error, -ENOTSUP, "debug.check_finite is for one device");
-    if (!rc && on_device(ac))
+    if (rc || !ac)
+        return rc;
+    if (ac->count > 1 && ac->u.watched)
+        return rm_fail(error, -ENOTSUP, "debug.check_finite is for one device");
+    if (on_device(ac))
         rc = make_told(ac, error);
     if (rc)
         return rc;
@@ -435,8 +444,9 @@ struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, u
     ac->begun++;
     if (++ac->part_of_pass >= ac->here.passes->parts)
         end_pass(ac);
-    return on_device(ac) ? (struct rm_actor_critic_update){0}
-                         : news(ac, ac->there.passes, ac->u.figures);
+    if (on_device(ac))
+        return (struct rm_actor_critic_update){0};
+    return news(ac, ac->there.passes, ac->u.figures);
 }
 
 bool rm_actor_critic_collect(struct rm_actor_critic *ac, struct rm_actor_critic_update *u,

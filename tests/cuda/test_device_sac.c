@@ -316,7 +316,8 @@ static void compare_states(struct rm_trainer *t, struct rm_trainer *reference)
         const struct rm_state_part *p = rm_state_at(x, i), *q = rm_state_at(y, i);
         assert_string_equal(p->name, q->name);
         assert_int_equal(p->bytes, q->bytes);
-        if (strcmp(p->name, "params") && strcmp(p->name, "critics") && strcmp(p->name, "target"))
+        if (strcmp(p->name, "params") != 0 && strcmp(p->name, "critics") != 0 &&
+            strcmp(p->name, "target") != 0)
             continue;
         const double apart = rm_test_updates_apart(p->data, q->data, p->bytes / sizeof(float));
         if (!(apart < 1e-4))

@@ -73,7 +73,7 @@ static void run_beside_one(const struct rm_experiment *e, uint32_t count)
     rm_test_several_join(device, count);
     struct rm_trainer *t = rm_test_updates_trainer(e, device[0]);
     struct rm_trainer *one = rm_test_updates_trainer(e, rm_test_alone);
-    struct rm_trainer_report x, y;
+    struct rm_trainer_report x = {0}, y = {0};
     uint64_t batches = 0;
     for (uint64_t number = 1; number <= rm_test_effort(UPDATES, 10); number++) {
         struct rm_test_updates u;
@@ -149,7 +149,7 @@ static struct rm_trainer *sac_of(const struct rm_experiment *e, struct rm_backen
 static void sac_is_one_devices(void **state)
 {
     struct rm_experiment e = rm_test_updates_settings(RM_ALGORITHM_SAC);
-    struct rm_trainer_report x, y;
+    struct rm_trainer_report x = {0}, y = {0};
     (void)state;
     e.algorithm.target.tau = 0.1;
     e.algorithm.temperature = 0.2;

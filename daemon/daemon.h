@@ -77,6 +77,15 @@ enum rm_life {
     RM_LIFE_OVER, /* no process left */
 };
 
+/* The session of a killed daemon. */
+struct rm_adoption {
+    bool done;          /* it was taken over */
+    uint64_t left_rows; /* rows of replay by the killed daemon's last count */
+    uint64_t rows;      /* rows found, before this daemon's workers started */
+    uint64_t step;
+    char refused[512]; /* why it could not be taken over, "" = there was none */
+};
+
 struct rm_daemon {
     struct rm_daemon_options options;
     struct rm_session session; /* its experiment's hot keys are kept current */
@@ -94,12 +103,8 @@ struct rm_daemon {
     struct rm_metrics metrics;
     struct rm_checkpointer checkpoint;
     struct rm_settings settings;
-    char resume[RM_SESSION_DIRECTORY_MAX]; /* the checkpoint to resume from; "" = none */
-    char resume_changes[1024];             /* keys that differ from its, "" = none */
-    uint64_t resumed_step;                 /* where it was */
-    uint64_t resumed_evaluations;          /* of a run that had come to its end, 0 = unknown */
-    char not_resumed[1024];                /* why the run was not resumed, or which checkpoints were
-                                            * skipped */
+    struct rm_resumed resumed;   /* the checkpoint that the run resumes from */
+    struct rm_adoption adoption; /* the session of a killed daemon */
     struct rm_console console;
     struct rm_rate steps_rate, updates_rate;
     struct rm_control *control;
@@ -128,15 +133,8 @@ struct rm_daemon {
     uint64_t trained_ns;     /* when training ended; 0 = not yet */
     uint64_t final_before;   /* evaluations finished when the final one was asked for */
     uint64_t watchdog_ns;    /* interval of the service manager's watchdog, 0 = none */
-    bool adopted;            /* the session was taken over from a killed daemon */
-    uint64_t left_rows;      /* rows of replay by the killed daemon's last count */
-    uint64_t adopted_rows;   /* rows found, before this daemon's workers started */
-    uint64_t adopted_step;
     uint64_t agent_steps_before, updates_before; /* of predecessors of this daemon */
-    char not_adopted[512];                       /* why it could not be taken over, "" = there was
-                                                  * none */
-    uint64_t told_ns;                            /* when the last status was sent to the service
-                                                  * manager */
+    uint64_t told_ns; /* when the last status was sent to the service manager */
     uint64_t evaluations_seen;
     /* Per worker: since when it waits although it was woken; 0 = it does not. */
     uint64_t woken_ns[RM_BOARD_WORKERS];

@@ -346,7 +346,7 @@ void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
         .loop = &daemon->loop,
         .run_directory = daemon->directory.path,
         .file_hot = daemon->settings.file_hot,
-        .adopted = daemon->adopted,
+        .adopted = daemon->adoption.done,
         .ops = &ops,
         .user = daemon,
     };

@@ -57,7 +57,7 @@ static void each_difference(void *user, const char *path, const char *before, co
     struct comparison *c = user;
     (void)hot; /* such may change: tests/unit/config/test_table.c */
     if (may_change(path, c->before, c->after))
-        add(c->daemon->resume_changes, sizeof c->daemon->resume_changes, path, before, after);
+        add(c->daemon->resumed.changes, sizeof c->daemon->resumed.changes, path, before, after);
     else
         add(c->refused.text, sizeof c->refused.text, path, before, after);
 }
@@ -89,7 +89,7 @@ static int compare(struct rm_daemon *daemon, const char *folder, const json_t *c
                      "start a new run with --fresh",
                      folder, c.refused.text);
     rm_utf8_line(error->text); /* as in rm_checkpoint_check() */
-    rm_utf8_line(daemon->resume_changes);
+    rm_utf8_line(daemon->resumed.changes);
     free(before);
     return rc;
 }
@@ -98,8 +98,8 @@ static int compare(struct rm_daemon *daemon, const char *folder, const json_t *c
 
 static void pass_over(struct rm_daemon *daemon, const struct rm_error *why)
 {
-    const size_t used = strlen(daemon->not_resumed);
-    snprintf(daemon->not_resumed + used, sizeof daemon->not_resumed - used, "%s%s",
+    const size_t used = strlen(daemon->resumed.passed_over);
+    snprintf(daemon->resumed.passed_over + used, sizeof daemon->resumed.passed_over - used, "%s%s",
              used ? "; " : "", why->text);
     fprintf(stderr, "ringmasterd: a checkpoint is passed over: %s\n", why->text);
 }
@@ -119,8 +119,8 @@ static int choose(struct rm_daemon *daemon, const char *directory, struct rm_che
         if (rc == 0)
             rc = rm_checkpoint_check(folder, true, f, &why);
         if (rc == 0) {
-            snprintf(daemon->resume, sizeof daemon->resume, "%.*s", (int)sizeof daemon->resume - 1,
-                     folder);
+            snprintf(daemon->resumed.from, sizeof daemon->resumed.from, "%.*s",
+                     (int)sizeof daemon->resumed.from - 1, folder);
             found = 1;
         } else if (rc == -EACCES) {
             found = rm_fail(error, rc, "cannot resume: %s", why.text);
@@ -151,7 +151,7 @@ static bool over(const char *directory, uint64_t *evaluations)
 
 static bool longer_now(const struct rm_daemon *daemon)
 {
-    return strstr(daemon->resume_changes, "run.steps ") != NULL;
+    return strstr(daemon->resumed.changes, "run.steps ") != NULL;
 }
 
 /* A run that has checkpoints, and none that is whole, is not left behind without a word. */
@@ -163,11 +163,11 @@ static int nothing(const struct rm_daemon *daemon, const char *above, bool any,
             error, -EBADMSG,
             "cannot resume: no checkpoint of %s/latest is complete; restore one, or start "
             "a new run with --fresh: %s",
-            above, daemon->not_resumed);
+            above, daemon->resumed.passed_over);
     if (daemon->options.resume != RM_RESUME_MUST)
         return 0;
     return rm_fail(error, -ENOENT, "--resume: %s/latest has no complete checkpoint%s%s", above,
-                   daemon->not_resumed[0] ? ": " : "", daemon->not_resumed);
+                   daemon->resumed.passed_over[0] ? ": " : "", daemon->resumed.passed_over);
 }
 
 /* The latest run's directory, held by this daemon from now on; 1: there is none. */
@@ -205,19 +205,19 @@ int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experime
     if (!found)
         return nothing(daemon, above, any && !over(directory, &evaluations), error);
     const bool ended = over(directory, &evaluations);
-    rc = compare(daemon, daemon->resume, facts.config, experiment, error);
+    rc = compare(daemon, daemon->resumed.from, facts.config, experiment, error);
     if (ended && !longer_now(daemon) && daemon->options.resume != RM_RESUME_MUST) {
-        snprintf(daemon->not_resumed, sizeof daemon->not_resumed,
+        snprintf(daemon->resumed.passed_over, sizeof daemon->resumed.passed_over,
                  "%.900s came to its end, so this is another run", directory);
-        daemon->resume[0] = daemon->resume_changes[0] = '\0';
+        daemon->resumed.from[0] = daemon->resumed.changes[0] = '\0';
         rc = 0;
     } else if (rc == 0) {
         snprintf(daemon->directory.path, sizeof daemon->directory.path, "%.*s",
                  (int)sizeof daemon->directory.path - 1, directory);
-        daemon->resumed_step = facts.step;
-        daemon->resumed_evaluations = ended ? evaluations : 0;
+        daemon->resumed.step = facts.step;
+        daemon->resumed.evaluations = ended ? evaluations : 0;
     } else {
-        daemon->resume[0] = '\0';
+        daemon->resumed.from[0] = '\0';
     }
     rm_checkpoint_facts_free(&facts);
     return rc;
@@ -256,7 +256,7 @@ int rm_daemon_load_shared(struct rm_daemon *daemon, struct rm_error *error)
 {
     struct rm_state *state = NULL;
     char path[RM_SESSION_PATH_MAX];
-    int rc = rm_session_checkpoint_file(daemon->resume, "shared", 0, "state", path, error);
+    int rc = rm_session_checkpoint_file(daemon->resumed.from, "shared", 0, "state", path, error);
     if (rc == 0)
         rc = rm_state_create(&state, error);
     if (rc == 0)
@@ -269,9 +269,9 @@ int rm_daemon_load_shared(struct rm_daemon *daemon, struct rm_error *error)
     rm_state_destroy(state);
     /* The last evaluation came after the last checkpoint. */
     struct rm_board_run *run = daemon->session.board.run;
-    if (rc == 0 && RM_PEEK(&run->evaluations) < daemon->resumed_evaluations)
-        RM_POKE(&run->evaluations, daemon->resumed_evaluations);
+    if (rc == 0 && RM_PEEK(&run->evaluations) < daemon->resumed.evaluations)
+        RM_POKE(&run->evaluations, daemon->resumed.evaluations);
     if (rc == 0)
         take_settings(daemon);
-    return rc ? rm_fail_within(error, rc, "cannot resume from %s", daemon->resume) : 0;
+    return rc ? rm_fail_within(error, rc, "cannot resume from %s", daemon->resumed.from) : 0;
 }

@@ -6,15 +6,24 @@
 
 #include "config/experiment.h"
 #include "shm/base/error.h"
+#include "shm/session/session.h"
 
 struct rm_daemon;
-struct rm_session;
 
-/* Finds and checks a checkpoint, by the options. Sets daemon->resume and the run directory, or
- * changes neither: then a new run is started, and daemon->not_resumed may have the reason. Errors:
- * -EINVAL: the configuration does not match the checkpoint; -EBADMSG: all checkpoints are damaged,
- * and the service manager kept no session; -ENOENT: no checkpoint, but the options require one;
- * -ENOMEM. */
+/* The checkpoint that a run resumes from. */
+struct rm_resumed {
+    char from[RM_SESSION_DIRECTORY_MAX]; /* its folder, "" = none */
+    char changes[1024];                  /* keys that differ from its, "" = none */
+    uint64_t step;                       /* where it was */
+    uint64_t evaluations;                /* of a run that had come to its end, 0 = unknown */
+    char passed_over[1024]; /* why the run was not resumed, or which checkpoints were skipped */
+};
+
+/* Finds and checks a checkpoint, by the options. Sets daemon->resumed and the run directory, or
+ * changes neither: then a new run is started, and daemon->resumed.passed_over may have the reason.
+ * Errors: -EINVAL: the configuration does not match the checkpoint; -EBADMSG: all checkpoints are
+ * damaged, and the service manager kept no session; -ENOENT: no checkpoint, but the options require
+ * one; -ENOMEM. */
 int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experiment *experiment,
                               struct rm_error *error);
 

@@ -422,7 +422,8 @@ void rm_daemon_restore_settings(struct rm_daemon *daemon)
             rc = rm_kept_drop(&dropped, path, getuid(), &error);
     }
     drop(daemon, &dropped, rc, &error);
-    if (changed || daemon->adopted) /* bounds of the limiters stand as the killed daemon had them */
+    if (changed ||
+        daemon->adoption.done) /* bounds of the limiters stand as the killed daemon had them */
         apply(daemon);
 }
 

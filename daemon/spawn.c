@@ -244,9 +244,9 @@ int rm_daemon_spawn(void *user, uint32_t index, uint64_t generation, struct rm_e
         arguments[n++] = (char *)"--run-directory";
         arguments[n++] = daemon->directory.path;
         /* A restarted worker continues from shared memory, which is newer. */
-        if (daemon->resume[0] && generation == 1 && role != RM_ROLE_EVALUATOR) {
+        if (daemon->resumed.from[0] && generation == 1 && role != RM_ROLE_EVALUATOR) {
             arguments[n++] = (char *)"--resume";
-            arguments[n++] = daemon->resume;
+            arguments[n++] = daemon->resumed.from;
         } else if (learns(role) && newest_checkpoint(daemon, newest)) {
             arguments[n++] = (char *)"--newest";
             arguments[n++] = newest;

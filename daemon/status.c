@@ -286,10 +286,11 @@ static json_t *writers(const struct rm_daemon *daemon)
 /* What a killed daemon left. */
 static json_t *adopted(const struct rm_daemon *daemon)
 {
-    if (!daemon->adopted)
+    if (!daemon->adoption.done)
         return json_null();
-    return json_pack("{s:o,s:o,s:o}", "rows_before", count(daemon->left_rows), "rows_after",
-                     count(daemon->adopted_rows), "step", count(daemon->adopted_step));
+    return json_pack("{s:o,s:o,s:o}", "rows_before", count(daemon->adoption.left_rows),
+                     "rows_after", count(daemon->adoption.rows), "step",
+                     count(daemon->adoption.step));
 }
 
 static json_t *progress(const struct rm_daemon *daemon)

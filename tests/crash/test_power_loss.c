@@ -69,17 +69,17 @@ static uint64_t resumed(void)
 {
     struct rm_error error = {""};
     snprintf(experiment.run.directory, sizeof experiment.run.directory, "%s/runs", found);
-    looking.resume[0] = looking.not_resumed[0] = looking.resume_changes[0] = '\0';
+    looking.resumed.from[0] = looking.resumed.passed_over[0] = looking.resumed.changes[0] = '\0';
     looking.options.resume = RM_RESUME_MAY;
     looking.run_lock.fd = -1;
     if (rm_daemon_find_checkpoint(&looking, &experiment, &error))
         fail_msg("%s", error.text);
     rm_run_lock_leave(&looking.run_lock);
-    if (!looking.resume[0])
+    if (!looking.resumed.from[0])
         return 0;
-    const uint64_t number = strtoull(strrchr(looking.resume, '/') + 1, NULL, 10);
-    if (!small_is(looking.resume, number))
-        fail_msg("%s: not what was written", looking.resume);
+    const uint64_t number = strtoull(strrchr(looking.resumed.from, '/') + 1, NULL, 10);
+    if (!small_is(looking.resumed.from, number))
+        fail_msg("%s: not what was written", looking.resumed.from);
     return number;
 }
 
@@ -116,11 +116,12 @@ static unsigned lose(int end, enum record_loss loss, int which)
     empty_found();
     record_make(&after, 0, found);
     const uint64_t number = resumed();
-    if ((number != last && number != last + 1) || looking.not_resumed[0])
+    if ((number != last && number != last + 1) || looking.resumed.passed_over[0])
         fail_msg(
             "operation %d of %d, loss %d of %d: goes on from %llu, when %llu had been made%s%s",
             end, record_count, (int)loss, which, (unsigned long long)number,
-            (unsigned long long)last, looking.not_resumed[0] ? ": " : "", looking.not_resumed);
+            (unsigned long long)last, looking.resumed.passed_over[0] ? ": " : "",
+            looking.resumed.passed_over);
     return 1;
 }
 
@@ -181,7 +182,7 @@ static void the_next_one_is_made(void **state)
         assert_non_null(realpath(path, latest));
         assert_int_equal(small_make(latest, number + 1, config), 0);
         assert_int_equal(resumed(), number + 1);
-        assert_string_equal(looking.not_resumed, "");
+        assert_string_equal(looking.resumed.passed_over, "");
     }
     json_decref(config);
     tree_clear(&after);
@@ -240,7 +241,7 @@ static bool is_noticed(bool start, bool same)
         return same;
     }
     return !start ||
-           (resumed() == CHECKPOINTS - 1 && strstr(looking.not_resumed, "/000004") != NULL);
+           (resumed() == CHECKPOINTS - 1 && strstr(looking.resumed.passed_over, "/000004") != NULL);
 }
 
 static void any_byte_changes(void **state)

@@ -117,16 +117,6 @@ _Static_assert(sizeof table / sizeof table[0] == RM_CHECKPOINT_STAGES, "a row pe
 _Static_assert(sizeof table[0] / sizeof table[0][0] == 6 && EVENT_COUNT == 6,
                "a column per event; adding one means filling it in every row");
 
-static const char *const stage_names[] = {"idle",     "waiting", "beginning",
-                                          "holding",  "copying", "writing",
-                                          "awaiting", "sealing", "abandoning"};
-_Static_assert(sizeof stage_names / sizeof stage_names[0] == RM_CHECKPOINT_STAGES, "names");
-
-const char *rm_checkpoint_stage_name(enum rm_checkpoint_stage stage)
-{
-    return (unsigned)stage < RM_CHECKPOINT_STAGES ? stage_names[stage] : "?";
-}
-
 /* How what comes after a checkpoint goes with it. */
 static const struct {
     const char *without; /* for the log: there is none */

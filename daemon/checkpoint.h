@@ -147,6 +147,4 @@ void rm_checkpointer_away(struct rm_checkpointer *checkpointer, uint64_t away_ns
 /* The run ends: cancels the current checkpoint and its `after`. */
 void rm_checkpointer_cancel(struct rm_checkpointer *checkpointer, const char *why);
 
-const char *rm_checkpoint_stage_name(enum rm_checkpoint_stage stage);
-
 #endif

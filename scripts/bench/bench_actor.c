@@ -132,9 +132,10 @@ static void bench_act_step(struct rm_duty *duty)
     });
 }
 
-static void nobody_agent(void *self, uint32_t agent, uint32_t world, double score)
+static void nobody_agent(void *self, uint32_t agent, uint32_t world,
+                         const struct rm_episode *episode)
 {
-    (void)self, (void)agent, (void)world, (void)score;
+    (void)self, (void)agent, (void)world, (void)episode;
 }
 
 static void nobody_world(void *self, uint32_t world, double score, uint64_t steps)

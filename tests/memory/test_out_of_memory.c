@@ -429,6 +429,12 @@ static void commands(void **state)
     assert_int_equal(rm_supervisor_init(&served.supervisor, served.session.objects.workers, &limits,
                                         &rm_daemon_supervisor_ops, &served, &error),
                      0);
+    served.inspector.spec = (struct rm_inspector_spec){.session = &served.session,
+                                                       .supervisor = &served.supervisor,
+                                                       .log = &served.log,
+                                                       .loop = &served.loop,
+                                                       .stall = &served.stall,
+                                                       .run_directory = home.home};
     rm_loop_memory_reserve();
     uv_loop_init(&served.loop); /* what libuv keeps from its first loop on */
     uv_loop_close(&served.loop);

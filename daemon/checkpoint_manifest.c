@@ -1,5 +1,6 @@
 #include "daemon/checkpoint_manifest.h"
 
+#include "config/json_memory.h"
 #include "config/utf8.h"
 #include "shm/base/fault.h"
 #include "shm/base/file.h"
@@ -167,6 +168,34 @@ int rm_manifest_write(const char *folder, const struct rm_checkpoint_facts *fact
     return write_manifest(path, manifest_of(facts, files), error);
 }
 
+/* Not what was written, or not there: damage. What may not be read is none. */
+static int unread(int rc, struct rm_error *error)
+{
+    const bool forbidden = rc == -EACCES || rc == -EPERM || rc == -ELOOP;
+    return rm_fail_within(error,
+                          forbidden       ? -EACCES
+                          : rc == -ENOMEM ? rc
+                                          : -EBADMSG,
+                          "%s",
+                          rc == -ENOENT ? "not whole: a file of it was removed" : "cannot be read");
+}
+
+/* *outer: the caller's; NULL: it is not JSON. */
+static int read_manifest(const char *folder, json_t **outer, struct rm_error *error)
+{
+    char path[PATH_MAX], *text;
+    size_t bytes;
+    *outer = NULL;
+    snprintf(path, sizeof path, "%s/" RM_MANIFEST_NAME, folder);
+    const int rc = rm_file_read(path, MANIFEST_MAX, &text, &bytes, error);
+    if (rc)
+        return unread(rc, error);
+    const uint64_t mark = rm_json_failures();
+    *outer = rm_json_whole(json_loadb(text, bytes, 0, NULL), mark);
+    free(text);
+    return rm_json_failures() == mark ? 0 : rm_fail(error, -ENOMEM, "%s: no memory", path);
+}
+
 int rm_manifest_rescore(const char *folder, double score, struct rm_error *error)
 {
     char path[RM_SESSION_PATH_MAX + 32], fresh[sizeof path + 8];
@@ -177,7 +206,10 @@ int rm_manifest_rescore(const char *folder, double score, struct rm_error *error
     rm_checkpoint_facts_free(&facts);
     snprintf(path, sizeof path, "%s/" RM_MANIFEST_NAME, folder);
     snprintf(fresh, sizeof fresh, "%s.new", path);
-    json_t *outer = json_load_file(path, 0, NULL);
+    json_t *outer;
+    rc = read_manifest(folder, &outer, error);
+    if (rc)
+        return rc;
     json_t *manifest = json_incref(json_object_get(outer, "manifest"));
     json_decref(outer);
     if (json_object_set_new(manifest, "score", isfinite(score) ? json_real(score) : json_null()) <
@@ -210,18 +242,6 @@ static bool stands_within(const char *name)
         if (part[n] == '\0')
             return true;
     }
-}
-
-/* Not what was written, or not there: damage. What may not be read is none. */
-static int unread(int rc, struct rm_error *error)
-{
-    const bool forbidden = rc == -EACCES || rc == -EPERM || rc == -ELOOP;
-    return rm_fail_within(error,
-                          forbidden       ? -EACCES
-                          : rc == -ENOMEM ? rc
-                                          : -EBADMSG,
-                          "%s",
-                          rc == -ENOENT ? "not whole: a file of it was removed" : "cannot be read");
 }
 
 /* `whole`: its bytes as well; else it is there, and as long as it was. */
@@ -285,38 +305,22 @@ static int read_facts(const char *folder, json_t *m, struct rm_checkpoint_facts 
     return 0;
 }
 
-/* NULL: it is damaged, or `*rc` says why it cannot be read. */
-static json_t *read_manifest(const char *folder, int *rc, struct rm_error *error)
-{
-    char path[PATH_MAX];
-    struct stat about;
-    snprintf(path, sizeof path, "%s/" RM_MANIFEST_NAME, folder);
-    const int fd = rm_file_open(path, O_RDONLY, 0, error);
-    *rc = fd < 0 ? unread(fd, error) : 0;
-    if (fd < 0)
-        return NULL;
-    json_t *outer =
-        fstat(fd, &about) == 0 && about.st_size <= MANIFEST_MAX ? json_loadfd(fd, 0, NULL) : NULL;
-    close(fd);
-    return outer;
-}
-
 int rm_checkpoint_check(const char *folder, bool whole, struct rm_checkpoint_facts *facts,
                         struct rm_error *error)
 {
     char hex[17];
-    int rc;
-    json_t *outer = read_manifest(folder, &rc, error);
+    json_t *outer;
+    int rc = read_manifest(folder, &outer, error);
     json_t *m = json_object_get(outer, "manifest");
     const char *stated = json_string_value(json_object_get(outer, "xxh3"));
     const json_t *files = json_object_get(m, "files");
-    if (rc)
-        return rc;
-    if (!m || !stated || hash_json(m, hex) || strcmp(hex, stated) != 0)
+    if (rc == 0 && m && hash_json(m, hex))
+        rc = rm_fail(error, -ENOMEM, "%s: no memory", folder);
+    if (rc == 0 && (!m || !stated || strcmp(hex, stated) != 0))
         rc = damaged(folder, "its manifest is damaged", error);
-    else if (json_array_size(files) == 0)
+    else if (rc == 0 && json_array_size(files) == 0)
         rc = damaged(folder, "its manifest lists no files", error);
-    else
+    else if (rc == 0)
         rc = read_facts(folder, m, facts, error);
     for (size_t i = 0; rc == 0 && i < json_array_size(files); i++) {
         rc = check_file(folder, json_array_get(files, i), whole, error);

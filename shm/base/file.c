@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -204,6 +205,42 @@ int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *erro
         return fd;
     close(fd);
     return rc;
+}
+
+/* Up to `room` bytes; fewer where the file ends earlier. Bytes, or a negative errno. */
+static ssize_t read_up_to(int fd, char *to, size_t room)
+{
+    size_t have = 0;
+    while (have < room) {
+        const ssize_t n = read(fd, to + have, room - have);
+        if (n == 0)
+            break;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        have += n > 0 ? (size_t)n : 0;
+    }
+    return (ssize_t)have;
+}
+
+int rm_file_read(const char *path, size_t most, char **text, size_t *bytes, struct rm_error *error)
+{
+    struct stat about;
+    const int fd = rm_file_open(path, O_RDONLY, 0, error);
+    if (fd < 0)
+        return fd;
+    *text = NULL;
+    ssize_t got = fstat(fd, &about) < 0 ? -errno : (size_t)about.st_size > most ? -EFBIG : 0;
+    if (got == 0 && !(*text = malloc((size_t)about.st_size + 1)))
+        got = -ENOMEM;
+    if (got == 0)
+        got = read_up_to(fd, *text, (size_t)about.st_size);
+    close(fd);
+    *bytes = got < 0 ? 0 : (size_t)got;
+    if (got >= 0)
+        return 0;
+    free(*text);
+    *text = NULL;
+    return rm_fail(error, (int)got, "%s: %s", path, strerror((int)-got));
 }
 
 int rm_file_rename(const char *from, const char *to)

@@ -24,6 +24,10 @@ int rm_file_folder(const char *path, bool make, char real[PATH_MAX], struct rm_e
  * another user, or as for rm_file_folder(); -EINVAL: not a regular file. */
 int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *error);
 
+/* Reads a whole file, opened as by rm_file_open(). *text is the caller's to free. 0 or a negative
+ * errno: those of rm_file_open(); -EFBIG: more than `most` bytes; -ENOMEM. */
+int rm_file_read(const char *path, size_t most, char **text, size_t *bytes, struct rm_error *error);
+
 /* Renames within one folder. 0 or negative errno. */
 int rm_file_rename(const char *from, const char *to);
 

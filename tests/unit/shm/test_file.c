@@ -130,12 +130,40 @@ static void links_of_others_lead_nowhere(void **state)
     assert_int_equal(rm_file_remove(below("victim")), 0);
 }
 
+/* However long it is, up to the limit; nothing but a regular file of this user's. */
+static void a_file_is_read_whole(void **state)
+{
+    static char many[100000];
+    const size_t sizes[] = {0, 1, 4096, sizeof many};
+    struct rm_error error = {""};
+    char *text;
+    size_t bytes;
+    (void)state;
+    for (size_t i = 0; i < sizeof many; i++)
+        many[i] = (char)(i * 7);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const int fd = rm_file_open(below("read"), O_WRONLY | O_CREAT | O_TRUNC, 0600, &error);
+        assert_int_equal(rm_file_write_all(fd, many, sizes[i]), 0);
+        close(fd);
+        if (rm_file_read(below("read"), sizes[i], &text, &bytes, &error))
+            fail_msg("%s", error.text);
+        assert_int_equal(bytes, sizes[i]);
+        assert_memory_equal(text, many, bytes);
+        free(text);
+    }
+    assert_int_equal(rm_file_read(below("read"), sizeof many - 1, &text, &bytes, &error), -EFBIG);
+    assert_non_null(strstr(error.text, "/read: "));
+    assert_int_equal(rm_file_read(below("none"), 1, &text, &bytes, &error), -ENOENT);
+    assert_int_equal(rm_file_read(root, 1, &text, &bytes, &error), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_have_one_path),
         cmocka_unit_test(a_folder_that_moves_is_still_the_same),
         cmocka_unit_test(links_of_others_lead_nowhere),
+        cmocka_unit_test(a_file_is_read_whole),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }

@@ -497,7 +497,7 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
         rc = rm_daemon_open_session(daemon, experiment, plan, error);
     if (rc < 0) {
         rm_place_leave(&daemon->place);
-        return RM_DAEMON_RESOURCES;
+        return rc == -EBADMSG || rc == -EINVAL ? RM_DAEMON_USAGE : RM_DAEMON_RESOURCES;
     }
     rm_loop_memory_reserve();
     rc = uv_loop_init(&daemon->loop);

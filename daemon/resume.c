@@ -10,12 +10,12 @@
 #include "shm/base/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#define SUMMARY_MAX (16u << 20)
 
 /* --- what may change ------------------------------------------------------------------------- */
 
@@ -104,10 +104,11 @@ static void pass_over(struct rm_daemon *daemon, const struct rm_error *why)
     fprintf(stderr, "ringmasterd: a checkpoint is passed over: %s\n", why->text);
 }
 
-/* The newest that is whole: 1; 0: none. *any: whether there was one at all. Negative: one may not
- * be read, and an older one is no substitute for it. */
-static int choose(struct rm_daemon *daemon, const char *directory, struct rm_checkpoint_facts *f,
-                  bool *any, struct rm_error *error)
+/* The newest that is whole, of those with a number below `below`: 1; 0: none. *any: whether there
+ * was one at all. Negative: one cannot be read for now, and an older one is no substitute for it.
+ */
+static int choose(struct rm_daemon *daemon, const char *directory, uint64_t below,
+                  struct rm_checkpoint_facts *f, bool *any, struct rm_error *error)
 {
     uint64_t *numbers = calloc(RM_CHECKPOINTS_MAX, sizeof *numbers);
     const size_t n = numbers ? rm_checkpoint_list(directory, numbers, RM_CHECKPOINTS_MAX) : 0;
@@ -115,14 +116,17 @@ static int choose(struct rm_daemon *daemon, const char *directory, struct rm_che
     for (size_t i = 0; i < n && found == 0; i++) {
         struct rm_error why = {""};
         char folder[RM_SESSION_PATH_MAX];
+        if (numbers[i] >= below)
+            continue;
         int rc = rm_session_checkpoint_folder(directory, numbers[i], false, folder, &why);
         if (rc == 0)
             rc = rm_checkpoint_check(folder, true, f, &why);
         if (rc == 0) {
             snprintf(daemon->resumed.from, sizeof daemon->resumed.from, "%.*s",
                      (int)sizeof daemon->resumed.from - 1, folder);
+            daemon->resumed.number = numbers[i];
             found = 1;
-        } else if (rc == -EACCES) {
+        } else if (rc == -EACCES || rc == -ENOMEM) {
             found = rm_fail(error, rc, "cannot resume: %s", why.text);
         } else {
             pass_over(daemon, &why);
@@ -136,12 +140,14 @@ static int choose(struct rm_daemon *daemon, const char *directory, struct rm_che
 /* Did that run come to its end? *evaluations: how many it had finished then. */
 static bool over(const char *directory, uint64_t *evaluations)
 {
-    char path[PATH_MAX + 16];
+    char path[PATH_MAX + 16], *text;
+    size_t bytes;
     snprintf(path, sizeof path, "%s/summary.json", directory);
-    const int fd = rm_file_open(path, O_RDONLY, 0, NULL);
-    json_t *summary = fd < 0 ? NULL : json_loadfd(fd, 0, NULL);
-    if (fd >= 0)
-        close(fd);
+    json_t *summary = NULL;
+    if (rm_file_read(path, SUMMARY_MAX, &text, &bytes, NULL) == 0) {
+        summary = json_loadb(text, bytes, 0, NULL);
+        free(text);
+    }
     const bool finished = json_is_true(json_object_get(summary, "finished"));
     *evaluations = (uint64_t)json_integer_value(
         json_object_get(json_object_get(summary, "evaluation"), "count"));
@@ -155,9 +161,11 @@ static bool longer_now(const struct rm_daemon *daemon)
 }
 
 /* A run that has checkpoints, and none that is whole, is not left behind without a word. */
-static int nothing(const struct rm_daemon *daemon, const char *above, bool any,
+static int nothing(const struct rm_daemon *daemon, const struct rm_experiment *experiment, bool any,
                    struct rm_error *error)
 {
+    char above[PATH_MAX];
+    snprintf(above, sizeof above, "%s/%s", experiment->run.directory, experiment->name);
     if (any && !rm_fdstore_has_some()) /* what a killed daemon left is newer */
         return rm_fail(
             error, -EBADMSG,
@@ -184,28 +192,20 @@ static int hold_latest(struct rm_daemon *daemon, const struct rm_experiment *e,
     return rc == 0 ? rm_checkpoints_readable(latest->path, error) : rc;
 }
 
-int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experiment *experiment,
-                              struct rm_error *error)
+/* Takes the newest checkpoint of that run that is whole, of those with a number below `below`. */
+static int take_newest(struct rm_daemon *daemon, const struct rm_experiment *experiment,
+                       const char *directory, uint64_t below, struct rm_error *error)
 {
-    char above[PATH_MAX];
-    struct rm_run_directory latest;
     struct rm_checkpoint_facts facts;
     uint64_t evaluations;
-    bool any = false;
-    if (daemon->options.resume == RM_RESUME_NEVER)
-        return 0;
-    snprintf(above, sizeof above, "%s/%s", experiment->run.directory, experiment->name);
-    int rc = hold_latest(daemon, experiment, &latest, error);
-    if (rc < 0)
-        return rc;
-    const char *directory = latest.path;
-    const int found = rc == 0 ? choose(daemon, directory, &facts, &any, error) : 0;
+    bool any;
+    const int found = choose(daemon, directory, below, &facts, &any, error);
     if (found < 0)
         return found;
-    if (!found)
-        return nothing(daemon, above, any && !over(directory, &evaluations), error);
     const bool ended = over(directory, &evaluations);
-    rc = compare(daemon, daemon->resumed.from, facts.config, experiment, error);
+    if (!found)
+        return nothing(daemon, experiment, any && !ended, error);
+    int rc = compare(daemon, daemon->resumed.from, facts.config, experiment, error);
     if (ended && !longer_now(daemon) && daemon->options.resume != RM_RESUME_MUST) {
         snprintf(daemon->resumed.passed_over, sizeof daemon->resumed.passed_over,
                  "%.900s came to its end, so this is another run", directory);
@@ -221,6 +221,30 @@ int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experime
     }
     rm_checkpoint_facts_free(&facts);
     return rc;
+}
+
+int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experiment *experiment,
+                              struct rm_error *error)
+{
+    struct rm_run_directory latest;
+    if (daemon->options.resume == RM_RESUME_NEVER)
+        return 0;
+    const int rc = hold_latest(daemon, experiment, &latest, error);
+    return rc < 0    ? rc
+           : rc == 0 ? take_newest(daemon, experiment, latest.path, UINT64_MAX, error)
+                     : nothing(daemon, experiment, false, error);
+}
+
+int rm_daemon_go_back(struct rm_daemon *daemon, const struct rm_experiment *experiment, int why,
+                      struct rm_error *error)
+{
+    const struct rm_run_directory latest = daemon->directory;
+    if (why != -EPROTO && why != -EBADMSG && why != -ENODATA)
+        return rm_fail_within(error, why, "cannot resume");
+    pass_over(daemon, error);
+    error->text[0] = '\0';
+    daemon->directory.path[0] = daemon->resumed.from[0] = daemon->resumed.changes[0] = '\0';
+    return take_newest(daemon, experiment, latest.path, daemon->resumed.number, error);
 }
 
 /* --- loading --------------------------------------------------------------------------------- */
@@ -267,11 +291,19 @@ int rm_daemon_load_shared(struct rm_daemon *daemon, struct rm_error *error)
         rc = rm_state_end(state, error);
     }
     rm_state_destroy(state);
+    const uint64_t step = rc ? 0 : rm_session_steps(&daemon->session);
+    if (rc == 0 && step != daemon->resumed.step) /* it was written to while it was copied */
+        rc = rm_fail(error, -EPROTO, "its board says step %llu, its manifest says step %llu",
+                     (unsigned long long)step, (unsigned long long)daemon->resumed.step);
     /* The last evaluation came after the last checkpoint. */
     struct rm_board_run *run = daemon->session.board.run;
     if (rc == 0 && RM_PEEK(&run->evaluations) < daemon->resumed.evaluations)
         RM_POKE(&run->evaluations, daemon->resumed.evaluations);
     if (rc == 0)
         take_settings(daemon);
-    return rc ? rm_fail_within(error, rc, "cannot resume from %s", daemon->resumed.from) : 0;
+    if (rc == 0)
+        return 0;
+    rm_fail_within(error, rc, "%s", daemon->resumed.from);
+    rm_utf8_line(error->text); /* as in rm_checkpoint_check() */
+    return rc;
 }

@@ -14,6 +14,7 @@ struct rm_daemon;
 struct rm_resumed {
     char from[RM_SESSION_DIRECTORY_MAX]; /* its folder, "" = none */
     char changes[1024];                  /* keys that differ from its, "" = none */
+    uint64_t number;                     /* of that checkpoint */
     uint64_t step;                       /* where it was */
     uint64_t evaluations;                /* of a run that had come to its end, 0 = unknown */
     char passed_over[1024]; /* why the run was not resumed, or which checkpoints were skipped */
@@ -28,7 +29,13 @@ int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experime
                               struct rm_error *error);
 
 /* Loads the shared part into a new session, and the settings that were changed during the run into
- * its experiment. */
+ * its experiment. Errors: those of rm_state_read() and rm_state_end(), and -EPROTO if its step is
+ * not the manifest's. The caller then closes the session. */
 int rm_daemon_load_shared(struct rm_daemon *daemon, struct rm_error *error);
+
+/* After an error `why` of rm_daemon_load_shared(): if the checkpoint is damaged, skips it and finds
+ * the one before it, like rm_daemon_find_checkpoint(); otherwise returns `why`. */
+int rm_daemon_go_back(struct rm_daemon *daemon, const struct rm_experiment *experiment, int why,
+                      struct rm_error *error);
 
 #endif

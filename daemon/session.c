@@ -21,6 +21,20 @@ static void go_on_in_latest(struct rm_daemon *daemon, const struct rm_experiment
         daemon->directory = latest;
 }
 
+/* A new session, with the state of the newest checkpoint that can be loaded. */
+static int make_session(struct rm_daemon *daemon, const struct rm_experiment *experiment,
+                        const struct rm_plan *plan, struct rm_error *error)
+{
+    int rc = rm_session_create(&daemon->session, experiment, plan, error);
+    while (rc == 0 && daemon->resumed.from[0] && (rc = rm_daemon_load_shared(daemon, error)) != 0) {
+        rm_session_close(&daemon->session);
+        rc = rm_daemon_go_back(daemon, experiment, rc, error);
+        if (rc == 0)
+            rc = rm_session_create(&daemon->session, experiment, plan, error);
+    }
+    return rc;
+}
+
 /* What a killed predecessor left with the service manager, or a new session. */
 int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment *experiment,
                            const struct rm_plan *plan, struct rm_error *error)
@@ -44,9 +58,7 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
             close(fds[i]);
         rm_fdstore_forget(count);
     }
-    int rc = rm_session_create(&daemon->session, experiment, plan, error);
-    if (rc == 0 && daemon->resumed.from[0])
-        rc = rm_daemon_load_shared(daemon, error);
+    const int rc = make_session(daemon, experiment, plan, error);
     daemon->evaluations_seen = rc ? 0 : RM_PEEK(&daemon->session.board.run->evaluations);
     return rc;
 }

@@ -539,24 +539,65 @@ static json_t *config_of(const struct rm_checkpointer *c)
     return config;
 }
 
-static void copy(struct rm_checkpointer *c)
+/* What the board says now. */
+static struct rm_checkpoint_facts facts_of(const struct rm_checkpointer *c)
 {
     const struct rm_session *session = c->spec.session;
     const uint64_t evaluations = RM_PEEK(&run_of(c)->evaluations);
-    c->facts = (struct rm_checkpoint_facts){
+    struct rm_checkpoint_facts facts = {
         .number = c->number,
         .step = rm_session_steps(session),
         .updates = rm_session_updates(session),
         .round = rm_round_current(session->board.round),
         .evaluations = evaluations,
         .score = evaluations ? RM_PEEK(&run_of(c)->eval_score_mean) : (double)NAN,
-        .config = config_of(c),
     };
-    snprintf(c->facts.run, sizeof c->facts.run, "%.47s", session->experiment.name);
-    if (c->facts.config)
-        have_done(c, copy_shared);
-    else
+    snprintf(facts.run, sizeof facts.run, "%.47s", session->experiment.name);
+    return facts;
+}
+
+/* No worker counts faster than once a nanosecond, and a manifest has no number above INT64_MAX: a
+ * world wrote what is. */
+static bool can_be(const struct rm_checkpointer *c, uint64_t now, uint64_t opened)
+{
+    return now <= INT64_MAX &&
+           (now <= opened || (now - opened) / RM_BOARD_WORKERS <= rm_now_ns() - c->opened_ns);
+}
+
+/* The first of the facts that cannot be, in words; "": none. */
+static void find_damage(const struct rm_checkpointer *c, char *text, size_t size)
+{
+    const struct {
+        const char *name;
+        uint64_t now, opened;
+    } counts[] = {
+        {"step", c->facts.step, c->opened.step},
+        {"update", c->facts.updates, c->opened.updates},
+        {"round", c->facts.round, c->opened.round},
+        {"evaluation", c->facts.evaluations, c->opened.evaluations},
+    };
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0] && !text[0]; i++)
+        if (!can_be(c, counts[i].now, counts[i].opened))
+            snprintf(text, size,
+                     "the board was damaged by a world: it says %s %llu, and this daemon began at "
+                     "%llu",
+                     counts[i].name, (unsigned long long)counts[i].now,
+                     (unsigned long long)counts[i].opened);
+}
+
+static void copy(struct rm_checkpointer *c)
+{
+    char damage[192];
+    c->facts = facts_of(c);
+    c->facts.config = config_of(c);
+    find_damage(c, damage, sizeof damage);
+    if (damage[0])
+        give_up_because(c, damage, false);
+    else if (!c->facts.config)
         give_up_because(c, "no memory for the configuration", false);
+    else
+        have_done(c, copy_shared);
 }
 
 /* If a stop is pending, keep workers held, so that nothing is learned after this checkpoint. If a
@@ -742,6 +783,8 @@ void rm_checkpointer_open(struct rm_checkpointer *c, const struct rm_checkpointe
     c->asked = c->number;
     RM_POKE(&run_of(c)->checkpoint_request, c->number);
     rm_duty_release_all(run_of(c));
+    c->opened_ns = rm_now_ns();
+    c->opened = facts_of(c);
     /* One daemon was killed: after the next ones the service manager may keep nothing any more. */
     if (spec->adopted)
         c->due_ns = 1;

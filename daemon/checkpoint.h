@@ -94,6 +94,8 @@ struct rm_checkpointer {
     uint64_t end_by_ns; /* deadline after which `after` is done without it */
     uint64_t due_ns;    /* time of the next one by interval; 0 = unknown */
     uint64_t held_from_ns, held_until_ns;
+    uint64_t opened_ns;                 /* when this daemon opened it */
+    struct rm_checkpoint_facts opened;  /* what the board said then */
     uint64_t starts;                    /* starts of actors' and learners' processes when it
                                          * began */
     uint64_t written[RM_BOARD_WORKERS]; /* the latest number that each worker has written */

@@ -366,12 +366,10 @@ static void transfer_rows(struct rm_ring *ring, uint64_t end, uint64_t n, uint8_
     }
 }
 
-/* Refuse indices from a file that no run could have produced. */
-static void check_loaded(const struct rm_ring *ring, uint64_t reserved, struct rm_state *s)
+/* Refuse indices that no run could have produced: from a file, or written by a world. */
+static void check_indices(const struct rm_ring *ring, uint64_t reserved, uint64_t offered,
+                          uint64_t committed, uint64_t consumed, struct rm_state *s)
 {
-    const struct rm_ring_shared *shared = ring->shared;
-    const uint64_t committed = RM_PEEK(&shared->committed), offered = RM_PEEK(&shared->offered);
-    const uint64_t consumed = RM_PEEK(&shared->consumed);
     if (!fit(&ring->spec, reserved, committed, consumed) || (int64_t)(offered - committed) > 1)
         rm_state_fail(s, -EPROTO,
                       "ring of actor %u, policy %u: reserved %llu, offered %llu, committed %llu, "
@@ -384,14 +382,15 @@ static void check_loaded(const struct rm_ring *ring, uint64_t reserved, struct r
 void rm_ring_state(struct rm_ring *ring, struct rm_state *s)
 {
     struct rm_ring_shared *shared = ring->shared;
-    uint64_t reserved = RM_PEEK(&shared->reserved);
+    /* Copies, so that a world cannot change them after they were checked. */
+    uint64_t reserved = RM_PEEK(&shared->reserved), committed = RM_PEEK(&shared->committed);
+    uint64_t offered = RM_PEEK(&shared->offered), consumed = RM_PEEK(&shared->consumed);
     RM_STATE(s, "reserved", reserved);
-    RM_STATE(s, "committed", shared->committed);
-    RM_STATE(s, "offered", shared->offered);
-    RM_STATE(s, "consumed", shared->consumed);
+    RM_STATE(s, "committed", committed);
+    RM_STATE(s, "offered", offered);
+    RM_STATE(s, "consumed", consumed);
     RM_STATE(s, "generation", shared->generation);
-    if (rm_state_loading(s))
-        check_loaded(ring, reserved, s);
+    check_indices(ring, reserved, offered, committed, consumed, s);
     const uint64_t made = reserved - ring->spec.first_index;
     const uint64_t held = made < ring->spec.rows ? made : ring->spec.rows;
     uint8_t *rows = rm_state_part(s, "rows", RM_STATE_BYTES, held * ring->row_bytes);
@@ -403,6 +402,11 @@ void rm_ring_state(struct rm_ring *ring, struct rm_state *s)
     if (states)
         memcpy(rm_state_loading(s) ? ring->states : states,
                rm_state_loading(s) ? states : ring->states, behind);
+    if (!rm_state_loading(s))
+        return;
     RM_POKE(&shared->reserved, reserved);
-    ring->consumed_seen = RM_PEEK(&shared->consumed);
+    RM_POKE(&shared->committed, committed);
+    RM_POKE(&shared->offered, offered);
+    RM_POKE(&shared->consumed, consumed);
+    ring->consumed_seen = consumed;
 }

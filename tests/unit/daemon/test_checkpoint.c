@@ -3,6 +3,7 @@
 
 #include "config/config.h"
 #include "shm/atomic.h"
+#include "shm/layout.h"
 #include "tests/support/daemon.h"
 #include "tests/support/session.h"
 #include "tests/support/unit.h"
@@ -311,6 +312,45 @@ static void where_there_can_be_none_it_goes_on_without(void **state)
     assert_int_equal(c.made, 1);
 }
 
+/* What a run cannot have come to, and rings that do not fit together: nothing is sealed. */
+static void what_a_world_wrote_is_not_sealed(void **state)
+{
+    const struct {
+        _Atomic uint64_t *word;
+        uint64_t value;
+        const char *why;
+    } cases[] = {
+        {&session.board.workers[0].steps, 9606124022238530272u, "step 9606124022238530272"},
+        {&session.board.workers[1].steps, 1ull << 62, "step 4611686018427387904"},
+        {&session.board.policies[0].updates, UINT64_MAX, "update 18446744073709551615"},
+        {&session.board.round->current, 1ull << 60, "round 1152921504606846976"},
+        {&session.board.run->evaluations, 1ull << 63, "evaluation 9223372036854775808"},
+        {&session.rings[1].shared->committed, 77, "ring of actor 1, policy 0"},
+    };
+    uint64_t numbers[1];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const uint64_t before = RM_PEEK(cases[i].word);
+        ask();
+        until(RM_CHECKPOINT_HOLDING);
+        RM_POKE(cases[i].word, cases[i].value);
+        hold();
+        until(RM_CHECKPOINT_IDLE);
+        RM_POKE(cases[i].word, before);
+        if (!strstr(c.why, cases[i].why))
+            fail_msg("%s: %s", cases[i].why, c.why);
+        assert_int_equal(c.failed, i + 1);
+        assert_true(are_released());
+        write_parts();
+    }
+    assert_int_equal(rm_checkpoint_list(directory, numbers, 1), 0);
+    RM_POKE(&session.board.workers[0].steps, 5000);
+    ask();
+    make();
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(c.made, 1);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -324,6 +364,7 @@ int main(void)
         T(a_stop_ends_with_its_grace),
         T(cancelled_it_ends_when_its_thread_is_back),
         T(where_there_can_be_none_it_goes_on_without),
+        T(what_a_world_wrote_is_not_sealed),
     };
     alarm(300); /* a test that hangs has failed */
     return cmocka_run_group_tests(tests, NULL, NULL);

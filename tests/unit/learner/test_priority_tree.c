@@ -256,7 +256,7 @@ static void what_cannot_be_is_refused(void **state)
     assert_int_equal(rm_region_create(&region, RM_REGION_TEXT, "rm-test", 4096, &failure), 0);
     rm_region_publish(&region);
     assert_true(rm_priorities_attach(&p, region.fd, true, &failure) < 0);
-    assert_non_null(strstr(failure.text, "wanted priorities"));
+    assert_non_null(strstr(failure.text, "expected priorities"));
     rm_region_close(&region);
 }
 

@@ -335,7 +335,7 @@ static void another_shape_is_refused(void **state)
         .priorities = &tree,
     };
     assert_true(rm_sampler_create(&s, &spec, &failure) < 0);
-    assert_non_null(strstr(failure.text, "priorities of 40 rows"));
+    assert_non_null(strstr(failure.text, "priorities have 40 rows"));
     rm_ring_close(&ring);
     rm_priorities_close(&tree);
 }

@@ -564,7 +564,7 @@ static bool can_be(const struct rm_checkpointer *c, uint64_t now, uint64_t opene
            (now <= opened || (now - opened) / RM_BOARD_WORKERS <= rm_now_ns() - c->opened_ns);
 }
 
-/* The first of the facts that cannot be, in words; "": none. */
+/* The first of the facts that cannot be, with a message; "": none. */
 static void find_damage(const struct rm_checkpointer *c, char *text, size_t size)
 {
     const struct {

@@ -2,6 +2,7 @@
 
 #include "actor/worlds/plan.h"
 #include "config/traits.h"
+#include "learner/net/reals.h"
 #include "shm/base/rng.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
     acting->quantiles = rm_net_uses_quantiles(acting->net) ? quantiles : 0;
     acting->draws = rm_algorithm_traits(experiment->algorithm.name)->policy;
     acting->distribution = rm_categorical_of(&policy->shape);
+    acting->gaussian = (struct rm_gaussian){policy->reals, rm_bounds_by_tanh(experiment)};
     acting->state_floats = policy->state_floats;
     acting->chunk = acting->state_floats ? CHUNK_STATE_ROWS : CHUNK_ROWS;
     if (acting->quantiles) {
@@ -45,10 +47,10 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
     size_t draws = (size_t)acting->chunk * acting->quantiles;
     acting->params = backend->ops->alloc(backend, rm_plan_act_count(experiment, acting->net));
     acting->tau = draws ? backend->ops->alloc(backend, draws) : NULL;
-    acting->value = calloc(acting->actions, sizeof *acting->value);
+    acting->value = calloc(acting->actions + 1, sizeof *acting->value);
     if (acting->draws)
         acting->word =
-            calloc((size_t)acting->chunk * acting->distribution.choices, sizeof *acting->word);
+            calloc((size_t)acting->chunk * acting->distribution.words, sizeof *acting->word);
     if (!acting->params || (draws && !acting->tau) || !acting->value ||
         (acting->draws && !acting->word)) {
         rm_acting_destroy(acting);
@@ -201,6 +203,20 @@ static const float *outputs_of(struct rm_acting *acting, const struct rm_acting_
     return rm_net_forward(acting->workspace, acting->params, &input);
 }
 
+/* Rows [at, at + n), from what the network says of them. */
+static struct rm_reals_rows reals_of(const struct rm_acting *acting, const struct rm_acting_rows *r,
+                                     uint32_t at, uint32_t n, const float *out)
+{
+    return (struct rm_reals_rows){
+        .gaussian = &acting->gaussian,
+        .choices = &acting->distribution,
+        .out = out,
+        .stride = acting->outputs,
+        .n = n,
+        .action = r->action + (size_t)at * acting->distribution.words,
+    };
+}
+
 void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *r)
 {
     const struct rm_categorical *c = &acting->distribution;
@@ -210,7 +226,9 @@ void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *r)
         rm_categorical_words(c, acting->seed, r->step, r->lane + at, n, acting->word);
         rm_categorical_draw(c, logits, acting->outputs,
                             r->mask ? r->mask + (size_t)at * c->actions : NULL, n, acting->word,
-                            r->action + (size_t)at * c->choices, r->logp ? r->logp + at : NULL);
+                            r->action + (size_t)at * c->words, r->logp ? r->logp + at : NULL);
+        const struct rm_reals_rows reals = reals_of(acting, r, at, n, logits);
+        rm_reals_draw(&reals, acting->seed, r->step, r->lane + at, r->logp ? r->logp + at : NULL);
         for (uint32_t i = 0; r->value && i < n; i++)
             r->value[at + i] = logits[((size_t)i + 1) * acting->outputs - 1];
     }
@@ -221,9 +239,12 @@ void rm_acting_likeliest(struct rm_acting *acting, const struct rm_acting_rows *
     const struct rm_categorical *c = &acting->distribution;
     for (uint32_t at = 0; at < r->n; at += acting->chunk) {
         const uint32_t n = r->n - at < acting->chunk ? r->n - at : acting->chunk;
-        rm_categorical_greedy(c, outputs_of(acting, r, at, n), acting->outputs,
+        const float *out = outputs_of(acting, r, at, n);
+        rm_categorical_greedy(c, out, acting->outputs,
                               r->mask ? r->mask + (size_t)at * c->actions : NULL, n,
-                              r->action + (size_t)at * c->choices);
+                              r->action + (size_t)at * c->words);
+        const struct rm_reals_rows reals = reals_of(acting, r, at, n, out);
+        rm_reals_greedy(&reals);
     }
 }
 

@@ -9,6 +9,7 @@
 #define RM_ACTOR_ACTING_H
 
 #include "shm/session/session.h"
+#include "learner/backend/gaussian.h"
 #include "learner/net/categorical.h"
 #include "learner/net/net.h"
 
@@ -23,6 +24,7 @@ struct rm_acting {
     float *value;               /* (actions) */
     uint32_t *word;             /* (chunk, choices) of draws; NULL when actions are values' */
     struct rm_categorical distribution;
+    struct rm_gaussian gaussian;
     uint32_t inputs, actions;
     uint32_t outputs;            /* outputs of a row; if the policy stores values, the last is the
                                   * value */
@@ -59,11 +61,11 @@ void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, cons
                       uint64_t step, const uint8_t *mask, int32_t *action);
 
 /* Rows of a vector step, for the three functions below. For policies that are distributions
- * (categorical.h): `draws` is set.
+ * (categorical.h, gaussian.h): `draws` is set.
  *   x           (n, inputs), floats or codes
  *   state       (n, state_floats) before this step, and next_state after it, which may be the same
  *               memory; NULL where the network has none
- *   action      (n, choices)
+ *   action      (n, words): choices, then real numbers, for the policy's own bounds (gaussian.h)
  *   logp        (n), or NULL
  *   value       (n) of the state, or NULL; only of policies that keep it (rm_policy_plan) */
 struct rm_acting_rows {
@@ -83,7 +85,8 @@ void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *rows)
 /* Greedy actions of a policy of values with a recurrent network; logp is not computed. */
 void rm_acting_best(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
-/* The likeliest action of every choice instead of a draw; logp is not computed. */
+/* The likeliest action of every choice, and the mean of every real number, instead of a draw; logp
+ * is not computed. */
 void rm_acting_likeliest(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
 /* Explorers among `n` lanes with consecutive ids from first_lane, at `step`: lane i explores with

@@ -336,7 +336,7 @@ static void act_by_distribution(struct rm_stepping *s, uint32_t agent)
 {
     struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
     const size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
-    const size_t words = p->acting.distribution.choices;
+    const size_t words = p->acting.distribution.words;
     const struct rm_acting_rows rows = rows_of(s, agent);
 
     if (s->greedy)
@@ -385,6 +385,29 @@ static void act(struct rm_stepping *s, uint32_t agent, bool exploring)
     rm_scan_clear(p->row.action + lane, p->row.flags + lane, ENDED, s->worlds);
 }
 
+/* What the world is given: choices as they are, real numbers within its bounds. */
+static void give_actions(struct rm_stepping *s, uint32_t agent)
+{
+    struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
+    const uint32_t words = p->ring->spec.action_words, reals = p->acting.gaussian.reals;
+    const size_t at = (size_t)s->plan->agent_slot[agent] * s->worlds * words;
+
+    s->actions[agent] = p->row.action + at;
+    if (!reals)
+        return;
+    s->actions[agent] = p->given + at;
+    memcpy(p->given + at, p->row.action + at, (size_t)s->worlds * words * sizeof *p->given);
+    for (uint32_t w = 0; w < s->worlds; w++)
+        for (uint32_t i = 0; i < reals; i++) {
+            int32_t *word = p->given + at + (size_t)w * words + words - reals + i;
+            const float low = p->low[i], high = p->high[i];
+            const float share =
+                0.5f + 0.5f * rm_gaussian_bounded(rm_real_of_word(*word), p->acting.gaussian.tanh);
+            const float real = low + share * (high - low);
+            *word = rm_word_of_real(real > high ? high : real);
+        }
+}
+
 /* Takes what the agents of `phase` were given and writes their answers into the rows. */
 static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, struct rm_error *error)
 {
@@ -403,8 +426,6 @@ static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, stru
             return rc;
         p->counted += counted;
         s->agent_counted[a] = counted;
-        s->actions[a] =
-            p->row.action + (size_t)s->plan->agent_slot[a] * s->worlds * p->ring->spec.action_words;
         if (p->acting.draws)
             act_by_distribution(s, a);
         else
@@ -415,6 +436,9 @@ static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, stru
     }
     for (uint32_t i = 0; i < s->plan->policies; i++)
         answer_gathered(s, &s->policies[i]);
+    for (uint32_t a = 0; a < s->spec->agents; a++)
+        if (s->spec->agent[a].phase == phase)
+            give_actions(s, a);
     return 0;
 }
 
@@ -472,6 +496,23 @@ static int create_whole(struct rm_stepping *s, struct rm_stepping_policy *p, uin
     return 0;
 }
 
+/* Bounds of real numbers, and a place for actions within them. */
+static int create_reals(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t lanes,
+                        struct rm_error *error)
+{
+    const uint32_t reals = p->acting.gaussian.reals;
+
+    if (!reals)
+        return 0;
+    p->given = calloc((size_t)lanes * p->ring->spec.action_words, sizeof *p->given);
+    p->low = calloc(reals, sizeof *p->low);
+    p->high = calloc(reals, sizeof *p->high);
+    if (!p->given || !p->low || !p->high)
+        return rm_fail(error, -ENOMEM, "no memory for the actions of %u worlds", s->worlds);
+    rm_env_real_bounds(p->kind, p->low, p->high);
+    return 0;
+}
+
 static int create_policy(struct rm_stepping *s, uint32_t index,
                          const struct rm_stepping_options *options, struct rm_error *error)
 {
@@ -507,6 +548,8 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
         (rc = rm_acting_make_noisy(&p->acting, index, error)) < 0)
         return rm_fail_within(error, rc, "policy %s", plan->name);
     p->in_place = s->stack == 1 && p->kind->dtype == (p->codes ? (uint32_t)RM_ENV_I32 : RM_ENV_F32);
+    if ((rc = create_reals(s, p, lanes, error)) < 0)
+        return rc;
     if (p->acting.draws || p->acting.state_floats)
         return create_whole(s, p, lanes, error);
     uint32_t chunk = p->acting.chunk;
@@ -641,6 +684,9 @@ static void destroy_policy(struct rm_stepping *s, struct rm_stepping_policy *p)
     for (size_t i = 0; i < sizeof device / sizeof *device; i++)
         if (device[i])
             s->backend->ops->release(s->backend, device[i]);
+    free(p->given);
+    free(p->low);
+    free(p->high);
     free(p->mask);
     free(p->lane);
     free(p->answer);

@@ -43,8 +43,11 @@ struct rm_stepping_policy {
     int32_t **to;    /* (chunk) where the answers go */
     uint32_t gathered;
     /* policies that are distributions */
-    bool in_place; /* observations are the network's input as they stand */
-    float *state;  /* (lanes, state_floats) that the next answer begins with; NULL: none */
+    bool in_place;     /* observations are the network's input as they stand */
+    float *state;      /* (lanes, state_floats) that the next answer begins with; NULL: none */
+    int32_t *given;    /* (agents, worlds, words) actions as the world is given them, real numbers
+                        * within its bounds; NULL: as they stand in rows */
+    float *low, *high; /* (reals) these bounds */
     struct rm_slot_stacks *slots; /* frames come from slots; NULL: from the rows before */
 };
 

@@ -184,6 +184,12 @@ static bool schedule_end(experiment_t *e, char *text, size_t bytes)
                "updates");
 }
 
+static bool bound_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    return e->algorithm.name == RM_ALGORITHM_SAC && e->algorithm.bound == RM_BOUND_CLIP &&
+           SAY("clip is for ppo, appo and vtrace; sac learns through tanh: use tanh or auto");
+}
+
 /* --- frozen opponents ---------------------------------------------------------------------- */
 
 static bool frozen_shared(experiment_t *e, char *text, size_t bytes)
@@ -274,6 +280,7 @@ static const struct rm_check rows[] = {
     {{"optimizer.schedule.span", "optimizer.schedule.kind", "run.steps"},
      schedule_end,
      "A falling rate ends after a number of updates or with the run."},
+    {{"algorithm.bound", "algorithm.name"}, bound_algorithm, "sac bounds real actions by tanh."},
     {{"policy.frozen", "policy.map"}, frozen_shared, "A frozen opponent has a policy of its own."},
     {{"policy.frozen"}, frozen_twice, "A policy is frozen once."},
     {{"policy.frozen"}, frozen_of_frozen, "A frozen opponent takes snapshots of a trained policy."},

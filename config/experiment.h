@@ -86,6 +86,10 @@ enum rm_layer_type {
     RM_LAYER_TYPE_COUNT
 };
 
+/* Of a policy's real numbers: how their deviation is learned, and what keeps them within bounds. */
+enum rm_deviation { RM_DEVIATION_AUTO = 0, RM_DEVIATION_PARAMETER, RM_DEVIATION_STATE };
+enum rm_bound { RM_BOUND_AUTO = 0, RM_BOUND_CLIP, RM_BOUND_TANH };
+
 enum rm_noise_kind { RM_NOISE_FACTORISED = 0, RM_NOISE_INDEPENDENT };
 enum rm_init {
     RM_INIT_DEFAULT = 0, /* uniform within 1 / sqrt(fan_in), biases too */
@@ -121,11 +125,13 @@ struct rm_layer_config {
 struct rm_network_config {
     uint32_t layer_count;
     struct rm_layer_config layers[RM_LAYERS_MAX];
-    bool dueling;             /* head: Q = V + A - mean A */
-    bool noisy_head;          /* head layers are noisy linear */
-    enum rm_noise_kind noise; /* of all noisy layers */
-    double sigma0;            /* initial sigma: absolute for independent noise; factorised:
-                                 sigma0 / sqrt(fan_in) */
+    bool dueling;                /* head: Q = V + A - mean A */
+    bool noisy_head;             /* head layers are noisy linear */
+    enum rm_deviation deviation; /* of real actions */
+    double first_deviation;      /* where it is a parameter */
+    enum rm_noise_kind noise;    /* of all noisy layers */
+    double sigma0;               /* initial sigma: absolute for independent noise; factorised:
+                                    sigma0 / sqrt(fan_in) */
     enum rm_init init;
     double gain;                /* of the layers: orthogonal, xavier, kaiming */
     double policy_gain;         /* of the policy head, orthogonal only */
@@ -270,6 +276,9 @@ struct rm_experiment {
         double temperature; /* alpha; initial when it is tuned */
         bool tune_temperature;
         double target_entropy_ratio; /* of ln(actions) */
+        double target_entropy;       /* of real actions, per number */
+        /* real actions */
+        enum rm_bound bound;
         /* r2d2 */
         bool value_rescale; /* h(x) = sgn(x)(sqrt(|x| + 1) - 1) + eps x */
     } algorithm;

@@ -12,6 +12,8 @@ extern const char *const rm_decay_unit_names[];
 extern const char *const rm_tensorboard_tags_names[];
 extern const char *const rm_algorithm_names[];
 extern const char *const rm_normalise_names[];
+extern const char *const rm_deviation_names[];
+extern const char *const rm_bound_names[];
 extern const char *const rm_trunk_names[];
 extern const char *const rm_value_head_names[];
 extern const char *const rm_popart_deviation_names[];

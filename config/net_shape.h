@@ -10,10 +10,11 @@
 /* The head of a network. */
 enum rm_net_head {
     RM_HEAD_VALUES = 0,   /* a value per action (times outputs_per_action), maybe dueling */
-    RM_HEAD_LOGITS,       /* a logit per action, initial gain network.policy_gain */
-    RM_HEAD_ACTOR_CRITIC, /* logits, then one state value: outputs = actions + 1. The value has the
-                           * trunk of the policy or its own (network.trunk) and comes after
-                           * act_count in the arena, so acting needs none of it */
+    RM_HEAD_LOGITS,       /* a logit per action, initial gain network.policy_gain; behind them means
+                           * and deviations of reals */
+    RM_HEAD_ACTOR_CRITIC, /* the same, then one state value: outputs = actions + 2 reals + 1. The
+                           * value has the trunk of the policy or its own (network.trunk) and comes
+                           * after act_count in the arena, so acting needs none of it */
 };
 
 struct rm_net_shape {
@@ -23,6 +24,12 @@ struct rm_net_shape {
     uint32_t choices;            /* independent choices of a step; `actions` is the sum over
                                   * choices. 0 and 1: one choice, of `actions` */
     uint32_t choice_actions[RM_CHOICES_MAX]; /* choices > 1 */
+    uint32_t reals;                          /* real numbers of a step, beside the choices or alone
+                                              * (`actions` 0): the policy has a mean and the
+                                              * logarithm of a deviation for each */
+    uint32_t deviation_of_state;             /* 0: the logarithms are parameters */
+    uint32_t acts;                           /* values of real actions: the action is an input of
+                                              * so many numbers, and there is one value */
     enum rm_net_head head;
     /* Layout of a row, for layers that use it; dims 0: a vector. conv2d: (channels, height, width),
      * where frames of a stack are channels. Tokens (attention, pointer): (tokens, features);

@@ -225,7 +225,8 @@ const struct rm_key rm_keys[] = {
 
     ENUM("algorithm.name", SAME, algorithm.name, rm_algorithm_names, RM_ALGORITHM_DQN,
          "Learning from replay: `dqn` (Mnih 2015; double: Hasselt 2016), `qr-dqn` (Dabney 2018a), "
-         "`iqn` (Dabney 2018b), `r2d2` (Kapturowski 2019), `sac` (discrete: Christodoulou 2019). "
+         "`iqn` (Dabney 2018b), `r2d2` (Kapturowski 2019), `sac` (real actions: Haarnoja 2018; "
+         "discrete ones: Christodoulou 2019). "
          "From rollouts: `ppo` (Schulman 2017), `appo` (PPO's clipping over V-trace), `vtrace` "
          "(Espeholt 2018)."),
     ENUM("algorithm.form", SAME, algorithm.form, rm_form_names, RM_FORM_PAPER,
@@ -299,7 +300,15 @@ const struct rm_key rm_keys[] = {
     BOOL("algorithm.tune_temperature", SAME, algorithm.tune_temperature, 1,
          "sac: the temperature follows the target entropy."),
     F64("algorithm.target_entropy_ratio", SAME, algorithm.target_entropy_ratio, 0, 1, 0.98, "",
-        "sac: target entropy, as a fraction of that of the uniform policy."),
+        "sac with discrete actions: target entropy, as a fraction of that of the uniform policy."),
+    F64("algorithm.target_entropy", SAME, algorithm.target_entropy, -100, 100, -1, "nats",
+        "sac with real actions: target entropy for each number of an action, whose bounds are -1 "
+        "and 1 there."),
+    ENUM("algorithm.bound", SAME, algorithm.bound, rm_bound_names, RM_BOUND_AUTO,
+         "What keeps real actions within their bounds, which are -1 and 1 for the policy: `clip`, "
+         "the world is given the nearest action within them, the drawn one is learned from; "
+         "`tanh`, draws go through tanh (Haarnoja 2018); `auto`: `tanh` for sac, which takes no "
+         "other, else `clip`."),
     BOOL("algorithm.value_rescale", SAME, algorithm.value_rescale, 1,
          "r2d2: values are learned as h(x) = sgn(x)(sqrt(abs(x) + 1) - 1) + 0.001 x."),
 
@@ -312,6 +321,13 @@ const struct rm_key rm_keys[] = {
     BOOL("network.head.dueling", SAME, network.dueling, 0,
          "Dueling head (Wang 2016): Q = V + A - mean A."),
     BOOL("network.head.noisy", SAME, network.noisy_head, 0, "The layers of the head are noisy."),
+    ENUM("network.head.deviation", SAME, network.deviation, rm_deviation_names, RM_DEVIATION_AUTO,
+         "Deviations of real actions, as logarithms within -20 and 2: `parameter`, one for each "
+         "number, the same in all states; `state`, made by the head as means are; `auto`: `state` "
+         "for sac, else `parameter`."),
+    ABOVE("network.head.first_deviation", SAME, network.first_deviation, 0, 7, 1, "", RM_COLD,
+          "Deviation at the start, where it is a `parameter`; bounds of actions are -1 and 1 "
+          "there."),
     ENUM("network.noise", SAME, network.noise, rm_noise_kind_names, RM_NOISE_FACTORISED,
          "Of all noisy layers (Fortunato 2018): `factorised` or `independent` Gaussian noise."),
     F64("network.sigma0", SAME, network.sigma0, 0, 10, 0.5, "",

@@ -37,6 +37,20 @@ bool rm_network_takes_codes(const struct rm_network_config *network)
     return network->layer_count > 0 && network->layers[0].type == RM_LAYER_EMBEDDING;
 }
 
+bool rm_deviation_of_state(const struct rm_experiment *experiment)
+{
+    return experiment->network.deviation == RM_DEVIATION_AUTO
+               ? experiment->algorithm.name == RM_ALGORITHM_SAC
+               : experiment->network.deviation == RM_DEVIATION_STATE;
+}
+
+bool rm_bounds_by_tanh(const struct rm_experiment *experiment)
+{
+    return experiment->algorithm.bound == RM_BOUND_AUTO
+               ? experiment->algorithm.name == RM_ALGORITHM_SAC
+               : experiment->algorithm.bound == RM_BOUND_TANH;
+}
+
 const char *rm_evaluation_word(const struct rm_experiment *experiment)
 {
     const bool draws = traits[experiment->algorithm.name].policy;

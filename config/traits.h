@@ -24,6 +24,10 @@ const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name);
  * floats. */
 bool rm_network_takes_codes(const struct rm_network_config *network);
 
+/* Of policies of real actions: is the deviation made of the state, and do draws go through tanh? */
+bool rm_deviation_of_state(const struct rm_experiment *experiment);
+bool rm_bounds_by_tanh(const struct rm_experiment *experiment);
+
 /* How evaluations choose actions, for messages: "greedy" or "sampled". */
 const char *rm_evaluation_word(const struct rm_experiment *experiment);
 

@@ -106,6 +106,7 @@ int rm_rollout_create(struct rm_rollout *r, const struct rm_rollout_spec *spec,
         .successors = spec->session->plan.phases == 1,
         .gamma = (float)e->sample.gamma,
         .distribution = rm_categorical_of(&plan->shape),
+        .gaussian = {plan->reals, rm_bounds_by_tanh(e)},
     };
     struct piece pieces[PIECES];
     list_pieces(r, pieces);
@@ -224,14 +225,17 @@ static void copy_obs(const struct rm_rollout *r, const struct rm_ring *ring,
     }
 }
 
-/* Bounds the actions: they are used as indices, and a foreign world may have overwritten them. */
+/* Bounds the actions: choices are used as indices, and a foreign world may have overwritten them.
+ */
 static void copy_actions(const struct rm_rollout *r, const int32_t *from, uint32_t worlds,
                          int32_t *to)
 {
     const struct rm_categorical *d = &r->distribution;
-    for (uint32_t i = 0; i < worlds * r->words; i++)
+    for (uint32_t i = 0; i < worlds * r->words; i++) {
+        const uint32_t c = i % r->words;
         to[i] =
-            rm_row_action(from[i], d->choices > 1 ? d->choice_actions[i % r->words] : d->actions);
+            c < d->choices ? rm_row_action(from[i], d->choice_actions[c]) : rm_row_real(from[i]);
+    }
 }
 
 /* Copies observation, mask, reward and flags of row t of one ring; also the action, except of the

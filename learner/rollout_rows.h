@@ -17,6 +17,7 @@
 #include "actor/env.h"
 #include "shm/session/session.h"
 #include "learner/backend/backend.h"
+#include "learner/backend/gaussian.h"
 #include "learner/net/categorical.h"
 #include "learner/net/net.h"
 
@@ -43,6 +44,7 @@ struct rm_rollout {
     bool successors; /* the last row's successor has been copied */
     float gamma;
     struct rm_categorical distribution; /* of the actions */
+    struct rm_gaussian gaussian;        /* and of real ones */
 
     /* With a device: a block of pinned memory with all of the following arrays except `writer`, and
      * its copy in the device's memory, which the learner fills with one transfer. NULL on the

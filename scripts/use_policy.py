@@ -103,7 +103,8 @@ class Policy:
         self.layers = self.network["layers"]
         self.observation = json.loads(metadata["observation"])
         self.actions = int(metadata["actions"])
-        self.choices = json.loads(metadata.get("choices", "[]")) or [self.actions]
+        self.choices = json.loads(metadata.get("choices", "[]")) or [self.actions] * (self.actions > 0)
+        self.reals = json.loads(metadata.get("reals", "null"))  # of real numbers: bounds, and what is learned
         self.quantiles = int(metadata["quantiles"])
         self.acting_quantiles = int(metadata["acting_quantiles"])
         self.frame_stack = int(metadata["frame_stack"])
@@ -259,7 +260,7 @@ class Policy:
 
     def outputs(self, x, tau=None, memory=None):
         """x (B, inputs), tau (B, N) for iqn -> (B, [N,] actions * outputs per action): what the policy acts by,
-        values of actions or logits. `memory` is that of a State, and goes on with it."""
+        values of actions or logits, then means and log deviations of reals. `memory` is that of a State, and goes on with it."""
         walk = self.begin(np.asarray(x, dtype=np.float32), tau, {} if memory is None else memory)
         for i, layer in enumerate(self.layers):
             walk.before.append(walk.x)
@@ -274,6 +275,8 @@ class Policy:
             x = x if walk.there is None else x * walk.there[:, :, None]
             x = x.reshape(len(x), -1)
         x = self.linear("head", x)
+        if self.reals and self.reals["deviation"] == "parameter":
+            x = np.concatenate([x, np.tile(self.tensors["head.log_deviation"], (len(x), 1))], axis=1)
         if self.network["head"]["dueling"]:
             per_action = x.shape[-1] // (self.actions + 1)
             split = x.reshape(x.shape[:-1] + (self.actions + 1, per_action))
@@ -290,15 +293,28 @@ class Policy:
             return self.outputs(x, tau).mean(axis=1)
         return self.outputs(x, memory=memory).reshape(len(x), self.actions, -1).mean(axis=2)
 
+    def within_bounds(self, means):
+        """The greedy real numbers, as the world takes them."""
+        low, high = (np.array(self.reals[end], dtype=np.float32) for end in ("low", "high"))
+        share = np.tanh(means) if self.reals["bound"] == "tanh" else np.clip(means, -1, 1)
+        return np.clip(low + (share + 1) / 2 * (high - low), low, high)
+
     def act(self, observation, state, mask=None, rng=None):
-        """The greedy action, or a list of them where an agent makes several choices; `state` (from new_state) is
-        moved on by one step."""
+        """The greedy action, or a list of them where an agent makes several choices; where it chooses real numbers
+        an array of them, alone or behind the choices in a list. `state` (from new_state) is moved on by one step."""
         state.frames[:-1] = state.frames[1:]
         state.frames[-1] = self.frame(observation)
-        q = self.q(state.frames.reshape(1, -1), rng, state.memory)[0]
+        reals = []
+        if self.reals:
+            out = self.outputs(state.frames.reshape(1, -1), memory=state.memory)[0]
+            q, means = out[:self.actions], out[self.actions:self.actions + len(self.reals["low"])]
+            reals = [self.within_bounds(means)]
+        else:
+            q = self.q(state.frames.reshape(1, -1), rng, state.memory)[0]
         if mask is not None:
             q = np.where(np.asarray(mask) != 0, q, -np.inf)
-        best = [int(np.argmax(part)) for part in np.split(q, np.cumsum(self.choices)[:-1])]
+        parts = np.split(q, np.cumsum(self.choices)[:-1]) if self.choices else []
+        best = [int(np.argmax(part)) for part in parts] + reals
         return best if len(best) > 1 else best[0]
 
 

@@ -17,6 +17,7 @@ struct rm_described {
     struct rm_env_spec spec;
     struct rm_env_agent *agent; /* [spec.agents] */
     float **codebook;           /* [spec.agents]: theirs, or NULL */
+    struct rm_env_box **box;    /* [spec.agents]: theirs, with their bounds, or NULL */
     struct rm_env_option_doc *options;
     const char ***words; /* [options]: theirs, or NULL; ends with `options` */
     size_t option_count;
@@ -96,18 +97,31 @@ static json_t *words(const uint32_t *values, uint32_t n)
 }
 
 /* Eight digits a float, so that it stays the same to the bit. */
-static json_t *codebook_text(const struct rm_env_agent *agent)
+static json_t *floats_text(const float *floats, size_t n)
 {
-    const size_t n = (size_t)agent->codes * agent->channels;
     char *text = malloc(n * 8 + 1);
     for (size_t i = 0; text && i < n; i++) {
         uint32_t bits;
-        memcpy(&bits, &agent->codebook[i], sizeof bits);
+        memcpy(&bits, &floats[i], sizeof bits);
         snprintf(text + 8 * i, 9, "%08x", bits);
     }
     json_t *value = text ? json_string(text) : NULL;
     free(text);
     return value;
+}
+
+static json_t *boxes_text(const struct rm_env_agent *agent)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < agent->boxes; i++) {
+        const struct rm_env_box *box = &agent->box[i];
+        json_t *o = json_object();
+        put_text(o, "name", box->name);
+        json_object_set_new(o, "low", floats_text(box->low, box->values));
+        json_object_set_new(o, "high", floats_text(box->high, box->values));
+        json_array_append_new(list, o);
+    }
+    return list;
 }
 
 static json_t *agent_text(const struct rm_env_agent *agent)
@@ -118,7 +132,10 @@ static json_t *agent_text(const struct rm_env_agent *agent)
     json_object_set_new(o, "shape", words(agent->shape, RM_ENV_MAX_DIMS));
     json_object_set_new(o, "choice_actions", words(agent->choice_actions, RM_ENV_MAX_CHOICES));
     if (agent->dtype == RM_ENV_CODE8)
-        json_object_set_new(o, "codebook", codebook_text(agent));
+        json_object_set_new(o, "codebook",
+                            floats_text(agent->codebook, (size_t)agent->codes * agent->channels));
+    if (agent->boxes)
+        json_object_set_new(o, "boxes", boxes_text(agent));
     return o;
 }
 
@@ -218,34 +235,69 @@ static bool take_words(const json_t *list, uint32_t *values, uint32_t n)
     return true;
 }
 
-static bool take_codebook(const json_t *from, struct rm_env_agent *agent, float **codebook)
+static bool take_floats(const json_t *value, float *floats, size_t n)
 {
-    const json_t *value = json_object_get(from, "codebook");
     const char *text = json_string_value(value);
-    const uint64_t n = (uint64_t)agent->codes * agent->channels;
-    if (agent->codes > 256 || agent->channels > 256 || json_string_length(value) != n * 8)
+    if (json_string_length(value) != n * 8)
         return false;
-    float *book = calloc(n ? n : 1, sizeof *book);
-    agent->codebook = *codebook = book;
-    for (uint64_t i = 0; book && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         char digits[9], *end;
         memcpy(digits, text + 8 * i, 8);
         digits[8] = '\0';
         const uint32_t bits = (uint32_t)strtoul(digits, &end, 16);
         if (*end)
             return false;
-        memcpy(&book[i], &bits, sizeof bits);
+        memcpy(&floats[i], &bits, sizeof bits);
     }
-    return book != NULL;
+    return true;
 }
 
-static bool take_agent(const json_t *from, struct rm_env_agent *agent, float **codebook)
+static bool take_codebook(const json_t *from, struct rm_env_agent *agent, float **codebook)
+{
+    const size_t n = (size_t)agent->codes * agent->channels;
+    if (agent->codes > 256 || agent->channels > 256)
+        return false;
+    agent->codebook = *codebook = calloc(n ? n : 1, sizeof **codebook);
+    return *codebook && take_floats(json_object_get(from, "codebook"), *codebook, n);
+}
+
+/* One block: boxes, then bounds. */
+static bool take_boxes(const json_t *list, struct rm_env_agent *agent, struct rm_env_box **boxes)
+{
+    const size_t n = json_array_size(list);
+    size_t values = 0;
+    for (size_t i = 0; i < n; i++)
+        values += json_string_length(json_object_get(json_array_get(list, i), "low")) / 8;
+    if (n == 0)
+        return true;
+    struct rm_env_box *box = *boxes = calloc(1, n * sizeof *box + 2 * values * sizeof(float));
+    float *bounds = (float *)(void *)(box + n);
+    agent->box = box;
+    agent->boxes = box ? (uint32_t)n : 0;
+    for (size_t i = 0; box && i < n; i++) {
+        const json_t *from = json_array_get(list, i), *low = json_object_get(from, "low");
+        const size_t own = json_string_length(low) / 8;
+        box[i].name = json_string_value(json_object_get(from, "name"));
+        box[i].values = (uint32_t)own;
+        box[i].low = bounds;
+        box[i].high = bounds + own;
+        if (!take_floats(low, bounds, own) ||
+            !take_floats(json_object_get(from, "high"), bounds + own, own))
+            return false;
+        bounds += 2 * own;
+    }
+    return box;
+}
+
+static bool take_agent(const json_t *from, struct rm_env_agent *agent, float **codebook,
+                       struct rm_env_box **box)
 {
     agent->name = json_string_value(json_object_get(from, "name"));
     return take_members(from, agent_members, COUNT(agent_members), agent) &&
            take_words(json_object_get(from, "shape"), agent->shape, RM_ENV_MAX_DIMS) &&
            take_words(json_object_get(from, "choice_actions"), agent->choice_actions,
                       RM_ENV_MAX_CHOICES) &&
+           take_boxes(json_object_get(from, "boxes"), agent, box) &&
            (agent->dtype != RM_ENV_CODE8 || take_codebook(from, agent, codebook));
 }
 
@@ -324,12 +376,13 @@ static bool take_all(struct rm_described *d)
         return false;
     d->agent = calloc(n ? n : 1, sizeof *d->agent);
     d->codebook = calloc(n ? n : 1, sizeof *d->codebook);
-    if (!d->agent || !d->codebook)
+    d->box = calloc(n ? n : 1, sizeof *d->box);
+    if (!d->agent || !d->codebook || !d->box)
         return false;
     d->spec.agents = (uint32_t)n;
     d->spec.agent = d->agent;
     for (size_t a = 0; a < n; a++)
-        if (!take_agent(json_array_get(agents, a), &d->agent[a], &d->codebook[a]))
+        if (!take_agent(json_array_get(agents, a), &d->agent[a], &d->codebook[a], &d->box[a]))
             return false;
     return take_figures(d, json_object_get(d->text, "figures")) &&
            take_options(d, json_object_get(d->text, "options"));
@@ -362,6 +415,8 @@ void rm_described_free(struct rm_described *d)
         return;
     for (uint32_t a = 0; d->codebook && a < d->spec.agents; a++)
         free(d->codebook[a]);
+    for (uint32_t a = 0; d->box && a < d->spec.agents; a++)
+        free(d->box[a]);
     for (size_t i = 0; i < d->option_count; i++)
         free(d->words[i]);
     for (uint32_t f = 0; d->figure_words && f < d->spec.figures; f++)
@@ -370,6 +425,7 @@ void rm_described_free(struct rm_described *d)
     free(d->figure_words);
     free(d->words);
     free(d->codebook);
+    free(d->box);
     free(d->agent);
     free(d->options);
     json_decref(d->text);
@@ -397,7 +453,7 @@ static bool agents_alike(const struct rm_env_agent *a, const struct rm_env_agent
             return false;
     }
     const size_t book = (size_t)a->codes * a->channels * sizeof(float);
-    return strcmp(a->name, b->name) == 0 &&
+    return strcmp(a->name, b->name) == 0 && rm_env_boxes_alike(a, b) &&
            memcmp(a->shape, b->shape, a->dims * sizeof *a->shape) == 0 &&
            (a->choices <= 1 || memcmp(a->choice_actions, b->choice_actions,
                                       a->choices * sizeof *a->choice_actions) == 0) &&

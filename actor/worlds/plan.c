@@ -50,6 +50,8 @@ struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
                 : traits->value ? RM_HEAD_ACTOR_CRITIC
                                 : RM_HEAD_LOGITS,
         .choices = agent->choices,
+        .reals = rm_env_reals(agent),
+        .deviation_of_state = rm_deviation_of_state(experiment),
         .low = agent->low,
         .high = agent->high,
     };
@@ -133,6 +135,7 @@ static bool alike(const struct rm_env_agent *a, const struct rm_env_agent *b)
     return a->dtype == b->dtype && a->actions == b->actions && a->has_mask == b->has_mask &&
            rm_env_obs_bytes(a) == rm_env_obs_bytes(b) &&
            rm_env_obs_features(a) == rm_env_obs_features(b) && a->choices == b->choices &&
+           rm_env_boxes_alike(a, b) &&
            memcmp(a->choice_actions, b->choice_actions, sizeof a->choice_actions) == 0;
 }
 
@@ -167,12 +170,20 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     policy->actions = first->actions;
     policy->mask_bytes = first->has_mask ? first->actions : 0;
 
-    policy->action_words = first->choices > 1 ? first->choices : 1;
-    if (policy->action_words > 1 && !rm_algorithm_traits(e->algorithm.name)->rollout)
+    policy->choices = first->choices > 1 ? first->choices : first->actions > 0;
+    policy->reals = rm_env_reals(first);
+    policy->action_words = policy->choices + policy->reals;
+    const struct rm_algorithm_traits *traits = rm_algorithm_traits(e->algorithm.name);
+    if (policy->choices > 1 && !traits->rollout)
         return rm_fail(error, -EINVAL,
                        "world \"%s\": %u choices a step; algorithms that learn from replay take "
                        "worlds of one choice, ppo, appo and vtrace take more",
-                       spec->name, policy->action_words);
+                       spec->name, policy->choices);
+    if (policy->reals && !traits->rollout)
+        return rm_fail(error, -EINVAL,
+                       "world \"%s\": agent %s chooses real numbers; %s learns values of discrete "
+                       "actions: use ppo, appo or vtrace",
+                       spec->name, first->name, rm_algorithm_names[e->algorithm.name]);
     policy->frozen = rm_frozen_policy(e, index) != NULL;
     policy->shape = rm_plan_net_shape(e, first);
     struct rm_net *net;

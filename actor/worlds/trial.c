@@ -100,7 +100,12 @@ static struct where where(const struct batch *b, uint32_t a, uint32_t w)
 
 static uint32_t choices_of(const struct rm_env_agent *agent)
 {
-    return agent->choices > 1 ? agent->choices : 1;
+    return agent->choices > 1 ? agent->choices : agent->actions > 0;
+}
+
+static uint32_t words_of(const struct rm_env_agent *agent)
+{
+    return choices_of(agent) + rm_env_reals(agent);
 }
 
 static uint32_t actions_of(const struct rm_env_agent *agent, uint32_t choice)
@@ -187,7 +192,7 @@ static int allocate(struct batch *b)
         out->reward = malloc(sizeof(float) * b->worlds);
         out->flags = malloc(b->worlds);
         out->figures = malloc(figure_block(b) + 1);
-        b->actions[a] = calloc((size_t)b->worlds * choices_of(agent), sizeof(int32_t));
+        b->actions[a] = calloc((size_t)b->worlds * words_of(agent), sizeof(int32_t));
         if (!out->obs || (agent->has_mask && !out->mask) || !out->reward || !out->flags ||
             !out->figures || !b->actions[a])
             return -ENOMEM;
@@ -453,10 +458,23 @@ static int32_t draw_action(struct rm_rng *rng, uint32_t actions, const uint8_t *
             return (int32_t)action;
 }
 
+/* Real numbers, uniform within their bounds; now and then a bound itself. */
+static void draw_reals(struct rm_rng *rng, const struct rm_env_agent *agent, int32_t *word)
+{
+    for (uint32_t i = 0; i < agent->boxes; i++)
+        for (uint32_t v = 0; v < agent->box[i].values; v++) {
+            const float low = agent->box[i].low[v], high = agent->box[i].high[v];
+            const uint32_t end = rm_rng_below(rng, 16);
+            const float between = low + (high - low) * rm_rng_float(rng);
+            const float real = end == 0 ? low : end == 1 ? high : between;
+            memcpy(word++, &real, sizeof real);
+        }
+}
+
 static void draw_actions(struct batch *b, uint32_t a)
 {
     const struct rm_env_agent *agent = &b->spec->agent[a];
-    const uint32_t choices = choices_of(agent);
+    const uint32_t choices = choices_of(agent), words = words_of(agent);
     for (uint32_t w = 0; w < b->worlds; w++) {
         const bool last = (b->out[a].flags[w] & (RM_ENV_TERMINATED | RM_ENV_TRUNCATED)) != 0;
         const bool other = last && b->way.last_differ;
@@ -465,9 +483,10 @@ static void draw_actions(struct batch *b, uint32_t a)
         const uint8_t *mask = other ? NULL : mask_at(b, a, w);
         for (uint32_t c = 0; c < choices; c++) {
             const uint32_t actions = actions_of(agent, c);
-            b->actions[a][w * choices + c] = draw_action(&rng, actions, mask);
+            b->actions[a][w * words + c] = draw_action(&rng, actions, mask);
             mask = mask ? mask + actions : NULL;
         }
+        draw_reals(&rng, agent, b->actions[a] + w * words + choices);
     }
 }
 

@@ -16,16 +16,27 @@
 #include <string.h>
 
 extern const struct rm_env_ops rm_treasurehunt_ops, rm_cartpole_ops, rm_acrobot_ops,
-    rm_mountaincar_ops, rm_frozenlake_ops, rm_taxi_ops, rm_goodhart_ops, rm_darkroom_ops,
-    rm_sokoban_ops, rm_connect_ops, rm_count_ops;
+    rm_mountaincar_ops, rm_mountaincar_continuous_ops, rm_pendulum_ops, rm_frozenlake_ops,
+    rm_taxi_ops, rm_goodhart_ops, rm_darkroom_ops, rm_sokoban_ops, rm_connect_ops, rm_count_ops;
 
 const struct rm_env_ops *const rm_builtin_worlds[] = {
-    &rm_treasurehunt_ops, &rm_cartpole_ops, &rm_acrobot_ops,  &rm_mountaincar_ops,
-    &rm_frozenlake_ops,   &rm_taxi_ops,     &rm_goodhart_ops, &rm_darkroom_ops,
-    &rm_sokoban_ops,      &rm_connect_ops,  &rm_count_ops,    NULL,
+    &rm_treasurehunt_ops,
+    &rm_cartpole_ops,
+    &rm_acrobot_ops,
+    &rm_mountaincar_ops,
+    &rm_mountaincar_continuous_ops,
+    &rm_pendulum_ops,
+    &rm_frozenlake_ops,
+    &rm_taxi_ops,
+    &rm_goodhart_ops,
+    &rm_darkroom_ops,
+    &rm_sokoban_ops,
+    &rm_connect_ops,
+    &rm_count_ops,
+    NULL,
 };
 
-enum { AGENTS_MAX = 64, ACTIONS_MAX = 1 << 16, PICTURE_MAX = 4096 };
+enum { AGENTS_MAX = 64, ACTIONS_MAX = 1 << 16, REALS_MAX = 1024, PICTURE_MAX = 4096 };
 
 /* --- open ------------------------------------------------------------------------------------- */
 
@@ -210,6 +221,56 @@ static const char *choices_fault(const struct rm_env_agent *agent)
     return NULL;
 }
 
+/* Boxes of real numbers, each between two others. */
+static const char *boxes_fault(const struct rm_env_agent *agent)
+{
+    uint64_t reals = 0;
+    if (agent->boxes > REALS_MAX || !agent->box)
+        return "must have at most 1024 boxes, and a list of them";
+    for (uint32_t i = 0; i < agent->boxes; i++) {
+        const struct rm_env_box *box = &agent->box[i];
+        if (!box->name || !rm_name_valid(box->name))
+            return "has a box whose name cannot be one: " RM_NAME_RULE;
+        reals += box->values;
+        if (box->values < 1 || reals > REALS_MAX || !box->low || !box->high)
+            return "must have boxes of 1 to 1024 numbers together, each with bounds";
+        for (uint32_t v = 0; v < box->values; v++)
+            if (!isfinite(box->low[v]) || !isfinite(box->high[v]) || box->low[v] >= box->high[v])
+                return "has a box without finite bounds, the lower below the upper: give it the "
+                       "range in which actions make sense";
+    }
+    return NULL;
+}
+
+uint32_t rm_env_reals(const struct rm_env_agent *agent)
+{
+    uint32_t reals = 0;
+    for (uint32_t i = 0; i < agent->boxes; i++)
+        reals += agent->box[i].values;
+    return reals;
+}
+
+void rm_env_real_bounds(const struct rm_env_agent *agent, float *low, float *high)
+{
+    for (uint32_t i = 0; i < agent->boxes; i++)
+        for (uint32_t v = 0; v < agent->box[i].values; v++) {
+            *low++ = agent->box[i].low[v];
+            *high++ = agent->box[i].high[v];
+        }
+}
+
+bool rm_env_boxes_alike(const struct rm_env_agent *a, const struct rm_env_agent *b)
+{
+    bool same = a->boxes == b->boxes;
+    for (uint32_t i = 0; same && i < a->boxes; i++) {
+        const struct rm_env_box *x = &a->box[i], *y = &b->box[i];
+        const size_t bytes = x->values * sizeof *x->low;
+        same = x->values == y->values && strcmp(x->name, y->name) == 0 &&
+               memcmp(x->low, y->low, bytes) == 0 && memcmp(x->high, y->high, bytes) == 0;
+    }
+    return same;
+}
+
 /* What is wrong with an agent's description, or NULL. */
 static const char *agent_fault(const struct rm_env_agent *agent, uint32_t phases)
 {
@@ -222,8 +283,6 @@ static const char *agent_fault(const struct rm_env_agent *agent, uint32_t phases
     if (agent->observations)
         return "lists several observations; networks take one, that of the agent's own dtype and "
                "shape: put all that it sees into one array";
-    if (agent->boxes)
-        return "chooses real numbers; algorithms take discrete actions alone";
     if (dtype_bytes(agent->dtype) == 0)
         return "has an unknown dtype";
     if (agent->dims < 1 || agent->dims > RM_ENV_MAX_DIMS)
@@ -234,8 +293,15 @@ static const char *agent_fault(const struct rm_env_agent *agent, uint32_t phases
         if (elements == 0 || elements > UINT32_MAX / 256)
             return "has a shape with no elements, or with more than 2^24";
     }
-    if (agent->actions < 1 || agent->actions > ACTIONS_MAX)
-        return "must have 1 to 65536 actions";
+    if (agent->boxes) {
+        const char *fault = boxes_fault(agent);
+        if (fault)
+            return fault;
+    }
+    if (agent->actions > ACTIONS_MAX || (agent->actions == 0 && agent->boxes == 0))
+        return "must have 1 to 65536 actions, or boxes of real numbers";
+    if (agent->actions == 0 && (agent->has_mask || agent->choices))
+        return "has a mask or choices, but no discrete actions";
     if (agent->has_mask > 1)
         return "has_mask must be 0 or 1";
     if (agent->choices > 1) {

@@ -43,6 +43,11 @@ int rm_world_check_spec(const char *name, const struct rm_env_spec *spec, struct
 size_t rm_env_obs_bytes(const struct rm_env_agent *agent);
 uint32_t rm_env_obs_features(const struct rm_env_agent *agent);
 
+/* Real numbers that an agent chooses in a step, over all boxes; their bounds side by side. */
+uint32_t rm_env_reals(const struct rm_env_agent *agent);
+void rm_env_real_bounds(const struct rm_env_agent *agent, float *low, float *high);
+bool rm_env_boxes_alike(const struct rm_env_agent *a, const struct rm_env_agent *b);
+
 /* How many words a figure has; 0: it is a number. */
 uint32_t rm_env_figure_words(const struct rm_env_figure *figure);
 

@@ -71,14 +71,16 @@ void rm_world_observation_text(const struct rm_env_agent *agent, char *text, siz
 
 void rm_world_actions_text(const struct rm_env_agent *agent, char *text, size_t size)
 {
-    if (agent->choices <= 1) {
-        snprintf(text, size, "%u", agent->actions);
-        return;
-    }
     size_t used = 0;
-    for (uint32_t c = 0; c < agent->choices && c < RM_ENV_MAX_CHOICES && used < size; c++)
+    text[0] = '\0';
+    if (agent->choices <= 1 && agent->actions)
+        used = (size_t)snprintf(text, size, "%u", agent->actions);
+    for (uint32_t c = 0; c < agent->choices && agent->choices > 1 && used < size; c++)
         used += (size_t)snprintf(text + used, size - used, "%s%u", c ? " x " : "",
                                  agent->choice_actions[c]);
+    for (uint32_t i = 0; i < agent->boxes && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s[%u]", used ? " x " : "",
+                                 agent->box[i].name, agent->box[i].values);
 }
 
 static void print_agents(FILE *out, const struct rm_env_spec *spec, const struct rm_style *style)
@@ -174,22 +176,35 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+static json_t *box_json(const struct rm_env_box *box)
+{
+    json_t *low = json_array(), *high = json_array();
+    for (uint32_t v = 0; v < box->values; v++) {
+        json_array_append_new(low, json_real((double)box->low[v]));
+        json_array_append_new(high, json_real((double)box->high[v]));
+    }
+    return json_pack("{s:s, s:o, s:o}", "name", box->name, "low", low, "high", high);
+}
+
 static json_t *agent_json(const struct rm_env_agent *agent)
 {
-    json_t *shape = json_array(), *choices = json_array();
+    json_t *shape = json_array(), *choices = json_array(), *boxes = json_array();
     for (uint32_t d = 0; d < agent->dims && d < RM_ENV_MAX_DIMS; d++)
         json_array_append_new(shape, json_integer(agent->shape[d]));
     for (uint32_t c = 0; c < agent->choices && c < RM_ENV_MAX_CHOICES; c++)
         json_array_append_new(choices, json_integer(agent->choice_actions[c]));
     if (agent->choices <= 1) {
         json_array_clear(choices);
-        json_array_append_new(choices, json_integer(agent->actions));
+        if (agent->actions)
+            json_array_append_new(choices, json_integer(agent->actions));
     }
-    return json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:b}", "name", agent->name,
+    for (uint32_t i = 0; i < agent->boxes; i++)
+        json_array_append_new(boxes, box_json(&agent->box[i]));
+    return json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:b, s:o}", "name", agent->name,
                      "phase", (int)agent->phase, "dtype", dtype_name(agent->dtype), "shape", shape,
                      "low", number(agent->low), "high", number(agent->high), "inputs",
                      (int)rm_env_obs_features(agent), "actions", (int)agent->actions, "choices",
-                     choices, "mask", (int)agent->has_mask);
+                     choices, "mask", (int)agent->has_mask, "boxes", boxes);
 }
 
 static json_t *option_json(const struct rm_env_option_doc *o)

@@ -215,6 +215,7 @@ static void keep_values(struct rm_actor_critic *ac, uint32_t at, uint32_t rows, 
         .value = ac->value + at,
         .answered = answered ? rows : 0,
         .distribution = r->distribution,
+        .gaussian = r->gaussian,
         .mask = mask ? mask + (size_t)at * r->mask_bytes : NULL,
         .action = action + (size_t)at * r->words,
         .logp = answered ? ac->logp + at : NULL,
@@ -503,6 +504,7 @@ static struct rm_minibatch_loss loss_of(const struct rm_actor_critic *ac)
     const struct rm_experiment *e = ac->u.experiment;
     return (struct rm_minibatch_loss){
         .loss = {.distribution = r->distribution,
+                 .gaussian = r->gaussian,
                  .outputs = rm_net_outputs(ac->u.nets[0].net),
                  .index = ac->index,
                  .action = RM_ROLLOUT_THERE(action),

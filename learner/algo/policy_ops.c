@@ -11,9 +11,14 @@ static void values(struct rm_backend *b, const struct rm_policy_values *v)
     (void)b;
     for (size_t i = 0; i < v->rows; i++)
         v->value[i] = rm_value_of(v->head, v->out[(i + 1) * v->outputs - 1]);
-    if (v->answered)
-        rm_categorical_logp(&v->distribution, v->out, v->outputs, v->mask, v->answered, v->action,
-                            v->logp);
+    if (!v->answered)
+        return;
+    rm_categorical_logp(&v->distribution, v->out, v->outputs, v->mask, v->answered, v->action,
+                        v->logp);
+    for (size_t i = 0; v->gaussian.reals && i < v->answered; i++)
+        v->logp[i] +=
+            rm_gaussian_logp(&v->gaussian, v->out + i * v->outputs + v->distribution.actions,
+                             v->action + i * v->distribution.words + v->distribution.choices);
 }
 
 static void gae(struct rm_backend *b, const struct rm_rollout_rows *rows, float lambda,

@@ -9,13 +9,14 @@
  *   entropy  1/N sum H(pi)
  *   loss = policy + value_coefficient value - entropy_coefficient entropy
  *
- * With several choices a step, ln pi(a) and H are sums over them. Where a bound holds, min and max
- * have gradient 0 there. Beside the loss it adds up what is watched: KL ~ (ratio - 1) - ln ratio
- * (Schulman 2020, "Approximating KL divergence", the estimator k3) and how many ratios were outside
- * of the clip range. */
+ * With several choices a step, or real numbers (gaussian.h), ln pi(a) and H are sums over them.
+ * Where a bound holds, min and max have gradient 0 there. Beside the loss it adds up what is
+ * watched: KL ~ (ratio - 1) - ln ratio (Schulman 2020, "Approximating KL divergence", the estimator
+ * k3) and how many ratios were outside of the clip range. */
 #ifndef RM_LEARNER_BACKEND_POLICY_LOSS_H
 #define RM_LEARNER_BACKEND_POLICY_LOSS_H
 
+#include "learner/backend/gaussian.h"
 #include "learner/net/categorical.h"
 #include "learner/net/net.h"
 
@@ -30,7 +31,8 @@ enum rm_policy_sum {
 
 struct rm_policy_loss {
     struct rm_categorical distribution;
-    uint32_t outputs; /* floats of an output row: the logits, then the value */
+    struct rm_gaussian gaussian;
+    uint32_t outputs; /* floats of an output row: logits, means, deviations, then the value */
     float advantage_mean, advantage_scale;
     float scale;      /* 1 / number of samples of the batch: of the gradient, not of the sums */
     float clip;       /* 0: plain policy gradient */
@@ -38,7 +40,7 @@ struct rm_policy_loss {
     float value_coefficient, entropy_coefficient;
     /* Row i of the batch is row index[i] of these; NULL: row i. */
     const uint32_t *index;
-    const int32_t *action;  /* (rows, choices) */
+    const int32_t *action;  /* (rows, words) */
     const uint8_t *mask;    /* (rows, actions) or NULL */
     const float *logp;      /* ln pi_old(a) */
     const float *advantage; /* A = (advantage - advantage_mean) * advantage_scale */

@@ -48,7 +48,7 @@ static void open_choice(const struct samples *s, const float *out, uint32_t choi
         const size_t row = s->row[k], i = k < s->rows ? k : s->rows - 1;
         b->logits[k] = out + i * p->outputs + offset;
         b->mask[k] = p->mask ? p->mask + row * p->distribution.actions + offset : NULL;
-        action[k] = p->action[row * p->distribution.choices + choice];
+        action[k] = p->action[row * p->distribution.words + choice];
     }
 }
 
@@ -172,6 +172,34 @@ static void logits_part(const struct samples *s, const struct block *b, const st
     }
 }
 
+/* A row's real numbers: where their outputs and words begin. */
+static const int32_t *reals_of(const struct samples *s, uint32_t k)
+{
+    const struct rm_categorical *c = &s->loss->distribution;
+    return s->loss->action + (size_t)s->row[k] * c->words + c->choices;
+}
+
+static void weigh_reals(struct samples *s, const float *out)
+{
+    const struct rm_policy_loss *p = s->loss;
+    for (uint32_t k = 0; p->gaussian.reals && k < s->rows; k++) {
+        const float *means = out + (size_t)k * p->outputs + p->distribution.actions;
+        s->logp[k] += rm_gaussian_logp(&p->gaussian, means, reals_of(s, k));
+        s->entropy[k] += rm_gaussian_entropy(&p->gaussian, means);
+    }
+}
+
+static void reals_part(const struct samples *s, const float *out, float *d_out)
+{
+    const struct rm_policy_loss *p = s->loss;
+    const float bonus = -p->scale * p->entropy_coefficient;
+    for (uint32_t k = 0; p->gaussian.reals && k < s->rows; k++) {
+        const size_t at = (size_t)k * p->outputs + p->distribution.actions;
+        rm_gaussian_back(&p->gaussian, out + at, reals_of(s, k), s->d_logp[k], bonus * s->valid[k],
+                         d_out + at);
+    }
+}
+
 static void one_block(struct samples *s, const float *out, float *d_out)
 {
     const struct rm_categorical *c = &s->loss->distribution;
@@ -183,8 +211,10 @@ static void one_block(struct samples *s, const float *out, float *d_out)
         open_choice(s, out, i, offset, &b[i], action[i]);
         weigh(s, &b[i], action[i], &soft[i], entropy[i]);
     }
+    weigh_reals(s, out);
     surrogate(s);
     value_part(s, out, d_out);
+    reals_part(s, out, d_out);
     for (uint32_t i = 0, offset = 0; i < c->choices; offset += c->choice_actions[i++])
         logits_part(s, &b[i], &soft[i], entropy[i], action[i], offset, d_out);
 }

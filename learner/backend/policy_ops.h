@@ -77,8 +77,9 @@ struct rm_policy_values {
     /* And of the first `answered` rows, where logp is not NULL: */
     uint32_t answered, unused;
     struct rm_categorical distribution;
+    struct rm_gaussian gaussian;
     const uint8_t *mask;   /* (answered, actions) or NULL */
-    const int32_t *action; /* (answered, choices) */
+    const int32_t *action; /* (answered, words) */
     float *logp;           /* (answered) */
 };
 

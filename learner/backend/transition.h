@@ -68,6 +68,12 @@ RM_BOTH int32_t rm_row_action(int32_t word, uint32_t actions)
     return (uint32_t)word < actions ? word : 0;
 }
 
+/* The same of a real number: one that is not finite counts as 0. */
+RM_BOTH int32_t rm_row_real(int32_t word)
+{
+    return (word & 0x7f800000) == 0x7f800000 ? 0 : word;
+}
+
 /* The first word of a row's action. */
 RM_BOTH int32_t rm_view_action(const struct rm_row_view *v, uint64_t row, uint32_t lane)
 {

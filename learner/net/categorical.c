@@ -16,13 +16,14 @@ static const struct rm_categorical_kernels *kernels(void)
 
 struct rm_categorical rm_categorical_of(const struct rm_net_shape *shape)
 {
-    struct rm_categorical c = {.actions = shape->actions, .choices = 1};
+    struct rm_categorical c = {.actions = shape->actions, .choices = shape->actions > 0};
     c.choice_actions[0] = shape->actions;
     if (shape->choices > 1) {
         c.choices = shape->choices;
         for (uint32_t i = 0; i < c.choices; i++)
             c.choice_actions[i] = shape->choice_actions[i];
     }
+    c.words = c.choices + shape->reals;
     return c;
 }
 
@@ -70,7 +71,7 @@ void rm_categorical_greedy(const struct rm_categorical *c, const float *logits, 
             for (uint32_t a = 0; a < actions; a++)
                 if ((!legal || legal[a]) && (best < 0 || l[a] > l[best]))
                     best = (int32_t)a;
-            *action++ = best < 0 ? 0 : best;
+            action[(size_t)i * c->words + choice] = best < 0 ? 0 : best;
             l += actions;
             legal = legal ? legal + actions : NULL;
         }

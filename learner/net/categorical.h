@@ -19,8 +19,9 @@
 /* How the logits of a row are divided into choices. */
 struct rm_categorical {
     uint32_t actions; /* logits of a row: the sum over its choices */
-    uint32_t choices;
+    uint32_t choices; /* 0: real numbers alone */
     uint32_t choice_actions[RM_CHOICES_MAX];
+    uint32_t words; /* of an action's row: the choices, and real numbers behind them */
 };
 
 struct rm_categorical rm_categorical_of(const struct rm_net_shape *shape);
@@ -34,7 +35,7 @@ void rm_categorical_words(const struct rm_categorical *c, uint64_t seed, uint64_
  *   logits  row i at logits + i * stride, `actions` floats
  *   mask    (n, actions), 0 = illegal; NULL: all are legal
  *   word    (choices, n) uniform
- *   action  (n, choices)
+ *   action  (n, words), of which the choices are written
  *   logp    (n) of all choices together; may be NULL */
 void rm_categorical_draw(const struct rm_categorical *c, const float *logits, size_t stride,
                          const uint8_t *mask, uint32_t n, const uint32_t *word, int32_t *action,
@@ -44,7 +45,7 @@ void rm_categorical_draw(const struct rm_categorical *c, const float *logits, si
 void rm_categorical_greedy(const struct rm_categorical *c, const float *logits, size_t stride,
                            const uint8_t *mask, uint32_t n, int32_t *action);
 
-/* log-probabilities (n) of given actions (n, choices). */
+/* log-probabilities (n) of given actions (n, words). */
 void rm_categorical_logp(const struct rm_categorical *c, const float *logits, size_t stride,
                          const uint8_t *mask, uint32_t n, const int32_t *action, float *logp);
 

@@ -43,7 +43,7 @@ static void pick(const struct block *b, const struct softmax *s, const uint32_t 
 static void draw(const struct rm_categorical_rows *r, const uint32_t *word, int32_t *action,
                  float *logp)
 {
-    const uint32_t choices = r->shape->choices;
+    const uint32_t choices = r->shape->choices, words = r->shape->words;
     for (uint32_t at = 0; at < r->n; at += BLOCK_ROWS) {
         const uint32_t rows = MIN(BLOCK_ROWS, r->n - at);
         float total[BLOCK_ROWS] = {0};
@@ -59,7 +59,7 @@ static void draw(const struct rm_categorical_rows *r, const uint32_t *word, int3
             for (uint32_t k = 0; k < BLOCK_ROWS; k++)
                 total[k] += one[k];
             for (uint32_t k = 0; k < rows; k++)
-                action[(size_t)(at + k) * choices + c] = picked[k];
+                action[(size_t)(at + k) * words + c] = picked[k];
         }
         for (uint32_t k = 0; logp && k < rows; k++)
             logp[at + k] = total[k];
@@ -68,7 +68,7 @@ static void draw(const struct rm_categorical_rows *r, const uint32_t *word, int3
 
 static void logp_given(const struct rm_categorical_rows *r, const int32_t *action, float *logp)
 {
-    const uint32_t choices = r->shape->choices;
+    const uint32_t choices = r->shape->choices, words = r->shape->words;
     for (uint32_t at = 0; at < r->n; at += BLOCK_ROWS) {
         const uint32_t rows = MIN(BLOCK_ROWS, r->n - at);
         float total[BLOCK_ROWS] = {0};
@@ -80,7 +80,7 @@ static void logp_given(const struct rm_categorical_rows *r, const int32_t *actio
             open_block(&b, r, at, offset, r->shape->choice_actions[c]);
             softmax_of(&b, &s);
             for (uint32_t k = 0; k < BLOCK_ROWS; k++)
-                given[k] = action[(size_t)MIN(at + k, r->n - 1) * choices + c];
+                given[k] = action[(size_t)MIN(at + k, r->n - 1) * words + c];
             logp_of(&b, &s, given, one);
             for (uint32_t k = 0; k < BLOCK_ROWS; k++)
                 total[k] += one[k];

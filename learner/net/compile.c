@@ -130,6 +130,17 @@ bool rm_compile_reads_input(const struct rm_compiler *c)
     return c->place.at == RM_FROM_INPUT || c->net->steps[c->place.at].kind == RM_STEP_TOKENS;
 }
 
+/* A network of values of real actions is given the action where its image or tokens have become one
+ * vector, and something is made of both: before the first linear layer, or the head. */
+static void put_action(struct rm_compiler *c)
+{
+    const bool vector = c->place.form.tokens == 1 && !c->place.form.padded;
+    if (!c->net->shape.acts || c->acted || !vector)
+        return;
+    c->acted = true;
+    rm_compile_action(c);
+}
+
 /* --- heads ----------------------------------------------------------------------------------- */
 
 static int add_head(struct rm_compiler *c, uint32_t units, bool noisy, double gain)
@@ -142,6 +153,8 @@ static int add_head(struct rm_compiler *c, uint32_t units, bool noisy, double ga
     flat.features *= flat.tokens;
     flat.tokens = 1;
     c->place.form = flat;
+    put_action(c);
+    flat = c->place.form;
     struct rm_step *s = rm_compile_step(c, RM_STEP_LINEAR, rm_vector_form(flat, units));
     s->layer = (struct rm_layer_config){.type = RM_LAYER_LINEAR, .units = units};
     s->product[rm_compile_product(c, s, "", flat.features, units, noisy)].gain = gain;
@@ -158,12 +171,17 @@ static int add_action_head(struct rm_compiler *c)
 {
     struct rm_net *net = c->net;
     const struct rm_network_config *config = &net->config;
-    uint32_t k = net->shape.outputs_per_action, outputs = net->shape.actions * k;
+    const uint32_t reals = net->shape.reals, k = net->shape.outputs_per_action;
+    const uint32_t made = net->shape.deviation_of_state ? 2 * reals : reals;
+    uint32_t outputs = net->shape.actions * k + made;
     bool values = net->shape.head == RM_HEAD_VALUES, dueling = config->dueling;
     if (dueling && !values)
         return rm_compile_refuse(c, "network.head.dueling is for values of actions; this algorithm "
                                     "learns probabilities");
     bool pointer = ends_in_pointer(config);
+    if (pointer && reals)
+        return rm_compile_refuse(c, "a pointer scores discrete actions, and agents choose real "
+                                    "numbers too: end in another layer");
     if (pointer && (dueling || config->noisy_head))
         return rm_compile_refuse(c, "a pointer scores actions itself: network.head.dueling and "
                                     "noisy must be off");
@@ -172,6 +190,10 @@ static int add_action_head(struct rm_compiler *c)
                                   values ? config->value_gain : config->policy_gain);
     if (!code && dueling)
         rm_compile_step(c, RM_STEP_DUELING, rm_vector_form(c->place.form, outputs));
+    if (!code && reals && !net->shape.deviation_of_state) {
+        rm_compile_deviation(c);
+        outputs += reals;
+    }
     net->act_outputs = outputs;
     net->act_result = c->place.at;
     return code;
@@ -196,6 +218,8 @@ static int add_layers(struct rm_compiler *c, const struct rm_layer_config *layer
     mark_kept(c);
     for (c->layer = 0; !code && c->layer < count; c->layer++) {
         const struct rm_layer_config *layer = &layers[c->layer];
+        if (layer->type == RM_LAYER_LINEAR)
+            put_action(c);
         rm_compile_fn compile =
             (unsigned)layer->type < RM_LAYER_TYPE_COUNT ? rm_layer_compile[layer->type] : NULL;
         c->before[c->layer] = c->place;
@@ -332,8 +356,8 @@ static int check_shape(const struct rm_net *net, struct rm_error *error)
     if (s->inputs == 0 || s->inputs > (1u << 24))
         return rm_fail(error, -EINVAL, "network: %u input features; 1 to 2^24 are possible",
                        s->inputs);
-    if (s->actions == 0 || s->outputs_per_action == 0 ||
-        (uint64_t)(s->actions + 1) * s->outputs_per_action > RM_UNITS_MAX)
+    if (s->actions + s->reals == 0 || s->outputs_per_action == 0 ||
+        (uint64_t)(s->actions + 1) * s->outputs_per_action + 2 * (uint64_t)s->reals > RM_UNITS_MAX)
         return rm_fail(error, -EINVAL,
                        "network: %u actions of %u outputs; each at least 1, together below 65536",
                        s->actions, s->outputs_per_action);

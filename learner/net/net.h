@@ -36,8 +36,9 @@ size_t rm_net_param_count(const struct rm_net *net); /* floats of the arena */
 size_t rm_net_act_count(const struct rm_net *net);   /* leading floats that suffice to act */
 size_t rm_net_noise_count(const struct rm_net *net); /* normals per noisy forward pass, 0 if none */
 uint32_t rm_net_inputs(const struct rm_net *net);
-uint32_t rm_net_outputs(const struct rm_net *net);    /* of a row: actions * outputs_per_action, and
-                                                         the value of actor-critic networks */
+uint32_t rm_net_outputs(const struct rm_net *net); /* of a row: actions * outputs_per_action, 2 per
+                                                      real number, and the value of actor-critic
+                                                      networks */
 bool rm_net_uses_quantiles(const struct rm_net *net); /* has a cosine embedding: needs tau */
 bool rm_net_takes_codes(const struct rm_net *net);    /* first layer is an embedding: x is int32 */
 bool rm_net_is_recurrent(const struct rm_net *net);
@@ -105,6 +106,12 @@ struct rm_net_input {
     uint64_t dropout_seed, dropout_update;
     uint32_t rows_before; /* for dropout alone: rows of the batch that another device has before
                              these */
+    /* Values of real actions (rm_net_shape.acts): the actions, (batch, acts); and where a backward
+     * pass writes their gradient, NULL: nowhere. `action_only`: gradients of products' weights are
+     * not made. */
+    const float *action;
+    float *d_action;
+    bool action_only;
     /* Recurrent networks: rows are (steps, lanes) with batch = steps * lanes. A lane's row of
      * states has those of all recurrent layers in order (LSTM: h, then c), the value's own last;
      * where only the policy acts (RM_NET_ACT) those are left out. The two may be the same memory.

@@ -45,6 +45,8 @@ enum rm_step_kind {
     RM_STEP_EMBEDDING,
     RM_STEP_CONV2D,
     RM_STEP_DROPOUT,
+    RM_STEP_DEVIATION, /* logarithms of deviations, the same in every row, beside means */
+    RM_STEP_ACTION,    /* real actions beside what is made of the observation */
     RM_STEP_COUNT,
 };
 
@@ -91,7 +93,7 @@ struct rm_step {
     uint32_t state;      /* recurrent: floats into a lane's row of states */
 };
 
-#define RM_STEPS_MAX   (2 * (RM_LAYERS_MAX + 2) + 2)
+#define RM_STEPS_MAX   (2 * (RM_LAYERS_MAX + 2) + 4)
 #define RM_TENSORS_MAX (RM_STEPS_MAX * 8)
 
 struct rm_net {
@@ -129,6 +131,7 @@ struct rm_compiler {
     uint32_t layer;                            /* of them; layer_count = the head */
     bool value;                                /* the value's own layers or head */
     struct rm_net_place before[RM_LAYERS_MAX]; /* what went into each layer of the list */
+    bool acted;                                /* the action is among the inputs */
     bool kept[RM_LAYERS_MAX + 1]; /* what goes into this layer is read by another step too: it must
                                      exist, so nothing is fused into the step that makes it */
 };

@@ -77,6 +77,26 @@ static json_t *choices(const struct rm_env_agent *agent)
     return list;
 }
 
+/* Of real numbers beside the choices or alone: bounds, and how the network's output stands for
+ * them. */
+static json_t *reals(const struct rm_policy_file *p)
+{
+    json_t *low = json_array(), *high = json_array();
+    for (uint32_t i = 0; i < p->agent->boxes; i++)
+        for (uint32_t v = 0; v < p->agent->box[i].values; v++) {
+            json_array_append_new(low, json_real((double)p->agent->box[i].low[v]));
+            json_array_append_new(high, json_real((double)p->agent->box[i].high[v]));
+        }
+    json_t *o = json_object();
+    json_object_set_new(o, "low", low);
+    json_object_set_new(o, "high", high);
+    json_object_set_new(o, "bound",
+                        json_string(rm_bounds_by_tanh(p->experiment) ? "tanh" : "clip"));
+    json_object_set_new(o, "deviation",
+                        json_string(rm_deviation_of_state(p->experiment) ? "state" : "parameter"));
+    return o;
+}
+
 /* Quantiles of the network's output; 1 where it has none. */
 static uint32_t quantiles(const struct rm_policy_file *p)
 {
@@ -102,6 +122,8 @@ static json_t *make_metadata(const struct rm_policy_file *p)
     set_number(m, "frame_stack", e->sample.frame_stack);
     set_number(m, "actions", p->agent->actions);
     set_json(m, "choices", choices(p->agent));
+    if (p->agent->boxes)
+        set_json(m, "reals", reals(p));
     set_number(m, "masks", p->agent->has_mask);
     set_number(m, "seed", e->seed);
     set_number(m, "updates", p->updates);

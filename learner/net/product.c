@@ -148,6 +148,11 @@ void rm_net_product_backward(const struct rm_pass *p, const struct rm_net_produc
                              size_t rows, float *dx)
 {
     const struct rm_image_rows images = images_of(b, rows);
+    if (p->input->action_only) {
+        if (dx && !images.channels)
+            rm_net_product_dx(p, m, b, dy, rows, dx);
+        return;
+    }
     if (images.channels) {
         p->ops->compact_linear_dw(p->b, dy, x, &images, m->out, p->grads + m->weight,
                                   p->grads + m->bias);

@@ -24,6 +24,8 @@ const struct rm_step_ops *const rm_step_ops[] = {
     [RM_STEP_EMBEDDING] = &rm_embedding_step,
     [RM_STEP_CONV2D] = &rm_conv2d_step,
     [RM_STEP_DROPOUT] = &rm_dropout_step,
+    [RM_STEP_DEVIATION] = &rm_deviation_step,
+    [RM_STEP_ACTION] = &rm_action_step,
 };
 static_assert(sizeof rm_step_ops / sizeof rm_step_ops[0] == RM_STEP_COUNT, "a row per kind");
 

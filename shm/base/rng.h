@@ -25,6 +25,7 @@ enum rm_rng_stream {
     RM_STREAM_DROPOUT,   /* dropout: a = layer, b = update */
     RM_STREAM_FROZEN,    /* which snapshot an opponent plays: a = policy, b = snapshots taken */
     RM_STREAM_ACT_NOISE, /* noisy layers while acting: a = policy, b = step */
+    RM_STREAM_ACT_REAL,  /* real actions: a = lane, b = step */
 };
 
 /* One block: 128 random bits for (key, counter). */

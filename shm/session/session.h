@@ -28,8 +28,11 @@ struct rm_policy_plan {
     uint32_t features;               /* network inputs of one frame */
     uint32_t inputs;                 /* features * frame stack */
     uint32_t actions;
-    uint32_t mask_bytes;   /* number of actions when the world has masks, else 0 */
-    uint32_t action_words; /* independent choices per step; 1 for a plain discrete action */
+    uint32_t mask_bytes; /* number of actions when the world has masks, else 0 */
+    uint32_t choices;    /* independent choices per step; 1 for a plain discrete action, 0 for real
+                          * ones alone */
+    uint32_t reals;      /* real numbers per step */
+    uint32_t action_words; /* both together */
     uint32_t state_floats; /* of the network's recurrent state, 0 if none */
     bool values;           /* actors store the state value beside the action: it costs little, and
                             * the learner has the same weights */

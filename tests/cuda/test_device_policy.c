@@ -403,6 +403,7 @@ struct kind {
     uint32_t choices, choice[3];
     bool masks;
     float clip, value_clip;
+    struct rm_gaussian gaussian;
 };
 
 static struct rm_policy_loss draw_loss(const struct kind *k, uint32_t rows)
@@ -424,14 +425,18 @@ static struct rm_policy_loss draw_loss(const struct kind *k, uint32_t rows)
     c->choices = k->choices;
     for (uint32_t i = 0; i < k->choices; i++)
         c->actions += c->choice_actions[i] = k->choice[i];
-    l.outputs = c->actions + 1;
+    c->words = k->choices + k->gaussian.reals;
+    l.gaussian = k->gaussian;
+    l.outputs = c->actions + 2 * k->gaussian.reals + 1;
     for (uint32_t i = 0; i < rows; i++) {
         for (uint32_t j = 0, at = 0; j < k->choices; at += k->choice[j++]) {
             const uint32_t taken = rm_rng_below(&rng, k->choice[j]);
-            action[i * k->choices + j] = (int32_t)taken;
+            action[i * c->words + j] = (int32_t)taken;
             for (uint32_t a = 0; a < k->choice[j]; a++)
                 mask[i * c->actions + at + a] = a == taken || rm_rng_below(&rng, 3) > 0;
         }
+        for (uint32_t j = 0; j < k->gaussian.reals; j++)
+            action[i * c->words + k->choices + j] = rm_word_of_real(drawn(3));
         advantage[i] = drawn(2);
         target[i] = drawn(2);
         value[i] = drawn(2);
@@ -454,7 +459,7 @@ static struct rm_policy_loss sent_loss(const struct rm_policy_loss *l, uint32_t 
 {
     struct rm_policy_loss t = *l;
     t.index = on_device(index_of, sizeof index_of);
-    t.action = on_device(action, rows * l->distribution.choices * 4);
+    t.action = on_device(action, rows * l->distribution.words * 4);
     t.mask = l->mask ? on_device(mask, (size_t)rows * l->distribution.actions) : NULL;
     t.logp = on_device(logp_then, rows * 4);
     t.advantage = on_device(advantage, rows * 4);
@@ -527,10 +532,11 @@ static void check_loss(const struct kind *k, uint32_t number)
 static void losses_are_the_cpus(void **state)
 {
     static const struct kind kinds[] = {
-        {1, {2}, false, 0.2f, 0},          {1, {8}, false, 0.2f, 0.3f},
-        {1, {40}, true, 0.2f, 0},          {1, {5}, true, 0, 0},
-        {3, {2, 3, 4}, false, 0.2f, 0.4f}, {3, {4, 16, 17}, true, 0.1f, 0},
-        {2, {3, 2}, true, 0, 0.2f},
+        {1, {2}, false, 0.2f, 0, {0, 0}},          {1, {8}, false, 0.2f, 0.3f, {0, 0}},
+        {1, {40}, true, 0.2f, 0, {0, 0}},          {1, {5}, true, 0, 0, {0, 0}},
+        {3, {2, 3, 4}, false, 0.2f, 0.4f, {0, 0}}, {3, {4, 16, 17}, true, 0.1f, 0, {0, 0}},
+        {2, {3, 2}, true, 0, 0.2f, {0, 0}},        {0, {0}, false, 0.2f, 0, {3, 0}},
+        {0, {0}, false, 0.2f, 0, {1, 1}},          {2, {3, 2}, true, 0.1f, 0, {2, 1}},
     };
     (void)state;
     for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -543,7 +549,10 @@ static void losses_are_the_cpus(void **state)
 
 static void values_are_the_cpus(void **state)
 {
-    static const struct kind kinds[] = {{1, {5}, false, 0, 0}, {3, {4, 16, 17}, true, 0, 0}};
+    static const struct kind kinds[] = {{1, {5}, false, 0, 0, {0, 0}},
+                                        {3, {4, 16, 17}, true, 0, 0, {0, 0}},
+                                        {0, {0}, false, 0, 0, {4, 1}},
+                                        {1, {3}, true, 0, 0, {2, 0}}};
     (void)state;
     for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         static float made[2][N], logp[2][N];
@@ -558,6 +567,7 @@ static void values_are_the_cpus(void **state)
             .value = made[0],
             .answered = N,
             .distribution = l.distribution,
+            .gaussian = l.gaussian,
             .mask = l.mask,
             .action = action,
             .logp = logp[0],
@@ -568,7 +578,7 @@ static void values_are_the_cpus(void **state)
         v.head = on_device(&head, sizeof head);
         v.value = on_device(NULL, sizeof made[1]);
         v.mask = l.mask ? on_device(mask, (size_t)N * l.distribution.actions) : NULL;
-        v.action = on_device(action, sizeof(int32_t) * N * l.distribution.choices);
+        v.action = on_device(action, sizeof(int32_t) * N * l.distribution.words);
         v.logp = on_device(NULL, sizeof logp[1]);
         there_ops->values(device, &v);
         fetch(made[1], v.value, sizeof made[1]);
@@ -585,7 +595,7 @@ static void values_are_the_cpus(void **state)
 static void order_changes_nothing(void **state)
 {
     static const char *const orders[] = {"forward", "reverse", "random:7"};
-    static const struct kind k = {3, {4, 16, 17}, true, 0.2f, 0.3f};
+    static const struct kind k = {3, {4, 16, 17}, true, 0.2f, 0.3f, {0, 0}};
     static float first[N * (ACTIONS + 1)];
     (void)state;
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {

@@ -23,9 +23,11 @@ static void write_head(uint32_t worlds, uint32_t steps, uint64_t seed)
            batch.spec->phases);
     for (uint32_t a = 0; a < batch.spec->agents; a++) {
         const struct rm_env_agent *agent = &batch.spec->agent[a];
-        printf("%s{\"name\": \"%s\", \"phase\": %u, \"bytes\": %zu, \"mask\": %u, \"choices\": %u}",
+        printf("%s{\"name\": \"%s\", \"phase\": %u, \"bytes\": %zu, \"mask\": %u, \"choices\": %u, "
+               "\"reals\": %u}",
                a ? ", " : "", agent->name, agent->phase, batch.obs_bytes[a],
-               agent->has_mask ? agent->actions : 0, rm_test_batch_choices(agent));
+               agent->has_mask ? agent->actions : 0, rm_test_batch_choices(agent),
+               rm_env_reals(agent));
     }
     printf("], \"seeds\": [");
     for (uint32_t w = 0; w < worlds; w++)
@@ -39,13 +41,13 @@ static void write_head(uint32_t worlds, uint32_t steps, uint64_t seed)
 static void write_row(uint32_t a, uint32_t w)
 {
     const struct rm_env_agent *agent = &batch.spec->agent[a];
-    const size_t choices = rm_test_batch_choices(agent);
+    const size_t words = rm_test_batch_words(agent);
     fwrite(&batch.out[a].flags[w], 1, 1, stdout);
     fwrite(&batch.out[a].reward[w], sizeof(float), 1, stdout);
     fwrite(rm_test_batch_obs(&batch, a, w), batch.obs_bytes[a], 1, stdout);
     if (agent->has_mask)
         fwrite(rm_test_batch_mask(&batch, a, w), agent->actions, 1, stdout);
-    fwrite(batch.actions[a] + w * choices, sizeof(int32_t), choices, stdout);
+    fwrite(batch.actions[a] + w * words, sizeof(int32_t), words, stdout);
 }
 
 int main(int argc, char **argv)

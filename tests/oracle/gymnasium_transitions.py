@@ -40,8 +40,18 @@ def mountaincar():
     return state
 
 
+def continuous():
+    return mountaincar().astype(np.float32)  # as it keeps its state
+
+
+def pendulum():
+    return random.uniform(-1, 1, 2) * [random.choice([np.pi, 70]), random.choice([1, 8])]
+
+
 WORLDS = [("cartpole", "CartPole-v1", cartpole), ("acrobot", "Acrobot-v1", acrobot),
-          ("mountaincar", "MountainCar-v0", mountaincar)]
+          ("mountaincar", "MountainCar-v0", mountaincar),
+          ("mountaincar_continuous", "MountainCarContinuous-v0", continuous),
+          ("pendulum", "Pendulum-v1", pendulum)]
 
 
 def numbers(values, width):
@@ -52,16 +62,23 @@ def numbers(values, width):
 print(f"/* Made by tests/oracle/gymnasium_transitions.py with Gymnasium {gymnasium.__version__}:")
 print(" * state, action, next state, observation, reward, terminated. */")
 print("/* clang-format off */")
+def draw_action(env):
+    if hasattr(env.action_space, "n"):
+        return int(random.integers(env.action_space.n))
+    low, high = env.action_space.low[0], env.action_space.high[0]  # some are at a bound
+    return float(np.clip(np.float32(random.uniform(1.1 * low, 1.1 * high)), low, high))
+
+
 def take(env, state, action):
     env.state = np.array(state)
     env.steps_beyond_terminated = None
-    return env.step(action)[:3]
+    return env.step(action if isinstance(action, int) else np.array([action], np.float32))[:3]
 
 
 def show(env, state, action):
     observation, reward, terminated = take(env, state, action)
-    print(f"    {{{numbers(state, 4)}, {action}, {numbers(env.state, 4)},\n"
-          f"     {numbers(observation, 6)}, {reward!r}, {int(terminated)}}},")
+    print(f"    {{{numbers(state, 4)}, {action!r}, {numbers(env.state, 4)},\n"
+          f"     {numbers(observation, 6)}, {float(reward)!r}, {int(terminated)}}},")
 
 
 def edge(env, draw, action):
@@ -85,9 +102,9 @@ for name, identifier, draw in WORLDS:
     env.reset(seed=1)
     print(f"static const struct transition {name}_transitions[] = {{")
     for _ in range(COUNT):
-        show(env, draw(), int(random.integers(env.action_space.n)))
-    for _ in range(EDGES):
-        action = int(random.integers(env.action_space.n))
+        show(env, draw(), draw_action(env))
+    for _ in range(0 if name == "pendulum" else EDGES):  # which never ends
+        action = draw_action(env)
         for state in edge(env, draw, action):
             show(env, state, action)
     print("};")

@@ -248,6 +248,8 @@ class Net:
         x = trunk
         if "pointer" not in types(about["layers"]):
             x = self.linear(self.side_by_side(x), "head.", about["noisy_head"])
+        if "head.log_deviation" in self.p:
+            x = torch.cat([x, self.p["head.log_deviation"].expand(len(x), -1)], 1)
         if about["dueling"]:
             x = x.reshape(len(x), about["actions"] + 1, about["outputs_per_action"])
             advantage, value = x[:, :-1], x[:, -1:]

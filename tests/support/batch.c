@@ -38,7 +38,12 @@ void rm_test_world_config(struct rm_world_config *config, const char *name, cons
 
 uint32_t rm_test_batch_choices(const struct rm_env_agent *agent)
 {
-    return agent->choices > 1 ? agent->choices : 1;
+    return agent->choices > 1 ? agent->choices : agent->actions > 0;
+}
+
+uint32_t rm_test_batch_words(const struct rm_env_agent *agent)
+{
+    return rm_test_batch_choices(agent) + rm_env_reals(agent);
 }
 
 static void *guarded(size_t bytes)
@@ -83,7 +88,7 @@ void rm_test_batch_open_configured(struct rm_test_batch *batch,
         out->reward = guarded(worlds * sizeof(float) + GUARD_BYTES);
         out->flags = guarded(worlds + GUARD_BYTES);
         out->figures = guarded(worlds * batch->spec->figures * sizeof(double) + GUARD_BYTES);
-        batch->actions[a] = calloc((size_t)worlds * rm_test_batch_choices(agent), sizeof(int32_t));
+        batch->actions[a] = calloc((size_t)worlds * rm_test_batch_words(agent), sizeof(int32_t));
         batch->const_actions[a] = batch->actions[a];
     }
 }
@@ -138,11 +143,18 @@ void rm_test_batch_draw(struct rm_test_batch *batch, uint64_t seed, uint64_t fir
             struct rm_rng rng =
                 rm_rng_at(seed, RM_STREAM_TEST, (uint32_t)(first_world + w), time * 64 + a);
             const uint8_t *mask = rm_test_batch_mask(batch, a, w);
-            uint32_t choices = rm_test_batch_choices(agent);
+            uint32_t choices = rm_test_batch_choices(agent), words = rm_test_batch_words(agent);
+            float low[64], high[64];
             for (uint32_t c = 0; c < choices; c++) {
                 uint32_t actions = choices > 1 ? agent->choice_actions[c] : agent->actions;
-                batch->actions[a][w * choices + c] = draw_action(&rng, actions, mask);
+                batch->actions[a][w * words + c] = draw_action(&rng, actions, mask);
                 mask = mask ? mask + actions : NULL;
+            }
+            assert_true(words - choices <= 64);
+            rm_env_real_bounds(agent, low, high);
+            for (uint32_t i = 0; i < words - choices; i++) {
+                const float real = low[i] + (high[i] - low[i]) * rm_rng_float(&rng);
+                memcpy(&batch->actions[a][w * words + choices + i], &real, sizeof real);
             }
         }
     }

@@ -13,7 +13,7 @@ struct rm_test_batch {
     const struct rm_env_spec *spec;
     uint32_t worlds;
     struct rm_env_buffers out[64];
-    int32_t *actions[64]; /* (worlds, choices) */
+    int32_t *actions[64]; /* (worlds, words) */
     const int32_t *const_actions[64];
     size_t obs_bytes[64];
 };
@@ -27,8 +27,10 @@ void rm_test_batch_open_configured(struct rm_test_batch *batch,
                                    uint64_t first_world, uint32_t worlds);
 void rm_test_batch_close(struct rm_test_batch *batch);
 
-/* Choices that an agent makes in one step, at least 1. */
+/* Choices that an agent makes in one step, and words of its action: real numbers are behind them.
+ */
 uint32_t rm_test_batch_choices(const struct rm_env_agent *agent);
+uint32_t rm_test_batch_words(const struct rm_env_agent *agent);
 
 /* Fills `config` from such a text. */
 void rm_test_world_config(struct rm_world_config *config, const char *name, const char *options);

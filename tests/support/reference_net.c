@@ -299,6 +299,28 @@ static const layer_fn layer_of[RM_LAYER_TYPE_COUNT] = {
 };
 /* clang-format on */
 
+/* Numbers behind those of each row: (count, width), or the same ones in every row. */
+static void append(struct reference_walk *w, const double *v, size_t width, bool same)
+{
+    const size_t own = w->rows.width;
+    struct reference_rows all = {.v = reference_floats(w->rows.count * (own + width)),
+                                 .count = w->rows.count,
+                                 .width = own + width};
+    for (size_t r = 0; r < all.count; r++) {
+        memcpy(all.v + r * all.width, w->rows.v + r * own, own * sizeof *all.v);
+        memcpy(all.v + r * all.width + own, v + (same ? 0 : r * width), width * sizeof *all.v);
+    }
+    reference_replace(w, all);
+}
+
+/* Of values of real actions: before the first linear layer, or the head. */
+static void add_action(struct reference_walk *w)
+{
+    if (w->shape->acts && !w->acted)
+        append(w, w->input->action, w->shape->acts, false);
+    w->acted = true;
+}
+
 static void walk_layers(struct reference_walk *w, const struct rm_layer_config *layers,
                         uint32_t count, const char *list)
 {
@@ -306,6 +328,8 @@ static void walk_layers(struct reference_walk *w, const struct rm_layer_config *
         const struct rm_layer_config *c = &layers[w->layer];
         char name[40];
         snprintf(name, sizeof name, "%s.%u", list, w->layer);
+        if (c->type == RM_LAYER_LINEAR)
+            add_action(w);
         w->before[w->layer] = reference_copy(&w->rows);
         (layer_of[c->type] ? layer_of[c->type] : activation)(w, c, name);
     }
@@ -345,19 +369,6 @@ static struct reference_rows input_rows(struct reference_walk *w)
     return x;
 }
 
-/* Logits, then the value, in each row. */
-static void append_value(struct reference_walk *w, struct reference_rows *value)
-{
-    struct reference_rows all = {.v = reference_floats(w->rows.count * (w->rows.width + 1)),
-                                 .count = w->rows.count,
-                                 .width = w->rows.width + 1};
-    for (size_t r = 0; r < all.count; r++) {
-        memcpy(all.v + r * all.width, w->rows.v + r * w->rows.width, w->rows.width * sizeof *all.v);
-        all.v[r * all.width + w->rows.width] = value->v[r];
-    }
-    reference_replace(w, all);
-}
-
 void reference_forward(const struct rm_network_config *config, const struct rm_net_shape *shape,
                        const struct rm_net *net, const double *params,
                        const struct reference_input *input, double *out)
@@ -372,8 +383,14 @@ void reference_forward(const struct rm_network_config *config, const struct rm_n
     bool points = reference_has_layer(config, RM_LAYER_POINTER, false);
     if (!points) {
         reference_flatten(&w);
-        linear(&w, "head", (shape->actions + (config->dueling ? 1 : 0)) * k, config->noisy_head);
+        add_action(&w);
+        linear(&w, "head",
+               (shape->actions + (config->dueling ? 1 : 0)) * k +
+                   (shape->deviation_of_state ? 2 : 1) * shape->reals,
+               config->noisy_head);
     }
+    if (shape->reals && !shape->deviation_of_state)
+        append(&w, reference_tensor(&w, "head", "log_deviation"), shape->reals, true);
     if (config->dueling)
         duel(&w, shape->actions, k);
     if (value) {
@@ -395,7 +412,7 @@ void reference_forward(const struct rm_network_config *config, const struct rm_n
         linear(&w, "value_head", 1, config->noisy_head);
         trunk = w.rows;
         w.rows = logits;
-        append_value(&w, &trunk);
+        append(&w, trunk.v, 1, false);
     }
     free(trunk.v);
     free(w.items.v);

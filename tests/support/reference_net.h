@@ -6,7 +6,7 @@
 #include "learner/net/net.h"
 
 struct reference_input {
-    const double *x, *tau, *noise; /* as in rm_net_input */
+    const double *x, *tau, *noise, *action; /* as in rm_net_input */
     uint32_t batch, quantiles;
     uint32_t steps;             /* 0: 1 */
     const double *state;        /* NULL: zeros */

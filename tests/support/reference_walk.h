@@ -20,6 +20,7 @@ struct reference_walk {
     size_t noise_used;
     struct reference_rows rows;
     uint32_t layer;
+    bool acted;                  /* the action is among the rows */
     size_t state_used;           /* floats of a lane's row of states */
     uint8_t *valid;              /* of each token of the input; NULL: the network has none */
     size_t tokens;               /* of a state */

@@ -92,13 +92,23 @@ int rm_classic_reset(struct rm_env *env, const struct rm_env_buffers *out)
     return 0;
 }
 
+/* Numbers of a box are bounded by the kernel; what is none is refused. */
+static bool wrong_action(const struct rm_classic_problem *problem, int32_t action)
+{
+    return problem->box ? !isfinite(rm_classic_real(action)) : (uint32_t)action >= problem->actions;
+}
+
 static int refuse_actions(struct rm_env *env, const int32_t *action)
 {
     for (uint32_t w = 0; w < env->worlds; w++) {
         bool last = env->flags[w] & (RM_ENV_TERMINATED | RM_ENV_TRUNCATED);
-        if (!last && (uint32_t)action[w] >= env->problem->actions)
-            return rm_env_fail(env->error, -EINVAL, "action %d in world %" PRIu64 ": must be 0..%u",
-                               action[w], env->first_world + w, env->problem->actions - 1);
+        if (last || !wrong_action(env->problem, action[w]))
+            continue;
+        if (env->problem->box)
+            return rm_env_fail(env->error, -EINVAL, "%s in world %" PRIu64 ": not a finite number",
+                               env->problem->box->name, env->first_world + w);
+        return rm_env_fail(env->error, -EINVAL, "action %d in world %" PRIu64 ": must be 0..%u",
+                           action[w], env->first_world + w, env->problem->actions - 1);
     }
     return 0;
 }
@@ -111,7 +121,7 @@ int rm_classic_step(struct rm_env *env, uint32_t phase, const int32_t *const *ac
     uint32_t wrong = 0;
     for (uint32_t w = 0; w < env->worlds; w++) {
         env->arrays.action[w] = actions[0][w];
-        wrong |= (uint32_t)actions[0][w] >= env->problem->actions;
+        wrong |= wrong_action(env->problem, actions[0][w]);
     }
     if (wrong && refuse_actions(env, actions[0]) < 0)
         return -EINVAL;
@@ -207,6 +217,8 @@ static void fill_spec(struct rm_env *env, uint32_t default_steps)
         .low = problem->low,
         .high = problem->high,
         .actions = problem->actions,
+        .boxes = problem->box ? 1 : 0,
+        .box = problem->box,
     };
     env->spec = (struct rm_env_spec){
         .abi_version = RM_ENV_ABI_VERSION,
@@ -218,7 +230,7 @@ static void fill_spec(struct rm_env *env, uint32_t default_steps)
         .agent = &env->agent,
         .max_steps = env->max_steps,
         .score_low = all < 0 ? all : 0,
-        .score_high = all < 0 ? 0 : all,
+        .score_high = (all < 0 ? 0 : all) + problem->score_end,
         .score_random = standard ? problem->score_random : NAN,
         .score_solved = standard ? problem->score_solved : NAN,
     };

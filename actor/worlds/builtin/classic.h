@@ -1,7 +1,7 @@
-/* classic: the batch that the classic control problems share (cartpole, acrobot, mountaincar): one
- * agent, up to four state variables, float observations. States stand as struct of arrays, so a
- * kernel steps many worlds in vector registers; what is rare - the end of an episode, the beginning
- * of one - happens afterwards, world by world.
+/* classic: the batch that the classic control problems share (cartpole, acrobot, mountaincar,
+ * pendulum): one agent, up to four state variables, float observations. States stand as struct of
+ * arrays, so a kernel steps many worlds in vector registers; what is rare - the end of an episode,
+ * the beginning of one - happens afterwards, world by world.
  *
  * Physics is in double precision, as in the environments' definitions; observations are rounded to
  * float. Arrays are padded to whole groups of 16 worlds, and the pad is stepped too, so that every
@@ -14,6 +14,8 @@
 #include "actor/worlds/builtin/isa.h"
 #include "shm/base/rng.h"
 
+#include <string.h>
+
 enum { RM_CLASSIC_FRAME = 6, RM_CLASSIC_GROUP = 16 };
 
 /* The arrays of a batch; each has `padded` entries. */
@@ -23,8 +25,15 @@ struct rm_classic_arrays {
     float *frame[RM_CLASSIC_FRAME]; /* observation, element by element */
     float *reward;
     float *terminated; /* 0 or 1 */
-    int32_t *action;
+    int32_t *action;   /* of a box: rm_classic_real() */
 };
+
+static inline float rm_classic_real(int32_t action)
+{
+    float real;
+    memcpy(&real, &action, sizeof real);
+    return real;
+}
 
 /* One step of every world: state and action in; state, frame, reward and terminated out. */
 typedef void (*rm_classic_kernel)(const struct rm_classic_arrays *arrays);
@@ -34,12 +43,14 @@ struct rm_classic_problem {
     const char *name, *doc;
     const struct rm_env_option_doc *options; /* "max_steps" must be among them */
     rm_classic_kernel kernel[RM_ENV_ISA_COUNT];
-    uint32_t actions;
-    double low, high; /* of an observation */
+    uint32_t actions;             /* 0: a box */
+    const struct rm_env_box *box; /* of one number */
+    double low, high;             /* of an observation */
     /* First state of an episode, and the observation of a state. */
     void (*begin)(struct rm_rng *rng, double state[RM_CLASSIC_STATES]);
     void (*observe)(const double state[RM_CLASSIC_STATES], float frame[RM_CLASSIC_FRAME]);
-    double score_per_step;             /* reward of a step that goes on */
+    double score_per_step;             /* reward of a step that goes on, at most or at least */
+    double score_end;                  /* of arriving, beside that */
     double score_random, score_solved; /* with the default options */
 };
 

@@ -16,8 +16,11 @@ __device__ static float logp_of_row(const struct rm_policy_values *v, size_t row
                                  v->mask ? v->mask + row * d->actions + offset : NULL,
                                  d->choice_actions[i]};
         const struct softmax s = softmax_of(&c);
-        logp += logp_of(&c, &s, v->action[row * d->choices + i]);
+        logp += logp_of(&c, &s, v->action[row * d->words + i]);
     }
+    if (v->gaussian.reals)
+        logp += rm_gaussian_logp(&v->gaussian, v->out + row * v->outputs + d->actions,
+                                 v->action + row * d->words + d->choices);
     return logp;
 }
 
@@ -73,8 +76,14 @@ __device__ static void weigh(const struct rm_minibatch_loss *l, size_t i, struct
         const struct choice c = open_choice(l, i, s->row, k, offset);
         const struct softmax soft = softmax_of(&c);
         s->entropy += entropy_of(&c, &soft);
-        s->logp += logp_of(&c, &soft, l->loss.action[s->row * d->choices + k]);
+        s->logp += logp_of(&c, &soft, l->loss.action[s->row * d->words + k]);
     }
+    const struct rm_gaussian *g = &l->loss.gaussian;
+    const float *means = l->out + i * l->loss.outputs + d->actions;
+    if (!g->reals)
+        return;
+    s->logp += rm_gaussian_logp(g, means, l->loss.action + s->row * d->words + d->choices);
+    s->entropy += rm_gaussian_entropy(g, means);
 }
 
 __device__ static void keep(const struct rm_minibatch_loss *l, size_t i, enum rm_policy_sum sum,
@@ -128,7 +137,7 @@ __device__ static void logits_part(const struct rm_minibatch_loss *l, size_t i,
         const struct choice c = open_choice(l, i, s->row, k, offset);
         const struct softmax soft = softmax_of(&c);
         const float entropy = entropy_of(&c, &soft), inverse = 1 / soft.sum;
-        const int32_t action = p->action[s->row * d->choices + k];
+        const int32_t action = p->action[s->row * d->words + k];
         for (uint32_t a = 0; a < c.actions; a++) {
             const float off = logit_of(&c, a) - soft.max;
             const float prob = expf(off) * inverse, ln = off - soft.log_sum;
@@ -137,6 +146,10 @@ __device__ static void logits_part(const struct rm_minibatch_loss *l, size_t i,
                 s->d_logp * (chosen - prob) + bonus * prob * (ln + entropy);
         }
     }
+    const size_t means = i * p->outputs + d->actions;
+    if (p->gaussian.reals)
+        rm_gaussian_back(&p->gaussian, l->out + means, p->action + s->row * d->words + d->choices,
+                         s->d_logp, -bonus, l->d_out + means);
 }
 
 __global__ static void rows_of_loss(struct rm_minibatch_loss l)

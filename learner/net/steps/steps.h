@@ -23,6 +23,9 @@ uint32_t rm_tokens_of_codes(const struct rm_layer_config *layer, const struct rm
 void rm_compile_tokens(struct rm_compiler *c);
 void rm_compile_spread(struct rm_compiler *c);
 void rm_compile_first(struct rm_compiler *c);
+/* Of real actions: see reals.c. */
+void rm_compile_deviation(struct rm_compiler *c);
+void rm_compile_action(struct rm_compiler *c);
 
 extern const struct rm_step_ops rm_linear_step;
 extern const struct rm_step_ops rm_activate_step;
@@ -43,6 +46,8 @@ extern const struct rm_step_ops rm_mean_pool_step;
 extern const struct rm_step_ops rm_first_step;
 extern const struct rm_step_ops rm_attention_step;
 extern const struct rm_step_ops rm_pointer_step;
+extern const struct rm_step_ops rm_deviation_step;
+extern const struct rm_step_ops rm_action_step;
 /* clang-format on */
 
 #endif

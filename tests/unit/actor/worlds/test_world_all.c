@@ -26,6 +26,8 @@ static const struct subject {
     {"cartpole", "velocities=0 max_steps=12", CHANCE},
     {"acrobot", "max_steps=60", CHANCE},
     {"mountaincar", NULL, CHANCE},
+    {"mountaincar_continuous", "max_steps=90", CHANCE},
+    {"pendulum", NULL, CHANCE},
     {"frozenlake", NULL, CHANCE},
     {"frozenlake", "size=8 slippery=0", FIXED},
     {"taxi", NULL, CHANCE},

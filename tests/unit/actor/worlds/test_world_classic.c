@@ -1,12 +1,13 @@
-/* cartpole, acrobot, mountaincar: single transitions from set states against a table made by
- * Gymnasium and against the definitions written down a second time here with the C library's
- * functions; first states; ends; and the same bits from every instruction set. */
+/* cartpole, acrobot, both mountaincars, pendulum: single transitions from set states against a
+ * table made by Gymnasium and against the definitions written down a second time here with the C
+ * library's functions; first states; ends; and the same bits from every instruction set. */
 #include "actor/worlds/builtin/classic.h"
 #include "tests/support/batch.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 struct transition {
     double state[4];
-    int action;
+    double action; /* of a box, a float */
     double next[4];
     double observation[6];
     double reward;
@@ -31,7 +32,7 @@ struct transition {
 static void cartpole(struct transition *t)
 {
     double x = t->state[0], v = t->state[1], a = t->state[2], w = t->state[3];
-    double f = t->action ? 10 : -10, total = 1.1;
+    double f = t->action > 0 ? 10 : -10, total = 1.1;
     double q = (f + 0.05 * w * w * sin(a)) / total;
     double aa = (9.8 * sin(a) - cos(a) * q) / (0.5 * (4.0 / 3 - 0.1 * cos(a) * cos(a) / total));
     double xa = q - 0.05 * aa * cos(a) / total;
@@ -96,6 +97,33 @@ static void acrobot(struct transition *t)
     t->reward = t->terminated ? 0 : -1;
 }
 
+/* In floats, but for the slope. */
+static void mountaincar_continuous(struct transition *t)
+{
+    float x = (float)t->state[0], v = (float)t->state[1], force = (float)t->action;
+    v += force * 0.0015f - (float)(0.0025 * cos(3 * x));
+    v = fmaxf(-0.07f, fminf(0.07f, v));
+    x = fmaxf(-1.2f, fminf(0.6f, x + v));
+    if (x == -1.2f && v < 0)
+        v = 0;
+    t->next[0] = t->observation[0] = x;
+    t->next[1] = t->observation[1] = v;
+    t->terminated = x >= 0.45f && v >= 0;
+    t->reward = (t->terminated ? 100 : 0) - pow(t->action, 2) * 0.1;
+}
+
+static void pendulum(struct transition *t)
+{
+    double angle = t->state[0], v = t->state[1], off = remainder(angle, 2 * M_PI);
+    t->reward = -(off * off + 0.1 * v * v + 0.001 * t->action * t->action);
+    v = fmax(-8, fmin(8, v + (15 * sin(angle) + (double)(3 * (float)t->action)) * 0.05));
+    t->next[0] = angle + 0.05 * v;
+    t->next[1] = t->observation[2] = v;
+    t->observation[0] = cos(t->next[0]);
+    t->observation[1] = sin(t->next[0]);
+    t->terminated = 0;
+}
+
 static const struct problem {
     const char *name;
     const struct transition *table;
@@ -104,15 +132,31 @@ static const struct problem {
     int states, elements;
     double tolerance; /* of the next state; an acrobot's step multiplies rounding errors */
     uint32_t max_steps;
+    bool box, ends;
 } problems[] = {
     {"cartpole", cartpole_transitions, sizeof(cartpole_transitions) / sizeof(struct transition),
-     cartpole, 4, 4, 1e-14, 500},
+     cartpole, 4, 4, 1e-14, 500, false, true},
     {"acrobot", acrobot_transitions, sizeof(acrobot_transitions) / sizeof(struct transition),
-     acrobot, 4, 6, 1e-10, 500},
+     acrobot, 4, 6, 1e-10, 500, false, true},
     {"mountaincar", mountaincar_transitions,
-     sizeof(mountaincar_transitions) / sizeof(struct transition), mountaincar, 2, 2, 1e-15, 200},
+     sizeof(mountaincar_transitions) / sizeof(struct transition), mountaincar, 2, 2, 1e-15, 200,
+     false, true},
+    {"mountaincar_continuous", mountaincar_continuous_transitions,
+     sizeof(mountaincar_continuous_transitions) / sizeof(struct transition), mountaincar_continuous,
+     2, 2, 1e-15, 999, true, true},
+    {"pendulum", pendulum_transitions, sizeof(pendulum_transitions) / sizeof(struct transition),
+     pendulum, 2, 3, 1e-14, 200, true, false},
 };
-enum { PROBLEMS = 3 };
+enum { PROBLEMS = 5 };
+
+static int32_t action_of(const struct problem *problem, const struct transition *t)
+{
+    const float real = (float)t->action;
+    int32_t word = (int32_t)t->action;
+    if (problem->box)
+        memcpy(&word, &real, sizeof word);
+    return word;
+}
 
 /* --- transitions
  * ------------------------------------------------------------------------------------ */
@@ -128,7 +172,7 @@ static void check(const struct problem *problem, const struct transition *table)
     assert_int_equal(batch.world.ops->state_size(batch.env), n * sizeof(*state));
     for (uint32_t i = 0; i < n; i++) {
         memcpy(state[i].state, table[i].state, sizeof(state[i].state));
-        batch.actions[0][i] = table[i].action;
+        batch.actions[0][i] = action_of(problem, &table[i]);
     }
     assert_int_equal(batch.world.ops->load_state(batch.env, state), 0);
     rm_test_batch_step(&batch, 0);
@@ -152,11 +196,11 @@ static void check(const struct problem *problem, const struct transition *table)
                 fail_msg("%s %u: observation %d is %.9g, not %.9g", problem->name, i, k, obs[k],
                          expected);
         }
-        assert_float_equal(batch.out[0].reward[i], t->reward, 0);
+        assert_float_equal(batch.out[0].reward[i], (float)t->reward, 1e-7 * fabs(t->reward));
         assert_int_equal(batch.out[0].flags[i], t->terminated ? RM_ENV_TERMINATED : 0);
         ended += t->terminated;
     }
-    assert_true(ended > 0 && ended < (int)n);
+    assert_true(problem->ends ? ended > 0 && ended < (int)n : ended == 0);
     free(state);
     rm_test_batch_close(&batch);
 }
@@ -196,7 +240,9 @@ static void test_first_states(void **unused)
         double low, high;
     } expected[] = {{"cartpole", 4, 4, -0.05, 0.05},
                     {"acrobot", 4, 4, -0.1, 0.1},
-                    {"mountaincar", 1, 2, -0.6, -0.4}};
+                    {"mountaincar", 1, 2, -0.6, -0.4},
+                    {"mountaincar_continuous", 1, 2, -0.6, -0.4},
+                    {"pendulum", 1, 1, -M_PI, M_PI}};
     enum { N = 4000 };
     for (int p = 0; p < PROBLEMS; p++) {
         struct rm_test_batch batch;
@@ -246,14 +292,15 @@ static void test_truncation(void **unused)
             rm_test_batch_reset(&batch);
             for (uint32_t row = 1; row <= 2 * (steps + 1); row++) {
                 for (uint32_t w = 0; w < 3; w++)
-                    batch.actions[0][w] = 1; /* do nothing: none of them ends by itself */
+                    batch.actions[0][w] = !problems[p].box; /* nothing: none ends by itself */
                 rm_test_batch_step(&batch, 0);
                 uint32_t at = row % (steps + 1);
                 for (uint32_t w = 0; w < 3; w++) {
                     assert_int_equal(batch.out[0].flags[w], at == 0       ? RM_ENV_FIRST
                                                             : at == steps ? RM_ENV_TRUNCATED
                                                                           : 0);
-                    assert_float_equal(batch.out[0].reward[w], at == 0 ? 0 : -1, 0);
+                    if (!problems[p].box)
+                        assert_float_equal(batch.out[0].reward[w], at == 0 ? 0 : -1, 0);
                 }
             }
             rm_test_batch_close(&batch);
@@ -317,6 +364,8 @@ static void test_without_velocities(void **unused)
 RM_CLASSIC_KERNELS(rm_cartpole_kernel);
 RM_CLASSIC_KERNELS(rm_acrobot_kernel);
 RM_CLASSIC_KERNELS(rm_mountaincar_kernel);
+RM_CLASSIC_KERNELS(rm_mountaincar_continuous_kernel);
+RM_CLASSIC_KERNELS(rm_pendulum_kernel);
 
 enum { PADDED = 48 };
 struct arrays {
@@ -345,7 +394,10 @@ static void test_kernels_agree(void **unused)
     static const rm_classic_kernel kernels[PROBLEMS][RM_ENV_ISA_COUNT] = {
         {rm_cartpole_kernel_v2, rm_cartpole_kernel_v3, rm_cartpole_kernel_v4},
         {rm_acrobot_kernel_v2, rm_acrobot_kernel_v3, rm_acrobot_kernel_v4},
-        {rm_mountaincar_kernel_v2, rm_mountaincar_kernel_v3, rm_mountaincar_kernel_v4}};
+        {rm_mountaincar_kernel_v2, rm_mountaincar_kernel_v3, rm_mountaincar_kernel_v4},
+        {rm_mountaincar_continuous_kernel_v2, rm_mountaincar_continuous_kernel_v3,
+         rm_mountaincar_continuous_kernel_v4},
+        {rm_pendulum_kernel_v2, rm_pendulum_kernel_v3, rm_pendulum_kernel_v4}};
     static struct arrays result[RM_ENV_ISA_COUNT], turned;
     for (int p = 0; p < PROBLEMS; p++) {
         struct arrays start;
@@ -353,7 +405,7 @@ static void test_kernels_agree(void **unused)
         for (int w = 0; w < PADDED; w++) {
             for (int k = 0; k < 4; k++)
                 start.state[k][w] = problems[p].table[w].state[k];
-            start.action[w] = problems[p].table[w].action;
+            start.action[w] = action_of(&problems[p], &problems[p].table[w]);
         }
         for (int isa = 0; isa <= (int)rm_env_isa_best(); isa++) {
             result[isa] = start;
@@ -384,7 +436,10 @@ static void test_refusals(void **unused)
         const struct rm_env_ops *ops = batch.world.ops;
         struct rm_classic_state state[3];
         ops->save_state(batch.env, state);
+        const float none = NAN;
         batch.actions[0][2] = (int32_t)batch.spec->agent[0].actions;
+        if (problems[p].box)
+            memcpy(&batch.actions[0][2], &none, sizeof none);
         assert_true(ops->step(batch.env, 0, batch.const_actions, batch.out) < 0);
         assert_non_null(strstr(ops->last_error(batch.env), "world 102"));
         batch.actions[0][2] = -1;

@@ -38,7 +38,8 @@ static bool legal(const struct problem *q, uint32_t row, uint32_t action)
     return !q->loss.mask || q->mask[row * q->loss.distribution.actions + action];
 }
 
-static void make(uint32_t number, const uint32_t *choice, uint32_t choices, bool masks)
+static void make_with(uint32_t number, const uint32_t *choice, uint32_t choices, bool masks,
+                      struct rm_gaussian gaussian)
 {
     struct rm_rng rng = rm_rng_at(8, RM_STREAM_TEST, number, 0);
     memset(&p, 0, sizeof p);
@@ -46,7 +47,9 @@ static void make(uint32_t number, const uint32_t *choice, uint32_t choices, bool
     c->choices = choices;
     for (uint32_t i = 0; i < choices; i++)
         c->actions += c->choice_actions[i] = choice[i];
-    p.loss.outputs = c->actions + 1;
+    c->words = choices + gaussian.reals;
+    p.loss.gaussian = gaussian;
+    p.loss.outputs = c->actions + 2 * gaussian.reals + 1;
     p.loss.index = p.index;
     p.loss.action = p.action;
     p.loss.mask = masks ? p.mask : NULL;
@@ -68,17 +71,24 @@ static void make(uint32_t number, const uint32_t *choice, uint32_t choices, bool
         p.out[i] = rm_rng_float(&rng) * 4 - 2;
     for (uint32_t i = 0; i < ROWS; i++) {
         for (uint32_t k = 0, at = 0; k < choices; at += choice[k++]) {
-            p.action[i * choices + k] = (int32_t)rm_rng_below(&rng, choice[k]);
+            p.action[i * c->words + k] = (int32_t)rm_rng_below(&rng, choice[k]);
             for (uint32_t a = 0; a < choice[k]; a++)
                 p.mask[i * c->actions + at + a] = rm_rng_below(&rng, 3) > 0;
-            p.mask[i * c->actions + at + (uint32_t)p.action[i * choices + k]] = 1;
+            p.mask[i * c->actions + at + (uint32_t)p.action[i * c->words + k]] = 1;
         }
-        p.logp[i] = -rm_rng_float(&rng) * 2 * (float)choices;
+        for (uint32_t k = 0; k < gaussian.reals; k++)
+            p.action[i * c->words + choices + k] = rm_word_of_real(rm_rng_float(&rng) * 6 - 3);
+        p.logp[i] = -rm_rng_float(&rng) * 2 * (float)c->words;
         p.advantage[i] = rm_rng_float(&rng) * 4 - 2;
         p.target[i] = rm_rng_float(&rng) * 4 - 2;
         p.value[i] = rm_rng_float(&rng) * 4 - 2;
         p.valid[i] = rm_rng_below(&rng, 8) > 0;
     }
+}
+
+static void make(uint32_t number, const uint32_t *choice, uint32_t choices, bool masks)
+{
+    make_with(number, choice, choices, masks, (struct rm_gaussian){0});
 }
 
 /* What policy_loss.h says, of one sample; adds to sums and returns the loss. */
@@ -98,9 +108,18 @@ static double slow(uint32_t i, const double *out, double sums[RM_SUM_COUNT])
             const double ln = out[at + a] - log(sum);
             if (legal(&p, row, at + a))
                 entropy -= exp(ln) * ln;
-            if (a == (uint32_t)p.action[row * c->choices + k])
+            if (a == (uint32_t)p.action[row * c->words + k])
                 logp += ln;
         }
+    }
+    const struct rm_gaussian *g = &l->gaussian;
+    for (uint32_t k = 0; k < g->reals; k++) {
+        const double u = (double)rm_real_of_word(p.action[row * c->words + c->choices + k]);
+        const double log_deviation = fmax(-20, fmin(2, out[c->actions + g->reals + k]));
+        const double off = (u - out[c->actions + k]) / exp(log_deviation);
+        logp += -off * off / 2 - log_deviation - log(2 * M_PI) / 2;
+        logp -= g->tanh ? log(1 - tanh(u) * tanh(u)) : 0;
+        entropy += log_deviation + log(2 * M_PI * M_E) / 2;
     }
     const double eps = (double)l->clip, most = (double)l->value_clip;
     const double adv =
@@ -108,7 +127,8 @@ static double slow(uint32_t i, const double *out, double sums[RM_SUM_COUNT])
     const double ratio = exp(logp - (double)p.logp[row]);
     const double policy =
         eps > 0 ? -fmin(ratio * adv, fmin(fmax(ratio, 1 - eps), 1 + eps) * adv) : -adv * logp;
-    const double v = out[c->actions], target = (double)p.target[row], old = (double)p.value[row];
+    const double v = out[l->outputs - 1], target = (double)p.target[row],
+                 old = (double)p.value[row];
     const double held = old + fmin(fmax(v - old, -most), most);
     const double value =
         most > 0 ? fmax(pow(v - target, 2), pow(held - target, 2)) / 2 : pow(v - target, 2) / 2;
@@ -184,6 +204,27 @@ static void several_choices(void **state)
     check();
     make(4, three, 3, true);
     check();
+}
+
+/* Real numbers alone and beside choices; deviations beyond their bounds have no gradient. */
+static void real_numbers(void **state)
+{
+    const uint32_t two[] = {2, 3};
+    (void)state;
+    for (uint32_t by_tanh = 0; by_tanh < 2; by_tanh++) {
+        make_with(11, NULL, 0, false, (struct rm_gaussian){3, by_tanh});
+        p.out[0 * 7 + 3] = 2.5f;
+        p.out[1 * 7 + 4] = -21;
+        p.action[p.index[1] * 3 + 1] = rm_word_of_real(p.out[1 * 7 + 1]);
+        check();
+        assert_true(p.d_out[3] == 0 && p.d_out[7 + 4] == 0 && p.d_out[2 * 7 + 3] != 0);
+        assert_true(p.sums[RM_SUM_CLIPPED] > 10 && p.sums[RM_SUM_CLIPPED] < N);
+        make_with(12, two, 2, true, (struct rm_gaussian){2, by_tanh});
+        check();
+        make_with(13, NULL, 0, false, (struct rm_gaussian){1, by_tanh});
+        p.loss.clip = 0;
+        check();
+    }
 }
 
 static void plain_policy_gradient(void **state)
@@ -269,13 +310,10 @@ static void all_levels_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clipped_ratios_and_values),
-        cmocka_unit_test(illegal_actions_have_no_part),
-        cmocka_unit_test(several_choices),
-        cmocka_unit_test(plain_policy_gradient),
-        cmocka_unit_test(the_policy_that_acted),
-        cmocka_unit_test(parts_do_not_matter),
-        cmocka_unit_test(extreme_logits),
+        cmocka_unit_test(clipped_ratios_and_values), cmocka_unit_test(illegal_actions_have_no_part),
+        cmocka_unit_test(several_choices),           cmocka_unit_test(real_numbers),
+        cmocka_unit_test(plain_policy_gradient),     cmocka_unit_test(the_policy_that_acted),
+        cmocka_unit_test(parts_do_not_matter),       cmocka_unit_test(extreme_logits),
         cmocka_unit_test(all_levels_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  */
 #include "learner/net/policy_file.h"
 #include "actor/worlds/plan.h"
+#include "actor/worlds/worlds.h"
 #include "config/config.h"
 #include "config/schema.h"
 #include "shm/base/rng.h"
@@ -73,6 +74,26 @@ static const struct rm_env_agent vector = {.name = "a",
                                            .choice_actions = {2, 1},
                                            .has_mask = 1};
 
+static const float low[] = {-2, 0}, high[] = {2, 10};
+static const struct rm_env_box box = {"force", 2, low, high};
+static const struct rm_env_agent real = {.name = "a",
+                                         .dtype = RM_ENV_F32,
+                                         .dims = 1,
+                                         .shape = {5},
+                                         .low = -1,
+                                         .high = 1,
+                                         .boxes = 1,
+                                         .box = &box};
+static const struct rm_env_agent both = {.name = "a",
+                                         .dtype = RM_ENV_F32,
+                                         .dims = 1,
+                                         .shape = {5},
+                                         .low = -1,
+                                         .high = 1,
+                                         .actions = 3,
+                                         .boxes = 1,
+                                         .box = &box};
+
 #define LAYERS(list)       "{\"layers\": [" list "]}"
 #define UNITS(type, units) "{\"type\": \"" type "\", \"units\": " #units "}"
 #define LAYER(type)        "{\"type\": \"" type "\"}"
@@ -137,6 +158,10 @@ static const struct {
     {&vector, 1, "ppo", LAYERS(UNITS("linear", 6) "," UNITS("gru", 7)), 1, 1},
     {&vector, 1, "ppo", LAYERS(UNITS("lstm", 7) "," LAYER("relu") "," UNITS("gru", 4)), 1, 1},
     {&vector, 1, "sac", LAYERS(UNITS("linear", 6) "," LAYER("gelu")), 1, 1},
+    {&real, 1, "ppo", LAYERS(UNITS("linear", 6) "," LAYER("tanh")), 1, 1},
+    {&real, 2, "sac", LAYERS(UNITS("linear", 6) "," LAYER("relu")), 1, 1},
+    {&both, 1, "appo", "{\"layers\": [" UNITS("gru", 7) "], \"head\": {\"first_deviation\": 0.5}}",
+     1, 1},
 };
 
 static int make_folder(void **state)
@@ -245,13 +270,21 @@ static void the_file_says_what_it_takes(void **state)
         } expected[] = {
             {"format", "ringmaster-policy-1"},
             {"experiment", "policy-file"},
-            {"actions", "3"},
             {"updates", "17"},
-            {"masks", "1"},
             {"env_steps", "1234567890123"},
         };
         for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
             assert_string_equal(rm_test_metadata(&file, expected[i].key), expected[i].value);
+        const struct rm_env_agent *agent_of = cases[c].agent;
+        assert_string_equal(rm_test_metadata(&file, "actions"), agent_of->actions ? "3" : "0");
+        assert_string_equal(rm_test_metadata(&file, "masks"), agent_of->has_mask ? "1" : "0");
+        if (agent_of->boxes)
+            assert_string_equal(rm_test_metadata(&file, "reals"),
+                                strcmp(cases[c].algorithm, "sac") == 0
+                                    ? "{\"low\":[-2.0,0.0],\"high\":[2.0,10.0],\"bound\":\"tanh\","
+                                      "\"deviation\":\"state\"}"
+                                    : "{\"low\":[-2.0,0.0],\"high\":[2.0,10.0],\"bound\":\"clip\","
+                                      "\"deviation\":\"parameter\"}");
         assert_string_equal(rm_test_metadata(&file, "algorithm"), cases[c].algorithm);
         assert_string_equal(rm_test_metadata(&file, "choices"),
                             cases[c].agent->choices > 1 ? "[2,1]" : "[]");
@@ -372,7 +405,10 @@ static void numpy_comes_to_the_same_numbers(void **state)
         const size_t inputs = rm_net_inputs(m.net);
         assert_true(inputs <= INPUTS_MAX);
         const uint32_t steps = rm_net_state_count(m.net) ? STEPS : 1, batch = ROWS * steps;
-        const size_t outputs = (size_t)batch * cases[c].draws * 3 * cases[c].per_action;
+        const struct rm_env_agent *agent_of = cases[c].agent;
+        const size_t outputs =
+            (size_t)batch *
+            (cases[c].draws * agent_of->actions * cases[c].per_action + 2 * rm_env_reals(agent_of));
         draw_inputs(&m, cases[c].agent, x, batch);
         random_floats(tau, ROWS * QUANTILES, 2);
         write_floats("x", x, batch * inputs);
@@ -393,7 +429,10 @@ static void numpy_comes_to_the_same_numbers(void **state)
         snprintf(command, sizeof command,
                  "%s scripts/use_policy.py %s/%s.safetensors | grep -c '^action %s$' | grep -qx 5",
                  python, folder, cases[c].algorithm,
-                 cases[c].agent->choices > 1 ? ".[01], 0." : "[0-2]");
+                 agent_of == &both       ? ".[0-2], array(.*"
+                 : agent_of == &real     ? "\\[.*"
+                 : agent_of->choices > 1 ? ".[01], 0."
+                                         : "[0-2]");
         assert_int_equal(system(command), 0);
         unmake(&m);
     }

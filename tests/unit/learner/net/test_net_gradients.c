@@ -2,6 +2,7 @@
  * differences of that network. */
 #include "tests/support/effort.h"
 #include "tests/support/levels.h"
+#include "tests/support/net_words.h"
 #include "tests/support/nets.h"
 #include "tests/support/random_net.h"
 #include "tests/support/reference_net.h"
@@ -10,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define EPSILON 1e-6
 
@@ -186,6 +188,73 @@ static void check_backward(struct fixture *f, size_t stride)
     }
 }
 
+/* Networks of values of real actions: their gradient by the action, and that alone. */
+static const struct named_net acting_nets[] = {
+    {"values of an action",
+     {.layer_count = 4, .layers = {LINEAR(17), RELU, LINEAR(9), TANH}},
+     {.inputs = 5, .actions = 1, .acts = 3, .outputs_per_action = 1, .dims = 1, .dim = {5}},
+     14,
+     0,
+     false},
+    {"action and image",
+     {.layer_count = 4, .layers = {CONV(3, 2, 1, 0), RELU, LINEAR(8), TANH}},
+     {.inputs = 12, .actions = 1, .acts = 2, .outputs_per_action = 1, .dims = 2, .dim = {4, 3}},
+     6,
+     0,
+     false},
+    {"action at the head",
+     {.layer_count = 1, .layers = {LAYER_NORM}},
+     {.inputs = 4, .actions = 1, .acts = 1, .outputs_per_action = 1, .dims = 1, .dim = {4}},
+     5,
+     0,
+     false},
+};
+
+static void check_action(struct fixture *f, float *d_action, double *action)
+{
+    const size_t n = (size_t)f->of->batch * f->of->shape.acts;
+    for (int alone = 0; alone < 2; alone++) {
+        f->input.d_action = d_action;
+        f->input.action_only = alone;
+        memset(d_action, 0xff, n * sizeof *d_action);
+        rm_net_forward(f->workspace, f->params, &f->input);
+        rm_net_backward(f->workspace, f->params, &f->input, f->d_out, f->grads);
+        for (size_t i = 0; i < n; i++) {
+            const double at = action[i];
+            action[i] = at + EPSILON;
+            const double above = loss(f);
+            action[i] = at - EPSILON;
+            const double want = (above - loss(f)) / (2 * EPSILON);
+            action[i] = at;
+            if (!near(d_action[i], want, 1e-3, 1e-5))
+                fail_msg("%s: gradient of action %zu is %.9g, not %.9g", f->of->name, i,
+                         d_action[i], want);
+        }
+    }
+}
+
+static void values_of_actions(void **state)
+{
+    struct level_state *level = *state;
+    for (size_t i = 0; i < sizeof acting_nets / sizeof *acting_nets; i++) {
+        struct fixture f;
+        struct rm_rng rng = rm_rng_at(4, RM_STREAM_TEST, (uint32_t)i, 0);
+        const size_t n = (size_t)acting_nets[i].batch * acting_nets[i].shape.acts;
+        double *action_d;
+        make(&f, &acting_nets[i], level->backend);
+        float *action = random_floats(n, &rng, -1, 1, &action_d), *d_action = malloc(n * 4);
+        f.input.action = action;
+        f.reference.action = action_d;
+        check_forward(&f);
+        check_backward(&f, 1);
+        check_action(&f, d_action, action_d);
+        free(action);
+        free(action_d);
+        free(d_action);
+        unmake(&f);
+    }
+}
+
 static void every_network(void **state)
 {
     struct level_state *level = *state;
@@ -239,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_network),
+        cmocka_unit_test(values_of_actions),
         cmocka_unit_test(random_networks),
         cmocka_unit_test(treasurehunt),
     };

@@ -1,6 +1,7 @@
 /* A world that is wrong in exactly one way, chosen by a macro. */
 #include "env.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #ifdef BROKEN_no_entry
@@ -11,6 +12,16 @@ int rm_not_an_entry;
 struct rm_env {
     int unused;
 };
+
+#if defined(BROKEN_box) || defined(BROKEN_reversed_box)
+static const float low[] = {1};
+#ifdef BROKEN_box
+static const float high[] = {INFINITY};
+#else
+static const float high[] = {0};
+#endif
+static const struct rm_env_box box[] = {{"torque", 1, low, high}};
+#endif
 
 static const struct rm_env_agent agent[] = {{
                                                 .name = "agent_0",
@@ -34,6 +45,14 @@ static const struct rm_env_agent agent[] = {{
                                                 .observations = 2,
 #endif
 #ifdef BROKEN_box
+                                                .boxes = 1,
+                                                .box = box,
+#endif
+#ifdef BROKEN_reversed_box
+                                                .boxes = 1,
+                                                .box = box,
+#endif
+#ifdef BROKEN_unlisted_box
                                                 .boxes = 1,
 #endif
 #ifdef BROKEN_empty_choice

@@ -1,0 +1,27 @@
+/* reals: the real numbers of actions, drawn from a policy's normals (gaussian.h) or greedy.
+ *
+ * Functions of (seed, lane, step) and of the row's outputs, never of the batch. Any thread. */
+#ifndef RM_LEARNER_NET_REALS_H
+#define RM_LEARNER_NET_REALS_H
+
+#include "learner/backend/gaussian.h"
+#include "learner/net/categorical.h"
+
+/* Rows of outputs, and of actions behind whose choices the reals are written. */
+struct rm_reals_rows {
+    const struct rm_gaussian *gaussian;
+    const struct rm_categorical *choices;
+    const float *out; /* row i at out + i * stride: logits, then means and deviations */
+    size_t stride;
+    uint32_t n;
+    int32_t *action; /* (n, words) */
+};
+
+/* `logp` (n): that of each row is added; may be NULL. */
+void rm_reals_draw(const struct rm_reals_rows *rows, uint64_t seed, uint64_t step,
+                   const uint32_t *lane, float *logp);
+
+/* The means. */
+void rm_reals_greedy(const struct rm_reals_rows *rows);
+
+#endif

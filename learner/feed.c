@@ -30,7 +30,6 @@ struct source {
 struct rm_feed {
     struct rm_feed_spec spec;       /* `sampler` is not kept, but a copy of it: */
     struct rm_sampler_spec sampler; /* `sources` is not kept */
-    struct rm_device_gather gather;
     struct rm_device_sampler draw;
     struct source *sources;         /* (sampler.source_count) */
     struct rm_device_source *table; /* on the device */
@@ -42,11 +41,6 @@ struct rm_feed {
     uint8_t *tables, *tree; /* on the device: what `draw` points to */
     void *mapped;           /* the region of priorities as the device sees it */
 };
-
-const struct rm_device_gather *rm_feed_gather(const struct rm_feed *feed)
-{
-    return &feed->gather;
-}
 
 const struct rm_device_sampler *rm_feed_draw(const struct rm_feed *feed)
 {
@@ -305,6 +299,7 @@ static int make_draw(struct rm_feed *f, const struct rm_sampler_source *sources,
         .capacity_rows = rm_sampler_capacity_rows(&with),
         .rule = {with.n_step, with.frame_stack, with.gamma},
         .tree = {.alpha = with.alpha, .epsilon = with.epsilon},
+        .gather = f->draw.gather,
     };
     int rc = make_tables(f, sources, error);
     if (!rc && with.priorities)
@@ -379,7 +374,7 @@ static int make_decode(struct rm_feed *f, struct rm_error *error)
     struct rm_backend *b = f->spec.backend;
     const bool book = a->dtype == RM_ENV_CODE8 && !f->sampler.codes;
     const size_t floats = book ? (size_t)a->codes * a->channels : 0;
-    f->gather.decode = (struct rm_device_decode){
+    f->draw.gather.decode = (struct rm_device_decode){
         .dtype = a->dtype,
         .elements = rm_features_elements(a),
         .obs_bytes = (uint32_t)rm_features_bytes(a),
@@ -389,15 +384,15 @@ static int make_decode(struct rm_feed *f, struct rm_error *error)
         .actions = a->actions,
         .as_codes = f->sampler.codes,
     };
-    f->gather.stack = f->sampler.frame_stack;
-    f->gather.batch = f->sampler.batch;
+    f->draw.gather.stack = f->sampler.frame_stack;
+    f->draw.gather.batch = f->sampler.batch;
     if (!book)
         return 0;
     f->codebook = b->device->alloc(b, floats * sizeof(float), error);
     if (!f->codebook)
         return -ENOMEM;
     b->ops->upload(b, f->codebook, a->codebook, floats);
-    f->gather.decode.codebook = f->codebook;
+    f->draw.gather.decode.codebook = f->codebook;
     return 0;
 }
 
@@ -411,7 +406,7 @@ static int make_sources(struct rm_feed *f, const struct rm_sampler_source *sourc
     for (uint32_t i = 0; i < f->sampler.source_count; i++)
         f->sources[i].ring = sources[i].ring;
     f->table = b->device->alloc(b, f->sampler.source_count * sizeof *f->table, error);
-    f->gather.sources = f->table;
+    f->draw.gather.sources = f->table;
     int rc = f->table ? b->device->mark_create(b, &f->behind, error) : -ENOMEM;
     for (uint32_t i = 0; i < BLOCKS && !rc; i++)
         rc = b->device->mark_create(b, &f->copied[i], error);

@@ -36,9 +36,7 @@ struct rm_feed_spec {
 int rm_feed_create(struct rm_feed **feed, const struct rm_feed_spec *spec, struct rm_error *error);
 void rm_feed_destroy(struct rm_feed *feed);
 
-/* How the device makes batches, for the trainer (rm_trainer_spec.gather), and how it draws them
- * (.draw). */
-const struct rm_device_gather *rm_feed_gather(const struct rm_feed *feed);
+/* How the device draws and makes batches, for the trainer (rm_trainer_spec.draw). */
 const struct rm_device_sampler *rm_feed_draw(const struct rm_feed *feed);
 
 /* Before a draw: puts the copies of rows that arrived since the last draw on the IN stream. */

@@ -1,8 +1,16 @@
 /* Learning from replay: draws batches from the policy's rings, makes an update of each, publishes
  * by interval. */
 #include "config/config.h"
+#include "config/forms.h"
+#include "config/traits.h"
+#include "learner/algo/guard.h"
+#include "learner/algo/parallel.h"
+#include "learner/algo/trainer.h"
 #include "learner/counting.h"
-#include "learner/replay_private.h"
+#include "learner/feed.h"
+#include "learner/method.h"
+#include "learner/pace.h"
+#include "learner/sampler.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 #include "shm/base/said.h"
@@ -15,14 +23,40 @@
 /* Updates between late reports; fewer if weights are published more often. */
 #define REPORT 16u
 
-static struct rm_replay *replay_of(struct rm_method *method)
+struct replay {
+    struct rm_method method; /* first */
+    struct rm_session *session;
+    uint32_t policy;
+    const struct rm_experiment *experiment;
+    const struct rm_policy_plan *plan;
+    struct rm_board_policy *counters;
+    const struct rm_env_agent *agent;
+    struct rm_publisher *publisher;
+    struct rm_phase_clock *clock;
+
+    struct rm_trainer *trainer;
+    struct rm_guard *guard;
+    struct rm_sampler *sampler;
+    struct rm_feed *feed; /* NULL: batches are made on the host */
+    struct rm_pace pace;
+
+    bool late;        /* the trainer's results arrive after its update returned */
+    bool dry;         /* the latest results include draws of the device that found too few rows */
+    uint64_t updates; /* made, including predecessors'; with late results: those that have
+                       * arrived */
+    uint64_t torn_before; /* counts already on the board */
+    uint64_t age_sum_before, age_count_before;
+    uint64_t blocked_since_ns; /* since when the limiter blocks the learner; 0 = it does not */
+};
+
+static struct replay *replay_of(struct rm_method *method)
 {
-    return (struct rm_replay *)method;
+    return (struct replay *)method;
 }
 
-static const struct rm_replay *of_const(const struct rm_method *method)
+static const struct replay *replay_of_const(const struct rm_method *method)
 {
-    return (const struct rm_replay *)method;
+    return (const struct replay *)method;
 }
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -30,7 +64,8 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-void rm_replay_count_draws(struct rm_replay *r)
+/* Adds the sampler's new counts to the board. */
+static void count_draws(struct replay *r)
 {
     const struct rm_sampler_counts now = rm_sampler_counts(r->sampler);
     struct rm_board_policy *c = r->counters;
@@ -42,14 +77,14 @@ void rm_replay_count_draws(struct rm_replay *r)
     r->age_count_before = now.age_count;
 }
 
-static void count_samples(struct rm_replay *r)
+static void count_samples(struct replay *r)
 {
     RM_ADD_OWN(&r->counters->samples, r->experiment->sample.batch);
     RM_POKE(&r->counters->replay_rows, rm_sampler_held(r->sampler));
-    rm_replay_count_draws(r);
+    count_draws(r);
 }
 
-static int count_update(struct rm_replay *r, const struct rm_trainer_result *result,
+static int count_update(struct replay *r, const struct rm_trainer_result *result,
                         struct rm_error *error)
 {
     struct rm_board_policy *c = r->counters;
@@ -70,7 +105,7 @@ static int count_update(struct rm_replay *r, const struct rm_trainer_result *res
 
 /* Share of the run's steps taken when the batch was drawn; in rounds by the end of the round
  * before. */
-static double progress(const struct rm_replay *r)
+static double progress(const struct replay *r)
 {
     const uint64_t all = r->experiment->run.steps * r->plan->agents;
     const uint64_t taken = r->pace.rounds ? r->pace.inserted : RM_PEEK(&r->counters->env_steps);
@@ -78,7 +113,7 @@ static double progress(const struct rm_replay *r)
 }
 
 /* Exponent of the importance weights: linear over priority.beta_span updates, or over the run. */
-static double beta(const struct rm_replay *r)
+static double beta(const struct replay *r)
 {
     const struct rm_experiment *e = r->experiment;
     const uint64_t span = e->priority.beta_span;
@@ -88,27 +123,117 @@ static double beta(const struct rm_replay *r)
     return e->priority.beta_start + part * (e->priority.beta_end - e->priority.beta_start);
 }
 
-void rm_replay_learned(struct rm_replay *r, const struct rm_batch *batch)
+/* Stores the errors of a trained batch as priorities. */
+static void learned(struct replay *r, const struct rm_batch *batch)
 {
     rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
     rm_sampler_learned(r->sampler, batch);
     RM_POKE(&r->counters->priority_max, rm_sampler_largest(r->sampler));
 }
 
+/* --- late results (algo/trainer.h) ---------------------------------------------------------- */
+
+/* Too many consecutive skips: waits for updates in progress, which have the same parameters, so
+ * that none of them follows the rollback. */
+static void await_rest(struct replay *r, struct rm_trainer_report *report)
+{
+    struct rm_trainer_report rest;
+    if (report->skipped_in_row < r->experiment->debug.finite_patience ||
+        !rm_trainer_report(r->trainer, true, &rest))
+        return;
+    rest.made += report->made;
+    rest.skipped += report->skipped;
+    if (rest.made == report->made)
+        rest.mean = report->mean;
+    rest.drawn.rejected += report->drawn.rejected;
+    rest.drawn.age_sum += report->drawn.age_sum;
+    rest.drawn.age_count += report->drawn.age_count;
+    rest.drawn.dry += report->drawn.dry;
+    *report = rest;
+}
+
+/* Counts the device's draws. Dry draws are taken back, since they were counted when they began. */
+static void count_drawn(struct replay *r, const struct rm_device_drawn *drawn)
+{
+    const struct rm_sampler_counts counts = {
+        .rejected = drawn->rejected, .age_sum = drawn->age_sum, .age_count = drawn->age_count};
+    rm_sampler_drawn(r->sampler, &counts);
+    count_draws(r);
+    RM_POKE(&r->counters->priority_max, rm_sampler_largest(r->sampler));
+    if (!drawn->dry)
+        return;
+    r->dry = true;
+    rm_pace_undrawn(&r->pace, drawn->dry);
+    RM_ADD_OWN(&r->counters->samples, 0 - drawn->dry * r->experiment->sample.batch);
+}
+
+static int count_report(struct replay *r, struct rm_trainer_report *report, struct rm_error *error)
+{
+    struct rm_board_policy *c = r->counters;
+    await_rest(r, report);
+    if (r->feed && rm_feed_draw(r->feed))
+        count_drawn(r, &report->drawn);
+    const struct rm_counted_update mean = {.loss = report->mean.loss,
+                                           .grad_norm = report->mean.grad_norm,
+                                           .learning_rate = report->mean.learning_rate};
+    struct rm_guard_report judged = {
+        .made = report->made,
+        .skipped = report->skipped,
+        .skipped_in_row = report->skipped_in_row,
+        .through = report->through,
+        .launched = r->pace.attempts,
+        .loss = report->last_loss,
+        .grad_norm = report->last_grad_norm,
+    };
+    const int verdict = rm_count_late(c, r->guard, &r->updates, &mean, &judged, error);
+    if (verdict == RM_GUARD_BACK)
+        rm_trainer_restored(r->trainer);
+    if (report->made) {
+        RM_POKE(&c->q_mean, report->mean.q_mean);
+        RM_POKE(&c->entropy, report->mean.entropy);
+        RM_POKE(&c->temperature, report->mean.temperature);
+    }
+    return verdict < 0 ? verdict : 0;
+}
+
+/* Counts results that have arrived; with `wait` waits for those of all updates. Does nothing if
+ * results are not late. */
+static int poll_results(struct replay *r, bool wait, struct rm_error *error)
+{
+    struct rm_trainer_report report;
+    struct rm_batch *batch;
+    int rc = 0;
+    if (!r->late)
+        return 0;
+    if (rm_trainer_report(r->trainer, wait, &report))
+        rc = count_report(r, &report, error);
+    while ((batch = rm_trainer_learned(r->trainer)))
+        learned(r, batch);
+    return rc;
+}
+
+/* Waits for all results, before the learner sleeps, publishes at once or is saved. */
+static int settle(struct replay *r, struct rm_error *error)
+{
+    const int rc = poll_results(r, true, error);
+    rm_publisher_end(r->publisher);
+    return rc;
+}
+
 /* --- updates --------------------------------------------------------------------------------- */
 
-static struct rm_batch *next_batch(struct rm_replay *r, int *rc, struct rm_error *error)
+static struct rm_batch *next_batch(struct replay *r, int *rc, struct rm_error *error)
 {
     if (!r->late)
         return rm_sampler_batch(r->sampler);
     rm_phase_enter(r->clock, RM_PHASE_FORWARD);
     struct rm_batch *batch = rm_trainer_batch(r->trainer);
-    *rc = rm_replay_poll(r, false, error);
+    *rc = poll_results(r, false, error);
     return batch;
 }
 
 /* Draws on the host, or prepares the device's draw. */
-static bool draw(struct rm_replay *r, struct rm_batch *batch)
+static bool draw(struct replay *r, struct rm_batch *batch)
 {
     if (r->feed)
         rm_feed_copy(r->feed, r->sampler);
@@ -119,7 +244,7 @@ static bool draw(struct rm_replay *r, struct rm_batch *batch)
 }
 
 /* One update. Returns false when no batch could be drawn. */
-static bool update(struct rm_replay *r, int *rc, struct rm_error *error)
+static bool update(struct replay *r, int *rc, struct rm_error *error)
 {
     r->dry = false;
     struct rm_batch *batch = next_batch(r, rc, error);
@@ -138,12 +263,114 @@ static bool update(struct rm_replay *r, int *rc, struct rm_error *error)
     if (result.late)
         return true;
     if (!result.skipped)
-        rm_replay_learned(r, batch);
+        learned(r, batch);
     *rc = count_update(r, &result, error);
     return true;
 }
 
-static int open_guard(struct rm_replay *r, struct rm_backend *backend, struct rm_error *error)
+/* --- sampler, feed and trainer -------------------------------------------------------------- */
+
+static struct rm_sampler_source *make_sources(const struct replay *r, struct rm_error *error)
+{
+    const uint32_t actors = r->session->objects.actors;
+    struct rm_sampler_source *sources = calloc(actors, sizeof *sources);
+    if (!sources)
+        rm_fail(error, -ENOMEM, "no memory for %u rings", actors);
+    for (uint32_t a = 0; sources && a < actors; a++) {
+        sources[a].ring = rm_session_ring(r->session, a, r->policy);
+        rm_session_worlds(r->experiment, a, &sources[a].first_world, &sources[a].worlds);
+    }
+    return sources;
+}
+
+/* Why batches must be made on the host; NULL: they need not. */
+static const char *staged_because(const struct replay *r, struct rm_backend *backend)
+{
+    const struct rm_experiment *e = r->experiment;
+    if (rm_parallel_devices(backend) > 1)
+        return "learner.devices: the host divides a batch among the devices";
+    if (rm_form_traits(e->algorithm.form)->slots)
+        return "algorithm.form has stacks across episodes";
+    if (rm_algorithm_traits(e->algorithm.name)->sequences)
+        return "sequences are made on the host";
+    if (e->algorithm.name == RM_ALGORITHM_SAC && r->agent->has_mask)
+        return "algorithm.name sac: the host has the legal actions of both states";
+    if (e->network.normalize_observations)
+        return "network.normalize_observations: the host computes the moments";
+    return NULL;
+}
+
+static int open_feed(struct replay *r, struct rm_backend *backend,
+                     const struct rm_sampler_spec *sampler, struct rm_error *error)
+{
+    const struct rm_experiment *e = r->experiment;
+    const struct rm_feed_spec spec = {
+        .backend = backend,
+        .sampler = sampler,
+        .kind = e->learner.feed,
+        .cannot = staged_because(r, backend),
+        .name = r->plan->name,
+    };
+    const int rc = backend->device ? rm_feed_create(&r->feed, &spec, error) : 0;
+    rm_sampler_device_draws(r->sampler, r->feed && rm_feed_draw(r->feed));
+    return rc;
+}
+
+static int open_sampler(struct replay *r, struct rm_backend *backend, struct rm_error *error)
+{
+    const struct rm_experiment *e = r->experiment;
+    const uint32_t actors = r->session->objects.actors;
+    const bool sequences = rm_algorithm_traits(e->algorithm.name)->sequences;
+    struct rm_sampler_source *sources = make_sources(r, error);
+    if (!sources)
+        return -ENOMEM;
+    const struct rm_sampler_spec spec = {
+        .sources = sources,
+        .source_count = actors,
+        .agents = r->plan->agents,
+        .agent = r->agent,
+        .codes = rm_network_takes_codes(&e->network),
+        .batch = e->sample.batch,
+        .n_step = e->sample.n_step,
+        .frame_stack = e->sample.frame_stack,
+        .gamma = e->sample.gamma,
+        .capacity = e->ring.capacity,
+        .form = e->algorithm.form,
+        .seed = e->seed,
+        .policy = r->policy,
+        .priorities = r->session->priorities ? &r->session->priorities[r->policy] : NULL,
+        .alpha = e->priority.alpha,
+        .epsilon = e->priority.epsilon,
+        .sequence.trace = sequences ? e->sample.sequence : 0,
+        .sequence.burn_in = e->sample.burn_in,
+        .sequence.period = e->sample.period,
+        .sequence.state_floats = r->plan->state_floats,
+    };
+    int rc = rm_sampler_create(&r->sampler, &spec, error);
+    if (!rc)
+        rc = open_feed(r, backend, &spec, error);
+    free(sources);
+    return rc;
+}
+
+/* Creates the trainer for the feed's batches. If a feed chosen by `auto` leaves too little device
+ * memory, creates it for staged batches instead. */
+static int open_trainer(struct replay *r, struct rm_trainer_spec *spec, struct rm_error *error)
+{
+    spec->draw = r->feed ? rm_feed_draw(r->feed) : NULL;
+    const int rc = rm_trainer_create(&r->trainer, spec, error);
+    if (rc != -ENOMEM || !r->feed || r->experiment->learner.feed != RM_FEED_AUTO)
+        return rc;
+    fprintf(stderr, "learner of %s: batches are staged on the host after all: %s\n", r->plan->name,
+            error->text);
+    rm_feed_destroy(r->feed);
+    r->feed = NULL;
+    rm_sampler_device_draws(r->sampler, false);
+    spec->draw = NULL;
+    return rm_trainer_create(&r->trainer, spec, error);
+}
+
+static int open_guard(struct replay *r, struct rm_backend *backend, struct rm_error *error)
 {
     int rc = rm_guard_create(&r->guard, r->experiment, backend, r->counters, r->plan->name, error);
     if (rc)
@@ -154,7 +381,7 @@ static int open_guard(struct rm_replay *r, struct rm_backend *backend, struct rm
 
 static void replay_destroy(struct rm_method *method)
 {
-    struct rm_replay *r = replay_of(method);
+    struct replay *r = replay_of(method);
     if (!r)
         return;
     rm_guard_destroy(r->guard);
@@ -167,7 +394,7 @@ static void replay_destroy(struct rm_method *method)
 static int replay_create(struct rm_method **method, const struct rm_method_spec *spec,
                          struct rm_error *error)
 {
-    struct rm_replay *r = calloc(1, sizeof *r);
+    struct replay *r = calloc(1, sizeof *r);
     if (!r)
         return rm_fail(error, -ENOMEM, "no memory for a learner");
     r->method.ops = &rm_replay_method;
@@ -196,9 +423,9 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
                      "one choice; use ppo, appo or vtrace",
                      r->plan->name, r->plan->action_words);
     if (!rc)
-        rc = rm_replay_open_sampler(r, spec->backend, error);
+        rc = open_sampler(r, spec->backend, error);
     if (!rc)
-        rc = rm_replay_open_trainer(r, &trainer, error);
+        rc = open_trainer(r, &trainer, error);
     if (!rc)
         rc = open_guard(r, spec->backend, error);
     if (!rc && (r->late = rm_trainer_is_late(r->trainer)))
@@ -216,14 +443,14 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
 
 static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struct rm_error *error)
 {
-    struct rm_replay *r = replay_of(method);
+    struct replay *r = replay_of(method);
     const float *params = rm_trainer_params(r->trainer);
     int rc = 0;
     enum rm_turn turn = rm_pace_next(&r->pace);
     if (turn == RM_TURN_UPDATE && !update(r, &rc, error))
         turn = rm_pace_too_few(&r->pace);
     if (!rc && turn != RM_TURN_UPDATE && turn != RM_TURN_AGAIN)
-        rc = rm_replay_settle(r, error);
+        rc = settle(r, error);
     rm_count_waiting(r->counters, &r->blocked_since_ns, turn == RM_TURN_WAIT && !r->pace.rounds);
     *did = RM_METHOD_WORKED;
     switch (turn) {
@@ -256,7 +483,7 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
 
 static void replay_settings(struct rm_method *method, const struct rm_board_run *run)
 {
-    struct rm_replay *r = replay_of(method);
+    struct replay *r = replay_of(method);
     const struct rm_trainer_settings settings = {
         .learning_rate = RM_PEEK(&run->settings[RM_HOT_LEARNING_RATE]),
         .grad_clip = RM_PEEK(&run->settings[RM_HOT_GRAD_CLIP]),
@@ -270,17 +497,17 @@ static void replay_settings(struct rm_method *method, const struct rm_board_run 
 
 static const float *replay_params(const struct rm_method *method)
 {
-    return rm_trainer_params(of_const(method)->trainer);
+    return rm_trainer_params(replay_of_const(method)->trainer);
 }
 
 static const struct rm_net *replay_net(const struct rm_method *method)
 {
-    return rm_trainer_net(of_const(method)->trainer);
+    return rm_trainer_net(replay_of_const(method)->trainer);
 }
 
 static uint64_t replay_updates(const struct rm_method *method)
 {
-    return of_const(method)->updates;
+    return replay_of_const(method)->updates;
 }
 
 static void replay_load(struct rm_method *method, const float *params)
@@ -291,9 +518,9 @@ static void replay_load(struct rm_method *method, const float *params)
 
 static void replay_state(struct rm_method *method, struct rm_state *s)
 {
-    struct rm_replay *r = replay_of(method);
+    struct replay *r = replay_of(method);
     struct rm_error error = {""};
-    if (!rm_state_loading(s) && rm_replay_settle(r, &error))
+    if (!rm_state_loading(s) && settle(r, &error))
         fprintf(stderr, RM_SAID_WARNING "learner of %s: %s\n", r->plan->name, error.text);
     RM_STATE(s, "updates", r->updates);
     if (rm_state_loading(s)) { /* the board may have been saved before these results arrived */

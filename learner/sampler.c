@@ -231,36 +231,13 @@ static void put_copy(struct rm_sampler *s, uint32_t i, struct rm_batch *batch)
         memcpy(batch->next_mask + (size_t)i * batch->actions, t->mask, batch->actions);
 }
 
-/* Like put_copy(), for rows that are not copied. */
-static void put_pick(const struct rm_sampler *s, const struct rm_window *window, uint64_t distance,
-                     uint32_t lane, uint32_t i, struct rm_batch *batch)
-{
-    const struct rm_transition *t = &s->scratch;
-    batch->picks[i] = (struct rm_device_pick){
-        .row = window->end - distance,
-        .source = (uint32_t)(window - s->windows),
-        .lane = lane,
-        .before = t->before,
-        .steps = t->steps,
-    };
-    batch->action[i] = t->action;
-    batch->ret[i] = t->ret;
-    batch->discount[i] = t->discount;
-}
-
 static enum rm_take copy_item(struct rm_sampler *s, const struct rm_window *window,
                               uint64_t distance, uint32_t lane, uint32_t i, struct rm_batch *batch)
 {
     if (s->spec.sequence.trace)
         return rm_sampler_sequence_take(s, window, distance, lane, i, batch);
-    const enum rm_take took =
-        batch->picks ? rm_transition_pick(window, distance, lane, &s->rule, &s->scratch)
-                     : rm_transition_take(window, distance, lane, &s->rule, &s->scratch);
-    if (took != RM_TAKE_OK)
-        return took;
-    if (batch->picks)
-        put_pick(s, window, distance, lane, i, batch);
-    else
+    const enum rm_take took = rm_transition_take(window, distance, lane, &s->rule, &s->scratch);
+    if (took == RM_TAKE_OK)
         put_copy(s, i, batch);
     return took;
 }

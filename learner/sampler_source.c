@@ -92,23 +92,6 @@ bool rm_transition_walk(const struct rm_window *window, uint64_t distance, uint3
     return there;
 }
 
-/* Finds a transition without copying it. *oldest: the greatest distance that was read. */
-static bool find_transition(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                            const struct rm_transition_rule *rule, struct rm_transition *out,
-                            uint64_t *oldest)
-{
-    const struct rm_row_span span = span_of(window);
-    struct rm_transition_found found;
-    if (!rm_view_look(&window->view, &span, distance, lane, rule, &found))
-        return false;
-    out->steps = found.steps;
-    out->before = found.before;
-    out->ret = found.ret;
-    out->discount = found.discount;
-    *oldest = found.oldest;
-    return true;
-}
-
 bool rm_transition_there(const struct rm_window *window, uint64_t distance, uint32_t lane,
                          const struct rm_transition_rule *rule)
 {
@@ -121,9 +104,14 @@ enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distanc
                                 const struct rm_transition_rule *rule, struct rm_transition *out)
 {
     const struct rm_ring *ring = window->source.ring;
-    uint64_t oldest;
-    if (!find_transition(window, distance, lane, rule, out, &oldest))
+    const struct rm_row_span span = span_of(window);
+    struct rm_transition_found found;
+    if (!rm_view_look(&window->view, &span, distance, lane, rule, &found))
         return RM_TAKE_INVALID;
+    out->steps = found.steps;
+    out->before = found.before;
+    out->ret = found.ret;
+    out->discount = found.discount;
 
     const size_t bytes = ring->spec.obs_bytes;
     uint8_t *to = out->frames;
@@ -137,16 +125,5 @@ enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distanc
                              ring->spec.mask_bytes);
     }
     out->action = rm_view_action(&window->view, window->end - distance, lane);
-    return rm_ring_intact(ring, window->end - oldest) ? RM_TAKE_OK : RM_TAKE_TORN;
-}
-
-enum rm_take rm_transition_pick(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                                const struct rm_transition_rule *rule, struct rm_transition *out)
-{
-    const struct rm_ring *ring = window->source.ring;
-    uint64_t oldest;
-    if (!find_transition(window, distance, lane, rule, out, &oldest))
-        return RM_TAKE_INVALID;
-    out->action = rm_view_action(&window->view, window->end - distance, lane);
-    return rm_ring_intact(ring, window->end - oldest) ? RM_TAKE_OK : RM_TAKE_TORN;
+    return rm_ring_intact(ring, window->end - found.oldest) ? RM_TAKE_OK : RM_TAKE_TORN;
 }

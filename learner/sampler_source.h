@@ -58,8 +58,4 @@ bool rm_transition_there(const struct rm_window *window, uint64_t distance, uint
 enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distance, uint32_t lane,
                                 const struct rm_transition_rule *rule, struct rm_transition *out);
 
-/* The same without copying observations and masks. */
-enum rm_take rm_transition_pick(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                                const struct rm_transition_rule *rule, struct rm_transition *out);
-
 #endif

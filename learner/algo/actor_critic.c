@@ -1,4 +1,4 @@
-/* What updates from a rollout are: its values, its advantages and returns, and a minibatch. */
+/* The updates of a rollout: its values, its advantages and returns, and a minibatch. */
 #include "learner/algo/actor_critic_private.h"
 #include "learner/algo/parts_state.h"
 #include "shm/layout.h"
@@ -9,8 +9,8 @@
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
-/* Rows of one forward pass over a rollout. The CPU's: activations of small networks stay in the
- * second-level cache. */
+/* Rows of one forward pass over a rollout. On the CPU, so few that the activations of small
+ * networks stay in the second-level cache. */
 #define FORWARD_ROWS        512u
 #define DEVICE_FORWARD_ROWS 8192u
 
@@ -41,7 +41,7 @@ static int make_minibatches(struct rm_actor_critic *ac, struct rm_error *error)
     return rm_minibatches_create(&ac->minibatches, &minibatches, error);
 }
 
-/* The first device's rollout as copied to this one; the host does not fill it here. */
+/* This device's copy of the first device's rollout. */
 static int copy_rollout(struct rm_actor_critic *ac, struct rm_error *error)
 {
     ac->copy = *ac->rollout;
@@ -50,7 +50,7 @@ static int copy_rollout(struct rm_actor_critic *ac, struct rm_error *error)
     return rm_updates_alloc(&ac->u, &ac->copy.there, ac->copy.bytes, error);
 }
 
-static void lay_out(struct rm_rollout_said *s, char *block)
+static void lay_out(struct rm_rollout_input *s, char *block)
 {
     s->passes = (void *)block;
     s->knobs = (void *)(block + s->knobs_at);
@@ -62,11 +62,11 @@ static size_t aligned(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-/* The first device's host says it, from pinned memory. */
-static int make_said(struct rm_actor_critic *ac, struct rm_error *error)
+/* The host writes its input to pinned memory, once for all devices. */
+static int make_input(struct rm_actor_critic *ac, struct rm_error *error)
 {
     struct rm_backend *b = ac->u.backend;
-    struct rm_rollout_said *s = &ac->there;
+    struct rm_rollout_input *s = &ac->there;
     char *there, *here;
     s->knobs_at = aligned(sizeof *s->passes);
     s->order_at =
@@ -173,7 +173,7 @@ static int actor_critic_open(struct rm_updates *u, const struct rm_trainer_spec 
         rc = rm_net_workspace_create(&ac->value_space, net, u->backend, forward_rows(ac), 0,
                                      ac->off_policy ? RM_NET_INFER : RM_NET_VALUE, error);
     if (!rc)
-        rc = make_said(ac, error);
+        rc = make_input(ac, error);
     return rc ? rc : make_buffers(ac, error);
 }
 
@@ -187,7 +187,7 @@ void rm_actor_critic_free(struct rm_actor_critic *ac)
     free(ac->lanes);
 }
 
-/* What checkpoints keep beside what all updates have. */
+/* State for checkpoints, beside that of all updates. */
 void rm_actor_critic_parts(struct rm_actor_critic *ac, struct rm_state *s)
 {
     rm_reward_scale_state(&ac->reward_scale, s);
@@ -199,7 +199,7 @@ void rm_actor_critic_parts(struct rm_actor_critic *ac, struct rm_state *s)
 
 /* --- values ---------------------------------------------------------------------------------- */
 
-/* Rows [at, at + rows) of the rollout, from what the network says of them. */
+/* Rows [at, at + rows) of the rollout, from the network's output for them. */
 static void keep_values(struct rm_actor_critic *ac, uint32_t at, uint32_t rows, const float *out,
                         uint32_t outputs)
 {
@@ -234,13 +234,14 @@ static void evaluate(struct rm_actor_critic *ac, uint32_t at, uint32_t rows,
                 rm_net_workspace_outputs(ac->value_space));
 }
 
-/* Whether each of several devices makes its share of the values, and they are added up. */
+/* Whether each of several devices computes its share of the values; the shares are then added up.
+ */
 static bool shares_values(const struct rm_actor_critic *ac)
 {
     return ac->u.replicas > 1 && !ac->apart && !ac->recurrent && !ac->rollout->value;
 }
 
-/* Rows [from, to), or this device's share of them, as many at a time as there are buffers for. */
+/* Rows [from, to), or this device's share of them, as many at a time as the buffers hold. */
 static void evaluate_rows(struct rm_actor_critic *ac, uint32_t from, uint32_t to)
 {
     const uint64_t rows = to - from;
@@ -255,7 +256,7 @@ static void evaluate_rows(struct rm_actor_critic *ac, uint32_t from, uint32_t to
     }
 }
 
-/* What the other devices make is added to zeros. */
+/* The other devices' values are added to zeros. */
 static void clear_values(struct rm_actor_critic *ac)
 {
     const struct rm_rollout *r = ac->rollout;
@@ -266,7 +267,7 @@ static void clear_values(struct rm_actor_critic *ac)
         b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, ac->logp, rows * sizeof *ac->logp);
 }
 
-/* A pass has answers to all of its rows or none. */
+/* Either all rows of a pass have actions or none: the successors' have none. */
 static void evaluate_all(struct rm_actor_critic *ac)
 {
     const struct rm_rollout *r = ac->rollout;
@@ -285,8 +286,8 @@ static void copy_floats(struct rm_backend *b, float *to, const float *from, size
         memcpy(to, from, n * sizeof *to);
 }
 
-/* The states before the rollout: the policy's layers as the actor kept them, the value's own as the
- * rollout before left them. */
+/* The states before the rollout: those of the policy's layers come from the actor, those of the
+ * value's own layers from the previous rollout. */
 static const float *first_states(struct rm_actor_critic *ac)
 {
     const struct rm_rollout *r = ac->rollout;
@@ -313,7 +314,7 @@ static void keep_value_states(struct rm_actor_critic *ac)
         copy_floats(b, ac->value_now, ac->now, (size_t)r->lanes * ac->own_floats);
 }
 
-/* One step of all lanes from these states. */
+/* One step of all lanes, from these states. */
 static void evaluate_successors(struct rm_actor_critic *ac, const float *state)
 {
     const struct rm_rollout *r = ac->rollout;
@@ -339,8 +340,8 @@ static void evaluate_sequences(struct rm_actor_critic *ac)
     evaluate_successors(ac, ac->now);
 }
 
-/* Actors kept the values of all rows but the successors', made by the weights of now. */
-static void take_values(struct rm_actor_critic *ac)
+/* Actors stored the values of all rows but the successors', computed with the current weights. */
+static void copy_values(struct rm_actor_critic *ac)
 {
     const struct rm_rollout *r = ac->rollout;
     const uint32_t rows = r->steps * r->lanes;
@@ -361,7 +362,7 @@ static void put_values(struct rm_actor_critic *ac)
         policies(ac)->restarts(ac->u.backend, RM_ROLLOUT_THERE(flags), RM_FLAG_FIRST,
                                (size_t)(r->steps + 1) * r->lanes, ac->restart);
     if (r->value)
-        take_values(ac);
+        copy_values(ac);
     else if (ac->recurrent)
         evaluate_sequences(ac);
     else
@@ -406,7 +407,7 @@ static void put_scan(struct rm_actor_critic *ac)
         policies(ac)->gae(ac->u.backend, &rows, vtrace.lambda, ac->advantage, ac->target);
 }
 
-/* What this device knows of rows of its own; none where it has all. */
+/* This device's numbers of its own rows; empty if it has all rows. */
 static struct rm_device_slots slots_of(const struct rm_actor_critic *ac)
 {
     return (struct rm_device_slots){ac->slots, ac->u.replica, ac->u.replicas};
@@ -431,7 +432,7 @@ static struct rm_policy_returns returns_of(const struct rm_actor_critic *ac)
         .advantage = ac->advantage,
         .value = ac->value,
         .target = ac->target,
-        .room = RM_ROLLOUT_THERE(reward), /* rewards have done their part */
+        .room = RM_ROLLOUT_THERE(reward), /* rewards are no longer needed */
         .head = rm_value_head_step(&ac->value_head, ac->head, ac->u.params),
         .passes = ac->there.passes,
         .figures = ac->u.figures,
@@ -494,7 +495,7 @@ static void put_take(struct rm_actor_critic *ac)
 {
     const struct rm_minibatch_take take = take_of(ac);
     const struct rm_update update = update_of(ac);
-    rm_update_phase(&update, RM_PHASE_SAMPLING);
+    rm_update_phase(update.clock, RM_PHASE_SAMPLING);
     ac->rows = policies(ac)->take(ac->u.backend, &take);
 }
 
@@ -557,7 +558,7 @@ static void put_gradient(struct rm_updates *u, const struct rm_update *update)
         b->ops->gather(b, ac->own_floats ? ac->first : RM_ROLLOUT_THERE(state), ac->entry,
                        ac->rows / r->steps, ac->floats, ac->state);
     rm_updates_draw_dropout(u, update, &in);
-    rm_update_phase(update, RM_PHASE_BACKWARD);
+    rm_update_phase(update->clock, RM_PHASE_BACKWARD);
     rm_updates_prepare(u, true, false);
     rm_updates_learn(u, &in, &loss, 0);
 }
@@ -570,7 +571,7 @@ static void put_step(struct rm_updates *u, const struct rm_update *update)
                          u->figures);
 }
 
-/* Which rows it has; up to the gradient, which is added up; and from its norm on. */
+/* Up to the gradient, which several devices add up. */
 static void gradient_piece(struct rm_actor_critic *ac)
 {
     struct rm_backend *b = ac->u.backend;
@@ -599,7 +600,7 @@ static void put_lost(struct rm_actor_critic *ac)
 static void step_piece(struct rm_actor_critic *ac)
 {
     const struct rm_update update = update_of(ac);
-    rm_update_phase(&update, RM_PHASE_OPTIMIZER);
+    rm_update_phase(update.clock, RM_PHASE_OPTIMIZER);
     rm_updates_put_step(&ac->u, &update, NULL);
 }
 

@@ -1,21 +1,24 @@
-/* actor_critic_private: what the two files of the actor-critic learner share.
+/* actor_critic_private: shared by the two files of the actor-critic learner.
  *
- *   actor_critic.c      what a rollout's updates are: pieces, of operations that every backend has
- *   actor_critic_run.c  how they run. On the CPU a piece is over when the call returns. On a device
- *                       pieces are recorded in three graphs: values, returns, and one minibatch,
- *                       launched once for each. The device counts which minibatch it is, so the
- * host sends nothing in between and does not wait; results come back once a rollout.
+ *   actor_critic.c      the updates of a rollout: pieces, made of operations that every backend has
+ *   actor_critic_run.c  runs the pieces
  *
- * SEVERAL DEVICES (learner.devices) each have networks, optimizer and value head, which stay equal
- * to the bit. Every device has the whole rollout, its advantages and returns, and learns from its
- * share of each minibatch (struct rm_minibatch_take); a minibatch's moments are made of all of it
- * everywhere, and gradients and sums of the loss are added up among the devices before the norm is
- * taken. So an update is that of one device, but for the rounding of sums. Where values are made by
- * a forward pass over rows that do not depend on each other, each device makes its share of those
- * too. Rollouts that are made on the devices stay there: each device learns from its own worlds'
- * rows, a minibatch is its part of each, and what is needed of all rows (how many, their moments)
- * is added up as well. What is told, saved and looked at is the first device's; what changes it
- * from outside changes the others after it. */
+ * On the CPU a piece is complete when its function returns. On a device the pieces are recorded in
+ * three graphs: values, returns, and one minibatch, which is launched once for each minibatch. The
+ * device counts the minibatches, so the host neither sends anything nor waits between them; results
+ * return once a rollout.
+ *
+ * SEVERAL DEVICES (learner.devices). Each has networks, optimizer and value head, which stay equal
+ * to the bit. Every device has the whole rollout with its advantages and returns, and learns from
+ * its share of each minibatch (struct rm_minibatch_take). Each computes the moments of the whole
+ * minibatch; gradients and sums of the loss are added up among the devices before the norm. So an
+ * update equals that of one device, except for the rounding of sums. If values come from a forward
+ * pass over independent rows, each device computes its share of them too.
+ *
+ * Rollouts that are made on the devices stay there: each device learns from its own worlds' rows, a
+ * minibatch is the union of the devices' parts, and numbers of all rows (their count, their
+ * moments) are added up as well. Results and checkpoints are the first device's; a change from
+ * outside is made on the first device and copied to the others. */
 #ifndef RM_LEARNER_ALGO_ACTOR_CRITIC_PRIVATE_H
 #define RM_LEARNER_ALGO_ACTOR_CRITIC_PRIVATE_H
 
@@ -26,24 +29,24 @@
 #include "learner/algo/value_head.h"
 #include "learner/backend/device_collective.h"
 
-/* What the host says of a rollout: passes, then (epochs, parts) knobs, then (epochs, entries)
- * orders, in one block. */
-struct rm_rollout_said {
+/* The host's input to a rollout, in one block: passes, (epochs, parts) knobs, (epochs, entries)
+ * orders. */
+struct rm_rollout_input {
     struct rm_rollout_passes *passes;
     struct rm_update_knobs *knobs;
     uint32_t *order;
     size_t bytes, knobs_at, order_at;
 };
 
-/* What comes back of it, in pinned memory. */
-struct rm_rollout_told {
+/* The results of a rollout, in pinned memory. */
+struct rm_rollout_results {
     struct rm_rollout_passes passes;
     struct rm_value_head_state head;
     struct rm_update_figures figures;
     uint32_t stop[2]; /* after every other pass */
 };
 
-/* What is put, and recorded, as a whole. */
+/* A part is put, and recorded in a graph, as a whole. */
 enum rm_rollout_part {
     RM_ROLLOUT_VALUES = 0,
     RM_ROLLOUT_RETURNS,
@@ -53,10 +56,10 @@ enum rm_rollout_part {
 
 struct rm_actor_critic {
     struct rm_updates u;              /* first */
-    const struct rm_rollout *rollout; /* the backend's side of it: RM_ROLLOUT_THERE() */
-    struct rm_rollout copy;           /* of the first device's rollout as it lies on this one */
-    bool apart;                       /* one of several, whose rollouts are its own worlds' */
-    bool off_policy;                  /* V-trace */
+    const struct rm_rollout *rollout; /* RM_ROLLOUT_THERE(): in backend memory */
+    struct rm_rollout copy; /* on another device: this device's copy of the first's rollout */
+    bool apart;             /* one of several devices, and its rollouts come from its own worlds */
+    bool off_policy;        /* V-trace */
     bool recurrent;
     float clip; /* of the ratio; 0: plain policy gradient */
     uint32_t epochs;
@@ -71,11 +74,11 @@ struct rm_actor_critic {
     uint32_t whole;              /* entries of the largest minibatch */
     uint32_t most;               /* of the largest share of one */
     uint32_t batch;              /* rows of that */
-    uint32_t rows;               /* of the batch in hand; on a device always the largest */
+    uint32_t rows;               /* of the current batch; on a device always the largest */
     uint32_t entries;            /* of a pass at most */
     uint32_t floats, own_floats; /* of a lane's recurrent state; the value's own, its last */
 
-    struct rm_rollout_said here, there; /* there: the backend's memory; the CPU's are the same */
+    struct rm_rollout_input here, there; /* there: backend memory; on the CPU both are the same */
 
     /* The backend's memory. Of the rollout: */
     float *value;              /* (steps + 1, lanes) */
@@ -98,20 +101,20 @@ struct rm_actor_critic {
 
     uint64_t number;
     uint32_t pass, part_of_pass;
-    uint64_t begun;                         /* minibatches of the rollout, and of these */
+    uint64_t begun;                         /* minibatches of the rollout that were begun */
     uint64_t known;                         /* updates whose results the host has */
-    bool stopped;                           /* by kl, or from outside */
+    bool stopped;                           /* by kl, or by a rollback */
     struct rm_phase_clock *clock;           /* of the current call; NULL: not measured */
     uint64_t made, skipped;                 /* of all rollouts, as far as known */
-    double seen;                            /* samples of the rollout, likewise */
+    double seen;                            /* samples of the rollout, as far as known */
     double learning_rate;                   /* of the latest update */
-    struct rm_actor_critic_figures figures; /* sums, until they are asked for */
-    double samples;                         /* that these sums are over */
+    struct rm_actor_critic_figures figures; /* sums over `samples` */
+    double samples;
 
-    /* Devices; the first has the list, of itself and the others, and the others have none. */
+    /* The first device has the list of all devices, itself included; the others have none. */
     uint32_t count;
     struct rm_updates *all[RM_DEVICE_MEMBERS];
-    struct rm_rollout_told *told;
+    struct rm_rollout_results *results;
     struct rm_device_mark *over, *passed[2];
     struct rm_device_graph *graphs[RM_ROLLOUT_PARTS];
 };
@@ -127,8 +130,8 @@ static inline struct rm_actor_critic *rm_actor_critic_of(struct rm_updates *upda
 
 extern const struct rm_update_ops rm_actor_critic_updates;
 
-/* Pieces of each part, in order; between them several devices add up what `sum` puts (NULL: nothing
- * of it is all devices'). Nothing here waits, sends or asks. */
+/* The pieces of each part, in order. After a piece, several devices add up what `sum` puts (NULL:
+ * nothing). A piece neither waits nor copies to or from the host. */
 struct rm_rollout_piece {
     void (*put)(struct rm_actor_critic *ac);
     void (*sum)(struct rm_actor_critic *ac);
@@ -143,7 +146,7 @@ enum rm_minibatch_piece {
 };
 extern const struct rm_rollout_piece rm_rollout_pieces[RM_ROLLOUT_PARTS][RM_ROLLOUT_PIECES];
 
-/* Of one device, but for what all have in common. */
+/* Frees one device's memory, except for that of its rm_updates. */
 void rm_actor_critic_free(struct rm_actor_critic *ac);
 void rm_actor_critic_parts(struct rm_actor_critic *ac, struct rm_state *state);
 

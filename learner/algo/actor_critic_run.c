@@ -1,14 +1,14 @@
-/* How updates from a rollout run, on the CPU or on devices (actor_critic_private.h), and what is
- * known of them.
+/* Runs the updates of a rollout, on the CPU or on devices (actor_critic_private.h), and collects
+ * their results.
  *
- * A rollout crosses to a device once, in one copy (rollout_rows.h); one that is made there
- * (native_worlds.h) is there already, with its orders. Once a rollout the host does what is a
- * matter of a few numbers: it scales rewards before they are sent, draws the orders of all passes,
- * and writes what the normaliser has found into the parameters.
+ * One copy takes a rollout to a device (rollout_rows.h); a rollout of worlds on the device
+ * (native_worlds.h) is there already, with its orders. Once a rollout the host scales the rewards
+ * before the copy, draws the orders of all passes, and writes the normaliser's moments into the
+ * parameters.
  *
- * WARM-UP. Before they are recorded all pieces run once, on a rollout without a sample: then no
- * update is made and no running mean is moved, so nothing needs to be put back but the recurrent
- * states of the value's own layers, which begin as zeros again. */
+ * WARM-UP. Before the pieces are recorded, all of them run once on a rollout without samples. That
+ * makes no update and moves no running mean; only the recurrent states of the value's own layers
+ * change, and are cleared afterwards. */
 #include "learner/algo/actor_critic_private.h"
 #include "learner/algo/guard.h"
 #include "learner/algo/parallel.h"
@@ -24,12 +24,6 @@
 static bool on_device(const struct rm_actor_critic *ac)
 {
     return ac->u.backend->device;
-}
-
-static void enter(struct rm_phase_clock *clock, enum rm_phase phase)
-{
-    if (clock)
-        rm_phase_enter(clock, phase);
 }
 
 /* --- pieces ---------------------------------------------------------------------------------- */
@@ -64,7 +58,7 @@ static void run(struct rm_actor_critic *ac, enum rm_rollout_part part)
     }
 }
 
-/* A minibatch outside of its graph, waiting between gradient and step to look through both
+/* Runs a minibatch without its graph, and waits between gradient and step to search the numbers
  * (debug.check_finite). */
 static void run_watched(struct rm_actor_critic *ac, uint64_t update)
 {
@@ -73,8 +67,8 @@ static void run_watched(struct rm_actor_critic *ac, uint64_t update)
     for (int i = 0; i < RM_PIECE_STEP; i++)
         put_piece(ac->all, ac->count, &rm_rollout_pieces[RM_ROLLOUT_MINIBATCH][i]);
     if (b->device) {
-        b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &ac->told->figures, f, sizeof *f);
-        f = &ac->told->figures;
+        b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &ac->results->figures, f, sizeof *f);
+        f = &ac->results->figures;
     }
     const double norm = rm_optimizer_norm(ac->u.optimizer, ac->u.grads); /* waits */
     if (!f->stop)
@@ -86,12 +80,12 @@ static void run_watched(struct rm_actor_critic *ac, uint64_t update)
 
 static void one_state(struct rm_updates *u, struct rm_state *s)
 {
-    rm_updates_state(&u->trainer, s);
+    rm_updates_state(u, s);
     rm_actor_critic_parts(rm_actor_critic_of(u), s);
 }
 
-/* Parameters, moments or the value head were replaced. The head is kept on the host between
- * rollouts, and in the backend's memory within one. */
+/* After parameters, moments or the value head were replaced. Between rollouts the head is in host
+ * memory, within one in backend memory. */
 static void renewed(struct rm_actor_critic *ac)
 {
     rm_parallel_make_equal(ac->all, ac->count, one_state);
@@ -134,11 +128,11 @@ static int record(struct rm_actor_critic *ac, struct rm_error *error)
     return rc;
 }
 
-static int make_told(struct rm_actor_critic *ac, struct rm_error *error)
+static int make_results(struct rm_actor_critic *ac, struct rm_error *error)
 {
     struct rm_backend *b = ac->u.backend;
-    ac->told = b->device->alloc_host(b, sizeof *ac->told, error);
-    int rc = ac->told ? 0 : -ENOMEM;
+    ac->results = b->device->alloc_host(b, sizeof *ac->results, error);
+    int rc = ac->results ? 0 : -ENOMEM;
     for (int i = 0; i < 2 && !rc; i++)
         rc = b->device->mark_create(b, &ac->passed[i], error);
     for (uint32_t i = 0; i < ac->count && !rc; i++)
@@ -157,8 +151,8 @@ static void destroy_recorded(struct rm_actor_critic *ac)
         b->device->mark_destroy(b, marks[i]);
     if (ac->here.passes && ac->here.passes != ac->there.passes)
         b->device->release_host(b, ac->here.passes);
-    if (ac->told)
-        b->device->release_host(b, ac->told);
+    if (ac->results)
+        b->device->release_host(b, ac->results);
 }
 
 static void destroy_one(struct rm_actor_critic *ac)
@@ -177,7 +171,7 @@ void rm_actor_critic_destroy(struct rm_actor_critic *ac)
         destroy_one(ac);
 }
 
-/* The first, and then its list of itself and the others; what there is is left on failure. */
+/* Creates the first device's, then the others'. After a failure the caller destroys *out. */
 static int make_all(struct rm_actor_critic **out, const struct rm_trainer_spec *spec,
                     struct rm_error *error)
 {
@@ -212,7 +206,7 @@ static int make(struct rm_actor_critic **out, const struct rm_trainer_spec *spec
     if (ac->count > 1 && ac->u.watched)
         return rm_fail(error, -ENOTSUP, "debug.check_finite is for one device");
     if (on_device(ac))
-        rc = make_told(ac, error);
+        rc = make_results(ac, error);
     if (rc)
         return rc;
     rm_updates_init(&ac->u);
@@ -232,10 +226,11 @@ int rm_actor_critic_create(struct rm_actor_critic **out, const struct rm_trainer
     return rc;
 }
 
-/* --- a rollout begins ------------------------------------------------------------------------ */
+/* --- the beginning of a rollout
+ * ------------------------------------------------------------------------ */
 
-/* Rewards came with the rows after the samples that they are for. In worlds of several phases the
- * last row's successor is not there yet. */
+/* A sample's reward is in the next row. In worlds of several phases the last row has no successor
+ * yet. */
 static void scale_rewards(struct rm_actor_critic *ac)
 {
     const struct rm_rollout *r = ac->rollout;
@@ -267,8 +262,8 @@ static void send_rollout(struct rm_actor_critic *ac)
     }
 }
 
-/* Of what is said, to all devices. */
-static void send_said(struct rm_actor_critic *ac, size_t at, size_t bytes)
+/* Copies a part of the host's input to all devices. */
+static void send_input(struct rm_actor_critic *ac, size_t at, size_t bytes)
 {
     for (uint32_t i = 0; on_device(ac) && i < ac->count; i++) {
         struct rm_backend *b = ac->all[i]->backend;
@@ -279,10 +274,10 @@ static void send_said(struct rm_actor_critic *ac, size_t at, size_t bytes)
 }
 
 /* Each pass shuffles the order of the one before. */
-static void say_orders(struct rm_actor_critic *ac)
+static void draw_orders(struct rm_actor_critic *ac)
 {
     const struct rm_rollout *r = ac->rollout;
-    const struct rm_rollout_said *s = &ac->here;
+    const struct rm_rollout_input *s = &ac->here;
     struct rm_minibatches *m = &ac->minibatches;
     rm_minibatches_begin(m, ac->recurrent ? ac->lanes : r->sample,
                          ac->recurrent ? r->lanes : r->samples);
@@ -294,25 +289,25 @@ static void say_orders(struct rm_actor_critic *ac)
         rm_minibatches_shuffle(m, ac->number * ac->epochs + pass);
         memcpy(s->order + (size_t)pass * ac->entries, m->row, m->samples * sizeof *m->row);
     }
-    send_said(ac, 0, sizeof *s->passes);
-    send_said(ac, s->order_at, s->bytes - s->order_at);
+    send_input(ac, 0, sizeof *s->passes);
+    send_input(ac, s->order_at, s->bytes - s->order_at);
 }
 
-/* Of all updates that the rollout may come to; `update` is the number of the first. */
-static void say_knobs(struct rm_actor_critic *ac, uint64_t update)
+/* Knobs of all possible updates of the rollout; `update` is the first one's number. */
+static void set_knobs(struct rm_actor_critic *ac, uint64_t update)
 {
-    const struct rm_rollout_said *s = &ac->here;
+    const struct rm_rollout_input *s = &ac->here;
     for (uint32_t pass = 0; pass < ac->epochs; pass++)
         for (uint32_t part = 0; part < s->passes->parts; part++, update++)
             rm_updates_set_knobs(&ac->u, update,
                                  &s->knobs[pass * ac->minibatches.spec.parts + part]);
-    send_said(ac, s->knobs_at, s->order_at - s->knobs_at);
+    send_input(ac, s->knobs_at, s->order_at - s->knobs_at);
 }
 
 void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
                            struct rm_phase_clock *clock)
 {
-    enter(clock, RM_PHASE_SAMPLING);
+    rm_update_phase(clock, RM_PHASE_SAMPLING);
     ac->number = number;
     ac->pass = ac->part_of_pass = 0;
     ac->begun = ac->known = 0;
@@ -323,9 +318,9 @@ void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
     if (native(ac))
         ac->here.passes->parts = ac->minibatches.spec.parts;
     else
-        say_orders(ac);
+        draw_orders(ac);
     ac->stopped = ac->rollout->samples == 0;
-    enter(clock, RM_PHASE_FORWARD);
+    rm_update_phase(clock, RM_PHASE_FORWARD);
     run(ac, RM_ROLLOUT_VALUES);
     run(ac, RM_ROLLOUT_RETURNS);
     if (!on_device(ac))
@@ -355,23 +350,24 @@ void rm_actor_critic_pass_by(struct rm_actor_critic *ac)
         wait_for_all(ac);
 }
 
-/* --- its updates ----------------------------------------------------------------------------- */
+/* --- updates of a rollout
+ * ----------------------------------------------------------------------------- */
 
 bool rm_actor_critic_due(const struct rm_actor_critic *ac)
 {
     return !ac->stopped && ac->pass < ac->epochs;
 }
 
-/* On a device, with a bound on KL, a pass is begun only when the one before the last is known not
- * to have gone too far: at most one is made in vain. */
-static bool went_too_far(struct rm_actor_critic *ac)
+/* On a device with a bound on KL, a pass starts once the result of the pass before the previous one
+ * is known, so at most one pass is made in vain. */
+static bool kl_exceeded(struct rm_actor_critic *ac)
 {
     struct rm_backend *b = ac->u.backend;
     const bool bounded = ac->u.experiment->algorithm.target_kl > 0;
     if (!on_device(ac) || !bounded || ac->pass < 2 || ac->part_of_pass > 0)
         return false;
     b->device->wait(b, ac->passed[ac->pass % 2]);
-    return ac->told->stop[ac->pass % 2];
+    return ac->results->stop[ac->pass % 2];
 }
 
 static void end_pass(struct rm_actor_critic *ac)
@@ -382,16 +378,16 @@ static void end_pass(struct rm_actor_critic *ac)
     if (!on_device(ac)) {
         ac->stopped = ac->u.figures->stop;
     } else if (ac->u.experiment->algorithm.target_kl > 0) {
-        b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &ac->told->stop[slot],
+        b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &ac->results->stop[slot],
                             &ac->u.figures->stop, sizeof ac->u.figures->stop);
         b->device->mark(b, RM_DEVICE_STREAM_COMPUTE, ac->passed[slot]);
     }
 }
 
 /* Collects the results of updates that are not counted yet. */
-static struct rm_actor_critic_update news(struct rm_actor_critic *ac,
-                                          const struct rm_rollout_passes *passes,
-                                          const struct rm_update_figures *f)
+static struct rm_actor_critic_update new_results(struct rm_actor_critic *ac,
+                                                 const struct rm_rollout_passes *passes,
+                                                 const struct rm_update_figures *f)
 {
     const uint32_t stride = ac->minibatches.spec.parts, parts = ac->here.passes->parts;
     struct rm_actor_critic_update u = {
@@ -427,14 +423,14 @@ static struct rm_actor_critic_update news(struct rm_actor_critic *ac,
 struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
                                                    double progress, struct rm_phase_clock *clock)
 {
-    enter(clock, RM_PHASE_BACKWARD);
-    if (went_too_far(ac)) {
+    rm_update_phase(clock, RM_PHASE_BACKWARD);
+    if (kl_exceeded(ac)) {
         ac->stopped = true;
         return (struct rm_actor_critic_update){0};
     }
     if (ac->begun == 0) {
         ac->u.progress = progress;
-        say_knobs(ac, update);
+        set_knobs(ac, update);
     }
     ac->clock = on_device(ac) ? NULL : clock;
     if (ac->u.watched)
@@ -446,35 +442,35 @@ struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, u
         end_pass(ac);
     if (on_device(ac))
         return (struct rm_actor_critic_update){0};
-    return news(ac, ac->there.passes, ac->u.figures);
+    return new_results(ac, ac->there.passes, ac->u.figures);
 }
 
 bool rm_actor_critic_collect(struct rm_actor_critic *ac, struct rm_actor_critic_update *u,
                              struct rm_phase_clock *clock)
 {
     struct rm_backend *b = ac->u.backend;
-    struct rm_rollout_told *t = ac->told;
+    struct rm_rollout_results *r = ac->results;
     if (!on_device(ac))
         return false;
-    enter(clock, RM_PHASE_BACKWARD);
-    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &t->passes, ac->there.passes,
-                        sizeof t->passes);
-    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &t->head, ac->head, sizeof t->head);
-    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &t->figures, ac->u.figures, sizeof t->figures);
+    rm_update_phase(clock, RM_PHASE_BACKWARD);
+    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &r->passes, ac->there.passes,
+                        sizeof r->passes);
+    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &r->head, ac->head, sizeof r->head);
+    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &r->figures, ac->u.figures, sizeof r->figures);
     wait_for_all(ac);
-    ac->value_head.state = t->head;
-    *u = news(ac, &t->passes, &t->figures);
+    ac->value_head.state = r->head;
+    *u = new_results(ac, &r->passes, &r->figures);
     return true;
 }
 
-/* Runs of samples, in their order, which does not depend on how worlds are split. */
+/* Adds runs of consecutive samples in order, which does not depend on the number of actors. */
 void rm_actor_critic_end(struct rm_actor_critic *ac, struct rm_phase_clock *clock)
 {
     const struct rm_rollout *r = ac->rollout;
     struct rm_normaliser own;
     if (!ac->u.normalise)
         return;
-    enter(clock, RM_PHASE_SAMPLING);
+    rm_update_phase(clock, RM_PHASE_SAMPLING);
     for (uint32_t from = 0, to; from < r->samples; from = to) {
         for (to = from + 1; to < r->samples && r->sample[to] == r->sample[to - 1] + 1;)
             to++;
@@ -501,23 +497,24 @@ struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_cri
     return f;
 }
 
-/* --- from outside ---------------------------------------------------------------------------- */
+/* --- changes from outside
+ * ---------------------------------------------------------------------------- */
 
 void rm_actor_critic_restored(struct rm_actor_critic *ac)
 {
-    rm_updates_restored(&ac->u.trainer);
+    rm_updates_restored(&ac->u);
     renewed(ac);
-    ac->stopped = true; /* its targets are in units of a value head that is no more */
+    ac->stopped = true; /* the rollout's targets are in units of the replaced value head */
 }
 
 void rm_actor_critic_set(struct rm_actor_critic *ac, const struct rm_trainer_settings *settings)
 {
-    rm_updates_set(&ac->u.trainer, settings);
+    rm_updates_set(&ac->u, settings);
 }
 
 void rm_actor_critic_load(struct rm_actor_critic *ac, const float *params)
 {
-    rm_updates_load(&ac->u.trainer, params);
+    rm_updates_load(&ac->u, params);
     renewed(ac);
 }
 
@@ -533,7 +530,7 @@ void rm_actor_critic_resume(struct rm_actor_critic *ac, const struct rm_actor_cr
 
 void rm_actor_critic_guarded(struct rm_actor_critic *ac, struct rm_guard *guard)
 {
-    rm_updates_guarded(&ac->u.trainer, guard);
+    rm_updates_guarded(&ac->u, guard);
     rm_guard_bytes(guard, &ac->value_head.state, sizeof ac->value_head.state);
 }
 

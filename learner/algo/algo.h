@@ -1,7 +1,7 @@
-/* algo: the value-based algorithms, one row each of a table. All three see a network's output as
- * quantiles of the return, q(b, action, j): DQN has one, the expectation; QR-DQN has fixed
- * fractions; IQN draws its fractions tau. So one piece of code chooses the next action, forms
- * targets and gathers gradients, and a row says what differs.
+/* algo: a table of the value-based algorithms. All three treat a network's output as quantiles of
+ * the return, q(b, action, j): DQN has one, the expectation; QR-DQN has fixed fractions; IQN draws
+ * its fractions tau. So all three share the code for the next action, targets and gradients; a row
+ * of the table has the differences.
  *
  * Sources: DQN (Mnih 2015), double DQN (van Hasselt 2016, eq. 4), n-step (Hessel 2018), QR-DQN
  * (Dabney 2018a, eq. 10 and algorithm 1), IQN (Dabney 2018b, eq. 3 and algorithm 1).
@@ -21,29 +21,30 @@
 struct rm_algo {
     const char *name;     /* as in algorithm.name */
     bool drawn_fractions; /* IQN: the network takes tau */
-    bool fixed_fractions; /* QR-DQN: midpoints */
+    bool fixed_fractions; /* QR-DQN: the fractions are midpoints */
     enum rm_value_loss_kind loss;
     struct rm_value_layout (*layout)(uint32_t actions, uint32_t quantiles);
 };
 
-/* By enum rm_algorithm; NULL for those that are no row of the table. */
+/* The algorithm's row; NULL if the table has none. */
 const struct rm_algo *rm_algo_of(enum rm_algorithm name);
 
-/* Quantiles of the online and of the target network's output; 1 where there are none. */
+/* Quantiles of the online and of the target network's output; 1 for algorithms without quantiles.
+ */
 uint32_t rm_algo_quantiles(const struct rm_experiment *experiment);
 uint32_t rm_algo_target_quantiles(const struct rm_experiment *experiment);
 
-/* QR-DQN: tau_i = (2i + 1) / 2n, i = 0 .. n-1, for every one of `batch` rows (batch, n). */
+/* QR-DQN: tau_i = (2i + 1) / 2n, i = 0 .. n-1, for each row: tau is (batch, n). */
 void rm_algo_midpoints(uint32_t batch, uint32_t n, float *tau);
 
 /* argmax over legal actions of the mean over quantiles, the first of equals. mask (batch, actions)
- * or NULL. A row with nothing legal is treated as if all were (its value does not matter: a world
- * that says so was refused by the actor, or the row is the end of an episode). */
+ * or NULL. If a row has no legal action, all its actions count as legal: only the end of an episode
+ * has such rows, and its value is not used. */
 void rm_algo_greedy(const float *q, const struct rm_value_layout *layout, uint32_t batch,
                     const uint8_t *mask, int32_t *action);
 
-/* y(batch, quantiles) = ret + discount * q(b, action[b], j). Where discount is 0, y = ret whatever
- * q is. */
+/* y(batch, quantiles) = ret + discount * q(b, action[b], j). If discount is 0, y = ret, even if q
+ * is not finite. */
 void rm_algo_targets(const float *q, const struct rm_value_layout *layout, uint32_t batch,
                      const int32_t *action, const float *ret, const float *discount, float *y);
 

@@ -172,7 +172,7 @@ static void dqn_put_gradient(struct rm_updates *u, const struct rm_update *updat
     struct row_loss loss = {t, update->batch};
     const struct rm_net_loss rows = {put_loss, &loss};
     put_targets(t, update);
-    rm_update_phase(update, RM_PHASE_BACKWARD);
+    rm_update_phase(update->clock, RM_PHASE_BACKWARD);
     const struct rm_net_input in = input_of(t, PASS_ONLINE, update);
     rm_updates_learn(u, &in, &rows, t->batch);
 }

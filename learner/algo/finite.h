@@ -1,5 +1,5 @@
-/* finite: debug.check_finite. Says in the log where the first number that is not finite came up in
- * an update: which tensor or layer, which row. Off, it is one test of a word per update. */
+/* finite: debug.check_finite. Logs the first number of an update that is not finite: its tensor or
+ * layer, and its row. Switched off, it costs one test of a word per update. */
 #ifndef RM_LEARNER_ALGO_FINITE_H
 #define RM_LEARNER_ALGO_FINITE_H
 
@@ -12,8 +12,8 @@
 struct rm_finite {
     enum rm_check_finite check;
     uint32_t every;
-    const char *name; /* of the policy */
-    uint64_t found;   /* updates in which something was */
+    const char *name; /* the policy's */
+    uint64_t found;   /* updates with such a number */
 };
 
 static inline struct rm_finite rm_finite_of(const struct rm_experiment *experiment,
@@ -23,7 +23,7 @@ static inline struct rm_finite rm_finite_of(const struct rm_experiment *experime
                               0};
 }
 
-/* Whether update number `update` is to be looked through; `skipped` ones are unless it is off. */
+/* Whether to check update number `update`; unless switched off, every skipped update is checked. */
 static inline bool rm_finite_due(const struct rm_finite *finite, uint64_t update, bool skipped)
 {
     if (finite->check == RM_CHECK_FINITE_OFF)
@@ -31,9 +31,9 @@ static inline bool rm_finite_due(const struct rm_finite *finite, uint64_t update
     return finite->check == RM_CHECK_FINITE_ALWAYS || skipped || update % finite->every == 0;
 }
 
-/* After the backward pass and before the step. Looks at what the workspace's last passes left (see
- * learner/net/look.h) and reports the first finding to stderr; from the second on only when their
- * number is a power of two. Returns whether there was one. */
+/* Called after the backward pass and before the step. Searches the results of the workspace's last
+ * passes (learner/net/look.h) and logs the first finding; later findings are logged only if their
+ * number is a power of two. Returns whether there was a finding. */
 bool rm_finite_look(struct rm_finite *finite, uint64_t update,
                     const struct rm_net_workspace *workspace, const float *params,
                     const struct rm_net_input *input, const float *grads);

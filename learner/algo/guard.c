@@ -12,18 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies of what is in a device's memory stay there: taking one is put on its stream, and waits for
- * nothing. */
+/* Copies of device memory stay on the device; copying is asynchronous, on its stream. */
 struct part {
     void *data;
     size_t bytes;
-    bool floats; /* the backend's memory */
-    bool device; /* which is a device's */
-    size_t at;   /* in a copy, of the host's or of the device's memory */
+    bool floats; /* in the backend's memory */
+    bool device; /* in device memory */
+    size_t at;   /* offset in the host's or in the device's part of a copy */
 };
 
 struct copy {
-    uint8_t *host, *device; /* device NULL where there is none */
+    uint8_t *host, *device; /* device: NULL without a device */
 };
 
 struct rm_guard {
@@ -41,7 +40,7 @@ struct rm_guard {
     struct copy good, candidate;
     uint64_t good_updates, candidate_updates;
     bool has_good, has_candidate;
-    uint64_t candidate_launched; /* updates begun when it was taken, where they are judged late */
+    uint64_t candidate_launched; /* updates begun before the copy, if results are late */
     uint32_t until_copy;         /* finite updates */
     uint32_t in_a_row, rollbacks;
 };
@@ -77,7 +76,8 @@ void rm_guard_destroy(struct rm_guard *g)
     free(g);
 }
 
-/* --- what is kept ---------------------------------------------------------------------------- */
+/* --- declared memory ----------------------------------------------------------------------------
+ */
 
 static void declare(struct rm_guard *g, void *data, size_t bytes, bool floats)
 {
@@ -121,7 +121,7 @@ void rm_guard_optimizer(struct rm_guard *g, struct rm_optimizer *optimizer)
     g->optimizers[g->optimizer_count++] = optimizer;
 }
 
-static void take_part(struct rm_guard *g, const struct part *p, const struct copy *to)
+static void copy_part(struct rm_guard *g, const struct part *p, const struct copy *to)
 {
     struct rm_backend *b = g->backend;
     if (p->device)
@@ -132,7 +132,7 @@ static void take_part(struct rm_guard *g, const struct part *p, const struct cop
         memcpy(to->host + p->at, p->data, p->bytes);
 }
 
-static void give_part(struct rm_guard *g, const struct part *p, const struct copy *from)
+static void restore_part(struct rm_guard *g, const struct part *p, const struct copy *from)
 {
     struct rm_backend *b = g->backend;
     if (p->device)
@@ -144,31 +144,31 @@ static void give_part(struct rm_guard *g, const struct part *p, const struct cop
         memcpy(p->data, from->host + p->at, p->bytes);
 }
 
-static void take(struct rm_guard *g, const struct copy *to)
+static void make_copy(struct rm_guard *g, const struct copy *to)
 {
     for (uint32_t i = 0; i < g->optimizer_count; i++)
         g->steps[i] = rm_optimizer_steps(g->optimizers[i]);
     for (uint32_t i = 0; i < g->part_count; i++)
-        take_part(g, &g->parts[i], to);
+        copy_part(g, &g->parts[i], to);
 }
 
-static void give_back(struct rm_guard *g, const struct copy *from)
+static void restore_copy(struct rm_guard *g, const struct copy *from)
 {
     for (uint32_t i = 0; i < g->part_count; i++)
-        give_part(g, &g->parts[i], from);
+        restore_part(g, &g->parts[i], from);
     for (uint32_t i = 0; i < g->optimizer_count; i++)
         rm_optimizer_resume(g->optimizers[i], g->steps[i]);
 }
 
 static void take_candidate(struct rm_guard *g, uint64_t updates)
 {
-    take(g, &g->candidate);
+    make_copy(g, &g->candidate);
     g->candidate_updates = updates;
     g->has_candidate = true;
     g->until_copy = RM_GUARD_INTERVAL;
 }
 
-/* What was copied made a finite update. */
+/* The update after the copy was finite. */
 static void accept_candidate(struct rm_guard *g)
 {
     const struct copy old = g->good;
@@ -179,7 +179,7 @@ static void accept_candidate(struct rm_guard *g)
     g->has_candidate = false;
 }
 
-static int make_copy(struct rm_guard *g, struct copy *copy, struct rm_error *error)
+static int alloc_copy(struct rm_guard *g, struct copy *copy, struct rm_error *error)
 {
     struct rm_backend *b = g->backend;
     copy->host = malloc(g->host_bytes ? g->host_bytes : 1);
@@ -194,9 +194,9 @@ int rm_guard_ready(struct rm_guard *g, struct rm_error *error)
 {
     if (g->too_many)
         return rm_fail(error, -E2BIG, "a guard of more than %d parts", RM_GUARD_PARTS);
-    int rc = make_copy(g, &g->good, error);
+    int rc = alloc_copy(g, &g->good, error);
     if (!rc)
-        rc = make_copy(g, &g->candidate, error);
+        rc = alloc_copy(g, &g->candidate, error);
     if (!rc)
         rm_guard_renew(g);
     return rc;
@@ -219,7 +219,7 @@ void rm_guard_state(struct rm_guard *g, struct rm_state *s)
 
 /* --- judging --------------------------------------------------------------------------------- */
 
-/* `more` finite updates, `updates` by then; `launched` of them and of others were begun. */
+/* `more` finite updates, which make `updates`, while `launched` updates were begun. */
 static int judge_good(struct rm_guard *g, uint64_t more, uint64_t updates, uint64_t launched)
 {
     g->in_a_row = 0;
@@ -233,13 +233,12 @@ static int judge_good(struct rm_guard *g, uint64_t more, uint64_t updates, uint6
     return RM_GUARD_GOOD;
 }
 
-/* The first values of all have made no finite update either: they are what is gone back to then,
- * and the data is to blame. */
-static int go_back(struct rm_guard *g, double loss, double grad_norm)
+/* Without a good copy, goes back to the first values: then no update was ever finite. */
+static int roll_back(struct rm_guard *g, double loss, double grad_norm)
 {
     if (!g->has_good)
         accept_candidate(g);
-    give_back(g, &g->good);
+    restore_copy(g, &g->good);
     g->has_candidate = false;
     g->until_copy = RM_GUARD_INTERVAL;
     g->in_a_row = 0;
@@ -254,14 +253,14 @@ static int go_back(struct rm_guard *g, double loss, double grad_norm)
     return RM_GUARD_BACK;
 }
 
-/* Skipped updates were counted, in_a_row of them at the end. */
+/* After skipped updates were counted. */
 static int judge_skipped(struct rm_guard *g, double loss, double grad_norm, uint64_t updates,
                          struct rm_error *error)
 {
     if (g->in_a_row < g->experiment->debug.finite_patience)
         return RM_GUARD_SKIPPED;
     if (g->rollbacks < g->experiment->debug.rollbacks_max)
-        return go_back(g, loss, grad_norm);
+        return roll_back(g, loss, grad_norm);
     return rm_fail(error, -EDOM,
                    "policy %s: %u updates in a row were not finite (loss %g, gradient norm %g), "
                    "after %" PRIu64 " good ones and %u roll-backs to the last good weights; lower "
@@ -291,7 +290,7 @@ int rm_guard_judge_late(struct rm_guard *g, const struct rm_guard_report *report
 {
     count_skipped(g, report->skipped);
     if (report->skipped_in_row == 0) {
-        /* A copy that was taken after the last of these is not proved by them. */
+        /* These updates do not prove a copy that was made after the last of them. */
         if (report->through <= g->candidate_launched && g->has_candidate)
             return RM_GUARD_GOOD;
         return judge_good(g, report->made, report->updates, report->launched);

@@ -1,12 +1,13 @@
-/* guard: what becomes of updates that were not finite. The trainer reports after each one whether
- * its loss and the norm of its gradient were finite - both are computed anyway, so this costs
- * nothing. One that was not is skipped by the optimizer and counted here (updates_skipped); after
- * debug.finite_patience of them in a row everything that was declared goes back to the last good
- * copy (rollbacks); after debug.rollbacks_max of those the learner gives up.
+/* guard: counts updates that are not finite, and rolls back. After each update the trainer reports
+ * whether its loss and the norm of its gradient were finite; every update computes both, so the
+ * report costs nothing. The optimizer skips an update that is not finite, and the guard counts it
+ * (updates_skipped). After debug.finite_patience such updates in a row the guard restores all
+ * declared memory from the last good copy (rollbacks). After debug.rollbacks_max rollbacks the
+ * learner fails.
  *
- * A copy is taken every RM_GUARD_INTERVAL finite updates and is good once the next update, which is
- * made of what was copied, has turned out finite too. So there are two: one that is good and one
- * that may become so. On a device copies are in its memory, and made on its COMPUTE stream.
+ * The guard copies every RM_GUARD_INTERVAL finite updates. A copy is good once the next update,
+ * made from the copied numbers, is finite too. So there are two copies: a good one and a candidate.
+ * On a device the copies are in device memory, and made on the COMPUTE stream.
  *
  * Belongs to one learner's thread; nothing is allocated after rm_guard_ready(). */
 #ifndef RM_LEARNER_ALGO_GUARD_H
@@ -26,50 +27,50 @@
 
 struct rm_guard;
 
-/* All outlive the guard. name: of the policy, for words; counters may be NULL. */
+/* All arguments outlive the guard. name: the policy's, for messages; counters may be NULL. */
 int rm_guard_create(struct rm_guard **guard, const struct rm_experiment *experiment,
                     struct rm_backend *backend, struct rm_board_policy *counters, const char *name,
                     struct rm_error *error);
 void rm_guard_destroy(struct rm_guard *guard);
 
-/* Declares what goes back together: arenas in the backend's memory, plain data in the host's, an
- * optimizer's moments and steps. At most RM_GUARD_PARTS in all; an optimizer is four at most. */
+/* Declare the memory of a rollback: arenas in the backend's memory, plain data in the host's, an
+ * optimizer's moments and steps. At most RM_GUARD_PARTS in all; an optimizer counts as at most 4.
+ */
 #define RM_GUARD_PARTS 32
 void rm_guard_floats(struct rm_guard *guard, float *arena, size_t floats);
 void rm_guard_bytes(struct rm_guard *guard, void *data, size_t bytes);
 void rm_guard_optimizer(struct rm_guard *guard, struct rm_optimizer *optimizer);
 
-/* All is declared and has its first values. */
+/* Call after all declarations, once the memory has its first values. */
 int rm_guard_ready(struct rm_guard *guard, struct rm_error *error);
 
-/* What was declared was replaced from outside (a predecessor's weights): old copies are void. */
+/* Discards all copies, because the declared memory was replaced (by a predecessor's weights). */
 void rm_guard_renew(struct rm_guard *guard);
 
 enum rm_guard_verdict {
     RM_GUARD_GOOD = 0,
-    RM_GUARD_SKIPPED, /* nothing was changed */
-    RM_GUARD_BACK,    /* everything declared is the last good copy again: networks need
-                       * rm_net_prepare(), derived data must be computed again */
+    RM_GUARD_SKIPPED, /* the update changed nothing */
+    RM_GUARD_BACK,    /* rolled back: networks need rm_net_prepare(), and derived data must be
+                       * recomputed */
 };
 
-/* For checkpoints (shm/base/state.h): how often it has gone back, and what it counts. What was
- * loaded takes the place of its last good copy. */
+/* The guard's counts, for checkpoints (shm/base/state.h). After loading, the loaded numbers replace
+ * the last good copy. */
 struct rm_state;
 void rm_guard_state(struct rm_guard *guard, struct rm_state *state);
 
-/* After an update. `updates`: good ones so far, this one included if it was. Returns a verdict, or
- * -EDOM: it gives up, and *error says so. */
+/* Call after an update. `updates`: number of finite updates, with this one if it is finite. Returns
+ * a verdict, or -EDOM after too many rollbacks. */
 int rm_guard_judge(struct rm_guard *guard, bool finite, double loss, double grad_norm,
                    uint64_t updates, struct rm_error *error);
 
-/* The same of updates that are judged some time after they were made (on a device), while others
- * are under way. */
+/* The same for updates of a device, whose results arrive while later updates are in progress. */
 struct rm_guard_report {
-    uint64_t made, skipped;  /* since the report before */
-    uint64_t skipped_in_row; /* at its end; all updates before are over where there are too many */
-    uint64_t through;        /* number of its last update, skipped ones counted */
-    uint64_t launched;       /* updates begun so far, counted likewise */
-    uint64_t updates;        /* good ones so far */
+    uint64_t made, skipped;  /* since the previous report */
+    uint64_t skipped_in_row; /* at its end; if too many, no update may be in progress */
+    uint64_t through;        /* number of its last update; skipped updates count */
+    uint64_t launched;       /* number of the last update begun; skipped updates count */
+    uint64_t updates;        /* finite updates so far */
     double loss, grad_norm;  /* of its last update */
 };
 int rm_guard_judge_late(struct rm_guard *guard, const struct rm_guard_report *report,

@@ -1,6 +1,7 @@
-/* learning: the operations of updates, beside those of networks (learner/backend/backend.h) and of
- * the optimizer (optimizer.h), that every backend has: targets and losses. The CPU's are complete
- * when they return; a device's are put on its COMPUTE stream. */
+/* learning: the targets and losses of a backend. With the operations of networks
+ * (learner/backend/backend.h) and of the optimizer (optimizer.h) they are all that an update needs.
+ * On the CPU an operation is complete when it returns; on a device it is put on the COMPUTE stream.
+ */
 #ifndef RM_LEARNER_ALGO_LEARNING_H
 #define RM_LEARNER_ALGO_LEARNING_H
 

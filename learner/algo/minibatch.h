@@ -1,5 +1,5 @@
-/* minibatch: the samples of a rollout, shuffled again for every pass, whose parts are minibatches
- * (rm_passes_part(), learner/backend/policy_ops.h). The order is a function of (seed, policy, pass
+/* minibatch: the samples of a rollout, shuffled for every pass. A pass is cut into minibatches by
+ * rm_passes_part() (learner/backend/policy_ops.h). The order is a function of (seed, policy, pass
  * number) and of the samples.
  *
  * Belongs to one thread; nothing is allocated after create. */
@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 struct rm_minibatches_spec {
-    uint32_t rows;  /* most samples */
-    uint32_t parts; /* of a pass; fewer when there are fewer samples */
+    uint32_t rows;  /* maximum number of samples */
+    uint32_t parts; /* minibatches of a pass; fewer if there are fewer samples */
     uint64_t seed;
     uint32_t policy;
     bool shuffled; /* false: always in order */
@@ -22,7 +22,7 @@ struct rm_minibatches_spec {
 struct rm_minibatches {
     struct rm_minibatches_spec spec;
     uint32_t *row;  /* (rows) the samples, in this pass's order */
-    uint32_t *word; /* (rows) draws of a shuffle */
+    uint32_t *word; /* (rows) random numbers of a shuffle */
     uint32_t samples;
 };
 
@@ -30,13 +30,13 @@ int rm_minibatches_create(struct rm_minibatches *m, const struct rm_minibatches_
                           struct rm_error *error);
 void rm_minibatches_destroy(struct rm_minibatches *m);
 
-/* Most rows of a minibatch. */
+/* Rows of the largest minibatch. */
 uint32_t rm_minibatches_most(const struct rm_minibatches *m);
 
-/* A new rollout: these are its samples. */
+/* Begins a rollout with these samples. */
 void rm_minibatches_begin(struct rm_minibatches *m, const uint32_t *row, uint32_t samples);
 
-/* Before a pass. A permutation of the order before, uniform but for 2^-32 of a place. */
+/* Permutes the previous order before a pass, uniformly except for 2^-32 of a position. */
 void rm_minibatches_shuffle(struct rm_minibatches *m, uint64_t pass);
 
 #endif

@@ -1,7 +1,7 @@
 #include "learner/algo/moments.h"
 
-/* Numbers are added up in this many chains at once, which are added up last: the order is fixed,
- * and the processor does not wait for one sum before it starts the next. */
+/* Sums are made in this many chains, which are added last: the order is fixed, and one sum need not
+ * wait for another. */
 #define CHAINS 8
 
 static double sum(const float *x, size_t n)

@@ -1,7 +1,7 @@
-/* moments: count, mean and sum of squared deviations of numbers that come in batches, merged as
- * Chan, Golub and LeVeque (1979, "Updating formulae and a pairwise algorithm for computing sample
- * variances") do, which loses no digits however many there are. In double, in the order in which
- * numbers are given: the same bits for the same sequence of calls. Plain data. */
+/* moments: count, mean and sum of squared deviations of numbers that come in batches. Batches are
+ * merged as in Chan, Golub and LeVeque (1979, "Updating formulae and a pairwise algorithm for
+ * computing sample variances"), which loses no digits, however many numbers there are. In double,
+ * in the order given: the same sequence of calls gives the same bits. Plain data. */
 #ifndef RM_LEARNER_ALGO_MOMENTS_H
 #define RM_LEARNER_ALGO_MOMENTS_H
 
@@ -12,13 +12,13 @@ struct rm_moments {
     double m2; /* sum of (x - mean)^2 */
 };
 
-/* Of n numbers; all zeros for none. Two passes. */
+/* Of n numbers, in two passes; n = 0 gives zeros. */
 struct rm_moments rm_moments_of(const float *x, size_t n);
 
 /* Of the numbers of both. */
 struct rm_moments rm_moments_merge(struct rm_moments a, struct rm_moments b);
 
-/* m2 / count, and m2 / (count - 1); 0 for too few. */
+/* m2 / count and m2 / (count - 1); 0 if there are too few numbers. */
 double rm_moments_variance(struct rm_moments m);
 double rm_moments_unbiased(struct rm_moments m);
 

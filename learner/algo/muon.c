@@ -21,8 +21,8 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* The products of one shape: X X^T or X^T X, whichever is smaller, its square, and the product with
- * X. */
+/* Reserves for the products of one shape: X X^T or X^T X, whichever is smaller, its square, and the
+ * product with X. */
 static int reserve(struct rm_backend *b, uint32_t rows, uint32_t columns)
 {
     const uint32_t k = least(rows, columns);

@@ -20,12 +20,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Buffers for matrices of several shapes, the backend's memory. */
+/* Buffers for matrices of several shapes, in the backend's memory. */
 struct rm_muon {
     struct rm_backend *backend;
     float *x, *next;      /* (rows, columns) */
     float *gram, *square; /* (k, k), k the lesser of the two */
-    float *packed;        /* of a right-hand side */
+    float *packed;        /* the packed right-hand side of a product */
     float *zeros, *sums;  /* (k) */
 };
 
@@ -39,12 +39,12 @@ struct rm_muon_step {
     float scale; /* of the gradient */
 };
 
-/* Moves w and its momentum m, (rows, columns) all three. */
+/* Moves w and its momentum m; grads, w and m are (rows, columns). */
 void rm_muon_apply(struct rm_muon *muon, const struct rm_muon_step *step, uint32_t rows,
                    uint32_t columns, const float *grads, float *w, float *m);
 
-/* The iteration alone, on muon->x (rows, columns). For devices, where the rest is theirs. */
+/* The iteration alone, on muon->x (rows, columns), for devices, which do the rest themselves. */
 void rm_muon_orthogonalise(struct rm_muon *muon, uint32_t rows, uint32_t columns);
-float rm_muon_reach(uint32_t rows, uint32_t columns); /* of a step, by the learning rate */
+float rm_muon_reach(uint32_t rows, uint32_t columns); /* 0.2 sqrt(max(rows, columns)) */
 
 #endif

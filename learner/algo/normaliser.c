@@ -49,7 +49,7 @@ static bool all_finite(const double *x, uint32_t n)
     return sum == 0.0;
 }
 
-/* A block of rows, column by column side by side, merged as rm_moments_merge() does. */
+/* Merges a block of rows, all columns at once, as rm_moments_merge() does. */
 static void add_block(struct rm_normaliser *n, const float *x, size_t rows)
 {
     const uint32_t inputs = n->inputs;

@@ -1,11 +1,12 @@
 /* normaliser: running mean and deviation of a network's inputs (network.normalize_observations).
- * The numbers themselves are two vectors of the arena, mean and 1 / deviation, so actors apply what
- * they are given with the weights, and the learner the same; this counts, and writes them there.
+ * The arena has them as two vectors, mean and 1 / deviation, so actors receive them with the
+ * weights. The normaliser counts, and writes the vectors.
  *
- * A learner adds the rows of a rollout or batch and writes after its updates and before it
- * publishes: what an actor answered with is what the learner trained with. Rows are merged in the
- * order in which they are given, in blocks of a fixed size (moments.h), so that the numbers depend
- * on nothing else. A block with a number that is not finite is left out: it would stay for ever.
+ * A learner adds the rows of a rollout or batch, and writes after its updates and before it
+ * publishes, so that actors act with the vectors that the learner trained with. Rows are merged in
+ * the order given, in blocks of a fixed size (moments.h), so that the result depends on nothing
+ * else. A block with a number that is not finite is ignored, because it would spoil all later
+ * moments.
  *
  * Belongs to one learner's thread; nothing is allocated after create. */
 #ifndef RM_LEARNER_ALGO_NORMALISER_H
@@ -20,8 +21,8 @@
 struct rm_normaliser {
     struct rm_backend *backend;
     uint32_t inputs;
-    size_t mean_at, scale_at; /* floats into the arena; SIZE_MAX: the network takes inputs as they
-                                 are, and every call does nothing */
+    size_t mean_at, scale_at; /* floats into the arena; SIZE_MAX: the network does not normalise,
+                                 and every call does nothing */
     double count;
     double *mean, *m2; /* (inputs): m2 the sum of squared deviations. A checkpoint keeps count, mean
                           and m2 */
@@ -37,11 +38,11 @@ void rm_normaliser_destroy(struct rm_normaliser *normaliser);
 /* x (rows, inputs), host memory, before normalising. */
 void rm_normaliser_add(struct rm_normaliser *normaliser, const float *x, size_t rows);
 
-/* Writes mean and 1 / sqrt(variance + 1e-8) into the arena (the backend's memory); rm_net_prepare()
- * must follow. Nothing before the first row. */
+/* Writes mean and 1 / sqrt(variance + 1e-8) into the arena (the backend's memory); call
+ * rm_net_prepare() afterwards. Before the first row, does nothing. */
 void rm_normaliser_write(const struct rm_normaliser *normaliser, float *params);
 
-/* Goes on from the vectors of an arena (host memory) that stand for `count` rows. */
+/* Continues from the vectors of an arena (host memory), which count as moments of `count` rows. */
 void rm_normaliser_resume(struct rm_normaliser *normaliser, const float *params, double count);
 
 #endif

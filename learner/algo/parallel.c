@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A batch as it is drawn; `first` is what the first replica makes of its part, and tells which. */
+/* A batch as drawn; `first` is the first replica's part of it, and identifies the update. */
 struct whole {
     struct rm_batch batch;
     const struct rm_batch *first;
@@ -19,24 +19,18 @@ struct whole {
 
 struct parallel {
     struct rm_trainer trainer; /* first */
-    uint32_t count, rows;      /* replicas, and rows of each */
-    struct rm_updates *replica[RM_DEVICE_MEMBERS];
+    uint32_t rows;             /* of each replica */
     struct whole whole[RM_TRAINER_DEPTH];
 };
 
-static struct parallel *of(struct rm_trainer *trainer)
+static struct parallel *parallel_of(struct rm_trainer *trainer)
 {
     return (struct parallel *)trainer;
 }
 
-static struct rm_trainer *nth(const struct parallel *p, uint32_t i)
+static struct rm_trainer *replica(const struct parallel *p, uint32_t i)
 {
-    return &p->replica[i]->trainer;
-}
-
-static struct rm_trainer *first(const struct rm_trainer *trainer)
-{
-    return nth((const struct parallel *)trainer, 0);
+    return &p->trainer.all[i]->trainer;
 }
 
 uint32_t rm_parallel_devices(struct rm_backend *backend)
@@ -45,11 +39,6 @@ uint32_t rm_parallel_devices(struct rm_backend *backend)
     return backend->device && backend->device->collective
                ? backend->device->collective->members(backend, members)
                : 0;
-}
-
-struct rm_trainer *rm_parallel_replica(struct rm_trainer *trainer, uint32_t i)
-{
-    return nth(of(trainer), i);
 }
 
 /* --- making ---------------------------------------------------------------------------------- */
@@ -110,23 +99,24 @@ static int make(struct parallel *p, const struct rm_update_ops *ops,
     if (e->debug.check_finite != RM_CHECK_FINITE_OFF || e->network.normalize_observations)
         return rm_fail(error, -ENOTSUP,
                        "debug.check_finite and network.normalize_observations are for one device");
-    for (; p->count < own.replicas && !rc; p->count += !rc) {
-        struct rm_trainer *replica;
-        own.backend = members[p->count];
-        own.replica = p->count;
-        rc = rm_updates_staged_create(&replica, ops, &own, error);
-        p->replica[p->count] = rc ? NULL : (struct rm_updates *)replica;
+    for (uint32_t i = 0; i < own.replicas && !rc; i++) {
+        struct rm_trainer *one;
+        own.backend = members[i];
+        own.replica = i;
+        rc = rm_updates_staged_create(&one, ops, &own, error);
+        if (!rc)
+            p->trainer.all[p->trainer.count++] = one->all[0];
     }
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH && !rc; i++)
         rc = make_batch(&p->whole[i].batch, ops, spec, error);
-    return rc ? rc : rm_record(p->replica, p->count, true, error);
+    return rc ? rc : rm_record(p->trainer.all, p->trainer.count, true, error);
 }
 
 static void destroy(struct rm_trainer *trainer)
 {
-    struct parallel *p = of(trainer);
-    for (uint32_t i = 0; i < p->count; i++)
-        rm_trainer_destroy(nth(p, i));
+    struct parallel *p = parallel_of(trainer);
+    for (uint32_t i = 0; i < p->trainer.count; i++)
+        rm_trainer_destroy(replica(p, i));
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++)
         free_batch(&p->whole[i].batch);
     free(p);
@@ -134,7 +124,7 @@ static void destroy(struct rm_trainer *trainer)
 
 /* --- updates --------------------------------------------------------------------------------- */
 
-/* Replica i's rows. Errors come from the replica. */
+/* Replica i's rows, without errors, which the replica has. */
 static struct rm_batch part_of(const struct parallel *p, const struct rm_batch *whole, uint32_t i)
 {
     struct rm_batch part = *whole;
@@ -156,7 +146,7 @@ static struct rm_batch part_of(const struct parallel *p, const struct rm_batch *
     return part;
 }
 
-/* Of the update whose part the first replica has there. */
+/* The batch of which the first replica has this part. */
 static struct whole *whole_of(struct parallel *p, const struct rm_batch *own)
 {
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++) {
@@ -166,30 +156,30 @@ static struct whole *whole_of(struct parallel *p, const struct rm_batch *own)
         if (w->first == own)
             return w;
     }
-    return NULL; /* replicas have as many slots */
+    return NULL; /* unreachable: a replica has as many slots */
 }
 
 static struct rm_batch *batch(struct rm_trainer *trainer)
 {
-    struct parallel *p = of(trainer);
-    const struct rm_batch *own = rm_trainer_batch(nth(p, 0));
-    for (uint32_t i = 1; i < p->count; i++)
-        rm_trainer_batch(nth(p, i));
+    struct parallel *p = parallel_of(trainer);
+    const struct rm_batch *own = rm_trainer_batch(replica(p, 0));
+    for (uint32_t i = 1; i < p->trainer.count; i++)
+        rm_trainer_batch(replica(p, i));
     struct whole *w = whole_of(p, own);
     w->batch.codes = own->codes;
     return &w->batch;
 }
 
-/* A batch from another source is not kept, except for the leaves of its errors. */
+/* `whole` may be a batch that the trainer does not own; its errors and leaves are then not kept. */
 static struct rm_trainer_result update(struct rm_trainer *trainer, const struct rm_batch *whole,
                                        uint64_t number, struct rm_phase_clock *clock)
 {
-    struct parallel *p = of(trainer);
+    struct parallel *p = parallel_of(trainer);
     struct rm_trainer_result result = {0};
     batch(trainer);
-    for (uint32_t i = p->count; i-- > 0;) {
+    for (uint32_t i = p->trainer.count; i-- > 0;) {
         const struct rm_batch part = part_of(p, whole, i);
-        result = rm_trainer_update(nth(p, i), &part, number, clock);
+        result = rm_trainer_update(replica(p, i), &part, number, clock);
     }
     return result;
 }
@@ -197,25 +187,25 @@ static struct rm_trainer_result update(struct rm_trainer *trainer, const struct 
 static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struct rm_batch *whole,
                                          uint64_t number, struct rm_phase_clock *clock)
 {
-    struct parallel *p = of(trainer);
-    for (uint32_t i = 0; i < p->count; i++) {
+    struct parallel *p = parallel_of(trainer);
+    for (uint32_t i = 0; i < p->trainer.count; i++) {
         const struct rm_batch part = part_of(p, whole, i);
-        rm_trainer_gradient(nth(p, i), &part, number, clock);
+        rm_trainer_gradient(replica(p, i), &part, number, clock);
     }
-    rm_record_mean(p->replica, p->count);
-    return rm_staged_gradient_result(p->replica[0]);
+    rm_record_mean(p->trainer.all, p->trainer.count);
+    return rm_staged_gradient_result(p->trainer.all[0]);
 }
 
 /* --- results --------------------------------------------------------------------------------- */
 
 static struct rm_batch *learned(struct rm_trainer *trainer)
 {
-    struct parallel *p = of(trainer);
+    struct parallel *p = parallel_of(trainer);
     struct whole *w = NULL;
-    for (uint32_t i = 0; i < p->count; i++) {
-        const struct rm_batch *part = rm_trainer_learned(nth(p, i));
+    for (uint32_t i = 0; i < p->trainer.count; i++) {
+        const struct rm_batch *part = rm_trainer_learned(replica(p, i));
         if (!part)
-            return NULL; /* of none, then: the same updates are skipped by all */
+            return NULL; /* all replicas skip the same updates */
         if (!w)
             w = whole_of(p, part);
         memcpy(w->batch.error + (size_t)i * p->rows, part->error, p->rows * sizeof *part->error);
@@ -225,42 +215,15 @@ static struct rm_batch *learned(struct rm_trainer *trainer)
 
 static bool report(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *out)
 {
-    struct parallel *p = of(trainer);
+    struct parallel *p = parallel_of(trainer);
     struct rm_trainer_report same;
-    for (uint32_t i = 1; i < p->count; i++)
-        rm_trainer_report(nth(p, i), wait, &same);
-    return rm_trainer_report(nth(p, 0), wait, out);
+    for (uint32_t i = 1; i < p->trainer.count; i++)
+        rm_trainer_report(replica(p, i), wait, &same);
+    return rm_trainer_report(replica(p, 0), wait, out);
 }
 
-static const uint64_t *made(const struct rm_trainer *trainer)
-{
-    return rm_trainer_made(first(trainer));
-}
-
-/* --- settings and state ---------------------------------------------------------------------- */
-
-static void set(struct rm_trainer *trainer, const struct rm_trainer_settings *settings)
-{
-    for (uint32_t i = 0; i < of(trainer)->count; i++)
-        rm_trainer_set(nth(of(trainer), i), settings);
-}
-
-static void progress(struct rm_trainer *trainer, double progress)
-{
-    for (uint32_t i = 0; i < of(trainer)->count; i++)
-        rm_trainer_progress(nth(of(trainer), i), progress);
-}
-
-static void load(struct rm_trainer *trainer, const float *params)
-{
-    for (uint32_t i = 0; i < of(trainer)->count; i++)
-        rm_trainer_load(nth(of(trainer), i), params);
-}
-
-static void guarded(struct rm_trainer *trainer, struct rm_guard *guard)
-{
-    rm_trainer_guarded(first(trainer), guard);
-}
+/* --- state ---------------------------------------------------------------------------------------
+ */
 
 static int copy_state(struct rm_updates *from, struct rm_updates *to,
                       void (*state)(struct rm_updates *updates, struct rm_state *state),
@@ -288,51 +251,9 @@ void rm_parallel_make_equal(struct rm_updates *const *all, uint32_t count,
     for (uint32_t i = 1; i < count; i++)
         if (copy_state(all[0], all[i], state, &error))
             fprintf(stderr,
-                    RM_SAID_WARNING "learner of %s: device %u of %u is not like the first: %s\n",
+                    RM_SAID_WARNING
+                    "learner of %s: device %u of %u is not equal to the first: %s\n",
                     all[0]->finite.name, i + 1, count, error.text);
-}
-
-static void one_state(struct rm_updates *u, struct rm_state *s)
-{
-    rm_updates_state(&u->trainer, s);
-}
-
-static void restored(struct rm_trainer *trainer)
-{
-    struct parallel *p = of(trainer);
-    rm_updates_restored(nth(p, 0));
-    rm_parallel_make_equal(p->replica, p->count, one_state);
-}
-
-static void state(struct rm_trainer *trainer, struct rm_state *s)
-{
-    first(trainer)->ops->state(first(trainer), s);
-}
-
-static const float *params(const struct rm_trainer *trainer)
-{
-    return rm_trainer_params(first(trainer));
-}
-
-static const float *target(const struct rm_trainer *trainer)
-{
-    return rm_trainer_target(first(trainer));
-}
-
-static const float *grads(const struct rm_trainer *trainer)
-{
-    return rm_trainer_grads(first(trainer));
-}
-
-static const struct rm_net *net(const struct rm_trainer *trainer)
-{
-    return rm_trainer_net(first(trainer));
-}
-
-static double update_flops(const struct rm_trainer *trainer)
-{
-    const struct parallel *p = (const struct parallel *)trainer;
-    return p->count * rm_trainer_update_flops(nth(p, 0));
 }
 
 static const struct rm_trainer_ops parallel_trainer = {
@@ -342,18 +263,6 @@ static const struct rm_trainer_ops parallel_trainer = {
     .batch = batch,
     .learned = learned,
     .report = report,
-    .made = made,
-    .set = set,
-    .progress = progress,
-    .load = load,
-    .guarded = guarded,
-    .restored = restored,
-    .state = state,
-    .params = params,
-    .target = target,
-    .grads = grads,
-    .net = net,
-    .update_flops = update_flops,
 };
 
 int rm_parallel_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,

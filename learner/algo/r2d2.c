@@ -90,7 +90,7 @@ static void r2d2_put_gradient(struct rm_updates *u, const struct rm_update *upda
         .y = t->y,
     };
     ops->targets(u->backend, &targets);
-    rm_update_phase(update, RM_PHASE_BACKWARD);
+    rm_update_phase(update->clock, RM_PHASE_BACKWARD);
     const struct rm_sequence_loss loss = {
         .batch = *update->batch,
         .q = q,

@@ -113,7 +113,7 @@ static void sac_put_gradient(struct rm_updates *u, const struct rm_update *updat
     struct sac *t = (struct sac *)u;
     struct rm_net_input in;
     put_targets(t, update);
-    rm_update_phase(update, RM_PHASE_BACKWARD);
+    rm_update_phase(update->clock, RM_PHASE_BACKWARD);
     struct rm_soft_policy_loss loss = {
         .states = states_of(t, update->batch->mask),
         .weight = update->batch->weight,

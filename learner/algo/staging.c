@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The parts of a slot's block, one after another: what has 0 bytes is not there. */
+/* The parts of a slot's block, in order; a part of 0 bytes is absent. */
 enum part {
     PART_KNOBS,
     PART_TURN,
-    PART_PICKS,
     PART_OBS,
     PART_NEXT_OBS,
     PART_ACTION,
@@ -26,13 +25,19 @@ enum part {
 
 #define MEMBER(name) offsetof(struct rm_batch, name)
 static const size_t members[PART_COUNT] = {
-    [PART_TURN] = MEMBER(turn),         [PART_PICKS] = MEMBER(picks),
-    [PART_OBS] = MEMBER(obs),           [PART_NEXT_OBS] = MEMBER(next_obs),
-    [PART_ACTION] = MEMBER(action),     [PART_RET] = MEMBER(ret),
-    [PART_DISCOUNT] = MEMBER(discount), [PART_WEIGHT] = MEMBER(weight),
-    [PART_MASK] = MEMBER(mask),         [PART_NEXT_MASK] = MEMBER(next_mask),
-    [PART_STATE] = MEMBER(state),       [PART_RESTART] = MEMBER(restart),
-    [PART_VALID] = MEMBER(valid),       [PART_AHEAD] = MEMBER(ahead),
+    [PART_TURN] = MEMBER(turn),
+    [PART_OBS] = MEMBER(obs),
+    [PART_NEXT_OBS] = MEMBER(next_obs),
+    [PART_ACTION] = MEMBER(action),
+    [PART_RET] = MEMBER(ret),
+    [PART_DISCOUNT] = MEMBER(discount),
+    [PART_WEIGHT] = MEMBER(weight),
+    [PART_MASK] = MEMBER(mask),
+    [PART_NEXT_MASK] = MEMBER(next_mask),
+    [PART_STATE] = MEMBER(state),
+    [PART_RESTART] = MEMBER(restart),
+    [PART_VALID] = MEMBER(valid),
+    [PART_AHEAD] = MEMBER(ahead),
 };
 
 static void *member(const struct rm_batch *batch, enum part part)
@@ -53,39 +58,39 @@ struct layout {
     size_t at[PART_COUNT], bytes[PART_COUNT], all;
 };
 
-static struct layout lay_out(const struct rm_staging_spec *spec)
+/* Bytes of a batch that comes from the host. */
+static void measure_batch(const struct rm_staging_spec *spec, size_t bytes[PART_COUNT])
 {
     const struct rm_batch *shape = &spec->shape;
     const size_t size = shape->size, sequences = shape->trace;
     const size_t rows = size * (sequences ? rm_batch_rows(shape) : 1); /* of observations */
     const size_t n = size * (sequences ? sequences : 1);               /* of transitions */
     const size_t row = (size_t)shape->inputs * sizeof(float);
-    const bool whole = !spec->gather, sent = !spec->draw; /* the host draws */
-    const bool masks = whole && (sequences ? spec->masks : spec->own_masks);
-    const uint32_t sources = spec->draw ? spec->draw->source_count : 0;
-    struct layout l = {
-        .bytes =
-            {
-                [PART_KNOBS] = sizeof(struct rm_update_knobs),
-                [PART_TURN] = sent ? 0 : rm_device_turn_bytes(sources),
-                [PART_PICKS] = whole || !sent ? 0 : n * sizeof(struct rm_device_pick),
-                [PART_OBS] = whole ? rows * row : 0,
-                [PART_NEXT_OBS] = whole && !sequences ? rows * row : 0,
-                [PART_ACTION] = sent ? n * sizeof(int32_t) : 0,
-                [PART_RET] = sent ? n * sizeof(float) : 0,
-                [PART_DISCOUNT] = sent ? n * sizeof(float) : 0,
-                [PART_WEIGHT] = sent && spec->priorities ? size * sizeof(float) : 0,
-                [PART_MASK] = masks ? rows * shape->actions : 0,
-                [PART_NEXT_MASK] = whole && spec->masks && !sequences ? n * shape->actions : 0,
-                [PART_STATE] = sequences ? size * shape->state_floats * sizeof(float) : 0,
-                [PART_RESTART] = sequences ? rows : 0,
-                [PART_VALID] = sequences ? n : 0,
-                [PART_AHEAD] = sequences ? n * sizeof(uint32_t) : 0,
-            },
-    };
+    bytes[PART_OBS] = rows * row;
+    bytes[PART_NEXT_OBS] = sequences ? 0 : rows * row;
+    bytes[PART_ACTION] = n * sizeof(int32_t);
+    bytes[PART_RET] = bytes[PART_DISCOUNT] = n * sizeof(float);
+    bytes[PART_WEIGHT] = spec->priorities ? size * sizeof(float) : 0;
+    bytes[PART_MASK] = (sequences ? spec->masks : spec->own_masks) ? rows * shape->actions : 0;
+    bytes[PART_NEXT_MASK] = spec->masks && !sequences ? n * shape->actions : 0;
+    if (!sequences)
+        return;
+    bytes[PART_STATE] = size * shape->state_floats * sizeof(float);
+    bytes[PART_RESTART] = rows;
+    bytes[PART_VALID] = n;
+    bytes[PART_AHEAD] = n * sizeof(uint32_t);
+}
+
+static struct layout lay_out(const struct rm_staging_spec *spec)
+{
+    struct layout l = {.bytes = {[PART_KNOBS] = sizeof(struct rm_update_knobs)}};
+    if (spec->draw)
+        l.bytes[PART_TURN] = rm_device_turn_bytes(spec->draw->source_count);
+    else
+        measure_batch(spec, l.bytes);
     for (int i = 0; i < PART_COUNT; i++) {
         l.at[i] = l.all;
-        l.all += (l.bytes[i] + 255) / 256 * 256; /* as an allocation would be aligned */
+        l.all += (l.bytes[i] + 255) / 256 * 256; /* the alignment of an allocation */
     }
     return l;
 }
@@ -111,7 +116,7 @@ static void name_parts(struct rm_staging_slot *s, const struct rm_staging_spec *
     }
 }
 
-/* What the device makes: of picks, and before that where it draws. */
+/* Results of a draw on the device. */
 enum made {
     MADE_OBS,
     MADE_NEXT_OBS,
@@ -126,26 +131,20 @@ enum made {
     MADE_COUNT
 };
 
-/* Of the gather's where rows may be overwritten while they are read, of the draw's by priority. */
-static bool makes_weights(const struct rm_staging_spec *spec)
-{
-    return spec->draw ? spec->priorities : spec->gather->checked;
-}
-
-static int make_room(struct rm_staging *t, const struct rm_staging_spec *spec,
-                     void *made[MADE_COUNT], struct rm_error *error)
+static int alloc_made(struct rm_staging *t, const struct rm_staging_spec *spec,
+                      void *made[MADE_COUNT], struct rm_error *error)
 {
     const size_t rows = spec->shape.size, row = rows * spec->shape.inputs * sizeof(float);
-    const size_t drawn = spec->draw ? rows : 0, by_priority = spec->priorities ? drawn : 0;
+    const size_t by_priority = spec->priorities ? rows : 0;
     const size_t bytes[MADE_COUNT] = {
         [MADE_OBS] = row,
         [MADE_NEXT_OBS] = row,
-        [MADE_WEIGHT] = makes_weights(spec) ? rows * sizeof(float) : 0,
+        [MADE_WEIGHT] = by_priority * sizeof(float),
         [MADE_NEXT_MASK] = spec->masks ? rows * spec->shape.actions : 0,
-        [MADE_PICKS] = drawn * sizeof(struct rm_device_pick),
-        [MADE_ACTION] = drawn * sizeof(int32_t),
-        [MADE_RET] = drawn * sizeof(float),
-        [MADE_DISCOUNT] = drawn * sizeof(float),
+        [MADE_PICKS] = rows * sizeof(struct rm_device_pick),
+        [MADE_ACTION] = rows * sizeof(int32_t),
+        [MADE_RET] = rows * sizeof(float),
+        [MADE_DISCOUNT] = rows * sizeof(float),
         [MADE_LEAF] = by_priority * sizeof(uint64_t),
         [MADE_ERROR] = by_priority * sizeof(float),
     };
@@ -160,22 +159,13 @@ static int make_room(struct rm_staging *t, const struct rm_staging_spec *spec,
     return t->made ? 0 : -ENOMEM;
 }
 
-static int make_gather(struct rm_staging *t, const struct rm_staging_spec *spec,
-                       struct rm_error *error)
+static int make_draw(struct rm_staging *t, const struct rm_staging_spec *spec,
+                     struct rm_error *error)
 {
     void *made[MADE_COUNT];
-    const int rc = make_room(t, spec, made, error);
+    const int rc = alloc_made(t, spec, made, error);
     if (rc)
         return rc;
-    t->gather = *spec->gather;
-    t->gather.batch = spec->shape.size;
-    t->gather.obs = made[MADE_OBS];
-    t->gather.next_obs = made[MADE_NEXT_OBS];
-    t->gather.next_mask = made[MADE_NEXT_MASK];
-    if (!spec->draw) {
-        t->gather.weight = made[MADE_WEIGHT];
-        return 0;
-    }
     t->draw = *spec->draw;
     t->draw.batch = spec->shape.size;
     t->draw.figures = spec->figures;
@@ -185,22 +175,21 @@ static int make_gather(struct rm_staging *t, const struct rm_staging_spec *spec,
     t->draw.discount = made[MADE_DISCOUNT];
     t->draw.weight = made[MADE_WEIGHT];
     t->draw.leaf = made[MADE_LEAF];
+    t->draw.gather.batch = spec->shape.size;
+    t->draw.gather.picks = made[MADE_PICKS];
+    t->draw.gather.obs = made[MADE_OBS];
+    t->draw.gather.next_obs = made[MADE_NEXT_OBS];
+    t->draw.gather.next_mask = made[MADE_NEXT_MASK];
     t->error = made[MADE_ERROR];
     return 0;
 }
 
-/* An update of the slot finds what was made for it. */
-static void use_gather(const struct rm_staging *t, struct rm_staging_slot *s)
+/* All slots share the buffers of a drawn batch. */
+static void share_batch(const struct rm_staging *t, struct rm_staging_slot *s)
 {
-    s->device.obs = t->gather.obs;
-    s->device.next_obs = t->gather.next_obs;
-    s->device.next_mask = t->gather.next_mask;
-    s->weight_in = s->device.weight;
-    if (t->gather.weight)
-        s->device.weight = t->gather.weight;
-    if (!t->draw.batch)
-        return;
-    s->device.picks = t->draw.picks;
+    s->device.obs = t->draw.gather.obs;
+    s->device.next_obs = t->draw.gather.next_obs;
+    s->device.next_mask = t->draw.gather.next_mask;
     s->device.action = t->draw.action;
     s->device.ret = t->draw.ret;
     s->device.discount = t->draw.discount;
@@ -214,22 +203,17 @@ static struct rm_device_sampler draw_of(const struct rm_staging *t, const struct
     struct rm_device_sampler draw = t->draw;
     draw.knobs = s->device_knobs;
     draw.turn = s->device.turn;
-    draw.told = s->device_drawn;
+    draw.drawn_copy = s->device_drawn;
     return draw;
 }
 
-void rm_staging_gather(struct rm_staging *t, const struct rm_staging_slot *s)
+void rm_staging_draw(struct rm_staging *t, const struct rm_staging_slot *s)
 {
-    struct rm_device_gather gather = t->gather;
-    if (!gather.batch)
+    const struct rm_device_sampler draw = draw_of(t, s);
+    if (!draw.batch)
         return;
-    if (t->draw.batch) {
-        const struct rm_device_sampler draw = draw_of(t, s);
-        t->backend->device->feed->draw(t->backend, &draw);
-    }
-    gather.picks = s->device.picks;
-    gather.weight_in = s->weight_in;
-    t->backend->device->feed->gather(t->backend, &gather);
+    t->backend->device->feed->draw(t->backend, &draw);
+    t->backend->device->feed->gather(t->backend, &draw.gather);
 }
 
 void rm_staging_learned(struct rm_staging *t, const struct rm_staging_slot *s)
@@ -252,8 +236,8 @@ static int make_slot(struct rm_staging *t, struct rm_staging_slot *s,
     if (!s->result)
         return -ENOMEM;
     name_parts(s, spec, l);
-    if (spec->gather)
-        use_gather(t, s);
+    if (spec->draw)
+        share_batch(t, s);
     if (t->errors && !(s->host.leaf = calloc(spec->shape.size, sizeof *s->host.leaf)))
         return rm_fail(error, -ENOMEM, "no memory for a batch of %u", spec->shape.size);
     int rc = b->device->mark_create(b, &s->in, error);
@@ -274,7 +258,7 @@ int rm_staging_create(struct rm_staging *t, struct rm_backend *backend,
         t->bytes_back += sizeof(struct rm_device_drawn);
     if (t->errors)
         t->bytes_back += spec->shape.size * sizeof(float);
-    int rc = spec->gather ? make_gather(t, spec, error) : 0;
+    int rc = spec->draw ? make_draw(t, spec, error) : 0;
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH && !rc; i++)
         rc = make_slot(t, &t->slots[i], spec, &l, error);
     return rc;
@@ -321,7 +305,7 @@ struct rm_staging_slot *rm_staging_slot(struct rm_staging *t)
     return &t->slots[t->next];
 }
 
-/* Importance and legality of a batch that comes without are those of all. */
+/* A batch without weights has weight 1 everywhere; without masks, every action is legal. */
 static void fill_default(struct rm_staging_slot *s, enum part part, size_t bytes)
 {
     if (part == PART_MASK || part == PART_NEXT_MASK)
@@ -352,17 +336,17 @@ void rm_staging_send(struct rm_staging *t, struct rm_staging_slot *s)
     b->device->follow(b, RM_DEVICE_STREAM_COMPUTE, s->in);
 }
 
-void rm_staging_sent(struct rm_staging *t, struct rm_staging_slot *s, bool tell)
+void rm_staging_sent(struct rm_staging *t, struct rm_staging_slot *s, bool figures)
 {
     struct rm_backend *b = t->backend;
-    const size_t bytes = t->errors || tell ? t->bytes_back : 0;
+    const size_t bytes = t->errors || figures ? t->bytes_back : 0;
     if (bytes) {
         b->device->mark(b, RM_DEVICE_STREAM_COMPUTE, s->computed);
         b->device->follow(b, RM_DEVICE_STREAM_OUT, s->computed);
         b->device->copy_out(b, RM_DEVICE_STREAM_OUT, s->back, s->result, bytes);
     }
     b->device->mark(b, bytes ? RM_DEVICE_STREAM_OUT : RM_DEVICE_STREAM_COMPUTE, s->over);
-    s->told = tell;
+    s->has_figures = figures;
     s->sent = true;
     t->next = (t->next + 1) % RM_TRAINER_DEPTH;
 }

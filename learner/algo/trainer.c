@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 
-/* By algorithm; NULL: learns from rollouts, which is another method's business. */
+/* By algorithm; NULL: the algorithm learns from rollouts (actor_critic.h). */
 static const struct rm_update_ops *const updates[] = {
     [RM_ALGORITHM_DQN] = &rm_dqn_updates, [RM_ALGORITHM_QR_DQN] = &rm_dqn_updates,
     [RM_ALGORITHM_IQN] = &rm_dqn_updates, [RM_ALGORITHM_R2D2] = &rm_r2d2_updates,
@@ -70,62 +70,56 @@ bool rm_trainer_report(struct rm_trainer *trainer, bool wait, struct rm_trainer_
 
 const uint64_t *rm_trainer_made(const struct rm_trainer *trainer)
 {
-    return trainer->ops->made(trainer);
+    return &trainer->all[0]->figures->made;
 }
 
 void rm_trainer_set(struct rm_trainer *trainer, const struct rm_trainer_settings *settings)
 {
-    trainer->ops->set(trainer, settings);
+    for (uint32_t i = 0; i < trainer->count; i++)
+        rm_updates_set(trainer->all[i], settings);
 }
 
 void rm_trainer_progress(struct rm_trainer *trainer, double progress)
 {
-    trainer->ops->progress(trainer, progress);
+    for (uint32_t i = 0; i < trainer->count; i++)
+        trainer->all[i]->progress = progress;
 }
 
 void rm_trainer_load(struct rm_trainer *trainer, const float *params)
 {
-    trainer->ops->load(trainer, params);
+    for (uint32_t i = 0; i < trainer->count; i++)
+        rm_updates_load(trainer->all[i], params);
 }
 
 void rm_trainer_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
 {
-    trainer->ops->guarded(trainer, guard);
+    rm_updates_guarded(trainer->all[0], guard);
 }
 
 void rm_trainer_restored(struct rm_trainer *trainer)
 {
-    trainer->ops->restored(trainer);
+    rm_updates_restored(trainer->all[0]);
+    rm_parallel_make_equal(trainer->all, trainer->count, rm_updates_state);
 }
 
 void rm_trainer_state(struct rm_trainer *trainer, struct rm_state *state)
 {
-    trainer->ops->state(trainer, state);
+    rm_updates_state(trainer->all[0], state);
     if (rm_state_loading(state))
-        trainer->ops->restored(trainer);
+        rm_trainer_restored(trainer);
 }
 
 const float *rm_trainer_params(const struct rm_trainer *trainer)
 {
-    return trainer->ops->params(trainer);
-}
-
-const float *rm_trainer_target(const struct rm_trainer *trainer)
-{
-    return trainer->ops->target(trainer);
-}
-
-const float *rm_trainer_grads(const struct rm_trainer *trainer)
-{
-    return trainer->ops->grads(trainer);
+    return trainer->all[0]->params;
 }
 
 const struct rm_net *rm_trainer_net(const struct rm_trainer *trainer)
 {
-    return trainer->ops->net(trainer);
+    return trainer->all[0]->nets[0].net;
 }
 
 double rm_trainer_update_flops(const struct rm_trainer *trainer)
 {
-    return trainer->ops->update_flops(trainer);
+    return trainer->count * trainer->all[0]->ops->flops(trainer->all[0]);
 }

@@ -9,6 +9,7 @@
 
 #include "config/experiment.h"
 #include "learner/backend/backend.h"
+#include "learner/backend/device_collective.h"
 #include "learner/backend/device_draw.h"
 #include "learner/backend/batch.h"
 #include "learner/net/net.h"
@@ -20,10 +21,10 @@
 #include <stdint.h>
 
 struct rm_trainer;
-struct rm_device_gather;
 struct rm_guard;
 struct rm_rollout;
 struct rm_state;
+struct rm_updates;
 
 struct rm_trainer_spec {
     const struct rm_experiment *experiment; /* outlives the trainer */
@@ -34,13 +35,11 @@ struct rm_trainer_spec {
     const char *name;          /* of the policy, for the log; outlives the trainer */
     uint64_t updates;          /* that predecessors made: what load() is given stands for them */
     bool masks;                /* batches come with legal actions */
-    const struct rm_device_gather
-        *gather; /* on a device: batches are made there by this, and come
-                    as picks; outlives the trainer; NULL: they come whole */
+    const struct rm_device_sampler *draw; /* the device draws with it; outlives the trainer; NULL:
+                                             the host draws */
     /* One agent on several devices (parallel.h): this trainer learns from every replicas-th part of
      * each batch, the replica-th, and is recorded with the others. 0: it has all of it. */
     uint32_t replica, replicas;
-    const struct rm_device_sampler *draw; /* with gather: drawn there as well, by this; NULL: not */
     /* Of algorithms that learn from rollouts (actor_critic.h), else NULL: the buffers that hold the
      * rollout in hand; and where rollouts are made on several devices, that of each but the first,
      * by parts of the worlds (NULL: all devices learn from the one). */
@@ -86,27 +85,18 @@ struct rm_trainer_ops {
                                        uint64_t number, struct rm_phase_clock *clock);
     struct rm_trainer_result (*gradient)(struct rm_trainer *trainer, const struct rm_batch *batch,
                                          uint64_t number, struct rm_phase_clock *clock);
-    /* Where results are late; else NULL. */
+    /* If results are late; else NULL. */
     struct rm_batch *(*batch)(struct rm_trainer *trainer);
     struct rm_batch *(*learned)(struct rm_trainer *trainer);
     bool (*report)(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *report);
-    const uint64_t *(*made)(const struct rm_trainer *trainer);
-    void (*set)(struct rm_trainer *trainer, const struct rm_trainer_settings *settings);
-    void (*progress)(struct rm_trainer *trainer, double progress);
-    void (*load)(struct rm_trainer *trainer, const float *params);
-    void (*guarded)(struct rm_trainer *trainer, struct rm_guard *guard);
-    void (*restored)(struct rm_trainer *trainer);
-    void (*state)(struct rm_trainer *trainer, struct rm_state *state);
-    const float *(*params)(const struct rm_trainer *trainer);
-    const float *(*target)(const struct rm_trainer *trainer);
-    const float *(*grads)(const struct rm_trainer *trainer);
-    const struct rm_net *(*net)(const struct rm_trainer *trainer);
-    double (*update_flops)(const struct rm_trainer *trainer);
 };
 
-/* What every trainer begins with. */
+/* Every trainer begins with this struct. */
 struct rm_trainer {
     const struct rm_trainer_ops *ops;
+    uint32_t count;                            /* devices */
+    struct rm_updates *all[RM_DEVICE_MEMBERS]; /* (count) one for each device; the first one's
+                                                  numbers are the trainer's */
 };
 
 int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec *spec,
@@ -160,11 +150,8 @@ void rm_trainer_restored(struct rm_trainer *trainer);
 /* What the next updates depend on, for checkpoints (shm/base/state.h). */
 void rm_trainer_state(struct rm_trainer *trainer, struct rm_state *state);
 
-/* In the backend's memory: the parameters that act (param_count of the net), their target network
- * (NULL where there is none) and their last gradient. */
+/* The parameters that act (param_count of the net), in the backend's memory. */
 const float *rm_trainer_params(const struct rm_trainer *trainer);
-const float *rm_trainer_target(const struct rm_trainer *trainer);
-const float *rm_trainer_grads(const struct rm_trainer *trainer);
 const struct rm_net *rm_trainer_net(const struct rm_trainer *trainer);
 
 /* Floating-point operations of the matrix products of one update (a multiply-add is two). */

@@ -10,16 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct rm_updates *updates_of(struct rm_trainer *trainer)
-{
-    return (struct rm_updates *)trainer;
-}
-
-static const struct rm_updates *updates_of_const(const struct rm_trainer *trainer)
-{
-    return (const struct rm_updates *)trainer;
-}
-
 /* --- making ---------------------------------------------------------------------------------- */
 
 int rm_updates_alloc(struct rm_updates *t, void *at, size_t bytes, struct rm_error *error)
@@ -129,6 +119,8 @@ int rm_updates_create(struct rm_updates **updates, const struct rm_update_ops *o
     struct rm_updates *t = *updates = calloc(1, ops->bytes);
     if (!t)
         return rm_fail(error, -ENOMEM, "no memory for a trainer");
+    t->trainer.count = 1;
+    t->trainer.all[0] = t;
     t->ops = ops;
     t->experiment = e;
     t->backend = spec->backend;
@@ -181,7 +173,7 @@ void rm_updates_init(struct rm_updates *t)
 {
     rm_net_init(t->nets[0].net, t->host_params,
                 rm_rng_at(t->experiment->seed, RM_STREAM_INIT, t->policy, 0));
-    rm_updates_load(&t->trainer, t->host_params);
+    rm_updates_load(t, t->host_params);
 }
 
 /* --- what algorithms put --------------------------------------------------------------------- */
@@ -342,21 +334,14 @@ void rm_updates_prepare(struct rm_updates *t, bool online, bool target)
 
 /* --- settings and parameters ----------------------------------------------------------------- */
 
-void rm_updates_set(struct rm_trainer *trainer, const struct rm_trainer_settings *settings)
+void rm_updates_set(struct rm_updates *t, const struct rm_trainer_settings *settings)
 {
-    struct rm_updates *t = updates_of(trainer);
     t->settings = *settings;
     rm_optimizer_set(t->optimizer, settings->learning_rate, settings->grad_clip);
 }
 
-void rm_updates_progress(struct rm_trainer *trainer, double progress)
+void rm_updates_load(struct rm_updates *t, const float *params)
 {
-    updates_of(trainer)->progress = progress;
-}
-
-void rm_updates_load(struct rm_trainer *trainer, const float *params)
-{
-    struct rm_updates *t = updates_of(trainer);
     struct rm_backend *b = t->backend;
     for (uint32_t i = 0; i < t->net_count; i++) {
         const struct rm_update_net *n = &t->nets[i];
@@ -377,9 +362,8 @@ void rm_updates_load(struct rm_trainer *trainer, const float *params)
     rm_updates_prepare(t, true, true);
 }
 
-void rm_updates_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
+void rm_updates_guarded(struct rm_updates *t, struct rm_guard *guard)
 {
-    struct rm_updates *t = updates_of(trainer);
     rm_guard_floats(guard, t->params, t->count);
     if (t->target)
         rm_guard_floats(guard, t->target, t->count);
@@ -388,18 +372,16 @@ void rm_updates_guarded(struct rm_trainer *trainer, struct rm_guard *guard)
         rm_guard_floats(guard, t->kept, t->kept_floats);
 }
 
-void rm_updates_restored(struct rm_trainer *trainer)
+void rm_updates_restored(struct rm_updates *t)
 {
-    struct rm_updates *t = updates_of(trainer);
     rm_updates_prepare(t, true, true);
     if (t->backend->device)
         t->backend->device->clear(t->backend, RM_DEVICE_STREAM_COMPUTE, &t->figures->skipped_in_row,
                                   sizeof t->figures->skipped_in_row);
 }
 
-void rm_updates_state(struct rm_trainer *trainer, struct rm_state *s)
+void rm_updates_state(struct rm_updates *t, struct rm_state *s)
 {
-    struct rm_updates *t = updates_of(trainer);
     const uint64_t policy = t->net_count > 1 ? t->nets[1].at : t->count;
     rm_device_state(s, t->backend, "params", t->params, policy);
     if (t->net_count > 1)
@@ -410,30 +392,4 @@ void rm_updates_state(struct rm_trainer *trainer, struct rm_state *s)
     rm_normaliser_state(&t->normaliser, s);
     if (t->kept)
         rm_device_state(s, t->backend, t->kept_name, t->kept, t->kept_floats);
-}
-
-const float *rm_updates_params(const struct rm_trainer *trainer)
-{
-    return updates_of_const(trainer)->params;
-}
-
-const float *rm_updates_target(const struct rm_trainer *trainer)
-{
-    const struct rm_updates *t = updates_of_const(trainer);
-    return t->nets[0].target ? t->target : NULL;
-}
-
-const float *rm_updates_grads(const struct rm_trainer *trainer)
-{
-    return updates_of_const(trainer)->grads;
-}
-
-const struct rm_net *rm_updates_net(const struct rm_trainer *trainer)
-{
-    return updates_of_const(trainer)->nets[0].net;
-}
-
-double rm_updates_flops(const struct rm_trainer *trainer)
-{
-    return updates_of_const(trainer)->ops->flops(updates_of_const(trainer));
 }

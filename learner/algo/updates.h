@@ -127,10 +127,11 @@ void rm_updates_learn(struct rm_updates *updates, const struct rm_net_input *inp
 void rm_updates_backward(struct rm_updates *updates, uint32_t net, const struct rm_net_input *input,
                          const float *d_out);
 
-static inline void rm_update_phase(const struct rm_update *update, enum rm_phase phase)
+/* Books the time from now on for this phase; clock NULL: not measured. */
+static inline void rm_update_phase(struct rm_phase_clock *clock, enum rm_phase phase)
 {
-    if (update->clock)
-        rm_phase_enter(update->clock, phase);
+    if (clock)
+        rm_phase_enter(clock, phase);
 }
 
 /* --- for what runs them ---------------------------------------------------------------------- */
@@ -166,23 +167,12 @@ struct rm_trainer_result rm_updates_result(const struct rm_update_figures *figur
 /* Whether the gradient is to be looked through, and does so. */
 void rm_updates_look(struct rm_updates *updates, uint64_t number, bool skipped);
 
-/* Members of struct rm_trainer_ops. */
-void rm_updates_set(struct rm_trainer *trainer, const struct rm_trainer_settings *settings);
-void rm_updates_progress(struct rm_trainer *trainer, double progress);
-void rm_updates_load(struct rm_trainer *trainer, const float *params);
-void rm_updates_guarded(struct rm_trainer *trainer, struct rm_guard *guard);
-void rm_updates_restored(struct rm_trainer *trainer);
-void rm_updates_state(struct rm_trainer *trainer, struct rm_state *state);
-const float *rm_updates_params(const struct rm_trainer *trainer);
-const float *rm_updates_target(const struct rm_trainer *trainer);
-const float *rm_updates_grads(const struct rm_trainer *trainer);
-const struct rm_net *rm_updates_net(const struct rm_trainer *trainer);
-double rm_updates_flops(const struct rm_trainer *trainer);
-#define RM_UPDATES_OPS                                                                             \
-    .set = rm_updates_set, .progress = rm_updates_progress, .load = rm_updates_load,               \
-    .guarded = rm_updates_guarded, .restored = rm_updates_restored, .state = rm_updates_state,     \
-    .params = rm_updates_params, .target = rm_updates_target, .grads = rm_updates_grads,           \
-    .net = rm_updates_net, .update_flops = rm_updates_flops
+/* One device's part of trainer.h's functions of the same names. */
+void rm_updates_set(struct rm_updates *updates, const struct rm_trainer_settings *settings);
+void rm_updates_load(struct rm_updates *updates, const float *params);
+void rm_updates_guarded(struct rm_updates *updates, struct rm_guard *guard);
+void rm_updates_restored(struct rm_updates *updates);
+void rm_updates_state(struct rm_updates *updates, struct rm_state *state);
 
 extern const struct rm_update_ops rm_dqn_updates, rm_r2d2_updates, rm_sac_updates;
 

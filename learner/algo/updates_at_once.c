@@ -1,11 +1,6 @@
 /* Updates where memory is the host's: over when they return. */
 #include "learner/algo/updates.h"
 
-static struct rm_updates *updates_of(struct rm_trainer *trainer)
-{
-    return (struct rm_updates *)trainer;
-}
-
 /* Loss and gradient of update `number`, whose knobs are set. */
 static struct rm_update put_gradient(struct rm_updates *t, const struct rm_batch *batch,
                                      uint64_t number, struct rm_update_knobs *knobs,
@@ -13,7 +8,7 @@ static struct rm_update put_gradient(struct rm_updates *t, const struct rm_batch
 {
     const struct rm_update update = {.batch = batch, .knobs = knobs, .clock = clock};
     rm_updates_set_knobs(t, number, knobs);
-    rm_update_phase(&update, RM_PHASE_FORWARD);
+    rm_update_phase(update.clock, RM_PHASE_FORWARD);
     t->ops->put_gradient(t, &update);
     return update;
 }
@@ -21,7 +16,7 @@ static struct rm_update put_gradient(struct rm_updates *t, const struct rm_batch
 static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struct rm_batch *batch,
                                          uint64_t number, struct rm_phase_clock *clock)
 {
-    struct rm_updates *t = updates_of(trainer);
+    struct rm_updates *t = trainer->all[0];
     struct rm_update_knobs knobs = {0};
     put_gradient(t, batch, number, &knobs, clock);
     return rm_updates_result(t->figures, rm_optimizer_norm(t->optimizer, t->grads));
@@ -30,14 +25,14 @@ static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struc
 static struct rm_trainer_result update(struct rm_trainer *trainer, const struct rm_batch *batch,
                                        uint64_t number, struct rm_phase_clock *clock)
 {
-    struct rm_updates *t = updates_of(trainer);
+    struct rm_updates *t = trainer->all[0];
     struct rm_update_knobs knobs = {0};
     const struct rm_update update = put_gradient(t, batch, number, &knobs, clock);
     if (t->watched) {
         const double norm = rm_optimizer_norm(t->optimizer, t->grads);
         rm_updates_look(t, number, rm_updates_result(t->figures, norm).skipped);
     }
-    rm_update_phase(&update, RM_PHASE_OPTIMIZER);
+    rm_update_phase(update.clock, RM_PHASE_OPTIMIZER);
     rm_updates_put_step(t, &update, NULL);
     struct rm_trainer_result result = rm_updates_result(t->figures, t->figures->last_grad_norm);
     if (result.skipped)
@@ -51,14 +46,13 @@ static struct rm_trainer_result update(struct rm_trainer *trainer, const struct 
 
 static void destroy(struct rm_trainer *trainer)
 {
-    rm_updates_destroy(updates_of(trainer));
+    rm_updates_destroy(trainer->all[0]);
 }
 
 static const struct rm_trainer_ops at_once = {
     .destroy = destroy,
     .update = update,
     .gradient = gradient,
-    RM_UPDATES_OPS,
 };
 
 int rm_updates_at_once_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,

@@ -6,17 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static struct rm_updates *updates_of(struct rm_trainer *trainer)
-{
-    return (struct rm_updates *)trainer;
-}
-
-static void enter(struct rm_phase_clock *clock, enum rm_phase phase)
-{
-    if (clock)
-        rm_phase_enter(clock, phase);
-}
-
 /* --- what is put on the device --------------------------------------------------------------- */
 
 static struct rm_update update_of(const struct rm_staging_slot *slot)
@@ -29,7 +18,7 @@ void rm_staged_put_gradient(struct rm_updates *t, uint32_t i)
 {
     const struct rm_staging_slot *slot = &t->staged->staging.slots[i];
     const struct rm_update update = update_of(slot);
-    rm_staging_gather(&t->staged->staging, slot);
+    rm_staging_draw(&t->staged->staging, slot);
     rm_updates_prepare(t, true, true);
     t->ops->put_gradient(t, &update);
     t->backend->device->draws(t->backend, NULL, 0);
@@ -114,14 +103,14 @@ static void add_figures(struct rm_staged_updates *s, const struct rm_update_figu
 static void await_slot(struct rm_staged_updates *s, struct rm_staging_slot *slot)
 {
     rm_staging_wait(&s->staging, slot);
-    if (slot->told)
+    if (slot->has_figures)
         add_figures(s, slot->figures, slot->drawn, slot->number, slot->learning_rate);
-    slot->told = false;
+    slot->has_figures = false;
 }
 
 static struct rm_batch *batch(struct rm_trainer *trainer)
 {
-    struct rm_staged_updates *s = updates_of(trainer)->staged;
+    struct rm_staged_updates *s = trainer->all[0]->staged;
     struct rm_staging_slot *slot = rm_staging_slot(&s->staging);
     await_slot(s, slot);
     return &slot->host;
@@ -145,13 +134,13 @@ static struct rm_staging_slot *filled_slot(struct rm_updates *t, const struct rm
 static struct rm_trainer_result update(struct rm_trainer *trainer, const struct rm_batch *from,
                                        uint64_t number, struct rm_phase_clock *clock)
 {
-    struct rm_updates *t = updates_of(trainer);
+    struct rm_updates *t = trainer->all[0];
     struct rm_staged_updates *s = t->staged;
     const uint32_t every = t->settings.report ? t->settings.report : 1;
-    enter(clock, RM_PHASE_UPLOAD);
+    rm_update_phase(clock, RM_PHASE_UPLOAD);
     struct rm_staging_slot *slot = filled_slot(t, from, number);
     rm_staging_send(&s->staging, slot);
-    enter(clock, RM_PHASE_FORWARD);
+    rm_update_phase(clock, RM_PHASE_FORWARD);
     run(t, slot);
     s->afresh = t->normalise || number % every == 0;
     rm_staging_sent(&s->staging, slot, s->afresh);
@@ -167,7 +156,7 @@ static struct rm_trainer_result update(struct rm_trainer *trainer, const struct 
 static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struct rm_batch *from,
                                          uint64_t number, struct rm_phase_clock *clock)
 {
-    struct rm_updates *t = updates_of(trainer);
+    struct rm_updates *t = trainer->all[0];
     struct rm_staging_slot *slot = filled_slot(t, from, number);
     (void)clock;
     rm_staging_send(&t->staged->staging, slot);
@@ -179,7 +168,7 @@ static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struc
 
 static struct rm_batch *learned(struct rm_trainer *trainer)
 {
-    struct rm_staging *staging = &updates_of(trainer)->staged->staging;
+    struct rm_staging *staging = &trainer->all[0]->staged->staging;
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++) {
         struct rm_staging_slot *slot = rm_staging_oldest(staging, i);
         if (!slot->learnable)
@@ -221,7 +210,7 @@ static void take_back(struct rm_updates *t)
 
 static bool report(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *out)
 {
-    struct rm_updates *t = updates_of(trainer);
+    struct rm_updates *t = trainer->all[0];
     struct rm_staged_updates *s = t->staged;
     struct rm_trainer_report *r = &s->unreported;
     if (wait)
@@ -244,16 +233,11 @@ static bool report(struct rm_trainer *trainer, bool wait, struct rm_trainer_repo
     return true;
 }
 
-static const uint64_t *made(const struct rm_trainer *trainer)
-{
-    return &((const struct rm_updates *)trainer)->figures->made;
-}
-
 /* --- making ---------------------------------------------------------------------------------- */
 
 static void destroy(struct rm_trainer *trainer)
 {
-    struct rm_updates *t = updates_of(trainer);
+    struct rm_updates *t = trainer->all[0];
     if (t->staged) {
         rm_staging_destroy(&t->staged->staging);
         if (t->staged->pinned)
@@ -270,8 +254,6 @@ static const struct rm_trainer_ops staged = {
     .batch = batch,
     .learned = learned,
     .report = report,
-    .made = made,
-    RM_UPDATES_OPS,
 };
 
 static int make_staged(struct rm_updates *t, const struct rm_trainer_spec *spec,
@@ -292,7 +274,6 @@ static int make_staged(struct rm_updates *t, const struct rm_trainer_spec *spec,
                 .tail = sequences ? e->sample.n_step : 0,
                 .state_floats = rm_net_state_count(t->nets[0].net),
             },
-        .gather = spec->gather,
         .draw = spec->draw,
         .figures = t->figures,
         .masks = spec->masks,

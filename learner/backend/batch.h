@@ -28,12 +28,9 @@ struct rm_batch {
     float *weight;      /* (B): importance weights, at most 1; NULL: all 1 */
     float *error;       /* (B): written by the update: the size of each sample's error, for its
                          * priority; NULL: not needed */
-    struct rm_device_pick *picks; /* (B): positions of the rows (backend/device_feed.h) instead of
-                                   * copies: obs, next_obs and masks are not filled; NULL: they are
-                                   * filled */
-    struct rm_device_turn *turn;  /* where the device draws, the host's part of the draw
-                                   * (backend/device_draw.h): nothing else is filled; NULL: the host
-                                   * draws */
+    struct rm_device_turn *turn; /* if the device draws, the host's part of the draw
+                                  * (backend/device_draw.h), and no other member is filled; NULL:
+                                  * the host draws */
     uint64_t *leaf; /* (B): leaves of the items, for the sampler; NULL: only the batch drawn last is
                      * trained on */
     /* Sequences; trace 0: transitions. */

@@ -1,9 +1,9 @@
-/* device_draw: batches that a device draws for itself, from the rows that it has of replay: the
- * draws of sampler.h with the same numbers, so it finds the items that the host would, and with
- * priorities the sum tree of shm/priorities.h in its memory. The host says how far rows have come
- * and when to update; everything else is part of the captured update.
+/* device_draw: batches that a device draws from its copy of the replay rows. The draws use the
+ * random numbers of sampler.h, so the device finds the items that the host would find. With
+ * priorities, the sum tree of shm/priorities.h is in device memory. The host gives the number of
+ * committed rows and the time of an update; everything else is part of the captured update.
  *
- * C and C++. Pointers are device memory but where said. */
+ * C and C++. Pointers are device memory, except where a comment names another. */
 #ifndef RM_LEARNER_BACKEND_DEVICE_DRAW_H
 #define RM_LEARNER_BACKEND_DEVICE_DRAW_H
 
@@ -15,7 +15,7 @@ struct rm_update_figures;
 
 #define RM_DEVICE_LEVELS 14u /* RM_PRIORITY_LEVELS */
 
-/* A source's rows, with all columns. */
+/* The rows of a source, with all columns. */
 struct rm_device_lanes {
     struct rm_row_view view;
     uint64_t first_index;
@@ -23,9 +23,9 @@ struct rm_device_lanes {
     uint32_t reserved;
 };
 
-/* What the host says of one draw; behind it a struct rm_row_span for each source. */
+/* The host's numbers for one draw; a struct rm_row_span for each source follows. */
 struct rm_device_turn {
-    uint64_t longest; /* `starts` of the longest span; under 2 there is nothing to draw from */
+    uint64_t longest; /* `starts` of the longest span; below 2 no draw is possible */
     double beta;      /* exponent of the importance weights */
 };
 
@@ -37,11 +37,11 @@ static inline size_t rm_device_turn_bytes(uint32_t sources)
 /* Counts of draws since the last report. */
 struct rm_device_drawn {
     uint64_t rejected, age_sum, age_count; /* struct rm_sampler_counts */
-    uint64_t dry;                          /* draws that found too little: see below */
+    uint64_t dry;                          /* draws that found too few rows: DRY below */
 };
 
-/* Levels as in shm/priorities.h. `kept` are those of the region, in memory of the host that the
- * device writes through to, so that what a learner leaves is there when it dies. */
+/* Levels as in shm/priorities.h. `kept_` members are the region's: host memory to which the device
+ * writes every change, so that the priorities survive the learner. */
 struct rm_device_tree {
     uint64_t slots;
     uint32_t levels; /* 0: draws are uniform */
@@ -49,7 +49,7 @@ struct rm_device_tree {
     double *level[RM_DEVICE_LEVELS];
     uint64_t *entered; /* (sources) */
     double *largest;
-    uint32_t *last; /* (leaves) 0 between launches: which place of a batch comes last */
+    uint32_t *last; /* (leaves) the last position of a leaf in the batch; 0 between launches */
     double *kept_leaves, *kept_largest;
     uint64_t *kept_entered;
     double alpha, epsilon;
@@ -70,18 +70,19 @@ struct rm_device_sampler {
     /* Of one update. */
     const struct rm_update_knobs *knobs; /* `before` keys the draw */
     const struct rm_device_turn *turn;
-    struct rm_update_figures *figures; /* `stop` is set where the draw is dry */
-    struct rm_device_drawn *told;      /* a copy of *drawn as this draw leaves it */
-    /* Made, (batch) each. */
+    struct rm_update_figures *figures;  /* the draw sets `stop` if it is dry */
+    struct rm_device_drawn *drawn_copy; /* receives *drawn after this draw */
+    /* Results, (batch) each. */
     struct rm_device_pick *picks;
     int32_t *action;
     float *ret, *discount;
-    float *weight;  /* with priorities */
-    uint64_t *leaf; /* with priorities */
+    float *weight;                  /* with priorities */
+    uint64_t *leaf;                 /* with priorities */
+    struct rm_device_gather gather; /* makes the batch from the picks */
 };
 
-/* DRY. Where the host's draw would fail, the device sets figures->stop: this update and those after
- * it change nothing, count nothing, and count as dry, until the host reads that, takes them back
- * and clears `stop`. So what is made is what the host would have made. */
+/* DRY. If too few rows can be drawn, the device sets figures->stop. This update and its successors
+ * then change nothing and count as dry, until the host has read the count, uncounted the updates
+ * and cleared `stop`. So the device makes exactly the updates that the host would make. */
 
 #endif

@@ -1,8 +1,8 @@
-/* device_feed: batches made on a device from the rows of replay, which stand in its memory or in
- * memory of the host that it can read: the host says which rows, the device takes their
- * observations out, decodes them (learner/net/features.h) and stacks them.
+/* device_feed: batches made on a device from its copy of the replay rows. A draw (device_draw.h)
+ * picks the rows; the gather reads their observations, decodes them (learner/net/features.h) and
+ * stacks them.
  *
- * C and C++. Pointers are device memory, or registered host memory where said. */
+ * C and C++. Pointers are device memory. */
 #ifndef RM_LEARNER_BACKEND_DEVICE_FEED_H
 #define RM_LEARNER_BACKEND_DEVICE_FEED_H
 
@@ -12,16 +12,14 @@
 
 struct rm_backend;
 
-/* The rows of one ring: row r stands at rows + (r & row_mask) * stride. */
+/* The rows of one ring: row r is at rows + (r & row_mask) * stride. */
 struct rm_device_source {
-    const uint8_t *rows;            /* observations of row 0's lanes, obs_bytes each */
-    uint64_t stride, row_mask;      /* bytes; rows - 1 */
-    uint64_t mask_at;               /* from a row's observations to its masks; 0: none */
-    const volatile uint64_t *claim; /* registered: rows below this may have been touched by the
-                                     * writer, who has (row_mask + 1) of them; NULL: no writer */
+    const uint8_t *rows;       /* observations of row 0's lanes, obs_bytes each */
+    uint64_t stride, row_mask; /* bytes; rows - 1 */
+    uint64_t mask_at;          /* from a row's observations to its masks; 0: none */
 };
 
-/* One transition: m = steps rows after `row`, and as many rows before it as a stack may have. */
+/* One transition: it ends `steps` rows after `row`; a stack may include `before` earlier rows. */
 struct rm_device_pick {
     uint64_t row;
     uint32_t source, lane;
@@ -43,14 +41,10 @@ struct rm_device_gather {
     const struct rm_device_source *sources;
     struct rm_device_decode decode;
     uint32_t stack, batch;
-    uint32_t checked;                   /* sources have a claim: weights are to be made */
     const struct rm_device_pick *picks; /* (batch) */
-    const float *weight_in;             /* (batch), NULL: all 1 */
-    /* Made: */
+    /* Results: */
     void *obs, *next_obs; /* (batch, stack * words) of 4 bytes */
     uint8_t *next_mask;   /* (batch, actions), NULL: none */
-    float *weight; /* (batch): weight_in, and 0 for rows that were overwritten while they were read;
-                    * NULL: not needed */
 };
 
 struct rm_device_sampler; /* device_draw.h */
@@ -58,13 +52,13 @@ struct rm_device_sampler; /* device_draw.h */
 struct rm_device_feed_ops {
     void (*gather)(struct rm_backend *b, const struct rm_device_gather *gather);
 
-    /* Draws a batch: with priorities enters rows that have come, first. Nothing of it depends on
-     * the order of threads. */
+    /* Draws a batch. With priorities, first enters rows that have arrived. The result does not
+     * depend on the order of threads. */
     void (*draw)(struct rm_backend *b, const struct rm_device_sampler *draw);
-    /* With priorities: the errors (batch) of the batch drawn last become its priorities, unless its
+    /* With priorities: stores the errors (batch) of the last batch as its priorities, unless its
      * update was skipped. */
     void (*learned)(struct rm_backend *b, const struct rm_device_sampler *draw, const float *error);
-    /* With priorities: adds up all levels from the leaves. */
+    /* With priorities: computes all levels from the leaves. */
     void (*add_up)(struct rm_backend *b, const struct rm_device_sampler *draw);
 };
 

@@ -41,7 +41,7 @@ static int take_over(struct scene *s, struct learner *l)
     l->draw.knobs = on_device(l, sizeof *l->draw.knobs);
     l->draw.turn = on_device(l, rm_device_turn_bytes(1));
     l->draw.figures = on_device(l, sizeof *l->draw.figures);
-    l->draw.told = on_device(l, sizeof *l->draw.told);
+    l->draw.drawn_copy = on_device(l, sizeof *l->draw.drawn_copy);
     l->draw.picks = on_device(l, BATCH * sizeof *l->draw.picks);
     l->draw.action = on_device(l, BATCH * sizeof *l->draw.action);
     l->draw.ret = on_device(l, BATCH * sizeof *l->draw.ret);
@@ -95,16 +95,17 @@ static int successor(void *arg)
 {
     struct scene *s = arg;
     struct learner l;
-    struct rm_device_drawn told;
+    struct rm_device_drawn drawn;
     if (take_over(s, &l))
         return 1;
     for (int i = 0; i < 3; i++)
         one_update(s, &l);
     if (l.device->device->failed(l.device, &failure))
         return 2;
-    l.device->ops->download(l.device, (float *)(void *)&told,
-                            (const float *)(const void *)l.draw.told, sizeof told / sizeof(float));
-    return told.dry ? 3 : told.rejected ? 4 : told.age_count == 3 * BATCH ? 0 : 5;
+    l.device->ops->download(l.device, (float *)(void *)&drawn,
+                            (const float *)(const void *)l.draw.drawn_copy,
+                            sizeof drawn / sizeof(float));
+    return drawn.dry ? 3 : drawn.rejected ? 4 : drawn.age_count == 3 * BATCH ? 0 : 5;
 }
 
 /* --- what is left ---------------------------------------------------------------------------- */

@@ -99,7 +99,7 @@ static void compare_runs(const struct rm_experiment *e)
     assert_close("grad_norm", h.grad_norm, cpus.grad_norm, 1e-3);
     assert_close("q_mean", h.q, cpus.q, 1e-3);
     compare("params", t, rm_trainer_params(t), reference, rm_trainer_params(reference), before);
-    compare("target", t, rm_trainer_target(t), reference, rm_trainer_target(reference), before);
+    compare("target", t, t->all[0]->target, reference, reference->all[0]->target, before);
     free(before);
     rm_trainer_destroy(t);
     rm_trainer_destroy(reference);
@@ -247,9 +247,9 @@ static void warming_up_leaves_no_trace(void **state)
         const size_t bytes = rm_net_param_count(rm_trainer_net(t)) * sizeof(float);
         struct rm_trainer_report report;
         float *x = rm_test_updates_copy(t, rm_test_device, rm_trainer_params(t));
-        float *target = rm_test_updates_copy(t, rm_test_device, rm_trainer_target(t));
+        float *target = rm_test_updates_copy(t, rm_test_device, t->all[0]->target);
         assert_memory_equal(x, rm_trainer_params(reference), bytes);
-        assert_memory_equal(target, rm_trainer_target(reference), bytes);
+        assert_memory_equal(target, reference->all[0]->target, bytes);
         assert_false(rm_trainer_report(t, true, &report));
         free(x);
         free(target);
@@ -293,12 +293,12 @@ static void gradients_are_the_cpus(void **state)
     rm_test_updates_draw(&u, &e, 5);
     const struct rm_trainer_result x = rm_trainer_gradient(t, &u.batch, 5, NULL);
     const struct rm_trainer_result y = rm_trainer_gradient(reference, &u.batch, 5, NULL);
-    float *grads = rm_test_updates_copy(t, rm_test_device, rm_trainer_grads(t));
+    float *grads = rm_test_updates_copy(t, rm_test_device, t->all[0]->grads);
     float *params = rm_test_updates_copy(t, rm_test_device, rm_trainer_params(t));
     assert_close("loss", x.loss, y.loss, 1e-5);
     assert_close("norm", x.grad_norm, y.grad_norm, 1e-5);
     assert_close("q", x.q_mean, y.q_mean, 1e-4);
-    assert_true(rm_test_updates_apart(grads, rm_trainer_grads(reference), n) < 1e-5);
+    assert_true(rm_test_updates_apart(grads, reference->all[0]->grads, n) < 1e-5);
     assert_memory_equal(params, rm_trainer_params(reference), n * sizeof *params);
     free(grads);
     free(params);

@@ -1,5 +1,5 @@
-/* Batches made on a device of the rows of replay: every kind of observation, stacks, masks and rows
- * that were overwritten, against what the host makes; and runs that are fed in every way. */
+/* Batches made on a device from replay rows, compared with the host's: every kind of observation,
+ * stacks and masks; and whole runs with every kind of feed. */
 #include "actor/env.h"
 #include "learner/backend/device_feed.h"
 #include "learner/net/features.h"
@@ -43,7 +43,6 @@ struct bench {
     struct rm_env_agent agent;
     struct rows rows[SOURCES];
     struct rm_device_pick picks[BATCH];
-    float weight[BATCH];
     struct rm_rng rng;
 };
 
@@ -89,7 +88,6 @@ static void draw_picks(struct bench *b)
             .before = rm_rng_below(&b->rng, STACK),
             .steps = 1 + rm_rng_below(&b->rng, 3),
         };
-        b->weight[i] = 0.5f + rm_rng_float(&b->rng);
     }
 }
 
@@ -141,10 +139,9 @@ static void stack(const struct bench *b, const struct rm_device_pick *p, uint32_
 struct made {
     float *obs, *next_obs;
     uint8_t next_mask[(BATCH * ACTIONS + 3) / 4 * 4];
-    float weight[BATCH];
 };
 
-static struct made gather(struct bench *b, bool codes, const uint64_t *claim)
+static struct made gather(struct bench *b, bool codes)
 {
     const bool book = b->agent.dtype == RM_ENV_CODE8 && !codes;
     const uint32_t words = rm_features_words(&b->agent, codes);
@@ -154,15 +151,12 @@ static struct made gather(struct bench *b, bool codes, const uint64_t *claim)
         sources[i] = (struct rm_device_source){.rows = b->rows[i].on_device,
                                                .stride = b->rows[i].stride,
                                                .row_mask = ROWS - 1,
-                                               .mask_at = b->rows[i].mask_at,
-                                               .claim = i ? claim : NULL};
+                                               .mask_at = b->rows[i].mask_at};
     void *buffers[] = {on_device(sources, sizeof sources),
                        on_device(b->picks, sizeof b->picks),
-                       on_device(b->weight, sizeof b->weight),
                        on_device(NULL, floats * 4),
                        on_device(NULL, floats * 4),
                        on_device(NULL, BATCH * ACTIONS),
-                       on_device(NULL, BATCH * 4),
                        on_device(b->agent.codebook, book ? 8 * sizeof(float) : 0)};
     const struct rm_device_gather g = {
         .sources = buffers[0],
@@ -174,24 +168,21 @@ static struct made gather(struct bench *b, bool codes, const uint64_t *claim)
                    .channels = book ? b->agent.channels : 0,
                    .actions = ACTIONS,
                    .as_codes = codes,
-                   .codebook = buffers[7]},
+                   .codebook = buffers[5]},
         .stack = STACK,
         .batch = BATCH,
         .picks = buffers[1],
-        .weight_in = buffers[2],
-        .obs = buffers[3],
-        .next_obs = buffers[4],
-        .next_mask = buffers[5],
-        .weight = buffers[6],
+        .obs = buffers[2],
+        .next_obs = buffers[3],
+        .next_mask = buffers[4],
     };
     struct made m = {.obs = calloc(floats, 4), .next_obs = calloc(floats, 4)};
     assert_true(m.obs && m.next_obs);
     device->device->feed->gather(device, &g);
-    device->ops->download(device, m.obs, buffers[3], floats);
-    device->ops->download(device, m.next_obs, buffers[4], floats);
-    device->ops->download(device, (float *)(void *)m.next_mask, buffers[5],
+    device->ops->download(device, m.obs, buffers[2], floats);
+    device->ops->download(device, m.next_obs, buffers[3], floats);
+    device->ops->download(device, (float *)(void *)m.next_mask, buffers[4],
                           (BATCH * ACTIONS + 3) / 4);
-    device->ops->download(device, m.weight, buffers[6], BATCH);
     rm_test_device_fine(device);
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         device->ops->release(device, buffers[i]);
@@ -203,7 +194,7 @@ static void check(struct bench *b, bool codes)
     const uint32_t words = rm_features_words(&b->agent, codes);
     const size_t row = (size_t)STACK * words;
     float *expected = calloc(row, sizeof *expected);
-    struct made m = gather(b, codes, NULL);
+    struct made m = gather(b, codes);
     assert_non_null(expected);
     for (uint32_t i = 0; i < BATCH; i++) {
         const struct rm_device_pick *p = &b->picks[i];
@@ -214,7 +205,6 @@ static void check(struct bench *b, bool codes)
         assert_memory_equal(m.next_mask + (size_t)i * ACTIONS,
                             row_at(b, p, p->steps) + b->rows[0].mask_at + p->lane * ACTIONS,
                             ACTIONS);
-        assert_true(m.weight[i] == b->weight[i]);
     }
     free(expected);
     free(m.obs);
@@ -231,29 +221,6 @@ static void batches_are_the_hosts(void **state)
         check(&b, true);
         tear_down(&b);
     }
-}
-
-/* The writer has claimed a row: what it takes the place of, and older, counts no more. */
-static void rows_that_were_overwritten_count_nothing(void **state)
-{
-    struct bench b;
-    uint32_t gone = 0;
-    (void)state;
-    set_up(&b, RM_ENV_U8);
-    const uint64_t claimed = UINT64_MAX - 5 + 3 + ROWS;
-    uint64_t *claim = on_device(&claimed, sizeof claimed);
-    struct made m = gather(&b, false, claim);
-    for (uint32_t i = 0; i < BATCH; i++) {
-        const struct rm_device_pick *p = &b.picks[i];
-        const bool whole = p->source == 0 || claimed - (p->row - p->before) <= ROWS;
-        assert_true(m.weight[i] == (whole ? b.weight[i] : 0.0f));
-        gone += !whole;
-    }
-    assert_true(gone > 0 && gone < BATCH);
-    device->ops->release(device, (float *)(void *)claim);
-    free(m.obs);
-    free(m.next_obs);
-    tear_down(&b);
 }
 
 /* --- whole runs ------------------------------------------------------------------------------ */
@@ -439,8 +406,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(batches_are_the_hosts, open_device, close_device),
-        cmocka_unit_test_setup_teardown(rows_that_were_overwritten_count_nothing, open_device,
-                                        close_device),
         cmocka_unit_test(every_feed_trains_the_same_policy),
         cmocka_unit_test(a_learner_begins_with_nothing_under_way),
         cmocka_unit_test(draws_that_found_nothing_are_taken_back),

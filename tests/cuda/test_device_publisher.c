@@ -202,7 +202,7 @@ static float *both(const struct judged *j, struct rm_backend *device, size_t n)
     float *copy = malloc(2 * n * sizeof *copy);
     assert_non_null(copy);
     device->ops->download(device, copy, rm_trainer_params(j->trainer), n);
-    device->ops->download(device, copy + n, rm_trainer_target(j->trainer), n);
+    device->ops->download(device, copy + n, j->trainer->all[0]->target, n);
     return copy;
 }
 

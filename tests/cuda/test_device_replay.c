@@ -132,8 +132,8 @@ static void compare_runs(struct rm_test_scene *s)
     assert_int_equal(there.told.drawn.age_count, updates * s->experiment.sample.batch);
     compare_arenas("params", &there, rm_trainer_params(there.trainer), &here,
                    rm_trainer_params(here.trainer), before, 1e-4);
-    compare_arenas("target", &there, rm_trainer_target(there.trainer), &here,
-                   rm_trainer_target(here.trainer), before, 1e-4);
+    compare_arenas("target", &there, there.trainer->all[0]->target, &here,
+                   here.trainer->all[0]->target, before, 1e-4);
     assert_int_equal(there.told.drawn.rejected, rm_sampler_counts(here.sampler).rejected);
     assert_close(there.told.mean.loss, here.told.mean.loss);
     assert_close(there.told.mean.q_mean, here.told.mean.q_mean);

@@ -26,11 +26,11 @@ static void assert_same_bits(struct rm_trainer *t, uint32_t count)
 {
     const size_t bytes = rm_net_param_count(rm_trainer_net(t)) * sizeof(float);
     float *params = rm_test_updates_copy(t, device[0], rm_trainer_params(t));
-    float *target = rm_test_updates_copy(t, device[0], rm_trainer_target(t));
+    float *target = rm_test_updates_copy(t, device[0], t->all[0]->target);
     for (uint32_t i = 1; i < count; i++) {
-        struct rm_trainer *r = rm_parallel_replica(t, i);
+        struct rm_trainer *r = &t->all[i]->trainer;
         float *x = rm_test_updates_copy(r, device[i], rm_trainer_params(r));
-        float *y = rm_test_updates_copy(r, device[i], rm_trainer_target(r));
+        float *y = rm_test_updates_copy(r, device[i], r->all[0]->target);
         assert_memory_equal(x, params, bytes);
         assert_memory_equal(y, target, bytes);
         free(x);
@@ -121,7 +121,7 @@ static void states_are_the_firsts(struct rm_trainer *t, uint32_t count)
     for (uint32_t i = 1; i < count; i++) {
         for (uint32_t k = 0; k < 2; k++) {
             assert_int_equal(rm_state_create(&s[k], &error), 0);
-            rm_trainer_state(rm_parallel_replica(t, k * i), s[k]);
+            rm_trainer_state(&t->all[k * i]->trainer, s[k]);
             assert_int_equal(rm_state_end(s[k], &error), 0);
         }
         rm_test_states_same(s[0], s[1]);
@@ -279,7 +279,7 @@ static void what_is_put_back_is_put_back_on_all(void **state)
     (void)state;
     rm_test_several_join(device, 2);
     struct rm_trainer *t = rm_test_updates_trainer(&e, device[0]);
-    struct rm_trainer *first = rm_parallel_replica(t, 0);
+    struct rm_trainer *first = &t->all[0]->trainer;
     const size_t n = rm_net_param_count(rm_trainer_net(t));
     float *other = calloc(n, sizeof *other);
     assert_non_null(other);

@@ -102,7 +102,6 @@ static void open_trainer(struct rm_test_side *side, const struct rm_experiment *
                   .outputs_per_action = fixed ? rm_algo_quantiles(e) : 1},
         .name = "policy",
         .masks = true,
-        .gather = side->feed ? rm_feed_gather(side->feed) : NULL,
         .draw = side->feed ? rm_feed_draw(side->feed) : NULL,
     };
     if (rm_trainer_create(&side->trainer, &spec, &failure))

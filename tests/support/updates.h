@@ -3,7 +3,7 @@
 #ifndef RM_TESTS_SUPPORT_UPDATES_H
 #define RM_TESTS_SUPPORT_UPDATES_H
 
-#include "learner/algo/trainer.h"
+#include "learner/algo/updates.h"
 
 enum { RM_UPDATES_INPUTS = 10, RM_UPDATES_ACTIONS = 3, RM_UPDATES_BATCH = 16 };
 

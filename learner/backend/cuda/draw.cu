@@ -1,12 +1,12 @@
-/* Draws of batches on a device (device_draw.h): the numbers of sampler.c and sampler_priority.c, in
- * the order in which the host would use them. Compiled without fused multiply-adds: returns and
- * places in the tree are the host's to the bit. */
+/* Draws of batches on a device (device_draw.h): the random numbers of sampler.c and
+ * sampler_priority.c, in the host's order. Compiled without fused multiply-adds, so that returns
+ * and positions in the tree equal the host's to the bit. */
 #include "learner/backend/cuda/per.h"
 
 #include "learner/backend/cuda/block.h"
 
-/* A reader of the draw's stream from its word `word` on. */
-static __device__ struct rm_rng stream_at(const struct rm_device_sampler &d, uint64_t word)
+/* A generator that begins at word `word` of the draw's stream. */
+static __device__ struct rm_rng rng_at(const struct rm_device_sampler &d, uint64_t word)
 {
     struct rm_rng rng;
     rm_draw_at(&rng, d.seed, RM_STREAM_SAMPLE, d.policy, d.knobs->before + 1);
@@ -16,8 +16,8 @@ static __device__ struct rm_rng stream_at(const struct rm_device_sampler &d, uin
     return rng;
 }
 
-/* Words used up to here. */
-static __device__ uint64_t words_of(const struct rm_rng &rng)
+/* Number of words used. */
+static __device__ uint64_t words_used(const struct rm_rng &rng)
 {
     return 4 * (uint64_t)rng.counter[0] - (4 - rng.used);
 }
@@ -31,7 +31,8 @@ struct item {
     struct rm_transition_found found;
 };
 
-static __device__ void put(const struct rm_device_sampler &d, uint32_t i, const struct item &it)
+static __device__ void put_item(const struct rm_device_sampler &d, uint32_t i,
+                                const struct item &it)
 {
     const uint64_t row = rm_draw_spans(d)[it.source].end - it.distance;
     d.picks[i].row = row;
@@ -44,16 +45,16 @@ static __device__ void put(const struct rm_device_sampler &d, uint32_t i, const 
     d.discount[i] = it.found.discount;
 }
 
-/* --- how it ended ---------------------------------------------------------------------------- */
+/* --- the end of a draw ----------------------------------------------------------------------- */
 
-/* Integers: their sum has no order. */
+/* Sums of integers do not depend on the order. */
 static __device__ void count(uint64_t *at, uint64_t n)
 {
     if (n)
         atomicAdd(reinterpret_cast<unsigned long long *>(at), (unsigned long long)n);
 }
 
-/* By one thread, behind a barrier. */
+/* Called by one thread, after a barrier. */
 static __device__ void end_draw(const struct rm_device_sampler &d, bool dry, uint64_t rejected)
 {
     if (dry) {
@@ -63,7 +64,7 @@ static __device__ void end_draw(const struct rm_device_sampler &d, bool dry, uin
         d.drawn->rejected += rejected;
         d.drawn->age_count += d.batch;
     }
-    *d.told = *d.drawn;
+    *d.drawn_copy = *d.drawn;
 }
 
 /* Nothing to draw from, or one before it found too little. */
@@ -97,7 +98,7 @@ static __device__ uint64_t word_of_try(const struct rm_device_sampler &d, struct
 {
     const uint32_t longest = (uint32_t)d.turn->longest;
     const uint64_t word = r->word;
-    struct rm_rng rng = stream_at(d, word + 2 * threadIdx.x);
+    struct rm_rng rng = rng_at(d, word + 2 * threadIdx.x);
     const bool a = drawn_again(rm_draw_u32(&rng), longest);
     const bool b = drawn_again(rm_draw_u32(&rng), d.lanes);
     if (!__syncthreads_or(a || b)) {
@@ -106,13 +107,13 @@ static __device__ uint64_t word_of_try(const struct rm_device_sampler &d, struct
         return word + 2 * threadIdx.x;
     }
     if (threadIdx.x == 0) {
-        rng = stream_at(d, word);
+        rng = rng_at(d, word);
         for (uint32_t i = 0; i < blockDim.x; i++) {
-            r->words[i] = (uint32_t)(words_of(rng) - word);
+            r->words[i] = (uint32_t)(words_used(rng) - word);
             rm_draw_below(&rng, longest);
             rm_draw_below(&rng, d.lanes);
         }
-        r->word = words_of(rng);
+        r->word = words_used(rng);
     }
     __syncthreads();
     return word + r->words[threadIdx.x];
@@ -120,7 +121,7 @@ static __device__ uint64_t word_of_try(const struct rm_device_sampler &d, struct
 
 static __device__ struct item try_at(const struct rm_device_sampler &d, uint64_t word)
 {
-    struct rm_rng rng = stream_at(d, word);
+    struct rm_rng rng = rng_at(d, word);
     struct item it;
     it.distance = 1 + (uint64_t)rm_draw_below(&rng, (uint32_t)d.turn->longest);
     const struct rm_draw_lane at = rm_draw_lane_of(d, rm_draw_below(&rng, d.lanes));
@@ -177,7 +178,7 @@ static __global__ void __launch_bounds__(RM_DRAW_THREADS) draw_uniform(struct rm
         uint32_t all;
         const uint32_t place = r.taken + rank_of(it.there, &r, &all);
         if (it.there && place < d.batch) {
-            put(d, place, it);
+            put_item(d, place, it);
             count(&r.ages, it.distance * d.lanes);
             atomicMin(&r.first, threadIdx.x);
             atomicMax(&r.last, threadIdx.x);
@@ -235,7 +236,7 @@ static __device__ bool take(const struct rm_device_sampler &d, struct drawn *s, 
     d.leaf[i] = leaf;
     if (!it.there)
         return false;
-    put(d, i, it);
+    put_item(d, i, it);
     count(&s->ages, it.distance * d.lanes);
     return true;
 }
@@ -267,7 +268,7 @@ static __device__ bool draw_again(const struct rm_device_sampler &d, struct draw
  * does: it is rare. */
 static __device__ void mend(const struct rm_device_sampler &d, struct drawn *s)
 {
-    struct rm_rng rng = stream_at(d, 2 * (uint64_t)d.batch);
+    struct rm_rng rng = rng_at(d, 2 * (uint64_t)d.batch);
     for (uint32_t i = 0; i < d.batch && !s->dry; i++) {
         if (d.picks[i].steps)
             continue;
@@ -313,7 +314,7 @@ static __global__ void __launch_bounds__(RM_DRAW_THREADS)
     }
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < d.batch && !s.dry; i += blockDim.x) {
-        struct rm_rng rng = stream_at(d, 2 * (uint64_t)i);
+        struct rm_rng rng = rng_at(d, 2 * (uint64_t)i);
         d.picks[i].steps = 0;
         gone |= !take(d, &s, i, leaf_at(d.tree, (i + rm_draw_double(&rng)) * part));
     }

@@ -1,4 +1,4 @@
-/* Batches out of the rows of replay (device_feed.h). */
+/* Batches from replay rows (device_feed.h). */
 #include "learner/backend/cuda/feed.h"
 
 #include "learner/backend/cuda/per.h"
@@ -57,7 +57,8 @@ static __device__ uint32_t word_of(const struct rm_device_decode &d, const uint8
     return __float_as_uint(x);
 }
 
-/* A block for either stack of each sample: those of its first row, then those of its last. */
+/* Two blocks for each sample: one stacks the frames up to its first row, the other up to its last.
+ */
 static __global__ void gather_stacks(struct rm_device_gather g)
 {
     const uint32_t sample = blockIdx.x >> 1, newest = blockIdx.x & 1;
@@ -82,25 +83,10 @@ static __global__ void gather_stacks(struct rm_device_gather g)
                             source.mask_at + (size_t)pick.lane * g.decode.actions + a];
 }
 
-/* After all of the above: the claim that is read now says what may have been touched by then. */
-static __global__ void gather_weights(struct rm_device_gather g)
-{
-    RM_EACH(i, g.batch)
-    {
-        const struct rm_device_pick pick = g.picks[i];
-        const struct rm_device_source source = g.sources[pick.source];
-        const uint64_t oldest = pick.row - pick.before;
-        const bool whole = !source.claim || *source.claim - oldest <= source.row_mask + 1;
-        g.weight[i] = whole ? g.weight_in ? g.weight_in[i] : 1.0f : 0.0f;
-    }
-}
-
 static void gather(struct rm_backend *b, const struct rm_device_gather *g)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     RM_RUN(c, gather_stacks, 2 * g->batch, THREADS, *g);
-    if (g->weight)
-        RM_RUN(c, gather_weights, rm_cuda_blocks(c, g->batch, THREADS), THREADS, *g);
 }
 
 static struct rm_device_feed_ops table()

@@ -1,7 +1,7 @@
 /* R2D2: gradients by differences, what padding and burn-in do, and a world solved by hand through a
  * recurrent network. The loss by itself: test_algo_r2d2_loss.c. */
 #include "learner/algo/r2d2_loss.h"
-#include "learner/algo/trainer.h"
+#include "learner/algo/updates.h"
 #include "learner/sampler.h"
 #include "tests/support/story.h"
 #include "tests/support/unit.h"
@@ -238,7 +238,7 @@ static void the_gradient_is_that_of_the_loss(void **state)
     rm_trainer_gradient(t, &m.batch, 1, NULL);
     float *params = malloc(n * sizeof *params), *grads = malloc(n * sizeof *grads);
     memcpy(params, rm_trainer_params(t), n * sizeof *params);
-    memcpy(grads, rm_trainer_grads(t), n * sizeof *grads);
+    memcpy(grads, t->all[0]->grads, n * sizeof *grads);
     double worst = 0, size = 0;
     for (size_t i = 0; i < n; i += 3) {
         const float at = params[i], eps = 1e-2f;
@@ -302,9 +302,9 @@ static void padding_has_no_part(void **state)
     const double first = rm_trainer_gradient(t, &a.batch, 1, NULL).loss;
     const size_t n = rm_net_param_count(rm_trainer_net(t));
     float *grads = malloc(n * sizeof *grads);
-    memcpy(grads, rm_trainer_grads(t), n * sizeof *grads);
+    memcpy(grads, t->all[0]->grads, n * sizeof *grads);
     assert_true(first == rm_trainer_gradient(t, &b.batch, 1, NULL).loss);
-    assert_memory_equal(grads, rm_trainer_grads(t), n * sizeof *grads);
+    assert_memory_equal(grads, t->all[0]->grads, n * sizeof *grads);
     b.obs[(2 * 16 + 4) * 2] = 99; /* a row that counts does */
     assert_true(first != rm_trainer_gradient(t, &b.batch, 1, NULL).loss);
     free(grads);

@@ -87,7 +87,7 @@ static void gradients_are_differences_of_the_loss(void **state)
         const size_t n = rm_net_param_count(rm_trainer_net(t));
         const struct rm_trainer_result at = rm_trainer_gradient(t, &m.batch, 1, NULL);
         float *params = rm_test_updates_copy(t, backend, rm_trainer_params(t)),
-              *grads = rm_test_updates_copy(t, backend, rm_trainer_grads(t));
+              *grads = rm_test_updates_copy(t, backend, t->all[0]->grads);
         float *moved = rm_test_updates_copy(t, backend, params);
         struct rm_rng rng = rm_rng_at(4, RM_STREAM_TEST, 1, 0);
         for (int trial = 0; trial < 8; trial++) {
@@ -264,20 +264,20 @@ static void the_target_follows_as_configured(void **state)
         e.algorithm.target.update = cases[c].update;
         e.algorithm.target.interval = 5;
         struct rm_trainer *t = make(&e, backend, INPUTS, ACTIONS);
-        assert_true(equal(t, rm_trainer_params(t), rm_trainer_target(t)));
+        assert_true(equal(t, rm_trainer_params(t), t->all[0]->target));
         for (uint64_t u = 1; u <= 9; u++) {
-            float *before = rm_test_updates_copy(t, backend, rm_trainer_target(t));
+            float *before = rm_test_updates_copy(t, backend, t->all[0]->target);
             rm_trainer_update(t, &m.batch, u, NULL);
-            const bool copied = equal(t, rm_trainer_params(t), rm_trainer_target(t));
+            const bool copied = equal(t, rm_trainer_params(t), t->all[0]->target);
             assert_int_equal(copied, cases[c].copies_at &&
                                          (u == cases[c].copies_at || u == cases[c].copies_at + 5));
             if (cases[c].update == RM_TARGET_HARD && !copied)
-                assert_true(equal(t, before, rm_trainer_target(t)));
+                assert_true(equal(t, before, t->all[0]->target));
             if (cases[c].update == RM_TARGET_SOFT && !copied)
                 for (size_t i = 0; i < rm_net_param_count(rm_trainer_net(t)); i += 7) {
                     const double from = (double)before[i], to = (double)rm_trainer_params(t)[i];
-                    assert_true(
-                        fabs((double)rm_trainer_target(t)[i] - (from + 0.01 * (to - from))) < 1e-6);
+                    assert_true(fabs((double)t->all[0]->target[i] - (from + 0.01 * (to - from))) <
+                                1e-6);
                 }
             free(before);
         }
@@ -300,7 +300,7 @@ static void what_is_not_finite_changes_nothing(void **state)
         assert_true(rm_trainer_update(t, &m.batch, 100 + u, NULL).skipped);
         /* Moments and step count as well: the twin never saw it and stays equal. */
         assert_true(equal(t, rm_trainer_params(t), rm_trainer_params(twin)));
-        assert_true(equal(t, rm_trainer_target(t), rm_trainer_target(twin)));
+        assert_true(equal(t, t->all[0]->target, twin->all[0]->target));
     }
     rm_trainer_destroy(t);
     rm_trainer_destroy(twin);
@@ -348,7 +348,7 @@ static void threads_change_no_bit(void **state)
             assert_true(x.loss == y.loss && x.grad_norm == y.grad_norm);
         }
         assert_true(equal(a, rm_trainer_params(a), rm_trainer_params(b)));
-        assert_true(equal(a, rm_trainer_target(a), rm_trainer_target(b)));
+        assert_true(equal(a, a->all[0]->target, b->all[0]->target));
         rm_trainer_destroy(a);
         rm_trainer_destroy(b);
         rm_backend_destroy(two);

@@ -3,7 +3,7 @@
  * scores never leave the first cache. Backward makes the scores again from their logarithm of the
  * sum. Keys and values of a block are transposed once, so that every product runs along rows. */
 #include "learner/backend/isa_math.h"
-#include "learner/backend/isa_sequence.h"
+#include "learner/backend/isa_parts.h"
 #include "learner/backend/isa_vector.h"
 
 #include <math.h>

@@ -340,6 +340,26 @@ struct rm_backend_ops {
     void (*lerp)(struct rm_backend *b, float tau, const float *params, size_t n, float *target);
 };
 
+/* The operations by name, but for those on memory and threads: of every backend, of the CPU's alone
+ * and of devices alone. A backend declares its functions and fills its table from these lists. */
+/* clang-format off */
+#define RM_OPERATIONS(X) \
+    X(reserve) X(fill) X(packed_floats) X(pack) X(linear) X(linear_dx) X(linear_dw) X(activate) \
+    X(activate_dx) X(layer_norm) X(layer_norm_dx) X(cosines) X(broadcast_mul) X(broadcast_mul_dx) \
+    X(noisy_weights) X(noisy_factors) X(multiply) X(conv2d_packed_floats) X(conv2d_pack) \
+    X(conv2d_scratch_floats) X(conv2d_reserve) X(conv2d) X(conv2d_dx) X(conv2d_dw) X(embed) \
+    X(embed_dw) X(dropout) X(gather) X(normalize) X(join) X(split) X(dueling) X(dueling_dx) X(gru) \
+    X(gru_dx) X(lstm) X(lstm_dx) X(restart) X(add) X(attention) X(attention_dx) X(span_mean) \
+    X(span_mean_dx) X(span_first) X(span_first_dx) X(spread) X(spread_dx) X(relate) X(relate_dw) \
+    X(pointer) X(pointer_dx) X(normals) X(uniforms) X(sum_squares) X(sum_squares_diff) X(adam) \
+    X(rmsprop) X(combine) X(sum_parts) X(lerp)
+#define RM_CPU_OPERATIONS(X) \
+    X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add)
+#define RM_DEVICE_OPERATIONS(X) \
+    X(conv2d_compact) X(compact_activate_dx) X(compact_pack) X(compact_linear) \
+    X(compact_linear_dx) X(compact_linear_dw) X(find_spans)
+/* clang-format on */
+
 /* isa: "auto" or a name of x86-64-v2/v3/v4; refuses what the host lacks. */
 int rm_backend_cpu_create(struct rm_backend **backend, uint32_t threads, const char *isa,
                           struct rm_error *error);

@@ -110,13 +110,15 @@ static void copy(struct rm_backend *b, float *to, const float *from, size_t floa
     memcpy(to, from, floats * sizeof *to);
 }
 
-static void fill(struct rm_backend *b, float value, size_t n, float *x)
+void rm_cpu_fill(struct rm_backend *b, float value, size_t n, float *x)
 {
     (void)b;
     for (size_t i = 0; i < n; i++)
         x[i] = value;
 }
 
+/* clang-format off */
+#define ROW(name) .name = rm_cpu_##name,
 static const struct rm_backend_ops ops = {
     .destroy = destroy,
     .view = make_view,
@@ -125,71 +127,11 @@ static const struct rm_backend_ops ops = {
     .release = release,
     .upload = copy,
     .download = copy,
-    .fill = fill,
-    .reserve = rm_cpu_reserve,
-    .packed_floats = rm_cpu_packed_floats,
-    .pack = rm_cpu_pack,
-    .linear = rm_cpu_linear,
-    .linear_dx = rm_cpu_linear_dx,
-    .packed_dx_floats = rm_cpu_packed_dx_floats,
-    .pack_dx = rm_cpu_pack_dx,
-    .linear_dx_packed = rm_cpu_linear_dx_packed,
-    .linear_dw = rm_cpu_linear_dw,
-    .linear_dw_add = rm_cpu_linear_dw_add,
-    .activate = rm_cpu_activate,
-    .activate_dx = rm_cpu_activate_dx,
-    .layer_norm = rm_cpu_layer_norm,
-    .layer_norm_dx = rm_cpu_layer_norm_dx,
-    .cosines = rm_cpu_cosines,
-    .broadcast_mul = rm_cpu_broadcast_mul,
-    .broadcast_mul_dx = rm_cpu_broadcast_mul_dx,
-    .noisy_weights = rm_cpu_noisy_weights,
-    .noisy_factors = rm_cpu_noisy_factors,
-    .multiply = rm_cpu_multiply,
-    .conv2d_packed_floats = rm_cpu_conv2d_packed_floats,
-    .conv2d_pack = rm_cpu_conv2d_pack,
-    .conv2d_scratch_floats = rm_cpu_conv2d_scratch_floats,
-    .conv2d_reserve = rm_cpu_conv2d_reserve,
-    .conv2d = rm_cpu_conv2d,
-    .conv2d_dx = rm_cpu_conv2d_dx,
-    .conv2d_dw = rm_cpu_conv2d_dw,
-    .embed = rm_cpu_embed,
-    .embed_dw = rm_cpu_embed_dw,
-    .dropout = rm_cpu_dropout,
-    .gather = rm_cpu_gather,
-    .normalize = rm_cpu_normalize,
-    .join = rm_cpu_join,
-    .split = rm_cpu_split,
-    .dueling = rm_cpu_dueling,
-    .dueling_dx = rm_cpu_dueling_dx,
-    .gru = rm_cpu_gru,
-    .gru_dx = rm_cpu_gru_dx,
-    .lstm = rm_cpu_lstm,
-    .lstm_dx = rm_cpu_lstm_dx,
-    .restart = rm_cpu_restart,
-    .add = rm_cpu_add,
-    .attention = rm_cpu_attention,
-    .attention_dx = rm_cpu_attention_dx,
-    .span_mean = rm_cpu_span_mean,
-    .span_mean_dx = rm_cpu_span_mean_dx,
-    .span_first = rm_cpu_span_first,
-    .span_first_dx = rm_cpu_span_first_dx,
-    .spread = rm_cpu_spread,
-    .spread_dx = rm_cpu_spread_dx,
-    .relate = rm_cpu_relate,
-    .relate_dw = rm_cpu_relate_dw,
-    .pointer = rm_cpu_pointer,
-    .pointer_dx = rm_cpu_pointer_dx,
-    .normals = rm_cpu_normals,
-    .uniforms = rm_cpu_uniforms,
-    .sum_squares = rm_cpu_sum_squares,
-    .sum_squares_diff = rm_cpu_sum_squares_diff,
-    .sum_parts = rm_cpu_sum_parts,
-    .adam = rm_cpu_adam,
-    .rmsprop = rm_cpu_rmsprop,
-    .combine = rm_cpu_combine,
-    .lerp = rm_cpu_lerp,
+    RM_OPERATIONS(ROW)
+    RM_CPU_OPERATIONS(ROW)
 };
+#undef ROW
+/* clang-format on */
 
 /* What each level needs, as the psABI lists it where libgcc can tell. */
 static bool has_v2(void)
@@ -213,12 +155,11 @@ static bool has_v4(void)
 
 static const struct {
     const struct rm_kernels *kernels;
-    const struct rm_sequence_kernels *sequence;
     bool (*supported)(void);
 } levels[] = {
-    {&rm_isa_v4_kernels, &rm_isa_v4_sequence_kernels, has_v4},
-    {&rm_isa_v3_kernels, &rm_isa_v3_sequence_kernels, has_v3},
-    {&rm_isa_v2_kernels, &rm_isa_v2_sequence_kernels, has_v2},
+    {&rm_isa_v4_kernels, has_v4},
+    {&rm_isa_v3_kernels, has_v3},
+    {&rm_isa_v2_kernels, has_v2},
 };
 
 static const struct rm_kernels *choose(const char *isa, struct rm_error *error)
@@ -278,9 +219,6 @@ int rm_backend_cpu_create_for(struct rm_backend **backend, uint32_t threads, con
         return rm_fail(error, -ENOMEM, "backend: out of memory");
     cpu->kernels = kernels;
     cpu->bf16 = bf16;
-    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
-        if (levels[i].kernels == kernels)
-            cpu->sequence = levels[i].sequence;
     int code = rm_pool_create(&cpu->pool, threads, error);
     if (code) {
         free(cpu);

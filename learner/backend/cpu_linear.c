@@ -324,7 +324,7 @@ static void dw_tile(void *work, uint32_t index)
         memcpy(had, p->sums + from, (to - from) * sizeof *had);
     p->cpu->kernels->column_sums(p->dy, p->rows, p->out, from, to, p->sums);
     if (p->add)
-        p->cpu->sequence->add(had, p->sums + from, to - from, p->sums + from);
+        p->cpu->kernels->add(had, p->sums + from, to - from, p->sums + from);
 }
 
 static void linear_dw(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,

@@ -21,7 +21,7 @@ static struct cut piece(uint32_t n, uint32_t per, uint32_t index)
 /* --- cells ----------------------------------------------------------------------------------- */
 
 struct cell {
-    const struct rm_sequence_kernels *k;
+    const struct rm_kernels *k;
     const float *gx, *gh, *h, *gates_in, *dy;
     float *gates, *y, *c, *dgx, *dgh, *dh;
     uint32_t lanes, n;
@@ -30,7 +30,7 @@ struct cell {
 static void run_cell(struct rm_backend *b, struct cell *w, rm_pool_fn fn)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
-    w->k = cpu->sequence;
+    w->k = cpu->kernels;
     /* four of tanh's polynomials an element */
     rm_cpu_run(cpu, fn, w, rm_pieces(w->lanes, LANES_PER_TILE), 8.0 * w->lanes * w->n);
 }
@@ -121,7 +121,7 @@ void rm_cpu_restart(struct rm_backend *b, const float *x, size_t x_stride, const
 }
 
 struct sum {
-    const struct rm_sequence_kernels *k;
+    const struct rm_kernels *k;
     const float *x, *y;
     float *z;
     size_t n;
@@ -137,14 +137,14 @@ static void add_chunk(void *work, uint32_t index)
 void rm_cpu_add(struct rm_backend *b, const float *x, const float *y, size_t n, float *z)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
-    struct sum w = {cpu->sequence, x, y, z, n};
+    struct sum w = {cpu->kernels, x, y, z, n};
     rm_cpu_run(cpu, add_chunk, &w, (uint32_t)((n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK), (double)n);
 }
 
 /* --- attention ------------------------------------------------------------------------------- */
 
 struct heads {
-    const struct rm_sequence_kernels *k;
+    const struct rm_kernels *k;
     const struct rm_attention *a;
     const float *qkv, *made, *d_o;
     float *o, *stats, *d_qkv;
@@ -202,7 +202,7 @@ static void run_heads(struct rm_backend *b, struct heads *w)
         double rows = a->spans[i + 1] - a->spans[i];
         pairs += rows * rows;
     }
-    w->k = cpu->sequence;
+    w->k = cpu->kernels;
     rm_cpu_run(cpu, attention_tile, w, a->batch * a->heads, pairs * a->units / 8.0);
 }
 
@@ -223,7 +223,7 @@ void rm_cpu_attention_dx(struct rm_backend *b, const struct rm_attention *a, con
 /* --- tokens ---------------------------------------------------------------------------------- */
 
 struct spans {
-    const struct rm_sequence_kernels *k;
+    const struct rm_kernels *k;
     const struct rm_pointer *p;
     const uint32_t *spans;
     const float *x, *dy;
@@ -234,7 +234,7 @@ struct spans {
 static void run_spans(struct rm_backend *b, struct spans *w, rm_pool_fn fn)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
-    w->k = cpu->sequence;
+    w->k = cpu->kernels;
     rm_cpu_run(cpu, fn, w, rm_pieces(w->batch, SAMPLES_PER_TILE),
                (double)(w->spans[w->batch] - w->spans[0]) * w->n);
 }
@@ -252,9 +252,9 @@ static void mean_tile(void *work, uint32_t index)
     for (uint32_t i = s.from; i < s.from + s.n; i++) {
         struct cut r = rows_of(w->spans, i);
         if (w->dx)
-            w->k->mean_dx(w->dy + (size_t)i * w->n, r.n, w->n, w->dx + (size_t)r.from * w->n);
+            w->k->span_mean_dx(w->dy + (size_t)i * w->n, r.n, w->n, w->dx + (size_t)r.from * w->n);
         else
-            w->k->mean(w->x + (size_t)r.from * w->n, r.n, w->n, w->y + (size_t)i * w->n);
+            w->k->span_mean(w->x + (size_t)r.from * w->n, r.n, w->n, w->y + (size_t)i * w->n);
     }
 }
 
@@ -320,7 +320,7 @@ void rm_cpu_spread_dx(struct rm_backend *b, const float *dy, const uint32_t *spa
 }
 
 struct relations {
-    const struct rm_sequence_kernels *k;
+    const struct rm_kernels *k;
     const struct rm_relations *e;
     const int32_t *codes;
     const float *first, *table, *dy;
@@ -340,7 +340,7 @@ void rm_cpu_relate(struct rm_backend *b, const struct rm_relations *e, const int
                    const float *first, const float *table, uint32_t rows, float *y)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
-    struct relations w = {.k = cpu->sequence,
+    struct relations w = {.k = cpu->kernels,
                           .e = e,
                           .codes = codes,
                           .first = first,
@@ -374,7 +374,7 @@ void rm_cpu_relate_dw(struct rm_backend *b, const struct rm_relations *e, const 
                       const float *dy, uint32_t rows, float *d_first, float *d_table)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
-    struct relations w = {.k = cpu->sequence,
+    struct relations w = {.k = cpu->kernels,
                           .e = e,
                           .codes = codes,
                           .dy = dy,
@@ -401,7 +401,7 @@ static void pointer_tile(void *work, uint32_t index)
         memset(y, 0, p->outputs * sizeof *y);
         for (uint32_t at = 1; at < r.n; at += SCORES) {
             uint32_t n = r.n - at < SCORES ? r.n - at : SCORES;
-            w->k->dots(first, first + (size_t)at * p->units, n, p->units, p->scale, some);
+            w->k->span_dots(first, first + (size_t)at * p->units, n, p->units, p->scale, some);
             for (uint32_t j = 0; j < n; j++)
                 y[slots[at + j] - 1] = some[j];
         }
@@ -430,8 +430,8 @@ static void pointer_dx_tile(void *work, uint32_t index)
             uint32_t n = r.n - at < SCORES ? r.n - at : SCORES;
             for (uint32_t j = 0; j < n; j++)
                 some[j] = p->scale * dy[slots[at + j] - 1];
-            w->k->dots_dx(some, first, first + (size_t)at * p->units, n, p->units, dx,
-                          dx + (size_t)at * p->units);
+            w->k->span_dots_dx(some, first, first + (size_t)at * p->units, n, p->units, dx,
+                               dx + (size_t)at * p->units);
         }
     }
 }

@@ -1,6 +1,6 @@
-/* kernels: the loops of the CPU backend that are not matrix products, one table per instruction
- * set. All work on a range that the caller cut; none allocates or knows of threads. Row-major,
- * float32, no alignment needed. */
+/* kernels: the loops of the CPU backend, one table for each instruction set. A kernel works on the
+ * range that its caller cut; it neither allocates nor uses threads. Row-major, float32, no
+ * alignment needed. */
 #ifndef RM_LEARNER_BACKEND_KERNELS_H
 #define RM_LEARNER_BACKEND_KERNELS_H
 
@@ -19,6 +19,25 @@ struct rm_adam_factors {
     float root; /* 1 / sqrt(1 - beta2^t) */
     float beta1, beta2, epsilon, scale;
     float decay; /* learning rate * weight decay */
+};
+
+/* Floats per head that attention can take: its blocks stand on the stack. */
+#define RM_ATTENTION_WIDTH_MAX 256u
+
+/* One head of one sample: `rows` rows, `stride` floats apart in q, k and v, `width` floats wide. */
+struct rm_attention_head {
+    const float *q, *k, *v;
+    uint32_t rows, stride, width;
+    float scale;
+    bool causal;
+    float *o; /* (rows, width), `o_stride` apart */
+    uint32_t o_stride;
+    float *log_sum; /* (rows) `log_stride` apart: of exp of the scaled scores */
+    uint32_t log_stride;
+    /* backward: gradients, laid out like what they belong to */
+    const float *made; /* o */
+    const float *d_o;
+    float *d_q, *d_k, *d_v;
 };
 
 struct rm_kernels {
@@ -92,7 +111,46 @@ struct rm_kernels {
     /* sum(n) = part 0 + part 1 + ...; part i is at parts + i * stride */
     void (*sum_parts)(const float *parts, uint32_t count, size_t stride, size_t n, float *sum);
     void (*lerp)(float tau, const float *params, size_t n, float *target);
+
+    /* Recurrent cells, attention and tokens. */
+    void (*gru)(const float *gx, const float *gh, const float *h, uint32_t lanes, uint32_t n,
+                float *gates, float *y);
+    void (*gru_dx)(const float *gates, const float *h, const float *dy, uint32_t lanes, uint32_t n,
+                   float *dgx, float *dgh, float *dh);
+    void (*lstm)(const float *gx, const float *gh, const float *c, uint32_t lanes, uint32_t n,
+                 float *gates, float *c_next, float *y);
+    void (*lstm_dx)(const float *gates, const float *c, const float *dy, float *dc, uint32_t lanes,
+                    uint32_t n, float *dgates);
+    void (*add)(const float *x, const float *y, size_t n, float *z);
+    void (*attention)(const struct rm_attention_head *head);
+    void (*attention_dx)(const struct rm_attention_head *head);
+    /* Mean of rows of n, and a row scaled into each of `rows`. */
+    void (*span_mean)(const float *x, uint32_t rows, uint32_t n, float *y);
+    void (*span_mean_dx)(const float *dy, uint32_t rows, uint32_t n, float *dx);
+    /* y[r] = scale * <x, rows[r]> */
+    void (*span_dots)(const float *x, const float *from, uint32_t rows, uint32_t n, float scale,
+                      float *y);
+    /* dx += sum d[r] from[r], d_from[r] = d[r] x; d has the scale in it. */
+    void (*span_dots_dx)(const float *d, const float *x, const float *from, uint32_t rows,
+                         uint32_t n, float *dx, float *d_from);
+    void (*relate)(const struct rm_relations *e, const int32_t *codes, const float *first,
+                   const float *table, uint32_t rows, float *y);
+    /* Columns [from, to) of the gradients, which are added to. */
+    void (*relate_dw)(const struct rm_relations *e, const int32_t *codes, const float *dy,
+                      uint32_t rows, uint32_t from, uint32_t to, float *d_first, float *d_table);
 };
+
+/* The functions of the table by name. */
+/* clang-format off */
+#define RM_KERNELS(X) \
+    X(product) X(product_alone) X(bias_act) X(narrow) X(narrow_pack) X(narrow_dx) X(column_sums) \
+    X(transpose) X(activate) X(activate_dx) X(layer_norm) X(layer_norm_dx) X(layer_norm_dp) \
+    X(cosines) X(broadcast_mul) X(broadcast_mul_dx) X(noisy_weights) X(multiply) X(normalize) \
+    X(noisy_outer) X(signed_root) X(dueling) X(dueling_dx) X(normals) X(uniforms) X(sum_squares) \
+    X(sum_squares_diff) X(adam) X(rmsprop) X(combine) X(sum_parts) X(lerp) X(gru) X(gru_dx) \
+    X(lstm) X(lstm_dx) X(add) X(attention) X(attention_dx) X(span_mean) X(span_mean_dx) \
+    X(span_dots) X(span_dots_dx) X(relate) X(relate_dw)
+/* clang-format on */
 
 extern const struct rm_kernels rm_isa_v2_kernels, rm_isa_v3_kernels, rm_isa_v4_kernels;
 

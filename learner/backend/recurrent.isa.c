@@ -1,6 +1,6 @@
 /* Cells of recurrent layers, one step of some lanes. Loops that vectorise as they stand. */
 #include "learner/backend/isa_math.h"
-#include "learner/backend/isa_sequence.h"
+#include "learner/backend/isa_parts.h"
 
 /* 1 / (1 + e^-x) = (1 + tanh(x / 2)) / 2 */
 static inline float logistic_of(float x)

@@ -1,5 +1,5 @@
 /* Sums of rows of tables, named by groups of numbers. */
-#include "learner/backend/isa_sequence.h"
+#include "learner/backend/isa_parts.h"
 #include "learner/backend/isa_vector.h"
 
 #define WIDE 4u /* registers of a row at a time */

@@ -1,5 +1,5 @@
 /* Means over the rows of a sample, and products of one row with the others. */
-#include "learner/backend/isa_sequence.h"
+#include "learner/backend/isa_parts.h"
 #include "learner/backend/isa_vector.h"
 
 void RM_ISA_NAME(span_mean)(const float *x, uint32_t rows, uint32_t n, float *y)

@@ -1,5 +1,5 @@
 /* Batches from replay rows (device_feed.h). */
-#include "learner/backend/cuda/feed.h"
+#include "learner/backend/cuda/tables.h"
 
 #include "learner/backend/cuda/per.h"
 

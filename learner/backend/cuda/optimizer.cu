@@ -1,7 +1,7 @@
 /* The norm and its judgement, Adam, AdamW and RMSProp over one arena, and what Muon does beside its
  * products (device_optimizer.h). The arithmetic is the CPU's, fused multiply-adds included, so that
  * a step from the same gradient differs only by the rounding of the norm. */
-#include "learner/backend/cuda/optimizer.h"
+#include "learner/backend/cuda/tables.h"
 
 #include "learner/backend/cuda/block.h"
 

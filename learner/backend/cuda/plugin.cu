@@ -1,15 +1,11 @@
 /* plugin: ringmaster-cuda.so's one symbol, devices, and the backend object. */
-#include "learner/backend/cuda/feed.h"
 #include "learner/backend/cuda/collective.h"
 #include "learner/backend/cuda/memory.h"
 #include "learner/backend/cuda/ops.h"
-#include "learner/backend/cuda/optimizer.h"
+#include "learner/backend/cuda/tables.h"
 #include "learner/backend/cuda/policy.h"
 #include "learner/backend/cuda/product.h"
 #include "learner/backend/cuda/sums.h"
-#include "learner/backend/cuda/sequences.h"
-#include "learner/backend/cuda/soft.h"
-#include "learner/backend/cuda/values.h"
 #include "learner/backend/cuda/worlds.h"
 
 #include <errno.h>
@@ -252,7 +248,10 @@ static struct rm_backend_ops operations_table(void)
     o.release = rm_cuda_release;
     o.upload = rm_cuda_upload;
     o.download = rm_cuda_download;
-    rm_cuda_operations(&o);
+#define ROW(name) o.name = rm_cuda_##name;
+    RM_OPERATIONS(ROW)
+    RM_DEVICE_OPERATIONS(ROW)
+#undef ROW
     return o;
 }
 

@@ -1,5 +1,5 @@
 /* Targets and loss of R2D2 over sequences (sequence_ops.h), in double where the CPU's are. */
-#include "learner/backend/cuda/sequences.h"
+#include "learner/backend/cuda/tables.h"
 
 #include "learner/backend/cuda/block.h"
 

@@ -1,7 +1,7 @@
 /* Policy, targets, losses and temperature of discrete soft actor-critic (soft_ops.h), in double
  * where the CPU's are. A thread has a row with all its actions, of which there are few; losses are
  * one block's, so that their sums have one order. */
-#include "learner/backend/cuda/soft.h"
+#include "learner/backend/cuda/tables.h"
 
 #include "learner/backend/cuda/block.h"
 

@@ -1,6 +1,6 @@
 /* Targets and losses of DQN, QR-DQN and IQN (value_ops.h), in the order of the CPU's sums where
  * one thread makes them. */
-#include "learner/backend/cuda/values.h"
+#include "learner/backend/cuda/tables.h"
 
 #include "learner/backend/cuda/block.h"
 

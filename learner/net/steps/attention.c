@@ -1,7 +1,7 @@
 /* Multi-head self-attention over the tokens of a state (Vaswani et al., 2017), with a projection in
  * (queries, keys and values in one product, as PyTorch's in_proj) and one out. Padding has no rows
  * here, so no token attends to it. */
-#include "learner/backend/kernels_sequence.h"
+#include "learner/backend/kernels.h"
 #include "learner/net/steps/steps.h"
 
 enum product { QKV_PRODUCT, OUT_PRODUCT };

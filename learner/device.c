@@ -230,7 +230,7 @@ static double update_flops(const struct rm_session *session, uint32_t policy)
     struct rm_net *net;
     if (rm_net_compile(&net, &e->network, &session->plan.policy[policy].shape, &ignored))
         return 0; /* the learner fails with the reason when it compiles the network */
-    const uint32_t quantiles = rm_net_uses_quantiles(net) ? rm_algo_quantiles(e) : 0;
+    const uint32_t quantiles = rm_net_uses_quantiles(net) ? e->algorithm.quantiles : 0;
     const uint32_t batch = rows < UINT32_MAX ? (uint32_t)rows : UINT32_MAX;
     const double flops = 3 * rm_net_forward_flops(net, batch, quantiles);
     rm_net_destroy(net);

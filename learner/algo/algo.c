@@ -27,34 +27,11 @@ const struct rm_algo *rm_algo_of(enum rm_algorithm name)
     return (size_t)name < sizeof algorithms / sizeof *algorithms ? &algorithms[name] : NULL;
 }
 
-uint32_t rm_algo_quantiles(const struct rm_experiment *experiment)
-{
-    const struct rm_algo *algo = rm_algo_of(experiment->algorithm.name);
-    return algo && (algo->drawn_fractions || algo->fixed_fractions)
-               ? experiment->algorithm.quantiles
-               : 1;
-}
-
-uint32_t rm_algo_target_quantiles(const struct rm_experiment *experiment)
-{
-    return experiment->algorithm.name == RM_ALGORITHM_IQN ? experiment->algorithm.target_quantiles
-                                                          : rm_algo_quantiles(experiment);
-}
-
 void rm_algo_midpoints(uint32_t batch, uint32_t n, float *tau)
 {
     for (uint32_t b = 0; b < batch; b++)
         for (uint32_t i = 0; i < n; i++)
             tau[(size_t)b * n + i] = (float)((2.0 * i + 1.0) / (2.0 * n));
-}
-
-static double mean_of(const float *row, const struct rm_value_layout *layout, uint32_t action)
-{
-    const float *q = row + action * layout->action;
-    double sum = 0;
-    for (uint32_t j = 0; j < layout->quantiles; j++)
-        sum += (double)q[j * layout->quantile];
-    return sum / layout->quantiles;
 }
 
 void rm_algo_greedy(const float *q, const struct rm_value_layout *layout, uint32_t batch,
@@ -70,7 +47,7 @@ void rm_algo_greedy(const float *q, const struct rm_value_layout *layout, uint32
         for (uint32_t a = 0; a < layout->actions; a++) {
             if (any && !legal[a])
                 continue;
-            const double value = mean_of(q, layout, a);
+            const double value = rm_value_mean(q, layout, a);
             if (best < 0 || value > best_value) {
                 best = (int32_t)a;
                 best_value = value;
@@ -95,6 +72,6 @@ double rm_algo_mean_q(const float *q, const struct rm_value_layout *layout, uint
 {
     double sum = 0;
     for (uint32_t b = 0; b < batch; b++)
-        sum += mean_of(q + b * layout->sample, layout, (uint32_t)action[b]);
+        sum += rm_value_mean(q + b * layout->sample, layout, (uint32_t)action[b]);
     return sum / batch;
 }

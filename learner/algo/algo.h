@@ -29,11 +29,6 @@ struct rm_algo {
 /* The algorithm's row; NULL if the table has none. */
 const struct rm_algo *rm_algo_of(enum rm_algorithm name);
 
-/* Quantiles of the online and of the target network's output; 1 for algorithms without quantiles.
- */
-uint32_t rm_algo_quantiles(const struct rm_experiment *experiment);
-uint32_t rm_algo_target_quantiles(const struct rm_experiment *experiment);
-
 /* QR-DQN: tau_i = (2i + 1) / 2n, i = 0 .. n-1, for each row: tau is (batch, n). */
 void rm_algo_midpoints(uint32_t batch, uint32_t n, float *tau);
 

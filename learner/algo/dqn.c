@@ -1,7 +1,7 @@
-/* dqn: updates of the value-based algorithms of the table in algo.h. An update is three forward
- * passes, each with its own noise and fractions (online on s' to choose a*, target on s' for its
- * value, online on s), the loss, one backward pass, the gradient's norm, the optimizer and the
- * target network. */
+/* dqn: updates of the value-based algorithms in the table of algo.h. An update has three forward
+ * passes, each with its own noise and fractions: the online network on s' chooses a*, the target
+ * network on s' values a*, and the online network on s is trained. Then follow the loss, a backward
+ * pass, the gradient's norm, the optimizer and the target network. */
 #include "learner/algo/algo.h"
 
 #include "config/forms.h"
@@ -18,7 +18,7 @@ struct dqn {
     struct rm_updates u; /* first */
     const struct rm_algo *algo;
     uint32_t batch, actions;
-    uint32_t quantiles, target_quantiles; /* of the outputs; DQN: 1 */
+    uint32_t quantiles, target_quantiles; /* of the two networks' outputs; DQN: 1 */
 
     /* The backend's memory. */
     float *tau;       /* (all replicas' batch, most quantiles) drawn, or fixed; NULL: none */
@@ -45,7 +45,7 @@ static int make_buffers(struct dqn *t, struct rm_error *error)
 {
     const bool fixed = t->algo->fixed_fractions;
     const uint32_t most = t->quantiles > t->target_quantiles ? t->quantiles : t->target_quantiles;
-    const size_t rows = t->batch, all = rows * t->u.replicas; /* fractions are drawn for all */
+    const size_t rows = t->batch, all = rows * t->u.replicas; /* rows of all replicas */
     const size_t fractions = fixed || t->algo->drawn_fractions ? all * most : 0;
     int rc = rm_updates_alloc(&t->u, &t->tau, fractions * sizeof *t->tau, error);
     if (!rc)
@@ -71,16 +71,16 @@ static int dqn_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
                        t->algo->name);
     t->batch = u->rows = e->sample.batch / u->replicas;
     t->actions = spec->shape.actions;
-    t->quantiles = rm_algo_quantiles(e);
-    t->target_quantiles = rm_algo_target_quantiles(e);
+    t->quantiles = drawn || t->algo->fixed_fractions ? e->algorithm.quantiles : 1;
+    t->target_quantiles = drawn ? e->algorithm.target_quantiles : t->quantiles;
     u->quantiles = drawn ? t->quantiles : 0;
     u->target_quantiles = drawn ? t->target_quantiles : 0;
     u->observations = e->sample.batch;
     return make_buffers(t, error);
 }
 
-/* This device's part of fractions that are drawn for the whole batch; fixed ones are the same for
- * all rows. */
+/* This device's part of the fractions drawn for the whole batch; fixed ones are the same in all
+ * rows. */
 static float *own_tau(const struct dqn *t, uint32_t quantiles)
 {
     const size_t before = (size_t)t->u.replica * t->batch * quantiles;
@@ -104,13 +104,13 @@ static struct rm_net_input input_of(struct dqn *t, enum pass pass, const struct 
     }
     if (!(pass == PASS_TARGET && rm_form_traits(e->algorithm.form)->noiseless_target))
         rm_updates_draw_noise(&t->u, update, PASS_COUNT, pass, &in);
-    if (online) /* what is trained drops; what it is compared with is whole */
+    if (online) /* only the trained pass uses dropout */
         rm_updates_draw_dropout(&t->u, update, &in);
     return in;
 }
 
-/* y: the target network's value of the action that the online network (double Q) or the target
- * network itself prefers in s'. */
+/* y: the target network's value of the best action in s', which the online network chooses (double
+ * Q) or the target network itself. */
 static void put_targets(struct dqn *t, const struct rm_update *update)
 {
     struct rm_value_targets targets = {
@@ -133,7 +133,7 @@ static void put_targets(struct dqn *t, const struct rm_update *update)
     rm_value_ops_of(t->u.backend)->targets(t->u.backend, &targets);
 }
 
-/* A loss of rows of the batch, for rm_net_learn(). */
+/* The loss of rows of the batch, for rm_net_learn(). */
 struct row_loss {
     const struct dqn *trainer;
     const struct rm_batch *batch;
@@ -142,9 +142,9 @@ struct row_loss {
 static void put_loss(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
                      double sums[RM_NET_SUMS])
 {
-    const struct row_loss *of = self;
-    const struct dqn *t = of->trainer;
-    const struct rm_batch *batch = of->batch;
+    const struct row_loss *row_loss = self;
+    const struct dqn *t = row_loss->trainer;
+    const struct rm_batch *batch = row_loss->batch;
     const struct rm_value_loss loss = {
         .kind = t->algo->loss,
         .batch = rows,

@@ -5,20 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Huber_kappa(u) = c (u - c / 2) with c = clamp(u, -kappa, kappa), and its derivative is c: no
- * branch, so loops over it vectorise. NaN fails every comparison, so it passes through and shows in
- * both loss and gradient. */
-static inline float clamped(float u, float kappa)
-{
-    const float low = u < -kappa ? -kappa : u;
-    return low > kappa ? kappa : low;
-}
-
-static inline float huber(float u, float c)
-{
-    return c * (u - 0.5f * c);
-}
-
 static uint32_t mean_over(const struct rm_value_loss *in)
 {
     return in->of ? in->of : in->batch;
@@ -31,8 +17,8 @@ static double huber_loss(const struct rm_value_loss *in, float *d_q)
     for (uint32_t b = 0; b < in->batch; b++) {
         const size_t at = b * in->layout.sample + (size_t)in->action[b] * in->layout.action;
         const float u = in->target[(size_t)b * in->targets] - in->q[at];
-        const float c = clamped(u, in->kappa), weight = in->weight ? in->weight[b] : 1.0f;
-        loss += (double)(weight * huber(u, c));
+        const float c = rm_huber_slope(u, in->kappa), weight = in->weight ? in->weight[b] : 1.0f;
+        loss += (double)(weight * rm_huber(u, c));
         d_q[at] = -c * (weight * scale);
         if (in->error)
             in->error[b] = fabsf(u);
@@ -48,10 +34,10 @@ static float against_targets(const float *y, uint32_t n, float q, float tau, flo
     float gradient[4] = {0}, value[4] = {0};
     for (uint32_t j = 0; j < n; j++) {
         const float u = y[j] - q;
-        const float c = clamped(u, kappa);
+        const float c = rm_huber_slope(u, kappa);
         const float weight = u < 0 ? 1.0f - tau : tau;
         gradient[j & 3] += weight * c;
-        value[j & 3] += weight * huber(u, c);
+        value[j & 3] += weight * rm_huber(u, c);
     }
     *loss = (value[0] + value[1]) + (value[2] + value[3]);
     return (gradient[0] + gradient[1]) + (gradient[2] + gradient[3]);

@@ -61,8 +61,3 @@ double rm_moments_variance(struct rm_moments m)
 {
     return m.count > 0 ? m.m2 / m.count : 0.0;
 }
-
-double rm_moments_unbiased(struct rm_moments m)
-{
-    return m.count > 1 ? m.m2 / (m.count - 1) : 0.0;
-}

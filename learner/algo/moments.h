@@ -18,8 +18,7 @@ struct rm_moments rm_moments_of(const float *x, size_t n);
 /* Of the numbers of both. */
 struct rm_moments rm_moments_merge(struct rm_moments a, struct rm_moments b);
 
-/* m2 / count and m2 / (count - 1); 0 if there are too few numbers. */
+/* m2 / count; 0 without numbers. */
 double rm_moments_variance(struct rm_moments m);
-double rm_moments_unbiased(struct rm_moments m);
 
 #endif

@@ -1,7 +1,7 @@
 /* r2d2: updates from stored sequences (Kapturowski 2019): double Q-learning with n-step returns and
- * rescaled values on a recurrent network. Online and target network each go through the burn-in
- * rows from the stored state, without gradients, then through the trace and its tail; the online
- * network's own values there choose the actions that the target network values. */
+ * rescaled values on a recurrent network. The online and the target network each run over the
+ * burn-in rows from the stored state, without gradients, then over the trace and its tail. There
+ * the online network chooses the actions that the target network values. */
 #include "learner/algo/updates.h"
 
 /* The passes of an update, which key noise. */
@@ -60,7 +60,7 @@ static const float *unroll(struct r2d2 *t, enum pass pass, const struct rm_updat
         .restart = batch->restart,
     };
     rm_updates_draw_noise(&t->u, update, PASS_COUNT, pass, in);
-    if (!target) /* what is trained drops; what it is compared with is whole */
+    if (!target) /* only the trained pass uses dropout */
         rm_updates_draw_dropout(&t->u, update, in);
     if (t->burn_in && t->state) {
         rm_net_forward(space, params, in);

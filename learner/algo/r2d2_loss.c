@@ -6,35 +6,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#define EPSILON 1e-3
-
-double rm_value_rescale(double x)
-{
-    return copysign(sqrt(fabs(x) + 1) - 1, x) + EPSILON * x;
-}
-
-/* With s = sqrt(1 + 4 eps (|x| + 1 + eps)): ((s - 1) / (2 eps))^2 - 1. The root minus 1 is taken as
- * a quotient, without the difference of two numbers that are nearly equal. */
-double rm_value_unscale(double x)
-{
-    const double inside = 4 * EPSILON * (fabs(x) + 1 + EPSILON);
-    const double part = 2 * (fabs(x) + 1 + EPSILON) / (sqrt(1 + inside) + 1);
-    return copysign(part * part - 1, x);
-}
-
-/* The best legal action, the first of equals; of all where nothing is legal. */
-static uint32_t best_of(const float *q, const uint8_t *mask, uint32_t actions)
-{
-    uint32_t best = 0;
-    bool any = false;
-    for (uint32_t a = 0; a < actions; a++)
-        if ((!mask || mask[a]) && (!any || q[a] > q[best])) {
-            best = a;
-            any = true;
-        }
-    return any || !mask ? best : best_of(q, NULL, actions);
-}
-
 void rm_r2d2_targets(const struct rm_batch *b, const float *choose, const float *q_target,
                      bool rescale, float *y)
 {
@@ -50,7 +21,7 @@ void rm_r2d2_targets(const struct rm_batch *b, const float *choose, const float 
             if (!b->valid[at])
                 continue;
             if (b->discount[at] != 0) {
-                const uint32_t best = best_of(choose + row * actions, mask, b->actions);
+                const uint32_t best = rm_best_action(choose + row * actions, mask, b->actions);
                 const double next = (double)q_target[row * actions + best];
                 value += (double)b->discount[at] * (rescale ? rm_value_unscale(next) : next);
             }

@@ -4,18 +4,13 @@
 #ifndef RM_LEARNER_ALGO_R2D2_LOSS_H
 #define RM_LEARNER_ALGO_R2D2_LOSS_H
 
-#include "learner/backend/batch.h"
+#include "learner/backend/sequence_ops.h"
 
 #include <stdbool.h>
 
-/* Value rescaling (Pohlen 2018, proposition A.2): h(x) = sgn(x)(sqrt(|x| + 1) - 1) + eps x with
- * eps = 0.001, and its inverse. */
-double rm_value_rescale(double x);
-double rm_value_unscale(double x);
-
 /* y(trace, B) = h(R + g h^-1(q_target(row t + m, a*))), where a* is the best legal action of
- * `choose`; both (trace + tail, B, actions), of the batch's rows from burn_in on; h only with
- * `rescale`. 0 where nothing starts. */
+ * `choose`; choose and q_target are (trace + tail, B, actions), of the batch's rows from burn_in
+ * on. Without `rescale`, h is the identity. If no transition starts at a place, y = 0. */
 void rm_r2d2_targets(const struct rm_batch *batch, const float *choose, const float *q_target,
                      bool rescale, float *y);
 
@@ -24,16 +19,16 @@ struct rm_r2d2_loss {
     const float *y; /* (trace, B) */
     float kappa;
     double
-        max_share; /* a sequence's error: share of its largest |delta| plus the rest of its mean */
+        max_share; /* weight of the largest |delta| in a sequence's error; the mean has the rest */
 };
 
 struct rm_r2d2_sums {
-    double loss; /* Huber loss of y - q(action), weighted by sequence, over the transitions that
-                    count */
+    double
+        loss; /* Huber loss of y - q(action), weighted by sequence, mean over valid transitions */
     double q_mean;
 };
 
-/* d_q (trace + tail, B, actions) is overwritten; batch->error too where it is not NULL. */
+/* Overwrites d_q (trace + tail, B, actions), and batch->error unless it is NULL. */
 struct rm_r2d2_sums rm_r2d2_loss(const struct rm_batch *batch, const struct rm_r2d2_loss *in,
                                  float *d_q);
 

@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* --- what an update changes ------------------------------------------------------------------ */
+/* --- memory that an update changes
+ * ------------------------------------------------------------------ */
 
 #define KEPT_MOST (6 + RM_OPTIMIZER_ARENAS)
 
@@ -63,11 +64,11 @@ static void put_back(struct rm_updates *t, struct kept kept[KEPT_MOST])
 
 /* --- an update ------------------------------------------------------------------------------- */
 
-/* From last_loss on: the loss, by which updates are judged, a norm that is not yet there, and the
- * sums of the update under way with what they are over. */
+/* The numbers of an update, from last_loss on: its loss, its norm, which is not yet computed, its
+ * sums and their count. */
 #define AVERAGED                                                                                   \
     (offsetof(struct rm_update_figures, skip) - offsetof(struct rm_update_figures, last_loss))
-_Static_assert(AVERAGED == 11 * sizeof(double), "numbers of an update stand together");
+_Static_assert(AVERAGED == 11 * sizeof(double), "the numbers of an update are consecutive");
 
 void rm_record_mean(struct rm_updates *const *all, uint32_t count)
 {
@@ -106,8 +107,8 @@ static int warm_up(struct rm_updates *const *all, uint32_t count, struct rm_erro
     return rc ? rc : all[0]->backend->device->failed(all[0]->backend, error) ? -EIO : 0;
 }
 
-/* Captures of all devices stand open at the same time, as what they average together asks; all are
- * ended before the first graph is instantiated. */
+/* The captures of all devices are open at the same time, because averaging joins them; all end
+ * before the first graph is instantiated. */
 int rm_record_graph(struct rm_updates *const *all, uint32_t count, rm_record_put *put,
                     uint32_t part, struct rm_device_graph **graph, struct rm_error *error)
 {

@@ -1,6 +1,6 @@
-/* record: staged updates - one trainer's, or those of several that are one agent's - run once to
- * warm up and then captured, once for each slot of their staging. Libraries choose kernels, load
- * them and connect devices in the first run, which cannot be captured; what it changes is put back
+/* record: runs a staged update once to warm up, then captures it for each slot of the staging; of
+ * one trainer, or of all replicas of an agent. In the first run libraries choose kernels, load them
+ * and connect devices, which cannot be captured. All memory that the first run changes is restored
  * to the bit.
  *
  * An update is put on the device in two halves, between which replicas average. */
@@ -9,17 +9,16 @@
 
 #include "learner/algo/updates.h"
 
-/* `graphs` false: warms up only. The trainers are of one kind, on backends that are joined where
- * there are several. */
+/* `graphs` false: only warms up. Several trainers are of one kind, on joined backends. */
 int rm_record(struct rm_updates *const *all, uint32_t count, bool graphs, struct rm_error *error);
 
-/* Graphs of the same, one for each of the trainers, recorded while put() puts part `part` on all of
- * them; NULL where there is none. On failure as well, what there is is the caller's to destroy. */
+/* Records a graph for each trainer while put() puts part `part` on all of them. The caller destroys
+ * the graphs, after a failure too; a graph that was not made is NULL. */
 typedef void rm_record_put(struct rm_updates *const *all, uint32_t count, uint32_t part);
 int rm_record_graph(struct rm_updates *const *all, uint32_t count, rm_record_put *put,
                     uint32_t part, struct rm_device_graph **graph, struct rm_error *error);
 
-/* The averages of the first halves, where there are several. */
+/* Averages the results of the first half over the trainers, if there are several. */
 void rm_record_mean(struct rm_updates *const *all, uint32_t count);
 
 #endif

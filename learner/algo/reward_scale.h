@@ -1,15 +1,16 @@
 /* reward_scale: rewards divided by the running deviation of the discounted return
- * (algorithm.normalize_rewards), so that losses and clips are of one size whatever the world pays.
+ * (algorithm.normalize_rewards), so that losses have one scale, whatever the world's rewards are.
  * As in the PPO of Dhariwal et al. (2017, OpenAI baselines; detail 36 of the ICLR blog track 2022):
  * every lane keeps
  *
  *   R <- gamma R + r,  and starts at 0 again after an episode's end,
  *
- * all R of all lanes go into one variance, and a reward becomes r / sqrt(variance + 1e-8), within
- * +-algorithm.reward_clip. The mean is not taken off: that would change what is optimal.
+ * one variance is kept over the R of all lanes, and a reward becomes r / sqrt(variance + 1e-8),
+ * clipped to +-algorithm.reward_clip. The mean is not subtracted, because that would change the
+ * optimal policy.
  *
- * Rewards come one vector step after the other with lanes in the worlds' order, so the numbers do
- * not depend on how worlds are split over actors. Where rewards are not normalised the divisor is 1
+ * Rewards are added one vector step after another, with lanes in the order of worlds, so the
+ * numbers do not depend on the number of actors. If rewards are not normalised, the divisor is 1
  * and nothing is clipped. Belongs to one thread; nothing is allocated after create. */
 #ifndef RM_LEARNER_ALGO_REWARD_SCALE_H
 #define RM_LEARNER_ALGO_REWARD_SCALE_H
@@ -22,11 +23,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What became of a lane in a step. */
+/* A lane after a step. */
 enum rm_reward_lane {
     RM_REWARD_GOES_ON = 0,
     RM_REWARD_ENDS,   /* the reward was the episode's last: terminated or truncated */
-    RM_REWARD_ABSENT, /* there was no reward: the return starts at 0 again */
+    RM_REWARD_ABSENT, /* no reward: the return restarts at 0 */
 };
 
 struct rm_reward_scale {
@@ -42,15 +43,15 @@ int rm_reward_scale_create(struct rm_reward_scale *scale, const struct rm_experi
                            uint32_t lanes, struct rm_error *error);
 void rm_reward_scale_destroy(struct rm_reward_scale *scale);
 
-/* Takes one vector step: rewards and enum rm_reward_lane of every lane. One with a reward that is
- * not finite is left out of the variance. */
+/* Adds one vector step: rewards and enum rm_reward_lane of every lane. A step with a reward that is
+ * not finite does not count in the variance. */
 void rm_reward_scale_add(struct rm_reward_scale *scale, const float *rewards, const uint8_t *lanes);
 
-/* Goes on from the divisor that a predecessor left on the board, which stands for `count` rewards.
+/* Continues from the predecessor's divisor on the board, which counts as that of `count` rewards.
  */
 void rm_reward_scale_resume(struct rm_reward_scale *scale, double divisor, double count);
 
-/* What rewards are divided by: 1 before the first reward. */
+/* The divisor of rewards; 1 before the first reward. */
 double rm_reward_scale_divisor(const struct rm_reward_scale *scale);
 
 /* Divides and clips, in place. */

@@ -1,10 +1,10 @@
-/* sac: updates of discrete soft actor-critic (Christodoulou 2019). Three networks: the policy,
- * which alone is published, and two critics, each with a target network. All gradients of an update
- * are taken at the same parameters; then everything moves at once. */
+/* sac: updates of discrete soft actor-critic (Christodoulou 2019). There are three networks: the
+ * policy, the only one that is published, and two critics, each with a target network. All
+ * gradients of an update are computed at the same parameters; then all parameters move. */
 #include "learner/algo/temperature.h"
 #include "learner/algo/updates.h"
 
-enum { ACTOR, CRITIC, CRITICS = 2 }; /* networks; critics are CRITIC and the one behind */
+enum { ACTOR, CRITIC, CRITICS = 2 }; /* networks; the critics are CRITIC and CRITIC + 1 */
 
 struct sac {
     struct rm_updates u; /* first */
@@ -44,7 +44,7 @@ static void sac_reset(struct rm_updates *u)
                             (const float *)(const void *)&first, sizeof first / sizeof(float));
 }
 
-/* A pass of a network that is trained, which draws its dropout for itself. */
+/* The pass of a network that is trained, with dropout of its own. */
 static const float *forward(struct sac *t, uint32_t net, const struct rm_update *update,
                             struct rm_net_input *in)
 {

@@ -1,6 +1,6 @@
 /* sac_loss: the losses of discrete soft actor-critic (Christodoulou 2019, "Soft actor-critic for
- * discrete action settings"), with their gradients. Expectations over actions are sums over all of
- * them, so nothing is drawn. Pure functions over host memory, callable from any thread.
+ * discrete action settings"), with their gradients. Expectations over actions are sums over all
+ * actions, so nothing is drawn. Pure functions over host memory, callable from any thread.
  *
  * Everything with a batch is (batch, actions), row-major; weights are (batch), NULL: all 1. */
 #ifndef RM_LEARNER_ALGO_SAC_LOSS_H
@@ -8,32 +8,31 @@
 
 #include <stdint.h>
 
-/* What the losses look at: a policy in some states and two estimates of its values there. */
+/* The losses' input: a policy in some states and two estimates of its values there. */
 struct rm_sac_view {
     uint32_t batch, actions;
     const float *p, *logp; /* rm_sac_policy() */
-    const float *q1, *q2;  /* the smaller one counts (eq. 8; Fujimoto 2018) */
+    const float *q1, *q2;  /* the minimum is used (eq. 8; Fujimoto 2018) */
     const float *weight;   /* (batch) */
     double alpha;          /* temperature */
     double target_ratio;   /* target entropy, as a fraction of ln(legal actions) */
     const uint8_t *mask;   /* legal actions, NULL: all */
 };
 
-/* Probabilities and their logarithms from logits. Illegal actions have 0 and 0. Where nothing is
- * legal everything is (its value does not matter: such a row is the end of an episode). logp may be
- * the memory of logits. */
+/* Probabilities and their logarithms from logits. Illegal actions have 0 and 0. If a row has no
+ * legal action, all its actions count as legal: only the end of an episode has such rows, and its
+ * value is not used. logp may be the memory of logits. */
 void rm_sac_policy(const float *logits, const uint8_t *mask, uint32_t batch, uint32_t actions,
                    float *p, float *logp);
 
 /* y(batch) = ret + discount * sum_a p (min(q1, q2) - alpha log p) (eq. 3, 4): the view is of the
- * next states, with target networks. n-step returns leave out the entropies on the way. */
+ * next states, with target networks. n-step returns omit the entropies of the steps between. */
 void rm_sac_targets(const struct rm_sac_view *next, const float *ret, const float *discount,
                     float *y);
 
-/* Half the squared error of q(b, action[b]) against y, mean over the batch (eq. 5). d_q must be
- * zero but for what this writes. error[b] += |y - q| / 2, so that two critics leave the mean; may
- * be NULL.
- */
+/* Half the squared error of q(b, action[b]) against y, mean over the batch (eq. 5). The
+ * caller has zeroed d_q; the function writes the entries of the actions taken. error[b] +=
+ * |y - q| / 2, so that two critics make the mean; error may be NULL. */
 double rm_sac_critic_loss(const float *q, uint32_t batch, uint32_t actions, const int32_t *action,
                           const float *y, const float *weight, float *d_q, float *error);
 
@@ -44,7 +43,7 @@ struct rm_sac_policy_loss {
     double value;   /* sum_a p min(q1, q2), mean over the batch */
 };
 
-/* d_logits is overwritten; 0 for illegal actions. The values are taken as given. */
+/* d_logits is overwritten; 0 for illegal actions. Gradients do not pass through the values. */
 struct rm_sac_policy_loss rm_sac_policy_loss(const struct rm_sac_view *view, float *d_logits);
 
 #endif

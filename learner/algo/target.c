@@ -3,7 +3,7 @@
 #include "config/forms.h"
 #include "learner/backend/device.h"
 
-/* Whether it becomes a copy after this update. */
+/* Whether the target becomes a copy after this update. */
 static bool copied(const struct rm_experiment *e, uint64_t number)
 {
     const uint64_t interval = e->algorithm.target.interval;
@@ -11,8 +11,8 @@ static bool copied(const struct rm_experiment *e, uint64_t number)
         return false;
     if (e->algorithm.target.update == RM_TARGET_HARD)
         return number % interval == 0;
-    /* A form that copies at the start of every interval-th epoch makes one update after every epoch
-     * but the first, so that is after update interval - 1. */
+    /* Such a form copies at the start of every interval-th epoch. It makes one update after every
+     * epoch but the first, so the copy follows update interval - 1. */
     return rm_form_traits(e->algorithm.form)->copies_target && (number + 1) % interval == 0;
 }
 

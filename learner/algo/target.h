@@ -1,5 +1,5 @@
-/* target: how a target network follows its online network (algorithm.target): softly, by a fraction
- * after every update, or hard, by copies. */
+/* target: moves a target network towards its online network (algorithm.target): softly, by a
+ * fraction after every update, or hard, by copies. */
 #ifndef RM_LEARNER_ALGO_TARGET_H
 #define RM_LEARNER_ALGO_TARGET_H
 
@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How far the target goes towards the parameters after update `number` (from 1): 0 where it stays,
- * 1 where it becomes a copy, else tau, which may be changed while running. */
+/* The target's step towards the parameters after update `number` (from 1): 0: none, 1: a copy, else
+ * tau, which may change during a run. */
 double rm_target_part(const struct rm_experiment *experiment, double tau, uint64_t number);
 
-/* Moves `target` by that part towards `params`; both (count), the backend's memory. */
+/* Moves `target` by that part towards `params`; both are (count), in the backend's memory. */
 void rm_target_move(struct rm_backend *backend, double part, const float *params, size_t count,
                     float *target);
 

@@ -1,6 +1,6 @@
 /* temperature: alpha of soft actor-critic, learned as its logarithm by Adam (Kingma 2015) down the
  * gradient of alpha (H - target) (Christodoulou 2019, eq. 11), H the policy's entropy in the states
- * of the batch: it falls while there is more entropy than asked for. Plain data. */
+ * of the batch: alpha falls while the entropy is above its target. Plain data. */
 #ifndef RM_LEARNER_ALGO_TEMPERATURE_H
 #define RM_LEARNER_ALGO_TEMPERATURE_H
 

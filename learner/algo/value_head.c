@@ -2,14 +2,6 @@
 
 #include <math.h>
 
-#define DEVIATION_LEAST 1e-4
-#define DEVIATION_MOST  1e6
-
-static double within(double x, double least, double most)
-{
-    return x < least ? least : x > most ? most : x;
-}
-
 /* w <- w sigma / sigma', b <- (sigma b + mu - mu') / sigma' */
 static void rescale(struct rm_backend *b, const struct rm_value_head_step *step,
                     const struct rm_value_head_state *next)
@@ -21,37 +13,13 @@ static void rescale(struct rm_backend *b, const struct rm_value_head_step *step,
         (float)((now->deviation * *step->bias + now->mean - next->mean) / next->deviation);
 }
 
-static void by_moments(struct rm_value_head_state *next, double beta, struct rm_moments returns)
-{
-    next->mean += beta * (returns.mean - next->mean);
-    next->second +=
-        beta * (rm_moments_variance(returns) + returns.mean * returns.mean - next->second);
-    const double variance = next->second - next->mean * next->mean;
-    next->deviation =
-        variance > 0 ? within(sqrt(variance), DEVIATION_LEAST, DEVIATION_MOST) : DEVIATION_LEAST;
-}
-
-static void by_average(struct rm_value_head_state *next, double beta, struct rm_moments returns)
-{
-    const double s = within(sqrt(rm_moments_unbiased(returns)), DEVIATION_LEAST, DEVIATION_MOST);
-    next->mean += beta * (returns.mean - next->mean);
-    next->deviation = sqrt((1.0 - beta) * next->deviation * next->deviation + beta * s * s);
-    next->second = next->deviation * next->deviation + next->mean * next->mean;
-}
-
 bool rm_value_head_follow(struct rm_backend *b, const struct rm_value_head_step *step,
                           struct rm_moments returns)
 {
-    struct rm_value_head_state next = *step->state;
-    const double k = (double)next.updates + 1.0;
-    const double beta = 1.0 / k > step->beta_least ? 1.0 / k : step->beta_least;
     if (step->follow == RM_FOLLOW_NOTHING || returns.count < 1 || !isfinite(returns.m2))
         return false;
-    if (step->follow == RM_FOLLOW_MOMENTS)
-        by_moments(&next, beta, returns);
-    else
-        by_average(&next, beta, returns);
-    next.updates++;
+    const struct rm_value_head_state next =
+        rm_value_head_next(step, *step->state, returns.mean, returns.m2, returns.count);
     rescale(b, step, &next);
     *step->state = next;
     return true;

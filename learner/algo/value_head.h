@@ -54,15 +54,4 @@ bool rm_value_head_follow(struct rm_backend *cpu, const struct rm_value_head_ste
 void rm_value_head_resume(struct rm_value_head *head, struct rm_value_head_state state);
 struct rm_value_head_state rm_value_head_left(double mean, double deviation, uint64_t updates);
 
-static inline float rm_value_of(const struct rm_value_head_state *state, float z)
-{
-    return (float)(state->mean + state->deviation * (double)z);
-}
-
-/* And back: what z should be where the value is v. */
-static inline float rm_value_target(const struct rm_value_head_state *state, float v)
-{
-    return (float)(((double)v - state->mean) / state->deviation);
-}
-
 #endif

@@ -19,6 +19,7 @@
 #include "learner/backend/device.h"
 #include "shm/base/both.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -176,6 +177,51 @@ struct rm_policy_ops {
 };
 
 /* --- of both sides --------------------------------------------------------------------------- */
+
+/* The value v of the network's output z, and back. */
+RM_BOTH float rm_value_of(const struct rm_value_head_state *state, float z)
+{
+    return (float)(state->mean + state->deviation * (double)z);
+}
+
+RM_BOTH float rm_value_target(const struct rm_value_head_state *state, float v)
+{
+    return (float)(((double)v - state->mean) / state->deviation);
+}
+
+#define RM_DEVIATION_LEAST 1e-4
+#define RM_DEVIATION_MOST  1e6
+
+RM_BOTH double rm_deviation_within_bounds(double x)
+{
+    return x < RM_DEVIATION_LEAST  ? RM_DEVIATION_LEAST
+           : x > RM_DEVIATION_MOST ? RM_DEVIATION_MOST
+                                   : x;
+}
+
+/* The head's state after returns with this mean, sum of squared deviations and count (value_head.h,
+ * eq. 5 and 6); count is at least 1. */
+RM_BOTH struct rm_value_head_state rm_value_head_next(const struct rm_value_head_step *step,
+                                                      struct rm_value_head_state now, double mean,
+                                                      double m2, double count)
+{
+    struct rm_value_head_state next = now;
+    const double k = (double)now.updates + 1.0;
+    const double beta = 1.0 / k > step->beta_least ? 1.0 / k : step->beta_least;
+    next.mean += beta * (mean - next.mean);
+    if (step->follow == RM_FOLLOW_MOMENTS) {
+        next.second += beta * (m2 / count + mean * mean - next.second);
+        const double variance = next.second - next.mean * next.mean;
+        next.deviation =
+            variance > 0 ? rm_deviation_within_bounds(sqrt(variance)) : RM_DEVIATION_LEAST;
+    } else {
+        const double s = rm_deviation_within_bounds(sqrt(count > 1 ? m2 / (count - 1) : 0.0));
+        next.deviation = sqrt((1.0 - beta) * now.deviation * now.deviation + beta * s * s);
+        next.second = next.deviation * next.deviation + next.mean * next.mean;
+    }
+    next.updates++;
+    return next;
+}
 
 /* Entries of a pass's order. */
 struct rm_pass_part {

@@ -7,25 +7,28 @@
 #include "learner/backend/device.h"
 #include "learner/backend/batch.h"
 
+#include <math.h>
+
 struct rm_sequence_targets {
     struct rm_batch batch;
-    const float *choose, *value; /* (trace + tail, B, actions): who chooses a*, who values it */
-    bool rescale;                /* values are rescaled */
-    float *y;                    /* (trace, B) */
+    const float *choose,
+        *value;   /* (trace + tail, B, actions): values that choose a*, values of a* */
+    bool rescale; /* values are rescaled */
+    float *y;     /* (trace, B) */
 };
 
 struct rm_sequence_loss {
-    struct rm_batch batch; /* its error is written where it is not NULL */
+    struct rm_batch batch; /* its error is written unless NULL */
     const float *q;        /* (trace + tail, B, actions) online */
     const float *y;        /* (trace, B) */
     float kappa;
     bool rescale;
     double
-        max_share; /* a sequence's error: share of its largest |delta| plus the rest of its mean */
-    float *d_q;    /* (trace + tail, B, actions): written all over */
-    double *partials; /* a device's: (3 * B) scratch */
-    /* last_loss; now_sums[RM_SUM_OF_Q] is the mean of q(s, action) over what counts, not rescaled,
-     * and now_samples is 1. */
+        max_share; /* weight of the largest |delta| in a sequence's error; the mean has the rest */
+    float *d_q;    /* (trace + tail, B, actions): all entries are written */
+    double *partials; /* (3 * B) scratch of a device */
+    /* last_loss; now_sums[RM_SUM_OF_Q] is the mean of q(s, action) over valid transitions, not
+     * rescaled; now_samples is 1. */
     struct rm_update_figures *figures;
 };
 
@@ -33,5 +36,42 @@ struct rm_sequence_ops {
     void (*targets)(struct rm_backend *b, const struct rm_sequence_targets *targets);
     void (*loss)(struct rm_backend *b, const struct rm_sequence_loss *loss);
 };
+
+/* --- of both sides --------------------------------------------------------------------------- */
+
+#define RM_RESCALE_EPSILON 1e-3
+
+/* Value rescaling (Pohlen 2018, proposition A.2): h(x) = sgn(x)(sqrt(|x| + 1) - 1) + eps x with
+ * eps = 0.001. */
+RM_BOTH double rm_value_rescale(double x)
+{
+    return copysign(sqrt(fabs(x) + 1) - 1, x) + RM_RESCALE_EPSILON * x;
+}
+
+/* The inverse of h. With s = sqrt(1 + 4 eps (|x| + 1 + eps)): ((s - 1) / (2 eps))^2 - 1, where s -
+ * 1 is computed as a quotient, without the difference of two nearly equal numbers. */
+RM_BOTH double rm_value_unscale(double x)
+{
+    const double inside = 4 * RM_RESCALE_EPSILON * (fabs(x) + 1 + RM_RESCALE_EPSILON);
+    const double part = 2 * (fabs(x) + 1 + RM_RESCALE_EPSILON) / (sqrt(1 + inside) + 1);
+    return copysign(part * part - 1, x);
+}
+
+/* The best legal action, the first of equals; if none is legal, the best of all. */
+RM_BOTH uint32_t rm_best_action(const float *q, const uint8_t *mask, uint32_t actions)
+{
+    uint32_t best = 0;
+    bool any = false;
+    for (uint32_t a = 0; mask && a < actions; a++)
+        any |= mask[a] != 0;
+    const uint8_t *legal = any ? mask : NULL;
+    any = false;
+    for (uint32_t a = 0; a < actions; a++)
+        if ((!legal || legal[a]) && (!any || q[a] > q[best])) {
+            best = a;
+            any = true;
+        }
+    return best;
+}
 
 #endif

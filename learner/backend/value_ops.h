@@ -65,4 +65,31 @@ struct rm_value_ops {
     void (*loss)(struct rm_backend *b, const struct rm_value_loss *loss, double *sums);
 };
 
+/* --- of both sides --------------------------------------------------------------------------- */
+
+/* The mean over quantiles of an action's values; `row` is a sample's output. */
+RM_BOTH double rm_value_mean(const float *row, const struct rm_value_layout *layout,
+                             uint32_t action)
+{
+    const float *q = row + action * layout->action;
+    double sum = 0;
+    for (uint32_t j = 0; j < layout->quantiles; j++)
+        sum += (double)q[j * layout->quantile];
+    return sum / layout->quantiles;
+}
+
+/* Huber_kappa(u) = c (u - c / 2) with c = clamp(u, -kappa, kappa), and its derivative is c. Without
+ * a branch, so that loops vectorise. NaN fails every comparison, so it passes through to both loss
+ * and gradient. */
+RM_BOTH float rm_huber_slope(float u, float kappa)
+{
+    const float low = u < -kappa ? -kappa : u;
+    return low > kappa ? kappa : low;
+}
+
+RM_BOTH float rm_huber(float u, float slope)
+{
+    return slope * (u - 0.5f * slope);
+}
+
 #endif

@@ -99,7 +99,7 @@ static void open_trainer(struct rm_test_side *side, const struct rm_experiment *
         .policy = 2,
         .shape = {.inputs = FEATURES * STACK,
                   .actions = ACTIONS,
-                  .outputs_per_action = fixed ? rm_algo_quantiles(e) : 1},
+                  .outputs_per_action = fixed ? e->algorithm.quantiles : 1},
         .name = "policy",
         .masks = true,
         .draw = side->feed ? rm_feed_draw(side->feed) : NULL,

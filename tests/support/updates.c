@@ -70,7 +70,7 @@ struct rm_trainer_spec rm_test_updates_spec(const struct rm_experiment *e, struc
         .backend = b,
         .shape = {.inputs = inputs,
                   .actions = actions,
-                  .outputs_per_action = fixed ? rm_algo_quantiles(e) : 1},
+                  .outputs_per_action = fixed ? e->algorithm.quantiles : 1},
         .name = "policy",
     };
 }

@@ -4,6 +4,8 @@
 
 #include "learner/backend/cuda/launch.h"
 
+#include <stdint.h>
+
 #define RM_WARP 32u
 /* Shared memory that rm_block_sum() needs. */
 #define RM_BLOCK_SUM_BYTES (RM_WARP * sizeof(double))
@@ -23,6 +25,24 @@ static __device__ inline double rm_block_sum(double x, double *scratch)
         sum += scratch[w];
     __syncthreads();
     return sum;
+}
+
+/* The sums of x(n) and of the n numbers after it, each as rm_block_sum() of the threads' own. */
+struct rm_block_pair {
+    double x, y;
+};
+
+static __device__ inline struct rm_block_pair rm_block_sum_pair(const double *x, uint32_t n,
+                                                                double *scratch)
+{
+    struct rm_block_pair sums = {0.0, 0.0};
+    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
+        sums.x += x[i];
+        sums.y += x[n + i];
+    }
+    sums.x = rm_block_sum(sums.x, scratch);
+    sums.y = rm_block_sum(sums.y, scratch);
+    return sums;
 }
 
 #endif

@@ -87,38 +87,6 @@ __device__ static double over_samples(const struct rm_policy_returns *r, double 
     return rm_block_sum(sum, room);
 }
 
-__device__ static double within(double x, double least, double most)
-{
-    return x < least ? least : x > most ? most : x;
-}
-
-/* value_head.c: its bounds, and its two ways to follow. */
-#define DEVIATION_LEAST 1e-4
-#define DEVIATION_MOST  1e6
-
-__device__ static struct rm_value_head_state followed(const struct rm_policy_returns *r,
-                                                      struct rm_value_head_state now, double mean,
-                                                      double m2, double count)
-{
-    struct rm_value_head_state next = now;
-    const double k = (double)now.updates + 1.0;
-    const double beta = 1.0 / k > r->head.beta_least ? 1.0 / k : r->head.beta_least;
-    next.mean += beta * (mean - next.mean);
-    if (r->head.follow == RM_FOLLOW_MOMENTS) {
-        next.second += beta * (m2 / count + mean * mean - next.second);
-        const double variance = next.second - next.mean * next.mean;
-        next.deviation = variance > 0 ? within(sqrt(variance), DEVIATION_LEAST, DEVIATION_MOST)
-                                      : DEVIATION_LEAST;
-    } else {
-        const double unbiased = count > 1 ? m2 / (count - 1) : 0.0;
-        const double s = within(sqrt(unbiased), DEVIATION_LEAST, DEVIATION_MOST);
-        next.deviation = sqrt((1.0 - beta) * now.deviation * now.deviation + beta * s * s);
-        next.second = next.deviation * next.deviation + next.mean * next.mean;
-    }
-    next.updates = now.updates + 1;
-    return next;
-}
-
 /* Moves the value's last product so that values stay what they were. */
 __device__ static void rescale(const struct rm_policy_returns *r, struct rm_value_head_state now,
                                struct rm_value_head_state next)
@@ -189,7 +157,7 @@ __device__ static void know(const struct rm_policy_returns *r, const struct know
     const struct rm_value_head_state now = *r->head.state;
     struct rm_value_head_state next = now;
     if (r->head.follow != RM_FOLLOW_NOTHING && samples > 0 && isfinite(square)) {
-        next = followed(r, now, k->returns.mean, square, samples);
+        next = rm_value_head_next(&r->head, now, k->returns.mean, square, samples);
         rescale(r, now, next);
     }
     __syncthreads(); /* all have read *r->head.state */
@@ -234,8 +202,8 @@ __global__ static void to_units(const struct rm_value_head_state *head, uint32_t
 {
     RM_EACH(i, rows)
     {
-        value[i] = (float)(((double)value[i] - head->mean) / head->deviation);
-        target[i] = (float)(((double)target[i] - head->mean) / head->deviation);
+        value[i] = rm_value_target(head, value[i]);
+        target[i] = rm_value_target(head, target[i]);
     }
 }
 

@@ -11,7 +11,6 @@ extern "C" {
 
 #define THREADS 128u
 #define WARPS   (THREADS / RM_WARP)
-#define EPSILON 1e-3 /* r2d2_loss.c */
 
 /* What kernels need of a batch; no holes. */
 struct sequence_rows {
@@ -33,35 +32,6 @@ static struct sequence_rows rows_of(const struct rm_batch *b, bool rescale)
 
 /* --- targets --------------------------------------------------------------------------------- */
 
-static __device__ double value_rescale(double x)
-{
-    return copysign(sqrt(fabs(x) + 1.0) - 1.0, x) + EPSILON * x;
-}
-
-static __device__ double value_unscale(double x)
-{
-    const double inside = 4.0 * EPSILON * (fabs(x) + 1.0 + EPSILON);
-    const double part = 2.0 * (fabs(x) + 1.0 + EPSILON) / (sqrt(1.0 + inside) + 1.0);
-    return copysign(part * part - 1.0, x);
-}
-
-/* The best legal action, the first of equals; of all where nothing is legal. */
-static __device__ uint32_t best_of(const float *q, const uint8_t *mask, uint32_t actions)
-{
-    bool any = false;
-    for (uint32_t a = 0; mask && a < actions; a++)
-        any |= mask[a] != 0;
-    const uint8_t *legal = any ? mask : NULL;
-    bool found = false;
-    uint32_t best = 0;
-    for (uint32_t a = 0; a < actions; a++)
-        if ((!legal || legal[a]) && (!found || q[a] > q[best])) {
-            best = a;
-            found = true;
-        }
-    return best;
-}
-
 /* A thread per place of the trace. */
 static __global__ void targets_places(struct sequence_rows r, const float *choose,
                                       const float *value, float *y)
@@ -77,11 +47,11 @@ static __global__ void targets_places(struct sequence_rows r, const float *choos
     if (r.discount[at] != 0.0f) {
         const uint8_t *mask =
             r.mask ? r.mask + (row + (size_t)r.burn_in * r.size) * r.actions : NULL;
-        const uint32_t best = best_of(choose + row * r.actions, mask, r.actions);
+        const uint32_t best = rm_best_action(choose + row * r.actions, mask, r.actions);
         const double next = (double)value[row * r.actions + best];
-        sum += (double)r.discount[at] * (r.rescale ? value_unscale(next) : next);
+        sum += (double)r.discount[at] * (r.rescale ? rm_value_unscale(next) : next);
     }
-    y[at] = (float)(r.rescale ? value_rescale(sum) : sum);
+    y[at] = (float)(r.rescale ? rm_value_rescale(sum) : sum);
 }
 
 static void targets(struct rm_backend *b, const struct rm_sequence_targets *t)
@@ -167,21 +137,15 @@ static __global__ void sequence_rows_loss(struct sequence_rows r, struct sequenc
 static __global__ void sequences_total(struct sequence_rows r, struct sequence_loss l)
 {
     RM_SHARED(double, scratch);
-    double loss = 0.0, value = 0.0;
-    for (uint32_t i = threadIdx.x; i < r.size; i += blockDim.x) {
-        loss += l.partials[i];
-        value += l.partials[r.size + i];
-    }
-    loss = rm_block_sum(loss, scratch);
-    value = rm_block_sum(value, scratch);
+    const struct rm_block_pair sums = rm_block_sum_pair(l.partials, r.size, scratch);
     if (threadIdx.x != 0)
         return;
     const double count = l.partials[2 * (size_t)r.size];
-    l.figures->last_loss = loss / count;
+    const double value = sums.y / count;
+    l.figures->last_loss = sums.x / count;
     for (int k = 0; k < 8; k++)
         l.figures->now_sums[k] = 0.0;
-    value /= count;
-    l.figures->now_sums[RM_SUM_OF_Q] = r.rescale ? value_unscale(value) : value;
+    l.figures->now_sums[RM_SUM_OF_Q] = r.rescale ? rm_value_unscale(value) : value;
     l.figures->now_samples = 1.0;
 }
 

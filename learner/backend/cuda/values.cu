@@ -8,16 +8,6 @@
 #define WARPS   (THREADS / RM_WARP)
 #define ALL     0xffffffffu
 
-static __device__ double mean_of(const float *row, const struct rm_value_layout &layout,
-                                 uint32_t action)
-{
-    const float *q = row + action * layout.action;
-    double sum = 0.0;
-    for (uint32_t j = 0; j < layout.quantiles; j++)
-        sum += (double)q[j * layout.quantile];
-    return sum / layout.quantiles;
-}
-
 /* --- targets --------------------------------------------------------------------------------- */
 
 /* One warp looks through the actions of a row; every warp lane gets the best. */
@@ -35,7 +25,7 @@ static __device__ int best_of(const struct rm_value_targets &t, uint32_t row)
     for (uint32_t a = warp_lane; a < actions; a += RM_WARP) {
         if (any && !legal[a])
             continue;
-        const double value = mean_of(q, t.layout, a);
+        const double value = rm_value_mean(q, &t.layout, a);
         if (best < 0 || value > most) {
             best = (int)a;
             most = value;
@@ -77,18 +67,6 @@ static void targets(struct rm_backend *b, const struct rm_value_targets *t)
 
 /* --- losses ---------------------------------------------------------------------------------- */
 
-/* Huber(u) = c (u - c / 2) with c = clamp(u, -kappa, kappa); NaN passes through. */
-static __device__ float clamped(float u, float kappa)
-{
-    const float low = u < -kappa ? -kappa : u;
-    return low > kappa ? kappa : low;
-}
-
-static __device__ float huber(float u, float c)
-{
-    return c * (u - 0.5f * c);
-}
-
 /* Gradients of actions that were not taken. */
 static __device__ void clear_others(const struct rm_value_loss &in, float *d_q, uint32_t action,
                                     uint32_t first, uint32_t stride)
@@ -111,9 +89,9 @@ static __global__ void huber_rows(struct rm_value_loss in)
     if (warp_lane != 0)
         return;
     const float u = in.target[(size_t)row * in.targets] - in.q[taken];
-    const float c = clamped(u, in.kappa), weight = in.weight ? in.weight[row] : 1.0f;
+    const float c = rm_huber_slope(u, in.kappa), weight = in.weight ? in.weight[row] : 1.0f;
     in.d_q[taken] = -c * (weight * (rm_loss_scale(in.figures) / (float)in.batch));
-    in.partials[row] = (double)(weight * huber(u, c));
+    in.partials[row] = (double)(weight * rm_huber(u, c));
     in.partials[in.batch + row] = (double)in.q[taken];
     if (in.error)
         in.error[row] = fabsf(u);
@@ -129,10 +107,10 @@ static __device__ float against_targets(const float *y, uint32_t n, float q, flo
 #pragma unroll
         for (uint32_t k = 0; k < 4; k++)
             if (first + k < n) {
-                const float u = y[first + k] - q, c = clamped(u, kappa);
+                const float u = y[first + k] - q, c = rm_huber_slope(u, kappa);
                 const float weight = u < 0.0f ? 1.0f - tau : tau;
                 gradient[k] += weight * c;
-                value[k] += weight * huber(u, c);
+                value[k] += weight * rm_huber(u, c);
             }
     *loss = (value[0] + value[1]) + (value[2] + value[3]);
     return (gradient[0] + gradient[1]) + (gradient[2] + gradient[3]);
@@ -176,19 +154,13 @@ static __global__ void quantile_rows(struct rm_value_loss in, float scale)
 static __global__ void loss_total(struct rm_value_loss in, double terms)
 {
     RM_SHARED(double, scratch);
-    double loss = 0.0, q = 0.0;
-    for (uint32_t row = threadIdx.x; row < in.batch; row += blockDim.x) {
-        loss += in.partials[row];
-        q += in.partials[in.batch + row];
-    }
-    loss = rm_block_sum(loss, scratch);
-    q = rm_block_sum(q, scratch);
+    const struct rm_block_pair sums = rm_block_sum_pair(in.partials, in.batch, scratch);
     if (threadIdx.x != 0)
         return;
-    in.figures->last_loss = loss / terms;
+    in.figures->last_loss = sums.x / terms;
     for (int i = 0; i < 8; i++)
         in.figures->now_sums[i] = 0.0;
-    in.figures->now_sums[RM_SUM_OF_Q] = q;
+    in.figures->now_sums[RM_SUM_OF_Q] = sums.y;
     in.figures->now_samples = in.batch;
 }
 

@@ -320,7 +320,7 @@ static void go_on(struct rm_checkpointer *c)
         c->spec.ops->then(c->spec.user, after, c->end_why);
 }
 
-/* The one that is waited for will not be made. A client that was promised it is told so. */
+/* The pending checkpoint will not be made. A client that waits for it gets this answer. */
 static void do_without(struct rm_checkpointer *c, const struct rm_error *error)
 {
     fire(c, EVENT_FAILED);

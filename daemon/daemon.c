@@ -231,7 +231,7 @@ static void no_column(void *user, const struct rm_metrics_column *column)
 
 static void on_unwritten(void *daemon)
 {
-    rm_daemon_tell_unwritten(daemon);
+    rm_daemon_log_unwritten(daemon);
 }
 
 /* From here on files and standard error are written by threads. */

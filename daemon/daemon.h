@@ -134,7 +134,7 @@ struct rm_daemon {
     uint64_t final_before;   /* evaluations finished when the final one was asked for */
     uint64_t watchdog_ns;    /* interval of the service manager's watchdog, 0 = none */
     uint64_t agent_steps_before, updates_before; /* of predecessors of this daemon */
-    uint64_t told_ns; /* when the last status was sent to the service manager */
+    uint64_t notified_ns; /* when the last status was sent to the service manager */
     uint64_t evaluations_seen;
     /* Per worker: since when it waits although it was woken; 0 = it does not. */
     uint64_t woken_ns[RM_BOARD_WORKERS];

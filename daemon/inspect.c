@@ -36,12 +36,12 @@ struct rm_inspection {
 
 void rm_inspector_open(struct rm_inspector *inspector, const struct rm_inspector_spec *spec)
 {
-    const char *told = getenv("RINGMASTER_GDB"), *at = getenv("PATH");
+    const char *given = getenv("RINGMASTER_GDB"), *at = getenv("PATH");
     char *to = inspector->debugger;
     const size_t size = sizeof inspector->debugger;
     inspector->spec = *spec;
-    snprintf(to, size, "%s", told ? told : "");
-    for (; !told && at && !to[0]; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+    snprintf(to, size, "%s", given ? given : "");
+    for (; !given && at && !to[0]; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
         snprintf(to, size, "%.*s/gdb", (int)strcspn(at, ":"), at);
         if (access(to, X_OK) < 0)
             to[0] = '\0';

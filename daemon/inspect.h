@@ -1,5 +1,5 @@
 /* inspect: a debugger looks at a worker that crashed or hangs, before it is gone. The worker writes
- * its own report and stack (actor/worlds/watch.h), then, if it was told that there is a debugger,
+ * its own report and stack (actor/worlds/watch.h), then, if there is a debugger,
  * says so on the board and waits a while; gdb writes the stacks of all its threads to
  * RUN/stacks/WORKER-GENERATION.txt. All of it off the loop. */
 #ifndef RM_DAEMON_INSPECT_H

@@ -383,9 +383,9 @@ static void tell_service_manager(struct rm_daemon *daemon, uint64_t now)
 {
     if (daemon->watchdog_ns)
         rm_notify("WATCHDOG=1");
-    if (daemon->life != RM_LIFE_TRAINING || now - daemon->told_ns < TICK_MS * RM_NS_PER_MS)
+    if (daemon->life != RM_LIFE_TRAINING || now - daemon->notified_ns < TICK_MS * RM_NS_PER_MS)
         return;
-    daemon->told_ns = now;
+    daemon->notified_ns = now;
     char end[48] = "";
     uint64_t budget = daemon->session.experiment.run.steps;
     if (budget)
@@ -460,7 +460,7 @@ void rm_daemon_tick(struct rm_daemon *daemon)
         rm_control_expire(daemon->control, now);
     rm_checkpointer_tick(&daemon->checkpoint, now);
     tell_service_manager(daemon, now);
-    rm_daemon_tell_unwritten(daemon);
+    rm_daemon_log_unwritten(daemon);
     rm_console_live(&daemon->console, daemon, now);
     rm_daemon_arm(daemon);
 }

@@ -2,7 +2,8 @@
  * error. The daemon reads it from a pipe: a line becomes an entry of the journal, with time, level
  * (shm/base/said.h) and worker. A worker never waits for a disk to print, and cannot fill one: of
  * each, RM_LOG_BURST lines in RM_LOG_WINDOW_NS are written, as many again that are errors, and the
- * rest is counted. What stands in the pipe when a worker dies is read before its death is told.
+ * rest is counted. After a worker dies, the daemon reads the rest of the pipe before it reports the
+ * death.
  * The event loop's thread only. */
 #ifndef RM_DAEMON_PRINTED_H
 #define RM_DAEMON_PRINTED_H

@@ -29,7 +29,7 @@ static void name_damage(const struct rm_daemon *daemon, const char *how, char *w
     snprintf(why, size, "the board was damaged by %s: %s", who, how);
 }
 
-/* What a round is can be told from its words alone. */
+/* A round's state follows from its words alone. */
 static bool rounds_damaged(struct rm_standstill *s, const struct rm_daemon *daemon, char *why,
                            size_t size)
 {

@@ -282,7 +282,7 @@ static void handle(struct rm_supervisor *s, uint32_t index, enum rm_supervisor_e
     w->state = next;
     if (t.action == ACT_SPAWN)
         spawn(s, index, now_ns);
-    /* A spawn that failed has told of its own change already. */
+    /* A failed spawn has already reported its change. */
     if (w->state == next && before != next && s->ops->changed)
         s->ops->changed(s->user, index, before, w);
 }

@@ -24,29 +24,28 @@ static const char *name_of(const struct rm_daemon *daemon, int fd)
     return "standard error";
 }
 
-void rm_daemon_tell_unwritten(struct rm_daemon *daemon)
+void rm_daemon_log_unwritten(struct rm_daemon *daemon)
 {
-    struct rm_unwritten *told = &daemon->unwritten;
+    struct rm_unwritten *reported = &daemon->unwritten;
     const struct rm_writer_counts files = rm_writer_counts(&daemon->files),
                                   echoes = rm_writer_counts(&daemon->echoes);
     const uint64_t failed = files.failed + echoes.failed, lost = files.lost + echoes.lost;
     const uint64_t now = rm_now_ns();
-    if ((failed == told->failed && lost == told->lost) ||
-        (told->told_ns && now - told->told_ns < RM_LOG_WINDOW_NS))
+    if ((failed == reported->failed && lost == reported->lost) ||
+        (reported->at_ns && now - reported->at_ns < RM_LOG_WINDOW_NS))
         return;
     const struct rm_writer_counts *latest = files.failed ? &files : &echoes;
     struct rm_log_fields fields = RM_LOG_NO_FIELDS;
     char why[160] = "";
-    if (failed > told->failed) {
+    if (failed > reported->failed) {
         snprintf(why, sizeof why, " (the latest to %s: %s)", name_of(daemon, latest->failure_fd),
                  strerror(-latest->failure));
         fields.error = strerror(-latest->failure);
     }
-    const unsigned long long failures = failed - told->failed, losses = lost - told->lost;
-    *told = (struct rm_unwritten){.failed = failed, .lost = lost, .told_ns = now};
-    rm_log_message(
-        &daemon->log, RM_LOG_WARNING, RM_MESSAGE_UNWRITTEN, &fields,
-        "lines and rows that could not be written: %llu%s; left out because writing took "
-        "too long: %llu; training goes on",
-        failures, why, losses);
+    const unsigned long long failures = failed - reported->failed, losses = lost - reported->lost;
+    *reported = (struct rm_unwritten){.failed = failed, .lost = lost, .at_ns = now};
+    rm_log_message(&daemon->log, RM_LOG_WARNING, RM_MESSAGE_UNWRITTEN, &fields,
+                   "lines and rows that could not be written: %llu%s; dropped because writing took "
+                   "too long: %llu; training goes on",
+                   failures, why, losses);
 }

@@ -1,5 +1,6 @@
-/* unwritten: what the threads that write (writer.h) could not write, or had no room for, is told:
- * in the journal, at most every RM_LOG_WINDOW_NS, and in status and metrics at any time. */
+/* unwritten: logs how many lines and rows the writing threads (writer.h) could not write, or
+ * dropped for lack of room, at most every RM_LOG_WINDOW_NS. Status and metrics have the numbers at
+ * any time. */
 #ifndef RM_DAEMON_UNWRITTEN_H
 #define RM_DAEMON_UNWRITTEN_H
 
@@ -8,11 +9,11 @@
 struct rm_daemon;
 
 struct rm_unwritten {
-    uint64_t failed, lost; /* pieces that were told of */
-    uint64_t told_ns;      /* when; 0 = never */
+    uint64_t failed, lost; /* pieces in the latest message */
+    uint64_t at_ns;        /* the message's time; 0 = no message yet */
 };
 
-/* After a failure, and now and then. */
-void rm_daemon_tell_unwritten(struct rm_daemon *daemon);
+/* Call after a failure, and periodically. */
+void rm_daemon_log_unwritten(struct rm_daemon *daemon);
 
 #endif

@@ -101,7 +101,7 @@ static void write_piece(struct rm_writer *w, const struct piece *piece)
         RM_RAISE(&piece->write->over, 1);
     }
     if (piece->write || rc)
-        uv_async_send(&w->told);
+        uv_async_send(&w->ended);
 }
 
 static void *work(void *self)
@@ -135,7 +135,7 @@ static void *work(void *self)
 /* --- the loop -------------------------------------------------------------------------------- */
 
 /* Those that are over, in their order: one that a callback puts comes after all of these. */
-static void tell_ends(struct rm_writer *w)
+static void call_done(struct rm_writer *w)
 {
     while (w->first && RM_SEE(&w->first->over)) {
         struct rm_write *write = w->first;
@@ -146,10 +146,10 @@ static void tell_ends(struct rm_writer *w)
     }
 }
 
-static void on_told(uv_async_t *told)
+static void on_ended(uv_async_t *ended)
 {
-    struct rm_writer *w = told->data;
-    tell_ends(w);
+    struct rm_writer *w = ended->data;
+    call_done(w);
     if (w->on_failure && RM_PEEK(&w->failed))
         w->on_failure(w->user);
 }
@@ -228,8 +228,8 @@ static int give_up(struct rm_writer *w, int rc, struct rm_error *error)
         if (fd >= 0)
             close(fd);
     }
-    if (w->told.data) /* its memory stays, and all of it is closed with the loop */
-        uv_close((uv_handle_t *)&w->told, NULL);
+    if (w->ended.data) /* its memory stays, and all of it is closed with the loop */
+        uv_close((uv_handle_t *)&w->ended, NULL);
     w->queue = NULL;
     return rm_fail(error, rc, "no thread that writes files: %s", strerror(-rc));
 }
@@ -249,11 +249,11 @@ int rm_writer_open(struct rm_writer *w, uv_loop_t *loop, size_t capacity,
     if (!w->queue)
         return give_up(w, -ENOMEM, error);
     memset(w->queue, 0, w->capacity); /* all of it is there, or that shows now */
-    int rc = uv_async_init(loop, &w->told, on_told);
+    int rc = uv_async_init(loop, &w->ended, on_ended);
     if (rc < 0)
         return give_up(w, rc, error);
-    w->told.data = w;
-    uv_unref((uv_handle_t *)&w->told);
+    w->ended.data = w;
+    uv_unref((uv_handle_t *)&w->ended);
     rc = start_thread(w);
     return rc < 0 ? give_up(w, rc, error) : 0;
 }
@@ -265,7 +265,7 @@ void rm_writer_flush(struct rm_writer *w)
     RM_RAISE(&w->flush, 1);
     ring(w->wake_fd);
     await(w->empty_fd);
-    tell_ends(w);
+    call_done(w);
 }
 
 void rm_writer_close(struct rm_writer *w)
@@ -278,7 +278,7 @@ void rm_writer_close(struct rm_writer *w)
     RM_RAISE(&w->stop, 1);
     ring(w->wake_fd);
     pthread_join(w->thread, NULL);
-    uv_close((uv_handle_t *)&w->told, NULL);
+    uv_close((uv_handle_t *)&w->ended, NULL);
     close(w->wake_fd);
     close(w->empty_fd);
     free(w->queue);

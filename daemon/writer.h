@@ -54,10 +54,10 @@ struct rm_writer {
     size_t capacity;
     uint64_t lost, direct, direct_failed; /* the loop's own counts */
     int direct_failure, direct_fd;
-    struct rm_write *first, *last; /* of whose end is told, in their order */
+    struct rm_write *first, *last; /* writes whose done() is to be called, in order */
     pthread_t thread;
     int wake_fd, empty_fd; /* eventfds: something to do, and nothing left */
-    uv_async_t told;
+    uv_async_t ended;
     void (*on_failure)(void *user);
     void *user;
     /* Free-running positions: the loop puts at `tail`, the thread takes at `head`. */
@@ -84,7 +84,7 @@ int rm_writer_put(struct rm_writer *writer, rm_write_fn how, int fd, const void 
                   struct rm_write *write);
 
 /* Returns when everything handed over so far was written or could not be. Blocks: for the beginning
- * and the end of a run. Those whose end is to be told are told from here. */
+ * and the end of a run. Calls done() of the pieces that were written. */
 void rm_writer_flush(struct rm_writer *writer);
 
 /* The same, and ends the thread; from then on *writer is as without one, its counts kept. The loop

@@ -103,28 +103,29 @@ static void begin(struct native *n)
 }
 
 /* Writes to the board what actors would write. */
-static void count_told(struct native *n, const struct rm_device_stage *told)
+static void count_results(struct native *n, const struct rm_device_stage *results)
 {
     struct rm_board_policy *c = n->on.counters;
     struct rm_board_view *board = &n->on.session->board;
     struct rm_scores *const scores[2] = {&board->agents[n->on.plan->agent[0]].scores,
                                          &board->run->scores};
-    const uint32_t lost = told->episodes > RM_DEVICE_SCORES ? told->episodes - RM_DEVICE_SCORES : 0;
+    const uint32_t lost =
+        results->episodes > RM_DEVICE_SCORES ? results->episodes - RM_DEVICE_SCORES : 0;
     for (int s = 0; s < 2; s++) {
-        for (uint32_t i = lost; i < told->episodes; i++)
-            rm_scores_add(scores[s], told->scores[i % RM_DEVICE_SCORES]);
+        for (uint32_t i = lost; i < results->episodes; i++)
+            rm_scores_add(scores[s], results->scores[i % RM_DEVICE_SCORES]);
         RM_ADD(&scores[s]->episodes, lost);
     }
-    RM_ADD(&c->env_steps, told->answers);
-    RM_ADD(&board->agents[n->on.plan->agent[0]].env_steps, told->answers);
-    RM_ADD_OWN(&n->slot->steps, told->answers);
-    n->on.env_steps += told->answers;
+    RM_ADD(&c->env_steps, results->answers);
+    RM_ADD(&board->agents[n->on.plan->agent[0]].env_steps, results->answers);
+    RM_ADD_OWN(&n->slot->steps, results->answers);
+    n->on.env_steps += results->answers;
 }
 
 static void count_steps(struct native *n)
 {
     for (uint32_t i = 0; i < n->worlds.count; i++)
-        count_told(n, n->worlds.part[i].told);
+        count_results(n, n->worlds.part[i].results);
     RM_ADD(&n->on.counters->lag_count, n->on.experiment->rollout.steps);
     n->on.publisher->env_steps = n->on.env_steps;
     const uint64_t awaited = rm_atomic_awaited_count(&n->evaluator.word->threshold);

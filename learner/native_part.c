@@ -111,9 +111,9 @@ static int make_hand(struct rm_native_part *n, const struct rm_native_part_spec 
     };
     on->obs = alloc_zeroed(n, (size_t)r->lanes * on->obs_bytes, error);
     float *codebook = coded ? alloc_zeroed(n, book, error) : NULL;
-    n->told = n->backend->device->alloc_host(n->backend, sizeof *n->told, error);
+    n->results = n->backend->device->alloc_host(n->backend, sizeof *n->results, error);
     if (!on->state || !on->x || !on->reward || !on->flags || !on->score || !on->ended ||
-        !on->stage || !on->obs || (coded && !codebook) || !n->told)
+        !on->stage || !on->obs || (coded && !codebook) || !n->results)
         return -ENOMEM;
     if (coded)
         n->backend->ops->upload(n->backend, codebook, agent->codebook, book / sizeof(float));
@@ -252,8 +252,8 @@ void rm_native_part_destroy(struct rm_native_part *n)
     if (b->device) {
         b->device->graph_destroy(b, n->first);
         b->device->graph_destroy(b, n->step);
-        if (n->told)
-            b->device->release_host(b, n->told);
+        if (n->results)
+            b->device->release_host(b, n->results);
     }
     for (uint32_t i = 0; i < n->owned_count; i++)
         b->ops->release(b, n->owned[i]);
@@ -281,7 +281,7 @@ void rm_native_part_end(struct rm_native_part *n)
 {
     struct rm_backend *b = n->backend;
     b->device->worlds->end(b, &n->on, &n->orders);
-    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, n->told, n->on.stage, sizeof *n->told);
+    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, n->results, n->on.stage, sizeof *n->results);
 }
 
 /* --- state ----------------------------------------------------------------------------------- */

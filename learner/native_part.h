@@ -29,7 +29,7 @@ struct rm_native_part {
     struct rm_net_workspace *space;       /* for acting */
     struct rm_device_graph *first, *step; /* graphs of a rollout's first step, which prepares the
                                            * weights, and of the others */
-    struct rm_device_stage *told;         /* pinned */
+    struct rm_device_stage *results;      /* pinned copy of on.stage */
     void *owned[20];
     uint32_t owned_count;
 };

@@ -153,11 +153,11 @@ static int make(struct rm_publisher *p, struct rm_error *error)
         p->host = NULL;
         return -ENOMEM;
     }
-    l->told = b->device->alloc_host(b, sizeof *l->told, error);
+    l->result = b->device->alloc_host(b, sizeof *l->result, error);
     l->next = b->device->alloc(b, bytes, error);
     l->found = b->device->alloc(b, sizeof *l->found, error);
     l->partials = b->device->alloc(b, 2 * RM_DEVICE_PARTIALS * sizeof *l->partials, error);
-    if (!l->told || !l->next || !l->found || !l->partials)
+    if (!l->result || !l->next || !l->found || !l->partials)
         return -ENOMEM;
     const int rc = b->device->mark_create(b, &l->begun, error);
     return rc ? rc : b->device->mark_create(b, &l->over, error);
@@ -179,7 +179,7 @@ static void close_late(struct rm_publisher *p)
 {
     struct rm_publisher_late *l = &p->late;
     struct rm_backend *b = p->backend;
-    void *device[] = {l->next, l->found, l->partials}, *pinned[] = {p->host, l->staged, l->told};
+    void *device[] = {l->next, l->found, l->partials}, *pinned[] = {p->host, l->staged, l->result};
     b->device->finish(b);
     for (size_t i = 0; i < sizeof device / sizeof *device; i++)
         if (device[i])
@@ -202,7 +202,7 @@ static void start(struct rm_publisher *p)
     d->copy(b, RM_DEVICE_STREAM_COMPUTE, l->next, l->params, bytes);
     d->mark(b, RM_DEVICE_STREAM_COMPUTE, l->begun);
     d->follow(b, RM_DEVICE_STREAM_OUT, l->begun);
-    d->copy_out(b, RM_DEVICE_STREAM_OUT, l->told, l->found, sizeof *l->told);
+    d->copy_out(b, RM_DEVICE_STREAM_OUT, l->result, l->found, sizeof *l->result);
     d->copy_out(b, RM_DEVICE_STREAM_OUT, l->staged, l->next, bytes);
     d->mark(b, RM_DEVICE_STREAM_OUT, l->over);
     l->under_way = true;
@@ -219,13 +219,13 @@ static void swap(float **a, float **b)
 static void arrived(struct rm_publisher *p)
 {
     struct rm_publisher_late *l = &p->late;
-    const double moved = l->told->change[0], by = sqrt(moved / l->told->change[1]);
+    const double moved = l->result->change[0], by = sqrt(moved / l->result->change[1]);
     l->under_way = false;
     if (p->backend->device->failed(p->backend, NULL) || !wanted(p, moved, by))
         return;
     swap(&p->last, &l->next);
     swap(&p->host, &l->staged);
-    p->stamped = l->before + l->told->made;
+    p->stamped = l->before + l->result->made;
     give(p, 0);
 }
 

@@ -23,8 +23,8 @@ struct rm_publisher_late {
     float *next;          /* (count), in the device's memory: the parameters when the copy began */
     float *staged;        /* (count), pinned: the copy */
     double *partials;     /* the device's */
-    struct rm_publisher_found *found, *told; /* the result in the device's memory, and its pinned
-                                              * copy */
+    struct rm_publisher_found *found, *result; /* the result in the device's memory, and its pinned
+                                                * copy */
     struct rm_device_mark *begun, *over;
     bool under_way;
     bool again; /* another publication is due: the latest parameters follow */

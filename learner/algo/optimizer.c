@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What names of the state value's own tensors begin with. */
+/* The names of the state value's own tensors begin with this. */
 #define VALUE_PREFIX "value_"
 
-/* One move of one range. */
+/* A step of one range. */
 struct move {
     double learning_rate;
     float scale;
@@ -82,7 +82,7 @@ _Static_assert(sizeof kinds / sizeof *kinds == RM_OPTIMIZER_COUNT, "a row per op
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-/* Arenas of networks begin where the backend's kernels like best. */
+/* Alignment of a network's parameters in a joint arena. */
 #define ALIGNED 64u
 
 size_t rm_optimizer_room(const struct rm_net *net)
@@ -254,13 +254,13 @@ double rm_optimizer_norm(struct rm_optimizer *o, const float *grads)
     return sqrt(all);
 }
 
-/* What a gradient of this norm is multiplied by. */
+/* The factor of a gradient of this norm. */
 static double clipping(const struct rm_optimizer *o, double norm)
 {
     return o->grad_clip > 0 && norm > o->grad_clip ? o->grad_clip / norm : 1.0;
 }
 
-/* Moves everything by a gradient whose norm was found. */
+/* Moves all ranges; call after rm_optimizer_norm(). */
 static void move_all(struct rm_optimizer *o, struct move move)
 {
     struct rm_update_figures *f = o->figures;

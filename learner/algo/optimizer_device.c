@@ -1,5 +1,5 @@
-/* The optimizer on a device: the arena's ranges as a table of chunks in its memory, and a step as
- * what is put on its stream. */
+/* The optimizer on a device: a table of chunks of the arena's ranges, in device memory, and a step,
+ * which is put on the COMPUTE stream. */
 #include "learner/algo/optimizer_private.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static size_t chunks_in(size_t n)
     return (n + RM_DEVICE_CHUNK - 1) / RM_DEVICE_CHUNK;
 }
 
-/* [at, at + n) in chunks, to `to` unless it is NULL. Returns their number. */
+/* Cuts [at, at + n) into chunks, to `to` unless NULL. Returns their number. */
 static size_t cut(size_t at, size_t n, uint32_t flags, uint32_t group, struct rm_device_chunk *to)
 {
     const size_t count = chunks_in(n);
@@ -32,7 +32,7 @@ static size_t cut(size_t at, size_t n, uint32_t flags, uint32_t group, struct rm
     return count;
 }
 
-/* The whole arena: ranges, and what lies between them and is not trained. */
+/* Cuts the whole arena: ranges, and the parameters between them, which are not trained. */
 static size_t cut_all(const struct rm_optimizer *o, struct rm_device_chunk *to)
 {
     size_t at = 0, count = 0;
@@ -137,7 +137,7 @@ void rm_optimizer_device_resume(struct rm_optimizer *o, uint64_t steps)
     send(o->backend, &o->figures->steps, &steps, sizeof steps);
 }
 
-/* One matrix of Muon's. */
+/* Muon's step of one matrix. */
 static void put_matrix(struct rm_optimizer *o, const struct rm_device_step *step,
                        const struct rm_optimizer_range *r)
 {

@@ -6,7 +6,7 @@
 #include "learner/algo/optimizer.h"
 #include "learner/backend/device_optimizer.h"
 
-/* A stretch of the arena that is moved alike: neighbouring tensors, or for Muon one matrix. */
+/* A range of the arena with one rule: neighbouring tensors, or for Muon one matrix. */
 struct rm_optimizer_range {
     size_t at, n;
     uint32_t rows, columns; /* of a single matrix; 0 otherwise */
@@ -14,7 +14,7 @@ struct rm_optimizer_range {
     uint32_t group; /* clipped by its norm */
 };
 
-/* What a device needs; all pointers are its memory. */
+/* Tables and scratch in device memory. */
 struct rm_optimizer_device {
     struct rm_device_rule rule;
     struct rm_device_chunk *chunks;
@@ -28,12 +28,11 @@ struct rm_optimizer {
     const struct rm_optimizer_method *kind;
     struct rm_backend *backend;
     double learning_rate, grad_clip;
-    double
-        squares[RM_OPTIMIZER_GROUPS]; /* of the gradient, as rm_optimizer_norm() last found them */
+    double squares[RM_OPTIMIZER_GROUPS]; /* of the gradient, by the last rm_optimizer_norm() */
     uint64_t steps;
-    bool by_group; /* groups are clipped by norms of their own */
+    bool by_group; /* each group is clipped by its own norm */
     size_t count;  /* floats of the arena */
-    float *m, *v;  /* (count); NULL where the kind has none */
+    float *m, *v;  /* (count); NULL: the kind has none */
     struct rm_optimizer_range *ranges;
     uint32_t range_count;
     struct rm_muon muon;
@@ -41,7 +40,7 @@ struct rm_optimizer {
     struct rm_optimizer_device device; /* zeros on the CPU */
 };
 
-/* optimizer_device.c; after the ranges, moments and Muon's buffers are made. */
+/* optimizer_device.c; call after the ranges, moments and Muon's buffers are made. */
 int rm_optimizer_device_create(struct rm_optimizer *o, struct rm_error *error);
 void rm_optimizer_device_destroy(struct rm_optimizer *o);
 void rm_optimizer_device_put(struct rm_optimizer *o, const struct rm_optimizer_put *put);

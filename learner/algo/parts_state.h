@@ -1,6 +1,6 @@
-/* parts_state: what the parts of all trainers are made of, for checkpoints (shm/base/state.h). Each
- * is called by the learner's thread, to save and to load alike. After loading parameters,
- * rm_net_prepare() must follow. */
+/* parts_state: the state of the trainers' parts, for checkpoints (shm/base/state.h). The learner's
+ * thread calls each function, both to save and to load. After loading parameters, call
+ * rm_net_prepare(). */
 #ifndef RM_LEARNER_ALGO_PARTS_STATE_H
 #define RM_LEARNER_ALGO_PARTS_STATE_H
 
@@ -11,11 +11,11 @@
 #include "learner/backend/backend.h"
 #include "shm/base/state.h"
 
-/* `count` floats in the backend's memory. */
+/* Saves or loads `count` floats of the backend's memory. */
 void rm_device_state(struct rm_state *state, struct rm_backend *backend, const char *name,
                      float *data, size_t count);
 
-/* Moments and steps, within `name`. */
+/* Saves or loads moments and steps, within `name`. */
 void rm_optimizer_state(struct rm_optimizer *optimizer, struct rm_backend *backend,
                         const char *name, struct rm_state *state);
 

@@ -28,7 +28,7 @@ static void gae(struct rm_backend *b, const struct rm_rollout_rows *rows, float 
     rm_gae(rows, lambda, advantage, target);
 }
 
-/* Ratios stand where advantages will: a row's is read before its advantage is written. */
+/* Writes the ratios to `advantage`: a row's ratio is read before its advantage is written. */
 static void vtrace(struct rm_backend *b, const struct rm_rollout_rows *rows,
                    const struct rm_vtrace *vtrace, const float *logp_now, const float *logp_then,
                    float *advantage, float *target)
@@ -49,7 +49,7 @@ static void restarts(struct rm_backend *b, const uint8_t *flags, uint32_t first_
         out[i] = (uint8_t)(flags[i] & first_flag);
 }
 
-/* 1 - Var(return - value) / Var(return); 0 where returns do not vary. */
+/* 1 - Var(return - value) / Var(return); 0 if returns do not vary. */
 static double explained_variance(const struct rm_policy_returns *r)
 {
     const uint32_t samples = r->passes->samples;
@@ -74,8 +74,8 @@ struct normal {
     float mean, scale;
 };
 
-/* What brings the advantages of n samples among these rows to mean 0 and deviation 1 (of a sample:
- * n - 1); one sample or none is left as it is. */
+/* Normalises the advantages of the n samples among these rows to mean 0 and deviation 1 (with n -
+ * 1); fewer than two samples stay unchanged. */
 static struct normal normal_of(const float *advantage, const float *valid, const uint32_t *row,
                                uint32_t rows, uint32_t n)
 {
@@ -94,7 +94,7 @@ static struct normal normal_of(const float *advantage, const float *valid, const
     return (struct normal){(float)mean, (float)(1 / (sqrt(square / (n - 1)) + 1e-8))};
 }
 
-/* From here on values and targets are in the units of the network's output. */
+/* Afterwards values and targets are in the units of the network's output. */
 static void returns(struct rm_backend *b, const struct rm_policy_returns *r)
 {
     struct rm_rollout_passes *p = r->passes;

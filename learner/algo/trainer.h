@@ -1,6 +1,6 @@
-/* trainer: one policy's networks, optimizer state and target networks, and the update that moves
- * them, by batches from replay. What an algorithm is stands in a struct rm_update_ops (updates.h):
- * dqn.c (dqn, qr-dqn, iqn), sac.c, r2d2.c. Replay knows none by name.
+/* trainer: one policy's networks, target networks and optimizer state, and the update that moves
+ * them with batches from replay. An algorithm is a struct rm_update_ops (updates.h): dqn.c (dqn,
+ * qr-dqn, iqn), sac.c, r2d2.c. Replay depends on none of them.
  *
  * All randomness is a function of (seed, policy, update, pass), so an update is a function of
  * parameters, moments and batch. Belongs to one thread; nothing is allocated after create. */
@@ -28,21 +28,22 @@ struct rm_updates;
 
 struct rm_trainer_spec {
     const struct rm_experiment *experiment; /* outlives the trainer */
-    struct rm_backend *backend;             /* outlives the trainer; joined with others
-                                               (device_collective.h): all learn, this one tells */
+    struct rm_backend *backend;             /* outlives the trainer; if joined with others
+                                               (device_collective.h), all learn and this backend has
+                                               the results */
     uint32_t policy;
     struct rm_net_shape shape; /* of the network: rm_plan_net_shape() */
-    const char *name;          /* of the policy, for the log; outlives the trainer */
-    uint64_t updates;          /* that predecessors made: what load() is given stands for them */
+    const char *name;          /* the policy's, for the log; outlives the trainer */
+    uint64_t updates;          /* made by predecessors, whose parameters load() will set */
     bool masks;                /* batches come with legal actions */
     const struct rm_device_sampler *draw; /* the device draws with it; outlives the trainer; NULL:
                                              the host draws */
-    /* One agent on several devices (parallel.h): this trainer learns from every replicas-th part of
-     * each batch, the replica-th, and is recorded with the others. 0: it has all of it. */
+    /* One agent on several devices (parallel.h): each batch is cut into `replicas` parts, and this
+     * trainer learns from part number `replica`. replicas 0: it learns from whole batches. */
     uint32_t replica, replicas;
-    /* Of algorithms that learn from rollouts (actor_critic.h), else NULL: the buffers that hold the
-     * rollout in hand; and where rollouts are made on several devices, that of each but the first,
-     * by parts of the worlds (NULL: all devices learn from the one). */
+    /* For algorithms that learn from rollouts (actor_critic.h), else NULL: the buffers of the
+     * current rollout. If each of several devices makes rollouts of its own worlds, `others` has
+     * the buffers of all devices but the first; NULL: all devices learn from the one rollout. */
     const struct rm_rollout *rollout;
     const struct rm_rollout *const *others;
 };
@@ -50,7 +51,7 @@ struct rm_trainer_spec {
 /* Numbers that may change while running; from the experiment at first. */
 struct rm_trainer_settings {
     double learning_rate, grad_clip, target_tau;
-    uint32_t report; /* updates between reports, at least 1, where they are late; 0 counts as 1 */
+    uint32_t report;            /* late results: updates between reports; 0 counts as 1 */
     double entropy_coefficient; /* from rollouts */
 };
 
@@ -59,24 +60,23 @@ struct rm_trainer_result {
     double learning_rate;        /* of this update */
     double temperature, entropy; /* sac; else 0 */
     bool skipped;                /* loss or gradient was not finite: nothing was changed */
-    bool late;                   /* nothing of the above is known yet: a report will say it */
+    bool late;                   /* the results above are not known yet: a report will have them */
 };
 
-/* LATE RESULTS. On a device an update goes on when rm_trainer_update() has returned, and up to
- * RM_TRAINER_DEPTH of them are under way at a time: reports have their results, in which the
- * numbers of the result are means over the updates made since the report before, and errors of
- * samples come out batch by batch. When something is told depends on the number of updates alone,
- * not on how fast the device is. */
+/* LATE RESULTS. On a device an update continues after rm_trainer_update() has returned, and up to
+ * RM_TRAINER_DEPTH updates are in progress at a time. Reports have their results: means over the
+ * updates made since the previous report. Errors of samples arrive batch by batch. The time of a
+ * report depends on the number of updates alone, not on the device's speed. */
 #define RM_TRAINER_DEPTH 3
 struct rm_trainer_report {
     uint64_t made, skipped;
     uint64_t skipped_in_row;          /* at its end */
     uint64_t through;                 /* number of its last update */
-    struct rm_trainer_result mean;    /* where made > 0; else zeros */
+    struct rm_trainer_result mean;    /* if made > 0; else zeros */
     double last_loss, last_grad_norm; /* of its last update */
-    struct rm_device_drawn drawn; /* where the device draws: by these updates. `dry` of them have
-                                     drawn nothing, changed nothing and count for nothing: the
-                                     next update has the number of the first of these again */
+    struct rm_device_drawn drawn;     /* if the device draws: counts of these updates' draws. `dry`
+                                         updates drew nothing, changed nothing and do not count: the
+                                         next update gets the first one's number again */
 };
 
 struct rm_trainer_ops {
@@ -103,51 +103,51 @@ int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec 
                       struct rm_error *error);
 void rm_trainer_destroy(struct rm_trainer *trainer);
 
-/* One update. `number` counts from 1 and keys the draws. Books its time on `clock` (NULL: nowhere).
- * Where the batch has room for errors, leaves each sample's there. */
+/* One update. `number` counts from 1 and keys the draws. Books its time on `clock` (NULL: not
+ * measured). If the batch has room for errors, writes each sample's. */
 struct rm_trainer_result rm_trainer_update(struct rm_trainer *trainer, const struct rm_batch *batch,
                                            uint64_t number, struct rm_phase_clock *clock);
 
-/* Whether results are late. If not, the next four are not to be called. */
+/* Whether results are late. If not, do not call the next four functions. */
 bool rm_trainer_is_late(const struct rm_trainer *trainer);
 
-/* The batch for the next update, in memory that the device reads: drawing into it saves a copy.
- * Waits where RM_TRAINER_DEPTH updates are under way, until the first of them is over. Call
- * rm_trainer_learned() before drawing into it. */
+/* The batch for the next update, in memory that the device reads: drawing into it saves a copy. If
+ * RM_TRAINER_DEPTH updates are in progress, waits for the first of them. Call rm_trainer_learned()
+ * before drawing into it. */
 struct rm_batch *rm_trainer_batch(struct rm_trainer *trainer);
 
-/* The next batch, in the order of updates, that was learned from and whose errors are in
- * batch->error; NULL when there is none. Batches of skipped updates are left out. */
+/* The next trained batch, in the order of updates, with its errors in batch->error; NULL if there
+ * is none. Omits batches of skipped updates. */
 struct rm_batch *rm_trainer_learned(struct rm_trainer *trainer);
 
-/* The next report, or false. `wait`: ends the updates under way; the last report then speaks of all
- * that there were. */
+/* The next report, or false. `wait`: first waits for all updates in progress, so that the last
+ * report includes them. */
 bool rm_trainer_report(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *report);
 
-/* Updates made since create, in the device's memory: a copy of it after a copy of the parameters
- * gives the number of their updates. */
+/* Number of updates made since create, in device memory: copied after the parameters, it is the
+ * number of updates in that copy. */
 const uint64_t *rm_trainer_made(const struct rm_trainer *trainer);
 
-/* Its first half: loss and gradient of the batch, nothing changed. */
+/* The first half of an update: loss and gradient of the batch. Changes nothing. */
 struct rm_trainer_result rm_trainer_gradient(struct rm_trainer *trainer,
                                              const struct rm_batch *batch, uint64_t number,
                                              struct rm_phase_clock *clock);
 
 void rm_trainer_set(struct rm_trainer *trainer, const struct rm_trainer_settings *settings);
 
-/* How far the run is, 0 to 1, for schedules over the run; 0 at first. */
+/* Sets the run's progress, 0 to 1, for schedules over the run; initially 0. */
 void rm_trainer_progress(struct rm_trainer *trainer, double progress);
 
-/* Replaces the online parameters, from host memory; the target network becomes equal to them and
- * the optimizer starts afresh. */
+/* Replaces the online parameters, from host memory; copies them to the target network and resets
+ * the optimizer. */
 void rm_trainer_load(struct rm_trainer *trainer, const float *params);
 
-/* Declares to the guard what an update changes (algo/guard.h); and after the guard put it back,
- * prepares what is derived from it. */
+/* Declares to the guard the memory that an update changes (algo/guard.h). After a rollback,
+ * restored() recomputes derived data. */
 void rm_trainer_guarded(struct rm_trainer *trainer, struct rm_guard *guard);
 void rm_trainer_restored(struct rm_trainer *trainer);
 
-/* What the next updates depend on, for checkpoints (shm/base/state.h). */
+/* The state that the next updates depend on, for checkpoints (shm/base/state.h). */
 void rm_trainer_state(struct rm_trainer *trainer, struct rm_state *state);
 
 /* The parameters that act (param_count of the net), in the backend's memory. */

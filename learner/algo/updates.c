@@ -42,7 +42,7 @@ int rm_updates_alloc_kept(struct rm_updates *t, const char *name, void *at, size
     return rc;
 }
 
-/* Critics see what the policy does, and have values where it has logits. */
+/* Critics have the policy's shape, with values in place of logits. */
 static int compile(struct rm_updates *t, const struct rm_net_shape *shape, struct rm_error *error)
 {
     const struct rm_network_config *config = &t->experiment->network;
@@ -176,7 +176,7 @@ void rm_updates_init(struct rm_updates *t)
     rm_updates_load(t, t->host_params);
 }
 
-/* --- what algorithms put --------------------------------------------------------------------- */
+/* --- for algorithms --------------------------------------------------------------------- */
 
 uint64_t rm_updates_key(struct rm_updates *t, const struct rm_update *u, uint64_t times,
                         uint64_t pass)
@@ -229,7 +229,8 @@ void rm_updates_backward(struct rm_updates *t, uint32_t net, const struct rm_net
     rm_net_backward(n->online, t->params + n->at, in, d_out, t->grads + n->at);
 }
 
-/* --- what runs them -------------------------------------------------------------------------- */
+/* --- for the code that runs them
+ * -------------------------------------------------------------------------- */
 
 void rm_updates_set_knobs(const struct rm_updates *t, uint64_t number,
                           struct rm_update_knobs *knobs)
@@ -255,7 +256,7 @@ void rm_updates_put_step(struct rm_updates *t, const struct rm_update *u,
         t->ops->put_step(t, u);
 }
 
-/* All networks see inputs alike, but have moments at places of their own. */
+/* All networks have the same moments, each in its own arena. */
 static void write_moments(struct rm_updates *t, uint32_t first, float *arena)
 {
     for (uint32_t i = first; i < t->net_count; i++) {
@@ -266,7 +267,7 @@ static void write_moments(struct rm_updates *t, uint32_t first, float *arena)
     }
 }
 
-/* Rows of a trace at which a transition starts: padding was never seen. */
+/* Adds the rows of a trace where a transition starts; padding does not count. */
 static void add_sequences(struct rm_updates *t, const struct rm_batch *batch)
 {
     const size_t inputs = batch->inputs;
@@ -313,7 +314,7 @@ void rm_updates_look(struct rm_updates *t, uint64_t number, bool skipped)
         return;
     for (uint32_t i = 0; i < t->net_count; i++) {
         const struct rm_update_net *n = &t->nets[i];
-        if (!t->backend->device) /* learning need not keep rows */
+        if (!t->backend->device) /* learning in tiles keeps no rows */
             rm_net_forward(n->online, t->params + n->at, &n->trained_on);
         if (rm_finite_look(&t->finite, number, n->online, t->params + n->at, &n->trained_on,
                            t->grads + n->at))

@@ -1,18 +1,19 @@
-/* updates: trainers whose update is two calls, put the gradient and put the step, of operations
- * that every backend has (backend.h, learning.h, optimizer.h). An algorithm gives a struct
- * rm_update_ops and begins its own state with a struct rm_updates, which has the networks, their
- * target networks, the optimizer and what else all of them need.
+/* updates: trainers whose update is two calls, put the gradient and put the step, which call
+ * operations that every backend has (backend.h, learning.h, optimizer.h). An algorithm is a struct
+ * rm_update_ops. Its own state begins with a struct rm_updates, which has the networks, target
+ * networks, the optimizer and everything else that all algorithms need.
  *
- * How updates run is the backend's side, of which algorithms know nothing:
+ * The backend runs the updates, hidden from the algorithms:
  *
- *   updates_at_once.c   the CPU: an update is over when the call returns, and its batch is read
- *                       where it was drawn
- *   updates_staged.c    a device: batches are copied there (staging.h), the two calls are recorded
- *                       once for each slot (record.h) and launched from then on; the result of an
- * update is reported late (trainer.h)
+ *   updates_at_once.c   on the CPU an update is complete when the call returns; it reads the batch
+ *                       where the sampler wrote it
+ *   updates_staged.c    batches are copied to a device (staging.h); the two calls are recorded once
+ *                       for each slot (record.h) and launched from then on; results are late
+ *                       (trainer.h)
  *
- * What an update needs of the host is in its knobs, what comes of it in the figures (device.h),
- * both in the backend's memory. Belongs to one thread; nothing is allocated after create. */
+ * The host's input to an update is in its knobs, the update's results are in the figures
+ * (device.h); both are in the backend's memory. Belongs to one thread; nothing is allocated after
+ * create. */
 #ifndef RM_LEARNER_ALGO_UPDATES_H
 #define RM_LEARNER_ALGO_UPDATES_H
 
@@ -25,41 +26,41 @@
 struct rm_staged_updates; /* updates_staged.c */
 struct rm_updates;
 
-/* One update; pointers are the backend's memory. */
+/* One update; pointers are to the backend's memory. */
 struct rm_update {
-    const struct rm_batch *batch; /* the struct itself is the host's */
+    const struct rm_batch *batch; /* the struct itself is in host memory */
     const struct rm_update_knobs *knobs;
     struct rm_phase_clock *clock; /* NULL: not measured */
 };
 
 struct rm_update_ops {
-    size_t bytes; /* of the trainer, which begins with its struct rm_updates and else is zeros */
+    size_t bytes; /* of the algorithm's struct, which begins with struct rm_updates; zeroed */
     bool on_several_devices;
     bool from_rollouts; /* no batches and no target networks (actor_critic.h) */
-    uint32_t critics;   /* networks of values beside the one that acts; the target networks are then
-                           theirs */
+    uint32_t
+        critics; /* value networks beside the policy's; if any, they have the target networks */
 
     /* Sizes, checks and buffers (rm_updates_alloc), once the network is compiled; sets `rows`,
      * `quantiles`, `target_quantiles` and `observations`. */
     int (*open)(struct rm_updates *updates, const struct rm_trainer_spec *spec,
                 struct rm_error *error);
-    /* Loss and gradient: what is learned from in `grads`, its numbers in `figures`. Ends with
-     * rm_updates_learn() or rm_updates_backward(). */
+    /* Loss and gradient, to `figures` and `grads`. Ends with rm_updates_learn() or
+     * rm_updates_backward(). */
     void (*put_gradient)(struct rm_updates *updates, const struct rm_update *update);
-    /* Either may be NULL. What the algorithm moves besides, where the figures say that the update
-     * is not skipped; and as it is with new parameters. */
+    /* Both may be NULL. put_step moves the algorithm's own state after the optimizer's step, unless
+     * the figures say that the update is skipped; reset initialises that state. */
     void (*put_step)(struct rm_updates *updates, const struct rm_update *update);
     void (*reset)(struct rm_updates *updates);
-    double (*flops)(const struct rm_updates *updates); /* of one */
+    double (*flops)(const struct rm_updates *updates); /* of one update */
 };
 
 #define RM_UPDATES_BUFFERS 32u
 
 struct rm_update_net {
     struct rm_net *net;
-    struct rm_net_workspace *online, *target; /* target NULL: it has none */
-    size_t at, count;                         /* of the arenas: floats */
-    struct rm_net_input trained_on;           /* of the last pass that was trained */
+    struct rm_net_workspace *online, *target; /* target NULL: no target network */
+    size_t at, count;                         /* the network's floats in the arenas */
+    struct rm_net_input trained_on;           /* input of the last trained pass */
 };
 
 struct rm_updates {
@@ -68,34 +69,34 @@ struct rm_updates {
     const struct rm_experiment *experiment;
     struct rm_backend *backend;
     uint32_t policy;
-    uint32_t replica, replicas; /* of those that learn from parts of one batch */
+    uint32_t replica, replicas; /* parts of a batch, as in struct rm_trainer_spec; at least 1 */
     struct rm_trainer_settings settings;
-    double progress; /* of the run */
+    double progress; /* the run's */
 
-    struct rm_update_net nets[RM_OPTIMIZER_GROUPS]; /* the one that acts, then critics */
+    struct rm_update_net nets[RM_OPTIMIZER_GROUPS]; /* the policy's, then critics */
     uint32_t net_count;
-    uint32_t rows, quantiles, target_quantiles; /* of the largest pass; quantiles 0: none */
+    uint32_t rows, quantiles, target_quantiles; /* of the largest pass; 0: no quantiles as input */
     struct rm_optimizer *optimizer;
     size_t count;                      /* parameters */
     float *params, *grads;             /* (count), the backend's memory */
-    float *target;                     /* the same; NULL: no network has one */
+    float *target;                     /* likewise; NULL: no target network */
     struct rm_update_figures *figures; /* the backend's memory */
-    float *noise;                      /* (noise_count), NULL when no layer is noisy */
+    float *noise;                      /* (noise_count); NULL: no layer is noisy */
     float *host_params;                /* (count), host memory */
 
-    bool normalise; /* network.normalize_observations: moments are made on the host */
+    bool normalise; /* network.normalize_observations: the host computes the moments */
     struct rm_normaliser normaliser;
-    float *observed; /* (batch, inputs), host memory: rows of sequences that count; NULL: none */
-    double observations; /* in an update, that go into the moments */
-    double rows_before;  /* that predecessors' moments stand for */
+    float *observed; /* (batch, inputs), host memory: valid rows of sequences; NULL: not needed */
+    double observations; /* of an update, added to the moments */
+    double rows_before;  /* in the predecessors' moments */
     bool watched;        /* debug.check_finite */
     struct rm_finite finite;
 
-    struct rm_staged_updates *staged; /* NULL: at once */
+    struct rm_staged_updates *staged; /* NULL: updates_at_once.c */
     void *buffers[RM_UPDATES_BUFFERS];
     uint32_t buffer_count;
-    const char *kept_name; /* NULL: nothing */
-    float *kept; /* the backend's memory: goes into checkpoints and back with parameters */
+    const char *kept_name; /* NULL: no such memory */
+    float *kept;           /* the backend's memory; saved and rolled back with the parameters */
     size_t kept_floats;
 };
 
@@ -104,26 +105,26 @@ struct rm_updates {
 /* `bytes` of the backend's memory, zeroed, released with the trainer; 0 bytes: *at is NULL. */
 int rm_updates_alloc(struct rm_updates *updates, void *at, size_t bytes, struct rm_error *error);
 
-/* The same, for what updates change beside parameters. At most one. */
+/* The same for memory that updates change beside the parameters; at most one such block. */
 int rm_updates_alloc_kept(struct rm_updates *updates, const char *name, void *at, size_t bytes,
                           struct rm_error *error);
 
-/* The key of draws of this update, times * number + pass, in the form that the backend takes: on a
- * device it holds until the next call. */
+/* The key of this update's draws, times * number + pass, in the backend's form; on a device it is
+ * valid until the next call. */
 uint64_t rm_updates_key(struct rm_updates *updates, const struct rm_update *update, uint64_t times,
                         uint64_t pass);
 
-/* Draws the noise of a pass, and of the pass that is trained on what dropout is keyed by. */
+/* Draws the noise of a pass; sets the key of dropout for the trained pass. */
 void rm_updates_draw_noise(struct rm_updates *updates, const struct rm_update *update,
                            uint64_t passes, uint64_t pass, struct rm_net_input *input);
 void rm_updates_draw_dropout(struct rm_updates *updates, const struct rm_update *update,
                              struct rm_net_input *input);
 
-/* Forward, loss and backward of the online network, in tiles where the backend has use for them;
- * `samples` are what the loss is over. */
+/* Forward, loss and backward of the online network, in tiles if that is faster on the backend. The
+ * loss is over `samples` samples. */
 void rm_updates_learn(struct rm_updates *updates, const struct rm_net_input *input,
                       const struct rm_net_loss *loss, double samples);
-/* Backward alone, of the last forward pass of a network; the loss writes the figures. */
+/* Only the backward pass, after the last forward pass of a network; the loss writes the figures. */
 void rm_updates_backward(struct rm_updates *updates, uint32_t net, const struct rm_net_input *input,
                          const float *d_out);
 
@@ -134,18 +135,19 @@ static inline void rm_update_phase(struct rm_phase_clock *clock, enum rm_phase p
         rm_phase_enter(clock, phase);
 }
 
-/* --- for what runs them ---------------------------------------------------------------------- */
+/* --- for the code that runs them
+ * ---------------------------------------------------------------------- */
 
-/* Everything but what the backend's side adds; sets *updates on failure too, for
- * rm_updates_destroy(), which takes NULL. */
+/* Creates the part that does not depend on the backend. Sets *updates on failure too, for
+ * rm_updates_destroy(), which accepts NULL. */
 int rm_updates_create(struct rm_updates **updates, const struct rm_update_ops *ops,
                       const struct rm_trainer_spec *spec, struct rm_error *error);
 void rm_updates_destroy(struct rm_updates *updates);
 
-/* Initial parameters; after everything else. */
+/* Sets initial parameters; call last. */
 void rm_updates_init(struct rm_updates *updates);
 
-/* What the host says of update `number`. */
+/* The host's input to update `number`. */
 void rm_updates_set_knobs(const struct rm_updates *updates, uint64_t number,
                           struct rm_update_knobs *knobs);
 
@@ -153,18 +155,19 @@ void rm_updates_set_knobs(const struct rm_updates *updates, uint64_t number,
 void rm_updates_put_step(struct rm_updates *updates, const struct rm_update *update,
                          struct rm_update_figures *copy);
 
-/* Packs the weights again: of the online network if they changed, and of target networks. */
+/* Packs the weights of online networks, and of target networks, after they changed. */
 void rm_updates_prepare(struct rm_updates *updates, bool online, bool target);
 
-/* What the host adds to an update that was made, with network.normalize_observations: moments, from
- * a batch in its memory, and behind them the target network. */
+/* With network.normalize_observations, after an update that was made: adds a batch in host memory
+ * to the moments, then moves the target network. */
 void rm_updates_add_moments(struct rm_updates *updates, const struct rm_batch *batch, double part);
 
-/* Numbers of the update that these figures were copied after; not yet judged: by this norm. */
+/* The result of the update after which the figures were copied; grad_norm says whether it is
+ * skipped. */
 struct rm_trainer_result rm_updates_result(const struct rm_update_figures *figures,
                                            double grad_norm);
 
-/* Whether the gradient is to be looked through, and does so. */
+/* debug.check_finite: searches this update's numbers if due. */
 void rm_updates_look(struct rm_updates *updates, uint64_t number, bool skipped);
 
 /* One device's part of trainer.h's functions of the same names. */
@@ -176,7 +179,7 @@ void rm_updates_state(struct rm_updates *updates, struct rm_state *state);
 
 extern const struct rm_update_ops rm_dqn_updates, rm_r2d2_updates, rm_sac_updates;
 
-/* Trainers of such updates, by the backend. */
+/* The trainer of such updates, for each kind of backend. */
 int rm_updates_at_once_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,
                               const struct rm_trainer_spec *spec, struct rm_error *error);
 int rm_updates_staged_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,

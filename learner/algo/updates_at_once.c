@@ -1,7 +1,7 @@
-/* Updates where memory is the host's: over when they return. */
+/* Updates on the CPU: complete when the call returns. */
 #include "learner/algo/updates.h"
 
-/* Loss and gradient of update `number`, whose knobs are set. */
+/* Sets the knobs of update `number` and puts its gradient. */
 static struct rm_update put_gradient(struct rm_updates *t, const struct rm_batch *batch,
                                      uint64_t number, struct rm_update_knobs *knobs,
                                      struct rm_phase_clock *clock)

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* --- what is put on the device --------------------------------------------------------------- */
+/* --- the two halves --------------------------------------------------------------- */
 
 static struct rm_update update_of(const struct rm_staging_slot *slot)
 {
@@ -76,7 +76,7 @@ static void add_drawn(struct rm_staged_updates *s, const struct rm_device_drawn 
     s->drawn = *drawn;
 }
 
-/* Figures as they were after update `number`, whose sums begin after those that came before. */
+/* Adds the figures after update `number`, whose sums begin after the previous figures. */
 static void add_figures(struct rm_staged_updates *s, const struct rm_update_figures *f,
                         const struct rm_device_drawn *drawn, uint64_t number, double learning_rate)
 {
@@ -179,8 +179,8 @@ static struct rm_batch *learned(struct rm_trainer *trainer)
     return NULL;
 }
 
-/* Everything that was begun ends, and its figures come back. */
-static void end_all(struct rm_updates *t)
+/* Waits for all updates, and adds their figures. */
+static void finish_all(struct rm_updates *t)
 {
     struct rm_staged_updates *s = t->staged;
     double learning_rate = 0.0;
@@ -197,12 +197,13 @@ static void end_all(struct rm_updates *t)
     s->afresh = true;
 }
 
-/* Draws were dry: what was begun behind them is so too, and ends; then updates may go on. */
-static void take_back(struct rm_updates *t)
+/* After a dry draw, all later updates are dry too: waits for them, uncounts them and lets updates
+ * continue. */
+static void uncount_dry(struct rm_updates *t)
 {
     struct rm_staged_updates *s = t->staged;
     struct rm_backend *b = t->backend;
-    end_all(t);
+    finish_all(t);
     b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, &t->figures->stop, sizeof t->figures->stop);
     s->launched -= s->unreported.drawn.dry;
     s->unreported.through = s->launched;
@@ -214,9 +215,9 @@ static bool report(struct rm_trainer *trainer, bool wait, struct rm_trainer_repo
     struct rm_staged_updates *s = t->staged;
     struct rm_trainer_report *r = &s->unreported;
     if (wait)
-        end_all(t);
+        finish_all(t);
     if (r->drawn.dry)
-        take_back(t);
+        uncount_dry(t);
     if (r->through == s->reported_through && !r->drawn.dry)
         return false;
     if (r->made > 0) {

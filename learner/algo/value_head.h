@@ -1,7 +1,7 @@
-/* value_head: what the output z of the network's value means: v = mean + deviation * z. Plain and
- * PopArt behind one interface; an update never asks which it is.
+/* value_head: the value v = mean + deviation * z of the network's output z. Plain and PopArt have
+ * one interface; an update does not distinguish them.
  *
- * Plain: mean 0 and deviation 1 for ever.
+ * Plain: mean 0 and deviation 1, always.
  *
  * PopArt (van Hasselt 2016, "Learning values across many orders of magnitude"; Hessel 2019): mean
  * mu and deviation sigma follow the returns,
@@ -10,7 +10,7 @@
  *   sigma' = sqrt(nu' - mu'^2), within [1e-4, 1e6]                              (eq. 6)
  *   w' = w sigma / sigma'                 b' = (sigma b + mu - mu') / sigma'    (proposition 1)
  *
- * so that what the network says of a state does not change when the scale of its targets does. beta
+ * so that a state's value does not change when the scale of its targets does. beta
  * of the k-th update is max(1 / k, algorithm.popart_beta). With algorithm.popart_deviation
  * "averaged" the deviation is that of the Goodhart grid's original instead: sigma'^2 = (1 - beta)
  * sigma^2 + beta s^2, s^2 the unbiased variance of the batch, s at least 1e-4.
@@ -29,8 +29,8 @@
 #include <stdint.h>
 
 struct rm_value_head {
-    struct rm_value_head_state state; /* what a checkpoint keeps */
-    enum rm_value_follow follow;      /* nothing, or PopArt's */
+    struct rm_value_head_state state; /* saved in checkpoints */
+    enum rm_value_follow follow;      /* nothing, or PopArt */
     struct rm_net_value_output output;
     double beta_least;
 };
@@ -39,18 +39,18 @@ struct rm_value_head {
 void rm_value_head_create(struct rm_value_head *head, const struct rm_experiment *experiment,
                           struct rm_net_value_output output);
 
-/* How it follows returns, for backends: the state may be a copy in a device's memory. */
+/* The head's rule, for backends; the state may be a copy in device memory. */
 struct rm_value_head_step rm_value_head_step(const struct rm_value_head *head,
                                              struct rm_value_head_state *state, float *params);
 
-/* The CPU's: follows the returns of which these are the moments and moves the head's weights and
- * bias so that values stay what they were. Once per rollout, before the gradient steps. Returns
- * whether it did: no returns, or some that are not finite, change nothing. */
+/* The CPU's: follows returns with these moments, and changes the head's weights and bias so that
+ * values stay the same. Once per rollout, before the gradient steps. Returns false, and changes
+ * nothing, if there are no returns or some are not finite. */
 bool rm_value_head_follow(struct rm_backend *cpu, const struct rm_value_head_step *step,
                           struct rm_moments returns);
 
-/* Goes on from a checkpoint, or from the mean and deviation that a predecessor left on the board.
- * deviation 0 (it left none) changes nothing. */
+/* Continues from a checkpoint, or from a predecessor's mean and deviation on the board. Deviation 0
+ * (the predecessor had none) changes nothing. */
 void rm_value_head_resume(struct rm_value_head *head, struct rm_value_head_state state);
 struct rm_value_head_state rm_value_head_left(double mean, double deviation, uint64_t updates);
 

@@ -8,10 +8,10 @@
  *   end(any of them);
  *
  * What comes out is the same on all members, to the bit. A sum is put on COMPUTE and waits there
- * for the other members: between begin() and end() all must be told of it, and a captured one must
- * be launched on all before the host waits for any. Either all members are captured meanwhile or
- * none is; those that are captured must have added up as much once before (what that sets up cannot
- * be captured).
+ * for the other members: between begin() and end() all members must make the same call, and a
+ * captured one must be launched on all before the host waits for any. Either all members are
+ * captured meanwhile or none is; those that are captured must have added up as much once before
+ * (what that sets up cannot be captured).
  *
  * ERRORS of one member are errors of all (device.h: failed()), since each would wait for it; the
  * words name the one that had it. */

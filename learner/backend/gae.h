@@ -1,5 +1,5 @@
 /* gae: generalised advantage estimation (Schulman 2016, eq. 16) over a rollout of many lanes side
- * by side, with termination, truncation and the rollout's end told apart.
+ * by side, which distinguishes termination, truncation and the rollout's end.
  *
  * A rollout is (steps + 1, lanes), time first; its last row is the successor of the last step. A
  * sample is a row t whose action led to row t + 1:

@@ -12,7 +12,7 @@
 
 static char found[PATH_MAX];
 
-/* The directory of the executable, with its slash; "" if it cannot be told. */
+/* The directory of the executable, with its slash; "" if it is not known. */
 static void own_directory(char out[PATH_MAX])
 {
     const ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
@@ -33,12 +33,13 @@ static bool is_there(const char *directory, const char *rest)
 static int find(struct rm_error *error)
 {
     static const char *const places[] = {"", "../lib/", "../lib/ringmaster/"};
-    const char *told = getenv("RINGMASTER_CUDA_PLUGIN");
+    const char *given = getenv("RINGMASTER_CUDA_PLUGIN");
     char own[PATH_MAX];
-    if (told && *told) {
-        if (access(told, R_OK) || strlen(told) >= sizeof found)
-            return rm_fail(error, -ENOENT, "RINGMASTER_CUDA_PLUGIN: %s: %s", told, strerror(errno));
-        memcpy(found, told, strlen(told) + 1);
+    if (given && *given) {
+        if (access(given, R_OK) || strlen(given) >= sizeof found)
+            return rm_fail(error, -ENOENT, "RINGMASTER_CUDA_PLUGIN: %s: %s", given,
+                           strerror(errno));
+        memcpy(found, given, strlen(given) + 1);
         return 0;
     }
     own_directory(own);

@@ -1,16 +1,17 @@
-/* policy_ops: values and advantages of a rollout, its minibatches, their loss with its gradient,
- * and when to stop: operations of actor-critic algorithms that every backend has
- * (learner/algo/learning.h). Equations are those of learner/backend/gae.h, vtrace.h, value_head.h
- * and policy_loss.h.
+/* policy_ops: the operations of actor-critic algorithms, which every backend has
+ * (learner/algo/learning.h): values and advantages of a rollout, its minibatches, their loss with
+ * its gradient, and the end of learning from a rollout. The equations are in learner/backend/gae.h,
+ * vtrace.h, policy_loss.h and learner/algo/value_head.h.
  *
- * All pointers are the backend's memory but where said. What an update needs is read from there
- * when it runs, so that one captured update serves all minibatches of all rollouts. On a device
- * buffers are those of the largest minibatch, and rows beyond the last of a smaller one repeat it
- * with weight 0, which changes nothing; the CPU makes a batch of the minibatch's own rows.
+ * Pointers are to the backend's memory, except where a comment names another. An update reads its
+ * input from there when it runs, so that one captured update serves all minibatches of all
+ * rollouts. On a device the buffers have the size of the largest minibatch; rows beyond the last
+ * row of a smaller one repeat that row with weight 0, which changes nothing. The CPU's batch has
+ * the minibatch's own rows.
  *
- * What kernels are given by value has no holes: they look like numbers.
+ * Structs that are passed to kernels by value have no padding, because checkers would read it.
  *
- * Sums have one order that depends on shapes alone. A rollout's scans are the same bits on both. */
+ * Sums have one order that depends on shapes alone. Scans give the same bits on both backends. */
 #ifndef RM_LEARNER_BACKEND_POLICY_OPS_H
 #define RM_LEARNER_BACKEND_POLICY_OPS_H
 
@@ -23,35 +24,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How far learning from a rollout is. `samples` to `parts`, and `epochs`, come with the rollout,
- * the rest is cleared with it. */
+/* The progress of learning from a rollout. `samples` to `parts`, and `epochs`, are set with the
+ * rollout; the other members are then 0. */
 struct rm_rollout_passes {
     uint32_t samples; /* rows of the rollout that are samples */
     uint32_t entries; /* of a pass's order: samples, or lanes where networks are recurrent */
     uint32_t parts;   /* minibatches of a pass */
     uint32_t pass, part;
-    uint32_t batch;                /* samples of the minibatch in hand */
+    uint32_t batch;                /* samples of the current minibatch */
     float mean, scale;             /* of its advantages: (A - mean) * scale */
     float whole_mean, whole_scale; /* of the rollout's */
-    uint32_t epochs; /* passes that there are orders for; after the last, updates do nothing */
+    uint32_t epochs;               /* passes with an order; after the last, updates do nothing */
     uint32_t unused;
-    double seen; /* samples of all minibatches, of skipped ones too */
+    double seen; /* samples of all minibatches, including skipped ones */
     double pass_kl, pass_samples;
     double kl; /* of the last whole pass, a mean */
     double explained_variance;
 };
 
-/* What the network's value means: mean + deviation * output (value_head.h). A plain head follows
- * nothing: mean 0, deviation 1 for ever. */
+/* The value is mean + deviation * output (value_head.h). A plain head follows nothing: mean 0 and
+ * deviation 1, always. */
 struct rm_value_head_state {
     double mean, deviation;
     double second;    /* nu */
-    uint64_t updates; /* made: k - 1 of the next one */
+    uint64_t updates; /* k - 1 of the next update */
 };
 
 enum rm_value_follow { RM_FOLLOW_NOTHING = 0, RM_FOLLOW_MOMENTS, RM_FOLLOW_AVERAGED };
 
-/* How it follows the returns of a rollout. */
+/* How the head follows the returns of a rollout. */
 struct rm_value_head_step {
     enum rm_value_follow follow;
     uint32_t weights; /* of the value's last product */
@@ -60,22 +61,22 @@ struct rm_value_head_step {
     struct rm_value_head_state *state;
 };
 
-/* What devices that have rows of their own know of them, to be added up among all of them
+/* Numbers of devices that have rows of their own, to be added up among the devices
  * (device_collective.h): (count, RM_DEVICE_SLOT) doubles, of which a device fills its own line and
- * clears the others. Where `at` is NULL one device has all rows. */
+ * clears the others. `at` NULL: one device has all rows. */
 #define RM_DEVICE_SLOT 8u
 struct rm_device_slots {
     double *at;
     uint32_t own, count;
 };
 
-/* A pass over the rollout's rows: what came out of the network becomes values and ln pi(a). */
+/* A pass over the rollout's rows: values and ln pi(a) from the network's output. */
 struct rm_policy_values {
     const float *out; /* (rows, outputs) */
     uint32_t rows, outputs;
     const struct rm_value_head_state *head;
     float *value; /* (rows) in the rewards' units */
-    /* And of the first `answered` rows, where logp is not NULL: */
+    /* For the first `answered` rows, unless logp is NULL: */
     uint32_t answered, unused;
     struct rm_categorical distribution;
     struct rm_gaussian gaussian;
@@ -84,31 +85,31 @@ struct rm_policy_values {
     float *logp;           /* (answered) */
 };
 
-/* After the scan: statistics of returns, PopArt's step, then values and returns in the network's
- * units, and how advantages are normalised over the rollout. With slots, passes->parts becomes so
- * few that each device has a sample for each minibatch. */
+/* After the scan: statistics of returns, PopArt's step, then conversion of values and returns to
+ * the network's units, and the normalisation of advantages over the rollout. With slots, lowers
+ * passes->parts until each device has a sample for each minibatch. */
 struct rm_policy_returns {
     uint32_t rows;          /* steps * lanes */
     uint32_t normalise;     /* over the rollout; else whole_scale is 1 / deviation */
-    const uint32_t *sample; /* (rows) the first passes->samples are rows that are samples */
+    const uint32_t *sample; /* (rows) the first passes->samples entries are the samples' rows */
     const float *valid;     /* (rows) */
     const float *advantage; /* (rows) */
     float *value, *target;  /* (rows) */
-    float *room;            /* (rows) the CPU's scratch */
+    float *room;            /* (rows) scratch of the CPU */
     struct rm_value_head_step head;
     struct rm_rollout_passes *passes;
-    struct rm_update_figures *figures; /* the report's sums are cleared; `stop` is set where there
-                                          is no sample, else cleared too */
+    struct rm_update_figures *figures; /* the report's sums are cleared; `stop` is set if there is
+                                          no sample, else cleared */
     struct rm_device_slots slots;
 };
 
-/* The next minibatch: rows [n part / parts, n (part + 1) / parts) of the pass's order. Where
- * devices share it, each takes entries [n share / shares, n (share + 1) / shares) of its n; how
- * many samples it has, and their moments, are those of all of it. */
+/* The next minibatch: rows [n part / parts, n (part + 1) / parts) of the pass's order. If devices
+ * share it, each takes entries [n share / shares, n (share + 1) / shares) of its n entries; the
+ * number of samples and their moments are those of the whole minibatch. */
 struct rm_minibatch_take {
     const uint32_t *order; /* (epochs, stride) */
     uint32_t stride;
-    uint32_t share, shares; /* shares: 0 and 1 are one */
+    uint32_t share, shares; /* shares 0 or 1: not shared */
     uint32_t most;          /* entries of the largest share of one */
     uint32_t whole;         /* entries of the largest minibatch */
     uint32_t steps, lanes; /* recurrent: entries are lanes, each with all its steps; else 1 and 1 */
@@ -119,7 +120,7 @@ struct rm_minibatch_take {
     const uint8_t *flags; /* recurrent: of the rollout's rows, RM_FLAG_*; else NULL */
     const float *advantage;
     const struct rm_update_knobs *knobs_of; /* (epochs, knobs_stride) of each update */
-    /* Made: */
+    /* Results: */
     uint32_t *index;  /* (steps, most) rows of the rollout */
     float *weight;    /* (steps, most) 1: a sample; 0: none. A device's */
     uint32_t *entry;  /* (most) recurrent: lanes; else NULL */
@@ -129,9 +130,9 @@ struct rm_minibatch_take {
     struct rm_device_slots slots;
 };
 
-/* Loss and gradient of the minibatch in hand, or of some of its rows. Of `loss`: index is take's,
- * and advantage_mean, advantage_scale, scale and entropy_coefficient are passed over: they are in
- * passes and knobs. */
+/* Loss and gradient of the current minibatch, or of some of its rows. In `loss`, index is take's;
+ * advantage_mean, advantage_scale, scale and entropy_coefficient are ignored, because passes and
+ * knobs have them. */
 struct rm_minibatch_loss {
     struct rm_policy_loss loss;
     uint32_t first, rows;     /* of the batch; a device is given all */
@@ -141,8 +142,8 @@ struct rm_minibatch_loss {
     /* A device's: */
     const float *weight; /* take's */
     float *part;         /* (RM_SUM_COUNT, rows) room */
-    double *own;         /* (RM_SUM_COUNT) NULL: one device has all rows; else sums over this
-                            one's, to be added up among all */
+    double *own;         /* (RM_SUM_COUNT) sums over this device's rows, to be added up among the
+                            devices; NULL: one device has all rows */
     const struct rm_update_knobs *knobs;
     struct rm_rollout_passes *passes;
     struct rm_update_figures *figures; /* last_loss, now_sums (enum rm_policy_sum), now_samples */
@@ -150,7 +151,7 @@ struct rm_minibatch_loss {
 
 struct rm_policy_ops {
     void (*values)(struct rm_backend *b, const struct rm_policy_values *values);
-    /* gae.h; vtrace.h with ratio = exp(logp_now - logp_then), `vtrace->ratio` passed over. */
+    /* gae.h; vtrace.h with ratio = exp(logp_now - logp_then) in place of vtrace->ratio. */
     void (*gae)(struct rm_backend *b, const struct rm_rollout_rows *rows, float lambda,
                 float *advantage, float *target);
     void (*vtrace)(struct rm_backend *b, const struct rm_rollout_rows *rows,
@@ -160,15 +161,14 @@ struct rm_policy_ops {
     void (*restarts)(struct rm_backend *b, const uint8_t *flags, uint32_t first_flag, size_t n,
                      uint8_t *out);
     void (*returns)(struct rm_backend *b, const struct rm_policy_returns *returns);
-    /* Returns how many rows the batch has: a device's is the largest one. */
+    /* Returns the number of rows of the batch; on a device, of the largest batch. */
     uint32_t (*take)(struct rm_backend *b, const struct rm_minibatch_take *take);
-    /* For rm_net_learn(): the CPU adds to sums[], from [1] on, what now_sums of the figures are; a
-     * device sets these. */
+    /* For rm_net_learn(): the CPU adds the numbers of now_sums to sums[], from [1] on; a device
+     * sets now_sums. */
     void (*loss)(struct rm_backend *b, const struct rm_minibatch_loss *loss, double *sums);
-    /* What of the loss is of all rows: last_loss and now_samples. */
+    /* The numbers of all rows: last_loss and now_samples. */
     void (*lost)(struct rm_backend *b, const struct rm_minibatch_loss *loss);
-    /* A device's: the rest of these two, where slots were added up in between, which is of all
-     * devices' rows. */
+    /* A device's: the second halves of returns() and take(), after the slots were added up. */
     void (*returned)(struct rm_backend *b, const struct rm_policy_returns *returns);
     void (*taken)(struct rm_backend *b, const struct rm_minibatch_take *take);
     /* After the optimizer's step: rm_passes_book(). */
@@ -223,12 +223,12 @@ RM_BOTH struct rm_value_head_state rm_value_head_next(const struct rm_value_head
     return next;
 }
 
-/* Entries of a pass's order. */
+/* A range of a pass's order. */
 struct rm_pass_part {
     uint32_t from, entries;
 };
 
-/* The caller that begins an update need not know their number: those beyond the last are empty. */
+/* Minibatches after the last are empty, so the caller need not know their number. */
 RM_BOTH bool rm_passes_over(const struct rm_rollout_passes *p)
 {
     return p->pass >= p->epochs;
@@ -244,8 +244,8 @@ RM_BOTH struct rm_pass_part rm_passes_part(const struct rm_rollout_passes *p)
     return at;
 }
 
-/* Books the minibatch unless it was skipped, goes to the next one, and sets figures->stop after a
- * pass whose KL is above target_kl (0: none), or after the last. */
+/* Books the minibatch unless it was skipped, and advances to the next one. Sets figures->stop after
+ * a pass whose KL is above target_kl (0: no bound), or after the last pass. */
 RM_BOTH void rm_passes_book(double target_kl, struct rm_rollout_passes *p,
                             struct rm_update_figures *figures)
 {

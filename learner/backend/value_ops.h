@@ -1,25 +1,25 @@
 /* value_ops: targets and losses of the value-based algorithms, operations that every backend has
- * (learner/algo/learning.h). Equations are those of learner/algo/algo.h and loss.h. Pointers are
- * the backend's memory where nothing else is said. */
+ * (learner/algo/learning.h). The equations are in learner/algo/algo.h and loss.h. Pointers are to
+ * the backend's memory, except where a comment names another. */
 #ifndef RM_LEARNER_BACKEND_VALUE_OPS_H
 #define RM_LEARNER_BACKEND_VALUE_OPS_H
 
 #include "learner/backend/device.h"
 
-/* Where q(b, a, j) stands: base[b * sample + a * action + j * quantile]. */
+/* q(b, a, j) is base[b * sample + a * action + j * quantile]. */
 struct rm_value_layout {
     uint32_t actions, quantiles;
     size_t sample, action, quantile;
 };
 
 /* y(batch, quantiles) = ret + discount * value(b, a*, j), a* the argmax over legal actions of the
- * mean over quantiles of `choose`, the first of equals. Where discount is 0, y = ret whatever the
- * values are. A row with nothing legal is treated as if all were. */
+ * mean over quantiles of `choose`, the first of equals. If discount is 0, y = ret, even if
+ * values are not finite. If no action of a row is legal, all count as legal. */
 struct rm_value_targets {
     uint32_t batch;
     struct rm_value_layout layout; /* of both */
-    const float *choose;           /* network output on s' that chooses */
-    const float *value;            /* network output on s' whose values count; may be the same */
+    const float *choose;           /* output on s' of the network that chooses a* */
+    const float *value;            /* output on s' of the network that values a*; may be the same */
     const uint8_t *mask;           /* (batch, actions) or NULL */
     const float *ret, *discount;   /* (batch) */
     float *y;                      /* (batch, quantiles) */
@@ -31,8 +31,8 @@ enum rm_value_loss_kind { RM_LOSS_HUBER = 0, RM_LOSS_QUANTILE_HUBER };
 /* The loss of some rows of a batch, for rm_net_learn(). */
 struct rm_value_loss {
     enum rm_value_loss_kind kind;
-    uint32_t batch; /* rows given: on a device all */
-    uint32_t of;    /* rows that the loss is a mean over, these among them; 0: these */
+    uint32_t batch; /* rows of this call; on a device all */
+    uint32_t of;    /* the loss is a mean over so many rows, these included; 0: over these */
     struct rm_value_layout layout;
     const float *q;           /* (batch) network output on s, by `layout` */
     const int32_t *action;    /* (batch) */
@@ -40,11 +40,11 @@ struct rm_value_loss {
     uint32_t targets;         /* Huber: 1 */
     const float *tau;         /* (batch, quantiles): fractions of q; Huber: NULL */
     float kappa;              /* Huber's threshold */
-    bool mean_over_quantiles; /* the form of the originals: mean over i too, where papers sum */
+    bool mean_over_quantiles; /* mean over i too, where the papers sum (algorithm.form) */
     const float *weight;      /* (batch) of each sample's loss; NULL: all 1 */
     float *error;             /* (batch) out, may be NULL: |y - q| of a sample; with quantiles the
                                  mean over i and j of rho, unweighted */
-    float *d_q;               /* as q: written all over */
+    float *d_q;               /* layout of q; all entries are written */
     /* A device's: */
     double *partials; /* (2 * batch) scratch */
     struct rm_update_figures *figures;
@@ -60,8 +60,8 @@ enum rm_value_sum {
 
 struct rm_value_ops {
     void (*targets)(struct rm_backend *b, const struct rm_value_targets *targets);
-    /* The CPU adds to sums[] (rm_net_learn) the loss and, from [1] on, what now_sums of the figures
-     * are. A device takes two launches, and sets last_loss, now_sums and now_samples. */
+    /* The CPU adds the loss to sums[0] (rm_net_learn), and from [1] on the numbers of now_sums. A
+     * device sets last_loss, now_sums and now_samples, in two launches. */
     void (*loss)(struct rm_backend *b, const struct rm_value_loss *loss, double *sums);
 };
 

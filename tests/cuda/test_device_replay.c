@@ -50,7 +50,7 @@ static void assert_close(double x, double y)
 /* Whether all items so far were the same. */
 static bool same_items(const struct rm_test_side *there, const struct rm_test_side *here)
 {
-    return there->ages[there->told.through] == here->ages[there->told.through];
+    return there->ages[there->report.through] == here->ages[there->report.through];
 }
 
 static void open_both(struct rm_test_scene *s, struct rm_test_side *there,
@@ -128,15 +128,15 @@ static void compare_runs(struct rm_test_scene *s)
     }
     rm_test_device_fine(rm_test_device);
     assert_true(same_items(&there, &here));
-    assert_int_equal(there.told.made, updates);
-    assert_int_equal(there.told.drawn.age_count, updates * s->experiment.sample.batch);
+    assert_int_equal(there.report.made, updates);
+    assert_int_equal(there.report.drawn.age_count, updates * s->experiment.sample.batch);
     compare_arenas("params", &there, rm_trainer_params(there.trainer), &here,
                    rm_trainer_params(here.trainer), before, 1e-4);
     compare_arenas("target", &there, there.trainer->all[0]->target, &here,
                    here.trainer->all[0]->target, before, 1e-4);
-    assert_int_equal(there.told.drawn.rejected, rm_sampler_counts(here.sampler).rejected);
-    assert_close(there.told.mean.loss, here.told.mean.loss);
-    assert_close(there.told.mean.q_mean, here.told.mean.q_mean);
+    assert_int_equal(there.report.drawn.rejected, rm_sampler_counts(here.sampler).rejected);
+    assert_close(there.report.mean.loss, here.report.mean.loss);
+    assert_close(there.report.mean.q_mean, here.report.mean.q_mean);
     if (by_priority)
         compare_leaves(&there, &here);
     free(before);
@@ -192,7 +192,7 @@ static void rows_cross_once_and_updates_wait_for_nothing(bool by_priority)
 {
     struct rm_test_scene s;
     struct rm_test_side there;
-    uint64_t told_of = 0;
+    uint64_t reports = 0;
     rm_test_scene_open(&s, RM_ALGORITHM_IQN, false, by_priority);
     rm_test_side_open(&there, &s, true);
     const struct rm_trainer_settings settings = {
@@ -212,9 +212,9 @@ static void rows_cross_once_and_updates_wait_for_nothing(bool by_priority)
         assert_int_equal(after.graph_launches, before.graph_launches + 1);
         /* Knobs and turn, each at a place of its own, and every row for the first time. */
         assert_int_equal(after.bytes_in - before.bytes_in, 2 * 256 + rows * s.ring.row_bytes);
-        told_of += after.bytes_out > before.bytes_out;
+        reports += after.bytes_out > before.bytes_out;
     }
-    assert_int_equal(told_of, 48 / 16);
+    assert_int_equal(reports, 48 / 16);
     rm_test_device_fine(rm_test_device);
     rm_test_side_close(&there);
     rm_ring_close(&s.ring);
@@ -239,8 +239,8 @@ static float *train(enum rm_algorithm name, uint64_t count, uint64_t dry, size_t
         for (uint64_t number = 1; number <= dry; number++)
             rm_test_side_update_there(&there, number);
         rm_test_side_hear(&there, true);
-        assert_int_equal(there.told.drawn.dry, dry);
-        assert_int_equal(there.told.made + there.told.skipped, 0);
+        assert_int_equal(there.report.drawn.dry, dry);
+        assert_int_equal(there.report.made + there.report.skipped, 0);
     } else {
         rm_test_sides_write_dead(&s.ring, 30);
     }
@@ -249,8 +249,8 @@ static float *train(enum rm_algorithm name, uint64_t count, uint64_t dry, size_t
         rm_test_side_update_there(&there, number);
     }
     rm_test_side_hear(&there, true);
-    assert_int_equal(there.told.made, count);
-    assert_int_equal(there.told.drawn.dry, dry);
+    assert_int_equal(there.report.made, count);
+    assert_int_equal(there.report.drawn.dry, dry);
     rm_test_device_fine(rm_test_device);
     *bytes = rm_net_param_count(rm_trainer_net(there.trainer)) * sizeof(float);
     float *params =

@@ -61,8 +61,8 @@ static void rollouts_are_linked_and_ordered(void **state)
                 assert_int_equal(sample[samples++], i);
         }
         assert_true(samples > 0 && samples < n);
-        assert_int_equal(r.worlds.part[0].told->samples, samples);
-        assert_int_equal(r.worlds.part[0].told->answers, answers);
+        assert_int_equal(r.worlds.part[0].results->samples, samples);
+        assert_int_equal(r.worlds.part[0].results->answers, answers);
         assert_int_equal(passes->samples, samples);
         assert_int_equal(passes->entries, samples);
         assert_int_equal(passes->parts, 3);
@@ -110,7 +110,7 @@ static void few_samples_are_minibatches_each(void **state)
     for (; rm_actor_critic_due(r.ac); launched++)
         rm_actor_critic_step(r.ac, 1, 0, NULL);
     assert_true(rm_actor_critic_collect(r.ac, &u, NULL));
-    assert_int_equal(r.worlds.part[0].told->samples, 2);
+    assert_int_equal(r.worlds.part[0].results->samples, 2);
     assert_int_equal(launched, 6);
     assert_int_equal(u.made, 4);
     assert_int_equal(u.samples, 4);

@@ -164,14 +164,14 @@ void rm_test_side_update_here(struct rm_test_side *side, uint64_t number)
     assert_false(r.skipped);
     rm_sampler_learned(side->sampler, b);
     side->ages[number] = rm_sampler_counts(side->sampler).age_sum;
-    side->told.made++;
-    side->told.mean.loss += r.loss;
-    side->told.mean.q_mean += r.q_mean;
+    side->report.made++;
+    side->report.mean.loss += r.loss;
+    side->report.mean.q_mean += r.q_mean;
 }
 
 void rm_test_side_hear(struct rm_test_side *side, bool wait)
 {
-    struct rm_trainer_report r, *t = &side->told;
+    struct rm_trainer_report r, *t = &side->report;
     assert_null(rm_trainer_learned(side->trainer)); /* nothing comes back of samples */
     if (!rm_trainer_report(side->trainer, wait, &r))
         return;

@@ -19,8 +19,8 @@ struct rm_test_side {
     struct rm_sampler *sampler;
     struct rm_feed *feed; /* the device's; NULL: the CPU's */
     struct rm_trainer *trainer;
-    struct rm_trainer_report told; /* sums over `made` */
-    /* Of all items up to each update; the device's: as far as told. */
+    struct rm_trainer_report report; /* sums over `made` */
+    /* Of all items up to each update; the device's: as far as reported. */
     uint64_t ages[RM_SIDES_UPDATES + 1];
 };
 
@@ -48,7 +48,8 @@ void rm_test_sides_write_dead(struct rm_ring *ring, uint64_t count);
 void rm_test_side_update_here(struct rm_test_side *side, uint64_t number);
 /* One of the device's, with what has come back meanwhile. */
 void rm_test_side_update_there(struct rm_test_side *side, uint64_t number);
-/* The same in two halves: adds to `told` what has come back, or waits for all of it; and begins. */
+/* The same in two halves: adds arrived results to `report`, or waits for all of them; and begins an
+ * update. */
 void rm_test_side_hear(struct rm_test_side *side, bool wait);
 void rm_test_side_launch(struct rm_test_side *side, struct rm_batch *b, uint64_t number);
 

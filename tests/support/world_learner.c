@@ -67,7 +67,7 @@ void rm_test_world_learner_turn(struct rm_test_world_learner *l)
     assert_true(rm_actor_critic_collect(l->ac, &u, NULL));
     l->attempts += u.made + u.skipped;
     for (uint32_t i = 0; i < l->worlds.count; i++)
-        samples += l->worlds.part[i].told->samples;
+        samples += l->worlds.part[i].results->samples;
     assert_int_equal(u.made, e->algorithm.epochs * e->algorithm.minibatches);
     assert_int_equal(u.samples, e->algorithm.epochs * samples);
 }

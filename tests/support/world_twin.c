@@ -86,13 +86,13 @@ uint32_t rm_test_twin_follow(struct rm_test_twin *t, const struct rm_native_part
             t->score[w] = (t->flags[w] & RM_ENV_FIRST ? 0 : t->score[w]) + (double)t->reward[w];
             if (!(t->flags[w] & (RM_ENV_TERMINATED | RM_ENV_TRUNCATED)))
                 continue;
-            assert_true(ended < n->told->episodes);
-            if (ended + RM_DEVICE_SCORES >= n->told->episodes)
-                assert_true(n->told->scores[ended % RM_DEVICE_SCORES] == t->score[w]);
+            assert_true(ended < n->results->episodes);
+            if (ended + RM_DEVICE_SCORES >= n->results->episodes)
+                assert_true(n->results->scores[ended % RM_DEVICE_SCORES] == t->score[w]);
             ended++;
         }
     }
-    assert_int_equal(n->told->episodes, ended);
+    assert_int_equal(n->results->episodes, ended);
     same_worlds(t, n);
     free(x);
     free(reward);

@@ -1,6 +1,6 @@
 /* Sums and averages over the devices of one process by NCCL: a communicator per device, all held by
  * the one thread that uses the backends, so every call stands in a group of calls (two devices that
- * are told one after the other would wait for each other).
+ * start one after another would wait for each other).
  *
  * One that is on a stream waits there for the other members. So a member whose context is lost
  * leaves the others waiting for ever, with nothing in their own streams to show it: a wait for a

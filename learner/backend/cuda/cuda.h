@@ -35,7 +35,7 @@ struct rm_cuda {
     struct rm_device_info info;
     struct rm_device_spec spec;
     size_t shared_most;               /* bytes of shared memory that a block may ask for */
-    const void *roomy[RM_CUDA_ROOMY]; /* kernels that were told of it */
+    const void *roomy[RM_CUDA_ROOMY]; /* kernels that may use so much */
     cudaStream_t streams[RM_DEVICE_STREAMS];
     bool capturing;
     uint64_t allocations_at_capture;

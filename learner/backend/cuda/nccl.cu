@@ -35,8 +35,8 @@ int rm_nccl_open(const struct rm_nccl **nccl, struct rm_error *error)
 {
     static struct rm_nccl opened;
     static bool open;
-    const char *told = getenv("RINGMASTER_NCCL");
-    const char *path = told && *told ? told : "libnccl.so.2";
+    const char *given = getenv("RINGMASTER_NCCL");
+    const char *path = given && *given ? given : "libnccl.so.2";
     *nccl = &opened;
     if (open)
         return 0;

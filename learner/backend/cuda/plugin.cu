@@ -101,11 +101,11 @@ static void write_uuid(const cudaDeviceProp *p, char out[48])
 /* MPS is in use where its control daemon listens in the directory that this process would use. */
 static bool under_mps(void)
 {
-    const char *told = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    const char *given = getenv("CUDA_MPS_PIPE_DIRECTORY");
     struct sockaddr_un at = {};
     at.sun_family = AF_UNIX;
     const int length = snprintf(at.sun_path, sizeof at.sun_path, "%s/control",
-                                told && *told ? told : "/tmp/nvidia-mps");
+                                given && *given ? given : "/tmp/nvidia-mps");
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const bool there = fd >= 0 && length < (int)sizeof at.sun_path &&
                        connect(fd, reinterpret_cast<const sockaddr *>(&at), sizeof at) == 0;

@@ -1,5 +1,5 @@
 /* Programs that the event loop starts: with which signals, with which descriptors, and how their
- * end is told. */
+ * end is reported. */
 #include "daemon/child.h"
 #include "tests/support/unit.h"
 
@@ -16,7 +16,7 @@ static uv_loop_t loop;
 static struct {
     int64_t status;
     int signal, exec_errno;
-    bool told, closed;
+    bool ended, closed;
 } came;
 
 static void on_exit_(struct rm_child *child, int64_t status, int signal, int exec_errno)
@@ -25,7 +25,7 @@ static void on_exit_(struct rm_child *child, int64_t status, int signal, int exe
     came.status = status;
     came.signal = signal;
     came.exec_errno = exec_errno;
-    came.told = true;
+    came.ended = true;
 }
 
 static void on_closed(struct rm_child *child)
@@ -56,11 +56,11 @@ static void run(const char *script, bool holds_stop, int out)
     struct rm_error error = {""};
     assert_int_equal(rm_child_start(&child, &loop, "/bin/sh", arguments, fds, 3, &error), 0);
     uv_run(&loop, UV_RUN_DEFAULT);
-    assert_true(came.told && came.closed);
+    assert_true(came.ended && came.closed);
     assert_int_equal(came.exec_errno, 0);
 }
 
-static void an_exit_code_is_told(void **state)
+static void an_exit_code_is_reported(void **state)
 {
     (void)state;
     run("exit 7", false, -1);
@@ -121,7 +121,7 @@ static void what_cannot_be_executed_is_said(void **state)
     assert_int_equal(rm_child_start(&child, &loop, "/nowhere/x", arguments, fds, 3, &error),
                      -ENOENT);
     assert_non_null(strstr(error.text, "/nowhere/x"));
-    assert_false(came.told);
+    assert_false(came.ended);
 
     const int fd = mkstemp(path);
     assert_true(fd >= 0 && fchmod(fd, 0700) == 0 &&
@@ -133,7 +133,7 @@ static void what_cannot_be_executed_is_said(void **state)
     assert_int_equal(rm_child_start(&child, &loop, path, arguments, fds, 3, &error), 0);
     uv_run(&loop, UV_RUN_DEFAULT);
     unlink(path);
-    assert_true(came.told && came.closed);
+    assert_true(came.ended && came.closed);
     assert_int_equal(came.exec_errno, ENOEXEC);
 }
 
@@ -142,7 +142,7 @@ static void what_cannot_be_executed_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(an_exit_code_is_told),
+        T(an_exit_code_is_reported),
         T(a_stop_ends_a_program),
         T(a_stop_is_held_where_that_is_asked_for),
         T(what_is_the_daemons_is_ignored),

@@ -118,35 +118,35 @@ static void a_hung_worker_is_replaced_and_the_run_ends(void **state)
 
 /* The service manager's side of the notification socket: it reads as it comes, since senders wait
  * when a few datagrams are not read. */
-struct told {
+struct notified {
     int fd;
     char all[16384];
 };
 
 static void *listen_to_service(void *user)
 {
-    struct told *told = user;
+    struct notified *notified = user;
     char one[1024];
-    for (ssize_t n; (n = recv(told->fd, one, sizeof one - 1, 0)) > 0;) {
+    for (ssize_t n; (n = recv(notified->fd, one, sizeof one - 1, 0)) > 0;) {
         one[n] = '\0';
         if (!strcmp(one, "end"))
             break;
-        size_t used = strlen(told->all);
-        snprintf(told->all + used, sizeof told->all - used, "%s\n", one);
+        size_t used = strlen(notified->all);
+        snprintf(notified->all + used, sizeof notified->all - used, "%s\n", one);
     }
     return NULL;
 }
 
-static void the_service_manager_is_told(void **state)
+static void the_service_manager_is_notified(void **state)
 {
     (void)state;
 #ifndef RM_HAVE_SYSTEMD
     skip();
 #endif
-    static struct told told;
+    static struct notified notified;
     pthread_t listener;
     char path[96];
-    const char *all = told.all;
+    const char *all = notified.all;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     assert_int_equal(
         rm_test_run_home(&d, "service", 2000, ",\"evaluation\":{\"final_episodes\":1}"), 0);
@@ -154,8 +154,8 @@ static void the_service_manager_is_told(void **state)
     memcpy(address.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    told = (struct told){.fd = fd};
-    assert_int_equal(pthread_create(&listener, NULL, listen_to_service, &told), 0);
+    notified = (struct notified){.fd = fd};
+    assert_int_equal(pthread_create(&listener, NULL, listen_to_service, &notified), 0);
     setenv("NOTIFY_SOCKET", path, 1);
     rm_test_run_start(&d, NULL);
     unsetenv("NOTIFY_SOCKET");
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
         T(a_worker_that_gives_up_fails_the_run),
         T(a_worker_that_keeps_dying_fails_the_run),
         T(a_hung_worker_is_replaced_and_the_run_ends),
-        T(the_service_manager_is_told),
+        T(the_service_manager_is_notified),
         T(a_final_evaluation_survives_its_evaluator),
         T(the_final_evaluation_is_as_long_as_it_should_be),
     };

@@ -1,6 +1,6 @@
 /* The thread that writes: what is handed over stands in the files in that order, what has no room
- * is counted, ends are told, and nothing is allocated. A write that takes long is one that waits
- * for the test. */
+ * is counted, ends are reported, and nothing is allocated. A write that takes long is one that
+ * waits for the test. */
 #include "daemon/writer.h"
 #include "tests/support/allocations.h"
 #include "tests/support/unit.h"
@@ -17,12 +17,12 @@
 
 static uv_loop_t loop;
 static struct rm_writer writer;
-static unsigned failures_told;
+static unsigned failures_reported;
 
 static void on_failure(void *user)
 {
     assert_ptr_equal(user, &loop);
-    failures_told++;
+    failures_reported++;
 }
 
 static void open_writer(size_t capacity)
@@ -35,7 +35,7 @@ static void open_writer(size_t capacity)
 static int setup(void **state)
 {
     (void)state;
-    failures_told = 0;
+    failures_reported = 0;
     return uv_loop_init(&loop);
 }
 
@@ -188,42 +188,42 @@ static void what_is_larger_than_the_queue_is_left_out(void **state)
     close(fd);
 }
 
-struct told {
+struct end {
     struct rm_write write;
     int rc, order;
 };
-static int told_so_far;
+static int ends_so_far;
 
 static void done(struct rm_write *write, int rc)
 {
-    struct told *told = write->user;
-    told->rc = rc;
-    told->order = ++told_so_far;
+    struct end *end = write->user;
+    end->rc = rc;
+    end->order = ++ends_so_far;
 }
 
-static void ends_are_told_in_order(void **state)
+static void ends_are_reported_in_order(void **state)
 {
     const int fd = scratch(), nowhere = open("/dev/full", O_WRONLY | O_CLOEXEC);
-    struct told told[3];
+    struct end ends[3];
     (void)state;
-    told_so_far = 0;
+    ends_so_far = 0;
     open_writer(4096);
     for (int i = 0; i < 3; i++) {
-        told[i] = (struct told){.write = {.done = done, .user = &told[i]}, .rc = 1};
+        ends[i] = (struct end){.write = {.done = done, .user = &ends[i]}, .rc = 1};
         assert_int_equal(rm_writer_put(&writer, rm_write_durably, i == 1 ? nowhere : fd, "abc", 3,
-                                       &told[i].write),
+                                       &ends[i].write),
                          RM_WRITER_QUEUED);
     }
-    uv_ref((uv_handle_t *)&writer.told);
-    while (told_so_far < 3)
+    uv_ref((uv_handle_t *)&writer.ended);
+    while (ends_so_far < 3)
         uv_run(&loop, UV_RUN_ONCE);
-    assert_int_equal(told[0].rc, 0);
-    assert_int_equal(told[1].rc, -ENOSPC);
-    assert_int_equal(told[2].rc, 0);
+    assert_int_equal(ends[0].rc, 0);
+    assert_int_equal(ends[1].rc, -ENOSPC);
+    assert_int_equal(ends[2].rc, 0);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(told[i].order, i + 1);
+        assert_int_equal(ends[i].order, i + 1);
     holds(fd, "abcabc");
-    while (failures_told == 0)
+    while (failures_reported == 0)
         uv_run(&loop, UV_RUN_ONCE);
     const struct rm_writer_counts counts = rm_writer_counts(&writer);
     assert_int_equal(counts.failed, 1);
@@ -318,7 +318,7 @@ static void a_pipe_gets_all_of_it(void **state)
 static void nothing_is_allocated(void **state)
 {
     const int fd = scratch();
-    struct told told = {.write = {.done = done, .user = &told}};
+    struct end end = {.write = {.done = done, .user = &end}};
     (void)state;
     if (!rm_test_allocations_counted())
         skip();
@@ -329,7 +329,7 @@ static void nothing_is_allocated(void **state)
     for (int i = 0; i < 500; i++) {
         put(rm_write_append, fd, "a line of a journal\n");
         if (i % 50 == 0) {
-            assert_int_equal(rm_writer_put(&writer, rm_write_append, fd, "told\n", 5, &told.write),
+            assert_int_equal(rm_writer_put(&writer, rm_write_append, fd, "tail\n", 5, &end.write),
                              RM_WRITER_QUEUED);
             rm_writer_flush(&writer);
         }
@@ -362,7 +362,7 @@ int main(void)
         T(order_is_kept_per_file),
         T(what_has_no_room_is_left_out_and_counted),
         T(what_is_larger_than_the_queue_is_left_out),
-        T(ends_are_told_in_order),
+        T(ends_are_reported_in_order),
         T(closing_writes_everything),
         T(without_a_thread_it_writes_at_once),
         T(a_piece_is_there_whole_or_not_at_all),

@@ -296,6 +296,7 @@ static int probe(struct rm_experiment *experiment, const struct options *options
     if (options->check)
         return answer(check(experiment, options->index, &error));
     if (options->play) {
+        rm_python_show(options->picture);
         const struct rm_player_options player = {.episodes = options->index,
                                                  .picture = options->picture,
                                                  .files = options->policy,

@@ -190,6 +190,7 @@ struct rm_experiment {
         uint32_t python_workers; /* processes that step an actor's Python worlds */
         bool network;            /* Python worlds may open sockets */
         double step_deadline_s;  /* of a step of a Python world */
+        uint32_t recycle_mb;     /* resident memory of a Python worker, at most; 0: any */
     } actor;
 
     struct {

@@ -139,6 +139,9 @@ const struct rm_key rm_keys[] = {
     F64("actor.step_deadline_s", ANY, actor.step_deadline_s, 0.1, 86400, 60, "s",
         "Longest time for a step or the beginning of an episode of a Python worker's worlds; one "
         "that takes longer is replaced. To be made, they have ten times as long."),
+    U32("actor.recycle_mb", ANY, actor.recycle_mb, 0, 1 << 24, 0, "MiB",
+        "A Python worker whose resident memory is larger when an episode ends is replaced: its "
+        "other episodes end there and are not bootstrapped from. 0: never."),
 
     F64("epsilon.start", SAME, epsilon.start, 0, 1, 1.0, "",
         "Probability of a uniformly random action at the start."),

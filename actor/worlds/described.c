@@ -1,5 +1,6 @@
 #include "actor/worlds/described.h"
 
+#include "actor/worlds/bridges/python.h"
 #include "actor/worlds/options.h"
 #include "config/json_memory.h"
 #include "config/utf8.h"
@@ -481,6 +482,23 @@ bool rm_described_alike(const struct rm_env_spec *a, const struct rm_env_spec *b
 
 /* --- either ---------------------------------------------------------------------------------- */
 
+/* The world itself. */
+static int open_world(struct rm_world_spec *s, const struct rm_world_config *config, uint64_t seed,
+                      struct rm_error *error)
+{
+    int rc = rm_world_open_configured(&s->world, config, error);
+    if (rc < 0)
+        return rc;
+    rc = rm_world_create(&s->world, config, seed, 0, 1, &s->env, error);
+    if (rc < 0) {
+        rm_world_close(&s->world);
+        return rc;
+    }
+    s->spec = s->world.ops->describe(s->env);
+    s->options = s->world.ops->options;
+    return 0;
+}
+
 int rm_world_spec_open(struct rm_world_spec *s, const struct rm_world_config *config, uint64_t seed,
                        struct rm_error *error)
 {
@@ -495,17 +513,7 @@ int rm_world_spec_open(struct rm_world_spec *s, const struct rm_world_config *co
         s->options = rm_described_options(s->described);
         return 0;
     }
-    int rc = rm_world_open_configured(&s->world, config, error);
-    if (rc < 0)
-        return rc;
-    rc = rm_world_create(&s->world, config, seed, 0, 1, &s->env, error);
-    if (rc < 0) {
-        rm_world_close(&s->world);
-        return rc;
-    }
-    s->spec = s->world.ops->describe(s->env);
-    s->options = s->world.ops->options;
-    return 0;
+    return open_world(s, config, seed, error);
 }
 
 void rm_world_spec_close(struct rm_world_spec *s)
@@ -528,8 +536,12 @@ int rm_world_check_evaluation(const struct rm_experiment *experiment,
         return rm_fail(error, rc, "evaluation.options: no memory, or too long with world.options");
     }
     if (strcmp(config->options, experiment->world.options) != 0) {
-        config->description = NULL;
-        rc = rm_world_spec_open(&world, config, experiment->seed, error);
+        /* One in Python is told which figures there are: what it finds by playing is chance. */
+        const struct rm_world python = {.ops = &rm_python_ops};
+        config->description = config->python[0] ? rm_described_write(&python, spec) : NULL;
+        world = (struct rm_world_spec){.spec = NULL};
+        rc = open_world(&world, config, experiment->seed, error);
+        free(config->description);
         if (rc == 0 && !rm_described_alike(world.spec, spec))
             rc = rm_fail(error, -EINVAL,
                          "with them world '%s' shows or takes something else than the world that "

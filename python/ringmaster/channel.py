@@ -20,7 +20,7 @@ COLUMNS_AT = HEAD_BYTES + TEXT_BYTES
 W_MAGIC, W_VERSION, W_REQUEST, W_COMMAND, W_PHASE, W_STARTER_SLEEPS = range(6)
 W_REPLY, W_WORKER_SLEEPS, W_STATUS, W_WORLD, W_TEXT_BYTES = range(32, 37)
 
-START, LAYOUT, RESET, STEP, STOP = range(1, 6)
+START, LAYOUT, RESET, STEP, STOP, SHOW = range(1, 7)
 
 SPINS = 700 if len(os.sched_getaffinity(0)) > 1 else 0  # some 30 us: less than a wake-up takes
 STACKS = signal.SIGRTMAX - 3  # the actor's question where a worker hangs

@@ -5,6 +5,32 @@ import sys
 from .spaces import LEGACY, Fault
 
 
+RENDER_MODES = {"text": ("ansi", "rgb_array"), "picture": ("rgb_array",)}
+
+
+def first(spec, options, show=None):
+    """A function without arguments that makes environments, and one that it has made. `show`: "text" or "picture",
+    if they are to be rendered as that, in whichever way they can."""
+    for mode in RENDER_MODES.get(show, ()):
+        if "render_mode" in options:
+            break
+        try:
+            make = load(spec, {**options, "render_mode": mode})
+            env = make()
+        except Exception:  # environments refuse modes in ways of their own
+            continue
+        can = (getattr(env, "metadata", None) or {}).get("render_modes", [mode])
+        if getattr(env, "render_mode", None) == mode and mode in can:
+            return make, env
+    make = load(spec, options)
+
+    def made():
+        env = make()
+        check_rendering(env)
+        return env
+    return made, made()
+
+
 def load(spec, options):
     """A function without arguments that makes one environment."""
     module_name, _, name = spec.partition(":")

@@ -43,13 +43,7 @@ class Worker:
         order = json.loads(self.channel.text())
         self.words[channels.W_WORLD] = 0
         worlds.Draws.seed(order["seed"])
-        make = making.load(order["python"], order["options"])
-
-        def made():
-            env = make()
-            making.check_rendering(env)
-            return env
-        env = made()
+        made, env = making.first(order["python"], order["options"], order.get("show"))
         self.batch = worlds.ADAPTERS[making.kind_of(env)](order, env, made, self.words)
         return json.dumps(self.batch.description)
 
@@ -65,7 +59,7 @@ class Worker:
 
     def run(self):
         does = {channels.START: self.start, channels.LAYOUT: self.layout, channels.RESET: self.reset,
-                channels.STEP: self.step}
+                channels.STEP: self.step, channels.SHOW: lambda world: self.batch.show(world)}
         wait, reply = self.channel.wait, self.channel.reply
         while True:
             command, phase = wait()

@@ -3,11 +3,14 @@
 An episode's last observation is a row of its own, after which the world begins anew with the next row: each kind of
 environment has an adapter that gives rows of that form.
 """
+import math
 import random
 
 import numpy as np
 
+from . import showing
 from .channel import W_WORLD
+from .figures import Figures
 from .spaces import Action, Fault, Observation, shape_text, warn
 
 FIRST, TERMINATED, TRUNCATED, VOID, DEAD = 1, 2, 4, 8, 16
@@ -31,7 +34,7 @@ class Agent:
         return {"name": self.name, "phase": self.phase, "has_mask": int(self.has_mask),
                 **self.observation.describe(), **self.action.describe()}
 
-    def attach(self, buffer, at, worlds):
+    def attach(self, buffer, at, worlds, figures):
         def view(offset, dtype, *shape):
             size = int(np.prod(shape))
             return np.frombuffer(buffer, dtype, size, offset).reshape(shape)
@@ -41,6 +44,8 @@ class Agent:
         self.mask = view(at["mask"], np.uint8, worlds, total) if self.has_mask else None
         self.reward = view(at["reward"], np.float32, worlds)
         self.flags = view(at["flags"], np.uint8, worlds)
+        self.ends = view(at["figures"], np.float64, worlds, len(figures.names))
+        self.figures = figures if figures.names else None
         self.actions = view(at["actions"], np.int32, worlds, choices) if choices > 1 else \
             view(at["actions"], np.int32, worlds)
         self.plain_dtype, self.plain_size = self.observation.plain(self.obs)
@@ -77,6 +82,8 @@ class Agent:
             self.put_mask(w, obs, info, flags & LAST)
         self.reward[w] = reward
         self.flags[w] = flags
+        if flags & LAST and self.figures:
+            self.figures.put(self.ends[w], info)
 
     def blank(self, w, flags):
         self.obs[w] = 0
@@ -84,6 +91,7 @@ class Agent:
             self.mask[w] = 1
         self.reward[w] = 0
         self.flags[w] = flags
+        self.ends[w] = math.nan
 
 
 def check_mapping(info, call):
@@ -161,6 +169,7 @@ class Batch:
         self.worlds, self.seed0 = order["worlds"], order["seed"]
         self.draws = None
         self.agents = []
+        self.picture = None
 
     def where(self, w):
         self.words[W_WORLD] = w
@@ -170,6 +179,7 @@ class Batch:
         steps = getattr(spec, "max_episode_steps", None) or 0
         doc = getattr(spec, "id", None) or type(env).__name__
         return {"doc": str(doc), "phases": self.phases, "max_steps": int(steps) if 0 < steps < 2**31 else 0,
+                "figures": self.figures.names, "picture_width": self.size_shown[1], "picture_height": self.size_shown[0],
                 "agents": [agent.describe() for agent in self.agents]}
 
     def try_out(self, steps):
@@ -177,14 +187,40 @@ class Batch:
         world draws from the generators of the process."""
         Draws.seed(self.seed0)
         before = Draws.now()
+        self.figures = Figures(self.order.get("figures"), self.env)
         steps(random.Random(self.seed0))
+        self.figures.stop_seeking()
+        self.size_shown = showing.size_of(self.env) if self.order.get("show") == "picture" else (0, 0)
         if not Draws.same(before, Draws.now()):
             self.draws = Draws()
 
     def attach(self, buffer, layout):
         for agent, at in zip(self.agents, layout["agents"]):
-            agent.attach(buffer, at, self.worlds)
+            agent.attach(buffer, at, self.worlds, self.figures)
         self.seeds = np.frombuffer(buffer, np.uint32, self.worlds, layout["seeds"])
+        if any(self.size_shown):
+            self.picture = np.frombuffer(buffer, np.uint8, self.size_shown[0] * self.size_shown[1] * 3,
+                                         layout["picture"]).reshape(*self.size_shown, 3)
+
+    def trial(self, steps):
+        """Counts steps of a trial: so many, and on to an episode's end while figures are sought."""
+        played = 0
+        while played < steps or self.figures.seek_on(played):
+            yield played
+            played += 1
+
+    def shown(self, w):
+        """(environment, which part of its pictures) of a world."""
+        return self.envs[w], None
+
+    def show(self, w):
+        """World w as it stands, for people: its text, or None, and its picture is written."""
+        self.where(w)
+        env, part = self.shown(w)
+        if self.picture is not None:
+            self.picture[...] = showing.picture(env, part, self.picture.shape)
+            return None
+        return showing.text(env, part, [(agent.name, agent.obs[w]) for agent in self.agents])
 
     def call(self, world, function, *arguments, **named):
         """A call of a world's, with generators of its own if it uses those of the process."""
@@ -247,8 +283,9 @@ class Single(Batch):
         env, agent = self.env, self.agents[0]
         obs, info = unpack_reset(env.reset(seed=self.seed0))
         agent.has_mask = agent.mask_of(obs, info) is not None
-        for _ in range(TRIAL_STEPS):
-            agent.observation.judge(obs)
+        for played in self.trial(TRIAL_STEPS):
+            if played < TRIAL_STEPS:
+                agent.observation.judge(obs)
             action = agent.action.make(random_action(agent, obs, info, rng))
             obs, reward, terminated, truncated, info = unpack_step(env.step(action))
             check_reward(reward)
@@ -257,6 +294,9 @@ class Single(Batch):
             check_mapping(info, "step()")
             if terminated or truncated:
                 agent.observation.judge(obs)
+                self.figures.found(info)
+                if played >= TRIAL_STEPS:
+                    break
                 obs, info = unpack_reset(env.reset(seed=self.seed0))
         agent.observation.judge(obs)
 
@@ -289,7 +329,7 @@ class Single(Batch):
         agent, over, steps, words = self.agents[0], self.over, self.steps, self.words
         column, put, array, dtype, size = agent.obs, agent.put, np.ndarray, agent.plain_dtype, agent.plain_size
         put_mask = agent.put_mask if agent.mask is not None else None
-        rewards, flags = [], agent.flags
+        rewards, flags, figures = [], agent.flags, agent.figures
         flags[:] = 0
         actions = agent.actions.tolist()
         if not agent.action.plain:
@@ -311,13 +351,15 @@ class Single(Batch):
             if terminated or truncated:
                 over[w] = True
                 flags[w] = TERMINATED if terminated else TRUNCATED
+                if figures:
+                    figures.put(agent.ends[w], info)
             if put_mask:
                 put_mask(w, obs, info, over[w])
         try:
             agent.reward[:] = rewards
         except (TypeError, ValueError):
             for w, reward in enumerate(rewards):
-                where(w)
+                self.where(w)
                 check_reward(reward)
             agent.reward[:] = [float(reward) for reward in rewards]
         self.check_finite(0)
@@ -369,6 +411,19 @@ class Vector(Batch):
         mask = infos.get("action_mask") if self.agents[0].has_mask else None
         return {} if mask is None else {"action_mask": self.part(mask, i)}
 
+    def end_info(self, infos, i):
+        """The last info of an episode of environment i, as one environment has it. Keys that it lacks are those whose
+        mask says so."""
+        final = infos.get("final_info") if self.mode == "same" else None
+        if final is not None and not isinstance(final, dict):  # before Gymnasium 1.0
+            return final[i] or {}
+        source = infos if final is None else final
+        return {key: value[i] for key, value in source.items() if isinstance(value, np.ndarray) and len(value) == self.size
+                and not str(key).startswith("_") and bool(np.all(source.get(f"_{key}", np.ones(self.size))[i]))}
+
+    def shown(self, w):
+        return self.envs[w // self.size], w % self.size
+
     def actions_of(self, rows):
         """What the environment takes, of rows of choices: its actions as it batches them."""
         made = [self.agents[0].action.make(row if isinstance(row, list) else [row]) for row in rows]
@@ -387,14 +442,20 @@ class Vector(Batch):
         agent.has_mask = agent.observation.masked or "action_mask" in infos
         for i in range(self.size):
             agent.observation.judge(self.part(obs, i))
-        for _ in range(1):
+        for played in self.trial(1):
             rows = [random_action(agent, self.part(obs, i), self.mask_info(infos, i), rng) for i in range(self.size)]
             obs, rewards, terminated, truncated, infos = unpack_step(env.step(self.actions_of(rows)))
             check_mapping(infos, "step()")
             self.check_sizes(obs, rewards, terminated, truncated)
+            over = np.logical_or(terminated, truncated)
             for i in range(self.size):
-                check_reward(rewards[i])
-                agent.observation.judge(self.part(obs, i))
+                if played == 0:
+                    check_reward(rewards[i])
+                    agent.observation.judge(self.part(obs, i))
+                if over[i]:
+                    self.figures.found(self.end_info(infos, i))
+            if over.any():
+                break
 
     def attach(self, buffer, layout):
         super().attach(buffer, layout)
@@ -465,10 +526,13 @@ class Vector(Batch):
                 reward, seen = rewards[i], None if plain and not (ended and finals) else self.part(obs, i)
                 if ended and self.mode == "same":
                     seen = self.final(finals, i)
+            info = self.end_info(infos, i) if ended and agent.figures else {}
             if seen is not None:
-                agent.row(w, seen, self.mask_info(infos, i), reward, flags)
+                agent.row(w, seen, {**info, **self.mask_info(infos, i)}, reward, flags)
             else:
                 agent.reward[w], agent.flags[w] = reward, flags
+                if info:
+                    agent.figures.put(agent.ends[w], info)
             self.over[w] = ended
 
     @staticmethod
@@ -534,10 +598,12 @@ class Parallel(Batch):
         for agent, key in zip(self.agents, self.keys):
             agent.has_mask = agent.observation.masked or any(
                 agent.mask_of(obs[k], infos.get(k, {})) is not None for k in obs if k == key)
-        for _ in range(TRIAL_STEPS):
+        for played in self.trial(TRIAL_STEPS):
             for agent, key in zip(self.agents, self.keys):
-                if key in obs:
+                if key in obs and played < TRIAL_STEPS:
                     agent.observation.judge(obs[key])
+            if not env.agents and played >= TRIAL_STEPS:
+                break
             if not env.agents:
                 obs, infos = self.begin_env(env, self.seed0)
             actions = {key: agent.action.make(random_action(agent, obs[key], infos.get(key, {}), rng))
@@ -547,6 +613,8 @@ class Parallel(Batch):
                 if key not in self.keys:
                     raise Fault(f"agent {key!r} is not one of possible_agents")
                 check_reward(rewards.get(key, 0.0))
+                if terminated.get(key) or truncated.get(key):
+                    self.figures.found(infos.get(key, {}))
 
     @staticmethod
     def begin_env(env, seed):
@@ -640,7 +708,7 @@ class Aec(Batch):
             if key in env.agents:
                 seen = env.observe(key)
                 agent.has_mask = agent.mask_of(seen, env.infos.get(key, {})) is not None
-        for _ in range(TRIAL_STEPS * self.phases):
+        for _ in self.trial(TRIAL_STEPS * self.phases):
             if not env.agents:
                 break
             key = env.agent_selection
@@ -649,6 +717,8 @@ class Aec(Batch):
             agent.observation.judge(obs)
             check_reward(reward)
             over = terminated or truncated
+            if over:
+                self.figures.found(info)
             env.step(None if over else agent.action.make(random_action(agent, obs, info, rng)))
 
     def attach(self, buffer, layout):

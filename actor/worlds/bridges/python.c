@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,20 +23,22 @@
 #define MAKING_TIMES  10 /* as long as a step may take, worlds may take to be made */
 #define DEATHS_MAX    64 /* of which times are kept */
 #define TRACEBACK_MAX 16384
+#define WEIGH_NS      RM_NS_PER_S /* between looks at a worker's memory */
 #define ALIGNED(n)    (((n) + 63) & ~(size_t)63)
 
 /* Where an agent's columns are in a worker's memory, from RM_PYTHON_COLUMNS_AT. */
 struct columns {
-    size_t obs, mask, reward, flags, actions;
+    size_t obs, mask, reward, flags, figures, actions;
 };
 
 /* A worker and its share of the worlds. */
 struct share {
     struct rm_python_worker worker;
-    uint32_t first, count;   /* worlds of the batch */
-    struct columns *columns; /* (agents) */
-    size_t seeds, bytes;     /* of the columns, as above */
-    bool lost;               /* its worker is no more; once no episode is open it is replaced */
+    uint32_t first, count;        /* worlds of the batch */
+    struct columns *columns;      /* (agents) */
+    size_t seeds, picture, bytes; /* of the columns, as above; picture: of one world */
+    uint64_t weighed_ns;          /* when its worker's memory was looked at last */
+    bool lost; /* its worker is no more; once no episode is open it is replaced */
 };
 
 struct rm_env {
@@ -63,6 +66,8 @@ struct rm_env {
 
 static struct {
     uint32_t workers, deaths_max;
+    uint64_t recycle_bytes; /* 0: never */
+    const char *show;       /* "picture", "text" or NULL */
     double deadline_s, deaths_window_s;
     struct rm_python_manner manner;
     char directory[PATH_MAX];
@@ -78,6 +83,7 @@ void rm_python_place(const struct rm_experiment *e, const char *directory)
     place.deaths_max = e->supervisor.deaths_max;
     place.deaths_window_s = e->supervisor.deaths_window_s;
     place.deadline_s = e->actor.step_deadline_s;
+    place.recycle_bytes = (uint64_t)e->actor.recycle_mb << 20;
     snprintf(place.directory, sizeof place.directory, "%s", directory ? directory : "");
     place.manner = (struct rm_python_manner){
         .directory = place.directory[0] ? place.directory : NULL,
@@ -86,6 +92,11 @@ void rm_python_place(const struct rm_experiment *e, const char *directory)
         .network = e->actor.network,
         .memory_limit = e->actor.memory_limit,
     };
+}
+
+void rm_python_show(bool picture)
+{
+    place.show = picture ? "picture" : "text";
 }
 
 static uint64_t deadline(double times)
@@ -218,6 +229,23 @@ static bool too_often(struct rm_env *env)
 
 /* --- starting -------------------------------------------------------------------------------- */
 
+/* Names of figures that are known, so that no worker looks for them again: of the description, or
+ * of what the first worker said. NULL: none are. */
+static json_t *known_figures(const struct rm_env *env)
+{
+    const char *text = env->said ? env->said : env->world.description;
+    json_t *all = text ? json_loads(text, 0, NULL) : NULL;
+    json_t *figures = json_object_get(all, "figures"), *names = figures ? json_array() : NULL, *one;
+    size_t i;
+    json_array_foreach(figures, i, one)
+    {
+        json_t *name = json_object_get(one, "name");
+        json_array_append(names, name ? name : one);
+    }
+    json_decref(all);
+    return names;
+}
+
 /* What a worker is to make, as JSON. */
 static char *order_of(const struct rm_env *env, const struct share *share)
 {
@@ -225,10 +253,11 @@ static char *order_of(const struct rm_env *env, const struct share *share)
     char seed[24];
     snprintf(seed, sizeof seed, "%" PRIu64, env->seed);
     json_t *order =
-        json_pack("{s:s, s:s, s:o, s:i, s:I, s:s, s:I}", "python", env->world.python, "name",
-                  env->world.name, "options", options, "worlds", (int)share->count, "first_world",
-                  (json_int_t)env->first_world + (json_int_t)share->first, "run_seed", seed, "seed",
-                  (json_int_t)seed_of(env, share->first, 0));
+        json_pack("{s:s, s:s, s:o, s:i, s:I, s:s, s:I, s:o*, s:s*}", "python", env->world.python,
+                  "name", env->world.name, "options", options, "worlds", (int)share->count,
+                  "first_world", (json_int_t)env->first_world + (json_int_t)share->first,
+                  "run_seed", seed, "seed", (json_int_t)seed_of(env, share->first, 0), "figures",
+                  known_figures(env), "show", place.show);
     char *text = order ? json_dumps(order, JSON_COMPACT) : NULL;
     json_decref(order);
     return text;
@@ -290,6 +319,11 @@ static int take_description(struct rm_env *env, struct share *share, struct rm_e
     return rc;
 }
 
+static size_t picture_bytes(const struct rm_env_spec *spec)
+{
+    return (size_t)spec->picture_width * spec->picture_height * 3;
+}
+
 /* Places for the columns of a share. */
 static int lay_out(struct rm_env *env, struct share *share, struct rm_error *error)
 {
@@ -311,11 +345,14 @@ static int lay_out(struct rm_env *env, struct share *share, struct rm_error *err
         at = ALIGNED(at + sizeof(float) * n);
         c->flags = at;
         at = ALIGNED(at + n);
+        c->figures = at;
+        at = ALIGNED(at + sizeof(double) * spec->figures * n);
         c->actions = at;
         at = ALIGNED(at + sizeof(int32_t) * choices_of(agent) * n);
     }
     share->seeds = at;
-    share->bytes = ALIGNED(at + sizeof(uint32_t) * n);
+    share->picture = ALIGNED(at + sizeof(uint32_t) * n);
+    share->bytes = ALIGNED(share->picture + picture_bytes(spec));
     return 0;
 }
 
@@ -325,12 +362,14 @@ static char *layout_text(const struct rm_env *env, const struct share *share)
     for (uint32_t a = 0; a < env->spec->agents; a++) {
         const struct columns *c = &share->columns[a];
         json_array_append_new(
-            agents, json_pack("{s:I, s:I, s:I, s:I, s:I}", "obs", (json_int_t)c->obs, "mask",
+            agents, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "obs", (json_int_t)c->obs, "mask",
                               (json_int_t)c->mask, "reward", (json_int_t)c->reward, "flags",
-                              (json_int_t)c->flags, "actions", (json_int_t)c->actions));
+                              (json_int_t)c->flags, "figures", (json_int_t)c->figures, "actions",
+                              (json_int_t)c->actions));
     }
-    json_t *all = json_pack("{s:o, s:I, s:I}", "agents", agents, "seeds", (json_int_t)share->seeds,
-                            "bytes", (json_int_t)share->bytes);
+    json_t *all =
+        json_pack("{s:o, s:I, s:I, s:I}", "agents", agents, "seeds", (json_int_t)share->seeds,
+                  "picture", (json_int_t)share->picture, "bytes", (json_int_t)share->bytes);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);
     return text;
@@ -438,7 +477,6 @@ int rm_python_create(const struct rm_world_config *config, uint64_t seed, uint64
     if (!env)
         return rm_fail(error, -ENOMEM, "world.python: no memory");
     env->world = *config;
-    env->world.description = NULL;
     env->launching.sandbox.rules = -1;
     env->seed = seed;
     env->first_world = first_world;
@@ -450,6 +488,7 @@ int rm_python_create(const struct rm_world_config *config, uint64_t seed, uint64
         rc = rm_python_launching_prepare(&env->launching, &manner, error);
     if (rc == 0)
         rc = start_shares(env, error);
+    env->world.description = NULL; /* the caller's */
     if (rc == 0)
         rc = allocate_worlds(env, error);
     if (rc < 0)
@@ -480,6 +519,23 @@ static bool take_flags(struct rm_env *env, uint32_t a, uint32_t w, uint8_t flags
     return false;
 }
 
+static size_t figure_bytes(const struct rm_env *env)
+{
+    return sizeof(double) * env->spec->figures;
+}
+
+/* What an agent's part of an episode came to; values NULL: nothing is known of it. */
+static void take_figures(const struct rm_env *env, const struct rm_env_buffers *out, uint32_t w,
+                         const void *values)
+{
+    double *to = out->figures ? out->figures + (size_t)w * env->spec->figures : NULL;
+    if (to && values)
+        memcpy(to, values, figure_bytes(env));
+    for (uint32_t f = 0; to && f < env->spec->figures; f++)
+        if (!values || !isfinite(to[f]))
+            to[f] = NAN;
+}
+
 /* One agent's rows of a share, out of what its worker wrote. */
 static void take_rows(struct rm_env *env, struct share *share, uint32_t a,
                       const struct rm_env_buffers *out)
@@ -498,9 +554,12 @@ static void take_rows(struct rm_env *env, struct share *share, uint32_t a,
     for (uint32_t w = 0; out->mask && w < n; w++)
         memcpy(out->mask + (ptrdiff_t)(first + w) * out->mask_stride, mask + w * agent->actions,
                agent->actions);
-    for (uint32_t w = first; w < first + n; w++)
+    for (uint32_t w = first; w < first + n; w++) {
+        if (out->flags[w] & LAST)
+            take_figures(env, out, w, column(share, c->figures) + (w - first) * figure_bytes(env));
         if (out->flags[w] && take_flags(env, a, w, out->flags[w]))
             offer_seed(env, share, w);
+    }
 }
 
 /* Rows in place of those that a lost worker owes. */
@@ -515,6 +574,8 @@ static void void_rows(struct rm_env *env, const struct share *share, uint32_t a,
             memset(out->mask + (ptrdiff_t)w * out->mask_stride, 1, agent->actions);
         out->reward[w] = 0;
         out->flags[w] = open ? RM_ENV_TRUNCATED | RM_ENV_VOID : RM_ENV_DEAD;
+        if (open)
+            take_figures(env, out, w, NULL);
         take_flags(env, a, w, out->flags[w]);
     }
 }
@@ -538,6 +599,28 @@ static bool anybody_plays(const struct rm_env *env, const struct share *share)
     return false;
 }
 
+/* A worker that has grown too large is ended when an episode is: it is replaced as if lost. */
+static void recycle(struct rm_env *env, struct share *share, const struct rm_env_buffers *out)
+{
+    const uint64_t now = rm_now_ns();
+    bool ended = false;
+    for (uint32_t w = share->first; w < share->first + share->count; w++)
+        ended |= (out->flags[w] & LAST) != 0;
+    if (!ended || now - share->weighed_ns < WEIGH_NS)
+        return;
+    share->weighed_ns = now;
+    const uint64_t bytes = rm_python_worker_resident(&share->worker);
+    if (bytes <= place.recycle_bytes)
+        return;
+    fprintf(stderr,
+            RM_SAID_NOTICE "the Python process of worlds %" PRIu64 " to %" PRIu64 " takes %" PRIu64
+                           " MiB (actor.recycle_mb %" PRIu64 "): replaced\n",
+            env->first_world + share->first, env->first_world + share->first + share->count - 1,
+            bytes >> 20, place.recycle_bytes >> 20);
+    rm_python_worker_end(&share->worker);
+    share->lost = true;
+}
+
 /* Every share whose worker is asked answers, or is lost; rows for the agents of phase `next`. */
 static int gather(struct rm_env *env, uint32_t next, const struct rm_env_buffers *out)
 {
@@ -559,6 +642,8 @@ static int gather(struct rm_env *env, uint32_t next, const struct rm_env_buffers
                 void_rows(env, share, a, &out[a]);
             else
                 take_rows(env, share, a, &out[a]);
+            if (place.recycle_bytes && !share->lost)
+                recycle(env, share, &out[a]);
         }
     }
     return failed ? -EIO : 0;
@@ -665,6 +750,54 @@ static const char *last_error(const struct rm_env *env)
     return env->error;
 }
 
+/* --- showing --------------------------------------------------------------------------------- */
+
+static struct share *share_of(const struct rm_env *env, uint32_t world)
+{
+    uint32_t i = 0;
+    while (world >= env->share[i].first + env->share[i].count)
+        i++;
+    return &env->share[i];
+}
+
+/* The worker of a world shows it. NULL: it could not, and last_error() says why. */
+static struct share *ask_show(const struct rm_env *env, uint32_t world)
+{
+    struct share *share = share_of(env, world);
+    char *why = ((struct rm_env *)env)->error;
+    int rc = -ECHILD;
+    if (!share->lost) {
+        rm_python_worker_ask(&share->worker, RM_PYTHON_SHOW, world - share->first, NULL);
+        rc = rm_python_worker_hear(&share->worker, deadline(1));
+    }
+    if (rc == -EREMOTEIO) {
+        rm_python_worker_text(&share->worker, why, sizeof env->error);
+        cut_line(why);
+    } else if (rc < 0) {
+        snprintf(why, sizeof env->error, "its Python process %s",
+                 rc == -ETIMEDOUT ? "takes too long to draw it" : "has ended");
+    }
+    return rc < 0 ? NULL : share;
+}
+
+static int show_text(const struct rm_env *env, uint32_t world, char *text, size_t size)
+{
+    const struct share *share = ask_show(env, world);
+    if (!share)
+        return -EIO;
+    rm_python_worker_text(&share->worker, text, size);
+    return (int)strlen(text);
+}
+
+static int show_picture(const struct rm_env *env, uint32_t world, uint8_t *rgb)
+{
+    const struct share *share = ask_show(env, world);
+    if (!share)
+        return -EIO;
+    memcpy(rgb, column(share, share->picture), picture_bytes(env->spec));
+    return 0;
+}
+
 static struct rm_env *create_env(const struct rm_env_config *config, char *error, size_t size)
 {
     (void)config;
@@ -685,4 +818,6 @@ const struct rm_env_ops rm_python_ops = {
     .load_state = load_state,
     .close = close_env,
     .last_error = last_error,
+    .show_text = show_text,
+    .show_picture = show_picture,
 };

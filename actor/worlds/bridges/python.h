@@ -5,13 +5,16 @@
  * A worker whose world raises, crashes, prints nonsense or takes longer than it may is replaced:
  * the episodes of its worlds end TRUNCATED and VOID, and new ones begin in the next step. Standard
  * error has the reason with world, seed, episode, step, action and the Python traceback. Only when
- * that happens as often as an actor may die does step() fail. */
+ * that happens as often as an actor may die does step() fail. One that has grown beyond
+ * actor.recycle_mb when an episode ends is replaced in the same way. */
 #ifndef RM_ACTOR_WORLDS_BRIDGES_PYTHON_H
 #define RM_ACTOR_WORLDS_BRIDGES_PYTHON_H
 
 #include "actor/env.h"
 #include "config/experiment.h"
 #include "shm/base/error.h"
+
+#include <stdbool.h>
 
 /* The table of any Python world, but for create(): that is rm_python_create(). */
 extern const struct rm_env_ops rm_python_ops;
@@ -20,6 +23,9 @@ extern const struct rm_env_ops rm_python_ops;
  * stays. Their temporary files go below tmp/ of `directory` (NULL: of TMPDIR). Without this call
  * they are confined, one a batch. */
 void rm_python_place(const struct rm_experiment *experiment, const char *directory);
+
+/* Worlds that are made from now on show themselves, as pictures or as text. */
+void rm_python_show(bool picture);
 
 /* Makes the worlds of config->python, in workers. Errors: one sentence that says what to do. */
 int rm_python_create(const struct rm_world_config *config, uint64_t seed, uint64_t first_world,

@@ -17,6 +17,7 @@ struct rm_python_spec {
     json_t *text; /* owns all strings */
     struct rm_env_spec spec;
     struct rm_env_agent agent[AGENTS_MAX];
+    struct rm_env_figure figure[RM_ENV_MAX_FIGURES];
     char name[48], doc[256];
 };
 
@@ -89,6 +90,20 @@ static bool take_agent(const json_t *from, struct rm_env_agent *agent)
                      &agent->choices);
 }
 
+static bool take_figures(struct rm_python_spec *s)
+{
+    const json_t *names = json_object_get(s->text, "figures");
+    const size_t n = json_array_size(names);
+    if (!json_is_array(names) || n > RM_ENV_MAX_FIGURES)
+        return false;
+    s->spec.figures = (uint32_t)n;
+    s->spec.figure = s->figure;
+    for (size_t f = 0; f < n; f++)
+        if (!(s->figure[f].name = json_string_value(json_array_get(names, f))))
+            return false;
+    return true;
+}
+
 static bool take_all(struct rm_python_spec *s, const char *name)
 {
     const json_t *agents = json_object_get(s->text, "agents");
@@ -110,7 +125,10 @@ static bool take_all(struct rm_python_spec *s, const char *name)
         .score_solved = NAN,
     };
     if (n < 1 || n > AGENTS_MAX || !take_whole(s->text, "phases", AGENTS_MAX, &s->spec.phases) ||
-        !take_whole(s->text, "max_steps", UINT32_MAX, &s->spec.max_steps))
+        !take_whole(s->text, "max_steps", UINT32_MAX, &s->spec.max_steps) ||
+        !take_whole(s->text, "picture_width", UINT32_MAX, &s->spec.picture_width) ||
+        !take_whole(s->text, "picture_height", UINT32_MAX, &s->spec.picture_height) ||
+        !take_figures(s))
         return false;
     for (size_t a = 0; a < n; a++)
         if (!take_agent(json_array_get(agents, a), &s->agent[a]))

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -41,9 +42,10 @@ _Static_assert(offsetof(struct rm_python_head, request) == 8 &&
 enum { FD_MEMORY = 3, FD_ASK, FD_ANSWER, FD_REPORT, FD_SAID, FD_END };
 #define FD_ABOVE 64 /* where they are on the way there */
 
-/* Why a child could not become the interpreter. */
+/* Why a child could not become the interpreter; of a keeper also which process it is. */
 struct mishap {
     int code;
+    pid_t pid; /* not 0: the interpreter's, and nothing has happened */
     char what[24];
 };
 
@@ -99,6 +101,83 @@ static _Noreturn void become(const struct rm_python_worker *w, const struct rm_p
     give_up(FD_END, "execve", errno);
 }
 
+/* --- keeping --------------------------------------------------------------------------------- */
+
+/* Kills all children, and theirs, which become its own as their parents die. Returns what waitpid()
+ * said of `pid`, or `status`. */
+static int kill_all(pid_t pid, int status)
+{
+    char path[48], text[4096];
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    for (;;) {
+        const int fd = open(path, O_RDONLY | O_CLOEXEC);
+        const ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+        int of;
+        if (fd >= 0)
+            close(fd);
+        text[n > 0 ? n : 0] = '\0';
+        kill(-pid, SIGKILL);
+        for (char *end, *at = text;; at = end) {
+            const long child = strtol(at, &end, 10);
+            if (end == at || child <= 0)
+                break;
+            kill((pid_t)child, SIGKILL);
+        }
+        const pid_t ended = waitpid(-1, &of, 0);
+        if (ended < 0 && errno == ECHILD)
+            return status;
+        if (ended == pid)
+            status = of;
+    }
+}
+
+/* The parent of a worker that is not confined: such a world may start programs, which outlive the
+ * worker and its group if they like. When the worker or the process that started it ends, whatever
+ * is left below is killed; then this one ends as the worker did. */
+static _Noreturn void keep(const struct rm_python_worker *w, const struct rm_python_launch *l,
+                           pid_t parent, int mishaps)
+{
+    sigset_t all, awaited;
+    int status = 0;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    signal(SIGCHLD, SIG_DFL);
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
+        _exit(126);
+    setpgid(0, 0);
+    prctl(PR_SET_NAME, "python-keeper");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    const pid_t self = getpid(), pid = fork();
+    if (pid == 0)
+        become(w, l, self, mishaps);
+    if (pid < 0)
+        give_up(mishaps, "fork", errno);
+    const struct mishap which = {.pid = pid};
+    if (write(mishaps, &which, sizeof which) < 0)
+        _exit(126);
+    close_range(0, ~0u, 0);
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGCHLD);
+    sigaddset(&awaited, SIGTERM);
+    for (bool over = false; !over;) {
+        if (sigwaitinfo(&awaited, NULL) == SIGTERM)
+            break;
+        for (pid_t ended; !over && (ended = waitpid(-1, &status, WNOHANG)) > 0;)
+            over = ended == pid;
+    }
+    status = kill_all(pid, status);
+    if (WIFSIGNALED(status)) {
+        const struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        sigdelset(&all, WTERMSIG(status));
+        signal(WTERMSIG(status), SIG_DFL);
+        kill(self, WTERMSIG(status));
+        sigprocmask(SIG_SETMASK, &all, NULL);
+    }
+    _exit(WEXITSTATUS(status));
+}
+
 static int map(struct rm_python_worker *w, size_t bytes, struct rm_error *error)
 {
     if (w->base)
@@ -145,13 +224,16 @@ static int open_channel(struct rm_python_worker *w, struct rm_error *error)
 }
 
 /* The child is the interpreter, or says why not. */
-static int await_exec(const struct rm_python_launch *l, int mishaps, struct rm_error *error)
+static int await_exec(struct rm_python_worker *w, const struct rm_python_launch *l, int mishaps,
+                      struct rm_error *error)
 {
     struct mishap mishap;
     ssize_t n;
-    do
+    do {
         n = read(mishaps, &mishap, sizeof mishap);
-    while (n < 0 && errno == EINTR);
+        if (n == sizeof mishap && mishap.pid)
+            w->interpreter = mishap.pid;
+    } while ((n < 0 && errno == EINTR) || (n == sizeof mishap && mishap.pid));
     if (n != sizeof mishap)
         return 0;
     mishap.what[sizeof mishap.what - 1] = '\0';
@@ -175,6 +257,8 @@ int rm_python_worker_start(struct rm_python_worker *w, const struct rm_python_la
         const pid_t parent = getpid();
         rm_python_worker_ask(w, RM_PYTHON_START, 0, text);
         w->pid = fork();
+        if (w->pid == 0 && !launch->sandbox)
+            keep(w, launch, parent, mishaps[1]);
         if (w->pid == 0)
             become(w, launch, parent, mishaps[1]);
         if (w->pid < 0) {
@@ -186,8 +270,9 @@ int rm_python_worker_start(struct rm_python_worker *w, const struct rm_python_la
     if (mishaps[1] >= 0)
         close(mishaps[1]);
     if (rc == 0) {
+        w->interpreter = w->pid;
         w->process = (int)syscall(SYS_pidfd_open, w->pid, 0);
-        rc = await_exec(launch, mishaps[0], error);
+        rc = await_exec(w, launch, mishaps[0], error);
     }
     if (mishaps[0] >= 0)
         close(mishaps[0]);
@@ -305,7 +390,7 @@ void rm_python_worker_look(struct rm_python_worker *w)
     size_t before = 0, now = 0;
     if (w->pid <= 0)
         return;
-    kill(w->pid, STACKS);
+    kill(w->interpreter, STACKS);
     for (int left = STACKS_MS; left > 0 && (now == 0 || now != before); left -= LOOK_STACKS_MS) {
         if (poll(&end, w->process >= 0, LOOK_STACKS_MS) > 0)
             return;
@@ -315,13 +400,32 @@ void rm_python_worker_look(struct rm_python_worker *w)
     }
 }
 
+uint64_t rm_python_worker_resident(const struct rm_python_worker *w)
+{
+    char path[48], text[64];
+    unsigned long long all, resident = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)w->interpreter);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    if (sscanf(text, "%llu %llu", &all, &resident) != 2)
+        return 0;
+    return resident * (unsigned long long)sysconf(_SC_PAGESIZE);
+}
+
 int rm_python_worker_kill(struct rm_python_worker *w)
 {
     int status = 0;
     if (w->pid <= 0)
         return 0;
-    kill(-w->pid, SIGKILL);
-    kill(w->pid, SIGKILL); /* it may not have come to a group of its own */
+    if (w->interpreter != w->pid) { /* its keeper does it */
+        kill(w->pid, SIGTERM);
+    } else {
+        kill(-w->pid, SIGKILL);
+        kill(w->pid, SIGKILL); /* it may not have come to a group of its own */
+    }
     while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
         ;
     w->pid = 0;

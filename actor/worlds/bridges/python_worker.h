@@ -37,6 +37,7 @@ enum rm_python_command {
     RM_PYTHON_RESET,     /* begin an episode in every world; write for phase 0 */
     RM_PYTHON_STEP,      /* take the actions of `phase`; write for the next one */
     RM_PYTHON_STOP,
+    RM_PYTHON_SHOW, /* world `phase`: answered by its text, or by its picture in the columns */
 };
 
 /* The head; python/ringmaster/channel.py has the same offsets. */
@@ -57,12 +58,14 @@ struct rm_python_head {
 /* What a worker is started as. Lives as long as its workers. */
 struct rm_python_launch {
     char *const *arguments, *const *environment;
-    const struct rm_sandbox_program *sandbox; /* NULL: not confined */
+    const struct rm_sandbox_program *sandbox; /* NULL: not confined, and kept: whatever it starts
+                                                 dies with it */
     uint64_t memory_limit;                    /* bytes, 0: none */
 };
 
 struct rm_python_worker {
-    pid_t pid;       /* 0: none */
+    pid_t pid; /* of what was started, the interpreter or its keeper; 0: none */
+    pid_t interpreter;
     int process;     /* pidfd, or -1 */
     int memory;      /* memfd */
     int ask, answer; /* eventfds: the worker's and the starter's */
@@ -107,7 +110,11 @@ void rm_python_worker_report(const struct rm_python_worker *worker, char *text, 
  */
 void rm_python_worker_look(struct rm_python_worker *worker);
 
-/* Ends it and whatever is in its process group. Returns what waitpid() said of it. */
+/* Its resident memory in bytes; 0: unknown. */
+uint64_t rm_python_worker_resident(const struct rm_python_worker *worker);
+
+/* Ends it and whatever is in its process group; of a worker that is not confined, whatever it has
+ * started. Returns what waitpid() said of it. */
 int rm_python_worker_kill(struct rm_python_worker *worker);
 
 /* The same, and frees all. Without a worker it does nothing. */

@@ -28,7 +28,7 @@ static const char full[] =
     "   \"directory\": \"/home\", \"options\": {\"speed\": 0.1, \"walls\": true, \"size\": 12.0,"
     "   \"rows\": [\"SF\", \"FG\"], \"colour\": \"red\", \"//\": \"as at home\"}},"
     " \"actor\": {\"count\": 2, \"worlds\": 7, \"quantiles\": 16, \"noise\": true, \"pin\": true,"
-    " \"python_workers\": 3, \"network\": true, \"step_deadline_s\": 2.5,"
+    " \"python_workers\": 3, \"network\": true, \"step_deadline_s\": 2.5, \"recycle_mb\": 900,"
     "   \"sandbox\": \"off\", \"memory_limit\": 1000000000, \"process_limit\": 17},"
     " \"epsilon\": {\"start\": 0.9, \"end\": 0.1, \"decay\": \"exponential\","
     "   \"unit\": \"episodes\", \"factor\": 0.9991, \"span\": 77},"

@@ -1,9 +1,11 @@
 /* Python worlds as batches of worlds: what they show, how they begin and end, in however many
  * workers. */
+#include "actor/worlds/bridges/python.h"
 #include "tests/support/batch.h"
 #include "tests/support/python.h"
 #include "tests/support/unit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -177,6 +179,91 @@ static void masks_come_from_the_info(void **state)
     rm_test_batch_close(&batch);
 }
 
+/* --- figures ---------------------------------------------------------------------------------- */
+
+static double figure(uint32_t world, uint32_t f)
+{
+    return batch.out[0].figures[world * batch.spec->figures + f];
+}
+
+/* Names are found by playing to an episode's end, sorted; what is no number is none. */
+static void figures_are_numbers_of_the_last_info(void **state)
+{
+    (void)state;
+    open_world("games:counting", NULL, 2, 2);
+    assert_true(batch.spec->figures == 3 || batch.spec->figures == 4);
+    assert_string_equal(batch.spec->figure[0].name, "endless");
+    assert_string_equal(batch.spec->figure[1].name, "lost");
+    assert_string_equal(batch.spec->figure[batch.spec->figures - 1].name, "way_made");
+    for (int t = 1; t <= 9; t++) {
+        batch.actions[0][0] = 1;
+        batch.actions[0][1] = 0;
+        step(0);
+        if (t != 4)
+            continue;
+        assert_int_equal(batch.out[0].flags[0], RM_ENV_TERMINATED);
+        assert_true(isnan(figure(0, 0)));
+        assert_true(figure(0, 1) == 1);
+        assert_true(figure(0, batch.spec->figures - 1) == 4);
+    }
+    assert_int_equal(batch.out[0].flags[1], RM_ENV_TRUNCATED);
+    assert_true(figure(1, 1) == 0.5);
+    assert_true(figure(1, batch.spec->figures - 1) == 0);
+    rm_test_batch_close(&batch);
+
+    open_world("games:listing", NULL, 1, 1);
+    assert_int_equal(batch.spec->figures, 2);
+    assert_string_equal(batch.spec->figure[0].name, "rare");
+    rm_test_batch_close(&batch);
+}
+
+/* --- showing ---------------------------------------------------------------------------------- */
+
+static void worlds_show_themselves(void **state)
+{
+    static char text[4096];
+    static uint8_t rgb[16 * 8 * 3];
+    (void)state;
+    rm_python_show(false);
+    open_world("games:drawn", NULL, 3, 2);
+    batch.actions[0][0] = batch.actions[0][1] = 0;
+    batch.actions[0][2] = 1;
+    step(0);
+    const struct rm_env_ops *ops = batch.world.ops;
+    assert_int_equal(ops->show_text(batch.env, 0, text, sizeof text), 7);
+    assert_string_equal(text, "\u2588...\n");
+    ops->show_text(batch.env, 2, text, sizeof text);
+    assert_string_equal(text, ".\u2588..\n");
+    rm_test_batch_close(&batch);
+
+    for (int strict = 0; strict < 2; strict++) { /* in letters */
+        open_world("games:drawn",
+                   strict ? "{\"modes\": [\"rgb_array\"]}"
+                          : "{\"modes\": [\"rgb_array\"], \"strict\": false}",
+                   1, 1);
+        ops->show_text(batch.env, 0, text, sizeof text);
+        assert_string_equal(text, "@@@@\n@@@@\n@@@@\n@@@@\n");
+        rm_test_batch_close(&batch);
+    }
+
+    open_world("games:corridor", NULL, 1, 1); /* what it sees */
+    ops->show_text(batch.env, 0, text, sizeof text);
+    assert_memory_equal(text, "agent_0: [", 10);
+    rm_test_batch_close(&batch);
+
+    rm_python_show(true);
+    open_world("games:drawn", NULL, 2, 1);
+    assert_int_equal(batch.spec->picture_width, 16);
+    assert_int_equal(batch.spec->picture_height, 8);
+    batch.actions[0][0] = batch.actions[0][1] = 1;
+    step(0);
+    assert_int_equal(ops->show_picture(batch.env, 1, rgb), 0);
+    for (int x = 0; x < 16; x++)
+        assert_int_equal(rgb[3 * (16 * 5 + x)], x >= 4 && x < 8 ? 255 : 0);
+    rm_test_batch_close(&batch);
+    rm_python_show(false);
+}
+
 /* --- vector environments ---------------------------------------------------------------------- */
 
 /* World 0 goes on and ends after 4 steps, world 1 stays and is cut off after 9; then both begin.
@@ -291,6 +378,8 @@ int main(void)
         cmocka_unit_test(leaves_lie_side_by_side),
         cmocka_unit_test(small_types_are_kept),
         cmocka_unit_test(masks_come_from_the_info),
+        cmocka_unit_test(figures_are_numbers_of_the_last_info),
+        cmocka_unit_test(worlds_show_themselves),
         cmocka_unit_test(vector_environments_are_several_worlds),
         cmocka_unit_test(agents_come_and_go),
         cmocka_unit_test(turns_are_phases),

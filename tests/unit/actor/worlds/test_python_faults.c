@@ -257,6 +257,77 @@ static void nobody_survives_a_killed_actor(void **state)
     close(ready[1]);
 }
 
+/* Programs that a world which is not confined has started, in sessions of their own. */
+static void nothing_that_it_started_survives(void **state)
+{
+    int ready[2], status;
+    pid_t pids[2];
+    (void)state;
+    for (int killed = 0; killed < 2; killed++) {
+        assert_int_equal(pipe(ready), 0);
+        const pid_t actor = fork();
+        if (actor == 0) {
+            rm_test_python_place(1, 60, RM_SANDBOX_OFF);
+            rm_test_python_config(&config, "games:starting", NULL);
+            rm_test_batch_open_configured(&batch, &config, 7, 0, 1);
+            rm_test_batch_reset(&batch);
+            const float *seen = rm_test_batch_obs(&batch, 0, 0);
+            pids[0] = (pid_t)seen[1];
+            pids[1] = (pid_t)seen[2];
+            (void)!write(ready[1], pids, sizeof pids);
+            if (!killed) {
+                rm_test_batch_close(&batch);
+                _exit(0);
+            }
+            for (;;)
+                pause();
+        }
+        assert_int_equal(read(ready[0], pids, sizeof pids), sizeof pids);
+        if (killed)
+            kill(actor, SIGKILL);
+        assert_int_equal(waitpid(actor, &status, 0), actor);
+        for (int i = 0; i < 2; i++)
+            for (int t = 0; rm_test_process_there(pids[i]); t++) {
+                assert_true(t < 6000);
+                usleep(10000);
+            }
+        close(ready[0]);
+        close(ready[1]);
+    }
+}
+
+/* Its worker grows by the episode: another one takes its place, and what is open then is void. */
+static void a_worker_that_grows_is_replaced(void **state)
+{
+    static struct rm_experiment experiment;
+    (void)state;
+    experiment.actor.python_workers = 1;
+    experiment.actor.step_deadline_s = 60;
+    experiment.actor.recycle_mb = 400;
+    experiment.supervisor.deaths_max = 2;
+    experiment.supervisor.deaths_window_s = 1000;
+    rm_python_place(&experiment, NULL);
+    rm_test_python_config(&config, "games:hoarding", NULL);
+    rm_test_said_begin();
+    rm_test_batch_open_configured(&batch, &config, 7, 0, 2);
+    rm_test_batch_reset(&batch);
+    const float *seen = rm_test_batch_obs(&batch, 0, 0);
+    const float first = seen[2];
+    int voids = 0;
+    for (int t = 0; seen[2] == first || seen[2] == 0; t++) {
+        assert_true(t < 100000);
+        batch.actions[0][0] = batch.actions[0][1] = 1;
+        step();
+        voids += (batch.out[0].flags[0] & RM_ENV_VOID) != 0;
+        usleep(1000); /* memory is looked at once a second */
+    }
+    assert_int_equal(batch.out[0].flags[0], RM_ENV_FIRST);
+    rm_test_batch_close(&batch);
+    const char *said = rm_test_said_end();
+    assert_true(voids <= 1);
+    assert_non_null(strstr(said, "(actor.recycle_mb 400): replaced"));
+}
+
 static void temporary_files_are_gone(void **state)
 {
     static struct rm_experiment experiment;
@@ -287,6 +358,8 @@ int main(void)
         cmocka_unit_test(what_fails_always_is_given_up),
         cmocka_unit_test(a_confined_world_has_its_own_folder),
         cmocka_unit_test(nobody_survives_a_killed_actor),
+        cmocka_unit_test(nothing_that_it_started_survives),
+        cmocka_unit_test(a_worker_that_grows_is_replaced),
         cmocka_unit_test(temporary_files_are_gone),
     };
     if (!rm_test_python()) {

@@ -145,6 +145,78 @@ class Numbered(Corridor):
 numbered = Numbered
 
 
+class Counting(Corridor):
+    """Its last info has numbers of several kinds, and what is none."""
+
+    def step(self, action):
+        obs, reward, terminated, truncated, _ = super().step(action)
+        return obs, reward, terminated, truncated, {
+            "way made": self.place, "lost": np.float32(0.5) if truncated else True, "words": "none", "deep": {"a": 1},
+            "row": np.zeros(3), "endless": float("inf"), **({"rare": 1} if self.seed % 3 == 0 else {})}
+
+
+counting = Counting
+
+
+class Listing(Counting):
+    """Says which figures it has."""
+    metadata = {"figures": ["rare", "lost"]}
+
+
+listing = Listing
+
+
+class Drawn(Corridor):
+    """Shows itself, as text or as a picture that is white where it is."""
+
+    def __init__(self, render_mode=None, modes=("ansi", "rgb_array"), strict=True):
+        super().__init__()
+        if strict and render_mode is not None and render_mode not in modes:
+            raise ValueError(f"no {render_mode} here")
+        self.metadata = {"render_modes": modes}
+        self.render_mode = render_mode
+
+    def render(self):
+        if self.render_mode == "ansi":
+            return "".join("\x1b[41mo\x1b[0m" if x == self.place else "." for x in range(self.length))
+        picture = np.zeros((8, 16, 3), np.uint8)
+        picture[:, 4 * self.place:4 * self.place + 4] = 255
+        return picture
+
+
+drawn = Drawn
+
+
+class Hoarding(Corridor):
+    """Takes more memory with every episode, and shows its process."""
+
+    def reset(self, seed=None, options=None):
+        self.hoard = getattr(self, "hoard", []) + [bytearray(32 << 20)]
+        return super().reset(seed)
+
+    def show(self):
+        return np.array([self.place, self.time, os.getpid()], np.float32)
+
+
+hoarding = Hoarding
+
+
+class Starting(Corridor):
+    """Starts a program that means to outlive it; shows its process."""
+
+    def reset(self, seed=None, options=None):
+        self.program = subprocess.Popen(["/bin/sh", "-c", "sleep 1000 & echo $!; wait"], start_new_session=True, text=True,
+                                        stdout=subprocess.PIPE)
+        self.pid = int(self.program.stdout.readline())
+        return super().reset(seed)
+
+    def show(self):
+        return np.array([self.place, self.pid, self.program.pid], np.float32)
+
+
+starting = Starting
+
+
 class Faulty(Corridor):
     """Does one thing that it should not, in step `at` of every episode of which the seed fits."""
 

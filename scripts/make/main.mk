@@ -116,6 +116,7 @@ help:
 	@echo "make generated  docs/configuration.md, after a table has changed"
 	@echo "make install, uninstall   DESTDIR= PREFIX=/usr/local"
 	@echo "make deb        a Debian package of what is committed"
+	@echo "make wheel      a package for Python, with the programs inside"
 	@echo "make test-systemd   the package under a real systemd, in a container (needs root)"
 	@echo "make test-vm    the same on a machine of its own, in qemu, with control groups of version 2 (needs root)"
 	@echo "make bench-peers    the same tasks with other libraries (in a throw-away environment)"

@@ -1,0 +1,143 @@
+"""A running experiment, over its control socket."""
+import json
+import os
+import socket
+import time
+from typing import Any, Dict, Iterator, Optional
+
+
+class Refused(Exception):
+    """The daemon's answer to a command that it does not carry out. kind: the class of the error."""
+
+    def __init__(self, kind: str, words: str):
+        super().__init__(words)
+        self.kind = kind
+
+
+def socket_of(name: str) -> str:
+    """Where the experiment of that name listens."""
+    chosen, user = os.environ.get("RINGMASTER_RUNTIME_DIR"), os.getuid()
+    if not chosen and user == 0:
+        chosen = "/run/ringmaster"
+    elif not chosen:
+        session = os.environ.get("XDG_RUNTIME_DIR")
+        chosen = f"{session}/ringmaster" if session else f"/tmp/ringmaster-{user}"
+    return f"{chosen}/{name}/control.sock"
+
+
+class Client:
+    """Commands to a running experiment: `Client("cartpole")`, or the path of its socket. Commands are methods, with the
+    arguments and replies of docs/control.md."""
+
+    def __init__(self, name: str, timeout_s: float = 60):
+        path = name if "/" in name else socket_of(name)
+        self.path, self.number = path, 0
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(timeout_s)
+        try:
+            self.socket.connect(path)
+        except OSError as why:
+            self.socket.close()
+            raise ConnectionError(f"nothing runs at {path}: {why.strerror or why}") from None
+        self.buffer, self.waiting = b"", []
+        self.greeting = self.line()["ringmaster"]
+        if self.greeting["protocol"] != 1:
+            raise ConnectionError(f"{path} speaks protocol {self.greeting['protocol']}, this is 1")
+
+    def line(self) -> Dict[str, Any]:
+        while b"\n" not in self.buffer:
+            more = self.socket.recv(65536)
+            if not more:
+                raise ConnectionError(f"{self.path}: the daemon has ended")
+            self.buffer += more
+        line, _, self.buffer = self.buffer.partition(b"\n")
+        return json.loads(line)
+
+    def call(self, command: str, **arguments: Any) -> Dict[str, Any]:
+        """Any command. Events that arrive before its reply are kept for events()."""
+        self.number += 1
+        request = {"execute": command, "id": self.number, **({"arguments": arguments} if arguments else {})}
+        self.socket.sendall(json.dumps(request).encode() + b"\n")
+        while True:
+            reply = self.line()
+            if "event" in reply:
+                self.waiting.append(reply)
+            elif "error" in reply:
+                raise Refused(reply["error"]["class"], reply["error"]["desc"])
+            else:
+                return reply["return"]
+
+    def status(self) -> Dict[str, Any]:
+        """The whole state."""
+        return self.call("status")
+
+    def metrics(self, describe: bool = False) -> Dict[str, Any]:
+        """All counters of policies and workers."""
+        return self.call("metrics", describe=describe)
+
+    def get(self, key: Optional[str] = None) -> Any:
+        """The value of a key or group; all of the configuration."""
+        return self.call("get", **({"key": key} if key else {}))["value"]
+
+    def set(self, key: str, value: Any, keep: bool = False) -> Dict[str, Any]:
+        """Changes a hot key. Returns `before` and `value`."""
+        return self.call("set", key=key, value=value, keep=keep)
+
+    def pause(self) -> Dict[str, Any]:
+        """Workers sleep."""
+        return self.call("pause")
+
+    def resume(self) -> Dict[str, Any]:
+        """And go on."""
+        return self.call("resume")
+
+    def checkpoint(self) -> Dict[str, Any]:
+        """Asks for a checkpoint. Its `number` is that of the event that tells its end."""
+        return self.call("checkpoint")
+
+    def evaluate(self, episodes: Optional[int] = None) -> Dict[str, Any]:
+        """Asks for greedy episodes."""
+        return self.call("evaluate", **({"episodes": episodes} if episodes else {}))
+
+    def policies(self) -> Dict[str, str]:
+        """Writes the newest weights. Returns paths of files by policy."""
+        reply = self.call("policies")
+        return {name: os.path.join(reply["directory"], f"{name}.safetensors") for name in reply["versions"]}
+
+    def stop(self) -> Dict[str, Any]:
+        """Ends the run in good order."""
+        return self.call("stop")
+
+    def events(self, timeout_s: Optional[float] = None) -> Iterator[Dict[str, Any]]:
+        """Events (`event`, `time`, `data`) as they come, until the daemon ends or none has come for `timeout_s`."""
+        self.call("events")
+        before = self.socket.gettimeout()
+        self.socket.settimeout(timeout_s)
+        try:
+            while True:
+                yield self.waiting.pop(0) if self.waiting else self.line()
+        except (socket.timeout, ConnectionError):
+            return
+        finally:
+            self.socket.settimeout(before)
+
+    def close(self) -> None:
+        """Ends the connection; the experiment goes on."""
+        self.socket.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def connect(path: str, alive, timeout_s: float = 60) -> Optional[Client]:
+    """A client of a daemon that is starting, as soon as it listens; None: alive() says that it has ended."""
+    end = time.monotonic() + timeout_s
+    while alive() and time.monotonic() < end:
+        try:
+            return Client(path)
+        except ConnectionError:
+            time.sleep(0.05)
+    return None

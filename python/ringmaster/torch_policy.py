@@ -1,0 +1,154 @@
+"""A policy as a module of PyTorch: the same layers, with weights that can be trained."""
+import math
+from typing import Any, Dict, Optional
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "gelu": functional.gelu, "silu": functional.silu,
+               "elu": functional.elu, "leaky_relu": functional.leaky_relu, "sigmoid": torch.sigmoid, "dropout": lambda x: x}
+
+
+class TorchPolicy(nn.Module):
+    """module(x (B, inputs), memory=None, tau=None) -> (B, actions * outputs per action), or (B, N, ...) with tau (B, N).
+    `memory`, a dict that is empty at first, holds what recurrent layers remember and goes on with it. `policy` has the
+    rest: frames, choices, acting."""
+
+    def __init__(self, policy):
+        super().__init__()
+        self.policy = policy
+        self.names = {name: name.replace(".", "_") for name in policy.tensors}
+        for name, tensor in policy.tensors.items():
+            value = torch.tensor(tensor)
+            if name.startswith("normalizer."):
+                self.register_buffer(self.names[name], value)
+            else:
+                self.register_parameter(self.names[name], nn.Parameter(value))
+
+    def tensor(self, name: str) -> torch.Tensor:
+        """By its name in the file."""
+        return getattr(self, self.names[name])
+
+    def linear(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        return functional.linear(x, self.tensor(name + ".weight"), self.tensor(name + ".bias"))
+
+    # --- layers: (x, name, layer) -> x ---
+
+    def run_linear(self, x, name, layer):
+        return self.linear(name, x)
+
+    def run_layer_norm(self, x, name, layer):
+        return functional.layer_norm(x, x.shape[-1:], self.tensor(name + ".weight"), self.tensor(name + ".bias"), 1e-5)
+
+    def run_cosine_embedding(self, x, name, layer):
+        n = torch.arange(1, self.tensor(name + ".weight").shape[1] + 1, dtype=torch.float32, device=x.device)
+        cosines = torch.cos(math.pi * n * self.tau[:, :, None])
+        return x[:, None, :] * torch.relu(self.linear(name, cosines))
+
+    def run_embedding(self, x, name, layer):
+        table, numbers, policy = self.tensor(name + ".weight"), x.long(), self.policy
+        if layer["columns"]:
+            columns = torch.arange(numbers.shape[-1], device=x.device) % layer["columns"]
+            rows = table[numbers.clamp(max=len(table) - 1)]
+            if layer["first_codes"]:
+                first = self.tensor(name + ".first")
+                ahead = columns == 0
+                rows = torch.where(ahead[:, None], first[torch.where(ahead, numbers, 0)], table[torch.where(ahead, 0, numbers)])
+            signs = torch.where((columns + 1 == layer["columns"]) & bool(layer["difference"]), -1.0, 1.0)
+            return (rows * (signs * (numbers != 0))[..., None]).sum(-2)
+        codes = numbers - (0 if policy.observation["dtype"] == "code8" else int(policy.observation["low"]))
+        codes = torch.where((codes >= 0) & (codes < len(table)), codes, 0)
+        shape = policy.shape()
+        self.tokens = True
+        return table[codes.reshape(len(codes), -1, shape[-1] if len(shape) > 1 else 1)].sum(2)
+
+    def run_conv2d(self, x, name, layer):
+        y = functional.conv2d(x.reshape(-1, *self.image), self.tensor(name + ".weight"), self.tensor(name + ".bias"),
+                              layer["stride"], layer["padding"])
+        self.image = y.shape[1:]
+        return y.flatten(1)
+
+    def gates(self, x, h, name, count):
+        return (part.reshape(len(h), count, -1).unbind(1) for part in (self.linear(name + ".ih", x), self.linear(name + ".hh", h)))
+
+    def run_gru(self, x, name, layer):
+        h = self.memory.get(name)
+        h = x.new_zeros(len(x), layer["units"]) if h is None else h
+        own, of = self.gates(x, h, name, 3)
+        reset, update = torch.sigmoid(own[0] + of[0]), torch.sigmoid(own[1] + of[1])
+        self.memory[name] = (1 - update) * torch.tanh(own[2] + reset * of[2]) + update * h
+        return self.memory[name]
+
+    def run_lstm(self, x, name, layer):
+        h, c = self.memory.get(name, (x.new_zeros(len(x), layer["units"]),) * 2)
+        own, of = self.gates(x, h, name, 4)
+        c = torch.sigmoid(own[1] + of[1]) * c + torch.sigmoid(own[0] + of[0]) * torch.tanh(own[2] + of[2])
+        h = torch.sigmoid(own[3] + of[3]) * torch.tanh(c)
+        self.memory[name] = h, c
+        return h
+
+    def run_attention(self, x, name, layer):
+        batch, tokens, _ = x.shape
+        q, k, v = self.linear(name + ".qkv", x).reshape(batch, tokens, 3, layer["heads"], -1).permute(2, 0, 3, 1, 4)
+        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        sees = self.there[:, None, None, :].expand_as(scores)
+        if layer["causal"]:
+            sees = sees & torch.ones(tokens, tokens, dtype=torch.bool, device=x.device).tril()
+        weights = torch.softmax(scores.masked_fill(~sees, -1e30), -1) * sees
+        return self.linear(name + ".out", (weights @ v).transpose(1, 2).reshape(batch, tokens, -1))
+
+    def run_mean_pool(self, x, name, layer):
+        there, self.tokens = self.there[:, :, None].to(x.dtype), False
+        return (x * there).sum(1) / there.sum(1).clamp(min=1)
+
+    def run_pointer(self, x, name, layer):
+        f = self.linear(name, x)
+        self.tokens = False
+        return torch.where(self.there[:, 1:], (f[:, 1:] @ f[:, 0, :, None])[:, :, 0] / math.sqrt(layer["units"]), 0.0)
+
+    RUN = {"linear": run_linear, "noisy_linear": run_linear, "layer_norm": run_layer_norm,
+           "cosine_embedding": run_cosine_embedding, "embedding": run_embedding, "conv2d": run_conv2d, "gru": run_gru,
+           "lstm": run_lstm, "attention": run_attention, "mean_pool": run_mean_pool, "pointer": run_pointer}
+
+    def begin(self, x: torch.Tensor) -> torch.Tensor:
+        """What layers see first, and what they know of it."""
+        policy, shape = self.policy, self.policy.shape()
+        self.there = self.image = None
+        if len(shape) in (2, 3):
+            self.image = [1] * (3 - len(shape)) + shape
+        types = {layer["type"] for layer in [*policy.layers, *policy.network["value_layers"]]}
+        if types & {"attention", "mean_pool", "pointer"}:
+            self.there = (x.reshape(len(x), shape[0], -1) != 0).any(2)
+            if policy.layers[-1]["type"] == "pointer":
+                self.there[:, 0] = True
+        if policy.network["normalize_observations"]:
+            clip = policy.network["observation_clip"]
+            x = ((x - self.tensor("normalizer.mean")) * self.tensor("normalizer.scale")).clamp(-clip, clip)
+        self.tokens = self.there is not None
+        return x if self.there is None else x.reshape(len(x), shape[0], -1)
+
+    def forward(self, x: torch.Tensor, memory: Optional[Dict[str, Any]] = None,
+                tau: Optional[torch.Tensor] = None) -> torch.Tensor:
+        """As the class says."""
+        policy, before = self.policy, []
+        self.memory, self.tau = {} if memory is None else memory, tau
+        x = self.begin(x.float())
+        for i, layer in enumerate(policy.layers):
+            before.append(x)
+            if layer["type"] == "residual":
+                x = x + before[i - layer["span"]]
+            elif layer["type"] in ACTIVATIONS:
+                x = ACTIVATIONS[layer["type"]](x)
+            else:
+                x = self.RUN[layer["type"]](self, x, f"layers.{i}", layer)
+        if policy.layers and policy.layers[-1]["type"] == "pointer":
+            return x
+        if self.tokens:
+            x = (x if self.there is None else x * self.there[:, :, None]).flatten(1)
+        x = self.linear("head", x)
+        if policy.network["head"]["dueling"]:
+            split = x.unflatten(-1, (policy.actions + 1, -1))
+            advantages, values = split[..., :-1, :], split[..., -1:, :]
+            x = (values + advantages - advantages.mean(-2, keepdim=True)).flatten(-2)
+        return x

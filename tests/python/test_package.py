@@ -1,0 +1,236 @@
+"""The package as it is installed, by whoever is not root: run by tests/protocol/check-wheel in a throw-away environment."""
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import ringmaster
+
+SMALL = {"layers": [{"type": "linear", "units": 8}, {"type": "tanh"}]}
+PPO = {"network": SMALL, "actor": {"worlds": 8}, "rollout": {"steps": 16},
+       "evaluation": {"episodes": 4, "final_episodes": 4, "worlds": 2}}
+CORRIDOR = """
+import sys
+import numpy as np
+import gymnasium
+import ringmaster
+
+
+class Corridor(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0, 8, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+    metadata = {"figures": ["way"]}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = self.time = 0
+        return np.array([0], np.float32), {}
+
+    def step(self, action):
+        self.place, self.time = max(0, self.place + (1 if action else -1)), self.time + 1
+        return np.array([self.place], np.float32), -0.1, self.place == 4, self.time == 20, {"way": self.place}
+
+
+if __name__ == "__main__":
+    run = ringmaster.train(env=Corridor, steps=1500, directory=sys.argv[1], progress=False, **__SETTINGS__)
+    print(run.directory)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    """A run of a world of C, with whom we talk meanwhile."""
+    seen = {}
+
+    def begun(client):
+        talk(client, seen)
+
+    run = ringmaster.train({"world": {"name": "cartpole"}, "mode": "free", **PPO}, algorithm="ppo", steps=10**9, seed=3,
+                           name="talked-to", directory=folder, progress=False, on_start=begun)
+    return run, seen
+
+
+def until(condition):
+    while not condition():
+        time.sleep(0.01)
+
+
+def talk(client, seen):
+    with ringmaster.Client(client.path) as listener:
+        events = []
+        thread = threading.Thread(target=lambda: events.extend(listener.events(timeout_s=20)))
+        thread.start()
+        until(lambda: (client.status()["policies"][0]["updates"] or 0) >= 10)
+        seen["pause"], seen["resume"] = client.pause(), client.resume()
+        seen["set"] = client.set("optimizer.learning_rate", 0.002)
+        seen["rate"] = client.get("optimizer.learning_rate")
+        seen["config"] = client.get()
+        seen["metrics"] = client.metrics(describe=True)
+        seen["checkpoint"], seen["evaluate"] = client.checkpoint(), client.evaluate(episodes=3)
+        seen["policies"] = client.policies()
+        with pytest.raises(ringmaster.Refused) as refused:
+            client.set("no.such.key", 1)
+        seen["refused"] = refused.value
+        until(lambda: (client.status()["evaluation"]["count"] or 0) >= 1)
+        seen["stop"] = client.stop()
+        thread.join()
+        seen["events"] = events
+
+
+def test_every_command_is_answered(run):
+    run, seen = run
+    assert seen["set"]["value"] == seen["rate"] == 0.002 and seen["config"]["seed"] == 3
+    assert seen["pause"]["state"] == "paused" and seen["resume"]["state"] == "running"
+    assert seen["metrics"]["definitions"] and seen["checkpoint"]["number"] == 1
+    assert list(seen["policies"]) == ["agent_0"] and seen["refused"].kind == "invalid-argument"
+    kinds = {event["event"] for event in seen["events"]}
+    assert {"state", "set", "evaluation"} <= kinds
+
+
+def test_nothing_listens():
+    with pytest.raises(ConnectionError, match="nothing runs at"):
+        ringmaster.Client("no-such-run")
+
+
+def test_what_a_run_has_left(run):
+    run, _ = run
+    metrics = run.metrics
+    assert metrics["steps"].dtype == np.float64 and np.nanmax(metrics["steps"]) >= 100
+    assert len({len(column) for column in metrics.values()}) == 1
+    assert run.summary["state"] == "done" and run.config["name"] == "talked-to" and "talked-to" in run.log
+    assert run.checkpoints and run.score is not None
+    with open(run.plot(), encoding="utf-8") as file:
+        assert file.read().startswith("<svg")
+    assert ringmaster.Run(run.directory).policies == run.policies
+    with pytest.raises(FileNotFoundError, match="is no run's directory"):
+        ringmaster.Run(os.path.dirname(__file__))
+
+
+def test_a_policy_acts_and_is_evaluated(run):
+    policy = run[0].policy()
+    state = policy.new_state()
+    assert policy.act(np.zeros(4, np.float32), state) in (0, 1)
+    assert policy.act(np.zeros(4, np.float32), state, mask=[0, 1]) == 1
+    ours = policy.evaluate("cartpole", episodes=5, seed=1)
+    theirs = policy.evaluate("gymnasium:CartPole-v1", episodes=5, seed=1)
+    assert ours["returns"].shape == (5,) and ours["mean"] == ours["returns"].mean() and ours["lengths"].min() > 0
+    assert 8 <= theirs["mean"] <= 500
+    with pytest.raises(ValueError, match="the environment takes one of"):
+        policy.evaluate(Turned)
+
+
+class Turned:
+    """Shows what CartPole shows and takes something else."""
+
+    def __init__(self):
+        import gymnasium
+        self.observation_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
+        self.action_space = gymnasium.spaces.Discrete(5)
+
+
+def test_an_environment_of_a_script_trains(folder):
+    script = folder / "corridor.py"
+    script.write_text(CORRIDOR.replace("__SETTINGS__", repr(PPO)))
+    done = subprocess.run([sys.executable, script, folder], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    run = ringmaster.Run(done.stdout.split()[-1])
+    assert run.config["world"]["python"] == "corridor:Corridor"
+    assert set(run.summary["agents"][0]["figures"]) == {"length", "way"}
+
+
+def test_an_environment_by_name_trains(folder):
+    run = ringmaster.train(env="gymnasium:CartPole-v1", steps=600, directory=folder, progress=False, **PPO)
+    assert run.config["world"]["interpreter"] == sys.executable and run.config["name"] == "CartPole-v1"
+
+
+def test_an_environment_of_a_notebook_trains(folder):
+    made = {}
+    exec("import gymnasium\ndef make(): return gymnasium.make('CartPole-v1', max_episode_steps=9)", made)
+    run = ringmaster.train(env=made["make"], steps=600, directory=folder, progress=False, **PPO)
+    assert run.score == 9
+
+
+def test_what_is_wrong_is_said(folder):
+    with pytest.raises(RuntimeError, match="there is no built-in world 'cartpool'; the nearest is 'cartpole'"):
+        ringmaster.train(env="cartpool", steps=600, directory=folder, progress=False)
+    with pytest.raises(ValueError, match="one of them"):
+        ringmaster.train()
+    with pytest.raises(RuntimeError, match="returned None: it has to return an environment"):
+        ringmaster.train(env=lambda: None, steps=600, directory=folder, progress=False)
+    with pytest.raises(ValueError, match="there is no built-in world"):
+        ringmaster.make_vec("cartpool")
+    with pytest.raises(ValueError, match="act in turn"):
+        ringmaster.parallel_env("treasurehunt")
+
+
+@pytest.mark.parametrize("world", ["cartpole", "mountaincar", "frozenlake", "darkroom"])
+def test_a_world_is_an_environment(world):
+    from gymnasium.utils.env_checker import check_env
+    check_env(ringmaster.make(world), skip_render_check=True)
+
+
+def test_worlds_side_by_side_do_as_each_alone():
+    vector, other = ringmaster.make_vec("cartpole", num_envs=5), ringmaster.make_vec("cartpole", num_envs=5)
+    for one in (vector, other):
+        obs, infos = one.reset(seed=9)
+        assert obs in one.observation_space and obs.dtype == np.float32 and infos == {}
+    ends = 0
+    for t in range(300):
+        actions = np.full(5, t % 3 == 0, np.int64)
+        rows, again = vector.step(actions), other.step(actions)
+        for a, b in zip(rows[:4], again[:4]):
+            assert np.array_equal(a, b)
+        assert rows[1].dtype == np.float64 and rows[2].dtype == rows[3].dtype == bool
+        ends += int(rows[2].sum())
+    assert ends > 5
+    vector.close()
+
+
+def test_one_agent_among_others():
+    vector = ringmaster.make_vec("treasurehunt", num_envs=64, agent="agent_3")
+    obs, _ = vector.reset(seed=1)
+    assert obs.shape == (64, *vector.single_observation_space.shape) and vector.num_envs == 64
+    asked = []
+    vector.others = lambda name, obs, mask: asked.append((name, obs.shape)) or np.zeros(64, np.int32)
+    for _ in range(60):
+        obs, rewards, terminated, truncated, infos = vector.step(vector.action_space.sample())
+        if truncated.any() or terminated.any():
+            break
+    assert truncated.all() and "gems" in infos and infos["_gems"].all()
+    assert {name for name, _ in asked} == {"agent_0", "agent_1", "agent_2", "agent_4"}
+    with pytest.raises(ValueError, match="has no agent 'agent_9'"):
+        ringmaster.make_vec("treasurehunt", agent="agent_9")
+
+
+def test_agents_of_a_world():
+    pytest.importorskip("pettingzoo")
+    from pettingzoo.test import api_test, parallel_api_test
+    api_test(ringmaster.aec_env("treasurehunt"), num_cycles=200)
+    world = {"python": "games:meeting", "interpreter": sys.executable, "directory": os.environ["RM_TEST_WORLDS"]}
+    parallel_api_test(ringmaster.parallel_env(world), num_cycles=200)
+
+
+def test_a_world_shows_itself():
+    env = ringmaster.make("frozenlake", render_mode="ansi")
+    env.reset(seed=1)
+    assert env.render().startswith("@")
+    env = ringmaster.make("frozenlake", render_mode="rgb_array")
+    env.reset(seed=1)
+    assert env.render().ndim == 3
+
+
+def test_ringctl_is_there():
+    ringctl = os.path.join(os.path.dirname(sys.executable), "ringctl")
+    done = subprocess.run([ringctl, "schema"], capture_output=True, text=True, check=True)
+    assert "properties" in json.loads(done.stdout)
+    assert subprocess.run([ringctl, "nonsense"], capture_output=True, check=False).returncode == 2

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Policies of short runs as modules of PyTorch beside NumPy: the same outputs to 1e-5, over steps with memory. Prints TAP."""
+import sys
+import tempfile
+
+import numpy as np
+import torch
+
+import ringmaster
+
+LINEAR = [{"type": "linear", "units": 16}]
+TOKENS = {"world": {"name": "treasurehunt"}, "policy": {"map": "shared"}}
+# (name, algorithm, world and what goes with it, layers)
+CASES = [
+    ("dueling dqn", "dqn", {"network": {"head": {"dueling": True}}}, [*LINEAR, {"type": "layer_norm"}, {"type": "gelu"}]),
+    ("iqn", "iqn", {}, [*LINEAR, {"type": "relu"}, {"type": "cosine_embedding"}, *LINEAR, {"type": "silu"}]),
+    ("residual", "ppo", {}, [*LINEAR, {"type": "elu"}, *LINEAR, {"type": "residual", "span": 1}, {"type": "leaky_relu"}]),
+    ("gru", "ppo", {}, [*LINEAR, {"type": "tanh"}, {"type": "gru", "units": 8}]),
+    ("lstm", "ppo", {}, [*LINEAR, {"type": "sigmoid"}, {"type": "lstm", "units": 8}]),
+    ("convolutions", "ppo", TOKENS, [{"type": "conv2d", "units": 4, "kernel": 3, "padding": 1}, {"type": "relu"}, *LINEAR]),
+    ("attention", "ppo", TOKENS, [{"type": "embedding", "units": 8, "codes": 8}, {"type": "attention", "heads": 2},
+                                  {"type": "mean_pool"}, *LINEAR]),
+    ("normalised", "ppo", {"network": {"normalize_observations": True}}, [*LINEAR, {"type": "relu"}]),
+]
+
+
+def short_run(folder, name, algorithm, more, layers):
+    settings = {"world": {"name": "cartpole"}, "actor": {"worlds": 4}, "sample": {"min_fill": 64, "batch": 8},
+                "evaluation": {"episodes": 1, "final_episodes": 1, "worlds": 1}, **more}
+    if algorithm in ("ppo",):
+        del settings["sample"]
+    settings["network"] = {**more.get("network", {}), "layers": layers}
+    return ringmaster.train({"algorithm": {"name": algorithm}, **settings}, steps=600, directory=folder,
+                            name=name.replace(" ", "-"), progress=False)
+
+
+def compare(policy):
+    module, rng, mine, its = policy.torch(), np.random.default_rng(1), {}, {}
+    for _ in range(4):
+        x = rng.normal(size=(7, policy.inputs)).astype(np.float32)
+        if policy.observation["dtype"] != "f32":
+            x = rng.integers(0, 3, (7, policy.inputs)).astype(np.float32)
+        tau = rng.random((7, 8), dtype=np.float32) if policy.algorithm == "iqn" else None
+        wanted = policy.outputs(x, tau, mine)
+        got = module(torch.tensor(x), its, None if tau is None else torch.tensor(tau))
+        worst = np.abs(got.detach().numpy() - wanted).max()
+        assert worst <= 1e-5 * (1 + np.abs(wanted).max()), worst
+        assert wanted.std() > 0
+    got.sum().backward()
+    assert all(p.grad is not None for name, p in module.named_parameters()
+               if name.startswith(("layers_", "head_")) and "sigma" not in name)
+
+
+def main():
+    print(f"1..{len(CASES)}")
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, *case in CASES:
+            try:
+                run = short_run(folder, name, *case)
+                compare(run.policy(sorted(run.policies)[0]))
+                print(f"ok {name} is the same in PyTorch", flush=True)
+            except (AssertionError, RuntimeError) as why:
+                failed += 1
+                print(f"not ok {name} is the same in PyTorch\n# " + str(why).replace("\n", "\n# "), flush=True)
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -65,19 +65,31 @@ def until(condition):
         time.sleep(0.01)
 
 
+def patiently(command, **arguments):
+    """A reply, once the run's state allows the command."""
+    while True:
+        try:
+            return command(**arguments)
+        except ringmaster.Refused as why:
+            if why.kind != "not-now":
+                raise
+            time.sleep(0.01)
+
+
 def talk(client, seen):
     with ringmaster.Client(client.path) as listener:
         events = []
         thread = threading.Thread(target=lambda: events.extend(listener.events(timeout_s=20)))
         thread.start()
         until(lambda: (client.status()["policies"][0]["updates"] or 0) >= 10)
-        seen["pause"], seen["resume"] = client.pause(), client.resume()
+        seen["pause"], seen["resume"] = patiently(client.pause), patiently(client.resume)
         seen["set"] = client.set("optimizer.learning_rate", 0.002)
         seen["rate"] = client.get("optimizer.learning_rate")
         seen["config"] = client.get()
         seen["metrics"] = client.metrics(describe=True)
-        seen["checkpoint"], seen["evaluate"] = client.checkpoint(), client.evaluate(episodes=3)
-        seen["policies"] = client.policies()
+        seen["checkpoint"] = patiently(client.checkpoint)
+        seen["evaluate"] = patiently(client.evaluate, episodes=3)
+        seen["policies"] = patiently(client.policies)
         with pytest.raises(ringmaster.Refused) as refused:
             client.set("no.such.key", 1)
         seen["refused"] = refused.value

@@ -542,15 +542,16 @@ int rm_world_check_evaluation(const struct rm_experiment *experiment,
         world = (struct rm_world_spec){.spec = NULL};
         rc = open_world(&world, config, experiment->seed, error);
         free(config->description);
-        if (rc == 0 && !rm_described_alike(world.spec, spec))
-            rc = rm_fail(error, -EINVAL,
-                         "with them world '%s' shows or takes something else than the world that "
-                         "is trained in",
-                         spec->name);
+        if (rc == 0) {
+            if (!rm_described_alike(world.spec, spec))
+                rc = rm_fail(error, -EINVAL,
+                             "with them world '%s' shows or takes something else than the world "
+                             "that is trained in",
+                             spec->name);
+            rm_world_spec_close(&world);
+        }
         if (rc < 0)
             rm_fail_within(error, rc, "evaluation.options");
-        else
-            rm_world_spec_close(&world);
     }
     free(config);
     return rc;

@@ -64,7 +64,7 @@ static int teardown(void **state)
 static int run_it(void)
 {
     assert_int_equal(rm_test_daemon_start(&d, NULL, false, 0), 0);
-    return rm_test_daemon_wait(&d, 240);
+    return rm_test_daemon_wait(&d, RM_TEST_PATIENCE_S);
 }
 
 static void said(const char *words)

@@ -432,7 +432,7 @@ static void seal(uv_work_t *work)
     c->rc = rm_checkpoint_seal(c->spec.run_directory, &c->facts, &c->error);
     c->missing.text[0] = '\0';
     if (c->rc == 0)
-        rm_checkpoint_prune(c->spec.run_directory, c->keep, c->keep_best, &c->missing);
+        rm_checkpoint_prune(c->spec.run_directory, &c->kept, &c->missing);
 }
 
 static void worked(uv_work_t *work, int status)
@@ -612,10 +612,15 @@ static void write_copy(struct rm_checkpointer *c)
     have_done(c, write_shared);
 }
 
+static void read_kept(struct rm_checkpointer *c)
+{
+    c->kept.newest = c->spec.session->experiment.checkpoint.keep;
+    c->kept.best = c->spec.session->experiment.checkpoint.keep_best;
+}
+
 static void begin_seal(struct rm_checkpointer *c)
 {
-    c->keep = c->spec.session->experiment.checkpoint.keep;
-    c->keep_best = c->spec.session->experiment.checkpoint.keep_best;
+    read_kept(c);
     have_done(c, seal);
 }
 
@@ -773,6 +778,9 @@ void rm_checkpointer_open(struct rm_checkpointer *c, const struct rm_checkpointe
     if (numbers && rm_checkpoint_list(spec->run_directory, numbers, RM_CHECKPOINTS_MAX))
         c->number = c->last = numbers[0];
     free(numbers);
+    if (spec->whole)
+        c->kept =
+            (struct rm_checkpoints_kept){.damaged_above = spec->whole, .damaged_to = c->number};
     /* Confined actors may write below it, and nowhere else: so it is there before them. */
     if (rm_experiment_confines(&spec->session->experiment) &&
         rm_checkpoint_parent(spec->run_directory, &error) < 0)
@@ -793,7 +801,6 @@ void rm_checkpointer_open(struct rm_checkpointer *c, const struct rm_checkpointe
 void rm_checkpointer_close(struct rm_checkpointer *c, bool evaluated)
 {
     const struct rm_session *session = c->spec.session;
-    const struct rm_experiment *e = &session->experiment;
     const double score = RM_PEEK(&session->board.run->eval_score_mean);
     const char *directory = c->spec.run_directory;
     char folder[RM_SESSION_PATH_MAX];
@@ -810,6 +817,8 @@ void rm_checkpointer_close(struct rm_checkpointer *c, bool evaluated)
         rm_manifest_rescore(folder, score, &error) < 0)
         rm_log(c->spec.log, RM_LOG_WARNING, "checkpoint %llu has not the final score: %s",
                (unsigned long long)c->last, error.text);
-    else if (!in_hand(c) && !c->removals)
-        rm_checkpoint_prune(directory, e->checkpoint.keep, e->checkpoint.keep_best, NULL);
+    else if (!in_hand(c) && !c->removals) {
+        read_kept(c);
+        rm_checkpoint_prune(directory, &c->kept, NULL);
+    }
 }

@@ -75,6 +75,8 @@ struct rm_checkpointer_spec {
     const char *run_directory;
     const double *file_hot; /* [RM_HOT_COUNT] hot keys as the file has them */
     bool adopted;           /* the session was taken over from a killed daemon */
+    uint64_t whole;         /* number of the newest checkpoint that was found whole, 0 = none; newer
+                             * ones were found damaged */
     const struct rm_checkpointer_ops *ops;
     void *user;
 };
@@ -102,8 +104,7 @@ struct rm_checkpointer {
 
     struct rm_state *shared;
     struct rm_checkpoint_facts facts;
-    uint32_t keep;
-    bool keep_best;
+    struct rm_checkpoints_kept kept;
     int rc; /* the thread's result and message */
     struct rm_error error;
     struct rm_error missing, missed; /* missing files of a checkpoint: now, and already logged */

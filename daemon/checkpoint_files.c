@@ -171,10 +171,11 @@ int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_fac
 
 /* --- pruning --------------------------------------------------------------------------------- */
 
-/* Of those that are whole: the one with the best score, 0 = none, and the keep-th newest, 0 = there
- * are fewer. `missing` has words about the newest that is not whole. */
+/* Of those that are whole: the one with the best score, 0 = none, and the oldest of the newest that
+ * stay, 0 = there are fewer. `missing` has words about the newest that lacks a file. */
 static uint64_t look_through(const char *run_directory, const uint64_t *numbers, size_t n,
-                             uint32_t keep, uint64_t *oldest_kept, struct rm_error *missing)
+                             const struct rm_checkpoints_kept *kept, uint64_t *oldest_kept,
+                             struct rm_error *missing)
 {
     char folder[RM_SESSION_PATH_MAX];
     double best = -INFINITY;
@@ -184,13 +185,15 @@ static uint64_t look_through(const char *run_directory, const uint64_t *numbers,
     for (size_t i = 0; i < n; i++) {
         struct rm_checkpoint_facts facts = {0};
         struct rm_error why = {""};
+        if (numbers[i] > kept->damaged_above && numbers[i] <= kept->damaged_to)
+            continue;
         if (rm_session_checkpoint_folder(run_directory, numbers[i], false, folder, NULL) ||
             rm_checkpoint_check(folder, false, &facts, &why)) {
             if (missing && !missing->text[0])
                 *missing = why;
             continue;
         }
-        if (++whole == keep)
+        if (++whole == kept->newest)
             *oldest_kept = numbers[i];
         if (facts.score > best) {
             best = facts.score;
@@ -201,7 +204,7 @@ static uint64_t look_through(const char *run_directory, const uint64_t *numbers,
     return number;
 }
 
-void rm_checkpoint_prune(const char *run_directory, uint32_t keep, bool best,
+void rm_checkpoint_prune(const char *run_directory, const struct rm_checkpoints_kept *kept,
                          struct rm_error *missing)
 {
     static const bool kinds[] = {false, true};
@@ -212,9 +215,9 @@ void rm_checkpoint_prune(const char *run_directory, uint32_t keep, bool best,
         const size_t n = list(run_directory, unfinished, numbers, RM_CHECKPOINTS_MAX);
         uint64_t oldest_kept = UINT64_MAX;
         const uint64_t the_best =
-            unfinished ? 0 : look_through(run_directory, numbers, n, keep, &oldest_kept, missing);
+            unfinished ? 0 : look_through(run_directory, numbers, n, kept, &oldest_kept, missing);
         for (size_t i = 0; i < n; i++)
-            if (numbers[i] < oldest_kept && !(best && numbers[i] == the_best) &&
+            if (numbers[i] < oldest_kept && !(kept->best && numbers[i] == the_best) &&
                 rm_session_checkpoint_folder(run_directory, numbers[i], unfinished, folder, NULL) ==
                     0) {
                 RM_FAULT("checkpoint.prune.before");

@@ -42,10 +42,19 @@ int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_fac
 /* Removes what was begun. */
 void rm_checkpoint_abandon(const char *run_directory, uint64_t number);
 
-/* Removes all but the `keep` newest and, with `best`, the one of the highest score, and whatever
- * was begun and not finished. Only those that are whole count: one that lacks a file takes the
- * place of none. `missing`, which may be NULL, then has words about the newest such. */
-void rm_checkpoint_prune(const char *run_directory, uint32_t keep, bool best,
+/* Which checkpoints stay. */
+struct rm_checkpoints_kept {
+    uint32_t newest; /* so many of the newest */
+    bool best;       /* and the one of the highest score */
+    /* Those above the first number and up to the second were found damaged, though each of their
+     * files may be there and as long as it was. Equal: none was. */
+    uint64_t damaged_above, damaged_to;
+};
+
+/* Removes all but those that stay, and whatever was begun and not finished. Only those that are
+ * whole count: one that lacks a file or is damaged takes the place of none. `missing`, which may be
+ * NULL, then has words about the newest that lacks a file. */
+void rm_checkpoint_prune(const char *run_directory, const struct rm_checkpoints_kept *kept,
                          struct rm_error *missing);
 
 /* Can the run's checkpoints be looked at? That there are none is fine. */

@@ -347,6 +347,7 @@ void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
         .run_directory = daemon->directory.path,
         .file_hot = daemon->settings.file_hot,
         .adopted = daemon->adoption.done,
+        .whole = daemon->resumed.number,
         .ops = &ops,
         .user = daemon,
     };

@@ -795,6 +795,25 @@ static void reset_board(struct rm_session *session)
                                 * the round */
 }
 
+/* No run gets so far, and no checkpoint could be made of it: a world wrote there. */
+static int check_counts(const struct rm_session *session, struct rm_error *error)
+{
+    const struct {
+        const char *name;
+        uint64_t now;
+    } counts[] = {
+        {"step", rm_session_steps(session)},
+        {"update", rm_session_updates(session)},
+        {"round", rm_round_current(session->board.round)},
+        {"evaluation", RM_PEEK(&session->board.run->evaluations)},
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        if (counts[i].now > INT64_MAX)
+            return rm_fail(error, -EPROTO, "the board is damaged: it says %s %llu, above %lld",
+                           counts[i].name, (unsigned long long)counts[i].now, (long long)INT64_MAX);
+    return 0;
+}
+
 int rm_session_adopt(struct rm_session *session, const struct rm_experiment *experiment,
                      const struct rm_plan *plan, const int *fds, uint32_t count,
                      struct rm_error *error)
@@ -810,6 +829,8 @@ int rm_session_adopt(struct rm_session *session, const struct rm_experiment *exp
         rc = check_config(fds[0], experiment, error);
     if (rc == 0)
         rc = attach_all(session, fds, error);
+    if (rc == 0)
+        rc = check_counts(session, error);
     if (rc == 0)
         rc = rm_session_config_text(session, error);
     for (uint32_t i = 0; rc == 0 && i <= session->objects.workers; i++) {

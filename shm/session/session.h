@@ -125,7 +125,8 @@ void rm_session_place_newest(struct rm_session *session, const char *folder);
 /* Takes over the session of a killed daemon from its descriptors, in the order of
  * rm_session_kept(). Replay, weights, counters and limiters keep their contents; eventfds and the
  * configuration are created again, and no worker has a process. Takes ownership of the descriptors
- * only on success. Errors: -EPROTO when an object does not match this experiment or this build. */
+ * only on success. Errors: -EPROTO when an object does not match this experiment or this build, or
+ * the board counts further than a run can. */
 int rm_session_adopt(struct rm_session *session, const struct rm_experiment *experiment,
                      const struct rm_plan *plan, const int *fds, uint32_t count,
                      struct rm_error *error);

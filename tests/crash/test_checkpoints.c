@@ -39,7 +39,7 @@ static int writer(void *arg)
     if (c->rc || rm_checkpoint_seal(run, &facts, &error))
         return 2;
     rm_checkpoint_facts_free(&facts);
-    rm_checkpoint_prune(run, 1, false, NULL);
+    rm_checkpoint_prune(run, &(struct rm_checkpoints_kept){.newest = 1}, NULL);
     return 0;
 }
 

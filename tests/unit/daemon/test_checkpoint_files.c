@@ -182,6 +182,12 @@ static void what_is_claimed_is_checked(void **state)
     }
 }
 
+static void prune(uint32_t newest, bool best, struct rm_error *missing)
+{
+    const struct rm_checkpoints_kept kept = {.newest = newest, .best = best};
+    rm_checkpoint_prune(run, &kept, missing);
+}
+
 static void old_ones_go(void **state)
 {
     uint64_t numbers[16];
@@ -193,7 +199,7 @@ static void old_ones_go(void **state)
     make(10, 3);
     assert_int_equal(rm_checkpoint_begin(run, 11, NULL), 0);
     put(11, "shared-0.state", "half");
-    rm_checkpoint_prune(run, 2, true, NULL);
+    prune(2, true, NULL);
     assert_int_equal(rm_checkpoint_list(run, numbers, 16), 3);
     assert_int_equal(numbers[0], 10);
     assert_int_equal(numbers[1], 5);
@@ -201,7 +207,7 @@ static void old_ones_go(void **state)
     char path[RM_SESSION_PATH_MAX];
     rm_session_checkpoint_folder(run, 11, true, path, NULL);
     assert_int_equal(access(path, F_OK), -1);
-    rm_checkpoint_prune(run, 1, false, NULL);
+    prune(1, false, NULL);
     assert_int_equal(rm_checkpoint_list(run, numbers, 16), 1);
     assert_int_equal(numbers[0], 10);
 }
@@ -223,10 +229,34 @@ static void one_that_lacks_a_file_counts_as_none(void **state)
     assert_non_null(strstr(error.text, "a file of it was removed"));
     assert_non_null(strstr(error.text, "shared-0.state"));
     error.text[0] = '\0';
-    rm_checkpoint_prune(run, 1, true, &error);
+    prune(1, true, &error);
     assert_non_null(strstr(error.text, "shared-0.state"));
     assert_int_equal(rm_checkpoint_list(run, numbers, 16), 2);
     assert_int_equal(numbers[1], 2);
+}
+
+/* One whose bytes were found to be others, as long as they were, displaces no older one. */
+static void one_that_was_found_damaged_counts_as_none(void **state)
+{
+    const struct rm_checkpoints_kept kept = {
+        .newest = 2, .best = true, .damaged_above = 2, .damaged_to = 4};
+    uint64_t numbers[16];
+    struct rm_error error = {""};
+    (void)state;
+    make(1, 5);
+    make(2, 1);
+    make(3, 9);
+    make(4, 2);
+    make(5, 2);
+    rm_checkpoint_prune(run, &kept, &error);
+    assert_string_equal(error.text, ""); /* that it is passed over was said */
+    assert_int_equal(rm_checkpoint_list(run, numbers, 16), 5);
+    make(6, 2);
+    rm_checkpoint_prune(run, &kept, &error);
+    assert_int_equal(rm_checkpoint_list(run, numbers, 16), 3);
+    assert_int_equal(numbers[0], 6);
+    assert_int_equal(numbers[1], 5);
+    assert_int_equal(numbers[2], 1); /* the best that is whole */
 }
 
 /* Not through a link in its place, nor what is another user's. */
@@ -273,7 +303,7 @@ static void a_later_score_counts(void **state)
     assert_true(json_equal(after.config, before.config));
     rm_checkpoint_facts_free(&before);
     rm_checkpoint_facts_free(&after);
-    rm_checkpoint_prune(run, 1, true, NULL);
+    prune(1, true, NULL);
     assert_int_equal(rm_checkpoint_list(run, numbers, 16), 2);
     assert_int_equal(numbers[0], 4);
     assert_int_equal(numbers[1], 2);
@@ -297,6 +327,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_claimed_is_checked, make_run, remove_run),
         cmocka_unit_test_setup_teardown(old_ones_go, make_run, remove_run),
         cmocka_unit_test_setup_teardown(one_that_lacks_a_file_counts_as_none, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(one_that_was_found_damaged_counts_as_none, make_run,
+                                        remove_run),
         cmocka_unit_test_setup_teardown(what_may_not_be_read_is_not_damaged, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_later_score_counts, make_run, remove_run),
     };

@@ -122,11 +122,44 @@ static void what_does_not_fit_is_refused(void **state)
         assert_int_equal(close(fds[i]), 0); /* they stayed the caller's */
 }
 
+/* What a world writes there may be any number; a session with it could have no checkpoint. */
+static void counts_that_cannot_be_are_refused(void **state)
+{
+    struct rm_session session;
+    int fds[KEPT_MAX], kept[KEPT_MAX];
+    uint64_t rows;
+    (void)state;
+    const uint32_t count = leave_session(fds, &rows);
+    assert_int_equal(rm_session_adopt(&session, &experiment, &plan, fds, count, &error), 0);
+    assert_int_equal(rm_session_kept(&session, kept, KEPT_MAX), count);
+    const struct {
+        _Atomic uint64_t *at;
+        const char *words;
+    } cases[] = {
+        {&session.board.workers[0].steps, "it says step 9223372036854775808"},
+        {&session.board.policies[0].updates, "it says update 9223372036854775808"},
+        {&session.board.round->current, "it says round 9223372036854775808"},
+        {&session.board.run->evaluations, "it says evaluation 9223372036854775808"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rm_session again;
+        const uint64_t before = RM_PEEK(cases[i].at);
+        RM_POKE(cases[i].at, (uint64_t)INT64_MAX + 1);
+        assert_int_equal(rm_session_adopt(&again, &experiment, &plan, kept, count, &error),
+                         -EPROTO);
+        if (!strstr(error.text, cases[i].words))
+            fail_msg("'%s' lacks '%s'", error.text, cases[i].words);
+        RM_POKE(cases[i].at, before);
+    }
+    rm_session_close(&session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_comes_back),
         cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(counts_that_cannot_be_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

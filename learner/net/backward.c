@@ -3,11 +3,11 @@
 
 struct back {
     struct rm_pass pass;
-    bool written[RM_STEPS_MAX]; /* the gradient of this step's result has a part already */
+    bool written[RM_STEPS_MAX]; /* the gradient of this step's result already has a reader's part */
 };
 
-/* Where a step is to write the gradient of what step `index` made: there, or to scratch if another
- * reader's part is there already. NULL if no step needs it. */
+/* The memory for a step's gradient of the result of step `index`: that result's gradient, or
+ * scratch if another reader's part is there already. NULL: no step needs it. */
 static float *gradient_of(const struct back *k, uint32_t index, size_t which)
 {
     const struct rm_net_workspace *w = k->pass.w;
@@ -35,7 +35,7 @@ static const float *made_by(const struct rm_net_workspace *w, uint32_t index)
     return index == RM_FROM_NOTHING ? NULL : w->steps[index].y;
 }
 
-/* The caller's gradients, where no step writes to them: see struct rm_rows. */
+/* The caller's gradients, to which no step writes: see struct rm_rows. */
 static float *not_written(const float *d_out)
 {
     const union {

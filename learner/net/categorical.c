@@ -32,7 +32,7 @@ void rm_categorical_words(const struct rm_categorical *c, uint64_t seed, uint64_
 {
     for (uint32_t choice = 0; choice < c->choices; choice++, word += n) {
         for (uint32_t i = 0, run; i < n; i += run) {
-            /* Neighbouring lanes at once: a block has the words of four. */
+            /* Takes neighbouring lanes together: a Philox block has the words of four lanes. */
             for (run = 1; i + run < n && lane[i + run] == lane[i] + run; run++)
                 ;
             struct rm_rng rng = rm_rng_at(seed, RM_STREAM_ACT, choice, step);

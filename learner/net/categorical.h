@@ -26,8 +26,8 @@ struct rm_categorical {
 
 struct rm_categorical rm_categorical_of(const struct rm_net_shape *shape);
 
-/* The words of `n` rows' draws at `step`, (choices, n): word c of lane l is the l-th of the stream
- * (seed, RM_STREAM_ACT, c, step), so it depends on seed, lane, step and choice only. */
+/* The random words of `n` rows' draws at `step`, (choices, n): word c of lane l is the l-th of the
+ * stream (seed, RM_STREAM_ACT, c, step), so it depends on seed, lane, step and choice only. */
 void rm_categorical_words(const struct rm_categorical *c, uint64_t seed, uint64_t step,
                           const uint32_t *lane, uint32_t n, uint32_t *word);
 
@@ -41,7 +41,7 @@ void rm_categorical_draw(const struct rm_categorical *c, const float *logits, si
                          const uint8_t *mask, uint32_t n, const uint32_t *word, int32_t *action,
                          float *logp);
 
-/* The likeliest legal action of every choice, the first of equals. */
+/* The most probable legal action of every choice, the first of equals. */
 void rm_categorical_greedy(const struct rm_categorical *c, const float *logits, size_t stride,
                            const uint8_t *mask, uint32_t n, int32_t *action);
 

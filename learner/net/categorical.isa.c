@@ -5,7 +5,7 @@
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
-/* The rows [at, at + BLOCK_ROWS) of choice `offset`..; those beyond the last repeat it. */
+/* The rows [at, at + BLOCK_ROWS) of the choice at `offset`; rows beyond the last repeat it. */
 static void open_block(struct block *b, const struct rm_categorical_rows *r, uint32_t at,
                        uint32_t offset, uint32_t actions)
 {
@@ -17,7 +17,7 @@ static void open_block(struct block *b, const struct rm_categorical_rows *r, uin
     }
 }
 
-/* The first action whose cumulated weight is above u * sum; never one without weight. */
+/* The first action with cumulative weight above u * sum; never an action without weight. */
 static void pick(const struct block *b, const struct softmax *s, const uint32_t *word,
                  const uint32_t rows, int32_t action[BLOCK_ROWS])
 {

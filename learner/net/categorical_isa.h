@@ -14,8 +14,8 @@
 #define BLOCK_ROWS    16u
 #define ILLEGAL_LOGIT (-1e30f)
 
-/* Actions of one choice whose logits and weights a block keeps at hand, side by side; for choices
- * with more actions they are computed again at each use. */
+/* A block stores the logits and weights of one choice side by side, up to so many actions; for
+ * choices with more actions they are computed again at each use. */
 #define BLOCK_ACTIONS 16u
 
 /* One choice of a block of rows. A block with fewer rows repeats its last. */
@@ -49,7 +49,7 @@ static inline void weigh_logit(const float *restrict logit, const float *restric
         weight[k] = exp_of(logit[k] - max[k]);
 }
 
-/* The logits of one action; `room` where they are not at hand. */
+/* The logits of one action; `room` is used if they are not stored. */
 static inline const float *logit_of(const struct block *b, uint32_t action, float *restrict room)
 {
     if (b->actions <= BLOCK_ACTIONS)
@@ -58,7 +58,7 @@ static inline const float *logit_of(const struct block *b, uint32_t action, floa
     return room;
 }
 
-/* And exp(logit - max). */
+/* exp(logit - max) of one action. */
 static inline const float *weight_of(const struct block *b, const struct softmax *s,
                                      uint32_t action, float *restrict room)
 {

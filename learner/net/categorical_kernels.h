@@ -1,4 +1,4 @@
-/* categorical_kernels: what categorical.isa.c has a copy of for every instruction set. */
+/* categorical_kernels: the functions of categorical.isa.c, one copy for every instruction set. */
 #ifndef RM_LEARNER_NET_CATEGORICAL_KERNELS_H
 #define RM_LEARNER_NET_CATEGORICAL_KERNELS_H
 

@@ -1,9 +1,9 @@
-/* Which results are compact images (backend.h): half the bytes, in the order in which a device
- * reads them, between convolutions and before the linear layer behind them. */
+/* Chooses results that are compact images (backend.h), between convolutions and before the linear
+ * layer after them: half the bytes, in the order in which a device reads them. */
 #include "learner/net/parts.h"
 
-/* The one needed step that reads `index`; NULL where there are none or several, or it reads twice.
- */
+/* The only needed step that reads `index`; NULL if there is none, if there are several, or if it
+ * reads `index` twice. */
 static const struct rm_step *reader_of(const struct rm_net_workspace *w, uint32_t index)
 {
     const struct rm_net *net = w->net;

@@ -1,4 +1,4 @@
-/* From a configuration to steps and an arena. */
+/* Compiles a configuration to steps and an arena. */
 #include "config/schema.h"
 #include "learner/net/parts.h"
 #include "learner/net/steps/steps.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what layers are made with --------------------------------------------------------------- */
+/* --- parts of layers ------------------------------------------------------------------------- */
 
 static const char *list_name(const struct rm_compiler *c)
 {
@@ -130,8 +130,8 @@ bool rm_compile_reads_input(const struct rm_compiler *c)
     return c->place.at == RM_FROM_INPUT || c->net->steps[c->place.at].kind == RM_STEP_TOKENS;
 }
 
-/* A network of values of real actions is given the action where its image or tokens have become one
- * vector, and something is made of both: before the first linear layer, or the head. */
+/* A network of values of real actions gets the action where image or tokens have become one vector
+ * and a later layer can use both: before the first linear layer, or the head. */
 static void put_action(struct rm_compiler *c)
 {
     const bool vector = c->place.form.tokens == 1 && !c->place.form.padded;
@@ -166,7 +166,7 @@ static bool ends_in_pointer(const struct rm_network_config *config)
     return config->layer_count && config->layers[config->layer_count - 1].type == RM_LAYER_POINTER;
 }
 
-/* Advantages and values are one product of (actions + 1) * k outputs. */
+/* The head with advantages and values is one product of (actions + 1) * k outputs. */
 static int add_action_head(struct rm_compiler *c)
 {
     struct rm_net *net = c->net;
@@ -201,7 +201,7 @@ static int add_action_head(struct rm_compiler *c)
 
 /* --- layers ---------------------------------------------------------------------------------- */
 
-/* Which layers' inputs a residual will add. */
+/* Marks the layers whose inputs a residual will add. */
 static void mark_kept(struct rm_compiler *c)
 {
     memset(c->kept, 0, sizeof c->kept);
@@ -242,8 +242,8 @@ static bool looks_across(const struct rm_layer_config *layers, uint32_t count)
     return false;
 }
 
-/* Where layers look across tokens, padding is left out from the start. Observations of whole
- * numbers for an embedding have tokens as it says, others one for each row. */
+/* If layers read across tokens, padding has no rows from the start. An embedding says how integers
+ * form tokens; other observations have one token for each row. */
 static void add_tokens(struct rm_compiler *c)
 {
     struct rm_net *net = c->net;
@@ -258,7 +258,7 @@ static void add_tokens(struct rm_compiler *c)
     else if (shape->dims > 1)
         tokens = shape->dim[0];
     if (tokens == 0 || shape->inputs % tokens)
-        return; /* the layer that misses them says so */
+        return; /* the layer that needs tokens reports the error */
     net->input_tokens = tokens;
     net->keeps_first = ends_in_pointer(config);
     rm_compile_tokens(c);
@@ -277,15 +277,15 @@ static void add_normalizer(struct rm_compiler *c)
     rm_compile_step(c, RM_STEP_NORMALIZE, c->place.form);
 }
 
-/* A value of its own layers without an embedding first reads the policy's. */
+/* A separate value trunk without an embedding reads the policy's embedding. */
 static bool shares_embedding(const struct rm_network_config *config)
 {
     return config->layer_count > 1 && config->layers[0].type == RM_LAYER_EMBEDDING &&
            config->value_layer_count && config->value_layers[0].type != RM_LAYER_EMBEDDING;
 }
 
-/* The state value and, beside the logits, the whole output. `input`: where the first layer began;
- * `trunk`: where the last one ended. */
+/* Adds the state value and joins it with the logits. `input`: the rows that the first layer read;
+ * `trunk`: those that the last layer made. */
 static int add_value(struct rm_compiler *c, struct rm_net_place input, struct rm_net_place trunk)
 {
     struct rm_net *net = c->net;
@@ -294,7 +294,7 @@ static int add_value(struct rm_compiler *c, struct rm_net_place input, struct rm
     int code = 0;
     c->value = true;
     c->place = trunk;
-    if (ends_in_pointer(config)) /* what it reads */
+    if (ends_in_pointer(config)) /* the pointer's input */
         c->place = c->before[config->layer_count - 1];
     if (config->trunk == RM_TRUNK_SEPARATE) {
         c->place = input;
@@ -322,7 +322,7 @@ static int add_value(struct rm_compiler *c, struct rm_net_place input, struct rm
     return 0;
 }
 
-/* Sigmas last: what acts without noise needs none of them. The layer's name is found again by its
+/* Adds sigmas last, because acting without noise needs none. Finds the layer's name by its
  * weight. */
 static void add_sigmas(struct rm_net *net)
 {

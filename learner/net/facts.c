@@ -1,4 +1,4 @@
-/* What a compiled network says of itself. */
+/* Queries about a compiled network. */
 #include "learner/net/parts.h"
 
 size_t rm_net_param_count(const struct rm_net *net)
@@ -85,7 +85,7 @@ double rm_net_forward_flops(const struct rm_net *net, uint32_t batch, uint32_t q
     double flops = 0.0;
     for (uint32_t i = 0; i < net->step_count; i++) {
         const struct rm_step *s = &net->steps[i];
-        /* The cosine embedding's product is over as many rows as come out of it. */
+        /* The cosine embedding's product has as many rows as its result. */
         const struct rm_row_form *form = s->kind == RM_STEP_COSINE ? &s->out : &s->in;
         double rows = rows_of(form, batch, quantiles);
         for (uint32_t j = 0; j < s->product_count; j++)
@@ -97,8 +97,8 @@ double rm_net_forward_flops(const struct rm_net *net, uint32_t batch, uint32_t q
     return flops;
 }
 
-/* Once more what forward does for the gradients of weights; and for those of what a step reads,
- * where that is trained. */
+/* The forward pass's operations once for the gradients of weights, and once more for the gradients
+ * of inputs that need them. */
 double rm_net_backward_flops(const struct rm_net *net, uint32_t batch, uint32_t quantiles)
 {
     double flops = 0.0;

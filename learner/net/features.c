@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* One row per enum rm_env_dtype: how wide an element is, and the loop that turns n of them into
- * floats. The loops are plain so that the compiler can vectorise them. */
+/* One row per enum rm_env_dtype: the width of an element, and the loop that converts n elements to
+ * floats. The loops are plain so that the compiler vectorises them. */
 typedef void (*decode_fn)(const struct rm_env_agent *agent, const void *from, uint32_t n,
                           float *to);
 
@@ -49,7 +49,7 @@ CODE_DECODER(codes_i8, int8_t)
 CODE_DECODER(codes_i16, int16_t)
 CODE_DECODER(codes_i32, int32_t)
 
-/* Real numbers are not codes: the plan of the network refuses them. */
+/* Floats are not codes: the plan of the network refuses them. */
 static void codes_none(const void *from, uint32_t n, int32_t *to)
 {
     (void)from;

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Elements of one observation (the product of its shape), its bytes in the compact type, and the
- * floats it becomes: elements, times channels for CODE8. 0 for an unknown dtype. */
+/* Elements of one observation (the product of its shape), its bytes in the compact type, and its
+ * floats after decoding: elements, times channels for CODE8. 0 for an unknown dtype. */
 uint32_t rm_features_elements(const struct rm_env_agent *agent);
 size_t rm_features_bytes(const struct rm_env_agent *agent);
 uint32_t rm_features_count(const struct rm_env_agent *agent);

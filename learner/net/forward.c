@@ -1,12 +1,12 @@
-/* Forward passes. Weights first, for all steps; then rows in groups small enough that what one step
- * writes is still in the cache when the next reads it. A row's result does not depend on its group.
- */
+/* Forward passes: first the weights of all steps, then the rows, in groups so small that a step's
+ * result is still in the cache when the next step reads it. A row's result does not depend on its
+ * group. */
 #include "learner/net/parts.h"
 
-/* Rows that products take at a time: groups are whole multiples where they can be. */
+/* Rows that products process at a time; groups are multiples of it if possible. */
 #define GROUP_STEP 32u
 
-/* The group's rows of what step `index` made. */
+/* The group's rows of step `index`'s result. */
 static const float *made_by(const struct rm_pass *p, uint32_t index)
 {
     const struct rm_net *net = p->w->net;
@@ -19,7 +19,7 @@ static const float *made_by(const struct rm_pass *p, uint32_t index)
     return b->whole ? b->y + rm_rows_before(p, form) * form->features : b->y;
 }
 
-/* Steps [from, to) of the group's states. */
+/* Runs steps [from, to) for the group's states. */
 static void run_steps(const struct rm_pass *p, uint32_t from, uint32_t to)
 {
     struct rm_net_workspace *w = p->w;
@@ -45,8 +45,8 @@ uint32_t rm_net_group_states(const struct rm_net_workspace *w, uint32_t quantile
     return states;
 }
 
-/* Whether rows may go through the steps some at a time, where a network is recurrent: lanes alone
- * are as good as rows, unless what is kept of them is for a backward pass. */
+/* Whether a recurrent network's rows may go through the steps in parts: lanes are independent,
+ * unless their buffers are kept for a backward pass. */
 static bool rows_are_apart(const struct rm_net_workspace *w, const struct rm_net_input *input)
 {
     const struct rm_net *net = w->net;
@@ -125,7 +125,7 @@ const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
     return rm_net_forward_ready(w, params, input);
 }
 
-/* Where rows are learned from in tiles, the tiles' weights are ready: no others are packed. */
+/* If rows are trained in tiles, the tiles' weights are ready, so no others are packed. */
 const float *rm_net_infer(struct rm_net_workspace *w, const float *params,
                           const struct rm_net_input *input)
 {

@@ -57,7 +57,8 @@ void rm_init_fill_normal(float *p, size_t n, double deviation, struct rm_rng *rn
 
 static void fill_orthogonal(float *p, uint32_t rows, uint32_t cols, double gain, struct rm_rng *rng)
 {
-    /* Without memory, at start-up only: uniform of the same variance is a usable network. */
+    /* Without memory (only at start-up): uniform values of the same variance make a usable
+     * network. */
     if (rm_orthogonal(p, rows, cols, gain, rng))
         fill_uniform(p, (size_t)rows * cols, gain * sqrt(3.0 / (rows < cols ? cols : rows)), rng);
 }

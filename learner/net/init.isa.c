@@ -10,7 +10,7 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* A register of the level; tiles of TILE x TILE rows leave enough of them. Neither changes the
+/* A register of the level; tiles of TILE x TILE rows leave enough registers. Neither changes the
  * order of any sum. */
 #if defined(__AVX512F__)
 #define WIDTH 8
@@ -60,8 +60,8 @@ static void logs(const double *u, double *out)
     }
 }
 
-/* cos(2 pi v), v in [0, 1): of the nearest quarter turn and at most an eighth more, by the series
- * of cosine and sine. */
+/* cos(2 pi v), v in [0, 1): the nearest quarter turn, and at most an eighth more by the series of
+ * cosine and sine. */
 static void cosines(const double *v, double *out)
 {
     for (int i = 0; i < BLOCK; i++) {
@@ -116,8 +116,8 @@ static void normals(const uint32_t *words, uint32_t n, double *out)
 
 /* --- projections ----------------------------------------------------------------------------- */
 
-/* Columns that are gone through at a time: TILE rows of each of two matrices fit the first-level
- * cache, a block's rows the second-level one. Sums are made of those of chunks. */
+/* Columns processed at a time: TILE rows of each of two matrices fit the first-level cache, a
+ * block's rows the second-level one. Sums are sums over chunks. */
 #define CHUNK 512
 
 static double sum_of(const vec parts[PARTS])

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Rows are whole multiples of RM_INIT_LANES numbers long; they come by multiples of RM_INIT_ROWS.
- */
+/* A row's length is a multiple of RM_INIT_LANES; the number of rows is a multiple of
+ * RM_INIT_ROWS. */
 #define RM_INIT_LANES 8u
 #define RM_INIT_ROWS  4u
 
@@ -23,14 +23,14 @@ struct rm_init_kernels {
     void (*project)(double *x, uint32_t rows, const double *q, uint32_t n, size_t length,
                     size_t stride, double *scratch);
 
-    /* The same with one row of each, and the square of x. */
+    /* The same for one row each; returns the square of x. */
     void (*project_one)(double *x, const double *q, size_t length);
     double (*square)(const double *x, size_t length);
 };
 
 extern const struct rm_init_kernels rm_isa_v2_init, rm_isa_v3_init, rm_isa_v4_init;
 
-/* That of this processor. */
+/* The table of this processor. */
 const struct rm_init_kernels *rm_init_kernels(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Forward, loss and backward: in tiles where the network is small, in chunks where it is large and
- * rows are many, else over all rows. */
+/* Forward, loss and backward: in tiles for a small network, in chunks for a large network with many
+ * rows, else over all rows at once. */
 #include "learner/net/parts.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ bool rm_net_fits_chunks(const struct rm_net *net)
     return fits;
 }
 
-/* Rows [first, first + rows) of the input, filled up. */
+/* Rows [first, first + rows) of the input, filled up to a multiple of RM_CHUNK_STEP. */
 static struct rm_net_input chunk_of(struct rm_net_workspace *w, const struct rm_net_input *all,
                                     uint32_t first, uint32_t rows)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Goes to the numbers one by one: only where there is something to find. */
+/* Searches number by number; called only if there is something to find. */
 static void locate(struct rm_backend *b, const float *x, size_t rows, size_t columns,
                    struct rm_net_finding *finding)
 {
@@ -25,7 +25,8 @@ static void locate(struct rm_backend *b, const float *x, size_t rows, size_t col
     free(host);
 }
 
-/* A sum of squares is finite if all numbers are: squares of floats fit a double many times. */
+/* A sum of squares is finite if all numbers are: a double has room for the squares of many
+ * floats. */
 static bool found(const struct rm_net_workspace *w, const float *x, size_t rows, size_t columns,
                   struct rm_net_finding *finding)
 {
@@ -54,8 +55,8 @@ static bool tensor_found(const struct rm_net_workspace *w, const struct rm_net_t
     return true;
 }
 
-/* "layers.2 (linear)" by a step's first parameter; a step without any by its kind, and the last
- * layer before it that has some. */
+/* Names a step "layers.2 (linear)" by its first parameter; a step without parameters by its kind
+ * and the last layer before it that has some. */
 static void name_step(const struct rm_net *net, uint32_t index, char *text, size_t bytes)
 {
     for (uint32_t i = index;; i--) {

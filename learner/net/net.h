@@ -43,8 +43,8 @@ bool rm_net_uses_quantiles(const struct rm_net *net); /* has a cosine embedding:
 bool rm_net_takes_codes(const struct rm_net *net);    /* first layer is an embedding: x is int32 */
 bool rm_net_is_recurrent(const struct rm_net *net);
 uint32_t rm_net_state_count(const struct rm_net *net); /* floats of recurrent state per lane */
-uint32_t rm_net_value_state_count(const struct rm_net *net); /* of these, last ones, those of a
-                                                                 separate value trunk */
+uint32_t rm_net_value_state_count(
+    const struct rm_net *net); /* of these, the last ones: those of a separate value trunk */
 double rm_net_forward_flops(const struct rm_net *net, uint32_t batch, uint32_t quantiles);
 double rm_net_backward_flops(const struct rm_net *net, uint32_t batch, uint32_t quantiles);
 
@@ -65,7 +65,7 @@ size_t rm_net_tensors(const struct rm_net *net, const struct rm_net_tensor **ten
  */
 void rm_net_init(const struct rm_net *net, float *params, struct rm_rng rng);
 
-/* The use of a workspace. */
+/* The results that a workspace computes. */
 enum rm_net_use {
     RM_NET_INFER = 0, /* the whole output */
     RM_NET_TRAIN,     /* the same, and backward */
@@ -90,7 +90,7 @@ size_t rm_net_workspace_bytes(const struct rm_net_workspace *workspace);
  * on a device, where an update is captured, inside the capture, so that every update packs. */
 void rm_net_prepare(struct rm_net_workspace *workspace, const float *params);
 
-/* All pointers are to the backend's memory. */
+/* The input of a pass; all pointers are to the backend's memory. */
 struct rm_net_input {
     const void *x; /* (batch, inputs) float, or int32 where rm_net_takes_codes(); with `index`,
                       (anything, inputs) */
@@ -119,7 +119,7 @@ struct rm_net_input {
     uint32_t steps;         /* 0 and 1: one */
     const float *state;     /* (lanes, state_count) before the first step; NULL: zeros */
     float *next_state;      /* (lanes, state_count) after the last step; may be NULL */
-    const uint8_t *restart; /* (steps, lanes) non-zero: the state is zeros before this step */
+    const uint8_t *restart; /* (steps, lanes) non-zero: the state is zero before this step */
 };
 
 /* A loss that is a sum over rows. rows() is given the network's outputs of rows [first, first +

@@ -1,6 +1,6 @@
-/* Gram and Schmidt's way on a matrix of normals, a block of rows at a time: what of a block lies in
- * the rows before it is a product of matrices. Once is enough where little of a row goes; where
- * much does, what is left has lost as many digits, and it is done once more ("twice is enough",
+/* Gram-Schmidt on a matrix of normals, one block of rows at a time: the projection of a block onto
+ * the earlier rows is a product of matrices. One pass suffices if a row loses little of its length;
+ * if it loses much, the rest has lost as many digits, and a second pass follows ("twice is enough",
  * Giraud et al., 2005). */
 #include "learner/net/orthogonal.h"
 
@@ -13,7 +13,7 @@
 
 #define BLOCK_ROWS 32u
 
-/* Of a row's square, what has to be left. */
+/* Minimum fraction of a row's square that must be left after one pass. */
 #define ENOUGH 0.5
 
 struct matrix {
@@ -27,7 +27,7 @@ static double *row_of(const struct matrix *m, uint32_t row)
     return m->v + row * m->stride;
 }
 
-/* Has any of these rows lost too much since its square was taken? */
+/* Whether any of these rows has lost too much since its square was computed. */
 static bool lost(const struct rm_init_kernels *k, const struct matrix *m, uint32_t first,
                  uint32_t end, const double *before)
 {
@@ -49,7 +49,7 @@ static void clear_of_earlier(const struct rm_init_kernels *k, const struct matri
         k->project(row_of(m, first), rows, m->v, first, m->length, m->stride, m->scratch);
 }
 
-/* Within a block: few rows, so always twice. */
+/* Projects within a block; it has few rows, so always twice. */
 static void clear_of_block(const struct rm_init_kernels *k, const struct matrix *m, uint32_t first,
                            uint32_t row)
 {

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* p(rows, cols) with orthonormal rows, or columns where there are more rows than columns, times
- * gain: uniformly distributed among such matrices. 0 or -ENOMEM. */
+/* Fills p(rows, cols) with orthonormal rows (columns, if there are more rows than columns), times
+ * gain, uniformly distributed among such matrices. Returns 0 or -ENOMEM. */
 int rm_orthogonal(float *p, uint32_t rows, uint32_t cols, double gain, struct rm_rng *rng);
 
 #endif

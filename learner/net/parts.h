@@ -35,7 +35,7 @@ enum rm_step_kind {
     RM_STEP_JOIN,      /* (rows, a) and (rows, b) side by side */
     RM_STEP_GRU,
     RM_STEP_LSTM,
-    RM_STEP_TOKENS, /* from here on, rows of padding are left out */
+    RM_STEP_TOKENS, /* from this step on, padding has no rows */
     RM_STEP_SPREAD, /* tokens side by side, zeros for padding */
     RM_STEP_MEAN_POOL,
     RM_STEP_FIRST, /* the first token alone */
@@ -45,8 +45,8 @@ enum rm_step_kind {
     RM_STEP_EMBEDDING,
     RM_STEP_CONV2D,
     RM_STEP_DROPOUT,
-    RM_STEP_DEVIATION, /* logarithms of deviations, the same in every row, beside means */
-    RM_STEP_ACTION,    /* real actions beside what is made of the observation */
+    RM_STEP_DEVIATION, /* logarithms of deviations, the same in every row, after the means */
+    RM_STEP_ACTION,    /* real actions, joined with the features of the observation */
     RM_STEP_COUNT,
 };
 
@@ -57,14 +57,14 @@ enum rm_step_kind {
 #define RM_KEPT_MAX         12
 #define RM_UNITS_MAX        65536u
 
-/* What rows look like between steps. A state (an observation) has `tokens` rows of `features`,
- * times the number of quantiles behind a cosine embedding. `padded`: it has as many of them as are
- * no padding (see spans.c), one after another. */
+/* The form of the rows between two steps. A state (an observation) has `tokens` rows of `features`,
+ * times the number of quantiles after a cosine embedding. `padded`: only tokens that are not
+ * padding have rows (see spans.c), one after another. */
 struct rm_row_form {
     uint32_t features;
     uint32_t tokens;                  /* 1: a plain vector or an image */
     bool padded;                      /* tokens that are padding have no rows */
-    uint32_t channels, height, width; /* features = their product; 0 where it is no image */
+    uint32_t channels, height, width; /* features = their product; 0: not an image */
     bool per_quantile;
 };
 
@@ -80,16 +80,16 @@ struct rm_net_product {
 
 struct rm_step {
     enum rm_step_kind kind;
-    struct rm_layer_config layer; /* as configured; zeros in steps that are no layer */
+    struct rm_layer_config layer; /* as configured; zeros in steps without a layer */
     uint32_t number;              /* of its layer; RM_LAYERS_MAX more among the value's own */
     uint32_t from, other;         /* indices of steps; other: RM_FROM_NOTHING if it reads one */
-    struct rm_row_form in, out;   /* `in`: of what comes from `from` */
+    struct rm_row_form in, out;   /* `in`: the form of the rows of `from` */
     enum rm_activation act;       /* applied to its result */
     bool value;                   /* not needed to act */
-    bool trains;                  /* has trained parameters, or one behind which it stands has */
+    bool trains;                  /* has trained parameters, or follows a step that has some */
     uint32_t product_count;
     struct rm_net_product product[RM_NET_PRODUCTS_MAX];
-    size_t weight, bias; /* parameters besides: floats into the arena, RM_NO_OFFSET if none */
+    size_t weight, bias; /* further parameters: floats into the arena, RM_NO_OFFSET if none */
     uint32_t state;      /* recurrent: floats into a lane's row of states */
 };
 
@@ -103,21 +103,21 @@ struct rm_net {
     struct rm_step steps[RM_STEPS_MAX];
     uint32_t act_result, value_result, result; /* steps that make logits or values, the state value
                                                   (RM_FROM_NOTHING: none), and all */
-    uint32_t prefix; /* steps before quantiles multiply the rows; 0 where none do */
+    uint32_t prefix; /* steps before quantiles multiply the rows; 0: no quantiles */
     size_t param_count, act_count, noise_count;
     uint32_t outputs, act_outputs;
     uint32_t act_state, value_state; /* floats per lane */
     size_t input_mean, input_scale;  /* RM_NO_OFFSET: inputs are taken as they are */
     bool uses_quantiles, takes_codes;
-    uint32_t input_tokens; /* of an observation, where padding is left out; else 0 */
-    bool keeps_first;      /* the first of them is never padding */
+    uint32_t input_tokens; /* tokens of an observation, if padding has no rows; else 0 */
+    bool keeps_first;      /* the first token is never padding */
     size_t tensor_count;
     struct rm_net_tensor tensors[RM_TENSORS_MAX];
 };
 
 /* --- compiling ------------------------------------------------------------------------------- */
 
-struct rm_net_place { /* where compiling stands: which rows the next step reads */
+struct rm_net_place { /* position of the compiler: the rows that the next step reads */
     uint32_t at;
     struct rm_row_form form;
 };
@@ -130,30 +130,31 @@ struct rm_compiler {
     uint32_t layer_count;
     uint32_t layer;                            /* of them; layer_count = the head */
     bool value;                                /* the value's own layers or head */
-    struct rm_net_place before[RM_LAYERS_MAX]; /* what went into each layer of the list */
+    struct rm_net_place before[RM_LAYERS_MAX]; /* the input of each layer of the list */
     bool acted;                                /* the action is among the inputs */
-    bool kept[RM_LAYERS_MAX + 1]; /* what goes into this layer is read by another step too: it must
-                                     exist, so nothing is fused into the step that makes it */
+    bool kept[RM_LAYERS_MAX + 1]; /* another step reads this layer's input too: it must exist, so
+                                     nothing is fused into the step that makes it */
 };
 
 typedef int (*rm_compile_fn)(struct rm_compiler *c, const struct rm_layer_config *layer);
 
-/* "network.layers[2]: gru: " and the words; -EINVAL. */
+/* Fails with "network.layers[2]: gru: " and the message; -EINVAL. */
 int rm_compile_refuse(struct rm_compiler *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The next step, from c->place to rows of the form `out`, where c->place goes. */
+/* Adds the next step, from c->place to rows of the form `out`, which become c->place. */
 struct rm_step *rm_compile_step(struct rm_compiler *c, enum rm_step_kind kind,
                                 struct rm_row_form out);
-/* Parameters "layers.2.PART" of d0 * d1 * ... floats. Returns where they are. */
+/* Adds the parameters "layers.2.PART" of d0 * d1 * ... floats. Returns their offset. */
 size_t rm_compile_tensor(struct rm_compiler *c, const char *part, uint32_t flags, uint32_t dims,
                          const uint32_t *shape);
 size_t rm_compile_vector(struct rm_compiler *c, const char *part, uint32_t n);
-/* A product of step s: tensors "PREFIXweight" and "PREFIXbias". Returns its index in s->product. */
+/* Adds a product to step s, with tensors "PREFIXweight" and "PREFIXbias". Returns its index in
+ * s->product. */
 uint32_t rm_compile_product(struct rm_compiler *c, struct rm_step *s, const char *prefix,
                             uint32_t in, uint32_t out, bool noisy);
-/* Floats of recurrent state per lane for step s. */
+/* Adds floats of recurrent state per lane for step s. */
 void rm_compile_state(struct rm_compiler *c, struct rm_step *s, uint32_t floats);
-/* Whether the next step reads the observation as it is. */
+/* Whether the next step reads the observation directly. */
 bool rm_compile_reads_input(const struct rm_compiler *c);
 /* The step that made c->place, if an activation may still be fused into it; else NULL. */
 struct rm_step *rm_compile_fusable(struct rm_compiler *c);
@@ -175,23 +176,23 @@ struct rm_net_product_buffers {
     float *noisy_packed;
     float *packed_dx; /* training: effective weights as pack_dx() leaves them; NULL: not needed */
     float *eps_w, *eps_b;               /* factorised noise, expanded */
-    const float *now_packed, *now_bias; /* what the pass under way uses */
-    bool fresh;                         /* `packed` is of these parameters */
-    bool fresh_dx;                      /* `packed_dx` is of these, and of this noise */
-    bool last_noisy;                    /* what the last forward used */
+    const float *now_packed, *now_bias; /* of the current pass */
+    bool fresh;                         /* `packed` has the current parameters */
+    bool fresh_dx;                      /* `packed_dx` has the current parameters and noise */
+    bool last_noisy;                    /* the last forward pass used noise */
     const float *last_eps_w, *last_eps_b;
-    struct rm_image_rows images; /* what it takes is compact; batch is not set. channels 0: no */
+    struct rm_image_rows images; /* its input is compact; batch is not set. channels 0: it is not */
 };
 
 /* Buffers of one step. Those that a step does not need are NULL. */
 struct rm_step_buffers {
     float *y;                 /* its result */
     float *dy;                /* training: gradient of its result */
-    bool whole;               /* y has the rows of all states, else those of one group */
+    bool whole;               /* y has the rows of all states, not only those of one group */
     bool compact;             /* a device's y and dy are compact images (backend.h) */
-    float *pre;               /* training: what an activation that needs it was applied to */
-    float *kept[RM_KEPT_MAX]; /* each kind's own: see its file */
-    bool fresh;               /* kept[] that depend on parameters alone are of these parameters */
+    float *pre;               /* training: the argument of an activation whose gradient needs it */
+    float *kept[RM_KEPT_MAX]; /* for the kind of step: see its file */
+    bool fresh; /* members of kept[] that depend on parameters alone have the current ones */
     struct rm_net_product_buffers product[RM_NET_PRODUCTS_MAX];
 };
 
@@ -205,14 +206,15 @@ struct rm_net_workspace {
     bool needed[RM_STEPS_MAX];
     struct rm_step_buffers steps[RM_STEPS_MAX];
     float *gathered;   /* (max_batch, inputs): rows picked by an index */
-    float *scratch[2]; /* training: gradients (of from, of other) to be added to what is there */
+    float *scratch[2]; /* training: gradients (of from, of other) to be added to an existing
+                          gradient */
     float *d_out;      /* training: of rm_net_learn */
     const float *x;    /* the rows that the last forward read */
-    struct rm_net_tiles *tiles; /* NULL: no network for that */
+    struct rm_net_tiles *tiles; /* NULL: the network does not use tiles */
     bool in_chunks;             /* RM_NET_LEARN: max_batch is a chunk's */
-    float *chunk_grads;         /* of a chunk that is not the first */
-    uint32_t *chunk_index;      /* rows of one that had to be filled up */
-    /* Where padding is left out: state i has rows spans[i] to spans[i + 1], and row r was token
+    float *chunk_grads;         /* of a chunk after the first */
+    uint32_t *chunk_index;      /* rows of a chunk that was filled up */
+    /* If padding has no rows: state i has rows spans[i] to spans[i + 1], and row r is token
      * slots[r] of its state. */
     uint32_t *spans, *slots; /* (max_batch + 1), (max_batch * input_tokens); a device's there */
     float *part;             /* training: gradients of a product's part of the rows */
@@ -220,7 +222,7 @@ struct rm_net_workspace {
     size_t owned_count, floats;
 };
 
-/* One run through the steps. The rows at hand are those of states [first, first + states). */
+/* One run through the steps. The current rows are those of states [first, first + states). */
 struct rm_pass {
     struct rm_net_workspace *w;
     struct rm_backend *b;
@@ -231,9 +233,9 @@ struct rm_pass {
     uint32_t first, states;
 };
 
-/* Rows of a step at hand. `dx` and `d_other` are NULL if not needed. */
+/* The current rows of a step. `dx` and `d_other` are NULL if not needed. */
 struct rm_rows {
-    const float *x, *other; /* what it reads; int32 codes where the network takes them */
+    const float *x, *other; /* the step's input; int32 codes if the network takes them */
     float *y;
     float *dy; /* backward: may be overwritten, but not by the step that makes the network's result:
                   there it is the caller's */
@@ -242,25 +244,25 @@ struct rm_rows {
 
 struct rm_step_ops {
     const char *name;
-    /* Everything that may be NULL is. */
-    bool by_row; /* rows do not depend on each other nor on where in the batch they are, and nothing
-                    is kept but by rm_workspace_want(): fit for tiles.h */
-    bool by_lane; /* the same of lanes, whose rows of several steps do depend on each other */
-    bool pre; /* keeps what an activation that needs it (rm_activation_reads_input) is applied to */
-    /* Takes kept[] by rm_workspace_want(). False when there is no memory. */
+    /* The functions of a kind of step. A member may be NULL if the kind does not need it. */
+    bool by_row;  /* rows depend neither on each other nor on their position in the batch, and only
+                     rm_workspace_want() keeps buffers: fit for tiles.h */
+    bool by_lane; /* the same for lanes; the rows of a lane's steps do depend on each other */
+    bool pre; /* keeps the argument of an activation that needs it (rm_activation_reads_input) */
+    /* Allocates kept[] by rm_workspace_want(). False: no memory. */
     bool (*buffers)(struct rm_net_workspace *w, const struct rm_step *s, struct rm_step_buffers *b);
-    /* Before the rows, once per forward: what depends on parameters and noise alone. Products are
-     * ready by then. */
+    /* Called before the rows, once per forward pass: computes what depends on parameters and noise
+     * alone. Products are ready by then. */
     void (*prepare)(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b);
     void (*forward)(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
                     const struct rm_rows *rows);
     /* All rows at once. Overwrites the gradients of the step's parameters. */
     void (*backward)(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
                      const struct rm_rows *rows);
-    /* Initial values of what is not a product's. */
+    /* Initialises parameters that no product has. */
     void (*init)(const struct rm_net *net, const struct rm_step *s, float *params,
                  struct rm_rng *rng);
-    /* Of the rows of one state (and quantile), besides the products at their rows. */
+    /* Operations for the rows of one state (and quantile), besides those of products. */
     double (*flops)(const struct rm_step *s);
 };
 
@@ -268,22 +270,22 @@ struct rm_step_ops {
 extern const struct rm_step_ops *const rm_step_ops[RM_STEP_COUNT];
 extern const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT];
 
-/* Whether memory is not the host's: then all rows go through a step at once, and where padding is
- * left out there is room for every token, since only the device knows how many are none. Rows
- * behind the last of them are zeros where tokens come in and where their gradients do, so they add
- * nothing to those of weights. */
+/* Whether memory is a device's. Then all rows go through a step at once; if padding has no rows,
+ * there is room for every token, since only the device knows their number. Rows after the last one
+ * are zeros in the tokens and in their gradients, so they add nothing to the gradients of
+ * weights. */
 static inline bool rm_on_device(const struct rm_net_workspace *w)
 {
     return w->backend->device != NULL;
 }
 
-/* Whether there are as many rows as the observations say, and the host knows how many. */
+/* Whether the number of rows depends on the observations, and the host knows it. */
 static inline bool rm_rows_vary(const struct rm_net_workspace *w)
 {
     return w->net->input_tokens && !rm_on_device(w);
 }
 
-/* y = x, both the backend's. */
+/* y = x, both in the backend's memory. */
 static inline void rm_copy_floats(const struct rm_pass *p, float *y, const float *x, size_t n)
 {
     if (p->b->device)
@@ -292,7 +294,7 @@ static inline void rm_copy_floats(const struct rm_pass *p, float *y, const float
         p->ops->upload(p->b, y, x, n);
 }
 
-/* Rows of this form at hand. */
+/* Number of current rows of this form. */
 static inline size_t rm_rows_of(const struct rm_pass *p, const struct rm_row_form *form)
 {
     if (form->padded && !rm_on_device(p->w))
@@ -300,7 +302,7 @@ static inline size_t rm_rows_of(const struct rm_pass *p, const struct rm_row_for
     return (size_t)p->states * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
 }
 
-/* Rows of this form before those at hand. */
+/* Number of rows of this form before the current ones. */
 static inline size_t rm_rows_before(const struct rm_pass *p, const struct rm_row_form *form)
 {
     if (form->padded && !rm_on_device(p->w))
@@ -308,13 +310,14 @@ static inline size_t rm_rows_before(const struct rm_pass *p, const struct rm_row
     return (size_t)p->first * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
 }
 
-/* Whether what the step reads from `from` is compact. */
+/* Whether the rows that the step reads from `from` are compact. */
 static inline bool rm_reads_compact(const struct rm_net_workspace *w, const struct rm_step *s)
 {
     return s->from < w->net->step_count && w->steps[s->from].compact;
 }
 
-/* Where the rows at hand begin in a kept[] buffer of rows of this form: in training it has all. */
+/* Offset of the current rows in a kept[] buffer of rows of this form; in training it has all
+ * rows. */
 static inline size_t rm_kept_at(const struct rm_pass *p, const struct rm_row_form *form)
 {
     return p->w->training ? rm_rows_before(p, form) : 0;
@@ -326,20 +329,21 @@ static inline bool rm_step_needs_dx(const struct rm_net *net, const struct rm_st
     return s->from < net->step_count && net->steps[s->from].trains;
 }
 
-/* compact.c: which steps of a device keep their results, and gradients of those, as compact images:
- * convolutions whose one reader takes them so, where the backend does. Before any buffer. */
+/* compact.c: chooses the steps of a device that keep their results, and gradients of those, as
+ * compact images: convolutions with one reader that takes compact rows, if the backend does. Call
+ * before any buffer is made. */
 void rm_compact_choose(struct rm_net_workspace *w);
-/* steps/conv2d.c: what a convolution does with rows as they are. */
+/* steps/conv2d.c: a convolution of rows that are not compact. */
 struct rm_conv rm_step_conv(const struct rm_net_workspace *w, const struct rm_step *s);
 
-/* learn.c: rows of a chunk: many enough to hide the reading of weights and gradients, few enough
- * that buffers are small. An incomplete one is filled up to a multiple of RM_CHUNK_STEP with its
- * last row, whose gradients are zeros: rows come in few numbers, for which there are kernels. */
+/* learn.c: rows of a chunk: enough to hide the reading of weights and gradients, and few enough for
+ * small buffers. An incomplete chunk is filled up to a multiple of RM_CHUNK_STEP with its last row,
+ * whose gradients are zero, because the backend has kernels for few numbers of rows. */
 #define RM_CHUNK_ROWS 512u
 #define RM_CHUNK_STEP 64u
 bool rm_net_fits_chunks(const struct rm_net *net);
 
-/* Rows from which a forward pass is cut into tiles for several threads. */
+/* Minimum number of rows for which a forward pass is cut into tiles for several threads. */
 #define RM_TILES_WORTH 64u
 
 /* forward.c: the two parts of rm_net_forward(): weights, then rows. */
@@ -353,7 +357,7 @@ int rm_workspace_make(struct rm_net_workspace **out, const struct rm_net *net,
                       struct rm_backend *backend, uint32_t max_batch, uint32_t max_quantiles,
                       enum rm_net_use use, bool tiles, struct rm_error *error);
 
-/* Floats of a lane's row of states: those of the value are left out where only the others act. */
+/* Floats of a lane's row of states, without the value's if only the policy acts. */
 static inline size_t rm_workspace_states(const struct rm_net_workspace *w)
 {
     return w->use == RM_NET_ACT ? w->net->act_state
@@ -365,8 +369,8 @@ bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_
 size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_step *s,
                               const struct rm_row_form *form);
 
-/* spans.c: finds the rows of w->x; how many states from `first` on have at most `most` rows
- * together, at least one and at most `most`. */
+/* rm_spans_find() finds the rows of w->x (spans.c). The other returns how many states from `first`
+ * on have at most `most` rows together: at least one, at most `most`. */
 void rm_spans_find(struct rm_net_workspace *w, uint32_t batch);
 uint32_t rm_spans_group(const struct rm_net_workspace *w, uint32_t first, uint32_t batch,
                         uint32_t most);
@@ -381,23 +385,24 @@ void rm_net_product_forward(const struct rm_pass *p, const struct rm_net_product
                             enum rm_activation act, float *y);
 /* Floats of rm_net_workspace.part that this product needs. */
 size_t rm_net_product_part_floats(const struct rm_net_product *m);
-/* Of a product without noise, some of whose rows' gradients are added to those of weights and, if
- * `biases`, of biases; dx unless it is NULL. Only where the backend has linear_dw_add(). */
+/* For a product without noise: adds the gradients of some rows to those of weights and, if
+ * `biases`, of biases; writes dx unless NULL. Only if the backend has linear_dw_add(). */
 void rm_net_product_backward_more(const struct rm_pass *p, const struct rm_net_product *m,
                                   struct rm_net_product_buffers *b, const float *x, const float *dy,
                                   size_t rows, bool biases, float *dx);
-/* Writes dx alone. */
+/* Writes only dx. */
 void rm_net_product_dx(const struct rm_pass *p, const struct rm_net_product *m,
                        struct rm_net_product_buffers *b, const float *dy, size_t rows, float *dx);
-/* Writes the gradients of weights, biases and sigmas, and dx unless it is NULL. */
+/* Writes the gradients of weights, biases and sigmas, and dx unless NULL. */
 void rm_net_product_backward(const struct rm_pass *p, const struct rm_net_product *m,
                              struct rm_net_product_buffers *b, const float *x, const float *dy,
                              size_t rows, float *dx);
-/* dy becomes the gradient before s->act, in place. */
+/* Changes dy to the gradient before s->act, in place. */
 void rm_step_through_activation(const struct rm_pass *p, const struct rm_step *s,
                                 const struct rm_step_buffers *b, float *dy);
 
-/* init.c: weights (out, in) by network.init; biases of `n`, which follow the weights' fan-in. */
+/* init.c: initial weights (out, in) by network.init, and `n` biases, which use the weights'
+ * fan-in. */
 void rm_init_weights(const struct rm_net *net, float *p, uint32_t out, uint32_t in, uint32_t fan_in,
                      uint32_t fan_out, double gain, struct rm_rng *rng);
 void rm_init_biases(const struct rm_net *net, float *p, uint32_t n, uint32_t fan_in,
@@ -406,17 +411,17 @@ void rm_init_fill(float *p, size_t n, double value);
 void rm_init_normals(double *p, size_t n, struct rm_rng *rng);
 void rm_init_fill_normal(float *p, size_t n, double deviation, struct rm_rng *rng);
 
-/* Whether the gradient of an activation needs what it was applied to, not only its result. */
+/* Whether the gradient of an activation needs the activation's argument, not only its result. */
 static inline bool rm_activation_reads_input(enum rm_activation act)
 {
     return act == RM_ACT_GELU || act == RM_ACT_SILU;
 }
 
-/* Rows of a group and thread: with 250 features they and the weights fit a cache of 1 MB. */
+/* Rows of a group and thread: with 250 features, the rows and the weights fit a cache of 1 MB. */
 #define RM_GROUP_ROWS 128u
 
-/* States that forward takes at a time where rows are many. At most the batch for which buffers are.
- */
+/* Number of states that a forward pass processes at a time if there are many rows; at most the
+ * batch that the buffers hold. */
 uint32_t rm_net_group_states(const struct rm_net_workspace *workspace, uint32_t quantiles);
 
 #endif

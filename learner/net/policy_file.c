@@ -77,8 +77,7 @@ static json_t *choices(const struct rm_env_agent *agent)
     return list;
 }
 
-/* Of real numbers beside the choices or alone: bounds, and how the network's output stands for
- * them. */
+/* The real numbers of an action: their bounds, and how the network's output encodes them. */
 static json_t *reals(const struct rm_policy_file *p)
 {
     json_t *low = json_array(), *high = json_array();
@@ -97,7 +96,7 @@ static json_t *reals(const struct rm_policy_file *p)
     return o;
 }
 
-/* Quantiles of the network's output; 1 where it has none. */
+/* Quantiles of the network's output; 1 for an output without quantiles. */
 static uint32_t quantiles(const struct rm_policy_file *p)
 {
     const struct rm_experiment *e = p->experiment;

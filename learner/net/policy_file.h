@@ -1,7 +1,7 @@
-/* policy_file: a policy on disk, with the metadata for using it in other programs. A safetensors
- * file: the tensors are the network's parameters by name, the metadata (strings, some of them JSON)
- * says what network they belong to, how an observation becomes its input and how its output becomes
- * an action.
+/* policy_file: a policy on disk, with the metadata for using it in other programs. The file is a
+ * safetensors file: its tensors are the network's parameters by name. Its metadata (strings, some
+ * of them JSON) describe the network, the way from an observation to its input and the way from its
+ * output to an action.
  *
  * Metadata: format ("ringmaster-policy-1"), experiment, policy, world (JSON), algorithm, quantiles,
  * acting_quantiles, network (JSON), observation (JSON: dtype, shape, low, high, features, and for
@@ -31,10 +31,10 @@ struct rm_policy_file {
 int rm_policy_file_write(const struct rm_policy_file *policy, const char *directory,
                          struct rm_error *error);
 
-/* The name of the policy in a file. -EPROTO: it is no policy's file. */
+/* Reads the policy's name from a file. -EPROTO: the file has no policy. */
 int rm_policy_file_name(const char *path, char *name, size_t size, struct rm_error *error);
 
-/* Fills params (param_count of net) from a file. -EPROTO names the tensor that is not there, or of
+/* Fills params (param_count of net) from a file. -EPROTO names a tensor that is missing or has
  * another shape. */
 int rm_policy_file_read(const struct rm_net *net, const char *path, float *params,
                         struct rm_error *error);

@@ -1,11 +1,12 @@
-/* Products of a step with its weights: packed once per change of parameters, with noise where the
- * layer is noisy (Fortunato et al., 2018). */
+/* A step's products with its weights: packed once per change of parameters, with noise in noisy
+ * layers (Fortunato et al., 2018). */
 #include "learner/net/parts.h"
 
 #include <string.h>
 
-/* Gradients of weights over a number of rows that only the observations tell: parts of so many
- * rows, the last filled up with zeros, so that a backend can prepare for every number. */
+/* If only the observations determine the number of rows, gradients of weights are computed over
+ * parts of so many rows, the last filled up with zeros, so that a backend can prepare for every
+ * number. */
 static const uint32_t part_rows[] = {256, 128, 64, 32};
 #define PARTS (sizeof part_rows / sizeof part_rows[0])
 
@@ -41,7 +42,7 @@ bool rm_net_product_buffers(struct rm_net_workspace *w, const struct rm_net_prod
            rm_workspace_want(w, factorised, &b->eps_b, m->out) && reserve(w, (uint32_t)rows, m);
 }
 
-/* The packed weights and the bias for this pass: as they are, or with noise. */
+/* Sets the packed weights and the bias of this pass, with or without noise. */
 void rm_net_product_ready(const struct rm_pass *p, const struct rm_net_product *m,
                           struct rm_net_product_buffers *b)
 {
@@ -95,7 +96,7 @@ void rm_net_product_forward(const struct rm_pass *p, const struct rm_net_product
         p->ops->linear(p->b, x, b->now_packed, b->now_bias, (uint32_t)rows, m->in, m->out, act, y);
 }
 
-/* dmu = dw, dsigma = dw eps; without noise sigma had no part. */
+/* dmu = dw, dsigma = dw eps; without noise dsigma is zero. */
 static void sigma_gradients(const struct rm_pass *p, const struct rm_net_product *m,
                             const struct rm_net_product_buffers *b)
 {
@@ -167,7 +168,7 @@ void rm_net_product_backward(const struct rm_pass *p, const struct rm_net_produc
         rm_net_product_dx(p, m, b, dy, rows, dx);
 }
 
-/* Weights are packed by the first gradient that wants them: many products have none. */
+/* The first gradient of an input packs the weights, because many products need none. */
 void rm_net_product_dx(const struct rm_pass *p, const struct rm_net_product *m,
                        struct rm_net_product_buffers *b, const float *dy, size_t rows, float *dx)
 {

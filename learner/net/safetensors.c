@@ -26,7 +26,7 @@ static uint64_t tensor_bytes(const struct rm_tensor *tensor)
     return n;
 }
 
-/* --- writing ------------------------------------------------------------------------------- */
+/* --- writing --------------------------------------------------------------------------------- */
 
 static json_t *describe(const struct rm_tensor *tensor, uint64_t begin)
 {
@@ -38,7 +38,7 @@ static json_t *describe(const struct rm_tensor *tensor, uint64_t begin)
                      (json_int_t)begin, (json_int_t)end);
 }
 
-/* The header as text, padded; NULL without memory. */
+/* The header as text, padded; NULL: no memory. */
 static char *make_header(const struct rm_tensor *tensors, size_t count, const json_t *metadata,
                          size_t *length)
 {
@@ -110,7 +110,7 @@ int rm_safetensors_write(const char *path, const struct rm_tensor *tensors, size
     return rc ? rm_fail(error, rc, "%s: cannot write: %s", path, strerror(-rc)) : 0;
 }
 
-/* --- reading ------------------------------------------------------------------------------- */
+/* --- reading --------------------------------------------------------------------------------- */
 
 static int load(struct rm_safetensors *file, const char *path, uint64_t *size,
                 struct rm_error *error)

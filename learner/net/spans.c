@@ -1,5 +1,5 @@
-/* Padding: which tokens of a batch have rows. A token whose numbers are all 0 is padding and has
- * none; but the first of a pointer's tokens always has one, since it is the state. */
+/* Finds the tokens of a batch that have rows. A token whose numbers are all 0 is padding and has no
+ * row; but the first token of a pointer always has one, since it is the state. */
 #include "learner/net/parts.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* The kinds of steps and which layers become them: one line each in two tables. */
+/* Two tables with one line for each kind of step: its functions, and the layer that is compiled to
+ * it. */
 #include "learner/net/steps/steps.h"
 
 #include <assert.h>

@@ -7,41 +7,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Networks of at most this many parameters: a copy of their gradient for each slot costs little,
- * and their weights leave room for a tile in a core's own cache. */
+/* Networks with at most this many parameters use tiles: a copy of their gradient for each slot
+ * costs little, and their weights leave room for a tile in a core's own cache. */
 #define PARAMS_MAX ((size_t)1 << 17)
 
-/* Rows of a tile: many enough for full speed of the products, few enough that there are tiles for
- * all threads and that they fit. */
+/* Rows of a tile: enough for full speed of the products, few enough that all threads get tiles and
+ * that a tile fits the cache. */
 #define TILE_ROWS     64u
 #define TILE_ROWS_FEW 32u
 #define TILE_STEP     16u
 #define MANY_ROWS     256u
 
-/* Recurrent networks go in tiles of lanes, through all steps: at most so many rows, of a number of
- * lanes that divides all. Their products of a step are small, so larger networks gain too. */
+/* Recurrent networks use tiles of lanes through all steps: at most so many rows, and a number of
+ * lanes that divides all lanes. A step's products are small, so larger networks gain too. */
 #define SEQUENCE_ROWS       2048u
-#define SEQUENCE_ROWS_USUAL 128u /* from here on, powers of two are reserved at once */
+#define SEQUENCE_ROWS_USUAL 128u /* from this number on, powers of two are reserved at once */
 #define SEQUENCE_LANES_MAX  256u
 #define SEQUENCE_LANES_MIN  8u
 #define SEQUENCE_PARAMS_MAX ((size_t)1 << 18)
 
-/* Each slot's gradient goes from one core to another to be added up, which for a small network
- * takes as long as some dozens of rows do: so at least two slots, and more only where rows are
- * many. */
+/* Adding up moves each slot's gradient from one core to another; for a small network that takes as
+ * long as some dozens of rows. So there are at least two slots, and more only for many rows. */
 #define SLOTS_MAX 16u
 #define SLOT_ROWS 256u
 
-/* What one thread needs to take a tile through the network, packed weights included: what another
- * core has written is dear to read. A thread takes any that is free, but that which it had before
- * if it can. */
+/* A thread's memory for taking a tile through the network, with packed weights, because reading
+ * what another core has written is slow. A thread takes its previous one if that is free, else any
+ * free one. */
 struct lane {
     struct rm_backend *backend;
-    uint64_t pass;                      /* that its weights are ready for */
+    uint64_t pass;                      /* the pass for which its weights are ready */
     struct rm_net_workspace *workspace; /* of a tile's rows */
     uint32_t *index;                    /* of an incomplete tile, or one of lanes */
     uint8_t *restart;                   /* of a tile of lanes */
-    float *grads;                       /* of a tile that is not the first of its slot */
+    float *grads;                       /* of a tile after the first of its slot */
     _Atomic uint32_t busy;
     char pad[64];
 };
@@ -50,9 +49,9 @@ struct rm_net_tiles {
     struct rm_net_workspace *parent;
     float *slot_grads; /* (SLOTS_MAX, stride) */
     size_t stride;     /* param_count, padded to a cache line */
-    uint64_t pass;     /* number of the one under way */
-    uint32_t reserved; /* rows of the last tile of lanes that was made ready for */
-    uint64_t prepared; /* pass from which on parameters are others than before */
+    uint64_t pass;     /* number of the current pass */
+    uint32_t reserved; /* rows of the last tile of lanes for which memory was reserved */
+    uint64_t prepared; /* the first pass with the current parameters */
     struct {
         double sums[RM_NET_SUMS];
     } slots[SLOTS_MAX];
@@ -95,7 +94,7 @@ static uint32_t steps_of(const struct rm_net_input *input)
     return input->steps ? input->steps : 1;
 }
 
-/* Lanes of a tile; 0: these rows are not for tiles. */
+/* Lanes of a tile; 0: these rows do not go in tiles. */
 static uint32_t lanes_of_tile(const struct rm_net_input *input)
 {
     const uint32_t steps = steps_of(input), lanes = input->batch / steps;
@@ -105,7 +104,7 @@ static uint32_t lanes_of_tile(const struct rm_net_input *input)
     return 0;
 }
 
-/* What incomplete tiles need; what whole ones need is there. */
+/* Reserves memory for incomplete tiles; that for whole ones is there. */
 static bool reserve_rests(struct rm_backend *b, const struct rm_net *net, bool training)
 {
     for (uint32_t i = 0; i < net->step_count; i++)
@@ -118,7 +117,7 @@ static bool reserve_rests(struct rm_backend *b, const struct rm_net *net, bool t
     return true;
 }
 
-/* What tiles of lanes need for their gradients: rows are as many as steps and lanes make them. */
+/* Reserves memory for the gradients of tiles of lanes, which have steps times lanes rows. */
 static bool reserve_sequence(struct rm_backend *b, const struct rm_net *net, uint32_t rows)
 {
     for (uint32_t i = 0; i < net->step_count; i++)
@@ -227,7 +226,7 @@ void rm_net_tiles_destroy(struct rm_net_tiles *t)
 
 /* --- a tile ---------------------------------------------------------------------------------- */
 
-/* There are as many lanes as threads, so one is free. */
+/* There are as many such structs as threads, so one is free. */
 static struct lane *take_lane(struct rm_net_tiles *t)
 {
     static _Thread_local uint32_t mine;
@@ -243,8 +242,8 @@ static void give_lane(struct lane *lane)
     RM_TOTAL_STORE(&lane->busy, 0);
 }
 
-/* What another core has written or read is asked for all at once, not line by line as it is needed.
- * Asking for more than comes at a time would only waste it. */
+/* Prefetches lines that another core has written or read, all at once instead of one by one.
+ * Prefetching more than that would be wasted. */
 #define FETCH_MAX ((size_t)1 << 15)
 
 static void fetch(const float *p, size_t n, bool write)
@@ -256,7 +255,7 @@ static void fetch(const float *p, size_t n, bool write)
             __builtin_prefetch(p + i, 0, 2);
 }
 
-/* Weights and noise, once per lane and pass. */
+/* Prepares weights and noise, once per thread and pass. */
 static void make_ready(struct lane *lane, const struct work *work)
 {
     const struct rm_net_tiles *t = work->tiles;
@@ -274,7 +273,7 @@ void rm_net_tiles_prepare(struct rm_net_tiles *t)
     t->prepared = t->pass + 1;
 }
 
-/* Some lanes, all steps. */
+/* The input of some lanes, with all steps. */
 static struct rm_net_input lanes_of(const struct work *work, struct lane *lane, uint32_t tile)
 {
     struct rm_net_input input = *work->input;
@@ -294,8 +293,8 @@ static struct rm_net_input lanes_of(const struct work *work, struct lane *lane, 
     return input;
 }
 
-/* The rows of a tile. An incomplete one is filled up to a multiple of TILE_STEP with its last row,
- * whose gradients will be zeros: rows come in few numbers, for which there are kernels. */
+/* The rows of a tile. An incomplete tile is filled up to a multiple of TILE_STEP with its last row,
+ * whose gradients will be zero, because the backend has kernels for few numbers of rows. */
 static struct rm_net_input rows_of(const struct work *work, struct lane *lane, uint32_t tile)
 {
     if (work->wide)
@@ -382,7 +381,7 @@ static void learn_slot(void *user, uint32_t slot)
     give_lane(lane);
 }
 
-/* --- all of them ----------------------------------------------------------------------------- */
+/* --- all tiles ------------------------------------------------------------------------------- */
 
 static uint32_t slots_of(uint32_t rows, uint32_t tiles)
 {

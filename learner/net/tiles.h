@@ -1,10 +1,10 @@
-/* tiles: how small networks learn. Rows, or lanes of recurrent networks, go through all steps, the
- * loss and back in tiles that fit a core's own cache, each tile by one thread; one wake-up of the
- * threads serves all of them, instead of one per operation.
+/* tiles: learning of small networks. Rows, or lanes of recurrent networks, go through all steps,
+ * the loss and back in tiles that fit a core's own cache, each tile on one thread. The threads are
+ * woken once for all tiles, not once per operation.
  *
- * Whether a network learns so depends on the network alone, and how rows are cut on their number
- * alone: neither depends on threads, so results do not. Gradients of tiles are added up within a
- * slot in the order of tiles, and those of slots in the order of slots.
+ * Whether a network uses tiles depends on the network alone, and the cut depends on the number of
+ * rows alone; neither depends on the number of threads, so results do not. Gradients of tiles are
+ * added up within a slot in the order of tiles, then those of slots in the order of slots.
  *
  * For the files of this room. Belongs to its workspace. */
 #ifndef RM_LEARNER_NET_TILES_H
@@ -16,7 +16,7 @@
 
 struct rm_net_tiles;
 
-/* *tiles stays NULL for networks and workspaces that are not for tiles. */
+/* *tiles stays NULL if the network or workspace does not use tiles. */
 int rm_net_tiles_create(struct rm_net_tiles **tiles, struct rm_net_workspace *workspace,
                         struct rm_error *error);
 void rm_net_tiles_destroy(struct rm_net_tiles *tiles);
@@ -24,8 +24,7 @@ void rm_net_tiles_destroy(struct rm_net_tiles *tiles);
 /* As rm_net_prepare(). */
 void rm_net_tiles_prepare(struct rm_net_tiles *tiles);
 
-/* Whether these rows go in tiles: NULL does not. Makes ready for a number of steps that it has not
- * met before. */
+/* Whether these rows go in tiles; tiles may be NULL. Prepares for a number of steps that is new. */
 bool rm_net_tiles_take(struct rm_net_tiles *tiles, const struct rm_net_input *input);
 
 /* As rm_net_learn() and rm_net_forward(). The result goes to `out`. */

@@ -1,5 +1,5 @@
-/* Buffers: all allocated here, at once. Results (without training) and gradients share memory: a
- * buffer is taken by the next step that needs one once its last reader is done. */
+/* All buffers, allocated once. Results (without training) and gradients share memory: the next step
+ * that needs a buffer takes it once its last reader is done. */
 #include "learner/net/parts.h"
 
 #include <errno.h>
@@ -27,9 +27,9 @@ static size_t rows_of(const struct rm_net_workspace *w, const struct rm_row_form
     return (size_t)w->max_batch * form->tokens * (form->per_quantile ? w->max_quantiles : 1);
 }
 
-/* Whether rows go through the step in groups: not in training, where all are kept, nor before the
- * quantiles, nor in recurrent networks, whose rows depend on each other, nor on a device, which has
- * no cache to fit. */
+/* Whether rows go through the step in groups. They do not in training, which keeps all rows, nor
+ * before the quantiles, nor in recurrent networks, whose rows depend on each other, nor on a
+ * device, which has no cache to fit. */
 static bool in_groups(const struct rm_net_workspace *w, uint32_t index)
 {
     return !w->training && !rm_on_device(w) && index >= w->net->prefix &&
@@ -43,7 +43,7 @@ size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_
         return rows_of(w, form);
     uint32_t q = w->net->uses_quantiles ? w->max_quantiles : 1;
     size_t states = rm_net_group_states(w, q), most = w->max_batch;
-    /* Fewer quantiles than the most make groups of more states, of as many rows. */
+    /* With fewer quantiles than the maximum, groups have more states and as many rows. */
     if (form->per_quantile) {
         size_t rows = (size_t)RM_GROUP_ROWS * w->backend->threads;
         rows = rows > w->max_quantiles ? rows : w->max_quantiles;
@@ -52,7 +52,8 @@ size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_
     if (w->net->uses_quantiles)
         states = rm_net_group_states(w, 1);
     states = states < most ? states : most;
-    if (form->padded && !w->net->uses_quantiles) { /* a group has so many rows, or one state's */
+    if (form->padded &&
+        !w->net->uses_quantiles) { /* a group has so many rows, or those of one state */
         states = rm_net_group_states(w, 1);
         states = states > form->tokens ? states : form->tokens;
         return states < rows_of(w, form) ? states : rows_of(w, form);
@@ -60,7 +61,7 @@ size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_
     return states * form->tokens;
 }
 
-/* --- buffers that take turns ----------------------------------------------------------------- */
+/* --- shared buffers -------------------------------------------------------------------------- */
 
 struct slots {
     uint32_t count;
@@ -98,8 +99,8 @@ static bool make_slots(struct rm_net_workspace *w, struct slots *slots)
     return true;
 }
 
-/* Who reads step `index` last; the steps of later groups start over, so what they read from before
- * the quantiles stays for good. */
+/* The last reader of step `index`. Steps of later groups start over, so a result from before the
+ * quantiles that they read stays for good. */
 static uint32_t last_reader(const struct rm_net_workspace *w, uint32_t index)
 {
     const struct rm_net *net = w->net;
@@ -139,7 +140,8 @@ static bool take_results(struct rm_net_workspace *w)
     return true;
 }
 
-/* Backward, a gradient is taken by the last reader of a result and given back by its maker. */
+/* In the backward pass, the last reader of a result takes the buffer of its gradient, and the step
+ * that made the result returns it. */
 static bool take_gradients(struct rm_net_workspace *w)
 {
     const struct rm_net *net = w->net;
@@ -172,7 +174,7 @@ static bool take_gradients(struct rm_net_workspace *w)
            rm_workspace_want(w, true, &w->d_out, rows_of(w, out) * out->features);
 }
 
-/* --- a step's own ---------------------------------------------------------------------------- */
+/* --- buffers of one step --------------------------------------------------------------------- */
 
 static bool take_step(struct rm_net_workspace *w, const struct rm_step *s,
                       struct rm_step_buffers *b)
@@ -200,7 +202,7 @@ static void mark_needed(struct rm_net_workspace *w)
     }
 }
 
-/* Words of 32 bits in the backend's memory, which it gives as floats. */
+/* Allocates words of 32 bits in the backend's memory, which allocates floats. */
 static bool take_words(struct rm_net_workspace *w, uint32_t **p, size_t words)
 {
     float *floats = NULL;
@@ -209,7 +211,8 @@ static bool take_words(struct rm_net_workspace *w, uint32_t **p, size_t words)
     return taken;
 }
 
-/* What padding needs. Gradients of products are made of parts of the rows there. */
+/* Allocates buffers for padding. Gradients of products are computed over parts of the rows
+ * there. */
 static bool take_spans(struct rm_net_workspace *w)
 {
     const struct rm_net *net = w->net;
@@ -243,7 +246,7 @@ static bool take_all(struct rm_net_workspace *w)
            rm_workspace_want(w, true, &w->gathered, (size_t)w->max_batch * net->shape.inputs);
 }
 
-/* Besides, kernels for chunks that are not full. */
+/* Allocates a chunk's buffers, and prepares kernels for incomplete chunks. */
 static bool take_chunk(struct rm_net_workspace *w)
 {
     const struct rm_net *net = w->net;
@@ -341,7 +344,7 @@ uint32_t rm_net_workspace_outputs(const struct rm_net_workspace *w)
 
 void rm_net_prepare(struct rm_net_workspace *w, const float *params)
 {
-    (void)params; /* packed when first used: a noisy pass needs no packed means */
+    (void)params; /* packed at the first use: a noisy pass needs no packed means */
     if (w->tiles)
         rm_net_tiles_prepare(w->tiles);
     for (uint32_t i = 0; i < w->net->step_count; i++) {

@@ -1,4 +1,4 @@
-/* Activations. One right after a product is part of its step. */
+/* Activations. An activation right after a product is part of the product's step. */
 #include "learner/net/steps/steps.h"
 
 static const enum rm_activation activations[RM_LAYER_TYPE_COUNT] = {

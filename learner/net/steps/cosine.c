@@ -1,5 +1,5 @@
 /* The cosine embedding of IQN (Dabney 2018b, eq. 4): z = x * ReLU(W cos(pi i tau) + b), i = 1...
- * Behind it there is a row per quantile. */
+ * After it there is a row per quantile. */
 #include "learner/net/steps/steps.h"
 
 enum kept { COSINES, PHI, PHI_GRADIENT, UNASKED };

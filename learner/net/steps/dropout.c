@@ -1,6 +1,6 @@
 /* Dropout (Srivastava et al., 2014), scaled in training. Whether a number is dropped is a function
- * of (seed, update, layer, place in the batch), so backward draws again what forward drew and no
- * split of the rows matters. */
+ * of (seed, update, layer, position in the batch), so the backward pass repeats the draws of the
+ * forward pass, and the cut of the rows does not matter. */
 #include "learner/net/steps/steps.h"
 
 int rm_compile_dropout(struct rm_compiler *c, const struct rm_layer_config *layer)
@@ -11,7 +11,7 @@ int rm_compile_dropout(struct rm_compiler *c, const struct rm_layer_config *laye
     return 0;
 }
 
-/* y = x, or what is left of it. */
+/* y = x with some numbers dropped. */
 static void drop(const struct rm_pass *p, const struct rm_step *s, const float *x, float *y)
 {
     const struct rm_net_input *in = p->input;

@@ -10,7 +10,7 @@
 
 #define CODES_MAX (1u << 24)
 
-/* How many codes the world has; 0 if its bounds do not say. */
+/* Number of the world's codes; 0 if its bounds do not say. */
 static uint32_t codes_of(const struct rm_net_shape *shape)
 {
     double codes = shape->high - shape->low + 1;
@@ -79,7 +79,7 @@ static struct rm_embedding shape_of(const struct rm_pass *p, const struct rm_ste
                                  .lowest = lowest(shape)};
 }
 
-/* The first column's table stands where others have a bias. */
+/* The first column's table has the place of a bias. */
 static struct rm_relations relations_of(const struct rm_pass *p, const struct rm_step *s)
 {
     return (struct rm_relations){.numbers = p->w->net->shape.inputs / s->out.tokens,

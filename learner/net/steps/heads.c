@@ -1,4 +1,4 @@
-/* What stands around the layers: dueling, logits and value side by side, normalised inputs. */
+/* Steps around the layers: dueling, logits joined with the value, normalised inputs. */
 #include "learner/net/steps/steps.h"
 
 /* --- dueling --------------------------------------------------------------------------------- */
@@ -59,8 +59,7 @@ static void normalize(const struct rm_pass *p, const struct rm_step *s, struct r
                       rows->y);
 }
 
-/* The moments are not moved by gradients: those are zeros, so that the arena's gradient is whole.
- */
+/* Gradients do not move the moments: theirs are zeros, so that the arena's gradient is complete. */
 static void normalize_back(const struct rm_pass *p, const struct rm_step *s,
                            struct rm_step_buffers *b, const struct rm_rows *rows)
 {

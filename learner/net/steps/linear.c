@@ -1,4 +1,4 @@
-/* Fully connected: y = act(x W^T + b), of each token where there are some. */
+/* Fully connected: y = act(x W^T + b), for each token if there are tokens. */
 #include "learner/net/steps/steps.h"
 
 int rm_compile_linear(struct rm_compiler *c, const struct rm_layer_config *layer)

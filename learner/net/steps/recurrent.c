@@ -12,8 +12,8 @@
 
 enum product { IH, HH };
 
-/* Rows of the steps that are taken together: their gates and the gates' gradients fill half of a
- * core's second-level cache. */
+/* Rows of the steps that are processed together: their gates and the gates' gradients fill half of
+ * a core's second-level cache. */
 #define TOGETHER_ROWS 256u
 #define ANY_ROWS      1023u /* reserved: for all numbers of rows */
 
@@ -27,7 +27,7 @@ static uint32_t gates_of(const struct rm_step *s)
     return s->kind == RM_STEP_LSTM ? 4 : 3;
 }
 
-/* Floats of what a cell keeps for its gradient, per unit. */
+/* Floats per unit that a cell keeps for its gradient. */
 static uint32_t kept_gates_of(const struct rm_step *s)
 {
     return s->kind == RM_STEP_LSTM ? 5 : 4;
@@ -92,14 +92,14 @@ static uint32_t steps_of(const struct rm_pass *p)
     return p->input->steps ? p->input->steps : 1;
 }
 
-/* Lanes at hand: of one step the pass may have some only, from p->first on. */
+/* The current lanes: a pass of one step may have only some, from p->first on. */
 static uint32_t lanes_of(const struct rm_pass *p)
 {
     return steps_of(p) == 1 ? p->states : p->input->batch / steps_of(p);
 }
 
-/* The state before step t, of `n` floats at `offset` of a lane's row: what was given, or what the
- * step before left. */
+/* The state before step t, `n` floats at `offset` of a lane's row: the input's, or the previous
+ * step's. */
 static void state_before(const struct rm_pass *p, uint32_t t, uint32_t lanes, uint32_t n,
                          size_t offset, const float *left, float *state)
 {
@@ -125,7 +125,7 @@ static void keep_last(const struct rm_pass *p, uint32_t lanes, uint32_t n, size_
                         p->input->next_state + p->first * stride + offset, stride);
 }
 
-/* Steps that are taken together. */
+/* Number of steps that are processed together. */
 static uint32_t together(const struct rm_pass *p, uint32_t steps, uint32_t lanes)
 {
     const uint32_t most = TOGETHER_ROWS / lanes ? TOGETHER_ROWS / lanes : 1;
@@ -165,9 +165,9 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
         keep_last(p, lanes, n, s->state + n, b->kept[NEXT_C] + last);
 }
 
-/* What step t, the `index`-th of those that are taken together, makes of the gradient of its result
- * and of its cell; leaves that of the state before it in D_H (and D_C), zeros where the state
- * restarted. */
+/* The backward pass of step t, the `index`-th of those processed together: from the gradients of
+ * its result and of its cell to D_H (and D_C), the gradient of the state before it, which is zero
+ * if the state restarted. */
 static void step_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
                       uint32_t t, uint32_t index, uint32_t lanes, const float *dy)
 {
@@ -213,7 +213,7 @@ static void weights_back(const struct rm_pass *p, const struct rm_step *s,
         rm_net_product_backward(p, hh, &b->product[HH], h, d_gh, n, NULL);
         return;
     }
-    if (n + row == p->input->batch) { /* the first to come back */
+    if (n + row == p->input->batch) { /* the first in the backward pass */
         p->ops->fill(p->b, 0.0f, (size_t)ih->in * ih->out, p->grads + ih->weight);
         p->ops->fill(p->b, 0.0f, ih->out, p->grads + ih->bias);
         p->ops->fill(p->b, 0.0f, (size_t)hh->in * hh->out, p->grads + hh->weight);

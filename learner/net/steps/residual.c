@@ -1,4 +1,4 @@
-/* Adds what went into the layers before it (He et al., 2016). */
+/* Adds the input of the preceding layers (He et al., 2016). */
 #include "learner/net/steps/steps.h"
 
 int rm_compile_residual(struct rm_compiler *c, const struct rm_layer_config *layer)

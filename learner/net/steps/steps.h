@@ -1,4 +1,4 @@
-/* steps: what the files of this folder have for the tables of steps.c. */
+/* steps: functions and tables of this folder's files, for steps.c. */
 #ifndef RM_LEARNER_NET_STEPS_STEPS_H
 #define RM_LEARNER_NET_STEPS_STEPS_H
 

@@ -1,7 +1,7 @@
-/* Tokens: rows of an observation. Where a network has layers that look across them, padding is left
- * out from the start: behind `tokens` or an embedding only those rows exist that are none, sample
- * by sample (see spans.c). Here: leaving out, mean, the first of each sample, scores against it,
- * and all side by side again. */
+/* Tokens: rows of an observation. If a network has layers that read across tokens, padding has no
+ * rows from the start: after `tokens` or an embedding only rows of other tokens exist, sample by
+ * sample (see spans.c). This file: removing padding, mean, the first token of each sample, scores
+ * against it, and tokens side by side again. */
 #include "learner/net/steps/steps.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ static const uint32_t *spans_of(const struct rm_pass *p)
     return p->w->spans + p->first;
 }
 
-/* Places in their samples of the rows at hand. */
+/* Positions of the current rows in their samples. */
 static const uint32_t *slots_of(const struct rm_pass *p)
 {
     return rm_on_device(p->w) ? p->w->slots : p->w->slots + p->w->spans[p->first];
@@ -25,8 +25,8 @@ static struct rm_row_form state_form(const struct rm_row_form *like, uint32_t fe
     return form;
 }
 
-/* Each number is a token; of (.., m), each m of them; with columns, what the observation's first
- * dimension counts, or each group where there is one dimension. */
+/* Tokens of an observation: each number; for a shape (.., m), each m numbers; with columns, the
+ * elements of the first dimension, or each group if there is one dimension. */
 uint32_t rm_tokens_of_codes(const struct rm_layer_config *layer, const struct rm_net_shape *shape)
 {
     if (layer->columns)
@@ -35,9 +35,9 @@ uint32_t rm_tokens_of_codes(const struct rm_layer_config *layer, const struct rm
     return last && shape->inputs % last == 0 ? shape->inputs / last : shape->inputs;
 }
 
-/* --- padding left out ------------------------------------------------------------------------ */
+/* --- removing padding ------------------------------------------------------------------------ */
 
-/* (tokens, features) of floats become rows. */
+/* Turns (tokens, features) of floats into rows. */
 void rm_compile_tokens(struct rm_compiler *c)
 {
     const struct rm_net_shape *shape = &c->net->shape;
@@ -130,7 +130,7 @@ const struct rm_step_ops rm_mean_pool_step = {
 
 /* --- the first ------------------------------------------------------------------------------- */
 
-/* The first token of each sample, which is never padding where there is a pointer. */
+/* The first token of each sample, which is never padding if there is a pointer. */
 void rm_compile_first(struct rm_compiler *c)
 {
     rm_compile_step(c, RM_STEP_FIRST, state_form(&c->place.form, c->place.form.features));

@@ -17,7 +17,8 @@
 
 extern const struct rm_env_ops rm_treasurehunt_ops, rm_cartpole_ops, rm_acrobot_ops,
     rm_mountaincar_ops, rm_mountaincar_continuous_ops, rm_pendulum_ops, rm_frozenlake_ops,
-    rm_taxi_ops, rm_goodhart_ops, rm_darkroom_ops, rm_sokoban_ops, rm_connect_ops, rm_count_ops;
+    rm_taxi_ops, rm_goodhart_ops, rm_darkroom_ops, rm_sokoban_ops, rm_connect_ops, rm_prover_ops,
+    rm_count_ops;
 
 const struct rm_env_ops *const rm_builtin_worlds[] = {
     &rm_treasurehunt_ops,
@@ -32,6 +33,7 @@ const struct rm_env_ops *const rm_builtin_worlds[] = {
     &rm_darkroom_ops,
     &rm_sokoban_ops,
     &rm_connect_ops,
+    &rm_prover_ops,
     &rm_count_ops,
     NULL,
 };

@@ -1,0 +1,31 @@
+/* prover_queries: which query an episode asks, true ones and corrupted ones. Internal to
+ * actor/worlds/builtin. */
+#ifndef RM_ACTOR_WORLDS_BUILTIN_PROVER_QUERIES_H
+#define RM_ACTOR_WORLDS_BUILTIN_PROVER_QUERIES_H
+
+#include "actor/worlds/builtin/prover_kb.h"
+#include "shm/base/rng.h"
+
+enum rm_prover_labels { RM_PROVER_BOTH, RM_PROVER_POSITIVE, RM_PROVER_CORRUPTED };
+
+struct rm_prover_asking {
+    const struct rm_prover_kb *kb;
+    enum rm_prover_split split;
+    enum rm_prover_labels labels; /* BOTH: true and corrupted in turn */
+    bool compat;                  /* corrupts as the program that this world is modelled on */
+};
+
+struct rm_prover_question {
+    rm_prover_atom query;
+    bool label; /* true, not corrupted */
+};
+
+/* Whether there is something to ask: queries, and for corrupted ones a constant that can take the
+ * place of another. Else NULL or what is missing. */
+const char *rm_prover_nothing_to_ask(const struct rm_prover_asking *asking);
+
+/* The question of episode `turn` of a world. */
+struct rm_prover_question rm_prover_ask(const struct rm_prover_asking *asking, uint64_t turn,
+                                        struct rm_rng *rng);
+
+#endif

@@ -116,6 +116,7 @@ struct rm_layer_config {
     uint32_t columns; /* embedding: numbers of a group, 0 = no groups */
     uint32_t first_codes; /* embedding: rows of a table for the first column, 0 = none of its own */
     bool difference;      /* embedding: the last column of a group is subtracted */
+    double deviation;     /* embedding: of its initial rows, normal; 0 = 1 */
     uint32_t heads;       /* attention */
     uint32_t span;        /* residual: how many layers before it are bridged */
     bool causal;          /* attention: a token sees itself and those before it */

@@ -50,7 +50,9 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
               "first_codes", RM_MEMBER_U32, first_codes, 0, 1 << 24, 0,
               "with columns: rows of a separate table for the first column; 0: no separate table"),
           MEMBER("difference", RM_MEMBER_BOOL, difference, 0, 1, 0,
-                 "with columns: the last column is subtracted")}},
+                 "with columns: the last column is subtracted"),
+          MEMBER("deviation", RM_MEMBER_F64, deviation, 1e-6, 100, 1,
+                 "of the initial rows, which are normal")}},
     [RM_LAYER_CONV2D] = {"conv2d",
                          "convolution over an observation of (channels, height, width) or (height, "
                          "width), or over the result of another convolution",

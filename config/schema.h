@@ -81,7 +81,7 @@ struct rm_layer_member {
     double fallback; /* NAN: must be given */
     const char *doc;
 };
-#define RM_LAYER_MEMBERS_MAX 5
+#define RM_LAYER_MEMBERS_MAX 6
 struct rm_layer_row {
     const char *type, *doc;
     struct rm_layer_member members[RM_LAYER_MEMBERS_MAX + 1]; /* ends with name NULL */

@@ -136,9 +136,10 @@ static void init(const struct rm_net *net, const struct rm_step *s, float *param
                  struct rm_rng *rng)
 {
     const size_t features = s->out.features;
+    const double deviation = s->layer.deviation > 0 ? s->layer.deviation : 1;
     (void)net;
-    rm_init_fill_normal(params + s->weight, s->layer.codes * features, 1, rng);
-    rm_init_fill_normal(params + s->bias, s->layer.first_codes * features, 1, rng);
+    rm_init_fill_normal(params + s->weight, s->layer.codes * features, deviation, rng);
+    rm_init_fill_normal(params + s->bias, s->layer.first_codes * features, deviation, rng);
 }
 
 const struct rm_step_ops rm_embedding_step = {

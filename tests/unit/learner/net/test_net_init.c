@@ -119,6 +119,41 @@ static void by_name(void **state)
 }
 
 /* Rows of length `gain` each in the layers, of the policy's and the value's own in the heads. */
+/* Rows of tables are normal, whatever network.init says; both tables of a token. */
+static void embeddings(void **state)
+{
+    static const struct {
+        double set, is;
+    } cases[] = {{0, 1}, {1, 1}, {0.1, 0.1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct rm_network_config config = {.layer_count = 1,
+                                                 .layers = {{.type = RM_LAYER_EMBEDDING,
+                                                             .units = OUT,
+                                                             .codes = 100,
+                                                             .columns = 3,
+                                                             .first_codes = 50,
+                                                             .deviation = cases[i].set}},
+                                                 .trunk = RM_TRUNK_SHARED};
+        const struct rm_net_shape shape = {.inputs = 12,
+                                           .dims = 3,
+                                           .dim = {2, 2, 3},
+                                           .high = 99,
+                                           .actions = 20,
+                                           .outputs_per_action = 1,
+                                           .head = RM_HEAD_ACTOR_CRITIC};
+        struct network n;
+        struct rm_error error;
+        if (rm_net_compile(&n.net, &config, &shape, &error))
+            fail_msg("%s", error.text);
+        n.params = malloc(rm_net_param_count(n.net) * sizeof *n.params);
+        rm_net_init(n.net, n.params, rm_rng_at(3, RM_STREAM_INIT, 0, 0));
+        expect(&n, "layers.0.weight", cases[i].is, false);
+        expect(&n, "layers.0.first", cases[i].is, false);
+        unmake(&n);
+    }
+}
+
 static void orthogonal_gains(void **state)
 {
     (void)state;
@@ -220,9 +255,8 @@ static void levels_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_name),
-        cmocka_unit_test(orthogonal_gains),
-        cmocka_unit_test(orthogonal_shapes),
+        cmocka_unit_test(by_name),          cmocka_unit_test(embeddings),
+        cmocka_unit_test(orthogonal_gains), cmocka_unit_test(orthogonal_shapes),
         cmocka_unit_test(levels_agree),
     };
     return cmocka_run_group_tests_name("net init", tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "config/forms.h"
 #include "config/traits.h"
 #include "learner/net/features.h"
+#include "learner/net/reals.h"
 #include "actor/worlds/described.h"
 #include "shm/base/state.h"
 
@@ -330,6 +331,16 @@ static struct rm_acting_rows rows_of(struct rm_stepping *s, uint32_t agent)
     return rows;
 }
 
+/* Whether real actions are still random. As rates are (set_bounds()), by what all worlds have
+ * stepped at this one's pace. */
+static bool explores_reals(const struct rm_stepping *s, uint32_t agent)
+{
+    const uint32_t policy = s->plan->agent_policy[agent];
+    return s->shared && s->policies[policy].acting.gaussian.reals &&
+           !s->plan->policy[policy].frozen &&
+           (s->steps_before + s->steps) * s->total_worlds < s->experiment->actor.random_steps;
+}
+
 /* Answers of a policy that is a distribution, for all lanes of the agent. Those of last
  * observations are 0 in the end, so that rows do not depend on how they were made. */
 static void act_by_distribution(struct rm_stepping *s, uint32_t agent)
@@ -343,6 +354,11 @@ static void act_by_distribution(struct rm_stepping *s, uint32_t agent)
         rm_acting_likeliest(&p->acting, &rows);
     else
         rm_acting_draw(&p->acting, &rows);
+    if (explores_reals(s, agent))
+        for (uint32_t w = 0; w < s->worlds; w++)
+            rm_reals_explore(&p->acting.gaussian, s->seed,
+                             s->steps / s->experiment->actor.random_hold, rows.lane[w],
+                             rows.action + w * words);
     for (uint32_t w = 0; words > 1 && w < s->worlds; w++)
         if (p->row.flags[lane + w] & ENDED)
             memset(rows.action + w * words, 0, words * sizeof *rows.action);

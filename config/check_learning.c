@@ -190,6 +190,13 @@ static bool bound_algorithm(experiment_t *e, char *text, size_t bytes)
            SAY("clip is for ppo, appo and vtrace; sac learns through tanh: use tanh or auto");
 }
 
+static bool random_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    return e->actor.random_steps && e->algorithm.name != RM_ALGORITHM_SAC &&
+           SAY("random real actions are for sac; algorithm.name %s explores by its own draws",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
 /* --- frozen opponents ---------------------------------------------------------------------- */
 
 static bool frozen_shared(experiment_t *e, char *text, size_t bytes)
@@ -281,6 +288,9 @@ static const struct rm_check rows[] = {
      schedule_end,
      "A falling rate ends after a number of updates or with the run."},
     {{"algorithm.bound", "algorithm.name"}, bound_algorithm, "sac bounds real actions by tanh."},
+    {{"actor.random_steps", "algorithm.name"},
+     random_algorithm,
+     "sac begins by random real actions."},
     {{"policy.frozen", "policy.map"}, frozen_shared, "A frozen opponent has a policy of its own."},
     {{"policy.frozen"}, frozen_twice, "A policy is frozen once."},
     {{"policy.frozen"}, frozen_of_frozen, "A frozen opponent takes snapshots of a trained policy."},

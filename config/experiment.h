@@ -182,6 +182,8 @@ struct rm_experiment {
         uint32_t count;              /* actor processes */
         uint32_t worlds;             /* worlds of all actors, split as evenly as possible */
         uint32_t quantiles;          /* IQN: quantile draws per acting decision */
+        uint64_t random_steps;       /* sac, real actions: uniformly random at first */
+        uint32_t random_hold;        /* vector steps that such an action is kept */
         bool noise;                  /* values: explore by the noise of noisy layers too */
         enum rm_actor_device device; /* where worlds are stepped: by actors, or by the learner */
         bool pin;                    /* pin workers to cores */

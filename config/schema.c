@@ -109,6 +109,12 @@ const struct rm_key rm_keys[] = {
         "steps its worlds together, with one batched forward pass."),
     U32("actor.quantiles", SAME, actor.quantiles, 1, 1024, 32, "quantiles",
         "IQN: quantile draws averaged per acting decision."),
+    U64("actor.random_steps", SAME, actor.random_steps, 0, 1e15, 0, "steps",
+        "sac in worlds of real actions: steps of each agent, over all worlds together, with "
+        "uniformly "
+        "random actions, before those of the policy."),
+    U32("actor.random_hold", SAME, actor.random_hold, 1, 1000000, 1, "vector steps",
+        "How long each of these actions is kept."),
     BOOL("actor.noise", SAME, actor.noise, 0,
          "Networks with noisy layers: actors explore by the layers' noise (Fortunato 2018), drawn "
          "for every vector step, in addition to epsilon. If false, actors use the means of the "

@@ -295,6 +295,8 @@ static const char *staged_because(const struct replay *r, struct rm_backend *bac
         return "sequences are made on the host";
     if (e->algorithm.name == RM_ALGORITHM_SAC && r->agent->has_mask)
         return "algorithm.name sac: the host has the legal actions of both states";
+    if (r->plan->reals)
+        return "real actions are copied on the host";
     if (e->network.normalize_observations)
         return "network.normalize_observations: the host computes the moments";
     return NULL;
@@ -330,6 +332,7 @@ static int open_sampler(struct replay *r, struct rm_backend *backend, struct rm_
         .agents = r->plan->agents,
         .agent = r->agent,
         .codes = rm_network_takes_codes(&e->network),
+        .reals = r->plan->reals,
         .batch = e->sample.batch,
         .n_step = e->sample.n_step,
         .frame_stack = e->sample.frame_stack,
@@ -417,11 +420,11 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
         .masks = r->agent->has_mask,
     };
     int rc = 0;
-    if (r->plan->action_words > 1)
+    if (r->plan->choices > 1)
         rc = rm_fail(error, -EINVAL,
                      "policy %s: %u choices a step; algorithms that learn from replay support only "
                      "one choice; use ppo, appo or vtrace",
-                     r->plan->name, r->plan->action_words);
+                     r->plan->name, r->plan->choices);
     if (!rc)
         rc = open_sampler(r, spec->backend, error);
     if (!rc)

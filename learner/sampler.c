@@ -28,6 +28,7 @@ static int make_buffers(struct rm_sampler *s, struct rm_error *error)
     batch->size = spec->batch;
     batch->inputs = s->features * spec->frame_stack;
     batch->actions = spec->agent->actions;
+    batch->reals = spec->reals;
     batch->codes = spec->codes;
     if (spec->sequence.trace) { /* rows of the sequence, and rows before and after it */
         batch->burn_in = spec->sequence.burn_in;
@@ -40,7 +41,7 @@ static int make_buffers(struct rm_sampler *s, struct rm_error *error)
     batch->obs = aligned(rows * batch->inputs * sizeof(float));
     if (!batch->trace)
         batch->next_obs = aligned(n * batch->inputs * sizeof(float));
-    batch->action = aligned(n * sizeof *batch->action);
+    batch->action = aligned(n * rm_batch_words(batch) * sizeof *batch->action);
     batch->ret = aligned(n * sizeof *batch->ret);
     batch->discount = aligned(n * sizeof *batch->discount);
     if (spec->agent->has_mask) {
@@ -49,6 +50,7 @@ static int make_buffers(struct rm_sampler *s, struct rm_error *error)
             batch->next_mask = aligned(n * batch->actions);
     }
     s->scratch.frames = aligned((spec->frame_stack + spec->n_step + 1) * s->obs_bytes);
+    s->scratch.reals = aligned(batch->reals * sizeof *s->scratch.reals);
     s->scratch.mask = aligned(batch->actions);
     s->scratch.first_mask = aligned(batch->actions);
     s->frames = calloc((size_t)spec->frame_stack + spec->n_step + 1, sizeof *s->frames);
@@ -56,8 +58,8 @@ static int make_buffers(struct rm_sampler *s, struct rm_error *error)
     if (!batch->obs || (!batch->trace && !batch->next_obs) || !batch->action || !batch->ret ||
         !batch->discount ||
         (spec->agent->has_mask && (!batch->mask || (!batch->trace && !batch->next_mask))) ||
-        !s->scratch.frames || !s->scratch.mask || !s->scratch.first_mask || !s->frames ||
-        !s->source_of_world)
+        !s->scratch.frames || !s->scratch.reals || !s->scratch.mask || !s->scratch.first_mask ||
+        !s->frames || !s->source_of_world)
         return rm_fail(error, -ENOMEM, "no memory for batches of %u transitions of %u inputs",
                        spec->batch, batch->inputs);
     return 0;
@@ -160,6 +162,7 @@ void rm_sampler_destroy(struct rm_sampler *s)
     free(s->batch.mask);
     free(s->batch.next_mask);
     free(s->scratch.frames);
+    free(s->scratch.reals);
     free(s->scratch.mask);
     free(s->scratch.first_mask);
     free(s->frames);
@@ -222,7 +225,11 @@ static void put_copy(struct rm_sampler *s, uint32_t i, struct rm_batch *batch)
     const struct rm_transition *t = &s->scratch;
     decode(s, 0, batch->obs + (size_t)i * batch->inputs);
     decode(s, (int)t->steps, batch->next_obs + (size_t)i * batch->inputs);
-    batch->action[i] = t->action;
+    if (batch->reals)
+        memcpy(batch->action + (size_t)i * batch->reals, t->reals,
+               batch->reals * sizeof *batch->action);
+    else
+        batch->action[i] = t->action;
     batch->ret[i] = t->ret;
     batch->discount[i] = t->discount;
     if (batch->mask)

@@ -100,6 +100,18 @@ bool rm_transition_there(const struct rm_window *window, uint64_t distance, uint
     return rm_view_look(&window->view, &span, distance, lane, rule, &ignored);
 }
 
+/* The whole action, of agents without discrete ones. */
+static void take_reals(const struct rm_window *window, uint64_t distance, uint32_t lane,
+                       int32_t *reals)
+{
+    const struct rm_ring *ring = window->source.ring;
+    const uint32_t words = ring->spec.action_words;
+    const struct rm_row row = rm_ring_row(ring, window->end - distance);
+    rm_ring_copy_out(reals, row.action + (size_t)lane * words, words * sizeof *reals);
+    for (uint32_t i = 0; i < words; i++)
+        reals[i] = rm_row_real(reals[i]);
+}
+
 enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distance, uint32_t lane,
                                 const struct rm_transition_rule *rule, struct rm_transition *out)
 {
@@ -125,5 +137,7 @@ enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distanc
                              ring->spec.mask_bytes);
     }
     out->action = rm_view_action(&window->view, window->end - distance, lane);
+    if (!window->view.actions)
+        take_reals(window, distance, lane, out->reals);
     return rm_ring_intact(ring, window->end - found.oldest) ? RM_TAKE_OK : RM_TAKE_TORN;
 }

@@ -34,6 +34,7 @@ struct rm_transition {
     uint32_t before;     /* frames of the episode before the first row that a stack needs */
     float ret, discount; /* R, g */
     int32_t action;
+    int32_t *reals;      /* (action_words) of agents that choose real numbers alone; else unused */
     uint8_t *frames;     /* (before + 1 + m, obs_bytes): rows start - before .. start + m */
     uint8_t *mask;       /* (actions) of row start + m, when the ring has masks */
     uint8_t *first_mask; /* (actions) of row start */

@@ -179,11 +179,16 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
                        "world \"%s\": %u choices a step; algorithms that learn from replay take "
                        "worlds of one choice, ppo, appo and vtrace take more",
                        spec->name, policy->choices);
-    if (policy->reals && !traits->rollout)
+    if (policy->reals && !traits->policy)
         return rm_fail(error, -EINVAL,
                        "world \"%s\": agent %s chooses real numbers; %s learns values of discrete "
-                       "actions: use ppo, appo or vtrace",
+                       "actions: use ppo, appo, vtrace or sac",
                        spec->name, first->name, rm_algorithm_names[e->algorithm.name]);
+    if (policy->reals && policy->choices && !traits->rollout)
+        return rm_fail(error, -EINVAL,
+                       "world \"%s\": agent %s chooses real numbers beside discrete actions; sac "
+                       "takes either: use ppo, appo or vtrace",
+                       spec->name, first->name);
     policy->frozen = rm_frozen_policy(e, index) != NULL;
     policy->shape = rm_plan_net_shape(e, first);
     struct rm_net *net;

@@ -49,13 +49,17 @@ static int make_batch(struct rm_batch *b, const struct rm_update_ops *ops,
     const struct rm_experiment *e = spec->experiment;
     const size_t rows = e->sample.batch, inputs = spec->shape.inputs;
     const bool priorities = e->priority.kind == RM_PRIORITY_PROPORTIONAL;
+    b->size = e->sample.batch;
+    b->inputs = spec->shape.inputs;
+    b->actions = spec->shape.actions;
+    b->reals = spec->shape.reals;
     struct {
         void *at;
         size_t bytes; /* 0: not there */
     } parts[] = {
         {&b->obs, rows * inputs * sizeof *b->obs},
         {&b->next_obs, rows * inputs * sizeof *b->next_obs},
-        {&b->action, rows * sizeof *b->action},
+        {&b->action, rows * rm_batch_words(b) * sizeof *b->action},
         {&b->ret, rows * sizeof *b->ret},
         {&b->discount, rows * sizeof *b->discount},
         {&b->mask, spec->masks && ops->critics ? rows * spec->shape.actions : 0},
@@ -64,9 +68,6 @@ static int make_batch(struct rm_batch *b, const struct rm_update_ops *ops,
         {&b->error, priorities ? rows * sizeof *b->error : 0},
         {&b->leaf, priorities ? rows * sizeof *b->leaf : 0},
     };
-    b->size = e->sample.batch;
-    b->inputs = spec->shape.inputs;
-    b->actions = spec->shape.actions;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         void *p = parts[i].bytes ? calloc(1, parts[i].bytes) : NULL;
         if (parts[i].bytes && !p)
@@ -132,7 +133,7 @@ static struct rm_batch part_of(const struct parallel *p, const struct rm_batch *
     part.size = p->rows;
     part.obs += before * whole->inputs;
     part.next_obs += before * whole->inputs;
-    part.action += before;
+    part.action += before * rm_batch_words(whole);
     part.ret += before;
     part.discount += before;
     if (whole->mask)

@@ -69,7 +69,7 @@ double rm_sac_critic_loss(const float *q, uint32_t batch, uint32_t actions, cons
 {
     double loss = 0;
     for (uint32_t b = 0; b < batch; b++) {
-        const size_t at = (size_t)b * actions + (uint32_t)action[b];
+        const size_t at = (size_t)b * actions + (action ? (uint32_t)action[b] : 0);
         const double off = (double)q[at] - (double)y[b], w = weight ? (double)weight[b] : 1;
         loss += w * 0.5 * off * off;
         d_q[at] = (float)(w * off / batch);
@@ -116,11 +116,27 @@ struct rm_sac_policy_loss rm_sac_policy_loss(const struct rm_sac_view *v, float 
     return sum;
 }
 
+struct rm_sac_policy_loss rm_sac_drawn_loss(const struct rm_sac_view *v, float *d_q)
+{
+    struct rm_sac_policy_loss sum = {0};
+    for (uint32_t b = 0; b < v->batch; b++) {
+        const double w = v->weight ? (double)v->weight[b] : 1, logp = (double)v->logp[b];
+        const bool second = v->q2[b] < v->q1[b];
+        d_q[b] = second ? 0.0f : (float)(-w / v->batch);
+        d_q[v->batch + b] = second ? (float)(-w / v->batch) : 0.0f;
+        sum.loss += w * (v->alpha * logp - least_value(v, b)) / v->batch;
+        sum.entropy -= logp / v->batch;
+        sum.value += least_value(v, b) / v->batch;
+    }
+    return sum;
+}
+
 /* --- operations of the backend --------------------------------------------------------------- */
 
 static struct rm_sac_view view_of(const struct rm_soft_states *s)
 {
-    rm_sac_policy(s->logits, s->mask, s->batch, s->actions, s->p, s->logp);
+    if (s->logits)
+        rm_sac_policy(s->logits, s->mask, s->batch, s->actions, s->p, s->logp);
     return (struct rm_sac_view){
         .batch = s->batch,
         .actions = s->actions,
@@ -144,7 +160,7 @@ static void targets(struct rm_backend *b, const struct rm_soft_states *next, con
 static void critic_loss(struct rm_backend *b, const struct rm_soft_critic_loss *in)
 {
     (void)b;
-    if (in->critic == 0)
+    if (in->critic == 0 && !in->after_policy)
         in->figures->last_loss = 0;
     if (in->critic == 0 && in->error)
         memset(in->error, 0, in->batch * sizeof *in->error);
@@ -160,7 +176,14 @@ static void policy_loss(struct rm_backend *b, const struct rm_soft_policy_loss *
     (void)b;
     view.weight = in->weight;
     view.target_ratio = in->target_ratio;
-    const struct rm_sac_policy_loss loss = rm_sac_policy_loss(&view, in->d_logits);
+    struct rm_sac_policy_loss loss;
+    if (in->states.logits) {
+        loss = rm_sac_policy_loss(&view, in->d_logits);
+    } else {
+        loss = rm_sac_drawn_loss(&view, in->d_logits);
+        loss.gap = in->target_entropy - loss.entropy;
+        f->last_loss = 0;
+    }
     f->last_loss += loss.loss;
     f->now_sums[RM_SUM_OF_Q] = loss.value;
     f->now_sums[RM_SUM_OF_ENTROPY] = loss.entropy;
@@ -177,10 +200,36 @@ static void temperature(struct rm_backend *b, const struct rm_soft_step *step)
                             step->figures->now_sums[RM_SUM_OF_GAP]);
 }
 
+static void draw(struct rm_backend *b, const struct rm_soft_draw *d)
+{
+    (void)b;
+    for (uint32_t row = 0; row < d->batch; row++)
+        rm_soft_draw_row(d, row);
+}
+
+static void draw_back(struct rm_backend *b, const struct rm_soft_draw_back *k)
+{
+    const double alpha = rm_temperature_alpha(k->temperature);
+    (void)b;
+    for (uint32_t row = 0; row < k->draw.batch; row++)
+        rm_soft_draw_back_row(
+            k, row, (float)(alpha * (k->weight ? (double)k->weight[row] : 1) / k->draw.batch));
+}
+
+static void bound(struct rm_backend *b, const int32_t *word, size_t n, float *action)
+{
+    (void)b;
+    for (size_t i = 0; i < n; i++)
+        action[i] = rm_gaussian_bounded(rm_real_of_word(word[i]), 1);
+}
+
 static const struct rm_soft_ops cpu_soft = {.targets = targets,
                                             .critic_loss = critic_loss,
                                             .policy_loss = policy_loss,
-                                            .temperature = temperature};
+                                            .temperature = temperature,
+                                            .draw = draw,
+                                            .draw_back = draw_back,
+                                            .bound = bound};
 
 const struct rm_soft_ops *rm_soft_ops_of(const struct rm_backend *b)
 {

@@ -1,6 +1,8 @@
-/* sac_loss: the losses of discrete soft actor-critic (Christodoulou 2019, "Soft actor-critic for
- * discrete action settings"), with their gradients. Expectations over actions are sums over all
- * actions, so nothing is drawn. Pure functions over host memory, callable from any thread.
+/* sac_loss: the losses of soft actor-critic, with their gradients: for discrete actions
+ * (Christodoulou 2019, "Soft actor-critic for discrete action settings") expectations are sums over
+ * all of them, so nothing is drawn; for real ones (Haarnoja 2018, "Soft actor-critic algorithms and
+ * applications") they are one draw, an action of probability 1. Pure functions over host memory,
+ * callable from any thread.
  *
  * Everything with a batch is (batch, actions), row-major; weights are (batch), NULL: all 1. */
 #ifndef RM_LEARNER_ALGO_SAC_LOSS_H
@@ -32,7 +34,8 @@ void rm_sac_targets(const struct rm_sac_view *next, const float *ret, const floa
 
 /* Half the squared error of q(b, action[b]) against y, mean over the batch (eq. 5). The
  * caller has zeroed d_q; the function writes the entries of the actions taken. error[b] +=
- * |y - q| / 2, so that two critics make the mean; error may be NULL. */
+ * |y - q| / 2, so that two critics make the mean; error may be NULL.
+ * action NULL: it is 0. */
 double rm_sac_critic_loss(const float *q, uint32_t batch, uint32_t actions, const int32_t *action,
                           const float *y, const float *weight, float *d_q, float *error);
 
@@ -45,5 +48,9 @@ struct rm_sac_policy_loss {
 
 /* d_logits is overwritten; 0 for illegal actions. Gradients do not pass through the values. */
 struct rm_sac_policy_loss rm_sac_policy_loss(const struct rm_sac_view *view, float *d_logits);
+
+/* Of one draw a row, whose values are of that action: d_q (2, batch) is the loss's gradient by
+ * them, -1 by the smaller one (Haarnoja 2018, eq. 7; the gap is left 0). */
+struct rm_sac_policy_loss rm_sac_drawn_loss(const struct rm_sac_view *view, float *d_q);
 
 #endif

@@ -68,7 +68,7 @@ static void measure_batch(const struct rm_staging_spec *spec, size_t bytes[PART_
     const size_t row = (size_t)shape->inputs * sizeof(float);
     bytes[PART_OBS] = rows * row;
     bytes[PART_NEXT_OBS] = sequences ? 0 : rows * row;
-    bytes[PART_ACTION] = n * sizeof(int32_t);
+    bytes[PART_ACTION] = n * rm_batch_words(shape) * sizeof(int32_t);
     bytes[PART_RET] = bytes[PART_DISCOUNT] = n * sizeof(float);
     bytes[PART_WEIGHT] = spec->priorities ? size * sizeof(float) : 0;
     bytes[PART_MASK] = (sequences ? spec->masks : spec->own_masks) ? rows * shape->actions : 0;

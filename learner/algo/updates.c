@@ -42,13 +42,19 @@ int rm_updates_alloc_kept(struct rm_updates *t, const char *name, void *at, size
     return rc;
 }
 
-/* Critics have the policy's shape, with values in place of logits. */
+/* Critics see what the policy does, and have values where it has logits; a value of real actions,
+ * which they are given. */
 static int compile(struct rm_updates *t, const struct rm_net_shape *shape, struct rm_error *error)
 {
     const struct rm_network_config *config = &t->experiment->network;
     struct rm_net_shape values = *shape;
     int rc = 0;
     values.head = RM_HEAD_VALUES;
+    if (shape->reals) {
+        values.acts = shape->reals;
+        values.reals = 0;
+        values.actions = 1;
+    }
     for (uint32_t i = 0; i <= t->ops->critics && !rc; i++) {
         rc = rm_net_compile(&t->nets[i].net, config, i ? &values : shape, error);
         t->net_count += !rc;

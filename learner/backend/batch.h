@@ -15,10 +15,11 @@ struct rm_batch {
     uint32_t size;   /* B */
     uint32_t inputs; /* features of a frame * frame stack */
     uint32_t actions;
+    uint32_t reals;     /* real numbers of an action, where it has those; else 0 */
     bool codes;         /* obs, next_obs are int32: the network begins with an embedding */
     float *obs;         /* (B, inputs); sequences: (rows, B, inputs) */
     float *next_obs;    /* (B, inputs): m steps on; sequences: NULL */
-    int32_t *action;    /* (B); sequences: (trace, B), and so the next two */
+    int32_t *action;    /* (B, words); sequences: (trace, B), and so the next two */
     float *ret;         /* (B): R = sum over k < m of gamma^k r_k */
     float *discount;    /* (B): g = gamma^m, 0 when the episode terminated within the m steps */
     uint8_t *mask;      /* (B, actions): legal in obs; sequences: (rows, B, actions); NULL when the
@@ -41,6 +42,12 @@ struct rm_batch {
     uint8_t *valid;   /* (trace, B): a transition starts here */
     uint32_t *ahead;  /* (trace, B): m, the rows from here to the one bootstrapped from */
 };
+
+/* Words of an action. */
+static inline uint32_t rm_batch_words(const struct rm_batch *batch)
+{
+    return batch->reals ? batch->reals : 1;
+}
 
 static inline uint32_t rm_batch_rows(const struct rm_batch *batch)
 {

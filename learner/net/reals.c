@@ -48,3 +48,14 @@ void rm_reals_greedy(const struct rm_reals_rows *r)
         for (uint32_t k = 0; k < r->gaussian->reals; k++)
             words_of(r, i)[k] = rm_word_of_real(means_of(r, i)[k]);
 }
+
+void rm_reals_explore(const struct rm_gaussian *g, uint64_t seed, uint64_t step, uint32_t lane,
+                      int32_t *word)
+{
+    struct rm_rng rng = rm_rng_at(seed, RM_STREAM_EXPLORE, lane, step);
+    for (uint32_t k = 0; k < g->reals; k++) {
+        const float uniform = 2 * rm_rng_float(&rng) - 1;
+        /* tanh of it is to be uniform: from -1 on there is none. */
+        word[k] = rm_word_of_real(g->tanh ? atanhf(0.999999f * uniform) : uniform);
+    }
+}

@@ -24,4 +24,9 @@ void rm_reals_draw(const struct rm_reals_rows *rows, uint64_t seed, uint64_t ste
 /* The means. */
 void rm_reals_greedy(const struct rm_reals_rows *rows);
 
+/* Uniform within the policy's bounds -1 and 1, as numbers that become that (gaussian.h). One row:
+ * `word` are its reals. */
+void rm_reals_explore(const struct rm_gaussian *gaussian, uint64_t seed, uint64_t step,
+                      uint32_t lane, int32_t *word);
+
 #endif

@@ -26,6 +26,7 @@ enum rm_rng_stream {
     RM_STREAM_FROZEN,    /* which snapshot an opponent plays: a = policy, b = snapshots taken */
     RM_STREAM_ACT_NOISE, /* noisy layers while acting: a = policy, b = step */
     RM_STREAM_ACT_REAL,  /* real actions: a = lane, b = step */
+    RM_STREAM_REALS,     /* real actions while training: a = policy, b = update */
 };
 
 /* One block: 128 random bits for (key, counter). */

@@ -18,10 +18,14 @@ enum { SIZE = 24, INPUTS = 7, ACTIONS = 5, OUTPUTS = SIZE * ACTIONS, UPDATES = 6
 
 /* --- batches of random numbers --------------------------------------------------------------- */
 
+/* Of an action: all of a policy that chooses them, or 0. */
+enum { REALS = 3 };
+static uint32_t reals;
+
 struct transitions {
     struct rm_batch batch;
     float obs[SIZE * INPUTS], next_obs[SIZE * INPUTS];
-    int32_t action[SIZE];
+    int32_t action[SIZE * REALS];
     float ret[SIZE], discount[SIZE], weight[SIZE], error[SIZE];
     uint8_t mask[OUTPUTS], next_mask[OUTPUTS];
 };
@@ -51,8 +55,12 @@ static void draw(struct transitions *s, bool masks, bool priorities, uint64_t nu
         s->mask[i] = i >= ACTIONS && rm_rng_below(&rng, 3) > 0; /* nothing legal in the first */
         s->next_mask[i] = rm_rng_below(&rng, 3) > 0;
     }
+    s->batch.reals = reals;
+    for (uint32_t i = 0; i < SIZE * reals; i++)
+        s->action[i] = rm_word_of_real(6 * rm_rng_float(&rng) - 3);
     for (uint32_t i = 0; i < SIZE; i++) {
-        s->action[i] = (int32_t)rm_rng_below(&rng, ACTIONS);
+        if (!reals)
+            s->action[i] = (int32_t)rm_rng_below(&rng, ACTIONS);
         s->ret[i] = 4 * rm_rng_float(&rng) - 2;
         s->discount[i] = rm_rng_below(&rng, 4) ? 0.9f : 0.0f;
         s->weight[i] = 0.5f + 0.5f * rm_rng_float(&rng);
@@ -266,6 +274,7 @@ static struct rm_experiment experiment_of(bool priorities, bool dropout, bool tu
     e.algorithm.temperature = 0.2;
     e.algorithm.tune_temperature = tuned;
     e.algorithm.target_entropy_ratio = 0.7;
+    e.algorithm.target_entropy = -0.8;
     e.priority.kind = priorities ? RM_PRIORITY_PROPORTIONAL : RM_PRIORITY_UNIFORM;
     e.optimizer.epsilon = 1e-5;
     e.optimizer.grad_clip = 0.5;
@@ -288,7 +297,9 @@ static struct rm_trainer *trainer_of(const struct rm_experiment *e, struct rm_ba
         .backend = b,
         .policy = 2,
         .shape = {.inputs = INPUTS,
-                  .actions = ACTIONS,
+                  .actions = reals ? 0 : ACTIONS,
+                  .reals = reals,
+                  .deviation_of_state = 1,
                   .outputs_per_action = 1,
                   .head = RM_HEAD_LOGITS},
         .name = "policy",
@@ -399,6 +410,22 @@ static void updates_are_the_cpus(void **state)
     }
 }
 
+/* Real actions: the draw, critics that are given it, and the way back through both. */
+static void real_actions_are_the_cpus(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct rm_experiment e = experiment_of(i & 1, i & 2, i < 3);
+        reals = i == 2 ? 1 : REALS;
+        compare_updates(&e, false);
+    }
+    struct rm_experiment e = experiment_of(true, false, true);
+    e.network.normalize_observations = true;
+    e.network.observation_clip = 5;
+    compare_updates(&e, false);
+    reals = 0;
+}
+
 static void other_forms_are_the_cpus(void **state)
 {
     (void)state;
@@ -463,6 +490,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(operations_are_the_cpus),
         TEST(updates_are_the_cpus),
+        TEST(real_actions_are_the_cpus),
         TEST(other_forms_are_the_cpus),
         cmocka_unit_test(runs_repeat_to_the_bit),
     };

@@ -1,4 +1,4 @@
-/* Policy, targets, losses and temperature of discrete soft actor-critic (soft_ops.h), in double
+/* Policy, targets, losses and temperature of soft actor-critic (soft_ops.h), in double
  * where the CPU's are. A thread has a row with all its actions, of which there are few; losses are
  * one block's, so that their sums have one order. */
 #include "learner/backend/cuda/tables.h"
@@ -26,9 +26,11 @@ static __device__ const uint8_t *legal_of(const struct rm_soft_states &s, uint32
     return any ? mask : NULL;
 }
 
-/* p and logp of a row. */
+/* p and logp of a row, unless they are there. */
 static __device__ void make_policy(const struct rm_soft_states &s, uint32_t row)
 {
+    if (!s.logits)
+        return;
     const size_t at = (size_t)row * s.actions;
     const uint8_t *legal = legal_of(s, row);
     const float *logits = s.logits + at;
@@ -92,7 +94,8 @@ static __global__ void critic_rows(struct rm_soft_critic_loss in)
     const double scale = rm_loss_scale(in.figures);
     double loss = 0.0;
     for (uint32_t row = threadIdx.x; row < in.batch; row += blockDim.x) {
-        const size_t first = (size_t)row * in.actions, at = first + (uint32_t)in.action[row];
+        const size_t first = (size_t)row * in.actions;
+        const size_t at = first + (in.action ? (uint32_t)in.action[row] : 0);
         const double weight = in.weight ? (double)in.weight[row] : 1.0;
         const double off = (double)in.q[at] - (double)in.y[row];
         for (uint32_t a = 0; a < in.actions; a++)
@@ -104,7 +107,8 @@ static __global__ void critic_rows(struct rm_soft_critic_loss in)
     }
     loss = rm_block_sum(loss, scratch);
     if (threadIdx.x == 0)
-        in.figures->last_loss = (in.critic ? in.figures->last_loss : 0.0) + loss / in.batch;
+        in.figures->last_loss =
+            (in.critic || in.after_policy ? in.figures->last_loss : 0.0) + loss / in.batch;
 }
 
 static void critic_loss(struct rm_backend *b, const struct rm_soft_critic_loss *loss)
@@ -152,13 +156,32 @@ static __device__ void policy_row(const struct rm_soft_policy_loss &in, double a
     sums->gap += in.target_ratio * log((double)(legal ? legal : s.actions)) - entropy;
 }
 
+/* The same of a draw. */
+static __device__ void drawn_row(const struct rm_soft_policy_loss &in, double alpha, uint32_t row,
+                                 struct soft_sums *sums)
+{
+    const struct rm_soft_states &s = in.states;
+    const double weight = in.weight ? (double)in.weight[row] : 1.0, logp = (double)s.logp[row];
+    const bool second = s.q2[row] < s.q1[row];
+    const float d = (float)(rm_loss_scale(in.figures) * -weight / s.batch);
+    in.d_logits[row] = second ? 0.0f : d;
+    in.d_logits[s.batch + row] = second ? d : 0.0f;
+    sums->loss += weight * (alpha * logp - least_value(s, row));
+    sums->entropy -= logp;
+    sums->value += least_value(s, row);
+    sums->gap += in.target_entropy + logp;
+}
+
 static __global__ void policy_rows(struct rm_soft_policy_loss in)
 {
     RM_SHARED(double, scratch);
     struct soft_sums sums = {0.0, 0.0, 0.0, 0.0};
     const double alpha = alpha_of(in.states.temperature);
     for (uint32_t row = threadIdx.x; row < in.states.batch; row += blockDim.x)
-        policy_row(in, alpha, row, &sums);
+        if (in.states.logits)
+            policy_row(in, alpha, row, &sums);
+        else
+            drawn_row(in, alpha, row, &sums);
     const double loss = rm_block_sum(sums.loss, scratch);
     const double entropy = rm_block_sum(sums.entropy, scratch);
     const double value = rm_block_sum(sums.value, scratch);
@@ -166,7 +189,7 @@ static __global__ void policy_rows(struct rm_soft_policy_loss in)
     struct rm_update_figures *f = in.figures;
     if (threadIdx.x != 0)
         return;
-    f->last_loss += loss / in.states.batch;
+    f->last_loss = (in.states.logits ? f->last_loss : 0.0) + loss / in.states.batch;
     for (int i = 0; i < 8; i++)
         f->now_sums[i] = 0.0;
     f->now_sums[RM_SUM_OF_Q] = value / in.states.batch;
@@ -203,6 +226,50 @@ static void temperature(struct rm_backend *b, const struct rm_soft_step *step)
     RM_RUN(c, move_temperature, 1, 1, *step);
 }
 
+/* --- real actions ---------------------------------------------------------------------------- */
+
+static __global__ void draw_rows(struct rm_soft_draw d)
+{
+    const uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < d.batch)
+        rm_soft_draw_row(&d, row);
+}
+
+static void draw(struct rm_backend *b, const struct rm_soft_draw *d)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    RM_RUN(c, draw_rows, (d->batch + THREADS - 1) / THREADS, THREADS, *d);
+}
+
+static __global__ void draw_back_rows(struct rm_soft_draw_back k)
+{
+    const uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= k.draw.batch)
+        return;
+    const double weight = k.weight ? (double)k.weight[row] : 1.0;
+    const double share = alpha_of(k.temperature) * weight / k.draw.batch;
+    rm_soft_draw_back_row(&k, row, (float)(rm_loss_scale(k.figures) * share));
+}
+
+static void draw_back(struct rm_backend *b, const struct rm_soft_draw_back *k)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    RM_RUN(c, draw_back_rows, (k->draw.batch + THREADS - 1) / THREADS, THREADS, *k);
+}
+
+static __global__ void bound_words(const int32_t *word, size_t n, float *action)
+{
+    const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        action[i] = rm_gaussian_bounded(rm_real_of_word(word[i]), 1);
+}
+
+static void bound(struct rm_backend *b, const int32_t *word, size_t n, float *action)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    RM_RUN(c, bound_words, (uint32_t)((n + THREADS - 1) / THREADS), THREADS, word, n, action);
+}
+
 static struct rm_soft_ops table()
 {
     struct rm_soft_ops t = {};
@@ -210,6 +277,9 @@ static struct rm_soft_ops table()
     t.critic_loss = critic_loss;
     t.policy_loss = policy_loss;
     t.temperature = temperature;
+    t.draw = draw;
+    t.draw_back = draw_back;
+    t.bound = bound;
     return t;
 }
 

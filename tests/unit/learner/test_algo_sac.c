@@ -1,6 +1,8 @@
-/* Discrete soft actor-critic: losses against the equations written out in double, their gradients
+/* Soft actor-critic: losses against the equations written out in double, their gradients
  * by central differences, and a world whose soft values are known. */
+#include "learner/algo/learning.h"
 #include "learner/algo/sac_loss.h"
+#include "learner/algo/temperature.h"
 #include "learner/algo/trainer.h"
 #include "learner/sampler.h"
 #include "tests/support/story.h"
@@ -13,6 +15,7 @@
 enum { BATCH = 12, ACTIONS = 5 };
 
 static struct rm_error failure;
+static struct rm_backend *backend;
 
 struct problem {
     float logits[BATCH * ACTIONS], q1[BATCH * ACTIONS], q2[BATCH * ACTIONS], weight[BATCH];
@@ -217,9 +220,120 @@ static void critics_learn_by_half_the_square(void **state)
     }
 }
 
-/* --- whole updates --------------------------------------------------------------------------- */
+/* --- real actions ---------------------------------------------------------------------------- */
 
-static struct rm_backend *backend;
+enum { REALS = 2 };
+
+/* Two values of an action, and their gradients. */
+static double value(int critic, const double *a, uint32_t b, double d[REALS])
+{
+    double sum = 0.1 * b * (critic ? 1 : -1);
+    for (uint32_t i = 0; i < REALS; i++) {
+        const double at = critic ? 0.4 : -0.3, off = a[i] - at;
+        sum -= (1 + critic) * off * off;
+        d[i] = -2 * (1 + critic) * off;
+    }
+    return sum;
+}
+
+/* What the policy pays: alpha ln pi(tanh u) - min Q(tanh u) at u = mean + deviation * normal. */
+static double pays(const double *out, const float *normal, double alpha, uint32_t b, double *logp)
+{
+    double a[REALS], d[REALS];
+    *logp = 0;
+    for (uint32_t i = 0; i < REALS; i++) {
+        const double log_deviation = fmax(-20, fmin(2, out[REALS + i])), e = (double)normal[i];
+        a[i] = tanh(out[i] + exp(log_deviation) * e);
+        *logp -= e * e / 2 + log_deviation + log(2 * M_PI) / 2 + log(1 - a[i] * a[i]);
+    }
+    return alpha * *logp - fmin(value(0, a, b, d), value(1, a, b, d));
+}
+
+static void a_draw_goes_back_through_critics(void **state)
+{
+    (void)state;
+    static float out[BATCH * 2 * REALS], normal[BATCH * REALS], drawn[BATCH * REALS];
+    static float action[BATCH * REALS], p[BATCH], logp[BATCH], q[2][BATCH], d_q[2 * BATCH];
+    static float d_action[2][BATCH * REALS], d_out[BATCH * 2 * REALS], weight[BATCH];
+    const struct rm_soft_ops *ops = rm_soft_ops_of(backend);
+    struct rm_temperature temperature = rm_temperature_of(0.3);
+    struct rm_update_figures figures = {.last_loss = 5};
+    struct rm_rng rng = rm_rng_at(8, RM_STREAM_TEST, 77, 0);
+    double loss = 0, entropy = 0;
+    for (uint32_t i = 0; i < BATCH * 2 * REALS; i++)
+        out[i] = 2 * rm_rng_float(&rng) - 1.5f;
+    for (uint32_t i = 0; i < BATCH * REALS; i++)
+        normal[i] = 3 * rm_rng_float(&rng) - 1.5f;
+    out[REALS] = 2.5f; /* a deviation beyond its bound has no gradient */
+    for (uint32_t b = 0; b < BATCH; b++)
+        weight[b] = 1 - 0.5f * rm_rng_float(&rng);
+    const struct rm_soft_draw draw = {.gaussian = {REALS, 1},
+                                      .batch = BATCH,
+                                      .out = out,
+                                      .normal = normal,
+                                      .drawn = drawn,
+                                      .action = action,
+                                      .p = p,
+                                      .logp = logp};
+    ops->draw(backend, &draw);
+    const struct rm_soft_policy_loss policy = {.states = {.batch = BATCH,
+                                                          .actions = 1,
+                                                          .q1 = q[0],
+                                                          .q2 = q[1],
+                                                          .temperature = &temperature,
+                                                          .p = p,
+                                                          .logp = logp},
+                                               .weight = weight,
+                                               .target_entropy = -2,
+                                               .d_logits = d_q,
+                                               .figures = &figures};
+    double slope[2][BATCH][REALS];
+    for (uint32_t b = 0; b < BATCH; b++)
+        for (int k = 0; k < 2; k++) {
+            double a[REALS];
+            for (uint32_t i = 0; i < REALS; i++)
+                a[i] = (double)action[b * REALS + i];
+            q[k][b] = (float)value(k, a, b, slope[k][b]);
+        }
+    ops->policy_loss(backend, &policy);
+    for (int k = 0; k < 2; k++) /* as networks would give it */
+        for (uint32_t b = 0; b < BATCH; b++)
+            for (uint32_t i = 0; i < REALS; i++)
+                d_action[k][b * REALS + i] = d_q[(uint32_t)k * BATCH + b] * (float)slope[k][b][i];
+    const struct rm_soft_draw_back back = {.draw = draw,
+                                           .d_action = {d_action[0], d_action[1]},
+                                           .weight = weight,
+                                           .temperature = &temperature,
+                                           .figures = &figures,
+                                           .d_out = d_out};
+    ops->draw_back(backend, &back);
+    for (uint32_t b = 0; b < BATCH; b++) {
+        double row[2 * REALS], own;
+        const double w = (double)weight[b] / BATCH;
+        for (uint32_t i = 0; i < 2 * REALS; i++)
+            row[i] = (double)out[b * 2 * REALS + i];
+        loss += w * pays(row, normal + b * REALS, 0.3, b, &own);
+        assert_true(fabs((double)logp[b] - own) < 1e-4 && p[b] == 1);
+        entropy -= own / BATCH;
+        for (uint32_t i = 0; i < 2 * REALS; i++) {
+            const double at = row[i], eps = 1e-6, got = (double)d_out[b * 2 * REALS + i];
+            row[i] = at + eps;
+            const double above = pays(row, normal + b * REALS, 0.3, b, &own);
+            row[i] = at - eps;
+            const double want =
+                w * (above - pays(row, normal + b * REALS, 0.3, b, &own)) / (2 * eps);
+            row[i] = at;
+            if (!(fabs(got - want) <= 1e-3 * fabs(want) + 1e-5))
+                fail_msg("row %u, output %u: %g, its difference is %g", b, i, got, want);
+        }
+    }
+    assert_true(d_out[REALS] == 0);
+    assert_true(fabs(figures.last_loss - loss) < 1e-5); /* what was there is gone */
+    assert_true(fabs(figures.now_sums[RM_SUM_OF_ENTROPY] - entropy) < 1e-4);
+    assert_true(fabs(figures.now_sums[RM_SUM_OF_GAP] - (-2 - entropy)) < 1e-4);
+}
+
+/* --- whole updates --------------------------------------------------------------------------- */
 
 static struct rm_experiment experiment_of(double alpha, bool tune)
 {
@@ -470,6 +584,7 @@ int main(void)
         cmocka_unit_test(losses_and_targets_are_the_printed_ones),
         cmocka_unit_test(gradients_are_their_differences),
         cmocka_unit_test(critics_learn_by_half_the_square),
+        cmocka_unit_test(a_draw_goes_back_through_critics),
         cmocka_unit_test(two_states_have_their_soft_values),
         cmocka_unit_test(the_temperature_finds_the_entropy),
         cmocka_unit_test(dropout_drops_in_training),

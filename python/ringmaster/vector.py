@@ -72,7 +72,8 @@ class Worlds:
 
     def __init__(self, world, worlds: int, seed: int = 0, options: Optional[Dict[str, Any]] = None):
         if not isinstance(world, dict):
-            world = {"library": str(world)} if str(world).endswith(".so") else {"name": str(world)}
+            name, kind = os.path.splitext(os.path.basename(str(world)))
+            world = {"name": name, "library": str(world)} if kind == ".so" else {"name": str(world)}
         if options:
             world = {**world, "options": {**world.get("options", {}), **options}}
         self.text, self.worlds, self.handle = json.dumps({"world": world}).encode(), int(worlds), None
@@ -299,7 +300,7 @@ def classes():
 def make_vec(world, num_envs: int = 1, *, seed: int = 0, agent: Optional[str] = None, others: Optional[Others] = None,
              **options):
     """Worlds of C as a vector environment of Gymnasium. world: a built-in one ("cartpole"), the path of a shared object of
-    your own, or what `world` of an experiment's file holds; options: the world's own. In a world of several agents, the
+    your own that has its world's name, or what `world` of an experiment's file holds; options: the world's own. In a world of several agents, the
     actions are those of `agent` (the first one); others do what others(name, obs (num_envs, *shape), mask) says, or draw
     legal actions."""
     return classes()[0](Worlds(world, num_envs, seed, options), agent, others)

@@ -1,14 +1,15 @@
-/* Attention of one head over the rows of one sample (Vaswani 2017, eq. 1), keys in blocks with a
- * running maximum and sum per query (Milakov and Gimelshein 2018; Dao 2022, algorithm 1), so that
- * scores never leave the first cache. Backward makes the scores again from their logarithm of the
- * sum. Keys and values of a block are transposed once, so that every product runs along rows. */
+/* Attention of one head over the rows of one sample (Vaswani 2017, eq. 1). Keys are processed in
+ * blocks with a running maximum and sum per query (Milakov and Gimelshein 2018; Dao 2022, algorithm
+ * 1), so that scores never leave the first-level cache. The backward pass recomputes the scores
+ * from the logarithm of their sum. Keys and values of a block are transposed once, so that every
+ * product runs along rows. */
 #include "learner/backend/isa_math.h"
 #include "learner/backend/isa_parts.h"
 #include "learner/backend/isa_vector.h"
 
 #include <math.h>
 
-#define KEYS    64u /* of a block; in the last, as many as fill registers of sixteen */
+#define KEYS    64u /* of a block; the last block is filled up to registers of sixteen */
 #define QUERIES 24u /* at a time */
 
 #ifdef __AVX2__
@@ -87,7 +88,7 @@ static void transpose(const float *x, uint32_t rows, uint32_t n, uint32_t width,
     }
 }
 
-/* Keys that query `query` sees, of those of a block from `first`. */
+/* Number of the block's keys, from `first` on, that query `query` sees. */
 static uint32_t seen(const struct rm_attention_head *h, uint32_t query, uint32_t first,
                      uint32_t keys)
 {
@@ -125,7 +126,8 @@ static float total(const float *x, uint32_t n)
     return sum;
 }
 
-/* One query's scores become weights against its running maximum; what it had is scaled down. */
+/* Turns one query's scores into weights against its running maximum, and scales its earlier sums
+ * down. */
 static void weigh(float *scores, uint32_t n, uint32_t visible, float scale, bool first,
                   float *state, float *o, uint32_t width)
 {
@@ -172,7 +174,8 @@ void RM_ISA_NAME(attention)(const struct rm_attention_head *h)
     }
 }
 
-/* Weights of one query again, and the gradient of its scores: P (dP - <dO, O>), times the scale. */
+/* Recomputes the weights of one query, and the gradient of its scores: P (dP - <dO, O>), times the
+ * scale. */
 static void weigh_again(float *scores, float *d, uint32_t n, uint32_t visible, float scale,
                         float log_sum, float delta)
 {

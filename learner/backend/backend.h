@@ -1,12 +1,12 @@
-/* backend: a vtable of the operations a network and an optimizer are made of. The CPU one is built
- * in; CUDA is a plugin (plugin.h) with the same table and what device.h adds. Pointers are to the
- * backend's (device) memory unless noted.
+/* backend: a table of the operations of networks and optimizers. The CPU's is built in; CUDA's is a
+ * plugin (plugin.h) with the same table and that of device.h. Pointers are to the backend's
+ * (device) memory, except where a comment names another.
  *
- * One backend object per learner or actor: it owns its threads. Every operation is complete when it
- * returns on the CPU; in order of calls on a device.
+ * Each learner or actor has one backend object, which owns its threads. On the CPU an operation is
+ * complete when it returns; a device runs operations in the order of the calls.
  *
- * Reduction order is fixed and independent of the thread count: work is cut into tiles whose size
- * does not depend on threads, and each output element is computed by one tile. */
+ * The order of a reduction is fixed and independent of the number of threads: work is cut into
+ * tiles whose size does not depend on threads, and one tile computes each output element. */
 #ifndef RM_LEARNER_BACKEND_BACKEND_H
 #define RM_LEARNER_BACKEND_BACKEND_H
 
@@ -47,7 +47,7 @@ struct rm_rmsprop {
 struct rm_attention {
     const uint32_t *spans; /* (batch + 1) */
     uint32_t batch, heads, units;
-    bool causal;   /* a row sees itself and those before it in its sample */
+    bool causal;   /* a row sees itself and the earlier rows of its sample */
     uint32_t rows; /* as in span_mean_dx(): of o and d_qkv */
 };
 
@@ -55,13 +55,13 @@ struct rm_attention {
  * of a table. The first column has a table of its own if `first_codes` is not 0; with `difference`
  * the last column's are subtracted. A number that is 0 or in no table adds nothing. */
 struct rm_relations {
-    uint32_t numbers; /* of a token, a multiple of columns */
+    uint32_t numbers; /* numbers of a token, a multiple of columns */
     uint32_t columns, codes, first_codes, units;
     bool difference;
 };
 
-/* A score for each row of a sample but the first: its product with the first. Row r goes to output
- * slots[r] - 1 of its sample; outputs that no row goes to are 0. */
+/* A score for each row of a sample but the first: its product with the first row. The score of row
+ * r is output slots[r] - 1 of its sample; other outputs are 0. */
 struct rm_pointer {
     const uint32_t *spans; /* (batch + 1), as in rm_attention; no sample is empty */
     const uint32_t *slots; /* (rows) places of rows in their sample: the first is 0 */
@@ -70,27 +70,27 @@ struct rm_pointer {
     uint32_t rows; /* as in span_mean_dx(): of dx */
 };
 
-/* Images (channels, height, width) in rows, to images of out_channels: each place of a square
- * kernel, every `stride`, over the image with `padding` zeros on every side. Weights
- * (out_channels, channels, kernel, kernel). out_* follow from the rest.
+/* Convolution of images (channels, height, width), one in a row, to images of out_channels: a
+ * square kernel at every `stride` over the image, with `padding` zeros on every side. Weights are
+ * (out_channels, channels, kernel, kernel). out_* follow from the other members.
  *
- * COMPACT rows of images, of devices alone, are (height, width, channels), 16 bits a number, in the
- * format of the backend's products: for what conv2d_compact() says. */
+ * COMPACT rows, which only devices have, are images (height, width, channels) of 16 bits a number,
+ * in the format of the backend's products: for convolutions that conv2d_compact() accepts. */
 struct rm_conv {
     uint32_t channels, height, width;
     uint32_t kernel, stride, padding;
     uint32_t out_channels, out_height, out_width;
-    bool x_compact, y_compact; /* of what it takes and makes, and their gradients */
+    bool x_compact, y_compact; /* of input and result, and of their gradients */
 };
 
-/* rows of `numbers` codes each; the table has `codes` rows of `units`, the first for code `lowest`.
- * Codes outside count as the first. */
+/* Rows of `numbers` codes each. The table has `codes` rows of `units`; the first one is for code
+ * `lowest`. A code outside the table counts as the first. */
 struct rm_embedding {
     uint32_t rows, numbers, codes, units;
     int32_t lowest;
 };
 
-/* Rows that are compact images, as linear layers take them. */
+/* Rows of compact images as the input of linear layers. */
 struct rm_image_rows {
     uint32_t batch, channels, places;
 };
@@ -101,18 +101,18 @@ struct rm_backend {
     char description[128]; /* "cpu x86-64-v4, 2 threads" */
     uint32_t threads;
     const struct rm_backend_ops *ops;
-    const struct rm_device_ops *device; /* device.h; NULL where memory is the host's */
+    const struct rm_device_ops *device; /* device.h; NULL: memory is the host's */
     void *self;
 };
 
 struct rm_backend_ops {
     void (*destroy)(struct rm_backend *b);
 
-    /* For work divided above single operations; both are NULL in backends that do not need it. A
-     * view is a backend of one thread with the kernels of b, which outlives it: whichever thread of
-     * b runs a tile may call one. Its memory from reserve() is shared; create all views before
-     * run(). run() calls fn(work, 0 .. tiles - 1), each once, by all threads of b; results must not
-     * depend on which one. */
+    /* For work that is cut above single operations; both are NULL in backends that do not need it.
+     * A view is a backend of one thread with the kernels of b; b outlives it. A thread of b that
+     * runs a tile may call a view. A view shares the memory of reserve(), so create all views
+     * before run(). run() calls fn(work, 0 .. tiles - 1), each once, on all threads of b; results
+     * must not depend on the thread. */
     int (*view)(struct rm_backend *b, struct rm_backend **view); /* 0 or -ENOMEM */
     void (*run)(struct rm_backend *b, void (*fn)(void *work, uint32_t tile), void *work,
                 uint32_t tiles);
@@ -130,8 +130,8 @@ struct rm_backend_ops {
 
     void (*fill)(struct rm_backend *b, float value, size_t n, float *x);
 
-    /* y(B,out) = act(x(B,in) W(out,in)^T + bias(out)); pre-activation is not kept. wt is W packed
-     * or transposed by pack(), or W itself where packed_floats() is 0. */
+    /* y(B,out) = act(x(B,in) W(out,in)^T + bias(out)); the pre-activation is not kept. wt is W
+     * packed or transposed by pack(), or W itself if packed_floats() is 0. */
     size_t (*packed_floats)(struct rm_backend *b, uint32_t out, uint32_t in);
     void (*pack)(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt);
     void (*linear)(struct rm_backend *b, const float *x, const float *wt, const float *bias,
@@ -139,8 +139,8 @@ struct rm_backend_ops {
     /* dx(B,in) = dy(B,out) W(out,in) */
     void (*linear_dx)(struct rm_backend *b, const float *dy, const float *w, uint32_t batch,
                       uint32_t in, uint32_t out, float *dx);
-    /* The same with W as pack_dx() left it, for a W that serves several calls. The three are NULL
-     * in backends without a gain; packed_dx_floats() is 0 for shapes without one. */
+    /* The same with W packed by pack_dx(), for a W that serves several calls. The three are NULL in
+     * backends that do not gain by it; packed_dx_floats() is 0 for shapes that do not. */
     size_t (*packed_dx_floats)(struct rm_backend *b, uint32_t out, uint32_t in);
     void (*pack_dx)(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt);
     void (*linear_dx_packed)(struct rm_backend *b, const float *dy, const float *wt, uint32_t batch,
@@ -148,20 +148,20 @@ struct rm_backend_ops {
     /* dw(out,in) = dy(B,out)^T x(B,in); db(out) = column sums of dy */
     void (*linear_dw)(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
                       uint32_t in, uint32_t out, float *dw, float *db);
-    /* The same, added to dw and db; db NULL: those are not made. NULL where rows are better taken
-     * all at once: this is for rows that should still be in a core's cache. reserve() for 1023 rows
-     * is for all numbers of them. */
+    /* The same, added to dw and db; db NULL: biases have no gradient. For rows that are still in a
+     * core's cache; NULL in backends that should get all rows at once. reserve() for 1023 rows
+     * reserves for any number of rows. */
     void (*linear_dw_add)(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
                           uint32_t in, uint32_t out, float *dw, float *db);
 
-    /* y = act(x), and dx = dy * act'(.) from the activation's output y (and input x for GELU and
-     * SiLU). In place allowed. */
+    /* y = act(x), and dx = dy * act'(.) from the activation's result y (and its argument x for GELU
+     * and SiLU). Works in place. */
     void (*activate)(struct rm_backend *b, enum rm_activation act, const float *x, size_t n,
                      float *y);
     void (*activate_dx)(struct rm_backend *b, enum rm_activation act, const float *x,
                         const float *y, const float *dy, size_t n, float *dx);
 
-    /* Layer norm over rows of n: y = (x - mean) / sqrt(var + 1e-5) * gamma + beta; keeps mean and
+    /* Layer norm over rows of n: y = (x - mean) / sqrt(var + 1e-5) * gamma + beta; writes mean and
      * 1/std (rows) for the gradient, whose dx may be NULL. */
     void (*layer_norm)(struct rm_backend *b, const float *x, const float *gamma, const float *beta,
                        uint32_t rows, uint32_t n, float *y, float *mean, float *rstd);
@@ -171,8 +171,8 @@ struct rm_backend_ops {
 
     /* IQN (Dabney 2018b, eq. 4): c(rows, n)[i] = cos(pi * (i+1) * tau[row]), i = 0..n-1 */
     void (*cosines)(struct rm_backend *b, const float *tau, size_t rows, uint32_t n, float *c);
-    /* z(batch*q, n) = x(batch, n) broadcast over q, times phi(batch*q, n), and its gradients; phi
-     * came out of a ReLU, and dphi is the gradient of what went into it. */
+    /* z(batch*q, n) = x(batch, n) broadcast over q, times phi(batch*q, n), and its gradients. phi
+     * is the result of a ReLU, and dphi is the gradient of that ReLU's argument. */
     void (*broadcast_mul)(struct rm_backend *b, const float *x, const float *phi, uint32_t batch,
                           uint32_t q, uint32_t n, float *z);
     void (*broadcast_mul_dx)(struct rm_backend *b, const float *x, const float *phi,
@@ -188,9 +188,9 @@ struct rm_backend_ops {
                           float *eps_w, float *eps_b);
     void (*multiply)(struct rm_backend *b, const float *x, const float *y, size_t n, float *z);
     /* Convolution of `batch` images: y = act(conv(x, w) + bias), and the gradients of x, and of w
-     * and bias. wt: w packed by conv2d_pack(), or w itself where that takes no floats. `scratch`
-     * (conv2d_scratch_floats) is the caller's; conv2d_reserve makes what else is needed for up to
-     * `batch` images, as `reserve` does. */
+     * and bias. wt: w packed by conv2d_pack(), or w itself if conv2d_packed_floats() is 0. The
+     * caller owns `scratch` (conv2d_scratch_floats); conv2d_reserve allocates all other memory for
+     * up to `batch` images, as `reserve` does. */
     size_t (*conv2d_packed_floats)(struct rm_backend *b, const struct rm_conv *c);
     void (*conv2d_pack)(struct rm_backend *b, const struct rm_conv *c, const float *w, float *wt);
     size_t (*conv2d_scratch_floats)(struct rm_backend *b, const struct rm_conv *c, bool training);
@@ -204,11 +204,11 @@ struct rm_backend_ops {
     void (*conv2d_dw)(struct rm_backend *b, const struct rm_conv *c, const float *dy,
                       const float *x, uint32_t batch, float *dw, float *db, float *scratch);
 
-    /* Between layers of images: whether all three above are there with what `c` says of compact
-     * rows. NULL where nothing is compact; then so are those below. Gradients, activation:
-     * dy = dy * act'(y), in place, of n numbers, for activations that need their result alone.
-     * Linear layers: as linear() and its gradients, with x and dx compact and the columns of w
-     * (channels, places) as ever; wt by compact_pack(), of packed_floats(). */
+    /* For layers between images: whether all three functions above accept the compact rows of `c`.
+     * NULL, as the functions below: the backend has no compact rows. compact_activate_dx: dy = dy *
+     * act'(y), in place, of n numbers, for activations whose gradient needs their result alone. The
+     * others: linear() and its gradients with compact x and dx; the columns of w stay (channels,
+     * places); wt is packed by compact_pack(), of packed_floats(). */
     bool (*conv2d_compact)(struct rm_backend *b, const struct rm_conv *c);
     void (*compact_activate_dx)(struct rm_backend *b, enum rm_activation act, const float *y,
                                 size_t n, float *dy);
@@ -222,26 +222,26 @@ struct rm_backend_ops {
     void (*compact_linear_dw)(struct rm_backend *b, const float *dy, const float *x,
                               const struct rm_image_rows *rows, uint32_t out, float *dw, float *db);
 
-    /* y(rows, units) = sums of the table's rows of each row's codes, and the table's gradient,
-     * whose sums are in the order of rows. */
+    /* y(rows, units) = sums of the table's rows for each row's codes, and the table's gradient,
+     * summed in the order of rows. */
     void (*embed)(struct rm_backend *b, const struct rm_embedding *e, const int32_t *codes,
                   const float *table, float *y);
     void (*embed_dw)(struct rm_backend *b, const struct rm_embedding *e, const int32_t *codes,
                      const float *dy, float *dtable);
 
-    /* y = x / (1 - rate), or 0 with probability `rate`: that of element first + i is a pure
-     * function of the coordinates, as in uniforms(). y may be x. */
+    /* y = x / (1 - rate), or 0 with probability `rate`; whether element first + i is dropped is a
+     * pure function of the coordinates, as in uniforms(). y may be x. */
     void (*dropout)(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
                     float rate, size_t first, size_t n, const float *x, float *y);
 
-    /* y(rows, n): row r is row index[r] of x(.., n). Words of 32 bits of any type. */
+    /* y(rows, n): row r is row index[r] of x(.., n), of 32-bit words of any type. */
     void (*gather)(struct rm_backend *b, const void *x, const uint32_t *index, uint32_t rows,
                    uint32_t n, void *y);
-    /* y(rows, n) = (x - mean(n)) * scale(n), within +-bound */
+    /* y(rows, n) = (x - mean(n)) * scale(n), clipped to +-bound */
     void (*normalize)(struct rm_backend *b, const float *x, const float *mean, const float *scale,
                       float bound, size_t rows, uint32_t n, float *y);
-    /* z(rows, n + m) = x(rows, n) and y(rows, m) side by side; and apart again, x or y NULL where
-     * not asked for. */
+    /* z(rows, n + m) = x(rows, n) and y(rows, m) side by side; split() is the inverse, where x or y
+     * may be NULL. */
     void (*join)(struct rm_backend *b, const float *x, const float *y, size_t rows, uint32_t n,
                  uint32_t m, float *z);
     void (*split)(struct rm_backend *b, const float *z, size_t rows, uint32_t n, uint32_t m,
@@ -255,40 +255,41 @@ struct rm_backend_ops {
                        uint32_t k, float *din);
 
     /* One step of recurrent cells, `lanes` rows of n units. gx = W_ih x + b_ih and gh = W_hh h +
-     * b_hh with the gates side by side, in PyTorch's order and with its equations (nn.GRU,
+     * b_hh with the gates side by side, in the order and with the equations of PyTorch (nn.GRU,
      * nn.LSTM): GRU reset, update, new (lanes, 3n); LSTM input, forget, cell, output (lanes, 4n).
-     * `gates` is kept for the gradient: GRU (lanes, 4n), LSTM (lanes, 5n). */
+     * Writes `gates` for the gradient: GRU (lanes, 4n), LSTM (lanes, 5n). */
     void (*gru)(struct rm_backend *b, const float *gx, const float *gh, const float *h,
                 uint32_t lanes, uint32_t n, float *gates, float *y);
-    /* dh lacks what comes back through gh. */
+    /* dh lacks the gradient through gh. */
     void (*gru_dx)(struct rm_backend *b, const float *gates, const float *h, const float *dy,
                    uint32_t lanes, uint32_t n, float *dgx, float *dgh, float *dh);
     void (*lstm)(struct rm_backend *b, const float *gx, const float *gh, const float *c,
                  uint32_t lanes, uint32_t n, float *gates, float *c_next, float *y);
-    /* dc: gradient of c_next, becomes that of c. dgates is of gx and of gh. */
+    /* dc: in: the gradient of c_next, out: that of c. dgates is the gradient of gx and of gh. */
     void (*lstm_dx)(struct rm_backend *b, const float *gates, const float *c, const float *dy,
                     float *dc, uint32_t lanes, uint32_t n, float *dgates);
-    /* y = x, zeros in rows that restart (NULL: none does). In place allowed; x NULL: all zeros. */
+    /* y = x, with zeros in rows that restart (NULL: no row does). Works in place; x NULL: all
+     * zeros. */
     void (*restart)(struct rm_backend *b, const float *x, size_t x_stride, const uint8_t *restart,
                     uint32_t rows, uint32_t n, float *y, size_t y_stride);
     /* z = x + y; z may be x or y */
     void (*add)(struct rm_backend *b, const float *x, const float *y, size_t n, float *z);
 
-    /* o(rows, units) = softmax(q k^T / sqrt(units / heads)) v per sample and head. stats (rows,
-     * 2 heads) is kept for the gradient. units / heads at most 256. */
+    /* o(rows, units) = softmax(q k^T / sqrt(units / heads)) v per sample and head. Writes stats
+     * (rows, 2 heads) for the gradient. units / heads is at most 256. */
     void (*attention)(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
                       float *o, float *stats);
     void (*attention_dx)(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
                          const float *o, float *stats, const float *d_o, float *d_qkv);
 
-    /* Where the host cannot see the padding: computes spans(batch + 1) and slots of x(batch,
-     * tokens, numbers), for the tokens that are not all zeros (`codes`: int32), and with `first`
-     * for the first token of each sample as well. NULL on the CPU: see learner/net/spans.c. */
+    /* For backends whose host cannot see the padding: computes spans(batch + 1) and slots of
+     * x(batch, tokens, numbers) for the tokens that are not all zeros (`codes`: int32), and with
+     * `first` for the first token of each sample too. NULL on the CPU: see learner/net/spans.c. */
     void (*find_spans)(struct rm_backend *b, const void *x, uint32_t batch, uint32_t tokens,
                        uint32_t numbers, bool codes, bool first, uint32_t *spans, uint32_t *slots);
-    /* y(batch, n): means over the rows of each sample, 0 where there are none. Back, dx has `rows`
-     * rows: where spans are the device's, so many as there is room for, and those behind the last
-     * sample's become zeros; on the CPU there are no others. */
+    /* y(batch, n): means over the rows of each sample, 0 for a sample without rows. The gradient dx
+     * has `rows` rows: on a device, which alone knows the spans, that is the size of the buffer,
+     * and rows after the last sample's become zeros; on the CPU there are no such rows. */
     void (*span_mean)(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
                       uint32_t n, float *y);
     void (*span_mean_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
@@ -298,8 +299,8 @@ struct rm_backend_ops {
                        uint32_t n, float *y);
     void (*span_first_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
                           uint32_t batch, uint32_t rows, uint32_t n, float *dx);
-    /* y(batch, places, n): row r of sample i at its place slots[r], zeros in other places; and
-     * back. */
+    /* y(batch, places, n): row r of sample i at position slots[r], zeros in other positions; and
+     * the gradient. */
     void (*spread)(struct rm_backend *b, const float *x, const uint32_t *spans,
                    const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y);
     void (*spread_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
@@ -314,15 +315,15 @@ struct rm_backend_ops {
     void (*pointer_dx)(struct rm_backend *b, const struct rm_pointer *p, const float *x,
                        const float *dy, float *dx);
 
-    /* n standard normals, a pure function of (key, a, b): Philox and Box-Muller. And uniforms. */
+    /* n standard normals, a pure function of (key, a, b): Philox and Box-Muller; and uniforms. */
     void (*normals)(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
                     size_t n, float *out);
     void (*uniforms)(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
                      size_t n, float *out);
 
-    /* Sum of squares in a fixed order, in double. Non-finite in, non-finite out. */
+    /* Sum of squares in a fixed order, in double. Not finite if an input is not. */
     double (*sum_squares)(struct rm_backend *b, const float *x, size_t n);
-    /* Sum of squares of (x - y), and of y: for relative change. */
+    /* Sums of squares of (x - y) and of y, for relative change. */
     double (*sum_squares_diff)(struct rm_backend *b, const float *x, const float *y, size_t n);
     /* Adam (Kingma 2015, algorithm 1) on grads * scale. */
     void (*adam)(struct rm_backend *b, const struct rm_adam *adam, float scale, const float *grads,
@@ -340,8 +341,9 @@ struct rm_backend_ops {
     void (*lerp)(struct rm_backend *b, float tau, const float *params, size_t n, float *target);
 };
 
-/* The operations by name, but for those on memory and threads: of every backend, of the CPU's alone
- * and of devices alone. A backend declares its functions and fills its table from these lists. */
+/* The names of the operations, except those on memory and threads: of every backend, of the CPU's
+ * alone and of devices alone. A backend declares its functions and fills its table from these
+ * lists. */
 /* clang-format off */
 #define RM_OPERATIONS(X) \
     X(reserve) X(fill) X(packed_floats) X(pack) X(linear) X(linear_dx) X(linear_dw) X(activate) \
@@ -360,14 +362,14 @@ struct rm_backend_ops {
     X(compact_linear_dx) X(compact_linear_dw) X(find_spans)
 /* clang-format on */
 
-/* isa: "auto" or a name of x86-64-v2/v3/v4; refuses what the host lacks. */
+/* isa: "auto", or x86-64-v2, v3 or v4, which is an error if the host lacks it. */
 int rm_backend_cpu_create(struct rm_backend **backend, uint32_t threads, const char *isa,
                           struct rm_error *error);
 /* The same with products in `compute`: bf16 if the host has an instruction for it; fp32 for the
  * other values (tf32 and fp16 need a GPU). The description says which. */
 int rm_backend_cpu_create_for(struct rm_backend **backend, uint32_t threads, const char *isa,
                               enum rm_compute compute, struct rm_error *error);
-/* Whether that is bf16 for this isa on this host. */
+/* Whether products are in bf16 for this isa on this host. */
 bool rm_backend_cpu_has_bf16(const char *isa);
 void rm_backend_destroy(struct rm_backend *backend);
 

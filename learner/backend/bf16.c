@@ -4,15 +4,15 @@
 #include "learner/backend/cpu.h"
 #include "learner/backend/pieces.h"
 
-/* Rows of a tile, and its columns at most: what was rounded serves them all. */
+/* Rows of a tile, and its maximum columns: rounded numbers serve the whole tile. */
 #define TILE_ROWS    32u
 #define TILE_COLUMNS 256u
 
-/* So much of k at a time that a panel stays in the first cache. */
+/* The part of k for which a panel stays in the first-level cache. */
 #define PART       256u
 #define PART_WORDS (PART / 2)
 
-/* A tile of the gradient of the weights, and rows at a time: what was rounded fits the second
+/* A tile of the gradient of the weights, and rows at a time: rounded numbers fit the second-level
  * cache. */
 #define OUTER      128u
 #define OUTER_ROWS 128u
@@ -34,7 +34,7 @@ bool rm_bf16_takes(const struct rm_cpu *cpu, uint32_t in, uint32_t out)
 
 /* --- weights --------------------------------------------------------------------------------- */
 
-/* Words are moved as floats: they are never computed with. */
+/* Words are stored as floats, but never computed with as floats. */
 static uint32_t *words_in(float *packed)
 {
     return (uint32_t *)(void *)packed;
@@ -128,10 +128,10 @@ struct product { /* y(rows, m) = act(x(rows, k) W + bias) */
     float *y;
     uint32_t rows, k, m;
     enum rm_activation act;
-    bool add; /* to what is in y */
+    bool add; /* to y */
 };
 
-/* Columns [from, to) of some rows, by k from k0 on. */
+/* Columns [from, to) of some rows, with k from k0 on. */
 static void add_part(const struct product *p, struct rm_bf16_part part, uint32_t k0, uint32_t from,
                      uint32_t to, float *y)
 {

@@ -1,13 +1,12 @@
-/* bf16: the products of layers with their inputs rounded to bfloat16 and sums in float32
- * (learner.compute "bf16"), on processors that have an instruction for it. Parameters and results
- * stay float32; what goes into a product is rounded on the way, a tile at a time, and weights when
- * they are packed.
+/* bf16: products of layers with inputs rounded to bfloat16 and sums in float32 (learner.compute
+ * "bf16"), on processors that have an instruction for it. Parameters and results stay float32;
+ * inputs are rounded on the way, a tile at a time, and weights when they are packed.
  *
- * Layers that are narrow, to whose at most RM_NARROW_MAX inputs or outputs other loops belong, stay
- * float32 altogether: little is to be had there, and observations and heads keep their precision.
+ * Narrow layers, with at most RM_NARROW_MAX inputs or outputs, have other loops and stay float32:
+ * they would gain little, and observations and heads keep their precision.
  *
- * Tiles depend on the shape alone, and every element is one chain over k: results are the same for
- * any number of threads and for every batch that a row is in. */
+ * Tiles depend on the shape alone, and every element is one chain over k, so results are the same
+ * for any number of threads and for every batch that a row is in. */
 #ifndef RM_LEARNER_BACKEND_BF16_H
 #define RM_LEARNER_BACKEND_BF16_H
 
@@ -19,7 +18,7 @@
 
 struct rm_cpu;
 
-/* Whether this backend computes layers of this shape so. */
+/* Whether this backend computes layers of this shape in bf16. */
 bool rm_bf16_takes(const struct rm_cpu *cpu, uint32_t in, uint32_t out);
 
 /* W(out, in) in panels, of outputs for forward, of inputs for the gradient of the input. */
@@ -28,13 +27,13 @@ void rm_bf16_pack(struct rm_cpu *cpu, const float *w, uint32_t out, uint32_t in,
 size_t rm_bf16_packed_dx_floats(uint32_t out, uint32_t in);
 void rm_bf16_pack_dx(struct rm_cpu *cpu, const float *w, uint32_t out, uint32_t in, float *wt);
 
-/* As linear() and linear_dx() of the backend, w packed. */
+/* The backend's linear() and linear_dx() with w packed. */
 void rm_bf16_linear(struct rm_cpu *cpu, const float *x, const float *wt, const float *bias,
                     uint32_t batch, uint32_t in, uint32_t out, enum rm_activation act, float *y);
 void rm_bf16_linear_dx(struct rm_cpu *cpu, const float *dy, const float *wt, uint32_t batch,
                        uint32_t in, uint32_t out, float *dx);
 
-/* y(rows, m) = or += x(rows, k) A(k, m), all in the calling thread. A is rounded ahead. */
+/* y(rows, m) = or += x(rows, k) A(k, m), in the calling thread alone; A is rounded before. */
 size_t rm_bf16_rounded_floats(uint32_t k, uint32_t m);
 void rm_bf16_round_matrix(const float *a, uint32_t k, uint32_t m, float *rounded);
 void rm_bf16_multiply(const float *x, const float *rounded, uint32_t rows, uint32_t k, uint32_t m,

@@ -31,8 +31,8 @@ INLINED __mmask16 first_of(uint32_t n)
     return n < LANES ? (__mmask16)((1u << n) - 1) : (__mmask16)0xffff;
 }
 
-/* `last` is of the last vector of columns. Numbers of rows and vectors are constants where this is
- * inlined, and the sums stay in registers. */
+/* `last` is the mask of the last vector of columns. Numbers of rows and vectors are constants after
+ * inlining, so the sums stay in registers. */
 INLINED void tile(const struct rm_bf16_part *p, const uint32_t rows, const uint32_t vectors,
                   const bool by_columns, const uint32_t *a, const uint32_t *b, float *c,
                   const float *bias, __mmask16 last)
@@ -70,7 +70,7 @@ INLINED void tile(const struct rm_bf16_part *p, const uint32_t rows, const uint3
     }
 }
 
-/* All rows, as many at once as there are registers for, then what is left. */
+/* All rows, as many at once as registers allow, then the rest. */
 INLINED void panel(const struct rm_bf16_part *p, const uint32_t vectors, const bool by_columns)
 {
     const __mmask16 last = first_of(p->columns - (vectors - 1) * LANES);

@@ -1,12 +1,13 @@
 /* bf16_kernels: products of numbers rounded to bfloat16 (8 bits of exponent, 7 of mantissa) with
- * sums in float32, by AVX512_BF16's VDPBF16PS, and the roundings that they need. To be called only
- * where rm_bf16_supported().
+ * sums in float32, by AVX512_BF16's VDPBF16PS, and the roundings that the products need. Call them
+ * only if rm_bf16_supported().
  *
- * VDPBF16PS adds the products of two neighbours to a sum, so operands are words of two numbers,
- * those of an even k in the lower half. Where k is odd a zero goes with the last one. It takes
- * denormal numbers as zeros, and so does the rounding, to the nearest, ties to even.
+ * VDPBF16PS adds the products of two neighbours to a sum, so operands are words of two numbers, the
+ * one with even k in the lower half. If k is odd, the last number has a zero beside it. The
+ * instruction takes denormal numbers as zeros, and so does the rounding, to the nearest, ties to
+ * even.
  *
- * Pointers need no alignment. None allocates or knows of threads. */
+ * Pointers need no alignment. No function allocates or uses threads. */
 #ifndef RM_LEARNER_BACKEND_BF16_KERNELS_H
 #define RM_LEARNER_BACKEND_BF16_KERNELS_H
 
@@ -14,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Columns of a panel at most. */
+/* Maximum columns of a panel. */
 #define RM_BF16_PANEL 64u
 
 /* C(rows, columns) = start + B A, `pairs` words long. */
@@ -25,12 +26,12 @@ struct rm_bf16_part {
     const float *bias; /* (columns) what every row starts with; NULL: zeros, or `add` */
     size_t lda, ldb, ldc;
     uint32_t rows, columns, pairs; /* columns: at most RM_BF16_PANEL */
-    bool add;                      /* to what is in c */
+    bool add;                      /* to c */
 };
 
 bool rm_bf16_supported(void);
 
-/* Every element is one chain over the pairs, whatever the rows and columns beside it. */
+/* Every element is one chain over the pairs, independent of other rows and columns. */
 void rm_bf16_rows(const struct rm_bf16_part *part);
 void rm_bf16_columns(const struct rm_bf16_part *part);
 

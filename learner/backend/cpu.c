@@ -44,20 +44,20 @@ static void run(struct rm_backend *b, void (*fn)(void *work, uint32_t tile), voi
     rm_pool_run(rm_cpu_of(b)->pool, fn, work, tiles);
 }
 
-/* Before what is given out: how to give it back. As long as a cache line, to keep the alignment. */
+/* Header of a buffer, with the way to free it. As long as a cache line, to keep the alignment. */
 struct given {
     _Alignas(64) void *start;
-    size_t mapped; /* bytes from there, or 0: of malloc's */
+    size_t mapped; /* mapped bytes from `start`; 0: from malloc */
 };
 _Static_assert(sizeof(struct given) == 64, "alignment of buffers");
 
-/* From here on buffers are mapped by themselves: unused pages cost nothing then, and huge ones,
- * where the host gives them on request, spare the walks through page tables. */
+/* Buffers of at least this size are mapped by themselves: unused pages then cost nothing, and huge
+ * pages, which some hosts give on request, save walks through page tables. */
 #define MAPPED_BYTES ((size_t)1 << 20)
 #define HUGE_BYTES   ((size_t)1 << 21)
 
-/* Buffers that all began at the same place of a page would meet in the same sets of the caches when
- * they are gone through side by side. */
+/* Buffers start at different positions in a page, because buffers that are read side by side would
+ * otherwise share the same sets of the caches. */
 #define STAGGERED 16u
 #define STAGGER   (64 * 37)
 
@@ -71,7 +71,7 @@ static struct given *map(size_t bytes)
     uint8_t *start = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED)
         return NULL;
-    /* What is written here lies before the huge pages: one of them is not cleared for it. */
+    /* The header lies before the huge pages, so writing it does not clear one of them. */
     const size_t skip = HUGE_BYTES - (uintptr_t)(start + ahead) % HUGE_BYTES;
     uint8_t *huge = start + ahead + skip % HUGE_BYTES;
     madvise(huge, (size_t)(start + all - huge), MADV_HUGEPAGE);
@@ -133,7 +133,7 @@ static const struct rm_backend_ops ops = {
 #undef ROW
 /* clang-format on */
 
-/* What each level needs, as the psABI lists it where libgcc can tell. */
+/* The features of each level, as the psABI lists them, as far as libgcc can report them. */
 static bool has_v2(void)
 {
     return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt") &&
@@ -187,7 +187,7 @@ static const struct rm_kernels *choose(const char *isa, struct rm_error *error)
     return NULL;
 }
 
-/* Held to an older level, a host computes as one of that level would. */
+/* A host limited to an older level computes like a host of that level. */
 static bool computes_bf16(const struct rm_kernels *kernels)
 {
     return kernels == &rm_isa_v4_kernels && rm_bf16_supported();

@@ -1,4 +1,4 @@
-/* cpu: what the files of the CPU backend share. */
+/* cpu: shared by the files of the CPU backend. */
 #ifndef RM_LEARNER_BACKEND_CPU_H
 #define RM_LEARNER_BACKEND_CPU_H
 
@@ -7,8 +7,9 @@
 #include "learner/backend/kernels.h"
 #include "learner/backend/pool.h"
 
-/* Chunks of the flat operations, and of sums. Fixed: they are part of the order of additions. All
- * operations on an arena have the same, so that a thread finds in its cache what it left there. */
+/* Chunks of the flat operations and of sums. Their size is fixed, because it is part of the order
+ * of additions. All operations on an arena have the same chunks, so that a thread finds its own
+ * results in its cache. */
 #define RM_CPU_CHUNK    1024u
 #define RM_CPU_PARTIALS 4096u
 
@@ -27,8 +28,8 @@ static inline struct rm_cpu *rm_cpu_of(struct rm_backend *b)
     return b->self;
 }
 
-/* Runs tiles on the pool when the work is worth waking it (it depends on the shape alone), else in
- * place. `cost` in floats touched or multiply-adds / 16. */
+/* Runs tiles on the pool if the work is worth waking it (that depends on the shape alone), else in
+ * the calling thread. `cost`: floats touched, or multiply-adds / 16. */
 static inline void rm_cpu_run(struct rm_cpu *cpu, rm_pool_fn fn, void *work, uint32_t tiles,
                               double cost)
 {

@@ -1,6 +1,6 @@
-/* Convolution as a product, where it is none for direct.c: the patch under each place of the kernel
- * becomes a row (im2col; Chellapilla et al., 2006), images in chunks of a fixed number so that sums
- * over them have one order.
+/* Convolution as a matrix product, for shapes that direct.c does not take: the patch under each
+ * position of the kernel becomes a row (im2col; Chellapilla et al., 2006), with images in chunks of
+ * a fixed number so that sums over them have one order.
  *
  * Scratch: patches (rows, channels * kernel^2), then results (rows, out_channels), then, in
  * training, a chunk's gradients of weights and biases. */
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Rows of patches that a chunk has at least, if the batch allows. */
+/* Minimum rows of patches in a chunk, if the batch allows. */
 #define CHUNK_ROWS 1024u
 
 static uint32_t patch_of(const struct rm_conv *c)
@@ -74,7 +74,7 @@ int rm_cpu_conv2d_reserve(struct rm_backend *b, const struct rm_conv *c, uint32_
 {
     if (rm_direct_suits(c))
         return 0;
-    (void)batch; /* chunks are of one size: the last is filled up with zeros */
+    (void)batch; /* chunks have one size: the last is filled up with zeros */
     return rm_cpu_reserve(b, chunk_of(c) * places_of(c), patch_of(c), c->out_channels, training);
 }
 
@@ -106,7 +106,7 @@ static void take_patches(void *work, uint32_t image)
                 }
 }
 
-/* The reverse: what was a number's gradient in each of its patches is added up, in their order. */
+/* The inverse: adds up a number's gradients in all of its patches, in their order. */
 static void give_patches(void *work, uint32_t image)
 {
     const struct images *m = work;
@@ -129,7 +129,7 @@ static void give_patches(void *work, uint32_t image)
                 }
 }
 
-/* (places, out_channels) of an image to (out_channels, places), and back. */
+/* Turns an image's (places, out_channels) to (out_channels, places), and back. */
 static void channels_first(void *work, uint32_t image)
 {
     const struct images *m = work;

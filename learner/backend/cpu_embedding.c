@@ -1,4 +1,4 @@
-/* Sums of rows of a table, and its gradient. */
+/* Sums of a table's rows, and the table's gradient. */
 #include "learner/backend/cpu.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ void rm_cpu_embed(struct rm_backend *b, const struct rm_embedding *e, const int3
                (double)e->rows * e->numbers * e->units);
 }
 
-/* Some columns of all rows, in the rows' order: so every sum has one order. */
+/* Some columns of all rows, in the rows' order, so that every sum has one order. */
 static void scatter_tile(void *work, uint32_t tile)
 {
     const struct embedding_work *w = work;

@@ -25,7 +25,7 @@ static struct chunk chunk_of(size_t n, uint32_t index)
     return (struct chunk){at, n - at < RM_CPU_CHUNK ? n - at : RM_CPU_CHUNK};
 }
 
-/* `cost` of an element, see rm_cpu_run. */
+/* `cost`: of an element, see rm_cpu_run(). */
 static void run_costly(struct flat_work *w, rm_pool_fn fn, double cost)
 {
     uint32_t chunks = (uint32_t)((w->n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK);
@@ -147,7 +147,7 @@ void rm_cpu_uniforms(struct rm_backend *b, uint64_t key, uint32_t stream, uint32
                      size_t n, float *out)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
-    /* A word of the stream apart from the normals of equal coordinates. */
+    /* Another key than that of the normals with equal coordinates. */
     struct random_work w = {cpu->kernels->uniforms, ~key_of(key, stream), c, a, n, out};
     run_random(cpu, &w);
 }
@@ -162,7 +162,7 @@ struct dropout_work {
     float *y;
 };
 
-/* Uniforms come in whole groups, of which the first and the last may be needed in part. */
+/* Uniforms come in whole groups; of the first and the last group only a part may be needed. */
 static void dropout_chunk(void *work, uint32_t index)
 {
     const struct dropout_work *w = work;
@@ -209,7 +209,7 @@ double rm_cpu_sum_squares_diff(struct rm_backend *b, const float *x, const float
     for (size_t at = 0; at < n; at += round) {
         struct flat_work w = {
             .cpu = cpu, .x = x + at, .y = y ? y + at : NULL, .n = n - at < round ? n - at : round};
-        run_costly(&w, sum_chunk, 4.0); /* most of it is fetched from another core */
+        run_costly(&w, sum_chunk, 4.0); /* most of the data comes from another core's cache */
         for (size_t i = 0; i * RM_CPU_CHUNK < w.n; i++)
             total += cpu->partials[i];
     }

@@ -1,5 +1,5 @@
-/* Matrix products of the CPU backend: which kernel, and cut how. Every element is one chain over k
- * (product.h), so that cuts may follow the number of threads. */
+/* Matrix products of the CPU backend: choice of the kernel and cut into tiles. Every element is one
+ * chain over k (product.h), so the cut may depend on the number of threads. */
 #include "learner/backend/bf16.h"
 #include "learner/backend/cpu.h"
 #include "learner/backend/pieces.h"
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A tile of rows by weights: enough rows that loading the weights does not count, few enough that
- * they stay in the first or second cache, and that there are tiles for all threads. */
+/* A tile of rows by weights: enough rows to make the loading of weights cheap, and few enough that
+ * they stay in the first- or second-level cache and that all threads get tiles. */
 #define TILE_ROWS    48u
-#define ROWS_ALONE   96u /* of one thread */
+#define ROWS_ALONE   96u /* with one thread */
 #define TILE_COLUMNS 128u
 
-/* Columns of a gradient of weights are cut at multiples of this. */
+/* Cuts of the columns of a gradient of weights are multiples of this. */
 #define OUTER_COLUMNS 64u
 
 struct product {
@@ -26,8 +26,8 @@ struct product {
     uint32_t width, height; /* a tile of the gradient of weights */
     enum rm_activation act;
     bool panels; /* a is packed */
-    bool add;    /* to what is in c and in sums */
-    bool bf16;   /* by bf16.h */
+    bool add;    /* to c and to sums */
+    bool bf16;   /* computed by bf16.h */
 };
 
 static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
@@ -35,7 +35,7 @@ static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
     return (double)rows * in * out / 16.0;
 }
 
-/* False when there is no memory. */
+/* False: no memory. */
 static bool room_for_floats(struct rm_cpu *cpu, size_t floats)
 {
     if (floats <= cpu->panel_floats)
@@ -49,8 +49,8 @@ static bool room_for_floats(struct rm_cpu *cpu, size_t floats)
     return true;
 }
 
-/* The gradient of the weights of a layer with few inputs is made the other way round, so that
- * vectors run along its outputs. */
+/* The gradient of the weights of a layer with few inputs is computed transposed, so that vectors
+ * run along its outputs. */
 static bool turned(uint32_t in, uint32_t out)
 {
     return in < 16 && in < out;
@@ -102,7 +102,7 @@ void rm_cpu_pack(struct rm_backend *b, const float *w, uint32_t out, uint32_t in
     rm_cpu_run(cpu, pack_panel, &p, rm_product_panels(cpu->kernels, out), (double)in * out);
 }
 
-/* Some columns of rows of m. */
+/* Applies the activation to some columns of rows of m. */
 static void activate(const struct rm_kernels *kernels, enum rm_activation act, uint32_t rows,
                      uint32_t columns, uint32_t m, float *c)
 {
@@ -114,7 +114,8 @@ static void activate(const struct rm_kernels *kernels, enum rm_activation act, u
         kernels->activate(act, c, columns, c);
 }
 
-/* Rows by weights: some rows by some columns; columns run fastest, so that rows stay near. */
+/* Rows by weights: some rows by some columns; the loop over columns is the inner one, so that rows
+ * stay in the cache. */
 static void rows_tile(const struct product *p, uint32_t m, uint32_t k, uint32_t index)
 {
     const struct rm_kernels *kernels = p->cpu->kernels;
@@ -259,7 +260,7 @@ static void outer_tile(const struct product *p, uint32_t index)
                                                      .add = p->add});
 }
 
-/* The same where there are few inputs: C(in, some of out), then put where its transpose belongs. */
+/* The same for few inputs: C(in, some of out), then copied to the transposed position. */
 static void turned_tile(const struct product *p, uint32_t index)
 {
     const uint32_t o0 = index * OUTER_COLUMNS, n = rm_least(p->out - o0, OUTER_COLUMNS);
@@ -280,8 +281,8 @@ static void turned_tile(const struct product *p, uint32_t index)
             to[i] = buffer[i * OUTER_COLUMNS + o] + (p->add ? to[i] : 0.0f);
 }
 
-/* One tile for one thread, which is the best there is; two for each where there are more, so that
- * one that comes late has less to do. */
+/* One tile for one thread, which is fastest; two for each of several threads, so that a late thread
+ * has less to do. */
 static void cut_outer(struct product *p)
 {
     const uint32_t threads = rm_pool_threads(p->cpu->pool), wanted = 2 * threads;
@@ -304,7 +305,7 @@ static void cut_outer(struct product *p)
 
 #define SUM_COLUMNS 64u
 
-/* The products' tiles first, then the sums over columns where those did not make them. */
+/* First the products' tiles, then the column sums that those did not make. */
 static void dw_tile(void *work, uint32_t index)
 {
     const struct product *p = work;

@@ -57,7 +57,7 @@ void rm_cpu_layer_norm(struct rm_backend *b, const float *x, const float *gamma,
 
 #define LAYER_NORM_COLUMNS 64u
 
-/* Parameters first (they read x, which dx may overwrite: dx is never x here), then rows. */
+/* Parameters first, because their gradients read x; dx never is x here. Then rows. */
 static void layer_norm_dp_tile(void *work, uint32_t index)
 {
     const struct rows_work *w = work;
@@ -186,7 +186,7 @@ void rm_cpu_noisy_factors(struct rm_backend *b, const float *eps, uint32_t in, u
 
 /* --- rows moved about ------------------------------------------------------------------------ */
 
-/* Copies only: the memory's speed bounds them, not the threads. */
+/* Only copies, which the speed of memory limits, not the number of threads. */
 void rm_cpu_gather(struct rm_backend *b, const void *x, const uint32_t *index, uint32_t rows,
                    uint32_t n, void *y)
 {

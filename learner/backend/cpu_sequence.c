@@ -110,7 +110,7 @@ void rm_cpu_lstm_dx(struct rm_backend *b, const float *gates, const float *c, co
 void rm_cpu_restart(struct rm_backend *b, const float *x, size_t x_stride, const uint8_t *restart,
                     uint32_t rows, uint32_t n, float *y, size_t y_stride)
 {
-    (void)b; /* a state is small beside what made it */
+    (void)b; /* a state is small beside the products that made it */
     for (uint32_t r = 0; r < rows; r++) {
         float *to = y + r * y_stride;
         if (!x || (restart && restart[r]))
@@ -273,7 +273,8 @@ void rm_cpu_span_mean_dx(struct rm_backend *b, const float *dy, const uint32_t *
     run_spans(b, &w, mean_tile);
 }
 
-/* Copies of rows: as fast as memory in one thread, and few beside what made them. */
+/* Copies of rows: one thread reaches the speed of memory, and the products before them take
+ * longer. */
 void rm_cpu_span_first(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
                        uint32_t n, float *y)
 {
@@ -351,7 +352,7 @@ void rm_cpu_relate(struct rm_backend *b, const struct rm_relations *e, const int
                (double)rows * e->numbers * e->units / 2.0);
 }
 
-/* Some columns of both tables, so that every sum has one order. */
+/* A tile has some columns of both tables, so that every sum has one order. */
 #define UNITS_PER_TILE 64u
 
 static void clear_columns(float *x, uint32_t rows, size_t n, struct cut s)
@@ -385,7 +386,8 @@ void rm_cpu_relate_dw(struct rm_backend *b, const struct rm_relations *e, const 
                ((double)rows * e->numbers + e->codes) * e->units);
 }
 
-/* Scores, or gradients of them, between their places and the order of rows: a few at a time. */
+/* Scores, or their gradients, converted between their positions and the order of rows, a few at a
+ * time. */
 #define SCORES 64u
 
 static void pointer_tile(void *work, uint32_t index)

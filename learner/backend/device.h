@@ -1,20 +1,19 @@
-/* device: what a backend offers whose memory is not the host's, beside the operations of backend.h:
- * streams, pinned memory, captured updates, and the parts of an update that the CPU's trainers do
- * on the host. `backend->device` is NULL for the CPU.
+/* device: functions of a backend whose memory is not the host's, beside the operations of
+ * backend.h: streams, pinned memory, captured updates, and the parts of an update that on the CPU
+ * the host computes. `backend->device` is NULL for the CPU.
  *
  * ORDER. Operations of backend.h and of the tables below are put on the COMPUTE stream and return
- * at once. upload() and download() are the exceptions: they are complete when they return (they
- * count as synchronizations) and must not be used inside an update.
+ * at once. upload() and download() are exceptions: they are complete when they return (they count
+ * as synchronizations), and must not be used inside an update.
  *
- * CAPTURE. Between capture() and captured() whatever is put on COMPUTE is recorded instead of run;
- * instantiate() makes the record fit for launch(), which runs it. So a captured update must read
- * whatever changes from one update to the next from the device's memory: batches from fixed
- * buffers, numbers from struct rm_update_knobs. Marks of other streams may not be recorded or
- * followed inside.
+ * CAPTURE. Between capture() and captured() all work put on COMPUTE is recorded instead of run;
+ * instantiate() prepares the record for launch(), which runs it. So a captured update must read
+ * everything that changes between updates from device memory: batches from fixed buffers, numbers
+ * from struct rm_update_knobs. Marks of other streams must not be recorded or followed inside.
  *
- * ERRORS. Nothing here returns device errors one by one: the first one is kept (it is sticky: the
- * context is lost), everything after it does nothing, and failed() tells. The caller then ends the
- * process (RM_EXIT_CUDA): a new context takes a new process.
+ * ERRORS. Functions do not return device errors. The first error is kept (it is sticky: the context
+ * is lost), later work does nothing, and failed() reports the error. The caller then ends the
+ * process (RM_EXIT_CUDA), because only a new process gets a new context.
  *
  * Belongs to one thread. */
 #ifndef RM_LEARNER_BACKEND_DEVICE_H
@@ -54,46 +53,47 @@ struct rm_device_counts {
     uint64_t graph_launches;
 };
 
-/* What the host knows of an update before it begins, in the backend's memory. A device's is copied
- * there from pinned memory ahead of each launch and read by the operations of a captured update. */
+/* The host's input to an update, in the backend's memory. For a device it is copied from pinned
+ * memory ahead of each launch, and read by the operations of a captured update. */
 struct rm_update_knobs {
     uint64_t before;            /* updates attempted before this one: keys its draws */
     double learning_rate;       /* of this update: by the schedule */
     double entropy_coefficient; /* actor-critic */
     float grad_clip;            /* 0: none */
-    float target_tau;           /* target += tau (params - target) after this update; 0 does not, 1
-                                   makes them equal to the bit */
-    uint32_t afresh;            /* 1: sums of the figures restart with this update */
+    float target_tau; /* target += tau (params - target) after this update; 0: no change, 1: an
+                         exact copy */
+    uint32_t afresh;  /* 1: sums of the figures restart with this update */
     uint32_t unused;
 };
 
-/* Number of groups of parameters that are clipped by norms of their own. */
+/* Number of groups of parameters with separate norms for clipping. */
 #define RM_DEVICE_GROUPS 3u
 
 /* Results of updates, in device memory: sums since the last restart, fetched once per report. A
  * skipped update adds to `skipped` and `skipped_in_row` only. */
 struct rm_update_figures {
     uint64_t made, skipped;  /* updates; not cleared */
-    uint64_t skipped_in_row; /* at the moment; not cleared */
+    uint64_t skipped_in_row; /* up to the latest update; not cleared */
     uint64_t steps;          /* of the optimizer: for bias correction; not cleared */
     uint64_t reports;        /* updates in the sums below */
     double loss, grad_norm;  /* sums over these */
-    double sums[8];          /* of the losses' own: see value_ops.h, policy_ops.h */
-    double samples;          /* sums[] are over */
-    double last_loss;        /* of the latest update, skipped or not: its loss sets it */
-    double last_grad_norm;   /* norm() of device_optimizer.h does */
-    /* Sums of the update under way: its loss sets them, norm() adds them to the above. */
+    double sums[8];          /* the losses' own sums: see value_ops.h, policy_ops.h */
+    double samples;          /* number of samples in sums[] */
+    double last_loss;        /* of the latest update, skipped or not; its loss sets it */
+    double last_grad_norm;   /* of the latest update; norm() of device_optimizer.h sets it */
+    /* Sums of the current update: its loss sets them, norm() adds them to the sums above. */
     double now_sums[8], now_samples;
-    uint32_t skip; /* 1: norm() has found that this update changes nothing */
-    uint32_t stop; /* 1: updates do nothing and are not counted, until it is cleared (KL) */
+    uint32_t skip; /* 1: this update changes nothing (set by norm()) */
+    uint32_t
+        stop; /* 1: updates do nothing and are not counted, until it is cleared (KL, dry draws) */
     float scale[RM_DEVICE_GROUPS]; /* of the gradient, by the norm of each group */
     float adam_step;               /* learning rate / (1 - beta1^steps) */
     float adam_root;               /* 1 / sqrt(1 - beta2^steps) */
     float adam_decay;              /* learning rate * weight decay */
-    /* fp16: losses multiply their gradients by loss_scale (0: by 1) and norm() divides again, so
-     * that small ones survive 16 bits. One that is too large makes the gradient infinite: such an
-     * update is skipped, without being `in a row`, and the scale halved; after
-     * RM_DEVICE_SCALE_PATIENCE good ones it is doubled (Micikevicius 2018, section 3.2). */
+    /* fp16: losses multiply their gradients by loss_scale (0: by 1) and norm() divides by it, so
+     * that small gradients survive 16 bits. Too large a scale makes the gradient infinite: such an
+     * update is skipped, does not count as `in a row`, and the scale is halved; after
+     * RM_DEVICE_SCALE_PATIENCE finite updates it is doubled (Micikevicius 2018, section 3.2). */
     float loss_scale;
     uint32_t loss_scale_good; /* updates since it changed */
 };
@@ -107,7 +107,7 @@ RM_BOTH void rm_figures_clear(struct rm_update_figures *f)
         f->sums[i] = 0;
 }
 
-/* A finite update is counted, and its numbers added to the sums. */
+/* Counts a finite update, and adds its numbers to the sums. */
 RM_BOTH void rm_figures_add(struct rm_update_figures *f)
 {
     f->made++;
@@ -125,21 +125,22 @@ RM_BOTH void rm_figures_add(struct rm_update_figures *f)
 #define RM_DEVICE_SCALE_PATIENCE 2000u
 
 struct rm_device_ops {
-    /* Device memory for anything: zeroed, 256-byte aligned; NULL when there is none left, and
-     * *error says what was asked for and what is free. Freed by release() of backend.h. */
+    /* Device memory: zeroed, 256-byte aligned; NULL: none left, and *error has the requested and
+     * the free size. Freed by release() of backend.h. */
     void *(*alloc)(struct rm_backend *b, size_t bytes, struct rm_error *error);
 
-    /* Pinned host memory, zeroed; NULL when there is none. */
+    /* Pinned host memory, zeroed; NULL: none left. */
     void *(*alloc_host)(struct rm_backend *b, size_t bytes, struct rm_error *error);
     void (*release_host)(struct rm_backend *b, void *p);
 
-    /* Makes a mapping of the host readable by the device, for gathers in place. *device is its
-     * address there. 0, or -ENOTSUP (say why) where this host or mapping cannot. */
+    /* Makes a mapping of the host readable by the device. *device is its address there. Returns 0,
+     * or -ENOTSUP with the reason if this host or mapping cannot be registered. */
     int (*register_host)(struct rm_backend *b, void *at, size_t bytes, bool read_only,
                          void **device, struct rm_error *error);
     void (*unregister_host)(struct rm_backend *b, void *at);
 
-    /* Copies of bytes, asynchronous: in from pinned memory, out to pinned memory, within. */
+    /* Asynchronous copies of bytes: from pinned memory to the device, from the device to pinned
+     * memory, within the device. */
     void (*copy_in)(struct rm_backend *b, enum rm_device_stream stream, void *to, const void *from,
                     size_t bytes);
     void (*copy_out)(struct rm_backend *b, enum rm_device_stream stream, void *to, const void *from,
@@ -148,11 +149,11 @@ struct rm_device_ops {
                  size_t bytes);
     void (*clear)(struct rm_backend *b, enum rm_device_stream stream, void *at, size_t bytes);
 
-    /* A mark is a place in a stream. A mark that was never set counts as passed. */
+    /* A mark is a position in a stream. A mark that was never set counts as passed. */
     int (*mark_create)(struct rm_backend *b, struct rm_device_mark **mark, struct rm_error *error);
     void (*mark_destroy)(struct rm_backend *b, struct rm_device_mark *mark);
     void (*mark)(struct rm_backend *b, enum rm_device_stream stream, struct rm_device_mark *mark);
-    /* What is put on the stream from now on waits for the mark. */
+    /* Later work on the stream waits for the mark. */
     void (*follow)(struct rm_backend *b, enum rm_device_stream stream, struct rm_device_mark *mark);
     bool (*passed)(struct rm_backend *b, struct rm_device_mark *mark); /* never waits */
     void (*wait)(struct rm_backend *b, struct rm_device_mark *mark);   /* the host waits */
@@ -160,7 +161,7 @@ struct rm_device_ops {
 
     int (*capture)(struct rm_backend *b, struct rm_error *error);
     int (*captured)(struct rm_backend *b, struct rm_device_graph **graph, struct rm_error *error);
-    /* Makes it fit to be launched; while no capture of this thread is open, of any device. */
+    /* Prepares the graph for launch(); no capture of this thread may be open, on any device. */
     int (*instantiate)(struct rm_backend *b, struct rm_device_graph *graph, struct rm_error *error);
     void (*launch)(struct rm_backend *b, struct rm_device_graph *graph);
     void (*graph_destroy)(struct rm_backend *b, struct rm_device_graph *graph);
@@ -169,9 +170,10 @@ struct rm_device_ops {
      * `before` read from device memory when they run; NULL: by c alone. */
     void (*draws)(struct rm_backend *b, const uint64_t *before, uint64_t times);
 
-    /* Whether there was a sticky error: the text names device, UUID, call and error. */
+    /* Whether there was a sticky error; the text names device, UUID, call and error. */
     bool (*failed)(struct rm_backend *b, struct rm_error *error);
-    /* What the last allocation that failed asked for, and what was free; "" if none did. */
+    /* The size that the last failed allocation requested, and the free memory; "" if none
+     * failed. */
     const char *(*shortage)(struct rm_backend *b);
     void (*counts)(struct rm_backend *b, struct rm_device_counts *counts);
 

@@ -25,23 +25,22 @@
 enum rm_device_number { RM_DEVICE_FLOAT = 0, RM_DEVICE_DOUBLE };
 
 struct rm_device_collective_ops {
-    /* Joins 2 to RM_DEVICE_MEMBERS backends of as many devices, none of them joined yet, until the
-     * first of them is destroyed. -ELIBACC: no NCCL; -EPROTO: one that is too old; -EIO: it
-     * refuses.
-     */
+    /* Joins 2 to RM_DEVICE_MEMBERS backends, each of its own device and not yet joined, until the
+     * first of them is destroyed. -ELIBACC: no NCCL; -EPROTO: NCCL is too old; -EIO: NCCL
+     * refuses. */
     int (*join)(struct rm_backend *const *members, uint32_t count, struct rm_error *error);
 
-    /* The members in the order of join(). Returns their number, 0 where b was not joined. */
+    /* The members in the order of join(). Returns their number; 0: b is not joined. */
     uint32_t (*members)(struct rm_backend *b, struct rm_backend *members[RM_DEVICE_MEMBERS]);
 
     void (*begin)(struct rm_backend *b);
-    /* at(n) = mean, or sum, over members of at(n), on b's device. A number that one has and the
-     * others have 0 for is that number afterwards. */
+    /* at(n) = mean, or sum, over members of at(n), on b's device. The sum of a number that is 0 on
+     * all members but one is that member's number. */
     void (*mean)(struct rm_backend *b, void *at, size_t n, enum rm_device_number kind);
     void (*sum)(struct rm_backend *b, void *at, size_t n, enum rm_device_number kind);
     void (*end)(struct rm_backend *b);
 
-    /* Which of the members, in that order, had the error of failed(). */
+    /* The number of the member that had the error of failed(). */
     uint32_t (*failing_device)(struct rm_backend *b);
 };
 

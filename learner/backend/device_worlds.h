@@ -22,21 +22,22 @@
 enum rm_device_world_kind { RM_DEVICE_GOODHART = 0, RM_DEVICE_CARTPOLE, RM_DEVICE_WORLD_KINDS };
 
 #define RM_DEVICE_RULES_BYTES 64u
-#define RM_DEVICE_SCORES      1024u /* kept of a rollout's finished episodes */
+#define RM_DEVICE_SCORES      1024u /* scores kept of a rollout's finished episodes */
 
-/* Where acting stands, in device memory; and what a rollout came to, after end(). */
+/* The progress of acting, in device memory, and the results of a rollout after end(). */
 struct rm_device_stage {
     uint64_t step;     /* vector steps made */
-    uint64_t rollout;  /* rollouts made: keys the orders of the one in hand */
-    uint32_t row;      /* of the rollout, the one in hand */
+    uint64_t rollout;  /* rollouts made: keys the orders of the current one */
+    uint32_t row;      /* current row of the rollout */
     uint32_t samples;  /* of the rollout */
-    uint32_t answers;  /* of the rollout that count: in rows that are not an episode's last */
-    uint32_t episodes; /* that ended in the rollout */
-    double scores[RM_DEVICE_SCORES]; /* of the latest of them, the n-th at n % RM_DEVICE_SCORES, by
-                                        step, then by world */
+    uint32_t answers;  /* actions of the rollout that count: those in rows that are not an episode's
+                          last */
+    uint32_t episodes; /* episodes that ended in the rollout */
+    double scores[RM_DEVICE_SCORES]; /* scores of the latest of them, the n-th at n %
+                                        RM_DEVICE_SCORES, by step, then by world */
 };
 
-/* All pointers are device memory. */
+/* All pointers are to device memory. */
 struct rm_device_worlds {
     enum rm_device_world_kind kind;
     uint32_t worlds;
@@ -55,7 +56,7 @@ struct rm_device_worlds {
     uint8_t *flags;        /* (worlds) */
     double *score;         /* (worlds) of the episode so far */
 
-    /* The rollout, as rollout_rows.h has it. */
+    /* The rollout, laid out as in rollout_rows.h. */
     uint32_t steps;
     float gamma;
     float *to_x, *to_reward; /* (steps + 1, worlds, ..) */
@@ -80,22 +81,22 @@ struct rm_device_draw {
 struct rm_device_orders {
     uint64_t seed;
     uint32_t policy, epochs;
-    uint32_t parts; /* minibatches of a pass at most */
+    uint32_t parts; /* maximum minibatches of a pass */
     uint32_t shuffled;
-    uint32_t device, unused; /* which of those that share the worlds, from 0 */
+    uint32_t device, unused; /* number among the devices that share the worlds, from 0 */
     uint32_t *order;         /* (epochs, steps * worlds) */
     struct rm_rollout_passes *passes;
 };
 
 struct rm_device_world_ops {
-    /* What is in hand, from the worlds' states, but for rewards and flags. */
+    /* Computes the current observations from the worlds' states; rewards and flags stay. */
     void (*look)(struct rm_backend *b, const struct rm_device_worlds *worlds);
-    /* A rollout begins with the row in hand. */
+    /* Begins a rollout with the current row. */
     void (*begin)(struct rm_backend *b, const struct rm_device_worlds *worlds);
     void (*draw)(struct rm_backend *b, const struct rm_device_worlds *worlds,
                  const struct rm_device_draw *draw);
     void (*step)(struct rm_backend *b, const struct rm_device_worlds *worlds);
-    /* It is whole: samples, orders, what it came to. */
+    /* Ends the rollout: samples, orders, results. */
     void (*end)(struct rm_backend *b, const struct rm_device_worlds *worlds,
                 const struct rm_device_orders *orders);
 };

@@ -5,20 +5,20 @@
 
 #include <string.h>
 
-/* Images are cut into at most this many tasks, each with a workbench of its own. */
+/* Images are cut into at most this many tasks, each with its own buffers. */
 #define SLOTS 16u
 
 /* One task's memory. */
 struct bench {
     float *spread; /* (rows with padding, places of a row, kernel * channels) */
-    float *turned; /* (places, channels) of what comes in */
-    float *result; /* (places, channels) of what goes out, or of dy */
+    float *turned; /* (places, channels) of the input */
+    float *result; /* (places, channels) of the result, or of dy */
 };
 
 struct layout { /* floats, each rounded up to a cache line */
     size_t spread, turned, result, bench;
     size_t slot;  /* gradients of weights (ky, out, kx, in), then of biases */
-    size_t turns; /* weights for the gradient of x, and with rounded ones behind them */
+    size_t turns; /* weights for the gradient of x, followed by the rounded ones */
 };
 
 static size_t rounded(size_t floats)
@@ -36,7 +36,7 @@ static size_t weights_of(const struct rm_conv *c)
     return (size_t)c->kernel * c->kernel * c->channels * c->out_channels;
 }
 
-/* One rule for all three products. */
+/* Whether all three products are in bf16. */
 static bool takes_bf16(const struct rm_cpu *cpu, const struct rm_conv *c)
 {
     return rm_bf16_takes(cpu, c->kernel * c->kernel * c->channels, c->out_channels);
@@ -48,7 +48,7 @@ static size_t rounded_row(const struct rm_conv *c, uint32_t from, uint32_t to)
     return rounded(rm_bf16_rounded_floats(c->kernel * from, to));
 }
 
-/* Rounds the weights of all rows of the kernel, which stand there, to behind them. */
+/* Rounds the weights of all rows of the kernel, to the memory after them. */
 static void round_rows(const struct rm_conv *c, uint32_t from, uint32_t to, float *wt)
 {
     const uint32_t k = c->kernel * from;
@@ -62,7 +62,7 @@ static uint32_t places_of(const struct rm_conv *c)
     return c->out_height * c->out_width;
 }
 
-/* Forward's rows and those of the gradient of x, whichever take more. */
+/* Rows of the forward pass or of the gradient of x, whichever are larger. */
 static struct layout layout_of(const struct rm_cpu *cpu, const struct rm_conv *c)
 {
     uint32_t back = c->kernel - 1 - c->padding, pixels = c->height * c->width;
@@ -129,12 +129,13 @@ static void pack_turned(const struct rm_conv *c, const float *w, float *wt)
                     *wt++ = w[(((size_t)o * c->channels + i) * k + ky) * k + kx];
 }
 
-/* An image to its spread form: `padding` zeros around, `out_width` places in a row. */
+/* Conversion of an image to its spread form: `padding` zeros around, `out_width` positions in a
+ * row. */
 struct spread {
     uint32_t channels, height, width, kernel, padding, out_width;
 };
 
-/* Neighbours [from, to) of place x are inside the image; the rest are zeros. */
+/* Neighbours [from, to) of position x are inside the image; the others are zeros. */
 static void spread_place(const struct spread *s, const float *row, uint32_t x, float *to)
 {
     const uint32_t n = s->channels;
@@ -178,7 +179,7 @@ static uint32_t first_of(const struct work *w, uint32_t task)
     return (uint32_t)((uint64_t)task * w->batch / w->tasks);
 }
 
-/* Products of all rows of the kernel: from b->spread to b->result, (places, to). */
+/* Adds up the products of all rows of the kernel: from b->spread to b->result, (places, to). */
 static void convolve(const struct work *w, uint32_t places, uint32_t to, const struct bench *b)
 {
     const struct spread *s = &w->spread;

@@ -1,12 +1,12 @@
 /* direct: convolutions with stride 1 as matrix products without patches in memory.
  *
- * An image is turned to (row, column, channel) in the cache, each place there with the kernel's
+ * An image is converted in the cache to (row, column, channel), and each position gets the kernel's
  * width of neighbours beside it: (height + 2 padding, out_width, kernel * channels). Then the part
- * of every row ky of the kernel is one product over all places at once, whose k is kernel *
- * channels, and products of the rows of the kernel add up. The gradient of x is the same with dy
- * and the kernel turned round; that of the weights is a product over places.
+ * of a kernel row ky is one product over all positions, with k = kernel * channels, and the
+ * products of the kernel's rows are added up. The gradient of x is the same with dy and the rotated
+ * kernel; the gradient of the weights is a product over positions.
  *
- * Images are independent but for the gradients of weights, which are added up within a fixed number
+ * Images are independent, except for gradients of weights, which are added up within a fixed number
  * of slots of consecutive images and then over slots, in order. */
 #ifndef RM_LEARNER_BACKEND_DIRECT_H
 #define RM_LEARNER_BACKEND_DIRECT_H
@@ -15,10 +15,10 @@
 
 struct rm_cpu;
 
-/* Whether a convolution is for this file. */
+/* Whether this file takes the convolution. */
 bool rm_direct_suits(const struct rm_conv *c);
 
-/* As those of the backend. */
+/* As the backend's functions. */
 size_t rm_direct_packed_floats(const struct rm_cpu *cpu, const struct rm_conv *c);
 size_t rm_direct_scratch_floats(const struct rm_cpu *cpu, const struct rm_conv *c, bool training);
 void rm_direct_pack(const struct rm_cpu *cpu, const struct rm_conv *c, const float *w, float *wt);

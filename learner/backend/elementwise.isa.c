@@ -1,5 +1,5 @@
-/* Elementwise operations: activations, noisy weights, optimizer. Loops that vectorise as they
- * stand. */
+/* Elementwise operations: activations, noisy weights, optimizer. Plain loops, which the compiler
+ * vectorises. */
 #include "learner/backend/isa_math.h"
 #include "learner/backend/isa_parts.h"
 
@@ -159,7 +159,7 @@ void RM_ISA_NAME(noisy_outer)(const float *eps_in, const float *eps_out, uint32_
     }
 }
 
-/* Asks for lines that another core may have, all at once instead of one after the other. */
+/* Prefetches lines that another core may have, all at once instead of one after another. */
 static void fetch_to_write(const float *p, size_t n)
 {
     for (size_t i = 0; i < n; i += 16)
@@ -172,8 +172,8 @@ static void fetch_to_read(const float *p, size_t n)
         __builtin_prefetch(p + i, 0, 3);
 }
 
-/* Moments of weights whose gradients have ended shrink for ever: numbers too small to matter are
- * 0 before the processor has to take the slow way for them. */
+/* Moments of weights without gradients shrink for ever: numbers too small to matter become 0 before
+ * they are denormal, which is slow. */
 static inline float flushed(float x)
 {
     return abs_of(x) < 1e-35f ? 0.0f : x;

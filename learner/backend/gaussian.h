@@ -51,7 +51,7 @@ RM_BOTH float rm_log_deviation(float out)
     return above > RM_LOG_DEVIATION_MOST ? RM_LOG_DEVIATION_MOST : above;
 }
 
-/* A draw within [-1, 1]. */
+/* A draw, bounded to [-1, 1]. */
 RM_BOTH float rm_gaussian_bounded(float drawn, uint32_t by_tanh)
 {
     const float u = by_tanh ? tanhf(drawn) : drawn;
@@ -74,8 +74,8 @@ RM_BOTH float rm_gaussian_logp_one(float u, float mean, float log_deviation, uin
     return by_tanh ? logp - rm_log_squash(u) : logp;
 }
 
-/* And of all of an action's: `out` is the network's row from its means on, `word` the action's from
- * its reals on. */
+/* ln of the density of all numbers of an action: `out` is the network's row from its means on,
+ * `word` the action's row from its reals on. */
 RM_BOTH float rm_gaussian_logp(const struct rm_gaussian *g, const float *out, const int32_t *word)
 {
     float logp = 0.0f;

@@ -1,5 +1,5 @@
-/* isa_level: which copy of a kernel from a .isa.c file this processor runs, for kernels outside of
- * a backend. */
+/* isa_level: the level of this processor, which selects a kernel's copy from a .isa.c file, for
+ * kernels outside of a backend. */
 #ifndef RM_LEARNER_BACKEND_ISA_LEVEL_H
 #define RM_LEARNER_BACKEND_ISA_LEVEL_H
 

@@ -5,8 +5,8 @@
 #include "learner/backend/isa.h"
 #include "learner/backend/kernels.h"
 
-/* Columns of a panel of a product, rows of it that the first or second cache holds, and columns at
- * once for a row alone. */
+/* Columns of a product's panel, rows of it that the first- or second-level cache holds, and columns
+ * at once for a single row. */
 #if defined(__AVX512F__)
 #define RM_PRODUCT_PANEL 64u
 #define RM_PRODUCT_DEPTH 512u

@@ -1,5 +1,5 @@
-/* isa_vector: the few vector operations that no compiler finds by itself, one register of the level
- * at a time. For *.isa.c files only. */
+/* isa_vector: the few vector operations that compilers do not find, one register of the level at a
+ * time. For *.isa.c files only. */
 #ifndef RM_LEARNER_BACKEND_ISA_VECTOR_H
 #define RM_LEARNER_BACKEND_ISA_VECTOR_H
 
@@ -27,7 +27,8 @@ typedef __m512i vec64; /* VEC_FLOATS / 2 words of 64 bits */
 #define vec64_high(a)     _mm512_srli_epi64(a, 32)
 #define vec64_xor(a, b)   _mm512_xor_si512(a, b)
 
-/* The first floats of a vector, 1 to VEC_FLOATS of them; the rest is not touched, and read as 0. */
+/* A mask of the first floats of a vector, 1 to VEC_FLOATS; the others are not touched, and read as
+ * 0. */
 typedef __mmask16 vec_mask;
 #define vec_load_first(p, mask)     _mm512_maskz_loadu_ps(mask, p)
 #define vec_store_first(p, v, mask) _mm512_mask_storeu_ps(p, mask, v)
@@ -101,7 +102,7 @@ typedef __m128i vec64;
 #define vec64_high(a)     _mm_srli_epi64(a, 32)
 #define vec64_xor(a, b)   _mm_xor_si128(a, b)
 
-typedef uint32_t vec_mask; /* there are none: how many */
+typedef uint32_t vec_mask; /* SSE has no masks: the number of floats */
 
 static inline vec_mask vec_first(uint32_t n)
 {

@@ -10,7 +10,7 @@
 /* Normals and uniforms come in groups of this many: element i is a function of i alone. */
 #define RM_RANDOM_GROUP 64u
 
-/* Outputs of a layer at most this wide go through `narrow`. */
+/* Layers with at most this many outputs use `narrow`. */
 #define RM_NARROW_MAX 16u
 #define RM_NARROW_PAD 16u
 
@@ -21,7 +21,7 @@ struct rm_adam_factors {
     float decay; /* learning rate * weight decay */
 };
 
-/* Floats per head that attention can take: its blocks stand on the stack. */
+/* Maximum floats per head of attention, whose blocks are on the stack. */
 #define RM_ATTENTION_WIDTH_MAX 256u
 
 /* One head of one sample: `rows` rows, `stride` floats apart in q, k and v, `width` floats wide. */
@@ -32,9 +32,10 @@ struct rm_attention_head {
     bool causal;
     float *o; /* (rows, width), `o_stride` apart */
     uint32_t o_stride;
-    float *log_sum; /* (rows) `log_stride` apart: of exp of the scaled scores */
+    float *
+        log_sum; /* (rows) `log_stride` apart: logarithms of the sums of exp of the scaled scores */
     uint32_t log_stride;
-    /* backward: gradients, laid out like what they belong to */
+    /* For the backward pass: gradients, in the layout of their tensors. */
     const float *made; /* o */
     const float *d_o;
     float *d_q, *d_k, *d_v;
@@ -49,7 +50,7 @@ struct rm_kernels {
     void (*product_alone)(const struct rm_product *p, size_t step);
     uint32_t product_columns;
     uint32_t product_panel;
-    uint32_t product_depth; /* so much of k that a panel of A stays in the cache */
+    uint32_t product_depth; /* the part of k for which a panel of A stays in the cache */
 
     /* y = act(c + bias) for rows of cols, with strides ldc and ldy; c may be y */
     void (*bias_act)(const float *c, size_t ldc, uint32_t rows, uint32_t cols, const float *bias,
@@ -65,7 +66,7 @@ struct rm_kernels {
     /* Column sums of columns [from, to) of x(rows, cols), in fixed blocks of rows. */
     void (*column_sums)(const float *x, uint32_t rows, uint32_t cols, uint32_t from, uint32_t to,
                         float *sums);
-    /* y(cols, ldy) = x(rows, cols)^T, zeros behind the rows */
+    /* y(cols, ldy) = x(rows, cols)^T, then zeros */
     void (*transpose)(const float *x, uint32_t rows, uint32_t cols, float *y, uint32_t ldy);
 
     void (*activate)(enum rm_activation act, const float *x, size_t n, float *y);
@@ -101,7 +102,7 @@ struct rm_kernels {
     void (*uniforms)(uint64_t key, uint32_t a, uint64_t c, uint32_t group, uint32_t groups,
                      float *out);
     double (*sum_squares)(const float *x, size_t n);
-    /* y may be NULL: then the sum of x alone. */
+    /* y NULL: the sum of squares of x. */
     double (*sum_squares_diff)(const float *x, const float *y, size_t n);
     void (*adam)(const struct rm_adam_factors *f, const float *grads, size_t n, float *params,
                  float *m, float *v);
@@ -124,18 +125,18 @@ struct rm_kernels {
     void (*add)(const float *x, const float *y, size_t n, float *z);
     void (*attention)(const struct rm_attention_head *head);
     void (*attention_dx)(const struct rm_attention_head *head);
-    /* Mean of rows of n, and a row scaled into each of `rows`. */
+    /* Mean of rows of n, and its gradient: a scaled row copied to each of `rows`. */
     void (*span_mean)(const float *x, uint32_t rows, uint32_t n, float *y);
     void (*span_mean_dx)(const float *dy, uint32_t rows, uint32_t n, float *dx);
     /* y[r] = scale * <x, rows[r]> */
     void (*span_dots)(const float *x, const float *from, uint32_t rows, uint32_t n, float scale,
                       float *y);
-    /* dx += sum d[r] from[r], d_from[r] = d[r] x; d has the scale in it. */
+    /* dx += sum d[r] from[r], d_from[r] = d[r] x; d includes the scale. */
     void (*span_dots_dx)(const float *d, const float *x, const float *from, uint32_t rows,
                          uint32_t n, float *dx, float *d_from);
     void (*relate)(const struct rm_relations *e, const int32_t *codes, const float *first,
                    const float *table, uint32_t rows, float *y);
-    /* Columns [from, to) of the gradients, which are added to. */
+    /* Adds to columns [from, to) of the gradients. */
     void (*relate_dw)(const struct rm_relations *e, const int32_t *codes, const float *dy,
                       uint32_t rows, uint32_t from, uint32_t to, float *d_first, float *d_table);
 };

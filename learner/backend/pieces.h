@@ -1,4 +1,4 @@
-/* pieces: sizes of what products are cut into. */
+/* pieces: sizes of the parts of a product. */
 #ifndef RM_LEARNER_BACKEND_PIECES_H
 #define RM_LEARNER_BACKEND_PIECES_H
 
@@ -9,13 +9,13 @@ static inline uint32_t rm_least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Pieces of `per` that n has, the last one maybe smaller. */
+/* Number of pieces of `per` in n; the last one may be smaller. */
 static inline uint32_t rm_pieces(uint32_t n, uint32_t per)
 {
     return (n + per - 1) / per;
 }
 
-/* Columns of a panel as they lie in memory: whole cache lines of floats. */
+/* Columns of a panel in memory: whole cache lines of floats. */
 static inline uint32_t rm_pad_columns(uint32_t columns)
 {
     return (columns + 15) / 16 * 16;

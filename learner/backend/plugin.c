@@ -55,7 +55,7 @@ static int find(struct rm_error *error)
 int rm_plugin_open(const struct rm_backend_plugin **plugin, struct rm_error *error)
 {
     static const struct rm_backend_plugin *open;
-    static void *object; /* is never closed again: its functions are called to the end */
+    static void *object; /* never closed: its functions are called until the end */
     *plugin = open;
     if (open)
         return 0;

@@ -4,11 +4,11 @@
 
 #include <math.h>
 
-/* What is known of a block's rows beside the network's output. */
+/* A block's samples, beside the network's output. */
 struct samples {
     const struct rm_policy_loss *loss;
     uint32_t rows;               /* of the block */
-    uint32_t row[BLOCK_ROWS];    /* where they stand in the rollout */
+    uint32_t row[BLOCK_ROWS];    /* their rows in the rollout */
     float advantage[BLOCK_ROWS]; /* normalised */
     float valid[BLOCK_ROWS];     /* 0 beyond the last row, too */
     float logp[BLOCK_ROWS];      /* ln pi(a) */
@@ -172,7 +172,7 @@ static void logits_part(const struct samples *s, const struct block *b, const st
     }
 }
 
-/* A row's real numbers: where their outputs and words begin. */
+/* A row's real numbers: the start of their outputs and words. */
 static const int32_t *reals_of(const struct samples *s, uint32_t k)
 {
     const struct rm_categorical *c = &s->loss->distribution;

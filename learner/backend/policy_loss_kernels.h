@@ -1,4 +1,4 @@
-/* policy_loss_kernels: what policy_loss.isa.c has a copy of for every instruction set. */
+/* policy_loss_kernels: the functions of policy_loss.isa.c, one copy for every instruction set. */
 #ifndef RM_LEARNER_BACKEND_POLICY_LOSS_KERNELS_H
 #define RM_LEARNER_BACKEND_POLICY_LOSS_KERNELS_H
 

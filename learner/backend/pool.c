@@ -10,12 +10,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Long enough to bridge the scalar work between two products, far shorter than a waiting learner's
- * nap: an idle helper sleeps before it could be measured. */
+/* Long enough for the scalar work between two products, and far shorter than a waiting learner's
+ * nap, so that an idle helper's spinning is not measurable. */
 #define SPIN_NS 50000u
 
-/* Pauses before taking tiles that are another thread's, who may have begun a little later: what it
- * does itself need not come and go between caches. About a microsecond. */
+/* Pauses before taking another thread's tiles, which may begin a little later: tiles that a thread
+ * runs itself stay in its cache. About a microsecond. */
 #define PATIENCE 100u
 
 /* Tiles of a job are dealt to threads in equal stretches, the same stretch to the same thread every
@@ -66,7 +66,7 @@ static uint32_t end_of(uint32_t tiles, uint32_t stretch, uint32_t threads)
     return (uint32_t)((uint64_t)tiles * (stretch + 1) / threads);
 }
 
-/* Takes and runs the tiles that are left of one stretch. Returns how many. */
+/* Runs the remaining tiles of one stretch. Returns their number. */
 static uint32_t take_stretch(struct rm_pool *pool, uint32_t stretch, uint64_t job)
 {
     _Atomic uint64_t *word = &pool->stretches[stretch].ticket;
@@ -87,8 +87,8 @@ static uint32_t take_stretch(struct rm_pool *pool, uint32_t stretch, uint64_t jo
     return taken;
 }
 
-/* Takes and runs tiles until the current job has none left, the thread's own first. Returns the
- * number of the job. */
+/* Runs tiles until the current job has none left, the thread's own first. Returns the job's
+ * number. */
 static uint64_t take_tiles(struct rm_pool *pool, uint32_t own)
 {
     uint64_t job = RM_TOTAL_LOAD(&pool->job);
@@ -149,8 +149,8 @@ void rm_pool_run(struct rm_pool *pool, rm_pool_fn fn, void *work, uint32_t tiles
             fn(work, i);
         return;
     }
-    /* Every tile of the last job is done; its number with such a high tile gives no thread a tile
-     * while the description changes. */
+    /* Every tile of the last job is done; its number with so high a tile gives no thread a tile
+     * while the job's description changes. */
     uint64_t job = RM_TOTAL_LOAD(&pool->job) + 1;
     for (uint32_t i = 0; i < pool->threads; i++)
         RM_TOTAL_STORE(&pool->stretches[i].ticket, (job - 1) << 32 | UINT32_MAX);
@@ -164,7 +164,7 @@ void rm_pool_run(struct rm_pool *pool, rm_pool_fn fn, void *work, uint32_t tiles
     RM_TOTAL_STORE(&pool->job, job);
     wake_sleepers(pool);
     take_tiles(pool, 0);
-    /* What is left is being run by helpers now: at most one tile's time. */
+    /* Helpers run the remaining tiles: that takes at most the time of one tile. */
     for (uint32_t spins = 0; RM_TOTAL_LOAD(&pool->done) < tiles; spins++) {
         if (spins < 4096)
             pause_cpu();
@@ -173,7 +173,7 @@ void rm_pool_run(struct rm_pool *pool, rm_pool_fn fn, void *work, uint32_t tiles
     }
 }
 
-/* Signals are the duty's thread's business: helpers block all. */
+/* Helpers block all signals, because the duty's thread handles them. */
 static int start_helper(struct rm_pool *pool, uint32_t index)
 {
     struct helper *h = &pool->helpers[index - 1];

@@ -1,5 +1,5 @@
-/* priority_node: one node of a sum tree (shm/priorities.h): how its eight children add up, and how
- * a draw descends through them. Written once for host and device (shm/base/both.h), so that a
+/* priority_node: one node of a sum tree (shm/priorities.h): the sum of its eight children, and a
+ * draw's descent through them. Host and device share this code (shm/base/both.h), so that a
  * device's tree has the bits of the host's and draws find the same leaves. */
 #ifndef RM_LEARNER_BACKEND_PRIORITY_NODE_H
 #define RM_LEARNER_BACKEND_PRIORITY_NODE_H
@@ -11,7 +11,7 @@
 
 #define RM_PRIORITY_CHILDREN 8u /* RM_PRIORITY_FAN */
 
-/* In the order in which rm_priority_child() subtracts. */
+/* Adds in the order in which rm_priority_child() subtracts. */
 RM_BOTH double rm_priority_sum(const double *c)
 {
     return ((c[0] + c[1]) + (c[2] + c[3])) + ((c[4] + c[5]) + (c[6] + c[7]));

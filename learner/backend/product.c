@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Panels are packed on the way, where that pays, into this: a panel of the smaller levels. */
+/* Size of the buffer for panels that are packed during a product, if that pays: a panel of the
+ * smaller levels. */
 enum { PACKED_PANEL = 16, PACKED_DEPTH = 256 };
 
 /* Vectors of half a cache line: a row of A that begins within one costs two lines every second
@@ -71,7 +72,7 @@ static bool pays_to_pack(const struct rm_kernels *kernels, const struct rm_produ
            (p->lda >= 64 && p->n >= 192 && p->k >= 512);
 }
 
-/* Columns from m0 on, by rows of A from k0 on. */
+/* The part of the product from column m0 and row k0 of A on. */
 static struct rm_product part_of(const struct rm_kernels *kernels, const struct rm_product *p,
                                  uint32_t m0, uint32_t k0)
 {
@@ -111,7 +112,7 @@ static void pack_and_run(const struct rm_kernels *kernels, const struct rm_produ
     kernels->product(&q);
 }
 
-/* Returns how many columns of one row are done. */
+/* Computes columns of a single row. Returns their number. */
 static uint32_t run_alone(const struct rm_kernels *kernels, const struct rm_product *p)
 {
     uint32_t m = 0;
@@ -127,7 +128,7 @@ static uint32_t run_alone(const struct rm_kernels *kernels, const struct rm_prod
     return m;
 }
 
-/* All of k at once, from column m0 on: what most products are, so with little to do in between. */
+/* All of k at once, from column m0 on. Most products are of this form, so the loop is short. */
 static void run_panels(const struct rm_kernels *kernels, const struct rm_product *p, uint32_t m0)
 {
     const uint32_t panel = kernels->product_panel;

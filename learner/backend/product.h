@@ -19,18 +19,18 @@ struct rm_kernels;
 
 struct rm_product {
     const float *a, *b;
-    const float *bias;    /* m floats that every row begins with, or NULL */
-    float *sums;          /* columns: n sums over B's columns, each a chain too, or NULL */
-    float *c;             /* not where a or b is */
+    const float *bias;    /* start values of every row, (m), or NULL */
+    float *sums;          /* columns: n sums over B's columns, each one chain, or NULL */
+    float *c;             /* not the memory of a or b */
     size_t lda, ldb, ldc; /* floats between rows */
     uint32_t n, m, k;
     bool columns; /* B is (k, n) */
-    bool panels;  /* A is packed: see rm_product_panels; lda is not read */
-    bool add;     /* to what is in C and in sums; no bias then */
-    bool relu;    /* of what C becomes; NaN stays NaN */
+    bool panels;  /* A is packed: see rm_product_panels; lda is ignored */
+    bool add;     /* to C and to sums; bias must be NULL */
+    bool relu;    /* of the result; NaN stays NaN */
 };
 
-/* The whole of it, in the calling thread. */
+/* The whole product, in the calling thread. */
 void rm_product(const struct rm_kernels *kernels, const struct rm_product *p);
 
 /* Whether A(k, m) is better packed ahead for n rows of B. */
@@ -47,7 +47,7 @@ struct rm_product_panel {
 };
 struct rm_product_panel rm_product_panel(const struct rm_kernels *kernels, uint32_t m, uint32_t k,
                                          uint32_t index);
-/* A itself, k rows of m floats, in panels. */
+/* Packs A, k rows of m floats, into panels. */
 void rm_product_pack(const struct rm_kernels *kernels, const float *a, uint32_t m, uint32_t k,
                      float *panels);
 

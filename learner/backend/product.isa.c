@@ -3,8 +3,8 @@
 #include "learner/backend/isa_parts.h"
 #include "learner/backend/isa_vector.h"
 
-/* A tile is so many vectors of columns by so many rows: as many sums as leave registers for a row
- * of A and a number of B. Each row of A is then loaded once for all of its rows, and there are more
+/* A tile has VECTORS vectors of columns and so many rows that its sums leave registers for a row of
+ * A and a number of B. Each row of A is then loaded once for all of its rows, and there are more
  * than enough chains to hide the latency of an addition. */
 #define VECTORS (RM_PRODUCT_PANEL / VEC_FLOATS)
 #if defined(__AVX2__)
@@ -21,7 +21,7 @@
 #define UNROLLED _Pragma("GCC unroll 8")
 #endif
 
-/* Where C is read and written, and what of the last vector is C's. */
+/* The tile's position in C, and the mask of the last vector. */
 struct place {
     float *c;
     float *sums;
@@ -39,7 +39,7 @@ INLINED vec load_part(const float *at, const uint32_t i, const uint32_t vectors,
                                     : vec_load_first(at + i * VEC_FLOATS, last);
 }
 
-/* Sums become what C is to be: the second of vec_max's where either is NaN. */
+/* Turns sums into C's values: vec_max returns its second argument if either is NaN. */
 INLINED void finish(const struct place *to, vec (*sum)[VECTORS], const uint32_t rows,
                     const uint32_t vectors, const bool whole)
 {
@@ -64,8 +64,8 @@ INLINED void finish(const struct place *to, vec (*sum)[VECTORS], const uint32_t 
     }
 }
 
-/* What B is, and whether its columns are added up: by whole vectors, of which the first numbers
- * count, while there are columns for them, since there is no register left for a mask. */
+/* The form of B, and whether its columns are added up: by whole vectors, of which the first numbers
+ * count, while there are columns for them, since no register is left for a mask. */
 enum form { ROW_FORM, COLUMN_FORM, SUMMED_FORM, SUMMED_END };
 
 #define SUMMED(form) ((form) == SUMMED_FORM || (form) == SUMMED_END)
@@ -212,7 +212,8 @@ static void (*const panels[VECTORS][3][2])(const struct rm_product *) = {
 #endif
 };
 
-/* A row alone is short of chains, and waits for weights: more panels at once, all of k. */
+/* A single row has too few chains and waits for weights, so it takes more panels at once, with all
+ * of k. */
 #define ALONE (RM_PRODUCT_ALONE / VEC_FLOATS)
 
 void RM_ISA_NAME(product_alone)(const struct rm_product *p, size_t step)

@@ -1,4 +1,4 @@
-/* Cells of recurrent layers, one step of some lanes. Loops that vectorise as they stand. */
+/* Cells of recurrent layers, one step of some lanes. Plain loops, which the compiler vectorises. */
 #include "learner/backend/isa_math.h"
 #include "learner/backend/isa_parts.h"
 
@@ -8,8 +8,8 @@ static inline float logistic_of(float x)
     return RM_FMA(0.5f, tanh_of(0.5f * x), 0.5f);
 }
 
-/* One lane at a time: its arrays do not overlap, which must be said for all loops to be vectorised,
- * and is forgotten where they are inlined. */
+/* One lane at a time. Its arrays do not overlap; the compiler must know that to vectorise all
+ * loops, and forgets it after inlining. */
 static __attribute__((noinline)) void gru_lane(uint32_t n, const float *restrict gx,
                                                const float *restrict gh, const float *restrict h,
                                                float *restrict r, float *restrict z,

@@ -11,13 +11,14 @@ INLINE bool in_first(const struct rm_relations *e, uint32_t column)
     return column == 0 && e->first_codes;
 }
 
-/* Whether a row stands for number `code` of this column: none does for 0 or what is in no table. */
+/* Whether this column's table has a row for number `code`: not for 0 or a number outside the
+ * table. */
 INLINE bool has_row(const struct rm_relations *e, uint32_t column, int32_t code)
 {
     return code > 0 && (uint32_t)code < (in_first(e, column) ? e->first_codes : e->codes);
 }
 
-/* That row. */
+/* The row of number `code`. */
 INLINE const float *row_of(const struct rm_relations *e, const float *first, const float *table,
                            uint32_t column, int32_t code)
 {

@@ -19,15 +19,16 @@ static float sum_lanes(const float *a)
     return (s4[0] + s4[2]) + (s4[1] + s4[3]);
 }
 
-/* Weights of narrow layers are packed with rows of a multiple of sixteen, zeros behind. */
+/* Weights of narrow layers are packed in rows of a multiple of sixteen floats, filled up with
+ * zeros. */
 static uint32_t padded(uint32_t in)
 {
     return (in + RM_LANES - 1) / RM_LANES * RM_LANES;
 }
 
-/* Dot products of `rows` rows with `count` rows of weights: a register of chains each over k, then
- * a tree. A row's last, incomplete register comes from its tail. Inlined with constant counts, so
- * that the sums stay in registers. */
+/* Dot products of `rows` rows with `count` rows of weights: a register of chains over k for each,
+ * then a tree. A row's last, incomplete register is read from its tail. Inlined with constant
+ * counts, so that the sums stay in registers. */
 static inline __attribute__((always_inline)) void dots(const float *x, float (*tail)[VEC_FLOATS],
                                                        const float *w, uint32_t in,
                                                        const uint32_t rows, const uint32_t count,
@@ -57,7 +58,7 @@ static inline __attribute__((always_inline)) void dots(const float *x, float (*t
             y[(size_t)r * out + o] = vec_sum(acc[r][o]);
 }
 
-/* One or two rows, all outputs, six at a time: twice six sums fit the sixteen registers of the
+/* One or two rows, all outputs, six at a time: two times six sums fit the sixteen registers of the
  * smaller levels. */
 static inline __attribute__((always_inline)) void dots_of_rows(const float *x, const float *w,
                                                                uint32_t in, const uint32_t rows,
@@ -116,7 +117,8 @@ void RM_ISA_NAME(narrow_pack)(const float *w, uint32_t in, uint32_t out, float *
 
 #define DX_VECS (RM_NARROW_MAX / VEC_FLOATS)
 
-/* `rows` rows side by side, each a chain over the outputs. Inlined with a constant. */
+/* `rows` rows side by side, each a chain over the outputs. Inlined with a constant number of
+ * rows. */
 static inline __attribute__((always_inline)) void dx_of_rows(const float *dy, uint32_t stride,
                                                              float (*w)[RM_NARROW_MAX],
                                                              uint32_t outs, const uint32_t rows,
@@ -137,7 +139,7 @@ static inline __attribute__((always_inline)) void dx_of_rows(const float *dy, ui
             vec_store(acc[r] + i * VEC_FLOATS, sum[r][i]);
 }
 
-/* Rows of weights are filled up to a whole register with zeros, some at a time. */
+/* Rows of weights are filled up with zeros to a whole register, some at a time. */
 void RM_ISA_NAME(narrow_dx)(const float *dy, const float *w, uint32_t rows, uint32_t in,
                             uint32_t out, float *dx)
 {

@@ -1,6 +1,6 @@
 /* sequence_ops: targets and loss of R2D2 over stored sequences, operations that every backend has
- * (learner/algo/learning.h). Equations are those of learner/algo/r2d2_loss.h. Pointers, the batch's
- * too, are the backend's memory. */
+ * (learner/algo/learning.h). The equations are in learner/algo/r2d2_loss.h. Pointers, including the
+ * batch's, are to the backend's memory. */
 #ifndef RM_LEARNER_BACKEND_SEQUENCE_OPS_H
 #define RM_LEARNER_BACKEND_SEQUENCE_OPS_H
 

@@ -1,18 +1,18 @@
 /* soft_ops: policy, targets and losses of soft actor-critic, operations that every backend has
- * (learner/algo/learning.h). Equations are those of learner/algo/sac_loss.h and temperature.h.
- * Pointers are the backend's memory; what is not said to be else is (batch, actions).
+ * (learner/algo/learning.h). The equations are in learner/algo/sac_loss.h and temperature.h.
+ * Pointers are to the backend's memory; arrays without a stated shape are (batch, actions).
  *
- * REAL ACTIONS. An expectation over discrete actions is a sum over all of them; over real ones it
- * is one draw (Haarnoja 2018, eq. 7): one action of probability 1, whose logp is the draw's. So
- * targets and losses are the same. What comes before and after is not: the draw, which the critics
- * are given, and the gradient that goes back through critics and draw. */
+ * REAL ACTIONS. An expectation over discrete actions is a sum over all of them; over real actions
+ * it is one draw (Haarnoja 2018, eq. 7): one action of probability 1, whose logp is the draw's. So
+ * targets and losses are the same. The draw, which is an input of the critics, and the gradient
+ * through critics and draw are different. */
 #ifndef RM_LEARNER_BACKEND_SOFT_OPS_H
 #define RM_LEARNER_BACKEND_SOFT_OPS_H
 
 #include "learner/backend/device.h"
 #include "learner/backend/gaussian.h"
 
-/* alpha, learned as its logarithm by Adam. */
+/* The temperature alpha: Adam learns its logarithm. */
 struct rm_temperature {
     double log, m, v; /* with Adam's moments */
     uint64_t steps;
@@ -25,7 +25,7 @@ struct rm_soft_states {
     const float *q1, *q2;
     const uint8_t *mask;                      /* legal actions, NULL: all */
     const struct rm_temperature *temperature; /* (1) */
-    float *p, *logp;                          /* scratch: of the policy */
+    float *p, *logp;                          /* scratch: the policy's probabilities */
 };
 
 struct rm_soft_critic_loss {
@@ -76,8 +76,9 @@ struct rm_soft_draw_back {
 
 struct rm_soft_step {
     double beta1, beta2, epsilon;
-    const struct rm_update_knobs *knobs;     /* the learning rate */
-    const struct rm_update_figures *figures; /* the gap; nothing is moved where it is skipped */
+    const struct rm_update_knobs *knobs; /* the learning rate */
+    const struct rm_update_figures
+        *figures; /* the gap; if the update is skipped, alpha does not move */
     struct rm_temperature *temperature;
 };
 

@@ -38,7 +38,7 @@ struct rm_transition_found {
     uint32_t steps;      /* m */
     uint32_t before;     /* frames of the episode before the first row that a stack needs */
     float ret, discount; /* R, g */
-    uint64_t oldest;     /* the greatest distance that was looked at */
+    uint64_t oldest;     /* the greatest distance that was read */
 };
 
 RM_BOTH const uint8_t *rm_view_row(const struct rm_row_view *v, uint64_t row)

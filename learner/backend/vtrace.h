@@ -15,7 +15,7 @@
 
 struct rm_vtrace {
     float lambda, rho_max, c_max;
-    const float *ratio; /* (steps, lanes); of rows that are no samples: anything */
+    const float *ratio; /* (steps, lanes); arbitrary in rows that are no samples */
 };
 
 /* advantage, target: (steps, lanes). */

@@ -1,11 +1,10 @@
 /* Attention over the rows of each sample (Vaswani et al., 2017), with a running maximum and sum per
  * query (Milakov and Gimelshein, 2018; Dao, 2022), so that scores never leave the registers.
  *
- * A block has a head of a sample. Its warps own some rows each (queries; for the gradients of keys
- * and values: keys) and go through the rows of the other side 32 at a time: these stand in shared
- * memory, one for each lane when products are made, and one after another when rows are summed up
- * with the results. Every sum has one order; gradients of queries and of keys are two passes, not
- * one with atomics. */
+ * A block has one head of one sample. Each of its warps owns some rows (queries; for the gradients
+ * of keys and values: keys) and processes the rows of the other side 32 at a time, from shared
+ * memory: one for each lane in products, one after another in sums over rows. Every sum has one
+ * order; gradients of queries and of keys are two passes without atomics. */
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/ops.h"
 #include "learner/backend/cuda/spans.h"
@@ -24,7 +23,7 @@ struct heads {
     float *stats, *to; /* to: o or d_qkv */
 };
 
-/* The head that a block has. Rows of q, k, v and their gradients are `stride` apart. */
+/* The head of a block. Rows of q, k, v and their gradients are `stride` apart. */
 struct head {
     uint32_t rows, width, stride;
     const float *q, *k, *v;
@@ -53,7 +52,7 @@ __host__ __device__ constexpr uint32_t fours(uint32_t width)
     return (width + 3) / 4 * 4;
 }
 
-/* Four floats more, so that lanes that each read a row of their own meet different banks. */
+/* Four more floats, so that lanes that each read their own row use different banks. */
 __host__ __device__ constexpr uint32_t tile_stride(uint32_t width)
 {
     return fours(width) + 4;
@@ -72,7 +71,7 @@ __device__ void load_rows(const float *from, uint32_t stride, uint32_t first, ui
     }
 }
 
-/* The block's tile of 32 rows; no thread still reads the former one when this returns. */
+/* Loads the block's tile of 32 rows; when it returns, no thread reads the previous tile. */
 __device__ void load_tile(const float *from, uint32_t stride, uint32_t first, const struct head &h,
                           float *tile)
 {
@@ -139,7 +138,7 @@ __device__ void write_rows(const float sum[OWN][UNITS], const float share[OWN], 
         }
 }
 
-/* Shared: a tile, then the warps' own rows, `kinds` of them. */
+/* Shared memory: a tile, then the warps' own rows, `kinds` of them. */
 __device__ float *own_rows(float *shared, uint32_t width, unsigned own, unsigned kinds)
 {
     return shared + ROWS * tile_stride(width) + threadIdx.x / 32 * own * kinds * fours(width);
@@ -221,7 +220,7 @@ __global__ void attend_back(struct heads all)
     const struct head h = head_of(all);
     const uint32_t warp_lane = threadIdx.x % 32, warp = threadIdx.x / 32, units = all.a.units;
     const float *d_o = all.d_o + h.o_at;
-    /* What the warps own, and what comes by. */
+    /* The warps' own rows, and those of the other side. */
     const float *own1_at = keys ? h.k : h.q, *own2_at = keys ? h.v : d_o;
     const float *tile1 = keys ? h.q : h.k, *tile2 = keys ? d_o : h.v;
     const uint32_t own2_stride = keys ? h.stride : units, tile2_stride = keys ? units : h.stride;
@@ -268,7 +267,7 @@ __global__ void attend_back(struct heads all)
 
 /* --- launches -------------------------------------------------------------------------------- */
 
-/* By how many columns a lane has. */
+/* By the number of columns of a lane. */
 const struct {
     uint32_t most;
     unsigned own;
@@ -301,7 +300,7 @@ void run(struct rm_cuda *c, void (*kernel)(struct heads), const char *name, cons
     rm_cuda_launched(c, name);
 }
 
-/* Rows that no sample has become zeros. False when there is nothing to do. */
+/* Clears rows that belong to no sample. False: nothing to do. */
 bool begin(struct rm_cuda *c, const struct rm_attention *a, float *to, size_t floats)
 {
     if (!a->batch || !a->rows || !rm_cuda_ready(c))

@@ -11,7 +11,7 @@
 #define RM_BLOCK_SUM_BYTES (RM_WARP * sizeof(double))
 
 /* The sum of x over the block, in an order that depends on its size alone; every thread gets it.
- * The block is a multiple of a warp. scratch (RM_WARP) may be used again at once. */
+ * The block is a multiple of a warp. scratch (RM_WARP) may be reused at once. */
 static __device__ inline double rm_block_sum(double x, double *scratch)
 {
     const unsigned warp_lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;

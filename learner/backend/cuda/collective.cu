@@ -1,10 +1,10 @@
-/* Sums and averages over the devices of one process by NCCL: a communicator per device, all held by
- * the one thread that uses the backends, so every call stands in a group of calls (two devices that
- * start one after another would wait for each other).
+/* Sums and averages over the devices of one process by NCCL. Each device has a communicator, and
+ * one thread uses them all, so every call is within a group of calls (two devices that start one
+ * after another would wait for each other).
  *
- * One that is on a stream waits there for the other members. So a member whose context is lost
- * leaves the others waiting for ever, with nothing in their own streams to show it: a wait for a
- * member looks after all of them. */
+ * A call on a stream waits there for the other members. If one member's context is lost, the others
+ * wait for ever, without an error in their own streams. So a wait for a member checks all of
+ * them. */
 #include "learner/backend/cuda/collective.h"
 
 #include "learner/backend/cuda/memory.h"
@@ -75,7 +75,7 @@ void rm_cuda_members_look(struct rm_cuda *c)
 
 /* --- waiting --------------------------------------------------------------------------------- */
 
-/* Whether any member has failed, as far as its streams tell. */
+/* Whether any member has failed, as far as its streams show. */
 static bool look_after(struct rm_cuda *c)
 {
     struct rm_cuda_group *g = c->group;
@@ -137,7 +137,7 @@ static int init(struct rm_cuda_group *g, struct rm_error *error)
     rm_cuda_use(first);
     if (nccl_ok(first, rc, "ncclCommInitAll"))
         return 0;
-    memset(g->comm, 0, sizeof g->comm); /* whatever is there of them */
+    memset(g->comm, 0, sizeof g->comm); /* all that exist */
     first->backend.device->failed(&first->backend, error);
     return -EIO;
 }
@@ -202,7 +202,7 @@ static void sum(struct rm_backend *b, void *at, size_t n, enum rm_device_number 
     reduce(b, at, n, kind, RM_NCCL_SUM);
 }
 
-/* After an error too: what begin() began has to end. */
+/* Called after an error too: begin() needs its end. */
 static void end(struct rm_backend *b)
 {
     struct rm_cuda *c = rm_cuda_of(b);
@@ -216,7 +216,7 @@ static uint32_t failing_device(struct rm_backend *b)
     return g ? g->failing_device : 0;
 }
 
-/* --- ends ------------------------------------------------------------------------------------ */
+/* --- the end --------------------------------------------------------------------------------- */
 
 void rm_cuda_abandon(struct rm_cuda *c)
 {
@@ -224,10 +224,11 @@ void rm_cuda_abandon(struct rm_cuda *c)
     if (!g || !g->failed || g->aborted)
         return;
     for (uint32_t i = 0; i < g->count; i++)
-        if (g->member[i]->capturing) /* the last one to end comes here again */
+        if (g->member[i]->capturing) /* the last member to end its capture returns here */
             return;
     g->aborted = true;
-    for (uint32_t i = 0; i < g->count; i++) { /* abort() waits until no graph refers to it */
+    for (uint32_t i = 0; i < g->count;
+         i++) { /* abort() waits until no graph refers to the communicator */
         rm_cuda_use(g->member[i]);
         rm_cuda_graphs_drop(g->member[i]);
     }

@@ -1,5 +1,5 @@
-/* Compact rows of images (backend.h): activations, and linear layers that take them. Their weights
- * are turned to (out, places, channels) when they are packed, and their gradients turned back. */
+/* Compact rows of images (backend.h): activations, and linear layers whose input they are. Packing
+ * turns the weights to (out, places, channels), and their gradients are turned back. */
 #include "learner/backend/cuda/map.h"
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/ops.h"
@@ -23,7 +23,7 @@ __device__ float number(rm_in_fp16, uint32_t bits)
     return __half2float(__ushort_as_half((uint16_t)bits));
 }
 
-/* Eight numbers at a time. Where y is given, x becomes x act'(y), else act(x). */
+/* Eight numbers at a time. With y: x = x act'(y), else x = act(x). */
 template <class As>
 struct activating {
     enum rm_activation act;
@@ -62,7 +62,7 @@ struct activating {
     }
 };
 
-/* Channels are a multiple of eight, so n is. */
+/* n is a multiple of eight, because channels are. */
 void activate(struct rm_cuda *c, enum rm_activation act, const float *y, size_t n, float *x)
 {
     const uint4 *of = reinterpret_cast<const uint4 *>(y);
@@ -78,7 +78,7 @@ uint32_t in_of(const struct rm_image_rows *rows)
     return rows->channels * rows->places;
 }
 
-/* A gradient of results as products take it. */
+/* A gradient of results in the products' format. */
 const void *reduced(struct rm_cuda *c, const float *dy, uint32_t batch, uint32_t out)
 {
     const size_t bytes = (size_t)batch * rm_cuda_reduced_stride(out) * sizeof(uint16_t);

@@ -1,5 +1,5 @@
-/* Convolution: each of its three products by images.h where products are in 16 bits and images
- * small enough, else by patches.h. Which it is depends on the shape and the device alone. */
+/* Convolution: each of its three products uses images.h if products are in 16 bits and images are
+ * small enough, else patches.h. The choice depends on the shape and the device alone. */
 #include "learner/backend/cuda/images.h"
 #include "learner/backend/cuda/ops.h"
 #include "learner/backend/cuda/patches.h"
@@ -12,7 +12,7 @@ namespace
 
 enum way { RESULTS, GRADIENTS, OF_WEIGHTS };
 
-/* Whether it goes by images; then how. */
+/* Whether the convolution uses images.h; if so, fills in the cut. */
 bool by_images(struct rm_cuda *c, enum way way, const struct rm_conv *conv, struct rm_images *g)
 {
     struct rm_conv turned;
@@ -58,7 +58,7 @@ void rm_cuda_conv2d_pack(struct rm_backend *b, const struct rm_conv *conv, const
         rm_patches_pack(b, conv, w, wt);
 }
 
-/* What there is of it is shared by all convolutions: rm_cuda_scratch(). */
+/* Scratch that all convolutions share: rm_cuda_scratch(). */
 size_t rm_cuda_conv2d_scratch_floats(struct rm_backend *b, const struct rm_conv *conv,
                                      bool training)
 {

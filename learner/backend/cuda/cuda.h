@@ -1,17 +1,17 @@
-/* cuda: the CUDA backend from the inside. For the files of this room only.
+/* cuda: shared by the files of the CUDA backend; no other room includes it.
  *
- * One file per family of operations (*.cu): kernels, then the functions of the vtable that launch
- * them on struct rm_cuda's COMPUTE stream. Each family exports its functions through a header
- * below; plugin.cu puts them into the tables.
+ * One file for each family of operations (*.cu): kernels, then the functions of the table, which
+ * launch them on struct rm_cuda's COMPUTE stream. ops.h, tables.h and the families' own headers
+ * declare them; plugin.cu fills the tables.
  *
  * RULES OF KERNELS
- * - Same numbers as the CPU's within 1e-5 (float32), and bit-stable: no atomics on floats; a sum
- *   has one order that depends on shapes alone.
- * - No allocation, no host sync, nothing that cannot be captured into a graph, in operations.
- * - What they read beyond their arguments is struct rm_cuda's `before` (draws) and nothing else.
- * - They compile for the host as well (launch.h): no PTX but tensor.h's, no textures, no
- * cooperative groups; warp shuffles with full masks; warpSize is 32.
- * - Shared memory is written before it is read, and barriers are reached by all threads. */
+ * - The CPU's numbers within 1e-5 (float32), and the same bits in every run: no atomics on
+ *   floats; a sum has one order that depends on shapes alone.
+ * - In operations: no allocation, no waiting by the host, nothing that a graph cannot capture.
+ * - Beyond their arguments they read struct rm_cuda's `before` (draws) and nothing else.
+ * - They compile for the host too (launch.h): no PTX but tensor.h's, no textures, no cooperative
+ *   groups; warp shuffles with full masks; warpSize is 32.
+ * - Shared memory is written before it is read, and all threads reach a barrier. */
 #ifndef RM_LEARNER_BACKEND_CUDA_CUDA_H
 #define RM_LEARNER_BACKEND_CUDA_CUDA_H
 
@@ -41,11 +41,11 @@ struct rm_cuda {
     uint64_t allocations_at_capture;
     struct rm_device_counts counts;
 
-    /* The first error, and what gave it. */
+    /* The first error, and the call that returned it. */
     cudaError_t error;
     char call[64];
     struct rm_error shortage; /* of the last allocation that failed */
-    char words[256];          /* where the library's are not the runtime's */
+    char words[256];          /* the error's text, if a library other than the runtime gave it */
 
     /* draws() */
     const uint64_t *before;
@@ -53,7 +53,7 @@ struct rm_cuda {
 
     struct rm_cuda_products *products;
     struct rm_cuda_group *group;    /* NULL: alone */
-    struct rm_device_graph *graphs; /* that there are */
+    struct rm_device_graph *graphs; /* all graphs */
     float *partials;                /* (RM_CUDA_PARTIALS, sums.h) of sums over rows */
     double *sums;                   /* (RM_CUDA_SUMS) partial sums of reductions */
     double *host_sums;              /* pinned: what sum_squares() fetches */
@@ -61,12 +61,12 @@ struct rm_cuda {
 
 #define RM_CUDA_SUMS 4096u
 
-/* Allows launches of the kernel all the shared memory that a block may have, once and for good:
- * less would hold for launches that are recorded already, too. */
+/* Lets launches of the kernel use all the shared memory that a block may have, permanently: a lower
+ * limit would hold for recorded launches too. */
 bool rm_cuda_roomy(struct rm_cuda *c, const void *kernel);
 
-/* Whether backends of several devices were made in this process. Then a thread's current device is
- * the one it used last, and every function of the tables begins by using its own. */
+/* Whether this process has backends of several devices. Then a thread's current device is the last
+ * one it used, and every function of the tables first selects its own. */
 extern bool rm_cuda_several;
 void rm_cuda_use(const struct rm_cuda *c);
 
@@ -83,13 +83,13 @@ static inline cudaStream_t rm_cuda_stream(struct rm_cuda *c)
     return c->streams[RM_DEVICE_STREAM_COMPUTE];
 }
 
-/* Keeps the first error. Returns whether there is none; rm_cuda_fails() false. */
+/* Keeps the first error. Returns whether there is none; rm_cuda_fails() always returns false. */
 bool rm_cuda_ok(struct rm_cuda *c, cudaError_t error, const char *call);
 bool rm_cuda_blas_ok(struct rm_cuda *c, cublasStatus_t status, const char *call);
 bool rm_cuda_fails(struct rm_cuda *c, cudaError_t error, const char *call, const char *words);
 #define RM_CUDA(c, call) rm_cuda_ok((c), (call), #call)
 
-/* What a query answered: that something is not ready is no error, so none that is met later. */
+/* The result of a query; "not ready" is no error, so it must not be reported by a later call. */
 static inline cudaError_t rm_cuda_asked(cudaError_t answer)
 {
     if (answer == cudaErrorNotReady)
@@ -97,16 +97,15 @@ static inline cudaError_t rm_cuda_asked(cudaError_t answer)
     return answer;
 }
 
-/* Before a launch: false when a former one failed. After it: counts it and sees whether it could
- * start. */
+/* Before a launch: false after an error. After a launch: counts it and checks that it started. */
 static inline bool rm_cuda_ready(const struct rm_cuda *c)
 {
     return c->error == cudaSuccess;
 }
 void rm_cuda_launched(struct rm_cuda *c, const char *kernel);
 
-/* RM_RUN(c, kernel, grid, block, arguments...): on the COMPUTE stream, without shared memory of a
- * size that the launch tells; RM_RUN_SHARED with. */
+/* RM_RUN(c, kernel, grid, block, arguments...) launches on the COMPUTE stream, RM_RUN_SHARED with
+ * shared memory of a given size. */
 #define RM_RUN_SHARED(c, kernel, grid, block, shared, ...)                                         \
     do {                                                                                           \
         if (rm_cuda_ready(c)) {                                                                    \
@@ -116,8 +115,8 @@ void rm_cuda_launched(struct rm_cuda *c, const char *kernel);
     } while (0)
 #define RM_RUN(c, kernel, grid, block, ...) RM_RUN_SHARED(c, kernel, grid, block, 0, __VA_ARGS__)
 
-/* Blocks of `block` threads for n elements, with at most so many blocks that a thread has several
- * (kernels stride over the grid). */
+/* Number of blocks of `block` threads for n elements, limited so that a thread may have several
+ * elements (kernels stride over the grid). */
 static inline unsigned rm_cuda_blocks(const struct rm_cuda *c, size_t n, unsigned block)
 {
     const size_t blocks = (n + block - 1) / block, most = (size_t)c->info.processors * 8;
@@ -129,7 +128,7 @@ static inline unsigned rm_cuda_blocks(const struct rm_cuda *c, size_t n, unsigne
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (n);                        \
          i += (size_t)gridDim.x * blockDim.x)
 
-/* What losses multiply their gradients by. */
+/* The factor of the losses' gradients. */
 static inline __device__ float rm_loss_scale(const struct rm_update_figures *f)
 {
     return f->loss_scale > 0.0f ? f->loss_scale : 1.0f;

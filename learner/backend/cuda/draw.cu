@@ -67,7 +67,7 @@ static __device__ void end_draw(const struct rm_device_sampler &d, bool dry, uin
     *d.drawn_copy = *d.drawn;
 }
 
-/* Nothing to draw from, or one before it found too little. */
+/* Whether there is nothing to draw from, or an earlier draw was dry. */
 static __device__ bool dry_before(const struct rm_device_sampler &d)
 {
     return d.turn->longest < 2 || d.figures->stop;
@@ -79,7 +79,7 @@ static __device__ bool dry_before(const struct rm_device_sampler &d)
 struct round {
     uint64_t word; /* of the stream: the first of this round's */
     uint32_t taken, since;
-    uint32_t first, last; /* tries of this round that found something; `last` of those taken */
+    uint32_t first, last; /* tries of this round that found a transition; `last`: those used */
     uint64_t ages, rejected;
     bool dry;
     uint32_t found[RM_WARP]; /* by warp */
@@ -92,8 +92,9 @@ static __device__ bool drawn_again(uint32_t word, uint32_t n)
     return low < n && low < (0u - n) % n;
 }
 
-/* Where the words of this thread's try begin. All take two, but for the rare word that is drawn
- * again (rm_draw_below()), which moves those behind it: then one thread looks for all. */
+/* The first word of this thread's try. Every try takes two words, except if a word is drawn again
+ * (rm_draw_below()), which is rare and moves the later ones: then one thread reads the words of
+ * all. */
 static __device__ uint64_t word_of_try(const struct rm_device_sampler &d, struct round *r)
 {
     const uint32_t longest = (uint32_t)d.turn->longest;
@@ -131,7 +132,7 @@ static __device__ struct item try_at(const struct rm_device_sampler &d, uint64_t
     return it;
 }
 
-/* How many tries before this thread's found something; *all: of the whole block. */
+/* Number of earlier threads whose try found a transition; *all: of the whole block. */
 static __device__ uint32_t rank_of(bool there, struct round *r, uint32_t *all)
 {
     const unsigned warp_lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;
@@ -148,7 +149,8 @@ static __device__ uint32_t rank_of(bool there, struct round *r, uint32_t *all)
     return before;
 }
 
-/* After a round, by one thread. `tries` rejected in a row, and the host would have given up. */
+/* Called after a round by one thread. The draw is dry after `tries` rejections in a row, as on the
+ * host. */
 static __device__ void end_round(const struct rm_device_sampler &d, struct round *r, uint32_t all)
 {
     const uint32_t left = d.batch - r->taken, taken = all < left ? all : left;
@@ -161,7 +163,7 @@ static __device__ void end_round(const struct rm_device_sampler &d, struct round
     r->last = 0;
 }
 
-/* One block: a round of tries, a thread each, and those of it that are transitions, in their order;
+/* One block: rounds of tries, one for each thread, of which transitions are kept in their order,
  * until there are enough. */
 static __global__ void __launch_bounds__(RM_DRAW_THREADS) draw_uniform(struct rm_device_sampler d)
 {
@@ -206,7 +208,7 @@ static __device__ uint64_t leaf_at(const struct rm_device_tree &t, double u)
     return leaf;
 }
 
-/* What the leaf stands for: the newest row of its slot. */
+/* The item of a leaf: the newest row of its slot. */
 static __device__ struct item item_of(const struct rm_device_sampler &d, uint64_t leaf)
 {
     struct item it;
@@ -228,7 +230,7 @@ struct drawn {
     bool dry;
 };
 
-/* Takes what the leaf stands for, into place i. */
+/* Puts the leaf's item at position i of the batch. */
 static __device__ bool take(const struct rm_device_sampler &d, struct drawn *s, uint32_t i,
                             uint64_t leaf)
 {
@@ -241,7 +243,7 @@ static __device__ bool take(const struct rm_device_sampler &d, struct drawn *s, 
     return true;
 }
 
-/* By one thread. Found by several draws, it has left with the first. */
+/* By one thread. Removes a leaf; if several draws found it, only the first removes it. */
 static __device__ void leave(const struct rm_device_tree &t, struct drawn *s, uint64_t leaf)
 {
     s->rejected += t.level[0][leaf] > 0;
@@ -264,8 +266,8 @@ static __device__ bool draw_again(const struct rm_device_sampler &d, struct draw
     return false;
 }
 
-/* What is gone leaves the tree and is drawn again from all of it, one after the other as the host
- * does: it is rare. */
+/* Removes leaves without an item and draws again from the whole tree, one after another as the host
+ * does; this is rare. */
 static __device__ void mend(const struct rm_device_sampler &d, struct drawn *s)
 {
     struct rm_rng rng = rng_at(d, 2 * (uint64_t)d.batch);

@@ -1,4 +1,4 @@
-/* draw: what the draws of draw.cu and the tree of per.cu have in common. */
+/* draw: shared by the draws of draw.cu and the tree of per.cu. */
 #ifndef RM_LEARNER_BACKEND_CUDA_DRAW_H
 #define RM_LEARNER_BACKEND_CUDA_DRAW_H
 
@@ -10,7 +10,7 @@ extern "C" {
 #include "shm/base/draw.h"
 }
 
-/* Both work on one block: a batch is small, and its steps wait for each other. */
+/* Both use one block: a batch is small, and its steps depend on each other. */
 #define RM_DRAW_THREADS 512u
 
 static inline unsigned rm_draw_threads(uint32_t batch)
@@ -59,7 +59,7 @@ static __device__ inline double rm_tree_total(const struct rm_device_tree &t)
     return rm_priority_sum(t.level[t.levels - 1]);
 }
 
-/* One thread's leaf; its sums are not yet those of the leaves. */
+/* Sets one thread's leaf; its sums are updated later. */
 static __device__ inline void rm_tree_put(const struct rm_device_tree &t, uint64_t leaf,
                                           double value)
 {

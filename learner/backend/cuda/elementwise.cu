@@ -46,7 +46,7 @@ struct activating {
     }
 };
 
-/* `of`: x or y, whichever the slope is made from. */
+/* `of`: x or y, whichever the slope needs. */
 struct activating_back {
     typedef two in;
     enum rm_activation act;
@@ -157,14 +157,14 @@ struct moments {
     float g, p, m, v;
 };
 
-/* As elementwise.isa.c has it, term by term. */
+/* The computation of elementwise.isa.c, term by term. */
 struct adam_step {
     typedef moments in;
     float step, root, beta1, beta2, epsilon, scale, decay;
     const float *grads;
     float *params, *m, *v;
 
-    /* Moments of weights whose gradients have ended shrink for ever: as the CPU does. */
+    /* Moments of weights without gradients shrink for ever: small ones become 0, as on the CPU. */
     static __device__ float flushed(float x)
     {
         return fabsf(x) < 1e-35f ? 0.0f : x;

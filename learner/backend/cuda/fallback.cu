@@ -1,6 +1,5 @@
-/* Products that the library has no algorithm for: formats and alignments differ from one device and
- * version to the next, so there is a kernel that takes any. Rarely used, and not made to be fast.
- */
+/* Products for which the library has no algorithm: supported formats and alignments differ between
+ * devices and versions, so this kernel accepts any. It is rarely used, and not fast. */
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/product.h"
 
@@ -56,7 +55,7 @@ __device__ float number(const void *x, bool turned, uint32_t stride, uint32_t ro
     return From::of(turned ? of[(size_t)row * stride + column] : of[(size_t)column * stride + row]);
 }
 
-/* A tile of D, SIDE by SIDE, a number for a thread; sums along k in one chain. */
+/* A tile of D, SIDE by SIDE, one number for each thread; sums over k are one chain. */
 template <class From>
 __global__ void multiply_tiles(struct rm_cuda_product p)
 {

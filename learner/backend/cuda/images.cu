@@ -1,5 +1,5 @@
 /* Convolution of images in shared memory (images.h): results, and gradients of images, which are
- * results of the convolution with the kernel turned around. */
+ * results of the convolution with the rotated kernel. */
 #include "learner/backend/cuda/images.h"
 
 #include <cuda_bf16.h>
@@ -47,7 +47,7 @@ __global__ void pack_rows(struct rm_images g, const float *w, bool turned, uint3
 
 /* --- the kernel ------------------------------------------------------------------------------ */
 
-/* What all groups of a block have: weights and tables; then a unit for each group. */
+/* Shared memory of a block: weights and tables for all groups; then a unit for each group. */
 struct shared_parts {
     uint16_t *weights, *units;
     uint32_t *chunks, *rows, *positions;
@@ -85,8 +85,8 @@ __device__ void fill_parts(const struct rm_images &g, const shared_parts &p, con
         p.positions[i] = rm_position_at(g, i);
 }
 
-/* Sums of two tiles of rows and NT of eight columns. row: where this warp lane's row of each tile
- * begins. */
+/* Sums of two tiles of rows and NT of eight columns. row: the start of this warp lane's row of each
+ * tile. */
 template <class As, unsigned NT>
 __device__ void multiply_rows(const struct rm_images &g, const uint16_t *const row[2],
                               const uint16_t *weights, const uint32_t *chunks, float sum[2][NT][4])
@@ -121,14 +121,14 @@ __device__ float finished(float x, bool relu)
     return relu && x < 0.0f ? 0.0f : x; /* NaN stays NaN */
 }
 
-/* Where the two rows of a tile that a lane has parts of belong. */
+/* The destination of the two rows of a tile of which a lane has parts. */
 struct target {
     void *y;
     uint32_t out, places, first_out;
     uint32_t image, place; /* of the row */
 };
 
-/* float32, (channels, places): eight lanes write neighbours. */
+/* To float32, (channels, places): eight lanes write neighbours. */
 template <unsigned NT>
 __device__ void write_floats(const target &to, const float sum[NT][4], unsigned half)
 {
@@ -142,7 +142,8 @@ __device__ void write_floats(const target &to, const float sum[NT][4], unsigned 
                 y[(size_t)(n0 + n * 8 + i) * to.places] = sum[n][half * 2 + i];
 }
 
-/* Four lanes have two neighbours each of four eights: after it, each has one of the eights. */
+/* Before, four lanes have two neighbours each of four groups of eight; afterwards, each has one
+ * group of eight. */
 __device__ uint4 exchange(const uint32_t own[4])
 {
     const unsigned q = threadIdx.x % 4;
@@ -165,7 +166,7 @@ __device__ uint4 exchange(const uint32_t own[4])
     return words;
 }
 
-/* 16 bits, (places, channels): 16 bytes of a lane, 64 of four. All lanes call. */
+/* To 16 bits, (places, channels): 16 bytes by a lane, 64 by four. All lanes call. */
 template <class As, unsigned NT>
 __device__ void write_compact(const target &to, const float sum[NT][4], unsigned half, bool inside)
 {
@@ -303,8 +304,8 @@ bool rm_images_shape(struct rm_images *g, const struct rm_conv *c, bool spread)
     return true;
 }
 
-/* As many channels of results as there are, and groups: weights are read by all groups of a block,
- * and groups take turns with memory and tensor cores. */
+/* All channels of results if possible, and several groups: all groups of a block read the weights,
+ * and groups alternate between memory and tensor cores. */
 static bool cut_for(struct rm_images *g, const struct rm_conv *c, size_t shared, bool spread)
 {
     if (!rm_images_shape(g, c, spread))
@@ -332,7 +333,7 @@ bool rm_images_cut(struct rm_images *g, const struct rm_conv *c, size_t shared)
     return true;
 }
 
-/* A stride would have zeros between gradients. */
+/* With a stride there would be zeros between the gradients. */
 bool rm_images_turned(struct rm_conv *turned, const struct rm_conv *c)
 {
     if (c->stride != 1 || c->padding >= c->kernel)

@@ -17,34 +17,34 @@
 #include "learner/backend/cuda/cuda.h"
 #include "learner/backend/cuda/tensor.h"
 
-#define RM_GROUP       128u /* threads that make results of a unit together */
+#define RM_GROUP       128u /* threads that compute results of a unit together */
 #define RM_GROUPS_MOST 4u
-#define RM_BACK_BLOCK  512u /* threads that make gradients of weights */
-/* Blocks: of results, one for each multiprocessor; and those whose gradients of weights are added
- * up. */
+#define RM_BACK_BLOCK  512u /* threads that compute gradients of weights */
+/* Blocks: of results, one for each multiprocessor; of gradients of weights, at most RM_PARTS_MOST,
+ * whose parts are added up. */
 #define RM_PARTS_MOST   128u
-#define RM_BLOCKS_SMALL 1u /* where the device's description says `small`: each has many units */
+#define RM_BLOCKS_SMALL 1u /* with the device's `small`: each block has many units */
 #define RM_PARTS_SMALL  2u
 
-/* How a convolution is cut. */
+/* The cut of a convolution. */
 struct rm_images {
     struct rm_conv c;
     uint32_t places;       /* of a result */
-    uint32_t high, wide;   /* positions of an image with its zeros */
-    uint32_t depth, pitch; /* numbers of a position, and from one to the next */
+    uint32_t high, wide;   /* positions of an image, zeros included */
+    uint32_t depth, pitch; /* numbers of a position, and between the starts of two */
     uint32_t chunks;       /* of a patch */
     uint32_t steps;        /* of a product: two chunks each */
     uint32_t together;     /* images of a unit */
     uint32_t unit;         /* numbers of a unit in shared memory */
     uint32_t wide_out;     /* results or gradients of them: channels of a block */
-    uint32_t groups;       /* units that a block works at */
+    uint32_t groups;       /* units that a block processes at a time */
     uint32_t tiles;        /* gradients of weights: chunks of a warp */
     uint32_t stages;       /* the same: units in shared memory at a time */
     size_t shared;         /* bytes */
 };
 
-/* Numbers from one row of weights to the next, in memory and in shared memory: an odd number of
- * sixteenths of 128 bytes there, so that eight rows are on all banks. */
+/* Numbers from one row of weights to the next, in memory and in shared memory, where they are an
+ * odd number of sixteen bytes, so that eight rows use all banks. */
 static inline __host__ __device__ uint32_t rm_images_row(const struct rm_images &g)
 {
     return g.steps * 16;
@@ -58,35 +58,35 @@ static inline __host__ __device__ uint32_t rm_images_shared_row(const struct rm_
  * image as make places that follow each other stand on banks that do, where a row of them ends too.
  */
 bool rm_images_shape(struct rm_images *g, const struct rm_conv *c, bool spread);
-/* Whether there is room for this, in so many bytes of shared memory; then how. `back`: for the
- * gradients of weights. */
+/* Whether the convolution fits so many bytes of shared memory; if so, fills in the cut. `back`: for
+ * the gradients of weights. */
 bool rm_images_cut(struct rm_images *g, const struct rm_conv *c, size_t shared);
 bool rm_images_cut_back(struct rm_images *g, const struct rm_conv *c, size_t shared);
-/* The convolution that makes a gradient of images out of one of results. False: there is none. */
+/* The convolution that computes a gradient of images from one of results. False: there is none. */
 bool rm_images_turned(struct rm_conv *turned, const struct rm_conv *c);
 
-/* The weights as rows of the product: (out_channels, rm_images_row()) in 16 bits. `turned`: w is of
- * the convolution that g's is the turned one of. */
+/* Packs the weights as rows of the product: (out_channels, rm_images_row()) in 16 bits. `turned`: g
+ * is the rotated convolution of that of w. */
 void rm_images_pack(struct rm_cuda *c, const struct rm_images &g, const float *w, bool turned,
                     uint16_t *to);
 /* y = act(conv(x, w) + bias); bias NULL: none; RELU or no activation. */
 void rm_images_convolve(struct rm_cuda *c, const struct rm_images &g, const void *x,
                         const uint16_t *w, const float *bias, bool relu, uint32_t images, void *y);
-/* Bytes of parts for so many images. */
+/* Bytes of the blocks' parts for so many images. */
 size_t rm_images_part_bytes(const struct rm_cuda *c, const struct rm_images &g, uint32_t images);
 void rm_images_back(struct rm_cuda *c, const struct rm_images &g, const void *dy, const void *x,
                     uint32_t images, float *parts, float *dw, float *db);
 
 /* --- in kernels ------------------------------------------------------------------------------ */
 
-/* Where chunk j of a patch stands behind its first position; beyond the last, anywhere. */
+/* Offset of chunk j of a patch from its first position; beyond the last chunk, arbitrary. */
 static inline __device__ uint32_t rm_chunk_at(const struct rm_images &g, uint32_t j)
 {
     const uint32_t eights = g.depth / 8, k = g.c.kernel, tap = j / eights;
     return j < g.chunks ? (tap / k * g.wide + tap % k) * g.pitch + j % eights * 8 : 0;
 }
 
-/* Where the patch of row r of a unit begins: rows are places of its images. */
+/* Start of the patch of row r of a unit; rows are places of its images. */
 static inline __device__ uint32_t rm_row_at(const struct rm_images &g, uint32_t r)
 {
     const uint32_t image = r / g.places, place = r % g.places, s = g.c.stride;
@@ -94,7 +94,7 @@ static inline __device__ uint32_t rm_row_at(const struct rm_images &g, uint32_t 
     return (image * g.high * g.wide + y * g.wide + x) * g.pitch;
 }
 
-/* Where position q of a unit's images, without zeros, belongs. */
+/* Destination of position q of a unit's images, zeros not counted. */
 static inline __device__ uint32_t rm_position_at(const struct rm_images &g, uint32_t q)
 {
     const uint32_t all = g.c.height * g.c.width, image = q / all, place = q % all;
@@ -102,7 +102,7 @@ static inline __device__ uint32_t rm_position_at(const struct rm_images &g, uint
     return (image * g.high * g.wide + y * g.wide + x) * g.pitch;
 }
 
-/* Eight channels from `channel` on of a place of images (.., channels, places) in float32. */
+/* Eight channels, from `channel` on, of a place of images (.., channels, places) in float32. */
 template <class As>
 static inline __device__ uint4 rm_eight_channels(const float *x, uint32_t channels, uint32_t places,
                                                  uint32_t place, uint32_t channel)
@@ -119,9 +119,9 @@ static inline __device__ uint4 rm_eight_channels(const float *x, uint32_t channe
     return words;
 }
 
-/* `count` places of images, in rows of shared memory: place q goes to to[at(q)]. They begin at
- * place 0 of the first image at x. By threads `own` of `threads`. compact: later (rm_copy_later) if
- * `later` says so, which it may where compact only. */
+/* Copies `count` places of images to rows of shared memory: place q to to[at(q)], from place 0 of
+ * the first image at x on, by threads `own` of `threads`. With `later`, which needs compact images,
+ * asynchronously (rm_copy_later). */
 template <class As, class At>
 static inline __device__ void
 rm_take_places(const void *x, bool compact, bool later, uint32_t channels, uint32_t first_channel,

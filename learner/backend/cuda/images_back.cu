@@ -1,7 +1,7 @@
 /* Gradients of a convolution's weights, of images in shared memory (images.h): a product over
- * places, turned(dy) times patches. A block keeps the sums of its images in registers to the end;
- * those of all blocks are added up in their order, and how many there are depends on the number of
- * images alone. */
+ * places, transposed(dy) times patches. A block keeps its images' sums in registers to the end. The
+ * blocks' sums are added up in order, and the number of blocks depends on the number of images
+ * alone. */
 #include "learner/backend/cuda/images.h"
 
 #include <cuda_bf16.h>
@@ -15,7 +15,7 @@ namespace
 #define STAGES     2u
 #define TILES_MOST 9u
 
-/* Warps along channels of results; 32 of them each. */
+/* Warps along channels of results, 32 channels each. */
 uint32_t warps_high(const struct rm_images &g)
 {
     return g.wide_out / 32;
@@ -73,7 +73,7 @@ __device__ void fill_shared(const struct rm_images &g, const tables &t, uint16_t
         t.positions[i] = rm_position_at(g, i);
 }
 
-/* Unit u to where `unit` is: its images, and behind them their dy, zeros where there are none. */
+/* Copies unit u to `unit`: its images, then their dy; zeros for images that do not exist. */
 template <class As>
 __device__ void take_unit(const struct rm_images &g, const tables &t, const void *dy, const void *x,
                           uint32_t images, uint32_t u, uint16_t *unit)
@@ -98,7 +98,7 @@ __device__ void take_unit(const struct rm_images &g, const tables &t, const void
         reinterpret_cast<uint4 *>(there)[i] = zeros;
 }
 
-/* sum += turned(dy) patches: 32 channels of results, TILES chunks from `chunk` on. */
+/* sum += transposed(dy) patches: 32 channels of results, TILES chunks from `chunk` on. */
 template <class As, unsigned TILES>
 __device__ void multiply_unit(const struct rm_images &g, const tables &t, const uint16_t *unit,
                               uint32_t channel, const uint32_t at[(TILES + 1) / 2],
@@ -140,7 +140,7 @@ __device__ float number(rm_in_fp16, uint16_t x)
     return __half2float(__ushort_as_half(x));
 }
 
-/* The sums of dy, a channel for a thread of each side; at the end those of all sides. */
+/* The sums of dy, one channel for a thread of each side; at the end the sum over all sides. */
 template <class As>
 __device__ float sum_unit(const struct rm_images &g, const uint16_t *unit)
 {
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(RM_BACK_BLOCK, 1)
         write_biases(g, bias, reinterpret_cast<float *>(shared), part);
 }
 
-/* dw(out, channels, taps) and db of the parts of all blocks, one after another. */
+/* Adds up dw(out, channels, taps) and db over the blocks' parts, one after another. */
 __global__ void add_parts(struct rm_images g, const float *parts, uint32_t count, float *dw,
                           float *db)
 {

@@ -1,5 +1,5 @@
-/* Fully connected layers. Row-major all through: what cublasLt sees are the transposes, so that no
- * matrix has to be turned in memory. */
+/* Fully connected layers, in row-major order. cublasLt sees the transposes, so no matrix is
+ * transposed in memory. */
 #include "learner/backend/cuda/map.h"
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/ops.h"
@@ -56,7 +56,7 @@ struct biasing {
     }
 };
 
-/* A matrix as the products take it: as it is, or in 16 bits. */
+/* An operand of a product: the matrix itself, or a copy in 16 bits. */
 struct operand {
     const void *at;
     uint32_t stride;
@@ -91,7 +91,7 @@ void rm_cuda_reduce(struct rm_cuda *c, const float *x, size_t rows, uint32_t col
         rm_map(c, "reduce", reducing<false>{x, columns, out}, rows, eights);
 }
 
-/* The scratch; plans are made by the first call, which comes before anything is captured. */
+/* Reserves scratch; the first call makes the plans, before anything is captured. */
 int rm_cuda_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t out, bool training)
 {
     struct rm_cuda *c = rm_cuda_of(b);
@@ -109,7 +109,7 @@ int rm_cuda_reserve(struct rm_backend *b, uint32_t batch, uint32_t in, uint32_t 
                : -ENOMEM;
 }
 
-/* Nothing is packed where products take floats as they are. */
+/* Products that take floats need no packing. */
 size_t rm_cuda_packed_floats(struct rm_backend *b, uint32_t out, uint32_t in)
 {
     const size_t stride = rm_cuda_reduced_stride(in);
@@ -152,8 +152,8 @@ void rm_cuda_product_plain(struct rm_cuda *c, struct rm_cuda_product p)
     }
 }
 
-/* Epilogues read and write what belongs to a bias by 16 bytes, whatever they are told of it: a lost
- * device otherwise. */
+/* Epilogues access a bias in units of 16 bytes, whatever its length; without this check the device
+ * is lost. */
 static bool fit_for_epilogue(const float *bias)
 {
     return (uintptr_t)bias % 16 == 0;
@@ -233,7 +233,7 @@ void rm_cuda_linear_dx(struct rm_backend *b, const float *dy, const float *w, ui
     rm_cuda_product_plain(c, p);
 }
 
-/* dW^T = x^T dy, and the sums over dy's rows beside it where the library can. */
+/* dW^T = x^T dy, with the sums over dy's rows if the library can compute them too. */
 void rm_cuda_linear_dw(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
                        uint32_t in, uint32_t out, float *dw, float *db)
 {

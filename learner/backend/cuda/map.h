@@ -32,7 +32,7 @@ __global__ void rm_map_flat(Op op, size_t n)
     }
 }
 
-/* `name`: for words about a failed launch, a literal. */
+/* `name`: a literal, for the message about a failed launch. */
 template <class Op>
 static inline void rm_map(struct rm_cuda *c, const char *name, const Op &op, size_t n)
 {
@@ -52,7 +52,7 @@ __global__ void rm_map_rows(Op op, size_t rows, uint32_t n)
             op.at(r, i);
 }
 
-/* Threads along columns as far as there are some, so that neighbours read neighbours. */
+/* Threads run along columns first, so that neighbours read neighbours. */
 template <class Op>
 static inline void rm_map(struct rm_cuda *c, const char *name, const Op &op, size_t rows,
                           uint32_t n)

@@ -1,6 +1,6 @@
-/* math: elementary functions in kernels that the CPU's isa_math.h has too. Where draws depend on
- * them (logarithm, sine and cosine of a turn) they are the same series, so that the draws agree to
- * the last bit or nearly; the other functions are CUDA's own. */
+/* math: elementary functions of kernels that the CPU's isa_math.h has too. Functions that draws
+ * depend on (logarithm, sine and cosine of a turn) use the same series, so that draws agree to the
+ * last bit or nearly; the others are CUDA's own. */
 #ifndef RM_LEARNER_BACKEND_CUDA_MATH_H
 #define RM_LEARNER_BACKEND_CUDA_MATH_H
 
@@ -110,7 +110,7 @@ RM_INLINE float rm_activated(enum rm_activation act, float x)
     }
 }
 
-/* What of a gradient passes, from the argument x (GELU and SiLU) or the result y (the others). */
+/* The slope of an activation, from the argument x (GELU and SiLU) or the result y (the others). */
 RM_INLINE float rm_activation_slope(enum rm_activation act, float x, float y)
 {
     switch (act) {
@@ -144,7 +144,7 @@ static inline bool rm_slope_reads_input(enum rm_activation act)
 
 /* --- sums ------------------------------------------------------------------------------------ */
 
-/* The sum over a warp, in every lane: one order. */
+/* The sum over a warp, in one order; every lane gets it. */
 template <class T>
 RM_INLINE T rm_warp_sum(T x)
 {
@@ -160,15 +160,15 @@ RM_INLINE float rm_warp_max(float x)
     return x;
 }
 
-/* The sum over a block of whole warps, in every thread. shared: (32) of it, which no other code
- * makes use until all have come back; all threads call. */
+/* The sum over a block of whole warps; every thread gets it. shared: (32) of it, which no other
+ * code may use until all threads have returned; all threads call. */
 template <class T>
 RM_INLINE T rm_block_sum(T x, T *shared)
 {
     const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, lane = thread % 32;
     const unsigned warps = blockDim.x * blockDim.y / 32;
     x = rm_warp_sum(x);
-    __syncthreads(); /* a former sum's readers are done */
+    __syncthreads(); /* all threads have read the previous sum */
     if (lane == 0)
         shared[thread / 32] = x;
     __syncthreads();

@@ -24,7 +24,7 @@ void *rm_cuda_alloc(struct rm_backend *b, size_t bytes, struct rm_error *error)
     if (rc != cudaSuccess) {
         size_t free = 0, all = 0;
         cudaMemGetInfo(&free, &all);
-        cudaGetLastError(); /* not sticky: the next call is to have its own */
+        cudaGetLastError(); /* not sticky: the next call must not report it */
         rm_fail(&c->shortage, -ENOMEM, "%s (%s): %zu bytes asked for, %zu of %zu free: %s",
                 c->info.name, c->info.uuid, size, free, all, cudaGetErrorString(rc));
         rm_fail(error, -ENOMEM, "%s", c->shortage.text);
@@ -32,7 +32,7 @@ void *rm_cuda_alloc(struct rm_backend *b, size_t bytes, struct rm_error *error)
     }
     c->counts.allocations++;
     rm_cuda_clear(b, RM_DEVICE_STREAM_COMPUTE, p, size);
-    if (rm_cuda_ready(c)) /* the first write may be on another stream */
+    if (rm_cuda_ready(c)) /* because the first write may be on another stream */
         RM_CUDA(c, cudaStreamSynchronize(c->streams[RM_DEVICE_STREAM_COMPUTE]));
     return p;
 }
@@ -158,6 +158,6 @@ void rm_cuda_download(struct rm_backend *b, float *to, const float *from, size_t
     struct rm_cuda *c = rm_cuda_of(b);
     rm_cuda_copy_out(b, RM_DEVICE_STREAM_COMPUTE, to, from, floats * sizeof(float));
     wait_for(c);
-    if (!rm_cuda_ready(c)) /* nothing that looks like data */
+    if (!rm_cuda_ready(c)) /* no stale data after an error */
         memset(to, 0xff, floats * sizeof(float));
 }

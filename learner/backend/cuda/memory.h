@@ -39,7 +39,7 @@ int rm_cuda_instantiate(struct rm_backend *b, struct rm_device_graph *graph,
                         struct rm_error *error);
 void rm_cuda_launch(struct rm_backend *b, struct rm_device_graph *graph);
 void rm_cuda_graph_destroy(struct rm_backend *b, struct rm_device_graph *graph);
-/* What the graphs refer to is let go; they cannot be launched any more. */
+/* Releases everything that the graphs refer to; they can no longer be launched. */
 void rm_cuda_graphs_drop(struct rm_cuda *c);
 
 #endif

@@ -1,6 +1,6 @@
-/* The norm and its judgement, Adam, AdamW and RMSProp over one arena, and what Muon does beside its
- * products (device_optimizer.h). The arithmetic is the CPU's, fused multiply-adds included, so that
- * a step from the same gradient differs only by the rounding of the norm. */
+/* The norm and the decision to skip, Adam, AdamW and RMSProp over one arena, and the parts of Muon
+ * beside its products (device_optimizer.h). The arithmetic is the CPU's, fused multiply-adds
+ * included, so that a step from the same gradient differs only by the rounding of the norm. */
 #include "learner/backend/cuda/tables.h"
 
 #include "learner/backend/cuda/block.h"
@@ -36,7 +36,7 @@ static __device__ double partials_sum(const double *partials, uint32_t n, double
     return rm_block_sum(sum, scratch);
 }
 
-/* Of the chunks of a group. */
+/* The sum of squares of a group's chunks. */
 static __device__ double chunks_sum(const struct rm_device_step &s, uint32_t group, double *scratch)
 {
     double sum = 0.0;
@@ -45,7 +45,7 @@ static __device__ double chunks_sum(const struct rm_device_step &s, uint32_t gro
     return rm_block_sum(sum, scratch);
 }
 
-/* Norms of a gradient, the losses' scale taken out again. */
+/* Norms of a gradient, divided by the losses' scale. */
 struct norms {
     double all, group[RM_DEVICE_GROUPS];
 };
@@ -55,7 +55,7 @@ static __device__ double clipping(double clip, double norm)
     return clip > 0.0 && norm > clip ? clip / norm : 1.0;
 }
 
-/* Counts an update that is made, and what its step needs. */
+/* Counts an update that is made, and computes the numbers of its step. */
 static __device__ void take(const struct rm_device_rule &rule, const struct rm_update_knobs *knobs,
                             struct rm_update_figures *f, const struct norms &norms)
 {
@@ -70,7 +70,7 @@ static __device__ void take(const struct rm_device_rule &rule, const struct rm_u
     f->adam_decay = (float)rate * rule.weight_decay;
 }
 
-/* fp16: the scale of the next loss. True when the gradient was infinite for the scale's sake. */
+/* fp16: sets the scale of the next loss. True: the scale made the gradient infinite. */
 static __device__ bool rescale(struct rm_update_figures *f, bool finite)
 {
     if (f->loss_scale <= 0.0f)
@@ -219,7 +219,7 @@ static __device__ size_t size_of(const struct rm_device_matrix &matrix)
     return (size_t)matrix.rows * matrix.columns;
 }
 
-/* m <- mu m + (1 - mu) g, x = mu m + (1 - mu) g, and parts of the sum of squares of x. */
+/* m <- mu m + (1 - mu) g, x = mu m + (1 - mu) g, and partial sums of squares of x. */
 static __global__ void muon_momentum(struct rm_device_rule rule, struct rm_device_step s,
                                      struct rm_device_matrix matrix)
 {
@@ -242,7 +242,7 @@ static __global__ void muon_momentum(struct rm_device_rule rule, struct rm_devic
         matrix.partials[blockIdx.x] = sum;
 }
 
-/* One block: the last of the partials becomes their sum. */
+/* One block: sets the last of the partials to their sum. */
 static __global__ void muon_total(double *partials, uint32_t n)
 {
     RM_SHARED(double, scratch);
@@ -276,7 +276,7 @@ static __global__ void muon_move(struct rm_device_rule rule, struct rm_device_st
     }
 }
 
-/* Of n numbers alone, so that the order of their sum is too. */
+/* A function of n alone, so that the order of their sum is fixed. */
 static unsigned parts_of(size_t n)
 {
     const size_t blocks = (n + THREADS - 1) / THREADS;

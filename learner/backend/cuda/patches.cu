@@ -1,7 +1,7 @@
 /* Convolution as a product of matrices (im2col; Chellapilla et al., 2006): the patch under each
- * place of the kernel becomes a row, in the products' own format, for as many images at once as
- * memory is set aside for. The gradients of images are gathered: each number adds up its own in its
- * patches' order. */
+ * position of the kernel becomes a row, in the products' own format, for as many images at once as
+ * the reserved memory holds. The gradients of images are gathered: each number adds up its own
+ * patches' gradients in their order. */
 #include "learner/backend/cuda/patches.h"
 
 #include "learner/backend/cuda/map.h"
@@ -18,12 +18,12 @@
 namespace
 {
 
-/* Bytes of patches at a time, if one image's are no more. */
+/* Bytes of patches at a time, or those of one image if that has more. */
 #define PATCH_BYTES       ((size_t)512 << 20)
 #define PATCH_BYTES_SMALL ((size_t)20000)
 
 #define TOGETHER  8u  /* numbers of a patch for a thread */
-#define TURN      32u /* sides of what is turned at a time */
+#define TURN      32u /* side of a tile that is transposed at a time */
 #define TURN_ROWS 8u
 
 __host__ __device__ uint32_t patch_of(const struct rm_conv &c)
@@ -41,7 +41,7 @@ size_t image_floats(const struct rm_conv &c)
     return (size_t)c.channels * c.height * c.width;
 }
 
-/* How numbers are written for products. */
+/* The format of numbers for products. */
 struct as_float {
     typedef float type;
     static __device__ float of(float x)
@@ -66,8 +66,8 @@ struct as_fp16 {
     }
 };
 
-/* Row r, a place of an image: numbers TOGETHER i .. of (channel, y, x) under the kernel, zeros
- * beyond the edges and behind the patch. */
+/* Row r, a place of an image: numbers TOGETHER i .. of (channel, y, x) under the kernel, with zeros
+ * beyond the edges and after the patch. */
 template <class As>
 struct taking_patches {
     struct rm_conv c;
@@ -101,7 +101,7 @@ struct taking_patches {
         }
         write(v, to + r * stride + i * TOGETHER, stride - i * TOGETHER);
     }
-    /* At most `room` of them; 16 bytes at a time where rows begin at multiples of that. */
+    /* Writes at most `room` numbers; 16 bytes at a time if rows begin at multiples of that. */
     __device__ void write(const typename As::type v[TOGETHER], typename As::type *row,
                           uint32_t room) const
     {
@@ -116,7 +116,7 @@ struct taking_patches {
     }
 };
 
-/* Row r is a channel of an image, i a number of it. */
+/* Row r is a channel of an image, i is a number of it. */
 struct giving_patches {
     struct rm_conv c;
     const float *patches; /* (images * places, patch) */
@@ -173,7 +173,7 @@ void turn(struct rm_cuda *c, const float *x, uint32_t images, uint32_t rows, uin
     }
 }
 
-/* One convolution: how rows of its products are cut. */
+/* One convolution: the cut of its products' rows. */
 struct plan {
     struct rm_cuda *c;
     struct rm_conv conv;
@@ -208,7 +208,7 @@ uint32_t fewer(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Gradients of patches are floats and may stand where patches did. */
+/* Gradients of patches are floats and may use the memory of the patches. */
 size_t patch_bytes(const struct plan &p, uint32_t images, bool training)
 {
     const size_t rows = (size_t)fewer(images, p.images) * p.places;
@@ -243,7 +243,7 @@ void channels_last(const struct plan &p, const float *dy, uint32_t images, void 
     rm_cuda_turn(p.c, dy, images, p.out, p.places, p.out_stride, p.compute, to);
 }
 
-/* Sums over places, then over images, in their order: (images, channels, places) to (channels). */
+/* Sums over places, then over images, in order: (images, channels, places) to (channels). */
 struct summing_places {
     const float *dy;
     uint32_t places;

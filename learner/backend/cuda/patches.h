@@ -1,5 +1,5 @@
 /* patches: convolutions as products of matrices whose rows are patches (im2col), by the library's
- * products: any shape and format. As the operations of backend.h; what they need of memory is
+ * products: any shape and format. The functions are those of backend.h; their memory is
  * rm_cuda_scratch()'s. */
 #ifndef RM_LEARNER_BACKEND_CUDA_PATCHES_H
 #define RM_LEARNER_BACKEND_CUDA_PATCHES_H

@@ -1,11 +1,12 @@
 /* The sum tree of prioritised replay on a device: the numbers of learner/sampler_priority.c and
- * priority_tree.c, with a thread for each leaf and each node. Leaves first, then level by level, so
- * sums are those of the leaves whatever the order of threads. */
+ * priority_tree.c, with a thread for each leaf and each node. Leaves are set first, then sums level
+ * by level, so sums do not depend on the order of threads. */
 #include "learner/backend/cuda/per.h"
 
 #include "learner/backend/cuda/block.h"
 
-/* --- all of it ------------------------------------------------------------------------------- */
+/* --- the whole tree
+ * ---------------------------------------------------------------------------- */
 
 static __global__ void add_up_level(struct rm_device_tree t, uint32_t l)
 {
@@ -27,7 +28,7 @@ void rm_cuda_add_up(struct rm_backend *b, const struct rm_device_sampler *d)
 /* --- rows come and go ------------------------------------------------------------------------ */
 
 /* Rows of a source, counted from its first, whose leaves change: [from, to) are new, and those from
- * `low` on may have become whole by them. */
+ * `low` on may have become complete by them. */
 struct range {
     uint64_t low, from, to;
 };
@@ -48,7 +49,7 @@ static __device__ struct range range_of(const struct rm_device_sampler &d, uint3
     return {low, from, to};
 }
 
-/* Row `row` of a lane: one that is new stands for nothing until the rows after it have come. */
+/* Row `row` of a lane: a new row has no item until the rows after it have arrived. */
 static __device__ void enter_row(const struct rm_device_sampler &d, const struct range &r,
                                  uint32_t source, uint64_t row, uint32_t lane)
 {
@@ -63,7 +64,7 @@ static __device__ void enter_row(const struct rm_device_sampler &d, const struct
         rm_tree_put(d.tree, leaf, 0.0);
 }
 
-/* Sums over the leaves of slots [first, end), as far as level l + 1. */
+/* Updates the sums over the leaves of slots [first, end), up to level l + 1. */
 static __device__ void climb_slots(const struct rm_device_sampler &d, uint32_t l, uint64_t first,
                                    uint64_t end)
 {
@@ -104,7 +105,7 @@ static __global__ void __launch_bounds__(RM_DRAW_THREADS) enter_rows(struct rm_d
             climb_range(d, l, range_of(d, s));
         __syncthreads();
     }
-    __threadfence_system(); /* leaves before what says that they are in */
+    __threadfence_system(); /* leaves are visible before the number of entered rows */
     __syncthreads();
     for (uint32_t s = threadIdx.x; s < d.source_count; s += blockDim.x) {
         const uint64_t rows = rm_draw_spans(d)[s].end - d.sources[s].first_index;
@@ -118,9 +119,10 @@ void rm_cuda_enter(struct rm_cuda *c, const struct rm_device_sampler *d)
     RM_RUN(c, enter_rows, 1, RM_DRAW_THREADS, *d);
 }
 
-/* --- what was learned ------------------------------------------------------------------------ */
+/* --- priorities of errors
+ * ---------------------------------------------------------------------- */
 
-/* The largest x of the block, which are at least 0; every thread gets it. */
+/* The largest x of the block; all are at least 0; every thread gets it. */
 static __device__ double block_most(double x, double *scratch)
 {
     const unsigned warp_lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;
@@ -136,14 +138,14 @@ static __device__ double block_most(double x, double *scratch)
     return most;
 }
 
-/* p^alpha; an error that is no number tells nothing, and its item is as new. */
+/* p^alpha; with an error that is not finite, the item gets the priority of a new one. */
 static __device__ double priority_of(const struct rm_device_tree &t, float error, double largest)
 {
     const double p = pow(fabs((double)error) + t.epsilon, t.alpha);
     return isfinite(p) ? p : largest;
 }
 
-/* One block. Of places with the same leaf the last counts. */
+/* One block. If several positions have the same leaf, the last one counts. */
 static __global__ void __launch_bounds__(RM_DRAW_THREADS)
     learn(struct rm_device_sampler d, const float *error)
 {

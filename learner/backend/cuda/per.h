@@ -1,11 +1,11 @@
-/* per: prioritised replay on a device: what enters its tree, and what was learned (device_draw.h).
- */
+/* per: prioritised replay on a device: entering rows in the tree, and priorities of errors
+ * (device_draw.h). */
 #ifndef RM_LEARNER_BACKEND_CUDA_PER_H
 #define RM_LEARNER_BACKEND_CUDA_PER_H
 
 #include "learner/backend/cuda/draw.h"
 
-/* Rows that have come since the last draw. */
+/* Enters rows that have arrived since the last draw. */
 void rm_cuda_enter(struct rm_cuda *c, const struct rm_device_sampler *draw);
 
 /* Members of struct rm_device_feed_ops. */

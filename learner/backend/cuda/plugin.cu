@@ -72,7 +72,7 @@ static bool failed(struct rm_backend *b, struct rm_error *error)
 
 bool rm_cuda_several;
 
-/* An error shows in what is done next. */
+/* Ignores errors: the next call reports them. */
 void rm_cuda_use(const struct rm_cuda *c)
 {
     cudaSetDevice((int)c->info.index);
@@ -98,7 +98,7 @@ static void write_uuid(const cudaDeviceProp *p, char out[48])
              u[14], u[15]);
 }
 
-/* MPS is in use where its control daemon listens in the directory that this process would use. */
+/* MPS is in use if its control daemon listens in the directory that this process would use. */
 static bool under_mps(void)
 {
     const char *given = getenv("CUDA_MPS_PIPE_DIRECTORY");
@@ -114,14 +114,14 @@ static bool under_mps(void)
     return there;
 }
 
-/* Devices are numbered as nvidia-smi has them, unless the environment says otherwise: before the
- * first call of the runtime. */
+/* Numbers devices as nvidia-smi does, unless the environment says otherwise; must precede the first
+ * call of the runtime. */
 __attribute__((constructor)) static void number_by_bus(void)
 {
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
 }
 
-/* What the kernels are made of: bf16 products and asynchronous copies. */
+/* The kernels need bf16 products and asynchronous copies. */
 #define OLDEST_MAJOR 8u
 
 static int describe(uint32_t index, struct rm_device_info *info, struct rm_error *error)
@@ -318,7 +318,7 @@ static int create(struct rm_backend **backend, const struct rm_device_spec *spec
         take_note(spec->index);
         bool made = RM_CUDA(c, cudaSetDevice((int)spec->index));
         if (made && cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess)
-            cudaGetLastError(); /* set by an earlier user of the device: only lets waits spin */
+            cudaGetLastError(); /* an earlier user of the device has set them: waits then spin */
         for (int i = 0; i < RM_DEVICE_STREAMS && made; i++)
             made = RM_CUDA(c, cudaStreamCreateWithFlags(&c->streams[i], cudaStreamNonBlocking));
         made = made && limits(c) && rm_cuda_products_create(c) && make_sums(c);

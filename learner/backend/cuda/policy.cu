@@ -1,12 +1,12 @@
-/* Minibatches of a rollout: which rows the next one has, how its advantages are normalised, and
- * what is booked after it. */
+/* Minibatches of a rollout: the rows of the next one, the normalisation of its advantages, and the
+ * books after it. */
 #include "learner/backend/cuda/policy.h"
 
 #define ROW_THREADS 256u
 
 /* --- the next minibatch ---------------------------------------------------------------------- */
 
-/* This device's part of it. */
+/* This device's share of the minibatch. */
 __device__ static struct rm_pass_part share_of(const struct rm_minibatch_take *k,
                                                struct rm_pass_part whole)
 {
@@ -35,8 +35,8 @@ __global__ static void pick_rows(struct rm_minibatch_take k)
     }
 }
 
-/* A sum over the whole minibatch's samples of what `of` makes of a row, in an order that does not
- * depend on who shares it. */
+/* The sum of of(row) over the whole minibatch's samples, in an order that does not depend on the
+ * devices' shares. */
 template <typename F>
 __device__ static double over_minibatch(const struct rm_minibatch_take *k, double *room, F of)
 {
@@ -64,7 +64,7 @@ __device__ static void weighed(const struct rm_minibatch_take *k, struct rm_slot
         *k->knobs = k->knobs_of[(size_t)p->pass * k->knobs_stride + p->part];
 }
 
-/* One block: how many are samples, and the moments of their advantages. */
+/* One block: the number of samples, and the moments of their advantages. */
 __global__ static void weigh_rows(struct rm_minibatch_take k)
 {
     __shared__ double room[RM_WARP];
@@ -106,7 +106,7 @@ static void taken(struct rm_backend *b, const struct rm_minibatch_take *k)
         RM_RUN(rm_cuda_of(b), weigh_all, 1, 1, *k);
 }
 
-/* --- after it -------------------------------------------------------------------------------- */
+/* --- after a minibatch ----------------------------------------------------------------------- */
 
 __global__ static void book(double target_kl, struct rm_rollout_passes *p,
                             struct rm_update_figures *figures)

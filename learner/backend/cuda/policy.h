@@ -1,4 +1,4 @@
-/* policy: what policy_ops.h asks for, function by function. */
+/* policy: the functions of policy_ops.h on a device. */
 #ifndef RM_LEARNER_BACKEND_CUDA_POLICY_H
 #define RM_LEARNER_BACKEND_CUDA_POLICY_H
 
@@ -26,7 +26,7 @@ void rm_cuda_policy_values(struct rm_backend *b, const struct rm_policy_values *
 void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_minibatch_loss *loss, double *sums);
 void rm_cuda_policy_lost(struct rm_backend *b, const struct rm_minibatch_loss *loss);
 
-/* This device's line of the slots is `line`, the others are zeros; of one block. */
+/* Sets this device's line of the slots to `line` and clears the others; by one block. */
 __device__ static inline void rm_fill_slots(const struct rm_device_slots *slots,
                                             const double line[RM_DEVICE_SLOT])
 {
@@ -34,8 +34,8 @@ __device__ static inline void rm_fill_slots(const struct rm_device_slots *slots,
         slots->at[i] = i / RM_DEVICE_SLOT == slots->own ? line[i % RM_DEVICE_SLOT] : 0;
 }
 
-/* Mean and sum of squared deviations of all lines' rows: a line has their number at 0, and these
- * two at `mean` and `square`. */
+/* Merges the lines: mean and sum of squared deviations of all devices' rows. A line has the number
+ * of rows at 0, and the device's mean and sum at `mean` and `square`. */
 struct rm_slot_moments {
     double n, mean, square;
 };
@@ -58,7 +58,7 @@ __device__ static inline struct rm_slot_moments rm_merge_slots(const struct rm_d
     return all;
 }
 
-/* Threads of a block that adds up alone, so that a sum has one order. */
+/* Threads of a block that computes a sum alone, so that the sum has one order. */
 #define RM_SUM_THREADS 512u
 
 #endif

@@ -5,14 +5,14 @@
 #include <string.h>
 
 #define BUCKETS          256u
-#define ALGORITHMS       8u                 /* that the heuristics are asked for */
-#define WORKSPACE_HOPPER ((size_t)32 << 20) /* what NVIDIA advises */
+#define ALGORITHMS       8u                 /* number requested from the heuristics */
+#define WORKSPACE_HOPPER ((size_t)32 << 20) /* NVIDIA's advice */
 #define WORKSPACE        ((size_t)8 << 20)
 
 namespace
 {
 
-/* What an algorithm is chosen by. No padding: compared as bytes. */
+/* The key of an algorithm. No padding: compared as bytes. */
 struct shape {
     uint32_t m, n, k, lda, ldb, ldd;
     uint32_t a_turned, b_turned, compute, epilogue, add, d_reduced;
@@ -80,7 +80,7 @@ struct shape shape_of(const struct rm_cuda_product *p)
             p->d_reduced,
             alignment_of(p->a),
             alignment_of(p->b),
-            d < bias ? d : bias}; /* the library has no word for that of a bias */
+            d < bias ? d : bias}; /* the library takes no alignment for a bias */
 }
 
 uint32_t bucket_of(const struct shape *s)
@@ -123,8 +123,8 @@ bool set_bias(struct rm_cuda *c, const struct plan *p, float *bias)
                                                               &pointer, sizeof pointer));
 }
 
-/* The library has no way to do this: ask for less. An error of the runtime that it left is not
- * anybody's. */
+/* Whether the library cannot compute this, so that the caller must ask for less. Clears the error
+ * that the library left in the runtime. */
 bool refused(cublasStatus_t status)
 {
     if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
@@ -133,7 +133,7 @@ bool refused(cublasStatus_t status)
     return true;
 }
 
-/* What the heuristics like, best first; p->found tells how many. */
+/* The algorithms that the heuristics return, best first; p->found is their number. */
 bool choose(struct rm_cuda *c, struct plan *p)
 {
     const struct {
@@ -217,7 +217,7 @@ bool rm_cuda_run_product(struct rm_cuda *c, const struct rm_cuda_product *produc
     if (!p || !set_bias(c, p, product->bias))
         return false;
     const struct rm_cuda_products *k = c->products;
-    for (; p->at < p->found; p->at++) { /* one that is refused was not started, and never will be */
+    for (; p->at < p->found; p->at++) { /* a refused algorithm was not started, and never will be */
         const cublasStatus_t rc = cublasLtMatmul(
             k->library, p->operation, &one, product->a, p->a, product->b, p->b,
             product->add ? &one : &zero, product->d, p->d, product->d, p->d, &p->algorithm[p->at],

@@ -1,7 +1,7 @@
-/* product: matrix products by cublasLt. Plans (descriptors, layouts and the algorithm that the
- * library's heuristics like best) are made when a product of their kind is first asked for and
- * kept: the algorithm depends on shapes, alignments and device alone, and the workspace is the
- * stream's own, so results are the same to the bit from run to run. */
+/* product: matrix products by cublasLt. A plan (descriptors, layouts and the algorithm that the
+ * library's heuristics prefer) is made at the first product of its kind, and kept. The algorithm
+ * depends on shapes, alignments and device alone, and the workspace is the stream's own, so results
+ * are the same to the bit in every run. */
 #ifndef RM_LEARNER_BACKEND_CUDA_PRODUCT_H
 #define RM_LEARNER_BACKEND_CUDA_PRODUCT_H
 
@@ -12,42 +12,42 @@
 struct rm_cuda_product {
     bool a_turned, b_turned; /* op() transposes */
     uint32_t m, n, k;
-    const void *a, *b; /* float, or 16 bits where compute says so */
+    const void *a, *b; /* float, or 16 bits, by `compute` */
     uint32_t lda, ldb, ldd;
     float *d;
-    bool d_reduced; /* D has numbers of 16 bits, as A and B */
+    bool d_reduced; /* D has numbers of 16 bits, like A and B */
     enum rm_compute compute;
     cublasLtEpilogue_t epilogue;
-    float *bias; /* what the epilogue reads or writes; NULL: none */
-    bool add;    /* to what D holds */
+    float *bias; /* read or written by the epilogue; NULL: none */
+    bool add;    /* to D */
 };
 
-/* False: the library has nothing for this shape and epilogue (ask for less), or there was an error,
- * which is kept. */
+/* False: the library has no algorithm for this shape and epilogue (ask for less), or there was an
+ * error, which is kept. */
 bool rm_cuda_run_product(struct rm_cuda *c, const struct rm_cuda_product *p);
 
-/* The same with what the library may lack made by kernels: fallback.cu where it has no such product
- * at all. D^T = act(.. + bias), one of bias for each of m. */
+/* The same, with kernels for parts that the library lacks; fallback.cu if it has no such product at
+ * all. D^T = act(.. + bias), one bias for each of m. */
 void rm_cuda_product_biased(struct rm_cuda *c, struct rm_cuda_product p, const float *bias,
                             enum rm_activation act);
-/* With sums(n): B's, over k. Returns whether the library made them; else they are to be made. */
+/* Also sums(n): B's, over k. Returns whether the library computed them; if not, the caller must. */
 bool rm_cuda_product_summed(struct rm_cuda *c, struct rm_cuda_product p, float *sums);
 void rm_cuda_product_plain(struct rm_cuda *c, struct rm_cuda_product p);
 
-/* Columns of D are made so many at a time: beyond it there is no grid. Makes *part the product of
- * those from `at` on, and returns where the next one begins. */
+/* Limits the columns of D of one launch, because of the maximum grid. Makes *part the product of
+ * those from `at` on, and returns the first column of the next part. */
 uint32_t rm_cuda_product_part(const struct rm_cuda_product *whole, uint32_t at,
                               struct rm_cuda_product *part);
 
-/* Without the library: any shape, format and alignment, up to so many columns; no epilogue. */
+/* Without the library: any shape, format and alignment, up to a maximum of columns; no epilogue. */
 void rm_cuda_fallback_product(struct rm_cuda *c, const struct rm_cuda_product *p);
 
-/* Library, workspace and the device memory below. False when there is an error, which is kept. */
+/* Creates library handle, workspace and the device memory below. False: an error, which is kept. */
 bool rm_cuda_products_create(struct rm_cuda *c);
 void rm_cuda_products_destroy(struct rm_cuda *c);
 
-/* Device memory that operations use while they run. What had been there before it grew stays until
- * the end: captured updates may hold it. */
+/* Device memory that operations use while they run. When it grows, the old memory stays until the
+ * end, because captured updates may use it. */
 enum rm_cuda_scratch {
     RM_SCRATCH_A = 0, /* operands in 16 bits */
     RM_SCRATCH_B,
@@ -56,10 +56,10 @@ enum rm_cuda_scratch {
     RM_SCRATCH_PARTS, /* sums of parts of the rows */
     RM_SCRATCH_COUNT
 };
-/* So that there is as much when an operation asks: false where there is no memory (shortage()). */
+/* Reserves memory for later operations. False: no memory (shortage()). */
 bool rm_cuda_scratch_reserve(struct rm_cuda *c, enum rm_cuda_scratch which, size_t bytes);
-/* In an operation: NULL where there is not as much and no memory, or a capture under way; an error
- * that is kept. */
+/* In an operation: the reserved memory. NULL, and an error that is kept: there is too little, and
+ * none can be allocated or a capture is open. */
 void *rm_cuda_scratch(struct rm_cuda *c, enum rm_cuda_scratch which, size_t bytes);
 
 static inline bool rm_cuda_reduced(enum rm_compute compute)
@@ -73,11 +73,11 @@ static inline uint32_t rm_cuda_reduced_stride(uint32_t columns)
     return (columns + 7) / 8 * 8;
 }
 
-/* to(rows, stride) = x(rows, columns) in 16 bits, zeros behind each row. */
+/* to(rows, stride) = x(rows, columns) in 16 bits, followed by zeros in each row. */
 void rm_cuda_reduce(struct rm_cuda *c, const float *x, size_t rows, uint32_t columns, void *to);
 
-/* to(images, columns, stride) from x(images, rows, columns): each image turned, zeros behind what
- * were its rows. */
+/* to(images, columns, stride) from x(images, rows, columns): transposes each image; zeros follow in
+ * each row. */
 void rm_cuda_turn(struct rm_cuda *c, const float *x, uint32_t images, uint32_t rows,
                   uint32_t columns, uint32_t stride, enum rm_compute format, void *to);
 

@@ -1,6 +1,6 @@
-/* Normals, uniforms and dropout: the draws of random.isa.c. Philox4x32-10 (Salmon et al., 2011), a
- * block of it for a thread. Of 64 numbers that follow each other, thread l of sixteen makes those
- * at l, 16 + l, 32 + l and 48 + l. */
+/* Normals, uniforms and dropout: the draws of random.isa.c. Philox4x32-10 (Salmon et al., 2011),
+ * one block of it for a thread. Of 64 consecutive numbers, thread l of sixteen computes those at l,
+ * 16 + l, 32 + l and 48 + l. */
 #include "learner/backend/cuda/map.h"
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/ops.h"
@@ -113,7 +113,7 @@ struct dropping {
     float *y;
 };
 
-/* Block i of those that elements [first, first + n) need. */
+/* Block i of the blocks for elements [first, first + n). */
 __global__ void drop(struct dropping d, size_t blocks)
 {
     const size_t skipped = d.first / GROUP * LANES;
@@ -139,7 +139,7 @@ void rm_cuda_normals(struct rm_backend *b, uint64_t key, uint32_t stream, uint32
     run_draw(cuda, {coordinates_of(cuda, key_of(key, stream), a, c), true, n, out});
 }
 
-/* Of a key apart from that of the normals of equal coordinates, as on the CPU. */
+/* Another key than that of the normals with equal coordinates, as on the CPU. */
 void rm_cuda_uniforms(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
                       size_t n, float *out)
 {

@@ -1,4 +1,5 @@
-/* Cells of recurrent layers, a unit of a lane for a thread. The equations of recurrent.isa.c. */
+/* Cells of recurrent layers, one unit of one lane for a thread, with the equations of
+ * recurrent.isa.c. */
 #include "learner/backend/cuda/map.h"
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/ops.h"

@@ -1,4 +1,4 @@
-/* Rollouts that are made on the device: actions drawn, rows linked, orders of passes. */
+/* Rollouts made on the device: draws of actions, links between rows, orders of passes. */
 #include "learner/backend/cuda/policy.h"
 #include "learner/backend/cuda/softmax.h"
 #include "learner/backend/cuda/worlds.h"
@@ -12,7 +12,8 @@ extern "C" {
 #define ENDED       (RM_ENV_TERMINATED | RM_ENV_TRUNCATED | RM_ENV_DEAD)
 #define UNJOINED    (RM_ENV_FIRST | RM_ENV_VOID | RM_ENV_DEAD)
 
-/* --- a rollout begins ------------------------------------------------------------------------ */
+/* --- the beginning of a rollout
+ * ---------------------------------------------------------------- */
 
 __global__ static void first_row(struct rm_device_worlds d)
 {
@@ -49,7 +50,7 @@ __device__ static uint32_t word_of(const struct rm_device_worlds *d, uint32_t ch
     return block[lane % 4];
 }
 
-/* The first action whose cumulated weight is above u * sum; never one without weight. */
+/* The first action with cumulative weight above u * sum; never an action without weight. */
 __device__ static int32_t pick(const struct choice *c, const struct softmax *s, uint32_t word)
 {
     const float threshold = (float)(word >> 8) * 0x1p-24f * s->sum;
@@ -92,9 +93,10 @@ void rm_cuda_worlds_draw(struct rm_backend *b, const struct rm_device_worlds *d,
     RM_RUN(c, draw_actions, rm_cuda_blocks(c, d->worlds, ROW_THREADS), ROW_THREADS, *d, *k);
 }
 
-/* --- it is whole ----------------------------------------------------------------------------- */
+/* --- the end of a rollout
+ * ---------------------------------------------------------------------- */
 
-/* How many of the block's threads before this one say yes, and in all. */
+/* Number of the block's earlier threads that say yes, and of all. */
 __device__ static uint32_t before(bool yes, uint32_t *room, uint32_t *all)
 {
     const unsigned t = threadIdx.x;
@@ -112,7 +114,8 @@ __device__ static uint32_t before(bool yes, uint32_t *room, uint32_t *all)
     return own;
 }
 
-/* One block: which rows are samples, in order; what counts; whose episodes ended. */
+/* One block: lists the rows that are samples, in order, and counts actions and episodes that
+ * ended. */
 __global__ static void link_rows(struct rm_device_worlds d, struct rm_device_orders k)
 {
     __shared__ uint32_t room[RM_SUM_THREADS];
@@ -171,7 +174,8 @@ __device__ static uint32_t feistel(uint32_t x, uint32_t half, const uint32_t key
     return left << half | right;
 }
 
-/* The place of i in a permutation of [0, n): what falls outside is sent on until it does not. */
+/* The position of i in a permutation of [0, n): positions outside are permuted again until they are
+ * inside. */
 __device__ static uint32_t permuted(uint32_t i, uint32_t n, const uint32_t key[4])
 {
     uint32_t half = 1;

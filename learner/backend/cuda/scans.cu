@@ -1,7 +1,7 @@
-/* Scans over a rollout, and what is known of its returns after them. A thread goes through the
- * steps of one lane from the last to the first, with the operations of gae.c and vtrace.c in their
- * order; this file is compiled without fused multiply-adds, so the numbers are the same, but for
- * the ratios of V-trace: expf() is not the host's. */
+/* Scans over a rollout, and statistics of its returns. A thread goes through the steps of one lane
+ * from the last to the first, with the operations of gae.c and vtrace.c in their order. This file
+ * is compiled without fused multiply-adds, so the numbers are the CPU's, except for the ratios of
+ * V-trace, because expf() differs. */
 #include "learner/backend/cuda/policy.h"
 
 #define SCAN_THREADS 64u
@@ -77,7 +77,7 @@ void rm_cuda_vtrace(struct rm_backend *b, const struct rm_rollout_rows *rows,
 
 /* --- returns --------------------------------------------------------------------------------- */
 
-/* A sum over the rollout's samples of what `of` makes of a row. */
+/* The sum of of(row) over the rollout's samples. */
 template <typename F>
 __device__ static double over_samples(const struct rm_policy_returns *r, double *room, F of)
 {
@@ -87,7 +87,7 @@ __device__ static double over_samples(const struct rm_policy_returns *r, double 
     return rm_block_sum(sum, room);
 }
 
-/* Moves the value's last product so that values stay what they were. */
+/* Changes the value's last product so that values stay the same. */
 __device__ static void rescale(const struct rm_policy_returns *r, struct rm_value_head_state now,
                                struct rm_value_head_state next)
 {
@@ -99,7 +99,7 @@ __device__ static void rescale(const struct rm_policy_returns *r, struct rm_valu
             (float)((now.deviation * *r->head.bias + now.mean - next.mean) / next.deviation);
 }
 
-/* What is known of the samples' returns, how far values are off them, and advantages. */
+/* Moments of the samples' returns, of the errors of their values, and of their advantages. */
 struct known {
     struct rm_slot_moments returns, off, advantages;
 };
@@ -131,7 +131,7 @@ __device__ static struct known over_own(const struct rm_policy_returns *r, doubl
     return k;
 }
 
-/* One thread: what the rest of the rollout goes by. */
+/* By one thread: writes the numbers for the rest of the rollout. */
 __device__ static void tell(const struct rm_policy_returns *r, const struct known *k,
                             const struct rm_value_head_state *head, uint32_t parts)
 {
@@ -179,7 +179,7 @@ __global__ static void know_returns(struct rm_policy_returns r)
     rm_fill_slots(&r.slots, line);
 }
 
-/* No minibatch is without a sample on any device. */
+/* So few minibatches that each has a sample on every device. */
 __device__ static uint32_t common_parts(const struct rm_policy_returns *r)
 {
     double parts = r->passes->parts;

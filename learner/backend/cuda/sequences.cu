@@ -1,4 +1,4 @@
-/* Targets and loss of R2D2 over sequences (sequence_ops.h), in double where the CPU's are. */
+/* Targets and loss of R2D2 over sequences (sequence_ops.h), in double wherever the CPU's are. */
 #include "learner/backend/cuda/tables.h"
 
 #include "learner/backend/cuda/block.h"
@@ -12,7 +12,7 @@ extern "C" {
 #define THREADS 128u
 #define WARPS   (THREADS / RM_WARP)
 
-/* What kernels need of a batch; no holes. */
+/* The members of a batch that kernels need; no padding. */
 struct sequence_rows {
     const int32_t *action;
     const float *ret, *discount, *weight;
@@ -67,12 +67,12 @@ static void targets(struct rm_backend *b, const struct rm_sequence_targets *t)
 struct sequence_loss {
     const float *q, *y;
     float *d_q;
-    double *partials; /* (size) losses, (size) values of actions, then how many places count */
+    double *partials; /* (size) losses, (size) values of actions, then the number of valid places */
     struct rm_update_figures *figures;
     double max_share, kappa;
 };
 
-/* One block: how many places count. */
+/* One block: counts valid places. */
 static __global__ void places_valid(struct sequence_rows r, double *count)
 {
     RM_SHARED(double, scratch);
@@ -133,7 +133,7 @@ static __global__ void sequence_rows_loss(struct sequence_rows r, struct sequenc
             (float)(l.max_share * most + (1.0 - l.max_share) * (valid > 0.0 ? total / valid : 0.0));
 }
 
-/* One block: sequences become the loss. */
+/* One block: adds up the loss over sequences. */
 static __global__ void sequences_total(struct sequence_rows r, struct sequence_loss l)
 {
     RM_SHARED(double, scratch);

@@ -1,6 +1,6 @@
-/* Policy, targets, losses and temperature of soft actor-critic (soft_ops.h), in double
- * where the CPU's are. A thread has a row with all its actions, of which there are few; losses are
- * one block's, so that their sums have one order. */
+/* Policy, targets, losses and temperature of soft actor-critic (soft_ops.h), in double wherever the
+ * CPU's are. A thread has a row with all its actions, of which there are few; one block computes
+ * losses, so that their sums have one order. */
 #include "learner/backend/cuda/tables.h"
 
 #include "learner/backend/cuda/block.h"
@@ -16,7 +16,7 @@ static __device__ double alpha_of(const struct rm_temperature *temperature)
     return exp(temperature->log);
 }
 
-/* The row's legal actions; NULL: all, as where nothing is legal. */
+/* The row's legal actions; NULL: all, also if none is legal. */
 static __device__ const uint8_t *legal_of(const struct rm_soft_states &s, uint32_t row)
 {
     const uint8_t *mask = s.mask ? s.mask + (size_t)row * s.actions : NULL;
@@ -63,7 +63,7 @@ static __global__ void targets_rows(struct rm_soft_states s, const float *ret,
     const uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= s.batch)
         return;
-    if (discount[row] == 0.0f) { /* terminated: whatever the networks say */
+    if (discount[row] == 0.0f) { /* terminated: the networks' values do not count */
         y[row] = ret[row];
         return;
     }
@@ -117,7 +117,7 @@ static void critic_loss(struct rm_backend *b, const struct rm_soft_critic_loss *
     RM_RUN_SHARED(c, critic_rows, 1, THREADS, RM_BLOCK_SUM_BYTES, *loss);
 }
 
-/* What a row adds to the loss and to what the figures have of it. */
+/* A row's part of the loss and of the figures. */
 struct soft_sums {
     double loss, entropy, value, gap;
 };

@@ -1,5 +1,5 @@
 /* The policy's distribution: ln pi(a) of given actions, and the loss of policy_loss.h with its
- * gradient. A thread has a row, and goes through its actions in the order of policy_loss.isa.c. */
+ * gradient. A thread has a row, and processes its actions in the order of policy_loss.isa.c. */
 #include "learner/backend/cuda/policy.h"
 #include "learner/backend/cuda/softmax.h"
 
@@ -173,7 +173,7 @@ __global__ static void rows_of_loss(struct rm_minibatch_loss l)
 __device__ static void end_loss(const struct rm_minibatch_loss *l, const double *sums)
 {
     const uint32_t batch = l->passes->batch;
-    if (l->figures->stop) /* the last loss is that of the last minibatch that counted */
+    if (l->figures->stop) /* keeps the loss of the last minibatch that counted */
         return;
     for (uint32_t k = 0; k < RM_SUM_COUNT; k++)
         l->figures->now_sums[k] = sums[k];
@@ -188,7 +188,7 @@ __global__ static void end_all_loss(struct rm_minibatch_loss l)
     end_loss(&l, l.own);
 }
 
-/* One block: the sums in one order, and the loss. */
+/* One block: computes the sums in one order, and the loss. */
 __global__ static void sum_loss(struct rm_minibatch_loss l)
 {
     __shared__ double room[RM_WARP];

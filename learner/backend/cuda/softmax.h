@@ -1,5 +1,5 @@
-/* softmax: one choice of a policy's row of logits, for a thread that has the row; illegal actions
- * as learner/net/categorical.h has them. */
+/* softmax: one choice of a policy's row of logits, for the thread that has the row; illegal actions
+ * are as in learner/net/categorical.h. */
 #ifndef RM_LEARNER_BACKEND_CUDA_SOFTMAX_H
 #define RM_LEARNER_BACKEND_CUDA_SOFTMAX_H
 

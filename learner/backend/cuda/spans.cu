@@ -1,4 +1,4 @@
-/* Tokens whose padding is left out: finding them, their means, the first of each sample, side by
+/* Tokens without padding: finding them, their means, the first token of each sample, tokens side by
  * side again, and scores against the first. */
 #include "learner/backend/cuda/spans.h"
 
@@ -22,7 +22,7 @@ struct tokens {
         if (token >= tokens)
             return false;
         const uint32_t *from = x + ((size_t)sample * tokens + token) * numbers;
-        /* A number that is -0 is padding too, one that is NaN is none. */
+        /* -0 is padding too, NaN is not. */
         const uint32_t mask = codes ? 0xffffffffu : 0x7fffffffu;
         for (uint32_t i = 0; i < numbers; i++)
             if (from[i] & mask)
@@ -31,7 +31,7 @@ struct tokens {
     }
 };
 
-/* A warp for a sample. counts: how many tokens are kept. */
+/* A warp for a sample. counts: number of kept tokens. */
 __global__ void count_tokens(struct tokens t, uint32_t *counts)
 {
     const uint32_t sample = blockIdx.x * WARPS + threadIdx.x / 32, warp_lane = threadIdx.x % 32;
@@ -44,7 +44,7 @@ __global__ void count_tokens(struct tokens t, uint32_t *counts)
         counts[sample] = count;
 }
 
-/* One block: counts(batch) at spans + 1 become sums of all before and themselves. */
+/* One block: changes counts(batch) at spans + 1 to inclusive prefix sums. */
 __global__ void sum_counts(uint32_t *spans, uint32_t batch)
 {
     RM_SHARED(uint32_t, shared); /* (2, SCAN) */
@@ -138,7 +138,7 @@ struct taking_first_back {
     }
 };
 
-/* The rows are in y's places, which were zeros. */
+/* Copies rows to their places in y, which was cleared. */
 struct spreading {
     const float *x;
     const uint32_t *spans, *slots;
@@ -167,7 +167,7 @@ struct spreading_back {
 
 /* --- pointer --------------------------------------------------------------------------------- */
 
-/* A warp for a row; y was zeros. */
+/* A warp for a row; y was cleared. */
 __global__ void score_rows(struct rm_pointer p, uint32_t rows, const float *x, float *y)
 {
     const uint32_t warp_lane = threadIdx.x % 32;
@@ -248,7 +248,7 @@ void rm_cuda_span_first_dx(struct rm_backend *b, const float *dy, const uint32_t
     rm_map(rm_cuda_of(b), "span_first_dx", op, (size_t)rows, n);
 }
 
-/* Rows beyond those there are, are asked for in vain: as many as the places. */
+/* Launched for as many rows as there are places; rows that do not exist do nothing. */
 void rm_cuda_spread(struct rm_backend *b, const float *x, const uint32_t *spans,
                     const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y)
 {

@@ -1,12 +1,12 @@
-/* spans: which rows belong to which sample, in kernels. spans(batch + 1) rise; sample i has rows
- * spans[i] to spans[i + 1], counted from spans[0]. */
+/* spans: the sample of a row, in kernels. spans(batch + 1) increase; sample i has rows spans[i] to
+ * spans[i + 1], counted from spans[0]. */
 #ifndef RM_LEARNER_BACKEND_CUDA_SPANS_H
 #define RM_LEARNER_BACKEND_CUDA_SPANS_H
 
 #include "learner/backend/cuda/math.h"
 
 struct rm_span {
-    uint32_t sample; /* `batch`: the row is behind the last */
+    uint32_t sample; /* `batch`: the row is after the last sample */
     uint32_t from, rows;
 };
 
@@ -15,11 +15,11 @@ RM_INLINE struct rm_span rm_span_of_sample(const uint32_t *spans, uint32_t sampl
     return {sample, spans[sample] - spans[0], spans[sample + 1] - spans[sample]};
 }
 
-/* Whose row this is: the last sample that does not begin behind it. */
+/* The sample of a row: the last one that begins at or before it. */
 RM_INLINE struct rm_span rm_span_of_row(const uint32_t *spans, uint32_t batch, size_t row)
 {
     const size_t at = row + spans[0];
-    uint32_t low = 0, high = batch; /* spans[low] <= at, and high is behind it */
+    uint32_t low = 0, high = batch; /* spans[low] <= at < spans[high] */
     if (at >= spans[batch])
         return {batch, 0, 0};
     while (high - low > 1) {

@@ -13,7 +13,7 @@ struct rm_device_mark {
 struct rm_device_graph {
     cudaGraph_t graph;
     cudaGraphExec_t exec;
-    struct rm_device_graph *next; /* of the backend's */
+    struct rm_device_graph *next; /* the next graph of the backend */
 };
 
 int rm_cuda_mark_create(struct rm_backend *b, struct rm_device_mark **mark, struct rm_error *error)
@@ -22,7 +22,7 @@ int rm_cuda_mark_create(struct rm_backend *b, struct rm_device_mark **mark, stru
     *mark = NULL;
     if (!m)
         return rm_fail(error, -ENOMEM, "no memory for a mark");
-    rm_cuda_use(rm_cuda_of(b)); /* an event is its device's */
+    rm_cuda_use(rm_cuda_of(b)); /* an event belongs to its device */
     if (!RM_CUDA(rm_cuda_of(b), cudaEventCreateWithFlags(&m->event, cudaEventDisableTiming |
                                                                         cudaEventBlockingSync))) {
         free(m);
@@ -101,7 +101,8 @@ int rm_cuda_captured(struct rm_backend *b, struct rm_device_graph **graph, struc
     struct rm_cuda *c = rm_cuda_of(b);
     struct rm_device_graph *g = static_cast<struct rm_device_graph *>(calloc(1, sizeof *g));
     *graph = NULL;
-    c->capturing = false; /* ended after errors too: other backends of the thread go on */
+    c->capturing =
+        false; /* ended after errors too, because other backends of the thread continue */
     if (!g)
         return rm_fail(error, -ENOMEM, "no memory for a graph");
     g->next = c->graphs;

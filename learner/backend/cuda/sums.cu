@@ -1,4 +1,4 @@
-/* Sums in a fixed order: of squares, over rows, and layer norm, which is made of both. */
+/* Sums in a fixed order: of squares, over rows, and layer norm, which uses both. */
 #include "learner/backend/cuda/sums.h"
 
 #include "learner/backend/cuda/collective.h"
@@ -49,7 +49,7 @@ __global__ void sum_of_partials(double *partials, uint32_t n)
 #define MIN_ROWS 64u             /* of a part */
 #define TILES    RM_CUDA_TICKETS /* blocks that are enough */
 
-/* What is added up: a number itself, or layer norm's two. */
+/* The terms of a sum: numbers themselves, or layer norm's two. */
 struct plain_columns {
     static const unsigned sums = 1;
     const float *x;
@@ -72,13 +72,14 @@ struct norm_columns {
     }
 };
 
-/* Where sums go, and those of parts of the rows until the last block of a tile's is done. */
+/* The destination of the sums, and of the sums of parts of the rows until the last block of a tile
+ * has finished. */
 struct column_sums {
     float *to[2], *parts[2]; /* (n), (parts, n) */
-    uint32_t *tickets;       /* of tiles: blocks that are done; 0 before and after */
+    uint32_t *tickets;       /* of tiles: blocks that have finished; 0 before and after */
 };
 
-/* Sums over the threads of a column, in their order; for threads of the first `sums` rows. */
+/* Sums over the threads of a column, in order; for threads of the first `sums` rows. */
 template <unsigned sums>
 __device__ float sum_threads(const float sum[sums], float *shared)
 {
@@ -94,7 +95,8 @@ __device__ float sum_threads(const float sum[sums], float *shared)
     return all;
 }
 
-/* Whether this block is the last of its tile: then the others' parts can be seen. All threads. */
+/* Whether this block is the last of its tile, so that the others' parts are visible. All threads
+ * call. */
 __device__ bool is_last(uint32_t *ticket, float *shared)
 {
     uint32_t *word = reinterpret_cast<uint32_t *>(shared);
@@ -146,7 +148,7 @@ __global__ void sum_columns(Op op, size_t rows, size_t per_part, uint32_t n, str
         to.to[s][i] = all;
 }
 
-/* Parts that the rows are cut into, so that few columns of many rows are enough blocks. */
+/* Number of parts of the rows, so that few columns of many rows make enough blocks. */
 uint32_t parts_of(size_t rows, uint32_t n)
 {
     const uint32_t wide = (n + COLUMNS - 1) / COLUMNS;
@@ -174,7 +176,7 @@ void run_columns(struct rm_cuda *c, const Op &op, size_t rows, uint32_t n, float
 
 #define EPSILON 1e-5f
 
-/* Who shares a row: a warp, or a block where rows are long. */
+/* A warp shares a row, or a block if rows are long. */
 #define ROW_BLOCK  256u
 #define LONG_ROW   2048u
 #define ROW_SHARED (32u * sizeof(float))

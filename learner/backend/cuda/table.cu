@@ -1,6 +1,6 @@
-/* Sums of rows of tables that codes name, and the tables' gradients. Those are made without
- * atomics: a warp has one row of a table, 32 columns of it, looks through the codes for its own and
- * adds up what it finds in their order. */
+/* Sums of a table's rows, named by codes, and the tables' gradients. Gradients need no atomics: a
+ * warp has 32 columns of one row of a table, searches the codes for that row and adds up the
+ * matching gradients in order. */
 #include "learner/backend/cuda/map.h"
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/ops.h"
@@ -15,7 +15,7 @@ namespace
 #define TILE      1024u /* codes at a time */
 #define MIN_CODES 4096u /* of a part */
 
-/* Which row of the table number `at` of the codes names. */
+/* The row of the table for code number `at`. */
 struct one_table {
     struct rm_embedding e;
     const int32_t *codes;
@@ -26,7 +26,7 @@ struct one_table {
     }
 };
 
-/* Rows of the first column's table, then of the other: with the sign that they are added with. */
+/* Rows of the first column's table, then of the other, with the sign of their term. */
 struct two_tables {
     struct rm_relations e;
     const int32_t *codes;
@@ -119,8 +119,8 @@ __global__ void find_rows(Of of, struct gradients g)
     to[blockIdx.y * g.stride + unit] = sum;
 }
 
-/* Parts of the codes, so that small tables are enough warps: as many as their sums have room for.
- */
+/* Number of parts of the codes, so that small tables have enough warps: as many as there is room
+ * for their sums. */
 template <class Of>
 void run_gradients(struct rm_cuda *c, const Of &of, struct gradients g)
 {

@@ -1,11 +1,11 @@
-/* tensor: what tensor cores take and give, for kernels that make products themselves: the only PTX
- * there is. Of compute capability 8.0 and later. tests/cuda/emulation/rm_emulated_tensor.h is its
- * double.
+/* tensor: the operations of tensor cores, for kernels that compute products themselves; the only
+ * PTX of the backend. For compute capability 8.0 and later.
+ * tests/cuda/emulation/rm_emulated_tensor.h has the emulation.
  *
- * A matrix here is 8 by 8 numbers of 16 bits, a row of it 16 bytes, at a multiple of that. In a
- * warp, lane l holds two neighbours of it in a word: row l / 4, columns 2 (l % 4) and the next. A
- * tile of 16 rows and 16 columns is four: (rows, columns) 0 0, 8 0, 0 8, 8 8. All lanes of a warp
- * call, together. */
+ * A matrix here is 8 by 8 numbers of 16 bits; a row is 16 bytes, at a multiple of that. In a warp,
+ * lane l holds two neighbours in a word: row l / 4, columns 2 (l % 4) and the next. A tile of 16
+ * rows and 16 columns is four matrices: (rows, columns) 0 0, 8 0, 0 8, 8 8. All lanes of a warp
+ * call together. */
 #ifndef RM_LEARNER_BACKEND_CUDA_TENSOR_H
 #define RM_LEARNER_BACKEND_CUDA_TENSOR_H
 
@@ -27,7 +27,7 @@ RM_TENSOR uint32_t rm_shared_at(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* Four matrices of shared memory: row l % 8 of matrix l / 8 is where lane l says. */
+/* Loads four matrices of shared memory: lane l gives the address of row l % 8 of matrix l / 8. */
 RM_TENSOR void rm_load_matrices(uint32_t to[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -36,7 +36,7 @@ RM_TENSOR void rm_load_matrices(uint32_t to[4], const void *row)
                  : "memory");
 }
 
-/* The same, of matrices that stand there turned: what is told are their columns. */
+/* The same for transposed matrices: lanes give the addresses of columns. */
 RM_TENSOR void rm_load_turned(uint32_t to[4], const void *column)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -45,7 +45,7 @@ RM_TENSOR void rm_load_turned(uint32_t to[4], const void *column)
                  : "memory");
 }
 
-/* Two of them, told by lanes 0 to 15. */
+/* Two of them; lanes 0 to 15 give the addresses. */
 RM_TENSOR void rm_load_turned_pair(uint32_t to[2], const void *column)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
@@ -87,8 +87,8 @@ RM_TENSOR uint32_t rm_pair(rm_in_fp16, float low, float high)
     return word;
 }
 
-/* 16 bytes from global to shared memory, which are there when the thread that asked has waited; for
- * others after a barrier behind that. rm_copies_close() makes one group of all since the last;
+/* Copies 16 bytes from global to shared memory. The calling thread sees them after it has waited,
+ * others after a later barrier. rm_copies_close() makes one group of all copies since the last;
  * rm_copies_wait<n>() waits for all but the last n groups. */
 RM_TENSOR void rm_copy_later(void *shared, const void *global)
 {

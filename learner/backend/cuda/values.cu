@@ -1,5 +1,5 @@
-/* Targets and losses of DQN, QR-DQN and IQN (value_ops.h), in the order of the CPU's sums where
- * one thread makes them. */
+/* Targets and losses of DQN, QR-DQN and IQN (value_ops.h); sums by one thread have the CPU's
+ * order. */
 #include "learner/backend/cuda/tables.h"
 
 #include "learner/backend/cuda/block.h"
@@ -10,7 +10,7 @@
 
 /* --- targets --------------------------------------------------------------------------------- */
 
-/* One warp looks through the actions of a row; every warp lane gets the best. */
+/* One warp searches the actions of a row; every lane gets the best. */
 static __device__ int best_of(const struct rm_value_targets &t, uint32_t row)
 {
     const uint32_t warp_lane = threadIdx.x % RM_WARP, actions = t.layout.actions;
@@ -150,7 +150,7 @@ static __global__ void quantile_rows(struct rm_value_loss in, float scale)
             (float)(own / ((double)in.targets * in.layout.quantiles * (double)in.kappa));
 }
 
-/* One block: rows become the loss. */
+/* One block: adds up the loss over rows. */
 static __global__ void loss_total(struct rm_value_loss in, double terms)
 {
     RM_SHARED(double, scratch);

@@ -1,5 +1,5 @@
-/* Worlds that are stepped on the device, by the rules that the actors' are stepped by. A thread has
- * a world. Compiled without fused multiply-adds: transitions are the CPU's to the bit. */
+/* Worlds stepped on the device, by the same rules as the actors'. A thread has a world. Compiled
+ * without fused multiply-adds: transitions are the CPU's to the bit. */
 #include "learner/backend/cuda/worlds.h"
 
 extern "C" {
@@ -64,7 +64,7 @@ struct cartpole {
         return (uint8_t)w->ended;
     }
 
-    /* Without velocities: elements 0 and 2. */
+    /* Observations without velocities: elements 0 and 2. */
     __device__ static void observe(const rules *r, const world *w, uint8_t *obs)
     {
         const uint32_t apart = r->elements == 4 ? 1 : 2;
@@ -133,7 +133,8 @@ __device__ static float feature(const struct rm_device_worlds *d, size_t world, 
     return x;
 }
 
-/* What is in hand as the network takes it; into the next row of the rollout too, if asked for. */
+/* Decodes the current observation for the network, and if requested into the next row of the
+ * rollout too. */
 __global__ static void decode(struct rm_device_worlds d, bool keep)
 {
     const size_t all = (size_t)d.worlds * d.inputs, next = keep ? (d.stage->row + 1) * all : 0;

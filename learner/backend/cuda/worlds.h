@@ -1,4 +1,4 @@
-/* worlds: what device_worlds.h asks for. */
+/* worlds: the functions of device_worlds.h. */
 #ifndef RM_LEARNER_BACKEND_CUDA_WORLDS_H
 #define RM_LEARNER_BACKEND_CUDA_WORLDS_H
 

@@ -1,4 +1,4 @@
-#include "daemon/connection.h"
+#include "daemon/control.h"
 
 #include "config/json_memory.h"
 #include "shm/base/clock.h"
@@ -9,6 +9,202 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+/* A client. */
+struct rm_connection {
+    uv_pipe_t pipe;
+    struct rm_control *control;
+    struct rm_connection *next;
+    struct ucred peer;
+    enum rm_access access;
+    bool subscribed;
+    uint64_t number;
+    bool deferred; /* a request will be answered later; until then no other is read */
+    json_t *deferred_id;
+    bool discarding;    /* in the rest of too long a line */
+    bool stalled;       /* not read, because it does not take its output */
+    uint64_t queued_as; /* order in which its requests wait for a later turn; 0: they do not wait */
+    bool ended;         /* has sent everything; closed once its output is sent */
+    bool closing;
+    uint64_t lost;      /* events dropped since the last one sent */
+    bool moved;         /* took output since the last rm_control_expire() */
+    uint64_t moved_ns;  /* time of the last rm_control_expire() that found `moved`, or no output */
+    size_t queued_then; /* output queued at the last rm_control_expire() */
+    size_t used;        /* bytes of `in` */
+    char in[RM_PROTOCOL_LINE_MAX];
+};
+
+struct rm_control {
+    uv_pipe_t listener;
+    const struct rm_control_ops *ops;
+    void *user;
+    struct rm_connection *clients;
+    struct rm_control_counts counts;
+    bool closing;
+    /* A turn of the loop answers for RM_CONTROL_TURN_NS; the other requests wait in line. */
+    uv_prepare_t turn;
+    uv_idle_t later;
+    uint64_t turn_ends_ns; /* 0: nothing was answered in this turn yet */
+    uint64_t last_queued;
+    uint64_t numbered; /* clients so far */
+    uint32_t handles;  /* own handles that are not closed yet */
+};
+
+static void process(struct rm_connection *client);
+
+/* --- a client -------------------------------------------------------------------------------- */
+
+struct output {
+    uv_write_t request;
+    char *line;
+};
+
+enum rm_access rm_access_of(uid_t peer_uid, gid_t peer_gid, uid_t own_uid, gid_t own_gid)
+{
+    if (peer_uid == 0 || peer_uid == own_uid)
+        return RM_ACCESS_ADMINISTER;
+    return peer_gid == own_gid ? RM_ACCESS_OPERATE : RM_ACCESS_SEE;
+}
+
+enum rm_access rm_connection_access(const struct rm_connection *client)
+{
+    return client->access;
+}
+
+uid_t rm_connection_uid(const struct rm_connection *client)
+{
+    return client->peer.uid;
+}
+
+pid_t rm_connection_pid(const struct rm_connection *client)
+{
+    return client->peer.pid;
+}
+
+uint64_t rm_connection_number(const struct rm_connection *client)
+{
+    return client->number;
+}
+
+void rm_connection_defer(struct rm_connection *client)
+{
+    client->deferred = true;
+}
+
+void rm_connection_subscribe(struct rm_connection *client, bool on)
+{
+    client->subscribed = on;
+}
+
+/* Frees the server after its last client and handle. */
+static void free_if_over(struct rm_control *control)
+{
+    if (control->closing && !control->clients && control->handles == 0)
+        free(control);
+}
+
+static void on_client_closed(uv_handle_t *handle)
+{
+    struct rm_connection *client = handle->data;
+    struct rm_control *control = client->control;
+    for (struct rm_connection **at = &control->clients; *at; at = &(*at)->next)
+        if (*at == client) {
+            *at = client->next;
+            break;
+        }
+    json_decref(client->deferred_id);
+    free(client);
+    free_if_over(control);
+}
+
+static void close_client(struct rm_connection *client)
+{
+    if (client->closing)
+        return;
+    client->closing = true;
+    struct rm_control *control = client->control;
+    control->counts.clients--;
+    uv_close((uv_handle_t *)&client->pipe, on_client_closed);
+    if (control->ops->watched && !control->closing && control->counts.clients == 0)
+        control->ops->watched(control->user, false);
+}
+
+/* Bytes that the client has not taken yet. */
+static size_t queued_bytes(const struct rm_connection *client)
+{
+    return uv_stream_get_write_queue_size((const uv_stream_t *)&client->pipe);
+}
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct output *output = (struct output *)request;
+    struct rm_connection *client = request->handle->data;
+    free(output->line);
+    free(output);
+    if (client->closing)
+        return;
+    if (status < 0) {
+        close_client(client);
+        return;
+    }
+    client->moved = true; /* also if as much is queued again at once */
+    if (client->stalled && queued_bytes(client) < RM_CONTROL_OUTPUT_HIGH / 2)
+        process(client);
+    if (client->ended && !client->closing && queued_bytes(client) == 0)
+        close_client(client);
+}
+
+/* Sends `line` and frees it; closes the client if `line` is NULL (no memory). */
+static void send_line(struct rm_connection *client, char *line, size_t bytes)
+{
+    struct output *output = line && !client->closing ? malloc(sizeof *output) : NULL;
+    if (!output) {
+        free(line);
+        close_client(client);
+        return;
+    }
+    output->line = line;
+    uv_buf_t buffer = uv_buf_init(line, (unsigned)bytes);
+    if (queued_bytes(client) == 0)
+        client->moved = true;
+    if (uv_write(&output->request, (uv_stream_t *)&client->pipe, &buffer, 1, on_written) < 0) {
+        free(output->line);
+        free(output);
+        close_client(client);
+    }
+}
+
+static void refuse(struct rm_connection *client, enum rm_refusal refusal, const char *text,
+                   json_t *id)
+{
+    size_t bytes = 0;
+    client->control->counts.refusals++;
+    char *line = rm_refusal_line(refusal, text, id, &bytes);
+    send_line(client, line, bytes);
+}
+
+/* The answer to a request. Takes `reply`. `mark`: the number of jansson's failures
+ * (config/json_memory.h) before the reply was made. */
+static void send_answer(struct rm_connection *client, enum rm_refusal refusal, json_t *reply,
+                        json_t *id, uint64_t mark, const struct rm_error *why)
+{
+    struct rm_error error = *why;
+    if (rm_json_failures() != mark) {
+        refusal = RM_REFUSED_NOT_NOW;
+        rm_fail(&error, -ENOMEM,
+                "out of memory: what was asked for may have been done, but cannot be answered");
+    }
+    if (refusal != RM_REFUSED_NOT) {
+        json_decref(reply);
+        refuse(client, refusal, error.text, id);
+    } else {
+        size_t size = 0;
+        char *text = rm_reply_line(reply, id, &size);
+        send_line(client, text, size);
+    }
+}
+
+/* --- requests -------------------------------------------------------------------------------- */
 
 struct rm_control_counts rm_control_counts(const struct rm_control *control)
 {
@@ -29,7 +225,7 @@ static void answer(struct rm_connection *client, const char *line, size_t bytes)
     if (client->deferred)
         client->deferred_id = json_incref(request.id);
     else
-        rm_connection_send_answer(client, refusal, reply, request.id, mark, &error);
+        send_answer(client, refusal, reply, request.id, mark, &error);
     rm_request_free(&request);
 }
 
@@ -45,10 +241,10 @@ void rm_control_answer(struct rm_control *control, uint64_t number, enum rm_refu
     }
     const uint64_t mark = rm_json_failures() - (refusal == RM_REFUSED_NOT && !reply);
     client->deferred = false;
-    rm_connection_send_answer(client, refusal, reply, client->deferred_id, mark, error);
+    send_answer(client, refusal, reply, client->deferred_id, mark, error);
     json_decref(client->deferred_id);
     client->deferred_id = NULL;
-    rm_connection_process(client); /* what it asked since, and it is read from again */
+    process(client); /* requests that it sent since; then reads again */
 }
 
 static bool blank(const char *line, size_t bytes)
@@ -74,14 +270,13 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
         return;
     if (n < 0) {
         if (n == UV_EOF && client->used > 0 && !client->discarding)
-            rm_connection_refuse(
-                client, RM_REFUSED_BAD_REQUEST,
-                "the input ends in the middle of a line; a request ends with a newline", NULL);
+            refuse(client, RM_REFUSED_BAD_REQUEST,
+                   "the input ends in the middle of a line; a request ends with a newline", NULL);
         if (client->closing)
             return;
-        /* What it asked before is still answered when it only closed its sending side. */
-        if (n != UV_EOF || rm_connection_queued(client) == 0) {
-            rm_connection_close(client);
+        /* If the client closed only its sending side, it still gets its answers. */
+        if (n != UV_EOF || queued_bytes(client) == 0) {
+            close_client(client);
         } else {
             client->ended = true;
             uv_read_stop(stream);
@@ -89,7 +284,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
         return;
     }
     client->used += (size_t)n;
-    rm_connection_process(client);
+    process(client);
 }
 
 static void on_turn(uv_prepare_t *turn)
@@ -98,7 +293,7 @@ static void on_turn(uv_prepare_t *turn)
     control->turn_ends_ns = 0;
 }
 
-/* Is there time left in this turn? A client that sends while others wait must wait as well. */
+/* Whether there is time left in this turn. While others wait, a client that sends must wait too. */
 static bool my_turn(struct rm_connection *client)
 {
     struct rm_control *control = client->control;
@@ -128,7 +323,7 @@ static void on_later(uv_idle_t *later)
     while ((client = longest_waiting(control)) != NULL) {
         if (!my_turn(client))
             return;
-        rm_connection_process(client);
+        process(client);
     }
     uv_idle_stop(later);
 }
@@ -142,12 +337,12 @@ static void wait_in_line(struct rm_connection *client)
 
 /* Answers the complete lines in the buffer for as long as the client takes the answers and the turn
  * lasts. */
-void rm_connection_process(struct rm_connection *client)
+static void process(struct rm_connection *client)
 {
     size_t at = 0;
     bool full = false, later = false;
     while (!client->closing && at < client->used) {
-        if (client->deferred || rm_connection_queued(client) >= RM_CONTROL_OUTPUT_HIGH) {
+        if (client->deferred || queued_bytes(client) >= RM_CONTROL_OUTPUT_HIGH) {
             full = true;
             break;
         }
@@ -169,7 +364,7 @@ void rm_connection_process(struct rm_connection *client)
     client->queued_as = 0;
     if (client->closing)
         return;
-    full |= client->deferred; /* nor is its end looked at before it has its answer */
+    full |= client->deferred; /* its end is not handled before it has its answer */
     if (later)
         wait_in_line(client);
     memmove(client->in, client->in + at, client->used - at);
@@ -179,7 +374,7 @@ void rm_connection_process(struct rm_connection *client)
     } else if (client->used == sizeof client->in && !full) {
         client->discarding = true;
         client->used = 0;
-        rm_connection_refuse(client, RM_REFUSED_TOO_LONG, "a line is at most 65536 bytes", NULL);
+        refuse(client, RM_REFUSED_TOO_LONG, "a line is at most 65536 bytes", NULL);
         if (client->closing)
             return;
     }
@@ -191,6 +386,8 @@ void rm_connection_process(struct rm_connection *client)
         uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read);
     }
 }
+
+/* --- connections ----------------------------------------------------------------------------- */
 
 static bool among(gid_t group, const gid_t *groups, size_t bytes)
 {
@@ -246,7 +443,7 @@ static void on_connection(uv_stream_t *listener, int status)
     control->clients = client;
     control->counts.clients++;
     if (uv_accept(listener, (uv_stream_t *)&client->pipe) < 0 || identify(client) < 0) {
-        rm_connection_close(client);
+        close_client(client);
         return;
     }
     control->counts.accepted++;
@@ -256,16 +453,18 @@ static void on_connection(uv_stream_t *listener, int status)
         char *line =
             rm_refusal_line(RM_REFUSED_NOT_NOW, "too many clients: try again later", NULL, &bytes);
         client->ended = true;
-        rm_connection_send(client, line, bytes);
+        send_line(client, line, bytes);
         return;
     }
     if (control->ops->watched && control->counts.clients == 1)
         control->ops->watched(control->user, true);
     char *line = rm_greeting_line(&bytes);
-    rm_connection_send(client, line, bytes);
+    send_line(client, line, bytes);
     if (!client->closing)
         uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read);
 }
+
+/* --- the server ------------------------------------------------------------------------------ */
 
 int rm_control_open(struct rm_control **out, uv_loop_t *loop, int listen_fd,
                     const struct rm_control_ops *ops, void *user, struct rm_error *error)
@@ -301,7 +500,7 @@ static void on_own_closed(uv_handle_t *handle)
 {
     struct rm_control *control = handle->data;
     control->handles--;
-    rm_control_free_if_over(control);
+    free_if_over(control);
 }
 
 void rm_control_close(struct rm_control *control)
@@ -312,7 +511,7 @@ void rm_control_close(struct rm_control *control)
     struct rm_connection *next;
     for (struct rm_connection *client = control->clients; client; client = next) {
         next = client->next;
-        rm_connection_close(client);
+        close_client(client);
     }
     uv_close((uv_handle_t *)&control->listener, on_own_closed);
     uv_close((uv_handle_t *)&control->turn, on_own_closed);
@@ -329,7 +528,7 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
         next = client->next;
         if (!client->subscribed || client->closing)
             continue;
-        if (rm_connection_queued(client) >= RM_CONTROL_EVENTS_QUEUED) {
+        if (queued_bytes(client) >= RM_CONTROL_EVENTS_QUEUED) {
             client->lost++;
             control->counts.events_lost++;
             continue;
@@ -337,7 +536,7 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
         size_t bytes = 0;
         char *line = rm_event_line(name, time, data, client->lost, &bytes);
         client->lost = 0;
-        rm_connection_send(client, line, bytes);
+        send_line(client, line, bytes);
     }
 }
 
@@ -352,14 +551,14 @@ void rm_control_expire(struct rm_control *control, uint64_t now_ns)
     struct rm_connection *next;
     for (struct rm_connection *client = control->clients; client; client = next) {
         next = client->next;
-        const size_t out = rm_connection_queued(client);
+        const size_t out = queued_bytes(client);
         if (out == 0 || out < client->queued_then || client->moved) {
             client->moved_ns = now_ns;
             client->moved = false;
         } else if (!client->closing && now_ns > client->moved_ns &&
                    now_ns - client->moved_ns > RM_CONTROL_PATIENCE_NS) {
             control->counts.slow_closed++;
-            rm_connection_close(client);
+            close_client(client);
             continue;
         }
         client->queued_then = out;

@@ -1,11 +1,11 @@
-/* control: the server side of the control socket. Reads lines, hands requests on, writes replies
- * and events; knows nothing about what commands do. On libuv's loop; one thread.
+/* control: the server side of the control socket. Reads lines, passes requests to execute(), writes
+ * replies and events; does not know the commands. On libuv's loop; one thread.
  *
- * What a client can cost is bounded: RM_CONTROL_CLIENTS_MAX clients; 64 KiB of input each; a client
- * that does not read its replies is not read from any more, and closed when nothing moved for
- * RM_CONTROL_PATIENCE_NS; events beyond RM_CONTROL_EVENTS_QUEUED bytes are dropped and counted.
- * After RM_CONTROL_TURN_NS of answering the loop has its turn, however many requests are there: the
- * rest wait in line, those who wait longest first. */
+ * The cost of clients is bounded: at most RM_CONTROL_CLIENTS_MAX clients, with 64 KiB of input
+ * each. If a client does not read its replies, its requests are not read either, and it is closed
+ * after RM_CONTROL_PATIENCE_NS without progress; events beyond RM_CONTROL_EVENTS_QUEUED bytes are
+ * dropped and counted. After RM_CONTROL_TURN_NS of answers the loop continues with its other work;
+ * the remaining requests wait in line, the longest waiting first. */
 #ifndef RM_DAEMON_CONTROL_H
 #define RM_DAEMON_CONTROL_H
 
@@ -20,9 +20,9 @@
 
 #define RM_CONTROL_CLIENTS_MAX   256
 #define RM_CONTROL_BACKLOG       1024       /* connections that wait to be accepted */
-#define RM_CONTROL_OUTPUT_HIGH   262144     /* queued bytes from which a client is not read from */
+#define RM_CONTROL_OUTPUT_HIGH   262144     /* queued bytes from which a client is not read */
 #define RM_CONTROL_EVENTS_QUEUED 131072     /* queued bytes from which its events are dropped */
-#define RM_CONTROL_TURN_NS       2000000ull /* requests are answered for that long at a stretch */
+#define RM_CONTROL_TURN_NS       2000000ull /* time for answers in one turn */
 #define RM_CONTROL_PATIENCE_NS   10000000000ull
 
 struct rm_connection;
@@ -39,24 +39,24 @@ struct rm_control_counts {
 };
 
 struct rm_control_ops {
-    /* The reply for a parsed request. *reply is a new reference; nothing is sent after
-     * rm_connection_defer(). */
+    /* Makes the reply to a parsed request; *reply is a new reference. After
+     * rm_connection_defer() nothing is sent yet. */
     enum rm_refusal (*execute)(void *user, struct rm_connection *client,
                                const struct rm_request *request, json_t **reply,
                                struct rm_error *error);
-    /* A client connected or left: timers may have to start or stop. May be NULL. */
+    /* The first client connected, or the last one left: timers may start or stop. May be NULL. */
     void (*watched)(void *user, bool watched);
 };
 
-/* Serves on a listening descriptor, which it owns from now on (also on failure). */
+/* Serves on a listening descriptor, and owns it from now on, also on failure. */
 int rm_control_open(struct rm_control **control, uv_loop_t *loop, int listen_fd,
                     const struct rm_control_ops *ops, void *user, struct rm_error *error);
 
-/* Sends what is queued if the sockets take it at once, closes everything. The loop must run once
- * more before it is closed itself; `*control` is freed then. */
+/* Sends the queued output that the sockets take at once, and closes everything. The loop must run
+ * once more, which frees `*control`, before it is closed itself. */
 void rm_control_close(struct rm_control *control);
 
-/* An event to every subscriber. `data` is borrowed. */
+/* Sends an event to every subscriber. `data` is borrowed. */
 void rm_control_event(struct rm_control *control, const char *name, json_t *data);
 
 /* Closes clients that have taken none of their output for more than RM_CONTROL_PATIENCE_NS between
@@ -64,23 +64,22 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
  * while rm_control_counts().clients > 0. */
 void rm_control_expire(struct rm_control *control, uint64_t now_ns);
 
-/* The daemon was away for so long: gives clients that do not read as much more time. */
+/* After the daemon did not run for so long: gives clients that do not read as much more time. */
 void rm_control_away(struct rm_control *control, uint64_t away_ns);
 
 struct rm_control_counts rm_control_counts(const struct rm_control *control);
 
-/* Called by a command that is not over when it returns: its reply comes by rm_control_answer(), and
- * no other request of this client is looked at before that. */
+/* For a command that continues after its return: rm_control_answer() sends its reply, and until
+ * then no other request of this client is read. */
 void rm_connection_defer(struct rm_connection *client);
-uint64_t
-rm_connection_number(const struct rm_connection *client); /* from 1, of no other client ever */
+uint64_t rm_connection_number(const struct rm_connection *client); /* from 1; unique */
 
-/* The reply to a deferred request. Takes `reply`; `error` says why it was refused. A client that is
- * gone misses it. */
+/* Sends the reply to a deferred request, if the client is still there. Takes `reply`; `error` says
+ * why the request was refused. */
 void rm_control_answer(struct rm_control *control, uint64_t client, enum rm_refusal refusal,
                        json_t *reply, const struct rm_error *error);
 
-/* Who it is: for access checks and the journal. */
+/* The client's identity, for access checks and the journal. */
 enum rm_access rm_connection_access(const struct rm_connection *client);
 uid_t rm_connection_uid(const struct rm_connection *client);
 pid_t rm_connection_pid(const struct rm_connection *client);

@@ -34,7 +34,7 @@
 /* A thread's memory for taking a tile through the network, with packed weights, because reading
  * what another core has written is slow. A thread takes its previous one if that is free, else any
  * free one. */
-struct lane {
+struct bench {
     struct rm_backend *backend;
     uint64_t pass;                      /* the pass for which its weights are ready */
     struct rm_net_workspace *workspace; /* of a tile's rows */
@@ -55,8 +55,8 @@ struct rm_net_tiles {
     struct {
         double sums[RM_NET_SUMS];
     } slots[SLOTS_MAX];
-    uint32_t lane_count;
-    struct lane lanes[];
+    uint32_t bench_count;
+    struct bench benches[];
 };
 
 /* One pass of all tiles. */
@@ -136,38 +136,38 @@ bool rm_net_tiles_take(struct rm_net_tiles *t, const struct rm_net_input *input)
     const uint32_t rows = lanes_of_tile(input) * steps_of(input);
     if (rows == 0 || !t->parent->training || rows == t->reserved)
         return rows > 0;
-    for (uint32_t i = 0; i < t->lane_count; i++)
-        if (!reserve_sequence(t->lanes[i].backend, t->parent->net, rows))
+    for (uint32_t i = 0; i < t->bench_count; i++)
+        if (!reserve_sequence(t->benches[i].backend, t->parent->net, rows))
             return false;
     t->reserved = rows;
     return true;
 }
 
-static int make_lane(struct lane *lane, const struct rm_net_workspace *parent,
-                     struct rm_error *error)
+static int make_bench(struct bench *bench, const struct rm_net_workspace *parent,
+                      struct rm_error *error)
 {
     const struct rm_backend_ops *ops = parent->backend->ops;
     const struct rm_net *net = parent->net;
     const uint32_t whole = parent->max_batch < SEQUENCE_ROWS ? parent->max_batch : SEQUENCE_ROWS;
     const uint32_t rows = recurrent(net) ? whole : TILE_ROWS;
-    lane->index = calloc(rows, sizeof *lane->index);
-    lane->restart = calloc(rows, 1);
-    if (!lane->index || !lane->restart || ops->view(parent->backend, &lane->backend))
+    bench->index = calloc(rows, sizeof *bench->index);
+    bench->restart = calloc(rows, 1);
+    if (!bench->index || !bench->restart || ops->view(parent->backend, &bench->backend))
         return rm_fail(error, -ENOMEM, "network: no memory for a thread's part of it");
-    int code =
-        rm_workspace_make(&lane->workspace, net, lane->backend, rows, 1, parent->use, false, error);
+    int code = rm_workspace_make(&bench->workspace, net, bench->backend, rows, 1, parent->use,
+                                 false, error);
     if (code)
         return code;
-    bool ready = reserve_rests(lane->backend, net, parent->training);
+    bool ready = reserve_rests(bench->backend, net, parent->training);
     for (uint32_t n = rows; ready && parent->training && recurrent(net) && n >= SEQUENCE_ROWS_USUAL;
          n /= 2)
-        ready = reserve_sequence(lane->backend, net, n);
+        ready = reserve_sequence(bench->backend, net, n);
     if (!ready)
         return rm_fail(error, -ENOMEM, "network: no memory for kernels");
     if (!parent->training)
         return 0;
-    lane->grads = ops->alloc(parent->backend, net->param_count);
-    if (!lane->grads)
+    bench->grads = ops->alloc(parent->backend, net->param_count);
+    if (!bench->grads)
         return rm_fail(error, -ENOMEM, "network: no memory for a thread's gradients");
     return 0;
 }
@@ -182,15 +182,15 @@ int rm_net_tiles_create(struct rm_net_tiles **out, struct rm_net_workspace *pare
     *out = NULL;
     if (!ops->view || !ops->run || !useful || !suits(net))
         return 0;
-    struct rm_net_tiles *t = calloc(1, sizeof *t + threads * sizeof t->lanes[0]);
+    struct rm_net_tiles *t = calloc(1, sizeof *t + threads * sizeof t->benches[0]);
     if (!t)
         return rm_fail(error, -ENOMEM, "network: out of memory");
     t->parent = parent;
-    t->lane_count = threads;
+    t->bench_count = threads;
     t->stride = (net->param_count + 15) / 16 * 16;
     int code = 0;
     for (uint32_t i = 0; i < threads && !code; i++)
-        code = make_lane(&t->lanes[i], parent, error);
+        code = make_bench(&t->benches[i], parent, error);
     if (!code && parent->training) {
         t->slot_grads = ops->alloc(parent->backend, SLOTS_MAX * t->stride);
         if (!t->slot_grads)
@@ -209,15 +209,15 @@ void rm_net_tiles_destroy(struct rm_net_tiles *t)
     if (!t)
         return;
     const struct rm_backend_ops *ops = t->parent->backend->ops;
-    for (uint32_t i = 0; i < t->lane_count; i++) {
-        struct lane *lane = &t->lanes[i];
-        rm_net_workspace_destroy(lane->workspace);
-        free(lane->index);
-        free(lane->restart);
-        if (lane->grads)
-            ops->release(t->parent->backend, lane->grads);
-        if (lane->backend)
-            lane->backend->ops->destroy(lane->backend);
+    for (uint32_t i = 0; i < t->bench_count; i++) {
+        struct bench *bench = &t->benches[i];
+        rm_net_workspace_destroy(bench->workspace);
+        free(bench->index);
+        free(bench->restart);
+        if (bench->grads)
+            ops->release(t->parent->backend, bench->grads);
+        if (bench->backend)
+            bench->backend->ops->destroy(bench->backend);
     }
     if (t->slot_grads)
         ops->release(t->parent->backend, t->slot_grads);
@@ -227,19 +227,19 @@ void rm_net_tiles_destroy(struct rm_net_tiles *t)
 /* --- a tile ---------------------------------------------------------------------------------- */
 
 /* There are as many such structs as threads, so one is free. */
-static struct lane *take_lane(struct rm_net_tiles *t)
+static struct bench *take_bench(struct rm_net_tiles *t)
 {
     static _Thread_local uint32_t mine;
-    for (uint32_t i = mine % t->lane_count;; i = (i + 1) % t->lane_count)
-        if (RM_TOTAL_EXCHANGE(&t->lanes[i].busy, 1) == 0) {
+    for (uint32_t i = mine % t->bench_count;; i = (i + 1) % t->bench_count)
+        if (RM_TOTAL_EXCHANGE(&t->benches[i].busy, 1) == 0) {
             mine = i;
-            return &t->lanes[i];
+            return &t->benches[i];
         }
 }
 
-static void give_lane(struct lane *lane)
+static void return_bench(struct bench *bench)
 {
-    RM_TOTAL_STORE(&lane->busy, 0);
+    RM_TOTAL_STORE(&bench->busy, 0);
 }
 
 /* Prefetches lines that another core has written or read, all at once instead of one by one.
@@ -256,16 +256,16 @@ static void fetch(const float *p, size_t n, bool write)
 }
 
 /* Prepares weights and noise, once per thread and pass. */
-static void make_ready(struct lane *lane, const struct work *work)
+static void make_ready(struct bench *bench, const struct work *work)
 {
     const struct rm_net_tiles *t = work->tiles;
-    if (lane->pass == t->pass)
+    if (bench->pass == t->pass)
         return;
     fetch(work->params, t->parent->net->param_count, false);
-    if (lane->pass < t->prepared)
-        rm_net_prepare(lane->workspace, work->params);
-    rm_net_ready(lane->workspace, work->params, work->input);
-    lane->pass = t->pass;
+    if (bench->pass < t->prepared)
+        rm_net_prepare(bench->workspace, work->params);
+    rm_net_ready(bench->workspace, work->params, work->input);
+    bench->pass = t->pass;
 }
 
 void rm_net_tiles_prepare(struct rm_net_tiles *t)
@@ -274,7 +274,7 @@ void rm_net_tiles_prepare(struct rm_net_tiles *t)
 }
 
 /* The input of some lanes, with all steps. */
-static struct rm_net_input lanes_of(const struct work *work, struct lane *lane, uint32_t tile)
+static struct rm_net_input lanes_of(const struct work *work, struct bench *bench, uint32_t tile)
 {
     struct rm_net_input input = *work->input;
     const uint32_t first = tile * work->wide;
@@ -282,12 +282,12 @@ static struct rm_net_input lanes_of(const struct work *work, struct lane *lane, 
     for (uint32_t t = 0, n = 0; t < work->steps; t++)
         for (uint32_t i = 0; i < work->wide; i++, n++) {
             const uint32_t row = t * work->lanes + first + i;
-            lane->index[n] = input.index ? input.index[row] : row;
-            lane->restart[n] = input.restart ? input.restart[row] : 0;
+            bench->index[n] = input.index ? input.index[row] : row;
+            bench->restart[n] = input.restart ? input.restart[row] : 0;
         }
     input.batch = work->rows;
-    input.index = lane->index;
-    input.restart = input.restart ? lane->restart : NULL;
+    input.index = bench->index;
+    input.restart = input.restart ? bench->restart : NULL;
     input.state = input.state ? input.state + floats : NULL;
     input.next_state = input.next_state ? input.next_state + floats : NULL;
     return input;
@@ -295,10 +295,10 @@ static struct rm_net_input lanes_of(const struct work *work, struct lane *lane, 
 
 /* The rows of a tile. An incomplete tile is filled up to a multiple of TILE_STEP with its last row,
  * whose gradients will be zero, because the backend has kernels for few numbers of rows. */
-static struct rm_net_input rows_of(const struct work *work, struct lane *lane, uint32_t tile)
+static struct rm_net_input rows_of(const struct work *work, struct bench *bench, uint32_t tile)
 {
     if (work->wide)
-        return lanes_of(work, lane, tile);
+        return lanes_of(work, bench, tile);
     struct rm_net_input input = *work->input;
     const uint32_t first = tile * work->rows, left = input.batch - first;
     const uint32_t rows = left < work->rows ? left : work->rows;
@@ -306,9 +306,9 @@ static struct rm_net_input rows_of(const struct work *work, struct lane *lane, u
     if (rows < input.batch) {
         for (uint32_t i = 0; i < input.batch; i++) {
             const uint32_t row = first + (i < rows ? i : rows - 1);
-            lane->index[i] = input.index ? input.index[row] : row;
+            bench->index[i] = input.index ? input.index[row] : row;
         }
-        input.index = lane->index;
+        input.index = bench->index;
     } else if (input.index) {
         input.index += first;
     } else {
@@ -327,11 +327,11 @@ static void forward_tile(void *user, uint32_t tile)
 {
     const struct work *work = user;
     struct rm_net_tiles *t = work->tiles;
-    struct lane *lane = take_lane(t);
-    const struct rm_net_input input = rows_of(work, lane, tile);
+    struct bench *bench = take_bench(t);
+    const struct rm_net_input input = rows_of(work, bench, tile);
     uint32_t outputs = rm_net_workspace_outputs(t->parent);
-    make_ready(lane, work);
-    const float *out = rm_net_forward_ready(lane->workspace, work->params, &input);
+    make_ready(bench, work);
+    const float *out = rm_net_forward_ready(bench->workspace, work->params, &input);
     if (work->wide)
         for (uint32_t s = 0; s < work->steps; s++)
             memcpy(work->out + (s * (size_t)work->lanes + tile * work->wide) * outputs,
@@ -339,15 +339,15 @@ static void forward_tile(void *user, uint32_t tile)
     else
         memcpy(work->out + (size_t)tile * work->rows * outputs, out,
                (size_t)rows_in(work, tile) * outputs * sizeof *out);
-    give_lane(lane);
+    return_bench(bench);
 }
 
-static void learn_tile(const struct work *work, struct lane *lane, uint32_t tile, float *grads,
+static void learn_tile(const struct work *work, struct bench *bench, uint32_t tile, float *grads,
                        double sums[RM_NET_SUMS])
 {
-    const struct rm_net_input input = rows_of(work, lane, tile);
+    const struct rm_net_input input = rows_of(work, bench, tile);
     const uint32_t rows = rows_in(work, tile), outputs = work->tiles->parent->net->outputs;
-    struct rm_net_workspace *w = lane->workspace;
+    struct rm_net_workspace *w = bench->workspace;
     const float *out = rm_net_forward_ready(w, work->params, &input);
     for (uint32_t s = 0; s < work->steps; s++) {
         const size_t at = (size_t)s * work->wide * outputs;
@@ -365,20 +365,20 @@ static void learn_slot(void *user, uint32_t slot)
 {
     const struct work *work = user;
     struct rm_net_tiles *t = work->tiles;
-    struct lane *lane = take_lane(t);
+    struct bench *bench = take_bench(t);
     size_t n = t->parent->net->param_count;
     float *grads = t->slot_grads + slot * t->stride;
     uint32_t first = (uint32_t)((uint64_t)slot * work->tile_count / work->slot_count);
     uint32_t end = (uint32_t)((slot + 1ull) * work->tile_count / work->slot_count);
     memset(t->slots[slot].sums, 0, sizeof t->slots[slot].sums);
-    make_ready(lane, work);
+    make_ready(bench, work);
     fetch(grads, n, true);
     for (uint32_t tile = first; tile < end; tile++) {
-        learn_tile(work, lane, tile, tile == first ? grads : lane->grads, t->slots[slot].sums);
+        learn_tile(work, bench, tile, tile == first ? grads : bench->grads, t->slots[slot].sums);
         if (tile != first)
-            lane->backend->ops->add(lane->backend, grads, lane->grads, n, grads);
+            bench->backend->ops->add(bench->backend, grads, bench->grads, n, grads);
     }
-    give_lane(lane);
+    return_bench(bench);
 }
 
 /* --- all tiles ------------------------------------------------------------------------------- */

@@ -197,12 +197,8 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
 
 extern const struct rm_env_ops rm_frozenlake_ops;
 const struct rm_env_ops rm_frozenlake_ops = {
-    RM_SINGLE_OPS,
+    RM_TABULAR_OPS,
     .name = "frozenlake",
     .options = options,
     .create = create,
-    .reset = rm_tabular_reset,
-    .step = rm_tabular_step,
-    .show_text = rm_tabular_show_text,
-    .show_picture = rm_tabular_show_picture,
 };

@@ -75,4 +75,9 @@ int rm_tabular_step(struct rm_env *env, uint32_t phase, const int32_t *const *ac
 int rm_tabular_show_text(const struct rm_env *env, uint32_t w, char *text, size_t size);
 int rm_tabular_show_picture(const struct rm_env *env, uint32_t w, uint8_t *rgb);
 
+/* All operations of such a world but its name, options and create(). */
+#define RM_TABULAR_OPS                                                                             \
+    RM_SINGLE_OPS, .reset = rm_tabular_reset, .step = rm_tabular_step,                             \
+                   .show_text = rm_tabular_show_text, .show_picture = rm_tabular_show_picture
+
 #endif

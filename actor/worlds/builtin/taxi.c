@@ -248,12 +248,8 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
 
 extern const struct rm_env_ops rm_taxi_ops;
 const struct rm_env_ops rm_taxi_ops = {
-    RM_SINGLE_OPS,
+    RM_TABULAR_OPS,
     .name = "taxi",
     .options = options,
     .create = create,
-    .reset = rm_tabular_reset,
-    .step = rm_tabular_step,
-    .show_text = rm_tabular_show_text,
-    .show_picture = rm_tabular_show_picture,
 };

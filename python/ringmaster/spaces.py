@@ -1,4 +1,4 @@
-"""What spaces are to a learner: observations as columns of numbers, actions as choices.
+"""What spaces are to a learner: observations as columns of numbers, actions as choices and real numbers.
 
 Spaces are known by the names of their classes and by what they have (`n`, `nvec`, `low`), so that Gymnasium need not be
 there and any of its versions will do.
@@ -244,12 +244,14 @@ def number(value):
 
 
 class Action:
-    """What an agent does: choices, and how they become what the environment takes."""
+    """What an agent does: choices, then real numbers within bounds, and how they become what the environment takes."""
 
     def __init__(self, space, path=""):
         self.space = space
-        self.choices = []
+        self.choices, self.boxes = [], []
+        self.low, self.high = [], []  # of the real numbers
         self.make = self._maker(space, path)
+        self.reals, self.words = len(self.low), len(self.choices) + len(self.low)
         if path == "" and len(self.choices) > CHOICES_MAX:
             raise Fault(f"the action space has {len(self.choices)} choices in one step; {CHOICES_MAX} are possible")
 
@@ -278,10 +280,30 @@ class Action:
                 return lambda row: {key: make(row) for key, make in makers}
             return lambda row: tuple(make(row) for _, make in makers)
         if kind == "Box":
-            raise Fault(f"the {what} is a Box: actions that are real numbers are not learned here; choose from some "
-                        "of them by a wrapper, such as gymnasium.wrappers.TransformAction over a Discrete space")
-        raise Fault(f"the {what} is of kind {kind}: actions are choices, Discrete, MultiDiscrete, MultiBinary, or a "
-                    "Dict or Tuple of them")
+            return self._box(space, path, what)
+        raise Fault(f"the {what} is of kind {kind}: actions are choices or real numbers, Discrete, MultiDiscrete, "
+                    "MultiBinary, Box, or a Dict or Tuple of them")
+
+    def _box(self, space, path, what):
+        dtype, shape, at = np.dtype(space.dtype), tuple(space.shape), len(self.low)
+        low, high = (np.broadcast_to(np.asarray(end, np.float64), shape) for end in (space.low, space.high))
+        if dtype.kind != "f":
+            raise Fault(f"the {what} is a Box of {dtype}: learned are real numbers (float32), and choices "
+                        "(MultiDiscrete)")
+        if math.prod(shape) == 0:
+            raise Fault(f"the {what} has {shape_text(shape)}: an action has one number at least")
+        if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
+            raise Fault(f"the {what} has no bounds, or a lower one that is not below the upper: give the space the "
+                        "range in which actions make sense (low=..., high=...)")
+        self.low += low.ravel().tolist()
+        self.high += high.ravel().tolist()
+        end = len(self.low)
+        name = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in path).strip("_")
+        self.boxes.append((name or "action", at, end))
+        if dtype == np.float32:
+            return lambda row: np.array(row[len(self.choices) + at:len(self.choices) + end], dtype).reshape(shape)
+        return lambda row: np.clip(np.array(row[len(self.choices) + at:len(self.choices) + end], dtype).reshape(shape),
+                                   low, high)  # bounds are rounded to float32 on the way
 
     @property
     def plain(self):
@@ -290,7 +312,13 @@ class Action:
             int(getattr(self.space, "start", 0)) == 0
 
     def describe(self):
-        return {"actions": sum(self.choices), "choices": self.choices if len(self.choices) > 1 else []}
+        boxes = [{"name": name[:47], "low": self.low[at:end], "high": self.high[at:end]} for name, at, end in self.boxes]
+        return {"actions": sum(self.choices), "choices": self.choices if len(self.choices) > 1 else [], "boxes": boxes}
+
+    @property
+    def single(self):
+        """A row is one choice, without a list around it."""
+        return self.words == 1 and not self.reals
 
     def put_mask(self, row, mask, where):
         """Writes a mask, which may come as an array or as one for every choice."""

@@ -27,7 +27,7 @@ class Agent:
         self.name, self.phase = name, phase
         self.observation, self.action = Observation(observation_space), Action(action_space)
         self.has_mask = has_mask or self.observation.masked
-        if not self.action.choices:
+        if not self.action.words:
             raise Fault(f"the action space of {name} has no choice")
 
     def describe(self):
@@ -39,16 +39,26 @@ class Agent:
             size = int(np.prod(shape))
             return np.frombuffer(buffer, dtype, size, offset).reshape(shape)
 
-        total, choices = sum(self.action.choices), len(self.action.choices)
+        total, words = sum(self.action.choices), self.action.words
         self.obs = view(at["obs"], self.observation.dtype, worlds, *self.observation.shape)
         self.mask = view(at["mask"], np.uint8, worlds, total) if self.has_mask else None
         self.reward = view(at["reward"], np.float32, worlds)
         self.flags = view(at["flags"], np.uint8, worlds)
         self.ends = view(at["figures"], np.float64, worlds, len(figures.names))
         self.figures = figures if figures.names else None
-        self.actions = view(at["actions"], np.int32, worlds, choices) if choices > 1 else \
-            view(at["actions"], np.int32, worlds)
+        self.actions = view(at["actions"], np.int32, worlds) if self.action.single else \
+            view(at["actions"], np.int32, worlds, words)
+        self.reals = self.actions[:, len(self.action.choices):].view(np.float32) if self.action.reals else None
         self.plain_dtype, self.plain_size = self.observation.plain(self.obs)
+
+    def rows(self):
+        """The actions: a number of each world, or a row where it takes more or other numbers."""
+        if not self.action.reals:
+            return self.actions.tolist()
+        if not self.action.choices:
+            return list(self.reals)
+        chosen = self.actions[:, :len(self.action.choices)].tolist()
+        return [choices + reals for choices, reals in zip(chosen, self.reals.tolist())]
 
     def put(self, w, value):
         """Writes an observation, whatever it came as."""
@@ -254,7 +264,7 @@ class Batch:
 
 
 def random_action(agent, obs, info, rng):
-    """A legal action, as a row of choices."""
+    """A legal action, as a row of choices and real numbers."""
     mask, row, at = agent.mask_of(obs, info) if agent.has_mask else None, [], 0
     if mask is not None:
         legal = np.zeros(sum(agent.action.choices), np.uint8)
@@ -263,7 +273,12 @@ def random_action(agent, obs, info, rng):
         allowed = [a for a in range(count) if mask is None or legal[at + a]]
         row.append(rng.choice(allowed))
         at += count
-    return row
+    return row + [rng.uniform(low, high) for low, high in zip(agent.action.low, agent.action.high)]
+
+
+def middles(action):
+    """Real numbers that every environment takes."""
+    return [(low + high) / 2 for low, high in zip(action.low, action.high)]
 
 
 # --- Gymnasium's Env -----------------------------------------------------------------------------
@@ -331,9 +346,9 @@ class Single(Batch):
         put_mask = agent.put_mask if agent.mask is not None else None
         rewards, flags, figures = [], agent.flags, agent.figures
         flags[:] = 0
-        actions = agent.actions.tolist()
+        actions = agent.rows()
         if not agent.action.plain:
-            make = agent.action.make if len(agent.action.choices) > 1 else lambda one: agent.action.make([one])
+            make = (lambda one: agent.action.make([one])) if agent.action.single else agent.action.make
             actions = [make(row) for row in actions]
         for w, action in enumerate(actions):
             words[W_WORLD] = w
@@ -425,8 +440,8 @@ class Vector(Batch):
         return self.envs[w // self.size], w % self.size
 
     def actions_of(self, rows):
-        """What the environment takes, of rows of choices: its actions as it batches them."""
-        made = [self.agents[0].action.make(row if isinstance(row, list) else [row]) for row in rows]
+        """What the environment takes, of rows of choices and real numbers: its actions as it batches them."""
+        made = [self.agents[0].action.make(row if np.ndim(row) else [row]) for row in rows]
         return batch(made, getattr(self.env.single_action_space, "dtype", None))
 
     def check_sizes(self, obs, rewards, terminated, truncated):
@@ -486,10 +501,10 @@ class Vector(Batch):
         for count in agent.action.choices:
             chosen.append(int(np.argmax(agent.mask[w, at:at + count])) if agent.mask is not None else 0)
             at += count
-        return chosen if isinstance(row, list) else chosen[0]
+        return chosen[0] if agent.action.single else chosen + middles(agent.action)
 
     def step(self, phase):
-        rows = self.agents[0].actions.tolist()
+        rows = self.agents[0].rows()
         for g, env in enumerate(self.envs):
             first = g * self.size
             self.where(first)
@@ -650,14 +665,14 @@ class Parallel(Batch):
         self.check_finite(0)
 
     def step(self, phase):
-        rows = [agent.actions.tolist() for agent in self.agents]
+        rows = [agent.rows() for agent in self.agents]
         for w, env in enumerate(self.envs):
             self.where(w)
             if not any(self.playing[w]):
                 self.begin(w)
                 continue
             there = set(env.agents)
-            actions = {key: agent.action.make(rows[a][w] if len(agent.action.choices) > 1 else [rows[a][w]])
+            actions = {key: agent.action.make([rows[a][w]] if agent.action.single else rows[a][w])
                        for a, (agent, key) in enumerate(zip(self.agents, self.keys)) if key in there}
             obs, rewards, terminated, truncated, infos = unpack_step(self.call(w, env.step, actions))
             there = set(env.agents)
@@ -757,13 +772,13 @@ class Aec(Batch):
 
     def step(self, phase):
         agent, key = self.agents[phase], self.keys[phase]
-        rows, many = agent.actions.tolist(), len(agent.action.choices) > 1
+        rows, single = agent.rows(), agent.action.single
         following = (phase + 1) % self.phases
         for w, env in enumerate(self.envs):
             self.where(w)
             shown = not agent.flags[w] & (LAST | DEAD)
             if shown and env.agents and env.agent_selection == key and not self.lasts[w][phase]:
-                self.call(w, env.step, agent.action.make(rows[w] if many else [rows[w]]))
+                self.call(w, env.step, agent.action.make([rows[w]] if single else rows[w]))
                 self.bury(w)
             if following == 0 and not env.agents and not any(self.playing[w]):
                 self.lasts[w] = [None] * self.phases

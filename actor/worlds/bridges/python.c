@@ -108,7 +108,12 @@ static uint64_t deadline(double times)
 
 static uint32_t choices_of(const struct rm_env_agent *agent)
 {
-    return agent->choices > 1 ? agent->choices : 1;
+    return agent->choices > 1 ? agent->choices : agent->actions > 0;
+}
+
+static uint32_t words_of(const struct rm_env_agent *agent)
+{
+    return choices_of(agent) + rm_env_reals(agent);
 }
 
 /* reset(seed=) of an episode: of the run's seed, the world's id and the episode, nothing else. */
@@ -149,9 +154,15 @@ static void place_of(const struct rm_env *env, const struct share *share, char *
         const struct rm_env_agent *agent = &env->spec->agent[a];
         if (agent->phase != env->phase || !env->playing[(size_t)a * env->worlds + w])
             continue;
-        for (uint32_t c = 0; c < choices_of(agent) && used < (int)size - 32; c++)
-            used += snprintf(text + used, size - (size_t)used, "%s%d", c ? " " : ", action ",
-                             env->actions[a][(size_t)w * choices_of(agent) + c]);
+        const uint32_t choices = choices_of(agent), words = words_of(agent);
+        for (uint32_t c = 0; c < words && used < (int)size - 32; c++) {
+            const int32_t word = env->actions[a][(size_t)w * words + c];
+            float real;
+            memcpy(&real, &word, sizeof real);
+            used += snprintf(text + used, size - (size_t)used, "%s", c ? " " : ", action ");
+            used += c < choices ? snprintf(text + used, size - (size_t)used, "%d", word)
+                                : snprintf(text + used, size - (size_t)used, "%g", (double)real);
+        }
     }
 }
 
@@ -348,7 +359,7 @@ static int lay_out(struct rm_env *env, struct share *share, struct rm_error *err
         c->figures = at;
         at = ALIGNED(at + sizeof(double) * spec->figures * n);
         c->actions = at;
-        at = ALIGNED(at + sizeof(int32_t) * choices_of(agent) * n);
+        at = ALIGNED(at + sizeof(int32_t) * words_of(agent) * n);
     }
     share->seeds = at;
     share->picture = ALIGNED(at + sizeof(uint32_t) * n);
@@ -584,7 +595,7 @@ static void put_actions(struct rm_env *env, struct share *share, uint32_t phase,
                         const int32_t *const *actions)
 {
     for (uint32_t a = 0; a < env->spec->agents; a++) {
-        const size_t words = choices_of(&env->spec->agent[a]);
+        const size_t words = words_of(&env->spec->agent[a]);
         if (env->spec->agent[a].phase == phase)
             memcpy(column(share, share->columns[a].actions), actions[a] + share->first * words,
                    share->count * words * sizeof **actions);

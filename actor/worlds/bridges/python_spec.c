@@ -17,6 +17,7 @@ struct rm_python_spec {
     json_t *text; /* owns all strings */
     struct rm_env_spec spec;
     struct rm_env_agent agent[AGENTS_MAX];
+    struct rm_env_box *box[AGENTS_MAX]; /* with their bounds behind them, or NULL */
     struct rm_env_figure figure[RM_ENV_MAX_FIGURES];
     char name[48], doc[256];
 };
@@ -77,7 +78,48 @@ static bool take_list(const json_t *list, uint32_t most, uint32_t *values, uint3
     return true;
 }
 
-static bool take_agent(const json_t *from, struct rm_env_agent *agent)
+static size_t values_of(const json_t *box)
+{
+    return json_array_size(json_object_get(box, "low"));
+}
+
+static bool take_bounds(const json_t *list, size_t n, float *to)
+{
+    if (json_array_size(list) != n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float)json_number_value(json_array_get(list, i));
+    return true;
+}
+
+static bool take_boxes(const json_t *list, struct rm_env_agent *agent, struct rm_env_box **boxes)
+{
+    const size_t n = json_array_size(list);
+    size_t values = 0;
+    for (size_t i = 0; i < n; i++)
+        values += values_of(json_array_get(list, i));
+    if (n == 0)
+        return true;
+    struct rm_env_box *box = *boxes = calloc(1, n * sizeof *box + 2 * values * sizeof(float));
+    float *bounds = (float *)(void *)(box + n);
+    agent->box = box;
+    agent->boxes = (uint32_t)n;
+    for (size_t i = 0; box && i < n; i++) {
+        const json_t *from = json_array_get(list, i);
+        const size_t own = values_of(from);
+        box[i] = (struct rm_env_box){.name = json_string_value(json_object_get(from, "name")),
+                                     .values = (uint32_t)own,
+                                     .low = bounds,
+                                     .high = bounds + own};
+        if (!take_bounds(json_object_get(from, "low"), own, bounds) ||
+            !take_bounds(json_object_get(from, "high"), own, bounds + own))
+            return false;
+        bounds += 2 * own;
+    }
+    return box;
+}
+
+static bool take_agent(const json_t *from, struct rm_env_agent *agent, struct rm_env_box **boxes)
 {
     agent->name = json_string_value(json_object_get(from, "name"));
     agent->dtype = dtype_of(json_string_value(json_object_get(from, "dtype")));
@@ -87,7 +129,8 @@ static bool take_agent(const json_t *from, struct rm_env_agent *agent)
            take_whole(from, "actions", UINT32_MAX, &agent->actions) &&
            take_whole(from, "has_mask", 1, &agent->has_mask) &&
            take_list(json_object_get(from, "choices"), RM_ENV_MAX_CHOICES, agent->choice_actions,
-                     &agent->choices);
+                     &agent->choices) &&
+           take_boxes(json_object_get(from, "boxes"), agent, boxes);
 }
 
 static bool take_figures(struct rm_python_spec *s)
@@ -131,7 +174,7 @@ static bool take_all(struct rm_python_spec *s, const char *name)
         !take_figures(s))
         return false;
     for (size_t a = 0; a < n; a++)
-        if (!take_agent(json_array_get(agents, a), &s->agent[a]))
+        if (!take_agent(json_array_get(agents, a), &s->agent[a], &s->box[a]))
             return false;
     return true;
 }
@@ -164,6 +207,8 @@ void rm_python_spec_free(struct rm_python_spec *spec)
 {
     if (!spec)
         return;
+    for (size_t a = 0; a < AGENTS_MAX; a++)
+        free(spec->box[a]);
     json_decref(spec->text);
     free(spec);
 }

@@ -116,8 +116,9 @@ static uint64_t play(const char *python, const char *options, uint64_t seed, uin
 /* Whatever generator a world draws from, and wherever it is. */
 static void rows_depend_on_seed_and_world_alone(void **state)
 {
-    static const char *const worlds[] = {"games:corridor", "games:drawing", "games:masked",
-                                         "games:several",  "games:meeting", "games:nim"};
+    static const char *const worlds[] = {"games:corridor", "games:drawing",    "games:masked",
+                                         "games:several",  "games:meeting",    "games:nim",
+                                         "games:levers",   "games:both_levers"};
     (void)state;
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
         const uint64_t one = play(worlds[i], NULL, 7, 5, 1);
@@ -150,6 +151,46 @@ static void leaves_lie_side_by_side(void **state)
     step(0);
     ROW(0, 0, 0, 81, 1, 2, 3, 1, 0, 1, 0);
     ROW(0, 1, 0, 82, 1, 2, 3, 1, 0, 1, 0);
+    rm_test_batch_close(&batch);
+}
+
+static void give(uint32_t w, uint32_t word, float real)
+{
+    const uint32_t words = rm_test_batch_words(&batch.spec->agent[0]);
+    memcpy(&batch.actions[0][w * words + word], &real, sizeof real);
+}
+
+/* A Box of actions; and two of them beside a choice, which comes first. */
+static void real_actions_arrive(void **state)
+{
+    (void)state;
+    open_world("games:levers", NULL, 2, 2);
+    const struct rm_env_agent *agent = &batch.spec->agent[0];
+    assert_int_equal(agent->actions, 0);
+    assert_int_equal(agent->boxes, 1);
+    assert_string_equal(agent->box[0].name, "action");
+    assert_int_equal(agent->box[0].values, 2);
+    assert_true(agent->box[0].low[1] == -2 && agent->box[0].high[0] == 2);
+    for (uint32_t w = 0; w < 2; w++) {
+        give(w, 0, 0.25f + (float)w);
+        give(w, 1, -2);
+    }
+    step(0);
+    ROW(0, 0, 0, 0, 0.25f, -2, 0);
+    ROW(0, 1, 0, 0, 1.25f, -2, 0);
+    rm_test_batch_close(&batch);
+    open_world("games:both_levers", NULL, 1, 1);
+    agent = &batch.spec->agent[0];
+    assert_int_equal(agent->actions, 3);
+    assert_int_equal(agent->boxes, 2);
+    assert_string_equal(agent->box[0].name, "pull");
+    assert_string_equal(agent->box[1].name, "push");
+    batch.actions[0][0] = 2;
+    give(0, 1, 0.1f); /* above 0.1, which is no float */
+    give(0, 2, 1.5f);
+    give(0, 3, -0.5f);
+    step(0);
+    ROW(0, 0, 0, 2, 1.5f, -0.5f, 0.1f);
     rm_test_batch_close(&batch);
 }
 
@@ -376,6 +417,7 @@ int main(void)
         cmocka_unit_test(rows_are_those_of_the_world),
         cmocka_unit_test(rows_depend_on_seed_and_world_alone),
         cmocka_unit_test(leaves_lie_side_by_side),
+        cmocka_unit_test(real_actions_arrive),
         cmocka_unit_test(small_types_are_kept),
         cmocka_unit_test(masks_come_from_the_info),
         cmocka_unit_test(figures_are_numbers_of_the_last_info),

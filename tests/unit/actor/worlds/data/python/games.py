@@ -134,6 +134,35 @@ class Several:
 several = Several
 
 
+class Levers:
+    """Shows the real numbers that it was given last; `beside` them there is a choice, and a box of another type."""
+    observation_space = Box(-100, 100, (3,))
+
+    def __init__(self, beside=False):
+        self.beside = beside
+        self.action_space = Box(-2, 2, (2,))
+        if beside:
+            self.action_space = Dict(pull=Box(0.1, 0.3, (1, 1), np.float64), which=Discrete(3), push=Box(-2, 2, (2,)))
+
+    def reset(self, seed=None, options=None):
+        self.time = 0
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action):
+        push, pull, which = (action["push"], action["pull"], action["which"]) if self.beside else (action, np.zeros((1, 1)), 0)
+        assert push.shape == (2,) and push.dtype == np.float32 and pull.shape == (1, 1) and pull.dtype == np.float64
+        assert not self.beside or 0.1 <= pull[0, 0] <= 0.3
+        self.time += 1
+        return np.array([*push, pull[0, 0]], np.float32), float(which), False, self.time == 4, {}
+
+
+levers = Levers
+
+
+def both_levers():
+    return Levers(True)
+
+
 class Numbered(Corridor):
     """One whole number."""
     observation_space = Discrete(300)

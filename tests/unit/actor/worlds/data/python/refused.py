@@ -82,8 +82,16 @@ def empty():
     return spaces(Box(0, 1, (0,)))
 
 
-def box_action():
-    return spaces(action=Box(-1, 1, (2,)))
+def whole_box_action():
+    return spaces(action=Box(-1, 1, (2,), np.int8))
+
+
+def endless_box_action():
+    return spaces(action=Dict(push=Box(-1, np.inf, (2,))))
+
+
+def empty_box_action():
+    return spaces(action=Box(-1, 1, (0,)))
 
 
 def text_action():

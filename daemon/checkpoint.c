@@ -12,30 +12,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOLDING_MS  1  /* between looks, while workers hold */
-#define LOOK_MS     20 /* while they work */
+#define HOLDING_MS  1  /* between two checks, while workers hold */
+#define LOOK_MS     20 /* between two checks, while workers work */
 #define HOLD_MAX_NS (120 * RM_NS_PER_S)
 
 enum event {
-    EVENT_ASKED = 0, /* number `asked` is to be made */
-    EVENT_POSSIBLE,  /* nothing is in the way of it */
-    EVENT_THREAD,    /* the thread has done its part */
+    EVENT_ASKED = 0, /* checkpoint number `asked` was requested */
+    EVENT_POSSIBLE,  /* the requested checkpoint can begin */
+    EVENT_THREAD,    /* the thread has finished */
     EVENT_WORKERS,   /* all workers hold, or have written their parts */
-    EVENT_FAILED,    /* the one in hand cannot be finished */
-    EVENT_CANCEL,    /* it is not wanted any more, or has taken too long */
+    EVENT_FAILED,    /* the current checkpoint cannot be finished */
+    EVENT_CANCEL,    /* the current checkpoint is cancelled, or has taken too long */
     EVENT_COUNT
 };
 
 enum action {
     ACT_NOTHING = 0,
-    ACT_LOOK,    /* can it be begun? */
-    ACT_BEGIN,   /* the folder, by a thread */
+    ACT_LOOK,    /* check whether it can begin */
+    ACT_BEGIN,   /* create the folder, in a thread */
     ACT_HOLD,    /* ask all workers to hold */
-    ACT_COPY,    /* what is shared, by a thread */
-    ACT_WRITE,   /* let workers go on; the copy is written by a thread */
-    ACT_SEAL,    /* by a thread */
-    ACT_FINISH,  /* it is made */
-    ACT_GIVE_UP, /* it will not be made */
+    ACT_COPY,    /* copy the shared state, in a thread */
+    ACT_WRITE,   /* let workers continue, and write the copy in a thread */
+    ACT_SEAL,    /* add hashes and manifest, in a thread */
+    ACT_FINISH,  /* the checkpoint is made */
+    ACT_GIVE_UP, /* the checkpoint has failed */
 };
 
 struct transition {
@@ -55,8 +55,8 @@ enum {
     ABANDONING = RM_CHECKPOINT_ABANDONING
 };
 
-/* Columns: asked, possible, thread, workers, failed, cancel. While one is in hand, another that is
- * asked for is a higher number `asked`. */
+/* Columns: asked, possible, thread, workers, failed, cancel. A request during a checkpoint raises
+ * the number `asked`. */
 static const struct transition table[][EVENT_COUNT] = {
     [IDLE] = {{WAITING, ACT_LOOK},
               {IDLE, ACT_NOTHING},
@@ -105,7 +105,7 @@ static const struct transition table[][EVENT_COUNT] = {
                  {IDLE, ACT_FINISH},
                  {SEALING, ACT_NOTHING},
                  {IDLE, ACT_GIVE_UP},
-                 {SEALING, ACT_NOTHING}}, /* one that is all but made stays */
+                 {SEALING, ACT_NOTHING}}, /* a nearly finished checkpoint is not cancelled */
     [ABANDONING] = {{ABANDONING, ACT_NOTHING},
                     {ABANDONING, ACT_NOTHING},
                     {IDLE, ACT_GIVE_UP},
@@ -117,11 +117,11 @@ _Static_assert(sizeof table / sizeof table[0] == RM_CHECKPOINT_STAGES, "a row pe
 _Static_assert(sizeof table[0] / sizeof table[0][0] == 6 && EVENT_COUNT == 6,
                "a column per event; adding one means filling it in every row");
 
-/* How what comes after a checkpoint goes with it. */
+/* The effect of each `after`. */
 static const struct {
-    const char *without; /* for the log: there is none */
+    const char *without; /* for the log: no checkpoint was made */
     enum rm_log_level level;
-    bool bounds; /* it is done when the grace is over, even if one is in hand */
+    bool bounds; /* done at the end of the grace, even during a checkpoint */
 } afters[] = {
     [RM_AFTER_CONTINUE] = {"no checkpoint", RM_LOG_NOTICE, false},
     [RM_AFTER_PAUSE] = {"no checkpoint before the end", RM_LOG_NOTICE, false},
@@ -137,14 +137,14 @@ static struct rm_board_run *run_of(const struct rm_checkpointer *c)
 
 /* --- workers --------------------------------------------------------------------------------- */
 
-/* Actors and learners: they come first. */
+/* Number of actors and learners, which are the first workers. */
 static uint32_t participants(const struct rm_checkpointer *c)
 {
     return rm_worker_evaluator(&c->spec.session->objects);
 }
 
-/* Why workers as they are can make none; NULL when they can. Those whose share is done are still
- * there where there is to be one at the end. *soon: it is a matter of a moment. */
+/* Why the workers cannot make a checkpoint now; NULL: they can. Workers whose share is done still
+ * run if the run's end needs a checkpoint. *soon: the reason ends in a moment. */
 static const char *missing_worker(const struct rm_checkpointer *c, bool *soon)
 {
     static char text[128];
@@ -165,8 +165,9 @@ static const char *missing_worker(const struct rm_checkpointer *c, bool *soon)
     return NULL;
 }
 
-/* Who still writes an earlier one, which was given up: it could not write its part of another now.
- * NULL: none. (An unrequested number comes from a hostile world, not from a worker.) */
+/* The worker that still writes its part of an earlier, failed checkpoint, and so cannot write
+ * another now; NULL: none. (A number that was never requested comes from a hostile world, not from
+ * a worker.) */
 static const char *who_writes(const struct rm_checkpointer *c)
 {
     const struct rm_session *session = c->spec.session;
@@ -180,11 +181,12 @@ static const char *who_writes(const struct rm_checkpointer *c)
     return NULL;
 }
 
-/* 0: the run can have one. -EAGAIN: in a moment. -ENODATA: no more, or not yet. */
+/* 0: a checkpoint is possible. -EAGAIN: in a moment. -ENODATA: not yet, or no more. */
 static int able(const struct rm_checkpointer *c, struct rm_error *error)
 {
     const enum rm_checkpoint_run where = c->spec.ops->where(c->spec.user);
-    /* A killed daemon has done something; a signal's is made of the first that there is. */
+    /* After a killed daemon there is something to save; a signal's checkpoint begins as soon as
+     * there is. */
     bool soon = where == RM_RUN_IS_STARTING && (c->spec.adopted || c->insists);
     const char *why = where == RM_RUN_IS_STARTING   ? "nothing has been done yet"
                       : where == RM_RUN_IS_TRAINING ? missing_worker(c, &soon)
@@ -192,7 +194,7 @@ static int able(const struct rm_checkpointer *c, struct rm_error *error)
     return why ? rm_fail(error, soon ? -EAGAIN : -ENODATA, "%s", why) : 0;
 }
 
-/* The same for one to be begun now. */
+/* The same for a checkpoint that begins now. */
 static int can_begin(const struct rm_checkpointer *c, struct rm_error *error)
 {
     const int rc = able(c, error);
@@ -200,7 +202,8 @@ static int can_begin(const struct rm_checkpointer *c, struct rm_error *error)
     return who ? rm_fail(error, -EAGAIN, "%s still writes its part of an earlier one", who) : rc;
 }
 
-/* Of the processes that take part. Another number later: one has died meanwhile, with its part. */
+/* Number of starts of the processes that take part. If it changes, a worker has died, with its
+ * part. */
 static uint64_t starts(const struct rm_checkpointer *c)
 {
     uint64_t all = 0;
@@ -210,7 +213,7 @@ static uint64_t starts(const struct rm_checkpointer *c)
     return all;
 }
 
-/* Why workers cannot finish the current checkpoint any more, or NULL. *back: the worker will be
+/* Why the workers can no longer finish the current checkpoint, or NULL. *back: the worker will be
  * restarted in a moment. */
 static const char *lost_worker(const struct rm_checkpointer *c, bool *back)
 {
@@ -278,18 +281,18 @@ static void fire(struct rm_checkpointer *c, enum event event)
     act(c, t->action);
 }
 
-/* again: it is to be made once more. */
+/* `again`: the checkpoint is tried once more. */
 static void give_up_because(struct rm_checkpointer *c, const char *why, bool again)
 {
     snprintf(c->why, sizeof c->why, "%s", why);
     if (again)
         c->asked = c->number + 1;
-    else if (afters[c->after].bounds) /* that the next one could be made is not likely */
+    else if (afters[c->after].bounds) /* the next one would probably fail too */
         c->asked = c->number;
     fire(c, EVENT_FAILED);
 }
 
-/* Gives up the one in hand if a worker has died, with its part. */
+/* Fails the current checkpoint if a worker has died, with its part. */
 static bool give_up_if_lost(struct rm_checkpointer *c, uint64_t now)
 {
     bool back;
@@ -309,7 +312,7 @@ static void announce(struct rm_checkpointer *c, uint64_t number, bool made)
                                  "step", (json_int_t)c->facts.step, "reason", c->why));
 }
 
-/* To what comes after the latest. */
+/* Does the `after` of the latest checkpoint. */
 static void go_on(struct rm_checkpointer *c)
 {
     const enum rm_checkpoint_after after = c->after;
@@ -334,7 +337,7 @@ static void do_without(struct rm_checkpointer *c, const struct rm_error *error)
     go_on(c);
 }
 
-/* --- looks, by the timer --------------------------------------------------------------------- */
+/* --- checks by the timer --------------------------------------------------------------------- */
 
 static void look_at_waiting(struct rm_checkpointer *c, uint64_t now)
 {
@@ -372,7 +375,7 @@ static void look_at_parts(struct rm_checkpointer *c, uint64_t now)
         fire(c, EVENT_WORKERS);
 }
 
-/* NULL: a thread has it in hand. */
+/* NULL: a thread does the work. */
 static void (*const looks[RM_CHECKPOINT_STAGES])(struct rm_checkpointer *c, uint64_t now) = {
     [WAITING] = look_at_waiting,
     [HOLDING] = look_at_holding,
@@ -400,7 +403,7 @@ static void make_folder(uv_work_t *work)
     c->rc = rm_checkpoint_begin(c->spec.run_directory, c->number, &c->error);
 }
 
-/* Rings have many megabytes, and what they are copied into is made by the page. */
+/* Rings have many megabytes, and each page of their copy must be allocated. */
 static void copy_shared(uv_work_t *work)
 {
     struct rm_checkpointer *c = work->data;
@@ -456,7 +459,7 @@ static void have_done(struct rm_checkpointer *c, uv_work_cb work)
     }
 }
 
-/* --- what is left of one that was given up: removing files may wait for the disk -------------- */
+/* --- removing a failed checkpoint: that may wait for the disk -------------------------------- */
 
 struct removal {
     uv_work_t work;
@@ -481,7 +484,7 @@ static void removed(uv_work_t *work, int status)
 static void remove_abandoned(struct rm_checkpointer *c)
 {
     struct removal *r = calloc(1, sizeof *r);
-    if (!r) { /* the next one that is made takes it along */
+    if (!r) { /* the next finished checkpoint removes it too */
         rm_log(c->spec.log, RM_LOG_WARNING, "no memory to remove what is left of checkpoint %llu",
                (unsigned long long)c->number);
         return;
@@ -519,14 +522,14 @@ static void hold(struct rm_checkpointer *c)
     rm_session_wake_up(c->spec.session);
 }
 
-/* Workers may go on. */
+/* Lets workers continue. */
 static void release(struct rm_checkpointer *c)
 {
     rm_duty_release_all(run_of(c));
     rm_session_wake_up(c->spec.session);
 }
 
-/* As the file had it: what was set since is among the settings on the board. */
+/* The configuration of the file; the board has later settings. */
 static json_t *config_of(const struct rm_checkpointer *c)
 {
     struct rm_experiment *e = malloc(sizeof *e);
@@ -539,7 +542,7 @@ static json_t *config_of(const struct rm_checkpointer *c)
     return config;
 }
 
-/* What the board says now. */
+/* The board's current numbers. */
 static struct rm_checkpoint_facts facts_of(const struct rm_checkpointer *c)
 {
     const struct rm_session *session = c->spec.session;
@@ -557,14 +560,14 @@ static struct rm_checkpoint_facts facts_of(const struct rm_checkpointer *c)
 }
 
 /* No worker counts faster than once a nanosecond, and a manifest has no number above INT64_MAX: a
- * world wrote what is. */
+ * larger number was written by a world. */
 static bool can_be(const struct rm_checkpointer *c, uint64_t now, uint64_t opened)
 {
     return now <= INT64_MAX &&
            (now <= opened || (now - opened) / RM_BOARD_WORKERS <= rm_now_ns() - c->opened_ns);
 }
 
-/* The first of the facts that cannot be, with a message; "": none. */
+/* The first impossible fact, with a message; "": none. */
 static void find_damage(const struct rm_checkpointer *c, char *text, size_t size)
 {
     const struct {
@@ -624,7 +627,7 @@ static void begin_seal(struct rm_checkpointer *c)
     have_done(c, seal);
 }
 
-/* Back at idle: on to the next one that was asked for, or to what comes after. */
+/* Idle again: begins the next requested checkpoint, or does the `after`. */
 static void settle(struct rm_checkpointer *c, bool made)
 {
     const double interval_s = c->spec.session->experiment.checkpoint.interval_s;
@@ -647,7 +650,7 @@ static struct rm_log_fields fields_of(const struct rm_checkpointer *c)
 static void finish(struct rm_checkpointer *c)
 {
     const struct rm_log_fields fields = fields_of(c);
-    /* Once about each. */
+    /* Warns once about each file. */
     if (c->missing.text[0] && strcmp(c->missing.text, c->missed.text) != 0)
         rm_log(c->spec.log, RM_LOG_WARNING, "a checkpoint counts as none: %s", c->missing.text);
     c->missed = c->missing;
@@ -691,7 +694,7 @@ static void act(struct rm_checkpointer *c, enum action action)
         actions[action](c);
 }
 
-/* --- asking ---------------------------------------------------------------------------------- */
+/* --- requests -------------------------------------------------------------------------------- */
 
 static bool in_hand(const struct rm_checkpointer *c)
 {
@@ -753,7 +756,7 @@ void rm_checkpointer_tick(struct rm_checkpointer *c, uint64_t now_ns)
         return;
     const uint64_t all_ns = (uint64_t)(interval_s * 1e9);
     if (c->due_ns == 0 || c->due_ns > now_ns + all_ns)
-        c->due_ns = now_ns + all_ns; /* it was made shorter */
+        c->due_ns = now_ns + all_ns; /* the interval was made shorter */
     if (now_ns < c->due_ns || rm_session_steps(c->spec.session) == c->step)
         return;
     if (rm_checkpointer_ask(c, &number, &error))
@@ -766,7 +769,7 @@ void rm_checkpointer_away(struct rm_checkpointer *c, uint64_t away_ns)
     c->end_by_ns += away_ns;
 }
 
-/* --- the run's begin and end ----------------------------------------------------------------- */
+/* --- the beginning and the end of a run ------------------------------------------------------ */
 
 void rm_checkpointer_open(struct rm_checkpointer *c, const struct rm_checkpointer_spec *spec)
 {
@@ -781,11 +784,11 @@ void rm_checkpointer_open(struct rm_checkpointer *c, const struct rm_checkpointe
     if (spec->whole)
         c->kept =
             (struct rm_checkpoints_kept){.damaged_above = spec->whole, .damaged_to = c->number};
-    /* Confined actors may write below it, and nowhere else: so it is there before them. */
+    /* Confined actors may write only below this folder, so it must exist before them. */
     if (rm_experiment_confines(&spec->session->experiment) &&
         rm_checkpoint_parent(spec->run_directory, &error) < 0)
         rm_log(spec->log, RM_LOG_WARNING, "%s", error.text);
-    /* The board may be that of a daemon that was killed in the middle of one. */
+    /* The board may have been left by a daemon that was killed during a checkpoint. */
     if (RM_PEEK(&run_of(c)->checkpoint_request) > c->number)
         c->number = RM_PEEK(&run_of(c)->checkpoint_request);
     c->asked = c->number;
@@ -793,7 +796,8 @@ void rm_checkpointer_open(struct rm_checkpointer *c, const struct rm_checkpointe
     rm_duty_release_all(run_of(c));
     c->opened_ns = rm_now_ns();
     c->opened = facts_of(c);
-    /* One daemon was killed: after the next ones the service manager may keep nothing any more. */
+    /* After a daemon was killed, makes a checkpoint soon, because the service manager may not keep
+     * the session when the next one is killed. */
     if (spec->adopted)
         c->due_ns = 1;
 }

@@ -97,7 +97,7 @@ struct rm_checkpointer {
     uint64_t due_ns;    /* time of the next one by interval; 0 = unknown */
     uint64_t held_from_ns, held_until_ns;
     uint64_t opened_ns;                 /* when this daemon opened it */
-    struct rm_checkpoint_facts opened;  /* what the board said then */
+    struct rm_checkpoint_facts opened;  /* the board's numbers then */
     uint64_t starts;                    /* starts of actors' and learners' processes when it
                                          * began */
     uint64_t written[RM_BOARD_WORKERS]; /* the latest number that each worker has written */
@@ -113,7 +113,7 @@ struct rm_checkpointer {
     uv_timer_t timer;
 };
 
-/* At the beginning of a run: numbers continue after the existing checkpoints. */
+/* Call at the beginning of a run: numbers continue after the existing checkpoints. */
 void rm_checkpointer_open(struct rm_checkpointer *checkpointer,
                           const struct rm_checkpointer_spec *spec);
 
@@ -133,7 +133,7 @@ void rm_checkpointer_insist(struct rm_checkpointer *checkpointer);
 void rm_checkpointer_end(struct rm_checkpointer *checkpointer, enum rm_checkpoint_after after,
                          const char *why);
 
-/* Is the latest checkpoint of this daemon the current state of the run? */
+/* Whether this daemon's latest checkpoint has the run's current state. */
 bool rm_checkpointer_is_current(const struct rm_checkpointer *checkpointer);
 
 /* When the run is over: warns if files of the newest checkpoint are missing; if the final
@@ -144,7 +144,7 @@ void rm_checkpointer_close(struct rm_checkpointer *checkpointer, bool evaluated)
 /* Call once a second: begins checkpoints by interval. */
 void rm_checkpointer_tick(struct rm_checkpointer *checkpointer, uint64_t now_ns);
 
-/* The daemon was away for so long: moves all deadlines. */
+/* After the daemon did not run for so long: moves all deadlines. */
 void rm_checkpointer_away(struct rm_checkpointer *checkpointer, uint64_t away_ns);
 
 /* The run ends: cancels the current checkpoint and its `after`. */

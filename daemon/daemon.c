@@ -48,16 +48,16 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     if (number == SIGUSR1) {
         rm_checkpointer_insist(
-            &daemon->checkpoint); /* a scheduler's word that the end may be near */
+            &daemon->checkpoint); /* a scheduler's signal that the end may be near */
         return;
     }
-    /* One request may come twice: to the process and to its group. */
+    /* One request may arrive twice: for the process and for its group. */
     uint64_t now = rm_now_ns();
     if (daemon->interrupts && now - daemon->interrupted_ns < INTERRUPTS_APART_NS)
         return;
     daemon->interrupted_ns = now;
     daemon->interrupts++;
-    /* A job that ends by itself would not be queued again: it waits to be killed. */
+    /* A job that ends by itself would not be requeued, so it waits to be killed. */
     const bool preempted = number == SIGTERM && getenv("SLURM_JOB_ID");
     if (preempted && !daemon->preempted) {
         daemon->interrupts = 0;
@@ -77,7 +77,7 @@ static void clear_console(void *user)
     rm_console_clear(user);
 }
 
-/* A pipe that is read here may never get data: until then a stop ends the program. */
+/* A pipe that is read here may never have data: until then a stop ends the program. */
 static int load_file(struct rm_experiment *experiment, const struct rm_daemon_options *o,
                      struct rm_error *error)
 {
@@ -130,7 +130,7 @@ static int load(struct rm_experiment *experiment, const struct rm_daemon_options
     return 0;
 }
 
-/* A world that is tried is limited as its actors will be. */
+/* Probes a world, limited like its actors. */
 static int probe_world(const struct rm_daemon *daemon, struct rm_experiment *experiment,
                        struct rm_error *error)
 {
@@ -149,7 +149,7 @@ static int probe_world(const struct rm_daemon *daemon, struct rm_experiment *exp
     return rc;
 }
 
-/* What rm_daemon_check() and rm_daemon_run() have in common. */
+/* The common part of rm_daemon_check() and rm_daemon_run(). */
 static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, struct rm_plan *plan,
                    bool runs, struct rm_error *error)
 {
@@ -165,9 +165,9 @@ static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, s
     return rc;
 }
 
-/* The table of open files grows in steps, and as soon as there are threads the kernel waits for all
- * processors at each: the loop would, for tens of milliseconds, when many clients come. So it has
- * its size before there are any; it never shrinks. */
+/* Grows the table of open files before there are threads. With threads the kernel waits for all
+ * processors at each growth, so the loop would wait for tens of milliseconds when many clients
+ * connect. The table never shrinks. */
 static void make_room(uint64_t descriptors)
 {
     const int last = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)descriptors - 1);
@@ -175,7 +175,8 @@ static void make_room(uint64_t descriptors)
         close(last);
 }
 
-/* A descriptor per ring, weights and worker: many actors and policies need more than usual. */
+/* Raises the limit of descriptors: each ring, weights and worker needs one, so many actors and
+ * policies need more than usual. */
 static int allow_descriptors(const struct rm_plan *plan, const struct rm_experiment *experiment,
                              struct rm_error *error)
 {
@@ -198,7 +199,7 @@ static int allow_descriptors(const struct rm_plan *plan, const struct rm_experim
     return 0;
 }
 
-#define PLACE_TURNS 400 /* 10 s: the kernel may be a while at giving back a replay's memory */
+#define PLACE_TURNS 400 /* 10 s: the kernel may need time to free a replay's memory */
 
 static void pause_a_moment(void *unused)
 {
@@ -217,7 +218,7 @@ static int take_place(struct rm_daemon *daemon, const struct rm_experiment *expe
     return rc < 0 ? rc : rm_place_await(&daemon->place, path, &patience, error);
 }
 
-/* A kill loses no more than this: lines, and some rows of metrics. */
+/* A kill loses at most this: lines, and some rows of metrics. */
 #define QUEUED_LINES 262144
 #define QUEUED_ROWS  4
 #define COLUMN_BYTES 128 /* of a row, for TensorBoard and for metrics.csv together */
@@ -234,7 +235,7 @@ static void on_unwritten(void *daemon)
     rm_daemon_log_unwritten(daemon);
 }
 
-/* From here on files and standard error are written by threads. */
+/* Opens the threads that write files and standard error from now on. */
 static int open_writers(struct rm_daemon *daemon, struct rm_error *error)
 {
     const struct rm_metrics_row none = {.time_s = 0};
@@ -253,7 +254,7 @@ static int open_writers(struct rm_daemon *daemon, struct rm_error *error)
 static int open_files(struct rm_daemon *daemon, struct rm_error *error)
 {
     const struct rm_experiment *e = &daemon->session.experiment;
-    int rc = daemon->directory.path[0] /* that of the run that goes on */
+    int rc = daemon->directory.path[0] /* the directory of the resumed run */
                  ? rm_run_lock_await(&daemon->run_lock, daemon->directory.path, error)
                  : rm_run_directory_create(&daemon->directory, e->run.directory, e->name,
                                            &daemon->run_lock, error);
@@ -319,7 +320,7 @@ static int serve(struct rm_daemon *daemon, struct rm_error *error)
                                                .run_directory = daemon->directory.path};
     rm_groups_tell(&daemon->groups, &daemon->session.experiment, &daemon->log);
     rm_inspector_open(&daemon->inspector, &inspects);
-    if (daemon->inspector.debugger[0]) /* which looks at a silent worker before it is killed */
+    if (daemon->inspector.debugger[0]) /* the inspector reads a silent worker before it is killed */
         limits.report_ns += RM_INSPECT_S * RM_NS_PER_S;
     int rc = rm_supervisor_init(&daemon->supervisor, daemon->session.objects.workers, &limits,
                                 &rm_daemon_supervisor_ops, daemon, error);
@@ -351,11 +352,11 @@ static void close_handle(uv_handle_t *handle, void *unused)
         uv_close(handle, NULL);
 }
 
-/* Everything that has a name in the file system goes first. */
+/* Closes objects with names in the file system first. */
 static void close_all(struct rm_daemon *daemon)
 {
-    rm_daemon_hold_signals(true);    /* the loop does not answer them any more */
-    rm_writer_flush(&daemon->files); /* clients that wait for the disk get their result */
+    rm_daemon_hold_signals(true);    /* the loop no longer handles them */
+    rm_writer_flush(&daemon->files); /* clients that wait for the disk get their answers */
     rm_sweeper_dismiss(&daemon->sweeper);
     rm_place_leave(&daemon->place);
     rm_control_close(daemon->control);
@@ -414,7 +415,7 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     rm_daemon_open_checkpoints(daemon);
     rm_daemon_start_workers(daemon);
     rm_daemon_arm(daemon);
-    rm_daemon_hold_signals(false); /* now they find everything in its place */
+    rm_daemon_hold_signals(false); /* now they are handled again */
     while (daemon->life != RM_LIFE_OVER)
         uv_run(&daemon->loop, UV_RUN_DEFAULT);
     rm_inspector_end(&daemon->inspector);

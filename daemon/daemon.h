@@ -40,12 +40,12 @@
 
 /* Exit codes of ringmasterd. */
 enum rm_daemon_exit {
-    RM_DAEMON_OK = 0,        /* finished, or stopped as asked */
+    RM_DAEMON_OK = 0,        /* finished, or stopped on request */
     RM_DAEMON_FAILED = 1,    /* the run failed; the log says why */
     RM_DAEMON_USAGE = 2,     /* command line or configuration */
     RM_DAEMON_RUNNING = 3,   /* an experiment of that name runs already */
     RM_DAEMON_RESOURCES = 4, /* no memory, no directory, no socket: nothing was started */
-    RM_DAEMON_UNSHOWN = 5,   /* all was done, but standard output could not be written */
+    RM_DAEMON_UNSHOWN = 5,   /* the run succeeded, but standard output could not be written */
     RM_DAEMON_KILLED = 130,  /* interrupted twice: workers were killed */
 };
 
@@ -68,18 +68,18 @@ struct rm_daemon_options {
     enum rm_resume resume;
 };
 
-/* Where the run is. What the board calls running or paused is RM_LIFE_TRAINING here. */
+/* The phase of the run. RM_LIFE_TRAINING includes the board's running and paused. */
 enum rm_life {
     RM_LIFE_STARTING = 0, /* until the first actor has stepped */
     RM_LIFE_TRAINING,
-    RM_LIFE_EVALUATING, /* the budget is spent; the final evaluation is being played */
+    RM_LIFE_EVALUATING, /* the budget is spent; the final evaluation runs */
     RM_LIFE_STOPPING,
     RM_LIFE_OVER, /* no process left */
 };
 
 /* The session of a killed daemon. */
 struct rm_adoption {
-    bool done;          /* it was taken over */
+    bool done;          /* the session was taken over */
     uint64_t left_rows; /* rows of replay by the killed daemon's last count */
     uint64_t rows;      /* rows found, before this daemon's workers started */
     uint64_t step;
@@ -92,7 +92,7 @@ struct rm_daemon {
     struct rm_world_facts world;
     struct rm_place place;
     struct rm_run_directory directory;
-    struct rm_run_lock run_lock; /* of that directory, or of the one that is looked at */
+    struct rm_run_lock run_lock; /* of that directory, or of the one that is being checked */
     struct rm_log log;
     struct rm_writer files;  /* of the run directory, except checkpoints */
     struct rm_writer echoes; /* standard output and error, or the journal */
@@ -131,12 +131,12 @@ struct rm_daemon {
     int preempted;           /* the signal after which a job waits to be killed; 0 = none */
     uint64_t started_ns;     /* of the run */
     uint64_t trained_ns;     /* when training ended; 0 = not yet */
-    uint64_t final_before;   /* evaluations finished when the final one was asked for */
+    uint64_t final_before;   /* evaluations finished when the final one was requested */
     uint64_t watchdog_ns;    /* interval of the service manager's watchdog, 0 = none */
-    uint64_t agent_steps_before, updates_before; /* of predecessors of this daemon */
+    uint64_t agent_steps_before, updates_before; /* of this daemon's predecessors */
     uint64_t notified_ns; /* when the last status was sent to the service manager */
     uint64_t evaluations_seen;
-    /* Per worker: since when it waits although it was woken; 0 = it does not. */
+    /* Per worker: since when it waits although it was woken; 0: it does not. */
     uint64_t woken_ns[RM_BOARD_WORKERS];
 };
 
@@ -164,14 +164,14 @@ void rm_daemon_keep_session(struct rm_daemon *daemon);
 extern const struct rm_supervisor_ops rm_daemon_supervisor_ops;
 void rm_daemon_start_workers(struct rm_daemon *daemon);
 void rm_daemon_tick(struct rm_daemon *daemon);
-void rm_daemon_away(void *daemon, uint64_t away_ns, uint64_t now_ns); /* it was (presence.h) */
+void rm_daemon_away(void *daemon, uint64_t away_ns, uint64_t now_ns); /* for presence.h */
 /* An evaluation or a worker's share is finished, or a row of metrics is due. */
 void rm_daemon_rung(struct rm_daemon *daemon);
-/* A row of metrics, with the numbers of an evaluation that has just been finished or without. */
+/* Writes a row of metrics, with or without the numbers of an evaluation that has just finished. */
 void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation);
 void rm_daemon_note_running(struct rm_daemon *daemon); /* the first step has been made */
 void rm_daemon_stop(struct rm_daemon *daemon, const char *why);
-/* The same once a checkpoint is made (checkpoint.h). */
+/* The same after a checkpoint is made (checkpoint.h). */
 void rm_daemon_stop_after_checkpoint(struct rm_daemon *daemon, const char *why);
 void rm_daemon_open_checkpoints(struct rm_daemon *daemon);
 void rm_daemon_fail(struct rm_daemon *daemon, const char *why);
@@ -179,7 +179,7 @@ void rm_daemon_pause(struct rm_daemon *daemon, bool pause);
 void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes);
 /* Sets timers for the current state: none when paused without clients. */
 void rm_daemon_arm(struct rm_daemon *daemon);
-/* Tells subscribers; takes `data`, which may be NULL. */
+/* Sends an event to subscribers; takes `data`, which may be NULL. */
 void rm_daemon_event(struct rm_daemon *daemon, const char *name, json_t *data);
 
 /* --- spawn.c: processes ---------------------------------------------------------------------- */
@@ -189,11 +189,11 @@ int rm_daemon_spawn(void *user, uint32_t index, uint64_t generation, struct rm_e
 void rm_daemon_signal(void *user, uint32_t index, int pid, int signal);
 int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error);
 
-/* --- settings.c: hot keys --------------------------------------------------------------------- */
+/* --- settings.c: hot keys -------------------------------------------------------------------- */
 
 struct rm_setting {
     const char *key;
-    json_t *value; /* "default": that of the configuration */
+    json_t *value; /* "default": the configuration's value */
     bool keep;     /* over restarts of this run as well */
     uid_t who;     /* for the journal */
     uint64_t client;
@@ -208,8 +208,7 @@ void rm_daemon_restore_settings(struct rm_daemon *daemon);
 /* Reads the file again, in a thread, and applies changes of hot keys. */
 void rm_daemon_reload(struct rm_daemon *daemon);
 
-/* --- status.c ----------------------------------------------------------------------------------
- */
+/* --- status.c -------------------------------------------------------------------------------- */
 
 /* The whole state as one object (see status.c for its members). */
 json_t *rm_daemon_status(struct rm_daemon *daemon);
@@ -217,7 +216,7 @@ json_t *rm_daemon_status(struct rm_daemon *daemon);
  * are being written. */
 int rm_daemon_write_policies(struct rm_daemon *daemon, uint64_t client, struct rm_error *error);
 
-/* Figures of an agent's episodes, as in status. */
+/* An agent's figures per episode, as in status. */
 json_t *rm_daemon_figures(const struct rm_daemon *daemon, uint32_t agent, bool evaluated);
 json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe);
 
@@ -230,8 +229,7 @@ struct rm_daemon_rates rm_daemon_rates(const struct rm_daemon *daemon);
 /* Seconds until the budget is spent at the present pace; negative when unknown. */
 double rm_daemon_time_left(const struct rm_daemon *daemon);
 
-/* --- commands.c --------------------------------------------------------------------------------
- */
+/* --- commands.c ------------------------------------------------------------------------------ */
 
 extern const struct rm_command rm_commands[];
 extern const size_t rm_command_count;

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEXT_MAX 65536 /* of what it wrote, as much is looked at */
+#define TEXT_MAX 65536 /* so much of gdb's output is read */
 
 struct rm_inspection {
     struct rm_child child;
@@ -25,12 +25,12 @@ struct rm_inspection {
     struct rm_inspection *next;
     uint32_t worker;
     uint64_t generation;
-    uv_work_t work; /* a thread opens the file, and reads it in the end */
-    int open;       /* handles that are not closed yet, and work under way */
-    int out, rc;    /* the file; or why there is none */
+    uv_work_t work; /* a thread opens the file, and reads it at the end */
+    int open;       /* open handles and work in progress */
+    int out, rc;    /* the file, or the error */
     unsigned frames;
     int signal, exec_errno; /* how gdb ended */
-    char last[256];         /* line that it wrote */
+    char last[256];         /* last line of gdb's output */
     char path[PATH_MAX];
 };
 
@@ -51,7 +51,7 @@ void rm_inspector_open(struct rm_inspector *inspector, const struct rm_inspector
                "there is no gdb: workers that crash or hang give their stack themselves");
 }
 
-/* --- one of them ----------------------------------------------------------------------------- */
+/* --- one inspection -------------------------------------------------------------------------- */
 
 static void unlink_from_list(struct rm_inspection *i)
 {
@@ -80,8 +80,8 @@ static void on_limit_closed(uv_handle_t *limit)
     count_closed(limit->data);
 }
 
-/* How many frames there are in what it wrote; its last line otherwise. By a thread: there may be
- * several at a time. */
+/* Number of frames in gdb's output, and its last line. Called by a thread; there may be several at
+ * a time. */
 static unsigned count_frames(const char *path, char *last, size_t size)
 {
     static _Thread_local char text[TEXT_MAX + 1];
@@ -135,7 +135,7 @@ static void queue(struct rm_inspection *i, uv_work_cb work, uv_after_work_cb aft
     }
 }
 
-/* The worker goes on to its end. */
+/* Lets the worker end. */
 static void let_go(const struct rm_inspection *i)
 {
     struct rm_board_worker *slot = &i->inspector->spec.session->board.workers[i->worker];
@@ -183,7 +183,7 @@ static int run_debugger(struct rm_inspection *i, uint32_t pid, struct rm_error *
                           error);
 }
 
-/* By a thread: for its folder and the file the disk may have to be waited for. */
+/* Called by a thread, because creating the folder and the file may wait for the disk. */
 static void open_file(uv_work_t *work)
 {
     struct rm_inspection *i = work->data;
@@ -200,7 +200,7 @@ static void file_opened(uv_work_t *work, int status)
 {
     struct rm_inspection *i = work->data;
     const struct rm_inspector_spec *spec = &i->inspector->spec;
-    /* As the daemon itself knows it. */
+    /* The daemon's own record of the process. */
     const struct rm_supervised_worker *w = &spec->supervisor->workers[i->worker];
     const uint32_t pid = w->generation == i->generation && w->pid > 0 ? (uint32_t)w->pid : 0;
     struct rm_error error = {""};
@@ -208,7 +208,7 @@ static void file_opened(uv_work_t *work, int status)
     (void)status;
     if (rc < 0)
         rm_fail(&error, rc, "cannot open %s: %s", i->path, strerror(-rc));
-    else if (pid && !i->inspector->ending) /* it is still there */
+    else if (pid && !i->inspector->ending) /* the process still exists */
         rc = run_debugger(i, pid, &error);
     else
         rc = 1;
@@ -251,9 +251,9 @@ static int begin(struct rm_inspector *inspector, uint32_t worker, struct rm_erro
     return 0;
 }
 
-/* --- all of them ----------------------------------------------------------------------------- */
+/* --- all inspections ------------------------------------------------------------------------- */
 
-/* Once for each process: the word is the worker's own. */
+/* Whether to inspect, once for each process: the worker itself writes the word. */
 static bool wanted(const struct rm_inspector *inspector, uint32_t worker)
 {
     const struct rm_supervised_worker *w = &inspector->spec.supervisor->workers[worker];

@@ -1,5 +1,5 @@
-/* What happens when in a run: its states, what moves it from one to the next, and the timers each
- * state needs. */
+/* The course of a run: its states, the transitions between them, and the timers that each state
+ * needs. */
 #include "daemon/daemon.h"
 
 #include "config/traits.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define TICK_MS      1000 /* while a client may be watching or work continues */
-#define TICK_FAST_MS 50   /* while something short is waited for */
+#define TICK_FAST_MS 50   /* while the daemon waits for something short */
 
 static struct rm_board_run *run_of(struct rm_daemon *daemon)
 {
@@ -51,7 +51,7 @@ void rm_daemon_event(struct rm_daemon *daemon, const char *name, json_t *data)
     json_decref(data);
 }
 
-/* The last process is gone. */
+/* Ends the run after the last process has ended. */
 static void end_if_over(struct rm_daemon *daemon)
 {
     if (daemon->life != RM_LIFE_STOPPING || rm_supervisor_alive(&daemon->supervisor) > 0)
@@ -71,7 +71,7 @@ void rm_daemon_start_workers(struct rm_daemon *daemon)
     rm_metrics_begin_steps(&daemon->metrics, rm_session_steps(&daemon->session),
                            daemon->started_ns);
     RM_POKE(&run_of(daemon)->bell_at, daemon->metrics.next_at);
-    /* One that cannot be started fails the run: then the rest is not wanted any more. */
+    /* If a worker cannot be started, the run fails and needs no others. */
     for (uint32_t i = 0; i < daemon->session.objects.workers && !daemon->failed; i++)
         if (rm_session_has_process(&daemon->session, i))
             rm_supervisor_start(&daemon->supervisor, i, rm_now_ns());
@@ -93,7 +93,7 @@ void rm_daemon_stop(struct rm_daemon *daemon, const char *why)
     RM_RAISE(&run_of(daemon)->stop, 1);
     rm_supervisor_stop_all(&daemon->supervisor, rm_now_ns());
     rm_session_wake_up(&daemon->session);
-    end_if_over(daemon); /* there may have been no worker to stop */
+    end_if_over(daemon); /* if there was no worker to stop */
     rm_daemon_arm(daemon);
 }
 
@@ -148,9 +148,9 @@ void rm_daemon_note_running(struct rm_daemon *daemon)
     rm_notify("READY=1");
 }
 
-/* A worker that waits and has been woken is up in a moment; from when the daemon first sees it so
- * it counts as busy, so that one that cannot get up (stopped in its sleep, say) is found to hang.
- */
+/* A waiting worker that was woken runs in a moment. From the time when the daemon first sees this,
+ * the worker counts as busy, so that a worker that cannot wake (stopped in its sleep, for example)
+ * is found to hang. */
 static enum rm_worker_state count_woken(struct rm_daemon *daemon, uint32_t index,
                                         enum rm_worker_state word, uint64_t *heartbeat_ns,
                                         uint64_t now_ns)
@@ -184,10 +184,10 @@ void rm_daemon_away(void *user, uint64_t away_ns, uint64_t now_ns)
             (double)away_ns / 1e9);
 }
 
-/* --- how a run comes to its end -------------------------------------------------------------- */
+/* --- the end of a run ------------------------------------------------------------------------ */
 
-/* All actors and learners have done their share, and those who do not stay for the last checkpoint
- * are gone. */
+/* Whether all actors and learners have done their share, and those that do not stay for the last
+ * checkpoint have ended. */
 static bool trained(struct rm_daemon *daemon)
 {
     const bool stay = daemon->session.experiment.checkpoint.at_end;
@@ -203,7 +203,8 @@ static bool trained(struct rm_daemon *daemon)
     return true;
 }
 
-/* When the last of them was done: their last sign of life. The daemon may notice a second later. */
+/* The time when the last of them was done: their last heartbeat. The daemon may notice a second
+ * later. */
 static uint64_t trained_at(const struct rm_daemon *daemon)
 {
     const struct rm_board_view *board = &daemon->session.board;
@@ -216,8 +217,8 @@ static uint64_t trained_at(const struct rm_daemon *daemon)
     return last;
 }
 
-/* The final evaluation is over when one is finished that played the last version of every policy as
- * often as it should: another one, by interval or on command, may have been in progress. */
+/* The final evaluation is finished when one has played the last version of every policy as often as
+ * requested; another evaluation, by interval or on command, may have been in progress before. */
 static bool evaluated(struct rm_daemon *daemon)
 {
     const struct rm_board_view *board = &daemon->session.board;
@@ -230,7 +231,7 @@ static bool evaluated(struct rm_daemon *daemon)
     return true;
 }
 
-/* True when one has been finished since the last time. */
+/* Whether an evaluation was finished since the last call. */
 static bool note_evaluations(struct rm_daemon *daemon)
 {
     struct rm_board_run *run = run_of(daemon);
@@ -262,7 +263,7 @@ static bool note_evaluations(struct rm_daemon *daemon)
     return true;
 }
 
-/* What evaluations say, and whether the last one is over. */
+/* Logs results of evaluations, and whether the final one is finished. */
 static void follow_evaluations(struct rm_daemon *daemon)
 {
     bool noted = note_evaluations(daemon);
@@ -272,7 +273,7 @@ static void follow_evaluations(struct rm_daemon *daemon)
         daemon->finished = true;
         rm_daemon_stop(daemon, "finished");
     } else if (noted)
-        /* That was another one. The request may have been taken for it: once more. */
+        /* That was another evaluation, which may have consumed the request: requests once more. */
         rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
 }
 
@@ -280,7 +281,7 @@ static void evaluate_last(struct rm_daemon *daemon)
 {
     uint32_t episodes = daemon->session.experiment.evaluation.final_episodes;
     for (uint32_t i = 0; i < rm_worker_evaluator(&daemon->session.objects); i++)
-        if (rm_session_has_process(&daemon->session, i)) /* it stayed for the checkpoint */
+        if (rm_session_has_process(&daemon->session, i)) /* the worker stayed for the checkpoint */
             rm_supervisor_stop(&daemon->supervisor, i, rm_now_ns());
     if (episodes == 0) {
         daemon->finished = true;
@@ -295,12 +296,12 @@ static void evaluate_last(struct rm_daemon *daemon)
     rm_daemon_arm(daemon);
 }
 
-/* When the budget is spent, once: the last checkpoint, and then the last evaluation. */
+/* Called once, when the budget is spent: the last checkpoint, then the final evaluation. */
 static void end_training(struct rm_daemon *daemon)
 {
     if (daemon->life > RM_LIFE_TRAINING || daemon->trained_ns != 0 || !trained(daemon))
         return;
-    rm_daemon_note_running(daemon); /* a short run may be over before the first tick */
+    rm_daemon_note_running(daemon); /* a short run may end before the first tick */
     daemon->trained_ns = trained_at(daemon);
     rm_log(&daemon->log, RM_LOG_INFO, "the budget is spent after %.1f s",
            (double)(daemon->trained_ns - daemon->started_ns) / 1e9);
@@ -356,12 +357,12 @@ void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
 
 void rm_daemon_stop_after_checkpoint(struct rm_daemon *daemon, const char *why)
 {
-    /* The checkpoint's, and that of the workers. */
+    /* The grace of the checkpoint and that of the workers. */
     rm_notify_more_time(2 * daemon->supervisor.limits.stop_grace_ns);
     rm_checkpointer_end(&daemon->checkpoint, RM_AFTER_STOP, why);
 }
 
-/* Deaths, hangs and readiness, from what the board says. */
+/* Finds deaths, hangs and readiness on the board. */
 static void observe(struct rm_daemon *daemon)
 {
     rm_presence_note(&daemon->presence);
@@ -372,14 +373,14 @@ static void observe(struct rm_daemon *daemon)
             continue;
         enum rm_worker_state word = rm_session_process_state(&daemon->session, i, &heartbeat_ns);
         word = count_woken(daemon, i, word, &heartbeat_ns, now_ns);
-        /* It has crashed, and is looked at: it ends by itself. */
+        /* The worker has crashed, and the inspector reads its stack: it ends by itself. */
         if (rm_inspector_has(&daemon->inspector, i))
             heartbeat_ns = now_ns;
         rm_supervisor_observe(&daemon->supervisor, i, word, heartbeat_ns, now_ns);
     }
 }
 
-/* What `systemctl status` shows, and that the loop turns. */
+/* Sends the text of `systemctl status`, and the watchdog's sign of life. */
 static void tell_service_manager(struct rm_daemon *daemon, uint64_t now)
 {
     if (daemon->watchdog_ns)
@@ -419,7 +420,7 @@ void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation)
         rm_log(&daemon->log, RM_LOG_WARNING, "no memory for a row of metrics; training goes on");
 }
 
-/* A row by steps, if one is due; and who steps rings when the next one is. */
+/* Writes a row by steps, if due; the worker that reaches the next row's steps rings. */
 static void write_row_by_steps(struct rm_daemon *daemon)
 {
     const uint64_t steps = rm_session_steps(&daemon->session);
@@ -466,8 +467,8 @@ void rm_daemon_tick(struct rm_daemon *daemon)
     rm_daemon_arm(daemon);
 }
 
-/* What a worker that died may still have owed the others: it may have arrived and not advanced the
- * round, advanced it without waking others, or made work visible without waking its sleeper. */
+/* Does the work that a dead worker may have left: it may have arrived and not advanced the round,
+ * advanced it without waking others, or made work visible without waking the sleeper. */
 static void settle_debts(struct rm_daemon *daemon)
 {
     if (daemon->session.experiment.mode == RM_MODE_LOCKSTEP)
@@ -511,7 +512,7 @@ static void worker_changed(void *user, uint32_t index, enum rm_supervised before
         rm_daemon_fail(daemon, failure);
     } else if (worker->state == RM_SUPERVISED_UP && worker->generation > 1 &&
                daemon->life == RM_LIFE_EVALUATING) {
-        /* The final evaluation died with the evaluator: the new one begins again. */
+        /* The evaluator died during the final evaluation: the new one begins again. */
         rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
     } else if (worker->finished) {
         end_training(daemon);
@@ -570,8 +571,7 @@ static uint64_t tick_ms(const struct rm_daemon *daemon)
     bool short_wait = starting || (checkpoints_s > 0 && checkpoints_s * 1000 < TICK_MS) ||
                       daemon->life == RM_LIFE_STARTING || daemon->life == RM_LIFE_EVALUATING ||
                       daemon->life == RM_LIFE_STOPPING;
-    /* While workers work they are looked at often enough to tell their silence from the daemon's.
-     */
+    /* While workers work, checks often enough to distinguish their silence from the daemon's. */
     const uint64_t look_ms =
         daemon->supervisor.limits.heartbeat_ns / RM_SUPERVISOR_LOOKS / RM_NS_PER_MS;
     const uint64_t ms = short_wait ? TICK_FAST_MS : TICK_MS;

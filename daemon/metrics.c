@@ -71,7 +71,8 @@ static bool is_main(const char *metric, const void *block)
     return false;
 }
 
-/* What the world has named, over the latest episodes or of the evaluation; NULL: not now. */
+/* A figure that the world has named, over the latest episodes or of the evaluation; NULL: no value
+ * now. */
 typedef double (*figure_fn)(const struct rm_board_view *view, uint32_t agent, uint32_t figure,
                             uint32_t value);
 
@@ -93,7 +94,7 @@ static void agent_columns(struct columns *c, const struct rm_board_view *board, 
                           const struct rm_metrics_row *row)
 {
     const struct rm_board_agent *agent = &board->agents[a];
-    const bool several = board->run->agents > 1; /* else its numbers are the run's */
+    const bool several = board->run->agents > 1; /* a single agent's numbers are the run's */
     char what[RM_NAME_MAX + 24];
     double length = NAN;
     snprintf(what, sizeof what, "agent.%s.reward", agent->name);
@@ -177,7 +178,7 @@ static void csv_field(void *user, const struct rm_metrics_column *column)
         fprintf(csv->file, column->integer ? "%.0f" : "%.9g", column->value);
 }
 
-/* Whole rows only: of one that does not fit on the disk nothing stays. */
+/* Writes whole rows only: if a row does not fit on the disk, no part of it stays. */
 static int append(struct rm_writer *files, int fd, const char *text, size_t bytes)
 {
     if (!files)
@@ -201,9 +202,9 @@ static int csv_row(struct rm_writer *files, int fd, const struct rm_board_view *
     return rc;
 }
 
-/* --- going on ------------------------------------------------------------------------------- */
+/* --- continuing a file ----------------------------------------------------------------------- */
 
-/* Where the line begins that ends before `end`: after a newline, or at 0. */
+/* Start of the line that ends before `end`: after a newline, or 0. */
 static off_t line_start(int fd, off_t end)
 {
     char text[4096];
@@ -218,8 +219,8 @@ static off_t line_start(int fd, off_t end)
     return 0;
 }
 
-/* What a predecessor left: of a row that it did not finish nothing stays, and the time of its last
- * one is where this run's begins. */
+/* Continues a predecessor's file: removes an unfinished row; this run's time continues after its
+ * last row. */
 static int go_on(struct rm_metrics *m, off_t bytes)
 {
     char first[64] = "";
@@ -229,7 +230,7 @@ static int go_on(struct rm_metrics *m, off_t bytes)
     if (whole == 0)
         return 0;
     if (pread(m->csv_fd, first, sizeof first - 1, line_start(m->csv_fd, whole - 1)) > 0)
-        m->before_s = strtod(first, NULL); /* 0 of the names */
+        m->before_s = strtod(first, NULL); /* 0 for the line of names */
     return 0;
 }
 
@@ -252,7 +253,7 @@ int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *d
         if (metrics->csv_fd < 0)
             return metrics->csv_fd;
         rc = go_on(metrics, lseek(metrics->csv_fd, 0, SEEK_END));
-        /* A run that goes on has its names already. */
+        /* A continued file already has its names. */
         if (rc == 0 && lseek(metrics->csv_fd, 0, SEEK_END) == 0)
             rc = csv_row(NULL, metrics->csv_fd, board, &none, true);
         if (rc < 0)
@@ -281,7 +282,7 @@ static void tensorboard_field(void *user, const struct rm_metrics_column *column
         !(column->main || tags->all) || !strcmp(column->name, "steps") ||
         !strcmp(column->name, "evaluation_steps"))
         return;
-    /* TensorBoard groups by what stands before a slash. */
+    /* TensorBoard groups tags by the part before a slash. */
     snprintf(tag, sizeof tag, "%s%s", strchr(column->name, '.') ? "" : "run/", column->name);
     for (char *c = tag; *c; c++)
         if (*c == '.')

@@ -38,33 +38,33 @@ struct rm_metrics {
     int csv_fd; /* -1 = off */
     enum rm_tensorboard_tags tags;
     struct rm_tensorboard board; /* fd -1 = off */
-    struct rm_writer *files;     /* writes rows; NULL = at once, set by who opened them */
-    double before_s; /* what a predecessor in the same run directory had taken by its last row */
+    struct rm_writer *files;     /* writes rows; NULL = at once; set by the caller of open */
+    double before_s; /* time of the run at a predecessor's last row in the same run directory */
     uint64_t rows;
-    uint64_t failures; /* rows that could not be written whole, as far as known here */
+    uint64_t failures; /* rows that could not be written whole, as far as known */
     /* Rows by steps. */
     uint64_t interval_steps;     /* 0 = none */
-    uint64_t next_at;            /* steps at which one is due, UINT64_MAX = never */
+    uint64_t next_at;            /* steps at which the next row is due, UINT64_MAX = never */
     uint64_t began_at, began_ns; /* steps and time when this process began to train */
 };
 
-/* What the board does not say. */
+/* Numbers that the board does not have. */
 struct rm_metrics_row {
     double time_s;  /* since this process began to train */
     uint64_t steps; /* per agent */
     double steps_per_s, updates_per_s;
-    bool evaluation; /* one has just been finished: its numbers are in this row */
+    bool evaluation; /* an evaluation has just finished, and the row has its numbers */
 };
 
-/* Goes on with the file that is there. Event files are PARENT/NAME/tensorboard/DATE-TIME/..: beside
- * the run directories, because TensorBoard follows `latest` and would list a run twice. */
+/* Continues an existing file. Event files are PARENT/NAME/tensorboard/DATE-TIME/..: beside the run
+ * directories, because TensorBoard follows `latest` and would list a run twice. */
 int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *directory,
                     const struct rm_board_view *board, const struct rm_experiment *experiment,
                     struct rm_error *error);
 
-/* Writes a row. Returns 0 or negative errno, e.g. for a full disk; the run goes on without the row.
- * With a thread that writes, 0 means that it has the row: what became of it the thread's counts
- * say. */
+/* Writes a row. Returns 0 or negative errno, for example for a full disk; the run continues without
+ * the row. With a writing thread, 0 means that the row is queued; the thread's counts have the
+ * outcome. */
 int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *board,
                      const struct rm_metrics_row *row);
 
@@ -87,7 +87,7 @@ void rm_metrics_close(struct rm_metrics *metrics);
 
 struct rm_metrics_column {
     const char *name;
-    double value; /* NaN: not there */
+    double value; /* NaN: no value */
     bool integer;
     bool main;       /* for TensorBoard unless metrics.tensorboard is "all" */
     bool evaluation; /* of an evaluation */

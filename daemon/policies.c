@@ -12,7 +12,7 @@
 struct rm_policies_job {
     uv_work_t work;
     struct rm_daemon *daemon;
-    struct rm_experiment experiment; /* as it was when this was asked for */
+    struct rm_experiment experiment; /* at the time of the request */
     char directory[RM_SESSION_PATH_MAX];
     uint64_t client;
     uint64_t version[RM_BOARD_POLICIES];

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define READ_BYTES 16384 /* in one turn of the loop, of a process */
-#define LAST_READS 8     /* at its end: a pipe holds no more, unless a process keeps writing */
+#define READ_BYTES 16384 /* of a process, in one turn of the loop */
+#define LAST_READS                                                                                 \
+    8 /* at the process's end: a pipe holds no more, unless a process keeps writing */
 
 enum rm_log_level rm_printed_level(const char *line, const char **text)
 {
@@ -64,7 +65,7 @@ static void add_bytes(struct rm_printed *p, const char *bytes, size_t n)
     }
 }
 
-/* Bytes taken; 0: there are none, *over: and none will come. */
+/* Returns the bytes read; 0: there are none, and with *over there will be none. */
 static size_t take_some(struct rm_printed *p, bool *over)
 {
     static char bytes[READ_BYTES];
@@ -82,7 +83,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     (void)events;
     if (!over)
         (void)take_some(p, &over);
-    if (over) /* no process has the other end any more, though the worker may still run */
+    if (over) /* no process has the other end, though the worker may still run */
         uv_poll_stop(poll);
 }
 
@@ -128,7 +129,7 @@ void rm_printed_end(struct rm_printed *p)
     for (int i = 0; i < LAST_READS && !over && take_some(p, &over) > 0; i++)
         ;
     if (p->used > 0)
-        say_line(p); /* it died in the middle of one */
+        say_line(p); /* the process died in the middle of a line */
     rm_log_pace_end(&p->daemon->log, &pace->errors, RM_MESSAGE_PRINTED, &fields, fields.worker);
     rm_log_pace_end(&p->daemon->log, &pace->others, RM_MESSAGE_PRINTED, &fields, fields.worker);
     uv_close((uv_handle_t *)&p->poll, on_closed);

@@ -37,7 +37,8 @@ static int start(const char *program, char **arguments, const struct channels *c
                  struct rm_error *error)
 {
     posix_spawn_file_actions_t files;
-    posix_spawnattr_t manner; /* what the daemon holds back until its loop runs may end this one */
+    posix_spawnattr_t
+        manner; /* signals that the daemon blocks until its loop runs end this process */
     sigset_t none;
 
     sigemptyset(&none);
@@ -60,8 +61,8 @@ static int start(const char *program, char **arguments, const struct channels *c
     return rc ? rm_fail(error, -rc, "the world cannot be tried: %s: %s", program, strerror(rc)) : 0;
 }
 
-/* Has it ended within so many milliseconds? Counted a short wait at a time, so that a moment in
- * which both of them were frozen counts as one of those. */
+/* Whether the process has ended within so many milliseconds. Counted in short waits, so that a
+ * moment in which both were frozen counts as one of those. */
 static bool ended(int process, int milliseconds)
 {
     struct pollfd one = {.fd = process, .events = POLLIN};
@@ -75,7 +76,8 @@ static bool ended(int process, int milliseconds)
     return false;
 }
 
-/* Waits; a silent one is asked where it is, and killed. *hung: it was silent. */
+/* Waits for the process; if it is silent, requests its report and kills it. *hung: it was
+ * silent. */
 static int wait_for(pid_t pid, double patience_s, bool *hung)
 {
     int status = 0, process = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -93,7 +95,7 @@ static int wait_for(pid_t pid, double patience_s, bool *hung)
     return status;
 }
 
-/* The first line of its report, without the program's name. */
+/* Reads the first line of its report, without the program's name. */
 static void read_report(int said, char *text, size_t size)
 {
     static const char program[] = "ringmaster-actor: ";
@@ -107,7 +109,7 @@ static void read_report(int said, char *text, size_t size)
     rm_utf8_line(text);
 }
 
-/* What it answered, or NULL. */
+/* Its answer, or NULL. */
 static char *read_answer(int answer)
 {
     struct stat st;
@@ -121,7 +123,7 @@ static char *read_answer(int answer)
     return text;
 }
 
-/* What is tried: a key of the configuration and its value. */
+/* The probed world: a key of the configuration and its value. */
 struct subject {
     const char *key, *value;
 };
@@ -148,7 +150,7 @@ static int read_description(const struct subject *of, int answer, char **descrip
     return rc;
 }
 
-/* How it ended that was not to, with the first line of its report. */
+/* The message for a process that ended with an error, with the first line of its report. */
 static int ended_badly(const struct subject *of, int status, bool hung, int said,
                        struct rm_error *error)
 {
@@ -174,7 +176,7 @@ static int judge(const struct subject *of, int status, bool hung, const struct c
     return ended_badly(of, status, hung, c->said, error);
 }
 
-/* A memory file whose number is not among those that the process is given. */
+/* Opens a memory file whose number is not among those that are passed to the process. */
 static int open_channel(void)
 {
     const int fd = memfd_create("probe", MFD_CLOEXEC);
@@ -249,7 +251,7 @@ static int config_text(struct rm_session **session, const struct rm_experiment *
     return rm_session_config_text(*session, error);
 }
 
-/* With the experiment's configuration. */
+/* Probes with the experiment's configuration. */
 static int probe_experiment(const struct rm_experiment *experiment, char **arguments,
                             double patience_s, char **description, struct rm_error *error)
 {
@@ -289,7 +291,7 @@ int rm_probe_check(const struct rm_experiment *experiment, uint32_t steps, doubl
     return probe_experiment(experiment, arguments, patience_s, report, error);
 }
 
-/* Both ends of a pipe, above the numbers that the process is given. */
+/* Opens a pipe, with both numbers above those that are passed to the process. */
 static int open_pipe(int ends[2])
 {
     int low[2];

@@ -1,4 +1,4 @@
-/* The daemon's session: new, or what the service manager kept of a daemon that was killed. */
+/* The daemon's session: a new one, or that of a killed daemon, which the service manager kept. */
 #include "daemon/daemon.h"
 
 #include "shm/atomic.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The killed one was the last to begin a run of that name. */
+/* Continues in the latest run directory of that name: the killed daemon began it. */
 static void go_on_in_latest(struct rm_daemon *daemon, const struct rm_experiment *e)
 {
     struct rm_run_directory latest;
@@ -35,7 +35,8 @@ static int make_session(struct rm_daemon *daemon, const struct rm_experiment *ex
     return rc;
 }
 
-/* What a killed predecessor left with the service manager, or a new session. */
+/* Takes over the session that a killed predecessor left with the service manager, or makes a new
+ * one. */
 int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment *experiment,
                            const struct rm_plan *plan, struct rm_error *error)
 {
@@ -47,7 +48,7 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
         daemon->adoption.rows = rm_session_rows(&daemon->session);
         daemon->adoption.step = rm_session_steps(&daemon->session);
         daemon->adoption.left_rows = RM_PEEK(&daemon->session.board.run->rows_counted);
-        daemon->resumed.from[0] = '\0'; /* this is newer */
+        daemon->resumed.from[0] = '\0'; /* the session is newer */
         go_on_in_latest(daemon, experiment);
         daemon->evaluations_seen = RM_PEEK(&daemon->session.board.run->evaluations);
         return 0;
@@ -63,7 +64,7 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
     return rc;
 }
 
-/* Says what came back, and that it is kept for the next time. */
+/* Logs what was taken over, and that the session is kept for the next daemon. */
 void rm_daemon_keep_session(struct rm_daemon *daemon)
 {
     if (daemon->adoption.done) {

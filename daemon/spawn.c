@@ -1,6 +1,5 @@
-/* Worker processes: how they are started, killed and reaped. Always fork and exec (child.h),
- * never a bare fork; the shared objects travel as descriptors under the numbers of shm/objects.h.
- */
+/* Worker processes: starting, killing and reaping them. Always fork and exec (child.h), never a
+ * bare fork; the shared objects are passed as descriptors with the numbers of shm/objects.h. */
 #include "daemon/child.h"
 #include "daemon/daemon.h"
 #include "daemon/libexec.h"
@@ -21,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How each role is called, and its argument that says which of its role it is. */
+/* The program of each role, and the argument with its index. */
 static const struct {
     const char *program;
     const char *flag;  /* "--actor": takes the index; NULL: none */
@@ -40,7 +39,7 @@ _Static_assert(sizeof roles / sizeof roles[0] == RM_ROLE_COUNT, "a program per r
 struct process {
     struct rm_child child;
     struct rm_printed printed;
-    int open; /* handles that are not closed yet: of the process and of its pipe */
+    int open; /* open handles: of the process and of its pipe */
     struct rm_daemon *daemon;
     struct rm_worker_group group;
     uint32_t index;
@@ -67,7 +66,7 @@ static void on_printed_closed(struct rm_printed *printed)
     count_closed(printed->user);
 }
 
-/* What was going on in other slots died with the process. */
+/* Clears the other slots: their duties died with the process. */
 static void clear_duties(struct rm_daemon *daemon, uint32_t process)
 {
     for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
@@ -83,7 +82,7 @@ static void count_fault(struct rm_daemon *daemon, uint32_t index)
     char uuid[RM_DEVICE_NAME_MAX];
     const struct rm_board_worker *slot = &daemon->session.board.workers[index];
     uint32_t faults;
-    memcpy(uuid, slot->device, sizeof uuid); /* its writer is gone */
+    memcpy(uuid, slot->device, sizeof uuid); /* no process writes it any more */
     uuid[sizeof uuid - 1] = '\0';
     if (!rm_quarantine_fault(&daemon->quarantine, daemon->session.board.run, uuid,
                              daemon->session.experiment.learner.device_faults, &faults))
@@ -95,8 +94,8 @@ static void count_fault(struct rm_daemon *daemon, uint32_t index)
                    rm_plural(faults, "time", "times"));
 }
 
-/* A device took its learner along: any of those in the process, so all of them, if they have
- * devices of their own. */
+/* Counts the device's fault, which ended its learner: any learner of the process, so all of them
+ * that have devices. */
 static void count_faults(struct rm_daemon *daemon, uint32_t process)
 {
     const struct rm_board_worker *slots = daemon->session.board.workers;
@@ -120,7 +119,7 @@ static void on_process_exit(struct rm_child *child, int64_t status, int signal, 
     char words[sizeof slot->error];
 
     rm_stall_interrupted(&daemon->stall); /* by SIGCHLD */
-    rm_printed_end(&process->printed);    /* its last words */
+    rm_printed_end(&process->printed);    /* its last output */
     /* The slot has no process now. */
     report.done = RM_PEEK(&slot->state) == RM_WORKER_DONE;
     memcpy(words, slot->error, sizeof words);
@@ -164,14 +163,14 @@ static void prepare_slot(struct rm_board_worker *slot, uint64_t generation, bool
     RM_POKE(&slot->generation, generation);
     RM_POKE(&slot->started_ns, rm_now_ns());
     RM_POKE(&slot->heartbeat_ns, 0);
-    /* It has nothing in hand; what its predecessor had is not written. */
+    /* The new process holds no checkpoint; its predecessor's part was not written. */
     RM_POKE(&slot->checkpoint_held, RM_PEEK(&slot->checkpoint_written));
     RM_POKE(&slot->inspect, debugger ? RM_INSPECT_OFFERED : RM_INSPECT_NONE);
-    RM_POKE(&slot->wake.sleeping, 0); /* its predecessor may have died asleep */
+    RM_POKE(&slot->wake.sleeping, 0); /* if its predecessor died asleep */
     memset(slot->error, 0, sizeof slot->error);
 }
 
-/* One that steps worlds has a control group of its own, where the host lets it. */
+/* Gives a worker that steps worlds a control group of its own, if the host allows it. */
 static void make_group(struct rm_daemon *daemon, struct process *process)
 {
     const struct rm_board_worker *slot = &daemon->session.board.workers[process->index];

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define PATIENCE 3 /* times that a worker may be silent */
-#define DAMAGED  3 /* looks in a row: one may fall between two words of a worker */
+#define PATIENCE 3 /* multiple of the time for which a worker may be silent */
+#define DAMAGED  3 /* consecutive checks, because one may come between two writes of a worker */
 
 /* The workers that may have damaged the board: all that run a foreign world. */
 static void suspects(const struct rm_daemon *daemon, char *text, size_t size)
@@ -49,7 +49,7 @@ static bool rounds_damaged(struct rm_standstill *s, const struct rm_daemon *daem
     return true;
 }
 
-/* Does every worker run, and is none paused, held or stopped? */
+/* Whether every worker runs, and none is paused, held or stopped. */
 static bool all_could_work(const struct rm_daemon *daemon)
 {
     if (daemon->life != RM_LIFE_TRAINING || RM_PEEK(&daemon->session.board.run->pause) ||

@@ -14,12 +14,12 @@
 struct rm_daemon;
 
 struct rm_standstill {
-    uint64_t turns;    /* of all workers, when they were last seen to grow */
-    uint64_t since_ns; /* 0: they may stand still */
-    uint32_t damaged;  /* looks in a row that found words which cannot be */
+    uint64_t turns;    /* of all workers, at their last change */
+    uint64_t since_ns; /* 0: they may be idle */
+    uint32_t damaged;  /* consecutive checks that found impossible words */
 };
 
-/* Once a tick. True, with words: the run cannot go on. */
+/* Call once a tick. True, with a message: the run cannot continue. */
 bool rm_standstill_look(struct rm_standstill *standstill, const struct rm_daemon *daemon,
                         uint64_t now_ns, char *why, size_t size);
 

@@ -117,7 +117,7 @@ static json_t *agent(const struct rm_daemon *daemon, uint32_t a)
                      rm_daemon_figures(daemon, a, true));
 }
 
-/* What the latest rollout was like; null where there are none. */
+/* The figures of the latest rollout; null: there is none. */
 static json_t *rollout(const struct rm_daemon *daemon, uint32_t p)
 {
     const struct rm_board_policy *b = &daemon->session.board.policies[p];
@@ -198,7 +198,7 @@ static json_t *phases(const struct rm_board_worker *slot)
     return o;
 }
 
-/* A learner writes it while it may be read here: at worst it is cut short. */
+/* A learner may write the text while it is read here: at worst it is cut short. */
 static json_t *device_of(const struct rm_board_worker *slot)
 {
     char name[RM_DEVICE_NAME_MAX];
@@ -207,7 +207,8 @@ static json_t *device_of(const struct rm_board_worker *slot)
     return name[0] ? json_string(name) : json_null();
 }
 
-/* Of worker w's process. Of several duties in one any may have noted it; null without a process. */
+/* The memory of worker w's process, which any of its duties may have noted; null without a
+ * process. */
 static json_t *memory_of(const struct rm_daemon *daemon, uint32_t w)
 {
     uint64_t most = 0;
@@ -224,13 +225,13 @@ static json_t *memory_of(const struct rm_daemon *daemon, uint32_t w)
 static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
 {
     const struct rm_board_worker *slot = &daemon->session.board.workers[w];
-    /* Of the process that it is in, but for what happened to it. */
+    /* The record of the process that the duty is in, but of its own events. */
     const struct rm_supervised_worker *process =
         &daemon->supervisor.workers[rm_session_process(&daemon->session, w)];
     const struct rm_supervised_worker *s = &daemon->supervisor.workers[w];
     uint64_t heartbeat = RM_PEEK(&slot->heartbeat_ns);
     enum rm_worker_state state = RM_PEEK(&slot->state);
-    if (RM_PEEK(&slot->role) == RM_ROLE_SOLO) /* it has no duty of its own */
+    if (RM_PEEK(&slot->role) == RM_ROLE_SOLO) /* the process has no duty of its own */
         state = rm_session_process_state(&daemon->session, w, &heartbeat);
     json_t *o = json_object();
     json_object_set_new(o, "name", json_string(slot->name));
@@ -276,14 +277,14 @@ static json_t *writer(const struct rm_writer *writer)
                      "longest_ms", (double)c.longest_ns / 1e6);
 }
 
-/* Of lines and rows, on their way to files and to standard error or the journal. */
+/* Counts of lines and rows that are written to files and to standard error or the journal. */
 static json_t *writers(const struct rm_daemon *daemon)
 {
     return json_pack("{s:o,s:o}", "files", writer(&daemon->files), "echoes",
                      writer(&daemon->echoes));
 }
 
-/* What a killed daemon left. */
+/* The session that was taken over from a killed daemon. */
 static json_t *adopted(const struct rm_daemon *daemon)
 {
     if (!daemon->adoption.done)
@@ -374,7 +375,7 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
     return rm_json_whole(o, mark);
 }
 
-/* --- metrics: the raw tables ------------------------------------------------------------------ */
+/* --- metrics: the raw tables ----------------------------------------------------------------- */
 
 static json_t *values(const struct rm_metric *metrics, size_t n, const void *block)
 {

@@ -11,20 +11,20 @@
 
 #define REPORT_NS (4 * RM_NS_PER_S) /* longer than a report may take (actor/worlds/watch.c) */
 
-/* What a transition does, besides changing the state. */
+/* The action of a transition, besides the change of state. */
 enum action {
     ACT_NOTHING = 0,
-    ACT_SPAWN,   /* make a process; a failure to do so is the next event */
-    ACT_SETTLE,  /* it works: no start limit any more */
-    ACT_FINISH,  /* process gone for good, as wished */
+    ACT_SPAWN,   /* make a process; a failure is the next event */
+    ACT_SETTLE,  /* it works: the start limit ends */
+    ACT_FINISH,  /* the process has ended as requested */
     ACT_MOURN,   /* tally the death; give up when there were too many */
     ACT_GIVE_UP, /* no restart */
-    ACT_TERM,    /* SIGTERM, and a date for SIGKILL */
+    ACT_TERM,    /* SIGTERM, and a time for SIGKILL */
     ACT_KILL,    /* SIGKILL; the exit will be reported */
-    ACT_ASK,     /* silent: asked to say where it is and to die, and a date for SIGKILL */
-    ACT_LATE,    /* took too long to start: as ACT_ASK, and as ACT_KILL when asked before */
-    ACT_INSIST,  /* as ACT_KILL when asked before, else nothing to wait for any more */
-    ACT_FORGET,  /* nothing to wait for any more */
+    ACT_ASK,     /* silent: request a report and its end, and set a time for SIGKILL */
+    ACT_LATE,    /* took too long to start: as ACT_ASK, or as ACT_KILL after that */
+    ACT_INSIST,  /* as ACT_KILL after ACT_ASK, else as ACT_FORGET */
+    ACT_FORGET,  /* clear the timer */
 };
 
 struct transition {
@@ -120,7 +120,7 @@ struct rm_supervisor_limits rm_supervisor_limits_of(const struct rm_experiment *
         .stop_grace_ns = from_seconds(experiment->supervisor.stop_grace_s),
         .deaths_max = experiment->supervisor.deaths_max,
     };
-    /* Building a world and a network may take long, and nothing can beat meanwhile. */
+    /* Building a world and a network may take long, without heartbeats. */
     limits.report_ns = REPORT_NS;
     limits.start_ns = 10 * limits.heartbeat_ns;
     if (limits.start_ns < 60 * RM_NS_PER_S)
@@ -145,7 +145,7 @@ int rm_supervisor_init(struct rm_supervisor *supervisor, uint32_t count,
     return 0;
 }
 
-/* Deaths that are not older than the window. */
+/* Number of deaths within the window. */
 static uint32_t recent_deaths(const struct rm_supervisor_limits *limits,
                               const struct rm_supervised_worker *worker, uint64_t now_ns)
 {
@@ -193,12 +193,13 @@ static void spawn(struct rm_supervisor *s, uint32_t index, uint64_t now_ns)
         return;
     }
     snprintf(w->reason, sizeof w->reason, "could not be started: %.280s", error.text);
-    /* No later attempt finds a program that is not there. One that was may be being replaced. */
+    /* A later attempt would not find a missing program either. A program that existed before may be
+     * being replaced. */
     bool hopeless = w->generation == 1 && (pid == -ENOENT || pid == -EACCES || pid == -ENOEXEC);
     handle(s, index, hopeless ? RM_EVENT_DIED_FOR_GOOD : RM_EVENT_DIED, now_ns);
 }
 
-/* Returns the state to be in: backing off, or failed when it was one death too many. (Inlined under
+/* Returns the new state: backing off, or failed after too many deaths. (Inlined under
  * AddressSanitizer, gcc 12 takes the worker's two texts for one: -Wrestrict.) */
 __attribute__((noinline)) static enum rm_supervised
 mourn(struct rm_supervisor *s, struct rm_supervised_worker *w, uint64_t now_ns)
@@ -222,7 +223,7 @@ mourn(struct rm_supervisor *s, struct rm_supervised_worker *w, uint64_t now_ns)
     return RM_SUPERVISED_BACKING_OFF;
 }
 
-/* A silent worker is asked once; who does not answer is killed. */
+/* A silent worker is asked once for its report; if it does not answer, it is killed. */
 static void ask_or_kill(struct rm_supervisor *s, struct rm_supervised_worker *w, uint32_t index,
                         bool silent, uint64_t now_ns)
 {
@@ -244,7 +245,7 @@ static void handle(struct rm_supervisor *s, uint32_t index, enum rm_supervisor_e
 
     switch ((enum action)t.action) {
     case ACT_NOTHING:
-    case ACT_SPAWN: /* below: it may raise an event of its own */
+    case ACT_SPAWN: /* below, because it may raise an event */
         break;
     case ACT_SETTLE:
     case ACT_FORGET:
@@ -318,7 +319,7 @@ void rm_supervisor_exited(struct rm_supervisor *supervisor, uint32_t index,
         handle(supervisor, index, RM_EVENT_FINISHED, now_ns);
         return;
     }
-    /* Stopped as asked: what it died of before, if of anything, is still the last time. */
+    /* Stopped on request: the reason of its last death stays. */
     if (w->state == RM_SUPERVISED_STOPPING && report->signal == 0 && report->status == RM_EXIT_OK) {
         handle(supervisor, index, RM_EVENT_DIED, now_ns);
         return;

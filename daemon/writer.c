@@ -11,20 +11,20 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* What stands before the bytes of a piece. Pieces do not go over the queue's end: `how` NULL fills
- * what is left there. */
+/* The header of a piece. A piece does not wrap around the queue's end: a header with `how` NULL
+ * fills the rest there. */
 struct piece {
     rm_write_fn how;
     struct rm_write *write;
-    uint32_t bytes; /* behind it */
+    uint32_t bytes; /* after the header */
     int32_t fd;
 };
 
-#define UNIT        32 /* pieces begin at multiples of it, so one that only fills always fits */
+#define UNIT        32 /* pieces begin at multiples of it, so a filling header always fits */
 #define ROUND_UP(n) (((n) + UNIT - 1) / UNIT * UNIT)
 _Static_assert(sizeof(struct piece) <= UNIT, "a piece's head is one unit");
 
-/* --- how bytes are written ------------------------------------------------------------------- */
+/* --- ways to write bytes --------------------------------------------------------------------- */
 
 int rm_write_through(int fd, const void *data, size_t bytes)
 {
@@ -33,7 +33,7 @@ int rm_write_through(int fd, const void *data, size_t bytes)
         if (n >= 0) {
             at += n;
             bytes -= (size_t)n;
-        } else if (errno == EAGAIN) { /* another process that shares it set O_NONBLOCK */
+        } else if (errno == EAGAIN) { /* another process with the same file set O_NONBLOCK */
             struct pollfd ready = {.fd = fd, .events = POLLOUT};
             (void)poll(&ready, 1, -1);
         } else if (errno != EINTR) {
@@ -56,7 +56,7 @@ int rm_write_append(int fd, const void *data, size_t bytes)
             rc = n == 0 ? -ENOSPC : -errno;
         }
     }
-    /* It is no file that could be shorter, or something does stay: the reason is the first one. */
+    /* The descriptor is no file that can be truncated, or a part stays: returns the first error. */
     const int cut = rc < 0 && before >= 0 ? ftruncate(fd, before) : 0;
     (void)cut;
     return rc;
@@ -114,7 +114,7 @@ static void *work(void *self)
             if (piece->how)
                 write_piece(w, piece);
             head += UNIT + ROUND_UP(piece->bytes);
-            RM_RAISE(&w->head, head); /* now its space is free */
+            RM_RAISE(&w->head, head); /* frees its space */
             continue;
         }
         /* Requested after the last piece was put, so a reader that sees the request sees the
@@ -134,7 +134,8 @@ static void *work(void *self)
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* Those that are over, in their order: one that a callback puts comes after all of these. */
+/* Calls done() of finished writes, in order; a write that a callback adds comes after all of
+ * these. */
 static void call_done(struct rm_writer *w)
 {
     while (w->first && RM_SEE(&w->first->over)) {
@@ -154,7 +155,7 @@ static void on_ended(uv_async_t *ended)
         w->on_failure(w->user);
 }
 
-/* Where `bytes` of data would stand, and in *tail where the next piece will; NULL: no room. */
+/* The position for `bytes` of data, and in *tail that of the next piece; NULL: no room. */
 static struct piece *make_room(struct rm_writer *w, size_t bytes, uint64_t *tail)
 {
     const uint64_t size = UNIT + ROUND_UP((uint64_t)bytes);
@@ -209,7 +210,7 @@ int rm_writer_put(struct rm_writer *w, rm_write_fn how, int fd, const void *data
 
 /* --- beginning and end ----------------------------------------------------------------------- */
 
-/* No signal is the thread's. */
+/* Starts the thread with all signals blocked. */
 static int start_thread(struct rm_writer *w)
 {
     sigset_t all, before;
@@ -228,7 +229,7 @@ static int give_up(struct rm_writer *w, int rc, struct rm_error *error)
         if (fd >= 0)
             close(fd);
     }
-    if (w->ended.data) /* its memory stays, and all of it is closed with the loop */
+    if (w->ended.data) /* its memory stays until the loop has closed it */
         uv_close((uv_handle_t *)&w->ended, NULL);
     w->queue = NULL;
     return rm_fail(error, rc, "no thread that writes files: %s", strerror(-rc));
@@ -248,7 +249,7 @@ int rm_writer_open(struct rm_writer *w, uv_loop_t *loop, size_t capacity,
     w->queue = aligned_alloc(UNIT, w->capacity);
     if (!w->queue)
         return give_up(w, -ENOMEM, error);
-    memset(w->queue, 0, w->capacity); /* all of it is there, or that shows now */
+    memset(w->queue, 0, w->capacity); /* touches all pages, so that missing memory is found now */
     int rc = uv_async_init(loop, &w->ended, on_ended);
     if (rc < 0)
         return give_up(w, rc, error);
@@ -274,7 +275,7 @@ void rm_writer_close(struct rm_writer *w)
         return;
     do
         rm_writer_flush(w);
-    while (w->first); /* who was told of an end may have handed over more */
+    while (w->first); /* a callback may have added more */
     RM_RAISE(&w->stop, 1);
     ring(w->wake_fd);
     pthread_join(w->thread, NULL);

@@ -3,6 +3,7 @@
 #include "learner/algo/r2d2_loss.h"
 #include "learner/algo/updates.h"
 #include "learner/sampler.h"
+#include "tests/support/effort.h"
 #include "tests/support/story.h"
 #include "tests/support/unit.h"
 
@@ -99,13 +100,15 @@ static void ask(const struct rm_trainer *t, bool rescale, double q[2][2])
     rm_net_workspace_destroy(space);
 }
 
-static struct rm_trainer *trained(const struct rm_experiment *e, const struct rm_ring *ring)
+static struct rm_trainer *trained(const struct rm_experiment *e, const struct rm_ring *ring,
+                                  uint64_t updates)
 {
     const struct rm_sampler_source source = {ring, 0, 1};
     struct rm_trainer *t = trainer_of(e);
     struct rm_sampler *s = story_sampler(&source);
-    for (uint64_t u = 1; u <= 3000; u++) {
-        const struct rm_trainer_settings settings = {u < 2000 ? 0.01 : 0.0005, 0, 0, 1, 0};
+    for (uint64_t u = 1; u <= updates; u++) {
+        const double rate = u < updates / 3 * 2 ? 0.01 : 0.0005;
+        const struct rm_trainer_settings settings = {rate, 0, 0, 1, 0};
         rm_trainer_set(t, &settings);
         assert_int_equal(rm_sampler_draw(s, u, rm_sampler_batch(s)), 1);
         assert_false(rm_trainer_update(t, rm_sampler_batch(s), u, NULL).skipped);
@@ -124,7 +127,7 @@ static void two_states_come_out_as_solved_by_hand(void **state)
     rm_story_tell(&ring, 0, 2);
     for (int rescale = 0; rescale < 2; rescale++) {
         const struct rm_experiment e = experiment_of(rescale, false);
-        struct rm_trainer *t = trained(&e, &ring);
+        struct rm_trainer *t = trained(&e, &ring, 3000);
         double q[2][2];
         ask(t, rescale, q);
         for (uint32_t i = 0; i < 4; i++)
@@ -146,8 +149,10 @@ static void terminated_values_are_rewards_and_truncated_ones_bootstrap(void **st
     struct rm_ring ring;
     rm_story_tell(&ring, HIDDEN, 2);
     for (int rescale = 0; rescale < 2; rescale++) {
-        const struct rm_experiment e = experiment_of(rescale, true);
-        struct rm_trainer *t = trained(&e, &ring);
+        struct rm_experiment e = experiment_of(rescale, true);
+        /* Fewer updates, and the target network follows sooner. */
+        e.algorithm.target.interval = rm_test_effort(50, 10);
+        struct rm_trainer *t = trained(&e, &ring, rm_test_effort(3000, 400));
         double q[2][2];
         ask(t, rescale, q);
         assert_true(fabs(q[0][1] - 2) < 0.03);

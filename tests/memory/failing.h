@@ -5,6 +5,7 @@
 #define RM_TESTS_MEMORY_FAILING_H
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,9 +85,13 @@ IN_FRONT void *realloc(void *p, size_t bytes);
 IN_FRONT void *aligned_alloc(size_t alignment, size_t bytes);
 IN_FRONT int posix_memalign(void **p, size_t alignment, size_t bytes);
 IN_FRONT void free(void *p);
-/* A sanitizer has its own of these two, which would go past malloc. */
+/* A sanitizer has its own of these, which would go past malloc. */
 IN_FRONT char *strdup(const char *text);
 IN_FRONT char *strndup(const char *text, size_t most);
+#ifdef SANITIZED
+extern char *BEHIND(realpath)(const char *path, char *resolved);
+IN_FRONT char *realpath(const char *path, char *resolved);
+#endif
 
 void *malloc(size_t bytes)
 {
@@ -142,5 +147,15 @@ char *strdup(const char *text)
 {
     return strndup(text, strlen(text));
 }
+
+#ifdef SANITIZED
+char *realpath(const char *path, char *resolved)
+{
+    char place[PATH_MAX];
+    if (resolved)
+        return BEHIND(realpath)(path, resolved);
+    return BEHIND(realpath)(path, place) ? strdup(place) : NULL;
+}
+#endif
 
 #endif

@@ -89,7 +89,8 @@ static inline int small_make(const char *run, uint64_t number, const json_t *con
     if (rc == 0)
         rc = rm_checkpoint_seal(run, &facts, NULL);
     if (rc == 0)
-        rm_checkpoint_prune(run, SMALL_KEEP, true, NULL);
+        rm_checkpoint_prune(run, &(struct rm_checkpoints_kept){.newest = SMALL_KEEP, .best = true},
+                            NULL);
     else
         rm_checkpoint_abandon(run, number);
     rm_checkpoint_facts_free(&facts);

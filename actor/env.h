@@ -40,11 +40,12 @@
 extern "C" {
 #endif
 
-#define RM_ENV_ABI_VERSION 3
-#define RM_ENV_MAX_DIMS    4
-#define RM_ENV_MAX_CHOICES 8
-#define RM_ENV_MAX_FIGURES 16
-#define RM_ENV_MAX_WORDS   16
+#define RM_ENV_ABI_VERSION      3
+#define RM_ENV_MAX_DIMS         4
+#define RM_ENV_MAX_CHOICES      8
+#define RM_ENV_MAX_OBSERVATIONS 32
+#define RM_ENV_MAX_FIGURES      16
+#define RM_ENV_MAX_WORDS        16
 
 /* Equal to RM_FLAG_* of shm/ring.h, so that rows need no translation. */
 enum rm_env_flag {
@@ -86,7 +87,7 @@ struct rm_env_agent {
                                                     one after another */
     /* What it sees: several observations, each by a name. 0: the one above. */
     uint32_t observations;
-    const struct rm_env_observation *observation; /* [observations] */
+    const struct rm_env_observation *observation; /* [observations], RM_ENV_MAX_OBSERVATIONS */
     /* Real numbers that it chooses in every step, beside the choices or alone (`actions` 0). */
     uint32_t boxes;
     const struct rm_env_box *box; /* [boxes] */
@@ -102,7 +103,8 @@ struct rm_env_observation {
     uint32_t codes, channels;
     const float *codebook;
     uint32_t counted; /* 1: shape[0] is the most that there can be, and a uint32_t before the
-                         elements says how many there are: what lies behind them is not looked at */
+                         elements says how many there are: what lies behind them is not looked at.
+                         It stands at the multiple of 4 bytes, the elements right behind it */
 };
 
 /* Real numbers of an action. In the actions that step() is given each is a float in the bits of an

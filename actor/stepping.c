@@ -538,7 +538,7 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
 
     p->ring = options->rings[index];
     p->kind = &s->spec->agent[plan->agent[0]];
-    p->codes = rm_network_takes_codes(&s->experiment->network);
+    p->codes = rm_network_codes(&s->experiment->network, p->kind);
     p->next = p->ring->spec.first_index;
     p->first_phase = UINT32_MAX;
     for (uint32_t i = 0; i < plan->agents; i++) {
@@ -563,7 +563,7 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
     if (s->explore && s->experiment->actor.noise && !plan->frozen &&
         (rc = rm_acting_make_noisy(&p->acting, index, error)) < 0)
         return rm_fail_within(error, rc, "policy %s", plan->name);
-    p->in_place = s->stack == 1 && p->kind->dtype == (p->codes ? (uint32_t)RM_ENV_I32 : RM_ENV_F32);
+    p->in_place = s->stack == 1 && rm_features_in_place(p->kind, p->codes);
     if ((rc = create_reals(s, p, lanes, error)) < 0)
         return rc;
     if (p->acting.draws || p->acting.state_floats)

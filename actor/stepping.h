@@ -28,7 +28,7 @@ struct rm_stepping_policy {
     struct rm_acting acting;
     struct rm_ring *ring;
     const struct rm_env_agent *kind;  /* what its agents see; they are all alike */
-    bool codes;                       /* its network takes whole numbers */
+    uint32_t codes;                   /* observations that its network takes as codes */
     uint32_t first_phase, last_phase; /* in which its agents act */
     bool reserved;                    /* `row` is being filled */
     struct rm_row row;

@@ -32,8 +32,10 @@ uint32_t rm_actor_processes(const struct rm_experiment *experiment)
     return experiment->actor.device == RM_ACTOR_CPU ? experiment->actor.count : 0;
 }
 
-bool rm_network_takes_codes(const struct rm_network_config *network)
+uint32_t rm_network_codes(const struct rm_network_config *network, const struct rm_env_agent *agent)
 {
+    if (agent->observations > 1)
+        return 0;
     return network->layer_count > 0 && network->layers[0].type == RM_LAYER_EMBEDDING;
 }
 

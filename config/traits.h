@@ -3,6 +3,7 @@
 #ifndef RM_CONFIG_TRAITS_H
 #define RM_CONFIG_TRAITS_H
 
+#include "actor/env.h"
 #include "config/experiment.h"
 
 struct rm_algorithm_traits {
@@ -20,9 +21,10 @@ struct rm_algorithm_traits {
 
 const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name);
 
-/* Does the network begin with an embedding? Then its input is the world's whole numbers, not
- * floats. */
-bool rm_network_takes_codes(const struct rm_network_config *network);
+/* Which of the agent's observations the network begins with an embedding: bit i for observation i.
+ * Those are its input as whole numbers, not as floats. */
+uint32_t rm_network_codes(const struct rm_network_config *network,
+                          const struct rm_env_agent *agent);
 
 /* Of policies of real actions: is the deviation made of the state, and do draws go through tanh? */
 bool rm_deviation_of_state(const struct rm_experiment *experiment);

@@ -368,32 +368,70 @@ static int send_table(struct rm_feed *f, struct rm_error *error)
     return 0;
 }
 
-static int make_decode(struct rm_feed *f, struct rm_error *error)
+_Static_assert(RM_DEVICE_OBSERVATIONS == RM_ENV_MAX_OBSERVATIONS, "a device decodes all");
+
+struct rm_device_decode rm_feed_decode(const struct rm_env_agent *agent, uint32_t codes)
 {
-    const struct rm_env_agent *a = f->sampler.agent;
-    struct rm_backend *b = f->spec.backend;
-    const bool book = a->dtype == RM_ENV_CODE8 && !f->sampler.codes;
-    const size_t floats = book ? (size_t)a->codes * a->channels : 0;
-    f->draw.gather.decode = (struct rm_device_decode){
-        .dtype = a->dtype,
-        .elements = rm_features_elements(a),
-        .obs_bytes = (uint32_t)rm_features_bytes(a),
-        .words = rm_features_words(a, f->sampler.codes),
-        .codes = book ? a->codes : 0,
-        .channels = book ? a->channels : 0,
-        .actions = a->actions,
-        .as_codes = f->sampler.codes,
+    struct rm_device_decode decode = {
+        .obs_bytes = (uint32_t)rm_features_bytes(agent),
+        .words = rm_features_words(agent, codes),
+        .actions = agent->actions,
+        .observations = rm_features_observations(agent),
     };
-    f->draw.gather.stack = f->sampler.frame_stack;
-    f->draw.gather.batch = f->sampler.batch;
-    if (!book)
+    for (uint32_t i = 0; i < decode.observations; i++) {
+        const struct rm_env_observation of = rm_features_observation(agent, i);
+        const struct rm_observation_place place = rm_features_place(agent, codes, i);
+        const bool book = of.dtype == RM_ENV_CODE8 && !place.codes;
+        decode.observation[i] = (struct rm_device_observation){
+            .dtype = of.dtype,
+            .at = (uint32_t)place.at,
+            .words_at = place.words_at,
+            .words = place.words,
+            .elements = rm_observation_elements(&of),
+            .codes = book ? of.codes : 0,
+            .channels = book ? of.channels : 0,
+            .as_codes = place.codes,
+            .most = of.counted ? of.shape[0] : 0,
+            .item = of.counted ? rm_observation_item(&of) : 0,
+        };
+    }
+    return decode;
+}
+
+/* Codebooks of all observations that are decoded by one go to the device in one piece. */
+static int send_codebooks(struct rm_feed *f, struct rm_error *error)
+{
+    struct rm_device_decode *decode = &f->draw.gather.decode;
+    struct rm_backend *b = f->spec.backend;
+    size_t floats = 0, at = 0;
+    for (uint32_t i = 0; i < decode->observations; i++)
+        floats += (size_t)decode->observation[i].codes * decode->observation[i].channels;
+    if (floats == 0)
         return 0;
     f->codebook = b->device->alloc(b, floats * sizeof(float), error);
     if (!f->codebook)
         return -ENOMEM;
-    b->ops->upload(b, f->codebook, a->codebook, floats);
-    f->draw.gather.decode.codebook = f->codebook;
+    for (uint32_t i = 0; i < decode->observations; i++) {
+        struct rm_device_observation *o = &decode->observation[i];
+        const size_t n = (size_t)o->codes * o->channels;
+        if (n == 0)
+            continue;
+        b->ops->upload(b, f->codebook + at, rm_features_observation(f->sampler.agent, i).codebook,
+                       n);
+        o->codebook = f->codebook + at;
+        at += n;
+    }
     return 0;
+}
+
+static int make_decode(struct rm_feed *f, struct rm_error *error)
+{
+    const struct rm_env_agent *a = f->sampler.agent;
+    struct rm_device_decode *decode = &f->draw.gather.decode;
+    *decode = rm_feed_decode(a, f->sampler.codes);
+    f->draw.gather.stack = f->sampler.frame_stack;
+    f->draw.gather.batch = f->sampler.batch;
+    return send_codebooks(f, error);
 }
 
 static int make_sources(struct rm_feed *f, const struct rm_sampler_source *sources,

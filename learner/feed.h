@@ -14,6 +14,7 @@
 #include "config/experiment.h"
 #include "learner/backend/backend.h"
 #include "learner/backend/device_draw.h"
+#include "learner/backend/device_feed.h"
 #include "learner/sampler.h"
 #include "shm/base/error.h"
 
@@ -35,6 +36,9 @@ struct rm_feed_spec {
  * is not available is an error. */
 int rm_feed_create(struct rm_feed **feed, const struct rm_feed_spec *spec, struct rm_error *error);
 void rm_feed_destroy(struct rm_feed *feed);
+
+/* How a device decodes an agent's observations; codebooks are not set. */
+struct rm_device_decode rm_feed_decode(const struct rm_env_agent *agent, uint32_t codes);
 
 /* How the device draws and makes batches, for the trainer (rm_trainer_spec.draw). */
 const struct rm_device_sampler *rm_feed_draw(const struct rm_feed *feed);

@@ -78,6 +78,7 @@ static int make_hand(struct rm_native_part *n, const struct rm_native_part_spec 
                      struct rm_error *error)
 {
     const struct rm_env_agent *agent = n->rows.agent;
+    const struct rm_env_observation of = rm_features_observation(agent, 0);
     const struct rm_rollout *r = &n->rows;
     struct rm_device_worlds *on = &n->on;
     const bool coded = agent->dtype == RM_ENV_CODE8;
@@ -88,7 +89,7 @@ static int make_hand(struct rm_native_part *n, const struct rm_native_part_spec 
         .worlds = r->lanes,
         .state = alloc_zeroed(n, n->state_bytes, error),
         .obs_bytes = (uint32_t)rm_features_bytes(agent),
-        .elements = rm_features_elements(agent),
+        .elements = rm_observation_elements(&of),
         .channels = coded ? agent->channels : 0,
         .inputs = r->inputs,
         .x = alloc_zeroed(n, (size_t)r->lanes * r->inputs * sizeof *on->x, error),

@@ -331,7 +331,7 @@ static int open_sampler(struct replay *r, struct rm_backend *backend, struct rm_
         .source_count = actors,
         .agents = r->plan->agents,
         .agent = r->agent,
-        .codes = rm_network_takes_codes(&e->network),
+        .codes = rm_network_codes(&e->network, r->agent),
         .reals = r->plan->reals,
         .batch = e->sample.batch,
         .n_step = e->sample.n_step,

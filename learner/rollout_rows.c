@@ -93,7 +93,7 @@ int rm_rollout_create(struct rm_rollout *r, const struct rm_rollout_spec *spec,
         .session = spec->session,
         .backend = spec->backend,
         .agent = spec->agent,
-        .codes = rm_network_takes_codes(&e->network),
+        .codes = rm_network_codes(&e->network, spec->agent),
         .plan = plan,
         .policy = spec->policy,
         .actors = spec->session->objects.actors,
@@ -213,7 +213,7 @@ static void copy_obs(const struct rm_rollout *r, const struct rm_ring *ring,
                      const struct rm_row *row, uint32_t lane, uint32_t worlds, float *x)
 {
     const uint32_t bytes = ring->spec.obs_bytes;
-    if (r->stack == 1 && r->agent->dtype == RM_ENV_F32) {
+    if (r->stack == 1 && rm_features_in_place(r->agent, r->codes)) {
         memcpy(x, row->obs + (size_t)lane * bytes, (size_t)worlds * bytes);
         return;
     }

@@ -36,7 +36,7 @@ struct rm_rollout {
     struct rm_session *session;
     struct rm_backend *backend;
     const struct rm_env_agent *agent;
-    bool codes; /* x is int32 */
+    uint32_t codes; /* observations that x has as codes */
     const struct rm_policy_plan *plan;
     uint32_t policy, actors;
     uint32_t steps, lanes;

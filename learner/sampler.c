@@ -29,7 +29,7 @@ static int make_buffers(struct rm_sampler *s, struct rm_error *error)
     batch->inputs = s->features * spec->frame_stack;
     batch->actions = spec->agent->actions;
     batch->reals = spec->reals;
-    batch->codes = spec->codes;
+    batch->codes = spec->codes != 0;
     if (spec->sequence.trace) { /* rows of the sequence, and rows before and after it */
         batch->burn_in = spec->sequence.burn_in;
         batch->trace = spec->sequence.trace;

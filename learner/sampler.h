@@ -59,7 +59,7 @@ struct rm_sampler_spec {
     uint32_t agents;                  /* slots of the policy; a ring has agents * worlds lanes */
     const struct rm_env_agent *agent; /* how observations decode; outlives the sampler */
     uint32_t reals;                   /* real numbers of an action, where there are no others */
-    bool codes;                       /* observations of the batch are int32 codes, not floats */
+    uint32_t codes;                   /* those of its observations that the batch has as codes */
     uint32_t batch;
     uint32_t n_step;
     uint32_t frame_stack;

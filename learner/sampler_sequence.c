@@ -74,7 +74,7 @@ static void put_row(struct rm_sampler *s, const struct rm_row *row, uint32_t lan
 {
     const size_t place = (size_t)at * b->size + i;
     rm_ring_copy_out(s->scratch.frames, row->obs + lane * s->obs_bytes, s->obs_bytes);
-    rm_features_take(s->spec.agent, b->codes, s->scratch.frames, b->obs + place * b->inputs);
+    rm_features_take(s->spec.agent, s->spec.codes, s->scratch.frames, b->obs + place * b->inputs);
     if (b->mask)
         rm_ring_copy_out(b->mask + place * b->actions, row->mask + (size_t)lane * b->actions,
                          b->actions);

@@ -86,10 +86,10 @@ class Walk:
 
 
 class State:
-    """Of an episode: the frames seen last, and what recurrent layers remember, by layer."""
+    """Of an episode: the frames seen last, of every observation, and what recurrent layers remember, by layer."""
 
-    def __init__(self, frames):
-        self.frames, self.memory = frames, {}
+    def __init__(self, frames, counts):
+        self.frames, self.counts, self.memory = frames, counts, {}
 
 
 class Policy:
@@ -101,7 +101,9 @@ class Policy:
         self.algorithm = metadata["algorithm"]
         self.network = json.loads(metadata["network"])
         self.layers = self.network["layers"]
-        self.observation = json.loads(metadata["observation"])
+        named = json.loads(metadata.get("observations", "[]"))
+        self.observations = named or [{"name": None, "counted": False, **json.loads(metadata["observation"])}]
+        self.observation = self.observations[0]
         self.actions = int(metadata["actions"])
         self.choices = json.loads(metadata.get("choices", "[]")) or [self.actions] * (self.actions > 0)
         self.reals = json.loads(metadata.get("reals", "null"))  # of real numbers: bounds, and what is learned
@@ -113,9 +115,8 @@ class Policy:
                 raise ValueError("layer %d is of type %r, which this program does not run; it runs %s"
                                  % (i, layer["type"], ", ".join(sorted([*ACTIVATIONS, *self.RUN]))))
         # A network that begins with an embedding takes whole numbers as they are.
-        self.codes = bool(self.layers) and self.layers[0]["type"] == "embedding"
-        self.features = math.prod(self.observation["shape"]) if self.codes else self.observation["features"]
-        self.inputs = self.features * self.frame_stack
+        self.codes = bool(self.layers) and self.layers[0]["type"] == "embedding" and len(self.observations) == 1
+        self.inputs = self.frame_stack * sum(self.words(o) + o["counted"] for o in self.observations)
 
     @classmethod
     def load(cls, path):
@@ -123,21 +124,41 @@ class Policy:
 
     # --- from observations to inputs ---------------------------------------------------------
 
-    def frame(self, observation):
-        """One observation, in the world's own type, as the network's floats."""
-        dtype = OBSERVATION_DTYPES[self.observation["dtype"]]
-        flat = np.asarray(observation, dtype=dtype).reshape(-1)
-        if self.observation["dtype"] != "code8" or self.codes:
-            return flat.astype(np.float32)
-        codebook = np.array(self.observation["codebook"], dtype=np.float32)
-        return codebook[flat].T.reshape(-1)  # channel by channel
+    def words(self, o):
+        """How many numbers of the network's input observation `o` has in a frame."""
+        return math.prod(o["shape"]) if self.codes else o["features"]
+
+    def frame(self, o, value):
+        """One observation, in the world's own type, as the network's floats; a counted one has as many items as there
+        are. Returns how many, and the floats, zeros behind them."""
+        value = np.asarray(value, dtype=OBSERVATION_DTYPES[o["dtype"]])
+        count = len(value) if o["counted"] else 0
+        flat, elements = value.reshape(-1), math.prod(o["shape"])
+        if o["dtype"] != "code8" or self.codes:
+            rows = flat.astype(np.float32)[None]
+        else:
+            rows = np.array(o["codebook"], dtype=np.float32)[flat].T  # channel by channel
+        return count, np.pad(rows, ((0, 0), (0, elements - rows.shape[1]))).reshape(-1)
 
     def new_state(self):
         """At the start of an episode: frames before its first are zeros, and nothing is remembered."""
-        return State(np.zeros((self.frame_stack, self.features), dtype=np.float32))
+        return State([np.zeros((self.frame_stack, self.words(o)), dtype=np.float32) for o in self.observations],
+                     [np.zeros(self.frame_stack, dtype=np.float32) for o in self.observations])
+
+    def see(self, observation, state):
+        """Moves `state` on by an observation, {name: array} where there are several; returns the row of inputs: of each
+        its counts, if it is counted, then its frames, oldest first."""
+        row = []
+        for o, frames, counts in zip(self.observations, state.frames, state.counts):
+            frames[:-1], counts[:-1] = frames[1:].copy(), counts[1:].copy()
+            counts[-1], frames[-1] = self.frame(o, observation if o["name"] is None else observation[o["name"]])
+            row += ([counts] if o["counted"] else []) + [frames.reshape(-1)]
+        return np.concatenate(row)
 
     def shape(self):
         """How a row of inputs is laid out; frames of a stack come before everything."""
+        if len(self.observations) > 1 or self.observation["counted"]:
+            return [self.inputs]  # numbers side by side
         shape = list(self.observation["shape"])
         if self.observation["dtype"] == "code8" and not self.codes and len(shape) == 2:
             shape = [self.observation["channels"], *shape]
@@ -301,16 +322,15 @@ class Policy:
 
     def act(self, observation, state, mask=None, rng=None):
         """The greedy action, or a list of them where an agent makes several choices; where it chooses real numbers
-        an array of them, alone or behind the choices in a list. `state` (from new_state) is moved on by one step."""
-        state.frames[:-1] = state.frames[1:]
-        state.frames[-1] = self.frame(observation)
-        reals = []
+        an array of them, alone or behind the choices in a list. `state` (from new_state) is moved on by one step.
+        Several observations are {name: array}."""
+        x, reals = self.see(observation, state)[None], []
         if self.reals:
-            out = self.outputs(state.frames.reshape(1, -1), memory=state.memory)[0]
+            out = self.outputs(x, memory=state.memory)[0]
             q, means = out[:self.actions], out[self.actions:self.actions + len(self.reals["low"])]
             reals = [self.within_bounds(means)]
         else:
-            q = self.q(state.frames.reshape(1, -1), rng, state.memory)[0]
+            q = self.q(x, rng, state.memory)[0]
         if mask is not None:
             q = np.where(np.asarray(mask) != 0, q, -np.inf)
         parts = np.split(q, np.cumsum(self.choices)[:-1]) if self.choices else []
@@ -328,15 +348,20 @@ def describe(policy):
     print("%-12s %d" % ("parameters", sum(t.size for t in policy.tensors.values())))
 
 
+def random_observation(o, rng):
+    shape = list(o["shape"])
+    if o["counted"]:
+        shape[0] = int(rng.integers(0, shape[0] + 1))
+    if o["dtype"] == "f32":
+        return rng.normal(size=shape)
+    high = o["codes"] if o["dtype"] == "code8" else o["high"] + 1
+    return rng.integers(0, max(1, min(int(high), 127)), size=shape)
+
+
 def act_at_random(policy, count, rng):
-    shape, dtype = policy.observation["shape"], policy.observation["dtype"]
     for _ in range(count):
-        if dtype == "f32":
-            observation = rng.normal(size=shape)
-        else:
-            high = policy.observation["codes"] if dtype == "code8" else policy.observation["high"] + 1
-            observation = rng.integers(0, max(1, min(int(high), 127)), size=shape)
-        print("action", policy.act(observation, policy.new_state(), rng=rng))
+        seen = {o["name"]: random_observation(o, rng) for o in policy.observations}
+        print("action", policy.act(seen.get(None, seen), policy.new_state(), rng=rng))
 
 
 class CartPole:

@@ -178,25 +178,69 @@ static int check_reward(const struct rm_arrivals *a, uint32_t agent, uint64_t st
     return refuse(a, agent, (uint32_t)w, step, error, text);
 }
 
+/* Of n elements the first that cannot be, described; n: all can. */
+static size_t wrong_element(const struct rm_env_observation *of, const uint8_t *elements, size_t n,
+                            size_t per_lane, char *text, size_t size)
+{
+    size_t at = n;
+
+    if (of->dtype == RM_ENV_F32) {
+        at = rm_scan_nonfinite((const float *)(const void *)elements, n);
+        if (at < n)
+            snprintf(text, size, "element %zu of the observation%s%s is %f", at % per_lane,
+                     of->name ? " " : "", of->name ? of->name : "",
+                     (double)((const float *)(const void *)elements)[at]);
+    } else if (of->dtype == RM_ENV_CODE8 && of->codes < 256) {
+        at = rm_scan_above(elements, n, (uint8_t)(of->codes - 1));
+        if (at < n)
+            snprintf(text, size, "element %zu of the observation%s%s is code %u; codes are 0..%u",
+                     at % per_lane, of->name ? " " : "", of->name ? of->name : "", elements[at],
+                     of->codes - 1);
+    }
+    return at;
+}
+
+/* One of several observations, world by world; the first world where it is wrong. */
+static uint32_t wrong_world(const struct rm_arrivals *a, const struct rm_env_agent *spec,
+                            uint32_t i, const struct rm_arrival *in, char *text, size_t size)
+{
+    const struct rm_env_observation of = rm_features_observation(spec, i);
+    const size_t at = rm_features_place(spec, 0, i).at, bytes = rm_features_bytes(spec);
+
+    for (uint32_t w = 0; w < a->worlds; w++) {
+        const uint8_t *elements = in->obs + w * bytes + at;
+        const size_t n = rm_observation_there(&of, elements);
+        uint32_t count = 0;
+        if (of.counted)
+            memcpy(&count, elements - sizeof count, sizeof count);
+        if (count > of.shape[0]) {
+            snprintf(text, size, "observation %s counts %u; at most %u are possible", of.name,
+                     count, of.shape[0]);
+            return w;
+        }
+        if (wrong_element(&of, elements, n, n + 1, text, size) < n)
+            return w;
+    }
+    return a->worlds;
+}
+
 static int check_obs(const struct rm_arrivals *a, uint32_t agent, uint64_t step,
                      const struct rm_arrival *in, struct rm_error *error)
 {
     const struct rm_env_agent *spec = &a->spec->agent[agent];
-    size_t elements = rm_features_elements(spec), n = elements * a->worlds, at = n;
-    char text[96];
+    char text[192];
 
-    if (spec->dtype == RM_ENV_F32) {
-        at = rm_scan_nonfinite((const float *)(const void *)in->obs, n);
-        if (at < n)
-            snprintf(text, sizeof text, "element %zu of the observation is %f", at % elements,
-                     (double)((const float *)(const void *)in->obs)[at]);
-    } else if (spec->dtype == RM_ENV_CODE8 && spec->codes < 256) {
-        at = rm_scan_above(in->obs, n, (uint8_t)(spec->codes - 1));
-        if (at < n)
-            snprintf(text, sizeof text,
-                     "element %zu of the observation is code %u; codes are 0..%u", at % elements,
-                     in->obs[at], spec->codes - 1);
+    if (spec->observations) {
+        for (uint32_t i = 0; i < spec->observations; i++) {
+            const uint32_t w = wrong_world(a, spec, i, in, text, sizeof text);
+            if (w < a->worlds)
+                return refuse(a, agent, w, step, error, text);
+        }
+        return 0;
     }
+    const struct rm_env_observation of = rm_features_observation(spec, 0);
+    const size_t elements = rm_observation_elements(&of), n = elements * a->worlds;
+    const size_t at = wrong_element(&of, in->obs, n, elements, text, sizeof text);
     return at < n ? refuse(a, agent, (uint32_t)(at / elements), step, error, text) : 0;
 }
 

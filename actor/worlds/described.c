@@ -4,6 +4,7 @@
 #include "actor/worlds/options.h"
 #include "config/json_memory.h"
 #include "config/utf8.h"
+#include "learner/net/features.h"
 #include "shm/board.h"
 
 #include <errno.h>
@@ -16,9 +17,10 @@
 struct rm_described {
     json_t *text; /* owns all strings */
     struct rm_env_spec spec;
-    struct rm_env_agent *agent; /* [spec.agents] */
-    float **codebook;           /* [spec.agents]: theirs, or NULL */
-    struct rm_env_box **box;    /* [spec.agents]: theirs, with their bounds, or NULL */
+    struct rm_env_agent *agent;                  /* [spec.agents] */
+    struct rm_env_observation **observation;     /* [spec.agents]: theirs, or NULL */
+    float *(*codebook)[RM_ENV_MAX_OBSERVATIONS]; /* [spec.agents]: of their observations, or NULL */
+    struct rm_env_box **box;                     /* [spec.agents]: theirs, with their bounds, or NULL */
     struct rm_env_option_doc *options;
     const char ***words; /* [options]: theirs, or NULL; ends with `options` */
     size_t option_count;
@@ -55,6 +57,12 @@ static const struct member agent_members[] = {
     REAL_OF(rm_env_agent, high),      WHOLE_OF(rm_env_agent, codes),
     WHOLE_OF(rm_env_agent, channels), WHOLE_OF(rm_env_agent, actions),
     WHOLE_OF(rm_env_agent, has_mask), WHOLE_OF(rm_env_agent, choices),
+};
+static const struct member observation_members[] = {
+    WHOLE_OF(rm_env_observation, dtype),   WHOLE_OF(rm_env_observation, dims),
+    REAL_OF(rm_env_observation, low),      REAL_OF(rm_env_observation, high),
+    WHOLE_OF(rm_env_observation, codes),   WHOLE_OF(rm_env_observation, channels),
+    WHOLE_OF(rm_env_observation, counted),
 };
 static const struct member option_members[] = {
     REAL_OF(rm_env_option_doc, fallback), REAL_OF(rm_env_option_doc, low),
@@ -125,14 +133,28 @@ static json_t *boxes_text(const struct rm_env_agent *agent)
     return list;
 }
 
-static json_t *agent_text(const struct rm_env_agent *agent)
+static json_t *observation_text(const struct rm_env_observation *of)
 {
     json_t *o = json_object();
+    put_text(o, "name", of->name);
+    put_members(o, observation_members, COUNT(observation_members), of);
+    json_object_set_new(o, "shape", words(of->shape, RM_ENV_MAX_DIMS));
+    if (of->dtype == RM_ENV_CODE8)
+        json_object_set_new(o, "codebook", floats_text(of->codebook, (size_t)of->codes * of->channels));
+    return o;
+}
+
+static json_t *agent_text(const struct rm_env_agent *agent)
+{
+    json_t *o = json_object(), *observations = json_array();
     put_text(o, "name", agent->name);
     put_members(o, agent_members, COUNT(agent_members), agent);
     json_object_set_new(o, "shape", words(agent->shape, RM_ENV_MAX_DIMS));
     json_object_set_new(o, "choice_actions", words(agent->choice_actions, RM_ENV_MAX_CHOICES));
-    if (agent->dtype == RM_ENV_CODE8)
+    for (uint32_t i = 0; i < agent->observations; i++)
+        json_array_append_new(observations, observation_text(&agent->observation[i]));
+    json_object_set_new(o, "observations", observations);
+    if (!agent->observations && agent->dtype == RM_ENV_CODE8)
         json_object_set_new(o, "codebook",
                             floats_text(agent->codebook, (size_t)agent->codes * agent->channels));
     if (agent->boxes)
@@ -253,13 +275,42 @@ static bool take_floats(const json_t *value, float *floats, size_t n)
     return true;
 }
 
-static bool take_codebook(const json_t *from, struct rm_env_agent *agent, float **codebook)
+/* The floats, or NULL. */
+static float *take_codebook(const json_t *from, uint32_t codes, uint32_t channels)
 {
-    const size_t n = (size_t)agent->codes * agent->channels;
-    if (agent->codes > 256 || agent->channels > 256)
+    const size_t n = (size_t)codes * channels;
+    float *book = codes > 256 || channels > 256 ? NULL : calloc(n ? n : 1, sizeof *book);
+    if (book && take_floats(json_object_get(from, "codebook"), book, n))
+        return book;
+    free(book);
+    return NULL;
+}
+
+static bool take_observation(const json_t *from, struct rm_env_observation *of, float **codebook)
+{
+    of->name = json_string_value(json_object_get(from, "name"));
+    if (!take_members(from, observation_members, COUNT(observation_members), of) ||
+        !take_words(json_object_get(from, "shape"), of->shape, RM_ENV_MAX_DIMS))
         return false;
-    agent->codebook = *codebook = calloc(n ? n : 1, sizeof **codebook);
-    return *codebook && take_floats(json_object_get(from, "codebook"), *codebook, n);
+    if (of->dtype == RM_ENV_CODE8)
+        of->codebook = *codebook = take_codebook(from, of->codes, of->channels);
+    return of->dtype != RM_ENV_CODE8 || *codebook;
+}
+
+static bool take_observations(const json_t *list, struct rm_env_agent *agent,
+                              struct rm_env_observation **observation, float **codebook)
+{
+    const size_t n = json_array_size(list);
+    if (!json_is_array(list) || n > RM_ENV_MAX_OBSERVATIONS)
+        return false;
+    agent->observations = (uint32_t)n;
+    if (n == 0)
+        return true;
+    agent->observation = *observation = calloc(n, sizeof **observation);
+    for (size_t i = 0; *observation && i < n; i++)
+        if (!take_observation(json_array_get(list, i), &(*observation)[i], &codebook[i]))
+            return false;
+    return *observation != NULL;
 }
 
 /* One block: boxes, then bounds. */
@@ -290,16 +341,23 @@ static bool take_boxes(const json_t *list, struct rm_env_agent *agent, struct rm
     return box;
 }
 
-static bool take_agent(const json_t *from, struct rm_env_agent *agent, float **codebook,
-                       struct rm_env_box **box)
+static bool take_agent(struct rm_described *d, uint32_t a, const json_t *from)
 {
+    struct rm_env_agent *agent = &d->agent[a];
+    float **codebook = d->codebook[a];
     agent->name = json_string_value(json_object_get(from, "name"));
-    return take_members(from, agent_members, COUNT(agent_members), agent) &&
-           take_words(json_object_get(from, "shape"), agent->shape, RM_ENV_MAX_DIMS) &&
-           take_words(json_object_get(from, "choice_actions"), agent->choice_actions,
-                      RM_ENV_MAX_CHOICES) &&
-           take_boxes(json_object_get(from, "boxes"), agent, box) &&
-           (agent->dtype != RM_ENV_CODE8 || take_codebook(from, agent, codebook));
+    if (!take_members(from, agent_members, COUNT(agent_members), agent) ||
+        !take_words(json_object_get(from, "shape"), agent->shape, RM_ENV_MAX_DIMS) ||
+        !take_words(json_object_get(from, "choice_actions"), agent->choice_actions,
+                    RM_ENV_MAX_CHOICES) ||
+        !take_boxes(json_object_get(from, "boxes"), agent, &d->box[a]) ||
+        !take_observations(json_object_get(from, "observations"), agent, &d->observation[a],
+                           codebook))
+        return false;
+    if (agent->observations || agent->dtype != RM_ENV_CODE8)
+        return true;
+    agent->codebook = *codebook = take_codebook(from, agent->codes, agent->channels);
+    return *codebook != NULL;
 }
 
 /* Texts of a list, ending with NULL, owned by the list; NULL: there are too many, one that is none,
@@ -376,14 +434,15 @@ static bool take_all(struct rm_described *d)
         !take_members(d->text, spec_members, COUNT(spec_members), &d->spec))
         return false;
     d->agent = calloc(n ? n : 1, sizeof *d->agent);
+    d->observation = calloc(n ? n : 1, sizeof(struct rm_env_observation *));
     d->codebook = calloc(n ? n : 1, sizeof *d->codebook);
     d->box = calloc(n ? n : 1, sizeof *d->box);
-    if (!d->agent || !d->codebook || !d->box)
+    if (!d->agent || !d->observation || !d->codebook || !d->box)
         return false;
     d->spec.agents = (uint32_t)n;
     d->spec.agent = d->agent;
     for (size_t a = 0; a < n; a++)
-        if (!take_agent(json_array_get(agents, a), &d->agent[a], &d->codebook[a], &d->box[a]))
+        if (!take_agent(d, (uint32_t)a, json_array_get(agents, a)))
             return false;
     return take_figures(d, json_object_get(d->text, "figures")) &&
            take_options(d, json_object_get(d->text, "options"));
@@ -415,7 +474,11 @@ void rm_described_free(struct rm_described *d)
     if (!d)
         return;
     for (uint32_t a = 0; d->codebook && a < d->spec.agents; a++)
-        free(d->codebook[a]);
+        for (uint32_t i = 0; i < RM_ENV_MAX_OBSERVATIONS; i++)
+            free(d->codebook[a][i]);
+    for (uint32_t a = 0; d->codebook && a < d->spec.agents; a++)
+        free(d->observation[a]);
+    free(d->observation);
     for (uint32_t a = 0; d->box && a < d->spec.agents; a++)
         free(d->box[a]);
     for (size_t i = 0; i < d->option_count; i++)
@@ -445,20 +508,40 @@ const struct rm_env_option_doc *rm_described_options(const struct rm_described *
 
 /* --- comparing ------------------------------------------------------------------------------- */
 
-static bool agents_alike(const struct rm_env_agent *a, const struct rm_env_agent *b)
+static bool members_alike(const struct member *members, size_t n, const void *a, const void *b)
 {
-    for (size_t i = 0; i < COUNT(agent_members); i++) {
-        const struct member *m = &agent_members[i];
-        const void *x = (const char *)a + m->offset, *y = (const char *)b + m->offset;
-        if (memcmp(x, y, m->kind == WHOLE ? sizeof(uint32_t) : sizeof(double)) != 0)
+    for (size_t i = 0; i < n; i++) {
+        const void *x = (const char *)a + members[i].offset,
+                   *y = (const char *)b + members[i].offset;
+        if (memcmp(x, y, members[i].kind == WHOLE ? sizeof(uint32_t) : sizeof(double)) != 0)
             return false;
     }
+    return true;
+}
+
+static bool observations_alike(const struct rm_env_observation *a,
+                               const struct rm_env_observation *b)
+{
     const size_t book = (size_t)a->codes * a->channels * sizeof(float);
-    return strcmp(a->name, b->name) == 0 && rm_env_boxes_alike(a, b) &&
+    return members_alike(observation_members, COUNT(observation_members), a, b) &&
+           (!a->name || strcmp(a->name, b->name) == 0) &&
            memcmp(a->shape, b->shape, a->dims * sizeof *a->shape) == 0 &&
-           (a->choices <= 1 || memcmp(a->choice_actions, b->choice_actions,
-                                      a->choices * sizeof *a->choice_actions) == 0) &&
            (a->dtype != RM_ENV_CODE8 || memcmp(a->codebook, b->codebook, book) == 0);
+}
+
+static bool agents_alike(const struct rm_env_agent *a, const struct rm_env_agent *b)
+{
+    bool same = members_alike(agent_members, COUNT(agent_members), a, b) &&
+                a->observations == b->observations && strcmp(a->name, b->name) == 0 &&
+                rm_env_boxes_alike(a, b) &&
+                (a->choices <= 1 || memcmp(a->choice_actions, b->choice_actions,
+                                           a->choices * sizeof *a->choice_actions) == 0);
+    for (uint32_t i = 0; same && i < rm_features_observations(a); i++) {
+        const struct rm_env_observation x = rm_features_observation(a, i),
+                                        y = rm_features_observation(b, i);
+        same = observations_alike(&x, &y);
+    }
+    return same;
 }
 
 static bool figures_alike(const struct rm_env_figure *a, const struct rm_env_figure *b)

@@ -34,14 +34,42 @@ uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment)
                : 1;
 }
 
-/* CODE8 becomes channels before the observation's own dimensions; frames of a stack come before
- * everything and join the channels of an image. */
+/* How an observation is laid out: CODE8 becomes channels before the observation's own dimensions;
+ * frames of a stack come before everything and join the channels of an image. */
+static void lay_out(const struct rm_env_observation *of, bool codes, uint32_t stack,
+                    struct rm_net_shape *shape)
+{
+    uint32_t dims = of->dims;
+    shape->low = of->low;
+    shape->high = of->high;
+    for (uint32_t d = 0; d < dims; d++)
+        shape->dim[d] = of->shape[d];
+    if (of->dtype == RM_ENV_CODE8 && codes) {
+        shape->low = 0;
+        shape->high = of->codes - 1.0;
+    } else if (of->dtype == RM_ENV_CODE8 && dims == 2) {
+        shape->dim[2] = shape->dim[1];
+        shape->dim[1] = shape->dim[0];
+        shape->dim[0] = of->channels;
+        dims = 3;
+    }
+    if (dims == 2 && stack > 1) { /* one channel a frame */
+        shape->dim[2] = shape->dim[1];
+        shape->dim[1] = shape->dim[0];
+        shape->dim[0] = 1;
+        dims = 3;
+    }
+    shape->dim[0] *= stack;
+    shape->dims = dims;
+}
+
 struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
                                       const struct rm_env_agent *agent)
 {
     const struct rm_algorithm_traits *traits = rm_algorithm_traits(experiment->algorithm.name);
     const uint32_t stack = experiment->sample.frame_stack;
-    const bool codes = rm_network_takes_codes(&experiment->network);
+    const uint32_t codes = rm_network_codes(&experiment->network, agent);
+    const struct rm_env_observation first = rm_features_observation(agent, 0);
     struct rm_net_shape shape = {
         .inputs = rm_features_words(agent, codes) * stack,
         .actions = agent->actions,
@@ -52,31 +80,11 @@ struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
         .choices = agent->choices,
         .reals = rm_env_reals(agent),
         .deviation_of_state = rm_deviation_of_state(experiment),
-        .low = agent->low,
-        .high = agent->high,
     };
     for (uint32_t c = 0; c < RM_CHOICES_MAX; c++)
         shape.choice_actions[c] = agent->choice_actions[c];
-    uint32_t dims = agent->dims;
-    for (uint32_t d = 0; d < dims; d++)
-        shape.dim[d] = agent->shape[d];
-    if (agent->dtype == RM_ENV_CODE8 && codes) {
-        shape.low = 0;
-        shape.high = agent->codes - 1.0;
-    } else if (agent->dtype == RM_ENV_CODE8 && dims == 2) {
-        shape.dim[2] = shape.dim[1];
-        shape.dim[1] = shape.dim[0];
-        shape.dim[0] = agent->channels;
-        dims = 3;
-    }
-    if (dims == 2 && stack > 1) { /* one channel a frame */
-        shape.dim[2] = shape.dim[1];
-        shape.dim[1] = shape.dim[0];
-        shape.dim[0] = 1;
-        dims = 3;
-    }
-    shape.dim[0] *= stack;
-    shape.dims = dims;
+    if (agent->observations <= 1 && !first.counted) /* several are numbers side by side */
+        lay_out(&first, codes, stack, &shape);
     return shape;
 }
 
@@ -130,12 +138,24 @@ static int map_agents(struct rm_plan *plan, const struct rm_experiment *e,
     return 0;
 }
 
+static bool sees_alike(const struct rm_env_agent *a, const struct rm_env_agent *b)
+{
+    bool same = a->observations == b->observations;
+    for (uint32_t i = 0; same && i < rm_features_observations(a); i++) {
+        const struct rm_env_observation x = rm_features_observation(a, i),
+                                        y = rm_features_observation(b, i);
+        same = x.dtype == y.dtype && x.counted == y.counted &&
+               rm_observation_elements(&x) == rm_observation_elements(&y) &&
+               (x.dtype != RM_ENV_CODE8 || x.channels == y.channels) &&
+               (!x.name || strcmp(x.name, y.name) == 0);
+    }
+    return same;
+}
+
 static bool alike(const struct rm_env_agent *a, const struct rm_env_agent *b)
 {
-    return a->dtype == b->dtype && a->actions == b->actions && a->has_mask == b->has_mask &&
-           rm_env_obs_bytes(a) == rm_env_obs_bytes(b) &&
-           rm_env_obs_features(a) == rm_env_obs_features(b) && a->choices == b->choices &&
-           rm_env_boxes_alike(a, b) &&
+    return sees_alike(a, b) && a->actions == b->actions && a->has_mask == b->has_mask &&
+           a->choices == b->choices && rm_env_boxes_alike(a, b) &&
            memcmp(a->choice_actions, b->choice_actions, sizeof a->choice_actions) == 0;
 }
 
@@ -159,12 +179,13 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     else
         snprintf(policy->name, RM_NAME_MAX, "policy_%u", index);
     policy->obs_bytes = (uint32_t)rm_env_obs_bytes(first);
-    const bool codes = rm_network_takes_codes(&e->network);
-    if (codes && first->dtype == RM_ENV_F32)
-        return rm_fail(error, -EINVAL,
-                       "network.layers[0]: embedding: world \"%s\" shows agent %s real numbers; an "
-                       "embedding takes whole ones",
-                       spec->name, first->name);
+    const uint32_t codes = rm_network_codes(&e->network, first);
+    for (uint32_t i = 0; i < rm_features_observations(first); i++)
+        if (codes >> i & 1 && rm_features_observation(first, i).dtype == RM_ENV_F32)
+            return rm_fail(error, -EINVAL,
+                           "network.layers[0]: embedding: world \"%s\" shows agent %s real "
+                           "numbers; an embedding takes whole ones",
+                           spec->name, first->name);
     policy->features = rm_features_words(first, codes);
     policy->inputs = policy->features * e->sample.frame_stack;
     policy->actions = first->actions;

@@ -2,6 +2,7 @@
 
 #include "actor/worlds/watch.h"
 #include "config/utf8.h"
+#include "learner/net/features.h"
 #include "shm/base/rng.h"
 
 #include <errno.h>
@@ -231,12 +232,12 @@ static int batch_open(struct batch *b, struct rm_trial *trial, const struct rm_w
 
 /* --- the rules of a row ----------------------------------------------------------------------- */
 
-static double element(const struct rm_env_agent *agent, const uint8_t *obs, size_t i)
+static double element(const struct rm_env_observation *of, const uint8_t *obs, size_t i)
 {
     int16_t i16;
     int32_t i32;
     float f32;
-    switch (agent->dtype) {
+    switch (of->dtype) {
     case RM_ENV_I8:
         return (int8_t)obs[i];
     case RM_ENV_I16:
@@ -253,21 +254,40 @@ static double element(const struct rm_env_agent *agent, const uint8_t *obs, size
     }
 }
 
+static void judge_elements(const struct batch *b, uint32_t a, uint32_t w,
+                           const struct rm_env_observation *of, const uint8_t *elements)
+{
+    const bool codes = of->dtype == RM_ENV_CODE8;
+    const size_t n = rm_observation_there(of, elements);
+    const double slack = 1e-5 * (fabs(of->low) + fabs(of->high));
+    const char *name = of->name ? of->name : "", *colon = of->name ? ": " : "";
+    for (size_t i = 0; i < n; i++) {
+        const double value = element(of, elements, i);
+        if (codes && value >= of->codes)
+            broken(b->trial, RM_RULE_VALUES, "%s: %s%selement %zu is code %g; there are %u",
+                   where(b, a, w).text, name, colon, i, value, of->codes);
+        else if (!codes &&
+                 (!isfinite(value) || value < of->low - slack || value > of->high + slack))
+            broken(b->trial, RM_RULE_VALUES,
+                   "%s: %s%selement %zu of the observation is %g, not %g..%g", where(b, a, w).text,
+                   name, colon, i, value, of->low, of->high);
+    }
+}
+
 static void judge_observation(const struct batch *b, uint32_t a, uint32_t w)
 {
     const struct rm_env_agent *agent = &b->spec->agent[a];
-    const bool codes = agent->dtype == RM_ENV_CODE8;
-    const size_t n = rm_env_obs_features(agent) / (codes ? agent->channels : 1);
-    const double slack = 1e-5 * (fabs(agent->low) + fabs(agent->high));
-    for (size_t i = 0; i < n; i++) {
-        const double value = element(agent, obs_at(b, a, w), i);
-        if (codes && value >= agent->codes)
-            broken(b->trial, RM_RULE_VALUES, "%s: element %zu is code %g; there are %u",
-                   where(b, a, w).text, i, value, agent->codes);
-        else if (!codes &&
-                 (!isfinite(value) || value < agent->low - slack || value > agent->high + slack))
-            broken(b->trial, RM_RULE_VALUES, "%s: element %zu of the observation is %g, not %g..%g",
-                   where(b, a, w).text, i, value, agent->low, agent->high);
+    for (uint32_t i = 0; i < rm_features_observations(agent); i++) {
+        const struct rm_env_observation of = rm_features_observation(agent, i);
+        const uint8_t *elements = obs_at(b, a, w) + rm_features_place(agent, 0, i).at;
+        uint32_t count = 0;
+        if (of.counted)
+            memcpy(&count, elements - sizeof count, sizeof count);
+        if (count > of.shape[0])
+            broken(b->trial, RM_RULE_VALUES,
+                   "%s: observation %s counts %u; at most %u are possible", where(b, a, w).text,
+                   of.name, count, of.shape[0]);
+        judge_elements(b, a, w, &of, elements);
     }
 }
 
@@ -490,25 +510,31 @@ static void draw_actions(struct batch *b, uint32_t a)
     }
 }
 
-/* One agent's row of a world, as a number. */
+static uint64_t hash_bytes(uint64_t hash, const void *at, size_t bytes)
+{
+    for (size_t i = 0; at && i < bytes; i++)
+        hash = (hash ^ ((const uint8_t *)at)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+/* One agent's row of a world, as a number. What is behind a count, and between observations, is
+ * nothing. */
 static uint64_t row_hash(const struct batch *b, uint32_t a, uint32_t w)
 {
     const struct rm_env_agent *agent = &b->spec->agent[a];
-    const struct {
-        const void *at;
-        size_t bytes;
-    } parts[] = {
-        {obs_at(b, a, w), rm_env_obs_bytes(agent)},
-        {mask_at(b, a, w), agent->has_mask ? agent->actions : 0},
-        {&b->out[a].reward[w], sizeof(float)},
-        {&b->out[a].flags[w], 1},
-        {b->out[a].figures + (size_t)w * b->spec->figures, sizeof(double) * b->spec->figures},
-    };
     uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++)
-        for (size_t i = 0; parts[p].at && i < parts[p].bytes; i++)
-            hash = (hash ^ ((const uint8_t *)parts[p].at)[i]) * 0x100000001b3u;
-    return hash;
+    for (uint32_t i = 0; i < rm_features_observations(agent); i++) {
+        const struct rm_env_observation of = rm_features_observation(agent, i);
+        const uint8_t *elements = obs_at(b, a, w) + rm_features_place(agent, 0, i).at;
+        const size_t count = of.counted ? sizeof(uint32_t) : 0;
+        hash = hash_bytes(hash, elements - count,
+                          count + rm_observation_there(&of, elements) * rm_dtype_bytes(of.dtype));
+    }
+    hash = hash_bytes(hash, mask_at(b, a, w), agent->has_mask ? agent->actions : 0);
+    hash = hash_bytes(hash, &b->out[a].reward[w], sizeof(float));
+    hash = hash_bytes(hash, &b->out[a].flags[w], 1);
+    return hash_bytes(hash, b->out[a].figures + (size_t)w * b->spec->figures,
+                      sizeof(double) * b->spec->figures);
 }
 
 /* Every row of the worlds 0 .. WORLDS - 1 as the first batch had it: (steps, agents, WORLDS). */

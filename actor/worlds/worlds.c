@@ -6,6 +6,7 @@
 #include "actor/worlds/watch.h"
 #include "config/config.h"
 #include "config/utf8.h"
+#include "learner/net/features.h"
 #include "shm/base/file.h"
 #include "shm/board.h"
 
@@ -18,7 +19,7 @@
 extern const struct rm_env_ops rm_treasurehunt_ops, rm_cartpole_ops, rm_acrobot_ops,
     rm_mountaincar_ops, rm_mountaincar_continuous_ops, rm_pendulum_ops, rm_frozenlake_ops,
     rm_taxi_ops, rm_goodhart_ops, rm_darkroom_ops, rm_sokoban_ops, rm_connect_ops, rm_prover_ops,
-    rm_count_ops;
+    rm_count_ops, rm_pairing_ops;
 
 const struct rm_env_ops *const rm_builtin_worlds[] = {
     &rm_treasurehunt_ops,
@@ -35,6 +36,7 @@ const struct rm_env_ops *const rm_builtin_worlds[] = {
     &rm_connect_ops,
     &rm_prover_ops,
     &rm_count_ops,
+    &rm_pairing_ops,
     NULL,
 };
 
@@ -198,15 +200,6 @@ static struct rm_env *make(const struct rm_env_ops *ops, const struct rm_env_con
     return env;
 }
 
-static size_t dtype_bytes(uint32_t dtype)
-{
-    static const uint8_t bytes[] = {
-        [RM_ENV_U8] = 1,  [RM_ENV_I8] = 1,  [RM_ENV_I16] = 2,
-        [RM_ENV_I32] = 4, [RM_ENV_F32] = 4, [RM_ENV_CODE8] = 1,
-    };
-    return dtype < sizeof(bytes) ? bytes[dtype] : 0;
-}
-
 /* Several choices in one step: the actions of each, which add up to all. */
 static const char *choices_fault(const struct rm_env_agent *agent)
 {
@@ -240,6 +233,61 @@ static const char *boxes_fault(const struct rm_env_agent *agent)
             if (!isfinite(box->low[v]) || !isfinite(box->high[v]) || box->low[v] >= box->high[v])
                 return "has a box without finite bounds, the lower below the upper: give it the "
                        "range in which actions make sense";
+    }
+    return NULL;
+}
+
+/* What is wrong with what an agent sees, or NULL. */
+static const char *observation_fault(const struct rm_env_observation *of)
+{
+    if (rm_dtype_bytes(of->dtype) == 0)
+        return "has an unknown dtype";
+    if (of->dims < 1 || of->dims > RM_ENV_MAX_DIMS)
+        return "must have 1 to 4 dims";
+    uint64_t elements = 1;
+    for (uint32_t d = 0; d < of->dims; d++) {
+        elements *= of->shape[d];
+        if (elements == 0 || elements > UINT32_MAX / 256)
+            return "has a shape with no elements, or with more than 2^24";
+    }
+    if (of->counted > 1)
+        return "has an observation whose `counted` is neither 0 nor 1";
+    if (of->dtype != RM_ENV_CODE8)
+        return NULL;
+    if (of->codes < 1 || of->codes > 256)
+        return "must have 1 to 256 codes";
+    if (of->channels < 1 || of->channels > 256)
+        return "must have 1 to 256 channels";
+    if (!of->codebook)
+        return "has no codebook";
+    for (uint32_t i = 0; i < of->codes * of->channels; i++)
+        if (!isfinite(of->codebook[i]))
+            return "has a value in its codebook that is not finite";
+    return NULL;
+}
+
+static const char *observations_fault(const struct rm_env_agent *agent)
+{
+    uint64_t words = 0;
+    if (agent->observations > RM_ENV_MAX_OBSERVATIONS)
+        return "must have at most 32 observations";
+    if (agent->observations && !agent->observation)
+        return "has no list of its observations";
+    for (uint32_t i = 0; i < rm_features_observations(agent); i++) {
+        const struct rm_env_observation of = rm_features_observation(agent, i);
+        const char *fault = observation_fault(&of);
+        if (fault)
+            return fault;
+        if (agent->observations && (!of.name || !rm_name_valid(of.name)))
+            return "has an observation without a name, or with one that cannot be: " RM_NAME_RULE;
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(agent->observation[j].name, of.name) == 0)
+                return "has two observations of one name";
+        words +=
+            rm_observation_elements(&of) * (uint64_t)(of.dtype == RM_ENV_CODE8 ? of.channels : 1) +
+            of.counted;
+        if (agent->observations && words > UINT32_MAX / 256)
+            return "has observations with more than 2^24 numbers together";
     }
     return NULL;
 }
@@ -282,47 +330,18 @@ static const char *agent_fault(const struct rm_env_agent *agent, uint32_t phases
         return "has a name that cannot be one: " RM_NAME_RULE;
     if (agent->phase >= phases)
         return "acts in a phase that the world does not have";
-    if (agent->observations)
-        return "lists several observations; networks take one, that of the agent's own dtype and "
-               "shape: put all that it sees into one array";
-    if (dtype_bytes(agent->dtype) == 0)
-        return "has an unknown dtype";
-    if (agent->dims < 1 || agent->dims > RM_ENV_MAX_DIMS)
-        return "must have 1 to 4 dims";
-    uint64_t elements = 1;
-    for (uint32_t d = 0; d < agent->dims; d++) {
-        elements *= agent->shape[d];
-        if (elements == 0 || elements > UINT32_MAX / 256)
-            return "has a shape with no elements, or with more than 2^24";
-    }
-    if (agent->boxes) {
-        const char *fault = boxes_fault(agent);
-        if (fault)
-            return fault;
-    }
+    const char *fault = observations_fault(agent);
+    if (!fault && agent->boxes)
+        fault = boxes_fault(agent);
+    if (fault)
+        return fault;
     if (agent->actions > ACTIONS_MAX || (agent->actions == 0 && agent->boxes == 0))
         return "must have 1 to 65536 actions, or boxes of real numbers";
     if (agent->actions == 0 && (agent->has_mask || agent->choices))
         return "has a mask or choices, but no discrete actions";
     if (agent->has_mask > 1)
         return "has_mask must be 0 or 1";
-    if (agent->choices > 1) {
-        const char *fault = choices_fault(agent);
-        if (fault)
-            return fault;
-    }
-    if (agent->dtype != RM_ENV_CODE8)
-        return NULL;
-    if (agent->codes < 1 || agent->codes > 256)
-        return "must have 1 to 256 codes";
-    if (agent->channels < 1 || agent->channels > 256)
-        return "must have 1 to 256 channels";
-    if (!agent->codebook)
-        return "has no codebook";
-    for (uint32_t i = 0; i < agent->codes * agent->channels; i++)
-        if (!isfinite(agent->codebook[i]))
-            return "has a value in its codebook that is not finite";
-    return NULL;
+    return agent->choices > 1 ? choices_fault(agent) : NULL;
 }
 
 /* A name that is part of others, between dots. */
@@ -457,20 +476,12 @@ int rm_world_create(const struct rm_world *world, const struct rm_world_config *
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
-static uint32_t elements_of(const struct rm_env_agent *agent)
-{
-    uint32_t elements = 1;
-    for (uint32_t d = 0; d < agent->dims; d++)
-        elements *= agent->shape[d];
-    return elements;
-}
-
 size_t rm_env_obs_bytes(const struct rm_env_agent *agent)
 {
-    return elements_of(agent) * dtype_bytes(agent->dtype);
+    return rm_features_bytes(agent);
 }
 
 uint32_t rm_env_obs_features(const struct rm_env_agent *agent)
 {
-    return elements_of(agent) * (agent->dtype == RM_ENV_CODE8 ? agent->channels : 1);
+    return rm_features_count(agent);
 }

@@ -8,12 +8,12 @@
 static void write_agents(FILE *out, const struct rm_env_spec *spec)
 {
     /* Agents that see and do the same are told once. */
-    char observation[128], actions[96];
+    char observation[RM_WORLD_TEXT_MAX], actions[96];
     const struct rm_env_agent *agent = &spec->agent[0];
     rm_world_observation_text(agent, observation, sizeof observation);
     rm_world_actions_text(agent, actions, sizeof actions);
     rm_mdoc_line(out, ".Pp");
-    char text[512];
+    char text[RM_WORLD_TEXT_MAX + 256];
     snprintf(text, sizeof text, "%u %s%s. Observation: %s, %u network inputs. Actions: %s%s.",
              spec->agents, spec->agents == 1 ? "agent" : "agents",
              spec->phases > 1 ? " that act in turn within a step" : "", observation,

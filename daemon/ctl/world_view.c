@@ -3,6 +3,7 @@
 #include "actor/worlds/options.h"
 #include "daemon/format.h"
 #include "daemon/probe.h"
+#include "learner/net/features.h"
 
 #include <errno.h>
 #include <math.h>
@@ -57,16 +58,34 @@ static const char *dtype_name(uint32_t dtype)
     return known ? dtype_names[dtype] : "?";
 }
 
-void rm_world_observation_text(const struct rm_env_agent *agent, char *text, size_t size)
+static size_t observation_text(const struct rm_env_observation *of, char *text, size_t size)
 {
-    size_t used = (size_t)snprintf(text, size, "%s[", dtype_name(agent->dtype));
-    for (uint32_t d = 0; d < agent->dims && d < RM_ENV_MAX_DIMS && used < size; d++)
-        used += (size_t)snprintf(text + used, size - used, "%s%u", d ? ", " : "", agent->shape[d]);
+    size_t used = 0;
+    if (of->name)
+        used = (size_t)snprintf(text, size, "%s ", of->name);
+    if (used < size)
+        used += (size_t)snprintf(text + used, size - used, "%s[", dtype_name(of->dtype));
+    for (uint32_t d = 0; d < of->dims && d < RM_ENV_MAX_DIMS && used < size; d++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s%u", d ? ", " : "",
+                                 d || !of->counted ? "" : "up to ", of->shape[d]);
     if (used < size)
         used += (size_t)snprintf(text + used, size - used, "]");
-    if (agent->dtype == RM_ENV_CODE8 && used < size)
-        snprintf(text + used, size - used, " of %u codes, %u values each", agent->codes,
-                 agent->channels);
+    if (of->dtype == RM_ENV_CODE8 && used < size)
+        used += (size_t)snprintf(text + used, size - used, " of %u codes, %u values each",
+                                 of->codes, of->channels);
+    return used;
+}
+
+void rm_world_observation_text(const struct rm_env_agent *agent, char *text, size_t size)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < rm_features_observations(agent) && used < size; i++) {
+        const struct rm_env_observation of = rm_features_observation(agent, i);
+        if (i > 0)
+            used += (size_t)snprintf(text + used, size - used, "; ");
+        if (used < size)
+            used += observation_text(&of, text + used, size - used);
+    }
 }
 
 void rm_world_actions_text(const struct rm_env_agent *agent, char *text, size_t size)
@@ -93,14 +112,16 @@ static void print_agents(FILE *out, const struct rm_env_spec *spec, const struct
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
     for (uint32_t a = 0; a < spec->agents; a++) {
         const struct rm_env_agent *agent = &spec->agent[a];
-        char observation[128], actions[96];
+        char observation[RM_WORLD_TEXT_MAX], actions[96];
         rm_world_observation_text(agent, observation, sizeof observation);
         rm_world_actions_text(agent, actions, sizeof actions);
         rm_table_cell(&table, "%s", agent->name);
         rm_table_cell(&table, "%u", agent->phase);
         rm_table_cell(&table, "%s", observation);
-        rm_table_cell(&table, "%s", rm_format_number(agent->low).s);
-        rm_table_cell(&table, "%s", rm_format_number(agent->high).s);
+        const struct rm_env_observation first = rm_features_observation(agent, 0);
+        const bool one = agent->observations == 0;
+        rm_table_cell(&table, "%s", one ? rm_format_number(first.low).s : "-");
+        rm_table_cell(&table, "%s", one ? rm_format_number(first.high).s : "-");
         rm_table_cell(&table, "%u", rm_env_obs_features(agent));
         rm_table_cell(&table, "%s", actions);
         rm_table_cell(&table, "%s", agent->has_mask ? "yes" : "no");
@@ -186,11 +207,34 @@ static json_t *box_json(const struct rm_env_box *box)
     return json_pack("{s:s, s:o, s:o}", "name", box->name, "low", low, "high", high);
 }
 
+/* Sets what an observation is: of an agent that has one, beside what it does. */
+static void observation_json(json_t *o, const struct rm_env_observation *of)
+{
+    json_t *shape = json_array();
+    for (uint32_t d = 0; d < of->dims && d < RM_ENV_MAX_DIMS; d++)
+        json_array_append_new(shape, json_integer(of->shape[d]));
+    json_object_set_new(o, "dtype", json_string(dtype_name(of->dtype)));
+    json_object_set_new(o, "shape", shape);
+    json_object_set_new(o, "low", number(of->low));
+    json_object_set_new(o, "high", number(of->high));
+}
+
+static json_t *observations_json(const struct rm_env_agent *agent)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < agent->observations; i++) {
+        const struct rm_env_observation *of = &agent->observation[i];
+        json_t *o = json_pack("{s:s, s:b}", "name", of->name, "counted", (int)of->counted);
+        observation_json(o, of);
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static json_t *agent_json(const struct rm_env_agent *agent)
 {
-    json_t *shape = json_array(), *choices = json_array(), *boxes = json_array();
-    for (uint32_t d = 0; d < agent->dims && d < RM_ENV_MAX_DIMS; d++)
-        json_array_append_new(shape, json_integer(agent->shape[d]));
+    const struct rm_env_observation first = rm_features_observation(agent, 0);
+    json_t *choices = json_array(), *boxes = json_array();
     for (uint32_t c = 0; c < agent->choices && c < RM_ENV_MAX_CHOICES; c++)
         json_array_append_new(choices, json_integer(agent->choice_actions[c]));
     if (agent->choices <= 1) {
@@ -198,13 +242,18 @@ static json_t *agent_json(const struct rm_env_agent *agent)
         if (agent->actions)
             json_array_append_new(choices, json_integer(agent->actions));
     }
+    json_t *o = json_pack("{s:s, s:i}", "name", agent->name, "phase", (int)agent->phase);
+    if (agent->observations)
+        json_object_set_new(o, "observations", observations_json(agent));
+    else
+        observation_json(o, &first);
     for (uint32_t i = 0; i < agent->boxes; i++)
         json_array_append_new(boxes, box_json(&agent->box[i]));
-    return json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:b, s:o}", "name", agent->name,
-                     "phase", (int)agent->phase, "dtype", dtype_name(agent->dtype), "shape", shape,
-                     "low", number(agent->low), "high", number(agent->high), "inputs",
-                     (int)rm_env_obs_features(agent), "actions", (int)agent->actions, "choices",
-                     choices, "mask", (int)agent->has_mask, "boxes", boxes);
+    json_object_update_new(
+        o, json_pack("{s:i, s:i, s:o, s:b, s:o}", "inputs", (int)rm_env_obs_features(agent),
+                     "actions", (int)agent->actions, "choices", choices, "mask",
+                     (int)agent->has_mask, "boxes", boxes));
+    return o;
 }
 
 static json_t *option_json(const struct rm_env_option_doc *o)

@@ -18,7 +18,9 @@ int rm_world_view_open(struct rm_world_view *view, const char *name, const char 
                        struct rm_error *error);
 void rm_world_view_close(struct rm_world_view *view);
 
-/* "u8[10]", "codes of 5 values [5, 5, 4]", "f32[4]". */
+/* "u8[10]", "code[5, 4] of 4 codes, 5 values each", "f32[4]"; of several "board u8[16]; hand i16[up
+ * to 5]". Fits RM_WORLD_TEXT_MAX bytes, or is cut off. */
+#define RM_WORLD_TEXT_MAX 1024
 void rm_world_observation_text(const struct rm_env_agent *agent, char *text, size_t size);
 
 /* "4", or for several choices in one step what each has: "2 x 3 x 4". */

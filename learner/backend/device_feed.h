@@ -26,15 +26,25 @@ struct rm_device_pick {
     uint32_t before, steps;
 };
 
-/* enum rm_env_dtype of actor/env.h. */
-struct rm_device_decode {
-    uint32_t dtype;
-    uint32_t elements, obs_bytes; /* of one observation */
-    uint32_t words;               /* of a frame: elements, or times channels */
-    uint32_t codes, channels;     /* CODE8, where it is decoded; else 0 */
-    uint32_t actions;
-    uint32_t as_codes; /* words are int32 codes, not floats */
+/* One of the observations of an entry (struct rm_observation_place). */
+struct rm_device_observation {
+    uint32_t dtype; /* enum rm_env_dtype of actor/env.h */
+    uint32_t at;    /* bytes from the entry to its elements */
+    uint32_t words_at, words;
+    uint32_t elements;
+    uint32_t codes, channels; /* CODE8, where it is decoded; else 0 */
+    uint32_t as_codes;        /* words are int32 codes, not floats */
+    uint32_t most, item;      /* counted: its shape[0], elements of each; else 0 */
     const float *codebook;
+};
+#define RM_DEVICE_OBSERVATIONS 32
+
+struct rm_device_decode {
+    uint32_t obs_bytes; /* of an entry */
+    uint32_t words;     /* of a frame */
+    uint32_t actions;
+    uint32_t observations;
+    struct rm_device_observation observation[RM_DEVICE_OBSERVATIONS];
 };
 
 struct rm_device_gather {
@@ -43,7 +53,7 @@ struct rm_device_gather {
     uint32_t stack, batch;
     const struct rm_device_pick *picks; /* (batch) */
     /* Results: */
-    void *obs, *next_obs; /* (batch, stack * words) of 4 bytes */
+    void *obs, *next_obs; /* (batch, stack * words) of 4 bytes, laid out as in features.h */
     uint8_t *next_mask;   /* (batch, actions), NULL: none */
 };
 

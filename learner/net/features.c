@@ -4,14 +4,14 @@
 
 /* One row per enum rm_env_dtype: the width of an element, and the loop that converts n elements to
  * floats. The loops are plain so that the compiler vectorises them. */
-typedef void (*decode_fn)(const struct rm_env_agent *agent, const void *from, uint32_t n,
+typedef void (*decode_fn)(const struct rm_env_observation *of, const void *from, uint32_t n,
                           float *to);
 
 #define PLAIN_DECODER(name, type)                                                                  \
-    static void name(const struct rm_env_agent *agent, const void *from, uint32_t n, float *to)    \
+    static void name(const struct rm_env_observation *of, const void *from, uint32_t n, float *to) \
     {                                                                                              \
         const type *x = from;                                                                      \
-        (void)agent;                                                                               \
+        (void)of;                                                                                  \
         for (uint32_t i = 0; i < n; i++)                                                           \
             to[i] = (float)x[i];                                                                   \
     }
@@ -22,15 +22,16 @@ PLAIN_DECODER(decode_i16, int16_t)
 PLAIN_DECODER(decode_i32, int32_t)
 PLAIN_DECODER(decode_f32, float)
 
-static void decode_code8(const struct rm_env_agent *agent, const void *from, uint32_t n, float *to)
+static void decode_code8(const struct rm_env_observation *of, const void *from, uint32_t n,
+                         float *to)
 {
     const uint8_t *codes = from;
-    const uint32_t channels = agent->channels;
+    const uint32_t channels = of->channels, elements = rm_observation_elements(of);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t k = codes[i] < agent->codes ? codes[i] : 0;
-        const float *row = agent->codebook + (size_t)k * channels;
+        const uint32_t k = codes[i] < of->codes ? codes[i] : 0;
+        const float *row = of->codebook + (size_t)k * channels;
         for (uint32_t c = 0; c < channels; c++)
-            to[(size_t)c * n + i] = row[c];
+            to[(size_t)c * elements + i] = row[c];
     }
 }
 
@@ -66,56 +67,175 @@ static const struct {
     [RM_ENV_F32] = {4, decode_f32, codes_none}, [RM_ENV_CODE8] = {1, decode_code8, codes_u8},
 };
 
-static bool known(const struct rm_env_agent *agent)
+size_t rm_dtype_bytes(uint32_t dtype)
 {
-    return agent->dtype > 0 && agent->dtype < sizeof dtypes / sizeof *dtypes;
+    return dtype < sizeof dtypes / sizeof *dtypes ? dtypes[dtype].bytes : 0;
 }
 
-uint32_t rm_features_elements(const struct rm_env_agent *agent)
+uint32_t rm_observation_elements(const struct rm_env_observation *of)
 {
     uint32_t elements = 1;
-    for (uint32_t d = 0; d < agent->dims; d++)
-        elements *= agent->shape[d];
+    for (uint32_t d = 0; d < of->dims; d++)
+        elements *= of->shape[d];
     return elements;
+}
+
+uint32_t rm_observation_item(const struct rm_env_observation *of)
+{
+    return of->dims && of->shape[0] ? rm_observation_elements(of) / of->shape[0] : 1;
+}
+
+uint32_t rm_observation_there(const struct rm_env_observation *of, const uint8_t *elements)
+{
+    uint32_t count;
+    if (!of->counted)
+        return rm_observation_elements(of);
+    memcpy(&count, elements - sizeof count, sizeof count);
+    return (count < of->shape[0] ? count : of->shape[0]) * rm_observation_item(of);
+}
+
+uint32_t rm_features_observations(const struct rm_env_agent *agent)
+{
+    return agent->observations ? agent->observations : 1;
+}
+
+struct rm_env_observation rm_features_observation(const struct rm_env_agent *agent, uint32_t i)
+{
+    if (agent->observations)
+        return agent->observation[i];
+    struct rm_env_observation one = {
+        .dtype = agent->dtype,
+        .dims = agent->dims,
+        .low = agent->low,
+        .high = agent->high,
+        .codes = agent->codes,
+        .channels = agent->channels,
+        .codebook = agent->codebook,
+    };
+    memcpy(one.shape, agent->shape, sizeof one.shape);
+    return one;
+}
+
+/* What an observation adds to the place of the one before it. */
+static struct rm_observation_place after(const struct rm_observation_place *before, size_t *end,
+                                         const struct rm_env_observation *of, bool codes)
+{
+    const uint32_t elements = rm_observation_elements(of), count = of->counted ? 1 : 0;
+    const size_t at = (*end + 3) / 4 * 4 + count * sizeof(uint32_t),
+                 bytes = rm_dtype_bytes(of->dtype);
+    *end = at + elements * bytes;
+    return (struct rm_observation_place){
+        .at = at,
+        .words_at = before->words_at + before->words + before->count,
+        .words = bytes == 0                            ? 0
+                 : of->dtype == RM_ENV_CODE8 && !codes ? elements * of->channels
+                                                       : elements,
+        .count = count,
+        .codes = codes,
+    };
+}
+
+static struct rm_observation_place place_of(const struct rm_env_agent *agent, uint32_t codes,
+                                            uint32_t last, size_t *end)
+{
+    struct rm_observation_place place = {.at = 0};
+    *end = 0;
+    for (uint32_t i = 0; i <= last; i++) {
+        const struct rm_env_observation of = rm_features_observation(agent, i);
+        place = after(&place, end, &of, codes >> i & 1);
+    }
+    return place;
+}
+
+struct rm_observation_place rm_features_place(const struct rm_env_agent *agent, uint32_t codes,
+                                              uint32_t i)
+{
+    size_t end;
+    return place_of(agent, codes, i, &end);
 }
 
 size_t rm_features_bytes(const struct rm_env_agent *agent)
 {
-    return known(agent) ? rm_features_elements(agent) * dtypes[agent->dtype].bytes : 0;
+    size_t end;
+    place_of(agent, 0, rm_features_observations(agent) - 1, &end);
+    return agent->observations ? (end + 3) / 4 * 4 : end;
 }
 
 uint32_t rm_features_count(const struct rm_env_agent *agent)
 {
-    if (!known(agent))
-        return 0;
-    return rm_features_elements(agent) * (agent->dtype == RM_ENV_CODE8 ? agent->channels : 1);
+    return rm_features_words(agent, 0);
 }
 
-uint32_t rm_features_words(const struct rm_env_agent *agent, bool codes)
+uint32_t rm_features_words(const struct rm_env_agent *agent, uint32_t codes)
 {
-    return codes && known(agent) ? rm_features_elements(agent) : rm_features_count(agent);
+    const struct rm_observation_place last =
+        rm_features_place(agent, codes, rm_features_observations(agent) - 1);
+    return last.words_at + last.words + last.count;
 }
 
-void rm_features_take(const struct rm_env_agent *agent, bool codes, const uint8_t *obs, void *out)
+bool rm_features_in_place(const struct rm_env_agent *agent, uint32_t codes)
 {
-    if (!known(agent))
-        return;
-    const uint32_t elements = rm_features_elements(agent);
-    if (codes)
-        dtypes[agent->dtype].codes(obs, elements, out);
+    bool same = true;
+    for (uint32_t i = 0; i < rm_features_observations(agent); i++) {
+        const struct rm_env_observation of = rm_features_observation(agent, i);
+        same =
+            same && !of.counted && of.dtype == (codes >> i & 1 ? (uint32_t)RM_ENV_I32 : RM_ENV_F32);
+    }
+    return same;
+}
+
+/* Elements of a frame to words, those that are not there to zeros. */
+static void take(const struct rm_env_observation *of, const struct rm_observation_place *place,
+                 const uint8_t *elements, float *words)
+{
+    const uint32_t there = rm_observation_there(of, elements);
+    if (there < rm_observation_elements(of))
+        memset(words, 0, place->words * sizeof *words);
+    if (place->codes)
+        dtypes[of->dtype].codes(elements, there, (int32_t *)(void *)words);
     else
-        dtypes[agent->dtype].decode(agent, obs, elements, out);
+        dtypes[of->dtype].decode(of, elements, there, words);
 }
 
-void rm_features_take_stack(const struct rm_env_agent *agent, bool codes,
+static void take_count(const struct rm_env_observation *of,
+                       const struct rm_observation_place *place, const uint8_t *elements,
+                       float *word)
+{
+    const uint32_t count = rm_observation_there(of, elements) / rm_observation_item(of);
+    const int32_t code = (int32_t)count;
+    *word = (float)count;
+    if (place->codes)
+        memcpy(word, &code, sizeof code);
+}
+
+void rm_features_take_stack(const struct rm_env_agent *agent, uint32_t codes,
                             const uint8_t *const *frames, uint32_t stack, void *out)
 {
-    const uint32_t words = rm_features_words(agent, codes);
-    char *at = out;
-    for (uint32_t i = 0; i < stack; i++, at += words * sizeof(float)) {
-        if (frames[i])
-            rm_features_take(agent, codes, frames[i], at);
-        else
-            memset(at, 0, words * sizeof(float));
+    struct rm_observation_place place = {.at = 0};
+    size_t end = 0;
+    float *words = out;
+    for (uint32_t i = 0; i < rm_features_observations(agent); i++) {
+        const struct rm_env_observation of = rm_features_observation(agent, i);
+        place = after(&place, &end, &of, codes >> i & 1);
+        if (place.words == 0)
+            return;
+        float *counts = words;
+        words += stack * place.count;
+        for (uint32_t f = 0; f < stack; f++, words += place.words) {
+            if (frames[f])
+                take(&of, &place, frames[f] + place.at, words);
+            else
+                memset(words, 0, place.words * sizeof *words);
+            if (place.count && frames[f])
+                take_count(&of, &place, frames[f] + place.at, &counts[f]);
+            else if (place.count)
+                counts[f] = 0;
+        }
     }
+}
+
+void rm_features_take(const struct rm_env_agent *agent, uint32_t codes, const uint8_t *obs,
+                      void *out)
+{
+    rm_features_take_stack(agent, codes, &obs, 1, out);
 }

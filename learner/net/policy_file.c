@@ -43,29 +43,55 @@ static json_t *finite_or_null(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *observation(const struct rm_env_agent *agent)
+static json_t *observation(const struct rm_env_observation *of)
 {
     json_t *o = json_object(), *shape = json_array();
-    json_object_set_new(o, "dtype", json_string(dtype_names[agent->dtype]));
-    for (uint32_t d = 0; d < agent->dims; d++)
-        json_array_append_new(shape, json_integer(agent->shape[d]));
+    const uint32_t elements = rm_observation_elements(of);
+    json_object_set_new(o, "dtype", json_string(dtype_names[of->dtype]));
+    for (uint32_t d = 0; d < of->dims; d++)
+        json_array_append_new(shape, json_integer(of->shape[d]));
     json_object_set_new(o, "shape", shape);
-    json_object_set_new(o, "low", finite_or_null(agent->low));
-    json_object_set_new(o, "high", finite_or_null(agent->high));
-    json_object_set_new(o, "features", json_integer(rm_features_count(agent)));
-    if (agent->dtype != RM_ENV_CODE8)
+    json_object_set_new(o, "low", finite_or_null(of->low));
+    json_object_set_new(o, "high", finite_or_null(of->high));
+    json_object_set_new(
+        o, "features",
+        json_integer(of->dtype == RM_ENV_CODE8 ? elements * of->channels : elements));
+    if (of->dtype != RM_ENV_CODE8)
         return o;
     json_t *book = json_array();
-    for (uint32_t k = 0; k < agent->codes; k++) {
+    for (uint32_t k = 0; k < of->codes; k++) {
         json_t *row = json_array();
-        for (uint32_t c = 0; c < agent->channels; c++)
-            json_array_append_new(row, json_real((double)agent->codebook[k * agent->channels + c]));
+        for (uint32_t c = 0; c < of->channels; c++)
+            json_array_append_new(row, json_real((double)of->codebook[k * of->channels + c]));
         json_array_append_new(book, row);
     }
-    json_object_set_new(o, "codes", json_integer(agent->codes));
-    json_object_set_new(o, "channels", json_integer(agent->channels));
+    json_object_set_new(o, "codes", json_integer(of->codes));
+    json_object_set_new(o, "channels", json_integer(of->channels));
     json_object_set_new(o, "codebook", book);
     return o;
+}
+
+/* Of an agent that has a list of them, in its order; otherwise empty. */
+static json_t *observations(const struct rm_env_agent *agent)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < agent->observations; i++) {
+        json_t *o = observation(&agent->observation[i]);
+        json_object_set_new(o, "name", json_string(agent->observation[i].name));
+        json_object_set_new(o, "counted", json_boolean(agent->observation[i].counted));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+/* What the agent sees: "observation", or "observations" where it has a list of them. */
+static void set_observations(json_t *m, const struct rm_env_agent *agent)
+{
+    const struct rm_env_observation first = rm_features_observation(agent, 0);
+    if (agent->observations)
+        set_json(m, "observations", observations(agent));
+    else
+        set_json(m, "observation", observation(&first));
 }
 
 /* Actions of each choice of an agent with several choices; otherwise empty. */
@@ -115,7 +141,7 @@ static json_t *make_metadata(const struct rm_policy_file *p)
     json_object_set_new(m, "algorithm", json_string(rm_algorithm_names[e->algorithm.name]));
     set_json(m, "world", json_deep_copy(json_object_get(config, "world")));
     set_json(m, "network", json_deep_copy(json_object_get(config, "network")));
-    set_json(m, "observation", observation(p->agent));
+    set_observations(m, p->agent);
     set_number(m, "quantiles", quantiles(p));
     set_number(m, "acting_quantiles", e->actor.quantiles);
     set_number(m, "frame_stack", e->sample.frame_stack);

@@ -1,6 +1,7 @@
 # What the tests of actor/worlds/worlds.c load: the worked example, and shared objects each wrong in one way.
 BROKEN_WORLDS := no_entry null_table old_abi short_table no_step bad_dtype bad_phase idle_phase no_actions \
                  no_reason many_choices empty_choice short_choices several_observations box reversed_box unlisted_box \
+                 observation_twice observation_name observation_count \
                  figure_name figure_twice empty_words
 BROKEN_WORLD_LIBRARIES := $(BROKEN_WORLDS:%=$(BUILD)/tests/worlds/%.so)
 

@@ -2,6 +2,7 @@
  * stacks and masks; and whole runs with every kind of feed. */
 #include "actor/env.h"
 #include "learner/backend/device_feed.h"
+#include "learner/feed.h"
 #include "learner/net/features.h"
 #include "shm/atomic.h"
 #include "shm/base/rng.h"
@@ -68,7 +69,16 @@ static void make_rows(struct bench *b, struct rows *r)
     assert_non_null(r->bytes);
     for (size_t i = 0; i < ROWS * r->stride; i++)
         r->bytes[i] = (uint8_t)rm_rng_below(&b->rng, 256);
-    if (b->agent.dtype == RM_ENV_F32) /* numbers, not any bits */
+    if (b->agent.observations) /* not always more than there can be */
+        for (size_t i = 0; i < (size_t)ROWS * LANES; i++) {
+            uint8_t *entry =
+                r->bytes + i / LANES * r->stride + i % LANES * rm_features_bytes(&b->agent);
+            const uint32_t count = rm_rng_below(&b->rng, 5);
+            const float share = rm_rng_float(&b->rng);
+            memcpy(entry + rm_features_place(&b->agent, 0, 1).at - 4, &count, sizeof count);
+            memcpy(entry + rm_features_place(&b->agent, 0, 3).at, &share, sizeof share);
+        }
+    else if (b->agent.dtype == RM_ENV_F32) /* numbers, not any bits */
         for (size_t row = 0; row < ROWS; row++)
             for (size_t i = 0; i < (size_t)LANES * ELEMENTS; i++) {
                 const float x = rm_rng_float(&b->rng);
@@ -91,13 +101,32 @@ static void draw_picks(struct bench *b)
     }
 }
 
+static const float book[4 * 2] = {1, 2, 3, 4, 5, 6, 7, 8};
+
+static const struct rm_env_observation list[] = {
+    {.name = "bytes", .dtype = RM_ENV_I8, .dims = 1, .shape = {3}},
+    {.name = "items", .dtype = RM_ENV_I16, .dims = 2, .shape = {3, 2}, .counted = 1},
+    {.name = "codes",
+     .dtype = RM_ENV_CODE8,
+     .dims = 2,
+     .shape = {2, 3},
+     .codes = 4,
+     .channels = 2,
+     .codebook = book},
+    {.name = "share", .dtype = RM_ENV_F32, .dims = 1, .shape = {1}},
+};
+enum { SEVERAL = 77 }; /* in the place of a dtype */
+
 static void set_up(struct bench *b, uint32_t dtype)
 {
-    static const float book[4 * 2] = {1, 2, 3, 4, 5, 6, 7, 8};
     memset(b, 0, sizeof *b);
     b->rng = rm_rng_at(8, RM_STREAM_TEST, dtype, 0);
     b->agent = (struct rm_env_agent){
         .dtype = dtype, .dims = 1, .shape = {ELEMENTS}, .actions = ACTIONS, .has_mask = 1};
+    if (dtype == SEVERAL) {
+        b->agent.observations = sizeof list / sizeof list[0];
+        b->agent.observation = list;
+    }
     if (dtype == RM_ENV_CODE8) {
         b->agent.codes = 4;
         b->agent.channels = 2;
@@ -124,7 +153,7 @@ static const uint8_t *row_at(const struct bench *b, const struct rm_device_pick 
 
 /* The host's stack whose newest frame is `newest` rows after the pick's. */
 static void stack(const struct bench *b, const struct rm_device_pick *p, uint32_t newest,
-                  bool codes, float *out)
+                  uint32_t codes, float *out)
 {
     const uint8_t *frames[STACK];
     for (int64_t i = 0; i < STACK; i++) {
@@ -141,9 +170,8 @@ struct made {
     uint8_t next_mask[(BATCH * ACTIONS + 3) / 4 * 4];
 };
 
-static struct made gather(struct bench *b, bool codes)
+static struct made gather(struct bench *b, uint32_t codes)
 {
-    const bool book = b->agent.dtype == RM_ENV_CODE8 && !codes;
     const uint32_t words = rm_features_words(&b->agent, codes);
     const size_t floats = (size_t)BATCH * STACK * words;
     struct rm_device_source sources[SOURCES];
@@ -157,18 +185,13 @@ static struct made gather(struct bench *b, bool codes)
                        on_device(NULL, floats * 4),
                        on_device(NULL, floats * 4),
                        on_device(NULL, BATCH * ACTIONS),
-                       on_device(b->agent.codebook, book ? 8 * sizeof(float) : 0)};
+                       on_device(book, sizeof book)};
+    struct rm_device_decode decode = rm_feed_decode(&b->agent, codes);
+    for (uint32_t i = 0; i < decode.observations; i++)
+        decode.observation[i].codebook = decode.observation[i].channels ? buffers[5] : NULL;
     const struct rm_device_gather g = {
         .sources = buffers[0],
-        .decode = {.dtype = b->agent.dtype,
-                   .elements = ELEMENTS,
-                   .obs_bytes = (uint32_t)rm_features_bytes(&b->agent),
-                   .words = words,
-                   .codes = book ? b->agent.codes : 0,
-                   .channels = book ? b->agent.channels : 0,
-                   .actions = ACTIONS,
-                   .as_codes = codes,
-                   .codebook = buffers[5]},
+        .decode = decode,
         .stack = STACK,
         .batch = BATCH,
         .picks = buffers[1],
@@ -189,7 +212,7 @@ static struct made gather(struct bench *b, bool codes)
     return m;
 }
 
-static void check(struct bench *b, bool codes)
+static void check(struct bench *b, uint32_t codes)
 {
     const uint32_t words = rm_features_words(&b->agent, codes);
     const size_t row = (size_t)STACK * words;
@@ -217,8 +240,21 @@ static void batches_are_the_hosts(void **state)
     for (uint32_t dtype = RM_ENV_U8; dtype <= RM_ENV_CODE8; dtype++) {
         struct bench b;
         set_up(&b, dtype);
-        check(&b, false);
-        check(&b, true);
+        check(&b, 0);
+        check(&b, 1);
+        tear_down(&b);
+    }
+}
+
+/* Several observations in an entry, one of them counted; which of them become codes has a bit each.
+ */
+static void batches_of_several_observations_are_the_hosts(void **state)
+{
+    (void)state;
+    for (uint32_t codes = 0; codes < 8; codes++) {
+        struct bench b;
+        set_up(&b, SEVERAL);
+        check(&b, codes);
         tear_down(&b);
     }
 }
@@ -406,6 +442,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(batches_are_the_hosts, open_device, close_device),
+        cmocka_unit_test_setup_teardown(batches_of_several_observations_are_the_hosts, open_device,
+                                        close_device),
         cmocka_unit_test(every_feed_trains_the_same_policy),
         cmocka_unit_test(a_learner_begins_with_nothing_under_way),
         cmocka_unit_test(draws_that_found_nothing_are_taken_back),

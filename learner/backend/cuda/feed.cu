@@ -42,17 +42,27 @@ static __device__ int32_t code_of(uint32_t dtype, const uint8_t *obs, uint32_t e
     }
 }
 
-/* Word w of a frame. */
-static __device__ uint32_t word_of(const struct rm_device_decode &d, const uint8_t *obs, uint32_t w)
+/* How many a counted observation has. */
+static __device__ uint32_t count_of(const struct rm_device_observation &d, const uint8_t *elements)
 {
+    const uint32_t count = reinterpret_cast<const uint32_t *>(elements)[-1];
+    return count < d.most ? count : d.most;
+}
+
+/* Word w of an observation in a frame. */
+static __device__ uint32_t word_of(const struct rm_device_observation &d, const uint8_t *elements,
+                                   uint32_t w)
+{
+    if (d.most && w % d.elements >= count_of(d, elements) * d.item)
+        return 0;
     if (d.as_codes)
-        return (uint32_t)code_of(d.dtype, obs, w);
+        return (uint32_t)code_of(d.dtype, elements, w);
     float x;
     if (d.channels) {
-        const uint32_t code = obs[w % d.elements];
+        const uint32_t code = elements[w % d.elements];
         x = d.codebook[(size_t)(code < d.codes ? code : 0) * d.channels + w / d.elements];
     } else {
-        x = number_of(d.dtype, obs, w);
+        x = number_of(d.dtype, elements, w);
     }
     return __float_as_uint(x);
 }
@@ -69,12 +79,24 @@ static __global__ void gather_stacks(struct rm_device_gather g)
         static_cast<uint32_t *>(newest ? g.next_obs : g.obs) + (size_t)sample * g.stack * words;
     const size_t lane = (size_t)pick.lane * g.decode.obs_bytes;
     const int64_t first = (newest ? (int64_t)pick.steps : 0) - (int64_t)(g.stack - 1);
+    uint32_t o = 0;
     for (uint32_t i = threadIdx.x; i < g.stack * words; i += blockDim.x) {
-        const int64_t offset = first + i / words;
+        while (o + 1 < g.decode.observations && i >= g.decode.observation[o + 1].words_at * g.stack)
+            o++;
+        const struct rm_device_observation &d = g.decode.observation[o];
+        const uint32_t of = i - d.words_at * g.stack, counts = d.most ? g.stack : 0;
+        const uint32_t word = of < counts ? 0 : (of - counts) % d.words;
+        const int64_t offset = first + (of < counts ? of : (of - counts) / d.words);
         const uint64_t row = (pick.row + (uint64_t)offset) & source.row_mask;
-        out[i] = offset < -(int64_t)pick.before
-                     ? 0
-                     : word_of(g.decode, source.rows + row * source.stride + lane, i % words);
+        const uint8_t *elements = source.rows + row * source.stride + lane + d.at;
+        if (offset < -(int64_t)pick.before) {
+            out[i] = 0;
+        } else if (of < counts) {
+            const uint32_t count = count_of(d, elements);
+            out[i] = d.as_codes ? count : __float_as_uint((float)count);
+        } else {
+            out[i] = word_of(d, elements, word);
+        }
     }
     if (newest && g.next_mask)
         for (uint32_t a = threadIdx.x; a < g.decode.actions; a += blockDim.x)

@@ -1,6 +1,7 @@
 /* What a world gives is followed and checked: scores, ends, nonsense. */
 #include "actor/worlds/arrivals.h"
 #include "actor/worlds/scan.h"
+#include "learner/net/features.h"
 
 #include <errno.h>
 #include <math.h>
@@ -295,6 +296,45 @@ static void codes_must_be_in_the_book(void **state)
     take(0, 0);
 }
 
+/* Entries of a byte, then at most two floats that are counted: what lies behind a count is nothing.
+ */
+static void several_observations_are_checked_one_by_one(void **state)
+{
+    static const struct rm_env_observation list[] = {
+        {.name = "cell",
+         .dtype = RM_ENV_CODE8,
+         .dims = 1,
+         .shape = {1},
+         .codes = 5,
+         .channels = 1,
+         .codebook = codebook},
+        {.name = "speeds", .dtype = RM_ENV_F32, .dims = 1, .shape = {1}, .counted = 1},
+    };
+    (void)state;
+    agents[0].observations = 2;
+    agents[0].observation = list;
+    assert_int_equal(rm_features_bytes(&agents[0]), ELEMENTS * sizeof(float));
+    for (uint32_t w = 0; w < WORLDS; w++) {
+        char world[32];
+        float *entry = obs + w * ELEMENTS;
+        uint8_t *cell = (uint8_t *)entry;
+        uint32_t count = 2;
+        snprintf(world, sizeof world, "world %u ", 100 + w);
+        *cell = 5;
+        REFUSED(0, 0, NULL, world, "observation cell", "codes are 0..4");
+        *cell = 4;
+        memcpy(&entry[1], &count, sizeof count);
+        REFUSED(0, 0, NULL, world, "observation speeds counts 2", "at most 1");
+        entry[2] = NAN;
+        count = 1;
+        memcpy(&entry[1], &count, sizeof count);
+        REFUSED(0, 0, NULL, world, "observation speeds is nan", "element 0");
+        count = 0;
+        memcpy(&entry[1], &count, sizeof count);
+    }
+    take(0, 0);
+}
+
 static void clearing_touches_only_what_is_flagged(void **state)
 {
     (void)state;
@@ -323,6 +363,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(masks_must_leave_a_choice, setup, teardown),
         cmocka_unit_test_setup_teardown(masks_must_leave_something_of_each_choice, setup, teardown),
         cmocka_unit_test_setup_teardown(codes_must_be_in_the_book, setup, teardown),
+        cmocka_unit_test_setup_teardown(several_observations_are_checked_one_by_one, setup,
+                                        teardown),
         cmocka_unit_test(clearing_touches_only_what_is_flagged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

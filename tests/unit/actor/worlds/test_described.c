@@ -83,22 +83,56 @@ static void every_world_comes_back(void **state)
 }
 
 /* A plan made of the description alone is the plan made of the world. */
-static void plans_are_the_same(void **state)
+static void plan_is_the_same(const char *name)
 {
     static struct rm_plan of_world, of_text;
     static struct rm_experiment e;
-    static const char config[] = "{\"world\":{\"name\":\"treasurehunt\"}}";
+    char config[64];
     struct rm_world_spec world;
     struct rm_error error = {""};
-    (void)state;
+    snprintf(config, sizeof config, "{\"world\":{\"name\":\"%s\"}}", name);
     assert_int_equal(rm_config_parse(&e, "t", config, strlen(config), NULL, 0, &error), 0);
     assert_int_equal(rm_plan_make(&of_world, &e, &error), 0);
-    char *text = described("treasurehunt", "", &world);
+    char *text = described(name, "", &world);
     strcpy(e.world.library, "/nowhere/that-would-have-to-be-loaded.so");
     e.world.description = text;
     if (rm_plan_make(&of_text, &e, &error) < 0)
         fail_msg("%s", error.text);
     assert_memory_equal(&of_world, &of_text, sizeof of_world);
+    rm_world_spec_close(&world);
+    free(text);
+}
+
+static void plans_are_the_same(void **state)
+{
+    (void)state;
+    plan_is_the_same("treasurehunt");
+    plan_is_the_same("pairing");
+}
+
+/* What an agent sees is part of what a world is: names, types, lengths. */
+static void other_observations_are_not_alike(void **state)
+{
+    struct rm_world_spec world;
+    struct rm_env_observation seen[3];
+    (void)state;
+    char *text = described("pairing", "", &world);
+    struct rm_env_agent agent = world.spec->agent[0];
+    struct rm_env_spec other = *world.spec;
+    other.agent = &agent;
+    assert_int_equal(agent.observations, 3);
+    agent.observation = seen;
+    for (int i = 0; i < 6; i++) {
+        memcpy(seen, world.spec->agent[0].observation, sizeof seen);
+        agent.observations = i == 5 ? 2 : 3;
+        assert_true(i == 5 || rm_described_alike(world.spec, &other));
+        seen[1].name = i == 0 ? "cards" : seen[1].name;
+        seen[1].counted ^= i == 1;
+        seen[0].shape[1] += i == 2;
+        seen[2].high += i == 3;
+        seen[2].dtype = i == 4 ? RM_ENV_I32 : seen[2].dtype;
+        assert_false(rm_described_alike(world.spec, &other));
+    }
     rm_world_spec_close(&world);
     free(text);
 }
@@ -179,6 +213,7 @@ static void what_is_damaged_is_refused_or_sound(void **state)
     damaged("count");
     damaged("treasurehunt");
     damaged("goodhart");
+    damaged("pairing");
 }
 
 int main(void)
@@ -186,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_world_comes_back),
         cmocka_unit_test(plans_are_the_same),
+        cmocka_unit_test(other_observations_are_not_alike),
         cmocka_unit_test(others_are_not_alike),
         cmocka_unit_test(what_is_damaged_is_refused_or_sound),
     };

@@ -51,6 +51,8 @@ static const struct subject {
     {"count", "agents=2 choices=3 mask=1", FIXED},
     {"count", "choices=2 length=3", FIXED},
     {"count", "agents=2 phases=2 stamp=1 max_steps=9", FIXED},
+    {"pairing", NULL, CHANCE},
+    {"pairing", "max_steps=3", CHANCE},
     {"tictactoe", NULL, LIBRARY | FIXED},
     {"tictactoe", "opening=1 draw=0.5", LIBRARY},
 };

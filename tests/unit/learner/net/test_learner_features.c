@@ -113,6 +113,98 @@ static void whole_numbers_stay_whole(void **state)
     }
 }
 
+/* Three observations in one entry: 3 bytes, then 2 and 1 of at most 2 pairs of codes, then a float:
+ * every one at a multiple of 4 bytes. */
+static const struct rm_env_observation list[] = {
+    {.name = "bytes", .dtype = RM_ENV_I8, .dims = 1, .shape = {3}},
+    {.name = "pairs",
+     .dtype = RM_ENV_CODE8,
+     .dims = 2,
+     .shape = {2, 2},
+     .codes = 3,
+     .channels = 2,
+     .codebook = codebook,
+     .counted = 1},
+    {.name = "share", .dtype = RM_ENV_F32, .dims = 1, .shape = {1}},
+};
+static const struct rm_env_agent several = {.observations = 3, .observation = list};
+
+struct entry {
+    int8_t bytes[3];
+    uint32_t count;
+    uint8_t pairs[4];
+    float share;
+};
+static const struct entry entries[2] = {{{-1, 2, 3}, 1, {2, 1, 1, 1}, 0.5f},
+                                        {{4, 5, -6}, 9, {0, 1, 2, 9}, -2}};
+
+static void several_stand_side_by_side(void **state)
+{
+    (void)state;
+    /* Of the first entry one pair counts; of the second two, since there are no more. Codes become
+     * channels before their own shape. */
+    const float want[2][13] = {{-1, 2, 3, 1, 4, 2, 0, 0, 5, 3, 0, 0, 0.5f},
+                               {4, 5, -6, 2, 0, 2, 4, 0, 1, 3, 5, 1, -2}};
+    assert_int_equal(sizeof(struct entry), rm_features_bytes(&several));
+    assert_int_equal(rm_features_count(&several), 13);
+    assert_int_equal(rm_features_place(&several, 0, 1).at, offsetof(struct entry, pairs));
+    assert_int_equal(rm_features_place(&several, 0, 2).at, offsetof(struct entry, share));
+    assert_false(rm_features_in_place(&several, 0));
+    for (int e = 0; e < 2; e++) {
+        float out[13];
+        memset(out, 0x55, sizeof out);
+        rm_features_take(&several, 0, (const uint8_t *)&entries[e], out);
+        expect(out, want[e], 13);
+    }
+}
+
+/* Each on its own: its counts, oldest first, then its frames. */
+static void several_stack_one_by_one(void **state)
+{
+    (void)state;
+    const uint8_t *frames[3] = {NULL, (const uint8_t *)&entries[0], (const uint8_t *)&entries[1]};
+    const float want[39] = {0, 0,    0, -1, 2, 3, 4, 5, -6, /* bytes */
+                            0, 1,    2,                     /* counts of pairs */
+                            0, 0,    0, 0,  0, 0, 0, 0,     /* pairs */
+                            4, 2,    0, 0,  5, 3, 0, 0, 0,  2, 4, 0, 1, 3, 5, 1, /* theirs */
+                            0, 0.5f, -2};
+    float out[39];
+    memset(out, 0x55, sizeof out);
+    rm_features_take_stack(&several, 0, frames, 3, out);
+    expect(out, want, 39);
+}
+
+/* Some as codes, others as floats: counts are of the type of what they count. */
+static void some_of_several_are_codes(void **state)
+{
+    (void)state;
+    const int32_t pairs[5] = {1, 2, 1, 0, 0};
+    float out[9];
+    assert_int_equal(rm_features_words(&several, 2), 9);
+    memset(out, 0x55, sizeof out);
+    rm_features_take(&several, 2, (const uint8_t *)&entries[0], out);
+    expect(out, (const float[]){-1, 2, 3}, 3);
+    assert_memory_equal(out + 3, pairs, sizeof pairs);
+    assert_true(out[8] == 0.5f);
+}
+
+static void floats_alone_need_no_decoding(void **state)
+{
+    (void)state;
+    struct rm_env_observation two[] = {
+        {.name = "a", .dtype = RM_ENV_F32, .dims = 1, .shape = {3}},
+        {.name = "b", .dtype = RM_ENV_F32, .dims = 1, .shape = {2}},
+    };
+    const struct rm_env_agent agent = {.observations = 2, .observation = two};
+    assert_true(rm_features_in_place(&agent, 0));
+    two[1].counted = 1;
+    assert_false(rm_features_in_place(&agent, 0));
+    two[1].counted = 0;
+    two[1].dtype = RM_ENV_I32;
+    assert_false(rm_features_in_place(&agent, 0));
+    assert_true(rm_features_in_place(&agent, 2));
+}
+
 static void an_unknown_type_has_no_size(void **state)
 {
     (void)state;
@@ -124,8 +216,14 @@ static void an_unknown_type_has_no_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_keeps_its_values), cmocka_unit_test(codes_become_channels),
-        cmocka_unit_test(stacks_begin_with_zeros),     cmocka_unit_test(whole_numbers_stay_whole),
+        cmocka_unit_test(every_type_keeps_its_values),
+        cmocka_unit_test(codes_become_channels),
+        cmocka_unit_test(stacks_begin_with_zeros),
+        cmocka_unit_test(whole_numbers_stay_whole),
+        cmocka_unit_test(several_stand_side_by_side),
+        cmocka_unit_test(several_stack_one_by_one),
+        cmocka_unit_test(some_of_several_are_codes),
+        cmocka_unit_test(floats_alone_need_no_decoding),
         cmocka_unit_test(an_unknown_type_has_no_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,29 @@ static const float high[] = {0};
 static const struct rm_env_box box[] = {{"torque", 1, low, high}};
 #endif
 
+#if defined BROKEN_observation_twice || defined BROKEN_observation_name ||                         \
+    defined BROKEN_observation_count
+#define LISTED
+#endif
+
+#ifdef LISTED
+static const struct rm_env_observation observation[] = {
+    {.name = "board",
+     .dtype = RM_ENV_U8,
+     .dims = 1,
+     .shape = {1},
+#ifdef BROKEN_observation_count
+     .counted = 2
+#endif
+    },
+#ifdef BROKEN_observation_twice
+    {.name = "board", .dtype = RM_ENV_I16, .dims = 1, .shape = {1}},
+#else
+    {.dtype = RM_ENV_I16, .dims = 1, .shape = {1}},
+#endif
+};
+#endif
+
 static const struct rm_env_agent agent[] = {{
                                                 .name = "agent_0",
 #ifdef BROKEN_bad_phase
@@ -43,6 +66,10 @@ static const struct rm_env_agent agent[] = {{
 #endif
 #ifdef BROKEN_several_observations
                                                 .observations = 2,
+#endif
+#ifdef LISTED
+                                                .observations = 2,
+                                                .observation = observation,
 #endif
 #ifdef BROKEN_box
                                                 .boxes = 1,

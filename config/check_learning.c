@@ -20,6 +20,9 @@ static uint32_t layers_of(experiment_t *e, enum rm_layer_type type)
     uint32_t count = 0;
     for (uint32_t i = 0; i < e->network.layer_count; i++)
         count += e->network.layers[i].type == type;
+    for (uint32_t i = 0; i < e->network.input_count; i++)
+        for (uint32_t j = 0; j < e->network.inputs[i].layer_count; j++)
+            count += e->network.input_layers[e->network.inputs[i].first + j].type == type;
     return count;
 }
 

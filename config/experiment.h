@@ -13,6 +13,8 @@
 #define RM_PATH_TEXT_MAX    1024
 #define RM_OPTIONS_TEXT_MAX 16384 /* bytes of world.options as JSON, NUL included */
 #define RM_LAYERS_MAX       64
+#define RM_INPUTS_MAX       32
+#define RM_INPUT_NAME_MAX   48
 #define RM_AGENT_MAP_MAX    64
 #define RM_FROZEN_MAX       16
 
@@ -123,6 +125,19 @@ struct rm_layer_config {
     double rate;          /* dropout: probability of zero in training */
 };
 
+/* How the inputs of a network become what its layers read. */
+enum rm_combine {
+    RM_COMBINE_CONCAT = 0, /* their numbers side by side */
+    RM_COMBINE_TOKENS,     /* their tokens one after another */
+    RM_COMBINE_COUNT
+};
+
+/* The layers of one named observation. */
+struct rm_input_config {
+    char name[RM_INPUT_NAME_MAX];
+    uint32_t first, layer_count; /* of input_layers */
+};
+
 struct rm_network_config {
     uint32_t layer_count;
     struct rm_layer_config layers[RM_LAYERS_MAX];
@@ -142,6 +157,10 @@ struct rm_network_config {
     struct rm_layer_config value_layers[RM_LAYERS_MAX];
     bool normalize_observations; /* running mean and deviation, part of the arena */
     double observation_clip;     /* of what was normalised */
+    uint32_t input_count;        /* 0: `layers` read the observation */
+    struct rm_input_config inputs[RM_INPUTS_MAX];
+    struct rm_layer_config input_layers[RM_LAYERS_MAX]; /* those of all, one list after another */
+    enum rm_combine combine;
 };
 
 /* policy.frozen: an opponent that is not trained. */

@@ -1,5 +1,6 @@
-/* layers: the types of network layers, their members, and the reading of a list of layers. */
+/* layers: the types of network layers, their members, and the reading of lists of layers. */
 #include "config/value.h"
+#include "shm/board.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -223,30 +224,37 @@ static size_t list_offset(const struct rm_key *key)
     return key->offset + key->bytes - sizeof(struct rm_layer_config) * RM_LAYERS_MAX;
 }
 
+/* Reads a list of at most `most` layers, which is at `path`; returns how many. */
+static uint32_t read_list(const char *path, const json_t *value, size_t most,
+                          struct rm_layer_config *layers, struct rm_findings *findings)
+{
+    const size_t count = json_array_size(value);
+    char is[64], at[RM_KEY_PATH_MAX + 24];
+
+    if (!json_is_array(value)) {
+        rm_find(findings, path, false, "should be a list of layers, but is %s",
+                rm_value_brief(value, is, sizeof(is)));
+        return 0;
+    }
+    if (count > most) {
+        rm_find(findings, path, false, "%zu layers; allowed are at most %zu", count, most);
+        return 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        snprintf(at, sizeof(at), "%s[%zu]", path, i);
+        read_layer(at, json_array_get(value, i), &layers[i], findings);
+    }
+    return (uint32_t)count;
+}
+
 static void read_layers(const struct rm_key *key, const json_t *value,
                         struct rm_experiment *experiment, struct rm_findings *findings)
 {
     struct rm_layer_config layers[RM_LAYERS_MAX] = {{0}};
-    size_t count = json_array_size(value), found = findings->total;
-    char is[64], path[RM_KEY_PATH_MAX];
-
-    if (!json_is_array(value)) {
-        rm_find(findings, key->path, false, "should be a list of layers, but is %s",
-                rm_value_brief(value, is, sizeof(is)));
-        return;
-    }
-    if (count > RM_LAYERS_MAX) {
-        rm_find(findings, key->path, false, "%zu layers; allowed are at most %d", count,
-                RM_LAYERS_MAX);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        snprintf(path, sizeof(path), "%s[%zu]", key->path, i);
-        read_layer(path, json_array_get(value, i), &layers[i], findings);
-    }
+    const size_t found = findings->total;
+    const uint32_t taken = read_list(key->path, value, RM_LAYERS_MAX, layers, findings);
     if (findings->total != found)
         return;
-    const uint32_t taken = (uint32_t)count;
     memcpy((char *)experiment + key->offset, &taken, sizeof taken);
     memcpy((char *)experiment + list_offset(key), layers, sizeof(layers));
 }
@@ -259,12 +267,10 @@ static json_t *member_to_json(const struct rm_layer_config *layer, const struct 
     return m->type == RM_MEMBER_U32 ? json_integer((json_int_t)value) : json_real(value);
 }
 
-static json_t *write_layers(const struct rm_key *key, const struct rm_experiment *experiment)
+static json_t *write_list(const struct rm_layer_config *layers, uint32_t count)
 {
-    const struct rm_layer_config *layers =
-        (const void *)((const char *)experiment + list_offset(key));
     json_t *list = json_array();
-    for (uint32_t i = 0; i < count_of(key, experiment); i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct rm_layer_row *row = &rm_layer_rows[layers[i].type];
         json_t *object = json_pack("{s:s}", "type", row->type);
         for (const struct rm_layer_member *m = row->members; m->name; m++)
@@ -272,6 +278,12 @@ static json_t *write_layers(const struct rm_key *key, const struct rm_experiment
         json_array_append_new(list, object);
     }
     return list;
+}
+
+static json_t *write_layers(const struct rm_key *key, const struct rm_experiment *experiment)
+{
+    return write_list((const void *)((const char *)experiment + list_offset(key)),
+                      count_of(key, experiment));
 }
 
 static json_t *schema_member(const struct rm_layer_member *m)
@@ -325,3 +337,80 @@ static void allowed_layers(const struct rm_key *key, char *text, size_t bytes)
 
 const struct rm_value_ops rm_layers_ops = {read_layers, write_layers, schema_layers, allowed_layers,
                                            "list"};
+
+/* --- network.inputs -------------------------------------------------------------------------- */
+
+static void read_input(const char *name, const json_t *value, struct rm_network_config *network,
+                       struct rm_findings *findings)
+{
+    char path[RM_KEY_PATH_MAX];
+    const uint32_t n = network->input_count;
+    uint32_t first = 0;
+    snprintf(path, sizeof path, "network.inputs.%.*s", RM_INPUT_NAME_MAX, name);
+    if (!rm_name_valid(name) || strlen(name) >= RM_INPUT_NAME_MAX) {
+        rm_find(findings, path, false, "is no name of an observation: " RM_NAME_RULE);
+        return;
+    }
+    if (n == RM_INPUTS_MAX) {
+        rm_find(findings, path, false, "more than %d inputs", RM_INPUTS_MAX);
+        return;
+    }
+    if (n > 0)
+        first = network->inputs[n - 1].first + network->inputs[n - 1].layer_count;
+    struct rm_input_config *input = &network->inputs[network->input_count++];
+    snprintf(input->name, sizeof input->name, "%s", name);
+    input->first = first;
+    input->layer_count =
+        read_list(path, value, RM_LAYERS_MAX - first, network->input_layers + first, findings);
+}
+
+static void read_inputs(const struct rm_key *key, const json_t *value,
+                        struct rm_experiment *experiment, struct rm_findings *findings)
+{
+    struct rm_network_config read = {.input_count = 0};
+    const size_t found = findings->total;
+    const char *name;
+    json_t *member;
+    char is[64];
+
+    if (!json_is_object(value)) {
+        rm_find(findings, key->path, false,
+                "should be an object with a list of layers for each observation, but is %s",
+                rm_value_brief(value, is, sizeof(is)));
+        return;
+    }
+    json_object_foreach((json_t *)value, name, member) if (!rm_key_is_comment(name))
+        read_input(name, member, &read, findings);
+    if (findings->total != found)
+        return;
+    experiment->network.input_count = read.input_count;
+    memcpy(experiment->network.inputs, read.inputs, sizeof read.inputs);
+    memcpy(experiment->network.input_layers, read.input_layers, sizeof read.input_layers);
+}
+
+static json_t *write_inputs(const struct rm_key *key, const struct rm_experiment *experiment)
+{
+    const struct rm_network_config *network = &experiment->network;
+    json_t *object = json_object();
+    (void)key;
+    for (uint32_t i = 0; i < network->input_count; i++)
+        json_object_set_new(object, network->inputs[i].name,
+                            write_list(network->input_layers + network->inputs[i].first,
+                                       network->inputs[i].layer_count));
+    return object;
+}
+
+static json_t *schema_inputs(const struct rm_key *key)
+{
+    return json_pack("{s:s, s:i, s:{s:{}}, s:o}", "type", "object", "maxProperties", RM_INPUTS_MAX,
+                     "properties", "//", "additionalProperties", schema_layers(key));
+}
+
+static void allowed_inputs(const struct rm_key *key, char *text, size_t bytes)
+{
+    (void)key;
+    snprintf(text, bytes, "lists of layers, see below, by the names of observations");
+}
+
+const struct rm_value_ops rm_inputs_ops = {read_inputs, write_inputs, schema_inputs, allowed_inputs,
+                                           "object"};

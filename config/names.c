@@ -18,6 +18,7 @@ NAMES(rm_algorithm_names, RM_ALGORITHM_COUNT, "dqn", "qr-dqn", "iqn", "r2d2", "s
 NAMES(rm_normalise_names, RM_NORMALISE_BATCH + 1, "off", "minibatch", "batch");
 NAMES(rm_deviation_names, RM_DEVIATION_STATE + 1, "auto", "parameter", "state");
 NAMES(rm_bound_names, RM_BOUND_TANH + 1, "auto", "clip", "tanh");
+NAMES(rm_combine_names, RM_COMBINE_COUNT, "concat", "tokens");
 NAMES(rm_trunk_names, RM_TRUNK_SEPARATE + 1, "shared", "separate");
 NAMES(rm_value_head_names, RM_VALUE_POPART + 1, "plain", "popart");
 NAMES(rm_popart_deviation_names, RM_POPART_AVERAGED + 1, "moments", "averaged");

@@ -14,6 +14,7 @@ extern const char *const rm_algorithm_names[];
 extern const char *const rm_normalise_names[];
 extern const char *const rm_deviation_names[];
 extern const char *const rm_bound_names[];
+extern const char *const rm_combine_names[];
 extern const char *const rm_trunk_names[];
 extern const char *const rm_value_head_names[];
 extern const char *const rm_popart_deviation_names[];

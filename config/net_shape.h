@@ -3,6 +3,8 @@
 #ifndef RM_CONFIG_NET_SHAPE_H
 #define RM_CONFIG_NET_SHAPE_H
 
+#include "config/experiment.h"
+
 #include <stdint.h>
 
 #define RM_CHOICES_MAX 8
@@ -15,6 +17,16 @@ enum rm_net_head {
     RM_HEAD_ACTOR_CRITIC, /* the same, then one state value: outputs = actions + 2 reals + 1. The
                            * value has the trunk of the policy or its own (network.trunk) and comes
                            * after act_count in the arena, so acting needs none of it */
+};
+
+/* One of several observations in an input row: the counts of its frames, if it is counted, then its
+ * elements. */
+struct rm_net_observation {
+    char name[RM_INPUT_NAME_MAX];
+    uint32_t at, counts, words; /* where it is in the row, its counts, its numbers after them */
+    uint32_t item;              /* counted: numbers of each that is counted */
+    uint32_t dims, dim[4];      /* as in struct rm_net_shape; dims 0: a vector */
+    double low, high;
 };
 
 struct rm_net_shape {
@@ -37,6 +49,9 @@ struct rm_net_shape {
     uint32_t dims;
     uint32_t dim[4];
     double low, high; /* bounds of every element; embedding: codes = high - low + 1 */
+    /* Several observations in a row, or one that is counted: then the row itself is a vector. */
+    uint32_t observations;
+    struct rm_net_observation observation[RM_INPUTS_MAX];
 };
 
 #endif

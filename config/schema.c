@@ -321,6 +321,19 @@ const struct rm_key rm_keys[] = {
     BOOL("algorithm.value_rescale", SAME, algorithm.value_rescale, 1,
          "r2d2: values are learned as h(x) = sgn(x)(sqrt(abs(x) + 1) - 1) + 0.001 x."),
 
+    COMPOUND(
+        "network.inputs", SAME, RM_KEY_INPUTS, network.input_count, network.input_layers, "{}",
+        "For worlds with several named observations: the layers of each, by its name, for "
+        "example `{\"board\": [{\"type\": \"conv2d\", \"units\": 16}], \"scalars\": []}`. Every "
+        "observation needs a list; an empty one takes its numbers as they are. All lists "
+        "together have at most 64 layers. With a separate trunk policy and value share them. "
+        "Without this key `network.layers` read the numbers of all observations side by "
+        "side."),
+    ENUM("network.combine", SAME, network.combine, rm_combine_names, RM_COMBINE_CONCAT,
+         "What `network.layers` read of the results of `network.inputs`, in the world's order: "
+         "`concat`, all numbers side by side; `tokens`, all tokens one after another, for layers "
+         "such as attention: an observation without tokens is one token, and all have the same "
+         "width."),
     COMPOUND("network.layers", SAME, RM_KEY_LAYERS, network.layer_count, network.layers,
              "[{\"type\": \"linear\", \"units\": 128}, {\"type\": \"relu\"},"
              " {\"type\": \"linear\", \"units\": 128}, {\"type\": \"relu\"}]",

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 static const struct rm_algorithm_traits traits[] = {
     [RM_ALGORITHM_DQN] = {.devices = true},
@@ -32,11 +33,27 @@ uint32_t rm_actor_processes(const struct rm_experiment *experiment)
     return experiment->actor.device == RM_ACTOR_CPU ? experiment->actor.count : 0;
 }
 
+const struct rm_input_config *rm_network_input(const struct rm_network_config *network,
+                                               const char *name)
+{
+    for (uint32_t i = 0; i < network->input_count; i++)
+        if (strcmp(network->inputs[i].name, name) == 0)
+            return &network->inputs[i];
+    return NULL;
+}
+
 uint32_t rm_network_codes(const struct rm_network_config *network, const struct rm_env_agent *agent)
 {
-    if (agent->observations > 1)
-        return 0;
-    return network->layer_count > 0 && network->layers[0].type == RM_LAYER_EMBEDDING;
+    uint32_t codes = 0;
+    if (agent->observations == 0 || (network->input_count == 0 && agent->observations == 1))
+        return network->layer_count > 0 && network->layers[0].type == RM_LAYER_EMBEDDING;
+    for (uint32_t i = 0; i < agent->observations; i++) {
+        const struct rm_input_config *input = rm_network_input(network, agent->observation[i].name);
+        if (input && input->layer_count &&
+            network->input_layers[input->first].type == RM_LAYER_EMBEDDING)
+            codes |= UINT32_C(1) << i;
+    }
+    return codes;
 }
 
 bool rm_deviation_of_state(const struct rm_experiment *experiment)

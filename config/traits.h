@@ -21,6 +21,10 @@ struct rm_algorithm_traits {
 
 const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name);
 
+/* The layers of an observation, NULL where the network has no input of this name. */
+const struct rm_input_config *rm_network_input(const struct rm_network_config *network,
+                                               const char *name);
+
 /* Which of the agent's observations the network begins with an embedding: bit i for observation i.
  * Those are its input as whole numbers, not as floats. */
 uint32_t rm_network_codes(const struct rm_network_config *network,

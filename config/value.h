@@ -39,6 +39,7 @@ int rm_value_name(const json_t *value, const char *path, const char *const *name
 const char *rm_number_text(double number, char *text, size_t bytes);
 
 /* Types with more than one number or text, from compound.c and layers.c. */
-extern const struct rm_value_ops rm_options_ops, rm_map_ops, rm_layers_ops, rm_frozen_ops;
+extern const struct rm_value_ops rm_options_ops, rm_map_ops, rm_layers_ops, rm_frozen_ops,
+    rm_inputs_ops;
 
 #endif

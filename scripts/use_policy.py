@@ -79,8 +79,9 @@ class Walk:
     """What goes from layer to layer. `x` is (B, ..., features); with tokens (B, tokens, features), of which those
     that are not `there` are padding."""
 
-    def __init__(self, x, tau, memory, there=None, image=None):
+    def __init__(self, x, tau, memory, there=None, image=None, seen=None):
         self.x, self.tau, self.memory, self.there, self.image = x, tau, memory, there, image
+        self.seen = seen  # the observation that it comes from
         self.tokens = there is not None
         self.before = []  # x of every layer, for residuals
 
@@ -110,12 +111,16 @@ class Policy:
         self.quantiles = int(metadata["quantiles"])
         self.acting_quantiles = int(metadata["acting_quantiles"])
         self.frame_stack = int(metadata["frame_stack"])
-        for i, layer in enumerate(self.layers):
-            if layer["type"] not in ACTIVATIONS and layer["type"] not in self.RUN:
-                raise ValueError("layer %d is of type %r, which this program does not run; it runs %s"
-                                 % (i, layer["type"], ", ".join(sorted([*ACTIVATIONS, *self.RUN]))))
-        # A network that begins with an embedding takes whole numbers as they are.
-        self.codes = bool(self.layers) and self.layers[0]["type"] == "embedding" and len(self.observations) == 1
+        self.branches = self.network.get("inputs", {})  # layers of each observation, by its name
+        for layers in (*self.branches.values(), self.layers):
+            for i, layer in enumerate(layers):
+                if layer["type"] not in ACTIVATIONS and layer["type"] not in self.RUN:
+                    raise ValueError("layer %d is of type %r, which this program does not run; it runs %s"
+                                     % (i, layer["type"], ", ".join(sorted([*ACTIVATIONS, *self.RUN]))))
+        for o in self.observations:  # what an embedding takes are whole numbers as they are
+            alone = self.layers if len(self.observations) == 1 and not self.branches else []
+            first = [layer["type"] for layer in self.branches.get(o["name"], alone)[:1]]
+            o["whole"] = first == ["embedding"]
         self.inputs = self.frame_stack * sum(self.words(o) + o["counted"] for o in self.observations)
 
     @classmethod
@@ -126,7 +131,7 @@ class Policy:
 
     def words(self, o):
         """How many numbers of the network's input observation `o` has in a frame."""
-        return math.prod(o["shape"]) if self.codes else o["features"]
+        return math.prod(o["shape"]) if o["whole"] else o["features"]
 
     def frame(self, o, value):
         """One observation, in the world's own type, as the network's floats; a counted one has as many items as there
@@ -134,7 +139,7 @@ class Policy:
         value = np.asarray(value, dtype=OBSERVATION_DTYPES[o["dtype"]])
         count = len(value) if o["counted"] else 0
         flat, elements = value.reshape(-1), math.prod(o["shape"])
-        if o["dtype"] != "code8" or self.codes:
+        if o["dtype"] != "code8" or o["whole"]:
             rows = flat.astype(np.float32)[None]
         else:
             rows = np.array(o["codebook"], dtype=np.float32)[flat].T  # channel by channel
@@ -155,14 +160,14 @@ class Policy:
             row += ([counts] if o["counted"] else []) + [frames.reshape(-1)]
         return np.concatenate(row)
 
-    def shape(self):
-        """How a row of inputs is laid out; frames of a stack come before everything."""
-        if len(self.observations) > 1 or self.observation["counted"]:
-            return [self.inputs]  # numbers side by side
-        shape = list(self.observation["shape"])
-        if self.observation["dtype"] == "code8" and not self.codes and len(shape) == 2:
-            shape = [self.observation["channels"], *shape]
-        if len(shape) == 2 and self.frame_stack > 1:
+    def shape(self, o):
+        """How the inputs of an observation are laid out; frames of a stack come before everything. []: a vector."""
+        shape = list(o["shape"])
+        if o["counted"] and o["dtype"] == "code8" and not o["whole"]:
+            return []
+        if o["dtype"] == "code8" and not o["whole"] and len(shape) == 2:
+            shape = [o["channels"], *shape]
+        if len(shape) == 2 and self.frame_stack > 1 and not o["counted"]:
             shape = [1, *shape]
         return [shape[0] * self.frame_stack, *shape[1:]]
 
@@ -195,10 +200,10 @@ class Policy:
             signs = np.where((columns + 1 == layer["columns"]) & layer["difference"], -1, 1).astype(np.float32)
             walk.x = (rows * (signs * (numbers != 0))[..., None]).sum(axis=-2)
             return
-        low = 0 if self.observation["dtype"] == "code8" else int(self.observation["low"])
+        low = 0 if walk.seen["dtype"] == "code8" else int(walk.seen["low"])
         codes = numbers - low
         codes = np.where((codes >= 0) & (codes < len(table)), codes, 0)
-        shape = self.shape()
+        shape = self.shape(walk.seen)
         group = shape[-1] if len(shape) > 1 else 1
         walk.x = table[codes.reshape(len(codes), -1, group)].sum(axis=2)
         walk.tokens = True
@@ -265,8 +270,16 @@ class Policy:
            "residual": run_residual, "gru": run_gru, "lstm": run_lstm, "attention": run_attention,
            "mean_pool": run_mean_pool, "pointer": run_pointer}
 
+    def normalized(self, x):
+        if not self.network["normalize_observations"]:
+            return x
+        clip = self.network["observation_clip"]
+        return np.clip((x - self.tensors["normalizer.mean"]) * self.tensors["normalizer.scale"], -clip, clip)
+
     def begin(self, x, tau, memory):
-        shape, there, image = self.shape(), None, None
+        """What the first layer takes, of a network without inputs of their own."""
+        one = len(self.observations) == 1 and not self.observation["counted"]
+        shape, there, image = self.shape(self.observation) if one else [self.inputs], None, None
         types = {layer["type"] for layer in [*self.layers, *self.network["value_layers"]]}
         if types & set(LOOK_ACROSS):
             there = (x.reshape(len(x), shape[0], -1) != 0).any(axis=2)
@@ -274,28 +287,84 @@ class Policy:
                 there[:, 0] = True
         if len(shape) in (2, 3):
             image = [1] * (3 - len(shape)) + shape
-        if self.network["normalize_observations"]:
-            clip = self.network["observation_clip"]
-            x = np.clip((x - self.tensors["normalizer.mean"]) * self.tensors["normalizer.scale"], -clip, clip)
-        return Walk(x if there is None else x.reshape(len(x), shape[0], -1), tau, memory, there, image)
+        x = self.normalized(x)
+        return Walk(x if there is None else x.reshape(len(x), shape[0], -1), tau, memory, there, image, self.observation)
 
-    def outputs(self, x, tau=None, memory=None):
-        """x (B, inputs), tau (B, N) for iqn -> (B, [N,] actions * outputs per action): what the policy acts by,
-        values of actions or logits, then means and log deviations of reals. `memory` is that of a State, and goes on with it."""
-        walk = self.begin(np.asarray(x, dtype=np.float32), tau, {} if memory is None else memory)
-        for i, layer in enumerate(self.layers):
+    def tokens(self, o, layers):
+        """How many tokens an observation has, padding included; 0: it has none."""
+        types, shape = [layer["type"] for layer in layers], self.shape(o)
+        if self.network["combine"] != "tokens" and not set(types) & set(LOOK_ACROSS) and \
+                not (o["counted"] and o["whole"]):
+            return 0
+        if not o["whole"]:
+            return shape[0] if len(shape) > 1 - o["counted"] and types[:1] != ["conv2d"] else 0
+        words, columns = math.prod(shape), layers[0]["columns"]
+        if columns:
+            return shape[0] if len(shape) > 1 else words // columns
+        return words // shape[-1] if len(shape) > 1 else words
+
+    def walk_input(self, o, raw, x, tau, memory):
+        """One of several observations through its layers; `raw` is x before it was normalised."""
+        layers, shape = self.branches[o["name"]], self.shape(o)
+        tokens, counts = self.tokens(o, layers), self.frame_stack if o["counted"] else 0
+        there = image = None
+        if tokens:
+            x, n = x[:, counts:].reshape(len(x), tokens, -1), tokens // max(counts, 1)
+            if counts:  # numbers of each token, of each that is counted
+                item = self.words(o) // o["shape"][0]
+                there = np.arange(n) * x.shape[2] < raw[:, :counts, None] * item
+                there = there.reshape(len(x), tokens)
+            else:
+                there = (raw.reshape(len(x), tokens, -1) != 0).any(axis=2)
+        elif len(shape) in (2, 3) and not counts:
+            image = [1] * (3 - len(shape)) + shape
+        walk = Walk(x, tau, memory, there, image, o)
+        self.run(walk, layers, "inputs.%s" % o["name"])
+        return walk
+
+    def combine(self, raw, tau, memory):
+        """Several observations, each through its own layers: side by side, or their tokens one after another."""
+        x, at, walks = self.normalized(raw), 0, []
+        for o in self.observations:
+            end = at + self.frame_stack * (self.words(o) + o["counted"])
+            walks.append(self.walk_input(o, raw[:, at:end], x[:, at:end], tau, memory))
+            at = end
+        if self.network["combine"] != "tokens":
+            return Walk(np.concatenate([self.side_by_side(walk) for walk in walks], axis=1), tau, memory)
+        rows = [walk.x if walk.tokens else walk.x[:, None] for walk in walks]
+        there = [walk.there if walk.tokens else np.ones((len(raw), 1), bool) for walk in walks]
+        rows, there = np.concatenate(rows, axis=1), np.concatenate(there, axis=1)
+        rows = rows * there[:, :, None]
+        if self.layers and self.layers[-1]["type"] == "pointer":
+            there[:, 0] = True
+        return Walk(rows, tau, memory, there)
+
+    @staticmethod
+    def side_by_side(walk):
+        if not walk.tokens:
+            return walk.x
+        x = walk.x if walk.there is None else walk.x * walk.there[:, :, None]
+        return x.reshape(len(x), -1)
+
+    def run(self, walk, layers, name):
+        walk.before = []
+        for i, layer in enumerate(layers):
             walk.before.append(walk.x)
             if layer["type"] in ACTIVATIONS:
                 walk.x = ACTIVATIONS[layer["type"]](walk.x)
             else:
-                self.RUN[layer["type"]](self, walk, "layers.%d" % i, layer)
+                self.RUN[layer["type"]](self, walk, "%s.%d" % (name, i), layer)
+
+    def outputs(self, x, tau=None, memory=None):
+        """x (B, inputs), tau (B, N) for iqn -> (B, [N,] actions * outputs per action): what the policy acts by,
+        values of actions or logits, then means and log deviations of reals. `memory` is that of a State, and goes on with
+        it."""
+        x, memory = np.asarray(x, dtype=np.float32), {} if memory is None else memory
+        walk = self.combine(x, tau, memory) if self.branches else self.begin(x, tau, memory)
+        self.run(walk, self.layers, "layers")
         if self.layers and self.layers[-1]["type"] == "pointer":
             return walk.x
-        x = walk.x
-        if walk.tokens:  # side by side
-            x = x if walk.there is None else x * walk.there[:, :, None]
-            x = x.reshape(len(x), -1)
-        x = self.linear("head", x)
+        x = self.linear("head", self.side_by_side(walk))
         if self.reals and self.reals["deviation"] == "parameter":
             x = np.concatenate([x, np.tile(self.tensors["head.log_deviation"], (len(x), 1))], axis=1)
         if self.network["head"]["dueling"]:

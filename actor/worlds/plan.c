@@ -34,33 +34,53 @@ uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment)
                : 1;
 }
 
+_Static_assert(RM_INPUTS_MAX == RM_ENV_MAX_OBSERVATIONS, "a network takes all observations");
+
 /* How an observation is laid out: CODE8 becomes channels before the observation's own dimensions;
- * frames of a stack come before everything and join the channels of an image. */
+ * frames of a stack come before everything and join the channels of an image. What is counted and
+ * decoded has channels between its items: a vector. */
 static void lay_out(const struct rm_env_observation *of, bool codes, uint32_t stack,
-                    struct rm_net_shape *shape)
+                    struct rm_net_observation *to)
 {
     uint32_t dims = of->dims;
-    shape->low = of->low;
-    shape->high = of->high;
+    to->low = of->low;
+    to->high = of->high;
     for (uint32_t d = 0; d < dims; d++)
-        shape->dim[d] = of->shape[d];
+        to->dim[d] = of->shape[d];
     if (of->dtype == RM_ENV_CODE8 && codes) {
-        shape->low = 0;
-        shape->high = of->codes - 1.0;
+        to->low = 0;
+        to->high = of->codes - 1.0;
     } else if (of->dtype == RM_ENV_CODE8 && dims == 2) {
-        shape->dim[2] = shape->dim[1];
-        shape->dim[1] = shape->dim[0];
-        shape->dim[0] = of->channels;
+        to->dim[2] = to->dim[1];
+        to->dim[1] = to->dim[0];
+        to->dim[0] = of->channels;
         dims = 3;
     }
-    if (dims == 2 && stack > 1) { /* one channel a frame */
-        shape->dim[2] = shape->dim[1];
-        shape->dim[1] = shape->dim[0];
-        shape->dim[0] = 1;
+    if (dims == 2 && stack > 1 && !of->counted) { /* one channel a frame */
+        to->dim[2] = to->dim[1];
+        to->dim[1] = to->dim[0];
+        to->dim[0] = 1;
         dims = 3;
     }
-    shape->dim[0] *= stack;
-    shape->dims = dims;
+    to->dim[0] *= stack;
+    to->dims = of->counted && of->dtype == RM_ENV_CODE8 && !codes ? 0 : dims;
+}
+
+static void lay_out_all(const struct rm_env_agent *agent, uint32_t codes, uint32_t stack,
+                        struct rm_net_shape *shape)
+{
+    shape->observations = agent->observations;
+    for (uint32_t i = 0; i < agent->observations; i++) {
+        const struct rm_env_observation *of = &agent->observation[i];
+        const struct rm_observation_place place = rm_features_place(agent, codes, i);
+        struct rm_net_observation *to = &shape->observation[i];
+        lay_out(of, place.codes, stack, to);
+        snprintf(to->name, sizeof to->name, "%s", of->name);
+        to->at = place.words_at * stack;
+        to->counts = place.count * stack;
+        to->words = place.words * stack;
+        to->item = of->counted ? place.words / of->shape[0] : 0;
+    }
 }
 
 struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
@@ -83,8 +103,16 @@ struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
     };
     for (uint32_t c = 0; c < RM_CHOICES_MAX; c++)
         shape.choice_actions[c] = agent->choice_actions[c];
-    if (agent->observations <= 1 && !first.counted) /* several are numbers side by side */
-        lay_out(&first, codes, stack, &shape);
+    struct rm_net_observation one = {.dims = 0};
+    if (agent->observations > 1 || first.counted || experiment->network.input_count) {
+        lay_out_all(agent, codes, stack, &shape);
+        return shape;
+    }
+    lay_out(&first, codes, stack, &one);
+    shape.low = one.low;
+    shape.high = one.high;
+    shape.dims = one.dims;
+    memcpy(shape.dim, one.dim, sizeof shape.dim);
     return shape;
 }
 

@@ -280,6 +280,8 @@ static const char *observations_fault(const struct rm_env_agent *agent)
             return fault;
         if (agent->observations && (!of.name || !rm_name_valid(of.name)))
             return "has an observation without a name, or with one that cannot be: " RM_NAME_RULE;
+        if (agent->observations && strlen(of.name) >= RM_INPUT_NAME_MAX)
+            return "has an observation whose name has more than 47 bytes";
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(agent->observation[j].name, of.name) == 0)
                 return "has two observations of one name";

@@ -11,6 +11,7 @@
 #define RM_LEARNER_BACKEND_BACKEND_H
 
 #include "config/compute.h"
+#include "learner/backend/token_set.h"
 #include "shm/base/error.h"
 
 #include <stdbool.h>
@@ -283,10 +284,10 @@ struct rm_backend_ops {
                          const float *o, float *stats, const float *d_o, float *d_qkv);
 
     /* For backends whose host cannot see the padding: computes spans(batch + 1) and slots of
-     * x(batch, tokens, numbers) for the tokens that are not all zeros (`codes`: int32), and with
-     * `first` for the first token of each sample too. NULL on the CPU: see learner/net/spans.c. */
-    void (*find_spans)(struct rm_backend *b, const void *x, uint32_t batch, uint32_t tokens,
-                       uint32_t numbers, bool codes, bool first, uint32_t *spans, uint32_t *slots);
+     * x(batch, set->width) for the tokens that are there. NULL on the CPU: see learner/net/spans.c.
+     */
+    void (*find_spans)(struct rm_backend *b, const void *x, uint32_t batch,
+                       const struct rm_token_set *set, uint32_t *spans, uint32_t *slots);
     /* y(batch, n): means over the rows of each sample, 0 for a sample without rows. The gradient dx
      * has `rows` rows: on a device, which alone knows the spans, that is the size of the buffer,
      * and rows after the last sample's become zeros; on the CPU there are no such rows. */

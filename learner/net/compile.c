@@ -13,7 +13,9 @@
 
 static const char *list_name(const struct rm_compiler *c)
 {
-    return c->value && c->net->config.value_layer_count ? "value_layers" : "layers";
+    return c->input                                       ? "inputs."
+           : c->value && c->net->config.value_layer_count ? "value_layers"
+                                                          : "layers";
 }
 
 int rm_compile_refuse(struct rm_compiler *c, const char *format, ...)
@@ -26,11 +28,12 @@ int rm_compile_refuse(struct rm_compiler *c, const char *format, ...)
     if (c->layer >= c->layer_count)
         return rm_fail(c->error, -EINVAL, "network: %s", what);
     enum rm_layer_type type = c->layers[c->layer].type;
-    return rm_fail(c->error, -EINVAL, "network.%s[%u]: %s: %s", list_name(c), c->layer,
+    return rm_fail(c->error, -EINVAL, "network.%s%s[%u]: %s: %s", list_name(c),
+                   c->input ? c->input : "", c->layer,
                    (unsigned)type < RM_LAYER_TYPE_COUNT ? rm_layer_rows[type].type : "?", what);
 }
 
-static bool trains(const struct rm_net *net, uint32_t step)
+bool rm_compile_trains(const struct rm_net *net, uint32_t step)
 {
     return step < net->step_count && net->steps[step].trains;
 }
@@ -46,10 +49,10 @@ struct rm_step *rm_compile_step(struct rm_compiler *c, enum rm_step_kind kind,
                           .in = c->place.form,
                           .out = out,
                           .value = c->value,
-                          .trains = trains(net, c->place.at),
+                          .trains = rm_compile_trains(net, c->place.at),
                           .weight = RM_NO_OFFSET,
                           .bias = RM_NO_OFFSET};
-    s->number = c->layer + (c->value ? RM_LAYERS_MAX : 0);
+    s->number = c->first_number + c->layer + (c->value ? RM_LAYERS_MAX : 0);
     if (c->layer < c->layer_count)
         s->layer = c->layers[c->layer];
     c->place = (struct rm_net_place){net->step_count++, out};
@@ -63,7 +66,9 @@ size_t rm_compile_tensor(struct rm_compiler *c, const char *part, uint32_t flags
     struct rm_net_tensor *t = &net->tensors[net->tensor_count++];
     *t = (struct rm_net_tensor){.dims = dims, .flags = flags, .offset = net->param_count};
     const char *value = c->value ? "value_" : "";
-    if (c->layer < c->layer_count)
+    if (c->input)
+        snprintf(t->name, sizeof t->name, "inputs.%s.%u.%s", c->input, c->layer, part);
+    else if (c->layer < c->layer_count)
         snprintf(t->name, sizeof t->name, "%slayers.%u.%s", value, c->layer, part);
     else
         snprintf(t->name, sizeof t->name, "%shead.%s", value, part);
@@ -119,15 +124,18 @@ void rm_compile_state(struct rm_compiler *c, struct rm_step *s, uint32_t floats)
 struct rm_step *rm_compile_fusable(struct rm_compiler *c)
 {
     struct rm_net *net = c->net;
-    if (c->place.at >= net->step_count || c->kept[c->layer])
-        return NULL;
+    if (c->place.at >= net->step_count || c->layer == 0 || c->kept[c->layer])
+        return NULL; /* what a list reads may have other readers */
     struct rm_step *s = &net->steps[c->place.at];
     return s->act == RM_ACT_NONE && s->value == c->value ? s : NULL;
 }
 
 bool rm_compile_reads_input(const struct rm_compiler *c)
 {
-    return c->place.at == RM_FROM_INPUT || c->net->steps[c->place.at].kind == RM_STEP_TOKENS;
+    if (c->place.at == RM_FROM_INPUT)
+        return true;
+    const enum rm_step_kind kind = c->net->steps[c->place.at].kind;
+    return kind == RM_STEP_TOKENS || kind == RM_STEP_HEAD || kind == RM_STEP_TAIL;
 }
 
 /* A network of values of real actions gets the action where image or tokens have become one vector
@@ -135,7 +143,7 @@ bool rm_compile_reads_input(const struct rm_compiler *c)
 static void put_action(struct rm_compiler *c)
 {
     const bool vector = c->place.form.tokens == 1 && !c->place.form.padded;
-    if (!c->net->shape.acts || c->acted || !vector)
+    if (!c->net->shape.acts || c->acted || c->input || !vector)
         return;
     c->acted = true;
     rm_compile_action(c);
@@ -161,7 +169,7 @@ static int add_head(struct rm_compiler *c, uint32_t units, bool noisy, double ga
     return 0;
 }
 
-static bool ends_in_pointer(const struct rm_network_config *config)
+bool rm_compile_ends_in_pointer(const struct rm_network_config *config)
 {
     return config->layer_count && config->layers[config->layer_count - 1].type == RM_LAYER_POINTER;
 }
@@ -178,7 +186,7 @@ static int add_action_head(struct rm_compiler *c)
     if (dueling && !values)
         return rm_compile_refuse(c, "network.head.dueling is for values of actions; this algorithm "
                                     "learns probabilities");
-    bool pointer = ends_in_pointer(config);
+    bool pointer = rm_compile_ends_in_pointer(config);
     if (pointer && reals)
         return rm_compile_refuse(c, "a pointer scores discrete actions, and agents choose real "
                                     "numbers too: end in another layer");
@@ -210,7 +218,7 @@ static void mark_kept(struct rm_compiler *c)
             c->kept[i - c->layers[i].span] = true;
 }
 
-static int add_layers(struct rm_compiler *c, const struct rm_layer_config *layers, uint32_t count)
+int rm_compile_layers(struct rm_compiler *c, const struct rm_layer_config *layers, uint32_t count)
 {
     int code = 0;
     c->layers = layers;
@@ -223,7 +231,7 @@ static int add_layers(struct rm_compiler *c, const struct rm_layer_config *layer
         rm_compile_fn compile =
             (unsigned)layer->type < RM_LAYER_TYPE_COUNT ? rm_layer_compile[layer->type] : NULL;
         c->before[c->layer] = c->place;
-        if (c->net->takes_codes && rm_compile_reads_input(c) && layer->type != RM_LAYER_EMBEDDING)
+        if (c->codes && rm_compile_reads_input(c) && layer->type != RM_LAYER_EMBEDDING)
             return rm_compile_refuse(c, "must be an embedding: network.layers begins with one, and "
                                         "both read the same observation");
         code = compile ? compile(c, layer) : rm_compile_refuse(c, "unknown type");
@@ -233,7 +241,7 @@ static int add_layers(struct rm_compiler *c, const struct rm_layer_config *layer
     return code;
 }
 
-static bool looks_across(const struct rm_layer_config *layers, uint32_t count)
+bool rm_compile_looks_across(const struct rm_layer_config *layers, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (layers[i].type == RM_LAYER_ATTENTION || layers[i].type == RM_LAYER_MEAN_POOL ||
@@ -242,26 +250,41 @@ static bool looks_across(const struct rm_layer_config *layers, uint32_t count)
     return false;
 }
 
+struct rm_token_set rm_compile_set(const struct rm_compiler *c, const struct rm_net_observation *of,
+                                   uint32_t tokens)
+{
+    return (struct rm_token_set){.tokens = tokens,
+                                 .width = c->net->shape.inputs,
+                                 .pieces = 1,
+                                 .piece = {{.tokens = tokens,
+                                            .at = of->at + of->counts,
+                                            .numbers = of->words / tokens,
+                                            .codes = c->codes,
+                                            .counts = of->counts,
+                                            .counts_at = of->at,
+                                            .item = of->item}}};
+}
+
 /* If layers read across tokens, padding has no rows from the start. An embedding says how integers
  * form tokens; other observations have one token for each row. */
 static void add_tokens(struct rm_compiler *c)
 {
     struct rm_net *net = c->net;
     const struct rm_network_config *config = &net->config;
-    const struct rm_net_shape *shape = &net->shape;
+    const struct rm_net_observation *of = &c->now;
     uint32_t tokens = 0;
-    if (!looks_across(config->layers, config->layer_count) &&
-        !looks_across(config->value_layers, config->value_layer_count))
+    if (!rm_compile_looks_across(config->layers, config->layer_count) &&
+        !rm_compile_looks_across(config->value_layers, config->value_layer_count))
         return;
     if (config->layer_count && config->layers[0].type == RM_LAYER_EMBEDDING)
-        tokens = rm_tokens_of_codes(&config->layers[0], shape);
-    else if (shape->dims > 1)
-        tokens = shape->dim[0];
-    if (tokens == 0 || shape->inputs % tokens)
+        tokens = rm_tokens_of_codes(&config->layers[0], of);
+    else if (of->dims > 1)
+        tokens = of->dim[0];
+    if (tokens == 0 || of->words % tokens)
         return; /* the layer that needs tokens reports the error */
-    net->input_tokens = tokens;
-    net->keeps_first = ends_in_pointer(config);
-    rm_compile_tokens(c);
+    struct rm_token_set set = rm_compile_set(c, of, tokens);
+    set.keeps_first = rm_compile_ends_in_pointer(config);
+    rm_compile_tokens(c, &set);
 }
 
 static void add_normalizer(struct rm_compiler *c)
@@ -294,19 +317,20 @@ static int add_value(struct rm_compiler *c, struct rm_net_place input, struct rm
     int code = 0;
     c->value = true;
     c->place = trunk;
-    if (ends_in_pointer(config)) /* the pointer's input */
+    if (rm_compile_ends_in_pointer(config)) /* the pointer's input */
         c->place = c->before[config->layer_count - 1];
     if (config->trunk == RM_TRUNK_SEPARATE) {
         c->place = input;
         if (shares_embedding(config))
             c->place = c->before[1];
     }
-    if (ends_in_pointer(config) && !looks_across(config->value_layers, config->value_layer_count))
+    if (rm_compile_ends_in_pointer(config) &&
+        !rm_compile_looks_across(config->value_layers, config->value_layer_count))
         rm_compile_first(c);
     if (config->trunk == RM_TRUNK_SEPARATE) {
         code = config->value_layer_count
-                   ? add_layers(c, config->value_layers, config->value_layer_count)
-                   : add_layers(c, config->layers, config->layer_count);
+                   ? rm_compile_layers(c, config->value_layers, config->value_layer_count)
+                   : rm_compile_layers(c, config->layers, config->layer_count);
     }
     if (!code)
         code = add_head(c, 1, config->noisy_head, config->value_gain);
@@ -372,19 +396,28 @@ static int check_shape(const struct rm_net *net, struct rm_error *error)
 
 /* An observation of (channels, height, width) is an image; of (height, width), one of one channel.
  */
-static struct rm_row_form input_form(const struct rm_net_shape *shape)
+struct rm_row_form rm_compile_form(const struct rm_net_observation *of)
 {
-    struct rm_row_form form = {.features = shape->inputs, .tokens = 1};
+    struct rm_row_form form = {.features = of->counts + of->words, .tokens = 1};
     uint64_t all = 1;
-    for (uint32_t d = 0; d < shape->dims && d < 4; d++)
-        all *= shape->dim[d];
-    if (all == shape->inputs && (shape->dims == 2 || shape->dims == 3)) {
-        const uint32_t *dim = shape->dim + (shape->dims - 2);
-        form.channels = shape->dims == 3 ? shape->dim[0] : 1;
+    for (uint32_t d = 0; d < of->dims && d < 4; d++)
+        all *= of->dim[d];
+    if (all == form.features && (of->dims == 2 || of->dims == 3)) {
+        const uint32_t *dim = of->dim + (of->dims - 2);
+        form.channels = of->dims == 3 ? of->dim[0] : 1;
         form.height = dim[0];
         form.width = dim[1];
     }
     return form;
+}
+
+/* An input row as one observation. */
+static struct rm_net_observation whole_row(const struct rm_net_shape *shape)
+{
+    struct rm_net_observation row = {
+        .words = shape->inputs, .dims = shape->dims, .low = shape->low, .high = shape->high};
+    memcpy(row.dim, shape->dim, sizeof row.dim);
+    return row;
 }
 
 static uint32_t prefix_of(const struct rm_net *net)
@@ -406,16 +439,22 @@ int rm_net_compile(struct rm_net **out, const struct rm_network_config *config,
     net->shape = *shape;
     net->input_mean = net->input_scale = RM_NO_OFFSET;
     net->value_result = RM_FROM_NOTHING;
-    struct rm_compiler c = {
-        .net = net, .error = error, .place = {RM_FROM_INPUT, input_form(shape)}};
+    struct rm_compiler c = {.net = net, .error = error};
+    c.now = whole_row(shape);
+    c.place = (struct rm_net_place){RM_FROM_INPUT, rm_compile_form(&c.now)};
     int code = check_shape(net, error);
     if (!code && config->normalize_observations)
         add_normalizer(&c);
-    if (!code)
+    if (!code && config->input_count) {
+        code = rm_compile_inputs(&c);
+    } else if (!code) {
+        c.codes = config->layer_count && config->layers[0].type == RM_LAYER_EMBEDDING;
         add_tokens(&c);
+        c.codes = false;
+    }
     const struct rm_net_place input = c.place;
     if (!code)
-        code = add_layers(&c, config->layers, config->layer_count);
+        code = rm_compile_layers(&c, config->layers, config->layer_count);
     const struct rm_net_place trunk = c.place;
     if (!code)
         code = add_action_head(&c);

@@ -51,7 +51,7 @@ static bool rows_are_apart(const struct rm_net_workspace *w, const struct rm_net
 {
     const struct rm_net *net = w->net;
     return !rm_net_state_count(net) ||
-           (input->steps <= 1 && !w->training && !net->uses_quantiles && !net->input_tokens);
+           (input->steps <= 1 && !w->training && !net->uses_quantiles && !net->set_count);
 }
 
 static const float *rows_of(struct rm_net_workspace *w, const struct rm_net_input *input)
@@ -84,7 +84,7 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
     const struct rm_net *net = w->net;
     struct rm_pass p = {w, w->backend, w->backend->ops, params, input, NULL, 0, input->batch};
     w->x = rows_of(w, input);
-    if (net->input_tokens)
+    if (net->set_count)
         rm_spans_find(w, input->batch);
     if (!rows_are_apart(w, input)) {
         run_steps(&p, 0, net->step_count);

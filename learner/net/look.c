@@ -80,7 +80,7 @@ static bool step_found(const struct rm_net_workspace *w, const struct rm_net_inp
                        uint32_t index, struct rm_net_finding *finding)
 {
     const struct rm_row_form *form = &w->net->steps[index].out;
-    const size_t rows = form->padded ? w->spans[input->batch]
+    const size_t rows = form->padded ? w->spans[form->padded - 1][input->batch]
                                      : (size_t)input->batch * form->tokens *
                                            (form->per_quantile ? input->quantiles : 1);
     char name[96];

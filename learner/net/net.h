@@ -40,7 +40,8 @@ uint32_t rm_net_outputs(const struct rm_net *net); /* of a row: actions * output
                                                       real number, and the value of actor-critic
                                                       networks */
 bool rm_net_uses_quantiles(const struct rm_net *net); /* has a cosine embedding: needs tau */
-bool rm_net_takes_codes(const struct rm_net *net);    /* first layer is an embedding: x is int32 */
+bool rm_net_takes_codes(const struct rm_net *net);    /* an embedding reads the input, or part of
+                                                         it: there x is int32 */
 bool rm_net_is_recurrent(const struct rm_net *net);
 uint32_t rm_net_state_count(const struct rm_net *net); /* floats of recurrent state per lane */
 uint32_t rm_net_value_state_count(
@@ -50,7 +51,7 @@ double rm_net_backward_flops(const struct rm_net *net, uint32_t batch, uint32_t 
 
 /* A tensor of the arena by name, for files and tools: "layers.0.weight" (out, in). */
 struct rm_net_tensor {
-    char name[64];
+    char name[96];
     uint32_t dims;
     uint32_t shape[4];
     uint32_t flags; /* enum rm_net_tensor_flag */
@@ -101,8 +102,9 @@ struct rm_net_input {
     const float
         *noise; /* (noise_count) standard normals, one draw for the whole batch; NULL: off */
     /* Dropout's draws: those of uniforms(dropout_seed, RM_STREAM_DROPOUT, a, dropout_update) with a
-     * the layer's index (among the value's own layers RM_LAYERS_MAX more), element row * features +
-     * i of what the layer takes. Off when `update` is 0 and in workspaces for acting. */
+     * the layer's index (among the value's own layers RM_LAYERS_MAX more, among those of inputs
+     * twice that), element row * features + i of what the layer takes. Off when `update` is 0 and
+     * in workspaces for acting. */
     uint64_t dropout_seed, dropout_update;
     uint32_t rows_before; /* for dropout alone: rows of the batch that another device has before
                              these */

@@ -20,6 +20,7 @@
 #define RM_LEARNER_NET_PARTS_H
 
 #include "learner/backend/device.h"
+#include "learner/backend/token_set.h"
 #include "learner/net/net.h"
 #include "learner/net/tiles.h"
 
@@ -33,6 +34,8 @@ enum rm_step_kind {
     RM_STEP_DUELING,
     RM_STEP_NORMALIZE, /* of inputs, by their running moments */
     RM_STEP_JOIN,      /* (rows, a) and (rows, b) side by side */
+    RM_STEP_HEAD,      /* the first numbers of each row */
+    RM_STEP_TAIL,      /* the last */
     RM_STEP_GRU,
     RM_STEP_LSTM,
     RM_STEP_TOKENS, /* from this step on, padding has no rows */
@@ -62,8 +65,9 @@ enum rm_step_kind {
  * padding have rows (see spans.c), one after another. */
 struct rm_row_form {
     uint32_t features;
-    uint32_t tokens;                  /* 1: a plain vector or an image */
-    bool padded;                      /* tokens that are padding have no rows */
+    uint32_t tokens; /* 1: a plain vector or an image */
+    uint32_t padded; /* 0: no; else tokens that are padding, by this set (rm_net.sets, from 1), have
+                        no rows */
     uint32_t channels, height, width; /* features = their product; 0: not an image */
     bool per_quantile;
 };
@@ -81,7 +85,8 @@ struct rm_net_product {
 struct rm_step {
     enum rm_step_kind kind;
     struct rm_layer_config layer; /* as configured; zeros in steps without a layer */
-    uint32_t number;              /* of its layer; RM_LAYERS_MAX more among the value's own */
+    uint32_t number;              /* of its layer; RM_LAYERS_MAX more among the value's own, twice
+                                     that among those of inputs */
     uint32_t from, other;         /* indices of steps; other: RM_FROM_NOTHING if it reads one */
     struct rm_row_form in, out;   /* `in`: the form of the rows of `from` */
     enum rm_activation act;       /* applied to its result */
@@ -91,10 +96,14 @@ struct rm_step {
     struct rm_net_product product[RM_NET_PRODUCTS_MAX];
     size_t weight, bias; /* further parameters: floats into the arena, RM_NO_OFFSET if none */
     uint32_t state;      /* recurrent: floats into a lane's row of states */
+    int32_t lowest;      /* embedding: the number of its first row */
 };
 
-#define RM_STEPS_MAX   (2 * (RM_LAYERS_MAX + 2) + 4)
-#define RM_TENSORS_MAX (RM_STEPS_MAX * 8)
+/* Layers of three lists; for each input HEAD, TAIL, TOKENS, SPREAD and JOIN; what is around. */
+#define RM_STEPS_MAX (3 * (RM_LAYERS_MAX + 2) + 4 + 5 * RM_INPUTS_MAX)
+/* Tokens of each input, and of all. */
+#define RM_TOKEN_SETS_MAX (RM_INPUTS_MAX + 1)
+#define RM_TENSORS_MAX    ((3 * (RM_LAYERS_MAX + 2) + 4) * 8)
 
 struct rm_net {
     struct rm_network_config config;
@@ -109,8 +118,8 @@ struct rm_net {
     uint32_t act_state, value_state; /* floats per lane */
     size_t input_mean, input_scale;  /* RM_NO_OFFSET: inputs are taken as they are */
     bool uses_quantiles, takes_codes;
-    uint32_t input_tokens; /* tokens of an observation, if padding has no rows; else 0 */
-    bool keeps_first;      /* the first token is never padding */
+    uint32_t set_count; /* 0: padding is not left out */
+    struct rm_token_set sets[RM_TOKEN_SETS_MAX];
     size_t tensor_count;
     struct rm_net_tensor tensors[RM_TENSORS_MAX];
 };
@@ -124,6 +133,10 @@ struct rm_net_place { /* position of the compiler: the rows that the next step r
 
 struct rm_compiler {
     struct rm_net *net;
+    struct rm_net_observation now; /* what the layers at hand read */
+    const char *input;             /* its name, NULL: the layers are no input's */
+    bool codes;                    /* the layers at hand begin with an embedding */
+    uint32_t first_number;         /* rm_step.number of the list's first layer */
     struct rm_error *error;
     struct rm_net_place place;
     const struct rm_layer_config *layers; /* the list being compiled */
@@ -154,8 +167,18 @@ uint32_t rm_compile_product(struct rm_compiler *c, struct rm_step *s, const char
                             uint32_t in, uint32_t out, bool noisy);
 /* Adds floats of recurrent state per lane for step s. */
 void rm_compile_state(struct rm_compiler *c, struct rm_step *s, uint32_t floats);
-/* Whether the next step reads the observation directly. */
+/* Whether the next step reads an observation directly. */
 bool rm_compile_reads_input(const struct rm_compiler *c);
+/* Whether a step has trained parameters, or one behind which it stands has. */
+bool rm_compile_trains(const struct rm_net *net, uint32_t step);
+/* The layers of a list. */
+int rm_compile_layers(struct rm_compiler *c, const struct rm_layer_config *layers, uint32_t count);
+bool rm_compile_looks_across(const struct rm_layer_config *layers, uint32_t count);
+bool rm_compile_ends_in_pointer(const struct rm_network_config *config);
+/* What rows of an observation look like that stand in the input; its tokens there. */
+struct rm_row_form rm_compile_form(const struct rm_net_observation *of);
+struct rm_token_set rm_compile_set(const struct rm_compiler *c, const struct rm_net_observation *of,
+                                   uint32_t tokens);
 /* The step that made c->place, if an activation may still be fused into it; else NULL. */
 struct rm_step *rm_compile_fusable(struct rm_compiler *c);
 
@@ -214,11 +237,12 @@ struct rm_net_workspace {
     bool in_chunks;             /* RM_NET_LEARN: max_batch is a chunk's */
     float *chunk_grads;         /* of a chunk after the first */
     uint32_t *chunk_index;      /* rows of a chunk that was filled up */
-    /* If padding has no rows: state i has rows spans[i] to spans[i + 1], and row r is token
-     * slots[r] of its state. */
-    uint32_t *spans, *slots; /* (max_batch + 1), (max_batch * input_tokens); a device's there */
-    float *part;             /* training: gradients of a product's part of the rows */
-    float **owned;           /* every allocation */
+    /* If padding has no rows: in each set of tokens state i has rows spans[i] to spans[i + 1], and
+     * row r is token slots[r] of its state. (max_batch + 1), (max_batch * its tokens); a device's
+     * there. */
+    uint32_t *spans[RM_TOKEN_SETS_MAX], *slots[RM_TOKEN_SETS_MAX];
+    float *part;   /* training: gradients of a product's part of the rows */
+    float **owned; /* every allocation */
     size_t owned_count, floats;
 };
 
@@ -282,7 +306,7 @@ static inline bool rm_on_device(const struct rm_net_workspace *w)
 /* Whether the number of rows depends on the observations, and the host knows it. */
 static inline bool rm_rows_vary(const struct rm_net_workspace *w)
 {
-    return w->net->input_tokens && !rm_on_device(w);
+    return w->net->set_count && !rm_on_device(w);
 }
 
 /* y = x, both in the backend's memory. */
@@ -294,11 +318,23 @@ static inline void rm_copy_floats(const struct rm_pass *p, float *y, const float
         p->ops->upload(p->b, y, x, n);
 }
 
+/* Where the rows of the current states of a padded form begin and end, and which token each is. */
+static inline const uint32_t *rm_spans_of(const struct rm_pass *p, const struct rm_row_form *form)
+{
+    return p->w->spans[form->padded - 1] + p->first;
+}
+
+static inline const uint32_t *rm_slots_of(const struct rm_pass *p, const struct rm_row_form *form)
+{
+    const uint32_t *slots = p->w->slots[form->padded - 1];
+    return rm_on_device(p->w) ? slots : slots + rm_spans_of(p, form)[0];
+}
+
 /* Number of current rows of this form. */
 static inline size_t rm_rows_of(const struct rm_pass *p, const struct rm_row_form *form)
 {
     if (form->padded && !rm_on_device(p->w))
-        return p->w->spans[p->first + p->states] - p->w->spans[p->first];
+        return rm_spans_of(p, form)[p->states] - rm_spans_of(p, form)[0];
     return (size_t)p->states * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
 }
 
@@ -306,7 +342,7 @@ static inline size_t rm_rows_of(const struct rm_pass *p, const struct rm_row_for
 static inline size_t rm_rows_before(const struct rm_pass *p, const struct rm_row_form *form)
 {
     if (form->padded && !rm_on_device(p->w))
-        return p->w->spans[p->first];
+        return rm_spans_of(p, form)[0];
     return (size_t)p->first * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
 }
 
@@ -369,8 +405,8 @@ bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_
 size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_step *s,
                               const struct rm_row_form *form);
 
-/* rm_spans_find() finds the rows of w->x (spans.c). The other returns how many states from `first`
- * on have at most `most` rows together: at least one, at most `most`. */
+/* rm_spans_find() finds the rows of w->x in all sets (spans.c). The other returns how many states
+ * from `first` on have at most `most` rows of each set together: at least one, at most `most`. */
 void rm_spans_find(struct rm_net_workspace *w, uint32_t batch);
 uint32_t rm_spans_group(const struct rm_net_workspace *w, uint32_t first, uint32_t batch,
                         uint32_t most);

@@ -1,5 +1,6 @@
-/* Finds the tokens of a batch that have rows. A token whose numbers are all 0 is padding and has no
- * row; but the first token of a pointer always has one, since it is the state. */
+/* Finds the tokens of a batch that have rows. A token whose numbers are all 0, or after the count
+ * of what is counted, is padding and has no row; but the first token of a pointer always has one,
+ * since it is the state. */
 #include "learner/net/parts.h"
 
 #include <string.h>
@@ -23,32 +24,61 @@ static bool any_code(const float *x, uint32_t n)
     return false;
 }
 
+static uint32_t count_of(const struct rm_token_piece *piece, const float *word)
+{
+    int32_t code;
+    memcpy(&code, word, sizeof code);
+    return (uint32_t)(piece->codes ? code : (int32_t)*word);
+}
+
+/* Token t of a piece of an input row. */
+static bool there(const struct rm_token_piece *piece, const float *row, uint32_t t)
+{
+    const float *token = row + piece->at + (size_t)t * piece->numbers;
+    if (piece->numbers == 0)
+        return true;
+    if (piece->counts) {
+        const uint32_t of_frame = piece->tokens / piece->counts, frame = t / of_frame;
+        return t % of_frame * piece->numbers <
+               count_of(piece, row + piece->counts_at + frame) * piece->item;
+    }
+    return piece->codes ? any_code(token, piece->numbers) : any(token, piece->numbers);
+}
+
+static void find(const struct rm_token_set *set, const float *x, uint32_t batch, uint32_t *spans,
+                 uint32_t *slots)
+{
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < batch; i++, x += set->width) {
+        spans[i] = row;
+        for (uint32_t p = 0, slot = 0; p < set->pieces; p++)
+            for (uint32_t t = 0; t < set->piece[p].tokens; t++, slot++)
+                if ((slot == 0 && set->keeps_first) || there(&set->piece[p], x, t))
+                    slots[row++] = slot;
+    }
+    spans[batch] = row;
+}
+
 void rm_spans_find(struct rm_net_workspace *w, uint32_t batch)
 {
     const struct rm_net *net = w->net;
-    const uint32_t tokens = net->input_tokens, numbers = net->shape.inputs / tokens;
-    const float *x = w->x;
-    uint32_t row = 0;
-    if (rm_on_device(w)) {
-        w->backend->ops->find_spans(w->backend, x, batch, tokens, numbers, net->takes_codes,
-                                    net->keeps_first, w->spans, w->slots);
-        return;
-    }
-    for (uint32_t i = 0; i < batch; i++) {
-        w->spans[i] = row;
-        for (uint32_t t = 0; t < tokens; t++, x += numbers)
-            if ((t == 0 && net->keeps_first) ||
-                (net->takes_codes ? any_code(x, numbers) : any(x, numbers)))
-                w->slots[row++] = t;
-    }
-    w->spans[batch] = row;
+    for (uint32_t k = 0; k < net->set_count; k++)
+        if (rm_on_device(w))
+            w->backend->ops->find_spans(w->backend, w->x, batch, &net->sets[k], w->spans[k],
+                                        w->slots[k]);
+        else
+            find(&net->sets[k], w->x, batch, w->spans[k], w->slots[k]);
 }
 
 uint32_t rm_spans_group(const struct rm_net_workspace *w, uint32_t first, uint32_t batch,
                         uint32_t most)
 {
     uint32_t n = 1;
-    while (n < most && first + n < batch && w->spans[first + n + 1] - w->spans[first] <= most)
-        n++;
+    bool fits = true;
+    while (fits && n < most && first + n < batch) {
+        for (uint32_t k = 0; k < w->net->set_count; k++)
+            fits = fits && w->spans[k][first + n + 1] - w->spans[k][first] <= most;
+        n += fits;
+    }
     return n;
 }

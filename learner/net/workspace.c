@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OWNED_MAX (RM_STEPS_MAX * (RM_KEPT_MAX + 7 * RM_NET_PRODUCTS_MAX + 3) + 8)
+#define OWNED_MAX                                                                                  \
+    (RM_STEPS_MAX * (RM_KEPT_MAX + 7 * RM_NET_PRODUCTS_MAX + 3) + 2 * RM_TOKEN_SETS_MAX + 8)
 
 bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_t floats)
 {
@@ -211,25 +212,34 @@ static bool take_words(struct rm_net_workspace *w, uint32_t **p, size_t words)
     return taken;
 }
 
+static bool take_set(struct rm_net_workspace *w, uint32_t k)
+{
+    const size_t spans = (size_t)w->max_batch + 1,
+                 slots = (size_t)w->max_batch * w->net->sets[k].tokens;
+    if (rm_on_device(w))
+        return take_words(w, &w->spans[k], spans) && take_words(w, &w->slots[k], slots);
+    w->spans[k] = calloc(spans, sizeof *w->spans[k]);
+    w->slots[k] = calloc(slots, sizeof *w->slots[k]);
+    return w->spans[k] && w->slots[k];
+}
+
 /* Allocates buffers for padding. Gradients of products are computed over parts of the rows
  * there. */
 static bool take_spans(struct rm_net_workspace *w)
 {
     const struct rm_net *net = w->net;
     size_t part = 0;
-    if (!net->input_tokens)
+    for (uint32_t k = 0; k < net->set_count; k++)
+        if (!take_set(w, k))
+            return false;
+    if (!rm_rows_vary(w))
         return true;
-    if (rm_on_device(w))
-        return take_words(w, &w->spans, (size_t)w->max_batch + 1) &&
-               take_words(w, &w->slots, (size_t)w->max_batch * net->input_tokens);
-    w->spans = calloc((size_t)w->max_batch + 1, sizeof *w->spans);
-    w->slots = calloc((size_t)w->max_batch * net->input_tokens, sizeof *w->slots);
     for (uint32_t i = 0; i < net->step_count; i++)
         for (uint32_t j = 0; j < net->steps[i].product_count; j++) {
             size_t floats = rm_net_product_part_floats(&net->steps[i].product[j]);
             part = floats > part ? floats : part;
         }
-    return w->spans && w->slots && rm_workspace_want(w, w->training, &w->part, part);
+    return rm_workspace_want(w, w->training, &w->part, part);
 }
 
 static bool take_all(struct rm_net_workspace *w)
@@ -324,9 +334,9 @@ void rm_net_workspace_destroy(struct rm_net_workspace *w)
     for (size_t i = 0; i < w->owned_count; i++)
         w->backend->ops->release(w->backend, w->owned[i]);
     free(w->owned);
-    if (!rm_on_device(w)) {
-        free(w->spans);
-        free(w->slots);
+    for (uint32_t k = 0; k < w->net->set_count && !rm_on_device(w); k++) {
+        free(w->spans[k]);
+        free(w->slots[k]);
     }
     free(w->chunk_index);
     free(w);

@@ -4,19 +4,58 @@
 
 #include <string.h>
 
+static bool embeds(const struct rm_network_config *config, const char *name)
+{
+    for (uint32_t i = 0; i < config->input_count; i++)
+        if (strcmp(config->inputs[i].name, name) == 0)
+            return config->inputs[i].layer_count &&
+                   config->input_layers[config->inputs[i].first].type == RM_LAYER_EMBEDDING;
+    return false;
+}
+
+/* A code in the place of a float. */
+static double put_code(float *x, double low, double high)
+{
+    uint32_t bits, codes = (uint32_t)(high - low) + 1;
+    memcpy(&bits, x, sizeof bits);
+    int32_t code = (int32_t)low + (int32_t)(bits * 2654435761u % 65521 % codes);
+    memcpy(x, &code, sizeof code);
+    return code;
+}
+
+/* Number i of row r of several observations: counts, codes, floats; some tokens are padding. */
+static double put_number(const struct named_net *of, const struct rm_net_observation *o, float *x,
+                         size_t r, size_t i)
+{
+    const bool codes = embeds(&of->config, o->name);
+    if (i < o->counts) {
+        const double count = put_code(x, 0, (double)o->words / o->counts / o->item);
+        if (!codes)
+            *x = (float)count;
+        return count;
+    }
+    if (o->dims > 1 && !o->counts && (r + i / (o->words / o->dim[0])) % 4 == 1)
+        *x = 0;
+    else if (codes)
+        return put_code(x, o->low, o->high);
+    return *x;
+}
+
 void test_net_input(const struct named_net *of, const struct rm_net *net, float *x, size_t n,
                     double *copy)
 {
     const struct rm_net_shape *shape = &of->shape;
     for (size_t i = 0; i < n; i++) {
+        const size_t row = i / shape->inputs, at = i % shape->inputs;
         double number = x[i];
-        if (rm_net_takes_codes(net)) {
-            uint32_t bits, codes = (uint32_t)(shape->high - shape->low) + 1;
-            memcpy(&bits, &x[i], sizeof bits);
-            int32_t code = (int32_t)shape->low + (int32_t)(bits * 2654435761u % 65521 % codes);
-            memcpy(&x[i], &code, sizeof code);
-            number = code;
-        }
+        uint32_t o = 0;
+        while (o + 1 < shape->observations && at >= shape->observation[o + 1].at)
+            o++;
+        if (shape->observations)
+            number =
+                put_number(of, &shape->observation[o], &x[i], row, at - shape->observation[o].at);
+        else if (rm_net_takes_codes(net))
+            number = put_code(&x[i], shape->low, shape->high);
         if (copy)
             copy[i] = number;
     }
@@ -471,6 +510,120 @@ const struct named_net test_nets[] = {
      9,
      0,
      false},
+    {"inputs side by side",
+     {.layer_count = 2,
+      .layers = {LINEAR(12), TANH},
+      .input_count = 3,
+      .inputs = {{"hand", 0, 4}, {"board", 4, 3}, {"left", 7, 0}},
+      .input_layers = {EMBEDDING(6, 0), LINEAR(7), RELU, MEAN_POOL, CONV(3, 2, 1, 0), RELU,
+                       LAYER_NORM},
+      .dueling = true},
+     {.inputs = 12 + 6 + 2,
+      .actions = 3,
+      .outputs_per_action = 1,
+      .observations = 3,
+      .observation = {{.name = "board", .words = 12, .dims = 2, .dim = {3, 4}},
+                      {.name = "hand",
+                       .at = 12,
+                       .counts = 1,
+                       .words = 5,
+                       .item = 1,
+                       .dims = 1,
+                       .dim = {5},
+                       .low = 1,
+                       .high = 9},
+                      {.name = "left", .at = 18, .words = 2, .dims = 1, .dim = {2}}}},
+     9,
+     0,
+     false},
+    {"inputs as tokens",
+     {.layer_count = 3,
+      .layers = {ATTENTION(2, 0, false), RESIDUAL(1), MEAN_POOL},
+      .value_layer_count = 2,
+      .value_layers = {LINEAR(9), MEAN_POOL},
+      .trunk = RM_TRUNK_SEPARATE,
+      .input_count = 3,
+      .inputs = {{"cards", 0, 2}, {"me", 2, 2}, {"pairs", 4, 1}},
+      .input_layers = {LINEAR(8), PLAIN(SILU), LINEAR(8), RELU, EMBEDDING(8, 0)},
+      .combine = RM_COMBINE_TOKENS},
+     {.inputs = 12 + 5 + 2 + 12,
+      .actions = 3,
+      .outputs_per_action = 1,
+      .head = RM_HEAD_ACTOR_CRITIC,
+      .observations = 3,
+      .observation = {{.name = "cards", .words = 12, .dims = 2, .dim = {4, 3}},
+                      {.name = "me", .at = 12, .words = 5, .dims = 1, .dim = {5}},
+                      {.name = "pairs", /* of two frames of three */
+                       .at = 17,
+                       .counts = 2,
+                       .words = 12,
+                       .item = 2,
+                       .dims = 2,
+                       .dim = {6, 2},
+                       .low = 0,
+                       .high = 6}}},
+     8,
+     0,
+     false},
+    {"a pointer over inputs",
+     {.layer_count = 3,
+      .layers = {LINEAR(9), RELU, POINTER(5)},
+      .trunk = RM_TRUNK_SHARED,
+      .input_count = 2,
+      .inputs = {{"state", 0, 1}, {"moves", 1, 1}},
+      .input_layers = {LINEAR(6), LINEAR(6)},
+      .combine = RM_COMBINE_TOKENS},
+     {.inputs = 4 + 1 + 15,
+      .actions = 3,
+      .outputs_per_action = 1,
+      .head = RM_HEAD_ACTOR_CRITIC,
+      .observations = 2,
+      .observation = {{.name = "state", .words = 4, .dims = 1, .dim = {4}},
+                      {.name = "moves",
+                       .at = 4,
+                       .counts = 1,
+                       .words = 15,
+                       .item = 5,
+                       .dims = 2,
+                       .dim = {3, 5}}}},
+     7,
+     0,
+     false},
+    {"inputs that remember",
+     {.layer_count = 3,
+      .layers = {RELU, LINEAR(11), DROPOUT(0.3)},
+      .normalize_observations = true,
+      .observation_clip = 2,
+      .input_count = 2,
+      .inputs = {{"speed", 0, 2}, {"seen", 2, 0}},
+      .input_layers = {GRU(5), DROPOUT(0.2)}},
+     {.inputs = 3 + 5,
+      .actions = 4,
+      .outputs_per_action = 1,
+      .observations = 2,
+      .observation =
+          {{.name = "speed", .words = 3, .dims = 1, .dim = {3}},
+           {.name = "seen", .at = 3, .counts = 1, .words = 4, .item = 1, .dims = 1, .dim = {4}}}},
+     12,
+     0,
+     false},
+    {"noisy inputs before quantiles",
+     {.layer_count = 3,
+      .layers = {COSINE(7), NOISY(10), RELU},
+      .noise = RM_NOISE_FACTORISED,
+      .sigma0 = 0.5,
+      .input_count = 2,
+      .inputs = {{"a", 0, 2}, {"b", 2, 1}},
+      .input_layers = {NOISY(5), TANH, LINEAR(4)}},
+     {.inputs = 7,
+      .actions = 3,
+      .outputs_per_action = 1,
+      .observations = 2,
+      .observation = {{.name = "a", .words = 4, .dims = 1, .dim = {4}},
+                      {.name = "b", .at = 4, .words = 3, .dims = 1, .dim = {3}}}},
+     6,
+     3,
+     true},
 };
 const size_t test_net_count = sizeof test_nets / sizeof test_nets[0];
 
@@ -498,6 +651,7 @@ uint32_t test_net_steps(const struct named_net *of)
 {
     uint32_t steps = of->batch - 1;
     if (!recurrent(of->config.layers, of->config.layer_count) &&
+        !recurrent(of->config.input_layers, of->config.input_count ? RM_LAYERS_MAX : 0) &&
         !recurrent(of->config.value_layers, of->config.value_layer_count))
         return 0;
     while (of->batch % steps)

@@ -156,15 +156,61 @@ static void attention_dx(struct op_run *r)
 /* The scale of small whole numbers, which are tiny as floats: none may differ. */
 #define WORDS 1e-300
 
+/* A piece of a set, of tokens that are padding by their numbers or by counts, or of one that is
+ * always there. */
+static void draw_piece(struct op_run *r, struct rm_token_set *set)
+{
+    struct rm_token_piece *piece = &set->piece[set->pieces++];
+    const uint32_t kind = op_below(r, 4), frames = 1 + op_below(r, 3);
+    piece->tokens = kind == 0 ? 1 : frames * (1 + op_below(r, 40));
+    piece->numbers = kind == 0 ? 0 : 1 + op_below(r, 7);
+    piece->codes = op_below(r, 2);
+    piece->counts = kind == 1 ? frames : 0;
+    piece->counts_at = set->width;
+    piece->item = piece->numbers * (1 + op_below(r, 2));
+    piece->at = set->width + piece->counts;
+    set->width = piece->at + piece->tokens * piece->numbers + op_below(r, 3);
+    set->tokens += piece->tokens;
+}
+
+/* Fills a token; whether it is there. */
+static bool draw_token(struct op_run *r, const struct rm_token_piece *piece, float *row, uint32_t t)
+{
+    float *token = row + piece->at + t * piece->numbers;
+    const uint32_t kind = op_below(r, 4),
+                   of_frame = piece->counts ? piece->tokens / piece->counts : 1;
+    if (piece->numbers == 0)
+        return true;
+    if (kind == 0)
+        token[op_below(r, piece->numbers)] = 1.0f;
+    if (kind == 1 && !piece->codes)
+        token[op_below(r, piece->numbers)] = -0.0f; /* is padding too */
+    if (!piece->counts)
+        return kind == 0;
+    float *word = row + piece->counts_at + t / of_frame;
+    const uint32_t most = of_frame * piece->numbers / piece->item;
+    int32_t count = (int32_t)op_below(r, most + 1);
+    if (t % of_frame > 0) { /* as it is already */
+        memcpy(&count, word, sizeof count);
+        count = piece->codes ? count : (int32_t)*word;
+    } else if (piece->codes) {
+        memcpy(word, &count, sizeof count);
+    } else {
+        *word = (float)count;
+    }
+    return t % of_frame * piece->numbers < (uint32_t)count * piece->item;
+}
+
 static void find_spans(struct op_run *r)
 {
-    const uint32_t numbers = 1 + op_below(r, 7);
-    const bool first = op_below(r, 2), codes = op_below(r, 2);
-    const struct samples s = samples(r, numbers, 0);
-    const size_t n = (size_t)s.rows * numbers;
-    float *x = calloc(n, sizeof *x), *spans = op_out(r, s.batch + 1, WORDS);
-    float *slots = op_out(r, s.rows, WORDS);
-    uint32_t *found = calloc(s.batch + 1 + s.rows, sizeof *found);
+    struct rm_token_set set = {.keeps_first = op_below(r, 2)};
+    const uint32_t batch = op_size(r, 40);
+    for (uint32_t pieces = 1 + op_below(r, 3); pieces > 0; pieces--)
+        draw_piece(r, &set);
+    const size_t n = (size_t)batch * set.width, rows = (size_t)batch * set.tokens;
+    float *x = calloc(n + 1, sizeof *x), *spans = op_out(r, batch + 1, WORDS);
+    float *slots = op_out(r, rows, WORDS);
+    uint32_t *found = calloc(batch + 1 + rows, sizeof *found);
     uint32_t row = 0;
     if (!x || !found || r->failed) {
         r->failed = true;
@@ -172,28 +218,23 @@ static void find_spans(struct op_run *r)
         free(found);
         return;
     }
-    for (uint32_t i = 0; i < s.batch; i++) {
+    for (uint32_t i = 0; i < batch; i++) {
         found[i] = row;
-        for (uint32_t t = 0; t < s.places; t++) {
-            float *token = x + ((size_t)i * s.places + t) * numbers;
-            const uint32_t kind = op_below(r, 4);
-            if (kind == 0)
-                token[op_below(r, numbers)] = 1.0f;
-            if (kind == 1 && !codes)
-                token[op_below(r, numbers)] = -0.0f; /* is padding too */
-            if (kind == 0 || (first && t == 0))
-                found[s.batch + 1 + row++] = t;
-        }
+        for (uint32_t p = 0, slot = 0; p < set.pieces; p++)
+            for (uint32_t t = 0; t < set.piece[p].tokens; t++, slot++)
+                if (draw_token(r, &set.piece[p], x + (size_t)i * set.width, t) ||
+                    (set.keeps_first && slot == 0))
+                    found[batch + 1 + row++] = slot;
     }
-    found[s.batch] = row;
+    found[batch] = row;
     const void *there = op_words(r, x, n);
-    r->b->ops->fill(r->b, 0.0f, s.rows, slots);
+    r->b->ops->fill(r->b, 0.0f, rows, slots);
     if (r->b->ops->find_spans) {
-        r->b->ops->find_spans(r->b, there, s.batch, s.places, numbers, codes, first,
-                              (uint32_t *)(void *)spans, (uint32_t *)(void *)slots);
+        r->b->ops->find_spans(r->b, there, batch, &set, (uint32_t *)(void *)spans,
+                              (uint32_t *)(void *)slots);
     } else {
-        memcpy(spans, found, (s.batch + 1) * sizeof *found);
-        memcpy(slots, found + s.batch + 1, row * sizeof *found);
+        memcpy(spans, found, (batch + 1) * sizeof *found);
+        memcpy(slots, found + batch + 1, row * sizeof *found);
     }
     free(x);
     free(found);

@@ -250,7 +250,8 @@ static void dropout(struct reference_walk *w, const struct rm_layer_config *c, c
 {
     size_t n = w->rows.count * w->rows.width;
     float *u = malloc((n + 1) * sizeof *u);
-    uint32_t number = w->layer + (strncmp(name, "value_", 6) == 0 ? RM_LAYERS_MAX : 0);
+    uint32_t number =
+        w->first_number + w->layer + (strncmp(name, "value_", 6) == 0 ? RM_LAYERS_MAX : 0);
     struct rm_backend *b = w->input->backend;
     b->ops->uniforms(b, w->input->dropout_seed, RM_STREAM_DROPOUT, number, w->input->dropout_update,
                      n, u);
@@ -321,14 +322,14 @@ static void add_action(struct reference_walk *w)
     w->acted = true;
 }
 
-static void walk_layers(struct reference_walk *w, const struct rm_layer_config *layers,
-                        uint32_t count, const char *list)
+void reference_layers(struct reference_walk *w, const struct rm_layer_config *layers,
+                      uint32_t count, const char *list)
 {
     for (w->layer = 0; w->layer < count; w->layer++) {
         const struct rm_layer_config *c = &layers[w->layer];
-        char name[40];
+        char name[80];
         snprintf(name, sizeof name, "%s.%u", list, w->layer);
-        if (c->type == RM_LAYER_LINEAR)
+        if (c->type == RM_LAYER_LINEAR && strncmp(list, "inputs.", 7) != 0)
             add_action(w);
         w->before[w->layer] = reference_copy(&w->rows);
         (layer_of[c->type] ? layer_of[c->type] : activation)(w, c, name);
@@ -337,27 +338,37 @@ static void walk_layers(struct reference_walk *w, const struct rm_layer_config *
         free(w->before[l].v);
 }
 
-static void image_of(const struct rm_net_shape *shape, size_t image[3])
+void reference_image(const uint32_t *dim, uint32_t dims, size_t image[3])
 {
     size_t at = 0;
-    if (shape->dims != 2 && shape->dims != 3)
+    if (dims != 2 && dims != 3)
         return;
-    if (shape->dims == 2)
+    if (dims == 2)
         image[at++] = 1;
-    for (uint32_t d = 0; d < shape->dims; d++)
-        image[at++] = shape->dim[d];
+    for (uint32_t d = 0; d < dims; d++)
+        image[at++] = dim[d];
+}
+
+static struct reference_rows cut(struct reference_walk *w, struct reference_rows x)
+{
+    if (w->config->input_count)
+        return reference_inputs(w, x);
+    reference_cut_tokens(w, &x);
+    return x;
 }
 
 static struct reference_rows input_rows(struct reference_walk *w)
 {
     size_t n = w->shape->inputs, floats = (size_t)w->input->batch * n;
     struct reference_rows x = {.v = reference_floats(floats), .count = w->input->batch, .width = n};
-    image_of(w->shape, x.image);
-    memcpy(x.v, w->input->x, floats * sizeof(double));
-    if (!w->config->normalize_observations) {
-        reference_cut_tokens(w, &x);
-        return x;
+    if (w->combined.v) {
+        free(x.v);
+        return reference_copy(&w->combined);
     }
+    reference_image(w->shape->dim, w->shape->dims, x.image);
+    memcpy(x.v, w->input->x, floats * sizeof(double));
+    if (!w->config->normalize_observations)
+        return cut(w, x);
     const double *mean = reference_tensor(w, "normalizer", "mean"),
                  *scale = reference_tensor(w, "normalizer", "scale");
     double bound = w->config->observation_clip;
@@ -365,8 +376,7 @@ static struct reference_rows input_rows(struct reference_walk *w)
         double z = (x.v[i] - mean[i % n]) * scale[i % n];
         x.v[i] = z > bound ? bound : z < -bound ? -bound : z;
     }
-    reference_cut_tokens(w, &x);
-    return x;
+    return cut(w, x);
 }
 
 void reference_forward(const struct rm_network_config *config, const struct rm_net_shape *shape,
@@ -376,7 +386,7 @@ void reference_forward(const struct rm_network_config *config, const struct rm_n
     struct reference_walk w = {
         .config = config, .shape = shape, .net = net, .params = params, .input = input};
     w.rows = input_rows(&w);
-    walk_layers(&w, config->layers, config->layer_count, "layers");
+    reference_layers(&w, config->layers, config->layer_count, "layers");
     struct reference_rows trunk = reference_copy(&w.rows);
     size_t k = shape->outputs_per_action;
     bool value = shape->head == RM_HEAD_ACTOR_CRITIC;
@@ -405,8 +415,8 @@ void reference_forward(const struct rm_network_config *config, const struct rm_n
             reference_replace(&w, w.embedded.v ? reference_copy(&w.embedded) : input_rows(&w));
             if (points && !reference_looks_across(config, true))
                 reference_keep_first(&w);
-            walk_layers(&w, own ? config->value_layers : config->layers,
-                        own ? config->value_layer_count : config->layer_count, "value_layers");
+            reference_layers(&w, own ? config->value_layers : config->layers,
+                             own ? config->value_layer_count : config->layer_count, "value_layers");
         }
         reference_flatten(&w);
         linear(&w, "value_head", 1, config->noisy_head);
@@ -417,6 +427,7 @@ void reference_forward(const struct rm_network_config *config, const struct rm_n
     free(trunk.v);
     free(w.items.v);
     free(w.embedded.v);
+    free(w.combined.v);
     free(w.valid);
     memcpy(out, w.rows.v, w.rows.count * w.rows.width * sizeof *out);
     free(w.rows.v);

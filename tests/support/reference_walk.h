@@ -25,6 +25,9 @@ struct reference_walk {
     uint8_t *valid;              /* of each token of the input; NULL: the network has none */
     size_t tokens;               /* of a state */
     struct reference_rows items; /* what went into a pointer */
+    uint32_t first_number;       /* for dropout: of the list's first layer */
+    /* What became of several observations, for the value too. */
+    struct reference_rows combined;
     /* What the policy's embedding of groups gave, for the value too. */
     struct reference_rows embedded;
     struct reference_rows before[RM_LAYERS_MAX]; /* what went into each layer */
@@ -40,5 +43,13 @@ struct reference_rows reference_product(const struct reference_rows *x, const do
 /* Rows that go on from here, which become the walk's. */
 void reference_replace(struct reference_walk *w, struct reference_rows y);
 struct reference_rows reference_copy(const struct reference_rows *from);
+/* Layers of a list, whose tensors are "LIST.0.weight" and so on. */
+void reference_layers(struct reference_walk *w, const struct rm_layer_config *layers,
+                      uint32_t count, const char *list);
+/* Height and width of an observation, and its channels; zeros if it is no image. */
+void reference_image(const uint32_t *dim, uint32_t dims, size_t image[3]);
+/* reference_inputs.c: the rows of several observations (input rows, which it frees) through their
+ * layers, and combined. */
+struct reference_rows reference_inputs(struct reference_walk *w, struct reference_rows x);
 
 #endif

@@ -15,19 +15,37 @@ namespace
 
 struct tokens {
     const uint32_t *x;
-    uint32_t batch, tokens, numbers;
-    bool codes, first;
-    __device__ bool kept(uint32_t sample, uint32_t token) const
+    uint32_t batch;
+    struct rm_token_set set;
+    /* Token t of a piece of this row. */
+    static __device__ bool there(const struct rm_token_piece &piece, const uint32_t *row,
+                                 uint32_t t)
     {
-        if (token >= tokens)
-            return false;
-        const uint32_t *from = x + ((size_t)sample * tokens + token) * numbers;
+        const uint32_t *from = row + piece.at + (size_t)t * piece.numbers;
         /* -0 is padding too, NaN is not. */
-        const uint32_t mask = codes ? 0xffffffffu : 0x7fffffffu;
-        for (uint32_t i = 0; i < numbers; i++)
+        const uint32_t mask = piece.codes ? 0xffffffffu : 0x7fffffffu;
+        if (piece.counts) {
+            const uint32_t of_frame = piece.tokens / piece.counts;
+            const uint32_t word = row[piece.counts_at + t / of_frame];
+            const uint32_t count = piece.codes ? word : (uint32_t)__uint_as_float(word);
+            return t % of_frame * piece.numbers < count * piece.item;
+        }
+        for (uint32_t i = 0; i < piece.numbers; i++)
             if (from[i] & mask)
                 return true;
-        return first && token == 0;
+        return piece.numbers == 0;
+    }
+    __device__ bool kept(uint32_t sample, uint32_t token) const
+    {
+        const uint32_t *row = x + (size_t)sample * set.width;
+        uint32_t p = 0, t = token;
+        if (token >= set.tokens)
+            return false;
+        if (token == 0 && set.keeps_first)
+            return true;
+        while (t >= set.piece[p].tokens)
+            t -= set.piece[p++].tokens;
+        return there(set.piece[p], row, t);
     }
 };
 
@@ -38,7 +56,7 @@ __global__ void count_tokens(struct tokens t, uint32_t *counts)
     uint32_t count = 0;
     if (sample >= t.batch)
         return;
-    for (uint32_t at = 0; at < t.tokens; at += 32)
+    for (uint32_t at = 0; at < t.set.tokens; at += 32)
         count += (uint32_t)__popc(__ballot_sync(0xffffffffu, t.kept(sample, at + warp_lane)));
     if (warp_lane == 0)
         counts[sample] = count;
@@ -74,7 +92,7 @@ __global__ void write_slots(struct tokens t, const uint32_t *spans, uint32_t *sl
     if (sample >= t.batch)
         return;
     uint32_t *to = slots + spans[sample];
-    for (uint32_t at = 0; at < t.tokens; at += 32) {
+    for (uint32_t at = 0; at < t.set.tokens; at += 32) {
         const bool kept = t.kept(sample, at + warp_lane);
         const uint32_t all = __ballot_sync(0xffffffffu, kept);
         if (kept)
@@ -208,12 +226,11 @@ struct scoring_back {
 
 } // namespace
 
-void rm_cuda_find_spans(struct rm_backend *b, const void *x, uint32_t batch, uint32_t tokens,
-                        uint32_t numbers, bool codes, bool first, uint32_t *spans, uint32_t *slots)
+void rm_cuda_find_spans(struct rm_backend *b, const void *x, uint32_t batch,
+                        const struct rm_token_set *set, uint32_t *spans, uint32_t *slots)
 {
     struct rm_cuda *c = rm_cuda_of(b);
-    const struct tokens t = {
-        static_cast<const uint32_t *>(x), batch, tokens, numbers, codes, first};
+    const struct tokens t = {static_cast<const uint32_t *>(x), batch, *set};
     const unsigned blocks = (batch + WARPS - 1) / WARPS;
     if (!batch)
         return;

@@ -42,7 +42,7 @@ static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct 
 
 static struct rm_attention attention_of(const struct rm_pass *p, const struct rm_step *s)
 {
-    return (struct rm_attention){.spans = p->w->spans + p->first,
+    return (struct rm_attention){.spans = rm_spans_of(p, &s->in),
                                  .batch = p->states,
                                  .heads = s->layer.heads,
                                  .units = units_of(s),

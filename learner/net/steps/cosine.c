@@ -7,6 +7,9 @@ enum kept { COSINES, PHI, PHI_GRADIENT, UNASKED };
 int rm_compile_cosine(struct rm_compiler *c, const struct rm_layer_config *layer)
 {
     struct rm_net *net = c->net;
+    if (c->input)
+        return rm_compile_refuse(c, "multiplies the rows of all inputs; it belongs in "
+                                    "network.layers");
     if (net->uses_quantiles)
         return rm_compile_refuse(c, "a second cosine_embedding; one multiplies the rows already");
     if (layer->cosines == 0 || layer->cosines > RM_UNITS_MAX)

@@ -11,28 +11,31 @@
 #define CODES_MAX (1u << 24)
 
 /* Number of the world's codes; 0 if its bounds do not say. */
-static uint32_t codes_of(const struct rm_net_shape *shape)
+static uint32_t codes_of(const struct rm_net_observation *of)
 {
-    double codes = shape->high - shape->low + 1;
+    double codes = of->high - of->low + 1;
     return codes >= 1 && codes <= CODES_MAX && floor(codes) == codes ? (uint32_t)codes : 0;
 }
 
-static int32_t lowest(const struct rm_net_shape *shape)
+static int32_t lowest(const struct rm_net_observation *of)
 {
-    return fabs(shape->low) < CODES_MAX ? (int32_t)floor(shape->low) : 0;
+    return fabs(of->low) < CODES_MAX ? (int32_t)floor(of->low) : 0;
 }
 
 int rm_compile_embedding(struct rm_compiler *c, const struct rm_layer_config *layer)
 {
     struct rm_net *net = c->net;
-    const struct rm_net_shape *shape = &net->shape;
-    uint32_t codes = layer->codes ? layer->codes : codes_of(shape);
+    const struct rm_net_observation *of = &c->now;
+    uint32_t codes = layer->codes ? layer->codes : codes_of(of);
     if (net->config.normalize_observations)
         return rm_compile_refuse(c, "takes whole numbers as they are; "
                                     "network.normalize_observations must be off");
+    if (!c->input && net->shape.observations)
+        return rm_compile_refuse(c, "takes one observation's numbers, and there are several: it is "
+                                    "the first layer of one in network.inputs");
     if (c->layer > 0 || !rm_compile_reads_input(c))
         return rm_compile_refuse(c, "must be the first layer: it takes the observation's numbers");
-    if (c->value && !net->takes_codes)
+    if (c->value && !c->codes)
         return rm_compile_refuse(c, "network.layers begins with none, and both read the same "
                                     "observation");
     if (layer->units == 0 || layer->units > RM_UNITS_MAX)
@@ -41,26 +44,27 @@ int rm_compile_embedding(struct rm_compiler *c, const struct rm_layer_config *la
         return rm_compile_refuse(c,
                                  "the world's numbers go from %g to %g, which is no table; give "
                                  "\"codes\"",
-                                 shape->low, shape->high);
-    if (!layer->columns && codes < codes_of(shape))
+                                 of->low, of->high);
+    if (!layer->columns && codes < codes_of(of))
         return rm_compile_refuse(c,
                                  "the world's numbers go from %g to %g; a table of %u codes has "
                                  "no rows for the last of them",
-                                 shape->low, shape->high, codes);
-    uint32_t tokens = rm_tokens_of_codes(layer, shape), columns = layer->columns;
-    if (columns && (tokens == 0 || shape->inputs % tokens || shape->inputs / tokens % columns))
-        return rm_compile_refuse(c, "%u numbers are no tokens of whole groups of %u", shape->inputs,
+                                 of->low, of->high, codes);
+    uint32_t tokens = rm_tokens_of_codes(layer, of), columns = layer->columns;
+    if (columns && (tokens == 0 || of->words % tokens || of->words / tokens % columns))
+        return rm_compile_refuse(c, "%u numbers are no tokens of whole groups of %u", of->words,
                                  columns);
-    if (columns && shape->low < 0)
+    if (columns && of->low < 0)
         return rm_compile_refuse(c, "groups are for numbers from 0 on; the world's go from %g",
-                                 shape->low);
+                                 of->low);
     if (!columns && (layer->first_codes || layer->difference))
         return rm_compile_refuse(c, "first_codes and difference are for groups; give \"columns\"");
     struct rm_row_form out = {
-        .features = layer->units, .tokens = tokens, .padded = net->input_tokens > 0};
-    net->takes_codes = true;
+        .features = layer->units, .tokens = tokens, .padded = c->place.form.padded};
+    c->codes = net->takes_codes = true;
     struct rm_step *s = rm_compile_step(c, RM_STEP_EMBEDDING, out);
     s->layer.codes = codes;
+    s->lowest = lowest(of);
     if (layer->first_codes)
         s->bias = rm_compile_tensor(c, "first", RM_TENSOR_TRAINED, 2,
                                     (const uint32_t[]){layer->first_codes, layer->units});
@@ -69,20 +73,25 @@ int rm_compile_embedding(struct rm_compiler *c, const struct rm_layer_config *la
     return 0;
 }
 
+/* What a step's input has for each token that it makes. */
+static uint32_t numbers_of(const struct rm_step *s)
+{
+    return s->in.features * s->in.tokens / s->out.tokens;
+}
+
 static struct rm_embedding shape_of(const struct rm_pass *p, const struct rm_step *s)
 {
-    const struct rm_net_shape *shape = &p->w->net->shape;
     return (struct rm_embedding){.rows = (uint32_t)rm_rows_of(p, &s->out),
-                                 .numbers = shape->inputs / s->out.tokens,
+                                 .numbers = numbers_of(s),
                                  .codes = s->layer.codes,
                                  .units = s->out.features,
-                                 .lowest = lowest(shape)};
+                                 .lowest = s->lowest};
 }
 
 /* The first column's table has the place of a bias. */
-static struct rm_relations relations_of(const struct rm_pass *p, const struct rm_step *s)
+static struct rm_relations relations_of(const struct rm_step *s)
 {
-    return (struct rm_relations){.numbers = p->w->net->shape.inputs / s->out.tokens,
+    return (struct rm_relations){.numbers = numbers_of(s),
                                  .columns = s->layer.columns,
                                  .codes = s->layer.codes,
                                  .first_codes = s->layer.first_codes,
@@ -92,7 +101,7 @@ static struct rm_relations relations_of(const struct rm_pass *p, const struct rm
 
 static void relate(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    const struct rm_relations e = relations_of(p, s);
+    const struct rm_relations e = relations_of(s);
     p->ops->relate(p->b, &e, (const int32_t *)(const void *)rows->x,
                    e.first_codes ? p->params + s->bias : NULL, p->params + s->weight,
                    (uint32_t)rm_rows_of(p, &s->out), rows->y);
@@ -101,7 +110,7 @@ static void relate(const struct rm_pass *p, const struct rm_step *s, const struc
 static void relate_back(const struct rm_pass *p, const struct rm_step *s,
                         const struct rm_rows *rows)
 {
-    const struct rm_relations e = relations_of(p, s);
+    const struct rm_relations e = relations_of(s);
     p->ops->relate_dw(p->b, &e, (const int32_t *)(const void *)rows->x, rows->dy,
                       (uint32_t)rm_rows_of(p, &s->out), e.first_codes ? p->grads + s->bias : NULL,
                       p->grads + s->weight);

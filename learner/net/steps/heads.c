@@ -40,6 +40,8 @@ static void split(const struct rm_pass *p, const struct rm_step *s, struct rm_st
 {
     uint32_t left = s->in.features;
     (void)b;
+    if (!rows->dx && !rows->d_other)
+        return;
     p->ops->split(p->b, rows->dy, rm_rows_of(p, &s->out), left, s->out.features - left, rows->dx,
                   rows->d_other);
 }

@@ -39,7 +39,7 @@ int rm_compile_recurrent(struct rm_compiler *c, const struct rm_layer_config *la
     uint32_t n = layer->units, in = c->place.form.features;
     if (n == 0 || n > RM_UNITS_MAX / 4)
         return rm_compile_refuse(c, "units must be from 1 to %u", RM_UNITS_MAX / 4);
-    if (c->place.form.tokens > 1 || (c->net->takes_codes && c->place.at == RM_FROM_INPUT))
+    if (c->place.form.tokens > 1 || (c->codes && c->place.at == RM_FROM_INPUT))
         return rm_compile_refuse(c, "needs one row of features per observation; these are tokens "
                                     "(put a mean_pool first)");
     if (c->place.form.per_quantile)

@@ -8,7 +8,7 @@ int rm_compile_residual(struct rm_compiler *c, const struct rm_layer_config *lay
                                  c->layer);
     const struct rm_net_place from = c->before[c->layer - layer->span];
     const struct rm_row_form *now = &c->place.form, *then = &from.form;
-    if (c->net->takes_codes && c->layer == layer->span && c->layers[0].type == RM_LAYER_EMBEDDING)
+    if (c->codes && c->layer == layer->span && c->layers[0].type == RM_LAYER_EMBEDDING)
         return rm_compile_refuse(c, "cannot bridge an embedding: codes are nothing to add to");
     if (now->per_quantile != then->per_quantile)
         return rm_compile_refuse(c, "cannot bridge a cosine_embedding, which multiplies the rows");

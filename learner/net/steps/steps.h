@@ -17,10 +17,13 @@ int rm_compile_dropout(struct rm_compiler *c, const struct rm_layer_config *laye
 int rm_compile_attention(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_mean_pool(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_pointer(struct rm_compiler *c, const struct rm_layer_config *layer);
+/* inputs.c: what comes before network.layers where observations have layers of their own. */
+int rm_compile_inputs(struct rm_compiler *c);
 /* Around layers: see tokens.c. `codes`: tokens of an observation of whole numbers for an embedding.
  */
-uint32_t rm_tokens_of_codes(const struct rm_layer_config *layer, const struct rm_net_shape *shape);
-void rm_compile_tokens(struct rm_compiler *c);
+uint32_t rm_tokens_of_codes(const struct rm_layer_config *layer,
+                            const struct rm_net_observation *of);
+void rm_compile_tokens(struct rm_compiler *c, const struct rm_token_set *set);
 void rm_compile_spread(struct rm_compiler *c);
 void rm_compile_first(struct rm_compiler *c);
 /* Of real actions: see reals.c. */
@@ -34,6 +37,8 @@ extern const struct rm_step_ops rm_cosine_step;
 extern const struct rm_step_ops rm_dueling_step;
 extern const struct rm_step_ops rm_normalize_step;
 extern const struct rm_step_ops rm_join_step;
+extern const struct rm_step_ops rm_head_step;
+extern const struct rm_step_ops rm_tail_step;
 extern const struct rm_step_ops rm_residual_step;
 extern const struct rm_step_ops rm_embedding_step;
 extern const struct rm_step_ops rm_conv2d_step;

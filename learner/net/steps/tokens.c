@@ -6,44 +6,36 @@
 
 #include <math.h>
 
-static const uint32_t *spans_of(const struct rm_pass *p)
-{
-    return p->w->spans + p->first;
-}
-
-/* Positions of the current rows in their samples. */
-static const uint32_t *slots_of(const struct rm_pass *p)
-{
-    return rm_on_device(p->w) ? p->w->slots : p->w->slots + p->w->spans[p->first];
-}
-
 static struct rm_row_form state_form(const struct rm_row_form *like, uint32_t features)
 {
     struct rm_row_form form = rm_vector_form(*like, features);
     form.tokens = 1;
-    form.padded = false;
+    form.padded = 0;
     return form;
 }
 
 /* Tokens of an observation: each number; for a shape (.., m), each m numbers; with columns, the
  * elements of the first dimension, or each group if there is one dimension. */
-uint32_t rm_tokens_of_codes(const struct rm_layer_config *layer, const struct rm_net_shape *shape)
+uint32_t rm_tokens_of_codes(const struct rm_layer_config *layer,
+                            const struct rm_net_observation *of)
 {
     if (layer->columns)
-        return shape->dims > 1 ? shape->dim[0] : shape->inputs / layer->columns;
-    uint32_t last = shape->dims > 1 && shape->dims <= 4 ? shape->dim[shape->dims - 1] : 1;
-    return last && shape->inputs % last == 0 ? shape->inputs / last : shape->inputs;
+        return of->dims > 1 ? of->dim[0] : of->words / layer->columns;
+    uint32_t last = of->dims > 1 && of->dims <= 4 ? of->dim[of->dims - 1] : 1;
+    return last && of->words % last == 0 ? of->words / last : of->words;
 }
 
 /* --- removing padding ------------------------------------------------------------------------ */
 
-/* Turns (tokens, features) of floats into rows. */
-void rm_compile_tokens(struct rm_compiler *c)
+/* Turns (tokens, features) side by side into rows. */
+void rm_compile_tokens(struct rm_compiler *c, const struct rm_token_set *set)
 {
-    const struct rm_net_shape *shape = &c->net->shape;
-    struct rm_row_form out = {.features = shape->inputs / c->net->input_tokens,
-                              .tokens = c->net->input_tokens,
-                              .padded = true};
+    struct rm_net *net = c->net;
+    struct rm_row_form out = {.features =
+                                  c->place.form.features * c->place.form.tokens / set->tokens,
+                              .tokens = set->tokens,
+                              .padded = net->set_count + 1};
+    net->sets[net->set_count++] = *set;
     rm_compile_step(c, RM_STEP_TOKENS, out);
 }
 
@@ -51,18 +43,18 @@ static void leave_out(const struct rm_pass *p, const struct rm_step *s, struct r
                       const struct rm_rows *rows)
 {
     (void)b;
-    p->ops->spread_dx(p->b, rows->x, spans_of(p), slots_of(p), p->states,
+    p->ops->spread_dx(p->b, rows->x, rm_spans_of(p, &s->out), rm_slots_of(p, &s->out), p->states,
                       (uint32_t)rm_rows_of(p, &s->out), s->out.tokens, s->out.features, rows->y);
 }
 
-/* The gradients of the input and of its moments are not needed. */
+/* The gradients of an observation and of its moments are not needed. */
 static void leave_out_back(const struct rm_pass *p, const struct rm_step *s,
                            struct rm_step_buffers *b, const struct rm_rows *rows)
 {
-    (void)p;
-    (void)s;
     (void)b;
-    (void)rows;
+    if (rows->dx)
+        p->ops->spread(p->b, rows->dy, rm_spans_of(p, &s->out), rm_slots_of(p, &s->out), p->states,
+                       s->out.tokens, s->out.features, rows->dx);
 }
 
 const struct rm_step_ops rm_tokens_step = {
@@ -81,8 +73,8 @@ static void spread(const struct rm_pass *p, const struct rm_step *s, struct rm_s
                    const struct rm_rows *rows)
 {
     (void)b;
-    p->ops->spread(p->b, rows->x, spans_of(p), slots_of(p), p->states, s->in.tokens, s->in.features,
-                   rows->y);
+    p->ops->spread(p->b, rows->x, rm_spans_of(p, &s->in), rm_slots_of(p, &s->in), p->states,
+                   s->in.tokens, s->in.features, rows->y);
 }
 
 static void spread_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
@@ -90,7 +82,7 @@ static void spread_back(const struct rm_pass *p, const struct rm_step *s, struct
 {
     (void)b;
     if (rows->dx)
-        p->ops->spread_dx(p->b, rows->dy, spans_of(p), slots_of(p), p->states,
+        p->ops->spread_dx(p->b, rows->dy, rm_spans_of(p, &s->in), rm_slots_of(p, &s->in), p->states,
                           (uint32_t)rm_rows_of(p, &s->in), s->in.tokens, s->in.features, rows->dx);
 }
 
@@ -113,7 +105,7 @@ static void mean(const struct rm_pass *p, const struct rm_step *s, struct rm_ste
                  const struct rm_rows *rows)
 {
     (void)b;
-    p->ops->span_mean(p->b, rows->x, spans_of(p), p->states, s->out.features, rows->y);
+    p->ops->span_mean(p->b, rows->x, rm_spans_of(p, &s->in), p->states, s->out.features, rows->y);
 }
 
 static void mean_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
@@ -121,7 +113,7 @@ static void mean_back(const struct rm_pass *p, const struct rm_step *s, struct r
 {
     (void)b;
     if (rows->dx)
-        p->ops->span_mean_dx(p->b, rows->dy, spans_of(p), p->states,
+        p->ops->span_mean_dx(p->b, rows->dy, rm_spans_of(p, &s->in), p->states,
                              (uint32_t)rm_rows_of(p, &s->in), s->out.features, rows->dx);
 }
 
@@ -140,7 +132,7 @@ static void first(const struct rm_pass *p, const struct rm_step *s, struct rm_st
                   const struct rm_rows *rows)
 {
     (void)b;
-    p->ops->span_first(p->b, rows->x, spans_of(p), p->states, s->out.features, rows->y);
+    p->ops->span_first(p->b, rows->x, rm_spans_of(p, &s->in), p->states, s->out.features, rows->y);
 }
 
 static void first_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
@@ -148,7 +140,7 @@ static void first_back(const struct rm_pass *p, const struct rm_step *s, struct 
 {
     (void)b;
     if (rows->dx)
-        p->ops->span_first_dx(p->b, rows->dy, spans_of(p), p->states,
+        p->ops->span_first_dx(p->b, rows->dy, rm_spans_of(p, &s->in), p->states,
                               (uint32_t)rm_rows_of(p, &s->in), s->out.features, rows->dx);
 }
 
@@ -166,7 +158,7 @@ int rm_compile_pointer(struct rm_compiler *c, const struct rm_layer_config *laye
 {
     const struct rm_row_form form = c->place.form;
     uint32_t actions = c->net->shape.actions;
-    if (c->layer + 1 != c->layer_count || c->value)
+    if (c->layer + 1 != c->layer_count || c->value || c->input)
         return rm_compile_refuse(c, "is the last layer, of the policy or of values of actions");
     if (!form.padded)
         return rm_compile_refuse(c, "needs tokens: observations of (tokens, features), or an "
@@ -196,8 +188,8 @@ static bool pointer_buffers(struct rm_net_workspace *w, const struct rm_step *s,
 static struct rm_pointer pointer_of(const struct rm_pass *p, const struct rm_step *s)
 {
     uint32_t units = s->product[0].out;
-    return (struct rm_pointer){.spans = spans_of(p),
-                               .slots = slots_of(p),
+    return (struct rm_pointer){.spans = rm_spans_of(p, &s->in),
+                               .slots = rm_slots_of(p, &s->in),
                                .batch = p->states,
                                .units = units,
                                .outputs = s->out.features,

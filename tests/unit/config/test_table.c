@@ -116,6 +116,8 @@ static const struct {
     {"policy.list_count", "policy.map"},
     {"policy.list", "policy.map"},
     {"policy.frozen_count", "policy.frozen"},
+    {"network.input_count", "network.inputs"},
+    {"network.input_layers", "network.inputs"},
     {"network.layer_count", "network.layers"},
     {"network.value_layer_count", "network.value_layers"},
     {"network.dueling", "network.head.dueling"},

@@ -5,6 +5,7 @@
 #include "actor/worlds/worlds.h"
 #include "config/config.h"
 #include "config/schema.h"
+#include "config/traits.h"
 #include "shm/base/rng.h"
 #include "tests/support/tensors.h"
 #include "tests/support/unit.h"
@@ -93,6 +94,27 @@ static const struct rm_env_agent both = {.name = "a",
                                          .actions = 3,
                                          .boxes = 1,
                                          .box = &box};
+/* Cells of three codes of two channels, up to five cards, two numbers, up to three rows of four. */
+static const struct rm_env_observation listed[] = {
+    {.name = "board",
+     .dtype = RM_ENV_CODE8,
+     .dims = 2,
+     .shape = {3, 4},
+     .codes = 3,
+     .channels = 2,
+     .codebook = codebook},
+    {.name = "hand",
+     .dtype = RM_ENV_I16,
+     .dims = 1,
+     .shape = {5},
+     .low = 1,
+     .high = 8,
+     .counted = 1},
+    {.name = "left", .dtype = RM_ENV_F32, .dims = 1, .shape = {2}, .high = 1},
+    {.name = "rows", .dtype = RM_ENV_F32, .dims = 2, .shape = {3, 4}, .high = 1, .counted = 1},
+};
+static const struct rm_env_agent several = {
+    .name = "a", .observations = 4, .observation = listed, .actions = 3, .has_mask = 1};
 
 #define LAYERS(list)       "{\"layers\": [" list "]}"
 #define UNITS(type, units) "{\"type\": \"" type "\", \"units\": " #units "}"
@@ -161,6 +183,49 @@ static const struct {
     {&real, 1, "ppo", LAYERS(UNITS("linear", 6) "," LAYER("tanh")), 1, 1},
     {&real, 2, "sac", LAYERS(UNITS("linear", 6) "," LAYER("relu")), 1, 1},
     {&both, 1, "appo", "{\"layers\": [" UNITS("gru", 7) "], \"head\": {\"first_deviation\": 0.5}}",
+     1, 1},
+    {&several, 2, "dqn", LAYERS(UNITS("linear", 9) "," LAYER("relu")), 1, 1},
+    {&several, 2, "dqn",
+     "{\"normalize_observations\": true, \"observation_clip\": 0.25,"
+     " \"inputs\": {\"rows\": [" UNITS("linear", 5) "," LAYER("tanh") "," UNITS(
+         "attention",
+         4) "," LAYER("mean_pool") "], \"hand\": [" LAYER("tanh") "], \"left\": [],"
+                                                                  " \"board\": [{\"type\": "
+                                                                  "\"conv2d\", \"units\": 3, "
+                                                                  "\"kernel\": 2}," LAYER(
+                                                                      "elu") "]},"
+                                                                             " \"layers\": [" UNITS(
+                                                                                 "linear",
+                                                                                 9) "," LAYER("rel"
+                                                                                              "u") "]}",
+     1, 1},
+    {&several, 2, "ppo",
+     "{\"inputs\": {\"board\": [" UNITS("embedding", 6) "], \"hand\": [" UNITS(
+         "embedding",
+         6) "," UNITS("linear",
+                      6) "], \"left\": [" UNITS("linear",
+                                                6) "], \"rows\": [" UNITS("linear",
+                                                                          6) "]}, \"combine\": "
+                                                                             "\"tokens\", "
+                                                                             "\"layers\": "
+                                                                             "[" UNITS(
+                                                                                 "attention",
+                                                                                 6) "," LAYER("m"
+                                                                                              "e"
+                                                                                              "a"
+                                                                                              "n"
+                                                                                              "_"
+                                                                                              "p"
+                                                                                              "o"
+                                                                                              "o"
+                                                                                              "l") "]}",
+     1, 1},
+    {&several, 1, "ppo",
+     "{\"inputs\": {\"board\": [], \"hand\": [" UNITS("embedding", 6) "], \"left\": [" UNITS(
+         "gru", 5) "], \"rows\": [" UNITS("linear",
+                                          6) "," LAYER("mean_pool") "]},"
+                                                                    " \"layers\": [" UNITS("lstm",
+                                                                                           6) "]}",
      1, 1},
 };
 
@@ -288,7 +353,17 @@ static void the_file_says_what_it_takes(void **state)
         assert_string_equal(rm_test_metadata(&file, "algorithm"), cases[c].algorithm);
         assert_string_equal(rm_test_metadata(&file, "choices"),
                             cases[c].agent->choices > 1 ? "[2,1]" : "[]");
-        json_t *observation = json_loads(rm_test_metadata(&file, "observation"), 0, NULL);
+        const char *one =
+            cases[c].agent == &several ? "{}" : rm_test_metadata(&file, "observation");
+        json_t *observation = json_loads(one, 0, NULL);
+        if (cases[c].agent == &several) {
+            json_t *list = json_loads(rm_test_metadata(&file, "observations"), 0, NULL);
+            assert_int_equal(json_array_size(list), 4);
+            assert_string_equal(json_string_value(json_object_get(json_array_get(list, 1), "name")),
+                                "hand");
+            assert_true(json_is_true(json_object_get(json_array_get(list, 1), "counted")));
+            json_decref(list);
+        }
         if (cases[c].agent->dtype == RM_ENV_CODE8)
             assert_string_equal(json_string_value(json_object_get(observation, "dtype")), "code8");
         const json_t *book = json_object_get(observation, "codebook");
@@ -316,23 +391,43 @@ static void the_file_says_what_it_takes(void **state)
     }
 }
 
+/* The observation that input `at` comes from, where there are several. */
+static const struct rm_net_observation *observation_of(const struct rm_net_shape *shape, size_t at)
+{
+    uint32_t o = 0;
+    while (o + 1 < shape->observations && at >= shape->observation[o + 1].at)
+        o++;
+    return shape->observations ? &shape->observation[o] : NULL;
+}
+
+/* Whether the network takes input `at` as a code. */
+static bool takes_code(const struct made *m, const struct rm_env_agent *of, size_t at)
+{
+    const struct rm_net_shape shape = rm_plan_net_shape(&m->experiment, of);
+    const struct rm_net_observation *o = observation_of(&shape, at);
+    return rm_network_codes(&m->experiment.network, of) >> (o ? o - shape.observation : 0) & 1;
+}
+
 /* `x` has whole numbers where the network takes codes. A recurrent network is given ROWS lanes of
  * STEPS steps. `out`: what a policy acts by, which is all but a value. */
-static void forward(const struct made *m, const float *x, const float *tau, uint32_t draws,
-                    uint32_t batch, float *out)
+static void forward(const struct made *m, const struct rm_env_agent *of, const float *x,
+                    const float *tau, uint32_t draws, uint32_t batch, float *out)
 {
     static int32_t codes[ROWS * STEPS * INPUTS_MAX];
     struct rm_error error = {""};
     struct rm_backend *backend;
     struct rm_net_workspace *space;
-    const bool whole = rm_net_takes_codes(m->net);
-    const struct rm_net_input in = {.x = whole ? (const void *)codes : x,
+    const size_t inputs = rm_net_inputs(m->net);
+    const struct rm_net_input in = {.x = rm_net_takes_codes(m->net) ? (const void *)codes : x,
                                     .batch = batch,
                                     .tau = tau,
                                     .quantiles = tau ? draws : 0,
                                     .steps = batch / ROWS};
-    for (size_t i = 0; whole && i < (size_t)batch * rm_net_inputs(m->net); i++)
-        codes[i] = (int32_t)x[i];
+    for (size_t i = 0; i < batch * inputs; i++)
+        if (takes_code(m, of, i % inputs))
+            codes[i] = (int32_t)x[i];
+        else
+            memcpy(&codes[i], &x[i], sizeof codes[i]);
     assert_int_equal(rm_backend_cpu_create(&backend, 1, "auto", &error), 0);
     assert_int_equal(
         rm_net_workspace_create(&space, m->net, backend, batch, draws, RM_NET_ACT, &error), 0);
@@ -347,8 +442,17 @@ static void forward(const struct made *m, const float *x, const float *tau, uint
 static void draw_inputs(const struct made *m, const struct rm_env_agent *of, float *x, size_t rows)
 {
     const size_t inputs = rm_net_inputs(m->net);
+    const struct rm_net_shape shape = rm_plan_net_shape(&m->experiment, of);
     random_floats(x, rows * inputs, 1);
-    for (size_t i = 0; i < rows * inputs; i++) {
+    for (size_t i = 0; i < rows * inputs && of == &several; i++) {
+        const struct rm_net_observation *o = observation_of(&shape, i % inputs);
+        const uint32_t most = o->counts ? o->words / o->counts / o->item : 0;
+        if (i % inputs - o->at < o->counts)
+            x[i] = floorf(x[i] * (float)(most + 1));
+        else if (takes_code(m, of, i % inputs))
+            x[i] = (float)o->low + floorf(x[i] * (float)(o->high - o->low + 1));
+    }
+    for (size_t i = 0; i < rows * inputs && of != &several; i++) {
         const size_t row = i / inputs, token = i % inputs / (inputs / of->shape[0]);
         if (of == &numbers)
             x[i] = floorf(x[i] * 8);
@@ -421,7 +525,7 @@ static void numpy_comes_to_the_same_numbers(void **state)
             iqn ? folder : "", iqn ? "/tau" : "");
         assert_int_equal(system(command), 0);
         assert_int_equal(read_floats("q", got, 4096), outputs);
-        forward(&m, x, iqn ? tau : NULL, cases[c].draws, batch, want);
+        forward(&m, cases[c].agent, x, iqn ? tau : NULL, cases[c].draws, batch, want);
         for (size_t i = 0; i < outputs; i++)
             if (fabs((double)got[i] - (double)want[i]) > 2e-5 + 1e-4 * fabs((double)want[i]))
                 fail_msg("%s, %s: output %zu is %g in NumPy, %g here", cases[c].algorithm,

@@ -35,6 +35,11 @@
 #define CODES  .inputs = 3, .actions = 2, .outputs_per_action = 1, .dims = 1, .dim = {3}, .high = 5
 #define IMAGE  .inputs = 24, .actions = 2, .outputs_per_action = 1, .dims = 3, .dim = {2, 3, 4}
 
+#define TWO                                                                                        \
+    .inputs = 9, .actions = 2, .outputs_per_action = 1, .observations = 2,                         \
+    .observation = {{.name = "board", .words = 6, .dims = 2, .dim = {2, 3}},                       \
+                    {.name = "hand", .at = 6, .words = 3, .dims = 1, .dim = {3}, .high = 5}}
+
 struct refusal {
     struct rm_network_config config;
     struct rm_net_shape shape;
@@ -135,6 +140,54 @@ static const struct refusal heads[] = {
     {{.value_layer_count = RM_LAYERS_MAX + 1}, {VECTOR}, "network.value_layers: "},
 };
 
+static const struct refusal inputs[] = {
+    {{.input_count = 1, .inputs = {{"board", 0, 0}}},
+     {VECTOR},
+     "network.inputs: the world shows one observation, without a name; its layers are"},
+    {{.input_count = 2, .inputs = {{"board", 0, 0}, {"hands", 0, 0}}},
+     {TWO},
+     "network.inputs.hands: the world shows no such observation; it shows board, hand"},
+    {{.input_count = 1, .inputs = {{"board", 0, 0}}},
+     {TWO},
+     "network.inputs: has no layers for observation hand; an empty list takes its numbers"},
+    {{.input_count = 2,
+      .inputs = {{"board", 0, 1}, {"hand", 1, 1}},
+      .input_layers = {LINEAR(4), CONV(2, 2, 1, 0)}},
+     {TWO},
+     "network.inputs.hand[0]: conv2d: needs an image"},
+    {{.input_count = 2,
+      .inputs = {{"board", 0, 2}, {"hand", 2, 0}},
+      .input_layers = {LINEAR(4), COSINE}},
+     {TWO},
+     "network.inputs.board[1]: cosine_embedding: multiplies the rows of all inputs"},
+    {{.input_count = 2,
+      .inputs = {{"board", 0, 1}, {"hand", 1, 0}},
+      .input_layers = {{.type = RM_LAYER_POINTER, .units = 3}}},
+     {TWO},
+     "network.inputs.board[0]: pointer: is the last layer, of the policy"},
+    {{.input_count = 2,
+      .inputs = {{"board", 0, 1}, {"hand", 1, 1}},
+      .input_layers = {LINEAR(4), {.type = RM_LAYER_EMBEDDING, .units = 5}},
+      .combine = RM_COMBINE_TOKENS},
+     {TWO},
+     "network.combine: tokens: those of board have 4 numbers, those of hand 5"},
+    {{.layer_count = 1, .layers = {EMBEDDING}},
+     {TWO},
+     "network.layers[0]: embedding: takes one observation's numbers, and there are several"},
+    {{.input_count = 2,
+      .inputs = {{"board", 0, 0}, {"hand", 0, 0}},
+      .layer_count = 1,
+      .layers = {EMBEDDING}},
+     {TWO},
+     "network.layers[0]: embedding: takes one observation's numbers, and there are several"},
+    {{.input_count = 2,
+      .inputs = {{"board", 0, 0}, {"hand", 0, 0}},
+      .layer_count = 1,
+      .layers = {PLAIN(MEAN_POOL)}},
+     {TWO},
+     "network.layers[0]: mean_pool: needs tokens"},
+};
+
 static void expect_refused(const struct refusal *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -160,11 +213,18 @@ static void values_and_heads(void **state)
     expect_refused(heads, sizeof heads / sizeof heads[0]);
 }
 
+static void inputs_that_do_not_fit(void **state)
+{
+    (void)state;
+    expect_refused(inputs, sizeof inputs / sizeof inputs[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_out_of_place),
         cmocka_unit_test(values_and_heads),
+        cmocka_unit_test(inputs_that_do_not_fit),
     };
     return cmocka_run_group_tests_name("net refusals", tests, NULL, NULL);
 }

@@ -1,0 +1,216 @@
+/* Several observations: each goes through layers of its own (network.inputs), then the results
+ * become one: numbers side by side, or tokens one after another (network.combine). An input row has
+ * the observations in their order; what is before one is cut off, then what is behind it. */
+#include "config/traits.h"
+#include "learner/net/steps/steps.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(RM_TOKEN_PIECES_MAX == RM_INPUTS_MAX, "a piece for each input");
+
+/* --- cutting --------------------------------------------------------------------------------- */
+
+static void head(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                 const struct rm_rows *rows)
+{
+    (void)b;
+    p->ops->split(p->b, rows->x, rm_rows_of(p, &s->out), s->out.features,
+                  s->in.features - s->out.features, rows->y, NULL);
+}
+
+static void tail(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                 const struct rm_rows *rows)
+{
+    (void)b;
+    p->ops->split(p->b, rows->x, rm_rows_of(p, &s->out), s->in.features - s->out.features,
+                  s->out.features, NULL, rows->y);
+}
+
+/* The gradient of an observation is not needed. */
+static void no_gradient(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+                        const struct rm_rows *rows)
+{
+    (void)p;
+    (void)s;
+    (void)b;
+    (void)rows;
+}
+
+const struct rm_step_ops rm_head_step = {
+    .name = "head", .by_row = true, .forward = head, .backward = no_gradient};
+const struct rm_step_ops rm_tail_step = {
+    .name = "tail", .by_row = true, .forward = tail, .backward = no_gradient};
+
+/* What is left of the input row, and where it begins in it. */
+struct rest {
+    struct rm_net_place place;
+    uint32_t at;
+};
+
+/* c->place becomes `words` numbers from `at` on, behind those of earlier calls. */
+static void cut(struct rm_compiler *c, struct rest *rest, uint32_t at, uint32_t words)
+{
+    const uint32_t skipped = at - rest->at, left = rest->place.form.features - skipped;
+    c->place = rest->place;
+    if (skipped)
+        rm_compile_step(c, RM_STEP_TAIL, (struct rm_row_form){.features = left, .tokens = 1});
+    *rest = (struct rest){c->place, at};
+    if (words < left)
+        rm_compile_step(c, RM_STEP_HEAD, (struct rm_row_form){.features = words, .tokens = 1});
+}
+
+/* --- an input -------------------------------------------------------------------------------- */
+
+/* Tokens of an observation, 0: it has none. They are needed where its own layers or those behind
+ * all look across them; and where codes are counted, since those behind the count are none. */
+static uint32_t tokens_of(const struct rm_compiler *c, const struct rm_net_observation *of,
+                          const struct rm_layer_config *layers, uint32_t count)
+{
+    const bool all = c->net->config.combine == RM_COMBINE_TOKENS;
+    const bool image = count && layers[0].type == RM_LAYER_CONV2D;
+    uint32_t tokens = 0;
+    if (!all && !rm_compile_looks_across(layers, count) && !(of->counts && c->codes))
+        return 0;
+    if (c->codes)
+        tokens = rm_tokens_of_codes(&layers[0], of);
+    else if (!image && (of->dims > 1 || (of->dims == 1 && of->counts)))
+        tokens = of->dim[0];
+    return tokens && of->words % tokens == 0 && (!of->counts || tokens % of->counts == 0) ? tokens
+                                                                                          : 0;
+}
+
+static int add_input(struct rm_compiler *c, const struct rm_input_config *input, struct rest *rest)
+{
+    const struct rm_layer_config *layers = c->net->config.input_layers + input->first;
+    c->input = input->name;
+    c->first_number = 2 * RM_LAYERS_MAX + input->first;
+    c->codes = input->layer_count && layers[0].type == RM_LAYER_EMBEDDING;
+    const uint32_t tokens = tokens_of(c, &c->now, layers, input->layer_count);
+    if (tokens) {
+        const struct rm_token_set set = rm_compile_set(c, &c->now, tokens);
+        cut(c, rest, c->now.at + c->now.counts, c->now.words);
+        rm_compile_tokens(c, &set);
+    } else {
+        cut(c, rest, c->now.at, c->now.counts + c->now.words);
+        c->place.form = rm_compile_form(&c->now);
+    }
+    int code = rm_compile_layers(c, layers, input->layer_count);
+    c->input = NULL;
+    c->first_number = 0;
+    c->codes = false;
+    return code;
+}
+
+/* --- all of them ----------------------------------------------------------------------------- */
+
+/* All numbers of c->place side by side. */
+static void flatten(struct rm_compiler *c)
+{
+    rm_compile_spread(c);
+    const struct rm_row_form form = c->place.form;
+    c->place.form = (struct rm_row_form){.features = form.features * form.tokens, .tokens = 1};
+}
+
+static void join(struct rm_compiler *c, struct rm_net_place right)
+{
+    const struct rm_row_form form = {.features = c->place.form.features + right.form.features,
+                                     .tokens = 1};
+    struct rm_step *s = rm_compile_step(c, RM_STEP_JOIN, form);
+    s->other = right.at;
+    s->trains = s->trains || rm_compile_trains(c->net, right.at);
+}
+
+/* The pieces of an input's tokens; what has none is one token. */
+static void add_pieces(const struct rm_net *net, const struct rm_row_form *form,
+                       struct rm_token_set *set)
+{
+    const struct rm_token_piece one = {.tokens = 1};
+    const struct rm_token_piece *piece =
+        form->padded ? &net->sets[form->padded - 1].piece[0] : &one;
+    set->piece[set->pieces++] = *piece;
+    set->tokens += piece->tokens;
+}
+
+static int combine(struct rm_compiler *c, const struct rm_net_place *made, uint32_t count)
+{
+    struct rm_net *net = c->net;
+    const bool tokens = net->config.combine == RM_COMBINE_TOKENS;
+    struct rm_token_set set = {.width = net->shape.inputs,
+                               .keeps_first = rm_compile_ends_in_pointer(&net->config)};
+    struct rm_net_place joined = c->place;
+    uint32_t width = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        c->place = made[i];
+        flatten(c);
+        const uint32_t own = made[i].form.padded ? made[i].form.features : c->place.form.features;
+        if (tokens && i > 0 && own != width)
+            return rm_fail(c->error, -EINVAL,
+                           "network.combine: tokens: those of %s have %u numbers, those of %s %u; "
+                           "all must have the same width",
+                           net->shape.observation[0].name, width, net->shape.observation[i].name,
+                           own);
+        add_pieces(net, &made[i].form, &set);
+        width = own;
+        if (i == 0) {
+            joined = c->place;
+            continue;
+        }
+        const struct rm_net_place right = c->place;
+        c->place = joined;
+        join(c, right);
+        joined = c->place;
+    }
+    c->place = joined;
+    if (tokens)
+        rm_compile_tokens(c, &set);
+    return 0;
+}
+
+static int check_names(const struct rm_compiler *c)
+{
+    const struct rm_network_config *config = &c->net->config;
+    const struct rm_net_shape *shape = &c->net->shape;
+    char names[RM_ERROR_TEXT / 2] = "";
+    size_t used = 0;
+    if (shape->observations == 0)
+        return rm_fail(
+            c->error, -EINVAL,
+            "network.inputs: the world shows one observation, without a name; its layers "
+            "are network.layers");
+    for (uint32_t i = 0; i < shape->observations && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+                                 shape->observation[i].name);
+    for (uint32_t i = 0; i < config->input_count; i++) {
+        uint32_t o = 0;
+        while (o < shape->observations &&
+               strcmp(shape->observation[o].name, config->inputs[i].name) != 0)
+            o++;
+        if (o == shape->observations)
+            return rm_fail(c->error, -EINVAL,
+                           "network.inputs.%s: the world shows no such observation; it shows %s",
+                           config->inputs[i].name, names);
+    }
+    for (uint32_t o = 0; o < shape->observations; o++)
+        if (!rm_network_input(config, shape->observation[o].name))
+            return rm_fail(c->error, -EINVAL,
+                           "network.inputs: has no layers for observation %s; an empty list takes "
+                           "its numbers as they are",
+                           shape->observation[o].name);
+    return 0;
+}
+
+int rm_compile_inputs(struct rm_compiler *c)
+{
+    const struct rm_net_shape *shape = &c->net->shape;
+    struct rm_net_place made[RM_INPUTS_MAX];
+    struct rest rest = {c->place, 0};
+    int code = check_names(c);
+    for (uint32_t i = 0; !code && i < shape->observations; i++) {
+        c->now = shape->observation[i];
+        code = add_input(c, rm_network_input(&c->net->config, c->now.name), &rest);
+        made[i] = c->place;
+    }
+    return code ? code : combine(c, made, shape->observations);
+}

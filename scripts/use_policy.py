@@ -160,8 +160,12 @@ class Policy:
             row += ([counts] if o["counted"] else []) + [frames.reshape(-1)]
         return np.concatenate(row)
 
-    def shape(self, o):
-        """How the inputs of an observation are laid out; frames of a stack come before everything. []: a vector."""
+    def shape(self, o=None):
+        """How the inputs of an observation are laid out, or of all; frames of a stack come before everything. []: a
+        vector."""
+        if o is None and (len(self.observations) > 1 or self.observation["counted"]):
+            return [self.inputs]  # numbers side by side
+        o = o or self.observation
         shape = list(o["shape"])
         if o["counted"] and o["dtype"] == "code8" and not o["whole"]:
             return []
@@ -278,8 +282,7 @@ class Policy:
 
     def begin(self, x, tau, memory):
         """What the first layer takes, of a network without inputs of their own."""
-        one = len(self.observations) == 1 and not self.observation["counted"]
-        shape, there, image = self.shape(self.observation) if one else [self.inputs], None, None
+        shape, there, image = self.shape(), None, None
         types = {layer["type"] for layer in [*self.layers, *self.network["value_layers"]]}
         if types & set(LOOK_ACROSS):
             there = (x.reshape(len(x), shape[0], -1) != 0).any(axis=2)

@@ -20,7 +20,7 @@ struct rm_described {
     struct rm_env_agent *agent;                  /* [spec.agents] */
     struct rm_env_observation **observation;     /* [spec.agents]: theirs, or NULL */
     float *(*codebook)[RM_ENV_MAX_OBSERVATIONS]; /* [spec.agents]: of their observations, or NULL */
-    struct rm_env_box **box;                     /* [spec.agents]: theirs, with their bounds, or NULL */
+    struct rm_env_box **box; /* [spec.agents]: theirs, with their bounds, or NULL */
     struct rm_env_option_doc *options;
     const char ***words; /* [options]: theirs, or NULL; ends with `options` */
     size_t option_count;
@@ -140,7 +140,8 @@ static json_t *observation_text(const struct rm_env_observation *of)
     put_members(o, observation_members, COUNT(observation_members), of);
     json_object_set_new(o, "shape", words(of->shape, RM_ENV_MAX_DIMS));
     if (of->dtype == RM_ENV_CODE8)
-        json_object_set_new(o, "codebook", floats_text(of->codebook, (size_t)of->codes * of->channels));
+        json_object_set_new(o, "codebook",
+                            floats_text(of->codebook, (size_t)of->codes * of->channels));
     return o;
 }
 

@@ -249,10 +249,10 @@ static json_t *agent_json(const struct rm_env_agent *agent)
         observation_json(o, &first);
     for (uint32_t i = 0; i < agent->boxes; i++)
         json_array_append_new(boxes, box_json(&agent->box[i]));
-    json_object_update_new(
-        o, json_pack("{s:i, s:i, s:o, s:b, s:o}", "inputs", (int)rm_env_obs_features(agent),
-                     "actions", (int)agent->actions, "choices", choices, "mask",
-                     (int)agent->has_mask, "boxes", boxes));
+    json_object_update_new(o, json_pack("{s:i, s:i, s:o, s:b, s:o}", "inputs",
+                                        (int)rm_env_obs_features(agent), "actions",
+                                        (int)agent->actions, "choices", choices, "mask",
+                                        (int)agent->has_mask, "boxes", boxes));
     return o;
 }
 

@@ -180,12 +180,9 @@ static struct made gather(struct bench *b, uint32_t codes)
                                                .stride = b->rows[i].stride,
                                                .row_mask = ROWS - 1,
                                                .mask_at = b->rows[i].mask_at};
-    void *buffers[] = {on_device(sources, sizeof sources),
-                       on_device(b->picks, sizeof b->picks),
-                       on_device(NULL, floats * 4),
-                       on_device(NULL, floats * 4),
-                       on_device(NULL, BATCH * ACTIONS),
-                       on_device(book, sizeof book)};
+    void *buffers[] = {on_device(sources, sizeof sources), on_device(b->picks, sizeof b->picks),
+                       on_device(NULL, floats * 4),        on_device(NULL, floats * 4),
+                       on_device(NULL, BATCH * ACTIONS),   on_device(book, sizeof book)};
     struct rm_device_decode decode = rm_feed_decode(&b->agent, codes);
     for (uint32_t i = 0; i < decode.observations; i++)
         decode.observation[i].codebook = decode.observation[i].channels ? buffers[5] : NULL;

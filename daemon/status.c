@@ -25,8 +25,12 @@
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static json_t *number(double value)
 {
@@ -222,6 +226,61 @@ static json_t *memory_of(const struct rm_daemon *daemon, uint32_t w)
     return count(most);
 }
 
+/* A file of /proc/PID/, as text. */
+static void read_process(pid_t pid, const char *file, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd >= 0 ? read(fd, text, size - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+}
+
+/* Calls `take` for each process that `pid` has started. */
+static void each_child(pid_t pid, void (*take)(void *self, pid_t child), void *self)
+{
+    char file[48], text[4096];
+    snprintf(file, sizeof file, "task/%d/children", (int)pid);
+    read_process(pid, file, text, sizeof text);
+    for (char *end, *at = text;; at = end) {
+        const long child = strtol(at, &end, 10);
+        if (end == at || child <= 0)
+            return;
+        take(self, (pid_t)child);
+    }
+}
+
+/* Adds the resident memory of a process and of all that it has started. */
+static void add_resident(void *self, pid_t pid)
+{
+    char text[64];
+    unsigned long long all, resident = 0;
+    read_process(pid, "statm", text, sizeof text);
+    if (sscanf(text, "%llu %llu", &all, &resident) == 2)
+        *(uint64_t *)self += resident * (unsigned long long)sysconf(_SC_PAGESIZE);
+    each_child(pid, add_resident, self);
+}
+
+static void list_resident(void *self, pid_t pid)
+{
+    uint64_t bytes = 0;
+    add_resident(&bytes, pid);
+    json_array_append_new(self, count(bytes));
+}
+
+/* Of the Python processes of a worker that steps worlds; null without such worlds. */
+static json_t *python_memory(const struct rm_daemon *daemon, pid_t pid)
+{
+    if (!daemon->session.experiment.world.python[0])
+        return json_null();
+    json_t *list = json_array();
+    if (pid > 0)
+        each_child(pid, list_resident, list);
+    return list;
+}
+
 static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
 {
     const struct rm_board_worker *slot = &daemon->session.board.workers[w];
@@ -255,6 +314,7 @@ static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
     json_object_set_new(o, "signals", count(RM_PEEK(&slot->wake.signals)));
     json_object_set_new(o, "steps", count(RM_PEEK(&slot->steps)));
     json_object_set_new(o, "rss_bytes", memory_of(daemon, w));
+    json_object_set_new(o, "python_rss_bytes", python_memory(daemon, (pid_t)RM_PEEK(&slot->pid)));
     json_object_set_new(o, "device", device_of(slot));
     json_object_set_new(o, "booked_s", number(seconds(booked_ns(slot))));
     json_object_set_new(o, "phases", phases(slot));

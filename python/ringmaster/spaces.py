@@ -34,7 +34,7 @@ def kind_of(space, what):
 
 WRAP = ("wrap the environment so that it shows arrays (gymnasium.wrappers.TransformObservation or FilterObservation, "
         "minigrid.wrappers.ImgObsWrapper)")
-LEGACY = ('return gymnasium.make("GymV26Environment-v0", env=env) of it instead '
+LEGACY = ('import shimmy, and return gymnasium.make("GymV26Environment-v0", env=env) of it instead '
           '(pip install "shimmy[gym-v26]"; "GymV21Environment-v0" for versions before 0.26)')
 
 

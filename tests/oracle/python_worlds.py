@@ -25,11 +25,13 @@ SINGLE = [
     ("gymnasium:LunarLander-v3", {}),
     ("worlds_for_oracle:minigrid", {"name": "MiniGrid-Empty-Random-5x5-v0"}),
     ("worlds_for_oracle:minigrid", {"name": "MiniGrid-DoorKey-5x5-v0"}),
+    ("worlds_for_oracle:legacy", {"name": "CartPole-v1"}),
     ("worlds_for_oracle:ale", {"name": "ALE/Pong-v5", "obs_type": "ram", "max_episode_steps": 300}),
     ("worlds_for_oracle:ale", {"name": "ALE/Breakout-v5", "max_episode_steps": 60}),
 ]
 PARALLEL = [("pettingzoo.butterfly.knights_archers_zombies_v10:parallel_env", {"max_cycles": 60}),
-            ("pettingzoo.butterfly.cooperative_pong_v5:parallel_env", {"max_cycles": 60})]
+            ("pettingzoo.butterfly.cooperative_pong_v5:parallel_env", {"max_cycles": 60}),
+            ("worlds_for_oracle:supersuit", {"max_cycles": 60})]
 AEC = [("pettingzoo.classic.tictactoe_v3:env", {}), ("pettingzoo.classic.connect_four_v3:env", {}),
        ("pettingzoo.classic.rps_v2:env", {}), ("pettingzoo.classic.texas_holdem_v4:env", {}),
        ("pettingzoo.classic.leduc_holdem_v4:env", {})]
@@ -41,6 +43,20 @@ def minigrid(name):
     import minigrid
     from minigrid.wrappers import ImgObsWrapper
     return ImgObsWrapper(gymnasium.make(name))
+
+
+def legacy(name):
+    import gym  # noqa: F401
+    import shimmy  # noqa: F401, which registers it
+    return gymnasium.make("GymV26Environment-v0", env_id=name, disable_env_checker=True)
+
+
+def supersuit(**options):
+    """Small grey pictures, four in a stack."""
+    import supersuit
+    from pettingzoo.butterfly import cooperative_pong_v5
+    env = supersuit.resize_v1(supersuit.color_reduction_v0(cooperative_pong_v5.parallel_env(**options), "full"), 42, 42)
+    return supersuit.frame_stack_v1(env, 4)
 
 
 def ale(name, **options):
@@ -60,7 +76,7 @@ def make(world, options):
         if module == "gymnasium":
             return gymnasium.make(name, **options)
         return getattr(importlib.import_module(module), name)(**options)
-    except (ImportError, gymnasium.error.DependencyNotInstalled) as why:
+    except (ImportError, gymnasium.error.DependencyNotInstalled, gymnasium.error.UnregisteredEnv) as why:
         raise Missing(str(why)) from None
 
 
@@ -230,7 +246,7 @@ def main():
                 file.write(FUNCTIONS)
             sys.path.insert(0, folder)
             os.environ["PYTHONPATH"] = folder
-            worlds, all_steps = 8, DRAWN_STEPS if "butterfly" in world else STEPS
+            worlds, all_steps = 8, 400 if "supersuit" in world else DRAWN_STEPS if "butterfly" in world else STEPS
             try:
                 make_one = lambda: make(world, options)
                 make_one()

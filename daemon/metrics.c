@@ -239,7 +239,7 @@ int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *d
                     struct rm_error *error)
 {
     const struct rm_metrics_row none = {.time_s = 0};
-    struct rm_run_directory events;
+    struct rm_run_directory events = {.path = ""};
     memset(metrics, 0, sizeof *metrics);
     metrics->csv_fd = metrics->board.fd = -1;
     metrics->next_at = UINT64_MAX;

@@ -139,9 +139,10 @@ int rm_run_directory_beside(struct rm_run_directory *beside,
         return rm_fail(error, -ENAMETOOLONG, "run.directory: %.100s... is too long",
                        directory->path);
     const int made = rm_file_folder(beside->path, true, NULL, error);
-    if (made >= 0)
-        close(made);
-    return made < 0 ? rm_fail_within(error, made, "run.directory") : 0;
+    if (made < 0)
+        return rm_fail_within(error, made, "run.directory");
+    close(made);
+    return 0;
 }
 
 int rm_run_directory_open(const struct rm_run_directory *directory, const char *file,

@@ -43,7 +43,7 @@ void rm_test_prover_folder_remove(const struct rm_test_prover_folder *folder)
 
 struct rm_prover_kb *rm_test_prover_kb(const char *facts, const char *rules, const char *train)
 {
-    struct rm_test_prover_folder folder;
+    struct rm_test_prover_folder folder = {.path = ""};
     char error[512] = "";
     rm_test_prover_folder_make(&folder);
     rm_test_prover_folder_write(&folder, "facts.pl", facts, strlen(facts));

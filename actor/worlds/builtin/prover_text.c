@@ -62,7 +62,7 @@ int rm_prover_text_open(struct rm_prover_text *text, const char *path,
     rm_prover_text_hold(text, NULL, 0, path, dialect, error, error_size);
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     int rc = fd < 0 || fstat(fd, &stat) < 0 ? -errno : 0;
-    if (rc == -ENOENT && optional)
+    if (fd < 0 && rc == -ENOENT && optional)
         return rc;
     if (rc == 0 && !S_ISREG(stat.st_mode))
         rc = -EISDIR;

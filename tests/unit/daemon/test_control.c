@@ -52,8 +52,10 @@ static int start(void **state)
     memset(big_text, 'x', sizeof big_text);
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     address.sun_family = AF_UNIX;
-    if (bind(fd, (struct sockaddr *)&address, sizeof address.sun_family)) /* a name of its own */
+    if (bind(fd, (struct sockaddr *)&address, sizeof address.sun_family)) { /* a name of its own */
+        close(fd);
         return -1;
+    }
     address_bytes = sizeof address;
     if (getsockname(fd, (struct sockaddr *)&address, &address_bytes) || uv_loop_init(&loop) ||
         rm_control_open(&control, &loop, fd, &ops, NULL, &error)) {

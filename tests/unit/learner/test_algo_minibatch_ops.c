@@ -39,6 +39,7 @@ static void a_minibatch_is_some_lanes_whole(void **state)
     struct rm_update_knobs knobs;
     struct rm_rollout_passes passes = {.entries = 3, .parts = 2, .epochs = 1, .part = 1};
     (void)state;
+    memset(restarts, 0xff, sizeof restarts); /* what the operation has to overwrite */
     for (uint32_t i = 0; i < ROWS; i++) {
         valid[i] = !(flags[i] & RM_FLAG_LAST);
         advantage[i] = (float)i;

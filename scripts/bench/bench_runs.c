@@ -18,6 +18,16 @@
  *                        Ceiling: the FMA peak of two cores over the arithmetic of half an update:
  *                        four forward passes of 64 rows, two of them the gradients', but for the
  *                        observation's.
+ * w0.rollout             environment steps a second of two actors with the policy of
+ *                        config/prover-ppo.json, 64 worlds: 16,384 steps over the time that the
+ *                        slower one steps, acts and writes rows. Ceiling: the FMA peak of two cores
+ *                        over 2.66 MFLOP, the forward pass of 5.44 states, which a step shows on
+ *                        average.
+ * w0.train               steps a second of the same experiment, acting and learning, over one
+ *                        rollout: 10 epochs of 128 minibatches, each sample three forward passes of
+ *                        policy and value. Ceiling: the FMA peak of two cores over 82.6 MFLOP.
+ * w0.train.small         the same of config/prover-ppo-small.json, 4 epochs, 60,000 steps: 3.28
+ *                        MFLOP.
  * w3.train               steps a second of config/goodhart-ppo.json (a convolutional network of 4
  *                        million parameters, 192 worlds, 4 epochs of one minibatch), with rollouts
  *                        of 16 steps instead of 128, from the first vector step to the last update.
@@ -48,6 +58,7 @@ struct outcome {
     double seconds; /* of the command */
     double trained; /* of these, until the last update */
     double learner; /* of these, the learner's after its start */
+    double actor;   /* of these, the busiest actor's, but for its start and its waiting */
     double steps, score;
 };
 
@@ -79,21 +90,25 @@ static void find_program(void)
     snprintf(program + used, sizeof program - used, "/bin/ringctl");
 }
 
-/* What the learner booked, but for what is no phase of its work: its start. */
-static double seconds_of_learner(const json_t *summary)
+/* The most that a worker of this role booked, but for what is no phase of its work - its start -
+ * and perhaps another phase. */
+static double seconds_of(const json_t *summary, const char *of, const char *but)
 {
+    double most = 0;
     size_t i;
     json_t *worker;
     json_array_foreach(json_object_get(summary, "workers"), i, worker)
     {
         const char *role = json_string_value(json_object_get(worker, "role"));
-        if (!role || strcmp(role, "learner") != 0)
+        const json_t *phases = json_object_get(worker, "phases");
+        if (!role || strcmp(role, of) != 0)
             continue;
-        double booked = json_number_value(json_object_get(worker, "booked_s"));
-        json_t *other = json_object_get(json_object_get(worker, "phases"), "other");
-        return booked * (1 - json_number_value(other));
+        double share = 1 - json_number_value(json_object_get(phases, "other"));
+        if (but)
+            share -= json_number_value(json_object_get(phases, but));
+        most = fmax(most, share * json_number_value(json_object_get(worker, "booked_s")));
     }
-    return 0;
+    return most;
 }
 
 /* settings: "key=value", NULL at the end. */
@@ -132,7 +147,8 @@ static struct outcome run(const char *experiment, const char *const *settings)
     o.trained = json_number_value(json_object_get(summary, "trained_s"));
     o.steps = json_number_value(json_object_get(json_object_get(summary, "progress"), "steps"));
     o.score = json_number_value(json_object_get(json_object_get(summary, "evaluation"), "mean"));
-    o.learner = seconds_of_learner(summary);
+    o.learner = seconds_of(summary, "learner", NULL);
+    o.actor = seconds_of(summary, "actor", "waiting");
     json_decref(summary);
     return o;
 }
@@ -216,22 +232,55 @@ static void bench_dqn(const char *name)
                                               0, "two cores"});
 }
 
-static void bench_w3(const char *name)
+/* A shipped experiment on two cores: steps over the learner's seconds, or over the actors'. */
+static void bench_shipped(const char *name, const char *experiment, const char *const *settings,
+                          double flops, bool acting, const char *note)
 {
-    const double flops = 281e6;
-    const char *const settings[] = {"learner.threads=2",     "actor.count=2",
-                                    "rollout.steps=16",      "run.steps=3072",
-                                    "evaluation.interval=0", "evaluation.final_episodes=0",
-                                    "evaluation.worlds=1",   NULL};
     double values[RUNS], peak = 0;
     for (int r = 0; r < RUNS; r++) {
         double now = rm_bench_fma_gflops();
         peak = now > peak ? now : peak;
-        struct outcome o = run("goodhart-ppo", settings);
-        values[r] = o.steps / o.learner;
+        struct outcome o = run(experiment, settings);
+        values[r] = o.steps / (acting ? o.actor : o.learner);
     }
-    rm_bench_report(&(struct rm_bench_result){name, "steps/s", values, RUNS, 2 * peak * 1e9 / flops,
-                                              0, "281 MFLOP a step, two cores"});
+    rm_bench_report(
+        &(struct rm_bench_result){name, "steps/s", values, RUNS, 2 * peak * 1e9 / flops, 0, note});
+}
+
+#define TWO_CORES                                                                                  \
+    "learner.threads=2", "actor.count=2", "evaluation.interval=0", "evaluation.final_episodes=0",  \
+        "evaluation.worlds=1"
+
+static void bench_w0_rollout(const char *name)
+{
+    const char *const settings[] = {TWO_CORES,
+                                    "actor.worlds=64",
+                                    "rollout.steps=256",
+                                    "run.steps=16384",
+                                    "algorithm.epochs=1",
+                                    "algorithm.minibatches=1",
+                                    NULL};
+    bench_shipped(name, "prover-ppo", settings, 2.66e6, true,
+                  "two actors, 64 worlds, 2.66 MFLOP a step");
+}
+
+static void bench_w0_train(const char *name)
+{
+    const char *const settings[] = {TWO_CORES, "run.steps=16384", NULL};
+    bench_shipped(name, "prover-ppo", settings, 82.6e6, false, "82.6 MFLOP a step, two cores");
+}
+
+static void bench_w0_small(const char *name)
+{
+    const char *const settings[] = {TWO_CORES, "run.steps=60000", NULL};
+    bench_shipped(name, "prover-ppo-small", settings, 3.28e6, false,
+                  "3.28 MFLOP a step, two cores");
+}
+
+static void bench_w3(const char *name)
+{
+    const char *const settings[] = {TWO_CORES, "rollout.steps=16", "run.steps=3072", NULL};
+    bench_shipped(name, "goodhart-ppo", settings, 281e6, false, "281 MFLOP a step, two cores");
 }
 
 int main(int argc, char **argv)
@@ -249,6 +298,12 @@ int main(int argc, char **argv)
         bench_solved("ppo.cartpole.to_475");
     if (rm_bench_wanted(argc, argv, "dqn.cartpole.steps"))
         bench_dqn("dqn.cartpole.steps");
+    if (rm_bench_wanted(argc, argv, "w0.rollout"))
+        bench_w0_rollout("w0.rollout");
+    if (rm_bench_wanted(argc, argv, "w0.train"))
+        bench_w0_train("w0.train");
+    if (rm_bench_wanted(argc, argv, "w0.train.small"))
+        bench_w0_small("w0.train.small");
     if (rm_bench_wanted(argc, argv, "w3.train"))
         bench_w3("w3.train");
     nftw(directory, discard, 16, FTW_DEPTH | FTW_PHYS);

@@ -179,6 +179,14 @@ static bool rewards_algorithm(experiment_t *e, char *text, size_t bytes)
                rm_algorithm_names[e->algorithm.name]);
 }
 
+static bool sparse_optimizer(experiment_t *e, char *text, size_t bytes)
+{
+    return e->optimizer.sparse && e->optimizer.name != RM_OPTIMIZER_ADAM &&
+           e->optimizer.name != RM_OPTIMIZER_ADAMW &&
+           SAY("rows without a gradient stay with adam and adamw alone; optimizer.name is %s",
+               rm_optimizer_names[e->optimizer.name]);
+}
+
 static bool schedule_end(experiment_t *e, char *text, size_t bytes)
 {
     return e->optimizer.schedule.kind != RM_SCHEDULE_CONSTANT && !e->optimizer.schedule.span &&
@@ -287,6 +295,9 @@ static const struct rm_check rows[] = {
     {{"algorithm.normalize_rewards", "algorithm.name"},
      rewards_algorithm,
      "Rewards are normalised in rollouts."},
+    {{"optimizer.sparse", "optimizer.name"},
+     sparse_optimizer,
+     "Only Adam and AdamW leave rows of tables as they are."},
     {{"optimizer.schedule.span", "optimizer.schedule.kind", "run.steps"},
      schedule_end,
      "A falling rate ends after a number of updates or with the run."},

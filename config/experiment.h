@@ -313,6 +313,7 @@ struct rm_experiment {
         double learning_rate, beta1, beta2, epsilon;
         double grad_clip;    /* global norm, 0 = off */
         bool clip_apart;     /* the value's own parameters by a norm of their own */
+        bool sparse;         /* adam, adamw: rows of tables without a gradient stay */
         double momentum;     /* rmsprop, muon */
         double weight_decay; /* adamw, muon: decoupled */
         struct {

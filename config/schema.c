@@ -405,6 +405,10 @@ const struct rm_key rm_keys[] = {
          "ppo, appo, vtrace: the state value's parameters (its head; with a separate trunk its "
          "trunk too) and all others are clipped to `optimizer.grad_clip` separately, each by its "
          "own norm."),
+    BOOL("optimizer.sparse", SAME, optimizer.sparse, 0,
+         "adam, adamw: a row of an embedding's table whose gradient is 0 in an update stays as it "
+         "is, and so do its moments (lazy Adam); updates then move what they touch alone. In rows "
+         "of more than 1,024 floats each 1,024 count by themselves."),
     F64("optimizer.momentum", SAME, optimizer.momentum, 0, 0.999999, 0, "",
         "rmsprop, muon: momentum. Muon's own figure is 0.95."),
     F64("optimizer.weight_decay", SAME, optimizer.weight_decay, 0, 1, 0, "",

@@ -71,10 +71,11 @@ static const struct rm_optimizer_method {
                  const struct move *move);
     bool decays;            /* matrices */
     bool takes_matrices;    /* one at a time */
+    bool lazy;              /* can leave pieces of tables as they are */
     bool momentum_optional; /* no first moment where optimizer.momentum is 0 */
 } kinds[] = {
-    [RM_OPTIMIZER_ADAM] = {.move = move_adam},
-    [RM_OPTIMIZER_ADAMW] = {.move = move_adam, .decays = true},
+    [RM_OPTIMIZER_ADAM] = {.move = move_adam, .lazy = true},
+    [RM_OPTIMIZER_ADAMW] = {.move = move_adam, .decays = true, .lazy = true},
     [RM_OPTIMIZER_RMSPROP] = {.move = move_rmsprop, .momentum_optional = true},
     [RM_OPTIMIZER_MUON] = {.move = move_muon, .takes_matrices = true},
 };
@@ -88,6 +89,15 @@ _Static_assert(sizeof kinds / sizeof *kinds == RM_OPTIMIZER_COUNT, "a row per op
 size_t rm_optimizer_room(const struct rm_net *net)
 {
     return (rm_net_param_count(net) + ALIGNED - 1) / ALIGNED * ALIGNED;
+}
+
+/* The longest piece of at most RM_DEVICE_CHUNK floats that rows are made of. */
+static uint32_t piece_of(uint32_t row)
+{
+    uint32_t parts = (row + RM_DEVICE_CHUNK - 1) / RM_DEVICE_CHUNK;
+    while (row % parts)
+        parts++;
+    return row / parts;
 }
 
 static struct rm_optimizer_range range_of(const struct rm_optimizer *o,
@@ -105,6 +115,8 @@ static struct rm_optimizer_range range_of(const struct rm_optimizer *o,
         r.rows = t->shape[0];
         r.columns = (uint32_t)(r.n / t->shape[0]);
     }
+    if (o->experiment->optimizer.sparse && o->kind->lazy && t->flags & RM_TENSOR_TABLE)
+        r.piece = piece_of((uint32_t)(r.n / t->shape[0]));
     return r;
 }
 
@@ -120,8 +132,8 @@ static void join_neighbours(struct rm_optimizer *o)
     for (uint32_t i = 0; i < o->range_count; i++) {
         const struct rm_optimizer_range r = o->ranges[i];
         struct rm_optimizer_range *last = kept ? &o->ranges[kept - 1] : NULL;
-        if (last && !last->rows && !r.rows && last->decayed == r.decayed &&
-            last->group == r.group && last->at + last->n == r.at)
+        if (last && !last->rows && !r.rows && !last->piece && !r.piece &&
+            last->decayed == r.decayed && last->group == r.group && last->at + last->n == r.at)
             last->n += r.n;
         else
             o->ranges[kept++] = r;
@@ -148,6 +160,15 @@ static int find_ranges(struct rm_optimizer *o, const struct rm_net *const *nets,
     }
     qsort(o->ranges, o->range_count, sizeof *o->ranges, by_place);
     join_neighbours(o);
+    size_t pieces = 0;
+    for (uint32_t i = 0; i < o->range_count; i++)
+        if (o->ranges[i].piece) {
+            o->ranges[i].first_piece = (uint32_t)pieces;
+            pieces += o->ranges[i].n / o->ranges[i].piece;
+        }
+    o->touched = pieces ? calloc(pieces, sizeof *o->touched) : NULL;
+    if (pieces && !o->touched)
+        return rm_fail(error, -ENOMEM, "optimizer: no memory for %zu rows", pieces);
     return 0;
 }
 
@@ -225,6 +246,7 @@ void rm_optimizer_destroy(struct rm_optimizer *o)
         rm_muon_destroy(&o->muon);
     if (o->backend->device)
         rm_optimizer_device_destroy(o);
+    free(o->touched);
     free(o->ranges);
     free(o);
 }
@@ -242,13 +264,29 @@ double rm_optimizer_rate(const struct rm_optimizer *o, uint64_t update, double p
     return o->learning_rate * rm_schedule_factor(o->experiment, update, progress);
 }
 
+/* The sum of squares of a range's gradient; finds which of its pieces are touched. */
+static double squares_of(struct rm_optimizer *o, const struct rm_optimizer_range *r,
+                         const float *grads)
+{
+    double all = 0.0;
+    if (!r->piece)
+        return o->backend->ops->sum_squares(o->backend, grads + r->at, r->n);
+    bool *touched = o->touched + r->first_piece;
+    for (size_t at = 0; at < r->n; at += r->piece) {
+        const double squares =
+            o->backend->ops->sum_squares(o->backend, grads + r->at + at, r->piece);
+        *touched++ = squares != 0.0;
+        all += squares;
+    }
+    return all;
+}
+
 double rm_optimizer_norm(struct rm_optimizer *o, const float *grads)
 {
     double all = 0.0;
     memset(o->squares, 0, sizeof o->squares);
     for (uint32_t i = 0; i < o->range_count; i++)
-        o->squares[o->ranges[i].group] +=
-            o->backend->ops->sum_squares(o->backend, grads + o->ranges[i].at, o->ranges[i].n);
+        o->squares[o->ranges[i].group] += squares_of(o, &o->ranges[i], grads);
     for (uint32_t group = 0; group < RM_OPTIMIZER_GROUPS; group++)
         all += o->squares[group];
     return sqrt(all);
@@ -258,6 +296,21 @@ double rm_optimizer_norm(struct rm_optimizer *o, const float *grads)
 static double clipping(const struct rm_optimizer *o, double norm)
 {
     return o->grad_clip > 0 && norm > o->grad_clip ? o->grad_clip / norm : 1.0;
+}
+
+/* Moves the pieces of a range that are touched, neighbours at once. */
+static void move_touched(struct rm_optimizer *o, const struct rm_optimizer_range *r,
+                         const struct move *move)
+{
+    const bool *touched = o->touched + r->first_piece;
+    const size_t pieces = r->n / r->piece;
+    for (size_t i = 0; i < pieces; i++) {
+        struct rm_optimizer_range run = {.at = r->at + i * r->piece, .decayed = r->decayed};
+        for (; i < pieces && touched[i]; i++)
+            run.n += r->piece;
+        if (run.n)
+            o->kind->move(o, &run, move);
+    }
 }
 
 /* Moves all ranges; call after rm_optimizer_norm(). */
@@ -270,7 +323,10 @@ static void move_all(struct rm_optimizer *o, struct move move)
     o->steps++;
     for (uint32_t i = 0; i < o->range_count; i++) {
         move.scale = f->scale[o->ranges[i].group];
-        o->kind->move(o, &o->ranges[i], &move);
+        if (o->ranges[i].piece)
+            move_touched(o, &o->ranges[i], &move);
+        else
+            o->kind->move(o, &o->ranges[i], &move);
     }
 }
 

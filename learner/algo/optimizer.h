@@ -7,6 +7,9 @@
  *   muon     Jordan 2024: matrices move along their orthogonalised momentum (muon.h), the rest by
  *            AdamW without decay
  *
+ * With optimizer.sparse Adam and AdamW leave rows of tables (RM_TENSOR_TABLE) whose gradient is 0
+ * as they are, with their moments; bias is corrected by the steps of all.
+ *
  * Tensors that are not trained (RM_TENSOR_TRAINED) do not change and do not count in the norm. With
  * optimizer.clip_apart the state value's own parameters and the others are clipped by separate
  * norms; the returned norm and scale are those of all parameters.

@@ -14,20 +14,15 @@ static const enum rm_device_rule_kind rules[] = {
 };
 _Static_assert(sizeof rules / sizeof *rules == RM_OPTIMIZER_COUNT, "a row per optimizer");
 
-static size_t chunks_in(size_t n)
+/* Cuts [at, at + n) into chunks of `most` floats, to `to` unless NULL. Returns their number. */
+static size_t cut(size_t at, size_t n, size_t most, uint32_t flags, uint32_t group,
+                  struct rm_device_chunk *to)
 {
-    return (n + RM_DEVICE_CHUNK - 1) / RM_DEVICE_CHUNK;
-}
-
-/* Cuts [at, at + n) into chunks, to `to` unless NULL. Returns their number. */
-static size_t cut(size_t at, size_t n, uint32_t flags, uint32_t group, struct rm_device_chunk *to)
-{
-    const size_t count = chunks_in(n);
+    const size_t count = (n + most - 1) / most;
     for (size_t i = 0; to && i < count; i++) {
-        const size_t before = i * RM_DEVICE_CHUNK, left = n - before;
-        to[i] = (struct rm_device_chunk){
-            at + before, (uint32_t)(left < RM_DEVICE_CHUNK ? left : RM_DEVICE_CHUNK),
-            (uint16_t)flags, (uint16_t)group};
+        const size_t before = i * most, left = n - before;
+        to[i] = (struct rm_device_chunk){at + before, (uint32_t)(left < most ? left : most),
+                                         (uint16_t)flags, (uint16_t)group};
     }
     return count;
 }
@@ -39,12 +34,13 @@ static size_t cut_all(const struct rm_optimizer *o, struct rm_device_chunk *to)
     for (uint32_t i = 0; i < o->range_count; i++) {
         const struct rm_optimizer_range *r = &o->ranges[i];
         const uint32_t flags = RM_DEVICE_TRAINED | (r->decayed ? RM_DEVICE_DECAYED : 0u) |
-                               (r->rows ? RM_DEVICE_APART : 0u);
-        count += cut(at, r->at - at, 0, 0, to ? to + count : NULL);
-        count += cut(r->at, r->n, flags, r->group, to ? to + count : NULL);
+                               (r->rows ? RM_DEVICE_APART : 0u) | (r->piece ? RM_DEVICE_LAZY : 0u);
+        count += cut(at, r->at - at, RM_DEVICE_CHUNK, 0, 0, to ? to + count : NULL);
+        count += cut(r->at, r->n, r->piece ? r->piece : RM_DEVICE_CHUNK, flags, r->group,
+                     to ? to + count : NULL);
         at = r->at + r->n;
     }
-    return count + cut(at, o->count - at, 0, 0, to ? to + count : NULL);
+    return count + cut(at, o->count - at, RM_DEVICE_CHUNK, 0, 0, to ? to + count : NULL);
 }
 
 static void send(struct rm_backend *b, void *to, const void *from, size_t bytes)

@@ -6,10 +6,14 @@
 #include "learner/algo/optimizer.h"
 #include "learner/backend/device_optimizer.h"
 
-/* A range of the arena with one rule: neighbouring tensors, or for Muon one matrix. */
+/* A range of the arena with one rule: neighbouring tensors, or for Muon one matrix. With
+ * optimizer.sparse a table is a range, cut into pieces: its rows, or where they are longer than
+ * RM_DEVICE_CHUNK, parts of them. */
 struct rm_optimizer_range {
     size_t at, n;
     uint32_t rows, columns; /* of a single matrix; 0 otherwise */
+    uint32_t piece;         /* floats of a piece; 0: it is moved as a whole */
+    uint32_t first_piece;   /* of this range in `touched` */
     bool decayed;
     uint32_t group; /* clipped by its norm */
 };
@@ -35,6 +39,7 @@ struct rm_optimizer {
     float *m, *v;  /* (count); NULL: the kind has none */
     struct rm_optimizer_range *ranges;
     uint32_t range_count;
+    bool *touched; /* [pieces]: has a gradient, by the last rm_optimizer_norm(); NULL: no pieces */
     struct rm_muon muon;
     struct rm_update_figures *figures; /* the backend's memory */
     struct rm_optimizer_device device; /* zeros on the CPU */

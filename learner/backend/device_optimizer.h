@@ -18,6 +18,7 @@ enum rm_device_chunk_flag {
     RM_DEVICE_TRAINED = 1, /* part of the norm, and moved */
     RM_DEVICE_DECAYED = 2, /* by weight decay */
     RM_DEVICE_APART = 4,   /* moved by muon(): step() only moves the target */
+    RM_DEVICE_LAZY = 8,    /* not moved where its gradient is 0 */
 };
 struct rm_device_chunk {
     uint64_t at; /* floats into the arena */
@@ -48,7 +49,7 @@ struct rm_device_step {
     const struct rm_update_knobs *knobs;
     struct rm_update_figures *figures;
     struct rm_update_figures *copy; /* receives the figures after norm(); NULL: not needed */
-    double *partials;               /* (chunk_count) scratch */
+    double *partials;               /* (chunk_count) sums of squares: from norm() to step() */
 };
 
 /* One matrix of the arena that Muon moves; x is computed from its gradient and momentum. */

@@ -178,6 +178,7 @@ struct rm_net_value_output rm_net_value_output(const struct rm_net *net);
 enum rm_net_tensor_flag {
     RM_TENSOR_TRAINED = 1, /* moved by gradients */
     RM_TENSOR_MATRIX = 2,  /* a weight matrix: decayed, orthogonalised */
+    RM_TENSOR_TABLE = 4,   /* rows that are looked up: an update's gradient has few of them */
 };
 
 #endif

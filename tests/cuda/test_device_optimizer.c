@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 30 };
+enum { STEPS = 30, TABLE_ROWS = 23 };
 
 /* One optimizer and what it moves. */
 struct side {
@@ -228,6 +228,47 @@ static void the_value_is_clipped_apart_as_on_the_cpu(void **state)
     }
 }
 
+/* Rows of a table without a gradient stay; rows of more than a chunk are in pieces. */
+static void rows_without_a_gradient_stay_as_on_the_cpu(void **state)
+{
+    (void)state;
+    for (uint32_t units = 20; units <= 1500; units += 1480) {
+        struct rm_experiment e = experiment_of(RM_OPTIMIZER_ADAMW);
+        struct pair p;
+        e.optimizer.sparse = true;
+        e.network.normalize_observations = false;
+        e.network.layers[0] = (struct rm_layer_config){
+            .type = RM_LAYER_EMBEDDING, .units = units, .codes = TABLE_ROWS};
+        open_pair(&p, e);
+        const struct rm_net_tensor *table;
+        rm_net_tensors(p.net, &table);
+        while (strcmp(table->name, "layers.0.weight") != 0)
+            table++;
+        float *first = calloc(p.n, sizeof *first);
+        assert_non_null(first);
+        for (uint64_t number = 1; number <= 6; number++) {
+            draw_gradient(&p, number);
+            for (uint32_t row = 0; row < TABLE_ROWS; row++)
+                if (row == 5 || (row + number) % 4)
+                    memset(p.grads + table->offset + (size_t)row * units, 0,
+                           units * sizeof *p.grads);
+            if (number == 1)
+                memcpy(first, p.cpu.params, p.n * sizeof *first);
+            step_cpu(&p, number, 0.1f);
+            step_device(&p, number, 0.1f);
+        }
+        rm_test_device_fine(rm_test_device);
+        assert_pair_near(&p, 2e-6);
+        /* Row 5 has never had one. */
+        const size_t at = table->offset + (size_t)5 * units;
+        rm_test_device->ops->download(rm_test_device, p.scratch, p.device.params, p.n);
+        assert_memory_equal(p.scratch + at, first + at, units * sizeof *first);
+        assert_memory_not_equal(p.scratch + at + units, first + at + units, units * sizeof *first);
+        free(first);
+        close_pair(&p);
+    }
+}
+
 static void steps_that_are_not_finite_change_nothing(void **state)
 {
     (void)state;
@@ -310,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_optimizer_is_the_cpus),
         TEST(the_value_is_clipped_apart_as_on_the_cpu),
+        TEST(rows_without_a_gradient_stay_as_on_the_cpu),
         TEST(steps_that_are_not_finite_change_nothing),
         TEST(a_target_becomes_a_copy_or_stays),
         TEST(changes_are_the_cpus),

@@ -187,8 +187,9 @@ static __global__ void step_chunks(struct rm_device_rule rule, struct rm_device_
         return;
     for (uint32_t k = blockIdx.x; k < s.chunk_count; k += gridDim.x) {
         const struct rm_device_chunk chunk = s.chunks[k];
+        const bool still = (chunk.flags & RM_DEVICE_LAZY) && s.partials[k] == 0.0;
         const bool moved =
-            (chunk.flags & (RM_DEVICE_TRAINED | RM_DEVICE_APART)) == RM_DEVICE_TRAINED;
+            !still && (chunk.flags & (RM_DEVICE_TRAINED | RM_DEVICE_APART)) == RM_DEVICE_TRAINED;
         if (!moved && (!s.target || tau == 0.0f))
             continue;
         for (uint32_t j = threadIdx.x; j < chunk.n; j += blockDim.x) {

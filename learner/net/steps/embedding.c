@@ -66,9 +66,9 @@ int rm_compile_embedding(struct rm_compiler *c, const struct rm_layer_config *la
     s->layer.codes = codes;
     s->lowest = lowest(of);
     if (layer->first_codes)
-        s->bias = rm_compile_tensor(c, "first", RM_TENSOR_TRAINED, 2,
+        s->bias = rm_compile_tensor(c, "first", RM_TENSOR_TRAINED | RM_TENSOR_TABLE, 2,
                                     (const uint32_t[]){layer->first_codes, layer->units});
-    s->weight = rm_compile_tensor(c, "weight", RM_TENSOR_TRAINED, 2,
+    s->weight = rm_compile_tensor(c, "weight", RM_TENSOR_TRAINED | RM_TENSOR_TABLE, 2,
                                   (const uint32_t[]){codes, layer->units});
     return 0;
 }

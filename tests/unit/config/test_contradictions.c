@@ -22,6 +22,9 @@ static const struct rm_refusal cases[] = {
     {"{\"world\": {\"python\": \"a:b\"}, \"actor\": {\"device\": \"cuda\"},"
      " \"algorithm\": {\"name\": \"ppo\"}}",
      {"actor.device: \"cuda\": a Python world (world.python) is stepped by Python"}},
+    {WITH("\"optimizer\": {\"name\": \"muon\", \"sparse\": true}"),
+     {"optimizer.sparse: rows without a gradient stay with adam and adamw alone; optimizer.name is "
+      "muon"}},
     {WITH("\"actor\": {\"count\": 4, \"worlds\": 3}"),
      {"t.json:2:33: actor.worlds: 3 worlds for 4 actors (actor.count)"}},
     {WITH("\"ring\": {\"capacity\": 100}, \"sample\": {\"batch\": 128, \"min_fill\": 100}"),

@@ -440,6 +440,103 @@ static void norm_and_clip(void **state)
     tear_down(&b);
 }
 
+/* A table of CODES rows, which begins the arena's tensors, and a layer above. */
+enum { CODES = 30 };
+
+static struct rm_experiment tabled(enum rm_optimizer_kind name, uint32_t units, bool sparse)
+{
+    struct rm_experiment e = experiment_of(name);
+    e.optimizer.sparse = sparse;
+    e.optimizer.weight_decay = 0.1;
+    e.network.layers[0] =
+        (struct rm_layer_config){.type = RM_LAYER_EMBEDDING, .units = units, .codes = CODES};
+    return e;
+}
+
+static void same_arenas(const struct bench *a, const struct bench *b)
+{
+    struct rm_optimizer_arena x[RM_OPTIMIZER_ARENAS], y[RM_OPTIMIZER_ARENAS];
+    assert_memory_equal(a->params, b->params, a->n * sizeof *a->params);
+    assert_int_equal(rm_optimizer_arenas(a->optimizer, x), RM_OPTIMIZER_ARENAS);
+    assert_int_equal(rm_optimizer_arenas(b->optimizer, y), RM_OPTIMIZER_ARENAS);
+    for (int i = 0; i < RM_OPTIMIZER_ARENAS; i++)
+        assert_memory_equal(x[i].data, y[i].data, a->n * sizeof *x[i].data);
+}
+
+static size_t table_at(const struct bench *b)
+{
+    const struct rm_net_tensor *table = b->tensors;
+    while (strcmp(table->name, "layers.0.weight") != 0)
+        table++;
+    return table->offset;
+}
+
+/* Whether a step has no gradient for a row: other rows in each step, some of them neighbours. */
+static bool row_stays(size_t row, uint64_t step)
+{
+    return (row / 3 + step) % 3 != 0;
+}
+
+/* Where every row has a gradient, all is as without optimizer.sparse, bit by bit; else rows without
+ * one stay, with their moments, and the others move as they would in steps of their own. Rows of
+ * 1,500 floats are two pieces. */
+static void rows_without_a_gradient_stay(void **state)
+{
+    for (int name = RM_OPTIMIZER_ADAM; name <= RM_OPTIMIZER_ADAMW; name++)
+        for (uint32_t units = 20; units <= 1500; units += 1480) {
+            struct bench dense, sparse;
+            set_up(&dense, state, tabled((enum rm_optimizer_kind)name, units, false));
+            set_up(&sparse, state, tabled((enum rm_optimizer_kind)name, units, true));
+            for (uint64_t k = 1; k <= 12; k++) {
+                gradient(&dense, k);
+                gradient(&sparse, k);
+                step(&dense, k);
+                step(&sparse, k);
+                same_arenas(&dense, &sparse);
+            }
+            struct rm_optimizer_arena arenas[RM_OPTIMIZER_ARENAS];
+            rm_optimizer_arenas(sparse.optimizer, arenas);
+            float *before[3], *now[3] = {sparse.params, arenas[0].data, arenas[1].data};
+            for (int i = 0; i < 3; i++)
+                before[i] = malloc(sparse.n * sizeof *before[i]);
+            for (uint64_t k = 13; k <= 18; k++) {
+                for (int i = 0; i < 3; i++)
+                    memcpy(before[i], now[i], sparse.n * sizeof *before[i]);
+                /* The dense one goes on from here, and then gets back what should have stayed. */
+                struct rm_optimizer_arena other[RM_OPTIMIZER_ARENAS];
+                rm_optimizer_arenas(dense.optimizer, other);
+                memcpy(dense.params, before[0], sparse.n * sizeof *before[0]);
+                memcpy(other[0].data, before[1], sparse.n * sizeof *before[0]);
+                memcpy(other[1].data, before[2], sparse.n * sizeof *before[0]);
+                gradient(&sparse, k);
+                for (size_t row = 0; row < CODES; row++)
+                    if (row_stays(row, k))
+                        memset(sparse.grads + table_at(&sparse) + row * units, 0,
+                               units * sizeof *sparse.grads);
+                memcpy(dense.grads, sparse.grads, sparse.n * sizeof *sparse.grads);
+                step(&sparse, k);
+                step(&dense, k);
+                size_t stayed = 0, moved = 0;
+                for (size_t j = 0; j < (size_t)CODES * units; j++) {
+                    const size_t i = table_at(&sparse) + j;
+                    if (!row_stays(j / units, k))
+                        continue;
+                    stayed++;
+                    moved += dense.params[i] != before[0][i]; /* by its momentum */
+                    dense.params[i] = before[0][i];
+                    other[0].data[i] = before[1][i];
+                    other[1].data[i] = before[2][i];
+                }
+                assert_true(moved > stayed / 2 && stayed > (size_t)CODES * units / 2);
+                same_arenas(&dense, &sparse);
+            }
+            for (int i = 0; i < 3; i++)
+                free(before[i]);
+            tear_down(&dense);
+            tear_down(&sparse);
+        }
+}
+
 /* The same bits from any number of threads. */
 static void threads_do_not_matter(void **state)
 {
@@ -481,6 +578,7 @@ int main(void)
         cmocka_unit_test(reset_is_a_fresh_start),
         cmocka_unit_test(norm_and_clip),
         cmocka_unit_test(clipped_apart),
+        cmocka_unit_test(rows_without_a_gradient_stay),
         cmocka_unit_test(threads_do_not_matter),
     };
     return run_on_levels(tests, sizeof tests / sizeof *tests);

@@ -53,7 +53,7 @@ class Policy(_numpy.Policy):
                 if isinstance(mask, tuple):
                     mask = np.concatenate(mask)
                 seen.put(row, obs)
-                chosen = self.act(row, state, mask, rng)
+                chosen = self.act(row if seen.compact else {name: row[name] for name in row.dtype.names}, state, mask, rng)
                 obs, reward, terminated, truncated, info = env.step(action.make(chosen if isinstance(chosen, list) else [chosen]))
                 total, steps, over = total + float(reward), steps + 1, terminated or truncated
             returns.append(total)
@@ -66,7 +66,11 @@ class Policy(_numpy.Policy):
 
     def check_fits(self, seen, action) -> None:
         """Refuses an environment that shows or takes something else than the one that the policy was trained in."""
-        if list(seen.shape) != list(self.observation["shape"]):
-            raise ValueError(f"the environment shows {list(seen.shape)}, the policy was trained on {self.observation['shape']}")
+        shows = [(None, list(seen.shape))] if seen.compact else [(each.name, list(each.shape)) for each in seen.named]
+        trained = [(each["name"], list(each["shape"])) for each in self.observations]
+        if shows != trained:
+            shows, trained = ([shape if name is None else f"{name} {shape}" for name, shape in of] for of in (shows, trained))
+            raise ValueError(f"the environment shows {', '.join(map(str, shows))}, the policy was trained on "
+                             f"{', '.join(map(str, trained))}")
         if list(action.choices) != list(self.choices):
             raise ValueError(f"the environment takes one of {action.choices} actions, the policy gives one of {self.choices}")

@@ -4,12 +4,16 @@ Spaces are known by the names of their classes and by what they have (`n`, `nvec
 there and any of its versions will do.
 """
 import math
+import re
 
 import numpy as np
 
 KINDS = ("Discrete", "MultiDiscrete", "MultiBinary", "Box", "Dict", "Tuple", "Text", "Sequence", "Graph", "OneOf")
 CHOICES_MAX = 8
 DIMS_MAX = 4
+NAMED_MAX = 32
+CODES_MAX = 256
+NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,46}")
 KEPT = ("uint8", "int8", "int16", "int32", "float32")
 
 
@@ -82,12 +86,6 @@ class Leaf:
     def __str__(self):
         return f"observation{self.path}" if self.path else "the observation"
 
-    @property
-    def size(self):
-        """Numbers that it is beside other leaves: one for every value that a choice can have."""
-        return int(np.sum(self.codes)) if self.codes is not None and self.kind != "MultiBinary" else \
-            math.prod(self.shape)
-
     def array(self, value):
         """`value` as an array of the leaf's shape, whatever it came as. Discrete values begin at 0."""
         try:
@@ -148,8 +146,29 @@ def leaves_of(space, path, without):
     return found
 
 
+class Named:
+    """One of several observations: where it stands in an entry of actor/env.h, and as what."""
+
+    def __init__(self, leaf, path, at):
+        self.leaf, self.path = leaf, path
+        self.name = ".".join(re.sub("[^A-Za-z0-9_-]", "_", str(key)) for key in path)
+        if not NAME.fullmatch(self.name):
+            raise Fault(f"{leaf} would be called {self.name!r}: an observation's name has up to 47 letters, digits, '.', '_' "
+                        "and '-', and begins with a letter or a digit: rename the key")
+        most = int(np.max(leaf.codes)) if leaf.codes is not None else 0
+        self.codes = most if leaf.kind in ("Discrete", "MultiDiscrete") and most <= CODES_MAX else 0  # one-hot
+        self.dtype = np.dtype(np.uint8) if self.codes else Observation.kept(leaf)
+        self.shape = leaf.shape if 1 <= len(leaf.shape) <= DIMS_MAX else (math.prod(leaf.shape),)
+        self.at = -(-at // 4) * 4
+        self.end = self.at + math.prod(self.shape) * self.dtype.itemsize
+
+    def describe(self):
+        return {"name": self.name, "dtype": self.dtype.name, "shape": list(self.shape), "codes": self.codes,
+                "low": number(self.leaf.low), "high": number(self.leaf.high)}
+
+
 class Observation:
-    """What an agent sees: one array as it is where its type can be kept, else leaves side by side as float32."""
+    """What an agent sees: one array as it is, or several by name: the leaves of a Dict or Tuple, each in its own type."""
 
     def __init__(self, space):
         self.space = space
@@ -159,17 +178,30 @@ class Observation:
         self.paths = self._paths(space, kind)
         self.compact = len(self.leaves) == 1
         leaf = self.leaves[0]
+        self.named = []
         if self.compact:
-            self.dtype = self._kept(leaf)
+            self.dtype = self.kept(leaf)
             self.shape = leaf.shape if 1 <= len(leaf.shape) <= DIMS_MAX else (math.prod(leaf.shape),)
             self.low, self.high = leaf.low, leaf.high
-        else:
-            self.dtype, self.shape = np.dtype(np.float32), (sum(each.size for each in self.leaves),)
-            self.low = min(each.low if each.kind == "Box" else 0.0 for each in self.leaves)
-            self.high = max(each.high if each.kind == "Box" else 1.0 for each in self.leaves)
+            return
+        if len(self.leaves) > NAMED_MAX:
+            raise Fault(f"the observation has {len(self.leaves)} parts; {NAMED_MAX} are possible: put some together "
+                        "(gymnasium.wrappers.FlattenObservation)")
+        at = 0
+        for leaf, path in zip(self.leaves, self.paths):
+            self.named.append(Named(leaf, path, at))
+            at = self.named[-1].end
+        names = [each.name for each in self.named]
+        for name in names:
+            if names.count(name) > 1:
+                raise Fault(f"two parts of the observation would be called {name!r}: rename a key")
+        self.dtype = np.dtype({"names": names, "formats": [(each.dtype, each.shape) for each in self.named],
+                               "offsets": [each.at for each in self.named], "itemsize": -(-at // 4) * 4})
+        self.shape = ()
 
     @staticmethod
-    def _kept(leaf):
+    def kept(leaf):
+        """The type of a leaf's numbers in a row."""
         if leaf.codes is not None:
             most = int(np.max(leaf.codes))
             return np.dtype(np.uint8 if most <= 256 else np.int16 if most <= 32768 else np.int32)
@@ -212,16 +244,8 @@ class Observation:
             leaf, part = next(self.values(value))
             row[...] = leaf.array(part).reshape(row.shape)
             return
-        at = 0
-        for leaf, part in self.values(value):
-            array, size = leaf.array(part), leaf.size
-            if leaf.codes is not None and leaf.kind != "MultiBinary":
-                row[at:at + size] = 0
-                ends = np.cumsum(leaf.codes.ravel())
-                row[at + (ends - leaf.codes.ravel()) + array.ravel()] = 1
-            else:
-                row[at:at + size] = array.ravel()
-            at += size
+        for each, (leaf, part) in zip(self.named, self.values(value)):
+            row[each.name][...] = leaf.array(part).reshape(each.shape)
 
     def plain(self, column):
         """(dtype, number of values) of an observation that is written into a row of `column` as it stands; (None, 0): none
@@ -232,7 +256,13 @@ class Observation:
             return None, 0
         return np.dtype(leaf.dtype.name), math.prod(leaf.shape)
 
+    def columns(self, column):
+        """(name, numbers) of a column; the name of a single array is ""."""
+        return [("", column)] if self.compact else [(f" {each.name}", column[each.name]) for each in self.named]
+
     def describe(self):
+        if not self.compact:
+            return {"observations": [each.describe() for each in self.named]}
         return {"dtype": self.dtype.name, "shape": list(self.shape), "low": number(self.low), "high": number(self.high)}
 
 

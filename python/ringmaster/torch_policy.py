@@ -57,9 +57,9 @@ class TorchPolicy(nn.Module):
                 rows = torch.where(ahead[:, None], first[torch.where(ahead, numbers, 0)], table[torch.where(ahead, 0, numbers)])
             signs = torch.where((columns + 1 == layer["columns"]) & bool(layer["difference"]), -1.0, 1.0)
             return (rows * (signs * (numbers != 0))[..., None]).sum(-2)
-        codes = numbers - (0 if policy.observation["dtype"] == "code8" else int(policy.observation["low"]))
+        codes = numbers - (0 if self.seen["dtype"] == "code8" else int(self.seen["low"]))
         codes = torch.where((codes >= 0) & (codes < len(table)), codes, 0)
-        shape = policy.shape()
+        shape = policy.shape(self.seen)
         self.tokens = True
         return table[codes.reshape(len(codes), -1, shape[-1] if len(shape) > 1 else 1)].sum(2)
 
@@ -111,10 +111,16 @@ class TorchPolicy(nn.Module):
            "cosine_embedding": run_cosine_embedding, "embedding": run_embedding, "conv2d": run_conv2d, "gru": run_gru,
            "lstm": run_lstm, "attention": run_attention, "mean_pool": run_mean_pool, "pointer": run_pointer}
 
+    def normalized(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.policy.network["normalize_observations"]:
+            return x
+        clip = self.policy.network["observation_clip"]
+        return ((x - self.tensor("normalizer.mean")) * self.tensor("normalizer.scale")).clamp(-clip, clip)
+
     def begin(self, x: torch.Tensor) -> torch.Tensor:
         """What layers see first, and what they know of it."""
         policy, shape = self.policy, self.policy.shape()
-        self.there = self.image = None
+        self.there, self.image, self.seen = None, None, policy.observation
         if len(shape) in (2, 3):
             self.image = [1] * (3 - len(shape)) + shape
         types = {layer["type"] for layer in [*policy.layers, *policy.network["value_layers"]]}
@@ -122,31 +128,75 @@ class TorchPolicy(nn.Module):
             self.there = (x.reshape(len(x), shape[0], -1) != 0).any(2)
             if policy.layers[-1]["type"] == "pointer":
                 self.there[:, 0] = True
-        if policy.network["normalize_observations"]:
-            clip = policy.network["observation_clip"]
-            x = ((x - self.tensor("normalizer.mean")) * self.tensor("normalizer.scale")).clamp(-clip, clip)
         self.tokens = self.there is not None
+        x = self.normalized(x)
         return x if self.there is None else x.reshape(len(x), shape[0], -1)
 
-    def forward(self, x: torch.Tensor, memory: Optional[Dict[str, Any]] = None,
-                tau: Optional[torch.Tensor] = None) -> torch.Tensor:
-        """As the class says."""
-        policy, before = self.policy, []
-        self.memory, self.tau = {} if memory is None else memory, tau
-        x = self.begin(x.float())
-        for i, layer in enumerate(policy.layers):
+    def run_input(self, o, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """One of several observations through its layers; `raw` is x before it was normalised."""
+        policy = self.policy
+        layers, shape = policy.branches[o["name"]], policy.shape(o)
+        tokens, counts = policy.tokens(o, layers), policy.frame_stack if o["counted"] else 0
+        self.there, self.image, self.seen, self.tokens = None, None, o, tokens > 0
+        if tokens:
+            x, n = x[:, counts:].reshape(len(x), tokens, -1), tokens // max(counts, 1)
+            if counts:
+                item = policy.words(o) // o["shape"][0]
+                first = torch.arange(n, device=x.device) * x.shape[2]
+                self.there = (first < raw[:, :counts, None] * item).reshape(len(x), tokens)
+            else:
+                self.there = (raw.reshape(len(x), tokens, -1) != 0).any(2)
+        elif len(shape) in (2, 3) and not counts:
+            self.image = [1] * (3 - len(shape)) + shape
+        return self.run(x, layers, f"inputs.{o['name']}")
+
+    def combine(self, raw: torch.Tensor) -> torch.Tensor:
+        """Several observations, each through its own layers: side by side, or their tokens one after another."""
+        policy, at, rows, there = self.policy, 0, [], []
+        x, as_tokens = self.normalized(raw), policy.network["combine"] == "tokens"
+        for o in policy.observations:
+            end = at + policy.frame_stack * (policy.words(o) + o["counted"])
+            y, at = self.run_input(o, raw[:, at:end], x[:, at:end]), end
+            if not as_tokens:
+                rows.append(self.side_by_side(y))
+                continue
+            rows.append(y if self.tokens else y[:, None])
+            there.append(self.there if self.tokens else torch.ones(len(y), 1, dtype=torch.bool, device=y.device))
+        self.there, self.tokens, self.image = torch.cat(there, 1) if as_tokens else None, as_tokens, None
+        if not as_tokens:
+            return torch.cat(rows, 1)
+        y = torch.cat(rows, 1) * self.there[:, :, None]
+        if policy.layers and policy.layers[-1]["type"] == "pointer":
+            self.there[:, 0] = True
+        return y
+
+    def side_by_side(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.tokens:
+            return x
+        return (x if self.there is None else x * self.there[:, :, None]).flatten(1)
+
+    def run(self, x: torch.Tensor, layers, name: str) -> torch.Tensor:
+        """x through a list of layers."""
+        before = []
+        for i, layer in enumerate(layers):
             before.append(x)
             if layer["type"] == "residual":
                 x = x + before[i - layer["span"]]
             elif layer["type"] in ACTIVATIONS:
                 x = ACTIVATIONS[layer["type"]](x)
             else:
-                x = self.RUN[layer["type"]](self, x, f"layers.{i}", layer)
+                x = self.RUN[layer["type"]](self, x, f"{name}.{i}", layer)
+        return x
+
+    def forward(self, x: torch.Tensor, memory: Optional[Dict[str, Any]] = None,
+                tau: Optional[torch.Tensor] = None) -> torch.Tensor:
+        """As the class says."""
+        policy, x = self.policy, x.float()
+        self.memory, self.tau = {} if memory is None else memory, tau
+        x = self.run(self.combine(x) if policy.branches else self.begin(x), policy.layers, "layers")
         if policy.layers and policy.layers[-1]["type"] == "pointer":
             return x
-        if self.tokens:
-            x = (x if self.there is None else x * self.there[:, :, None]).flatten(1)
-        x = self.linear("head", x)
+        x = self.linear("head", self.side_by_side(x))
         if policy.network["head"]["dueling"]:
             split = x.unflatten(-1, (policy.actions + 1, -1))
             advantages, values = split[..., :-1, :], split[..., -1:, :]

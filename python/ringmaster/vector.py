@@ -43,6 +43,9 @@ class Lanes:
     def __init__(self, about: Dict[str, Any], worlds: int, figures: int):
         from gymnasium import spaces
         self.name, self.phase = about["name"], about["phase"]
+        if about["observations"]:
+            names = ", ".join(each["name"] for each in about["observations"])
+            raise ValueError(f"{self.name} sees several observations, {names}: make_vec is for worlds that show one array")
         shape = tuple(about["shape"][:about["dims"]])
         dtype = DTYPES[about["dtype"]]
         low, high = float.fromhex(about["low"]), float.fromhex(about["high"])

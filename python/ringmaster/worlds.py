@@ -252,7 +252,7 @@ class Batch:
         for agent in self.agents:
             if agent.phase != phase:
                 continue
-            for column in (agent.obs, agent.reward):
+            for name, column in (*agent.observation.columns(agent.obs), (None, agent.reward)):
                 if column.dtype.kind != "f" or np.isfinite(np.add.reduce(column, axis=None)):
                     continue
                 wrong = np.argwhere(~np.isfinite(column))
@@ -260,7 +260,7 @@ class Batch:
                     continue  # finite, and their sum is not
                 at, value = tuple(map(int, wrong[0])), column[tuple(wrong[0])]
                 self.where(at[0])
-                what = f"the observation is {value} at {at[1:]}" if column is agent.obs else f"the reward is {value}"
+                what = f"the reward is {value}" if name is None else f"the observation{name} is {value} at {at[1:]}"
                 raise Fault(f"{what}{' of ' + agent.name if len(self.agents) > 1 else ''}: learners need finite numbers")
 
 

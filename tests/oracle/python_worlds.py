@@ -117,9 +117,37 @@ def stripped(space, obs):
     return space, obs
 
 
+def whole(array, most):
+    """Whole numbers below `most` in the smallest type."""
+    return np.asarray(array).astype(np.uint8 if most <= 256 else np.int16 if most <= 32768 else np.int32)
+
+
+def leaves(space, obs):
+    """Arrays of a Dict's or Tuple's leaves, as actor/env.h has them."""
+    if isinstance(space, gymnasium.spaces.Dict):
+        return [leaf for key, member in space.spaces.items() for leaf in leaves(member, obs[key])]
+    if isinstance(space, gymnasium.spaces.Tuple):
+        return [leaf for member, part in zip(space.spaces, obs) for leaf in leaves(member, part)]
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return [whole(obs - space.start, space.n)]
+    if isinstance(space, gymnasium.spaces.MultiDiscrete):
+        return [whole(obs - space.start, space.nvec.max())]
+    if isinstance(space, gymnasium.spaces.MultiBinary):
+        return [whole(obs, 2)]
+    array = np.asarray(obs)
+    if space.dtype.name in ("uint8", "int8", "int16", "int32", "float32"):
+        return [array.astype(space.dtype)]
+    fits = space.dtype.kind in "iu" and space.low.min() >= -2**31 and space.high.max() < 2**31
+    return [array.astype(np.uint8 if space.dtype == bool else np.int32 if fits else np.float32)]
+
+
 def seen(space, obs, size):
-    """The bytes that an observation becomes; Gymnasium itself says how leaves lie side by side."""
+    """The bytes that an observation becomes; leaves stand one after another, each at a multiple of 4 bytes."""
     space, obs = stripped(space, obs)
+    if isinstance(space, (gymnasium.spaces.Dict, gymnasium.spaces.Tuple)):
+        parts = leaves(space, obs)
+        if len(parts) > 1:
+            return b"".join(part.tobytes() + bytes(-part.nbytes % 4) for part in parts)
     if isinstance(space, gymnasium.spaces.Discrete):
         return np.array(obs - space.start, {1: np.uint8, 2: np.int16, 4: np.int32}[size]).tobytes()
     if isinstance(space, gymnasium.spaces.Box):

@@ -13,10 +13,17 @@
 
 #define AGENTS_MAX 64
 
+/* An agent's list of observations and their codebooks, or NULL. */
+struct seen {
+    struct rm_env_observation *observation;
+    float *book[RM_ENV_MAX_OBSERVATIONS];
+};
+
 struct rm_python_spec {
     json_t *text; /* owns all strings */
     struct rm_env_spec spec;
     struct rm_env_agent agent[AGENTS_MAX];
+    struct seen seen[AGENTS_MAX];
     struct rm_env_box *box[AGENTS_MAX]; /* with their bounds behind them, or NULL */
     struct rm_env_figure figure[RM_ENV_MAX_FIGURES];
     char name[48], doc[256];
@@ -119,13 +126,65 @@ static bool take_boxes(const json_t *list, struct rm_env_agent *agent, struct rm
     return box;
 }
 
-static bool take_agent(const json_t *from, struct rm_env_agent *agent, struct rm_env_box **boxes)
+/* What each of n codes becomes: one number of n is 1. */
+static float *one_hot(uint32_t n)
+{
+    float *book = calloc((size_t)n * n, sizeof *book);
+    for (uint32_t i = 0; book && i < n; i++)
+        book[(size_t)i * n + i] = 1;
+    return book;
+}
+
+static bool take_observation(const json_t *from, struct rm_env_observation *of, float **book)
+{
+    uint32_t codes;
+    of->name = json_string_value(json_object_get(from, "name"));
+    of->dtype = dtype_of(json_string_value(json_object_get(from, "dtype")));
+    if (!of->name || !of->dtype || !take_whole(from, "codes", 256, &codes) ||
+        !take_list(json_object_get(from, "shape"), RM_ENV_MAX_DIMS, of->shape, &of->dims) ||
+        !take_real(from, "low", &of->low) || !take_real(from, "high", &of->high))
+        return false;
+    if (codes == 0)
+        return true;
+    of->dtype = RM_ENV_CODE8;
+    of->codes = of->channels = codes;
+    of->codebook = *book = one_hot(codes);
+    return *book != NULL;
+}
+
+/* Several observations, each by a name. */
+static bool take_observations(const json_t *list, struct rm_env_agent *agent, struct seen *seen)
+{
+    const size_t n = json_array_size(list);
+    if (n > RM_ENV_MAX_OBSERVATIONS)
+        return false;
+    seen->observation = calloc(n, sizeof *seen->observation);
+    agent->observation = seen->observation;
+    agent->observations = seen->observation ? (uint32_t)n : 0;
+    for (size_t i = 0; seen->observation && i < n; i++)
+        if (!take_observation(json_array_get(list, i), &seen->observation[i], &seen->book[i]))
+            return false;
+    return seen->observation != NULL;
+}
+
+/* One, or several. */
+static bool take_seen(const json_t *from, struct rm_env_agent *agent, struct seen *seen)
+{
+    const json_t *list = json_object_get(from, "observations");
+    if (json_array_size(list))
+        return take_observations(list, agent, seen);
+    agent->dtype = dtype_of(json_string_value(json_object_get(from, "dtype")));
+    return agent->dtype &&
+           take_list(json_object_get(from, "shape"), RM_ENV_MAX_DIMS, agent->shape, &agent->dims) &&
+           take_real(from, "low", &agent->low) && take_real(from, "high", &agent->high);
+}
+
+static bool take_agent(const json_t *from, struct rm_env_agent *agent, struct seen *seen,
+                       struct rm_env_box **boxes)
 {
     agent->name = json_string_value(json_object_get(from, "name"));
-    agent->dtype = dtype_of(json_string_value(json_object_get(from, "dtype")));
-    return agent->name && agent->dtype && take_whole(from, "phase", AGENTS_MAX, &agent->phase) &&
-           take_list(json_object_get(from, "shape"), RM_ENV_MAX_DIMS, agent->shape, &agent->dims) &&
-           take_real(from, "low", &agent->low) && take_real(from, "high", &agent->high) &&
+    return agent->name && take_seen(from, agent, seen) &&
+           take_whole(from, "phase", AGENTS_MAX, &agent->phase) &&
            take_whole(from, "actions", UINT32_MAX, &agent->actions) &&
            take_whole(from, "has_mask", 1, &agent->has_mask) &&
            take_list(json_object_get(from, "choices"), RM_ENV_MAX_CHOICES, agent->choice_actions,
@@ -174,7 +233,7 @@ static bool take_all(struct rm_python_spec *s, const char *name)
         !take_figures(s))
         return false;
     for (size_t a = 0; a < n; a++)
-        if (!take_agent(json_array_get(agents, a), &s->agent[a], &s->box[a]))
+        if (!take_agent(json_array_get(agents, a), &s->agent[a], &s->seen[a], &s->box[a]))
             return false;
     return true;
 }
@@ -207,8 +266,12 @@ void rm_python_spec_free(struct rm_python_spec *spec)
 {
     if (!spec)
         return;
-    for (size_t a = 0; a < AGENTS_MAX; a++)
+    for (size_t a = 0; a < AGENTS_MAX; a++) {
+        for (size_t i = 0; i < RM_ENV_MAX_OBSERVATIONS; i++)
+            free(spec->seen[a].book[i]);
+        free(spec->seen[a].observation);
         free(spec->box[a]);
+    }
     json_decref(spec->text);
     free(spec);
 }

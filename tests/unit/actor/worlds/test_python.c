@@ -1,6 +1,7 @@
 /* Python worlds as batches of worlds: what they show, how they begin and end, in however many
  * workers. */
 #include "actor/worlds/bridges/python.h"
+#include "learner/net/features.h"
 #include "tests/support/batch.h"
 #include "tests/support/python.h"
 #include "tests/support/unit.h"
@@ -130,27 +131,52 @@ static void rows_depend_on_seed_and_world_alone(void **state)
     }
 }
 
-static void leaves_lie_side_by_side(void **state)
+/* One of several observations: its name, type and place; a code is one-hot, `codes` wide. */
+static void expect_named(uint32_t i, const char *name, uint32_t dtype, uint32_t elements, size_t at,
+                         uint32_t codes)
 {
-    static const float wanted[] = {1, 2, 3, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1};
+    const struct rm_env_agent *agent = &batch.spec->agent[0];
+    const struct rm_env_observation *of = &agent->observation[i];
+    assert_string_equal(of->name, name);
+    assert_int_equal(of->dtype, dtype);
+    assert_int_equal(rm_observation_elements(of), elements);
+    assert_int_equal(rm_features_place(agent, 0, i).at, at);
+    assert_int_equal(of->codes, codes);
+    assert_int_equal(of->channels, codes);
+    for (uint32_t k = 0; k < codes * codes; k++)
+        assert_true(of->codebook[k] == (k / codes == k % codes ? 1 : 0));
+}
+
+/* Leaves of Dicts and Tuples, by their keys, each in its own type, at multiples of 4 bytes. */
+static void leaves_are_named_observations(void **state)
+{
+    static const uint8_t first[] = {1, 2, 3, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 2, 0, 0};
+    static const uint8_t second[] = {1, 2, 3, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 2, 0, 0};
     (void)state;
     open_world("games:several", NULL, 2, 1);
     const struct rm_env_agent *agent = &batch.spec->agent[0];
-    assert_int_equal(agent->dtype, RM_ENV_F32);
-    assert_int_equal(agent->shape[0], sizeof wanted / sizeof *wanted);
+    assert_int_equal(agent->observations, 4);
+    expect_named(0, "cells", RM_ENV_U8, 4, 0, 0);
+    expect_named(1, "hand", RM_ENV_CODE8, 1, 4, 3);
+    expect_named(2, "more.0", RM_ENV_U8, 2, 8, 0);
+    expect_named(3, "more.1", RM_ENV_CODE8, 2, 12, 3);
+    assert_int_equal(rm_features_bytes(agent), sizeof first);
+    assert_true(agent->observation[0].high == 9 && agent->observation[1].high == 2);
     assert_int_equal(agent->has_mask, 1);
     assert_int_equal(agent->choices, 2);
     assert_int_equal(agent->choice_actions[0], 2);
     assert_int_equal(agent->choice_actions[1], 3);
-    row(0, 1, wanted, sizeof wanted / sizeof *wanted, RM_ENV_FIRST, 0);
+    assert_memory_equal(rm_test_batch_obs(&batch, 0, 1), first, sizeof first);
     assert_memory_equal(rm_test_batch_mask(&batch, 0, 1), "\1\1\0\1\1", 5);
     for (uint32_t w = 0; w < 2; w++) {
         batch.actions[0][2 * w] = 1;
         batch.actions[0][2 * w + 1] = 1 + (int32_t)w;
     }
     step(0);
-    ROW(0, 0, 0, 81, 1, 2, 3, 1, 0, 1, 0);
-    ROW(0, 1, 0, 82, 1, 2, 3, 1, 0, 1, 0);
+    for (uint32_t w = 0; w < 2; w++) {
+        assert_memory_equal(rm_test_batch_obs(&batch, 0, w), second, sizeof second);
+        assert_true(batch.out[0].reward[w] == 81 + (float)w);
+    }
     rm_test_batch_close(&batch);
 }
 
@@ -416,7 +442,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_those_of_the_world),
         cmocka_unit_test(rows_depend_on_seed_and_world_alone),
-        cmocka_unit_test(leaves_lie_side_by_side),
+        cmocka_unit_test(leaves_are_named_observations),
         cmocka_unit_test(real_actions_arrive),
         cmocka_unit_test(small_types_are_kept),
         cmocka_unit_test(masks_come_from_the_info),

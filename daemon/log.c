@@ -45,7 +45,8 @@ bool rm_log_stderr_is_journal(void)
 }
 
 /* A log that cannot be written cannot report that. */
-static void put(struct rm_writer *writer, rm_write_fn how, int fd, const char *text, size_t bytes)
+static void write_text(struct rm_writer *writer, rm_write_fn how, int fd, const char *text,
+                       size_t bytes)
 {
     if (writer)
         (void)rm_writer_put(writer, how, fd, text, bytes, NULL);
@@ -142,7 +143,7 @@ static void send_to_journal(const struct rm_log *log, enum rm_log_level level,
     add_field(&e, "AFTER", f->after);
     add_number(&e, "USER", f->user);
     add_text(&e, LINE_MAX_BYTES - sizeof(uint32_t), "MESSAGE=%s", text);
-    put(log->echoes, deliver_entry, log->echo_fd, e.bytes, e.used);
+    write_text(log->echoes, deliver_entry, log->echo_fd, e.bytes, e.used);
 }
 
 #else
@@ -170,8 +171,8 @@ static void write_line(struct rm_log *log, enum rm_log_level level, enum rm_mess
         int n = snprintf(line, sizeof line, "%04d-%02d-%02dT%02d:%02d:%02d.%03ldZ %-7s %s\n",
                          utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
                          utc.tm_sec, now.tv_nsec / 1000000, rm_log_level_name(level), text);
-        put(log->files, rm_write_append, log->fd, line,
-            n < (int)sizeof line ? (size_t)n : sizeof line - 1);
+        write_text(log->files, rm_write_append, log->fd, line,
+                   n < (int)sizeof line ? (size_t)n : sizeof line - 1);
     }
     if (log->echo_fd < 0 || level > log->echo)
         return;
@@ -183,7 +184,7 @@ static void write_line(struct rm_log *log, enum rm_log_level level, enum rm_mess
         log->before_echo(log->user);
     int n = log->prefix ? snprintf(line, sizeof line, "<%d>%s\n", level, text)
                         : snprintf(line, sizeof line, "ringmasterd: %s\n", text);
-    put(log->echoes, rm_write_through, log->echo_fd, line, (size_t)n);
+    write_text(log->echoes, rm_write_through, log->echo_fd, line, (size_t)n);
 }
 
 static void say_left_out(struct rm_log *log, struct rm_log_pace *pace, enum rm_message message,

@@ -66,20 +66,21 @@ static double change(const struct rm_publisher *p, double moved)
     return sqrt(moved / p->backend->ops->sum_squares(p->backend, p->last, p->weights->count));
 }
 
-static void give(struct rm_publisher *p, uint64_t round)
+static void publish(struct rm_publisher *p, uint64_t round)
 {
     const struct rm_weights_stamp stamp = {
         .updates = p->stamped, .round = round, .env_steps = p->env_steps};
     RM_POKE(&p->counters->published, rm_weights_publish(p->weights, p->host, stamp));
 }
 
-static void give_new(struct rm_publisher *p, const float *params, uint64_t updates, uint64_t round)
+static void publish_new(struct rm_publisher *p, const float *params, uint64_t updates,
+                        uint64_t round)
 {
     struct rm_backend *b = p->backend;
     b->ops->download(b, p->host, params, p->weights->count);
     b->ops->upload(b, p->last, p->host, p->weights->count);
     p->stamped = updates;
-    give(p, round);
+    publish(p, round);
 }
 
 static bool wanted(struct rm_publisher *p, double moved, double by)
@@ -101,12 +102,12 @@ void rm_publisher_publish(struct rm_publisher *p, const float *params, uint64_t 
         const double moved = moved_by(p, params);
         if (exploded(moved)) {
             RM_ADD_OWN(&p->counters->publish_skipped, 1);
-            give(p, round);
+            publish(p, round);
             return;
         }
         RM_POKE(&p->counters->publish_change, change(p, moved));
     }
-    give_new(p, params, updates, round);
+    publish_new(p, params, updates, round);
 }
 
 bool rm_publisher_offer(struct rm_publisher *p, const float *params, uint64_t updates,
@@ -121,7 +122,7 @@ bool rm_publisher_offer(struct rm_publisher *p, const float *params, uint64_t up
     const double moved = moved_by(p, params);
     if (!wanted(p, moved, change(p, moved)))
         return false;
-    give_new(p, params, updates, round);
+    publish_new(p, params, updates, round);
     return true;
 }
 
@@ -226,7 +227,7 @@ static void arrived(struct rm_publisher *p)
     swap(&p->last, &l->next);
     swap(&p->host, &l->staged);
     p->stamped = l->before + l->result->made;
-    give(p, 0);
+    publish(p, 0);
 }
 
 bool rm_publisher_poll(struct rm_publisher *p)

@@ -1,15 +1,19 @@
-#include "learner/algo/r2d2_loss.h"
-
+/* Targets and loss of R2D2 over sequences (Kapturowski 2019, "Recurrent experience replay in
+ * distributed reinforcement learning", 2.3 and appendix) on the CPU: its rm_sequence_ops. */
 #include "learner/algo/learning.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-void rm_r2d2_targets(const struct rm_batch *b, const float *choose, const float *q_target,
-                     bool rescale, float *y)
+/* y = h(R + g h^-1(q_target(row t + m, a*))), where a* is the best legal action of `choose`. If no
+ * transition starts at a place, y = 0. */
+static void targets(struct rm_backend *backend, const struct rm_sequence_targets *in)
 {
+    const struct rm_batch *b = &in->batch;
+    float *y = in->y;
     const size_t actions = b->actions;
+    (void)backend;
     for (uint32_t t = 0; t < b->trace; t++)
         for (uint32_t i = 0; i < b->size; i++) {
             const size_t at = (size_t)t * b->size + i;
@@ -21,11 +25,11 @@ void rm_r2d2_targets(const struct rm_batch *b, const float *choose, const float 
             if (!b->valid[at])
                 continue;
             if (b->discount[at] != 0) {
-                const uint32_t best = rm_best_action(choose + row * actions, mask, b->actions);
-                const double next = (double)q_target[row * actions + best];
-                value += (double)b->discount[at] * (rescale ? rm_value_unscale(next) : next);
+                const uint32_t best = rm_best_action(in->choose + row * actions, mask, b->actions);
+                const double next = (double)in->value[row * actions + best];
+                value += (double)b->discount[at] * (in->rescale ? rm_value_unscale(next) : next);
             }
-            y[at] = (float)(rescale ? rm_value_rescale(value) : value);
+            y[at] = (float)(in->rescale ? rm_value_rescale(value) : value);
         }
 }
 
@@ -37,12 +41,14 @@ static uint64_t count(const struct rm_batch *b)
     return valid;
 }
 
-struct rm_r2d2_sums rm_r2d2_loss(const struct rm_batch *b, const struct rm_r2d2_loss *in,
-                                 float *d_q)
+/* Huber loss of y - q(action), weighted by sequence, mean over valid transitions. */
+static void loss(struct rm_backend *backend, const struct rm_sequence_loss *in)
 {
+    const struct rm_batch *b = &in->batch;
     const double scale = 1.0 / (double)count(b), kappa = (double)in->kappa;
-    struct rm_r2d2_sums sums = {0};
-    memset(d_q, 0, (size_t)(b->trace + b->tail) * b->size * b->actions * sizeof *d_q);
+    double loss = 0, q_mean = 0;
+    (void)backend;
+    memset(in->d_q, 0, (size_t)(b->trace + b->tail) * b->size * b->actions * sizeof *in->d_q);
     for (uint32_t i = 0; i < b->size; i++) {
         const double weight = b->weight ? (double)b->weight[i] : 1;
         double largest = 0, total = 0;
@@ -54,9 +60,9 @@ struct rm_r2d2_sums rm_r2d2_loss(const struct rm_batch *b, const struct rm_r2d2_
             const size_t taken = at * b->actions + (uint32_t)b->action[at];
             const double off = (double)in->y[at] - (double)in->q[taken];
             const double c = off < -kappa ? -kappa : off > kappa ? kappa : off;
-            sums.loss += weight * c * (off - 0.5 * c) * scale;
-            sums.q_mean += (double)in->q[taken] * scale;
-            d_q[taken] = (float)(-weight * c * scale);
+            loss += weight * c * (off - 0.5 * c) * scale;
+            q_mean += (double)in->q[taken] * scale;
+            in->d_q[taken] = (float)(-weight * c * scale);
             largest = fabs(off) > largest ? fabs(off) : largest;
             total += fabs(off);
             valid++;
@@ -65,25 +71,8 @@ struct rm_r2d2_sums rm_r2d2_loss(const struct rm_batch *b, const struct rm_r2d2_
             b->error[i] = (float)(in->max_share * largest +
                                   (1 - in->max_share) * (valid ? total / valid : 0));
     }
-    return sums;
-}
-
-/* --- operations of the backend --------------------------------------------------------------- */
-
-static void targets(struct rm_backend *b, const struct rm_sequence_targets *t)
-{
-    (void)b;
-    rm_r2d2_targets(&t->batch, t->choose, t->value, t->rescale, t->y);
-}
-
-static void loss(struct rm_backend *b, const struct rm_sequence_loss *in)
-{
-    const struct rm_r2d2_loss loss = {
-        .q = in->q, .y = in->y, .kappa = in->kappa, .max_share = in->max_share};
-    const struct rm_r2d2_sums sums = rm_r2d2_loss(&in->batch, &loss, in->d_q);
-    (void)b;
-    in->figures->last_loss = sums.loss;
-    in->figures->now_sums[RM_SUM_OF_Q] = in->rescale ? rm_value_unscale(sums.q_mean) : sums.q_mean;
+    in->figures->last_loss = loss;
+    in->figures->now_sums[RM_SUM_OF_Q] = in->rescale ? rm_value_unscale(q_mean) : q_mean;
     in->figures->now_samples = 1.0;
 }
 

@@ -1,5 +1,5 @@
 /* sequence_ops: targets and loss of R2D2 over stored sequences, operations that every backend has
- * (learner/algo/learning.h). The equations are in learner/algo/r2d2_loss.h. Pointers, including the
+ * (learner/algo/learning.h). The equations are in learner/algo/r2d2_loss.c. Pointers, including the
  * batch's, are to the backend's memory. */
 #ifndef RM_LEARNER_BACKEND_SEQUENCE_OPS_H
 #define RM_LEARNER_BACKEND_SEQUENCE_OPS_H

@@ -231,8 +231,8 @@ struct drawn {
 };
 
 /* Puts the leaf's item at position i of the batch. */
-static __device__ bool take(const struct rm_device_sampler &d, struct drawn *s, uint32_t i,
-                            uint64_t leaf)
+static __device__ bool put_leaf(const struct rm_device_sampler &d, struct drawn *s, uint32_t i,
+                                uint64_t leaf)
 {
     const struct item it = item_of(d, leaf);
     d.leaf[i] = leaf;
@@ -244,7 +244,7 @@ static __device__ bool take(const struct rm_device_sampler &d, struct drawn *s, 
 }
 
 /* By one thread. Removes a leaf; if several draws found it, only the first removes it. */
-static __device__ void leave(const struct rm_device_tree &t, struct drawn *s, uint64_t leaf)
+static __device__ void remove_leaf(const struct rm_device_tree &t, struct drawn *s, uint64_t leaf)
 {
     s->rejected += t.level[0][leaf] > 0;
     rm_tree_put(t, leaf, 0.0);
@@ -259,22 +259,22 @@ static __device__ bool draw_again(const struct rm_device_sampler &d, struct draw
         const double total = rm_tree_total(d.tree);
         if (!(total > 0))
             return false;
-        if (take(d, s, i, leaf_at(d.tree, rm_draw_double(rng) * total)))
+        if (put_leaf(d, s, i, leaf_at(d.tree, rm_draw_double(rng) * total)))
             return true;
-        leave(d.tree, s, d.leaf[i]);
+        remove_leaf(d.tree, s, d.leaf[i]);
     }
     return false;
 }
 
 /* Removes leaves without an item and draws again from the whole tree, one after another as the host
  * does; this is rare. */
-static __device__ void mend(const struct rm_device_sampler &d, struct drawn *s)
+static __device__ void replace_gone(const struct rm_device_sampler &d, struct drawn *s)
 {
     struct rm_rng rng = rng_at(d, 2 * (uint64_t)d.batch);
     for (uint32_t i = 0; i < d.batch && !s->dry; i++) {
         if (d.picks[i].steps)
             continue;
-        leave(d.tree, s, d.leaf[i]);
+        remove_leaf(d.tree, s, d.leaf[i]);
         s->dry = !draw_again(d, s, &rng, i);
     }
 }
@@ -318,11 +318,11 @@ static __global__ void __launch_bounds__(RM_DRAW_THREADS)
     for (uint32_t i = threadIdx.x; i < d.batch && !s.dry; i += blockDim.x) {
         struct rm_rng rng = rng_at(d, 2 * (uint64_t)i);
         d.picks[i].steps = 0;
-        gone |= !take(d, &s, i, leaf_at(d.tree, (i + rm_draw_double(&rng)) * part));
+        gone |= !put_leaf(d, &s, i, leaf_at(d.tree, (i + rm_draw_double(&rng)) * part));
     }
     gone = __syncthreads_or(gone);
     if (gone && threadIdx.x == 0)
-        mend(d, &s);
+        replace_gone(d, &s);
     __syncthreads();
     if (!s.dry)
         weigh(d, &s);

@@ -11,37 +11,37 @@ namespace
 
 #define SIDE 16u
 
-struct from_float {
+struct as_float32 {
     typedef float type;
-    static __device__ float of(float x)
+    static __device__ float to_float(float x)
     {
         return x;
     }
-    static __device__ float to(float x)
+    static __device__ float from_float(float x)
     {
         return x;
     }
 };
 
-struct from_bf16 {
+struct as_bf16 {
     typedef uint16_t type;
-    static __device__ float of(uint16_t x)
+    static __device__ float to_float(uint16_t x)
     {
         return __bfloat162float(__ushort_as_bfloat16(x));
     }
-    static __device__ uint16_t to(float x)
+    static __device__ uint16_t from_float(float x)
     {
         return __bfloat16_as_ushort(__float2bfloat16_rn(x));
     }
 };
 
-struct from_fp16 {
+struct as_fp16 {
     typedef uint16_t type;
-    static __device__ float of(uint16_t x)
+    static __device__ float to_float(uint16_t x)
     {
         return __half2float(__ushort_as_half(x));
     }
-    static __device__ uint16_t to(float x)
+    static __device__ uint16_t from_float(float x)
     {
         return __half_as_ushort(__float2half_rn(x));
     }
@@ -52,7 +52,8 @@ template <class From>
 __device__ float number(const void *x, bool turned, uint32_t stride, uint32_t row, uint32_t column)
 {
     const typename From::type *of = static_cast<const typename From::type *>(x);
-    return From::of(turned ? of[(size_t)row * stride + column] : of[(size_t)column * stride + row]);
+    return From::to_float(turned ? of[(size_t)row * stride + column]
+                                 : of[(size_t)column * stride + row]);
 }
 
 /* A tile of D, SIDE by SIDE, one number for each thread; sums over k are one chain. */
@@ -81,7 +82,7 @@ __global__ void multiply_tiles(struct rm_cuda_product p)
     const size_t at = (size_t)(n0 + y) * p.ldd + m0 + x;
     if (p.d_reduced) {
         typename From::type *to = reinterpret_cast<typename From::type *>(p.d) + at;
-        *to = From::to(p.add ? From::of(*to) + sum : sum);
+        *to = From::from_float(p.add ? From::to_float(*to) + sum : sum);
     } else {
         p.d[at] = p.add ? p.d[at] + sum : sum;
     }
@@ -94,9 +95,9 @@ void rm_cuda_fallback_product(struct rm_cuda *c, const struct rm_cuda_product *p
     const size_t shared = 2 * SIDE * (SIDE + 1) * sizeof(float);
     const dim3 grid((p->m + SIDE - 1) / SIDE, (p->n + SIDE - 1) / SIDE), block(SIDE, SIDE);
     if (p->compute == RM_COMPUTE_BF16)
-        RM_RUN_SHARED(c, multiply_tiles<from_bf16>, grid, block, shared, *p);
+        RM_RUN_SHARED(c, multiply_tiles<as_bf16>, grid, block, shared, *p);
     else if (p->compute == RM_COMPUTE_FP16)
-        RM_RUN_SHARED(c, multiply_tiles<from_fp16>, grid, block, shared, *p);
+        RM_RUN_SHARED(c, multiply_tiles<as_fp16>, grid, block, shared, *p);
     else
-        RM_RUN_SHARED(c, multiply_tiles<from_float>, grid, block, shared, *p);
+        RM_RUN_SHARED(c, multiply_tiles<as_float32>, grid, block, shared, *p);
 }

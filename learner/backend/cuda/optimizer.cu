@@ -56,8 +56,9 @@ static __device__ double clipping(double clip, double norm)
 }
 
 /* Counts an update that is made, and computes the numbers of its step. */
-static __device__ void take(const struct rm_device_rule &rule, const struct rm_update_knobs *knobs,
-                            struct rm_update_figures *f, const struct norms &norms)
+static __device__ void count_made(const struct rm_device_rule &rule,
+                                  const struct rm_update_knobs *knobs, struct rm_update_figures *f,
+                                  const struct norms &norms)
 {
     const double rate = (double)(float)knobs->learning_rate, clip = (double)knobs->grad_clip;
     rm_figures_add(f);
@@ -96,7 +97,7 @@ static __device__ void judge(const struct rm_device_rule &rule, const struct rm_
     f->last_grad_norm = norms.all;
     if (isfinite(f->last_loss) && isfinite(norms.all)) {
         f->skip = 0;
-        take(rule, knobs, f, norms);
+        count_made(rule, knobs, f, norms);
         rescale(f, true);
     } else {
         f->skipped++;
@@ -171,7 +172,7 @@ static __device__ float move_rmsprop(const struct rm_device_rule &rule,
     return fmaf(-rate, d, s.params[i]);
 }
 
-static __device__ void follow(const struct rm_device_step &s, float tau, float p, size_t i)
+static __device__ void move_target(const struct rm_device_step &s, float tau, float p, size_t i)
 {
     if (tau == 1.0f)
         s.target[i] = p;
@@ -201,7 +202,7 @@ static __global__ void step_chunks(struct rm_device_rule rule, struct rm_device_
                 s.params[i] = p;
             }
             if (s.target)
-                follow(s, tau, p, i);
+                move_target(s, tau, p, i);
         }
     }
 }

@@ -44,7 +44,7 @@ size_t image_floats(const struct rm_conv &c)
 /* The format of numbers for products. */
 struct as_float {
     typedef float type;
-    static __device__ float of(float x)
+    static __device__ float from_float(float x)
     {
         return x;
     }
@@ -52,7 +52,7 @@ struct as_float {
 
 struct as_bf16 {
     typedef uint16_t type;
-    static __device__ uint16_t of(float x)
+    static __device__ uint16_t from_float(float x)
     {
         return __bfloat16_as_ushort(__float2bfloat16_rn(x));
     }
@@ -60,7 +60,7 @@ struct as_bf16 {
 
 struct as_fp16 {
     typedef uint16_t type;
-    static __device__ uint16_t of(float x)
+    static __device__ uint16_t from_float(float x)
     {
         return __half_as_ushort(__float2half_rn(x));
     }
@@ -88,7 +88,7 @@ struct taking_patches {
             const int32_t y = y0 + (int32_t)ky, xx = x0 + (int32_t)kx;
             const bool inside =
                 at < patch && y >= 0 && y < (int32_t)c.height && xx >= 0 && xx < (int32_t)c.width;
-            v[j] = As::of(
+            v[j] = As::from_float(
                 inside ? from[((size_t)channel * c.height + (uint32_t)y) * c.width + (uint32_t)xx]
                        : 0.0f);
             if (++kx == k) {
@@ -154,7 +154,7 @@ __global__ void turn_images(const float *x, uint32_t rows, uint32_t columns, uin
     __syncthreads();
     for (uint32_t j = threadIdx.y; j < TURN; j += TURN_ROWS)
         if (c0 + j < columns && r0 + i < stride)
-            out[(size_t)(c0 + j) * stride + r0 + i] = As::of(tile[i * (TURN + 1) + j]);
+            out[(size_t)(c0 + j) * stride + r0 + i] = As::from_float(tile[i * (TURN + 1) + j]);
 }
 
 #define MOST_IMAGES 32768u /* of a launch */

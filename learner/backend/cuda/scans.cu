@@ -100,16 +100,16 @@ __device__ static void rescale(const struct rm_policy_returns *r, struct rm_valu
 }
 
 /* Moments of the samples' returns, of the errors of their values, and of their advantages. */
-struct known {
+struct statistics {
     struct rm_slot_moments returns, off, advantages;
 };
 
 /* By one block. */
-__device__ static struct known over_own(const struct rm_policy_returns *r, double *room)
+__device__ static struct statistics statistics_of(const struct rm_policy_returns *r, double *room)
 {
     const double samples = r->passes->samples, n = samples > 0 ? samples : 1;
     const float *target = r->target, *value = r->value, *advantage = r->advantage;
-    struct known k = {{samples, 0, 0}, {samples, 0, 0}, {samples, 0, 0}};
+    struct statistics k = {{samples, 0, 0}, {samples, 0, 0}, {samples, 0, 0}};
     const double mean = k.returns.mean =
         over_samples(r, room, [=](uint32_t row) { return (double)target[row]; }) / n;
     const double mean_off = k.off.mean =
@@ -132,8 +132,8 @@ __device__ static struct known over_own(const struct rm_policy_returns *r, doubl
 }
 
 /* By one thread: writes the numbers for the rest of the rollout. */
-__device__ static void tell(const struct rm_policy_returns *r, const struct known *k,
-                            const struct rm_value_head_state *head, uint32_t parts)
+__device__ static void write_passes(const struct rm_policy_returns *r, const struct statistics *k,
+                                    const struct rm_value_head_state *head, uint32_t parts)
 {
     struct rm_rollout_passes *p = r->passes;
     const double samples = k->returns.n;
@@ -150,8 +150,8 @@ __device__ static void tell(const struct rm_policy_returns *r, const struct know
 }
 
 /* By one block. */
-__device__ static void know(const struct rm_policy_returns *r, const struct known *k,
-                            uint32_t parts)
+__device__ static void finish_returns(const struct rm_policy_returns *r, const struct statistics *k,
+                                      uint32_t parts)
 {
     const double samples = k->returns.n, square = k->returns.square;
     const struct rm_value_head_state now = *r->head.state;
@@ -162,15 +162,15 @@ __device__ static void know(const struct rm_policy_returns *r, const struct know
     }
     __syncthreads(); /* all have read *r->head.state */
     if (threadIdx.x == 0)
-        tell(r, k, &next, parts);
+        write_passes(r, k, &next, parts);
 }
 
-__global__ static void know_returns(struct rm_policy_returns r)
+__global__ static void returns_own(struct rm_policy_returns r)
 {
     __shared__ double room[RM_WARP];
-    const struct known k = over_own(&r, room);
+    const struct statistics k = statistics_of(&r, room);
     if (!r.slots.at) {
-        know(&r, &k, r.passes->parts);
+        finish_returns(&r, &k, r.passes->parts);
         return;
     }
     const double line[RM_DEVICE_SLOT] = {k.returns.n,        k.returns.mean, k.returns.square,
@@ -190,11 +190,11 @@ __device__ static uint32_t common_parts(const struct rm_policy_returns *r)
     return (uint32_t)parts;
 }
 
-__global__ static void know_all_returns(struct rm_policy_returns r)
+__global__ static void returns_all(struct rm_policy_returns r)
 {
-    const struct known k = {rm_merge_slots(&r.slots, 1, 2), rm_merge_slots(&r.slots, 3, 4),
-                            rm_merge_slots(&r.slots, 5, 6)};
-    know(&r, &k, common_parts(&r));
+    const struct statistics k = {rm_merge_slots(&r.slots, 1, 2), rm_merge_slots(&r.slots, 3, 4),
+                                 rm_merge_slots(&r.slots, 5, 6)};
+    finish_returns(&r, &k, common_parts(&r));
 }
 
 __global__ static void to_units(const struct rm_value_head_state *head, uint32_t rows, float *value,
@@ -216,7 +216,7 @@ static void units(struct rm_cuda *c, const struct rm_policy_returns *r)
 void rm_cuda_returns(struct rm_backend *b, const struct rm_policy_returns *r)
 {
     struct rm_cuda *c = rm_cuda_of(b);
-    RM_RUN(c, know_returns, 1, RM_SUM_THREADS, *r);
+    RM_RUN(c, returns_own, 1, RM_SUM_THREADS, *r);
     if (!r->slots.at)
         units(c, r);
 }
@@ -226,6 +226,6 @@ void rm_cuda_returned(struct rm_backend *b, const struct rm_policy_returns *r)
     struct rm_cuda *c = rm_cuda_of(b);
     if (!r->slots.at)
         return;
-    RM_RUN(c, know_all_returns, 1, RM_SUM_THREADS, *r);
+    RM_RUN(c, returns_all, 1, RM_SUM_THREADS, *r);
     units(c, r);
 }

@@ -54,7 +54,7 @@ struct plain_columns {
     static const unsigned sums = 1;
     const float *x;
     uint32_t n;
-    __device__ void take(size_t r, uint32_t i, float *sum) const
+    __device__ void add_terms(size_t r, uint32_t i, float *sum) const
     {
         sum[0] += x[r * n + i];
     }
@@ -64,7 +64,7 @@ struct norm_columns {
     static const unsigned sums = 2;
     const float *x, *dy, *mean, *rstd;
     uint32_t n;
-    __device__ void take(size_t r, uint32_t i, float *sum) const
+    __device__ void add_terms(size_t r, uint32_t i, float *sum) const
     {
         const float d = dy[r * n + i];
         sum[0] = fmaf(d, (x[r * n + i] - mean[r]) * rstd[r], sum[0]);
@@ -126,7 +126,7 @@ __global__ void sum_columns(Op op, size_t rows, size_t per_part, uint32_t n, str
     float sum[Op::sums] = {};
     if (i < n)
         for (size_t r = first + threadIdx.y; r < end; r += ROWS)
-            op.take(r, i, sum);
+            op.add_terms(r, i, sum);
     const float own = sum_threads<Op::sums>(sum, shared);
     const bool writes = s < Op::sums && i < n;
     if (gridDim.y == 1) {

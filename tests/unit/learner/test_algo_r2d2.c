@@ -1,6 +1,5 @@
 /* R2D2: gradients by differences, what padding and burn-in do, and a world solved by hand through a
  * recurrent network. The loss by itself: test_algo_r2d2_loss.c. */
-#include "learner/algo/r2d2_loss.h"
 #include "learner/algo/updates.h"
 #include "learner/sampler.h"
 #include "tests/support/effort.h"

@@ -1,5 +1,5 @@
 /* R2D2: value rescaling, targets and loss over sequences against the equations in double. */
-#include "learner/algo/r2d2_loss.h"
+#include "learner/algo/learning.h"
 #include "learner/sampler.h"
 #include "shm/base/rng.h"
 #include "tests/support/unit.h"
@@ -77,6 +77,16 @@ static void make(struct problem *p, uint32_t number)
         p->weight[b] = 1 - rm_rng_float(&rng);
 }
 
+/* The CPU's operations, whose backend is its own memory alone. */
+static struct rm_backend cpu;
+
+static void make_targets(struct problem *p, bool rescale)
+{
+    const struct rm_sequence_targets targets = {
+        .batch = p->batch, .choose = p->q, .value = p->target, .rescale = rescale, .y = p->y};
+    rm_sequence_ops_of(&cpu)->targets(&cpu, &targets);
+}
+
 static void targets_are_the_printed_ones(void **state)
 {
     (void)state;
@@ -84,7 +94,7 @@ static void targets_are_the_printed_ones(void **state)
     for (uint32_t n = 0; n < 8; n++) {
         const bool rescale = n / 4;
         make(&p, n);
-        rm_r2d2_targets(&p.batch, p.q, p.target, rescale, p.y);
+        make_targets(&p, rescale);
         for (uint32_t t = 0; t < TRACE; t++)
             for (uint32_t b = 0; b < B; b++) {
                 const uint32_t at = t * B + b, row = (t + p.ahead[at]) * B + b;
@@ -126,10 +136,17 @@ static void losses_errors_and_gradients_are_the_printed_ones(void **state)
     for (uint32_t n = 0; n < 8; n++) {
         float d[ROWS * B * ACTIONS];
         make(&p, n);
-        rm_r2d2_targets(&p.batch, p.q, p.target, n / 4, p.y);
-        const struct rm_r2d2_loss in = {.q = p.q, .y = p.y, .kappa = 0.7f, .max_share = 0.9};
-        const struct rm_r2d2_sums sums = rm_r2d2_loss(&p.batch, &in, d);
-        assert_true(fabs(sums.loss - slow_loss(&p, (double)0.7f)) < 1e-6);
+        make_targets(&p, n / 4);
+        struct rm_update_figures figures = {0};
+        const struct rm_sequence_loss in = {.batch = p.batch,
+                                            .q = p.q,
+                                            .y = p.y,
+                                            .kappa = 0.7f,
+                                            .max_share = 0.9,
+                                            .d_q = d,
+                                            .figures = &figures};
+        rm_sequence_ops_of(&cpu)->loss(&cpu, &in);
+        assert_true(fabs(figures.last_loss - slow_loss(&p, (double)0.7f)) < 1e-6);
         for (uint32_t i = 0; i < ROWS * B * ACTIONS; i++) {
             const double at = p.wide[i], eps = 1e-6;
             p.wide[i] = at + eps;

@@ -1,10 +1,10 @@
-"""stable-baselines3: PPO and DQN on CartPole."""
+"""stable-baselines3: PPO and DQN on CartPole, SAC on Pendulum."""
 import common
 
-args = common.arguments(["ppo", "ppo64", "dqn"])
+args = common.arguments(["ppo", "ppo64", "dqn", "sac", "sac-python"])
 torch = common.torch_threads(args.threads)
 
-from stable_baselines3 import DQN, PPO  # noqa: E402  (threads first)
+from stable_baselines3 import DQN, PPO, SAC  # noqa: E402  (threads first)
 
 import sb3_family  # noqa: E402
 import settings  # noqa: E402
@@ -12,6 +12,8 @@ import settings  # noqa: E402
 
 def make():
     layers = settings.TASKS[args.task]["layers"]
+    if args.task in ("sac", "sac-python"):
+        return sb3_family.sac(SAC, args, {"net_arch": layers})
     if args.task == "dqn":
         return sb3_family.dqn(DQN, args, {"net_arch": layers})
     return sb3_family.ppo(PPO, args, {"net_arch": {"pi": layers, "vf": layers},

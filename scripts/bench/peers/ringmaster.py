@@ -12,15 +12,18 @@ import time
 import settings
 
 BUILD = os.environ.get("BUILD", "build")
+INTERPRETER = ""  # of Python worlds: run sets it
 # For steps/s: the start of its processes counts, so several seconds. Time to 475 is looked for in settings.STEPS.
 SPEED_STEPS = {"ppo": 1_000_000, "ppo40": 1_000_000, "ppo64": 2_000_000, "dqn": 20_000, "puffer-mlp": 12 << 19,
-               "puffer-lstm": 4 << 19}
+               "puffer-lstm": 4 << 19, "sac": 5_000, "sac-python": 5_000}
 # The counterpart of a peer's number of threads: the fastest of these is measured.
 VARIANTS = {
     "ppo": [{}, {"learner.threads": 2}, {"actor.count": 2, "learner.threads": 2}],
     "ppo40": [{}, {"learner.threads": 2}, {"actor.count": 2, "learner.threads": 2}],
     "ppo64": [{}, {"learner.threads": 2}, {"actor.count": 2, "learner.threads": 2}],
     "dqn": [{}, {"learner.threads": 2}],
+    "sac": [{}, {"learner.threads": 2}],
+    "sac-python": [{}, {"learner.threads": 2}],
     "puffer-mlp": [{"actor.count": 2, "learner.threads": 2}],
     "puffer-lstm": [{"actor.count": 2, "learner.threads": 2}],
 }
@@ -95,7 +98,26 @@ def dqn(s):
     }
 
 
-MAKERS = {"ppo": ppo, "ppo40": ppo, "ppo64": ppo, "dqn": dqn, "puffer-mlp": lambda s: puffer(s, False),
+def sac(s):
+    return {
+        "world": {"name": "pendulum"},
+        "actor": {"count": 1, "worlds": s["worlds"], "random_steps": s["learning_starts"]},
+        "ring": {"capacity": s["replay"]},
+        "sample": {"batch": s["batch"], "n_step": 1, "gamma": s["gamma"], "min_fill": s["learning_starts"]},
+        "limiter": {"updates_per_step": 1, "slack_updates": 4},
+        "algorithm": {"name": "sac", "target": {"update": "soft", "tau": s["tau"]}},
+        "network": {"layers": layers(s["layers"], "relu")},
+        "optimizer": {"learning_rate": s["learning_rate"], "grad_clip": 0, "epsilon": s["adam_epsilon"]},
+        "publish": {"interval": 1},
+    }
+
+
+def sac_in_python(s):
+    """The same environment as the peer's, in the peer's interpreter."""
+    return sac(s) | {"world": {"python": "gymnasium:Pendulum-v1", "interpreter": INTERPRETER}}
+
+
+MAKERS = {"sac": sac, "sac-python": sac_in_python, "ppo": ppo, "ppo40": ppo, "ppo64": ppo, "dqn": dqn, "puffer-mlp": lambda s: puffer(s, False),
           "puffer-lstm": lambda s: puffer(s, True)}
 
 
@@ -139,11 +161,11 @@ def run(pin, task, seed, steps, overrides, interval=0):
 
 
 def speed(pin, task, seed, overrides, share=1.0):
-    """Steps/s of training: processes' start included, evaluation switched off. The steps before DQN's first
-    update do not count."""
+    """Steps/s of training: processes' start included, evaluation switched off. The steps before the first
+    update from replay do not count."""
     summary = run(pin, task, seed, int(SPEED_STEPS[task] * share), overrides).summary
     steps = sum(p["env_steps"] for p in summary["policies"])
-    free = settings.DQN["learning_starts"] if task == "dqn" else 0
+    free = settings.TASKS[task].get("learning_starts", 0)
     return (steps - free) / summary["trained_s"]
 
 

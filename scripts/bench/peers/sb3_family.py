@@ -1,4 +1,4 @@
-"""PPO and DQN for libraries with stable-baselines3's interface: itself and SBX."""
+"""PPO, DQN and SAC for libraries with stable-baselines3's interface: itself and SBX."""
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 
@@ -45,9 +45,17 @@ def dqn(cls, args, policy_kwargs):
                seed=args.seed, device="cpu", policy_kwargs=policy_kwargs)
 
 
+def sac(cls, args, policy_kwargs):
+    s = settings.SAC
+    env = make_vec_env("Pendulum-v1", n_envs=s["worlds"], seed=args.seed)
+    return cls("MlpPolicy", env, learning_rate=s["learning_rate"], batch_size=s["batch"], buffer_size=s["replay"],
+               learning_starts=s["learning_starts"], gamma=s["gamma"], tau=s["tau"], train_freq=1, gradient_steps=1,
+               seed=args.seed, device="cpu", policy_kwargs=policy_kwargs)
+
+
 def measure(name, packages, args, make):
     """make(): the model; its making is on the clock, as the start of Ringmaster's processes is."""
     watch = common.Watch(args)
     model = make()
-    model.learn(args.steps + 1_000_000 * (args.task != "dqn"), callback=Looking(watch))
+    model.learn(args.steps + 1_000_000 * (not args.task.startswith(("dqn", "sac"))), callback=Looking(watch))
     common.emit(name, packages, args.task, **watch.figures())

@@ -8,6 +8,8 @@ TITLES = {
     "puffer-mlp": "CartPole by PPO, 8192 worlds, one epoch, 1,027 parameters",
     "puffer-lstm": "CartPole by PPO, 8192 worlds, one epoch, 128-wide LSTM",
     "dqn": "CartPole by DQN",
+    "sac": "Pendulum by SAC, 256x256, batch 256, an update a step",
+    "sac-python": "the same, with the world of Gymnasium for both",
     "ppo40": "CartPole by PPO, 40 worlds, 20 for each worker of Sample Factory, minibatches of 256",
     "stepping": "Stepping CartPole",
     "ring": "Items of 4 KiB",

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- version 2 -------------------------------------------------------------------------------- */
+/* --- version 2 ------------------------------------------------------------------------------- */
 
 struct agent_v2 {
     const char *name;
@@ -76,7 +76,7 @@ _Static_assert(sizeof(struct option_v2) == 16 && sizeof(struct option_doc_v2) ==
 _Static_assert(sizeof(struct config_v2) == 40 && sizeof(struct buffers_v2) == 48, "version 2");
 _Static_assert(sizeof(struct ops_v2) == 96, "version 2");
 
-/* --- the adapter ------------------------------------------------------------------------------ */
+/* --- the adapter ----------------------------------------------------------------------------- */
 
 struct adapter {
     struct rm_env_ops ops; /* first */
@@ -87,7 +87,7 @@ struct adapter {
 struct rm_env {
     const struct ops_v2 *ops;
     struct env_v2 *own;
-    const struct spec_v2 *told; /* NULL: it said nothing */
+    const struct spec_v2 *described; /* NULL: describe() returned none */
     struct rm_env_spec spec;
     struct rm_env_agent *agent; /* [spec.agents] */
     struct buffers_v2 *out;     /* [spec.agents] */
@@ -118,16 +118,17 @@ static void take_agent(struct rm_env_agent *to, const struct agent_v2 *from)
 /* What the world says of itself, in version 3. */
 static int take_spec(struct rm_env *env, char *error, size_t error_size)
 {
-    const struct spec_v2 *told = env->told = env->ops->describe(env->own);
-    if (!told)
+    const struct spec_v2 *described = env->described = env->ops->describe(env->own);
+    if (!described)
         return 0;
-    if (told->abi_version != RM_ENV_V2 || told->struct_size != sizeof *told) {
+    if (described->abi_version != RM_ENV_V2 || described->struct_size != sizeof *described) {
         snprintf(error, error_size,
                  "its spec has ABI version %u and struct_size %u, must be %u and %zu as its table",
-                 told->abi_version, told->struct_size, RM_ENV_V2, sizeof *told);
+                 described->abi_version, described->struct_size, RM_ENV_V2, sizeof *described);
         return -EPROTO;
     }
-    const uint32_t agents = told->agent && told->agents <= AGENTS_MAX ? told->agents : 0;
+    const uint32_t agents =
+        described->agent && described->agents <= AGENTS_MAX ? described->agents : 0;
     env->agent = calloc(agents + 1, sizeof *env->agent);
     env->out = calloc(agents + 1, sizeof *env->out);
     if (!env->agent || !env->out) {
@@ -135,20 +136,20 @@ static int take_spec(struct rm_env *env, char *error, size_t error_size)
         return -ENOMEM;
     }
     for (uint32_t a = 0; a < agents; a++)
-        take_agent(&env->agent[a], &told->agent[a]);
+        take_agent(&env->agent[a], &described->agent[a]);
     env->spec = (struct rm_env_spec){
         .abi_version = RM_ENV_ABI_VERSION,
         .struct_size = sizeof env->spec,
-        .name = told->name,
-        .doc = told->doc,
-        .agents = told->agents,
-        .phases = told->phases,
-        .agent = told->agent ? env->agent : NULL,
-        .max_steps = told->max_steps,
-        .score_low = told->score_low,
-        .score_high = told->score_high,
-        .score_random = told->score_random,
-        .score_solved = told->score_solved,
+        .name = described->name,
+        .doc = described->doc,
+        .agents = described->agents,
+        .phases = described->phases,
+        .agent = described->agent ? env->agent : NULL,
+        .max_steps = described->max_steps,
+        .score_low = described->score_low,
+        .score_high = described->score_high,
+        .score_random = described->score_random,
+        .score_solved = described->score_solved,
     };
     return 0;
 }
@@ -194,7 +195,7 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
 
 static const struct rm_env_spec *describe(const struct rm_env *env)
 {
-    return env->told ? &env->spec : NULL;
+    return env->described ? &env->spec : NULL;
 }
 
 static const struct buffers_v2 *take_buffers(struct rm_env *env, const struct rm_env_buffers *out)

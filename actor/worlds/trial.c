@@ -16,9 +16,9 @@
 
 enum {
     WORLDS = 8,        /* of a batch */
-    GUARD = 8,         /* bytes behind every entry */
-    NO_FLAGS = 0xe0,   /* what flags are before they are written: bits that no flag has */
-    STEPS_LEAST = 400, /* unless asked for otherwise */
+    GUARD = 8,         /* bytes after every entry */
+    NO_FLAGS = 0xe0,   /* initial value of flags: bits that no flag has */
+    STEPS_LEAST = 400, /* default */
     STEPS_MOST = 3000,
     AFTER = 120 /* steps from a saved state */
 };
@@ -42,13 +42,13 @@ const char *const rm_rule_words[] = {
 };
 _Static_assert(sizeof rm_rule_words / sizeof rm_rule_words[0] == RM_RULE_COUNT, "words per rule");
 
-/* What a batch does but step. */
+/* The ways in which a batch is stepped. */
 struct way {
-    uint8_t poison;   /* what buffers are filled with before the world writes */
+    uint8_t poison;   /* initial value of buffers before the world writes */
     bool last_differ; /* last rows are answered with other actions, legal or not */
 };
 
-/* An agent's last row, as far as it matters for the others'. */
+/* The state of an agent's last row, as needed for the other agents. */
 enum lasts { NO_LAST = 0, LAST_NOW, LAST_BEFORE };
 
 struct batch {
@@ -63,13 +63,13 @@ struct batch {
     struct rm_watch watch;
     struct rm_env_buffers *out; /* [agents] */
     int32_t **actions;          /* [agents] */
-    bool failed;                /* step() or reset() said no: nothing more comes */
-    bool judged;                /* rows are looked at by the rules */
+    bool failed;                /* step() or reset() failed: no more rows */
+    bool judged;                /* rows are checked by the rules */
     uint32_t *age;              /* (agents, worlds) rows of the episode; judged */
     uint8_t *lasts;             /* (agents, worlds) enum lasts */
 };
 
-/* --- findings --------------------------------------------------------------------------------- */
+/* --- findings -------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) static void broken(struct rm_trial *trial, enum rm_rule rule,
                                                          const char *format, ...)
@@ -81,7 +81,7 @@ __attribute__((format(printf, 3, 4))) static void broken(struct rm_trial *trial,
     va_start(args, format);
     vsnprintf(trial->rule[rule].text, sizeof trial->rule[rule].text, format, args);
     va_end(args);
-    rm_utf8_line(trial->rule[rule].text); /* a world's own words may be anything */
+    rm_utf8_line(trial->rule[rule].text); /* a world's own text may have any bytes */
 }
 
 /* "world 3, agent_0, step 17" */
@@ -97,7 +97,7 @@ static struct where where(const struct batch *b, uint32_t a, uint32_t w)
     return at;
 }
 
-/* --- a batch ---------------------------------------------------------------------------------- */
+/* --- a batch --------------------------------------------------------------------------------- */
 
 static uint32_t choices_of(const struct rm_env_agent *agent)
 {
@@ -230,7 +230,7 @@ static int batch_open(struct batch *b, struct rm_trial *trial, const struct rm_w
     return -ENOMEM;
 }
 
-/* --- the rules of a row ----------------------------------------------------------------------- */
+/* --- the rules of a row ---------------------------------------------------------------------- */
 
 static double element(const struct rm_env_observation *of, const uint8_t *obs, size_t i)
 {
@@ -309,7 +309,7 @@ static void judge_mask(const struct batch *b, uint32_t a, uint32_t w)
     }
 }
 
-/* What a last row's episode came to; of others nothing is written. */
+/* The figures of a last row's episode; other rows have none. */
 static void judge_figures(const struct batch *b, uint32_t a, uint32_t w, bool last)
 {
     const double *values = b->out[a].figures + (size_t)w * b->spec->figures;
@@ -382,7 +382,7 @@ static void judge_row(const struct batch *b, uint32_t a, uint32_t w)
     b->lasts[lane] = last ? LAST_NOW : NO_LAST;
 }
 
-/* What was given out in this phase. */
+/* Checks the rows of this phase. */
 static void judge_phase(const struct batch *b, uint32_t phase)
 {
     for (uint32_t a = 0; a < b->spec->agents; a++)
@@ -407,7 +407,7 @@ static void judge_step(const struct batch *b)
     }
 }
 
-/* --- stepping --------------------------------------------------------------------------------- */
+/* --- stepping -------------------------------------------------------------------------------- */
 
 static void refused(struct batch *b, const char *call, int rc)
 {
@@ -417,7 +417,8 @@ static void refused(struct batch *b, const char *call, int rc)
     b->failed = true;
 }
 
-/* A check sum of what a world must leave alone: everything of other phases, guards of this one. */
+/* A check sum of memory that a world must not change: everything of other phases, guards of this
+ * one. */
 static uint64_t untouched(const struct batch *b, uint32_t phase)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -436,7 +437,8 @@ static uint64_t untouched(const struct batch *b, uint32_t phase)
     return hash;
 }
 
-/* Fills what is about to be written for `phase`, calls, and looks at what was touched. */
+/* Fills the memory that will be written for `phase`, calls the world, and checks what it
+ * changed. */
 static void call(struct batch *b, uint32_t phase, uint32_t next, bool reset)
 {
     for (uint32_t a = 0; a < b->spec->agents; a++)
@@ -464,7 +466,7 @@ static void batch_reset(struct batch *b)
     call(b, 0, 0, true);
 }
 
-/* A legal action, each as likely; any one where nothing is legal. */
+/* A legal action, all equally likely; any action if none is legal. */
 static int32_t draw_action(struct rm_rng *rng, uint32_t actions, const uint8_t *mask)
 {
     uint32_t legal = 0;
@@ -478,7 +480,7 @@ static int32_t draw_action(struct rm_rng *rng, uint32_t actions, const uint8_t *
             return (int32_t)action;
 }
 
-/* Real numbers, uniform within their bounds; now and then a bound itself. */
+/* Real numbers, uniform within their bounds; sometimes a bound itself. */
 static void draw_reals(struct rm_rng *rng, const struct rm_env_agent *agent, int32_t *word)
 {
     for (uint32_t i = 0; i < agent->boxes; i++)
@@ -540,7 +542,7 @@ static uint64_t row_hash(const struct batch *b, uint32_t a, uint32_t w)
 /* Every row of the worlds 0 .. WORLDS - 1 as the first batch had it: (steps, agents, WORLDS). */
 struct record {
     uint64_t *rows;
-    uint64_t steps, seen; /* as far as the first batch came */
+    uint64_t steps, seen; /* length of the first batch */
     uint32_t agents;
 };
 
@@ -549,8 +551,8 @@ static uint64_t *entry(const struct record *r, uint64_t step, uint32_t a, uint64
     return &r->rows[(step * r->agents + a) * WORLDS + world];
 }
 
-/* Plays until step `to`. Writes the record, or compares with it: rows that differ break `rule`, and
- * the first is enough. */
+/* Plays until step `to`. Writes the record, or compares with it: different rows break `rule`; stops
+ * at the first. */
 static void play(struct batch *b, uint64_t to, const struct record *record, bool write,
                  enum rm_rule rule, const char *what)
 {
@@ -580,7 +582,7 @@ static void play(struct batch *b, uint64_t to, const struct record *record, bool
     }
 }
 
-/* --- what is tried ---------------------------------------------------------------------------- */
+/* --- the trials ------------------------------------------------------------------------------ */
 
 struct tried {
     struct rm_trial *trial;
@@ -598,7 +600,7 @@ static int open_one(const struct tried *t, struct batch *b, uint64_t first, uint
 
 static const struct way plain = {.poison = 0xa5};
 
-/* The same again, as a whole or cut into batches, in some way. */
+/* Plays the same again, in one batch or several, in some way. */
 static int again(const struct tried *t, const uint32_t *parts, struct way way, enum rm_rule rule,
                  const char *what, struct rm_error *error)
 {
@@ -632,7 +634,7 @@ static int try_reset(const struct tried *t, struct rm_error *error)
     return 0;
 }
 
-/* What phase 0 was given belongs to the caller and is no part of the state. */
+/* Copies phase 0's rows, which belong to the caller and not to the state. */
 static void hand_over(const struct batch *from, struct batch *to)
 {
     for (uint32_t a = 0; a < from->spec->agents; a++) {
@@ -759,7 +761,7 @@ static int try_all(struct tried *t, struct batch *first, struct rm_error *error)
     if ((rc = again(t, whole, plain, RM_RULE_SEED, "from that of the same seed before", error)) < 0)
         return rc;
     if (t->trial->rule[RM_RULE_SEED].times) {
-        /* Everything else is told by comparing rows. */
+        /* The other rules are checked by comparing rows. */
         for (int r = RM_RULE_IGNORED; r < RM_RULE_COUNT; r++)
             if (!t->trial->rule[r].tried)
                 snprintf(t->trial->rule[r].text, sizeof t->trial->rule[r].text,
@@ -785,7 +787,7 @@ int rm_trial_run(struct rm_trial *trial, const struct rm_world *world,
                  struct rm_error *error)
 {
     struct tried t = {.trial = trial, .world = world, .config = config, .seed = seed};
-    struct batch first; /* stays open, so that others have other addresses */
+    struct batch first; /* stays open, so that other batches have other addresses */
     memset(trial, 0, sizeof *trial);
     int rc = open_one(&t, &first, 0, WORLDS, plain, error);
     if (rc < 0)

@@ -1,12 +1,12 @@
-/* trial: plays a world and looks whether it keeps the rules of docs/worlds.md: `ringctl
- * check-world`. Batches of a few worlds are stepped with random legal actions into buffers whose
- * bytes are known, the same ones again and again in other ways, and every row is compared. */
+/* trial: plays a world and checks the rules of docs/worlds.md: `ringctl check-world`. Batches of a
+ * few worlds are stepped with random legal actions into buffers with known bytes, several times in
+ * different ways, and every row is compared. */
 #ifndef RM_ACTOR_WORLDS_TRIAL_H
 #define RM_ACTOR_WORLDS_TRIAL_H
 
 #include "actor/worlds/worlds.h"
 
-/* What is looked at, in the order of reports. To add a rule: a value, a line in trial.c's table. */
+/* The rules, in the order of reports. To add a rule: a value, and a line in trial.c's table. */
 enum rm_rule {
     RM_RULE_RETURNS,  /* legal actions are not refused */
     RM_RULE_WRITTEN,  /* every value of a row */
@@ -36,17 +36,17 @@ struct rm_trial {
     struct {
         bool tried;
         uint64_t times; /* broken */
-        char text[320]; /* where first, and why nothing was tried */
+        char text[320]; /* the first place, or why nothing was tried */
     } rule[RM_RULE_COUNT];
 };
 
-/* Plays. `steps` 0: as many as episodes of this world take. 0 when all was tried that can be,
- * whatever came of it; -ENOMEM, or the world cannot be made. */
+/* Plays the world. `steps` 0: as many as its episodes need. Returns 0 when all trials were made,
+ * whatever their result; -ENOMEM, or an error if the world cannot be created. */
 int rm_trial_run(struct rm_trial *trial, const struct rm_world *world,
                  const struct rm_world_config *config, uint64_t seed, uint64_t steps,
                  struct rm_error *error);
 
-/* As JSON text, freed by the caller; NULL without memory. */
+/* The result as JSON text, which the caller frees; NULL: no memory. */
 char *rm_trial_write(const struct rm_trial *trial, const struct rm_env_spec *spec);
 
 #endif

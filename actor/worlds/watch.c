@@ -29,14 +29,14 @@ static struct {
     int refused; /* system call, -1: none */
     uintptr_t address;
     bool has_address;
-} told = {.program = "ringmaster-actor", .refused = -1};
+} report = {.program = "ringmaster-actor", .refused = -1};
 
 static atomic_flag reporting = ATOMIC_FLAG_INIT;
 
 static const struct {
     int number;
     const char *name;
-    bool address; /* of the fault is known */
+    bool address; /* the address of the fault is known */
 } signals[] = {{SIGSEGV, "SIGSEGV", true}, {SIGBUS, "SIGBUS", true},    {SIGFPE, "SIGFPE", true},
                {SIGILL, "SIGILL", true},   {SIGABRT, "SIGABRT", false}, {SIGSYS, "SIGSYS", false},
                {RM_DUTY_REPORT, "", false}};
@@ -46,7 +46,7 @@ static const char *const calls[] = {
     "outside of worlds", "loading", "create()", "reset()", "step()", "state", "close()", "showing"};
 _Static_assert(sizeof calls / sizeof *calls == RM_WATCH_COUNT, "a name per call");
 
-/* --- text without stdio, which may be what was interrupted ------------------------------------ */
+/* --- text without stdio, which the signal may have interrupted ------------------------------- */
 
 struct text {
     char *at;
@@ -78,7 +78,7 @@ static void put_u64(struct text *t, const char *before, uint64_t value)
     put_number(t, value, 10);
 }
 
-/* --- the report ------------------------------------------------------------------------------- */
+/* --- the report ------------------------------------------------------------------------------ */
 
 static void put_signal(struct text *t, int number)
 {
@@ -94,22 +94,22 @@ static void put_signal(struct text *t, int number)
         put(t, signals[i].name);
     else
         put_u64(t, "signal ", (uint64_t)number);
-    if (number == SIGSYS && told.refused >= 0) {
-        const char *name = told.call_name ? told.call_name(told.refused) : NULL;
-        put_u64(t, " (system call ", (uint64_t)told.refused);
+    if (number == SIGSYS && report.refused >= 0) {
+        const char *name = report.call_name ? report.call_name(report.refused) : NULL;
+        put_u64(t, " (system call ", (uint64_t)report.refused);
         if (name) {
             put(t, ", ");
             put(t, name);
         }
         put(t, ", is not allowed)");
-    } else if (told.has_address) {
+    } else if (report.has_address) {
         put(t, " (address 0x");
-        put_number(t, told.address, 16);
+        put_number(t, report.address, 16);
         put(t, ")");
     }
 }
 
-/* Each world's episode and step, as far as they fit. */
+/* Each world's episode and step, as many as fit. */
 static void put_episodes(struct text *t, const struct rm_watch *watch, uint64_t step)
 {
     const struct rm_arrivals *a = watch->arrivals;
@@ -173,58 +173,58 @@ static void write_all(const char *words)
     }
 }
 
-/* A debugger sees more than this process can say: it waits for it. */
+/* Waits for a debugger, which sees more than this process can report. */
 static void wait_for_debugger(void)
 {
     const uint64_t one = 1;
     const struct timespec moment = {.tv_nsec = 20 * 1000 * 1000};
 
-    if (!told.slot || RM_PEEK(&told.slot->inspect) != RM_INSPECT_OFFERED)
+    if (!report.slot || RM_PEEK(&report.slot->inspect) != RM_INSPECT_OFFERED)
         return;
     alarm(DEBUGGER_S);
-    RM_RAISE(&told.slot->inspect, RM_INSPECT_WANTED);
-    if (write(told.bell_fd, &one, sizeof one) < 0)
+    RM_RAISE(&report.slot->inspect, RM_INSPECT_WANTED);
+    if (write(report.bell_fd, &one, sizeof one) < 0)
         return;
-    while (RM_SEE(&told.slot->inspect) != RM_INSPECT_DONE)
+    while (RM_SEE(&report.slot->inspect) != RM_INSPECT_DONE)
         nanosleep(&moment, NULL);
 }
 
 static void die_of(int number)
 {
     signal(number, SIG_DFL);
-    raise(number); /* blocked until the handler returns, then deadly */
+    raise(number); /* blocked until the handler returns, then ends the process */
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
-    char line[2048], brief[sizeof told.slot->error];
+    char line[2048], brief[sizeof report.slot->error];
     void *frame[FRAMES_MAX];
 
     (void)context;
     if (atomic_flag_test_and_set(&reporting)) {
-        for (;;) /* another thread is at it, and ends the process */
+        for (;;) /* another thread writes the report, and ends the process */
             pause();
     }
-    /* Whatever keeps the report from its end, a lock or a second fault, the process ends. */
+    /* If a lock or a second fault blocks the report, the alarm ends the process. */
     signal(SIGALRM, SIG_DFL);
     alarm(PATIENCE_S);
     if (number == SIGSYS)
-        told.refused = info->si_syscall;
+        report.refused = info->si_syscall;
     for (size_t i = 0; i < SIGNALS; i++)
         if (signals[i].number == number && signals[i].address && info->si_code > 0) {
-            told.has_address = true;
-            told.address = (uintptr_t)info->si_addr;
+            report.has_address = true;
+            report.address = (uintptr_t)info->si_addr;
         }
     rm_watch_describe(number, brief, sizeof brief);
-    if (told.slot)
-        memcpy(told.slot->error, brief, sizeof brief);
+    if (report.slot)
+        memcpy(report.slot->error, brief, sizeof brief);
     rm_watch_describe(number, line, sizeof line - 1);
     size_t used = strlen(line);
     line[used] = '\n';
     line[used + 1] = '\0';
-    if (told.slot) /* the journal gets it too */
+    if (report.slot) /* the journal has it too */
         write_all(RM_SAID_ERROR);
-    write_all(told.program);
+    write_all(report.program);
     write_all(": ");
     write_all(line);
     int frames = backtrace(frame, FRAMES_MAX);
@@ -234,23 +234,23 @@ static void on_signal(int number, siginfo_t *info, void *context)
     die_of(number);
 }
 
-/* --- setting up ------------------------------------------------------------------------------- */
+/* --- installing the handlers ----------------------------------------------------------------- */
 
 void rm_watch_tell(struct rm_board_worker *slot, int bell_fd)
 {
-    told.slot = slot;
-    told.bell_fd = bell_fd;
+    report.slot = slot;
+    report.bell_fd = bell_fd;
 }
 
 void rm_watch_beat(void)
 {
-    if (told.slot)
-        RM_POKE(&told.slot->heartbeat_ns, rm_now_ns());
+    if (report.slot)
+        RM_POKE(&report.slot->heartbeat_ns, rm_now_ns());
 }
 
 void rm_watch_name_calls(const char *(*name)(int number))
 {
-    told.call_name = name;
+    report.call_name = name;
 }
 
 int rm_watch_install(const char *program, struct rm_error *error)
@@ -260,14 +260,15 @@ int rm_watch_install(const char *program, struct rm_error *error)
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     void *frame[2];
 
-    told.program = program;
-    prctl(PR_SET_PTRACER, getppid(), 0, 0, 0); /* where only parents may look: its children too */
-    /* The first call loads the unwinder: not in a handler. */
+    report.program = program;
+    prctl(PR_SET_PTRACER, getppid(), 0, 0,
+          0); /* if only parents may trace: the parent's children may too */
+    /* The first call loads the unwinder, which must not happen in a handler. */
     (void)backtrace(frame, 2);
     if (sigaltstack(&own, NULL) < 0)
         return rm_fail(error, -errno, "sigaltstack: %s", strerror(errno));
     sigemptyset(&action.sa_mask);
-    sigaddset(&action.sa_mask, RM_DUTY_REPORT); /* being reported already */
+    sigaddset(&action.sa_mask, RM_DUTY_REPORT); /* no second report */
     for (size_t i = 0; i < SIGNALS; i++)
         if (sigaction(signals[i].number, &action, NULL) < 0)
             return rm_fail(error, -errno, "sigaction: %s", strerror(errno));

@@ -32,13 +32,14 @@ enum rm_watch_call {
     RM_WATCH_COUNT
 };
 
-/* A batch of worlds. Lives as long as a call is in progress. */
+/* A batch of worlds. It must exist as long as a call is in progress. */
 struct rm_watch {
     const char *world; /* name */
     uint64_t seed, first_world;
     uint32_t worlds;
-    const uint64_t *steps;              /* vector steps made; NULL: none yet */
-    const struct rm_arrivals *arrivals; /* whose episodes; NULL, or without memory: none yet */
+    const uint64_t *steps; /* vector steps made; NULL: none yet */
+    const struct rm_arrivals
+        *arrivals; /* episodes of the worlds; NULL, or without memory: none yet */
 };
 
 /* The call in progress. */
@@ -65,23 +66,22 @@ static inline void rm_watch_leave(void)
     atomic_store_explicit(&rm_watch_place.call, RM_WATCH_NONE, memory_order_relaxed);
 }
 
-/* Handlers, on a stack of their own, of SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS and
- * RM_DUTY_REPORT. `program` is what lines on standard error begin with. */
+/* Installs handlers, on a stack of their own, of SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS
+ * and RM_DUTY_REPORT. Lines on standard error begin with `program`. */
 int rm_watch_install(const char *program, struct rm_error *error);
 
-/* Whose slot gets the report; NULL: none. `bell_fd`, the daemon's, is rung when a debugger is to
- * look at this process (enum rm_inspect): after the report it waits for that, ten seconds at most.
- */
+/* Sets the slot for the report; NULL: none. If a debugger shall inspect this process (enum
+ * rm_inspect), rings `bell_fd`, the daemon's, and waits after the report at most ten seconds. */
 void rm_watch_tell(struct rm_board_worker *slot, int bell_fd);
 
-/* A sign of life from inside of a call that waits for another process, and ends by itself. */
+/* Writes a heartbeat during a call that waits for another process, and ends by itself. */
 void rm_watch_beat(void);
 
-/* How a SIGSYS's system call is called: a function that is safe in a signal handler. */
+/* Sets the function that names a SIGSYS's system call; it must be safe in a signal handler. */
 void rm_watch_name_calls(const char *(*name)(int number));
 
-/* The report on `signal` as one line, NUL included at most `size`; worlds that do not fit are
- * counted. Safe in a signal handler. */
+/* Writes the report on `signal` as one line, of at most `size` bytes with its NUL; worlds that do
+ * not fit are counted. Safe in a signal handler. */
 void rm_watch_describe(int signal, char *text, size_t size);
 
 #endif

@@ -11,8 +11,8 @@ State = _numpy.State
 
 
 class Policy(_numpy.Policy):
-    """A policy of a file: `Policy.load(path)`. act(observation, state, mask=None) gives the greedy action, a number or a list
-    of them where there are several choices; `state` is of new_state(), at the start of an episode, and holds frames and
+    """A policy of a file: `Policy.load(path)`. act(observation, state, mask=None) gives the greedy action, a number, a list of
+    them where there are several choices, or an array of real numbers; `state` is of new_state(), at the start of an episode, and holds frames and
     memory. outputs(x (B, inputs), memory=None) -> (B, actions * outputs per action): values of actions or logits."""
 
     tensors: Dict[str, np.ndarray]
@@ -54,7 +54,10 @@ class Policy(_numpy.Policy):
                     mask = np.concatenate(mask)
                 seen.put(row, obs)
                 chosen = self.act(row if seen.compact else {name: row[name] for name in row.dtype.names}, state, mask, rng)
-                obs, reward, terminated, truncated, info = env.step(action.make(chosen if isinstance(chosen, list) else [chosen]))
+                chosen = chosen if isinstance(chosen, list) else [chosen]
+                if self.reals:  # an array, behind choices
+                    chosen = [*chosen[:-1], *chosen[-1].tolist()]
+                obs, reward, terminated, truncated, info = env.step(action.make(chosen))
                 total, steps, over = total + float(reward), steps + 1, terminated or truncated
             returns.append(total)
             lengths.append(steps)
@@ -74,3 +77,6 @@ class Policy(_numpy.Policy):
                              f"{', '.join(map(str, trained))}")
         if list(action.choices) != list(self.choices):
             raise ValueError(f"the environment takes one of {action.choices} actions, the policy gives one of {self.choices}")
+        reals = len(self.reals["low"]) if self.reals else 0
+        if action.reals != reals:
+            raise ValueError(f"the environment takes {action.reals} real numbers, the policy gives {reals}")

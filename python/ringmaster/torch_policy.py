@@ -197,6 +197,8 @@ class TorchPolicy(nn.Module):
         if policy.layers and policy.layers[-1]["type"] == "pointer":
             return x
         x = self.linear("head", self.side_by_side(x))
+        if policy.reals and policy.reals["deviation"] == "parameter":
+            x = torch.cat([x, self.tensor("head.log_deviation").expand(len(x), -1)], 1)
         if policy.network["head"]["dueling"]:
             split = x.unflatten(-1, (policy.actions + 1, -1))
             advantages, values = split[..., :-1, :], split[..., -1:, :]

@@ -46,6 +46,8 @@ class Lanes:
         if about["observations"]:
             names = ", ".join(each["name"] for each in about["observations"])
             raise ValueError(f"{self.name} sees several observations, {names}: make_vec is for worlds that show one array")
+        if about["actions"] and about.get("boxes"):
+            raise ValueError(f"{self.name} chooses real numbers beside choices: make_vec is for worlds that take either")
         shape = tuple(about["shape"][:about["dims"]])
         dtype = DTYPES[about["dtype"]]
         low, high = float.fromhex(about["low"]), float.fromhex(about["high"])
@@ -59,13 +61,23 @@ class Lanes:
         self.mask = np.ones((worlds, about["actions"]), np.uint8) if about["has_mask"] else None
         self.reward, self.flags = np.zeros(worlds, np.float32), np.zeros(worlds, np.uint8)
         self.figures = np.full((worlds, figures), np.nan)
-        self.actions = np.zeros((worlds, len(self.choices)) if self.choices else worlds, np.int32)
+        bounds = [self.floats(about.get("boxes", []), end) for end in ("low", "high")]
+        words = len(self.choices) or len(bounds[0])
+        #: Where the world reads them, and the same as whoever acts writes them.
+        self.words = np.zeros((worlds, words) if words else worlds, np.int32)
+        self.actions = self.words.view(np.float32) if len(bounds[0]) else self.words
         self.observation_space = spaces.Box(dtype(low), dtype(high), shape, dtype)
-        self.action_space = spaces.MultiDiscrete(self.choices) if self.choices else spaces.Discrete(about["actions"])
+        self.action_space = spaces.Box(*bounds, dtype=np.float32) if len(bounds[0]) else \
+            spaces.MultiDiscrete(self.choices) if self.choices else spaces.Discrete(about["actions"])
+
+    @staticmethod
+    def floats(boxes: List[Dict[str, Any]], end: str) -> np.ndarray:
+        """Bounds of real numbers, whose bits are in the text."""
+        return np.frombuffer(bytes.fromhex("".join(box[end] for box in boxes)), ">f4").astype(np.float32)
 
     def pointers(self) -> List[Optional[int]]:
         """Where the columns are."""
-        columns = (self.obs, self.mask, self.reward, self.flags, self.figures, self.actions)
+        columns = (self.obs, self.mask, self.reward, self.flags, self.figures, self.words)
         return [None if column is None else column.ctypes.data for column in columns]
 
 
@@ -163,7 +175,9 @@ class AtRandom:
         self.rng = np.random.default_rng(seed)
 
     def __call__(self, lanes: Lanes) -> np.ndarray:
-        """(worlds,) or (worlds, choices)."""
+        """(worlds,) or (worlds, choices); (worlds, values) of real numbers."""
+        if lanes.actions.dtype == np.float32:
+            return self.rng.uniform(lanes.action_space.low, lanes.action_space.high, lanes.actions.shape)
         counts, at, chosen = lanes.choices or [lanes.action_space.n], 0, []
         for count in counts:
             draws = self.rng.random((len(lanes.flags), int(count)))

@@ -150,6 +150,13 @@ class Turned:
         self.action_space = gymnasium.spaces.Discrete(5)
 
 
+def test_a_policy_of_real_actions_is_evaluated(folder):
+    run = ringmaster.train(env="pendulum", steps=600, directory=folder, progress=False, **PPO)
+    assert run.policy().evaluate("pendulum", episodes=2, seed=1)["mean"] < 0
+    with pytest.raises(ValueError, match="sees several observations"):
+        ringmaster.make("pairing")
+
+
 def test_an_environment_of_a_script_trains(folder):
     script = folder / "corridor.py"
     script.write_text(CORRIDOR.replace("__SETTINGS__", repr(PPO)))
@@ -185,7 +192,7 @@ def test_what_is_wrong_is_said(folder):
         ringmaster.parallel_env("treasurehunt")
 
 
-@pytest.mark.parametrize("world", ["cartpole", "mountaincar", "frozenlake", "darkroom"])
+@pytest.mark.parametrize("world", ["cartpole", "mountaincar", "frozenlake", "darkroom", "pendulum"])
 def test_a_world_is_an_environment(world):
     from gymnasium.utils.env_checker import check_env
     check_env(ringmaster.make(world), skip_render_check=True)

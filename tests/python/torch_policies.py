@@ -20,6 +20,7 @@ CASES = [
     ("convolutions", "ppo", TOKENS, [{"type": "conv2d", "units": 4, "kernel": 3, "padding": 1}, {"type": "relu"}, *LINEAR]),
     ("attention", "ppo", TOKENS, [{"type": "embedding", "units": 8, "codes": 8}, {"type": "attention", "heads": 2},
                                   {"type": "mean_pool"}, *LINEAR]),
+    ("real actions", "ppo", {"world": {"name": "pendulum"}}, [*LINEAR, {"type": "tanh"}]),
     ("normalised", "ppo", {"network": {"normalize_observations": True}}, [*LINEAR, {"type": "relu"}]),
 ]
 

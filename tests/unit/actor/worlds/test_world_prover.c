@@ -483,6 +483,34 @@ static void test_observation(void **unused)
     rm_test_batch_close(&batch);
 }
 
+/* True queries and corrupted ones in turn, or one kind alone; with double_reset every episode takes
+ * two turns. */
+static void test_labels(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *options;
+        int labels[6];
+    } known[] = {
+        {"", {1, 0, 1, 0, 1, 0}},
+        {"labels=positive", {1, 1, 1, 1, 1, 1}},
+        {"labels=corrupted", {0, 0, 0, 0, 0, 0}},
+        {"compat=1", {1, 0, 1, 0, 1, 0}},
+        {"compat=1 double_reset=1", {1, 1, 1, 1, 1, 1}},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        struct rm_test_batch batch;
+        open_batch(&batch, known[i].options, RULES, "r(a,d)");
+        for (int episode = 0; episode < 6; episode++) {
+            while (!(batch.out[0].flags[0] & (RM_ENV_TERMINATED | RM_ENV_TRUNCATED)))
+                step_batch(&batch, 0);
+            assert_true(batch.out[0].figures[1] == known[i].labels[episode]);
+            step_batch(&batch, 0);
+        }
+        rm_test_batch_close(&batch);
+    }
+}
+
 static void test_masked_action(void **unused)
 {
     (void)unused;
@@ -601,6 +629,7 @@ int main(void)
         cmocka_unit_test(test_long_states),
         cmocka_unit_test(test_variables_end),
         cmocka_unit_test(test_observation),
+        cmocka_unit_test(test_labels),
         cmocka_unit_test(test_masked_action),
         cmocka_unit_test(test_cut_episode),
         cmocka_unit_test(test_wide_ids),

@@ -330,7 +330,7 @@ static void every_allocation(const struct attempt *a)
 {
     const char *told = getenv("RM_TEST_STRIDE"); /* not every one: for where all is slow */
     const uint64_t stride = told ? strtoull(told, NULL, 10) : 1;
-    uint64_t refused = 0, n = 0;
+    uint64_t refused = 0, n = 1;
     char *whole = NULL, *result = NULL;
     struct rm_error error = {.text = ""};
     /* Once with memory: what it comes to, and what libraries keep for ever. */
@@ -342,13 +342,12 @@ static void every_allocation(const struct attempt *a)
         if (a->run(&whole, &error))
             fail_msg("%s: %s", a->name, error.text);
     }
-    for (bool hit = true; hit;) {
+    for (bool hit = true; hit; n += stride) {
         if (a->before)
             a->before();
         error.text[0] = '\0';
         const int64_t held = rm_test_memory_held();
         const unsigned files = a->before == serve_anew ? 0 : open_files();
-        n += stride;
         rm_test_fail_allocation(n);
         int rc = a->run(&result, &error);
         hit = rm_test_allocation_failed() || rc;
@@ -373,7 +372,7 @@ static void every_allocation(const struct attempt *a)
     }
     free(whole);
     printf("  %s: %llu allocations, %llu refused with words\n", a->name,
-           (unsigned long long)n - stride, (unsigned long long)refused);
+           (unsigned long long)(n - stride - 1), (unsigned long long)refused);
     assert_true(refused > 0);
 }
 

@@ -309,7 +309,7 @@ static int add_rules(scmp_filter_ctx filter, enum rm_sandbox_rights rights)
 
 int rm_sandbox_calls(enum rm_sandbox_rights rights, struct rm_error *error)
 {
-    if (prctl(PR_GET_SECCOMP) < 0)
+    if (prctl(PR_GET_SECCOMP, 0UL, 0UL, 0UL, 0UL) < 0)
         return 0;
     read_names();
     rm_watch_name_calls(name_of);
@@ -378,7 +378,7 @@ static int read_filter(scmp_filter_ctx filter, struct rm_sandbox_program *progra
 int rm_sandbox_program_calls(struct rm_sandbox_program *program, bool network,
                              struct rm_error *error)
 {
-    if (prctl(PR_GET_SECCOMP) < 0)
+    if (prctl(PR_GET_SECCOMP, 0UL, 0UL, 0UL, 0UL) < 0)
         return 0;
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EACCES)); /* as Landlock refuses files */
     int rc = filter ? add_program_rules(filter, network) : -ENOMEM;

@@ -38,8 +38,11 @@ asan ubsan tsan: deps-test
 # Reads of what nobody wrote, which no sanitizer of gcc's finds: the same programs under valgrind, whose processor has
 # AVX2 and no more, so that every one is held to it. The emulated device may be touched by anybody: what it keeps the
 # host from is valgrind's to say here.
-# Without the programs that need that; with fewer repetitions (tests/support/effort.h).
-VALGRIND_WITHOUT := cuda/test_emulation_streams
+# Without the programs that need that; with fewer repetitions (tests/support/effort.h). Without those, too, whose subject
+# valgrind does not have: filters of system calls, descriptors of processes, the heap of the C library, and long double
+# with more bits than double.
+VALGRIND_WITHOUT := cuda/test_emulation_streams unit/actor/worlds/test_sandbox unit/daemon/test_child \
+                    unit/daemon/test_heap unit/actor/worlds/test_world_trig
 VALGRIND := valgrind --quiet --error-exitcode=99 --exit-on-first-error=no --max-threads=2000 --soname-synonyms=somalloc=nouserintercepts
 VALGRIND_TESTS = $(filter-out $(VALGRIND_WITHOUT:%=$(BUILD)/tests/%), \
                  $(filter $(BUILD)/tests/unit/% $(BUILD)/tests/memory/% $(BUILD)/tests/cuda/%,$(TEST_BINARIES)))

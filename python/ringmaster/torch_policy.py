@@ -167,6 +167,7 @@ class TorchPolicy(nn.Module):
             return torch.cat(rows, 1)
         y = torch.cat(rows, 1) * self.there[:, :, None]
         if policy.layers and policy.layers[-1]["type"] == "pointer":
+            self.there = self.there.clone()
             self.there[:, 0] = True
         return y
 

@@ -63,6 +63,30 @@ static json_t *describe_layers(const struct rm_layer_config *layers, uint32_t co
     return list;
 }
 
+/* Several observations, in the world's order, with their layers. */
+static json_t *describe_inputs(const struct named_net *of)
+{
+    const struct rm_network_config *c = &of->config;
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < of->shape.observations; i++) {
+        const struct rm_net_observation *o = &of->shape.observation[i];
+        json_t *dims = json_array();
+        uint32_t k = 0;
+        while (strcmp(c->inputs[k].name, o->name) != 0)
+            k++;
+        for (uint32_t d = 0; d < o->dims; d++)
+            json_array_append_new(dims, json_integer(o->dim[d]));
+        json_array_append_new(
+            list,
+            json_pack(
+                "{sssisisisisosfsoso}", "name", o->name, "at", (int)o->at, "counts", (int)o->counts,
+                "words", (int)o->words, "item", (int)o->item, "dims", dims, "low", o->low, "layers",
+                describe_layers(c->input_layers + c->inputs[k].first, c->inputs[k].layer_count),
+                "first", json_integer(2 * RM_LAYERS_MAX + c->inputs[k].first)));
+    }
+    return list;
+}
+
 static json_t *describe(const struct named_net *of, const struct rm_net *net)
 {
     static const char *const heads[] = {[RM_HEAD_VALUES] = "values",
@@ -96,7 +120,9 @@ static json_t *describe(const struct named_net *of, const struct rm_net *net)
                   c->normalize_observations, "clip", c->observation_clip, "dims", dims, "low",
                   of->shape.low, "codes", rm_net_takes_codes(net), "steps", (int)test_net_steps(of),
                   "state", (int)rm_net_state_count(net), "layers_max", RM_LAYERS_MAX);
-    if (!about || !more || json_object_update(about, more))
+    if (!about || !more || json_object_update(about, more) ||
+        json_object_set_new(about, "inputs", describe_inputs(of)) ||
+        json_object_set_new(about, "as_tokens", json_boolean(c->combine == RM_COMBINE_TOKENS)))
         fail("cannot describe the network");
     json_decref(more);
     return about;
@@ -175,6 +201,10 @@ static void dump(struct dump *d, const struct named_net *of, const char *directo
     put(d, "state", state, state_n);
     put(d, "restart", restarts, of->batch);
     put_dropout(d, of->config.layers, of->config.layer_count, 0, DROPOUT_FLOATS);
+    for (uint32_t i = 0; i < of->config.input_count; i++)
+        put_dropout(d, of->config.input_layers + of->config.inputs[i].first,
+                    of->config.inputs[i].layer_count,
+                    2 * RM_LAYERS_MAX + of->config.inputs[i].first, DROPOUT_FLOATS);
     const struct rm_network_config *c = &of->config;
     if (of->shape.head == RM_HEAD_ACTOR_CRITIC && c->trunk == RM_TRUNK_SEPARATE)
         put_dropout(d, c->value_layer_count ? c->value_layers : c->layers,

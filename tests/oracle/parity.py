@@ -46,7 +46,10 @@ class Net:
         self.noise, self.tau = real["noise"], real["tau"]
         self.dropout = {k: a for k, a in arrays.items() if k.startswith("dropout.")}
         self.x = real["x"].reshape(about["batch"], -1)
-        if about["codes"]:
+        self.now = about  # the observation at hand: its "low" and "dims"
+        if about["inputs"]:
+            self.raw = arrays["x"].reshape(about["batch"], -1)
+        elif about["codes"]:
             self.x = arrays["x"].view(torch.int32).long().reshape(about["batch"], -1)
         if about["state"]:
             lanes = about["batch"] // about["steps"]
@@ -173,11 +176,11 @@ class Net:
 
     def embedding(self, x, name):
         table = self.p[name + "weight"]
-        row = x - int(self.about["low"])
+        row = x - int(self.now["low"])
         row = torch.where((row >= 0) & (row < len(table)), row, torch.zeros_like(row))
         if x.dim() == 3:
             return table[row].sum(2)
-        numbers = self.about["dims"][-1] if len(self.about["dims"]) > 1 else 1
+        numbers = self.now["dims"][-1] if len(self.now["dims"]) > 1 else 1
         return table[row.unflatten(1, (-1, numbers))].sum(2)
 
     def relate(self, x, name, layer):
@@ -199,7 +202,8 @@ class Net:
             if layer["type"] == "residual":
                 x = x + before[i - layer["span"]]
             else:
-                x = self.layer(x, layer, f"{prefix}layers.{i}.", base + i)
+                place = f"{prefix}{i}." if prefix.startswith("inputs.") else f"{prefix}layers.{i}."
+                x = self.layer(x, layer, place, base + i)
         return x, before
 
     def side_by_side(self, x):
@@ -225,6 +229,56 @@ class Net:
             x = x.clamp(-about["clip"], about["clip"])
         return x.reshape(len(x), dims[0], -1) if kinds & ACROSS else x
 
+    def one_of_several(self, o, x):
+        """An observation through its own layers: (states, tokens, features) with self.valid, or
+        (states, features) where that is None."""
+        layers, dims, counts = o["layers"], o["dims"], o["counts"]
+        end = o["at"] + counts + o["words"]
+        words = self.raw[:, o["at"] : end].contiguous()
+        codes = bool(layers) and layers[0]["type"] == "embedding"
+        if codes:
+            words = words.view(torch.int32).long()
+        x = words if codes else x[:, o["at"] : end]
+        tokens, self.valid, self.image, self.now = 0, None, None, o
+        if self.about["as_tokens"] or types(layers) & ACROSS or (codes and counts):
+            if codes or len(dims) > 1 or (dims and counts):
+                tokens = 0 if layers and layers[0]["type"] == "conv2d" else dims[0]
+        if tokens:
+            x, each = x[:, counts:].reshape(len(x), tokens, -1), o["words"] // tokens
+            self.valid = (words[:, counts:].reshape(len(x), tokens, -1) != 0).any(-1)
+            if counts:
+                first = torch.arange(tokens // counts) * each
+                self.valid = (first < words[:, :counts, None] * o["item"]).reshape(len(x), -1)
+        elif len(dims) in (2, 3) and not counts:
+            self.image = ([1] if len(dims) == 2 else []) + dims
+        x, _ = self.layers(x, layers, f"inputs.{o['name']}.", o["first"])
+        return x
+
+    def combine(self):
+        """Several observations as one."""
+        about, x, rows, valid = self.about, self.x, [], []
+        if about["normalized"]:
+            x = (x - self.p["normalizer.mean"]) * self.p["normalizer.scale"]
+            x = x.clamp(-about["clip"], about["clip"])
+        for o in about["inputs"]:
+            y = self.one_of_several(o, x)
+            if not about["as_tokens"]:
+                rows.append(self.side_by_side(y))
+                continue
+            tokens = y.dim() == 3
+            rows.append(y if tokens else y[:, None])
+            valid.append(self.valid if tokens else torch.ones(len(y), 1, dtype=torch.bool))
+        self.valid, self.now = None, about
+        if not about["as_tokens"]:
+            return torch.cat(rows, 1)
+        self.valid = torch.cat(valid, 1)
+        rows = torch.cat(rows, 1)
+        rows = torch.where(self.valid[..., None], rows, torch.zeros_like(rows))
+        if "pointer" in types(about["layers"]):
+            self.valid = self.valid.clone()
+            self.valid[:, 0] = True
+        return rows
+
     def value(self, first, trunk, before):
         about = self.about
         own = about["value_layers"] or about["layers"]
@@ -232,7 +286,7 @@ class Net:
         x = before[-1] if points else trunk
         if about["separate"]:
             x = first
-            if about["codes"] and about["value_layers"] and own[0]["type"] != "embedding":
+            if about["codes"] and not about["inputs"] and about["value_layers"] and own[0]["type"] != "embedding":
                 x = before[1]
         if points and not types(about["value_layers"]) & ACROSS:
             x = x[:, 0]
@@ -243,7 +297,7 @@ class Net:
     def forward(self):
         about = self.about
         self.used = self.state_used = 0
-        first = self.observe()
+        first = self.combine() if about["inputs"] else self.observe()
         trunk, before = self.layers(first, about["layers"], "", 0)
         x = trunk
         if "pointer" not in types(about["layers"]):

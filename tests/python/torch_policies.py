@@ -10,6 +10,11 @@ import ringmaster
 
 LINEAR = [{"type": "linear", "units": 16}]
 TOKENS = {"world": {"name": "treasurehunt"}, "policy": {"map": "shared"}}
+HAND = [{"type": "embedding", "units": 8}]
+PAIRING = {"world": {"name": "pairing"}, "network": {"inputs": {
+    "board": [{"type": "conv2d", "units": 4, "kernel": 2}], "hand": [*HAND, {"type": "mean_pool"}], "left": []}}}
+HANDS = {"world": {"name": "pairing"}, "network": {"combine": "tokens", "normalize_observations": False, "inputs": {
+    "board": [{"type": "linear", "units": 8}], "hand": HAND, "left": [{"type": "linear", "units": 8}]}}}
 # (name, algorithm, world and what goes with it, layers)
 CASES = [
     ("dueling dqn", "dqn", {"network": {"head": {"dueling": True}}}, [*LINEAR, {"type": "layer_norm"}, {"type": "gelu"}]),
@@ -21,6 +26,9 @@ CASES = [
     ("attention", "ppo", TOKENS, [{"type": "embedding", "units": 8, "codes": 8}, {"type": "attention", "heads": 2},
                                   {"type": "mean_pool"}, *LINEAR]),
     ("real actions", "ppo", {"world": {"name": "pendulum"}}, [*LINEAR, {"type": "tanh"}]),
+    ("numbers side by side", "dqn", {"world": {"name": "pairing"}}, LINEAR),
+    ("inputs", "dqn", PAIRING, [*LINEAR, {"type": "relu"}]),
+    ("inputs as tokens", "ppo", HANDS, [{"type": "attention", "heads": 2}, {"type": "mean_pool"}, *LINEAR]),
     ("normalised", "ppo", {"network": {"normalize_observations": True}}, [*LINEAR, {"type": "relu"}]),
 ]
 

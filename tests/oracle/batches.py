@@ -1,5 +1,5 @@
-"""batches.py DIRECTORY [NAME...]: what dump_batches wrote, against the equations of DQN, QR-DQN, IQN, discrete
-SAC and R2D2: targets, losses by autograd, errors, clipping, Adam and target networks."""
+"""batches.py DIRECTORY [NAME...]: what dump_batches wrote, against the equations of DQN, QR-DQN, IQN, SAC of
+discrete and of real actions, and R2D2: targets, losses by autograd, errors, clipping, Adam and target networks."""
 
 import math
 import sys
@@ -138,6 +138,46 @@ class Sac(Replay):
         self.compare(u, figures, error)
 
 
+class SacOfReals(Sac):
+    """Haarnoja 2018: draws go through tanh, critics are given the action."""
+
+    def draw(self, obs, normal):
+        mean, log_deviation = self.net(obs)[0].chunk(2, -1)
+        log_deviation = log_deviation.clamp(-20, 2)
+        action = torch.tanh(mean + log_deviation.exp() * normal)
+        logp = -normal ** 2 / 2 - log_deviation - math.log(2 * math.pi) / 2 - (1 - action ** 2).log()
+        return action, logp.sum(-1)
+
+    def learn(self, u):
+        self.read(u)
+        size, alpha = self.case.sample["batch"], self.log_alpha.exp().item()
+        taken = torch.tanh(self.case.get("action", u, size, -1))
+        with torch.no_grad():
+            action, logp = self.draw(self.next_obs, self.case.get("normal", 2 * u, size, -1))
+            q = torch.min(*(t(self.next_obs, action=action)[0][:, 0] for t in self.targets))
+            y = self.ret + self.discount * (q - alpha * logp)
+        action, logp = self.draw(self.obs, self.case.get("normal", 2 * u + 1, size, -1))
+        q = torch.min(*(c(self.obs, action=action)[0][:, 0] for c in self.critics))
+        policy = (self.weight * (alpha * logp - q)).mean()
+        losses, error = [], 0
+        for critic in self.critics:
+            off = critic(self.obs, action=taken)[0][:, 0] - y
+            losses.append((self.weight * 0.5 * off ** 2).mean())
+            error = error + 0.5 * off.abs()
+        norms = [self.adam.step(policy)]
+        norms += [adam.step(loss) for adam, loss in zip(self.adams, losses)]
+        self.normaliser.add(self.obs, self.net, *self.critics)
+        for target, critic in zip(self.targets, self.critics):
+            target.follow(critic, target_part(self.a, u))
+        if self.a["tune_temperature"]:
+            self.tuner.zero_grad()
+            (self.log_alpha.exp() * (-logp.detach() - self.a["target_entropy"] * taken.shape[1]).mean()).backward()
+            self.tuner.step()
+        figures = [policy.item() + sum(l.item() for l in losses), math.hypot(*norms), q.mean().item(), alpha,
+                   -logp.mean().item()]
+        self.compare(u, figures, error)
+
+
 class R2d2(Replay):
     """Kapturowski 2019: burn-in without gradients, then trace and tail from the state it left."""
 
@@ -191,7 +231,7 @@ class R2d2(Replay):
 
 
 def check(case):
-    kinds = {"sac": Sac, "r2d2": R2d2}
+    kinds = {"sac": Sac if case.about["actions"] else SacOfReals, "r2d2": R2d2}
     learner = kinds.get(case.algorithm["name"], Replay)(case)
     for update in range(1, case.about["updates"] + 1):
         learner.learn(update)

@@ -4,6 +4,8 @@
 #include "learner/algo/trainer.h"
 #include "tests/support/dump.h"
 
+#include <string.h>
+
 enum { UPDATES = 12 };
 
 #define HARD  ", \"target\": {\"update\": \"hard\", \"interval\": 5}"
@@ -27,6 +29,10 @@ static const struct rm_test_dump_sample samples[] = {
     {"sac", "\"name\": \"sac\", \"tune_temperature\": true, \"temperature\": 0.3" SOFT,
      RM_DUMP_TWO_LAYERS, "\"grad_clip\": 0.5", "", PRIOR},
     {"sac-fixed", "\"name\": \"sac\", \"tune_temperature\": false, \"temperature\": 0.1" HARD,
+     RM_DUMP_TWO_LAYERS ", \"normalize_observations\": true", "", "", ""},
+    {"sac-real", "\"name\": \"sac\", \"temperature\": 0.3, \"target_entropy\": -0.7" SOFT,
+     RM_DUMP_TWO_LAYERS, "\"grad_clip\": 0.5", "", PRIOR},
+    {"sac-real-fixed", "\"name\": \"sac\", \"tune_temperature\": false, \"temperature\": 0.1" HARD,
      RM_DUMP_TWO_LAYERS ", \"normalize_observations\": true", "", "", ""},
     {"r2d2-gru", "\"name\": \"r2d2\", \"value_rescale\": true" HARD, RM_DUMP_RECURRENT("gru"), "",
      "\"sequence\": 5, \"burn_in\": 3, \"period\": 2, \"n_step\": 2, ", PRIOR},
@@ -60,6 +66,34 @@ static uint8_t *chosen(struct rm_test_dump *d, uint64_t number, uint32_t what, s
     return x;
 }
 
+/* As numbers: of real ones those that were drawn before tanh. */
+static void put_actions(struct rm_test_dump *d, uint64_t number, struct rm_batch *b, size_t n)
+{
+    if (!b->reals) {
+        RM_TEST_DUMP_NUMBERS(d, "action", number, b->action, n);
+        return;
+    }
+    float *u = drawn(d, number, 12, n * b->reals, -1.5f, 1.5f);
+    memcpy(b->action, u, n * b->reals * sizeof *u);
+    rm_test_dump_put(d, "action", number, u, n * b->reals);
+    d->backend->ops->release(d->backend, u);
+}
+
+/* The normals of an update's two draws (sac.c). */
+static void put_normals(struct rm_test_dump *d, uint64_t number)
+{
+    const struct rm_experiment *e = &d->session.experiment;
+    const size_t n = (size_t)e->sample.batch * d->session.plan.policy[0].reals;
+    float *x = d->backend->ops->alloc(d->backend, n + 1);
+    for (uint64_t pass = 0; x && n && pass < 2; pass++) {
+        d->backend->ops->normals(d->backend, e->seed, RM_STREAM_REALS, 0, number * 2 + pass, n, x);
+        rm_test_dump_put(d, "normal", number * 2 + pass, x, n);
+    }
+    if (!x)
+        rm_test_dump_fail("out of memory");
+    d->backend->ops->release(d->backend, x);
+}
+
 /* Of sequences, rows (rows, B), of transitions (B); the latter for both next to `n`. */
 static void draw_batch(struct rm_test_dump *d, uint64_t number, struct rm_batch *b)
 {
@@ -67,8 +101,10 @@ static void draw_batch(struct rm_test_dump *d, uint64_t number, struct rm_batch 
     const struct rm_policy_plan *plan = &d->session.plan.policy[0];
     const bool sequences = e->algorithm.name == RM_ALGORITHM_R2D2;
     const bool weights = e->priority.kind == RM_PRIORITY_PROPORTIONAL;
-    *b = (struct rm_batch){
-        .size = e->sample.batch, .inputs = plan->inputs, .actions = plan->actions};
+    *b = (struct rm_batch){.size = e->sample.batch,
+                           .inputs = plan->inputs,
+                           .actions = plan->actions,
+                           .reals = plan->reals};
     if (sequences) {
         b->burn_in = e->sample.burn_in;
         b->trace = e->sample.sequence;
@@ -79,21 +115,25 @@ static void draw_batch(struct rm_test_dump *d, uint64_t number, struct rm_batch 
     const size_t n = (size_t)b->size * (sequences ? b->trace : 1);
     b->obs = drawn(d, number, 1, rows * b->inputs, -1, 1);
     b->ret = drawn(d, number, 2, n, -2, 2);
-    b->mask = chosen(d, number, 3, rows * b->actions, 0.7f);
+    if (!b->reals)
+        b->mask = chosen(d, number, 3, rows * b->actions, 0.7f);
     uint8_t *ends = chosen(d, number, 4, n, 0.25f), *which = chosen(d, number, 5, 2 * n, 0.5f);
     b->discount = calloc(n + 1, sizeof *b->discount);
-    b->action = calloc(n + 1, sizeof *b->action);
+    b->action = calloc(n * rm_batch_words(b) + 1, sizeof *b->action);
     if (!b->discount || !b->action)
         rm_test_dump_fail("out of memory");
     for (size_t i = 0; i < n; i++) {
         b->discount[i] = ends[i] ? 0 : 0.9f;
+        if (b->reals)
+            continue;
         b->action[i] = which[i];
         /* What was done was legal, in rows that count from the trace's first on. */
         b->mask[((size_t)b->burn_in * b->size + i) * b->actions + which[i]] = 1;
     }
     if (!sequences) {
         b->next_obs = drawn(d, number, 6, rows * b->inputs, -1, 1);
-        b->next_mask = chosen(d, number, 7, n * b->actions, 0.7f); /* some allow nothing */
+        if (!b->reals)
+            b->next_mask = chosen(d, number, 7, n * b->actions, 0.7f); /* some allow nothing */
     } else {
         b->state = drawn(d, number, 8, b->size * b->state_floats, -1, 1);
         b->restart = chosen(d, number, 9, rows, 0.15f);
@@ -113,7 +153,7 @@ static void draw_batch(struct rm_test_dump *d, uint64_t number, struct rm_batch 
     rm_test_dump_put(d, "obs", number, b->obs, rows * b->inputs);
     rm_test_dump_put(d, "ret", number, b->ret, n);
     rm_test_dump_put(d, "discount", number, b->discount, n);
-    RM_TEST_DUMP_NUMBERS(d, "action", number, b->action, n);
+    put_actions(d, number, b, n);
     RM_TEST_DUMP_NUMBERS(d, "mask", number, b->mask, rows * b->actions);
     rm_test_dump_put(d, "weight", number, b->weight, weights ? b->size : 0);
     if (!sequences) {
@@ -164,6 +204,11 @@ static struct rm_net *put_critics(struct rm_test_dump *d)
     struct rm_error error;
     struct rm_net *net;
     shape.head = RM_HEAD_VALUES;
+    if (shape.reals) {
+        shape.acts = shape.reals;
+        shape.reals = 0;
+        shape.actions = 1;
+    }
     if (rm_net_compile(&net, &e->network, &shape, &error))
         rm_test_dump_fail(error.text);
     const size_t n = rm_net_param_count(net);
@@ -182,13 +227,14 @@ static void dump(struct rm_test_dump *d, const struct rm_test_dump_sample *s, co
     struct rm_error error;
     struct rm_net *critic = NULL;
     struct rm_batch b;
-    rm_test_dump_open(d, s, 1, directory);
+    const bool real = strncmp(s->name, "sac-real", 8) == 0;
+    rm_test_dump_open(d, s, real ? 0 : 1, directory);
     const struct rm_experiment *e = &d->session.experiment;
     const struct rm_trainer_spec spec = {.experiment = e,
                                          .backend = d->backend,
                                          .shape = d->session.plan.policy[0].shape,
                                          .name = "a",
-                                         .masks = true};
+                                         .masks = !real};
     if (rm_trainer_create(&t, &spec, &error))
         rm_test_dump_fail(error.text);
     const struct rm_net *net = rm_trainer_net(t);
@@ -198,6 +244,7 @@ static void dump(struct rm_test_dump *d, const struct rm_test_dump_sample *s, co
         critic = put_critics(d);
     for (uint64_t u = 1; u <= UPDATES; u++) {
         draw_batch(d, u, &b);
+        put_normals(d, u);
         if (e->algorithm.name == RM_ALGORITHM_IQN)
             put_fractions(d, u);
         const struct rm_trainer_result r = rm_trainer_update(t, &b, u, NULL);

@@ -125,11 +125,13 @@ class Net:
                 after.append(state)
         return x, states, after
 
-    def __call__(self, x, state=None, restart=None, tau=None):
+    def __call__(self, x, state=None, restart=None, tau=None, action=None):
         """Outputs (..., actions * each), values or None, states after."""
         if self.config["normalize_observations"]:
             most = self.config["observation_clip"]
             x = ((x - self.p["normalizer.mean"]) * self.p["normalizer.scale"]).clamp(-most, most)
+        if action is not None:
+            x = torch.cat([x, action], -1)
         y, rest, after = self.layers(x, "", state, restart, tau)
         out = self.linear(y, "head.")
         if self.config["head"]["dueling"]:

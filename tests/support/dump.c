@@ -37,16 +37,20 @@ void rm_test_dump_arena(struct rm_test_dump *d, const char *name, uint64_t numbe
 void rm_test_dump_open(struct rm_test_dump *d, const struct rm_test_dump_sample *s, int choices,
                        const char *directory)
 {
-    char json[4096], path[512];
+    char json[4096], path[512], world[128];
     struct rm_error error = {""};
+    snprintf(world, sizeof world,
+             choices ? "\"name\": \"count\", \"options\": {\"length\": 4, \"max_steps\": 7,"
+                       " \"mask\": 1, \"choices\": %d}"
+                     : "\"name\": \"pendulum\"",
+             choices);
     snprintf(json, sizeof json,
              "{\"name\": \"%s\", \"seed\": 5, \"algorithm\": {%s},"
-             " \"world\": {\"name\": \"count\", \"options\":"
-             " {\"length\": 4, \"max_steps\": 7, \"mask\": 1, \"choices\": %d}},"
+             " \"world\": {%s},"
              " \"actor\": {\"worlds\": 6}, \"rollout\": {\"steps\": 10},"
              " \"sample\": {%s\"batch\": 24, \"gamma\": 0.97}, \"priority\": {%s},"
              " \"optimizer\": {\"learning_rate\": 3e-3%s%s}, \"network\": {%s}}",
-             s->name, s->algorithm, choices, s->sample, s->priority, s->optimizer[0] ? ", " : "",
+             s->name, s->algorithm, world, s->sample, s->priority, s->optimizer[0] ? ", " : "",
              s->optimizer, s->network);
     if (rm_test_session(&d->session, json))
         rm_test_dump_fail(s->name);

@@ -43,7 +43,8 @@ struct rm_test_dump {
 
 _Noreturn void rm_test_dump_fail(const char *what);
 
-/* The corridor with masks and so many choices a step; and the files. */
+/* The corridor with masks and so many choices a step, 0: the pendulum, whose actions are real; and
+ * the files. */
 void rm_test_dump_open(struct rm_test_dump *d, const struct rm_test_dump_sample *sample,
                        int choices, const char *directory);
 /* `more` is taken over: members of NAME.json. */

@@ -211,9 +211,11 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     for (uint32_t i = 0; i < rm_features_observations(first); i++)
         if (codes >> i & 1 && rm_features_observation(first, i).dtype == RM_ENV_F32)
             return rm_fail(error, -EINVAL,
-                           "network.layers[0]: embedding: world \"%s\" shows agent %s real "
-                           "numbers; an embedding takes whole ones",
-                           spec->name, first->name);
+                           "network.%s%s[0]: embedding: world \"%s\" shows agent %s real numbers; "
+                           "an embedding takes whole ones",
+                           e->network.input_count ? "inputs." : "layers",
+                           e->network.input_count ? first->observation[i].name : "", spec->name,
+                           first->name);
     policy->features = rm_features_words(first, codes);
     policy->inputs = policy->features * e->sample.frame_stack;
     policy->actions = first->actions;

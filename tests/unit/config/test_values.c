@@ -53,11 +53,13 @@ static const char full[] =
     "   \"normalize_rewards\": false, \"reward_clip\": 5, \"value_head\": \"plain\","
     "   \"popart_beta\": 0.1, \"popart_deviation\": \"averaged\", \"temperature\": 0.2, "
     "\"tune_temperature\": false,"
-    "   \"target_entropy_ratio\": 0.7, \"value_rescale\": false},"
+    "   \"target_entropy_ratio\": 0.7, \"target_entropy\": -2, \"bound\": \"tanh\","
+    "   \"value_rescale\": false},"
     " \"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 3}, {\"type\": \"tanh\"},"
     "   {\"type\": \"layer_norm\"}, {\"type\": \"cosine_embedding\", \"cosines\": 5},"
     "   {\"type\": \"noisy_linear\", \"units\": 9}, {\"type\": \"gelu\"}, {\"type\": \"relu\"}],"
-    "   \"head\": {\"dueling\": true, \"noisy\": true}, \"noise\": \"independent\","
+    "   \"head\": {\"dueling\": true, \"noisy\": true,"
+    "     \"deviation\": \"state\", \"first_deviation\": 0.5}, \"noise\": \"independent\","
     "   \"sigma0\": 0.017, \"init\": \"orthogonal\", \"gain\": 1,"
     "   \"policy_gain\": 0.1, \"value_gain\": 2, \"trunk\": \"shared\","
     "   \"value_layers\": [{\"type\": \"linear\", \"units\": 4}],"
@@ -93,8 +95,9 @@ static void parse(struct rm_experiment *experiment, const char *text)
 
 /* Keys whose other values contradict the rest. */
 static const char *const contradicts[] = {
-    "limiter.wake", "algorithm.form",  "algorithm.value_head", "algorithm.normalize_rewards",
-    "actor.device", "learner.devices", "world.python"};
+    "actor.random_steps", "actor.random_hold",    "limiter.wake",
+    "algorithm.form",     "algorithm.value_head", "algorithm.normalize_rewards",
+    "actor.device",       "learner.devices",      "world.python"};
 
 /* Every key of `full` is away from its default, so nothing is left out unnoticed. */
 static void full_file_reaches_every_key(void **state)

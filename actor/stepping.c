@@ -520,7 +520,7 @@ static int create_reals(struct rm_stepping *s, struct rm_stepping_policy *p, uin
 
     if (!reals)
         return 0;
-    p->given = calloc((size_t)lanes * p->ring->spec.action_words, sizeof *p->given);
+    p->given = calloc((size_t)lanes * p->ring->spec.action_words + 1, sizeof *p->given);
     p->low = calloc(reals, sizeof *p->low);
     p->high = calloc(reals, sizeof *p->high);
     if (!p->given || !p->low || !p->high)

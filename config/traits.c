@@ -56,20 +56,6 @@ uint32_t rm_network_codes(const struct rm_network_config *network, const struct 
     return codes;
 }
 
-bool rm_deviation_of_state(const struct rm_experiment *experiment)
-{
-    return experiment->network.deviation == RM_DEVIATION_AUTO
-               ? experiment->algorithm.name == RM_ALGORITHM_SAC
-               : experiment->network.deviation == RM_DEVIATION_STATE;
-}
-
-bool rm_bounds_by_tanh(const struct rm_experiment *experiment)
-{
-    return experiment->algorithm.bound == RM_BOUND_AUTO
-               ? experiment->algorithm.name == RM_ALGORITHM_SAC
-               : experiment->algorithm.bound == RM_BOUND_TANH;
-}
-
 const char *rm_evaluation_word(const struct rm_experiment *experiment)
 {
     const bool draws = traits[experiment->algorithm.name].policy;

@@ -30,10 +30,6 @@ const struct rm_input_config *rm_network_input(const struct rm_network_config *n
 uint32_t rm_network_codes(const struct rm_network_config *network,
                           const struct rm_env_agent *agent);
 
-/* Of policies of real actions: is the deviation made of the state, and do draws go through tanh? */
-bool rm_deviation_of_state(const struct rm_experiment *experiment);
-bool rm_bounds_by_tanh(const struct rm_experiment *experiment);
-
 /* How evaluations choose actions, for messages: "greedy" or "sampled". */
 const char *rm_evaluation_word(const struct rm_experiment *experiment);
 

@@ -4,6 +4,7 @@
 #include "config/traits.h"
 #include "learner/backend/device.h"
 #include "learner/net/features.h"
+#include "learner/net/reals.h"
 #include "learner/backend/transition.h"
 #include "shm/atomic.h"
 #include "shm/layout.h"

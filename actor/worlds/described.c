@@ -20,7 +20,7 @@ struct rm_described {
     struct rm_env_agent *agent;                  /* [spec.agents] */
     struct rm_env_observation **observation;     /* [spec.agents]: theirs, or NULL */
     float *(*codebook)[RM_ENV_MAX_OBSERVATIONS]; /* [spec.agents]: of their observations, or NULL */
-    struct rm_env_box **box; /* [spec.agents]: theirs, with their bounds, or NULL */
+    void **box; /* [spec.agents]: theirs, with their bounds, or NULL */
     struct rm_env_option_doc *options;
     const char ***words; /* [options]: theirs, or NULL; ends with `options` */
     size_t option_count;
@@ -315,7 +315,7 @@ static bool take_observations(const json_t *list, struct rm_env_agent *agent,
 }
 
 /* One block: boxes, then bounds. */
-static bool take_boxes(const json_t *list, struct rm_env_agent *agent, struct rm_env_box **boxes)
+static bool take_boxes(const json_t *list, struct rm_env_agent *agent, void **boxes)
 {
     const size_t n = json_array_size(list);
     size_t values = 0;

@@ -7,6 +7,7 @@
 #include "config/names.h"
 #include "config/traits.h"
 #include "learner/net/features.h"
+#include "learner/net/reals.h"
 #include "learner/net/net.h"
 
 #include <errno.h>

@@ -5,6 +5,7 @@
 #include "config/schema.h"
 #include "config/traits.h"
 #include "learner/net/features.h"
+#include "learner/net/reals.h"
 #include "learner/net/safetensors.h"
 #include "shm/base/file.h"
 

@@ -5,6 +5,20 @@
 
 #define AT_A_TIME 64u
 
+bool rm_deviation_of_state(const struct rm_experiment *experiment)
+{
+    return experiment->network.deviation == RM_DEVIATION_AUTO
+               ? experiment->algorithm.name == RM_ALGORITHM_SAC
+               : experiment->network.deviation == RM_DEVIATION_STATE;
+}
+
+bool rm_bounds_by_tanh(const struct rm_experiment *experiment)
+{
+    return experiment->algorithm.bound == RM_BOUND_AUTO
+               ? experiment->algorithm.name == RM_ALGORITHM_SAC
+               : experiment->algorithm.bound == RM_BOUND_TANH;
+}
+
 static const float *means_of(const struct rm_reals_rows *r, uint32_t i)
 {
     return r->out + i * r->stride + r->choices->actions;

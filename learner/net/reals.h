@@ -4,8 +4,13 @@
 #ifndef RM_LEARNER_NET_REALS_H
 #define RM_LEARNER_NET_REALS_H
 
+#include "config/experiment.h"
 #include "learner/backend/gaussian.h"
 #include "learner/net/categorical.h"
+
+/* Of policies of real actions: is the deviation made of the state, and do draws go through tanh? */
+bool rm_deviation_of_state(const struct rm_experiment *experiment);
+bool rm_bounds_by_tanh(const struct rm_experiment *experiment);
 
 /* Rows of outputs, and of actions behind whose choices the reals are written. */
 struct rm_reals_rows {

@@ -80,6 +80,7 @@ static void actions_are_drawn_as_actors_draw(void **state)
         struct rm_categorical c = {0};
         for (; c.choices < 3 && shapes[s][c.choices]; c.choices++)
             c.actions += c.choice_actions[c.choices] = shapes[s][c.choices];
+        c.words = c.choices;
         const uint32_t outputs = c.actions + 1;
         struct rm_rng rng = rm_rng_at(4, RM_STREAM_TEST, 0, s);
         float *out = malloc(sizeof *out * WORLDS * outputs);

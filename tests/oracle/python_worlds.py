@@ -22,7 +22,7 @@ SINGLE = [
     ("gymnasium:CartPole-v1", {}), ("gymnasium:Acrobot-v1", {}), ("gymnasium:MountainCar-v0", {}),
     ("gymnasium:FrozenLake-v1", {}), ("gymnasium:FrozenLake-v1", {"map_name": "8x8"}), ("gymnasium:Taxi-v3", {}),
     ("gymnasium:Blackjack-v1", {}), ("gymnasium:CliffWalking-v1", {"max_episode_steps": 50}),
-    ("gymnasium:LunarLander-v3", {}),
+    ("gymnasium:LunarLander-v3", {}), ("worlds_for_oracle:nested", {}),
     ("worlds_for_oracle:minigrid", {"name": "MiniGrid-Empty-Random-5x5-v0"}),
     ("worlds_for_oracle:minigrid", {"name": "MiniGrid-DoorKey-5x5-v0"}),
     ("worlds_for_oracle:legacy", {"name": "CartPole-v1"}),
@@ -43,6 +43,22 @@ def minigrid(name):
     import minigrid
     from minigrid.wrappers import ImgObsWrapper
     return ImgObsWrapper(gymnasium.make(name))
+
+
+def nested():
+    """CartPole, shown as leaves of several types within each other."""
+    import numpy as np
+    spaces = gymnasium.spaces
+    space = spaces.Dict({"side": spaces.Tuple((spaces.Discrete(3, start=-1), spaces.MultiDiscrete([2, 5]))),
+                         "cart": spaces.Dict({"place": spaces.Box(-9, 9, (2,), np.float64), "far": spaces.MultiBinary(3)}),
+                         "cells": spaces.Box(0, 200, (3, 1), np.uint8)})
+
+    def show(x):
+        return {"side": (np.sign(x[0]).astype(int), np.array([x[1] > 0, abs(x[3]) // 1 % 5], np.int64)),
+                "cart": {"place": x[:2].astype(np.float64), "far": (np.abs(x[1:]) > 0.1).astype(np.int8)},
+                "cells": (np.abs(x[1:, None]) * 50).clip(0, 200).astype(np.uint8)}
+
+    return gymnasium.wrappers.TransformObservation(gymnasium.make("CartPole-v1"), show, space)
 
 
 def legacy(name):

@@ -285,11 +285,11 @@ static void what_has_no_room_is_counted_and_said(void **state)
     json_decref(reply);
 
     let_go();
-    assert_true(rm_test_until_file(&d, "log.txt", "left out because writing took too long: "));
+    assert_true(rm_test_until_file(&d, "log.txt", "dropped because writing took too long: "));
     ask(fd, "set", "{\"key\":\"epsilon.end\",\"value\":0.25,\"keep\":true}");
     assert_non_null(strstr(rm_test_daemon_file(&d, "settings.jsonl"), "epsilon.end"));
     stop(fd);
-    assert_non_null(strstr(rm_test_daemon_output(&d), "left out because writing took too long: "));
+    assert_non_null(strstr(rm_test_daemon_output(&d), "dropped because writing took too long: "));
 }
 
 /* The configuration is a pipe that nobody writes to: reading it anew takes as long as that. */

@@ -15,7 +15,7 @@ namespace
 
 struct tokens {
     const uint32_t *x;
-    uint32_t batch;
+    size_t batch; /* 64 bits: the struct has no padding, which would be passed unset */
     struct rm_token_set set;
     /* Token t of a piece of this row. */
     static __device__ bool there(const struct rm_token_piece &piece, const uint32_t *row,

@@ -194,7 +194,7 @@ void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon)
                          : 0;
     const struct rm_daemon_rates rates = rm_daemon_rates(daemon);
     const uint64_t before = daemon->agent_steps_before;
-    const uint64_t steps = rm_session_agent_steps(&daemon->session) - before;
+    const uint64_t all = rm_session_agent_steps(&daemon->session), steps = all - before;
     const uint64_t updates = rm_session_updates(&daemon->session) - daemon->updates_before;
     agents_table(out, &daemon->session.board, &style);
     figures_table(out, &daemon->session.board, &style);
@@ -205,8 +205,7 @@ void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon)
             rm_plural(updates, "update", "updates"), trained > 0 ? rates.updates_per_s : 0.0);
     if (before)
         fprintf(out, "with those before it went on: %llu agent steps, %llu updates\n",
-                (unsigned long long)(steps + before),
-                (unsigned long long)rm_session_updates(&daemon->session));
+                (unsigned long long)all, (unsigned long long)rm_session_updates(&daemon->session));
     phases_table(out, &daemon->session.board, &style);
     fputc('\n', out);
     deaths(out, daemon);

@@ -109,8 +109,12 @@ class Client:
         return self.call("stop")
 
     def events(self, timeout_s: Optional[float] = None) -> Iterator[Dict[str, Any]]:
-        """Events (`event`, `time`, `data`) as they come, until the daemon ends or none has come for `timeout_s`."""
+        """Events (`event`, `time`, `data`) from this call on, as they come, until the daemon ends or none has come for
+        `timeout_s`."""
         self.call("events")
+        return self._events(timeout_s)
+
+    def _events(self, timeout_s: Optional[float]) -> Iterator[Dict[str, Any]]:
         before = self.socket.gettimeout()
         self.socket.settimeout(timeout_s)
         try:

@@ -46,7 +46,7 @@ static double greedy_score(unsigned seed, const char *algorithm, const char *net
     RM_POKE(&run->evaluate_episodes, 40);
     RM_RAISE(&run->evaluate_request, 1);
     while (RM_SEE(&run->evaluations) == 0)
-        if (evaluation.do_work(evaluation.self, &error) < 0)
+        if (!evaluation.do_work || evaluation.do_work(evaluation.self, &error) < 0)
             fail_msg("%s", error.text);
     const double score = RM_PEEK(&run->eval_score_mean);
     rm_evaluator_destroy(evaluator);

@@ -154,7 +154,7 @@ static void draw_batch(struct rm_test_dump *d, uint64_t number, struct rm_batch 
     rm_test_dump_put(d, "ret", number, b->ret, n);
     rm_test_dump_put(d, "discount", number, b->discount, n);
     put_actions(d, number, b, n);
-    RM_TEST_DUMP_NUMBERS(d, "mask", number, b->mask, rows * b->actions);
+    RM_TEST_DUMP_NUMBERS(d, "mask", number, b->mask, b->mask ? rows * b->actions : 0);
     rm_test_dump_put(d, "weight", number, b->weight, weights ? b->size : 0);
     if (!sequences) {
         rm_test_dump_put(d, "next_obs", number, b->next_obs, rows * b->inputs);

@@ -79,7 +79,8 @@ def patiently(command, **arguments):
 def talk(client, seen):
     with ringmaster.Client(client.path) as listener:
         events = []
-        thread = threading.Thread(target=lambda: events.extend(listener.events(timeout_s=20)))
+        stream = listener.events(timeout_s=20)  # from here on, whenever the thread begins
+        thread = threading.Thread(target=lambda: events.extend(stream))
         thread.start()
         until(lambda: (client.status()["policies"][0]["updates"] or 0) >= 10)
         seen["pause"], seen["resume"] = patiently(client.pause), patiently(client.resume)

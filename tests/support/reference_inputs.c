@@ -99,7 +99,7 @@ static void add_tokens(struct reference_walk *w, struct reference_walk *s, size_
         .v = reference_floats(states * all * n), .count = states * all, .width = n, .tokens = all};
     uint8_t *valid = calloc(states, all);
     for (size_t i = 0; i < states; i++) {
-        if (before) {
+        if (before && w->rows.v) {
             memcpy(y.v + i * all * n, w->rows.v + i * before * n, before * n * sizeof *y.v);
             memcpy(valid + i * all, w->valid + i * before, before);
         }

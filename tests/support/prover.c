@@ -16,7 +16,7 @@ static const char *const file_names[] = {"facts.pl",  "facts.tsv",  "rules.pl", 
 
 void rm_test_prover_folder_make(struct rm_test_prover_folder *folder)
 {
-    snprintf(folder->path, sizeof folder->path, "/tmp/ringmaster-prover-XXXXXX");
+    *folder = (struct rm_test_prover_folder){.path = "/tmp/ringmaster-prover-XXXXXX"};
     assert_non_null(mkdtemp(folder->path));
 }
 

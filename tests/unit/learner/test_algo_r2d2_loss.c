@@ -135,6 +135,7 @@ static void losses_errors_and_gradients_are_the_printed_ones(void **state)
     static struct problem p;
     for (uint32_t n = 0; n < 8; n++) {
         float d[ROWS * B * ACTIONS];
+        memset(d, 0xff, sizeof d); /* NaN: what the loss has to overwrite */
         make(&p, n);
         make_targets(&p, n / 4);
         struct rm_update_figures figures = {0};

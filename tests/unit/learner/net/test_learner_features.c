@@ -78,8 +78,10 @@ static void stacks_begin_with_zeros(void **state)
         for (int k = 0; k < 3; k++)
             frames[k] = t - 2 + k >= 0 ? episode[t - 2 + k] : NULL;
         rm_features_take_stack(&agent, false, frames, 3, stacked);
-        for (int k = 0; k < 6; k++)
-            assert_true(stacked[k] == (frames[k / 2] ? (float)frames[k / 2][k % 2] : 0));
+        for (int k = 0; k < 6; k++) {
+            const uint8_t *frame = frames[k / 2];
+            assert_true(stacked[k] == (frame ? (float)frame[k % 2] : 0));
+        }
     }
 }
 

@@ -101,7 +101,7 @@ static void acrobot(struct transition *t)
 static void mountaincar_continuous(struct transition *t)
 {
     float x = (float)t->state[0], v = (float)t->state[1], force = (float)t->action;
-    v += force * 0.0015f - (float)(0.0025 * cos(3 * x));
+    v += force * 0.0015f - (float)(0.0025 * cos((double)(3 * x)));
     v = fmaxf(-0.07f, fminf(0.07f, v));
     x = fmaxf(-1.2f, fminf(0.6f, x + v));
     if (x == -1.2f && v < 0)

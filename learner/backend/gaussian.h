@@ -17,11 +17,11 @@
 #define RM_LEARNER_BACKEND_GAUSSIAN_H
 
 #include "shm/base/both.h"
+#include "shm/base/real_word.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 struct rm_gaussian {
     uint32_t reals; /* 0: there are none */
@@ -30,20 +30,6 @@ struct rm_gaussian {
 
 #define RM_LOG_DEVIATION_LEAST (-20.0f)
 #define RM_LOG_DEVIATION_MOST  2.0f
-
-RM_BOTH float rm_real_of_word(int32_t word)
-{
-    float real;
-    memcpy(&real, &word, sizeof real);
-    return real;
-}
-
-RM_BOTH int32_t rm_word_of_real(float real)
-{
-    int32_t word;
-    memcpy(&word, &real, sizeof word);
-    return word;
-}
 
 RM_BOTH float rm_log_deviation(float out)
 {

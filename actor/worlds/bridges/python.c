@@ -5,6 +5,7 @@
 #include "actor/worlds/watch.h"
 #include "actor/worlds/worlds.h"
 #include "shm/base/clock.h"
+#include "shm/base/real_word.h"
 #include "shm/base/rng.h"
 #include "shm/base/said.h"
 
@@ -157,11 +158,10 @@ static void place_of(const struct rm_env *env, const struct share *share, char *
         const uint32_t choices = choices_of(agent), words = words_of(agent);
         for (uint32_t c = 0; c < words && used < (int)size - 32; c++) {
             const int32_t word = env->actions[a][(size_t)w * words + c];
-            float real;
-            memcpy(&real, &word, sizeof real);
             used += snprintf(text + used, size - (size_t)used, "%s", c ? " " : ", action ");
             used += c < choices ? snprintf(text + used, size - (size_t)used, "%d", word)
-                                : snprintf(text + used, size - (size_t)used, "%g", (double)real);
+                                : snprintf(text + used, size - (size_t)used, "%g",
+                                           (double)rm_real_of_word(word));
         }
     }
 }

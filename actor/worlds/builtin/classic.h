@@ -12,9 +12,8 @@
 #include "actor/env.h"
 #include "actor/worlds/builtin/classic_state.h"
 #include "actor/worlds/builtin/isa.h"
+#include "shm/base/real_word.h"
 #include "shm/base/rng.h"
-
-#include <string.h>
 
 enum { RM_CLASSIC_FRAME = 6, RM_CLASSIC_GROUP = 16 };
 
@@ -25,15 +24,8 @@ struct rm_classic_arrays {
     float *frame[RM_CLASSIC_FRAME]; /* observation, element by element */
     float *reward;
     float *terminated; /* 0 or 1 */
-    int32_t *action;   /* of a box: rm_classic_real() */
+    int32_t *action;   /* of a box: rm_real_of_word() */
 };
-
-static inline float rm_classic_real(int32_t action)
-{
-    float real;
-    memcpy(&real, &action, sizeof real);
-    return real;
-}
 
 /* One step of every world: state and action in; state, frame, reward and terminated out. */
 typedef void (*rm_classic_kernel)(const struct rm_classic_arrays *arrays);

@@ -168,6 +168,16 @@ def in_one_phase(worlds: Worlds) -> Worlds:
 Others = Callable[[str, np.ndarray, Optional[np.ndarray]], np.ndarray]
 
 
+class Shown:
+    """What environments of one world show, and how they end."""
+
+    def render(self):
+        return self.worlds.text_of(0) if self.render_mode == "ansi" else self.worlds.picture_of(0)
+
+    def close(self):
+        self.worlds.close()
+
+
 class AtRandom:
     """What agents do who are nobody's: legal actions, all as likely."""
 
@@ -267,7 +277,7 @@ def classes():
         def close_extras(self, **_):
             self.worlds.close()
 
-    class RingmasterEnv(gymnasium.Env):
+    class RingmasterEnv(Shown, gymnasium.Env):
         """One world of one agent."""
 
         metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 15}
@@ -305,12 +315,6 @@ def classes():
             return (self.agent.obs[0].copy(), float(self.agent.reward[0]), bool(flags & TERMINATED), bool(flags & TRUNCATED),
                     {**self.info(), **(self.worlds.figures_of(self.agent, 0) if ended else {})})
 
-        def render(self):
-            return self.worlds.text_of(0) if self.render_mode == "ansi" else self.worlds.picture_of(0)
-
-        def close(self):
-            self.worlds.close()
-
     return RingmasterVectorEnv, RingmasterEnv
 
 
@@ -333,7 +337,7 @@ def parallel_class():
     """PettingZoo's, once it is imported."""
     from pettingzoo import ParallelEnv
 
-    class RingmasterParallelEnv(ParallelEnv):
+    class RingmasterParallelEnv(Shown, ParallelEnv):
         """A world of several agents who act at once."""
 
         def __init__(self, worlds: Worlds, render_mode: Optional[str] = None):
@@ -381,12 +385,6 @@ def parallel_class():
                     {name: bool(flags[name] & (TERMINATED | DEAD)) for name in there},
                     {name: bool(flags[name] & TRUNCATED) for name in there}, infos)
 
-        def render(self):
-            return self.worlds.text_of(0) if self.render_mode == "ansi" else self.worlds.picture_of(0)
-
-        def close(self):
-            self.worlds.close()
-
     return RingmasterParallelEnv
 
 
@@ -400,7 +398,7 @@ def aec_class():
     """PettingZoo's, once it is imported."""
     from pettingzoo import AECEnv
 
-    class RingmasterAECEnv(AECEnv):
+    class RingmasterAECEnv(Shown, AECEnv):
         """A world of several agents who act in turn."""
 
         def __init__(self, worlds: Worlds, render_mode: Optional[str] = None):
@@ -469,12 +467,6 @@ def aec_class():
                     self.arrive()
             if self.turns:
                 self.agent_selection = self.turns[0]
-
-        def render(self):
-            return self.worlds.text_of(0) if self.render_mode == "ansi" else self.worlds.picture_of(0)
-
-        def close(self):
-            self.worlds.close()
 
     return RingmasterAECEnv
 

@@ -21,10 +21,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ANSWER_MAX (64 << 20)
-#define REFUSAL    "{\"error\":"
-#define WAIT_MS    100
-#define REPORT_MS  4000 /* longer than a report may take (actor/worlds/watch.c) */
+#define ANSWER_MAX    (64 << 20)
+#define REFUSAL       "{\"error\":"
+#define WAIT_MS       100
+#define SHORT_WAIT_MS 10
+#define REPORT_MS     4000 /* longer than a report may take (actor/worlds/watch.c) */
 
 extern char **environ;
 
@@ -62,16 +63,21 @@ static int start(const char *program, char **arguments, const struct channels *c
 }
 
 /* Whether the process has ended within so many milliseconds. Counted in short waits, so that a
- * moment in which both were frozen counts as one of those. */
-static bool ended(int process, int milliseconds)
+ * moment in which both were frozen counts as one of those. `process`: its descriptor, or -1 where
+ * the system gives none (an old kernel, a filter of system calls): the end is then seen only after
+ * a wait, so that each is shorter. */
+static bool ended(pid_t pid, int process, int milliseconds)
 {
     struct pollfd one = {.fd = process, .events = POLLIN};
+    const int wait_ms = process >= 0 ? WAIT_MS : SHORT_WAIT_MS;
     for (int left = milliseconds; left > 0;) {
-        const int n = poll(&one, 1, left < WAIT_MS ? left : WAIT_MS);
-        if (n > 0)
+        siginfo_t end = {0};
+        const int n = poll(&one, 1, left < wait_ms ? left : wait_ms);
+        if (n > 0 ||
+            (waitid(P_PID, (id_t)pid, &end, WEXITED | WNOHANG | WNOWAIT) == 0 && end.si_pid == pid))
             return true;
         if (n == 0 || errno != EINTR)
-            left -= WAIT_MS;
+            left -= wait_ms;
     }
     return false;
 }
@@ -82,10 +88,10 @@ static int wait_for(pid_t pid, double patience_s, bool *hung)
 {
     int status = 0, process = (int)syscall(SYS_pidfd_open, pid, 0);
 
-    *hung = process >= 0 && !ended(process, (int)(patience_s * 1000));
+    *hung = !ended(pid, process, (int)(patience_s * 1000));
     if (*hung) {
         kill(pid, RM_DUTY_REPORT);
-        if (!ended(process, REPORT_MS))
+        if (!ended(pid, process, REPORT_MS))
             kill(pid, SIGKILL);
     }
     if (process >= 0)

@@ -6,12 +6,16 @@
 #include "tests/support/batch.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -160,6 +164,42 @@ static void a_world_that_never_returns_is_told(void **state)
     words(HANG, 0.5, "it did not return", "silent in create() of rogue, world 0, seed 7");
 }
 
+/* As an old kernel does, and filters that do not know the call. */
+static int refuse_descriptors_of_processes(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {.len = sizeof code / sizeof *code, .filter = code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+               ? -1
+               : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+static void nobody_waits_for_good_without_a_descriptor_of_the_process(void **state)
+{
+    int status;
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct rm_error error = {""};
+        alarm(60); /* ends what would wait for good */
+        if (refuse_descriptors_of_processes() < 0)
+            _exit(77);
+        _exit(probe(NOTHING, 30, &error) == 0 && probe(HANG, 0.5, &error) == -EPROTO &&
+                      strstr(error.text, "it did not return")
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
 /* Does this build filter system calls? */
 static bool filtered(void)
 {
@@ -230,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_refusal_is_passed_on),
         cmocka_unit_test(a_crash_is_told),
         cmocka_unit_test(a_world_that_never_returns_is_told),
+        cmocka_unit_test(nobody_waits_for_good_without_a_descriptor_of_the_process),
         cmocka_unit_test(one_that_is_tried_is_confined),
         cmocka_unit_test(validate_outlives_the_world),
     };

@@ -9,16 +9,6 @@
 
 typedef float eight __attribute__((vector_size(32), aligned(4)));
 
-static float sum_lanes(const float *a)
-{
-    float s8[8], s4[4];
-    for (int i = 0; i < 8; i++)
-        s8[i] = a[i] + a[i + 8];
-    for (int i = 0; i < 4; i++)
-        s4[i] = s8[i] + s8[i + 4];
-    return (s4[0] + s4[2]) + (s4[1] + s4[3]);
-}
-
 /* Weights of narrow layers are packed in rows of a multiple of sixteen floats, filled up with
  * zeros. */
 static uint32_t padded(uint32_t in)
@@ -241,29 +231,56 @@ void RM_ISA_NAME(transpose)(const float *x, uint32_t rows, uint32_t cols, float 
         memset(y + (size_t)c * ldy + rows, 0, (ldy - rows) * sizeof *y);
 }
 
-/* Sixteen interleaved chains, then a tree: the order does not depend on the level. */
-static float sum_of(const float *x, uint32_t n)
+/* Sums over a row: sixteen interleaved chains, then a tree. The order does not depend on the level.
+ */
+enum { REGISTERS = RM_LANES / VEC_FLOATS };
+struct chains {
+    vec at[REGISTERS];
+};
+
+static inline float sum_chains(struct chains c)
 {
-    float acc[RM_LANES] = {0};
-    uint32_t i = 0;
-    for (; i + RM_LANES <= n; i += RM_LANES)
-        for (uint32_t l = 0; l < RM_LANES; l++)
-            acc[l] += x[i + l];
-    for (uint32_t l = 0; i + l < n; l++)
-        acc[l] += x[i + l];
-    return sum_lanes(acc);
+    for (uint32_t half = REGISTERS / 2; half; half /= 2)
+        for (uint32_t i = 0; i < half; i++)
+            c.at[i] = vec_add(c.at[i], c.at[i + half]);
+    return vec_sum(c.at[0]);
 }
 
-static float sum_products(const float *x, const float *y, float shift, uint32_t n)
+/* x[i] to x[i + 15]; from x[n] on `fill`, written to `block`. */
+static inline const float *block_at(const float *x, uint32_t i, uint32_t n, float fill,
+                                    float *block)
 {
-    float acc[RM_LANES] = {0};
-    uint32_t i = 0;
-    for (; i + RM_LANES <= n; i += RM_LANES)
-        for (uint32_t l = 0; l < RM_LANES; l++)
-            acc[l] = RM_FMA(x[i + l] - shift, y[i + l] - shift, acc[l]);
-    for (uint32_t l = 0; i + l < n; l++)
-        acc[l] = RM_FMA(x[i + l] - shift, y[i + l] - shift, acc[l]);
-    return sum_lanes(acc);
+    if (i + RM_LANES <= n)
+        return x + i;
+    for (uint32_t l = 0; l < RM_LANES; l++)
+        block[l] = i + l < n ? x[i + l] : fill;
+    return block;
+}
+
+static inline float sum_of(const float *x, uint32_t n)
+{
+    struct chains sum = {0};
+    float block[RM_LANES];
+    for (uint32_t i = 0; i < n; i += RM_LANES) {
+        const float *xs = block_at(x, i, n, 0.0f, block);
+        for (uint32_t k = 0; k < REGISTERS; k++)
+            sum.at[k] = vec_add(sum.at[k], vec_load(xs + k * VEC_FLOATS));
+    }
+    return sum_chains(sum);
+}
+
+static inline float sum_squares_from(const float *x, float mean, uint32_t n)
+{
+    struct chains sum = {0};
+    float block[RM_LANES];
+    for (uint32_t i = 0; i < n; i += RM_LANES) {
+        const float *xs = block_at(x, i, n, mean, block);
+        for (uint32_t k = 0; k < REGISTERS; k++) {
+            vec d = vec_load(xs + k * VEC_FLOATS) - vec_all(mean);
+            sum.at[k] = vec_fma(d, d, sum.at[k]);
+        }
+    }
+    return sum_chains(sum);
 }
 
 void RM_ISA_NAME(layer_norm)(const float *x, const float *gamma, const float *beta, uint32_t rows,
@@ -271,7 +288,7 @@ void RM_ISA_NAME(layer_norm)(const float *x, const float *gamma, const float *be
 {
     for (uint32_t r = 0; r < rows; r++, x += n, y += n) {
         float mu = sum_of(x, n) / (float)n;
-        float var = sum_products(x, x, mu, n) / (float)n;
+        float var = sum_squares_from(x, mu, n) / (float)n;
         float rs = 1.0f / sqrtf(var + LAYER_NORM_EPSILON);
         for (uint32_t i = 0; i < n; i++)
             y[i] = RM_FMA((x[i] - mu) * rs, gamma[i], beta[i]);
@@ -287,21 +304,21 @@ void RM_ISA_NAME(layer_norm_dx)(const float *x, const float *gamma, const float 
 {
     for (uint32_t r = 0; r < rows; r++, x += n, dy += n, dx += n) {
         float mu = mean[r], rs = rstd[r];
-        float g_acc[RM_LANES] = {0}, gh_acc[RM_LANES] = {0};
-        uint32_t i = 0;
-        for (; i + RM_LANES <= n; i += RM_LANES)
-            for (uint32_t l = 0; l < RM_LANES; l++) {
-                float g = dy[i + l] * gamma[i + l];
-                g_acc[l] += g;
-                gh_acc[l] = RM_FMA(g, (x[i + l] - mu) * rs, gh_acc[l]);
+        struct chains sum_g = {0}, sum_gh = {0};
+        float xs[RM_LANES], ds[RM_LANES], gs[RM_LANES];
+        for (uint32_t i = 0; i < n; i += RM_LANES) {
+            const float *xi = block_at(x, i, n, mu, xs), *di = block_at(dy, i, n, 0.0f, ds);
+            const float *gi = block_at(gamma, i, n, 0.0f, gs);
+            for (uint32_t k = 0; k < REGISTERS;
+                 k++, xi += VEC_FLOATS, di += VEC_FLOATS, gi += VEC_FLOATS) {
+                vec g = vec_load(di) * vec_load(gi);
+                vec h = (vec_load(xi) - vec_all(mu)) * vec_all(rs);
+                sum_g.at[k] = vec_add(sum_g.at[k], g);
+                sum_gh.at[k] = vec_fma(g, h, sum_gh.at[k]);
             }
-        for (uint32_t l = 0; i + l < n; l++) {
-            float g = dy[i + l] * gamma[i + l];
-            g_acc[l] += g;
-            gh_acc[l] = RM_FMA(g, (x[i + l] - mu) * rs, gh_acc[l]);
         }
-        float mean_g = sum_lanes(g_acc) / (float)n, mean_gh = sum_lanes(gh_acc) / (float)n;
-        for (i = 0; i < n; i++)
+        float mean_g = sum_chains(sum_g) / (float)n, mean_gh = sum_chains(sum_gh) / (float)n;
+        for (uint32_t i = 0; i < n; i++)
             dx[i] = rs * (dy[i] * gamma[i] - mean_g - (x[i] - mu) * rs * mean_gh);
     }
 }

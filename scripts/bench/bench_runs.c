@@ -23,6 +23,7 @@
  *                        slower one steps, acts and writes rows. Ceiling: the FMA peak of two cores
  *                        over 2.66 MFLOP, the forward pass of 5.44 states, which a step shows on
  *                        average.
+ * w0.workers.N           the same of N actors: 1, 2, 4, 8 and 16.
  * w0.train               steps a second of the same experiment, acting and learning, over one
  *                        rollout: 10 epochs of 128 minibatches, each sample three forward passes of
  *                        policy and value. Ceiling: the FMA peak of two cores over 82.6 MFLOP.
@@ -247,21 +248,24 @@ static void bench_shipped(const char *name, const char *experiment, const char *
         &(struct rm_bench_result){name, "steps/s", values, RUNS, 2 * peak * 1e9 / flops, 0, note});
 }
 
-#define TWO_CORES                                                                                  \
-    "learner.threads=2", "actor.count=2", "evaluation.interval=0", "evaluation.final_episodes=0",  \
-        "evaluation.worlds=1"
+#define NO_EVALUATION "evaluation.interval=0", "evaluation.final_episodes=0", "evaluation.worlds=1"
+#define TWO_CORES     "learner.threads=2", "actor.count=2", NO_EVALUATION
 
-static void bench_w0_rollout(const char *name)
+static void bench_w0_rollout(const char *name, uint32_t actors)
 {
-    const char *const settings[] = {TWO_CORES,
+    char count[24], note[64];
+    snprintf(count, sizeof count, "actor.count=%u", actors);
+    snprintf(note, sizeof note, "actors: %u, 64 worlds, 2.66 MFLOP a step", actors);
+    const char *const settings[] = {NO_EVALUATION,
+                                    count,
+                                    "learner.threads=2",
                                     "actor.worlds=64",
                                     "rollout.steps=256",
                                     "run.steps=16384",
                                     "algorithm.epochs=1",
                                     "algorithm.minibatches=1",
                                     NULL};
-    bench_shipped(name, "prover-ppo", settings, 2.66e6, true,
-                  "two actors, 64 worlds, 2.66 MFLOP a step");
+    bench_shipped(name, "prover-ppo", settings, 2.66e6, true, note);
 }
 
 static void bench_w0_train(const char *name)
@@ -299,7 +303,13 @@ int main(int argc, char **argv)
     if (rm_bench_wanted(argc, argv, "dqn.cartpole.steps"))
         bench_dqn("dqn.cartpole.steps");
     if (rm_bench_wanted(argc, argv, "w0.rollout"))
-        bench_w0_rollout("w0.rollout");
+        bench_w0_rollout("w0.rollout", 2);
+    for (uint32_t actors = 1; actors <= 16; actors *= 2) {
+        char name[24];
+        snprintf(name, sizeof name, "w0.workers.%u", actors);
+        if (rm_bench_wanted(argc, argv, name))
+            bench_w0_rollout(name, actors);
+    }
     if (rm_bench_wanted(argc, argv, "w0.train"))
         bench_w0_train("w0.train");
     if (rm_bench_wanted(argc, argv, "w0.train.small"))

@@ -192,6 +192,17 @@ static bool anybody_explores(const struct rm_stepping *s)
 
 /* --- acting ---------------------------------------------------------------------------------- */
 
+/* The first lane of an agent's in the group, and its place among those of all agents. */
+static size_t lane_of(const struct rm_stepping *s, uint32_t agent)
+{
+    return (size_t)s->plan->agent_slot[agent] * s->worlds + s->group.first;
+}
+
+static size_t own_of(const struct rm_stepping *s, uint32_t agent)
+{
+    return (size_t)agent * s->worlds + s->group.first;
+}
+
 static void answer_gathered(struct rm_stepping *s, struct rm_stepping_policy *p)
 {
     if (p->gathered == 0)
@@ -228,8 +239,7 @@ static void gather_lane(struct rm_stepping *s, struct rm_stepping_policy *p,
                         const uint8_t *const *rows, uint32_t agent, uint32_t w)
 {
     const struct rm_ring_spec *spec = &p->ring->spec;
-    size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds + w;
-    size_t own = (size_t)agent * s->worlds + w;
+    size_t lane = lane_of(s, agent) + w, own = own_of(s, agent) + w;
     float *x = p->x + (size_t)p->gathered * p->acting.inputs;
 
     if (s->stack == 1)
@@ -250,11 +260,11 @@ static void act_gathering(struct rm_stepping *s, struct rm_stepping_policy *p, u
                           const int32_t *explored)
 {
     const uint8_t *rows[RM_STEPPING_STACK_MAX] = {p->row.obs};
-    size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
+    size_t lane = lane_of(s, agent);
 
     for (uint32_t back = 1; back < s->stack; back++)
         rows[back] = rm_ring_row(p->ring, p->row.index - back).obs;
-    for (uint32_t w = 0; w < s->worlds; w++) {
+    for (uint32_t w = 0; w < s->group.worlds; w++) {
         if (p->row.flags[lane + w] & ENDED)
             continue;
         if (explored && explored[w] >= 0)
@@ -269,49 +279,49 @@ static void act_in_place(struct rm_stepping *s, struct rm_stepping_policy *p, ui
                          const int32_t *explored, uint32_t explorers)
 {
     const struct rm_ring_spec *spec = &p->ring->spec;
-    size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
+    size_t lane = lane_of(s, agent);
     int32_t *action = p->row.action + lane;
 
     rm_acting_greedy(&p->acting, (const float *)(const void *)(p->row.obs + lane * spec->obs_bytes),
-                     s->worlds, s->lane_ids + (size_t)agent * s->worlds, s->steps,
+                     s->group.worlds, s->lane_ids + own_of(s, agent), s->steps,
                      p->row.mask ? p->row.mask + lane * spec->mask_bytes : NULL, action);
-    for (uint32_t w = 0; explorers && w < s->worlds; w++)
+    for (uint32_t w = 0; explorers && w < s->group.worlds; w++)
         action[w] = explored[w] >= 0 ? explored[w] : action[w];
 }
 
-/* The network's input of an agent's worlds. */
+/* The network's input of an agent's worlds in the group. */
 static const void *input_of(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t agent)
 {
-    const size_t slot = (size_t)s->plan->agent_slot[agent] * s->worlds;
+    const size_t lane = lane_of(s, agent);
     const uint8_t *rows[RM_STEPPING_STACK_MAX] = {p->row.obs};
 
     if (p->in_place)
-        return p->row.obs + slot * p->ring->spec.obs_bytes;
+        return p->row.obs + lane * p->ring->spec.obs_bytes;
     for (uint32_t back = 1; back < s->stack; back++)
         rows[back] = rm_ring_row(p->ring, p->row.index - back).obs;
-    for (uint32_t w = 0; w < s->worlds; w++) {
+    for (uint32_t w = 0; w < s->group.worlds; w++) {
         float *x = p->x + (size_t)w * p->acting.inputs;
         if (s->stack == 1)
-            rm_features_take(p->kind, p->codes, p->row.obs + (slot + w) * p->ring->spec.obs_bytes,
+            rm_features_take(p->kind, p->codes, p->row.obs + (lane + w) * p->ring->spec.obs_bytes,
                              x);
         else
-            stack_frames(s, p, rows, slot + w, s->arrivals.age[(size_t)agent * s->worlds + w],
-                         p->row.flags[slot + w], x);
+            stack_frames(s, p, rows, lane + w, s->arrivals.age[own_of(s, agent) + w],
+                         p->row.flags[lane + w], x);
     }
     return p->x;
 }
 
-/* All lanes of the agent, with the recurrent states before and after this step: zeros where an
- * episode begins. */
+/* All lanes of the agent in the group, with the recurrent states before and after this step: zeros
+ * where an episode begins. */
 static struct rm_acting_rows rows_of(struct rm_stepping *s, uint32_t agent)
 {
     struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
-    const size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
+    const size_t lane = lane_of(s, agent);
     const size_t floats = p->acting.state_floats;
     struct rm_acting_rows rows = {
         .x = input_of(s, p, agent),
-        .n = s->worlds,
-        .lane = s->lane_ids + (size_t)agent * s->worlds,
+        .n = s->group.worlds,
+        .lane = s->lane_ids + own_of(s, agent),
         .step = s->steps,
         .mask = p->row.mask ? p->row.mask + lane * p->ring->spec.mask_bytes : NULL,
         .action = p->row.action + lane * p->ring->spec.action_words,
@@ -321,13 +331,13 @@ static struct rm_acting_rows rows_of(struct rm_stepping *s, uint32_t agent)
 
     if (!floats)
         return rows;
-    for (uint32_t w = 0; w < s->worlds; w++)
+    for (uint32_t w = 0; w < s->group.worlds; w++)
         if (p->row.flags[lane + w] & RM_FLAG_FIRST)
             memset(p->state + (lane + w) * floats, 0, floats * sizeof(float));
     rows.state = p->state + lane * floats;
     rows.next_state = p->state + lane * floats;
     if (p->row.state)
-        memcpy(p->row.state + lane * floats, rows.state, s->worlds * floats * sizeof(float));
+        memcpy(p->row.state + lane * floats, rows.state, s->group.worlds * floats * sizeof(float));
     return rows;
 }
 
@@ -341,12 +351,12 @@ static bool explores_reals(const struct rm_stepping *s, uint32_t agent)
            (s->steps_before + s->steps) * s->total_worlds < s->experiment->actor.random_steps;
 }
 
-/* Answers of a policy that is a distribution, for all lanes of the agent. Those of last
- * observations are 0 in the end, so that rows do not depend on how they were made. */
+/* Answers of a policy that is a distribution, for all lanes of the agent in the group. Those of
+ * last observations are 0 in the end, so that rows do not depend on how they were made. */
 static void act_by_distribution(struct rm_stepping *s, uint32_t agent)
 {
     struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
-    const size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
+    const size_t lane = lane_of(s, agent);
     const size_t words = p->acting.distribution.words;
     const struct rm_acting_rows rows = rows_of(s, agent);
 
@@ -355,17 +365,17 @@ static void act_by_distribution(struct rm_stepping *s, uint32_t agent)
     else
         rm_acting_draw(&p->acting, &rows);
     if (explores_reals(s, agent))
-        for (uint32_t w = 0; w < s->worlds; w++)
+        for (uint32_t w = 0; w < s->group.worlds; w++)
             rm_reals_explore(&p->acting.gaussian, s->seed,
                              s->steps / s->experiment->actor.random_hold, rows.lane[w],
                              rows.action + w * words);
-    for (uint32_t w = 0; words > 1 && w < s->worlds; w++)
+    for (uint32_t w = 0; words > 1 && w < s->group.worlds; w++)
         if (p->row.flags[lane + w] & ENDED)
             memset(rows.action + w * words, 0, words * sizeof *rows.action);
     if (words == 1)
-        rm_scan_clear(rows.action, p->row.flags + lane, ENDED, s->worlds);
+        rm_scan_clear(rows.action, p->row.flags + lane, ENDED, s->group.worlds);
     if (rows.logp)
-        rm_scan_clear((int32_t *)(void *)rows.logp, p->row.flags + lane, ENDED, s->worlds);
+        rm_scan_clear((int32_t *)(void *)rows.logp, p->row.flags + lane, ENDED, s->group.worlds);
 }
 
 /* Every lane goes through a recurrent network, explorers too: they see what they see. */
@@ -375,30 +385,31 @@ static void act_with_states(struct rm_stepping *s, uint32_t agent, const int32_t
     const struct rm_acting_rows rows = rows_of(s, agent);
 
     rm_acting_best(&p->acting, &rows);
-    for (uint32_t w = 0; explored && w < s->worlds; w++)
+    for (uint32_t w = 0; explored && w < s->group.worlds; w++)
         rows.action[w] = explored[w] >= 0 ? explored[w] : rows.action[w];
 }
 
 static void act(struct rm_stepping *s, uint32_t agent, bool exploring)
 {
     struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
-    size_t lane = (size_t)s->plan->agent_slot[agent] * s->worlds;
+    size_t lane = lane_of(s, agent);
     uint32_t explorers = 0;
 
     /* Opponents play as well as they can. */
     if (exploring && !s->plan->policy[s->plan->agent_policy[agent]].frozen)
         explorers = rm_acting_explore(
-            s->seed, s->lane_ids[(size_t)agent * s->worlds], s->worlds, s->steps, s->bound,
-            p->acting.actions, p->row.mask ? p->row.mask + lane * p->ring->spec.mask_bytes : NULL,
-            s->explored);
+            s->seed, s->lane_ids[own_of(s, agent)], s->group.worlds, s->steps,
+            s->bound + s->group.first, p->acting.actions,
+            p->row.mask ? p->row.mask + lane * p->ring->spec.mask_bytes : NULL, s->explored);
     if (p->acting.state_floats)
         act_with_states(s, agent, explorers ? s->explored : NULL);
-    else if (p->in_place && s->worlds >= DIRECT_WORLDS && explorers <= DIRECT_EXPLORERS(s->worlds))
+    else if (p->in_place && s->group.worlds >= DIRECT_WORLDS &&
+             explorers <= DIRECT_EXPLORERS(s->group.worlds))
         act_in_place(s, p, agent, s->explored, explorers);
     else
         act_gathering(s, p, agent, explorers ? s->explored : NULL);
     /* Last observations get no answer: 0, so that rows do not depend on how they were made. */
-    rm_scan_clear(p->row.action + lane, p->row.flags + lane, ENDED, s->worlds);
+    rm_scan_clear(p->row.action + lane, p->row.flags + lane, ENDED, s->group.worlds);
 }
 
 /* What the world is given: choices as they are, real numbers within its bounds. */
@@ -412,10 +423,11 @@ static void give_actions(struct rm_stepping *s, uint32_t agent)
     if (!reals)
         return;
     s->actions[agent] = p->given + at;
-    memcpy(p->given + at, p->row.action + at, (size_t)s->worlds * words * sizeof *p->given);
-    for (uint32_t w = 0; w < s->worlds; w++)
+    const size_t from = lane_of(s, agent) * words;
+    memcpy(p->given + from, p->row.action + from, s->group.worlds * words * sizeof *p->given);
+    for (uint32_t w = 0; w < s->group.worlds; w++)
         for (uint32_t i = 0; i < reals; i++) {
-            int32_t *word = p->given + at + (size_t)w * words + words - reals + i;
+            int32_t *word = p->given + from + (size_t)w * words + words - reals + i;
             const float low = p->low[i], high = p->high[i];
             const float share =
                 0.5f + 0.5f * rm_gaussian_bounded(rm_real_of_word(*word), p->acting.gaussian.tanh);
@@ -424,14 +436,17 @@ static void give_actions(struct rm_stepping *s, uint32_t agent)
         }
 }
 
-/* Takes what the agents of `phase` were given and writes their answers into the rows. */
+/* Takes what the agents of `phase` were given in the group and writes their answers into the rows.
+ */
 static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, struct rm_error *error)
 {
     for (uint32_t a = 0; a < s->spec->agents; a++) {
         if (s->spec->agent[a].phase != phase)
             continue;
         struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[a]];
-        struct rm_arrival in = {.obs = s->buffers[a].obs,
+        struct rm_arrival in = {.first = s->group.first,
+                                .worlds = s->group.worlds,
+                                .obs = s->buffers[a].obs,
                                 .mask = s->buffers[a].mask,
                                 .reward = s->buffers[a].reward,
                                 .flags = s->buffers[a].flags,
@@ -441,14 +456,13 @@ static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, stru
         if (rc < 0)
             return rc;
         p->counted += counted;
-        s->agent_counted[a] = counted;
+        s->agent_counted[a] += counted;
         if (p->acting.draws)
             act_by_distribution(s, a);
         else
             act(s, a, exploring);
         if (p->slots)
-            rm_slot_stacks_push(p->slots, p->ring, &p->row,
-                                (size_t)s->plan->agent_slot[a] * s->worlds, s->worlds);
+            rm_slot_stacks_push(p->slots, p->ring, &p->row, lane_of(s, a), s->group.worlds);
     }
     for (uint32_t i = 0; i < s->plan->policies; i++)
         answer_gathered(s, &s->policies[i]);
@@ -458,7 +472,8 @@ static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, stru
     return 0;
 }
 
-int rm_stepping_step(struct rm_stepping *s, struct rm_error *error)
+/* What no group has a part of: rates of exploration, noise. */
+static bool begin_step(struct rm_stepping *s)
 {
     bool exploring = false;
 
@@ -466,10 +481,18 @@ int rm_stepping_step(struct rm_stepping *s, struct rm_error *error)
         set_bounds(s);
         exploring = anybody_explores(s);
     }
+    memset(s->agent_counted, 0, s->spec->agents * sizeof *s->agent_counted);
     for (uint32_t i = 0; i < s->plan->policies; i++) {
         s->policies[i].counted = 0;
         rm_acting_draw_noise(&s->policies[i].acting, s->steps);
     }
+    return exploring;
+}
+
+/* All worlds at once, phase by phase. */
+static int step_all(struct rm_stepping *s, bool exploring, struct rm_error *error)
+{
+    s->group = (struct rm_world_group){.worlds = s->worlds};
     for (uint32_t phase = 0; phase < s->spec->phases; phase++) {
         enter(s, RM_PHASE_INFERENCE);
         int rc = act_phase(s, phase, exploring, error);
@@ -489,8 +512,74 @@ int rm_stepping_step(struct rm_stepping *s, struct rm_error *error)
     }
     enter(s, RM_PHASE_OTHER);
     offer_rows(s);
-    s->steps++;
     return 0;
+}
+
+/* What the worlds of a group that was asked show is in the rows; of those in `left`, whichever is
+ * there first. Returns the group. */
+static int arrive(struct rm_stepping *s, uint32_t left, struct rm_error *error)
+{
+    const struct rm_world_groups *groups = s->world.groups;
+
+    enter(s, RM_PHASE_ENVIRONMENT);
+    rm_watch_enter(&s->watch, RM_WATCH_STEP);
+    const uint32_t g = groups->first(s->env, left);
+    const int rc = groups->receive(s->env, g, s->buffers);
+    rm_watch_leave();
+    return rc < 0 ? world_failed(s, rc, "step", error) : (int)g;
+}
+
+/* Does a learner wait for what the worlds show after the rows that are committed? */
+static bool rows_are_awaited(const struct rm_stepping *s)
+{
+    for (uint32_t i = 0; i < s->plan->policies; i++) {
+        const struct rm_ring *ring = s->policies[i].ring;
+        if (ring->spec.mode == RM_RING_ROLLOUT &&
+            (rm_ring_committed(ring) - ring->spec.first_index) % s->experiment->rollout.steps == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Group by group: others step while the agents of one act. What the worlds show next is awaited in
+ * the next step, unless a learner waits for it. */
+static int step_groups(struct rm_stepping *s, bool exploring, struct rm_error *error)
+{
+    const uint32_t all = (1u << s->groups) - 1;
+    int g, rc;
+
+    for (uint32_t left = all; left; left &= ~(1u << g)) {
+        if ((g = arrive(s, left, error)) < 0)
+            return g;
+        s->group = s->world.groups->group(s->env, (uint32_t)g);
+        enter(s, RM_PHASE_INFERENCE);
+        if ((rc = act_phase(s, 0, exploring, error)) < 0)
+            return rm_fail_within(error, rc, "seed %" PRIu64, s->seed);
+        enter(s, RM_PHASE_ENVIRONMENT);
+        if ((rc = s->world.groups->ask(s->env, (uint32_t)g, s->actions)) < 0)
+            return world_failed(s, rc, "step", error);
+    }
+    enter(s, RM_PHASE_RING);
+    close_rows(s, 0);
+    if ((rc = open_rows(s, 0, error)) < 0)
+        return rc;
+    if (rows_are_awaited(s)) {
+        for (uint32_t left = all; left; left &= ~(1u << g))
+            if ((g = arrive(s, left, error)) < 0)
+                return g;
+        offer_rows(s);
+    }
+    enter(s, RM_PHASE_OTHER);
+    return 0;
+}
+
+int rm_stepping_step(struct rm_stepping *s, struct rm_error *error)
+{
+    const bool exploring = begin_step(s);
+    const int rc = s->groups > 1 ? step_groups(s, exploring, error) : step_all(s, exploring, error);
+
+    s->steps += rc == 0;
+    return rc;
 }
 
 /* --- making: worlds, networks, buffers ----------------------------------------------------- */
@@ -643,6 +732,7 @@ static int create(struct rm_stepping *s, const struct rm_stepping_options *o,
                               error)) < 0)
         return rc;
     s->spec = s->world.ops->describe(s->env);
+    s->groups = s->shared && s->world.groups ? s->world.groups->count(s->env) : 1;
     s->watch = (struct rm_watch){.world = s->spec->name,
                                  .seed = o->seed,
                                  .first_world = o->first_world,

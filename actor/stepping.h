@@ -8,6 +8,10 @@
  * two vector steps the rows of the agents of phase 0 stand reserved, with observations and without
  * actions. A process that stops there never commits them.
  *
+ * Worlds that other processes step (struct rm_world_groups) go group by group, so that some step
+ * while the agents of others act. Their rows are filled when the next vector step begins, but those
+ * after a rollout, of which its learner takes the value.
+ *
  * One thread. Nothing is allocated after creation. */
 #ifndef RM_ACTOR_STEPPING_H
 #define RM_ACTOR_STEPPING_H
@@ -63,7 +67,9 @@ struct rm_stepping {
     struct rm_phase_clock *clock;
     uint64_t seed, first_world, total_worlds;
     uint32_t worlds, stack;
-    bool shared; /* rows are reserved and committed for readers */
+    uint32_t groups;             /* of worlds that step apart; 1: all at once */
+    struct rm_world_group group; /* whose agents act */
+    bool shared;                 /* rows are reserved and committed for readers */
     bool started;
     uint64_t steps;          /* vector steps made */
     uint32_t *agent_counted; /* (agents) last vector step: their lanes whose answer counts */

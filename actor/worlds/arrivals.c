@@ -169,9 +169,9 @@ static int turn_lane(struct rm_arrivals *a, uint32_t agent, uint32_t w, uint64_t
 static int check_reward(const struct rm_arrivals *a, uint32_t agent, uint64_t step,
                         const struct rm_arrival *in, struct rm_error *error)
 {
-    size_t w = rm_scan_nonfinite(in->reward, a->worlds);
+    size_t w = in->first + rm_scan_nonfinite(in->reward + in->first, in->worlds);
 
-    if (w == a->worlds)
+    if (w == in->first + in->worlds)
         return 0;
     char text[64];
     snprintf(text, sizeof text, "reward is %f", (double)in->reward[w]);
@@ -201,13 +201,14 @@ static size_t wrong_element(const struct rm_env_observation *of, const uint8_t *
 }
 
 /* One of several observations, world by world; the first world where it is wrong. */
-static uint32_t wrong_world(const struct rm_arrivals *a, const struct rm_env_agent *spec,
-                            uint32_t i, const struct rm_arrival *in, char *text, size_t size)
+static uint32_t wrong_world(const struct rm_env_agent *spec, uint32_t i,
+                            const struct rm_arrival *in, char *text, size_t size)
 {
     const struct rm_env_observation of = rm_features_observation(spec, i);
     const size_t at = rm_features_place(spec, 0, i).at, bytes = rm_features_bytes(spec);
+    const uint32_t end = in->first + in->worlds;
 
-    for (uint32_t w = 0; w < a->worlds; w++) {
+    for (uint32_t w = in->first; w < end; w++) {
         const uint8_t *elements = in->obs + w * bytes + at;
         const size_t n = rm_observation_there(&of, elements);
         uint32_t count = 0;
@@ -221,7 +222,7 @@ static uint32_t wrong_world(const struct rm_arrivals *a, const struct rm_env_age
         if (wrong_element(&of, elements, n, n + 1, text, size) < n)
             return w;
     }
-    return a->worlds;
+    return end;
 }
 
 static int check_obs(const struct rm_arrivals *a, uint32_t agent, uint64_t step,
@@ -232,16 +233,17 @@ static int check_obs(const struct rm_arrivals *a, uint32_t agent, uint64_t step,
 
     if (spec->observations) {
         for (uint32_t i = 0; i < spec->observations; i++) {
-            const uint32_t w = wrong_world(a, spec, i, in, text, sizeof text);
-            if (w < a->worlds)
+            const uint32_t w = wrong_world(spec, i, in, text, sizeof text);
+            if (w < in->first + in->worlds)
                 return refuse(a, agent, w, step, error, text);
         }
         return 0;
     }
     const struct rm_env_observation of = rm_features_observation(spec, 0);
-    const size_t elements = rm_observation_elements(&of), n = elements * a->worlds;
-    const size_t at = wrong_element(&of, in->obs, n, elements, text, sizeof text);
-    return at < n ? refuse(a, agent, (uint32_t)(at / elements), step, error, text) : 0;
+    const size_t elements = rm_observation_elements(&of), n = elements * in->worlds;
+    const uint8_t *obs = in->obs + in->first * rm_features_bytes(spec);
+    const size_t at = wrong_element(&of, obs, n, elements, text, sizeof text);
+    return at < n ? refuse(a, agent, in->first + (uint32_t)(at / elements), step, error, text) : 0;
 }
 
 static bool any_of(const uint8_t *mask, uint32_t actions)
@@ -269,7 +271,7 @@ static int check_mask(const struct rm_arrivals *a, uint32_t agent, uint64_t step
     const struct rm_env_agent *spec = &a->spec->agent[agent];
     uint32_t choices = spec->choices > 1 ? spec->choices : 0, barred = 0;
 
-    for (uint32_t w = 0; w < a->worlds; w++) {
+    for (uint32_t w = in->first; w < in->first + in->worlds; w++) {
         const uint8_t *mask = in->mask + (size_t)w * spec->actions;
         bool good = choices ? (barred = barred_choice(spec, choices, mask)) == choices
                             : any_of(mask, spec->actions);
@@ -292,6 +294,7 @@ int rm_arrivals_take(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step
     uint8_t *playing = a->playing + lane;
     double *score = a->score + lane;
     uint32_t *age = a->age + lane;
+    const uint32_t end = in->first + in->worlds;
     uint32_t uncounted = 0;
     int rc;
 
@@ -299,9 +302,9 @@ int rm_arrivals_take(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step
         (rc = check_obs(a, agent, step, in, error)) < 0 ||
         (in->mask && (rc = check_mask(a, agent, step, in, error)) < 0))
         return rc;
-    rm_scan_add(score, age, in->reward, a->worlds);
-    for (uint32_t w = 0; w < a->worlds; w += 8) {
-        uint32_t some = a->worlds - w < 8 ? a->worlds - w : 8;
+    rm_scan_add(score + in->first, age + in->first, in->reward + in->first, in->worlds);
+    for (uint32_t w = in->first; w < end; w += 8) {
+        uint32_t some = end - w < 8 ? end - w : 8;
         if (some == 8) {
             uint64_t flags, play;
             memcpy(&flags, in->flags + w, 8);
@@ -314,6 +317,6 @@ int rm_arrivals_take(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step
                 (rc = turn_lane(a, agent, i, step, in, &uncounted, error)) < 0)
                 return rc;
     }
-    *counted = a->worlds - uncounted;
+    *counted = in->worlds - uncounted;
     return 0;
 }

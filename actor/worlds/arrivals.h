@@ -44,8 +44,10 @@ struct rm_arrivals {
     uint64_t finished;  /* episodes of all worlds */
 };
 
-/* One agent's columns of a row; entry w belongs to world w. */
+/* One agent's columns of a row; entry w belongs to world w. Those of worlds [first, first + worlds)
+ * have arrived. */
 struct rm_arrival {
+    uint32_t first, worlds;
     const uint8_t *obs;    /* (worlds, obs_bytes), contiguous */
     const uint8_t *mask;   /* (worlds, actions) or NULL */
     const float *reward;   /* (worlds) */
@@ -61,9 +63,9 @@ void rm_arrivals_destroy(struct rm_arrivals *arrivals);
 /* All worlds will be reset: forgets the episodes in progress. */
 void rm_arrivals_reset(struct rm_arrivals *arrivals);
 
-/* Checks and counts the output for `agent` at vector step `step`. *counted = lanes whose action
- * counts: neither last nor out of play. Errors: -EBADMSG for non-finite numbers, codes outside the
- * codebook, impossible flags, and masks with nothing legal where an answer is due. */
+/* Checks and counts the output for `agent` at vector step `step`. *counted = those lanes whose
+ * action counts: neither last nor out of play. Errors: -EBADMSG for non-finite numbers, codes
+ * outside the codebook, impossible flags, and masks with nothing legal where an answer is due. */
 int rm_arrivals_take(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step,
                      const struct rm_arrival *in, uint32_t *counted, struct rm_error *error);
 

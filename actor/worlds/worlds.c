@@ -169,7 +169,7 @@ int rm_world_open_configured(struct rm_world *world, const struct rm_world_confi
 {
     if (!config->python[0])
         return rm_world_open(world, config->name, config->library, error);
-    *world = (struct rm_world){.ops = &rm_python_ops};
+    *world = (struct rm_world){.ops = &rm_python_ops, .groups = &rm_python_groups};
     return 0;
 }
 

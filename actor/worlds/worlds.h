@@ -11,10 +11,35 @@
 
 #include <stdbool.h>
 
+/* Worlds [first, first + worlds) of a batch. */
+struct rm_world_group {
+    uint32_t first, worlds;
+};
+
+/* Worlds of one phase that other processes step: groups of a batch that step apart, so that their
+ * caller has something to do meanwhile. Once each, in any order, a group is asked and received; the
+ * table's step() does that with all. */
+struct rm_world_groups {
+    uint32_t (*count)(const struct rm_env *env); /* 1 to RM_WORLD_GROUPS_MAX */
+    struct rm_world_group (*group)(const struct rm_env *env, uint32_t group);
+    /* Begins the step of a group; only its worlds' actions are looked at, before it returns. 0, or
+     * negative with last_error() set. */
+    int (*ask)(struct rm_env *env, uint32_t group, const int32_t *const *actions);
+    /* The group of those in `groups` (a bit each) that has stepped, or was not asked; waits until
+     * there is one. */
+    uint32_t (*first)(struct rm_env *env, uint32_t groups);
+    /* Writes what its worlds show, if it was asked; waits for it. 0, or negative with last_error()
+     * set. */
+    int (*receive)(struct rm_env *env, uint32_t group, const struct rm_env_buffers *out);
+};
+
+#define RM_WORLD_GROUPS_MAX 4u
+
 struct rm_world {
     const struct rm_env_ops *ops;
-    void *library; /* dlopen handle, NULL when built in */
-    bool adapted;  /* `ops` stand for an older version's (actor/worlds/env_v2.h) */
+    const struct rm_world_groups *groups; /* NULL: the worlds are stepped by the caller's process */
+    void *library;                        /* dlopen handle, NULL when built in */
+    bool adapted; /* `ops` stand for an older version's (actor/worlds/env_v2.h) */
 };
 
 /* All built-in worlds, ends with NULL. */

@@ -12,17 +12,18 @@ import threading
 
 FD_MEMORY, FD_ASK, FD_ANSWER, FD_REPORT, FD_SAID = range(3, 8)
 
-MAGIC, VERSION = 0x59504D52, 1
+MAGIC, VERSION = 0x59504D52, 2
 HEAD_BYTES, TEXT_BYTES = 4096, 256 << 10
 COLUMNS_AT = HEAD_BYTES + TEXT_BYTES
 
 # Words of the head, as indices of 32 bits.
-W_MAGIC, W_VERSION, W_REQUEST, W_COMMAND, W_PHASE, W_STARTER_SLEEPS = range(6)
-W_REPLY, W_WORKER_SLEEPS, W_STATUS, W_WORLD, W_TEXT_BYTES = range(32, 37)
+W_MAGIC, W_VERSION, W_REQUEST, W_STARTER_SLEEPS, W_ASKED = range(5)  # two requests of four words
+W_REPLY, W_WORKER_SLEEPS, W_STATUS, _, W_WORLD, W_TEXT_BYTES = range(32, 38)
 
 START, LAYOUT, RESET, STEP, STOP, SHOW = range(1, 7)
 
 SPINS = 700 if len(os.sched_getaffinity(0)) > 1 else 0  # some 30 us: less than a wake-up takes
+VAIN = 15  # waits without a spin after one that was in vain
 STACKS = signal.SIGRTMAX - 3  # the actor's question where a worker hangs
 ONE = (1).to_bytes(8, "little")
 
@@ -35,7 +36,7 @@ class Channel:
         self.words = memoryview(self.memory)[:HEAD_BYTES].cast("I")
         if self.words[W_MAGIC] != MAGIC or self.words[W_VERSION] != VERSION:
             raise SystemExit("ringmaster.worker: the actor is of another version of ringmaster than this package")
-        self.done = 0
+        self.done = self.vain = 0
         self.lock = threading.Lock()
         self.asked = select.poll()
         self.asked.register(FD_ASK, select.POLLIN)
@@ -47,24 +48,34 @@ class Channel:
         self.lock.release()
 
     def wait(self):
-        """Waits for a request. Returns (command, phase)."""
+        """Waits for a request. Returns (command, phase, first, worlds)."""
+        words, done = self.words, self.done
+        if words[W_REQUEST] == done:
+            self.spin()
+        while words[W_REQUEST] == done:
+            words[W_WORKER_SLEEPS] = 1
+            self.fence()
+            if words[W_REQUEST] == done:
+                self.asked.poll()
+                try:
+                    os.read(FD_ASK, 8)
+                except BlockingIOError:
+                    pass
+            words[W_WORKER_SLEEPS] = 0
+        self.done = done = (done + 1) & 0xFFFFFFFF
+        at = W_ASKED + 4 * (done & 1)
+        return words[at:at + 4]
+
+    def spin(self):
+        """Waits a moment, as long as that was not in vain lately."""
+        if self.vain:
+            self.vain -= 1
+            return
         words, done = self.words, self.done
         for _ in range(SPINS):
             if words[W_REQUEST] != done:
-                break
-        else:
-            while words[W_REQUEST] == done:
-                words[W_WORKER_SLEEPS] = 1
-                self.fence()
-                if words[W_REQUEST] == done:
-                    self.asked.poll()
-                    try:
-                        os.read(FD_ASK, 8)
-                    except BlockingIOError:
-                        pass
-                words[W_WORKER_SLEEPS] = 0
-        self.done = words[W_REQUEST]
-        return words[W_COMMAND], words[W_PHASE]
+                return
+        self.vain = VAIN
 
     def reply(self, status=0, text=None):
         """Answers the request that wait() returned."""
@@ -73,7 +84,7 @@ class Channel:
             data = text.encode("utf-8", "replace")[:TEXT_BYTES]
             self.memory[HEAD_BYTES:HEAD_BYTES + len(data)] = data
             words[W_TEXT_BYTES] = len(data)
-        words[W_STATUS] = status
+        words[W_STATUS + (self.done & 1)] = status
         words[W_REPLY] = self.done
         self.fence()
         if words[W_STARTER_SLEEPS]:

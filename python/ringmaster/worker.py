@@ -31,7 +31,7 @@ class Worker:
         self.channel, self.words = channel, channel.words
         self.batch = None
 
-    def start(self, _):
+    def start(self, *_):
         try:
             import numpy  # noqa: F401
         except ImportError as why:
@@ -47,27 +47,27 @@ class Worker:
         self.batch = worlds.ADAPTERS[making.kind_of(env)](order, env, made, self.words)
         return json.dumps(self.batch.description)
 
-    def layout(self, _):
+    def layout(self, *_):
         layout = json.loads(self.channel.text())
         self.batch.attach(self.channel.columns(layout["bytes"]), layout)
 
-    def reset(self, _):
+    def reset(self, *_):
         self.batch.reset()
 
-    def step(self, phase):
-        self.batch.step(phase)
+    def step(self, phase, first, worlds):
+        self.batch.step(phase, first, first + worlds)
 
     def run(self):
         does = {channels.START: self.start, channels.LAYOUT: self.layout, channels.RESET: self.reset,
-                channels.STEP: self.step, channels.SHOW: lambda world: self.batch.show(world)}
+                channels.STEP: self.step, channels.SHOW: lambda world, *_: self.batch.show(world)}
         wait, reply = self.channel.wait, self.channel.reply
         while True:
-            command, phase = wait()
+            command, *order = wait()
             if command == channels.STOP:
                 reply()
                 return
             try:
-                text = does[command](phase)
+                text = does[command](*order)
             except BaseException as error:  # what worlds raise may be anything
                 if self.words[channels.W_REPLY] == self.channel.done:
                     return

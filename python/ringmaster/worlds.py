@@ -5,6 +5,7 @@ environment has an adapter that gives rows of that form.
 """
 import math
 import random
+from math import isfinite
 
 import numpy as np
 
@@ -51,15 +52,18 @@ class Agent:
         self.reals = self.actions[:, len(self.action.choices):].view(np.float32) if self.action.reals else None
         self.plain_dtype, _ = self.observation.plain(self.obs)
         self.lines = list(self.obs)  # a row that is there is written in half the time
+        self.floats = [(name, column, column.reshape(-1) if column.flags.c_contiguous else None)
+                       for name, column in (*self.observation.columns(self.obs), (None, self.reward))
+                       if column.dtype.kind == "f"]
 
-    def rows(self):
-        """The actions: a number of each world, or a row where it takes more or other numbers."""
+    def rows(self, first, end):
+        """The actions of some worlds: a number of each, or a row where it takes more or other numbers."""
         if not self.action.reals:
-            return self.actions.tolist()
+            return self.actions[first:end].tolist()
         if not self.action.choices:
-            return list(self.reals)
-        chosen = self.actions[:, :len(self.action.choices)].tolist()
-        return [choices + reals for choices, reals in zip(chosen, self.reals.tolist())]
+            return list(self.reals[first:end])
+        chosen = self.actions[first:end, :len(self.action.choices)].tolist()
+        return [choices + reals for choices, reals in zip(chosen, self.reals[first:end].tolist())]
 
     def put(self, w, value):
         """Writes an observation, whatever it came as."""
@@ -174,6 +178,7 @@ class Batch:
     return."""
 
     phases = 1
+    apart = True  # step(phase, first, end) steps some of the worlds
 
     def __init__(self, order, make, words):
         self.order, self.make, self.words = order, make, words
@@ -189,8 +194,8 @@ class Batch:
         spec = getattr(env, "spec", None)
         steps = getattr(spec, "max_episode_steps", None) or 0
         doc = getattr(spec, "id", None) or type(env).__name__
-        return {"doc": str(doc), "phases": self.phases, "max_steps": int(steps) if 0 < steps < 2**31 else 0,
-                "figures": self.figures.names, "picture_width": self.size_shown[1], "picture_height": self.size_shown[0],
+        return {"doc": str(doc), "phases": self.phases, "apart": int(self.apart),
+                "max_steps": int(steps) if 0 < steps < 2**31 else 0, "figures": self.figures.names, "picture_width": self.size_shown[1], "picture_height": self.size_shown[0],
                 "agents": [agent.describe() for agent in self.agents]}
 
     def try_out(self, steps):
@@ -247,19 +252,26 @@ class Batch:
             self.draws.states[w] = Draws.now()
         return seed
 
-    def check_finite(self, phase):
+    def check_finite(self, phase, first, end):
         """Numbers that are none end with the world that gave them."""
         for agent in self.agents:
             if agent.phase != phase:
                 continue
-            for name, column in (*agent.observation.columns(agent.obs), (None, agent.reward)):
-                if column.dtype.kind != "f" or np.isfinite(np.add.reduce(column, axis=None)):
+            for name, column, flat in agent.floats:
+                part = column[first:end]
+                if flat is None:
+                    squares = np.add.reduce(part, axis=None)
+                else:
+                    each = len(flat) // len(column)
+                    flat = flat[first * each:end * each]
+                    squares = flat.dot(flat)  # by far the quickest sum of few numbers
+                if isfinite(squares):
                     continue
-                wrong = np.argwhere(~np.isfinite(column))
+                wrong = np.argwhere(~np.isfinite(part))
                 if not len(wrong):
                     continue  # finite, and their sum is not
-                at, value = tuple(map(int, wrong[0])), column[tuple(wrong[0])]
-                self.where(at[0])
+                at, value = tuple(map(int, wrong[0])), part[tuple(wrong[0])]
+                self.where(first + at[0])
                 what = f"the reward is {value}" if name is None else f"the observation{name} is {value} at {at[1:]}"
                 raise Fault(f"{what}{' of ' + agent.name if len(self.agents) > 1 else ''}: learners need finite numbers")
 
@@ -325,60 +337,67 @@ class Single(Batch):
             space = self.envs[w].action_space
             if hasattr(space, "seed"):
                 space.seed(int(self.seeds[w]))
-        self.over = [True] * self.worlds
+        #: What a world is called for its next row: step(), or begins() after its last one.
         self.steps = [env.step for env in self.envs] if self.draws is None else \
             [lambda action, w=w, step=env.step: self.draws.call(w, step, action) for w, env in enumerate(self.envs)]
+        self.calls = list(self.steps)
 
     def begin(self, w):
         seed = self.seed_world(w)
-        obs, info = unpack_reset(self.call(w, self.envs[w].reset, seed=seed))
-        self.over[w] = False
-        self.agents[0].row(w, obs, info, 0.0, FIRST)
+        return unpack_reset(self.call(w, self.envs[w].reset, seed=seed))
+
+    def begins(self, w):
+        """A call in place of step(): the next episode begins."""
+        def begin(_):
+            self.calls[w] = self.steps[w]
+            obs, info = self.begin(w)
+            self.agents[0].flags[w] = FIRST
+            return obs, 0.0, False, False, info
+        return begin
 
     def reset(self):
+        self.calls = list(self.steps)
         for w in range(self.worlds):
             self.where(w)
-            self.begin(w)
-        self.check_finite(0)
+            obs, info = self.begin(w)
+            self.agents[0].row(w, obs, info, 0.0, FIRST)
+        self.check_finite(0, 0, self.worlds)
 
-    def step(self, phase):
-        agent, over, steps, words = self.agents[0], self.over, self.steps, self.words
-        lines, put, array, dtype, shape = agent.lines, agent.put, np.ndarray, agent.plain_dtype, agent.obs.shape[1:]
+    def step(self, phase, first, end):
+        agent, calls, words = self.agents[0], self.calls, self.words
+        put, array, dtype, shape = agent.put, np.ndarray, agent.plain_dtype, agent.obs.shape[1:]
         put_mask = agent.put_mask if agent.mask is not None else None
         rewards, flags, figures = [], agent.flags, agent.figures
-        flags[:] = 0
-        actions = agent.rows()
+        flags[first:end] = 0
+        actions = agent.rows(first, end)
         if not agent.action.plain:
             make = (lambda one: agent.action.make([one])) if agent.action.single else agent.action.make
             actions = [make(row) for row in actions]
-        for w, action in enumerate(actions):
+        add = rewards.append
+        for w, line, call, action in zip(range(first, end), agent.lines[first:end], calls[first:end], actions):
             words[W_WORLD] = w
-            if over[w]:
-                self.begin(w)
-                rewards.append(0.0)
-                continue
-            obs, reward, terminated, truncated, info = steps[w](action)
+            obs, reward, terminated, truncated, info = call(action)
             # The common case without a call: an array of the type and the shape that there should be.
             if obs.__class__ is array and obs.dtype is dtype and obs.shape == shape:
-                lines[w][...] = obs
+                line[...] = obs
             else:
                 put(w, obs)
-            rewards.append(reward)
+            add(reward)
             if terminated or truncated:
-                over[w] = True
+                calls[w] = self.begins(w)
                 flags[w] = TERMINATED if terminated else TRUNCATED
                 if figures:
                     figures.put(agent.ends[w], info)
             if put_mask:
-                put_mask(w, obs, info, over[w])
+                put_mask(w, obs, info, terminated or truncated)
         try:
-            agent.reward[:] = rewards
+            agent.reward[first:end] = rewards
         except (TypeError, ValueError):
-            for w, reward in enumerate(rewards):
+            for w, reward in enumerate(rewards, first):
                 self.where(w)
                 check_reward(reward)
-            agent.reward[:] = [float(reward) for reward in rewards]
-        self.check_finite(0)
+            agent.reward[first:end] = [float(reward) for reward in rewards]
+        self.check_finite(0, first, end)
 
 
 # --- Gymnasium's VectorEnv -----------------------------------------------------------------------
@@ -406,6 +425,8 @@ def autoreset_mode(env):
 class Vector(Batch):
     """Vector environments: each is as many worlds as it has environments inside. What the last one has too many does what its
     last world does, of the same seed, and is not looked at."""
+
+    apart = False
 
     def __init__(self, order, env, make, words):
         super().__init__(order, make, words)
@@ -493,7 +514,7 @@ class Vector(Batch):
             for i in range(count):
                 agent.row(first + i, self.part(obs, i), self.mask_info(infos, i), 0.0, FIRST)
         self.over[:] = False
-        self.check_finite(0)
+        self.check_finite(0, 0, self.worlds)
 
     def legal_row(self, w, row):
         """The first legal action: where an environment that has begun anew is stepped on with the others, before anybody
@@ -504,13 +525,12 @@ class Vector(Batch):
             at += count
         return chosen[0] if agent.action.single else chosen + middles(agent.action)
 
-    def step(self, phase):
-        rows = self.agents[0].rows()
+    def step(self, phase, first, end):
+        rows = self.agents[0].rows(first, end)
         for g, env in enumerate(self.envs):
-            first = g * self.size
-            self.where(first)
-            self.step_group(g, env, first, rows)
-        self.check_finite(0)
+            self.where(g * self.size)
+            self.step_group(g, env, g * self.size, rows)
+        self.check_finite(0, first, end)
 
     def step_group(self, g, env, first, rows):
         agent, size = self.agents[0], self.size
@@ -663,23 +683,23 @@ class Parallel(Batch):
         for w in range(self.worlds):
             self.where(w)
             self.begin(w)
-        self.check_finite(0)
+        self.check_finite(0, 0, self.worlds)
 
-    def step(self, phase):
-        rows = [agent.rows() for agent in self.agents]
-        for w, env in enumerate(self.envs):
+    def step(self, phase, first, end):
+        rows = [agent.rows(first, end) for agent in self.agents]
+        for w, env in enumerate(self.envs[first:end], first):
             self.where(w)
             if not any(self.playing[w]):
                 self.begin(w)
                 continue
             there = set(env.agents)
-            actions = {key: agent.action.make([rows[a][w]] if agent.action.single else rows[a][w])
+            actions = {key: agent.action.make([rows[a][w - first]] if agent.action.single else rows[a][w - first])
                        for a, (agent, key) in enumerate(zip(self.agents, self.keys)) if key in there}
             obs, rewards, terminated, truncated, infos = unpack_step(self.call(w, env.step, actions))
             there = set(env.agents)
             for a, (agent, key) in enumerate(zip(self.agents, self.keys)):
                 self.follow(w, a, agent, key, obs, rewards, terminated, truncated, infos, there)
-        self.check_finite(0)
+        self.check_finite(0, first, end)
 
     def follow(self, w, a, agent, key, obs, rewards, terminated, truncated, infos, there):
         playing = self.playing[w]
@@ -706,6 +726,8 @@ class Parallel(Batch):
 class Aec(Batch):
     """PettingZoo's AEC environments: agent a acts in phase a. One whose turn it is not, but who is in play, sees what there
     is, and its answer has no effect; one that has had its last observation is DEAD until the next episode."""
+
+    apart = False
 
     def __init__(self, order, env, make, words):
         super().__init__(order, make, words)
@@ -756,8 +778,8 @@ class Aec(Batch):
             self.playing[w] = [False] * len(self.agents)
             self.lasts[w] = [None] * len(self.agents)
             self.begin(w)
-            self.show(w, 0)
-        self.check_finite(0)
+            self.put_row(w, 0)
+        self.check_finite(0, 0, self.worlds)
 
     def bury(self, w):
         """Those whose turn it is and who are out of it leave; what they saw last is kept for their row."""
@@ -771,9 +793,9 @@ class Aec(Batch):
             self.lasts[w][a] = (copied(obs), info, reward, TERMINATED if terminated else TRUNCATED)
             self.call(w, env.step, None)
 
-    def step(self, phase):
+    def step(self, phase, first, end):
         agent, key = self.agents[phase], self.keys[phase]
-        rows, single = agent.rows(), agent.action.single
+        rows, single = agent.rows(first, end), agent.action.single
         following = (phase + 1) % self.phases
         for w, env in enumerate(self.envs):
             self.where(w)
@@ -784,10 +806,10 @@ class Aec(Batch):
             if following == 0 and not env.agents and not any(self.playing[w]):
                 self.lasts[w] = [None] * self.phases
                 self.begin(w)
-            self.show(w, following)
-        self.check_finite(following)
+            self.put_row(w, following)
+        self.check_finite(following, first, end)
 
-    def show(self, w, a):
+    def put_row(self, w, a):
         """Agent a's row."""
         env, agent, key, playing = self.envs[w], self.agents[a], self.keys[a], self.playing[w]
         if self.lasts[w][a] and playing[a]:

@@ -1,5 +1,6 @@
-/* Steps the world of an experiment's file with actions drawn beforehand and prints the steps of all
- * its worlds a second: what scripts/bench/measure-python compares with other loops.
+/* Steps the world of an experiment's file with actions drawn beforehand, as actors step it, and
+ * prints the steps of all its worlds a second: what scripts/bench/measure-python compares with
+ * other loops.
  *
  * usage: bench_python FILE WORLDS STEPS */
 #include "actor/worlds/bridges/python.h"
@@ -18,6 +19,22 @@ static struct rm_experiment experiment;
 static uint8_t obs[WORLDS_MAX * OBS_MAX], flags[WORLDS_MAX];
 static float reward[WORLDS_MAX];
 static int32_t actions[ACTION_SETS][WORLDS_MAX];
+
+/* A vector step, group by group. */
+static int step(const struct rm_world *world, struct rm_env *env, const int32_t *const *chosen,
+                const struct rm_env_buffers *out)
+{
+    const struct rm_world_groups *groups = world->groups;
+    int rc = 0;
+    for (uint32_t left = (1u << groups->count(env)) - 1; rc == 0 && left;) {
+        const uint32_t g = groups->first(env, left);
+        left &= ~(1u << g);
+        rc = groups->receive(env, g, out);
+        if (rc == 0)
+            rc = groups->ask(env, g, chosen);
+    }
+    return rc;
+}
 
 int main(int argc, char **argv)
 {
@@ -50,7 +67,7 @@ int main(int argc, char **argv)
         const int32_t *const chosen[] = {actions[t % ACTION_SETS]};
         if (t == WARM)
             start = rm_now_ns();
-        rc = world.ops->step(env, 0, chosen, &out);
+        rc = step(&world, env, chosen, &out);
     }
     const double seconds = (double)(rm_now_ns() - start) * 1e-9;
     if (rc == 0)

@@ -25,6 +25,7 @@
 #define DEATHS_MAX    64 /* of which times are kept */
 #define TRACEBACK_MAX 16384
 #define WEIGH_NS      RM_NS_PER_S /* between looks at a worker's memory */
+#define GROUPS_MOST   RM_WORLD_GROUPS_MAX
 #define ALIGNED(n)    (((n) + 63) & ~(size_t)63)
 
 /* Where an agent's columns are in a worker's memory, from RM_PYTHON_COLUMNS_AT. */
@@ -35,11 +36,20 @@ struct columns {
 /* A worker and its share of the worlds. */
 struct share {
     struct rm_python_worker worker;
-    uint32_t first, count;        /* worlds of the batch */
-    struct columns *columns;      /* (agents) */
-    size_t seeds, picture, bytes; /* of the columns, as above; picture: of one world */
-    uint64_t weighed_ns;          /* when its worker's memory was looked at last */
+    uint32_t first, count;             /* worlds of the batch */
+    uint32_t due[RM_WORLD_GROUPS_MAX]; /* the request that a group waits for */
+    bool acts;                         /* `actions` of the columns are of the step that is made */
+    struct columns *columns;           /* (agents) */
+    size_t seeds, picture, bytes;      /* of the columns, as above; picture: of one world */
+    uint64_t weighed_ns;               /* when its worker's memory was looked at last */
     bool lost; /* its worker is no more; once no episode is open it is replaced */
+};
+
+/* Worlds that are asked together, of one worker or of several. */
+struct group {
+    struct rm_world_group worlds;
+    uint32_t first, end; /* shares */
+    bool asked;
 };
 
 struct rm_env {
@@ -49,15 +59,16 @@ struct rm_env {
     const struct rm_env_spec *spec;
     char *said; /* what the first worker said of its world */
     uint64_t seed, first_world;
-    uint32_t worlds, shares;
+    uint32_t worlds, shares, groups;
     struct share *share;
-    uint8_t *playing;              /* (agents, worlds) 1 from a first row to a last one */
-    uint32_t *live;                /* (worlds) agents in play */
-    uint64_t *episode;             /* (worlds) begun so far */
-    uint64_t *step;                /* (worlds) steps of the episode */
-    uint32_t *reset_seed;          /* (worlds) of the episode that is open */
-    const int32_t *const *actions; /* of the step that is made */
-    uint32_t phase;
+    struct group group[RM_WORLD_GROUPS_MAX];
+    uint64_t until_ns; /* when the workers that are waited for have to have answered; 0: none is */
+    uint8_t *playing;  /* (agents, worlds) 1 from a first row to a last one */
+    uint32_t *live;    /* (worlds) agents in play */
+    uint64_t *episode; /* (worlds) begun so far */
+    uint64_t *step;    /* (worlds) steps of the episode */
+    uint32_t *reset_seed; /* (worlds) of the episode that is open */
+    uint32_t phase;       /* of the step that is made */
     uint64_t deaths[DEATHS_MAX];
     uint32_t death_count;
     char error[1100];
@@ -151,13 +162,17 @@ static void place_of(const struct rm_env *env, const struct share *share, char *
                         env->first_world + w, env->world.name, env->seed,
                         env->live[w] ? env->reset_seed[w] : seed_of(env, w, begun),
                         env->live[w] ? begun - 1 : begun, env->live[w] ? env->step[w] : 0);
-    for (uint32_t a = 0; env->actions && env->live[w] && a < env->spec->agents; a++) {
+    for (uint32_t a = 0; share->acts && env->live[w] && a < env->spec->agents; a++) {
         const struct rm_env_agent *agent = &env->spec->agent[a];
         if (agent->phase != env->phase || !env->playing[(size_t)a * env->worlds + w])
             continue;
         const uint32_t choices = choices_of(agent), words = words_of(agent);
         for (uint32_t c = 0; c < words && used < (int)size - 32; c++) {
-            const int32_t word = env->actions[a][(size_t)w * words + c];
+            int32_t word;
+            memcpy(&word,
+                   column(share, share->columns[a].actions) +
+                       ((size_t)(w - share->first) * words + c) * sizeof word,
+                   sizeof word);
             used += snprintf(text + used, size - (size_t)used, "%s", c ? " " : ", action ");
             used += c < choices ? snprintf(text + used, size - (size_t)used, "%d", word)
                                 : snprintf(text + used, size - (size_t)used, "%g",
@@ -291,7 +306,8 @@ static int hear_making(struct rm_env *env, struct share *share, struct rm_error 
 {
     char sentence[768];
     static char lines[TRACEBACK_MAX];
-    const int rc = rm_python_worker_hear(&share->worker, deadline(MAKING_TIMES));
+    const int rc =
+        rm_python_worker_hear(&share->worker, share->worker.asked, deadline(MAKING_TIMES));
     if (rc == 0)
         return 0;
     end_worker(share, rc, sentence, sizeof sentence, lines, sizeof lines);
@@ -397,7 +413,8 @@ static int ask_layout(struct rm_env *env, struct share *share, struct rm_error *
     if (rc == 0 && !text)
         rc = rm_fail(error, -ENOMEM, "world.python: no memory for a layout");
     if (rc == 0)
-        rm_python_worker_ask(&share->worker, RM_PYTHON_LAYOUT, 0, text);
+        rm_python_worker_ask(&share->worker,
+                             (struct rm_python_request){.command = RM_PYTHON_LAYOUT}, text);
     free(text);
     return rc;
 }
@@ -478,6 +495,30 @@ static int create_shares(struct rm_env *env, struct rm_error *error)
     return 0;
 }
 
+static void create_groups(struct rm_env *env)
+{
+    const bool apart = rm_python_spec_apart(env->described);
+    env->groups = !apart || env->worlds == 1  ? 1
+                  : env->shares == 1          ? 2
+                  : env->shares < GROUPS_MOST ? env->shares
+                                              : GROUPS_MOST;
+    for (uint32_t g = 0; g < env->groups; g++) {
+        struct group *group = &env->group[g];
+        if (env->shares == 1) {
+            const uint32_t half = (env->worlds + 1) / 2;
+            *group = (struct group){.end = 1, .worlds = {g * half, g ? env->worlds - half : half}};
+            if (env->groups == 1)
+                group->worlds.worlds = env->worlds;
+            continue;
+        }
+        group->first = env->shares * g / env->groups;
+        group->end = env->shares * (g + 1) / env->groups;
+        group->worlds.first = env->share[group->first].first;
+        for (uint32_t i = group->first; i < group->end; i++)
+            group->worlds.worlds += env->share[i].count;
+    }
+}
+
 int rm_python_create(const struct rm_world_config *config, uint64_t seed, uint64_t first_world,
                      uint32_t worlds, struct rm_env **made, struct rm_error *error)
 {
@@ -502,6 +543,8 @@ int rm_python_create(const struct rm_world_config *config, uint64_t seed, uint64
     env->world.description = NULL; /* the caller's */
     if (rc == 0)
         rc = allocate_worlds(env, error);
+    if (rc == 0)
+        create_groups(env);
     if (rc < 0)
         close_env(env);
     else
@@ -547,18 +590,28 @@ static void take_figures(const struct rm_env *env, const struct rm_env_buffers *
             to[f] = NAN;
 }
 
-/* One agent's rows of a share, out of what its worker wrote. */
-static void take_rows(struct rm_env *env, struct share *share, uint32_t a,
-                      const struct rm_env_buffers *out)
+/* The worlds of a share that are in a group. */
+static struct rm_world_group part_of(const struct share *share, const struct group *group)
+{
+    const uint32_t share_end = share->first + share->count;
+    const uint32_t group_end = group->worlds.first + group->worlds.worlds;
+    const uint32_t first = share->first > group->worlds.first ? share->first : group->worlds.first;
+    return (struct rm_world_group){first, (share_end < group_end ? share_end : group_end) - first};
+}
+
+/* One agent's rows of a part of a share, out of what its worker wrote. */
+static void take_rows(struct rm_env *env, struct share *share, struct rm_world_group part,
+                      uint32_t a, const struct rm_env_buffers *out)
 {
     const struct rm_env_agent *agent = &env->spec->agent[a];
     const struct columns *c = &share->columns[a];
-    const size_t bytes = rm_env_obs_bytes(agent);
-    const uint32_t first = share->first, n = share->count;
-    const uint8_t *obs = column(share, c->obs), *mask = column(share, c->mask);
+    const size_t bytes = rm_env_obs_bytes(agent), own = part.first - share->first;
+    const uint32_t first = part.first, n = part.worlds;
+    const uint8_t *obs = column(share, c->obs) + own * bytes;
+    const uint8_t *mask = column(share, c->mask) + own * agent->actions;
 
-    memcpy(out->reward + first, column(share, c->reward), n * sizeof(float));
-    memcpy(out->flags + first, column(share, c->flags), n);
+    memcpy(out->reward + first, column(share, c->reward) + own * sizeof(float), n * sizeof(float));
+    memcpy(out->flags + first, column(share, c->flags) + own, n);
     for (uint32_t w = 0; w < n; w++)
         memcpy((uint8_t *)out->obs + (ptrdiff_t)(first + w) * out->obs_stride, obs + w * bytes,
                bytes);
@@ -567,18 +620,19 @@ static void take_rows(struct rm_env *env, struct share *share, uint32_t a,
                agent->actions);
     for (uint32_t w = first; w < first + n; w++) {
         if (out->flags[w] & LAST)
-            take_figures(env, out, w, column(share, c->figures) + (w - first) * figure_bytes(env));
+            take_figures(env, out, w,
+                         column(share, c->figures) + (w - share->first) * figure_bytes(env));
         if (out->flags[w] && take_flags(env, a, w, out->flags[w]))
             offer_seed(env, share, w);
     }
 }
 
 /* Rows in place of those that a lost worker owes. */
-static void void_rows(struct rm_env *env, const struct share *share, uint32_t a,
+static void void_rows(struct rm_env *env, struct rm_world_group part, uint32_t a,
                       const struct rm_env_buffers *out)
 {
     const struct rm_env_agent *agent = &env->spec->agent[a];
-    for (uint32_t w = share->first; w < share->first + share->count; w++) {
+    for (uint32_t w = part.first; w < part.first + part.worlds; w++) {
         const bool open = env->playing[(size_t)a * env->worlds + w];
         memset((uint8_t *)out->obs + (ptrdiff_t)w * out->obs_stride, 0, rm_env_obs_bytes(agent));
         if (out->mask)
@@ -591,14 +645,14 @@ static void void_rows(struct rm_env *env, const struct share *share, uint32_t a,
     }
 }
 
-static void put_actions(struct rm_env *env, struct share *share, uint32_t phase,
-                        const int32_t *const *actions)
+static void put_actions(const struct rm_env *env, struct share *share, struct rm_world_group part,
+                        uint32_t phase, const int32_t *const *actions)
 {
     for (uint32_t a = 0; a < env->spec->agents; a++) {
-        const size_t words = words_of(&env->spec->agent[a]);
+        const size_t bytes = words_of(&env->spec->agent[a]) * sizeof **actions;
         if (env->spec->agent[a].phase == phase)
-            memcpy(column(share, share->columns[a].actions), actions[a] + share->first * words,
-                   share->count * words * sizeof **actions);
+            memcpy(column(share, share->columns[a].actions) + (part.first - share->first) * bytes,
+                   (const uint8_t *)actions[a] + part.first * bytes, part.worlds * bytes);
     }
 }
 
@@ -611,11 +665,12 @@ static bool anybody_plays(const struct rm_env *env, const struct share *share)
 }
 
 /* A worker that has grown too large is ended when an episode is: it is replaced as if lost. */
-static void recycle(struct rm_env *env, struct share *share, const struct rm_env_buffers *out)
+static void recycle(struct rm_env *env, struct share *share, struct rm_world_group part,
+                    const struct rm_env_buffers *out)
 {
     const uint64_t now = rm_now_ns();
     bool ended = false;
-    for (uint32_t w = share->first; w < share->first + share->count; w++)
+    for (uint32_t w = part.first; w < part.first + part.worlds; w++)
         ended |= (out->flags[w] & LAST) != 0;
     if (!ended || now - share->weighed_ns < WEIGH_NS)
         return;
@@ -632,15 +687,18 @@ static void recycle(struct rm_env *env, struct share *share, const struct rm_env
     share->lost = true;
 }
 
-/* Every share whose worker is asked answers, or is lost; rows for the agents of phase `next`. */
-static int gather(struct rm_env *env, uint32_t next, const struct rm_env_buffers *out)
+/* Every share of a group whose worker is asked answers, or is lost; rows for the agents of phase
+ * `next`. */
+static int gather(struct rm_env *env, uint32_t g, uint32_t next, const struct rm_env_buffers *out)
 {
-    const uint64_t until = deadline(1);
-    int failed = 0;
-    for (uint32_t i = 0; i < env->shares; i++) {
+    struct group *group = &env->group[g];
+    const uint64_t until = env->until_ns ? env->until_ns : deadline(1);
+    bool failed = false;
+    for (uint32_t i = group->first; i < group->end; i++) {
         struct share *share = &env->share[i];
+        const struct rm_world_group part = part_of(share, group);
         if (!share->lost) {
-            const int rc = rm_python_worker_hear(&share->worker, until);
+            const int rc = rm_python_worker_hear(&share->worker, share->due[g], until);
             if (rc < 0) {
                 lose(env, share, rc);
                 failed |= too_often(env);
@@ -650,25 +708,38 @@ static int gather(struct rm_env *env, uint32_t next, const struct rm_env_buffers
             if (env->spec->agent[a].phase != next)
                 continue;
             if (share->lost)
-                void_rows(env, share, a, &out[a]);
+                void_rows(env, part, a, &out[a]);
             else
-                take_rows(env, share, a, &out[a]);
+                take_rows(env, share, part, a, &out[a]);
             if (place.recycle_bytes && !share->lost)
-                recycle(env, share, &out[a]);
+                recycle(env, share, part, &out[a]);
         }
     }
+    group->asked = false;
+    env->until_ns = 0;
     return failed ? -EIO : 0;
 }
 
-/* New workers for shares that lost theirs, once their episodes are over: they begin in this step.
- */
-static int replace_lost(struct rm_env *env)
+static void ask_reset(const struct rm_env *env, struct share *share)
 {
+    rm_python_worker_ask(&share->worker, (struct rm_python_request){.command = RM_PYTHON_RESET},
+                         NULL);
+    share->acts = false;
+    for (uint32_t g = 0; g < env->groups; g++)
+        share->due[g] = share->worker.asked;
+}
+
+/* New workers for shares of group g and of none after it that lost theirs, once their episodes are
+ * over: they begin in this step. */
+static int replace_lost(struct rm_env *env, uint32_t g)
+{
+    const struct group *group = &env->group[g];
     struct rm_error error = {""};
     bool any = false;
-    for (uint32_t i = 0; i < env->shares; i++) {
+    for (uint32_t i = group->first; i < group->end; i++) {
         struct share *share = &env->share[i];
-        if (!share->lost || anybody_plays(env, share))
+        if (!share->lost || anybody_plays(env, share) ||
+            (g + 1 < env->groups && env->group[g + 1].first == i))
             continue;
         share->lost = false;
         any = true;
@@ -680,56 +751,128 @@ static int replace_lost(struct rm_env *env)
     return 0;
 }
 
-static void ask_reset(struct share *share)
+/* Has the worlds of a group make a step. */
+static int ask_group(struct rm_env *env, uint32_t g, uint32_t phase, const int32_t *const *actions)
 {
-    rm_python_worker_ask(&share->worker, RM_PYTHON_RESET, 0, NULL);
+    struct group *group = &env->group[g];
+    const struct rm_world_group worlds = group->worlds;
+    env->phase = phase;
+    for (uint32_t w = worlds.first; phase == 0 && w < worlds.first + worlds.worlds; w++)
+        env->step[w] += env->live[w] > 0;
+    for (uint32_t i = group->first; i < group->end; i++) {
+        struct share *share = &env->share[i];
+        if (share->lost)
+            continue;
+        const struct rm_world_group part = part_of(share, group);
+        put_actions(env, share, part, phase, actions);
+        rm_python_worker_ask(&share->worker,
+                             (struct rm_python_request){.command = RM_PYTHON_STEP,
+                                                        .phase = phase,
+                                                        .first = part.first - share->first,
+                                                        .worlds = part.worlds},
+                             NULL);
+        share->acts = true;
+        share->due[g] = share->worker.asked;
+    }
+    group->asked = true;
+    if ((phase + 1) % env->spec->phases != 0)
+        return 0;
+    const int rc = replace_lost(env, g); /* others step meanwhile */
+    for (uint32_t i = group->first; rc == 0 && i < group->end; i++)
+        if (env->share[i].worker.asked == RM_PYTHON_LAYOUT)
+            ask_reset(env, &env->share[i]);
+    return rc;
 }
 
 static int reset_env(struct rm_env *env, const struct rm_env_buffers *out)
 {
+    int rc = 0;
+    for (uint32_t g = 0; g < env->groups && rc == 0; g++)
+        if (env->group[g].asked)
+            rc = gather(env, g, 0, out); /* of a step that is given up */
     memset(env->playing, 0, (size_t)env->spec->agents * env->worlds);
     memset(env->live, 0, env->worlds * sizeof *env->live);
     memset(env->episode, 0, env->worlds * sizeof *env->episode);
     memset(env->step, 0, env->worlds * sizeof *env->step);
-    env->actions = NULL;
-    int rc = replace_lost(env);
+    for (uint32_t g = 0; g < env->groups && rc == 0; g++)
+        rc = replace_lost(env, g);
     if (rc < 0)
         return rc;
     for (uint32_t i = 0; i < env->shares; i++) {
         for (uint32_t w = 0; w < env->share[i].count; w++)
             offer_seed(env, &env->share[i], env->share[i].first + w);
-        ask_reset(&env->share[i]);
+        ask_reset(env, &env->share[i]);
     }
-    return gather(env, 0, out);
+    for (uint32_t g = 0; g < env->groups && rc == 0; g++)
+        rc = gather(env, g, 0, out);
+    return rc;
 }
 
 static int step_env(struct rm_env *env, uint32_t phase, const int32_t *const *actions,
                     const struct rm_env_buffers *out)
 {
-    const uint32_t next = (phase + 1) % env->spec->phases;
     int rc = 0;
-    env->actions = actions;
-    env->phase = phase;
-    for (uint32_t w = 0; phase == 0 && w < env->worlds; w++)
-        env->step[w] += env->live[w] > 0;
-    for (uint32_t i = 0; i < env->shares; i++) {
-        struct share *share = &env->share[i];
-        if (share->lost)
-            continue;
-        put_actions(env, share, phase, actions);
-        rm_python_worker_ask(&share->worker, RM_PYTHON_STEP, phase, NULL);
-    }
-    /* Others step meanwhile. */
-    if (next == 0)
-        rc = replace_lost(env);
-    for (uint32_t i = 0; rc == 0 && i < env->shares; i++)
-        if (env->share[i].worker.asked == RM_PYTHON_LAYOUT)
-            ask_reset(&env->share[i]);
-    if (rc == 0)
-        rc = gather(env, next, out);
-    env->actions = NULL;
+    for (uint32_t g = 0; g < env->groups && rc == 0; g++)
+        rc = ask_group(env, g, phase, actions);
+    env->until_ns = deadline(1);
+    for (uint32_t g = 0; g < env->groups && rc == 0; g++)
+        rc = gather(env, g, (phase + 1) % env->spec->phases, out);
     return rc;
 }
+
+/* --- groups ---------------------------------------------------------------------------------- */
+
+static uint32_t count_groups(const struct rm_env *env)
+{
+    return env->groups;
+}
+
+static struct rm_world_group group_of(const struct rm_env *env, uint32_t g)
+{
+    return env->group[g].worlds;
+}
+
+static int ask(struct rm_env *env, uint32_t g, const int32_t *const *actions)
+{
+    return ask_group(env, g, 0, actions);
+}
+
+static uint32_t first_group(struct rm_env *env, uint32_t groups)
+{
+    struct rm_python_worker *workers[RM_PYTHON_WORKERS];
+    uint32_t requests[RM_PYTHON_WORKERS];
+    env->until_ns = deadline(1);
+    for (;;) {
+        uint32_t n = 0;
+        for (uint32_t g = 0; g < env->groups; g++) {
+            const struct group *group = &env->group[g];
+            const uint32_t before = n;
+            if (!(groups & 1u << g))
+                continue;
+            for (uint32_t i = group->first; group->asked && i < group->end; i++) {
+                struct share *share = &env->share[i];
+                if (share->lost || rm_python_worker_answered(&share->worker, share->due[g]))
+                    continue;
+                workers[n] = &share->worker;
+                requests[n++] = share->due[g];
+            }
+            if (n == before)
+                return g;
+            if (env->shares == 1)
+                return g; /* one after the other */
+        }
+        if (rm_python_workers_wait(workers, requests, n, env->until_ns) < 0)
+            return (uint32_t)__builtin_ctz(groups); /* its end is reported by receive() */
+    }
+}
+
+static int receive(struct rm_env *env, uint32_t g, const struct rm_env_buffers *out)
+{
+    return env->group[g].asked ? gather(env, g, 0, out) : 0;
+}
+
+const struct rm_world_groups rm_python_groups = {
+    .count = count_groups, .group = group_of, .ask = ask, .first = first_group, .receive = receive};
 
 /* --- the table ------------------------------------------------------------------------------- */
 
@@ -778,8 +921,11 @@ static struct share *ask_show(const struct rm_env *env, uint32_t world)
     char *why = ((struct rm_env *)env)->error;
     int rc = -ECHILD;
     if (!share->lost) {
-        rm_python_worker_ask(&share->worker, RM_PYTHON_SHOW, world - share->first, NULL);
-        rc = rm_python_worker_hear(&share->worker, deadline(1));
+        rm_python_worker_ask(
+            &share->worker,
+            (struct rm_python_request){.command = RM_PYTHON_SHOW, .phase = world - share->first},
+            NULL);
+        rc = rm_python_worker_hear(&share->worker, share->worker.asked, deadline(1));
     }
     if (rc == -EREMOTEIO) {
         rm_python_worker_text(&share->worker, why, sizeof env->error);

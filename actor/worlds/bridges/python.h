@@ -10,7 +10,7 @@
 #ifndef RM_ACTOR_WORLDS_BRIDGES_PYTHON_H
 #define RM_ACTOR_WORLDS_BRIDGES_PYTHON_H
 
-#include "actor/env.h"
+#include "actor/worlds/worlds.h"
 #include "config/experiment.h"
 #include "shm/base/error.h"
 
@@ -18,6 +18,9 @@
 
 /* The table of any Python world, but for create(): that is rm_python_create(). */
 extern const struct rm_env_ops rm_python_ops;
+/* Two halves of one worker's worlds, each of which waits in its queue while the other steps; of
+ * several workers, those of one or some each. */
+extern const struct rm_world_groups rm_python_groups;
 
 /* What Python workers of this process may do and how many there are: keys of `experiment`, which
  * stays. Their temporary files go below tmp/ of `directory` (NULL: of TMPDIR). Without this call

@@ -27,6 +27,7 @@ struct rm_python_spec {
     struct rm_env_box *box[AGENTS_MAX]; /* with their bounds behind them, or NULL */
     struct rm_env_figure figure[RM_ENV_MAX_FIGURES];
     char name[48], doc[256];
+    uint32_t apart; /* 1: some worlds can be stepped without the others */
 };
 
 static const struct {
@@ -230,7 +231,7 @@ static bool take_all(struct rm_python_spec *s, const char *name)
         !take_whole(s->text, "max_steps", UINT32_MAX, &s->spec.max_steps) ||
         !take_whole(s->text, "picture_width", UINT32_MAX, &s->spec.picture_width) ||
         !take_whole(s->text, "picture_height", UINT32_MAX, &s->spec.picture_height) ||
-        !take_figures(s))
+        !take_whole(s->text, "apart", 1, &s->apart) || !take_figures(s))
         return false;
     for (size_t a = 0; a < n; a++)
         if (!take_agent(json_array_get(agents, a), &s->agent[a], &s->seen[a], &s->box[a]))
@@ -260,6 +261,11 @@ int rm_python_spec_read(struct rm_python_spec **spec, const char *name, const ch
 const struct rm_env_spec *rm_python_spec(const struct rm_python_spec *spec)
 {
     return &spec->spec;
+}
+
+bool rm_python_spec_apart(const struct rm_python_spec *spec)
+{
+    return spec->apart && spec->spec.phases == 1;
 }
 
 void rm_python_spec_free(struct rm_python_spec *spec)

@@ -6,12 +6,16 @@
 #include "actor/env.h"
 #include "shm/base/error.h"
 
+#include <stdbool.h>
+
 struct rm_python_spec;
 
 /* `name`: of the world. -EPROTO: the text is none, or describes what cannot be. */
 int rm_python_spec_read(struct rm_python_spec **spec, const char *name, const char *text,
                         struct rm_error *error);
 const struct rm_env_spec *rm_python_spec(const struct rm_python_spec *spec);
+/* Can some of a worker's worlds be stepped without the others? */
+bool rm_python_spec_apart(const struct rm_python_spec *spec);
 void rm_python_spec_free(struct rm_python_spec *spec);
 
 #endif

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define SPIN_NS        30000          /* less than a wake-up takes; longer only heats */
+#define VAIN           15             /* waits without a spin after one that was in vain */
 #define LOOK_MS        1000           /* between signs of life of who waits */
 #define REPORT_BYTES   65536          /* what comes behind them is lost */
 #define STACKS_MS      1500           /* for a worker's own report */
@@ -30,9 +31,11 @@
 #define STACKS         (SIGRTMAX - 3) /* what channel.py has faulthandler wait for */
 
 _Static_assert(offsetof(struct rm_python_head, request) == 8 &&
-                   offsetof(struct rm_python_head, starter_sleeps) == 20 &&
+                   offsetof(struct rm_python_head, starter_sleeps) == 12 &&
+                   offsetof(struct rm_python_head, asked) == 16 &&
+                   sizeof(struct rm_python_request) == 16 &&
                    offsetof(struct rm_python_head, reply) == 128 &&
-                   offsetof(struct rm_python_head, text_bytes) == 144 &&
+                   offsetof(struct rm_python_head, text_bytes) == 148 &&
                    sizeof(struct rm_python_head) <= RM_PYTHON_HEAD_BYTES,
                "python/ringmaster/channel.py has these offsets");
 
@@ -255,7 +258,7 @@ int rm_python_worker_start(struct rm_python_worker *w, const struct rm_python_la
         rc = rm_fail(error, -errno, "a Python worker: no descriptors: %s", strerror(errno));
     if (rc == 0) {
         const pid_t parent = getpid();
-        rm_python_worker_ask(w, RM_PYTHON_START, 0, text);
+        rm_python_worker_ask(w, (struct rm_python_request){.command = RM_PYTHON_START}, text);
         w->pid = fork();
         if (w->pid == 0 && !launch->sandbox)
             keep(w, launch, parent, mishaps[1]);
@@ -289,77 +292,116 @@ int rm_python_worker_grow(struct rm_python_worker *w, size_t bytes, struct rm_er
 
 /* --- asking ---------------------------------------------------------------------------------- */
 
-void rm_python_worker_ask(struct rm_python_worker *w, enum rm_python_command command,
-                          uint32_t phase, const char *text)
+void rm_python_worker_ask(struct rm_python_worker *w, struct rm_python_request request,
+                          const char *text)
 {
     struct rm_python_head *head = rm_python_head(w);
     if (text)
         snprintf((char *)w->base + RM_PYTHON_HEAD_BYTES, RM_PYTHON_TEXT_BYTES, "%s", text);
-    head->command = command;
-    head->phase = phase;
-    RM_RAISE(&head->request, ++w->asked);
+    head->asked[++w->asked % 2] = request;
+    RM_RAISE(&head->request, w->asked);
     if (rm_atomic_sleeper(&head->worker_sleeps))
         rm_wake_ring(w->ask);
 }
 
-static bool answered(const struct rm_python_worker *w)
+bool rm_python_worker_answered(const struct rm_python_worker *w, uint32_t request)
 {
-    return RM_SEE(&rm_python_head(w)->reply) == w->asked;
+    return (int32_t)(RM_SEE(&rm_python_head(w)->reply) - request) >= 0;
 }
 
-static int outcome(const struct rm_python_worker *w)
+static bool any_answered(struct rm_python_worker *const *workers, const uint32_t *requests,
+                         uint32_t n)
 {
-    return rm_python_head(w)->status ? -EREMOTEIO : 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (rm_python_worker_answered(workers[i], requests[i]))
+            return true;
+    return false;
 }
 
-static bool spin(const struct rm_python_worker *w)
+/* Those who wait longer than a spin takes do without it for a while. */
+static bool spin(struct rm_python_worker *const *workers, const uint32_t *requests, uint32_t n)
 {
+    if (any_answered(workers, requests, n))
+        return true;
+    if (workers[0]->vain) {
+        workers[0]->vain--;
+        return false;
+    }
     const uint64_t until = rm_now_ns() + SPIN_NS;
     do
         for (int i = 0; i < 64; i++) {
-            if (answered(w))
+            if (any_answered(workers, requests, n))
                 return true;
             __builtin_ia32_pause();
         }
     while (rm_now_ns() < until);
+    workers[0]->vain = VAIN;
     return false;
 }
 
-/* Until the bell, the worker's end, or so many milliseconds. true: it has ended. */
-static bool sleep_on(struct rm_python_worker *w, int milliseconds)
+static bool has_ended(const struct rm_python_worker *w, const struct pollfd *process)
 {
-    struct rm_python_head *head = rm_python_head(w);
-    struct pollfd fds[] = {{.fd = w->answer, .events = POLLIN},
-                           {.fd = w->process, .events = POLLIN}};
-
-    rm_atomic_sleep(&head->starter_sleeps, 1);
-    if (!answered(w))
-        poll(fds, 2, milliseconds);
-    RM_POKE(&head->starter_sleeps, 0);
-    if (fds[0].revents)
-        rm_wake_drain(w->answer);
     if (w->process >= 0)
-        return fds[1].revents != 0;
+        return process->revents != 0;
     siginfo_t info = {.si_pid = 0}; /* no pidfd here: look at it now and then */
     return waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
 }
 
-int rm_python_worker_hear(struct rm_python_worker *w, uint64_t until_ns)
+/* Until a bell, a worker's end, or so many milliseconds. true: one has ended. */
+static bool sleep_on(struct rm_python_worker *const *workers, const uint32_t *requests, uint32_t n,
+                     int milliseconds)
 {
-    if (spin(w))
-        return outcome(w);
+    struct pollfd fds[2 * RM_PYTHON_WORKERS];
+    bool ended = false;
+
+    for (uint32_t i = 0; i < n; i++) {
+        fds[2 * i] = (struct pollfd){.fd = workers[i]->answer, .events = POLLIN};
+        fds[2 * i + 1] = (struct pollfd){.fd = workers[i]->process, .events = POLLIN};
+        rm_atomic_sleep(&rm_python_head(workers[i])->starter_sleeps, 1);
+    }
+    if (!any_answered(workers, requests, n))
+        poll(fds, 2 * n, milliseconds);
+    for (uint32_t i = 0; i < n; i++) {
+        RM_POKE(&rm_python_head(workers[i])->starter_sleeps, 0);
+        if (fds[2 * i].revents)
+            rm_wake_drain(workers[i]->answer);
+        ended |= has_ended(workers[i], &fds[2 * i + 1]);
+    }
+    return ended;
+}
+
+/* 0: one has answered; -ECHILD: one has ended; -ETIMEDOUT. */
+static int wait_for(struct rm_python_worker *const *workers, const uint32_t *requests, uint32_t n,
+                    uint64_t until_ns)
+{
+    if (spin(workers, requests, n))
+        return 0;
     for (;;) {
         const uint64_t now = rm_now_ns();
         const uint64_t left = until_ns > now ? (until_ns - now) / RM_NS_PER_MS + 1 : 0;
-        const bool over = sleep_on(w, left < LOOK_MS ? (int)left : LOOK_MS);
-        if (answered(w))
-            return outcome(w);
+        const bool over = sleep_on(workers, requests, n, left < LOOK_MS ? (int)left : LOOK_MS);
+        if (any_answered(workers, requests, n))
+            return 0;
         if (over)
             return -ECHILD;
         if (left == 0)
             return -ETIMEDOUT;
         rm_watch_beat();
     }
+}
+
+int rm_python_worker_hear(struct rm_python_worker *w, uint32_t request, uint64_t until_ns)
+{
+    const int rc = wait_for(&w, &request, 1, until_ns);
+    if (rc < 0)
+        return rc;
+    return rm_python_head(w)->status[request % 2] ? -EREMOTEIO : 0;
+}
+
+int rm_python_workers_wait(struct rm_python_worker *const *workers, const uint32_t *requests,
+                           uint32_t n, uint64_t until_ns)
+{
+    return wait_for(workers, requests, n, until_ns);
 }
 
 /* --- what it says ---------------------------------------------------------------------------- */

@@ -3,8 +3,10 @@
  *
  * The memory is one memfd: a head, room for text, and behind it what worlds show and are told (made
  * by python.c once the worker has said what its worlds are). The starter asks by a number that it
- * raises, the worker answers by storing that number; each spins for a moment, then says that it
- * sleeps and waits for an eventfd, the starter for the worker's death as well.
+ * raises, the worker answers by storing that number. Two requests may wait: the worker turns to the
+ * second without a word of its starter's. Each side spins for a moment, as long as that was not in
+ * vain lately, then says that it sleeps and waits for an eventfd, the starter for the worker's
+ * death as well.
  *
  * The process that starts a worker does not trust what the worker writes: it bounds numbers,
  * repairs text, and copies columns before it reads them. Its size is sealed, so reading never
@@ -19,13 +21,15 @@
 #include "shm/base/error.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define RM_PYTHON_MAGIC      0x59504d52u /* "RMPY" */
-#define RM_PYTHON_VERSION    1u
+#define RM_PYTHON_VERSION    2u
 #define RM_PYTHON_HEAD_BYTES 4096u
+#define RM_PYTHON_WORKERS    256u /* the most that are waited for together */
 #define RM_PYTHON_TEXT_BYTES (256u << 10)
 #define RM_PYTHON_COLUMNS_AT                                                                       \
     (RM_PYTHON_HEAD_BYTES + RM_PYTHON_TEXT_BYTES) /* what follows the text */
@@ -35,7 +39,7 @@ enum rm_python_command {
     RM_PYTHON_START = 1, /* text: what to make, as JSON; answered by what a world is */
     RM_PYTHON_LAYOUT,    /* text: where its columns are, as JSON: make all worlds */
     RM_PYTHON_RESET,     /* begin an episode in every world; write for phase 0 */
-    RM_PYTHON_STEP,      /* take the actions of `phase`; write for the next one */
+    RM_PYTHON_STEP,      /* take the actions of `phase` of some worlds; write for the next one */
     RM_PYTHON_STOP,
     RM_PYTHON_SHOW, /* world `phase`: answered by its text, or by its picture in the columns */
 };
@@ -44,14 +48,17 @@ enum rm_python_command {
 struct rm_python_head {
     uint32_t magic, version;
     _Atomic uint32_t request; /* raised after everything else of a request */
-    uint32_t command, phase;
     _Atomic uint32_t starter_sleeps;
+    struct rm_python_request {
+        uint32_t command, phase;
+        uint32_t first, worlds; /* of the worker's, to be stepped */
+    } asked[2];                 /* request n is asked[n % 2] */
     /* The worker's. */
-    _Alignas(128) _Atomic uint32_t reply; /* the request that is answered */
+    _Alignas(128) _Atomic uint32_t reply; /* the latest request that is answered */
     _Atomic uint32_t worker_sleeps;
-    uint32_t
-        status;     /* 0: done; 1: failed, `text` says why: a sentence, then lines of a traceback */
-    uint32_t world; /* in this worker, whose code runs or ran last */
+    uint32_t status[2];  /* of request n at n % 2. 0: done; 1: failed, `text` says why: a sentence,
+                            then lines of a traceback */
+    uint32_t world;      /* in this worker, whose code runs or ran last */
     uint32_t text_bytes; /* of what the worker wrote */
 };
 
@@ -73,6 +80,7 @@ struct rm_python_worker {
     uint8_t *base;   /* the mapping */
     size_t bytes;    /* of it */
     uint32_t asked;  /* number of the latest request */
+    uint32_t vain;   /* waits to come that begin without a spin: the last one was in vain */
 };
 
 /* No worker, as rm_python_worker_end() leaves it. */
@@ -92,13 +100,22 @@ int rm_python_worker_start(struct rm_python_worker *worker, const struct rm_pyth
 /* Room for `bytes` of columns behind the text, zero-filled. Once. */
 int rm_python_worker_grow(struct rm_python_worker *worker, size_t bytes, struct rm_error *error);
 
-/* Puts `text` (NULL: leaves it) where the worker reads it, and asks. */
-void rm_python_worker_ask(struct rm_python_worker *worker, enum rm_python_command command,
-                          uint32_t phase, const char *text);
+/* Puts `text` (NULL: leaves it) where the worker reads it, and asks: `asked` is the number of the
+ * request. At most one before it is without an answer. */
+void rm_python_worker_ask(struct rm_python_worker *worker, struct rm_python_request request,
+                          const char *text);
 
-/* Waits for the answer, until rm_now_ns() is `until_ns`. 0: done; -EREMOTEIO: the worker says that
- * it failed; -ECHILD: it has ended; -ETIMEDOUT. */
-int rm_python_worker_hear(struct rm_python_worker *worker, uint64_t until_ns);
+/* Has it answered that request? */
+bool rm_python_worker_answered(const struct rm_python_worker *worker, uint32_t request);
+
+/* Waits for the answer to a request, until rm_now_ns() is `until_ns`. 0: done; -EREMOTEIO: the
+ * worker says that it failed; -ECHILD: it has ended; -ETIMEDOUT. Answers are read in order. */
+int rm_python_worker_hear(struct rm_python_worker *worker, uint32_t request, uint64_t until_ns);
+
+/* Waits until one of `n` workers (1 to RM_PYTHON_WORKERS) has answered its request. -ECHILD: one
+ * has ended; -ETIMEDOUT. */
+int rm_python_workers_wait(struct rm_python_worker *const *workers, const uint32_t *requests,
+                           uint32_t n, uint64_t until_ns);
 
 /* What it wrote, repaired, of at most size - 1 bytes. */
 void rm_python_worker_text(const struct rm_python_worker *worker, char *text, size_t size);

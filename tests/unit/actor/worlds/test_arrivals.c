@@ -85,7 +85,8 @@ static int teardown(void **state)
 static int take_masked(uint32_t agent, uint64_t step, const uint8_t *legal, uint32_t *counted,
                        struct rm_error *error)
 {
-    struct rm_arrival in = {.obs = (const uint8_t *)obs,
+    struct rm_arrival in = {.worlds = WORLDS,
+                            .obs = (const uint8_t *)obs,
                             .mask = legal,
                             .reward = reward,
                             .flags = flags,

@@ -8,7 +8,11 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define STEPS 60
 
 static struct rm_test_batch batch;
 static struct rm_world_config config;
@@ -90,26 +94,63 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t n)
     return hash;
 }
 
-/* A check sum of all rows of some steps with random actions. */
-static uint64_t play(const char *python, const char *options, uint64_t seed, uint32_t worlds,
-                     uint32_t workers)
+static uint64_t rows_of(uint32_t phase)
 {
     uint64_t hash = 0;
+    for (uint32_t a = 0; a < batch.spec->agents; a++)
+        for (uint32_t w = 0; batch.spec->agent[a].phase == phase && w < batch.worlds; w++) {
+            hash = mix(hash, rm_test_batch_obs(&batch, a, w), batch.obs_bytes[a]);
+            hash = mix(hash, &batch.out[a].reward[w], sizeof(float));
+            hash = mix(hash, &batch.out[a].flags[w], 1);
+        }
+    return hash;
+}
+
+static void open_to_play(const char *python, uint64_t seed, uint32_t worlds, uint32_t workers)
+{
     rm_test_python_place(workers, 60, RM_SANDBOX_AUTO);
-    rm_test_python_config(&config, python, options);
+    rm_test_python_config(&config, python, NULL);
     rm_test_batch_open_configured(&batch, &config, seed, 3, worlds);
     rm_test_batch_reset(&batch);
-    for (uint64_t t = 0; t < 60; t++)
+}
+
+/* A check sum of all rows of some steps with random actions. */
+static uint64_t play(const char *python, uint64_t seed, uint32_t worlds, uint32_t workers)
+{
+    uint64_t hash = 0;
+    open_to_play(python, seed, worlds, workers);
+    for (uint64_t t = 0; t < STEPS; t++)
         for (uint32_t phase = 0; phase < batch.spec->phases; phase++) {
-            for (uint32_t a = 0; a < batch.spec->agents; a++)
-                for (uint32_t w = 0; batch.spec->agent[a].phase == phase && w < worlds; w++) {
-                    hash = mix(hash, rm_test_batch_obs(&batch, a, w), batch.obs_bytes[a]);
-                    hash = mix(hash, &batch.out[a].reward[w], sizeof(float));
-                    hash = mix(hash, &batch.out[a].flags[w], 1);
-                }
+            const uint64_t rows = rows_of(phase);
+            hash = mix(hash, &rows, sizeof rows);
             rm_test_batch_draw(&batch, 5, 3, phase, t);
             rm_test_batch_step(&batch, phase);
         }
+    rm_test_batch_close(&batch);
+    return hash;
+}
+
+/* The same, each group being asked for its next step before the others are heard. */
+static uint64_t play_in_groups(const char *python, uint64_t seed, uint32_t worlds, uint32_t workers,
+                               uint32_t groups)
+{
+    uint64_t hash = 0;
+    open_to_play(python, seed, worlds, workers);
+    const struct rm_world_groups *ops = batch.world.groups;
+    assert_int_equal(ops->count(batch.env), groups);
+    for (uint64_t t = 0; t < STEPS; t++) {
+        for (uint32_t left = (1u << groups) - 1; left;) {
+            const uint32_t g = ops->first(batch.env, left);
+            assert_true(left & 1u << g);
+            left &= ~(1u << g);
+            assert_int_equal(ops->receive(batch.env, g, batch.out), 0);
+            rm_test_batch_guards(&batch);
+            rm_test_batch_draw(&batch, 5, 3, 0, t);
+            const uint64_t rows = left ? 0 : rows_of(0); /* all are there, and none of the next */
+            hash = left ? hash : mix(hash, &rows, sizeof rows);
+            assert_int_equal(ops->ask(batch.env, g, batch.const_actions), 0);
+        }
+    }
     rm_test_batch_close(&batch);
     return hash;
 }
@@ -122,13 +163,76 @@ static void rows_depend_on_seed_and_world_alone(void **state)
                                          "games:levers",   "games:both_levers"};
     (void)state;
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
-        const uint64_t one = play(worlds[i], NULL, 7, 5, 1);
+        const uint64_t one = play(worlds[i], 7, 5, 1);
         for (uint32_t workers = 1; workers <= 5; workers += 2)
-            if (play(worlds[i], NULL, 7, 5, workers) != one)
+            if (play(worlds[i], 7, 5, workers) != one)
                 fail_msg("%s: other rows with %u workers", worlds[i], workers);
-        if (i < 2 && play(worlds[i], NULL, 8, 5, 1) == one)
+        if (i < 2 && play(worlds[i], 8, 5, 1) == one)
             fail_msg("%s: the same rows with another seed", worlds[i]);
     }
+}
+
+/* Two halves of a worker's, of several workers those of each; together they are all. */
+static void groups_step_apart(void **state)
+{
+    static const struct {
+        uint32_t worlds, workers, groups;
+    } cases[] = {{1, 1, 1}, {2, 1, 2}, {5, 1, 2}, {5, 2, 2}, {5, 3, 3}, {12, 6, 4}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const uint32_t worlds = cases[i].worlds, workers = cases[i].workers;
+        if (play("games:drawing", 7, worlds, workers) !=
+            play_in_groups("games:drawing", 7, worlds, workers, cases[i].groups))
+            fail_msg("%u worlds of %u workers: other rows in groups", worlds, workers);
+        uint32_t next = 0;
+        open_to_play("games:corridor", 7, worlds, workers);
+        for (uint32_t g = 0; g < cases[i].groups; g++) {
+            const struct rm_world_group group = batch.world.groups->group(batch.env, g);
+            assert_int_equal(group.first, next);
+            assert_true(group.worlds > 0);
+            next += group.worlds;
+        }
+        assert_int_equal(next, worlds);
+        rm_test_batch_close(&batch);
+    }
+    open_to_play("games:nim", 7, 4, 2); /* in turn */
+    assert_int_equal(batch.world.groups->count(batch.env), 1);
+    rm_test_batch_close(&batch);
+    open_world("games:corridors", "{\"mode\": \"NEXT_STEP\"}", 4, 1); /* all at once */
+    assert_int_equal(batch.world.groups->count(batch.env), 1);
+    rm_test_batch_close(&batch);
+}
+
+/* Worlds differ in how long they take. */
+static void who_is_ready_first_comes_first(void **state)
+{
+    char folder[] = "/tmp/rm-test-XXXXXX", path[64], options[96];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/held", folder);
+    snprintf(options, sizeof options, "{\"file\": \"%s\"}", path);
+    rm_test_python_place(2, 60, RM_SANDBOX_OFF);
+    rm_test_python_config(&config, "games:waiting", options);
+    rm_test_batch_open_configured(&batch, &config, 7, 0, 2);
+    rm_test_batch_reset(&batch);
+    const struct rm_world_groups *ops = batch.world.groups;
+    FILE *held = fopen(path, "w");
+    assert_non_null(held);
+    fprintf(held, "%d", (int)floats(0, 0)[2]);
+    fclose(held);
+    for (uint32_t g = 0; g < 2; g++)
+        assert_int_equal(ops->ask(batch.env, g, batch.const_actions), 0);
+    assert_int_equal(ops->first(batch.env, 3), 1);
+    assert_int_equal(ops->receive(batch.env, 1, batch.out), 0);
+    assert_true(floats(0, 1)[1] == 1);
+    assert_int_equal(ops->ask(batch.env, 1, batch.const_actions), 0); /* it goes on meanwhile */
+    assert_int_equal(ops->first(batch.env, 3), 1);
+    unlink(path);
+    assert_int_equal(ops->first(batch.env, 1), 0);
+    assert_int_equal(ops->receive(batch.env, 0, batch.out), 0);
+    assert_true(floats(0, 0)[1] == 1);
+    rm_test_batch_close(&batch);
+    rmdir(folder);
 }
 
 /* One of several observations: its name, type and place; a code is one-hot, `codes` wide. */
@@ -318,6 +422,11 @@ static void worlds_show_themselves(void **state)
     assert_memory_equal(text, "agent_0: [", 10);
     rm_test_batch_close(&batch);
 
+    open_world("games:nim", NULL, 1, 1); /* of agents who act in turn */
+    ops->show_text(batch.env, 0, text, sizeof text);
+    assert_memory_equal(text, "x: [", 4);
+    rm_test_batch_close(&batch);
+
     rm_python_show(true);
     open_world("games:drawn", NULL, 2, 1);
     assert_int_equal(batch.spec->picture_width, 16);
@@ -442,6 +551,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_those_of_the_world),
         cmocka_unit_test(rows_depend_on_seed_and_world_alone),
+        cmocka_unit_test(groups_step_apart),
+        cmocka_unit_test(who_is_ready_first_comes_first),
         cmocka_unit_test(leaves_are_named_observations),
         cmocka_unit_test(real_actions_arrive),
         cmocka_unit_test(small_types_are_kept),

@@ -327,6 +327,29 @@ class Faulty(Corridor):
 faulty = Faulty
 
 
+class Waiting(Corridor):
+    """Does not return from a step while the file has its seed, as it shows it."""
+
+    def __init__(self, file):
+        super().__init__()
+        self.file = file
+
+    def step(self, action):
+        while self.held():
+            time.sleep(0.01)
+        return super().step(action)
+
+    def held(self):
+        try:
+            with open(self.file, encoding="utf-8") as file:
+                return int(file.read() or -1) == self.seed % 1000
+        except FileNotFoundError:
+            return False
+
+
+waiting = Waiting
+
+
 class Prying(Corridor):
     """Tries what a confined world cannot; shows in bits what it could."""
 

@@ -48,6 +48,13 @@ COMMAND(metrics)
     return RM_REFUSED_NOT;
 }
 
+COMMAND(counters)
+{
+    UNUSED_HERE();
+    *reply = rm_daemon_counters(user);
+    return RM_REFUSED_NOT;
+}
+
 COMMAND(get)
 {
     UNUSED_HERE();
@@ -235,6 +242,19 @@ static const struct rm_field metrics_fields[] = {
     {"definitions", RM_FIELD_OBJECT, false, "per kind of block, what each value is"},
     FIELDS_END};
 
+static const struct rm_field counters_fields[] = {
+    {"path", RM_FIELD_STRING, true, "of the memory; root and the daemon's own user may open it"},
+    {"bytes", RM_FIELD_INTEGER, true, "its size"},
+    {"layout", RM_FIELD_INTEGER, true, "version of the layout, as in the memory's head"},
+    {"layout_hash", RM_FIELD_STRING, true,
+     "hash of the layout, hexadecimal, as in the memory's head"},
+    {"policies", RM_FIELD_ARRAY, true, "per policy: name, at (bytes from the memory's start)"},
+    {"workers", RM_FIELD_ARRAY, true, "per worker: name, at"},
+    {"policy_values", RM_FIELD_ARRAY, true,
+     "per value of a policy: name, type (u64 or f64, of 8 bytes), at (bytes from the policy's)"},
+    {"worker_values", RM_FIELD_ARRAY, true, "per value of a worker: the same"},
+    FIELDS_END};
+
 static const struct rm_field get_arguments[] = {
     {"key", RM_FIELD_STRING, false, "a path such as optimizer.learning_rate; without: everything"},
     FIELDS_END};
@@ -286,6 +306,8 @@ const struct rm_command rm_commands[] = {
     {"status", RM_ACCESS_SEE, nothing, status_fields, "The whole state of the run.", status},
     {"metrics", RM_ACCESS_SEE, metrics_arguments, metrics_fields, "All counters and gauges.",
      metrics},
+    {"counters", RM_ACCESS_SEE, nothing, counters_fields,
+     "Where these are in shared memory, to be read without asking.", counters},
     {"get", RM_ACCESS_SEE, get_arguments, get_fields, "A configuration key, or all of them.", get},
     {"set", RM_ACCESS_ADMINISTER, set_arguments, set_fields,
      "Changes a key that may change while the experiment runs.", set},

@@ -219,6 +219,8 @@ int rm_daemon_write_policies(struct rm_daemon *daemon, uint64_t client, struct r
 /* An agent's figures per episode, as in status. */
 json_t *rm_daemon_figures(const struct rm_daemon *daemon, uint32_t agent, bool evaluated);
 json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe);
+/* Where these numbers are in the memory of the board. */
+json_t *rm_daemon_counters(const struct rm_daemon *daemon);
 
 /* Per second, of all agents and policies: over the last seconds, and when training has ended over
  * all that this daemon trained. */

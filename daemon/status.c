@@ -24,6 +24,7 @@
 
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
+#include "shm/layout.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -458,6 +459,42 @@ static json_t *definitions(const struct rm_metric *metrics, size_t n)
                            "kind", metrics[i].kind == RM_METRIC_COUNTER ? "counter" : "gauge",
                            "description", metrics[i].doc));
     return all;
+}
+
+/* Where values are in their blocks. */
+static json_t *places(const struct rm_metric *metrics, size_t n)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(all, json_pack("{s:s,s:s,s:I}", "name", metrics[i].name, "type",
+                                             metrics[i].type == RM_METRIC_U64 ? "u64" : "f64", "at",
+                                             (json_int_t)metrics[i].offset));
+    return all;
+}
+
+static json_int_t place(const struct rm_board_view *board, const void *block)
+{
+    return (json_int_t)((const uint8_t *)block - (const uint8_t *)board->region.base);
+}
+
+json_t *rm_daemon_counters(const struct rm_daemon *daemon)
+{
+    const struct rm_board_view *board = &daemon->session.board;
+    json_t *policies = json_array(), *workers = json_array();
+    char path[48], hash[20];
+    for (uint32_t p = 0; p < board->run->policies; p++)
+        json_array_append_new(policies, json_pack("{s:s,s:I}", "name", board->policies[p].name,
+                                                  "at", place(board, &board->policies[p])));
+    for (uint32_t w = 0; w < board->run->workers; w++)
+        json_array_append_new(workers, json_pack("{s:s,s:I}", "name", board->workers[w].name, "at",
+                                                 place(board, &board->workers[w])));
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)uv_os_getpid(), board->region.fd);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)rm_layout_hash());
+    return json_pack("{s:s,s:I,s:I,s:s,s:o,s:o,s:o,s:o}", "path", path, "bytes",
+                     (json_int_t)board->region.bytes, "layout", (json_int_t)RM_LAYOUT_VERSION,
+                     "layout_hash", hash, "policies", policies, "workers", workers, "policy_values",
+                     places(rm_policy_metrics, rm_policy_metric_count), "worker_values",
+                     places(rm_worker_metrics, rm_worker_metric_count));
 }
 
 json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe)

@@ -1,9 +1,13 @@
 """A running experiment, over its control socket."""
 import json
+import mmap
 import os
 import socket
+import struct
 import time
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator, List, Optional
+
+MAGIC = 0x3152454D474E4952  # of regions of shared memory (docs/shared-memory.md)
 
 
 class Refused(Exception):
@@ -23,6 +27,55 @@ def socket_of(name: str) -> str:
         session = os.environ.get("XDG_RUNTIME_DIR")
         chosen = f"{session}/ringmaster" if session else f"/tmp/ringmaster-{user}"
     return f"{chosen}/{name}/control.sock"
+
+
+class Counters:
+    """Live counters of a run, read from memory that its workers write: no process is asked. Mapped read-only; readable after
+    the daemon's end, too. `policies` and `workers` are names."""
+
+    def __init__(self, where: Dict[str, Any]):
+        try:
+            file = os.open(where["path"], os.O_RDONLY | os.O_CLOEXEC)
+        except PermissionError:
+            raise PermissionError(f"{where['path']}: counters are mapped by root and the daemon's own user only; "
+                                  "Client.metrics() asks the daemon for them") from None
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{where['path']} is not there: the daemon has ended, or runs in another container") from None
+        try:
+            if os.fstat(file).st_size != where["bytes"]:
+                raise ValueError(f"{where['path']} has {os.fstat(file).st_size} bytes where {where['bytes']} are expected")
+            self.memory = mmap.mmap(file, where["bytes"], mmap.MAP_SHARED, mmap.PROT_READ)
+        finally:
+            os.close(file)
+        magic, layout_hash, _, _, version = struct.unpack_from("<QQQII", self.memory)
+        found = (magic, version, f"{layout_hash:016x}")
+        if found != (MAGIC, where["layout"], where["layout_hash"]):
+            self.memory.close()
+            raise ValueError(f"{where['path']} has layout {version} ({layout_hash:016x}) where {where['layout']} "
+                             f"({where['layout_hash']}) is expected: it is no board of this daemon's")
+        self.blocks = {"policies": (where["policies"], where["policy_values"]),
+                       "workers": (where["workers"], where["worker_values"])}
+
+    @property
+    def policies(self) -> List[str]:
+        return [block["name"] for block in self.blocks["policies"][0]]
+
+    @property
+    def workers(self) -> List[str]:
+        return [block["name"] for block in self.blocks["workers"][0]]
+
+    def read(self) -> Dict[str, Dict[str, Dict[str, float]]]:
+        """All values as they are now: read()["policies"][name]["updates"], read()["workers"][name]["steps"]."""
+        return {kind: {block["name"]: {value["name"]: self.value(block, value) for value in values} for block in blocks}
+                for kind, (blocks, values) in self.blocks.items()}
+
+    def value(self, block: Dict[str, Any], value: Dict[str, Any]) -> float:
+        form = "<Q" if value["type"] == "u64" else "<d"
+        return struct.unpack_from(form, self.memory, block["at"] + value["at"])[0]
+
+    def close(self) -> None:
+        """Unmaps them."""
+        self.memory.close()
 
 
 class Client:
@@ -74,6 +127,10 @@ class Client:
     def metrics(self, describe: bool = False) -> Dict[str, Any]:
         """All counters of policies and workers."""
         return self.call("metrics", describe=describe)
+
+    def counters(self) -> Counters:
+        """The counters of metrics() in memory, to be read as often as wanted without asking the daemon again."""
+        return Counters(self.call("counters"))
 
     def get(self, key: Optional[str] = None) -> Any:
         """The value of a key or group; all of the configuration."""

@@ -36,28 +36,46 @@ def library() -> ctypes.CDLL:
     return lib
 
 
+class Named:
+    """One of several observations of an agent: its place in a row, and its space."""
+
+    def __init__(self, about: Dict[str, Any], at: int):
+        self.name, self.counted = about["name"], bool(about["counted"])
+        self.dtype, self.shape = DTYPES[about["dtype"]], tuple(about["shape"][:about["dims"]])
+        self.at = at + 4 * self.counted
+        self.end = self.at + int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
+
+    @property
+    def fields(self) -> List[Tuple[str, Any, int]]:
+        """(name, type, offset) of a row's structure."""
+        count = [(f"{self.name}.count", np.uint32, self.at - 4)] if self.counted else []
+        return [(self.name, (self.dtype, self.shape), self.at), *count]
+
+
+def bounds_of(about: Dict[str, Any]) -> Tuple[float, float]:
+    """Bounds that the type has, too; of what is counted, with the zeros behind the last element."""
+    dtype, low, high = DTYPES[about["dtype"]], float.fromhex(about["low"]), float.fromhex(about["high"])
+    if about["codes"]:
+        low, high = 0, about["codes"] - 1
+    elif dtype is not np.float32:
+        bounds = np.iinfo(dtype)
+        low, high = max(low, bounds.min), min(high, bounds.max)
+    return (min(low, 0), max(high, 0)) if about.get("counted") else (low, high)
+
+
 class Lanes:
-    """One agent's columns over all worlds: obs (worlds, *shape), mask (worlds, actions) or None, reward and flags
+    """One agent's columns over all worlds: obs (worlds, *shape), or (worlds,) of a structure where it sees several observations, mask (worlds, actions) or None, reward and flags
     (worlds,), figures (worlds, figures), actions (worlds,) or (worlds, choices)."""
 
     def __init__(self, about: Dict[str, Any], worlds: int, figures: int):
         from gymnasium import spaces
         self.name, self.phase = about["name"], about["phase"]
-        if about["observations"]:
-            names = ", ".join(each["name"] for each in about["observations"])
-            raise ValueError(f"{self.name} sees several observations, {names}: make_vec is for worlds that show one array")
         if about["actions"] and about.get("boxes"):
             raise ValueError(f"{self.name} chooses real numbers beside choices: make_vec is for worlds that take either")
-        shape = tuple(about["shape"][:about["dims"]])
-        dtype = DTYPES[about["dtype"]]
-        low, high = float.fromhex(about["low"]), float.fromhex(about["high"])
-        if about["codes"]:
-            low, high = 0, about["codes"] - 1
-        elif dtype is not np.float32:
-            bounds = np.iinfo(dtype)
-            low, high = max(low, bounds.min), min(high, bounds.max)
+        self.named: List[Named] = []
         self.choices: List[int] = about["choice_actions"][:about["choices"]] if about["choices"] > 1 else []
-        self.obs = np.zeros((worlds, *shape), dtype)
+        self.obs, self.observation_space = self.several(about["observations"], worlds) if about["observations"] else \
+            self.single(about, worlds)
         self.mask = np.ones((worlds, about["actions"]), np.uint8) if about["has_mask"] else None
         self.reward, self.flags = np.zeros(worlds, np.float32), np.zeros(worlds, np.uint8)
         self.figures = np.full((worlds, figures), np.nan)
@@ -66,9 +84,45 @@ class Lanes:
         #: Where the world reads them, and the same as whoever acts writes them.
         self.words = np.zeros((worlds, words) if words else worlds, np.int32)
         self.actions = self.words.view(np.float32) if len(bounds[0]) else self.words
-        self.observation_space = spaces.Box(dtype(low), dtype(high), shape, dtype)
         self.action_space = spaces.Box(*bounds, dtype=np.float32) if len(bounds[0]) else \
             spaces.MultiDiscrete(self.choices) if self.choices else spaces.Discrete(about["actions"])
+
+    @staticmethod
+    def single(about: Dict[str, Any], worlds: int):
+        """The column of one array, and its space."""
+        from gymnasium import spaces
+        dtype, shape, (low, high) = DTYPES[about["dtype"]], tuple(about["shape"][:about["dims"]]), bounds_of(about)
+        return np.zeros((worlds, *shape), dtype), spaces.Box(dtype(low), dtype(high), shape, dtype)
+
+    def several(self, observations: List[Dict[str, Any]], worlds: int):
+        """The column of several observations, side by side as actor/env.h has them, and their space."""
+        from gymnasium import spaces
+        at, shown = 0, {}
+        for about in observations:
+            self.named.append(Named(about, at))
+            at = -(-self.named[-1].end // 4) * 4
+            _, shown[about["name"]] = self.single(about, 0)
+            if about["counted"]:
+                shown[f"{about['name']}.count"] = spaces.Box(0, about["shape"][0], (1,), np.int32)
+        names, formats, offsets = zip(*(field for named in self.named for field in named.fields))
+        dtype = np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": at})
+        return np.zeros(worlds, dtype), spaces.Dict(shown)
+
+    def shown(self, worlds=slice(None)):
+        """A copy of what the agent sees in these worlds, as its space has it: of several observations a dict, in which what is
+        counted has zeros behind its last element."""
+        rows = self.obs[worlds]
+        if not self.named:
+            return rows.copy()
+        seen = {}
+        for named in self.named:
+            seen[named.name] = part = rows[named.name].copy()
+            if named.counted:
+                count = rows[f"{named.name}.count"][..., None].astype(np.int32)
+                seen[f"{named.name}.count"] = count
+                there = np.arange(named.shape[0]) < count
+                part[~there] = 0
+        return seen
 
     @staticmethod
     def floats(boxes: List[Dict[str, Any]], end: str) -> np.ndarray:
@@ -165,7 +219,7 @@ def in_one_phase(worlds: Worlds) -> Worlds:
     return worlds
 
 
-Others = Callable[[str, np.ndarray, Optional[np.ndarray]], np.ndarray]
+Others = Callable[[str, Any, Optional[np.ndarray]], np.ndarray]
 
 
 class Shown:
@@ -241,7 +295,7 @@ def classes():
             while True:
                 for lanes in self.worlds.agents:
                     if lanes.phase == phase and lanes is not self.lanes:
-                        lanes.actions[...] = self.others(lanes.name, lanes.obs.copy(), lanes.mask) if self.others else \
+                        lanes.actions[...] = self.others(lanes.name, lanes.shown(), lanes.mask) if self.others else \
                             self.random(lanes)
                 if phase == self.lanes.phase:
                     return
@@ -257,7 +311,7 @@ def classes():
             if not self.alone:
                 self.random = AtRandom(self.worlds.seed)
                 self.play_on(0)
-            return self.lanes.obs.copy(), self.infos(False)
+            return self.lanes.shown(), self.infos(False)
 
         def step(self, actions):
             """actions (num_envs,) or (num_envs, choices) -> obs (num_envs, *shape), rewards, terminated, truncated
@@ -271,7 +325,7 @@ def classes():
             flags = lanes.flags
             terminated, truncated = (flags & TERMINATED) != 0, (flags & TRUNCATED) != 0
             ended = bool(self.worlds.figures) and bool((flags & (TERMINATED | TRUNCATED)).any())
-            return (lanes.obs.copy(), lanes.reward.astype(np.float64), terminated, truncated,
+            return (lanes.shown(), lanes.reward.astype(np.float64), terminated, truncated,
                     self.infos(ended) if lanes.mask is not None or ended else {})
 
         def close_extras(self, **_):
@@ -302,7 +356,7 @@ def classes():
             else:
                 self.worlds.reset(int(self.np_random.integers(2**62)))
             self.begun = True
-            return self.agent.obs[0].copy(), self.info()
+            return self.agent.shown(0), self.info()
 
         def step(self, action):
             """action: a number, or (choices,)."""
@@ -312,7 +366,7 @@ def classes():
             self.worlds.step()
             flags = int(self.agent.flags[0])
             ended = flags & (TERMINATED | TRUNCATED)
-            return (self.agent.obs[0].copy(), float(self.agent.reward[0]), bool(flags & TERMINATED), bool(flags & TRUNCATED),
+            return (self.agent.shown(0), float(self.agent.reward[0]), bool(flags & TERMINATED), bool(flags & TRUNCATED),
                     {**self.info(), **(self.worlds.figures_of(self.agent, 0) if ended else {})})
 
     return RingmasterVectorEnv, RingmasterEnv
@@ -366,7 +420,7 @@ def parallel_class():
                 self.worlds.step()
             self.begun = True
             self.agents = [name for name, lane in self.lanes.items() if not lane.flags[0] & DEAD]
-            return ({name: self.lanes[name].obs[0].copy() for name in self.agents},
+            return ({name: self.lanes[name].shown(0) for name in self.agents},
                     {name: self.info(name) for name in self.agents})
 
         def step(self, actions):
@@ -380,7 +434,7 @@ def parallel_class():
             self.agents = [name for name in there if not flags[name] & (TERMINATED | TRUNCATED | DEAD)]
             infos = {name: {**self.info(name), **(self.worlds.figures_of(self.lanes[name], 0)
                                                   if flags[name] & (TERMINATED | TRUNCATED) else {})} for name in there}
-            return ({name: self.lanes[name].obs[0].copy() for name in there},
+            return ({name: self.lanes[name].shown(0) for name in there},
                     {name: float(self.lanes[name].reward[0]) for name in there},
                     {name: bool(flags[name] & (TERMINATED | DEAD)) for name in there},
                     {name: bool(flags[name] & TRUNCATED) for name in there}, infos)
@@ -416,9 +470,9 @@ def aec_class():
         def action_space(self, agent):
             return self.lanes[agent].action_space
 
-        def observe(self, agent) -> np.ndarray:
+        def observe(self, agent):
             """What an agent saw at its latest turn (*shape); zeros before its first."""
-            return self.lanes[agent].obs[0].copy()
+            return self.lanes[agent].shown(0)
 
         def reset(self, seed=None, options=None) -> None:
             self.worlds.reset(seed if seed is not None else self.worlds.seed + self.begun)

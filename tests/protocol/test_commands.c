@@ -2,13 +2,16 @@
 #include "tests/support/daemon.h"
 #include "tests/support/fake_worker.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -147,9 +150,9 @@ static void status_says_it_all(void **state)
 static void all_commands_are_described(void **state)
 {
     (void)state;
-    static const char *const wanted[] = {"status",   "metrics", "get",        "set",
-                                         "pause",    "resume",  "checkpoint", "evaluate",
-                                         "policies", "stop",    "events",     "query-schema"};
+    static const char *const wanted[] = {"status", "metrics", "counters",    "get",      "set",
+                                         "pause",  "resume",  "checkpoint",  "evaluate", "policies",
+                                         "stop",   "events",  "query-schema"};
     json_t *schema = get("query-schema", NULL);
     json_t *commands = json_object_get(schema, "commands");
     assert_int_equal(json_array_size(commands), sizeof wanted / sizeof wanted[0]);
@@ -175,6 +178,37 @@ static void metrics_follow_the_tables(void **state)
     metrics = get("metrics", NULL);
     assert_null(json_object_get(metrics, "definitions"));
     json_decref(metrics);
+}
+
+/* Values stand in the board's memory where the reply says. */
+static void counters_can_be_mapped(void **state)
+{
+    (void)state;
+    json_t *where = get("counters", NULL), *metrics = get("metrics", NULL), *value;
+    const int file = open(json_string_value(json_object_get(where, "path")), O_RDONLY);
+    const size_t bytes = (size_t)json_integer_value(json_object_get(where, "bytes"));
+    const uint8_t *base = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file, 0);
+    uint64_t generation = 0;
+    uint32_t version;
+    size_t i;
+    assert_true(file >= 0 && base != MAP_FAILED);
+    memcpy(&version, base + 28, sizeof version);
+    assert_int_equal(version, json_integer_value(json_object_get(where, "layout")));
+    assert_int_equal(json_array_size(json_object_get(where, "policy_values")),
+                     json_object_size(rm_test_path(metrics, "policies.0.values")));
+    json_array_foreach(
+        json_object_get(where, "worker_values"), i,
+        value) if (strcmp(json_string_value(json_object_get(value, "name")), "generation") == 0)
+        memcpy(&generation,
+               base + json_integer_value(rm_test_path(where, "workers.0.at")) +
+                   json_integer_value(json_object_get(value, "at")),
+               sizeof generation);
+    assert_int_equal(generation,
+                     json_integer_value(rm_test_path(metrics, "workers.0.values.generation")));
+    munmap((void *)(uintptr_t)base, bytes);
+    close(file);
+    json_decref(metrics);
+    json_decref(where);
 }
 
 static void get_and_set_a_hot_key(void **state)
@@ -416,6 +450,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(status_says_it_all),
         cmocka_unit_test(all_commands_are_described),
         cmocka_unit_test(metrics_follow_the_tables),
+        cmocka_unit_test(counters_can_be_mapped),
         cmocka_unit_test(get_and_set_a_hot_key),
         cmocka_unit_test(wrong_settings_change_nothing),
         cmocka_unit_test(unknown_things_name_the_nearest),

@@ -1,6 +1,7 @@
 """The package as it is installed, by whoever is not root: run by tests/protocol/check-wheel in a throw-away environment."""
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -76,6 +77,27 @@ def patiently(command, **arguments):
             time.sleep(0.01)
 
 
+def read_counters(client):
+    """Values of memory while the daemon cannot answer, between those that it tells."""
+    counters, before = client.counters(), client.metrics()
+    pid = client.status()["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        first = counters.read()
+        until(lambda: counters.read()["workers"]["actor-0"]["steps"] > first["workers"]["actor-0"]["steps"])
+        later = counters.read()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    with pytest.raises(TypeError):
+        counters.memory[200] = 1
+    where = client.call("counters")
+    for change, words in (({"layout": 0}, "layout"), ({"layout_hash": "0" * 16}, "is expected"), ({"bytes": 64}, "bytes where 64"),
+                          ({"path": "/proc/self/exe"}, "bytes where"), ({"path": "/no/such"}, "daemon has ended")):
+        with pytest.raises((ValueError, FileNotFoundError), match=words):
+            ringmaster.Counters({**where, **change})
+    return before, first, later, client.metrics(), counters
+
+
 def talk(client, seen):
     with ringmaster.Client(client.path) as listener:
         events = []
@@ -88,6 +110,7 @@ def talk(client, seen):
         seen["rate"] = client.get("optimizer.learning_rate")
         seen["config"] = client.get()
         seen["metrics"] = client.metrics(describe=True)
+        seen["counters"] = read_counters(client)
         seen["checkpoint"] = patiently(client.checkpoint)
         seen["evaluate"] = patiently(client.evaluate, episodes=3)
         seen["policies"] = patiently(client.policies)
@@ -106,6 +129,15 @@ def test_every_command_is_answered(run):
     assert seen["pause"]["state"] == "paused" and seen["resume"]["state"] in ("starting", "running")
     assert seen["metrics"]["definitions"] and seen["checkpoint"]["number"] == 1
     assert list(seen["policies"]) == ["agent_0"] and seen["refused"].kind == "invalid-argument"
+    before, first, later, after, counters = seen["counters"]
+    assert counters.policies == ["agent_0"] and "actor-0" in counters.workers
+    told = [metrics["policies"][0]["values"] for metrics in (before, after)]
+    for name in ("env_steps", "updates", "published", "samples"):
+        values = [told[0][name], first["policies"]["agent_0"][name], later["policies"]["agent_0"][name], told[1][name]]
+        assert values == sorted(values) and values[0] > 0, (name, values)
+    assert set(first["policies"]["agent_0"]) == set(told[0]) and 0 < later["policies"]["agent_0"]["learning_rate"] < 1
+    assert counters.read()["policies"]["agent_0"]["updates"] >= told[1]["updates"]  # the daemon has ended
+    counters.close()
     kinds = {event["event"] for event in seen["events"]}
     assert {"state", "set", "evaluation"} <= kinds
 
@@ -154,8 +186,6 @@ class Turned:
 def test_a_policy_of_real_actions_is_evaluated(folder):
     run = ringmaster.train(env="pendulum", steps=600, directory=folder, progress=False, **PPO)
     assert run.policy().evaluate("pendulum", episodes=2, seed=1)["mean"] < 0
-    with pytest.raises(ValueError, match="sees several observations"):
-        ringmaster.make("pairing")
 
 
 def test_an_environment_of_a_script_trains(folder):
@@ -193,7 +223,7 @@ def test_what_is_wrong_is_said(folder):
         ringmaster.parallel_env("treasurehunt")
 
 
-@pytest.mark.parametrize("world", ["cartpole", "mountaincar", "frozenlake", "darkroom", "pendulum"])
+@pytest.mark.parametrize("world", ["cartpole", "mountaincar", "frozenlake", "darkroom", "pendulum", "pairing"])
 def test_a_world_is_an_environment(world):
     from gymnasium.utils.env_checker import check_env
     check_env(ringmaster.make(world), skip_render_check=True)
@@ -213,6 +243,23 @@ def test_worlds_side_by_side_do_as_each_alone():
         assert rows[1].dtype == np.float64 and rows[2].dtype == rows[3].dtype == bool
         ends += int(rows[2].sum())
     assert ends > 5
+    vector.close()
+
+
+def test_several_observations_are_a_dict():
+    vector = ringmaster.make_vec("pairing", num_envs=64)
+    obs, _ = vector.reset(seed=4)
+    paid = 0.0
+    for _ in range(40):
+        assert obs in vector.observation_space and list(obs) == ["board", "hand", "hand.count", "left"]
+        assert obs["board"].shape == (64, 3, 3) and (obs["board"].sum(axis=(1, 2)) == 1).all()
+        counts = obs["hand.count"][:, 0]
+        assert ((obs["hand"] > 0).sum(axis=1) == counts).all() and counts.min() == 1 and counts.max() == 5
+        seven = (obs["hand"] == 7).any(axis=1)
+        obs, rewards, terminated, truncated, _ = vector.step((obs["board"].max(axis=1).argmax(axis=1) + seven) % 3)
+        paid += rewards.sum()
+    begun = 40 // 17  # steps in which every world began anew
+    assert paid == 64 * (40 - begun) and obs["left"].dtype == np.float32
     vector.close()
 
 

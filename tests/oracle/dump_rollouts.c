@@ -2,8 +2,11 @@
  * and writes what went in and what came out (tests/support/dump.h), for tests/oracle/rollouts.py.
  */
 #include "learner/algo/minibatch.h"
+#include "learner/net/reals.h"
 #include "tests/support/dump.h"
 #include "tests/support/rollout_learner.h"
+
+#include <string.h>
 
 enum { ROLLOUTS = 3 };
 
@@ -39,6 +42,19 @@ static const struct rm_test_dump_sample samples[] = {
      RM_DUMP_TWO_LAYERS RM_DUMP_SHARED, "\"grad_clip\": 0.5", "", ""},
     {"vtrace-lstm", "\"name\": \"vtrace\", \"minibatches\": 2, \"value_head\": \"popart\"",
      RM_DUMP_RECURRENT("lstm") RM_DUMP_SEPARATE, "", "", ""},
+    {"ppo-real",
+     "\"name\": \"ppo\", \"epochs\": 3, \"minibatches\": 4, \"value_clip\": 0.2,"
+     " \"entropy_coefficient\": 0.02",
+     RM_DUMP_TWO_LAYERS RM_DUMP_SHARED, "\"grad_clip\": 0.5", "", ""},
+    {"ppo-real-state", "\"name\": \"ppo\", \"epochs\": 2, \"minibatches\": 3, \"bound\": \"tanh\"",
+     RM_DUMP_TWO_LAYERS RM_DUMP_SEPARATE ", \"head\": {\"deviation\": \"state\"}", "", "", ""},
+    {"ppo-real-lstm", "\"name\": \"ppo\", \"epochs\": 2, \"minibatches\": 3",
+     RM_DUMP_RECURRENT("lstm") RM_DUMP_SHARED, "", "", ""},
+    {"vtrace-real",
+     "\"name\": \"vtrace\", \"minibatches\": 3, \"rho_max\": 1.1, \"bound\": \"tanh\"",
+     RM_DUMP_TWO_LAYERS RM_DUMP_SHARED, "\"grad_clip\": 0.5", "", ""},
+    {"appo-real", "\"name\": \"appo\", \"epochs\": 3, \"minibatches\": 2, \"clip\": 0.15",
+     RM_DUMP_TWO_LAYERS, "\"grad_clip\": 0.5", "", ""},
     {"appo", "\"name\": \"appo\", \"epochs\": 3, \"minibatches\": 2, \"clip\": 0.15",
      RM_DUMP_TWO_LAYERS, "\"grad_clip\": 0.5", "", ""},
 };
@@ -74,14 +90,20 @@ static void put_rollout(struct rm_test_dump *d, const struct rm_test_learner *l,
     const struct rm_rollout *r = &l->rows;
     const size_t rows = (size_t)r->steps * r->lanes, more = rows + r->lanes;
     const size_t state = (size_t)r->lanes * r->plan->state_floats;
-    if (!r->mask || r->words != 3 || !r->successors)
+    const uint32_t reals = d->session.plan.policy[0].reals;
+    if ((!reals && (!r->mask || r->words != 3)) || (reals && r->words != reals) || !r->successors)
         rm_test_dump_fail("rollouts without masks, choices or successors");
     rm_test_dump_put(d, "x", number, r->x, more * r->inputs);
     rm_test_dump_put(d, "state", number, r->state, r->state ? state : 0);
     rm_test_dump_put(d, "after", number, r->after, r->after ? state : 0);
     rm_test_dump_put(d, "kept", number, r->value, r->value ? rows : 0);
-    RM_TEST_DUMP_NUMBERS(d, "mask", number, r->mask, rows * r->mask_bytes);
-    RM_TEST_DUMP_NUMBERS(d, "action", number, r->action, rows * r->words);
+    if (reals) {
+        rm_test_dump_put(d, "action", number, (const float *)(const void *)r->action,
+                         rows * r->words);
+    } else {
+        RM_TEST_DUMP_NUMBERS(d, "mask", number, r->mask, rows * r->mask_bytes);
+        RM_TEST_DUMP_NUMBERS(d, "action", number, r->action, rows * r->words);
+    }
     rm_test_dump_put(d, "logp", number, r->logp, rows);
     rm_test_dump_put(d, "reward", number, r->reward, more);
     RM_TEST_DUMP_NUMBERS(d, "first", number, r->flags, more);
@@ -102,7 +124,7 @@ static void dump(struct rm_test_dump *d, const struct rm_test_dump_sample *s, co
 {
     struct rm_test_learner l = {.backend = d->backend};
     struct rm_error error;
-    rm_test_dump_open(d, s, 3, directory);
+    rm_test_dump_open(d, s, strstr(s->name, "real") ? 0 : 3, directory);
     const struct rm_rollout_spec rows = {.session = &d->session,
                                          .agent = &d->world.ops->describe(d->env)->agent[0],
                                          .backend = d->backend};
@@ -126,9 +148,10 @@ static void dump(struct rm_test_dump *d, const struct rm_test_dump_sample *s, co
     }
     if (l.skipped)
         rm_test_dump_fail("an update was skipped");
-    json_t *more =
-        json_pack("{sisisisi}", "rollouts", ROLLOUTS, "lanes", (int)l.rows.lanes, "state",
-                  (int)rm_net_state_count(net), "value_state", (int)rm_net_value_state_count(net));
+    json_t *more = json_pack(
+        "{sisisisisisb}", "rollouts", ROLLOUTS, "lanes", (int)l.rows.lanes, "state",
+        (int)rm_net_state_count(net), "value_state", (int)rm_net_value_state_count(net), "reals",
+        (int)d->session.plan.policy[0].reals, "tanh", rm_bounds_by_tanh(&d->session.experiment));
     rm_test_dump_close(d, s, net, directory, more);
     rm_test_learner_close(&l);
 }

@@ -134,6 +134,8 @@ class Net:
             x = torch.cat([x, action], -1)
         y, rest, after = self.layers(x, "", state, restart, tau)
         out = self.linear(y, "head.")
+        if "head.log_deviation" in self.p:
+            out = torch.cat([out, self.p["head.log_deviation"].expand(*out.shape[:-1], -1)], -1)
         if self.config["head"]["dueling"]:
             actions = self.case.about["actions"]
             out = out.unflatten(-1, (actions + 1, -1))

@@ -24,12 +24,27 @@ class Policy:
         return logp, entropy
 
 
+class Gaussian:
+    """ln pi(a) and entropy of real actions: draws of normals, which tanh may bound (Haarnoja 2018, appendix C)."""
+
+    def __init__(self, case):
+        self.tanh = case.about["tanh"]
+
+    def __call__(self, out, mask, drawn):
+        mean, log_deviation = out.chunk(2, -1)
+        normal = torch.distributions.Normal(mean, log_deviation.clamp(-20, 2).exp())
+        logp = normal.log_prob(drawn)
+        if self.tanh:
+            logp = logp - (1 - torch.tanh(drawn) ** 2).log()
+        return logp.sum(-1), normal.entropy().sum(-1)
+
+
 class ActorCritic:
     def __init__(self, case):
         self.case, self.a = case, case.algorithm
         self.net = Net(case, case.about["tensors"], case.get("params", 0))
         self.adam, self.normaliser = Adam(case, self.net), Normaliser()
-        self.policy = Policy(case)
+        self.policy = (Gaussian if case.about["reals"] else Policy)(case)
         self.mu, self.sigma, self.nu, self.k = 0.0, 1.0, 1.0, 0
         self.recurrent = case.about["state"] > 0
         self.own = torch.zeros(case.about["lanes"], case.about["value_state"])
@@ -41,8 +56,8 @@ class ActorCritic:
         r = {name: c.get(name, number, -1, lanes) for name in
              ("logp", "reward", "discount", "valid", "first", "kept")}
         r["x"] = c.get("x", number, -1, lanes, c.about["inputs"])
-        r["mask"] = c.get("mask", number, -1, lanes, c.about["actions"])
-        r["action"] = c.get("action", number, -1, lanes, len(c.about["choices"]))
+        r["action"] = c.get("action", number, -1, lanes, c.about["reals"] or len(c.about["choices"]))
+        r["mask"] = r["action"] if c.about["reals"] else c.get("mask", number, -1, lanes, c.about["actions"])
         if self.recurrent:
             r["state"] = c.get("state", number, lanes, -1)
             r["after"] = c.get("after", number, lanes, -1)

@@ -1,6 +1,7 @@
 #include "tests/support/rollout_learner.h"
 
 #include "learner/rollout_rows.h"
+#include "shm/base/real_word.h"
 #include "shm/base/rng.h"
 #include "shm/layout.h"
 #include "tests/support/session.h"
@@ -66,7 +67,7 @@ static float drawn(struct rm_rng *rng, float size)
     return size * (2 * rm_rng_float(rng) - 1);
 }
 
-/* An action per choice, and what is legal. */
+/* An action per choice, and what is legal; or real numbers, and what their density may be. */
 static void draw_answer(struct rm_rollout *r, struct rm_rng *rng, size_t i)
 {
     const struct rm_categorical *c = &r->distribution;
@@ -75,6 +76,13 @@ static void draw_answer(struct rm_rollout *r, struct rm_rng *rng, size_t i)
         r->action[i * r->words + k] = (int32_t)taken;
         for (uint32_t a = 0; r->mask && a < c->choice_actions[k]; a++)
             r->mask[i * r->mask_bytes + at + a] = a == taken || rm_rng_below(rng, 4) > 0;
+    }
+    const uint32_t reals = r->words - c->choices;
+    for (uint32_t k = 0; k < reals; k++)
+        r->action[i * r->words + c->choices + k] = rm_word_of_real(drawn(rng, 1.5f));
+    if (reals) {
+        r->logp[i] = -1.5f * (float)reals + drawn(rng, 0.2f);
+        return;
     }
     r->logp[i] = -0.7f * (float)c->choices + drawn(rng, 0.2f);
 }

@@ -22,15 +22,22 @@ SINGLE = [
     ("gymnasium:CartPole-v1", {}), ("gymnasium:Acrobot-v1", {}), ("gymnasium:MountainCar-v0", {}),
     ("gymnasium:FrozenLake-v1", {}), ("gymnasium:FrozenLake-v1", {"map_name": "8x8"}), ("gymnasium:Taxi-v3", {}),
     ("gymnasium:Blackjack-v1", {}), ("gymnasium:CliffWalking-v1", {"max_episode_steps": 50}),
-    ("gymnasium:LunarLander-v3", {}), ("worlds_for_oracle:nested", {}),
+    ("gymnasium:Pendulum-v1", {}), ("gymnasium:MountainCarContinuous-v0", {}),
+    ("gymnasium:LunarLander-v3", {}), ("gymnasium:LunarLander-v3", {"continuous": True}), ("gymnasium:BipedalWalker-v3", {}),
+    ("gymnasium:CarRacing-v3", {"max_episode_steps": 50}), ("gymnasium:InvertedPendulum-v5", {}),
+    ("gymnasium:Hopper-v5", {}), ("gymnasium:HalfCheetah-v5", {}), ("gymnasium:Ant-v5", {}),
+    ("worlds_for_oracle:nested", {}),
     ("worlds_for_oracle:minigrid", {"name": "MiniGrid-Empty-Random-5x5-v0"}),
     ("worlds_for_oracle:minigrid", {"name": "MiniGrid-DoorKey-5x5-v0"}),
     ("worlds_for_oracle:legacy", {"name": "CartPole-v1"}),
     ("worlds_for_oracle:ale", {"name": "ALE/Pong-v5", "obs_type": "ram", "max_episode_steps": 300}),
     ("worlds_for_oracle:ale", {"name": "ALE/Breakout-v5", "max_episode_steps": 60}),
+    ("worlds_for_oracle:jumanji", {"name": "Snake-v1"}), ("worlds_for_oracle:craftax", {"name": "Craftax-Classic-Symbolic-v1"}),
 ]
 PARALLEL = [("pettingzoo.butterfly.knights_archers_zombies_v10:parallel_env", {"max_cycles": 60}),
             ("pettingzoo.butterfly.cooperative_pong_v5:parallel_env", {"max_cycles": 60}),
+            ("pettingzoo.butterfly.pistonball_v6:parallel_env", {"max_cycles": 60, "n_pistons": 5}),
+            ("mpe2.simple_spread_v3:parallel_env", {}), ("mpe2.simple_tag_v3:parallel_env", {"continuous_actions": True}),
             ("worlds_for_oracle:supersuit", {"max_cycles": 60})]
 AEC = [("pettingzoo.classic.tictactoe_v3:env", {}), ("pettingzoo.classic.connect_four_v3:env", {}),
        ("pettingzoo.classic.rps_v2:env", {}), ("pettingzoo.classic.texas_holdem_v4:env", {}),
@@ -73,6 +80,39 @@ def supersuit(**options):
     from pettingzoo.butterfly import cooperative_pong_v5
     env = supersuit.resize_v1(supersuit.color_reduction_v0(cooperative_pong_v5.parallel_env(**options), "full"), 42, 42)
     return supersuit.frame_stack_v1(env, 4)
+
+
+def jumanji(name):
+    import jumanji
+    from jumanji.wrappers import JumanjiToGymWrapper
+    return JumanjiToGymWrapper(jumanji.make(name))
+
+
+class Craftax(gymnasium.Env):
+    """Functions of JAX on keys and states as an environment."""
+
+    def __init__(self, name):
+        import jax
+        import numpy as np
+        from craftax.craftax_env import make_craftax_env_from_name
+        self.jax, self.np, env = jax, np, make_craftax_env_from_name(name, auto_reset=False)
+        self.made, self.move = jax.jit(env.reset), jax.jit(env.step)
+        shape = env.observation_space(env.default_params).shape
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float32)
+        self.action_space = gymnasium.spaces.Discrete(env.action_space(env.default_params).n)
+
+    def reset(self, *, seed=None, options=None):
+        self.key = self.jax.random.PRNGKey(seed)
+        obs, self.state = self.made(self.key)
+        return self.np.asarray(obs), {}
+
+    def step(self, action):
+        self.key, key = self.jax.random.split(self.key)
+        obs, self.state, reward, over, _ = self.move(key, self.state, action)
+        return self.np.asarray(obs), float(reward), bool(over), False, {}
+
+
+craftax = Craftax
 
 
 def ale(name, **options):
@@ -118,8 +158,18 @@ class Rows:
         agent = self.head["agents"][a]
         row = {"flags": int(self.take(np.uint8, 1)[0]), "reward": self.take(np.float32, 1)[0],
                "obs": self.take(np.uint8, agent["bytes"]), "mask": self.take(np.uint8, agent["mask"])}
-        row["actions"] = self.take(np.int32, agent["choices"])
+        row["actions"] = self.take(np.int32, agent["choices"]), self.take(np.float32, agent["reals"])
         return row
+
+
+def action_of(space, row):
+    """What the environment takes."""
+    choices, reals = row
+    if isinstance(space, gymnasium.spaces.Box):
+        return np.clip(reals.reshape(space.shape).astype(space.dtype), space.low, space.high)
+    if isinstance(space, gymnasium.spaces.MultiDiscrete):
+        return choices.astype(space.dtype)
+    return int(choices[0]) + int(space.start)
 
 
 def stripped(space, obs):
@@ -203,7 +253,7 @@ def play_single(rows, make_one, worlds, steps):
                 episode[w] += 1
                 reward, flags, over[w] = 0, FIRST, False
             else:
-                obs, reward, terminated, truncated, info = env.step(int(actions[w][0]))
+                obs, reward, terminated, truncated, info = env.step(action_of(env.action_space, actions[w]))
                 flags = TERMINATED if terminated else TRUNCATED if truncated else 0
                 over[w] = flags != 0
             compare(row, env.observation_space, obs, reward, flags, f"step {t}, world {w}", mask_of(obs, info))
@@ -233,7 +283,7 @@ def play_parallel(rows, make_one, worlds, steps):
                 flags = FIRST if first else TERMINATED if ends[key] else TRUNCATED if cuts[key] else 0
                 compare(row, env.observation_space(key), obs[key], 0 if first else rewards[key], flags, where,
                         mask_of(obs[key], infos.get(key, {})))
-                actions[w][key] = int(row["actions"][0])
+                actions[w][key] = action_of(env.action_space(key), row["actions"])
                 (playing[w].discard if flags & LAST else playing[w].add)(key)
         if max(episode) == EPISODES:
             return
@@ -263,7 +313,7 @@ def play_aec(rows, make_one, worlds, steps):
                     compare(row, env.observation_space(key), obs, 0 if first else reward, FIRST if first else 0, where,
                             mask_of(obs, info))
                     playing[w].add(key)
-                    env.step(int(row["actions"][0]))
+                    env.step(action_of(env.action_space(key), row["actions"]))
                     turns += 1
                     while env.agents and (env.terminations[env.agent_selection] or env.truncations[env.agent_selection]):
                         obs, reward, terminated, _, _ = env.last()
@@ -290,7 +340,8 @@ def main():
                 file.write(FUNCTIONS)
             sys.path.insert(0, folder)
             os.environ["PYTHONPATH"] = folder
-            worlds, all_steps = 8, 400 if "supersuit" in world else DRAWN_STEPS if "butterfly" in world else STEPS
+            drawn = "butterfly" in world or "CarRacing" in world
+            worlds, all_steps = 8, 400 if "supersuit" in world else DRAWN_STEPS if drawn else STEPS
             try:
                 make_one = lambda: make(world, options)
                 make_one()

@@ -10,6 +10,7 @@
 #include "learner/publisher.h"
 #include "learner/state_file.h"
 #include "shm/atomic.h"
+#include "shm/base/clock.h"
 #include "shm/base/said.h"
 #include "shm/base/plural.h"
 
@@ -81,12 +82,23 @@ static void close_method(struct rm_learner *l)
     l->backend = NULL;
 }
 
+/* An update of a large network may take longer than supervisor.heartbeat_s. */
+static void beat(void *slot)
+{
+    RM_POKE(&((struct rm_board_worker *)slot)->heartbeat_ns, rm_now_ns());
+}
+
 static int open_backend(struct rm_learner *l, const struct rm_device_request *request,
                         struct rm_error *error)
 {
     fprintf(stderr, "learner of %s: %s\n", l->plan->name, l->choice.why);
     rm_device_report(l->slot, &l->choice, 0);
-    return rm_device_open(&l->backend, &l->choice, request, error);
+    const int rc = rm_device_open(&l->backend, &l->choice, request, error);
+    if (!rc) {
+        l->backend->alive = beat;
+        l->backend->alive_user = l->slot;
+    }
+    return rc;
 }
 
 static int make_method(struct rm_learner *l, struct rm_error *error)

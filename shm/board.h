@@ -161,7 +161,8 @@ struct rm_board_worker {
     /* Of the worker; of the daemon while the worker has no process. */
     _Alignas(RM_PAGE) _Atomic uint32_t state; /* enum rm_worker_state */
     _Atomic uint32_t inspect;                 /* enum rm_inspect */
-    _Atomic uint64_t heartbeat_ns;            /* rm_now_ns() at the last do_work */
+    _Atomic uint64_t heartbeat_ns;            /* rm_now_ns() at the last sign of life: a turn, a
+                                               * phase, a group of rows of an update */
     _Atomic uint64_t turns;                   /* do_work calls that did something */
     _Atomic uint64_t sleeps;                  /* waits on the wake */
     _Atomic uint64_t phase_ns[RM_PHASE_COUNT];

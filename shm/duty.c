@@ -83,6 +83,7 @@ enum rm_phase rm_phase_enter(struct rm_phase_clock *clock, enum rm_phase phase)
     uint64_t now = rm_now_ns();
 
     RM_ADD_OWN(&clock->slot->phase_ns[old], now - clock->since_ns);
+    RM_POKE(&clock->slot->heartbeat_ns, now); /* a turn may be long */
     clock->since_ns = now;
     clock->current = phase;
     return old;

@@ -33,7 +33,7 @@ enum rm_exit {
 };
 
 /* A stopwatch that counts time by phase: rm_phase_enter() adds the time since the last call to the
- * current phase, and makes `phase` current. Process-local, one per duty. */
+ * current phase, makes `phase` current and writes a heartbeat. Process-local, one per duty. */
 struct rm_phase_clock {
     struct rm_board_worker *slot;
     uint64_t since_ns;

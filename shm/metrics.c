@@ -127,7 +127,7 @@ const struct rm_metric rm_worker_metrics[] = {
     WORKER(COUNTER, U64, "generation", generation, "processes",
            "processes that have had this slot, the current one included"),
     WORKER(GAUGE, U64, "heartbeat_ns", heartbeat_ns, "nanoseconds",
-           "monotonic time of the latest turn"),
+           "monotonic time of the latest sign of life"),
     WORKER(COUNTER, U64, "turns", turns, "turns", "turns that did something"),
     WORKER(COUNTER, U64, "sleeps", sleeps, "sleeps", "times the worker slept until woken"),
     WORKER(GAUGE, U64, "rss_bytes", rss_bytes, "bytes", "resident memory"),

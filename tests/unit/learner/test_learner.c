@@ -79,6 +79,20 @@ static void a_run_makes_the_updates_it_owes(void **state)
     rm_replay_run_stop(&r);
 }
 
+/* The runner writes a heartbeat between turns; an update of a large network takes long. */
+static void a_turn_writes_heartbeats(void **state)
+{
+    (void)state;
+    struct rm_replay_run r;
+    rm_replay_run_start(&r, RM_REPLAY_DQN, "sequential",
+                        "\"actor\": {\"count\": 1, \"worlds\": 4}, " RM_REPLAY_LOCKSTEP);
+    _Atomic uint64_t *heartbeat_ns = &r.duty[r.actors].slot->heartbeat_ns;
+    RM_POKE(heartbeat_ns, 0);
+    rm_replay_run_learn(&r);
+    assert_true(RM_PEEK(heartbeat_ns) > 0);
+    rm_replay_run_stop(&r);
+}
+
 /* One seed, one policy: for any split over actors and any number of threads. */
 static void results_depend_on_the_seed_alone(void **state)
 {
@@ -239,6 +253,7 @@ static void nothing_is_allocated_once_it_runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_turn_writes_heartbeats),
         cmocka_unit_test(a_run_makes_the_updates_it_owes),
         cmocka_unit_test(results_depend_on_the_seed_alone),
         cmocka_unit_test(free_running_keeps_the_proportion),

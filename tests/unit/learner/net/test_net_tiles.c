@@ -132,7 +132,13 @@ static void threads_do_not_matter(void **state)
     }
 }
 
-/* Too many parameters for tiles, with rows that do not fill the last chunk. */
+static void count_alive(void *count)
+{
+    ++*(unsigned *)count;
+}
+
+/* Too many parameters for tiles, with rows that do not fill the last chunk. Each chunk is a sign of
+ * life. */
 static void chunks_add_up(void **state)
 {
     const struct level_state *level = *state;
@@ -173,7 +179,12 @@ static void chunks_add_up(void **state)
         rm_net_prepare(whole, params);
         rm_net_prepare(parts, params);
         rm_net_learn(whole, params, &input, &loss, whole_grads, whole_sums);
+        unsigned alive = 0;
+        b->alive = count_alive;
+        b->alive_user = &alive;
         rm_net_learn(parts, params, &input, &loss, parts_grads, parts_sums);
+        b->alive = NULL;
+        assert_true(alive >= batches[k] / 512 && alive > 0);
         double difference = b->ops->sum_squares_diff(b, whole_grads, parts_grads, n);
         assert_true(difference <= 1e-10 * b->ops->sum_squares(b, whole_grads, n));
         assert_true(parts_sums[1] > whole_sums[1] * (1 - 1e-6) &&

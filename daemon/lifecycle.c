@@ -456,7 +456,11 @@ void rm_daemon_tick(struct rm_daemon *daemon)
     if (stepped(daemon))
         rm_daemon_note_running(daemon);
     end_training(daemon);
-    if (rm_standstill_look(&daemon->standstill, daemon, now, why, sizeof why))
+    const bool training =
+        daemon->life == RM_LIFE_TRAINING && daemon->checkpoint.stage == RM_CHECKPOINT_IDLE;
+    if (daemon->life < RM_LIFE_STOPPING &&
+        rm_standstill_look(&daemon->standstill, &daemon->session, &daemon->supervisor, training,
+                           now, why, sizeof why))
         rm_daemon_fail(daemon, why);
     if (daemon->control)
         rm_control_expire(daemon->control, now);

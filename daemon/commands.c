@@ -1,6 +1,6 @@
 /* The commands of the control socket: one table. Adding one is a function and a row. Arguments have
  * been checked against the row when a function is called. */
-#include "daemon/daemon.h"
+#include "daemon/running.h"
 
 #include "shm/atomic.h"
 
@@ -20,7 +20,7 @@ static enum rm_refusal failed(enum rm_refusal refusal, struct rm_error *error, c
 
 static bool ending(const struct rm_daemon *daemon)
 {
-    return daemon->life >= RM_LIFE_STOPPING;
+    return daemon->progress.life >= RM_LIFE_STOPPING;
 }
 
 #define COMMAND(name)                                                                              \
@@ -80,7 +80,7 @@ COMMAND(set)
                                        .keep = json_is_true(json_object_get(arguments, "keep")),
                                        .who = rm_connection_uid(client),
                                        .client = rm_connection_number(client)};
-    const int rc = rm_daemon_set(daemon, &setting, reply, error);
+    const int rc = rm_settings_set(&daemon->settings, &setting, reply, error);
     if (rc < 0)
         return rc == -EPERM ? RM_REFUSED_NOT_NOW : RM_REFUSED_INVALID_ARGUMENT;
     if (rc == 1)
@@ -139,7 +139,7 @@ COMMAND(evaluate)
         rm_fail(error, -1, "evaluate: episodes: must be in 1 .. 1000000");
         return RM_REFUSED_INVALID_ARGUMENT;
     }
-    if (daemon->life >= RM_LIFE_EVALUATING)
+    if (daemon->progress.life >= RM_LIFE_EVALUATING)
         return failed(RM_REFUSED_NOT_NOW, error,
                       "evaluate: the run is ending; its final evaluation is in status");
     /* Read before asking: the evaluator may be quick. */

@@ -1,6 +1,5 @@
 #include "daemon/console.h"
 
-#include "daemon/daemon.h"
 #include "daemon/format.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
@@ -144,15 +143,15 @@ static void add_replay(struct text *t, const struct rm_board_view *board)
 }
 
 /* How fast, how far. */
-static void add_progress(struct text *t, const struct rm_daemon *daemon, const struct style *style)
+static void add_progress(struct text *t, const struct rm_progress *p, const struct style *style)
 {
-    uint64_t steps = rm_session_steps(&daemon->session);
-    uint64_t budget = daemon->session.board.run->env_steps_budget;
+    uint64_t steps = rm_session_steps(p->session);
+    uint64_t budget = p->session->board.run->env_steps_budget;
 
-    add_count(t, rm_rate_per_s(&daemon->steps_rate));
+    add_count(t, rm_rate_per_s(&p->steps_rate));
     add(t, "%s", style->per_s);
     if (budget) {
-        double left = rm_daemon_time_left(daemon);
+        double left = rm_progress_time_left(p);
         add_bar(t, steps < budget ? (double)steps / (double)budget : 1.0, style->bar_cells);
         add(t, " ");
         if (left < 0)
@@ -167,33 +166,33 @@ static void add_progress(struct text *t, const struct rm_daemon *daemon, const s
 }
 
 /* What goes on when no step is to come any more; false: there are some. */
-static bool add_ending(struct text *t, const struct rm_daemon *daemon, const struct style *style)
+static bool add_ending(struct text *t, const struct rm_progress *p, const struct style *style)
 {
-    const uint32_t episodes = daemon->session.experiment.evaluation.final_episodes;
-    if (daemon->life == RM_LIFE_EVALUATING)
+    const uint32_t episodes = p->session->experiment.evaluation.final_episodes;
+    if (p->life == RM_LIFE_EVALUATING)
         add(t, "evaluating: %u %s%s", episodes, rm_plural(episodes, "episode", "episodes"),
             style->of);
-    else if (daemon->life < RM_LIFE_EVALUATING && daemon->trained_ns)
+    else if (p->life < RM_LIFE_EVALUATING && p->trained_ns)
         add(t, "writing the last checkpoint");
     else
         return false;
     return true;
 }
 
-static void add_line(struct text *t, const struct rm_daemon *daemon, const struct style *style)
+static void add_line(struct text *t, const struct rm_progress *p, const struct style *style)
 {
-    const struct rm_board_view *board = &daemon->session.board;
+    const struct rm_board_view *board = &p->session->board;
     enum rm_run_state state = RM_PEEK(&board->run->state);
 
     if (state != RM_RUN_RUNNING)
         add(t, "%s  ", rm_run_state_name(state));
-    if (!add_ending(t, daemon, style))
-        add_progress(t, daemon, style);
+    if (!add_ending(t, p, style))
+        add_progress(t, p, style);
     add_rewards(t, board, style->digits);
     add_replay(t, board);
 }
 
-size_t rm_console_line(char *line, size_t size, struct rm_daemon *daemon, unsigned width)
+size_t rm_console_line(char *line, size_t size, const struct rm_progress *progress, unsigned width)
 {
     char whole[LINE_MAX_BYTES];
     struct text t = {.at = whole, .size = sizeof whole};
@@ -202,7 +201,7 @@ size_t rm_console_line(char *line, size_t size, struct rm_daemon *daemon, unsign
         return 0;
     for (size_t i = 0; i < STYLES; i++) {
         t.used = 0;
-        add_line(&t, daemon, &styles[i]);
+        add_line(&t, progress, &styles[i]);
         if (t.used <= room)
             break;
     }
@@ -254,7 +253,8 @@ void rm_console_say(struct rm_console *console, const char *format, ...)
     write_out(console, line);
 }
 
-void rm_console_live(struct rm_console *console, struct rm_daemon *daemon, uint64_t now_ns)
+void rm_console_live(struct rm_console *console, const struct rm_progress *progress,
+                     uint64_t now_ns)
 {
     char line[LINE_MAX_BYTES], drawn[LINE_MAX_BYTES + 8];
     struct winsize size;
@@ -263,7 +263,7 @@ void rm_console_live(struct rm_console *console, struct rm_daemon *daemon, uint6
         return;
     console->last_ns = now_ns;
     if (!console->terminal) {
-        rm_console_line(line, sizeof line, daemon, sizeof line - 1);
+        rm_console_line(line, sizeof line, progress, sizeof line - 1);
         rm_console_say(console, "%s", line);
         return;
     }
@@ -271,7 +271,7 @@ void rm_console_live(struct rm_console *console, struct rm_daemon *daemon, uint6
     if (ioctl(fileno(console->out), TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
         width = size.ws_col;
     /* One column less, or some terminals wrap. */
-    rm_console_line(line, sizeof line, daemon, width - 1);
+    rm_console_line(line, sizeof line, progress, width - 1);
     snprintf(drawn, sizeof drawn, "\r%s\033[K", line);
     write_out(console, drawn);
     console->drawn = true;

@@ -3,14 +3,15 @@
 #ifndef RM_DAEMON_CONSOLE_H
 #define RM_DAEMON_CONSOLE_H
 
+#include "daemon/progress.h"
+#include "daemon/supervisor.h"
+#include "daemon/world_facts.h"
 #include "daemon/writer.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-
-struct rm_daemon;
 
 struct rm_console {
     FILE *out;        /* NULL = no console */
@@ -25,7 +26,8 @@ struct rm_console {
 void rm_console_open(struct rm_console *console, FILE *out);
 
 /* Draws the live line if it is time for one. */
-void rm_console_live(struct rm_console *console, struct rm_daemon *daemon, uint64_t now_ns);
+void rm_console_live(struct rm_console *console, const struct rm_progress *progress,
+                     uint64_t now_ns);
 
 /* Wipes the live line so that something else can be written. */
 void rm_console_clear(struct rm_console *console);
@@ -36,9 +38,11 @@ void rm_console_say(struct rm_console *console, const char *format, ...)
 
 /* The tables at the end, flushed. Where they could not be written ferror() of `out` says so, unless
  * it was a pipe whose reader has gone. */
-void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon);
+void rm_console_summary(struct rm_console *console, const struct rm_progress *progress,
+                        const struct rm_supervisor *supervisor, const struct rm_world_facts *world,
+                        const char *run_directory);
 
 /* The text of the live line, cut to `width` columns: pure, for tests. */
-size_t rm_console_line(char *line, size_t size, struct rm_daemon *daemon, unsigned width);
+size_t rm_console_line(char *line, size_t size, const struct rm_progress *progress, unsigned width);
 
 #endif

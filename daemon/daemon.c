@@ -1,4 +1,6 @@
 #include "daemon/daemon.h"
+
+#include "daemon/running.h"
 #include "config/traits.h"
 #include "daemon/probe.h"
 
@@ -43,7 +45,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct rm_daemon *daemon = handle->data;
     rm_stall_interrupted(&daemon->stall);
     if (number == SIGHUP) {
-        rm_daemon_reload(daemon);
+        rm_settings_reload(&daemon->settings);
         return;
     }
     if (number == SIGUSR1) {
@@ -153,7 +155,7 @@ static int probe_world(const struct rm_daemon *daemon, struct rm_experiment *exp
 static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, struct rm_plan *plan,
                    bool runs, struct rm_error *error)
 {
-    int rc = load(experiment, &daemon->options, error);
+    int rc = load(experiment, daemon->options, error);
     if (rc == 0 && runs)
         rm_groups_open(&daemon->groups, experiment);
     if (rc == 0)
@@ -230,9 +232,9 @@ static void no_column(void *user, const struct rm_metrics_column *column)
     (void)user, (void)column;
 }
 
-static void on_unwritten(void *daemon)
+static void on_unwritten(void *unwritten)
 {
-    rm_daemon_log_unwritten(daemon);
+    rm_unwritten_log(unwritten);
 }
 
 /* Opens the threads that write files and standard error from now on. */
@@ -242,10 +244,10 @@ static int open_writers(struct rm_daemon *daemon, struct rm_error *error)
     const size_t columns = rm_metrics_columns(&daemon->session.board, &none, no_column, NULL);
     int rc = rm_writer_open(&daemon->files, &daemon->loop,
                             QUEUED_LINES + QUEUED_ROWS * COLUMN_BYTES * columns, on_unwritten,
-                            daemon, error);
+                            &daemon->unwritten, error);
     if (rc == 0)
-        rc = rm_writer_open(&daemon->echoes, &daemon->loop, QUEUED_ECHO, on_unwritten, daemon,
-                            error);
+        rc = rm_writer_open(&daemon->echoes, &daemon->loop, QUEUED_ECHO, on_unwritten,
+                            &daemon->unwritten, error);
     daemon->log.files = daemon->metrics.files = &daemon->files;
     daemon->log.echoes = &daemon->echoes;
     return rc;
@@ -400,9 +402,9 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     const uint32_t agents = daemon->session.plan.agents, policies = daemon->session.plan.policies;
     daemon->log.run = e->name;
     rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_RUN_BEGAN, &RM_LOG_NO_FIELDS,
-                   "%s %s: %s, %u %s, run directory %s", e->name, RM_VERSION, daemon->options.file,
+                   "%s %s: %s, %u %s, run directory %s", e->name, RM_VERSION, daemon->options->file,
                    workers, rm_plural(workers, "worker", "workers"), daemon->directory.path);
-    rm_console_open(&daemon->console, daemon->options.foreground ? stdout : NULL);
+    rm_console_open(&daemon->console, daemon->options->foreground ? stdout : NULL);
     daemon->console.echoes = &daemon->echoes;
     rm_console_say(&daemon->console, "%s: %u %s, %u %s, %u %s; %s", e->name, agents,
                    rm_plural(agents, "agent", "agents"), policies,
@@ -411,12 +413,12 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     daemon->watchdog_ns = rm_notify_watchdog_ns();
     rm_config_unused(e, tell_unused, daemon);
     rm_daemon_keep_session(daemon);
-    rm_daemon_restore_settings(daemon);
+    rm_settings_restore(&daemon->settings, daemon->directory.path, daemon->adoption.done);
     rm_daemon_open_checkpoints(daemon);
     rm_daemon_start_workers(daemon);
     rm_daemon_arm(daemon);
     rm_daemon_hold_signals(false); /* now they are handled again */
-    while (daemon->life != RM_LIFE_OVER)
+    while (daemon->progress.life != RM_LIFE_OVER)
         uv_run(&daemon->loop, UV_RUN_DEFAULT);
     rm_inspector_end(&daemon->inspector);
     rm_fdstore_forget(rm_session_kept(&daemon->session, NULL, 0));
@@ -426,7 +428,8 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     rm_writer_flush(&daemon->files);
     rm_writer_flush(&daemon->echoes);
     daemon->console.echoes = NULL;
-    rm_console_summary(&daemon->console, daemon);
+    rm_console_summary(&daemon->console, &daemon->progress, &daemon->supervisor, &daemon->world,
+                       daemon->directory.path);
     if (daemon->failed)
         return rm_fail(error, RM_DAEMON_FAILED, "%s (journal: %s/log.txt)", daemon->failure,
                        daemon->directory.path);
@@ -438,6 +441,30 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     return RM_DAEMON_OK;
 }
 
+/* What the parts of a daemon need of each other. */
+static void connect_parts(struct rm_daemon *daemon)
+{
+    const struct rm_settings_spec settings = {.session = &daemon->session,
+                                              .progress = &daemon->progress,
+                                              .log = &daemon->log,
+                                              .files = &daemon->files,
+                                              .loop = &daemon->loop,
+                                              .file = daemon->options->file,
+                                              .overrides = daemon->options->overrides,
+                                              .override_count = daemon->options->override_count,
+                                              .ops = &rm_daemon_settings_ops,
+                                              .user = daemon};
+    rm_settings_init(&daemon->settings, &settings);
+    daemon->progress.session = daemon->printer.session = &daemon->session;
+    daemon->printer.log = daemon->unwritten.log = &daemon->log;
+    daemon->printer.loop = &daemon->loop;
+    daemon->unwritten.metrics = &daemon->metrics;
+    daemon->unwritten.kept = &daemon->settings.kept;
+    daemon->resumed.when = daemon->options->resume;
+    daemon->resumed.directory = &daemon->directory;
+    daemon->resumed.lock = &daemon->run_lock;
+}
+
 static struct rm_daemon *create(const struct rm_daemon_options *options, struct rm_error *error)
 {
     struct rm_daemon *daemon = calloc(1, sizeof *daemon);
@@ -445,8 +472,8 @@ static struct rm_daemon *create(const struct rm_daemon_options *options, struct 
         rm_fail(error, -ENOMEM, "out of memory");
         return NULL;
     }
-    daemon->options = *options;
-    rm_settings_init(&daemon->settings);
+    daemon->options = options;
+    connect_parts(daemon);
     daemon->place.lock_fd = daemon->place.listen_fd = daemon->run_lock.fd = -1;
     daemon->metrics.csv_fd = daemon->metrics.board.fd = -1;
     daemon->log = (struct rm_log){.fd = -1,
@@ -486,7 +513,7 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
     if (rc < 0)
         return rc == -EEXIST || rc == -EAGAIN ? RM_DAEMON_RUNNING : RM_DAEMON_RESOURCES;
     rm_config_hot_values(experiment, daemon->settings.file_hot);
-    rc = rm_daemon_find_checkpoint(daemon, experiment, error);
+    rc = rm_resume_find(&daemon->resumed, experiment, error);
     if (rc < 0) {
         rm_place_leave(&daemon->place);
         return rc == -ENOMEM                    ? RM_DAEMON_RESOURCES

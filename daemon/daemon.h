@@ -1,42 +1,10 @@
-/* daemon: one running experiment. The state of ringmasterd in one struct, and the functions of this
- * room's files that work on it. Created and destroyed by rm_daemon_run(); used by the event loop's
- * thread only. The daemon uses no CUDA and does not compute: it starts and supervises workers and
- * answers clients. */
+/* daemon: runs or checks one experiment, for main.c. The daemon uses no CUDA and does not compute:
+ * it starts and supervises workers and answers clients. */
 #ifndef RM_DAEMON_DAEMON_H
 #define RM_DAEMON_DAEMON_H
 
-#include "config/config.h"
-#include "shm/session/session.h"
-#include "daemon/presence.h"
-#include "daemon/checkpoint.h"
-#include "daemon/console.h"
-#include "daemon/control.h"
-#include "daemon/fdstore.h"
-#include "daemon/groups.h"
-#include "daemon/inspect.h"
-#include "daemon/log.h"
-#include "daemon/metrics.h"
-#include "daemon/notify.h"
-#include "daemon/place.h"
-#include "daemon/printed.h"
-#include "daemon/quarantine.h"
-#include "daemon/rate.h"
 #include "daemon/resume.h"
-#include "daemon/run_directory.h"
-#include "daemon/run_lock.h"
 #include "daemon/settings.h"
-#include "daemon/stall.h"
-#include "daemon/standstill.h"
-#include "daemon/supervisor.h"
-#include "daemon/sweeper.h"
-#include "daemon/unwritten.h"
-#include "daemon/world_facts.h"
-#include "daemon/writer.h"
-
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-#include <uv.h>
 
 /* Exit codes of ringmasterd. */
 enum rm_daemon_exit {
@@ -47,14 +15,6 @@ enum rm_daemon_exit {
     RM_DAEMON_RESOURCES = 4, /* no memory, no directory, no socket: nothing was started */
     RM_DAEMON_UNSHOWN = 5,   /* the run succeeded, but standard output could not be written */
     RM_DAEMON_KILLED = 130,  /* interrupted twice: workers were killed */
-};
-
-#define RM_OVERRIDES_MAX 256
-
-enum rm_resume {
-    RM_RESUME_NEVER = 0, /* starts a new run */
-    RM_RESUME_MAY,       /* resumes a run if there is one */
-    RM_RESUME_MUST,      /* resumes a run, and fails if there is none */
 };
 
 struct rm_daemon_options {
@@ -68,78 +28,6 @@ struct rm_daemon_options {
     enum rm_resume resume;
 };
 
-/* The phase of the run. RM_LIFE_TRAINING includes the board's running and paused. */
-enum rm_life {
-    RM_LIFE_STARTING = 0, /* until the first actor has stepped */
-    RM_LIFE_TRAINING,
-    RM_LIFE_EVALUATING, /* the budget is spent; the final evaluation runs */
-    RM_LIFE_STOPPING,
-    RM_LIFE_OVER, /* no process left */
-};
-
-/* The session of a killed daemon. */
-struct rm_adoption {
-    bool done;          /* the session was taken over */
-    uint64_t left_rows; /* rows of replay by the killed daemon's last count */
-    uint64_t rows;      /* rows found, before this daemon's workers started */
-    uint64_t step;
-    char refused[512]; /* why it could not be taken over, "" = there was none */
-};
-
-struct rm_daemon {
-    struct rm_daemon_options options;
-    struct rm_session session; /* its experiment's hot keys are kept current */
-    struct rm_world_facts world;
-    struct rm_place place;
-    struct rm_run_directory directory;
-    struct rm_run_lock run_lock; /* of that directory, or of the one that is being checked */
-    struct rm_log log;
-    struct rm_writer files;  /* of the run directory, except checkpoints */
-    struct rm_writer echoes; /* standard output and error, or the journal */
-    struct rm_unwritten unwritten;
-    struct rm_printed_pace printed[RM_BOARD_WORKERS];
-    struct rm_supervisor supervisor;
-    struct rm_quarantine quarantine;
-    struct rm_metrics metrics;
-    struct rm_checkpointer checkpoint;
-    struct rm_settings settings;
-    struct rm_resumed resumed;   /* the checkpoint that the run resumes from */
-    struct rm_adoption adoption; /* the session of a killed daemon */
-    struct rm_console console;
-    struct rm_rate steps_rate, updates_rate;
-    struct rm_control *control;
-    struct rm_policies_job *policies_job; /* being written for a client, or NULL */
-    struct rm_sweeper sweeper;
-    struct rm_groups groups;
-    struct rm_inspector inspector;
-    char libexec[RM_PATH_TEXT_MAX]; /* where the workers' executables are */
-
-    uv_loop_t loop;
-    uv_timer_t tick, due, sample;
-    uv_poll_t bell; /* rung by workers */
-    uv_signal_t signals[4];
-    struct rm_stall stall;       /* duration of the loop's turns */
-    struct rm_presence presence; /* absences of the daemon */
-    struct rm_standstill standstill;
-
-    enum rm_life life;
-    bool finished; /* the budget is spent and all is done */
-    bool failed;
-    char failure[512];       /* why */
-    uint32_t interrupts;     /* SIGINT and SIGTERM so far */
-    uint64_t interrupted_ns; /* the latest of them */
-    int preempted;           /* the signal after which a job waits to be killed; 0 = none */
-    uint64_t started_ns;     /* of the run */
-    uint64_t trained_ns;     /* when training ended; 0 = not yet */
-    uint64_t final_before;   /* evaluations finished when the final one was requested */
-    uint64_t watchdog_ns;    /* interval of the service manager's watchdog, 0 = none */
-    uint64_t agent_steps_before, updates_before; /* of this daemon's predecessors */
-    uint64_t notified_ns; /* when the last status was sent to the service manager */
-    uint64_t evaluations_seen;
-    /* Per worker: since when it waits although it was woken; 0: it does not. */
-    uint64_t woken_ns[RM_BOARD_WORKERS];
-};
-
 /* Blocks or unblocks the signals that the daemon handles. The event loop handles blocked ones once
  * it runs. Call first in main. */
 void rm_daemon_hold_signals(bool hold);
@@ -149,92 +37,5 @@ int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *erro
 
 /* Loads, checks and plans without starting anything. */
 int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *error);
-
-/* --- session.c ------------------------------------------------------------------------------- */
-
-/* Takes over the session that the service manager kept, if it matches; otherwise creates one. */
-int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment *experiment,
-                           const struct rm_plan *plan, struct rm_error *error);
-/* Logs what was resumed or taken over, and gives the session to the service manager to keep. */
-void rm_daemon_keep_session(struct rm_daemon *daemon);
-
-/* --- lifecycle.c: events and transitions
- * --------------------------------------------------------- */
-
-extern const struct rm_supervisor_ops rm_daemon_supervisor_ops;
-void rm_daemon_start_workers(struct rm_daemon *daemon);
-void rm_daemon_tick(struct rm_daemon *daemon);
-void rm_daemon_away(void *daemon, uint64_t away_ns, uint64_t now_ns); /* for presence.h */
-/* An evaluation or a worker's share is finished, or a row of metrics is due. */
-void rm_daemon_rung(struct rm_daemon *daemon);
-/* Writes a row of metrics, with or without the numbers of an evaluation that has just finished. */
-void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation);
-void rm_daemon_note_running(struct rm_daemon *daemon); /* the first step has been made */
-void rm_daemon_stop(struct rm_daemon *daemon, const char *why);
-/* The same after a checkpoint is made (checkpoint.h). */
-void rm_daemon_stop_after_checkpoint(struct rm_daemon *daemon, const char *why);
-void rm_daemon_open_checkpoints(struct rm_daemon *daemon);
-void rm_daemon_fail(struct rm_daemon *daemon, const char *why);
-void rm_daemon_pause(struct rm_daemon *daemon, bool pause);
-void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes);
-/* Sets timers for the current state: none when paused without clients. */
-void rm_daemon_arm(struct rm_daemon *daemon);
-/* Sends an event to subscribers; takes `data`, which may be NULL. */
-void rm_daemon_event(struct rm_daemon *daemon, const char *name, json_t *data);
-
-/* --- spawn.c: processes ---------------------------------------------------------------------- */
-
-/* For struct rm_supervisor_ops; `user` is the daemon. */
-int rm_daemon_spawn(void *user, uint32_t index, uint64_t generation, struct rm_error *error);
-void rm_daemon_signal(void *user, uint32_t index, int pid, int signal);
-int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error);
-
-/* --- settings.c: hot keys -------------------------------------------------------------------- */
-
-struct rm_setting {
-    const char *key;
-    json_t *value; /* "default": the configuration's value */
-    bool keep;     /* over restarts of this run as well */
-    uid_t who;     /* for the journal */
-    uint64_t client;
-};
-
-/* Sets one key while running; refused unless hot. 0: done, with the answer in *reply; 1: the client
- * is answered later (rm_control_answer()); negative: refused. */
-int rm_daemon_set(struct rm_daemon *daemon, const struct rm_setting *setting, json_t **reply,
-                  struct rm_error *error);
-/* Before workers start: applies settings kept from an earlier daemon. */
-void rm_daemon_restore_settings(struct rm_daemon *daemon);
-/* Reads the file again, in a thread, and applies changes of hot keys. */
-void rm_daemon_reload(struct rm_daemon *daemon);
-
-/* --- status.c -------------------------------------------------------------------------------- */
-
-/* The whole state as one object (see status.c for its members). */
-json_t *rm_daemon_status(struct rm_daemon *daemon);
-/* The latest weights as files in policies/newest/; the client is answered later. -EAGAIN: others
- * are being written. */
-int rm_daemon_write_policies(struct rm_daemon *daemon, uint64_t client, struct rm_error *error);
-
-/* An agent's figures per episode, as in status. */
-json_t *rm_daemon_figures(const struct rm_daemon *daemon, uint32_t agent, bool evaluated);
-json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe);
-/* Where these numbers are in the memory of the board. */
-json_t *rm_daemon_counters(const struct rm_daemon *daemon);
-
-/* Per second, of all agents and policies: over the last seconds, and when training has ended over
- * all that this daemon trained. */
-struct rm_daemon_rates {
-    double steps_per_s, updates_per_s;
-};
-struct rm_daemon_rates rm_daemon_rates(const struct rm_daemon *daemon);
-/* Seconds until the budget is spent at the present pace; negative when unknown. */
-double rm_daemon_time_left(const struct rm_daemon *daemon);
-
-/* --- commands.c ------------------------------------------------------------------------------ */
-
-extern const struct rm_command rm_commands[];
-extern const size_t rm_command_count;
-extern const struct rm_control_ops rm_daemon_control_ops;
 
 #endif

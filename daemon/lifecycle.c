@@ -1,6 +1,6 @@
 /* The course of a run: its states, the transitions between them, and the timers that each state
  * needs. */
-#include "daemon/daemon.h"
+#include "daemon/running.h"
 
 #include "config/traits.h"
 #include "daemon/format.h"
@@ -51,12 +51,22 @@ void rm_daemon_event(struct rm_daemon *daemon, const char *name, json_t *data)
     json_decref(data);
 }
 
+void rm_daemon_answer(void *user, uint64_t client, enum rm_refusal refusal, json_t *reply,
+                      const struct rm_error *error)
+{
+    struct rm_daemon *daemon = user;
+    if (daemon->control)
+        rm_control_answer(daemon->control, client, refusal, reply, error);
+    else
+        json_decref(reply);
+}
+
 /* Ends the run after the last process has ended. */
 static void end_if_over(struct rm_daemon *daemon)
 {
-    if (daemon->life != RM_LIFE_STOPPING || rm_supervisor_alive(&daemon->supervisor) > 0)
+    if (daemon->progress.life != RM_LIFE_STOPPING || rm_supervisor_alive(&daemon->supervisor) > 0)
         return;
-    daemon->life = RM_LIFE_OVER;
+    daemon->progress.life = RM_LIFE_OVER;
     if (!daemon->failed)
         set_run_state(daemon, RM_RUN_DONE);
     uv_stop(&daemon->loop);
@@ -64,12 +74,12 @@ static void end_if_over(struct rm_daemon *daemon)
 
 void rm_daemon_start_workers(struct rm_daemon *daemon)
 {
-    daemon->started_ns = rm_now_ns();
-    run_of(daemon)->started_ns = daemon->started_ns;
-    daemon->agent_steps_before = rm_session_agent_steps(&daemon->session);
-    daemon->updates_before = rm_session_updates(&daemon->session);
+    daemon->progress.started_ns = rm_now_ns();
+    run_of(daemon)->started_ns = daemon->progress.started_ns;
+    daemon->progress.agent_steps_before = rm_session_agent_steps(&daemon->session);
+    daemon->progress.updates_before = rm_session_updates(&daemon->session);
     rm_metrics_begin_steps(&daemon->metrics, rm_session_steps(&daemon->session),
-                           daemon->started_ns);
+                           daemon->progress.started_ns);
     RM_POKE(&run_of(daemon)->bell_at, daemon->metrics.next_at);
     /* If a worker cannot be started, the run fails and needs no others. */
     for (uint32_t i = 0; i < daemon->session.objects.workers && !daemon->failed; i++)
@@ -79,12 +89,12 @@ void rm_daemon_start_workers(struct rm_daemon *daemon)
 
 void rm_daemon_stop(struct rm_daemon *daemon, const char *why)
 {
-    if (daemon->life >= RM_LIFE_STOPPING)
+    if (daemon->progress.life >= RM_LIFE_STOPPING)
         return;
-    daemon->life = RM_LIFE_STOPPING;
+    daemon->progress.life = RM_LIFE_STOPPING;
     rm_checkpointer_cancel(&daemon->checkpoint, "the run is ending");
-    if (daemon->trained_ns == 0)
-        daemon->trained_ns = rm_now_ns();
+    if (daemon->progress.trained_ns == 0)
+        daemon->progress.trained_ns = rm_now_ns();
     rm_log(&daemon->log, RM_LOG_INFO, "stopping: %s", why);
     rm_notify("STOPPING=1");
     rm_notify_more_time(daemon->supervisor.limits.stop_grace_ns);
@@ -113,14 +123,15 @@ void rm_daemon_fail(struct rm_daemon *daemon, const char *why)
 
 void rm_daemon_pause(struct rm_daemon *daemon, bool pause)
 {
-    if (daemon->life >= RM_LIFE_STOPPING || (RM_PEEK(&run_of(daemon)->pause) != 0) == pause)
+    if (daemon->progress.life >= RM_LIFE_STOPPING ||
+        (RM_PEEK(&run_of(daemon)->pause) != 0) == pause)
         return;
     RM_RAISE(&run_of(daemon)->pause, pause);
-    set_run_state(daemon, pause                              ? RM_RUN_PAUSED
-                          : daemon->life == RM_LIFE_STARTING ? RM_RUN_STARTING
-                                                             : RM_RUN_RUNNING);
-    rm_rate_reset(&daemon->steps_rate);
-    rm_rate_reset(&daemon->updates_rate);
+    set_run_state(daemon, pause                                       ? RM_RUN_PAUSED
+                          : daemon->progress.life == RM_LIFE_STARTING ? RM_RUN_STARTING
+                                                                      : RM_RUN_RUNNING);
+    rm_rate_reset(&daemon->progress.steps_rate);
+    rm_rate_reset(&daemon->progress.updates_rate);
     if (!pause)
         rm_session_wake_up(&daemon->session);
     rm_daemon_arm(daemon);
@@ -140,9 +151,9 @@ static bool stepped(struct rm_daemon *daemon)
 
 void rm_daemon_note_running(struct rm_daemon *daemon)
 {
-    if (daemon->life != RM_LIFE_STARTING)
+    if (daemon->progress.life != RM_LIFE_STARTING)
         return;
-    daemon->life = RM_LIFE_TRAINING;
+    daemon->progress.life = RM_LIFE_TRAINING;
     if (!RM_PEEK(&run_of(daemon)->pause))
         set_run_state(daemon, RM_RUN_RUNNING);
     rm_notify("READY=1");
@@ -176,7 +187,7 @@ void rm_daemon_away(void *user, uint64_t away_ns, uint64_t now_ns)
     daemon->standstill.since_ns = 0;
     if (daemon->control)
         rm_control_away(daemon->control, away_ns);
-    if (graced && daemon->life < RM_LIFE_OVER)
+    if (graced && daemon->progress.life < RM_LIFE_OVER)
         rm_log(
             &daemon->log, RM_LOG_NOTICE,
             "this process was away for %.1f s (stopped, frozen, or the host asleep): what workers "
@@ -208,7 +219,7 @@ static bool trained(struct rm_daemon *daemon)
 static uint64_t trained_at(const struct rm_daemon *daemon)
 {
     const struct rm_board_view *board = &daemon->session.board;
-    uint64_t last = daemon->started_ns;
+    uint64_t last = daemon->progress.started_ns;
     for (uint32_t i = 0; i < rm_worker_evaluator(&daemon->session.objects); i++) {
         uint64_t done = RM_PEEK(&board->workers[i].heartbeat_ns);
         if (done > last)
@@ -267,7 +278,7 @@ static bool note_evaluations(struct rm_daemon *daemon)
 static void follow_evaluations(struct rm_daemon *daemon)
 {
     bool noted = note_evaluations(daemon);
-    if (daemon->life != RM_LIFE_EVALUATING)
+    if (daemon->progress.life != RM_LIFE_EVALUATING)
         return;
     if (evaluated(daemon)) {
         daemon->finished = true;
@@ -288,7 +299,7 @@ static void evaluate_last(struct rm_daemon *daemon)
         rm_daemon_stop(daemon, "finished");
         return;
     }
-    daemon->life = RM_LIFE_EVALUATING;
+    daemon->progress.life = RM_LIFE_EVALUATING;
     daemon->final_before = RM_PEEK(&run_of(daemon)->evaluations);
     rm_daemon_request_evaluation(daemon, episodes);
     rm_notify("STATUS=evaluating: %u %s of the last weights", episodes,
@@ -299,12 +310,13 @@ static void evaluate_last(struct rm_daemon *daemon)
 /* Called once, when the budget is spent: the last checkpoint, then the final evaluation. */
 static void end_training(struct rm_daemon *daemon)
 {
-    if (daemon->life > RM_LIFE_TRAINING || daemon->trained_ns != 0 || !trained(daemon))
+    if (daemon->progress.life > RM_LIFE_TRAINING || daemon->progress.trained_ns != 0 ||
+        !trained(daemon))
         return;
     rm_daemon_note_running(daemon); /* a short run may end before the first tick */
-    daemon->trained_ns = trained_at(daemon);
+    daemon->progress.trained_ns = trained_at(daemon);
     rm_log(&daemon->log, RM_LOG_INFO, "the budget is spent after %.1f s",
-           (double)(daemon->trained_ns - daemon->started_ns) / 1e9);
+           (double)(daemon->progress.trained_ns - daemon->progress.started_ns) / 1e9);
     if (daemon->session.experiment.checkpoint.at_end &&
         !(daemon->checkpoint.stage == RM_CHECKPOINT_IDLE &&
           rm_checkpointer_is_current(&daemon->checkpoint)))
@@ -326,15 +338,23 @@ static void after_checkpoint(void *user, enum rm_checkpoint_after after, const c
 static enum rm_checkpoint_run where(void *user)
 {
     const struct rm_daemon *daemon = user;
-    return daemon->life == RM_LIFE_STARTING   ? RM_RUN_IS_STARTING
-           : daemon->life == RM_LIFE_TRAINING ? RM_RUN_IS_TRAINING
-                                              : RM_RUN_IS_ENDING;
+    return daemon->progress.life == RM_LIFE_STARTING   ? RM_RUN_IS_STARTING
+           : daemon->progress.life == RM_LIFE_TRAINING ? RM_RUN_IS_TRAINING
+                                                       : RM_RUN_IS_ENDING;
 }
 
 static void event(void *user, const char *name, json_t *data)
 {
     rm_daemon_event(user, name, data);
 }
+
+static void settings_changed(void *daemon)
+{
+    rm_daemon_arm(daemon);
+}
+
+const struct rm_settings_ops rm_daemon_settings_ops = {
+    .changed = settings_changed, .event = event, .answer = rm_daemon_answer};
 
 void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
 {
@@ -385,7 +405,8 @@ static void tell_service_manager(struct rm_daemon *daemon, uint64_t now)
 {
     if (daemon->watchdog_ns)
         rm_notify("WATCHDOG=1");
-    if (daemon->life != RM_LIFE_TRAINING || now - daemon->notified_ns < TICK_MS * RM_NS_PER_MS)
+    if (daemon->progress.life != RM_LIFE_TRAINING ||
+        now - daemon->notified_ns < TICK_MS * RM_NS_PER_MS)
         return;
     daemon->notified_ns = now;
     char end[48] = "";
@@ -394,23 +415,24 @@ static void tell_service_manager(struct rm_daemon *daemon, uint64_t now)
         snprintf(end, sizeof end, " of %llu", (unsigned long long)budget);
     rm_notify("STATUS=%s: %.0f agent steps/s, %.1f updates/s, step %llu%s",
               rm_run_state_name(RM_PEEK(&run_of(daemon)->state)),
-              rm_rate_per_s(&daemon->steps_rate), rm_rate_per_s(&daemon->updates_rate),
+              rm_rate_per_s(&daemon->progress.steps_rate),
+              rm_rate_per_s(&daemon->progress.updates_rate),
               (unsigned long long)rm_session_steps(&daemon->session), end);
 }
 
 static void note_rates(struct rm_daemon *daemon, uint64_t now_ns)
 {
-    rm_rate_add(&daemon->steps_rate, now_ns, rm_session_agent_steps(&daemon->session));
-    rm_rate_add(&daemon->updates_rate, now_ns, rm_session_updates(&daemon->session));
+    rm_rate_add(&daemon->progress.steps_rate, now_ns, rm_session_agent_steps(&daemon->session));
+    rm_rate_add(&daemon->progress.updates_rate, now_ns, rm_session_updates(&daemon->session));
 }
 
 void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation)
 {
     const uint64_t now = rm_now_ns();
-    if (!daemon->trained_ns && !RM_PEEK(&run_of(daemon)->pause))
+    if (!daemon->progress.trained_ns && !RM_PEEK(&run_of(daemon)->pause))
         note_rates(daemon, now);
-    const struct rm_daemon_rates rates = rm_daemon_rates(daemon);
-    const struct rm_metrics_row row = {.time_s = (double)(now - daemon->started_ns) / 1e9,
+    const struct rm_progress_rates rates = rm_progress_rates(&daemon->progress);
+    const struct rm_metrics_row row = {.time_s = (double)(now - daemon->progress.started_ns) / 1e9,
                                        .steps = rm_session_steps(&daemon->session),
                                        .steps_per_s = rates.steps_per_s,
                                        .updates_per_s = rates.updates_per_s,
@@ -457,8 +479,8 @@ void rm_daemon_tick(struct rm_daemon *daemon)
         rm_daemon_note_running(daemon);
     end_training(daemon);
     const bool training =
-        daemon->life == RM_LIFE_TRAINING && daemon->checkpoint.stage == RM_CHECKPOINT_IDLE;
-    if (daemon->life < RM_LIFE_STOPPING &&
+        daemon->progress.life == RM_LIFE_TRAINING && daemon->checkpoint.stage == RM_CHECKPOINT_IDLE;
+    if (daemon->progress.life < RM_LIFE_STOPPING &&
         rm_standstill_look(&daemon->standstill, &daemon->session, &daemon->supervisor, training,
                            now, why, sizeof why))
         rm_daemon_fail(daemon, why);
@@ -466,8 +488,8 @@ void rm_daemon_tick(struct rm_daemon *daemon)
         rm_control_expire(daemon->control, now);
     rm_checkpointer_tick(&daemon->checkpoint, now);
     tell_service_manager(daemon, now);
-    rm_daemon_log_unwritten(daemon);
-    rm_console_live(&daemon->console, daemon, now);
+    rm_unwritten_log(&daemon->unwritten);
+    rm_console_live(&daemon->console, &daemon->progress, now);
     rm_daemon_arm(daemon);
 }
 
@@ -515,7 +537,7 @@ static void worker_changed(void *user, uint32_t index, enum rm_supervised before
         snprintf(failure, sizeof failure, "%s: %s", name, why);
         rm_daemon_fail(daemon, failure);
     } else if (worker->state == RM_SUPERVISED_UP && worker->generation > 1 &&
-               daemon->life == RM_LIFE_EVALUATING) {
+               daemon->progress.life == RM_LIFE_EVALUATING) {
         /* The evaluator died during the final evaluation: the new one begins again. */
         rm_daemon_request_evaluation(daemon, daemon->session.experiment.evaluation.final_episodes);
     } else if (worker->finished) {
@@ -550,7 +572,7 @@ static void on_sample(uv_timer_t *timer)
 /* Paused, all workers asleep and no client connected: nothing changes, so no timer is needed. */
 static bool quiet(const struct rm_daemon *daemon)
 {
-    if (!RM_PEEK(&daemon->session.board.run->pause) || daemon->life >= RM_LIFE_STOPPING ||
+    if (!RM_PEEK(&daemon->session.board.run->pause) || daemon->progress.life >= RM_LIFE_STOPPING ||
         daemon->watchdog_ns)
         return false;
     if (daemon->control && rm_control_counts(daemon->control).clients > 0)
@@ -573,8 +595,9 @@ static uint64_t tick_ms(const struct rm_daemon *daemon)
         starting |= daemon->supervisor.workers[i].state == RM_SUPERVISED_STARTING;
     const double checkpoints_s = daemon->session.experiment.checkpoint.interval_s;
     bool short_wait = starting || (checkpoints_s > 0 && checkpoints_s * 1000 < TICK_MS) ||
-                      daemon->life == RM_LIFE_STARTING || daemon->life == RM_LIFE_EVALUATING ||
-                      daemon->life == RM_LIFE_STOPPING;
+                      daemon->progress.life == RM_LIFE_STARTING ||
+                      daemon->progress.life == RM_LIFE_EVALUATING ||
+                      daemon->progress.life == RM_LIFE_STOPPING;
     /* While workers work, checks often enough to distinguish their silence from the daemon's. */
     const uint64_t look_ms =
         daemon->supervisor.limits.heartbeat_ns / RM_SUPERVISOR_LOOKS / RM_NS_PER_MS;
@@ -592,14 +615,14 @@ static void keep_repeating(uv_timer_t *timer, uv_timer_cb callback, uint64_t ms)
 
 void rm_daemon_arm(struct rm_daemon *daemon)
 {
-    bool over = daemon->life == RM_LIFE_OVER;
+    bool over = daemon->progress.life == RM_LIFE_OVER;
     bool idle = over || quiet(daemon);
     keep_repeating(&daemon->tick, on_tick, idle ? 0 : tick_ms(daemon));
 
     bool sampling = !idle && !RM_PEEK(&run_of(daemon)->pause) &&
                     (daemon->metrics.csv_fd >= 0 || daemon->metrics.board.fd >= 0);
     const double so_far_s =
-        daemon->metrics.before_s + (double)(rm_now_ns() - daemon->started_ns) / 1e9;
+        daemon->metrics.before_s + (double)(rm_now_ns() - daemon->progress.started_ns) / 1e9;
     const double interval_s =
         rm_metrics_interval(daemon->session.experiment.metrics.interval_s, so_far_s);
     keep_repeating(&daemon->sample, on_sample, sampling ? (uint64_t)(interval_s * 1000) : 0);

@@ -1,5 +1,6 @@
 #include "daemon/daemon.h"
 #include "daemon/heap.h"
+#include "daemon/sweeper.h"
 #include "shm/base/file.h"
 
 #include <getopt.h>

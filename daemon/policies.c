@@ -1,6 +1,6 @@
 /* The current policies as files, for `ringctl watch` and other clients: read from shared memory and
  * written below the run directory by a thread, one request at a time. */
-#include "daemon/daemon.h"
+#include "daemon/running.h"
 
 #include "actor/worlds/described.h"
 #include "learner/net/policy_file.h"
@@ -80,11 +80,8 @@ static void written(uv_work_t *work, int status)
         reply = json_pack("{s:s,s:O}", "directory", job->directory, "versions", versions);
     json_decref(versions);
     daemon->policies_job = NULL;
-    if (daemon->control)
-        rm_control_answer(daemon->control, job->client,
-                          job->rc == 0 ? RM_REFUSED_NOT : RM_REFUSED_NOT_NOW, reply, &job->error);
-    else
-        json_decref(reply);
+    rm_daemon_answer(daemon, job->client, job->rc == 0 ? RM_REFUSED_NOT : RM_REFUSED_NOT_NOW, reply,
+                     &job->error);
     free(job);
 }
 

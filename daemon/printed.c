@@ -1,6 +1,5 @@
 #include "daemon/printed.h"
 
-#include "daemon/daemon.h"
 #include "shm/atomic.h"
 
 #include <errno.h>
@@ -24,11 +23,11 @@ enum rm_log_level rm_printed_level(const char *line, const char **text)
 
 static struct rm_log_fields fields_of(const struct rm_printed *p)
 {
-    const struct rm_session *session = &p->daemon->session;
+    const struct rm_session *session = p->printer->session;
     const struct rm_board_worker *slot = &session->board.workers[p->worker];
     struct rm_log_fields fields = RM_LOG_NO_FIELDS;
     fields.worker = slot->name;
-    fields.step = (int64_t)rm_session_steps(&p->daemon->session);
+    fields.step = (int64_t)rm_session_steps(session);
     if (RM_PEEK(&slot->role) == RM_ROLE_LEARNER)
         fields.agent = session->plan.policy[RM_PEEK(&slot->index)].name;
     return fields;
@@ -36,14 +35,16 @@ static struct rm_log_fields fields_of(const struct rm_printed *p)
 
 static void say_line(struct rm_printed *p)
 {
-    struct rm_printed_pace *pace = &p->daemon->printed[p->worker];
+    struct rm_printer *printer = p->printer;
     const struct rm_log_fields fields = fields_of(p);
     const char *text;
     p->line[p->used] = '\0';
     const enum rm_log_level level = rm_printed_level(p->line, &text);
     if (text[0])
-        rm_log_paced(&p->daemon->log, level == RM_LOG_ERROR ? &pace->errors : &pace->others, level,
-                     RM_MESSAGE_PRINTED, &fields, fields.worker, text);
+        rm_log_paced(printer->log,
+                     level == RM_LOG_ERROR ? &printer->pace[p->worker].errors
+                                           : &printer->pace[p->worker].others,
+                     level, RM_MESSAGE_PRINTED, &fields, fields.worker, text);
     p->used = 0;
 }
 
@@ -87,12 +88,12 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         uv_poll_stop(poll);
 }
 
-int rm_printed_open(struct rm_printed *p, struct rm_daemon *daemon, uint32_t worker,
+int rm_printed_open(struct rm_printed *p, struct rm_printer *printer, uint32_t worker,
                     struct rm_error *error)
 {
     int ends[2];
     p->fd = -1;
-    p->daemon = daemon;
+    p->printer = printer;
     p->worker = worker;
     p->used = 0;
     p->in_rest = false;
@@ -100,7 +101,7 @@ int rm_printed_open(struct rm_printed *p, struct rm_daemon *daemon, uint32_t wor
         return rm_fail(error, -errno, "no pipe for what it prints: %s", strerror(errno));
     int rc = fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
     if (rc == 0)
-        rc = uv_poll_init(&daemon->loop, &p->poll, ends[0]);
+        rc = uv_poll_init(printer->loop, &p->poll, ends[0]);
     if (rc < 0) {
         close(ends[0]);
         close(ends[1]);
@@ -123,14 +124,16 @@ static void on_closed(uv_handle_t *handle)
 
 void rm_printed_end(struct rm_printed *p)
 {
-    struct rm_printed_pace *pace = &p->daemon->printed[p->worker];
+    struct rm_printer *printer = p->printer;
     const struct rm_log_fields fields = fields_of(p);
     bool over = false;
     for (int i = 0; i < LAST_READS && !over && take_some(p, &over) > 0; i++)
         ;
     if (p->used > 0)
         say_line(p); /* the process died in the middle of a line */
-    rm_log_pace_end(&p->daemon->log, &pace->errors, RM_MESSAGE_PRINTED, &fields, fields.worker);
-    rm_log_pace_end(&p->daemon->log, &pace->others, RM_MESSAGE_PRINTED, &fields, fields.worker);
+    rm_log_pace_end(printer->log, &printer->pace[p->worker].errors, RM_MESSAGE_PRINTED, &fields,
+                    fields.worker);
+    rm_log_pace_end(printer->log, &printer->pace[p->worker].others, RM_MESSAGE_PRINTED, &fields,
+                    fields.worker);
     uv_close((uv_handle_t *)&p->poll, on_closed);
 }

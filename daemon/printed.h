@@ -8,7 +8,7 @@
 #define RM_DAEMON_PRINTED_H
 
 #include "daemon/log.h"
-#include "shm/base/error.h"
+#include "shm/session/session.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,18 +16,21 @@
 
 #define RM_PRINTED_LINE 2560 /* kept bytes of a line */
 
-struct rm_daemon;
-
-/* The counts of a worker, over all its processes. */
-struct rm_printed_pace {
-    struct rm_log_pace errors, others;
+/* Where output goes, and the counts of each worker over all its processes. */
+struct rm_printer {
+    const struct rm_session *session;
+    struct rm_log *log;
+    uv_loop_t *loop;
+    struct {
+        struct rm_log_pace errors, others;
+    } pace[RM_BOARD_WORKERS];
 };
 
 /* The pipe of one process. */
 struct rm_printed {
     uv_poll_t poll;
     int fd; /* -1 = none */
-    struct rm_daemon *daemon;
+    struct rm_printer *printer;
     uint32_t worker;
     void *user; /* the caller's */
     void (*on_closed)(struct rm_printed *printed);
@@ -39,7 +42,7 @@ struct rm_printed {
 /* Makes the pipe of worker `worker`. Returns the end for the process, close-on-exec; the caller
  * closes it once the process has it. Or returns negative errno; then rm_printed_end() must not be
  * called. */
-int rm_printed_open(struct rm_printed *printed, struct rm_daemon *daemon, uint32_t worker,
+int rm_printed_open(struct rm_printed *printed, struct rm_printer *printer, uint32_t worker,
                     struct rm_error *error);
 
 /* After the process has ended, or was not made: reads the rest and closes the pipe. *printed may be

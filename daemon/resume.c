@@ -2,8 +2,9 @@
 
 #include "config/schema.h"
 #include "config/utf8.h"
-#include "daemon/daemon.h"
+#include "daemon/checkpoint_files.h"
 #include "daemon/fdstore.h"
+#include "daemon/run_lock.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 
@@ -39,7 +40,7 @@ static bool may_change(const char *path, const struct rm_experiment *before,
 }
 
 struct comparison {
-    struct rm_daemon *daemon;
+    struct rm_resumed *resumed;
     const struct rm_experiment *before, *after;
     struct rm_error refused; /* "" = nothing */
 };
@@ -57,7 +58,7 @@ static void each_difference(void *user, const char *path, const char *before, co
     struct comparison *c = user;
     (void)hot; /* such may change: tests/unit/config/test_table.c */
     if (may_change(path, c->before, c->after))
-        add(c->daemon->resumed.changes, sizeof c->daemon->resumed.changes, path, before, after);
+        add(c->resumed->changes, sizeof c->resumed->changes, path, before, after);
     else
         add(c->refused.text, sizeof c->refused.text, path, before, after);
 }
@@ -74,11 +75,11 @@ static int parse_config(const json_t *config, struct rm_experiment *before, stru
 }
 
 /* Refuses changes of keys that a resumed run may not have, with a message. */
-static int compare(struct rm_daemon *daemon, const char *folder, const json_t *config,
+static int compare(struct rm_resumed *r, const char *folder, const json_t *config,
                    const struct rm_experiment *after, struct rm_error *error)
 {
     struct rm_experiment *before = calloc(1, sizeof *before);
-    struct comparison c = {.daemon = daemon, .before = before, .after = after};
+    struct comparison c = {.resumed = r, .before = before, .after = after};
     int rc = before ? parse_config(config, before, error)
                     : rm_fail(error, -ENOMEM, "no memory for a configuration");
     if (rc == 0 && rm_config_diff(before, after, each_difference, &c) < 0)
@@ -89,25 +90,25 @@ static int compare(struct rm_daemon *daemon, const char *folder, const json_t *c
                      "start a new run with --fresh",
                      folder, c.refused.text);
     rm_utf8_line(error->text); /* as in rm_checkpoint_check() */
-    rm_utf8_line(daemon->resumed.changes);
+    rm_utf8_line(r->changes);
     free(before);
     return rc;
 }
 
 /* --- looking --------------------------------------------------------------------------------- */
 
-static void pass_over(struct rm_daemon *daemon, const struct rm_error *why)
+static void pass_over(struct rm_resumed *r, const struct rm_error *why)
 {
-    const size_t used = strlen(daemon->resumed.passed_over);
-    snprintf(daemon->resumed.passed_over + used, sizeof daemon->resumed.passed_over - used, "%s%s",
-             used ? "; " : "", why->text);
+    const size_t used = strlen(r->passed_over);
+    snprintf(r->passed_over + used, sizeof r->passed_over - used, "%s%s", used ? "; " : "",
+             why->text);
     fprintf(stderr, "ringmasterd: a checkpoint is passed over: %s\n", why->text);
 }
 
 /* The newest that is whole, of those with a number below `below`: 1; 0: none. *any: whether there
  * was one at all. Negative: one cannot be read for now, and an older one is no substitute for it.
  */
-static int choose(struct rm_daemon *daemon, const char *directory, uint64_t below,
+static int choose(struct rm_resumed *r, const char *directory, uint64_t below,
                   struct rm_checkpoint_facts *f, bool *any, struct rm_error *error)
 {
     uint64_t *numbers = calloc(RM_CHECKPOINTS_MAX, sizeof *numbers);
@@ -122,14 +123,13 @@ static int choose(struct rm_daemon *daemon, const char *directory, uint64_t belo
         if (rc == 0)
             rc = rm_checkpoint_check(folder, true, f, &why);
         if (rc == 0) {
-            snprintf(daemon->resumed.from, sizeof daemon->resumed.from, "%.*s",
-                     (int)sizeof daemon->resumed.from - 1, folder);
-            daemon->resumed.number = numbers[i];
+            snprintf(r->from, sizeof r->from, "%.*s", (int)sizeof r->from - 1, folder);
+            r->number = numbers[i];
             found = 1;
         } else if (rc == -EACCES || rc == -ENOMEM) {
             found = rm_fail(error, rc, "cannot resume: %s", why.text);
         } else {
-            pass_over(daemon, &why);
+            pass_over(r, &why);
         }
     }
     *any = n > 0;
@@ -155,13 +155,13 @@ static bool over(const char *directory, uint64_t *evaluations)
     return finished;
 }
 
-static bool longer_now(const struct rm_daemon *daemon)
+static bool longer_now(const struct rm_resumed *r)
 {
-    return strstr(daemon->resumed.changes, "run.steps ") != NULL;
+    return strstr(r->changes, "run.steps ") != NULL;
 }
 
 /* A run that has checkpoints, and none that is whole, is not left behind without a word. */
-static int nothing(const struct rm_daemon *daemon, const struct rm_experiment *experiment, bool any,
+static int nothing(const struct rm_resumed *r, const struct rm_experiment *experiment, bool any,
                    struct rm_error *error)
 {
     char above[PATH_MAX];
@@ -171,139 +171,140 @@ static int nothing(const struct rm_daemon *daemon, const struct rm_experiment *e
             error, -EBADMSG,
             "cannot resume: no checkpoint of %s/latest is complete; restore one, or start "
             "a new run with --fresh: %s",
-            above, daemon->resumed.passed_over);
-    if (daemon->options.resume != RM_RESUME_MUST)
+            above, r->passed_over);
+    if (r->when != RM_RESUME_MUST)
         return 0;
     return rm_fail(error, -ENOENT, "--resume: %s/latest has no complete checkpoint%s%s", above,
-                   daemon->resumed.passed_over[0] ? ": " : "", daemon->resumed.passed_over);
+                   r->passed_over[0] ? ": " : "", r->passed_over);
 }
 
 /* The latest run's directory, held by this daemon from now on; 1: there is none. */
-static int hold_latest(struct rm_daemon *daemon, const struct rm_experiment *e,
+static int hold_latest(struct rm_resumed *r, const struct rm_experiment *e,
                        struct rm_run_directory *latest, struct rm_error *error)
 {
     int rc = rm_run_directory_latest(latest, e->run.directory, e->name, error);
     if (rc == 1 && error->text[0]) {
-        pass_over(daemon, error);
+        pass_over(r, error);
         error->text[0] = '\0';
     }
     if (rc == 0)
-        rc = rm_run_lock_await(&daemon->run_lock, latest->path, error);
+        rc = rm_run_lock_await(r->lock, latest->path, error);
     return rc == 0 ? rm_checkpoints_readable(latest->path, error) : rc;
 }
 
 /* Takes the newest checkpoint of that run that is whole, of those with a number below `below`. */
-static int take_newest(struct rm_daemon *daemon, const struct rm_experiment *experiment,
+static int take_newest(struct rm_resumed *r, const struct rm_experiment *experiment,
                        const char *directory, uint64_t below, struct rm_error *error)
 {
     struct rm_checkpoint_facts facts;
     uint64_t evaluations;
     bool any;
-    const int found = choose(daemon, directory, below, &facts, &any, error);
+    const int found = choose(r, directory, below, &facts, &any, error);
     if (found < 0)
         return found;
     const bool ended = over(directory, &evaluations);
     if (!found)
-        return nothing(daemon, experiment, any && !ended, error);
-    int rc = compare(daemon, daemon->resumed.from, facts.config, experiment, error);
-    if (ended && !longer_now(daemon) && daemon->options.resume != RM_RESUME_MUST) {
-        snprintf(daemon->resumed.passed_over, sizeof daemon->resumed.passed_over,
+        return nothing(r, experiment, any && !ended, error);
+    int rc = compare(r, r->from, facts.config, experiment, error);
+    if (ended && !longer_now(r) && r->when != RM_RESUME_MUST) {
+        snprintf(r->passed_over, sizeof r->passed_over,
                  "%.900s came to its end, so this is another run", directory);
-        daemon->resumed.from[0] = daemon->resumed.changes[0] = '\0';
+        r->from[0] = r->changes[0] = '\0';
         rc = 0;
     } else if (rc == 0) {
-        snprintf(daemon->directory.path, sizeof daemon->directory.path, "%.*s",
-                 (int)sizeof daemon->directory.path - 1, directory);
-        daemon->resumed.step = facts.step;
-        daemon->resumed.evaluations = ended ? evaluations : 0;
+        snprintf(r->directory->path, sizeof r->directory->path, "%.*s",
+                 (int)sizeof r->directory->path - 1, directory);
+        r->step = facts.step;
+        r->evaluations = ended ? evaluations : 0;
     } else {
-        daemon->resumed.from[0] = '\0';
+        r->from[0] = '\0';
     }
     rm_checkpoint_facts_free(&facts);
     return rc;
 }
 
-int rm_daemon_find_checkpoint(struct rm_daemon *daemon, const struct rm_experiment *experiment,
-                              struct rm_error *error)
+int rm_resume_find(struct rm_resumed *r, const struct rm_experiment *experiment,
+                   struct rm_error *error)
 {
     struct rm_run_directory latest;
-    if (daemon->options.resume == RM_RESUME_NEVER)
+    if (r->when == RM_RESUME_NEVER)
         return 0;
-    const int rc = hold_latest(daemon, experiment, &latest, error);
+    const int rc = hold_latest(r, experiment, &latest, error);
     return rc < 0    ? rc
-           : rc == 0 ? take_newest(daemon, experiment, latest.path, UINT64_MAX, error)
-                     : nothing(daemon, experiment, false, error);
+           : rc == 0 ? take_newest(r, experiment, latest.path, UINT64_MAX, error)
+                     : nothing(r, experiment, false, error);
 }
 
-int rm_daemon_go_back(struct rm_daemon *daemon, const struct rm_experiment *experiment, int why,
+int rm_resume_go_back(struct rm_resumed *r, const struct rm_experiment *experiment, int why,
                       struct rm_error *error)
 {
-    const struct rm_run_directory latest = daemon->directory;
+    const struct rm_run_directory latest = *r->directory;
     if (why != -EPROTO && why != -EBADMSG && why != -ENODATA)
         return rm_fail_within(error, why, "cannot resume");
-    pass_over(daemon, error);
+    pass_over(r, error);
     error->text[0] = '\0';
-    daemon->directory.path[0] = daemon->resumed.from[0] = daemon->resumed.changes[0] = '\0';
-    return take_newest(daemon, experiment, latest.path, daemon->resumed.number, error);
+    r->directory->path[0] = r->from[0] = r->changes[0] = '\0';
+    return take_newest(r, experiment, latest.path, r->number, error);
 }
 
 /* --- loading --------------------------------------------------------------------------------- */
 
-static void change_limiters(struct rm_daemon *daemon)
+static void change_limiters(struct rm_session *session)
 {
-    const struct rm_experiment *e = &daemon->session.experiment;
-    for (uint32_t p = 0; p < daemon->session.plan.policies; p++)
-        if (!daemon->session.plan.policy[p].frozen)
-            rm_limiter_change(&daemon->session.board.policies[p].limiter,
+    const struct rm_experiment *e = &session->experiment;
+    for (uint32_t p = 0; p < session->plan.policies; p++)
+        if (!session->plan.policy[p].frozen)
+            rm_limiter_change(&session->board.policies[p].limiter,
                               e->limiter.updates_per_step * e->sample.batch,
                               e->limiter.slack_updates * e->sample.batch);
 }
 
 /* The board's are those of the checkpoint, with what was set while it ran: the configuration's
  * stand; what was to be kept is set again before the workers start. */
-static void take_settings(struct rm_daemon *daemon)
+static void take_settings(struct rm_session *session)
 {
-    struct rm_board_run *run = daemon->session.board.run;
+    struct rm_board_run *run = session->board.run;
     double now[RM_HOT_COUNT];
     bool limits = false;
-    rm_config_hot_values(&daemon->session.experiment, now);
+    rm_config_hot_values(&session->experiment, now);
     for (int i = 0; i < RM_HOT_COUNT; i++)
         limits |= now[i] != RM_PEEK(&run->settings[i]) &&
                   (i == RM_HOT_UPDATES_PER_STEP || i == RM_HOT_SLACK_UPDATES);
     if (limits)
-        change_limiters(daemon);
+        change_limiters(session);
     for (int i = 0; i < RM_HOT_COUNT; i++)
         RM_POKE(&run->settings[i], now[i]);
 }
 
-int rm_daemon_load_shared(struct rm_daemon *daemon, struct rm_error *error)
+int rm_resume_load(const struct rm_resumed *resumed, struct rm_session *session,
+                   struct rm_error *error)
 {
     struct rm_state *state = NULL;
     char path[RM_SESSION_PATH_MAX];
-    int rc = rm_session_checkpoint_file(daemon->resumed.from, "shared", 0, "state", path, error);
+    int rc = rm_session_checkpoint_file(resumed->from, "shared", 0, "state", path, error);
     if (rc == 0)
         rc = rm_state_create(&state, error);
     if (rc == 0)
         rc = rm_state_read(state, path, error);
     if (rc == 0) {
         rm_state_load(state);
-        rm_session_state(&daemon->session, state);
+        rm_session_state(session, state);
         rc = rm_state_end(state, error);
     }
     rm_state_destroy(state);
-    const uint64_t step = rc ? 0 : rm_session_steps(&daemon->session);
-    if (rc == 0 && step != daemon->resumed.step) /* it was written to while it was copied */
+    const uint64_t step = rc ? 0 : rm_session_steps(session);
+    if (rc == 0 && step != resumed->step) /* it was written to while it was copied */
         rc = rm_fail(error, -EPROTO, "its board says step %llu, its manifest says step %llu",
-                     (unsigned long long)step, (unsigned long long)daemon->resumed.step);
+                     (unsigned long long)step, (unsigned long long)resumed->step);
     /* The last evaluation came after the last checkpoint. */
-    struct rm_board_run *run = daemon->session.board.run;
-    if (rc == 0 && RM_PEEK(&run->evaluations) < daemon->resumed.evaluations)
-        RM_POKE(&run->evaluations, daemon->resumed.evaluations);
+    struct rm_board_run *run = session->board.run;
+    if (rc == 0 && RM_PEEK(&run->evaluations) < resumed->evaluations)
+        RM_POKE(&run->evaluations, resumed->evaluations);
     if (rc == 0)
-        take_settings(daemon);
+        take_settings(session);
     if (rc == 0)
         return 0;
-    rm_fail_within(error, rc, "%s", daemon->resumed.from);
+    rm_fail_within(error, rc, "%s", resumed->from);
     rm_utf8_line(error->text); /* as in rm_checkpoint_check() */
     return rc;
 }

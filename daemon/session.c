@@ -1,5 +1,5 @@
 /* The daemon's session: a new one, or that of a killed daemon, which the service manager kept. */
-#include "daemon/daemon.h"
+#include "daemon/running.h"
 
 #include "shm/atomic.h"
 #include "shm/base/plural.h"
@@ -26,9 +26,10 @@ static int make_session(struct rm_daemon *daemon, const struct rm_experiment *ex
                         const struct rm_plan *plan, struct rm_error *error)
 {
     int rc = rm_session_create(&daemon->session, experiment, plan, error);
-    while (rc == 0 && daemon->resumed.from[0] && (rc = rm_daemon_load_shared(daemon, error)) != 0) {
+    while (rc == 0 && daemon->resumed.from[0] &&
+           (rc = rm_resume_load(&daemon->resumed, &daemon->session, error)) != 0) {
         rm_session_close(&daemon->session);
-        rc = rm_daemon_go_back(daemon, experiment, rc, error);
+        rc = rm_resume_go_back(&daemon->resumed, experiment, rc, error);
         if (rc == 0)
             rc = rm_session_create(&daemon->session, experiment, plan, error);
     }

@@ -2,7 +2,7 @@
  * table, handed to workers through the board, written to the journal with who and when. */
 #include "daemon/settings.h"
 
-#include "daemon/daemon.h"
+#include "daemon/notify.h"
 #include "config/schema.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
@@ -20,7 +20,7 @@
 /* Compares two configurations: lists changes that are not allowed, counts allowed ones, and with
  * `tell` reports these to the journal and to subscribers. */
 struct changes {
-    struct rm_daemon *daemon;
+    const struct rm_settings *settings;
     uid_t who;
     const char *source;
     bool tell;
@@ -29,12 +29,12 @@ struct changes {
 };
 
 /* No change is pending: a read file may be applied now. */
-static void apply_reading(struct rm_daemon *daemon);
+static void apply_reading(struct rm_settings *settings);
 
 /* A client's change. */
 struct rm_setting_change {
     struct rm_setting_change *next;
-    struct rm_daemon *daemon;
+    struct rm_settings *settings;
     struct rm_write write;
     char *key;
     json_t *value;
@@ -47,9 +47,9 @@ struct rm_setting_change {
     struct rm_experiment wanted;
 };
 
-void rm_settings_init(struct rm_settings *settings)
+void rm_settings_init(struct rm_settings *settings, const struct rm_settings_spec *spec)
 {
-    memset(settings, 0, sizeof *settings);
+    *settings = (struct rm_settings){.spec = *spec};
     rm_kept_init(&settings->kept);
     settings->end = &settings->first;
     settings->read_fds[0] = settings->read_fds[1] = -1;
@@ -57,10 +57,11 @@ void rm_settings_init(struct rm_settings *settings)
 
 /* --- what follows from a change -------------------------------------------------------------- */
 
-static void apply(struct rm_daemon *daemon)
+static void apply(const struct rm_settings *settings)
 {
-    const struct rm_experiment *e = &daemon->session.experiment;
-    struct rm_board_view *board = &daemon->session.board;
+    struct rm_session *session = settings->spec.session;
+    const struct rm_experiment *e = &session->experiment;
+    struct rm_board_view *board = &session->board;
     double values[RM_HOT_COUNT];
 
     rm_config_hot_values(e, values);
@@ -69,28 +70,29 @@ static void apply(struct rm_daemon *daemon)
     for (uint32_t p = 0; p < board->run->policies; p++) {
         double ratio = e->limiter.updates_per_step * e->sample.batch;
         double slack = e->limiter.slack_updates * e->sample.batch;
-        if (daemon->session.plan.policy[p].frozen)
+        if (session->plan.policy[p].frozen)
             continue;
         rm_limiter_change(&board->policies[p].limiter, ratio, slack);
     }
     RM_RAISE(&board->run->settings_version, RM_PEEK(&board->run->settings_version) + 1);
-    rm_session_wake_all(&daemon->session);
-    rm_daemon_arm(daemon);
+    rm_session_wake_all(session);
+    settings->spec.ops->changed(settings->spec.user);
 }
 
 static void log_change(const struct changes *c, const char *path, const char *before,
                        const char *after)
 {
+    const struct rm_settings_spec *spec = &c->settings->spec;
     const struct rm_log_fields fields = {.key = path,
                                          .before = before,
                                          .after = after,
-                                         .step = (int64_t)rm_session_steps(&c->daemon->session),
+                                         .step = (int64_t)rm_session_steps(spec->session),
                                          .user = c->who};
-    rm_log_message(&c->daemon->log, RM_LOG_NOTICE, RM_MESSAGE_SETTING, &fields,
+    rm_log_message(spec->log, RM_LOG_NOTICE, RM_MESSAGE_SETTING, &fields,
                    "%s: %s -> %s (%s, user %u)", path, before, after, c->source, (unsigned)c->who);
-    rm_daemon_event(c->daemon, "set",
-                    json_pack("{s:s,s:s,s:s,s:s,s:I}", "key", path, "before", before, "after",
-                              after, "source", c->source, "uid", (json_int_t)c->who));
+    spec->ops->event(spec->user, "set",
+                     json_pack("{s:s,s:s,s:s,s:s,s:I}", "key", path, "before", before, "after",
+                               after, "source", c->source, "uid", (json_int_t)c->who));
 }
 
 static void each_change(void *user, const char *path, const char *before, const char *after,
@@ -117,7 +119,7 @@ static int compare(struct changes *changes, const struct rm_experiment *before,
 /* --- one change ------------------------------------------------------------------------------ */
 
 /* The file's own value of a key, or of a section. */
-static json_t *value_of_file(const struct rm_daemon *daemon, const char *key,
+static json_t *value_of_file(const struct rm_settings *settings, const char *key,
                              struct rm_error *error)
 {
     struct rm_experiment *e = malloc(sizeof *e);
@@ -125,8 +127,8 @@ static json_t *value_of_file(const struct rm_daemon *daemon, const char *key,
         rm_fail(error, -ENOMEM, "%s: out of memory", key);
         return NULL;
     }
-    *e = daemon->session.experiment;
-    rm_config_apply_hot(e, daemon->settings.file_hot);
+    *e = settings->spec.session->experiment;
+    rm_config_apply_hot(e, settings->file_hot);
     json_t *value = rm_config_get(e, key, error);
     free(e);
     return value;
@@ -141,7 +143,7 @@ static bool below(const char *path, const char *key)
 static int note_one(struct rm_setting_change *s, const char *path, struct rm_error *error)
 {
     json_t *value = rm_config_get(&s->wanted, path, error);
-    json_t *file = value ? value_of_file(s->daemon, path, error) : NULL;
+    json_t *file = value ? value_of_file(s->settings, path, error) : NULL;
     const struct rm_kept_setting setting = {
         .value = value, .configuration = file, .keep = s->keep, .user = s->who};
     const int rc = file ? rm_kept_note(&s->kept, path, &setting, error) : -ENOMEM;
@@ -154,7 +156,7 @@ static int note_one(struct rm_setting_change *s, const char *path, struct rm_err
  * be kept until now, or is. */
 static int record(struct rm_setting_change *s, bool *lasts, struct rm_error *error)
 {
-    const struct rm_kept *kept = &s->daemon->settings.kept;
+    const struct rm_kept *kept = &s->settings->kept;
     struct rm_kept_setting before;
     int rc = rm_kept_begin(kept, &s->kept, error);
     *lasts = s->must_last;
@@ -170,7 +172,7 @@ static int record(struct rm_setting_change *s, bool *lasts, struct rm_error *err
 
 static struct changes changes_of(const struct rm_setting_change *s)
 {
-    return (struct changes){.daemon = s->daemon,
+    return (struct changes){.settings = s->settings,
                             .who = s->who,
                             .source = s->back   ? "set back"
                                       : s->keep ? "set, kept"
@@ -179,22 +181,22 @@ static struct changes changes_of(const struct rm_setting_change *s)
 
 static int check(struct rm_setting_change *s, struct rm_error *error)
 {
-    struct rm_daemon *daemon = s->daemon;
+    struct rm_settings *settings = s->settings;
     struct changes c = changes_of(s);
     if (s->back && s->keep)
         return rm_fail(error, -EINVAL, "%s: what is set back is not kept", s->key);
-    s->wanted = daemon->session.experiment;
+    s->wanted = settings->spec.session->experiment;
     s->before = rm_config_get(&s->wanted, s->key, error);
     if (!s->before)
         return -ENOENT;
-    json_t *file = s->back ? value_of_file(daemon, s->key, error) : NULL;
+    json_t *file = s->back ? value_of_file(settings, s->key, error) : NULL;
     if (s->back && !file)
         return -EINVAL;
     const int rc = rm_config_set(&s->wanted, s->key, s->back ? file : s->value, error);
     json_decref(file);
     if (rc < 0)
         return rc;
-    if (compare(&c, &daemon->session.experiment, &s->wanted) < 0)
+    if (compare(&c, &settings->spec.session->experiment, &s->wanted) < 0)
         return rm_fail(error, -ENOMEM, "%s: out of memory", s->key);
     if (c.cold_count)
         return rm_fail(error, -EPERM,
@@ -207,21 +209,21 @@ static int check(struct rm_setting_change *s, struct rm_error *error)
 /* It is written down, or cannot be: *why says so. */
 static int make(struct rm_setting_change *s, int written, const char *why, struct rm_error *error)
 {
-    struct rm_daemon *daemon = s->daemon;
+    struct rm_settings *settings = s->settings;
     struct changes c = changes_of(s);
     if (written < 0 && s->must_last)
         return rm_fail(error, written, "%s: nothing changed, because it cannot be written down: %s",
                        s->key, why);
     if (written < 0)
-        rm_log(&daemon->log, RM_LOG_WARNING, "%s", why);
+        rm_log(settings->spec.log, RM_LOG_WARNING, "%s", why);
     else
-        rm_kept_take(&daemon->settings.kept, &s->kept);
+        rm_kept_take(&settings->kept, &s->kept);
     c.tell = true;
-    compare(&c, &daemon->session.experiment, &s->wanted);
+    compare(&c, &settings->spec.session->experiment, &s->wanted);
     if (c.hot_count == 0)
         return 0;
-    daemon->session.experiment = s->wanted;
-    apply(daemon);
+    settings->spec.session->experiment = s->wanted;
+    apply(settings);
     return 0;
 }
 
@@ -230,7 +232,7 @@ static void written(struct rm_write *write, int rc);
 /* Its turn has come. 1: it waits for the disk; else it is made, or refused. */
 static int begin(struct rm_setting_change *s, struct rm_error *error)
 {
-    struct rm_daemon *daemon = s->daemon;
+    struct rm_settings *settings = s->settings;
     struct rm_error why = {""};
     bool lasts;
     int rc = check(s, error);
@@ -240,7 +242,7 @@ static int begin(struct rm_setting_change *s, struct rm_error *error)
     rc = record(s, &lasts, &why);
     s->write = (struct rm_write){.done = written, .user = s};
     if (rc == 0)
-        rc = rm_kept_write(&daemon->settings.kept, &daemon->files, &s->kept,
+        rc = rm_kept_write(&settings->kept, settings->spec.files, &s->kept,
                            lasts ? &s->write : NULL, &why);
     if (rc == RM_WRITER_QUEUED && lasts)
         return 1;
@@ -270,14 +272,15 @@ void rm_settings_close(struct rm_settings *settings)
         if (settings->read_fds[i] >= 0 && settings->readings == 0)
             close(settings->read_fds[i]);
     rm_kept_close(&settings->kept);
-    rm_settings_init(settings);
+    const struct rm_settings_spec spec = settings->spec;
+    rm_settings_init(settings, &spec);
 }
 
 static json_t *reply_to(const struct rm_setting_change *s)
 {
     struct rm_error error;
     return json_pack("{s:s,s:O,s:o}", "key", s->key, "before", s->before, "value",
-                     rm_config_get(&s->daemon->session.experiment, s->key, &error));
+                     rm_config_get(&s->settings->spec.session->experiment, s->key, &error));
 }
 
 static enum rm_refusal refusal_of(int rc)
@@ -288,25 +291,23 @@ static enum rm_refusal refusal_of(int rc)
 }
 
 /* The first one is made or refused: its client gets the reply, and the next change is made. */
-static void go_on(struct rm_daemon *daemon, int rc, struct rm_error *error)
+static void go_on(struct rm_settings *settings, int rc, struct rm_error *error)
 {
-    struct rm_settings *line = &daemon->settings;
     while (rc <= 0) {
-        struct rm_setting_change *s = line->first;
-        line->first = s->next;
-        if (!line->first)
-            line->end = &line->first;
-        if (daemon->control)
-            rm_control_answer(daemon->control, s->client, refusal_of(rc),
-                              rc == 0 ? reply_to(s) : NULL, error);
+        struct rm_setting_change *s = settings->first;
+        settings->first = s->next;
+        if (!settings->first)
+            settings->end = &settings->first;
+        settings->spec.ops->answer(settings->spec.user, s->client, refusal_of(rc),
+                                   rc == 0 ? reply_to(s) : NULL, error);
         forget(s);
-        if (!line->first)
+        if (!settings->first)
             break;
         error->text[0] = '\0';
-        rc = begin(line->first, error);
+        rc = begin(settings->first, error);
     }
-    if (!line->first)
-        apply_reading(daemon);
+    if (!settings->first)
+        apply_reading(settings);
 }
 
 static void written(struct rm_write *write, int rc)
@@ -315,18 +316,17 @@ static void written(struct rm_write *write, int rc)
     struct rm_error error = {""}, why = {""};
     if (rc < 0)
         rm_fail(&why, rc, "settings.jsonl: cannot be written: %s", strerror(-rc));
-    go_on(s->daemon, make(s, rc, why.text, &error), &error);
+    go_on(s->settings, make(s, rc, why.text, &error), &error);
 }
 
-int rm_daemon_set(struct rm_daemon *daemon, const struct rm_setting *setting, json_t **reply,
-                  struct rm_error *error)
+int rm_settings_set(struct rm_settings *settings, const struct rm_setting *setting, json_t **reply,
+                    struct rm_error *error)
 {
-    struct rm_settings *line = &daemon->settings;
     struct rm_setting_change *s = calloc(1, sizeof *s);
     if (!s)
         return rm_fail(error, -ENOMEM, "%s: out of memory", setting->key);
     const char *word = json_string_value(setting->value);
-    s->daemon = daemon;
+    s->settings = settings;
     s->key = strdup(setting->key);
     s->value = json_incref(setting->value);
     s->keep = setting->keep;
@@ -336,10 +336,10 @@ int rm_daemon_set(struct rm_daemon *daemon, const struct rm_setting *setting, js
     s->client = setting->client;
     int rc = s->key ? 0 : rm_fail(error, -ENOMEM, "%s: out of memory", setting->key);
     if (rc == 0)
-        rc = line->first ? 1 : begin(s, error);
+        rc = settings->first ? 1 : begin(s, error);
     if (rc == 1) {
-        *line->end = s;
-        line->end = &s->next;
+        *settings->end = s;
+        settings->end = &s->next;
         return 1;
     }
     *reply = rc == 0 ? reply_to(s) : NULL;
@@ -353,24 +353,26 @@ int rm_daemon_set(struct rm_daemon *daemon, const struct rm_setting *setting, js
 /* --- after a restart ------------------------------------------------------------------------- */
 
 /* Has the configuration had another value for it since? */
-static bool outdated(const struct rm_daemon *daemon, const char *path, const json_t *configuration)
+static bool outdated(const struct rm_settings *settings, const char *path,
+                     const json_t *configuration)
 {
     struct rm_error error;
-    json_t *now = rm_config_get(&daemon->session.experiment, path, &error);
+    json_t *now = rm_config_get(&settings->spec.session->experiment, path, &error);
     const bool same = json_equal(now, configuration);
     json_decref(now);
     return !same;
 }
 
-static bool set_again(struct rm_daemon *daemon, const char *path, const json_t *value, uid_t who)
+static bool set_again(struct rm_settings *settings, const char *path, const json_t *value,
+                      uid_t who)
 {
-    struct rm_experiment *current = &daemon->session.experiment;
+    struct rm_experiment *current = &settings->spec.session->experiment;
     struct rm_experiment wanted = *current;
     struct rm_error error = {""};
     struct changes c = {
-        .daemon = daemon, .who = who, .source = "kept over a restart", .tell = true};
+        .settings = settings, .who = who, .source = "kept over a restart", .tell = true};
     if (rm_config_set(&wanted, path, value, &error) < 0) {
-        rm_log(&daemon->log, RM_LOG_WARNING, "%s was to be kept, and cannot be: %s", path,
+        rm_log(settings->spec.log, RM_LOG_WARNING, "%s was to be kept, and cannot be: %s", path,
                error.text);
         return false;
     }
@@ -381,65 +383,63 @@ static bool set_again(struct rm_daemon *daemon, const char *path, const json_t *
 
 /* Records dropped settings, without waiting for the disk: if the record is lost, they are dropped
  * again. */
-static void drop(struct rm_daemon *daemon, struct rm_kept_change *dropped, int rc,
+static void drop(struct rm_settings *settings, struct rm_kept_change *dropped, int rc,
                  struct rm_error *error)
 {
-    struct rm_kept *kept = &daemon->settings.kept;
+    struct rm_kept *kept = &settings->kept;
     if (rc == 0)
-        rc = rm_kept_write(kept, &daemon->files, dropped, NULL, error);
+        rc = rm_kept_write(kept, settings->spec.files, dropped, NULL, error);
     if (rc >= 0)
         rm_kept_take(kept, dropped);
     else
-        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error->text);
+        rm_log(settings->spec.log, RM_LOG_WARNING, "%s", error->text);
     rm_kept_forget(dropped);
 }
 
-void rm_daemon_restore_settings(struct rm_daemon *daemon)
+void rm_settings_restore(struct rm_settings *settings, const char *run_directory, bool adopted)
 {
-    struct rm_kept *kept = &daemon->settings.kept;
+    struct rm_kept *kept = &settings->kept;
     struct rm_error error = {""};
     struct rm_kept_setting setting;
     struct rm_kept_change dropped;
     bool changed = false;
-    if (rm_kept_open(kept, daemon->directory.path, &error) < 0)
-        rm_log(&daemon->log, RM_LOG_WARNING, "%s", error.text);
+    if (rm_kept_open(kept, run_directory, &error) < 0)
+        rm_log(settings->spec.log, RM_LOG_WARNING, "%s", error.text);
     int rc = rm_kept_begin(kept, &dropped, &error);
     for (size_t i = 0; i < rm_key_count; i++) {
         const char *path = rm_keys[i].path;
         if (rm_keys[i].hot == RM_COLD || !rm_kept_find(kept, path, &setting))
             continue;
-        const bool other = outdated(daemon, path, setting.configuration);
-        if (setting.keep && !other && set_again(daemon, path, setting.value, setting.user)) {
+        const bool other = outdated(settings, path, setting.configuration);
+        if (setting.keep && !other && set_again(settings, path, setting.value, setting.user)) {
             changed = true;
             continue;
         }
         if (!setting.keep || other)
-            rm_log(&daemon->log, RM_LOG_NOTICE,
+            rm_log(settings->spec.log, RM_LOG_NOTICE,
                    "%s was set by user %u and %s: it is the configuration's again", path,
                    (unsigned)setting.user,
                    setting.keep ? "has another value there since" : "not to be kept");
         if (rc == 0)
             rc = rm_kept_drop(&dropped, path, getuid(), &error);
     }
-    drop(daemon, &dropped, rc, &error);
-    if (changed ||
-        daemon->adoption.done) /* bounds of the limiters stand as the killed daemon had them */
-        apply(daemon);
+    drop(settings, &dropped, rc, &error);
+    if (changed || adopted) /* bounds of the limiters stand as the killed daemon had them */
+        apply(settings);
 }
 
 /* --- reload ---------------------------------------------------------------------------------- */
 
 /* What is kept stays, unless the file has another value for it now. */
-static void hold_kept(struct rm_daemon *daemon, struct rm_experiment *wanted,
+static void hold_kept(struct rm_settings *settings, struct rm_experiment *wanted,
                       const double *file_hot)
 {
-    const struct rm_settings *settings = &daemon->settings;
     double now[RM_HOT_COUNT], values[RM_HOT_COUNT];
     struct rm_kept_setting setting;
     struct rm_kept_change dropped;
     struct rm_error error = {""};
     int rc = rm_kept_begin(&settings->kept, &dropped, &error);
-    rm_config_hot_values(&daemon->session.experiment, now);
+    rm_config_hot_values(&settings->spec.session->experiment, now);
     memcpy(values, file_hot, sizeof values);
     for (size_t i = 0; i < rm_key_count; i++) {
         const int hot = rm_keys[i].hot;
@@ -450,14 +450,14 @@ static void hold_kept(struct rm_daemon *daemon, struct rm_experiment *wanted,
         else if (rc == 0)
             rc = rm_kept_drop(&dropped, rm_keys[i].path, getuid(), &error);
     }
-    drop(daemon, &dropped, rc, &error);
+    drop(settings, &dropped, rc, &error);
     rm_config_apply_hot(wanted, values);
 }
 
-static void apply_file(struct rm_daemon *daemon, struct rm_experiment *wanted)
+static void apply_file(struct rm_settings *settings, struct rm_experiment *wanted)
 {
-    struct rm_experiment *current = &daemon->session.experiment;
-    struct changes c = {.daemon = daemon, .who = getuid(), .source = "reload", .tell = true};
+    struct rm_experiment *current = &settings->spec.session->experiment;
+    struct changes c = {.settings = settings, .who = getuid(), .source = "reload", .tell = true};
 
     /* What the command line says stands above the file. */
     memcpy(wanted->name, current->name, sizeof wanted->name);
@@ -465,23 +465,23 @@ static void apply_file(struct rm_daemon *daemon, struct rm_experiment *wanted)
     memcpy(wanted->control.socket, current->control.socket, sizeof wanted->control.socket);
     double file_hot[RM_HOT_COUNT];
     rm_config_hot_values(wanted, file_hot);
-    hold_kept(daemon, wanted, file_hot);
+    hold_kept(settings, wanted, file_hot);
     if (compare(&c, current, wanted) < 0) {
-        rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: out of memory");
+        rm_log(settings->spec.log, RM_LOG_WARNING, "reload: nothing changed: out of memory");
         return;
     }
-    memcpy(daemon->settings.file_hot, file_hot, sizeof file_hot);
+    memcpy(settings->file_hot, file_hot, sizeof file_hot);
     if (c.cold_count)
-        rm_log(&daemon->log, RM_LOG_WARNING,
+        rm_log(settings->spec.log, RM_LOG_WARNING,
                "reload: not applied, because it cannot change while the experiment runs: %s",
                c.cold);
     if (c.hot_count) {
         double values[RM_HOT_COUNT];
         rm_config_hot_values(wanted, values);
         rm_config_apply_hot(current, values);
-        apply(daemon);
+        apply(settings);
     }
-    rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_RELOADED, &RM_LOG_NO_FIELDS,
+    rm_log_message(settings->spec.log, RM_LOG_NOTICE, RM_MESSAGE_RELOADED, &RM_LOG_NO_FIELDS,
                    "reload: %u %s changed, %u refused", c.hot_count,
                    rm_plural(c.hot_count, "key", "keys"), c.cold_count);
 }
@@ -498,12 +498,11 @@ struct rm_reading {
     int to; /* where it is handed over */
 };
 
-static void apply_reading(struct rm_daemon *daemon)
+static void apply_reading(struct rm_settings *s)
 {
-    struct rm_settings *s = &daemon->settings;
     if (!s->read || s->first)
         return;
-    apply_file(daemon, &s->read->experiment);
+    apply_file(s, &s->read->experiment);
     free(s->read);
     s->read = NULL;
 }
@@ -523,11 +522,10 @@ static void *read_file(void *reading)
     return NULL;
 }
 
-static void take_reading(struct rm_daemon *daemon, struct rm_reading *r)
+static void take_reading(struct rm_settings *s, struct rm_reading *r)
 {
-    struct rm_settings *s = &daemon->settings;
     if (r->rc < 0)
-        rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: %s", r->error.text);
+        rm_log(s->spec.log, RM_LOG_WARNING, "reload: nothing changed: %s", r->error.text);
     if (r->rc < 0 || r->number < s->taken) { /* one that began later is newer */
         free(r);
         return;
@@ -535,40 +533,38 @@ static void take_reading(struct rm_daemon *daemon, struct rm_reading *r)
     s->taken = r->number;
     free(s->read);
     s->read = r;
-    apply_reading(daemon);
+    apply_reading(s);
 }
 
 static void on_read(uv_poll_t *bell, int status, int events)
 {
-    struct rm_daemon *daemon = bell->data;
-    struct rm_settings *s = &daemon->settings;
+    struct rm_settings *s = bell->data;
     void *reading;
     (void)status;
     (void)events;
     while (read(s->read_fds[0], &reading, sizeof reading) == sizeof reading) {
         struct rm_reading *r = reading;
         s->readings--;
-        if (daemon->life < RM_LIFE_OVER)
-            take_reading(daemon, r);
+        if (s->spec.progress->life < RM_LIFE_OVER)
+            take_reading(s, r);
         else
             free(r);
     }
-    if (s->again && daemon->life < RM_LIFE_OVER) {
+    if (s->again && s->spec.progress->life < RM_LIFE_OVER) {
         s->again = false;
-        rm_daemon_reload(daemon);
+        rm_settings_reload(s);
     }
 }
 
-static int open_bell(struct rm_daemon *daemon)
+static int open_bell(struct rm_settings *s)
 {
-    struct rm_settings *s = &daemon->settings;
     if (s->read_fds[0] >= 0)
         return 0;
     if (pipe2(s->read_fds, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
-    int rc = uv_poll_init(&daemon->loop, &s->read_bell, s->read_fds[0]);
+    int rc = uv_poll_init(s->spec.loop, &s->read_bell, s->read_fds[0]);
     if (rc == 0) {
-        s->read_bell.data = daemon;
+        s->read_bell.data = s;
         rc = uv_poll_start(&s->read_bell, UV_READABLE, on_read);
         uv_unref((uv_handle_t *)&s->read_bell);
     }
@@ -592,41 +588,38 @@ static int begin_reading(struct rm_reading *r)
 }
 
 /* Says of earlier readings that they take long. False: there are so many that it has to wait. */
-static bool may_begin(struct rm_daemon *daemon)
+static bool may_begin(struct rm_settings *s)
 {
-    struct rm_settings *s = &daemon->settings;
     const double waited_s = (double)(rm_now_ns() - s->begun_ns) / 1e9;
     if (s->readings == 0 || (waited_s < SLOW_S && s->readings < READINGS_MAX))
         return true;
     s->again = s->readings >= READINGS_MAX;
     rm_log(
-        &daemon->log, RM_LOG_WARNING,
+        s->spec.log, RM_LOG_WARNING,
         "reload: %s has not been read for %.0f s (a pipe without a writer, or a file system that "
         "hangs?); it is read once more%s",
-        daemon->options.file, waited_s, s->again ? " when an earlier reading is over" : "");
+        s->spec.file, waited_s, s->again ? " when an earlier reading is over" : "");
     return !s->again;
 }
 
-void rm_daemon_reload(struct rm_daemon *daemon)
+void rm_settings_reload(struct rm_settings *s)
 {
-    const struct rm_daemon_options *o = &daemon->options;
-    struct rm_settings *s = &daemon->settings;
-    if (!may_begin(daemon))
+    if (!may_begin(s))
         return;
     rm_notify("STATUS=reloading");
     struct rm_reading *r = calloc(1, sizeof *r);
-    int rc = r ? open_bell(daemon) : -ENOMEM;
+    int rc = r ? open_bell(s) : -ENOMEM;
     if (rc == 0) {
-        r->file = o->file;
-        r->override_count = o->override_count;
+        r->file = s->spec.file;
+        r->override_count = s->spec.override_count;
         r->number = s->begun + 1;
         r->to = s->read_fds[1];
-        memcpy(r->overrides, o->overrides, sizeof r->overrides);
+        memcpy(r->overrides, s->spec.overrides, r->override_count * sizeof *r->overrides);
         rc = begin_reading(r);
     }
     if (rc != 0) {
         free(r);
-        rm_log(&daemon->log, RM_LOG_WARNING, "reload: nothing changed: %s", strerror(-rc));
+        rm_log(s->spec.log, RM_LOG_WARNING, "reload: nothing changed: %s", strerror(-rc));
         return;
     }
     s->begun++;

@@ -1,7 +1,7 @@
 /* Worker processes: starting, killing and reaping them. Always fork and exec (child.h), never a
  * bare fork; the shared objects are passed as descriptors with the numbers of shm/objects.h. */
 #include "daemon/child.h"
-#include "daemon/daemon.h"
+#include "daemon/running.h"
 #include "daemon/libexec.h"
 
 #include "config/utf8.h"
@@ -267,7 +267,7 @@ int rm_daemon_spawn(void *user, uint32_t index, uint64_t generation, struct rm_e
     process->printed.user = process;
     process->printed.on_closed = on_printed_closed;
     prepare_slot(slot, generation, daemon->inspector.debugger[0] != '\0');
-    const int out = rm_printed_open(&process->printed, daemon, index, error);
+    const int out = rm_printed_open(&process->printed, &daemon->printer, index, error);
     if (out < 0) {
         free(process);
         return out;

@@ -17,7 +17,7 @@
  *                     lines and rows on their way (writer.h)
  *
  * A number that is not known is null. */
-#include "daemon/daemon.h"
+#include "daemon/running.h"
 
 #include "config/json_memory.h"
 #include "config/traits.h"
@@ -51,27 +51,6 @@ static double seconds(uint64_t ns)
 static double ratio(uint64_t a, uint64_t b)
 {
     return b ? (double)a / (double)b : NAN;
-}
-
-struct rm_daemon_rates rm_daemon_rates(const struct rm_daemon *daemon)
-{
-    if (daemon->trained_ns <= daemon->started_ns)
-        return (struct rm_daemon_rates){rm_rate_per_s(&daemon->steps_rate),
-                                        rm_rate_per_s(&daemon->updates_rate)};
-    const double trained = seconds(daemon->trained_ns - daemon->started_ns);
-    return (struct rm_daemon_rates){
-        (double)(rm_session_agent_steps(&daemon->session) - daemon->agent_steps_before) / trained,
-        (double)(rm_session_updates(&daemon->session) - daemon->updates_before) / trained};
-}
-
-double rm_daemon_time_left(const struct rm_daemon *daemon)
-{
-    uint64_t budget = daemon->session.board.run->env_steps_budget;
-    uint64_t steps = rm_session_steps(&daemon->session);
-    double rate = rm_rate_per_s(&daemon->steps_rate) / (double)daemon->session.plan.agents;
-    if (budget == 0 || rate <= 0)
-        return -1;
-    return steps >= budget ? 0 : (double)(budget - steps) / rate;
 }
 
 static json_t *scores(const struct rm_scores *s)
@@ -359,7 +338,7 @@ static json_t *progress(const struct rm_daemon *daemon)
 {
     uint64_t steps = rm_session_steps(&daemon->session);
     uint64_t budget = daemon->session.board.run->env_steps_budget;
-    double left = rm_daemon_time_left(daemon);
+    double left = rm_progress_time_left(&daemon->progress);
     double fraction = ratio(steps, budget);
     return json_pack("{s:o,s:o,s:o,s:o}", "steps", count(steps), "budget", count(budget),
                      "fraction", number(fraction > 1 ? 1 : fraction), "left_s",
@@ -390,8 +369,8 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
     const struct rm_board_view *board = &daemon->session.board;
     const uint64_t mark = rm_json_failures();
     uint64_t now = rm_now_ns();
-    uint64_t end = daemon->trained_ns ? daemon->trained_ns : now;
-    const struct rm_daemon_rates rates = rm_daemon_rates(daemon);
+    uint64_t end = daemon->progress.trained_ns ? daemon->progress.trained_ns : now;
+    const struct rm_progress_rates rates = rm_progress_rates(&daemon->progress);
     json_t *agents = json_array(), *policies = json_array(), *workers = json_array();
     json_t *o = json_object();
 
@@ -404,9 +383,9 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
     if (daemon->failed)
         json_object_set_new(o, "reason", json_string(daemon->failure));
     json_object_set_new(o, "run_directory", json_string(daemon->directory.path));
-    json_object_set_new(o, "config_file", json_string(daemon->options.file));
-    json_object_set_new(o, "uptime_s", number(seconds(now - daemon->started_ns)));
-    json_object_set_new(o, "trained_s", number(seconds(end - daemon->started_ns)));
+    json_object_set_new(o, "config_file", json_string(daemon->settings.spec.file));
+    json_object_set_new(o, "uptime_s", number(seconds(now - daemon->progress.started_ns)));
+    json_object_set_new(o, "trained_s", number(seconds(end - daemon->progress.started_ns)));
     json_object_set_new(o, "adopted", adopted(daemon));
     json_object_set_new(o, "progress", progress(daemon));
     json_object_set_new(o, "rates",
@@ -512,7 +491,8 @@ json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe)
             json_pack("{s:s,s:s,s:o}", "name", board->workers[w].name, "role",
                       rm_role_name(RM_PEEK(&board->workers[w].role)), "values",
                       values(rm_worker_metrics, rm_worker_metric_count, &board->workers[w])));
-    const double time_s = daemon->metrics.before_s + seconds(rm_now_ns() - daemon->started_ns);
+    const double time_s =
+        daemon->metrics.before_s + seconds(rm_now_ns() - daemon->progress.started_ns);
     json_t *o =
         json_pack("{s:f,s:o,s:o,s:o,s:o}", "time_s", time_s, "policies", policies, "workers",
                   workers, "loop", loop(&daemon->stall), "writers", writers(daemon));

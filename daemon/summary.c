@@ -2,7 +2,6 @@
 #include "daemon/console.h"
 
 #include "config/traits.h"
-#include "daemon/daemon.h"
 #include "daemon/format.h"
 #include "daemon/table.h"
 #include "shm/atomic.h"
@@ -100,21 +99,21 @@ static void figures_table(FILE *out, const struct rm_board_view *board,
     rm_table_end(&table, out, style);
 }
 
-static void greedy_score(FILE *out, const struct rm_daemon *daemon)
+static void greedy_score(FILE *out, const struct rm_session *session,
+                         const struct rm_world_facts *world)
 {
-    const struct rm_board_run *run = daemon->session.board.run;
+    const struct rm_board_run *run = session->board.run;
     if (RM_PEEK(&run->evaluations) == 0)
         return;
     const uint64_t episodes = RM_PEEK(&run->eval_episodes);
-    fprintf(out, "\n%s score %s +- %s over %llu %s",
-            rm_evaluation_word(&daemon->session.experiment),
+    fprintf(out, "\n%s score %s +- %s over %llu %s", rm_evaluation_word(&session->experiment),
             rm_format_number(RM_PEEK(&run->eval_score_mean)).s,
             rm_format_number(RM_PEEK(&run->eval_score_stderr)).s, (unsigned long long)episodes,
             rm_plural(episodes, "episode", "episodes"));
-    if (isfinite(daemon->world.score_random))
-        fprintf(out, "; a random policy scores %s", rm_format_number(daemon->world.score_random).s);
-    if (isfinite(daemon->world.score_solved))
-        fprintf(out, ", solved is %s", rm_format_number(daemon->world.score_solved).s);
+    if (isfinite(world->score_random))
+        fprintf(out, "; a random policy scores %s", rm_format_number(world->score_random).s);
+    if (isfinite(world->score_solved))
+        fprintf(out, ", solved is %s", rm_format_number(world->score_solved).s);
     fputc('\n', out);
 }
 
@@ -171,45 +170,49 @@ static void phases_table(FILE *out, const struct rm_board_view *board, const str
     rm_table_end(&table, out, style);
 }
 
-static void deaths(FILE *out, const struct rm_daemon *daemon)
+static void deaths(FILE *out, const struct rm_session *session,
+                   const struct rm_supervisor *supervisor)
 {
-    for (uint32_t w = 0; w < daemon->supervisor.count; w++) {
-        const struct rm_supervised_worker *worker = &daemon->supervisor.workers[w];
+    for (uint32_t w = 0; w < supervisor->count; w++) {
+        const struct rm_supervised_worker *worker = &supervisor->workers[w];
         if (worker->deaths)
-            fprintf(out, "%s died %llu %s, the last time: %s\n",
-                    daemon->session.board.workers[w].name, (unsigned long long)worker->deaths,
-                    rm_plural(worker->deaths, "time", "times"), worker->reason);
+            fprintf(out, "%s died %llu %s, the last time: %s\n", session->board.workers[w].name,
+                    (unsigned long long)worker->deaths, rm_plural(worker->deaths, "time", "times"),
+                    worker->reason);
     }
 }
 
-void rm_console_summary(struct rm_console *console, struct rm_daemon *daemon)
+void rm_console_summary(struct rm_console *console, const struct rm_progress *progress,
+                        const struct rm_supervisor *supervisor, const struct rm_world_facts *world,
+                        const char *run_directory)
 {
     FILE *out = console->out;
+    const struct rm_session *session = progress->session;
     if (!out)
         return;
     const struct rm_style style = {.width = rm_style_of(out).width, .whole = true};
     rm_console_clear(console);
-    double trained = daemon->trained_ns > daemon->started_ns
-                         ? (double)(daemon->trained_ns - daemon->started_ns) / 1e9
+    double trained = progress->trained_ns > progress->started_ns
+                         ? (double)(progress->trained_ns - progress->started_ns) / 1e9
                          : 0;
-    const struct rm_daemon_rates rates = rm_daemon_rates(daemon);
-    const uint64_t before = daemon->agent_steps_before;
-    const uint64_t all = rm_session_agent_steps(&daemon->session), steps = all - before;
-    const uint64_t updates = rm_session_updates(&daemon->session) - daemon->updates_before;
-    agents_table(out, &daemon->session.board, &style);
-    figures_table(out, &daemon->session.board, &style);
-    greedy_score(out, daemon);
+    const struct rm_progress_rates rates = rm_progress_rates(progress);
+    const uint64_t before = progress->agent_steps_before;
+    const uint64_t all = rm_session_agent_steps(session), steps = all - before;
+    const uint64_t updates = rm_session_updates(session) - progress->updates_before;
+    agents_table(out, &session->board, &style);
+    figures_table(out, &session->board, &style);
+    greedy_score(out, session, world);
     fprintf(out, "trained %.1f s: %llu agent %s (%.0f/s), %llu %s (%.0f/s)\n", trained,
             (unsigned long long)steps, rm_plural(steps, "step", "steps"),
             trained > 0 ? rates.steps_per_s : 0.0, (unsigned long long)updates,
             rm_plural(updates, "update", "updates"), trained > 0 ? rates.updates_per_s : 0.0);
     if (before)
         fprintf(out, "with those before it went on: %llu agent steps, %llu updates\n",
-                (unsigned long long)all, (unsigned long long)rm_session_updates(&daemon->session));
-    phases_table(out, &daemon->session.board, &style);
+                (unsigned long long)all, (unsigned long long)rm_session_updates(session));
+    phases_table(out, &session->board, &style);
     fputc('\n', out);
-    deaths(out, daemon);
-    fprintf(out, "run directory: %s\n", daemon->directory.path);
+    deaths(out, session, supervisor);
+    fprintf(out, "run directory: %s\n", run_directory);
     /* A reader that has gone is not an error; the caller reports other errors. */
     if (fflush(out) && errno == EPIPE) {
         __fpurge(out);

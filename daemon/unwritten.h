@@ -4,16 +4,19 @@
 #ifndef RM_DAEMON_UNWRITTEN_H
 #define RM_DAEMON_UNWRITTEN_H
 
-#include <stdint.h>
-
-struct rm_daemon;
+#include "daemon/kept.h"
+#include "daemon/log.h"
+#include "daemon/metrics.h"
 
 struct rm_unwritten {
+    struct rm_log *log; /* has the writers */
+    const struct rm_metrics *metrics;
+    const struct rm_kept *kept;
     uint64_t failed, lost; /* pieces in the latest message */
     uint64_t at_ns;        /* the message's time; 0 = no message yet */
 };
 
 /* Call after a failure, and periodically. */
-void rm_daemon_log_unwritten(struct rm_daemon *daemon);
+void rm_unwritten_log(struct rm_unwritten *unwritten);
 
 #endif

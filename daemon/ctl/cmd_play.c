@@ -303,7 +303,8 @@ static int fetch(struct rm_ctl_client *client, struct rm_experiment *experiment)
     return rc ? rm_ctl_complain(rm_ctl_client_exit_code(rc), "watch: %s", error.text) : 0;
 }
 
-/* The newest policies as files. 0; 1: the experiment is gone; else an exit code, told. */
+/* The newest policies as files. 0; 1: the experiment is gone; else an exit code, after a message.
+ */
 static int ask_for_policies(struct rm_ctl_client *client, struct files *files)
 {
     const struct timespec again = {0, ASK_AGAIN_NS};

@@ -10,7 +10,7 @@ const struct rm_ctl_option rm_ctl_common_options[] = {
 const struct rm_ctl_option rm_ctl_connection_options[] = {
     {"socket", "PATH", "Speaks to the experiment that listens there, whatever its name.",
      RM_COMPLETE_FILE, false},
-    {"timeout", "SECONDS", "Waits that long for an answer, 10 unless told; 0 waits for ever.",
+    {"timeout", "SECONDS", "Waits that long for an answer (default 10); 0 waits for ever.",
      RM_COMPLETE_NOTHING, false},
     {"json", NULL, "Prints the reply as JSON, for programs.", RM_COMPLETE_NOTHING, false},
     {NULL, NULL, NULL, RM_COMPLETE_NOTHING, false},
@@ -64,7 +64,7 @@ static const struct rm_ctl_option check_world_options[] = {
      RM_COMPLETE_SETTING, true},
     {"steps", "N", "Plays that many steps in every try, not as many as episodes take.",
      RM_COMPLETE_NOTHING, false},
-    {"timeout", "SECONDS", "Ends a try that takes longer, 600 unless told.", RM_COMPLETE_NOTHING,
+    {"timeout", "SECONDS", "Ends a try that takes longer (default 600).", RM_COMPLETE_NOTHING,
      false},
     {"json", NULL, "Prints JSON, for programs.", RM_COMPLETE_NOTHING, false},
     END,
@@ -73,7 +73,7 @@ static const struct rm_ctl_option check_world_options[] = {
 #define FPS_OPTION                                                                                 \
     {                                                                                              \
         "fps", "N",                                                                                \
-            "Shows so many states a second, 8 unless told; 0, as outside of a terminal: as fast "  \
+            "Shows so many states a second (default 8); 0, as outside of a terminal: as fast "     \
             "as they come.",                                                                       \
             RM_COMPLETE_NOTHING, false                                                             \
     }
@@ -85,7 +85,7 @@ static const struct rm_ctl_option play_options[] = {
      "again. "
      "Without it, those of the latest run.",
      RM_COMPLETE_FILE, true},
-    {"episodes", "N", "Plays that many episodes, 1 unless told.", RM_COMPLETE_NOTHING, false},
+    {"episodes", "N", "Plays that many episodes (default 1).", RM_COMPLETE_NOTHING, false},
     FPS_OPTION,
     {"record", "FILE", "Writes a film, FILE.gif or FILE.mp4, instead of showing text.",
      RM_COMPLETE_FILE, false},
@@ -99,8 +99,8 @@ static const struct rm_ctl_option watch_options[] = {
 };
 
 static const struct rm_ctl_option list_options[] = {
-    {"timeout", "SECONDS", "Waits that long for each experiment, 2 unless told.",
-     RM_COMPLETE_NOTHING, false},
+    {"timeout", "SECONDS", "Waits that long for each experiment (default 2).", RM_COMPLETE_NOTHING,
+     false},
     {"json", NULL, "Prints JSON, for programs.", RM_COMPLETE_NOTHING, false},
     END,
 };
@@ -263,7 +263,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
     {.name = "events",
      .summary = "print what happens, as it happens",
      .text = "Runs until it is interrupted or the experiment ends. A client that reads too slowly "
-             "loses events; how many is told.",
+             "loses events; the next one says how many.",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_events},

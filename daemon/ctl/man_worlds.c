@@ -7,7 +7,7 @@
 
 static void write_agents(FILE *out, const struct rm_env_spec *spec)
 {
-    /* Agents that see and do the same are told once. */
+    /* Agents with equal observations and actions are described once. */
     char observation[RM_WORLD_TEXT_MAX], actions[96];
     const struct rm_env_agent *agent = &spec->agent[0];
     rm_world_observation_text(agent, observation, sizeof observation);

@@ -202,7 +202,7 @@ void rm_snapshot_phases(const struct rm_snapshot_worker *now,
     for (int p = 0; p < RM_PHASE_COUNT; p++) {
         double s = since ? now->phase[p] * now->booked_s - before->phase[p] * before->booked_s
                          : now->phase[p];
-        share[p] = s > 0 ? s : 0; /* NAN as well: not told */
+        share[p] = s > 0 ? s : 0; /* also for NAN: unknown */
         total += share[p];
     }
     for (int p = 0; p < RM_PHASE_COUNT && total > 0; p++)

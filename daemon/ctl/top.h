@@ -30,7 +30,7 @@ const char *rm_top_order_name(enum rm_top_order order);
 /* Indices of now's workers in the order chosen, into index[RM_BOARD_WORKERS]. Stable. */
 void rm_top_sort(const struct rm_top *top, unsigned *index);
 
-/* Steps per second: told by the experiment, or from two snapshots; NAN when unknown. */
+/* Steps per second: reported by the experiment, or from two snapshots; NAN when unknown. */
 double rm_top_speed(const struct rm_top *top);
 
 /* The worker of the earlier snapshot with the same name, or NULL. */

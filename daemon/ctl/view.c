@@ -125,7 +125,7 @@ static void print_member(FILE *out, const char *key, const json_t *value)
     free(text);
 }
 
-/* Seconds since 1970 as local time; nothing when it is not told. */
+/* Seconds since 1970 as local time; nothing if unknown. */
 static void print_time(FILE *out, const json_t *time)
 {
     char text[32];

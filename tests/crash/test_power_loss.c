@@ -3,8 +3,8 @@
  * gone. And bytes of a checkpoint change while it lies there. Whoever starts afterwards goes on
  * from the newest checkpoint that had been made, or from the one that was being made, whole. */
 #include "config/config.h"
-#include "daemon/daemon.h"
 #include "daemon/resume.h"
+#include "daemon/run_lock.h"
 #include "tests/crash/recording.h"
 #include "tests/crash/small_checkpoint.h"
 #include "tests/support/daemon.h"
@@ -12,9 +12,9 @@
 
 #define CHECKPOINTS 4
 
+static struct rm_resumed looking;
 static char root[64], found[64];
 static struct rm_experiment experiment;
-static struct rm_daemon looking;
 static struct rm_run_directory made;
 static int done_by[CHECKPOINTS + 1]; /* operations by the time at which checkpoint i was made */
 
@@ -45,9 +45,9 @@ static void make_all(void)
 {
     char runs[96];
     struct rm_error error = {""};
+    struct rm_run_lock lock = {.fd = -1};
     json_t *config = rm_config_to_json(&experiment);
     snprintf(runs, sizeof runs, "%s/runs", root);
-    struct rm_run_lock lock = {.fd = -1};
     if (rm_run_directory_create(&made, runs, "t", &lock, &error))
         fail_msg("%s", error.text);
     for (uint64_t i = 1; i <= CHECKPOINTS; i++) {
@@ -69,17 +69,19 @@ static uint64_t resumed(void)
 {
     struct rm_error error = {""};
     snprintf(experiment.run.directory, sizeof experiment.run.directory, "%s/runs", found);
-    looking.resumed.from[0] = looking.resumed.passed_over[0] = looking.resumed.changes[0] = '\0';
-    looking.options.resume = RM_RESUME_MAY;
-    looking.run_lock.fd = -1;
-    if (rm_daemon_find_checkpoint(&looking, &experiment, &error))
+    static struct rm_run_directory run;
+    static struct rm_run_lock lock;
+    run.path[0] = '\0';
+    lock = (struct rm_run_lock){.fd = -1};
+    looking = (struct rm_resumed){.when = RM_RESUME_MAY, .directory = &run, .lock = &lock};
+    if (rm_resume_find(&looking, &experiment, &error))
         fail_msg("%s", error.text);
-    rm_run_lock_leave(&looking.run_lock);
-    if (!looking.resumed.from[0])
+    rm_run_lock_leave(&lock);
+    if (!looking.from[0])
         return 0;
-    const uint64_t number = strtoull(strrchr(looking.resumed.from, '/') + 1, NULL, 10);
-    if (!small_is(looking.resumed.from, number))
-        fail_msg("%s: not what was written", looking.resumed.from);
+    const uint64_t number = strtoull(strrchr(looking.from, '/') + 1, NULL, 10);
+    if (!small_is(looking.from, number))
+        fail_msg("%s: not what was written", looking.from);
     return number;
 }
 
@@ -116,12 +118,11 @@ static unsigned lose(int end, enum record_loss loss, int which)
     empty_found();
     record_make(&after, 0, found);
     const uint64_t number = resumed();
-    if ((number != last && number != last + 1) || looking.resumed.passed_over[0])
+    if ((number != last && number != last + 1) || looking.passed_over[0])
         fail_msg(
             "operation %d of %d, loss %d of %d: goes on from %llu, when %llu had been made%s%s",
             end, record_count, (int)loss, which, (unsigned long long)number,
-            (unsigned long long)last, looking.resumed.passed_over[0] ? ": " : "",
-            looking.resumed.passed_over);
+            (unsigned long long)last, looking.passed_over[0] ? ": " : "", looking.passed_over);
     return 1;
 }
 
@@ -182,7 +183,7 @@ static void the_next_one_is_made(void **state)
         assert_non_null(realpath(path, latest));
         assert_int_equal(small_make(latest, number + 1, config), 0);
         assert_int_equal(resumed(), number + 1);
-        assert_string_equal(looking.resumed.passed_over, "");
+        assert_string_equal(looking.passed_over, "");
     }
     json_decref(config);
     tree_clear(&after);
@@ -241,7 +242,7 @@ static bool is_noticed(bool start, bool same)
         return same;
     }
     return !start ||
-           (resumed() == CHECKPOINTS - 1 && strstr(looking.resumed.passed_over, "/000004") != NULL);
+           (resumed() == CHECKPOINTS - 1 && strstr(looking.passed_over, "/000004") != NULL);
 }
 
 static void any_byte_changes(void **state)

@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "config/json_memory.h"
 #include "daemon/daemon.h"
+#include "daemon/running.h"
 #include "daemon/loop_memory.h"
 
 #include <dirent.h>
@@ -273,7 +274,7 @@ static void stop_timers(void)
     uv_timer_stop(&served.checkpoint.timer);
 }
 
-/* A daemon's control socket with a client, until it has its answer or is told to go. */
+/* A daemon's control socket with a client, until it has its answer or is closed. */
 static int converse(char **result, struct rm_error *error)
 {
     static char got[1 << 18];
@@ -328,8 +329,8 @@ static void serve_anew(void)
 
 static void every_allocation(const struct attempt *a)
 {
-    const char *told = getenv("RM_TEST_STRIDE"); /* not every one: for where all is slow */
-    const uint64_t stride = told ? strtoull(told, NULL, 10) : 1;
+    const char *given = getenv("RM_TEST_STRIDE"); /* not every one: for where all is slow */
+    const uint64_t stride = given ? strtoull(given, NULL, 10) : 1;
     uint64_t refused = 0, n = 1;
     char *whole = NULL, *result = NULL;
     struct rm_error error = {.text = ""};
@@ -443,8 +444,16 @@ static void commands(void **state)
     served.place.lock_fd = served.place.listen_fd = -1;
     served.metrics.csv_fd = served.metrics.board.fd = -1;
     served.log = (struct rm_log){.fd = -1, .echo_fd = -1};
-    served.options.file = file;
-    rm_settings_init(&served.settings);
+    const struct rm_settings_spec settings = {.session = &served.session,
+                                              .progress = &served.progress,
+                                              .log = &served.log,
+                                              .files = &served.files,
+                                              .loop = &served.loop,
+                                              .file = file,
+                                              .ops = &rm_daemon_settings_ops,
+                                              .user = &served};
+    rm_settings_init(&served.settings, &settings);
+    served.progress.session = &served.session;
     assert_int_equal(rm_session_create(&served.session, &experiment, &plan, &error), 0);
     assert_int_equal(rm_supervisor_init(&served.supervisor, served.session.objects.workers, &limits,
                                         &rm_daemon_supervisor_ops, &served, &error),

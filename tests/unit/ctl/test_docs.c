@@ -1,6 +1,7 @@
 /* Pages written by hand name everything that the tables have. */
 #include "daemon/ctl/exit_code.h"
 #include "daemon/daemon.h"
+#include "daemon/running.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* The live line: what it says, that it fits; and that it is redrawn in place on a terminal only. */
-#include "daemon/daemon.h"
+#include "daemon/console.h"
+#include "daemon/running.h"
 
 #include "shm/atomic.h"
 
@@ -18,18 +19,23 @@
 
 #include <cmocka.h>
 
-static struct rm_daemon *daemon_;
+static struct rm_session *session;
+static struct rm_progress progress;
+static struct rm_supervisor supervisor;
+static struct rm_world_facts world;
 
 static int setup(void **state)
 {
     (void)state;
-    daemon_ = calloc(1, sizeof *daemon_);
-    struct rm_board_view *board = &daemon_->session.board;
-    if (!daemon_ || rm_board_create(board, 2, 2, 5, NULL) < 0)
+    session = calloc(1, sizeof *session);
+    struct rm_board_view *board = &session->board;
+    if (!session || rm_board_create(board, 2, 2, 5, NULL) < 0)
         return -1;
-    daemon_->session.objects = (struct rm_objects){.policies = 2, .actors = 2, .workers = 5};
-    daemon_->session.plan.agents = 2;
-    daemon_->life = RM_LIFE_TRAINING;
+    session->objects = (struct rm_objects){.policies = 2, .actors = 2, .workers = 5};
+    session->plan.agents = 2;
+    progress = (struct rm_progress){.session = session, .life = RM_LIFE_TRAINING};
+    memset(&supervisor, 0, sizeof supervisor);
+    world = (struct rm_world_facts){0};
     RM_POKE(&board->run->state, RM_RUN_RUNNING);
     RM_POKE(&board->run->env_steps_budget, 1000);
     for (int w = 0; w < 5; w++)
@@ -48,16 +54,16 @@ static int setup(void **state)
     }
     RM_POKE(&board->workers[0].steps, 150);
     RM_POKE(&board->workers[1].steps, 250);
-    rm_rate_add(&daemon_->steps_rate, 1000000000ull, 0);
-    rm_rate_add(&daemon_->steps_rate, 3000000000ull, 800);
+    rm_rate_add(&progress.steps_rate, 1000000000ull, 0);
+    rm_rate_add(&progress.steps_rate, 3000000000ull, 800);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    rm_board_close(&daemon_->session.board);
-    free(daemon_);
+    rm_board_close(&session->board);
+    free(session);
     return 0;
 }
 
@@ -65,12 +71,12 @@ static void the_line_says_what_counts(void **state)
 {
     (void)state;
     char line[512];
-    rm_console_line(line, sizeof line, daemon_, 500);
+    rm_console_line(line, sizeof line, &progress, 500);
     /* 400 agent steps a second are 200 of each of two agents; 600 are left: 3 seconds. */
     assert_string_equal(line, "400 steps/s  [######----------]  40% 0:03 left  reward 10.00 20.00  "
                               "replay 25%  ratio 2.50  lag 1.50");
-    RM_POKE(&daemon_->session.board.run->state, RM_RUN_PAUSED);
-    rm_console_line(line, sizeof line, daemon_, 500);
+    RM_POKE(&session->board.run->state, RM_RUN_PAUSED);
+    rm_console_line(line, sizeof line, &progress, 500);
     assert_int_equal(strncmp(line, "paused  ", 8), 0);
 }
 
@@ -79,43 +85,43 @@ static void after_the_last_step_the_line_says_what_goes_on(void **state)
 {
     (void)state;
     char line[512];
-    daemon_->session.experiment.evaluation.final_episodes = 50;
-    daemon_->trained_ns = 1;
-    rm_console_line(line, sizeof line, daemon_, 500);
+    session->experiment.evaluation.final_episodes = 50;
+    progress.trained_ns = 1;
+    rm_console_line(line, sizeof line, &progress, 500);
     assert_string_equal(line, "writing the last checkpoint  reward 10.00 20.00  replay 25%  "
                               "ratio 2.50  lag 1.50");
-    daemon_->life = RM_LIFE_EVALUATING;
-    rm_console_line(line, sizeof line, daemon_, 500);
+    progress.life = RM_LIFE_EVALUATING;
+    rm_console_line(line, sizeof line, &progress, 500);
     assert_string_equal(line, "evaluating: 50 episodes of the last weights  reward 10.00 20.00  "
                               "replay 25%  ratio 2.50  lag 1.50");
-    rm_console_line(line, sizeof line, daemon_, 75);
+    rm_console_line(line, sizeof line, &progress, 75);
     assert_string_equal(line, "evaluating: 50 episodes  reward 10 20  replay 25%  ratio 2.50  "
                               "lag 1.50");
-    daemon_->session.experiment.evaluation.final_episodes = 1;
-    RM_POKE(&daemon_->session.board.run->state, RM_RUN_PAUSED);
-    rm_console_line(line, sizeof line, daemon_, 500);
+    session->experiment.evaluation.final_episodes = 1;
+    RM_POKE(&session->board.run->state, RM_RUN_PAUSED);
+    rm_console_line(line, sizeof line, &progress, 500);
     assert_int_equal(strncmp(line, "paused  evaluating: 1 episode of", 32), 0);
-    daemon_->life = RM_LIFE_STOPPING; /* it may have been stopped before its end */
-    RM_POKE(&daemon_->session.board.run->state, RM_RUN_STOPPING);
-    rm_console_line(line, sizeof line, daemon_, 500);
+    progress.life = RM_LIFE_STOPPING; /* it may have been stopped before its end */
+    RM_POKE(&session->board.run->state, RM_RUN_STOPPING);
+    rm_console_line(line, sizeof line, &progress, 500);
     assert_int_equal(strncmp(line, "stopping  400 steps/s  ", 23), 0);
 }
 
-static void rollouts_are_told_of_where_there_is_no_replay(void **state)
+static void rollouts_are_shown_where_there_is_no_replay(void **state)
 {
     (void)state;
-    struct rm_board_policy *policies = daemon_->session.board.policies;
+    struct rm_board_policy *policies = session->board.policies;
     char line[512];
     for (int p = 0; p < 2; p++)
         RM_POKE(&policies[p].replay_capacity, 0);
     RM_POKE(&policies[0].rollouts, 3);
     RM_POKE(&policies[0].entropy, 0.5);
     RM_POKE(&policies[0].kl, 0.01);
-    rm_console_line(line, sizeof line, daemon_, 500);
+    rm_console_line(line, sizeof line, &progress, 500);
     assert_non_null(strstr(line, "  entropy 0.50  kl 0.0100  ratio")); /* the other is frozen */
     RM_POKE(&policies[1].rollouts, 3);
     RM_POKE(&policies[1].entropy, 0.25);
-    rm_console_line(line, sizeof line, daemon_, 500);
+    rm_console_line(line, sizeof line, &progress, 500);
     assert_non_null(strstr(line, "  entropy 0.38  kl 0.0050  ratio"));
 }
 
@@ -123,9 +129,9 @@ static void without_a_budget_steps_are_counted(void **state)
 {
     (void)state;
     char line[512];
-    RM_POKE(&daemon_->session.board.run->env_steps_budget, 0);
-    RM_POKE(&daemon_->session.board.workers[0].steps, 2345678);
-    rm_console_line(line, sizeof line, daemon_, 500);
+    RM_POKE(&session->board.run->env_steps_budget, 0);
+    RM_POKE(&session->board.workers[0].steps, 2345678);
+    rm_console_line(line, sizeof line, &progress, 500);
     assert_non_null(strstr(line, "2.35M steps"));
     assert_null(strchr(line, '['));
 }
@@ -134,10 +140,10 @@ static void a_narrow_line_says_it_shorter(void **state)
 {
     (void)state;
     char line[512];
-    rm_console_line(line, sizeof line, daemon_, 90);
+    rm_console_line(line, sizeof line, &progress, 90);
     assert_string_equal(line, "400 steps/s  [###-----]  40% 0:03 left  reward 10 20  replay 25%  "
                               "ratio 2.50  lag 1.50");
-    rm_console_line(line, sizeof line, daemon_, 75);
+    rm_console_line(line, sizeof line, &progress, 75);
     assert_string_equal(line, "400/s [##---]  40% 0:03  reward 10 20  replay 25%  ratio 2.50  "
                               "lag 1.50");
 }
@@ -147,11 +153,11 @@ static void the_line_fits_any_width(void **state)
     (void)state;
     char line[512];
     for (unsigned width = 0; width < 300; width++) {
-        size_t n = rm_console_line(line, sizeof line, daemon_, width);
+        size_t n = rm_console_line(line, sizeof line, &progress, width);
         assert_int_equal(n, strlen(line));
         assert_true(n <= width);
     }
-    assert_true(rm_console_line(line, 10, daemon_, 200) < 10);
+    assert_true(rm_console_line(line, 10, &progress, 200) < 10);
 }
 
 /* Everything written to the terminal so far. The kernel passes it on when it likes, in pieces: what
@@ -188,15 +194,15 @@ static void a_terminal_is_redrawn_in_place(void **state)
     rm_console_open(&console, out);
     assert_true(console.terminal);
     console.last_ns = 0;
-    rm_console_live(&console, daemon_, 10000000000ull);
+    rm_console_live(&console, &progress, 10000000000ull);
     const char *text = screen(master, terminal);
     assert_int_equal(text[0], '\r');
     assert_null(strchr(text, '\n'));
     assert_true(strlen(text) <= 1 + 39 + 3); /* return, line, clearing the rest */
     /* Too early for another one. */
-    rm_console_live(&console, daemon_, 10500000000ull);
+    rm_console_live(&console, &progress, 10500000000ull);
     assert_string_equal(screen(master, terminal), "");
-    rm_console_live(&console, daemon_, 11000000000ull);
+    rm_console_live(&console, &progress, 11000000000ull);
     assert_int_equal(screen(master, terminal)[0], '\r');
     /* Anything else wipes it first. */
     rm_console_say(&console, "hello");
@@ -217,11 +223,11 @@ static void the_tables_fit_a_narrow_terminal(void **state)
     struct winsize size = {.ws_row = 24, .ws_col = 60};
     assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
     for (int p = 0; p < RM_PHASE_COUNT; p++)
-        RM_POKE(&daemon_->session.board.workers[3].phase_ns[p], (uint64_t)(10 + p));
+        RM_POKE(&session->board.workers[3].phase_ns[p], (uint64_t)(10 + p));
     FILE *out = fdopen(terminal, "w");
     struct rm_console console;
     rm_console_open(&console, out);
-    rm_console_summary(&console, daemon_);
+    rm_console_summary(&console, &progress, &supervisor, &world, "/runs/here");
     const char *text = screen(master, terminal);
     assert_non_null(strstr(text, "\nagent "));
     assert_non_null(strstr(text, "last 100"));
@@ -249,26 +255,25 @@ static void a_file_gets_plain_lines_and_the_tables(void **state)
     rm_console_open(&console, out);
     assert_false(console.terminal);
     console.last_ns = 0;
-    rm_console_live(&console, daemon_, 10000000000ull);
-    rm_console_live(&console, daemon_, 11000000000ull); /* too early */
-    rm_console_live(&console, daemon_, 16000000000ull);
-    struct rm_board_run *run = daemon_->session.board.run;
+    rm_console_live(&console, &progress, 10000000000ull);
+    rm_console_live(&console, &progress, 11000000000ull); /* too early */
+    rm_console_live(&console, &progress, 16000000000ull);
+    struct rm_board_run *run = session->board.run;
     RM_POKE(&run->evaluations, 1);
     RM_POKE(&run->eval_score_mean, 512.34);
     RM_POKE(&run->eval_score_stderr, 6.05);
     RM_POKE(&run->eval_episodes, 100);
-    RM_POKE(&daemon_->session.board.agents[0].eval_mean, 0.96);
-    RM_POKE(&daemon_->session.board.agents[1].eval_mean, 77.25);
-    RM_POKE(&daemon_->session.board.agents[1].env_steps, 150);
-    RM_POKE(&daemon_->session.board.workers[3].phase_ns[RM_PHASE_FORWARD], 750);
-    RM_POKE(&daemon_->session.board.workers[3].phase_ns[RM_PHASE_WAITING], 250);
-    daemon_->world = (struct rm_world_facts){257.7, NAN, NAN, NAN};
-    daemon_->supervisor.count = 5;
-    daemon_->supervisor.workers[2].deaths = 3;
-    snprintf(daemon_->supervisor.workers[2].reason, 64, "exited with 4");
-    snprintf(daemon_->supervisor.workers[2].failure, 64, "died 3 times within 9 s");
-    snprintf(daemon_->directory.path, sizeof daemon_->directory.path, "/runs/here");
-    rm_console_summary(&console, daemon_);
+    RM_POKE(&session->board.agents[0].eval_mean, 0.96);
+    RM_POKE(&session->board.agents[1].eval_mean, 77.25);
+    RM_POKE(&session->board.agents[1].env_steps, 150);
+    RM_POKE(&session->board.workers[3].phase_ns[RM_PHASE_FORWARD], 750);
+    RM_POKE(&session->board.workers[3].phase_ns[RM_PHASE_WAITING], 250);
+    world = (struct rm_world_facts){257.7, NAN, NAN, NAN};
+    supervisor.count = 5;
+    supervisor.workers[2].deaths = 3;
+    snprintf(supervisor.workers[2].reason, 64, "exited with 4");
+    snprintf(supervisor.workers[2].failure, 64, "died 3 times within 9 s");
+    rm_console_summary(&console, &progress, &supervisor, &world, "/runs/here");
     rewind(out);
     assert_true(getdelim(&text, &bytes, '\0', out) > 0);
     assert_null(strchr(text, '\r'));
@@ -341,7 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(the_line_says_what_counts),
         T(after_the_last_step_the_line_says_what_goes_on),
-        T(rollouts_are_told_of_where_there_is_no_replay),
+        T(rollouts_are_shown_where_there_is_no_replay),
         T(without_a_budget_steps_are_counted),
         T(a_narrow_line_says_it_shorter),
         T(the_line_fits_any_width),

@@ -1,6 +1,6 @@
 /* What workers print: a line is an entry of the journal, with time, level and worker, however it
  * comes; one who prints without end is read all the same, and costs no more than so many lines. */
-#include "daemon/daemon.h"
+#include "daemon/printed.h"
 #include "tests/support/session.h"
 #include "tests/support/unit.h"
 
@@ -11,7 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct rm_daemon daemon_;
+static struct rm_session session;
+static struct rm_log journal;
+static uv_loop_t loop;
+static struct rm_printer printer;
 static struct rm_printed printed;
 static int out;
 
@@ -27,33 +30,33 @@ static int setup(void **state)
 {
     struct rm_error error = {""};
     (void)state;
-    memset(&daemon_, 0, sizeof daemon_);
-    if (rm_test_session(&daemon_.session,
+    printer = (struct rm_printer){.session = &session, .log = &journal, .loop = &loop};
+    if (rm_test_session(&session,
                         "{\"name\":\"x\",\"world\":{\"name\":\"count\"},\"actor\":{\"count\":2},"
                         "\"algorithm\":{\"name\":\"dqn\"},"
                         "\"network\":{\"layers\":[{\"type\":\"linear\",\"units\":4}]}}") < 0)
         return -1;
-    uv_loop_init(&daemon_.loop);
-    daemon_.log = (struct rm_log){.fd = scratch(), .echo_fd = scratch(), .echo = RM_LOG_NOTICE};
-    out = rm_printed_open(&printed, &daemon_, 1, &error);
+    uv_loop_init(&loop);
+    journal = (struct rm_log){.fd = scratch(), .echo_fd = scratch(), .echo = RM_LOG_NOTICE};
+    out = rm_printed_open(&printed, &printer, 1, &error);
     return out >= 0 ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    uv_run(&daemon_.loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&daemon_.loop), 0);
-    close(daemon_.log.fd);
-    close(daemon_.log.echo_fd);
-    rm_session_close(&daemon_.session);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    close(journal.fd);
+    close(journal.echo_fd);
+    rm_session_close(&session);
     return 0;
 }
 
 static void print(const char *text)
 {
     assert_int_equal(write(out, text, strlen(text)), strlen(text));
-    uv_run(&daemon_.loop, UV_RUN_NOWAIT);
+    uv_run(&loop, UV_RUN_NOWAIT);
 }
 
 static void end(void)
@@ -84,15 +87,15 @@ static void a_line_is_an_entry(void **state)
 {
     (void)state;
     print("plain\n<4>a warn");
-    char *log = contents(daemon_.log.fd);
+    char *log = contents(journal.fd);
     assert_int_equal(count(log, "Z info    actor-1: plain\n"), 1);
     assert_null(strstr(log, "a warn"));
     free(log);
     print("ing\n\n<3>an error\n<7>detail\n<9>odd\n<5>notice\n");
     print("its last words");
     end();
-    log = contents(daemon_.log.fd);
-    char *echo = contents(daemon_.log.echo_fd);
+    log = contents(journal.fd);
+    char *echo = contents(journal.echo_fd);
     assert_int_equal(count(log, "\n"), 7);
     assert_int_equal(count(log, "Z warning actor-1: a warning\n"), 1);
     assert_int_equal(count(log, "Z error   actor-1: an error\n"), 1);
@@ -120,7 +123,7 @@ static void a_long_line_is_cut(void **state)
     print(line);
     print("next\n");
     end();
-    char *log = contents(daemon_.log.fd);
+    char *log = contents(journal.fd);
     assert_int_equal(count(log, "\n"), 2);
     assert_int_equal(count(log, "actor-1: begin xxx"), 1);
     assert_int_equal(count(log, "theend"), 0);
@@ -139,7 +142,7 @@ static void a_flood_is_read_and_left_out(void **state)
     }
     print("<3>what it died of\n");
     end();
-    char *log = contents(daemon_.log.fd);
+    char *log = contents(journal.fd);
     assert_int_equal(count(log, "that means harm"), RM_LOG_BURST);
     assert_int_equal(count(log, "error   actor-1: what it died of\n"), 1);
     snprintf(line, sizeof line, "actor-1: %d entries of kind printed came too fast",
@@ -155,11 +158,11 @@ static void a_closed_end_keeps_nobody_busy(void **state)
     (void)state;
     print("bye\n");
     close(out);
-    uv_run(&daemon_.loop, UV_RUN_NOWAIT);
-    uv_run(&daemon_.loop, UV_RUN_NOWAIT);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    uv_run(&loop, UV_RUN_NOWAIT);
     assert_false(uv_is_active((uv_handle_t *)&printed.poll));
     rm_printed_end(&printed);
-    char *log = contents(daemon_.log.fd);
+    char *log = contents(journal.fd);
     assert_int_equal(count(log, "actor-1: bye\n"), 1);
     free(log);
 }

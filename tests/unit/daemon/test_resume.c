@@ -5,6 +5,7 @@
 #include "actor/worlds/plan.h"
 #include "config/config.h"
 #include "daemon/daemon.h"
+#include "daemon/running.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 #include "tests/support/daemon.h"
@@ -114,9 +115,12 @@ static void the_one_before_it_is_taken(void **state)
     make(1, 100, 100, NULL);
     make(2, 200, 200, "ring1.committed");
     make(3, 300, 250, NULL);
-    daemon = (struct rm_daemon){.options = {.resume = RM_RESUME_MAY}, .run_lock = {.fd = -1}};
+    daemon = (struct rm_daemon){.resumed = {.when = RM_RESUME_MAY,
+                                            .directory = &daemon.directory,
+                                            .lock = &daemon.run_lock},
+                                .run_lock = {.fd = -1}};
     const unsigned files = open_files();
-    assert_int_equal(rm_daemon_find_checkpoint(&daemon, &experiment, &error), 0);
+    assert_int_equal(rm_resume_find(&daemon.resumed, &experiment, &error), 0);
     assert_non_null(strstr(daemon.resumed.from, "/checkpoints/000003"));
     if (rm_daemon_open_session(&daemon, &experiment, &plan, &error))
         fail_msg("%s", error.text);

@@ -100,7 +100,7 @@ const struct rm_key rm_keys[] = {
          "Where relative paths among the world's options begin; empty: the folder of the "
          "experiment's file."),
     COMPOUND("world.options", SAME, RM_KEY_OPTIONS, world.options, world.options, "{}",
-             "What the world is told, by name: numbers, booleans, texts, paths and lists of these. "
+             "Options of the world, by name: numbers, booleans, texts, paths and lists of these. "
              "The world itself says which it takes (`ringctl envs`) and checks them."),
 
     U32("actor.count", SAME, actor.count, 1, 128, 1, "processes", "Actor processes."),

@@ -5,7 +5,7 @@ usage: scripts/plot_run.py RUN_DIRECTORY [OUT.svg]
 
 One line per agent: the mean reward of its latest 100 episodes against the agent's steps. Every evaluation is a
 point per agent, at the steps of the weights that played it. The run may still be going on. Writes to
-RUN_DIRECTORY/rewards.svg unless told otherwise.
+RUN_DIRECTORY/rewards.svg without OUT.svg.
 """
 import csv
 import html

@@ -21,7 +21,7 @@ struct rm_episode {
     const double *figures; /* [spec->figures], NAN where it has none; NULL: the world has none */
 };
 
-/* Who is told of finished episodes. A world's episode ends with the last of its agents'. */
+/* Receives finished episodes. A world's episode ends with the last one of its agents. */
 struct rm_episode_sink {
     void *self;
     void (*agent)(void *self, uint32_t agent, uint32_t world, const struct rm_episode *episode);

@@ -620,7 +620,8 @@ int rm_world_check_evaluation(const struct rm_experiment *experiment,
         return rm_fail(error, rc, "evaluation.options: no memory, or too long with world.options");
     }
     if (strcmp(config->options, experiment->world.options) != 0) {
-        /* One in Python is told which figures there are: what it finds by playing is chance. */
+        /* A Python world gets the list of figures: those that it finds by playing depend on chance.
+         */
         const struct rm_world python = {.ops = &rm_python_ops};
         config->description = config->python[0] ? rm_described_write(&python, spec) : NULL;
         world = (struct rm_world_spec){.spec = NULL};

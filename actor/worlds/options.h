@@ -1,5 +1,5 @@
 /* options: world.options as a world's table declares them: numbers, words, paths, and lists of
- * these. All that is wrong is told at once. */
+ * these. One message reports all errors. */
 #ifndef RM_ACTOR_WORLDS_OPTIONS_H
 #define RM_ACTOR_WORLDS_OPTIONS_H
 

@@ -260,7 +260,7 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     return r;
 }
 
-/* What a policy's agents bring together is what its learner needs. */
+/* Checks that a policy's agents yield as many rows together as its learner needs. */
 static int check_supply(const struct rm_policy_plan *policy, const struct rm_experiment *e,
                         struct rm_error *error)
 {

@@ -10,7 +10,7 @@
 /* Opens the world, maps agents to policies, compiles each policy's network for its size.
  * Policies are named after their agent when independent ("agent_0"), else "shared" or "policy_N".
  * Errors: what a world or network refuses; agents of one policy that differ in what they see or do,
- * or bring less than its learner needs (config/check.h).
+ * or yield less than its learner needs (config/check.h).
  */
 int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
                  struct rm_error *error);

@@ -4,7 +4,7 @@
  *                      layers of 64 acting in every world, exploration draws, checks, scores and
  *                      rows written. Ceiling: the forward pass alone at this core's FMA peak.
  * cartpole.ring_share  which part of that time the ring takes: the same worlds and policy once as
- * an actor writes them for a learner, once into four private rows that nobody is told of;
+ * an actor writes them for a learner, once into four private rows that no learner reads;
  * alternating. */
 #include "actor/actor.h"
 #include "actor/worlds/plan.h"

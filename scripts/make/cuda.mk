@@ -46,12 +46,12 @@ endif
 
 # --- the emulated plugin ---------------------------------------------------------------------------
 # The same sources compiled for the host against tests/cuda/emulation, whose headers come before any
-# toolkit's. Everything is tested on it; a process that is told RINGMASTER_CUDA_PLUGIN loads it.
+# toolkit's. Everything is tested on it; a process with RINGMASTER_CUDA_PLUGIN in its environment loads it.
 EMULATION        := tests/cuda/emulation
 EMULATED_PLUGIN  := $(BUILD)/lib/emulated/ringmaster-cuda.so
 EMULATED_OBJECTS := $(patsubst %.cu,$(BUILD)/emulated/%.cu.o,$(CUDA_SOURCES)) \
                     $(patsubst %.cc,$(BUILD)/emulated/%.o,$(sort $(wildcard $(EMULATION)/*.cc)))
-# The host's C++ compiler of the same make as CC, unless it is told.
+# The host's C++ compiler of the same make as CC, unless CXX is set.
 ifeq ($(origin CXX),default)
 CXX := $(if $(findstring clang,$(CC)),$(patsubst %clang,%clang++,$(firstword $(subst -, ,$(CC)))),g++)
 endif
@@ -62,8 +62,8 @@ EMULATED_FLAGS = -std=c++17 -I$(EMULATION) -I. -Wall -Wextra -Werror -Wno-unknow
                  -fno-math-errno -ffp-contract=off -pthread -fPIC -fvisibility=hidden -D_GNU_SOURCE \
                  -DRM_VERSION='"$(VERSION)"' $(CFLAGS) $(if $(SANITIZE),-O2) $(EMULATED_SANITIZE)
 # Threads of a device take turns on one thread of the host's, which holds the emulation's lock: there is no race between
-# them that ThreadSanitizer could see, and its looking makes each of their steps a hundred. So it is not told of
-# what they run, nor of their stacks; that grids do not run at once it sees in launch.cc.
+# them that ThreadSanitizer could see, and checking makes each of their steps a hundred times slower. So their code and
+# their stacks are not instrumented; launch.cc is, so that grids that run at the same time are found.
 EMULATED_SANITIZE = $(SANITIZE)
 DEVICE_CODE := $(shell grep -lE '__device__|__global__|rm_map' $(CUDA_SOURCES) tests/cuda/probes/*.cu) \
                $(patsubst %,$(EMULATION)/%.cc,block switch shared tensor gemm)
@@ -102,7 +102,7 @@ $(EMULATED_PROBES): $(patsubst %.cu,$(BUILD)/emulated/%.cu.o,$(sort $(wildcard t
 	@$(CXX) -shared $(CFLAGS) $(SANITIZE) -o $@ $^ -ldl -lm -lpthread
 tests: $(EMULATED_PROBES)
 
-# NCCL's double, found by who is told LD_LIBRARY_PATH=$(BUILD)/lib/emulated.
+# NCCL's double, for a process with LD_LIBRARY_PATH=$(BUILD)/lib/emulated.
 EMULATED_NCCL := $(BUILD)/lib/emulated/libnccl.so.2
 $(EMULATED_NCCL): $(BUILD)/emulated/tests/cuda/nccl/nccl.o
 	@mkdir -p $(@D)
@@ -110,7 +110,7 @@ $(EMULATED_NCCL): $(BUILD)/emulated/tests/cuda/nccl/nccl.o
 	@$(CXX) -shared -Wl,-soname,libnccl.so.2 $(CFLAGS) $(SANITIZE) -o $@ $^ -ldl -lpthread
 cuda-emulated tests: $(EMULATED_NCCL)
 
-# Whoever builds a test that loads any of it has what is there brought up to date first, and `make` alone does so
+# A build of a test that loads any of it updates these files first, and `make` alone does so
 # with what is there already: no test runs on yesterday's.
 EMULATED_FILES := $(EMULATED_PLUGIN) $(EMULATED_PROBES) $(EMULATED_NCCL)
 EMULATED_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter tests/cuda/%,$(TEST_SOURCES)) \

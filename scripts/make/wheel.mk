@@ -1,5 +1,5 @@
 # A package for Python: build/ringmaster-VERSION-py3-none-PLATFORM.whl with the programs inside. They are linked
-# statically but for glibc, and without the service manager's library, which no package of Python brings along.
+# statically but for glibc, and without the service manager's library, which no Python package contains.
 WHEEL := $(BUILD)/wheel
 WHEEL_LIBS := -Wl,-Bstatic -ljansson -luv_a -llz4 -lxxhash -lncursesw -ltinfo $(if $(HAVE_SECCOMP),-lseccomp) \
               -Wl,-Bdynamic -ldl -lm -lpthread

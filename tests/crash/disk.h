@@ -1,6 +1,6 @@
-/* disk: the system calls by which files come about, under a test's control: the n-th fails, writes
- * less than it was given, or is the last thing the process does; or every one is told to a
- * recorder. For the whole program that includes this, its libraries too; once in a program. */
+/* disk: the system calls that make files, under a test's control: the n-th one fails, writes less
+ * than it was given, or ends the process; or a recorder gets every one. For the whole program that
+ * includes this, with its libraries; once in a program. */
 #ifndef RM_TESTS_CRASH_DISK_H
 #define RM_TESTS_CRASH_DISK_H
 
@@ -29,7 +29,7 @@ enum disk_way {
 static enum disk_way disk_way;
 static unsigned disk_wrong_at, disk_calls; /* the wrong_at-th call, from 1 */
 
-/* Told of calls that succeeded; NULL: nobody. */
+/* Called after calls that succeeded; may be NULL. */
 struct disk_recorder {
     void (*opened)(int fd, const char *path, int flags);
     void (*closed)(int fd);

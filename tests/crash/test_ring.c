@@ -91,7 +91,7 @@ static int writer(void *arg)
     return 0;
 }
 
-/* Reads whatever is there, as a learner does, until told to stop. */
+/* Reads all rows, as a learner does, until it is stopped. */
 static int replay_reader(void *arg)
 {
     struct scene *s = arg;

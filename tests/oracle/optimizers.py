@@ -14,7 +14,7 @@ import torch
 
 
 def optimizer_of(about, tensors):
-    """Those that take steps together, with what PyTorch wants to be told."""
+    """Parameters that take steps together, as PyTorch's groups."""
     rate, betas, eps = about["learning_rate"], (about["beta1"], about["beta2"]), about["epsilon"]
     matrices = [t for t, matrix in tensors if matrix]
     others = [t for t, matrix in tensors if not matrix]

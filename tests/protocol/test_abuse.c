@@ -246,7 +246,7 @@ static void many_requests_at_once_are_all_answered_in_order(void **state)
     close(fd);
 }
 
-static void many_clients_are_served_and_too_many_are_told(void **state)
+static void many_clients_are_served_and_too_many_are_refused(void **state)
 {
     (void)state;
     int fds[CLIENTS_MAX];
@@ -336,7 +336,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_truncated_line_is_an_error),
         cmocka_unit_test(empty_lines_are_skipped),
         cmocka_unit_test(many_requests_at_once_are_all_answered_in_order),
-        cmocka_unit_test(many_clients_are_served_and_too_many_are_told),
+        cmocka_unit_test(many_clients_are_served_and_too_many_are_refused),
         cmocka_unit_test(leaving_in_the_middle_of_a_reply_harms_nobody),
         cmocka_unit_test(a_closed_sending_side_still_gets_its_answers),
         cmocka_unit_test(nothing_is_left_open),

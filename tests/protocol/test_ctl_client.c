@@ -60,7 +60,7 @@ static void endless_lines_are_refused(void **state)
     free(flood);
 }
 
-static void nobody_there_is_told(void **state)
+static void no_daemon_is_reported(void **state)
 {
     struct rm_ctl_client client;
     struct rm_error error = {""};
@@ -89,7 +89,7 @@ static int called(const char *text, bool hang_up, uint64_t timeout_ns, json_t **
     return rc;
 }
 
-static void replies_are_told_apart(void **state)
+static void replies_are_matched_to_requests(void **state)
 {
     struct rm_error error = {""};
     json_t *reply = NULL;
@@ -211,8 +211,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(greetings_are_checked),
         cmocka_unit_test(endless_lines_are_refused),
-        cmocka_unit_test(nobody_there_is_told),
-        cmocka_unit_test(replies_are_told_apart),
+        cmocka_unit_test(no_daemon_is_reported),
+        cmocka_unit_test(replies_are_matched_to_requests),
         cmocka_unit_test(events_between_replies_are_kept_in_order),
         cmocka_unit_test(too_many_events_are_dropped_and_counted),
         cmocka_unit_test(requests_have_the_documented_form),

@@ -237,7 +237,7 @@ static void it_outlives_the_experiment(void **state)
     free(line);
 }
 
-static void an_unknown_terminal_is_told(void **state)
+static void an_unknown_terminal_is_reported(void **state)
 {
     struct rm_fake fake;
     (void)state;
@@ -256,7 +256,7 @@ int main(void)
         cmocka_unit_test(it_shows_rollouts_where_there_is_no_replay),
         cmocka_unit_test(any_size_will_do),
         cmocka_unit_test(it_outlives_the_experiment),
-        cmocka_unit_test(an_unknown_terminal_is_told),
+        cmocka_unit_test(an_unknown_terminal_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,10 +90,10 @@ static size_t add_patience(const char **argv, size_t n, const char *file,
                                               {"stop_grace_s", "supervisor.stop_grace_s=240"}};
     const char *config = slurp(file);
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        bool told = strstr(config, settings[i][0]) != NULL;
+        bool given = strstr(config, settings[i][0]) != NULL;
         for (size_t k = 0; arguments && arguments[k]; k++)
-            told = told || strstr(arguments[k], settings[i][0]);
-        if (told)
+            given = given || strstr(arguments[k], settings[i][0]);
+        if (given)
             continue;
         argv[n++] = "--set";
         argv[n++] = settings[i][1];

@@ -1,4 +1,4 @@
-/* rows: synthetic experience whose every row can be told apart. World w's row i (from 0) shows the
+/* rows: synthetic experience in which every row is different. World w's row i (from 0) shows the
  * observation {w, i, episode, step} as int32; what else stands in it is kept in a table that tests
  * compare with. */
 #ifndef RM_TESTS_SUPPORT_ROWS_H

@@ -293,7 +293,7 @@ static int start(struct rm_env *env, struct share *share, struct rm_error *error
 {
     char *order = order_of(env, share);
     if (!order)
-        return rm_fail(error, -ENOMEM, "world.python: no memory for what a worker is told");
+        return rm_fail(error, -ENOMEM, "world.python: no memory for the columns of a worker");
     int rc = strlen(order) >= RM_PYTHON_TEXT_BYTES
                  ? rm_fail(error, -EINVAL, "world.options: too long")
                  : rm_python_worker_start(&share->worker, &env->launching.launch, order, error);

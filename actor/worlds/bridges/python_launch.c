@@ -122,7 +122,7 @@ static int make_folder(struct rm_python_launching *l, const char *directory, str
 
 /* --- the environment ------------------------------------------------------------------------- */
 
-/* What a worker is told. `kept`: unless the user says otherwise. */
+/* A variable of a worker. `kept`: a value that the user has set stays. */
 struct variable {
     const char *name, *value;
     bool kept;

@@ -1,12 +1,12 @@
 /* python_worker: one process of a Python interpreter that steps worlds
  * (python/ringmaster/worker.py), and the memory that it shares with the process that started it.
  *
- * The memory is one memfd: a head, room for text, and behind it what worlds show and are told (made
- * by python.c once the worker has said what its worlds are). The starter asks by a number that it
- * raises, the worker answers by storing that number. Two requests may wait: the worker turns to the
- * second without a word of its starter's. Each side spins for a moment, as long as that was not in
- * vain lately, then says that it sleeps and waits for an eventfd, the starter for the worker's
- * death as well.
+ * The memory is one memfd: a head, room for text, then columns of observations, actions and rewards
+ * (laid out by python.c once the worker has described its worlds). The starter requests a call by
+ * raising a number; the worker answers by storing that number. Two requests may be pending: after
+ * the first one the worker takes the second without a wake-up. Each side spins for a moment, unless
+ * its latest spin was in vain, then announces its sleep and waits for an eventfd; the starter waits
+ * for the worker's death as well.
  *
  * The process that starts a worker does not trust what the worker writes: it bounds numbers,
  * repairs text, and copies columns before it reads them. Its size is sealed, so reading never

@@ -23,7 +23,7 @@ static const float interest[RM_GOODHART_CODES][CHANNELS] = {
 static const struct rm_env_option_doc options[] = {
     RM_OPTION_WHOLE(
         "mode", 0, 0, 2,
-        "0 ground_truth: food and poison are told apart; 1 proxy: seen as equally interesting, and "
+        "0 ground_truth: food and poison look different; 1 proxy: seen as equally interesting, and "
         "everything pays; 2 proxy_jammed: seen so, paid by the truth"),
     RM_OPTION_WHOLE("food_min", 50, 0, 4000,
                     "least food on a grid; how much is drawn once per grid"),

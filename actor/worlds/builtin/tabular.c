@@ -46,7 +46,7 @@ struct value {
     double low, high, random, best;
 };
 
-/* What an episode can still bring from state s, given what it can from each state a step later. */
+/* The best return from state s, given that from each state a step later. */
 static struct value look_ahead(const struct rm_tabular *table, uint32_t s, const struct value *next)
 {
     struct value value = {.low = 1e300, .high = -1e300, .best = -1e300};

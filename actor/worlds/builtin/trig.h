@@ -9,7 +9,7 @@
 
 #include "shm/base/both.h"
 
-/* No fused multiply-adds: GCC makes none in ISO C, Clang has to be told. */
+/* No fused multiply-adds: GCC makes none in ISO C; Clang needs a pragma. */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #endif

@@ -28,7 +28,7 @@ DQN = {
     "grad_clip": 10.0, "adam_epsilon": 1e-8,
 }
 
-# PufferLib's way: very many worlds, one pass over what they bring, one hidden layer of 128 (GELU), shared by
+# PufferLib's way: very many worlds, one pass over their steps, one hidden layer of 128 (GELU), shared by
 # policy and value.
 PUFFER = dict(PPO, worlds=8192, rollout=64, epochs=1, minibatches=16, batch=32768, layers=[128])
 

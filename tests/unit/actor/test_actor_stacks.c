@@ -232,7 +232,7 @@ static void act_as_the_original(const char *form, bool sequential)
         assert_int_equal(check_agent(agent, sequential), 0);
         apart += check_agent(agent, !sequential);
     }
-    assert_true(apart > 0); /* the two forms can be told apart */
+    assert_true(apart > 0); /* the two forms differ */
     rm_actor_destroy(actor);
     rm_session_close(&session);
 }

@@ -89,7 +89,7 @@ static void results_are_exact(void **state)
     /* two worlds play two episodes, of 10 steps and a last observation each */
     assert_int_equal(work(), 2 * 11);
     assert_int_equal(RM_PEEK(&run->evaluations), 1);
-    assert_true(rung()); /* the daemon is told */
+    assert_true(rung()); /* the daemon's bell rang */
     assert_int_equal(RM_PEEK(&run->eval_episodes), 5);
     assert_true(fabs(RM_PEEK(&session.board.agents[0].eval_mean) - (1 - 0.03)) < 1e-6);
     assert_true(fabs(RM_PEEK(&session.board.agents[1].eval_mean) + 0.1) < 1e-6);

@@ -1,4 +1,4 @@
-/* What keys that contradict each other are told: both, and what would be right. */
+/* Messages for keys that contradict each other: they name both keys and what would be right. */
 #include "tests/support/refusals.h"
 #include "tests/support/unit.h"
 

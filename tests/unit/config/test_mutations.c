@@ -54,7 +54,7 @@ static size_t damage(char *text, size_t bytes, struct rm_rng *rng)
         n = n < bytes - at ? n : bytes - at;
         memmove(text + at, text + at + n, bytes - at - n);
         return bytes - n;
-    case 3: /* a piece is written again elsewhere */
+    case 3: /* a piece is written again in another place */
         n = rm_rng_below(rng, 40) + 1;
         from = rm_rng_below(rng, (uint32_t)bytes);
         n = n < bytes - from ? n : bytes - from;

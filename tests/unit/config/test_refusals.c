@@ -1,4 +1,4 @@
-/* What a malformed configuration is told: the place, the key, what would be right.
+/* Messages for malformed configurations: they name the place, the key and what would be right.
  */
 #include "config/config.h"
 #include "tests/support/refusals.h"
@@ -226,7 +226,7 @@ static void single_faults_are_said_alone(void **state)
     struct rm_error error;
     (void)state;
 
-    /* batch 0 would also contradict other keys; only its own fault is told. */
+    /* batch 0 would also contradict other keys; only its own error is reported. */
     const int rc = rm_test_refusal_parse(&c, &error);
     assert_int_equal(rc, -EINVAL);
     assert_null(strchr(error.text, '\n'));

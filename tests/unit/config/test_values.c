@@ -167,7 +167,7 @@ static void shipped_files_load(void **state)
         const char *base = strrchr(files.gl_pathv[i], '/') + 1;
         if (rm_config_load(&experiment, files.gl_pathv[i], NULL, 0, &error))
             fail_msg("%s", error.text);
-        /* It is called after its file, so that runs can be told apart. */
+        /* Its name is that of its file, so that runs have different names. */
         assert_int_equal(strncmp(base, experiment.name, strlen(experiment.name)), 0);
         assert_string_equal(base + strlen(experiment.name), ".json");
         char *text = rm_test_config_text(&experiment);

@@ -103,7 +103,7 @@ static void shares_are_of_the_time_since_the_last_look(void **state)
     snprintf(now.worker[0].state, sizeof now.worker[0].state, "waiting");
     rm_snapshot_phases(&now.worker[0], &before.worker[0], share);
     assert_true(share[RM_PHASE_WAITING] == 1 && share[RM_PHASE_FORWARD] == 0);
-    /* Nothing told. */
+    /* Nothing reported. */
     for (int p = 0; p < RM_PHASE_COUNT; p++)
         now.worker[0].phase[p] = NAN;
     rm_snapshot_phases(&now.worker[0], NULL, share);

@@ -1,5 +1,5 @@
-/* Groups with limits, in a directory that stands for the kernel's: what is written where, and in
- * which words the lack of anything is told. */
+/* Groups with limits, in a directory that stands for the kernel's: what is written where, and the
+ * messages for what is missing. */
 #include "tests/support/unit.h"
 
 #include "daemon/cgroup.h"
@@ -130,9 +130,9 @@ static void what_limits_did_is_read(void **state)
     assert_int_equal(events.refused, 12);
     rm_cgroup_clear(&group, "actor-0");
     holds("unit/actor-0/cgroup.kill", "1");
-    rm_cgroup_read_events(&group, "elsewhere", &events);
+    rm_cgroup_read_events(&group, "absent", &events);
     assert_int_equal(events.oom + events.oom_kill + events.refused, 0);
-    rm_cgroup_clear(&group, "elsewhere");
+    rm_cgroup_clear(&group, "absent");
 }
 
 static void refused(const char *membership, int code, const char *words)
@@ -144,11 +144,11 @@ static void refused(const char *membership, int code, const char *words)
     assert_string_equal(group.path, "");
 }
 
-static void what_is_missing_is_told(void **state)
+static void what_is_missing_is_reported(void **state)
 {
     (void)state;
     refused("4:memory:/x\n1:name=systemd:/x\n", -ENOTSUP, "no control groups of version 2");
-    refused("0::/elsewhere\n", -ENOENT, "control groups of version 2 are not in use");
+    refused("0::/absent\n", -ENOENT, "control groups of version 2 are not in use");
     put("unit/cgroup.controllers", "cpu memory pidsomething\n");
     refused("0::/unit\n", -ENOTSUP, "has not the controllers memory and pids (Delegate=");
     put("unit/cgroup.controllers", "cpu memory pids\n");
@@ -195,7 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_worker_has_its_limits),
         T(what_limits_did_is_read),
-        T(what_is_missing_is_told),
+        T(what_is_missing_is_reported),
         cmocka_unit_test(this_host_says_why_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

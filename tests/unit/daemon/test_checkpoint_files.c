@@ -262,19 +262,19 @@ static void one_that_was_found_damaged_counts_as_none(void **state)
 /* Not through a link in its place, nor what is another user's. */
 static void what_may_not_be_read_is_not_damaged(void **state)
 {
-    char path[RM_SESSION_PATH_MAX + 64], elsewhere[sizeof path + 8];
+    char path[RM_SESSION_PATH_MAX + 64], aside[sizeof path + 8];
     struct rm_checkpoint_facts facts;
     struct rm_error error = {""};
     (void)state;
     make(1, 1);
     snprintf(path, sizeof path, "%s/manifest.json", folder_of(1));
-    snprintf(elsewhere, sizeof elsewhere, "%s.moved", path);
-    assert_int_equal(rename(path, elsewhere), 0);
-    assert_int_equal(symlink(elsewhere, path), 0);
+    snprintf(aside, sizeof aside, "%s.moved", path);
+    assert_int_equal(rename(path, aside), 0);
+    assert_int_equal(symlink(aside, path), 0);
     assert_int_equal(rm_checkpoint_check(folder_of(1), true, &facts, &error), -EACCES);
     assert_non_null(strstr(error.text, "cannot be read: "));
     assert_non_null(strstr(error.text, "is a symbolic link"));
-    assert_int_equal(rename(elsewhere, path), 0);
+    assert_int_equal(rename(aside, path), 0);
     if (geteuid() != 0)
         return;
     assert_int_equal(chown(path, 65534, 65534), 0);

@@ -253,9 +253,9 @@ static void who_does_not_read_is_not_read_from(void **state)
     leave(e);
 }
 
-/* Forty subscribers who do not read. Half of them read in time: each is told how many it lost. The
- * others are given up, and nobody else. */
-static void events_that_slow_ones_lose_are_counted_and_told(void **state)
+/* Forty subscribers who do not read. Half of them read in time: each gets the number of events that
+ * it lost. The others are given up, and nobody else. */
+static void lost_events_are_counted_and_reported(void **state)
 {
     (void)state;
     enum { SLOW = 40, LOST = 50 };
@@ -314,7 +314,7 @@ int main(void)
         cmocka_unit_test(who_reads_nothing_is_given_up_when_patience_is_over),
         cmocka_unit_test(time_that_the_daemon_was_away_does_not_count),
         cmocka_unit_test(who_does_not_read_is_not_read_from),
-        cmocka_unit_test(events_that_slow_ones_lose_are_counted_and_told),
+        cmocka_unit_test(lost_events_are_counted_and_reported),
     };
     return cmocka_run_group_tests(tests, start, end);
 }

@@ -1,4 +1,4 @@
-/* Runs that are killed or told to stop, with pretended workers: nothing of them stays. */
+/* Runs that are killed or stopped, with pretended workers: nothing of them stays. */
 #include "tests/support/fake_run.h"
 #include "tests/support/fake_worker.h"
 #include "tests/support/unit.h"
@@ -42,7 +42,7 @@ static pid_t sweeper_pid(void)
     return found;
 }
 
-/* A process that was told to end, or that sees its end coming, takes its time. */
+/* A process needs time to end after a signal or when its parent has died. */
 static void sweeper_ends(void)
 {
     for (int wait = 0; wait < 1000 && sweeper_pid(); wait++)
@@ -164,7 +164,7 @@ static void a_second_interrupt_kills(void **state)
     assert_true(rm_test_until_text(fd, "state", "running"));
     pid_t pid = rm_test_run_pid(fd, "workers.0.pid");
     kill(d.pid, SIGINT);
-    assert_true(rm_test_until_text(fd, "state", "stopping")); /* the first one is heard of */
+    assert_true(rm_test_until_text(fd, "state", "stopping")); /* the first signal is handled */
     usleep(600000);                                           /* two in less count as one */
     assert_true(rm_test_process_there(pid));
     kill(d.pid, SIGINT);

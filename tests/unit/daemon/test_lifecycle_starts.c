@@ -126,16 +126,16 @@ static void places_that_cannot_be_are_refused(void **state)
 static void the_socket_has_its_mode_and_place(void **state)
 {
     (void)state;
-    char elsewhere[80];
+    char own_socket[80];
     struct stat st;
     assert_int_equal(rm_test_run_home(&d, "mode", 0, ""), 0);
-    snprintf(elsewhere, sizeof elsewhere, "%s/here.sock", d.home);
-    const char *const arguments[] = {"--socket", elsewhere, NULL};
-    snprintf(d.socket, sizeof d.socket, "%s", elsewhere);
+    snprintf(own_socket, sizeof own_socket, "%s/here.sock", d.home);
+    const char *const arguments[] = {"--socket", own_socket, NULL};
+    snprintf(d.socket, sizeof d.socket, "%s", own_socket);
     rm_test_run_start(&d, arguments);
     int fd = rm_test_connect(&d);
     assert_true(fd >= 0);
-    assert_int_equal(stat(elsewhere, &st), 0);
+    assert_int_equal(stat(own_socket, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0660);
     json_decref(rm_test_ask(fd, "stop", NULL));
     close(fd);

@@ -150,7 +150,7 @@ static void words(int act, double patience_s, const char *a, const char *b)
         fail_msg("\"%s\" lacks \"%s\" or \"%s\"", error.text, a, b);
 }
 
-static void a_crash_is_told(void **state)
+static void a_crash_is_reported(void **state)
 {
     (void)state;
     words(ABORT, 30, "ended by signal 6", "SIGABRT in create() of rogue, world 0, seed 7");
@@ -158,7 +158,7 @@ static void a_crash_is_told(void **state)
     words(EXIT, 30, "it ended the process with exit code 0", "");
 }
 
-static void a_world_that_never_returns_is_told(void **state)
+static void a_world_that_never_returns_is_reported(void **state)
 {
     (void)state;
     words(HANG, 0.5, "it did not return", "silent in create() of rogue, world 0, seed 7");
@@ -268,8 +268,8 @@ int main(void)
         cmocka_unit_test(what_it_says_moves_no_cursor),
         cmocka_unit_test(the_group_is_entered_first),
         cmocka_unit_test(a_refusal_is_passed_on),
-        cmocka_unit_test(a_crash_is_told),
-        cmocka_unit_test(a_world_that_never_returns_is_told),
+        cmocka_unit_test(a_crash_is_reported),
+        cmocka_unit_test(a_world_that_never_returns_is_reported),
         cmocka_unit_test(nobody_waits_for_good_without_a_descriptor_of_the_process),
         cmocka_unit_test(one_that_is_tried_is_confined),
         cmocka_unit_test(validate_outlives_the_world),

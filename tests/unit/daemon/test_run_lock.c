@@ -1,4 +1,5 @@
-/* The lock of a run directory: one holds it, who left it is told apart, and it is nobody's link. */
+/* The lock of a run directory: one process holds it, the former holder is named, and a link is
+ * refused. */
 #include "daemon/run_lock.h"
 #include "tests/support/unit.h"
 
@@ -37,7 +38,7 @@ static void left_by(const char *text)
     fclose(file);
 }
 
-static void holders_are_told_apart(void **state)
+static void holders_are_distinguished(void **state)
 {
     const struct rm_run_holder self = {7, "here", "b-1"};
     struct rm_run_holder holder;
@@ -123,7 +124,7 @@ static void one_that_is_ending_is_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(holders_are_told_apart, setup, teardown),
+        cmocka_unit_test_setup_teardown(holders_are_distinguished, setup, teardown),
         cmocka_unit_test_setup_teardown(one_holds_it, setup, teardown),
         cmocka_unit_test_setup_teardown(children_do_not_keep_it, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_is_ending_is_waited_for, setup, teardown),

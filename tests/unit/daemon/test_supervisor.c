@@ -263,7 +263,7 @@ static void a_missing_program_fails_at_once(void **state)
     rm_supervisor_start(&supervisor, 0, 10 * S);
     assert_int_equal(w()->state, RM_SUPERVISED_FAILED);
     assert_string_equal(w()->reason, "could not be started: no such luck");
-    assert_int_equal(did.changes, 1); /* told once, of the outcome */
+    assert_int_equal(did.changes, 1); /* one report, of the outcome */
     assert_int_equal(did.last, RM_SUPERVISED_FAILED);
 }
 

@@ -1,5 +1,5 @@
 /* The executable: its command line, and a learner as a process of its own that shares a session
- * with the test, which acts for it: stopped, killed and followed by another, and at its run's end.
+ * with the test, which acts for it: stopped, killed and restarted, and at its run's end.
  */
 #include "actor/actor.h"
 #include "shm/atomic.h"

@@ -123,7 +123,7 @@ static void the_board_tells(void **state)
 }
 
 /* The first rollout of a fresh learner takes a whole step towards its returns, the 31st a
- * thirtieth: a successor that began anew would be told by its mean. */
+ * thirtieth: a successor that began with zeros would have another mean. */
 static void a_successor_goes_on(void **state)
 {
     struct rm_error error = {""};

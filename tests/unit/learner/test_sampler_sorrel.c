@@ -168,7 +168,7 @@ static void acting_stacks_are_the_original(void **state)
                 const uint64_t row = rm_sorrel_slots_back(&slots, back, c->flags);
                 zeros += row == RM_SORREL_NEVER;
                 if (row == RM_SORREL_NEVER) {
-                    /* Row 0's frame is told from a zero frame by its place only. */
+                    /* Row 0's frame differs from a zero frame only by its place. */
                     assert_true(want[1] == 0 && want[2] == 0 && want[3] == 0);
                 } else {
                     assert_true(want[1] == (float)row);

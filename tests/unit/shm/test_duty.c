@@ -103,7 +103,7 @@ static void works_sleeps_and_wakes(void **state)
     wait_for(f, RM_WORKER_WAITING);
     assert_int_equal(f->probe.done, 3);
     f->probe.work = 2;
-    /* Repeated until heard: the runner may be between its second look and its sleep. */
+    /* Repeated until it wakes: the runner may be between its second look and its sleep. */
     rm_wake_force(&f->duty.wake);
     pthread_join(thread, &result);
     assert_int_equal(*(int *)result, RM_EXIT_OK);

@@ -1,4 +1,4 @@
-/* What a world gives is followed and checked: scores, ends, nonsense. */
+/* Scores and ends of episodes, and checks of what a world returns. */
 #include "actor/worlds/arrivals.h"
 #include "actor/worlds/scan.h"
 #include "learner/net/features.h"

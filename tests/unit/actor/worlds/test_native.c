@@ -1,5 +1,5 @@
 /* Worlds that a device can have: their rules are those of the world, their states have the size
- * that a device is told, and what cannot be there is refused in words. */
+ * that the device's description has, and other worlds are refused with a message. */
 #include "actor/worlds/builtin/cartpole_rules.h"
 #include "actor/worlds/builtin/classic_state.h"
 #include "actor/worlds/builtin/goodhart.h"

@@ -1,6 +1,6 @@
-/* options.c: a world is told numbers, words, paths and lists as its table declares them, and all
- * that is wrong is said at once; in the process itself, and by ringctl from a file in a folder of
- * its own, whose world is made in a confined process. */
+/* options.c: a world gets numbers, words, paths and lists as its table declares them, and one
+ * message has all errors; in this process, and in a confined process that ringctl starts for a file
+ * in a folder of its own. */
 #include "tests/support/batch.h"
 #include "tests/support/unit.h"
 

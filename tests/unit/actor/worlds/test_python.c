@@ -42,7 +42,7 @@ static const float *floats(uint32_t agent, uint32_t world)
         sizeof((float[]){__VA_ARGS__}) / sizeof(float), flag, paid)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-/* The seed is told by the world as the last number, and looked at elsewhere. */
+/* The last number of an observation is the seed; other tests check it. */
 static void row(uint32_t agent, uint32_t world, const float *wanted, size_t n, uint8_t flags,
                 float reward)
 {

@@ -1,4 +1,4 @@
-/* Python worlds that raise, crash, hang or pry: what is told, what goes on, what is left. */
+/* Python worlds that raise, crash, hang or pry: what the log says, what continues, what remains. */
 #include "tests/support/batch.h"
 #include "tests/support/daemon.h"
 #include "tests/support/python.h"
@@ -70,7 +70,7 @@ static void goes_on_after(const char *act, int episodes, double deadline_s,
 }
 #define GOES_ON_AFTER(act, ...) goes_on_after(act, 2, 60, (const char *const[]){__VA_ARGS__, NULL})
 
-static void an_exception_is_told_whole(void **state)
+static void an_exception_is_reported_whole(void **state)
 {
     (void)state;
     GOES_ON_AFTER("raises", "<3>world 0 (test), seed 7, reset seed ",
@@ -83,7 +83,7 @@ static void an_exception_is_told_whole(void **state)
     GOES_ON_AFTER("worthless", "the reward is inf: learners need finite numbers");
 }
 
-static void a_death_is_told_with_its_signal(void **state)
+static void a_death_is_reported_with_its_signal(void **state)
 {
     (void)state;
     GOES_ON_AFTER("leaves", "world 0 (test), seed 7, ", "its process ended with exit code 9");
@@ -351,8 +351,8 @@ static void temporary_files_are_gone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_exception_is_told_whole),
-        cmocka_unit_test(a_death_is_told_with_its_signal),
+        cmocka_unit_test(an_exception_is_reported_whole),
+        cmocka_unit_test(a_death_is_reported_with_its_signal),
         cmocka_unit_test(a_hang_is_ended_with_its_stacks),
         cmocka_unit_test(odd_habits_harm_nobody),
         cmocka_unit_test(what_fails_always_is_given_up),

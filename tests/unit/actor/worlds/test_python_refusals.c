@@ -1,4 +1,4 @@
-/* What Python worlds that cannot be are told: one sentence, with what to do. Each is made as
+/* Messages for Python worlds that cannot run: one sentence, with what to do. Each is made as
  * `ringctl validate` makes it: in a worker, and stepped. */
 #include "actor/worlds/worlds.h"
 #include "tests/support/batch.h"
@@ -85,7 +85,7 @@ static int make(const struct rm_world_config *config, char *text, size_t size)
     return rc;
 }
 
-static int wrong; /* cases of a table, all of which are told */
+static int wrong; /* failed cases of a table; all are reported */
 
 static void is_refused(const struct rm_world_config *config, const char *const *words, size_t n)
 {
@@ -144,7 +144,7 @@ static void interpreters_that_cannot_be_are_refused(void **state)
 }
 
 /* A folder in which numpy cannot be imported comes before the real one. */
-static void an_interpreter_without_numpy_is_told(void **state)
+static void an_interpreter_without_numpy_is_refused(void **state)
 {
     wrong = 0;
     static struct rm_world_config config;
@@ -178,7 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(interpreters_that_cannot_be_are_refused),
-        cmocka_unit_test(an_interpreter_without_numpy_is_told),
+        cmocka_unit_test(an_interpreter_without_numpy_is_refused),
     };
     if (!rm_test_python()) {
         puts("1..0 # SKIP /usr/bin/python3 has no NumPy");

@@ -193,27 +193,27 @@ static void a_fault_is_named_in_a_sandbox_too(void **state)
 
 static void files_are_written_where_they_may_be(void **state)
 {
-    char elsewhere[sizeof directory + 8], file[sizeof directory + 16];
+    char subfolder[sizeof directory + 8], file[sizeof directory + 16];
     (void)state;
     SKIP_UNLESS_FILTERED();
-    snprintf(elsewhere, sizeof elsewhere, "%s/sub", directory);
+    snprintf(subfolder, sizeof subfolder, "%s/sub", directory);
     snprintf(file, sizeof file, "%s/rogue.txt", directory);
     assert_int_equal(act(WRITE, RM_SANDBOX_AUTO, 0, NULL), SAYS);
     says("open for writing: Permission denied");
     assert_int_equal(access(file, F_OK), -1);
     assert_int_equal(act(WRITE, RM_SANDBOX_AUTO, 0, directory), WELL);
     assert_int_equal(unlink(file), 0);
-    assert_int_equal(mkdir(elsewhere, 0700), 0);
+    assert_int_equal(mkdir(subfolder, 0700), 0);
     pid_t child = fork(); /* for good, so not in this process */
     if (child == 0)
         _exit(rm_sandbox_files(NULL, NULL) == 1 ? 1 : 0);
     int landlock;
     waitpid(child, &landlock, 0);
     if (WIFEXITED(landlock) && WEXITSTATUS(landlock) == 1) {
-        assert_int_equal(act(WRITE, RM_SANDBOX_AUTO, 0, elsewhere), SAYS);
+        assert_int_equal(act(WRITE, RM_SANDBOX_AUTO, 0, subfolder), SAYS);
         assert_int_equal(access(file, F_OK), -1);
     }
-    assert_int_equal(rmdir(elsewhere), 0);
+    assert_int_equal(rmdir(subfolder), 0);
 }
 
 /* Without Landlock, where there is nothing to write the filter alone sees to it. */

@@ -1,5 +1,5 @@
-/* A world that breaks one rule is told of that rule, with the place; one that breaks none of none.
- * Crashes, hangs, and what only two processes can tell, by way of ringctl. */
+/* For a world that breaks one rule, the trial reports that rule and the place; for a correct world,
+ * none. Crashes, hangs, and what only two processes can tell, by way of ringctl. */
 #include "actor/worlds/trial.h"
 #include "tests/support/batch.h"
 
@@ -197,7 +197,7 @@ static void two_processes_tell_more(void **state)
     unruly(PROCESS, "", 4, "second later, gives the same rows: its rows differ");
 }
 
-static void crashes_and_hangs_are_told(void **state)
+static void crashes_and_hangs_are_reported(void **state)
 {
     (void)state;
     unruly(CRASHES, "", 4, "SIGABRT in step() of unruly, worlds 0..7");
@@ -231,7 +231,7 @@ int main(void)
         cmocka_unit_test(digests_tell_rows_apart),
         cmocka_unit_test(the_command_says_what_it_tried),
         cmocka_unit_test(two_processes_tell_more),
-        cmocka_unit_test(crashes_and_hangs_are_told),
+        cmocka_unit_test(crashes_and_hangs_are_reported),
         cmocka_unit_test(worlds_are_named_or_paths),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -1,4 +1,4 @@
-/* learner/net: layers that cannot stand where they are told to are refused in words that name them.
+/* learner/net: layers in impossible places are refused with a message that names them.
  */
 #include "learner/net/net.h"
 #include "tests/support/unit.h"

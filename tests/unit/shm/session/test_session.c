@@ -387,8 +387,8 @@ static void plan_refuses_choices_of_values(void **state)
     assert_int_equal(plan.policy[0].action_words, 3);
 }
 
-/* How many agents share a policy only the world says: so what they bring together is checked with
- * it. */
+/* Only the world knows how many agents share a policy, so the rows that they make together are
+ * checked with the world's description. */
 static void plan_refuses_what_learners_would_wait_for_in_vain(void **state)
 {
     static struct rm_experiment e;

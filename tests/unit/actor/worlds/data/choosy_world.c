@@ -1,4 +1,4 @@
-/* A world that takes options of every type and shows what it was told: the colour's place among the
+/* A world that takes options of every type and shows their values: the colour's place among the
  * words, the first byte of the file `level`, how many `files` there are and the first byte of their
  * last, the sum of `weights`, how many `rows` there are, the length of `label` and `depth`. */
 #include "env.h"

@@ -38,7 +38,7 @@ enum {
     STATELESS,      /* state_size() is 0: no rule is broken */
     CRASHES,
     HANGS,
-    NO_SEED,      /* chance that is the same for every seed: told, as it may be meant */
+    NO_SEED,      /* chance that is the same for every seed: a notice, as it may be meant */
     NO_FIGURE,    /* not written in last rows */
     EARLY_FIGURE, /* written before them */
     NO_SUCH_WORD, /* of a figure */

@@ -19,7 +19,7 @@
 extern const struct rm_env_ops rm_treasurehunt_ops, rm_cartpole_ops, rm_acrobot_ops,
     rm_mountaincar_ops, rm_mountaincar_continuous_ops, rm_pendulum_ops, rm_frozenlake_ops,
     rm_taxi_ops, rm_goodhart_ops, rm_darkroom_ops, rm_sokoban_ops, rm_connect_ops, rm_prover_ops,
-    rm_count_ops, rm_pairing_ops;
+    rm_platformer_ops, rm_count_ops, rm_pairing_ops;
 
 const struct rm_env_ops *const rm_builtin_worlds[] = {
     &rm_treasurehunt_ops,
@@ -35,6 +35,7 @@ const struct rm_env_ops *const rm_builtin_worlds[] = {
     &rm_sokoban_ops,
     &rm_connect_ops,
     &rm_prover_ops,
+    &rm_platformer_ops,
     &rm_count_ops,
     &rm_pairing_ops,
     NULL,

@@ -49,6 +49,19 @@ static void a_lake_and_who_crosses_it(void **state)
     rm_test_batch_close(&batch);
 }
 
+static void a_ninja_at_a_door(void **state)
+{
+    (void)state;
+    open_world("platformer", "stage=\"c3\" levels=1 first_level=5");
+    show(0);
+    assert_non_null(strstr(text, "@"));
+    assert_non_null(strstr(text, "k"));
+    assert_non_null(strstr(text, "|"));
+    assert_non_null(strstr(text, "x █"));
+    assert_non_null(strstr(text, "\nframe 0, at ("));
+    rm_test_batch_close(&batch);
+}
+
 static void a_game(void **state)
 {
     (void)state;
@@ -128,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lake_and_who_crosses_it),
+        cmocka_unit_test(a_ninja_at_a_door),
         cmocka_unit_test(a_game),
         cmocka_unit_test(what_is_in_worlds_is_shown),
         cmocka_unit_test(pictures_are_whole),

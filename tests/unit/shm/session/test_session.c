@@ -366,6 +366,28 @@ static void plan_refuses_wrong_maps(void **state)
     assert_string_equal(plan.policy[0].name, "shared");
 }
 
+/* The networks of shipped experiments are those that their reference workloads name. */
+static void plan_counts_parameters(void **state)
+{
+    static struct rm_experiment e;
+    static struct rm_plan plan;
+    static const struct {
+        const char *file;
+        uint64_t count;
+    } rows[] = {
+        {"config/prover-ppo.json", 1287937},  {"config/prover-ppo-small.json", 260033},
+        {"config/platformer-c0.json", 26759}, {"config/platformer-c1.json", 26759},
+        {"config/platformer-c2.json", 26759}, {"config/platformer-c3.json", 26759},
+    };
+    struct rm_error error = {""};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(rm_config_load(&e, rows[i].file, NULL, 0, &error), 0);
+        assert_int_equal(rm_plan_make(&plan, &e, &error), 0);
+        assert_int_equal(plan.policy[0].param_count, rows[i].count);
+    }
+}
+
 /* Several choices a step need a policy that draws each; what learns values takes one. */
 static void plan_refuses_choices_of_values(void **state)
 {
@@ -455,6 +477,7 @@ int main(void)
         cmocka_unit_test(a_stop_after_the_end_wakes_nobody),
         cmocka_unit_test(another_process_finds_the_priorities),
         cmocka_unit_test(plan_refuses_wrong_maps),
+        cmocka_unit_test(plan_counts_parameters),
         cmocka_unit_test(plan_refuses_choices_of_values),
         cmocka_unit_test(plan_refuses_what_learners_would_wait_for_in_vain),
     };

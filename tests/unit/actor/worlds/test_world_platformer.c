@@ -1,0 +1,647 @@
+/* platformer: the physics, the masks, the generators and the rewards beside figures that were
+ * computed elsewhere, to the printed digit; and what agents are given. */
+#include "actor/worlds/builtin/platformer.h"
+#include "tests/support/batch.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { NOTHING, LEFT, RIGHT, JUMP };
+
+static struct rm_platformer_map map;
+static struct rm_platformer_state state;
+
+static struct rm_platformer_point centre(int column, int row)
+{
+    return (struct rm_platformer_point){(int16_t)(24 * column + 12), (int16_t)(24 * row + 12)};
+}
+
+/* An empty box of tiles in a full level, with switch and exit out of the way. */
+static void room(int x, int y, int width, int height)
+{
+    memset(&map, 0, sizeof map);
+    memset(map.level.tile, RM_PLATFORMER_FULL, sizeof map.level.tile);
+    for (int row = y; row < y + height; row++)
+        memset(&map.level.tile[row][x], RM_PLATFORMER_EMPTY, (size_t)width);
+    map.level.opener = map.level.exit = centre(42, 23);
+}
+
+static void start(int column, int row)
+{
+    map.level.spawn = centre(column, row);
+    rm_platformer_build(&map);
+    rm_platformer_begin(&map, &state);
+}
+
+static void go(uint32_t action, int frames)
+{
+    for (int i = 0; i < frames; i++)
+        rm_platformer_frame(&map, &state, action);
+}
+
+/* To so many printed digits. */
+static void is_close(double value, double expected, int digits)
+{
+    if (!(fabs(value - expected) <= 0.51 * pow(10, -digits)))
+        fail_msg("%.12g, must be %.12g to %d digits", value, expected, digits);
+}
+
+static void mask_is(const char *expected)
+{
+    uint8_t mask[RM_PLATFORMER_ACTIONS];
+    char text[RM_PLATFORMER_ACTIONS + 1] = "";
+    rm_platformer_mask(&map, &state, false, mask);
+    for (int a = 0; a < RM_PLATFORMER_ACTIONS; a++)
+        text[a] = (char)('0' + mask[a]);
+    assert_string_equal(text, expected);
+}
+
+static void test_falling(void **unused)
+{
+    (void)unused;
+    room(1, 1, 12, 12);
+    start(3, 12);
+    go(NOTHING, 1);
+    is_close(state.ninja.y - 300, .066667, 6);
+    is_close(state.ninja.vy, .066667, 6);
+    assert_int_equal(state.ninja.state, RM_PLATFORMER_FALL);
+    go(NOTHING, 1);
+    is_close(state.ninja.y - 300, .199555, 6);
+    is_close(state.ninja.vy, .132888, 6);
+    go(NOTHING, 5);
+    assert_true(state.ninja.airborne);
+    go(NOTHING, 1);
+    assert_false(state.ninja.airborne);
+    is_close(state.ninja.y, 302, 9);
+    is_close(state.ninja.vy, 0, 9);
+    assert_int_equal(state.ninja.state, RM_PLATFORMER_STILL);
+}
+
+static void test_running(void **unused)
+{
+    static const struct {
+        int frames;
+        double dx, vx;
+    } rows[] = {
+        {1, 0, .066667}, {2, .066221, .132888}, {3, .198222, .198667}, {60, 103.417971, 3.304750}};
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        room(1, 1, 12, 12);
+        start(3, 12);
+        go(NOTHING, 20);
+        go(RIGHT, rows[i].frames);
+        is_close(state.ninja.x - 84, rows[i].dx, 6);
+        is_close(state.ninja.vx, rows[i].vx, 6);
+    }
+    room(1, 1, 42, 12);
+    start(1, 12);
+    double fastest = 0;
+    for (int i = 0; i < 280; i++) {
+        go(RIGHT, 1);
+        fastest = fmax(fastest, state.ninja.vx);
+    }
+    is_close(fastest, 3.332881, 6);
+}
+
+static void test_jumping(void **unused)
+{
+    static const struct {
+        int held;
+        double apex;
+        int at, landed;
+    } rows[] = {{1, 28.8081, 28, 59}, {10, 40.6129, 35, 72}, {60, 76.9096, 61, 112}};
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int at = 0, landed = 0, ended = 0;
+        double apex = 0;
+        room(1, 1, 12, 12);
+        start(3, 12);
+        go(NOTHING, 20);
+        const double floor = state.ninja.y;
+        for (int frame = 1; frame <= 120 && !landed; frame++) {
+            go(frame <= rows[i].held ? JUMP : NOTHING, 1);
+            const double height = floor - state.ninja.y;
+            if (frame <= 2) {
+                is_close(height, frame == 1 ? 2 : 3.975533, 6);
+                is_close(state.ninja.vy, frame == 1 ? -2 : -1.975533, 6);
+            }
+            if (frame == 1)
+                assert_int_equal(state.ninja.state, RM_PLATFORMER_JUMP);
+            ended = ended || state.ninja.state == RM_PLATFORMER_JUMP ? ended : frame;
+            at = height > apex ? frame : at;
+            apex = fmax(apex, height);
+            landed = frame > 1 && !state.ninja.airborne ? frame : 0;
+        }
+        is_close(apex, rows[i].apex, 4);
+        assert_int_equal(at, rows[i].at);
+        assert_int_equal(landed, rows[i].landed);
+        if (rows[i].held == 60) {
+            assert_int_equal(ended, 47);
+            assert_int_equal(state.ninja.jump_duration, 46);
+        }
+    }
+}
+
+static void test_impact(void **unused)
+{
+    (void)unused;
+    for (int deep = 0; deep < 2; deep++) {
+        room(1, 1, 12, 22);
+        start(3, deep ? 11 : 12); /* 266 or 242 pixels above the place where it stands */
+        do {
+            go(NOTHING, 1);
+        } while (state.ninja.airborne && state.ninja.state < RM_PLATFORMER_DEAD);
+        is_close(state.ninja.old_vy, deep ? 4.8405 : 4.6653, 4);
+        assert_int_equal(state.ninja.death, deep ? RM_PLATFORMER_BY_IMPACT : RM_PLATFORMER_ALIVE);
+        assert_int_equal(state.ninja.state, deep ? RM_PLATFORMER_DEAD : RM_PLATFORMER_STILL);
+    }
+}
+
+static void test_safe_mine(void **unused)
+{
+    (void)unused;
+    room(1, 1, 12, 12);
+    map.level.mines = 1;
+    map.level.mine[0].at = (struct rm_platformer_point){132, 302};
+    map.level.mine[0].state = RM_PLATFORMER_SAFE;
+    start(3, 12);
+    go(RIGHT, 37);
+    assert_int_equal(state.mine[0], RM_PLATFORMER_SAFE);
+    go(RIGHT, 1);
+    assert_int_equal(state.mine[0], RM_PLATFORMER_TOGGLING);
+    go(RIGHT, 11);
+    assert_int_equal(state.mine[0], RM_PLATFORMER_TOGGLING);
+    go(RIGHT, 1);
+    assert_int_equal(state.mine[0], RM_PLATFORMER_DEADLY);
+    go(RIGHT, 15);
+    go(LEFT, 76);
+    assert_int_equal(state.ninja.death, RM_PLATFORMER_ALIVE);
+    go(LEFT, 1);
+    assert_int_equal(state.ninja.death, RM_PLATFORMER_BY_MINE);
+    assert_int_equal(state.mine[0], RM_PLATFORMER_SAFE);
+}
+
+static void test_switch_and_exit(void **unused)
+{
+    (void)unused;
+    room(1, 1, 12, 12);
+    map.level.opener = map.level.exit = centre(5, 12);
+    start(3, 12);
+    go(RIGHT, 34);
+    assert_int_equal(state.active, 0);
+    go(RIGHT, 1);
+    assert_int_equal(state.active, 1);
+    is_close(state.ninja.x, 116.3178, 4);
+    assert_true(state.ninja.state < RM_PLATFORMER_DEAD);
+    go(RIGHT, 1);
+    is_close(state.ninja.x, 118.2652, 4);
+    assert_int_equal(state.ninja.state, RM_PLATFORMER_WON);
+}
+
+static void test_slope(void **unused)
+{
+    (void)unused;
+    room(1, 1, 12, 12);
+    memset(&map.level.tile[12][7], RM_PLATFORMER_FULL, 6);
+    map.level.tile[12][6] = RM_PLATFORMER_LOWER_RIGHT;
+    start(3, 12);
+    go(RIGHT, 45);
+    assert_true(state.ninja.floor_x == 0);
+    go(RIGHT, 1);
+    is_close(state.ninja.floor_x, -.70711, 5);
+    is_close(state.ninja.floor_y, -.70711, 5);
+    is_close(state.ninja.vx, 1.28194, 5);
+    is_close(state.ninja.vy, -1.21527, 5);
+}
+
+static void put_door(int16_t x, int key)
+{
+    map.level.doors = 1;
+    map.level.door[0] =
+        (struct rm_platformer_door){.at = {x, 300}, .opener = centre(key, 12), .vertical = true};
+}
+
+static void test_door(void **unused)
+{
+    (void)unused;
+    room(1, 12, 12, 1);
+    put_door(216, 12);
+    start(3, 12);
+    go(RIGHT, 120);
+    is_close(state.ninja.x, 206, 9);
+    assert_int_equal(state.ninja.wall, -1);
+    assert_false(state.ninja.airborne);
+    mask_is("110111");
+    room(1, 12, 12, 1);
+    put_door(216, 5);
+    start(2, 12);
+    go(RIGHT, 46);
+    assert_int_equal(state.open[0], 0);
+    go(RIGHT, 1);
+    assert_int_equal(state.open[0], 1);
+    go(RIGHT, 35);
+    assert_true(state.ninja.x <= 230);
+    go(RIGHT, 1);
+    assert_true(state.ninja.x > 230);
+}
+
+static void test_masks(void **unused)
+{
+    (void)unused;
+    room(1, 1, 12, 12);
+    start(3, 2);
+    for (int frame = 1; frame <= 9; frame++) {
+        go(JUMP, 1);
+        mask_is(frame <= 5 ? "111111" : "111000");
+    }
+    room(1, 1, 12, 12);
+    map.level.mines = 1;
+    map.level.mine[0].at = (struct rm_platformer_point){156, 306};
+    start(3, 12);
+    for (int frame = 1; frame <= 41; frame++) {
+        uint8_t mask[RM_PLATFORMER_ACTIONS];
+        go(RIGHT, 1);
+        const struct rm_platformer_state before = state;
+        rm_platformer_mask(&map, &state, false, mask);
+        assert_memory_equal(&before, &state, sizeof state);
+        assert_int_equal(mask[RIGHT], frame < 41);
+    }
+    is_close(state.ninja.x, 128.7935, 4);
+}
+
+/* --- generators ------------------------------------------------------------------------------- */
+
+static void stands_at(struct rm_platformer_point at, int x, int y)
+{
+    assert_int_equal(at.x, x);
+    assert_int_equal(at.y, y);
+}
+
+static int empty_tiles(const struct rm_platformer_level *level)
+{
+    int count = 0;
+    for (int row = 0; row < RM_PLATFORMER_ROWS; row++)
+        for (int column = 0; column < RM_PLATFORMER_COLUMNS; column++)
+            count += level->tile[row][column] == RM_PLATFORMER_EMPTY;
+    return count;
+}
+
+static void test_hills(void **unused)
+{
+    (void)unused;
+    uint64_t rng = 99;
+    int pressed = 0;
+    rm_platformer_generate(&map.level, RM_PLATFORMER_C1, 7);
+    stands_at(map.level.spawn, 684, 372);
+    stands_at(map.level.opener, 804, 348);
+    stands_at(map.level.exit, 756, 372);
+    rm_platformer_build(&map);
+    rm_platformer_begin(&map, &state);
+    while (state.ninja.state < RM_PLATFORMER_DEAD) {
+        go(rm_platformer_below(&rng, 6), 1);
+        pressed = pressed || !state.active ? pressed : (int)state.frame;
+        if (state.frame == 100) {
+            is_close(state.ninja.x, 757.602902182, 9);
+            is_close(state.ninja.y, 342.465619168, 9);
+            assert_int_equal(state.ninja.state, RM_PLATFORMER_FALL);
+        }
+        if (state.frame == 200) {
+            is_close(state.ninja.x, 801.324856212, 9);
+            is_close(state.ninja.y, 336.768041299, 9);
+        }
+    }
+    assert_int_equal(pressed, 143);
+    assert_int_equal(state.frame, 251);
+    assert_int_equal(state.ninja.state, RM_PLATFORMER_WON);
+}
+
+/* A batch of one world on one level, after its reset. */
+static void open_batch(struct rm_test_batch *batch, const char *options)
+{
+    rm_test_batch_open(batch, "platformer", NULL, options, 1, 0, 1);
+    rm_test_batch_reset(batch);
+}
+
+static const struct rm_platformer_world *world_of(const struct rm_test_batch *batch)
+{
+    return rm_single_world_at(batch->env, 0);
+}
+
+static double step(struct rm_test_batch *batch, int32_t action)
+{
+    batch->actions[0][0] = action;
+    rm_test_batch_step(batch, 0);
+    return (double)batch->out[0].reward[0];
+}
+
+static void hops_are(const struct rm_test_batch *batch, int hops, int farthest)
+{
+    const struct rm_platformer_world *world = world_of(batch);
+    const struct rm_platformer_field *field =
+        &rm_platformer_place_of(batch->env, world)->paths->field[world->state.active];
+    assert_int_equal(field->hops[world->node], hops);
+    assert_int_equal(field->farthest, farthest);
+}
+
+static void test_mazes(void **unused)
+{
+    static const struct {
+        enum rm_platformer_stage stage;
+        const char *options;
+        int tiles, x[3], y[3], hops, farthest;
+    } rows[] = {
+        {RM_PLATFORMER_M0,
+         "stage=\"m0\" levels=1 first_level=3",
+         29,
+         {276, 180, 132},
+         {228, 132, 228},
+         30,
+         39},
+        {RM_PLATFORMER_M1,
+         "stage=\"m1\" levels=1 first_level=3",
+         79,
+         {420, 84, 372},
+         {108, 108, 156},
+         64,
+         99},
+    };
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        struct rm_test_batch batch;
+        open_batch(&batch, rows[i].options);
+        const struct rm_platformer_level *level =
+            &rm_platformer_place_of(batch.env, world_of(&batch))->map.level;
+        assert_int_equal(empty_tiles(level), rows[i].tiles);
+        stands_at(level->spawn, rows[i].x[0], rows[i].y[0]);
+        stands_at(level->opener, rows[i].x[1], rows[i].y[1]);
+        stands_at(level->exit, rows[i].x[2], rows[i].y[2]);
+        hops_are(&batch, rows[i].hops, rows[i].farthest);
+        rm_test_batch_close(&batch);
+    }
+}
+
+/* --- rewards ---------------------------------------------------------------------------------- */
+
+static void test_rewards(void **unused)
+{
+    struct rm_test_batch batch;
+    double sum = 0, last = 0;
+    (void)unused;
+    open_batch(&batch, "levels=1 first_level=7");
+    const struct rm_platformer_level *level =
+        &rm_platformer_place_of(batch.env, world_of(&batch))->map.level;
+    stands_at(level->spawn, 684, 348);
+    stands_at(level->opener, 780, 348);
+    stands_at(level->exit, 852, 348);
+    assert_int_equal(rm_platformer_place_of(batch.env, world_of(&batch))->paths->reachable, 104);
+    hops_are(&batch, 8, 19);
+    is_close(world_of(&batch)->potential, 1.157895, 6);
+    is_close(step(&batch, NOTHING), -.111526, 6);
+    hops_are(&batch, 9, 19);
+    rm_test_batch_close(&batch);
+    open_batch(&batch, "levels=1 first_level=7");
+    for (int frame = 1; frame <= 55; frame++) {
+        assert_int_equal(world_of(&batch)->state.active, 0);
+        last = step(&batch, RIGHT);
+        sum += last;
+    }
+    assert_int_equal(world_of(&batch)->state.active, 1);
+    is_close(sum, 2.21342, 5);
+    is_close(last, 1.999, 6);
+    rm_test_batch_close(&batch);
+    open_batch(&batch, "levels=1 first_level=7 compat=1");
+    is_close(step(&batch, NOTHING), -.030010, 6);
+    is_close(step(&batch, NOTHING), -.055010, 6);
+    is_close(step(&batch, NOTHING), -.055010, 6);
+    rm_test_batch_close(&batch);
+}
+
+/* Walks to the end of an episode; returns the last reward. */
+static double walk(struct rm_test_batch *batch, int32_t action)
+{
+    double reward = 0;
+    while (!(batch->out[0].flags[0] & (RM_ENV_TERMINATED | RM_ENV_TRUNCATED))) {
+        const uint8_t *mask = rm_test_batch_mask(batch, 0, 0);
+        int32_t legal = action;
+        while (!mask[legal])
+            legal = (legal + 1) % RM_PLATFORMER_ACTIONS;
+        reward = step(batch, legal);
+    }
+    return reward;
+}
+
+static void test_ends(void **unused)
+{
+    struct rm_test_batch batch;
+    (void)unused;
+    /* At the exit: 20, no potential any more. */
+    open_batch(&batch, "levels=1 first_level=7");
+    double before = 0, reward = 0;
+    while (!(batch.out[0].flags[0] & RM_ENV_TERMINATED)) {
+        before = world_of(&batch)->potential;
+        reward = step(&batch, RIGHT);
+    }
+    is_close(reward, 20 - .001 - before, 5);
+    assert_true(batch.out[0].figures[0] == 1 && batch.out[0].figures[1] == 1 &&
+                batch.out[0].figures[2] == 0);
+    rm_test_batch_close(&batch);
+    /* The limit of time cuts an episode off; with compat it ends one. */
+    open_batch(&batch, "max_steps=3");
+    walk(&batch, NOTHING);
+    assert_int_equal(batch.out[0].flags[0], RM_ENV_TRUNCATED);
+    assert_true(batch.out[0].figures[0] == 0 && batch.out[0].figures[2] == 3);
+    rm_test_batch_close(&batch);
+    open_batch(&batch, "max_steps=3 compat=1");
+    walk(&batch, NOTHING);
+    assert_int_equal(batch.out[0].flags[0], RM_ENV_TERMINATED);
+    rm_test_batch_close(&batch);
+}
+
+/* --- texts ------------------------------------------------------------------------------------ */
+
+static char path[] = "/tmp/ringmaster-level-XXXXXX";
+
+static int make_path(void **unused)
+{
+    (void)unused;
+    const int fd = mkstemp(path);
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_path(void **unused)
+{
+    (void)unused;
+    return unlink(path);
+}
+
+/* A level of empty tiles, with `row` in place of a row of it and `things` behind. */
+static void write_level(uint32_t rows, uint32_t changed, const char *row, const char *things)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (uint32_t i = 1; i <= rows; i++)
+        fprintf(file, "%s\n", i == changed ? row : "..........................................");
+    fputs(things, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+#define PLACES "spawn 36 564\nswitch 100 564\nexit 200 564\n"
+
+static void test_level_text(void **unused)
+{
+    struct rm_platformer_level level;
+    char error[256] = "";
+    (void)unused;
+    write_level(23, 2, "#6789.....................................",
+                PLACES
+                "mine 300 570 1\r\n\nmine 400 570 0\ndoor 504 560 v 90 90\ndoor 90 120 h 1 1\n");
+    assert_int_equal(rm_platformer_read(&level, path, error, sizeof error), -EINVAL);
+    assert_non_null(strstr(error, ":31: x is '1', must be a whole number of pixels from 24 to"));
+    write_level(23, 2, "#6789.....................................",
+                PLACES "mine 300 570 1\r\n\nmine 400 570 0\ndoor 504 560 v 90 91\n");
+    assert_int_equal(rm_platformer_read(&level, path, error, sizeof error), 0);
+    static const uint8_t tiles[] = {1, 1, 6, 7, 8, 9, 0};
+    assert_memory_equal(level.tile[2], tiles, sizeof tiles);
+    assert_int_equal(level.tile[1][1], 0);
+    assert_int_equal(level.tile[0][1], 1);
+    stands_at(level.spawn, 36, 564);
+    stands_at(level.opener, 100, 564);
+    stands_at(level.exit, 200, 564);
+    assert_int_equal(level.mines, 2);
+    stands_at(level.mine[0].at, 300, 570);
+    assert_int_equal(level.mine[0].state, RM_PLATFORMER_SAFE);
+    assert_int_equal(level.mine[1].state, RM_PLATFORMER_DEADLY);
+    assert_int_equal(level.doors, 1);
+    stands_at(level.door[0].at, 504, 560);
+    stands_at(level.door[0].opener, 90, 91);
+    assert_true(level.door[0].vertical);
+    /* And a world plays it. */
+    struct rm_test_batch batch;
+    char options[96];
+    snprintf(options, sizeof options, "level=\"%s\"", path);
+    open_batch(&batch, options);
+    walk(&batch, RIGHT);
+    assert_true(batch.out[0].figures[0] == 1);
+    rm_test_batch_close(&batch);
+}
+
+static void test_wrong_texts(void **unused)
+{
+    static const struct {
+        uint32_t rows, changed;
+        const char *row, *things, *says;
+    } wrong[] = {
+        {23, 3, "....", PLACES, ":3: row 3 of the level has 4 tiles, must have 42"},
+        {23, 23, "...........................................", PLACES,
+         ":23: row 23 of the level has 43 tiles, must have 42"},
+        {22, 0, "", PLACES, ":23: row 23 of the level has 12 tiles, must have 42"},
+        {9, 0, "", "", ":10: the level ends after 9 rows of tiles, must have 23"},
+        {24, 0, "", PLACES, ":24: '........................' is not spawn, switch, exit, mine or"},
+        {23, 5, ".....2....................................", PLACES,
+         ":5: tile 6 is '2', must be one of . # 6 7 8 9"},
+        {23, 0, "", "spawn 36 564\nexit 90 90\n", ":26: the level ends without a 'switch'"},
+        {23, 0, "", PLACES "exit 200 564\n", ":27: a second 'exit'; a level has one"},
+        {23, 0, "", "spawn 36\n", ":24: must be: spawn x y"},
+        {23, 0, "", "spawn 36.5 90\n", ":24: x is '36.5', must be a whole number of pixels"},
+        {23, 0, "", "spawn 36 576\n", ":24: y is '576', must be a whole number of pixels from 24"},
+        {23, 0, "", PLACES "mine 90 90 3\n", ":27: the state of a mine is '3', must be 0 deadly"},
+        {23, 0, "", PLACES "door 90 90 x 40 40\n", ":27: a door is 'x', must be v or h"},
+        {23, 0, "", PLACES "lava 90 90\n", ":27: 'lava' is not spawn, switch, exit, mine or door"},
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct rm_platformer_level level;
+        char error[256] = "", says[160];
+        write_level(wrong[i].rows, wrong[i].changed, wrong[i].row, wrong[i].things);
+        assert_int_equal(rm_platformer_read(&level, path, error, sizeof error), -EINVAL);
+        snprintf(says, sizeof says, "%s%s", path, wrong[i].says);
+        if (strncmp(error, says, strlen(says)) != 0)
+            fail_msg("says: %s\nmust: %s", error, says);
+    }
+    char error[256] = "";
+    struct rm_platformer_level level;
+    assert_int_equal(rm_platformer_read(&level, "/nowhere/x", error, sizeof error), -ENOENT);
+    assert_string_equal(error, "/nowhere/x cannot be read: No such file or directory");
+}
+
+/* --- what agents are given -------------------------------------------------------------------- */
+
+static void test_observations(void **unused)
+{
+    struct rm_test_batch batch;
+    (void)unused;
+    open_batch(&batch, "stage=\"c3\" levels=1 first_level=5 "
+                       "observe=[\"doors\",\"reach\",\"game_state\"]");
+    const struct rm_env_agent *agent = &batch.spec->agent[0];
+    assert_int_equal(agent->observations, 3);
+    assert_string_equal(agent->observation[0].name, "game_state");
+    assert_string_equal(agent->observation[1].name, "reach");
+    assert_string_equal(agent->observation[2].name, "doors");
+    assert_int_equal(batch.obs_bytes[0], 4 * (64 + 8 + 1 + 16 * 8));
+    const float *seen = rm_test_batch_obs(&batch, 0, 0), *reach = seen + 64, *doors = seen + 73;
+    const struct rm_platformer_level *level =
+        &rm_platformer_place_of(batch.env, world_of(&batch))->map.level;
+    const float way = (float)(level->opener.x - level->spawn.x) / 528;
+    assert_true(fabsf(seen[30] - way) < 1e-6f);
+    assert_true(seen[32] == 1 && reach[6] == 0); /* the door cuts the switch off */
+    assert_true(seen[36] == 1 && seen[53] == 0 && seen[56] == 1);
+    uint32_t count;
+    memcpy(&count, seen + 72, sizeof count);
+    assert_int_equal(count, 1);
+    assert_true(doors[0] == seen[38] && doors[4] == seen[41] && doors[2] == 0 && doors[8] == 0);
+    assert_true(doors[3] == seen[40] && doors[7] == seen[43] && doors[3] > 0 && doors[7] > 0);
+    const int32_t towards = way > 0 ? RIGHT : LEFT;
+    while (world_of(&batch)->state.open[0] == 0)
+        step(&batch, towards);
+    seen = rm_test_batch_obs(&batch, 0, 0);
+    assert_true(seen[32] < 1 && seen[64 + 6] == 1 && seen[36] == 0 && seen[53] == 0.5f);
+    rm_test_batch_close(&batch);
+}
+
+/* The splits have no level in common; `levels` and `first_level` say which there are. */
+static void test_levels(void **unused)
+{
+    static const char *const options[] = {"split=\"train\"", "split=\"valid\"", "split=\"test\"",
+                                          "levels=2 first_level=40"};
+    (void)unused;
+    for (uint64_t i = 0; i < 4; i++) {
+        struct rm_test_batch batch;
+        uint64_t differ = 0, first = 0;
+        rm_test_batch_open(&batch, "platformer", NULL, options[i], 1, 0, 16);
+        rm_test_batch_reset(&batch);
+        for (uint32_t w = 0; w < 16; w++) {
+            const struct rm_platformer_world *world = rm_single_world_at(batch.env, w);
+            assert_int_equal(world->level_seed >> 62, i % 3);
+            if (i == 3)
+                assert_in_range(world->level_seed, 40, 41);
+            first = w ? first : world->level_seed;
+            differ += world->level_seed != first;
+        }
+        assert_true(i == 3 ? differ > 0 : differ == 15);
+        rm_test_batch_close(&batch);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_falling),     cmocka_unit_test(test_running),
+        cmocka_unit_test(test_jumping),     cmocka_unit_test(test_impact),
+        cmocka_unit_test(test_safe_mine),   cmocka_unit_test(test_switch_and_exit),
+        cmocka_unit_test(test_slope),       cmocka_unit_test(test_door),
+        cmocka_unit_test(test_masks),       cmocka_unit_test(test_hills),
+        cmocka_unit_test(test_mazes),       cmocka_unit_test(test_rewards),
+        cmocka_unit_test(test_ends),        cmocka_unit_test(test_level_text),
+        cmocka_unit_test(test_wrong_texts), cmocka_unit_test(test_observations),
+        cmocka_unit_test(test_levels),
+    };
+    return cmocka_run_group_tests(tests, make_path, remove_path);
+}

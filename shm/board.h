@@ -162,7 +162,7 @@ struct rm_board_worker {
     _Alignas(RM_PAGE) _Atomic uint32_t state; /* enum rm_worker_state */
     _Atomic uint32_t inspect;                 /* enum rm_inspect */
     _Atomic uint64_t heartbeat_ns;            /* rm_now_ns() at the last sign of life: a turn, a
-                                               * phase, a group of rows of an update */
+                                               * phase, an operation of an update */
     _Atomic uint64_t turns;                   /* do_work calls that did something */
     _Atomic uint64_t sleeps;                  /* waits on the wake */
     _Atomic uint64_t phase_ns[RM_PHASE_COUNT];

@@ -104,8 +104,8 @@ struct rm_backend {
     const struct rm_backend_ops *ops;
     const struct rm_device_ops *device; /* device.h; NULL: memory is the host's */
     void *self;
-    /* Called between groups of rows of a forward pass, so that a long one is not taken for a hang.
-     * Set by the owner of the backend; NULL: not called. */
+    /* Called at each large operation of the CPU, so that a long update is not taken for a hang. Set
+     * by the owner of the backend; NULL: not called. */
     void (*alive)(void *user);
     void *alive_user;
 };

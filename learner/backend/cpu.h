@@ -34,6 +34,8 @@ static inline void rm_cpu_run(struct rm_cpu *cpu, rm_pool_fn fn, void *work, uin
                               double cost)
 {
     if (cost > 32768.0 && tiles > 1) {
+        if (cpu->backend.alive)
+            cpu->backend.alive(cpu->backend.alive_user);
         rm_pool_run(cpu->pool, fn, work, tiles);
         return;
     }

@@ -99,8 +99,6 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
         p.states = input->batch - p.first < group ? input->batch - p.first : group;
         if (padded)
             p.states = rm_spans_group(w, p.first, input->batch, group);
-        if (w->backend->alive)
-            w->backend->alive(w->backend->alive_user);
         run_steps(&p, net->prefix, net->step_count);
     }
     return w->steps[w->result].y;

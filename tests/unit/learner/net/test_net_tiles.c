@@ -137,8 +137,8 @@ static void count_alive(void *count)
     ++*(unsigned *)count;
 }
 
-/* Too many parameters for tiles, with rows that do not fill the last chunk. Each chunk is a sign of
- * life. */
+/* Too many parameters for tiles, with rows that do not fill the last chunk. Large operations are
+ * signs of life. */
 static void chunks_add_up(void **state)
 {
     const struct level_state *level = *state;
@@ -184,7 +184,7 @@ static void chunks_add_up(void **state)
         b->alive_user = &alive;
         rm_net_learn(parts, params, &input, &loss, parts_grads, parts_sums);
         b->alive = NULL;
-        assert_true(alive >= batches[k] / 512 && alive > 0);
+        assert_true(alive >= batches[k] / 512 * 4);
         double difference = b->ops->sum_squares_diff(b, whole_grads, parts_grads, n);
         assert_true(difference <= 1e-10 * b->ops->sum_squares(b, whole_grads, n));
         assert_true(parts_sums[1] > whole_sums[1] * (1 - 1e-6) &&

@@ -38,6 +38,7 @@ static const struct rm_classic_problem problem = {
     .actions = 3,
     .low = -9 * 3.14159265358979323846,
     .high = 9 * 3.14159265358979323846,
+    .elements = 6,
     .begin = begin,
     .observe = observe,
     .score_per_step = -1,
@@ -45,16 +46,4 @@ static const struct rm_classic_problem problem = {
     .score_solved = -100,
 };
 
-static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
-{
-    static const uint8_t all[] = {0, 1, 2, 3, 4, 5};
-    return rm_classic_create(&problem, config, all, 6, error, error_size);
-}
-
-extern const struct rm_env_ops rm_acrobot_ops;
-const struct rm_env_ops rm_acrobot_ops = {
-    RM_CLASSIC_OPS,
-    .name = "acrobot",
-    .options = options,
-    .create = create,
-};
+RM_CLASSIC_WORLD(acrobot);

@@ -4,8 +4,6 @@
 #include "actor/worlds/builtin/classic.h"
 #include "actor/worlds/builtin/common.h"
 
-#include <stdbool.h>
-
 RM_CLASSIC_KERNELS(rm_cartpole_kernel);
 
 static const struct rm_env_option_doc options[] = {
@@ -33,6 +31,9 @@ static const struct rm_classic_problem problem = {
     .actions = 2,
     .low = -3.4028234663852886e38, /* velocities have no bound */
     .high = 3.4028234663852886e38,
+    .elements = 4,
+    .positions = 2,
+    .position = {0, 2},
     .begin = begin,
     .observe = observe,
     .score_per_step = 1,
@@ -40,18 +41,4 @@ static const struct rm_classic_problem problem = {
     .score_solved = 475,
 };
 
-static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
-{
-    static const uint8_t all[] = {0, 1, 2, 3}, places[] = {0, 2};
-    bool velocities = rm_env_option(config, options, "velocities") != 0;
-    return rm_classic_create(&problem, config, velocities ? all : places, velocities ? 4 : 2, error,
-                             error_size);
-}
-
-extern const struct rm_env_ops rm_cartpole_ops;
-const struct rm_env_ops rm_cartpole_ops = {
-    RM_CLASSIC_OPS,
-    .name = "cartpole",
-    .options = options,
-    .create = create,
-};
+RM_CLASSIC_WORLD(cartpole);

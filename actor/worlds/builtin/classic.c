@@ -237,9 +237,10 @@ static void fill_spec(struct rm_env *env, uint32_t default_steps)
 }
 
 struct rm_env *rm_classic_create(const struct rm_classic_problem *problem,
-                                 const struct rm_env_config *config, const uint8_t *kept,
-                                 uint32_t kept_count, char *error, size_t error_size)
+                                 const struct rm_env_config *config, char *error, size_t error_size)
 {
+    const bool whole =
+        !problem->positions || rm_env_option(config, problem->options, "velocities") != 0;
     struct rm_env *env = calloc(1, sizeof(*env));
     if (env) {
         env->arrays.padded =
@@ -264,9 +265,9 @@ struct rm_env *rm_classic_create(const struct rm_classic_problem *problem,
     env->seed = config->seed;
     env->first_world = config->first_world;
     env->max_steps = rm_env_option_u32(config, problem->options, "max_steps");
-    env->elements = kept_count;
-    for (uint32_t i = 0; i < kept_count; i++)
-        env->row[i] = env->arrays.frame[kept[i]];
+    env->elements = whole ? problem->elements : problem->positions;
+    for (uint32_t i = 0; i < env->elements; i++)
+        env->row[i] = env->arrays.frame[whole ? i : problem->position[i]];
     struct rm_env_config defaults = {0};
     fill_spec(env, rm_env_option_u32(&defaults, problem->options, "max_steps"));
     return env;

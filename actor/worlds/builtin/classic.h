@@ -38,6 +38,10 @@ struct rm_classic_problem {
     uint32_t actions;             /* 0: a box */
     const struct rm_env_box *box; /* of one number */
     double low, high;             /* of an observation */
+    uint32_t elements;            /* of an observation; a frame may have more */
+    uint32_t positions; /* of the elements, observed alone if option "velocities" is 0; 0: no
+                         * such option */
+    uint8_t position[RM_CLASSIC_FRAME];
     /* First state of an episode, and the observation of a state. */
     void (*begin)(struct rm_rng *rng, double state[RM_CLASSIC_STATES]);
     void (*observe)(const double state[RM_CLASSIC_STATES], float frame[RM_CLASSIC_FRAME]);
@@ -46,11 +50,10 @@ struct rm_classic_problem {
     double score_random, score_solved; /* with the default options */
 };
 
-/* For the tables of the problems. rm_classic_create keeps `kept` of the problem's elements: element
- * i of an observation is element kept[i] of the frame. */
+/* For the tables of the problems. */
 struct rm_env *rm_classic_create(const struct rm_classic_problem *problem,
-                                 const struct rm_env_config *config, const uint8_t *kept,
-                                 uint32_t kept_count, char *error, size_t error_size);
+                                 const struct rm_env_config *config, char *error,
+                                 size_t error_size);
 const struct rm_env_spec *rm_classic_describe(const struct rm_env *env);
 int rm_classic_reset(struct rm_env *env, const struct rm_env_buffers *out);
 int rm_classic_step(struct rm_env *env, uint32_t phase, const int32_t *const *actions,
@@ -61,13 +64,29 @@ int rm_classic_load_state(struct rm_env *env, const void *state);
 void rm_classic_close(struct rm_env *env);
 const char *rm_classic_last_error(const struct rm_env *env);
 
-/* A problem's table of functions, but for its name, options and create. */
-#define RM_CLASSIC_OPS                                                                             \
-    .abi_version = RM_ENV_ABI_VERSION, .struct_size = sizeof(struct rm_env_ops),                   \
-    .describe = rm_classic_describe, .reset = rm_classic_reset, .step = rm_classic_step,           \
-    .state_size = rm_classic_state_size, .save_state = rm_classic_save_state,                      \
-    .load_state = rm_classic_load_state, .close = rm_classic_close,                                \
-    .last_error = rm_classic_last_error
+/* The table rm_WORLD_ops of a file's `problem`. */
+#define RM_CLASSIC_WORLD(world)                                                                    \
+    static struct rm_env *create(const struct rm_env_config *config, char *error,                  \
+                                 size_t error_size)                                                \
+    {                                                                                              \
+        return rm_classic_create(&problem, config, error, error_size);                             \
+    }                                                                                              \
+    extern const struct rm_env_ops rm_##world##_ops;                                               \
+    const struct rm_env_ops rm_##world##_ops = {                                                   \
+        .abi_version = RM_ENV_ABI_VERSION,                                                         \
+        .struct_size = sizeof(struct rm_env_ops),                                                  \
+        .name = #world,                                                                            \
+        .options = options,                                                                        \
+        .create = create,                                                                          \
+        .describe = rm_classic_describe,                                                           \
+        .reset = rm_classic_reset,                                                                 \
+        .step = rm_classic_step,                                                                   \
+        .state_size = rm_classic_state_size,                                                       \
+        .save_state = rm_classic_save_state,                                                       \
+        .load_state = rm_classic_load_state,                                                       \
+        .close = rm_classic_close,                                                                 \
+        .last_error = rm_classic_last_error,                                                       \
+    }
 
 /* classic_rows.isa.c. rm_classic_flags: counts the step of every world and writes its flags (and
  * pads); returns whether any world ended. rm_classic_rows: writes `elements` floats per world,

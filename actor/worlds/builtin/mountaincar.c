@@ -28,6 +28,7 @@ static const struct rm_classic_problem problem = {
     .actions = 3,
     .low = -1.2,
     .high = 0.6,
+    .elements = 2,
     .begin = begin,
     .observe = observe,
     .score_per_step = -1,
@@ -35,16 +36,4 @@ static const struct rm_classic_problem problem = {
     .score_solved = -110,
 };
 
-static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
-{
-    static const uint8_t all[] = {0, 1};
-    return rm_classic_create(&problem, config, all, 2, error, error_size);
-}
-
-extern const struct rm_env_ops rm_mountaincar_ops;
-const struct rm_env_ops rm_mountaincar_ops = {
-    RM_CLASSIC_OPS,
-    .name = "mountaincar",
-    .options = options,
-    .create = create,
-};
+RM_CLASSIC_WORLD(mountaincar);

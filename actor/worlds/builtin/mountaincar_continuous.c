@@ -33,6 +33,7 @@ static const struct rm_classic_problem problem = {
     .box = &force,
     .low = -1.2,
     .high = 0.6,
+    .elements = 2,
     .begin = begin,
     .observe = observe,
     .score_per_step = -0.1,
@@ -41,16 +42,4 @@ static const struct rm_classic_problem problem = {
     .score_solved = 90,
 };
 
-static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
-{
-    static const uint8_t all[] = {0, 1};
-    return rm_classic_create(&problem, config, all, 2, error, error_size);
-}
-
-extern const struct rm_env_ops rm_mountaincar_continuous_ops;
-const struct rm_env_ops rm_mountaincar_continuous_ops = {
-    RM_CLASSIC_OPS,
-    .name = "mountaincar_continuous",
-    .options = options,
-    .create = create,
-};
+RM_CLASSIC_WORLD(mountaincar_continuous);

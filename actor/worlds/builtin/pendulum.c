@@ -36,6 +36,7 @@ static const struct rm_classic_problem problem = {
     .box = &torque,
     .low = -8,
     .high = 8,
+    .elements = 3,
     .begin = begin,
     .observe = observe,
     .score_per_step = -16.2736044,
@@ -43,16 +44,4 @@ static const struct rm_classic_problem problem = {
     .score_solved = -200,
 };
 
-static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
-{
-    static const uint8_t all[] = {0, 1, 2};
-    return rm_classic_create(&problem, config, all, 3, error, error_size);
-}
-
-extern const struct rm_env_ops rm_pendulum_ops;
-const struct rm_env_ops rm_pendulum_ops = {
-    RM_CLASSIC_OPS,
-    .name = "pendulum",
-    .options = options,
-    .create = create,
-};
+RM_CLASSIC_WORLD(pendulum);

@@ -119,16 +119,7 @@ static void write_figures(const struct rm_env *env, const void *of, double *out)
 static const struct rm_single_rules rules = {
     .begin = begin, .play = play, .observe = observe, .mask = write_mask, .figures = write_figures};
 
-static int reset(struct rm_env *env, const struct rm_env_buffers *out)
-{
-    return rm_single_reset(env, out, &rules);
-}
-
-static int step(struct rm_env *env, uint32_t phase, const int32_t *const *actions,
-                const struct rm_env_buffers *out)
-{
-    return rm_single_step(env, phase, actions, out, &rules);
-}
+RM_SINGLE_STEPS(rules)
 
 /* --- showing ---------------------------------------------------------------------------------- */
 

@@ -127,6 +127,18 @@ RM_SINGLE_INLINE int rm_single_step(struct rm_env *env, uint32_t phase,
     return 0;
 }
 
+/* reset() and step() of a world around its rules. */
+#define RM_SINGLE_STEPS(rules)                                                                     \
+    static int reset(struct rm_env *env, const struct rm_env_buffers *out)                         \
+    {                                                                                              \
+        return rm_single_reset(env, out, &(rules));                                                \
+    }                                                                                              \
+    static int step(struct rm_env *env, uint32_t phase, const int32_t *const *actions,             \
+                    const struct rm_env_buffers *out)                                              \
+    {                                                                                              \
+        return rm_single_step(env, phase, actions, out, &(rules));                                 \
+    }
+
 /* Refuses an action that the mask forbids. */
 __attribute__((cold)) static inline int rm_single_refuse(struct rm_env *env, uint32_t w,
                                                          int32_t action)

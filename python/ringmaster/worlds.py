@@ -52,6 +52,7 @@ class Agent:
         self.reals = self.actions[:, len(self.action.choices):].view(np.float32) if self.action.reals else None
         self.plain_dtype, _ = self.observation.plain(self.obs)
         self.lines = list(self.obs)  # a row that is there is written in half the time
+        self.rewards, self.marks = memoryview(self.reward), memoryview(self.flags)  # numbers in a third of it
         self.floats = [(name, column, column.reshape(-1) if column.flags.c_contiguous else None)
                        for name, column in (*self.observation.columns(self.obs), (None, self.reward))
                        if column.dtype.kind == "f"]
@@ -367,13 +368,12 @@ class Single(Batch):
         agent, calls, words = self.agents[0], self.calls, self.words
         put, array, dtype, shape = agent.put, np.ndarray, agent.plain_dtype, agent.obs.shape[1:]
         put_mask = agent.put_mask if agent.mask is not None else None
-        rewards, flags, figures = [], agent.flags, agent.figures
-        flags[first:end] = 0
+        rewards, flags, figures = agent.rewards, agent.marks, agent.figures
+        flags[first:end] = bytes(end - first)
         actions = agent.rows(first, end)
         if not agent.action.plain:
             make = (lambda one: agent.action.make([one])) if agent.action.single else agent.action.make
             actions = [make(row) for row in actions]
-        add = rewards.append
         for w, line, call, action in zip(range(first, end), agent.lines[first:end], calls[first:end], actions):
             words[W_WORLD] = w
             obs, reward, terminated, truncated, info = call(action)
@@ -382,7 +382,11 @@ class Single(Batch):
                 line[...] = obs
             else:
                 put(w, obs)
-            add(reward)
+            try:
+                rewards[w] = reward
+            except (TypeError, ValueError):
+                check_reward(reward)
+                rewards[w] = float(reward)
             if terminated or truncated:
                 calls[w] = self.begins(w)
                 flags[w] = TERMINATED if terminated else TRUNCATED
@@ -390,13 +394,6 @@ class Single(Batch):
                     figures.put(agent.ends[w], info)
             if put_mask:
                 put_mask(w, obs, info, terminated or truncated)
-        try:
-            agent.reward[first:end] = rewards
-        except (TypeError, ValueError):
-            for w, reward in enumerate(rewards, first):
-                self.where(w)
-                check_reward(reward)
-            agent.reward[first:end] = [float(reward) for reward in rewards]
         self.check_finite(0, first, end)
 
 

@@ -1,7 +1,7 @@
 """stable-baselines3: PPO and DQN on CartPole, SAC on Pendulum."""
 import common
 
-args = common.arguments(["ppo", "ppo64", "dqn", "sac", "sac-python"])
+args = common.arguments(["ppo", "ppo-python", "ppo64", "dqn", "sac", "sac-python"])
 torch = common.torch_threads(args.threads)
 
 from stable_baselines3 import DQN, PPO, SAC  # noqa: E402  (threads first)

@@ -14,11 +14,12 @@ import settings
 BUILD = os.environ.get("BUILD", "build")
 INTERPRETER = ""  # of Python worlds: run sets it
 # For steps/s: the start of its processes counts, so several seconds. Time to 475 is looked for in settings.STEPS.
-SPEED_STEPS = {"ppo": 1_000_000, "ppo40": 1_000_000, "ppo64": 2_000_000, "dqn": 20_000, "puffer-mlp": 12 << 19,
-               "puffer-lstm": 4 << 19, "sac": 5_000, "sac-python": 5_000}
+SPEED_STEPS = {"ppo": 1_000_000, "ppo-python": 500_000, "ppo40": 1_000_000, "ppo64": 2_000_000, "dqn": 20_000,
+               "puffer-mlp": 12 << 19, "puffer-lstm": 4 << 19, "sac": 5_000, "sac-python": 5_000}
 # The counterpart of a peer's number of threads: the fastest of these is measured.
 VARIANTS = {
     "ppo": [{}, {"learner.threads": 2}, {"actor.count": 2, "learner.threads": 2}],
+    "ppo-python": [{}, {"learner.threads": 2}, {"actor.python_workers": 2}],
     "ppo40": [{}, {"learner.threads": 2}, {"actor.count": 2, "learner.threads": 2}],
     "ppo64": [{}, {"learner.threads": 2}, {"actor.count": 2, "learner.threads": 2}],
     "dqn": [{}, {"learner.threads": 2}],
@@ -117,8 +118,12 @@ def sac_in_python(s):
     return sac(s) | {"world": {"python": "gymnasium:Pendulum-v1", "interpreter": INTERPRETER}}
 
 
-MAKERS = {"sac": sac, "sac-python": sac_in_python, "ppo": ppo, "ppo40": ppo, "ppo64": ppo, "dqn": dqn, "puffer-mlp": lambda s: puffer(s, False),
-          "puffer-lstm": lambda s: puffer(s, True)}
+def ppo_in_python(s):
+    return ppo(s) | {"world": {"python": "gymnasium:CartPole-v1", "interpreter": INTERPRETER}}
+
+
+MAKERS = {"sac": sac, "sac-python": sac_in_python, "ppo": ppo, "ppo-python": ppo_in_python, "ppo40": ppo, "ppo64": ppo, "dqn": dqn,
+          "puffer-mlp": lambda s: puffer(s, False), "puffer-lstm": lambda s: puffer(s, True)}
 
 
 def experiment(task, seed, steps, interval):

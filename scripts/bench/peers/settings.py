@@ -39,15 +39,16 @@ SAC = {
     "learning_starts": 500, "adam_epsilon": 1e-8,
 }
 
-TASKS = {"sac": SAC, "sac-python": SAC, "ppo": PPO, "ppo40": PPO_40, "ppo64": PPO_WIDE, "dqn": DQN, "puffer-mlp": PUFFER, "puffer-lstm": PUFFER}
+TASKS = {"sac": SAC, "sac-python": SAC, "ppo": PPO, "ppo-python": PPO, "ppo40": PPO_40, "ppo64": PPO_WIDE, "dqn": DQN,
+         "puffer-mlp": PUFFER, "puffer-lstm": PUFFER}
 
 # What a run of either side is over after, and nothing else ends it. PufferLib's: six rollouts, and with an LSTM three.
-STEPS = {"ppo": 100_000, "ppo40": 100_000, "ppo64": 100_000, "dqn": 50_000, "puffer-mlp": 6 << 19,
+STEPS = {"ppo": 100_000, "ppo-python": 100_000, "ppo40": 100_000, "ppo64": 100_000, "dqn": 50_000, "puffer-mlp": 6 << 19,
          "puffer-lstm": 3 << 19, "sac": 2000, "sac-python": 2000}
 # Once 475 is reached, a run goes on to so many steps for its steps/s.
 ENOUGH = {"ppo": 20_000, "dqn": 20_000}
 # Steps between greedy evaluations, where there are any; and after how many steps the clock for steps/s starts: by
 # then all is compiled and training.
 EVERY = {"ppo": 4096, "dqn": 2048}
-WARM = {"ppo": 2048, "ppo40": 10240, "ppo64": 8192, "dqn": 2048, "puffer-mlp": 1, "puffer-lstm": 1, "sac": 600,
-        "sac-python": 600}
+WARM = {"ppo": 2048, "ppo-python": 2048, "ppo40": 10240, "ppo64": 8192, "dqn": 2048, "puffer-mlp": 1,
+        "puffer-lstm": 1, "sac": 600, "sac-python": 600}

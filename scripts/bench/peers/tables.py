@@ -5,6 +5,7 @@ FIGURES = ("steps_per_s", "to_475_s", "acting_steps_per_s", "items_per_s", "inse
 TITLES = {
     "ppo": "CartPole by PPO, 8 worlds, minibatches of 256",
     "ppo64": "CartPole by PPO, 64 worlds, minibatches of 1024",
+    "ppo-python": "CartPole by PPO, 8 worlds, minibatches of 256, with the world of Gymnasium for both",
     "puffer-mlp": "CartPole by PPO, 8192 worlds, one epoch, 1,027 parameters",
     "puffer-lstm": "CartPole by PPO, 8192 worlds, one epoch, 128-wide LSTM",
     "dqn": "CartPole by DQN",

@@ -98,7 +98,8 @@ int rm_sandbox_files(const char *directory, struct rm_error *error)
     return rc < 0 ? rc : 1;
 }
 
-/* A root daemon's worlds are not root's: of its capabilities they keep what opens its files. */
+/* A root daemon's worlds are not root's: of its capabilities they keep what opens its files. Who
+ * has no more than that makes no call: the unit's filter refuses capset(). */
 static int drop_capabilities(struct rm_error *error)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -106,12 +107,14 @@ static int drop_capabilities(struct rm_error *error)
     if (syscall(SYS_capget, &head, now) < 0)
         return rm_fail(error, -errno, "sandbox: capget: %s", strerror(errno));
     const uint32_t kept = UINT32_C(1) << CAP_DAC_OVERRIDE | UINT32_C(1) << CAP_DAC_READ_SEARCH;
+    uint32_t dropped = 0;
     for (size_t i = 0; i < sizeof now / sizeof *now; i++) {
+        dropped |= (now[i].permitted & ~(i == 0 ? kept : 0)) | now[i].inheritable;
         now[i].permitted &= i == 0 ? kept : 0;
         now[i].effective &= now[i].permitted;
         now[i].inheritable = 0;
     }
-    return syscall(SYS_capset, &head, now) < 0
+    return dropped && syscall(SYS_capset, &head, now) < 0
                ? rm_fail(error, -errno, "sandbox: capset: %s", strerror(errno))
                : 0;
 }

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -184,6 +187,35 @@ static void nothing_of_root_is_left(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* The systemd unit's filter refuses capset(); a daemon without capabilities does not need it. */
+static void without_capabilities_none_are_dropped(void **state)
+{
+    struct sock_filter no_capset[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_capset, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const struct sock_fprog filter = {sizeof no_capset / sizeof *no_capset, no_capset};
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        static struct rm_experiment e;
+        struct rm_error error = {""};
+        snprintf(e.world.library, sizeof e.world.library, "x");
+        e.actor.sandbox = RM_SANDBOX_AUTO;
+        if (geteuid() == 0 && setuid(65534) < 0)
+            _exit(1);
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) < 0)
+            _exit(2);
+        _exit(rm_sandbox_enter(&e, NULL, &error) < 0 ? 3 : 0);
+    }
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void a_fault_is_named_in_a_sandbox_too(void **state)
 {
     (void)state;
@@ -284,6 +316,7 @@ int main(void)
         cmocka_unit_test(other_calls_are_named_and_deadly),
         cmocka_unit_test(some_calls_are_quietly_refused),
         cmocka_unit_test(nothing_of_root_is_left),
+        cmocka_unit_test(without_capabilities_none_are_dropped),
         cmocka_unit_test(a_fault_is_named_in_a_sandbox_too),
         cmocka_unit_test(files_are_written_where_they_may_be),
         cmocka_unit_test(the_filter_alone_keeps_files_from_being_written),

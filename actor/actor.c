@@ -604,7 +604,7 @@ int rm_actor_create(struct rm_actor **actor, struct rm_session *session, uint32_
         .run = session->board.run,
         .slot = a->slot,
         .wake = rm_session_wake(session, a->worker),
-        .look_ns = session->experiment.world.library[0] ? RM_DUTY_LOOK_NS : 0,
+        .look_ns = rm_experiment_loads(&session->experiment) ? RM_DUTY_LOOK_NS : 0,
         .clock = &a->clock,
         .poll_us = !a->in_rounds && session->experiment.mode == RM_MODE_FREE &&
                            session->experiment.limiter.wake == RM_WAKE_POLL

@@ -210,7 +210,8 @@ struct rm_env_ops {
     const struct rm_env_spec *(*describe)(const struct rm_env *env);
 
     /* Begins an episode in every world; writes for the agents of phase 0. `out` has an entry per
-     * agent; only those of the phase are used. 0, or negative with last_error() set. */
+     * agent; only those of the phase are used. 0, or negative with last_error() set. After -EPROTO,
+     * here and from step(), the run ends: a restart would not help. */
     int (*reset)(struct rm_env *env, const struct rm_env_buffers *out);
 
     /* Applies the actions of the agents of `phase` and writes for the agents of the next phase.

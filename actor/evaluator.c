@@ -356,7 +356,7 @@ int rm_evaluator_create(struct rm_evaluator **evaluator, struct rm_session *sess
         .run = session->board.run,
         .slot = e->slot,
         .wake = e->wake,
-        .look_ns = session->experiment.world.library[0] ? RM_DUTY_LOOK_NS : 0,
+        .look_ns = rm_experiment_loads(&session->experiment) ? RM_DUTY_LOOK_NS : 0,
         .clock = &e->clock,
     };
     *evaluator = e;

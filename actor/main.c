@@ -173,7 +173,8 @@ static int failed(struct rm_board_worker *slot, int code, const struct rm_error 
     fprintf(stderr, "ringmaster-actor: %s\n", error->text);
     if (slot)
         rm_duty_failed(slot, error);
-    return code == -EINVAL || code == -EPROTO ? RM_EXIT_NEVER : RM_EXIT_FAILED;
+    return code == -EINVAL || code == -EPROTO || code == RM_DUTY_NEVER ? RM_EXIT_NEVER
+                                                                       : RM_EXIT_FAILED;
 }
 
 static int run(struct rm_session *session, const struct options *options, uint32_t worker,
@@ -263,7 +264,7 @@ static char *check(struct rm_experiment *experiment, uint32_t steps, struct rm_e
     struct rm_env *env = NULL;
     char *text = NULL;
 
-    if (experiment->world.library[0])
+    if (rm_experiment_loads(experiment))
         experiment->world.name[0] = '\0';
     int rc = rm_world_open_configured(&world, &experiment->world, error);
     if (rc < 0)

@@ -106,7 +106,10 @@ static int world_failed(const struct rm_stepping *s, int rc, const char *doing,
 {
     const char *why = s->world.ops->last_error ? s->world.ops->last_error(s->env) : NULL;
 
-    return rm_fail(error, rc < 0 && rc > -4096 ? rc : -EIO,
+    return rm_fail(error,
+                   rc == -EPROTO          ? RM_DUTY_NEVER
+                   : rc < 0 && rc > -4096 ? rc
+                                          : -EIO,
                    "seed %" PRIu64 ": worlds %" PRIu64 "..%" PRIu64
                    " (%s): %s failed at vector step %" PRIu64 ": %s",
                    s->seed, s->first_world, s->first_world + s->worlds - 1, s->spec->name, doing,
@@ -710,9 +713,7 @@ static int check_description(const struct rm_stepping *s, struct rm_error *error
         rc = rm_fail(error, -EPROTO,
                      "world %s: it does not match its description any more: %s has changed; "
                      "restart the experiment",
-                     s->spec->name,
-                     s->experiment->world.python[0] ? s->experiment->world.python
-                                                    : s->experiment->world.library);
+                     s->spec->name, rm_world_source(&s->experiment->world).value);
     rm_described_free(described);
     return rc;
 }

@@ -27,6 +27,21 @@ static bool python_or_library(experiment_t *e, char *text, size_t bytes)
                e->world.library);
 }
 
+static bool prolog_or_another(experiment_t *e, char *text, size_t bytes)
+{
+    const bool python = e->world.python[0];
+    return e->world.prolog[0] && (python || e->world.library[0]) &&
+           SAY("\"%s\", and world.%s is \"%s\": a world is one or the other", e->world.prolog,
+               python ? "python" : "library", python ? e->world.python : e->world.library);
+}
+
+static bool prolog_device(experiment_t *e, char *text, size_t bytes)
+{
+    return e->world.prolog[0] && e->actor.device != RM_ACTOR_CPU &&
+           SAY("\"%s\": a Prolog world (world.prolog) is stepped by SWI-Prolog, on the CPU",
+               rm_actor_device_names[e->actor.device]);
+}
+
 /* module:name, both there. */
 static bool python_form(experiment_t *e, char *text, size_t bytes)
 {
@@ -144,6 +159,10 @@ static const struct rm_check rows[] = {
     {{"world.python", "world.library"}, python_or_library, "A world is of C or in Python."},
     {{"world.python"}, python_form, "A Python world is a module and what makes it."},
     {{"actor.device", "world.python"}, python_device, "Python worlds are on the CPU."},
+    {{"world.prolog", "world.python", "world.library"},
+     prolog_or_another,
+     "A world is of C, in Python or in Prolog."},
+    {{"actor.device", "world.prolog"}, prolog_device, "Prolog worlds are on the CPU."},
     {{"actor.worlds", "actor.count"}, worlds_per_actor, "Every actor has at least one world."},
     {{"learner.device"}, device_form, "learner.device is \"auto\", \"cpu\" or the name of a GPU."},
     {{"actor.device", "algorithm.name"},

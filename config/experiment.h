@@ -175,6 +175,7 @@ struct rm_world_config {
     char name[RM_TEXT_MAX];
     char library[RM_PATH_TEXT_MAX];     /* "" = built in, or in Python */
     char python[RM_PATH_TEXT_MAX];      /* "module:name"; "" = a world of C */
+    char prolog[RM_PATH_TEXT_MAX];      /* path of a Prolog file; "" = another world */
     char interpreter[RM_PATH_TEXT_MAX]; /* "" = the one that is found */
     char directory[RM_PATH_TEXT_MAX];   /* where relative paths among options begin */
     char options[RM_OPTIONS_TEXT_MAX]; /* a JSON object, as the world's own (actor/worlds/options.h)
@@ -183,6 +184,19 @@ struct rm_world_config {
      * (actor/worlds/described.h); NULL: not probed. Belongs to the code that set it. */
     char *description;
 };
+
+/* What a world is of: the key that says so, and its value. */
+struct rm_world_source {
+    const char *key, *value;
+};
+
+static inline struct rm_world_source rm_world_source(const struct rm_world_config *w)
+{
+    return w->python[0]    ? (struct rm_world_source){"world.python", w->python}
+           : w->prolog[0]  ? (struct rm_world_source){"world.prolog", w->prolog}
+           : w->library[0] ? (struct rm_world_source){"world.library", w->library}
+                           : (struct rm_world_source){"world.name", w->name};
+}
 
 struct rm_experiment {
     char name[RM_TEXT_MAX];
@@ -386,19 +400,25 @@ struct rm_experiment {
     } debug;
 };
 
-/* Is the code of its worlds somebody's: of a shared object, or in Python? */
+/* Is the code of its worlds somebody's: of a shared object, in Python or in Prolog? */
 static inline bool rm_experiment_is_foreign(const struct rm_experiment *e)
 {
-    return e->world.library[0] || e->world.python[0];
+    return e->world.library[0] || e->world.python[0] || e->world.prolog[0];
+}
+
+/* Do the processes that step its worlds run somebody's code themselves? */
+static inline bool rm_experiment_loads(const struct rm_experiment *e)
+{
+    return e->world.library[0] || e->world.prolog[0];
 }
 
 /* Are processes that step the experiment's worlds confined? With `on` always, with `auto` for
- * worlds from a shared object. Processes of Python worlds are not: their workers are
+ * worlds from a shared object or in Prolog. Processes of Python worlds are not: their workers are
  * (actor/worlds/bridges/python.h). */
 static inline bool rm_experiment_confines(const struct rm_experiment *e)
 {
     return !e->world.python[0] && (e->actor.sandbox == RM_SANDBOX_ON ||
-                                   (e->actor.sandbox == RM_SANDBOX_AUTO && e->world.library[0]));
+                                   (e->actor.sandbox == RM_SANDBOX_AUTO && rm_experiment_loads(e)));
 }
 
 #endif

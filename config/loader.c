@@ -34,16 +34,19 @@ int rm_config_defaults(struct rm_experiment *experiment)
     return findings.total ? -EINVAL : 0;
 }
 
-/* A Python world need not be named: "gymnasium:ALE/Pong-v5" is ALE-Pong-v5. */
-static void name_python_world(struct rm_world_config *world)
+/* Worlds in Python and Prolog need not be named: "gymnasium:ALE/Pong-v5" is ALE-Pong-v5, and
+ * "worlds/maze.pl" is maze. */
+static void name_world(struct rm_world_config *world)
 {
-    const char *from = world->python, *after = strrchr(from, ':');
+    const char *from = world->python[0] ? world->python : world->prolog;
+    const char *after = strrchr(from, world->python[0] ? ':' : '/');
     size_t used = 0;
     if (world->name[0])
         return;
-    if (!strncmp(from, "gymnasium:", 10) && after)
+    if (after && (!world->python[0] || !strncmp(from, "gymnasium:", 10)))
         from = after + 1;
-    for (; *from && used < RM_NAME_BYTES_MAX; from++) {
+    const size_t length = world->python[0] ? strlen(from) : strcspn(from, ".");
+    for (const char *end = from + length; from < end && used < RM_NAME_BYTES_MAX; from++) {
         const bool fits = isalnum((unsigned char)*from) || (used > 0 && strchr("._-", *from));
         if (fits || used > 0)
             world->name[used++] = fits ? *from : '-';
@@ -96,7 +99,7 @@ static int read_tree(struct rm_experiment *experiment, const json_t *root, uint6
     if (rc)
         return rm_fail(error, rc, "the default configuration could not be created");
     read_object(root, "", &fresh, findings);
-    name_python_world(&fresh.world);
+    name_world(&fresh.world);
     for (size_t i = 0; i < rm_key_count; i++) {
         const struct rm_key *key = &rm_keys[i];
         if (key->required && !*((const char *)&fresh + key->offset) &&

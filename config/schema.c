@@ -82,8 +82,8 @@ const struct rm_key rm_keys[] = {
      .unit = "",
      .hot = RM_COLD,
      .doc = "Name of the world: a built-in one (`ringctl envs` lists them), or a name for the "
-            "world of `world.library` or `world.python`; of `world.python` there is one if none is "
-            "given."},
+            "world of `world.library`, `world.python` or `world.prolog`; of the last two there is "
+            "one if none is given."},
     TEXT("world.library", SAME, world.library, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
          "Path of a shared object that exports the world; empty: built in. Relative paths start at "
          "the "
@@ -93,12 +93,16 @@ const struct rm_key rm_keys[] = {
         "A world in Python: `gymnasium:ID`, or `module:function` that returns an Env, a "
         "VectorEnv, a ParallelEnv or an AECEnv; empty: none. Modules are looked for in the working "
         "directory and in `world.directory`."),
+    TEXT("world.prolog", SAME, world.prolog, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
+         "A world in Prolog: path of its file, a module that exports `env_spec/1`, `reset/2`, "
+         "`actions/2`, `step/4` and `observation/2`; empty: none. A relative path begins at "
+         "`world.directory`. Needs SWI-Prolog."),
     TEXT("world.interpreter", ANY, world.interpreter, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
          "Path of the Python interpreter that `world.python` needs, with NumPy. Empty: that of "
          "`VIRTUAL_ENV`, else `python3` on the PATH."),
     TEXT("world.directory", ANY, world.directory, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
-         "Where relative paths among the world's options begin; empty: the folder of the "
-         "experiment's file."),
+         "Where relative paths among the world's options begin, and that of `world.prolog`; empty: "
+         "the folder of the experiment's file."),
     COMPOUND("world.options", SAME, RM_KEY_OPTIONS, world.options, world.options, "{}",
              "Options of the world, by name: numbers, booleans, texts, paths and lists of these. "
              "The world itself says which it takes (`ringctl envs`) and checks them."),
@@ -125,7 +129,8 @@ const struct rm_key rm_keys[] = {
          "Only for ppo, in worlds that have a GPU form: goodhart and cartpole."),
     BOOL("actor.pin", ANY, actor.pin, 0, "Pins each worker to a core."),
     ENUM("actor.sandbox", ANY, actor.sandbox, rm_sandbox_names, RM_SANDBOX_AUTO,
-         "Confinement of processes that step worlds. `auto`: worlds of `world.library` can read "
+         "Confinement of processes that step worlds. `auto`: worlds of `world.library` and "
+         "`world.prolog` can read "
          "files, but can write only files of the run and cannot open sockets or start processes, "
          "as far as the kernel supports it. `on`: the same for all worlds; if the kernel does not "
          "support it, the run fails. `off`: no confinement."),

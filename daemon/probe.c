@@ -130,12 +130,8 @@ static char *read_answer(int answer)
 }
 
 /* The probed world: a key of the configuration and its value. */
-struct subject {
-    const char *key, *value;
-};
-
 /* A refusal with a message, or the description. */
-static int read_description(const struct subject *of, int answer, char **description,
+static int read_description(const struct rm_world_source *of, int answer, char **description,
                             struct rm_error *error)
 {
     char *text = read_answer(answer);
@@ -157,7 +153,7 @@ static int read_description(const struct subject *of, int answer, char **descrip
 }
 
 /* The message for a process that ended with an error, with the first line of its report. */
-static int ended_badly(const struct subject *of, int status, bool hung, int said,
+static int ended_badly(const struct rm_world_source *of, int status, bool hung, int said,
                        struct rm_error *error)
 {
     char report[1024], how[96];
@@ -174,7 +170,7 @@ static int ended_badly(const struct subject *of, int status, bool hung, int said
                    of->value, how, report[0] ? ": " : "", report);
 }
 
-static int judge(const struct subject *of, int status, bool hung, const struct channels *c,
+static int judge(const struct rm_world_source *of, int status, bool hung, const struct channels *c,
                  char **description, struct rm_error *error)
 {
     if (WIFEXITED(status) && WEXITSTATUS(status) == RM_EXIT_PROBED)
@@ -195,7 +191,7 @@ static int open_channel(void)
 
 /* `arguments`: of ringmaster-actor, the first one left for its path. `config`: a descriptor, or -1.
  */
-static int probe(const struct subject *of, char **arguments, int config, double patience_s,
+static int probe(const struct rm_world_source *of, char **arguments, int config, double patience_s,
                  char **description, struct rm_error *error)
 {
     char folder[PATH_MAX], program[PATH_MAX + 32];
@@ -231,18 +227,10 @@ static int probe(const struct subject *of, char **arguments, int config, double 
 int rm_probe_library(const char *library, double patience_s, char **description,
                      struct rm_error *error)
 {
-    const struct subject of = {"world.library", library};
+    const struct rm_world_source of = {"world.library", library};
     char *arguments[] = {NULL, (char *)"--describe", (char *)library, NULL};
     *description = NULL;
     return probe(&of, arguments, -1, patience_s, description, error);
-}
-
-static struct subject world_of(const struct rm_experiment *experiment)
-{
-    const struct rm_world_config *w = &experiment->world;
-    return w->python[0]    ? (struct subject){"world.python", w->python}
-           : w->library[0] ? (struct subject){"world.library", w->library}
-                           : (struct subject){"world.name", w->name};
 }
 
 /* A session with the experiment's text alone, for the process to read; freed by the caller. */
@@ -261,7 +249,7 @@ static int config_text(struct rm_session **session, const struct rm_experiment *
 static int probe_experiment(const struct rm_experiment *experiment, char **arguments,
                             double patience_s, char **description, struct rm_error *error)
 {
-    const struct subject of = world_of(experiment);
+    const struct rm_world_source of = rm_world_source(&experiment->world);
     struct rm_session *session;
     int rc = config_text(&session, experiment, error);
     if (rc == 0) {
@@ -372,7 +360,7 @@ int rm_probe_play(struct rm_probe_player *player, const struct rm_experiment *ex
 
 int rm_probe_play_end(struct rm_probe_player *player, bool over, struct rm_error *error)
 {
-    const struct subject of = world_of(player->experiment);
+    const struct rm_world_source of = rm_world_source(&player->experiment->world);
     int rc = 0;
     if (player->frames >= 0)
         close(player->frames);

@@ -71,7 +71,7 @@ bool rm_standstill_look(struct rm_standstill *s, const struct rm_session *sessio
                         char *why, size_t size)
 {
     uint64_t turns = 0;
-    if (!session->experiment.world.library[0])
+    if (!rm_experiment_loads(&session->experiment))
         return false;
     if (rounds_damaged(s, session, why, size))
         return true;

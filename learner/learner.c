@@ -466,7 +466,7 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
         .run = session->board.run,
         .slot = &session->board.workers[worker],
         .wake = rm_session_wake(session, worker),
-        .look_ns = session->experiment.world.library[0] ? RM_DUTY_LOOK_NS : 0,
+        .look_ns = rm_experiment_loads(&session->experiment) ? RM_DUTY_LOOK_NS : 0,
         .clock = &l->clock,
         .poll_us =
             l->experiment->mode == RM_MODE_FREE && l->experiment->limiter.wake == RM_WAKE_POLL

@@ -220,7 +220,7 @@ static int finish(struct rm_duty *duty, int result, const struct rm_error *error
         return RM_EXIT_OK;
     }
     rm_duty_failed(duty->slot, error);
-    return RM_EXIT_FAILED;
+    return result == RM_DUTY_NEVER ? RM_EXIT_NEVER : RM_EXIT_FAILED;
 }
 
 /* Finished duties that linger hold for a checkpoint. False when none lingers, or when one cannot

@@ -19,7 +19,8 @@
 /* How often duties check for work without a wake-up, in a run with a foreign world. */
 #define RM_DUTY_LOOK_NS UINT64_C(50000000)
 
-#define RM_DUTY_DONE (-0x7fff) /* do_work: the duty's share of the run is finished */
+#define RM_DUTY_DONE  (-0x7fff) /* do_work: the duty's share of the run is finished */
+#define RM_DUTY_NEVER (-0x7ffe) /* do_work: failed in a way that no restart mends */
 
 /* Exit codes of a worker. */
 enum rm_exit {

@@ -590,9 +590,8 @@ int rm_world_spec_open(struct rm_world_spec *s, const struct rm_world_config *co
     if (config->description) {
         int rc = rm_described_read(&s->described, config->description, error);
         if (rc < 0 || !s->described)
-            return rm_fail_within(error, rc, "%s: \"%s\"",
-                                  config->python[0] ? "world.python" : "world.library",
-                                  config->python[0] ? config->python : config->library);
+            return rm_fail_within(error, rc, "%s: \"%s\"", rm_world_source(config).key,
+                                  rm_world_source(config).value);
         s->spec = rm_described_spec(s->described);
         s->options = rm_described_options(s->described);
         return 0;

@@ -1,5 +1,6 @@
 #include "actor/worlds/worlds.h"
 
+#include "actor/worlds/bridges/prolog.h"
 #include "actor/worlds/bridges/python.h"
 #include "actor/worlds/env_v2.h"
 #include "actor/worlds/options.h"
@@ -168,6 +169,8 @@ int rm_world_open(struct rm_world *world, const char *name, const char *library,
 int rm_world_open_configured(struct rm_world *world, const struct rm_world_config *config,
                              struct rm_error *error)
 {
+    if (config->prolog[0])
+        return rm_prolog_open(world, error);
     if (!config->python[0])
         return rm_world_open(world, config->name, config->library, error);
     *world = (struct rm_world){.ops = &rm_python_ops, .groups = &rm_python_groups};
@@ -447,7 +450,8 @@ int rm_world_create(const struct rm_world *world, const struct rm_world_config *
     if (config->python[0])
         return rm_python_create(config, seed, first_world, worlds, env, error);
     *env = NULL;
-    int rc = rm_options_read(&options, ops->name, ops->options, config, error);
+    int rc = config->prolog[0] ? rm_prolog_options(&options, config, error)
+                               : rm_options_read(&options, ops->name, ops->options, config, error);
     if (rc < 0)
         return rc;
     const struct rm_env_config batch = {

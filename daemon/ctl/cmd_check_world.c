@@ -32,17 +32,25 @@ static int number_of(const struct rm_ctl_arguments *given, const char *option, d
     return -EINVAL;
 }
 
+static bool ends_with(const char *world, const char *end)
+{
+    const size_t n = strlen(world), m = strlen(end);
+    return n > m && !strcmp(world + n - m, end);
+}
+
 /* What ends in .so or has a slash is a path, unless it is "module:name". */
 static bool is_path(const char *world)
 {
-    const size_t n = strlen(world);
-    return (strchr(world, '/') && !strchr(world, ':')) || (n > 3 && !strcmp(world + n - 3, ".so"));
+    return (strchr(world, '/') && !strchr(world, ':')) || ends_with(world, ".so");
 }
 
-static bool is_experiment(const char *world)
+/* The key of a world that is given as an argument. */
+static const char *key_of(const char *world)
 {
-    const size_t n = strlen(world);
-    return n > 5 && !strcmp(world + n - 5, ".json");
+    return ends_with(world, ".pl") ? "prolog"
+           : is_path(world)        ? "library"
+           : strchr(world, ':')    ? "python"
+                                   : "name";
 }
 
 static int configure(const struct rm_ctl_arguments *given, struct rm_experiment *experiment,
@@ -54,12 +62,12 @@ static int configure(const struct rm_ctl_arguments *given, struct rm_experiment 
     for (size_t i = 0; i < given->given_count; i++)
         if (!strcmp(given->given[i].option->name, "set"))
             overrides[count++].text = given->given[i].value;
-    if (is_experiment(world))
+    if (ends_with(world, ".json"))
         return rm_config_load(experiment, world, overrides, count, error);
-    json_t *file =
-        is_path(world)
-            ? json_pack("{s:{s:s, s:s}}", "world", "name", "checked", "library", world)
-            : json_pack("{s:{s:s}}", "world", strchr(world, ':') ? "python" : "name", world);
+    const char *key = key_of(world);
+    json_t *file = !strcmp(key, "library")
+                       ? json_pack("{s:{s:s, s:s}}", "world", "name", "checked", key, world)
+                       : json_pack("{s:{s:s}}", "world", key, world);
     char *text = file ? json_dumps(file, JSON_COMPACT) : NULL;
     int rc = text ? rm_config_parse(experiment, "check-world", text, strlen(text), overrides, count,
                                     error)
@@ -82,7 +90,7 @@ static json_t *play(const struct rm_experiment *experiment, uint32_t steps, doub
         json_decref(report);
         report = NULL;
         rm_fail(error, -EPROTO, "%s: what the process said is no report",
-                experiment->world.library);
+                rm_world_source(&experiment->world).value);
     }
     return report;
 }

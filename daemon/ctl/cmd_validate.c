@@ -77,7 +77,7 @@ static void print_summary(const char *file, const struct rm_experiment *experime
     printf("%s: valid\n\n", file);
     printf("experiment  %s\n", experiment->name);
     const char *from =
-        experiment->world.python[0] ? experiment->world.python : experiment->world.library;
+        rm_experiment_is_foreign(experiment) ? rm_world_source(&experiment->world).value : "";
     printf("world       %s%s%s, %u agent%s%s, %u world%s in %u actor%s\n", experiment->world.name,
            from[0] ? " of " : "", from, plan->agents, plural(plan->agents),
            plan->phases > 1 ? " that act in turn" : "", experiment->actor.worlds,

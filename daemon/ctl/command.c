@@ -163,8 +163,9 @@ const struct rm_ctl_command rm_ctl_commands[] = {
     {.name = "check-world",
      .summary = "look whether a world keeps the rules",
      .text =
-         "WORLD is the path of a shared object, the name of a built-in world, a Python world as "
-         "world.python has it, or an experiment's file. Plays batches of it with random legal "
+         "WORLD is the path of a shared object or of a Prolog file (.pl), the name of a built-in "
+         "world, a Python world as world.python has it, or an experiment's file. Plays batches of "
+         "it with random legal "
          "actions, in processes of its own that are confined as an actor "
          "is, and prints the rules of docs/worlds.md, which of them were tried, and where the "
          "first row is that breaks one: order and flags of rows, values and masks, what is not "

@@ -33,11 +33,12 @@ INSTALL ?= install
 # Worlds of one's own need actor/env.h and nothing else.
 install: binaries $(GENERATED_PAGES) $(COMPLETION)
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBEXECDIR) $(PREFIX)/include/ringmaster $(PYTHONDIR) \
-	    $(DOCDIR)/examples $(DATADIR)/bash-completion/completions $(SYSTEMDDIR)/systemd/system \
+	    $(DOCDIR)/examples/prolog $(DATADIR)/bash-completion/completions $(SYSTEMDDIR)/systemd/system \
 	    $(SYSTEMDDIR)/sysusers.d $(SYSTEMDDIR)/tmpfiles.d)
 	$(INSTALL) -m 755 $(filter %/ringctl %/ringmasterd,$(BINARIES)) $(DESTDIR)$(BINDIR)
 	$(INSTALL) -m 755 $(filter-out %/ringctl %/ringmasterd,$(BINARIES)) $(DESTDIR)$(LIBEXECDIR)
-	if [ -f $(CUDA_PLUGIN) ]; then $(INSTALL) -m 755 $(CUDA_PLUGIN) $(DESTDIR)$(LIBEXECDIR); fi
+	for plugin in $(CUDA_PLUGIN) $(PROLOG_PLUGIN); do \
+	    if [ -f $$plugin ]; then $(INSTALL) -m 755 $$plugin $(DESTDIR)$(LIBEXECDIR) || exit 1; fi; done
 	sed 's#@BINDIR@#$(BINDIR)#' systemd/ringmaster@.service \
 	    > $(DESTDIR)$(SYSTEMDDIR)/systemd/system/ringmaster@.service
 	$(INSTALL) -m 644 systemd/ringmaster.sysusers \
@@ -51,20 +52,22 @@ install: binaries $(GENERATED_PAGES) $(COMPLETION)
 	$(INSTALL) -m 644 $(COMPLETION) \
 	    $(DESTDIR)$(DATADIR)/bash-completion/completions/ringctl
 	$(INSTALL) -m 644 $(wildcard config/*.json) $(DESTDIR)$(DOCDIR)/examples
+	$(INSTALL) -m 644 $(wildcard config/prolog/*.pl) $(DESTDIR)$(DOCDIR)/examples/prolog
 	$(INSTALL) -m 644 $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)
 	for page in docs/man/* $(GENERATED_PAGES); do \
 	    directory=$(DESTDIR)$(DATADIR)/man/man$${page##*.}; \
 	    $(INSTALL) -d $$directory && $(INSTALL) -m 644 $$page $$directory || exit 1; done
 
 # With the PREFIX and DESTDIR of the installation. Runs, /etc/ringmaster and the user stay.
-OWN_FOLDERS := $(PYTHONDIR) $(DATADIR)/ringmaster/python $(DATADIR)/ringmaster $(DOCDIR)/examples $(DOCDIR) $(LIBEXECDIR) $(PREFIX)/include/ringmaster
+OWN_FOLDERS := $(PYTHONDIR) $(DATADIR)/ringmaster/python $(DATADIR)/ringmaster $(DOCDIR)/examples/prolog $(DOCDIR)/examples $(DOCDIR) $(LIBEXECDIR) $(PREFIX)/include/ringmaster
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(addprefix $(BINDIR)/,ringctl ringmasterd) \
-	    $(addprefix $(LIBEXECDIR)/,ringmaster-actor ringmaster-learner ringmaster-solo $(notdir $(CUDA_PLUGIN))) \
+	    $(addprefix $(LIBEXECDIR)/,ringmaster-actor ringmaster-learner ringmaster-solo $(notdir $(CUDA_PLUGIN) $(PROLOG_PLUGIN))) \
 	    $(addprefix $(SYSTEMDDIR)/,systemd/system/ringmaster@.service sysusers.d/ringmaster.conf \
 	        tmpfiles.d/ringmaster.conf) \
 	    $(addprefix $(DOCDIR)/,$(notdir $(wildcard docs/*.md))) \
 	    $(addprefix $(DOCDIR)/examples/,ringmaster-gpu.conf ringmaster-python.conf $(notdir $(wildcard config/*.json))) \
+	    $(addprefix $(DOCDIR)/examples/prolog/,$(notdir $(wildcard config/prolog/*.pl))) \
 	    $(addprefix $(PYTHONDIR)/,$(notdir $(wildcard python/ringmaster/*.py))) \
 	    $(PREFIX)/include/ringmaster/env.h $(DATADIR)/bash-completion/completions/ringctl \
 	    $(foreach page,$(notdir $(wildcard docs/man/*) $(GENERATED_PAGES)),$(DATADIR)/man/man$(lastword $(subst ., ,$(page)))/$(page)))

@@ -243,6 +243,10 @@ void rm_acting_likeliest(struct rm_acting *acting, const struct rm_acting_rows *
         rm_categorical_greedy(c, out, acting->outputs,
                               r->mask ? r->mask + (size_t)at * c->actions : NULL, n,
                               r->action + (size_t)at * c->words);
+        if (r->logp)
+            rm_categorical_logp(c, out, acting->outputs,
+                                r->mask ? r->mask + (size_t)at * c->actions : NULL, n,
+                                r->action + (size_t)at * c->words, r->logp + at);
         const struct rm_reals_rows reals = reals_of(acting, r, at, n, out);
         rm_reals_greedy(&reals);
     }

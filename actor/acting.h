@@ -86,7 +86,7 @@ void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *rows)
 void rm_acting_best(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
 /* The likeliest action of every choice, and the mean of every real number, instead of a draw; logp
- * is not computed. */
+ * is of the choices alone. */
 void rm_acting_likeliest(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
 /* Explorers among `n` lanes with consecutive ids from first_lane, at `step`: lane i explores with

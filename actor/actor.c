@@ -423,6 +423,8 @@ static int do_work(void *self, struct rm_error *error)
 {
     struct rm_actor *actor = self;
 
+    if (rm_experiment_only_evaluates(&actor->session->experiment))
+        return finish(actor);
     read_settings(actor);
     return actor->synchronous ? work_rollouts(actor, error)
            : actor->in_rounds ? work_round(actor, error)

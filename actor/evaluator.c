@@ -1,6 +1,7 @@
 #include "actor/evaluator.h"
 
 #include "actor/stepping.h"
+#include "actor/tally.h"
 #include "actor/worlds/options.h"
 #include "config/config.h"
 #include "learner/net/policy_file.h"
@@ -14,12 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Running mean and sum of squared deviations (Welford 1962). */
-struct tally {
-    uint64_t n;
-    double mean, squares;
-};
 
 struct rm_evaluator {
     struct rm_session *session;
@@ -37,80 +32,8 @@ struct rm_evaluator {
     uint64_t requests; /* answered, or being answered */
     uint64_t next_at;  /* agent steps at which the next evaluation is due */
     uint64_t steps;    /* agent steps when this one began */
-    uint64_t wanted;   /* episodes of this evaluation */
-    uint64_t *played;  /* (worlds) */
-    uint64_t missing;  /* episodes still to be played */
-    struct tally agent[RM_BOARD_AGENTS], length[RM_BOARD_AGENTS];
-    struct tally figure[RM_BOARD_AGENTS][RM_BOARD_FIGURES][RM_BOARD_WORDS]; /* as on the board */
-    struct tally world;
+    struct rm_tallies tallies;
 };
-
-/* --- scores ---------------------------------------------------------------------------------- */
-
-static void add(struct tally *tally, double x)
-{
-    double off = x - tally->mean;
-
-    tally->n++;
-    tally->mean += off / (double)tally->n;
-    tally->squares += off * (x - tally->mean);
-}
-
-static double mean_of(const struct tally *tally)
-{
-    return tally->n ? tally->mean : NAN;
-}
-
-static double standard_error(const struct tally *tally)
-{
-    if (tally->n < 2)
-        return 0;
-    double n = (double)tally->n;
-    return sqrt(tally->squares / (n - 1) / n);
-}
-
-/* Each world plays its share whatever it takes: taking the first episodes to end, wherever they
- * end, would favour short ones. */
-static bool counts(const struct rm_evaluator *e, uint32_t world)
-{
-    uint64_t each = e->wanted / e->stepping.worlds, more = e->wanted % e->stepping.worlds;
-
-    return e->played[world] < each + (world < more);
-}
-
-static void agent_finished(void *self, uint32_t agent, uint32_t world,
-                           const struct rm_episode *episode)
-{
-    struct rm_evaluator *e = self;
-    const struct rm_plan *plan = &e->session->plan;
-
-    if (!counts(e, world))
-        return;
-    add(&e->agent[agent], episode->score);
-    add(&e->length[agent], episode->steps);
-    for (uint32_t f = 0; episode->figures && f < plan->figures; f++) {
-        struct tally *figure = e->figure[agent][f];
-        const uint32_t words = plan->figure[f].words;
-        if (isnan(episode->figures[f]))
-            continue;
-        if (!words)
-            add(&figure[0], episode->figures[f]);
-        for (uint32_t word = 0; word < words; word++)
-            add(&figure[word], episode->figures[f] == word);
-    }
-}
-
-static void world_finished(void *self, uint32_t world, double score, uint64_t steps)
-{
-    struct rm_evaluator *e = self;
-
-    (void)steps;
-    if (!counts(e, world))
-        return;
-    add(&e->world, score);
-    e->played[world]++;
-    e->missing--;
-}
 
 /* --- an evaluation --------------------------------------------------------------------------- */
 
@@ -179,22 +102,16 @@ static bool begin(struct rm_evaluator *e)
         return false;
     if (!read_weights(e))
         return false;
-    e->wanted = s->experiment.evaluation.episodes;
+    uint64_t wanted = s->experiment.evaluation.episodes;
     if (asked) {
         uint64_t episodes = RM_PEEK(&s->board.run->evaluate_episodes);
         if (episodes)
-            e->wanted = episodes;
+            wanted = episodes;
         e->requests = requests;
     }
     set_next(e, steps);
     e->steps = steps;
-    e->missing = e->wanted;
-    for (uint32_t w = 0; w < e->stepping.worlds; w++)
-        e->played[w] = 0;
-    memset(e->agent, 0, sizeof e->agent);
-    memset(e->length, 0, sizeof e->length);
-    memset(e->figure, 0, sizeof e->figure);
-    e->world = (struct tally){0};
+    rm_tallies_begin(&e->tallies, wanted);
     e->stepping.started = false;
     e->running = true;
     return true;
@@ -230,24 +147,25 @@ static void publish(struct rm_evaluator *e)
 {
     struct rm_session *s = e->session;
     struct rm_board_run *run = s->board.run;
+    const struct rm_tallies *t = &e->tallies;
     const double best = RM_PEEK(&run->eval_best);
-    const bool better = e->world.n && !(e->world.mean <= best);
+    const bool better = t->score.n && !(t->score.mean <= best);
 
     for (uint32_t a = 0; a < s->plan.agents; a++) {
-        RM_POKE(&s->board.agents[a].eval_mean, mean_of(&e->agent[a]));
-        RM_POKE(&s->board.agents[a].eval_stderr, standard_error(&e->agent[a]));
-        RM_POKE(&s->board.agents[a].eval_length, mean_of(&e->length[a]));
+        RM_POKE(&s->board.agents[a].eval_mean, rm_tally_mean(&t->agent[a]));
+        RM_POKE(&s->board.agents[a].eval_stderr, rm_tally_error(&t->agent[a]));
+        RM_POKE(&s->board.agents[a].eval_length, rm_tally_mean(&t->length[a]));
         for (uint32_t f = 0; f < s->plan.figures; f++)
             for (uint32_t k = 0; k < rm_board_figure_values(&s->plan.figure[f]); k++)
-                RM_POKE(&s->board.agents[a].eval_figures[f][k], mean_of(&e->figure[a][f][k]));
+                RM_POKE(&s->board.agents[a].eval_figures[f][k], rm_tally_mean(&t->figure[a][f][k]));
     }
-    RM_POKE(&run->eval_score_mean, mean_of(&e->world));
-    RM_POKE(&run->eval_score_stderr, standard_error(&e->world));
-    RM_POKE(&run->eval_episodes, e->world.n);
+    RM_POKE(&run->eval_score_mean, rm_tally_mean(&t->score));
+    RM_POKE(&run->eval_score_stderr, rm_tally_error(&t->score));
+    RM_POKE(&run->eval_episodes, t->score.n);
     RM_POKE(&run->eval_request, e->requests);
     RM_POKE(&run->eval_steps, e->steps);
     if (better) {
-        RM_POKE(&run->eval_best, e->world.mean);
+        RM_POKE(&run->eval_best, t->score.mean);
         write_best(e);
     }
     for (uint32_t p = 0; p < s->plan.policies; p++) {
@@ -271,7 +189,7 @@ static int do_work(void *self, struct rm_error *error)
     if ((rc = rm_stepping_step(&e->stepping, error)) < 0)
         return rm_fail_within(error, rc, "evaluation");
     RM_ADD_OWN(&e->slot->steps, e->stepping.agent_counted[0]);
-    if (e->missing == 0) {
+    if (e->tallies.missing == 0) {
         publish(e);
         e->running = false;
     }
@@ -280,33 +198,37 @@ static int do_work(void *self, struct rm_error *error)
 
 /* --- the duty -------------------------------------------------------------------------------- */
 
+uint64_t rm_evaluator_seed(const struct rm_experiment *experiment)
+{
+    struct rm_rng rng = rm_rng_at(experiment->seed, RM_STREAM_EVALUATE, 0, 0);
+    const uint64_t high = rm_rng_u32(&rng);
+
+    return high << 32 | rm_rng_u32(&rng);
+}
+
 static int create(struct rm_evaluator *e, struct rm_error *error)
 {
     struct rm_session *s = e->session;
     uint32_t worlds = s->experiment.evaluation.worlds;
     struct rm_ring *rings[RM_BOARD_POLICIES];
-    struct rm_rng rng = rm_rng_at(s->experiment.seed, RM_STREAM_EVALUATE, 0, 0);
-    uint64_t seed = rm_rng_u32(&rng);
-    int rc;
+    int rc = rm_tallies_create(&e->tallies, &s->plan, worlds, error);
 
-    seed = seed << 32 | rm_rng_u32(&rng);
-    e->played = calloc(worlds, sizeof *e->played);
-    if (!e->played)
-        return rm_fail(error, -ENOMEM, "no memory for %u worlds", worlds);
+    if (rc < 0)
+        return rc;
     if ((rc = rm_stepping_own_rings(&s->experiment, &s->plan, worlds, e->ring, rings, error)) < 0)
         return rc;
     if ((rc = rm_options_evaluation_world(&s->experiment, &e->world_config)) < 0)
         return rm_fail(error, rc, "evaluation.options: no memory");
     struct rm_stepping_options options = {
         .world = &e->world_config,
-        .seed = seed,
+        .seed = rm_evaluator_seed(&s->experiment),
         .total_worlds = worlds,
         .worlds = worlds,
         .quantiles = s->experiment.evaluation.quantiles,
         .greedy = s->experiment.evaluation.answer == RM_ANSWER_GREEDY,
         .rings = rings,
         .clock = &e->clock,
-        .sink = {e, agent_finished, world_finished},
+        .sink = rm_tallies_sink(&e->tallies),
     };
     return rm_stepping_create(&e->stepping, &s->experiment, &s->plan, &options, error);
 }
@@ -373,6 +295,6 @@ void rm_evaluator_destroy(struct rm_evaluator *evaluator)
         rm_ring_close(&evaluator->ring[p]);
         free(evaluator->kept[p]);
     }
-    free(evaluator->played);
+    rm_tallies_destroy(&evaluator->tallies);
     free(evaluator);
 }

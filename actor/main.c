@@ -26,7 +26,8 @@
 #include <unistd.h>
 
 struct options {
-    bool evaluator, actor, probe, check, play, picture;
+    bool evaluator, actor, probe, check, play;
+    enum rm_player_purpose purpose;
     uint32_t index; /* or how many steps, or episodes */
     const char *policy[RM_BOARD_POLICIES];
     uint32_t policies;
@@ -38,7 +39,7 @@ static const char usage[] =
     "usage: ringmaster-actor --actor I [--run-directory DIR] [--resume DIR] [--parent PID]\n"
     "       ringmaster-actor --evaluator [--run-directory DIR] [--parent PID]\n"
     "       ringmaster-actor --probe [--group FILE] | --describe LIBRARY | --check STEPS\n"
-    "       ringmaster-actor --play EPISODES [--picture] --policy FILE...\n"
+    "       ringmaster-actor --play EPISODES [--picture | --tally | --rank] --policy FILE...\n"
     "\n"
     "Steps worlds for the learners of a run, or evaluates their policies. Started by ringmasterd,\n"
     "which passes the shared memory of the run as open descriptors.\n"
@@ -53,6 +54,8 @@ static const char usage[] =
     "  --play EPISODES\n"
     "                 play the world of the configuration and write frames to descriptor 3\n"
     "  --picture      frames are pictures, not text\n"
+    "  --tally        write only what the episodes come to\n"
+    "  --rank         play candidates of EPISODES queries (0: all), and write only their ranks\n"
     "  --policy FILE  a policy to play with; as many as there are\n"
     "  --group FILE   enter the control group whose members FILE lists, first\n"
     "  --run-directory DIR\n"
@@ -89,6 +92,8 @@ static int parse(int argc, char **argv, struct options *options)
         {"group", required_argument, NULL, 'g'},
         {"play", required_argument, NULL, 'y'},
         {"picture", no_argument, NULL, 'i'},
+        {"tally", no_argument, NULL, 'm'},
+        {"rank", no_argument, NULL, 'k'},
         {"policy", required_argument, NULL, 'f'},
         {"run-directory", required_argument, NULL, 'd'},
         {"resume", required_argument, NULL, 'r'},
@@ -128,8 +133,14 @@ static int parse(int argc, char **argv, struct options *options)
                          : &options->group) = optarg;
             continue;
         }
+        if (c == 'i' || c == 'm' || c == 'k') {
+            options->purpose = c == 'i'   ? RM_PLAYER_PICTURE
+                               : c == 'm' ? RM_PLAYER_TALLY
+                                          : RM_PLAYER_RANK;
+            continue;
+        }
         uint32_t *number = c == 'p' ? &parent : &options->index;
-        if (c != 'e' && c != 't' && c != 'i' && parse_number(optarg, number) < 0) {
+        if (c != 'e' && c != 't' && parse_number(optarg, number) < 0) {
             fprintf(stderr, "ringmaster-actor: \"%s\" is not a number from 0 to %d\n", optarg,
                     INT_MAX);
             return RM_EXIT_USAGE;
@@ -138,7 +149,6 @@ static int parse(int argc, char **argv, struct options *options)
         options->evaluator |= c == 'e';
         options->check |= c == 'c';
         options->play |= c == 'y';
-        options->picture |= c == 'i';
         options->probe |= c == 't' || c == 'c' || c == 'y';
     }
     options->parent = (int)parent;
@@ -297,9 +307,10 @@ static int probe(struct rm_experiment *experiment, const struct options *options
     if (options->check)
         return answer(check(experiment, options->index, &error));
     if (options->play) {
-        rm_python_show(options->picture);
+        if (options->purpose == RM_PLAYER_SHOW || options->purpose == RM_PLAYER_PICTURE)
+            rm_python_show(options->purpose == RM_PLAYER_PICTURE);
         const struct rm_player_options player = {.episodes = options->index,
-                                                 .picture = options->picture,
+                                                 .purpose = options->purpose,
                                                  .files = options->policy,
                                                  .file_count = options->policies,
                                                  .fd = RM_FD_ANSWER};

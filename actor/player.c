@@ -1,15 +1,28 @@
 #include "actor/player.h"
 
+#include "actor/evaluator.h"
+#include "actor/ranking.h"
 #include "actor/stepping.h"
+#include "actor/tally.h"
 #include "actor/worlds/options.h"
 #include "actor/worlds/plan.h"
+#include "config/names.h"
+#include "config/traits.h"
 #include "learner/net/policy_file.h"
 
 #include <errno.h>
+#include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Figures that ranking reads, by name. */
+enum { QUERY, CANDIDATE, QUERIES, LABEL, PROVED, RANK_FIGURES };
+static const char *const rank_figures[] = {"query", "candidate", "queries", "label", "proved"};
+_Static_assert(sizeof rank_figures / sizeof rank_figures[0] == RANK_FIGURES, "a name each");
+#define NOT_PROVED 100.0 /* is taken from the score of what was not proved */
 
 struct player {
     const struct rm_experiment *experiment;
@@ -24,7 +37,23 @@ struct player {
     uint32_t finished; /* episodes */
     double score;      /* of the latest */
     uint64_t steps;
+    uint32_t worlds;
+    struct rm_tallies tallies;
+    struct ranks {
+        struct rm_ranking ranking;
+        uint32_t corruptions;
+        uint32_t figure[RANK_FIGURES]; /* which of the world's */
+        double *logp;                  /* (worlds) */
+        struct rm_tally returns, proved[2];
+        struct rm_error error;
+        bool over;
+    } rank;
 };
+
+static bool shows_pictures(const struct player *p)
+{
+    return p->options->purpose == RM_PLAYER_PICTURE;
+}
 
 /* --- frames ---------------------------------------------------------------------------------- */
 
@@ -71,17 +100,17 @@ static int show(struct player *p, struct rm_error *error)
     int rc;
 
     rm_watch_enter(&p->stepping.watch, RM_WATCH_SHOW);
-    if (p->options->picture)
+    if (shows_pictures(p))
         rc = ops->show_picture(p->stepping.env, 0, p->rgb);
     else
         rc = ops->show_text(p->stepping.env, 0, p->text, sizeof p->text);
     rm_watch_leave();
     if ((rc = shown(p, rc, error)) < 0)
         return rc;
-    p->head.width = p->options->picture ? spec->picture_width : 0;
-    p->head.height = p->options->picture ? spec->picture_height : 0;
+    p->head.width = shows_pictures(p) ? spec->picture_width : 0;
+    p->head.height = shows_pictures(p) ? spec->picture_height : 0;
     p->head.text_bytes = 0;
-    if (!p->options->picture)
+    if (!shows_pictures(p))
         p->head.text_bytes = (uint32_t)strnlen(p->text, sizeof p->text - 1);
     p->head.episode = p->finished + 1;
     p->head.step = (uint32_t)(p->stepping.steps - p->stepping.arrivals.began[0]);
@@ -129,9 +158,9 @@ static int read_policy(struct player *p, uint32_t index, struct rm_error *error)
         return rm_fail(error, -ENOMEM, "policy %s: no memory", plan->name);
 
     for (uint32_t i = 0; rc == 0 && !found && i < p->options->file_count; i++) {
-        char name[RM_NAME_MAX];
-        rc = rm_policy_file_name(p->options->files[i], name, sizeof name, error);
-        found = rc == 0 && (!strcmp(name, plan->name) ||
+        struct rm_policy_file_facts facts;
+        rc = rm_policy_file_facts(p->options->files[i], &facts, error);
+        found = rc == 0 && (!strcmp(facts.name, plan->name) ||
                             (p->plan.policies == 1 && p->options->file_count == 1));
         if (found)
             rc = rm_policy_file_read(acting->net, p->options->files[i], all, error);
@@ -151,37 +180,174 @@ static int check_shown(const struct player *p, struct rm_error *error)
     const struct rm_env_ops *ops = p->stepping.world.ops;
     const struct rm_env_spec *spec = p->stepping.spec;
     const bool picture = ops->show_picture && spec->picture_width && spec->picture_height;
-    if (p->options->picture && !picture)
+    if (shows_pictures(p) && !picture)
         return rm_fail(error, -EINVAL, "world %s gives no picture that could be recorded%s",
                        spec->name, ops->show_text ? "; without --record its text is shown" : "");
-    if (!p->options->picture && !ops->show_text)
+    if (p->options->purpose == RM_PLAYER_SHOW && !ops->show_text)
         return rm_fail(error, -EINVAL, "world %s does not show itself as text%s", spec->name,
                        picture ? "; --record FILE.gif has its picture" : "");
     return 0;
 }
 
+/* --- ranking --------------------------------------------------------------------------------- */
+
+static double figure_of(const struct player *p, const struct rm_episode *episode, uint32_t which)
+{
+    return episode->figures[p->rank.figure[which]];
+}
+
+/* How many queries there are the world says with the first episode. */
+static int begin_ranking(struct player *p, double queries)
+{
+    struct ranks *r = &p->rank;
+    if (!(queries >= 1 && queries <= INT32_MAX))
+        return rm_fail(&r->error, -EPROTO, "the world has %g queries to rank", queries);
+    const uint32_t there = (uint32_t)queries, wanted = p->options->episodes;
+    return rm_ranking_create(&r->ranking, p->experiment->seed,
+                             wanted && wanted < there ? wanted : there, r->corruptions, &r->error);
+}
+
+static void candidate_finished(void *self, uint32_t agent, uint32_t world,
+                               const struct rm_episode *episode)
+{
+    struct player *p = self;
+    struct ranks *r = &p->rank;
+    double score = r->logp[world];
+    (void)agent;
+    r->logp[world] = 0;
+    if (r->over || (!r->ranking.score && begin_ranking(p, figure_of(p, episode, QUERIES)) < 0)) {
+        r->over = true;
+        return;
+    }
+    const bool label = figure_of(p, episode, LABEL) > 0, proved = figure_of(p, episode, PROVED) > 0;
+    const uint32_t candidate = (uint32_t)figure_of(p, episode, CANDIDATE);
+    const bool none = candidate && label; /* the query has fewer corruptions than that */
+    if (!proved)
+        score -= NOT_PROVED;
+    if (rm_ranking_add(&r->ranking, (uint32_t)figure_of(p, episode, QUERY), candidate,
+                       none ? (double)NAN : score) &&
+        !none) {
+        rm_tally_add(&r->returns, episode->score);
+        rm_tally_add(&r->proved[label], proved);
+    }
+    r->over = r->ranking.missing == 0;
+}
+
+static void nothing_finished(void *self, uint32_t world, double score, uint64_t steps)
+{
+    (void)self, (void)world, (void)score, (void)steps;
+}
+
+static int prepare_ranking(struct player *p, struct rm_error *error)
+{
+    struct ranks *r = &p->rank;
+    json_t *options = json_loads(p->world.options[0] ? p->world.options : "{}", 0, NULL);
+    r->corruptions = (uint32_t)json_integer_value(json_object_get(options, "ranking"));
+    json_decref(options);
+    if (!rm_algorithm_traits(p->experiment->algorithm.name)->logp)
+        return rm_fail(error, -EINVAL,
+                       "algorithm.name: policies of %s have no probabilities to rank by; those of "
+                       "ppo, appo and vtrace have",
+                       rm_algorithm_names[p->experiment->algorithm.name]);
+    for (uint32_t i = 0; i < RANK_FIGURES; i++) {
+        uint32_t f = 0;
+        while (f < p->plan.figures && strcmp(p->plan.figure[f].name, rank_figures[i]) != 0)
+            f++;
+        if (f == p->plan.figures || p->plan.agents != 1)
+            return rm_fail(error, -EINVAL, "world \"%s\" asks no queries that could be ranked",
+                           p->world.name);
+        r->figure[i] = f;
+    }
+    r->logp = calloc(p->worlds, sizeof *r->logp);
+    return r->logp ? 0 : rm_fail(error, -ENOMEM, "no memory to rank");
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *ranks_json(struct rm_ranks r)
+{
+    return json_pack("{s:I, s:o, s:o, s:o, s:o}", "ranked", (json_int_t)r.ranked, "mrr",
+                     number(r.reciprocal), "hits1", number(r.hits1), "hits3", number(r.hits3),
+                     "hits10", number(r.hits10));
+}
+
+static json_t *ranking_json(const struct ranks *r)
+{
+    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:{s:o, s:o}, s:{s:o, s:o}}", "queries",
+                     (json_int_t)r->ranking.queries, "corruptions", (json_int_t)r->corruptions,
+                     "head", ranks_json(rm_ranking_side(&r->ranking, RM_RANKING_HEAD)), "tail",
+                     ranks_json(rm_ranking_side(&r->ranking, RM_RANKING_TAIL)), "both",
+                     ranks_json(rm_ranking_both(&r->ranking)), "proved", "true",
+                     number(rm_tally_mean(&r->proved[1])), "corrupted",
+                     number(rm_tally_mean(&r->proved[0])), "return", "mean",
+                     number(rm_tally_mean(&r->returns)), "stderr",
+                     number(rm_tally_error(&r->returns)));
+}
+
+/* --- all episodes ---------------------------------------------------------------------------- */
+
+static bool tallies(const struct player *p)
+{
+    return p->options->purpose == RM_PLAYER_TALLY;
+}
+
+static bool ranks(const struct player *p)
+{
+    return p->options->purpose == RM_PLAYER_RANK;
+}
+
+static struct rm_episode_sink sink_of(struct player *p)
+{
+    if (tallies(p))
+        return rm_tallies_sink(&p->tallies);
+    return ranks(p) ? (struct rm_episode_sink){p, candidate_finished, nothing_finished}
+                    : (struct rm_episode_sink){p, agent_finished, world_finished};
+}
+
+/* What is needed for a result. */
+static int prepare(struct player *p, struct rm_error *error)
+{
+    const uint32_t wanted = p->experiment->evaluation.worlds;
+    p->worlds = 1;
+    if (tallies(p))
+        p->worlds = wanted < p->options->episodes ? wanted : p->options->episodes;
+    else if (ranks(p))
+        p->worlds = wanted;
+    int rc = rm_tallies_create(&p->tallies, &p->plan, p->worlds, error);
+    if (rc == 0)
+        rm_tallies_begin(&p->tallies, p->options->episodes);
+    return rc == 0 && ranks(p) ? prepare_ranking(p, error) : rc;
+}
+
 static int create(struct player *p, struct rm_error *error)
 {
     struct rm_ring *rings[RM_BOARD_POLICIES];
-    int rc = rm_plan_make(&p->plan, p->experiment, error);
+    const struct rm_experiment *e = p->experiment;
+    const bool shows = !tallies(p) && !ranks(p);
+    int rc = rm_plan_make(&p->plan, e, error);
     if (rc < 0)
         return rc;
-    if ((rc = rm_options_evaluation_world(p->experiment, &p->world)) < 0)
+    if ((rc = rm_options_evaluation_world(e, &p->world)) < 0)
         return rm_fail(error, rc, "evaluation.options: no memory");
-    if ((rc = rm_stepping_own_rings(p->experiment, &p->plan, 1, p->ring, rings, error)) < 0)
+    if ((rc = prepare(p, error)) < 0 ||
+        (rc = rm_stepping_own_rings(e, &p->plan, p->worlds, p->ring, rings, error)) < 0)
         return rc;
     struct rm_stepping_options options = {
         .world = &p->world,
-        .seed = p->experiment->seed,
-        .total_worlds = 1,
-        .worlds = 1,
-        .quantiles = p->experiment->evaluation.quantiles,
-        .greedy = p->experiment->evaluation.answer == RM_ANSWER_GREEDY,
+        .seed = shows ? e->seed : rm_evaluator_seed(e),
+        .total_worlds = p->worlds,
+        .worlds = p->worlds,
+        .quantiles = e->evaluation.quantiles,
+        .greedy = ranks(p) || e->evaluation.answer == RM_ANSWER_GREEDY,
+        .logp = p->rank.logp,
         .rings = rings,
-        .sink = {p, agent_finished, world_finished},
+        .sink = sink_of(p),
     };
-    if ((rc = rm_stepping_create(&p->stepping, p->experiment, &p->plan, &options, error)) < 0 ||
-        (rc = check_shown(p, error)) < 0)
+    if ((rc = rm_stepping_create(&p->stepping, e, &p->plan, &options, error)) < 0 ||
+        (rc = shows ? check_shown(p, error) : 0) < 0)
         return rc;
     for (uint32_t i = 0; i < p->plan.policies; i++)
         if ((rc = read_policy(p, i, error)) < 0)
@@ -191,9 +357,9 @@ static int create(struct player *p, struct rm_error *error)
     return p->rgb ? 0 : rm_fail(error, -ENOMEM, "no memory for a picture");
 }
 
-static int play(struct player *p, struct rm_error *error)
+static int play_shown(struct player *p, struct rm_error *error)
 {
-    int rc = rm_stepping_begin(&p->stepping, error);
+    int rc = 0;
     while (rc == 0 && p->finished < p->options->episodes) {
         const uint32_t before = p->finished;
         if ((rc = show(p, error)) < 0 || (rc = rm_stepping_step(&p->stepping, error)) < 0)
@@ -202,6 +368,40 @@ static int play(struct player *p, struct rm_error *error)
             rc = end_episode(p, error);
     }
     return rc;
+}
+
+static int put_result(struct player *p, struct rm_error *error)
+{
+    json_t *result = tallies(p) ? rm_tallies_json(&p->tallies) : ranking_json(&p->rank);
+    char *text = json_dumps(result, JSON_COMPACT);
+    const size_t bytes = text ? strlen(text) : 0;
+    int rc = 0;
+    if (!text || bytes >= sizeof p->text)
+        rc = rm_fail(error, -ENOMEM, "no memory for the result");
+    else
+        memcpy(p->text, text, bytes);
+    p->head = (struct rm_player_head){.text_bytes = (uint32_t)bytes};
+    free(text);
+    json_decref(result);
+    return rc == 0 ? put_frame(p, RM_PLAYER_RESULT, error) : rc;
+}
+
+static int play_for_result(struct player *p, struct rm_error *error)
+{
+    int rc = 0;
+    while (rc == 0 && (tallies(p) ? p->tallies.missing > 0 : !p->rank.over))
+        rc = rm_stepping_step(&p->stepping, error);
+    if (rc == 0 && p->rank.error.text[0])
+        rc = rm_fail(error, -EPROTO, "%s", p->rank.error.text);
+    return rc == 0 ? put_result(p, error) : rc;
+}
+
+static int play(struct player *p, struct rm_error *error)
+{
+    const int rc = rm_stepping_begin(&p->stepping, error);
+    if (rc < 0)
+        return rc;
+    return tallies(p) || ranks(p) ? play_for_result(p, error) : play_shown(p, error);
 }
 
 int rm_player_run(const struct rm_experiment *experiment, const struct rm_player_options *options,
@@ -227,6 +427,9 @@ int rm_player_run(const struct rm_experiment *experiment, const struct rm_player
         rm_stepping_destroy(&p->stepping);
     for (uint32_t i = 0; i < RM_BOARD_POLICIES; i++)
         rm_ring_close(&p->ring[i]);
+    rm_tallies_destroy(&p->tallies);
+    rm_ranking_destroy(&p->rank.ranking);
+    free(p->rank.logp);
     free(p->rgb);
     free(p);
     return rc;

@@ -361,8 +361,10 @@ static void act_by_distribution(struct rm_stepping *s, uint32_t agent)
     struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
     const size_t lane = lane_of(s, agent);
     const size_t words = p->acting.distribution.words;
-    const struct rm_acting_rows rows = rows_of(s, agent);
+    struct rm_acting_rows rows = rows_of(s, agent);
 
+    if (s->greedy && !s->logp)
+        rows.logp = NULL;
     if (s->greedy)
         rm_acting_likeliest(&p->acting, &rows);
     else
@@ -379,6 +381,8 @@ static void act_by_distribution(struct rm_stepping *s, uint32_t agent)
         rm_scan_clear(rows.action, p->row.flags + lane, ENDED, s->group.worlds);
     if (rows.logp)
         rm_scan_clear((int32_t *)(void *)rows.logp, p->row.flags + lane, ENDED, s->group.worlds);
+    for (uint32_t w = 0; s->logp && rows.logp && w < s->group.worlds; w++)
+        s->logp[own_of(s, agent) + w] += (double)rows.logp[w];
 }
 
 /* Every lane goes through a recurrent network, explorers too: they see what they see. */
@@ -774,6 +778,7 @@ int rm_stepping_create(struct rm_stepping *stepping, const struct rm_experiment 
         .shared = options->shared,
         .explore = options->explore && !rm_algorithm_traits(experiment->algorithm.name)->policy,
         .greedy = options->greedy,
+        .logp = options->logp,
         .epsilon = rm_epsilon_of(experiment),
         .steps_before = options->steps_before,
         .episodes_before = options->episodes_before,

@@ -80,6 +80,7 @@ struct rm_stepping {
     uint32_t *lane_ids;             /* (agents, worlds) agent * total worlds + world id */
     int32_t *explored;              /* (worlds) */
     bool greedy;                    /* distributions: the likeliest action instead of a draw */
+    double *logp;                   /* (agents, worlds) summed over answers; NULL: not wanted */
     /* exploration: per world, because episodes end at different times */
     bool explore;
     struct rm_epsilon epsilon;
@@ -97,8 +98,10 @@ struct rm_stepping_options {
     uint32_t worlds;
     uint32_t quantiles; /* IQN: draws per decision */
     bool explore;
-    bool greedy; /* of distributions the likeliest action */
-    bool shared; /* false: rings are only memory for the last few rows, without readers */
+    bool greedy;  /* of distributions the likeliest action */
+    double *logp; /* (agents, worlds) log-probabilities of answers are added to these; the caller's,
+                     who resets them; NULL: not wanted. Only for algorithms whose rows keep them */
+    bool shared;  /* false: rings are only memory for the last few rows, without readers */
     uint64_t steps_before, episodes_before;
     struct rm_ring *const *rings; /* (policies) */
     struct rm_phase_clock *clock; /* may be NULL */

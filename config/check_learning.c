@@ -190,7 +190,7 @@ static bool sparse_optimizer(experiment_t *e, char *text, size_t bytes)
 static bool schedule_end(experiment_t *e, char *text, size_t bytes)
 {
     return e->optimizer.schedule.kind != RM_SCHEDULE_CONSTANT && !e->optimizer.schedule.span &&
-           !e->run.steps &&
+           !e->run.steps && !rm_experiment_only_evaluates(e) &&
            SAY("0 lets the rate fall over the run, which has no end (run.steps 0); set a number of "
                "updates");
 }

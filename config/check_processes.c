@@ -136,6 +136,13 @@ static bool evaluation_worlds(experiment_t *e, char *text, size_t bytes)
                e->evaluation.worlds, most);
 }
 
+static bool evaluated_once(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_experiment_only_evaluates(e) && !e->evaluation.final_episodes &&
+           SAY("0 episodes, in a run that only evaluates (run.steps 0 with policy.from): nothing "
+               "would be done; set a number of episodes");
+}
+
 /* --- supervisor ---------------------------------------------------------------------------- */
 
 static bool backoff(experiment_t *e, char *text, size_t bytes)
@@ -184,6 +191,9 @@ static const struct rm_check rows[] = {
     {{"evaluation.worlds", "evaluation.episodes", "evaluation.final_episodes"},
      evaluation_worlds,
      "Every world of the evaluator has an episode to play."},
+    {{"evaluation.final_episodes", "run.steps", "policy.from"},
+     evaluated_once,
+     "A run that only evaluates has episodes to play."},
     {{"supervisor.backoff_max_s", "supervisor.respawn_floor_s"},
      backoff,
      "The longest delay is at least the floor."},

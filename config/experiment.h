@@ -204,7 +204,8 @@ struct rm_experiment {
     enum rm_mode mode;
 
     struct {
-        uint64_t steps;                   /* steps per agent over all worlds; 0 = until stopped */
+        uint64_t steps;                   /* steps per agent over all worlds; 0 = until stopped, or
+                                             rm_experiment_only_evaluates() */
         char directory[RM_PATH_TEXT_MAX]; /* parent of run directories */
         uint32_t round_steps;             /* lockstep, sequential: vector steps per round */
     } run;
@@ -244,6 +245,8 @@ struct rm_experiment {
         /* Frozen opponents: policies that are not trained but play snapshots of another one. */
         uint32_t frozen_count;
         struct rm_frozen_config frozen[RM_FROZEN_MAX];
+        char from[RM_OPTIONS_TEXT_MAX]; /* files that policies start from, as JSON
+                                           (config/policy_from.h); "": none */
     } policy;
 
     struct {
@@ -410,6 +413,12 @@ static inline bool rm_experiment_is_foreign(const struct rm_experiment *e)
 static inline bool rm_experiment_loads(const struct rm_experiment *e)
 {
     return e->world.library[0] || e->world.prolog[0];
+}
+
+/* Does the run only evaluate the policies that it starts from? */
+static inline bool rm_experiment_only_evaluates(const struct rm_experiment *e)
+{
+    return e->run.steps == 0 && e->policy.from[0];
 }
 
 /* Are processes that step the experiment's worlds confined? With `on` always, with `auto` for

@@ -4,6 +4,7 @@
 #include "config/check.h"
 #include "config/config.h"
 #include "config/json_memory.h"
+#include "config/policy_from.h"
 #include "config/source.h"
 #include "config/tree.h"
 #include "config/value.h"
@@ -148,19 +149,22 @@ int rm_config_parse(struct rm_experiment *experiment, const char *name, const ch
     return rc;
 }
 
-/* Relative paths among the world's options begin where the file is. */
-static int place_world(struct rm_experiment *experiment, const char *path, struct rm_error *error)
+/* Relative paths of policies, and those among the world's options, begin where the file is. */
+static int place_paths(struct rm_experiment *experiment, const char *path, struct rm_error *error)
 {
-    char *whole = experiment->world.directory[0] ? NULL : realpath(path, NULL);
-    if (!whole)
+    char *folder = realpath(path, NULL);
+    if (!folder)
         return 0;
-    const int bytes = (int)(strrchr(whole, '/') - whole);
-    const bool fits = bytes < (int)sizeof(experiment->world.directory);
-    if (fits)
-        snprintf(experiment->world.directory, sizeof(experiment->world.directory), "%.*s",
-                 bytes ? bytes : 1, whole);
-    free(whole);
-    return fits ? 0 : rm_fail(error, -ENAMETOOLONG, "%s: the path of its folder is too long", path);
+    char *end = strrchr(folder, '/');
+    end[end == folder] = '\0';
+    int rc = rm_policy_from_place(experiment, folder, error);
+    const bool fits = strlen(folder) < sizeof(experiment->world.directory);
+    if (rc == 0 && !experiment->world.directory[0] && !fits)
+        rc = rm_fail(error, -ENAMETOOLONG, "%s: the path of its folder is too long", path);
+    else if (rc == 0 && !experiment->world.directory[0])
+        snprintf(experiment->world.directory, sizeof(experiment->world.directory), "%s", folder);
+    free(folder);
+    return rc;
 }
 
 int rm_config_load(struct rm_experiment *experiment, const char *path,
@@ -183,7 +187,7 @@ int rm_config_load(struct rm_experiment *experiment, const char *path,
             : rm_config_parse(experiment, path, text, bytes, overrides, override_count, error);
     free(text);
     fclose(in);
-    return rc ? rc : place_world(experiment, path, error);
+    return rc ? rc : place_paths(experiment, path, error);
 }
 
 json_t *rm_config_get(const struct rm_experiment *experiment, const char *path,

@@ -66,7 +66,8 @@ const struct rm_key rm_keys[] = {
          "in turn in one process, equal to lockstep bit for bit."),
 
     U64("run.steps", MORE, run.steps, 0, 1e15, 50000, "steps",
-        "Steps each agent takes, over all worlds together; 0 runs until stopped."),
+        "Steps each agent takes, over all worlds together. 0: until stopped; with `policy.from`, "
+        "none: the run is its final evaluation of these policies."),
     TEXT("run.directory", ANY, run.directory, RM_KEY_TEXT, 1, RM_PATH_TEXT_MAX - 1, "runs",
          "Folder in which run directories are created. Relative paths start at the working "
          "directory."),
@@ -176,6 +177,15 @@ const struct rm_key rm_keys[] = {
              "Opponents for self-play: `[{\"policy\": 1, \"of\": 0, \"every\": 1000, \"keep\": "
              "8}]` does not train policy 1; every 1000 updates of policy 0, policy 1 takes one of "
              "the last 8 snapshots of policy 0."),
+    COMPOUND(
+        "policy.from", ANY, RM_KEY_FROM, policy.from, policy.from, "\"\"",
+        "Policy files (`policies/NAME.safetensors` of a run) whose weights a new run starts "
+        "from, instead of drawn ones: one for all policies, or `{\"NAME\": FILE}` for those of "
+        "these names. Names and shapes of all tensors must be the network's. Target networks "
+        "are copies; optimizer, counters, the critics of sac, and PopArt's mean and "
+        "deviation start from scratch. An opponent of `policy.frozen` starts from the file of its "
+        "source policy, unless it has one of its own. A resumed run goes on from its "
+        "checkpoint and reads no file. Relative paths start at the experiment's file."),
 
     U64("ring.capacity", SAME, ring.capacity, 16, 1073741824, 50000, "transitions",
         "Transitions kept per policy, over all actors; rounded up to whole rows and powers of "

@@ -31,6 +31,7 @@ enum rm_key_type {
     RM_KEY_LAYERS,   /* network.layers: a list of objects, see rm_layer_rows */
     RM_KEY_FROZEN,   /* policy.frozen: a list of objects */
     RM_KEY_INPUTS,   /* network.inputs: lists of layers by name */
+    RM_KEY_FROM,     /* policy.from: a path, or paths by policy */
     RM_KEY_TYPE_COUNT
 };
 

@@ -331,7 +331,7 @@ const struct rm_value_ops *const rm_value_ops[RM_KEY_TYPE_COUNT] = {
     [RM_KEY_NAME] = &text_ops,          [RM_KEY_CHOICE] = &choice_ops,
     [RM_KEY_OPTIONS] = &rm_options_ops, [RM_KEY_MAP] = &rm_map_ops,
     [RM_KEY_LAYERS] = &rm_layers_ops,   [RM_KEY_FROZEN] = &rm_frozen_ops,
-    [RM_KEY_INPUTS] = &rm_inputs_ops,
+    [RM_KEY_INPUTS] = &rm_inputs_ops,   [RM_KEY_FROM] = &rm_from_ops,
 };
 
 json_t *rm_value_default(const struct rm_key *key)

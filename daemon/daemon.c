@@ -495,7 +495,10 @@ int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *er
     if (!daemon || !experiment || !plan)
         rm_fail(error, -ENOMEM, "out of memory");
     else
-        code = prepare(daemon, experiment, plan, false, error) < 0 ? RM_DAEMON_USAGE : RM_DAEMON_OK;
+        code = prepare(daemon, experiment, plan, false, error) < 0 ||
+                       rm_plan_check_from(plan, experiment, error) < 0
+                   ? RM_DAEMON_USAGE
+                   : RM_DAEMON_OK;
     if (experiment)
         rm_probe_forget(experiment);
     free(plan);
@@ -514,6 +517,8 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
         return rc == -EEXIST || rc == -EAGAIN ? RM_DAEMON_RUNNING : RM_DAEMON_RESOURCES;
     rm_config_hot_values(experiment, daemon->settings.file_hot);
     rc = rm_resume_find(&daemon->resumed, experiment, error);
+    if (rc == 0 && !daemon->resumed.from[0] && !rm_fdstore_has_some())
+        rc = rm_plan_check_from(plan, experiment, error);
     if (rc < 0) {
         rm_place_leave(&daemon->place);
         return rc == -ENOMEM                    ? RM_DAEMON_RESOURCES

@@ -315,9 +315,13 @@ static void end_training(struct rm_daemon *daemon)
         return;
     rm_daemon_note_running(daemon); /* a short run may end before the first tick */
     daemon->progress.trained_ns = trained_at(daemon);
-    rm_log(&daemon->log, RM_LOG_INFO, "the budget is spent after %.1f s",
-           (double)(daemon->progress.trained_ns - daemon->progress.started_ns) / 1e9);
-    if (daemon->session.experiment.checkpoint.at_end &&
+    const bool only = rm_experiment_only_evaluates(&daemon->session.experiment);
+    if (only)
+        rm_log(&daemon->log, RM_LOG_INFO, "evaluates only: run.steps is 0 with policy.from");
+    else
+        rm_log(&daemon->log, RM_LOG_INFO, "the budget is spent after %.1f s",
+               (double)(daemon->progress.trained_ns - daemon->progress.started_ns) / 1e9);
+    if (daemon->session.experiment.checkpoint.at_end && !only &&
         !(daemon->checkpoint.stage == RM_CHECKPOINT_IDLE &&
           rm_checkpointer_is_current(&daemon->checkpoint)))
         rm_checkpointer_end(&daemon->checkpoint, RM_AFTER_EVALUATE, "");

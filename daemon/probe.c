@@ -325,9 +325,12 @@ static int start_player(struct rm_probe_player *player, const struct rm_session 
 }
 
 int rm_probe_play(struct rm_probe_player *player, const struct rm_experiment *experiment,
-                  uint32_t episodes, bool picture, const char *const *files, uint32_t count,
-                  struct rm_error *error)
+                  uint32_t episodes, enum rm_player_purpose purpose, const char *const *files,
+                  uint32_t count, struct rm_error *error)
 {
+    static const char *const purposes[] = {[RM_PLAYER_PICTURE] = "--picture",
+                                           [RM_PLAYER_TALLY] = "--tally",
+                                           [RM_PLAYER_RANK] = "--rank"};
     struct rm_session *session;
     char number[16];
     size_t n = 1;
@@ -339,8 +342,8 @@ int rm_probe_play(struct rm_probe_player *player, const struct rm_experiment *ex
     if (rc == 0 && arguments) {
         arguments[n++] = (char *)"--play";
         arguments[n++] = number;
-        if (picture)
-            arguments[n++] = (char *)"--picture";
+        if (purposes[purpose])
+            arguments[n++] = (char *)purposes[purpose];
         for (uint32_t i = 0; i < count; i++) {
             arguments[n++] = (char *)"--policy";
             arguments[n++] = (char *)files[i];

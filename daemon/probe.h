@@ -4,6 +4,7 @@
 #ifndef RM_DAEMON_PROBE_H
 #define RM_DAEMON_PROBE_H
 
+#include "actor/player.h"
 #include "config/experiment.h"
 #include "shm/base/error.h"
 
@@ -41,8 +42,8 @@ struct rm_probe_player {
 };
 
 int rm_probe_play(struct rm_probe_player *player, const struct rm_experiment *experiment,
-                  uint32_t episodes, bool picture, const char *const *files, uint32_t count,
-                  struct rm_error *error);
+                  uint32_t episodes, enum rm_player_purpose purpose, const char *const *files,
+                  uint32_t count, struct rm_error *error);
 /* With `over` waits for its end, else ends it. -EPROTO: it ended with an error. */
 int rm_probe_play_end(struct rm_probe_player *player, bool over, struct rm_error *error);
 

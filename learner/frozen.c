@@ -1,7 +1,8 @@
 /* An opponent that is not trained (policy.frozen): it plays snapshots of another policy, the source
  * policy. Every `every` updates of the source policy it copies the source's latest published
  * weights. It keeps the latest `keep` snapshots and publishes one of them drawn at random, by
- * (seed, policy, number of snapshots). The first snapshot is the source policy's initial weights.
+ * (seed, policy, number of snapshots). The first snapshot is the source policy's initial weights,
+ * or what policy.from says.
  *
  * When it checks the source policy, so that results depend only on the seed where they must:
  *
@@ -282,7 +283,7 @@ static void frozen_load(struct rm_method *method, const float *params)
     f->of_update[0] = f->updates = own.updates;
     f->due = rm_weights_latest(source_weights(f)).updates / f->config->every * f->config->every +
              f->config->every;
-    f->version = own.version;
+    f->version = own.version ? own.version : 1;
 }
 
 static void frozen_state(struct rm_method *method, struct rm_state *s)

@@ -1,6 +1,7 @@
 #include "learner/learner.h"
 
 #include "actor/worlds/described.h"
+#include "actor/worlds/plan.h"
 #include "config/config.h"
 #include "shm/session/saver.h"
 #include "learner/backend/device.h"
@@ -101,6 +102,19 @@ static int open_backend(struct rm_learner *l, const struct rm_device_request *re
     return rc;
 }
 
+/* Observations whose moments are in the file that the policy starts from. A file that is gone is no
+ * loss: a learner that needs it says so. */
+static uint64_t rows_in_file(const struct rm_learner *l)
+{
+    struct rm_policy_file_facts facts = {.env_steps = 0};
+    char path[RM_PATH_TEXT_MAX];
+    if (!l->experiment->network.normalize_observations ||
+        !rm_plan_from(&l->session->plan, l->experiment, l->policy, path, sizeof path) ||
+        rm_policy_file_facts(path, &facts, NULL))
+        return 0;
+    return facts.env_steps;
+}
+
 static int make_method(struct rm_learner *l, struct rm_error *error)
 {
     int rc = rm_publisher_open(&l->publisher, &l->session->weights[l->policy], l->backend,
@@ -116,6 +130,7 @@ static int make_method(struct rm_learner *l, struct rm_error *error)
         .clock = &l->clock,
         .updates = RM_PEEK(&l->counters->updates),
         .attempts = RM_PEEK(&l->counters->updates_skipped),
+        .rows = rows_in_file(l),
     };
     rc = rm_method_of(l->experiment, l->policy)->create(&l->method, &spec, error);
     if (!rc)
@@ -235,6 +250,24 @@ static const char *take_rest(struct rm_learner *l)
     return rc ? "starts from zero" : "is that of the newest checkpoint";
 }
 
+/* policy.from: replaces the drawn weights. */
+static int start_from(struct rm_learner *l, struct rm_error *error)
+{
+    char path[RM_PATH_TEXT_MAX];
+    if (!rm_plan_from(&l->session->plan, l->experiment, l->policy, path, sizeof path))
+        return 0;
+    float *given = malloc(l->session->weights[l->policy].count * sizeof *given);
+    if (!given)
+        return rm_fail(error, -ENOMEM, "policy.from: no memory for the parameters");
+    const int rc = rm_policy_file_read(l->method->ops->net(l->method), path, given, error);
+    if (!rc) {
+        l->method->ops->load(l->method, given);
+        fprintf(stderr, RM_SAID_NOTICE "learner of %s: starts from %s\n", l->plan->name, path);
+    }
+    free(given);
+    return rc ? rm_fail_within(error, rc, "policy.from") : 0;
+}
+
 /* Publishes the first version, or continues with a predecessor's last published parameters and its
  * counts on the board. The predecessor's later updates are lost. */
 static int begin(struct rm_learner *l, struct rm_error *error)
@@ -244,6 +277,9 @@ static int begin(struct rm_learner *l, struct rm_error *error)
     if (l->session->resume[0])
         return resume(l, error);
     if (rm_weights_latest(&l->session->weights[l->policy]).version == 0) {
+        const int rc = start_from(l, error);
+        if (rc)
+            return rc;
         rm_publisher_publish(&l->publisher, params(l), 0, 0);
         rm_session_wake_actors(l->session);
     } else {
@@ -410,10 +446,11 @@ static int do_work(void *self, struct rm_error *error)
     enum rm_method_turn turn = RM_METHOD_WAIT;
     rm_phase_enter(&l->clock, RM_PHASE_OTHER);
     read_settings(l);
-    int rc = l->method->ops->turn(l->method, &turn, error);
+    const bool over = rm_experiment_only_evaluates(l->experiment);
+    int rc = over ? 0 : l->method->ops->turn(l->method, &turn, error);
     if (device_failed(l, error))
         return -EIO;
-    if (!rc && turn == RM_METHOD_FINISHED)
+    if (!rc && (over || turn == RM_METHOD_FINISHED))
         rc = finish(l, error);
     else if (!rc)
         rc = turn == RM_METHOD_WORKED;

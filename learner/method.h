@@ -30,6 +30,7 @@ struct rm_method_spec {
     struct rm_phase_clock *clock;
     uint64_t updates;  /* updates made by predecessors */
     uint64_t attempts; /* updates made or skipped by predecessors: batches drawn */
+    uint64_t rows;     /* policy.from: observations that the moments in the file are of */
 };
 
 /* Results of a turn. */

@@ -170,7 +170,7 @@ static int native_turn(struct rm_method *method, enum rm_method_turn *did, struc
 static void native_load(struct rm_method *method, const float *params)
 {
     struct native *n = native_of(method);
-    rm_take_over(n->on.learner, n->on.counters, params, n->on.env_steps);
+    rm_take_over(n->on.learner, n->on.counters, params, n->on.env_steps + n->on.rows);
     rm_guard_renew(n->on.guard);
 }
 

@@ -25,6 +25,7 @@ void rm_on_policy_begin(struct rm_on_policy *p, const struct rm_method_spec *spe
     p->clock = spec->clock;
     p->updates = spec->updates;
     p->attempts = spec->updates + spec->attempts;
+    p->rows = spec->rows;
 }
 
 int rm_on_policy_learner(struct rm_on_policy *p, struct rm_trainer_spec *learner,

@@ -23,6 +23,7 @@ struct rm_on_policy {
     uint64_t number;    /* of the current rollout, or the next */
     bool in_hand;       /* a rollout is there or being made, and updates are due */
     uint64_t env_steps; /* predecessors' included */
+    uint64_t rows;      /* policy.from: of the moments in the file */
     uint64_t updates;   /* made, including predecessors' */
     uint64_t attempts;  /* made or skipped */
     bool late;          /* weights are published without waiting for the device */

@@ -417,6 +417,7 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
         .shape = r->plan->shape,
         .name = r->plan->name,
         .updates = spec->updates,
+        .rows = spec->rows,
         .masks = r->agent->has_mask,
     };
     int rc = 0;

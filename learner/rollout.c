@@ -254,7 +254,8 @@ static int rollout_turn(struct rm_method *method, enum rm_method_turn *did, stru
 static void rollout_load(struct rm_method *method, const float *params)
 {
     struct rollout *r = rollout_of(method);
-    rm_take_over(r->on.learner, r->on.counters, params, r->on.env_steps * r->on.plan->agents);
+    rm_take_over(r->on.learner, r->on.counters, params,
+                 r->on.env_steps * r->on.plan->agents + r->on.rows);
     rm_guard_renew(r->on.guard);
 }
 

@@ -5,10 +5,12 @@
 #include "actor/worlds/worlds.h"
 #include "config/check.h"
 #include "config/names.h"
+#include "config/policy_from.h"
 #include "config/traits.h"
 #include "learner/net/features.h"
 #include "learner/net/reals.h"
 #include "learner/net/net.h"
+#include "learner/net/policy_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -334,4 +336,59 @@ int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
                     spec->name, spec->phases);
     rm_world_spec_close(&world);
     return r;
+}
+
+/* --- policy.from ----------------------------------------------------------------------------- */
+
+bool rm_plan_from(const struct rm_plan *plan, const struct rm_experiment *experiment,
+                  uint32_t policy, char *path, size_t bytes)
+{
+    const struct rm_frozen_config *frozen = rm_frozen_policy(experiment, policy);
+
+    return rm_policy_from(experiment, plan->policy[policy].name, path, bytes) ||
+           (frozen && rm_policy_from(experiment, plan->policy[frozen->of].name, path, bytes));
+}
+
+struct listed {
+    const struct rm_plan *plan;
+    struct rm_error *error;
+};
+
+static int check_listed(void *user, const char *name)
+{
+    const struct listed *l = user;
+    char all[512] = "";
+    size_t used = 0;
+
+    for (uint32_t p = 0; p < l->plan->policies; p++) {
+        if (!strcmp(l->plan->policy[p].name, name))
+            return 0;
+        if (used < sizeof all)
+            used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", p ? ", " : "",
+                                     l->plan->policy[p].name);
+    }
+    return rm_fail(l->error, -EINVAL, "policy.from: there is no policy %.64s; policies are: %s",
+                   name, all);
+}
+
+int rm_plan_check_from(const struct rm_plan *plan, const struct rm_experiment *experiment,
+                       struct rm_error *error)
+{
+    struct listed listed = {plan, error};
+    char path[RM_PATH_TEXT_MAX];
+    int rc = rm_policy_from_each(experiment, check_listed, &listed);
+
+    for (uint32_t p = 0; rc == 0 && p < plan->policies; p++) {
+        struct rm_net *net;
+        if (!rm_plan_from(plan, experiment, p, path, sizeof path))
+            continue;
+        rc = rm_net_compile(&net, &experiment->network, &plan->policy[p].shape, error);
+        if (rc == 0) {
+            rc = rm_policy_file_read(net, path, NULL, error);
+            rm_net_destroy(net);
+        }
+        if (rc < 0)
+            rm_fail_within(error, rc, "policy.from: policy %s", plan->policy[p].name);
+    }
+    return rc;
 }

@@ -15,6 +15,16 @@
 int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
                  struct rm_error *error);
 
+/* For a new run: do the files of policy.from exist, are they for policies of the plan,
+ * and do they fit their networks? Every mismatch is a line of the message. */
+int rm_plan_check_from(const struct rm_plan *plan, const struct rm_experiment *experiment,
+                       struct rm_error *error);
+
+/* The file that a policy starts from (policy.from): its own, or that of the policy whose snapshots
+ * it plays. false: none. */
+bool rm_plan_from(const struct rm_plan *plan, const struct rm_experiment *experiment,
+                  uint32_t policy, char *path, size_t bytes);
+
 /* The shape of the network of a policy whose agents are like `agent`: what it sees, does, and what
  * the experiment's algorithm wants at its end. Plan, actors and learners compile with this. */
 struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,

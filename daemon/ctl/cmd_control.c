@@ -273,6 +273,11 @@ int rm_ctl_evaluate(const struct rm_ctl_arguments *given)
     json_t *arguments = NULL, *event = NULL;
     struct rm_ctl_client client;
     uint64_t limit = 0;
+    if (rm_ctl_value(given, "policy"))
+        return rm_ctl_evaluate_files(given);
+    if (rm_ctl_value(given, "set"))
+        return rm_ctl_complain(RM_CTL_USAGE, "--set: is for an experiment's FILE, with --policy; "
+                                             "a running one evaluates as it is configured");
     int rc = episodes_argument(given, &arguments);
     if (rc)
         return rc;

@@ -1,20 +1,23 @@
-/* play, watch: show how policies play: on the terminal, or as a film. Frames come from a confined
- * process (actor/player.h), so nothing in them is believed: sizes are bounded, text is made
- * printable. */
+/* play, watch, evaluate, rank: what policies of files do: on the terminal, as a film, or in
+ * numbers. Frames come from a confined process (actor/player.h), so nothing in them is believed:
+ * sizes are bounded, text is made printable. */
 #include "daemon/ctl/command.h"
 
 #include "actor/player.h"
 #include "config/config.h"
+#include "config/traits.h"
 #include "config/utf8.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/film.h"
 #include "daemon/ctl/find.h"
 #include "daemon/format.h"
 #include "daemon/probe.h"
+#include "daemon/table.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -139,7 +142,8 @@ static int play(struct show *s, const struct rm_experiment *experiment, const ch
 {
     struct rm_probe_player player;
     struct rm_error error = {""}, why = {""};
-    int rc = rm_probe_play(&player, experiment, episodes, s->record != NULL, files, count, &error);
+    int rc = rm_probe_play(&player, experiment, episodes,
+                           s->record ? RM_PLAYER_PICTURE : RM_PLAYER_SHOW, files, count, &error);
     if (rc == 0) {
         rc = show_all(s, name, player.frames, &error);
         const int ended = rm_probe_play_end(&player, rc == 0, &why);
@@ -215,14 +219,18 @@ static int begin_show(const struct rm_ctl_arguments *given, struct show *s, doub
     return rc ? rc : number_of(given, "episodes", 1, EPISODES_MAX, episodes);
 }
 
-static int load(const struct rm_ctl_arguments *given, struct rm_experiment *experiment)
+/* `more`: another --set, or NULL. */
+static int load(const struct rm_ctl_arguments *given, const char *more,
+                struct rm_experiment *experiment)
 {
-    struct rm_override overrides[RM_CTL_GIVEN_MAX];
+    struct rm_override overrides[RM_CTL_GIVEN_MAX + 1];
     struct rm_error error = {""};
     size_t count = 0;
     for (size_t i = 0; i < given->given_count; i++)
         if (!strcmp(given->given[i].option->name, "set"))
             overrides[count++].text = given->given[i].value;
+    if (more)
+        overrides[count++].text = more;
     if (rm_config_load(experiment, given->argument[0], overrides, count, &error) == 0)
         return 0;
     fprintf(stderr, "%s\n", error.text);
@@ -243,9 +251,9 @@ static int find_policies(const struct rm_ctl_arguments *given, const struct rm_e
     snprintf(latest, sizeof latest, "%s/%s/latest/policies", e->run.directory, e->name);
     if (access(latest, R_OK) < 0)
         return rm_ctl_complain(RM_CTL_USAGE,
-                               "play needs a --policy: there is no run of %s in %s to take them "
+                               "%s needs a --policy: there is no run of %s in %s to take them "
                                "from",
-                               e->name, e->run.directory);
+                               given->command->name, e->name, e->run.directory);
     return add_policy(files, latest);
 }
 
@@ -253,7 +261,7 @@ static int play_files(const struct rm_ctl_arguments *given, struct show *s,
                       struct rm_experiment *experiment, struct files *files, uint32_t episodes)
 {
     struct rm_error error = {""};
-    int rc = load(given, experiment);
+    int rc = load(given, NULL, experiment);
     if (rc == 0)
         rc = find_policies(given, experiment, files);
     if (rc)
@@ -379,4 +387,189 @@ int rm_ctl_play(const struct rm_ctl_arguments *given)
 int rm_ctl_watch(const struct rm_ctl_arguments *given)
 {
     return with_show(given, EPISODES_MAX, watch);
+}
+
+/* --- numbers --------------------------------------------------------------------------------- */
+
+/* What all episodes come to; the caller's. */
+static int take_result(struct show *s, const struct rm_experiment *experiment, uint32_t episodes,
+                       enum rm_player_purpose purpose, const struct files *files, json_t **result)
+{
+    struct rm_probe_player player;
+    struct rm_error error = {""}, why = {""};
+    int rc =
+        rm_probe_play(&player, experiment, episodes, purpose, files->list, files->count, &error);
+    if (rc == 0) {
+        rc = take_frame(s, player.frames, &error);
+        const bool got = rc == 1;
+        const int ended = rm_probe_play_end(&player, rc >= 0, &why);
+        if (rc == 0 && ended < 0)
+            error = why;
+        *result = got && s->head.kind == RM_PLAYER_RESULT ? json_loads(s->text, 0, NULL) : NULL;
+        if (rc >= 0 && !*result && !error.text[0])
+            rm_fail(&error, -EPROTO, "what was played has no result");
+    }
+    return rc < 0 || !*result ? rm_ctl_complain(RM_CTL_FAILED, "%s", error.text) : 0;
+}
+
+/* A name that a confined process gives, if it is one. */
+static const char *safe(const char *name)
+{
+    return name && rm_name_valid(name) ? name : "?";
+}
+
+static double member(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+static void measure_row(struct rm_table *table, const char *agent, const char *name,
+                        const json_t *measure)
+{
+    rm_table_cell(table, "%s", agent);
+    rm_table_cell(table, "%s", name);
+    rm_table_cell(table, "%s", rm_format_measure(member(measure, "mean")).s);
+    rm_table_cell(table, "%s", rm_format_measure(member(measure, "stderr")).s);
+}
+
+static void figure_rows(struct rm_table *table, const char *agent, const json_t *figures)
+{
+    const char *name, *word;
+    json_t *value, *share;
+    json_object_foreach((json_t *)figures, name, value)
+    {
+        if (json_object_get(value, "mean")) {
+            measure_row(table, agent, safe(name), value);
+            continue;
+        }
+        json_object_foreach(value, word, share)
+        {
+            char both[2 * RM_NAME_MAX + 2];
+            snprintf(both, sizeof both, "%s.%s", safe(name), safe(word));
+            measure_row(table, agent, both, share);
+        }
+    }
+}
+
+static void print_tallies(const struct rm_experiment *experiment, const json_t *result)
+{
+    static const struct rm_column columns[] = {
+        {"AGENT", true, 0}, {"FIGURE", true, 0}, {"MEAN", false, 0}, {"STDERR", false, 0}};
+    struct rm_style style = rm_style_of(stdout);
+    struct rm_table table;
+    size_t i;
+    json_t *agent;
+    const json_t *score = json_object_get(result, "score");
+    printf("%s score %s +- %s over %lld episodes of %s steps\n\n", rm_evaluation_word(experiment),
+           rm_format_measure(member(score, "mean")).s, rm_format_measure(member(score, "stderr")).s,
+           (long long)json_integer_value(json_object_get(result, "episodes")),
+           rm_format_measure(member(json_object_get(result, "length"), "mean")).s);
+    rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
+    json_array_foreach(json_object_get(result, "agents"), i, agent)
+    {
+        const char *name = safe(json_string_value(json_object_get(agent, "name")));
+        measure_row(&table, name, "return", json_object_get(agent, "return"));
+        measure_row(&table, name, "length", json_object_get(agent, "length"));
+        figure_rows(&table, name, json_object_get(agent, "figures"));
+    }
+    rm_table_end(&table, stdout, &style);
+}
+
+static void print_ranks(const json_t *result)
+{
+    static const struct rm_column columns[] = {{"SIDE", true, 0},    {"RANKED", false, 0},
+                                               {"MRR", false, 0},    {"HITS@1", false, 0},
+                                               {"HITS@3", false, 0}, {"HITS@10", false, 0}};
+    static const char *const sides[] = {"head", "tail", "both"};
+    static const char *const numbers[] = {"mrr", "hits1", "hits3", "hits10"};
+    struct rm_style style = rm_style_of(stdout);
+    struct rm_table table;
+    const json_t *proved = json_object_get(result, "proved"),
+                 *mean = json_object_get(result, "return");
+    printf("%lld queries, each among %lld corruptions a side\n\n",
+           (long long)json_integer_value(json_object_get(result, "queries")),
+           (long long)json_integer_value(json_object_get(result, "corruptions")));
+    rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
+        const json_t *side = json_object_get(result, sides[i]);
+        rm_table_cell(&table, "%s", sides[i]);
+        rm_table_cell(&table, "%lld",
+                      (long long)json_integer_value(json_object_get(side, "ranked")));
+        for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
+            rm_table_cell(&table, "%.3f", member(side, numbers[n]));
+    }
+    rm_table_end(&table, stdout, &style);
+    printf("\nproved: %.3f of the true queries, %.3f of the corrupted ones; return %s +- %s\n",
+           member(proved, "true"), member(proved, "corrupted"),
+           rm_format_measure(member(mean, "mean")).s, rm_format_measure(member(mean, "stderr")).s);
+}
+
+static void print_result(const struct rm_ctl_arguments *given,
+                         const struct rm_experiment *experiment, enum rm_player_purpose purpose,
+                         const json_t *result)
+{
+    if (rm_ctl_flag(given, "json")) {
+        json_dumpf(result, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+        putchar('\n');
+    } else if (purpose == RM_PLAYER_RANK) {
+        print_ranks(result);
+    } else {
+        print_tallies(experiment, result);
+    }
+}
+
+static int evaluate_files(const struct rm_ctl_arguments *given, struct show *s,
+                          struct rm_experiment *experiment, struct files *files, uint32_t episodes)
+{
+    json_t *result = NULL;
+    int rc = given->argument[0]
+                 ? load(given, NULL, experiment)
+                 : rm_ctl_complain(RM_CTL_USAGE, "evaluate --policy: needs an experiment's FILE");
+    if (rc == 0)
+        rc = find_policies(given, experiment, files);
+    if (rc == 0 && !rm_ctl_value(given, "episodes") && experiment->evaluation.final_episodes)
+        episodes = experiment->evaluation.final_episodes;
+    if (rc == 0)
+        rc = take_result(s, experiment, episodes, RM_PLAYER_TALLY, files, &result);
+    if (rc == 0)
+        print_result(given, experiment, RM_PLAYER_TALLY, result);
+    json_decref(result);
+    return rc;
+}
+
+#define CORRUPTIONS     100
+#define CORRUPTIONS_MAX 100000
+
+static int rank_files(const struct rm_ctl_arguments *given, struct show *s,
+                      struct rm_experiment *experiment, struct files *files, uint32_t episodes)
+{
+    double corruptions = CORRUPTIONS, queries = 0;
+    char ranking[64];
+    json_t *result = NULL;
+    (void)episodes;
+    int rc = number_of(given, "corruptions", 1, CORRUPTIONS_MAX, &corruptions);
+    if (rc == 0)
+        rc = number_of(given, "queries", 1, INT_MAX, &queries);
+    snprintf(ranking, sizeof ranking, "world.options.ranking=%.0f", corruptions);
+    if (rc == 0)
+        rc = load(given, ranking, experiment);
+    if (rc == 0)
+        rc = find_policies(given, experiment, files);
+    if (rc == 0)
+        rc = take_result(s, experiment, (uint32_t)queries, RM_PLAYER_RANK, files, &result);
+    if (rc == 0)
+        print_result(given, experiment, RM_PLAYER_RANK, result);
+    json_decref(result);
+    return rc;
+}
+
+int rm_ctl_evaluate_files(const struct rm_ctl_arguments *given)
+{
+    return with_show(given, 100, evaluate_files);
+}
+
+int rm_ctl_rank(const struct rm_ctl_arguments *given)
+{
+    return with_show(given, 1, rank_files);
 }

@@ -87,7 +87,9 @@ static void print_summary(const char *file, const struct rm_experiment *experime
         printf("budget      %s steps per agent\n",
                rm_format_count((double)experiment->run.steps).s);
     else
-        printf("budget      none: runs until it is stopped\n");
+        printf("budget      none: %s\n", rm_experiment_only_evaluates(experiment)
+                                             ? "evaluates only"
+                                             : "runs until it is stopped");
     putchar('\n');
     print_policies(experiment, plan);
 }
@@ -121,7 +123,8 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
         fprintf(stderr, "%s\n", error.text);
         rc = RM_CTL_BAD_CONFIGURATION;
     } else if (rm_probe_world(experiment, RM_PROBE_PATIENCE_S, NULL, &error) ||
-               rm_plan_make(plan, experiment, &error)) {
+               rm_plan_make(plan, experiment, &error) ||
+               rm_plan_check_from(plan, experiment, &error)) {
         print_errors(file, error.text);
         rc = RM_CTL_BAD_CONFIGURATION;
     } else if (rm_ctl_flag(given, "json")) {

@@ -114,6 +114,26 @@ static const struct rm_ctl_option evaluate_options[] = {
     {"episodes", "N", "Plays that many episodes instead of evaluation.episodes.",
      RM_COMPLETE_NOTHING, false},
     {"wait", NULL, "Waits for the result and prints it.", RM_COMPLETE_NOTHING, false},
+    {"policy", "PATH",
+     "Evaluates this policy without a run, in the experiment of a FILE: a file of a run's "
+     "policies/, or all those of a folder; may be given again.",
+     RM_COMPLETE_FILE, true},
+    {"set", "KEY=VALUE", "With --policy: overrides a key of the file; may be given again.",
+     RM_COMPLETE_SETTING, true},
+    END,
+};
+
+static const struct rm_ctl_option rank_options[] = {
+    SET_OPTION,
+    {"policy", "PATH",
+     "Ranks by this policy, a file of a run's policies/, or those of a folder. Without it, by the "
+     "latest run's.",
+     RM_COMPLETE_FILE, true},
+    {"corruptions", "K", "Takes so many corruptions of the head and of the tail, by default 100.",
+     RM_COMPLETE_NOTHING, false},
+    {"queries", "N", "Ranks only the first so many queries of the split.", RM_COMPLETE_NOTHING,
+     false},
+    {"json", NULL, "Prints JSON, for programs.", RM_COMPLETE_NOTHING, false},
     END,
 };
 
@@ -182,6 +202,16 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
      .options = play_options,
      .run = rm_ctl_play},
+    {.name = "rank",
+     .summary = "rank true queries among corrupted ones by a policy",
+     .text = "For worlds that ask queries, as the prover does. Plays each query of the split "
+             "(evaluation.options.split) and corruptions of its head and of its tail greedily. A "
+             "candidate's score is the sum of the log-probabilities of the chosen actions, less "
+             "100 if it was not proved. Prints the mean reciprocal rank and Hits@1, 3 and 10 of "
+             "the true query, for each side and averaged; and how many candidates were proved.",
+     .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
+     .options = rank_options,
+     .run = rm_ctl_rank},
     {.name = "list",
      .summary = "list the running experiments",
      .text = "Looks for control sockets where this user's experiments and those of the host have "
@@ -238,9 +268,14 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .group = rm_ctl_connection_options,
      .run = rm_ctl_checkpoint},
     {.name = "evaluate",
-     .summary = "play greedy episodes with the latest weights",
-     .text = "Training goes on meanwhile. Waiting takes as long as the evaluation does, unless "
-             "--timeout is given.",
+     .summary = "play greedy episodes with the latest weights, or with policies of files",
+     .text =
+         "Training goes on meanwhile. Waiting takes as long as the evaluation does, unless "
+         "--timeout is given. With --policy no run is needed: NAME is an experiment's file, "
+         "whose world of evaluations is played in a process that is confined as an evaluator "
+         "is; evaluation.final_episodes are played unless --episodes is given, the same ones as "
+         "at the end of a run; and returns, lengths and the world's figures are printed with "
+         "their standard errors.",
      .arguments = {NAME_ARGUMENT},
      .options = evaluate_options,
      .group = rm_ctl_connection_options,

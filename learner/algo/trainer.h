@@ -35,6 +35,8 @@ struct rm_trainer_spec {
     struct rm_net_shape shape; /* of the network: rm_plan_net_shape() */
     const char *name;          /* the policy's, for the log; outlives the trainer */
     uint64_t updates;          /* made by predecessors, whose parameters load() will set */
+    uint64_t rows;             /* of the moments of inputs in these parameters, beside those that
+                                  the updates learned from */
     bool masks;                /* batches come with legal actions */
     const struct rm_device_sampler *draw; /* the device draws with it; outlives the trainer; NULL:
                                              the host draws */

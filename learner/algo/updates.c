@@ -148,7 +148,7 @@ int rm_updates_create(struct rm_updates **updates, const struct rm_update_ops *o
     if (rc)
         return rc;
     t->normalise = rm_net_input_mean_at(t->nets[0].net) != SIZE_MAX;
-    t->rows_before = (double)spec->updates * t->observations;
+    t->rows_before = (double)spec->updates * t->observations + (double)spec->rows;
     rc = make_networks(t, error);
     if (rc)
         return rc;

@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,7 +204,8 @@ static int open_policy(struct rm_safetensors *file, const char *path, struct rm_
                    path);
 }
 
-int rm_policy_file_name(const char *path, char *name, size_t size, struct rm_error *error)
+int rm_policy_file_facts(const char *path, struct rm_policy_file_facts *facts,
+                         struct rm_error *error)
 {
     struct rm_safetensors file;
     int rc = open_policy(&file, path, error);
@@ -211,7 +213,9 @@ int rm_policy_file_name(const char *path, char *name, size_t size, struct rm_err
         return rc;
     const json_t *metadata = json_object_get(file.header, "__metadata__");
     const char *policy = json_string_value(json_object_get(metadata, "policy"));
-    snprintf(name, size, "%s", policy ? policy : "");
+    const char *steps = json_string_value(json_object_get(metadata, "env_steps"));
+    snprintf(facts->name, sizeof facts->name, "%s", policy ? policy : "");
+    facts->env_steps = steps ? strtoull(steps, NULL, 10) : 0;
     rm_safetensors_close(&file);
     return 0;
 }
@@ -226,33 +230,76 @@ static void shape_text(char *text, size_t size, const uint64_t *shape, uint32_t 
         snprintf(text + used, size - used, ")");
 }
 
-static int read_tensor(const struct rm_safetensors *file, const char *path,
-                       const struct rm_net_tensor *wanted, float *params, struct rm_error *error)
+/* A file being compared with a network. */
+struct reading {
+    const struct rm_safetensors *file;
+    const char *path;
+    struct rm_error *error; /* a line for each mismatch, as long as there is room */
+    size_t used;
+    uint32_t mismatches;
+};
+
+static void mismatch(struct reading *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void mismatch(struct reading *r, const char *format, ...)
 {
-    const struct rm_tensor *found = NULL;
+    char line[RM_ERROR_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    const size_t needs = strlen(r->path) + strlen(line) + 3;
+    if (r->error && (r->mismatches++ == 0 || r->used + needs < sizeof r->error->text))
+        r->used += (size_t)snprintf(r->error->text + r->used, sizeof r->error->text - r->used,
+                                    "%s%s: %s", r->used ? "\n" : "", r->path, line);
+}
+
+static const struct rm_tensor *find_tensor(const struct rm_safetensors *file, const char *name)
+{
+    for (size_t i = 0; i < file->count; i++)
+        if (!strcmp(file->tensors[i].name, name))
+            return &file->tensors[i];
+    return NULL;
+}
+
+static void read_tensor(struct reading *r, const struct rm_net_tensor *wanted, float *params)
+{
+    const struct rm_tensor *found = find_tensor(r->file, wanted->name);
     uint64_t shape[RM_TENSOR_DIMS] = {0}, count = 1;
     char has[96], needs[96];
-    bool same = true;
-    for (size_t i = 0; !found && i < file->count; i++)
-        if (!strcmp(file->tensors[i].name, wanted->name))
-            found = &file->tensors[i];
+    bool same = found && wanted->dims == found->dims;
     for (uint32_t d = 0; d < wanted->dims; d++) {
         shape[d] = wanted->shape[d];
         count *= shape[d];
-        same = same && found && d < found->dims && found->shape[d] == shape[d];
+        same = same && found->shape[d] == shape[d];
     }
-    if (found && same && found->dims == wanted->dims) {
+    if (same && params)
         memcpy(params + wanted->offset, found->data, count * sizeof *params);
-        return 0;
-    }
+    if (same)
+        return;
     shape_text(needs, sizeof needs, shape, wanted->dims);
-    if (!found)
-        return rm_fail(error, -EPROTO,
-                       "%s: has no tensor %s, which the experiment's network has with shape %s",
-                       path, wanted->name, needs);
-    shape_text(has, sizeof has, found->shape, found->dims);
-    return rm_fail(error, -EPROTO, "%s: tensor %s has shape %s; the experiment's network needs %s",
-                   path, wanted->name, has, needs);
+    if (found) {
+        shape_text(has, sizeof has, found->shape, found->dims);
+        mismatch(r, "tensor %s has shape %s; the experiment's network needs %s", wanted->name, has,
+                 needs);
+    } else {
+        mismatch(r, "has no tensor %s, which the experiment's network has with shape %s",
+                 wanted->name, needs);
+    }
+}
+
+/* What the network does not have would be lost without a word. */
+static void find_foreign(struct reading *r, const struct rm_net_tensor *wanted, size_t count)
+{
+    for (size_t i = 0; i < r->file->count; i++) {
+        bool known = false;
+        for (size_t k = 0; !known && k < count; k++)
+            known = !strcmp(r->file->tensors[i].name, wanted[k].name);
+        if (!known)
+            mismatch(r, "has a tensor %.96s, which the experiment's network has not",
+                     r->file->tensors[i].name);
+    }
 }
 
 int rm_policy_file_read(const struct rm_net *net, const char *path, float *params,
@@ -264,8 +311,11 @@ int rm_policy_file_read(const struct rm_net *net, const char *path, float *param
     int rc = open_policy(&file, path, error);
     if (rc)
         return rc;
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        rc = read_tensor(&file, path, &wanted[i], params, error);
+    struct rm_error none;
+    struct reading r = {.file = &file, .path = path, .error = error ? error : &none};
+    for (size_t i = 0; i < count; i++)
+        read_tensor(&r, &wanted[i], params);
+    find_foreign(&r, wanted, count);
     rm_safetensors_close(&file);
-    return rc;
+    return r.mismatches ? -EPROTO : 0;
 }

@@ -16,7 +16,8 @@
 
 #include <stdint.h>
 
-#define RM_POLICY_FORMAT "ringmaster-policy-1"
+#define RM_POLICY_FORMAT   "ringmaster-policy-1"
+#define RM_POLICY_NAME_MAX 48
 
 struct rm_policy_file {
     const struct rm_experiment *experiment;
@@ -31,11 +32,19 @@ struct rm_policy_file {
 int rm_policy_file_write(const struct rm_policy_file *policy, const char *directory,
                          struct rm_error *error);
 
-/* Reads the policy's name from a file. -EPROTO: the file has no policy. */
-int rm_policy_file_name(const char *path, char *name, size_t size, struct rm_error *error);
+/* What a file says of its policy. */
+struct rm_policy_file_facts {
+    char name[RM_POLICY_NAME_MAX];
+    uint64_t env_steps;
+};
 
-/* Fills params (param_count of net) from a file. -EPROTO names a tensor that is missing or has
- * another shape. */
+/* -EPROTO: the file has no policy. */
+int rm_policy_file_facts(const char *path, struct rm_policy_file_facts *facts,
+                         struct rm_error *error);
+
+/* Fills params (param_count of net) from a file; NULL: only checks that it could. -EPROTO names
+ * each tensor that is missing, has another shape or is not the network's, a sentence and a line
+ * each, as many as fit. */
 int rm_policy_file_read(const struct rm_net *net, const char *path, float *params,
                         struct rm_error *error);
 

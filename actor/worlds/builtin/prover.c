@@ -20,6 +20,7 @@ struct rm_env {
     struct rm_prover_engine *engine;
     struct rm_prover_asking asking;
     bool double_reset;
+    uint32_t ranking; /* corruptions of each side; 0: queries are drawn */
 };
 
 static const char *const splits[] = {"train", "valid", "test", NULL};
@@ -44,15 +45,37 @@ static const struct rm_env_option_doc options[] = {
     RM_OPTION_WHOLE("compat", 0, 0, 1, "1: as the program that this world is modelled on"),
     RM_OPTION_WHOLE("double_reset", 0, 0, 1,
                     "with compat, 1: every end of an episode takes two turns of the labels"),
+    RM_OPTION_WHOLE("ranking", 0, 0, 100000,
+                    "to rank: every query in turn with so many corruptions of each side"),
     {.key = NULL},
 };
+
+/* To rank: which query of the split this world asks, and which of its candidates. All worlds of the
+ * batch take candidates in turn. */
+struct place {
+    uint32_t query, candidate;
+};
+
+static struct place place_of(const struct rm_env *env, const struct rm_prover_world *world)
+{
+    const struct rm_single *single = &env->single;
+    const uint64_t w = (uint64_t)((const char *)world - single->world) / single->world_bytes;
+    const uint64_t number = world->head.episode * single->batch.worlds + w,
+                   each = 1 + 2 * (uint64_t)env->ranking;
+    const uint32_t queries = env->kb->split[env->asking.split].count;
+    return (struct place){(uint32_t)(number / each % queries), (uint32_t)(number % each)};
+}
 
 static void begin(const struct rm_env *env, uint32_t w, void *of)
 {
     struct rm_prover_world *world = of;
     (void)w;
+    const struct place place = env->ranking ? place_of(env, world) : (struct place){0, 0};
     const struct rm_prover_question question =
-        rm_prover_ask(&env->asking, world->head.episode << env->double_reset, &world->head.rng);
+        env->ranking ? rm_prover_candidate(&env->asking, env->single.batch.seed, place.query,
+                                           place.candidate, env->ranking)
+                     : rm_prover_ask(&env->asking, world->head.episode << env->double_reset,
+                                     &world->head.rng);
     rm_prover_begin(env->engine, &world->episode, question.query, question.label);
 }
 
@@ -105,15 +128,25 @@ static const struct rm_env_figure figures[] = {
     {"proved", "1: the query was proved", NULL},
     {"label", "1: the query is true, 0: it is corrupted", NULL},
     {"depth", "steps", NULL},
+    /* to rank */
+    {"query", "which query of the split, from 0", NULL},
+    {"candidate", "0: the query; then those with another head, then those with another tail", NULL},
+    {"queries", "of the split", NULL},
 };
+enum { FIGURES = 3, FIGURES_RANKING = sizeof figures / sizeof figures[0] };
 
 static void write_figures(const struct rm_env *env, const void *of, double *out)
 {
     const struct rm_prover_episode *episode = &((const struct rm_prover_world *)of)->episode;
-    (void)env;
     out[0] = episode->proved;
     out[1] = episode->label;
     out[2] = episode->depth;
+    if (!env->ranking)
+        return;
+    const struct place place = place_of(env, of);
+    out[3] = place.query;
+    out[4] = place.candidate;
+    out[5] = env->kb->split[env->asking.split].count;
 }
 
 static const struct rm_single_rules rules = {
@@ -253,7 +286,7 @@ static void describe(struct rm_env *env, const char *data)
     spec->name = "prover";
     spec->doc = "prove queries to a knowledge base, or give in where they are wrong";
     spec->max_steps = RM_PROVER_STEPS;
-    spec->figures = sizeof figures / sizeof figures[0];
+    spec->figures = env->ranking ? FIGURES_RANKING : FIGURES;
     spec->figure = figures;
     spec->score_low = -1;
     spec->score_high = 1;
@@ -276,6 +309,7 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     if (!env)
         return NULL;
     env->double_reset = compat && rm_env_option_u32(config, options, "double_reset");
+    env->ranking = rm_env_option_u32(config, options, "ranking");
     env->kb = rm_prover_kb_open(data, variables, error, error_size);
     if (!env->kb) {
         prover_close(env);

@@ -125,3 +125,45 @@ const char *rm_prover_nothing_to_ask(const struct rm_prover_asking *asking)
     }
     return NULL;
 }
+
+static uint32_t greatest_divisor(uint32_t a, uint32_t b)
+{
+    while (b) {
+        const uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Corruption number `number` of a side, in an order that is drawn: a step over the constants of the
+ * domain that has no divisor in common with their number comes to each of them once. 0: there are
+ * fewer. */
+static rm_prover_atom corruption(const struct rm_prover_kb *kb, rm_prover_atom query,
+                                 enum side side, uint32_t number, struct rm_rng *rng)
+{
+    uint32_t count;
+    const uint32_t *member = domain_of(kb, query, side, &count);
+    const uint32_t first = count ? rm_rng_below(rng, count) : 0;
+    uint32_t stride = count > 1 ? 1 + rm_rng_below(rng, count - 1) : 1;
+    while (count > 1 && greatest_divisor(stride, count) != 1)
+        stride = stride + 1 < count ? stride + 1 : 1;
+    for (uint32_t i = 0, at = first; i < count; i++, at = (at + stride) % count) {
+        const rm_prover_atom other = replaced(query, side, member[at]);
+        if (other != query && !rm_prover_is_known(kb, other) && number-- == 0)
+            return other;
+    }
+    return 0;
+}
+
+struct rm_prover_question rm_prover_candidate(const struct rm_prover_asking *asking, uint64_t seed,
+                                              uint32_t query, uint32_t candidate,
+                                              uint32_t corruptions)
+{
+    const rm_prover_atom whole = asking->kb->split[asking->split].query[query];
+    const enum side side = candidate <= corruptions ? HEAD : TAIL;
+    struct rm_rng rng = rm_rng_at(seed, RM_STREAM_EVALUATE, query, SIDES + 1 + side);
+    const rm_prover_atom other =
+        candidate ? corruption(asking->kb, whole, side, (candidate - 1) % corruptions, &rng) : 0;
+    return (struct rm_prover_question){.query = other ? other : whole, .label = !other};
+}

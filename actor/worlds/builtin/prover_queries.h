@@ -28,4 +28,11 @@ const char *rm_prover_nothing_to_ask(const struct rm_prover_asking *asking);
 struct rm_prover_question rm_prover_ask(const struct rm_prover_asking *asking, uint64_t turn,
                                         struct rm_rng *rng);
 
+/* To rank: candidate 0 is the split's query number `query` itself, candidates 1 .. corruptions have
+ * another head, the next ones another tail. The corruptions of a side differ and are drawn by
+ * (seed, query, side). Where there are fewer, the query itself stands for the missing ones. */
+struct rm_prover_question rm_prover_candidate(const struct rm_prover_asking *asking, uint64_t seed,
+                                              uint32_t query, uint32_t candidate,
+                                              uint32_t corruptions);
+
 #endif

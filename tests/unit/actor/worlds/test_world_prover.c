@@ -1,6 +1,7 @@
 /* prover: resolution on knowledge bases of a few lines, step by step: what there is to choose from,
  * what it leads to, and how it ends. And what agents are given of it. */
 #include "actor/worlds/builtin/prover.h"
+#include "actor/worlds/builtin/prover_queries.h"
 #include "tests/support/batch.h"
 #include "tests/support/prover.h"
 
@@ -606,6 +607,43 @@ static void test_damaged_states(void **unused)
     rm_test_batch_close(&batch);
 }
 
+/* Candidates to rank: the query, then different corruptions of one side each, none of them known;
+ * where there are no more, the query again. Four constants: of six pairs of w with b as its tail
+ * only w(a,b) is a query, so heads are b, c and d. */
+static void test_candidates(void **unused)
+{
+    (void)unused;
+    enum { CORRUPTIONS = 5 };
+    struct rm_prover_kb *kb =
+        rm_test_prover_kb("p(a,b).\np(c,d).\n", "w(A,B) :- p(A,B).\n", "w(a,b)\nw(c,d)\n");
+    const struct rm_prover_asking asking = {.kb = kb};
+    const rm_prover_atom query = kb->split[RM_PROVER_TRAIN].query[0];
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        rm_prover_atom seen[1 + 2 * CORRUPTIONS];
+        uint32_t there[2] = {0};
+        for (uint32_t c = 0; c <= 2 * CORRUPTIONS; c++) {
+            const struct rm_prover_question q =
+                rm_prover_candidate(&asking, seed, 0, c, CORRUPTIONS);
+            const bool tail = c > CORRUPTIONS;
+            seen[c] = q.query;
+            assert_int_equal(q.label, q.query == query);
+            if (q.label)
+                continue;
+            assert_false(rm_prover_is_known(kb, q.query));
+            assert_int_equal(rm_prover_pred(q.query), rm_prover_pred(query));
+            assert_true(tail ? rm_prover_first(q.query) == rm_prover_first(query)
+                             : rm_prover_second(q.query) == rm_prover_second(query));
+            for (uint32_t before = 0; before < c; before++)
+                assert_true(seen[before] != q.query);
+            there[tail]++;
+        }
+        assert_true(seen[0] == query);
+        assert_int_equal(there[0], 3);
+        assert_int_equal(there[1], 3);
+    }
+    rm_prover_kb_close(kb);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -634,6 +672,7 @@ int main(void)
         cmocka_unit_test(test_cut_episode),
         cmocka_unit_test(test_wide_ids),
         cmocka_unit_test(test_shown),
+        cmocka_unit_test(test_candidates),
         cmocka_unit_test(test_damaged_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,45 @@
+/* ranking: where true queries stand among corrupted ones, by their scores: mean reciprocal rank and
+ * hits, for each side of the query (Bordes 2013). A query's candidates are the true one, number 0,
+ * then `corruptions` with another head, then as many with another tail; there may be fewer. The
+ * place of equal scores is drawn, by (seed, query, side).
+ *
+ * Belongs to one thread. */
+#ifndef RM_ACTOR_RANKING_H
+#define RM_ACTOR_RANKING_H
+
+#include "shm/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum rm_ranking_side { RM_RANKING_HEAD, RM_RANKING_TAIL, RM_RANKING_SIDES };
+
+struct rm_ranking {
+    uint64_t seed;
+    uint32_t queries, corruptions;
+    float *score;     /* (queries, 1 + 2 corruptions) NAN: the candidate does not exist */
+    uint8_t *seen;    /* the same; 1: known */
+    uint64_t missing; /* candidates that are not known yet */
+};
+
+/* Means over queries that have a corruption of the side; NAN where there is none. */
+struct rm_ranks {
+    uint64_t ranked; /* queries */
+    double reciprocal, hits1, hits3, hits10;
+};
+
+int rm_ranking_create(struct rm_ranking *ranking, uint64_t seed, uint32_t queries,
+                      uint32_t corruptions, struct rm_error *error);
+void rm_ranking_destroy(struct rm_ranking *ranking);
+
+/* The score of a candidate, NAN: there is none. A second one is ignored: false. */
+bool rm_ranking_add(struct rm_ranking *ranking, uint32_t query, uint32_t candidate, double score);
+
+/* The ranks of one side. */
+struct rm_ranks rm_ranking_side(const struct rm_ranking *ranking, enum rm_ranking_side side);
+
+/* Both sides, each with half the weight; of one, if the other has none. */
+struct rm_ranks rm_ranking_both(const struct rm_ranking *ranking);
+
+#endif

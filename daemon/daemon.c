@@ -5,6 +5,7 @@
 #include "daemon/probe.h"
 
 #include "actor/worlds/plan.h"
+#include "daemon/libexec.h"
 #include "daemon/loop_memory.h"
 #include "daemon/pool.h"
 #include "shm/atomic.h"
@@ -327,7 +328,7 @@ static int serve(struct rm_daemon *daemon, struct rm_error *error)
     int rc = rm_supervisor_init(&daemon->supervisor, daemon->session.objects.workers, &limits,
                                 &rm_daemon_supervisor_ops, daemon, error);
     if (rc == 0)
-        rc = rm_daemon_find_libexec(daemon, error);
+        rc = rm_libexec_find(daemon->libexec, sizeof daemon->libexec, error);
     if (rc == 0)
         rc = rm_place_listen(&daemon->place, error);
     if (rc < 0)
@@ -486,27 +487,6 @@ static struct rm_daemon *create(const struct rm_daemon_options *options, struct 
     return daemon;
 }
 
-int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *error)
-{
-    struct rm_daemon *daemon = create(options, error);
-    struct rm_experiment *experiment = calloc(1, sizeof *experiment);
-    struct rm_plan *plan = calloc(1, sizeof *plan);
-    int code = RM_DAEMON_RESOURCES;
-    if (!daemon || !experiment || !plan)
-        rm_fail(error, -ENOMEM, "out of memory");
-    else
-        code = prepare(daemon, experiment, plan, false, error) < 0 ||
-                       rm_plan_check_from(plan, experiment, error) < 0
-                   ? RM_DAEMON_USAGE
-                   : RM_DAEMON_OK;
-    if (experiment)
-        rm_probe_forget(experiment);
-    free(plan);
-    free(experiment);
-    free(daemon);
-    return code;
-}
-
 static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, struct rm_plan *plan,
                  struct rm_error *error)
 {
@@ -548,7 +528,18 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
     return code;
 }
 
-int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *error)
+static int check(struct rm_daemon *daemon, struct rm_experiment *experiment, struct rm_plan *plan,
+                 struct rm_error *error)
+{
+    return prepare(daemon, experiment, plan, false, error) < 0 ||
+                   rm_plan_check_from(plan, experiment, error) < 0
+               ? RM_DAEMON_USAGE
+               : RM_DAEMON_OK;
+}
+
+/* Calls `act` with a new daemon and room for its experiment and plan. */
+static int with_daemon(const struct rm_daemon_options *options, __typeof__(start) *act,
+                       struct rm_error *error)
 {
     struct rm_daemon *daemon = create(options, error);
     struct rm_experiment *experiment = calloc(1, sizeof *experiment);
@@ -557,7 +548,7 @@ int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *erro
     if (!daemon || !experiment || !plan)
         rm_fail(error, -ENOMEM, "out of memory");
     else
-        code = start(daemon, experiment, plan, error);
+        code = act(daemon, experiment, plan, error);
     if (daemon) /* no worker writes there any more */
         rm_run_lock_leave(&daemon->run_lock);
     if (experiment)
@@ -566,4 +557,14 @@ int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *erro
     free(experiment);
     free(daemon);
     return code;
+}
+
+int rm_daemon_check(const struct rm_daemon_options *options, struct rm_error *error)
+{
+    return with_daemon(options, check, error);
+}
+
+int rm_daemon_run(const struct rm_daemon_options *options, struct rm_error *error)
+{
+    return with_daemon(options, start, error);
 }

@@ -28,6 +28,15 @@ static struct rm_log_fields fields_now(const struct rm_daemon *daemon)
     return fields;
 }
 
+/* Sends an event to subscribers; takes `data`, which may be NULL. */
+static void send_event(void *user, const char *name, json_t *data)
+{
+    struct rm_daemon *daemon = user;
+    if (daemon->control)
+        rm_control_event(daemon->control, name, data);
+    json_decref(data);
+}
+
 static void set_run_state(struct rm_daemon *daemon, enum rm_run_state state)
 {
     struct rm_board_run *run = run_of(daemon);
@@ -39,16 +48,9 @@ static void set_run_state(struct rm_daemon *daemon, enum rm_run_state state)
     rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_STATE, &fields, "%s",
                    rm_run_state_name(state));
     rm_notify("STATUS=%s", rm_run_state_name(state));
-    rm_daemon_event(daemon, "state",
-                    json_pack("{s:s,s:s}", "state", rm_run_state_name(state), "before",
-                              rm_run_state_name(before)));
-}
-
-void rm_daemon_event(struct rm_daemon *daemon, const char *name, json_t *data)
-{
-    if (daemon->control)
-        rm_control_event(daemon->control, name, data);
-    json_decref(data);
+    send_event(daemon, "state",
+               json_pack("{s:s,s:s}", "state", rm_run_state_name(state), "before",
+                         rm_run_state_name(before)));
 }
 
 void rm_daemon_answer(void *user, uint64_t client, enum rm_refusal refusal, json_t *reply,
@@ -107,7 +109,7 @@ void rm_daemon_stop(struct rm_daemon *daemon, const char *why)
     rm_daemon_arm(daemon);
 }
 
-void rm_daemon_fail(struct rm_daemon *daemon, const char *why)
+static void fail(struct rm_daemon *daemon, const char *why)
 {
     if (!daemon->failed) {
         daemon->failed = true;
@@ -149,7 +151,7 @@ static bool stepped(struct rm_daemon *daemon)
     return rm_session_agent_steps(&daemon->session) > 0;
 }
 
-void rm_daemon_note_running(struct rm_daemon *daemon)
+static void note_running(struct rm_daemon *daemon)
 {
     if (daemon->progress.life != RM_LIFE_STARTING)
         return;
@@ -266,11 +268,11 @@ static bool note_evaluations(struct rm_daemon *daemon)
         json_array_append_new(agents,
                               json_pack("{s:s,s:o}", "name", daemon->session.board.agents[a].name,
                                         "figures", rm_daemon_figures(daemon, a, true)));
-    rm_daemon_event(daemon, "evaluation",
-                    json_pack("{s:I,s:I,s:f,s:f,s:I,s:o}", "count", (json_int_t)finished, "request",
-                              (json_int_t)RM_PEEK(&run->eval_request), "mean",
-                              isfinite(mean) ? mean : 0.0, "stderr", isfinite(error) ? error : 0.0,
-                              "episodes", (json_int_t)episodes, "agents", agents));
+    send_event(daemon, "evaluation",
+               json_pack("{s:I,s:I,s:f,s:f,s:I,s:o}", "count", (json_int_t)finished, "request",
+                         (json_int_t)RM_PEEK(&run->eval_request), "mean",
+                         isfinite(mean) ? mean : 0.0, "stderr", isfinite(error) ? error : 0.0,
+                         "episodes", (json_int_t)episodes, "agents", agents));
     return true;
 }
 
@@ -313,7 +315,7 @@ static void end_training(struct rm_daemon *daemon)
     if (daemon->progress.life > RM_LIFE_TRAINING || daemon->progress.trained_ns != 0 ||
         !trained(daemon))
         return;
-    rm_daemon_note_running(daemon); /* a short run may end before the first tick */
+    note_running(daemon); /* a short run may end before the first tick */
     daemon->progress.trained_ns = trained_at(daemon);
     const bool only = rm_experiment_only_evaluates(&daemon->session.experiment);
     if (only)
@@ -347,23 +349,13 @@ static enum rm_checkpoint_run where(void *user)
                                                        : RM_RUN_IS_ENDING;
 }
 
-static void event(void *user, const char *name, json_t *data)
-{
-    rm_daemon_event(user, name, data);
-}
-
-static void settings_changed(void *daemon)
-{
-    rm_daemon_arm(daemon);
-}
-
 const struct rm_settings_ops rm_daemon_settings_ops = {
-    .changed = settings_changed, .event = event, .answer = rm_daemon_answer};
+    .changed = rm_daemon_arm, .event = send_event, .answer = rm_daemon_answer};
 
 void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
 {
     static const struct rm_checkpointer_ops ops = {
-        .where = where, .then = after_checkpoint, .event = event};
+        .where = where, .then = after_checkpoint, .event = send_event};
     const struct rm_checkpointer_spec spec = {
         .session = &daemon->session,
         .supervisor = &daemon->supervisor,
@@ -467,8 +459,9 @@ void rm_daemon_rung(struct rm_daemon *daemon)
     rm_daemon_arm(daemon);
 }
 
-void rm_daemon_tick(struct rm_daemon *daemon)
+static void on_tick(uv_timer_t *timer)
 {
+    struct rm_daemon *daemon = timer->data;
     char why[256];
     uint64_t now = rm_now_ns();
     bool paused = RM_PEEK(&run_of(daemon)->pause) != 0;
@@ -480,14 +473,14 @@ void rm_daemon_tick(struct rm_daemon *daemon)
     write_row_by_steps(daemon);
     follow_evaluations(daemon);
     if (stepped(daemon))
-        rm_daemon_note_running(daemon);
+        note_running(daemon);
     end_training(daemon);
     const bool training =
         daemon->progress.life == RM_LIFE_TRAINING && daemon->checkpoint.stage == RM_CHECKPOINT_IDLE;
     if (daemon->progress.life < RM_LIFE_STOPPING &&
         rm_standstill_look(&daemon->standstill, &daemon->session, &daemon->supervisor, training,
                            now, why, sizeof why))
-        rm_daemon_fail(daemon, why);
+        fail(daemon, why);
     if (daemon->control)
         rm_control_expire(daemon->control, now);
     rm_checkpointer_tick(&daemon->checkpoint, now);
@@ -528,18 +521,18 @@ static void worker_changed(void *user, uint32_t index, enum rm_supervised before
         worker->finished && worker->state == RM_SUPERVISED_DOWN ? "finished"
                                                                 : rm_supervised_name(worker->state),
         died ? ": " : "", died ? why : "", (unsigned long long)worker->generation, process);
-    rm_daemon_event(daemon, "worker",
-                    json_pack("{s:s,s:s,s:s,s:I,s:I,s:i,s:s}", "name", name, "state",
-                              rm_supervised_name(worker->state), "before",
-                              rm_supervised_name(before), "generation",
-                              (json_int_t)worker->generation, "deaths", (json_int_t)worker->deaths,
-                              "pid", worker->pid, "reason", died ? why : ""));
+    send_event(daemon, "worker",
+               json_pack("{s:s,s:s,s:s,s:I,s:I,s:i,s:s}", "name", name, "state",
+                         rm_supervised_name(worker->state), "before", rm_supervised_name(before),
+                         "generation", (json_int_t)worker->generation, "deaths",
+                         (json_int_t)worker->deaths, "pid", worker->pid, "reason",
+                         died ? why : ""));
     if (died)
         settle_debts(daemon);
     if (worker->state == RM_SUPERVISED_FAILED) {
         char failure[512];
         snprintf(failure, sizeof failure, "%s: %s", name, why);
-        rm_daemon_fail(daemon, failure);
+        fail(daemon, failure);
     } else if (worker->state == RM_SUPERVISED_UP && worker->generation > 1 &&
                daemon->progress.life == RM_LIFE_EVALUATING) {
         /* The evaluator died during the final evaluation: the new one begins again. */
@@ -555,11 +548,6 @@ const struct rm_supervisor_ops rm_daemon_supervisor_ops = {
     .spawn = rm_daemon_spawn, .kill = rm_daemon_signal, .changed = worker_changed};
 
 /* --- timers ---------------------------------------------------------------------------------- */
-
-static void on_tick(uv_timer_t *timer)
-{
-    rm_daemon_tick(timer->data);
-}
 
 static void on_due(uv_timer_t *timer)
 {
@@ -617,8 +605,9 @@ static void keep_repeating(uv_timer_t *timer, uv_timer_cb callback, uint64_t ms)
         uv_timer_start(timer, callback, ms, ms);
 }
 
-void rm_daemon_arm(struct rm_daemon *daemon)
+void rm_daemon_arm(void *user)
 {
+    struct rm_daemon *daemon = user;
     bool over = daemon->progress.life == RM_LIFE_OVER;
     bool idle = over || quiet(daemon);
     keep_repeating(&daemon->tick, on_tick, idle ? 0 : tick_ms(daemon));

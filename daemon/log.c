@@ -21,14 +21,10 @@
 #define FIELDS_MAX      16
 #define FIELD_MAX_BYTES 640
 
-const char *rm_log_level_name(enum rm_log_level level)
-{
-    static const char *const names[] = {[RM_LOG_ERROR] = "error",
-                                        [RM_LOG_WARNING] = "warning",
-                                        [RM_LOG_NOTICE] = "notice",
-                                        [RM_LOG_INFO] = "info"};
-    return level >= RM_LOG_ERROR && level <= RM_LOG_INFO ? names[level] : "?";
-}
+static const char *const level_names[] = {[RM_LOG_ERROR] = "error",
+                                          [RM_LOG_WARNING] = "warning",
+                                          [RM_LOG_NOTICE] = "notice",
+                                          [RM_LOG_INFO] = "info"};
 
 bool rm_log_stderr_is_journal(void)
 {
@@ -170,7 +166,7 @@ static void write_line(struct rm_log *log, enum rm_log_level level, enum rm_mess
         gmtime_r(&now.tv_sec, &utc);
         int n = snprintf(line, sizeof line, "%04d-%02d-%02dT%02d:%02d:%02d.%03ldZ %-7s %s\n",
                          utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
-                         utc.tm_sec, now.tv_nsec / 1000000, rm_log_level_name(level), text);
+                         utc.tm_sec, now.tv_nsec / 1000000, level_names[level], text);
         write_text(log->files, rm_write_append, log->fd, line,
                    n < (int)sizeof line ? (size_t)n : sizeof line - 1);
     }

@@ -77,6 +77,4 @@ void rm_log_pace_end(struct rm_log *log, struct rm_log_pace *pace, enum rm_messa
 /* Is standard error the journal (JOURNAL_STREAM of the service manager)? */
 bool rm_log_stderr_is_journal(void);
 
-const char *rm_log_level_name(enum rm_log_level level);
-
 #endif

@@ -11,7 +11,8 @@
 #define LAST_READS                                                                                 \
     8 /* at the process's end: a pipe holds no more, unless a process keeps writing */
 
-enum rm_log_level rm_printed_level(const char *line, const char **text)
+/* The level of a line; *text: its text after the mark. */
+static enum rm_log_level level_of(const char *line, const char **text)
 {
     *text = line;
     if (line[0] != '<' || line[1] < '0' || line[1] > '7' || line[2] != '>')
@@ -39,7 +40,7 @@ static void say_line(struct rm_printed *p)
     const struct rm_log_fields fields = fields_of(p);
     const char *text;
     p->line[p->used] = '\0';
-    const enum rm_log_level level = rm_printed_level(p->line, &text);
+    const enum rm_log_level level = level_of(p->line, &text);
     if (text[0])
         rm_log_paced(printer->log,
                      level == RM_LOG_ERROR ? &printer->pace[p->worker].errors

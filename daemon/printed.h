@@ -49,7 +49,4 @@ int rm_printed_open(struct rm_printed *printed, struct rm_printer *printer, uint
  * freed once on_closed was called. */
 void rm_printed_end(struct rm_printed *printed);
 
-/* The level of a line; *text: its text after the mark. */
-enum rm_log_level rm_printed_level(const char *line, const char **text);
-
 #endif

@@ -112,24 +112,19 @@ void rm_daemon_keep_session(struct rm_daemon *daemon);
 extern const struct rm_supervisor_ops rm_daemon_supervisor_ops;
 extern const struct rm_settings_ops rm_daemon_settings_ops;
 void rm_daemon_start_workers(struct rm_daemon *daemon);
-void rm_daemon_tick(struct rm_daemon *daemon);
 void rm_daemon_away(void *daemon, uint64_t away_ns, uint64_t now_ns); /* for presence.h */
 /* An evaluation or a worker's share is finished, or a row of metrics is due. */
 void rm_daemon_rung(struct rm_daemon *daemon);
 /* Writes a row of metrics, with or without the numbers of an evaluation that has just finished. */
 void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation);
-void rm_daemon_note_running(struct rm_daemon *daemon); /* the first step has been made */
 void rm_daemon_stop(struct rm_daemon *daemon, const char *why);
 /* The same after a checkpoint is made (checkpoint.h). */
 void rm_daemon_stop_after_checkpoint(struct rm_daemon *daemon, const char *why);
 void rm_daemon_open_checkpoints(struct rm_daemon *daemon);
-void rm_daemon_fail(struct rm_daemon *daemon, const char *why);
 void rm_daemon_pause(struct rm_daemon *daemon, bool pause);
 void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes);
-/* Sets timers for the current state: none when paused without clients. */
-void rm_daemon_arm(struct rm_daemon *daemon);
-/* Sends an event to subscribers; takes `data`, which may be NULL. */
-void rm_daemon_event(struct rm_daemon *daemon, const char *name, json_t *data);
+/* Sets timers for the current state: none when paused without clients. `daemon` is the daemon. */
+void rm_daemon_arm(void *daemon);
 /* Answers a client later; takes `reply`, which may be NULL. `daemon` is the daemon. */
 void rm_daemon_answer(void *daemon, uint64_t client, enum rm_refusal refusal, json_t *reply,
                       const struct rm_error *error);
@@ -139,7 +134,6 @@ void rm_daemon_answer(void *daemon, uint64_t client, enum rm_refusal refusal, js
 /* For struct rm_supervisor_ops; `user` is the daemon. */
 int rm_daemon_spawn(void *user, uint32_t index, uint64_t generation, struct rm_error *error);
 void rm_daemon_signal(void *user, uint32_t index, int pid, int signal);
-int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error);
 
 /* --- status.c -------------------------------------------------------------------------------- */
 

@@ -2,7 +2,6 @@
  * bare fork; the shared objects are passed as descriptors with the numbers of shm/objects.h. */
 #include "daemon/child.h"
 #include "daemon/running.h"
-#include "daemon/libexec.h"
 
 #include "config/utf8.h"
 
@@ -44,11 +43,6 @@ struct process {
     struct rm_worker_group group;
     uint32_t index;
 };
-
-int rm_daemon_find_libexec(struct rm_daemon *daemon, struct rm_error *error)
-{
-    return rm_libexec_find(daemon->libexec, sizeof daemon->libexec, error);
-}
 
 static void count_closed(struct process *process)
 {

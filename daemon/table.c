@@ -50,7 +50,8 @@ const char *rm_style_state(const struct rm_style *style, const char *state)
     return "";
 }
 
-int rm_text_width(const char *text)
+/* Terminal columns of a UTF-8 text: one per character. */
+static int text_width(const char *text)
 {
     int width = 0;
     for (; *text; text++)
@@ -138,7 +139,7 @@ static void fit(const struct rm_table *table, int *widths, const struct rm_style
 /* `width` characters of `text`, the last one an ellipsis if it had to be cut. */
 static void print_cut(FILE *out, const char *text, int width)
 {
-    bool cut = rm_text_width(text) > width;
+    bool cut = text_width(text) > width;
     int left = cut ? width - 1 : width;
     while (*text && left > 0) {
         fputc(*text++, out);
@@ -162,7 +163,7 @@ static void print_row(const struct rm_table *table, FILE *out, const int *widths
         if (widths[c] == 0)
             continue;
         const char *text = cells[c];
-        int space = widths[c] - rm_text_width(text);
+        int space = widths[c] - text_width(text);
         const char *colour = head ? rm_style_bold(style) : rm_style_state(style, text);
         fprintf(out, "%*s", first ? 0 : GAP, "");
         first = false;
@@ -192,9 +193,9 @@ void rm_table_end(struct rm_table *table, FILE *out, const struct rm_style *styl
     int widths[RM_TABLE_COLUMNS_MAX];
     for (size_t c = 0; c < columns; c++) {
         titles[c] = table->columns[c].title;
-        widths[c] = rm_text_width(titles[c]);
+        widths[c] = text_width(titles[c]);
         for (size_t r = 0; r < rows; r++) {
-            int width = rm_text_width(table->cells[r * columns + c]);
+            int width = text_width(table->cells[r * columns + c]);
             widths[c] = width > widths[c] ? width : widths[c];
         }
     }

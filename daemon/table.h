@@ -45,9 +45,6 @@ void rm_table_end(struct rm_table *table, FILE *out, const struct rm_style *styl
 /* Frees without printing. */
 void rm_table_free(struct rm_table *table);
 
-/* Terminal columns of a UTF-8 text: one per character. */
-int rm_text_width(const char *text);
-
 /* Escape sequences, "" without colour. */
 const char *rm_style_bold(const struct rm_style *style);
 const char *rm_style_state(const struct rm_style *style, const char *state); /* by what it means */

@@ -84,10 +84,6 @@ bool rm_ctl_flag(const struct rm_ctl_arguments *arguments, const char *option);
 typedef void (*rm_ctl_option_fn)(void *user, const struct rm_ctl_option *option);
 void rm_ctl_each_option(const struct rm_ctl_command *command, rm_ctl_option_fn each, void *user);
 
-/* "ringctl set [OPTION]... [NAME] KEY=VALUE" */
-void rm_ctl_usage(FILE *out, const struct rm_ctl_command *command);
-void rm_ctl_help(FILE *out, const struct rm_ctl_command *command); /* NULL: of ringctl itself */
-
 /* The whole program: argv as main has it. Returns an enum rm_ctl_exit value. */
 int rm_ctl_main(int argc, char **argv);
 

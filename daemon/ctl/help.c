@@ -42,7 +42,8 @@ static void wrap(FILE *out, const char *text, int indent)
     fputc('\n', out);
 }
 
-void rm_ctl_usage(FILE *out, const struct rm_ctl_command *command)
+/* "ringctl set [OPTION]... [NAME] KEY=VALUE" */
+static void write_usage(FILE *out, const struct rm_ctl_command *command)
 {
     fprintf(out, "ringctl %s [OPTION]...", command->name);
     for (size_t i = 0; i < RM_CTL_ARGUMENTS_MAX && command->arguments[i].name; i++)
@@ -74,14 +75,15 @@ static void print_overview(FILE *out)
     fprintf(out, "\n'ringctl COMMAND --help' explains a command; ringctl(1) has it all.\n");
 }
 
-void rm_ctl_help(FILE *out, const struct rm_ctl_command *command)
+/* NULL: of ringctl itself */
+static void write_help(FILE *out, const struct rm_ctl_command *command)
 {
     if (!command) {
         print_overview(out);
         return;
     }
     fprintf(out, "Usage: ");
-    rm_ctl_usage(out, command);
+    write_usage(out, command);
     fprintf(out, "\nringctl %s: %s.\n", command->name, command->summary);
     if (command->text) {
         fputc('\n', out);
@@ -128,7 +130,7 @@ int rm_ctl_help_command(const struct rm_ctl_arguments *given)
         if (!command)
             return unknown_command(given->argument[0]);
     }
-    rm_ctl_help(stdout, command);
+    write_help(stdout, command);
     return RM_CTL_OK;
 }
 
@@ -143,11 +145,11 @@ static int flushed(int code)
 int rm_ctl_main(int argc, char **argv)
 {
     if (argc < 2) {
-        rm_ctl_help(stderr, NULL);
+        write_help(stderr, NULL);
         return RM_CTL_USAGE;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-        rm_ctl_help(stdout, NULL);
+        write_help(stdout, NULL);
         return flushed(RM_CTL_OK);
     }
     if (!strcmp(argv[1], "--version")) {
@@ -162,11 +164,11 @@ int rm_ctl_main(int argc, char **argv)
     if (rm_ctl_parse(&given, command, argc - 2, argv + 2, &error)) {
         rm_ctl_complain(RM_CTL_USAGE, "%s", error.text);
         fprintf(stderr, "Usage: ");
-        rm_ctl_usage(stderr, command);
+        write_usage(stderr, command);
         return RM_CTL_USAGE;
     }
     if (given.help) {
-        rm_ctl_help(stdout, command);
+        write_help(stdout, command);
         return flushed(RM_CTL_OK);
     }
     return flushed(command->run(&given));

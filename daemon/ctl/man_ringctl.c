@@ -34,59 +34,52 @@ static void write_command(FILE *out, const struct rm_ctl_command *command)
         write_list(out, command->options);
 }
 
-static void write_environment(FILE *out)
+/* A section that is a list of names with their descriptions. */
+static void write_section(FILE *out, const char *title, const char *macro,
+                          const char *const items[][2], size_t count)
 {
-    static const char *const variables[][2] = {
-        {"RINGMASTER_RUNTIME_DIR",
-         "Where the control sockets of experiments are, in a directory each, instead of the places "
-         "below."},
-        {"XDG_RUNTIME_DIR", "Its directory `ringmaster` is where other users than root have them."},
-        {"NO_COLOR", "When set and not empty, output has no colours."},
-    };
-    rm_mdoc_line(out, ".Sh ENVIRONMENT");
+    rm_mdoc_line(out, ".Sh %s", title);
     rm_mdoc_line(out, ".Bl -tag -width Ds");
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-        rm_mdoc_line(out, ".It Ev %s", variables[i][0]);
-        rm_mdoc_text(out, variables[i][1]);
+    for (size_t i = 0; i < count; i++) {
+        rm_mdoc_line(out, ".It %s %s", macro, items[i][0]);
+        rm_mdoc_text(out, items[i][1]);
     }
     rm_mdoc_line(out, ".El");
 }
 
-static void write_files(FILE *out)
-{
-    static const char *const files[][2] = {
-        {"/run/ringmaster/NAME/control.sock", "The control socket of an experiment of root."},
-        {"$XDG_RUNTIME_DIR/ringmaster/NAME/control.sock", "That of another user with a session."},
-        {"/tmp/ringmaster-UID/NAME/control.sock", "That of another user without one."},
-    };
-    rm_mdoc_line(out, ".Sh FILES");
-    rm_mdoc_line(out, ".Bl -tag -width Ds");
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        rm_mdoc_line(out, ".It Pa %s", files[i][0]);
-        rm_mdoc_text(out, files[i][1]);
-    }
-    rm_mdoc_line(out, ".El");
-}
+static const char *const variables[][2] = {
+    {"RINGMASTER_RUNTIME_DIR",
+     "Where the control sockets of experiments are, in a directory each, instead of the places "
+     "below."},
+    {"XDG_RUNTIME_DIR", "Its directory `ringmaster` is where other users than root have them."},
+    {"NO_COLOR", "When set and not empty, output has no colours."},
+};
+static const char *const files[][2] = {
+    {"/run/ringmaster/NAME/control.sock", "The control socket of an experiment of root."},
+    {"$XDG_RUNTIME_DIR/ringmaster/NAME/control.sock", "That of another user with a session."},
+    {"/tmp/ringmaster-UID/NAME/control.sock", "That of another user without one."},
+};
 
 static void write_examples(FILE *out)
 {
+    static const char *const examples[][3] = {
+        {"Train with another batch size, and watch:",
+         "$ ringctl run treasurehunt.json \\-\\-set sample.batch=128",
+         "$ ringctl top treasurehunt"},
+        {"Slow the learning down while it runs, and see how well it plays now:",
+         "$ ringctl set optimizer.learning_rate=1e-4",
+         "$ ringctl evaluate \\-\\-episodes 100 \\-\\-wait"},
+        {"The score of a running experiment, for a script:",
+         "$ ringctl status treasurehunt \\-\\-json | jq .score.last", NULL},
+    };
     rm_mdoc_line(out, ".Sh EXAMPLES");
-    rm_mdoc_text(out, "Train with another batch size, and watch:");
-    rm_mdoc_line(out, ".Bd -literal -offset indent");
-    rm_mdoc_line(out, "$ ringctl run treasurehunt.json \\-\\-set sample.batch=128");
-    rm_mdoc_line(out, "$ ringctl top treasurehunt");
-    rm_mdoc_line(out, ".Ed");
-    rm_mdoc_line(out, ".Pp");
-    rm_mdoc_text(out, "Slow the learning down while it runs, and see how well it plays now:");
-    rm_mdoc_line(out, ".Bd -literal -offset indent");
-    rm_mdoc_line(out, "$ ringctl set optimizer.learning_rate=1e-4");
-    rm_mdoc_line(out, "$ ringctl evaluate \\-\\-episodes 100 \\-\\-wait");
-    rm_mdoc_line(out, ".Ed");
-    rm_mdoc_line(out, ".Pp");
-    rm_mdoc_text(out, "The score of a running experiment, for a script:");
-    rm_mdoc_line(out, ".Bd -literal -offset indent");
-    rm_mdoc_line(out, "$ ringctl status treasurehunt \\-\\-json | jq .score.last");
-    rm_mdoc_line(out, ".Ed");
+    for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++) {
+        rm_mdoc_text(out, examples[i][0]);
+        rm_mdoc_line(out, ".Bd -literal -offset indent");
+        for (int line = 1; line < 3 && examples[i][line]; line++)
+            rm_mdoc_line(out, "%s", examples[i][line]);
+        rm_mdoc_line(out, i < 2 ? ".Ed\n.Pp" : ".Ed");
+    }
 }
 
 void rm_man_ringctl(FILE *out)
@@ -120,8 +113,8 @@ void rm_man_ringctl(FILE *out)
         if (!c->hidden)
             write_command(out, c);
     rm_mdoc_line(out, ".El");
-    write_environment(out);
-    write_files(out);
+    write_section(out, "ENVIRONMENT", "Ev", variables, sizeof variables / sizeof variables[0]);
+    write_section(out, "FILES", "Pa", files, sizeof files / sizeof files[0]);
     rm_mdoc_line(out, ".Sh EXIT STATUS");
     rm_mdoc_line(out, ".Bl -tag -width Ds");
     for (int i = 0; i < RM_CTL_EXIT_COUNT; i++) {
